@@ -36,7 +36,7 @@ func PutAccounts(ctx context.Context, db DB, org string, accounts []models.Accou
 	c := Change{OrgID: org}
 	for i := range accounts {
 		if wrong := wrongAccount(&accounts[i]); wrong != "" {
-			return c, fmt.Errorf("account %d: %s: %w", i+1, wrong, ErrInvalid)
+			return c, store.Invalid("account %d: %s", i+1, wrong)
 		}
 	}
 	err := change(ctx, db, org, o.Create, func(tx pgx.Tx) error {

@@ -223,7 +223,7 @@ func checkVersion(version int64) error {
 	case version < 0:
 		return ErrNegativeVersion
 	case version > maxVersion:
-		return fmt.Errorf("%w: version %d is above %d, and leaves no room for those that follow", ErrInvalid, version, int64(maxVersion))
+		return store.Invalid("version %d is above %d, and leaves no room for those that follow", version, int64(maxVersion))
 	}
 	return nil
 }

@@ -45,9 +45,9 @@ func translate(err error, id string) error {
 	case err == nil, errors.Is(err, ErrExists):
 		return err
 	case errors.Is(err, temporal.ErrScheduleAlreadyRunning), errors.As(err, &exists):
-		return errorf(ErrExists, "schedule %s exists already: Replace, or `daybook schedules create` with --replace changes it; or choose another id", id)
+		return errorf(ErrExists, "schedule %s exists already: Replace changes it; or choose another ID", id)
 	case errors.As(err, &missing):
-		return errorf(ErrNotFound, "there is no schedule %s: List, or `daybook schedules list` lists them", id)
+		return errorf(ErrNotFound, "there is no schedule %s", id)
 	case errors.As(err, &invalid):
 		return errorf(ErrInvalid, "Temporal refuses schedule %s: %s", id, strings.TrimPrefix(invalid.Error(), "Invalid schedule spec: "))
 	}

@@ -101,7 +101,7 @@ func Describe(ctx context.Context, c client.Client, id string) (Listed, error) {
 		return Listed{}, translate(err, id)
 	}
 	if s == nil {
-		return Listed{}, errorf(ErrNotFound, "there is no schedule %s of Daybook's: List, or `daybook schedules list` lists them", id)
+		return Listed{}, errorf(ErrNotFound, "there is no schedule %s of Daybook's", id)
 	}
 	return *s, nil
 }

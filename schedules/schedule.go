@@ -102,7 +102,7 @@ func (s Schedule) check() error {
 	for _, cron := range s.Crons {
 		// They would contradict TimeZone, or are Every.
 		if fields := strings.Fields(cron); len(fields) == 0 || strings.Contains(fields[0], "TZ=") || fields[0] == "@every" {
-			return errorf(ErrInvalid, "cron %q: want five to seven fields, or @hourly, @daily and the like; the time zone and an interval are said apart (--time-zone, --every)", cron)
+			return errorf(ErrInvalid, "schedule %s: Crons has %q: want five to seven fields, or @hourly, @daily and the like; TimeZone says the time zone, and Every an interval", s.ID, cron)
 		}
 	}
 	return queue.CheckJob(s.OrgID, s.Payload, queue.JobOptions{Priority: s.Priority, MaxAttempts: s.MaxAttempts, Queue: s.Queue})

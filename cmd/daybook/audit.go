@@ -83,7 +83,7 @@ func (a *app) printAudit(w io.Writer, r audit.Report) error {
 		{"entries", strconv.FormatInt(f.Entries, 10)},
 	}
 	for _, q := range f.Queues {
-		lines = append(lines, [2]string{string(q.Kind), fmt.Sprintf("%s open, %d failed", plural(q.Open, "job", "jobs"), q.Failed)})
+		lines = append(lines, [2]string{string(q.Kind), fmt.Sprintf("%s open, %d failed", pluralOf(string(q.Kind), q.Open), q.Failed)})
 	}
 	for _, line := range lines {
 		if _, err := fmt.Fprintf(w, "%-14s %s\n", line[0], line[1]); err != nil {

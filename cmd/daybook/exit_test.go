@@ -279,3 +279,30 @@ VALUES ('j', 'acme', 'mail', '{}', 'failed', E'panic: no address\ngoroutine 7 [r
 	assert.NotContains(t, list, "goroutine 7")
 	assert.Contains(t, b.ok("jobs", "show", "j"), "goroutine 7")
 }
+
+// What does not exist is named in the same words by every command, and an error says what is wrong without the words of its code beside it.
+func TestCommandsSayTheSameOfWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	for said, commands := range map[string][][]string{
+		"daybook: there is no job x: it may have been purged\n": {{"jobs", "show", "x"}, {"jobs", "retry", "x"}, {"jobs", "cancel", "x"}},
+		"daybook: no accounting job for document d of organization acme: enqueue the document first\n": {
+			{"accounting", "show", "acme", "d"}, {"accounting", "retry", "acme", "d"}, {"accounting", "cancel", "acme", "d"}, {"accounting", "elsewhere", "acme", "d", "--post", "full"},
+		},
+	} {
+		for _, args := range commands {
+			r := b.run(args...)
+			assert.Equal(t, failure.ExitNotFound, r.exit, args)
+			assert.Equal(t, said, r.err, args)
+		}
+	}
+	b.ok("organizations", "pause", "--org", "acme", "--create")
+	for _, args := range [][]string{
+		{"organizations", "cap", "--org", "acme", "--max-in-flight", "0"}, {"periods", "policy", "odd", "--org", "acme"}, {"jobs", "list", "--waits", "odd"},
+		{"tasks", "list", "--state", "odd"}, {"jobs", "list", "--cursor", "x"},
+	} {
+		r := b.run(args...)
+		assert.Equal(t, failure.ExitUsage, r.exit, args)
+		assert.NotContains(t, r.err, "invalid request", args)
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -27,7 +28,13 @@ func exportCommand(a *app) *cobra.Command {
 		Example: "  daybook export --format hledger --org shop --assertions -o shop.journal\n  hledger -f shop.journal check -s ordereddates payees balancednoautoconversion",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if (filter.OrgID == "") != options.Organizations {
+			options.Format = export.Format(format)
+			switch {
+			case format == "":
+				return usagef("give --format: hledger, ledger, beancount or csv")
+			case !slices.Contains(export.Formats(), options.Format):
+				return usagef("--format %q: want hledger, ledger, beancount or csv", format)
+			case (filter.OrgID == "") != options.Organizations:
 				return usagef("give either --org or --all-orgs")
 			}
 			var err error
@@ -37,7 +44,6 @@ func exportCommand(a *app) *cobra.Command {
 			if filter.To, err = optionalDate("--to", to); err != nil {
 				return err
 			}
-			options.Format = export.Format(format)
 			if err := options.Check(filter); err != nil {
 				return tagged(errUsage, "%v", err)
 			}
@@ -52,7 +58,6 @@ func exportCommand(a *app) *cobra.Command {
 	flags.StringVar(&to, "to", "", "the last posting date, YYYY-MM-DD (default the ledger's last)")
 	flags.BoolVar(&options.Assertions, "assertions", false, "add the balances as the database sums them up, for the reading program to check")
 	flags.StringVarP(&output, "output", "o", "", "the file to write (default standard output)")
-	_ = command.MarkFlagRequired("format")
 	return command
 }
 

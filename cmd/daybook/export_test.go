@@ -35,6 +35,11 @@ func TestExport(t *testing.T) {
 	require.NoError(t, err)
 	require.NotZero(t, there.Mode()&os.ModeNamedPipe)
 	assert.Equal(t, first, <-piped, "what is no file is written to, and not replaced")
+	for _, args := range [][]string{{"export", "--all-orgs"}, {"export", "--all-orgs", "--format", "gnucash"}} {
+		r := b.run(args...)
+		assert.Equal(t, failure.ExitUsage, r.exit)
+		assert.Contains(t, r.err, "hledger, ledger, beancount or csv")
+	}
 	dir := t.TempDir()
 	assert.NotZero(t, b.run("export", "--format", "csv", "--all-orgs", "-o", dir).exit)
 	assert.DirExists(t, dir)

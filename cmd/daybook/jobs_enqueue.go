@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/daybook-dev/daybook/internal/answers"
+	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/queue"
 )
 
@@ -37,8 +38,8 @@ func jobsEnqueueCommand(a *app) *cobra.Command {
 			if o.Priority, err = parsePriority(priority); err != nil {
 				return err
 			}
-			if c.Flags().Changed("max-attempts") && o.MaxAttempts < 1 {
-				return usagef("--max-attempts %d: want 1 at least", o.MaxAttempts)
+			if c.Flags().Changed("max-attempts") && (o.MaxAttempts < 1 || o.MaxAttempts > models.MaxJobAttempts) {
+				return usagef("--max-attempts %d: want 1 to %d", o.MaxAttempts, models.MaxJobAttempts)
 			}
 			if o.RunAt, err = parseDue("--run-at", runAt, delay); err != nil {
 				return err
@@ -68,9 +69,6 @@ func jobsEnqueueCommand(a *app) *cobra.Command {
 			if o.RunAt, err = db.dueIn(c.Context(), delay, o.RunAt); err != nil {
 				return err
 			}
-			if !known {
-				a.noteType(c.Context(), job.Type, o.Queue)
-			}
 			var done queue.EnqueuedJobWithCallback
 			if c.Flags().Changed("callback") || c.Flags().Changed("callback-within") {
 				done, err = queue.EnqueueJobWithCallback(c.Context(), db.Pool, org, job, callback, o)
@@ -79,6 +77,9 @@ func jobsEnqueueCommand(a *app) *cobra.Command {
 			}
 			if err != nil {
 				return err
+			}
+			if !known && !done.Duplicate {
+				a.noteType(c.Context(), job.Type, o.Queue)
 			}
 			return a.emitEnqueued(&done)
 		},

@@ -54,7 +54,12 @@ func TestBackgroundEnqueue(t *testing.T) {
 
 	again := []string{"jobs", "enqueue", "webhook", "--org", "acme", "--key", "k", "--payload"}
 	assert.Contains(t, b.ok(append(again, `{"url":"https://example.com"}`)...), "there already (job "+id)
-	r := b.run(append(again, `{"url":"https://example.com/other"}`, "--json")...)
+	own := []string{"jobs", "enqueue", "own", "--org", "acme", "--key", "own"}
+	assert.Contains(t, b.run(own...).err, "Note: own is none of Daybook's own types")
+	r := b.run(own...)
+	assert.Contains(t, r.out, "there already")
+	assert.NotContains(t, r.err, "Note: own", "it was said when the job was made")
+	r = b.run(append(again, `{"url":"https://example.com/other"}`, "--json")...)
 	assert.Equal(t, failure.ExitConflict, r.exit)
 	assert.Contains(t, r.err, "KEY_REUSED")
 
@@ -127,7 +132,7 @@ func TestBackgroundEnqueueWantsAnAttempt(t *testing.T) {
 	t.Parallel()
 	r := setup(t).run("jobs", "enqueue", "t", "--org", "acme", "--max-attempts", "0")
 	assert.Equal(t, failure.ExitUsage, r.exit)
-	assert.Contains(t, r.err, "--max-attempts 0: want 1 at least")
+	assert.Contains(t, r.err, "--max-attempts 0: want 1 to 1000")
 }
 
 func TestBackgroundPayloadIsNoJSON(t *testing.T) {

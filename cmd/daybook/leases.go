@@ -62,7 +62,7 @@ func leasesReleaseCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "release",
 		Short: "Reclaim the leases that have expired, of every queue",
-		Long: "Makes the jobs due again whose lease has expired, of every queue. A job that was being worked is charged with the attempt.\n" +
+		Long: "Makes the jobs and tasks due again whose lease has expired, of every queue. One that was being worked is charged with the attempt.\n" +
 			"Leases that are renewed stay.",
 		Args: cobra.NoArgs,
 		RunE: a.onDatabase(func(c *cobra.Command, db *database, _ []string) error {
@@ -77,7 +77,7 @@ func leasesReleaseCommand(a *app) *cobra.Command {
 			return a.emit(map[string]any{"queues": all}, func(w io.Writer) error {
 				for _, one := range all {
 					if _, err := fmt.Fprintf(w, "%s: %s released, %s charged with an attempt, %d failed\n", one.Kind,
-						plural(int64(one.Released), "lease", "leases"), plural(int64(one.Charged), "job", "jobs"), one.Failed); err != nil {
+						plural(int64(one.Released), "lease", "leases"), pluralOf(one.Kind, int64(one.Charged)), one.Failed); err != nil {
 						return err
 					}
 				}

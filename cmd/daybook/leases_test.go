@@ -46,4 +46,5 @@ UPDATE queues.open_task
 	}
 	assert.Equal(t, want, released.Queues)
 	assert.Contains(t, b.ok("leases"), "nothing is leased")
+	assert.Contains(t, b.ok("leases", "release"), "tasks: 0 leases released, 0 tasks charged with an attempt, 0 failed")
 }

@@ -161,6 +161,14 @@ func formatAge(d time.Duration) string {
 	return fmt.Sprintf("%d d %d h", int(d.Hours())/24, int(d.Hours())%24)
 }
 
+// pluralOf counts what the queue of a kind holds.
+func pluralOf(kind string, n int64) string {
+	if kind == string(models.KindTasks) {
+		return plural(n, "task", "tasks")
+	}
+	return plural(n, "job", "jobs")
+}
+
 // plural counts things: "1 job", "2 jobs".
 func plural(n int64, one, many string) string {
 	if n == 1 {

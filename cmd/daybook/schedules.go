@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -53,7 +54,7 @@ func scheduleCommand(a *app, name, short, result string, flags func(*cobra.Comma
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.withTemporal(c.Context(), func(temporal client.Client) error {
 				if err := do(c.Context(), temporal, args[0], note); err != nil {
-					return err
+					return noSchedule(err)
 				}
 				return a.emit(scheduleChange{ID: args[0], Result: result}, func(w io.Writer) error {
 					_, err := fmt.Fprintf(w, "%s %s\n", result, args[0])
@@ -84,4 +85,12 @@ func (a *app) withTemporal(ctx context.Context, f func(client.Client) error) err
 	}
 	defer c.Close()
 	return f(c)
+}
+
+// noSchedule says what to do about a schedule that is not there, or is none of Daybook's.
+func noSchedule(err error) error {
+	if errors.Is(err, schedules.ErrNotFound) {
+		return tagged(schedules.ErrNotFound, "%v; `daybook schedules list` lists Daybook's", err)
+	}
+	return err
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"go.temporal.io/sdk/client"
 
+	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/queue"
 	"github.com/daybook-dev/daybook/schedules"
 )
@@ -125,7 +127,11 @@ func (a *app) schedule(ctx context.Context, s newSchedule) (schedules.Schedule, 
 // put creates the schedule, or replaces the one of this id if the flags say so, and says which.
 func (s newSchedule) put(c *cobra.Command, temporal client.Client, schedule schedules.Schedule) (result string, err error) {
 	if !s.replace {
-		return "created", schedules.Create(c.Context(), temporal, schedule)
+		err := schedules.Create(c.Context(), temporal, schedule)
+		if errors.Is(err, schedules.ErrExists) {
+			err = tagged(schedules.ErrExists, "schedule %s exists already: --replace changes it; or choose another ID", s.id)
+		}
+		return "created", err
 	}
 	created, err := schedules.Replace(c.Context(), temporal, schedule, schedules.ReplaceOptions{
 		SetPaused: c.Flags().Changed(pausedFlag), SetNote: c.Flags().Changed(noteFlag),
@@ -149,8 +155,17 @@ func (s newSchedule) check() error {
 		return usagef("--jitter must not be negative")
 	case s.catchUp < schedules.MinCatchUp:
 		return usagef("--catch-up %s: want 10s at least", s.catchUp)
+	case s.fleet != "" && s.queue == "":
+		return usagef("--fleet %s works the jobs of its named queues alone: name one of them by --queue", s.fleet)
+	case s.maxAttempts < 0 || s.maxAttempts > models.MaxJobAttempts:
+		return usagef("--max-attempts %d: want 1 to %d, or leave it out", s.maxAttempts, models.MaxJobAttempts)
 	case s.overlap != string(schedules.Skip) && s.overlap != string(schedules.Allow):
 		return usagef("--overlap %q: want skip or allow", s.overlap)
+	}
+	for _, cron := range s.crons {
+		if fields := strings.Fields(cron); len(fields) == 0 || strings.Contains(fields[0], "TZ=") || fields[0] == "@every" {
+			return tagged(schedules.ErrInvalid, "--cron %q: want five to seven fields, or @hourly, @daily and the like; --time-zone says the time zone, and --every an interval", cron)
+		}
 	}
 	return nil
 }

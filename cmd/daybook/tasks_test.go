@@ -221,7 +221,7 @@ func TestTasksInStatusAndAudit(t *testing.T) {
 	}
 	b.json(&s, "status")
 	require.Len(t, s.Paused, 1)
-	b.ok("audit", "--all-orgs")
+	assert.Regexp(t, `(?m)^tasks +1 task open, 0 failed$`, b.ok("audit", "--all-orgs"))
 	_, err := b.Pool.Exec(t.Context(), `DELETE FROM queues.open_task`)
 	require.NoError(t, err)
 	r := b.run("audit", "--all-orgs")

@@ -3,7 +3,6 @@ package console
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/url"
 	"strconv"
 
@@ -186,7 +185,7 @@ func (c *console) retryAccountingJob(ctx context.Context, r *request) (done, err
 	case err != nil:
 		return done{}, err
 	case mode != queue.RetryNow && mode != queue.RetryLater:
-		return done{}, fmt.Errorf("%w: an accounting job is tried again now or later, not %q", store.ErrInvalid, mode)
+		return done{}, store.Invalid("an accounting job is tried again now or later, not %q", mode)
 	}
 	answer, err := queue.MarkAccountingJobPending(ctx, c.Pool, queue.PendingAccountingJob{OrgID: job.OrgID, DocumentID: job.DocumentID, Delay: delay})
 	return done{

@@ -113,7 +113,7 @@ func (c *console) manyOf(ctx context.Context, r *request) (many, error) {
 		return m, err
 	}
 	if m.jobs.State != "" && m.jobs.State != models.JobFailed {
-		return m, fmt.Errorf("%w: dead letters are meant here, whose state is failed, not %s", store.ErrInvalid, m.jobs.State)
+		return m, store.Invalid("dead letters are meant here, whose state is failed, not %s", m.jobs.State)
 	}
 	m.jobs.State = models.JobFailed
 	if m.jobs.Until.IsZero() {
@@ -127,7 +127,7 @@ func (c *console) manyOf(ctx context.Context, r *request) (many, error) {
 	case "accounting":
 		m.accounting = listing.AccountingJobFilter{OrgID: m.jobs.OrgID, Code: m.jobs.Code, Since: m.jobs.Since, Until: m.until}
 	default:
-		return m, fmt.Errorf("%w: kind is %q: dead letters of jobs and accounting can be changed together", store.ErrInvalid, m.kind)
+		return m, store.Invalid("kind is %q: dead letters of jobs and accounting can be changed together", m.kind)
 	}
 	return m, nil
 }
@@ -232,7 +232,7 @@ func (c *console) retryMany(ctx context.Context, r *request) (done, error) {
 	}
 	if m.kind == "accounting" {
 		if mode == queue.RetryReset {
-			return done{}, fmt.Errorf("%w: accounting jobs are tried again now or later; both count attempts from 0", store.ErrInvalid)
+			return done{}, store.Invalid("accounting jobs are tried again now or later; both count attempts from 0")
 		}
 		op, err := c.Listing.StartAccountingRetry(ctx, m.accounting, delay, false)
 		return c.begun(ctx, r, m, op, err)

@@ -2,7 +2,6 @@ package console
 
 import (
 	"context"
-	"fmt"
 	"net/url"
 	"strconv"
 	"time"
@@ -28,7 +27,7 @@ func historyPage(r *request) (listing.HistoryPage, error) {
 	}
 	var err error
 	if h.Before, err = strconv.ParseInt(before, 10, 64); err != nil {
-		err = fmt.Errorf("%w: before is %q: it is the id of an attempt, as the page links it", store.ErrInvalid, before)
+		err = store.Invalid("before is %q: it is the id of an attempt, as the page links it", before)
 	}
 	return h, err
 }
@@ -160,7 +159,7 @@ func retryMode(r *request) (queue.RetryMode, time.Duration, error) {
 	}
 	minutes, err := strconv.ParseFloat(r.PostFormValue("minutes"), 64)
 	if err != nil || !(minutes > 0 && minutes <= maxRetryMinutes) {
-		return mode, 0, fmt.Errorf("%w: the minutes are %q: give a number from 1 to %d", store.ErrInvalid, r.PostFormValue("minutes"), maxRetryMinutes)
+		return mode, 0, store.Invalid("the minutes are %q: give a number from 1 to %d", r.PostFormValue("minutes"), maxRetryMinutes)
 	}
 	return mode, time.Duration(minutes * float64(time.Minute)), nil
 }

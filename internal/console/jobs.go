@@ -2,7 +2,6 @@ package console
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -58,7 +57,7 @@ func stateOf(text string) (models.JobState, error) {
 	}
 	state, err := models.ParseJobState(text)
 	if err != nil {
-		err = fmt.Errorf("%w: %w", store.ErrInvalid, err)
+		err = store.Invalid("%v", err)
 	}
 	return state, err
 }
@@ -82,7 +81,7 @@ func timeOf(r *request, name string) (time.Time, error) {
 			return t, nil
 		}
 	}
-	return time.Time{}, fmt.Errorf("%w: %s is %q: write a time as 2026-01-31T09:30 (UTC), or how long ago as 90m, 24h or 7d", store.ErrInvalid, name, text)
+	return time.Time{}, store.Invalid("%s is %q: write a time as 2026-01-31T09:30 (UTC), or how long ago as 90m, 24h or 7d", name, text)
 }
 
 // jobStates are the choices of a filter by state.

@@ -152,7 +152,7 @@ func queueForm(ctx context.Context, r *request, name string) (store.NamedQueue, 
 	if text := strings.TrimSpace(r.PostFormValue("rateSeconds")); text != "" && u.Rate > 0 {
 		seconds, err := strconv.ParseFloat(text, 64)
 		if err != nil || seconds != seconds {
-			return u, fmt.Errorf("%w: %q is no number of seconds", store.ErrInvalid, text)
+			return u, store.Invalid("%q is no number of seconds", text)
 		}
 		u.RateSeconds, details["rateSeconds"] = seconds, seconds
 	}

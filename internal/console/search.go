@@ -2,7 +2,6 @@ package console
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 
 	"github.com/daybook-dev/daybook/internal/store"
@@ -26,7 +25,7 @@ func (c *console) find(ctx context.Context, r *request) (*view, error) {
 		return nil, err
 	}
 	if len(q) > maxSearch {
-		return nil, fmt.Errorf("%w: ids and keys have %d bytes at most", store.ErrInvalid, maxSearch)
+		return nil, store.Invalid("ids and keys have %d bytes at most", maxSearch)
 	}
 	found := listing.Finds{}
 	if q != "" {

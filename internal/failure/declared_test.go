@@ -1,10 +1,14 @@
 package failure_test
 
 import (
+	"bytes"
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"io/fs"
+	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -80,4 +84,22 @@ func declared(t *testing.T, folder, prefix string) map[string]ast.Expr {
 		}
 	}
 	return values
+}
+
+// store.Invalid says what is wrong with a request: the sentinel's own words, "invalid request", add nothing to that.
+func TestInvalidRequestsSayWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	wrapped := regexp.MustCompile(`Errorf\([^\n]*\b(store|queue|books|inspect|tokens)\.ErrInvalid\b`)
+	root := filepath.Join("..", "..")
+	require.NoError(t, filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if dir := filepath.Base(filepath.Dir(path)); dir == "store" || dir == "queue" || dir == "books" {
+			text = bytes.ReplaceAll(text, []byte(" ErrInvalid"), []byte(" "+dir+".ErrInvalid"))
+		}
+		assert.Empty(t, string(wrapped.Find(text)), "%s: use store.Invalid", path)
+		return err
+	}))
 }

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"fmt"
 	"regexp"
 	"slices"
 	"time"
@@ -30,7 +29,7 @@ func CheckFleet(s string) error { return checkNamed("fleet", s) }
 
 func checkNamed(what, s string) error {
 	if !name.MatchString(s) {
-		return fmt.Errorf("%q: a %s is named by 1 to 63 of a-z, 0-9, '_', '.' and '-', beginning with a letter or digit: %w", s, what, ErrInvalid)
+		return Invalid("%q: a %s is named by 1 to 63 of a-z, 0-9, '_', '.' and '-', beginning with a letter or digit", s, what)
 	}
 	return nil
 }

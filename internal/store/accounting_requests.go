@@ -98,7 +98,7 @@ func changeAccountingJob(ctx context.Context, q Querier, doing, stmt string, a A
 	}
 	switch r.Result {
 	case absent:
-		return Requested{}, Refuse(ErrJobNotFound, fmt.Sprintf("no accounting job for document %v of organization %v", document, org), "enqueue the document first")
+		return Requested{}, NoAccountingJob(fmt.Sprint(org), fmt.Sprint(document))
 	case completed:
 		return Requested{}, Refuse(ErrJobCompleted, fmt.Sprintf("the accounting job for document %v of organization %v is completed", document, org),
 			"mark the document not ready or deleted to take its posting back")

@@ -52,7 +52,7 @@ SELECT j.id, j.state::text, j.version_hint, j.run_count, j.ready_at, coalesce(j.
 	return s, Wrap("read the document's status", err)
 }
 
-// NoAccountingJob is ErrJobNotFound for a document.
+// NoAccountingJob is ErrJobNotFound for a document, in the words of the database's functions.
 func NoAccountingJob(org, document string) error {
-	return fmt.Errorf("%w: organization %s has none for document %s; enqueue the document first", ErrJobNotFound, org, document)
+	return Refuse(ErrJobNotFound, fmt.Sprintf("no accounting job for document %s of organization %s", document, org), "enqueue the document first")
 }

@@ -150,6 +150,11 @@ func Refuse(sentinel error, message, hint string) error {
 	return &requestError{sentinel, message, hint}
 }
 
+// Invalid is ErrInvalid that says what is wrong with a request, and does not say the sentinel's words beside it.
+func Invalid(format string, args ...any) error {
+	return Refuse(ErrInvalid, fmt.Sprintf(format, args...), "")
+}
+
 // pgError returns the database's error in err, or nil.
 func pgError(err error) *pgconn.PgError {
 	pg, _ := errors.AsType[*pgconn.PgError](err)

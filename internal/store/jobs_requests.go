@@ -201,7 +201,7 @@ func changeJob(ctx context.Context, q Querier, doing, completedHint, stmt string
 	case err != nil:
 		return Requested{}, Wrap(doing, err)
 	case r.Result == absent:
-		return Requested{}, Refuse(ErrJobNotFound, "there is no job "+r.JobID, "it may have been purged")
+		return Requested{}, NoJob(r.JobID)
 	case r.Result == completed:
 		return Requested{}, Refuse(ErrJobCompleted, "job "+r.JobID+" is completed", completedHint)
 	default:

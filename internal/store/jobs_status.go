@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -44,7 +43,7 @@ SELECT id, org_id, type, state::text, run_count, CASE WHEN ready_at < '9999-12-3
 	err := q.QueryRow(ctx, stmt, id).Scan(&s.JobID, &s.OrgID, &s.Type, &s.State, &s.RunCount, &s.ReadyAt, &s.ErrorCode, &s.Error, &s.FinishedAt,
 		&result, &progress, &s.Wrote)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return s, fmt.Errorf("%w: %s", ErrJobNotFound, id)
+		return s, NoJob(id)
 	}
 	s.Result, s.Progress = rawOrNil(result), rawOrNil(progress)
 	return s, Wrap("read the job's status", err)
@@ -81,4 +80,9 @@ SELECT attempt, outcome::text, coalesce(error_code, ''), coalesce(error, ''), st
   FROM daybook.attempts WHERE job_id = $1 ORDER BY id DESC LIMIT 100`
 	logged, err := Collect(ctx, q, pgx.RowToStructByPos[LoggedAttempt], stmt, id)
 	return logged, Wrap("read a job's attempts", err)
+}
+
+// NoJob is ErrJobNotFound for the id of a background job, in the words of the database's functions.
+func NoJob(id string) error {
+	return Refuse(ErrJobNotFound, "there is no job "+id, "it may have been purged")
 }

@@ -118,7 +118,7 @@ func CapOrganization(ctx context.Context, tx pgx.Tx, org string, most *int) (Lim
 	const stmt = `
 UPDATE daybook.organizations SET max_in_flight = $2, updated_at = clock_timestamp() WHERE id = $1 AND max_in_flight IS DISTINCT FROM $2`
 	if most != nil && (*most < 1 || *most > math.MaxInt32) {
-		return Limits{}, fmt.Errorf("a cap of %d jobs: want 1 to %d, or pause the organization: %w", *most, math.MaxInt32, ErrInvalid)
+		return Limits{}, Invalid("a cap of %d jobs: want 1 to %d, or pause the organization", *most, math.MaxInt32)
 	}
 	f, err := changeLimits(ctx, tx, org, stmt, org, most)
 	if err != nil || !f.Changed {
@@ -133,7 +133,7 @@ func changeLimits(ctx context.Context, tx pgx.Tx, org, stmt string, args ...any)
 	const read = `SELECT paused_at, max_in_flight FROM daybook.organizations WHERE id = $1`
 	var f Limits
 	if org == "" || len(org) > maxIDBytes {
-		return f, fmt.Errorf("an organization's id must have 1 to %d bytes: %w", maxIDBytes, ErrInvalid)
+		return f, Invalid("an organization's id must have 1 to %d bytes", maxIDBytes)
 	}
 	var err error
 	if f.Added, err = addOrganization(ctx, tx, org, ""); err != nil {

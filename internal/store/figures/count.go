@@ -3,7 +3,6 @@ package figures
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -178,7 +177,7 @@ func Count(ctx context.Context, q store.Querier, kind string) (Kind, error) {
 	k := Kind{Kind: kind, Estimated: []string{}}
 	c, known := countings[kind]
 	if !known {
-		return k, fmt.Errorf("%w: there is no kind %q of queue", store.ErrInvalid, kind)
+		return k, store.Invalid("there is no kind %q of queue", kind)
 	}
 	types := map[string]*Type{}
 	of := func(name string) *Type {

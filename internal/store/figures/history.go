@@ -3,7 +3,6 @@ package figures
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -167,7 +166,7 @@ func (f Filter) span() (span, error) {
 		s.until = time.Now().UTC().Add(time.Hour) // clocks differ, and nothing is later than now
 	}
 	if s.step < 0 || s.step%time.Minute != 0 || f.Since.IsZero() || !s.until.After(s.since) {
-		return s, fmt.Errorf("%w: a history has a beginning, ends after it, and its step is whole minutes, not %s", store.ErrInvalid, f.Step)
+		return s, store.Invalid("a history has a beginning, ends after it, and its step is whole minutes, not %s", f.Step)
 	}
 	finest := s.step
 	if finest == 0 {

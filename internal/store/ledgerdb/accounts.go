@@ -2,7 +2,6 @@ package ledgerdb
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -83,7 +82,7 @@ ON CONFLICT (org_id, code) DO UPDATE SET name = excluded.name, type = excluded.t
 	seen := make(map[string]bool, n)
 	for i, a := range accounts {
 		if seen[a.Code] {
-			return Activated{}, fmt.Errorf("account %s is listed twice: %w", a.Code, store.ErrInvalid)
+			return Activated{}, store.Invalid("account %s is listed twice", a.Code)
 		}
 		seen[a.Code] = true
 		codes[i], names[i], types[i] = a.Code, a.Name, string(a.Type)

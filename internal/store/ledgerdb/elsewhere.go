@@ -74,7 +74,7 @@ SELECT '', 'not elsewhere' WHERE EXISTS (SELECT FROM job) AND NOT EXISTS (SELECT
 	}
 	switch r.Result {
 	case "no job":
-		return store.Requested{}, store.Refuse(store.ErrJobNotFound, fmt.Sprintf("no accounting job for document %s of organization %s", document, org), "enqueue the document first")
+		return store.Requested{}, store.NoAccountingJob(org, document)
 	case "not elsewhere":
 		return store.Requested{}, store.Refuse(ErrNotPostedElsewhere, fmt.Sprintf("document %s of organization %s is not posted elsewhere", document, org),
 			"retry its job as that of any other document")

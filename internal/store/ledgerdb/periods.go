@@ -45,11 +45,11 @@ SELECT $1, $2::date, $3::date
 	}
 	for _, p := range periods {
 		if p.EndsOn.Time().Before(p.StartsOn.Time()) {
-			return nil, fmt.Errorf("a period from %s to %s ends before it starts: %w", p.StartsOn, p.EndsOn, store.ErrInvalid)
+			return nil, store.Invalid("a period from %s to %s ends before it starts", p.StartsOn, p.EndsOn)
 		}
 		tag, err := tx.Exec(ctx, stmt, org, p.StartsOn.Time(), p.EndsOn.Time())
 		if store.SQLState(err) == "23505" {
-			return nil, fmt.Errorf("organization %s has a period that begins on %s already; `daybook periods list` shows it: %w", org, p.StartsOn, store.ErrInvalid)
+			return nil, store.Invalid("organization %s has a period that begins on %s already; `daybook periods list` shows it", org, p.StartsOn)
 		}
 		if err != nil {
 			return nil, store.Wrap("add the period", err)
@@ -94,7 +94,7 @@ func ClosedPeriodPolicy(ctx context.Context, q store.Querier, org string) (polic
 func SetClosedPeriodPolicy(ctx context.Context, tx pgx.Tx, org string, policy models.ClosedPeriodPolicy) (Activated, error) {
 	const stmt = `UPDATE daybook.organizations SET closed_period_policy = $2 WHERE id = $1`
 	if policy != models.PolicyFail && policy != models.PolicyFirstOpenDay {
-		return Activated{}, fmt.Errorf("policy %q: want %s or %s: %w", policy, models.PolicyFail, models.PolicyFirstOpenDay, store.ErrInvalid)
+		return Activated{}, store.Invalid("policy %q: want %s or %s", policy, models.PolicyFail, models.PolicyFirstOpenDay)
 	}
 	if err := changeConfiguration(ctx, tx, org); err != nil {
 		return Activated{}, err

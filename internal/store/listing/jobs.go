@@ -140,7 +140,7 @@ func (l *Listing) OrganizationOfJob(ctx context.Context, org, id string) (string
 // job reads columns of a job.
 func (l *Listing) job(ctx context.Context, org, id string, columns ...string) (models.Job, error) {
 	return one[models.Job]("read the job", where(l.db.WithContext(ctx).Select(columns).Where("id = ?", id), "org_id = ?", org),
-		fmt.Errorf("%w: %s; check the id, or a cleanup job has removed it", store.ErrJobNotFound, id))
+		store.NoJob(id))
 }
 
 // Job reads one background job of an organization, or of any when org is empty, with a page of its history; ErrJobNotFound
@@ -277,7 +277,7 @@ func writeCursor(id string, failed *time.Time, byFailure bool) string {
 }
 
 func readCursor(cursor string, byFailure bool) (at time.Time, id string, err error) {
-	refused := fmt.Errorf("%w: the cursor is not one of this list: leave it out to begin anew", store.ErrInvalid)
+	refused := store.Invalid("the cursor is not one of this list: leave it out to begin anew")
 	raw, err := base64.RawURLEncoding.DecodeString(cursor)
 	if err != nil {
 		return at, "", refused

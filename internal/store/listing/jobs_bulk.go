@@ -80,11 +80,11 @@ func (l *Listing) StartCancel(ctx context.Context, r BulkJobs) (models.BulkOpera
 // startBulk chooses the jobs of an operation, which may have one of the states, or the one that the filter names.
 func (l *Listing) startBulk(ctx context.Context, r BulkJobs, op models.BulkOperation, states []models.JobState) (models.BulkOperation, error) {
 	if !r.Filter.bounded() && !r.All {
-		return op, fmt.Errorf("%w: the filter means every job: name an organization, a type, an error code, a time or a link, or say that all are meant", store.ErrInvalid)
+		return op, store.Invalid("the filter means every job: name an organization, a type, an error code, a time or a link, or say that all are meant")
 	}
 	if s := r.Filter.State; s != "" {
 		if !slices.Contains(states, s) {
-			return op, fmt.Errorf("%w: the state of the jobs may be %s, not %s", store.ErrInvalid, strings.Join(store.Texts(states), ", "), s)
+			return op, store.Invalid("the state of the jobs may be %s, not %s", strings.Join(store.Texts(states), ", "), s)
 		}
 		states = []models.JobState{s}
 	}

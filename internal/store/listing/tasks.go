@@ -124,7 +124,7 @@ func (l *Listing) searchTasks(ctx context.Context, f TaskFilter, limit int, from
 	page := TaskPage{Tasks: []ListedTask{}}
 	stmt, known := searches[f.State]
 	if !known {
-		return page, fmt.Errorf("%w: tasks are not searched by the state %q, but by some of %v", store.ErrInvalid, f.State, models.TaskSearches())
+		return page, store.Invalid("tasks are not searched by the state %q, but by some of %v", f.State, models.TaskSearches())
 	}
 	a := store.Args{
 		"type": f.Type, "since": store.TimeOrNil(f.Since), "until": store.TimeOrNil(f.Until), "limit": limit + 1, "at": store.TimeOrNil(from.at), "by": from.by,
@@ -235,7 +235,7 @@ func readTaskCursor(cursor string, state models.TaskState) (foundTask, error) {
 		_, err = fmt.Sscanf(string(raw), string(state)+". %d %d", &micro, &t.by)
 	}
 	if err != nil {
-		return t, fmt.Errorf("%w: the cursor is not one of this list: leave it out to begin anew", store.ErrInvalid)
+		return t, store.Invalid("the cursor is not one of this list: leave it out to begin anew")
 	}
 	t.at = time.UnixMicro(micro)
 	return t, nil

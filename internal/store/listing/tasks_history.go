@@ -94,7 +94,7 @@ func readEventCursor(cursor string) (TaskEvent, error) {
 		_, err = fmt.Sscanf(string(raw), "%d %d %d", &micro, &e.rank, &e.id)
 	}
 	if err != nil {
-		return e, fmt.Errorf("%w: the cursor is not one of this history: leave it out to begin anew", store.ErrInvalid)
+		return e, store.Invalid("the cursor is not one of this history: leave it out to begin anew")
 	}
 	e.At = time.UnixMicro(micro)
 	return e, nil

@@ -2,7 +2,6 @@ package listing
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"gorm.io/gorm"
@@ -56,7 +55,7 @@ func whereWaits(q *gorm.DB, what string) *gorm.DB {
 	case WaitsForCallback:
 		return q.Where("state = 'pending' AND last_error_code = ?", models.CodeAwaitingCallback)
 	}
-	_ = q.AddError(fmt.Errorf("%w: a job waits for a turn, jobs or a callback, not %q", store.ErrInvalid, what))
+	_ = q.AddError(store.Invalid("a job waits for a turn, jobs or a callback, not %q", what))
 	return q
 }
 

@@ -111,22 +111,22 @@ type NewToken struct {
 // check refuses what makes no token.
 func (n *NewToken) check() error {
 	if len(n.Scopes) == 0 {
-		return fmt.Errorf("%w: a token wants at least one scope", store.ErrInvalid)
+		return store.Invalid("a token wants at least one scope")
 	}
 	for _, s := range n.Scopes {
 		if !slices.Contains(Scopes(), s) {
-			return fmt.Errorf("%w: unknown scope %q: want some of %v", store.ErrInvalid, s, Scopes())
+			return store.Invalid("unknown scope %q: want some of %v", s, Scopes())
 		}
 	}
 	switch {
 	case len(n.Types) > 100:
-		return fmt.Errorf("%w: a token may name 100 types, not %d", store.ErrInvalid, len(n.Types))
+		return store.Invalid("a token may name 100 types, not %d", len(n.Types))
 	case slices.ContainsFunc(n.Types, func(t string) bool { return !models.ValidJobType(t) }):
-		return fmt.Errorf("%w: each type must be a letter and then letters, digits, '_', '.', ':' or '-', 64 bytes at most: name the types as they are enqueued", store.ErrInvalid)
+		return store.Invalid("each type must be a letter and then letters, digits, '_', '.', ':' or '-', 64 bytes at most: name the types as they are enqueued")
 	case n.RequestsPerMinute < 0 || n.JobsPerMinute < 0 || n.RequestsPerMinute > MaxPerMinute || n.JobsPerMinute > MaxPerMinute:
-		return fmt.Errorf("%w: limits a minute must be from 1 to %d, or left out for none", store.ErrInvalid, MaxPerMinute)
+		return store.Invalid("limits a minute must be from 1 to %d, or left out for none", MaxPerMinute)
 	case n.RunByGet && !slices.Contains(n.Scopes, ScopeOperate):
-		return fmt.Errorf("%w: running jobs by GET wants the scope operate", store.ErrInvalid)
+		return store.Invalid("running jobs by GET wants the scope operate")
 	}
 	return nil
 }
