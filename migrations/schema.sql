@@ -353,7 +353,7 @@ DECLARE
 BEGIN
     SELECT * INTO job FROM daybook.jobs j WHERE j.id = cancel_job.job_id FOR NO KEY UPDATE;
     IF NOT FOUND THEN
-        RAISE EXCEPTION 'there is no job %', cancel_job.job_id USING ERRCODE = 'DB011', HINT = 'it may have been purged';
+        RAISE EXCEPTION 'there is no job %', cancel_job.job_id USING ERRCODE = 'DB011', HINT = 'check the id, the job may have been purged';
     END IF;
     CASE job.state
         WHEN 'completed' THEN
@@ -2857,7 +2857,7 @@ DECLARE
 BEGIN
     SELECT * INTO job FROM daybook.jobs j WHERE j.id = retry_job.job_id FOR NO KEY UPDATE;
     IF NOT FOUND THEN
-        RAISE EXCEPTION 'there is no job %', retry_job.job_id USING ERRCODE = 'DB011', HINT = 'it may have been purged';
+        RAISE EXCEPTION 'there is no job %', retry_job.job_id USING ERRCODE = 'DB011', HINT = 'check the id, the job may have been purged';
     END IF;
 
     CASE job.state

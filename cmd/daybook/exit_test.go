@@ -285,7 +285,7 @@ func TestCommandsSayTheSameOfWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	for said, commands := range map[string][][]string{
-		"daybook: there is no job x: it may have been purged\n": {{"jobs", "show", "x"}, {"jobs", "retry", "x"}, {"jobs", "cancel", "x"}},
+		"daybook: there is no job x: check the id, the job may have been purged\n": {{"jobs", "show", "x"}, {"jobs", "retry", "x"}, {"jobs", "cancel", "x"}},
 		"daybook: no accounting job for document d of organization acme: enqueue the document first\n": {
 			{"accounting", "show", "acme", "d"}, {"accounting", "retry", "acme", "d"}, {"accounting", "cancel", "acme", "d"}, {"accounting", "elsewhere", "acme", "d", "--post", "full"},
 		},
@@ -298,8 +298,11 @@ func TestCommandsSayTheSameOfWhatIsMissing(t *testing.T) {
 	}
 	b.ok("organizations", "pause", "--org", "acme", "--create")
 	for _, args := range [][]string{
-		{"organizations", "cap", "--org", "acme", "--max-in-flight", "0"}, {"periods", "policy", "odd", "--org", "acme"}, {"jobs", "list", "--waits", "odd"},
-		{"tasks", "list", "--state", "odd"}, {"jobs", "list", "--cursor", "x"},
+		{"organizations", "cap", "--org", "acme", "--max-in-flight", "0"},
+		{"periods", "policy", "odd", "--org", "acme"},
+		{"jobs", "list", "--waits", "odd"},
+		{"tasks", "list", "--state", "odd"},
+		{"jobs", "list", "--cursor", "x"},
 	} {
 		r := b.run(args...)
 		assert.Equal(t, failure.ExitUsage, r.exit, args)

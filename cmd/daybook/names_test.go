@@ -254,7 +254,7 @@ func TestRequestsAreAnsweredAlike(t *testing.T) {
 	assert.Equal(t, post("/api/accounting/jobs/enqueue", `{"orgId": "acme", "documentId": "d", "version": 1}`), printed("accounting enqueue acme d --version 1"))
 	assert.Equal(t, post("/api/jobs/retry", `{"all": true, "mode": "now", "dryRun": true}`), printed("jobs retry --all --dry-run"))
 	assert.Equal(t, post("/api/jobs/cancel", `{"all": true, "dryRun": true}`), printed("jobs cancel --all --dry-run"))
-	assert.Equal(t, post("/api/jobs/"+id+"/cancel", ""), map[string]any{"jobId": id, "result": "cancelled"})
+	assert.Equal(t, map[string]any{"jobId": id, "result": "cancelled"}, post("/api/jobs/"+id+"/cancel", ""))
 	b.ok("jobs", "retry", id)
 	assert.Equal(t, map[string]any{"jobId": id, "result": "cancelled"}, printed("jobs cancel "+id))
 

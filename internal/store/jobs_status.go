@@ -84,5 +84,5 @@ SELECT attempt, outcome::text, coalesce(error_code, ''), coalesce(error, ''), st
 
 // NoJob is ErrJobNotFound for the id of a background job, in the words of the database's functions.
 func NoJob(id string) error {
-	return Refuse(ErrJobNotFound, "there is no job "+id, "it may have been purged")
+	return Refuse(ErrJobNotFound, "there is no job "+id, "check the id, the job may have been purged")
 }
