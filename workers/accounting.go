@@ -127,7 +127,7 @@ func NewAccounting(o AccountingOptions) (*Worker, error) {
 		}
 		return nil
 	}
-	w.connect(o.Client, cmp.Or(o.TaskQueue, workflows.TaskQueueOf(workflows.AccountingTaskQueue, o.Fleet)), o.MaxConcurrentActivities, o.MaxConcurrentWorkflowTasks, o.Name, func(sdk worker.Worker) {
+	w.connect(o.Client, cmp.Or(o.TaskQueue, workflows.TaskQueueOf(workflows.AccountingTaskQueue, o.Fleet)), o.MaxConcurrentActivities, o.MaxConcurrentWorkflowTasks, o.Name, o.Metrics.namespace(), func(sdk worker.Worker) {
 		sdk.RegisterWorkflowWithOptions(workflows.Accounting, workflow.RegisterOptions{Name: workflows.AccountingWorkflow})
 		sdk.RegisterActivity(turns.Activities(turns.Options{Client: o.Client, Engine: w.engine, Settings: settings, Worker: o.Name}))
 	})

@@ -93,6 +93,14 @@ func (m *Metrics) Run(ctx context.Context, c client.Client) {
 // Close pushes the metrics a last time, if they are pushed.
 func (m *Metrics) Close(ctx context.Context) error { return m.metrics.Close(ctx) }
 
+// namespace is that of the Temporal client; empty: nothing is measured, and it is not known.
+func (m *Metrics) namespace() string {
+	if m == nil {
+		return ""
+	}
+	return cmp.Or(m.options.Namespace, client.DefaultNamespace)
+}
+
 // sink is told of what workers do; nil: it is not measured.
 func (m *Metrics) sink() events.Sink {
 	if m == nil {

@@ -82,13 +82,13 @@ func NewTasks(o TasksOptions) (*Worker, error) {
 	queue := store.NewTaskQueue(o.Pool, o.Registry.Names()...)
 	queue.GuardSchema(o.verify, o.Log)
 	handlers := dispatch.Handlers(dispatch.Options{Registry: o.Registry, Pool: o.Pool, Log: o.Log})
-	w := &Worker{pool: o.Pool, log: o.Log, hub: hub.notifying(o.NotifyEvents, o.Pool, o.Log), verify: o.verify, fatal: make(chan error, 1)}
+	w := &Worker{pool: o.Pool, log: o.Log, hub: hub.notifying(o.NotifyEvents, o.Pool, o.Log), verify: o.verify, schemaPool: o.SchemaPool, fatal: make(chan error, 1)}
 	w.engine = engine.NewOn(engine.Tasks(queue), handlers, engine.Options{PickInterval: o.PickInterval, Events: sink, Tracer: tracing.Engine(), Log: o.Log})
 	w.tend = func(ctx context.Context) error {
 		noteTypes(ctx, queue, o.Name, typesOfTasks(o.Registry), o.Log)
 		return nil
 	}
-	w.connect(o.Client, cmp.Or(o.TaskQueue, workflows.TaskQueueOf(workflows.TasksTaskQueue, o.Fleet)), o.MaxConcurrentActivities, o.MaxConcurrentWorkflowTasks, o.Name, func(sdk worker.Worker) {
+	w.connect(o.Client, cmp.Or(o.TaskQueue, workflows.TaskQueueOf(workflows.TasksTaskQueue, o.Fleet)), o.MaxConcurrentActivities, o.MaxConcurrentWorkflowTasks, o.Name, o.Metrics.namespace(), func(sdk worker.Worker) {
 		sdk.RegisterWorkflowWithOptions(workflows.Tasks, workflow.RegisterOptions{Name: workflows.TasksWorkflow})
 		sdk.RegisterActivity(turns.Activities(turns.Options{Client: o.Client, Engine: w.engine, Settings: settings, Resumes: true, Worker: o.Name}))
 	})

@@ -22,13 +22,15 @@ var ErrTemporalRefuses = failure.New(failure.TemporalRefuses, "Temporal refuses 
 
 // connect says how the worker of Temporal's SDK is made, and what it registers. One that could not start cannot start again: each attempt makes another.
 func (w *Worker) connect(
-	c client.Client, taskQueue string, concurrentActivities, concurrentWorkflowTasks int, name string, register func(worker.Worker),
+	c client.Client, taskQueue string, concurrentActivities, concurrentWorkflowTasks int, name, namespace string, register func(worker.Worker),
 ) {
+	concurrentActivities, concurrentWorkflowTasks = cmp.Or(concurrentActivities, 3), cmp.Or(concurrentWorkflowTasks, 5)
 	w.client, w.taskQueue = c, taskQueue
+	w.introduces = introduction{name: name, activities: concurrentActivities, workflowTasks: concurrentWorkflowTasks, namespace: namespace}
 	w.make = func() worker.Worker {
 		sdk := worker.New(c, taskQueue, worker.Options{
-			MaxConcurrentActivityExecutionSize:     cmp.Or(concurrentActivities, 3),
-			MaxConcurrentWorkflowTaskExecutionSize: cmp.Or(concurrentWorkflowTasks, 5),
+			MaxConcurrentActivityExecutionSize:     concurrentActivities,
+			MaxConcurrentWorkflowTaskExecutionSize: concurrentWorkflowTasks,
 			// Temporal gives a lane's turn to the poll that waits longest. A process with one poll gets one lane, and stands behind the others for the next.
 			MaxConcurrentActivityTaskPollers: 1,
 			WorkerStopTimeout:                DrainTimeout,

@@ -55,6 +55,13 @@ type Worker struct {
 	tend func(ctx context.Context) error
 	// stopped is called when Run ends, after the last call of tend; nil: it is not called.
 	stopped func(ctx context.Context) error
+	// schemaPool is connected as a role that may read which schema the database has; nil: pool.
+	schemaPool *pgxpool.Pool
+	introduces introduction
+	// drainsSince is since when a run drains; zero: none does. interruptedBefore is how many handlers were interrupted before it. Both are those of the run, and
+	// afterwards of Close, which waits for it.
+	drainsSince       time.Time
+	interruptedBefore int
 }
 
 // checkConcurrency refuses what the worker, or Temporal's SDK, cannot work with; 0 is the default.
@@ -129,7 +136,7 @@ func checkSettings(s activities.Settings) error {
 const stickyTimeout = time.Second
 
 // Run checks the schema and works until ctx ends. Then it drains: it leases nothing more, finishes running chunks, and gives the
-// rest back. It returns nil after a drain.
+// rest back. It returns nil after a drain. It logs what it works when it starts, that it drains, and how that ended.
 //
 // While the database or Temporal is unavailable, also at the start, it logs and tries again, after a second first and every half a minute at most. For a
 // program that may start before Temporal, make the client by client.NewLazyClient: client.Dial fails instead. A schema that this version was not made for,
@@ -159,7 +166,11 @@ func (w *Worker) Run(ctx context.Context) error {
 		}
 		return fmt.Errorf("start the worker: %w", err)
 	}
-	defer sdk.Stop()
+	w.sayStarted(ctx)
+	defer func() {
+		sdk.Stop()
+		w.sayDrained()
+	}()
 	if w.tend != nil {
 		tending, stop := context.WithCancel(ctx)
 		var background sync.WaitGroup
@@ -169,8 +180,10 @@ func (w *Worker) Run(ctx context.Context) error {
 	}
 	select {
 	case <-ctx.Done():
+		w.sayDrains(nil)
 		return nil
 	case err := <-w.fatal:
+		w.sayDrains(err)
 		return fmt.Errorf("the worker ended: %w", err)
 	}
 }
@@ -278,5 +291,6 @@ func (w *Worker) Close() {
 		return
 	}
 	w.engine.Close()
+	w.sayStopped()
 	w.hub.close()
 }

@@ -8,10 +8,12 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 	"go.temporal.io/sdk/client"
 
 	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/turns"
 	"github.com/daybook-dev/daybook/migrations"
 	"github.com/daybook-dev/daybook/workers"
 )
@@ -78,6 +80,28 @@ func tuneGC() {
 	}
 }
 
+// tellWorker says which program works what, before it waits for any server, and what another signal does once the first has come. Each queue's worker says more when it
+// has started.
+func (a *app) tellWorker(ctx context.Context, pool *pgxpool.Pool, temporal client.Options, options workers.AccountingOptions) {
+	name := cmp.Or(options.Name, turns.ProcessName())
+	var kinds []string
+	for _, w := range newWorkers {
+		kinds = append(kinds, w.kind)
+	}
+	says := []any{
+		"version", readVersion().Version, "worker", name, "kinds", kinds, "temporal", cmp.Or(temporal.HostPort, client.DefaultHostPort),
+		"namespace", cmp.Or(temporal.Namespace, client.DefaultNamespace), "database", store.Address(pool.Config().ConnConfig), "connections", pool.Config().MaxConns,
+	}
+	if fleet := a.environment.Fleet; fleet != "" {
+		says = append(says, "fleet", fleet)
+	}
+	a.log.Info("the worker starts", says...)
+	context.AfterFunc(ctx, func() {
+		a.log.Info("the worker was told to stop; a second signal ends it at once, and other workers reclaim what it holds when its leases have expired",
+			"worker", name, "limit", workers.DrainTimeout.String())
+	})
+}
+
 // work runs a worker until ctx ends. It returns nil after a drain.
 func (a *app) work(ctx context.Context, temporal client.Options, options workers.AccountingOptions, metricsListen string) error {
 	stopTracing, err := a.trace(ctx, "daybook-worker")
@@ -98,6 +122,7 @@ func (a *app) work(ctx context.Context, temporal client.Options, options workers
 	if migrations.Wrong(err) || store.RefusesConnection(err) || errors.Is(err, errRoleLacksRight) {
 		return err
 	}
+	a.tellWorker(ctx, pool, temporal, options)
 	measured, stop, err := a.newMetrics(ctx, workers.MetricsOptions{Pool: pool, Name: options.Name, Service: "daybook-worker", Namespace: temporal.Namespace}, metricsListen)
 	if err != nil {
 		return err

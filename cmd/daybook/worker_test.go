@@ -63,6 +63,11 @@ func TestWorkerPostsAndDrains(t *testing.T) {
 		assert.Contains(t, said, missing)
 	}
 	assert.NotContains(t, said, "webhook")
+	assert.Equal(t, 1, strings.Count(r.err, `"msg":"the worker starts"`))
+	assert.Contains(t, r.err, `"kinds":["accounting","jobs","tasks"],"temporal":"`+server.Address+`","namespace":"`+namespace+`"`)
+	assert.Equal(t, 3, strings.Count(r.err, `"msg":"the worker has started"`), "one a queue")
+	assert.Equal(t, 3, strings.Count(r.err, `"msg":"the worker has stopped"`))
+	assert.Contains(t, r.err, "a second signal ends it at once")
 
 	var d shownAccountingJob
 	b.json(&d, "accounting", "show", "es", "invoice-1")

@@ -45,6 +45,7 @@ func (r *runner) workBulk(work context.Context, h Handling, c *call, jobs []stor
 	defer func() { r.tellOver(out) }()
 	r.calls.begin(c)
 	defer r.calls.end(c)
+	defer r.engine.handles()()
 	began := time.Now()
 	for parts := [][]store.Job{jobs}; len(parts) > 0 && work.Err() == nil; {
 		some, rest := parts[0], slices.Concat(parts[1:]...)

@@ -164,16 +164,17 @@ func (cs *calls) longRunning(long time.Duration) (ids []string) {
 	return ids
 }
 
-// running are the jobs that calls work now.
-func (cs *calls) running() (jobs []store.Job) {
+// running are how many calls have jobs in hand, and these jobs.
+func (cs *calls) running() (handlers int, jobs []store.Job) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	for c := range cs.all {
-		if !c.abandoned {
+		if !c.abandoned && len(c.inHand) > 0 {
+			handlers++
 			jobs = append(jobs, c.inHand...)
 		}
 	}
-	return jobs
+	return handlers, jobs
 }
 
 func idsOf(jobs []store.Job) []string {

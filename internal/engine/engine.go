@@ -90,6 +90,8 @@ type Engine struct {
 	end      context.CancelFunc
 	detached detachedTurns
 	reclaims reclaims
+	// handling counts the calls of handlers that have not returned, interrupted those that were cut off when their process was told to stop.
+	handling, interrupted atomic.Int64
 	// looks has a token when something may have been put on record about jobs that wait, looked when a poll has seen that there is nothing.
 	looks, looked chan struct{}
 	// lastRefill is when one of the turns last began a refill.
@@ -150,6 +152,24 @@ func (e *Engine) Close() {
 	e.detached.running.Wait()
 	e.stopReclaiming()
 	e.waker.Close()
+}
+
+// Kind names the kind of queue.
+func (e *Engine) Kind() string { return e.kind.Name() }
+
+// Grace is how long handlers may go on after the engine was told to stop.
+func (e *Engine) Grace() time.Duration { return e.options.Grace }
+
+// Handling counts the calls of handlers that have not returned, of all turns, also those that are not waited for any more.
+func (e *Engine) Handling() int { return int(e.handling.Load()) }
+
+// Interrupted counts, since the engine was made, the calls of handlers that were cut off because they went on after the grace period.
+func (e *Engine) Interrupted() int { return int(e.interrupted.Load()) }
+
+// handles counts a call of a handler until it is over.
+func (e *Engine) handles() (over func()) {
+	e.handling.Add(1)
+	return func() { e.handling.Add(-1) }
 }
 
 // Tracer wraps what an engine works with, to make spans of what it does.

@@ -177,8 +177,11 @@ func TestEveryKindEndsWithItsGrace(t *testing.T) {
 		q.Stop = stop
 		done := b.processing(e, q)
 		<-reached
+		assert.Positive(b.t, e.Handling())
 		close(stop)
 		r := <-done
+		assert.Zero(b.t, e.Handling())
+		assert.Positive(b.t, e.Interrupted())
 		assert.Zero(b.t, r.Completed)
 		// Sessions that were cut off may hold rows for a moment longer: the turn says so, and is asked to give them back again.
 		_, err := e.ReleaseTurn(b.t.Context(), turn(1))

@@ -97,6 +97,7 @@ func (r *runner) pickOnce(ctx, work context.Context, c *call, h Handling, n int)
 		if err != nil || len(jobs) == 0 {
 			return err
 		}
+		defer r.engine.handles()()
 		if suspects, err = r.leaseSuspects(ctx, tx, jobs); len(suspects) > 0 {
 			return err
 		}

@@ -134,7 +134,8 @@ func (r *runner) watchStop(ctx context.Context, over <-chan struct{}) {
 	select {
 	case <-over:
 	case <-time.After(r.engine.options.Grace):
-		if jobs := r.calls.running(); len(jobs) > 0 {
+		if handlers, jobs := r.calls.running(); handlers > 0 {
+			r.engine.interrupted.Add(int64(handlers))
 			r.engine.options.Log.Warn("the worker was told to stop, and its grace period is over: handlers that still run are interrupted, and their jobs are given back",
 				"turn", r.holder.turn().ID, "jobs", len(jobs), "ids", someOf(jobs, func(j store.Job) string { return j.ID }), "organizations", someOf(jobs, func(j store.Job) string { return j.OrgID }))
 		}

@@ -49,6 +49,7 @@ func (r *runner) work(work context.Context, c *call, j store.Job) ended {
 	defer cancel()
 	r.calls.begin(c)
 	defer r.calls.end(c)
+	defer r.engine.handles()()
 	ctx = span.Inherit(ctx, j.TraceParent)
 	needsLease := false
 	a := r.engine.handlers.Work(ctx, j, func(ctx context.Context, p []byte) error {
