@@ -98,6 +98,10 @@ VALUES ('acme', 'email', '{}', 'failed', 'no such user', 'AUTHENTICATION_FAILED'
 	{
 		code: health.NoToken, lines: []string{`daybook tokens create --name "console of the operators" --scope read,operate --all-orgs`},
 	},
+	{
+		code: health.SearchPathOpen, fault: `GRANT CREATE ON SCHEMA public TO PUBLIC`,
+		lines: []string{`psql REVOKE CREATE ON SCHEMA public FROM PUBLIC`},
+	},
 }
 
 // TestRunbookEndsFaults does what sections of docs/runbook.md say, and finds the fault gone. internal/faults tries those that want Temporal, a worker or

@@ -128,7 +128,7 @@ func (c *console) readHealth(ctx context.Context, r *request, org string, d *ove
 // concerns reports whether a finding is for those who see one organization: what is said of it, and what keeps everything from being worked.
 func concerns(f health.Finding, org string) bool {
 	switch f.Code {
-	case health.OldSnapshot, health.AutovacuumBehind, health.ClockSkew, health.NoToken, health.RoleLacksRights, health.SourceMissing:
+	case health.OldSnapshot, health.AutovacuumBehind, health.ClockSkew, health.NoToken, health.RoleLacksRights, health.SearchPathOpen, health.SourceMissing:
 		return false
 	default:
 		return f.OrgID == "" && f.ExampleOrg == "" || f.OrgID == org || f.ExampleOrg == org

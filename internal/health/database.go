@@ -31,6 +31,7 @@ const (
 	checkSnapshot = "old snapshots"
 	checkVacuum   = "autovacuum"
 	checkRights   = "roles"
+	checkPaths    = "search paths"
 	checkStandby  = "synchronous standbys"
 	checkLocks    = "locked tables"
 	checkToken    = "tokens"
@@ -42,7 +43,7 @@ const (
 // serverChecks need no schema of this program's, jobChecks do.
 var (
 	serverChecks = []string{checkSnapshot, checkVacuum, checkStandby, checkLocks}
-	jobChecks    = []string{checkRights, checkDue, checkFailed, checkRetrying, checkLeases, checkAhead, checkHeld, checkBacklog, checkDone, checkToken, checkOwners}
+	jobChecks    = []string{checkRights, checkPaths, checkDue, checkFailed, checkRetrying, checkLeases, checkAhead, checkHeld, checkBacklog, checkDone, checkToken, checkOwners}
 )
 
 // database makes the checks of the database, one after another on one connection, because a pool may have few, and in one transaction, each behind a savepoint: workers
@@ -118,6 +119,7 @@ func (p *probe) checks(ctx context.Context, failed error) {
 // jobs makes the checks that read Daybook's own tables.
 func (p *probe) jobs(ctx context.Context) {
 	p.once(ctx, checkRights, p.rights)
+	p.once(ctx, checkPaths, p.paths)
 	p.each(ctx, checkDue, p.due)
 	p.each(ctx, checkFailed, p.failed)
 	p.each(ctx, checkRetrying, p.retrying)

@@ -42,6 +42,7 @@ const (
 	SequenceHeld        Code = "SEQUENCE_HELD"
 	RetryingJobs        Code = "RETRYING_JOBS"
 	NoToken             Code = "NO_TOKEN"
+	SearchPathOpen      Code = "SEARCH_PATH_OPEN"
 )
 
 // Codes lists every code, in their order.
@@ -49,7 +50,7 @@ func Codes() []Code {
 	return []Code{
 		DatabaseUnavailable, SchemaOld, SchemaNew, SchemaDifferent, SchemaIncomplete, RoleLacksRights, StandbyMissing, TableLocked, TemporalUnavailable,
 		WorkflowNotStarted, WorkflowEnded, WorkflowPaused, NoWorker, TurnsFailing, HandlerMissing, StaleLeases, OldSnapshot, AutovacuumBehind, ClockSkew, SourceMissing, OrganizationPaused,
-		TypePaused, QueuePaused, QueueUnworked, CapReached, OldestDue, BacklogGrows, FailedJobs, SequenceHeld, RetryingJobs, NoToken,
+		TypePaused, QueuePaused, QueueUnworked, CapReached, OldestDue, BacklogGrows, FailedJobs, SequenceHeld, RetryingJobs, NoToken, SearchPathOpen,
 	}
 }
 
