@@ -71,8 +71,8 @@ func (a *app) report(ctx context.Context, err error, command string) int {
 	case failure.Usage:
 		message += "\nSee `" + command + " --help`."
 	case failure.DatabaseUnavailable:
-		if store.LacksConnections(err) {
-			message += "\n" + store.ConnectionsAdvice
+		if advice := store.Advice(err); advice != "" {
+			message += "\n" + advice
 			break
 		}
 		message += "\nCheck that PostgreSQL runs and that DAYBOOK_DATABASE_URL names it, then try again."

@@ -19,6 +19,7 @@ import (
 	"github.com/daybook-dev/daybook/internal/camel"
 	"github.com/daybook-dev/daybook/internal/failure"
 	"github.com/daybook-dev/daybook/internal/pgtest"
+	"github.com/daybook-dev/daybook/internal/store"
 )
 
 func TestExitCodes(t *testing.T) {
@@ -308,4 +309,18 @@ func TestCommandsSayTheSameOfWhatIsMissing(t *testing.T) {
 		assert.Equal(t, failure.ExitUsage, r.exit, args)
 		assert.NotContains(t, r.err, "invalid request", args)
 	}
+}
+
+// TestFullDiskSaysWhatToDo: a command that the server refuses for want of room ends as in an outage, and says what to do.
+func TestFullDiskSaysWhatToDo(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	_, err := b.Pool.Exec(t.Context(), `
+CREATE FUNCTION public.full_disk() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'could not extend file: No space left on device' USING ERRCODE = '53100'; END $$;
+CREATE TRIGGER full_disk BEFORE INSERT ON daybook.jobs FOR EACH STATEMENT EXECUTE FUNCTION public.full_disk()`)
+	require.NoError(t, err)
+	r := b.run("jobs", "enqueue", "webhook", "--org", "acme", "--payload", "{}", "--skip-validation")
+	assert.Equal(t, failure.ExitUnavailable, r.exit, r.err)
+	assert.Contains(t, r.err, "No space left on device (SQLSTATE 53100)\n"+store.DiskAdvice)
+	assert.NotContains(t, r.err, "Check that PostgreSQL runs")
 }

@@ -39,7 +39,7 @@ func (e *Engine) persist(ctx context.Context, stop <-chan struct{}, doing string
 	pause := firstPause
 	for began := time.Now(); err != nil && store.IsTransient(err) && !store.IsSchemaMismatch(err) && ctx.Err() == nil && time.Since(began) < store.OutageLimit; err = f() {
 		if pause == firstPause {
-			e.options.Log.Warn("the database failed a statement; it is tried again", "doing", doing, "error", err)
+			e.options.Log.Warn("the database failed a statement; it is tried again", "doing", doing, "error", store.Advised(err))
 		}
 		select {
 		case <-ctx.Done():
@@ -113,7 +113,7 @@ func (r *runner) endure(work context.Context, t *trouble, err error) error {
 	if t.since.IsZero() || now.Sub(t.until) > troubleOver {
 		t.since, t.pause = now, firstPause
 		if work.Err() == nil {
-			log.Warn("the database failed a statement; jobs that run go on, and it is tried again", "error", err)
+			log.Warn("the database failed a statement; jobs that run go on, and it is tried again", "error", store.Advised(err))
 		}
 	} else {
 		t.pause = min(2*t.pause, longestPause)
@@ -184,7 +184,7 @@ func (r *runner) notCompleted(work context.Context, j store.Job, err error) Atte
 	if errors.As(err, &always) || !errors.Is(err, store.ErrRowHeld) && !isTransient(err) {
 		return counted
 	}
-	return r.uncounted(work, j, err.Error(), counted)
+	return r.uncounted(work, j, store.Advised(err), counted)
 }
 
 // uncounted puts an attempt off that the database failed, without counting it. After maxUncounted of them in a row it returns

@@ -214,6 +214,9 @@ func (p *probe) unmade() {
 	f := Finding{Code: DatabaseUnavailable, Severity: Warning, Count: int64(len(names))}
 	f.Says = fmt.Sprintf("The database answers, but not what was asked of %s: %s", enumerate(names), ended(clip(failed, 300)))
 	f.Todo = "Look for a transaction that has locked a table: `SELECT pid, state, xact_start, query FROM pg_stat_activity WHERE pid IN (SELECT pid FROM pg_locks WHERE mode = 'AccessExclusiveLock')`; else for a server that is too busy."
+	if diskFull(failed) { // a question that wants a temporary file
+		f.Severity, f.Todo = Critical, store.DiskAdvice
+	}
 	if strings.Contains(failed, "(SQLSTATE 42501)") {
 		f.Code, f.Severity = RoleLacksRights, Info
 		f.Says = fmt.Sprintf("This role may not read what tells of %s: %s", enumerate(names), ended(clip(failed, 300)))
@@ -221,6 +224,9 @@ func (p *probe) unmade() {
 	}
 	p.add(f)
 }
+
+// diskFull reports whether what an error says is that the database has no room on its disk.
+func diskFull(says string) bool { return strings.Contains(says, "(SQLSTATE 53100)") }
 
 // read runs f in a transaction that only reads and ends in time.
 func (p *probe) read(ctx context.Context, f func(ctx context.Context, tx pgx.Tx) error) error {
@@ -276,6 +282,8 @@ func (p *probe) reach(ctx context.Context, err error) (found []Finding, reached 
 		f.Todo = "Check the user, the password and the database's name in DAYBOOK_DATABASE_URL."
 	case store.LacksConnections(err):
 		f.Says, f.Todo = "The database has no connection left for this role: "+sentence(err)+".", store.ConnectionsAdvice
+	case store.LacksDisk(err):
+		f.Says, f.Todo = "The database has no room on its disk: "+sentence(err)+".", store.DiskAdvice
 	case err != nil:
 		f.Says = "The database does not answer: " + sentence(err) + "."
 	case standby:

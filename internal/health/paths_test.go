@@ -58,7 +58,9 @@ GRANT CREATE ON SCHEMA "App, too" TO ` + worker + `, ` + super + `;
 ALTER ROLE ` + worker + ` SET search_path = unused;
 ALTER ROLE ` + worker + ` IN DATABASE ` + b.Name + ` SET search_path = "$user", "App, too", daybook`)
 	as := b.As(t, worker)
-	check := func(pool *pgxpool.Pool) []health.Finding { return of(clean(t, health.Check(t.Context(), health.Options{Pool: pool})), health.SearchPathOpen) }
+	check := func(pool *pgxpool.Pool) []health.Finding {
+		return of(clean(t, health.Check(t.Context(), health.Options{Pool: pool})), health.SearchPathOpen)
+	}
 	assert.Empty(t, check(as), "the owner, a superuser and the worker itself may create objects")
 
 	b.exec(`GRANT CREATE ON SCHEMA "App, too" TO ` + other)

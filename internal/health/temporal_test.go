@@ -18,6 +18,7 @@ import (
 
 	"github.com/daybook-dev/daybook/internal/devstack/temporaltest"
 	"github.com/daybook-dev/daybook/internal/health"
+	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/jobs"
 	"github.com/daybook-dev/daybook/migrations"
 	"github.com/daybook-dev/daybook/workers"
@@ -213,6 +214,30 @@ func TestWorkerThatTheDatabaseRefuses(t *testing.T) {
 	assert.False(t, r.Working)
 
 	s.exec(`ALTER ROLE ` + role + ` PASSWORD 'for-a-test'`)
+	s.await(func(r health.Report) bool { return r.Working && r.Worst() == health.Info })
+}
+
+// TestFullDisk: a worker whose statements the server refuses for want of room says so by its heartbeats, and goes on when there is some.
+func TestFullDisk(t *testing.T) {
+	t.Parallel()
+	s := withTemporal(t)
+	defer s.work()()
+	s.start()
+	s.exec(`INSERT INTO daybook.jobs (id, org_id, type, payload) VALUES ('j', 'acme', 'mail', '{}')`)
+	s.await(func(r health.Report) bool { return r.Working && r.Worst() == health.Info })
+
+	s.exec(`CREATE FUNCTION public.full_disk() RETURNS trigger LANGUAGE plpgsql AS
+$$ BEGIN RAISE 'could not extend file "base/5/16403": No space left on device' USING ERRCODE = '53100'; END $$;
+CREATE TRIGGER full_disk BEFORE UPDATE ON daybook.jobs FOR EACH STATEMENT EXECUTE FUNCTION public.full_disk();
+INSERT INTO daybook.jobs (id, org_id, type, payload) VALUES ('k', 'acme', 'mail', '{}')`)
+	r := s.await(func(r health.Report) bool { return ofJobs(r, health.TurnsFailing).Code != "" })
+	f := ofJobs(r, health.TurnsFailing)
+	assert.Equal(t, health.Critical, f.Severity)
+	assert.Contains(t, f.Says, "The worker's turns of jobs wait for the database, which has no room on its disk: could not extend file \"base/5/16403\": No space left on device (SQLSTATE 53100)")
+	assert.NotContains(t, f.Says, store.DiskAdvice)
+	assert.Equal(t, store.DiskAdvice, f.Todo)
+
+	s.exec(`DROP TRIGGER full_disk ON daybook.jobs`)
 	s.await(func(r health.Report) bool { return r.Working && r.Worst() == health.Info })
 }
 

@@ -148,6 +148,12 @@ func (p *probe) failing(s WorkflowState) []Finding {
 		f.Says = fmt.Sprintf("The worker's turns of %s wait for the database: %s", s.Kind, ended(clip(t.Says, 300)))
 		f.Todo = "Mend what the database answers: the password and the rights of the worker's role, the address in the worker's environment, the limit of connections. It is tried again all " +
 			"the time; a worker with another environment has to be restarted."
+		if diskFull(t.Says) {
+			// The worker says as well what to do.
+			says, _, _ := strings.Cut(t.Says, ". "+store.DiskAdvice)
+			f.Says = fmt.Sprintf("The worker's turns of %s wait for the database, which has no room on its disk: %s", s.Kind, ended(clip(says, 300)))
+			f.Todo = store.DiskAdvice
+		}
 		return append(found, f)
 	}
 	for _, r := range s.Retrying {

@@ -32,7 +32,7 @@ func (m *Metrics) KeepHistory(ctx context.Context, db HistoryDB) {
 		err := m.AddHistory(ctx, db)
 		if failing != (err != nil) && ctx.Err() == nil {
 			if failing = err != nil; failing {
-				m.log.Warn("figures cannot be added to the history; trying again", "error", err, "in", historyEvery.String())
+				m.log.Warn("figures cannot be added to the history; trying again", "error", store.Advised(err), "in", historyEvery.String())
 			} else {
 				m.log.Info("figures are added to the history again")
 			}

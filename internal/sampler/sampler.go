@@ -108,7 +108,7 @@ func (s *Sampler) Run(ctx context.Context) {
 func (s *Sampler) tell(err error) {
 	switch {
 	case err != nil && !s.failing:
-		s.options.Log.Warn("the queues' figures cannot be sampled; trying again", "error", err, "in", s.options.Every.String())
+		s.options.Log.Warn("the queues' figures cannot be sampled; trying again", "error", store.Advised(err), "in", s.options.Every.String())
 	case err == nil && s.failing:
 		s.options.Log.Info("the queues' figures are sampled again")
 	}

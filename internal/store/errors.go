@@ -68,6 +68,7 @@ const (
 	stateLeaseLost     = "DB031"
 
 	stateLockNotAvailable = "55P03"
+	stateDiskFull         = "53100"
 	// stateNotText is PostgreSQL's, of a text that it cannot hold.
 	stateNotText = "22021"
 )
@@ -185,6 +186,31 @@ const ConnectionsAdvice = "Raise max_connections, or the limit of the role or of
 // LacksConnections reports whether no connection could be made because the server, the role or the database has as many as it may have.
 func LacksConnections(err error) bool { return SQLState(err) == "53300" }
 
+// DiskAdvice is what to do about LacksDisk.
+const DiskAdvice = "Free space on the disk of PostgreSQL, or of the tablespace that holds the file, or make it larger: what waits goes on by itself."
+
+// LacksDisk reports whether the server has no room on a disk for what was to be written.
+func LacksDisk(err error) bool { return SQLState(err) == stateDiskFull }
+
+// Advice is what to do about an error by which the server says itself what it lacks; empty: it does not.
+func Advice(err error) string {
+	switch {
+	case LacksConnections(err):
+		return ConnectionsAdvice
+	case LacksDisk(err):
+		return DiskAdvice
+	}
+	return ""
+}
+
+// Advised is the error's text, and what to do, if the server says itself what it lacks.
+func Advised(err error) string {
+	if advice := Advice(err); advice != "" {
+		return err.Error() + ". " + advice
+	}
+	return err.Error()
+}
+
 // SQLState returns the SQLSTATE of a database error, or the empty string.
 func SQLState(err error) string {
 	if pg := pgError(err); pg != nil {
@@ -228,7 +254,7 @@ func IsUnstorable(err error) bool {
 // is no statement's fault, other than a limit that is set for it (53400, as temp_file_limit).
 func IsExhausted(err error) bool {
 	switch SQLState(err) {
-	case "53000", "53100", "53200", "53300", "58000", "58030":
+	case "53000", stateDiskFull, "53200", "53300", "58000", "58030":
 		return true
 	}
 	return false
@@ -272,7 +298,7 @@ func IsTransient(err error) bool {
 		errors.Is(err, driver.ErrBadConn) || strings.Contains(err.Error(), "conn closed")
 }
 
-// Explain puts an error of the database into words for a log: the cause first, once, then the address, then what was being done. A pool
+// Explain puts an error of the database into words for a log: the cause first, once, then the address, then what was being done, then what to do if the server says what it lacks. A pool
 // names each address twice, and what it connected as before the cause.
 func Explain(err error) string {
 	if err == nil {
@@ -289,9 +315,6 @@ func Explain(err error) string {
 		}
 	} else if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
 		cause = pg.Message + " (SQLSTATE " + pg.Code + ")"
-		if LacksConnections(err) {
-			cause += ". " + ConnectionsAdvice
-		}
 	} else {
 		return err.Error()
 	}
@@ -301,6 +324,9 @@ func Explain(err error) string {
 	if doing, _, wrapped := strings.Cut(err.Error(), ": "); wrapped && !strings.HasPrefix(err.Error(), "dial ") && len(doing) < 60 &&
 		!strings.Contains(doing, "failed to connect") && !strings.HasPrefix(err.Error(), "ERROR") {
 		cause += ": " + doing
+	}
+	if advice := Advice(err); advice != "" {
+		cause += ". " + advice
 	}
 	return cause
 }
