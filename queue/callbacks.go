@@ -81,7 +81,7 @@ func CompleteCallback(ctx context.Context, q Querier, token string, data any) (R
 	if err != nil {
 		return Response{}, fmt.Errorf("%w: %w", ErrPayloadInvalid, err)
 	}
-	if err := payload.Check(raw); err != nil {
+	if err := payload.CheckAnswer(raw); err != nil {
 		return Response{}, err
 	}
 	if err := cmp.Or(check(q), checkText("callback's token", token)); err != nil {

@@ -56,11 +56,7 @@ func (s *server) callbacks(mux *http.ServeMux) {
 			address.refused()
 		}
 		if err != nil {
-			p := problemOf(err)
-			for i := range p.Errors { // the body is the answer, and has no member payload
-				p.Errors[i].Location = strings.Replace(p.Errors[i].Location, "body.payload", "body", 1)
-			}
-			writeProblem(w, n, p)
+			writeProblem(w, n, problemOf(err))
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/internal/httpapi"
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
@@ -51,7 +52,12 @@ func TestCallbacks(t *testing.T) {
 	}
 	wrong := b.send("", http.MethodPost, "/api/callbacks/secret-1", []int{1})
 	assert.Equal(t, http.StatusUnprocessableEntity, wrong.status, "its answers are in the OpenAPI document")
-	assert.Contains(t, string(wrong.body), `"location":"body"`, "the body is the answer, and has no member payload")
+	var problem httpapi.Problem
+	require.NoError(t, json.Unmarshal(wrong.body, &problem))
+	assert.Equal(t, "answer: it must be a JSON object", problem.Detail)
+	assert.Equal(t, []httpapi.ProblemPart{{Location: "body", Message: "it must be a JSON object"}}, problem.Errors, "the body is the answer, and has no member payload")
+	large := b.send("", http.MethodPost, "/api/callbacks/secret-1", map[string]string{"a": strings.Repeat("x", 140_000)})
+	assert.Contains(t, string(large.body), "keep what is large elsewhere, and its name in the answer")
 	assert.NotContains(t, b.log.String(), "secret-", "the log does not name tokens")
 }
 

@@ -103,7 +103,7 @@ func problemOf(err error) *Problem {
 		p.cause = err
 	}
 	if wrong, ok := errors.AsType[*payload.Error](err); ok {
-		p.Errors = []ProblemPart{{Location: "body.payload" + strings.ReplaceAll(wrong.Field, "/", "."), Message: wrong.Message}}
+		p.Errors = []ProblemPart{{Location: wrong.Location(), Message: wrong.Says()}}
 	}
 	return p
 }

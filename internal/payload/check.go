@@ -2,6 +2,7 @@ package payload
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"unicode/utf16"
@@ -24,6 +25,15 @@ func Check(raw []byte) error {
 		return invalid("", fmt.Sprintf("it has %d keys and may have %d", s.keys, models.MaxPayloadKeys))
 	}
 	return nil
+}
+
+// CheckAnswer is Check for the answer of a callback.
+func CheckAnswer(raw []byte) error {
+	err := Check(raw)
+	if wrong, ok := errors.AsType[*Error](err); ok {
+		wrong.Answer = true
+	}
+	return err
 }
 
 // CheckTask is Check for the payload of a task, which may have any number of levels and keys.
@@ -50,7 +60,7 @@ func measure(raw []byte) (size, error) {
 		return s, invalid("", m.problem)
 	case s.bytes > models.MaxPayloadBytes:
 		return s, &Error{Code: models.CodePayloadTooLarge, Message: fmt.Sprintf(
-			"it has %d bytes and may have %d: keep what is large elsewhere, and its name in the payload", s.bytes, models.MaxPayloadBytes)}
+			"it has %d bytes and may have %d", s.bytes, models.MaxPayloadBytes)}
 	}
 	return s, nil
 }

@@ -1,24 +1,53 @@
 package payload
 
 import (
+	"strings"
+
 	"github.com/daybook-dev/daybook/models"
 )
 
-// Error is why a payload was refused. It is models.ErrPayloadTooLarge or models.ErrPayloadInvalid, by its code.
+// Error is why a payload, or the answer of a callback, was refused. It is models.ErrPayloadTooLarge or models.ErrPayloadInvalid, by its code.
 type Error struct {
 	// Code is CodePayloadTooLarge or CodePayloadInvalid.
 	Code models.ErrorCode
 	// Field is the JSON pointer of what is wrong, "/lines/0/net"; empty: the payload as a whole.
 	Field   string
 	Message string
+	// Answer: it is the answer of a callback, for which the limits of a payload hold.
+	Answer bool
 }
 
 // Error implements error.
 func (e *Error) Error() string {
-	if e.Field == "" {
-		return "payload: " + e.Message
+	text := e.what()
+	if e.Field != "" {
+		text += " field " + e.Field
 	}
-	return "payload field " + e.Field + ": " + e.Message
+	return text + ": " + e.Says()
+}
+
+// Says is the message, and what to do where that is the same for all.
+func (e *Error) Says() string {
+	if e.Code == models.CodePayloadTooLarge {
+		return e.Message + ": keep what is large elsewhere, and its name in the " + e.what()
+	}
+	return e.Message
+}
+
+func (e *Error) what() string {
+	if e.Answer {
+		return "answer"
+	}
+	return "payload"
+}
+
+// Location is the place of what is wrong in the body of a request, such as body.payload.lines.0: an answer is the body, and a payload a member of it.
+func (e *Error) Location() string {
+	whole := "body.payload"
+	if e.Answer {
+		whole = "body"
+	}
+	return whole + strings.ReplaceAll(e.Field, "/", ".")
 }
 
 // Unwrap returns the sentinel of the code.
