@@ -2,11 +2,11 @@ package main
 
 import (
 	"io"
-	"regexp"
 
 	"github.com/spf13/cobra"
 
 	"github.com/daybook-dev/daybook/internal/answers"
+	"github.com/daybook-dev/daybook/internal/minor"
 	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
 )
 
@@ -66,12 +66,9 @@ func trialBalanceCommand(a *app) *cobra.Command {
 	return command
 }
 
-// currencyCode is what an ISO 4217 code looks like. No entry has another one, so that asking for "eur" would show nothing.
-var currencyCode = regexp.MustCompile(`^[A-Z]{3}$`)
-
 // checkCurrency refuses what is no currency; empty: all.
 func checkCurrency(code string) error {
-	if code != "" && !currencyCode.MatchString(code) {
+	if code != "" && !minor.IsCurrency(code) {
 		return usagef("--currency %q: want three capital letters, such as EUR", code)
 	}
 	return nil

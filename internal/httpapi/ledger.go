@@ -8,6 +8,7 @@ import (
 
 	"github.com/daybook-dev/daybook/internal/answers"
 	"github.com/daybook-dev/daybook/internal/cursor"
+	"github.com/daybook-dev/daybook/internal/minor"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
 	"github.com/daybook-dev/daybook/internal/store/listing"
@@ -139,11 +140,19 @@ func (s *server) listEntries(ctx context.Context, in *listEntriesInput) (*listEn
 	return out, nil
 }
 
+// currency is the code of a currency in a request.
+type currency string
+
+// Schema implements huma.SchemaProvider.
+func (currency) Schema(huma.Registry) *huma.Schema {
+	return &huma.Schema{Type: huma.TypeString, Pattern: minor.CurrencyPattern}
+}
+
 type trialBalanceInput struct {
-	OrgID    string `query:"orgId" maxLength:"255" doc:"The organization; default that of the token"`
-	Currency string `query:"currency" pattern:"^[A-Z]{3}$" doc:"Only this currency"`
-	From     string `query:"from" format:"date" doc:"The first posting date"`
-	To       string `query:"to" format:"date" doc:"The last posting date"`
+	OrgID    string   `query:"orgId" maxLength:"255" doc:"The organization; default that of the token"`
+	Currency currency `query:"currency" doc:"Only this currency"`
+	From     string   `query:"from" format:"date" doc:"The first posting date"`
+	To       string   `query:"to" format:"date" doc:"The last posting date"`
 }
 
 type trialBalanceOutput struct {
@@ -151,7 +160,7 @@ type trialBalanceOutput struct {
 }
 
 func (s *server) getTrialBalance(ctx context.Context, in *trialBalanceInput) (*trialBalanceOutput, error) {
-	f := ledgerdb.BalanceFilter{Currency: in.Currency}
+	f := ledgerdb.BalanceFilter{Currency: string(in.Currency)}
 	var err error
 	if f.From, err = day("query.from", in.From); err != nil {
 		return nil, err

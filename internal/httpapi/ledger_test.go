@@ -145,6 +145,7 @@ func TestAccountingErrors(t *testing.T) {
 		{http.MethodGet, "/api/trial-balance?orgId=acme&from=2026-02-30", nil, 422, "INVALID"},
 		{http.MethodGet, "/api/trial-balance?orgId=acme&from=2026-02-02&to=2026-02-01", nil, 422, "INVALID"},
 		{http.MethodGet, "/api/trial-balance?orgId=acme&currency=euro", nil, 422, "INVALID"},
+		{http.MethodGet, "/api/trial-balance?orgId=acme&currency=eur", nil, 422, "INVALID"},
 	} {
 		a := b.send(b.everything, test.method, test.path, test.body)
 		assert.Equal(t, test.status, a.status, "%s %s: %s", test.method, test.path, a.body)

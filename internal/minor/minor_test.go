@@ -30,3 +30,11 @@ func TestDecimal(t *testing.T) {
 		assert.Equal(t, test.want, minor.Decimal(test.amount, test.currency))
 	}
 }
+
+func TestIsCurrency(t *testing.T) {
+	t.Parallel()
+	assert.True(t, minor.IsCurrency("EUR"))
+	for _, code := range []string{"", "eur", "EURO", "EU", "E R", "EUR\n"} {
+		assert.False(t, minor.IsCurrency(code), "%q", code)
+	}
+}
