@@ -17,7 +17,7 @@ func leasesCommand(a *app) *cobra.Command {
 		Short: "Show what workers hold, and reclaim what has expired",
 		Long: "Shows the leases of every queue, turn by turn. A holder renews its leases every three seconds; one that was not renewed for\n" +
 			"ten has expired; a lease of a task lasts five minutes, and is renewed when half of them is over. A worker reclaims what has\n" +
-			"expired by itself. Where no worker runs, `daybook leases release` does.",
+			"expired by itself, and `daybook serve`, with the server of `daybook dev`, that of background jobs. Where none runs, `daybook leases release` does.",
 		Args: cobra.NoArgs,
 		RunE: a.onDatabase(func(c *cobra.Command, db *database, _ []string) error {
 			groups, err := store.Leases(c.Context(), db.Pool)

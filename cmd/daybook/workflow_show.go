@@ -19,7 +19,8 @@ func workflowShowCommand(a *app) *cobra.Command {
 		Use:   "show [KIND…]",
 		Short: "Show how the workflows stand, and which workers poll for them",
 		Long: "Shows the workflow of each kind, or of those that are named: whether it runs or is paused, its settings, what it did since it was started, activities that fail,\n" +
-			"and the workers that poll its task queue. What only a worker can answer is left out while none runs.",
+			"and the workers that poll its task queue. What only a worker can answer is left out while none runs. What is `done` is what turns have reported since the\n" +
+			"workflow's start; `daybook status` counts the jobs that there are in the database.",
 		RunE: func(c *cobra.Command, args []string) error {
 			which, _, err := of.resolve(args)
 			if err != nil {
