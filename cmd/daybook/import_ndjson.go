@@ -2,15 +2,17 @@ package main
 
 import (
 	"context"
+	"errors"
 	"io"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/daybook-dev/daybook/internal/importer"
 )
 
 func importNDJSONCommand(a *app) *cobra.Command {
-	return &cobra.Command{
+	command := &cobra.Command{
 		Use:   "ndjson PATH…|-",
 		Short: "Import documents in Daybook's own format, one JSON object a line",
 		Long: "Imports documents in Daybook's own format, one JSON object a line (docs/import.md). A path is a file, or a folder or an\n" +
@@ -27,6 +29,13 @@ func importNDJSONCommand(a *app) *cobra.Command {
 			return a.importNDJSON(c.Context(), sources)
 		},
 	}
+	command.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
+		if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok && unknown.GetSpecifiedName() == "org" {
+			return usagef("%s: each document of this format names its own organization, in the member org_id: leave the flag out, and write the organization there", err)
+		}
+		return err
+	})
+	return command
 }
 
 // importNDJSON imports the sources; nil is standard input, whose size is unknown.

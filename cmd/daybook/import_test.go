@@ -141,3 +141,11 @@ func TestImportDoesNotWaitForAnOrganizationThatIsKnown(t *testing.T) {
 	require.NoError(t, i.one(t.Context(), item))
 	assert.Equal(t, 1, i.result.Inserted)
 }
+
+// TestImportNDJSONHasNoOrganization: the documents name theirs, and the error says so.
+func TestImportNDJSONHasNoOrganization(t *testing.T) {
+	t.Parallel()
+	r := call(t.Context(), "", "import", "ndjson", "--org", "acme", "demo/documents.ndjson")
+	assert.Equal(t, failure.ExitUsage, r.exit)
+	assert.Contains(t, r.err, "unknown flag: --org: each document of this format names its own organization, in the member org_id")
+}

@@ -77,7 +77,7 @@ func (f *workflowsOf) resolve(args []string) (which []health.Workflow, named boo
 		return which, len(kinds) > 0, nil
 	}
 	if len(which) != 1 {
-		return nil, false, usagef("--id names one workflow: say of which kind")
+		return nil, false, usagef("--id %s names one workflow: say of which one kind it is, with --kind: %s", f.id, strings.Join(kindNames(), ", "))
 	}
 	which[0].ID, which[0].Exact = f.id, true
 	return which, true, nil

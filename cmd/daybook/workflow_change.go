@@ -172,10 +172,11 @@ func workflowCancelCommand(a *app) *cobra.Command {
 		Use:   "cancel KIND…|--all",
 		Short: "End workflows: running turns end, leases are given back; `start` starts them anew",
 		Long: "Cancels the workflows of the kinds that are named and waits until they have ended: running turns end first, and what they hold is given\n" +
-			"back. Jobs stay as they are. To stop for a while, pause instead.",
-		Example: "  daybook workflow cancel --kind tasks",
+			"back. Jobs stay as they are. To stop for a while, pause instead. --id ends one workflow of a kind alone.",
+		Example: "  daybook workflow cancel --kind tasks\n  daybook workflow cancel --kind jobs --id by-hand",
 		RunE: func(c *cobra.Command, args []string) error {
-			if (len(of.kinds)+len(args) > 0) == all {
+			given := len(of.kinds)+len(args) > 0
+			if alone := of.id != "" && !given; given == all && !alone { // what --id lacks is said as for the other commands
 				return usagef("give either the kinds or --all")
 			}
 			return a.forEach(c, &of, args, func(ctx context.Context, temporal client.Client, s health.WorkflowState) (workflowChange, error) {

@@ -127,7 +127,16 @@ func (p *probe) pausedFinding(f Finding, g diagnosis.Due, waits time.Duration) F
 	if f.Kind == "tasks" {
 		f.Code = TypePaused
 		f.Says = fmt.Sprintf("Tasks of type %s are paused%s: %s, the oldest due for %s.", f.Type, since, waiting(f), Age(waits))
-		f.Todo = fmt.Sprintf("Resume them when they may be worked: `daybook tasks resume --type %s` (or `--all`; `daybook tasks limits` says which).", shell(f.Type))
+		ofType, ofAll := "`daybook tasks resume --type "+shell(f.Type)+"`", "`daybook tasks resume --all`"
+		switch f.Todo = "Resume them when they may be worked: "; g.Needs {
+		case diagnosis.LimitOfAll:
+			f.Says = fmt.Sprintf("All tasks are paused%s, those of type %s among them: %s, the oldest due for %s.", since, f.Type, waiting(f), Age(waits))
+			f.Todo += ofAll + "."
+		case diagnosis.LimitOfBoth:
+			f.Todo += ofAll + " and " + ofType + ": all tasks are paused, and the type by itself as well."
+		default:
+			f.Todo += ofType + "."
+		}
 		return f
 	}
 	f.Code = OrganizationPaused
@@ -143,7 +152,12 @@ func cappedFinding(f Finding, g diagnosis.Due, waits time.Duration) Finding {
 	}
 	if f.Kind == "tasks" {
 		f.Says = fmt.Sprintf("Tasks of type %s are at their cap of %s at a time: %s, the oldest due for %s.", f.Type, grouped(g.Limit), waiting(f), Age(waits))
-		f.Todo = fmt.Sprintf("If more may run at a time, raise it: `daybook tasks cap --type %s --max-in-flight N`, or remove it: `--none` (`daybook tasks limits` lists the caps).", shell(f.Type))
+		of := "--type " + shell(f.Type)
+		if g.Needs == diagnosis.LimitOfAll {
+			of = "--all"
+			f.Says = fmt.Sprintf("All tasks together, those of type %s among them, are at their cap of %s at a time: %s, the oldest due for %s.", f.Type, grouped(g.Limit), waiting(f), Age(waits))
+		}
+		f.Todo = "If more may run at a time, raise it: `daybook tasks cap " + of + " --max-in-flight N`, or remove it: `--none` (`daybook tasks limits` lists the caps)."
 		return f
 	}
 	f.Says = fmt.Sprintf("Organization %s is at its cap of %s at a time: %s, the oldest due for %s.", clip(f.OrgID, 100), plural(g.Limit, "job", "jobs"), waiting(f), Age(waits))

@@ -124,6 +124,29 @@ SELECT queues.enqueue('mail', '{}'), queues.limit_tasks('mail', true, NULL)`)
 	assert.Empty(t, of(r, health.OldestDue), "what is held back is no riddle")
 }
 
+// TestTasksHeldBackByALimitOfAll: the advice is the command that undoes what was done.
+func TestTasksHeldBackByALimitOfAll(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.exec(`SELECT queues.enqueue('mail', '{}'), queues.limit_tasks('*', true, NULL)`)
+	f := one(t, b.check(), health.TypePaused)
+	assert.Contains(t, f.Says, "All tasks are paused, since ")
+	assert.Contains(t, f.Says, "those of type mail among them: 1 due task waits")
+	assert.Equal(t, "Resume them when they may be worked: `daybook tasks resume --all`.", f.Todo)
+	b.exec(`SELECT queues.limit_tasks('mail', true, NULL)`)
+	assert.Contains(t, one(t, b.check(), health.TypePaused).Todo, "`daybook tasks resume --all` and `daybook tasks resume --type mail`")
+	b.exec(`SELECT queues.limit_tasks('*', false, NULL)`)
+	assert.Equal(t, "Resume them when they may be worked: `daybook tasks resume --type mail`.", one(t, b.check(), health.TypePaused).Todo)
+
+	b.exec(`INSERT INTO daybook.job_types (kind, type, worker, last_seen) VALUES ('tasks', 'mail', 'w', now());
+SELECT queues.limit_tasks('mail', false, NULL);
+SELECT * FROM queues.claim_tasks(1, 'mail');
+SELECT queues.limit_tasks('*', NULL, 1), queues.enqueue('mail', '{}')`)
+	f = one(t, b.check(), health.CapReached)
+	assert.Contains(t, f.Says, "All tasks together, those of type mail among them, are at their cap of 1 at a time")
+	assert.Contains(t, f.Todo, "`daybook tasks cap --all --max-in-flight N`")
+}
+
 func TestStaleLeases(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -25,6 +25,13 @@ const (
 	QueueLimited  Reason = "queue limited"
 )
 
+// What a pause or a cap of tasks is of: their type, all tasks together, or both.
+const (
+	LimitOfType = "type"
+	LimitOfAll  = "all"
+	LimitOfBoth = "both"
+)
+
 // Due is a group of due jobs: of one type, held back by the same.
 type Due struct {
 	// Type is empty for accounting jobs.
@@ -32,7 +39,8 @@ type Due struct {
 	Reason Reason
 	// OrgID is set where an organization holds them back: a pause or a cap.
 	OrgID string
-	// Needs are the source and the hooks that foreign jobs wait for, as text; of jobs that their named queue holds back, its name.
+	// Needs are the source and the hooks that foreign jobs wait for, as text; of jobs that their named queue holds back, its name; of tasks that are paused or
+	// capped, whose limit it is: LimitOfType, LimitOfAll or LimitOfBoth.
 	Needs string
 	// Fleet is the fleet without a worker; empty: the one without a name.
 	Fleet string
@@ -149,6 +157,8 @@ WITH due AS MATERIALIZED (
      LIMIT $2
 ), types AS MATERIALIZED (
     SELECT d.task_type, least(own.paused_at, everything.paused_at) AS paused_at,
+           CASE WHEN everything.paused_at IS NULL THEN 'type' WHEN own.paused_at IS NULL THEN 'all' ELSE 'both' END AS paused_by,
+           CASE WHEN own.max_in_flight <= (SELECT count(*) FROM queues.open_task l WHERE l.task_type = d.task_type AND l.leased_until IS NOT NULL) THEN 'type' ELSE 'all' END AS capped_by,
            CASE WHEN own.max_in_flight <= (SELECT count(*) FROM queues.open_task l WHERE l.task_type = d.task_type AND l.leased_until IS NOT NULL) THEN own.max_in_flight
                 WHEN everything.max_in_flight <= (SELECT count(*) FROM queues.open_task l WHERE l.leased_until IS NOT NULL) THEN everything.max_in_flight END AS cap
       FROM (SELECT DISTINCT due.task_type FROM due) d
@@ -157,13 +167,13 @@ WITH due AS MATERIALIZED (
 ), handled AS MATERIALIZED (
     SELECT array_agg(t.type) AS types FROM daybook.job_types t WHERE t.kind = 'tasks' AND t.last_seen > statement_timestamp() - interval '5 minutes'
 ), held AS (
-    SELECT d.task_id, d.task_type, d.scheduled_at, t.paused_at, t.cap,
+    SELECT d.task_id, d.task_type, d.scheduled_at, t.paused_at, t.cap, t.paused_by, t.capped_by,
            CASE WHEN t.paused_at IS NOT NULL THEN 'paused' WHEN d.task_type <> ALL (h.types) THEN 'unhandled' WHEN t.cap IS NOT NULL THEN 'capped' ELSE 'free' END AS reason
       FROM due d JOIN types t USING (task_type) CROSS JOIN handled h
 )
-SELECT h.task_type, h.reason, '', '', '', count(*), min(h.scheduled_at), (array_agg(h.task_id::text ORDER BY h.scheduled_at, h.task_id))[1], '', coalesce(max(h.cap), 0), max(h.paused_at)
+SELECT h.task_type, h.reason, '', coalesce(CASE h.reason WHEN 'paused' THEN h.paused_by WHEN 'capped' THEN h.capped_by END, ''), '', count(*), min(h.scheduled_at), (array_agg(h.task_id::text ORDER BY h.scheduled_at, h.task_id))[1], '', coalesce(max(h.cap), 0), max(h.paused_at)
   FROM held h
- GROUP BY 1, 2
+ GROUP BY 1, 2, 4
  ORDER BY 7`,
 }
 
