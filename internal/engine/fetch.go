@@ -79,7 +79,10 @@ func (e *Engine) Fetch(ctx context.Context, r FetchRequest) (Fetched, error) {
 			defer r.waiter.Close()
 		}
 		polled, err := e.kind.Poll(ctx, e.room)
-		if tell(r.Trouble, err); err != nil {
+		if err != nil || !r.before { // a database that can be read may still refuse to lease
+			tell(r.Trouble, err)
+		}
+		if err != nil {
 			return err
 		}
 		turn.Fence = polled.Fence
@@ -92,8 +95,10 @@ func (e *Engine) Fetch(ctx context.Context, r FetchRequest) (Fetched, error) {
 				e.reclaimLater(turn)
 				e.reclaimLater(fetchedTurn(turn))
 			}
+			return err
 		}
-		return err
+		tell(r.Trouble, nil)
+		return nil
 	})
 	if err == nil && ctx.Err() == nil && e.options.Apart && f.Leased > 0 && f.Worked == nil {
 		f, err = e.workFetched(ctx, f, r)
@@ -200,6 +205,7 @@ func (e *Engine) leaseOrWait(ctx context.Context, turn store.Turn, limit int, fo
 	for waited := false; ; waited = true {
 		n, worked, wait, err := e.beginOrLease(ctx, turn, limit, waited, r)
 		if err == nil {
+			tell(r.Trouble, nil)
 			r.waiter.Scanned(n > 0)
 		}
 		if err != nil || n > 0 {

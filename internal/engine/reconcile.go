@@ -105,7 +105,12 @@ func (e *Engine) reclaimNow(turn store.Turn) (holds bool) {
 	n, err := e.kind.GiveBack(ctx, turn, nil, 0)
 	if n > 0 || err != nil {
 		e.waker.Remind()
-		e.options.Log.Info("gave back what an ended turn had left", "turn", turn.ID, "jobs", n, "error", err)
+	}
+	switch {
+	case err != nil: // in an outage that is so again and again, for each turn
+		e.options.Log.Debug("what an ended turn may have left cannot be given back; trying again", "turn", turn.ID, "error", err)
+	case n > 0:
+		e.options.Log.Info("gave back what an ended turn had left", "turn", turn.ID, "jobs", n)
 	}
 	held, err := e.kind.Held(ctx, turn)
 	return err == nil && len(held) > 0
