@@ -60,7 +60,7 @@ SELECT n, number, text, bytes, small, smaller, day
 				config.DefaultQueryExecMode = mode
 				conn, err := pgx.ConnectConfig(ctx, config)
 				require.NoError(t, err)
-				defer conn.Close(ctx)
+				t.Cleanup(func() { assert.NoError(t, conn.Close(ctx)) })
 				rows := wideRows(n)
 				ns, numbers, texts, bytes := make([]int64, n), make([]*int64, n), make([]string, n), make([][]byte, n)
 				smalls, smallers, days := make([]int32, n), make([]*int32, n), make([]time.Time, n)

@@ -57,23 +57,26 @@ func found(e *json.SemanticError) string {
 			return "a number"
 		}
 		return string(e.JSONValue)
+	default:
+		return e.JSONKind.String() // true, false and null
 	}
-	return e.JSONKind.String() // true, false and null
 }
 
 // wanted names what can be read as a t.
 func wanted(t reflect.Type) string {
-	if t != nil {
-		switch t.Kind() {
-		case reflect.Int64:
-			return "a whole number that fits into 64 bits"
-		case reflect.String:
-			return "a text"
-		case reflect.Bool:
-			return "true or false"
-		case reflect.Slice:
-			return "a list"
-		}
+	if t == nil {
+		return "another value"
 	}
-	return "an object"
+	switch t.Kind() {
+	case reflect.Int64:
+		return "a whole number that fits into 64 bits"
+	case reflect.String:
+		return "a text"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Slice:
+		return "a list"
+	default:
+		return "an object"
+	}
 }
