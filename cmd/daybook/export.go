@@ -16,6 +16,9 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
+// exportFormats names export.Formats for people.
+const exportFormats = "hledger, ledger, beancount or csv"
+
 func exportCommand(a *app) *cobra.Command {
 	var options export.Options
 	var filter ledgerdb.ExportFilter
@@ -31,9 +34,9 @@ func exportCommand(a *app) *cobra.Command {
 			options.Format = export.Format(format)
 			switch {
 			case format == "":
-				return usagef("give --format: hledger, ledger, beancount or csv")
+				return usagef("give --format: %s", exportFormats)
 			case !slices.Contains(export.Formats(), options.Format):
-				return usagef("--format %q: want hledger, ledger, beancount or csv", format)
+				return usagef("--format %q: want %s", format, exportFormats)
 			case (filter.OrgID == "") != options.Organizations:
 				return usagef("give either --org or --all-orgs")
 			}
@@ -51,7 +54,7 @@ func exportCommand(a *app) *cobra.Command {
 		},
 	}
 	flags := command.Flags()
-	flags.StringVar(&format, "format", "", "hledger, ledger, beancount or csv; required")
+	flags.StringVar(&format, "format", "", exportFormats+"; required")
 	flags.StringVar(&filter.OrgID, "org", "", "the organization")
 	flags.BoolVar(&options.Organizations, "all-orgs", false, "all organizations in one file")
 	flags.StringVar(&from, "from", "", "the first posting date, YYYY-MM-DD (default the ledger's first)")
