@@ -39,8 +39,8 @@ func AccountingJobOf(j *models.AccountingJob) AccountingJob {
 	return AccountingJob{
 		ID: j.ID, OrgID: j.OrgID, DocumentID: j.DocumentID, Version: j.VersionHint, State: string(j.State), Priority: Priority(j.Priority),
 		Attempts: j.RunCount, ReadyAt: j.ReadyAt, FirstReadyAt: j.FirstReadyAt, Epoch: j.Epoch, CreatedAt: j.CreatedAt, UpdatedAt: j.UpdatedAt,
-		LastAttemptedAt: j.LastAttemptedAt, FinishedAt: j.FinishedAt, ErrorCode: text(j.LastErrorCode), Error: text(j.LastError), Worker: text(j.Worker),
-		TurnID: text(j.TurnID), CancelRequested: j.CancelRequested, TraceParent: text(j.TraceParent),
+		LastAttemptedAt: j.LastAttemptedAt, FinishedAt: j.FinishedAt, ErrorCode: Text(j.LastErrorCode), Error: Text(j.LastError), Worker: Text(j.Worker),
+		TurnID: Text(j.TurnID), CancelRequested: j.CancelRequested, TraceParent: Text(j.TraceParent),
 	}
 }
 

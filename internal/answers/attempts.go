@@ -29,7 +29,7 @@ type Attempt struct {
 func AttemptOf(a *models.Attempt) Attempt {
 	out := Attempt{
 		Number: a.Attempt, Version: a.Version, Outcome: string(a.Outcome), StartedAt: a.StartedAt, EndedAt: a.EndedAt,
-		Milliseconds: float64(a.EndedAt.Sub(a.StartedAt).Microseconds()) / 1000, ErrorCode: text(a.ErrorCode), Error: text(a.Error), Worker: a.Worker,
+		Milliseconds: float64(a.EndedAt.Sub(a.StartedAt).Microseconds()) / 1000, ErrorCode: Text(a.ErrorCode), Error: Text(a.Error), Worker: a.Worker,
 		TurnID: a.TurnID, WorkflowRunID: a.WorkflowRunID, FirstStartedAt: a.FirstStartedAt,
 	}
 	if a.Times > 1 {

@@ -13,8 +13,8 @@ func List[T, U any](rows []T, answer func(*T) U) []U {
 	return out
 }
 
-// text returns what a column holds, or nothing for NULL.
-func text[T ~string](s *T) string {
+// Text returns what a column holds, or nothing for NULL.
+func Text[T ~string](s *T) string {
 	if s == nil {
 		return ""
 	}

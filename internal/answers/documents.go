@@ -78,7 +78,7 @@ func postingOf(e *listing.Explanation) *Posting {
 	n := len(e.Impacts)
 	switch j := e.Job; {
 	case j != nil:
-		p.JobID, p.State, p.Version, p.ErrorCode, p.Error = j.ID, string(j.State), j.VersionHint, text(j.LastErrorCode), text(j.LastError)
+		p.JobID, p.State, p.Version, p.ErrorCode, p.Error = j.ID, string(j.State), j.VersionHint, Text(j.LastErrorCode), Text(j.LastError)
 	case n == 0:
 		return nil
 	case e.PostedVersion != nil:

@@ -48,10 +48,10 @@ type Job struct {
 // jobOf makes the answer of a background job.
 func jobOf(j *models.Job, owner string) Job {
 	out := Job{
-		ID: j.ID, OrgID: j.OrgID, Type: j.Type, Owner: owner, State: string(j.State), Priority: Priority(j.Priority), IdempotencyKey: text(j.IdempotencyKey),
+		ID: j.ID, OrgID: j.OrgID, Type: j.Type, Owner: owner, State: string(j.State), Priority: Priority(j.Priority), IdempotencyKey: Text(j.IdempotencyKey),
 		Attempts: j.RunCount, MaxAttempts: zeroOf(j.MaxAttempts), RunAt: j.ReadyAt, CreatedAt: j.CreatedAt, UpdatedAt: j.UpdatedAt, LastAttemptedAt: j.LastAttemptedAt,
-		FinishedAt: j.FinishedAt, ErrorCode: text(j.LastErrorCode), Error: text(j.LastError), Worker: text(j.Worker), TurnID: text(j.TurnID),
-		CancelRequested: j.CancelRequested, TraceParent: text(j.TraceParent), Queue: text(j.Queue), Sequence: text(j.Sequence),
+		FinishedAt: j.FinishedAt, ErrorCode: Text(j.LastErrorCode), Error: Text(j.LastError), Worker: Text(j.Worker), TurnID: Text(j.TurnID),
+		CancelRequested: j.CancelRequested, TraceParent: Text(j.TraceParent), Queue: Text(j.Queue), Sequence: Text(j.Sequence),
 	}
 	if j.Waits() {
 		out.RunAt, out.Waits = j.FirstReadyAt, true

@@ -155,8 +155,8 @@ func (s *server) cancelJob(ctx context.Context, in *JobInput) (*changeOutput, er
 
 // visible returns whose a job is, or ErrJobNotFound for one that the token does not reach. The action of the context is about the job either way.
 func (s *server) visible(ctx context.Context, id string) (org string, err error) {
-	actions.About(ctx, text(caller(ctx).OrgID), id, nil)
-	return s.Listing.OrganizationOfJob(ctx, text(caller(ctx).OrgID), id)
+	actions.About(ctx, answers.Text(caller(ctx).OrgID), id, nil)
+	return s.Listing.OrganizationOfJob(ctx, answers.Text(caller(ctx).OrgID), id)
 }
 
 type jobOutput struct {
@@ -173,7 +173,7 @@ func (s *server) getJob(ctx context.Context, in *getJobInput) (*jobOutput, error
 	if err := in.decode(&h.Before); err != nil {
 		return nil, err
 	}
-	d, err := s.Listing.Job(ctx, text(caller(ctx).OrgID), in.ID, h)
+	d, err := s.Listing.Job(ctx, answers.Text(caller(ctx).OrgID), in.ID, h)
 	if err != nil {
 		return nil, err
 	}

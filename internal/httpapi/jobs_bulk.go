@@ -97,7 +97,7 @@ func ResumeBulk(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger) {
 }
 
 func (s *server) getBulkOperation(ctx context.Context, in *JobInput) (*bulkOutput, error) {
-	op, err := s.Listing.BulkOperation(ctx, text(caller(ctx).OrgID), in.ID)
+	op, err := s.Listing.BulkOperation(ctx, answers.Text(caller(ctx).OrgID), in.ID)
 	if err != nil {
 		return nil, err
 	}

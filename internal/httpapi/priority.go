@@ -10,11 +10,3 @@ func priority(word string) models.Priority {
 	p, _ := answers.ParsePriority(word)
 	return p
 }
-
-// text returns what a column holds, or nothing for NULL.
-func text[T ~string](s *T) string {
-	if s == nil {
-		return ""
-	}
-	return string(*s)
-}
