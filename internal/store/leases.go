@@ -55,11 +55,10 @@ SELECT id, id <> ALL (@overdue) AND last_attempted_at < statement_timestamp() - 
 }
 
 // Held implements engine.Leases.
-func (s *Store) Held(ctx context.Context, turn Turn) (ids []string, err error) {
+func (s *Store) Held(ctx context.Context, turn Turn) ([]string, error) {
 	const stmt = `SELECT id FROM daybook.jobs WHERE turn_id = @turn AND num_nulls(nullif(state, 'leased')) = 1 AND fence = @fence`
-	_, err = s.keeping(ctx, func(q batcher) (err error) {
-		ids, err = byKey(ctx, q, pgx.RowTo[string], s.kind.sql(stmt), turn.args(Args{}))
-		return err
+	ids, err := kept(ctx, &s.base, func(q batcher) ([]string, error) {
+		return byKey(ctx, q, pgx.RowTo[string], s.kind.sql(stmt), turn.args(Args{}))
 	})
 	return ids, Wrap("read the turn's leases", err)
 }
@@ -179,10 +178,8 @@ UPDATE daybook.jobs q
    SET turn_id = @to, detached = @detached, last_attempted_at = clock_timestamp()
  WHERE q.id = ANY (ARRAY(SELECT id FROM mine)) AND (SELECT count(*) FROM mine) = cardinality(@ids::text[])
 RETURNING q.id`
-	var handed []string
-	_, err := s.keeping(ctx, func(q batcher) (err error) {
-		handed, err = byKey(ctx, q, pgx.RowTo[string], s.kind.sql(stmt), from.args(Args{"to": to.ID, "detached": to.Detached, "ids": ids}))
-		return err
+	handed, err := kept(ctx, &s.base, func(q batcher) ([]string, error) {
+		return byKey(ctx, q, pgx.RowTo[string], s.kind.sql(stmt), from.args(Args{"to": to.ID, "detached": to.Detached, "ids": ids}))
 	})
 	return err == nil && len(handed) == len(ids), Wrap("hand jobs over", err)
 }

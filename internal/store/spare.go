@@ -38,6 +38,15 @@ func (b *base) keeping(ctx context.Context, f func(q batcher) error) (crowded bo
 	return true, f(own)
 }
 
+// kept is keeping for a statement that has rows.
+func kept[T any](ctx context.Context, b *base, ask func(q batcher) ([]T, error)) (rows []T, err error) {
+	_, err = b.keeping(ctx, func(q batcher) (err error) {
+		rows, err = ask(q)
+		return err
+	})
+	return rows, err
+}
+
 // connectAs connects as a pool does, with its hooks: they may ask for a password that is valid now.
 func connectAs(ctx context.Context, pool *pgxpool.Config) (*pgx.Conn, error) {
 	config := pool.ConnConfig.Copy()

@@ -120,10 +120,9 @@ func (q *TaskQueue) Renew(ctx context.Context, turn Turn, overdue []string, _ ti
 }
 
 // Held returns the ids of the tasks that the turn holds under its fence.
-func (q *TaskQueue) Held(ctx context.Context, turn Turn) (ids []string, err error) {
-	_, err = q.keeping(ctx, func(on batcher) (err error) {
-		ids, err = askTasksOn(ctx, on, statementLimit, pgx.RowTo[string], `SELECT id::text FROM queues.tasks_of_turn($1, $2) AS id`, turn.ID, turn.Fence)
-		return err
+func (q *TaskQueue) Held(ctx context.Context, turn Turn) ([]string, error) {
+	ids, err := kept(ctx, &q.base, func(on batcher) ([]string, error) {
+		return askTasksOn(ctx, on, statementLimit, pgx.RowTo[string], `SELECT id::text FROM queues.tasks_of_turn($1, $2) AS id`, turn.ID, turn.Fence)
 	})
 	return ids, Wrap("read the turn's tasks", err)
 }
@@ -159,10 +158,8 @@ func (q *TaskQueue) BeginWaiting(ctx context.Context, turn Turn, ids []string) (
 // HandOver implements engine.Leases.
 func (q *TaskQueue) HandOver(ctx context.Context, from, to Turn, ids []string) (bool, error) {
 	const stmt = `SELECT queues.hand_tasks_over(@turn, @fence, @to, @detached, @tasks)`
-	var handed []bool
-	_, err := q.keeping(ctx, func(on batcher) (err error) {
-		handed, err = askTasksOn(ctx, on, statementLimit, pgx.RowTo[bool], stmt, from.args(Args{"to": to.ID, "detached": to.Detached, "tasks": taskNumbers(ids)}))
-		return err
+	handed, err := kept(ctx, &q.base, func(on batcher) ([]bool, error) {
+		return askTasksOn(ctx, on, statementLimit, pgx.RowTo[bool], stmt, from.args(Args{"to": to.ID, "detached": to.Detached, "tasks": taskNumbers(ids)}))
 	})
 	return err == nil && handed[0], Wrap("hand tasks over", err)
 }

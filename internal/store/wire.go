@@ -93,9 +93,14 @@ type roomy[C any] struct {
 
 func (r roomy[C]) unwrap() (column any, bytes int) { return r.column, r.bytes }
 
+// wrapped is a roomy column of any type.
+type wrapped interface {
+	unwrap() (column any, bytes int)
+}
+
 // planRoomy is a pgtype.TryWrapEncodePlanFunc.
 func planRoomy(value any) (pgtype.WrappedEncodePlanNextSetter, any, bool) {
-	if r, ok := value.(interface{ unwrap() (any, int) }); ok {
+	if r, ok := value.(wrapped); ok {
 		column, _ := r.unwrap()
 		return &roomyPlan{}, column, true
 	}
@@ -109,6 +114,6 @@ func (p *roomyPlan) SetNext(next pgtype.EncodePlan) { p.next = next }
 
 // Encode implements pgtype.EncodePlan.
 func (p *roomyPlan) Encode(value any, buffer []byte) ([]byte, error) {
-	column, bytes := value.(interface{ unwrap() (any, int) }).unwrap()
+	column, bytes := value.(wrapped).unwrap()
 	return p.next.Encode(column, slices.Grow(buffer, bytes))
 }
