@@ -561,11 +561,12 @@ BEGIN
     END IF;
 
     IF EXISTS (SELECT 1 FROM new_impacts n WHERE n.seq > 1) THEN
+        -- Each impact is looked up by itself (OFFSET 0 keeps the join from being put another way): a plan that was made while the table was empty would read all of it.
         -- The rest of impacts_once. The chain has no gap, and its foreign key is checked row by row, before this: so the first posting is visible here.
         SELECT n.id, f.id AS posted
           INTO bad
           FROM new_impacts n
-          JOIN daybook.impacts f ON f.org_id = n.org_id AND f.document_id = n.document_id AND f.seq = 1
+         CROSS JOIN LATERAL (SELECT * FROM daybook.impacts x WHERE x.org_id = n.org_id AND x.document_id = n.document_id AND x.seq = 1 OFFSET 0) f
          WHERE n.seq > 1 AND n.kind = 'post' AND f.document_version = n.document_version AND f.rule_set_version = n.rule_set_version AND f.epoch = n.epoch
          LIMIT 1;
         IF FOUND THEN
@@ -577,7 +578,7 @@ BEGIN
         SELECT n.id, p.id AS mirrored
           INTO bad
           FROM new_impacts n
-          JOIN daybook.impacts p ON p.org_id = n.org_id AND p.document_id = n.document_id AND p.seq = n.seq - 1
+         CROSS JOIN LATERAL (SELECT * FROM daybook.impacts x WHERE x.org_id = n.org_id AND x.document_id = n.document_id AND x.seq = n.previous_seq OFFSET 0) p
          WHERE n.kind = 'reverse'
            AND (n.entry_count <> p.entry_count
                 OR EXISTS (SELECT 1

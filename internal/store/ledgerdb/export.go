@@ -132,7 +132,7 @@ SELECT i.id, i.org_id, i.document_id, i.document_version, i.seq, i.kind, i.rule_
        i.entry_count, i.epoch,
        coalesce((SELECT d.content ->> 'counterparty' FROM daybook.documents d WHERE d.org_id = i.org_id AND d.id = i.document_id), ''),
        CASE i.kind WHEN 'reverse' THEN
-           (SELECT o.id FROM daybook.impacts o WHERE o.org_id = i.org_id AND o.document_id = i.document_id AND o.seq = i.seq - 1) END,
+           (SELECT o.id FROM daybook.impacts o WHERE o.org_id = i.org_id AND o.document_id = i.document_id AND o.seq = i.previous_seq) END,
        e.lines, e.accounts, e.sides, e.amounts, e.currencies, e.rule_lines, e.document_lines
   FROM daybook.impacts i
  CROSS JOIN LATERAL (
