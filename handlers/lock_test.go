@@ -1,8 +1,8 @@
 package handlers
 
 import (
-	"cmp"
 	"net/http"
+	"strconv"
 	"testing"
 	"time"
 
@@ -116,17 +116,20 @@ func TestDBFunctionThatMeetsALock(t *testing.T) {
 	run(`BEGIN`)
 	run(`LOCK TABLE daybook.jobs IN ACCESS EXCLUSIVE MODE`)
 	run(`SELECT pg_advisory_unlock(7)`)
-	first := 0
+	calls := func(where string) int {
+		return b.count(`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND ` + where)
+	}
+	const waiting = `query LIKE '%"chains"%' AND wait_event_type = 'Lock' AND wait_event = 'relation'`
+	require.Eventually(t, func() bool { return calls(waiting) == 1 }, time.Minute, time.Millisecond, "the function waits for the table")
+	require.Eventually(t, func() bool { return calls(waiting) == 0 }, time.Minute, time.Millisecond, "its time is over")
+	over := b.count(`SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint`)
 	require.Eventually(t, func() bool {
-		waits := b.count(`
-SELECT coalesce(max(pid), 0) FROM pg_locks
- WHERE relation = 'daybook.jobs'::regclass AND database = (SELECT oid FROM pg_database WHERE datname = current_database()) AND NOT granted`)
-		first = cmp.Or(first, waits)
-		return waits != 0 && waits != first
-	}, time.Minute, time.Millisecond, "it is called again, in another session")
+		return calls(`state = 'idle' AND query LIKE '%to_regclass($1)%' AND query_start > to_timestamp(`+strconv.Itoa(over)+` / 1000.0)`) > 0
+	}, time.Minute, time.Millisecond, "the worker has seen that the table is locked")
 	run(`COMMIT`)
 	<-worked
 	j := b.job(id)
 	assert.Equal(t, models.JobCompleted, j.State, "%s: %s", j.Code, j.Error)
 	assert.Equal(t, 1, b.count(`SELECT count(*) FROM daybook.jobs WHERE type = 'later'`))
+	assert.Equal(t, 1, b.count(`SELECT count(*) FROM daybook.attempts WHERE job_id = '`+id+`'`), b.everything())
 }
