@@ -13,7 +13,7 @@ import (
 	"github.com/daybook-dev/daybook/migrations"
 )
 
-// TestMigrationsUseNoDefaultOfTheDatabase that would have them call functions of others, compile functions otherwise, or wait for each other in vain.
+// TestMigrationsUseNoDefaultOfTheDatabase that would have them call functions of others, compile functions otherwise, change texts, or wait for each other in vain.
 func TestMigrationsUseNoDefaultOfTheDatabase(t *testing.T) {
 	t.Parallel()
 	db := pgtest.NewEmpty(t)
@@ -24,7 +24,7 @@ CREATE FUNCTION decoy.format(text, text) RETURNS text LANGUAGE plpgsql AS 'BEGIN
 CREATE FUNCTION decoy.format(text, text, text) RETURNS text LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''a decoy was called''; END'`)
 	require.NoError(t, err)
 	for _, s := range []string{
-		`search_path = decoy, public`, `lock_timeout = '50ms'`, `statement_timeout = '1s'`, `plpgsql.extra_errors = 'all'`,
+		`search_path = decoy, public`, `lock_timeout = '50ms'`, `statement_timeout = '1s'`, `plpgsql.extra_errors = 'all'`, `client_encoding = 'LATIN1'`,
 	} {
 		_, err := admin.Exec(t.Context(), `ALTER DATABASE `+db.Name+` SET `+s)
 		require.NoError(t, err)
@@ -43,6 +43,10 @@ CREATE FUNCTION decoy.format(text, text, text) RETURNS text LANGUAGE plpgsql AS 
 	require.NoError(t, err)
 	require.NoError(t, <-done)
 	require.NoError(t, migrations.Roles(t.Context(), db.URL))
+	const comment = `SELECT col_description('daybook.actions'::regclass, attnum) FROM pg_attribute WHERE attrelid = 'daybook.actions'::regclass AND attname = 'subject'`
+	var subject string
+	require.NoError(t, admin.QueryRow(t.Context(), comment).Scan(&subject)) // in a session that began before
+	assert.Contains(t, subject, "a type …")
 }
 
 // connect opens a session that keeps the settings with which it begins.
