@@ -2,11 +2,17 @@ package engine
 
 import (
 	"context"
+	"log/slog"
+	"net"
+	"net/url"
 	"runtime"
+	"strconv"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -183,6 +189,86 @@ func TestHandOverWithoutAConnection(t *testing.T) {
 	}
 	assert.Equal(t, 1, fixture.Count(t, db.Pool, `SELECT count(*) FROM daybook.jobs WHERE state = 'completed' AND run_count = 1`))
 	assert.Equal(t, 1, fixture.Count(t, db.Pool, `SELECT count(*) FROM daybook.jobs WHERE state = 'leased' AND detached`))
+}
+
+// TestLeasesAreKeptWhileNothingConnects: the server, or a proxy before it, leaves a new connection without an answer. What waits for it, because no other was free, gives up before the
+// leases end, which are not renewed meanwhile.
+func TestLeasesAreKeptWhileNothingConnects(t *testing.T) {
+	t.Parallel()
+	handOver := func(ctx context.Context, r *runner, jobs []store.Job) error {
+		_, err := r.holder.handOver(ctx, idsOf(jobs))
+		return err
+	}
+	for what, c := range map[string]struct {
+		connections int32 // of which one is in use
+		asks        func(ctx context.Context, r *runner, jobs []store.Job) error
+	}{
+		"a hand-over":                   {1, handOver},
+		"a hand-over on the pool's own": {2, handOver},
+		"a question what the turn holds": {1, func(ctx context.Context, r *runner, _ []store.Job) error {
+			_, err := r.holder.held(ctx)
+			return err
+		}},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			db := pgtest.New(t)
+			pool, asked := unansweredOnce(t, db, c.connections)
+			e := NewJobs(store.NewQueue(pool, store.Jobs), work(done), Options{Log: slog.New(slog.DiscardHandler)})
+			t.Cleanup(e.Close)
+			enqueueNamed(t, db, 1)
+			r, jobs := leasing(t, e, 1)
+			busy, err := pool.Acquire(t.Context())
+			require.NoError(t, err)
+			defer busy.Release()
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan struct{})
+			go func() {
+				_ = c.asks(ctx, r, jobs) // with an error or without
+				close(ended)
+			}()
+			<-asked
+			go func() {
+				for ctx.Err() == nil {
+					_, _ = r.holder.renewOnce(ctx, time.Millisecond)
+				}
+			}()
+			assert.Eventually(t, func() bool {
+				return fixture.Count(t, db.Pool, `SELECT count(*) FROM daybook.jobs WHERE last_attempted_at > attempt_started_at + interval '1 second'`) == 1
+			}, 9*time.Second, 10*time.Millisecond)
+			cancel()
+			<-ended
+		})
+	}
+}
+
+// unansweredOnce is a pool of so many connections. The second one that is made gets no answer; asked is told of it. Others do.
+func unansweredOnce(t *testing.T, db *pgtest.DB, connections int32) (pool *pgxpool.Pool, asked chan struct{}) {
+	t.Helper()
+	var listen net.ListenConfig
+	silent, err := listen.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, silent.Close()) })
+	address, err := url.Parse("postgres://" + silent.Addr().String())
+	require.NoError(t, err)
+	port, err := strconv.ParseUint(address.Port(), 10, 16)
+	require.NoError(t, err)
+	config, err := pgxpool.ParseConfig(db.URL)
+	require.NoError(t, err)
+	config.MaxConns = connections
+	asked = make(chan struct{})
+	var made atomic.Int32
+	config.BeforeConnect = func(_ context.Context, c *pgx.ConnConfig) error {
+		if made.Add(1) == 2 {
+			c.Host, c.Port, c.Fallbacks = address.Hostname(), uint16(port), nil
+			close(asked)
+		}
+		return nil
+	}
+	pool, err = pgxpool.NewWithConfig(t.Context(), config)
+	require.NoError(t, err)
+	t.Cleanup(pool.Close)
+	return pool, asked
 }
 
 // leasing is a turn that has leased n jobs.

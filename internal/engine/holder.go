@@ -182,9 +182,11 @@ func (h *holder) handOver(work context.Context, ids []string) (bool, error) {
 	before := h.turn()
 	after := before.Detach()
 	var handed bool
-	// After a broken connection it is unknown which turn holds the jobs: nothing else is done before that is known.
+	// After a broken connection it is unknown which turn holds the jobs: nothing else is done before that is known. Renewals wait meanwhile, so a try is as long as theirs.
 	err := h.engine.persist(work, nil, "hand jobs over", func() (err error) {
-		handed, err = h.engine.kind.HandOver(work, before, after, ids)
+		try, cancel := context.WithTimeout(work, renewLimit)
+		defer cancel()
+		handed, err = h.engine.kind.HandOver(try, before, after, ids)
 		return err
 	})
 	if err != nil {

@@ -9,13 +9,18 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// spareAfter is how long the renewal of leases waits for a connection of the pool.
-const spareAfter = 500 * time.Millisecond
+const (
+	// spareAfter is how long the renewal of leases waits for a connection of the pool.
+	spareAfter = 500 * time.Millisecond
+	// spareLimit is how long a connection of its own may take to be there. Other renewals wait meanwhile.
+	spareLimit = 3 * time.Second
+)
 
 // keeping runs f, which renews leases or keeps that waiting, on the pool. While all of the pool's connections are in use it opens one of its own, one at a time, and crowded is true: handlers
 // may use the pool as well, and hold its connections for longer than a lease lasts.
 func (b *base) keeping(ctx context.Context, f func(q batcher) error) (crowded bool, err error) {
-	if s := b.pool.Stat(); s.AcquiredConns() < s.MaxConns() {
+	// One that is being made has its place in the pool until it is there, or is given up, which may take minutes.
+	if s := b.pool.Stat(); s.AcquiredConns()+s.ConstructingConns() < s.MaxConns() {
 		return false, f(b.pool)
 	}
 	waiting, cancel := context.WithTimeout(ctx, spareAfter)
@@ -30,7 +35,9 @@ func (b *base) keeping(ctx context.Context, f func(q batcher) error) (crowded bo
 	}
 	b.spare.Lock()
 	defer b.spare.Unlock()
-	own, err := connectAs(ctx, b.pool.Config())
+	connecting, cancel := context.WithTimeout(ctx, spareLimit)
+	own, err := connectAs(connecting, b.pool.Config())
+	cancel()
 	if err != nil {
 		return true, err
 	}
