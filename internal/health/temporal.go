@@ -344,6 +344,10 @@ func (s *WorkflowState) query(ctx context.Context, c client.Client, timeout time
 	asking, cancel := context.WithTimeout(ctx, max(timeout, DefaultTimeout))
 	defer cancel()
 	answer, err := c.QueryWorkflow(asking, s.ID, s.RunID, workflows.QueryStatus)
+	for isDeadline(err) && asking.Err() == nil {
+		// The question itself went to the worker that has ended. Temporal asks another one from now on.
+		answer, err = c.QueryWorkflow(asking, s.ID, s.RunID, workflows.QueryStatus)
+	}
 	if err == nil {
 		var status workflows.Status
 		if err = answer.Get(&status); err == nil {
@@ -353,6 +357,12 @@ func (s *WorkflowState) query(ctx context.Context, c client.Client, timeout time
 		}
 	}
 	s.Silent = err.Error()
+}
+
+// isDeadline says that Temporal waited in vain for an answer.
+func isDeadline(err error) bool {
+	_, is := errors.AsType[*serviceerror.DeadlineExceeded](err)
+	return is
 }
 
 // pollers lists the workers that polled a task queue lately, for workflows or for activities.
