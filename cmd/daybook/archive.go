@@ -176,7 +176,7 @@ func archiveListCommand(a *app) *cobra.Command {
 					case f.RestoredAt != nil:
 						state = "restored"
 					}
-					t.add(f.Key, countsText(f.Counts), f.FirstAt.Format(time.DateOnly), f.LastAt.Format(time.DateOnly), f.ArchivedAt.Format(time.RFC3339), state)
+					t.add(f.Key, countsText(f.Counts), f.FirstAt.Format(time.DateOnly), f.LastAt.Format(time.DateOnly), formatTime(f.ArchivedAt), state)
 				}
 				return a.print(w, t)
 			})

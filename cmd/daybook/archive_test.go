@@ -30,7 +30,9 @@ UPDATE daybook.jobs SET state = 'completed', finished_at = clock_timestamp() - i
 	b.json(&page, "archive", "list", "--org", "acme")
 	listed := page.Files
 	require.Len(t, listed, 1)
-	assert.Contains(t, b.run("archive", "list").out, listed[0].Key)
+	table := b.run("archive", "list").out
+	assert.Contains(t, table, listed[0].Key)
+	assert.Contains(t, table, formatTime(listed[0].ArchivedAt), "in the reader's zone, as every table")
 	assert.Equal(t, "1 file with 2 lines, 0 damaged, 0 not on record\n", b.run("archive", "verify", "--archive", dir).out)
 	assert.Contains(t, b.run("archive", "restore", listed[0].Key, "--archive", dir).out, "brought back from 1 file: jobs: 2, links: 2; left out, because they are there or their key is in use: 0")
 	assert.Contains(t, b.run("archive", "restore", "--all", "--archive", dir).out, "in use: 2")
@@ -43,10 +45,17 @@ UPDATE daybook.jobs SET state = 'completed', finished_at = clock_timestamp() - i
 	done := b.run("erase", "--org", "acme", "--link", "customer=ada", "--archive", dir, "--ground", "request 7", "--json")
 	require.NoError(t, json.Unmarshal([]byte(done.out), &proof), done.err)
 	assert.Equal(t, map[string]int64{"jobs": 3, "job_links": 3, "actions": proof.Counts["actions"], "archive_files": 1, "archived_jobs": 2, "archived_links": 2}, withActions(proof.Counts))
-	assert.Contains(t, b.run("erasures", "list").out, proof.ID)
+	table = b.run("erasures", "list").out
+	assert.Contains(t, table, proof.ID)
+	assert.Contains(t, table, formatTime(proof.StartedAt))
+	var proofs erasureList
+	b.json(&proofs, "erasures", "list")
+	require.Len(t, proofs.Erasures, 1)
+	assert.Equal(t, proof.ID, proofs.Erasures[0].ID)
 	shown := b.run("erasures", "show", proof.ID, "--link", "customer=ada").out
 	assert.Contains(t, shown, "request 7")
 	assert.Contains(t, shown, "archive_files: 1")
+	assert.Contains(t, shown, formatTime(proof.StartedAt))
 	assert.Equal(t, failure.ExitNotFound, b.run("erasures", "show", proof.ID, "--link", "customer=bob").exit)
 	assert.Equal(t, failure.ExitNotFound, b.run("erasures", "show", "none").exit)
 	assert.NotContains(t, b.run("actions", "list", "--json").out, "ada", "the command itself leaves no trace of the link")

@@ -118,7 +118,7 @@ func (a *app) erase(ctx context.Context, scope store.EraseScope, o erasure.Optio
 func (a *app) showErasure(w io.Writer, e *store.Erasure) error {
 	finished := "not complete: erase again"
 	if e.FinishedAt != nil {
-		finished = e.FinishedAt.Format(time.RFC3339)
+		finished = formatTime(*e.FinishedAt)
 	}
 	t := newTable("ERASURE", e.ID)
 	t.add("organization", e.OrgID)
@@ -127,7 +127,7 @@ func (a *app) showErasure(w io.Writer, e *store.Erasure) error {
 	t.add("salt", e.ScopeSalt)
 	t.add("asked for by", e.Actor+" ("+e.DBRole+")")
 	t.add("ground", e.Ground)
-	t.add("began", e.StartedAt.Format(time.RFC3339))
+	t.add("began", formatTime(e.StartedAt))
 	t.add("complete", finished)
 	for _, table := range slices.Sorted(maps.Keys(e.Counts)) {
 		t.add("erased", fmt.Sprintf("%s: %d", table, e.Counts[table]))
@@ -147,6 +147,11 @@ func erasuresCommand(a *app) *cobra.Command {
 	return command
 }
 
+// erasureList is what `daybook erasures list --json` prints.
+type erasureList struct {
+	Erasures []store.Erasure `json:"erasures"`
+}
+
 func erasuresListCommand(a *app) *cobra.Command {
 	var org string
 	command := &cobra.Command{
@@ -158,7 +163,7 @@ func erasuresListCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.emit(list, func(w io.Writer) error {
+			return a.emit(erasureList{list}, func(w io.Writer) error {
 				t := newTable("ERASURE", "BEGAN", "ORGANIZATION", "SCOPE", "COMPLETE", "ERASED")
 				for i := range list {
 					e := &list[i]
@@ -166,7 +171,7 @@ func erasuresListCommand(a *app) *cobra.Command {
 					if e.FinishedAt != nil {
 						complete = "yes"
 					}
-					t.add(e.ID, e.StartedAt.Format(time.RFC3339), e.OrgID, e.ScopeText(), complete, countsText(e.Counts))
+					t.add(e.ID, formatTime(e.StartedAt), e.OrgID, e.ScopeText(), complete, countsText(e.Counts))
 				}
 				return a.print(w, t)
 			})
