@@ -31,7 +31,7 @@ func TestOverview(t *testing.T) {
 			Types:       []figures.Type{{Type: "webhook", Owner: "shop team"}},
 			DeadLetters: []figures.DeadLetters{{Type: "webhook", Code: "UPSTREAM_5XX", Count: 3}},
 		},
-	}}}))
+	}, {Kind: "tasks", Counts: figures.Counts{Failed: 7}}}}))
 	a := figures.Attempts{Outcome: figures.Outcome{Kind: "jobs", Type: "webhook", Outcome: "completed"}, Count: 42}
 	a.Waited.Observe(2 * time.Second)
 	require.NoError(t, figures.AddHistory(t.Context(), s.Pool, []figures.Attempts{
@@ -43,6 +43,8 @@ func TestOverview(t *testing.T) {
 		require.Equal(t, http.StatusOK, status, body)
 		require.Contains(t, body, "≈1\u202f234\u202f567")
 		require.Contains(t, body, "shop team")
+		require.Contains(t, body, `<dt>Dead letters</dt><dd class="bad"><a href="/console/jobs?state=failed">3<`)
+		require.Contains(t, body, `<dt>Failed</dt><dd class="bad"><a href="/console/tasks?state=failed">7<`, "a task that failed is completed: the page Dead letters does not list it")
 		require.Contains(t, body, `href="/console/jobs?code=UPSTREAM_5XX&amp;state=failed&amp;type=webhook"`)
 		require.Contains(t, body, `class="bar-bad"`)
 		require.Contains(t, body, "<desc")

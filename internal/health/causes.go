@@ -61,7 +61,8 @@ var accountingCauses = map[models.ErrorCode]cause{
 	},
 	models.CodeDocumentUnknown: {
 		says: "the organization's source does not know the document.", back: true,
-		mend: "Look which source is on record (`daybook organizations list`) and set the right one (`daybook organizations source NAME --org ORG`), or write the document again.",
+		mend: "Cancel what was asked for by mistake: `daybook accounting cancel ORG DOCUMENT`. Of others look which source is on record (`daybook organizations list`) and set the right " +
+			"one (`daybook organizations source NAME --org ORG`), or write the document again.",
 	},
 	models.CodeProcessorError: {says: "the processor returned an error or panicked.", mend: "The error says what is wrong; mend it in the worker's program."},
 }
@@ -81,7 +82,7 @@ var jobCauses = map[models.ErrorCode]cause{
 	},
 	models.CodePayloadTooLarge:      {says: "the payload is too large.", anew: true, mend: "Mend the program that enqueues them, and enqueue them anew."},
 	models.CodeAuthenticationFailed: {says: "the called server refused the credentials.", mend: "Renew the type's credentials in the worker's environment, and restart the worker."},
-	models.CodeNotFound:             {says: "what the job is about does not exist.", mend: "Make it, or leave the jobs as they are."},
+	models.CodeNotFound:             {says: "what the job is about does not exist.", mend: "Make it, or cancel the jobs: `daybook jobs cancel --all --type TYPE --code NOT_FOUND`."},
 	models.CodeHandlerMissing: {
 		says: "no worker had a handler for the type.", back: true,
 		mend: "Start a worker that has one. A built-in type needs its settings (docs/job-types.md); a worker logs at its start which ones it lacks.",

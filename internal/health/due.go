@@ -172,7 +172,7 @@ func missingFinding(f Finding, waits time.Duration) Finding {
 		f.Todo = "Start a worker that has a processor for it. A built-in type needs its settings (docs/tasks.md); a worker logs at its start which ones it lacks."
 		return f
 	}
-	f.Says = fmt.Sprintf("No worker has a handler for jobs of type %s: %s, the oldest due for %s. After five minutes they are dead letters, until a worker starts that has one.", f.Type, waiting(f), Age(waits))
+	f.Says = fmt.Sprintf("No worker has a handler for jobs of type %s: %s, the oldest due for %s. When they have been due, and a worker has run, for five minutes, they become dead letters, until a worker starts that has one.", f.Type, waiting(f), Age(waits))
 	f.Todo = "Start a worker that has a handler for it. A built-in type needs its settings (docs/job-types.md); a worker logs at its start which ones it lacks."
 	return f
 }

@@ -55,9 +55,10 @@ func TestFailedJobsAreGrouped(t *testing.T) {
 INSERT INTO daybook.jobs (id, org_id, type, payload, state, last_error, last_error_code, finished_at, run_count)
 SELECT 'm' || n, 'acme', 'email', '{}', 'failed', 'dial tcp 10.0.0.1:25: connection refused', 'NETWORK_ERROR', now() - n * interval '1 hour', 5 FROM generate_series(1, 3) n;
 INSERT INTO daybook.jobs (id, org_id, type, payload, state, last_error, last_error_code, finished_at, run_count) VALUES
-  ('p', 'acme', 'email', '{}', 'failed', 'no recipient', 'PAYLOAD_INVALID', now(), 1), ('h', 'acme', 'shrink', '{}', 'failed', 'no worker has a handler', 'HANDLER_MISSING', now(), 0);
+  ('p', 'acme', 'email', '{}', 'failed', 'no recipient', 'PAYLOAD_INVALID', now(), 1), ('n', 'acme', 'email', '{}', 'failed', 'gone', 'NOT_FOUND', now(), 1), ('h', 'acme', 'shrink', '{}', 'failed', 'no worker has a handler', 'HANDLER_MISSING', now(), 0);
 INSERT INTO daybook.accounting_work_queue (version_hint, org_id, document_id, state, last_error, last_error_code, finished_at, updated_at) VALUES
-  (1, 'acme', 'invoice 7', 'failed', 'no rule matches', 'NO_MATCHING_RULE', now(), now()), (1, 'acme', 'd', 'failed', 'in March', 'PERIOD_CLOSED', now(), now());
+  (1, 'acme', 'invoice 7', 'failed', 'no rule matches', 'NO_MATCHING_RULE', now(), now()), (1, 'acme', 'd', 'failed', 'in March', 'PERIOD_CLOSED', now(), now()),
+  (1, 'acme', 'u', 'failed', 'unknown', 'DOCUMENT_UNKNOWN', now(), now());
 SELECT queues.enqueue('sms', '{}');
 INSERT INTO queues.error (task_id, error_message) SELECT task_id, 'refused' FROM queues.task;
 INSERT INTO queues.task_completed (task_id) SELECT task_id FROM queues.task`)
@@ -66,7 +67,9 @@ INSERT INTO queues.task_completed (task_id) SELECT task_id FROM queues.task`)
 	for _, f := range of(r, health.FailedJobs) {
 		said[f.Kind+" "+f.Type+" "+f.ErrorCode] = f
 	}
-	assert.Len(t, said, 5)
+	assert.Len(t, said, 7)
+	assert.Contains(t, said["jobs email NOT_FOUND"].Todo, "daybook jobs cancel --all --type TYPE --code NOT_FOUND", "or the finding stays")
+	assert.Contains(t, said["accounting  DOCUMENT_UNKNOWN"].Todo, "daybook accounting cancel ORG DOCUMENT")
 	network := said["jobs email NETWORK_ERROR"]
 	assert.EqualValues(t, 3, network.Count)
 	assert.Equal(t, "m1", network.Example, "the newest")
