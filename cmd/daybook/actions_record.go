@@ -84,7 +84,11 @@ func recordActions(a *app, root *cobra.Command) {
 			return inner(c, args)
 		}
 		ctx, taken := actions.Begin(c.Context(), actions.Action{Via: actions.CLI, Action: action, Actor: systemUser()})
-		taken.About(soleOrganization(c), strings.Join(args, " "), givenFlags(c))
+		org, subject := soleOrganization(c), strings.Join(args, " ")
+		if isDocument(action, args) {
+			org, subject = args[0], args[1]
+		}
+		taken.About(org, subject, givenFlags(c))
 		c.SetContext(ctx)
 		err := inner(c, args)
 		if !errors.Is(err, errUsage) && !errors.Is(err, errNoDatabaseURL) && !errors.Is(err, errBadDatabaseURL) {
@@ -92,6 +96,11 @@ func recordActions(a *app, root *cobra.Command) {
 		}
 		return err
 	}
+}
+
+// isDocument reports whether a command's arguments are ORG DOCUMENT: the action is about the document, and in the log of that organization.
+func isDocument(action string, args []string) bool {
+	return strings.HasPrefix(action, "accounting.") && len(args) == 2
 }
 
 // onlyLooks reports whether the command changes nothing this time: it counts only, or shows what it would do.

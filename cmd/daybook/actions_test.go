@@ -78,4 +78,17 @@ func TestCommandsAreRecorded(t *testing.T) {
 	assert.Len(t, list("--outcome", "refused"), 1)
 	assert.Len(t, list("--org", "acme", "--via", "cli", "--since", "1h"), 1)
 	assert.Empty(t, list("--via", "api"))
+
+	// One job, or one document: the log has it under its organization, as the API and the console do.
+	id := b.background("webhook", "--org", "shop", "--skip-validation")
+	b.ok("jobs", "cancel", id)
+	b.ok("jobs", "retry", id)
+	b.ok("accounting", "enqueue", "shop", "invoice 7", "--version", "1")
+	b.ok("accounting", "cancel", "shop", "invoice 7")
+	about := list("--org", "shop")
+	require.Len(t, about, 3)
+	assert.Equal(t, "accounting.cancel", about[0].Action)
+	assert.Equal(t, "invoice 7", about[0].Subject)
+	assert.Equal(t, id, about[1].Subject)
+	assert.Equal(t, id, about[2].Subject)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/daybook-dev/daybook/internal/answers"
 	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/store/actions"
 	"github.com/daybook-dev/daybook/internal/store/listing"
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/queue"
@@ -56,6 +57,9 @@ func (f *changeFlags) change(ctx context.Context, a *app, args []string, one fun
 	}
 	defer db.close()
 	if len(args) == 1 {
+		if s, err := queue.ReadJobStatus(ctx, db.Pool, args[0]); err == nil {
+			actions.About(ctx, s.OrgID, "", nil)
+		}
 		r, err := one(ctx, db, args[0])
 		if err != nil {
 			return err
