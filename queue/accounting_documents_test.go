@@ -92,13 +92,19 @@ func TestMarkingADocument(t *testing.T) {
 func TestMarkingADocumentThatIsNotThere(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	for name, f := range map[string]mark{
-		"ready": queue.MarkDocumentReady, "not ready": queue.MarkDocumentNotReady, "deleted": queue.MarkDocumentDeleted,
+	for name, c := range map[string]struct {
+		mark mark
+		todo string
+	}{
+		"ready":     {queue.MarkDocumentReady, "write the document in the same transaction"},
+		"not ready": {queue.MarkDocumentNotReady, "write the document in the same transaction"},
+		"deleted":   {queue.MarkDocumentDeleted, "it was never enqueued either, so that nothing has to be done"},
 	} {
 		tx, err := b.Pool.Begin(t.Context())
 		require.NoError(t, err)
-		_, err = f(t.Context(), tx, queue.Document{OrgID: org, ID: doc})
+		_, err = c.mark(t.Context(), tx, queue.Document{OrgID: org, ID: doc})
 		require.ErrorIs(t, err, queue.ErrDocumentNotFound, name)
+		assert.ErrorContains(t, err, c.todo, name)
 		require.NoError(t, tx.Rollback(t.Context()))
 	}
 	assert.Zero(t, b.jobs())

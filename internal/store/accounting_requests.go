@@ -125,7 +125,7 @@ UNION ALL
 SELECT 0, '', 'deleted' FROM found f WHERE f.deleted
 UNION ALL
 SELECT 0, '', 'absent' WHERE NOT EXISTS (SELECT FROM found)`
-	return changeReadiness(ctx, q, "mark document ready", stmt, Args{"org": org, "document": document, "priority": int32(priority)})
+	return changeReadiness(ctx, q, "mark document ready", writeFirst, stmt, Args{"org": org, "document": document, "priority": int32(priority)})
 }
 
 // MarkDocumentNotReady takes a document's readiness back under its next version and enqueues that.
@@ -137,7 +137,7 @@ WITH found AS MATERIALIZED (
 SELECT m.version, m.job_id, m.result FROM found f CROSS JOIN LATERAL daybook.mark_document_not_ready(f.org_id, f.id) m
 UNION ALL
 SELECT 0, '', 'absent' WHERE NOT EXISTS (SELECT FROM found)`
-	return changeReadiness(ctx, q, "mark document not ready", stmt, Args{"org": org, "document": document})
+	return changeReadiness(ctx, q, "mark document not ready", writeFirst, stmt, Args{"org": org, "document": document})
 }
 
 // MarkDocumentDeleted marks a document deleted under its next version and enqueues that. Its row may have been removed already: then its job
@@ -157,17 +157,21 @@ WITH document AS MATERIALIZED (
 SELECT m.version, m.job_id, m.result FROM found f CROSS JOIN LATERAL daybook.mark_document_deleted(f.org_id, f.id) m
 UNION ALL
 SELECT 0, '', 'absent' WHERE NOT EXISTS (SELECT FROM found)`
-	return changeReadiness(ctx, q, "mark document deleted", stmt, Args{"org": org, "document": document})
+	return changeReadiness(ctx, q, "mark document deleted", "it was never enqueued either, so that nothing has to be done", stmt, Args{"org": org, "document": document})
 }
 
-func changeReadiness(ctx context.Context, q Querier, doing, stmt string, a Args) (m Marked, err error) {
+// writeFirst is what a caller does who marks a document that is not there.
+const writeFirst = "write the document in the same transaction before it is marked"
+
+// changeReadiness runs a statement that marks a document. todo is what the caller does when it is not there.
+func changeReadiness(ctx context.Context, q Querier, doing, todo, stmt string, a Args) (m Marked, err error) {
 	org, document := a["org"], a["document"]
 	if err = requestRow(ctx, q, stmt, a).Scan(&m.Version, &m.JobID, &m.Result); err != nil {
 		return Marked{}, Wrap(doing, err)
 	}
 	switch m.Result {
 	case absent:
-		return Marked{}, Refuse(ErrDocumentNotFound, fmt.Sprintf("organization %v has no document %v", org, document), "write the document in the same transaction before it is marked")
+		return Marked{}, Refuse(ErrDocumentNotFound, fmt.Sprintf("organization %v has no document %v", org, document), todo)
 	case deleted:
 		return Marked{}, Refuse(ErrDocumentDeleted, fmt.Sprintf("document %v of organization %v is deleted", document, org), "set deleted_at to null before the document is marked ready")
 	default:
