@@ -246,7 +246,7 @@ func TestJobsAreRetriedAndCancelled(t *testing.T) {
 	assert.Equal(t, http.StatusUnprocessableEntity, status)
 	_, body = s.post(page+"/retry", url.Values{"mode": {"reset"}})
 	assert.Contains(t, body, "The job&#39;s time was changed.")
-	assert.Contains(t, body, "It is due since")
+	assert.Contains(t, body, "It has been due for")
 	_, body = s.post(page+"/cancel", nil)
 	assert.Contains(t, body, "The job is cancelled.")
 	assert.Equal(t, models.JobCancelled, s.state(id))

@@ -82,7 +82,7 @@ func taskStory(d *listing.TaskDetail, now time.Time) story {
 	case models.TaskWaiting:
 		s.Says = "It waits for its time, " + ago(now, d.ScheduledAt) + "."
 	case models.TaskReady:
-		s.Says = "It is due since " + span(now.Sub(d.ScheduledAt)) + " and waits for a worker."
+		s.Says = "It has been due for " + span(now.Sub(d.ScheduledAt)) + " and waits for a worker."
 	case models.TaskLeased:
 		s.Says = "A worker has it; its lease expires " + ago(now, *d.LeasedUntil) + " unless it is renewed."
 	case models.TaskDone:

@@ -123,7 +123,7 @@ func (c *console) tellPending(ctx context.Context, r *request, j standing) (stor
 			s.Says = fmt.Sprintf("It is tried again %s, after %s.", ago(r.now, j.ready), plural(j.attempts, "attempt", "attempts"))
 		}
 	} else {
-		s.Says = "It is due since " + span(r.now.Sub(j.ready)) + " and waits for a worker."
+		s.Says = "It has been due for " + span(r.now.Sub(j.ready)) + " and waits for a worker."
 	}
 	h, err := c.Listing.Hindrance(ctx, j.kind, j.org, j.jobType, j.queue)
 	if err != nil {
