@@ -99,7 +99,9 @@ func TestExplain(t *testing.T) {
 	for _, want := range []string{"posts, live", "reverses", "confirmed for", "epoch", "posting date"} {
 		assert.Contains(t, text, want)
 	}
-	assert.Equal(t, failure.ExitNotFound, b.run("explain", "acme", "nothing").exit)
+	none := b.run("explain", "acme", "nothing")
+	assert.Equal(t, failure.ExitNotFound, none.exit)
+	assert.Equal(t, "daybook: organization acme has no document nothing: check the id, and its namespace if it has one, such as invoice:42\n", none.err)
 
 	var l answers.EntryList
 	b.json(&l, "entries", "--org", "acme", "--document", "sale", "--limit", "1")

@@ -79,7 +79,7 @@ func (l *Listing) ExplainPart(ctx context.Context, org, document string, limits 
 		return e.readPostedVersion(tx)
 	}, snapshot)
 	if err == nil && e.Document == nil && e.Job == nil && e.Elsewhere == nil && len(e.Impacts) == 0 {
-		err = fmt.Errorf("%w: organization %s has no document %s", store.ErrDocumentNotFound, org, document)
+		return e, store.Refuse(store.ErrDocumentNotFound, fmt.Sprintf("organization %s has no document %s", org, document), "check the id, and its namespace if it has one, such as invoice:42")
 	}
 	return e, store.Wrap("explain the document", err)
 }
