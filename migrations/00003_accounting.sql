@@ -23,8 +23,8 @@ CREATE TABLE daybook.documents (
     PRIMARY KEY (org_id, id),
     CONSTRAINT dates_are_days CHECK (isfinite(issue_date) AND isfinite(value_date))
 ) WITH (
-    -- Room for a document's next version on the same page: then its update touches no index.
-    fillfactor = 85,
+    -- Room for the next version of every document on the same page: then a chunk that posts all of them touches no index.
+    fillfactor = 50,
     -- A document is updated once a posting, which leaves a dead row: the server's default would wait until a fifth of the table is dead.
     autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 10000, autovacuum_vacuum_cost_delay = 1);
 COMMENT ON COLUMN daybook.documents.accounting_ready_version IS
@@ -34,7 +34,8 @@ COMMENT ON COLUMN daybook.documents.accounting_impact_created_at IS
 
 -- One row per (organization, document). No foreign keys: an application may keep its documents in tables of its own.
 CREATE TABLE daybook.accounting_work_queue (
-    id                text COLLATE "C" PRIMARY KEY DEFAULT daybook.new_id(),
+    -- Ids grow with time. A page of the index keeps room for the entries that completions write, which would else look for dead ones to remove.
+    id                text COLLATE "C" DEFAULT daybook.new_id() PRIMARY KEY WITH (fillfactor = 55),
     created_at        timestamptz NOT NULL DEFAULT clock_timestamp(),
     updated_at        timestamptz NOT NULL DEFAULT clock_timestamp(),
     org_id            text COLLATE "C" NOT NULL,
@@ -85,7 +86,7 @@ CREATE TABLE daybook.accounting_work_queue (
 
     UNIQUE (org_id, document_id)
 ) WITH (
-    -- Room for a job's next version on the same page: then its update touches no index.
+    -- Room for some of the jobs' next versions on the same page.
     fillfactor = 75,
     -- A row is updated twice a job, which leaves two dead ones: the server's default would wait until a fifth of the table is dead.
     autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 10000, autovacuum_vacuum_cost_delay = 1,

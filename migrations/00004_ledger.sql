@@ -38,9 +38,7 @@ CREATE UNIQUE INDEX impacts_once ON daybook.impacts (org_id, document_id, docume
 CREATE INDEX impacts_date ON daybook.impacts (org_id, posting_date, id);
 -- The chain, after the index of days: both begin with the organization, and while the table is empty they cost a search for a document the same. PostgreSQL takes
 -- the one that was made last then, and a session keeps that plan until the table is analyzed. By the other one it would read all impacts of the organization.
-ALTER TABLE daybook.impacts
-    ADD UNIQUE (org_id, document_id, seq),
-    ADD CONSTRAINT chain_has_no_gap FOREIGN KEY (org_id, document_id, previous_seq) REFERENCES daybook.impacts (org_id, document_id, seq);
+ALTER TABLE daybook.impacts ADD UNIQUE (org_id, document_id, seq);
 CREATE TRIGGER impacts_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON daybook.impacts
     FOR EACH STATEMENT EXECUTE FUNCTION daybook.refuse_change();
 
@@ -87,29 +85,37 @@ AS $$
 DECLARE
     bad record;
 BEGIN
-    SELECT n.impact_id, n.currency, sum(CASE n.side WHEN 'debit' THEN n.amount_minor ELSE -n.amount_minor END) AS difference
-      INTO bad
-      FROM new_entries n
-     GROUP BY n.impact_id, n.currency
-    HAVING sum(CASE n.side WHEN 'debit' THEN n.amount_minor ELSE -n.amount_minor END) <> 0
-     LIMIT 1;
-    IF FOUND THEN
-        RAISE EXCEPTION 'impact % does not balance: debits exceed credits by % minor units of %', bad.impact_id, bad.difference, bad.currency
-            USING ERRCODE = 'DB001', HINT = 'insert all entries of an impact in one statement, debits equal to credits per currency';
-    END IF;
-
+    -- One pass finds that nothing is wrong, as long as an impact has one currency; two more say what is wrong, and look at impacts of several currencies.
     -- The impact is looked up by its id alone: with more keys in the join the planner may prefer another index.
-    -- Numbered from 1 to entry_count, its entries leave the primary key no room for later ones.
-    SELECT n.impact_id, n.entries, n.last_line, CASE WHEN i.org_id = n.org_id AND i.org_id = n.last_org_id THEN i.entry_count END AS entry_count
-      INTO bad
-      FROM (SELECT impact_id, min(org_id) AS org_id, max(org_id) AS last_org_id, count(*) AS entries, max(line_no) AS last_line
-              FROM new_entries GROUP BY impact_id) n
-      LEFT JOIN daybook.impacts i ON i.id = n.impact_id
-     WHERE i.entry_count IS DISTINCT FROM n.entries OR n.last_line <> n.entries OR i.org_id <> n.org_id OR i.org_id <> n.last_org_id
-     LIMIT 1;
-    IF FOUND THEN
-        RAISE EXCEPTION 'impact % was to have % entries and gets %, numbered up to %', bad.impact_id, coalesce(bad.entry_count::text, 'no'), bad.entries, bad.last_line
-            USING ERRCODE = 'DB002', HINT = 'insert all entries of an impact in one statement, beside the impact; none can be added later';
+    IF EXISTS (SELECT 1
+                 FROM (SELECT impact_id, org_id, currency, count(*) AS entries, max(line_no) AS last_line,
+                              sum(CASE side WHEN 'debit' THEN amount_minor ELSE -amount_minor END) AS difference
+                         FROM new_entries GROUP BY impact_id, org_id, currency) n
+                 LEFT JOIN daybook.impacts i ON i.id = n.impact_id
+                WHERE n.difference <> 0 OR i.entry_count IS DISTINCT FROM n.entries OR n.last_line <> n.entries OR i.org_id <> n.org_id) THEN
+        SELECT n.impact_id, n.currency, sum(CASE n.side WHEN 'debit' THEN n.amount_minor ELSE -n.amount_minor END) AS difference
+          INTO bad
+          FROM new_entries n
+         GROUP BY n.impact_id, n.currency
+        HAVING sum(CASE n.side WHEN 'debit' THEN n.amount_minor ELSE -n.amount_minor END) <> 0
+         LIMIT 1;
+        IF FOUND THEN
+            RAISE EXCEPTION 'impact % does not balance: debits exceed credits by % minor units of %', bad.impact_id, bad.difference, bad.currency
+                USING ERRCODE = 'DB001', HINT = 'insert all entries of an impact in one statement, debits equal to credits per currency';
+        END IF;
+
+        -- Numbered from 1 to entry_count, its entries leave the primary key no room for later ones.
+        SELECT n.impact_id, n.entries, n.last_line, CASE WHEN i.org_id = n.org_id AND i.org_id = n.last_org_id THEN i.entry_count END AS entry_count
+          INTO bad
+          FROM (SELECT impact_id, min(org_id) AS org_id, max(org_id) AS last_org_id, count(*) AS entries, max(line_no) AS last_line
+                  FROM new_entries GROUP BY impact_id) n
+          LEFT JOIN daybook.impacts i ON i.id = n.impact_id
+         WHERE i.entry_count IS DISTINCT FROM n.entries OR n.last_line <> n.entries OR i.org_id <> n.org_id OR i.org_id <> n.last_org_id
+         LIMIT 1;
+        IF FOUND THEN
+            RAISE EXCEPTION 'impact % was to have % entries and gets %, numbered up to %', bad.impact_id, coalesce(bad.entry_count::text, 'no'), bad.entries, bad.last_line
+                USING ERRCODE = 'DB002', HINT = 'insert all entries of an impact in one statement, beside the impact; none can be added later';
+        END IF;
     END IF;
 
     -- All lines are compared with the present chart at once. Reversals are compared with what they mirror (check_impacts) and not with
@@ -159,7 +165,21 @@ BEGIN
 
     IF EXISTS (SELECT 1 FROM new_impacts n WHERE n.seq > 1) THEN
         -- Each impact is looked up by itself (OFFSET 0 keeps the join from being put another way): a plan that was made while the table was empty would read all of it.
-        -- The rest of impacts_once. The chain has no gap, and its foreign key is checked row by row, before this: so the first posting is visible here.
+        -- chain_has_no_gap is no foreign key: that would be a trigger's call for each first impact as well, which has none before it. Impacts are never changed or
+        -- removed, so the one before needs no lock: it has to be visible here, which makes it committed or this transaction's own.
+        SELECT n.id, n.seq
+          INTO bad
+          FROM new_impacts n
+          LEFT JOIN LATERAL (SELECT x.seq FROM daybook.impacts x WHERE x.org_id = n.org_id AND x.document_id = n.document_id AND x.seq = n.previous_seq OFFSET 0) p ON true
+         WHERE n.seq > 1 AND p.seq IS NULL
+         LIMIT 1;
+        IF FOUND THEN
+            RAISE EXCEPTION 'impact % is number % of its document''s chain, which has no number %', bad.id, bad.seq, bad.seq - 1
+                USING ERRCODE = 'foreign_key_violation', SCHEMA = 'daybook', TABLE = 'impacts', CONSTRAINT = 'chain_has_no_gap',
+                      HINT = 'the impacts of a document are numbered from 1 without a gap; insert them in that order';
+        END IF;
+
+        -- The rest of impacts_once. The chain has no gap, so the first posting is visible here.
         SELECT n.id, f.id AS posted
           INTO bad
           FROM new_impacts n

@@ -1,6 +1,7 @@
 package migrations_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -200,6 +201,22 @@ func TestChainOfImpacts(t *testing.T) {
 	} {
 		assertRefused(t, c.name, c.refuses, attempt(t, db, c.stmts...))
 	}
+}
+
+// The impact before one has to be committed, or the transaction's own: another transaction may end otherwise.
+func TestChainsAreExtendedOneAtATime(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	other, err := db.Pool.Begin(t.Context())
+	require.NoError(t, err)
+	defer func() { _ = other.Rollback(context.WithoutCancel(t.Context())) }()
+	_, err = other.Exec(t.Context(), impact(1, 1, "post", 0))
+	require.NoError(t, err)
+	assertRefused(t, "beside another transaction", "chain_has_no_gap", attempt(t, db, impact(2, 2, "reverse", 0)))
+	require.NoError(t, other.Commit(t.Context()))
+	assertRefused(t, "after it", "", attempt(t, db, impact(2, 2, "reverse", 0)))
+	backwards := impact(4, 3, "post", 0) + `, (3, 'o', 'd', 1, 2, 'reverse', '2026-03-14', '2026-03-14', 0, 'j', 1)`
+	assertRefused(t, "in one statement, in any order", "", attempt(t, db, backwards))
 }
 
 // A version is posted once under a rule set and epoch, whether the document's first posting or a later one has done that.

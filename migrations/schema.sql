@@ -492,29 +492,37 @@ CREATE FUNCTION daybook.check_entries() RETURNS trigger
 DECLARE
     bad record;
 BEGIN
-    SELECT n.impact_id, n.currency, sum(CASE n.side WHEN 'debit' THEN n.amount_minor ELSE -n.amount_minor END) AS difference
-      INTO bad
-      FROM new_entries n
-     GROUP BY n.impact_id, n.currency
-    HAVING sum(CASE n.side WHEN 'debit' THEN n.amount_minor ELSE -n.amount_minor END) <> 0
-     LIMIT 1;
-    IF FOUND THEN
-        RAISE EXCEPTION 'impact % does not balance: debits exceed credits by % minor units of %', bad.impact_id, bad.difference, bad.currency
-            USING ERRCODE = 'DB001', HINT = 'insert all entries of an impact in one statement, debits equal to credits per currency';
-    END IF;
-
+    -- One pass finds that nothing is wrong, as long as an impact has one currency; two more say what is wrong, and look at impacts of several currencies.
     -- The impact is looked up by its id alone: with more keys in the join the planner may prefer another index.
-    -- Numbered from 1 to entry_count, its entries leave the primary key no room for later ones.
-    SELECT n.impact_id, n.entries, n.last_line, CASE WHEN i.org_id = n.org_id AND i.org_id = n.last_org_id THEN i.entry_count END AS entry_count
-      INTO bad
-      FROM (SELECT impact_id, min(org_id) AS org_id, max(org_id) AS last_org_id, count(*) AS entries, max(line_no) AS last_line
-              FROM new_entries GROUP BY impact_id) n
-      LEFT JOIN daybook.impacts i ON i.id = n.impact_id
-     WHERE i.entry_count IS DISTINCT FROM n.entries OR n.last_line <> n.entries OR i.org_id <> n.org_id OR i.org_id <> n.last_org_id
-     LIMIT 1;
-    IF FOUND THEN
-        RAISE EXCEPTION 'impact % was to have % entries and gets %, numbered up to %', bad.impact_id, coalesce(bad.entry_count::text, 'no'), bad.entries, bad.last_line
-            USING ERRCODE = 'DB002', HINT = 'insert all entries of an impact in one statement, beside the impact; none can be added later';
+    IF EXISTS (SELECT 1
+                 FROM (SELECT impact_id, org_id, currency, count(*) AS entries, max(line_no) AS last_line,
+                              sum(CASE side WHEN 'debit' THEN amount_minor ELSE -amount_minor END) AS difference
+                         FROM new_entries GROUP BY impact_id, org_id, currency) n
+                 LEFT JOIN daybook.impacts i ON i.id = n.impact_id
+                WHERE n.difference <> 0 OR i.entry_count IS DISTINCT FROM n.entries OR n.last_line <> n.entries OR i.org_id <> n.org_id) THEN
+        SELECT n.impact_id, n.currency, sum(CASE n.side WHEN 'debit' THEN n.amount_minor ELSE -n.amount_minor END) AS difference
+          INTO bad
+          FROM new_entries n
+         GROUP BY n.impact_id, n.currency
+        HAVING sum(CASE n.side WHEN 'debit' THEN n.amount_minor ELSE -n.amount_minor END) <> 0
+         LIMIT 1;
+        IF FOUND THEN
+            RAISE EXCEPTION 'impact % does not balance: debits exceed credits by % minor units of %', bad.impact_id, bad.difference, bad.currency
+                USING ERRCODE = 'DB001', HINT = 'insert all entries of an impact in one statement, debits equal to credits per currency';
+        END IF;
+
+        -- Numbered from 1 to entry_count, its entries leave the primary key no room for later ones.
+        SELECT n.impact_id, n.entries, n.last_line, CASE WHEN i.org_id = n.org_id AND i.org_id = n.last_org_id THEN i.entry_count END AS entry_count
+          INTO bad
+          FROM (SELECT impact_id, min(org_id) AS org_id, max(org_id) AS last_org_id, count(*) AS entries, max(line_no) AS last_line
+                  FROM new_entries GROUP BY impact_id) n
+          LEFT JOIN daybook.impacts i ON i.id = n.impact_id
+         WHERE i.entry_count IS DISTINCT FROM n.entries OR n.last_line <> n.entries OR i.org_id <> n.org_id OR i.org_id <> n.last_org_id
+         LIMIT 1;
+        IF FOUND THEN
+            RAISE EXCEPTION 'impact % was to have % entries and gets %, numbered up to %', bad.impact_id, coalesce(bad.entry_count::text, 'no'), bad.entries, bad.last_line
+                USING ERRCODE = 'DB002', HINT = 'insert all entries of an impact in one statement, beside the impact; none can be added later';
+        END IF;
     END IF;
 
     -- All lines are compared with the present chart at once. Reversals are compared with what they mirror (check_impacts) and not with
@@ -562,7 +570,21 @@ BEGIN
 
     IF EXISTS (SELECT 1 FROM new_impacts n WHERE n.seq > 1) THEN
         -- Each impact is looked up by itself (OFFSET 0 keeps the join from being put another way): a plan that was made while the table was empty would read all of it.
-        -- The rest of impacts_once. The chain has no gap, and its foreign key is checked row by row, before this: so the first posting is visible here.
+        -- chain_has_no_gap is no foreign key: that would be a trigger's call for each first impact as well, which has none before it. Impacts are never changed or
+        -- removed, so the one before needs no lock: it has to be visible here, which makes it committed or this transaction's own.
+        SELECT n.id, n.seq
+          INTO bad
+          FROM new_impacts n
+          LEFT JOIN LATERAL (SELECT x.seq FROM daybook.impacts x WHERE x.org_id = n.org_id AND x.document_id = n.document_id AND x.seq = n.previous_seq OFFSET 0) p ON true
+         WHERE n.seq > 1 AND p.seq IS NULL
+         LIMIT 1;
+        IF FOUND THEN
+            RAISE EXCEPTION 'impact % is number % of its document''s chain, which has no number %', bad.id, bad.seq, bad.seq - 1
+                USING ERRCODE = 'foreign_key_violation', SCHEMA = 'daybook', TABLE = 'impacts', CONSTRAINT = 'chain_has_no_gap',
+                      HINT = 'the impacts of a document are numbered from 1 without a gap; insert them in that order';
+        END IF;
+
+        -- The rest of impacts_once. The chain has no gap, so the first posting is visible here.
         SELECT n.id, f.id AS posted
           INTO bad
           FROM new_impacts n
@@ -5430,7 +5452,7 @@ CREATE TABLE daybook.documents (
     CONSTRAINT documents_org_id_check CHECK (((org_id <> ''::text) AND (octet_length(org_id) <= 255))),
     CONSTRAINT documents_type_check CHECK ((type <> ''::text))
 )
-WITH (fillfactor='85', autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_threshold='10000', autovacuum_vacuum_cost_delay='1');
+WITH (fillfactor='50', autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_threshold='10000', autovacuum_vacuum_cost_delay='1');
 
 -- Name: COLUMN documents.accounting_ready_version; Type: COMMENT; Schema: daybook; Owner: -
 
@@ -6439,7 +6461,7 @@ ALTER TABLE ONLY daybook.accounting_work_queue
 -- Name: accounting_work_queue accounting_work_queue_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
 
 ALTER TABLE ONLY daybook.accounting_work_queue
-    ADD CONSTRAINT accounting_work_queue_pkey PRIMARY KEY (id);
+    ADD CONSTRAINT accounting_work_queue_pkey PRIMARY KEY (id) WITH (fillfactor='55');
 
 -- Name: accounts accounts_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
 
@@ -7012,11 +7034,6 @@ ALTER TABLE ONLY daybook.accounts
 
 ALTER TABLE ONLY daybook.bulk_batches
     ADD CONSTRAINT bulk_batches_operation_id_fkey FOREIGN KEY (operation_id) REFERENCES daybook.bulk_operations(id) ON DELETE CASCADE;
-
--- Name: impacts chain_has_no_gap; Type: FK CONSTRAINT; Schema: daybook; Owner: -
-
-ALTER TABLE ONLY daybook.impacts
-    ADD CONSTRAINT chain_has_no_gap FOREIGN KEY (org_id, document_id, previous_seq) REFERENCES daybook.impacts(org_id, document_id, seq);
 
 -- Name: confirmations confirmations_impact_id_fkey; Type: FK CONSTRAINT; Schema: daybook; Owner: -
 

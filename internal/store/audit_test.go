@@ -117,7 +117,6 @@ ALTER TABLE daybook.impacts DISABLE TRIGGER USER;
 ALTER TABLE daybook.entries DISABLE TRIGGER USER;
 ALTER TABLE daybook.confirmations DISABLE TRIGGER USER;
 ALTER TABLE daybook.confirmations DROP CONSTRAINT confirmations_impact_id_fkey;
-ALTER TABLE daybook.impacts DROP CONSTRAINT chain_has_no_gap;
 ALTER TABLE daybook.impacts DROP CONSTRAINT chain_alternates`
 
 func TestAuditFindsDamage(t *testing.T) {

@@ -25,8 +25,8 @@ type Guard struct {
 	Kind GuardKind
 	// Table is the table's name with its schema's: "daybook.jobs".
 	Table, Name string
-	// Definition is how the server writes it, with all names qualified; empty for a check, which versions of the server write
-	// differently.
+	// Definition is how the server writes it, with all names qualified, without the parameters of its storage; empty for a check, which
+	// versions of the server write differently.
 	Definition string
 }
 
@@ -68,6 +68,9 @@ SELECT 'trigger', c.relnamespace::regnamespace || '.' || c.relname, t.tgname, pg
 	return store.Collect(ctx, tx, func(row pgx.CollectableRow) (foundGuard, error) {
 		var g foundGuard
 		err := row.Scan(&g.Kind, &g.Table, &g.Name, &g.Definition, &g.defect)
+		if g.Kind == GuardIndex {
+			g.Definition = withoutStorage(g.Definition)
+		}
 		return g, err
 	}, stmt)
 }
