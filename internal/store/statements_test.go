@@ -35,7 +35,8 @@ func (noPackages) Import(string) (*types.Package, error) {
 	return nil, errors.New("it is not wanted")
 }
 
-var startsStatement = regexp.MustCompile(`^\s*(WITH|SELECT|INSERT INTO|UPDATE|DELETE FROM)\s`)
+// startsStatement finds texts that begin as statements do. A WITH names a query next; one before a parenthesis gives the parameters of a table's storage.
+var startsStatement = regexp.MustCompile(`^\s*(WITH\s+[A-Za-z_]|(SELECT|INSERT INTO|UPDATE|DELETE FROM)\s)`)
 
 // statements reads all SQL statements from the sources of the package, and of those in its folders.
 func statements(t *testing.T) map[string]statement {
