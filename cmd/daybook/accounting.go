@@ -106,7 +106,7 @@ func (a *app) printAccountingJobs(w io.Writer, jobs []models.AccountingJob) erro
 			due = formatTime(j.ReadyAt)
 		}
 		t.add(j.OrgID, j.DocumentID, strconv.FormatInt(j.VersionHint, 10), string(j.State), strconv.Itoa(j.RunCount),
-			formatTime(j.UpdatedAt), due, text(j.LastErrorCode), listLine(text(j.LastError)))
+			formatTime(j.UpdatedAt), due, answers.Text(j.LastErrorCode), listLine(answers.Text(j.LastError)))
 	}
 	return a.print(w, t)
 }
@@ -182,11 +182,11 @@ func (a *app) printAccountingJob(w io.Writer, d *accountingJobDetails) error {
 		{"due", formatTime(j.ReadyAt)},
 		{"finished", optionalTime(j.FinishedAt)},
 		{"last attempt", optionalTime(j.LastAttemptedAt)},
-		{"error", text(j.LastErrorCode)},
-		{"", text(j.LastError)},
-		{"turn", text(j.TurnID)},
-		{"worker", text(j.Worker)},
-		{"trace", span.TraceID(text(j.TraceParent))},
+		{"error", answers.Text(j.LastErrorCode)},
+		{"", answers.Text(j.LastError)},
+		{"turn", answers.Text(j.TurnID)},
+		{"worker", answers.Text(j.Worker)},
+		{"trace", span.TraceID(answers.Text(j.TraceParent))},
 	} {
 		if line[1] == "" {
 			continue
@@ -202,7 +202,7 @@ func (a *app) printAccountingJob(w io.Writer, d *accountingJobDetails) error {
 		for i := range d.Attempts {
 			at := &d.Attempts[i]
 			t.add(strconv.Itoa(at.Attempt), strconv.FormatInt(at.Version, 10), formatTime(at.StartedAt),
-				at.EndedAt.Sub(at.StartedAt).Round(time.Millisecond).String(), outcomeOf(at), at.Worker, text(at.ErrorCode), text(at.Error))
+				at.EndedAt.Sub(at.StartedAt).Round(time.Millisecond).String(), outcomeOf(at), at.Worker, answers.Text(at.ErrorCode), answers.Text(at.Error))
 		}
 		if err := a.print(w, t); err != nil {
 			return err

@@ -88,10 +88,10 @@ func (r *demoResult) compare(docs *demoDocuments, jobs []models.AccountingJob) {
 			r.wrong("%s has no job", item.source)
 			continue
 		}
-		code := models.ErrorCode(text(job.LastErrorCode))
+		code := models.ErrorCode(answers.Text(job.LastErrorCode))
 		if job.State == models.JobFailed {
 			r.Failed = append(r.Failed, demoFailure{
-				OrgID: job.OrgID, DocumentID: job.DocumentID, Source: item.source, Code: code, Message: text(job.LastError),
+				OrgID: job.OrgID, DocumentID: job.DocumentID, Source: item.source, Code: code, Message: answers.Text(job.LastError),
 			})
 		}
 		want, fails := docs.mustFail[item.source]
@@ -99,7 +99,7 @@ func (r *demoResult) compare(docs *demoDocuments, jobs []models.AccountingJob) {
 		case fails && (job.State != models.JobFailed || code != want):
 			r.wrong("%s is %s and must fail with %s", item.source, strings.TrimSpace(string(job.State)+" "+string(code)), want)
 		case !fails && job.State != models.JobCompleted:
-			r.wrong("%s is %s and must be posted: %s %s", item.source, job.State, code, text(job.LastError))
+			r.wrong("%s is %s and must be posted: %s %s", item.source, job.State, code, answers.Text(job.LastError))
 		}
 	}
 	if !r.TrialBalance.Balanced {

@@ -67,7 +67,7 @@ func (a *app) printExplanation(w io.Writer, e *listing.Explanation) error {
 			at := &e.Attempts[i]
 			t.add(strconv.Itoa(at.Attempt), strconv.FormatInt(at.Version, 10), formatTime(at.StartedAt),
 				at.EndedAt.Sub(at.StartedAt).Round(time.Millisecond).String(), outcomeOf(at), at.Worker, at.WorkflowRunID,
-				text(at.ErrorCode), text(at.Error))
+				answers.Text(at.ErrorCode), answers.Text(at.Error))
 		}
 		if err := a.print(w, t); err != nil {
 			return err
@@ -121,8 +121,8 @@ func (a *app) printDocument(w io.Writer, e *listing.Explanation) error {
 		lines = append(lines,
 			[2]string{"job", j.ID},
 			[2]string{"", state + ", version " + strconv.FormatInt(j.VersionHint, 10) + ", " + plural(int64(j.RunCount), "attempt", "attempts")},
-			[2]string{"error", text(j.LastErrorCode)},
-			[2]string{"", text(j.LastError)})
+			[2]string{"error", answers.Text(j.LastErrorCode)},
+			[2]string{"", answers.Text(j.LastError)})
 	}
 	live := "no"
 	if e.LiveImpactID != nil {

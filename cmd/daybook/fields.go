@@ -59,14 +59,6 @@ func (db *database) dueIn(ctx context.Context, delay time.Duration, at time.Time
 	return now.Add(delay), err
 }
 
-// text returns what a column holds, or nothing for NULL.
-func text[T ~string](s *T) string {
-	if s == nil {
-		return ""
-	}
-	return string(*s)
-}
-
 // listLine is what a column of a list shows of a text that may have many lines, such as the stack of a panic.
 func listLine(text string) string {
 	line, _, more := strings.Cut(text, "\n")

@@ -132,7 +132,7 @@ func (a *app) printJobs(w io.Writer, jobs []models.Job, owners map[string]string
 			due = listedDue(j)
 		}
 		t.add(j.ID, j.OrgID, j.Type, owners[j.Type], string(j.State), strconv.Itoa(j.RunCount), formatTime(j.CreatedAt), due, optionalTime(j.FinishedAt),
-			text(j.LastErrorCode), listLine(text(j.LastError)))
+			answers.Text(j.LastErrorCode), listLine(answers.Text(j.LastError)))
 	}
 	return a.print(w, t)
 }
@@ -178,17 +178,17 @@ func (a *app) printJob(w io.Writer, d *listing.JobDetail, older string) error {
 		{"state", string(d.State)},
 		{"attempts", attempts},
 		{"priority", answers.Priority(d.Priority)},
-		{"key", text(d.IdempotencyKey)},
-		{"queue", text(d.Queue)},
-		{"sequence", text(d.Sequence)},
+		{"key", answers.Text(d.IdempotencyKey)},
+		{"queue", answers.Text(d.Queue)},
+		{"sequence", answers.Text(d.Sequence)},
 		{"enqueued", formatTime(d.CreatedAt)},
 		{"due", dueOf(&d.Job)},
 		{"finished", optionalTime(d.FinishedAt)},
 		{"last attempt", optionalTime(d.LastAttemptedAt)},
-		{"error", text(d.LastErrorCode)},
-		{"", text(d.LastError)},
-		{"worker", text(d.Worker)},
-		{"trace", span.TraceID(text(d.TraceParent))},
+		{"error", answers.Text(d.LastErrorCode)},
+		{"", answers.Text(d.LastError)},
+		{"worker", answers.Text(d.Worker)},
+		{"trace", span.TraceID(answers.Text(d.TraceParent))},
 		{"payload", string(d.Payload)},
 		{"progress", string(d.Progress)},
 		{"result", string(d.Result)},
@@ -216,7 +216,7 @@ func (a *app) printJob(w io.Writer, d *listing.JobDetail, older string) error {
 	for i := range d.Attempts {
 		at := &d.Attempts[i]
 		t.add(strconv.Itoa(at.Attempt), formatTime(at.StartedAt), at.EndedAt.Sub(at.StartedAt).Round(time.Millisecond).String(), outcomeOf(&models.Attempt{Outcome: at.Outcome, Times: at.Times, FirstStartedAt: at.FirstStartedAt}),
-			at.Worker, text(at.ErrorCode), text(at.Error))
+			at.Worker, answers.Text(at.ErrorCode), answers.Text(at.Error))
 	}
 	if err := a.print(w, t); err != nil || older == "" {
 		return err

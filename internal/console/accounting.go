@@ -114,7 +114,7 @@ func (c *console) accountingPage(ctx context.Context, r *request) (*view, error)
 	open := job.State == models.JobPending || job.State == models.JobLeased
 	return &view{
 		Title: "Document " + job.DocumentID, Template: "accounting-job", Nav: "accounting", Live: open, Trail: []trail{{"Accounting jobs", r.link("accounting")}}, Data: map[string]any{
-			"Job": job, "Story": told, "Error": redact.Text(text(job.LastError)), "Priority": answers.Priority(job.Priority), "Owner": owners[""], "Trace": traceID(job.TraceParent),
+			"Job": job, "Story": told, "Error": redact.Text(answers.Text(job.LastError)), "Priority": answers.Priority(job.Priority), "Owner": owners[""], "Trace": traceID(job.TraceParent),
 			"Attempts": rows, "Timeline": drawAttempts(rows, nil, runningSince(job.State, job.AttemptStartedAt), dueNext(job.State, job.ReadyAt), r.now), "Pager": older,
 			"Explained": explained, "Impacts": postings(explained), "DocumentPage": documentAddress(job.OrgID, job.DocumentID), "Choices": accountingChoices(&job),
 		},

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/daybook-dev/daybook/internal/answers"
 	"github.com/daybook-dev/daybook/internal/redact"
 	"github.com/daybook-dev/daybook/models"
 )
@@ -32,7 +33,7 @@ type attemptRow struct {
 func (c *console) attemptRow(a *models.Attempt) attemptRow {
 	return attemptRow{
 		Number: a.Attempt, Version: a.Version, Times: a.Times, First: a.FirstStartedAt, Outcome: a.Outcome, Started: a.StartedAt, Took: a.EndedAt.Sub(a.StartedAt),
-		Code: text(a.ErrorCode), Error: redact.Text(text(a.Error)), Worker: a.Worker, RunID: a.WorkflowRunID, Run: c.runAddress(a.WorkflowRunID),
+		Code: answers.Text(a.ErrorCode), Error: redact.Text(answers.Text(a.Error)), Worker: a.Worker, RunID: a.WorkflowRunID, Run: c.runAddress(a.WorkflowRunID),
 	}
 }
 
@@ -53,7 +54,7 @@ func (c *console) runAddress(run string) string {
 
 // traceID is the id of the trace that a traceparent names; empty: it names none.
 func traceID(parent *string) string {
-	if parts := strings.Split(text(parent), "-"); len(parts) == 4 {
+	if parts := strings.Split(answers.Text(parent), "-"); len(parts) == 4 {
 		return parts[1]
 	}
 	return ""

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/daybook-dev/daybook/internal/answers"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
 )
@@ -24,7 +25,7 @@ func (c *console) begun(ctx context.Context, r *request, m many, op models.BulkO
 		c.GoOn(op.ID)
 	}
 	details := m.details()
-	details["matched"], details["mode"] = op.Matched, text(op.Mode)
+	details["matched"], details["mode"] = op.Matched, answers.Text(op.Mode)
 	if op.DelaySeconds != nil {
 		details["delay_seconds"] = *op.DelaySeconds
 	}

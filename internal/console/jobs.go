@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/daybook-dev/daybook/internal/answers"
 	"github.com/daybook-dev/daybook/internal/redact"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/listing"
@@ -168,7 +169,7 @@ func (c *console) jobList(ctx context.Context, r *request) (*view, error) {
 func fleetsOf(ctx context.Context, c *console, jobs []models.Job) (map[string]string, error) {
 	queues := map[string]bool{}
 	for i := range jobs {
-		if q := text(jobs[i].Queue); q != "" {
+		if q := answers.Text(jobs[i].Queue); q != "" {
 			queues[q] = true
 		}
 	}
@@ -215,12 +216,4 @@ func clip(s string, most int) string {
 		}
 	}
 	return s
-}
-
-// text is what a pointer to a text says; nil says nothing.
-func text[T ~string](p *T) string {
-	if p == nil {
-		return ""
-	}
-	return string(*p)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/daybook-dev/daybook/internal/answers"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/listing"
 	"github.com/daybook-dev/daybook/models"
@@ -40,15 +41,15 @@ type standing struct {
 func standingOfJob(j *models.Job) standing {
 	return standing{
 		kind: "jobs", org: j.OrgID, jobType: j.Type, state: j.State, attempts: j.RunCount, max: j.MaxAttempts, ready: j.ReadyAt, attempted: j.LastAttemptedAt,
-		code: models.ErrorCode(text(j.LastErrorCode)), worker: text(j.Worker), working: j.Working, detached: j.Detached, cancel: j.CancelRequested, waits: j.Waits(),
-		queue: text(j.Queue),
+		code: models.ErrorCode(answers.Text(j.LastErrorCode)), worker: answers.Text(j.Worker), working: j.Working, detached: j.Detached, cancel: j.CancelRequested, waits: j.Waits(),
+		queue: answers.Text(j.Queue),
 	}
 }
 
 func standingOfAccounting(j *models.AccountingJob) standing {
 	return standing{
 		kind: "accounting", org: j.OrgID, state: j.State, attempts: j.RunCount, ready: j.ReadyAt, attempted: j.LastAttemptedAt,
-		code: models.ErrorCode(text(j.LastErrorCode)), worker: text(j.Worker), working: j.Working, detached: j.Detached, cancel: j.CancelRequested,
+		code: models.ErrorCode(answers.Text(j.LastErrorCode)), worker: answers.Text(j.Worker), working: j.Working, detached: j.Detached, cancel: j.CancelRequested,
 	}
 }
 
