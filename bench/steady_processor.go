@@ -25,8 +25,10 @@ func init() {
 	})
 }
 
-// riverCooldowns are what River is tuned among.
-var riverCooldowns = []time.Duration{time.Millisecond, 2 * time.Millisecond, 5 * time.Millisecond, 10 * time.Millisecond, 20 * time.Millisecond}
+// riverCooldowns are what River is tuned among; they lie close to each other around the latency that Daybook has by default.
+var riverCooldowns = []time.Duration{
+	time.Millisecond, 2 * time.Millisecond, 3 * time.Millisecond, 4 * time.Millisecond, 5 * time.Millisecond, 7 * time.Millisecond, 10 * time.Millisecond, 20 * time.Millisecond,
+}
 
 // economies are the values of workers.JobsOptions.PickInterval, which trades latency for processor time, of which the curve is made.
 // processConfig carries a value to the worker.
