@@ -11,6 +11,8 @@ ARGS ?=
 # The race detector needs a C compiler; Go says 0 when there is none. RACE=0 turns it off.
 RACE ?= $(shell go env CGO_ENABLED)
 TIMEOUT ?= 15m
+# How many tests of a package run at once. Most of them wait for a clock, a lease or a lock: a machine with two processors runs four.
+PARALLEL ?= $(shell n=$$(getconf _NPROCESSORS_ONLN); echo $$((n < 4 ? 4 : n)))
 FUZZTIME ?= 10s
 # What a release calls itself; empty: what Go knows of the commit.
 VERSION ?=
@@ -44,11 +46,11 @@ build: ## build bin/daybook
 	go build -ldflags "-X main.version=$(VERSION)" -o bin/daybook ./cmd/daybook
 
 .PHONY: test
-test: ## run the tests: PKG=./some/..., RACE=0, ARGS='-run TestX'
+test: ## run the tests: PKG=./some/..., RACE=0, PARALLEL=4, ARGS='-run TestX'
 ifneq ($(RACE),1)
 	@echo "Without the race detector: RACE=0, or there is no C compiler."
 endif
-	go test $(if $(filter 1,$(RACE)),-race) -timeout $(TIMEOUT) $(ARGS) $(PKG)
+	go test $(if $(filter 1,$(RACE)),-race) -timeout $(TIMEOUT) -parallel $(PARALLEL) $(ARGS) $(PKG)
 
 .PHONY: lint
 lint: $(GOLANGCI) $(WORKFLOWCHECK) ## go vet, golangci-lint, Temporal's workflowcheck
