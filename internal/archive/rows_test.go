@@ -123,7 +123,7 @@ func TestJobsOfOthersAreReadOnce(t *testing.T) {
 	_, err := db.Pool.Exec(t.Context(), `ALTER TABLE daybook.jobs SET (autovacuum_enabled = off); UPDATE daybook.jobs SET finished_at = finished_at + interval '1 day' WHERE org_id = 'own'`)
 	require.NoError(t, err)
 	a := open(t, t.TempDir())
-	pool, reads := fixture.Reads(t, db.URL)
+	pool, reads := fixture.Reads(t, db.Pool)
 	before, _ := reads("daybook.jobs")
 	total := 0
 	for last := (archive.Batch{Rows: 1}); last.Rows > 0; total += last.Rows {

@@ -21,7 +21,7 @@ func TestOverviewReadsTheHistoryOnce(t *testing.T) {
 INSERT INTO daybook.history (seconds, at, kind, type, outcome, code, count, waited_seconds, took_seconds, waited, took)
 SELECT 3600, date_bin('1 hour', now(), '2000-01-01 00:00:00+00') - make_interval(hours => n), 'jobs', 'mail', o, CASE o WHEN 'failed' THEN 'TIMEOUT' ELSE '' END, 1, 1, 1, '{1}', '{1}'
   FROM generate_series(1, 100) n CROSS JOIN unnest('{completed,failed}'::text[]) o`)
-	pool, reads := fixture.Reads(t, s.URL)
+	pool, reads := fixture.Reads(t, s.Pool)
 	s.server.Config.Handler = console.New(console.Options{Pool: pool})
 	before, _ := reads("daybook.history")
 	status, body := s.get("/console?range=week")

@@ -354,7 +354,7 @@ INSERT INTO daybook.attempt_log (job_id, org_id, document_id, version, attempt, 
 SELECT id, $1, document_id, 1, 1, 'retried', 'UNBALANCED', 'e', clock_timestamp(), 't', 1 FROM documents`, org, rows)
 				require.NoError(t, err)
 			}
-			pool, reads := fixture.Reads(t, db.URL)
+			pool, reads := fixture.Reads(t, db.Pool)
 			proof, err := erasure.Erase(t.Context(), pool, scope, erasure.Options{Actor: "ops", Batch: batch})
 			require.NoError(t, err)
 			assert.EqualValues(t, rows, proof.Counts["jobs"])

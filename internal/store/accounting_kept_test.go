@@ -270,7 +270,7 @@ INSERT INTO daybook.jobs (org_id, type, payload, state, finished_at, run_count, 
 SELECT 'o', 'mail', '{}', 'completed', now(), 1, 'run/0/1', 1, 'w', now() FROM generate_series(1, 5000)`)
 	b.exec(`UPDATE daybook.accounting_work_queue SET updated_at = now() WHERE document_id LIKE 'd%0'`)
 	b.exec(`ANALYZE daybook.accounting_work_queue, daybook.jobs, daybook.attempt_log`)
-	pool, reads := fixture.Reads(t, b.URL)
+	pool, reads := fixture.Reads(t, b.Pool)
 	tables := []string{"daybook.accounting_work_queue", "daybook.jobs", "daybook.attempt_log"}
 	var before [3]int64
 	for i, table := range tables {

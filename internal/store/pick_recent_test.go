@@ -110,7 +110,7 @@ func TestRecentPickReadsWhatIsDue(t *testing.T) {
 	b := setupRecent(t)
 	b.exec(`INSERT INTO daybook.jobs (org_id, type, payload, state, finished_at) SELECT 'org_9', 'short', '{}', 'completed', now() FROM generate_series(1, 3000)`)
 	b.exec(`ANALYZE daybook.jobs`)
-	pool, reads := fixture.Reads(t, b.URL)
+	pool, reads := fixture.Reads(t, b.Pool)
 	b.jobs = store.NewQueue(pool, store.Jobs)
 	pick := b.pick()
 	id := b.enqueue("org_1", "short", 0)

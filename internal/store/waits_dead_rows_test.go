@@ -62,7 +62,7 @@ func TestNoWaitWalksDeadRows(t *testing.T) {
 func TestDecidedWaitsAreNotWalked(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	pool, reads := fixture.Reads(t, b.URL)
+	pool, reads := fixture.Reads(t, b.Pool)
 	s := store.NewQueue(pool, store.Jobs)
 	b.holdSnapshot()
 	note := func(n int) {

@@ -51,7 +51,7 @@ func TestManyJobsThatWaitAreFoundByTheirKeys(t *testing.T) {
 	t.Parallel()
 	const batches, batch = 10, 500
 	db := pgtest.New(t)
-	pool, reads := fixture.Reads(t, db.URL)
+	pool, reads := fixture.Reads(t, db.Pool)
 	var first string
 	require.NoError(t, pool.QueryRow(t.Context(), `SELECT job_id FROM daybook.enqueue_job('acme', 'mail', '{}')`).Scan(&first))
 	// The index of what waits for a job is for one search a batch: searched for what one job waits for, it is read to its end.

@@ -157,7 +157,7 @@ SELECT 60, date_bin('1 minute', now(), '2000-01-01 00:00:00+00') - make_interval
 	require.NoError(t, err)
 	_, err = db.Pool.Exec(t.Context(), `ANALYZE daybook.history`)
 	require.NoError(t, err)
-	pool, reads := fixture.Reads(t, db.URL)
+	pool, reads := fixture.Reads(t, db.Pool)
 	before, _ := reads("daybook.history")
 	gone, err := figures.Prune(t.Context(), pool)
 	require.NoError(t, err)

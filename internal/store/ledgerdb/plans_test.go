@@ -20,7 +20,7 @@ func TestPlansOfAnEmptyLedger(t *testing.T) {
 	db := pgtest.New(t)
 	_, err := db.Pool.Exec(t.Context(), `ALTER TABLE daybook.impacts SET (autovacuum_enabled = false)`)
 	require.NoError(t, err)
-	pool, reads := fixture.Reads(t, db.URL)
+	pool, reads := fixture.Reads(t, db.Pool)
 	id := 0
 	impact := func(document string, seq int, kind string) {
 		id++

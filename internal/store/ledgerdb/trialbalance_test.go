@@ -30,7 +30,7 @@ func TestATrialBalanceReadsOneOrganization(t *testing.T) {
 		_, err := db.Pool.Exec(t.Context(), stmt)
 		require.NoError(t, err)
 	}
-	pool, reads := fixture.Reads(t, db.URL)
+	pool, reads := fixture.Reads(t, db.Pool)
 	for name, f := range map[string]ledgerdb.BalanceFilter{"all": {}, "a day": {From: models.NewDate(2026, 4, 10), To: models.NewDate(2026, 4, 10)}} {
 		for range 8 {
 			f.OrgID = "o0"

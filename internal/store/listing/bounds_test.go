@@ -22,7 +22,7 @@ type counted struct {
 func setupCounted(t *testing.T) *counted {
 	t.Helper()
 	b := setupJobs(t)
-	pool, reads := fixture.Reads(t, b.URL)
+	pool, reads := fixture.Reads(t, b.Pool)
 	l, err := listing.New(pool)
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, l.Close()) })
