@@ -84,6 +84,9 @@ func (o *observer) completed(turn store.Turn, completions []store.Completion, co
 		e.Name, e.Code, e.Error = events.Name(outcome), string(c.Code), c.Message
 		e.Worker, e.Turn, e.Took, e.Delay = turn.Worker, turn.ID, cmp.Or(c.Took, took), c.Delay
 		e.Counted, e.Unlogged = outcome != models.OutcomeRescheduled, c.Unlogged
+		if e.Waited > 0 {
+			e.Waited = max(e.Waited, e.Took) // when the attempt was ready is known from when its row came, which may have been long after it was sent
+		}
 	})
 }
 

@@ -43,6 +43,22 @@ func TestObservingNothingCostsNothing(t *testing.T) {
 	assert.Less(t, testing.AllocsPerRun(100, func() { quiet.completed(turn, completions, counted, 0) }), 10.0)
 }
 
+// told is a sink that keeps what it is told of.
+type told []events.Event
+
+func (t *told) Observe(all []events.Event) { *t = append(*t, all...) }
+
+// TestNothingTookLongerThanItWaited: a row that came late, because the process or the line was slow, was ready later than its attempt began, as far as the process knows.
+func TestNothingTookLongerThanItWaited(t *testing.T) {
+	completions := someCompletions(2)
+	completions[0].Took = time.Hour
+	completions[1].Job.ReadyHere, completions[1].Took = time.Time{}, time.Hour
+	var sink told
+	(&observer{sink: &sink, kind: "jobs", handlers: ownedTypes{}}).completed(store.Turn{ID: "run/0/1"}, completions, store.Completed{models.OutcomeCompleted: 2}, 0)
+	assert.Equal(t, time.Hour, sink[0].Waited)
+	assert.Zero(t, sink[1].Waited, "it is not known")
+}
+
 // BenchmarkObserve is what an event costs that no line is logged of.
 func BenchmarkObserve(b *testing.B) {
 	const batch = 100
