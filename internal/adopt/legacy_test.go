@@ -165,18 +165,18 @@ RETURNING id, org_id, document_id, version_hint`
 // legacyWork posts one document in the version that the job was leased for.
 func legacyWork(ctx context.Context, pool *pgxpool.Pool, id, org, document string, version int64) error {
 	return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+		var net, have, now int64
+		var deleted *time.Time
 		var state string
-		var now int64
+		// The document first, as the code that enqueues does: the other way round the two would wait for each other.
+		if err := tx.QueryRow(ctx, `SELECT net, accounting_ready_version, deleted_at FROM documents WHERE id = $1 FOR UPDATE`, document).Scan(&net, &have, &deleted); err != nil {
+			return err
+		}
 		if err := tx.QueryRow(ctx, `SELECT state, version_hint FROM accounting_work_queue WHERE id = $1 FOR UPDATE`, id).Scan(&state, &now); err != nil {
 			return err
 		}
 		if state != "leased" || now != version {
 			return nil // it was asked for again
-		}
-		var net, have int64
-		var deleted *time.Time
-		if err := tx.QueryRow(ctx, `SELECT net, accounting_ready_version, deleted_at FROM documents WHERE id = $1 FOR UPDATE`, document).Scan(&net, &have, &deleted); err != nil {
-			return err
 		}
 		switch {
 		case deleted != nil:
