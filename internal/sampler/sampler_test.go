@@ -78,7 +78,8 @@ func TestSilent(t *testing.T) {
 	hangs, other := b.sampler("hangs", false), b.sampler("other", false)
 	require.True(t, b.publishes(hangs))
 	require.False(t, b.publishes(other))
-	b.exec(`UPDATE daybook.gauges SET sampled_at = sampled_at - interval '1 minute'`)
+	// More than the pauses that a sample leads to which took seconds.
+	b.exec(`UPDATE daybook.gauges SET sampled_at = sampled_at - interval '1 hour'`)
 	assert.True(t, b.publishes(other))
 	assert.False(t, b.publishes(hangs), "when it goes on, it publishes nothing more")
 	b.exec(`UPDATE daybook.gauges SET sampled_at = sampled_at + interval '1 day'`)
