@@ -70,7 +70,7 @@ func TestCompileRefuses(t *testing.T) {
 		{"nothing", "§", "the file is empty"},
 		{"only a comment", "§# nothing\n", "the file is empty"},
 		{"not YAML", "§ruleset: [", "not valid YAML"},
-		{"a list", "§- a", "want object"},
+		{"a list", "§- a", "the rule set is of type array, want object"},
 		{"two documents", "ruleset: x\n§---\nruleset: y", "second YAML document"},
 		{"alias", "ruleset: &a x\nrules: §*a", "aliases are not allowed"},
 		{"duplicate key", "ruleset: x\n§ruleset: y\nrules: []", "a second time"},

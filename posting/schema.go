@@ -2,6 +2,7 @@ package posting
 
 import (
 	"bytes"
+	"cmp"
 	_ "embed"
 	"errors"
 	"fmt"
@@ -86,7 +87,7 @@ func schemaProblems(root *yaml.Node, e *jsonschema.ValidationError) []Problem {
 	node := nodeAt(root, e.InstanceLocation)
 	p := Problem{Place: placeOf(node)}
 	p.Rule, p.RuleLine = idsAt(root, e.InstanceLocation)
-	path := strings.Join(e.InstanceLocation, ".")
+	path := cmp.Or(strings.Join(e.InstanceLocation, "."), "the rule set")
 	switch k := e.ErrorKind.(type) {
 	case *kind.AdditionalProperties:
 		var problems []Problem

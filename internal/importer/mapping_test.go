@@ -90,7 +90,7 @@ func TestParseMappingRefuses(t *testing.T) {
 		assert.Contains(t, e.Error(), want, change)
 	}
 	for source, want := range map[string]string{
-		"": "1:1: the file is empty", "# nothing": "the file is empty", "5": "is of type", "[]": "is of type array, want object",
+		"": "1:1: the file is empty", "# nothing": "the file is empty", "5": "the mapping is of type", "[]": "the mapping is of type array, want object",
 		"? [a]\n: b":                 "a key must be a plain name",
 		smallMapping + "---\n{}":     "7:1: a second YAML document starts here",
 		strings.Repeat(" ", 1<<20+1): "at most 1048576 are allowed",

@@ -2,6 +2,7 @@ package importer
 
 import (
 	"bytes"
+	"cmp"
 	_ "embed"
 	"errors"
 	"fmt"
@@ -226,7 +227,7 @@ var english = message.NewPrinter(language.English)
 
 func wordViolation(root *yaml.Node, e *jsonschema.ValidationError) []MappingProblem {
 	node := nodeAt(root, e.InstanceLocation)
-	path := strings.Join(e.InstanceLocation, ".")
+	path := cmp.Or(strings.Join(e.InstanceLocation, "."), "the mapping")
 	p := MappingProblem{Line: node.Line, Column: node.Column}
 	switch k := e.ErrorKind.(type) {
 	case *kind.AdditionalProperties:
