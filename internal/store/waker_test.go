@@ -73,7 +73,7 @@ func (b *bundle) enqueueIn(level pgx.TxIsoLevel, document string, before, after 
 	})
 }
 
-// waitForJob does what a fetch does: subscribe, look, wait, look again.
+// waitForJob does what a fetch does: subscribe, look, wait for a token or for as long as the look asks for that could not read all, look again.
 func waitForJob(ctx context.Context, s *store.Store, w *store.Waker, turn store.Turn) (bool, error) {
 	sub := w.Subscribe(false)
 	defer sub.Close()
@@ -84,8 +84,13 @@ func waitForJob(ctx context.Context, s *store.Store, w *store.Waker, turn store.
 		if err != nil || len(leased.Jobs) > 0 {
 			return len(leased.Jobs) > 0, err
 		}
+		var again <-chan time.Time
+		if leased.Again > 0 {
+			again = time.After(leased.Again)
+		}
 		select {
 		case <-sub.C:
+		case <-again:
 		case <-limit.C:
 			return false, nil
 		}
