@@ -1384,10 +1384,11 @@ BEGIN
            AND NOT daybook.job_in_doubt(enqueue_job.org_id, enqueue_job.type, enqueue_job.payload, enqueue_job.payload::text, NULL, enqueue_job.ready_at,
                                         enqueue_job.priority, enqueue_job.max_attempts, enqueue_job.links)
         RETURNING id, false, 'enqueued', daybook.must_wake(daybook.jobs_key(0), due) INTO job_id, duplicate, result, wake;
-        IF job_id IS NOT NULL THEN
-            IF wake THEN
-                PERFORM daybook.wake_job_queue(0);
-            END IF;
+        -- Null: the request is in doubt, and no row was made.
+        IF NOT wake THEN
+            RETURN;
+        ELSIF wake THEN
+            PERFORM daybook.wake_job_queue(0);
             RETURN;
         END IF;
     END IF;

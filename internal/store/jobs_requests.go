@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"reflect"
 	"slices"
 	"time"
 
@@ -41,15 +42,29 @@ type EnqueuedJob struct {
 }
 
 // EnqueueJob asks for a background job.
+//
+// Most requests say no more than what is to be done. They have a statement of their own, because each argument costs the database something, in each transaction.
 func EnqueueJob(ctx context.Context, q Querier, j NewJob) (EnqueuedJob, error) {
-	const stmt = `
+	const plain = `SELECT job_id, duplicate, result FROM daybook.enqueue_job(@org, @type, @payload::text::jsonb)`
+	const whole = `
 SELECT job_id, duplicate, result
   FROM daybook.enqueue_job(@org, @type, @payload::text::jsonb, NULLIF(@key::text, ''), @ready_at, NULLIF(@priority::integer, 0),
                            NULLIF(@max_attempts::integer, 0), @links::text::jsonb, @is_unique, NULLIF(@queue::text, ''), NULLIF(@sequence::text, ''),
                            @after::text[], @after_any_end)`
+	stmt, args := whole, j.args()
+	if j.plain() {
+		stmt, args = plain, Args{"org": j.OrgID, "type": j.Type, "payload": string(j.Payload)}
+	}
 	var r EnqueuedJob
-	err := requestRow(ctx, q, stmt, j.args()).Scan(&r.JobID, &r.Duplicate, &r.Result)
+	err := requestRow(ctx, q, stmt, args).Scan(&r.JobID, &r.Duplicate, &r.Result)
 	return r, Wrap("enqueue the job", err)
+}
+
+// plain reports that all but the first three fields are left to the database.
+func (j *NewJob) plain() bool {
+	rest := *j
+	rest.OrgID, rest.Type, rest.Payload = "", "", nil
+	return reflect.ValueOf(rest).IsZero()
 }
 
 // args are the job as the arguments of a statement.
