@@ -1,12 +1,9 @@
 package source
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"reflect"
 	"time"
 
@@ -14,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/daybook-dev/daybook/accounting"
+	"github.com/daybook-dev/daybook/internal/strictjson"
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/queue"
 )
@@ -140,14 +138,9 @@ func decode(text []byte) (*models.Document, error) {
 	if text == nil {
 		return &models.Document{}, errors.New("document: it is null")
 	}
-	decoder := json.NewDecoder(bytes.NewReader(text))
-	decoder.DisallowUnknownFields()
 	var d document
-	if err := decoder.Decode(&d); err != nil {
+	if err := strictjson.Unmarshal(text, &d); err != nil {
 		return &models.Document{}, fmt.Errorf("document: %w", err)
-	}
-	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return &models.Document{}, errors.New("document: there is something behind it")
 	}
 	return &models.Document{
 		Type: d.Type, Direction: d.Direction, Currency: d.Currency, IssueDate: d.IssueDate, ValueDate: d.ValueDate, Content: d.Content,

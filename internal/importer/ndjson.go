@@ -3,12 +3,12 @@ package importer
 import (
 	"bufio"
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"iter"
 
+	"github.com/daybook-dev/daybook/internal/strictjson"
 	"github.com/daybook-dev/daybook/models"
 )
 
@@ -65,14 +65,9 @@ func NDJSON(r io.Reader) iter.Seq2[models.Document, error] {
 }
 
 func parseRecord(line []byte) (models.Document, error) {
-	decoder := json.NewDecoder(bytes.NewReader(line))
-	decoder.DisallowUnknownFields()
 	var r record
-	if err := decoder.Decode(&r); err != nil {
+	if err := strictjson.Unmarshal(line, &r); err != nil {
 		return models.Document{}, invalid("%v", err)
-	}
-	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return models.Document{}, invalid("something follows the document; put each on a line of its own")
 	}
 	if r.ValueDate != nil && r.ValueDate.IsZero() {
 		r.ValueDate = nil

@@ -56,13 +56,16 @@ func TestNDJSONRefuses(t *testing.T) {
 		`EUR=>eur`:                                            "ISO 4217",
 		`"issue_date":"2025-01-31",=>`:                        "issue_date is missing",
 		`2025-01-31=>2025-02-30`:                              "YYYY-MM-DD",
-		`"id":=>"ID_":`:                                       `unknown field "ID_"`,
-		`"amount":1000=>"amuont":1000`:                        `unknown field "amuont"`,
-		`"amount":1000=>"amount":10.5`:                        "cannot unmarshal",
+		`"id":=>"ID_":`:                                       `there is no field "ID_"`,
+		`"amount":1000=>"amuont":1000`:                        `there is no field "amuont"`,
+		`"amount":1000=>"amount":1000,"Amount":2`:             `the field "Amount" is there twice`,
+		`"amount":1000=>"number":"` + "\xfc" + `"`:            "invalid UTF-8",
+		`"issue_date"=>"value_date":5,"issue_date"`:           "/value_date: date",
+		`"amount":1000=>"amount":10.5`:                        "/content/amount is 10.5, and a whole number",
 		`"amount":1000=>"settled":{"currency":"XXX"}`:         "settled.currency",
 		`"amount":1000=>"number":"a\u0000"`:                   "U+0000",
-		`"content":=>"accounting_ready_version":3,"content":`: `unknown field "accounting_ready_version"`,
-		`"in"=>"in"}{`:                                        "follows the document",
+		`"content":=>"accounting_ready_version":3,"content":`: `there is no field "accounting_ready_version"`,
+		`"in"=>"in"}{`:                                        "after top-level value",
 	} {
 		from, to, _ := strings.Cut(change, "=>")
 		require.Contains(t, minimal, from)

@@ -12,6 +12,7 @@ import (
 
 	public "github.com/daybook-dev/daybook/accounting"
 	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/strictjson"
 	"github.com/daybook-dev/daybook/models"
 )
 
@@ -219,4 +220,12 @@ func dates(days []models.Date) []time.Time {
 		out[i] = d.Time()
 	}
 	return out
+}
+
+// readContent reads daybook.documents.content, and copies what it keeps of text.
+func readContent(text []byte) (c models.Content, err error) {
+	if err = strictjson.Unmarshal(text, &c); err != nil {
+		err = fmt.Errorf("content: %w", err)
+	}
+	return c, err
 }

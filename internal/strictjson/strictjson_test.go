@@ -1,4 +1,4 @@
-package ledgerdb
+package strictjson_test
 
 import (
 	"bytes"
@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/internal/strictjson"
 	"github.com/daybook-dev/daybook/models"
 )
 
@@ -47,10 +48,11 @@ func TestContentIsReadAsEncodingJSONReadsIt(t *testing.T) {
 		refused := decoder.Decode(&want)
 
 		row := []byte(text)
-		got, err := readContent(row)
+		var got models.Content
+		err := strictjson.Unmarshal(row, &got)
 		copy(row, bytes.Repeat([]byte("?"), len(row))) // as the next row is written over it
 		if refused != nil {
-			require.ErrorContains(t, err, "content: ", text)
+			require.Error(t, err, text)
 			continue
 		}
 		require.NoError(t, err, text)
@@ -62,7 +64,11 @@ func TestContentThatIsRefused(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"amuont": 12}`:                     `there is no field "amuont": correct its name, or put further values under attributes`,
 		`{"lines": [{}, {"neto": 12}]}`:      `there is no field "neto": correct its name, or put further values under attributes`,
-		`{"total": 1, "Total": 2}`:           `the field "Total" is there twice, in capital and small letters: remove one of them`,
+		`{"total": 1, "Total": 2}`:           `the field "Total" is there twice, capital and small letters being the same: remove one of them`,
+		`{"total": 1, "total": 2}`:           `the field "total" is there twice, capital and small letters being the same: remove one of them`,
+		`{"total": 1}{`:                      `it is no JSON from byte 12 on: invalid character '{' after top-level value`,
+		`{"total": `:                         `it is no JSON from byte 10 on: unexpected EOF`,
+		"{\"number\": \"\xfc\"}":             `it is no JSON from byte 12 on: invalid UTF-8`,
 		`{"lines": [{}, {"net": "twelve"}]}`: `/lines/1/net is a text, and a whole number that fits into 64 bits is wanted`,
 		`{"lines": [{"net": 12.5}]}`:         `/lines/0/net is 12.5, and a whole number that fits into 64 bits is wanted`,
 		`{"total": 9223372036854775808}`:     `/total is 9223372036854775808, and a whole number that fits into 64 bits is wanted`,
@@ -75,7 +81,7 @@ func TestContentThatIsRefused(t *testing.T) {
 		`"text"`:                             `it is a text, and an object is wanted`,
 		`12`:                                 `it is a number, and an object is wanted`,
 	} {
-		_, err := readContent([]byte(text))
-		assert.EqualError(t, err, "content: "+want)
+		var c models.Content
+		assert.EqualError(t, strictjson.Unmarshal([]byte(text), &c), want, text)
 	}
 }
