@@ -3,6 +3,7 @@ package models
 import (
 	"database/sql/driver"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 )
@@ -50,7 +51,7 @@ func (d Date) MarshalJSON() ([]byte, error) {
 func (d *Date) UnmarshalJSON(b []byte) error {
 	var s *string
 	if err := json.Unmarshal(b, &s); err != nil {
-		return fmt.Errorf("date: %w", err)
+		return errors.New("date: want a text, YYYY-MM-DD")
 	}
 	if s == nil || *s == "" {
 		*d = Date{}

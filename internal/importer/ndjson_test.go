@@ -60,7 +60,7 @@ func TestNDJSONRefuses(t *testing.T) {
 		`"amount":1000=>"amuont":1000`:                        `there is no field "amuont"`,
 		`"amount":1000=>"amount":1000,"Amount":2`:             `the field "Amount" is there twice`,
 		`"amount":1000=>"number":"` + "\xfc" + `"`:            "invalid UTF-8",
-		`"issue_date"=>"value_date":5,"issue_date"`:           "/value_date: date",
+		`"issue_date"=>"value_date":5,"issue_date"`:           "/value_date: date: want a text, YYYY-MM-DD",
 		`"amount":1000=>"amount":10.5`:                        "/content/amount is 10.5, and a whole number",
 		`"amount":1000=>"settled":{"currency":"XXX"}`:         "settled.currency",
 		`"amount":1000=>"number":"a\u0000"`:                   "U+0000",
