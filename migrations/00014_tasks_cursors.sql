@@ -8,6 +8,9 @@
 -- it is leased. Rows that are joined by their ids are compared with all of these as well (task_id = ANY (ids)), and what a turn holds is put in the order
 -- task_id + 0, which no index has: while the table seems empty either would begin with a walk over all of it. A position within a type is compared without the
 -- type, by (scheduled_at, task_id): beside task_type = … a comparison of all three columns would not be where the scan begins.
+--
+-- A list of ids that is compared is never empty: from = ANY of an empty one the planner concludes that the rows are those of any partial index, and where
+-- the table seems empty it walks one. No task has the id 0.
 
 -- +goose Up
 -- +goose StatementBegin
@@ -43,7 +46,7 @@ AS $$
             SELECT u.* FROM (SELECT o.* FROM queues.open_task o WHERE o.task_lease_id IS NULL AND o.arrived = ANY (c.unseen) OFFSET 0) u
              WHERE u.arrived < c.seen_to
             UNION ALL
-            SELECT p.* FROM (SELECT o.* FROM queues.open_task o WHERE o.task_id = ANY (c.passed) OFFSET 0) p
+            SELECT p.* FROM (SELECT o.* FROM queues.open_task o WHERE o.task_id = ANY (c.passed || 0::bigint) OFFSET 0) p
              WHERE p.leased_until IS NULL AND p.arrived < c.seen_to AND p.arrived <> ALL (c.unseen)) r
      WHERE (r.scheduled_at, r.task_id) <= (c.last_at, c.last_id) AND (_type IS NULL OR r.task_type = _type) AND r.task_type <> ALL (_without)
      ORDER BY r.scheduled_at, r.task_id
@@ -143,7 +146,7 @@ AS $$
             SELECT u.* FROM (SELECT o.* FROM queues.open_task o WHERE o.task_lease_id IS NOT NULL AND o.arrived = ANY (c.unseen) OFFSET 0) u
              WHERE u.arrived < c.seen_to
             UNION ALL
-            SELECT p.* FROM (SELECT o.* FROM queues.open_task o WHERE o.task_id = ANY (c.passed) OFFSET 0) p
+            SELECT p.* FROM (SELECT o.* FROM queues.open_task o WHERE o.task_id = ANY (c.passed || 0::bigint) OFFSET 0) p
              WHERE p.leased_until IS NOT NULL AND p.arrived < c.seen_to AND p.arrived <> ALL (c.unseen)) r
      WHERE r.leased_until < c.last_at
 $$;

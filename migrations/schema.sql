@@ -4217,7 +4217,7 @@ CREATE FUNCTION queues.leased_before(c queues.task_cursor) RETURNS TABLE(task_id
             SELECT u.* FROM (SELECT o.* FROM queues.open_task o WHERE o.task_lease_id IS NOT NULL AND o.arrived = ANY (c.unseen) OFFSET 0) u
              WHERE u.arrived < c.seen_to
             UNION ALL
-            SELECT p.* FROM (SELECT o.* FROM queues.open_task o WHERE o.task_id = ANY (c.passed) OFFSET 0) p
+            SELECT p.* FROM (SELECT o.* FROM queues.open_task o WHERE o.task_id = ANY (c.passed || 0::bigint) OFFSET 0) p
              WHERE p.leased_until IS NOT NULL AND p.arrived < c.seen_to AND p.arrived <> ALL (c.unseen)) r
      WHERE r.leased_until < c.last_at
 $$;
@@ -4465,7 +4465,7 @@ CREATE FUNCTION queues.ready_before(c queues.task_cursor, _type text, _without t
             SELECT u.* FROM (SELECT o.* FROM queues.open_task o WHERE o.task_lease_id IS NULL AND o.arrived = ANY (c.unseen) OFFSET 0) u
              WHERE u.arrived < c.seen_to
             UNION ALL
-            SELECT p.* FROM (SELECT o.* FROM queues.open_task o WHERE o.task_id = ANY (c.passed) OFFSET 0) p
+            SELECT p.* FROM (SELECT o.* FROM queues.open_task o WHERE o.task_id = ANY (c.passed || 0::bigint) OFFSET 0) p
              WHERE p.leased_until IS NULL AND p.arrived < c.seen_to AND p.arrived <> ALL (c.unseen)) r
      WHERE (r.scheduled_at, r.task_id) <= (c.last_at, c.last_id) AND (_type IS NULL OR r.task_type = _type) AND r.task_type <> ALL (_without)
      ORDER BY r.scheduled_at, r.task_id
