@@ -19,6 +19,8 @@
 -- that server's transactions, and means nothing here.
 CREATE FUNCTION queues.last_cursor(_scope text) RETURNS queues.task_cursor
     LANGUAGE plpgsql
+    -- A bitmap of the scope would hold every cursor that was removed since the oldest snapshot.
+    SET enable_bitmapscan = off
 AS $$
 DECLARE
     c queues.task_cursor;

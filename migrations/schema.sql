@@ -4114,6 +4114,7 @@ $$;
 
 CREATE FUNCTION queues.last_cursor(_scope text) RETURNS queues.task_cursor
     LANGUAGE plpgsql
+    SET enable_bitmapscan TO 'off'
     AS $$
 DECLARE
     c queues.task_cursor;
