@@ -131,7 +131,7 @@ func (h *TemporalHandler) work(ctx context.Context, job *jobs.Job[queue.RawPaylo
 	run, result, err := h.await(waiting, job)
 	switch {
 	case errors.Is(err, errCancelling):
-		return jobs.Cancel("the job was cancelled, and so is its workflow")
+		return jobs.Snooze(time.Second) // it is cancelled, unless a request takes that back meanwhile
 	case err != nil && !ended(err) && isOver(ctx):
 		return ctx.Err()
 	case errors.Is(err, errUnread):
@@ -151,8 +151,7 @@ func (h *TemporalHandler) work(ctx context.Context, job *jobs.Job[queue.RawPaylo
 // await returns the end of the workflow, which it starts unless an earlier attempt did. A run that has failed before an attempt said so is this attempt's; one that was reported, or
 // that Daybook ended itself, is followed by another.
 func (h *TemporalHandler) await(ctx context.Context, job *jobs.Job[queue.RawPayload]) (client.WorkflowRun, converter.RawValue, error) {
-	ctx, stop := h.watch(ctx, job)
-	defer stop()
+	defer h.watch(ctx, job)()
 	run, result, err := h.run(ctx, job, enums.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE)
 	if ended(err) {
 		again, readErr := h.again(ctx, job, run, err)
@@ -163,11 +162,11 @@ func (h *TemporalHandler) await(ctx context.Context, job *jobs.Job[queue.RawPayl
 			run, result, err = h.run(ctx, job, enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE_FAILED_ONLY)
 		}
 	}
-	if err != nil && errors.Is(context.Cause(ctx), errCancelling) {
-		err = errCancelling
-	}
 	return run, result, err
 }
+
+// errCancelling: the job is to be cancelled, and its workflow has heard of it before the attempt has.
+var errCancelling = errors.New("the job is to be cancelled")
 
 // again reports whether another run is to follow one that ended without a result.
 func (h *TemporalHandler) again(ctx context.Context, job *jobs.Job[queue.RawPayload], run client.WorkflowRun, err error) (bool, error) {

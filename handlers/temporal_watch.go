@@ -4,13 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"time"
 
 	"go.temporal.io/api/workflow/v1"
 	"go.temporal.io/sdk/converter"
 
-	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/jobs"
 	"github.com/daybook-dev/daybook/queue"
 )
@@ -21,9 +19,6 @@ const (
 	// mostActivities is of how many activities of a workflow the progress tells.
 	mostActivities = 20
 )
-
-// errCancelling: the job is to be cancelled, and is not waited for any more.
-var errCancelling = errors.New("the job is to be cancelled")
 
 // WorkflowProgress is the progress of a job that a workflow works: one for each of its activities that have sent a heartbeat and have not ended, 20 at most. The progress of
 // a job that an activity works is the details of its last heartbeat alone.
@@ -37,10 +32,9 @@ type WorkflowProgress struct {
 	Heartbeat json.RawMessage `json:"heartbeat"`
 }
 
-// watch makes what heartbeats say the job's progress, while an attempt waits. The context that it returns ends with errCancelling when the job is to be cancelled. Call
-// stop before the attempt ends.
-func (h *TemporalHandler) watch(ctx context.Context, job *jobs.Job[queue.RawPayload]) (watched context.Context, stop func()) {
-	watched, cancel := context.WithCancelCause(ctx)
+// watch makes what heartbeats say the job's progress, while an attempt waits. Call stop before the attempt ends.
+func (h *TemporalHandler) watch(ctx context.Context, job *jobs.Job[queue.RawPayload]) (stop func()) {
+	watched, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -53,18 +47,14 @@ func (h *TemporalHandler) watch(ctx context.Context, job *jobs.Job[queue.RawPayl
 				return
 			case <-tick.C:
 			}
-			// A database or a server that cannot be asked now is asked again.
-			if cancelling, err := store.JobIsCancelling(watched, h.c.Pool, job.ID); err == nil && cancelling {
-				cancel(errCancelling)
-				return
-			}
+			// A server that cannot be asked now is asked again.
 			if now := h.progress(watched, job.ID); now != nil && !bytes.Equal(now, last) && job.Progress(watched, now) == nil {
 				last = now
 			}
 		}
 	}()
-	return watched, func() {
-		cancel(context.Canceled)
+	return func() {
+		cancel()
 		<-done
 	}
 }

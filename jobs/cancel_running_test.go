@@ -2,6 +2,8 @@ package jobs_test
 
 import (
 	"context"
+	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,24 +18,198 @@ import (
 	"github.com/daybook-dev/daybook/queue"
 )
 
-// TestCancelOfARunningJob: docs/jobs.md says that the handler is not told. Its context goes on, also when its lease has been renewed since, and it may
-// report progress; what it wanted to commit is left out.
-func TestCancelOfARunningJob(t *testing.T) {
+// interrupting is a bundle whose worker renews its leases all the time, and works one job whose handler, when it is called first, waits until it is told to go on.
+type interrupting struct {
+	*bundle
+	id string
+	// began and heard have the context of each call, when it begins and when it has ended or was told to go on.
+	began, heard chan context.Context
+	goOn         chan struct{}
+	failures     chan jobs.Failure
+	over         chan error
+}
+
+// interrupt begins the job. then is the rest of each call.
+func interrupt(t *testing.T, then func(ctx context.Context, job *jobs.Job[greet]) error) *interrupting {
+	t.Helper()
+	i := &interrupting{
+		bundle: setup(t), began: make(chan context.Context, 10), heard: make(chan context.Context, 10), goOn: make(chan struct{}),
+		failures: make(chan jobs.Failure, 10), over: make(chan error, 1),
+	}
+	i.exec(`CREATE TABLE greeted (name text)`)
+	registry := jobs.NewRegistry()
+	registry.OnError(func(_ context.Context, _ *jobs.Info, f jobs.Failure) jobs.Verdict {
+		i.failures <- f
+		return jobs.Leave
+	})
+	jobs.Register(registry, jobs.Policy{Timeout: time.Minute}, func(ctx context.Context, job *jobs.Job[greet]) error {
+		i.began <- ctx
+		select {
+		case <-ctx.Done():
+		case <-i.goOn:
+		}
+		i.heard <- ctx
+		writeDown(job)
+		return then(ctx, job)
+	})
+	e := engine.NewJobs(store.NewQueue(i.Pool, store.Jobs), engine.HandlersOf(registry), engine.Options{RenewEvery: 20 * time.Millisecond})
+	t.Cleanup(e.Close)
+	i.id = i.enqueue(greet{Name: "Ada"}, queue.JobOptions{})
+	turn := i.turn()
+	go func() {
+		_, err := e.Process(context.Background(), engine.TurnRequest{Turn: turn, Batch: 50, Length: time.Minute})
+		i.over <- err
+	}()
+	<-i.began
+	require.Eventually(t, func() bool { return i.row(i.id).State == models.JobLeased }, 10*time.Second, 5*time.Millisecond)
+	return i
+}
+
+func (i *interrupting) cancel() {
+	i.t.Helper()
+	r, err := queue.CancelJob(i.t.Context(), i.Pool, i.id)
+	require.NoError(i.t, err)
+	assert.Equal(i.t, queue.Cancelling, r.Result)
+}
+
+// assertCancelled waits for the end of the turn. The job is cancelled, nothing of it is committed, and the error handler was not told.
+func (i *interrupting) assertCancelled() {
+	i.t.Helper()
+	require.NoError(i.t, <-i.over)
+	assert.Equal(i.t, models.JobCancelled, i.row(i.id).State)
+	assert.Zero(i.t, i.count(`SELECT count(*) FROM greeted`))
+	assert.Equal(i.t, 1, i.count(`SELECT count(*) FROM daybook.attempt_log WHERE outcome = 'cancelled'`))
+	assert.Empty(i.t, i.failures)
+}
+
+// TestCancelEndsTheHandlersContext: whatever the handler returns, the job is cancelled.
+func TestCancelEndsTheHandlersContext(t *testing.T) {
+	t.Parallel()
+	for name, returns := range map[string]func(context.Context) error{
+		"its context's error": context.Context.Err,
+		"nil":                 func(context.Context) error { return nil },
+		"an error of its own": func(context.Context) error { return jobs.Final(errors.New("the upstream has hung up")) },
+		"a snooze":            func(context.Context) error { return jobs.Snooze(time.Hour) },
+		"a panic":             func(context.Context) error { panic("interrupted") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			i := interrupt(t, func(ctx context.Context, _ *jobs.Job[greet]) error { return returns(ctx) })
+			i.cancel()
+			ctx := <-i.heard
+			require.ErrorIs(t, ctx.Err(), context.Canceled)
+			assert.True(t, jobs.CancelRequested(ctx))
+			i.assertCancelled()
+		})
+	}
+}
+
+// TestCancelOfADetachedJob: a job that goes on after its turn is interrupted as well.
+func TestCancelOfADetachedJob(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	b.exec(`CREATE TABLE greeted (name text)`)
-	began, goOn := make(chan struct{}), make(chan struct{})
-	var ended, progress error
+	heard := make(chan context.Context, 1)
 	registry := jobs.NewRegistry()
-	jobs.Register(registry, jobs.Policy{Timeout: time.Minute}, func(ctx context.Context, job *jobs.Job[greet]) error {
-		close(began)
-		<-goOn
-		ended, progress = ctx.Err(), job.Progress(ctx, 50)
-		job.InTx(func(ctx context.Context, tx pgx.Tx) error {
-			_, err := tx.Exec(ctx, `INSERT INTO greeted VALUES ('Ada')`)
-			return err
+	jobs.Register(registry, jobs.Policy{Timeout: time.Minute}, func(ctx context.Context, _ *jobs.Job[greet]) error {
+		<-ctx.Done()
+		heard <- ctx
+		return ctx.Err()
+	})
+	e := engine.NewJobs(store.NewQueue(b.Pool, store.Jobs), engine.HandlersOf(registry), engine.Options{RenewEvery: 20 * time.Millisecond})
+	t.Cleanup(e.Close)
+	id := b.enqueue(greet{}, queue.JobOptions{})
+	b.detach(e, nil, 1)
+	_, err := queue.CancelJob(t.Context(), b.Pool, id)
+	require.NoError(t, err)
+	assert.True(t, jobs.CancelRequested(<-heard))
+	require.Eventually(t, func() bool { return b.row(id).State == models.JobCancelled }, 10*time.Second, 5*time.Millisecond)
+}
+
+// TestCancelThatIsTakenBack: a request that comes before the interrupted handler has returned has the job worked again at once, and the attempt does not count.
+func TestCancelThatIsTakenBack(t *testing.T) {
+	t.Parallel()
+	returns := make(chan struct{})
+	i := interrupt(t, func(ctx context.Context, _ *jobs.Job[greet]) error {
+		if ctx.Err() != nil {
+			<-returns
+		}
+		return ctx.Err()
+	})
+	i.cancel()
+	<-i.heard
+	r, err := queue.RetryJob(t.Context(), i.Pool, i.id, queue.RetryOptions{})
+	require.NoError(t, err)
+	assert.Equal(t, queue.Coalesced, r.Result)
+	close(returns)
+	again := <-i.began
+	require.NoError(t, again.Err())
+	close(i.goOn)
+	require.NoError(t, <-i.over)
+	got := i.row(i.id)
+	assert.Equal(t, models.JobCompleted, got.State)
+	assert.Equal(t, 1, i.count(`SELECT run_count FROM daybook.jobs`), "the interrupted attempt is not counted")
+	assert.Equal(t, 1, i.count(`SELECT count(*) FROM greeted`))
+	assert.Equal(t, 1, i.count(`SELECT count(*) FROM daybook.attempt_log WHERE outcome = 'rescheduled' AND error_code = 'JOB_CANCELLED' AND error LIKE 'a request cancelled%'`))
+	assert.Empty(t, i.failures)
+}
+
+// TestCancelDuringInTx: a statement of the completing transaction is interrupted. The job is cancelled, or, when a later request has taken that back, worked again, and the
+// attempt does not count.
+func TestCancelDuringInTx(t *testing.T) {
+	t.Parallel()
+	for name, takeBack := range map[string]bool{"cancelled": false, "taken back": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var calls atomic.Int32
+			heard, goOn := make(chan error, 1), make(chan struct{})
+			i := interrupt(t, func(_ context.Context, job *jobs.Job[greet]) error {
+				if calls.Add(1) > 1 {
+					return nil
+				}
+				job.InTx(func(ctx context.Context, tx pgx.Tx) error {
+					_, err := tx.Exec(ctx, `SELECT pg_sleep(60)`)
+					heard <- errors.Join(err, context.Cause(ctx))
+					<-goOn
+					return err
+				})
+				return nil
+			})
+			i.goOn <- struct{}{}
+			require.Eventually(t, func() bool {
+				return i.count(`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND query = 'SELECT pg_sleep(60)' AND state = 'active'`) == 1
+			}, 10*time.Second, 5*time.Millisecond)
+			i.cancel()
+			err := <-heard
+			require.ErrorIs(t, err, context.Canceled)
+			require.ErrorIs(t, err, engine.ErrCancelRequested)
+			if !takeBack {
+				close(goOn)
+				i.assertCancelled()
+				return
+			}
+			_, err = queue.RetryJob(t.Context(), i.Pool, i.id, queue.RetryOptions{})
+			require.NoError(t, err)
+			close(goOn)
+			<-i.began
+			close(i.goOn)
+			require.NoError(t, <-i.over)
+			assert.Equal(t, models.JobCompleted, i.row(i.id).State)
+			assert.Equal(t, 1, i.count(`SELECT run_count FROM daybook.jobs`))
+			assert.Equal(t, 1, i.count(`SELECT count(*) FROM greeted`))
 		})
-		return nil
+	}
+}
+
+// TestCancelOfAJobInABulk: what a bulk handler has in its transaction is not interrupted, because the others of the call would begin again for that.
+func TestCancelOfAJobInABulk(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	began, goOn := make(chan context.Context), make(chan struct{})
+	registry := jobs.NewRegistry()
+	jobs.RegisterBulk(registry, jobs.Policy{Timeout: time.Minute}, func(ctx context.Context, _ pgx.Tx, all []*jobs.Job[greet]) ([]error, error) {
+		began <- ctx
+		<-goOn
+		return make([]error, len(all)), ctx.Err()
 	})
 	e := engine.NewJobs(store.NewQueue(b.Pool, store.Jobs), engine.HandlersOf(registry), engine.Options{RenewEvery: 20 * time.Millisecond})
 	t.Cleanup(e.Close)
@@ -44,22 +220,16 @@ func TestCancelOfARunningJob(t *testing.T) {
 		_, err := e.Process(context.Background(), engine.TurnRequest{Turn: turn, Batch: 50, Length: time.Minute})
 		over <- err
 	}()
-	<-began
-	require.Eventually(t, func() bool { return b.row(id).State == models.JobLeased }, 10*time.Second, 5*time.Millisecond)
-	r, err := queue.CancelJob(t.Context(), b.Pool, id)
-	require.NoError(t, err)
-	assert.Equal(t, queue.Cancelling, r.Result)
-	// As old as a lease is when it is renewed: twice.
-	for range 2 {
-		b.exec(`UPDATE daybook.jobs SET last_attempted_at = clock_timestamp() - interval '5 seconds'`)
-		require.Eventually(t, func() bool {
-			return b.count(`SELECT count(*) FROM daybook.jobs WHERE last_attempted_at > clock_timestamp() - interval '4 seconds'`) == 1
-		}, 10*time.Second, 5*time.Millisecond)
-	}
+	ctx := <-began
+	cancelled := make(chan error, 1)
+	go func() {
+		_, err := queue.CancelJob(context.Background(), b.Pool, id) // it waits for the transaction, which has the row
+		cancelled <- err
+	}()
+	time.Sleep(200 * time.Millisecond)
+	require.NoError(t, ctx.Err())
 	close(goOn)
 	require.NoError(t, <-over)
-	require.NoError(t, ended, "the handler's context goes on")
-	require.NoError(t, progress)
-	assert.Equal(t, models.JobCancelled, b.row(id).State)
-	assert.Zero(t, b.count(`SELECT count(*) FROM greeted`))
+	require.ErrorIs(t, <-cancelled, queue.ErrJobCompleted)
+	assert.Equal(t, models.JobCompleted, b.row(id).State)
 }

@@ -160,6 +160,36 @@ func ExampleCancel() {
 	// Output: cancelled 1 JOB_CANCELLED
 }
 
+// A handler that takes long waits for its context as well, and may undo what it has begun elsewhere.
+func ExampleCancelRequested() {
+	e := pgtest.NewExample()
+	defer e.Close()
+	registry := jobs.NewRegistry()
+	jobs.Register(registry, jobs.Policy{}, func(ctx context.Context, job *jobs.Job[Welcome]) error {
+		fmt.Println("reserve a room for", job.Payload.Name)
+		go queue.CancelJob(e.Context(), e.Pool, job.ID) //nolint:errcheck // as a person does it meanwhile
+		select {
+		case <-time.After(time.Minute):
+			return nil
+		case <-ctx.Done():
+		}
+		if jobs.CancelRequested(ctx) {
+			fmt.Println("give the room back") // under context.WithoutCancel(ctx)
+		}
+		return ctx.Err()
+	})
+	if _, err := queue.EnqueueJob(e.Context(), e.Pool, "acme", Welcome{Name: "Ada"}, queue.JobOptions{}); err != nil {
+		panic(err)
+	}
+	for _, j := range queuetest.DrainJobs(e, e.Pool, registry, queuetest.JobsOptions{}).Jobs {
+		fmt.Println(j.State)
+	}
+	// Output:
+	// reserve a room for Ada
+	// give the room back
+	// cancelled
+}
+
 // A code tells programs and dashboards why a job failed.
 func ExampleWithCode() {
 	registry := jobs.NewRegistry()

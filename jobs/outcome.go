@@ -1,9 +1,11 @@
 package jobs
 
 import (
+	"context"
 	"errors"
 	"time"
 
+	"github.com/daybook-dev/daybook/internal/engine"
 	"github.com/daybook-dev/daybook/models"
 )
 
@@ -42,6 +44,12 @@ func Snooze(d time.Duration) error {
 // Cancel ends the job as cancelled, because there is nothing left to do.
 func Cancel(reason string) error {
 	return &outcome{kind: cancelled, code: models.CodeJobCancelled, cause: errors.New(reason)}
+}
+
+// CancelRequested reports whether ctx, which a handler of single jobs was given, has ended because a request cancelled its job. Then the job is cancelled, whatever the handler
+// returns and whatever it wanted to commit, unless a later request takes that back before it returns: so a handler may undo what it has begun elsewhere, under a context of its own, and returns.
+func CancelRequested(ctx context.Context) bool {
+	return errors.Is(context.Cause(ctx), engine.ErrCancelRequested)
 }
 
 // RetryAfter fails the attempt with err. The next attempt, if one is left, begins after d instead of the policy's delay.

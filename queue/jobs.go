@@ -202,8 +202,8 @@ func RetryJob(ctx context.Context, q Querier, jobID string, o RetryOptions) (Res
 }
 
 // CancelJob cancels a job that waits, a leased job whose handler has not been called, and a dead letter (Cancelled): the
-// handler is not called. A running job is Cancelling: its handler is not interrupted; its attempt ends without the completing transaction and is the
-// last. A cancelled job is Unchanged.
+// handler is not called. A running job is Cancelling: its handler's context ends within about three seconds (jobs.CancelRequested), and its attempt, which is the last, ends without the
+// completing transaction. A cancelled job is Unchanged.
 //
 // Errors: ErrJobNotFound, ErrJobCompleted, ErrInvalidText.
 func CancelJob(ctx context.Context, q Querier, jobID string) (Response, error) {

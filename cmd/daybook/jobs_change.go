@@ -122,7 +122,7 @@ func jobsCancelCommand(a *app) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "cancel (ID | --all [--org ORG] [--type TYPE] [--code CODE] [--since 24h])",
 		Short: "Cancel a job, or all dead letters that match",
-		Long:  "Cancels a job; one that runs is cancelled after its attempt.",
+		Long:  "Cancels a job; one that runs is cancelled after its attempt, which is interrupted.",
 		Args:  cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			return f.change(c.Context(), a, args, func(ctx context.Context, db *database, id string) (queue.Response, error) {

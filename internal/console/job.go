@@ -140,9 +140,9 @@ func jobChoices(j *models.Job) []choice {
 	case j.State == models.JobCancelled:
 		return retry
 	case j.State == models.JobLeased && j.CancelRequested:
-		return []choice{{Action: at + "/retry", Label: "Withdraw the cancellation", Says: "The running attempt goes on and may complete the job.", Tone: "quiet", Mode: queue.RetryNow, Minutes: false}}
+		return []choice{{Action: at + "/retry", Label: "Withdraw the cancellation", Says: "The running attempt goes on, or, where it was interrupted already, another one follows it.", Tone: "quiet", Mode: queue.RetryNow, Minutes: false}}
 	case j.State == models.JobLeased:
-		cancel.Says = "An attempt that runs is the last and commits nothing. What its handler did outside of the database stays done."
+		cancel.Says = "An attempt that runs is interrupted within seconds and commits nothing. What its handler did outside of the database stays done."
 		return []choice{cancel}
 	}
 	return nil

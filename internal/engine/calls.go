@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -25,8 +26,10 @@ type call struct {
 	began  time.Time
 	// inHand are the jobs that it works now, later those that come after them.
 	inHand, later []store.Job
-	cancel        context.CancelFunc
+	cancel        context.CancelCauseFunc
 	deadline      time.Time
+	// handling: the handler of one job runs, so that a request to cancel the job ends its context; asked: one has.
+	handling, asked bool
 	// abandoned: it did not return when its context had ended, and is not waited for.
 	abandoned bool
 }
@@ -42,6 +45,21 @@ func (cs *calls) begin(c *call) {
 	defer cs.mu.Unlock()
 	c.began = time.Now()
 	cs.all[c] = true
+}
+
+// handle says that the handler of a call for one job begins, or what it has given to InTx.
+func (cs *calls) handle(c *call) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	c.handling, c.asked = true, false
+}
+
+// handled says that it has returned, after which a request to cancel the job is a matter of the completion, and reports whether one has ended its context.
+func (cs *calls) handled(c *call) (asked bool) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	c.handling = false
+	return c.asked
 }
 
 func (cs *calls) end(c *call) {
@@ -64,13 +82,17 @@ func (cs *calls) hand(c *call, now, later []store.Job) bool {
 // try is a context for one try of a call.
 func (cs *calls) try(work context.Context, c *call, timeout time.Duration) (context.Context, context.CancelFunc) {
 	deadline := time.Now().Add(timeout)
-	ctx, cancel := context.WithDeadline(work, deadline)
+	ctx, end := context.WithCancelCause(work)
+	ctx, cancel := context.WithDeadline(ctx, deadline)
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	if !c.abandoned {
-		c.cancel, c.deadline = cancel, deadline
+		c.cancel, c.deadline = end, deadline
 	}
-	return ctx, cancel
+	return ctx, func() {
+		cancel()
+		end(nil)
+	}
 }
 
 // spare gives a call the time of an outage before it is abandoned. It reports false when it was abandoned before.
@@ -136,11 +158,30 @@ func (cs *calls) cancelLost(before map[*call][]store.Job, held []string) (lost b
 	for c, jobs := range before {
 		if cs.all[c] && len(jobs) > 0 && len(c.inHand) == len(jobs) && c.inHand[0].ID == jobs[0].ID &&
 			slices.ContainsFunc(jobs, func(j store.Job) bool { return !still[j.ID] }) {
-			c.cancel()
+			c.cancel(nil)
 			lost = true
 		}
 	}
 	return lost
+}
+
+// ErrCancelRequested is the cause by which the context of a handler of one job has ended when a request cancelled the job.
+var ErrCancelRequested = errors.New("a request has cancelled the job")
+
+// cancelAsked ends the contexts of the handlers that have jobs which are to be cancelled. before is what was in hand before these were read.
+func (cs *calls) cancelAsked(before map[*call][]store.Job, asked []string) {
+	if len(asked) == 0 {
+		return
+	}
+	ids := setOf(asked)
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	for c, jobs := range before {
+		if c.handling && !c.abandoned && ids[jobs[0].ID] {
+			c.asked = true
+			c.cancel(ErrCancelRequested)
+		}
+	}
 }
 
 // leased says that the job of a call which was picked is leased, or, if it is not, ends the call: the job may be another turn's.
@@ -148,7 +189,7 @@ func (cs *calls) leased(c *call, leased bool) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	if c.picked = false; !leased {
-		c.cancel()
+		c.cancel(nil)
 	}
 }
 

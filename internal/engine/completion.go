@@ -48,6 +48,12 @@ func (c *completion) run(work context.Context) error {
 		switch {
 		case err == nil:
 			return nil
+		case errors.Is(err, ErrCancelRequested):
+			// The job is cancelled, unless a later request has taken that back.
+			if closed := c.closeUncompleted(work, c.job); !errors.Is(closed, errStillHeld) {
+				return closed
+			}
+			return err
 		case errors.Is(err, store.ErrLeaseLost):
 			if err = c.closeUncompleted(work, c.job); !errors.Is(err, errStillHeld) {
 				return err
@@ -106,7 +112,11 @@ func (c *completion) try(ctx, work context.Context) error {
 			}
 		}
 		c.handling = true
+		c.calls.handle(c.call)
 		c.attempt.Result, err = c.attempt.InTx(span.Inherit(ctx, c.job.TraceParent), tx)
+		if c.calls.handled(c.call) && err != nil {
+			return ErrCancelRequested
+		}
 		begun, notBegun := store.HasBegun(tx)
 		if c.begun = begun; notBegun != nil && ctx.Err() == nil {
 			c.handling = false

@@ -209,7 +209,7 @@ const (
 	renewRetry = 200 * time.Millisecond
 )
 
-// renew renews the turn's leases until ctx ends, cancels the calls of jobs that the turn has lost, and reclaims what a suspended earlier
+// renew renews the turn's leases until ctx ends, cancels the calls of jobs that the turn has lost or that are to be cancelled, and reclaims what a suspended earlier
 // activity leased after this one had begun. When that fails it is tried again at once: after an outage a holder has to renew before others
 // reclaim.
 func (h *holder) renew(ctx context.Context, every time.Duration) {
@@ -256,6 +256,7 @@ func (h *holder) renewOnce(ctx context.Context, every time.Duration) (again bool
 	if err != nil {
 		return false, err
 	}
+	h.calls.cancelAsked(before, renewed.Asked)
 	if h.calls.cancelLost(before, renewed.Held) && !h.lost.Swap(true) {
 		h.engine.reclaims.lost.Add(1)
 	}

@@ -110,7 +110,7 @@ type Picker interface {
 type Leases interface {
 	// Renew makes the turn's leases young, those of the overdue ids left out, and those that are younger than young, or than half of the
 	// time after which the kind's leases expire. It returns all that
-	// the turn still holds under its fence. Missed says that leases were not renewed, because another transaction holds their rows. It does not wait until a
+	// the turn still holds under its fence, and says which of these are to be cancelled. Missed says that leases were not renewed, because another transaction holds their rows. It does not wait until a
 	// connection is free: handlers may have all of them for long.
 	Renew(ctx context.Context, turn store.Turn, overdue []string, young time.Duration) (store.Renewed, error)
 	// Held returns the ids of the jobs that the turn holds under its fence, locked or not.

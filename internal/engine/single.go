@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -14,7 +15,7 @@ import (
 func (r *runner) start(work context.Context, j store.Job) {
 	r.active++
 	r.begun[j.ID] = true
-	c := &call{jobType: j.Type, single: true, open: 1, inHand: []store.Job{j}, cancel: func() {}}
+	c := &call{jobType: j.Type, single: true, open: 1, inHand: []store.Job{j}, cancel: func(error) {}}
 	r.spawn(func() { r.workAndTell(work, c) })
 }
 
@@ -52,6 +53,7 @@ func (r *runner) work(work context.Context, c *call, j store.Job) ended {
 	defer r.engine.handles()()
 	ctx = span.Inherit(ctx, j.TraceParent)
 	needsLease := false
+	r.calls.handle(c)
 	a := r.engine.handlers.Work(ctx, j, func(ctx context.Context, p []byte) error {
 		needsLease = true
 		return store.Await(ctx, store.OutageLimit, func(ctx context.Context) error {
@@ -63,6 +65,9 @@ func (r *runner) work(work context.Context, c *call, j store.Job) ended {
 			return r.engine.kind.SetProgress(ctx, turn, j, p)
 		})
 	})
+	if r.calls.handled(c) {
+		a = withdrawn(a)
+	}
 	r.engine.pace.note(j.Type, time.Since(c.began), needsLease || a.InTx != nil)
 	if a.Unavailable {
 		r.calls.spare(c)
@@ -89,7 +94,23 @@ func (r *runner) work(work context.Context, c *call, j store.Job) ended {
 	case !completes:
 		return e
 	}
-	return r.judged(work, c, j, r.notCompleted(work, j, err))
+	a = r.notCompleted(work, j, err)
+	if errors.Is(err, ErrCancelRequested) {
+		a = withdrawn(a)
+	}
+	return r.judged(work, c, j, a)
+}
+
+// withdrawn is how an attempt ends that a request to cancel its job has interrupted, should a later request have taken that one back: the job is worked again at once,
+// and the attempt is not counted. While the request stands the job is cancelled, however the attempt ends.
+func withdrawn(a Attempt) Attempt {
+	if a.Outcome != models.OutcomeRetried && a.Outcome != models.OutcomeFailed {
+		return a // the handler has said how it ends
+	}
+	return Attempt{
+		Outcome: models.OutcomeRescheduled, Code: models.CodeJobCancelled, InTx: a.InTx,
+		Message: "a request cancelled the job while its handler ran, and a later one asked for it again",
+	}
 }
 
 // judged is how an attempt ends that a handler has ended as a.

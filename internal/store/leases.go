@@ -12,6 +12,8 @@ import (
 type Renewed struct {
 	// Held are the jobs that the turn still holds.
 	Held []string
+	// Asked are those of them that are to be cancelled.
+	Asked []string
 	// Missed says that some were not renewed, because another transaction holds their rows: often for a moment only, to see whether they
 	// have expired.
 	Missed bool
@@ -35,7 +37,7 @@ UPDATE daybook.jobs q
  WHERE q.id = held.id
 RETURNING q.id`
 	const read = `
-SELECT id, id <> ALL (@overdue) AND last_attempted_at < statement_timestamp() - 2 * make_interval(secs => @young)
+SELECT id, id <> ALL (@overdue) AND last_attempted_at < statement_timestamp() - 2 * make_interval(secs => @young), cancel_requested
   FROM daybook.jobs WHERE turn_id = @turn AND num_nulls(nullif(state, 'leased')) = 1 AND fence = @fence`
 	var r Renewed
 	a := turn.args(Args{"overdue": overdue, "young": young.Seconds()})
@@ -45,9 +47,12 @@ SELECT id, id <> ALL (@overdue) AND last_attempted_at < statement_timestamp() - 
 			return Wrap("renew", err)
 		}
 		var id string
-		var missed bool
-		_, err := byKey(ctx, q, eachRow([]any{&id, &missed}, func() {
+		var missed, asked bool
+		_, err := byKey(ctx, q, eachRow([]any{&id, &missed, &asked}, func() {
 			r.Held, r.Missed = append(r.Held, id), r.Missed || missed
+			if asked {
+				r.Asked = append(r.Asked, id)
+			}
 		}), s.kind.sql(read), a)
 		return Wrap("read the turn's leases", err)
 	})

@@ -22,6 +22,7 @@ var leaseContracts = []contract{
 	{"another fence changes nothing", otherFence, nil},
 	{"renewals", renewals, nil},
 	{"a renewal misses what is locked", renewalMisses, nil},
+	{"a renewal says what is to be cancelled", renewalTells, []notion{requests}},
 	{"what keeps leases needs no free connection of the pool", keptWhenCrowded, nil},
 	{"giving back is uncounted", givenBack, nil},
 	{"giving back some, after a delay", givenBackLater, nil},
@@ -171,11 +172,28 @@ func renewals(b *bundle) {
 	assert.Less(b.t, b.read(jobs[0].ID).Age, 60.0)
 	assert.Less(b.t, b.read(jobs[1].ID).Age, 60.0)
 	assert.Greater(b.t, b.read(jobs[2].ID).Age, 3000.0, "an overdue one is left to expire")
+	assert.Empty(b.t, renewed.Asked)
 	// What is young is not written again.
 	age := b.read(jobs[0].ID).Age
 	_, err = b.kind.Renew(ctx, turn, []string{}, time.Minute)
 	require.NoError(b.t, err)
 	assert.Greater(b.t, b.read(jobs[0].ID).Age, age)
+}
+
+// renewalTells: a renewal says which jobs are to be cancelled, the young and the overdue as well, and those that another transaction holds.
+func renewalTells(b *bundle) {
+	ctx := b.t.Context()
+	turn := b.turn("run/0/1")
+	jobs := b.leased(turn, 3)
+	for _, j := range jobs[:2] {
+		require.NoError(b.t, b.cancel(ctx, b.Pool, j.ID))
+	}
+	b.locking(func() {
+		renewed, err := b.kind.Renew(ctx, turn, []string{jobs[1].ID}, time.Minute)
+		require.NoError(b.t, err)
+		assert.ElementsMatch(b.t, ids(jobs), renewed.Held)
+		assert.ElementsMatch(b.t, ids(jobs[:2]), renewed.Asked)
+	}, jobs[0].ID)
 }
 
 func keptWhenCrowded(b *bundle) {
