@@ -167,10 +167,15 @@ func TestHandOverWithoutAConnection(t *testing.T) {
 			}
 			r.holder.moving.RUnlock()
 			go func() {
-				_, err := r.holder.handOver(t.Context(), idsOf(jobs))
+				// The look below keeps a try from beginning, if it comes at that moment.
+				var moved bool
+				var err error
+				for ; !moved && err == nil && ctx.Err() == nil; runtime.Gosched() {
+					moved, err = r.holder.handOver(t.Context(), idsOf(jobs))
+				}
 				handed <- err
 			}()
-			for r.holder.moving.TryRLock() {
+			for ctx.Err() == nil && r.holder.moving.TryRLock() {
 				r.holder.moving.RUnlock()
 				runtime.Gosched()
 			}
