@@ -51,14 +51,14 @@ func runJobs(ctx context.Context, b *bench) ([]report.Row, error) {
 	}
 	rates, err := alternate(ctx, runs,
 		func(ctx context.Context) (float64, error) {
-			return b.jobsRate(ctx, "jobs that do nothing", n, 0, func(i int) queue.Payload { return noopJob{newBenchJob(i)} })
+			return b.jobsRate(ctx, "jobs that do nothing", organizations(), n, 0, func(i int) queue.Payload { return noopJob{newBenchJob(i)} })
 		},
 		b.peer(func(ctx context.Context) (float64, error) { return b.riverNoopRate(ctx, noopBest, n) }),
 		func(ctx context.Context) (float64, error) {
-			return b.jobsRate(ctx, "bulk handler", n, 3, func(i int) queue.Payload { return bulkJob{newBenchJob(i)} })
+			return b.jobsRate(ctx, "bulk handler", organizations(), n, 3, func(i int) queue.Payload { return bulkJob{newBenchJob(i)} })
 		},
 		func(ctx context.Context) (float64, error) {
-			return b.jobsRate(ctx, "handler with its own transaction", single, 3, func(i int) queue.Payload { return singleJob{newBenchJob(i)} })
+			return b.jobsRate(ctx, "handler with its own transaction", organizations(), single, 3, func(i int) queue.Payload { return singleJob{newBenchJob(i)} })
 		},
 		b.peer(func(ctx context.Context) (float64, error) { return b.riverRate(ctx, postBest, single) }),
 		node,
@@ -84,13 +84,13 @@ func runJobs(ctx context.Context, b *bench) ([]report.Row, error) {
 	), nil
 }
 
-// jobsRate is jobs/s of Daybook on a database of its own. rows is how many ledger rows each job is to leave.
-func (b *bench) jobsRate(ctx context.Context, name string, n, rows int, payload func(int) queue.Payload) (rate float64, err error) {
+// jobsRate is jobs/s of Daybook on a database of its own, for n jobs of the organizations in turn. rows is how many ledger rows each job is to leave.
+func (b *bench) jobsRate(ctx context.Context, name string, orgs []string, n, rows int, payload func(int) queue.Payload) (rate float64, err error) {
 	err = b.withDatabase(ctx, daybookTemplate, func(d *database) error {
 		if _, err := d.pool.Exec(ctx, createLedger); err != nil {
 			return fmt.Errorf("create the ledger: %w", err)
 		}
-		if err := fillJobs(ctx, d.pool, n, payload); err != nil {
+		if err := fillJobs(ctx, d.pool, orgs, n, payload); err != nil {
 			return err
 		}
 		if err := d.quiesce(ctx); err != nil {
@@ -121,9 +121,8 @@ func (b *bench) jobsRate(ctx context.Context, name string, n, rows int, payload 
 	return rate, nil
 }
 
-// fillJobs enqueues n jobs.
-func fillJobs(ctx context.Context, pool *pgxpool.Pool, n int, payload func(int) queue.Payload) error {
-	orgs := organizations()
+// fillJobs enqueues n jobs of the organizations in turn.
+func fillJobs(ctx context.Context, pool *pgxpool.Pool, orgs []string, n int, payload func(int) queue.Payload) error {
 	for begin := 0; begin < n; begin += fillBatch {
 		some := make([]queue.NewJob, min(fillBatch, n-begin))
 		for i := range some {

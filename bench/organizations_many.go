@@ -13,6 +13,7 @@ import (
 	"github.com/daybook-dev/daybook/bench/report"
 	"github.com/daybook-dev/daybook/internal/sample"
 	"github.com/daybook-dev/daybook/models"
+	"github.com/daybook-dev/daybook/queue"
 	"github.com/daybook-dev/daybook/workflows"
 )
 
@@ -117,6 +118,18 @@ func (b *bench) manyParts(s organizationsSizes) []organizationsPart {
 			},
 		},
 		{
+			name:    "one job each",
+			measure: func(ctx context.Context) ([]float64, error) { return b.jobOfEach(ctx, s.single) },
+			rows: func(figures []float64) []report.Row {
+				return []report.Row{{
+					Name: drained, Daybook: figures[0], Unit: "jobs/s",
+					Note: fmt.Sprintf("%s organizations with a job each, which a handler of single jobs works; as many jobs of ten organizations: %s jobs/s.", report.Count(s.single), report.Figure(figures[1])),
+				}, {
+					Name: "beside ten organizations", Daybook: figures[0] / figures[1], Unit: "with / without", Target: report.AtLeast(0.1),
+				}}
+			},
+		},
+		{
 			name: "three documents each",
 			measure: func(ctx context.Context) ([]float64, error) {
 				return b.manyOrganizations(ctx, s.several, documentsEach, 0, sampleConfiguration, false)
@@ -126,6 +139,23 @@ func (b *bench) manyParts(s organizationsSizes) []organizationsPart {
 			},
 		},
 	}
+}
+
+// jobOfEach drains a background job of each of n organizations, and as many of ten. It returns jobs/s of both.
+func (b *bench) jobOfEach(ctx context.Context, n int) ([]float64, error) {
+	many := make([]string, n)
+	for i := range many {
+		many[i] = fmt.Sprintf("org-%d", i)
+	}
+	figures := make([]float64, 2)
+	for i, orgs := range [][]string{many, organizations()} {
+		var err error
+		name := fmt.Sprintf("%s jobs of %s organizations", report.Count(n), report.Count(len(orgs)))
+		if figures[i], err = b.jobsRate(ctx, name, orgs, n, 0, func(i int) queue.Payload { return noopJob{newBenchJob(i)} }); err != nil {
+			return nil, err
+		}
+	}
+	return figures, nil
 }
 
 // manyOrganizations drains each documents of n organizations, and large of another one. It returns documents/s, the longest gap in

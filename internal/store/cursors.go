@@ -1,7 +1,6 @@
 package store
 
 import (
-	"container/list"
 	"slices"
 	"sync"
 	"time"
@@ -45,6 +44,9 @@ type partition struct {
 	// turns is the partition's organization in the round of its priority, while there was due work at the last scan; nil: it is
 	// parked.
 	turns *orgTurns
+	// line has it, at this place, while it has its turns.
+	line  *line
+	place int
 	// capped: the organization has a limit of jobs in flight. counted: the named queue has a limit of jobs in flight, or a rate.
 	capped, counted bool
 	// reset grows when a scan moves the cursor: what a lease learned from the cursor before does not move it forward again.
@@ -63,15 +65,17 @@ type orgTurns struct {
 	partitions []*partition
 	// next is whose turn it is.
 	next int
+	// number is the organization's in the order of the round: the lowest one's turn it is.
+	number int
 }
 
 // round holds the organizations with work of one priority, in the order in which their turn comes.
 type round struct {
-	// order has an *orgTurns for each organization; the first one's turn it is.
-	order *list.List
-	orgs  map[string]*list.Element
-	// slots counts the partitions by slot.
-	slots map[string]int
+	orgs map[string]*orgTurns
+	// lines are the same by slot: however many organizations wait for room of one slot, the first that waits for another is found at once.
+	lines map[string]*line
+	// first and last are the lowest and the highest number of an organization so far.
+	first, last int
 	// owed is what the lower priorities have not got yet of their fifth, in fifths: of the leases ("") and of each type's room.
 	owed map[string]int
 }
@@ -102,7 +106,7 @@ const priorities = 3
 func newCursors() *cursors {
 	r := &cursors{partitions: map[partitionKey]*partition{}, atCap: map[*partition]bool{}, unhandled: map[partitionKey]time.Time{}, foreign: map[string]map[partitionKey]cursor{}}
 	for p := range r.rounds {
-		r.rounds[p] = round{order: list.New(), orgs: map[string]*list.Element{}, slots: map[string]int{}, owed: map[string]int{}}
+		r.rounds[p] = round{orgs: map[string]*orgTurns{}, lines: map[string]*line{}, owed: map[string]int{}}
 	}
 	return r
 }
@@ -113,17 +117,16 @@ func (r *cursors) activate(at *partition) {
 		return
 	}
 	rd := &r.rounds[at.key.priority-1]
-	place := rd.orgs[at.key.org]
-	if place == nil {
-		place = rd.order.PushBack(&orgTurns{org: at.key.org})
-		rd.orgs[at.key.org] = place
+	turns := rd.orgs[at.key.org]
+	if turns == nil {
+		rd.last++
+		turns = &orgTurns{org: at.key.org, number: rd.last}
+		rd.orgs[at.key.org] = turns
 	}
-	at.turns = turnsAt(place)
-	at.turns.partitions = append(at.turns.partitions, at)
-	rd.slots[at.key.slot]++
+	at.turns = turns
+	turns.partitions = append(turns.partitions, at)
+	rd.join(at)
 }
-
-func turnsAt(place *list.Element) *orgTurns { return place.Value.(*orgTurns) }
 
 // park takes a partition's turns from it.
 func (r *cursors) park(at *partition) {
@@ -131,18 +134,15 @@ func (r *cursors) park(at *partition) {
 	if turns == nil {
 		return
 	}
-	at.turns = nil
 	rd := &r.rounds[at.key.priority-1]
-	if rd.slots[at.key.slot]--; rd.slots[at.key.slot] == 0 {
-		delete(rd.slots, at.key.slot)
-	}
+	rd.leave(at)
+	at.turns = nil
 	i := slices.Index(turns.partitions, at)
 	turns.partitions = slices.Delete(turns.partitions, i, i+1)
 	if turns.next > i {
 		turns.next--
 	}
 	if len(turns.partitions) == 0 {
-		rd.order.Remove(rd.orgs[turns.org])
 		delete(rd.orgs, turns.org)
 	}
 	if len(r.partitions) > manyPartitions && !r.atCap[at] {
@@ -165,7 +165,7 @@ func (r *cursors) anySlot(is func(slot string) bool) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for p := range r.rounds {
-		for slot := range r.rounds[p].slots {
+		for slot := range r.rounds[p].lines {
 			if is(slot) {
 				return true
 			}
@@ -214,8 +214,7 @@ func (r *cursors) undo(shares []share) {
 	for _, s := range slices.Backward(shares) {
 		if turns := s.partition.turns; turns != nil {
 			turns.next = slices.Index(turns.partitions, s.partition)
-			rd := &r.rounds[s.key.priority-1]
-			rd.order.MoveToFront(rd.orgs[s.key.org])
+			r.rounds[s.key.priority-1].toFront(turns)
 		}
 	}
 }

@@ -1,7 +1,7 @@
 package store
 
 import (
-	"container/list"
+	"container/heap"
 	"slices"
 	"strings"
 	"time"
@@ -124,7 +124,7 @@ func (r *cursors) keep(p, n int, b *budget) int {
 	owed := rd.owed[""] + n
 	rd.owed[""] = owed % priorityPart
 	b.kept = map[string]int{}
-	for slot := range rd.slots {
+	for slot := range rd.lines {
 		jobType := slotType(slot)
 		if _, done := b.kept[jobType]; done {
 			continue // another queue has jobs of the type
@@ -140,7 +140,7 @@ func (r *cursors) keep(p, n int, b *budget) int {
 // below reports whether a lower priority has work of the type.
 func (r *cursors) below(p int, jobType string) bool {
 	for i := p + 1; i < len(r.rounds); i++ {
-		for slot := range r.rounds[i].slots {
+		for slot := range r.rounds[i].lines {
 			if slotType(slot) == jobType {
 				return true
 			}
@@ -151,7 +151,7 @@ func (r *cursors) below(p int, jobType string) bool {
 
 // any reports whether there is work for which there is room.
 func (rd *round) any(b *budget) bool {
-	for slot := range rd.slots {
+	for slot := range rd.lines {
 		if b.free(slot) > 0 {
 			return true
 		}
@@ -160,16 +160,15 @@ func (rd *round) any(b *budget) bool {
 }
 
 // deal asks the partitions of one priority for up to part of the n leases that are left, one by one in their turn, and adds those
-// that it asks first to asked. What the budget has left only shrinks: an organization that has nothing to give is asked once, however many
-// leases are divided among the others. There may be many such organizations beside a named queue or a type that is full.
+// that it asks first to asked. What the budget has left only shrinks: a slot that has nothing to give is passed over with all that wait for it, and
+// the others go on among those that were given something.
 func (rd *round) deal(part int, b *budget, asked []*partition, n *int) []*partition {
-	if part <= 0 || !rd.any(b) {
+	if part <= 0 || len(rd.lines) == 0 {
 		return asked
 	}
 	dealt := 0
-	give := func(place *list.Element) bool {
-		at := turnsAt(place).turn(b)
-		rd.order.MoveToBack(place)
+	give := func(turns *orgTurns) bool {
+		at := turns.turn(b)
 		if at == nil {
 			return false
 		}
@@ -181,21 +180,30 @@ func (rd *round) deal(part int, b *budget, asked []*partition, n *int) []*partit
 		*n--
 		return true
 	}
-	var more []*list.Element
-	for range len(rd.orgs) {
-		if place := rd.order.Front(); give(place) {
-			more = append(more, place)
+	var more []*orgTurns
+	lines := rd.merge()
+	for before := rd.last; len(lines) > 0; {
+		if b.free(lines[0].slot) <= 0 {
+			heap.Pop(&lines)
+			continue
 		}
+		turns := lines[0].first()
+		if turns.number > before {
+			break // each has had its turn
+		}
+		give(turns)
+		rd.toBack(turns, &lines)
 		if dealt == part {
 			return asked
 		}
+		more = append(more, turns)
 	}
 	for len(more) > 0 {
 		of := more
 		more = more[:0]
-		for _, place := range of {
-			if give(place) {
-				more = append(more, place)
+		for _, turns := range of {
+			if give(turns) {
+				more = append(more, turns)
 			}
 			if dealt == part {
 				return asked
