@@ -22,11 +22,12 @@ type benchJob struct {
 	Tax    int64 `json:"tax"`
 }
 
-// The same payload under the types of the three handlers.
+// The same payload under the types of the handlers.
 type (
-	noopJob   struct{ benchJob }
-	bulkJob   struct{ benchJob }
-	singleJob struct{ benchJob }
+	noopJob    struct{ benchJob }
+	bulkJob    struct{ benchJob }
+	singleJob  struct{ benchJob }
+	defaultJob struct{ benchJob }
 )
 
 // JobType implements queue.Payload.
@@ -34,6 +35,9 @@ func (noopJob) JobType() string { return "noop" }
 
 // JobType implements queue.Payload.
 func (bulkJob) JobType() string { return "post_bulk" }
+
+// JobType implements queue.Payload.
+func (defaultJob) JobType() string { return "does_nothing" }
 
 // JobType implements queue.Payload.
 func (singleJob) JobType() string { return "post_single" }
@@ -56,6 +60,11 @@ func benchRegistry(began func(number int)) *jobs.Registry {
 	// As River's MaxWorkers for jobs that do nothing: the room for them bounds how many are picked at a time, over the lanes of the process.
 	policy := jobs.Policy{Owner: "bench", Parallel: 2000}
 	jobs.Register(r, policy, func(_ context.Context, j *jobs.Job[noopJob]) error {
+		began(j.Payload.Number)
+		return nil
+	})
+	policy.Parallel = 0 // as many as by default, so that there are more due than there is room for
+	jobs.Register(r, policy, func(_ context.Context, j *jobs.Job[defaultJob]) error {
 		began(j.Payload.Number)
 		return nil
 	})
