@@ -24,6 +24,8 @@ CREATE TABLE daybook.organizations (
 -- Those that are held back: few, however many organizations there are.
 CREATE INDEX organizations_paused ON daybook.organizations (id) WHERE paused_at IS NOT NULL;
 CREATE INDEX organizations_capped ON daybook.organizations (id) WHERE max_in_flight IS NOT NULL;
+-- Those that name a source or hooks of their own, which not every worker may have.
+CREATE INDEX organizations_own ON daybook.organizations (id) WHERE source IS NOT NULL OR hooks IS NOT NULL;
 COMMENT ON COLUMN daybook.organizations.config_version IS
     'Grows whenever a rule set is activated or an account added: a failure found under an older one is tried again';
 COMMENT ON COLUMN daybook.organizations.source IS

@@ -6875,6 +6875,10 @@ CREATE UNIQUE INDEX jobs_unique ON daybook.jobs USING btree (org_id, unique_hash
 
 CREATE INDEX organizations_capped ON daybook.organizations USING btree (id) WHERE (max_in_flight IS NOT NULL);
 
+-- Name: organizations_own; Type: INDEX; Schema: daybook; Owner: -
+
+CREATE INDEX organizations_own ON daybook.organizations USING btree (id) WHERE ((source IS NOT NULL) OR (hooks IS NOT NULL));
+
 -- Name: organizations_paused; Type: INDEX; Schema: daybook; Owner: -
 
 CREATE INDEX organizations_paused ON daybook.organizations USING btree (id) WHERE (paused_at IS NOT NULL);

@@ -95,15 +95,16 @@ func (s *Store) Left(ctx context.Context) ([]Left, error) {
 const leftFor = 11 * time.Second
 
 // HasLeft reports whether there is any job that is due and that the worker leaves. It asks nothing while a poll has just seen that there is none. Of the accounting
-// queue it looks at the organizations first: most often the worker leaves none of them, and there are fewer of them than jobs. Of background jobs see hasForeign.
+// queue it looks first at the organizations that name a source or hooks of their own: most often the worker leaves none of them. Of background jobs see hasForeign.
 func (s *Store) HasLeft(ctx context.Context) (bool, error) {
 	const stmt = `
-SELECT EXISTS (
+SELECT (EXISTS (SELECT 1 FROM daybook.defaults d WHERE NOT (d.source = ANY (@sources) AND d.hooks <@ @hooks))
+        OR EXISTS (
        SELECT 1
-         FROM daybook.defaults d
-         LEFT JOIN daybook.organizations o ON true
-        WHERE NOT (coalesce(o.source, d.source) = ANY (@sources) AND coalesce(o.hooks, d.hooks) <@ @hooks)
-           OR NOT (d.source = ANY (@sources) AND d.hooks <@ @hooks))
+         FROM daybook.organizations o
+        CROSS JOIN daybook.defaults d
+        WHERE (o.source IS NOT NULL OR o.hooks IS NOT NULL)
+          AND NOT (coalesce(o.source, d.source) = ANY (@sources) AND coalesce(o.hooks, d.hooks) <@ @hooks)))
    AND EXISTS (
        SELECT 1
          FROM daybook.accounting_work_queue q
@@ -117,9 +118,8 @@ SELECT EXISTS (
 	if s.kind.abilities == nil {
 		return s.hasForeign(ctx)
 	}
-	ctx, cancel := context.WithTimeout(ctx, statementLimit)
-	defer cancel()
-	return value[bool](ctx, s.pool, "look for jobs of other workers", stmt, s.kind.able(Args{}))
+	left, err := inOrder(ctx, s.pool, pgx.RowTo[bool], stmt, s.kind.able(Args{}))
+	return len(left) > 0 && left[0], Wrap("look for jobs of other workers", err)
 }
 
 // WaitingFor counts the jobs that are due and wait for a source other than daybook, or for hooks, by what they need; org

@@ -3,6 +3,7 @@ package store_test
 import (
 	"testing"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -119,4 +120,30 @@ func TestAbilitiesAreNames(t *testing.T) {
 		_, err = store.AccountingFor(store.Abilities{Hooks: []string{bad}})
 		require.ErrorIs(t, err, store.ErrInvalid, "%q", bad)
 	}
+}
+
+// TestHasLeftBesideManyOrganizations: the question whether other workers have something to do reads no organization that names neither a source nor hooks, also while the planner
+// takes the table for a small one.
+func TestHasLeftBesideManyOrganizations(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.exec(`ALTER TABLE daybook.organizations SET (autovacuum_enabled = false)`)
+	b.exec(`INSERT INTO daybook.organizations (id, name) SELECT 'org_' || i, 'many' FROM generate_series(1, 20000) i`)
+	pool, err := pgxpool.NewWithConfig(t.Context(), b.Pool.Config())
+	require.NoError(t, err)
+	t.Cleanup(pool.Close)
+	kind, err := store.AccountingFor(store.Abilities{Sources: []string{"daybook"}})
+	require.NoError(t, err)
+	s := store.NewQueue(pool, kind)
+	hasLeft := func() (left bool) {
+		pages := b.pagesOf("daybook.organizations", pool, func() {
+			left, err = s.HasLeft(t.Context())
+			require.NoError(t, err)
+		})
+		assert.Less(t, pages, int64(20))
+		return left
+	}
+	assert.False(t, hasLeft())
+	b.needy()
+	assert.True(t, hasLeft())
 }

@@ -17,12 +17,18 @@ import (
 // besides is how many jobs of each sort lie beside those that are worked.
 const besides = 20_000
 
-// jobPages returns how many pages of the jobs and of their indexes f reads. A session hands in its statistics when it ends: all end before and after f.
-func (b *bundle) jobPages(pool *pgxpool.Pool, f func()) (n int64) {
+// jobPages returns how many pages of the jobs and of their indexes f reads.
+func (b *bundle) jobPages(pool *pgxpool.Pool, f func()) int64 {
+	b.t.Helper()
+	return b.pagesOf("daybook.jobs", pool, f)
+}
+
+// pagesOf returns how many pages of a table and of its indexes f reads. A session hands in its statistics when it ends: all end before and after f.
+func (b *bundle) pagesOf(table string, pool *pgxpool.Pool, f func()) (n int64) {
 	b.t.Helper()
 	const sessions = `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'`
 	const q = `
-SELECT heap_blks_hit + heap_blks_read + idx_blks_hit + idx_blks_read FROM pg_statio_user_tables WHERE relid = 'daybook.jobs'::regclass`
+SELECT heap_blks_hit + heap_blks_read + idx_blks_hit + idx_blks_read FROM pg_statio_user_tables WHERE relid = $1::text::regclass`
 	count := func() (n int64) {
 		pool.Reset()
 		b.Pool.Reset()
@@ -34,7 +40,7 @@ SELECT heap_blks_hit + heap_blks_read + idx_blks_hit + idx_blks_read FROM pg_sta
 			require.NoError(b.t, conn.QueryRow(b.t.Context(), sessions).Scan(&others))
 			return others == 0
 		}, 10*time.Second, 5*time.Millisecond)
-		require.NoError(b.t, conn.QueryRow(b.t.Context(), q).Scan(&n))
+		require.NoError(b.t, conn.QueryRow(b.t.Context(), q, table).Scan(&n))
 		return n
 	}
 	before := count()
