@@ -17,7 +17,8 @@ func init() {
 			"organizations; then nothing is left to be done, and the figure is how long a second the database is busy with statements (`active_time` of " +
 			"`pg_stat_database`). *Three documents each*: 12,000 organizations with the sample chart and rules, so that reading their configuration is what costs. " +
 			"The longest gap is the longest time between two completed documents, the start of the workflow included: all documents are due from the start. " +
-			"*One job each*: 100,000 organizations with one background job each, which does nothing, and then as many jobs of ten organizations. *Slow handlers*: jobs that take 0.3 s wait, as many of organization A as of B, which came later, and as many of each of three priorities; after " +
+			"*One job each*: 100,000 organizations with one background job each, which does nothing, and then as many jobs of ten organizations. " +
+			"*Slow handlers*: jobs that take 0.3 s wait, as many of organization A as of B, which came later, and as many of each of three priorities; after " +
 			"12 seconds it is counted what has begun. High priority comes first and leaves a fifth to the lower ones. *Slow type*: 10,000 jobs that take 3 s wait, and every half " +
 			"second a job of another type comes, of the same organization and priority: how long the slowest of ten waits until its handler begins. Work that has not begun " +
 			"when a measurement gives up counts as if it began then.",

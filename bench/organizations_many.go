@@ -141,14 +141,19 @@ func (b *bench) manyParts(s organizationsSizes) []organizationsPart {
 	}
 }
 
+// numbered are n organizations.
+func numbered(n int) []string {
+	orgs := make([]string, n)
+	for i := range orgs {
+		orgs[i] = fmt.Sprintf("org-%d", i)
+	}
+	return orgs
+}
+
 // jobOfEach drains a background job of each of n organizations, and as many of ten. It returns jobs/s of both.
 func (b *bench) jobOfEach(ctx context.Context, n int) ([]float64, error) {
-	many := make([]string, n)
-	for i := range many {
-		many[i] = fmt.Sprintf("org-%d", i)
-	}
 	figures := make([]float64, 2)
-	for i, orgs := range [][]string{many, organizations()} {
+	for i, orgs := range [][]string{numbered(n), organizations()} {
 		var err error
 		name := fmt.Sprintf("%s jobs of %s organizations", report.Count(n), report.Count(len(orgs)))
 		if figures[i], err = b.jobsRate(ctx, name, orgs, n, 0, func(i int) queue.Payload { return defaultJob{newBenchJob(i)} }); err != nil {
@@ -161,10 +166,7 @@ func (b *bench) jobOfEach(ctx context.Context, n int) ([]float64, error) {
 // manyOrganizations drains each documents of n organizations, and large of another one. It returns documents/s, the longest gap in
 // seconds and, if idle, what PostgreSQL does afterwards, in milliseconds a second.
 func (b *bench) manyOrganizations(ctx context.Context, n, each, large int, c configuration, idle bool) (figures []float64, err error) {
-	orgs := make([]string, n, n+1)
-	for i := range orgs {
-		orgs[i] = fmt.Sprintf("org-%d", i)
-	}
+	orgs := numbered(n)
 	documents := n*each + large
 	figures = make([]float64, 3)
 	err = b.withDatabase(ctx, daybookTemplate, func(d *database) error {

@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daybook-dev/daybook/internal/engine"
-	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/jobs"
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/queue"
@@ -26,7 +25,24 @@ type interrupting struct {
 	began, heard chan context.Context
 	goOn         chan struct{}
 	failures     chan jobs.Failure
-	over         chan error
+	over         <-chan error
+}
+
+// renewing is an engine with the bundle's handlers that renews its leases all the time.
+func (b *bundle) renewing() *engine.Engine {
+	e := engine.NewJobs(b.store, engine.HandlersOf(b.registry), engine.Options{RenewEvery: 20 * time.Millisecond})
+	b.t.Cleanup(e.Close)
+	return e
+}
+
+// workRenewing is work beside the test, by such an engine.
+func (b *bundle) workRenewing() (over <-chan error) {
+	e, turn, ended := b.renewing(), b.turn(), make(chan error, 1)
+	go func() {
+		_, err := e.Process(context.Background(), engine.TurnRequest{Turn: turn, Batch: 50, Length: time.Minute})
+		ended <- err
+	}()
+	return ended
 }
 
 // interrupt begins the job. then is the rest of each call.
@@ -34,15 +50,14 @@ func interrupt(t *testing.T, then func(ctx context.Context, job *jobs.Job[greet]
 	t.Helper()
 	i := &interrupting{
 		bundle: setup(t), began: make(chan context.Context, 10), heard: make(chan context.Context, 10), goOn: make(chan struct{}),
-		failures: make(chan jobs.Failure, 10), over: make(chan error, 1),
+		failures: make(chan jobs.Failure, 10),
 	}
 	i.exec(`CREATE TABLE greeted (name text)`)
-	registry := jobs.NewRegistry()
-	registry.OnError(func(_ context.Context, _ *jobs.Info, f jobs.Failure) jobs.Verdict {
+	i.registry.OnError(func(_ context.Context, _ *jobs.Info, f jobs.Failure) jobs.Verdict {
 		i.failures <- f
 		return jobs.Leave
 	})
-	jobs.Register(registry, jobs.Policy{Timeout: time.Minute}, func(ctx context.Context, job *jobs.Job[greet]) error {
+	jobs.Register(i.registry, jobs.Policy{Timeout: time.Minute}, func(ctx context.Context, job *jobs.Job[greet]) error {
 		i.began <- ctx
 		select {
 		case <-ctx.Done():
@@ -52,14 +67,8 @@ func interrupt(t *testing.T, then func(ctx context.Context, job *jobs.Job[greet]
 		writeDown(job)
 		return then(ctx, job)
 	})
-	e := engine.NewJobs(store.NewQueue(i.Pool, store.Jobs), engine.HandlersOf(registry), engine.Options{RenewEvery: 20 * time.Millisecond})
-	t.Cleanup(e.Close)
 	i.id = i.enqueue(greet{Name: "Ada"}, queue.JobOptions{})
-	turn := i.turn()
-	go func() {
-		_, err := e.Process(context.Background(), engine.TurnRequest{Turn: turn, Batch: 50, Length: time.Minute})
-		i.over <- err
-	}()
+	i.over = i.workRenewing()
 	<-i.began
 	require.Eventually(t, func() bool { return i.row(i.id).State == models.JobLeased }, 10*time.Second, 5*time.Millisecond)
 	return i
@@ -109,16 +118,13 @@ func TestCancelOfADetachedJob(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	heard := make(chan context.Context, 1)
-	registry := jobs.NewRegistry()
-	jobs.Register(registry, jobs.Policy{Timeout: time.Minute}, func(ctx context.Context, _ *jobs.Job[greet]) error {
+	jobs.Register(b.registry, jobs.Policy{Timeout: time.Minute}, func(ctx context.Context, _ *jobs.Job[greet]) error {
 		<-ctx.Done()
 		heard <- ctx
 		return ctx.Err()
 	})
-	e := engine.NewJobs(store.NewQueue(b.Pool, store.Jobs), engine.HandlersOf(registry), engine.Options{RenewEvery: 20 * time.Millisecond})
-	t.Cleanup(e.Close)
 	id := b.enqueue(greet{}, queue.JobOptions{})
-	b.detach(e, nil, 1)
+	b.detach(b.renewing(), nil, 1)
 	_, err := queue.CancelJob(t.Context(), b.Pool, id)
 	require.NoError(t, err)
 	assert.True(t, jobs.CancelRequested(<-heard))
@@ -205,28 +211,20 @@ func TestCancelOfAJobInABulk(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	began, goOn := make(chan context.Context), make(chan struct{})
-	registry := jobs.NewRegistry()
-	jobs.RegisterBulk(registry, jobs.Policy{Timeout: time.Minute}, func(ctx context.Context, _ pgx.Tx, all []*jobs.Job[greet]) ([]error, error) {
+	jobs.RegisterBulk(b.registry, jobs.Policy{Timeout: time.Minute}, func(ctx context.Context, _ pgx.Tx, all []*jobs.Job[greet]) ([]error, error) {
 		began <- ctx
 		<-goOn
 		return make([]error, len(all)), ctx.Err()
 	})
-	e := engine.NewJobs(store.NewQueue(b.Pool, store.Jobs), engine.HandlersOf(registry), engine.Options{RenewEvery: 20 * time.Millisecond})
-	t.Cleanup(e.Close)
 	id := b.enqueue(greet{}, queue.JobOptions{})
-	over := make(chan error, 1)
-	turn := b.turn()
-	go func() {
-		_, err := e.Process(context.Background(), engine.TurnRequest{Turn: turn, Batch: 50, Length: time.Minute})
-		over <- err
-	}()
+	over := b.workRenewing()
 	ctx := <-began
 	cancelled := make(chan error, 1)
 	go func() {
-		_, err := queue.CancelJob(context.Background(), b.Pool, id) // it waits for the transaction, which has the row
+		_, err := queue.CancelJob(context.Background(), b.Pool, id)
 		cancelled <- err
 	}()
-	time.Sleep(200 * time.Millisecond)
+	require.Eventually(t, func() bool { return b.count(waiting) == 1 }, 10*time.Second, 5*time.Millisecond, "the request waits for the transaction, which has the row")
 	require.NoError(t, ctx.Err())
 	close(goOn)
 	require.NoError(t, <-over)

@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daybook-dev/daybook/internal/engine"
-	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/jobs"
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/queue"
@@ -31,8 +30,7 @@ func TestCallEndsWithItsLease(t *testing.T) {
 		return ctx.Err()
 	})
 	id := b.enqueue(greet{}, queue.JobOptions{})
-	e := engine.NewJobs(store.NewQueue(b.Pool, store.Jobs), engine.HandlersOf(b.registry), engine.Options{RenewEvery: 20 * time.Millisecond})
-	t.Cleanup(e.Close)
+	e := b.renewing()
 	_, err := e.Process(t.Context(), engine.TurnRequest{Turn: b.turn(), Batch: 50, Length: time.Minute})
 	require.NoError(t, err)
 	row := b.row(id)

@@ -62,9 +62,8 @@ func (rd *round) leave(at *partition) {
 // toBack puts an organization behind all others, also in the lines that a lease goes through.
 func (rd *round) toBack(turns *orgTurns, through *lines) {
 	rd.last++
-	turns.number = rd.last
+	turns.renumber(rd.last)
 	for _, at := range turns.partitions {
-		heap.Fix(at.line, at.place)
 		if at.line.place >= 0 {
 			at.line.number = at.line.first().number
 			heap.Fix(through, at.line.place)
@@ -75,8 +74,13 @@ func (rd *round) toBack(turns *orgTurns, through *lines) {
 // toFront puts an organization before all others, while no lease is being divided.
 func (rd *round) toFront(turns *orgTurns) {
 	rd.first--
-	turns.number = rd.first
-	for _, at := range turns.partitions {
+	turns.renumber(rd.first)
+}
+
+// renumber gives an organization another place in the order, in each of its lines.
+func (o *orgTurns) renumber(number int) {
+	o.number = number
+	for _, at := range o.partitions {
 		heap.Fix(at.line, at.place)
 	}
 }
