@@ -2,6 +2,8 @@ package handlers
 
 import (
 	"context"
+	"errors"
+	"sync"
 	"testing"
 	"time"
 
@@ -154,4 +156,32 @@ func TestCancelledWorkflowIsNotStartedAgain(t *testing.T) {
 	<-worked
 	assert.Equal(t, models.JobCancelled, b.job(id).State)
 	b.untilEnded(temporal, id, enums.WORKFLOW_EXECUTION_STATUS_CANCELED)
+}
+
+// A retry that takes the request to cancel back has the job worked again, also when the attempt saw the request before it started the workflow.
+func TestCancellationThatIsTakenBack(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	temporal, poll := b.workflows(patient, func(workflow.Context, picture) (string, error) { return "done", nil })
+	poll()
+	h, err := NewTemporal(TemporalConfig{Client: temporal, Pool: b.Pool, Workflow: "Resize", TaskQueue: workflowQueue})
+	require.NoError(t, err)
+	var once sync.Once
+	jobs.RegisterRaw(b.registry, "scale", FunctionPolicy(time.Minute), func(ctx context.Context, job *jobs.Job[queue.RawPayload]) (err error) {
+		handle := func() { err = h.Handle(ctx, job) }
+		once.Do(func() {
+			_, cancelling := queue.CancelJob(ctx, b.Pool, job.ID)
+			handle()
+			_, retrying := queue.RetryJob(ctx, b.Pool, job.ID, queue.RetryOptions{})
+			assert.NoError(t, errors.Join(cancelling, retrying))
+			handle = func() {}
+		})
+		handle()
+		return err
+	})
+	id := b.enqueue(queue.RawPayload{Type: "scale"})
+	b.work()
+	b.due()
+	b.work()
+	assert.Equal(t, models.JobCompleted, b.job(id).State, b.job(id).Error)
 }
