@@ -49,7 +49,7 @@ func Cancel(reason string) error {
 // CancelRequested reports whether ctx, which a handler of single jobs was given, has ended because a request cancelled its job. Then the job is cancelled, whatever the handler
 // returns and whatever it wanted to commit, unless a later request takes that back before it returns: so a handler may undo what it has begun elsewhere, under a context of its own, and returns.
 func CancelRequested(ctx context.Context) bool {
-	return errors.Is(context.Cause(ctx), engine.ErrCancelRequested)
+	return engine.CancelRequested(ctx)
 }
 
 // RetryAfter fails the attempt with err. The next attempt, if one is left, begins after d instead of the policy's delay.

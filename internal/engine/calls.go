@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -26,10 +25,10 @@ type call struct {
 	began  time.Time
 	// inHand are the jobs that it works now, later those that come after them.
 	inHand, later []store.Job
-	cancel        context.CancelCauseFunc
-	deadline      time.Time
-	// handling: the handler of one job runs, so that a request to cancel the job ends its context; asked: one has.
-	handling, asked bool
+	// try is its last try; nil: it has had none.
+	try      *tryContext
+	cancel   context.CancelFunc
+	deadline time.Time
 	// abandoned: it did not return when its context had ended, and is not waited for.
 	abandoned bool
 }
@@ -45,21 +44,6 @@ func (cs *calls) begin(c *call) {
 	defer cs.mu.Unlock()
 	c.began = time.Now()
 	cs.all[c] = true
-}
-
-// handle says that the handler of a call for one job begins, or what it has given to InTx.
-func (cs *calls) handle(c *call) {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	c.handling, c.asked = true, false
-}
-
-// handled says that it has returned, after which a request to cancel the job is a matter of the completion, and reports whether one has ended its context.
-func (cs *calls) handled(c *call) (asked bool) {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	c.handling = false
-	return c.asked
 }
 
 func (cs *calls) end(c *call) {
@@ -80,19 +64,16 @@ func (cs *calls) hand(c *call, now, later []store.Job) bool {
 }
 
 // try is a context for one try of a call.
-func (cs *calls) try(work context.Context, c *call, timeout time.Duration) (context.Context, context.CancelFunc) {
+func (cs *calls) try(work context.Context, c *call, timeout time.Duration) (*tryContext, context.CancelFunc) {
 	deadline := time.Now().Add(timeout)
-	ctx, end := context.WithCancelCause(work)
-	ctx, cancel := context.WithDeadline(ctx, deadline)
+	ctx, cancel := context.WithDeadline(work, deadline)
+	try := &tryContext{Context: ctx}
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	if !c.abandoned {
-		c.cancel, c.deadline = end, deadline
+		c.try, c.cancel, c.deadline = try, cancel, deadline
 	}
-	return ctx, func() {
-		cancel()
-		end(nil)
-	}
+	return try, cancel
 }
 
 // spare gives a call the time of an outage before it is abandoned. It reports false when it was abandoned before.
@@ -158,15 +139,12 @@ func (cs *calls) cancelLost(before map[*call][]store.Job, held []string) (lost b
 	for c, jobs := range before {
 		if cs.all[c] && len(jobs) > 0 && len(c.inHand) == len(jobs) && c.inHand[0].ID == jobs[0].ID &&
 			slices.ContainsFunc(jobs, func(j store.Job) bool { return !still[j.ID] }) {
-			c.cancel(nil)
+			c.cancel()
 			lost = true
 		}
 	}
 	return lost
 }
-
-// ErrCancelRequested is the cause by which the context of a handler of one job has ended when a request cancelled the job.
-var ErrCancelRequested = errors.New("a request has cancelled the job")
 
 // cancelAsked ends the contexts of the handlers that have jobs which are to be cancelled. before is what was in hand before these were read.
 func (cs *calls) cancelAsked(before map[*call][]store.Job, asked []string) {
@@ -177,9 +155,8 @@ func (cs *calls) cancelAsked(before map[*call][]store.Job, asked []string) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	for c, jobs := range before {
-		if c.handling && !c.abandoned && ids[jobs[0].ID] {
-			c.asked = true
-			c.cancel(ErrCancelRequested)
+		if c.try != nil && !c.abandoned && ids[jobs[0].ID] && c.try.ask() {
+			c.cancel()
 		}
 	}
 }
@@ -189,7 +166,7 @@ func (cs *calls) leased(c *call, leased bool) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	if c.picked = false; !leased {
-		c.cancel(nil)
+		c.cancel()
 	}
 }
 

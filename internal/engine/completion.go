@@ -42,13 +42,13 @@ func (c *completion) run(work context.Context) error {
 	defer func() { cancel() }()
 	for began := time.Now(); ; pause = min(2*pause, longestPause) {
 		cancel()
-		var ctx context.Context
+		var ctx *tryContext
 		ctx, cancel = c.calls.try(work, c.call, c.timeout)
 		err := c.try(ctx, work)
 		switch {
 		case err == nil:
 			return nil
-		case errors.Is(err, ErrCancelRequested):
+		case errors.Is(err, errCancelRequested):
 			// The job is cancelled, unless a later request has taken that back.
 			if closed := c.closeUncompleted(work, c.job); !errors.Is(closed, errStillHeld) {
 				return closed
@@ -99,7 +99,7 @@ func (c *completion) run(work context.Context) error {
 // The handler's part may take longer than the turn: meanwhile the job may be handed over to a detached turn. So who holds the job is read
 // when that part has ended, and pinned until the commit; the sink is told when nothing is pinned any more. What ctx leaves of its time is for the handler's part:
 // the completion has completeLimit.
-func (c *completion) try(ctx, work context.Context) error {
+func (c *completion) try(ctx *tryContext, work context.Context) error {
 	var turn store.Turn
 	var completions []store.Completion
 	var completed store.Completed
@@ -112,10 +112,10 @@ func (c *completion) try(ctx, work context.Context) error {
 			}
 		}
 		c.handling = true
-		c.calls.handle(c.call)
+		ctx.handle()
 		c.attempt.Result, err = c.attempt.InTx(span.Inherit(ctx, c.job.TraceParent), tx)
-		if c.calls.handled(c.call) && err != nil {
-			return ErrCancelRequested
+		if ctx.handled() && err != nil {
+			return errCancelRequested
 		}
 		begun, notBegun := store.HasBegun(tx)
 		if c.begun = begun; notBegun != nil && ctx.Err() == nil {

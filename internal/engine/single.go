@@ -15,7 +15,7 @@ import (
 func (r *runner) start(work context.Context, j store.Job) {
 	r.active++
 	r.begun[j.ID] = true
-	c := &call{jobType: j.Type, single: true, open: 1, inHand: []store.Job{j}, cancel: func(error) {}}
+	c := &call{jobType: j.Type, single: true, open: 1, inHand: []store.Job{j}, cancel: func() {}}
 	r.spawn(func() { r.workAndTell(work, c) })
 }
 
@@ -46,15 +46,14 @@ func (r *runner) workAndTell(work context.Context, c *call) {
 // work works one job. If its handler asked for the completing transaction (InTx), work runs that too.
 func (r *runner) work(work context.Context, c *call, j store.Job) ended {
 	h, _ := r.engine.handlers.Handling(j.Type)
-	ctx, cancel := r.calls.try(work, c, h.Timeout)
+	try, cancel := r.calls.try(work, c, h.Timeout)
 	defer cancel()
 	r.calls.begin(c)
 	defer r.calls.end(c)
 	defer r.engine.handles()()
-	ctx = span.Inherit(ctx, j.TraceParent)
 	needsLease := false
-	r.calls.handle(c)
-	a := r.engine.handlers.Work(ctx, j, func(ctx context.Context, p []byte) error {
+	try.handle()
+	a := r.engine.handlers.Work(span.Inherit(try, j.TraceParent), j, func(ctx context.Context, p []byte) error {
 		needsLease = true
 		return store.Await(ctx, store.OutageLimit, func(ctx context.Context) error {
 			if err := r.awaitLease(ctx, c); err != nil {
@@ -65,7 +64,7 @@ func (r *runner) work(work context.Context, c *call, j store.Job) ended {
 			return r.engine.kind.SetProgress(ctx, turn, j, p)
 		})
 	})
-	if r.calls.handled(c) {
+	if try.handled() {
 		a = withdrawn(a)
 	}
 	r.engine.pace.note(j.Type, time.Since(c.began), needsLease || a.InTx != nil)
@@ -95,7 +94,7 @@ func (r *runner) work(work context.Context, c *call, j store.Job) ended {
 		return e
 	}
 	a = r.notCompleted(work, j, err)
-	if errors.Is(err, ErrCancelRequested) {
+	if errors.Is(err, errCancelRequested) {
 		a = withdrawn(a)
 	}
 	return r.judged(work, c, j, a)
