@@ -44,7 +44,7 @@ func (c *completion) run(work context.Context) error {
 		cancel()
 		var ctx *tryContext
 		ctx, cancel = c.calls.try(work, c.call, c.timeout)
-		err := c.try(ctx, work)
+		err := c.try(work, ctx)
 		switch {
 		case err == nil:
 			return nil
@@ -99,7 +99,7 @@ func (c *completion) run(work context.Context) error {
 // The handler's part may take longer than the turn: meanwhile the job may be handed over to a detached turn. So who holds the job is read
 // when that part has ended, and pinned until the commit; the sink is told when nothing is pinned any more. What ctx leaves of its time is for the handler's part:
 // the completion has completeLimit.
-func (c *completion) try(ctx *tryContext, work context.Context) error {
+func (c *completion) try(work context.Context, ctx *tryContext) error {
 	var turn store.Turn
 	var completions []store.Completion
 	var completed store.Completed

@@ -42,7 +42,7 @@ func TestSinksAreCalledOutsideOfThePin(t *testing.T) {
 	c := &completion{runner: &runner{engine: e, holder: h, calls: &calls{}, tally: &tally{}}, call: &call{}, job: store.Job{ID: "1"}, attempt: Attempt{
 		Outcome: models.OutcomeCompleted, InTx: func(context.Context, pgx.Tx) ([]byte, error) { return nil, nil },
 	}}
-	err := c.try(&tryContext{Context: t.Context()}, t.Context())
+	err := c.try(t.Context(), &tryContext{Context: t.Context()})
 	require.NoError(t, err)
 	assert.Equal(t, 1, told)
 }
