@@ -32,7 +32,7 @@ func (b *bench) writeDown(ctx context.Context, rows []report.Row) error {
 	if err != nil {
 		return err
 	}
-	file.Merge(rows, order, report.Measured{Date: time.Now().UTC().Format(time.DateOnly), Commit: b.commit(ctx), Flushes: flushes})
+	file.Merge(rows, order, report.Measured{Date: time.Now().UTC().Format(time.DateOnly), Commit: b.commit(ctx), Processors: processors(), Flushes: flushes})
 	if err := file.Save(performanceFile(b.root, "json")); err != nil {
 		return err
 	}
@@ -91,10 +91,15 @@ func flushesPerSecond(dir string) (int, error) {
 	return int(perSecond(n, time.Since(began))), nil
 }
 
+// processors are how many the machine has, and their name.
+func processors() string {
+	return strconv.Itoa(runtime.NumCPU()) + procLine("/proc/cpuinfo", "model name", " × ")
+}
+
 // facts are what the figures depend on.
 func (b *bench) facts(ctx context.Context) ([]report.Fact, error) {
 	facts := []report.Fact{
-		{Name: "processors", Value: strconv.Itoa(runtime.NumCPU()) + procLine("/proc/cpuinfo", "model name", " × ")},
+		{Name: "processors", Value: processors()},
 		{Name: "system", Value: runtime.GOOS + "/" + runtime.GOARCH + procLine("/proc/meminfo", "MemTotal", ", memory ")},
 		{Name: "Go", Value: runtime.Version()},
 	}

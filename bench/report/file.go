@@ -25,10 +25,12 @@ type Record struct {
 	Measured
 }
 
-// Measured is when a row was measured, and what may have changed since.
+// Measured is when and on what a row was measured, and what may have changed since.
 type Measured struct {
 	Date   string `json:"date"`
 	Commit string `json:"commit"`
+	// Processors are how many there were, and their name; empty: that is not known.
+	Processors string `json:"processors,omitempty"`
 	// Flushes is how often a second the disk flushed one page after the run; 0: that was not measured.
 	Flushes int `json:"flushes,omitempty"`
 }
@@ -36,6 +38,9 @@ type Measured struct {
 // String is what the table says.
 func (m Measured) String() string {
 	text := m.Date + ", " + m.Commit
+	if m.Processors != "" {
+		text += ", " + m.Processors
+	}
 	if m.Flushes > 0 {
 		text += ", " + Count(m.Flushes) + " flushes/s"
 	}

@@ -55,7 +55,7 @@ func (f File) markdown(chart string, explained []Explained) string {
 		explained = explained[n:]
 	}
 	fmt.Fprintf(&b, "\n### The figures that have a peer\n\n![Daybook's figures beside those of its peers](%s)\n", chart)
-	b.WriteString("\n### The machine\n\n| | |\n|---|---|\n")
+	b.WriteString("\n### The machine\n\nThat of the figures which were written last. Others may come from another one, as their rows say: what one row compares was measured on one machine, in one run.\n\n| | |\n|---|---|\n")
 	for _, fact := range f.Facts {
 		fmt.Fprintf(&b, "| %s | %s |\n", fact.Name, fact.Value)
 	}
@@ -87,7 +87,7 @@ func (f File) topic(b *strings.Builder, explained []Explained) {
 }
 
 func table(b *strings.Builder, records []Record) {
-	b.WriteString("| scenario | Daybook | peer | unit | ratio | target | met | runs | date, commit, disk |\n|---|--:|--:|---|--:|---|---|--:|---|\n")
+	b.WriteString("| scenario | Daybook | peer | unit | ratio | target | met | runs | date, commit, processors, disk |\n|---|--:|--:|---|--:|---|---|--:|---|\n")
 	noted := false
 	for _, r := range records {
 		peer, ratio, met := "", "", ""

@@ -90,7 +90,7 @@ func TestFilesAreWrittenAndReadBack(t *testing.T) {
 	require.NoError(t, err, "there is none yet")
 	f.Facts = []report.Fact{{Name: "processors", Value: "2"}}
 	f.Merge([]report.Row{report.Row{Group: "drain", Name: "<best>", Daybook: 20_000, Unit: "documents/s", Target: report.TimesPeer(8), Note: "a note"}.Beside("River", 2_000)},
-		[]string{"drain"}, report.Measured{Date: "2026-01-01", Commit: "abc", Flushes: 1_234})
+		[]string{"drain"}, report.Measured{Date: "2026-01-01", Commit: "abc", Processors: "2 × fast", Flushes: 1_234})
 	require.NoError(t, f.Save(data))
 	read, err := report.Load(data)
 	require.NoError(t, err)
@@ -109,7 +109,7 @@ func TestFilesAreWrittenAndReadBack(t *testing.T) {
 	assert.Contains(t, string(text), "**drain** (`make bench SCENARIO=drain`, about a minute). Documents wait.")
 	assert.Contains(t, string(text), "### Idle\n\n    make bench SCENARIO=idle WRITE=1\n\nNot measured yet.\n")
 	assert.Contains(t, string(text), "| ≥ 8 × peer | met |")
-	assert.Contains(t, string(text), "| 2026-01-01, abc, 1,234 flushes/s |")
+	assert.Contains(t, string(text), "| 2026-01-01, abc, 2 × fast, 1,234 flushes/s |")
 	require.NoError(t, os.WriteFile(markdown, []byte(strings.Replace(string(text), "## What they mean\n", "## What they mean\n\nThis.\n", 1)), 0o600))
 	f.Records[0].Daybook = 30_000
 	require.NoError(t, f.WriteMarkdown(markdown, "performance.svg", explained))
