@@ -7,7 +7,7 @@ import (
 )
 
 // tryContext is the context of one try of a call. It knows whether a request to cancel the job has ended it. A cause (context.WithCancelCause) would say the same, and
-// needs a second context for each job: a sixth of what a job that does nothing allocates.
+// needs a second context for each job: an eighth of what a job that does nothing allocates.
 type tryContext struct {
 	context.Context
 	state atomic.Int32
