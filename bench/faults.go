@@ -30,7 +30,7 @@ func init() {
 			"handler begins. *No fault*. *One worker killed*: after a while one of the two processes gets SIGKILL and is not replaced; ten jobs that take 12 s are in hand then, and what it held is " +
 			"counted by itself: how long after the kill the last of them begins again. *Killed every 15 s*: the two in turn, each replaced at once. " +
 			"*Two backends terminated a second*: of the workers' connections, at random. *PostgreSQL away for 15 s*: it stands behind a proxy that cuts all connections and " +
-			"refuses new ones; what is enqueued meanwhile is refused. *Workflow paused, cancelled, started again*: paused for three seconds, then cancelled, and started a second after its end. In the last two the time in which " +
+			"refuses new ones; what is enqueued meanwhile is refused. *Synchronous standby away for 15 s*: PostgreSQL answers, but each commit waits; a caller that enqueues gives up after 10 s, and its job is counted as refused. *Workflow paused, cancelled, started again*: paused for three seconds, then cancelled, and started a second after its end. In these three the time in which " +
 			"nothing could be done is taken off each wait. *2,500 jobs a second*: no fault, ten jobs a transaction, handlers that do nothing. " +
 			"Lost are jobs whose commit was answered and that are not in the database, or finished without a row; charged are jobs that are counted a second attempt, although " +
 			"no handler ever fails. River runs once with its default client and once with its tuned client, as in `jobs-latency`; the tuned one also has a JobTimeout and a RescueStuckJobsAfter of 15 s instead of an hour, and takes a dead worker's jobs at its next " +
@@ -100,6 +100,10 @@ func (b *bench) faultPhases() []faultPhase {
 		},
 		{
 			name: "PostgreSQL away for 15 s", rate: rate, perTx: 1, lasting: b.lasting(25*time.Second, 4*time.Second), strike: b.cutOff, proxied: true,
+			rows: []faultRow{slowest(report.Target{})},
+		},
+		{
+			name: "synchronous standby away for 15 s", rate: rate, perTx: 1, lasting: b.lasting(25*time.Second, 4*time.Second), strike: b.loseStandby,
 			rows: []faultRow{slowest(report.Target{})},
 		},
 		{
@@ -175,6 +179,29 @@ func (b *bench) cutOff(ctx context.Context, r *faultRun) error {
 	}
 	pause(ctx, b.lasting(15*time.Second, time.Second))
 	if err := r.proxy.open(ctx); err != nil {
+		return err
+	}
+	r.without(from, time.Now())
+	return ctx.Err()
+}
+
+// loseStandby has each commit wait for a while, as it does when the standby that is to confirm it is gone.
+func (b *bench) loseStandby(ctx context.Context, r *faultRun) (err error) {
+	require := func(ctx context.Context, name string) error {
+		for _, stmt := range []string{`ALTER SYSTEM SET synchronous_standby_names = '` + name + `'`, `SELECT pg_reload_conf()`} {
+			if _, err := b.admin.Exec(ctx, stmt); err != nil {
+				return fmt.Errorf("change which standby confirms commits: %w", err)
+			}
+		}
+		return nil
+	}
+	pause(ctx, b.lasting(4*time.Second, time.Second))
+	from := time.Now()
+	if err := require(ctx, "absent"); err != nil {
+		return err
+	}
+	pause(ctx, b.lasting(15*time.Second, time.Second))
+	if err := require(context.WithoutCancel(ctx), ""); err != nil {
 		return err
 	}
 	r.without(from, time.Now())
