@@ -126,12 +126,12 @@ func (h *TemporalHandler) work(ctx context.Context, job *jobs.Job[queue.RawPaylo
 	if open, err := store.OpenJobWorkflow(ctx, h.c.Pool, job.ID, namespace, h.c.CancelGrace); err != nil {
 		return store.Unavailable(ctx, err)
 	} else if !open {
-		return cancelling()
+		return errCancelling
 	}
 	run, result, err := h.await(waiting, job)
 	switch {
 	case errors.Is(err, errCancelling):
-		return cancelling()
+		return err // its workflow has heard of it before the attempt
 	case err != nil && !ended(err) && isOver(ctx):
 		return ctx.Err()
 	case errors.Is(err, errUnread):
@@ -165,11 +165,8 @@ func (h *TemporalHandler) await(ctx context.Context, job *jobs.Job[queue.RawPayl
 	return run, result, err
 }
 
-// cancelling ends an attempt whose job is to be cancelled. The job is cancelled by that, unless a request has taken it back meanwhile.
-func cancelling() error { return jobs.Snooze(time.Second) }
-
-// errCancelling: the job is to be cancelled, and its workflow has heard of it before the attempt has.
-var errCancelling = errors.New("the job is to be cancelled")
+// errCancelling ends an attempt whose job is to be cancelled. The job is cancelled by that, unless a request has taken it back meanwhile.
+var errCancelling = jobs.Snooze(time.Second)
 
 // again reports whether another run is to follow one that ended without a result.
 func (h *TemporalHandler) again(ctx context.Context, job *jobs.Job[queue.RawPayload], run client.WorkflowRun, err error) (bool, error) {
@@ -181,8 +178,8 @@ func (h *TemporalHandler) again(ctx context.Context, job *jobs.Job[queue.RawPayl
 		}
 		if own {
 			// The job was tried again, or is to be cancelled, which the workflow has heard of before this attempt.
-			asked, err := store.JobIsCancelling(ctx, h.c.Pool, job.ID)
-			if err == nil && asked {
+			cancelling, err := store.JobIsCancelling(ctx, h.c.Pool, job.ID)
+			if err == nil && cancelling {
 				err = errCancelling
 			}
 			return true, err

@@ -3,7 +3,7 @@ package handlers
 import (
 	"context"
 	"errors"
-	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -166,17 +166,15 @@ func TestCancellationThatIsTakenBack(t *testing.T) {
 	poll()
 	h, err := NewTemporal(TemporalConfig{Client: temporal, Pool: b.Pool, Workflow: "Resize", TaskQueue: workflowQueue})
 	require.NoError(t, err)
-	var once sync.Once
-	jobs.RegisterRaw(b.registry, "scale", FunctionPolicy(time.Minute), func(ctx context.Context, job *jobs.Job[queue.RawPayload]) (err error) {
-		handle := func() { err = h.Handle(ctx, job) }
-		once.Do(func() {
-			_, cancelling := queue.CancelJob(ctx, b.Pool, job.ID)
-			handle()
-			_, retrying := queue.RetryJob(ctx, b.Pool, job.ID, queue.RetryOptions{})
-			assert.NoError(t, errors.Join(cancelling, retrying))
-			handle = func() {}
-		})
-		handle()
+	var calls atomic.Int32
+	jobs.RegisterRaw(b.registry, "scale", FunctionPolicy(time.Minute), func(ctx context.Context, job *jobs.Job[queue.RawPayload]) error {
+		if calls.Add(1) > 1 {
+			return h.Handle(ctx, job)
+		}
+		_, cancelling := queue.CancelJob(ctx, b.Pool, job.ID)
+		err := h.Handle(ctx, job)
+		_, retrying := queue.RetryJob(ctx, b.Pool, job.ID, queue.RetryOptions{})
+		assert.NoError(t, errors.Join(cancelling, retrying))
 		return err
 	})
 	id := b.enqueue(queue.RawPayload{Type: "scale"})
