@@ -30,7 +30,8 @@ func init() {
 			"handler begins. *No fault*. *One worker killed*: after a while one of the two processes gets SIGKILL and is not replaced; ten jobs that take 12 s are in hand then, and what it held is " +
 			"counted by itself: how long after the kill the last of them begins again. *Killed every 15 s*: the two in turn, each replaced at once. " +
 			"*Two backends terminated a second*: of the workers' connections, at random. *PostgreSQL away for 15 s*: it stands behind a proxy that cuts all connections and " +
-			"refuses new ones; what is enqueued meanwhile is refused. *Synchronous standby away for 15 s*: PostgreSQL answers, but each commit waits; a caller that enqueues gives up after 10 s, and its job is counted as refused. *Workflow paused, cancelled, started again*: paused for three seconds, then cancelled, and started a second after its end. In these three the time in which " +
+			"refuses new ones; what is enqueued meanwhile is refused. *Synchronous standby away for 15 s*: PostgreSQL answers, but each commit waits; a caller that enqueues gives up after 10 s, and its job is " +
+			"counted as refused. *Workflow paused, cancelled, started again*: paused for three seconds, then cancelled, and started a second after its end. In these three the time in which " +
 			"nothing could be done is taken off each wait. *2,500 jobs a second*: no fault, ten jobs a transaction, handlers that do nothing. " +
 			"Lost are jobs whose commit was answered and that are not in the database, or finished without a row; charged are jobs that are counted a second attempt, although " +
 			"no handler ever fails. River runs once with its default client and once with its tuned client, as in `jobs-latency`; the tuned one also has a JobTimeout and a RescueStuckJobsAfter of 15 s instead of an hour, and takes a dead worker's jobs at its next " +
@@ -172,36 +173,39 @@ SELECT count(pg_terminate_backend(pid)) FROM (SELECT pid FROM pg_stat_activity W
 
 // cutOff cuts everyone off from PostgreSQL for a while.
 func (b *bench) cutOff(ctx context.Context, r *faultRun) error {
-	pause(ctx, b.lasting(4*time.Second, time.Second))
-	from := time.Now()
-	if err := r.proxy.cut(); err != nil {
-		return fmt.Errorf("cut the connections: %w", err)
-	}
-	pause(ctx, b.lasting(15*time.Second, time.Second))
-	if err := r.proxy.open(ctx); err != nil {
-		return err
-	}
-	r.without(from, time.Now())
-	return ctx.Err()
-}
-
-// loseStandby has each commit wait for a while, as it does when the standby that is to confirm it is gone.
-func (b *bench) loseStandby(ctx context.Context, r *faultRun) (err error) {
-	require := func(ctx context.Context, name string) error {
-		for _, stmt := range []string{`ALTER SYSTEM SET synchronous_standby_names = '` + name + `'`, `SELECT pg_reload_conf()`} {
-			if _, err := b.admin.Exec(ctx, stmt); err != nil {
-				return fmt.Errorf("change which standby confirms commits: %w", err)
-			}
+	cut := func(context.Context) error {
+		if err := r.proxy.cut(); err != nil {
+			return fmt.Errorf("cut the connections: %w", err)
 		}
 		return nil
 	}
+	return b.outage(ctx, r, cut, r.proxy.open)
+}
+
+// loseStandby has each commit wait for a while, as it does when the standby that is to confirm it is gone.
+func (b *bench) loseStandby(ctx context.Context, r *faultRun) error {
+	require := func(name string) func(context.Context) error {
+		return func(ctx context.Context) error {
+			for _, stmt := range []string{`ALTER SYSTEM SET synchronous_standby_names = '` + name + `'`, `SELECT pg_reload_conf()`} {
+				if _, err := b.admin.Exec(ctx, stmt); err != nil {
+					return fmt.Errorf("change which standby confirms commits: %w", err)
+				}
+			}
+			return nil
+		}
+	}
+	return b.outage(ctx, r, require("absent"), require(""))
+}
+
+// outage is a time in which nothing can be done, which ends also when ctx has.
+func (b *bench) outage(ctx context.Context, r *faultRun, begin, end func(context.Context) error) error {
 	pause(ctx, b.lasting(4*time.Second, time.Second))
 	from := time.Now()
-	if err := require(ctx, "absent"); err != nil {
+	if err := begin(ctx); err != nil {
 		return err
 	}
 	pause(ctx, b.lasting(15*time.Second, time.Second))
-	if err := require(context.WithoutCancel(ctx), ""); err != nil {
+	if err := end(context.WithoutCancel(ctx)); err != nil {
 		return err
 	}
 	r.without(from, time.Now())
