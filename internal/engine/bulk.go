@@ -24,7 +24,7 @@ const (
 func (r *runner) startBulk(work context.Context, jobType string, jobs []store.Job) {
 	h, _ := r.engine.handlers.Handling(jobType)
 	for some := range slices.Chunk(jobs, max(1, h.Parallel)) {
-		c := &call{jobType: jobType, open: len(some), cancel: func() {}, deadline: time.Now().Add(h.Timeout)}
+		c := &call{jobType: jobType, open: len(some), deadline: time.Now().Add(h.Timeout)}
 		for _, j := range some {
 			r.begun[j.ID] = true
 		}

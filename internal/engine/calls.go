@@ -27,7 +27,6 @@ type call struct {
 	inHand, later []store.Job
 	// try is its last try; nil: it has had none.
 	try      *tryContext
-	cancel   context.CancelFunc
 	deadline time.Time
 	// abandoned: it did not return when its context had ended, and is not waited for.
 	abandoned bool
@@ -67,11 +66,11 @@ func (cs *calls) hand(c *call, now, later []store.Job) bool {
 func (cs *calls) try(work context.Context, c *call, timeout time.Duration) (*tryContext, context.CancelFunc) {
 	deadline := time.Now().Add(timeout)
 	ctx, cancel := context.WithDeadline(work, deadline)
-	try := &tryContext{Context: ctx}
+	try := &tryContext{Context: ctx, cancel: cancel}
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	if !c.abandoned {
-		c.try, c.cancel, c.deadline = try, cancel, deadline
+		c.try, c.deadline = try, deadline
 	}
 	return try, cancel
 }
@@ -98,6 +97,13 @@ func (cs *calls) abandon(now time.Time, stopped bool) []*call {
 		}
 	}
 	return gone
+}
+
+// interrupt ends the context of the call's last try, if it has had one.
+func (c *call) interrupt() {
+	if c.try != nil {
+		c.try.cancel()
+	}
 }
 
 // late: the call's time has long been up.
@@ -139,7 +145,7 @@ func (cs *calls) cancelLost(before map[*call][]store.Job, held []string) (lost b
 	for c, jobs := range before {
 		if cs.all[c] && len(jobs) > 0 && len(c.inHand) == len(jobs) && c.inHand[0].ID == jobs[0].ID &&
 			slices.ContainsFunc(jobs, func(j store.Job) bool { return !still[j.ID] }) {
-			c.cancel()
+			c.interrupt()
 			lost = true
 		}
 	}
@@ -156,7 +162,7 @@ func (cs *calls) cancelAsked(before map[*call][]store.Job, asked []string) {
 	defer cs.mu.Unlock()
 	for c, jobs := range before {
 		if c.try != nil && !c.abandoned && ids[jobs[0].ID] && c.try.ask() {
-			c.cancel()
+			c.interrupt()
 		}
 	}
 }
@@ -166,7 +172,7 @@ func (cs *calls) leased(c *call, leased bool) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	if c.picked = false; !leased {
-		c.cancel()
+		c.interrupt()
 	}
 }
 

@@ -57,7 +57,7 @@ func TestTurnIsDetachedWhenItOnlyWaits(t *testing.T) {
 	} {
 		k.asked = 0
 		r := e.newRunner(TurnRequest{Turn: store.Turn{ID: "run/0/1"}, Batch: 50, Length: time.Minute, Linger: true}, nil)
-		c := &call{jobType: "named", single: true, open: 1, inHand: []store.Job{{ID: "a"}}, cancel: func() {}}
+		c := &call{jobType: "named", single: true, open: 1, inHand: []store.Job{{ID: "a"}}}
 		r.calls.begin(c)
 		c.began, r.active = time.Now().Add(-2*detachAfter), 1
 		busy(r, c)
@@ -79,7 +79,7 @@ func TestHandOverOfALostJob(t *testing.T) {
 	r, jobs := leasing(t, e, 2)
 	ended := map[string]bool{}
 	for _, j := range jobs {
-		r.calls.begin(&call{jobType: "named", single: true, open: 1, inHand: []store.Job{j}, cancel: func() { ended[j.ID] = true }})
+		r.calls.begin(&call{jobType: "named", single: true, open: 1, inHand: []store.Job{j}, try: &tryContext{cancel: func() { ended[j.ID] = true }}})
 	}
 	other, err := db.Pool.Begin(t.Context())
 	require.NoError(t, err)
@@ -157,7 +157,7 @@ func TestHandOverWithoutAConnection(t *testing.T) {
 	e, _ := picking(t, db, 1, done)
 	enqueueNamed(t, db, 2)
 	r, jobs := leasing(t, e, 2)
-	c := &call{jobType: "named", single: true, open: 1, inHand: jobs[:1], cancel: func() {}}
+	c := &call{jobType: "named", single: true, open: 1, inHand: jobs[:1]}
 	r.calls.begin(c)
 	handed := make(chan error, 1)
 	completing := &completion{runner: r, call: c, timeout: time.Minute, job: jobs[0], attempt: Attempt{

@@ -228,7 +228,7 @@ func (r *runner) beginPick(work context.Context, o *openPick) int {
 	calls := make([]call, n)
 	o.calls, o.ended = make([]*call, n), make([]ended, 0, n)
 	for i, j := range o.jobs {
-		calls[i] = call{jobType: j.Type, single: true, open: 1, inHand: o.jobs[i : i+1 : i+1], from: o, picked: true, cancel: func() {}}
+		calls[i] = call{jobType: j.Type, single: true, open: 1, inHand: o.jobs[i : i+1 : i+1], from: o, picked: true}
 		o.calls[i] = &calls[i]
 	}
 	r.active += n

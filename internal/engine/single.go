@@ -15,7 +15,7 @@ import (
 func (r *runner) start(work context.Context, j store.Job) {
 	r.active++
 	r.begun[j.ID] = true
-	c := &call{jobType: j.Type, single: true, open: 1, inHand: []store.Job{j}, cancel: func() {}}
+	c := &call{jobType: j.Type, single: true, open: 1, inHand: []store.Job{j}}
 	r.spawn(func() { r.workAndTell(work, c) })
 }
 

@@ -10,7 +10,8 @@ import (
 // needs a second context for each job: an eighth of what a job that does nothing allocates.
 type tryContext struct {
 	context.Context
-	state atomic.Int32
+	cancel context.CancelFunc
+	state  atomic.Int32
 }
 
 // What a tryContext is in. A request ends it while a handler runs, and not otherwise.
