@@ -116,18 +116,18 @@ func TestBulkTimeout(t *testing.T) {
 func TestBulkThatEndsWellAfterItsTime(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	direct := b.greetAll(jobs.Policy{Timeout: 300 * time.Millisecond}, func(ctx context.Context, _ call) error {
+	direct := b.greetAll(jobs.Policy{Timeout: short}, func(ctx context.Context, _ call) error {
 		<-ctx.Done()
 		return nil
 	})
-	b.enqueueMany(200, "person ")
+	b.enqueueMany(100, "person ")
 	turn := b.linger(b.engine)
-	b.until(200, `SELECT count(*) FROM daybook.jobs WHERE state = 'completed'`)
+	b.until(100, `SELECT count(*) FROM daybook.jobs WHERE state = 'completed'`)
 	turn.end()
 	assert.Positive(t, direct.Load())
-	assert.Equal(t, 200, b.count(`SELECT count(*) FROM greeted`))
-	assert.Equal(t, 200, b.count(`SELECT count(*) FROM daybook.attempts WHERE outcome = 'completed' AND attempt = 1`))
-	assert.Equal(t, 200, b.count(`SELECT count(*) FROM daybook.attempts`))
+	assert.Equal(t, 100, b.count(`SELECT count(*) FROM greeted`))
+	assert.Equal(t, 100, b.count(`SELECT count(*) FROM daybook.attempts WHERE outcome = 'completed' AND attempt = 1`))
+	assert.Equal(t, 100, b.count(`SELECT count(*) FROM daybook.attempts`))
 }
 
 // TestOwnNetworkError: what a handler returns from its transaction is its own, although the database's failures look like it.
