@@ -53,8 +53,8 @@ type Schedule struct {
 	Crons []string
 	// Every fires at each multiple of it, counted from 1970; at least MinEvery. Offset is added to these times; it is less than Every.
 	Every, Offset time.Duration
-	// TimeZone is that of Crons, such as Europe/Berlin; empty: UTC. A time that a change of the clocks leaves out does not fire, one
-	// that it repeats fires twice.
+	// TimeZone is that of Crons, such as Europe/Berlin; empty: UTC. A time that a change of the clocks leaves out does not fire, and one that it repeats fires
+	// once, in either of the two hours. What must happen at a steady distance takes Every, which knows no time zone.
 	TimeZone string
 	// Jitter delays each firing by a random time of up to this; zero: no delay.
 	Jitter time.Duration

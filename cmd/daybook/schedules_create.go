@@ -74,7 +74,7 @@ func schedulesCreateCommand(a *app) *cobra.Command {
 	flags.StringArrayVar(&s.crons, "cron", nil, "when: minute, hour, day of month, month, day of week, such as '0 6 * * MON-FRI'; seconds before and a year after them may be given; may be repeated")
 	flags.DurationVar(&s.every, "every", 0, "when: at every multiple of this, such as 10m, counted from 1970")
 	flags.DurationVar(&s.offset, "offset", 0, "with --every: so much later")
-	flags.StringVar(&s.timeZone, "time-zone", "UTC", "the time zone of --cron, such as Europe/Berlin. A time that a change of the clocks leaves out does not fire, one that it repeats fires twice")
+	flags.StringVar(&s.timeZone, "time-zone", "UTC", "the time zone of --cron, such as Europe/Berlin. A time that a change of the clocks leaves out does not fire, and one that it repeats fires once, in either of the two hours; --every knows no time zone")
 	flags.StringVar(&s.priority, "priority", "normal", "high, normal or low")
 	flags.IntVar(&s.maxAttempts, "max-attempts", 0, "after how many attempts a job is a dead letter (default the policy of the type's handler)")
 	flags.StringVar(&s.queue, "queue", "", "the named queue of the jobs (default none)")
