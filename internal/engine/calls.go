@@ -162,7 +162,7 @@ func (cs *calls) cancelAsked(before map[*call][]store.Job, asked []string) {
 	defer cs.mu.Unlock()
 	for c, jobs := range before {
 		if c.try != nil && !c.abandoned && ids[jobs[0].ID] && c.try.ask() {
-			c.interrupt()
+			c.try.cancel()
 		}
 	}
 }

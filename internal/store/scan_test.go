@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -39,11 +40,18 @@ SELECT 'later_' || o, 'doc_' || i, 1, at, at
 // leaseSoon leases one job as a waiting worker does: it scans again when it is told to, and at nothing else.
 func (b *bundle) leaseSoon(s *store.Store, turn store.Turn) (scans int, job store.Job) {
 	b.t.Helper()
+	scans, jobs := b.leaseSome(b.t.Context(), s, turn, 1)
+	return scans, jobs[0]
+}
+
+// leaseSome is leaseSoon for up to limit jobs.
+func (b *bundle) leaseSome(ctx context.Context, s *store.Store, turn store.Turn, limit int) (scans int, jobs []store.Job) {
+	b.t.Helper()
 	for scans = 1; ; scans++ {
-		leased, err := s.LeaseFor(b.t.Context(), turn, 1, pgtest.Unbounded())
+		leased, err := s.LeaseFor(ctx, turn, limit, pgtest.Unbounded())
 		require.NoError(b.t, err)
 		if len(leased.Jobs) > 0 {
-			return scans, leased.Jobs[0]
+			return scans, leased.Jobs
 		}
 		require.Positive(b.t, leased.Wait(), "it would sleep although a job is due")
 		time.Sleep(min(leased.Wait(), 100*time.Millisecond))
