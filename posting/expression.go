@@ -54,6 +54,14 @@ func compileExpression(env *environment, text scalar, want *cel.Type, what strin
 	if p := forbidden(tree); p != "" {
 		return nil, refuse(text.place, "%s", p)
 	}
+	var problems []Problem
+	for id, message := range misstated(tree) {
+		at := tree.SourceInfo().GetStartLocation(id)
+		problems = append(problems, refuse(text.at(at.Line(), at.Column()), "%s", message)...)
+	}
+	if len(problems) > 0 {
+		return nil, problems
+	}
 	if got := checked.OutputType(); !got.IsExactType(want) {
 		return nil, refuse(text.place, "the expression gives %s; want %s", typeName(got), typeName(want))
 	}
@@ -175,6 +183,8 @@ func typeName(t *cel.Type) string {
 		return "an integer (minor units)"
 	case t.IsExactType(cel.TimestampType):
 		return "a date"
+	case t.IsExactType(rateType):
+		return "a rate"
 	}
 	return t.String()
 }
@@ -190,6 +200,12 @@ func explain(message string, env *environment) string {
 				vars += " and " + env.name
 			}
 			return fmt.Sprintf("%s; the variables here are: %s", message, vars)
+		}
+		switch unmatched := strings.HasPrefix(message, "found no matching overload for"); {
+		case unmatched && strings.Contains(message, rateType.TypeName()):
+			return message + `; a rate is compared with rate("9.975"), or with another rate`
+		case unmatched && strings.Contains(message, "'rate'"):
+			return message + `; write a rate as a text in decimal digits: rate("9.975")`
 		}
 		return message
 	}

@@ -35,7 +35,7 @@ var ruleTypes = func() typeSystem {
 
 // baseEnvironment is the language of expressions that run once for each document.
 var baseEnvironment = sync.OnceValues(func() (*cel.Env, error) {
-	return cel.NewEnv(
+	return cel.NewEnv(append(rateLanguage(),
 		cel.CustomTypeAdapter(ruleTypes),
 		cel.CustomTypeProvider(ruleTypes),
 		cel.Variable(documentVariable, documentObject.typ),
@@ -43,7 +43,7 @@ var baseEnvironment = sync.OnceValues(func() (*cel.Env, error) {
 		cel.DefaultUTCTimeZone(true),
 		cel.Function("date", cel.Overload("date_string", []*cel.Type{cel.StringType}, cel.TimestampType,
 			cel.UnaryBinding(dateOf))),
-	)
+	)...)
 })
 
 // environment is the language of one set of variables: doc, and the element that a rule line runs over, if any.
