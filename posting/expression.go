@@ -78,7 +78,7 @@ func compileExpression(env *environment, text scalar, want *cel.Type, what strin
 	options := []cel.ProgramOption{cel.EvalOptions(cel.OptOptimize)}
 	if hasComprehension(tree) {
 		x.measured = true
-		options = append(options, cel.CostLimit(maxExpressionCost))
+		options = append(options, cel.CostLimit(maxExpressionCost), cel.CostTracking(listCosts{}))
 	}
 	program, err := env.env.Program(checked, options...)
 	if err != nil {
@@ -199,13 +199,10 @@ func explain(message string, env *environment) string {
 			if env.name != "" {
 				vars += " and " + env.name
 			}
-			return fmt.Sprintf("%s; the variables here are: %s", message, vars)
+			return fmt.Sprintf("%s; the variables here are: %s; the rounding modes are %s", message, vars, roundingNames())
 		}
-		switch unmatched := strings.HasPrefix(message, "found no matching overload for"); {
-		case unmatched && strings.Contains(message, rateType.TypeName()):
-			return message + `; a rate is compared with rate("9.975"), or with another rate`
-		case unmatched && strings.Contains(message, "'rate'"):
-			return message + `; write a rate as a text in decimal digits: rate("9.975")`
+		if strings.HasPrefix(message, "found no matching overload for") {
+			return message + unmatched(message)
 		}
 		return message
 	}

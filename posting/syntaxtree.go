@@ -12,7 +12,7 @@ import (
 func forbidden(tree *ast.AST) string {
 	for _, t := range tree.TypeMap() {
 		if t.Kind() == types.DoubleKind {
-			return "it uses a floating point number; compute in whole minor units and basis points"
+			return "it uses a floating point number; compute in whole minor units, and take a percentage with percent(amount, rate, mode)"
 		}
 	}
 	message := ""
