@@ -59,8 +59,8 @@ func fill(ctx context.Context, pool *pgxpool.Pool, orgs []string, first, n int) 
 INSERT INTO daybook.documents (org_id, id, type, direction, currency, issue_date, content, accounting_ready_at, accounting_ready_version)
 SELECT ($1::text[])[1 + i % cardinality($1::text[])], 'invoice-' || i, 'invoice', 'out', 'EUR', '2026-03-14',
        jsonb_build_object('number', 'R-' || i,
-           'lines', jsonb_build_array(jsonb_build_object('kind', 'item', 'net', net, 'rate_bp', 1900, 'category', 'VAT')),
-           'taxes', jsonb_build_array(jsonb_build_object('category', 'VAT', 'rate_bp', 1900, 'base', net, 'amount', net * 19 / 100)),
+           'lines', jsonb_build_array(jsonb_build_object('kind', 'item', 'net', net, 'rate', 19, 'category', 'VAT')),
+           'taxes', jsonb_build_array(jsonb_build_object('category', 'VAT', 'rate', 19, 'base', net, 'amount', net * 19 / 100)),
            'total', net + net * 19 / 100, 'payable', net + net * 19 / 100),
        clock_timestamp(), 1
   FROM (SELECT i, 1000 + i % 100000 AS net FROM generate_series($2::bigint, $3::bigint) i) n`
@@ -93,8 +93,8 @@ func invoice(org, id string) *models.Document {
 		IssueDate: models.NewDate(2026, 3, 14),
 		Content: models.Content{
 			Number:  id,
-			Lines:   []models.Line{{Kind: "item", Net: net, RateBP: 1900, Category: "VAT"}},
-			Taxes:   []models.Tax{{Category: "VAT", RateBP: 1900, Base: net, Amount: tax}},
+			Lines:   []models.Line{{Kind: "item", Net: net, Rate: models.MustRate("19"), Category: "VAT"}},
+			Taxes:   []models.Tax{{Category: "VAT", Rate: models.MustRate("19"), Base: net, Amount: tax}},
 			Total:   net + tax,
 			Payable: net + tax,
 		},

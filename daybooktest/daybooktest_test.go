@@ -60,8 +60,8 @@ func write(tb testing.TB, pool *pgxpool.Pool, org, id string, payable int64) {
 	tb.Helper()
 	err := pgx.BeginFunc(tb.Context(), pool, func(tx pgx.Tx) error {
 		content := models.Content{
-			Lines: []models.Line{{Kind: "item", Net: 10000, RateBP: 1900, Category: "VAT"}},
-			Taxes: []models.Tax{{Category: "VAT", RateBP: 1900, Base: 10000, Amount: 1900}}, Total: 11900, Payable: payable,
+			Lines: []models.Line{{Kind: "item", Net: 10000, Rate: models.MustRate("19"), Category: "VAT"}},
+			Taxes: []models.Tax{{Category: "VAT", Rate: models.MustRate("19"), Base: 10000, Amount: 1900}}, Total: 11900, Payable: payable,
 		}
 		if _, err := tx.Exec(tb.Context(), `
 INSERT INTO daybook.documents (org_id, id, type, direction, currency, issue_date, content) VALUES ($1, $2, 'invoice', 'out', 'EUR', '2026-01-31', $3)`,

@@ -43,7 +43,7 @@ ON CONFLICT (org_id, id) DO UPDATE SET content = excluded.content`, id, content)
 		assert.Contains(t, *job.LastError, `there is no field "`+fields[job.DocumentID]+`"`)
 	}
 	assert.Empty(t, daybooktest.Balances(t, db.Pool, "acme", "EUR"))
-	posted := `{"lines": [{"kind": "item", "net": 10000, "rate_bp": 1900}], "taxes": [{"category": "VAT", "rate_bp": 1900, "amount": 1900}], "total": 11900, "payable": 11900, "attributes": {"any": "name"}}`
+	posted := `{"lines": [{"kind": "item", "net": 10000, "rate": 19}], "taxes": [{"category": "VAT", "rate": 19, "amount": 1900}], "total": 11900, "payable": 11900, "attributes": {"any": "name"}}`
 
 	// A document that is posted, and is misspelt since, stays posted, and can be taken back.
 	put("invoice-1", posted)

@@ -97,8 +97,8 @@ type Line struct {
 	Net int64 `json:"net"`
 	// Cost is what the goods of the line cost the organization, in minor units.
 	Cost int64 `json:"cost,omitempty"`
-	// RateBP is the line's main tax rate in basis points (1900 = 19 %).
-	RateBP int64 `json:"rate_bp,omitempty"`
+	// Rate is the line's main tax rate. JSON may state it as rate_bp in basis points instead (1900 = 19 %).
+	Rate Rate `json:"rate,omitzero"`
 	// Category is the tax category as the source names it ("VAT", "IRPF" …).
 	Category string `json:"category,omitempty"`
 }
@@ -106,8 +106,9 @@ type Line struct {
 // Tax is one tax total of a document.
 type Tax struct {
 	Category string `json:"category"`
-	RateBP   int64  `json:"rate_bp"`
-	Base     int64  `json:"base,omitempty"`
+	// Rate is the tax's rate. JSON may state it as rate_bp in basis points instead (1900 = 19 %).
+	Rate Rate  `json:"rate"`
+	Base int64 `json:"base,omitempty"`
 	// Amount is positive for a tax that is owed on top and negative for one that is retained.
 	Amount   int64 `json:"amount"`
 	Retained bool  `json:"retained,omitempty"`

@@ -13,8 +13,8 @@ func BenchmarkEvaluate(b *testing.B) {
 	rules, chart := matrix(b)
 	doc := invoice()
 	doc.Content = models.Content{
-		Lines:   []models.Line{{Kind: "item", Net: 10000, RateBP: 1900}},
-		Taxes:   []models.Tax{{Category: "VAT", RateBP: 1900, Amount: 1900}},
+		Lines:   []models.Line{{Kind: "item", Net: 10000, Rate: models.MustRate("19")}},
+		Taxes:   []models.Tax{{Category: "VAT", Rate: models.MustRate("19"), Amount: 1900}},
 		Payable: 11900,
 	}
 	impact, err := rules.Evaluate(doc, chart)

@@ -175,7 +175,7 @@ func (c *compiler) determination(env *environment, l *line, n *yaml.Node) {
 	case hasMap:
 		l.accounts = c.accountMap(env, l, name)
 	case parts != nil:
-		l.split = c.split(parts)
+		l.split = c.split(env, parts)
 	case hasAccount:
 		l.account = c.account(n)
 	default:
@@ -183,14 +183,26 @@ func (c *compiler) determination(env *environment, l *line, n *yaml.Node) {
 	}
 }
 
-// split reads the parts of a split; the schema has checked the shares.
-func (c *compiler) split(n *yaml.Node) *split {
+// split reads the parts of a split. The schema has checked shares that are numbers.
+func (c *compiler) split(env *environment, n *yaml.Node) *split {
 	s := &split{}
 	for _, part := range items(n) {
-		share, _ := strconv.ParseInt(c.src.textAt(part, "share"), 10, 64)
 		s.accounts = append(s.accounts, c.account(part))
 		s.places = append(s.places, placeOf(part))
-		s.shares = append(s.shares, uint64(share))
+		x := c.expression(env, part, "share", cel.IntType)
+		s.shares = append(s.shares, x)
+		if x == nil || x.constant == nil {
+			continue
+		}
+		share, err := x.integer(nil)
+		if err != nil || share < 1 || share > maxShare {
+			c.report(x.place, "share: %d is out of range; a constant share is from 1 to %d", share, maxShare)
+			continue
+		}
+		s.fixed = append(s.fixed, uint64(share))
+	}
+	if len(s.fixed) < len(s.shares) {
+		s.fixed = nil
 	}
 	return s
 }
@@ -213,7 +225,7 @@ func (c *compiler) list(l *line, n *yaml.Node) *object {
 	if named {
 		l.as = as.value
 	}
-	if l.as == documentVariable || reservedWords[l.as] {
+	if _, mode := roundingValues[l.as]; l.as == documentVariable || reservedWords[l.as] || mode {
 		c.report(as.place, "%q has a meaning of its own in expressions; choose another name", l.as)
 		l.as = "element"
 	}

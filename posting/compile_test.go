@@ -98,6 +98,8 @@ func TestCompileRefuses(t *testing.T) {
 		{"share of zero", "ruleset: x\nrules: [{id: r, when: true, lines: [{id: a, side: debit, amount: 1, split: [{account: '1', share: §0}]}]}]", "minimum"},
 		{"negative share", "ruleset: x\nrules: [{id: r, when: true, lines: [{id: a, side: debit, amount: 1, split: [{account: '1', share: §-1}]}]}]", "minimum"},
 		{"share with decimals", "ruleset: x\nrules: [{id: r, when: true, lines: [{id: a, side: debit, amount: 1, split: [{account: '1', share: §33.3}]}]}]", "not a whole number"},
+		{"constant share in quotes", "ruleset: x\nrules: [{id: r, when: true, lines: [{id: a, side: debit, amount: 1, split: [{account: '1', share: §'0'}]}]}]", "a constant share is from 1 to 1000000000"},
+		{"share of another type", "ruleset: x\nrules: [{id: r, when: true, lines: [{id: a, side: debit, amount: 1, split: [{account: '1', share: §doc.number}]}]}]", "share: the expression gives string; want an integer"},
 		{"share without account", "ruleset: x\nrules: [{id: r, when: true, lines: [{id: a, side: debit, amount: 1, split: [§{share: 1}]}]}]", `missing key "account"`},
 		{"rule id twice", rule + "1}]}\n  - §{id: r, when: false, like: r}", "is taken by the rule at 3:5"},
 		{"line id twice", "ruleset: x\nrules: [{id: r, when: true, lines: [{id: a, side: debit, account: '1', amount: 1}, §{id: a, side: credit, account: '1', amount: 1}]}]", `the line id "a" is taken`},

@@ -35,7 +35,7 @@ func TestDocumentationExamples(t *testing.T) {
 		}
 		switch body := p[3]; string(p[2]) {
 		case "yaml":
-			if strings.Contains(string(body), "\ncases:\n") {
+			if strings.Contains("\n"+string(body), "\ncases:\n") {
 				file := parseCases(t, string(body))
 				for _, r := range posting.RunCases(rules, file.Accounts, file.Cases) {
 					assert.True(t, r.Passed, "%s: %v", r.Title, r.Differences)
@@ -62,10 +62,10 @@ func TestDocumentationExamples(t *testing.T) {
 			results[heading]++
 		}
 	}
-	require.Len(t, headings, 10)
+	require.Len(t, headings, 11)
 	for i, h := range headings {
 		assert.True(t, strings.HasPrefix(h, fmt.Sprint(i+1, ".")), h)
 		assert.Positive(t, results[h], "%s has no result", h)
 	}
-	assert.Equal(t, 2, cases)
+	assert.Equal(t, 4, cases)
 }

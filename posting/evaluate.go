@@ -182,7 +182,11 @@ func (e *evaluation) evaluateElement(l *line, position int) error {
 	if l.split == nil {
 		return e.add(l, l.place, entry)
 	}
-	for i, part := range allocate(amount, l.split.shares) {
+	shares, err := e.sharesOf(l, position)
+	if err != nil {
+		return err
+	}
+	for i, part := range allocate(amount, shares) {
 		if part == 0 {
 			continue
 		}

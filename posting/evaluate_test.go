@@ -33,8 +33,8 @@ func invoice() *models.Document {
 	return &models.Document{
 		OrgID: "acme", ID: "inv-1", Type: models.DocumentInvoice, Direction: models.DirectionOut, Currency: "EUR", IssueDate: day,
 		Content: models.Content{
-			Lines:   []models.Line{{Kind: "item", Net: 10000, RateBP: 1900}, {Kind: "shipping", Net: 5000, RateBP: 1900}, {Kind: "item", Net: 1000, RateBP: 700}},
-			Taxes:   []models.Tax{{Category: "VAT", RateBP: 1900, Amount: 2850}, {Category: "VAT", RateBP: 700, Amount: 70}},
+			Lines:   []models.Line{{Kind: "item", Net: 10000, Rate: models.MustRate("19")}, {Kind: "shipping", Net: 5000, Rate: models.MustRate("19")}, {Kind: "item", Net: 1000, Rate: models.MustRate("7")}},
+			Taxes:   []models.Tax{{Category: "VAT", Rate: models.MustRate("19"), Amount: 2850}, {Category: "VAT", Rate: models.MustRate("7"), Amount: 70}},
 			Total:   18920,
 			Prepaid: 2000,
 			Payable: 16920,
@@ -138,7 +138,7 @@ func TestEvaluateNegativeAmountChangesSide(t *testing.T) {
 	t.Parallel()
 	rules, chart := matrix(t)
 	doc := invoice()
-	doc.Content.Lines = append(doc.Content.Lines, models.Line{Kind: "discount", Net: -1000, RateBP: 1900})
+	doc.Content.Lines = append(doc.Content.Lines, models.Line{Kind: "discount", Net: -1000, Rate: models.MustRate("19")})
 	doc.Content.Payable -= 1000
 	impact, err := rules.Evaluate(doc, chart)
 	require.NoError(t, err)
@@ -150,7 +150,7 @@ func TestEvaluateZeroPostsNothing(t *testing.T) {
 	rules, chart := matrix(t)
 	doc := invoice()
 	// A rate that no map row knows does not matter where there is nothing to post.
-	doc.Content = models.Content{Lines: []models.Line{{RateBP: 1600}}, Taxes: []models.Tax{{RateBP: 1600}}}
+	doc.Content = models.Content{Lines: []models.Line{{Rate: models.MustRate("16")}}, Taxes: []models.Tax{{Rate: models.MustRate("16")}}}
 	impact, err := rules.Evaluate(doc, chart)
 	require.NoError(t, err)
 	assert.Empty(t, impact.Entries)
@@ -170,7 +170,7 @@ func TestEvaluateErrors(t *testing.T) {
 		message string
 	}{
 		{"no rule", func(d *models.Document) { d.Type = "order" }, chart, models.CodeNoMatchingRule, "", "", `type="order"`},
-		{"no map row", func(d *models.Document) { d.Content.Taxes[0].RateBP = 1600 }, chart, models.CodeNoMatchingRule, "sale", "vat", `map "vat_out" has no row for tax 1 of the document that matches rate_bp=1600`},
+		{"no map row", func(d *models.Document) { d.Content.Taxes[0].Rate = models.MustRate("16") }, chart, models.CodeNoMatchingRule, "sale", "vat", `map "vat_out" has no row for tax 1 of the document that matches rate_bp=1600`},
 		{"no account", func(*models.Document) {}, posting.NewAccounts("1200"), models.CodeUnknownAccount, "sale", "prep", `no account "3250"`},
 		{"no chart", func(*models.Document) {}, nil, models.CodeUnknownAccount, "sale", "ar", `no account "1200"`},
 		{"no date", func(d *models.Document) { d.IssueDate = models.Date{} }, chart, models.CodeDocumentInvalid, "sale", "", "issue_date"},

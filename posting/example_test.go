@@ -60,8 +60,8 @@ func ExampleRuleSet_Evaluate() {
 		OrgID: "acme", ID: "inv-1", Type: models.DocumentInvoice, Direction: models.DirectionOut, Currency: "EUR",
 		IssueDate: models.NewDate(2026, 3, 14),
 		Content: models.Content{
-			Lines:   []models.Line{{Kind: "item", Net: 10000, RateBP: 1900}},
-			Taxes:   []models.Tax{{Category: "VAT", RateBP: 1900, Base: 10000, Amount: 1900}},
+			Lines:   []models.Line{{Kind: "item", Net: 10000, Rate: models.MustRate("19")}},
+			Taxes:   []models.Tax{{Category: "VAT", Rate: models.MustRate("19"), Base: 10000, Amount: 1900}},
 			Total:   11900,
 			Payable: 11900,
 		},

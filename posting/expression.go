@@ -54,6 +54,14 @@ func compileExpression(env *environment, text scalar, want *cel.Type, what strin
 	if p := forbidden(tree); p != "" {
 		return nil, refuse(text.place, "%s", p)
 	}
+	var problems []Problem
+	for id, message := range misstated(tree) {
+		at := tree.SourceInfo().GetStartLocation(id)
+		problems = append(problems, refuse(text.at(at.Line(), at.Column()), "%s", message)...)
+	}
+	if len(problems) > 0 {
+		return nil, problems
+	}
 	if got := checked.OutputType(); !got.IsExactType(want) {
 		return nil, refuse(text.place, "the expression gives %s; want %s", typeName(got), typeName(want))
 	}
@@ -70,7 +78,7 @@ func compileExpression(env *environment, text scalar, want *cel.Type, what strin
 	options := []cel.ProgramOption{cel.EvalOptions(cel.OptOptimize)}
 	if hasComprehension(tree) {
 		x.measured = true
-		options = append(options, cel.CostLimit(maxExpressionCost))
+		options = append(options, cel.CostLimit(maxExpressionCost), cel.CostTracking(listCosts{}))
 	}
 	program, err := env.env.Program(checked, options...)
 	if err != nil {
@@ -175,6 +183,8 @@ func typeName(t *cel.Type) string {
 		return "an integer (minor units)"
 	case t.IsExactType(cel.TimestampType):
 		return "a date"
+	case t.IsExactType(rateType):
+		return "a rate"
 	}
 	return t.String()
 }
@@ -189,7 +199,10 @@ func explain(message string, env *environment) string {
 			if env.name != "" {
 				vars += " and " + env.name
 			}
-			return fmt.Sprintf("%s; the variables here are: %s", message, vars)
+			return fmt.Sprintf("%s; the variables here are: %s; the rounding modes are %s", message, vars, roundingNames())
+		}
+		if strings.HasPrefix(message, "found no matching overload for") {
+			return message + unmatched(message)
 		}
 		return message
 	}

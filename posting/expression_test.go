@@ -71,16 +71,32 @@ func TestExpressions(t *testing.T) {
 func TestExpressionErrors(t *testing.T) {
 	t.Parallel()
 	for expression, message := range map[string]string{
-		`doc.payable * 9223372036854775807`:               "overflow",
-		`doc.payable / doc.fee`:                           "division by zero",
-		`doc.attributes["colour"] == "red" ? 1 : 2`:       `no such key: colour; ask first: "colour" in doc.attributes`,
-		`doc.lines[3].net`:                                "index out of bounds: 3",
-		`doc.issue_date > date("31.3.2025") ? 1 : 2`:      "want YYYY-MM-DD",
-		`date("2025-13-01") > date("2025-01-01") ? 1 : 2`: "want YYYY-MM-DD",
+		`doc.payable * 9223372036854775807`:         "overflow",
+		`doc.payable / doc.fee`:                     "division by zero",
+		`doc.attributes["colour"] == "red" ? 1 : 2`: `no such key: colour; ask first: "colour" in doc.attributes`,
+		`doc.lines[3].net`:                          "index out of bounds: 3",
+		`doc.issue_date > date(doc.id) ? 1 : 2`:     "want YYYY-MM-DD",
 	} {
 		_, err := amountOf(t, expression, invoice())
 		e := requireError(t, err, models.CodeDocumentInvalid)
 		assert.Contains(t, e.Message, message, expression)
+	}
+}
+
+// A constant that no document can make right is found when the rules are compiled.
+func TestConstantsAreChecked(t *testing.T) {
+	t.Parallel()
+	for expression, message := range map[string]string{
+		`doc.issue_date > date("31.3.2025") ? 1 : 2`:                       `4:99: rule "r", line "a": amount: date "31.3.2025": want YYYY-MM-DD`,
+		`date("2025-02-30") > date("2025-01-01") ? 1 : 2`:                  "want YYYY-MM-DD",
+		`doc.lines.exists(l, doc.issue_date < date("2025-13-01")) ? 1 : 2`: "want YYYY-MM-DD",
+		`doc.lines.exists(l, l.rate == rate("19 %")) ? 1 : 2`:              "want a percentage",
+	} {
+		_, err := posting.Compile(fmt.Appendf(nil, `
+ruleset: constants
+rules:
+  - {id: r, when: true, lines: [{id: a, side: debit, account: "1", amount: %q}]}`, expression))
+		require.ErrorContains(t, err, message, expression)
 	}
 }
 

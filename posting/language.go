@@ -35,7 +35,7 @@ var ruleTypes = func() typeSystem {
 
 // baseEnvironment is the language of expressions that run once for each document.
 var baseEnvironment = sync.OnceValues(func() (*cel.Env, error) {
-	return cel.NewEnv(
+	return cel.NewEnv(append(append(rateLanguage(), arithmeticLanguage()...),
 		cel.CustomTypeAdapter(ruleTypes),
 		cel.CustomTypeProvider(ruleTypes),
 		cel.Variable(documentVariable, documentObject.typ),
@@ -43,7 +43,7 @@ var baseEnvironment = sync.OnceValues(func() (*cel.Env, error) {
 		cel.DefaultUTCTimeZone(true),
 		cel.Function("date", cel.Overload("date_string", []*cel.Type{cel.StringType}, cel.TimestampType,
 			cel.UnaryBinding(dateOf))),
-	)
+	)...)
 })
 
 // environment is the language of one set of variables: doc, and the element that a rule line runs over, if any.
@@ -104,7 +104,8 @@ func (s *scope) ResolveName(name string) (any, bool) {
 	if s.element != nil && name == s.name {
 		return s.element, true
 	}
-	return nil, false
+	mode, ok := roundingValues[name]
+	return mode, ok
 }
 
 // Parent implements cel.Activation.

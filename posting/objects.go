@@ -58,25 +58,23 @@ var moneyObject = &object{typ: cel.ObjectType("daybook.Money"), fields: []*field
 	textField("currency", func(m *models.Money) string { return m.Currency }),
 }}
 
-var lineObject = &object{typ: cel.ObjectType("daybook.Line"), fields: []*field{
+var lineObject = &object{typ: cel.ObjectType("daybook.Line"), fields: append([]*field{
 	textField("kind", func(l *models.Line) string { return l.Kind }),
 	textField("code", func(l *models.Line) string { return l.Code }),
 	textField("description", func(l *models.Line) string { return l.Description }),
 	integerField("net", func(l *models.Line) int64 { return l.Net }),
 	integerField("cost", func(l *models.Line) int64 { return l.Cost }),
-	integerField("rate_bp", func(l *models.Line) int64 { return l.RateBP }),
 	textField("category", func(l *models.Line) string { return l.Category }),
-}}
+}, rateFields(func(l *models.Line) models.Rate { return l.Rate })...)}
 
-var taxObject = &object{typ: cel.ObjectType("daybook.Tax"), fields: []*field{
+var taxObject = &object{typ: cel.ObjectType("daybook.Tax"), fields: append([]*field{
 	textField("category", func(t *models.Tax) string { return t.Category }),
-	integerField("rate_bp", func(t *models.Tax) int64 { return t.RateBP }),
 	integerField("base", func(t *models.Tax) int64 { return t.Base }),
 	integerField("amount", func(t *models.Tax) int64 { return t.Amount }),
 	anyField("retained", cel.BoolType,
 		func(t *models.Tax) (any, error) { return types.Bool(t.Retained), nil },
 		func(t *models.Tax) bool { return t.Retained }),
-}}
+}, rateFields(func(t *models.Tax) models.Rate { return t.Rate })...)}
 
 var documentObject = &object{typ: cel.ObjectType("daybook.Document"), fields: []*field{
 	textField("org_id", func(d *models.Document) string { return d.OrgID }),

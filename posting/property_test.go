@@ -19,7 +19,7 @@ func documents() *rapid.Generator[*models.Document] {
 	return rapid.Custom(func(t *rapid.T) *models.Document {
 		small := rapid.Int64Range(-100_000, 100_000)
 		currencies := rapid.SampledFrom([]string{"EUR", "USD", "JPY"})
-		rates := rapid.SampledFrom([]int64{0, 700, 1900})
+		rates := rapid.SampledFrom([]models.Rate{{}, models.MustRate("7"), models.MustRate("19")})
 		doc := &models.Document{
 			Type:      rapid.SampledFrom([]models.DocumentType{"invoice", "credit_note", "payment", "refund", "payout", "delivery", "order"}).Draw(t, "type"),
 			Direction: rapid.SampledFrom([]models.Direction{"out", "in"}).Draw(t, "direction"),
@@ -33,11 +33,11 @@ func documents() *rapid.Generator[*models.Document] {
 		for range rapid.IntRange(0, 6).Draw(t, "lines") {
 			doc.Content.Lines = append(doc.Content.Lines, models.Line{
 				Kind: rapid.SampledFrom([]string{"item", "shipping", "stock"}).Draw(t, "kind"),
-				Net:  net.Draw(t, "net"), Cost: net.Draw(t, "cost"), RateBP: rates.Draw(t, "rate"),
+				Net:  net.Draw(t, "net"), Cost: net.Draw(t, "cost"), Rate: rates.Draw(t, "rate"),
 			})
 		}
 		for range rapid.IntRange(0, 3).Draw(t, "taxes") {
-			doc.Content.Taxes = append(doc.Content.Taxes, models.Tax{RateBP: rates.Draw(t, "rate"), Amount: net.Draw(t, "tax")})
+			doc.Content.Taxes = append(doc.Content.Taxes, models.Tax{Rate: rates.Draw(t, "rate"), Amount: net.Draw(t, "tax")})
 		}
 		doc.Content.Amount, doc.Content.Fee = net.Draw(t, "amount"), net.Draw(t, "fee")
 		if rapid.Bool().Draw(t, "settled") {

@@ -2,6 +2,7 @@ package posting
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +11,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/daybook-dev/daybook/models"
 )
 
 // source is a file as a tree whose nodes have places.
@@ -101,7 +104,12 @@ func jsonValue(n *yaml.Node, problems *[]Problem) any {
 			if _, ok := m[key.Value]; ok {
 				refuse(key, "the key %q stands here a second time; remove one", key.Value)
 			}
-			m[key.Value] = jsonValue(n.Content[i+1], problems)
+			value := n.Content[i+1]
+			if _, err := models.ParseRate(value.Value); err == nil && key.Value == "rate" && value.ShortTag() == "!!float" {
+				m[key.Value] = json.Number(value.Value) // a rate has decimals, and keeps them all
+				continue
+			}
+			m[key.Value] = jsonValue(value, problems)
 		}
 		return m
 	case yaml.SequenceNode:

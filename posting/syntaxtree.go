@@ -5,13 +5,14 @@ import (
 
 	"cel.dev/cel-go/common/ast"
 	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
 )
 
 // forbidden says what the expression does that rules may not do, or returns the empty string.
 func forbidden(tree *ast.AST) string {
 	for _, t := range tree.TypeMap() {
 		if t.Kind() == types.DoubleKind {
-			return "it uses a floating point number; compute in whole minor units and basis points"
+			return "it uses a floating point number; compute in whole minor units, and take a percentage with percent(amount, rate, mode)"
 		}
 	}
 	message := ""
@@ -22,6 +23,28 @@ func forbidden(tree *ast.AST) string {
 	})
 	return message
 }
+
+// misstated finds the calls of our own functions with a constant that they refuse, such as date("2025-02-30"), which would
+// otherwise stop each document. The result is the message by the id of the constant.
+func misstated(tree *ast.AST) map[int64]string {
+	found := map[int64]string{}
+	visit(tree, func(e ast.Expr) {
+		if e.Kind() != ast.CallKind || len(e.AsCall().Args()) != 1 {
+			return
+		}
+		f, argument := constantFunctions[e.AsCall().FunctionName()], e.AsCall().Args()[0]
+		if f == nil || argument.Kind() != ast.LiteralKind {
+			return
+		}
+		if err, failed := f(argument.AsLiteral()).(*types.Err); failed {
+			found[argument.ID()] = err.Error()
+		}
+	})
+	return found
+}
+
+// constantFunctions are our functions of one argument, which is mostly a constant.
+var constantFunctions = map[string]func(ref.Val) ref.Val{"date": dateOf, "rate": rateOf}
 
 // hasComprehension reports whether the expression loops over a list or map.
 func hasComprehension(tree *ast.AST) bool {

@@ -62,8 +62,8 @@ SELECT k.n, o.version, o.ready_at, o.deleted, o.placed_on, o.net, o.tax
 			OrgID: orgs[n-1], ID: ids[n-1], Type: models.DocumentInvoice, Direction: models.DirectionOut, Currency: "EUR",
 			IssueDate: models.NewDate(placed.Date()), AccountingReadyAt: readyAt, AccountingReadyVersion: version,
 			Content: models.Content{
-				Lines: []models.Line{{Kind: "item", Net: net, RateBP: 1900, Category: "VAT"}},
-				Taxes: []models.Tax{{Category: "VAT", RateBP: 1900, Base: net, Amount: tax}},
+				Lines: []models.Line{{Kind: "item", Net: net, Rate: models.MustRate("19"), Category: "VAT"}},
+				Taxes: []models.Tax{{Category: "VAT", Rate: models.MustRate("19"), Base: net, Amount: tax}},
 				Total: net + tax, Payable: net + tax,
 			},
 		}}

@@ -67,8 +67,10 @@ UPDATE invoices i SET posted_at = CASE WHEN k.live THEN clock_timestamp() END
 	return err
 }
 
-// taxBP is the tax rate of everything that is sold, in basis points.
-const taxBP = 1900
+// taxPercent is the tax rate of everything that is sold.
+const taxPercent = 19
+
+var taxRate = models.MustRate("19")
 
 // document is what the rules read of an invoice.
 func (i Invoice) document() *models.Document {
@@ -79,10 +81,10 @@ func (i Invoice) document() *models.Document {
 	var net int64
 	for _, l := range i.Lines {
 		net += l.NetCents
-		d.Content.Lines = append(d.Content.Lines, models.Line{Kind: "item", Description: l.Text, Net: l.NetCents, RateBP: taxBP, Category: "VAT"})
+		d.Content.Lines = append(d.Content.Lines, models.Line{Kind: "item", Description: l.Text, Net: l.NetCents, Rate: taxRate, Category: "VAT"})
 	}
-	tax := (net*taxBP + 5000) / 10000
-	d.Content.Taxes = []models.Tax{{Category: "VAT", RateBP: taxBP, Base: net, Amount: tax}}
+	tax := (net*taxPercent + 50) / 100
+	d.Content.Taxes = []models.Tax{{Category: "VAT", Rate: taxRate, Base: net, Amount: tax}}
 	d.Content.Total, d.Content.Payable = net+tax, net+tax
 	return d
 }

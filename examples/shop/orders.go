@@ -68,8 +68,8 @@ func (o order) invoice() *models.Document {
 		IssueDate: models.NewDate(o.PlacedAt.Date()),
 		Content: models.Content{
 			Number: o.ID, Counterparty: o.Customer,
-			Lines:   []models.Line{{Kind: "item", Net: o.NetCents, RateBP: 1900, Category: "VAT"}},
-			Taxes:   []models.Tax{{Category: "VAT", RateBP: 1900, Base: o.NetCents, Amount: o.TaxCents}},
+			Lines:   []models.Line{{Kind: "item", Net: o.NetCents, Rate: models.MustRate("19"), Category: "VAT"}},
+			Taxes:   []models.Tax{{Category: "VAT", Rate: models.MustRate("19"), Base: o.NetCents, Amount: o.TaxCents}},
 			Total:   o.NetCents + o.TaxCents,
 			Payable: o.NetCents + o.TaxCents,
 		},

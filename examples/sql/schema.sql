@@ -9,7 +9,7 @@ CREATE TABLE billing.invoices (
     customer   text        NOT NULL,
     currency   text        NOT NULL DEFAULT 'EUR',
     issued_on  date        NOT NULL DEFAULT current_date,
-    tax_bp     bigint      NOT NULL DEFAULT 1900, -- basis points: 19 %
+    tax_rate   numeric     NOT NULL DEFAULT 19,   -- percent
     issued_at  timestamptz,                       -- null: a draft, which is not posted; an invoice that is reopened becomes one again
     voided_at  timestamptz,                       -- what is posted of it is reversed for good
     version    bigint      NOT NULL DEFAULT 1,    -- grows with each change, by the trigger
@@ -45,7 +45,7 @@ BEGIN
     RETURN NEW;
 END $$;
 
-CREATE TRIGGER a_version BEFORE UPDATE OF org_id, number, customer, currency, issued_on, tax_bp, issued_at, voided_at, version ON billing.invoices
+CREATE TRIGGER a_version BEFORE UPDATE OF org_id, number, customer, currency, issued_on, tax_rate, issued_at, voided_at, version ON billing.invoices
     FOR EACH ROW EXECUTE FUNCTION billing.next_version();
 CREATE TRIGGER a_version BEFORE UPDATE ON billing.payments
     FOR EACH ROW EXECUTE FUNCTION billing.next_version();
@@ -59,7 +59,7 @@ BEGIN
     RETURN NULL;
 END $$;
 
-CREATE TRIGGER enqueue AFTER INSERT OR UPDATE OF org_id, number, customer, currency, issued_on, tax_bp, issued_at, voided_at, version ON billing.invoices
+CREATE TRIGGER enqueue AFTER INSERT OR UPDATE OF org_id, number, customer, currency, issued_on, tax_rate, issued_at, voided_at, version ON billing.invoices
     FOR EACH ROW EXECUTE FUNCTION billing.enqueue_invoice();
 
 CREATE FUNCTION billing.enqueue_payment() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -104,13 +104,13 @@ RETURNS TABLE (n bigint, version bigint, ready_at timestamptz, deleted_at timest
                'type', 'invoice', 'direction', 'out', 'currency', i.currency, 'issue_date', i.issued_on,
                'content', jsonb_build_object(
                    'number', i.number, 'counterparty', i.customer, 'lines', l.lines,
-                   'taxes', jsonb_build_array(jsonb_build_object('category', 'VAT', 'rate_bp', i.tax_bp, 'base', l.net, 'amount', l.tax)),
+                   'taxes', jsonb_build_array(jsonb_build_object('category', 'VAT', 'rate', i.tax_rate, 'base', l.net, 'amount', l.tax)),
                    'total', l.net + l.tax, 'payable', l.net + l.tax))
       FROM unnest(org_ids, ids) WITH ORDINALITY AS k (org_id, id, n)
       JOIN billing.invoices i ON i.org_id = k.org_id AND i.id = k.id
      CROSS JOIN LATERAL (
-           SELECT coalesce(jsonb_agg(jsonb_build_object('kind', 'item', 'description', x.description, 'net', x.net_cents, 'rate_bp', i.tax_bp, 'category', 'VAT') ORDER BY x.id), '[]') AS lines,
-                  coalesce(sum(x.net_cents), 0)::bigint AS net, round(coalesce(sum(x.net_cents), 0) * i.tax_bp / 10000)::bigint AS tax
+           SELECT coalesce(jsonb_agg(jsonb_build_object('kind', 'item', 'description', x.description, 'net', x.net_cents, 'rate', i.tax_rate, 'category', 'VAT') ORDER BY x.id), '[]') AS lines,
+                  coalesce(sum(x.net_cents), 0)::bigint AS net, round(coalesce(sum(x.net_cents), 0) * i.tax_rate / 100)::bigint AS tax
              FROM billing.invoice_lines x
             WHERE x.invoice_id = i.id) l
 $$;

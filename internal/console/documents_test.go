@@ -117,7 +117,7 @@ func TestABigDocumentIsShownInParts(t *testing.T) {
 	d := fixture.Invoice("acme", "big", 0)
 	d.Content.Lines, d.Content.Taxes, d.Content.Total, d.Content.Payable = nil, nil, 0, 0
 	for range 3000 {
-		d.Content.Lines = append(d.Content.Lines, models.Line{Kind: "item", Code: "chair", Net: 10, RateBP: 1900})
+		d.Content.Lines = append(d.Content.Lines, models.Line{Kind: "item", Code: "chair", Net: 10, Rate: models.MustRate("19")})
 		d.Content.Payable += 10
 	}
 	s.write(d)

@@ -39,7 +39,7 @@ func functions() template.FuncMap {
 		"codeWords": codeWords,
 		"address":   address,
 
-		"basispoints": basisPoints,
+		"rate":        rateText,
 		"previewmost": func() int { return books.DefaultPreviewDocuments },
 	}
 }

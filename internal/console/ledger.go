@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/big"
-	"strconv"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -96,12 +95,12 @@ func money(amount any, currency string) string {
 	return text
 }
 
-// basisPoints writes a rate: 1900 is 19 %. None is empty.
-func basisPoints(rate int64) string {
-	if rate == 0 {
+// rateText writes a tax rate, such as 9.975 %. None is empty.
+func rateText(rate models.Rate) string {
+	if rate.IsZero() {
 		return ""
 	}
-	return strconv.FormatFloat(float64(rate)/100, 'f', -1, 64) + "\u202f%"
+	return rate.String() + "\u202f%"
 }
 
 // add sums numbers.

@@ -157,10 +157,10 @@ func TestAPreviewRunsTestCases(t *testing.T) {
 	const cases = `
 cases:
   - title: a sale
-    document: {type: invoice, direction: out, currency: EUR, issue_date: "2026-03-14", content: {lines: [{kind: item, net: 1000, rate_bp: 1900}], payable: 1000}}
+    document: {type: invoice, direction: out, currency: EUR, issue_date: "2026-03-14", content: {lines: [{kind: item, net: 1000, rate: 19}], payable: 1000}}
     expect: {entries: [{account: "1200", debit: 1000}, {account: "4400", credit: 1000}]}
   - title: a sale of something else
-    document: {type: invoice, direction: out, currency: EUR, issue_date: "2026-03-14", content: {lines: [{kind: item, net: 500, rate_bp: 1900}], payable: 500}}
+    document: {type: invoice, direction: out, currency: EUR, issue_date: "2026-03-14", content: {lines: [{kind: item, net: 500, rate: 19}], payable: 500}}
     expect: {entries: [{account: "1200", debit: 1000}, {account: "4400", credit: 1000}]}
 `
 	body := s.preview(string(sample.Rules()), url.Values{"cases": {asBrowser(cases)}})

@@ -200,8 +200,8 @@ func invoice(org string) string {
 	text, err := json.Marshal(map[string]any{
 		"org_id": org, "id": "invoice-1", "type": "invoice", "direction": "out", "currency": "EUR", "issue_date": "2026-01-12",
 		"content": map[string]any{
-			"number": "1", "country": "DE", "lines": []any{map[string]any{"kind": "item", "description": "Goods", "net": 10000, "rate_bp": 1900, "category": "VAT"}},
-			"taxes": []any{map[string]any{"category": "VAT", "rate_bp": 1900, "base": 10000, "amount": 1900}}, "total": 11900, "payable": 11900,
+			"number": "1", "country": "DE", "lines": []any{map[string]any{"kind": "item", "description": "Goods", "net": 10000, "rate": 19, "category": "VAT"}},
+			"taxes": []any{map[string]any{"category": "VAT", "rate": 19, "base": 10000, "amount": 1900}}, "total": 11900, "payable": 11900,
 		},
 	})
 	if err != nil {

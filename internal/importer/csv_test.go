@@ -140,12 +140,12 @@ func TestCSVFull(t *testing.T) {
 		Content: models.Content{
 			Number: "7", Counterparty: "Jürgen", Country: "DE", Source: "csv", Total: 130050, Payable: 130050,
 			Lines: []models.Line{
-				{Kind: "item", Code: "X", Description: "Work", Net: 100000, RateBP: 1900, Category: "VAT"},
-				{Kind: "discount", Code: "R-1", Net: -100, RateBP: 1900, Category: "VAT"},
-				{Kind: "item", Code: "Y", Net: 11100, RateBP: 700, Category: "VAT"},
+				{Kind: "item", Code: "X", Description: "Work", Net: 100000, Rate: models.MustRate("19"), Category: "VAT"},
+				{Kind: "discount", Code: "R-1", Net: -100, Rate: models.MustRate("19"), Category: "VAT"},
+				{Kind: "item", Code: "Y", Net: 11100, Rate: models.MustRate("7"), Category: "VAT"},
 			},
 			Taxes: []models.Tax{
-				{Category: "VAT", RateBP: 1900, Base: 99900, Amount: 18981}, {Category: "VAT", RateBP: 700, Base: 11100},
+				{Category: "VAT", Rate: models.MustRate("19"), Base: 99900, Amount: 18981}, {Category: "VAT", Rate: models.MustRate("7"), Base: 11100},
 			},
 			Attributes: map[string]string{"region": "north", "source": "till"},
 		},

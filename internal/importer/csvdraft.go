@@ -42,7 +42,7 @@ type draft struct {
 
 type taxKey struct {
 	category string
-	rateBP   int64
+	rate     models.Rate
 }
 
 func newDraft(m *Mapping, org, id, place string) *draft {
@@ -259,7 +259,7 @@ func (d *draft) finish() (models.Document, error) {
 	}
 	c.Total, c.Payable = total, total
 	slices.SortStableFunc(c.Taxes, func(a, b models.Tax) int {
-		return cmp.Or(cmp.Compare(a.Category, b.Category), cmp.Compare(b.RateBP, a.RateBP))
+		return cmp.Or(cmp.Compare(a.Category, b.Category), b.Rate.Compare(a.Rate))
 	})
 	if err := Validate(d.doc); err != nil {
 		return models.Document{}, err

@@ -35,7 +35,7 @@ func (d *draft) line(cells []string) error {
 		return err
 	}
 	if tax != nil {
-		line.Category, line.RateBP = tax.Category, tax.RateBP
+		line.Category, line.Rate = tax.Category, tax.Rate
 		if err := d.addTax(*tax); err != nil {
 			return err
 		}
@@ -84,7 +84,7 @@ func (d *draft) tax(cells []string, base int64) (*models.Tax, error) {
 		if err != nil {
 			return nil, invalid("%s: %w", m.columns[m.taxRate], err)
 		}
-		if tax.RateBP, err = (rate + "%").basisPoints(); err != nil {
+		if tax.Rate, err = (rate + "%").rate(); err != nil {
 			return nil, err
 		}
 	}
@@ -94,7 +94,7 @@ func (d *draft) tax(cells []string, base int64) (*models.Tax, error) {
 // addTax adds a line's tax to the document's of the same category and rate.
 func (d *draft) addTax(tax models.Tax) error {
 	taxes := &d.doc.Content.Taxes
-	key := taxKey{tax.Category, tax.RateBP}
+	key := taxKey{tax.Category, tax.Rate}
 	i, ok := d.taxes[key]
 	if !ok {
 		d.taxes[key] = len(*taxes)

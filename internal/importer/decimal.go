@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"math/big"
 	"strings"
+
+	"github.com/daybook-dev/daybook/models"
 )
 
 // maxDecimalLength bounds the digits of a number, so that no input makes arithmetic slow.
@@ -104,11 +106,17 @@ func toInt64(i *big.Int, text string) (int64, error) {
 	return i.Int64(), nil
 }
 
-// basisPoints returns a percentage in hundredths of a percent, rounded half to even: 2100 for "21.0%".
-func (d decimal) basisPoints() (int64, error) {
+// rate returns a percentage exactly: 21 for "21.0%", or for the fraction "0.21". What a rate cannot hold is an error.
+func (d decimal) rate() (models.Rate, error) {
 	r, err := d.percent()
 	if err != nil {
-		return 0, err
+		return models.Rate{}, err
 	}
-	return toInt64(roundHalfEven(scaled(r, 4)), string(d))
+	percent := scaled(r, 2)
+	text := percent.FloatString(maxDecimalLength) // exact: a percentage has as many digits at most
+	rate, err := models.ParseRate(text)
+	if err != nil {
+		return rate, invalid("%w", err)
+	}
+	return rate, nil
 }

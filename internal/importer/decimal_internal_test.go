@@ -26,12 +26,19 @@ func TestDecimalMinor(t *testing.T) {
 	}
 }
 
-func TestDecimalBasisPoints(t *testing.T) {
+func TestDecimalRate(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[decimal]int64{"": 0, "21.0%": 2100, "0.5%": 50, "20%": 2000, "8.875%": 888, "0.21": 2100} {
-		got, err := text.basisPoints()
+	for text, want := range map[decimal]string{
+		"": "0", "21.0%": "21", "0.5%": "0.5", "20%": "20", "8.875%": "8.875", "9.975%": "9.975", "0.21": "21",
+		"0.09975": "9.975", "0.00000001": "0.000001", "-1.50%": "-1.5", "999999999.999999%": "999999999.999999",
+	} {
+		got, err := text.rate()
 		require.NoError(t, err, text)
-		assert.Equal(t, want, got, text)
+		assert.Equal(t, want, got.String(), text)
+	}
+	for _, text := range []decimal{"x%", "1/3", "9.9750001%", "0.000000001", "1000000000%"} {
+		_, err := text.rate()
+		assert.ErrorIs(t, err, ErrInvalid, text)
 	}
 }
 

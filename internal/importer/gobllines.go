@@ -33,7 +33,7 @@ func goblLines(in *goblDocument, digits int) ([]models.Line, error) {
 			if retained[t.Category] {
 				continue
 			}
-			if line.RateBP, err = t.Percent.basisPoints(); err != nil {
+			if line.Rate, err = t.Percent.rate(); err != nil {
 				return err
 			}
 			line.Category = t.Category
@@ -137,7 +137,7 @@ func goblTaxes(totals *goblTotals, digits int) ([]models.Tax, error) {
 			if t.Base, err = base.minor(digits); err != nil {
 				return err
 			}
-			if t.RateBP, err = percent.basisPoints(); err != nil {
+			if t.Rate, err = percent.rate(); err != nil {
 				return err
 			}
 			if t.Amount, err = amount.minor(digits); err != nil {

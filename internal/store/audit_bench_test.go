@@ -29,7 +29,7 @@ SELECT $1, 'd' || n, 1 + (n % 10 = 0)::int, 'completed', 1, clock_timestamp() FR
 const documentsBySQL = `
 INSERT INTO daybook.documents (org_id, id, type, direction, currency, issue_date, content, accounting_ready_at, accounting_ready_version)
 SELECT $1, 'd' || n, 'invoice', 'out', 'EUR', '2026-03-14',
-       '{"lines": [{"kind": "item", "net": 1000, "rate_bp": 1900}], "taxes": [{"category": "VAT", "rate_bp": 1900, "amount": 190}], "total": 1190, "payable": 1190}',
+       '{"lines": [{"kind": "item", "net": 1000, "rate": 19}], "taxes": [{"category": "VAT", "rate": 19, "amount": 190}], "total": 1190, "payable": 1190}',
        clock_timestamp(), 1 + (n % 10 = 0)::int
   FROM generate_series(1, $2::int) n`
 

@@ -215,7 +215,7 @@ WITH looked AS MATERIALIZED (
                        WHEN 'counterparty' THEN to_jsonb('[erased]'::text)
                        WHEN 'lines' THEN (SELECT coalesce(jsonb_agg((SELECT coalesce(jsonb_object_agg(p.key, p.value), '{}')
                                                                        FROM jsonb_each(CASE jsonb_typeof(x.line) WHEN 'object' THEN x.line ELSE '{}' END) AS p
-                                                                      WHERE p.key IN ('kind', 'code', 'net', 'cost', 'rate_bp', 'category')) ORDER BY x.n), '[]')
+                                                                      WHERE p.key IN ('kind', 'code', 'net', 'cost', 'rate', 'rate_bp', 'category')) ORDER BY x.n), '[]')
                                             FROM jsonb_array_elements(CASE jsonb_typeof(c.value) WHEN 'array' THEN c.value ELSE '[]' END) WITH ORDINALITY AS x (line, n))
                        ELSE c.value END), '{}')
               FROM jsonb_each(l.content) AS c

@@ -18,12 +18,25 @@ import (
 // The package is encoding/json/v2 of Go 1.27, for the versions before it. It takes a third of the time of encoding/json, which was a seventh of all that a worker
 // does for a document. By itself it passes over underscores and dashes in names as it does over case: _total would be posted as total.
 func Unmarshal(text []byte, into any) error {
-	err := json.Unmarshal(text, into, json.RejectUnknownMembers(true), json.MatchCaseInsensitiveNames(true), jsonv1.MatchCaseSensitiveDelimiter(true))
+	err := json.Unmarshal(text, into, strict)
 	if err == nil {
 		return nil
 	}
 	return explain(err)
 }
+
+// decoding is a value that has JSON decoded into a value of its own choice, as a line of a document does, which reads
+// a field by two names. Its UnmarshalJSON would read the names that it does not have as well.
+type decoding interface {
+	DecodeJSON(decode func(into any) error) error
+}
+
+var strict = json.JoinOptions(
+	json.RejectUnknownMembers(true), json.MatchCaseInsensitiveNames(true), jsonv1.MatchCaseSensitiveDelimiter(true),
+	json.WithUnmarshalers(json.UnmarshalFromFunc(func(d *jsontext.Decoder, into decoding) error {
+		return into.DecodeJSON(func(into any) error { return json.UnmarshalDecode(d, into) })
+	})),
+)
 
 // explain has a text of its own for each error: those of the package are not the same in each process.
 func explain(err error) error {
@@ -44,7 +57,7 @@ func explain(err error) error {
 	if at == "" {
 		at = "it"
 	}
-	if wrong.GoType != nil && reflect.PointerTo(wrong.GoType).Implements(reflect.TypeFor[stdjson.Unmarshaler]()) {
+	if t := wrong.GoType; t != nil && (t == reflect.TypeFor[decoding]() || reflect.PointerTo(t).Implements(reflect.TypeFor[stdjson.Unmarshaler]())) {
 		return fmt.Errorf("%s: %w", at, wrong.Err)
 	}
 	return fmt.Errorf("%s is %s, and %s is wanted", at, found(wrong), wanted(wrong.GoType))

@@ -28,11 +28,12 @@ func TestContentIsReadAsEncodingJSONReadsIt(t *testing.T) {
 		`"text"`,
 		`[]`,
 		`{"line": []}`,
-		`{"lines": [{"neto": 12}]}`,
+		`{"lines": [{"rate": 9.975}, {"rate": "8.875"}], "taxes": [{"rate": 19.00}, {"RATE_BP": 700}]}`,
+		`{"lines": [{"rate": 19, "rate_bp": 1900}]}`,
+		`{"lines": [{"rate": 9.9750001}]}`,
+		`{"taxes": [{"rate": "19%"}]}`,
 		`{"_total": 7}`,
 		`{"total-": 7}`,
-		`{"lines": [{"ratebp": 1900}]}`,
-		`{"lines": [{"rate-bp": 1900}]}`,
 		`{"lines": [{"net": "twelve"}]}`,
 		`{"lines": [{"net": 12.5}]}`,
 		`{"lines": [{"net": 12.0}]}`,
@@ -62,7 +63,12 @@ func TestContentIsReadAsEncodingJSONReadsIt(t *testing.T) {
 
 func TestContentThatIsRefused(t *testing.T) {
 	for text, want := range map[string]string{
-		`{"amuont": 12}`:                     `there is no field "amuont": correct its name, or put further values under attributes`,
+		`{"amuont": 12}`:                   `there is no field "amuont": correct its name, or put further values under attributes`,
+		`{"lines": [{"ratebp": 1900}]}`:    `there is no field "ratebp": correct its name, or put further values under attributes`,
+		`{"taxes": [{"rate-bp": 1900}]}`:   `there is no field "rate-bp": correct its name, or put further values under attributes`,
+		`{"lines": [{}, {"rate": "19%"}]}`: `/lines/1/rate: rate "19%": want a percentage in decimal digits, such as 19 or 9.975`,
+		`{"lines": [{"rate": 19, "rate_bp": 1900}]}`: `/lines/0: it states both rate and rate_bp: remove rate_bp, ` +
+			`which is the rate in hundredths of a percent`,
 		`{"lines": [{}, {"neto": 12}]}`:      `there is no field "neto": correct its name, or put further values under attributes`,
 		`{"total": 1, "Total": 2}`:           `the field "Total" is there twice, capital and small letters being the same: remove one of them`,
 		`{"total": 1, "total": 2}`:           `the field "total" is there twice, capital and small letters being the same: remove one of them`,

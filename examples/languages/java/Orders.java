@@ -29,8 +29,8 @@ public final class Orders {
     long tax = net * 19 / 100;
     String content = """
         {"number": "%s", "country": "DE", "total": %d, "payable": %d,
-         "lines": [{"kind": "item", "description": "Goods", "net": %d, "rate_bp": 1900, "category": "VAT"}],
-         "taxes": [{"category": "VAT", "rate_bp": 1900, "base": %d, "amount": %d}]}""".formatted(orderId, net + tax, net + tax, net, net, tax);
+         "lines": [{"kind": "item", "description": "Goods", "net": %d, "rate": 19, "category": "VAT"}],
+         "taxes": [{"category": "VAT", "rate": 19, "base": %d, "amount": %d}]}""".formatted(orderId, net + tax, net + tax, net, net, tax);
     one(connection, """
         INSERT INTO daybook.documents (org_id, id, type, direction, currency, issue_date, content)
         VALUES (?, ?, 'invoice', 'out', 'EUR', current_date, ?::jsonb) RETURNING id""", ORG, "invoice:" + orderId, content);

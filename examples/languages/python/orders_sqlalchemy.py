@@ -55,8 +55,8 @@ def place_order(session, order_id, net):
         {
             "number": order_id,
             "country": "DE",
-            "lines": [{"kind": "item", "description": "Goods", "net": net, "rate_bp": 1900, "category": "VAT"}],
-            "taxes": [{"category": "VAT", "rate_bp": 1900, "base": net, "amount": tax}],
+            "lines": [{"kind": "item", "description": "Goods", "net": net, "rate": 19, "category": "VAT"}],
+            "taxes": [{"category": "VAT", "rate": 19, "base": net, "amount": tax}],
             "total": net + tax,
             "payable": net + tax,
         },

@@ -4,8 +4,8 @@ export function invoice(number: string, net: number) {
   return {
     number,
     country: "DE",
-    lines: [{ kind: "item", description: "Goods", net, rate_bp: 1900, category: "VAT" }],
-    taxes: [{ category: "VAT", rate_bp: 1900, base: net, amount: tax }],
+    lines: [{ kind: "item", description: "Goods", net, rate: 19, category: "VAT" }],
+    taxes: [{ category: "VAT", rate: 19, base: net, amount: tax }],
     total: net + tax,
     payable: net + tax,
   };
