@@ -29,6 +29,9 @@ CREATE TABLE daybook.impacts (
     attempt          integer NOT NULL,
     workflow_run_id  text NOT NULL DEFAULT '',
     created_at       timestamptz NOT NULL DEFAULT clock_timestamp(),
+    -- Why an impact that posts has no entry.
+    no_entries       text NOT NULL DEFAULT '' CHECK (no_entries IN ('', 'zero', 'rule', 'elsewhere')),
+    CONSTRAINT no_entries_without CHECK (no_entries = '' OR kind = 'post' AND entry_count = 0),
     CONSTRAINT chain_alternates CHECK ((kind = 'post') = (seq % 2 = 1))
 );
 CREATE SEQUENCE daybook.impact_id_seq OWNED BY daybook.impacts.id;
@@ -39,6 +42,8 @@ CREATE INDEX impacts_date ON daybook.impacts (org_id, posting_date, id);
 -- The chain, after the index of days: both begin with the organization, and while the table is empty they cost a search for a document the same. PostgreSQL takes
 -- the one that was made last then, and a session keeps that plan until the table is analyzed. By the other one it would read all impacts of the organization.
 ALTER TABLE daybook.impacts ADD UNIQUE (org_id, document_id, seq);
+-- Documents that are posted without an entry, which are few.
+CREATE INDEX impacts_without_entries ON daybook.impacts (org_id, no_entries, id) WHERE kind = 'post' AND entry_count = 0;
 CREATE TRIGGER impacts_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON daybook.impacts
     FOR EACH STATEMENT EXECUTE FUNCTION daybook.refuse_change();
 

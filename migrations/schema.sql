@@ -5692,11 +5692,14 @@ CREATE TABLE daybook.impacts (
     attempt integer NOT NULL,
     workflow_run_id text DEFAULT ''::text NOT NULL,
     created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    no_entries text DEFAULT ''::text NOT NULL,
     CONSTRAINT chain_alternates CHECK (((kind = 'post'::daybook.impact_kind) = ((seq % 2) = 1))),
     CONSTRAINT impacts_content_hash_check CHECK ((octet_length(content_hash) = 32)),
     CONSTRAINT impacts_entry_count_check CHECK ((entry_count >= 0)),
     CONSTRAINT impacts_epoch_check CHECK ((epoch >= 0)),
-    CONSTRAINT impacts_seq_check CHECK ((seq > 0))
+    CONSTRAINT impacts_no_entries_check CHECK ((no_entries = ANY (ARRAY[''::text, 'zero'::text, 'rule'::text, 'elsewhere'::text]))),
+    CONSTRAINT impacts_seq_check CHECK ((seq > 0)),
+    CONSTRAINT no_entries_without CHECK (((no_entries = ''::text) OR ((kind = 'post'::daybook.impact_kind) AND (entry_count = 0))))
 );
 
 -- Name: impact_id_seq; Type: SEQUENCE; Schema: daybook; Owner: -
@@ -6802,6 +6805,10 @@ CREATE INDEX impacts_date ON daybook.impacts USING btree (org_id, posting_date, 
 -- Name: impacts_once; Type: INDEX; Schema: daybook; Owner: -
 
 CREATE UNIQUE INDEX impacts_once ON daybook.impacts USING btree (org_id, document_id, document_version, rule_set_version, epoch) WHERE ((kind = 'post'::daybook.impact_kind) AND (seq > 1));
+
+-- Name: impacts_without_entries; Type: INDEX; Schema: daybook; Owner: -
+
+CREATE INDEX impacts_without_entries ON daybook.impacts USING btree (org_id, no_entries, id) WHERE ((kind = 'post'::daybook.impact_kind) AND (entry_count = 0));
 
 -- Name: job_callbacks_job; Type: INDEX; Schema: daybook; Owner: -
 

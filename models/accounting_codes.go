@@ -23,6 +23,14 @@ const (
 	CodePeriodClosed ErrorCode = "PERIOD_CLOSED"
 	// CodeDocumentInvalid: the document's content cannot be read or lacks what a rule needs.
 	CodeDocumentInvalid ErrorCode = "DOCUMENT_INVALID"
+	// CodeAmountNotRead: the document states an amount, and its rule makes no entry of it.
+	CodeAmountNotRead ErrorCode = "AMOUNT_NOT_READ"
+	// CodeAmountMissing: the document does not state the amount that it is about.
+	CodeAmountMissing ErrorCode = "AMOUNT_MISSING"
+	// CodeAmountSign: an amount has a sign that its document's type does not allow.
+	CodeAmountSign ErrorCode = "AMOUNT_SIGN"
+	// CodeTotalsDiffer: the document's total is not what is payable and prepaid.
+	CodeTotalsDiffer ErrorCode = "TOTALS_DIFFER"
 	// CodeDatabaseError: the database refused a statement of this job. An outage of the database is charged to no job.
 	CodeDatabaseError ErrorCode = "DATABASE_ERROR"
 	// CodeTimeout: the job's processor did not finish before its deadline.

@@ -80,6 +80,9 @@ type Content struct {
 	Fee    int64 `json:"fee,omitempty"`
 	// Settled is what arrived in another currency; nil: nothing was converted.
 	Settled *Money `json:"settled,omitempty"`
+	// Zero says that the document states its amounts, and that they are zero. A reader of JSON sets it where an amount is there as 0, which
+	// the fields above cannot tell from one that is absent. A document that states no amount at all is refused.
+	Zero bool `json:"zero,omitempty"`
 
 	// Attributes are further values for rules to match.
 	Attributes map[string]string `json:"attributes,omitempty"`

@@ -26,6 +26,32 @@ const (
 	ImpactReverse ImpactKind = "reverse"
 )
 
+// NoEntries is why a document is posted without an entry.
+type NoEntries string
+
+// The reasons.
+const (
+	// NoEntriesZero: all amounts that the document states are zero.
+	NoEntriesZero NoEntries = "zero"
+	// NoEntriesRule: its rule says that it posts nothing.
+	NoEntriesRule NoEntries = "rule"
+	// NoEntriesElsewhere: another system has posted the same.
+	NoEntriesElsewhere NoEntries = "elsewhere"
+)
+
+// Words says the reason in words, without a full stop.
+func (n NoEntries) Words() string {
+	switch n {
+	case NoEntriesZero:
+		return "all its amounts are zero"
+	case NoEntriesRule:
+		return "its rule posts nothing"
+	case NoEntriesElsewhere:
+		return "what is posted elsewhere comes to the same"
+	}
+	return "it is not on record why: `daybook audit` lists it if it states an amount"
+}
+
 // Impact is one row of daybook.impacts: everything that one document version caused. Append-only.
 type Impact struct {
 	ID    int64  `gorm:"column:id;primaryKey" json:"id"`
@@ -43,6 +69,8 @@ type Impact struct {
 	PostingDate    Date   `gorm:"column:posting_date" json:"posting_date"`
 	// EntryCount is the number of entries that were inserted with the impact; none can be added later.
 	EntryCount int `gorm:"column:entry_count" json:"entry_count"`
+	// NoEntries is why an impact that posts has no entry; empty: it has some, or was made before that was kept.
+	NoEntries NoEntries `gorm:"column:no_entries" json:"no_entries,omitempty"`
 	// Epoch tells deliberate reposts under unchanged versions apart.
 	Epoch int `gorm:"column:epoch" json:"epoch,omitempty"`
 	// ContentHash is the SHA-256 of what the rules made of the document; a new version with the same hash posts nothing.

@@ -89,6 +89,7 @@ var kinds = map[reflect.Type][]string{
 	reflect.TypeFor[models.DeliveryState](): {"text"},
 	reflect.TypeFor[models.DocumentType]():  {"text"},
 	reflect.TypeFor[models.Direction]():     {"text"},
+	reflect.TypeFor[models.NoEntries]():     {"text"},
 	reflect.TypeFor[models.Kind]():          {"text"},
 	reflect.TypeFor[models.Words]():         {"ARRAY"},
 	reflect.TypeFor[models.BulkAction]():    {"text"},

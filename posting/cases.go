@@ -1,13 +1,13 @@
 package posting
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"strconv"
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/daybook-dev/daybook/internal/strictjson"
 	"github.com/daybook-dev/daybook/models"
 )
 
@@ -186,9 +186,7 @@ func (r *caseReader) document(n *yaml.Node) models.Document {
 	var problems []Problem
 	data, err := json.Marshal(jsonValue(n, &problems))
 	if err == nil {
-		decoder := json.NewDecoder(bytes.NewReader(data))
-		decoder.DisallowUnknownFields()
-		err = decoder.Decode(&doc)
+		err = strictjson.Document(data, &doc, &doc.Content)
 	}
 	if err != nil {
 		r.report(n, "the document cannot be read: %v", err)

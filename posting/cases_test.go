@@ -29,7 +29,7 @@ cases:
     document: {type: payment, direction: in, currency: CHF, issue_date: 2025-03-31, content: {amount: 10000, fee: 290}}
     expect: {error: UNKNOWN_ACCOUNT, message: does not take CHF, rule: payment}
   - title: A payment of nothing
-    document: {type: payment, direction: in, currency: EUR, issue_date: 2025-03-31}
+    document: {type: payment, direction: in, currency: EUR, issue_date: 2025-03-31, content: {amount: 0}}
     expect: {entries: []}
 `
 

@@ -73,6 +73,7 @@ func (c *compiler) compile() *RuleSet {
 
 func (c *compiler) compileRule(n *yaml.Node) *rule {
 	r := &rule{id: c.src.textAt(n, "id"), place: placeOf(n), negate: c.src.textAt(n, "negate") == "true"}
+	r.nothing = c.src.textAt(n, "posts") == "nothing"
 	c.rule, c.line = r.id, ""
 	env, err := newEnvironment("", nil)
 	if err != nil {
@@ -108,7 +109,9 @@ func (c *compiler) compileRule(n *yaml.Node) *rule {
 func (c *compiler) inherit(r *rule, n *yaml.Node, nodes []*yaml.Node, byID map[string]*rule) {
 	c.rule, c.line = r.id, ""
 	like, ok := c.src.scalarAt(n, "like")
-	if ok {
+	if r.nothing {
+		c.postsNothing(n)
+	} else if ok {
 		model := byID[like.value]
 		switch {
 		case model == nil:
@@ -116,6 +119,9 @@ func (c *compiler) inherit(r *rule, n *yaml.Node, nodes []*yaml.Node, byID map[s
 			return
 		case model == r:
 			c.report(like.place, "a rule cannot be like itself; name another")
+			return
+		case model.nothing:
+			c.report(like.place, "the rule %q posts nothing; name one that has lines", like.value)
 			return
 		case len(r.lines) > 0:
 			c.report(like.place, "a rule has either lines or like; remove one of them")
@@ -138,11 +144,20 @@ func (c *compiler) inherit(r *rule, n *yaml.Node, nodes []*yaml.Node, byID map[s
 			r.exchange = model.exchange
 		}
 	} else if child(n, "lines") == nil {
-		c.report(r.place, "the rule posts nothing; give it lines, or like with the id of a rule that has them")
+		c.report(r.place, "the rule posts nothing; give it lines, or like with the id of a rule that has them; if that is meant, posts: nothing says so")
 	}
 	if r.date == nil {
 		f := documentObject.lookup("issue_date")
 		r.date = &expression{place: r.place, plain: f}
+	}
+}
+
+// postsNothing refuses what a rule that posts nothing has no use for.
+func (c *compiler) postsNothing(n *yaml.Node) {
+	for _, key := range []string{"lines", "like", "negate", "rounding", "exchange"} {
+		if child(n, key) != nil {
+			c.report(placeOf(keyNode(n, key)), "a rule that posts nothing has no %s; remove it, or posts", key)
+		}
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 //
 // Exactly one rule must match. Every error is an *Error. Its code says what has to be changed: the rule set
 // (NO_MATCHING_RULE, AMBIGUOUS_RULE), the chart (UNKNOWN_ACCOUNT) or the document (UNBALANCED,
-// DOCUMENT_INVALID). A nil chart has no account.
+// DOCUMENT_INVALID, and what Check finds). A nil chart has no account.
 func (rs *RuleSet) Evaluate(doc *models.Document, chart Chart) (*Impact, error) {
 	if doc == nil {
 		return nil, &Error{Code: models.CodeDocumentInvalid, Message: "there is no document"}
@@ -34,6 +34,8 @@ type evaluation struct {
 	rule   *rule
 	impact *Impact
 	sums   balance
+	// applied reports whether a line of the rule was left out by none of its conditions.
+	applied bool
 }
 
 // run finds the rule, evaluates its lines and checks the balance.
@@ -53,12 +55,25 @@ func (e *evaluation) run(rs *RuleSet) error {
 		RuleID: r.id, DocumentDate: doc.IssueDate, PostingDate: date,
 		Entries: make([]Entry, 0, e.capacity()),
 	}
+	if r.nothing {
+		e.impact.NoEntries = models.NoEntriesRule
+		return nil
+	}
+	if err := e.named(signs(doc)); err != nil {
+		return err
+	}
 	for _, l := range r.lines {
 		if err := e.evaluateLine(l); err != nil {
 			return err
 		}
 	}
-	return e.offsetDifferences()
+	if err := e.offsetDifferences(); err != nil {
+		return err
+	}
+	if len(e.impact.Entries) == 0 {
+		return e.nothingPosted()
+	}
+	return e.named(totals(doc, r.roundingLimit()))
 }
 
 // match finds the one rule whose condition holds.
@@ -145,6 +160,7 @@ func (e *evaluation) evaluateElement(l *line, position int) error {
 			return nil
 		}
 	}
+	e.applied = true
 	amount, err := l.amount.integer(&e.scope)
 	if err != nil {
 		return e.fail(models.CodeDocumentInvalid, l, l.amount.place, "amount%s: %v", l.at(position), err)

@@ -140,6 +140,7 @@ func TestEvaluateNegativeAmountChangesSide(t *testing.T) {
 	doc := invoice()
 	doc.Content.Lines = append(doc.Content.Lines, models.Line{Kind: "discount", Net: -1000, Rate: models.MustRate("19")})
 	doc.Content.Payable -= 1000
+	doc.Content.Total -= 1000
 	impact, err := rules.Evaluate(doc, chart)
 	require.NoError(t, err)
 	assert.Contains(t, entries(impact), "rev 4 4400 debit 1000 EUR\n")
@@ -177,11 +178,13 @@ func TestEvaluateErrors(t *testing.T) {
 		{"no currency", func(d *models.Document) { d.Currency = "" }, chart, models.CodeDocumentInvalid, "sale", "ar", "ISO 4217"},
 		{"no such currency", func(d *models.Document) { d.Currency = "EUX" }, chart, models.CodeDocumentInvalid, "sale", "ar", `"EUX" is no ISO 4217 code`},
 		{"refused currency", func(*models.Document) {}, euroless(chart), models.CodeUnknownAccount, "sale", "prep", `the account "3250" does not take EUR`},
-		{"least int64", func(d *models.Document) { d.Content.Payable = math.MinInt64 }, chart, models.CodeDocumentInvalid, "sale", "ar", "cannot be turned"},
+		{"least int64", func(d *models.Document) {
+			d.Content = models.Content{Payable: math.MinInt64}
+		}, chart, models.CodeDocumentInvalid, "sale", "ar", "cannot be turned"},
 		{"sum overflow", func(d *models.Document) { d.Content.Payable = math.MaxInt64 }, chart, models.CodeDocumentInvalid, "sale", "prep", "64 bits"},
 		{"amount overflow", func(d *models.Document) {
 			d.Type, d.Direction = models.DocumentPayment, models.DirectionIn
-			d.Content = models.Content{Amount: math.MinInt64, Fee: 1}
+			d.Content = models.Content{Amount: math.MaxInt64, Fee: -1}
 		}, chart, models.CodeDocumentInvalid, "payment", "psp", "overflow"},
 	}
 	for _, test := range tests {

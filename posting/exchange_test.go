@@ -53,7 +53,7 @@ func TestExchange(t *testing.T) {
 		{"takes no difference of one currency", withExchange, payout(10000, 10001, "USD"), "UNBALANCED"},
 		{"leaves rounding to one currency", withRounding + withExchange, payout(10000, 10001, "USD"), "bank 0 1000 debit 10001 USD\ntransit 0 1360 credit 10000 USD\nrounding 0 6969 credit 1 USD\n"},
 		{"leaves the limit to one currency", withRounding + withExchange, payout(10000, 10003, "USD"), "UNBALANCED"},
-		{"takes no value from nowhere", withExchange, payout(-10000, 9210, "EUR"), "UNBALANCED"},
+		{"takes no value from nowhere", withExchange, payout(-10000, 9210, "EUR"), "AMOUNT_SIGN"},
 		{"nothing to take", withExchange, payout(10000, 10000, "USD"), "bank 0 1000 debit 10000 USD\ntransit 0 1360 credit 10000 USD\n"},
 	}
 	for _, test := range tests {
@@ -61,8 +61,8 @@ func TestExchange(t *testing.T) {
 			t.Parallel()
 			rules := compile(t, conversion+test.rules)
 			impact, err := rules.Evaluate(test.doc, posting.NewAccounts(rules.Accounts()...))
-			if test.want == string(models.CodeUnbalanced) {
-				_ = requireError(t, err, models.CodeUnbalanced)
+			if code := models.ErrorCode(test.want); code == models.CodeUnbalanced || code == models.CodeAmountSign {
+				_ = requireError(t, err, code)
 				return
 			}
 			require.NoError(t, err)
@@ -113,6 +113,7 @@ func TestRoundingInTwoCurrencies(t *testing.T) {
 	t.Parallel()
 	rules := compile(t, conversion+withRounding)
 	doc := payout(-1, 1, "EUR")
+	doc.Type = "conversion" // a type that has no convention of signs
 	impact, err := rules.Evaluate(doc, posting.NewAccounts(rules.Accounts()...))
 	require.NoError(t, err)
 	assert.Contains(t, entries(impact), "rounding 0 6969 credit 1 EUR\nrounding 0 6969 credit 1 USD\n")
@@ -154,10 +155,11 @@ rules:
   - {id: own, when: doc.amount < 0 && doc.fee != 0, like: payout, exchange: {account: "6961"}}
 `)
 	assert.Equal(t, []string{"1000", "1360", "6960", "6961"}, rules.Accounts())
-	impact, err := rules.Evaluate(payout(-10000, -9210, "EUR"), posting.NewAccounts(rules.Accounts()...))
+	doc := payout(-10000, -9210, "EUR")
+	doc.Type = "conversion" // a type that has no convention of signs
+	impact, err := rules.Evaluate(doc, posting.NewAccounts(rules.Accounts()...))
 	require.NoError(t, err)
 	assert.Equal(t, "bank 0 1000 debit 9210 EUR\ntransit 0 1360 credit 10000 USD\nexchange 0 6960 credit 9210 EUR\nexchange 0 6960 debit 10000 USD\n", entries(impact))
-	doc := payout(-10000, -9210, "EUR")
 	doc.Content.Fee = 1
 	impact, err = rules.Evaluate(doc, posting.NewAccounts(rules.Accounts()...))
 	require.NoError(t, err)

@@ -105,10 +105,12 @@ func TestPostingDate(t *testing.T) {
 	const source = `
 ruleset: dates
 rules:
-  - {id: r, when: true, date: %q, lines: [{id: a, side: debit, account: "1", amount: "0"}]}
+  - {id: r, when: true, date: %q, lines: [{id: a, side: debit, account: "1", amount: doc.fee}]}
 `
 	rules := compile(t, fmt.Sprintf(source, `doc.value_date > date("2025-06-30") ? doc.value_date : doc.issue_date + duration("24h")`))
-	impact, err := rules.Evaluate(invoice(), nil)
+	zero := invoice()
+	zero.Content = models.Content{Zero: true}
+	impact, err := rules.Evaluate(zero, nil)
 	require.NoError(t, err)
 	assert.Equal(t, models.NewDate(2025, time.April, 1), impact.PostingDate)
 

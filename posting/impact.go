@@ -18,9 +18,11 @@ type Impact struct {
 	DocumentDate models.Date
 	// PostingDate is the result of the rule's date expression; the impact belongs to the period of this date.
 	PostingDate models.Date
-	// Entries is in the order of the rule's lines; the exchange or rounding entries come last. Entries of zero are left out, so a
-	// document whose lines are all zero has none.
+	// Entries is in the order of the rule's lines; the exchange or rounding entries come last. Entries of zero are left out.
 	Entries []Entry
+	// NoEntries is why there is no entry; empty: there are some. A document that states an amount has entries, unless its rule says that
+	// it posts nothing.
+	NoEntries models.NoEntries
 }
 
 // Entry is one line of an impact.

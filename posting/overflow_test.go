@@ -75,6 +75,10 @@ rules:
 					requireErrorT(t, err, models.CodeDocumentInvalid)
 					return
 				}
+				if want.Sign() == 0 && (a != 0 || b != 0) {
+					requireErrorT(t, err, models.CodeAmountNotRead)
+					return
+				}
 				require.NoError(t, err)
 				if want.Sign() == 0 {
 					require.Empty(t, impact.Entries)

@@ -21,6 +21,7 @@ type rule struct {
 	when     *expression
 	date     *expression
 	negate   bool
+	nothing  bool // it posts nothing, on purpose
 	lines    []*line
 	rounding *rounding
 	exchange *exchange

@@ -64,7 +64,11 @@ func TestSplitBalancesAtAnyAmount(t *testing.T) {
 			Content: models.Content{Lines: []models.Line{{Net: net}}, Payable: net},
 		}
 		impact, err := rules.Evaluate(doc, chart)
-		if net == math.MinInt64 {
+		switch {
+		case net < 0 && doc.Type == models.DocumentCreditNote:
+			requireErrorT(t, err, models.CodeAmountSign)
+			return
+		case net == math.MinInt64:
 			requireErrorT(t, err, models.CodeDocumentInvalid)
 			return
 		}

@@ -139,7 +139,7 @@ func decode(text []byte) (*models.Document, error) {
 		return &models.Document{}, errors.New("document: it is null")
 	}
 	var d document
-	if err := strictjson.Unmarshal(text, &d); err != nil {
+	if err := strictjson.Document(text, &d, &d.Content); err != nil {
 		return &models.Document{}, fmt.Errorf("document: %w", err)
 	}
 	return &models.Document{

@@ -66,7 +66,7 @@ func NDJSON(r io.Reader) iter.Seq2[models.Document, error] {
 
 func parseRecord(line []byte) (models.Document, error) {
 	var r record
-	if err := strictjson.Unmarshal(line, &r); err != nil {
+	if err := strictjson.Document(line, &r, &r.Content); err != nil {
 		return models.Document{}, invalid("%v", err)
 	}
 	if r.ValueDate != nil && r.ValueDate.IsZero() {

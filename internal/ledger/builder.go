@@ -83,7 +83,7 @@ func (b *builder) post(p plan, job engine.Job, seq int) {
 	}
 	m.DocumentDate, m.PostingDate = p.post.DocumentDate, p.postingDate
 	m.Epoch, m.ContentHash = p.epoch, p.hash
-	m.EntryCount = len(p.post.Entries)
+	m.EntryCount, m.NoEntries = len(p.post.Entries), p.post.NoEntries
 	for i, e := range p.post.Entries {
 		entry := models.Entry{
 			ImpactID: m.ID, LineNo: i + 1, OrgID: job.OrgID, Account: e.Account, Side: e.Side, Amount: e.Amount,

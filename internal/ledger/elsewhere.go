@@ -93,7 +93,7 @@ func (o organization) difference(impact *posting.Impact, e *ledgerdb.Elsewhere) 
 		return nil, err
 	}
 	all := *impact
-	all.Entries = append(append([]posting.Entry{}, impact.Entries...), mirror...)
+	all.Entries, all.NoEntries = append(append([]posting.Entry{}, impact.Entries...), mirror...), ""
 	nets := map[[2]string]*big.Int{}
 	for _, entry := range all.Entries {
 		key := [2]string{entry.Account, entry.Currency}
@@ -111,7 +111,7 @@ func (o organization) difference(impact *posting.Impact, e *ledgerdb.Elsewhere) 
 			return &all, nil
 		}
 	}
-	all.Entries = nil
+	all.Entries, all.NoEntries = nil, models.NoEntriesElsewhere
 	return &all, nil
 }
 

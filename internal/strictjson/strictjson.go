@@ -2,14 +2,19 @@
 package strictjson
 
 import (
+	"bytes"
 	stdjson "encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	jsonv1 "github.com/go-json-experiment/json/v1"
+
+	"github.com/daybook-dev/daybook/models"
 )
 
 // Unmarshal reads a value, and copies what it keeps of text. A field that the value does not have is an error: a misspelt amount would be posted as 0. So is a field
@@ -37,6 +42,36 @@ var strict = json.JoinOptions(
 		return into.DecodeJSON(func(into any) error { return json.UnmarshalDecode(d, into) })
 	})),
 )
+
+// Document is Unmarshal of text that has the content of a document, alone or in a document, and says whether that states zeros.
+func Document(text []byte, into any, content *models.Content) error {
+	if err := Unmarshal(text, into); err != nil {
+		return err
+	}
+	// This is looked for in the text only where there is no other amount, which is rare.
+	content.Zero = (content.Zero || statesAmount(text)) && !content.StatesAmount()
+	return nil
+}
+
+// amounts are the names of a document's amounts.
+var amounts = []string{"net", "cost", "base", "amount", "total", "prepaid", "payable", "rounding", "fee"}
+
+// statesAmount reports whether JSON that was read before has a number under the name of an amount.
+func statesAmount(text []byte) bool {
+	decoder := jsontext.NewDecoder(bytes.NewReader(text))
+	name := ""
+	for {
+		token, err := decoder.ReadToken()
+		if err != nil {
+			return false
+		}
+		if kind, length := decoder.StackIndex(decoder.StackDepth()); kind == '{' && length%2 == 1 {
+			name = strings.ToLower(token.String())
+		} else if token.Kind() == '0' && slices.Contains(amounts, name) {
+			return true
+		}
+	}
+}
 
 // explain has a text of its own for each error: those of the package are not the same in each process.
 func explain(err error) error {

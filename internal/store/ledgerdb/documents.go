@@ -224,7 +224,7 @@ func dates(days []models.Date) []time.Time {
 
 // readContent reads daybook.documents.content, and copies what it keeps of text.
 func readContent(text []byte) (c models.Content, err error) {
-	if err = strictjson.Unmarshal(text, &c); err != nil {
+	if err = strictjson.Document(text, &c, &c); err != nil {
 		err = fmt.Errorf("content: %w", err)
 	}
 	return c, err

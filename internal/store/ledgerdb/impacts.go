@@ -113,10 +113,10 @@ func queuePosting(batch *pgx.Batch, p Posting) {
 	const stmt = `
 WITH inserted AS (
     INSERT INTO daybook.impacts (id, org_id, document_id, document_version, seq, kind, rule_set_version, rule_id, document_date, posting_date,
-                                 entry_count, job_id, attempt, workflow_run_id, epoch, content_hash)
+                                 entry_count, job_id, attempt, workflow_run_id, epoch, content_hash, no_entries)
     SELECT unnest(@ids::bigint[]), unnest(@orgs::text[]), unnest(@documents::text[]), unnest(@versions::bigint[]), unnest(@seqs::integer[]), unnest(@kinds::daybook.impact_kind[]),
            unnest(@rule_sets::bigint[]), unnest(@rules::text[]), unnest(@document_dates::date[]), unnest(@posting_dates::date[]), unnest(@entry_counts::integer[]),
-           unnest(@jobs::text[]), unnest(@attempts::integer[]), unnest(@runs::text[]), unnest(@epochs::integer[]), unnest(@hashes::bytea[])
+           unnest(@jobs::text[]), unnest(@attempts::integer[]), unnest(@runs::text[]), unnest(@epochs::integer[]), unnest(@hashes::bytea[]), unnest(@no_entries::text[])
 )
 INSERT INTO daybook.entries (impact_id, line_no, org_id, account_code, side, amount_minor, currency, rule_line_id, document_line)
 SELECT unnest(@entry_impacts::bigint[]), unnest(@entry_lines::integer[]), unnest(@entry_orgs::text[]), unnest(@entry_accounts::text[]), unnest(@entry_sides::daybook.entry_side[]),
@@ -141,20 +141,21 @@ func addImpacts(a store.Args, impacts []models.Impact) {
 	n := len(impacts)
 	ids, versions, ruleSets := make([]int64, n), make([]int64, n), make([]*int64, n)
 	orgs, docs, kinds, rules := make([]string, n), make([]string, n), make([]string, n), make([]string, n)
-	jobs, runs, hashes := make([]string, n), make([]string, n), make([][]byte, n)
+	jobs, runs, hashes, noEntries := make([]string, n), make([]string, n), make([][]byte, n), make([]string, n)
 	seqs, counts, attempts, epochs := make([]int32, n), make([]int32, n), make([]int32, n), make([]int32, n)
 	docDates, postDates := make([]models.Date, n), make([]models.Date, n)
 	for i := range impacts {
 		m := &impacts[i]
 		ids[i], versions[i], ruleSets[i] = m.ID, m.DocumentVersion, m.RuleSetVersion
 		orgs[i], docs[i], kinds[i], rules[i] = m.OrgID, m.DocumentID, string(m.Kind), m.RuleID
-		jobs[i], runs[i], hashes[i] = m.JobID, m.WorkflowRunID, m.ContentHash
+		jobs[i], runs[i], hashes[i], noEntries[i] = m.JobID, m.WorkflowRunID, m.ContentHash, string(m.NoEntries)
 		seqs[i], counts[i], attempts[i], epochs[i] = int32(m.Seq), int32(m.EntryCount), int32(m.Attempt), int32(m.Epoch)
 		docDates[i], postDates[i] = m.DocumentDate, m.PostingDate
 	}
 	a["ids"], a["orgs"], a["documents"], a["versions"], a["seqs"], a["kinds"] = ids, orgs, docs, versions, seqs, kinds
 	a["rule_sets"], a["rules"], a["document_dates"], a["posting_dates"] = ruleSets, rules, dates(docDates), dates(postDates)
 	a["entry_counts"], a["jobs"], a["attempts"], a["runs"], a["epochs"], a["hashes"] = counts, jobs, attempts, runs, epochs, hashes
+	a["no_entries"] = noEntries
 }
 
 // addEntries adds entries to the arguments of a statement, column by column.

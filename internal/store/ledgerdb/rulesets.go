@@ -93,7 +93,9 @@ UPDATE daybook.organizations SET active_rule_set = $2, config_version = config_v
 
 // CodesOfRules are the errors whose jobs are pending again when a rule set is activated.
 func CodesOfRules() []models.ErrorCode {
-	return []models.ErrorCode{models.CodeNoMatchingRule, models.CodeAmbiguousRule, models.CodeUnknownAccount}
+	return []models.ErrorCode{
+		models.CodeNoMatchingRule, models.CodeAmbiguousRule, models.CodeUnknownAccount, models.CodeAmountNotRead, models.CodeAmountMissing, models.CodeTotalsDiffer,
+	}
 }
 
 // ApplyRuleSet stores source as the organization's next rule set version, unless the active or the newest version has it
