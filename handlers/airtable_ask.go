@@ -90,6 +90,8 @@ func (h *AirtableHandler) refused(base string, r *http.Request, answer reply, to
 	f := judge(r, answer, strings.ReplaceAll(airtableWords(answer.body), token, "***"))
 	if answer.status == http.StatusTooManyRequests {
 		f.after = max(f.after, airtablePenalty)
+	}
+	if f.after > 0 {
 		h.bases.rest(base, f.after)
 	}
 	return f

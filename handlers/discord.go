@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"strconv"
-	"time"
 
 	"github.com/daybook-dev/daybook/models"
 )
@@ -62,8 +61,8 @@ func (h *chat) discord(ctx context.Context, org string, p *NotificationDiscord) 
 		limit = said.RetryAfter
 		return said.Message + " (" + strconv.Itoa(said.Code) + ")"
 	})
-	if f, ok := errors.AsType[*failure](err); ok && f.code == models.CodeRateLimited && f.after == 0 && limit > 0 {
-		f.after = min(max(time.Duration(limit*float64(time.Second)), time.Second), time.Hour)
+	if f, ok := errors.AsType[*failure](err); ok && f.code == models.CodeRateLimited && f.after == 0 {
+		f.after = boundedWait(limit, longestWait)
 	}
 	if err != nil {
 		return "", err

@@ -15,7 +15,7 @@ type failure struct {
 	code models.ErrorCode
 	// final says that no attempt comes after, whatever the code says.
 	final bool
-	// after is when the next attempt comes; 0: as the policy says.
+	// after is when the next attempt comes, unless it is final; 0: as the policy says.
 	after time.Duration
 	// unsure says that what was asked for has perhaps been done: the request went out, and no answer says what became of it.
 	unsure bool
@@ -51,11 +51,11 @@ func outcome(err error) error {
 	if !ok {
 		return err
 	}
-	coded := jobs.WithCode(f.code, f)
+	coded := jobs.WithCode(f.code, err)
 	switch {
 	case f.final:
 		return jobs.Final(coded)
-	case f.after > 0:
+	case f.after > 0 && !models.JobErrorIsFinal(f.code):
 		return jobs.RetryAfter(f.after, coded)
 	default:
 		return coded

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"regexp"
 	"strconv"
-	"time"
 
 	"github.com/daybook-dev/daybook/internal/payload" //nolint:depguard // what a server answers is measured as what an application enqueues is
 	"github.com/daybook-dev/daybook/jobs"
@@ -24,7 +23,8 @@ type FunctionError struct {
 	Message string `json:"message"`
 	// Final says whether no attempt comes after. Without it the code of the answer says.
 	Final *bool `json:"final"`
-	// RetryAfter is after how many seconds the next attempt comes, an hour at most. Without it the header Retry-After of an answer 429 says, or the policy.
+	// RetryAfter is after how many seconds the next attempt comes, an hour at most. Without it the answer's header
+	// Retry-After says, or the policy. An answer that has it is tried again, unless Final or the code says otherwise.
 	RetryAfter float64 `json:"retryAfter"`
 }
 
@@ -54,17 +54,14 @@ func (said FunctionError) apply(f *failure) *failure {
 	if functionCode.MatchString(string(said.Code)) && !engineCodes[said.Code] && !models.JobCodeIsReserved(said.Code) {
 		f.code = said.Code
 	}
-	if said.RetryAfter > 0 {
-		f.after = retryAfter(strconv.Itoa(int(min(said.RetryAfter, 3600))), time.Now(), time.Hour)
+	if after := boundedWait(said.RetryAfter, longestWait); after > 0 {
+		f.after, f.final = after, false
 	}
 	if said.Final != nil {
 		f.final = *said.Final
 		if !f.final && models.JobErrorIsFinal(f.code) {
 			f.code = models.CodeHandlerError
 		}
-	}
-	if f.final || models.JobErrorIsFinal(f.code) {
-		f.after = 0
 	}
 	return f
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -183,11 +184,17 @@ func (s *summary) result() NotificationResult {
 	return r
 }
 
+// usualWait is how long the type's own policy waits after an attempt.
+func usualWait(attempt int) time.Duration {
+	p := NotificationPolicy()
+	return min(time.Duration(float64(p.Base)*math.Pow(p.Factor, float64(attempt-1))), p.Cap)
+}
+
 // failure is why the attempt has failed; nil: all channels have sent. While one of them may still send, the job is tried again.
 func (s *summary) failure() error {
 	var again, last *failure
 	var after time.Duration
-	waits := true
+	waits, attempt := true, 1
 	said := make([]string, len(s.all))
 	for i, d := range s.all {
 		f := s.failed[i]
@@ -205,7 +212,7 @@ func (s *summary) failure() error {
 		case again == nil:
 			again = f
 		}
-		after = max(after, f.after)
+		after, attempt = max(after, f.after), d.Attempt
 		waits = waits && f.after > 0
 	}
 	text := strings.Join(said, "; ")
@@ -215,7 +222,8 @@ func (s *summary) failure() error {
 	switch {
 	case again != nil:
 		f := fail(again.code, "%s", text)
-		if waits {
+		// A channel is not asked again before the time that it said, also where another one has said none.
+		if waits || after > usualWait(attempt) {
 			f.after = after
 		}
 		return f

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -170,9 +169,6 @@ func refusedPlaid(r *http.Request, answer reply, q plaidQuery) *failure {
 	}
 	if known {
 		f.code, f.final = code, false
-		if code == models.CodeRateLimited && f.after == 0 {
-			f.after = retryAfter(answer.header.Get("Retry-After"), time.Now(), time.Hour)
-		}
 	}
 	return f
 }

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -79,11 +80,9 @@ func tokenFailure(address string, err error) *failure {
 	}
 	if refused, ok := errors.AsType[*oauth2.RetrieveError](err); ok && refused.Response != nil {
 		status := refused.Response.StatusCode
-		switch {
-		case status >= 500:
-			return fail(models.CodeUpstream5xx, "%s answered %d when it was asked for a token", to, status)
-		case status == http.StatusTooManyRequests:
-			return fail(models.CodeRateLimited, "%s answered %d when it was asked for a token", to, status)
+		said := fmt.Sprintf("%s answered %d when it was asked for a token", to, status)
+		if f := statusFailure(said, status, refused.Response.Header, longestWait); !f.final && !models.JobErrorIsFinal(f.code) {
+			return f
 		}
 		return fail(models.CodeAuthenticationFailed, "%s refused a token for the service account: %s", to, clip(refused.ErrorCode+" "+refused.ErrorDescription))
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"regexp"
 	"strings"
+	"time"
 
 	"github.com/daybook-dev/daybook/models"
 )
@@ -81,7 +82,9 @@ func (h *chat) slack(ctx context.Context, org string, p *NotificationSlack) (str
 	if said.OK {
 		return said.TS, nil
 	}
-	return "", slackFailure(strings.ReplaceAll(said.Error, secret, "***"))
+	f := slackFailure(strings.ReplaceAll(said.Error, secret, "***"))
+	f.after = askedWait(answer.header, time.Now(), longestWait)
+	return "", f
 }
 
 // slackFailure is what an error of Slack's API leads to, which comes with the status 200.

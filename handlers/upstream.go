@@ -9,7 +9,6 @@ import (
 	"net/http/httptrace"
 	"net/url"
 	"strconv"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -96,44 +95,9 @@ func judge(r *http.Request, answer reply, text string) *failure {
 	if text != "" {
 		said += ": " + clip(text)
 	}
-	switch {
-	case status == http.StatusTooManyRequests:
-		f := fail(models.CodeRateLimited, "%s", said)
-		f.after = retryAfter(answer.header.Get("Retry-After"), time.Now(), time.Hour)
-		return f
-	case status == http.StatusRequestTimeout, status == http.StatusGatewayTimeout:
-		code := models.CodeTimeout
-		if status >= 500 {
-			code = models.CodeUpstream5xx
-		}
-		f := fail(code, "%s", said)
-		f.unsure = true
-		return f
-	case status == http.StatusUnauthorized, status == http.StatusForbidden:
-		return fail(models.CodeAuthenticationFailed, "%s", said)
-	case status == http.StatusNotFound, status == http.StatusGone:
-		return fail(models.CodeNotFound, "%s", said)
-	case status >= 500:
-		return fail(models.CodeUpstream5xx, "%s", said)
-	}
-	return failFinally("%s", said)
-}
-
-// retryAfter reads the header Retry-After, which has seconds or a date: 1 s at least, and longest at most. 0: there is none that can be read.
-func retryAfter(header string, now time.Time, longest time.Duration) time.Duration {
-	var after time.Duration
-	header = strings.TrimSpace(header)
-	if seconds, err := strconv.ParseUint(header, 10, 63); err == nil {
-		after = longest
-		if seconds < uint64(longest/time.Second) {
-			after = time.Duration(seconds) * time.Second
-		}
-	} else if at, err := http.ParseTime(header); err == nil {
-		after = at.Sub(now)
-	} else {
-		return 0
-	}
-	return min(max(after, time.Second), longest)
+	f := statusFailure(said, status, answer.header, longestWait)
+	f.unsure = status == http.StatusRequestTimeout || status == http.StatusGatewayTimeout
+	return f
 }
 
 // isHTTP reports whether an address is one of a server, without user and password.

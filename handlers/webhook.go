@@ -58,7 +58,7 @@ type WebhookConfig struct {
 	AllowNetworks []netip.Prefix `env:"WEBHOOK_ALLOW_NETWORKS"`
 	// MaxRedirects is how many redirects are followed, only such as repeat the request (307 and 308); default 3, -1 for none.
 	MaxRedirects int `env:"WEBHOOK_MAX_REDIRECTS"`
-	// MaxRetryAfter bounds how long an answer 429 may put the next attempt off; default 1 h.
+	// MaxRetryAfter bounds how long the Retry-After of an answer may put the next attempt off; default 1 h.
 	MaxRetryAfter time.Duration `env:"WEBHOOK_MAX_RETRY_AFTER"`
 	// Secrets finds what payloads name.
 	Secrets Secrets `env:"-"`
@@ -106,7 +106,7 @@ func guardedWebhook(c WebhookConfig) *WebhookHandler {
 		},
 		secrets:       c.Secrets,
 		timeout:       c.Timeout,
-		maxRetryAfter: cmp.Or(c.MaxRetryAfter, time.Hour),
+		maxRetryAfter: cmp.Or(c.MaxRetryAfter, longestWait),
 	}
 }
 
@@ -116,8 +116,8 @@ func (h *WebhookHandler) Close() error {
 	return nil
 }
 
-// Handle sends one request, unless an earlier attempt of the job was answered with success. It fails with RATE_LIMITED (429,
-// and Retry-After counts), UPSTREAM_5XX, TIMEOUT or NETWORK_ERROR, which are tried again, and finally with
+// Handle sends one request, unless an earlier attempt of the job was answered with success. It fails with RATE_LIMITED (429, 425,
+// or 413 with Retry-After), UPSTREAM_5XX, TIMEOUT or NETWORK_ERROR, which are tried again, and finally with
 // AUTHENTICATION_FAILED (401, 403, or a secret is missing), NOT_FOUND (404, 410), PAYLOAD_INVALID (the URL, the headers, or an
 // address that may not be asked) or HANDLER_ERROR (every other answer but 2xx).
 func (h *WebhookHandler) Handle(ctx context.Context, job *jobs.Job[Webhook]) error {

@@ -4,13 +4,13 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/url"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/daybook-dev/daybook/models"
 )
@@ -69,34 +69,15 @@ func (h *WebhookHandler) send(r *http.Request) (int, *failure) {
 
 // judge says what becomes of a job whose request was answered.
 func (h *WebhookHandler) judge(r *http.Request, answer *http.Response) *failure {
-	const format = "%s answered %d %s"
 	status := answer.StatusCode
-	args := []any{origin(r.URL), status, http.StatusText(status)}
-	switch {
-	case status >= 200 && status <= 299:
+	if status >= 200 && status <= 299 {
 		return nil
-	case status == http.StatusTooManyRequests:
-		f := fail(models.CodeRateLimited, format, args...)
-		f.after = h.retryAfter(answer.Header.Get("Retry-After"), time.Now())
-		return f
-	case status == http.StatusRequestTimeout:
-		return fail(models.CodeTimeout, format, args...)
-	case status == http.StatusUnauthorized, status == http.StatusForbidden:
-		return fail(models.CodeAuthenticationFailed, format, args...)
-	case status == http.StatusNotFound, status == http.StatusGone:
-		return fail(models.CodeNotFound, format, args...)
-	case status >= 500:
-		return fail(models.CodeUpstream5xx, format, args...)
-	case status >= 300 && status <= 399:
-		return failFinally(format+": only redirects that repeat the request are followed; enqueue the address it leads to", args...)
-	default:
-		return failFinally(format, args...)
 	}
-}
-
-// retryAfter reads the header, and limits it by the configuration; 0: there is none that can be read.
-func (h *WebhookHandler) retryAfter(header string, now time.Time) time.Duration {
-	return retryAfter(header, now, h.maxRetryAfter)
+	said := fmt.Sprintf("%s answered %d %s", origin(r.URL), status, http.StatusText(status))
+	if status >= 300 && status <= 399 {
+		said += ": only redirects that repeat the request are followed; enqueue the address it leads to"
+	}
+	return statusFailure(said, status, answer.Header, h.maxRetryAfter)
 }
 
 // unanswered says what becomes of a job whose request got no answer.

@@ -182,7 +182,9 @@ func TestWebhookAnswers(t *testing.T) {
 		404: {models.JobFailed, models.CodeNotFound},
 		408: {models.JobPending, models.CodeTimeout},
 		410: {models.JobFailed, models.CodeNotFound},
+		413: {models.JobFailed, models.CodeHandlerError},
 		422: {models.JobFailed, models.CodeHandlerError},
+		425: {models.JobPending, models.CodeRateLimited},
 		429: {models.JobPending, models.CodeRateLimited},
 		500: {models.JobPending, models.CodeUpstream5xx},
 		503: {models.JobPending, models.CodeUpstream5xx},
@@ -233,44 +235,6 @@ func TestWebhookRetriesByItsTable(t *testing.T) {
 	require.Len(t, got, 5)
 	for _, q := range got {
 		assert.Equal(t, id, q.header.Get("Webhook-Id"), "the same in all attempts")
-	}
-}
-
-func TestWebhookHonoursRetryAfter(t *testing.T) {
-	t.Parallel()
-	r := receive(t, func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Retry-After", "120")
-		w.WriteHeader(http.StatusTooManyRequests)
-	})
-	b := setup(t)
-	b.hooks(WebhookConfig{})
-	j := b.run(Webhook{URL: r.URL})
-	assert.Equal(t, models.CodeRateLimited, j.Code)
-	assert.InDelta(t, 120, j.Wait.Seconds(), 1)
-}
-
-func TestRetryAfterForms(t *testing.T) {
-	t.Parallel()
-	h := &WebhookHandler{maxRetryAfter: time.Hour}
-	now := time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
-	for header, want := range map[string]time.Duration{
-		"":                                 0,
-		"soon":                             0,
-		"-5":                               0,
-		"1.5":                              0,
-		"0":                                time.Second,
-		" 30 ":                             30 * time.Second,
-		"3600":                             time.Hour,
-		"3601":                             time.Hour,
-		"9223372036854775807":              time.Hour,
-		"99999999999999999999999":          0,
-		"Sat, 14 Mar 2026 12:05:00 GMT":    5 * time.Minute,
-		"Saturday, 14-Mar-26 12:05:00 GMT": 5 * time.Minute,
-		"Sat Mar 14 12:05:00 2026":         5 * time.Minute,
-		"Sat, 14 Mar 2026 11:00:00 GMT":    time.Second,
-		"Sun, 14 Mar 2027 12:00:00 GMT":    time.Hour,
-	} {
-		assert.Equal(t, want, h.retryAfter(header, now), header)
 	}
 }
 

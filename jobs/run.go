@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/daybook-dev/daybook/internal/disposition"
 	"github.com/daybook-dev/daybook/internal/engine"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
@@ -69,11 +70,11 @@ func (r working) Work(ctx context.Context, job store.Job, progress engine.Progre
 	}
 	if err != nil {
 		unavailable, note := store.IsUnavailable(err), store.NoteOf(err)
-		if errors.Is(ctx.Err(), context.DeadlineExceeded) && !unavailable {
+		if engine.TimedOut(ctx) && !unavailable {
 			err = timedOut(t, err)
 		}
 		ended = t.judge(job, err)
-		ended.Unavailable = unavailable
+		ended.Unavailable = unavailable && (ended.Outcome == models.OutcomeRetried || ended.Outcome == models.OutcomeFailed)
 		if note != nil {
 			ended.InTx = func(ctx context.Context, tx pgx.Tx) ([]byte, error) { return nil, note(ctx, tx) }
 		}
@@ -158,10 +159,10 @@ func (r working) commit(ctx context.Context, tx pgx.Tx, jobs []store.Job) ([]eng
 		return err
 	})
 	if err != nil {
-		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		if engine.TimedOut(ctx) {
 			err = timedOut(t, err)
 		}
-		return nil, engine.Own(tx, err)
+		return nil, engine.Own(ctx, tx, err)
 	}
 	for i, err := range errs {
 		result, resultErr := said[i].resultJSON()
@@ -210,7 +211,7 @@ func protected(f func() error) (err error) {
 }
 
 func timedOut(t *registered, err error) error {
-	return WithCode(models.CodeTimeout, fmt.Errorf("not finished within %s: %w", t.policy.Timeout, err))
+	return WithCode(models.CodeTimeout, fmt.Errorf(disposition.NotFinished+" within %s: %w", t.policy.Timeout, err))
 }
 
 // exhausted says that no attempt is left: the last one ended with its worker. One that a person asked for beyond the last has
@@ -245,40 +246,26 @@ func newJob[P queue.Payload](t *registered, job store.Job, a *attempt) *Job[P] {
 
 // judge says what becomes of a job whose attempt ended with err.
 func (t *registered) judge(job store.Job, err error) engine.Attempt {
-	a := engine.Attempt{Outcome: models.OutcomeRetried, Cause: err}
-	a.Code, a.Message = codeOf(err)
-	ended := models.JobErrorIsFinal(a.Code)
-	a.Delay = t.policy.delay(job.ID, job.Attempt)
-	for each := range outcomes(err) {
-		switch each.kind {
+	s := read(err)
+	a := engine.Attempt{
+		Outcome: models.OutcomeRetried, Code: s.code, Message: s.remark + textOf(err), Cause: err,
+		Delay: t.policy.delay(job.ID, job.Attempt),
+	}
+	if s.word != nil {
+		switch s.word.kind {
 		case snoozed:
-			return engine.Attempt{Outcome: models.OutcomeRescheduled, Code: cmp.Or(each.code, models.CodeSnoozed), Message: textOf(err), Delay: each.delay}
+			return engine.Attempt{Outcome: models.OutcomeRescheduled, Code: s.word.code, Message: textOf(err), Delay: s.word.delay}
 		case cancelled:
-			return engine.Attempt{Outcome: models.OutcomeCancelled, Code: models.CodeJobCancelled, Message: textOf(err)}
+			return engine.Attempt{Outcome: models.OutcomeCancelled, Code: s.word.code, Message: textOf(err)}
 		case retriedAfter:
-			a.Delay, ended = each.delay, false
-		case final:
-			ended = true
-		case coded:
+			a.Delay = s.word.delay
+		case final, coded:
 		}
 	}
-	if ended || job.Attempt >= t.maxAttempts(job) {
+	if s.final || job.Attempt >= t.maxAttempts(job) {
 		a.Outcome, a.Delay = models.OutcomeFailed, 0
 	}
 	return a
-}
-
-// outcomes yields what err says of the job, the outermost first.
-func outcomes(err error) func(yield func(*outcome) bool) {
-	return func(yield func(*outcome) bool) {
-		for {
-			o, ok := errors.AsType[*outcome](err)
-			if !ok || !yield(o) {
-				return
-			}
-			err = o.cause
-		}
-	}
 }
 
 // jitter is by how much a delay is changed at most, as a part of it.

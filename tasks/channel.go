@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/daybook-dev/daybook/internal/disposition"
 	"github.com/daybook-dev/daybook/internal/engine"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
@@ -93,6 +94,7 @@ const networkSlack = 10 * time.Second
 // before calls the before_handler, and commits what it has written.
 func (r *run) before(ctx context.Context) (answer, error) {
 	for tries := 1; ; tries++ {
+		began := time.Now()
 		var raw json.RawMessage
 		err := func() error {
 			ctx, cancel := context.WithTimeout(ctx, r.policy.FunctionTimeout+networkSlack)
@@ -110,7 +112,7 @@ func (r *run) before(ctx context.Context) (answer, error) {
 		case conflicts(err):
 			return answer{}, &failure{code: models.CodeHandlerError, text: fmt.Sprintf("%s ended with a conflict, also when it was called again (%d calls): %v", r.orders.before, tries, err)}
 		}
-		return answer{}, r.raised(r.orders.before, err)
+		return answer{}, r.raised(r.orders.before, err, time.Since(began))
 	}
 }
 
@@ -130,7 +132,7 @@ func (r *run) ask(ctx context.Context, provider json.RawMessage) (said json.RawM
 	case err == nil:
 		return marshal(result)
 	case errors.Is(within.Err(), context.DeadlineExceeded):
-		return nil, &failure{code: models.CodeTimeout, text: fmt.Sprintf("not finished within %s: %s", r.policy.Timeout, plainText(err))}
+		return nil, &failure{code: models.CodeTimeout, text: fmt.Sprintf(disposition.NotFinished+" within %s: %s", r.policy.Timeout, plainText(err))}
 	}
 	return nil, err
 }
@@ -192,6 +194,7 @@ func (r *run) tell(ctx context.Context, tx pgx.Tx, p problem) error {
 // handle calls a handler in the transaction that completes the task. What it writes is undone if it raises an error, and the transaction goes on. A
 // conflict, and an outage, are the transaction's: it is tried again, but a conflict that always comes back is the handler's own.
 func (r *run) handle(ctx context.Context, tx pgx.Tx, function string, argument json.RawMessage) (answer, error) {
+	began := time.Now()
 	var raw json.RawMessage
 	err := pgx.BeginFunc(ctx, tx, func(point pgx.Tx) (err error) {
 		raw, err = store.CallTaskFunction(ctx, point, function, argument, r.policy.FunctionTimeout, true)
@@ -205,5 +208,5 @@ func (r *run) handle(ctx context.Context, tx pgx.Tx, function string, argument j
 			return answer{}, &failure{code: models.CodeHandlerError, text: fmt.Sprintf("%s ended with a conflict, also when it was called again: %v", function, err)}
 		}
 	}
-	return answer{}, r.raised(function, err)
+	return answer{}, r.raised(function, err, time.Since(began))
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/jobs"
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/tasks"
 )
@@ -132,6 +133,14 @@ func TestChannelFails(t *testing.T) {
 			<-ctx.Done()
 			return nil, ctx.Err()
 		}, letterTask, "TIMEOUT: not finished within 1s", "TIMEOUT: not finished within 1s", []string{"before", "failure"}},
+		"a deadline of the provider's own": {
+			prepared, failing(fmt.Errorf("ask: %w", context.DeadlineExceeded)), letterTask,
+			"HANDLER_ERROR: ask: context deadline exceeded", "HANDLER_ERROR: ask: context deadline exceeded", []string{"before", "failure"},
+		},
+		"the outermost code of the provider": {
+			prepared, failing(fmt.Errorf("post: %w", jobs.WithCode("NO_STREET", jobs.Final(codedError{})))), letterTask,
+			"NO_STREET: post: no such street", "NO_STREET: post: no such street", []string{"before", "failure"},
+		},
 		"the provider says what is no JSON": {
 			prepared, func(context.Context, *tasks.Task[letter]) (any, error) { return make(chan int), nil }, letterTask,
 			"HANDLER_ERROR: what the processor returned is not JSON", "HANDLER_ERROR: what the processor returned is not JSON",

@@ -84,6 +84,9 @@ func TestFunctionThatCannotRun(t *testing.T) {
 		"looks like an outage": {
 			`RAISE 'it is as if' USING ERRCODE = '57P01';`, supervise, "HANDLER_ERROR: app.supervise: it is as if (SQLSTATE 57P01)",
 		},
+		"says that it took too long": {
+			`RAISE 'a limit of its own' USING ERRCODE = '57014';`, supervise, "HANDLER_ERROR: app.supervise: a limit of its own (SQLSTATE 57014)",
+		},
 		"takes too long": {`INSERT INTO app.facts (what) VALUES ('undone'); PERFORM pg_sleep(60);`, supervise, "TIMEOUT: app.supervise did not return within 200ms"},
 		"does not exist": {`RETURN NULL;`, `{"db_function": "app.other"}`, "HANDLER_ERROR: app.other: there is no function app.other(jsonb) that returns jsonb (SQLSTATE 42883)"},
 		"is not granted": {`RETURN NULL;`, `{"db_function": "app.secret"}`, "HANDLER_ERROR: app.secret: function app.secret is not granted to worker_service_user (SQLSTATE 42501)"},

@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/daybook-dev/daybook/internal/dispatch"
+	"github.com/daybook-dev/daybook/internal/disposition"
 	"github.com/daybook-dev/daybook/internal/engine"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
@@ -116,9 +117,10 @@ func (r *run) function() engine.Attempt {
 		return recorded(invalid("the task's payload names no db_function: name it as schema.name"))
 	}
 	return engine.Attempt{Outcome: models.OutcomeCompleted, InTx: func(ctx context.Context, tx pgx.Tx) ([]byte, error) {
+		began := time.Now()
 		raw, err := store.CallTaskFunction(ctx, tx, r.orders.function, r.job.Payload, r.policy.FunctionTimeout, false)
 		if err != nil {
-			if err = r.raised(r.orders.function, err); !isOutage(err) {
+			if err = r.raised(r.orders.function, err, time.Since(began)); !isOutage(err) {
 				r.log.Warn("a function of the database failed", "function", r.orders.function, "error", err)
 			}
 			return nil, err
@@ -146,14 +148,15 @@ func (r *run) record(ctx context.Context, tx pgx.Tx, err error) error {
 	return store.FailTask(ctx, tx, r.id, text)
 }
 
-// raised is the error of a call of a function. What is an outage, or a conflict, stays one.
-func (r *run) raised(function string, err error) error {
+// raised is the error of a call of a function that took so long. What is an outage, or a conflict, stays one. A statement
+// that was ended before the policy's time was ended by another limit, or by a person.
+func (r *run) raised(function string, err error, took time.Duration) error {
 	var pg *pgconn.PgError
 	switch {
 	case !errors.As(err, &pg) || isOutage(err):
 		return fmt.Errorf("%s: %w", function, err)
-	case pg.Code == "57014":
-		return &raisedError{cause: err, failure: failure{code: models.CodeTimeout, text: fmt.Sprintf("%s did not return within %s", function, r.policy.FunctionTimeout)}}
+	case pg.Code == "57014" && took >= r.policy.FunctionTimeout:
+		return &raisedError{cause: err, failure: failure{code: models.CodeTimeout, text: fmt.Sprintf("%s "+disposition.NotReturned+" %s", function, r.policy.FunctionTimeout)}}
 	}
 	return &raisedError{cause: err, failure: failure{code: models.CodeHandlerError, text: fmt.Sprintf("%s: %s (SQLSTATE %s)", function, pg.Message, pg.Code)}}
 }

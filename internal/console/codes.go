@@ -44,7 +44,7 @@ var reasons = map[models.ErrorCode]reason{
 	models.CodeDocumentLocked:      {"Another transaction holds the document.", "Nothing: it is tried again in a second.", "", ""},
 	models.CodeConfigurationLocked: {"Another transaction is changing the organization's rules, accounts or periods.", "Nothing: it is tried again shortly.", "", ""},
 
-	models.CodeTimeout:       {"The attempt did not end within its time.", "Find out what it waited for. A longer time is Policy.Timeout; work that takes longer stores how far it has come and snoozes.", "", ""},
+	models.CodeTimeout:       {"The attempt, or what it called, took longer than it may: the error says which.", "Find out what it waited for. A longer time for an attempt is Policy.Timeout, for a call a setting of the type; work that takes longer stores how far it has come and snoozes.", "", ""},
 	models.CodeDatabaseError: {"The database refused a statement of this job.", "Read the error: it comes back until its cause is mended. Then retry.", "", ""},
 	models.CodeRowUnreadable: {"The job's row cannot be leased or read.", "The error names the column. Look for a constraint of the table that was dropped (`daybook doctor`), or a damaged disk. Then retry.", "", ""},
 }

@@ -84,7 +84,7 @@ func (a *accounting) commit(ctx context.Context, tx pgx.Tx, commit Commit, jobs 
 	}
 	errs, err := commit(ctx, tx, jobs)
 	switch {
-	case err != nil && store.SQLState(err) == "" && !tx.Conn().IsClosed():
+	case err != nil && store.SQLState(err) == "" && (endedItself(ctx, err) || !tx.Conn().IsClosed()):
 		return nil, &ownError{err}
 	case err == nil && errs != nil && len(errs) != len(jobs):
 		return nil, fmt.Errorf("the processor returned %d results for %d jobs: return one for each, or nil", len(errs), len(jobs))

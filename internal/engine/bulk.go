@@ -222,7 +222,7 @@ func (r *runner) effects(ctx context.Context, tx pgx.Tx, commit BulkCommit, jobs
 		return err
 	})
 	if err == nil {
-		err = untouched(tx, attempts)
+		err = untouched(ctx, tx, attempts)
 	}
 	if err != nil {
 		return nil, nil, err

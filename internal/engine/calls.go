@@ -65,7 +65,7 @@ func (cs *calls) hand(c *call, now, later []store.Job) bool {
 // try is a context for one try of a call.
 func (cs *calls) try(work context.Context, c *call, timeout time.Duration) (*tryContext, context.CancelFunc) {
 	deadline := time.Now().Add(timeout)
-	ctx, cancel := context.WithDeadline(work, deadline)
+	ctx, cancel := context.WithDeadlineCause(work, deadline, errTimeout)
 	try := &tryContext{Context: ctx, cancel: cancel}
 	cs.mu.Lock()
 	defer cs.mu.Unlock()

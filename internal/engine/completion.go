@@ -118,14 +118,14 @@ func (c *completion) try(work context.Context, ctx *tryContext) error {
 			return errCancelRequested
 		}
 		begun, notBegun := store.HasBegun(tx)
-		if c.begun = begun; notBegun != nil && ctx.Err() == nil {
+		if c.begun = begun; notBegun != nil && ctx.Err() == nil && !endedItself(ctx, notBegun) {
 			c.handling = false
 			return notBegun
 		}
 		if err != nil {
-			return Own(tx, err)
+			return Own(ctx, tx, err)
 		}
-		if err = untouched(tx, nil); err != nil {
+		if err = untouched(ctx, tx, nil); err != nil {
 			return err
 		}
 		c.handling = false

@@ -17,7 +17,10 @@ import (
 // end or spoil the transaction that they are lent.
 
 // untouched says why a transaction that handlers were lent cannot be committed: what one of them said of its job, if a statement has failed.
-func untouched(tx pgx.Tx, attempts []Attempt) error {
+func untouched(ctx context.Context, tx pgx.Tx, attempts []Attempt) error {
+	if ended := slices.IndexFunc(attempts, func(a Attempt) bool { return endedItself(ctx, a.Cause) }); ended >= 0 && tx.Conn().IsClosed() {
+		return &ownError{attempts[ended].Cause}
+	}
 	err := store.Returned(tx)
 	if err == nil {
 		return nil
@@ -25,7 +28,7 @@ func untouched(tx pgx.Tx, attempts []Attempt) error {
 	if failed := slices.IndexFunc(attempts, func(a Attempt) bool { return a.Cause != nil }); failed >= 0 && !store.IsEnded(err) {
 		err = attempts[failed].Cause
 	}
-	return Own(tx, err)
+	return Own(ctx, tx, err)
 }
 
 // errEndedGoroutine is the error of a handler that ends its goroutine.

@@ -33,18 +33,6 @@ type Reviewer interface {
 	Review(ctx context.Context, job store.Job, a Attempt) Attempt
 }
 
-// CodeOf returns the code that err, or what it wraps, says that it has (a method ErrorCode), CodeTimeout for a deadline, or else CodeHandlerError.
-func CodeOf(err error) models.ErrorCode {
-	var coded interface{ ErrorCode() models.ErrorCode }
-	switch {
-	case errors.As(err, &coded):
-		return coded.ErrorCode()
-	case errors.Is(err, context.DeadlineExceeded):
-		return models.CodeTimeout
-	}
-	return models.CodeHandlerError
-}
-
 // BulkCommit works prepared jobs in tx, the transaction that completes them, and says how the attempt at each ends. It is given those that
 // are still the turn's and are not to be cancelled, which may be fewer than were prepared. It neither commits tx nor rolls it back. An
 // error, marked as Prepare's is, undoes the transaction.
@@ -133,12 +121,22 @@ func (a Attempt) completion(job store.Job) store.Completion {
 var ErrUnstorable = errors.New("what the handler said could not be stored")
 
 // Own marks an error of a handler that has the transaction tx as the handler's own, unless the transaction itself has failed in a way that
-// is not the handler's doing: then it is tried again.
-func Own(tx pgx.Tx, err error) error {
+// is not the handler's doing: then it is tried again. ctx is the one that the handler was given.
+func Own(ctx context.Context, tx pgx.Tx, err error) error {
+	if endedItself(ctx, err) {
+		return &ownError{err}
+	}
 	if err == nil || tx.Conn().IsClosed() || isConflict(err) || store.IsUnavailable(err) || store.IsExhausted(err) && !store.IsRaised(err) || store.OnlyReads(tx, err) {
 		return err
 	}
 	return &ownError{err}
+}
+
+// endedItself reports whether a handler failed with the end of a context that it has made itself of ctx. The driver
+// closes the connection then, which looks like an outage.
+func endedItself(ctx context.Context, err error) bool {
+	return ctx.Err() == nil && !store.IsUnavailable(err) &&
+		(errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled))
 }
 
 // ownError is what a handler failed with, when the transaction itself is sound.

@@ -148,7 +148,7 @@ func (r *runner) abandon(work context.Context) {
 		}
 		r.leave(c)
 		if c.late(now) {
-			err := fmt.Errorf("the handler did not return when its context ended: %w", context.DeadlineExceeded)
+			err := fmt.Errorf("the handler did not return when its context ended: %w", errTimeout)
 			for _, j := range c.inHand {
 				e := ended{job: j, attempt: r.engine.failed(j, err), since: now}
 				e.attempt.took = now.Sub(c.began)

@@ -136,12 +136,9 @@ func (r *runner) recovered(t *trouble) {
 	*t = trouble{doing: t.doing}
 }
 
-// errTimeout says that an attempt took longer than it may.
-var errTimeout = errors.New("not finished in time")
-
 // late says so of an attempt that failed with err.
 func late(timeout time.Duration, err error) error {
-	return fmt.Errorf("%w (%s): %w: %w", errTimeout, timeout, context.DeadlineExceeded, err)
+	return fmt.Errorf("%w (%s): %w", errTimeout, timeout, err)
 }
 
 // isOwn reports whether err is the handler's own, even when it looks like an error of the database.

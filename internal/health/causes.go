@@ -3,6 +3,7 @@ package health
 import (
 	"fmt"
 
+	"github.com/daybook-dev/daybook/internal/disposition"
 	"github.com/daybook-dev/daybook/models"
 )
 
@@ -97,7 +98,9 @@ var commonCauses = map[models.ErrorCode]cause{
 		says: "the process that worked on it ended each time, so it may be what ends it.",
 		mend: "Find out what ends the worker: its log, its exit status, its memory (the kernel's log names a process that was killed for it).",
 	},
-	models.CodeTimeout: {says: "it did not end before its deadline.", mend: "Find out what it waited for, or give it more time."},
+	models.CodeTimeout: {
+		says: "it took longer than its policy allows.", mend: "Find out what it waited for, or give it more time: the `Timeout` with which its handler or processor is registered.",
+	},
 	models.CodeDatabaseError: {
 		says: "the database refused a statement of it.", mend: "The error names the statement's fault: a constraint, a right, a trigger, a lock.",
 	},
@@ -106,8 +109,17 @@ var commonCauses = map[models.ErrorCode]cause{
 	},
 }
 
-// causeOf is what a code means for jobs of a kind.
-func causeOf(kind string, code models.ErrorCode) cause {
+// calledTooLong is what CodeTimeout means where the policy has not ended the attempt.
+var calledTooLong = cause{
+	says: "what it called did not answer in time.",
+	mend: "Look why that is slow: the error names it. The time that a call has is a setting of the type (docs/job-types.md), or the handler's own.",
+}
+
+// causeOf is what a code means for jobs of a kind of which one failed with this message.
+func causeOf(kind string, code models.ErrorCode, message string) cause {
+	if code == models.CodeTimeout && message != "" && !disposition.EndedByPolicy(message) {
+		return calledTooLong
+	}
 	own := jobCauses
 	if kind == "accounting" {
 		own = accountingCauses

@@ -55,15 +55,8 @@ func (p *probe) heldSequences(ctx context.Context, tx pgx.Tx) ([]Finding, error)
 			Code: SequenceHeld, Severity: Warning, Kind: "jobs", OrgID: h.OrgID, Type: h.Type, ErrorCode: h.Code, Count: h.Waiting, AtLeast: h.Waiting >= diagnosis.HeldMost,
 			Since: store.TimeOrNil(h.Since), Example: h.ID, ExampleOrg: h.OrgID,
 		}
-		wait := "1 job waits"
-		if h.Waiting != 1 {
-			wait = grouped(h.Waiting) + " jobs wait"
-		}
-		if f.AtLeast {
-			wait = grouped(h.Waiting) + " jobs or more wait"
-		}
 		f.Says = fmt.Sprintf("Sequence %s of organization %s has been held up for %s by a dead letter of type %s (%s): %s behind it.",
-			clip(h.Sequence, 100), clip(h.OrgID, 100), Age(p.clock().Sub(h.Since)), h.Type, orNoCode(h.Code), wait)
+			clip(h.Sequence, 100), clip(h.OrgID, 100), Age(p.clock().Sub(h.Since)), h.Type, orNoCode(h.Code), behind(f))
 		f.Todo = "See why it failed: " + showCommand(f) + ". Mend the cause, then `daybook jobs retry " + shell(h.ID) + "`; or let the sequence go on without it: `daybook jobs cancel " + shell(h.ID) + "`."
 		found = append(found, f)
 	}
@@ -72,6 +65,49 @@ func (p *probe) heldSequences(ctx context.Context, tx pgx.Tx) ([]Finding, error)
 		f := Finding{Code: SequenceHeld, Severity: Warning, Kind: "jobs", Count: more}
 		f.Says = fmt.Sprintf("%s more held up by dead letters.", map[bool]string{true: "1 sequence is", false: grouped(more) + " sequences are"}[more == 1])
 		f.Todo = "List the dead letters: `daybook jobs list --state failed`."
+		found = append(found, f)
+	}
+	late, err := p.lateSequences(ctx, tx)
+	return append(found, late...), err
+}
+
+// behind says how many jobs of a sequence wait.
+func behind(f Finding) string {
+	switch {
+	case f.AtLeast:
+		return grouped(f.Count) + " jobs or more wait"
+	case f.Count == 1:
+		return "1 job waits"
+	}
+	return grouped(f.Count) + " jobs wait"
+}
+
+// lateAfter is in how long the job that has the turn of a sequence is due that holds it up: more than any delay between
+// attempts by default.
+const lateAfter = 24 * time.Hour
+
+// lateSequences looks for sequences whose turn a job has that is due only much later.
+func (p *probe) lateSequences(ctx context.Context, tx pgx.Tx) ([]Finding, error) {
+	late, err := diagnosis.LateSequences(ctx, tx, p.OrgID, named, lateAfter.Seconds())
+	if err != nil {
+		return nil, err
+	}
+	var found []Finding
+	for _, l := range late {
+		f := Finding{
+			Code: SequenceHeld, Severity: Warning, Kind: "jobs", OrgID: l.OrgID, Type: l.Type, Count: l.Waiting, AtLeast: l.Waiting >= diagnosis.HeldMost,
+			Example: l.ID, ExampleOrg: l.OrgID,
+		}
+		due := time.Duration(l.Seconds) * time.Second
+		f.Says = fmt.Sprintf("Sequence %s of organization %s waits for job %s of type %s, which has the turn and is due only in %s: %s behind it.",
+			clip(l.Sequence, 100), clip(l.OrgID, 100), l.ID, l.Type, Age(due), behind(f))
+		f.Todo = "Look at it: " + showCommand(f) + ". Have it worked now: `daybook jobs retry " + shell(l.ID) + "`; or let the sequence go on without it: `daybook jobs cancel " + shell(l.ID) + "`."
+		found = append(found, f)
+	}
+	if len(late) > 0 && late[0].All > int64(len(late)) {
+		f := Finding{Code: SequenceHeld, Severity: Warning, Kind: "jobs", Count: late[0].All - int64(len(late))}
+		f.Says = fmt.Sprintf("%s for a job that is due only later.", map[bool]string{true: "1 more sequence waits", false: grouped(f.Count) + " more sequences wait"}[f.Count == 1])
+		f.Todo = "Mend those above, then ask again: `daybook doctor`."
 		found = append(found, f)
 	}
 	return found, nil

@@ -62,6 +62,26 @@ UPDATE daybook.jobs j SET state = 'failed', run_count = 3, last_error = 'no', la
 	assert.Empty(t, of(b.check(), health.SequenceHeld), "the next one has the turn")
 }
 
+// A job that has the turn and is due only in 90 days keeps those behind it waiting, although they could be worked.
+func TestSequenceWaitsForALateJob(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.exec(`SELECT daybook.enqueue_job('acme', 'mail', '{}', sequence => s) FROM unnest(ARRAY['order 7', 'order 7', 'order 7', 'alone', 'soon', 'soon', 'asks', 'asks', 'all later', 'all later']) AS s`)
+	b.exec(`SELECT daybook.check_waits()`)
+	b.exec(`
+UPDATE daybook.jobs j SET ready_at = now() + CASE s.key WHEN 'soon' THEN interval '5 hours' ELSE interval '90 days 1 minute' END,
+       last_error_code = CASE WHEN s.key = 'asks' THEN 'AWAITING_CALLBACK' END
+  FROM daybook.job_sequences s WHERE s.holder = j.id;
+UPDATE daybook.jobs SET first_ready_at = now() + interval '100 days' WHERE sequence = 'all later' AND ready_at > '9999-01-01'`)
+	f := one(t, b.check(), health.SequenceHeld)
+	assert.EqualValues(t, 2, f.Count)
+	assert.Equal(t, health.Warning, f.Severity)
+	assert.Equal(t, "Sequence order 7 of organization acme waits for job "+f.Example+" of type mail, which has the turn and is due only in 90 d: 2 jobs wait behind it.", f.Says)
+	assert.Contains(t, f.Todo, "`daybook jobs retry "+f.Example+"`")
+	b.exec(`SELECT daybook.retry_job($1)`, f.Example)
+	assert.Empty(t, of(b.check(), health.SequenceHeld), "its time has come: it is due now")
+}
+
 // What no worker can work now waits, whatever else is worked.
 func TestSummaryCountsWhatWaitsForAWorker(t *testing.T) {
 	t.Parallel()
