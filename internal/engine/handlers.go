@@ -135,10 +135,24 @@ var ErrUnstorable = errors.New("what the handler said could not be stored")
 // Own marks an error of a handler that has the transaction tx as the handler's own, unless the transaction itself has failed in a way that
 // is not the handler's doing: then it is tried again.
 func Own(tx pgx.Tx, err error) error {
-	if err == nil || tx.Conn().IsClosed() || isConflict(err) || store.IsUnavailable(err) || store.IsExhausted(err) && !store.IsRaised(err) || store.OnlyReads(tx, err) {
+	if err == nil || IsUndone(tx, err) {
 		return err
 	}
 	return &ownError{err}
+}
+
+// IsUndone reports whether the transaction of a handler has failed with err in a way that is not the handler's doing.
+func IsUndone(tx pgx.Tx, err error) bool {
+	switch store.FaultOf(err) {
+	case store.Conflict:
+		return true
+	case store.Exhausted, store.Stale:
+		if !store.IsRaised(err) {
+			return true
+		}
+	case store.NoFault, store.Outage: // one that leaves the session alive is another database's
+	}
+	return tx.Conn().IsClosed() || errors.Is(err, store.ErrLeaseLost) || store.IsUnavailable(err) || store.OnlyReads(tx, err)
 }
 
 // ownError is what a handler failed with, when the transaction itself is sound.
