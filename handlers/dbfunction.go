@@ -133,7 +133,7 @@ func (c *conflictCount) begin() {
 // enough counts the call that ended with err, and reports whether the attempt has failed with it.
 func (c *conflictCount) enough(err error) bool {
 	raised, ok := errors.AsType[*pgconn.PgError](err)
-	if !ok || raised.Code != "40001" && raised.Code != "40P01" {
+	if !ok || !store.IsConflict(err) {
 		return false
 	}
 	c.calls++

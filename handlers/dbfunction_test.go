@@ -155,3 +155,25 @@ END $$`)
 	require.Equal(t, models.JobCompleted, j.State, j.Error)
 	assert.Equal(t, 1, b.count(`SELECT run_count FROM daybook.jobs WHERE id = $1`, j.ID))
 }
+
+// TestDBFunctionOfAChangedTable: a function keeps the type of a row for as long as its session lives. A change of the table is not the function's failure.
+func TestDBFunctionOfAChangedTable(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.exec(`
+CREATE SCHEMA app;
+CREATE TABLE app.things (name text);
+INSERT INTO app.things VALUES ('one');
+CREATE FUNCTION app.first(argument jsonb) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE r record; x text;
+BEGIN SELECT * INTO r FROM app.things; SELECT r.name::text INTO x; RETURN x; END $$`)
+	h, err := NewDBFunction(DBFunctionConfig{Functions: []string{"app.first"}})
+	require.NoError(t, err)
+	policy := DBFunctionPolicy()
+	policy.MaxAttempts = 1
+	jobs.Register(b.registry, policy, h.Handle)
+	require.Equal(t, models.JobCompleted, b.run(DBFunction{Function: "app.first"}).State)
+	b.exec(`ALTER TABLE app.things ALTER COLUMN name TYPE varchar(9)`)
+	j := b.run(DBFunction{Function: "app.first"})
+	assert.Equal(t, models.JobCompleted, j.State, j.Error)
+}

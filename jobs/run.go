@@ -69,7 +69,7 @@ func (r working) Work(ctx context.Context, job store.Job, progress engine.Progre
 		})
 	}
 	if err != nil {
-		unavailable, note := store.IsUnavailable(err), store.NoteOf(err)
+		unavailable, note := store.IsUnavailable(err) || ctx.Err() == nil && undecided(err) && store.IsNotAsked(err), store.NoteOf(err)
 		if engine.TimedOut(ctx) && !unavailable {
 			err = timedOut(t, err)
 		}
@@ -163,6 +163,11 @@ func (r working) commit(ctx context.Context, tx pgx.Tx, jobs []store.Job) ([]eng
 			err = timedOut(t, err)
 		}
 		return nil, engine.Own(ctx, tx, err)
+	}
+	for _, err := range errs {
+		if undecided(err) && engine.IsUndone(tx, err) {
+			return nil, engine.Own(ctx, tx, err)
+		}
 	}
 	for i, err := range errs {
 		result, resultErr := said[i].resultJSON()
@@ -266,6 +271,12 @@ func (t *registered) judge(job store.Job, err error) engine.Attempt {
 		a.Outcome, a.Delay = models.OutcomeFailed, 0
 	}
 	return a
+}
+
+// undecided reports whether a handler leaves it to the policy what becomes of a job that failed with err.
+func undecided(err error) bool {
+	_, decided := errors.AsType[*outcome](err)
+	return err != nil && !decided
 }
 
 // jitter is by how much a delay is changed at most, as a part of it.

@@ -15,8 +15,8 @@
 // ReadAccountingJobStatus and ReadJobStatus say what became of a job. WaitAccountingJob and WaitJob, called after the commit, wait until
 // it has ended.
 //
-// Besides the errors that a function names, each that takes a Querier returns ErrNoQuerier when that is nil, ErrNoTransaction on a GORM handle outside
-// of a transaction, and ErrNotMigrated where the database lacks Daybook's schema.
+// Besides the errors that a function names, each that takes a Querier returns ErrNoQuerier when that is nil, ErrDryRun on a GORM
+// handle of a dry run, ErrNoTransaction on a GORM handle outside of a transaction, and ErrNotMigrated where the database lacks Daybook's schema.
 //
 // Under REPEATABLE READ and SERIALIZABLE a request can fail with a serialization error (SQLSTATE 40001), as any
 // statement can: try the transaction again.

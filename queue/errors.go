@@ -25,6 +25,8 @@ var (
 	ErrDocumentID = failure.New(failure.Invalid, "this is no document id of a row of a table")
 	// ErrNoTransaction: a transaction is needed and a plain handle was given.
 	ErrNoTransaction = failure.New(failure.Misuse, "a transaction is needed")
+	// ErrDryRun: the GORM handle is that of a dry run, which writes nothing, so nothing was done.
+	ErrDryRun = failure.New(failure.Misuse, "nothing was done: the GORM handle is that of a dry run (DryRun, ToSQL); in a hook return nil when tx.DryRun is set")
 	// ErrNoQuerier: a request was given nothing to run on.
 	ErrNoQuerier = failure.New(failure.Misuse, "the Querier is nil: pass your transaction (a pgx.Tx, or queue.SQL or queue.GORM of one)")
 	// ErrNoFunction: ListenEvents was given no function.

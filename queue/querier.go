@@ -33,12 +33,22 @@ func SQL(q SQLQuerier) Querier { return sqlAdapter{q} }
 // GORM returns a Querier on a GORM transaction: the handle that db.Transaction passes to its function, or that db.Begin
 // returns. With any other GORM handle every request returns ErrNoTransaction, because it would enqueue outside of the transaction
 // that writes the document, which is rarely meant and hard to notice.
+//
+// In a dry run (gorm.Session.DryRun, ToSQL) GORM writes nothing, also when it begins a transaction and calls the hooks of a model. Then every request
+// does nothing, and returns ErrDryRun. A hook that may be called so returns nil when tx.DryRun is set, as it must where it enqueues before the
+// row is written: GORM makes no statement after an error. With SkipHooks no hook is called, and what only a hook enqueues is not enqueued.
 func GORM(tx *gorm.DB) Querier {
 	if tx == nil || tx.Statement == nil {
 		return refused{fmt.Errorf("%w: the GORM handle is nil", ErrNoTransaction)}
 	}
 	if tx.Error != nil {
 		return refused{fmt.Errorf("the GORM transaction has failed already: %w", tx.Error)}
+	}
+	if tx.DryRun {
+		return refused{ErrDryRun}
+	}
+	if ctx := tx.Statement.Context; ctx != nil && ctx.Err() != nil {
+		return refused{fmt.Errorf("the context of the GORM handle has ended: %w", context.Cause(ctx))}
 	}
 	if _, ok := tx.Statement.ConnPool.(gorm.TxCommitter); !ok {
 		return refused{fmt.Errorf("%w: this GORM handle is not in one; pass the tx of db.Transaction(func(tx *gorm.DB) error { … })", ErrNoTransaction)}

@@ -33,9 +33,7 @@ func (r *run) channel(ctx context.Context) engine.Attempt {
 		case err != nil && ctx.Err() != nil:
 			return rescheduled(err)
 		case err != nil && isOutage(err):
-			ended := rescheduled(err)
-			ended.Outcome, ended.Unavailable = models.OutcomeFailed, true
-			return ended
+			return unavailable(err)
 		case err != nil:
 			return r.unsuccessful(failedWith(err))
 		case a.problem != "":
@@ -47,6 +45,8 @@ func (r *run) channel(ctx context.Context) engine.Attempt {
 	switch {
 	case err != nil && ctx.Err() != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return rescheduled(err) // the worker stops, or the task is another worker's
+	case err != nil && ctx.Err() == nil && store.IsNotAsked(err):
+		return unavailable(err)
 	case err != nil:
 		return r.unsuccessful(failedWith(err))
 	case r.orders.success == "":

@@ -96,6 +96,13 @@ func rescheduled(err error) engine.Attempt {
 	return engine.Attempt{Outcome: models.OutcomeRescheduled, Code: models.CodeDatabaseError, Message: plainText(err), Delay: time.Second}
 }
 
+// unavailable puts a task off for as long as the database may be the cause of err.
+func unavailable(err error) engine.Attempt {
+	ended := rescheduled(err)
+	ended.Outcome, ended.Unavailable = models.OutcomeFailed, true
+	return ended
+}
+
 // run is one task under way.
 type run struct {
 	*working
@@ -171,8 +178,7 @@ func (e *raisedError) Unwrap() error { return e.cause }
 
 // conflicts reports whether a transaction lost against another one, and may be tried again.
 func conflicts(err error) bool {
-	state := store.SQLState(err)
-	return state == "40001" || state == "40P01"
+	return store.IsConflict(err)
 }
 
 // isOutage reports whether err says that the database is unavailable, or asks to try again, and not that a function says so: one that raises

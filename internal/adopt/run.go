@@ -129,16 +129,11 @@ func (r *Report) each(ctx context.Context, step func(context.Context, string) (S
 	}
 }
 
-// again calls a transaction again that met a deadlock, a serialization failure or a lock timeout.
+// again calls a transaction again that met a deadlock, a serialization failure, a lock timeout, or the plan of a table that was changed since.
 func again[T any](ctx context.Context, f func() (T, error)) (T, error) {
 	for n := 1; ; n++ {
 		v, err := f()
-		switch store.SQLState(err) {
-		case "40001", "40P01", "55P03":
-		default:
-			return v, err
-		}
-		if n == tries {
+		if !store.IsConflict(err) && !store.IsLockTimeout(err) && store.FaultOf(err) != store.Stale || n == tries {
 			return v, err
 		}
 		select {

@@ -52,7 +52,10 @@ func (a *accounting) Work(_ context.Context, job store.Job, _ Progress) Attempt 
 
 func (a *accounting) Prepare(ctx context.Context, workflowRun string, jobs []store.Job) (BulkCommit, error) {
 	commit, err := a.processor.Prepare(ctx, jobsOf(workflowRun, jobs))
-	if err != nil {
+	switch {
+	case err != nil && store.IsNotAsked(err):
+		return nil, err
+	case err != nil:
 		return nil, &ownError{err}
 	}
 	return func(ctx context.Context, tx pgx.Tx, jobs []store.Job) ([]Attempt, error) {
@@ -88,6 +91,11 @@ func (a *accounting) commit(ctx context.Context, tx pgx.Tx, commit Commit, jobs 
 		return nil, &ownError{err}
 	case err == nil && errs != nil && len(errs) != len(jobs):
 		return nil, fmt.Errorf("the processor returned %d results for %d jobs: return one for each, or nil", len(errs), len(jobs))
+	}
+	for _, each := range errs {
+		if each != nil && (store.SQLState(each) != "" || tx.Conn().IsClosed()) && IsUndone(tx, each) {
+			return nil, Own(ctx, tx, each)
+		}
 	}
 	return errs, err
 }

@@ -123,10 +123,7 @@ var ErrUnstorable = errors.New("what the handler said could not be stored")
 // Own marks an error of a handler that has the transaction tx as the handler's own, unless the transaction itself has failed in a way that
 // is not the handler's doing: then it is tried again. ctx is the one that the handler was given.
 func Own(ctx context.Context, tx pgx.Tx, err error) error {
-	if endedItself(ctx, err) {
-		return &ownError{err}
-	}
-	if err == nil || tx.Conn().IsClosed() || isConflict(err) || store.IsUnavailable(err) || store.IsExhausted(err) && !store.IsRaised(err) || store.OnlyReads(tx, err) {
+	if err == nil || !endedItself(ctx, err) && IsUndone(tx, err) {
 		return err
 	}
 	return &ownError{err}
@@ -137,6 +134,20 @@ func Own(ctx context.Context, tx pgx.Tx, err error) error {
 func endedItself(ctx context.Context, err error) bool {
 	return ctx.Err() == nil && !store.IsUnavailable(err) &&
 		(errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled))
+}
+
+// IsUndone reports whether the transaction of a handler has failed with err in a way that is not the handler's doing.
+func IsUndone(tx pgx.Tx, err error) bool {
+	switch store.FaultOf(err) {
+	case store.Conflict:
+		return true
+	case store.Exhausted, store.Stale:
+		if !store.IsRaised(err) {
+			return true
+		}
+	case store.NoFault, store.Outage: // one that leaves the session alive is another database's
+	}
+	return tx.Conn().IsClosed() || errors.Is(err, store.ErrLeaseLost) || store.IsUnavailable(err) || store.OnlyReads(tx, err)
 }
 
 // ownError is what a handler failed with, when the transaction itself is sound.

@@ -149,8 +149,7 @@ func isOwn(err error) bool {
 
 // isConflict reports whether a transaction lost against another one and may simply be tried again.
 func isConflict(err error) bool {
-	state := store.SQLState(err)
-	return state == "40001" || state == "40P01" || errors.Is(err, store.ErrLeaseLost)
+	return store.IsConflict(err) || errors.Is(err, store.ErrLeaseLost)
 }
 
 // isTransient reports whether a transaction that failed with err is worth another try, or would be when the database is back.

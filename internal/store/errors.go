@@ -69,6 +69,9 @@ const (
 
 	stateLockNotAvailable = "55P03"
 	stateDiskFull         = "53100"
+	// stateReadOnly is that of a statement that would write in a session that only reads.
+	stateReadOnly = "25006"
+	stateIdleInTx = "25P03"
 	// stateNotText is PostgreSQL's, of a text that it cannot hold.
 	stateNotText = "22021"
 )
@@ -250,42 +253,16 @@ func IsUnstorable(err error) bool {
 	return err != nil && !IsTransient(err) // it did not come to the database
 }
 
-// IsExhausted reports whether err says that the server has no room on its disk, no memory or no connection left, or cannot read or write its files: that
-// is no statement's fault, other than a limit that is set for it (53400, as temp_file_limit).
-func IsExhausted(err error) bool {
-	switch SQLState(err) {
-	case "53000", stateDiskFull, "53200", "53300", "58000", "58030":
-		return true
-	}
-	return false
-}
-
-// IsRaised reports whether a function of the database has raised err by itself, whatever it looks like.
-func IsRaised(err error) bool {
-	pg := pgError(err)
-	return pg != nil && pg.Routine == "exec_stmt_raise"
-}
-
 // IsTransient reports whether err says that the database as a whole is unavailable or asks to try again: then no job is to
 // blame, and none is charged.
 func IsTransient(err error) bool {
 	if err == nil {
 		return false
 	}
-	if IsSchemaMismatch(err) || isConnectError(err) {
+	if IsSchemaMismatch(err) || isConnectError(err) || FaultOf(err) != NoFault {
 		return true
 	}
-	if state := SQLState(err); state != "" {
-		switch {
-		case strings.HasPrefix(state, "08"), // connection exceptions
-			strings.HasPrefix(state, "57P"), // shutdown, crash, starting up, idle session ended
-			strings.HasPrefix(state, "53"),  // out of connections, memory or disk
-			strings.HasPrefix(state, "58"),  // input/output errors
-			state == stateReadOnly,          // read-only: a standby became the primary, or this is a standby
-			state == "25P03",                // idle in transaction for too long: the process was asleep
-			state == "40001", state == "40P01":
-			return true
-		}
+	if SQLState(err) != "" {
 		return false
 	}
 	network, ok := errors.AsType[net.Error](err)
@@ -338,7 +315,7 @@ func Failure(err error) *failure.Class {
 		return class
 	}
 	switch {
-	case errors.Is(err, ErrLeaseLost), SQLState(err) == "25P03": // the process itself did not run for a while
+	case errors.Is(err, ErrLeaseLost), SQLState(err) == stateIdleInTx: // the process itself did not run for a while
 		return failure.LeaseLost
 	case IsTransient(err):
 		return failure.DatabaseUnavailable

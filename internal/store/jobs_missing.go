@@ -51,7 +51,7 @@ SELECT EXISTS (SELECT FROM daybook.jobs WHERE state = 'failed' AND last_error_co
 		batch.Queue(missing, w.Types, s.kind.fleetID())
 		found, err := lastRows(within, s.pool, batch, pgx.RowTo[bool])
 		switch {
-		case try == 0 && isStalePlan(err):
+		case try == 0 && FaultOf(err) == Stale:
 		case err != nil || !found[0]:
 			return 0, Wrap("put the worker on record", err)
 		default:

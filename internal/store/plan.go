@@ -51,7 +51,7 @@ func lastRows[T any](ctx context.Context, q batcher, batch *pgx.Batch, scan pgx.
 		if closeErr := results.Close(); err == nil {
 			err = closeErr
 		}
-		err = leaveReadOnly(q, err)
+		err = leaveSpoilt(q, err)
 	}()
 	for range batch.Len() - 1 {
 		if _, err := results.Exec(); err != nil {
@@ -67,7 +67,7 @@ func lastRows[T any](ctx context.Context, q batcher, batch *pgx.Batch, scan pgx.
 
 // sendAll sends a batch of plannedBatch in one round trip. What reads its rows is queued with its statements.
 func sendAll(ctx context.Context, q batcher, batch *pgx.Batch) error {
-	return leaveReadOnly(q, q.SendBatch(ctx, batch).Close())
+	return leaveSpoilt(q, q.SendBatch(ctx, batch).Close())
 }
 
 // byKey runs one statement with its plan by key, in one round trip and one transaction.
@@ -91,7 +91,7 @@ func planned[T any](ctx context.Context, q batcher, more string, scan pgx.RowToF
 		batch := plannedBatch(q, more)
 		batch.Queue(stmt, args...)
 		rows, err := lastRows(ctx, q, batch, scan)
-		if _, inside := q.(pgx.Tx); try > 0 || inside || !isStalePlan(err) {
+		if _, inside := q.(pgx.Tx); try > 0 || inside || FaultOf(err) != Stale {
 			return rows, err
 		}
 	}

@@ -157,23 +157,12 @@ func mayBeReplaced(err error) bool {
 		stateTableReplaced:
 		return true
 	default:
-		return strings.HasPrefix(state, "57P") || isStalePlan(err) || isConnectError(err)
+		return strings.HasPrefix(state, "57P") || FaultOf(err) == Stale || isConnectError(err)
 	}
 }
 
 // IsSchemaMismatch reports whether err says that Daybook's schema is missing, was replaced, or is not whole. It is an outage,
 // though the database answers.
 func IsSchemaMismatch(err error) bool {
-	return errors.Is(err, ErrSchemaMismatch) || SQLState(err) == stateTableReplaced || isStalePlan(err)
-}
-
-// isStalePlan reports whether a session's prepared statement was made for tables that are no longer there. The driver forgets
-// the statement with the error, so that the next use describes it anew.
-func isStalePlan(err error) bool {
-	pg := pgError(err)
-	if pg == nil {
-		return false
-	}
-	return pg.Code == "0A000" && strings.Contains(pg.Message, "cached plan") || pg.Code == "26000" ||
-		pg.Code == "XX000" && strings.Contains(pg.Message, "cache lookup failed")
+	return errors.Is(err, ErrSchemaMismatch) || SQLState(err) == stateTableReplaced || FaultOf(err) == Stale
 }

@@ -115,7 +115,7 @@ func (b *base) NextFence(ctx context.Context) (fence int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, statementLimit)
 	defer cancel()
 	err = b.pool.QueryRow(ctx, cmp.Or(b.kind.fence, nextFence)).Scan(&fence)
-	return fence, Wrap("draw a fence", b.suspect(ctx, leaveReadOnly(b.pool, err)))
+	return fence, Wrap("draw a fence", b.suspect(ctx, leaveSpoilt(b.pool, err)))
 }
 
 // statementLimit bounds a statement of the worker's own: a connection that does not answer any more must not hold up a turn that goes
@@ -139,7 +139,7 @@ SELECT current_setting('transaction_read_only')::boolean, EXISTS (
 	var readOnly, locked bool
 	err := b.pool.QueryRow(ctx, stmt, b.kind.table, TableLockModes).Scan(&readOnly, &locked)
 	if readOnly {
-		b.pool.Reset() // see leaveReadOnly
+		b.pool.Reset() // see leaveSpoilt
 	}
 	return err == nil && !readOnly && !locked
 }

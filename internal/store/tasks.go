@@ -54,7 +54,7 @@ func askTasksOn[T any](ctx context.Context, q batcher, limit time.Duration, scan
 		batch.Queue(taskLimits, strconv.FormatInt(limit.Milliseconds(), 10))
 		batch.Queue(stmt, args...)
 		rows, err := lastRows(ctx, q, batch, scan)
-		if try > 0 || !isStalePlan(err) {
+		if try > 0 || FaultOf(err) != Stale {
 			return rows, err
 		}
 	}

@@ -48,12 +48,12 @@ const commitGrace = 2 * time.Second
 func Begin(ctx context.Context, db Beginner, f func(tx pgx.Tx) error) error {
 	tx, err := db.BeginTx(ctx, pgx.TxOptions{BeginQuery: beginOwn})
 	if err != nil {
-		return leaveReadOnly(db, err)
+		return leaveSpoilt(db, err)
 	}
 	// Without effect when the transaction has ended; otherwise it has failed, or f has ended its goroutine.
 	defer func() { _ = tx.Rollback(ctx) }()
 	if err := f(tx); err != nil {
-		return leaveReadOnly(db, err)
+		return leaveSpoilt(db, err)
 	}
 	if err := ctx.Err(); err != nil {
 		return err
@@ -64,7 +64,7 @@ func Begin(ctx context.Context, db Beginner, f func(tx pgx.Tx) error) error {
 	if err != nil && SQLState(err) == "" && !errors.Is(err, pgx.ErrTxCommitRollback) {
 		return fmt.Errorf("%w: %w", ErrCommitCut, cmp.Or(ctx.Err(), err))
 	}
-	return leaveReadOnly(db, err)
+	return leaveSpoilt(db, err)
 }
 
 // outlasting returns a context that ends the given time after ctx.
@@ -94,7 +94,7 @@ func (b *base) InTxWaiting(ctx context.Context, wait time.Duration, f func(tx pg
 		limit = max(wait.Milliseconds(), 1)
 	}
 	err = b.transact(ctx, &transaction{limit: strconv.FormatInt(limit, 10), require: require}, f)
-	return b.suspect(ctx, leaveReadOnly(b.pool, err))
+	return b.suspect(ctx, leaveSpoilt(b.pool, err))
 }
 
 // transact runs f in a transaction. It commits it, unless f has (Access.Commit), or rolls it back when f fails.
@@ -122,14 +122,12 @@ func ReadSnapshot(ctx context.Context, db Beginner, f func(tx pgx.Tx) error) err
 	return pgx.BeginTxFunc(ctx, db, pgx.TxOptions{BeginQuery: beginReport}, f)
 }
 
-// stateReadOnly is the SQLSTATE of a statement that would write in a session that only reads.
-const stateReadOnly = "25006"
-
-// leaveReadOnly has a pool open new sessions when err says that one of its own only reads, and returns err. A session stays so when its server became
-// a standby, and when it was opened while default_transaction_read_only was set. A pool hands out the session that was returned last: so one such
-// session would fail all statements of a worker for as long as a pool keeps sessions, an hour by default. db that is no pool is left alone.
-func leaveReadOnly(db any, err error) error {
-	if pool, ok := db.(*pgxpool.Pool); ok && SQLState(err) == stateReadOnly {
+// leaveSpoilt has a pool open new sessions when err says that those that it has may fail whatever is asked of them, and returns err. A session only reads
+// for as long as it lives when its server became a standby, and when it was opened while default_transaction_read_only was set; and it keeps plans that were made
+// for a table that has been changed since, of which each fails once, or each time. A pool hands out the session that was returned last: so one such session would
+// fail all statements of a worker for as long as a pool keeps sessions, an hour by default. db that is no pool is left alone.
+func leaveSpoilt(db any, err error) error {
+	if pool, ok := db.(*pgxpool.Pool); ok && (SQLState(err) == stateReadOnly || FaultOf(err) == Stale) {
 		pool.Reset()
 	}
 	return err
