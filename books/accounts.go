@@ -12,6 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/daybook-dev/daybook/internal/phrase"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/actions"
 	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
@@ -68,7 +69,7 @@ func wrongAccount(a *models.Account) string {
 	case a.Code == "" || len(a.Code) > maxCodeBytes:
 		return fmt.Sprintf("the code must have 1 to %d bytes", maxCodeBytes)
 	case !slices.Contains(accountTypes, a.Type):
-		return fmt.Sprintf("the type is %q: want one of %v", a.Type, accountTypes)
+		return fmt.Sprintf("the type is %q: want %s", a.Type, phrase.Or(accountTypes))
 	}
 	for _, currency := range a.Currencies {
 		if _, ok := models.MinorDigits(currency); !ok {

@@ -149,7 +149,7 @@ func ExampleParseAccounts() {
 	fmt.Println(err)
 	// Output:
 	// 1800 asset <nil>
-	// line 2: the type is "thing": want one of [asset liability equity income expense]
+	// line 2: the type is "thing": want asset, liability, equity, income or expense
 }
 
 func ExampleAccounts() {

@@ -150,7 +150,7 @@ func TestParseJobState(t *testing.T) {
 	assert.Equal(t, models.JobFailed, s)
 	for _, in := range []string{"", "Failed", "done"} {
 		_, err = models.ParseJobState(in)
-		require.ErrorContains(t, err, "want one of [pending leased completed failed cancelled]", in)
+		require.ErrorContains(t, err, "want pending, leased, completed, failed or cancelled", in)
 	}
 }
 

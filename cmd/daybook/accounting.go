@@ -11,6 +11,7 @@ import (
 
 	"github.com/daybook-dev/daybook/internal/answers"
 	"github.com/daybook-dev/daybook/internal/cursor"
+	"github.com/daybook-dev/daybook/internal/phrase"
 	"github.com/daybook-dev/daybook/internal/span"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/listing"
@@ -202,7 +203,7 @@ func (a *app) printAccountingJob(w io.Writer, d *accountingJobDetails) error {
 		for i := range d.Attempts {
 			at := &d.Attempts[i]
 			t.add(strconv.Itoa(at.Attempt), strconv.FormatInt(at.Version, 10), formatTime(at.StartedAt),
-				at.EndedAt.Sub(at.StartedAt).Round(time.Millisecond).String(), outcomeOf(at), at.Worker, answers.Text(at.ErrorCode), answers.Text(at.Error))
+				phrase.Duration(at.EndedAt.Sub(at.StartedAt)), outcomeOf(at), at.Worker, answers.Text(at.ErrorCode), answers.Text(at.Error))
 		}
 		if err := a.print(w, t); err != nil {
 			return err

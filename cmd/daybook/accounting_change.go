@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 
+	"github.com/daybook-dev/daybook/internal/phrase"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/queue"
@@ -50,7 +51,7 @@ func accountingRetryCommand(a *app) *cobra.Command {
 			}
 			n, ended := retryAccountingJobs(c.Context(), db.Pool, filter, delay)
 			return a.emitDone(ended, n == 0, map[string]int{"pending": n}, func(w io.Writer) error {
-				_, err := fmt.Fprintf(w, "%s pending again\n", plural(int64(n), "job is", "jobs are"))
+				_, err := fmt.Fprintf(w, "%s pending again\n", phrase.Plural(int64(n), "job is", "jobs are"))
 				return err
 			})
 		},

@@ -9,6 +9,7 @@ import (
 
 	"github.com/daybook-dev/daybook/internal/answers"
 	"github.com/daybook-dev/daybook/internal/cursor"
+	"github.com/daybook-dev/daybook/internal/phrase"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/actions"
 )
@@ -83,7 +84,7 @@ func oneOf[T ~string](flag string, value T, all []T) (T, error) {
 	if value == "" || slices.Contains(all, value) {
 		return value, nil
 	}
-	return value, usagef("%s %q: want one of %v", flag, value, all)
+	return value, usagef("%s %q: want %s", flag, value, phrase.Or(all))
 }
 
 func (a *app) printActions(w io.Writer, list []actions.Action) error {

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/daybook-dev/daybook/internal/adopt"
+	"github.com/daybook-dev/daybook/internal/phrase"
 	"github.com/daybook-dev/daybook/internal/terminal"
 )
 
@@ -99,13 +100,13 @@ func (a *app) printPlan(w io.Writer, p adopt.Plan) error {
 		return err
 	}
 	if n := p.Held.Rows(); n > 0 {
-		_, _ = fmt.Fprintf(w, "%s held by Daybook already\n", plural(n, "row is", "rows are"))
+		_, _ = fmt.Fprintf(w, "%s held by Daybook already\n", phrase.Plural(n, "row is", "rows are"))
 	}
 	if err := a.printProblems(w, p.Problems); err != nil {
 		return err
 	}
 	printNotes(w, p.Notes)
-	_, err := fmt.Fprintf(w, "\nNothing was changed. --apply would adopt %s.\n", plural(p.Take.Rows(), "row", "rows"))
+	_, err := fmt.Fprintf(w, "\nNothing was changed. --apply would adopt %s.\n", phrase.Plural(p.Take.Rows(), "row", "rows"))
 	return err
 }
 
@@ -136,9 +137,9 @@ func (a *app) printAdoption(w io.Writer, r adopt.Report, back bool) error {
 	if back {
 		done, left = "given back", "stay with Daybook"
 	}
-	_, err := fmt.Fprintf(w, "%s %s\n", plural(r.Done.Rows(), "row", "rows"), done)
+	_, err := fmt.Fprintf(w, "%s %s\n", phrase.Plural(r.Done.Rows(), "row", "rows"), done)
 	if n := r.Left.Rows(); err == nil && n > 0 {
-		_, err = fmt.Fprintf(w, "%s %s\n", plural(n, "row", "rows"), left)
+		_, err = fmt.Fprintf(w, "%s %s\n", phrase.Plural(n, "row", "rows"), left)
 	}
 	return err
 }
@@ -164,7 +165,7 @@ func (a *app) printVerification(w io.Writer, v adopt.Verification) error {
 		said = "there are differences"
 	}
 	if n := v.Left.Rows(); n > 0 {
-		said += fmt.Sprintf("; %s not adopted yet", plural(n, "row is", "rows are"))
+		said += fmt.Sprintf("; %s not adopted yet", phrase.Plural(n, "row is", "rows are"))
 	}
 	_, err := fmt.Fprintln(w, said)
 	return err

@@ -14,6 +14,7 @@ import (
 	"github.com/daybook-dev/daybook/internal/archive"
 	"github.com/daybook-dev/daybook/internal/cursor"
 	"github.com/daybook-dev/daybook/internal/failure"
+	"github.com/daybook-dev/daybook/internal/phrase"
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
@@ -104,7 +105,7 @@ func archiveMoveCommand(a *app) *cobra.Command {
 					}
 				}
 				return a.emitDone(ended, done.Files == 0, done, func(w io.Writer) error {
-					_, err := fmt.Fprintf(w, "moved to %s: %s\n", plural(done.Files, "file", "files"), countsText(done.Counts))
+					_, err := fmt.Fprintf(w, "moved to %s: %s\n", phrase.Plural(done.Files, "file", "files"), countsText(done.Counts))
 					return err
 				})
 			})
@@ -212,7 +213,7 @@ func archiveVerifyCommand(a *app) *cobra.Command {
 							return err
 						}
 					}
-					_, err := fmt.Fprintf(w, "%s with %s, %d damaged, %d not on record\n", plural(int64(v.Files), "file", "files"), plural(v.Lines, "line", "lines"), len(v.Damaged), len(v.Unrecorded))
+					_, err := fmt.Fprintf(w, "%s with %s, %d damaged, %d not on record\n", phrase.Plural(int64(v.Files), "file", "files"), phrase.Plural(v.Lines, "line", "lines"), len(v.Damaged), len(v.Unrecorded))
 					return err
 				})
 				if err == nil && len(v.Damaged) > 0 {
@@ -273,7 +274,7 @@ func archiveRestoreCommand(a *app) *cobra.Command {
 				}
 				return a.emitDone(ended, done.Files == 0, done, func(w io.Writer) error {
 					_, err := fmt.Fprintf(w, "brought back from %s: %s; left out, because they are there or their key is in use: %d\n",
-						plural(done.Files, "file", "files"), countsText(done.Rows), done.Present)
+						phrase.Plural(done.Files, "file", "files"), countsText(done.Rows), done.Present)
 					return err
 				})
 			})

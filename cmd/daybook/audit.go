@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/daybook-dev/daybook/internal/minor"
+	"github.com/daybook-dev/daybook/internal/phrase"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/audit"
 	"github.com/daybook-dev/daybook/migrations"
@@ -61,7 +62,7 @@ func auditCommand(a *app) *cobra.Command {
 				return err
 			}
 			if !result.Sound {
-				return tagged(errNotSound, "the audit found %s", plural(result.Wrong, "thing that is wrong", "things that are wrong"))
+				return tagged(errNotSound, "the audit found %s", phrase.Plural(result.Wrong, "thing that is wrong", "things that are wrong"))
 			}
 			return nil
 		},
@@ -79,7 +80,7 @@ func (a *app) printAudit(w io.Writer, r audit.Report) error {
 		{"organizations", strconv.FormatInt(f.Organizations, 10)},
 		{"documents", fmt.Sprintf("%d, %d of them ready", f.Documents, f.Ready)},
 		{"impacts", fmt.Sprintf("%d, %d of them live, %s, %s", f.Impacts, f.Live,
-			plural(f.Reversals, "reversal", "reversals"), plural(f.Confirmations, "confirmation", "confirmations"))},
+			phrase.Plural(f.Reversals, "reversal", "reversals"), phrase.Plural(f.Confirmations, "confirmation", "confirmations"))},
 		{"entries", strconv.FormatInt(f.Entries, 10)},
 	}
 	for _, q := range f.Queues {

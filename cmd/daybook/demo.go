@@ -14,6 +14,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/daybook-dev/daybook/internal/devstack"
+	"github.com/daybook-dev/daybook/internal/phrase"
 	"github.com/daybook-dev/daybook/internal/sample"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
@@ -134,7 +135,7 @@ func (d *demo) refuseUsedTemporal(ctx context.Context) error {
 // prepare gives every organization the sample chart and rules, and imports the documents.
 func (d *demo) prepare(ctx context.Context) error {
 	orgs := d.documents.organizations()
-	d.say("Applying the sample chart of accounts and the sample rules to %s.", plural(int64(len(orgs)), "organization", "organizations"))
+	d.say("Applying the sample chart of accounts and the sample rules to %s.", phrase.Plural(int64(len(orgs)), "organization", "organizations"))
 	for _, org := range orgs {
 		err := store.Begin(ctx, d.db.Pool, func(tx pgx.Tx) error {
 			if _, err := ledgerdb.PutAccounts(ctx, tx, org, sample.Chart()); err != nil {
@@ -238,7 +239,7 @@ func (d *demo) awaitCompletion(ctx context.Context) error {
 			open = queues[0].Open() // the accounting queue's
 			if bar.set(total - open); open == 0 {
 				bar.end()
-				d.say("Worked %s in %s, the start of the workflow included.", plural(total, "document", "documents"), time.Since(d.started).Round(time.Millisecond))
+				d.say("Worked %s in %s, the start of the workflow included.", phrase.Plural(total, "document", "documents"), time.Since(d.started).Round(time.Millisecond))
 				return nil
 			}
 		}

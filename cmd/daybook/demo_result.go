@@ -13,6 +13,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/daybook-dev/daybook/internal/answers"
+	"github.com/daybook-dev/daybook/internal/phrase"
 	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
 	"github.com/daybook-dev/daybook/internal/store/listing"
 	"github.com/daybook-dev/daybook/internal/terminal"
@@ -164,7 +165,7 @@ func (d *demo) show(r *demoResult) error {
 			return err
 		}
 		if r.TrialBalance.Balanced {
-			if _, err := fmt.Fprintf(w, "\nDebits equal credits in each of %s.\n", plural(int64(len(r.TrialBalance.Totals)), "currency", "currencies")); err != nil {
+			if _, err := fmt.Fprintf(w, "\nDebits equal credits in each of %s.\n", phrase.Plural(int64(len(r.TrialBalance.Totals)), "currency", "currencies")); err != nil {
 				return err
 			}
 		}

@@ -15,6 +15,7 @@ import (
 	sdklog "go.temporal.io/sdk/log"
 
 	"github.com/daybook-dev/daybook/internal/health"
+	"github.com/daybook-dev/daybook/internal/phrase"
 	"github.com/daybook-dev/daybook/internal/terminal"
 )
 
@@ -103,9 +104,9 @@ func verdict(r health.Report) error {
 	}
 	switch {
 	case count[health.Critical] > 0:
-		return tagged(errCritical, "%s, %s", plural(count[health.Critical], "critical finding", "critical findings"), plural(count[health.Warning], "warning", "warnings"))
+		return tagged(errCritical, "%s, %s", phrase.Plural(count[health.Critical], "critical finding", "critical findings"), phrase.Plural(count[health.Warning], "warning", "warnings"))
 	case count[health.Warning] > 0:
-		return tagged(errWarnings, "%s", plural(count[health.Warning], "warning", "warnings"))
+		return tagged(errWarnings, "%s", phrase.Plural(count[health.Warning], "warning", "warnings"))
 	}
 	return nil
 }
@@ -133,7 +134,7 @@ func (a *app) printFinding(w io.Writer, f health.Finding, now time.Time) error {
 	}
 	var facts []string
 	if f.Since != nil {
-		facts = append(facts, fmt.Sprintf("Since %s (%s).", formatTime(*f.Since), health.Age(now.Sub(*f.Since))))
+		facts = append(facts, fmt.Sprintf("Since %s (%s).", formatTime(*f.Since), phrase.Age(now.Sub(*f.Since))))
 	}
 	if f.Owner != "" {
 		facts = append(facts, "Owner: "+f.Owner+".")

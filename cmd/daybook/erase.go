@@ -14,6 +14,7 @@ import (
 	"github.com/daybook-dev/daybook/internal/archive"
 	"github.com/daybook-dev/daybook/internal/erasure"
 	"github.com/daybook-dev/daybook/internal/failure"
+	"github.com/daybook-dev/daybook/internal/phrase"
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
@@ -96,7 +97,7 @@ func (a *app) erase(ctx context.Context, scope store.EraseScope, o erasure.Optio
 			return err
 		}
 		if len(files) > 0 {
-			return usagef("the archive has %s with rows of %s: name it with --archive or DAYBOOK_ARCHIVE, or leave it out with --no-archive", plural(int64(len(files)), "file", "files"), scope.OrgID)
+			return usagef("the archive has %s with rows of %s: name it with --archive or DAYBOOK_ARCHIVE, or leave it out with --no-archive", phrase.Plural(int64(len(files)), "file", "files"), scope.OrgID)
 		}
 	}
 	proof, ended := erasure.Erase(ctx, db.Pool, scope, o)
@@ -136,7 +137,7 @@ func (a *app) showErasure(w io.Writer, e *store.Erasure) error {
 		t.add("kept", fmt.Sprintf("%s: %d, because %s", k.What, k.Count, k.Reason))
 	}
 	if e.OpenJobs > 0 {
-		t.add("being worked", plural(e.OpenJobs, "job", "jobs"))
+		t.add("being worked", phrase.Plural(e.OpenJobs, "job", "jobs"))
 	}
 	return a.print(w, t)
 }

@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"io"
 	"strconv"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/daybook-dev/daybook/internal/answers"
 	"github.com/daybook-dev/daybook/internal/cursor"
 	"github.com/daybook-dev/daybook/internal/minor"
+	"github.com/daybook-dev/daybook/internal/phrase"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/listing"
 	"github.com/daybook-dev/daybook/internal/terminal"
@@ -66,7 +66,7 @@ func (a *app) printExplanation(w io.Writer, e *listing.Explanation) error {
 		for i := range e.Attempts {
 			at := &e.Attempts[i]
 			t.add(strconv.Itoa(at.Attempt), strconv.FormatInt(at.Version, 10), formatTime(at.StartedAt),
-				at.EndedAt.Sub(at.StartedAt).Round(time.Millisecond).String(), outcomeOf(at), at.Worker, at.WorkflowRunID,
+				phrase.Duration(at.EndedAt.Sub(at.StartedAt)), outcomeOf(at), at.Worker, at.WorkflowRunID,
 				answers.Text(at.ErrorCode), answers.Text(at.Error))
 		}
 		if err := a.print(w, t); err != nil {
@@ -120,7 +120,7 @@ func (a *app) printDocument(w io.Writer, e *listing.Explanation) error {
 		}
 		lines = append(lines,
 			[2]string{"job", j.ID},
-			[2]string{"", state + ", version " + strconv.FormatInt(j.VersionHint, 10) + ", " + plural(int64(j.RunCount), "attempt", "attempts")},
+			[2]string{"", state + ", version " + strconv.FormatInt(j.VersionHint, 10) + ", " + phrase.Plural(int64(j.RunCount), "attempt", "attempts")},
 			[2]string{"error", answers.Text(j.LastErrorCode)},
 			[2]string{"", answers.Text(j.LastError)})
 	}

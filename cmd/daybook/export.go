@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/daybook-dev/daybook/internal/export"
+	"github.com/daybook-dev/daybook/internal/phrase"
 	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
 	"github.com/daybook-dev/daybook/models"
 )
@@ -102,8 +103,8 @@ func (a *app) export(ctx context.Context, filter ledgerdb.ExportFilter, options 
 	if err != nil {
 		return err
 	}
-	a.say("Exported %s and %s; %s had no entries.", plural(counts.Impacts, "impact", "impacts"),
-		plural(counts.Entries, "entry", "entries"), plural(counts.Empty, "impact", "impacts"))
+	a.say("Exported %s and %s; %s had no entries.", phrase.Plural(counts.Impacts, "impact", "impacts"),
+		phrase.Plural(counts.Entries, "entry", "entries"), phrase.Plural(counts.Empty, "impact", "impacts"))
 	return nil
 }
 

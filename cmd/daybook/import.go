@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/daybook-dev/daybook/internal/phrase"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
 	"github.com/daybook-dev/daybook/internal/terminal"
@@ -268,7 +269,7 @@ func (a *app) showImport(r *importResult, ended error) error {
 		return ended
 	}
 	if err == nil && len(r.Failed) > 0 {
-		return tagged(errPartlyFailed, "%s failed: correct and import again; what is there already stays as it is", plural(int64(len(r.Failed)), "document", "documents"))
+		return tagged(errPartlyFailed, "%s failed: correct and import again; what is there already stays as it is", phrase.Plural(int64(len(r.Failed)), "document", "documents"))
 	}
 	return err
 }

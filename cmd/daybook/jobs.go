@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/daybook-dev/daybook/internal/answers"
+	"github.com/daybook-dev/daybook/internal/phrase"
 	"github.com/daybook-dev/daybook/internal/span"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/listing"
@@ -215,13 +216,13 @@ func (a *app) printJob(w io.Writer, d *listing.JobDetail, older string) error {
 	t.right = []int{0}
 	for i := range d.Attempts {
 		at := &d.Attempts[i]
-		t.add(strconv.Itoa(at.Attempt), formatTime(at.StartedAt), at.EndedAt.Sub(at.StartedAt).Round(time.Millisecond).String(), outcomeOf(&models.Attempt{Outcome: at.Outcome, Times: at.Times, FirstStartedAt: at.FirstStartedAt}),
+		t.add(strconv.Itoa(at.Attempt), formatTime(at.StartedAt), phrase.Duration(at.EndedAt.Sub(at.StartedAt)), outcomeOf(&models.Attempt{Outcome: at.Outcome, Times: at.Times, FirstStartedAt: at.FirstStartedAt}),
 			at.Worker, answers.Text(at.ErrorCode), answers.Text(at.Error))
 	}
 	if err := a.print(w, t); err != nil || older == "" {
 		return err
 	}
-	_, err := fmt.Fprintf(w, "%s in all; older ones: --cursor %s\n", plural(d.AttemptRows, "entry", "entries"), older)
+	_, err := fmt.Fprintf(w, "%s in all; older ones: --cursor %s\n", phrase.Plural(d.AttemptRows, "entry", "entries"), older)
 	return err
 }
 

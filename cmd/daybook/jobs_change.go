@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/daybook-dev/daybook/internal/answers"
+	"github.com/daybook-dev/daybook/internal/phrase"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/actions"
 	"github.com/daybook-dev/daybook/internal/store/listing"
@@ -71,17 +72,17 @@ func (f *changeFlags) change(ctx context.Context, a *app, args []string, one fun
 	}
 	op, ended := many(ctx, db, listing.BulkJobs{Filter: filter, All: true, DryRun: f.dryRun})
 	if ended != nil && op.Matched > 0 {
-		a.say("Ended after %d of %s. `daybook jobs resume` goes on: %v", op.Changed+op.LeftAlone, plural(int64(op.Matched), "job", "jobs"), ended)
+		a.say("Ended after %d of %s. `daybook jobs resume` goes on: %v", op.Changed+op.LeftAlone, phrase.Plural(int64(op.Matched), "job", "jobs"), ended)
 	}
 	return a.emitDone(ended, op.Matched == 0, answers.BulkOperationOf(&op, f.dryRun), func(w io.Writer) error {
 		if f.dryRun {
-			_, err := fmt.Fprintf(w, "%s; nothing was changed\n", plural(int64(op.Matched), "job matches", "jobs match"))
+			_, err := fmt.Fprintf(w, "%s; nothing was changed\n", phrase.Plural(int64(op.Matched), "job matches", "jobs match"))
 			return err
 		}
 		if op.LeftAlone > 0 {
-			a.say("%s left alone, because another transaction changed or locked them meanwhile, or another one with the same payload is open", plural(int64(op.LeftAlone), "was", "were"))
+			a.say("%s left alone, because another transaction changed or locked them meanwhile, or another one with the same payload is open", phrase.Plural(int64(op.LeftAlone), "was", "were"))
 		}
-		_, err := fmt.Fprintf(w, "%s %s\n", plural(int64(op.Changed), "job is", "jobs are"), done)
+		_, err := fmt.Fprintf(w, "%s %s\n", phrase.Plural(int64(op.Changed), "job is", "jobs are"), done)
 		return err
 	})
 }
@@ -160,7 +161,7 @@ func jobsResumeCommand(a *app) *cobra.Command {
 				return err
 			}
 			return a.emit(answers.BulkOperationOf(&op, false), func(w io.Writer) error {
-				_, err := fmt.Fprintf(w, "%s: %d of %s changed, %d left alone\n", op.Action, op.Changed, plural(int64(op.Matched), "job", "jobs"), op.LeftAlone)
+				_, err := fmt.Fprintf(w, "%s: %d of %s changed, %d left alone\n", op.Action, op.Changed, phrase.Plural(int64(op.Matched), "job", "jobs"), op.LeftAlone)
 				return err
 			})
 		},

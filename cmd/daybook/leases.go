@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/daybook-dev/daybook/internal/phrase"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/terminal"
 )
@@ -77,7 +78,7 @@ func leasesReleaseCommand(a *app) *cobra.Command {
 			return a.emit(map[string]any{"queues": all}, func(w io.Writer) error {
 				for _, one := range all {
 					if _, err := fmt.Fprintf(w, "%s: %s released, %s charged with an attempt, %d failed\n", one.Kind,
-						plural(int64(one.Released), "lease", "leases"), pluralOf(one.Kind, int64(one.Charged)), one.Failed); err != nil {
+						phrase.Plural(int64(one.Released), "lease", "leases"), pluralOf(one.Kind, int64(one.Charged)), one.Failed); err != nil {
 						return err
 					}
 				}

@@ -7,6 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
+
+	"github.com/daybook-dev/daybook/internal/phrase"
 )
 
 func manCommand(a *app) *cobra.Command {
@@ -30,7 +32,7 @@ func manCommand(a *app) *cobra.Command {
 				return err
 			}
 			return a.emit(map[string]int{"pages": len(pages)}, func(w io.Writer) error {
-				_, err := io.WriteString(w, plural(int64(len(pages)), "page", "pages")+" written to "+args[0]+"\n")
+				_, err := io.WriteString(w, phrase.Plural(int64(len(pages)), "page", "pages")+" written to "+args[0]+"\n")
 				return err
 			})
 		},

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/spf13/cobra"
 
+	"github.com/daybook-dev/daybook/internal/phrase"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/actions"
 )
@@ -166,6 +167,6 @@ func waitingText(l store.Left) string {
 	if l.Jobs == 1 {
 		verb = "waits"
 	}
-	return fmt.Sprintf("%s of %s %s for a worker with %s", plural(l.Jobs, "due job", "due jobs"), plural(l.Organizations, "organization", "organizations"), verb,
+	return fmt.Sprintf("%s of %s %s for a worker with %s", phrase.Plural(l.Jobs, "due job", "due jobs"), phrase.Plural(l.Organizations, "organization", "organizations"), verb,
 		strings.Join(names, " and "))
 }

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/daybook-dev/daybook/internal/camel"
+	"github.com/daybook-dev/daybook/internal/phrase"
 	"github.com/daybook-dev/daybook/internal/terminal"
 	"github.com/daybook-dev/daybook/models"
 )
@@ -148,31 +149,10 @@ func formatTime(t time.Time) string {
 	return t.Local().Format("2006-01-02 15:04:05")
 }
 
-// formatAge writes a duration in its two largest units.
-func formatAge(d time.Duration) string {
-	switch d = d.Round(time.Second); {
-	case d < time.Minute:
-		return fmt.Sprintf("%d s", int(d.Seconds()))
-	case d < time.Hour:
-		return fmt.Sprintf("%d min %d s", int(d.Minutes()), int(d.Seconds())%60)
-	case d < 48*time.Hour:
-		return fmt.Sprintf("%d h %d min", int(d.Hours()), int(d.Minutes())%60)
-	}
-	return fmt.Sprintf("%d d %d h", int(d.Hours())/24, int(d.Hours())%24)
-}
-
 // pluralOf counts what the queue of a kind holds.
 func pluralOf(kind string, n int64) string {
 	if kind == string(models.KindTasks) {
-		return plural(n, "task", "tasks")
+		return phrase.Plural(n, "task", "tasks")
 	}
-	return plural(n, "job", "jobs")
-}
-
-// plural counts things: "1 job", "2 jobs".
-func plural(n int64, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
+	return phrase.Plural(n, "job", "jobs")
 }

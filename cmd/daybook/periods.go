@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/daybook-dev/daybook/books"
+	"github.com/daybook-dev/daybook/internal/phrase"
 	"github.com/daybook-dev/daybook/models"
 )
 
@@ -89,7 +90,7 @@ func periodsAddCommand(a *app) *cobra.Command {
 			}
 			return a.emit(map[string]any{"orgId": org, "added": len(added)}, func(w io.Writer) error {
 				if n := len(periods) - len(added); n > 0 {
-					a.say("%s there already; `daybook periods list` shows them.", plural(int64(n), "period was", "periods were"))
+					a.say("%s there already; `daybook periods list` shows them.", phrase.Plural(int64(n), "period was", "periods were"))
 				}
 				return a.print(w, periodsTable(added))
 			})
@@ -163,7 +164,7 @@ func returnedText(n int) string {
 	if n == 0 {
 		return ""
 	}
-	return fmt.Sprintf("; %s pending again", plural(int64(n), "job is", "jobs are"))
+	return fmt.Sprintf("; %s pending again", phrase.Plural(int64(n), "job is", "jobs are"))
 }
 
 // periodToChange returns the period that is named; its last day is set only for a month.

@@ -12,6 +12,7 @@ import (
 	"github.com/daybook-dev/daybook/internal/answers"
 	"github.com/daybook-dev/daybook/internal/cursor"
 	"github.com/daybook-dev/daybook/internal/namedqueue"
+	"github.com/daybook-dev/daybook/internal/phrase"
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
@@ -125,7 +126,7 @@ func (a *app) printNamedQueues(w io.Writer, queues []store.NamedQueue) error {
 			process = strconv.Itoa(u.PerProcess)
 		}
 		if u.Rate > 0 {
-			rate = fmt.Sprintf("%d in %s", u.Rate, time.Duration(u.RateSeconds*float64(time.Second)))
+			rate = fmt.Sprintf("%d in %s", u.Rate, phrase.Duration(time.Duration(u.RateSeconds*float64(time.Second))))
 		}
 		t.add(u.Name, u.Fleet, strconv.Itoa(u.Workers), most, process, rate, strconv.Itoa(u.Pending), strconv.Itoa(u.Due), strconv.Itoa(u.Leased), strconv.Itoa(u.Failed),
 			optionalTime(u.PausedAt), u.Owner)

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/daybook-dev/daybook/books"
+	"github.com/daybook-dev/daybook/internal/phrase"
 	"github.com/daybook-dev/daybook/internal/terminal"
 	"github.com/daybook-dev/daybook/posting"
 )
@@ -53,7 +54,7 @@ func rulesTestCommand(a *app) *cobra.Command {
 				return printTested(w, files, total, failed)
 			})
 			if err == nil && failed > 0 {
-				err = tagged(errNotAsExpected, "%d of %s failed", failed, plural(int64(total), "case", "cases"))
+				err = tagged(errNotAsExpected, "%d of %s failed", failed, phrase.Plural(int64(total), "case", "cases"))
 			}
 			return err
 		},
@@ -140,6 +141,6 @@ func printTested(w io.Writer, files []testedFile, total, failed int) error {
 			}
 		}
 	}
-	_, err := fmt.Fprintf(w, "%s, %d failed\n", plural(int64(total), "case", "cases"), failed)
+	_, err := fmt.Fprintf(w, "%s, %d failed\n", phrase.Plural(int64(total), "case", "cases"), failed)
 	return err
 }

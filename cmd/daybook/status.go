@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/spf13/cobra"
 
 	"github.com/daybook-dev/daybook/internal/answers"
@@ -86,36 +87,28 @@ type shownStatus struct {
 // errNotCounted says why only the first line is there.
 var errNotCounted = failure.New(failure.DatabaseUnavailable, "the jobs cannot be counted while another transaction has locked a table")
 
-// readStatus asks whether work gets done while it counts. Where a locked table keeps the checks from being made, it would keep the counts waiting for as long as it
-// is locked.
+// readStatus asks whether work gets done and counts, in one snapshot of the database: the first line and
+// the counts do not contradict one another. Where a locked table keeps the checks from being made, it
+// would keep the counts waiting for as long as it is locked.
 func readStatus(ctx context.Context, o health.Options, named bool) (s queuesStatus, err error) {
-	counting, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
-	asked := make(chan health.Report, 1)
-	go func() {
-		r := health.Check(ctx, unlessUnnamed(ctx, o, named))
+	r, err := health.CheckAndRead(ctx, unlessUnnamed(ctx, o, named), func(ctx context.Context, tx pgx.Tx, r health.Report) (err error) {
 		if slices.ContainsFunc(r.Findings, func(f health.Finding) bool { return f.Code == health.TableLocked }) &&
 			slices.ContainsFunc(r.Checked, func(c health.Checked) bool { return c.Error != "" }) {
-			stop(errNotCounted)
+			return errNotCounted
 		}
-		asked <- r
-	}()
-	s.Queues, err = store.Status(counting, o.Pool, o.OrgID)
-	if err == nil {
-		s.Paused, err = store.PausedOrganizations(counting, o.Pool, o.OrgID)
-	}
-	if err == nil {
-		s.Waiting, err = store.WaitingFor(counting, o.Pool, o.OrgID)
-	}
-	var limits []models.TaskLimit
-	if err == nil {
-		limits, err = store.TaskLimits(counting, o.Pool)
-	}
-	if cause := context.Cause(counting); err != nil && cause != nil {
-		err = cause
-	}
-	s.Tasks = pausedTasks(limits)
-	r := <-asked
+		if s.Queues, err = store.Status(ctx, store.Joined(tx), o.OrgID); err != nil {
+			return err
+		}
+		if s.Paused, err = store.PausedOrganizations(ctx, tx, o.OrgID); err != nil {
+			return err
+		}
+		if s.Waiting, err = store.WaitingFor(ctx, tx, o.OrgID); err != nil {
+			return err
+		}
+		limits, err := store.TaskLimits(ctx, tx)
+		s.Tasks = pausedTasks(limits)
+		return err
+	})
 	s.Working, s.Summary, s.Findings = r.Working, r.Summary, r.Findings
 	return s, errors.Join(err, ctx.Err())
 }

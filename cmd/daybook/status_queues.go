@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/daybook-dev/daybook/internal/phrase"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/terminal"
 	"github.com/daybook-dev/daybook/models"
@@ -78,7 +79,7 @@ func dueText(p *store.PendingJob) string {
 }
 
 func ageText(p *store.PendingJob) string {
-	return formatAge(time.Duration(p.AgeSeconds * float64(time.Second)))
+	return phrase.Age(time.Duration(p.AgeSeconds * float64(time.Second)))
 }
 
 // pausedShown is how many paused organizations a line names.

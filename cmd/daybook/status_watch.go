@@ -13,6 +13,7 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 
 	"github.com/daybook-dev/daybook/internal/health"
+	"github.com/daybook-dev/daybook/internal/phrase"
 	"github.com/daybook-dev/daybook/internal/terminal"
 )
 
@@ -70,7 +71,7 @@ func (a *app) draw(text string, first bool, every time.Duration) error {
 	const home, rest, endOfLine = "\x1b[H", "\x1b[J", "\x1b[K\n"
 	switch {
 	case isTerminal(a.stdout):
-		text = fmt.Sprintf("every %s, %s; Ctrl-C ends\n\n%s", health.Age(every), formatTime(time.Now()), text)
+		text = fmt.Sprintf("every %s, %s; Ctrl-C ends\n\n%s", phrase.Duration(every), formatTime(time.Now()), text)
 		text = home + strings.ReplaceAll(text, "\n", endOfLine) + rest
 		if first {
 			text = "\x1b[2J" + text

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/daybook-dev/daybook/internal/archive"
+	"github.com/daybook-dev/daybook/internal/phrase"
 )
 
 // archivedTasks is what an archive got, for programs.
@@ -66,7 +67,7 @@ func tasksArchiveCommand(a *app) *cobra.Command {
 				done.Files++
 			}
 			return a.emitDone(ended, done.Files == 0, done, func(w io.Writer) error {
-				_, err := fmt.Fprintf(w, "%s moved to %s\n", plural(done.Tasks, "task", "tasks"), plural(done.Files, "file", "files"))
+				_, err := fmt.Fprintf(w, "%s moved to %s\n", phrase.Plural(done.Tasks, "task", "tasks"), phrase.Plural(done.Files, "file", "files"))
 				return err
 			})
 		},

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/daybook-dev/daybook/internal/phrase"
 	"github.com/daybook-dev/daybook/internal/store/actions"
 	"github.com/daybook-dev/daybook/internal/terminal"
 	"github.com/daybook-dev/daybook/tokens"
@@ -138,10 +139,10 @@ func (a *app) printTokens(w io.Writer, tokens []tokens.Token) error {
 func tokenRates(t *tokens.Token) string {
 	var rates []string
 	if t.RequestsPerMinute > 0 {
-		rates = append(rates, plural(int64(t.RequestsPerMinute), "request", "requests"))
+		rates = append(rates, phrase.Plural(int64(t.RequestsPerMinute), "request", "requests"))
 	}
 	if t.JobsPerMinute > 0 {
-		rates = append(rates, plural(int64(t.JobsPerMinute), "job", "jobs"))
+		rates = append(rates, phrase.Plural(int64(t.JobsPerMinute), "job", "jobs"))
 	}
 	return strings.Join(rates, ", ")
 }

@@ -2,17 +2,14 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"io"
 	"log/slog"
-	"sync"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/spf13/cobra"
 
-	"github.com/daybook-dev/daybook/internal/sampler"
 	"github.com/daybook-dev/daybook/internal/top"
 )
 
@@ -60,24 +57,13 @@ func (a *app) top(ctx context.Context, every time.Duration, once, noTemporal boo
 			defer reader.Health.Temporal.Close()
 		}
 	}
-	counting := sampler.New(sampler.Options{
-		Pool: db.Pool, Name: "daybook top " + rand.Text(), Temporal: reader.Health.Temporal, TemporalAddress: reader.Health.TemporalAddress,
-		Namespace: reader.Health.Namespace, Standby: true, Log: slog.New(slog.DiscardHandler),
-	})
 	if once || a.json {
-		// A role that may only read leaves the depths as old as they are, and the picture says so.
-		_ = counting.Sample(ctx)
 		p, err := reader.Read(ctx)
 		if err != nil {
 			return err
 		}
 		return a.emit(p, func(w io.Writer) error { return top.Write(w, p, screenWidth(w)) })
 	}
-	background, stop := context.WithCancel(ctx)
-	var sampling sync.WaitGroup
-	sampling.Go(func() { counting.Run(background) })
-	defer sampling.Wait()
-	defer stop()
 	color := a.environment.NoColor == "" && a.environment.Term != "dumb"
 	program := tea.NewProgram(top.New(ctx, reader, every, color), tea.WithContext(ctx), tea.WithInput(a.stdin), tea.WithOutput(a.stdout))
 	if _, err := program.Run(); err != nil && !errors.Is(err, tea.ErrProgramKilled) && !errors.Is(err, tea.ErrInterrupted) {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"math/big"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -13,15 +12,6 @@ import (
 	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
 	"github.com/daybook-dev/daybook/models"
 )
-
-func TestFormatAge(t *testing.T) {
-	t.Parallel()
-	for d, want := range map[time.Duration]string{
-		0: "0 s", 59 * time.Second: "59 s", 61 * time.Second: "1 min 1 s", 90 * time.Minute: "1 h 30 min", 50 * time.Hour: "2 d 2 h",
-	} {
-		assert.Equal(t, want, formatAge(d))
-	}
-}
 
 func TestTableIsAlignedAndHarmless(t *testing.T) {
 	t.Parallel()

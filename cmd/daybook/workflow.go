@@ -14,6 +14,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/daybook-dev/daybook/internal/health"
+	"github.com/daybook-dev/daybook/internal/phrase"
 	"github.com/daybook-dev/daybook/internal/store/actions"
 	"github.com/daybook-dev/daybook/internal/terminal"
 )
@@ -67,7 +68,7 @@ func (f *workflowsOf) resolve(args []string) (which []health.Workflow, named boo
 	}
 	for _, k := range kinds {
 		if !slices.Contains(kindNames(), k) {
-			return nil, false, usagef("there is no kind %q: want %s", k, strings.Join(kindNames(), ", "))
+			return nil, false, usagef("there is no kind %q: want %s", k, phrase.Or(kindNames()))
 		}
 	}
 	if f.wait < 0 {
@@ -77,7 +78,7 @@ func (f *workflowsOf) resolve(args []string) (which []health.Workflow, named boo
 		return which, len(kinds) > 0, nil
 	}
 	if len(which) != 1 {
-		return nil, false, usagef("--id %s names one workflow: say of which one kind it is, with --kind: %s", f.id, strings.Join(kindNames(), ", "))
+		return nil, false, usagef("--id %s names one workflow: say of which one kind it is, with --kind: %s", f.id, phrase.Or(kindNames()))
 	}
 	which[0].ID, which[0].Exact = f.id, true
 	return which, true, nil

@@ -12,6 +12,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/daybook-dev/daybook/internal/health"
+	"github.com/daybook-dev/daybook/internal/phrase"
 	"github.com/daybook-dev/daybook/workflows"
 )
 
@@ -92,7 +93,7 @@ func awaitStatus(ctx context.Context, c client.Client, s health.WorkflowState, s
 	if signal == workflows.SignalResume {
 		result, word = "running", "resumed"
 	}
-	done := change(s, result, fmt.Sprintf("%s; it took effect at %s, after %s.", word, formatTime(now), health.Age(took)))
+	done := change(s, result, fmt.Sprintf("%s; it took effect at %s, after %s.", word, formatTime(now), phrase.Duration(took)))
 	done.Since, done.TookMS = &now, took.Milliseconds()
 	return done, nil
 }
@@ -162,7 +163,7 @@ func configureWorkflow(ctx context.Context, c client.Client, s health.WorkflowSt
 
 // settingsText are a workflow's settings in words.
 func settingsText(s workflows.Settings) string {
-	return fmt.Sprintf("batches of %d, %d s between polls, %s", s.BatchSize, s.PollIntervalSeconds, plural(int64(s.Concurrency), "lane", "lanes"))
+	return fmt.Sprintf("batches of %d, %d s between polls, %s", s.BatchSize, s.PollIntervalSeconds, phrase.Plural(int64(s.Concurrency), "lane", "lanes"))
 }
 
 func workflowCancelCommand(a *app) *cobra.Command {
@@ -210,7 +211,7 @@ func cancelWorkflow(ctx context.Context, c client.Client, s health.WorkflowState
 		return workflowChange{}, fmt.Errorf("workflow %s: %w", s.ID, err)
 	}
 	now, took := time.Now(), time.Since(began)
-	done := change(s, "cancelled", fmt.Sprintf("ended at %s, after %s. Its jobs stay as they are; `daybook workflow start --kind %s` starts it anew.", formatTime(now), health.Age(took), s.Kind))
+	done := change(s, "cancelled", fmt.Sprintf("ended at %s, after %s. Its jobs stay as they are; `daybook workflow start --kind %s` starts it anew.", formatTime(now), phrase.Duration(took), s.Kind))
 	done.Since, done.TookMS = &now, took.Milliseconds()
 	return done, nil
 }

@@ -10,6 +10,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/daybook-dev/daybook/internal/health"
+	"github.com/daybook-dev/daybook/internal/phrase"
 	"github.com/daybook-dev/daybook/internal/terminal"
 )
 
@@ -67,7 +68,7 @@ func (a *app) printWorkflow(w io.Writer, s health.WorkflowState) error {
 	if q := s.Status; q != nil {
 		add("lanes", "%d at work", q.Lanes)
 		n := q.Counts
-		add("done", "in %s since %s: %d completed, %d retried, %d rescheduled, %d failed, %d cancelled, %d lost, %d given back", plural(n.Turns, "turn", "turns"), formatTime(q.StartedAt), n.Completed, n.Retried,
+		add("done", "in %s since %s: %d completed, %d retried, %d rescheduled, %d failed, %d cancelled, %d lost, %d given back", phrase.Plural(n.Turns, "turn", "turns"), formatTime(q.StartedAt), n.Completed, n.Retried,
 			n.Rescheduled, n.Failed, n.Cancelled, n.Lost, n.Released)
 		if t := q.LastTurn; t != nil {
 			add("last turn", "lane %d, %s: %d leased, %d completed", t.Lane, formatTime(t.At), t.Report.Leased, t.Report.Completed)
@@ -79,7 +80,7 @@ func (a *app) printWorkflow(w io.Writer, s health.WorkflowState) error {
 		add("fails", "%s, attempt %d: %s", r.Type, r.Attempt, r.Failure)
 	}
 	for _, p := range s.Workers {
-		add("worker", "%s, polled %s ago", p.Name, health.Age(time.Since(p.LastPoll)))
+		add("worker", "%s, polled %s ago", p.Name, phrase.Age(time.Since(p.LastPoll)))
 	}
 	if len(s.Workers) == 0 {
 		add("worker", "none polls: start `daybook worker`")

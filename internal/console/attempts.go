@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/daybook-dev/daybook/internal/answers"
+	"github.com/daybook-dev/daybook/internal/phrase"
 	"github.com/daybook-dev/daybook/internal/redact"
 	"github.com/daybook-dev/daybook/models"
 )
@@ -111,7 +112,7 @@ func drawAttempts(rows []attemptRow, since, running, due *time.Time, now time.Ti
 	for _, r := range slices.Backward(rows) {
 		outcomes[r.Outcome] += max(r.Times, 1)
 		from := r.Started
-		title := fmt.Sprintf("Attempt %d: %s, took %s", r.Number, r.Outcome, span(r.Took))
+		title := fmt.Sprintf("Attempt %d: %s, took %s", r.Number, r.Outcome, phrase.Duration(r.Took))
 		if r.First != nil {
 			from = *r.First
 			title = fmt.Sprintf("%d attempts: %s", r.Times, r.Outcome)
@@ -127,7 +128,7 @@ func drawAttempts(rows []attemptRow, since, running, due *time.Time, now time.Ti
 	if due != nil {
 		add(*due, *due, "next", "Due "+ago(now, *due))
 	}
-	t.Says = sayOutcomes(outcomes) + " in " + span(t.To.Sub(t.From))
+	t.Says = sayOutcomes(outcomes) + " in " + phrase.Duration(t.To.Sub(t.From))
 	return t
 }
 

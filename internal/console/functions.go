@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/daybook-dev/daybook/books"
+	"github.com/daybook-dev/daybook/internal/phrase"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
 )
@@ -18,7 +19,7 @@ import (
 func functions() template.FuncMap {
 	return template.FuncMap{
 		"number":    number,
-		"span":      span,
+		"span":      phrase.Duration,
 		"iso":       func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
 		"exact":     func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05.000 MST") },
 		"ago":       ago,
@@ -94,34 +95,7 @@ func plural(n any, one, many string) string {
 
 // number writes an integer with thin spaces between groups of three digits.
 func number(n any) string {
-	digits := asText(n)
-	sign := ""
-	if strings.HasPrefix(digits, "-") {
-		sign, digits = "−", digits[1:]
-	}
-	for i := len(digits) - 3; i > 0; i -= 3 {
-		digits = digits[:i] + "\u202f" + digits[i:]
-	}
-	return sign + digits
-}
-
-// span writes a duration in its two largest units.
-func span(d time.Duration) string {
-	switch d = d.Abs(); {
-	case d < time.Millisecond:
-		return strconv.FormatInt(d.Microseconds(), 10) + " µs"
-	case d < time.Second:
-		return strconv.FormatInt(d.Milliseconds(), 10) + " ms"
-	case d < 10*time.Second:
-		return strconv.FormatFloat(d.Seconds(), 'f', 1, 64) + " s"
-	case d < time.Minute:
-		return strconv.Itoa(int(d.Seconds())) + " s"
-	case d < time.Hour:
-		return fmt.Sprintf("%d min %d s", int(d.Minutes()), int(d.Seconds())%60)
-	case d < 24*time.Hour:
-		return fmt.Sprintf("%d h %d min", int(d.Hours()), int(d.Minutes())%60)
-	}
-	return fmt.Sprintf("%d d %d h", int(d.Hours())/24, int(d.Hours())%24)
+	return strings.Replace(phrase.Grouped(asText(n), "\u202f"), "-", "−", 1)
 }
 
 // ago says when t was, or will be, as seen from now. It is as exact as a person needs it, and console.js says the same.
@@ -136,7 +110,7 @@ func ago(now, t time.Time) string {
 	case a < time.Hour:
 		text = strconv.Itoa(int(a.Minutes())) + " min"
 	default:
-		text = span(a)
+		text = phrase.Duration(a)
 	}
 	if d > 0 {
 		return text + " ago"

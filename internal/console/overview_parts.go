@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/daybook-dev/daybook/internal/health"
+	"github.com/daybook-dev/daybook/internal/phrase"
 	"github.com/daybook-dev/daybook/internal/store/figures"
 	"github.com/daybook-dev/daybook/models"
 )
@@ -148,7 +149,7 @@ func newQueueCard(steps axis, k figures.Kind, bars []figures.Bar, depths []figur
 
 // draw makes the card's charts; a kind that did nothing and has nothing to do has none.
 func (q *queueCard) draw(steps axis, good, bad, due, late []float64) {
-	per := strings.NewReplacer(" 0 s", "", " 0 min", "").Replace(" in " + span(steps.step))
+	per := strings.NewReplacer(" 0 s", "", " 0 min", "").Replace(" in " + phrase.Duration(steps.step))
 	if steps.step == time.Minute {
 		per = " a minute"
 	}
@@ -167,7 +168,7 @@ func (q *queueCard) draw(steps axis, good, bad, due, late []float64) {
 		add("due", "Due", "Jobs that waited to be worked.", chart{Line: line, Area: area, Most: "up to " + number(int64(deepest))})
 	}
 	add("late", "Ready to completed, P95", "The time within which 95 of 100 jobs were completed.", chart{
-		Line: slow, Area: below, Most: "up to " + span(time.Duration(slowest*float64(time.Second))),
+		Line: slow, Area: below, Most: "up to " + phrase.Duration(time.Duration(slowest*float64(time.Second))),
 	})
 }
 

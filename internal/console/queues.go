@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/daybook-dev/daybook/internal/namedqueue"
+	"github.com/daybook-dev/daybook/internal/phrase"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/actions"
 	"github.com/daybook-dev/daybook/internal/store/tokens"
@@ -33,7 +34,7 @@ func (q queueLine) RateText() string {
 	if q.Rate == 0 {
 		return ""
 	}
-	text := fmt.Sprintf("%s in %s", number(q.Rate), time.Duration(q.RateSeconds*float64(time.Second)))
+	text := fmt.Sprintf("%s in %s", number(q.Rate), phrase.Duration(time.Duration(q.RateSeconds*float64(time.Second))))
 	if q.RateBurst > 0 {
 		text += ", " + number(q.RateBurst) + " at once"
 	}

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/daybook-dev/daybook/internal/phrase"
 	"github.com/daybook-dev/daybook/internal/redact"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/listing"
@@ -82,7 +83,7 @@ func taskStory(d *listing.TaskDetail, now time.Time) story {
 	case models.TaskWaiting:
 		s.Says = "It waits for its time, " + ago(now, d.ScheduledAt) + "."
 	case models.TaskReady:
-		s.Says = "It has been due for " + span(now.Sub(d.ScheduledAt)) + " and waits for a worker."
+		s.Says = "It has been due for " + phrase.Duration(now.Sub(d.ScheduledAt)) + " and waits for a worker."
 	case models.TaskLeased:
 		s.Says = "A worker has it; its lease expires " + ago(now, *d.LeasedUntil) + " unless it is renewed."
 	case models.TaskDone:

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/daybook-dev/daybook/internal/answers"
+	"github.com/daybook-dev/daybook/internal/phrase"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/listing"
 	"github.com/daybook-dev/daybook/models"
@@ -94,7 +95,7 @@ func tellLeased(r *request, j standing) story {
 	var s story
 	switch stale := j.attempted != nil && r.now.Sub(*j.attempted) > store.StaleAfter; {
 	case stale:
-		s.Says = "Its lease is stale: its worker has not renewed it for " + span(r.now.Sub(*j.attempted)) + "."
+		s.Says = "Its lease is stale: its worker has not renewed it for " + phrase.Duration(r.now.Sub(*j.attempted)) + "."
 		s.Next = "It is reclaimed and worked elsewhere as soon as a worker looks. "
 		s.Todo = "If it stays so, no worker runs: `daybook doctor` says what is wrong."
 	case !j.working:
@@ -124,7 +125,7 @@ func (c *console) tellPending(ctx context.Context, r *request, j standing) (stor
 			s.Says = fmt.Sprintf("It is tried again %s, after %s.", ago(r.now, j.ready), plural(j.attempts, "attempt", "attempts"))
 		}
 	} else {
-		s.Says = "It has been due for " + span(r.now.Sub(j.ready)) + " and waits for a worker."
+		s.Says = "It has been due for " + phrase.Duration(r.now.Sub(j.ready)) + " and waits for a worker."
 	}
 	h, err := c.Listing.Hindrance(ctx, j.kind, j.org, j.jobType, j.queue)
 	if err != nil {
@@ -142,10 +143,10 @@ func (c *console) tellPending(ctx context.Context, r *request, j standing) (stor
 func hindered(s *story, h listing.Hindrance, j standing, now time.Time) {
 	switch {
 	case h.PausedAt != nil:
-		s.Todo = "Its organization is paused since " + span(now.Sub(*h.PausedAt)) + ": resume it, or wait."
+		s.Todo = "Its organization is paused since " + phrase.Duration(now.Sub(*h.PausedAt)) + ": resume it, or wait."
 		s.Mend = &trail{Name: "Organizations", Address: address(j.org, "organizations")}
 	case h.QueuePausedAt != nil:
-		s.Todo = "Its queue " + j.queue + " is paused since " + span(now.Sub(*h.QueuePausedAt)) + ": resume it, or wait."
+		s.Todo = "Its queue " + j.queue + " is paused since " + phrase.Duration(now.Sub(*h.QueuePausedAt)) + ": resume it, or wait."
 		s.Mend = &trail{Name: "Queues", Address: address("", joinPath("queues", j.queue))}
 	case h.MaxInFlight != nil && h.InFlight >= *h.MaxInFlight:
 		s.Todo = fmt.Sprintf("Its organization is at its cap: %d of its jobs are worked, and no more are allowed.", h.InFlight)

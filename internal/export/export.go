@@ -12,6 +12,7 @@ import (
 	"slices"
 
 	"github.com/daybook-dev/daybook/internal/failure"
+	"github.com/daybook-dev/daybook/internal/phrase"
 	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
 	"github.com/daybook-dev/daybook/models"
 )
@@ -56,7 +57,7 @@ type Options struct {
 func (o Options) Check(f ledgerdb.ExportFilter) error {
 	switch {
 	case !slices.Contains(Formats(), o.Format):
-		return fmt.Errorf("%w: format %q: want one of %v", ErrOptions, o.Format, Formats())
+		return fmt.Errorf("%w: format %q: want %s", ErrOptions, o.Format, phrase.Or(Formats()))
 	case o.Assertions && o.Format == CSV:
 		return fmt.Errorf("%w: CSV has no assertions", ErrOptions)
 	case o.Assertions && !f.From.IsZero():

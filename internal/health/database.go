@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/daybook-dev/daybook/internal/phrase"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/diagnosis"
 	"github.com/daybook-dev/daybook/internal/store/figures"
@@ -49,14 +50,14 @@ var (
 // database makes the checks of the database, one after another on one connection, because a pool may have few, and in one transaction, each behind a savepoint: workers
 // check every quarter of a minute, and an idle one is to cost next to nothing. What is left when that transaction is lost is checked in transactions of its own. then goes
 // on in it; the error is that of the transaction.
-func (p *probe) database(ctx context.Context, then func(tx pgx.Tx) error) (err error) {
+func (p *probe) database(ctx context.Context, begin beginning, then func(tx pgx.Tx) error) (err error) {
 	p.completed = -1
 	begun := false
 	if p.Pool != nil {
 		reading, cancel := context.WithCancel(ctx)
 		defer cancel()
 		late := time.AfterFunc(2*p.Timeout, cancel) // each check has its own time
-		err = store.Begin(reading, p.Pool, func(tx pgx.Tx) error {
+		err = begin(reading, p.Pool, func(tx pgx.Tx) error {
 			err := diagnosis.Within(reading, tx, func(tx pgx.Tx) {
 				late.Stop()
 				p.tx, begun = tx, true
@@ -212,14 +213,14 @@ func (p *probe) unmade() {
 		return
 	}
 	f := Finding{Code: DatabaseUnavailable, Severity: Warning, Count: int64(len(names))}
-	f.Says = fmt.Sprintf("The database answers, but not what was asked of %s: %s", enumerate(names), ended(clip(failed, 300)))
+	f.Says = fmt.Sprintf("The database answers, but not what was asked of %s: %s", phrase.And(names), ended(clip(failed, 300)))
 	f.Todo = "Look for a transaction that has locked a table: `SELECT pid, state, xact_start, query FROM pg_stat_activity WHERE pid IN (SELECT pid FROM pg_locks WHERE mode = 'AccessExclusiveLock')`; else for a server that is too busy."
 	if diskFull(failed) { // a question that wants a temporary file
 		f.Severity, f.Todo = Critical, store.DiskAdvice
 	}
 	if strings.Contains(failed, "(SQLSTATE 42501)") {
 		f.Code, f.Severity = RoleLacksRights, Info
-		f.Says = fmt.Sprintf("This role may not read what tells of %s: %s", enumerate(names), ended(clip(failed, 300)))
+		f.Says = fmt.Sprintf("This role may not read what tells of %s: %s", phrase.And(names), ended(clip(failed, 300)))
 		f.Todo = "Ask with a role that may read Daybook's tables, such as daybook_reader."
 	}
 	p.add(f)
@@ -315,7 +316,7 @@ func (p *probe) compareClocks() []Finding {
 	}
 	return []Finding{{
 		Code: ClockSkew, Severity: Warning,
-		Says: fmt.Sprintf("The database's clock is %s %s this machine's. Jobs fall due by the database's clock; webhooks are signed by the worker's.", Age(apart), direction),
+		Says: fmt.Sprintf("The database's clock is %s %s this machine's. Jobs fall due by the database's clock; webhooks are signed by the worker's.", phrase.Age(apart), direction),
 		Todo: "Synchronise both machines' clocks (NTP): compare `date -u` here with `SELECT clock_timestamp()`.",
 	}}
 }

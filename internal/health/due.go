@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/daybook-dev/daybook/internal/phrase"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/diagnosis"
 )
@@ -95,7 +96,7 @@ func sumUp(found []Finding) []Finding {
 	for s, f := range rest {
 		if n := seen[s] - named; n > 1 {
 			f.OrgID, f.Type, f.Queue, f.ErrorCode, f.Since, f.summed = "", "", "", "", nil, true
-			f.Says = fmt.Sprintf("%s more %s are so: %s.", grouped(n), s.of, plural(f.Count, jobWords(*f)[0], jobWords(*f)[1]))
+			f.Says = fmt.Sprintf("%s more %s are so: %s.", phrase.Count(n), s.of, plural(f.Count, jobWords(*f)[0], jobWords(*f)[1]))
 			f.Todo = "List them all: `" + map[string]string{"organizations": "daybook organizations list", "queues": "daybook queues list", "types": "daybook " + s.kind + " list"}[s.of] + "`."
 		}
 		kept = append(kept, *f)
@@ -122,15 +123,15 @@ func (p *probe) pausedFinding(f Finding, g diagnosis.Due, waits time.Duration) F
 	f.Severity, f.Since = Warning, store.TimeOrNil(g.HeldSince)
 	since := ""
 	if !g.HeldSince.IsZero() {
-		since = ", since " + Age(p.clock().Sub(g.HeldSince))
+		since = ", since " + phrase.Age(p.clock().Sub(g.HeldSince))
 	}
 	if f.Kind == "tasks" {
 		f.Code = TypePaused
-		f.Says = fmt.Sprintf("Tasks of type %s are paused%s: %s, the oldest due for %s.", f.Type, since, waiting(f), Age(waits))
+		f.Says = fmt.Sprintf("Tasks of type %s are paused%s: %s, the oldest due for %s.", f.Type, since, waiting(f), phrase.Age(waits))
 		ofType, ofAll := "`daybook tasks resume --type "+shell(f.Type)+"`", "`daybook tasks resume --all`"
 		switch f.Todo = "Resume them when they may be worked: "; g.Needs {
 		case diagnosis.LimitOfAll:
-			f.Says = fmt.Sprintf("All tasks are paused%s, those of type %s among them: %s, the oldest due for %s.", since, f.Type, waiting(f), Age(waits))
+			f.Says = fmt.Sprintf("All tasks are paused%s, those of type %s among them: %s, the oldest due for %s.", since, f.Type, waiting(f), phrase.Age(waits))
 			f.Todo += ofAll + "."
 		case diagnosis.LimitOfBoth:
 			f.Todo += ofAll + " and " + ofType + ": all tasks are paused, and the type by itself as well."
@@ -140,7 +141,7 @@ func (p *probe) pausedFinding(f Finding, g diagnosis.Due, waits time.Duration) F
 		return f
 	}
 	f.Code = OrganizationPaused
-	f.Says = fmt.Sprintf("Organization %s is paused%s: %s, the oldest due for %s.", clip(f.OrgID, 100), since, waiting(f), Age(waits))
+	f.Says = fmt.Sprintf("Organization %s is paused%s: %s, the oldest due for %s.", clip(f.OrgID, 100), since, waiting(f), phrase.Age(waits))
 	f.Todo = "Resume it when its jobs may be worked: `daybook organizations resume --org " + shell(f.OrgID) + "`."
 	return f
 }
@@ -151,16 +152,16 @@ func cappedFinding(f Finding, g diagnosis.Due, waits time.Duration) Finding {
 		f.Severity = Warning
 	}
 	if f.Kind == "tasks" {
-		f.Says = fmt.Sprintf("Tasks of type %s are at their cap of %s at a time: %s, the oldest due for %s.", f.Type, grouped(g.Limit), waiting(f), Age(waits))
+		f.Says = fmt.Sprintf("Tasks of type %s are at their cap of %s at a time: %s, the oldest due for %s.", f.Type, phrase.Count(g.Limit), waiting(f), phrase.Age(waits))
 		of := "--type " + shell(f.Type)
 		if g.Needs == diagnosis.LimitOfAll {
 			of = "--all"
-			f.Says = fmt.Sprintf("All tasks together, those of type %s among them, are at their cap of %s at a time: %s, the oldest due for %s.", f.Type, grouped(g.Limit), waiting(f), Age(waits))
+			f.Says = fmt.Sprintf("All tasks together, those of type %s among them, are at their cap of %s at a time: %s, the oldest due for %s.", f.Type, phrase.Count(g.Limit), waiting(f), phrase.Age(waits))
 		}
 		f.Todo = "If more may run at a time, raise it: `daybook tasks cap " + of + " --max-in-flight N`, or remove it: `--none` (`daybook tasks limits` lists the caps)."
 		return f
 	}
-	f.Says = fmt.Sprintf("Organization %s is at its cap of %s at a time: %s, the oldest due for %s.", clip(f.OrgID, 100), plural(g.Limit, "job", "jobs"), waiting(f), Age(waits))
+	f.Says = fmt.Sprintf("Organization %s is at its cap of %s at a time: %s, the oldest due for %s.", clip(f.OrgID, 100), plural(g.Limit, "job", "jobs"), waiting(f), phrase.Age(waits))
 	f.Todo = "If more may run at a time, raise it: `daybook organizations cap --org " + shell(f.OrgID) + " --max-in-flight N`, or remove it: `--none`."
 	return f
 }
@@ -168,18 +169,18 @@ func cappedFinding(f Finding, g diagnosis.Due, waits time.Duration) Finding {
 func missingFinding(f Finding, waits time.Duration) Finding {
 	f.Code, f.Severity, f.ErrorCode = HandlerMissing, Warning, "HANDLER_MISSING"
 	if f.Kind == "tasks" {
-		f.Says = fmt.Sprintf("No worker has a processor for tasks of type %s: %s, the oldest due for %s. They wait until a worker starts that has one.", f.Type, waiting(f), Age(waits))
+		f.Says = fmt.Sprintf("No worker has a processor for tasks of type %s: %s, the oldest due for %s. They wait until a worker starts that has one.", f.Type, waiting(f), phrase.Age(waits))
 		f.Todo = "Start a worker that has a processor for it. A built-in type needs its settings (docs/tasks.md); a worker logs at its start which ones it lacks."
 		return f
 	}
-	f.Says = fmt.Sprintf("No worker has a handler for jobs of type %s: %s, the oldest due for %s. When they have been due, and a worker has run, for five minutes, they become dead letters, until a worker starts that has one.", f.Type, waiting(f), Age(waits))
+	f.Says = fmt.Sprintf("No worker has a handler for jobs of type %s: %s, the oldest due for %s. When they have been due, and a worker has run, for five minutes, they become dead letters, until a worker starts that has one.", f.Type, waiting(f), phrase.Age(waits))
 	f.Todo = "Start a worker that has a handler for it. A built-in type needs its settings (docs/job-types.md); a worker logs at its start which ones it lacks."
 	return f
 }
 
 func foreignFinding(f Finding, g diagnosis.Due, waits time.Duration) Finding {
 	f.Code, f.Severity = SourceMissing, Warning
-	f.Says = fmt.Sprintf("No worker works accounting jobs that need %s: %s, the oldest due for %s.", g.Needs, waiting(f), Age(waits))
+	f.Says = fmt.Sprintf("No worker works accounting jobs that need %s: %s, the oldest due for %s.", g.Needs, waiting(f), phrase.Age(waits))
 	f.Todo = "Start the worker that reads this source and has these hooks, or say where the documents are: `daybook organizations source NAME --org " + shell(f.ExampleOrg) + "`."
 	return f
 }
@@ -189,7 +190,7 @@ func oldestFinding(f Finding, waits time.Duration) Finding {
 	if waits > criticalAfter {
 		f.Severity = Critical
 	}
-	what := "The oldest " + jobWord(f) + " has been due for " + Age(waits)
+	what := "The oldest " + jobWord(f) + " has been due for " + phrase.Age(waits)
 	if f.Count > 1 {
 		what += fmt.Sprintf("; %s due", are(f.Count, jobWords(f)))
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/daybook-dev/daybook/internal/phrase"
 	"github.com/daybook-dev/daybook/internal/redact"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/diagnosis"
@@ -30,7 +31,7 @@ func (p *probe) failed(ctx context.Context, tx pgx.Tx, kind string) ([]Finding, 
 		if g.Code == string(models.CodeHandlerMissing) {
 			f.Code = HandlerMissing
 		}
-		f.Says = fmt.Sprintf("%s failed with %s: %s The newest, %s ago: %s", counted(f), orNoCode(g.Code), c.says, Age(p.clock().Sub(g.Last)), ended(clip(redact.Text(g.Error), 200)))
+		f.Says = fmt.Sprintf("%s failed with %s: %s The newest, %s ago: %s", counted(f), orNoCode(g.Code), c.says, phrase.Age(p.clock().Sub(g.Last)), ended(clip(redact.Text(g.Error), 200)))
 		f.Todo = c.steps(f)
 		found = append(found, f)
 	}

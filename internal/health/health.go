@@ -84,13 +84,30 @@ func (r Report) Worst() Severity {
 
 // Check asks the database and Temporal at the same time, and says what was found. It returns within a few seconds whatever is unavailable.
 func Check(ctx context.Context, o Options) Report {
-	r, _ := CheckThen(ctx, o, nil)
+	r, _ := check(ctx, o, store.ReadSnapshot, nil)
 	return r
 }
 
-// CheckThen is Check, and calls then with the report in the transaction of the database's checks, behind them: it may write there. The error says that this
-// transaction was not committed; where it could not begin or was lost, then is not called. Temporal is asked before the transaction begins.
-func CheckThen(ctx context.Context, o Options, then func(ctx context.Context, tx pgx.Tx, r Report) error) (Report, error) {
+// Then goes on with a report in the transaction of the checks of the database, behind them.
+type Then func(ctx context.Context, tx pgx.Tx, r Report) error
+
+// CheckThen is Check, and calls then, which may write. The error says that the transaction was not
+// committed; where it could not begin or was lost, then is not called. Temporal is asked before the
+// transaction begins.
+func CheckThen(ctx context.Context, o Options, then Then) (Report, error) {
+	return check(ctx, o, store.Begin, then)
+}
+
+// CheckAndRead is CheckThen for what only reads: the checks and then see one state of the database, so
+// that what is shown beside the report does not contradict it.
+func CheckAndRead(ctx context.Context, o Options, then Then) (Report, error) {
+	return check(ctx, o, store.ReadSnapshot, then)
+}
+
+// beginning runs f in a transaction.
+type beginning func(ctx context.Context, db store.Beginner, f func(tx pgx.Tx) error) error
+
+func check(ctx context.Context, o Options, begin beginning, then Then) (Report, error) {
 	o.Timeout, o.SnapshotAge = cmp.Or(o.Timeout, DefaultTimeout), cmp.Or(o.SnapshotAge, DefaultSnapshotAge)
 	if o.Now == nil {
 		o.Now = time.Now
@@ -111,7 +128,7 @@ func CheckThen(ctx context.Context, o Options, then func(ctx context.Context, tx
 		p.temporal(temporal)
 		return p.report()
 	})
-	err := p.database(ctx, func(tx pgx.Tx) error {
+	err := p.database(ctx, begin, func(tx pgx.Tx) error {
 		if then == nil {
 			return nil
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/daybook-dev/daybook/internal/phrase"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/diagnosis"
 )
@@ -30,7 +31,7 @@ func (p *probe) stale(ctx context.Context, tx pgx.Tx, kind string) ([]Finding, e
 		expired = "have expired"
 	}
 	f.Says = fmt.Sprintf("%s%s %s, the first one %s ago, and no worker has reclaimed them: the worker that held them ended, and no other works %s.",
-		plural(s.Count, "lease", "leases"), by, expired, Age(p.clock().Sub(s.Since)), kind)
+		plural(s.Count, "lease", "leases"), by, expired, phrase.Age(p.clock().Sub(s.Since)), kind)
 	f.Todo = "Start `daybook worker`; any worker reclaims them. Without one: `daybook leases release`."
 	p.open[kind], p.used[kind] = true, true
 	return []Finding{f}, nil
@@ -48,7 +49,7 @@ func (p *probe) ahead(ctx context.Context, tx pgx.Tx, kind string) ([]Finding, e
 	}
 	return []Finding{{
 		Code: ClockSkew, Severity: Warning, Kind: kind, Count: n, AtLeast: n >= diagnosis.Most,
-		Says: fmt.Sprintf("%s up to %s ahead of the database's clock: it was set back, or a standby whose clock is behind was promoted.", plural(n, one, more), Age(last.Sub(p.clock()))),
+		Says: fmt.Sprintf("%s up to %s ahead of the database's clock: it was set back, or a standby whose clock is behind was promoted.", plural(n, one, more), phrase.Age(last.Sub(p.clock()))),
 		Todo: "Synchronise the database's clock (NTP). Workers end or keep such leases within two minutes; what waits begins when the clock has come to its time. The runbook says how to have it begin now.",
 	}}, nil
 }

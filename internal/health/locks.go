@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/daybook-dev/daybook/internal/phrase"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/diagnosis"
 )
@@ -26,7 +27,7 @@ func (p *probe) standby(ctx context.Context, tx pgx.Tx) ([]Finding, error) {
 		f.Says = "Commits wait for a synchronous standby (" + names + ")"
 	}
 	if s.Waiting > 0 {
-		f.Says += fmt.Sprintf(": %s, the first one for %s", sessionsWait(s.Waiting), Age(p.clock().Sub(s.Since)))
+		f.Says += fmt.Sprintf(": %s, the first one for %s", sessionsWait(s.Waiting), phrase.Age(p.clock().Sub(s.Since)))
 	}
 	f.Says += "."
 	f.Todo = "Start the standby, or look why it lags: `SELECT application_name, state, sync_state, replay_lag FROM pg_stat_replication`. To go on without it, when what a failover " +
@@ -62,7 +63,7 @@ func (p *probe) locks(ctx context.Context, tx pgx.Tx) (found []Finding, err erro
 		}
 		since := ""
 		if !l.Since.IsZero() {
-			since = " for " + Age(p.clock().Sub(l.Since))
+			since = " for " + phrase.Age(p.clock().Sub(l.Since))
 		}
 		waits := ""
 		if l.Waiting > 0 {

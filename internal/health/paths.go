@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/daybook-dev/daybook/internal/phrase"
 	"github.com/daybook-dev/daybook/internal/store/diagnosis"
 )
 
@@ -20,7 +21,7 @@ func (p *probe) paths(ctx context.Context, tx pgx.Tx) (found []Finding, err erro
 		}
 		role := "the role " + c.Roles[0]
 		if len(c.Roles) > 1 {
-			role = "the roles " + enumerate(c.Roles)
+			role = "the roles " + phrase.And(c.Roles)
 		}
 		f.Says = fmt.Sprintf("%s may create objects in the schema %s, which is on the search path of %s: a function or an operator there may be called in place of PostgreSQL's own, with the rights of a worker.", who, c.Schema, role)
 		f.Todo = fmt.Sprintf("As the schema's owner: `REVOKE CREATE ON SCHEMA %s FROM %s`. Or take it off the path: `ALTER ROLE %s IN DATABASE %s SET search_path = %s`", c.Schema, from, c.Roles[0], c.Database, c.Rest)

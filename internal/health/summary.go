@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/daybook-dev/daybook/internal/phrase"
 )
 
 // summary is the line that says whether work gets done.
@@ -20,7 +22,7 @@ func (p *probe) summary(r Report) string {
 	}
 	before := "Nothing is worked: "
 	if missing := p.goesOn(stopped); len(missing) > 0 {
-		before = "Not everything is worked (" + enumerate(missing) + " " + isAre(len(missing)) + "): "
+		before = "Not everything is worked (" + phrase.And(missing) + " " + isAre(len(missing)) + "): "
 	}
 	var sentences []string
 	for _, same := range groupByCode(stopped) {
@@ -76,9 +78,9 @@ func combined(same []Finding) string {
 		}
 		switch f.Code {
 		case NoWorker:
-			return "no worker polls for " + enumerate(names) + ". " + f.Todo
+			return "no worker polls for " + phrase.And(names) + ". " + f.Todo
 		case WorkflowNotStarted:
-			return "the workflows of " + enumerate(names) + " were never started. Start them: `daybook workflow start`."
+			return "the workflows of " + phrase.And(names) + " were never started. Start them: `daybook workflow start`."
 		default:
 		}
 	}
@@ -111,7 +113,7 @@ func (p *probe) working() string {
 	case p.completed == 0 && !p.completedMore:
 		b.WriteString("nothing was completed in the last minute")
 	default:
-		done := grouped(p.completed)
+		done := phrase.Count(p.completed)
 		if p.completedMore {
 			done = atLeast(p.completed)
 		}
@@ -124,11 +126,11 @@ func (p *probe) working() string {
 	}
 	switch {
 	case len(unknown) > 0:
-		fmt.Fprintf(&b, ", what waits of %s could not be counted (%s)", enumerate(unknown), p.whyUnknown())
+		fmt.Fprintf(&b, ", what waits of %s could not be counted (%s)", phrase.And(unknown), p.whyUnknown())
 	case p.oldest > warnAfter:
-		fmt.Fprintf(&b, ", but the oldest due job has waited for %s", Age(p.oldest))
+		fmt.Fprintf(&b, ", but the oldest due job has waited for %s", phrase.Age(p.oldest))
 	case p.oldest > time.Second:
-		fmt.Fprintf(&b, ", %s waits longer than %s", nothing, Age(p.oldest))
+		fmt.Fprintf(&b, ", %s waits longer than %s", nothing, phrase.Age(p.oldest))
 	default:
 		fmt.Fprintf(&b, ", %s waits", nothing)
 	}

@@ -1,39 +1,13 @@
 package health
 
 import (
-	"fmt"
-	"strconv"
 	"strings"
-	"time"
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/daybook-dev/daybook/internal/phrase"
 	"github.com/daybook-dev/daybook/internal/store/diagnosis"
 )
-
-// Age writes a duration in its two largest units: "2 s", "3 min 10 s", "5 h 12 min", "4 d".
-func Age(d time.Duration) string {
-	d = max(d, 0)
-	two := func(large, small time.Duration, l, s string) string {
-		text := fmt.Sprintf("%d %s", d/large, l)
-		if rest := d % large / small; rest > 0 {
-			text += fmt.Sprintf(" %d %s", rest, s)
-		}
-		return text
-	}
-	switch {
-	case d < time.Second:
-		return fmt.Sprintf("%d ms", d/time.Millisecond)
-	case d < time.Minute:
-		return fmt.Sprintf("%d s", d/time.Second)
-	case d < time.Hour:
-		return two(time.Minute, time.Second, "min", "s")
-	case d < 48*time.Hour:
-		return two(time.Hour, time.Minute, "h", "min")
-	default:
-		return fmt.Sprintf("%d d", d/(24*time.Hour))
-	}
-}
 
 // plural counts something.
 func plural(n int64, one, more string) string {
@@ -45,27 +19,11 @@ func plural(n int64, one, more string) string {
 
 // atLeast writes a figure that ends at diagnosis.Most, with thousands apart.
 func atLeast(n int64) string {
-	text := grouped(n)
+	text := phrase.Count(n)
 	if n >= diagnosis.Most {
 		return text + " or more"
 	}
 	return text
-}
-
-func grouped(n int64) string {
-	text := strconv.FormatInt(n, 10)
-	for i := len(text) - 3; i > 0; i -= 3 {
-		text = text[:i] + "," + text[i:]
-	}
-	return text
-}
-
-// enumerate writes "a", "a and b" or "a, b and c".
-func enumerate(names []string) string {
-	if len(names) < 2 {
-		return strings.Join(names, "")
-	}
-	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
 }
 
 // lowerFirst lets a sentence go on behind a colon. A name that begins it stays as it is.

@@ -10,6 +10,7 @@ import (
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 
+	"github.com/daybook-dev/daybook/internal/phrase"
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
@@ -104,7 +105,7 @@ func (p *probe) workflow(s WorkflowState) []Finding {
 		f.Code = WorkflowEnded
 		when := ""
 		if s.ClosedAt != nil {
-			when = " " + Age(p.clock().Sub(*s.ClosedAt)) + " ago"
+			when = " " + phrase.Age(p.clock().Sub(*s.ClosedAt)) + " ago"
 		}
 		f.Says = fmt.Sprintf("The workflow of %s (%s) %s%s.", s.Kind, s.ID, s.Ended, when)
 		f.Todo = "Start it again: " + start + "."
@@ -116,7 +117,7 @@ func (p *probe) workflow(s WorkflowState) []Finding {
 		f.Code, f.Since = WorkflowPaused, s.PausedSince
 		since := ""
 		if s.PausedSince != nil {
-			since = ", since " + Age(p.clock().Sub(*s.PausedSince))
+			since = ", since " + phrase.Age(p.clock().Sub(*s.PausedSince))
 		}
 		if f.Severity == Info {
 			f.Severity = Warning
@@ -191,13 +192,13 @@ func (p *probe) workers(s WorkflowState) []Finding {
 	switch {
 	case live > 0:
 		f.Says = fmt.Sprintf("No worker answers for %s, though %s polled %s %s ago: it has ended, or is overloaded.",
-			s.Kind, clip(s.Workers[0].Name, 80), s.TaskQueue, Age(p.clock().Sub(s.Workers[0].LastPoll)))
+			s.Kind, clip(s.Workers[0].Name, 80), s.TaskQueue, phrase.Age(p.clock().Sub(s.Workers[0].LastPoll)))
 		f.Todo = "Look whether the process runs and what its log says; start `daybook worker` if it does not."
 	case len(s.Workers) > 0:
-		f.Says = fmt.Sprintf("%s%s: the last one, %s, polled %s ago.", noPoller, s.TaskQueue, clip(s.Workers[0].Name, 80), Age(p.clock().Sub(s.Workers[0].LastPoll)))
+		f.Says = fmt.Sprintf("%s%s: the last one, %s, polled %s ago.", noPoller, s.TaskQueue, clip(s.Workers[0].Name, 80), phrase.Age(p.clock().Sub(s.Workers[0].LastPoll)))
 	case s.State == Running && s.StartedAt != nil && p.clock().Sub(*s.StartedAt) < startGrace:
 		f.stalled, f.Severity = f.Severity == Critical, Warning
-		f.Says = fmt.Sprintf("%s%s yet: its workflow was started %s ago.", noPoller, s.TaskQueue, Age(p.clock().Sub(*s.StartedAt)))
+		f.Says = fmt.Sprintf("%s%s yet: its workflow was started %s ago.", noPoller, s.TaskQueue, phrase.Age(p.clock().Sub(*s.StartedAt)))
 		f.Todo = "Start `daybook worker`, unless one is starting: it polls within seconds."
 	default:
 		f.Says = noPoller + s.TaskQueue + "."

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/time/rate"
 
+	"github.com/daybook-dev/daybook/internal/phrase"
 	"github.com/daybook-dev/daybook/internal/store/tokens"
 )
 
@@ -84,7 +85,7 @@ func taken(l *rate.Limiter, whose string, perMinute int, what string) error {
 func tooMany(wait time.Duration, whose string, perMinute int, what string) *Problem {
 	seconds := int(math.Ceil(wait.Seconds()))
 	p := problemOf(errTooMany)
-	p.Detail = fmt.Sprintf("more %s than %s may have, %d a minute: try again in %s", what, whose, perMinute, time.Duration(seconds)*time.Second)
+	p.Detail = fmt.Sprintf("more %s than %s may have, %d a minute: try again in %s", what, whose, perMinute, phrase.Duration(time.Duration(seconds)*time.Second))
 	p.header = http.Header{"Retry-After": {strconv.Itoa(seconds)}}
 	return p
 }

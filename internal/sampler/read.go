@@ -10,18 +10,13 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/daybook-dev/daybook/internal/health"
-	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/figures"
 )
 
 // read reads what the database alone knows. A kind that takes too long to count has what the indexes' statistics say.
 func (s *Sampler) read(ctx context.Context, tx pgx.Tx, before figures.Gauges) (g figures.Gauges, err error) {
-	for _, queue := range store.Queues() {
-		k, err := s.count(ctx, tx, queue.Name, before.Kind(queue.Name))
-		if err != nil {
-			return g, err
-		}
-		g.Kinds = append(g.Kinds, k)
+	if g.Kinds, err = figures.CountKinds(ctx, tx, before, s.options.Organizations); err != nil {
+		return g, err
 	}
 	g.Database.Standby = s.options.Standby
 	if g.Database.OldestSnapshot, err = figures.OldestSnapshot(ctx, tx, before.Database.OldestSnapshot); err != nil {
@@ -34,33 +29,9 @@ func (s *Sampler) read(ctx context.Context, tx pgx.Tx, before figures.Gauges) (g
 	return g, err
 }
 
-// count counts the jobs of a kind within the time that a statement may take.
-func (s *Sampler) count(ctx context.Context, tx pgx.Tx, kind string, before figures.Kind) (k figures.Kind, err error) {
-	err = pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) (err error) {
-		if k, err = figures.Count(ctx, tx, kind); err != nil || !s.options.Organizations {
-			return err
-		}
-		k.Organizations, err = figures.CountOrganizations(ctx, tx, kind)
-		return err
-	})
-	if store.SQLState(err) == stateCanceled && ctx.Err() == nil {
-		if k, err = figures.EstimateAll(ctx, tx, kind); err == nil {
-			k.OldestDueAt = before.OldestDueAt
-		}
-	}
-	return k, err
-}
-
-// stateCanceled is the SQLSTATE of a statement that took longer than it may.
-const stateCanceled = "57014"
-
 // addReport adds what a check of health found: what is held back, what has no handler, and the state of the workflows.
 func (s *Sampler) addReport(g *figures.Gauges, before figures.Gauges, r health.Report) {
-	for i, k := range g.Kinds {
-		if k.OldestDueAt != nil {
-			g.Kinds[i].OldestDueAge = max(0, r.At.Sub(*k.OldestDueAt))
-		}
-	}
+	figures.Aged(g.Kinds, r.At)
 	counts := map[figures.Finding]int64{}
 	for _, f := range r.Findings {
 		counts[figures.Finding{Code: string(f.Code), Severity: string(f.Severity), Kind: f.Kind}]++

@@ -23,8 +23,6 @@ const (
 	silentAfter = 2.7
 	// share bounds which part of its time the sampler works: a sample that took a second is followed by a pause of 20 at least.
 	share = 20
-	// statementLimit bounds a statement of a sample.
-	statementLimit = 5 * time.Second
 	// sampleLimit bounds a whole sample.
 	sampleLimit = 30 * time.Second
 	// pruneEvery is the pause between two removals of old figures.
@@ -175,12 +173,9 @@ func (s *Sampler) mine(ctx context.Context, q store.Querier) (figures.Gauges, bo
 	return g, free || g.Holder == s.options.Name, nil
 }
 
-// lock takes the lock under which a sample is written, until the transaction ends, and limits what its statements may cost: the planner is to use the partial
-// indexes whatever the statistics say.
+// lock takes the lock under which a sample is written, until the transaction ends.
 func lock(ctx context.Context, tx pgx.Tx) (locked bool, err error) {
-	const stmt = `
-SELECT pg_try_advisory_xact_lock($1, $2), set_config('statement_timeout', $3, true), set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true)`
-	err = tx.QueryRow(ctx, stmt, lockClass, lockKey, statementLimit.String()).Scan(&locked, nil, nil, nil)
+	err = tx.QueryRow(ctx, `SELECT pg_try_advisory_xact_lock($1, $2)`, lockClass, lockKey).Scan(&locked)
 	return locked, store.Wrap("take the lock of the sampler", err)
 }
 

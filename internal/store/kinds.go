@@ -27,7 +27,7 @@ type operations interface {
 	// open counts the pending, leased and failed jobs of each organization of a span of ids.
 	open(ctx context.Context, tx pgx.Tx, in organizationSpan) (map[string]OpenJobs, error)
 	// leases returns what is leased, turn by turn.
-	leases(ctx context.Context, pool *pgxpool.Pool) ([]LeaseGroup, error)
+	leases(ctx context.Context, q batcher) ([]LeaseGroup, error)
 	// reclaimExpired ends the expired leases at once.
 	reclaimExpired(ctx context.Context, pool *pgxpool.Pool) (Reclaimed, error)
 	// checks are those of the audit.
@@ -64,10 +64,10 @@ func OrganizationQueues() (kinds []*Kind) {
 }
 
 // Leases returns what is leased of every kind, kind by kind, the longest unrenewed first.
-func Leases(ctx context.Context, pool *pgxpool.Pool) ([]LeaseGroup, error) {
+func Leases(ctx context.Context, db batcher) ([]LeaseGroup, error) {
 	groups := []LeaseGroup{}
 	for _, q := range Queues() {
-		some, err := q.leases(ctx, pool)
+		some, err := q.leases(ctx, db)
 		if err != nil {
 			return nil, err
 		}
@@ -135,7 +135,7 @@ type LeaseGroup struct {
 }
 
 // leases implements operations.
-func (k *Kind) leases(ctx context.Context, pool *pgxpool.Pool) ([]LeaseGroup, error) {
+func (k *Kind) leases(ctx context.Context, q batcher) ([]LeaseGroup, error) {
 	const stmt = `
 SELECT /* jobs */'jobs'/* accounting: 'accounting' */, coalesce(worker, ''), turn_id, detached, count(*), count(*) FILTER (WHERE working),
        count(*) FILTER (WHERE last_attempted_at < statement_timestamp() - make_interval(secs => $1)), min(last_attempted_at)
@@ -143,7 +143,7 @@ SELECT /* jobs */'jobs'/* accounting: 'accounting' */, coalesce(worker, ''), tur
  WHERE state = 'leased'
  GROUP BY worker, turn_id, detached
  ORDER BY min(last_attempted_at), turn_id`
-	groups, err := byKey(ctx, pool, pgx.RowToStructByPos[LeaseGroup], k.sql(stmt), StaleAfter.Seconds())
+	groups, err := byKey(ctx, q, pgx.RowToStructByPos[LeaseGroup], k.sql(stmt), StaleAfter.Seconds())
 	return groups, Wrap("read leases", err)
 }
 

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/daybook-dev/daybook/models"
 )
@@ -56,9 +55,9 @@ type PendingJob struct {
 
 // Status reads how every queue stands, in the order of Queues, for one organization or, with the empty id, for all. All figures are of
 // one moment. For all it costs what is open or failed, however many jobs have ended; for one organization the whole table is read.
-func Status(ctx context.Context, pool *pgxpool.Pool, org string) ([]QueueStatus, error) {
+func Status(ctx context.Context, db Beginner, org string) ([]QueueStatus, error) {
 	var all []QueueStatus
-	err := ReadSnapshot(ctx, pool, func(tx pgx.Tx) error {
+	err := ReadSnapshot(ctx, db, func(tx pgx.Tx) error {
 		for _, q := range Queues() {
 			s := QueueStatus{Kind: q.Name, Counts: map[models.JobState]int64{}, Estimated: []models.JobState{}, FailedByCode: map[models.ErrorCode]int64{}}
 			for _, state := range models.JobStates() {

@@ -66,7 +66,7 @@ SELECT count(*) FILTER (WHERE leased_until IS NULL), count(*) FILTER (WHERE leas
 }
 
 // leases implements operations. Clients other than Daybook's workers have no turn: what they hold is one group.
-func (tasksQueue) leases(ctx context.Context, pool *pgxpool.Pool) ([]LeaseGroup, error) {
+func (tasksQueue) leases(ctx context.Context, q batcher) ([]LeaseGroup, error) {
 	const stmt = `
 SELECT 'tasks', coalesce(o.worker, ''), coalesce(o.turn_id, ''), o.detached, count(*), count(*) FILTER (WHERE o.working),
        count(*) FILTER (WHERE o.leased_until < statement_timestamp()), min(o.leased_until - interval '5 minutes')
@@ -74,7 +74,7 @@ SELECT 'tasks', coalesce(o.worker, ''), coalesce(o.turn_id, ''), o.detached, cou
  WHERE o.leased_until IS NOT NULL
  GROUP BY o.worker, o.turn_id, o.detached
  ORDER BY min(o.leased_until), o.turn_id`
-	groups, err := byKey(ctx, pool, pgx.RowToStructByPos[LeaseGroup], stmt)
+	groups, err := byKey(ctx, q, pgx.RowToStructByPos[LeaseGroup], stmt)
 	return groups, Wrap("read leases of tasks", err)
 }
 

@@ -117,6 +117,15 @@ func (b *base) transact(ctx context.Context, tx *transaction, f func(tx pgx.Tx) 
 	return tx.Tx.Commit(ctx)
 }
 
+// Joined lets what begins a transaction of its own take part in tx instead: it gets a savepoint, and
+// sees what tx sees.
+func Joined(tx pgx.Tx) Beginner { return joined{tx} }
+
+type joined struct{ pgx.Tx }
+
+// BeginTx implements Beginner.
+func (j joined) BeginTx(ctx context.Context, _ pgx.TxOptions) (pgx.Tx, error) { return j.Begin(ctx) }
+
 // ReadSnapshot runs f in a transaction that only reads, and sees one state of the database.
 func ReadSnapshot(ctx context.Context, db Beginner, f func(tx pgx.Tx) error) error {
 	return pgx.BeginTxFunc(ctx, db, pgx.TxOptions{BeginQuery: beginReport}, f)

@@ -24,9 +24,8 @@ type Picture struct {
 	Summary  string           `json:"summary"`
 	Working  bool             `json:"working"`
 	Findings []health.Finding `json:"findings"`
-	// SampledAt is when depths and ages were read; Stale says that no process has read them since.
+	// SampledAt is when all but rates, times and failures was read, in one snapshot of the database.
 	SampledAt time.Time `json:"sampled_at"`
-	Stale     bool      `json:"stale"`
 
 	Queues        []Row                  `json:"queues"`
 	Types         []Row                  `json:"types"`

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/daybook-dev/daybook/internal/health"
+	"github.com/daybook-dev/daybook/internal/phrase"
 	"github.com/daybook-dev/daybook/internal/terminal"
 )
 
@@ -169,7 +170,7 @@ func (m Model) list(most int) []string {
 	case byWorker:
 		return m.table([]column{{"WORKER", false}, {"QUEUE", false}, {"JOBS", true}, {"WORKING", true}, {"EXPIRED", true}, {"RENEWED", true}, {"TURN", false}}, n, func(i int) []string {
 			l := p.Leases[from+i]
-			return []string{l.Worker, l.Kind, count(l.Jobs), count(l.Working), count(l.Expired), seconds(p.At.Sub(l.Renewed).Seconds()) + " ago", l.Turn}
+			return []string{l.Worker, l.Kind, count(l.Jobs), count(l.Working), count(l.Expired), phrase.Age(p.At.Sub(l.Renewed)) + " ago", l.Turn}
 		})
 	case views:
 	}
@@ -189,16 +190,12 @@ func limits(o Organization) string {
 
 // foot says what the keys do, and how old what is shown is.
 func (m Model) foot() string {
-	state := "read " + m.picture.At.Local().Format(time.TimeOnly)
+	state := "read " + m.picture.SampledAt.Local().Format(time.TimeOnly)
 	switch {
 	case m.err != nil:
 		state = "cannot be read any more: " + terminal.OneLine(m.err.Error())
 	case m.held:
 		state = "held; p goes on"
-	case m.picture.SampledAt.IsZero():
-		state += "; no worker or server has counted the queues yet"
-	case m.picture.Stale:
-		state += "; depths are " + seconds(m.picture.At.Sub(m.picture.SampledAt).Seconds()) + " old: no worker or server counts them"
 	}
 	return m.paint(faint, m.cut("q quit  p hold  1-4 or tab list  ↑↓ scroll   "+state))
 }
@@ -278,20 +275,10 @@ func rate(perUnit float64) string {
 }
 
 func seconds(s float64) string {
-	d := time.Duration(s * float64(time.Second))
-	switch {
-	case d <= 0:
+	if s <= 0 {
 		return "·"
-	case d < time.Second:
-		return strconv.FormatFloat(float64(d.Microseconds())/1000, 'g', 2, 64) + "ms"
-	case d < time.Minute:
-		return strconv.FormatFloat(s, 'f', 1, 64) + "s"
-	case d < time.Hour:
-		return fmt.Sprintf("%dm%02ds", int(d.Minutes()), int(d.Seconds())%60)
-	case d < 48*time.Hour:
-		return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
 	}
-	return fmt.Sprintf("%dd", int(d.Hours())/24)
+	return phrase.Duration(time.Duration(s * float64(time.Second)))
 }
 
 // spark draws numbers as a line of bars, three minutes each.

@@ -111,20 +111,31 @@ func TestFailedReadIsShown(t *testing.T) {
 	require.Contains(t, m.View().Content, "the database is unavailable")
 }
 
+// Durations are numbers that people write, however short or long they are.
+func TestDurationsAreReadable(t *testing.T) {
+	t.Parallel()
+	p := someJobs()
+	p.Queues[0].LatencyP50, p.Queues[0].LatencyP95, p.Queues[0].OldestDueSeconds = 0.38, 0.9412, 9.44
+	p.Leases = []store.LeaseGroup{{Kind: "jobs", Worker: "w", Jobs: 1, Renewed: p.At.Add(-940 * time.Millisecond)}}
+	var b strings.Builder
+	require.NoError(t, top.Write(&b, p, 0))
+	require.NotContains(t, b.String(), "e+")
+	for _, want := range []string{"380 ms", "941 ms", "9.4 s", "less than 1 s ago"} {
+		require.Contains(t, b.String(), want)
+	}
+}
+
 func TestRead(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
 	ctx := t.Context()
-	now, err := store.Now(ctx, db.Pool)
+	_, err := db.Pool.Exec(ctx, `
+SELECT daybook.note_job_types('jobs', 'w', '{email}', '{""}', '{growth}', '{3}', '{60}', '{1}', '{f}');
+INSERT INTO daybook.jobs (org_id, type, payload, ready_at)
+SELECT 'acme', 'email', '{}', now() - interval '1 minute' FROM generate_series(1, 4);
+INSERT INTO daybook.jobs (org_id, type, payload, state, last_error, last_error_code, finished_at, run_count)
+SELECT 'acme', 'email', '{}', 'failed', 'e', 'NETWORK_ERROR', now(), 5 FROM generate_series(1, 2)`)
 	require.NoError(t, err)
-	due := now.Add(-time.Minute)
-	require.NoError(t, figures.WriteGauges(ctx, db.Pool, figures.Gauges{Holder: "test", Kinds: []figures.Kind{{
-		Kind: "jobs", Counts: figures.Counts{Due: 4, Failed: 2}, OldestDueAt: &due,
-		Figures: figures.Figures{
-			Types:       []figures.Type{{Type: "email", Counts: figures.Counts{Due: 4, Failed: 2}, OldestDueAt: &due, Owner: "growth"}},
-			DeadLetters: []figures.DeadLetters{{Type: "email", Code: "NETWORK_ERROR", Count: 2}},
-		},
-	}}}))
 	var waited figures.Distribution
 	for range 600 {
 		waited.Observe(20 * time.Millisecond)
@@ -136,7 +147,6 @@ func TestRead(t *testing.T) {
 
 	p, err := (&top.Reader{Pool: db.Pool}).Read(ctx)
 	require.NoError(t, err)
-	require.False(t, p.Stale)
 	require.NotEmpty(t, p.Summary)
 	require.Len(t, p.Queues, len(store.Queues()))
 	require.Len(t, p.Types, 1)
@@ -153,4 +163,31 @@ func TestRead(t *testing.T) {
 	require.NoError(t, top.Write(&b, p, 0))
 	require.Contains(t, b.String(), "NETWORK_ERROR")
 	require.Contains(t, b.String(), "email")
+}
+
+// The rows of queues, of organizations and of workers tell the same, also where a process has written
+// other depths a moment ago.
+func TestRowsAreOfOneMoment(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	ctx := t.Context()
+	require.NoError(t, figures.WriteGauges(ctx, db.Pool, figures.Gauges{
+		Holder: "another", Kinds: []figures.Kind{{Kind: "jobs", Counts: figures.Counts{Due: 40, Leased: 9}}},
+	}))
+	_, err := db.Pool.Exec(ctx, `
+INSERT INTO daybook.jobs (org_id, type, payload) SELECT 'acme', 'email', '{}' FROM generate_series(1, 3);
+INSERT INTO daybook.jobs (org_id, type, payload, state, run_count, turn_id, fence, leased_generation, attempt_started_at, last_attempted_at, worker)
+SELECT 'acme', 'email', '{}', 'leased', 1, 't', 1, 0, now(), now(), 'w' FROM generate_series(1, 2)`)
+	require.NoError(t, err)
+	p, err := (&top.Reader{Pool: db.Pool}).Read(ctx)
+	require.NoError(t, err)
+	require.Len(t, p.Organizations, 1)
+	require.Len(t, p.Leases, 1)
+	for _, q := range p.Queues {
+		if q.Kind == "jobs" {
+			require.Equal(t, p.Organizations[0].Pending, q.Due+q.Waiting)
+			require.Equal(t, p.Organizations[0].Leased, q.Leased)
+			require.Equal(t, p.Leases[0].Jobs, q.Leased)
+		}
+	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/daybook-dev/daybook/internal/phrase"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
 )
@@ -124,7 +125,7 @@ func (l *Listing) searchTasks(ctx context.Context, f TaskFilter, limit int, from
 	page := TaskPage{Tasks: []ListedTask{}}
 	stmt, known := searches[f.State]
 	if !known {
-		return page, store.Invalid("tasks are not searched by the state %q, but by some of %v", f.State, models.TaskSearches())
+		return page, store.Invalid("tasks are not searched by the state %q, but by %s", f.State, phrase.Or(models.TaskSearches()))
 	}
 	a := store.Args{
 		"type": f.Type, "since": store.TimeOrNil(f.Since), "until": store.TimeOrNil(f.Until), "limit": limit + 1, "at": store.TimeOrNil(from.at), "by": from.by,

@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/daybook-dev/daybook/internal/failure"
+	"github.com/daybook-dev/daybook/internal/phrase"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
 )
@@ -115,7 +116,7 @@ func (n *NewToken) check() error {
 	}
 	for _, s := range n.Scopes {
 		if !slices.Contains(Scopes(), s) {
-			return store.Invalid("unknown scope %q: want some of %v", s, Scopes())
+			return store.Invalid("unknown scope %q: want some of %s", s, phrase.And(Scopes()))
 		}
 	}
 	switch {
