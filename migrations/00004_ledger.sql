@@ -29,7 +29,8 @@ CREATE TABLE daybook.impacts (
     attempt          integer NOT NULL,
     workflow_run_id  text NOT NULL DEFAULT '',
     created_at       timestamptz NOT NULL DEFAULT clock_timestamp(),
-    CONSTRAINT chain_alternates CHECK ((kind = 'post') = (seq % 2 = 1))
+    CONSTRAINT chain_alternates CHECK ((kind = 'post') = (seq % 2 = 1)),
+    CONSTRAINT dates_are_bookable CHECK (daybook.is_bookable(document_date) AND daybook.is_bookable(posting_date))
 );
 CREATE SEQUENCE daybook.impact_id_seq OWNED BY daybook.impacts.id;
 -- Posting is idempotent. A document's first posting has no entry here, which saves nearly every document one: check_impacts compares later ones with it.
