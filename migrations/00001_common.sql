@@ -68,6 +68,15 @@ AS $$
 $$;
 COMMENT ON FUNCTION daybook.traceparent() IS 'The setting daybook.traceparent, if it has the form of a traceparent';
 
+-- Whether documents, postings and periods may have the date: the years of models.FirstYear to models.LastYear, which each program that
+-- an export is made for can read. One expression, so that a CHECK has it in line. It is null for null.
+CREATE FUNCTION daybook.is_bookable(day date) RETURNS boolean
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+AS $$
+    SELECT day BETWEEN date '1900-01-01' AND date '2999-12-31'
+$$;
+COMMENT ON FUNCTION daybook.is_bookable(date) IS 'Whether documents, postings and periods may have the date';
+
 CREATE FUNCTION daybook.refuse_removal() RETURNS trigger
     LANGUAGE plpgsql
 AS $$
@@ -164,5 +173,5 @@ COMMENT ON COLUMN daybook.attempt_log.first_started_at IS 'When the first of sev
 -- +goose Down
 DROP TABLE daybook.attempt_log;
 DROP SEQUENCE daybook.fence_seq;
-DROP FUNCTION daybook.refuse_row, daybook.require_table, daybook.lease_lost, daybook.refuse_change, daybook.refuse_removal, daybook.traceparent, daybook.must_wake, daybook.new_ids, daybook.new_id;
+DROP FUNCTION daybook.refuse_row, daybook.require_table, daybook.lease_lost, daybook.refuse_change, daybook.refuse_removal, daybook.is_bookable, daybook.traceparent, daybook.must_wake, daybook.new_ids, daybook.new_id;
 DROP TYPE daybook.attempt_outcome, daybook.job_state;

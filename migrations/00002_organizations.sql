@@ -100,6 +100,7 @@ CREATE TABLE daybook.periods (
     updated_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     PRIMARY KEY (org_id, starts_on),
     CHECK (starts_on <= ends_on),
+    CONSTRAINT dates_are_bookable CHECK (daybook.is_bookable(starts_on) AND daybook.is_bookable(ends_on)),
     CHECK ((state = 'closed') = (closed_at IS NOT NULL))
 );
 

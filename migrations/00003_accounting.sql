@@ -21,7 +21,7 @@ CREATE TABLE daybook.documents (
     created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     updated_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     PRIMARY KEY (org_id, id),
-    CONSTRAINT dates_are_days CHECK (isfinite(issue_date) AND isfinite(value_date))
+    CONSTRAINT dates_are_bookable CHECK (daybook.is_bookable(issue_date) AND daybook.is_bookable(value_date))
 ) WITH (
     -- Room for the next version of every document on the same page: then a chunk that posts all of them touches no index.
     fillfactor = 50,

@@ -32,7 +32,8 @@ CREATE TABLE daybook.impacts (
     -- Why an impact that posts has no entry.
     no_entries       text NOT NULL DEFAULT '' CHECK (no_entries IN ('', 'zero', 'rule', 'elsewhere')),
     CONSTRAINT no_entries_without CHECK (no_entries = '' OR kind = 'post' AND entry_count = 0),
-    CONSTRAINT chain_alternates CHECK ((kind = 'post') = (seq % 2 = 1))
+    CONSTRAINT chain_alternates CHECK ((kind = 'post') = (seq % 2 = 1)),
+    CONSTRAINT dates_are_bookable CHECK (daybook.is_bookable(document_date) AND daybook.is_bookable(posting_date))
 );
 CREATE SEQUENCE daybook.impact_id_seq OWNED BY daybook.impacts.id;
 -- Posting is idempotent. A document's first posting has no entry here, which saves nearly every document one: check_impacts compares later ones with it.

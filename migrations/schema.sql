@@ -1895,6 +1895,18 @@ CREATE FUNCTION daybook.is_async_operation_id(id text) RETURNS boolean
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     AS $_$ SELECT $1 ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' $_$;
 
+-- Name: is_bookable(date); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.is_bookable(day date) RETURNS boolean
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    AS $$
+    SELECT day BETWEEN date '1900-01-01' AND date '2999-12-31'
+$$;
+
+-- Name: FUNCTION is_bookable(day date); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.is_bookable(day date) IS 'Whether documents, postings and periods may have the date';
+
 -- Name: accounting_work_queue; Type: TABLE; Schema: daybook; Owner: -
 
 CREATE TABLE daybook.accounting_work_queue (
@@ -5446,7 +5458,7 @@ CREATE TABLE daybook.documents (
     deleted_at timestamp with time zone,
     created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     updated_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
-    CONSTRAINT dates_are_days CHECK ((isfinite(issue_date) AND isfinite(value_date))),
+    CONSTRAINT dates_are_bookable CHECK ((daybook.is_bookable(issue_date) AND daybook.is_bookable(value_date))),
     CONSTRAINT documents_accounting_ready_version_check CHECK ((accounting_ready_version >= 0)),
     CONSTRAINT documents_currency_check CHECK ((currency ~ '^[A-Z]{3}$'::text)),
     CONSTRAINT documents_direction_check CHECK ((direction = ANY (ARRAY['in'::text, 'out'::text]))),
@@ -5694,6 +5706,7 @@ CREATE TABLE daybook.impacts (
     created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     no_entries text DEFAULT ''::text NOT NULL,
     CONSTRAINT chain_alternates CHECK (((kind = 'post'::daybook.impact_kind) = ((seq % 2) = 1))),
+    CONSTRAINT dates_are_bookable CHECK ((daybook.is_bookable(document_date) AND daybook.is_bookable(posting_date))),
     CONSTRAINT impacts_content_hash_check CHECK ((octet_length(content_hash) = 32)),
     CONSTRAINT impacts_entry_count_check CHECK ((entry_count >= 0)),
     CONSTRAINT impacts_epoch_check CHECK ((epoch >= 0)),
@@ -6031,6 +6044,7 @@ CREATE TABLE daybook.periods (
     closed_at timestamp with time zone,
     created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     updated_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT dates_are_bookable CHECK ((daybook.is_bookable(starts_on) AND daybook.is_bookable(ends_on))),
     CONSTRAINT periods_check CHECK ((starts_on <= ends_on)),
     CONSTRAINT periods_check1 CHECK (((state = 'closed'::daybook.period_state) = (closed_at IS NOT NULL)))
 );

@@ -8,28 +8,77 @@ import (
 	"time"
 )
 
-// Date is a calendar day without time or zone, as PostgreSQL's date. The zero value is no date.
-type Date struct{ t time.Time }
+// The dates of documents, postings and periods lie in these years. Every program that reads an
+// export can read them, and can count to the end of the year after. The function daybook.is_bookable
+// has the same years.
+const (
+	FirstYear = 1900
+	LastYear  = 2999
+)
 
-// NewDate returns the given day.
-func NewDate(year int, month time.Month, day int) Date {
-	return Date{time.Date(year, month, day, 0, 0, 0, 0, time.UTC)}
+// Date is a calendar day without time or zone, as PostgreSQL's date. The zero value is no date; it is
+// no day of any year.
+type Date struct {
+	t   time.Time
+	set bool
 }
 
-// ParseDate reads YYYY-MM-DD.
+// NewDate returns the given day, of any year; Check says whether it is one that documents, postings
+// and periods can have.
+func NewDate(year int, month time.Month, day int) Date {
+	return Date{time.Date(year, month, day, 0, 0, 0, 0, time.UTC), true}
+}
+
+// ParseDate reads YYYY-MM-DD, and refuses a day that Check refuses.
 func ParseDate(s string) (Date, error) {
+	d, err := parseDay(s)
+	if err == nil {
+		err = d.Check()
+	}
+	if err != nil {
+		return Date{}, err
+	}
+	return d, nil
+}
+
+func parseDay(s string) (Date, error) {
 	t, err := time.Parse(time.DateOnly, s)
 	if err != nil {
-		return Date{}, fmt.Errorf("date %q: want YYYY-MM-DD", s)
+		return Date{}, fmt.Errorf("date %.40q: want YYYY-MM-DD", s)
 	}
-	return Date{t}, nil
+	return Date{t, true}, nil
+}
+
+// Check refuses a day that is not of the years from FirstYear to LastYear. No date is not refused.
+func (d Date) Check() error {
+	if year := d.t.Year(); d.set && (year < FirstYear || year > LastYear) {
+		return fmt.Errorf("date %s: want one from %d-01-01 to %d-12-31", d, FirstYear, LastYear)
+	}
+	return nil
 }
 
 // IsZero reports whether d is no date.
-func (d Date) IsZero() bool { return d.t.IsZero() }
+func (d Date) IsZero() bool { return !d.set }
 
-// Time returns midnight UTC of the day.
+// Time returns midnight UTC of the day; of no date, the zero time.
 func (d Date) Time() time.Time { return d.t }
+
+// Before reports whether d is a day before the other.
+func (d Date) Before(other Date) bool { return d.t.Before(other.t) }
+
+// Nearest returns d, or where Check refuses it the first or the last day that Check does not refuse.
+func (d Date) Nearest() Date {
+	switch year := d.t.Year(); {
+	case d.set && year < FirstYear:
+		return NewDate(FirstYear, time.January, 1)
+	case year > LastYear:
+		return NewDate(LastYear, time.December, 31)
+	}
+	return d
+}
+
+// AddDays returns the day that is n days later, or earlier where n is negative.
+func (d Date) AddDays(n int) Date { return Date{d.t.AddDate(0, 0, n), true} }
 
 // String returns YYYY-MM-DD, or the empty string for no date.
 func (d Date) String() string {
@@ -47,7 +96,7 @@ func (d Date) MarshalJSON() ([]byte, error) {
 	return json.Marshal(d.String())
 }
 
-// UnmarshalJSON reads what MarshalJSON writes.
+// UnmarshalJSON reads what MarshalJSON writes: any day.
 func (d *Date) UnmarshalJSON(b []byte) error {
 	var s *string
 	if err := json.Unmarshal(b, &s); err != nil {
@@ -57,7 +106,7 @@ func (d *Date) UnmarshalJSON(b []byte) error {
 		*d = Date{}
 		return nil
 	}
-	p, err := ParseDate(*s)
+	p, err := parseDay(*s)
 	if err != nil {
 		return err
 	}
@@ -65,7 +114,7 @@ func (d *Date) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Scan implements sql.Scanner for a date column.
+// Scan implements sql.Scanner for a date column. It takes any day: what is in a database can be read.
 func (d *Date) Scan(src any) error {
 	switch v := src.(type) {
 	case nil:
@@ -73,7 +122,7 @@ func (d *Date) Scan(src any) error {
 	case time.Time:
 		*d = NewDate(v.Year(), v.Month(), v.Day())
 	case string:
-		p, err := ParseDate(v)
+		p, err := parseDay(v)
 		if err != nil {
 			return err
 		}

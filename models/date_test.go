@@ -13,10 +13,10 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// anyDate draws a day of the years 1 to 9999, the first of which is no date.
+// anyDate draws a day of the years 0 to 9999.
 func anyDate() *rapid.Generator[models.Date] {
 	return rapid.Custom(func(t *rapid.T) models.Date {
-		return models.NewDate(rapid.IntRange(1, 9999).Draw(t, "year"), time.January, rapid.IntRange(1, 365).Draw(t, "day"))
+		return models.NewDate(rapid.IntRange(0, 9999).Draw(t, "year"), time.January, rapid.IntRange(1, 365).Draw(t, "day"))
 	})
 }
 
@@ -37,12 +37,39 @@ func TestDateRoundTrips(t *testing.T) {
 		require.NoError(t, scanned.Scan(v))
 		require.Equal(t, d, scanned, "Value and Scan")
 
-		if !d.IsZero() {
-			parsed, err := models.ParseDate(d.String())
-			require.NoError(t, err)
+		require.False(t, d.IsZero(), "each day is a date")
+		parsed, err := models.ParseDate(d.String())
+		require.Equal(t, d.Check(), err, "ParseDate reads what Check does not refuse")
+		if err == nil {
 			require.Equal(t, d, parsed, "String and ParseDate")
+			require.Equal(t, d, d.Nearest())
 		}
 	})
+}
+
+// The range has whole years. The first day that Go's time can name is a day like others: outside of the range, and not absent.
+func TestRangeOfDates(t *testing.T) {
+	t.Parallel()
+	for _, in := range []string{"1900-01-01", "2999-12-31"} {
+		d, err := models.ParseDate(in)
+		require.NoError(t, err)
+		assert.Equal(t, in, d.Nearest().String())
+	}
+	for in, nearest := range map[string]string{
+		"0000-01-01": "1900-01-01", "0001-01-01": "1900-01-01", "1899-12-31": "1900-01-01", "3000-01-01": "2999-12-31", "9999-12-31": "2999-12-31",
+	} {
+		_, err := models.ParseDate(in)
+		require.EqualError(t, err, "date "+in+": want one from 1900-01-01 to 2999-12-31")
+		var read models.Date
+		require.NoError(t, json.Unmarshal([]byte(`"`+in+`"`), &read), "what is stored can be read")
+		require.NoError(t, read.Scan(in))
+		assert.False(t, read.IsZero(), in)
+		assert.Equal(t, in, read.String())
+		require.Error(t, read.Check(), in)
+		assert.Equal(t, nearest, read.Nearest().String())
+	}
+	require.NoError(t, models.Date{}.Check())
+	assert.True(t, models.Date{}.Nearest().IsZero())
 }
 
 func TestNoDate(t *testing.T) {

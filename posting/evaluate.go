@@ -44,8 +44,8 @@ func (e *evaluation) run(rs *RuleSet) error {
 		return err
 	}
 	r, doc := e.rule, e.scope.doc
-	if doc.IssueDate.IsZero() {
-		return e.fail(models.CodeDocumentInvalid, nil, r.place, "%v", errNoDate)
+	if err := checkDates(doc); err != nil {
+		return e.fail(models.CodeDocumentInvalid, nil, r.place, "%v", err)
 	}
 	date, err := r.date.date(&e.scope)
 	if err != nil {
@@ -74,6 +74,20 @@ func (e *evaluation) run(rs *RuleSet) error {
 		return e.nothingPosted()
 	}
 	return e.named(totals(doc, r.roundingLimit()))
+}
+
+// checkDates refuses a document without a date, or with one that no document may have.
+func checkDates(doc *models.Document) error {
+	if doc.IssueDate.IsZero() {
+		return errNoDate
+	}
+	if err := doc.IssueDate.Check(); err != nil {
+		return fmt.Errorf("issue_date: %w", err)
+	}
+	if err := valueDate(doc).Check(); err != nil {
+		return fmt.Errorf("value_date: %w", err)
+	}
+	return nil
 }
 
 // match finds the one rule whose condition holds.

@@ -175,6 +175,8 @@ func TestEvaluateErrors(t *testing.T) {
 		{"no account", func(*models.Document) {}, posting.NewAccounts("1200"), models.CodeUnknownAccount, "sale", "prep", `no account "3250"`},
 		{"no chart", func(*models.Document) {}, nil, models.CodeUnknownAccount, "sale", "ar", `no account "1200"`},
 		{"no date", func(d *models.Document) { d.IssueDate = models.Date{} }, chart, models.CodeDocumentInvalid, "sale", "", "issue_date"},
+		{"a date before all", func(d *models.Document) { d.IssueDate = models.NewDate(1, 1, 1) }, chart, models.CodeDocumentInvalid, "sale", "", "issue_date: date 0001-01-01: want one from 1900-01-01"},
+		{"a value date after all", func(d *models.Document) { d.ValueDate = new(models.NewDate(3000, 1, 1)) }, chart, models.CodeDocumentInvalid, "sale", "", "value_date: date 3000-01-01"},
 		{"no currency", func(d *models.Document) { d.Currency = "" }, chart, models.CodeDocumentInvalid, "sale", "ar", "ISO 4217"},
 		{"no such currency", func(d *models.Document) { d.Currency = "EUX" }, chart, models.CodeDocumentInvalid, "sale", "ar", `"EUX" is no ISO 4217 code`},
 		{"refused currency", func(*models.Document) {}, euroless(chart), models.CodeUnknownAccount, "sale", "prep", `the account "3250" does not take EUR`},

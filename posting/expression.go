@@ -166,7 +166,11 @@ func (x *expression) date(s *scope) (models.Date, error) {
 	if !u.Equal(u.Truncate(24 * time.Hour)) {
 		return models.Date{}, fmt.Errorf("the expression gave the time %s; want a day: use date(\"YYYY-MM-DD\") and whole days", u.Format(time.RFC3339Nano))
 	}
-	return models.NewDate(u.Year(), u.Month(), u.Day()), nil
+	d := models.NewDate(u.Year(), u.Month(), u.Day())
+	if err := d.Check(); err != nil {
+		return d, fmt.Errorf("the expression gave the %w", err)
+	}
+	return d, nil
 }
 
 func (x *expression) object(s *scope) any {

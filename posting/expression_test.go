@@ -118,6 +118,12 @@ rules:
 	_, err = rules.Evaluate(invoice(), nil)
 	e := requireError(t, err, models.CodeDocumentInvalid)
 	assert.Contains(t, e.Message, "2025-03-31T01:00:00Z; want a day")
+
+	rules = compile(t, fmt.Sprintf(source, `doc.issue_date + duration("2190000h") + duration("2190000h") + duration("2190000h") + duration("2190000h")`))
+	_, err = rules.Evaluate(invoice(), nil)
+	e = requireError(t, err, models.CodeDocumentInvalid)
+	assert.Contains(t, e.Message, "the expression gave the date 3024-")
+	assert.Contains(t, e.Message, "want one from 1900-01-01 to 2999-12-31")
 }
 
 // A comprehension inside a comprehension over a long document would run for minutes; its cost limit ends it.

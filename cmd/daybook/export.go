@@ -14,7 +14,6 @@ import (
 	"github.com/daybook-dev/daybook/internal/export"
 	"github.com/daybook-dev/daybook/internal/phrase"
 	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
-	"github.com/daybook-dev/daybook/models"
 )
 
 // exportFormats names export.Formats for people.
@@ -42,10 +41,10 @@ func exportCommand(a *app) *cobra.Command {
 				return usagef("give either --org or --all-orgs")
 			}
 			var err error
-			if filter.From, err = optionalDate("--from", from); err != nil {
+			if filter.From, err = parseDay("--from", from); err != nil {
 				return err
 			}
-			if filter.To, err = optionalDate("--to", to); err != nil {
+			if filter.To, err = parseDay("--to", to); err != nil {
 				return err
 			}
 			if err := options.Check(filter); err != nil {
@@ -63,17 +62,6 @@ func exportCommand(a *app) *cobra.Command {
 	flags.BoolVar(&options.Assertions, "assertions", false, "add the balances as the database sums them up, for the reading program to check")
 	flags.StringVarP(&output, "output", "o", "", "the file to write (default standard output)")
 	return command
-}
-
-func optionalDate(flag, text string) (models.Date, error) {
-	if text == "" {
-		return models.Date{}, nil
-	}
-	d, err := models.ParseDate(text)
-	if err != nil {
-		return d, usagef("%s: %v", flag, err)
-	}
-	return d, nil
 }
 
 func (a *app) export(ctx context.Context, filter ledgerdb.ExportFilter, options export.Options, output string) error {

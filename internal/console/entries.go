@@ -7,7 +7,6 @@ import (
 
 	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
 	"github.com/daybook-dev/daybook/internal/store/listing"
-	"github.com/daybook-dev/daybook/models"
 )
 
 // entriesListed is how many entries a page of the list has.
@@ -77,7 +76,7 @@ func readPlace(text string) (listing.EntryPlace, error) {
 	day, line, _ := strings.Cut(text, ".")
 	_, err := fmt.Sscanf(line, "%d.%d", &place.ImpactID, &place.LineNo)
 	if err == nil {
-		place.Day, err = models.ParseDate(day)
+		err = place.Day.Scan(day)
 	}
 	if err != nil {
 		return place, wrongParameter("after is %q: take the address from the page before", text)

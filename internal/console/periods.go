@@ -111,13 +111,9 @@ func (c *console) ofLedger(ctx context.Context, r *request) (string, error) {
 
 func (c *console) addPeriods(ctx context.Context, r *request) (done, error) {
 	span := r.PostFormValue("span")
-	periods, err := days.Year(span)
+	periods, err := days.Months(span)
 	if err != nil {
-		var month models.Period
-		if month, err = days.Month(span); err != nil {
-			return done{}, wrongParameter("%q: want a month such as 2026-03, or a year such as 2026", span)
-		}
-		periods = []models.Period{month}
+		return done{}, wrongParameter("%v", err)
 	}
 	org, err := c.ofLedger(ctx, r)
 	if err != nil {

@@ -15,16 +15,26 @@ func Month(text string) (models.Period, error) {
 	if err != nil {
 		return models.Period{}, fmt.Errorf("month %q: want one such as 2026-03", text)
 	}
-	return OfMonth(t.Year(), t.Month()), nil
+	p := OfMonth(t.Year(), t.Month())
+	if err := p.StartsOn.Check(); err != nil {
+		return models.Period{}, fmt.Errorf("month %q: %w", text, err)
+	}
+	return p, nil
 }
 
-var yearPattern = regexp.MustCompile(`^[0-9]{4}$`)
+var (
+	yearPattern  = regexp.MustCompile(`^[0-9]{4}$`)
+	monthPattern = regexp.MustCompile(`^[0-9]{4}-(0[1-9]|1[0-2])$`)
+)
 
 // Year reads 2026, as its twelve months.
 func Year(text string) ([]models.Period, error) {
 	t, err := time.Parse("2006", text)
 	if err != nil || !yearPattern.MatchString(text) {
 		return nil, fmt.Errorf("year %q: want one such as 2026", text)
+	}
+	if err := models.NewDate(t.Year(), time.January, 1).Check(); err != nil {
+		return nil, fmt.Errorf("year %q: %w", text, err)
 	}
 	months := make([]models.Period, 0, 12)
 	for m := time.January; m <= time.December; m++ {
@@ -33,16 +43,25 @@ func Year(text string) ([]models.Period, error) {
 	return months, nil
 }
 
+// Months reads a month, or a year as its twelve months.
+func Months(text string) ([]models.Period, error) {
+	switch {
+	case yearPattern.MatchString(text):
+		return Year(text)
+	case monthPattern.MatchString(text):
+		p, err := Month(text)
+		return []models.Period{p}, err
+	}
+	return nil, fmt.Errorf("%q: want a month such as 2026-03, or a year such as 2026", text)
+}
+
 // Span reads a month or a year, and returns its first and its last day.
 func Span(text string) (from, to models.Date, err error) {
-	if months, err := Year(text); err == nil {
-		return months[0].StartsOn, months[11].EndsOn, nil
-	}
-	p, err := Month(text)
+	months, err := Months(text)
 	if err != nil {
-		return from, to, fmt.Errorf("%q: want a month such as 2026-03, or a year such as 2026", text)
+		return from, to, err
 	}
-	return p.StartsOn, p.EndsOn, nil
+	return months[0].StartsOn, months[len(months)-1].EndsOn, nil
 }
 
 // OfMonth is the period of a month.

@@ -22,6 +22,10 @@ func TestSpan(t *testing.T) {
 		_, _, err := days.Span(text)
 		assert.ErrorContains(t, err, "want a month such as 2026-03", text)
 	}
+	for _, text := range []string{"0000", "0001", "1899", "3000", "9999", "1899-12", "3000-01"} {
+		_, _, err := days.Span(text)
+		assert.ErrorContains(t, err, "want one from 1900-01-01 to 2999-12-31", text)
+	}
 	assert.Equal(t, "2026-01-01 to 2026-03-31", days.Name(models.NewDate(2026, 1, 1), models.NewDate(2026, 3, 31)))
 	months, err := days.Year("2026")
 	require.NoError(t, err)

@@ -48,14 +48,18 @@ func TestNDJSON(t *testing.T) {
 func TestNDJSONRefuses(t *testing.T) {
 	t.Parallel()
 	for change, message := range map[string]string{
-		`"org_id":"acme",=>`:                                  "org_id is missing",
-		`p-1=>`:                                               "id is missing",
-		`p-1=>` + strings.Repeat("x", 256):                    "at most 255",
-		`"type":"payment",=>`:                                 "type is missing",
-		`"direction":"in"=>"direction":"inwards"`:             "direction",
-		`EUR=>eur`:                                            "ISO 4217",
-		`"issue_date":"2025-01-31",=>`:                        "issue_date is missing",
-		`2025-01-31=>2025-02-30`:                              "YYYY-MM-DD",
+		`"org_id":"acme",=>`:                      "org_id is missing",
+		`p-1=>`:                                   "id is missing",
+		`p-1=>` + strings.Repeat("x", 256):        "at most 255",
+		`"type":"payment",=>`:                     "type is missing",
+		`"direction":"in"=>"direction":"inwards"`: "direction",
+		`EUR=>eur`:                                "ISO 4217",
+		`"issue_date":"2025-01-31",=>`:            "issue_date is missing",
+		`2025-01-31=>2025-02-30`:                  "YYYY-MM-DD",
+		`2025-01-31=>0000-01-01`:                  "issue_date: date 0000-01-01: want one from 1900-01-01 to 2999-12-31",
+		`2025-01-31=>0001-01-01`:                  "issue_date: date 0001-01-01: want one from 1900-01-01",
+		`2025-01-31","=>9999-12-31","`:            "issue_date: date 9999-12-31",
+		`"issue_date":=>"value_date":"0001-01-01","issue_date":`: "value_date: date 0001-01-01",
 		`"id":=>"ID_":`:                                       `there is no field "ID_"`,
 		`"amount":1000=>"amuont":1000`:                        `there is no field "amuont"`,
 		`"amount":1000=>"amount":1000,"Amount":2`:             `the field "Amount" is there twice`,
@@ -65,7 +69,7 @@ func TestNDJSONRefuses(t *testing.T) {
 		`"amount":1000=>"settled":{"currency":"XXX"}`:         "settled.currency",
 		`"amount":1000=>"number":"a\u0000"`:                   "U+0000",
 		`"content":=>"accounting_ready_version":3,"content":`: `there is no field "accounting_ready_version"`,
-		`"in"=>"in"}{`:                                        "after top-level value",
+		`"in"=>"in"}{`: "after top-level value",
 	} {
 		from, to, _ := strings.Cut(change, "=>")
 		require.Contains(t, minimal, from)

@@ -44,6 +44,14 @@ func validateUnowned(doc models.Document) error {
 	if doc.IssueDate.IsZero() {
 		return invalid("issue_date is missing; write it as YYYY-MM-DD")
 	}
+	if err := doc.IssueDate.Check(); err != nil {
+		return invalid("issue_date: %v", err)
+	}
+	if doc.ValueDate != nil {
+		if err := doc.ValueDate.Check(); err != nil {
+			return invalid("value_date: %v", err)
+		}
+	}
 	c := &doc.Content
 	if c.Settled != nil {
 		if _, ok := MinorDigits(c.Settled.Currency); !ok {

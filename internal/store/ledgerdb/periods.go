@@ -1,6 +1,7 @@
 package ledgerdb
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -44,8 +45,8 @@ SELECT $1, $2::date, $3::date
 		return nil, err
 	}
 	for _, p := range periods {
-		if p.EndsOn.Time().Before(p.StartsOn.Time()) {
-			return nil, store.Invalid("a period from %s to %s ends before it starts", p.StartsOn, p.EndsOn)
+		if err := checkPeriod(p); err != nil {
+			return nil, err
 		}
 		tag, err := tx.Exec(ctx, stmt, org, p.StartsOn.Time(), p.EndsOn.Time())
 		if store.SQLState(err) == "23505" {
@@ -59,6 +60,19 @@ SELECT $1, $2::date, $3::date
 		}
 	}
 	return added, nil
+}
+
+func checkPeriod(p models.Period) error {
+	if p.StartsOn.IsZero() || p.EndsOn.IsZero() {
+		return store.Invalid("a period needs its first and its last day")
+	}
+	if err := cmp.Or(p.StartsOn.Check(), p.EndsOn.Check()); err != nil {
+		return store.Invalid("a period cannot have the %v", err)
+	}
+	if p.EndsOn.Before(p.StartsOn) {
+		return store.Invalid("a period from %s to %s ends before it starts", p.StartsOn, p.EndsOn)
+	}
+	return nil
 }
 
 // ClosePeriod closes the period that begins on a day: from its commit on nothing is posted into it. Chunks that are posting
@@ -107,6 +121,9 @@ func SetClosedPeriodPolicy(ctx context.Context, tx pgx.Tx, org string, policy mo
 }
 
 func setPeriod(ctx context.Context, tx pgx.Tx, stmt, org string, startsOn models.Date) error {
+	if startsOn.IsZero() {
+		return store.Invalid("the first day of the period is missing")
+	}
 	if err := changeConfiguration(ctx, tx, org); err != nil {
 		return err
 	}
