@@ -12,6 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/daybook-dev/daybook/internal/bom"
 	"github.com/daybook-dev/daybook/internal/phrase"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/actions"
@@ -88,8 +89,15 @@ var accountColumns = []string{"code", "name", "type", "currencies"}
 //
 // Errors: ErrInvalid.
 func ParseAccounts(data []byte) ([]models.Account, error) {
-	reader := csv.NewReader(bytes.NewReader(bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))))
+	data, err := bom.Trim(data)
+	if err != nil {
+		return nil, store.Refuse(ErrInvalid, err.Error(), "")
+	}
+	reader := csv.NewReader(bytes.NewReader(data))
 	reader.TrimLeadingSpace = true
+	if first, _, _ := bytes.Cut(data, []byte("\n")); bytes.Contains(first, []byte(";")) {
+		reader.Comma = ';' // as Excel writes it where the comma is the decimal sign
+	}
 	// Each line must have as many fields as the first.
 	head, err := reader.Read()
 	if err != nil || (!slices.Equal(head, accountColumns[:3]) && !slices.Equal(head, accountColumns)) {

@@ -26,27 +26,27 @@ import (
 // FunctionConfig says how the jobs of a type are worked by a function elsewhere, in any language, that is asked by HTTP. URL and Secret are required.
 type FunctionConfig struct {
 	// URL is where the function is, by http or https, without user and password.
-	URL string `yaml:"url"`
+	URL string `json:"url"`
 	// Secret names the secret that signs each request: DAYBOOK_WEBHOOK_SECRET_<NAME>, or the file <name>.
-	Secret string `yaml:"secret"`
+	Secret string `json:"secret"`
 	// Organizations are those whose jobs the function works; empty: all.
-	Organizations []string `yaml:"organizations"`
+	Organizations []string `json:"organizations"`
 	// Timeout bounds a request with its answer; default 30 s, at most jobs.MaxTimeout less 10 s.
-	Timeout time.Duration `yaml:"timeout"`
+	Timeout time.Duration `json:"timeout"`
 	// Callback lets the function answer 202 and call back, within so long; 0: it answers at once.
-	Callback time.Duration `yaml:"callback"`
+	Callback time.Duration `json:"callback"`
 	// CallbackURL is the address of Daybook's HTTP API as the function reaches it: https://daybook.example.com. Empty: the function is
 	// told the token alone.
-	CallbackURL string `yaml:"callback_url"`
+	CallbackURL string `json:"callback_url"`
 	// MaxResult is how many bytes of JSON an answer may have; default 64 KB.
-	MaxResult int `yaml:"max_result"`
+	MaxResult int `json:"max_result"`
 
 	// Secrets finds the secret.
-	Secrets Secrets `yaml:"-"`
+	Secrets Secrets `json:"-"`
 	// AllowNetworks, TLS and Resolver are as those of WebhookConfig. Redirects are not followed.
-	AllowNetworks []netip.Prefix `yaml:"-"`
-	TLS           *tls.Config    `yaml:"-"`
-	Resolver      *net.Resolver  `yaml:"-"`
+	AllowNetworks []netip.Prefix `json:"-"`
+	TLS           *tls.Config    `json:"-"`
+	Resolver      *net.Resolver  `json:"-"`
 }
 
 // FunctionHandler works jobs by a function elsewhere. It is safe for concurrent use. Register it by jobs.RegisterRaw.

@@ -347,7 +347,21 @@ func TestFunctionsFile(t *testing.T) {
 		`[{type: resize, url: "https://f.example.com", secret: f, attempts: -1}]`:                                  "must not be negative",
 		`[{type: resize, url: "https://f.example.com", secret: f, callback_url: "https://d.example.com"}]`:         "needs callback",
 		`[{type: a, url: "https://f.example.com", secret: f}, {type: a, url: "https://f.example.com", secret: f}]`: "entry 2",
-		`type: resize`: "no list",
+		`[{type: resize, url: "https://f.example.com", secret: f, attempts: 2.9}]`:                                 "line 1: /0/attempts is 2.9, and a whole number",
+		`[{type: resize, url: "https://f.example.com", secret: f, parallel_everywhere: 0.9}]`:                      "/0/parallel_everywhere is 0.9",
+		`[{type: resize, url: "https://f.example.com", secret: f, attempts: 1e3}]`:                                 "/0/attempts is 1e3",
+		`[{type: resize, url: "https://f.example.com", secret: f, attempts: 99999999999999999999}]`:                "fits into 64 bits",
+		`[{type: resize, url: "https://f.example.com", secret: f, attempts: 0x10}]`:                                "0x10 is not a plain number",
+		`[{type: resize, url: "https://f.example.com", secret: f, attempts: 010}]`:                                 "010 is not a plain number",
+		`[{type: resize, url: "https://f.example.com", secret: f, attempts: 1_000}]`:                               "1_000 is not a plain number",
+		`[{type: resize, url: "https://f.example.com", secret: f, attempts: "3"}]`:                                 "/0/attempts is a text",
+		`[{type: resize, url: "https://f.example.com", secret: f, parallel: }]`:                                    "the value is missing",
+		`[{type: resize, url: "https://f.example.com", secret: f, parallel: yes}]`:                                 "/0/parallel is a text",
+		`[{type: resize, url: "https://f.example.com", secret: f, timeout: 30}]`:                                   "a duration such as 30s or 5m is wanted, and not 30",
+		`[{type: resize, url: "https://f.example.com", secret: f, timeout: 30 s}]`:                                 "a duration such as 30s",
+		`[{type: resize, url: "https://f.example.com", secret: f, parallel: 1, parallel: 2}]`:                      "stands here a second time",
+		"- {type: a, url: \"https://f.example.com\", secret: f}\n---\n- {type: b}":                                 "line 2: a second YAML document starts here",
+		`type: resize`: "it is an object, and a list is wanted",
 	} {
 		require.NoError(t, os.WriteFile(file, []byte(content), 0o600))
 		_, err := Register(jobs.NewRegistry(), Config{Pool: b.Pool, Environment: variables})

@@ -1,43 +1,40 @@
 package handlers
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"slices"
 	"time"
 
-	"go.yaml.in/yaml/v3"
-
+	"github.com/daybook-dev/daybook/internal/strictyaml"
 	"github.com/daybook-dev/daybook/jobs"
 	"github.com/daybook-dev/daybook/models"
 )
 
 // functionEntry is one type of the file that DAYBOOK_FUNCTIONS_FILE names.
 type functionEntry struct {
-	Type           string `yaml:"type"`
-	FunctionConfig `yaml:",inline"`
+	Type string `json:"type"`
+	FunctionConfig
 
 	// Workflow or Activity has a Temporal workflow or activity work the jobs, in place of a function: its name, and what TemporalConfig says of it.
-	Workflow         string        `yaml:"workflow"`
-	Activity         string        `yaml:"activity"`
-	ActivityTimeout  time.Duration `yaml:"activity_timeout"`
-	Heartbeat        time.Duration `yaml:"heartbeat"`
-	ActivityAttempts int           `yaml:"activity_attempts"`
-	TaskQueue        string        `yaml:"task_queue"`
-	Pause            time.Duration `yaml:"pause"`
-	RunTimeout       time.Duration `yaml:"run_timeout"`
-	CancelGrace      time.Duration `yaml:"cancel_grace"`
+	Workflow         string        `json:"workflow"`
+	Activity         string        `json:"activity"`
+	ActivityTimeout  time.Duration `json:"activity_timeout"`
+	Heartbeat        time.Duration `json:"heartbeat"`
+	ActivityAttempts int           `json:"activity_attempts"`
+	TaskQueue        string        `json:"task_queue"`
+	Pause            time.Duration `json:"pause"`
+	RunTimeout       time.Duration `json:"run_timeout"`
+	CancelGrace      time.Duration `json:"cancel_grace"`
 
-	Owner              string        `yaml:"owner"`
-	Attempts           int           `yaml:"attempts"`
-	BaseDelay          time.Duration `yaml:"base_delay"`
-	MaxDelay           time.Duration `yaml:"max_delay"`
-	Parallel           int           `yaml:"parallel"`
-	ParallelEverywhere int           `yaml:"parallel_everywhere"`
+	Owner              string        `json:"owner"`
+	Attempts           int           `json:"attempts"`
+	BaseDelay          time.Duration `json:"base_delay"`
+	MaxDelay           time.Duration `json:"max_delay"`
+	Parallel           int           `json:"parallel"`
+	ParallelEverywhere int           `json:"parallel_everywhere"`
 }
 
 // functionsVariable names the file.
@@ -50,10 +47,8 @@ func functionEntries(path string) ([]functionEntry, error) {
 		return nil, err
 	}
 	var entries []functionEntry
-	decoder := yaml.NewDecoder(bytes.NewReader(raw))
-	decoder.KnownFields(true)
-	if err := decoder.Decode(&entries); err != nil && !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("it is no list of types: %w", err)
+	if err := strictyaml.Unmarshal(raw, &entries); err != nil {
+		return nil, err
 	}
 	return entries, nil
 }

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/daybook-dev/daybook/internal/bom"
 	"github.com/daybook-dev/daybook/internal/redact"
 	"github.com/daybook-dev/daybook/models"
 )
@@ -72,6 +73,9 @@ func (s Secrets) find(variable, file string) (string, error) {
 		return "", fmt.Errorf("%w: set %s, or %sSECRETS_DIR to a directory that has a file %s", errNoSecret, variable, environmentPrefix, file)
 	}
 	b, err := os.ReadFile(filepath.Join(s.Dir, file))
+	if err == nil {
+		b, err = bom.Trim(b) // which PowerShell writes, and no one who compares the secret has
+	}
 	switch v := strings.TrimSpace(string(b)); {
 	case errors.Is(err, fs.ErrNotExist), err == nil && v == "":
 		return "", fmt.Errorf("%w: set %s, or write it to the file %s in %sSECRETS_DIR", errNoSecret, variable, file, environmentPrefix)

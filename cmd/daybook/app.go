@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/daybook-dev/daybook/internal/bom"
 	"github.com/daybook-dev/daybook/internal/health"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/listing"
@@ -267,10 +268,20 @@ func isTerminal(w io.Writer) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// readInput reads a file, or standard input for "-".
+// readInput reads a file of text, or standard input for "-", without the byte order mark that some programs write.
 func (a *app) readInput(path string) ([]byte, error) {
+	var data []byte
+	var err error
 	if path == "-" {
-		return io.ReadAll(a.stdin)
+		data, err = io.ReadAll(a.stdin)
+	} else {
+		data, err = os.ReadFile(path)
 	}
-	return os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	if data, err = bom.Trim(data); err != nil {
+		return nil, usagef("%s: %v", path, err)
+	}
+	return data, nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/daybook-dev/daybook/internal/importer"
 	"github.com/daybook-dev/daybook/internal/phrase"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
@@ -65,6 +66,8 @@ type importResult struct {
 	// Skipped are documents that cause no booking.
 	Skipped []importProblem `json:"skipped"`
 	Failed  []importProblem `json:"failed"`
+	// SkippedRows are the rows of CSV files that the mapping leaves out; other formats have none.
+	SkippedRows []importer.SkippedRows `json:"skipped_rows,omitempty"`
 }
 
 func newImportResult() *importResult {
@@ -260,6 +263,12 @@ func (a *app) showImport(r *importResult, ended error) error {
 		}
 		if err := printProblems(w, "failed", r.Failed); err != nil {
 			return err
+		}
+		for _, s := range r.SkippedRows {
+			if _, err := fmt.Fprintf(w, "csv.skip  %s: %s left out, the first in line %d\n",
+				s.Source, phrase.Plural(int64(s.Rows), "row", "rows"), s.FirstLine); err != nil {
+				return err
+			}
 		}
 		_, err := fmt.Fprintf(w, "%d new, %d changed, %d unchanged, %d skipped, %d failed\n",
 			r.Inserted, r.Changed, r.Unchanged, len(r.Skipped), len(r.Failed))

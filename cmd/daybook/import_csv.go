@@ -64,6 +64,7 @@ func (a *app) importCSV(ctx context.Context, mapping *importer.Mapping, org stri
 	defer db.close()
 	bar := a.newProgress("importing", int64(documents.Count()))
 	i := newDocumentImporter(db.Pool, func() { bar.add(1) })
+	i.result.SkippedRows = documents.Skipped()
 	err = i.run(ctx, func(ctx context.Context, put func(importItem) error) error {
 		return feedCSV(ctx, documents, i, put)
 	})

@@ -15,6 +15,7 @@ import (
 
 	"github.com/daybook-dev/daybook/internal/camel"
 	"github.com/daybook-dev/daybook/internal/failure"
+	"github.com/daybook-dev/daybook/internal/importer"
 )
 
 const (
@@ -184,4 +185,27 @@ func TestImportWritesWhatItCanOfABatch(t *testing.T) {
 	var jobs int
 	require.NoError(t, b.Pool.QueryRow(t.Context(), `SELECT count(*) FROM daybook.accounting_work_queue`).Scan(&jobs))
 	assert.Equal(t, 3, jobs)
+}
+
+// TestImportCSVOfABankIsPosted imports rows that Excel saved, from an archive: a total row is left out and counted, and what
+// the mapping calls a total is posted as the amount of the payment.
+func TestImportCSVOfABankIsPosted(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.sample("shop")
+	dir := t.TempDir()
+	mapping := write(t, filepath.Join(dir, "mapping.yaml"), "\xef\xbb\xbf"+`csv: {skip: [{column: Id, is: Total}]}
+group: {key: Id}
+document: {date: Date, currency: {value: EUR}, direction: {value: in}, total: Amount, types: [{type: payment}]}
+lines: {net: Amount}
+`)
+	archive := zipFile(t, filepath.Join(dir, "bank.zip"), "bank.csv", "\xef\xbb\xbf\"Id\",\"Date\",\"Amount\"\r\nbank-1,2026-01-05,119.00\r\nTotal,,119.00\r\n")
+	args := []string{"import", "csv", "--org", "shop", "--mapping", mapping, archive}
+	out := b.ok(args...)
+	assert.Contains(t, out, "csv.skip  "+archive+"!bank.csv: 1 row left out, the first in line 3\n1 new, ")
+	var again importResult
+	b.json(&again, args...)
+	assert.Equal(t, []importer.SkippedRows{{Source: archive + "!bank.csv", Rows: 1, FirstLine: 3}}, again.SkippedRows)
+	b.work()
+	assert.Contains(t, b.ok("trial-balance", "--org", "shop"), "119.00")
 }

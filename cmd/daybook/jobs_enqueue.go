@@ -12,6 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/daybook-dev/daybook/internal/answers"
+	"github.com/daybook-dev/daybook/internal/bom"
+	"github.com/daybook-dev/daybook/internal/strictjson"
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/queue"
 )
@@ -129,6 +131,10 @@ func (a *app) readPayload(text string) (json.RawMessage, error) {
 			return nil, err
 		}
 	}
+	data, err := bom.Trim(data) // a flag may hold what was a file
+	if err != nil {
+		return nil, tagged(queue.ErrPayloadInvalid, "--payload: %v", err)
+	}
 	if len(bytes.TrimSpace(data)) == 0 {
 		return json.RawMessage("{}"), nil
 	}
@@ -138,6 +144,9 @@ func (a *app) readPayload(text string) (json.RawMessage, error) {
 			return nil, tagged(queue.ErrPayloadInvalid, "--payload is no JSON: at byte %d: %v", at.Offset, err)
 		}
 		return nil, tagged(queue.ErrPayloadInvalid, "--payload is no JSON: %v", err)
+	}
+	if err := strictjson.UnmarshalSettings(data, new(any)); err != nil { // such as a name that is there twice
+		return nil, tagged(queue.ErrPayloadInvalid, "--payload: %v", err)
 	}
 	return raw, nil
 }

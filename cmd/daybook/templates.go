@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -12,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/daybook-dev/daybook/handlers"
+	"github.com/daybook-dev/daybook/internal/strictjson"
 )
 
 // mailTemplatesVariable names the directory of templates for mail.
@@ -141,7 +141,7 @@ func (a *app) readParams(path string) (handlers.TemplateParams, error) {
 		return nil, fmt.Errorf("--params: %w", err)
 	}
 	var params handlers.TemplateParams
-	if err := json.Unmarshal(raw, &params); err != nil {
+	if err := strictjson.UnmarshalSettings(raw, &params); err != nil {
 		return nil, usagef("--params: %s is not a JSON object: %v", path, err)
 	}
 	return params, nil

@@ -36,7 +36,8 @@ type csvFile struct {
 	name string
 	err  error // why none of it is imported
 	// silent: the error of the archive reports it.
-	silent bool
+	silent  bool
+	skipped SkippedRows
 }
 
 // csvGroup is a document: the rows that share a key.
@@ -71,8 +72,9 @@ func OpenCSV(ctx context.Context, m *Mapping, org string, open func(context.Cont
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
+		var skipped SkippedRows
 		if err == nil {
-			err = c.index(ctx, source)
+			skipped, err = c.index(ctx, source)
 		} else {
 			c.refuseArchive(source.Name, err)
 		}
@@ -85,7 +87,7 @@ func OpenCSV(ctx context.Context, m *Mapping, org string, open func(context.Cont
 		if err != nil && m.files == filesJoined {
 			return nil, fmt.Errorf("%s: %w; nothing is imported, because any document may have rows there", source.Name, err)
 		}
-		c.files = append(c.files, csvFile{name: source.Name, err: err})
+		c.files = append(c.files, csvFile{name: source.Name, err: err, skipped: skipped})
 	}
 	for _, g := range c.groups {
 		if c.files[g.file].err == nil {
@@ -107,22 +109,34 @@ func (c *CSV) refuseArchive(name string, err error) {
 // Count returns the number of documents in the files that can be read, good or not.
 func (c *CSV) Count() int { return c.count }
 
+// Skipped returns the files that can be read of which csv.skip left rows out.
+func (c *CSV) Skipped() []SkippedRows {
+	var skipped []SkippedRows
+	for _, f := range c.files {
+		if f.err == nil && f.skipped.Rows > 0 {
+			skipped = append(skipped, f.skipped)
+		}
+	}
+	return skipped
+}
+
 // index counts the rows of a file.
-func (c *CSV) index(ctx context.Context, source Source) error {
+func (c *CSV) index(ctx context.Context, source Source) (SkippedRows, error) {
 	number := len(c.files)
 	rows, err := newCSVRows(c.mapping, source.Reader)
 	if err != nil {
-		return err
+		return SkippedRows{}, err
 	}
+	rows.skipped.Source = source.Name
 	for {
 		row, err := rows.next()
 		switch {
 		case errors.Is(err, io.EOF):
-			return nil
+			return rows.skipped, nil
 		case err != nil:
-			return err
+			return rows.skipped, err
 		case ctx.Err() != nil:
-			return ctx.Err()
+			return rows.skipped, ctx.Err()
 		}
 		key := c.key(number, row.cells)
 		g, ok := c.groups[key]

@@ -191,10 +191,10 @@ func TestCSVRefusesDocuments(t *testing.T) {
 		"1,2025-01-31,a,1\n":                                 `line 3: the row has 4 cells and not 5`,
 		"1,2025-01-31,\xff,1,1\n":                            `is not UTF-8; set csv.encoding`,
 		"1,2025-01-31,a\x00,1,1\n":                           `U+0000`,
-		"1,2025-01-31,a,9e,1\n1,2025-01-31,a,,1\n1,,a,1,1\n1,2025-01-31,a,1,1\n1,2025-01-31,a,x,1\n": `and 1 more`,
-		"1,2025-01-31,a,92233720368547758,1\n1,2025-01-31,a,92233720368547758,1\n":                   "the sum of the lines",
-		"1,2025-01-31,a,92233720368547759,1\n":                                                       "greater than 64 bits hold",
-		strings.Repeat("1", 256) + ",2025-01-31,a,1,1\n":                                             "at most 255 are allowed",
+		"1,2025-01-31,a,9e,1\n1,2025-01-31,a,,1\n1,2025-01-32,a,1,1\n1,2025-01-31,a,1,1\n1,2025-01-31,a,x,1\n": `and 1 more`,
+		"1,2025-01-31,a,92233720368547758,1\n1,2025-01-31,a,92233720368547758,1\n":                             "the sum of the lines",
+		"1,2025-01-31,a,92233720368547759,1\n":                                                                 "greater than 64 bits hold",
+		strings.Repeat("1", 256) + ",2025-01-31,a,1,1\n":                                                       "at most 255 are allowed",
 	} {
 		results := readCSV(t, m, "shop", "No,Day,Item,Qty,Price\n"+good+rows+"3"+good[1:])
 		require.Len(t, results, 3, rows)

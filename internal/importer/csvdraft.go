@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/daybook-dev/daybook/models"
 )
@@ -35,14 +34,10 @@ type draft struct {
 	first   []string
 	total   *int64
 	taxes   map[taxKey]int
+	open    []openTax
 	sum     *big.Int
 	reasons []string // of the first bad rows
 	refused int      // number of bad rows
-}
-
-type taxKey struct {
-	category string
-	rate     models.Rate
 }
 
 func newDraft(m *Mapping, org, id, place string) *draft {
@@ -60,7 +55,7 @@ func (d *draft) add(file string, row csvRow) {
 	} else if err == nil {
 		err = d.agrees(row.cells)
 	}
-	if err == nil {
+	if err == nil && d.mapping.lines {
 		err = d.line(row.cells)
 	}
 	if err == nil {
@@ -134,6 +129,7 @@ func (d *draft) head(cells []string) error {
 		return invalid("no row of document.types matches; add one without a condition for all others")
 	}
 	doc.Type, d.negate = models.DocumentType(chosen.result), chosen.negate
+	doc.Direction = cmp.Or(chosen.direction, doc.Direction)
 	for _, a := range m.attributes {
 		text, err := d.text(a.field, cells)
 		if err != nil {
@@ -152,6 +148,9 @@ func (d *draft) head(cells []string) error {
 			return err
 		}
 		d.total = &total
+	}
+	if err := d.money(cells); err != nil {
+		return err
 	}
 	d.first = slices.Clone(cells)
 	return nil
@@ -194,16 +193,24 @@ func totalText(minor *int64) string {
 	return strconv.FormatInt(*minor, 10)
 }
 
-func (d *draft) date(f dateField, cells []string) (models.Date, error) {
-	t, err := time.Parse(f.layout, cells[f.column])
-	if err != nil || t.Year() < 1 {
-		return models.Date{}, invalid("%s: %.40q is not a date of the form %s", d.mapping.columns[f.column], cells[f.column], f.wanted)
+func settledText(m *models.Money) string {
+	if m == nil {
+		return ""
 	}
-	return models.NewDate(t.Year(), t.Month(), t.Day()), nil
+	return totalText(&m.Amount) + " " + m.Currency
 }
 
-// agrees checks that a further row has the same values for the whole document as the first row.
+// agrees checks that a further row has the same values for the whole document as the first row. An empty cell states
+// nothing: shops write what belongs to an order on its first row alone.
 func (d *draft) agrees(cells []string) error {
+	if !d.mapping.lines {
+		return invalid("it is a second row of the document, and without lines a row is a document; group.key must tell them apart")
+	}
+	for _, column := range d.mapping.shared {
+		if cells[column] == "" {
+			cells[column] = d.first[column]
+		}
+	}
 	if !slices.ContainsFunc(d.mapping.shared, func(column int) bool { return cells[column] != d.first[column] }) {
 		return nil
 	}
@@ -222,6 +229,9 @@ func (d *draft) agrees(cells []string) error {
 		{"the counterparty", a.Content.Counterparty, b.Content.Counterparty},
 		{"the country", a.Content.Country, b.Content.Country},
 		{"the total", totalText(d.total), totalText(other.total)},
+		{"the amount", totalText(&a.Content.Amount), totalText(&b.Content.Amount)},
+		{"the fee", totalText(&a.Content.Fee), totalText(&b.Content.Fee)},
+		{"what was settled", settledText(a.Content.Settled), settledText(b.Content.Settled)},
 	} {
 		if pair.first != pair.here {
 			return invalid("%s is %.40q, and %.40q in the document's first row; rows of one document must agree", pair.what, pair.here, pair.first)
@@ -247,17 +257,13 @@ func (d *draft) finish() (models.Document, error) {
 		}
 		return models.Document{}, invalid("%s%s", strings.Join(d.reasons, "; "), more)
 	}
+	if err := d.computeTaxes(); err != nil {
+		return models.Document{}, err
+	}
+	if err := d.totals(); err != nil {
+		return models.Document{}, err
+	}
 	c := &d.doc.Content
-	total, err := toInt64(d.sum, d.sum.String())
-	if err != nil {
-		return models.Document{}, fmt.Errorf("the sum of the lines: %w", err)
-	}
-	if d.total != nil {
-		total = *d.total
-	} else {
-		d.attribute(totalsAttribute, totalsDerived)
-	}
-	c.Total, c.Payable = total, total
 	slices.SortStableFunc(c.Taxes, func(a, b models.Tax) int {
 		return cmp.Or(cmp.Compare(a.Category, b.Category), b.Rate.Compare(a.Rate))
 	})
@@ -265,4 +271,30 @@ func (d *draft) finish() (models.Document, error) {
 		return models.Document{}, err
 	}
 	return d.doc, nil
+}
+
+// totals fills what the document comes to: what the source states or, where it states none, the sum of the lines and taxes.
+// For a payment, refund or payout that is its amount as well, unless the mapping has a column of its own for that.
+func (d *draft) totals() error {
+	c := &d.doc.Content
+	total, err := toInt64(d.sum, d.sum.String())
+	switch {
+	case err != nil:
+		return fmt.Errorf("the sum of the lines: %w", err)
+	case d.total != nil:
+		total = *d.total
+	case d.mapping.lines:
+		d.attribute(totalsAttribute, totalsDerived)
+	default: // the mapping reads document.amount alone
+		return nil
+	}
+	c.Total, c.Payable = total, total
+	if !hasAmount(d.doc.Type) || d.mapping.amount.column != noColumn {
+		return nil
+	}
+	if d.mapping.lines && d.sum.Cmp(big.NewInt(total)) != 0 {
+		return invalid("its total is %d and its %d rows come to %s, in minor units; do they share a group.key by mistake?", total, d.rows, d.sum)
+	}
+	c.Amount = total
+	return nil
 }

@@ -12,6 +12,9 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/text/encoding/charmap"
+	"golang.org/x/text/encoding/unicode"
+
+	"github.com/daybook-dev/daybook/internal/bom"
 )
 
 // MaxRowBytes is the length of the longest row that CSV reads; a longer one is a quote that never ends.
@@ -26,6 +29,22 @@ type csvRow struct {
 	err error
 }
 
+// SkippedRows are the rows of a file that csv.skip left out.
+type SkippedRows struct {
+	// Source is the file's name.
+	Source string `json:"source"`
+	Rows   int    `json:"rows"`
+	// FirstLine is the line of the first of them.
+	FirstLine int `json:"first_line"`
+}
+
+func (s *SkippedRows) add(line int) {
+	if s.Rows == 0 {
+		s.FirstLine = line
+	}
+	s.Rows++
+}
+
 // csvRows reads the rows of one file.
 type csvRows struct {
 	mapping   *Mapping
@@ -34,26 +53,24 @@ type csvRows struct {
 	width     int
 	positions []int // in the file's rows, for each of the mapping's columns
 	cells     []string
+	above     int // lines of the file that the reader was not given
 	line      int // of the row that was read last
+	skipped   SkippedRows
 }
 
 // newCSVRows reads the header, if there is one, and finds the columns.
 func newCSVRows(m *Mapping, r io.Reader) (*csvRows, error) {
-	budget := &budgetReader{inner: r}
-	var decoded io.Reader
-	switch m.encoding {
-	case "latin1":
-		decoded = charmap.ISO8859_1.NewDecoder().Reader(budget)
-	case "windows-1252":
-		decoded = charmap.Windows1252.NewDecoder().Reader(budget)
-	default: // UTF-8, possibly with the byte order mark that some programs write
-		buffered := bufio.NewReader(budget)
-		if mark, err := buffered.Peek(3); err == nil && bytes.Equal(mark, []byte("\xef\xbb\xbf")) {
-			_, _ = buffered.Discard(len(mark))
-		}
-		decoded = buffered
+	// A row's budget is there before the first byte is read: the byte order mark is looked for then.
+	budget := &budgetReader{inner: r, left: MaxRowBytes}
+	decoded, err := decodeCSV(m, budget)
+	if err != nil {
+		return nil, err
 	}
-	rows := &csvRows{mapping: m, budget: budget, reader: csv.NewReader(decoded), cells: make([]string, len(m.columns))}
+	rows := &csvRows{mapping: m, budget: budget, cells: make([]string, len(m.columns))}
+	if err := rows.skipAbove(decoded); err != nil {
+		return nil, err
+	}
+	rows.reader = csv.NewReader(decoded)
 	rows.reader.Comma = m.separator
 	rows.reader.ReuseRecord = true
 	rows.reader.FieldsPerRecord = -1 // the number of cells is checked here
@@ -68,21 +85,90 @@ func newCSVRows(m *Mapping, r io.Reader) (*csvRows, error) {
 		}
 		names = slices.Clone(header)
 	}
-	rows.width = len(names)
+	return rows, rows.find(names)
+}
+
+// find finds the mapping's columns among the names of the file's.
+func (r *csvRows) find(names []string) error {
+	r.width = len(names)
 	for i := range names {
 		names[i] = strings.TrimSpace(names[i])
 	}
-	for _, column := range m.columns {
+	for _, column := range r.mapping.columns {
 		position := slices.Index(names, column)
 		switch {
 		case position < 0:
-			return nil, invalid("the file has no column %q; its header is %s", column, quotedList(names))
+			return invalid("the file has no column %q; its header is %s", column, quotedList(names))
 		case slices.Contains(names[position+1:], column):
-			return nil, invalid("the file has the column %q twice; rename one", column)
+			return invalid("the file has the column %q twice; rename one", column)
 		}
-		rows.positions = append(rows.positions, position)
+		r.positions = append(r.positions, position)
 	}
-	return rows, nil
+	return nil
+}
+
+// decodeCSV returns the file in UTF-8, without a byte order mark. A mark that contradicts the mapping is an error: the file
+// would be read as other letters, and its first column would have another name.
+func decodeCSV(m *Mapping, r io.Reader) (*bufio.Reader, error) {
+	buffered := bufio.NewReader(r)
+	first, _ := buffered.Peek(bom.Peeked)
+	found := bom.Detect(first)
+	switch {
+	case found == bom.UTF16 && m.encoding != encodingUTF16:
+		return nil, invalid("the file is written in UTF-16; set csv.encoding to utf-16, or save the file as UTF-8")
+	case found == bom.UTF8 && m.encoding != encodingUTF8:
+		return nil, invalid("the file begins with the byte order mark of UTF-8, and csv.encoding is %s; remove csv.encoding",
+			m.encoding)
+	}
+	switch m.encoding {
+	case encodingUTF16:
+		decoder := unicode.UTF16(unicode.LittleEndian, unicode.UseBOM).NewDecoder()
+		return bufio.NewReader(decoder.Reader(buffered)), nil
+	case encodingLatin1:
+		return bufio.NewReader(charmap.ISO8859_1.NewDecoder().Reader(buffered)), nil
+	case encodingWindows1252:
+		return bufio.NewReader(charmap.Windows1252.NewDecoder().Reader(buffered)), nil
+	}
+	if found == bom.UTF8 {
+		_, _ = buffered.Discard(len("\ufeff"))
+	}
+	return buffered, nil
+}
+
+// skipAbove leaves out the lines above the header: those that the mapping counts, and the one by which a file tells Excel
+// its separator.
+func (r *csvRows) skipAbove(file *bufio.Reader) error {
+	hint, _ := file.Peek(len("sep=;\r\n"))
+	if rest, ok := bytes.CutPrefix(hint, []byte("sep=")); ok {
+		if len(rest) > 1 && (rest[1] == '\n' || rest[1] == '\r') && rune(rest[0]) != r.mapping.separator {
+			return invalid("the file says that its separator is %q, and csv.separator is %q", rest[0], r.mapping.separator)
+		}
+		if err := r.skipLine(file); err != nil {
+			return err
+		}
+	}
+	for range r.mapping.preamble {
+		if err := r.skipLine(file); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *csvRows) skipLine(file *bufio.Reader) error {
+	for {
+		r.budget.left = MaxRowBytes
+		_, err := file.ReadSlice('\n')
+		switch {
+		case err == nil:
+			r.above++
+			return nil
+		case errors.Is(err, io.EOF):
+			return invalid("the file ends above its header; does csv.preamble count the lines right?")
+		case !errors.Is(err, bufio.ErrBufferFull):
+			return invalid("it cannot be read to its end: %v", err)
+		}
+	}
 }
 
 // quotedList shows the first names of a header.
@@ -107,6 +193,7 @@ func (r *csvRows) read() ([]string, error) {
 	record, err := r.reader.Read()
 	if err == nil {
 		r.line, _ = r.reader.FieldPos(0)
+		r.line += r.above
 	}
 	var parse *csv.ParseError
 	switch {
@@ -115,7 +202,7 @@ func (r *csvRows) read() ([]string, error) {
 	case errors.Is(err, errRowTooLong):
 		return nil, invalid("line %d: a row is longer than %d bytes; is there a quote without its end?", r.line+1, MaxRowBytes)
 	case errors.As(err, &parse):
-		return nil, invalid("line %d, column %d: %v; the rows from there on cannot be told apart", parse.Line, parse.Column, parse.Err)
+		return nil, invalid("line %d, column %d: %v; the rows from there on cannot be told apart", parse.Line+r.above, parse.Column, parse.Err)
 	}
 	return nil, invalid("it cannot be read to its end: %v", err)
 }
@@ -137,6 +224,10 @@ func (r *csvRows) next() (csvRow, error) {
 			if position < len(record) {
 				r.cells[i] = strings.TrimSpace(record[position])
 			}
+		}
+		if _, skip := matching(r.mapping.skip, row.cells); skip {
+			r.skipped.add(row.line)
+			continue
 		}
 		if err := r.place(&row, record); err != nil {
 			return csvRow{}, invalid("line %d: %w, so that it cannot be told which document the row belongs to", row.line, err)

@@ -82,6 +82,22 @@ func roundHalfEven(r *big.Rat) *big.Int {
 	return floor
 }
 
+// roundHalfUp returns the nearest integer; of two equally near ones the one farther from zero.
+func roundHalfUp(r *big.Rat) *big.Int {
+	magnitude := new(big.Rat).Abs(r)
+	rounded, _ := floorRat(magnitude.Add(magnitude, big.NewRat(1, 2)))
+	if r.Sign() < 0 {
+		rounded.Neg(rounded)
+	}
+	return rounded
+}
+
+// withoutTax takes a tax that is included in an amount out of it, exactly; rate is a fraction above -1.
+func withoutTax(amount, rate *big.Rat) *big.Rat {
+	divisor := new(big.Rat).Add(rate, big.NewRat(1, 1))
+	return new(big.Rat).Quo(amount, divisor)
+}
+
 // floorRat returns the greatest integer not above r, and the rest, which is at least 0 and less than 1.
 func floorRat(r *big.Rat) (*big.Int, *big.Rat) {
 	// Div is Euclidean: with a positive denominator it rounds towards minus infinity.
@@ -112,8 +128,12 @@ func (d decimal) rate() (models.Rate, error) {
 	if err != nil {
 		return models.Rate{}, err
 	}
-	percent := scaled(r, 2)
-	text := percent.FloatString(maxDecimalLength) // exact: a percentage has as many digits at most
+	return rateOf(r)
+}
+
+// rateOf returns a decimal fraction as a percentage, exactly: 21 for 0.21. What a rate cannot hold is an error.
+func rateOf(fraction *big.Rat) (models.Rate, error) {
+	text := scaled(fraction, 2).FloatString(maxDecimalLength) // exact: a percentage has as many digits at most
 	rate, err := models.ParseRate(text)
 	if err != nil {
 		return rate, invalid("%w", err)

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"strings"
 
+	"github.com/daybook-dev/daybook/internal/bom"
 	"github.com/daybook-dev/daybook/models"
 )
 
@@ -28,6 +29,10 @@ type Imported struct {
 // GOBL converts an invoice, credit note or payment in GOBL's JSON format, bare or in an envelope.
 // For a document of another kind the error is ErrNotBookable; for one that cannot be read or booked as it is, ErrInvalid.
 func GOBL(data []byte) (Imported, error) {
+	data, err := bom.Trim(data)
+	if err != nil {
+		return Imported{}, invalid("%v", err)
+	}
 	body, header, err := goblBody(data)
 	if err != nil {
 		return Imported{}, err

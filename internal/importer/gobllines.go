@@ -112,11 +112,10 @@ func netOf(amount decimal, taxes []goblCombo, included string) (*big.Rat, error)
 		if err != nil {
 			return nil, err
 		}
-		divisor := rate.Add(rate, big.NewRat(1, 1))
-		if divisor.Sign() <= 0 {
+		if rate.Cmp(big.NewRat(-1, 1)) <= 0 {
 			return nil, invalid("a tax of %s cannot be included in a price", t.Percent)
 		}
-		net.Quo(net, divisor)
+		net = withoutTax(net, rate)
 	}
 	return net, nil
 }

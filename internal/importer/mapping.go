@@ -1,16 +1,18 @@
 package importer
 
 import (
-	"regexp"
 	"slices"
-	"strings"
+
+	"github.com/daybook-dev/daybook/models"
 )
 
 // Mapping says how the rows of CSV files become documents. It never changes and is safe for concurrent use.
 type Mapping struct {
 	separator rune
-	encoding  string
+	encoding  encoding
 	header    bool
+	preamble  int // lines above the header
+	skip      []choice
 	// all are the columns of a file without a header, in order; columns are those that the mapping reads.
 	all, columns       []string
 	decimal, thousands string
@@ -21,15 +23,31 @@ type Mapping struct {
 	organization, number, currency, direction, counterparty, country field
 	date, valueDate                                                  dateField
 	total                                                            int
+	amount, fee, settled                                             signedColumn
+	settledCurrency                                                  field
 	attributes                                                       []attribute
 	types                                                            []choice
 	// shared are the columns of what belongs to a whole document.
 	shared []int
 
+	// lines: a row is a line of its document.
+	lines                                    bool
 	code, description, taxCategory           field
 	quantity, price, net, taxAmount, taxRate int
+	taxIncluded                              bool
+	rates                                    rateUnit
 	kinds                                    []choice
 }
+
+// encoding is how the files write letters.
+type encoding string
+
+const (
+	encodingUTF8        encoding = "utf-8"
+	encodingUTF16       encoding = "utf-16"
+	encodingLatin1      encoding = "latin1"
+	encodingWindows1252 encoding = "windows-1252"
+)
 
 // grouping says in which files rows with the same key belong to the same document.
 type grouping string
@@ -56,12 +74,6 @@ type field struct {
 
 func (f field) constantField() bool { return f.column == noColumn }
 
-// dateField is a column with dates; layout is Go's.
-type dateField struct {
-	column         int
-	layout, wanted string
-}
-
 type attribute struct {
 	name  string
 	field field
@@ -73,6 +85,8 @@ type choice struct {
 	test   func(string) bool
 	result string
 	negate bool
+	// direction is that of the document; empty: the mapping's.
+	direction models.Direction
 }
 
 // matching returns the first choice that a row of cells matches.
@@ -94,7 +108,7 @@ func ParseMapping(source []byte) (*Mapping, error) {
 	}
 	var file mappingFile
 	if err := root.Decode(&file); err != nil {
-		return nil, mappingError([]MappingProblem{yamlProblem(err)})
+		return nil, mappingError([]MappingProblem{{Message: "the file is not valid YAML: " + err.Error()}})
 	}
 	b := &mappingBuilder{m: &Mapping{}, positions: map[string]int{}}
 	b.build(&file)
@@ -113,26 +127,3 @@ func mappingError(problems []MappingProblem) error {
 	})
 	return &MappingError{Problems: slices.Compact(problems)}
 }
-
-// dateLayout translates a layout of YYYY, MM, M, DD, D, hh, mm, ss and signs to Go's. ok is false if it has other letters or
-// digits, or if it does not name a day.
-func dateLayout(layout string) (translated string, ok bool) {
-	named := map[string]bool{}
-	ok = true
-	translated = layoutWords.ReplaceAllStringFunc(layout, func(word string) string {
-		known, found := layoutParts[word]
-		ok = ok && found && !named[known.part]
-		named[known.part] = true
-		return known.text
-	})
-	return translated, ok && named["year"] && named["month"] && named["day"] && !strings.ContainsAny(layout, "_,")
-}
-
-var (
-	// A T that stands between date and time is a sign.
-	layoutWords = regexp.MustCompile(`Y+|M+|D+|h+|m+|s+|[A-SU-Za-z0-9]`)
-	layoutParts = map[string]struct{ text, part string }{
-		"YYYY": {"2006", "year"}, "MM": {"01", "month"}, "M": {"1", "month"}, "DD": {"02", "day"}, "D": {"2", "day"},
-		"hh": {"15", "hour"}, "mm": {"04", "minute"}, "ss": {"05", "second"},
-	}
-)

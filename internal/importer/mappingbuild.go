@@ -16,9 +16,12 @@ import (
 // mappingFile is a mapping as it is written, after it was compared with the schema.
 type mappingFile struct {
 	CSV struct {
-		Separator, Encoding string
-		Header              *bool
-		Columns             []placedText
+		Separator string
+		Encoding  encoding
+		Header    *bool
+		Columns   []placedText
+		Preamble  int
+		Skip      []choiceText
 	} `yaml:"csv"`
 	Numbers struct {
 		Decimal   string
@@ -33,18 +36,28 @@ type mappingFile struct {
 		Date                                                             dateText
 		ValueDate                                                        dateText `yaml:"value_date"`
 		Total                                                            placedText
-		Attributes                                                       map[string]fieldText
-		Types                                                            []choiceText
-	}
-	Lines struct {
-		Code, Description    fieldText
-		Quantity, Price, Net placedText
-		Tax                  struct {
-			Amount, Rate placedText
-			Category     fieldText
+		Amount, Fee                                                      signedText
+		Settled                                                          *struct {
+			Amount   signedText
+			Currency fieldText
 		}
-		Kinds []choiceText
+		Attributes map[string]fieldText
+		Types      []choiceText
 	}
+	Lines *linesText
+}
+
+// linesText says how a row becomes a line.
+type linesText struct {
+	Code, Description    fieldText
+	Quantity, Price, Net placedText
+	Tax                  struct {
+		Amount, Rate placedText
+		Category     fieldText
+		Included     bool
+		Rates        rateUnit
+	}
+	Kinds []choiceText
 }
 
 // placedText is a text with its place in the file.
@@ -94,6 +107,22 @@ func (f *fieldText) UnmarshalYAML(n *yaml.Node) error {
 	return nil
 }
 
+// signedText is a column with amounts as it is written.
+type signedText struct {
+	Column placedText
+	Negate bool
+}
+
+// UnmarshalYAML implements yaml.Unmarshaler.
+func (s *signedText) UnmarshalYAML(n *yaml.Node) error {
+	type object signedText
+	if n.Kind == yaml.MappingNode {
+		return n.Decode((*object)(s))
+	}
+	s.Column = placedText{n.Value, n}
+	return nil
+}
+
 // dateText is a date field as it is written.
 type dateText struct{ Column, Layout placedText }
 
@@ -115,6 +144,7 @@ type choiceText struct {
 	Prefix, Matches placedText
 	Type, Kind      string
 	Negate          bool
+	Direction       models.Direction
 }
 
 // UnmarshalYAML implements yaml.Unmarshaler.
@@ -141,7 +171,7 @@ func (b *mappingBuilder) report(at *yaml.Node, format string, args ...any) {
 }
 
 func (b *mappingBuilder) build(file *mappingFile) {
-	m, d, l := b.m, &file.Document, &file.Lines
+	m, d := b.m, &file.Document
 	b.dialect(file)
 	m.files = cmp.Or(file.Group.Files, filesOne)
 	for _, k := range file.Group.Key {
@@ -158,25 +188,41 @@ func (b *mappingBuilder) build(file *mappingFile) {
 	m.country = b.field(d.Country, "a country of two capital letters, or empty", validCountry)
 	m.date, m.valueDate = b.date(d.Date), b.date(d.ValueDate)
 	m.total = b.column(d.Total)
+	m.amount, m.fee, m.settled = b.signed(d.Amount), b.signed(d.Fee), signedColumn{column: noColumn}
+	if d.Settled != nil {
+		m.settled = b.signed(d.Settled.Amount)
+		m.settledCurrency = b.field(d.Settled.Currency, "a currency of ISO 4217", func(s string) bool { _, ok := MinorDigits(s); return ok })
+	}
 	for _, name := range slices.Sorted(maps.Keys(d.Attributes)) {
-		if name == totalsAttribute {
+		if name == totalsAttribute || name == taxesAttribute {
 			b.report(d.Attributes[name].at, "the attribute %q is set by the import; choose another name", name)
 		}
 		m.attributes = append(m.attributes, attribute{name, b.field(d.Attributes[name], "", nil)})
 	}
 	m.types = b.choices(d.Types, m.number, "document.number", func(c choiceText) string { return c.Type })
 	m.shared = sharedColumns(m)
+	if file.Lines != nil {
+		b.lines(file.Lines)
+	} else if m.total == noColumn && m.amount.column == noColumn {
+		b.report(nil, "there is no lines, and without it a document needs an amount: add lines, document.total, or document.amount")
+	}
+}
+
+func (b *mappingBuilder) lines(l *linesText) {
+	m := b.m
+	m.lines = true
 	m.code, m.description = b.field(l.Code, "", nil), b.field(l.Description, "", nil)
 	m.quantity, m.price, m.net = b.column(l.Quantity), b.column(l.Price), b.column(l.Net)
 	m.taxAmount, m.taxRate = b.column(l.Tax.Amount), b.column(l.Tax.Rate)
 	m.taxCategory = b.field(l.Tax.Category, "", nil)
+	m.taxIncluded, m.rates = l.Tax.Included, l.Tax.Rates
 	m.kinds = b.choices(l.Kinds, m.code, "lines.code", func(c choiceText) string { return c.Kind })
 }
 
 // sharedColumns returns the columns whose cells may decide about a whole document.
 func sharedColumns(m *Mapping) []int {
-	columns := []int{m.date.column, m.valueDate.column, m.total}
-	for _, f := range []field{m.organization, m.number, m.currency, m.direction, m.counterparty, m.country} {
+	columns := []int{m.date.column, m.valueDate.column, m.total, m.amount.column, m.fee.column, m.settled.column}
+	for _, f := range []field{m.organization, m.number, m.currency, m.direction, m.counterparty, m.country, m.settledCurrency} {
 		columns = append(columns, f.column)
 	}
 	for _, a := range m.attributes {
@@ -193,9 +239,10 @@ func sharedColumns(m *Mapping) []int {
 func (b *mappingBuilder) dialect(file *mappingFile) {
 	m := b.m
 	m.separator = []rune(cmp.Or(file.CSV.Separator, ","))[0]
-	m.encoding = cmp.Or(file.CSV.Encoding, "utf-8")
+	m.encoding = cmp.Or(file.CSV.Encoding, encodingUTF8)
 	m.header = file.CSV.Header == nil || *file.CSV.Header
-	m.decimal, m.thousands = cmp.Or(file.Numbers.Decimal, "."), file.Numbers.Thousands.text
+	m.preamble = file.CSV.Preamble
+	m.decimal, m.thousands = cmp.Or(file.Numbers.Decimal, "."), oneSeparator(file.Numbers.Thousands.text)
 	if m.decimal == m.thousands {
 		b.report(file.Numbers.Thousands.at, "%q cannot be both the decimal sign and what separates thousands", m.decimal)
 	}
@@ -211,6 +258,16 @@ func (b *mappingBuilder) dialect(file *mappingFile) {
 	case !m.header && len(m.all) == 0:
 		b.report(nil, "a file without a header needs csv.columns, the names of its columns in order")
 	}
+	for _, row := range file.CSV.Skip {
+		if row.Is == nil && row.Prefix.at == nil && row.Matches.at == nil {
+			b.report(row.at, "the row would skip every row of the files; add is, prefix or matches")
+		}
+	}
+	m.skip = b.choices(file.CSV.Skip, field{column: noColumn}, "csv.skip", func(choiceText) string { return "" })
+}
+
+func (b *mappingBuilder) signed(s signedText) signedColumn {
+	return signedColumn{column: b.column(s.Column), negate: s.Negate}
 }
 
 // column returns the position of a column among those that are read.
@@ -264,12 +321,13 @@ func (b *mappingBuilder) field(f fieldText, want string, valid func(string) bool
 }
 
 func (b *mappingBuilder) date(d dateText) dateField {
-	wanted := cmp.Or(d.Layout.text, "YYYY-MM-DD")
-	layout, ok := dateLayout(wanted)
+	wanted := cmp.Or(d.Layout.text, isoLayout)
+	layouts, ok := dateLayouts(wanted)
 	if !ok {
-		b.report(d.Layout.at, "%q is not a layout of a date; write it with YYYY, MM or M, DD or D, and hh, mm, ss if there is a time", wanted)
+		b.report(d.Layout.at, "%q is not a layout of a date; write it with YYYY or YY, MM or M, DD or D, and hh, mm, ss and Z if there are "+
+			"a time and a time zone", wanted)
 	}
-	return dateField{column: b.column(d.Column), layout: layout, wanted: wanted}
+	return dateField{column: b.column(d.Column), layouts: layouts, wanted: wanted}
 }
 
 // choices copies a table. A row without a column tests the column of usual, which messages call name.
@@ -277,7 +335,7 @@ func (b *mappingBuilder) choices(rows []choiceText, usual field, name string, re
 	var choices []choice
 	var always *yaml.Node
 	for _, row := range rows {
-		c := choice{column: b.column(row.Column), result: result(row), negate: row.Negate, test: b.test(row)}
+		c := choice{column: b.column(row.Column), result: result(row), negate: row.Negate, direction: row.Direction, test: b.test(row)}
 		switch {
 		case always != nil:
 			b.report(row.at, "no row reaches this: the one at %d:%d matches always; move it to the end", always.Line, always.Column)

@@ -4,10 +4,9 @@ import (
 	"bytes"
 	"cmp"
 	_ "embed"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,6 +17,8 @@ import (
 	"go.yaml.in/yaml/v3"
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
+
+	"github.com/daybook-dev/daybook/internal/strictyaml"
 )
 
 // maxMappingBytes bounds a mapping file.
@@ -76,88 +77,19 @@ func mappingTree(source []byte) (*yaml.Node, []MappingProblem) {
 	if len(source) > maxMappingBytes {
 		return nil, []MappingProblem{{Message: fmt.Sprintf("the file has %d bytes; at most %d are allowed", len(source), maxMappingBytes)}}
 	}
-	decoder := yaml.NewDecoder(bytes.NewReader(source))
-	var document, more yaml.Node
-	err := decoder.Decode(&document)
-	switch {
-	case errors.Is(err, io.EOF), err == nil && len(document.Content) != 1:
-		return nil, []MappingProblem{{1, 1, "the file is empty; see docs/import.md for an example"}}
-	case err != nil:
-		return nil, []MappingProblem{yamlProblem(err)}
+	root, value, wrong := strictyaml.Parse(source)
+	if len(wrong) == 0 {
+		return root, schemaProblems(root, value)
 	}
-	switch err := decoder.Decode(&more); {
-	case err == nil:
-		return nil, []MappingProblem{{more.Line, more.Column, "a second YAML document starts here; keep one mapping a file"}}
-	case !errors.Is(err, io.EOF):
-		return nil, []MappingProblem{yamlProblem(err)}
-	}
-	root := document.Content[0]
-	t := &treeReader{}
-	value := t.value(root)
-	if len(t.problems) > 0 {
-		return nil, t.problems
-	}
-	return root, schemaProblems(root, value)
-}
-
-var yamlLine = regexp.MustCompile(`line (\d+):`)
-
-func yamlProblem(err error) MappingProblem {
-	p := MappingProblem{Message: "the file is not valid YAML: " + strings.TrimPrefix(err.Error(), "yaml: ")}
-	if m := yamlLine.FindStringSubmatch(err.Error()); m != nil {
-		if n, err := strconv.Atoi(m[1]); err == nil {
-			p.Line, p.Column = n, 1
+	problems := make([]MappingProblem, len(wrong))
+	for i, w := range wrong {
+		if w.Message == strictyaml.Empty {
+			w.Message += "; see docs/import.md for an example"
 		}
+		problems[i] = MappingProblem{w.Line, w.Column, w.Message}
 	}
-	return p
+	return nil, problems
 }
-
-// treeReader turns YAML into what a JSON decoder would return. It refuses what a mapping does not need: aliases, keys that
-// are not plain names, and the same key twice.
-type treeReader struct{ problems []MappingProblem }
-
-func (t *treeReader) refuse(n *yaml.Node, format string, args ...any) {
-	t.problems = append(t.problems, MappingProblem{n.Line, n.Column, fmt.Sprintf(format, args...)})
-}
-
-func (t *treeReader) value(n *yaml.Node) any {
-	switch n.Kind {
-	case yaml.MappingNode:
-		m := make(map[string]any, len(n.Content)/2)
-		for i := 0; i+1 < len(n.Content); i += 2 {
-			key := n.Content[i]
-			if _, taken := m[key.Value]; key.Kind != yaml.ScalarNode || key.ShortTag() == "!!merge" {
-				t.refuse(key, "a key must be a plain name")
-			} else if taken {
-				t.refuse(key, "the key %q stands here a second time; remove one", key.Value)
-			}
-			m[key.Value] = t.value(n.Content[i+1])
-		}
-		return m
-	case yaml.SequenceNode:
-		s := make([]any, len(n.Content))
-		for i, c := range n.Content {
-			s[i] = t.value(c)
-		}
-		return s
-	case yaml.AliasNode:
-		t.refuse(n, "YAML aliases are not allowed; write the value out")
-		return nil
-	default: // a plain value
-	}
-	switch n.ShortTag() {
-	case "!!null":
-		return nil
-	case "!!bool":
-		return strings.EqualFold(n.Value, "true")
-	case "!!str":
-		return n.Value
-	}
-	return unquoted(n.Value)
-}
-
-// unquoted is a number or date that YAML reads from a text without quotes. No key of a mapping takes one.
-type unquoted string
 
 // schemaProblems returns one problem for each violation of the schema.
 func schemaProblems(root *yaml.Node, value any) []MappingProblem {
@@ -166,7 +98,7 @@ func schemaProblems(root *yaml.Node, value any) []MappingProblem {
 		return []MappingProblem{{Message: fmt.Sprintf("the embedded schema is broken: %v", err)}}
 	}
 	var problems []MappingProblem
-	value = quoteCheck(root, value, &problems)
+	value = quoteCheck(root, value, "", &problems)
 	var violated *jsonschema.ValidationError
 	if err := schema.Validate(value); !errors.As(err, &violated) {
 		return problems
@@ -188,20 +120,30 @@ func schemaProblems(root *yaml.Node, value any) []MappingProblem {
 	return problems
 }
 
+// wantsNumber is the path of the key that takes a number; all others take texts.
+const wantsNumber = ".csv.preamble"
+
 // quoteCheck reports unquoted numbers and dates, and goes on with them as texts.
-func quoteCheck(n *yaml.Node, value any, problems *[]MappingProblem) any {
+func quoteCheck(n *yaml.Node, value any, path string, problems *[]MappingProblem) any {
 	switch v := value.(type) {
 	case map[string]any:
 		for i := 0; i+1 < len(n.Content); i += 2 {
-			v[n.Content[i].Value] = quoteCheck(n.Content[i+1], v[n.Content[i].Value], problems)
+			key := n.Content[i].Value
+			v[key] = quoteCheck(n.Content[i+1], v[key], path+"."+key, problems)
 		}
 	case []any:
 		for i := range v {
-			v[i] = quoteCheck(n.Content[i], v[i], problems)
+			v[i] = quoteCheck(n.Content[i], v[i], path, problems)
 		}
-	case unquoted:
-		*problems = append(*problems, MappingProblem{n.Line, n.Column, fmt.Sprintf("%s is not a text; put it in quotes", n.Value)})
-		return string(v)
+	case json.Number, string:
+		switch n.ShortTag() {
+		case "!!int", "!!float", "!!timestamp":
+			if path == wantsNumber {
+				return value
+			}
+			*problems = append(*problems, MappingProblem{n.Line, n.Column, fmt.Sprintf("%s is not a text; put it in quotes", n.Value)})
+			return n.Value
+		}
 	}
 	return value
 }
@@ -217,8 +159,8 @@ func chosen(root *yaml.Node, e *jsonschema.ValidationError) []*jsonschema.Valida
 		}
 		return !wrongType(c)
 	}
-	if n := nodeAt(root, e.InstanceLocation); n == nil || len(e.InstanceLocation) == 1 {
-		return nil // the choice of what lines must have
+	if at := strings.Join(e.InstanceLocation, "."); at == "lines" || at == "lines.tax" {
+		return nil // the choice of what they must have
 	}
 	return slices.DeleteFunc(slices.Clone(e.Causes), func(c *jsonschema.ValidationError) bool { return !fits(c) })
 }
@@ -251,8 +193,11 @@ func wordViolation(root *yaml.Node, e *jsonschema.ValidationError) []MappingProb
 		p.Message = fmt.Sprintf("%s is of type %s, want %s", path, k.Got, strings.Join(k.Want, " or "))
 	case *kind.AnyOf:
 		p.Message = path + " has none of the forms that are allowed here (see docs/import.md)"
-		if path == "lines" {
+		switch path {
+		case "lines":
 			p.Message = "lines needs net, or quantity and price"
+		case "lines.tax":
+			p.Message = "lines.tax needs amount, rate, or both"
 		}
 	case *kind.Pattern:
 		p.Message = fmt.Sprintf("%q is not a valid name; use letters, digits and the signs _ . -, a letter first", k.Got)

@@ -8,6 +8,7 @@ import (
 	"io"
 	"iter"
 
+	"github.com/daybook-dev/daybook/internal/bom"
 	"github.com/daybook-dev/daybook/internal/strictjson"
 	"github.com/daybook-dev/daybook/models"
 )
@@ -34,15 +35,17 @@ type record struct {
 // with the next one. If the reader fails, or a line is longer than MaxLineBytes, that error is the last.
 func NDJSON(r io.Reader) iter.Seq2[models.Document, error] {
 	return func(yield func(models.Document, error) bool) {
-		scanner := bufio.NewScanner(r)
+		text, err := bom.Reader(r)
+		if err != nil {
+			yield(models.Document{}, invalid("%v", err))
+			return
+		}
+		scanner := bufio.NewScanner(text)
 		scanner.Buffer(make([]byte, 0, 64<<10), MaxLineBytes+1) // and the line feed
 		number := 0
 		for scanner.Scan() {
 			number++
 			line := bytes.TrimSpace(scanner.Bytes())
-			if number == 1 {
-				line = bytes.TrimPrefix(line, []byte("\xef\xbb\xbf")) // the byte order mark that some editors write
-			}
 			if len(line) == 0 {
 				continue
 			}

@@ -1,4 +1,5 @@
-// Package strictjson reads the JSON of documents, in the same way wherever they come from: rows of daybook.documents, an application's own tables and imported files.
+// Package strictjson reads JSON that people and their programs write, in the same way wherever it comes from: documents in
+// rows of daybook.documents, in an application's own tables and in imported files, and settings.
 package strictjson
 
 import (
@@ -9,6 +10,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -17,17 +19,64 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// Unmarshal reads a value, and copies what it keeps of text. A field that the value does not have is an error: a misspelt amount would be posted as 0. So is a field
-// that is there twice, also in capital and small letters, and text that is not UTF-8. An error says where it is and what is wanted there.
+// Error says what is wrong and where.
+type Error struct {
+	// Pointer is the place, as a JSON Pointer; empty: the whole text, or a place that only the message tells.
+	Pointer string
+	message string
+	cause   error
+}
+
+// Error implements error.
+func (e *Error) Error() string { return e.message }
+
+// Unwrap returns the error of the reader, or of a type that reads its own JSON.
+func (e *Error) Unwrap() error { return e.cause }
+
+// Unmarshal reads a document, and copies what it keeps of text. A field that the value does not have is an error: a misspelt
+// amount would be posted as 0. So is a field that is there twice, also in capital and small letters, and text that is not
+// UTF-8. The error is an *Error.
 //
-// The package is encoding/json/v2 of Go 1.27, for the versions before it. It takes a third of the time of encoding/json, which was a seventh of all that a worker
-// does for a document. By itself it passes over underscores and dashes in names as it does over case: _total would be posted as total.
+// The package is encoding/json/v2 of Go 1.27, for the versions before it. It takes a third of the time of encoding/json,
+// which was a seventh of all that a worker does for a document. By itself it passes over underscores and dashes in names as
+// it does over case: _total would be posted as total.
 func Unmarshal(text []byte, into any) error {
-	err := json.Unmarshal(text, into, strict)
-	if err == nil {
-		return nil
+	if err := json.Unmarshal(text, into, strict); err != nil {
+		return explain(err, "correct its name, or put further values under attributes")
 	}
-	return explain(err)
+	return nil
+}
+
+// UnmarshalSettings is Unmarshal for settings, which have no attributes. Their durations are texts such as 30s.
+func UnmarshalSettings(text []byte, into any) error {
+	if err := json.Unmarshal(text, into, strict); err != nil {
+		return explain(err, "correct its name, or remove it")
+	}
+	return nil
+}
+
+var strict = json.JoinOptions(
+	json.RejectUnknownMembers(true), json.MatchCaseInsensitiveNames(true), jsonv1.MatchCaseSensitiveDelimiter(true),
+	json.WithUnmarshalers(json.JoinUnmarshalers(json.UnmarshalFunc(readDuration), json.UnmarshalFromFunc(decode))),
+)
+
+func decode(d *jsontext.Decoder, into decoding) error {
+	return into.DecodeJSON(func(into any) error { return json.UnmarshalDecode(d, into) })
+}
+
+var errDuration = errors.New("a duration such as 30s or 5m is wanted")
+
+// readDuration reads a text such as 30s.
+func readDuration(text []byte, into *time.Duration) error {
+	var written string
+	err := stdjson.Unmarshal(text, &written)
+	if err == nil {
+		*into, err = time.ParseDuration(written)
+	}
+	if err != nil {
+		return fmt.Errorf("%w, and not %s", errDuration, text)
+	}
+	return nil
 }
 
 // decoding is a value that has JSON decoded into a value of its own choice, as a line of a document does, which reads
@@ -35,13 +84,6 @@ func Unmarshal(text []byte, into any) error {
 type decoding interface {
 	DecodeJSON(decode func(into any) error) error
 }
-
-var strict = json.JoinOptions(
-	json.RejectUnknownMembers(true), json.MatchCaseInsensitiveNames(true), jsonv1.MatchCaseSensitiveDelimiter(true),
-	json.WithUnmarshalers(json.UnmarshalFromFunc(func(d *jsontext.Decoder, into decoding) error {
-		return into.DecodeJSON(func(into any) error { return json.UnmarshalDecode(d, into) })
-	})),
-)
 
 // Document is Unmarshal of text that has the content of a document, alone or in a document, and says whether that states zeros.
 func Document(text []byte, into any, content *models.Content) error {
@@ -74,28 +116,34 @@ func statesAmount(text []byte) bool {
 }
 
 // explain has a text of its own for each error: those of the package are not the same in each process.
-func explain(err error) error {
+func explain(err error, unknown string) *Error {
 	if syntax, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
 		if errors.Is(err, jsontext.ErrDuplicateName) {
-			return fmt.Errorf("the field %q is there twice, capital and small letters being the same: remove one of them", syntax.JSONPointer.LastToken())
+			return said(syntax.JSONPointer, syntax, "the field %q is there twice, capital and small letters being the same: remove one of them",
+				syntax.JSONPointer.LastToken())
 		}
-		return fmt.Errorf("it is no JSON from byte %d on: %w", syntax.ByteOffset, syntax.Err)
+		return said("", syntax.Err, "it is no JSON from byte %d on: %v", syntax.ByteOffset, syntax.Err)
 	}
 	wrong, ok := errors.AsType[*json.SemanticError](err)
 	switch {
 	case !ok:
-		return err
+		return said("", err, "%v", err)
 	case errors.Is(wrong, json.ErrUnknownName):
-		return fmt.Errorf("there is no field %q: correct its name, or put further values under attributes", wrong.JSONPointer.LastToken())
+		return said(wrong.JSONPointer, wrong, "there is no field %q: %s", wrong.JSONPointer.LastToken(), unknown)
 	}
 	at := string(wrong.JSONPointer)
 	if at == "" {
 		at = "it"
 	}
-	if t := wrong.GoType; t != nil && (t == reflect.TypeFor[decoding]() || reflect.PointerTo(t).Implements(reflect.TypeFor[stdjson.Unmarshaler]())) {
-		return fmt.Errorf("%s: %w", at, wrong.Err)
+	if t := wrong.GoType; t != nil && (t == reflect.TypeFor[decoding]() ||
+		reflect.PointerTo(t).Implements(reflect.TypeFor[stdjson.Unmarshaler]())) || errors.Is(wrong, errDuration) {
+		return said(wrong.JSONPointer, wrong.Err, "%s: %v", at, wrong.Err)
 	}
-	return fmt.Errorf("%s is %s, and %s is wanted", at, found(wrong), wanted(wrong.GoType))
+	return said(wrong.JSONPointer, wrong, "%s is %s, and %s is wanted", at, found(wrong), wanted(wrong.GoType))
+}
+
+func said(at jsontext.Pointer, cause error, format string, args ...any) *Error {
+	return &Error{Pointer: string(at), message: fmt.Sprintf(format, args...), cause: cause}
 }
 
 // found names what stands where something else is wanted.
@@ -123,8 +171,8 @@ func wanted(t reflect.Type) string {
 		return "another value"
 	}
 	switch t.Kind() {
-	case reflect.Int64:
-		return "a whole number that fits into 64 bits"
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		return fmt.Sprintf("a whole number that fits into %d bits", t.Bits())
 	case reflect.String:
 		return "a text"
 	case reflect.Bool:
