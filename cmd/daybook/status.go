@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"time"
 
@@ -75,6 +76,8 @@ type queuesStatus struct {
 	Paused   []store.PausedOrganization `json:"paused_organizations"`
 	Tasks    []models.TaskLimit         `json:"paused_tasks"`
 	Waiting  []store.Left               `json:"waiting_for"`
+	// Bare counts the documents that are posted without an entry, by why.
+	Bare map[models.NoEntries]int64 `json:"without_entries"`
 }
 
 // shownStatus is queuesStatus for programs.
@@ -106,6 +109,9 @@ func readStatus(ctx context.Context, o health.Options, named bool) (s queuesStat
 	}
 	if err == nil {
 		s.Waiting, err = store.WaitingFor(counting, o.Pool, o.OrgID)
+	}
+	if err == nil {
+		s.Bare, err = store.WithoutEntries(counting, o.Pool, o.OrgID)
 	}
 	var limits []models.TaskLimit
 	if err == nil {
@@ -143,6 +149,14 @@ func (a *app) printStatus(w io.Writer, s queuesStatus) error {
 	}
 	if len(s.Tasks) > 0 {
 		if _, err := fmt.Fprintf(w, "\npaused tasks: %s\n", pausedTasksText(s.Tasks)); err != nil {
+			return err
+		}
+	}
+	for i, why := range slices.Sorted(maps.Keys(s.Bare)) {
+		if i == 0 {
+			_, _ = fmt.Fprintln(w)
+		}
+		if _, err := fmt.Fprintf(w, "completed without an entry: %s: %s\n", plural(s.Bare[why], "document", "documents"), why.Words()); err != nil {
 			return err
 		}
 	}
