@@ -64,7 +64,7 @@ var accountingCauses = map[models.ErrorCode]cause{
 		mend: "The application that wrote the document corrects it and marks it ready again.",
 	},
 	models.CodeAmountSign: {
-		says: "an amount has a sign that the document's type does not allow (docs/import.md#signs).", back: true,
+		says: "an amount has a sign that the document's type does not allow (docs/import.md#amounts-and-signs).", back: true,
 		mend: "The application that wrote the document corrects it and marks it ready again.",
 	},
 	models.CodeTotalsDiffer: {

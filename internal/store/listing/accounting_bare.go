@@ -2,6 +2,7 @@ package listing
 
 import (
 	"context"
+	"encoding/json"
 
 	"gorm.io/gorm"
 
@@ -13,7 +14,7 @@ import (
 func (l *Listing) foundJobs(ctx context.Context, q *gorm.DB) ([]models.AccountingJob, error) {
 	jobs, err := find[models.AccountingJob]("list jobs", q)
 	if err == nil {
-		err = l.sayWhyBare(ctx, jobs)
+		err = store.Wrap("look why documents have no entry", l.sayWhyBare(ctx, jobs))
 	}
 	return jobs, err
 }
@@ -21,27 +22,39 @@ func (l *Listing) foundJobs(ctx context.Context, q *gorm.DB) ([]models.Accountin
 // sayWhyBare adds to completed jobs why their documents are posted without an entry.
 func (l *Listing) sayWhyBare(ctx context.Context, jobs []models.AccountingJob) error {
 	const stmt = `
-SELECT i.org_id, i.document_id, i.no_entries
-  FROM daybook.impacts i
- WHERE (i.org_id, i.document_id) IN ? AND i.kind = 'post' AND i.entry_count = 0 AND i.no_entries <> ''
-   AND NOT EXISTS (SELECT 1 FROM daybook.impacts x WHERE x.org_id = i.org_id AND x.document_id = i.document_id AND x.seq = i.seq + 1)`
-	at := map[[2]string]*models.AccountingJob{}
-	var keys [][]any
+SELECT k.n, i.no_entries
+  FROM jsonb_to_recordset(?::jsonb) AS k (n integer, org text, document text)
+ CROSS JOIN LATERAL (
+        SELECT x.kind, x.no_entries FROM daybook.impacts x
+         WHERE x.org_id = k.org AND x.document_id = k.document ORDER BY x.seq DESC LIMIT 1) i
+ WHERE i.kind = 'post' AND i.no_entries <> ''`
+	type key struct {
+		N        int    `json:"n"`
+		Org      string `json:"org"`
+		Document string `json:"document"`
+	}
+	var keys []key
 	for i := range jobs {
 		if j := &jobs[i]; j.State == models.JobCompleted {
-			at[[2]string{j.OrgID, j.DocumentID}] = j
-			keys = append(keys, []any{j.OrgID, j.DocumentID})
+			keys = append(keys, key{i, j.OrgID, j.DocumentID})
 		}
 	}
 	if len(keys) == 0 {
 		return nil
 	}
-	var bare []models.Impact
-	if err := l.db.WithContext(ctx).Raw(stmt, keys).Scan(&bare).Error; err != nil {
-		return store.Wrap("look why documents have no entry", err)
+	asked, err := json.Marshal(keys)
+	if err != nil {
+		return err
 	}
-	for _, i := range bare {
-		at[[2]string{i.OrgID, i.DocumentID}].NoEntries = i.NoEntries
+	var bare []struct {
+		N         int
+		NoEntries models.NoEntries
+	}
+	if err := l.db.WithContext(ctx).Raw(stmt, string(asked)).Scan(&bare).Error; err != nil {
+		return err
+	}
+	for _, b := range bare {
+		jobs[b.N].NoEntries = b.NoEntries
 	}
 	return nil
 }
