@@ -73,6 +73,8 @@ type AuditReport struct {
 	OrgID   string        `json:"org_id,omitempty"`
 	Figures AuditFigures  `json:"figures"`
 	Checks  []CheckResult `json:"checks"`
+	// Warnings are what need not be wrong, and a person should look at. Wrong does not count them.
+	Warnings []CheckResult `json:"warnings"`
 }
 
 // Wrong counts the findings of all checks.

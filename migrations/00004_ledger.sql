@@ -44,9 +44,20 @@ CREATE INDEX impacts_date ON daybook.impacts (org_id, posting_date, id);
 -- the one that was made last then, and a session keeps that plan until the table is analyzed. By the other one it would read all impacts of the organization.
 ALTER TABLE daybook.impacts ADD UNIQUE (org_id, document_id, seq);
 -- Documents that are posted without an entry, which are few.
-CREATE INDEX impacts_without_entries ON daybook.impacts (org_id, no_entries, id) WHERE kind = 'post' AND entry_count = 0;
+CREATE INDEX impacts_without_entries ON daybook.impacts (no_entries, org_id, id) WHERE kind = 'post' AND entry_count = 0;
 CREATE TRIGGER impacts_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON daybook.impacts
     FOR EACH STATEMENT EXECUTE FUNCTION daybook.refuse_change();
+
+-- Whether a document's content states an amount that is not zero: models.Content.Amounts says which fields are amounts. Names are taken in
+-- capital and small letters, as the worker reads them.
+CREATE FUNCTION daybook.states_amount(content jsonb) RETURNS boolean
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+AS $$
+SELECT jsonb_path_exists(content, '$.keyvalue() ? (@.key like_regex "^(total|prepaid|payable|rounding|amount|fee)$" flag "i").value ? (@ != 0)')
+    OR jsonb_path_exists(content, '$.keyvalue() ? (@.key like_regex "^settled$" flag "i").value.keyvalue() ? (@.key like_regex "^amount$" flag "i").value ? (@ != 0)')
+    OR jsonb_path_exists(content, '$.keyvalue() ? (@.key like_regex "^lines$" flag "i").value[*].keyvalue() ? (@.key like_regex "^(net|cost)$" flag "i").value ? (@ != 0)')
+    OR jsonb_path_exists(content, '$.keyvalue() ? (@.key like_regex "^taxes$" flag "i").value[*].keyvalue() ? (@.key like_regex "^(base|amount)$" flag "i").value ? (@ != 0)')
+$$;
 
 CREATE TABLE daybook.entries (
     impact_id     bigint NOT NULL,
@@ -264,5 +275,5 @@ CREATE TRIGGER documents_continue_versions BEFORE INSERT ON daybook.documents
 DROP TRIGGER documents_continue_versions ON daybook.documents;
 DROP FUNCTION daybook.continue_versions;
 DROP TABLE daybook.confirmations, daybook.entries, daybook.impacts;
-DROP FUNCTION daybook.check_impacts, daybook.check_entries;
+DROP FUNCTION daybook.check_impacts, daybook.check_entries, daybook.states_amount;
 DROP TYPE daybook.impact_kind, daybook.entry_side;

@@ -3306,6 +3306,18 @@ $$;
 
 COMMENT ON FUNCTION daybook.set_source(org_id text, source text, OUT changed boolean, OUT returned integer) IS 'Puts on record which source an organization''s documents are read from; null: that of daybook.defaults. returned: failed jobs that are pending again';
 
+-- Name: states_amount(jsonb); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.states_amount(content jsonb) RETURNS boolean
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $_$
+SELECT jsonb_path_exists(content, '$.keyvalue() ? (@.key like_regex "^(total|prepaid|payable|rounding|amount|fee)$" flag "i").value ? (@ != 0)')
+    OR jsonb_path_exists(content, '$.keyvalue() ? (@.key like_regex "^settled$" flag "i").value.keyvalue() ? (@.key like_regex "^amount$" flag "i").value ? (@ != 0)')
+    OR jsonb_path_exists(content, '$.keyvalue() ? (@.key like_regex "^lines$" flag "i").value[*].keyvalue() ? (@.key like_regex "^(net|cost)$" flag "i").value ? (@ != 0)')
+    OR jsonb_path_exists(content, '$.keyvalue() ? (@.key like_regex "^taxes$" flag "i").value[*].keyvalue() ? (@.key like_regex "^(base|amount)$" flag "i").value ? (@ != 0)')
+$_$;
+
 -- Name: tell_of_ended_job(daybook.jobs, text); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.tell_of_ended_job(job daybook.jobs, ended_as text) RETURNS void
@@ -6822,7 +6834,7 @@ CREATE UNIQUE INDEX impacts_once ON daybook.impacts USING btree (org_id, documen
 
 -- Name: impacts_without_entries; Type: INDEX; Schema: daybook; Owner: -
 
-CREATE INDEX impacts_without_entries ON daybook.impacts USING btree (org_id, no_entries, id) WHERE ((kind = 'post'::daybook.impact_kind) AND (entry_count = 0));
+CREATE INDEX impacts_without_entries ON daybook.impacts USING btree (no_entries, org_id, id) WHERE ((kind = 'post'::daybook.impact_kind) AND (entry_count = 0));
 
 -- Name: job_callbacks_job; Type: INDEX; Schema: daybook; Owner: -
 

@@ -57,6 +57,8 @@ type AccountingJob struct {
 	CompletedFence     *int64     `gorm:"->;column:completed_fence" json:"-"`
 	CompletedBy        *string    `gorm:"->;column:completed_by" json:"completed_by,omitempty"`
 	CompletedStartedAt *time.Time `gorm:"->;column:completed_started_at" json:"completed_started_at,omitempty"`
+	// NoEntries is, in lists, why the document of a completed job is posted without an entry; empty: it has some.
+	NoEntries NoEntries `gorm:"-" json:"no_entries,omitempty"`
 }
 
 // TableName implements GORM's Tabler.

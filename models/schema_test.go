@@ -145,6 +145,9 @@ SELECT column_name, CASE data_type WHEN 'USER-DEFINED' THEN udt_schema || '.' ||
 			assert.Equal(t, table, s.Table)
 			var have []column
 			for _, f := range s.Fields {
+				if f.DBName == "" {
+					continue // no column
+				}
 				typ, nullable := f.FieldType, false
 				if typ.Kind() == reflect.Pointer {
 					typ, nullable = typ.Elem(), true

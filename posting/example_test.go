@@ -3,6 +3,7 @@ package posting_test
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/posting"
@@ -48,6 +49,22 @@ rules:
 		}
 	}
 	// Output: 6 invoice true
+}
+
+// Check says before a document is stored whether its money would be posted.
+func ExampleCheck() {
+	rules, err := posting.Compile([]byte(sales))
+	if err != nil {
+		panic(err)
+	}
+	err = posting.Check(&models.Document{
+		Type: models.DocumentInvoice, Direction: models.DirectionOut, Currency: "EUR", IssueDate: models.NewDate(2025, time.March, 31),
+		Content: models.Content{Total: 11900},
+	}, rules)
+	if failed, ok := errors.AsType[*posting.Error](err); ok {
+		fmt.Println(failed.Code)
+	}
+	// Output: AMOUNT_NOT_READ
 }
 
 // Evaluate says how a document is booked. It reads nothing but its arguments: the same document and rules give the same entries.

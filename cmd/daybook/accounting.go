@@ -106,7 +106,11 @@ func (a *app) printAccountingJobs(w io.Writer, jobs []models.AccountingJob) erro
 		if j.State == models.JobPending {
 			due = formatTime(j.ReadyAt)
 		}
-		t.add(j.OrgID, j.DocumentID, strconv.FormatInt(j.VersionHint, 10), string(j.State), strconv.Itoa(j.RunCount),
+		state := string(j.State)
+		if j.NoEntries != "" {
+			state += ": " + j.NoEntries.Words()
+		}
+		t.add(j.OrgID, j.DocumentID, strconv.FormatInt(j.VersionHint, 10), state, strconv.Itoa(j.RunCount),
 			formatTime(j.UpdatedAt), due, answers.Text(j.LastErrorCode), listLine(answers.Text(j.LastError)))
 	}
 	return a.print(w, t)
@@ -224,8 +228,12 @@ func (a *app) printAccountingJob(w io.Writer, d *accountingJobDetails) error {
 		if m.RuleSetVersion != nil {
 			rules = strconv.FormatInt(*m.RuleSetVersion, 10)
 		}
+		entries := strconv.Itoa(m.EntryCount)
+		if m.NoEntries != "" {
+			entries += ": " + m.NoEntries.Words()
+		}
 		t.add(strconv.FormatInt(m.ID, 10), string(m.Kind), strconv.FormatInt(m.DocumentVersion, 10), m.PostingDate.String(), rules, m.RuleID,
-			strconv.Itoa(m.EntryCount), formatTime(m.CreatedAt))
+			entries, formatTime(m.CreatedAt))
 	}
 	return a.print(w, t)
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -111,10 +112,13 @@ func (a *app) printAudit(w io.Writer, r audit.Report) error {
 	for _, c := range r.Checks {
 		checks.add(strings.ReplaceAll(c.Kind, "_", " "), strconv.FormatInt(c.Count, 10), c.Rule)
 	}
+	for _, c := range r.Warnings {
+		checks.add(strings.ReplaceAll(c.Kind, "_", " "), strconv.FormatInt(c.Count, 10)+" to look at", c.Rule)
+	}
 	if err := a.print(w, checks); err != nil {
 		return err
 	}
-	for _, c := range r.Checks {
+	for _, c := range slices.Concat(r.Checks, r.Warnings) {
 		if err := a.printFindings(w, c); err != nil {
 			return err
 		}

@@ -111,11 +111,12 @@ func goblDocuments(dir string) (demoDocuments, error) {
 // embeddedDocuments reads the documents that come with the program.
 func embeddedDocuments() (demoDocuments, error) {
 	docs := demoDocuments{source: "embedded", mustFail: map[string]models.ErrorCode{}}
-	for document, err := range importer.NDJSON(bytes.NewReader(ownDocuments)) {
+	for d, err := range importer.NDJSON(bytes.NewReader(ownDocuments)) {
 		if err != nil {
 			return docs, fmt.Errorf("demo/documents.ndjson: %w", err)
 		}
-		item := importItem{source: document.ID, document: document}
+		document := d.Document
+		item := importItem{source: document.ID, document: document, file: document.ID}
 		if code, ok := document.Content.Attributes["must_fail"]; ok {
 			docs.mustFail[document.ID] = models.ErrorCode(code)
 		}

@@ -128,6 +128,9 @@ func (a *app) printDocument(w io.Writer, e *listing.Explanation) error {
 	if e.LiveImpactID != nil {
 		live = "impact " + strconv.FormatInt(*e.LiveImpactID, 10)
 	}
+	if why := e.NoEntries(); why != "" {
+		live += ", without an entry: " + why.Words()
+	}
 	if e.Elsewhere != nil {
 		lines = append(lines, elsewhereFields(e.Elsewhere)...)
 	}
@@ -181,11 +184,7 @@ func (a *app) printImpact(w io.Writer, m *listing.ExplainedImpact, live *int64, 
 		}
 	}
 	if len(m.Entries) == 0 {
-		why := "every line of the rule came to zero"
-		if elsewhere {
-			why = "what is posted elsewhere comes to the same"
-		}
-		_, err := fmt.Fprintln(w, "no entries: "+why)
+		_, err := fmt.Fprintln(w, "no entries: "+m.NoEntries.Words())
 		return err
 	}
 	t := newTable("LINE", "ACCOUNT", "DEBIT", "CREDIT", "CURRENCY", "RULE LINE", "DOCUMENT LINE")

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"io"
@@ -21,6 +22,7 @@ import (
 	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
 	"github.com/daybook-dev/daybook/internal/terminal"
 	"github.com/daybook-dev/daybook/models"
+	"github.com/daybook-dev/daybook/posting"
 	"github.com/daybook-dev/daybook/queue"
 )
 
@@ -48,6 +50,9 @@ type importItem struct {
 	// source is where it comes from: a file, or a file and a line.
 	source   string
 	document models.Document
+	// file and line are where it stands; line 0: the file has one document, or its name says where.
+	file string
+	line int
 	// name is the organization's, if the source tells it.
 	name string
 }
@@ -56,6 +61,17 @@ type importItem struct {
 type importProblem struct {
 	Source string `json:"source"`
 	Reason string `json:"reason"`
+	// Code is why it cannot be posted; empty: the document cannot be read, or was not written.
+	Code models.ErrorCode `json:"code,omitempty"`
+}
+
+// problemOf words an error, its code first.
+func problemOf(source string, err error) importProblem {
+	p := importProblem{Source: source, Reason: err.Error()}
+	if failed, ok := errors.AsType[*posting.Error](err); ok {
+		p.Code, p.Reason = failed.Code, string(failed.Code)+": "+failed.Error()
+	}
+	return p
 }
 
 // importResult counts what an import did.
@@ -68,6 +84,8 @@ type importResult struct {
 	Failed  []importProblem `json:"failed"`
 	// SkippedRows are the rows of CSV files that the mapping leaves out; other formats have none.
 	SkippedRows []importer.SkippedRows `json:"skipped_rows,omitempty"`
+	// Twice are the numbers that other documents have as well; nil: there are none.
+	Twice *numbersTwice `json:"numbers_twice,omitempty"`
 }
 
 func newImportResult() *importResult {
@@ -76,7 +94,8 @@ func newImportResult() *importResult {
 
 // importer writes documents side by side, those of one id in their order.
 type documentImporter struct {
-	pool *pgxpool.Pool
+	pool  *pgxpool.Pool
+	admit *admission
 	// done is called after each document.
 	done func()
 
@@ -86,12 +105,24 @@ type documentImporter struct {
 }
 
 func newDocumentImporter(pool *pgxpool.Pool, done func()) *documentImporter {
-	return &documentImporter{pool: pool, done: done, known: map[string]string{}, result: newImportResult()}
+	return &documentImporter{pool: pool, admit: newAdmission(pool), done: done, known: map[string]string{}, result: newImportResult()}
 }
 
 // run writes the documents that feed hands over. An error of one document is counted and the next one goes on; the error
 // that run returns ended the import: the database is unavailable or the command was interrupted.
 func (i *documentImporter) run(ctx context.Context, feed func(context.Context, func(importItem) error) error) error {
+	began, err := store.Now(ctx, i.pool)
+	if err == nil {
+		err = i.work(ctx, feed)
+	}
+	if err == nil {
+		err = i.lookForNumbers(ctx, began)
+	}
+	return err
+}
+
+// work writes the documents that feed hands over, side by side.
+func (i *documentImporter) work(ctx context.Context, feed func(context.Context, func(importItem) error) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	lanes := make([]chan importItem, importLanes)
 	for n := range lanes {
@@ -112,6 +143,16 @@ func (i *documentImporter) run(ctx context.Context, feed func(context.Context, f
 			}
 		}()
 		return feed(ctx, func(item importItem) error {
+			switch err := i.admit.admit(ctx, &item); {
+			case errors.Is(err, errSameDocument):
+				i.skip(item.source, err)
+				return nil
+			case errors.Is(err, importer.ErrInvalid):
+				i.fail(item.source, err)
+				return nil
+			case err != nil:
+				return err
+			}
 			hash := fnv.New32a()
 			_, _ = io.WriteString(hash, item.document.OrgID+"\x00"+item.document.ID)
 			select {
@@ -184,7 +225,7 @@ func (i *documentImporter) counted(item importItem, put ledgerdb.PutResult, err 
 	i.mu.Lock()
 	switch {
 	case err != nil:
-		i.result.Failed = append(i.result.Failed, importProblem{Source: item.source, Reason: err.Error()})
+		i.result.Failed = append(i.result.Failed, problemOf(item.source, err))
 	case put == ledgerdb.PutInserted:
 		i.result.Inserted++
 	case put == ledgerdb.PutChanged:
@@ -249,7 +290,7 @@ func (i *documentImporter) fail(source string, err error) { i.count(&i.result.Fa
 
 func (i *documentImporter) count(list *[]importProblem, source string, err error) {
 	i.mu.Lock()
-	*list = append(*list, importProblem{Source: source, Reason: err.Error()})
+	*list = append(*list, problemOf(source, err))
 	i.mu.Unlock()
 	i.done()
 }
@@ -267,6 +308,11 @@ func (a *app) showImport(r *importResult, ended error) error {
 		for _, s := range r.SkippedRows {
 			if _, err := fmt.Fprintf(w, "csv.skip  %s: %s left out, the first in line %d\n",
 				s.Source, phrase.Plural(int64(s.Rows), "row", "rows"), s.FirstLine); err != nil {
+				return err
+			}
+		}
+		if r.Twice != nil {
+			if err := r.Twice.print(w); err != nil {
 				return err
 			}
 		}

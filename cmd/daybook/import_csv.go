@@ -81,7 +81,7 @@ func feedCSV(ctx context.Context, documents *importer.CSV, i *documentImporter, 
 		case err != nil:
 			return fmt.Errorf("%s: %w", d.Source, err)
 		default:
-			if err := put(importItem{source: d.Source + ": document " + d.Document.ID, document: d.Document}); err != nil {
+			if err := put(importItem{source: d.Source + ": document " + d.Document.ID, document: d.Document, file: d.Source}); err != nil {
 				return err
 			}
 		}

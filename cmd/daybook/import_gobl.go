@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/daybook-dev/daybook/internal/importer"
-	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
 	"github.com/daybook-dev/daybook/models"
 )
 
@@ -50,7 +47,7 @@ func (o goblOwner) check() error {
 
 // assign gives a document to its organization.
 func (o goblOwner) assign(in importer.Imported, source string) (importItem, error) {
-	item := importItem{source: source, document: in.Document}
+	item := importItem{source: source, document: in.Document, file: source}
 	d := &item.document
 	if o.idBy == byFile {
 		d.ID = filepath.ToSlash(source)
@@ -102,6 +99,7 @@ func importGOBLCommand(a *app) *cobra.Command {
 			defer db.close()
 			bar := a.newProgress("importing", int64(sources.Files()))
 			i := newDocumentImporter(db.Pool, func() { bar.add(1) })
+			i.admit.remedy = "give each document an id of its own, or use --id-by file"
 			err = i.run(c.Context(), func(ctx context.Context, put func(importItem) error) error {
 				return feedGOBL(ctx, sources, owner, i, put)
 			})
@@ -119,14 +117,10 @@ func importGOBLCommand(a *app) *cobra.Command {
 
 // feedGOBL reads the files and hands over what they hold.
 func feedGOBL(ctx context.Context, sources *importer.Sources, owner goblOwner, i *documentImporter, put func(importItem) error) error {
-	seen := seenDocuments{}
 	for source, err := range sources.All(ctx) {
 		var item importItem
 		if err == nil {
 			item, err = convertGOBL(source.Reader, source.Name, owner)
-		}
-		if err == nil {
-			err = seen.add(item)
 		}
 		switch {
 		case ctx.Err() != nil:
@@ -140,32 +134,6 @@ func feedGOBL(ctx context.Context, sources *importer.Sources, owner goblOwner, i
 				return err
 			}
 		}
-	}
-	return nil
-}
-
-// seenDocuments finds files that claim to be the same document and differ: each would undo the other, import by import.
-type seenDocuments map[ledgerdb.DocumentKey]seenDocument
-
-type seenDocument struct {
-	source string
-	sum    [sha256.Size]byte
-}
-
-func (s seenDocuments) add(item importItem) error {
-	content, err := json.Marshal(item.document)
-	if err != nil {
-		return err
-	}
-	key := ledgerdb.DocumentKey{OrgID: item.document.OrgID, ID: item.document.ID}
-	sum := sha256.Sum256(content)
-	first, ok := s[key]
-	if ok && first.sum != sum {
-		return fmt.Errorf("%w: it has the id of %s (%s) and other content; give each document an id of its own, or use --id-by file",
-			importer.ErrInvalid, first.source, key.ID)
-	}
-	if !ok {
-		s[key] = seenDocument{item.source, sum}
 	}
 	return nil
 }

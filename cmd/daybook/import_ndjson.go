@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
@@ -81,12 +82,13 @@ func (a *app) importNDJSON(ctx context.Context, sources *importer.Sources) error
 
 // feedNDJSON hands over the documents of a file; lines that cannot be read are counted as failed.
 func feedNDJSON(r io.Reader, name string, i *documentImporter, put func(importItem) error) error {
-	for document, err := range importer.NDJSON(r) {
+	for d, err := range importer.NDJSON(r) {
 		if err != nil {
 			i.fail(name, err)
 			continue
 		}
-		if err := put(importItem{source: name + ": document " + document.ID, document: document}); err != nil {
+		source := fmt.Sprintf("%s: line %d: document %s", name, d.Line, d.Document.ID)
+		if err := put(importItem{source: source, document: d.Document, file: name, line: d.Line}); err != nil {
 			return err
 		}
 	}

@@ -92,6 +92,16 @@ VALUES ('acme', 'email', '{}', 'failed', 'no such user', 'AUTHENTICATION_FAILED'
 		},
 	},
 	{
+		code: health.AmountNotPosted,
+		fault: `
+INSERT INTO daybook.documents (org_id, id, type, direction, currency, issue_date, content) VALUES ('acme', 'pay-9', 'payment', 'in', 'EUR', '2026-01-05', '{"total": 100}');
+SELECT daybook.mark_document_ready('acme', 'pay-9');
+UPDATE daybook.accounting_work_queue SET state = 'completed', finished_at = now();
+INSERT INTO daybook.impacts (id, org_id, document_id, document_version, seq, kind, document_date, posting_date, entry_count, job_id, attempt)
+VALUES (1, 'acme', 'pay-9', 1, 1, 'post', '2026-01-05', '2026-01-05', 0, 'j', 1)`,
+		lines: []string{`daybook accounting repost acme pay-9`},
+	},
+	{
 		code: health.AutovacuumBehind, fault: `ALTER TABLE daybook.jobs SET (autovacuum_enabled = false)`,
 		lines: []string{`psql VACUUM (ANALYZE) daybook.jobs`, `todo`},
 	},

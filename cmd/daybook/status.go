@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/daybook-dev/daybook/internal/answers"
 	"github.com/daybook-dev/daybook/internal/failure"
 	"github.com/daybook-dev/daybook/internal/health"
+	"github.com/daybook-dev/daybook/internal/phrase"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/terminal"
 	"github.com/daybook-dev/daybook/models"
@@ -76,6 +78,8 @@ type queuesStatus struct {
 	Paused   []store.PausedOrganization `json:"paused_organizations"`
 	Tasks    []models.TaskLimit         `json:"paused_tasks"`
 	Waiting  []store.Left               `json:"waiting_for"`
+	// Bare counts the documents that are posted without an entry, by why.
+	Bare map[models.NoEntries]int64 `json:"without_entries"`
 }
 
 // shownStatus is queuesStatus for programs.
@@ -103,6 +107,9 @@ func readStatus(ctx context.Context, o health.Options, named bool) (s queuesStat
 			return err
 		}
 		if s.Waiting, err = store.WaitingFor(ctx, tx, o.OrgID); err != nil {
+			return err
+		}
+		if s.Bare, err = store.WithoutEntries(ctx, tx, o.OrgID); err != nil {
 			return err
 		}
 		limits, err := store.TaskLimits(ctx, tx)
@@ -136,6 +143,14 @@ func (a *app) printStatus(w io.Writer, s queuesStatus) error {
 	}
 	if len(s.Tasks) > 0 {
 		if _, err := fmt.Fprintf(w, "\npaused tasks: %s\n", pausedTasksText(s.Tasks)); err != nil {
+			return err
+		}
+	}
+	for i, why := range slices.Sorted(maps.Keys(s.Bare)) {
+		if i == 0 {
+			_, _ = fmt.Fprintln(w)
+		}
+		if _, err := fmt.Fprintf(w, "completed without an entry: %s: %s\n", phrase.Plural(s.Bare[why], "document", "documents"), why.Words()); err != nil {
 			return err
 		}
 	}

@@ -30,6 +30,7 @@ type AccountingJob struct {
 	Error           string     `json:"error,omitempty"`
 	Worker          string     `json:"worker,omitempty" doc:"Who works on it now"`
 	TurnID          string     `json:"turnId,omitempty" doc:"The turn that has leased it"`
+	NoEntries       string     `json:"noEntries,omitempty" enum:"zero,rule,elsewhere" doc:"Of a completed job in a list: why its document is posted without an entry. Absent: it has entries"`
 	CancelRequested bool       `json:"cancelRequested,omitempty" doc:"It is cancelled after the running attempt"`
 	TraceParent     string     `json:"traceparent,omitempty" doc:"The trace of the request that the next attempt answers, as W3C Trace Context writes it"`
 }
@@ -40,7 +41,7 @@ func AccountingJobOf(j *models.AccountingJob) AccountingJob {
 		ID: j.ID, OrgID: j.OrgID, DocumentID: j.DocumentID, Version: j.VersionHint, State: string(j.State), Priority: Priority(j.Priority),
 		Attempts: j.RunCount, ReadyAt: j.ReadyAt, FirstReadyAt: j.FirstReadyAt, Epoch: j.Epoch, CreatedAt: j.CreatedAt, UpdatedAt: j.UpdatedAt,
 		LastAttemptedAt: j.LastAttemptedAt, FinishedAt: j.FinishedAt, ErrorCode: Text(j.LastErrorCode), Error: Text(j.LastError), Worker: Text(j.Worker),
-		TurnID: Text(j.TurnID), CancelRequested: j.CancelRequested, TraceParent: Text(j.TraceParent),
+		TurnID: Text(j.TurnID), NoEntries: string(j.NoEntries), CancelRequested: j.CancelRequested, TraceParent: Text(j.TraceParent),
 	}
 }
 

@@ -24,6 +24,7 @@ type Document struct {
 	DeletedAt *time.Time `json:"deletedAt,omitempty"`
 	CreatedAt *time.Time `json:"createdAt,omitempty"`
 	UpdatedAt *time.Time `json:"updatedAt,omitempty"`
+	NoEntries string     `json:"noEntries,omitempty" enum:"zero,rule,elsewhere" doc:"Why it is posted without an entry, as in the posting"`
 }
 
 // DocumentOf makes the answer of a document of a list; source is where the organization's documents are read.
@@ -31,6 +32,7 @@ func DocumentOf(org, source string, d *ledgerdb.DocumentLine) Document {
 	out := Document{
 		OrgID: org, ID: d.ID, Source: source, Type: string(d.Type), Direction: string(d.Direction), Currency: d.Currency, IssueDate: d.Date.String(),
 		ValueDate: d.ValueDate.String(), Version: d.Version, ReadyAt: d.ReadyAt, DeletedAt: d.DeletedAt, CreatedAt: d.CreatedAt, UpdatedAt: d.UpdatedAt,
+		NoEntries: string(d.NoEntries),
 	}
 	if d.Here {
 		out.Source = store.SourceDaybook
@@ -40,7 +42,7 @@ func DocumentOf(org, source string, d *ledgerdb.DocumentLine) Document {
 
 // explained is a document as its row has it, or else as its job and its last impact do.
 func explained(e *listing.Explanation) Document {
-	out := Document{OrgID: e.OrgID, ID: e.DocumentID, Source: e.Source}
+	out := Document{OrgID: e.OrgID, ID: e.DocumentID, Source: e.Source, NoEntries: string(e.NoEntries())}
 	if e.Job != nil {
 		out.Version = e.Job.VersionHint
 	}
@@ -54,6 +56,7 @@ func explained(e *listing.Explanation) Document {
 	out = Document{
 		OrgID: d.OrgID, ID: d.ID, Source: store.SourceDaybook, Type: string(d.Type), Direction: string(d.Direction), Currency: d.Currency, IssueDate: d.IssueDate.String(),
 		Version: d.AccountingReadyVersion, ReadyAt: d.AccountingReadyAt, DeletedAt: d.DeletedAt, CreatedAt: &d.CreatedAt, UpdatedAt: &d.UpdatedAt,
+		NoEntries: out.NoEntries,
 	}
 	if d.ValueDate != nil {
 		out.ValueDate = d.ValueDate.String()
@@ -68,13 +71,14 @@ type Posting struct {
 	Version       int64  `json:"version" doc:"The newest document version that was asked for"`
 	PostedVersion *int64 `json:"postedVersion,omitempty" doc:"The version that is posted; absent: none is"`
 	ImpactID      *int64 `json:"impactId,omitempty" doc:"The impact that posts it"`
+	NoEntries     string `json:"noEntries,omitempty" enum:"zero,rule,elsewhere" doc:"Why it is posted without an entry: all its amounts are zero, its rule posts nothing, or another system has posted the same. Absent: it has entries, or is not posted"`
 	ErrorCode     string `json:"errorCode,omitempty"`
 	Error         string `json:"error,omitempty"`
 }
 
 // postingOf is how a document stands; nil: it was never enqueued.
 func postingOf(e *listing.Explanation) *Posting {
-	p := &Posting{PostedVersion: e.PostedVersion, ImpactID: e.LiveImpactID}
+	p := &Posting{PostedVersion: e.PostedVersion, ImpactID: e.LiveImpactID, NoEntries: string(e.NoEntries())}
 	n := len(e.Impacts)
 	switch j := e.Job; {
 	case j != nil:

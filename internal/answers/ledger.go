@@ -77,6 +77,7 @@ type Impact struct {
 	RuleSetVersion  int64     `json:"ruleSetVersion,omitempty"`
 	RuleID          string    `json:"ruleId,omitempty"`
 	EntryCount      int       `json:"entryCount"`
+	NoEntries       string    `json:"noEntries,omitempty" enum:"zero,rule,elsewhere" doc:"Why it posts without an entry: all amounts are zero, its rule posts nothing, or another system has posted the same"`
 	Epoch           int       `json:"epoch,omitempty"`
 	JobID           string    `json:"jobId"`
 	Attempt         int       `json:"attempt"`
@@ -88,7 +89,7 @@ type Impact struct {
 func ImpactOf(m *models.Impact) Impact {
 	return Impact{
 		ID: m.ID, Seq: m.Seq, Kind: string(m.Kind), DocumentVersion: m.DocumentVersion, DocumentDate: m.DocumentDate.String(), PostingDate: m.PostingDate.String(),
-		RuleSetVersion: zeroOf(m.RuleSetVersion), RuleID: m.RuleID, EntryCount: m.EntryCount, Epoch: m.Epoch, JobID: m.JobID, Attempt: m.Attempt,
+		RuleSetVersion: zeroOf(m.RuleSetVersion), RuleID: m.RuleID, EntryCount: m.EntryCount, NoEntries: string(m.NoEntries), Epoch: m.Epoch, JobID: m.JobID, Attempt: m.Attempt,
 		WorkflowRunID: m.WorkflowRunID, CreatedAt: m.CreatedAt,
 	}
 }

@@ -56,6 +56,22 @@ var accountingCauses = map[models.ErrorCode]cause{
 		says: "the document cannot be read, or lacks what a rule needs.", back: true,
 		mend: "The application that wrote the document corrects it and marks it ready again.",
 	},
+	models.CodeAmountNotRead: {
+		says: "the document states an amount that its rule does not read, so that nothing would be posted.", back: true,
+		mend: "The application that wrote the document corrects it and marks it ready again, or the rule reads the field that it states: `daybook rules apply FILE --org ORG`.",
+	},
+	models.CodeAmountMissing: {
+		says: "the document does not state the amount that it is about.", back: true,
+		mend: "The application that wrote the document corrects it and marks it ready again.",
+	},
+	models.CodeAmountSign: {
+		says: "an amount has a sign that the document's type does not allow (docs/import.md#amounts-and-signs).", back: true,
+		mend: "The application that wrote the document corrects it and marks it ready again.",
+	},
+	models.CodeTotalsDiffer: {
+		says: "the document's total is not what it says is payable and prepaid.", back: true,
+		mend: "The application that wrote the document corrects it and marks it ready again.",
+	},
 	models.CodePeriodClosed: {
 		says: "the posting date lies in a closed period.", back: true,
 		mend: "Open the period (`daybook periods open --org ORG --month MONTH`), or post on the first open day (`daybook periods policy first_open_day --org ORG`).",

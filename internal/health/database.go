@@ -38,13 +38,14 @@ const (
 	checkToken    = "tokens"
 	checkBacklog  = "backlog"
 	checkHeld     = "sequences"
+	checkAmounts  = "amounts that are not posted"
 	checkOwners   = "owners"
 )
 
 // serverChecks need no schema of this program's, jobChecks do.
 var (
 	serverChecks = []string{checkSnapshot, checkVacuum, checkStandby, checkLocks}
-	jobChecks    = []string{checkRights, checkPaths, checkDue, checkFailed, checkRetrying, checkLeases, checkAhead, checkHeld, checkBacklog, checkDone, checkToken, checkOwners}
+	jobChecks    = []string{checkRights, checkPaths, checkDue, checkFailed, checkRetrying, checkLeases, checkAhead, checkHeld, checkAmounts, checkBacklog, checkDone, checkToken, checkOwners}
 )
 
 // database makes the checks of the database, one after another on one connection, because a pool may have few, and in one transaction, each behind a savepoint: workers
@@ -127,6 +128,7 @@ func (p *probe) jobs(ctx context.Context) {
 	p.each(ctx, checkLeases, p.stale)
 	p.each(ctx, checkAhead, p.ahead)
 	p.once(ctx, checkHeld, p.heldSequences)
+	p.once(ctx, checkAmounts, p.notPosted)
 	p.once(ctx, checkBacklog, p.backlog)
 	p.once(ctx, checkDone, p.done)
 	p.once(ctx, checkToken, p.token)

@@ -72,6 +72,26 @@ func (p *probe) retrying(ctx context.Context, tx pgx.Tx, kind string) ([]Finding
 	return found, nil
 }
 
+// notPosted looks for documents that are completed without an entry although they state an amount.
+func (p *probe) notPosted(ctx context.Context, tx pgx.Tx) ([]Finding, error) {
+	n, err := diagnosis.AmountsNotPosted(ctx, tx, p.OrgID)
+	if err != nil || n.Count == 0 {
+		return nil, err
+	}
+	f := Finding{
+		Code: AmountNotPosted, Severity: Warning, Kind: "accounting", Count: n.Count, AtLeast: n.Count >= diagnosis.Most, Since: n.Since,
+		Example: n.DocumentID, ExampleOrg: n.OrgID,
+	}
+	verb := "are"
+	if n.Count == 1 {
+		verb = "is"
+	}
+	f.Says = fmt.Sprintf("%s %s completed without an entry although an amount is stated: the money is not in the books.", counted(f), verb)
+	f.Todo = fmt.Sprintf("List them: `daybook audit --org %s`. Mend the organization's rules, or the document. Then `daybook accounting repost %s %s`: "+
+		"it is posted, or its job says why it cannot be.", shell(n.OrgID), shell(n.OrgID), shell(n.DocumentID))
+	return []Finding{f}, nil
+}
+
 // manyRetries is how many jobs of a type that wait for another attempt are a warning.
 const manyRetries = 10
 

@@ -39,6 +39,7 @@ const (
 	OldestDue           Code = "OLDEST_DUE"
 	BacklogGrows        Code = "BACKLOG_GROWS"
 	FailedJobs          Code = "FAILED_JOBS"
+	AmountNotPosted     Code = "AMOUNT_NOT_POSTED"
 	SequenceHeld        Code = "SEQUENCE_HELD"
 	RetryingJobs        Code = "RETRYING_JOBS"
 	NoToken             Code = "NO_TOKEN"
@@ -50,7 +51,7 @@ func Codes() []Code {
 	return []Code{
 		DatabaseUnavailable, SchemaOld, SchemaNew, SchemaDifferent, SchemaIncomplete, RoleLacksRights, StandbyMissing, TableLocked, TemporalUnavailable,
 		WorkflowNotStarted, WorkflowEnded, WorkflowPaused, NoWorker, TurnsFailing, HandlerMissing, StaleLeases, OldSnapshot, AutovacuumBehind, ClockSkew, SourceMissing, OrganizationPaused,
-		TypePaused, QueuePaused, QueueUnworked, CapReached, OldestDue, BacklogGrows, FailedJobs, SequenceHeld, RetryingJobs, NoToken, SearchPathOpen,
+		TypePaused, QueuePaused, QueueUnworked, CapReached, OldestDue, BacklogGrows, FailedJobs, AmountNotPosted, SequenceHeld, RetryingJobs, NoToken, SearchPathOpen,
 	}
 }
 

@@ -60,10 +60,28 @@ func GOBL(data []byte) (Imported, error) {
 	if err != nil {
 		return Imported{}, err
 	}
+	turnOver(&out.Document)
+	content := &out.Document.Content
+	content.Zero = !content.StatesAmount() // it has totals, so it states them
 	if err := validateUnowned(out.Document); err != nil {
 		return Imported{}, err
 	}
 	return out, nil
+}
+
+// turnOver changes the sign of all amounts of a credit note that is negative as a whole: Daybook's are positive.
+func turnOver(doc *models.Document) {
+	c := &doc.Content
+	if doc.Type != models.DocumentCreditNote || cmp.Or(c.Total, c.Payable) >= 0 {
+		return
+	}
+	for i := range c.Lines {
+		c.Lines[i].Net, c.Lines[i].Cost = -c.Lines[i].Net, -c.Lines[i].Cost
+	}
+	for i := range c.Taxes {
+		c.Taxes[i].Base, c.Taxes[i].Amount = -c.Taxes[i].Base, -c.Taxes[i].Amount
+	}
+	c.Total, c.Prepaid, c.Payable, c.Rounding = -c.Total, -c.Prepaid, -c.Payable, -c.Rounding
 }
 
 // goblBody unwraps an envelope.

@@ -3,6 +3,7 @@ package importer_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -197,4 +198,22 @@ func FuzzGOBL(f *testing.F) {
 		_, err = json.Marshal(got.Document)
 		require.NoError(t, err)
 	})
+}
+
+// A credit note that is negative as a whole becomes a positive one, whatever it consists of; a negative invoice stays as it is.
+func TestGOBLCreditNotesArePositive(t *testing.T) {
+	t.Parallel()
+	const source = `{"$schema": "https://gobl.org/draft-0/bill/invoice", "type": %q, "uuid": "u", "issue_date": "2025-03-31", "currency": "EUR",
+ "lines": [{"item": {"name": "Work"}, "taxes": [{"cat": "VAT", "percent": "19%%"}], "total": "-100.00"}, {"item": {"name": "Fee"}, "total": "10.00"}],
+ "totals": {"total": "-90.00", "taxes": {"categories": [
+   {"code": "VAT", "rates": [{"base": "-100.00", "percent": "19%%", "amount": "-19.00"}]},
+   {"code": "IRPF", "retained": true, "rates": [{"base": "-100.00", "percent": "15%%", "amount": "-15.00"}]}]}, "payable": "-94.00"}}`
+	for kind, sign := range map[string]int64{"credit-note": 1, "standard": -1} {
+		got, err := importer.GOBL(fmt.Appendf(nil, source, kind))
+		require.NoError(t, err, kind)
+		c := got.Document.Content
+		assert.Equal(t, []int64{sign * 10000, sign * -1000}, []int64{c.Lines[0].Net, c.Lines[1].Net})
+		assert.Equal(t, []int64{sign * 1900, sign * -1500}, []int64{c.Taxes[0].Amount, c.Taxes[1].Amount})
+		assert.Equal(t, []int64{sign * 9400, sign * 9400}, []int64{c.Total, c.Payable})
+	}
 }

@@ -28,16 +28,22 @@ type record struct {
 	Content   models.Content      `json:"content"`
 }
 
+// NDJSONDocument is a document with the number of its line, from 1.
+type NDJSONDocument struct {
+	Line     int
+	Document models.Document
+}
+
 // NDJSON reads documents in Daybook's own format, one JSON object a line; empty lines are skipped. It holds one line
 // in memory at a time.
 //
 // A line that is not a valid document yields an error that names the line and wraps ErrInvalid, and reading goes on
 // with the next one. If the reader fails, or a line is longer than MaxLineBytes, that error is the last.
-func NDJSON(r io.Reader) iter.Seq2[models.Document, error] {
-	return func(yield func(models.Document, error) bool) {
+func NDJSON(r io.Reader) iter.Seq2[NDJSONDocument, error] {
+	return func(yield func(NDJSONDocument, error) bool) {
 		text, err := bom.Reader(r)
 		if err != nil {
-			yield(models.Document{}, invalid("%v", err))
+			yield(NDJSONDocument{}, invalid("%v", err))
 			return
 		}
 		scanner := bufio.NewScanner(text)
@@ -53,16 +59,16 @@ func NDJSON(r io.Reader) iter.Seq2[models.Document, error] {
 			if err != nil {
 				err = fmt.Errorf("line %d: %w", number, err)
 			}
-			if !yield(doc, err) {
+			if !yield(NDJSONDocument{number, doc}, err) {
 				return
 			}
 		}
 		switch err := scanner.Err(); {
 		case errors.Is(err, bufio.ErrTooLong):
-			yield(models.Document{}, fmt.Errorf("line %d: %w", number+1,
+			yield(NDJSONDocument{}, fmt.Errorf("line %d: %w", number+1,
 				invalid("it is longer than %d bytes; is each document on a line of its own?", MaxLineBytes)))
 		case err != nil:
-			yield(models.Document{}, fmt.Errorf("line %d: %w", number+1, err))
+			yield(NDJSONDocument{}, fmt.Errorf("line %d: %w", number+1, err))
 		}
 	}
 }

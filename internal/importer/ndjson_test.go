@@ -25,8 +25,8 @@ type result struct {
 
 func read(source string) []result {
 	var results []result
-	for doc, err := range importer.NDJSON(strings.NewReader(source)) {
-		results = append(results, result{doc, err})
+	for d, err := range importer.NDJSON(strings.NewReader(source)) {
+		results = append(results, result{d.Document, err})
 	}
 	return results
 }

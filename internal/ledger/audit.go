@@ -148,6 +148,7 @@ func (a *auditor) compare(key Key, f Found, p ledgerdb.DocumentPosting) error {
 		posted := p.LiveVersion != nil && (*p.LiveVersion >= version || p.ConfirmedVersion != nil && *p.ConfirmedVersion >= version)
 		elsewhere := p.LiveID == nil && p.ElsewhereVersion != nil && *p.ElsewhereVersion >= version
 		failed := p.JobState == "failed" && p.JobVersion >= version
+		a.wrong(posted && !failed && p.Bare && f.Err == nil && f.Document.Content.StatesAmount(), "amount_not_posted", key, p, "the document states an amount, and has no entry")
 		a.wrong(!posted && !elsewhere && !failed, "document_not_posted", key, p, fmt.Sprintf("version %d is ready", version))
 	}
 	return nil

@@ -20,8 +20,9 @@ func TestDocumentsOfTheREADME(t *testing.T) {
 	defer func() { assert.NoError(t, f.Close()) }()
 	balances := map[string]int64{}
 	n := 0
-	for d, err := range importer.NDJSON(f) {
+	for read, err := range importer.NDJSON(f) {
 		require.NoError(t, err)
+		d := read.Document
 		assert.Equal(t, "org_123", d.OrgID)
 		impact, err := rules.Evaluate(&d, chart)
 		require.NoError(t, err, d.ID)

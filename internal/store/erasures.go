@@ -219,7 +219,7 @@ WITH looked AS MATERIALIZED (
                                             FROM jsonb_array_elements(CASE jsonb_typeof(c.value) WHEN 'array' THEN c.value ELSE '[]' END) WITH ORDINALITY AS x (line, n))
                        ELSE c.value END), '{}')
               FROM jsonb_each(l.content) AS c
-             WHERE c.key IN ('number', 'counterparty', 'country', 'lines', 'taxes', 'total', 'prepaid', 'payable', 'rounding', 'amount', 'fee', 'settled', 'source')
+             WHERE c.key IN ('number', 'counterparty', 'country', 'lines', 'taxes', 'total', 'prepaid', 'payable', 'rounding', 'amount', 'fee', 'settled', 'zero', 'source')
                 OR c.key = 'attributes' AND l.open) AS content
       FROM looked l
 ), documents AS (

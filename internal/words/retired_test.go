@@ -36,6 +36,8 @@ type exception struct {
 var payment = []exception{
 	{path: "posting/", why: "the amount of a payment that arrived in another currency is doc.settled"},
 	{path: "models/document.go", line: "Settled", why: "the same, in the model of documents"},
+	{path: "models/amounts.go", line: "(?i)settled", why: "the same, among a document's amounts"},
+	{path: "migrations/", line: `"\^settled\$"`, why: "the same, in the content of a document"},
 	{path: "internal/importer/", line: "(?i)settled", why: "the same, in imports"},
 	{path: "docs/rules.md", line: "settled", why: "the same, in the rules"},
 	{path: "docs/import.md", line: "settled", why: "the same, in the imports' page"},

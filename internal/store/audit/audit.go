@@ -70,6 +70,13 @@ func Run(ctx context.Context, pool *pgxpool.Pool, o Options) (Report, error) {
 			}
 			r.Checks = append(r.Checks, result)
 		}
+		for _, check := range auditWarnings {
+			result, err := run(ctx, tx, check, o)
+			if err != nil {
+				return store.Wrap(check.Kind, err)
+			}
+			r.Warnings = append(r.Warnings, result)
+		}
 		if o.Guards == nil {
 			return nil
 		}

@@ -5,6 +5,7 @@ import "github.com/daybook-dev/daybook/internal/store"
 // auditChecks are the checks in the order in which they are reported.
 var auditChecks = []store.Check{
 	{Kind: "document_not_posted", Rule: "a ready document has one live impact of its version, or confirmed for it, or an open job, or a failed one", Stmt: auditNotPosted},
+	{Kind: "amount_not_posted", Rule: "a document that states an amount has entries, unless its rule posts nothing or another system has posted the same, or an open job, or a failed one", Stmt: auditAmounts},
 	{Kind: "retracted_document_posted", Rule: "a document that is deleted or not ready has no live impact, or an open job", Stmt: auditRetracted},
 	{Kind: "impact_of_unknown_document", Rule: "what is posted is of a document that its source knows, or knows to be deleted", Stmt: auditUnknown},
 	{Kind: "document_behind_its_posting", Rule: "what is posted is of the document as it is: of no newer version, and not from before it was written anew or changed unmarked", Stmt: auditBehind},
@@ -18,6 +19,42 @@ var auditChecks = []store.Check{
 	{Kind: "unknown_account", Rule: "the accounts of entries are in the organization's chart", Stmt: auditAccounts},
 	{Kind: "unknown_rule_set", Rule: "the rule sets of impacts are kept", Stmt: auditRuleSets},
 }
+
+// auditWarnings are the checks of what need not be wrong: a person looks at it.
+var auditWarnings = []store.Check{
+	{Kind: "number_twice", Rule: "a number of a counterparty is on one document of a type and direction", Stmt: auditNumbers},
+}
+
+// Names of amounts are read in capital and small letters, as the worker reads them.
+const auditAmounts = `
+SELECT count(*) OVER (), i.org_id, i.document_id, i.id,
+       format('version %s is posted by rule %s without an entry, and the document states an amount: mend the rules or the document, then ' ||
+              '` + "`daybook accounting repost`" + ` posts it, or says why it cannot be posted', i.document_version, i.rule_id)
+  FROM daybook.impacts i
+  JOIN daybook.documents d ON d.org_id = i.org_id AND d.id = i.document_id
+ WHERE i.kind = 'post' AND i.entry_count = 0 AND i.no_entries IN ('', 'zero') AND ($1 = '' OR i.org_id = $1)
+   AND NOT EXISTS (SELECT 1 FROM daybook.impacts x WHERE x.org_id = i.org_id AND x.document_id = i.document_id AND x.previous_seq = i.seq)
+   AND d.accounting_ready_at IS NOT NULL AND d.deleted_at IS NULL
+   AND (d.accounting_ready_version = i.document_version
+        OR EXISTS (SELECT 1 FROM daybook.confirmations c WHERE c.impact_id = i.id AND c.document_version = d.accounting_ready_version))
+   AND NOT EXISTS (SELECT 1 FROM daybook.posted_elsewhere p WHERE p.org_id = i.org_id AND p.document_id = i.document_id)
+   AND NOT EXISTS (SELECT 1 FROM daybook.accounting_work_queue q
+                    WHERE q.org_id = i.org_id AND q.document_id = i.document_id AND q.state IN ('pending', 'leased', 'failed'))
+   AND daybook.states_amount(d.content)
+ ORDER BY i.org_id, i.document_id
+ LIMIT $2`
+
+const auditNumbers = `
+SELECT count(*) OVER (), d.org_id, min(d.id), NULL::bigint,
+       format('%s %s of %s has the number %s, and so %s: %s', d.direction, d.type, coalesce(nullif(d.content->>'counterparty', ''), 'a counterparty without a name'),
+              d.content->>'number', CASE WHEN count(*) = 2 THEN 'has 1 other' ELSE format('have %s others', count(*) - 1) END,
+              array_to_string((array_agg(d.id ORDER BY d.id))[2:6], ', '))
+  FROM daybook.documents d
+ WHERE d.content->>'number' <> '' AND d.deleted_at IS NULL AND ($1 = '' OR d.org_id = $1)
+ GROUP BY d.org_id, d.type, d.direction, d.content->>'number', nullif(d.content->>'counterparty', '')
+HAVING count(*) > 1
+ ORDER BY d.org_id, min(d.id)
+ LIMIT $2`
 
 // Materialized, so that the limit does not talk the planner out of reading everything in bulk.
 const auditNotPosted = `

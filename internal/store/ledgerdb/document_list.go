@@ -61,6 +61,8 @@ type DocumentLine struct {
 	ErrorCode models.ErrorCode
 	// PostedVersion is the live impact's; nil: it is not posted.
 	PostedVersion *int64
+	// NoEntries is why it is posted without an entry; empty: it has some, or is not posted.
+	NoEntries models.NoEntries
 }
 
 // DocumentPage is a part of a list.
@@ -89,12 +91,13 @@ SELECT scanned.n, coalesce(scanned.last, ''), x.*
         SELECT k.id, d.id IS NOT NULL AS here, coalesce(d.type, '') AS type, coalesce(d.direction, '') AS direction, coalesce(d.currency, '') AS currency,
                coalesce(d.issue_date, i.document_date) AS date, coalesce(d.accounting_ready_version, j.version_hint, 0) AS version,
                d.accounting_ready_at, d.deleted_at, coalesce(j.state::text, '') AS state, coalesce(j.last_error_code, '') AS code,
-               CASE WHEN i.kind = 'post' THEN i.document_version END AS posted, d.value_date, d.created_at, d.updated_at
+               CASE WHEN i.kind = 'post' THEN i.document_version END AS posted, d.value_date, d.created_at, d.updated_at,
+               CASE WHEN i.kind = 'post' THEN i.no_entries ELSE '' END AS no_entries
           FROM keys k
           LEFT JOIN LATERAL (SELECT * FROM daybook.documents x WHERE x.org_id = @org AND x.id = k.id LIMIT 1) d ON true
           LEFT JOIN LATERAL (SELECT * FROM daybook.accounting_work_queue x WHERE x.org_id = @org AND x.document_id = k.id LIMIT 1) j ON true
           LEFT JOIN LATERAL (
-                SELECT p.kind, p.document_version, p.document_date FROM daybook.impacts p
+                SELECT p.kind, p.document_version, p.document_date, p.no_entries FROM daybook.impacts p
                  WHERE p.org_id = @org AND p.document_id = k.id ORDER BY p.seq DESC LIMIT 1) i ON true
          WHERE (@type = '' OR d.type = @type) AND (@state = '' OR j.state::text = @state)
            AND (@posted::boolean IS NULL OR (i.kind IS NOT DISTINCT FROM 'post') = @posted)
@@ -113,7 +116,7 @@ SELECT scanned.n, coalesce(scanned.last, ''), x.*
 	rows, err := store.Collect(ctx, q, func(row pgx.CollectableRow) (DocumentLine, error) {
 		var l nullableLine
 		err := row.Scan(&scanned, &last, &l.id, &l.here, &l.kind, &l.direction, &l.currency, &l.date, &l.version, &l.readyAt, &l.deletedAt, &l.state, &l.code, &l.posted,
-			&l.valueDate, &l.createdAt, &l.updatedAt)
+			&l.valueDate, &l.createdAt, &l.updatedAt, &l.noEntries)
 		return l.line(), err
 	}, stmt, store.Args{
 		"org": f.OrgID, "after": f.After, "prefix": f.Prefix, "end": f.Prefix + lastCharacter, "scan": scan, "type": string(f.Type), "state": string(f.State),
@@ -143,6 +146,7 @@ const lastCharacter = "\U0010FFFF"
 // nullableLine is a row of FindDocuments; all of it is NULL where no document matches.
 type nullableLine struct {
 	id, kind, direction, currency, state, code *string
+	noEntries                                  *models.NoEntries
 	here                                       *bool
 	date, valueDate, createdAt, updatedAt      *time.Time
 	version, posted                            *int64
@@ -157,5 +161,6 @@ func (l nullableLine) line() DocumentLine {
 		ID: *l.id, Here: *l.here, Type: models.DocumentType(*l.kind), Direction: models.Direction(*l.direction), Currency: *l.currency, Date: dateOf(l.date),
 		Version: *l.version, ReadyAt: l.readyAt, DeletedAt: l.deletedAt, JobState: models.JobState(*l.state), ErrorCode: models.ErrorCode(*l.code), PostedVersion: l.posted,
 		ValueDate: dateOf(l.valueDate), CreatedAt: l.createdAt, UpdatedAt: l.updatedAt,
+		NoEntries: *l.noEntries,
 	}
 }

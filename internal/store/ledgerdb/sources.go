@@ -49,17 +49,20 @@ type DocumentPosting struct {
 	// impact takes back what is posted there.
 	ElsewhereVersion *int64
 	LiveRetracts     bool
+	// Bare says that the live impact has no entry, and that neither its rule nor another system's posting is the reason.
+	Bare bool
 }
 
 // Postings reads how documents stand. The answers are in the keys' order.
 func Postings(ctx context.Context, q store.Querier, keys []DocumentKey) ([]DocumentPosting, error) {
 	const stmt = `
 SELECT live.id, live.document_version, (SELECT max(c.document_version) FROM daybook.confirmations c WHERE c.impact_id = live.id),
-       coalesce(j.state::text, ''), coalesce(j.version_hint, 0), p.document_version, p.document_version IS NOT NULL AND live.id IS NOT NULL AND live.rule_set_version IS NULL
+       coalesce(j.state::text, ''), coalesce(j.version_hint, 0), p.document_version, p.document_version IS NOT NULL AND live.id IS NOT NULL AND live.rule_set_version IS NULL,
+       live.id IS NOT NULL AND live.entry_count = 0 AND live.no_entries IN ('', 'zero') AND p.document_version IS NULL
   FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS k (org_id, id, n)
   LEFT JOIN daybook.accounting_work_queue j ON j.org_id = k.org_id AND j.document_id = k.id
   LEFT JOIN LATERAL (
-        SELECT i.id, i.kind, i.document_version, i.rule_set_version FROM daybook.impacts i
+        SELECT i.id, i.kind, i.document_version, i.rule_set_version, i.entry_count, i.no_entries FROM daybook.impacts i
          WHERE i.org_id = k.org_id AND i.document_id = k.id
          ORDER BY i.seq DESC LIMIT 1) live ON live.kind = 'post'
   LEFT JOIN daybook.posted_elsewhere p ON p.org_id = k.org_id AND p.document_id = k.id AND p.next <> 'full'

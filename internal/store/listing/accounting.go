@@ -25,7 +25,7 @@ type AccountingJobFilter struct {
 
 // AccountingJobs lists jobs, the last changed one first.
 func (l *Listing) AccountingJobs(ctx context.Context, f AccountingJobFilter) ([]models.AccountingJob, error) {
-	return find[models.AccountingJob]("list jobs", l.accountingJobs(ctx, f).Order("updated_at DESC, id DESC"))
+	return l.foundJobs(ctx, l.accountingJobs(ctx, f).Order("updated_at DESC, id DESC"))
 }
 
 func (l *Listing) accountingJobs(ctx context.Context, f AccountingJobFilter) *gorm.DB {
@@ -50,5 +50,5 @@ func (l *Listing) AccountingJob(ctx context.Context, org, document string) (mode
 // AccountingJobsAfter lists jobs as Jobs does, but in the order of their ids, which is that of their creation, the last one
 // first, and only those after a job of that order; the empty id: from the beginning.
 func (l *Listing) AccountingJobsAfter(ctx context.Context, f AccountingJobFilter, after string) ([]models.AccountingJob, error) {
-	return find[models.AccountingJob]("list jobs", where(l.accountingJobs(ctx, f).Order("id DESC"), "id < ?", after))
+	return l.foundJobs(ctx, where(l.accountingJobs(ctx, f).Order("id DESC"), "id < ?", after))
 }

@@ -65,7 +65,7 @@ func (l *Listing) findAccountingJobs(ctx context.Context, f AccountingJobFilter,
 	if err != nil {
 		return found, err
 	}
-	if found.Jobs, err = find[models.AccountingJob]("list jobs", q); err != nil {
+	if found.Jobs, err = l.foundJobs(ctx, q); err != nil {
 		return found, err
 	}
 	switch {

@@ -38,6 +38,14 @@ type Explanation struct {
 	MoreImpacts bool
 }
 
+// NoEntries is why the document is posted without an entry; empty: it has some, or is not posted, or the reason is not on record.
+func (e *Explanation) NoEntries() models.NoEntries {
+	if e.LiveImpactID == nil {
+		return ""
+	}
+	return e.Impacts[len(e.Impacts)-1].NoEntries
+}
+
 // ExplainLimits bound what is read of a document that was posted often, or has many lines. The zero value of each field means all.
 type ExplainLimits struct {
 	// Impacts is how many of the chain are read, the last ones.
