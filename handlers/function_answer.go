@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
+	"io"
 	"net/http"
 	"regexp"
 	"strconv"
@@ -66,15 +68,29 @@ func (said FunctionError) apply(f *failure) *failure {
 	return f
 }
 
-// result makes the body the job's result. An empty one is none.
+// result makes the body the job's result. An empty one is none. What is not JSON is no answer of a function's: a page of a
+// server on the way to it, for instance, says nothing of the job.
 func (h *FunctionHandler) result(job *jobs.Job[queue.RawPayload], body []byte) error {
-	return setAnswer(job, bytes.TrimSpace(body), h.c.MaxResult, origin(h.to))
+	body = bytes.TrimSpace(body)
+	if len(body) > 0 && !beginsAsJSON(body) {
+		return failFinally("%s answered what is not JSON: an answer of success must be JSON, or empty", origin(h.to))
+	}
+	setAnswer(job, body, h.c.MaxResult, origin(h.to))
+	return nil
+}
+
+// beginsAsJSON reports whether a body is one value of JSON, or the beginning of one.
+func beginsAsJSON(body []byte) bool {
+	d := json.NewDecoder(bytes.NewReader(body))
+	var value json.RawMessage
+	if err := d.Decode(&value); err != nil {
+		return errors.Is(err, io.ErrUnexpectedEOF)
+	}
+	return !d.More()
 }
 
 // storable reports whether JSON is such that the database can hold it.
-func storable(body []byte) bool {
-	return payload.CheckTask([]byte(`{"result":`+string(body)+`}`)) == nil
-}
+func storable(body []byte) bool { return payload.CheckResult(body) == nil }
 
 // resume goes on with a job that has waited for a callback. done is false when the function is to be asked, with a callback of that name.
 //

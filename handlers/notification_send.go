@@ -139,7 +139,7 @@ func (h *NotificationHandler) notify(ctx context.Context, c *call[Notification],
 func ask(ctx context.Context, ch channel, attempt int) (store.Delivery, *failure) {
 	d := store.Delivery{Channel: ch.name, State: models.DeliverySent, Attempt: attempt}
 	reference, err := ch.send(ctx)
-	d.Reference = reference
+	d.Reference = clip(reference)
 	if err == nil {
 		return d, nil
 	}

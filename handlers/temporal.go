@@ -252,22 +252,32 @@ func (h *TemporalHandler) conclude(job *jobs.Job[queue.RawPayload], result conve
 	case converter.MetadataEncodingNil:
 		return nil
 	case converter.MetadataEncodingJSON, converter.MetadataEncodingProtoJSON:
-		return setAnswer(job, p.GetData(), h.c.MaxResult, "the workflow "+WorkflowID(job.ID))
+		setAnswer(job, p.GetData(), h.c.MaxResult, "the workflow "+WorkflowID(job.ID))
+		return nil
 	default:
-		return failFinally("the workflow %s returned %s, which is not JSON; what it did is done", WorkflowID(job.ID), clip(encoding))
+		job.SetResult(unstorable("the workflow %s returned %s, which is not JSON", WorkflowID(job.ID), clip(encoding)))
+		return nil
 	}
 }
 
-// setAnswer makes JSON from elsewhere the job's result. Nothing is no result.
-func setAnswer(job *jobs.Job[queue.RawPayload], body json.RawMessage, most int, who string) error {
+// setAnswer makes JSON from elsewhere the job's result. Nothing is no result, and the job is completed without one that
+// cannot be stored: what it is about is done.
+func setAnswer(job *jobs.Job[queue.RawPayload], body json.RawMessage, most int, who string) {
 	switch {
 	case len(body) == 0:
-		return nil
 	case len(body) > most:
-		return failFinally("%s answered more than %d bytes: keep what is large elsewhere, and its name in the result; what it did is done", who, most)
-	case !storable(body):
-		return failFinally("%s answered what is not JSON that the database can hold; what it did is done", who)
+		job.SetResult(unstorable("%s answered more than %d bytes: keep what is large elsewhere, and its name in the result", who, most))
+	default:
+		job.SetResult(body)
 	}
-	job.SetResult(body)
-	return nil
 }
+
+// unstorable is a result that says why there is none.
+func unstorable(format string, args ...any) json.Marshaler {
+	return unstorableResult{fmt.Errorf(format, args...)}
+}
+
+type unstorableResult struct{ why error }
+
+// MarshalJSON fails with the reason.
+func (r unstorableResult) MarshalJSON() ([]byte, error) { return nil, r.why }

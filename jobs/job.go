@@ -3,10 +3,12 @@ package jobs
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/daybook-dev/daybook/internal/payload"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/queue"
@@ -57,16 +59,20 @@ func (j *Job[P]) Awaited(ctx context.Context) ([]AwaitedJob, error) {
 	return j.attempt.reads.awaited(ctx, j.ID)
 }
 
-// SetResult stores v, as JSON, with the job when this attempt completes it. A v that cannot be written as JSON makes the job a dead
-// letter.
+// SetResult stores v, as JSON, with the job when this attempt completes it. A v that cannot be written as JSON, or that the database
+// cannot hold (U+0000, half a surrogate pair, more than models.MaxResultBytes or models.MaxResultLevels), is not stored: the job is
+// completed without a result, with the code RESULT_NOT_STORED and an error that says why.
 func (j *Job[P]) SetResult(v any) { j.attempt.result = v }
 
 // Progress stores v, as JSON, for people who look at a running job. It fails when another worker has reclaimed the job: then
-// the handler should end. In a bulk handler it fails always.
+// the handler should end; and when the database cannot hold v, as SetResult says. In a bulk handler it fails always.
 func (j *Job[P]) Progress(ctx context.Context, v any) error {
 	raw, err := json.Marshal(v)
 	if err != nil {
 		return err
+	}
+	if err := payload.CheckResult(raw); err != nil {
+		return fmt.Errorf("the progress cannot be stored: %w", err)
 	}
 	return j.attempt.progress(ctx, raw)
 }

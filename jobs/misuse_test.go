@@ -65,14 +65,14 @@ func TestErrorWhoseCodePanics(t *testing.T) {
 	}
 }
 
-// TestErrorHandlerThatEndsItsGoroutine: an error handler that calls runtime.Goexit changes nothing, also when it is told of a result that cannot be stored, by the
-// goroutine that completes jobs. The turn goes on.
+// TestErrorHandlerThatEndsItsGoroutine: an error handler that calls runtime.Goexit changes nothing, also when it is told of an error of the completing
+// transaction. The turn goes on.
 func TestErrorHandlerThatEndsItsGoroutine(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(job *jobs.Job[greet]) error{
 		"a handler's error": func(*jobs.Job[greet]) error { return errors.New("no") },
-		"a result that cannot be stored": func(job *jobs.Job[greet]) error {
-			job.SetResult(map[string]string{"text": "a\x00b"})
+		"an error of the completing transaction": func(job *jobs.Job[greet]) error {
+			job.InTx(func(context.Context, pgx.Tx) error { return errors.New("no") })
 			return nil
 		},
 	} {

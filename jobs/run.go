@@ -16,6 +16,7 @@ import (
 
 	"github.com/daybook-dev/daybook/internal/disposition"
 	"github.com/daybook-dev/daybook/internal/engine"
+	"github.com/daybook-dev/daybook/internal/payload"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/queue"
@@ -86,8 +87,7 @@ func (r working) Work(ctx context.Context, job store.Job, progress engine.Progre
 // completed is the attempt of a handler that returned nil.
 func (t *registered) completed(job store.Job, a *attempt) engine.Attempt {
 	done := engine.Attempt{Outcome: models.OutcomeCompleted}
-	var err error
-	if done.Result, err = a.resultJSON(); err != nil {
+	if err := done.Leave(a.resultJSON()); err != nil {
 		return t.judge(job, err)
 	}
 	if len(a.inTx) > 0 {
@@ -106,14 +106,25 @@ func (t *registered) completed(job store.Job, a *attempt) engine.Attempt {
 	return done
 }
 
-// resultJSON is what the handler leaves with the job; nil: nothing.
-func (a *attempt) resultJSON() ([]byte, error) {
+// resultJSON is what the handler leaves with the job; nil: nothing. Its error is why that cannot be stored.
+func (a *attempt) resultJSON() (raw []byte, err error) {
 	if a.result == nil {
 		return nil, nil
 	}
-	raw, err := json.Marshal(a.result)
+	defer func() {
+		if p := recover(); p != nil {
+			raw, err = nil, &engine.UnstoredError{Why: fmt.Sprintf("its JSON cannot be made: panic: %v", p)}
+		}
+	}()
+	raw, err = json.Marshal(a.result)
+	if own, ok := errors.AsType[*json.MarshalerError](err); ok {
+		err = own.Err // its own words name the method
+	}
+	if err == nil {
+		err = payload.CheckResult(raw)
+	}
 	if err != nil {
-		return nil, Final(fmt.Errorf("the result is not JSON: %w", err))
+		return nil, &engine.UnstoredError{Why: textOf(err)}
 	}
 	return raw, nil
 }
@@ -170,14 +181,14 @@ func (r working) commit(ctx context.Context, tx pgx.Tx, jobs []store.Job) ([]eng
 		}
 	}
 	for i, err := range errs {
-		result, resultErr := said[i].resultJSON()
-		if err = cmp.Or(err, resultErr); err == nil && len(said[i].inTx) > 0 {
+		if err == nil && len(said[i].inTx) > 0 {
 			err = Final(errors.New("a bulk handler has its transaction already: InTx is for handlers of single jobs"))
 		}
-		attempts[places[i]] = engine.Attempt{Outcome: models.OutcomeCompleted, Result: result}
-		if err != nil {
-			attempts[places[i]] = t.judge(going[i], err)
+		done := engine.Attempt{Outcome: models.OutcomeCompleted}
+		if err = cmp.Or(err, done.Leave(said[i].resultJSON())); err != nil {
+			done = t.judge(going[i], err)
 		}
+		attempts[places[i]] = done
 	}
 	return attempts, nil
 }

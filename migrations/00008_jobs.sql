@@ -213,7 +213,7 @@ SELECT id, job_id, org_id, kind, document_id, version, type, attempt, outcome, e
        workflow_run_id, times, first_started_at
   FROM daybook.attempt_log
 UNION ALL
-SELECT 9007199254740991, j.id, j.org_id, 'jobs', NULL::text COLLATE "C", NULL::bigint, j.type, j.run_count, 'completed'::daybook.attempt_outcome, NULL::text, NULL::text,
+SELECT 9007199254740991, j.id, j.org_id, 'jobs', NULL::text COLLATE "C", NULL::bigint, j.type, j.run_count, 'completed'::daybook.attempt_outcome, j.last_error_code, j.last_error,
        j.completed_started_at, j.finished_at, j.completed_by, j.completed_turn_id, j.completed_fence,
        split_part(j.completed_turn_id COLLATE "default", '/', 1), 1, NULL::timestamptz
   FROM daybook.jobs j

@@ -17,6 +17,14 @@ const (
 	MaxPayloadKeys = 500
 )
 
+// What a job's result, and its progress, may be at most.
+const (
+	// MaxResultBytes is the size of the JSON: 16 MB.
+	MaxResultBytes = 16 << 20
+	// MaxResultLevels is how deep objects and arrays may be nested.
+	MaxResultLevels = 500
+)
+
 // Why a payload is refused; compare with errors.Is.
 var (
 	// ErrPayloadTooLarge: it has more than MaxPayloadBytes. Its code is CodePayloadTooLarge.

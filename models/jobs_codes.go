@@ -29,6 +29,8 @@ const (
 	CodeAwaitingCallback ErrorCode = "AWAITING_CALLBACK"
 	// CodeAwaitedCancelled: a job that this one waited for was cancelled or removed. Final: tried again, this one is worked without it.
 	CodeAwaitedCancelled ErrorCode = "AWAITED_CANCELLED"
+	// CodeResultNotStored: the job is completed, and the database cannot hold its result.
+	CodeResultNotStored ErrorCode = "RESULT_NOT_STORED"
 	// CodeJobCancelled: the handler said that there is nothing left to do. The job is cancelled.
 	CodeJobCancelled ErrorCode = "JOB_CANCELLED"
 )
@@ -36,7 +38,7 @@ const (
 // JobCodeIsReserved says whether only Daybook gives a background job the code: it treats the job by it. A handler that says it has failed with CodeHandlerError.
 func JobCodeIsReserved(code ErrorCode) bool {
 	switch code {
-	case CodeSnoozed, CodeAwaitingCallback, CodeAwaitedCancelled, CodeHandlerMissing, CodeRowUnreadable:
+	case CodeSnoozed, CodeAwaitingCallback, CodeAwaitedCancelled, CodeHandlerMissing, CodeRowUnreadable, CodeResultNotStored:
 		return true
 	default:
 		return false

@@ -74,7 +74,7 @@ func TestJobsPageHasTheCodes(t *testing.T) {
 	for _, code := range []models.ErrorCode{
 		models.CodeRateLimited, models.CodeUpstream5xx, models.CodeTimeout, models.CodeNetworkError, models.CodeDatabaseError, models.CodeHandlerError,
 		models.CodePayloadInvalid, models.CodePayloadTooLarge, models.CodeAuthenticationFailed, models.CodeNotFound, models.CodeHandlerMissing,
-		models.CodeReclaimed, models.CodeJobCancelled, models.CodeSnoozed,
+		models.CodeReclaimed, models.CodeJobCancelled, models.CodeSnoozed, models.CodeResultNotStored,
 	} {
 		assert.Contains(t, there, code)
 	}

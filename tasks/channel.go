@@ -41,7 +41,7 @@ func (r *run) channel(ctx context.Context) engine.Attempt {
 		}
 		provider = a.payload
 	}
-	said, err := r.ask(ctx, provider)
+	said, unstored, err := r.ask(ctx, provider)
 	switch {
 	case err != nil && ctx.Err() != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return rescheduled(err) // the worker stops, or the task is another worker's
@@ -49,10 +49,15 @@ func (r *run) channel(ctx context.Context) engine.Attempt {
 		return unavailable(err)
 	case err != nil:
 		return r.unsuccessful(failedWith(err))
-	case r.orders.success == "":
+	case r.orders.success == "" && unstored == nil:
 		return engine.Attempt{Outcome: models.OutcomeCompleted}
 	}
 	return engine.Attempt{Outcome: models.OutcomeCompleted, InTx: func(ctx context.Context, tx pgx.Tx) ([]byte, error) {
+		if unstored != nil {
+			if err := r.record(ctx, tx, unstored); err != nil || r.orders.success == "" {
+				return nil, err
+			}
+		}
 		return nil, r.succeed(ctx, tx, said)
 	}}
 }
@@ -117,7 +122,8 @@ func (r *run) before(ctx context.Context) (answer, error) {
 }
 
 // ask calls the processor, which reads the provider's payload and calls the provider, and returns what the provider said as JSON.
-func (r *run) ask(ctx context.Context, provider json.RawMessage) (said json.RawMessage, err error) {
+// unstored is why the database cannot hold that: the provider has succeeded all the same.
+func (r *run) ask(ctx context.Context, provider json.RawMessage) (said json.RawMessage, unstored, err error) {
 	within, cancel := context.WithTimeout(ctx, r.policy.Timeout)
 	defer cancel()
 	result, err := func() (result any, err error) {
@@ -130,11 +136,12 @@ func (r *run) ask(ctx context.Context, provider json.RawMessage) (said json.RawM
 	}()
 	switch {
 	case err == nil:
-		return marshal(result)
+		said, unstored = marshal(result)
+		return said, unstored, nil
 	case errors.Is(within.Err(), context.DeadlineExceeded):
-		return nil, &failure{code: models.CodeTimeout, text: fmt.Sprintf(disposition.NotFinished+" within %s: %s", r.policy.Timeout, plainText(err))}
+		return nil, nil, &failure{code: models.CodeTimeout, text: fmt.Sprintf(disposition.NotFinished+" within %s: %s", r.policy.Timeout, plainText(err))}
 	}
-	return nil, err
+	return nil, nil, err
 }
 
 // succeed calls the success_handler. If that raises an error, what it has written is undone and the error_handler is called: otherwise the process

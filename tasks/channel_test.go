@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -105,6 +106,31 @@ func TestChannelWithoutHandlers(t *testing.T) {
 	assert.Zero(t, b.open())
 }
 
+// TestWhatTheProviderSaysCannotBeStored: the provider has succeeded, so that the success_handler is called, without what cannot be stored. The task says why.
+func TestWhatTheProviderSaysCannotBeStored(t *testing.T) {
+	t.Parallel()
+	for name, said := range map[string]any{
+		"no JSON": make(chan int), "NUL": map[string]string{"a": "\x00"}, "half a surrogate": json.RawMessage(`"\ud800"`),
+		"too deep": json.RawMessage(strings.Repeat("[", 3000) + strings.Repeat("]", 3000)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := channel(t, prepared, func(context.Context, *tasks.Task[letter]) (any, error) { return said, nil })
+			b.enqueue("letter", letterTask)
+			b.enqueue("letter", `{"recipient": "Bob"}`)
+
+			b.work()
+
+			assert.Equal(t, []string{"before", "success"}, b.facts())
+			assert.JSONEq(t, `null`, string(b.fact("success")["worker_payload"]))
+			assert.Zero(t, b.open())
+			if assert.Len(t, b.errors(), 2, "also of the one without a success_handler") {
+				assert.Contains(t, b.errors()[0], "RESULT_NOT_STORED: the provider has succeeded, and what the processor returned is not stored: ")
+			}
+		})
+	}
+}
+
 // TestChannelFails has each step fail: what is recorded with the task, what the error_handler is told, and which handlers have left something.
 func TestChannelFails(t *testing.T) {
 	t.Parallel()
@@ -140,11 +166,6 @@ func TestChannelFails(t *testing.T) {
 		"the outermost code of the provider": {
 			prepared, failing(fmt.Errorf("post: %w", jobs.WithCode("NO_STREET", jobs.Final(codedError{})))), letterTask,
 			"NO_STREET: post: no such street", "NO_STREET: post: no such street", []string{"before", "failure"},
-		},
-		"the provider says what is no JSON": {
-			prepared, func(context.Context, *tasks.Task[letter]) (any, error) { return make(chan int), nil }, letterTask,
-			"HANDLER_ERROR: what the processor returned is not JSON", "HANDLER_ERROR: what the processor returned is not JSON",
-			[]string{"before", "failure"},
 		},
 		"before says what is wrong":      {`{"success": false, "error": "no such message"}`, posts, letterTask, "HANDLER_ERROR: app.before: no such message", "HANDLER_ERROR: app.before: no such message", []string{"before", "failure"}},
 		"before finds the request wrong": {`{"success": false, "validation_failure_message": "it has no recipient"}`, posts, letterTask, "PAYLOAD_INVALID: app.before: validation failed: it has no recipient", "it has no recipient", []string{"before", "failure"}},

@@ -18,6 +18,7 @@ import (
 	"github.com/daybook-dev/daybook/internal/dispatch"
 	"github.com/daybook-dev/daybook/internal/disposition"
 	"github.com/daybook-dev/daybook/internal/engine"
+	"github.com/daybook-dev/daybook/internal/payload"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
 )
@@ -209,15 +210,22 @@ func panicked(p any) error {
 	return &failure{code: models.CodeHandlerError, text: fmt.Sprintf("panic: %v", p), stack: string(debug.Stack())}
 }
 
-// marshal is what a processor returned as JSON. One that panics, or is no JSON, is an error.
+// marshal is what a processor returned as JSON. Of what is no JSON, or cannot be stored, the error says why.
 func marshal(v any) (raw json.RawMessage, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = panicked(p)
+			raw, err = nil, unstored(fmt.Errorf("panic: %v", p))
 		}
 	}()
-	if raw, err = json.Marshal(v); err != nil {
-		err = fmt.Errorf("what the processor returned is not JSON: %w", err)
+	if raw, err = json.Marshal(v); err == nil {
+		err = payload.CheckResult(raw)
 	}
-	return raw, err
+	if err != nil {
+		return nil, unstored(err)
+	}
+	return raw, nil
+}
+
+func unstored(why error) error {
+	return &failure{code: models.CodeResultNotStored, text: "the provider has succeeded, and what the processor returned is not stored: " + plainText(why)}
 }

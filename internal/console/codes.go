@@ -22,6 +22,7 @@ var reasons = map[models.ErrorCode]reason{
 	models.CodeNotFound:             {"What the job is about does not exist.", "Check the address or the id in the payload. Cancel the job if it is gone for good.", "", ""},
 	models.CodeHandlerMissing:       {"No worker that lives has a handler for the type.", "Start a worker that registers the type: its jobs come back by themselves.", "Workers", "workers"},
 	models.CodeReclaimed:            {"The worker ended during the attempt.", "Look into the worker's log and its memory at that time. Retry: another worker takes it.", "", ""},
+	models.CodeResultNotStored:      {"The job is done, and the database cannot hold its result.", "Nothing for this job. Have the handler leave a result that can be stored: the error says what is wrong.", "", ""},
 	models.CodeSnoozed:              {"The handler put the job off. No attempt was counted.", "Nothing: it is worked again at the time that it asked for.", "", ""},
 	models.CodeAwaitingCallback:     {"The handler asked for a callback. No attempt was counted.", "Nothing: it is worked again when the callback comes, or at its deadline.", "", ""},
 	models.CodeAwaitedCancelled:     {"A job that this one waited for was cancelled or removed.", "Retry to work this one without that. Or cancel it.", "", ""},

@@ -131,11 +131,16 @@ func (r *runner) leftOver(work context.Context, all []ended, done map[string]boo
 	return kept, err
 }
 
-// completeEach completes each job for itself; if what its handler said cannot be stored, it fails with that.
+// completeEach completes each job for itself, without its result if that cannot be stored; if anything else that its handler said
+// cannot be stored, it fails with that.
 func (r *runner) completeEach(work context.Context, all []ended) ([]ended, error) {
 	done := make(map[string]bool, len(all))
 	for i, e := range all {
 		one, err := r.tryComplete(work, []ended{e})
+		if err != nil && store.IsUnstorable(err) && e.attempt.Result != nil {
+			_ = e.attempt.Leave(nil, &UnstoredError{err.Error()})
+			one, err = r.tryComplete(work, []ended{e})
+		}
 		if err != nil && store.IsUnstorable(err) {
 			r.engine.options.Log.Error("what a handler said could not be stored", "job", e.job.ID, "type", e.job.Type, "error", err)
 			took := e.attempt.took
@@ -180,6 +185,7 @@ func (r *runner) completeWorked(work context.Context, tx pgx.Tx, turn store.Turn
 
 // committed takes in how attempts have ended, by a transaction that is committed. took is how long the call took for attempts that do not say so themselves.
 func (r *runner) committed(turn store.Turn, completions []store.Completion, completed store.Completed, took time.Duration) {
+	r.sayUnstored(completions)
 	r.tally.count(completed)
 	r.engine.observer.completed(turn, completions, completed, took)
 }

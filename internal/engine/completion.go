@@ -113,7 +113,7 @@ func (c *completion) try(work context.Context, ctx *tryContext) error {
 		}
 		c.handling = true
 		ctx.handle()
-		c.attempt.Result, err = c.attempt.InTx(span.Inherit(ctx, c.job.TraceParent), tx)
+		err = c.attempt.Leave(c.attempt.InTx(span.Inherit(ctx, c.job.TraceParent), tx))
 		if ctx.handled() && err != nil {
 			return errCancelRequested
 		}

@@ -81,7 +81,7 @@ type Progress func(ctx context.Context, progress []byte) error
 // Attempt is how an attempt at a job ended.
 type Attempt struct {
 	Outcome models.Outcome
-	// Code and Message say why, for every outcome but completed.
+	// Code and Message say why, for every outcome but completed. Of that they say why its result is not stored.
 	Code    models.ErrorCode
 	Message string
 	// Cause is what the handler returned, for a Reviewer; nil: it is not known.
@@ -97,7 +97,7 @@ type Attempt struct {
 	// Unavailable: the handler failed because the database was unavailable to a query of Daybook's own. Outcome and the others say
 	// how the attempt ends when that has happened too often in a row.
 	Unavailable bool
-	// InTx is run in the transaction that ends the attempt, and returns the result anew; nil: nothing is run. Where the attempt has not completed the job, and
+	// InTx is run in the transaction that ends the attempt, and returns the result anew, or an UnstoredError; nil: nothing is run. Where the attempt has not completed the job, and
 	// InTx fails, it ends all the same.
 	InTx func(ctx context.Context, tx pgx.Tx) (result []byte, err error)
 	// Later is for a BulkCommit: it has left the job alone, because the transaction is large enough without it. The job comes again in one of

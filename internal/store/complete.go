@@ -221,7 +221,7 @@ func (k *Kind) Complete(ctx context.Context, tx pgx.Tx, turn Turn, completions [
 			codes[i], errs[i] = &code, &message
 		}
 		places[i], placed = s.Job.Place, placed && s.Job.Place.Valid
-		plain = plain && s.Outcome == models.OutcomeCompleted && s.Version == nil
+		plain = plain && s.Outcome == models.OutcomeCompleted && s.Version == nil && s.Code == ""
 		delays[i], versions[i], unlogged[i] = s.Delay.Seconds(), s.Version, s.Unlogged
 		attempts[i], generations[i], started[i], oldVersions[i] = int32(s.Job.Attempt), s.Job.Generation, s.Job.StartedAt, s.Job.Version
 		if s.Result != nil {
