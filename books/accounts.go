@@ -71,8 +71,8 @@ func wrongAccount(a *models.Account) string {
 		return fmt.Sprintf("the type is %q: want one of %v", a.Type, accountTypes)
 	}
 	for _, currency := range a.Currencies {
-		if _, ok := models.MinorDigits(currency); !ok {
-			return fmt.Sprintf("ISO 4217 lists no currency %q: want codes such as EUR", currency)
+		if err := models.CheckCurrency(currency, models.Date{}); err != nil {
+			return fmt.Sprintf("the currency %v; want codes such as EUR", err)
 		}
 	}
 	return ""

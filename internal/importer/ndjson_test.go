@@ -53,6 +53,8 @@ func TestNDJSONRefuses(t *testing.T) {
 		`p-1=>` + strings.Repeat("x", 256):                    "at most 255",
 		`"type":"payment",=>`:                                 "type is missing",
 		`"direction":"in"=>"direction":"inwards"`:             "direction",
+		`EUR=>HRK`:                                            "currency: HRK was withdrawn from ISO 4217 in 2023-01",
+		`EUR=>XAU`:                                            "currency: XAU stands for gold and has no minor unit in ISO 4217",
 		`EUR=>eur`:                                            "ISO 4217",
 		`"issue_date":"2025-01-31",=>`:                        "issue_date is missing",
 		`2025-01-31=>2025-02-30`:                              "YYYY-MM-DD",
