@@ -36,7 +36,7 @@ func setUp(ctx context.Context, pool *pgxpool.Pool, orgs []string, chart []model
 			if err := store.PutOrganization(ctx, tx, org, org); err != nil {
 				return err
 			}
-			if _, err := ledgerdb.PutAccounts(ctx, tx, org, chart); err != nil {
+			if _, err := ledgerdb.PutAccounts(ctx, tx, org, chart, nil); err != nil {
 				return err
 			}
 			if _, err := ledgerdb.ApplyRuleSet(ctx, tx, org, "bench", string(rules)); err != nil {

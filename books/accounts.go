@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/daybook-dev/daybook/internal/bom"
+	"github.com/daybook-dev/daybook/internal/minor"
 	"github.com/daybook-dev/daybook/internal/phrase"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/actions"
@@ -28,12 +29,25 @@ type AccountsOptions struct {
 	// Create makes an organization known of which Daybook has neither configuration, document nor job. Without it such an id is taken for a
 	// mistake: ErrOrganizationNotFound.
 	Create bool
+	// ChangeTypes changes the types of accounts with entries as well. It moves what was posted to them, in closed periods too, to other parts
+	// of statements and exports: income that becomes a liability. Without it such a change is refused: ErrAccountInUse.
+	ChangeTypes bool
+}
+
+// MovedBalance is the balance in one currency of an account whose type was changed.
+type MovedBalance struct {
+	Account string             `json:"account"`
+	From    models.AccountType `json:"from"`
+	To      models.AccountType `json:"to"`
+	// Balance is debits less credits, with the decimals of the currency.
+	Balance  string `json:"balance"`
+	Currency string `json:"currency"`
 }
 
 // PutAccounts adds accounts to an organization's chart, or changes their names, types and currencies; accounts that are not named stay. Their OrgID is not
 // looked at. Jobs that had failed for an unknown account are pending again. The same accounts again change nothing.
 //
-// Errors: ErrInvalid, ErrOrganizationNotFound.
+// Errors: ErrInvalid, ErrOrganizationNotFound, ErrAccountInUse.
 func PutAccounts(ctx context.Context, db DB, org string, accounts []models.Account, o AccountsOptions) (Change, error) {
 	c := Change{OrgID: org}
 	for i := range accounts {
@@ -42,14 +56,47 @@ func PutAccounts(ctx context.Context, db DB, org string, accounts []models.Accou
 		}
 	}
 	err := change(ctx, db, org, o.Create, func(tx pgx.Tx) error {
-		done, err := ledgerdb.PutAccounts(ctx, tx, org, accounts)
+		var moved []MovedBalance
+		done, err := ledgerdb.PutAccounts(ctx, tx, org, accounts, func(r []ledgerdb.Retyped) error {
+			moved = movedBalances(r)
+			if !o.ChangeTypes {
+				return typesRefused(moved)
+			}
+			return nil
+		})
 		if err != nil {
 			return err
 		}
-		c.Changed, c.Returned = done.Changed, done.Returned
-		return actions.Note(ctx, tx, org, "", map[string]any{"accounts": len(accounts), "changed": done.Changed, "returned": done.Returned})
+		c.Changed, c.Returned, c.Moved = done.Changed, done.Returned, moved
+		note := map[string]any{"accounts": len(accounts), "changed": done.Changed, "returned": done.Returned}
+		if len(moved) > 0 {
+			note["moved"] = moved
+		}
+		return actions.Note(ctx, tx, org, "", note)
 	})
 	return c, err
+}
+
+func movedBalances(retyped []ledgerdb.Retyped) []MovedBalance {
+	moved := make([]MovedBalance, len(retyped))
+	for i, r := range retyped {
+		moved[i] = MovedBalance{r.Account, r.From, r.To, minor.Decimal(r.Balance, r.Currency), r.Currency}
+	}
+	return moved
+}
+
+// typesRefused says what the change of types would move.
+func typesRefused(moved []MovedBalance) error {
+	const most = 10
+	var parts []string
+	for _, m := range moved[:min(len(moved), most)] {
+		parts = append(parts, fmt.Sprintf("account %s from %s to %s, with a balance of %s %s", m.Account, m.From, m.To, m.Balance, m.Currency))
+	}
+	if more := len(moved) - most; more > 0 {
+		parts = append(parts, fmt.Sprintf("and %d more", more))
+	}
+	return store.Refuse(ErrAccountInUse, "accounts with entries would change their type, and with it all statements and exports, of closed periods too: "+
+		strings.Join(parts, "; "), "add --change-types if that is meant, or give the new type to an account with another code")
 }
 
 // Accounts lists an organization's chart of accounts in the order of the codes. Errors: ErrOrganizationNotFound.
@@ -73,8 +120,8 @@ func wrongAccount(a *models.Account) string {
 		return fmt.Sprintf("the type is %q: want %s", a.Type, phrase.Or(accountTypes))
 	}
 	for _, currency := range a.Currencies {
-		if _, ok := models.MinorDigits(currency); !ok {
-			return fmt.Sprintf("ISO 4217 lists no currency %q: want codes such as EUR", currency)
+		if err := models.CheckCurrency(currency, models.Date{}); err != nil {
+			return fmt.Sprintf("the currency %v; want codes such as EUR", err)
 		}
 	}
 	return ""

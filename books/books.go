@@ -55,6 +55,8 @@ type Change struct {
 	Changed bool `json:"changed"`
 	// Returned counts the failed jobs that are pending again.
 	Returned int `json:"returned"`
+	// Moved are the balances that another type of their account moved to other parts of statements and exports.
+	Moved []MovedBalance `json:"moved,omitempty"`
 	// MissingAccounts are those that the rules can post to and the chart lacks: documents that need them fail with UNKNOWN_ACCOUNT.
 	MissingAccounts []string `json:"missing_accounts,omitempty"`
 }

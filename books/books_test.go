@@ -134,3 +134,33 @@ func TestWhatFailedComesBack(t *testing.T) {
 	})
 	assert.Equal(t, 1, b.work().Completed)
 }
+
+// Another type moves what was posted to an account in every statement, also of closed years: it is refused until it is asked for.
+func TestTypesOfAccountsWithEntries(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	fixture.Ready(t, b.Pool, fixture.Invoice(org, "sale", 1000))
+	b.work()
+	change := []models.Account{{Code: "4400", Name: "Sales", Type: models.AccountLiability}, {Code: "9999", Name: "New", Type: models.AccountAsset}}
+	_, err := books.PutAccounts(t.Context(), b.Pool, org, change, books.AccountsOptions{})
+	require.ErrorIs(t, err, books.ErrAccountInUse)
+	require.ErrorContains(t, err, "account 4400 from income to liability, with a balance of -10.00 EUR")
+	accounts, err := books.Accounts(t.Context(), b.Pool, org)
+	require.NoError(t, err)
+	for _, a := range accounts {
+		assert.NotEqual(t, "9999", a.Code, "nothing of the file is written")
+		assert.False(t, a.Code == "4400" && a.Type != models.AccountIncome)
+	}
+
+	done, err := books.PutAccounts(t.Context(), b.Pool, org, change, books.AccountsOptions{ChangeTypes: true})
+	require.NoError(t, err)
+	assert.True(t, done.Changed)
+	assert.Equal(t, []books.MovedBalance{{Account: "4400", From: models.AccountIncome, To: models.AccountLiability, Balance: "-10.00", Currency: "EUR"}}, done.Moved)
+	done, err = books.PutAccounts(t.Context(), b.Pool, org, change, books.AccountsOptions{})
+	require.NoError(t, err)
+	assert.Empty(t, done.Moved)
+
+	// An account without entries has nothing that could move.
+	_, err = books.PutAccounts(t.Context(), b.Pool, org, []models.Account{{Code: "9999", Name: "New", Type: models.AccountExpense}}, books.AccountsOptions{})
+	require.NoError(t, err)
+}

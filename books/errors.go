@@ -15,6 +15,8 @@ var (
 	ErrOrganizationNotFound = store.ErrOrganizationNotFound
 	// ErrNoRuleSet: the organization has no such version of its rules, or none is active.
 	ErrNoRuleSet = ledgerdb.ErrNoRuleSet
+	// ErrAccountInUse: the type of an account with entries would change.
+	ErrAccountInUse = failure.New(failure.AccountInUse, "the account has entries")
 	// ErrRulesChanged: another version than the expected one is active; look again.
 	ErrRulesChanged = failure.New(failure.RulesChanged, "the organization posts by other rules now")
 	// ErrPeriodNotFound: no period of the organization begins on that day.

@@ -59,7 +59,7 @@ func (o Organization) write(ctx context.Context, tx pgx.Tx, ruleSet string) erro
 	if err := store.PutOrganization(ctx, tx, o.ID, o.ID); err != nil {
 		return err
 	}
-	if _, err := ledgerdb.PutAccounts(ctx, tx, o.ID, o.Accounts); err != nil {
+	if _, err := ledgerdb.PutAccounts(ctx, tx, o.ID, o.Accounts, nil); err != nil {
 		return fmt.Errorf("accounts: %w", err)
 	}
 	if _, err := ledgerdb.ApplyRuleSet(ctx, tx, o.ID, ruleSet, string(o.Rules)); err != nil {

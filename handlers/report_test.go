@@ -144,7 +144,7 @@ func TestReportsHoldNoFormulas(t *testing.T) {
 		require.NoError(t, store.PutOrganization(ctx, tx, org, org))
 		_, err := ledgerdb.PutAccounts(ctx, tx, org, []models.Account{
 			{Code: "+1200", Name: sum, Type: models.AccountAsset}, {Code: "4400", Name: "Sales - all", Type: models.AccountIncome},
-		})
+		}, nil)
 		require.NoError(t, err)
 		d := fixture.Invoice(org, link, 1000)
 		d.Content.Counterparty = command

@@ -158,8 +158,8 @@ func (r *caseReader) entry(n *yaml.Node, currency string) ExpectedEntry {
 }
 
 func (r *caseReader) currency(n *yaml.Node) {
-	if _, ok := models.MinorDigits(n.Value); !ok {
-		r.report(n, "%q is no ISO 4217 code", n.Value)
+	if err := models.CheckCurrency(n.Value, models.Date{}); err != nil {
+		r.report(n, "%v", err)
 	}
 }
 

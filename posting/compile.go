@@ -18,6 +18,7 @@ type compiler struct {
 	problems []Problem
 	rule     string // where problems are found
 	line     string
+	env      *environment // of the line; nil: outside of one
 
 	aliases map[string]string
 	maps    map[mapKey]*accountMap
@@ -40,6 +41,7 @@ func (c *compiler) compile() *RuleSet {
 	if accounts := child(root, "accounts"); accounts != nil && accounts.Kind == yaml.MappingNode {
 		for i := 0; i+1 < len(accounts.Content); i += 2 {
 			c.aliases[accounts.Content[i].Value] = accounts.Content[i+1].Value
+			c.noExpression(scalar{value: accounts.Content[i+1].Value, place: placeOf(accounts.Content[i+1])})
 		}
 	}
 	rs := &RuleSet{name: c.src.textAt(root, "ruleset")}
@@ -170,8 +172,11 @@ func (c *compiler) compileLine(n *yaml.Node) *line {
 		c.report(l.place, "the variable %q cannot be declared: %v", l.as, err)
 		return l
 	}
+	c.env = env
+	defer func() { c.env = nil }()
 	l.amount = c.expression(env, n, "amount", cel.IntType)
 	l.currency = c.expression(env, n, "currency", cel.StringType)
+	c.constantCurrency(l.currency)
 	l.when = c.expression(env, n, "if", cel.BoolType)
 	c.determination(env, l, n)
 	return l
@@ -285,11 +290,32 @@ func (c *compiler) accountMap(env *environment, l *line, name scalar) *accountMa
 
 // account returns the code of the key account: that of the alias, or the text itself.
 func (c *compiler) account(n *yaml.Node) string {
-	text := c.src.textAt(n, "account")
-	if code, ok := c.aliases[text]; ok {
+	text, _ := c.src.scalarAt(n, "account")
+	if code, ok := c.aliases[text.value]; ok {
 		return code
 	}
-	return text
+	c.noExpression(text)
+	return text.value
+}
+
+// noExpression reports an expression where an account is named: it would be the code of an account that no chart has.
+func (c *compiler) noExpression(text scalar) {
+	if isExpression(text.value, c.env) {
+		c.report(text.place, "account takes an alias or the code of an account, and %s is an expression; an account that depends on the document is determined "+
+			"by a map: name it with map, and give it a row with when and account for each account", text.value)
+	}
+}
+
+// constantCurrency reports a currency that no document can be posted in.
+func (c *compiler) constantCurrency(x *expression) {
+	if x == nil || x.constant == nil {
+		return
+	}
+	if code, err := x.text(nil); err != nil {
+		c.report(x.place, "currency: %v", err)
+	} else if err := models.CheckCurrency(code, models.Date{}); err != nil {
+		c.report(x.place, "currency: %v", err)
+	}
 }
 
 // expression compiles the text under the key; nil: there is none, or it has a problem.

@@ -83,6 +83,24 @@ func TestCompileRefuses(t *testing.T) {
 		{"unknown field in quotes", rule + "'doc§.payabel'}]}", "there is no field payabel"},
 		{"unknown variable", rule + "§line.net}]}", "the variables here are: doc"},
 		{"object", rule + "§'daybook.Money{amount: 1}.amount'}]}", "rules only read"},
+		{"account is an expression", strings.Replace(rule, "account: '1'", "each: doc.lines, account: §line.code", 1) + "1}]}", "account takes an alias or the code of an account, and line.code is an expression; an account that depends on the document is determined by a map"},
+		{"account is an expression of as", strings.Replace(rule, "account: '1'", "each: doc.lines, as: x, account: §x.code", 1) + "1}]}", "x.code is an expression"},
+		{"account is an expression without each", strings.Replace(rule, "'1'", "§line.code", 1) + "1}]}", "line.code is an expression"},
+		{"account is an attribute", strings.Replace(rule, "'1'", "§'doc.attributes[\"account\"]'", 1) + "1}]}", "is an expression"},
+		{"account is a choice", strings.Replace(rule, "'1'", "§'doc.total > 0 ? \"1\" : \"2\"'", 1) + "1}]}", "is an expression"},
+		{"alias is an expression", "ruleset: x\naccounts: {a: §doc.number}\nrules: [{id: r, when: true, lines: [{id: a, side: debit, account: a, amount: 1}]}]", "doc.number is an expression"},
+		{"account of a row is an expression", "ruleset: x\nmaps: {m: [{when: true, account: §line.code}]}\nrules: [{id: r, when: true, lines: [{id: a, side: debit, map: m, amount: 1}]}]", "line.code is an expression"},
+		{"account of a part is an expression", "ruleset: x\nrules: [{id: r, when: true, lines: [{id: a, side: debit, amount: 1, split: [{account: §doc.number, share: 1}]}]}]", "doc.number is an expression"},
+		{"account of rounding is an expression", "ruleset: x\nrules: [{id: r, when: true, rounding: {account: §doc.number, max_minor: 1}, lines: [{id: a, side: debit, account: '1', amount: 1}]}]", "doc.number is an expression"},
+		{"limit is an expression", "ruleset: x\nrules: [{id: r, when: true, rounding: {account: '1', max_minor: §doc.total}, lines: [{id: a, side: debit, account: '1', amount: 1}]}]", "want integer; it is no expression"},
+		{"side is an expression", "ruleset: x\nrules: [{id: r, when: true, lines: [{id: a, side: §'doc.total > 0 ? debit : credit', account: '1', amount: 1}]}]", "want debit or credit; it is no expression: a negative amount stands on the other side by itself"},
+		{"each is an expression", rule + "1, each: §'doc.lines.filter(l, l.net > 0)'}]}", "want doc.lines or doc.taxes; it is no expression: if leaves elements out"},
+		{"negate is an expression", "ruleset: x\nrules: [{id: r, when: true, negate: §doc.total < 0, lines: [{id: a, side: debit, account: '1', amount: 1}]}]", "want boolean; it is no expression"},
+		{"map is an expression", "ruleset: x\nrules: [{id: r, when: true, lines: [{id: a, side: debit, map: §'line.net > 0 ? \"a\" : \"b\"', amount: 1}]}]", "it takes the name of a map"},
+		{"currency without quotes", rule + "1, currency: §EUR}]}", "a currency is a text within the expression: '\"EUR\"'"},
+		{"no such currency", rule + "1, currency: §'\"EUX\"'}]}", `currency: "EUX" is no ISO 4217 code`},
+		{"gold as a currency", rule + "1, currency: §'\"XAU\"'}]}", "currency: XAU stands for gold and has no minor unit"},
+		{"date without quotes", "ruleset: x\nrules: [{id: r, when: true, date: §2025-01-01, lines: [{id: a, side: debit, account: '1', amount: 1}]}]", "want a date, such as doc.value_date or date(\"2025-07-01\")"},
 		{"no amount", "ruleset: x\nrules: [{id: r, when: true, lines: [§{id: a, side: debit, account: '1'}]}]", `missing key "amount"`},
 		{"account and map", rule + "1, map: §m}]}\nmaps: {m: [{when: true, account: '2'}]}", "either an account or a map"},
 		{"no account", "ruleset: x\nrules: [{id: r, when: true, lines: [§{id: a, side: debit, amount: 1}]}]", "names no account"},
@@ -124,6 +142,15 @@ func TestCompileRefuses(t *testing.T) {
 			assert.Equal(t, want, e.Problems[0].Place, "%v", err)
 			assert.Contains(t, err.Error(), test.message)
 		})
+	}
+}
+
+// The codes of accounts are texts of any kind.
+func TestCodesAreNoExpressions(t *testing.T) {
+	t.Parallel()
+	for _, code := range []string{"4400", "12.50", "1200-01", "DE.4400", "Assets:Bank", "tax.vat", "doc", "half_up", "Sales (19 %)", "a+b", "1200[1]", "what?"} {
+		rules := compile(t, "\nruleset: x\nrules: [{id: r, when: true, lines: [{id: a, side: debit, account: '"+code+"', amount: 1}]}]")
+		assert.Equal(t, []string{code}, rules.Accounts())
 	}
 }
 

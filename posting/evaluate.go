@@ -192,8 +192,8 @@ func (e *evaluation) evaluateElement(l *line, position int) error {
 			return e.fail(models.CodeDocumentInvalid, l, place, "currency%s: %v", l.at(position), err)
 		}
 	}
-	if _, ok := models.MinorDigits(currency); !ok {
-		return e.fail(models.CodeDocumentInvalid, l, place, "currency%s: %q is no ISO 4217 code; correct the document", l.at(position), currency)
+	if err := models.CheckCurrency(currency, e.scope.doc.IssueDate); err != nil {
+		return e.fail(models.CodeDocumentInvalid, l, place, "currency%s: %v; correct the document", l.at(position), err)
 	}
 	account := l.account
 	if l.accounts != nil {

@@ -179,6 +179,8 @@ func TestEvaluateErrors(t *testing.T) {
 		{"a value date after all", func(d *models.Document) { d.ValueDate = new(models.NewDate(3000, 1, 1)) }, chart, models.CodeDocumentInvalid, "sale", "", "value_date: date 3000-01-01"},
 		{"no currency", func(d *models.Document) { d.Currency = "" }, chart, models.CodeDocumentInvalid, "sale", "ar", "ISO 4217"},
 		{"no such currency", func(d *models.Document) { d.Currency = "EUX" }, chart, models.CodeDocumentInvalid, "sale", "ar", `"EUX" is no ISO 4217 code`},
+		{"withdrawn currency", func(d *models.Document) { d.Currency = "HRK" }, chart, models.CodeDocumentInvalid, "sale", "ar", "HRK was withdrawn from ISO 4217 in 2023-01"},
+		{"gold", func(d *models.Document) { d.Currency = "XAU" }, chart, models.CodeDocumentInvalid, "sale", "ar", "XAU stands for gold and has no minor unit"},
 		{"refused currency", func(*models.Document) {}, euroless(chart), models.CodeUnknownAccount, "sale", "prep", `the account "3250" does not take EUR`},
 		{"least int64", func(d *models.Document) {
 			d.Content = models.Content{Payable: math.MinInt64}
@@ -255,4 +257,18 @@ func compile(tb testing.TB, source string) *posting.RuleSet {
 	rules, err := posting.Compile([]byte(source))
 	require.NoError(tb, err)
 	return rules
+}
+
+// A document of the time in which its currency was in use is posted, however much later.
+func TestWithdrawnCurrencyIsPostedByDate(t *testing.T) {
+	t.Parallel()
+	rules, chart := matrix(t)
+	doc := invoice()
+	doc.Currency, doc.IssueDate = "HRK", models.NewDate(2022, time.December, 31)
+	impact, err := rules.Evaluate(doc, chart)
+	require.NoError(t, err)
+	require.Equal(t, "HRK", impact.Entries[0].Currency)
+	doc.Content.Payable += 1000
+	_, err = rules.Evaluate(doc, chart)
+	assert.Contains(t, requireError(t, err, models.CodeUnbalanced).Message, "(10.00 HRK)")
 }

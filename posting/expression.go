@@ -63,7 +63,7 @@ func compileExpression(env *environment, text scalar, want *cel.Type, what strin
 		return nil, problems
 	}
 	if got := checked.OutputType(); !got.IsExactType(want) {
-		return nil, refuse(text.place, "the expression gives %s; want %s", typeName(got), typeName(want))
+		return nil, refuse(text.place, "the expression gives %s; want %s%s", typeName(got), typeName(want), wantedHint(want))
 	}
 	x := &expression{place: text.place, reads: references(tree, env)}
 	root := tree.Expr()
@@ -193,6 +193,14 @@ func typeName(t *cel.Type) string {
 	return t.String()
 }
 
+// wantedHint shows what gives the type, where people write something else.
+func wantedHint(want *cel.Type) string {
+	if want.IsExactType(cel.TimestampType) {
+		return `, such as doc.value_date or date("2025-07-01")`
+	}
+	return ""
+}
+
 // explain turns a message of the type checker into one that says what to do.
 func explain(message string, env *environment) string {
 	message = strings.TrimSpace(message)
@@ -202,6 +210,11 @@ func explain(message string, env *environment) string {
 			vars := documentVariable
 			if env.name != "" {
 				vars += " and " + env.name
+			}
+			if name, _, quoted := strings.Cut(strings.TrimPrefix(message, "undeclared reference to '"), "'"); quoted {
+				if _, ok := models.MinorDigits(name); ok {
+					return fmt.Sprintf("%s; a currency is a text within the expression: '\"%s\"'", message, name)
+				}
 			}
 			return fmt.Sprintf("%s; the variables here are: %s; the rounding modes are %s", message, vars, roundingNames())
 		}

@@ -1,9 +1,11 @@
 package posting
 
 import (
+	"strings"
 	"sync"
 
 	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/ast"
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
 
@@ -62,6 +64,38 @@ func newEnvironment(name string, element *object) (*environment, error) {
 		return nil, err
 	}
 	return &environment{env: env, name: name, element: element}, nil
+}
+
+// everyVariable is the language with all variables by their usual names.
+var everyVariable = sync.OnceValues(func() (*cel.Env, error) {
+	base, err := baseEnvironment()
+	if err != nil {
+		return nil, err
+	}
+	return base.Extend(cel.Variable("line", lineObject.typ), cel.Variable("tax", taxObject.typ))
+})
+
+// isExpression reports whether a text is an expression that reads the document or calls a function, and no plain name or
+// number. env has the variables at its place; nil: the usual ones.
+func isExpression(text string, env *environment) bool {
+	if !strings.ContainsAny(text, ".[(?=+") {
+		return false
+	}
+	all, err := everyVariable()
+	if err != nil {
+		return false
+	}
+	environments := []*cel.Env{all}
+	if env != nil {
+		environments = append(environments, env.env)
+	}
+	for _, e := range environments {
+		checked, issues := e.Compile(text)
+		if issues.Err() == nil && checked.NativeRep().Expr().Kind() != ast.LiteralKind {
+			return true
+		}
+	}
+	return false
 }
 
 // object returns the type of a variable, or nil if the environment has no such variable.

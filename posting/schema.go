@@ -103,13 +103,47 @@ func schemaProblems(root *yaml.Node, e *jsonschema.ValidationError) []Problem {
 		p.Message = fmt.Sprintf("%s is of type %s, want %s", path, k.Got, strings.Join(k.Want, " or "))
 		if slices.Contains(k.Want, "string") && k.Got == "number" {
 			p.Message += "; put it in quotes"
+		} else if hint := constantHints[last(e.InstanceLocation)]; hint != "" {
+			p.Message += "; " + hint
+		}
+	case *kind.Enum:
+		p.Message = fmt.Sprintf("%s is %q, want %s", path, fmt.Sprint(k.Got), oneOf(k.Want))
+		if hint := constantHints[last(e.InstanceLocation)]; hint != "" {
+			p.Message += "; " + hint
 		}
 	case *kind.Pattern:
 		p.Message = fmt.Sprintf("%q is not a valid name; use letters, digits and the signs the pattern %s allows", k.Got, k.Want)
+		if hint := constantHints[last(e.InstanceLocation)]; hint != "" {
+			p.Message += "; " + hint
+		}
 	default:
 		p.Message = fmt.Sprintf("%s: %s", path, e.ErrorKind.LocalizedString(english))
 	}
 	return []Problem{p}
+}
+
+// constantHints say for keys that take a constant what does what an expression there would.
+var constantHints = map[string]string{
+	"side":      "it is no expression: a negative amount stands on the other side by itself",
+	"each":      "it is no expression: if leaves elements out",
+	"negate":    "it is no expression: two rules with different conditions can be like one another",
+	"max_minor": "it is no expression",
+	"map":       "it takes the name of a map: the conditions stand in its rows",
+}
+
+func last(location []string) string {
+	if len(location) == 0 {
+		return ""
+	}
+	return location[len(location)-1]
+}
+
+func oneOf(values []any) string {
+	texts := make([]string, len(values))
+	for i, v := range values {
+		texts[i] = fmt.Sprint(v)
+	}
+	return strings.Join(texts, " or ")
 }
 
 // idsAt returns the ids of the rule and of the rule line that a location lies in, as far as it does.

@@ -19,12 +19,15 @@ func accountsCommand(a *app) *cobra.Command {
 
 func accountsImportCommand(a *app) *cobra.Command {
 	var orgs organizationFlags
+	var changeTypes bool
 	command := &cobra.Command{
 		Use:   "import FILE|- --org ORG…|--all-orgs",
 		Short: "Add accounts from a CSV file with the columns code, name, type and, optionally, currencies",
 		Long: "Adds accounts from a CSV file whose first line is code,name,type, or changes their names and types. A type is asset,\n" +
 			"liability, equity, income or expense. A fourth column, currencies, holds the currencies that may be posted to the\n" +
-			"account, separated by spaces; an empty one: all. Jobs that had failed for an unknown account are pending again.",
+			"account, separated by spaces; an empty one: all. Jobs that had failed for an unknown account are pending again.\n" +
+			"The type of an account with entries is only changed with --change-types: its balance moves to another part of\n" +
+			"statements and exports, of closed periods as well.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := orgs.check(); err != nil {
@@ -49,7 +52,7 @@ func accountsImportCommand(a *app) *cobra.Command {
 			}
 			results := make([]books.Change, 0, len(ids))
 			for _, id := range ids {
-				result, err := books.PutAccounts(c.Context(), db.Pool, id, accounts, books.AccountsOptions{Create: true})
+				result, err := books.PutAccounts(c.Context(), db.Pool, id, accounts, books.AccountsOptions{Create: true, ChangeTypes: changeTypes})
 				if err != nil {
 					return fmt.Errorf("organization %s: %w", id, err)
 				}
@@ -61,12 +64,31 @@ func accountsImportCommand(a *app) *cobra.Command {
 				for _, r := range results {
 					t.add(r.OrgID, changedText(r.Changed), strconv.Itoa(r.Returned))
 				}
-				return a.print(w, t)
+				if err := a.print(w, t); err != nil {
+					return err
+				}
+				return a.printMoved(w, results)
 			})
 		},
 	}
 	orgs.add(command)
+	command.Flags().BoolVar(&changeTypes, "change-types", false, "change the types of accounts with entries as well, which moves their balances in statements and exports of all years")
 	return command
+}
+
+// printMoved shows which balances other types of their accounts have moved.
+func (a *app) printMoved(w io.Writer, results []books.Change) error {
+	t := newTable("ORGANIZATION", "ACCOUNT", "WAS", "IS", "BALANCE", "CURRENCY")
+	t.right = []int{4}
+	for _, r := range results {
+		for _, m := range r.Moved {
+			t.add(r.OrgID, m.Account, string(m.From), string(m.To), m.Balance, m.Currency)
+		}
+	}
+	if len(t.rows) == 0 {
+		return nil
+	}
+	return a.print(w, t)
 }
 
 func accountsListCommand(a *app) *cobra.Command {

@@ -247,3 +247,15 @@ func TestAccountsWithCurrencies(t *testing.T) {
 		assert.Equal(t, failure.ExitUsage, b.run("accounts", "import", chart(text), "--org", "acme").exit, text)
 	}
 }
+
+func TestAccountsImportChangesTypesWhenTold(t *testing.T) {
+	t.Parallel()
+	b := posted(t)
+	path := write(t, filepath.Join(t.TempDir(), "chart.csv"), "code,name,type\n1200,Accounts receivable,expense\n")
+	r := b.run("accounts", "import", path, "--org", "de")
+	assert.Equal(t, failure.ExitConflict, r.exit, r.err)
+	assert.Regexp(t, `account 1200 from asset to expense, with a balance of -?[0-9.]+ EUR`, r.err)
+	assert.Contains(t, r.err, "--change-types")
+	assert.Regexp(t, `de +1200 +asset +expense +-?[0-9.]+ +EUR`, b.ok("accounts", "import", path, "--org", "de", "--change-types"))
+	assert.NotContains(t, b.ok("accounts", "import", path, "--org", "de", "--change-types"), "1200")
+}

@@ -138,7 +138,7 @@ func (d *demo) prepare(ctx context.Context) error {
 	d.say("Applying the sample chart of accounts and the sample rules to %s.", phrase.Plural(int64(len(orgs)), "organization", "organizations"))
 	for _, org := range orgs {
 		err := store.Begin(ctx, d.db.Pool, func(tx pgx.Tx) error {
-			if _, err := ledgerdb.PutAccounts(ctx, tx, org, sample.Chart()); err != nil {
+			if _, err := ledgerdb.PutAccounts(ctx, tx, org, sample.Chart(), nil); err != nil {
 				return err
 			}
 			_, err := ledgerdb.ApplyRuleSet(ctx, tx, org, "sample", string(sample.Rules()))

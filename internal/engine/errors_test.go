@@ -232,7 +232,7 @@ func TestFailedJobsReturnWhenTheirCauseIsGone(t *testing.T) {
 	b.assertJob("inv-1", models.JobFailed, 1, models.CodeUnknownAccount)
 
 	fixture.Tx(t, b.Pool, func(ctx context.Context, tx pgx.Tx) {
-		a, err := ledgerdb.PutAccounts(ctx, tx, org, []models.Account{{Code: "1200", Name: "Receivable", Type: models.AccountAsset}})
+		a, err := ledgerdb.PutAccounts(ctx, tx, org, []models.Account{{Code: "1200", Name: "Receivable", Type: models.AccountAsset}}, nil)
 		require.NoError(t, err)
 		assert.Equal(t, 2, a.Returned)
 	})

@@ -37,7 +37,7 @@ func person(t *testing.T, pool *pgxpool.Pool, org, who string) {
 	mark := "MARK-" + who
 	fixture.Tx(t, pool, func(ctx context.Context, tx pgx.Tx) {
 		require.NoError(t, store.PutOrganization(ctx, tx, org, "Organization "+org))
-		_, err := ledgerdb.PutAccounts(ctx, tx, org, []models.Account{{Code: "1200", Name: "Receivables", Type: models.AccountAsset}, {Code: "4400", Name: "Sales", Type: models.AccountIncome}})
+		_, err := ledgerdb.PutAccounts(ctx, tx, org, []models.Account{{Code: "1200", Name: "Receivables", Type: models.AccountAsset}, {Code: "4400", Name: "Sales", Type: models.AccountIncome}}, nil)
 		require.NoError(t, err)
 		d := fixture.Invoice(org, "doc-"+who, 1000)
 		d.Content.Counterparty = mark

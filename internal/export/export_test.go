@@ -55,7 +55,7 @@ func ledger(t *testing.T) *pgtest.DB {
 	fixture.Tx(t, db.Pool, func(ctx context.Context, tx pgx.Tx) {
 		for _, org := range []string{"de", "org: 2"} {
 			require.NoError(t, store.PutOrganization(ctx, tx, org, org))
-			_, err := ledgerdb.PutAccounts(ctx, tx, org, chart)
+			_, err := ledgerdb.PutAccounts(ctx, tx, org, chart, nil)
 			require.NoError(t, err)
 		}
 		for id, party := range map[string]string{"invoice-1": strange, "invoice-2": "Plain GmbH", "empty": "Unknown"} {

@@ -58,6 +58,7 @@ var (
 	CallbackExpired = row(Class{Code: "CALLBACK_EXPIRED", Title: "Nothing waits for the callback any more", Status: http.StatusGone, Exit: ExitConflict})
 	JobCompleted    = row(Class{Code: "JOB_COMPLETED", Title: "The job is completed", Status: http.StatusConflict, Exit: ExitConflict})
 	DocumentDeleted = row(Class{Code: "DOCUMENT_DELETED", Title: "The document is deleted", Status: http.StatusConflict, Exit: ExitConflict})
+	AccountInUse    = row(Class{Code: "ACCOUNT_IN_USE", Title: "The account has entries", Status: http.StatusConflict, Exit: ExitConflict})
 	RulesChanged    = row(Class{Code: "RULES_CHANGED", Title: "The rules were changed meanwhile", Status: http.StatusConflict, Exit: ExitConflict})
 	ScheduleExists  = row(Class{Code: "SCHEDULE_EXISTS", Title: "There is such a schedule already", Status: http.StatusConflict, Exit: ExitConflict})
 	StackInUse      = row(Class{Code: "STACK_IN_USE", Title: "A dev stack is already running", Status: http.StatusConflict, Exit: ExitConflict})

@@ -114,10 +114,11 @@ func (d *draft) head(cells []string) error {
 		doc.OrgID = strings.Clone(org)
 	}
 	doc.Direction = models.Direction(direction)
-	digits, ok := MinorDigits(doc.Currency)
+	if err := models.CheckCurrency(doc.Currency, models.Date{}); err != nil { // Validate asks for the date
+		return invalid("currency: %w", err)
+	}
+	digits, _ := MinorDigits(doc.Currency)
 	switch {
-	case !ok:
-		return invalid("currency %.20q is not listed in ISO 4217", doc.Currency)
 	case !validDirection(direction):
 		return invalid("direction is %.20q; want \"out\" or \"in\"; add values that translate it", direction)
 	case !validCountry(doc.Content.Country):

@@ -108,8 +108,8 @@ func goblCommon(in *goblDocument, body []byte) (Imported, error) {
 	if err != nil {
 		return out, invalid("issue_date: %v", err)
 	}
-	if _, ok := MinorDigits(in.Currency); !ok {
-		return out, invalid("currency %.20q is not listed in ISO 4217", in.Currency)
+	if err := models.CheckCurrency(in.Currency, issued); err != nil {
+		return out, invalid("currency: %w", err)
 	}
 	out.Document = models.Document{Direction: models.DirectionOut, Currency: in.Currency, IssueDate: issued}
 	if in.ValueDate != "" {

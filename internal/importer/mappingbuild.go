@@ -179,7 +179,7 @@ func (b *mappingBuilder) build(file *mappingFile) {
 	}
 	m.organization = b.field(d.Organization, "an organization's id: 1 to 255 bytes", func(s string) bool { return s != "" && len(s) <= maxIDBytes })
 	m.number = b.field(d.Number, "", nil)
-	m.currency = b.field(d.Currency, "a currency of ISO 4217", func(s string) bool { _, ok := MinorDigits(s); return ok })
+	m.currency = b.field(d.Currency, "a currency of ISO 4217 with a minor unit", func(s string) bool { _, ok := MinorDigits(s); return ok })
 	m.direction = field{column: noColumn, constant: string(models.DirectionOut)}
 	if d.Direction.at != nil {
 		m.direction = b.field(d.Direction, `"out" or "in"`, validDirection)

@@ -38,9 +38,6 @@ func validateUnowned(doc models.Document) error {
 	if doc.Direction != models.DirectionOut && doc.Direction != models.DirectionIn {
 		return invalid("direction is %.20q; want \"out\" or \"in\"", doc.Direction)
 	}
-	if _, ok := MinorDigits(doc.Currency); !ok {
-		return invalid("currency %.20q is not listed in ISO 4217", doc.Currency)
-	}
 	if doc.IssueDate.IsZero() {
 		return invalid("issue_date is missing; write it as YYYY-MM-DD")
 	}
@@ -52,10 +49,13 @@ func validateUnowned(doc models.Document) error {
 			return invalid("value_date: %v", err)
 		}
 	}
+	if err := models.CheckCurrency(doc.Currency, doc.IssueDate); err != nil {
+		return invalid("currency: %w", err)
+	}
 	c := &doc.Content
 	if c.Settled != nil {
-		if _, ok := MinorDigits(c.Settled.Currency); !ok {
-			return invalid("settled.currency %.20q is not listed in ISO 4217", c.Settled.Currency)
+		if err := models.CheckCurrency(c.Settled.Currency, doc.IssueDate); err != nil {
+			return invalid("settled.currency: %w", err)
 		}
 	}
 	for _, t := range c.Taxes {

@@ -220,7 +220,7 @@ func TestWhatIsPostedElsewhereIsHeldToTheChart(t *testing.T) {
 	assert.Contains(t, *job.LastError, "8888")
 
 	b.tx(func(ctx context.Context, tx pgx.Tx) {
-		_, err := ledgerdb.PutAccounts(ctx, tx, org, []models.Account{{Code: "8888", Type: models.AccountAsset}})
+		_, err := ledgerdb.PutAccounts(ctx, tx, org, []models.Account{{Code: "8888", Type: models.AccountAsset}}, nil)
 		require.NoError(t, err)
 		_, err = store.MarkAccountingJobPending(ctx, tx, org, "doc", nil, 0)
 		require.NoError(t, err)

@@ -2,6 +2,7 @@ package ledgerdb
 
 import (
 	"context"
+	"math/big"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -62,8 +63,9 @@ type Activated struct {
 }
 
 // PutAccounts adds accounts to an organization's chart, or changes their names and types, and returns the jobs that had
-// failed for an unknown account to pending.
-func PutAccounts(ctx context.Context, tx pgx.Tx, org string, accounts []models.Account) (Activated, error) {
+// failed for an unknown account to pending. allow is asked before the types of accounts with entries are changed; its error
+// refuses the change. nil allows it.
+func PutAccounts(ctx context.Context, tx pgx.Tx, org string, accounts []models.Account, allow func([]Retyped) error) (Activated, error) {
 	const put = `
 INSERT INTO daybook.accounts AS a (org_id, code, name, type, currencies)
 SELECT @org, code, name, type, currencies::text[]
@@ -88,6 +90,15 @@ ON CONFLICT (org_id, code) DO UPDATE SET name = excluded.name, type = excluded.t
 		codes[i], names[i], types[i] = a.Code, a.Name, string(a.Type)
 		currencies[i] = "{" + strings.Join(a.Currencies, ",") + "}"
 	}
+	if allow != nil {
+		moved, err := retyped(ctx, tx, org, codes, types)
+		if err == nil && len(moved) > 0 {
+			err = allow(moved)
+		}
+		if err != nil {
+			return Activated{}, err
+		}
+	}
 	tag, err := tx.Exec(ctx, put, store.Args{"org": org, "codes": codes, "names": names, "types": types, "currencies": currencies})
 	if err != nil {
 		return Activated{}, store.Wrap("write accounts", err)
@@ -98,6 +109,36 @@ ON CONFLICT (org_id, code) DO UPDATE SET name = excluded.name, type = excluded.t
 	a := Activated{Changed: true}
 	a.Returned, err = store.ReturnFailed(ctx, tx, org, models.CodeUnknownAccount)
 	return a, err
+}
+
+// Retyped is the balance in one currency of an account with entries whose type changes.
+type Retyped struct {
+	Account  string
+	From, To models.AccountType
+	Currency string
+	// Balance is debits less credits in minor units, of all entries.
+	Balance *big.Int
+}
+
+// retyped reads what moves to another type with the accounts.
+func retyped(ctx context.Context, q store.Querier, org string, codes, types []string) ([]Retyped, error) {
+	const stmt = `
+SELECT a.code, a.type, n.type, e.currency, sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END)::text
+  FROM unnest(@codes::text[], @types::daybook.account_type[]) AS n (code, type)
+  JOIN daybook.accounts a ON a.org_id = @org AND a.code = n.code AND a.type <> n.type
+  JOIN daybook.entries e ON e.org_id = @org AND e.account_code = a.code
+ GROUP BY a.code, a.type, n.type, e.currency
+ ORDER BY a.code, e.currency`
+	moved, err := store.Collect(ctx, q, func(row pgx.CollectableRow) (Retyped, error) {
+		var r Retyped
+		var balance string
+		if err := row.Scan(&r.Account, &r.From, &r.To, &r.Currency, &balance); err != nil {
+			return r, err
+		}
+		r.Balance, _ = new(big.Int).SetString(balance, 10)
+		return r, nil
+	}, stmt, store.Args{"org": org, "codes": codes, "types": types})
+	return moved, store.Wrap("look for entries of accounts whose type changes", err)
 }
 
 // AccountExists reads whether Daybook knows an organization, and whether its chart has an account.

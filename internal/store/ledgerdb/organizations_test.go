@@ -59,7 +59,7 @@ func TestChartsAreChangedByWhatDiffers(t *testing.T) {
 	account := models.Account{Code: "1", Name: "Cash", Type: models.AccountAsset}
 	put := func(org string, accounts ...models.Account) (changed bool) {
 		fixture.Tx(t, db.Pool, func(ctx context.Context, tx pgx.Tx) {
-			a, err := ledgerdb.PutAccounts(ctx, tx, org, accounts)
+			a, err := ledgerdb.PutAccounts(ctx, tx, org, accounts, nil)
 			require.NoError(t, err)
 			changed = a.Changed
 		})
@@ -84,7 +84,7 @@ func TestChartsAreChangedByWhatDiffers(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, []string{"1"}, codes)
 	err = pgx.BeginFunc(t.Context(), db.Pool, func(tx pgx.Tx) error {
-		_, err := ledgerdb.PutAccounts(t.Context(), tx, "org_1", []models.Account{account, account})
+		_, err := ledgerdb.PutAccounts(t.Context(), tx, "org_1", []models.Account{account, account}, nil)
 		return err
 	})
 	require.ErrorIs(t, err, store.ErrInvalid)
