@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"go.temporal.io/sdk/activity"
 
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
@@ -29,8 +30,11 @@ type ScheduledJob struct {
 	Priority   models.Priority `json:"priority,omitempty"`
 	// MaxAttempts is 0 when the policy of the type's handler says.
 	MaxAttempts int `json:"maxAttempts,omitempty"`
-	// Unique keeps a firing from enqueuing a job while the one of an earlier firing waits or runs.
-	Unique bool `json:"unique,omitempty"`
+	// One keeps a firing from enqueuing a second job while one of the schedule waits or runs.
+	One bool `json:"unique,omitempty"`
+	// Again has a running job worked once more after its attempt: then the firing is a request, which is not skipped. It counts
+	// with One alone.
+	Again bool `json:"again,omitempty"`
 	// Queue is the named queue of the job; empty: none.
 	Queue string `json:"queue,omitempty"`
 }
@@ -47,17 +51,38 @@ type EnqueueScheduledOutput struct {
 	JobID string `json:"jobId"`
 	// Duplicate says that the job existed already: the firing was executed before, or the job of an earlier firing is still open.
 	Duplicate bool `json:"duplicate,omitempty"`
+	// Result says what the firing did: enqueued, skipped (the job of an earlier firing is open), unchanged, rescheduled or coalesced.
+	Result queue.Result `json:"result,omitempty"`
 }
 
 // EnqueueScheduledJob enqueues a firing's job. Further calls with the same key enqueue nothing.
 func (s *Schedules) EnqueueScheduledJob(ctx context.Context, in EnqueueScheduledInput) (EnqueueScheduledOutput, error) {
 	j := in.Job
-	var done queue.EnqueuedJob
-	err := store.Begin(ctx, s.pool, func(tx pgx.Tx) (err error) {
-		done, err = queue.EnqueueJob(ctx, tx, j.OrgID, queue.RawPayload{Type: j.Type, Data: j.Payload}, queue.JobOptions{
-			IdempotencyKey: in.Key, Priority: j.Priority, MaxAttempts: j.MaxAttempts, Unique: j.Unique, Queue: j.Queue,
-		})
+	payload := queue.RawPayload{Type: j.Type, Data: j.Payload}
+	options := queue.JobOptions{IdempotencyKey: in.Key, Priority: j.Priority, MaxAttempts: j.MaxAttempts, Queue: j.Queue}
+	if err := queue.CheckJob(j.OrgID, payload, options); err != nil {
+		return EnqueueScheduledOutput{}, translateRefusal(ctx, err)
+	}
+	raw, err := payload.MarshalJSON()
+	if err != nil {
+		return EnqueueScheduledOutput{}, translateRefusal(ctx, err)
+	}
+	job := store.NewJob{
+		OrgID: j.OrgID, Type: j.Type, Payload: raw, IdempotencyKey: in.Key, Priority: j.Priority, MaxAttempts: j.MaxAttempts,
+		Queue: j.Queue, Unique: j.One && j.Again,
+	}
+	if j.One && !j.Again {
+		job.SkipWhileOpen = "schedule/" + j.ScheduleID
+	}
+	var done store.EnqueuedJob
+	err = store.Begin(ctx, s.pool, func(tx pgx.Tx) (err error) {
+		done, err = store.EnqueueJob(ctx, tx, job)
 		return err
 	})
-	return EnqueueScheduledOutput{JobID: done.ID, Duplicate: done.Duplicate}, translateRefusal(ctx, err)
+	out := EnqueueScheduledOutput{JobID: done.JobID, Duplicate: done.Duplicate, Result: queue.Result(done.Result)}
+	if out.Result == queue.Skipped {
+		activity.GetLogger(ctx).Info("the firing is skipped: the job of an earlier one waits or runs",
+			"schedule", j.ScheduleID, "org", j.OrgID, "job", out.JobID)
+	}
+	return out, translateRefusal(ctx, err)
 }

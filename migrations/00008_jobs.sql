@@ -60,7 +60,7 @@ CREATE TABLE daybook.jobs (
     autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 10000, autovacuum_vacuum_cost_delay = 1,
     autovacuum_analyze_scale_factor = 0.05, autovacuum_analyze_threshold = 10000);
 COMMENT ON COLUMN daybook.jobs.input_hash IS 'daybook.job_input_hash of type and payload: whether a key is used again with other input; null: it has no key and need not be unique';
-COMMENT ON COLUMN daybook.jobs.unique_hash IS 'input_hash, if the job is to be the only open one of its organization with this type and payload';
+COMMENT ON COLUMN daybook.jobs.unique_hash IS 'What no other open job of its organization may have: input_hash, if the job is to be the only one with this type and payload, or daybook.job_skip_hash of skip_while_open';
 COMMENT ON COLUMN daybook.jobs.priority IS '1 high, 2 normal, 3 low';
 COMMENT ON COLUMN daybook.jobs.traceparent IS 'The trace of the request that made the job, as W3C Trace Context writes it';
 COMMENT ON COLUMN daybook.jobs.state IS 'failed is the dead letter';
@@ -106,7 +106,7 @@ BEGIN
         WHEN octet_length(job.input_hash) <> 32 THEN daybook.refuse_row('jobs', 'jobs_input_hash_check')
         WHEN NOT (octet_length(job.idempotency_key) BETWEEN 1 AND 255) THEN daybook.refuse_row('jobs', 'jobs_idempotency_key_check')
         WHEN job.input_hash IS NULL AND num_nonnulls(job.idempotency_key, job.unique_hash) > 0 THEN daybook.refuse_row('jobs', 'key_has_hash')
-        WHEN job.unique_hash <> job.input_hash THEN daybook.refuse_row('jobs', 'jobs_check')
+        WHEN octet_length(job.unique_hash) <> 32 THEN daybook.refuse_row('jobs', 'jobs_unique_hash_check')
         WHEN NOT (job.priority BETWEEN 1 AND 3) THEN daybook.refuse_row('jobs', 'jobs_priority_check')
         WHEN NOT (job.max_attempts BETWEEN 1 AND 1000) THEN daybook.refuse_row('jobs', 'jobs_max_attempts_check')
         WHEN job.queue IS NOT NULL AND (octet_length(job.queue) > 64 OR job.queue !~ '^[A-Za-z][A-Za-z0-9_.:-]*$') THEN daybook.refuse_row('jobs', 'jobs_queue_check')

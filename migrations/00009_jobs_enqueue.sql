@@ -5,12 +5,24 @@
 -- +goose Up
 -- +goose StatementBegin
 
--- The hash of a job's type and payload, by which idempotency keys and unique jobs recognize the same input. webhook and webhook_delivery
--- are two names of one type, and hash alike. STABLE, as convert_to is: the planner inlines no function that is declared stricter than its body.
+-- The hash of a job's type and payload (as jsonb writes it), by which idempotency keys and unique jobs recognize the same input. webhook and webhook_delivery
+-- are two names of one type, and hash alike. Numbers count by their value: jsonb writes 1e0 as 1 and keeps the zeros at the end of 1.0 and 1.50, which are left
+-- out here. The pattern takes strings whole, so that what looks like a number in them stays.
+-- STABLE, as convert_to is: the planner inlines no function that is declared stricter than its body.
 CREATE FUNCTION daybook.job_input_hash(type text, payload text) RETURNS bytea
     LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
-    SELECT sha256(convert_to(CASE $1 WHEN 'webhook_delivery' THEN 'webhook' ELSE $1 END || E'\n' || $2, 'UTF8'))
+    SELECT sha256(convert_to(CASE $1 WHEN 'webhook_delivery' THEN 'webhook' ELSE $1 END || E'\n' ||
+        CASE WHEN $2 ~ '\.[0-9]*0[],}]'
+             THEN regexp_replace($2, '("(?:[^"\\]|\\.)*")|(\.[0-9]*[1-9])0+(?![0-9])|\.0+(?![0-9])', '\1\2', 'g')
+             ELSE $2 END, 'UTF8'))
+$$;
+
+-- By which an open job of the key is found that keeps further ones out (skip_while_open). No type begins with a line break, so it is no job_input_hash.
+CREATE FUNCTION daybook.job_skip_hash(key text) RETURNS bytea
+    LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+    SELECT sha256(convert_to(E'\n' || $1, 'UTF8'))
 $$;
 
 -- Raises DB020 when a payload has more than 131072 bytes, and DB021 when it is no object, is nested deeper than 10 levels, or has more
@@ -211,9 +223,11 @@ $$;
 --   unchanged    the key's job, or the unique one that waits, does what is asked for; a higher priority is given to the latter
 --   rescheduled  the unique job is due earlier now
 --   coalesced    the unique job is running and is worked again after its attempt, or its cancellation was undone
+--   skipped      a job of skip_while_open's key is open, and nothing was asked of it
 -- queue: the named queue; null is default. sequence: jobs of one organization and sequence are worked one after the other. after: ids of jobs
 -- of the organization that must have been completed before; after_any_end: it is enough that they have ended, also as dead letters, cancelled or
--- removed. A job that existed before keeps its own.
+-- removed. A job that existed before keeps its own. skip_while_open: a key; while a job of the organization that was enqueued with it waits or runs, nothing is
+-- enqueued, and job_id is that job. It is not combined with unique_payload, which has a running job worked again.
 CREATE FUNCTION daybook.enqueue_job(
     org_id          text,
     type            text,
@@ -228,6 +242,7 @@ CREATE FUNCTION daybook.enqueue_job(
     sequence        text DEFAULT NULL,
     after           text[] DEFAULT NULL,
     after_any_end   boolean DEFAULT false,
+    skip_while_open text DEFAULT NULL,
     OUT job_id      text,
     OUT duplicate   boolean,
     OUT result      text
@@ -240,6 +255,8 @@ DECLARE
     wake    boolean;
     as_text text;
     hash    bytea;
+    -- What no other open job of the organization may have.
+    single  bytea;
     -- The named queue, and the fleet that works it.
     named   text;
     crew    smallint;
@@ -251,7 +268,7 @@ BEGIN
     -- Most requests ask for no more than this. One statement checks and serves them, because PL/pgSQL prepares each expression that it comes by anew in
     -- each transaction: the rest of this function takes a fifth of what an enqueue costs then.
     -- A priority out of range is left to the checks below: the planner may cast it to smallint, and fail, before the statement's condition is looked at.
-    IF num_nonnulls(enqueue_job.idempotency_key, enqueue_job.queue, enqueue_job.sequence, enqueue_job.after) = 0 AND NOT unique_payload
+    IF num_nonnulls(enqueue_job.idempotency_key, enqueue_job.queue, enqueue_job.sequence, enqueue_job.after, skip_while_open) = 0 AND NOT unique_payload
        AND coalesce(enqueue_job.priority, 2) BETWEEN 1 AND 3 THEN
         INSERT INTO daybook.jobs (org_id, type, payload, ready_at, first_ready_at, priority, max_attempts)
         SELECT enqueue_job.org_id, enqueue_job.type, enqueue_job.payload, due, due, coalesce(enqueue_job.priority, 2), enqueue_job.max_attempts
@@ -284,15 +301,23 @@ BEGIN
     duplicate := false;
     result := 'enqueued';
 
-    IF enqueue_job.idempotency_key IS NOT NULL OR unique_payload THEN
+    IF enqueue_job.idempotency_key IS NOT NULL OR unique_payload OR skip_while_open IS NOT NULL THEN
         hash := daybook.job_input_hash(enqueue_job.type, as_text);
+    END IF;
+    IF skip_while_open IS NOT NULL THEN
+        IF unique_payload OR octet_length(skip_while_open) NOT BETWEEN 1 AND 255 THEN
+            RAISE EXCEPTION 'skip_while_open must have 1 to 255 bytes, and is not combined with unique_payload' USING ERRCODE = 'DB010';
+        END IF;
+        single := daybook.job_skip_hash(skip_while_open);
+    ELSIF unique_payload THEN
+        single := hash;
     END IF;
     -- The conflicting job may have been removed, or have ended, before it is read: then the insert is tried again.
     WHILE job_id IS NULL LOOP
         due := greatest(due, clock_timestamp());
         INSERT INTO daybook.jobs (org_id, type, payload, input_hash, idempotency_key, unique_hash, ready_at, first_ready_at, priority, max_attempts,
                                   fleet, queue, sequence, awaited)
-        VALUES (enqueue_job.org_id, enqueue_job.type, enqueue_job.payload, hash, enqueue_job.idempotency_key, CASE WHEN unique_payload THEN hash END,
+        VALUES (enqueue_job.org_id, enqueue_job.type, enqueue_job.payload, hash, enqueue_job.idempotency_key, single,
                 CASE WHEN waits THEN '9999-12-31 00:00:00+00' ELSE due END, due, coalesce(enqueue_job.priority, 2), enqueue_job.max_attempts,
                 crew, named, enqueue_job.sequence, enqueue_job.sequence IS NOT NULL)
         ON CONFLICT DO NOTHING
@@ -311,6 +336,16 @@ BEGIN
                 job_id := first.id;
                 duplicate := true;
                 result := 'unchanged';
+                RETURN;
+            END IF;
+        END IF;
+        IF skip_while_open IS NOT NULL THEN
+            SELECT j.id INTO job_id
+              FROM daybook.jobs j
+             WHERE j.org_id = enqueue_job.org_id AND j.unique_hash = single AND j.state IN ('pending', 'leased');
+            IF FOUND THEN
+                duplicate := true;
+                result := 'skipped';
                 RETURN;
             END IF;
         END IF;
@@ -495,4 +530,5 @@ COMMENT ON FUNCTION daybook.enqueue_jobs IS 'Asks for many background jobs in on
 
 -- +goose Down
 DROP FUNCTION daybook.enqueue_jobs, daybook.enqueue_job, daybook.join_unique_job;
-DROP FUNCTION daybook.check_job_order, daybook.job_ids, daybook.check_job, daybook.job_in_doubt, daybook.check_job_request, daybook.check_job_payload, daybook.job_input_hash;
+DROP FUNCTION daybook.check_job_order, daybook.job_ids, daybook.check_job, daybook.job_in_doubt, daybook.check_job_request, daybook.check_job_payload,
+    daybook.job_skip_hash, daybook.job_input_hash;

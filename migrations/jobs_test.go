@@ -94,7 +94,7 @@ func TestJobConstraints(t *testing.T) {
 		{"long type", map[string]string{"type": "repeat('t', 65)"}, "jobs_type_check"},
 		{"payload that is no object", map[string]string{"payload": "'[]'"}, "jobs_payload_check"},
 		{"short hash", map[string]string{"input_hash": "'a'"}, "jobs_input_hash_check"},
-		{"another unique hash", map[string]string{"unique_hash": "sha256('1')"}, "jobs_check"},
+		{"short unique hash", map[string]string{"unique_hash": "'1'"}, "jobs_unique_hash_check"},
 		{"no hash", map[string]string{"input_hash": "NULL"}, ""},
 		{"a key without a hash", map[string]string{"idempotency_key": "'k'", "input_hash": "NULL"}, "key_has_hash"},
 		{"unique without a hash", map[string]string{"unique_hash": "sha256('')", "input_hash": "NULL"}, "key_has_hash"},

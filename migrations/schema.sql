@@ -181,7 +181,7 @@ COMMENT ON COLUMN daybook.jobs.input_hash IS 'daybook.job_input_hash of type and
 
 -- Name: COLUMN jobs.unique_hash; Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON COLUMN daybook.jobs.unique_hash IS 'input_hash, if the job is to be the only open one of its organization with this type and payload';
+COMMENT ON COLUMN daybook.jobs.unique_hash IS 'What no other open job of its organization may have: input_hash, if the job is to be the only one with this type and payload, or daybook.job_skip_hash of skip_while_open';
 
 -- Name: COLUMN jobs.priority; Type: COMMENT; Schema: daybook; Owner: -
 
@@ -1354,9 +1354,9 @@ $$;
 
 COMMENT ON FUNCTION daybook.enqueue_async_operation(p_operation_type text, p_payload jsonb, p_submission_id uuid, p_form_id uuid, p_workspace_id uuid, p_max_attempts integer) IS 'enqueue_job for applications that come from async_operations. The organization is the workspace, or "default"';
 
--- Name: enqueue_job(text, text, jsonb, text, timestamp with time zone, integer, integer, jsonb, boolean, text, text, text[], boolean); Type: FUNCTION; Schema: daybook; Owner: -
+-- Name: enqueue_job(text, text, jsonb, text, timestamp with time zone, integer, integer, jsonb, boolean, text, text, text[], boolean, text); Type: FUNCTION; Schema: daybook; Owner: -
 
-CREATE FUNCTION daybook.enqueue_job(org_id text, type text, payload jsonb, idempotency_key text DEFAULT NULL::text, ready_at timestamp with time zone DEFAULT NULL::timestamp with time zone, priority integer DEFAULT NULL::integer, max_attempts integer DEFAULT NULL::integer, links jsonb DEFAULT NULL::jsonb, unique_payload boolean DEFAULT false, queue text DEFAULT NULL::text, sequence text DEFAULT NULL::text, after text[] DEFAULT NULL::text[], after_any_end boolean DEFAULT false, OUT job_id text, OUT duplicate boolean, OUT result text) RETURNS record
+CREATE FUNCTION daybook.enqueue_job(org_id text, type text, payload jsonb, idempotency_key text DEFAULT NULL::text, ready_at timestamp with time zone DEFAULT NULL::timestamp with time zone, priority integer DEFAULT NULL::integer, max_attempts integer DEFAULT NULL::integer, links jsonb DEFAULT NULL::jsonb, unique_payload boolean DEFAULT false, queue text DEFAULT NULL::text, sequence text DEFAULT NULL::text, after text[] DEFAULT NULL::text[], after_any_end boolean DEFAULT false, skip_while_open text DEFAULT NULL::text, OUT job_id text, OUT duplicate boolean, OUT result text) RETURNS record
     LANGUAGE plpgsql
     AS $_$
 #variable_conflict use_column
@@ -1365,6 +1365,8 @@ DECLARE
     wake    boolean;
     as_text text;
     hash    bytea;
+    -- What no other open job of the organization may have.
+    single  bytea;
     -- The named queue, and the fleet that works it.
     named   text;
     crew    smallint;
@@ -1376,7 +1378,7 @@ BEGIN
     -- Most requests ask for no more than this. One statement checks and serves them, because PL/pgSQL prepares each expression that it comes by anew in
     -- each transaction: the rest of this function takes a fifth of what an enqueue costs then.
     -- A priority out of range is left to the checks below: the planner may cast it to smallint, and fail, before the statement's condition is looked at.
-    IF num_nonnulls(enqueue_job.idempotency_key, enqueue_job.queue, enqueue_job.sequence, enqueue_job.after) = 0 AND NOT unique_payload
+    IF num_nonnulls(enqueue_job.idempotency_key, enqueue_job.queue, enqueue_job.sequence, enqueue_job.after, skip_while_open) = 0 AND NOT unique_payload
        AND coalesce(enqueue_job.priority, 2) BETWEEN 1 AND 3 THEN
         INSERT INTO daybook.jobs (org_id, type, payload, ready_at, first_ready_at, priority, max_attempts)
         SELECT enqueue_job.org_id, enqueue_job.type, enqueue_job.payload, due, due, coalesce(enqueue_job.priority, 2), enqueue_job.max_attempts
@@ -1409,15 +1411,23 @@ BEGIN
     duplicate := false;
     result := 'enqueued';
 
-    IF enqueue_job.idempotency_key IS NOT NULL OR unique_payload THEN
+    IF enqueue_job.idempotency_key IS NOT NULL OR unique_payload OR skip_while_open IS NOT NULL THEN
         hash := daybook.job_input_hash(enqueue_job.type, as_text);
+    END IF;
+    IF skip_while_open IS NOT NULL THEN
+        IF unique_payload OR octet_length(skip_while_open) NOT BETWEEN 1 AND 255 THEN
+            RAISE EXCEPTION 'skip_while_open must have 1 to 255 bytes, and is not combined with unique_payload' USING ERRCODE = 'DB010';
+        END IF;
+        single := daybook.job_skip_hash(skip_while_open);
+    ELSIF unique_payload THEN
+        single := hash;
     END IF;
     -- The conflicting job may have been removed, or have ended, before it is read: then the insert is tried again.
     WHILE job_id IS NULL LOOP
         due := greatest(due, clock_timestamp());
         INSERT INTO daybook.jobs (org_id, type, payload, input_hash, idempotency_key, unique_hash, ready_at, first_ready_at, priority, max_attempts,
                                   fleet, queue, sequence, awaited)
-        VALUES (enqueue_job.org_id, enqueue_job.type, enqueue_job.payload, hash, enqueue_job.idempotency_key, CASE WHEN unique_payload THEN hash END,
+        VALUES (enqueue_job.org_id, enqueue_job.type, enqueue_job.payload, hash, enqueue_job.idempotency_key, single,
                 CASE WHEN waits THEN '9999-12-31 00:00:00+00' ELSE due END, due, coalesce(enqueue_job.priority, 2), enqueue_job.max_attempts,
                 crew, named, enqueue_job.sequence, enqueue_job.sequence IS NOT NULL)
         ON CONFLICT DO NOTHING
@@ -1436,6 +1446,16 @@ BEGIN
                 job_id := first.id;
                 duplicate := true;
                 result := 'unchanged';
+                RETURN;
+            END IF;
+        END IF;
+        IF skip_while_open IS NOT NULL THEN
+            SELECT j.id INTO job_id
+              FROM daybook.jobs j
+             WHERE j.org_id = enqueue_job.org_id AND j.unique_hash = single AND j.state IN ('pending', 'leased');
+            IF FOUND THEN
+                duplicate := true;
+                result := 'skipped';
                 RETURN;
             END IF;
         END IF;
@@ -1469,9 +1489,9 @@ BEGIN
 END
 $_$;
 
--- Name: FUNCTION enqueue_job(org_id text, type text, payload jsonb, idempotency_key text, ready_at timestamp with time zone, priority integer, max_attempts integer, links jsonb, unique_payload boolean, queue text, sequence text, after text[], after_any_end boolean, OUT job_id text, OUT duplicate boolean, OUT result text); Type: COMMENT; Schema: daybook; Owner: -
+-- Name: FUNCTION enqueue_job(org_id text, type text, payload jsonb, idempotency_key text, ready_at timestamp with time zone, priority integer, max_attempts integer, links jsonb, unique_payload boolean, queue text, sequence text, after text[], after_any_end boolean, skip_while_open text, OUT job_id text, OUT duplicate boolean, OUT result text); Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON FUNCTION daybook.enqueue_job(org_id text, type text, payload jsonb, idempotency_key text, ready_at timestamp with time zone, priority integer, max_attempts integer, links jsonb, unique_payload boolean, queue text, sequence text, after text[], after_any_end boolean, OUT job_id text, OUT duplicate boolean, OUT result text) IS 'Asks for a background job. In a CTE it runs only if the query reads from that CTE';
+COMMENT ON FUNCTION daybook.enqueue_job(org_id text, type text, payload jsonb, idempotency_key text, ready_at timestamp with time zone, priority integer, max_attempts integer, links jsonb, unique_payload boolean, queue text, sequence text, after text[], after_any_end boolean, skip_while_open text, OUT job_id text, OUT duplicate boolean, OUT result text) IS 'Asks for a background job. In a CTE it runs only if the query reads from that CTE';
 
 -- Name: enqueue_job_with_callback(text, text, jsonb, text, interval, text, integer, integer, jsonb, text); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -2049,7 +2069,7 @@ BEGIN
         WHEN octet_length(job.input_hash) <> 32 THEN daybook.refuse_row('jobs', 'jobs_input_hash_check')
         WHEN NOT (octet_length(job.idempotency_key) BETWEEN 1 AND 255) THEN daybook.refuse_row('jobs', 'jobs_idempotency_key_check')
         WHEN job.input_hash IS NULL AND num_nonnulls(job.idempotency_key, job.unique_hash) > 0 THEN daybook.refuse_row('jobs', 'key_has_hash')
-        WHEN job.unique_hash <> job.input_hash THEN daybook.refuse_row('jobs', 'jobs_check')
+        WHEN octet_length(job.unique_hash) <> 32 THEN daybook.refuse_row('jobs', 'jobs_unique_hash_check')
         WHEN NOT (job.priority BETWEEN 1 AND 3) THEN daybook.refuse_row('jobs', 'jobs_priority_check')
         WHEN NOT (job.max_attempts BETWEEN 1 AND 1000) THEN daybook.refuse_row('jobs', 'jobs_max_attempts_check')
         WHEN job.queue IS NOT NULL AND (octet_length(job.queue) > 64 OR job.queue !~ '^[A-Za-z][A-Za-z0-9_.:-]*$') THEN daybook.refuse_row('jobs', 'jobs_queue_check')
@@ -2115,7 +2135,18 @@ $$;
 CREATE FUNCTION daybook.job_input_hash(type text, payload text) RETURNS bytea
     LANGUAGE sql STABLE PARALLEL SAFE
     AS $_$
-    SELECT sha256(convert_to(CASE $1 WHEN 'webhook_delivery' THEN 'webhook' ELSE $1 END || E'\n' || $2, 'UTF8'))
+    SELECT sha256(convert_to(CASE $1 WHEN 'webhook_delivery' THEN 'webhook' ELSE $1 END || E'\n' ||
+        CASE WHEN $2 ~ '\.[0-9]*0[],}]'
+             THEN regexp_replace($2, '("(?:[^"\\]|\\.)*")|(\.[0-9]*[1-9])0+(?![0-9])|\.0+(?![0-9])', '\1\2', 'g')
+             ELSE $2 END, 'UTF8'))
+$_$;
+
+-- Name: job_skip_hash(text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.job_skip_hash(key text) RETURNS bytea
+    LANGUAGE sql STABLE PARALLEL SAFE
+    AS $_$
+    SELECT sha256(convert_to(E'\n' || $1, 'UTF8'))
 $_$;
 
 -- Name: job_slot(text, text); Type: FUNCTION; Schema: daybook; Owner: -

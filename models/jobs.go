@@ -84,7 +84,8 @@ type Job struct {
 	// need not be unique.
 	InputHash      []byte  `gorm:"column:input_hash" json:"-"`
 	IdempotencyKey *string `gorm:"column:idempotency_key" json:"idempotency_key,omitempty"`
-	// UniqueHash is InputHash when the job is to be the only open one with its type and payload.
+	// UniqueHash is what no other open job of its organization may have: InputHash when the job is to be the only one with its type and
+	// payload, or the hash of a key that keeps further jobs out, such as a schedule's.
 	UniqueHash []byte   `gorm:"column:unique_hash" json:"-"`
 	Priority   Priority `gorm:"column:priority" json:"priority"`
 	// Fleet is the number of the fleet that works it (daybook.fleets), 0 that of the one without a name.

@@ -48,6 +48,8 @@ const (
 	Rescheduled Result = "rescheduled"
 	// Unchanged: an earlier request was for the same, or for a newer version.
 	Unchanged Result = "unchanged"
+	// Skipped: a firing of a schedule enqueued nothing, because the job of an earlier firing waits or runs.
+	Skipped Result = "skipped"
 	// Cancelled: the job will not run.
 	Cancelled Result = "cancelled"
 	// Cancelling: the job is cancelled after its running attempt, which commits nothing.

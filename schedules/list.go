@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"go.temporal.io/api/common/v1"
+	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/daybook-dev/daybook/activities"
 	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/queue"
 	"github.com/daybook-dev/daybook/workflows"
 )
 
@@ -45,7 +47,12 @@ type Listed struct {
 	Paused   bool    `json:"paused"`
 	Note     string  `json:"note,omitempty"`
 	// LastFired and NextFiring are nil when there is none.
-	LastFired  *time.Time `json:"last_fired,omitempty"`
+	LastFired *time.Time `json:"last_fired,omitempty"`
+	// LastResult says what the last firing did: queue.Enqueued, queue.Skipped (the job of an earlier one was open), or for Again what
+	// queue.EnqueuedJob.Result says. Empty: no worker has executed it yet, it failed, or Temporal no longer keeps it.
+	LastResult queue.Result `json:"last_result,omitempty"`
+	// LastJobID is the job that it led to.
+	LastJobID  string     `json:"last_job_id,omitempty"`
 	NextFiring *time.Time `json:"next_firing,omitempty"`
 }
 
@@ -75,7 +82,7 @@ func List(ctx context.Context, c client.Client, orgID string) ([]Listed, error) 
 	group.SetLimit(describedAtOnce)
 	for i, id := range ids {
 		group.Go(func() (err error) {
-			described[i], err = describe(ctx, c.ScheduleClient().GetHandle(ctx, id))
+			described[i], err = describe(ctx, c, id)
 			return err
 		})
 	}
@@ -96,7 +103,7 @@ func Describe(ctx context.Context, c client.Client, id string) (Listed, error) {
 	if store.IsNil(c) {
 		return Listed{}, ErrNoClient
 	}
-	s, err := describe(ctx, c.ScheduleClient().GetHandle(ctx, id))
+	s, err := describe(ctx, c, id)
 	if err != nil {
 		return Listed{}, translate(err, id)
 	}
@@ -107,8 +114,8 @@ func Describe(ctx context.Context, c client.Client, id string) (Listed, error) {
 }
 
 // describe reads one schedule; nil: it is gone, or none of Daybook's.
-func describe(ctx context.Context, h client.ScheduleHandle) (*Listed, error) {
-	d, err := h.Describe(ctx)
+func describe(ctx context.Context, c client.Client, id string) (*Listed, error) {
+	d, err := c.ScheduleClient().GetHandle(ctx, id).Describe(ctx)
 	if _, gone := errors.AsType[*serviceerror.NotFound](err); gone {
 		return nil, nil
 	}
@@ -121,21 +128,44 @@ func describe(ctx context.Context, h client.ScheduleHandle) (*Listed, error) {
 		return nil, nil
 	}
 	s := &Listed{
-		ID: h.GetID(), OrgID: job.OrgID, Type: job.Type, Payload: job.Payload, Queue: job.Queue, TimeZone: d.Schedule.Spec.TimeZoneName, Overlap: Allow,
+		ID: id, OrgID: job.OrgID, Type: job.Type, Payload: job.Payload, Queue: job.Queue, TimeZone: d.Schedule.Spec.TimeZoneName, Overlap: Allow,
 		Paused: d.Schedule.State.Paused, Note: d.Schedule.State.Note,
 	}
-	if job.Unique {
+	switch {
+	case job.One && job.Again:
+		s.Overlap = Again
+	case job.One:
 		s.Overlap = Skip
 	}
 	decode(action.Memo[whenKey], &s.When)
 	decode(action.Memo[fleetKey], &s.Fleet)
 	if n := len(d.Info.RecentActions); n > 0 {
-		s.LastFired = &d.Info.RecentActions[n-1].ScheduleTime
+		last := d.Info.RecentActions[n-1]
+		s.LastFired = &last.ScheduleTime
+		out := firingResult(ctx, c, last.StartWorkflowResult)
+		s.LastResult, s.LastJobID = out.Result, out.JobID
 	}
 	if len(d.Info.NextActionTimes) > 0 && !s.Paused {
 		s.NextFiring = &d.Info.NextActionTimes[0]
 	}
 	return s, nil
+}
+
+// firingResult is what a firing did. It is empty while the firing runs, when it failed, and when Temporal keeps or tells nothing of it: a list of schedules does not
+// fail for that.
+func firingResult(ctx context.Context, c client.Client, w *client.ScheduleWorkflowExecution) (out activities.EnqueueScheduledOutput) {
+	if w == nil {
+		return out
+	}
+	events := c.GetWorkflowHistory(ctx, w.WorkflowID, w.FirstExecutionRunID, false, enums.HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT)
+	if !events.HasNext() {
+		return out
+	}
+	last, err := events.Next()
+	if result := last.GetWorkflowExecutionCompletedEventAttributes().GetResult().GetPayloads(); err == nil && len(result) > 0 {
+		decode(result[0], &out)
+	}
+	return out
 }
 
 // decode reads what Temporal keeps.

@@ -3,6 +3,7 @@ package schedules
 import (
 	"cmp"
 	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,12 +27,16 @@ const (
 	DefaultCatchUp = 24 * time.Hour
 )
 
-// Overlap says what a firing does while the job of an earlier one waits or runs.
+// Overlap says what a firing does while the job of an earlier one is open: it waits, also for a retry, or runs.
 type Overlap string
 
 const (
-	// Skip: a firing enqueues no job while the one of an earlier firing waits or runs. The default.
+	// Skip: a firing does nothing while a job of the schedule is open. The default.
 	Skip Overlap = "skip"
+	// Again: a firing has a running job worked once more after its attempt, because the attempt may have read old data. Several firings
+	// during one attempt are one. A job that waits does what a further firing asks for. What counts as the same job is its
+	// organization, type and payload, as with queue.JobOptions.Unique.
+	Again Overlap = "again"
 	// Allow: each firing enqueues a job.
 	Allow Overlap = "allow"
 )
@@ -58,7 +63,7 @@ type Schedule struct {
 	TimeZone string
 	// Jitter delays each firing by a random time of up to this; zero: no delay.
 	Jitter time.Duration
-	// Overlap is Skip or Allow; empty: Skip.
+	// Overlap is Skip, Again or Allow; empty: Skip.
 	Overlap Overlap
 	// CatchUp is how late a firing may be made up for that Temporal missed while it was down; older ones are left out. At least
 	// MinCatchUp; zero: DefaultCatchUp.
@@ -96,8 +101,8 @@ func (s Schedule) check() error {
 		return errorf(ErrInvalid, "schedule %s: CatchUp is %s: want 10s at least", s.ID, s.CatchUp)
 	case s.Fleet != "" && s.Queue == "":
 		return errorf(ErrInvalid, "schedule %s: the fleet %s works the jobs of its named queues alone: set Queue to one of them", s.ID, s.Fleet)
-	case s.Overlap != "" && s.Overlap != Skip && s.Overlap != Allow:
-		return errorf(ErrInvalid, "schedule %s: Overlap is %q: want skip or allow", s.ID, s.Overlap)
+	case !slices.Contains([]Overlap{"", Skip, Again, Allow}, s.Overlap):
+		return errorf(ErrInvalid, "schedule %s: Overlap is %q: want skip, again or allow", s.ID, s.Overlap)
 	}
 	for _, cron := range s.Crons {
 		// They would contradict TimeZone, or are Every.
@@ -118,8 +123,8 @@ func (s Schedule) options() (client.ScheduleOptions, error) {
 		return client.ScheduleOptions{}, errorf(queue.ErrPayloadInvalid, "schedule %s: the payload is not JSON: %v", s.ID, err)
 	}
 	job := activities.ScheduledJob{
-		ScheduleID: s.ID, OrgID: s.OrgID, Type: s.Payload.JobType(), Payload: raw, Priority: s.Priority, MaxAttempts: s.MaxAttempts, Unique: s.Overlap != Allow,
-		Queue: s.Queue,
+		ScheduleID: s.ID, OrgID: s.OrgID, Type: s.Payload.JobType(), Payload: raw, Priority: s.Priority, MaxAttempts: s.MaxAttempts,
+		One: s.Overlap != Allow, Again: s.Overlap == Again, Queue: s.Queue,
 	}
 	return client.ScheduleOptions{
 		ID: s.ID, Spec: s.spec(),

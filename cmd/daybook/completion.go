@@ -28,7 +28,7 @@ func flagValues() map[string][]string {
 		"mode":      {"now", "later", "reset"},
 		"org-by":    {"supplier", "country"},
 		"outcome":   words(actions.Outcomes()),
-		"overlap":   {"skip", "allow"},
+		"overlap":   {"skip", "again", "allow"},
 		"priority":  {"high", "normal", "low"},
 		"via":       words(actions.Vias()),
 	}

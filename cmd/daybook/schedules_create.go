@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -79,7 +80,7 @@ func schedulesCreateCommand(a *app) *cobra.Command {
 	flags.IntVar(&s.maxAttempts, "max-attempts", 0, "after how many attempts a job is a dead letter (default the policy of the type's handler)")
 	flags.StringVar(&s.queue, "queue", "", "the named queue of the jobs (default none)")
 	flags.StringVar(&s.fleet, "fleet", "", "the fleet whose workers execute the firings, with --queue, a queue of that fleet (default the fleet without a name)")
-	flags.StringVar(&s.overlap, "overlap", string(schedules.Skip), "skip: a firing enqueues nothing while the job of an earlier one waits or runs; allow: each enqueues a job")
+	flags.StringVar(&s.overlap, "overlap", string(schedules.Skip), "what a firing does while a job of the schedule waits, also for a retry, or runs. skip: nothing; again: has a running job worked once more afterwards; allow: enqueues another")
 	flags.DurationVar(&s.jitter, "jitter", 0, "fire up to so much later, each time by another amount")
 	flags.DurationVar(&s.catchUp, "catch-up", schedules.DefaultCatchUp, "how late a firing may be that Temporal missed while it was down; later ones are left out")
 	flags.BoolVar(&s.paused, pausedFlag, false, "create it paused")
@@ -159,8 +160,8 @@ func (s newSchedule) check() error {
 		return usagef("--fleet %s works the jobs of its named queues alone: name one of them by --queue", s.fleet)
 	case s.maxAttempts < 0 || s.maxAttempts > models.MaxJobAttempts:
 		return usagef("--max-attempts %d: want 1 to %d, or leave it out", s.maxAttempts, models.MaxJobAttempts)
-	case s.overlap != string(schedules.Skip) && s.overlap != string(schedules.Allow):
-		return usagef("--overlap %q: want skip or allow", s.overlap)
+	case !slices.Contains([]schedules.Overlap{schedules.Skip, schedules.Again, schedules.Allow}, schedules.Overlap(s.overlap)):
+		return usagef("--overlap %q: want skip, again or allow", s.overlap)
 	}
 	for _, cron := range s.crons {
 		if fields := strings.Fields(cron); len(fields) == 0 || strings.Contains(fields[0], "TZ=") || fields[0] == "@every" {

@@ -31,13 +31,13 @@ func schedulesListCommand(a *app) *cobra.Command {
 }
 
 func (a *app) printSchedules(w io.Writer, all []schedules.Listed) error {
-	t := newTable("ID", "ORGANIZATION", "TYPE", "QUEUE", "FLEET", "WHEN", "ZONE", "OVERLAP", "LAST", "NEXT")
+	t := newTable("ID", "ORGANIZATION", "TYPE", "QUEUE", "FLEET", "WHEN", "ZONE", "OVERLAP", "LAST", "DID", "NEXT")
 	for _, s := range all {
 		next := inZone(s, s.NextFiring)
 		if s.Paused {
 			next = "paused"
 		}
-		t.add(s.ID, s.OrgID, s.Type, s.Queue, s.Fleet, s.When, s.TimeZone, string(s.Overlap), inZone(s, s.LastFired), next)
+		t.add(s.ID, s.OrgID, s.Type, s.Queue, s.Fleet, s.When, s.TimeZone, string(s.Overlap), inZone(s, s.LastFired), string(s.LastResult), next)
 	}
 	return a.print(w, t)
 }

@@ -151,7 +151,7 @@ func TestScheduleFires(t *testing.T) {
 		WorkflowExecution: &common.WorkflowExecution{WorkflowId: fired.WorkflowID, RunId: fired.FirstExecutionRunID},
 	})
 	require.NoError(t, err)
-	assert.Equal(t, activities.EnqueueScheduledOutput{JobID: first.JobID, Duplicate: true}, s.result(fired.WorkflowID, again.GetRunId()))
+	assert.Equal(t, activities.EnqueueScheduledOutput{JobID: first.JobID, Duplicate: true, Result: queue.Unchanged}, s.result(fired.WorkflowID, again.GetRunId()))
 	assert.Len(t, s.jobs(), before)
 }
 
@@ -190,7 +190,8 @@ func TestScheduleSkipsWhileAJobIsOpen(t *testing.T) {
 		"--cron", "30 3 * * *", "--cron", "0 12 1 * *", "--time-zone", "Europe/Berlin", "--paused")
 	first := s.trigger("nightly")
 	assert.False(t, first.Duplicate)
-	assert.Equal(t, activities.EnqueueScheduledOutput{JobID: first.JobID, Duplicate: true}, s.trigger("nightly"))
+	assert.Equal(t, activities.EnqueueScheduledOutput{JobID: first.JobID, Duplicate: true, Result: queue.Skipped}, s.trigger("nightly"))
+	s.eventually("the list says so", func() bool { return strings.Contains(s.ok("schedules", "list"), "skipped") })
 	_, err := queue.CancelJob(t.Context(), s.Pool, first.JobID)
 	require.NoError(t, err)
 	assert.False(t, s.trigger("nightly").Duplicate)
@@ -291,7 +292,7 @@ func TestScheduleIsChecked(t *testing.T) {
 		"when?":            {append([]string{"create", "a"}, valid...), failure.ExitUsage, "USAGE", "cron"},
 		"both":             {append([]string{"create", "a", "--every", "1h", "--cron", "@daily"}, valid...), failure.ExitUsage, "USAGE", "cron"},
 		"long offset":      {append([]string{"create", "a", "--every", "1h", "--offset", "1h"}, valid...), failure.ExitUsage, "USAGE", "--offset"},
-		"overlap":          {append([]string{"create", "a", "--every", "1h", "--overlap", "maybe"}, valid...), failure.ExitUsage, "USAGE", "skip or allow"},
+		"overlap":          {append([]string{"create", "a", "--every", "1h", "--overlap", "maybe"}, valid...), failure.ExitUsage, "USAGE", "skip, again or allow"},
 		"catch-up":         {append([]string{"create", "a", "--every", "1h", "--catch-up", "1s"}, valid...), failure.ExitUsage, "USAGE", "10s"},
 		"jitter":           {append([]string{"create", "a", "--every", "1h", "--jitter", "-1s"}, valid...), failure.ExitUsage, "USAGE", "--jitter"},
 		"id":               {append([]string{"create", "a b", "--every", "1h"}, valid...), failure.ExitUsage, "USAGE", "ID"},

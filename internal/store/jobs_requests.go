@@ -26,6 +26,9 @@ type NewJob struct {
 	Links json.RawMessage
 	// Unique makes it the only open job of its organization with its type and payload.
 	Unique bool
+	// SkipWhileOpen is a key: while a job of the organization that was enqueued with it is open, nothing is enqueued. EnqueueJob
+	// alone has it.
+	SkipWhileOpen string
 	// Queue is the named queue, Sequence the key of its sequence, After the ids of the jobs that it waits for.
 	Queue    string
 	Sequence string
@@ -50,7 +53,7 @@ func EnqueueJob(ctx context.Context, q Querier, j NewJob) (EnqueuedJob, error) {
 SELECT job_id, duplicate, result
   FROM daybook.enqueue_job(@org, @type, @payload::text::jsonb, NULLIF(@key::text, ''), @ready_at, NULLIF(@priority::integer, 0),
                            NULLIF(@max_attempts::integer, 0), @links::text::jsonb, @is_unique, NULLIF(@queue::text, ''), NULLIF(@sequence::text, ''),
-                           @after::text[], @after_any_end)`
+                           @after::text[], @after_any_end, NULLIF(@skip_while_open::text, ''))`
 	stmt, args := whole, j.args()
 	if j.plain() {
 		stmt, args = plain, Args{"org": j.OrgID, "type": j.Type, "payload": string(j.Payload)}
@@ -73,6 +76,7 @@ func (j *NewJob) args() Args {
 		"org": j.OrgID, "type": j.Type, "payload": string(j.Payload), "key": j.IdempotencyKey, "ready_at": j.ReadyAt,
 		"priority": int32(j.Priority), "max_attempts": int32(j.MaxAttempts), "links": textOrNil(j.Links), "is_unique": j.Unique,
 		"queue": j.Queue, "sequence": j.Sequence, "after": j.After, "after_any_end": j.AfterAnyEnd,
+		"skip_while_open": j.SkipWhileOpen,
 	}
 }
 

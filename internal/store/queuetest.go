@@ -43,7 +43,7 @@ SELECT j.id, j.org_id, j.type, j.payload::text, coalesce(j.idempotency_key, ''),
        coalesce(j.max_attempts, 0), coalesce(j.last_error_code, ''), coalesce(j.last_error, ''), coalesce(j.result::text, ''),
        coalesce((SELECT jsonb_agg(jsonb_build_object('kind', l.kind, 'id', l.id) ORDER BY l.kind, l.id)
                    FROM daybook.job_links l WHERE l.job_id = j.id)::text, '[]'),
-       j.unique_hash IS NOT NULL
+       j.unique_hash = j.input_hash IS TRUE
   FROM daybook.jobs j
  WHERE ($1::text = '' OR j.type = $1::text)
    AND ($2::text = '' OR j.completed_turn_id = $2::text OR EXISTS (SELECT FROM daybook.attempt_log a WHERE a.job_id = j.id AND a.turn_id = $2::text)
