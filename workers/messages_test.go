@@ -82,6 +82,12 @@ func TestConfigure(t *testing.T) {
 		_, err := b.configure(id, in)
 		require.ErrorContains(t, err, message)
 	}
+	handle, err := b.client.UpdateWorkflow(t.Context(), client.UpdateWorkflowOptions{
+		WorkflowID: id, UpdateName: workflows.UpdateConfigure, WaitForStage: client.WorkflowUpdateStageCompleted,
+		Args: []any{map[string]int{"batchSize": 9, "concurency": 2}},
+	})
+	require.NoError(t, err)
+	require.ErrorContains(t, handle.Get(t.Context(), nil), `the input has no member "concurency"`)
 	assert.Equal(t, s, b.status(id).Settings)
 	fixture.ManyReady(t, b.Pool, org, "inv-", 1000)
 	b.eventually("the new settings work", 20*time.Second, func() bool { return b.states()[models.JobCompleted] == 1000 })
@@ -98,6 +104,8 @@ func TestInputOutOfRangeFailsAtOnce(t *testing.T) {
 		"concurrency is 101: want 1 to 100":         `{"concurrency": 101}`,
 		"unable to decode":                          `{"batchSize": "fifty"}`,
 		"carried is what a run hands over":          `{"carried": {}}`,
+		`input.batchSize`:                           `{"batchSize": 2.9}`,
+		`the input has no member "batch_size"`:      `{"batch_size": 50, "concurrency": 2}`,
 	} {
 		err := b.client.GetWorkflow(t.Context(), b.run(input), "").Get(t.Context(), nil)
 		require.ErrorContains(t, err, message)

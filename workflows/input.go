@@ -28,6 +28,8 @@ type Input struct {
 	ExitWhenEmpty bool `json:"exitWhenEmpty,omitempty"`
 	// Carried is what an earlier run of the same workflow hands over. Leave it out.
 	Carried *State `json:"carried,omitempty"`
+
+	unknown string // a member that no input has
 }
 
 // Settings are the settings of a run.
@@ -42,6 +44,8 @@ type ConfigureInput struct {
 	BatchSize           *int `json:"batchSize,omitempty"`
 	PollIntervalSeconds *int `json:"pollIntervalSeconds,omitempty"`
 	Concurrency         *int `json:"concurrency,omitempty"`
+
+	unknown string // a member that it does not have
 }
 
 // State is what survives continue-as-new.

@@ -35,6 +35,9 @@ func (a *run) handleMessages(ctx workflow.Context) error {
 		workflow.UpdateHandlerOptions{
 			Description: "changes batchSize, pollIntervalSeconds or concurrency from the next turn on",
 			Validator: func(_ workflow.Context, in ConfigureInput) error {
+				if err := refuseUnknown(in.unknown); err != nil {
+					return err
+				}
 				if in == (ConfigureInput{}) {
 					return temporal.NewNonRetryableApplicationError(
 						"nothing to configure: give batchSize, pollIntervalSeconds or concurrency", ErrTypeInvalidInput, nil)

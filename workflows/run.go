@@ -55,6 +55,9 @@ func newRun(ctx workflow.Context, in Input) (*run, error) {
 	if err := in.check(); err != nil {
 		return nil, err
 	}
+	if in.refusesUnknown(ctx) {
+		return nil, refuseUnknown(in.unknown)
+	}
 	a := &run{input: in, runID: workflow.GetInfo(ctx).WorkflowExecution.RunID}
 	// Lanes end by themselves when the run is cancelled, so they live in a context of their own.
 	a.laneCtx, _ = workflow.NewDisconnectedContext(ctx)

@@ -21,7 +21,7 @@ func accountingEnqueueCommand(a *app) *cobra.Command {
 			"does it as well), requeued (the job had ended) or unchanged (this version or a newer one was asked for already).",
 		Args: cobra.ExactArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
-			job.OrgID, job.DocumentID = args[0], args[1]
+			job.OrgID, job.DocumentID, a.organization = args[0], args[1], args[0]
 			var err error
 			if job.Priority, err = parsePriority(priority); err != nil {
 				return err
@@ -47,6 +47,7 @@ func accountingEnqueueCommand(a *app) *cobra.Command {
 	flags.Int64Var(&job.Version, "version", 0, "the document's version, its accounting_ready_version")
 	flags.StringVar(&readyAt, "ready-at", "", "when it is due, as RFC 3339 (default now)")
 	flags.StringVar(&priority, "priority", "normal", "high, normal or low")
+	a.createFlag(command)
 	_ = command.MarkFlagRequired("version")
 	return command
 }

@@ -83,7 +83,7 @@ func TestCommandsAreRecorded(t *testing.T) {
 	id := b.background("webhook", "--org", "shop", "--skip-validation")
 	b.ok("jobs", "cancel", id)
 	b.ok("jobs", "retry", id)
-	b.ok("accounting", "enqueue", "shop", "invoice 7", "--version", "1")
+	b.ok("accounting", "enqueue", "--create", "shop", "invoice 7", "--version", "1")
 	b.ok("accounting", "cancel", "shop", "invoice 7")
 	about := list("--org", "shop")
 	require.Len(t, about, 3)

@@ -37,6 +37,7 @@ func adoptOperationsCommand(a *app) *cobra.Command {
 		},
 	}
 	f.add(command)
+	a.createFlag(command)
 	flags := command.Flags()
 	flags.StringVar(&o.Table, "table", adopt.DefaultOperationsTable, "the legacy table")
 	flags.StringVar(&o.Org, "org", "", "the organization of every row or, with --org-from, of those that name none (default default)")

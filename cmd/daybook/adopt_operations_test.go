@@ -25,8 +25,8 @@ INSERT INTO public.async_operations (operation_type, payload) VALUES
 	assert.Contains(t, seen, "PAYLOAD_REFUSED")
 	assert.NotContains(t, seen, "key-of-a-customer")
 	assert.Zero(t, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.jobs`))
-	b.ok("adopt", "async-operations", "--org", "acme", "--drop-credentials", "--apply")
-	b.ok("adopt", "async-operations", "--org", "acme", "--drop-credentials", "--verify")
+	b.ok("adopt", "async-operations", "--create", "--org", "acme", "--drop-credentials", "--apply")
+	b.ok("adopt", "async-operations", "--create", "--org", "acme", "--drop-credentials", "--verify")
 	assert.Equal(t, 2, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.jobs WHERE org_id = 'acme'`))
 	assert.Contains(t, b.ok("adopt", "async-operations", "--undo"), "2 rows given back")
 }

@@ -59,8 +59,10 @@ type app struct {
 	logLevel    string
 	json        bool
 
-	// path is the command's, and organization the one that it is about; empty: it is about all.
-	path, organization string
+	// organization is the one that the command is about; empty: it is about all.
+	organization string
+	// create is the flag --create, which lets that be an organization that Daybook does not know; mayCreate: the command has it.
+	create, mayCreate bool
 
 	// begun is set when a command's own code begins: an error before that is one of usage.
 	begun bool

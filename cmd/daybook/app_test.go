@@ -33,6 +33,6 @@ func TestTextsAreUTF8(t *testing.T) {
 	b := setup(t)
 	_, err := b.Pool.Exec(t.Context(), `ALTER DATABASE `+b.Name+` SET client_encoding = 'LATIN1'`)
 	require.NoError(t, err)
-	b.ok("jobs", "enqueue", "report.daily", "--org", "org_1", "--key", "é")
+	b.ok("jobs", "enqueue", "--create", "report.daily", "--org", "org_1", "--key", "é")
 	require.Equal(t, 1, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.jobs WHERE idempotency_key = U&'\00E9'`))
 }

@@ -27,7 +27,7 @@ func (b *bundle) job(org, document string) answers.AccountingJob {
 func TestEnqueue(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	args := []string{"accounting", "enqueue", "acme", "d", "--version"}
+	args := []string{"accounting", "enqueue", "--create", "acme", "d", "--version"}
 	assert.Contains(t, b.ok(append(args, "3", "--priority", "high")...), "enqueued (job ")
 	assert.Contains(t, b.ok(append(args, "2")...), "unchanged (job ")
 	assert.Contains(t, b.ok(append(args, "4")...), "coalesced (job ")
@@ -100,7 +100,7 @@ func TestJobsCancel(t *testing.T) {
 func TestRulesApplyReturnsFailedJobs(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	b.ok("import", "ndjson", "demo/documents.ndjson")
+	b.ok("import", "ndjson", "demo/documents.ndjson", "--create")
 	b.work()
 	var s struct{ Queues []answers.QueueStats }
 	b.json(&s, "status")

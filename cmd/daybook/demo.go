@@ -151,6 +151,7 @@ func (d *demo) prepare(ctx context.Context) error {
 	d.say("Importing %s.", d.documents.description)
 	bar := d.newProgress("importing", int64(len(d.documents.items)))
 	i := newDocumentImporter(d.db.Pool, func() { bar.add(1) })
+	i.create = true
 	err := i.run(ctx, func(_ context.Context, put func(importItem) error) error {
 		for _, item := range d.documents.items {
 			if err := put(item); err != nil {

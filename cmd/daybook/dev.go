@@ -215,7 +215,7 @@ The workflows were started as an operator does it:
 
 In another terminal, with DAYBOOK_DATABASE_URL set as above:
 
-  daybook import gobl --org-by country FILES…
+  daybook import gobl --org-by country --create FILES…
   daybook accounts import FILE --all-orgs
   daybook rules apply FILE --all-orgs
   daybook status

@@ -48,9 +48,9 @@ func TestExitCodes(t *testing.T) {
 		"no organization":      {[]string{"import", "gobl", bad}, failure.ExitUsage, "USAGE", "--org-by"},
 		"supplier as receiver": {[]string{"import", "gobl", bad, "--org-by", "supplier", "--direction", "in"}, failure.ExitUsage, "USAGE", "leave --direction in out"},
 		"which balance":        {[]string{"trial-balance"}, failure.ExitUsage, "USAGE", "--org or --all-orgs"},
-		"bad document":         {[]string{"import", "gobl", bad, "--org", "de"}, failure.ExitFailure, "PARTLY_FAILED", "1 document failed"},
-		"empty id":             {[]string{"accounting", "enqueue", "", "d", "--version", "1"}, failure.ExitUsage, "INVALID", "must not be empty"},
-		"negative version":     {[]string{"accounting", "enqueue", "o", "d", "--version", "-1"}, failure.ExitUsage, "INVALID", "negative"},
+		"bad document":         {[]string{"import", "gobl", bad, "--create", "--org", "de"}, failure.ExitFailure, "PARTLY_FAILED", "1 document failed"},
+		"empty id":             {[]string{"accounting", "enqueue", "--create", "", "d", "--version", "1"}, failure.ExitUsage, "INVALID", "must not be empty"},
+		"negative version":     {[]string{"accounting", "enqueue", "--create", "o", "d", "--version", "-1"}, failure.ExitUsage, "INVALID", "negative"},
 		"no such job":          {[]string{"accounting", "show", "de", "nope"}, failure.ExitNotFound, "JOB_NOT_FOUND", "document nope"},
 		"job of no document":   {[]string{"accounting", "show", "de", "nope"}, failure.ExitNotFound, "JOB_NOT_FOUND", "enqueue the document first"},
 		"no such job by id":    {[]string{"jobs", "show", "nope"}, failure.ExitNotFound, "JOB_NOT_FOUND", "check the id"},
@@ -92,7 +92,7 @@ func TestNoRuleSetIsNotFound(t *testing.T) {
 func TestMissingMigrationsAreNamed(t *testing.T) {
 	t.Parallel()
 	b := &bundle{pgtest.NewEmpty(t), t}
-	for _, args := range [][]string{{"status"}, {"worker"}, {"import", "ndjson", "demo/documents.ndjson"}} {
+	for _, args := range [][]string{{"status"}, {"worker"}, {"import", "ndjson", "demo/documents.ndjson", "--create"}} {
 		r := b.run(args...)
 		assert.Equal(t, failure.ExitSchema, r.exit, "%v: %s", args, r.err)
 		assert.Contains(t, r.err, "daybook migrate up")
@@ -196,7 +196,7 @@ func TestInterruptedImport(t *testing.T) {
 	b := setup(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	r := call(ctx, "", "--database-url", b.URL, "import", "ndjson", "demo/documents.ndjson")
+	r := call(ctx, "", "--database-url", b.URL, "import", "ndjson", "demo/documents.ndjson", "--create")
 	assert.Equal(t, failure.ExitInterrupted, r.exit)
 	assert.Equal(t, "daybook: interrupted\n", r.err)
 }
@@ -210,7 +210,7 @@ func TestInterruptedCommandsSayWhatTheyDid(t *testing.T) {
 		_, _ = fmt.Fprintf(&lines, `{"org_id":"acme","id":"d-%03d","type":"invoice","direction":"out","currency":"EUR","issue_date":"2026-03-14","content":{"payable":100}}`+"\n", n)
 	}
 	file := write(t, t.TempDir()+"/d.ndjson", lines.String())
-	b.ok("import", "ndjson", write(t, t.TempDir()+"/one.ndjson", strings.SplitAfter(lines.String(), "\n")[199]))
+	b.ok("import", "ndjson", write(t, t.TempDir()+"/one.ndjson", strings.SplitAfter(lines.String(), "\n")[199]), "--create")
 	tx, err := b.Pool.Begin(t.Context())
 	require.NoError(t, err)
 	defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }()
@@ -319,7 +319,7 @@ func TestFullDiskSaysWhatToDo(t *testing.T) {
 CREATE FUNCTION public.full_disk() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'could not extend file: No space left on device' USING ERRCODE = '53100'; END $$;
 CREATE TRIGGER full_disk BEFORE INSERT ON daybook.jobs FOR EACH STATEMENT EXECUTE FUNCTION public.full_disk()`)
 	require.NoError(t, err)
-	r := b.run("jobs", "enqueue", "webhook", "--org", "acme", "--payload", "{}", "--skip-validation")
+	r := b.run("jobs", "enqueue", "--create", "webhook", "--org", "acme", "--payload", "{}", "--skip-validation")
 	assert.Equal(t, failure.ExitUnavailable, r.exit, r.err)
 	assert.Contains(t, r.err, "No space left on device (SQLSTATE 53100)\n"+store.DiskAdvice)
 	assert.NotContains(t, r.err, "Check that PostgreSQL runs")

@@ -58,7 +58,7 @@ func TestListsComeInPages(t *testing.T) {
 	t.Parallel()
 	b := posted(t)
 	for _, org := range []string{"p", "q", "r"} {
-		b.ok("accounting", "enqueue", org, "later", "--version", "1", "--ready-at", "2999-01-01T00:00:00Z")
+		b.ok("accounting", "enqueue", "--create", org, "later", "--version", "1", "--ready-at", "2999-01-01T00:00:00Z")
 	}
 	for _, list := range []struct {
 		rows string

@@ -39,7 +39,8 @@ func importCommand(a *app) *cobra.Command {
 		Use:   "import",
 		Short: "Write documents, mark them ready and enqueue them",
 		Long: "Writes each document, marks it ready and enqueues it in one transaction. A document that is there already with the\n" +
-			"same content is left alone, so an import can be repeated; one with other content gets a new version.",
+			"same content is left alone, so an import can be repeated; one with other content gets a new version.\n" +
+			"Documents of an organization that Daybook has nothing of are refused without --create.",
 	}
 	command.AddCommand(importCSVCommand(a), importGOBLCommand(a), importNDJSONCommand(a))
 	return command
@@ -99,13 +100,20 @@ type documentImporter struct {
 	// done is called after each document.
 	done func()
 
-	mu     sync.Mutex
-	known  map[string]string
+	mu sync.Mutex
+	// known are the organizations that have been found or made, with their names; unknown: why documents of others are refused.
+	known   map[string]string
+	unknown map[string]error
+	// create makes organizations known that the database has nothing of.
+	create bool
 	result *importResult
 }
 
 func newDocumentImporter(pool *pgxpool.Pool, done func()) *documentImporter {
-	return &documentImporter{pool: pool, admit: newAdmission(pool), done: done, known: map[string]string{}, result: newImportResult()}
+	return &documentImporter{
+		pool: pool, admit: newAdmission(pool), done: done, known: map[string]string{}, unknown: map[string]error{},
+		result: newImportResult(),
+	}
 }
 
 // run writes the documents that feed hands over. An error of one document is counted and the next one goes on; the error
@@ -264,14 +272,21 @@ func (i *documentImporter) write(ctx context.Context, items []importItem) ([]led
 	return puts, err
 }
 
-// makeKnown adds the document's organization once. It has a transaction of its own: a worker locks documents before
+// makeKnown adds the document's organization once. One that the database has nothing of is refused unless create says
+// otherwise. It has a transaction of its own: a worker locks documents before
 // organizations, so no transaction may hold an organization while it writes a document.
 func (i *documentImporter) makeKnown(ctx context.Context, item importItem) error {
 	i.mu.Lock()
 	name, ok := i.known[item.document.OrgID]
+	unknown := i.unknown[item.document.OrgID]
 	i.mu.Unlock()
-	if ok && (item.name == "" || name == item.name) {
-		return nil
+	if ok && (item.name == "" || name == item.name) || unknown != nil {
+		return unknown
+	}
+	if !ok && !i.create {
+		if err := i.refuseUnknown(ctx, item.document.OrgID); err != nil {
+			return err
+		}
 	}
 	err := store.Begin(ctx, i.pool, func(tx pgx.Tx) error {
 		return store.PutOrganization(ctx, tx, item.document.OrgID, item.name)
@@ -281,6 +296,19 @@ func (i *documentImporter) makeKnown(ctx context.Context, item importItem) error
 		i.known[item.document.OrgID] = item.name
 		i.mu.Unlock()
 	}
+	return err
+}
+
+// refuseUnknown refuses an organization of which the database has nothing, and remembers that.
+func (i *documentImporter) refuseUnknown(ctx context.Context, org string) error {
+	never, err := store.NeverHeardOf(ctx, i.pool, org)
+	if err != nil || !never {
+		return err
+	}
+	err = unknownOrganization(ctx, i.pool, true, org)
+	i.mu.Lock()
+	i.unknown[org] = err
+	i.mu.Unlock()
 	return err
 }
 

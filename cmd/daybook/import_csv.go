@@ -39,6 +39,7 @@ func importCSVCommand(a *app) *cobra.Command {
 			return a.importCSV(c.Context(), mapping, org, sources)
 		},
 	}
+	a.createFlag(command)
 	flags := command.Flags()
 	flags.StringVar(&mappingFile, "mapping", "", "the file that says what the columns mean; required")
 	flags.StringVar(&org, "org", "", "the organization whose documents these are; the mapping's if absent")
@@ -64,6 +65,7 @@ func (a *app) importCSV(ctx context.Context, mapping *importer.Mapping, org stri
 	defer db.close()
 	bar := a.newProgress("importing", int64(documents.Count()))
 	i := newDocumentImporter(db.Pool, func() { bar.add(1) })
+	i.create = a.create
 	i.result.SkippedRows = documents.Skipped()
 	err = i.run(ctx, func(ctx context.Context, put func(importItem) error) error {
 		return feedCSV(ctx, documents, i, put)

@@ -53,7 +53,7 @@ func TestImportCSVIsIdempotent(t *testing.T) {
 	dir := t.TempDir()
 	mapping := write(t, filepath.Join(dir, "mapping.yaml"), csvMapping)
 	file := write(t, filepath.Join(dir, "sub", "a.csv"), "No,Day,Qty,Price\n1,2025-01-31,2,9.99\n")
-	args := []string{"import", "csv", "--org", "acme", "--mapping", mapping, dir}
+	args := []string{"import", "csv", "--create", "--org", "acme", "--mapping", mapping, dir}
 
 	var first, second, third importResult
 	b.json(&first, args...)
@@ -73,7 +73,7 @@ func TestImportCSVRefusesWholeDocuments(t *testing.T) {
 	dir := t.TempDir()
 	mapping := write(t, filepath.Join(dir, "mapping.yaml"), csvMapping)
 	file := write(t, filepath.Join(dir, "a.csv"), "No,Day,Qty,Price\n1,2025-01-31,2,9.99\n2,2025-01-31,1,1\n1,2025-01-31,x,1\nC3,2025-01-31,-1,1\n")
-	r := b.run("import", "csv", "--org", "acme", "--mapping", mapping, file)
+	r := b.run("import", "csv", "--create", "--org", "acme", "--mapping", mapping, file)
 	assert.Equal(t, failure.ExitFailure, r.exit)
 	assert.Contains(t, r.out, "failed  "+file+": line 2: document 1: invalid document: "+file+`: line 4: Qty: "x" is not a number`)
 	assert.Contains(t, r.out, "2 new, 0 changed, 0 unchanged, 0 skipped, 1 failed")
@@ -112,10 +112,10 @@ func TestImportFromArchives(t *testing.T) {
 	b := setup(t)
 	dir := t.TempDir()
 	gobl := zipFile(t, filepath.Join(dir, "gobl.zip"), "in/a.json", read(t, goblInvoice))
-	assert.Contains(t, b.ok("import", "gobl", gobl, "--org", "acme"), "1 new")
+	assert.Contains(t, b.ok("import", "gobl", gobl, "--create", "--org", "acme"), "1 new")
 	lines := strings.SplitAfter(read(t, "demo/documents.ndjson"), "\n")
 	ndjson := zipFile(t, filepath.Join(dir, "own.zip"), "own.jsonl", lines[0]+"{}\n"+lines[1])
-	r := b.run("import", "ndjson", ndjson)
+	r := b.run("import", "ndjson", ndjson, "--create")
 	assert.Contains(t, r.out, "2 new, 0 changed, 0 unchanged, 0 skipped, 1 failed")
 	assert.Contains(t, r.out, "failed  "+ndjson+"!own.jsonl: line 2: ")
 
@@ -142,7 +142,7 @@ func TestImportOnlineRetail(t *testing.T) {
 	require.NoError(t, err, "go build: %s", out)
 	imported := func() importResult {
 		began := time.Now()
-		command := exec.CommandContext(t.Context(), binary, "--database-url", b.URL, "import", "csv", "--org", "shop", "--mapping", onlineRetailMapping, onlineRetail, "--json")
+		command := exec.CommandContext(t.Context(), binary, "--database-url", b.URL, "import", "csv", "--create", "--org", "shop", "--mapping", onlineRetailMapping, onlineRetail, "--json")
 		var errs bytes.Buffer
 		command.Stderr = &errs
 		out, err := command.Output()
@@ -179,6 +179,7 @@ func TestImportWritesWhatItCanOfABatch(t *testing.T) {
 	}
 	items[1].document.Content.Number = "\x00"
 	i := newDocumentImporter(b.Pool, func() {})
+	i.create = true
 	require.NoError(t, i.many(t.Context(), items))
 	assert.Equal(t, []int{3, 1, 1}, []int{i.result.Inserted, i.result.Unchanged, len(i.result.Failed)})
 	assert.Equal(t, "bad", i.result.Failed[0].Source)

@@ -100,6 +100,7 @@ func importGOBLCommand(a *app) *cobra.Command {
 			bar := a.newProgress("importing", int64(sources.Files()))
 			i := newDocumentImporter(db.Pool, func() { bar.add(1) })
 			i.admit.remedy = "give each document an id of its own, or use --id-by file"
+			i.create = a.create
 			err = i.run(c.Context(), func(ctx context.Context, put func(importItem) error) error {
 				return feedGOBL(ctx, sources, owner, i, put)
 			})
@@ -107,6 +108,7 @@ func importGOBLCommand(a *app) *cobra.Command {
 			return a.showImport(i.result, err)
 		},
 	}
+	a.createFlag(command)
 	flags := command.Flags()
 	flags.StringVar(&owner.org, "org", "", "the organization whose documents these are")
 	flags.StringVar(&owner.by, "org-by", "", "the organization by the file: supplier (its tax id) or country (its tax country)")

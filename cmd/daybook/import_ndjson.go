@@ -30,6 +30,7 @@ func importNDJSONCommand(a *app) *cobra.Command {
 			return a.importNDJSON(c.Context(), sources)
 		},
 	}
+	a.createFlag(command)
 	command.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
 		if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok && unknown.GetSpecifiedName() == "org" {
 			return usagef("%s: each document of this format names its own organization, in the member org_id: leave the flag out, and write the organization there", err)
@@ -57,6 +58,7 @@ func (a *app) importNDJSON(ctx context.Context, sources *importer.Sources) error
 			bar.add(1)
 		}
 	})
+	i.create = a.create
 	err = i.run(ctx, func(ctx context.Context, put func(importItem) error) error {
 		if sources == nil {
 			return feedNDJSON(a.stdin, "standard input", i, put)

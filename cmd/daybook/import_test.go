@@ -36,7 +36,7 @@ func TestImportGOBLIsIdempotent(t *testing.T) {
 	write(t, filepath.Join(dir, "sub", "a.json"), read(t, goblInvoice))
 	write(t, filepath.Join(dir, "order.json"), `{"$schema":"https://gobl.org/draft-0/bill/order","type":"purchase"}`)
 	write(t, filepath.Join(dir, "notes.txt"), "not for import")
-	args := []string{"import", "gobl", dir, "--org", "acme"}
+	args := []string{"import", "gobl", dir, "--create", "--org", "acme"}
 
 	var first, second, third importResult
 	b.json(&first, args...)
@@ -82,7 +82,7 @@ func TestImportGOBLFindsTheOrganization(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := setup(t)
-			b.ok(append([]string{"import", "gobl", goblInvoice}, test.args...)...)
+			b.ok(append([]string{"import", "gobl", goblInvoice, "--create"}, test.args...)...)
 			var direction models.Direction
 			const q = `SELECT direction FROM daybook.documents JOIN daybook.organizations o ON o.id = org_id WHERE org_id = $1`
 			require.NoError(t, b.Pool.QueryRow(t.Context(), q, test.org).Scan(&direction))
@@ -98,11 +98,11 @@ func TestImportGOBLKnowsDocumentsByTheirFiles(t *testing.T) {
 	one := write(t, filepath.Join(dir, "1.json"), read(t, goblInvoice))
 	write(t, filepath.Join(dir, "2.json"), strings.Replace(read(t, goblInvoice), "Regular customer", "Large order", 1))
 
-	r := b.run("import", "gobl", dir, "--org", "acme")
+	r := b.run("import", "gobl", dir, "--create", "--org", "acme")
 	assert.Equal(t, failure.ExitFailure, r.exit)
 	assert.Contains(t, r.out, "it has the id of "+one)
 	assert.Contains(t, r.out, "1 new, 0 changed, 0 unchanged, 0 skipped, 1 failed")
-	assert.Contains(t, b.ok("import", "gobl", dir, "--org", "acme", "--id-by", "file"), "2 new")
+	assert.Contains(t, b.ok("import", "gobl", dir, "--create", "--org", "acme", "--id-by", "file"), "2 new")
 }
 
 func TestImportNDJSONGoesOnAfterABadLine(t *testing.T) {
@@ -111,13 +111,13 @@ func TestImportNDJSONGoesOnAfterABadLine(t *testing.T) {
 	lines := strings.SplitAfter(read(t, "demo/documents.ndjson"), "\n")
 	input := lines[0] + "{\"org_id\": 7}\n\n" + lines[1]
 
-	r := call(t.Context(), input, "--database-url", b.URL, "import", "ndjson", "-")
+	r := call(t.Context(), input, "--database-url", b.URL, "import", "ndjson", "-", "--create")
 	assert.Equal(t, failure.ExitFailure, r.exit)
 	assert.Contains(t, r.out, "failed  standard input: line 2: ")
 	assert.Contains(t, r.out, "2 new, 0 changed, 0 unchanged, 0 skipped, 1 failed")
 	assert.Contains(t, r.err, "1 document failed")
 
-	r = call(t.Context(), lines[0]+lines[1], "--database-url", b.URL, "import", "ndjson", "-")
+	r = call(t.Context(), lines[0]+lines[1], "--database-url", b.URL, "import", "ndjson", "-", "--create")
 	assert.Equal(t, failure.ExitOK, r.exit, r.err)
 	assert.Contains(t, r.out, "0 new, 0 changed, 2 unchanged")
 }
@@ -127,7 +127,7 @@ func TestImportNDJSONGoesOnAfterABadLine(t *testing.T) {
 func TestImportDoesNotWaitForAnOrganizationThatIsKnown(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	b.ok("import", "gobl", goblInvoice, "--org", "acme")
+	b.ok("import", "gobl", goblInvoice, "--create", "--org", "acme")
 	tx, err := b.Pool.Begin(t.Context())
 	require.NoError(t, err)
 	defer func() { _ = tx.Rollback(t.Context()) }()

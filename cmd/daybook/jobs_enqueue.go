@@ -103,6 +103,7 @@ func jobsEnqueueCommand(a *app) *cobra.Command {
 	flags.StringVar(&callback.Name, "callback", "", "have it begin when another system has called back; the name by which the handler reads the callback")
 	flags.DurationVar(&callback.Within, "callback-within", 24*time.Hour, "how long the callback may take to come; the job begins then in any case")
 	flags.BoolVar(&o.SkipValidation, "skip-validation", false, "leave the check against the type's schema to the worker")
+	a.createFlag(command)
 	_ = command.MarkFlagRequired("org")
 	return command
 }

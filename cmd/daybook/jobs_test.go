@@ -19,7 +19,7 @@ import (
 func (b *bundle) background(args ...string) string {
 	b.t.Helper()
 	var e answers.EnqueuedJob
-	b.json(&e, append([]string{"jobs", "enqueue"}, args...)...)
+	b.json(&e, append([]string{"jobs", "enqueue", "--create"}, args...)...)
 	return e.ID
 }
 
@@ -52,9 +52,9 @@ func TestBackgroundEnqueue(t *testing.T) {
 	require.Len(t, d.Links, 2)
 	assert.Equal(t, "a=b", d.Links[0].ID)
 
-	again := []string{"jobs", "enqueue", "webhook", "--org", "acme", "--key", "k", "--payload"}
+	again := []string{"jobs", "enqueue", "--create", "webhook", "--org", "acme", "--key", "k", "--payload"}
 	assert.Contains(t, b.ok(append(again, `{"url":"https://example.com"}`)...), "there already (job "+id)
-	own := []string{"jobs", "enqueue", "own", "--org", "acme", "--key", "own"}
+	own := []string{"jobs", "enqueue", "--create", "own", "--org", "acme", "--key", "own"}
 	assert.Contains(t, b.run(own...).err, "Note: own is none of Daybook's own types")
 	r := b.run(own...)
 	assert.Contains(t, r.out, "there already")
@@ -65,7 +65,7 @@ func TestBackgroundEnqueue(t *testing.T) {
 
 	file := write(t, t.TempDir()+"/payload.json", `{"n":1}`)
 	assert.JSONEq(t, `{"n":1}`, string(b.backgroundJob(b.background("t", "--org", "acme", "--payload", "@"+file)).Payload))
-	out := call(t.Context(), `{"n":2}`, "--database-url", b.URL, "jobs", "enqueue", "t", "--org", "acme", "--payload", "@-")
+	out := call(t.Context(), `{"n":2}`, "--database-url", b.URL, "jobs", "enqueue", "--create", "t", "--org", "acme", "--payload", "@-")
 	assert.Zero(t, out.exit, out.err)
 
 	for code, args := range map[string][]string{
@@ -75,7 +75,7 @@ func TestBackgroundEnqueue(t *testing.T) {
 		"USAGE":             {"t", "--org", "acme", "--run-at", "tomorrow"},
 		"FILE_NOT_FOUND":    {"t", "--org", "acme", "--payload", "@/nothing"},
 	} {
-		r := b.run(append([]string{"jobs", "enqueue", "--json"}, args...)...)
+		r := b.run(append([]string{"jobs", "enqueue", "--create", "--json"}, args...)...)
 		assert.Contains(t, r.err, `"`+code+`"`)
 	}
 }
@@ -84,7 +84,7 @@ func TestBackgroundEnqueueChecksBuiltinTypes(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	enqueue := func(args ...string) result {
-		return b.run(append([]string{"jobs", "enqueue", "--org", "acme", "--payload", `{"uri":1}`}, args...)...)
+		return b.run(append([]string{"jobs", "enqueue", "--create", "--org", "acme", "--payload", `{"uri":1}`}, args...)...)
 	}
 	for _, name := range []string{"webhook", "webhook_delivery", "email", "report", "cleanup", "db_function"} {
 		r := enqueue(name, "--json")
@@ -106,7 +106,7 @@ func TestBackgroundEnqueueChecksBuiltinTypes(t *testing.T) {
 		{"report", `{"kind":"account_ledger"}`, "account is required"},
 		{"db_function", `{"function":"refresh"}`, "function is not like schema.name"},
 	} {
-		r := b.run("jobs", "enqueue", wrong.jobType, "--org", "acme", "--payload", wrong.payload, "--json")
+		r := b.run("jobs", "enqueue", "--create", wrong.jobType, "--org", "acme", "--payload", wrong.payload, "--json")
 		assert.Equal(t, failure.ExitUsage, r.exit, wrong)
 		assert.Contains(t, r.err, `"PAYLOAD_INVALID"`, wrong)
 		var said struct{ Error struct{ Message string } }
@@ -130,7 +130,7 @@ func TestBackgroundEnqueueChecksBuiltinTypes(t *testing.T) {
 
 func TestBackgroundEnqueueWantsAnAttempt(t *testing.T) {
 	t.Parallel()
-	r := setup(t).run("jobs", "enqueue", "t", "--org", "acme", "--max-attempts", "0")
+	r := setup(t).run("jobs", "enqueue", "--create", "t", "--org", "acme", "--max-attempts", "0")
 	assert.Equal(t, failure.ExitUsage, r.exit)
 	assert.Contains(t, r.err, "--max-attempts 0: want 1 to 1000")
 }
@@ -138,10 +138,10 @@ func TestBackgroundEnqueueWantsAnAttempt(t *testing.T) {
 func TestBackgroundPayloadIsNoJSON(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	r := b.run("jobs", "enqueue", "t", "--org", "acme", "--payload", `{"url": "https://example.com"`)
+	r := b.run("jobs", "enqueue", "--create", "t", "--org", "acme", "--payload", `{"url": "https://example.com"`)
 	assert.Equal(t, failure.ExitUsage, r.exit)
 	assert.Equal(t, "daybook: --payload is no JSON: at byte 29: unexpected end of JSON input\n", r.err)
-	r = b.run("jobs", "enqueue", "t", "--org", "acme", "--json", "--payload", `{'n': 1}`)
+	r = b.run("jobs", "enqueue", "--create", "t", "--org", "acme", "--json", "--payload", `{'n': 1}`)
 	assert.Contains(t, r.err, `"PAYLOAD_INVALID"`)
 	assert.JSONEq(t, `{}`, string(b.backgroundJob(b.background("t", "--org", "acme", "--payload", "")).Payload))
 }

@@ -17,12 +17,12 @@ func TestEnqueueWithACallback(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	var made answers.EnqueuedJob
-	b.json(&made, "jobs", "enqueue", "mail", "--org", "acme", "--callback", "paid", "--callback-within", "1h")
+	b.json(&made, "jobs", "enqueue", "--create", "mail", "--org", "acme", "--callback", "paid", "--callback-within", "1h")
 	assert.Len(t, made.CallbackToken, 43)
 	shown := b.ok("jobs", "show", made.ID)
 	assert.Contains(t, shown, "paid")
 	assert.NotContains(t, shown, made.CallbackToken)
-	assert.Contains(t, b.ok("jobs", "enqueue", "mail", "--org", "acme", "--callback", "paid"), "POST /api/callbacks/")
+	assert.Contains(t, b.ok("jobs", "enqueue", "--create", "mail", "--org", "acme", "--callback", "paid"), "POST /api/callbacks/")
 }
 
 // A job that waits for others is shown as one that waits, and not as one that is due in thousands of years; the status counts it.

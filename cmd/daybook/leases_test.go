@@ -13,7 +13,7 @@ import (
 func TestLeasesRelease(t *testing.T) {
 	t.Parallel()
 	b := posted(t)
-	b.ok("accounting", "enqueue", "de", "stuck", "--version", "1")
+	b.ok("accounting", "enqueue", "--create", "de", "stuck", "--version", "1")
 	_, err := b.Pool.Exec(t.Context(), `SELECT daybook.enqueue_job('de', 'webhook', '{}')`)
 	require.NoError(t, err)
 	for _, table := range []string{"accounting_work_queue", "jobs"} {

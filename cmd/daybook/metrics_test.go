@@ -73,7 +73,7 @@ func TestMetricsOfWorkerAndServer(t *testing.T) {
 	for _, org := range []string{"de", "es", "jp"} {
 		b.sample(org)
 	}
-	b.ok("import", "ndjson", "demo/documents.ndjson")
+	b.ok("import", "ndjson", "demo/documents.ndjson", "--create")
 	c := server.Client(t, namespace)
 	_, err := c.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: accountingLoop.id, TaskQueue: workflows.AccountingTaskQueue},
 		workflows.AccountingWorkflow, workflows.Input{})

@@ -98,8 +98,8 @@ func (b *bundle) everyKind() (jobs []string) {
 	b.work()
 	fixture.Ready(b.t, b.Pool, fixture.Invoice("acme", "sale", 1000)) // the same again: confirmed
 	b.work()
-	b.ok("accounting", "enqueue", "acme", "later", "--version", "3", "--priority", "low", "--ready-at", "2999-01-01T00:00:00Z")
-	b.ok("accounting", "enqueue", "acme", "leased", "--version", "1", "--priority", "high")
+	b.ok("accounting", "enqueue", "--create", "acme", "later", "--version", "3", "--priority", "low", "--ready-at", "2999-01-01T00:00:00Z")
+	b.ok("accounting", "enqueue", "--create", "acme", "leased", "--version", "1", "--priority", "high")
 
 	b.ok("queues", "create", "bank", "--max-parallel", "10", "--rate", "100", "--per", "1m", "--burst", "3", "--owner", "payments")
 	b.ok("queues", "pause", "bank")
@@ -248,7 +248,7 @@ func TestRequestsAreAnsweredAlike(t *testing.T) {
 		return steady(b.printed(strings.Fields(command)...))
 	}
 	id := b.background("mail", "--org", "acme", "--key", "k")
-	b.ok("accounting", "enqueue", "acme", "d", "--version", "1")
+	b.ok("accounting", "enqueue", "--create", "acme", "d", "--version", "1")
 	b.deadLetter(b.background("mail", "--org", "acme"), "TIMEOUT")
 	assert.Equal(t, post("/api/jobs/enqueue", `{"orgId": "acme", "type": "mail", "payload": {}, "idempotencyKey": "k"}`), printed("jobs enqueue mail --org acme --key k"))
 	assert.Equal(t, post("/api/accounting/jobs/enqueue", `{"orgId": "acme", "documentId": "d", "version": 1}`), printed("accounting enqueue acme d --version 1"))
@@ -347,14 +347,14 @@ func TestCommandsTakeWhatTheyPrint(t *testing.T) {
 	for _, j := range b.printed("jobs", "list").(map[string]any)["jobs"].([]any) {
 		job := j.(map[string]any)
 		text := func(member string) string { return job[member].(string) }
-		b.ok("jobs", "enqueue", text("type"), "--org", text("orgId"), "--priority", text("priority"), "--run-at", text("runAt"))
+		b.ok("jobs", "enqueue", "--create", text("type"), "--org", text("orgId"), "--priority", text("priority"), "--run-at", text("runAt"))
 		b.ok("jobs", "list", "--state", text("state"), "--since", text("createdAt"))
 		b.ok("jobs", "show", text("id"))
 	}
 	for _, j := range b.printed("accounting", "list").(map[string]any)["jobs"].([]any) {
 		job := j.(map[string]any)
 		text := func(member string) string { return job[member].(string) }
-		b.ok("accounting", "enqueue", text("orgId"), text("documentId"), "--version", "9", "--priority", text("priority"), "--ready-at", text("readyAt"))
+		b.ok("accounting", "enqueue", "--create", text("orgId"), text("documentId"), "--version", "9", "--priority", text("priority"), "--ready-at", text("readyAt"))
 		b.ok("accounting", "list", "--state", text("state"))
 	}
 }

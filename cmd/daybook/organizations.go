@@ -11,7 +11,6 @@ import (
 
 	"github.com/daybook-dev/daybook/internal/cursor"
 	"github.com/daybook-dev/daybook/internal/store"
-	"github.com/daybook-dev/daybook/internal/terminal"
 )
 
 func organizationsCommand(a *app) *cobra.Command {
@@ -138,8 +137,7 @@ func (o *organizationFlags) resolve(ctx context.Context, db *database) ([]string
 		}
 		unknown, err := store.UnknownOrganizations(ctx, db.Pool, o.ids)
 		if err == nil && len(unknown) > 0 {
-			err = tagged(store.ErrOrganizationNotFound, "Daybook knows no organization %s: check the id (`daybook organizations list`), or add --create to make it known",
-				terminal.OneLine(strings.Join(unknown, ", ")))
+			err = unknownOrganization(ctx, db.Pool, true, unknown...)
 		}
 		return o.ids, err
 	}

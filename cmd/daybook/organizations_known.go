@@ -2,22 +2,29 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"strings"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/spf13/cobra"
 
 	"github.com/daybook-dev/daybook/internal/health"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/terminal"
 )
 
-// namesNew are the commands whose --org may name an organization of which Daybook has nothing yet. For all others it is a mistake: what they answer of it would
-// look like the answer about an organization of which nothing is due.
-var namesNew = map[string]bool{"adopt async-operations": true, "import csv": true, "import gobl": true, "jobs enqueue": true, "schedules create": true, "tokens create": true}
+// createFlag lets a command write for an organization that Daybook has nothing of. For all others, and without the flag,
+// such an id is taken for a mistake: what they write would be found by no one, and what they answer would look like the answer
+// about an organization of which nothing is due.
+func (a *app) createFlag(c *cobra.Command) {
+	c.Flags().BoolVar(&a.create, "create", false, "make an organization known that has neither configuration, document nor job yet")
+}
 
 // knowsOrganization refuses the organization that the command is about if Daybook never had anything of it. What keeps the database from saying so keeps the
 // command from its work, too, which says why.
 func (a *app) knowsOrganization(ctx context.Context, pool *pgxpool.Pool) error {
-	if a.organization == "" {
+	if a.organization == "" || a.create {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, health.DefaultTimeout)
@@ -25,13 +32,34 @@ func (a *app) knowsOrganization(ctx context.Context, pool *pgxpool.Pool) error {
 	if never, err := store.NeverHeardOf(ctx, pool, a.organization); err != nil || !never {
 		return nil
 	}
-	id := terminal.OneLine(a.organization)
-	if namesNew[a.path] {
-		if !a.json { // what goes to standard error is for programs then
-			a.say("Note: Daybook had nothing of organization %s until now (`daybook organizations list`).", id)
-		}
+	return unknownOrganization(ctx, pool, a.mayCreate, a.organization)
+}
+
+// unknownOrganization is the error about ids of which Daybook has nothing. It says which one may be meant.
+func unknownOrganization(ctx context.Context, pool *pgxpool.Pool, mayCreate bool, ids ...string) error {
+	message := fmt.Sprintf("Daybook knows no organization %s: check the id (`daybook organizations list`)", terminal.OneLine(strings.Join(ids, ", ")))
+	if mayCreate {
+		message += ", or add --create to make it known"
+	} else {
+		message += "; an organization is known from its first rules, account, document or job on"
+	}
+	if near := nearest(ids[0], similarOrganizations(ctx, pool, ids[0])); near != "" {
+		message += fmt.Sprintf("; did you mean %s?", terminal.OneLine(near))
+	}
+	return tagged(store.ErrOrganizationNotFound, "%s", message)
+}
+
+// similarOrganizations returns the organizations of about the id's length. It is a help, so an error has none.
+func similarOrganizations(ctx context.Context, pool *pgxpool.Pool, id string) []string {
+	const stmt = `
+SELECT id
+  FROM daybook.organizations
+ WHERE length(id) BETWEEN length($1) * 2 / 3 - 1 AND length($1) * 4 / 3 + 1
+ ORDER BY id
+ LIMIT 100000`
+	ids, err := store.Collect(ctx, pool, pgx.RowTo[string], stmt, id)
+	if err != nil {
 		return nil
 	}
-	return tagged(store.ErrOrganizationNotFound, "Daybook knows no organization %s: check the id (`daybook organizations list`); an organization is known from its first rules, "+
-		"account, document or job on", id)
+	return ids
 }

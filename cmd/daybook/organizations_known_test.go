@@ -1,6 +1,8 @@
 package main
 
 import (
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -31,7 +33,7 @@ func TestCommandsCreateNoOrganizationByMistake(t *testing.T) {
 	require.Len(t, b.organizations(), 1)
 
 	b.ok("rules", "apply", "../../internal/sample/rules.yaml", "--org", "beta", "--create")
-	b.ok("accounting", "enqueue", "gamma", "d", "--version", "1")
+	b.ok("accounting", "enqueue", "--create", "gamma", "d", "--version", "1")
 	b.ok("organizations", "pause", "--org", "gamma")
 	require.Len(t, b.organizations(), 3, "one that has jobs is known")
 	assert.Equal(t, failure.ExitUsage, b.run("organizations", "pause", "--all-orgs", "--create").exit)
@@ -74,7 +76,7 @@ func TestCommandsAnswerNothingOfAMisspelledOrganization(t *testing.T) {
 			assert.Contains(t, r.err, "knows no organization acne", "%v", args)
 		}
 	}
-	assert.Contains(t, b.run("tokens", "create", "--name", "t", "--scope", "read", "--org", "acne").err, "Daybook had nothing of organization acne until now")
+	b.ok("tokens", "create", "--name", "t", "--scope", "read", "--org", "acne", "--create")
 	assert.Contains(t, b.ok("tokens", "list", "--org", "acne"), "acne", "what has a token is known")
 }
 
@@ -106,4 +108,59 @@ SELECT daybook.enqueue_job('jobs', 'cleanup', '{}')`)
 	r := b.run("periods", "list", "--org", "nothing")
 	assert.Equal(t, failure.ExitNotFound, r.exit)
 	assert.Contains(t, r.err, "Daybook knows no organization nothing")
+}
+
+// TestCommandsWriteNothingForAMisspelledOrganization: every command that writes for an organization refuses one that Daybook does
+// not know, also where a file names it, says which one may be meant, and takes it with --create.
+func TestCommandsWriteNothingForAMisspelledOrganization(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.sample("testshop")
+	dir := t.TempDir()
+	const csvRows = "No,Day,Qty,Price,Org\n1,2026-01-31,2,9.99,teshop\n2,2026-01-31,1,1,teshop\n"
+	mapping := write(t, filepath.Join(dir, "mapping.yaml"), csvMapping)
+	byColumn := write(t, filepath.Join(dir, "column.yaml"), strings.Replace(csvMapping, "document:\n", "document:\n  organization: Org\n", 1))
+	rows := write(t, filepath.Join(dir, "a.csv"), csvRows)
+	ndjson := write(t, filepath.Join(dir, "a.ndjson"), `{"org_id": "teshop", "id": "p", "type": "payment", "direction": "in", "currency": "EUR", `+
+		`"issue_date": "2026-01-31", "content": {"amount": 100}}`+"\n")
+	for name, test := range map[string]struct {
+		args []string
+		exit int
+	}{
+		"csv":              {[]string{"import", "csv", rows, "--org", "teshop", "--mapping", mapping}, failure.ExitNotFound},
+		"csv by column":    {[]string{"import", "csv", rows, "--mapping", byColumn}, failure.ExitFailure},
+		"gobl":             {[]string{"import", "gobl", goblInvoice, "--org", "teshop"}, failure.ExitNotFound},
+		"gobl by supplier": {[]string{"import", "gobl", goblInvoice, "--org-by", "supplier"}, failure.ExitFailure},
+		"ndjson":           {[]string{"import", "ndjson", ndjson}, failure.ExitFailure},
+		"accounting":       {[]string{"accounting", "enqueue", "teshop", "d", "--version", "1"}, failure.ExitNotFound},
+		"jobs":             {[]string{"jobs", "enqueue", "mail", "--org", "teshop"}, failure.ExitNotFound},
+		"tokens":           {[]string{"tokens", "create", "--name", "t", "--scope", "read", "--org", "teshop"}, failure.ExitNotFound},
+		"rules":            {[]string{"rules", "apply", "../../internal/sample/rules.yaml", "--org", "teshop"}, failure.ExitNotFound},
+		"accounts":         {[]string{"accounts", "import", "../../internal/sample/chart.csv", "--org", "teshop"}, failure.ExitNotFound},
+	} {
+		r := b.run(test.args...)
+		assert.Equal(t, test.exit, r.exit, "%s: %s", name, r.err)
+		assert.Contains(t, r.out+r.err, "Daybook knows no organization ", name)
+		assert.Contains(t, r.out+r.err, "or add --create to make it known", name)
+		if name != "gobl by supplier" {
+			assert.Contains(t, r.out+r.err, "did you mean testshop?", name)
+		}
+	}
+	require.Len(t, b.organizations(), 1)
+	var written int
+	require.NoError(t, b.Pool.QueryRow(t.Context(), `
+SELECT (SELECT count(*) FROM daybook.documents) + (SELECT count(*) FROM daybook.accounting_work_queue) + (SELECT count(*) FROM daybook.jobs)
+     + (SELECT count(*) FROM daybook.api_tokens)`).Scan(&written))
+	assert.Zero(t, written)
+	assert.Contains(t, b.ok("import", "csv", rows, "--org", "teshop", "--mapping", mapping, "--create"), "2 new")
+	assert.Contains(t, b.ok("import", "csv", rows, "--org", "teshop", "--mapping", mapping), "2 unchanged", "it is known now")
+}
+
+func TestNearest(t *testing.T) {
+	t.Parallel()
+	for written, want := range map[string]string{
+		"teshop": "testshop", "Shop": "shop", "shpo": "shop", "shops": "shop", "acne": "acme", "org_12": "org_123", "beta": "", "": "", "x": "",
+	} {
+		assert.Equal(t, want, nearest(written, []string{"acme", "shop", "testshop", "org_123"}), written)
+	}
 }

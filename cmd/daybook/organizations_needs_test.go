@@ -14,8 +14,8 @@ import (
 func TestOrganizationsSourceAndHooks(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	b.ok("accounting", "enqueue", "acme", "d", "--version", "1")
-	b.ok("accounting", "enqueue", "beta", "d", "--version", "1")
+	b.ok("accounting", "enqueue", "--create", "acme", "d", "--version", "1")
+	b.ok("accounting", "enqueue", "--create", "beta", "d", "--version", "1")
 	assert.NotContains(t, b.ok("status"), "for a worker")
 	assert.NotContains(t, b.ok("audit", "--all-orgs"), "SOURCE")
 

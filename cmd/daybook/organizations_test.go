@@ -44,7 +44,7 @@ func TestOrganizationsList(t *testing.T) {
 	b := setup(t)
 	assert.JSONEq(t, `{"organizations": []}`, b.ok("organizations", "list", "--json"))
 	b = posted(t)
-	b.ok("accounting", "enqueue", "stranger", "d", "--version", "1")
+	b.ok("accounting", "enqueue", "--create", "stranger", "d", "--version", "1")
 	_, err := b.Pool.Exec(t.Context(), `
 SELECT daybook.enqueue_job('stranger', 'mail', '{}'), daybook.enqueue_job('stranger', 'mail', '{}'), daybook.enqueue_job('only jobs', 'mail', '{}')`)
 	require.NoError(t, err)

@@ -16,9 +16,9 @@ import (
 func TestStatus(t *testing.T) {
 	t.Parallel()
 	b := posted(t)
-	b.ok("accounting", "enqueue", "de", "later", "--version", "1", "--ready-at", "2999-01-01T00:00:00Z")
-	b.ok("accounting", "enqueue", "de", "now", "--version", "1")
-	b.ok("accounting", "enqueue", "de", "stuck", "--version", "1")
+	b.ok("accounting", "enqueue", "--create", "de", "later", "--version", "1", "--ready-at", "2999-01-01T00:00:00Z")
+	b.ok("accounting", "enqueue", "--create", "de", "now", "--version", "1")
+	b.ok("accounting", "enqueue", "--create", "de", "stuck", "--version", "1")
 	_, err := b.Pool.Exec(t.Context(), `
 UPDATE daybook.accounting_work_queue
    SET state = 'leased', turn_id = 'gone', fence = 1, leased_generation = generation, run_count = 1,

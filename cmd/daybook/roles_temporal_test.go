@@ -111,8 +111,8 @@ func TestTemporalCommandsInTheirRoles(t *testing.T) {
 		ok(operator, "accounts", "import", "../../internal/sample/chart.csv", "--org", org, "--create")
 		ok(operator, "rules", "apply", "../../internal/sample/rules.yaml", "--org", org)
 	}
-	ok(domain, "import", "ndjson", "demo/documents.ndjson")
-	ok(domain, "jobs", "enqueue", "cleanup", "--org", "de", "--payload", `{"jobs_days": 30}`)
+	ok(domain, "import", "ndjson", "demo/documents.ndjson", "--create")
+	ok(domain, "jobs", "enqueue", "--create", "cleanup", "--org", "de", "--payload", `{"jobs_days": 30}`)
 	ok(operator, "workflow", "start")
 
 	log := &lines{next: make(chan string, 1)}
@@ -143,7 +143,11 @@ func TestTemporalCommandsInTheirRoles(t *testing.T) {
 		assert.NotContains(t, done.err, "not in the log of actions", "%s: daybook %s", r, strings.Join(path.args, " "))
 		assert.Contains(t, []int{failure.ExitOK, failure.ExitWarnings}, done.exit, "%s: daybook %s: %s%s", r, strings.Join(path.args, " "), done.err, done.out)
 	}
-	assert.Contains(t, ok(operator, "schedules", "create", "weekly", "--org", "acne", "--type", "cleanup", "--every", "168h").err, "Daybook had nothing of organization acne until now")
+	weekly := []string{"schedules", "create", "weekly", "--org", "acne", "--type", "cleanup", "--every", "168h"}
+	misspelt := roles[operator].run("", weekly...)
+	assert.Equal(t, failure.ExitNotFound, misspelt.exit)
+	assert.Contains(t, misspelt.err, "Daybook knows no organization acne")
+	ok(operator, append(weekly, "--create")...)
 	assert.Zero(t, end())
 	assert.NotContains(t, log.said(), "permission denied")
 	assert.NotZero(t, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.actions WHERE action = 'workflow.configure' AND db_role = 'daybook_operator'`))

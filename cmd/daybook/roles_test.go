@@ -110,7 +110,7 @@ func mainPaths(task, dir string) []inRole {
 		line("rules check ../../internal/sample/rules.yaml --org new"),
 		line("periods add --org new --year 2027"), line("periods close --org new --month 2027-03"), line("periods open --org new --month 2027-03"),
 		line("periods policy first_open_day --org new"), line("periods list --org new"),
-		line("import ndjson demo/documents.ndjson"),
+		line("import ndjson demo/documents.ndjson --create"),
 		line("accounting enqueue acme doc --version 1"), line("accounting list"), line("accounting retry acme doc"), line("accounting cancel acme other"),
 		line("accounting repost acme doc"),
 		line("jobs enqueue greet --org acme --payload {}"),
@@ -171,9 +171,9 @@ func TestARoleThatLacksARight(t *testing.T) {
 	b.sample("acme")
 	weak := b.as(reader)
 	for _, args := range [][]string{
-		{"import", "ndjson", "demo/documents.ndjson"},
+		{"import", "ndjson", "demo/documents.ndjson", "--create"},
 		{"rules", "apply", "../../internal/sample/rules.yaml", "--org", "acme", "--no-activate"},
-		{"accounting", "enqueue", "acme", "doc", "--version", "1"},
+		{"accounting", "enqueue", "--create", "acme", "doc", "--version", "1"},
 		{"organizations", "pause", "--all-orgs"},
 		{"tokens", "create", "--name", "t", "--scope", "read", "--all-orgs"},
 	} {

@@ -107,8 +107,8 @@ func watchBegin(a *app, command *cobra.Command) {
 	if inner := command.RunE; inner != nil {
 		command.RunE = func(c *cobra.Command, args []string) error {
 			a.begun = true
-			a.path = pathOf(c)
 			a.organization, _ = c.Flags().GetString("org")
+			a.mayCreate = c.Flags().Lookup("create") != nil
 			return inner(c, args)
 		}
 	} else if command.HasParent() && command.HasSubCommands() {

@@ -86,6 +86,7 @@ func schedulesCreateCommand(a *app) *cobra.Command {
 	flags.BoolVar(&s.paused, pausedFlag, false, "create it paused")
 	flags.StringVar(&s.note, noteFlag, "", "what it is for, for people who look at it")
 	flags.BoolVar(&s.replace, "replace", false, "change the schedule if there is one with this id: what its jobs are and when it fires. Whether it is paused, and its note, stay unless --paused or --note is given")
+	a.createFlag(command)
 	for _, required := range []string{"org", "type"} {
 		_ = command.MarkFlagRequired(required)
 	}

@@ -113,7 +113,7 @@ func TestScheduleFires(t *testing.T) {
 		return orgs
 	}
 	require.NotEmpty(t, unknown())
-	s.ok("schedules", "create", "beat", "--org", "acme", "--type", "webhook", "--payload", `{"url": "https://example.com"}`, "--every", "1s",
+	s.ok("schedules", "create", "--create", "beat", "--org", "acme", "--type", "webhook", "--payload", `{"url": "https://example.com"}`, "--every", "1s",
 		"--overlap", "allow", "--priority", "high", "--max-attempts", "2")
 	s.eventually("it has fired", func() bool { return len(s.jobs()) >= 3 })
 	s.ok("schedules", "pause", "beat", "--note", "enough")
@@ -159,8 +159,8 @@ func TestScheduleFires(t *testing.T) {
 func TestScheduleOfAFleet(t *testing.T) {
 	s := setupFleetSchedules(t, "shop")
 	s.ok("queues", "create", "orders", "--fleet", "shop")
-	assert.NotZero(t, s.run("schedules", "create", "beat", "--org", "acme", "--type", "webhook", "--every", "1h", "--fleet", "shop").exit, "the fleet works no job that is in no queue")
-	s.ok("schedules", "create", "beat", "--org", "acme", "--type", "webhook", "--payload", `{"url": "https://example.com"}`, "--every", "1h", "--queue", "orders", "--fleet", "shop")
+	assert.NotZero(t, s.run("schedules", "create", "--create", "beat", "--org", "acme", "--type", "webhook", "--every", "1h", "--fleet", "shop").exit, "the fleet works no job that is in no queue")
+	s.ok("schedules", "create", "--create", "beat", "--org", "acme", "--type", "webhook", "--payload", `{"url": "https://example.com"}`, "--every", "1h", "--queue", "orders", "--fleet", "shop")
 	s.trigger("beat")
 	var queued int
 	require.NoError(t, s.Pool.QueryRow(t.Context(), `SELECT count(*) FROM daybook.jobs WHERE queue = 'orders' AND fleet = daybook.queue_fleet('orders')`).Scan(&queued))
@@ -186,7 +186,7 @@ func (s *scheduled) trigger(id string) activities.EnqueueScheduledOutput {
 // TestScheduleSkipsWhileAJobIsOpen is the default.
 func TestScheduleSkipsWhileAJobIsOpen(t *testing.T) {
 	s := setupSchedules(t)
-	s.ok("schedules", "create", "nightly", "--org", "acme", "--type", "webhook", "--payload", `{"url": "https://example.com"}`,
+	s.ok("schedules", "create", "--create", "nightly", "--org", "acme", "--type", "webhook", "--payload", `{"url": "https://example.com"}`,
 		"--cron", "30 3 * * *", "--cron", "0 12 1 * *", "--time-zone", "Europe/Berlin", "--paused")
 	first := s.trigger("nightly")
 	assert.False(t, first.Duplicate)
@@ -216,7 +216,7 @@ func TestScheduleSkipsWhileAJobIsOpen(t *testing.T) {
 func TestScheduleIsReplaced(t *testing.T) {
 	s := setupSchedules(t)
 	create := func(args ...string) string {
-		return s.ok(append([]string{"schedules", "create", "nightly", "--org", "acme", "--type", "webhook"}, args...)...)
+		return s.ok(append([]string{"schedules", "create", "--create", "nightly", "--org", "acme", "--type", "webhook"}, args...)...)
 	}
 	assert.Contains(t, create("--payload", `{"url": "https://example.com/1"}`, "--cron", "30 3 * * *", "--time-zone", "Europe/Berlin", "--note", "old", "--replace"), "created nightly")
 	s.ok("schedules", "pause", "nightly", "--note", "enough")
@@ -273,7 +273,7 @@ func TestScheduleIsChecked(t *testing.T) {
 	})
 	require.NoError(t, err)
 	valid := []string{"--org", "acme", "--type", "webhook", "--payload", `{"url": "https://example.com"}`}
-	s.ok(append([]string{"schedules", "create", "there", "--cron", "@yearly"}, valid...)...)
+	s.ok(append([]string{"schedules", "create", "--create", "there", "--cron", "@yearly"}, valid...)...)
 
 	for name, test := range map[string]struct {
 		args []string
@@ -327,7 +327,7 @@ func TestScheduleIsChecked(t *testing.T) {
 	assert.Empty(t, l.Note, "what could not be replaced is what it was")
 	assert.NotNil(t, l.NextFiring)
 
-	r := s.run("schedules", "create", "own", "--every", "1h", "--org", "acme", "--type", "own")
+	r := s.run("schedules", "create", "--create", "own", "--every", "1h", "--org", "acme", "--type", "own")
 	assert.Zero(t, r.exit, r.err)
 	assert.Contains(t, r.err, "HANDLER_MISSING")
 }

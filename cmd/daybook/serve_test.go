@@ -22,7 +22,7 @@ import (
 func TestTokens(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	r := b.run("tokens", "create", "--name", "shop", "--scope", "read,enqueue", "--scope", "read", "--org", "acme")
+	r := b.run("tokens", "create", "--name", "shop", "--scope", "read,enqueue", "--scope", "read", "--org", "acme", "--create")
 	require.Zero(t, r.exit, r.err)
 	secret := strings.TrimSpace(r.out)
 	assert.True(t, strings.HasPrefix(secret, "dbk_"))

@@ -83,6 +83,7 @@ func tokensCreateCommand(a *app) *cobra.Command {
 	flags.IntVar(&n.RequestsPerMinute, "rate", 0, "how many requests a minute each server takes from it (default no limit)")
 	flags.IntVar(&n.JobsPerMinute, "job-rate", 0, "how many jobs a minute each server enqueues for it (default no limit)")
 	flags.BoolVar(&n.RunByGet, "run-by-get", false, "let GET /api/jobs/run work due jobs, for cron services that send GET; wants --scope operate")
+	a.createFlag(command)
 	for _, required := range []string{"name", "scope"} {
 		_ = command.MarkFlagRequired(required)
 	}

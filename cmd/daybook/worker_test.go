@@ -32,7 +32,7 @@ func TestWorkerPostsAndDrains(t *testing.T) {
 	for _, org := range []string{"de", "es", "jp"} {
 		b.sample(org)
 	}
-	b.ok("import", "ndjson", "demo/documents.ndjson")
+	b.ok("import", "ndjson", "demo/documents.ndjson", "--create")
 
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()

@@ -177,7 +177,7 @@ func (b *bundle) manyFaults() pgx.Tx {
 	b.ok("periods", "close", "--org", "closed", "--month", "2026-01")
 	documents := filepath.Join(b.t.TempDir(), "documents.ndjson")
 	require.NoError(b.t, os.WriteFile(documents, []byte(invoice("norule")+"\n"+invoice("closed")+"\n"), 0o600))
-	b.ok("import", "ndjson", documents)
+	b.ok("import", "ndjson", documents, "--create")
 
 	// Mail to a server that is not there, a message that none can send, a type without a handler, and an organization at its cap whose webhook does not answer.
 	b.exec(`SELECT daybook.enqueue_job('shop', 'email', '{"to": ["ada@example.com"], "subject": "s", "text": "t"}') FROM generate_series(1, 8)`)

@@ -128,6 +128,7 @@ func decodeCSV(m *Mapping, r io.Reader) (*bufio.Reader, error) {
 		return bufio.NewReader(charmap.ISO8859_1.NewDecoder().Reader(buffered)), nil
 	case encodingWindows1252:
 		return bufio.NewReader(charmap.Windows1252.NewDecoder().Reader(buffered)), nil
+	default: // UTF-8
 	}
 	if found == bom.UTF8 {
 		_, _ = buffered.Discard(len("\ufeff"))

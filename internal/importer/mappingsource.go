@@ -107,7 +107,7 @@ func schemaProblems(root *yaml.Node, value any) []MappingProblem {
 	walk = func(e *jsonschema.ValidationError) {
 		causes := e.Causes
 		if _, choice := e.ErrorKind.(*kind.AnyOf); choice {
-			causes = chosen(root, e)
+			causes = chosen(e)
 		}
 		if len(causes) == 0 {
 			problems = append(problems, wordViolation(root, e)...)
@@ -149,7 +149,7 @@ func quoteCheck(n *yaml.Node, value any, path string, problems *[]MappingProblem
 }
 
 // chosen narrows a failed choice to the alternative that the author meant: the one whose type fits.
-func chosen(root *yaml.Node, e *jsonschema.ValidationError) []*jsonschema.ValidationError {
+func chosen(e *jsonschema.ValidationError) []*jsonschema.ValidationError {
 	own := strings.Join(e.InstanceLocation, "\x00")
 	fits := func(c *jsonschema.ValidationError) bool {
 		var wrongType func(*jsonschema.ValidationError) bool

@@ -24,12 +24,15 @@ type Problem struct {
 	Message      string
 }
 
+// Error is the first problem of a file.
+type Error struct{ Problem }
+
 // Error is the problem with its line.
-func (p Problem) Error() string {
-	if p.Line == 0 {
-		return p.Message
+func (e *Error) Error() string {
+	if e.Line == 0 {
+		return e.Message
 	}
-	return fmt.Sprintf("line %d: %s", p.Line, p.Message)
+	return fmt.Sprintf("line %d: %s", e.Line, e.Message)
 }
 
 // Empty is the message about a file that has no value.
@@ -60,17 +63,17 @@ func Parse(source []byte) (root *yaml.Node, value any, problems []Problem) {
 }
 
 // Unmarshal reads a file into what into points to, as strictjson.Unmarshal reads JSON: by the names of json tags, and
-// durations as texts such as 30s. A file without a value leaves it as it is. The error is a Problem.
+// durations as texts such as 30s. A file without a value leaves it as it is. The error is an *Error.
 func Unmarshal(source []byte, into any) error {
 	root, value, problems := Parse(source)
 	switch {
 	case len(problems) == 1 && problems[0].Message == Empty, len(problems) == 0 && value == nil:
 		return nil
 	case len(problems) > 0:
-		return problems[0]
+		return &Error{problems[0]}
 	}
 	if n := firstNull(root); n != nil {
-		return Problem{n.Line, n.Column, "the value is missing: write one, or leave the key out"}
+		return &Error{Problem{n.Line, n.Column, "the value is missing: write one, or leave the key out"}}
 	}
 	text, err := json.Marshal(value)
 	if err != nil {
@@ -84,7 +87,7 @@ func Unmarshal(source []byte, into any) error {
 	if wrong.Pointer != "" {
 		at = nodeAt(root, strings.Split(wrong.Pointer[1:], "/"))
 	}
-	return Problem{at.Line, at.Column, wrong.Error()}
+	return &Error{Problem{at.Line, at.Column, wrong.Error()}}
 }
 
 // firstNull returns the first value that is missing; nil: none is.

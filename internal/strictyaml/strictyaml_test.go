@@ -58,7 +58,7 @@ func TestWhatMeansSomethingElseIsRefused(t *testing.T) {
 		"number:":                     "line 1: the value is missing",
 		"below:\n  - number: ~":       "line 2: the value is missing",
 		"timeout: 30":                 "/timeout: a duration such as 30s or 5m is wanted, and not 30",
-		"nmae: a":                     `there is no field "nmae": correct its name, or remove it`,
+		"naem: a":                     `there is no field "naem": correct its name, or remove it`,
 		"number: 1\nnumber: 2":        `line 2: the key "number" stands here a second time`,
 		"number: 1\nNumber: 2":        "is there twice",
 		"number: 1\n---\nnumber: 2":   "a second YAML document starts here",
