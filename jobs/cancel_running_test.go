@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daybook-dev/daybook/internal/engine"
+	"github.com/daybook-dev/daybook/internal/pgtest"
 	"github.com/daybook-dev/daybook/jobs"
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/queue"
@@ -70,7 +71,7 @@ func interrupt(t *testing.T, then func(ctx context.Context, job *jobs.Job[greet]
 	i.id = i.enqueue(greet{Name: "Ada"}, queue.JobOptions{})
 	i.over = i.workRenewing()
 	<-i.began
-	require.Eventually(t, func() bool { return i.row(i.id).State == models.JobLeased }, 10*time.Second, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return i.row(i.id).State == models.JobLeased }, pgtest.Patience, 5*time.Millisecond)
 	return i
 }
 
@@ -128,7 +129,7 @@ func TestCancelOfADetachedJob(t *testing.T) {
 	_, err := queue.CancelJob(t.Context(), b.Pool, id)
 	require.NoError(t, err)
 	assert.True(t, jobs.CancelRequested(<-heard))
-	require.Eventually(t, func() bool { return b.row(id).State == models.JobCancelled }, 10*time.Second, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return b.row(id).State == models.JobCancelled }, pgtest.Patience, 5*time.Millisecond)
 }
 
 // TestCancelThatIsTakenBack: a request that comes before the interrupted handler has returned has the job worked again at once, and the attempt does not count.
@@ -184,7 +185,7 @@ func TestCancelDuringInTx(t *testing.T) {
 			i.goOn <- struct{}{}
 			require.Eventually(t, func() bool {
 				return i.count(`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND query = 'SELECT pg_sleep(60)' AND state = 'active'`) == 1
-			}, 10*time.Second, 5*time.Millisecond)
+			}, pgtest.Patience, 5*time.Millisecond)
 			i.cancel()
 			err := <-heard
 			require.ErrorIs(t, err, context.Canceled)
@@ -224,7 +225,7 @@ func TestCancelOfAJobInABulk(t *testing.T) {
 		_, err := queue.CancelJob(context.Background(), b.Pool, id)
 		cancelled <- err
 	}()
-	require.Eventually(t, func() bool { return b.count(waiting) == 1 }, 10*time.Second, 5*time.Millisecond, "the request waits for the transaction, which has the row")
+	require.Eventually(t, func() bool { return b.count(waiting) == 1 }, pgtest.Patience, 5*time.Millisecond, "the request waits for the transaction, which has the row")
 	require.NoError(t, ctx.Err())
 	close(goOn)
 	require.NoError(t, <-over)

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daybook-dev/daybook/internal/engine"
+	"github.com/daybook-dev/daybook/internal/pgtest"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/jobs"
 	"github.com/daybook-dev/daybook/models"
@@ -74,7 +75,7 @@ func TestJobIsDetachedFromItsTurn(t *testing.T) {
 	require.NoError(t, <-told)
 	assert.Equal(t, 1, b.count(`SELECT count(*) FROM daybook.jobs WHERE id = $1 AND progress = '{"percent": 80}'`, slow))
 	close(finish)
-	require.Eventually(t, func() bool { return b.row(slow).State == models.JobCompleted }, 20*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return b.row(slow).State == models.JobCompleted }, pgtest.Patience, 10*time.Millisecond)
 	assert.Equal(t, 1, b.row(slow).RunCount)
 	assert.Equal(t, 1, b.row(slow).Attempts)
 	assert.Equal(t, 1, b.count(`SELECT count(*) FROM greeted`))
@@ -83,7 +84,7 @@ func TestJobIsDetachedFromItsTurn(t *testing.T) {
 	require.Eventually(t, func() bool {
 		reported += b.short(b.engine, nil).Completed
 		return reported > 0
-	}, 20*time.Second, 10*time.Millisecond)
+	}, pgtest.Patience, 10*time.Millisecond)
 	assert.Equal(t, 1, reported)
 }
 
@@ -195,7 +196,7 @@ func TestFetchBeginsWhatComes(t *testing.T) {
 		done <- f
 	}()
 	id := b.enqueue(greet{}, queue.JobOptions{RunAt: time.Now().Add(300 * time.Millisecond)})
-	require.Eventually(t, func() bool { return b.row(id).State == models.JobCompleted }, 30*time.Second, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return b.row(id).State == models.JobCompleted }, pgtest.Patience, 5*time.Millisecond)
 	f := <-done
 	assert.Equal(t, 1, f.Leased, "so that the turn goes on")
 	assert.Nil(t, f.Worked)
@@ -206,7 +207,7 @@ func TestFetchBeginsWhatComes(t *testing.T) {
 		total.Leased += r.Leased
 		total.Completed += r.Completed
 		return total.Completed > 0
-	}, 20*time.Second, 10*time.Millisecond)
+	}, pgtest.Patience, 10*time.Millisecond)
 	assert.Equal(t, 1, total.Leased)
 	assert.Equal(t, 1, total.Completed)
 	assert.Equal(t, 1, b.count(`SELECT count(*) FROM daybook.attempts`))
@@ -232,7 +233,7 @@ func TestFetchBeginsLongJobs(t *testing.T) {
 	}()
 	first := b.enqueue(greet{}, queue.JobOptions{RunAt: time.Now().Add(300 * time.Millisecond)})
 	<-done
-	require.Eventually(t, func() bool { return now.Load() == 1 }, 20*time.Second, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return now.Load() == 1 }, pgtest.Patience, 5*time.Millisecond)
 	second := b.enqueue(greet{}, queue.JobOptions{})
 	time.Sleep(1500 * time.Millisecond) // longer than the bridge
 	b.short(b.engine, nil)

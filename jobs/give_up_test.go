@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daybook-dev/daybook/internal/engine"
+	"github.com/daybook-dev/daybook/internal/pgtest"
 	"github.com/daybook-dev/daybook/jobs"
 )
 
@@ -40,7 +41,7 @@ func TestTurnThatWasGivenUpKeepsNothingWaiting(t *testing.T) {
 	close(alive)
 	assert.Eventually(t, func() bool {
 		return b.count(`SELECT count(*) FROM daybook.jobs WHERE state = 'leased'`) == 1
-	}, 10*time.Second, 50*time.Millisecond)
+	}, pgtest.Patience, 50*time.Millisecond)
 	close(end)
 	require.NoError(t, receive(t, done))
 }

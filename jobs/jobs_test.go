@@ -500,7 +500,7 @@ func TestDueLater(t *testing.T) {
 	b.enqueue(greet{Name: "later"}, queue.JobOptions{RunAt: time.Now().Add(700 * time.Millisecond)})
 	require.Eventually(t, func() bool {
 		return b.count(`SELECT count(*) FROM daybook.jobs WHERE state = 'completed'`) == 2
-	}, 30*time.Second, 10*time.Millisecond)
+	}, pgtest.Patience, 10*time.Millisecond)
 	close(stop)
 	assert.Equal(t, 2, (<-done).Completed)
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daybook-dev/daybook/internal/engine"
+	"github.com/daybook-dev/daybook/internal/pgtest"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/jobs"
 	"github.com/daybook-dev/daybook/models"
@@ -257,7 +258,7 @@ func TestCommitOfARetryIsUnknownAndItsJobIsLeasedAgain(t *testing.T) {
 	}
 	assert.Eventually(t, func() bool {
 		return b.count(`SELECT count(*) FROM daybook.jobs WHERE type = 'ping' AND state = 'completed'`) == 401
-	}, 10*time.Second, 20*time.Millisecond, "while the second attempt runs, other jobs of its turn are completed")
+	}, pgtest.Patience, 20*time.Millisecond, "while the second attempt runs, other jobs of its turn are completed")
 	assert.Equal(t, models.JobLeased, b.row(id).State)
 	goOn()
 	b.until(1, `SELECT count(*) FROM daybook.jobs WHERE id = $1 AND state = 'completed'`, id)

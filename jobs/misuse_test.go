@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/assert"
 
+	"github.com/daybook-dev/daybook/internal/pgtest"
 	"github.com/daybook-dev/daybook/jobs"
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/queue"
@@ -95,11 +96,11 @@ func TestErrorHandlerThatEndsItsGoroutine(t *testing.T) {
 			}
 			assert.Eventually(t, func() bool {
 				return b.count(`SELECT count(*) FROM daybook.jobs WHERE type = 'ping' AND state = 'completed'`) == 20
-			}, 15*time.Second, 10*time.Millisecond, "the turn completes other jobs")
+			}, pgtest.Patience, 10*time.Millisecond, "the turn completes other jobs")
 			turn.stop()
 			select {
 			case <-turn.done:
-			case <-time.After(5 * time.Second):
+			case <-time.After(pgtest.Patience):
 				assert.Fail(t, "the turn does not end when it is stopped")
 			}
 		})

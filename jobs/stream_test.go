@@ -14,13 +14,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daybook-dev/daybook/internal/engine"
+	"github.com/daybook-dev/daybook/internal/pgtest"
 	"github.com/daybook-dev/daybook/jobs"
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/queue"
 )
 
 // long bounds what a test waits for: far more than it takes.
-const long = time.Minute
+const long = pgtest.Patience
 
 // short is a timeout that a handler which does little keeps even on a busy machine.
 const short = 2 * time.Second

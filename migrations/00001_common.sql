@@ -48,13 +48,35 @@ END
 $$;
 COMMENT ON FUNCTION daybook.new_ids(integer) IS 'UUIDs version 7 as text, in ascending order';
 
+-- The class of an advisory lock, its first key, by its purpose. Package internal/locks says what each is for, and of what the second key is. No two purposes
+-- share a class: where the second key is a hash, two strangers would wait for each other. One expression, so that the planner makes a number of it.
+CREATE FUNCTION daybook.lock_class(name text) RETURNS integer
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+AS $$
+    SELECT CASE name
+        WHEN 'wakers'               THEN 1684109666
+        WHEN 'reclaim'              THEN 1684109667
+        WHEN 'organization leases'  THEN 1684109668
+        WHEN 'type leases'          THEN 1684109669
+        WHEN 'configuration groups' THEN 1684109670
+        WHEN 'sampler'              THEN 1684109671
+        WHEN 'adoption'             THEN 1684109672
+        WHEN 'configurations'       THEN 1684109673
+        WHEN 'task type leases'     THEN 1684109674
+        WHEN 'async operations'     THEN 1684109675
+        WHEN 'queue leases'         THEN 1684109680
+        WHEN 'fleets'               THEN 1684109681
+    END
+$$;
+COMMENT ON FUNCTION daybook.lock_class(text) IS 'The classid, in pg_locks, of Daybook''s advisory locks of a purpose';
+
 -- Whether a worker that waits has to be woken for what is due then. It looks at its queue every minute by itself, and learns then when
 -- the next job is due; before that a request wakes it. While it waits it holds the exclusive lock of its queue, so that the shared one is
 -- not to be had. queue is 1 for accounting, 2 for jobs. One expression, so that the planner can inline it.
 CREATE FUNCTION daybook.must_wake(queue integer, due timestamptz) RETURNS boolean
     LANGUAGE sql VOLATILE
 AS $$
-    SELECT due <= clock_timestamp() + interval '1 minute' AND NOT pg_try_advisory_xact_lock_shared(1684109666, queue)
+    SELECT due <= clock_timestamp() + interval '1 minute' AND NOT pg_try_advisory_xact_lock_shared(daybook.lock_class('wakers'), queue)
 $$;
 
 -- The trace that a request belongs to: the setting daybook.traceparent, in the form of W3C Trace Context's header of that name, version 00; null
@@ -173,5 +195,5 @@ COMMENT ON COLUMN daybook.attempt_log.first_started_at IS 'When the first of sev
 -- +goose Down
 DROP TABLE daybook.attempt_log;
 DROP SEQUENCE daybook.fence_seq;
-DROP FUNCTION daybook.refuse_row, daybook.require_table, daybook.lease_lost, daybook.refuse_change, daybook.refuse_removal, daybook.is_bookable, daybook.traceparent, daybook.must_wake, daybook.new_ids, daybook.new_id;
+DROP FUNCTION daybook.refuse_row, daybook.require_table, daybook.lease_lost, daybook.refuse_change, daybook.refuse_removal, daybook.is_bookable, daybook.traceparent, daybook.must_wake, daybook.lock_class, daybook.new_ids, daybook.new_id;
 DROP TYPE daybook.attempt_outcome, daybook.job_state;

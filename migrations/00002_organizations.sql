@@ -130,8 +130,8 @@ CREATE TRIGGER periods_check BEFORE INSERT OR UPDATE ON daybook.periods
 CREATE FUNCTION daybook.lock_configuration(org_id text) RETURNS void
     LANGUAGE sql
 AS $$
-    SELECT pg_advisory_xact_lock(1684109670, hashtext(lock_configuration.org_id) & 63);
-    SELECT pg_advisory_xact_lock(1684109667, hashtext(lock_configuration.org_id));
+    SELECT pg_advisory_xact_lock(daybook.lock_class('configuration groups'), hashtext(lock_configuration.org_id) & 63);
+    SELECT pg_advisory_xact_lock(daybook.lock_class('configurations'), hashtext(lock_configuration.org_id));
 $$;
 COMMENT ON FUNCTION daybook.lock_configuration IS
     'Waits until no transaction posts for the organization, and keeps posting and other changes of its configuration out until the end of the transaction';
@@ -146,13 +146,13 @@ DECLARE
 BEGIN
     SELECT array_agg(s.lock) INTO shared
       FROM (SELECT DISTINCT hashtext(o) & 63 AS lock FROM unnest(org_ids) AS o) s
-     WHERE pg_try_advisory_xact_lock_shared(1684109670, s.lock);
+     WHERE pg_try_advisory_xact_lock_shared(daybook.lock_class('configuration groups'), s.lock);
     RETURN QUERY
     SELECT o FROM unnest(org_ids) AS o WHERE (hashtext(o) & 63) = ANY (shared)
      UNION ALL
     SELECT own.o
       FROM (SELECT o FROM unnest(org_ids) AS o WHERE ((hashtext(o) & 63) = ANY (shared)) IS NOT TRUE LIMIT 64) own
-     WHERE pg_try_advisory_xact_lock_shared(1684109667, hashtext(own.o));
+     WHERE pg_try_advisory_xact_lock_shared(daybook.lock_class('configurations'), hashtext(own.o));
 END
 $$;
 

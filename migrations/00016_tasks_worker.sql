@@ -61,7 +61,7 @@ BEGIN
             asked := least(rooms[i], CASE pass WHEN 1 THEN (rest + n - i) / (n - i + 1) ELSE rest END);
             IF asked > 0 AND _everywhere[i] > 0 THEN
                 -- One caller at a time counts a type: what it leases is counted by the next one.
-                IF pg_try_advisory_xact_lock(1684109670, hashtext(_types[i])) THEN
+                IF pg_try_advisory_xact_lock(daybook.lock_class('task type leases'), hashtext(_types[i])) THEN
                     asked := least(asked, _everywhere[i] - queues.counted_tasks(_types[i]));
                 ELSE
                     asked := 0;

@@ -65,7 +65,7 @@ BEGIN
             USING ERRCODE = 'DB010', HINT = 'take lower-case letters, digits, "_", "." and "-", 63 at most, and begin with a letter or a digit';
     END IF;
     -- One at a time: numbers are without gaps.
-    PERFORM pg_advisory_xact_lock(1684109681, 0);
+    PERFORM pg_advisory_xact_lock(daybook.lock_class('fleets'), 0);
     INSERT INTO daybook.fleets (id, name)
     SELECT max(f.id) + 1, fleet_of.name FROM daybook.fleets f
     ON CONFLICT DO NOTHING;

@@ -39,7 +39,7 @@ DECLARE
 BEGIN
     SELECT w.types, w.last_seen INTO known, seen FROM daybook.job_workers w WHERE w.id = 'async-operations';
     IF NOT FOUND THEN
-        IF NOT pg_try_advisory_xact_lock(1684109680, 0) THEN
+        IF NOT pg_try_advisory_xact_lock(daybook.lock_class('async operations'), 0) THEN
             RETURN; -- another transaction writes it
         END IF;
         INSERT INTO daybook.job_workers (id, name, types)
@@ -74,7 +74,7 @@ BEGIN
     END IF;
     IF org.max_in_flight IS NOT NULL THEN
         -- The lock that workers count an organization's leases under.
-        IF NOT pg_try_advisory_xact_lock(1684109668, hashtext(job.org_id)) THEN
+        IF NOT pg_try_advisory_xact_lock(daybook.lock_class('organization leases'), hashtext(job.org_id)) THEN
             RETURN NULL;
         END IF;
         IF (SELECT count(*) FROM daybook.jobs l WHERE l.capped AND l.turn_id IS NOT NULL AND l.org_id = job.org_id) >= org.max_in_flight THEN

@@ -17,6 +17,7 @@ import (
 	"github.com/pressly/goose/v3"
 
 	"github.com/daybook-dev/daybook/internal/failure"
+	"github.com/daybook-dev/daybook/internal/locks"
 )
 
 //go:embed 0*.sql
@@ -24,9 +25,6 @@ var files embed.FS
 
 // versionTable is where goose keeps what was applied.
 const versionTable = "daybook.schema_migrations"
-
-// lockKey is the session-level advisory lock that lets one migration run at a time ("daybook" and a number).
-const lockKey = 0x646179626f6f6b01
 
 // ErrPending means that the database's schema is older than this build of Daybook.
 var ErrPending = failure.New(failure.SchemaOld, "the database's schema is older than this program: run `daybook migrate up`")
@@ -203,7 +201,7 @@ func withProvider(ctx context.Context, databaseURL string, f func(*sql.DB, *goos
 	if _, err := db.ExecContext(ctx, ownSettings); err != nil {
 		return fmt.Errorf("set the session: %w", err)
 	}
-	if _, err := db.ExecContext(ctx, `SELECT pg_advisory_lock($1)`, int64(lockKey)); err != nil {
+	if _, err := db.ExecContext(ctx, `SELECT pg_advisory_lock($1)`, int64(locks.Migrations)); err != nil {
 		return fmt.Errorf("take the migration lock: %w", err)
 	}
 	if _, err := db.ExecContext(ctx, `CREATE SCHEMA IF NOT EXISTS daybook`); err != nil {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/daybook-dev/daybook/internal/locks"
 )
 
 //go:embed roles/roles.sql
@@ -26,7 +28,7 @@ func Roles(ctx context.Context, databaseURL string) error {
 	}
 	defer pool.Close()
 	// It is one transaction, beside which none migrates and none grants.
-	if _, err := pool.Exec(ctx, fmt.Sprintf("%s;\nSELECT pg_advisory_xact_lock(%d);\n", ownSettings, int64(lockKey))+rolesSQL); err != nil {
+	if _, err := pool.Exec(ctx, fmt.Sprintf("%s;\nSELECT pg_advisory_xact_lock(%d);\n", ownSettings, locks.Migrations)+rolesSQL); err != nil {
 		return fmt.Errorf("make the roles: %w", err)
 	}
 	return nil

@@ -1716,7 +1716,7 @@ BEGIN
             USING ERRCODE = 'DB010', HINT = 'take lower-case letters, digits, "_", "." and "-", 63 at most, and begin with a letter or a digit';
     END IF;
     -- One at a time: numbers are without gaps.
-    PERFORM pg_advisory_xact_lock(1684109681, 0);
+    PERFORM pg_advisory_xact_lock(daybook.lock_class('fleets'), 0);
     INSERT INTO daybook.fleets (id, name)
     SELECT max(f.id) + 1, fleet_of.name FROM daybook.fleets f
     ON CONFLICT DO NOTHING;
@@ -2271,7 +2271,7 @@ BEGIN
     END IF;
     IF org.max_in_flight IS NOT NULL THEN
         -- The lock that workers count an organization's leases under.
-        IF NOT pg_try_advisory_xact_lock(1684109668, hashtext(job.org_id)) THEN
+        IF NOT pg_try_advisory_xact_lock(daybook.lock_class('organization leases'), hashtext(job.org_id)) THEN
             RETURN NULL;
         END IF;
         IF (SELECT count(*) FROM daybook.jobs l WHERE l.capped AND l.turn_id IS NOT NULL AND l.org_id = job.org_id) >= org.max_in_flight THEN
@@ -2304,13 +2304,38 @@ BEGIN
 END
 $$;
 
+-- Name: lock_class(text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.lock_class(name text) RETURNS integer
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    AS $$
+    SELECT CASE name
+        WHEN 'wakers'               THEN 1684109666
+        WHEN 'reclaim'              THEN 1684109667
+        WHEN 'organization leases'  THEN 1684109668
+        WHEN 'type leases'          THEN 1684109669
+        WHEN 'configuration groups' THEN 1684109670
+        WHEN 'sampler'              THEN 1684109671
+        WHEN 'adoption'             THEN 1684109672
+        WHEN 'configurations'       THEN 1684109673
+        WHEN 'task type leases'     THEN 1684109674
+        WHEN 'async operations'     THEN 1684109675
+        WHEN 'queue leases'         THEN 1684109680
+        WHEN 'fleets'               THEN 1684109681
+    END
+$$;
+
+-- Name: FUNCTION lock_class(name text); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.lock_class(name text) IS 'The classid, in pg_locks, of Daybook''s advisory locks of a purpose';
+
 -- Name: lock_configuration(text); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.lock_configuration(org_id text) RETURNS void
     LANGUAGE sql
     AS $$
-    SELECT pg_advisory_xact_lock(1684109670, hashtext(lock_configuration.org_id) & 63);
-    SELECT pg_advisory_xact_lock(1684109667, hashtext(lock_configuration.org_id));
+    SELECT pg_advisory_xact_lock(daybook.lock_class('configuration groups'), hashtext(lock_configuration.org_id) & 63);
+    SELECT pg_advisory_xact_lock(daybook.lock_class('configurations'), hashtext(lock_configuration.org_id));
 $$;
 
 -- Name: FUNCTION lock_configuration(org_id text); Type: COMMENT; Schema: daybook; Owner: -
@@ -2516,7 +2541,7 @@ $_$;
 CREATE FUNCTION daybook.must_wake(queue integer, due timestamp with time zone) RETURNS boolean
     LANGUAGE sql
     AS $$
-    SELECT due <= clock_timestamp() + interval '1 minute' AND NOT pg_try_advisory_xact_lock_shared(1684109666, queue)
+    SELECT due <= clock_timestamp() + interval '1 minute' AND NOT pg_try_advisory_xact_lock_shared(daybook.lock_class('wakers'), queue)
 $$;
 
 -- Name: new_ids(integer); Type: FUNCTION; Schema: daybook; Owner: -
@@ -2551,7 +2576,7 @@ DECLARE
 BEGIN
     SELECT w.types, w.last_seen INTO known, seen FROM daybook.job_workers w WHERE w.id = 'async-operations';
     IF NOT FOUND THEN
-        IF NOT pg_try_advisory_xact_lock(1684109680, 0) THEN
+        IF NOT pg_try_advisory_xact_lock(daybook.lock_class('async operations'), 0) THEN
             RETURN; -- another transaction writes it
         END IF;
         INSERT INTO daybook.job_workers (id, name, types)
@@ -3418,13 +3443,13 @@ DECLARE
 BEGIN
     SELECT array_agg(s.lock) INTO shared
       FROM (SELECT DISTINCT hashtext(o) & 63 AS lock FROM unnest(org_ids) AS o) s
-     WHERE pg_try_advisory_xact_lock_shared(1684109670, s.lock);
+     WHERE pg_try_advisory_xact_lock_shared(daybook.lock_class('configuration groups'), s.lock);
     RETURN QUERY
     SELECT o FROM unnest(org_ids) AS o WHERE (hashtext(o) & 63) = ANY (shared)
      UNION ALL
     SELECT own.o
       FROM (SELECT o FROM unnest(org_ids) AS o WHERE ((hashtext(o) & 63) = ANY (shared)) IS NOT TRUE LIMIT 64) own
-     WHERE pg_try_advisory_xact_lock_shared(1684109667, hashtext(own.o));
+     WHERE pg_try_advisory_xact_lock_shared(daybook.lock_class('configurations'), hashtext(own.o));
 END
 $$;
 
@@ -4232,7 +4257,7 @@ BEGIN
             asked := least(rooms[i], CASE pass WHEN 1 THEN (rest + n - i) / (n - i + 1) ELSE rest END);
             IF asked > 0 AND _everywhere[i] > 0 THEN
                 -- One caller at a time counts a type: what it leases is counted by the next one.
-                IF pg_try_advisory_xact_lock(1684109670, hashtext(_types[i])) THEN
+                IF pg_try_advisory_xact_lock(daybook.lock_class('task type leases'), hashtext(_types[i])) THEN
                     asked := least(asked, _everywhere[i] - queues.counted_tasks(_types[i]));
                 ELSE
                     asked := 0;

@@ -170,7 +170,7 @@ func TestConcurrentUp(t *testing.T) {
 	assert.Equal(t, 1, fixture.Count(t, db.Pool, `SELECT count(*) FROM daybook.schema_migrations WHERE version_id = 1`))
 	// A lock goes when its session has ended, a moment after the connection was closed.
 	const locks = `SELECT count(*) FROM pg_locks l JOIN pg_database d ON d.oid = l.database WHERE locktype = 'advisory' AND datname = $1`
-	require.Eventually(t, func() bool { return fixture.Count(t, db.Pool, locks, db.Name) == 0 }, 10*time.Second, 10*time.Millisecond,
+	require.Eventually(t, func() bool { return fixture.Count(t, db.Pool, locks, db.Name) == 0 }, pgtest.Patience, 10*time.Millisecond,
 		"migration locks that are still held")
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/internal/locks"
 	"github.com/daybook-dev/daybook/internal/pgtest"
 	"github.com/daybook-dev/daybook/migrations"
 )
@@ -29,7 +30,7 @@ CREATE FUNCTION decoy.format(text, text, text) RETURNS text LANGUAGE plpgsql AS 
 		_, err := admin.Exec(t.Context(), `ALTER DATABASE `+db.Name+` SET `+s)
 		require.NoError(t, err)
 	}
-	_, err = admin.Exec(t.Context(), `SELECT pg_advisory_lock($1)`, int64(0x646179626f6f6b01))
+	_, err = admin.Exec(t.Context(), `SELECT pg_advisory_lock($1)`, locks.Migrations)
 	require.NoError(t, err)
 	done := make(chan error, 1)
 	go func() { done <- migrations.Up(t.Context(), db.URL) }()
@@ -38,7 +39,7 @@ CREATE FUNCTION decoy.format(text, text, text) RETURNS text LANGUAGE plpgsql AS 
 	require.Eventually(t, func() bool {
 		var waits bool
 		return assert.NoError(t, admin.QueryRow(t.Context(), waiting).Scan(&waits)) && (waits || len(done) > 0)
-	}, 20*time.Second, 50*time.Millisecond)
+	}, pgtest.Patience, 50*time.Millisecond)
 	_, err = admin.Exec(t.Context(), `SELECT pg_advisory_unlock_all()`)
 	require.NoError(t, err)
 	require.NoError(t, <-done)

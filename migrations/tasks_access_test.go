@@ -294,7 +294,7 @@ func TestEnqueuedTaskWakes(t *testing.T) {
 	listener, err := db.Pool.Acquire(t.Context())
 	require.NoError(t, err)
 	defer listener.Release()
-	_, err = listener.Exec(t.Context(), `SELECT pg_advisory_lock(1684109666, 3); LISTEN daybook_tasks`)
+	_, err = listener.Exec(t.Context(), `SELECT pg_advisory_lock(daybook.lock_class('wakers'), 3); LISTEN daybook_tasks`)
 	require.NoError(t, err)
 	enqueueTask(t, db.Pool, time.Hour)
 	_, err = db.Pool.Exec(t.Context(), `SELECT set_config('daybook.notify', 'off', true), queues.enqueue('email', '{}')`)
@@ -316,7 +316,7 @@ func TestReadyAgainWakes(t *testing.T) {
 	listener, err := db.Pool.Acquire(t.Context())
 	require.NoError(t, err)
 	defer listener.Release()
-	_, err = listener.Exec(t.Context(), `SELECT pg_advisory_lock(1684109666, 3); LISTEN daybook_tasks; LISTEN after`)
+	_, err = listener.Exec(t.Context(), `SELECT pg_advisory_lock(daybook.lock_class('wakers'), 3); LISTEN daybook_tasks; LISTEN after`)
 	require.NoError(t, err)
 	// wakes says whether a statement does: a notification that follows it comes later, or alone.
 	wakes := func(stmt string, args ...any) (woken bool) {

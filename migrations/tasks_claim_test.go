@@ -127,7 +127,7 @@ func TestTaskThatCommitsDuringADequeue(t *testing.T) {
 			go func() { got <- dequeue(t, db.Pool) }()
 			require.Eventually(t, func() bool {
 				return fixture.Count(t, db.Pool, `SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`) == 1
-			}, 20*time.Second, 5*time.Millisecond)
+			}, pgtest.Patience, 5*time.Millisecond)
 			enqueueTask(t, db.Pool, -time.Hour)
 			_, err = hold.Exec(t.Context(), `SELECT pg_advisory_unlock(99)`)
 			require.NoError(t, err)
@@ -158,7 +158,7 @@ func TestLeaseThatCommitsLate(t *testing.T) {
 	require.Eventually(t, func() bool {
 		dequeueTask(t, db.Pool)
 		return fixture.Count(t, db.Pool, `SELECT count(*) FROM queues.task_lease WHERE task_id = 1`) > 1
-	}, 10*time.Second, 5*time.Millisecond)
+	}, pgtest.Patience, 5*time.Millisecond)
 }
 
 // A cursor that was moved is gone, also when the cursors of other scopes were moved much more often.

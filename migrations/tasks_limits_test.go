@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/assert"
@@ -167,7 +166,7 @@ func TestCapsWaitForNoTransaction(t *testing.T) {
 	tx, err := db.Pool.Begin(t.Context())
 	require.NoError(t, err)
 	require.EqualValues(t, 1, dequeueTask(t, tx))
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), pgtest.Patience)
 	defer cancel()
 	var id int64
 	require.NoError(t, db.Pool.QueryRow(ctx, `SELECT task_id FROM queues.dequeue_next_available_task()`).Scan(&id))

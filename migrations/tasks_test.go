@@ -94,7 +94,7 @@ func rewrite(t *testing.T, db *pgtest.DB, function, from, to string) {
 // eventuallyTask dequeues until a task is handed out.
 func eventuallyTask(t *testing.T, q querier) (id int64) {
 	t.Helper()
-	require.Eventually(t, func() bool { id = dequeueTask(t, q); return id != 0 }, 20*time.Second, 5*time.Millisecond)
+	require.Eventually(t, func() bool { id = dequeueTask(t, q); return id != 0 }, pgtest.Patience, 5*time.Millisecond)
 	return id
 }
 

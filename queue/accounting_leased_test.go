@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/internal/pgtest"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/queue"
@@ -192,7 +193,7 @@ func TestRequestDuringTheCompletingTransaction(t *testing.T) {
 			var waiting int
 			err := b.Pool.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity WHERE datname = $1 AND wait_event_type = 'Lock'`, b.Name).Scan(&waiting)
 			return err == nil && waiting == 1
-		}, 10*time.Second, 5*time.Millisecond, "the request waits for the row")
+		}, pgtest.Patience, 5*time.Millisecond, "the request waits for the row")
 		_, err = store.Accounting.Complete(t.Context(), tx, turn, []store.Completion{{Job: locked[0], Outcome: models.OutcomeCompleted}}, store.Access{})
 		return err
 	})

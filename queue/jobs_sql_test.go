@@ -218,7 +218,7 @@ func TestEnqueueingWakesAWorker(t *testing.T) {
 	require.NoError(t, err)
 	defer listener.Release()
 	// Who waits holds the exclusive lock, and listens.
-	_, err = listener.Exec(t.Context(), `SELECT pg_advisory_lock(1684109666, 2); LISTEN daybook_jobs`)
+	_, err = listener.Exec(t.Context(), `SELECT pg_advisory_lock(daybook.lock_class('wakers'), 2); LISTEN daybook_jobs`)
 	require.NoError(t, err)
 	woken := func() bool {
 		// A notification of its own comes after all that were sent before.

@@ -70,7 +70,7 @@ func TestDueRunIsAnsweredBeforeItsJobsEnd(t *testing.T) {
 	require.Eventually(t, func() bool {
 		state, runs := stateOf(t, db.Pool, first.ID)
 		return state == "completed" && runs == 1
-	}, 30*time.Second, 20*time.Millisecond)
+	}, pgtest.Patience, 20*time.Millisecond)
 	assert.False(t, cancelled.Load())
 	var run string
 	require.NoError(t, db.Pool.QueryRow(t.Context(), `SELECT workflow_run_id FROM daybook.attempts WHERE job_id = $1`, first.ID).Scan(&run))

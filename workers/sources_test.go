@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daybook-dev/daybook/accounting"
+	"github.com/daybook-dev/daybook/internal/pgtest"
 	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/queue"
@@ -96,7 +97,7 @@ func TestEmbeddedBesideStock(t *testing.T) {
 	b.run(`{"pollIntervalSeconds": 3600}`)
 	b.completed(1)
 	assert.Equal(t, map[models.JobState]int{models.JobCompleted: 1, models.JobPending: 10}, b.states())
-	require.Eventually(t, func() bool { return bytes.Contains([]byte(log.String()), []byte("source=orders")) }, 30*time.Second, 20*time.Millisecond, "the log names the source")
+	require.Eventually(t, func() bool { return bytes.Contains([]byte(log.String()), []byte("source=orders")) }, pgtest.Patience, 20*time.Millisecond, "the log names the source")
 
 	b.start(workers.AccountingOptions{Sources: accounting.Sources{"orders": ownTable{}}, Hooks: accounting.Hooks{"follow": tell}})
 	b.completed(11)

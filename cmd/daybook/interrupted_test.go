@@ -13,6 +13,7 @@ import (
 
 	"github.com/daybook-dev/daybook/internal/camel"
 	"github.com/daybook-dev/daybook/internal/failure"
+	"github.com/daybook-dev/daybook/internal/locks"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/migrations"
 )
@@ -103,8 +104,7 @@ func TestInterruptedMigrationsSayWhatIsApplied(t *testing.T) {
 	conn, err := b.Pool.Acquire(t.Context())
 	require.NoError(t, err)
 	defer conn.Release()
-	const lockKey = 0x646179626f6f6b01
-	_, err = conn.Exec(t.Context(), `SELECT pg_advisory_lock($1)`, int64(lockKey))
+	_, err = conn.Exec(t.Context(), `SELECT pg_advisory_lock($1)`, locks.Migrations)
 	require.NoError(t, err)
 	const waits = `SELECT count(*) = 1 FROM pg_locks JOIN pg_database d ON d.oid = database WHERE datname = current_database() AND locktype = 'advisory' AND NOT granted`
 	for _, command := range []string{"up", "down"} {

@@ -179,13 +179,13 @@ func TestAdoptedUnderLoad(t *testing.T) {
 	// The legacy worker ends; what it held is adopted by the next repetitions.
 	stopOldWorker()
 	var last adopt.Report
-	assert.Eventually(t, func() bool { last = l.apply(forward); return last.Left.Rows() == 0 }, 10*time.Second, 100*time.Millisecond)
+	assert.Eventually(t, func() bool { last = l.apply(forward); return last.Left.Rows() == 0 }, pgtest.Patience, 100*time.Millisecond)
 	require.Empty(t, last.Left, "%+v", last.Problems)
 	// Old code runs on for a moment: everything goes to Daybook.
 	before := fixture.Count(t, l.Pool, `SELECT count(*) FROM daybook.adopted_rows WHERE taken_state = 'forwarded'`)
 	assert.Eventually(t, func() bool {
 		return fixture.Count(t, l.Pool, `SELECT count(*) FROM daybook.adopted_rows WHERE taken_state = 'forwarded'`) > before
-	}, 10*time.Second, 10*time.Millisecond)
+	}, pgtest.Patience, 10*time.Millisecond)
 	stopOldCode()
 	stopNewWorkers()
 	require.NoError(t, group.Wait())

@@ -5,6 +5,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/daybook-dev/daybook/internal/locks"
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
@@ -27,7 +28,7 @@ type Row struct {
 
 // Lock keeps other adoptions of the table out until the transaction ends. Each transaction of an adoption begins with it.
 func Lock(ctx context.Context, tx pgx.Tx, table string) error {
-	_, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock(1684109672, hashtext($1))`, table)
+	_, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1, hashtext($2))`, locks.Adoption, table)
 	return store.Wrap("lock the adoption", err)
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/daybook-dev/daybook/internal/engine"
 	"github.com/daybook-dev/daybook/internal/ledger"
+	"github.com/daybook-dev/daybook/internal/pgtest"
 	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
@@ -37,7 +38,7 @@ func TestDocumentThatKillsTheWorkerOfAFetchEndsAlone(t *testing.T) {
 			require.Less(t, dead, 20, "it must end")
 		case <-ended:
 			alive = false
-		case <-time.After(20 * time.Second):
+		case <-time.After(pgtest.Patience):
 			require.Fail(t, "the fetch neither died nor ended")
 		}
 	}

@@ -27,7 +27,7 @@ func (b *bundle) fetching(e *engine.Engine) <-chan engine.Fetched {
 		assert.NoError(b.t, err)
 		got <- f
 	}()
-	const hears = `SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND mode = 'ExclusiveLock' AND classid = 1684109666
+	const hears = `SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND mode = 'ExclusiveLock' AND classid = daybook.lock_class('wakers')::oid
 	                  AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`
 	require.Eventually(b.t, func() bool { return fixture.Count(b.t, b.Pool, hears) > 0 }, 60*time.Second, 20*time.Millisecond)
 	return got

@@ -188,7 +188,7 @@ func TestHandOverWithoutAConnection(t *testing.T) {
 		select {
 		case err := <-over:
 			require.NoError(t, err, what)
-		case <-time.After(10 * time.Second):
+		case <-time.After(pgtest.Patience):
 			require.FailNow(t, what+" waits for the other one")
 		}
 	}

@@ -352,7 +352,7 @@ func TestRenewalKeepsLeasesAndSweepsZombies(t *testing.T) {
 	require.Eventually(t, func() bool {
 		return fixture.Count(t, b.Pool, `
 SELECT count(*) FROM daybook.accounting_work_queue WHERE last_attempted_at > now() - interval '1 minute' AND fence > 1`) == 2
-	}, 5*time.Second, 10*time.Millisecond)
+	}, pgtest.Patience, 10*time.Millisecond)
 	close(g.proceed)
 	report := <-done
 	// Swept in at the turn's very end it is given back instead of worked, or, while a renewal that was cut off has its row for a moment, left to the next fetch.
@@ -375,7 +375,7 @@ func TestBulkGoesOnWithoutWhatItHasLost(t *testing.T) {
 		b.exec(`UPDATE daybook.accounting_work_queue SET last_attempted_at = now() - interval '5 seconds' WHERE document_id <> 'doc-1'`)
 		require.Eventually(t, func() bool {
 			return b.in("daybook.accounting_work_queue", `document_id <> 'doc-1' AND last_attempted_at > now() - interval '4 seconds'`) == 2
-		}, 10*time.Second, 5*time.Millisecond)
+		}, pgtest.Patience, 5*time.Millisecond)
 	}
 	close(g.proceed)
 	assert.Equal(t, 2, (<-done).Completed)

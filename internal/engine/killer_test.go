@@ -11,6 +11,7 @@ import (
 
 	"github.com/daybook-dev/daybook/internal/engine"
 	"github.com/daybook-dev/daybook/internal/ledger"
+	"github.com/daybook-dev/daybook/internal/pgtest"
 	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
 	"github.com/daybook-dev/daybook/models"
 )
@@ -58,7 +59,7 @@ func TestDocumentThatKillsItsWorkerEndsAlone(t *testing.T) {
 			dead = append(dead, done)
 		case <-done:
 			alive = false
-		case <-time.After(20 * time.Second):
+		case <-time.After(pgtest.Patience):
 			require.Fail(t, "the turn neither died nor ended")
 		}
 	}
@@ -116,7 +117,7 @@ func TestSlowProcessor(t *testing.T) {
 			completed += b.work(next).Completed
 		}
 		return completed >= 7
-	}, 10*time.Second, 20*time.Millisecond)
+	}, pgtest.Patience, 20*time.Millisecond)
 	assert.Equal(t, 7, completed)
 	assert.Equal(t, 3, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.attempts WHERE outcome = 'lost'`))
 	assert.Equal(t, 7, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.impacts`))

@@ -48,7 +48,7 @@ func TestWhatWasLockedIsGivenBackBeforeTheTurnEnds(t *testing.T) {
 			require.NoError(t, other.Commit(t.Context()))
 			require.Eventually(t, func() bool {
 				return assert.NoError(t, again(r)) && fixture.Count(t, db.Pool, notAsBefore) == 1
-			}, 5*time.Second, 20*time.Millisecond)
+			}, pgtest.Patience, 20*time.Millisecond)
 			assert.Equal(t, 1, fixture.Count(t, db.Pool, `SELECT count(*) FROM daybook.jobs WHERE id = $1 AND state = 'leased'`, jobs[2].ID), "it is being worked")
 		})
 	}
@@ -65,7 +65,7 @@ func TestTurnThatEndsLeavesNothingBehind(t *testing.T) {
 	require.NoError(t, r.holder.finish(t.Context(), nil, r.holder.turn()))
 	assert.Equal(t, []string{"run/0/1"}, r.tally.soFar().LeftBehind)
 	require.NoError(t, other.Commit(t.Context()))
-	require.Eventually(t, func() bool { return fixture.Count(t, db.Pool, notAsBefore) == 0 }, 5*time.Second, 20*time.Millisecond)
+	require.Eventually(t, func() bool { return fixture.Count(t, db.Pool, notAsBefore) == 0 }, pgtest.Patience, 20*time.Millisecond)
 }
 
 // TestDetachedTurnThatFailsLeavesNothingBehind: no later activity takes what it holds, and its jobs are not charged, because their worker lives.
@@ -77,7 +77,7 @@ func TestDetachedTurnThatFailsLeavesNothingBehind(t *testing.T) {
 	r, _ := leasing(t, e, 2)
 	_, r.cancelWork = context.WithCancel(t.Context())
 	r.endDetached(t.Context(), errors.New("the database said no"), func() {})
-	require.Eventually(t, func() bool { return fixture.Count(t, db.Pool, notAsBefore) == 0 }, 5*time.Second, 20*time.Millisecond)
+	require.Eventually(t, func() bool { return fixture.Count(t, db.Pool, notAsBefore) == 0 }, pgtest.Patience, 20*time.Millisecond)
 }
 
 // TestWhatIsLockedForLongIsGivenBackLater: for as long as another transaction has rows of an ended turn locked, they are tried again.

@@ -80,7 +80,7 @@ func TestWorkerPausesWhileADumpIsRestored(t *testing.T) {
 	require.Eventually(t, func() bool {
 		r, err = e.Process(t.Context(), request(9))
 		return err == nil
-	}, 20*time.Second, 50*time.Millisecond, "the schema is whole")
+	}, pgtest.Patience, 50*time.Millisecond, "the schema is whole")
 	assert.Equal(t, 1, r.Completed)
 	assert.Len(t, fixture.Attempts(t, b.Pool, org, "inv-1"), 1)
 }
@@ -117,7 +117,7 @@ func TestStalePlansAreNoAttempt(t *testing.T) {
 	require.Eventually(t, func() bool {
 		_, _ = work(20)
 		return fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.jobs WHERE id = $1 AND state = 'completed'`, id) == 1
-	}, 20*time.Second, 50*time.Millisecond)
+	}, pgtest.Patience, 50*time.Millisecond)
 	assert.Equal(t, 1, fixture.Count(t, b.Pool, `SELECT run_count FROM daybook.jobs WHERE id = $1`, id))
 	assert.Equal(t, 1, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.attempts WHERE job_id = $1`, id))
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daybook-dev/daybook/internal/engine"
+	"github.com/daybook-dev/daybook/internal/pgtest"
 	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
@@ -89,12 +90,12 @@ INSERT INTO daybook.accounting_work_queue (org_id, document_id, version_hint, re
 		assert.NoError(t, err)
 		fetched <- f
 	}()
-	require.Eventually(t, func() bool { return fixture.Count(t, b.Pool, committing) == 1 }, 20*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return fixture.Count(t, b.Pool, committing) == 1 }, pgtest.Patience, 10*time.Millisecond)
 	cancel()
 	assert.Equal(t, []string{turn(1).ID}, (<-fetched).LeftBehind)
-	require.Eventually(t, func() bool { return fixture.Count(t, b.Pool, committing) == 0 }, 10*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return fixture.Count(t, b.Pool, committing) == 0 }, pgtest.Patience, 10*time.Millisecond)
 	leased := `SELECT count(*) FROM daybook.accounting_work_queue WHERE state = 'leased'`
-	require.Eventually(t, func() bool { return fixture.Count(t, b.Pool, leased) == 0 }, 3*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return fixture.Count(t, b.Pool, leased) == 0 }, pgtest.Patience, 10*time.Millisecond)
 	b.assertJob("doc", models.JobPending, 0, "")
 }
 
@@ -114,7 +115,7 @@ INSERT INTO daybook.accounting_work_queue (org_id, document_id, version_hint) VA
 		assert.NoError(t, err)
 		fetched <- f
 	}()
-	require.Eventually(t, func() bool { return fixture.Count(t, b.Pool, committing) == 1 }, 20*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return fixture.Count(t, b.Pool, committing) == 1 }, pgtest.Patience, 10*time.Millisecond)
 	b.exec(`CREATE OR REPLACE FUNCTION commit_slowly() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'`) // the next ones do not
 	line.Cut()
 	line.Mend()

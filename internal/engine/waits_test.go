@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daybook-dev/daybook/internal/engine"
+	"github.com/daybook-dev/daybook/internal/pgtest"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/jobs"
 	"github.com/daybook-dev/daybook/queue"
@@ -62,7 +63,7 @@ func TestWorkersReleaseWaitingJobs(t *testing.T) {
 			defer turning.Wait()
 			defer close(stop)
 
-			assert.Eventually(t, func() bool { return b.in("daybook.jobs", `state = 'completed'`) == 1+waiting }, 30*time.Second, 10*time.Millisecond)
+			assert.Eventually(t, func() bool { return b.in("daybook.jobs", `state = 'completed'`) == 1+waiting }, pgtest.Patience, 10*time.Millisecond)
 		})
 	}
 }

@@ -269,7 +269,7 @@ func TestClosingWaitsForPosting(t *testing.T) {
 	}()
 	require.Eventually(t, func() bool {
 		return fixture.Count(t, b.Pool, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'advisory'`) == 1
-	}, 10*time.Second, 5*time.Millisecond)
+	}, pgtest.Patience, 5*time.Millisecond)
 
 	// What comes now may overtake it once, by the organization's own lock, which then waits for that.
 	second, err := b.Pool.Begin(ctx)
@@ -278,8 +278,8 @@ func TestClosingWaitsForPosting(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, used[org])
 	require.NoError(t, posting.Commit(ctx))
-	own := `SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND classid = 1684109667 AND NOT granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`
-	require.Eventually(t, func() bool { return fixture.Count(t, b.Pool, own) == 1 }, 10*time.Second, 5*time.Millisecond)
+	own := `SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND classid = daybook.lock_class('configurations')::oid AND NOT granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`
+	require.Eventually(t, func() bool { return fixture.Count(t, b.Pool, own) == 1 }, pgtest.Patience, 5*time.Millisecond)
 	fixture.Ready(t, b.Pool, fixture.Invoice(org, "doc", 1000))
 	assert.Equal(t, 1, b.work().Rescheduled)
 	assert.Equal(t, models.CodeConfigurationLocked, *fixture.Job(t, b.Pool, org, "doc").LastErrorCode)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/daybook-dev/daybook/internal/engine"
 	"github.com/daybook-dev/daybook/internal/ledger"
+	"github.com/daybook-dev/daybook/internal/pgtest"
 	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
 	"github.com/daybook-dev/daybook/internal/sample"
 	"github.com/daybook-dev/daybook/internal/store"
@@ -145,7 +146,7 @@ func TestRepostWhileItIsPosted(t *testing.T) {
 			}()
 			assert.Eventually(t, func() bool {
 				return fixture.Count(t, b.Pool, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) == 1
-			}, 20*time.Second, 5*time.Millisecond)
+			}, pgtest.Patience, 5*time.Millisecond)
 		})
 		return nil
 	}, engine.Options{Direct: true})

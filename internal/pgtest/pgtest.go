@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"os"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -26,6 +27,10 @@ import (
 // EnvDatabaseURL names a server to use instead of a private one, by the URL of any database on it. Its role must be allowed
 // to create databases.
 const EnvDatabaseURL = testdb.EnvDatabaseURL
+
+// Patience is how long a test waits for what is to happen in the end. It only ends a test that hangs, on a machine however busy: what a test
+// claims about a time has a bound of its own.
+const Patience = 3 * time.Minute
 
 // searchPath is that of each test's database, as of a database that the dev stack makes.
 const searchPath = "daybook, public"

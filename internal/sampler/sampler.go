@@ -12,13 +12,14 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/daybook-dev/daybook/internal/health"
+	"github.com/daybook-dev/daybook/internal/locks"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/figures"
 )
 
 const (
-	// lockClass and lockKey name the advisory lock under which a sample is written.
-	lockClass, lockKey = 1684109671, 1
+	// lockKey is the second key of the lock under which a sample is written (locks.Sampler).
+	lockKey = 1
 	// silentAfter is for how many pauses the process that samples may be silent before another one samples.
 	silentAfter = 2.7
 	// share bounds which part of its time the sampler works: a sample that took a second is followed by a pause of 20 at least.
@@ -175,7 +176,7 @@ func (s *Sampler) mine(ctx context.Context, q store.Querier) (figures.Gauges, bo
 
 // lock takes the lock under which a sample is written, until the transaction ends.
 func lock(ctx context.Context, tx pgx.Tx) (locked bool, err error) {
-	err = tx.QueryRow(ctx, `SELECT pg_try_advisory_xact_lock($1, $2)`, lockClass, lockKey).Scan(&locked)
+	err = tx.QueryRow(ctx, `SELECT pg_try_advisory_xact_lock($1, $2)`, locks.Sampler, lockKey).Scan(&locked)
 	return locked, store.Wrap("take the lock of the sampler", err)
 }
 

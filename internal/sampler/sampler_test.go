@@ -59,7 +59,7 @@ func TestOneSamples(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() { defer close(ended); first.Run(ctx) }()
-	require.Eventually(t, func() bool { _, ok := first.Gauges(); return ok }, 30*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { _, ok := first.Gauges(); return ok }, pgtest.Patience, 10*time.Millisecond)
 	assert.False(t, b.publishes(second), "the other process samples")
 	assert.Equal(t, "first", b.holder())
 
@@ -101,7 +101,7 @@ func TestLocked(t *testing.T) {
 	s := b.sampler("s", false)
 	tx, err := b.Pool.Begin(t.Context())
 	require.NoError(t, err)
-	_, err = tx.Exec(t.Context(), `SELECT pg_advisory_xact_lock(1684109671, 1)`)
+	_, err = tx.Exec(t.Context(), `SELECT pg_advisory_xact_lock(daybook.lock_class('sampler'), 1)`)
 	require.NoError(t, err)
 	assert.False(t, b.publishes(s))
 	require.NoError(t, tx.Rollback(t.Context()))

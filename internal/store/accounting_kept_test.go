@@ -193,7 +193,7 @@ END $$`,
 					_, err := b.Pool.Exec(t.Context(), stmt)
 					changed <- err
 				}()
-				require.Eventually(t, func() bool { return fixture.Count(t, b.Pool, waiting) == 1 }, 10*time.Second, 10*time.Millisecond)
+				require.Eventually(t, func() bool { return fixture.Count(t, b.Pool, waiting) == 1 }, pgtest.Patience, 10*time.Millisecond)
 				return err
 			}))
 			require.NoError(t, <-changed)

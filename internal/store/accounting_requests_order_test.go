@@ -34,7 +34,7 @@ func (b *bundle) awaitsLock() {
 	b.t.Helper()
 	require.Eventually(b.t, func() bool {
 		return fixture.Count(b.t, b.Pool, `SELECT count(*) FROM pg_stat_activity WHERE datname = $1 AND wait_event_type = 'Lock'`, b.Name) > 0
-	}, 20*time.Second, 5*time.Millisecond, "no session waits for another transaction")
+	}, pgtest.Patience, 5*time.Millisecond, "no session waits for another transaction")
 }
 
 // A bulk request locks what is there before it inserts what comes after it.

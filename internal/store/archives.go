@@ -7,11 +7,9 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-)
 
-// archiveLock is the advisory lock of the archive: who writes files and removes rows has it shared, who deletes files that are not on record has it
-// for himself alone.
-const archiveLock = 0x646179626f6f6b02
+	"github.com/daybook-dev/daybook/internal/locks"
+)
 
 // ArchivedRow is what an archive keeps as one line: a job with its rows in other tables, or an attempt.
 type ArchivedRow struct {
@@ -56,7 +54,7 @@ func LockArchive(ctx context.Context, tx pgx.Tx, alone bool) error {
 	if alone {
 		stmt = `SELECT pg_advisory_xact_lock($1)`
 	}
-	_, err := tx.Exec(ctx, stmt, int64(archiveLock))
+	_, err := tx.Exec(ctx, stmt, locks.Archive)
 	return Wrap("lock the archive", err)
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/internal/pgtest"
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
@@ -117,7 +118,7 @@ func TestOutagesOfARealServer(t *testing.T) {
 	require.Eventually(t, func() bool {
 		_, err = conn.Exec(t.Context(), `SELECT 1`)
 		return err != nil
-	}, 10*time.Second, time.Millisecond)
+	}, pgtest.Patience, time.Millisecond)
 	assert.True(t, store.IsTransient(err), "session ended: %v", err)
 	_, err = conn.Exec(t.Context(), `SELECT 1`)
 	assert.True(t, store.IsTransient(err), "connection closed: %v", err)

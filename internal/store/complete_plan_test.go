@@ -48,7 +48,7 @@ INSERT INTO daybook.attempt_log (job_id, org_id, document_id, version, attempt, 
 SELECT 'old-' || n, 'org_1', 'old-' || n, 1, 1, 'completed', now(), '', 't', 1 FROM generate_series(1, 100000) n`)
 	var before int64
 	// A session hands in its statistics a moment after it has ended.
-	require.Eventually(t, func() bool { before = b.attemptsRead(); return before > 100_000 }, 10*time.Second, 50*time.Millisecond)
+	require.Eventually(t, func() bool { before = b.attemptsRead(); return before > 100_000 }, pgtest.Patience, 50*time.Millisecond)
 
 	for range 5 {
 		complete(models.OutcomeRescheduled)

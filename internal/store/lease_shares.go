@@ -6,6 +6,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/daybook-dev/daybook/internal/locks"
 )
 
 // leaseShares leases what each partition is asked for.
@@ -75,7 +77,7 @@ func (s *Store) leaseCounted(ctx context.Context, turn Turn, shares []share, roo
 				orgs = append(orgs, sh.key.org)
 			}
 		}
-		locked, err := tryLocks(ctx, tx, 1684109668, orgs)
+		locked, err := tryLocks(ctx, tx, locks.OrganizationLeases, orgs)
 		if err != nil {
 			return err
 		}
@@ -109,8 +111,8 @@ func (s *Store) leaseCounted(ctx context.Context, turn Turn, shares []share, roo
 }
 
 // tryLocks takes the advisory locks of a class, as far as no other transaction has them, and returns which it has: in one order, so that two callers do not each
-// get some of what both want. Organizations, types and named queues have a class each.
-func tryLocks(ctx context.Context, tx pgx.Tx, class int32, names []string) ([]string, error) {
+// get some of what both want.
+func tryLocks(ctx context.Context, tx pgx.Tx, class locks.Class, names []string) ([]string, error) {
 	const stmt = `SELECT n FROM unnest($2::text[]) AS n WHERE pg_try_advisory_xact_lock($1, hashtext(n))`
 	slices.Sort(names)
 	return byKey(ctx, tx, pgx.RowTo[string], stmt, class, names)
@@ -137,7 +139,7 @@ SELECT t.type, (SELECT count(*) FROM daybook.jobs q WHERE q.counted AND q.turn_i
 	if len(types) == 0 {
 		return shares, nil, nil
 	}
-	locked, err := tryLocks(ctx, tx, 1684109669, types)
+	locked, err := tryLocks(ctx, tx, locks.TypeLeases, types)
 	if err != nil {
 		return nil, nil, err
 	}

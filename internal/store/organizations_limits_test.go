@@ -120,7 +120,7 @@ func resumeAndCapWake(t *testing.T, channel string, key int) {
 	defer func() { assert.NoError(t, waits.Close(context.WithoutCancel(t.Context()))) }()
 	_, err = waits.Exec(t.Context(), `LISTEN `+channel)
 	require.NoError(t, err)
-	_, err = waits.Exec(t.Context(), `SELECT pg_advisory_lock(1684109666, $1)`, key)
+	_, err = waits.Exec(t.Context(), `SELECT pg_advisory_lock(daybook.lock_class('wakers'), $1)`, key)
 	require.NoError(t, err)
 	// heard counts the wake-ups since the last call.
 	heard := func() int {

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/daybook-dev/daybook/internal/locks"
 )
 
 // contendedQueue is for how long a named queue is passed over of which another worker is leasing just now.
@@ -46,7 +48,7 @@ func (s *Store) withinQueues(ctx context.Context, tx pgx.Tx, worker string, shar
 	if len(names) == 0 {
 		return shares, nil, nil
 	}
-	locked, err := tryLocks(ctx, tx, 1684109680, names)
+	locked, err := tryLocks(ctx, tx, locks.QueueLeases, names)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/internal/pgtest"
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
@@ -44,7 +45,7 @@ func TestContendedCapClosesNoQueue(t *testing.T) {
 	b.exec(`INSERT INTO daybook.organizations (id, max_in_flight) VALUES ('o', 5) ON CONFLICT (id) DO UPDATE SET max_in_flight = 5`)
 	tx, err := b.Pool.Begin(t.Context())
 	require.NoError(t, err)
-	_, err = tx.Exec(t.Context(), `SELECT pg_advisory_xact_lock(1684109668, hashtext('o'))`)
+	_, err = tx.Exec(t.Context(), `SELECT pg_advisory_xact_lock(daybook.lock_class('organization leases'), hashtext('o'))`)
 	require.NoError(t, err)
 	s, room := store.NewQueue(b.Pool, store.Jobs), newQueues()
 	assert.Empty(t, leaseAll(t, s, b.turn("run/0/1"), room, 10))
@@ -70,9 +71,9 @@ func TestCallbacksWakeFleets(t *testing.T) {
 	defer conn.Release()
 	_, err = conn.Exec(t.Context(), fmt.Sprintf(`LISTEN daybook_jobs_%d`, fleet))
 	require.NoError(t, err)
-	_, err = conn.Exec(t.Context(), `SELECT pg_advisory_lock(1684109666, daybook.jobs_key($1))`, fleet)
+	_, err = conn.Exec(t.Context(), `SELECT pg_advisory_lock(daybook.lock_class('wakers'), daybook.jobs_key($1))`, fleet)
 	require.NoError(t, err)
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), pgtest.Patience)
 	defer cancel()
 	_, err = store.CompleteCallback(t.Context(), b.Pool, "token", []byte(`{}`))
 	require.NoError(t, err)

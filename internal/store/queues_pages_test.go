@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/internal/pgtest"
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
@@ -39,7 +40,7 @@ SELECT heap_blks_hit + heap_blks_read + idx_blks_hit + idx_blks_read FROM pg_sta
 			var others int
 			require.NoError(b.t, conn.QueryRow(b.t.Context(), sessions).Scan(&others))
 			return others == 0
-		}, 10*time.Second, 5*time.Millisecond)
+		}, pgtest.Patience, 5*time.Millisecond)
 		require.NoError(b.t, conn.QueryRow(b.t.Context(), q, table).Scan(&n))
 		return n
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/daybook-dev/daybook/internal/events"
+	"github.com/daybook-dev/daybook/internal/locks"
 	"github.com/daybook-dev/daybook/models"
 )
 
@@ -50,11 +51,8 @@ func reclaimAll(most int, f func() (Reclaimed, error)) (all Reclaimed, err error
 	}
 }
 
-// reclaimLock is the class of the advisory locks of which each kind's is held by the transaction that looks at its old leases. Without it, two processes
+// reclaimLocking is the statement that takes the lock of a kind (locks.Reclaim), and says whether the transaction has it. Without the lock, two processes
 // would take each other's looks for those of holders, which keep their leases.
-const reclaimLock = 1684109667
-
-// reclaimLocking is the statement that takes the reclaimLock of a kind, and says whether the transaction has it.
 type reclaimLocking string
 
 const (
@@ -92,7 +90,7 @@ SELECT id, last_attempted_at, working, org_id, /* jobs */type, ''/* accounting: 
 	attempt := func(tx pgx.Tx) error {
 		got, left, due, changes, ending = Reclaimed{}, nil, nil, nil, locked{}
 		var mine bool
-		if err := tx.QueryRow(ctx, string(lock), reclaimLock, s.kind.key).Scan(&mine); err != nil || !mine {
+		if err := tx.QueryRow(ctx, string(lock), locks.Reclaim, s.kind.key).Scan(&mine); err != nil || !mine {
 			return cmp.Or(err, errElsewhere)
 		}
 		var renewed time.Time

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daybook-dev/daybook/books"
+	"github.com/daybook-dev/daybook/internal/pgtest"
 	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
@@ -235,7 +236,7 @@ func TestActivationReturnsWhatIsFailingMeanwhile(t *testing.T) {
 	}()
 	require.Eventually(t, func() bool {
 		return fixture.Count(t, b.Pool, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) == 1
-	}, 10*time.Second, 5*time.Millisecond, "the activation waits for the worker")
+	}, pgtest.Patience, 5*time.Millisecond, "the activation waits for the worker")
 	require.NoError(t, worker.Commit(t.Context()))
 	o := <-activated
 	require.NoError(t, o.err)

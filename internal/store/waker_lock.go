@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/daybook-dev/daybook/internal/locks"
 )
 
 // lockState is what a waker knows of the exclusive lock.
@@ -161,18 +163,18 @@ func pause(ctx context.Context, d time.Duration, changed <-chan struct{}) error 
 // tryLock tries for the exclusive lock. The shared one tells the two reasons apart for which it may not be had.
 func (l *wakerLock) tryLock(ctx context.Context) (lockState, error) {
 	const try = `
-SELECT CASE WHEN pg_try_advisory_lock(1684109666, $1) THEN 'held'
-            WHEN NOT pg_try_advisory_lock_shared(1684109666, $1) THEN 'elsewhere'
-            WHEN pg_advisory_unlock_shared(1684109666, $1) THEN 'open' END`
+SELECT CASE WHEN pg_try_advisory_lock($1, $2) THEN 'held'
+            WHEN NOT pg_try_advisory_lock_shared($1, $2) THEN 'elsewhere'
+            WHEN pg_advisory_unlock_shared($1, $2) THEN 'open' END`
 	var state lockState
-	err := l.conn.QueryRow(ctx, try, l.waker.kind.wakeKey()).Scan(&state)
+	err := l.conn.QueryRow(ctx, try, locks.Wakers, l.waker.kind.wakeKey()).Scan(&state)
 	return state, err
 }
 
 // unlock gives the lock up. The notification has a process that waits on take it at once: until one has it, nothing else
 // notifies.
 func (l *wakerLock) unlock(ctx context.Context) error {
-	_, err := l.conn.Exec(ctx, `SELECT pg_advisory_unlock(1684109666, $1), pg_notify($2, $3)`, l.waker.kind.wakeKey(), l.waker.kind.wakeChannel(), freed)
+	_, err := l.conn.Exec(ctx, `SELECT pg_advisory_unlock($1, $2), pg_notify($3, $4)`, locks.Wakers, l.waker.kind.wakeKey(), l.waker.kind.wakeChannel(), freed)
 	return err
 }
 

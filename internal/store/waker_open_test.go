@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/internal/pgtest"
 	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
 	"github.com/daybook-dev/daybook/internal/store"
 )
@@ -42,7 +43,7 @@ func TestOpenEnqueuingTransactionSlowsNoOther(t *testing.T) {
 			}()
 			require.Eventually(t, func() bool {
 				return fixture.Count(t, b.Pool, `SELECT count(*) FROM pg_stat_activity WHERE datname = $1 AND query ~ '^\s*SELECT CASE WHEN pg_try_advisory_lock'`, b.Name) == process+1
-			}, 10*time.Second, 5*time.Millisecond, "the waker has tried for the lock")
+			}, pgtest.Patience, 5*time.Millisecond, "the waker has tried for the lock")
 			b.exec(`SELECT daybook.enqueue_accounting_job('org_1', $1, 1)`, document)
 			require.True(t, <-found, "document %s was not found in %s, beside a transaction that stays open", document, wakeLimit)
 		}
@@ -103,7 +104,7 @@ func TestLockIsHandedOver(t *testing.T) {
 	require.Eventually(t, func() bool {
 		pids := b.holders()
 		return len(pids) == 1 && pids[0] != pid
-	}, 10*time.Second, 5*time.Millisecond, "the second process holds the lock")
+	}, pgtest.Patience, 5*time.Millisecond, "the second process holds the lock")
 	b.woken(second)
 	b.drain(second)
 	b.exec(`SELECT daybook.enqueue_accounting_job('org_1', 'a', 1)`)

@@ -206,7 +206,7 @@ func keptWhenCrowded(b *bundle) {
 		require.NoError(b.t, err)
 		defer conn.Release()
 	}
-	ctx, cancel := context.WithTimeout(b.t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(b.t.Context(), pgtest.Patience)
 	defer cancel()
 	renewed, err := kind.Renew(ctx, turn, []string{}, 0)
 	require.NoError(b.t, err)

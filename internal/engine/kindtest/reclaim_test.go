@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daybook-dev/daybook/internal/engine"
+	"github.com/daybook-dev/daybook/internal/pgtest"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
 )
@@ -189,5 +190,5 @@ func reclaimersBesideEachOther(b *bundle) {
 		}
 		looking.Wait()
 		return reclaimed.Load() == 1
-	}, 30*time.Second, 200*time.Millisecond)
+	}, pgtest.Patience, 200*time.Millisecond)
 }
