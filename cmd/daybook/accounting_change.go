@@ -51,6 +51,10 @@ func accountingRetryCommand(a *app) *cobra.Command {
 			}
 			n, ended := retryAccountingJobs(c.Context(), db.Pool, filter, delay)
 			return a.emitDone(ended, n == 0, map[string]int{"pending": n}, func(w io.Writer) error {
+				if n == 0 {
+					_, err := fmt.Fprintln(w, noneMatches)
+					return err
+				}
 				_, err := fmt.Fprintf(w, "%s pending again\n", phrase.Plural(int64(n), "job is", "jobs are"))
 				return err
 			})

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/caarlos0/env/v11"
@@ -68,6 +69,10 @@ type app struct {
 	begun bool
 	level slog.LevelVar
 	log   *slog.Logger
+
+	// waitsEvery is the pause between two lines of a long command; 0: the default. drawing says that a bar is shown.
+	waitsEvery time.Duration
+	drawing    atomic.Bool
 }
 
 func newApp(stdin io.Reader, stdout, stderr io.Writer) (*app, error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -127,20 +128,35 @@ func (a *app) dev(ctx context.Context, options devstack.Options, o devOptions) (
 	if err := a.ensureLoops(ctx, stack, temporal); err != nil {
 		return a.tellNamed(err)
 	}
-	if err := a.announce(stack); err != nil {
-		return err
-	}
-	endConsole, err := a.devConsole(ctx, stack, temporal, o.consolePort)
+	logs, err := a.logInto(filepath.Join(stack.Dir, "daybook.log"))
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, endConsole()) }()
+	defer func() { err = errors.Join(err, logs.Close()) }()
+	console, err := a.devConsole(ctx, stack, temporal, o.consolePort)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, console.end()) }()
+	if err := a.announce(stack, console, logs.Name()); err != nil {
+		return err
+	}
 	if o.noWorker {
 		a.say("No worker runs here: start yours, with DAYBOOK_DATABASE_URL and TEMPORAL_ADDRESS as above.")
 		<-ctx.Done()
 		return nil
 	}
 	return a.work(ctx, temporal, workers.AccountingOptions{}, a.environment.MetricsListen)
+}
+
+// logInto has what the program logs from now on written to the end of a file, so that the terminal stays readable.
+func (a *app) logInto(path string) (*os.File, error) {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open the log: %w", err)
+	}
+	a.log = slog.New(slog.NewTextHandler(file, &slog.HandlerOptions{Level: &a.level}))
+	return file, nil
 }
 
 // tellNamed says, of a server that cannot be reached, that the environment names it and how to do without: the variables may be those of an
@@ -188,37 +204,44 @@ func (a *app) ensureLoops(ctx context.Context, stack *devstack.Stack, temporal c
 	return nil
 }
 
-// announce prints where everything is.
-func (a *app) announce(s *devstack.Stack) error {
+// announce prints where everything is: what a person opens first, and what a shell is given, as it is pasted.
+func (a *app) announce(s *devstack.Stack, console devConsole, log string) error {
 	if a.json {
 		return a.emit(map[string]string{
 			"databaseUrl": a.databaseURL, "temporalAddress": s.TemporalAddress, "temporalUi": s.TemporalUI, "dir": s.Dir,
+			"console": console.address, "token": console.token, "log": log,
 		}, nil)
 	}
 	ui := s.TemporalUI
 	if ui == "" {
 		ui = "(that of the server at " + s.TemporalAddress + ")"
 	}
-	database := a.databaseURL
-	if s.DatabaseURL != database || s.AdminURL == "" {
-		database = "(yours)"
+	exports := ""
+	if a.databaseURL == s.DatabaseURL && s.AdminURL != "" { // else it is the caller's own, with its password
+		exports = "  export " + devstack.EnvDatabaseURL + "=" + quoted(a.databaseURL) + "\n"
 	}
+	exports += "  export " + devstack.EnvTemporalAddress + "=" + quoted(s.TemporalAddress)
 	_, err := fmt.Fprintf(a.stdout, `
+Console       %s
+              sign in with the token %s
 Temporal UI   %s
-Temporal      TEMPORAL_ADDRESS=%s
-PostgreSQL    DAYBOOK_DATABASE_URL=%s
-Data and logs %s
+Data          %s
+Log           %s
+
+In another terminal, for Daybook's commands and your programs:
+
+%s
 
 The workflows were started as an operator does it:
 
 %s
 
-In another terminal, with DAYBOOK_DATABASE_URL set as above:
+Try, there:
 
+  daybook status
   daybook import gobl --org-by country --create FILES…
   daybook accounts import FILE --all-orgs
   daybook rules apply FILE --all-orgs
-  daybook status
 
   daybook jobs enqueue TYPE --org ORG --payload JSON
   daybook jobs stats
@@ -226,6 +249,9 @@ In another terminal, with DAYBOOK_DATABASE_URL set as above:
   daybook tasks list
 
 Ctrl-C stops everything; a second start finds the data again.
-`, ui, s.TemporalAddress, database, s.Dir, startCommandLines("  "))
+`, console.address, console.token, ui, s.Dir, log, exports, startCommandLines("  "))
 	return err
 }
+
+// quoted is a word as a shell takes it, whatever is in it.
+func quoted(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }

@@ -16,19 +16,25 @@ import (
 // devTokenName is the name of the token that a dev stack makes for its console.
 const devTokenName = "dev stack"
 
-// devConsole serves the console and the API beside a dev stack, and says how to sign in: with a token that is made now; those of earlier starts are revoked.
-func (a *app) devConsole(ctx context.Context, stack *devstack.Stack, temporal client.Options, port int) (end func() error, err error) {
+// devConsole is the console beside a dev stack, until it is ended.
+type devConsole struct {
+	address, token string
+	end            func() error
+}
+
+// devConsole serves the console and the API beside a dev stack, with a token that is made now; those of earlier starts are revoked.
+func (a *app) devConsole(ctx context.Context, stack *devstack.Stack, temporal client.Options, port int) (served devConsole, err error) {
 	db, err := a.open(ctx, 1)
 	if err != nil {
-		return nil, err
+		return served, err
 	}
 	defer db.close()
 	if err := revokeDevTokens(ctx, db); err != nil {
-		return nil, err
+		return served, err
 	}
 	_, secret, err := tokens.Create(ctx, db.Pool, tokens.NewToken{Name: devTokenName, Scopes: tokens.Scopes()})
 	if err != nil {
-		return nil, err
+		return served, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan error, 1)
@@ -42,14 +48,16 @@ func (a *app) devConsole(ctx context.Context, stack *devstack.Stack, temporal cl
 	select {
 	case err := <-ended:
 		cancel()
-		return nil, err
+		return served, err
 	case address := <-serving:
-		a.say("Console       %s%s\n              sign in with the token %s", address, console.Root, secret)
+		served.address = address + console.Root
 	}
-	return func() error {
+	served.token = secret
+	served.end = func() error {
 		cancel()
 		return <-ended
-	}, nil
+	}
+	return served, nil
 }
 
 // revokeDevTokens revokes the tokens that earlier starts of the stack made.

@@ -126,7 +126,7 @@ func (a *app) printReport(w io.Writer, r health.Report) error {
 
 func (a *app) printFinding(w io.Writer, f health.Finding, now time.Time) error {
 	head := []string{strings.ToUpper(string(f.Severity)), string(f.Code)}
-	if about := strings.Join(slices.DeleteFunc([]string{f.Kind, f.Type, f.ErrorCode}, func(s string) bool { return s == "" || s == string(f.Code) }), " "); about != "" {
+	if about := strings.Join(slices.DeleteFunc([]string{phrase.And(f.AboutKinds()), f.Type, f.ErrorCode}, func(s string) bool { return s == "" || s == string(f.Code) }), " "); about != "" {
 		head = append(head, about)
 	}
 	if f.OrgID != "" {
@@ -134,7 +134,7 @@ func (a *app) printFinding(w io.Writer, f health.Finding, now time.Time) error {
 	}
 	var facts []string
 	if f.Since != nil {
-		facts = append(facts, fmt.Sprintf("Since %s (%s).", formatTime(*f.Since), phrase.Age(now.Sub(*f.Since))))
+		facts = append(facts, fmt.Sprintf("Since %s (%s ago).", formatTime(*f.Since), phrase.Age(now.Sub(*f.Since))))
 	}
 	if f.Owner != "" {
 		facts = append(facts, "Owner: "+f.Owner+".")

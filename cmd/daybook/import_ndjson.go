@@ -31,11 +31,11 @@ func importNDJSONCommand(a *app) *cobra.Command {
 		},
 	}
 	a.createFlag(command)
-	command.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
+	command.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok && unknown.GetSpecifiedName() == "org" {
 			return usagef("%s: each document of this format names its own organization, in the member org_id: leave the flag out, and write the organization there", err)
 		}
-		return err
+		return unknownFlag(c, err)
 	})
 	return command
 }

@@ -17,6 +17,9 @@ import (
 	"github.com/daybook-dev/daybook/queue"
 )
 
+// noneMatches is said where all jobs that match were to be changed, and none did.
+const noneMatches = "no job matches: nothing was changed"
+
 // changeFlags say whether one background job or all that match are to be changed.
 type changeFlags struct {
 	jobsFlags
@@ -81,6 +84,10 @@ func (f *changeFlags) change(ctx context.Context, a *app, args []string, one fun
 		}
 		if op.LeftAlone > 0 {
 			a.say("%s left alone, because another transaction changed or locked them meanwhile, or another one with the same payload is open", phrase.Plural(int64(op.LeftAlone), "was", "were"))
+		}
+		if op.Matched == 0 {
+			_, err := fmt.Fprintln(w, noneMatches)
+			return err
 		}
 		_, err := fmt.Fprintf(w, "%s %s\n", phrase.Plural(int64(op.Changed), "job is", "jobs are"), done)
 		return err

@@ -1,17 +1,23 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/daybook-dev/daybook/internal/phrase"
 )
 
-// progress shows how far a command is: a bar on a terminal, and elsewhere nothing.
+// progress shows how far a command is, on the error stream and never beside JSON: a bar on a terminal,
+// and elsewhere a line now and then, once it has gone on for a while.
 type progress struct {
 	app     *app
 	label   string
 	visible bool
+	// screen: it is drawn anew in its place.
+	screen bool
 	// percent shows the share instead of the counts, for totals that mean nothing to people.
 	percent bool
 
@@ -22,7 +28,11 @@ type progress struct {
 
 // newProgress starts a bar; a total of 0 is unknown.
 func (a *app) newProgress(label string, total int64) *progress {
-	return &progress{app: a, label: label, total: total, visible: isTerminal(a.stderr) && !a.json}
+	p := &progress{app: a, label: label, total: total, screen: isTerminal(a.stderr), visible: !a.json}
+	if a.drawing.Store(p.visible); !p.screen {
+		p.drawn = time.Now()
+	}
+	return p
 }
 
 // set moves the bar.
@@ -43,29 +53,50 @@ func (p *progress) add(n int64) {
 
 // draw is called with mu held.
 func (p *progress) draw() {
-	if !p.visible || time.Since(p.drawn) < 50*time.Millisecond && p.done < p.total {
+	if !p.visible || p.screen && time.Since(p.drawn) < 50*time.Millisecond && p.done < p.total {
+		return
+	}
+	if !p.screen {
+		p.line()
 		return
 	}
 	p.drawn = time.Now()
 	const width = 30
 	if p.total <= 0 {
-		_, _ = fmt.Fprintf(p.app.stderr, "\r%s %d\x1b[K", p.label, p.done)
+		_, _ = fmt.Fprintf(p.app.stderr, "\r%s %s\x1b[K", p.label, p.share())
 		return
 	}
 	full := int(min(p.done, p.total) * width / p.total)
-	text := fmt.Sprintf("%d of %d", p.done, p.total)
-	if p.percent {
-		text = fmt.Sprintf("%d %%", min(p.done, p.total)*100/p.total)
+	_, _ = fmt.Fprintf(p.app.stderr, "\r%s [%s%s] %s\x1b[K", p.label, strings.Repeat("#", full), strings.Repeat(".", width-full), p.share())
+}
+
+// share says how much is done.
+func (p *progress) share() string {
+	switch {
+	case p.total <= 0:
+		return phrase.Count(p.done)
+	case p.percent:
+		return fmt.Sprintf("%d %%", min(p.done, p.total)*100/p.total)
 	}
-	_, _ = fmt.Fprintf(p.app.stderr, "\r%s [%s%s] %s\x1b[K", p.label, strings.Repeat("#", full), strings.Repeat(".", width-full), text)
+	return phrase.Count(p.done) + " of " + phrase.Count(p.total)
+}
+
+// line writes how far it is as a line of its own, when the last one was a while ago.
+func (p *progress) line() {
+	if time.Since(p.drawn) < cmp.Or(p.app.waitsEvery, waitsElsewhere) {
+		return
+	}
+	p.drawn = time.Now()
+	_, _ = fmt.Fprintf(p.app.stderr, "%s: %s\n", p.label, p.share())
 }
 
 // end takes the bar off the screen.
 func (p *progress) end() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.visible {
+	if p.visible && p.screen {
 		_, _ = fmt.Fprint(p.app.stderr, "\r\x1b[K")
 	}
 	p.visible = false
+	p.app.drawing.Store(false)
 }

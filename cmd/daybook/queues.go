@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"time"
 
@@ -42,6 +43,11 @@ func (f *queueFlags) add(command *cobra.Command) {
 	flags.DurationVar(&f.per, "per", time.Second, "the time of --rate")
 	flags.IntVar(&f.RateBurst, "burst", 0, "how many of the rate may begin at once (default what it allows in 50 ms)")
 	flags.StringVar(&f.Owner, "owner", "", "the team or contact responsible")
+}
+
+// given reports whether the command line gives any setting.
+func (f *queueFlags) given(command *cobra.Command) bool {
+	return slices.ContainsFunc([]string{"fleet", "max-parallel", "per-process", "rate", "per", "burst", "owner"}, command.Flags().Changed)
 }
 
 // over returns the settings of a queue with those that the command line gives.
@@ -142,8 +148,9 @@ func queuesCreateCommand(a *app) *cobra.Command {
 		Example: "  daybook queues create bank --max-parallel 10 --rate 100 --per 1m\n  daybook queues create orders --fleet shop",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return a.changeQueue(c, func(ctx context.Context, db *database) (store.NamedQueue, error) {
-				return namedqueue.Create(ctx, db.Pool, f.over(c, store.NamedQueue{Name: args[0]}))
+			return a.changeQueue(c, func(ctx context.Context, db *database) (store.NamedQueue, bool, error) {
+				now, err := namedqueue.Create(ctx, db.Pool, f.over(c, store.NamedQueue{Name: args[0]}))
+				return now, true, err
 			})
 		},
 	}
@@ -161,7 +168,10 @@ func queuesSetCommand(a *app) *cobra.Command {
 		Example: "  daybook queues set bank --rate 50 --per 1m",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return a.changeQueue(c, func(ctx context.Context, db *database) (store.NamedQueue, error) {
+			if !f.given(c) {
+				return usagef("nothing to set: give --fleet, --max-parallel, --per-process, --rate, --per, --burst or --owner; `daybook queues list %s` shows what is set", args[0])
+			}
+			return a.changeQueue(c, func(ctx context.Context, db *database) (store.NamedQueue, bool, error) {
 				return namedqueue.Set(ctx, db.Pool, args[0], func(u store.NamedQueue) store.NamedQueue { return f.over(c, u) })
 			})
 		},
@@ -170,16 +180,19 @@ func queuesSetCommand(a *app) *cobra.Command {
 	return command
 }
 
-// changeQueue makes a change of a queue, and shows the queue as it is then.
-func (a *app) changeQueue(c *cobra.Command, change func(ctx context.Context, db *database) (store.NamedQueue, error)) error {
+// changeQueue makes a change of a queue, says when nothing was changed, and shows the queue as it is then.
+func (a *app) changeQueue(c *cobra.Command, change func(ctx context.Context, db *database) (store.NamedQueue, bool, error)) error {
 	db, err := a.open(c.Context(), 1)
 	if err != nil {
 		return err
 	}
 	defer db.close()
-	now, err := change(c.Context(), db)
+	now, changed, err := change(c.Context(), db)
 	if err != nil {
 		return err
+	}
+	if !changed {
+		a.say("Nothing was changed: the queue %s is so already.", now.Name)
 	}
 	return a.emit(answers.QueueOf(&now), func(w io.Writer) error { return a.printNamedQueues(w, []store.NamedQueue{now}) })
 }
@@ -196,7 +209,7 @@ func queuesPauseCommand(a *app, paused bool) *cobra.Command {
 		command.Long = "Ends the pause of a named queue. Its workers find its due jobs at once."
 	}
 	command.RunE = func(c *cobra.Command, args []string) error {
-		return a.changeQueue(c, func(ctx context.Context, db *database) (store.NamedQueue, error) {
+		return a.changeQueue(c, func(ctx context.Context, db *database) (store.NamedQueue, bool, error) {
 			return namedqueue.Pause(ctx, db.Pool, args[0], paused)
 		})
 	}

@@ -50,3 +50,23 @@ SELECT w.id, w.name, '{mail}', f.id FROM daybook.fleets f, (VALUES ('1', 'a'), (
 		assert.Contains(t, b.run("queues", action, "default").err, "it has no settings: pause an organization or the workflow instead", action)
 	}
 }
+
+// A command that changes nothing says so, and the log of actions does not say otherwise.
+func TestQueueThatIsNotChanged(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.ok("queues", "create", "bank", "--max-parallel", "2")
+	r := b.run("queues", "set", "bank")
+	assert.Equal(t, failure.ExitUsage, r.exit)
+	assert.Contains(t, r.err, "nothing to set: give --fleet, --max-parallel")
+	for _, args := range [][]string{{"set", "bank", "--max-parallel", "2"}, {"resume", "bank"}} {
+		r := b.run(append([]string{"queues"}, args...)...)
+		assert.Equal(t, failure.ExitOK, r.exit)
+		assert.Contains(t, r.err, "Nothing was changed: the queue bank is so already.")
+	}
+	var claimed int
+	require.NoError(t, b.Pool.QueryRow(t.Context(), `SELECT count(*) FROM daybook.actions WHERE details->>'changed' = 'true'`).Scan(&claimed))
+	assert.Equal(t, 1, claimed, "the queue was made")
+	assert.Contains(t, b.ok("jobs", "retry", "--all"), "no job matches: nothing was changed")
+	assert.Contains(t, b.ok("accounting", "retry", "--state", "failed", "--all"), "no job matches: nothing was changed")
+}

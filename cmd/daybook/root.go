@@ -25,6 +25,11 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	if err == nil {
 		return failure.ExitOK
 	}
+	if name, unknown := strings.CutPrefix(err.Error(), "unknown command "); unknown && command == root && !a.begun {
+		// Cobra's own words, with a list below them.
+		name, _, _ = strings.Cut(name, " for ")
+		err = unknownCommand(root, strings.Trim(name, `"`))
+	}
 	if !a.begun {
 		err = usagef("%s", err.Error())
 		// Reading the flags may have ended before it came to this one.
@@ -70,10 +75,13 @@ func newRoot(a *app) *cobra.Command {
 		trialBalanceCommand(a), auditCommand(a), exportCommand(a), archiveCommand(a), serveCommand(a), tokensCommand(a), templatesCommand(a), actionsCommand(a), devCommand(a), demoCommand(a), manCommand(a), openAPICommand(a), versionCommand(a),
 	)
 	tellRoles(root)
+	showWaiting(a, root)
 	recordActions(a, root)
 	watchBegin(a, root)
 	completeFlags(a, root)
 	root.SetHelpCommand(helpCommand(root))
+	root.SetFlagErrorFunc(unknownFlag)
+	groupCommands(root)
 	return root
 }
 
@@ -116,11 +124,7 @@ func watchBegin(a *app, command *cobra.Command) {
 			if len(args) == 0 {
 				return c.Help()
 			}
-			message := "unknown command " + strings.Join(args[:1], "") + " for " + c.CommandPath()
-			if near := c.SuggestionsFor(args[0]); len(near) > 0 {
-				message += "; did you mean " + near[0] + "?"
-			}
-			return usagef("%s", message)
+			return unknownCommand(c, args[0])
 		}
 		command.SuggestionsMinimumDistance = 2
 	}

@@ -30,7 +30,7 @@ func TestStatusSaysWhetherWorkGetsDone(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "Nothing is worked: the workflow of jobs (job-queue-worker-production) was never started. Start it: `daybook workflow start --kind jobs`.", firstLine(b.ok("status")))
 	require.Zero(t, call(t.Context(), "", "workflow", "start", "jobs").exit)
-	assert.Contains(t, firstLine(b.ok("status")), "Nothing is worked: no worker polls job-queue yet: its workflow was started ")
+	assert.Contains(t, firstLine(b.ok("status")), "Nothing is worked: no worker polls job-queue yet: the workflow was started ")
 	var s shownStatus
 	b.json(&s, "status")
 	assert.False(t, s.Working)

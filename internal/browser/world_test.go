@@ -58,18 +58,24 @@ func (call) JobType() string { return "call" }
 // jobs enqueues a few jobs and works them: calls end well, mails are dead letters after one attempt.
 func (b *tab) jobs() {
 	b.t.Helper()
-	registry := jobs.NewRegistry()
-	policy := jobs.Policy{Owner: "platform team", MaxAttempts: 1}
-	jobs.Register(registry, policy, func(context.Context, *jobs.Job[call]) error { return nil })
-	jobs.Register(registry, policy, func(context.Context, *jobs.Job[mail]) error {
-		return jobs.WithCode("NETWORK_ERROR", errors.New("dial tcp 10.0.0.7:587: connection refused "+markup))
-	})
+	registry := mailsAndCalls()
 	for range 3 {
 		b.enqueue(mail{markup, "hunter2"}, queue.JobOptions{})
 		b.enqueue(call{markup}, queue.JobOptions{})
 	}
 	queuetest.DrainJobs(b.t, b.Pool, registry, queuetest.JobsOptions{})
 	b.enqueue(call{"tomorrow"}, queue.JobOptions{RunAt: time.Now().Add(24 * time.Hour), IdempotencyKey: markup})
+}
+
+// mailsAndCalls has handlers: calls end well, mails are dead letters after one attempt.
+func mailsAndCalls() *jobs.Registry {
+	registry := jobs.NewRegistry()
+	policy := jobs.Policy{Owner: "platform team", MaxAttempts: 1}
+	jobs.Register(registry, policy, func(context.Context, *jobs.Job[call]) error { return nil })
+	jobs.Register(registry, policy, func(context.Context, *jobs.Job[mail]) error {
+		return jobs.WithCode("NETWORK_ERROR", errors.New("dial tcp 10.0.0.7:587: connection refused "+markup))
+	})
+	return registry
 }
 
 func (b *tab) enqueue(p queue.Payload, o queue.JobOptions) {

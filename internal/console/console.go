@@ -13,7 +13,6 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"go.temporal.io/sdk/client"
 
-	"github.com/daybook-dev/daybook/internal/health"
 	"github.com/daybook-dev/daybook/internal/store/listing"
 	"github.com/daybook-dev/daybook/internal/store/tokens"
 )
@@ -57,7 +56,7 @@ type console struct {
 	orgs     knownOrgs
 	// previews has as many places as previews of rules are made side by side.
 	previews chan struct{}
-	health   remembered[health.Report]
+	health   remembered[checked]
 }
 
 //go:embed static

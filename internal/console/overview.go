@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/daybook-dev/daybook/internal/health"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/figures"
@@ -79,8 +81,7 @@ func (c *console) overviewOf(ctx context.Context, r *request, org string) (*over
 	if d.Period.Name == "" {
 		d.Periods[0].Chosen, d.Period = true, d.Periods[0]
 	}
-	c.readHealth(ctx, r, org, d)
-	gauges, err := figures.ReadGauges(ctx, c.Pool)
+	gauges, err := c.readHealth(ctx, r, org, d)
 	if err != nil {
 		return nil, err
 	}
@@ -109,20 +110,50 @@ func (c *console) overviewOf(ctx context.Context, r *request, org string) (*over
 	return d, nil
 }
 
-// readHealth asks whether work gets done, or takes the answer of a moment ago.
-func (c *console) readHealth(ctx context.Context, r *request, org string, d *overviewData) {
-	ctx, cancel := context.WithTimeout(ctx, healthWait)
+// checked is an answer of the check of health, with the depths of the queues that it saw.
+type checked struct {
+	health.Report
+	gauges figures.Gauges
+}
+
+// readHealth asks whether work gets done, or takes the answer of a moment ago, and returns how the queues
+// stand: what was counted in the same snapshot of the database, so that the page does not contradict itself.
+// Until there is an answer, and where it could not be counted, it is what a process sampled last.
+func (c *console) readHealth(ctx context.Context, r *request, org string, d *overviewData) (figures.Gauges, error) {
+	waiting, cancel := context.WithTimeout(ctx, healthWait)
 	defer cancel()
-	d.Health, _, d.Known = c.health.get(ctx, org, c.now, func(ctx context.Context) health.Report {
-		return health.Check(ctx, health.Options{
-			Pool: c.Pool, Temporal: c.Temporal, TemporalError: c.TemporalError, TemporalAddress: c.TemporalAddress, OrgID: org, Timeout: healthTimeout,
-		})
-	})
+	var answer checked
+	answer, _, d.Known = c.health.get(waiting, org, c.now, func(ctx context.Context) checked { return c.check(ctx, org) })
+	d.Health = answer.Report
 	for _, f := range d.Health.Findings {
 		if org == "" || concerns(f, org) {
 			d.Findings = append(d.Findings, newFindingLine(r, f))
 		}
 	}
+	if !answer.gauges.SampledAt.IsZero() {
+		return answer.gauges, nil
+	}
+	return figures.ReadGauges(ctx, c.Pool)
+}
+
+// check asks whether work gets done, and counts the jobs of all organizations in the same snapshot.
+func (c *console) check(ctx context.Context, org string) checked {
+	var gauges figures.Gauges
+	o := health.Options{
+		Pool: c.Pool, Temporal: c.Temporal, TemporalError: c.TemporalError, TemporalAddress: c.TemporalAddress, OrgID: org, Timeout: healthTimeout,
+	}
+	r, err := health.CheckAndRead(ctx, o, func(ctx context.Context, tx pgx.Tx, r health.Report) (err error) {
+		if org != "" {
+			return nil
+		}
+		gauges.Kinds, err = figures.CountKinds(ctx, tx, gauges, false)
+		return err
+	})
+	if err == nil && org == "" {
+		gauges.SampledAt = r.At
+		figures.Aged(gauges.Kinds, r.At)
+	}
+	return checked{r, gauges}
 }
 
 // concerns reports whether a finding is for those who see one organization: what is said of it, and what keeps everything from being worked.

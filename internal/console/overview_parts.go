@@ -20,6 +20,9 @@ type findingLine struct {
 	Look, Example string
 }
 
+// About names the kinds of queues that it is about.
+func (l findingLine) About() string { return phrase.And(l.AboutKinds()) }
+
 func newFindingLine(r *request, f health.Finding) findingLine {
 	line := findingLine{Finding: f}
 	switch f.Code {

@@ -182,7 +182,7 @@ func (c *console) setQueue(ctx context.Context, r *request) (done, error) {
 	}
 	u, err := queueForm(ctx, r, name)
 	if err == nil {
-		_, err = namedqueue.Set(ctx, c.Pool, name, func(store.NamedQueue) store.NamedQueue { return u })
+		_, _, err = namedqueue.Set(ctx, c.Pool, name, func(store.NamedQueue) store.NamedQueue { return u })
 	}
 	return d, err
 }
@@ -194,7 +194,7 @@ func (c *console) pauseQueue(paused bool, text string) func(ctx context.Context,
 		if err := wholeInstance(r); err != nil {
 			return d, err
 		}
-		_, err := namedqueue.Pause(ctx, c.Pool, name, paused)
+		_, _, err := namedqueue.Pause(ctx, c.Pool, name, paused)
 		c.health.forget()
 		return d, err
 	}

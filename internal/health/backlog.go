@@ -52,6 +52,7 @@ func (p *probe) grows(kind string, depths []figures.Depth) (f Finding, grows boo
 	span := depths[len(depths)-1].At.Sub(depths[0].At)
 	f = Finding{Code: BacklogGrows, Severity: Warning, Kind: kind, Count: last, Since: store.TimeOrNil(depths[0].At)}
 	f.Says = fmt.Sprintf("More %s become due than are worked: %s were due %s ago, %s are now.", jobWords(f)[1], phrase.Count(first), phrase.Age(span), phrase.Count(last))
-	f.Todo = "See to the other findings first. Without any: add workers, or lanes (`daybook workflow configure --kind " + kind + " --concurrency N`), or look at what became slow."
+	f.Todo = "See to the other findings first. Without any: add workers, or lanes: `daybook workflow configure " + kind + " --concurrency " + lanes(kind) + "`; or look at what became slow."
+	f.follows = true
 	return f, true
 }

@@ -145,6 +145,7 @@ func (p *probe) done(ctx context.Context, tx pgx.Tx) ([]Finding, error) {
 	n, more := int64(0), false
 	for _, c := range all {
 		n, more = n+c.Count, more || c.More
+		p.lastDone[c.Kind] = store.Value(c.Last)
 		if c.Count == 0 && !c.More && p.OrgID == "" {
 			if err := p.stall(ctx, tx, c.Kind); err != nil {
 				return nil, err
@@ -270,13 +271,14 @@ func (p *probe) reach(ctx context.Context, err error) (found []Finding, reached 
 		f.Says = "The database is not asked: " + sentence(p.PoolError) + "."
 		return []Finding{f}, false
 	}
-	const stmt = `SELECT clock_timestamp(), pg_is_in_recovery(), current_setting('default_transaction_read_only') = 'on'`
+	const stmt = `SELECT clock_timestamp(), pg_is_in_recovery(), current_setting('default_transaction_read_only') = 'on', quote_ident(current_database())`
 	var standby, readOnly bool
+	var name string
 	if err == nil {
 		asking, cancel := context.WithTimeout(ctx, 2*p.Timeout)
 		defer cancel()
 		p.asked = p.Now()
-		err = p.tx.QueryRow(asking, stmt).Scan(&p.at, &standby, &readOnly)
+		err = p.tx.QueryRow(asking, stmt).Scan(&p.at, &standby, &readOnly, &name)
 		p.answered = p.Now()
 	}
 	switch {
@@ -294,7 +296,8 @@ func (p *probe) reach(ctx context.Context, err error) (found []Finding, reached 
 		f.Todo = "Name the primary in DAYBOOK_DATABASE_URL, or promote this server."
 	case readOnly:
 		f.Says = "The database's sessions only read (default_transaction_read_only is on), so nothing can be worked."
-		f.Todo = "Look why it was set, and reset it: `ALTER DATABASE … RESET default_transaction_read_only`, or ALTER ROLE."
+		f.Todo = "Look why it was set, and reset it: `SET default_transaction_read_only = off; ALTER DATABASE " + name + " RESET default_transaction_read_only`. " +
+			"It may be set for the role instead (`SELECT setdatabase, setrole, setconfig FROM pg_db_role_setting` shows it), or for the server."
 	default:
 		return nil, true
 	}

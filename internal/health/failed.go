@@ -24,10 +24,11 @@ func (p *probe) failed(ctx context.Context, tx pgx.Tx, kind string) ([]Finding, 
 	var total int64
 	for _, g := range groups {
 		total += g.Count
+		p.dead[kind] += g.Count
 		f := Finding{
 			Code: FailedJobs, Severity: Warning, Kind: kind, Type: g.Type, ErrorCode: g.Code, Count: g.Count, Since: store.TimeOrNil(g.Since), Example: g.ID, ExampleOrg: g.OrgID,
 		}
-		c := causeOf(kind, models.ErrorCode(g.Code), g.Error)
+		c := causeOf(kind, g.Code, g.Error)
 		if g.Code == string(models.CodeHandlerMissing) {
 			f.Code = HandlerMissing
 		}
@@ -62,7 +63,7 @@ func (p *probe) retrying(ctx context.Context, tx pgx.Tx, kind string) ([]Finding
 		if g.Count == 1 {
 			verb = "is"
 		}
-		f.Says = fmt.Sprintf("%s %s to be tried again after %s: %s The newest: %s", counted(f), verb, orNoCode(g.Code), causeOf(kind, models.ErrorCode(g.Code), g.Error).says, ended(clip(redact.Text(g.Error), 200)))
+		f.Says = fmt.Sprintf("%s %s to be tried again after %s: %s The newest: %s", counted(f), verb, orNoCode(g.Code), causeOf(kind, g.Code, g.Error).says, ended(clip(redact.Text(g.Error), 200)))
 		f.Todo = "Nothing has to be done if the cause passes: each is tried again by itself. Look at one: " + showCommand(f) + "."
 		found = append(found, f)
 	}

@@ -20,6 +20,7 @@ const (
 	StandbyMissing      Code = "STANDBY_MISSING"
 	TableLocked         Code = "TABLE_LOCKED"
 	TemporalUnavailable Code = "TEMPORAL_UNAVAILABLE"
+	AnswersSlowly       Code = "ANSWERS_SLOWLY"
 	WorkflowNotStarted  Code = "WORKFLOW_NOT_STARTED"
 	WorkflowEnded       Code = "WORKFLOW_ENDED"
 	WorkflowPaused      Code = "WORKFLOW_PAUSED"
@@ -50,7 +51,8 @@ const (
 func Codes() []Code {
 	return []Code{
 		DatabaseUnavailable, SchemaOld, SchemaNew, SchemaDifferent, SchemaIncomplete, RoleLacksRights, StandbyMissing, TableLocked, TemporalUnavailable,
-		WorkflowNotStarted, WorkflowEnded, WorkflowPaused, NoWorker, TurnsFailing, HandlerMissing, StaleLeases, OldSnapshot, AutovacuumBehind, ClockSkew, SourceMissing, OrganizationPaused,
+		AnswersSlowly, WorkflowNotStarted, WorkflowEnded, WorkflowPaused, NoWorker, TurnsFailing,
+		HandlerMissing, StaleLeases, OldSnapshot, AutovacuumBehind, ClockSkew, SourceMissing, OrganizationPaused,
 		TypePaused, QueuePaused, QueueUnworked, CapReached, OldestDue, BacklogGrows, FailedJobs, AmountNotPosted, SequenceHeld, RetryingJobs, NoToken, SearchPathOpen,
 	}
 }
@@ -73,8 +75,10 @@ func (s Severity) rank() int { return slices.Index([]Severity{Critical, Warning,
 type Finding struct {
 	Code     Code     `json:"code"`
 	Severity Severity `json:"severity"`
-	// Kind is the kind of queue that it is about; empty: all, or none.
+	// Kind is the kind of queue that it is about; empty: all, several, or none.
 	Kind string `json:"kind,omitempty"`
+	// Kinds are the kinds that it is about, when they are several and not all.
+	Kinds []string `json:"kinds,omitempty"`
 	// OrgID is the organization that it is about; empty: more than one, or none.
 	OrgID string `json:"org_id,omitempty"`
 	// Type is the type of the jobs or tasks; accounting jobs have none.
@@ -104,6 +108,25 @@ type Finding struct {
 	summed bool
 	// stalled: jobs that are due are not worked because of it, whatever its code and severity.
 	stalled bool
+	// cause is the same of findings of several kinds that have one cause, and about says it of them together.
+	cause string
+	about func(kinds []string) (says, todo string)
+	// follows: it is there as well where nothing of its kind is worked, because of that.
+	follows bool
+}
+
+// AboutKinds are the kinds of queues that it is about; none: all, or it is about none.
+func (f Finding) AboutKinds() []string {
+	if f.Kind != "" {
+		return []string{f.Kind}
+	}
+	return slices.Clone(f.Kinds)
+}
+
+// covers reports whether it is about a kind.
+func (f Finding) covers(kind string) bool {
+	all := f.AboutKinds()
+	return len(all) == 0 || slices.Contains(all, kind)
 }
 
 // stops reports whether the finding keeps all jobs of its kind from being worked.

@@ -51,8 +51,10 @@ type Report struct {
 	Working bool `json:"working"`
 	// Summary says in a line whether work gets done, and if not, why, and what to do.
 	Summary string `json:"summary"`
-	// Findings are what was found, the worst first.
+	// Findings are what was found, the worst first: one of each cause.
 	Findings []Finding `json:"findings"`
+	// Consequences were found as well, and are there because of one of the findings, which says so.
+	Consequences []Finding `json:"-"`
 	// Checked are the checks that were made.
 	Checked []Checked `json:"checked"`
 	// Workflows are those that Temporal knows, kind by kind; nil: it was not asked, or did not answer.
@@ -115,7 +117,9 @@ func check(ctx context.Context, o Options, begin beginning, then Then) (Report, 
 	if o.Workflows == nil {
 		o.Workflows = Documented()
 	}
-	p := &probe{Options: o, known: map[string]bool{}, open: map[string]bool{}, used: map[string]bool{}}
+	p := &probe{
+		Options: o, known: map[string]bool{}, open: map[string]bool{}, used: map[string]bool{}, lastDone: map[string]time.Time{}, dead: map[string]int64{},
+	}
 	var temporal temporalAnswer
 	var asking sync.WaitGroup
 	asking.Go(func() { temporal = askTemporal(ctx, o) })
@@ -145,7 +149,9 @@ type probe struct {
 	// tx is the transaction of checks that are made together; nil: each has its own.
 	tx       pgx.Tx
 	findings []Finding
-	checked  []Checked
+	// consequences are the findings that another one explains.
+	consequences []Finding
+	checked      []Checked
 	// note is what the check that is being made could not see.
 	note   string
 	states []WorkflowState
@@ -155,7 +161,11 @@ type probe struct {
 	// oldest is what free due job has waited longest.
 	completed     int64
 	completedMore bool
-	oldest        time.Duration
+	// lastDone is when a job of a kind was completed last, if that was in the last minute. dead counts those
+	// that failed for good.
+	lastDone map[string]time.Time
+	dead     map[string]int64
+	oldest   time.Duration
 	// These count the due jobs that are not free: no worker has their type; none has been found for their source or hooks; a pause, a limit
 	// or a fleet without workers holds them back.
 	unhandled, foreign, heldBack int64
@@ -197,10 +207,19 @@ func (p *probe) clock() time.Time {
 	return p.at
 }
 
+// later is what the database's clock says by now: checks may have waited for seconds since it was read.
+func (p *probe) later() time.Time {
+	if p.at.IsZero() {
+		return p.Now()
+	}
+	return p.at.Add(p.Now().Sub(p.answered))
+}
+
 // report sums up.
 func (p *probe) report() Report {
-	sortFindings(p.findings)
-	r := Report{At: p.clock(), Findings: p.findings, Checked: p.checked, Workflows: p.states}
+	p.oneCause()
+	p.fillLanes()
+	r := Report{At: p.clock(), Findings: p.findings, Consequences: p.consequences, Checked: p.checked, Workflows: p.states}
 	r.Working = !slices.ContainsFunc(r.Findings, Finding.stops)
 	r.Summary = p.summary(r)
 	if r.Findings == nil {

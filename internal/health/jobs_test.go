@@ -28,7 +28,7 @@ SELECT queues.enqueue('mail', '{}', now() - interval '2 minutes')`)
 		assert.Equal(t, "tasks", all[2].Kind)
 	}
 	assert.False(t, r.Working)
-	assert.Contains(t, r.Summary, "Nothing is worked: the oldest job of type mail has been due for 3 min")
+	assert.Contains(t, r.Summary, "Nothing is worked: the oldest due job of type mail has waited for 3 min")
 	assert.Contains(t, r.Summary, "no document was completed in the last minute")
 
 	// A worker holds a job, which may take long.
@@ -36,7 +36,7 @@ SELECT queues.enqueue('mail', '{}', now() - interval '2 minutes')`)
 INSERT INTO daybook.jobs (id, org_id, type, payload, state, run_count, turn_id, fence, leased_generation, attempt_started_at, last_attempted_at)
   VALUES ('held', 'acme', 'mail', '{}', 'leased', 1, 't', 1, 0, now(), now())`)
 	r = b.check()
-	assert.Contains(t, r.Summary, "Not everything is worked (jobs is): the oldest task of type mail has been due for 2 min")
+	assert.Contains(t, r.Summary, "Not everything is worked (jobs is): the oldest due task of type mail has waited for 2 min")
 
 	b.exec(`DELETE FROM queues.open_task`)
 	r = b.check()
@@ -68,8 +68,8 @@ INSERT INTO queues.task_completed (task_id) SELECT task_id FROM queues.task`)
 		said[f.Kind+" "+f.Type+" "+f.ErrorCode] = f
 	}
 	assert.Len(t, said, 7)
-	assert.Contains(t, said["jobs email NOT_FOUND"].Todo, "daybook jobs cancel --all --type TYPE --code NOT_FOUND", "or the finding stays")
-	assert.Contains(t, said["accounting  DOCUMENT_UNKNOWN"].Todo, "daybook accounting cancel ORG DOCUMENT")
+	assert.Contains(t, said["jobs email NOT_FOUND"].Todo, "daybook jobs cancel --all --type email --code NOT_FOUND", "or the finding stays")
+	assert.Contains(t, said["accounting  DOCUMENT_UNKNOWN"].Todo, "daybook accounting cancel acme u")
 	network := said["jobs email NETWORK_ERROR"]
 	assert.EqualValues(t, 3, network.Count)
 	assert.Equal(t, "m1", network.Example, "the newest")
@@ -119,9 +119,9 @@ INSERT INTO daybook.jobs (id, org_id, type, payload, state, run_count, turn_id, 
 INSERT INTO daybook.accounting_work_queue (version_hint, org_id, document_id, ready_at) VALUES (1, 'shop', 'd', now() - interval '2 minutes');
 SELECT queues.enqueue('mail', '{}'), queues.limit_tasks('mail', true, NULL)`)
 	r := b.check()
-	assert.Contains(t, one(t, r, health.OrganizationPaused).Says, "Organization asleep is paused, since 3 h: 1 due job waits, the oldest due for 1 h.")
-	assert.Contains(t, one(t, r, health.CapReached).Says, "Organization slow is at its cap of 1 job at a time: 1 due job waits, the oldest due for 2 h.")
-	assert.Contains(t, one(t, r, health.HandlerMissing).Says, "No worker has a handler for jobs of type shrink")
+	assert.Contains(t, one(t, r, health.OrganizationPaused).Says, "Organization asleep has been paused for 3 h: 1 due job has waited for 1 h.")
+	assert.Contains(t, one(t, r, health.CapReached).Says, "Organization slow has 1 job at work, as many as the cap allows: 1 due job has waited for 2 h. At work longest: job held of type mail, for ")
+	assert.Contains(t, one(t, r, health.HandlerMissing).Says, "No worker that runs has a handler for jobs of type shrink")
 	assert.Contains(t, one(t, r, health.SourceMissing).Says, "source erp")
 	assert.Contains(t, one(t, r, health.TypePaused).Todo, "daybook tasks resume --type mail")
 	assert.Empty(t, of(r, health.OldestDue), "what is held back is no riddle")
@@ -133,8 +133,8 @@ func TestTasksHeldBackByALimitOfAll(t *testing.T) {
 	b := setup(t)
 	b.exec(`SELECT queues.enqueue('mail', '{}'), queues.limit_tasks('*', true, NULL)`)
 	f := one(t, b.check(), health.TypePaused)
-	assert.Contains(t, f.Says, "All tasks are paused, since ")
-	assert.Contains(t, f.Says, "those of type mail among them: 1 due task waits")
+	assert.Contains(t, f.Says, "All tasks, those of type mail among them, have been paused for ")
+	assert.Contains(t, f.Says, ": 1 due task has waited for ")
 	assert.Equal(t, "Resume them when they may be worked: `daybook tasks resume --all`.", f.Todo)
 	b.exec(`SELECT queues.limit_tasks('mail', true, NULL)`)
 	assert.Contains(t, one(t, b.check(), health.TypePaused).Todo, "`daybook tasks resume --all` and `daybook tasks resume --type mail`")
@@ -146,8 +146,8 @@ SELECT queues.limit_tasks('mail', false, NULL);
 SELECT * FROM queues.claim_tasks(1, 'mail');
 SELECT queues.limit_tasks('*', NULL, 1), queues.enqueue('mail', '{}')`)
 	f = one(t, b.check(), health.CapReached)
-	assert.Contains(t, f.Says, "All tasks together, those of type mail among them, are at their cap of 1 at a time")
-	assert.Contains(t, f.Todo, "`daybook tasks cap --all --max-in-flight N`")
+	assert.Contains(t, f.Says, "All types of tasks together, mail among them, have 1 task at work, as many as the cap allows: ")
+	assert.Contains(t, f.Todo, "`daybook tasks cap --all --max-in-flight 2`")
 }
 
 func TestStaleLeases(t *testing.T) {
@@ -221,7 +221,7 @@ SELECT queues.enqueue('t' || n, '{}', now() - interval '2 minutes') FROM generat
 		}
 	}
 	assert.Len(t, of(r, health.OldestDue), 22, "of jobs and of tasks")
-	assert.Contains(t, r.Summary, "the oldest job of type t")
+	assert.Contains(t, r.Summary, "the oldest due job of type t")
 }
 
 // The owner of a type is on each of its findings.
@@ -233,7 +233,7 @@ func TestFindingsNameTheOwner(t *testing.T) {
 INSERT INTO daybook.jobs (org_id, type, payload, ready_at) VALUES ('acme', 'mail', '{}', now() - interval '5 minutes')`)
 	r := b.check()
 	assert.Equal(t, "team-mail", one(t, r, health.OldestDue).Owner)
-	assert.Contains(t, one(t, r, health.HandlerMissing).Says, "No worker has a processor for tasks of type fax")
+	assert.Contains(t, one(t, r, health.HandlerMissing).Says, "No worker that runs has a processor for tasks of type fax")
 }
 
 // A queue that grew during the last minutes is found, and one that is merely deep is not.

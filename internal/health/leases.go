@@ -22,17 +22,15 @@ func (p *probe) stale(ctx context.Context, tx pgx.Tx, kind string) ([]Finding, e
 		return nil, err
 	}
 	f := Finding{Code: StaleLeases, Severity: Warning, Kind: kind, Count: s.Count, AtLeast: s.Count >= diagnosis.Most, Since: store.TimeOrNil(s.Since)}
-	by := ""
+	by := "Workers ended"
 	if s.Worker != "" {
-		by = " of worker " + clip(s.Worker, 80)
+		by = "Worker " + clip(s.Worker, 80) + " ended"
 	}
-	expired := "has expired"
-	if s.Count > 1 {
-		expired = "have expired"
-	}
-	f.Says = fmt.Sprintf("%s%s %s, the first one %s ago, and no worker has reclaimed them: the worker that held them ended, and no other works %s.",
-		plural(s.Count, "lease", "leases"), by, expired, phrase.Age(p.clock().Sub(s.Since)), kind)
-	f.Todo = "Start `daybook worker`; any worker reclaims them. Without one: `daybook leases release`."
+	words := jobWords(f)
+	f.Says = fmt.Sprintf("%s with %s at work, and no worker has taken over: the first lease expired %s ago.",
+		by, plural(s.Count, words[0], words[1]), phrase.Age(p.clock().Sub(s.Since)))
+	f.Todo = "Start `daybook worker`, which takes over at once. Where none can be started, have them be due again: `daybook leases release`."
+	f.follows = true
 	p.open[kind], p.used[kind] = true, true
 	return []Finding{f}, nil
 }

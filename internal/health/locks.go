@@ -3,7 +3,9 @@ package health
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -52,35 +54,80 @@ func (p *probe) locks(ctx context.Context, tx pgx.Tx) (found []Finding, err erro
 		return nil, store.Wrap("look for locked tables", err)
 	}
 	list, err := diagnosis.TableLocks(ctx, tx)
+	at := map[string]int{}
 	for _, l := range list {
-		f := Finding{Code: TableLocked, Severity: Warning, Kind: l.Kind, Count: l.Tables, Since: store.TimeOrNil(l.Since), Example: strconv.Itoa(int(l.PID))}
-		if s := p.severity(l.Kind); l.Kind != "" && s == Critical {
-			f.Severity = s
+		holder := lockHolder(l)
+		if i, known := at[holder]; known {
+			found[i].locksMore(l, p.severity(l.Kind))
+			continue
 		}
-		table := l.Table
-		if l.Tables > 1 {
-			table += fmt.Sprintf(" and %s more", plural(l.Tables-1, "table", "tables"))
-		}
-		since := ""
-		if !l.Since.IsZero() {
-			since = " for " + phrase.Age(p.clock().Sub(l.Since))
-		}
-		waits := ""
-		if l.Waiting > 0 {
-			waits = "; " + sessionsWait(l.Waiting)
-		}
-		if l.PID == 0 {
-			f.Example = ""
-			f.Says = fmt.Sprintf("A prepared transaction has locked %s%s.", table, waits)
-			f.Todo = "Look which: `SELECT gid, prepared, owner FROM pg_prepared_xacts`. Let its coordinator end it, or: `ROLLBACK PREPARED 'GID'`."
-		} else {
-			f.Says = fmt.Sprintf("Process %d%s has locked %s%s%s.", l.PID, whose(l.User, l.Application, l.State), table, since, waits)
-			if l.Query != "" {
-				f.Says += " Its last statement: " + clip(l.Query, 120) + "."
-			}
-			f.Todo = fmt.Sprintf("Let it end, or end it where it was begun. If that cannot be: `SELECT pg_terminate_backend(%d)` rolls it back. Workers go on by themselves.", l.PID)
-		}
-		found = append(found, f)
+		at[holder] = len(found)
+		found = append(found, p.lockFinding(l))
+	}
+	for i := range found {
+		found[i].Says = strings.ReplaceAll(found[i].Says, lockedTables, lockedTable(list, found[i]))
 	}
 	return found, err
+}
+
+// lockedTables stands for the tables that a transaction has locked, until all are known.
+const lockedTables = "{tables}"
+
+// lockedTable names one of the tables that a finding is about, and counts the others.
+func lockedTable(list []diagnosis.TableLock, f Finding) string {
+	shared := len(f.AboutKinds()) == 0
+	i := slices.IndexFunc(list, func(l diagnosis.TableLock) bool { return f.Example == lockHolder(l) && (shared || l.Kind != "") })
+	if f.Count == 1 {
+		return list[i].Table
+	}
+	return list[i].Table + " and " + plural(f.Count-1, "more table", "more tables")
+}
+
+func lockHolder(l diagnosis.TableLock) string {
+	if l.PID == 0 {
+		return l.Prepared
+	}
+	return strconv.Itoa(int(l.PID))
+}
+
+// locksMore adds the tables of another kind that the same transaction has locked.
+func (f *Finding) locksMore(l diagnosis.TableLock, s Severity) {
+	f.Count += l.Tables
+	if l.Kind == "" {
+		return
+	}
+	if f.Kinds = append(f.AboutKinds(), l.Kind); len(f.Kinds) == 1 {
+		f.Kind, f.Kinds = l.Kind, nil
+	} else {
+		f.Kind = ""
+	}
+	if s == Critical {
+		f.Severity = s
+	}
+}
+
+func (p *probe) lockFinding(l diagnosis.TableLock) Finding {
+	f := Finding{Code: TableLocked, Severity: Warning, Kind: l.Kind, Count: l.Tables, Since: store.TimeOrNil(l.Since), Example: lockHolder(l)}
+	if s := p.severity(l.Kind); l.Kind != "" && s == Critical {
+		f.Severity = s
+	}
+	since := ""
+	if !l.Since.IsZero() {
+		since = " for " + phrase.Age(p.later().Sub(l.Since))
+	}
+	waits := ""
+	if l.Waiting > 0 {
+		waits = "; " + sessionsWait(l.Waiting)
+	}
+	if l.PID == 0 {
+		f.Says = fmt.Sprintf("The prepared transaction %s has locked %s%s%s.", clip(l.Prepared, 80), lockedTables, since, waits)
+		f.Todo = "Let its coordinator end it. If that cannot be: `ROLLBACK PREPARED '" + strings.ReplaceAll(l.Prepared, "'", "''") + "'`."
+		return f
+	}
+	f.Says = fmt.Sprintf("Process %d%s has locked %s%s%s.", l.PID, whose(l.User, l.Application, l.State), lockedTables, since, waits)
+	if l.Query != "" {
+		f.Says += " Its last statement: " + clip(l.Query, 120) + "."
+	}
+	f.Todo = fmt.Sprintf("Let it end, or end it where it was begun. If that cannot be: `SELECT pg_terminate_backend(%d)` rolls it back. Workers go on by themselves.", l.PID)
+	return f
 }

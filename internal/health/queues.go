@@ -3,6 +3,7 @@ package health
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -12,34 +13,49 @@ import (
 	"github.com/daybook-dev/daybook/internal/store/diagnosis"
 )
 
-// queueFinding is about due jobs that their named queue holds back.
+// queueFinding is about due jobs whose named queue is paused or has no worker.
 func (p *probe) queueFinding(f Finding, g diagnosis.Due, waits time.Duration) Finding {
 	f.Severity, f.Queue = Warning, g.Needs
 	name := shell(f.Queue)
-	switch g.Reason {
-	case diagnosis.QueuePaused:
+	if g.Reason == diagnosis.QueuePaused {
 		f.Code, f.Since = QueuePaused, store.TimeOrNil(g.HeldSince)
-		f.Says = fmt.Sprintf("Queue %s is paused, since %s: %s, the oldest due for %s.", f.Queue, phrase.Age(p.clock().Sub(g.HeldSince)), waiting(f), phrase.Age(waits))
+		f.Says = fmt.Sprintf("Queue %s has been paused for %s: %s", f.Queue, phrase.Age(p.clock().Sub(g.HeldSince)), waiting(f, waits))
 		f.Todo = "Resume it when its jobs may be worked: `daybook queues resume " + name + "`."
-	case diagnosis.QueueUnworked:
-		f.Code = QueueUnworked
-		fleet, start := "the fleet "+g.Fleet, "Start a worker of it: `DAYBOOK_FLEET="+g.Fleet+" daybook worker`, or let another fleet work the queue"
-		if g.Fleet == "" {
-			fleet, start = "the fleet without a name, which works it", "Start one: `daybook worker`, or let another fleet work the queue"
+		return f
+	}
+	f.Code, f.follows = QueueUnworked, slices.ContainsFunc(p.Workflows, func(w Workflow) bool { return w.fleet == g.Fleet })
+	if g.Fleet == "" {
+		f.Says = fmt.Sprintf("No worker runs that works queue %s: %s", f.Queue, waiting(f, waits))
+		f.Todo = "Start `daybook worker`."
+		return f
+	}
+	f.Says = fmt.Sprintf("Queue %s is worked by the workers of the fleet %s, and none of them runs: %s", f.Queue, g.Fleet, waiting(f, waits))
+	f.Todo = "Start one: `DAYBOOK_FLEET=" + shell(g.Fleet) + " daybook worker`. Or give the queue to the workers without a fleet: `daybook queues set " + name + " --fleet ''`."
+	return f
+}
+
+// limitedFinding is about due jobs whose named queue is at its limit or its rate.
+func (p *probe) limitedFinding(f Finding, g diagnosis.Due, u store.NamedQueue, waits time.Duration) Finding {
+	f.Queue, f.Code, f.Severity = g.Needs, CapReached, Info
+	if waits > warnAfter {
+		f.Severity = Warning
+	}
+	set := "`daybook queues set " + shell(f.Queue)
+	switch {
+	case g.Limit == 0:
+		rate := ""
+		if u.Rate > 0 {
+			rate = fmt.Sprintf(" of %s in %s", phrase.Count(int64(u.Rate)), phrase.Duration(time.Duration(u.RateSeconds*float64(time.Second))))
 		}
-		f.Says = fmt.Sprintf("No worker of %s runs, and queue %s is its: %s, the oldest due for %s.", fleet, f.Queue, waiting(f), phrase.Age(waits))
-		f.Todo = start + ": `daybook queues set " + name + " --fleet NAME`."
+		f.Says = fmt.Sprintf("Queue %s has begun as many jobs as its rate%s allows: %s", f.Queue, rate, waiting(f, waits))
+		f.Todo = "If more may begin, raise the rate: " + set + " --rate " + raised(int64(max(u.Rate, 1))) + "`."
+	case u.MaxParallel == 0 || int64(u.MaxParallel) > g.Limit:
+		f.Says = fmt.Sprintf("Queue %s has %s at work, as many as its workers may have, %d each: %s",
+			f.Queue, phrase.Plural(g.Limit, "job", "jobs"), u.PerProcess, waiting(f, waits))
+		f.Todo = "If each may have more, raise the limit: " + set + " --per-process " + raised(int64(max(u.PerProcess, 1))) + "`. Or start another worker: `daybook worker`."
 	default:
-		f.Code, f.Severity = CapReached, Info
-		if waits > warnAfter {
-			f.Severity = Warning
-		}
-		limit := "its rate"
-		if g.Limit > 0 {
-			limit = "its limit of " + plural(g.Limit, "job", "jobs") + " at a time"
-		}
-		f.Says = fmt.Sprintf("Queue %s is at %s: %s, the oldest due for %s.", f.Queue, limit, waiting(f), phrase.Age(waits))
-		f.Todo = "If more may be worked, raise it: `daybook queues set " + name + "` (`daybook queues list " + name + "` shows its settings)."
+		f.Says = fmt.Sprintf("Queue %s has %s at work, as many as its limit allows: %s", f.Queue, phrase.Plural(g.Limit, "job", "jobs"), waiting(f, waits))
+		f.Todo = "If more may run at a time, raise the limit: " + set + " --max-parallel " + raised(g.Limit) + "`."
 	}
 	return f
 }
@@ -56,7 +72,7 @@ func (p *probe) heldSequences(ctx context.Context, tx pgx.Tx) ([]Finding, error)
 			Code: SequenceHeld, Severity: Warning, Kind: "jobs", OrgID: h.OrgID, Type: h.Type, ErrorCode: h.Code, Count: h.Waiting, AtLeast: h.Waiting >= diagnosis.HeldMost,
 			Since: store.TimeOrNil(h.Since), Example: h.ID, ExampleOrg: h.OrgID,
 		}
-		f.Says = fmt.Sprintf("Sequence %s of organization %s has been held up for %s by a dead letter of type %s (%s): %s behind it.",
+		f.Says = fmt.Sprintf("Sequence %s of organization %s has stood still for %s, because its job of type %s failed for good (%s): %s behind it.",
 			clip(h.Sequence, 100), clip(h.OrgID, 100), phrase.Age(p.clock().Sub(h.Since)), h.Type, orNoCode(h.Code), behind(f))
 		f.Todo = "See why it failed: " + showCommand(f) + ". Mend the cause, then `daybook jobs retry " + shell(h.ID) + "`; or let the sequence go on without it: `daybook jobs cancel " + shell(h.ID) + "`."
 		found = append(found, f)

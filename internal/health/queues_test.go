@@ -25,23 +25,42 @@ INSERT INTO daybook.jobs (id, org_id, type, payload, queue, state, run_count, tu
 	r := b.check()
 	paused := one(t, r, health.QueuePaused)
 	assert.Equal(t, health.Warning, paused.Severity)
-	assert.Contains(t, paused.Says, "Queue reports is paused, since ")
-	assert.Contains(t, paused.Says, "1 due job waits, the oldest due for 1 h.")
+	assert.Contains(t, paused.Says, "Queue reports has been paused for ")
+	assert.Contains(t, paused.Says, "1 due job has waited for 1 h.")
 	assert.Contains(t, paused.Todo, "daybook queues resume reports")
 	unworked := one(t, r, health.QueueUnworked)
 	assert.Equal(t, "print", unworked.Queue)
-	assert.Contains(t, unworked.Says, "No worker of the fleet printers")
+	assert.Contains(t, unworked.Says, "Queue print is worked by the workers of the fleet printers, and none of them runs: ")
 	assert.Contains(t, unworked.Todo, "DAYBOOK_FLEET=printers daybook worker")
 	caps := of(r, health.CapReached)
 	if assert.Len(t, caps, 3) {
-		assert.Contains(t, caps[0].Says, "Queue narrow is at its limit of 1 job at a time")
+		assert.Contains(t, caps[0].Says, "Queue narrow has 1 job at work, as many as its limit allows: ")
 		assert.Equal(t, health.Warning, caps[0].Severity)
-		assert.Contains(t, caps[1].Says, "Queue shared is at its limit of 1 job at a time", "of the one process")
-		assert.Contains(t, caps[2].Says, "Queue slow is at its rate")
+		assert.Contains(t, caps[1].Says, "Queue shared has 1 job at work, as many as its workers may have, 1 each: ", "of the one process")
+		assert.Contains(t, caps[0].Todo, "`daybook queues set narrow --max-parallel 2`")
+		assert.Contains(t, caps[1].Todo, "`daybook queues set shared --per-process 2`")
+		assert.Contains(t, caps[2].Todo, "`daybook queues set slow --rate 2`")
+		assert.Contains(t, caps[2].Says, "Queue slow has begun as many jobs as its rate of 1 in 1 min allows: ")
 		assert.Equal(t, health.Info, caps[2].Severity)
 	}
 	assert.Empty(t, of(r, health.OldestDue), "what a queue holds back is no riddle")
 	assert.Empty(t, of(r, health.HandlerMissing))
+}
+
+// Jobs that hang are named before it is advised to make room for more.
+func TestHangingJobsFillAQueue(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.exec(`
+INSERT INTO daybook.job_workers (id, name, types) VALUES ('w', 'w', '{mail}');
+SELECT daybook.set_queue('bank', NULL, 2);
+INSERT INTO daybook.jobs (id, org_id, type, payload, queue, ready_at) VALUES ('a', 'acme', 'mail', '{}', 'bank', now() - interval '1 hour');
+INSERT INTO daybook.jobs (id, org_id, type, payload, queue, state, run_count, turn_id, fence, leased_generation, attempt_started_at, last_attempted_at, worker)
+SELECT 'hung-' || n, 'acme', 'mail', '{}', 'bank', 'leased', 1, 't', 1, 0, now() - n * interval '1 hour', now(), 'w7' FROM generate_series(2, 3) n`)
+	f := one(t, b.check(), health.CapReached)
+	assert.Contains(t, f.Says, "At work longest: job hung-3 of type mail, for 3 h, on worker w7.")
+	assert.Regexp(t, "^See first whether it hangs: `daybook jobs show hung-3`. If it does, end it: `daybook jobs cancel hung-3`", f.Todo)
+	assert.Contains(t, f.Todo, "`daybook queues set bank --max-parallel 4`")
 }
 
 func TestSequenceHeld(t *testing.T) {
@@ -55,7 +74,7 @@ UPDATE daybook.jobs j SET state = 'failed', run_count = 3, last_error = 'no', la
 	f := one(t, b.check(), health.SequenceHeld)
 	assert.EqualValues(t, 2, f.Count)
 	assert.Equal(t, health.Warning, f.Severity)
-	assert.Contains(t, f.Says, "Sequence order-7 of organization acme has been held up for 1 h by a dead letter of type mail (TIMEOUT): 2 jobs wait behind it.")
+	assert.Contains(t, f.Says, "Sequence order-7 of organization acme has stood still for 1 h, because its job of type mail failed for good (TIMEOUT): 2 jobs wait behind it.")
 	assert.Contains(t, f.Todo, "daybook jobs retry "+f.Example)
 	b.exec(`UPDATE daybook.jobs SET state = 'cancelled' WHERE id = $1`, f.Example)
 	b.exec(`SELECT daybook.check_waits()`)

@@ -13,7 +13,7 @@ import (
 func (p *probe) summary(r Report) string {
 	var stopped []Finding
 	for _, f := range r.Findings {
-		if f.stops() && !slices.ContainsFunc(stopped, func(s Finding) bool { return s.Kind == f.Kind || s.Kind == "" }) {
+		if f.stops() && slices.ContainsFunc(kinds(), func(kind string) bool { return f.covers(kind) && !stops(stopped, kind) }) {
 			stopped = append(stopped, f)
 		}
 	}
@@ -21,26 +21,24 @@ func (p *probe) summary(r Report) string {
 		return p.working()
 	}
 	before := "Nothing is worked: "
-	if missing := p.goesOn(stopped); len(missing) > 0 {
-		before = "Not everything is worked (" + phrase.And(missing) + " " + isAre(len(missing)) + "): "
+	if rest := p.goesOn(stopped); len(rest) > 0 {
+		before = "Not everything is worked (" + phrase.And(rest) + " " + isAre(len(rest)) + "): "
 	}
 	var sentences []string
-	for _, same := range groupByCode(stopped) {
-		sentences = append(sentences, combined(same))
+	for _, f := range stopped {
+		sentences = append(sentences, f.Says+" "+f.Todo)
 	}
-	return before + lowerFirst(strings.Join(sentences, " "))
+	return before + lowerFirst(strings.Join(sentences, " ")) + p.notDone()
+}
+
+// stops reports whether one of the findings stops a kind.
+func stops(stopped []Finding, kind string) bool {
+	return slices.ContainsFunc(stopped, func(f Finding) bool { return f.covers(kind) })
 }
 
 // goesOn are the kinds that nothing stops, of those that are used.
 func (p *probe) goesOn(stopped []Finding) []string {
-	var rest []string
-	for _, kind := range kinds() {
-		stops := func(f Finding) bool { return f.Kind == kind || f.Kind == "" }
-		if p.used[kind] && !slices.ContainsFunc(stopped, stops) {
-			rest = append(rest, kind)
-		}
-	}
-	return rest
+	return slices.DeleteFunc(kinds(), func(kind string) bool { return !p.used[kind] || stops(stopped, kind) })
 }
 
 func isAre(n int) string {
@@ -48,43 +46,6 @@ func isAre(n int) string {
 		return "is"
 	}
 	return "are"
-}
-
-func groupByCode(found []Finding) [][]Finding {
-	var groups [][]Finding
-	for _, f := range found {
-		i := slices.IndexFunc(groups, func(g []Finding) bool { return g[0].Code == f.Code && sameButKind(g[0], f) })
-		if i < 0 {
-			groups = append(groups, []Finding{f})
-			continue
-		}
-		groups[i] = append(groups[i], f)
-	}
-	return groups
-}
-
-// sameButKind reports whether two findings say the same of two kinds, so that one sentence can say it of both.
-func sameButKind(a, b Finding) bool {
-	return a.Code == NoWorker && strings.HasPrefix(a.Says, noPoller) && strings.HasPrefix(b.Says, noPoller) || a.Code == WorkflowNotStarted && b.Code == a.Code
-}
-
-// combined says of several kinds what is the same of them.
-func combined(same []Finding) string {
-	f := same[0]
-	if len(same) > 1 {
-		var names []string
-		for _, one := range same {
-			names = append(names, one.Kind)
-		}
-		switch f.Code {
-		case NoWorker:
-			return "no worker polls for " + phrase.And(names) + ". " + f.Todo
-		case WorkflowNotStarted:
-			return "the workflows of " + phrase.And(names) + " were never started. Start them: `daybook workflow start`."
-		default:
-		}
-	}
-	return f.Says + " " + f.Todo
 }
 
 // working says how work gets done while nothing stops it.
@@ -137,10 +98,36 @@ func (p *probe) working() string {
 	for _, o := range others {
 		b.WriteString(", " + o)
 	}
+	if dead := p.deadWords(); dead != "" {
+		b.WriteString(", but " + dead)
+	}
 	if n := p.count(Warning); n > 0 {
 		fmt.Fprintf(&b, "; %s", plural(n, "warning", "warnings"))
 	}
 	return b.String() + "."
+}
+
+// deadWords counts what failed for good and is there to be seen to; empty: nothing did.
+func (p *probe) deadWords() string {
+	var says []string
+	for _, kind := range kinds() {
+		words, did := jobWords(Finding{Kind: kind}), " failed"
+		if kind == "accounting" {
+			did = " could not be posted"
+		}
+		if n := p.dead[kind]; n > 0 {
+			says = append(says, plural(n, words[0], words[1])+did)
+		}
+	}
+	return phrase.And(says)
+}
+
+// notDone is deadWords as a sentence of its own behind others.
+func (p *probe) notDone() string {
+	if dead := p.deadWords(); dead != "" {
+		return " Besides, " + dead + "."
+	}
+	return ""
 }
 
 // whyUnknown is why what waits is not known.

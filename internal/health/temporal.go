@@ -143,7 +143,13 @@ type temporalAnswer struct {
 	states []WorkflowState
 	err    error
 	took   time.Duration
+	// slowly says that it did not answer within the time that a question has, and was asked again.
+	slowly bool
 }
+
+// slowTimeout is how long a question may take that is asked again: a server that is busy answers late, and
+// is not away.
+const slowTimeout = 5 * time.Second
 
 // askTemporal asks for all workflows at the same time.
 func askTemporal(ctx context.Context, o Options) temporalAnswer {
@@ -153,8 +159,17 @@ func askTemporal(ctx context.Context, o Options) temporalAnswer {
 	}
 	began := time.Now()
 	a.states, a.err = Workflows(ctx, o.Temporal, o.Workflows, o.Timeout)
+	if a.slowly = tookTooLong(a.err) && ctx.Err() == nil; a.slowly {
+		a.states, a.err = Workflows(ctx, o.Temporal, o.Workflows, max(o.Timeout, slowTimeout))
+	}
 	a.took = time.Since(began)
 	return a
+}
+
+// tookTooLong reports whether an error says that no answer came in time: that is no word of a server that
+// is away, nor of one that refuses.
+func tookTooLong(err error) bool {
+	return err != nil && (errors.Is(err, context.DeadlineExceeded) || isDeadline(err) || strings.Contains(err.Error(), context.DeadlineExceeded.Error()))
 }
 
 // Workflows asks Temporal how workflows stand and which workers poll for them, all at the same time. Each question may take as long as timeout. It

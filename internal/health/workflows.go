@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,10 +32,13 @@ func (p *probe) temporal(a temporalAnswer) {
 		return
 	}
 	p.check(checkTemporal, func() ([]Finding, error) {
-		if a.err == nil {
+		switch {
+		case a.err == nil && !a.slowly:
 			return nil, nil
+		case a.err == nil || tookTooLong(a.err) && p.worked(kinds(), workedLately):
+			return []Finding{p.temporalSlow(a)}, nil
 		}
-		return []Finding{p.temporalUnavailable(a.err)}, nil
+		return []Finding{p.temporalUnavailable(a)}, nil
 	})
 	p.checked[len(p.checked)-1].TookMS = a.took.Milliseconds()
 	if a.err != nil {
@@ -56,23 +60,60 @@ func (p *probe) temporal(a temporalAnswer) {
 	})
 }
 
-// temporalUnavailable says why Temporal cannot be asked. Turns that run go on to their end, and no other begins.
-func (p *probe) temporalUnavailable(err error) Finding {
-	f := Finding{Code: TemporalUnavailable, Severity: Critical}
-	at := "Temporal"
-	if p.TemporalAddress != "" {
-		at += " at " + p.TemporalAddress
+const (
+	// workedLately is how long ago a job was completed at most that Temporal is taken to be there, and busy,
+	// when it does not answer in time. Turns that run when it goes away end within seconds.
+	workedLately = 30 * time.Second
+	// takenOver is after what time at most another worker has taken over from one that ended.
+	takenOver = 15 * time.Second
+)
+
+// worked reports whether a job of one of the kinds was completed within a span.
+func (p *probe) worked(kinds []string, within time.Duration) bool {
+	return slices.ContainsFunc(kinds, func(kind string) bool {
+		last := p.lastDone[kind]
+		return !last.IsZero() && p.clock().Sub(last) < within
+	})
+}
+
+// temporalNamed is Temporal with its address.
+func (p *probe) temporalNamed() string {
+	if p.TemporalAddress == "" {
+		return "Temporal"
 	}
+	return "Temporal at " + p.TemporalAddress
+}
+
+// temporalSlow says that Temporal answers late, or that it must be there though it does not answer: jobs are completed.
+func (p *probe) temporalSlow(a temporalAnswer) Finding {
+	f := Finding{Code: AnswersSlowly, Severity: Info}
+	f.Says = fmt.Sprintf("%s answers slowly: its answer took %s.", p.temporalNamed(), phrase.Duration(a.took))
+	f.Todo = "If it stays so (`daybook doctor` asks anew), look how busy its machine and its database are."
+	if a.err != nil {
+		f.Severity = Warning
+		f.Says = fmt.Sprintf("%s answers slowly: no answer came within %s, though jobs were completed less than %s ago. Workflows and workers were not looked at.",
+			p.temporalNamed(), phrase.Duration(a.took), phrase.Duration(workedLately))
+	}
+	return f
+}
+
+// temporalUnavailable says why Temporal cannot be asked. Turns that run go on to their end, and no other begins.
+func (p *probe) temporalUnavailable(a temporalAnswer) Finding {
+	f := Finding{Code: TemporalUnavailable, Severity: Critical}
+	err, at := a.err, p.temporalNamed()
 	namespace := cmp.Or(p.Namespace, client.DefaultNamespace)
 	var missing *serviceerror.NamespaceNotFound
 	var denied *serviceerror.PermissionDenied
 	switch {
 	case errors.As(err, &missing):
 		f.Says = fmt.Sprintf("%s has no namespace %q.", at, namespace)
-		f.Todo = "Create it with `temporal operator namespace create`, or set TEMPORAL_NAMESPACE."
+		f.Todo = "Create it: `temporal operator namespace create --namespace " + shell(namespace) + "`, or set TEMPORAL_NAMESPACE."
 	case errors.As(err, &denied), strings.Contains(err.Error(), "Unauthenticated"):
 		f.Says = fmt.Sprintf("%s refuses access to namespace %q: %s.", at, namespace, sentence(err))
 		f.Todo = "Check TEMPORAL_API_KEY and the TLS settings (TEMPORAL_TLS…)."
+	case tookTooLong(err):
+		f.Says = fmt.Sprintf("%s did not answer within %s: it is away, or too busy to answer.", at, phrase.Duration(a.took))
+		f.Todo = "Check that it runs and that TEMPORAL_ADDRESS names it. Jobs are kept in the database; workers go on by themselves when it answers."
 	default:
 		f.Says = at + " does not answer: " + sentence(err) + "."
 		f.Todo = "Check that it runs and that TEMPORAL_ADDRESS names it. Jobs are kept in the database; workers go on by themselves when it answers."
@@ -100,6 +141,13 @@ func (p *probe) workflow(s WorkflowState) []Finding {
 		f.Code = WorkflowNotStarted
 		f.Says = fmt.Sprintf("The workflow of %s (%s) was never started.", s.Kind, s.ID)
 		f.Todo = "Start it: " + start + "."
+		f.cause, f.about = "never", func(kinds []string) (says, todo string) {
+			command := "daybook workflow start"
+			if len(kinds) < len(store.Queues()) {
+				command += " " + strings.Join(kinds, " ")
+			}
+			return fmt.Sprintf("The workflows of %s were never started.", phrase.And(kinds)), "Start them: `" + command + "`."
+		}
 		return []Finding{f}
 	case Ended:
 		f.Code = WorkflowEnded
@@ -115,18 +163,18 @@ func (p *probe) workflow(s WorkflowState) []Finding {
 	var found []Finding
 	if s.Paused {
 		f.Code, f.Since = WorkflowPaused, s.PausedSince
-		since := ""
+		is := "is paused"
 		if s.PausedSince != nil {
-			since = ", since " + phrase.Age(p.clock().Sub(*s.PausedSince))
+			is = "has been paused for " + phrase.Age(p.clock().Sub(*s.PausedSince))
 		}
 		if f.Severity == Info {
 			f.Severity = Warning
 		}
-		f.Says = fmt.Sprintf("The workflow of %s is paused%s.", s.Kind, since)
+		f.Says = fmt.Sprintf("The workflow of %s %s: no %s begins.", s.Kind, is, jobWords(f)[0])
 		f.Todo = "Resume it when its jobs may be worked: `daybook workflow resume --kind " + s.Kind + "`."
 		if s.Unpaused != "" && s.Unpaused != s.ID {
 			f.Severity = Warning
-			f.Says = fmt.Sprintf("The workflow of %s (%s) is paused%s, but %s runs too, and is not: jobs are worked.", s.Kind, s.ID, since, s.Unpaused)
+			f.Says = fmt.Sprintf("The workflow of %s (%s) %s, but %s runs too and is not paused: its %s are worked.", s.Kind, s.ID, is, s.Unpaused, jobWords(f)[1])
 			f.Todo = "Pause all of them, if no job may be worked: `daybook workflow pause --kind " + s.Kind + "`; or " + lowerFirst(f.Todo)
 		}
 		found = append(found, f)
@@ -182,6 +230,15 @@ func (p *probe) workers(s WorkflowState) []Finding {
 	if s.Answered || s.State != Running && live > 0 {
 		return nil
 	}
+	if live > 0 && p.worked([]string{s.Kind}, takenOver) {
+		words := jobWords(Finding{Kind: s.Kind})
+		return []Finding{{
+			Code: AnswersSlowly, Severity: Info, Kind: s.Kind, Since: store.TimeOrNil(p.lastDone[s.Kind]),
+			Says: fmt.Sprintf("The workers of %s answer slowly: %s did not say in time how the workflow stands, though %s were completed less than %s ago.",
+				s.Kind, clip(s.Workers[0].Name, 80), words[1], phrase.Duration(takenOver)),
+			Todo: "If it stays so (`daybook doctor` asks anew), look how busy the worker's machine is.",
+		}}
+	}
 	f := Finding{Code: NoWorker, Severity: p.severity(s.Kind), Kind: s.Kind, Todo: "Start `daybook worker`."}
 	if s.State == Running && f.Severity == Info {
 		f.Severity = Warning
@@ -195,13 +252,32 @@ func (p *probe) workers(s WorkflowState) []Finding {
 			s.Kind, clip(s.Workers[0].Name, 80), s.TaskQueue, phrase.Age(p.clock().Sub(s.Workers[0].LastPoll)))
 		f.Todo = "Look whether the process runs and what its log says; start `daybook worker` if it does not."
 	case len(s.Workers) > 0:
-		f.Says = fmt.Sprintf("%s%s: the last one, %s, polled %s ago.", noPoller, s.TaskQueue, clip(s.Workers[0].Name, 80), phrase.Age(p.clock().Sub(s.Workers[0].LastPoll)))
+		name, ago := clip(s.Workers[0].Name, 80), phrase.Age(p.clock().Sub(s.Workers[0].LastPoll))
+		f.nonePolls(p.taskQueues, ": the last one, "+name+", polled "+ago+" ago.")
 	case s.State == Running && s.StartedAt != nil && p.clock().Sub(*s.StartedAt) < startGrace:
 		f.stalled, f.Severity = f.Severity == Critical, Warning
-		f.Says = fmt.Sprintf("%s%s yet: its workflow was started %s ago.", noPoller, s.TaskQueue, phrase.Age(p.clock().Sub(*s.StartedAt)))
 		f.Todo = "Start `daybook worker`, unless one is starting: it polls within seconds."
+		f.nonePolls(p.taskQueues, " yet: the workflow was started "+phrase.Age(p.clock().Sub(*s.StartedAt))+" ago.")
 	default:
-		f.Says = noPoller + s.TaskQueue + "."
+		f.nonePolls(p.taskQueues, ".")
 	}
 	return []Finding{f}
+}
+
+// nonePolls says that no worker polls the task queue, or those of several kinds, and what is known besides.
+func (f *Finding) nonePolls(taskQueues func(kinds []string) []string, besides string) {
+	todo := f.Todo
+	f.cause, f.about = "none polls", func(kinds []string) (says, do string) {
+		return noPoller + phrase.And(taskQueues(kinds)) + besides, todo
+	}
+	f.Says, f.Todo = f.about([]string{f.Kind})
+}
+
+// taskQueues are the task queues of kinds, as Temporal knows their workflows.
+func (p *probe) taskQueues(kinds []string) (names []string) {
+	for _, kind := range kinds {
+		i := slices.IndexFunc(p.states, func(s WorkflowState) bool { return s.Kind == kind })
+		names = append(names, p.states[i].TaskQueue)
+	}
+	return names
 }

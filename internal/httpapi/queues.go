@@ -138,7 +138,8 @@ func (s *server) pauseQueue(paused bool) func(context.Context, *QueueInput) (*qu
 		if err := wholeQueue(ctx, in.Name); err != nil {
 			return nil, err
 		}
-		return shown(namedqueue.Pause(ctx, s.pool, in.Name, paused))
+		now, _, err := namedqueue.Pause(ctx, s.pool, in.Name, paused)
+		return shown(now, err)
 	}
 }
 

@@ -18,7 +18,7 @@ var ErrExists = failure.New(failure.QueueExists, "there is such a queue already"
 
 // Create makes a queue with these settings. It returns ErrExists where there is one of that name.
 func Create(ctx context.Context, pool *pgxpool.Pool, u store.NamedQueue) (store.NamedQueue, error) {
-	return do(ctx, pool, u.Name, func(tx pgx.Tx) (bool, error) {
+	now, _, err := do(ctx, pool, u.Name, func(tx pgx.Tx) (bool, error) {
 		known, err := store.LockQueue(ctx, tx, u.Name)
 		if err == nil && known {
 			err = store.Refuse(ErrExists, "there is a queue "+u.Name+" already", "change it by `daybook queues set`")
@@ -28,11 +28,12 @@ func Create(ctx context.Context, pool *pgxpool.Pool, u store.NamedQueue) (store.
 		}
 		return true, store.SetQueue(ctx, tx, u)
 	})
+	return now, err
 }
 
 // Put makes a queue with these settings, or gives it these settings, and says whether it was made. A pause stays.
 func Put(ctx context.Context, pool *pgxpool.Pool, u store.NamedQueue) (now store.NamedQueue, made bool, err error) {
-	now, err = do(ctx, pool, u.Name, func(tx pgx.Tx) (bool, error) {
+	now, _, err = do(ctx, pool, u.Name, func(tx pgx.Tx) (bool, error) {
 		known, err := store.LockQueue(ctx, tx, u.Name)
 		if err != nil {
 			return false, err
@@ -43,8 +44,9 @@ func Put(ctx context.Context, pool *pgxpool.Pool, u store.NamedQueue) (now store
 	return now, made && err == nil, err
 }
 
-// Set changes settings of a queue: change is given those that it has. It returns store.ErrQueueUnknown where there is none of that name.
-func Set(ctx context.Context, pool *pgxpool.Pool, name string, change func(store.NamedQueue) store.NamedQueue) (store.NamedQueue, error) {
+// Set changes settings of a queue: change is given those that it has. changed is false where they are those
+// already. It returns store.ErrQueueUnknown where there is none of that name.
+func Set(ctx context.Context, pool *pgxpool.Pool, name string, change func(store.NamedQueue) store.NamedQueue) (now store.NamedQueue, changed bool, err error) {
 	return do(ctx, pool, name, func(tx pgx.Tx) (bool, error) {
 		if _, err := store.LockQueue(ctx, tx, name); err != nil {
 			return false, err
@@ -53,12 +55,24 @@ func Set(ctx context.Context, pool *pgxpool.Pool, name string, change func(store
 		if err != nil {
 			return false, err
 		}
-		return true, store.SetQueue(ctx, tx, change(u))
+		wanted := change(u)
+		if same := settings(u) == settings(wanted); same {
+			return false, nil
+		}
+		return true, store.SetQueue(ctx, tx, wanted)
 	})
 }
 
-// Pause has nothing of a queue begin until it is resumed; paused false resumes it. It returns store.ErrQueueUnknown where there is none of that name.
-func Pause(ctx context.Context, pool *pgxpool.Pool, name string, paused bool) (store.NamedQueue, error) {
+// settings are a queue's settings alone, for comparison.
+func settings(u store.NamedQueue) store.NamedQueue {
+	return store.NamedQueue{
+		Fleet: u.Fleet, MaxParallel: u.MaxParallel, PerProcess: u.PerProcess, Rate: u.Rate, RateSeconds: u.RateSeconds, RateBurst: u.RateBurst, Owner: u.Owner,
+	}
+}
+
+// Pause has nothing of a queue begin until it is resumed; paused false resumes it. changed is false where it
+// was so already. It returns store.ErrQueueUnknown where there is none of that name.
+func Pause(ctx context.Context, pool *pgxpool.Pool, name string, paused bool) (now store.NamedQueue, changed bool, err error) {
 	return do(ctx, pool, name, func(tx pgx.Tx) (bool, error) {
 		return store.PauseQueue(ctx, tx, name, paused)
 	})
@@ -76,11 +90,10 @@ func Delete(ctx context.Context, pool *pgxpool.Pool, name string) error {
 }
 
 // do makes a change, notes it, and reads the queue as it is then.
-func do(ctx context.Context, pool *pgxpool.Pool, name string, change func(tx pgx.Tx) (changed bool, err error)) (now store.NamedQueue, err error) {
+func do(ctx context.Context, pool *pgxpool.Pool, name string, change func(tx pgx.Tx) (changed bool, err error)) (now store.NamedQueue, changed bool, err error) {
 	actions.About(ctx, "", name, nil)
-	err = store.Begin(ctx, pool, func(tx pgx.Tx) error {
-		changed, err := change(tx)
-		if err != nil {
+	err = store.Begin(ctx, pool, func(tx pgx.Tx) (err error) {
+		if changed, err = change(tx); err != nil {
 			return err
 		}
 		if err := actions.Note(ctx, tx, "", name, map[string]any{"changed": changed}); err != nil {
@@ -89,5 +102,5 @@ func do(ctx context.Context, pool *pgxpool.Pool, name string, change func(tx pgx
 		now, err = store.QueueOf(ctx, tx, name)
 		return err
 	})
-	return now, err
+	return now, changed && err == nil, err
 }

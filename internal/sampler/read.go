@@ -34,7 +34,15 @@ func (s *Sampler) addReport(g *figures.Gauges, before figures.Gauges, r health.R
 	figures.Aged(g.Kinds, r.At)
 	counts := map[figures.Finding]int64{}
 	for _, f := range r.Findings {
-		counts[figures.Finding{Code: string(f.Code), Severity: string(f.Severity), Kind: f.Kind}]++
+		about := f.AboutKinds()
+		if len(about) == 0 {
+			about = []string{""}
+		}
+		for _, kind := range about {
+			counts[figures.Finding{Code: string(f.Code), Severity: string(f.Severity), Kind: kind}]++
+		}
+	}
+	for _, f := range slices.Concat(r.Findings, r.Consequences) {
 		i := slices.IndexFunc(g.Kinds, func(k figures.Kind) bool { return k.Kind == f.Kind })
 		if i >= 0 {
 			addFinding(&g.Kinds[i], f)

@@ -1,6 +1,7 @@
 package top
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strconv"
@@ -160,7 +161,7 @@ func (m Model) list(most int) []string {
 	case byCode:
 		return m.table([]column{{"KIND", false}, {"TYPE", false}, {"CODE", false}, {"FAILED", true}, {"RETRIED", true}, {"DEAD LETTERS", true}, {"OWNER", false}}, n, func(i int) []string {
 			f := p.Failures[from+i]
-			return []string{f.Kind, f.Type, f.Code, count(f.Failed), count(f.Retried), count(f.Waiting), f.Owner}
+			return []string{f.Kind, f.Type, cmp.Or(f.Code, "(without a code)"), count(f.Failed), count(f.Retried), count(f.Waiting), f.Owner}
 		})
 	case byOrganization:
 		return m.table([]column{{"ORGANIZATION", false}, {"QUEUE", false}, {"PENDING", true}, {"LEASED", true}, {"FAILED", true}, {"LIMITS", false}}, n, func(i int) []string {

@@ -43,8 +43,9 @@ type TableLock struct {
 	// Kind is whose table it is; empty: a table that kinds share. Table is one of them, and Tables how many the transaction has locked.
 	Kind, Table string
 	Tables      int64
-	// PID is the session's; 0: it is a prepared transaction.
+	// PID is the session's; 0: it is the prepared transaction Prepared.
 	PID                             int32
+	Prepared                        string
 	User, Application, State, Query string
 	// Since is when the transaction began, or, where the role may not see that, since when another session waits for it.
 	Since time.Time
@@ -56,25 +57,26 @@ type TableLock struct {
 func TableLocks(ctx context.Context, q store.Querier) ([]TableLock, error) {
 	const stmt = `
 SELECT CASE WHEN n.nspname = 'queues' THEN 'tasks' WHEN c.relname = 'jobs' THEN 'jobs' WHEN c.relname = 'accounting_work_queue' THEN 'accounting' ELSE '' END AS kind,
-       min(n.nspname || '.' || c.relname), count(DISTINCT c.oid), coalesce(l.pid, 0), coalesce(min(a.usename::text), ''), coalesce(min(a.application_name), ''),
-       coalesce(min(a.state), ''), coalesce(left(min(a.query), 200), ''), coalesce(min(a.xact_start), min(w.since)), coalesce(sum(w.waiting), 0)::bigint
+       min(n.nspname || '.' || c.relname), count(DISTINCT c.oid), coalesce(l.pid, 0), coalesce(p.gid, ''), coalesce(min(a.usename::text), ''), coalesce(min(a.application_name), ''),
+       coalesce(min(a.state), ''), coalesce(left(min(a.query), 200), ''), coalesce(min(a.xact_start), min(p.prepared), min(w.since)), coalesce(sum(w.waiting), 0)::bigint
   FROM pg_locks l
   JOIN pg_class c ON c.oid = l.relation AND c.relkind IN ('r', 'p')
   JOIN pg_namespace n ON n.oid = c.relnamespace AND n.nspname IN ('daybook', 'queues')
   LEFT JOIN pg_stat_activity a ON a.pid = l.pid
+  LEFT JOIN pg_prepared_xacts p ON l.pid IS NULL AND l.virtualtransaction = '-1/' || p.transaction
  CROSS JOIN LATERAL (SELECT count(*) AS waiting, min(b.waitstart) AS since
                        FROM pg_locks b
                       WHERE NOT b.granted AND b.locktype = 'relation' AND b.database = l.database AND b.relation = l.relation) w
  WHERE l.locktype = 'relation' AND l.granted AND l.mode = ANY ($2)
    AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
    AND a.backend_type IS DISTINCT FROM 'autovacuum worker'
- GROUP BY 1, l.pid
+ GROUP BY 1, l.pid, p.gid
 HAVING coalesce(min(a.xact_start), min(w.since)) < clock_timestamp() - make_interval(secs => $1) OR l.pid IS NULL
- ORDER BY 9, 1
+ ORDER BY 10, 1
  LIMIT 20`
 	list, err := store.Collect(ctx, q, func(row pgx.CollectableRow) (t TableLock, err error) {
 		var since *time.Time
-		err = row.Scan(&t.Kind, &t.Table, &t.Tables, &t.PID, &t.User, &t.Application, &t.State, &t.Query, &since, &t.Waiting)
+		err = row.Scan(&t.Kind, &t.Table, &t.Tables, &t.PID, &t.Prepared, &t.User, &t.Application, &t.State, &t.Query, &since, &t.Waiting)
 		t.Since = store.Value(since)
 		return t, err
 	}, stmt, lastsFrom.Seconds(), store.TableLockModes)

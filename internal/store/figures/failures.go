@@ -1,6 +1,10 @@
 package figures
 
-import "github.com/daybook-dev/daybook/models"
+import (
+	"cmp"
+
+	"github.com/daybook-dev/daybook/models"
+)
 
 // Failures are the attempts of a type that did not end well, by error code.
 type Failures struct {
@@ -38,6 +42,7 @@ func FailuresOf(g Gauges, bars []Bar) []Failures {
 		case string(models.OutcomeRetried):
 			of(k).Retried += b.Count
 		case reclaimed:
+			k.code = cmp.Or(k.code, string(models.CodeReclaimed))
 			of(k).Reclaimed += b.Count
 		}
 	}
