@@ -111,9 +111,10 @@ func (c *compiler) compileRule(n *yaml.Node) *rule {
 func (c *compiler) inherit(r *rule, n *yaml.Node, nodes []*yaml.Node, byID map[string]*rule) {
 	c.rule, c.line = r.id, ""
 	like, ok := c.src.scalarAt(n, "like")
-	if r.nothing {
+	switch {
+	case r.nothing:
 		c.postsNothing(n)
-	} else if ok {
+	case ok:
 		model := byID[like.value]
 		switch {
 		case model == nil:
@@ -145,7 +146,7 @@ func (c *compiler) inherit(r *rule, n *yaml.Node, nodes []*yaml.Node, byID map[s
 		if r.exchange == nil {
 			r.exchange = model.exchange
 		}
-	} else if child(n, "lines") == nil {
+	case child(n, "lines") == nil:
 		c.report(r.place, "the rule posts nothing; give it lines, or like with the id of a rule that has them; if that is meant, posts: nothing says so")
 	}
 	if r.date == nil {

@@ -753,6 +753,11 @@ export interface components {
             id: string;
             /** Format: date-time */
             lastAttemptedAt?: string;
+            /**
+             * @description Of a completed job in a list: why its document is posted without an entry. Absent: it has entries
+             * @enum {string}
+             */
+            noEntries?: "zero" | "rule" | "elsewhere";
             orgId: string;
             /** @enum {string} */
             priority: "high" | "normal" | "low";
@@ -812,6 +817,11 @@ export interface components {
             lastAttemptedAt?: string;
             /** @description For the next page of the history; absent: this is the last one */
             nextCursor?: string;
+            /**
+             * @description Of a completed job in a list: why its document is posted without an entry. Absent: it has entries
+             * @enum {string}
+             */
+            noEntries?: "zero" | "rule" | "elsewhere";
             orgId: string;
             /** @enum {string} */
             priority: "high" | "normal" | "low";
@@ -1023,6 +1033,11 @@ export interface components {
              * @description Absent: it is not in daybook.documents, and was never posted
              */
             issueDate?: string;
+            /**
+             * @description Why it is posted without an entry, as in the posting
+             * @enum {string}
+             */
+            noEntries?: "zero" | "rule" | "elsewhere";
             orgId: string;
             /**
              * Format: date-time
@@ -1063,6 +1078,11 @@ export interface components {
              * @description Absent: it is not in daybook.documents, and was never posted
              */
             issueDate?: string;
+            /**
+             * @description Why it is posted without an entry, as in the posting
+             * @enum {string}
+             */
+            noEntries?: "zero" | "rule" | "elsewhere";
             orgId: string;
             /** @description Absent: it was never enqueued */
             posting?: components["schemas"]["Posting"];
@@ -1547,6 +1567,11 @@ export interface components {
             impactId?: number;
             /** @description Absent, as the state: the job was removed, and the ledger has what it posted */
             jobId?: string;
+            /**
+             * @description Why it is posted without an entry: all its amounts are zero, its rule posts nothing, or another system has posted the same. Absent: it has entries, or is not posted
+             * @enum {string}
+             */
+            noEntries?: "zero" | "rule" | "elsewhere";
             /**
              * Format: int64
              * @description The version that is posted; absent: none is
