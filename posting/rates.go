@@ -34,7 +34,7 @@ func rateLanguage() []cel.EnvOption {
 
 // rateOf is the function rate.
 func rateOf(v ref.Val) ref.Val {
-	text := ""
+	var text string
 	switch v := v.(type) {
 	case types.String:
 		text = string(v)

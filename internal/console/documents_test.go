@@ -111,6 +111,17 @@ func TestADocumentOfTheApplicationsOwnTables(t *testing.T) {
 	assert.Contains(t, body, "Nothing of this document was ever posted")
 }
 
+func TestRatesAreShownExactly(t *testing.T) {
+	t.Parallel()
+	s := books(t)
+	d := fixture.Invoice("acme", "quebec", 100)
+	d.Content.Lines[0].Rate, d.Content.Taxes[0].Rate = models.MustRate("9.975"), models.MustRate("8.875")
+	s.write(d)
+	body := s.see("/console/documents?document=quebec&org=acme")
+	assert.Contains(t, body, "9.975\u202f%")
+	assert.Contains(t, body, "8.875\u202f%")
+}
+
 func TestABigDocumentIsShownInParts(t *testing.T) {
 	t.Parallel()
 	s := books(t)

@@ -213,6 +213,7 @@ INSERT INTO daybook.api_tokens (org_id, name, scopes, hash) VALUES ('org_1', 'MA
 	require.NoError(t, db.Pool.QueryRow(t.Context(), `SELECT content::text FROM daybook.documents WHERE id = 'doc-one'`).Scan(&content))
 	assert.Contains(t, content, `"counterparty": "[erased]"`)
 	assert.Contains(t, content, `"net"`, "what was posted stays")
+	assert.Contains(t, content, `"rate"`, "rates are part of it")
 	v, err := a.Verify(t.Context(), db.Pool)
 	require.NoError(t, err)
 	assert.Empty(t, v.Damaged)
