@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// The currencies of ISO 4217, list one (https://www.six-group.com/en/products-services/financial-information/data-standards.html,
-// amendment 180), by the number of decimal digits of their minor unit. A code that leaves the list moves to withdrawn below
-// and keeps its digits: amounts that are posted in it are printed as before.
+// The currencies of ISO 4217, list one (https://www.six-group.com/en/products-services/financial-information/data-standards.html),
+// by the number of decimal digits of their minor unit. A code that leaves the list moves to withdrawn below and keeps its
+// digits: amounts that are posted in it are printed as before.
 const (
 	digits0 = "BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX UYI VND VUV XAF XOF XPF"
 	digits2 = "AED AFN ALL AMD AOA ARS AUD AWG AZN BAM BBD BDT BMD BND BOB BOV BRL BSD BTN BWP BYN BZD CAD CDF CHE " +
@@ -23,8 +23,9 @@ const (
 	digits4 = "CLF UYW"
 )
 
-// The codes that ISO 4217 has withdrawn, list three, by the last month that it names. Their digits are those of list one when
-// they last stood there; list three states none.
+// The codes that ISO 4217 has withdrawn, by the month of list three, read from public copies of it
+// (github.com/datasets/currency-codes, github.com/ferdypruis/iso4217). List three states no digits: they are those of
+// java.util.Currency in JDK 25, and two for ZWN.
 const (
 	withdrawn0 = "ADP:2003-07 BEF:2002-03 BYB:2001-01 BYR:2017-01 ESP:2002-03 GRD:2002-03 ITL:2002-03 LUF:2002-03 MGF:2004-12 " +
 		"PTE:2002-03 ROL:2005-06 TPE:2002-11 TRL:2005-12"
