@@ -35,7 +35,7 @@ var reasons = map[models.ErrorCode]reason{
 	models.CodeAmbiguousRule:       {"Two rules match the document.", "Narrow one of them and activate the rule set: the job comes back by itself.", "Mend the rules", "rules/edit"},
 	models.CodeUnknownAccount:      {"A rule names an account that the organization's chart lacks.", "Import the account (`daybook accounts import`) or mend the rule: the job comes back by itself.", "Chart of accounts", "accounts"},
 	models.CodeUnbalanced:          {"Debits and credits differ by more than the rounding limit.", "Mend the document in the application that wrote it: its next version is posted. Or mend the rules, then retry.", "Mend the rules", "rules/edit"},
-	models.CodePeriodClosed:        {"The posting date lies in a closed period.", "Open the period, or let the organization post on the first open day: the job comes back by itself.", "Periods", "periods"},
+	models.CodePeriodClosed:        {"The posting date lies in a closed period, or in none and before a closed one.", "Open the period, add one for the date, or let the organization post on the first open day: the job comes back by itself.", "Periods", "periods"},
 	models.CodeDocumentInvalid:     {"The document's content cannot be read, or lacks what a rule needs.", "Mend the document in the application that wrote it: its next version is posted.", "", ""},
 	models.CodePostedElsewhere:     {"Another system has posted an earlier version of the document.", "Decide what Daybook posts, on the document's page or by `daybook accounting elsewhere`. The job is tried again by the decision.", "", ""},
 	models.CodeFailedElsewhere:     {"The job had failed in the queue that it was adopted from.", "Read the error, mend its cause, then retry.", "", ""},

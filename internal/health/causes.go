@@ -56,8 +56,8 @@ var accountingCauses = map[models.ErrorCode]cause{
 		mend: "The application that wrote the document corrects it and marks it ready again.",
 	},
 	models.CodePeriodClosed: {
-		says: "the posting date lies in a closed period.", back: true,
-		mend: "Open the period (`daybook periods open --org ORG --month MONTH`), or post on the first open day (`daybook periods policy first_open_day --org ORG`).",
+		says: "the posting date lies in a closed period, or in none and before a closed one.", back: true,
+		mend: "Open the period (`daybook periods open --org ORG --month MONTH`), add one where the date is in none (`daybook periods add --org ORG --month MONTH`), or post on the first open day (`daybook periods policy first_open_day --org ORG`).",
 	},
 	models.CodeDocumentUnknown: {
 		says: "the organization's source does not know the document.", back: true,
