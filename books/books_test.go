@@ -41,7 +41,7 @@ func TestAStricterTransactionIsRefused(t *testing.T) {
 	for _, level := range []pgx.TxIsoLevel{pgx.RepeatableRead, pgx.Serializable} {
 		tx, err := b.Pool.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: level})
 		require.NoError(t, err)
-		_, err = books.ClosePeriod(t.Context(), books.In(tx), org, models.Period{StartsOn: models.NewDate(2026, 3, 1)})
+		_, err = books.ClosePeriod(t.Context(), books.In(tx), org, models.Period{StartsOn: models.NewDate(2026, 3, 1)}, books.CloseOptions{})
 		require.ErrorIs(t, err, books.ErrInvalid)
 		assert.ErrorContains(t, err, string(level)+": begin it as READ COMMITTED, or pass the pool")
 		require.NoError(t, tx.Rollback(t.Context()))
@@ -68,13 +68,13 @@ func TestPeriodsAreNamedExactly(t *testing.T) {
 	b := setup(t)
 	quarter := models.Period{StartsOn: models.NewDate(2026, 1, 1), EndsOn: models.NewDate(2026, 3, 31)}
 	require.NoError(t, second(books.AddPeriods(t.Context(), b.Pool, org, quarter)))
-	_, err := books.ClosePeriod(t.Context(), b.Pool, org, books.Month(2026, 1))
+	_, err := books.ClosePeriod(t.Context(), b.Pool, org, books.Month(2026, 1), books.CloseOptions{})
 	require.ErrorIs(t, err, books.ErrInvalid)
 	assert.ErrorContains(t, err, "ends on 2026-03-31, not on 2026-01-31")
 	periods, err := books.Periods(t.Context(), b.Pool, org)
 	require.NoError(t, err)
 	assert.Equal(t, models.PeriodOpen, periods[0].State)
-	p, err := books.ClosePeriod(t.Context(), b.Pool, org, quarter)
+	p, err := books.ClosePeriod(t.Context(), b.Pool, org, quarter, books.CloseOptions{})
 	require.NoError(t, err)
 	assert.Equal(t, models.PeriodClosed, p.State)
 }
@@ -86,7 +86,7 @@ func TestPeriodsAreAddedAgain(t *testing.T) {
 	added, err := books.AddPeriods(t.Context(), b.Pool, org, books.Month(2026, 3))
 	require.NoError(t, err)
 	assert.Len(t, added, 1)
-	_, err = books.ClosePeriod(t.Context(), b.Pool, org, books.Month(2026, 3))
+	_, err = books.ClosePeriod(t.Context(), b.Pool, org, books.Month(2026, 3), books.CloseOptions{})
 	require.NoError(t, err)
 	for _, want := range []int{11, 0} {
 		added, err = books.AddPeriods(t.Context(), b.Pool, org, books.Year(2026)...)
@@ -123,7 +123,7 @@ func TestWhatFailedComesBack(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	require.NoError(t, second(books.AddPeriods(t.Context(), b.Pool, org, books.Month(2026, 3))))
-	_, err := books.ClosePeriod(t.Context(), b.Pool, org, books.Month(2026, 3))
+	_, err := books.ClosePeriod(t.Context(), b.Pool, org, books.Month(2026, 3), books.CloseOptions{})
 	require.NoError(t, err)
 	fixture.Ready(t, b.Pool, fixture.Invoice(org, "late", 1000))
 	b.work()

@@ -202,9 +202,9 @@ func ExampleClosePeriod() {
 		panic(err)
 	}
 
-	p, err := books.ClosePeriod(ctx, e.Pool, "acme", books.Month(2026, time.March))
+	p, err := books.ClosePeriod(ctx, e.Pool, "acme", books.Month(2026, time.March), books.CloseOptions{})
 	fmt.Println(p.StartsOn, p.State, err)
-	_, err = books.ClosePeriod(ctx, e.Pool, "acme", books.Month(2027, time.March))
+	_, err = books.ClosePeriod(ctx, e.Pool, "acme", books.Month(2027, time.March), books.CloseOptions{})
 	fmt.Println(errors.Is(err, books.ErrPeriodNotFound))
 	// Output:
 	// 2026-03-01 closed <nil>

@@ -21,7 +21,7 @@ func TestNoDB(t *testing.T) {
 			_, said["Accounts"] = books.Accounts(ctx, db, org)
 			_, said["Periods"] = books.Periods(ctx, db, org)
 			_, said["AddPeriods"] = books.AddPeriods(ctx, db, org, books.Month(2026, 1))
-			_, said["ClosePeriod"] = books.ClosePeriod(ctx, db, org, books.Month(2026, 1))
+			_, said["ClosePeriod"] = books.ClosePeriod(ctx, db, org, books.Month(2026, 1), books.CloseOptions{})
 			_, said["OpenPeriod"] = books.OpenPeriod(ctx, db, org, books.Month(2026, 1))
 			_, said["ClosedPeriodPolicy"] = books.ClosedPeriodPolicy(ctx, db, org)
 			_, said["SetClosedPeriodPolicy"] = books.SetClosedPeriodPolicy(ctx, db, org, models.PolicyFail)

@@ -26,7 +26,8 @@ func Year(year int) []models.Period {
 	return months
 }
 
-// Periods lists an organization's periods, the oldest first. A date in no period is open. Errors: ErrOrganizationNotFound.
+// Periods lists an organization's periods, the oldest first. A date in no period is open, unless it lies before a closed period, or between the last
+// closed one and the first open one after it. Errors: ErrOrganizationNotFound.
 func Periods(ctx context.Context, db DB, org string) ([]models.Period, error) {
 	if err := readable(ctx, db, org); err != nil {
 		return nil, err
@@ -39,7 +40,8 @@ func Periods(ctx context.Context, db DB, org string) ([]models.Period, error) {
 }
 
 // AddPeriods adds open periods, of which only StartsOn and EndsOn count, and returns them. One that is there with the same days stays as it is, open or
-// closed, and is not returned: a second call changes nothing. One that overlaps another, or ends before it starts, refuses all.
+// closed, and is not returned: a second call changes nothing. One that overlaps another, ends before it starts, or has a date that models.Date.Check
+// refuses, refuses all. Jobs that had failed with PERIOD_CLOSED are pending again: a day that was closed because it was in no period may be open now.
 //
 // Errors: ErrInvalid, ErrOrganizationNotFound.
 func AddPeriods(ctx context.Context, db DB, org string, periods ...models.Period) (added []models.Period, err error) {
@@ -50,8 +52,14 @@ func AddPeriods(ctx context.Context, db DB, org string, periods ...models.Period
 		if added, err = ledgerdb.AddPeriods(ctx, tx, org, periods); err != nil {
 			return err
 		}
+		returned := 0
+		if len(added) > 0 {
+			if returned, err = store.ReturnFailed(ctx, tx, org, models.CodePeriodClosed); err != nil {
+				return err
+			}
+		}
 		span := days.Name(periods[0].StartsOn, periods[len(periods)-1].EndsOn)
-		return actions.Note(ctx, tx, org, span, map[string]any{"periods": len(added)})
+		return actions.Note(ctx, tx, org, span, map[string]any{"periods": len(added), "returned": returned})
 	})
 	return added, err
 }
@@ -61,17 +69,57 @@ type PeriodChange struct {
 	models.Period
 	// Returned counts the failed jobs that are pending again.
 	Returned int `json:"returned"`
+	// Unposted is what the closing shut out, and how many documents Daybook knows no date of.
+	Unposted *Unposted `json:"unposted,omitempty"`
 }
 
-// ClosePeriod closes the period that begins on p.StartsOn: nothing is posted into it until it is opened. p.EndsOn, unless it is zero, must be its last day.
-// The change waits for what is being posted for the organization. SetClosedPeriodPolicy says what happens to documents with a date in it. A second call
-// changes nothing.
+// The documents that are not posted when a period is closed.
+type (
+	Unposted         = ledgerdb.Unposted
+	UnpostedDocument = ledgerdb.UnpostedDocument
+	UnpostedError    = ledgerdb.UnpostedError
+)
+
+// CloseOptions says how to close a period. The zero value refuses to shut out what is not posted.
+type CloseOptions struct {
+	// Force closes it although documents with a date that is closed are not posted.
+	Force bool
+}
+
+// ClosePeriod closes the period that begins on p.StartsOn: nothing is posted into it until it is opened, nor on days before it that are in no open
+// period. p.EndsOn, unless it is zero, must be its last day. The change waits for what is being posted for the organization. SetClosedPeriodPolicy says
+// what happens to documents with such a date. A second call changes nothing.
 //
-// Errors: ErrPeriodNotFound, ErrInvalid, ErrOrganizationNotFound.
-func ClosePeriod(ctx context.Context, db DB, org string, p models.Period) (PeriodChange, error) {
-	return changePeriod(ctx, db, org, p, func(ctx context.Context, tx pgx.Tx, org string, startsOn models.Date) (ledgerdb.Activated, error) {
-		return ledgerdb.Activated{}, ledgerdb.ClosePeriod(ctx, tx, org, startsOn)
+// Where documents with such a date failed or wait, it is refused with an *UnpostedError, unless CloseOptions.Force is set. A document whose date only a
+// rule computes is not seen; those of which Daybook knows no date are counted in PeriodChange.Unposted, and do not refuse it.
+//
+// Errors: ErrUnposted, ErrPeriodNotFound, ErrInvalid, ErrOrganizationNotFound.
+func ClosePeriod(ctx context.Context, db DB, org string, p models.Period, o CloseOptions) (PeriodChange, error) {
+	var c PeriodChange
+	err := change(ctx, db, org, false, func(tx pgx.Tx) (err error) {
+		unposted, err := ledgerdb.ShutOut(ctx, tx, org, func() error {
+			if err := ledgerdb.ClosePeriod(ctx, tx, org, p.StartsOn); err != nil {
+				return err
+			}
+			c.Period, err = periodOf(ctx, tx, org, p)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		shut := unposted.Failed + unposted.Waiting
+		if shut > 0 && !o.Force {
+			return &UnpostedError{Period: c.Period, Unposted: unposted}
+		}
+		if shut+unposted.UnknownDates > 0 {
+			c.Unposted = &unposted
+		}
+		return actions.Note(ctx, tx, org, c.StartsOn.String(), map[string]any{"forced": o.Force, "unposted": shut})
 	})
+	if err != nil {
+		return PeriodChange{}, err
+	}
+	return c, nil
 }
 
 // OpenPeriod opens the period that begins on p.StartsOn, and p.EndsOn, unless it is zero, must be its last day. Jobs that had failed because it was
@@ -79,15 +127,9 @@ func ClosePeriod(ctx context.Context, db DB, org string, p models.Period) (Perio
 //
 // Errors: ErrPeriodNotFound, ErrInvalid, ErrOrganizationNotFound.
 func OpenPeriod(ctx context.Context, db DB, org string, p models.Period) (PeriodChange, error) {
-	return changePeriod(ctx, db, org, p, ledgerdb.OpenPeriod)
-}
-
-func changePeriod(
-	ctx context.Context, db DB, org string, p models.Period, do func(context.Context, pgx.Tx, string, models.Date) (ledgerdb.Activated, error),
-) (PeriodChange, error) {
 	var c PeriodChange
 	err := change(ctx, db, org, false, func(tx pgx.Tx) error {
-		done, err := do(ctx, tx, org, p.StartsOn)
+		done, err := ledgerdb.OpenPeriod(ctx, tx, org, p.StartsOn)
 		if err != nil {
 			return err
 		}

@@ -29,7 +29,7 @@ func TestTextsThatNoRowCanHave(t *testing.T) {
 		_, said["RuleSet"] = books.RuleSet(t.Context(), b.Pool, wrong, 1)
 		_, said["ActivateRules"] = books.ActivateRules(t.Context(), b.Pool, wrong, 1, books.ActivateOptions{})
 		_, said["Periods"] = books.Periods(t.Context(), b.Pool, wrong)
-		_, said["ClosePeriod"] = books.ClosePeriod(t.Context(), b.Pool, wrong, month)
+		_, said["ClosePeriod"] = books.ClosePeriod(t.Context(), b.Pool, wrong, month, books.CloseOptions{})
 		_, said["ClosedPeriodPolicy"] = books.ClosedPeriodPolicy(t.Context(), b.Pool, wrong)
 		_, said["SetClosedPeriodPolicy"] = books.SetClosedPeriodPolicy(t.Context(), b.Pool, org, models.ClosedPeriodPolicy(wrong))
 		_, said["AddPeriods"] = books.AddPeriods(t.Context(), b.Pool, wrong, month)

@@ -61,8 +61,9 @@ CREATE TABLE daybook.accounts (
 );
 COMMENT ON COLUMN daybook.accounts.currencies IS 'The currencies that may be posted to the account; empty: all';
 
--- Workers cache an organization's chart under its config_version. This trigger raises it, so that accounts may be changed by SQL too.
-CREATE FUNCTION daybook.account_changed() RETURNS trigger
+-- Workers cache an organization's chart and periods under its config_version. This trigger raises it, so that accounts and periods may be
+-- changed by SQL too.
+CREATE FUNCTION daybook.configuration_changed() RETURNS trigger
     LANGUAGE plpgsql
 AS $$
 BEGIN
@@ -73,7 +74,7 @@ BEGIN
 END
 $$;
 CREATE TRIGGER accounts_changed AFTER INSERT OR UPDATE OR DELETE ON daybook.accounts
-    FOR EACH ROW EXECUTE FUNCTION daybook.account_changed();
+    FOR EACH ROW EXECUTE FUNCTION daybook.configuration_changed();
 
 CREATE TABLE daybook.rule_sets (
     org_id     text COLLATE "C" NOT NULL REFERENCES daybook.organizations (id),
@@ -87,7 +88,7 @@ CREATE TABLE daybook.rule_sets (
 ALTER TABLE daybook.organizations
     ADD FOREIGN KEY (id, active_rule_set) REFERENCES daybook.rule_sets (org_id, version);
 
--- Spans of posting dates. A date in no period is open.
+-- Spans of posting dates. What lies in no period is open or closed by daybook.closed_spans.
 CREATE TYPE daybook.period_state AS ENUM ('open', 'closed');
 CREATE TABLE daybook.periods (
     org_id     text COLLATE "C" NOT NULL REFERENCES daybook.organizations (id),
@@ -104,11 +105,17 @@ CREATE TABLE daybook.periods (
     CHECK ((state = 'closed') = (closed_at IS NOT NULL))
 );
 
--- Periods of an organization do not overlap. Changes hold its lock, so this sees all of them.
+-- Periods of an organization do not overlap. A change waits until no transaction posts for the organization, and keeps other changes out,
+-- so this sees all of them.
 CREATE FUNCTION daybook.check_periods() RETURNS trigger
     LANGUAGE plpgsql
 AS $$
 BEGIN
+    IF TG_OP = 'DELETE' THEN
+        PERFORM daybook.lock_configuration(OLD.org_id);
+        RETURN OLD;
+    END IF;
+    PERFORM daybook.lock_configuration(NEW.org_id);
     IF EXISTS (SELECT 1 FROM daybook.periods p
                 WHERE p.org_id = NEW.org_id AND p.starts_on <> NEW.starts_on
                   AND p.starts_on <= NEW.ends_on AND p.ends_on >= NEW.starts_on) THEN
@@ -118,8 +125,38 @@ BEGIN
     RETURN NEW;
 END
 $$;
-CREATE TRIGGER periods_check BEFORE INSERT OR UPDATE ON daybook.periods
+CREATE TRIGGER periods_check BEFORE INSERT OR UPDATE OR DELETE ON daybook.periods
     FOR EACH ROW EXECUTE FUNCTION daybook.check_periods();
+CREATE TRIGGER periods_changed AFTER INSERT OR UPDATE OR DELETE ON daybook.periods
+    FOR EACH ROW EXECUTE FUNCTION daybook.configuration_changed();
+
+-- The days on which nothing is posted for an organization: its closed periods, and the days in no period that lie before one that is
+-- closed, or between the last closed one and the first open one after it. Without a closed period there are none. closed_at is a time
+-- since when the span has been closed: the earliest that the periods tell.
+CREATE FUNCTION daybook.closed_spans(org_id text, OUT starts_on date, OUT ends_on date, OUT in_period boolean, OUT closed_at timestamptz)
+    RETURNS SETOF record
+    LANGUAGE sql STABLE ROWS 12
+AS $$
+    WITH p AS (
+        SELECT x.starts_on, x.ends_on, x.state, x.closed_at, x.created_at,
+               coalesce(lag(x.ends_on) OVER (ORDER BY x.starts_on) + 1, date '1900-01-01') AS gap_starts_on,
+               -- null: no period is closed from this one on.
+               min(x.closed_at) OVER (ORDER BY x.starts_on DESC) AS later_closed_at
+          FROM daybook.periods x WHERE x.org_id = closed_spans.org_id
+    ), open AS (
+        SELECT min(p.starts_on) AS first_day, (SELECT min(p.closed_at) FROM p) AS closed_at
+          FROM p WHERE p.later_closed_at IS NULL
+    )
+    SELECT p.starts_on, p.ends_on, true, p.closed_at FROM p WHERE p.state = 'closed'
+     UNION ALL
+    SELECT p.gap_starts_on, p.starts_on - 1, false, coalesce(p.later_closed_at, greatest(p.created_at, open.closed_at))
+      FROM p CROSS JOIN open
+     WHERE p.gap_starts_on < p.starts_on AND open.closed_at IS NOT NULL
+       AND (p.later_closed_at IS NOT NULL OR p.starts_on = open.first_day)
+     ORDER BY 1
+$$;
+COMMENT ON FUNCTION daybook.closed_spans IS
+    'The days on which nothing is posted for an organization: closed periods, and gaps before and between them and up to the first open period after them';
 
 -- An organization's configuration (rules, accounts, periods) is changed under its exclusive lock and used under its shared
 -- one. Advisory locks queue fairly: what waits to change it is not overtaken by what uses it.
@@ -160,11 +197,12 @@ $$;
 
 -- +goose Down
 DROP FUNCTION daybook.try_use_configurations, daybook.lock_configuration;
+DROP FUNCTION daybook.closed_spans;
 DROP TABLE daybook.periods;
 DROP FUNCTION daybook.check_periods;
 DROP TYPE daybook.period_state;
 DROP TABLE daybook.accounts;
-DROP FUNCTION daybook.account_changed;
+DROP FUNCTION daybook.configuration_changed;
 DROP TYPE daybook.account_type;
 -- Each of the two refers to the other.
 DROP TABLE daybook.organizations, daybook.rule_sets;

@@ -1,6 +1,6 @@
 -- Chapter 4: the ledger. Impacts, entries and confirmations are append-only, and checked when they are inserted.
 --
--- SQLSTATEs: DB001 to DB003 and DB006 (check_entries, check_impacts), DB005 the posting date lies in a closed period.
+-- SQLSTATEs: DB001 to DB003 and DB006 (check_entries, check_impacts), DB005 nothing is posted on that date any more: its period is closed, or a later one.
 
 -- +goose Up
 -- +goose StatementBegin
@@ -229,16 +229,21 @@ BEGIN
         END IF;
     END IF;
 
-    SELECT n.org_id, n.document_id, n.posting_date, p.starts_on, p.ends_on
+    SELECT n.org_id, n.document_id, n.posting_date, s.starts_on, s.ends_on, s.in_period
       INTO bad
-      FROM new_impacts n
-      JOIN daybook.periods p ON p.org_id = n.org_id AND n.posting_date BETWEEN p.starts_on AND p.ends_on
-     WHERE p.state = 'closed'
+      FROM (SELECT DISTINCT x.org_id FROM new_impacts x) o
+     CROSS JOIN LATERAL daybook.closed_spans(o.org_id) s
+      JOIN new_impacts n ON n.org_id = o.org_id AND n.posting_date BETWEEN s.starts_on AND s.ends_on
+     WHERE EXISTS (SELECT FROM daybook.periods p WHERE p.org_id = o.org_id AND p.state = 'closed')
      LIMIT 1;
-    IF FOUND THEN
+    IF FOUND AND bad.in_period THEN
         RAISE EXCEPTION 'document % of organization % would be posted on %, in the closed period from % to %',
             bad.document_id, bad.org_id, bad.posting_date, bad.starts_on, bad.ends_on
             USING ERRCODE = 'DB005', HINT = 'open the period, or let the organization post on the first open day';
+    ELSIF FOUND THEN
+        RAISE EXCEPTION 'document % of organization % would be posted on %, in no period, before one that is closed or before the first open one',
+            bad.document_id, bad.org_id, bad.posting_date
+            USING ERRCODE = 'DB005', HINT = 'add an open period for the date, or let the organization post on the first open day';
     END IF;
     RETURN NULL;
 END

@@ -79,19 +79,6 @@ CREATE TYPE daybook.period_state AS ENUM (
     'closed'
 );
 
--- Name: account_changed(); Type: FUNCTION; Schema: daybook; Owner: -
-
-CREATE FUNCTION daybook.account_changed() RETURNS trigger
-    LANGUAGE plpgsql
-    AS $$
-BEGIN
-    UPDATE daybook.organizations o
-       SET config_version = o.config_version + 1, updated_at = clock_timestamp()
-     WHERE o.id = CASE WHEN TG_OP = 'DELETE' THEN OLD.org_id ELSE NEW.org_id END;
-    RETURN NULL;
-END
-$$;
-
 -- Name: accounting_request_in_doubt(text, text, bigint, integer, timestamp with time zone); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.accounting_request_in_doubt(org_id text, document_id text, version_hint bigint, priority integer, ready_at timestamp with time zone) RETURNS boolean
@@ -617,16 +604,21 @@ BEGIN
         END IF;
     END IF;
 
-    SELECT n.org_id, n.document_id, n.posting_date, p.starts_on, p.ends_on
+    SELECT n.org_id, n.document_id, n.posting_date, s.starts_on, s.ends_on, s.in_period
       INTO bad
-      FROM new_impacts n
-      JOIN daybook.periods p ON p.org_id = n.org_id AND n.posting_date BETWEEN p.starts_on AND p.ends_on
-     WHERE p.state = 'closed'
+      FROM (SELECT DISTINCT x.org_id FROM new_impacts x) o
+     CROSS JOIN LATERAL daybook.closed_spans(o.org_id) s
+      JOIN new_impacts n ON n.org_id = o.org_id AND n.posting_date BETWEEN s.starts_on AND s.ends_on
+     WHERE EXISTS (SELECT FROM daybook.periods p WHERE p.org_id = o.org_id AND p.state = 'closed')
      LIMIT 1;
-    IF FOUND THEN
+    IF FOUND AND bad.in_period THEN
         RAISE EXCEPTION 'document % of organization % would be posted on %, in the closed period from % to %',
             bad.document_id, bad.org_id, bad.posting_date, bad.starts_on, bad.ends_on
             USING ERRCODE = 'DB005', HINT = 'open the period, or let the organization post on the first open day';
+    ELSIF FOUND THEN
+        RAISE EXCEPTION 'document % of organization % would be posted on %, in no period, before one that is closed or before the first open one',
+            bad.document_id, bad.org_id, bad.posting_date
+            USING ERRCODE = 'DB005', HINT = 'add an open period for the date, or let the organization post on the first open day';
     END IF;
     RETURN NULL;
 END
@@ -786,6 +778,11 @@ CREATE FUNCTION daybook.check_periods() RETURNS trigger
     LANGUAGE plpgsql
     AS $$
 BEGIN
+    IF TG_OP = 'DELETE' THEN
+        PERFORM daybook.lock_configuration(OLD.org_id);
+        RETURN OLD;
+    END IF;
+    PERFORM daybook.lock_configuration(NEW.org_id);
     IF EXISTS (SELECT 1 FROM daybook.periods p
                 WHERE p.org_id = NEW.org_id AND p.starts_on <> NEW.starts_on
                   AND p.starts_on <= NEW.ends_on AND p.ends_on >= NEW.starts_on) THEN
@@ -919,6 +916,34 @@ CREATE FUNCTION daybook.claim_async_operation(p_operation_id uuid) RETURNS boole
 
 COMMENT ON FUNCTION daybook.claim_async_operation(p_operation_id uuid) IS 'lease_async_operation for programs that do not keep the fence of their claim';
 
+-- Name: closed_spans(text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.closed_spans(org_id text, OUT starts_on date, OUT ends_on date, OUT in_period boolean, OUT closed_at timestamp with time zone) RETURNS SETOF record
+    LANGUAGE sql STABLE ROWS 12
+    AS $$
+    WITH p AS (
+        SELECT x.starts_on, x.ends_on, x.state, x.closed_at, x.created_at,
+               coalesce(lag(x.ends_on) OVER (ORDER BY x.starts_on) + 1, date '1900-01-01') AS gap_starts_on,
+               -- null: no period is closed from this one on.
+               min(x.closed_at) OVER (ORDER BY x.starts_on DESC) AS later_closed_at
+          FROM daybook.periods x WHERE x.org_id = closed_spans.org_id
+    ), open AS (
+        SELECT min(p.starts_on) AS first_day, (SELECT min(p.closed_at) FROM p) AS closed_at
+          FROM p WHERE p.later_closed_at IS NULL
+    )
+    SELECT p.starts_on, p.ends_on, true, p.closed_at FROM p WHERE p.state = 'closed'
+     UNION ALL
+    SELECT p.gap_starts_on, p.starts_on - 1, false, coalesce(p.later_closed_at, greatest(p.created_at, open.closed_at))
+      FROM p CROSS JOIN open
+     WHERE p.gap_starts_on < p.starts_on AND open.closed_at IS NOT NULL
+       AND (p.later_closed_at IS NOT NULL OR p.starts_on = open.first_day)
+     ORDER BY 1
+$$;
+
+-- Name: FUNCTION closed_spans(org_id text, OUT starts_on date, OUT ends_on date, OUT in_period boolean, OUT closed_at timestamp with time zone); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.closed_spans(org_id text, OUT starts_on date, OUT ends_on date, OUT in_period boolean, OUT closed_at timestamp with time zone) IS 'The days on which nothing is posted for an organization: closed periods, and gaps before and between them and up to the first open period after them';
+
 -- Name: complete_async_operation(uuid, jsonb, bigint); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.complete_async_operation(p_operation_id uuid, p_result jsonb DEFAULT NULL::jsonb, p_fence bigint DEFAULT NULL::bigint) RETURNS boolean
@@ -982,6 +1007,19 @@ $$;
 -- Name: FUNCTION complete_callback(token text, data jsonb, OUT job_id text, OUT result text); Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON FUNCTION daybook.complete_callback(token text, data jsonb, OUT job_id text, OUT result text) IS 'Tells a job what it waits for: token is the one that its handler gave away, data a JSON object';
+
+-- Name: configuration_changed(); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.configuration_changed() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    UPDATE daybook.organizations o
+       SET config_version = o.config_version + 1, updated_at = clock_timestamp()
+     WHERE o.id = CASE WHEN TG_OP = 'DELETE' THEN OLD.org_id ELSE NEW.org_id END;
+    RETURN NULL;
+END
+$$;
 
 -- Name: continue_versions(); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -7018,7 +7056,7 @@ CREATE INDEX task_lease_task ON queues.task_lease USING btree (task_id);
 
 -- Name: accounts accounts_changed; Type: TRIGGER; Schema: daybook; Owner: -
 
-CREATE TRIGGER accounts_changed AFTER INSERT OR DELETE OR UPDATE ON daybook.accounts FOR EACH ROW EXECUTE FUNCTION daybook.account_changed();
+CREATE TRIGGER accounts_changed AFTER INSERT OR DELETE OR UPDATE ON daybook.accounts FOR EACH ROW EXECUTE FUNCTION daybook.configuration_changed();
 
 -- Name: actions actions_append_only; Type: TRIGGER; Schema: daybook; Owner: -
 
@@ -7096,9 +7134,13 @@ CREATE TRIGGER kept_attempt_leaves BEFORE UPDATE ON daybook.accounting_work_queu
 
 CREATE TRIGGER kept_attempt_stays AFTER DELETE ON daybook.accounting_work_queue FOR EACH ROW WHEN ((old.completed_fence IS NOT NULL)) EXECUTE FUNCTION daybook.log_kept_attempt();
 
+-- Name: periods periods_changed; Type: TRIGGER; Schema: daybook; Owner: -
+
+CREATE TRIGGER periods_changed AFTER INSERT OR DELETE OR UPDATE ON daybook.periods FOR EACH ROW EXECUTE FUNCTION daybook.configuration_changed();
+
 -- Name: periods periods_check; Type: TRIGGER; Schema: daybook; Owner: -
 
-CREATE TRIGGER periods_check BEFORE INSERT OR UPDATE ON daybook.periods FOR EACH ROW EXECUTE FUNCTION daybook.check_periods();
+CREATE TRIGGER periods_check BEFORE INSERT OR DELETE OR UPDATE ON daybook.periods FOR EACH ROW EXECUTE FUNCTION daybook.check_periods();
 
 -- Name: jobs waiting_goes; Type: TRIGGER; Schema: daybook; Owner: -
 

@@ -19,7 +19,7 @@ const (
 	CodeUnknownAccount ErrorCode = "UNKNOWN_ACCOUNT"
 	// CodeUnbalanced: debits and credits differ by more than the rounding limit.
 	CodeUnbalanced ErrorCode = "UNBALANCED"
-	// CodePeriodClosed: the posting date lies in a closed period.
+	// CodePeriodClosed: the posting date lies in a closed period, or in none and before a closed one.
 	CodePeriodClosed ErrorCode = "PERIOD_CLOSED"
 	// CodeDocumentInvalid: the document's content cannot be read or lacks what a rule needs.
 	CodeDocumentInvalid ErrorCode = "DOCUMENT_INVALID"

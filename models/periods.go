@@ -8,7 +8,7 @@ type ClosedPeriodPolicy string
 const (
 	// PolicyFail: the job fails with PERIOD_CLOSED until the period is opened.
 	PolicyFail ClosedPeriodPolicy = "fail"
-	// PolicyFirstOpenDay: the document is posted on the first day after its date that is in no closed period.
+	// PolicyFirstOpenDay: the document is posted on the first open day after its date.
 	PolicyFirstOpenDay ClosedPeriodPolicy = "first_open_day"
 )
 
@@ -20,7 +20,8 @@ const (
 	PeriodClosed PeriodState = "closed"
 )
 
-// Period is one row of daybook.periods: a span of an organization's posting dates. A date in no period is open.
+// Period is one row of daybook.periods: a span of an organization's posting dates. A date in no period is open, unless
+// it lies before a closed one, or between the last closed one and the first open one after it.
 type Period struct {
 	OrgID string `gorm:"column:org_id;primaryKey" json:"org_id"`
 	// StartsOn and EndsOn are the first and the last day.

@@ -137,7 +137,13 @@ func TestPeriods(t *testing.T) {
 	assert.Equal(t, 1, opened.Returned)
 	assert.Equal(t, models.PeriodOpen, opened.State)
 
-	b.ok("periods", "close", "--org", "acme", "--month", "2026-03")
+	r := b.run("periods", "close", "--org", "acme", "--month", "2026-03")
+	assert.Equal(t, failure.ExitConflict, r.exit)
+	assert.Contains(t, r.err, "would shut out 1 document that is not posted (0 failed, 1 wait)")
+	assert.Contains(t, r.err, "force the closing (--force)")
+	r = b.run("periods", "close", "--org", "acme", "--month", "2026-03", "--force")
+	assert.Zero(t, r.exit)
+	assert.Contains(t, r.err, "The closing shut out 1 document that is not posted")
 	b.work()
 	var policy struct{ Returned int }
 	b.json(&policy, "periods", "policy", "first_open_day", "--org", "acme")

@@ -16,11 +16,7 @@ func periodsCommand(a *app) *cobra.Command {
 	command := &cobra.Command{Use: "periods", Short: "List, add, close and open periods of posting dates"}
 	command.AddCommand(
 		periodsListCommand(a), periodsAddCommand(a),
-		periodsChangeCommand(a, "close", "Close a period: nothing is posted into it any more",
-			"Closes a period. The command waits for chunks that are being posted for the organization; after that nothing is posted\n"+
-				"into the period until it is opened. `daybook periods policy` says what happens to documents with a date in it.", books.ClosePeriod),
-		periodsChangeCommand(a, "open", "Open a period, and try again what had failed because it was closed",
-			"Opens a period. Jobs of the organization that had failed with PERIOD_CLOSED are pending again.", books.OpenPeriod),
+		periodsCloseCommand(a), periodsOpenCommand(a),
 		periodsPolicyCommand(a),
 	)
 	return command
@@ -50,7 +46,8 @@ func periodsListCommand(a *app) *cobra.Command {
 				if err := a.print(w, periodsTable(periods)); err != nil {
 					return err
 				}
-				a.say("A date in no period is open. The policy for closed ones: %s.", policy)
+				a.say("A date in no period is open, unless it lies before a closed one, or between the last closed one and the first open one after it.\n"+
+					"The policy for closed dates: %s.", policy)
 				return nil
 			})
 		}),
@@ -127,12 +124,34 @@ func periodsToAdd(monthName, year, from, to string) ([]models.Period, error) {
 	return []models.Period{{StartsOn: first, EndsOn: last}}, err
 }
 
+func periodsCloseCommand(a *app) *cobra.Command {
+	var options books.CloseOptions
+	command := periodsChangeCommand(a, func(ctx context.Context, db books.DB, org string, p models.Period) (books.PeriodChange, error) {
+		return books.ClosePeriod(ctx, db, org, p, options)
+	})
+	command.Use, command.Short = "close --org ORG (--month MONTH | --from DAY) [--force]", "Close a period: nothing is posted into it any more"
+	command.Long = "Closes a period. The command waits for chunks that are being posted for the organization; after that nothing is posted\n" +
+		"into the period until it is opened, nor on days before it that are in no open period. `daybook periods policy` says what\n" +
+		"happens to documents with such a date.\n\n" +
+		"If jobs have failed or wait whose documents have such a date, the command names them and closes nothing; --force closes\n" +
+		"all the same. It goes by the dates of the documents and of their postings: a date that only a rule computes, and documents\n" +
+		"in an application's own tables that were never posted, are not seen."
+	command.Flags().BoolVar(&options.Force, "force", false, "close it although documents with a date in it, or before it, are not posted")
+	return command
+}
+
+func periodsOpenCommand(a *app) *cobra.Command {
+	command := periodsChangeCommand(a, books.OpenPeriod)
+	command.Use, command.Short = "open --org ORG (--month MONTH | --from DAY)", "Open a period, and try again what had failed because it was closed"
+	command.Long = "Opens a period. Jobs of the organization that had failed with PERIOD_CLOSED are pending again."
+	return command
+}
+
 type periodChange func(ctx context.Context, db books.DB, org string, p models.Period) (books.PeriodChange, error)
 
-func periodsChangeCommand(a *app, name, short, long string, change periodChange) *cobra.Command {
+func periodsChangeCommand(a *app, change periodChange) *cobra.Command {
 	var org, monthName, from string
 	command := &cobra.Command{
-		Use: name + " --org ORG (--month MONTH | --from DAY)", Short: short, Long: long,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			wanted, err := periodToChange(monthName, from)
@@ -149,6 +168,9 @@ func periodsChangeCommand(a *app, name, short, long string, change periodChange)
 				return err
 			}
 			return a.emit(p, func(w io.Writer) error {
+				if p.Unposted != nil {
+					a.say("%s", p.Unposted.Sentence())
+				}
 				_, err := fmt.Fprintf(w, "%s to %s: %s%s\n", p.StartsOn, p.EndsOn, p.State, returnedText(p.Returned))
 				return err
 			})

@@ -40,7 +40,7 @@ var reasons = map[models.ErrorCode]reason{
 	models.CodeAmountMissing:       {"The document does not state the amount that it is about.", "Mend the document in the application that wrote it: its next version is posted.", "", ""},
 	models.CodeAmountSign:          {"An amount has a sign that the document's type does not allow.", "Mend the document in the application that wrote it: its next version is posted.", "", ""},
 	models.CodeTotalsDiffer:        {"The document's total is not what it says is payable and prepaid.", "Mend the document in the application that wrote it: its next version is posted.", "", ""},
-	models.CodePeriodClosed:        {"The posting date lies in a closed period.", "Open the period, or let the organization post on the first open day: the job comes back by itself.", "Periods", "periods"},
+	models.CodePeriodClosed:        {"The posting date lies in a closed period, or in none and before a closed one.", "Open the period, add one for the date, or let the organization post on the first open day: the job comes back by itself.", "Periods", "periods"},
 	models.CodeDocumentInvalid:     {"The document's content cannot be read, or lacks what a rule needs.", "Mend the document in the application that wrote it: its next version is posted.", "", ""},
 	models.CodePostedElsewhere:     {"Another system has posted an earlier version of the document.", "Decide what Daybook posts, on the document's page or by `daybook accounting elsewhere`. The job is tried again by the decision.", "", ""},
 	models.CodeFailedElsewhere:     {"The job had failed in the queue that it was adopted from.", "Read the error, mend its cause, then retry.", "", ""},

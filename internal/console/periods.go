@@ -15,7 +15,7 @@ import (
 // closedOutShown is how many of the documents are shown that failed because a period is closed.
 const closedOutShown = 50
 
-var periodsPage = view{Title: "Periods", Template: "periods", Nav: "periods", Lead: "Spans of posting dates. Nothing is posted into a closed one; a date in no period is open."}
+var periodsPage = view{Title: "Periods", Template: "periods", Nav: "periods", Lead: "Spans of posting dates. Nothing is posted into a closed one; a date in no period is open, unless it lies before a closed one, or between the last closed one and the first open one after it."}
 
 // periods adds the page of an organization's periods, and the actions on them.
 func (c *console) periods() {
@@ -38,6 +38,9 @@ var policyOptions = []option{
 	{string(models.PolicyFail), "Fail until the period is opened"},
 	{string(models.PolicyFirstOpenDay), "Are posted on the first open day after it"},
 }
+
+// forceOptions are the choices for documents that are not posted when a period is closed.
+var forceOptions = []option{{"", "Name them, and close nothing"}, {"true", "Close it all the same"}}
 
 func (c *console) periodList(ctx context.Context, r *request, org string) (*view, error) {
 	o, err := c.Listing.Organization(ctx, org)
@@ -88,11 +91,12 @@ func periodButton(r *request, org string, p models.Period, policy models.ClosedP
 	}
 	if p.State == models.PeriodOpen {
 		b.Action, b.Label, b.Tone = Root+"periods/close", "Close", "danger"
+		b.Fields = []field{{Name: "force", ID: "force-" + p.StartsOn.String(), Label: "If documents are not posted", Options: forceOptions}}
 		then := "Documents with a date in it fail with PERIOD_CLOSED until it is opened."
 		if policy == models.PolicyFirstOpenDay {
 			then = "Documents with a date in it are posted on the first open day after it."
 		}
-		b.Confirm = fmt.Sprintf("Nothing is posted into %s to %s any more. %s What is being posted now is waited for.", p.StartsOn, p.EndsOn, then)
+		b.Confirm = fmt.Sprintf("Nothing is posted into %s to %s any more, nor before it outside of open periods. %s What is being posted now is waited for.", p.StartsOn, p.EndsOn, then)
 	}
 	return b
 }
@@ -124,7 +128,9 @@ func (c *console) addPeriods(ctx context.Context, r *request) (done, error) {
 }
 
 func (c *console) closePeriod(ctx context.Context, r *request) (done, error) {
-	return c.changePeriod(ctx, r, "closed", books.ClosePeriod)
+	return c.changePeriod(ctx, r, "closed", func(ctx context.Context, db books.DB, org string, p models.Period) (books.PeriodChange, error) {
+		return books.ClosePeriod(ctx, db, org, p, books.CloseOptions{Force: r.PostFormValue("force") == "true"})
+	})
 }
 
 func (c *console) openPeriod(ctx context.Context, r *request) (done, error) {
@@ -144,10 +150,15 @@ func (c *console) changePeriod(
 		return done{}, err
 	}
 	p, err := change(ctx, c.Pool, org, models.Period{StartsOn: day})
-	return done{
+	d := done{
 		Org: org, Subject: day.String(), Text: "The period that begins on " + day.String() + " is " + state + "." + broughtBack(p.Returned),
 		Details: map[string]any{"returned": p.Returned},
-	}, err
+	}
+	if u := p.Unposted; u != nil {
+		d.Text += " " + u.Sentence()
+		d.Details["unposted"] = u.Failed + u.Waiting
+	}
+	return d, err
 }
 
 func (c *console) setPeriodPolicy(ctx context.Context, r *request) (done, error) {

@@ -64,7 +64,7 @@ var table = []Row{
 	{models.CodeAmbiguousRule, TreatPermanent, "`failed` at once; comes back when a rule set is activated"},
 	{models.CodeUnknownAccount, TreatPermanent, "`failed` at once; comes back when an account is added or a rule set is activated"},
 	{models.CodeUnbalanced, TreatPermanent, "`failed` at once; comes back with a new version, or by a person's retry"},
-	{models.CodePeriodClosed, TreatPermanent, "`failed` at once; comes back when the period is opened or the policy changes"},
+	{models.CodePeriodClosed, TreatPermanent, "`failed` at once; comes back when a period is opened or added, or the policy changes"},
 	{models.CodeDocumentInvalid, TreatPermanent, "`failed` at once; comes back with a new version, or by a person's retry"},
 	{models.CodeAmountNotRead, TreatPermanent, "`failed` at once; comes back when a rule set is activated, with a new version, or by a person's retry"},
 	{models.CodeAmountMissing, TreatPermanent, "`failed` at once; comes back when a rule set is activated, with a new version, or by a person's retry"},

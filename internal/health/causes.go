@@ -112,6 +112,12 @@ var accountingCauses = map[models.ErrorCode][]cause{
 			mend: "Open the period: `daybook periods open --org {org} --from {period}`. Or " + firstOpenDay,
 		},
 		{
+			words: "lies in no period", says: "the posting date lies in no period, and before one that is closed or before the first open one.",
+			back: true,
+			mend: "Add a period for the date that the error names, with `daybook periods add` (`daybook periods list --org {org}` shows those " +
+				"that are there). Or " + firstOpenDay,
+		},
+		{
 			says: "the posting date lies in a closed period.", back: true,
 			mend: "Open the period with `daybook periods open` (`daybook periods list --org {org}` shows it). Or " + firstOpenDay,
 		},

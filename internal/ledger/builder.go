@@ -38,7 +38,7 @@ func (b *builder) add(p plan) {
 	job := b.chunk.jobs[p.index]
 	next := p.next
 	if p.reverse != nil {
-		b.reverse(p.reverse, job, next)
+		b.reverse(p, job, next)
 		next++
 	}
 	if p.post != nil {
@@ -62,11 +62,10 @@ func (b *builder) impact(job engine.Job, seq int, kind models.ImpactKind) *model
 }
 
 // reverse mirrors a live impact.
-func (b *builder) reverse(live *ledgerdb.LastImpact, job engine.Job, seq int) {
-	m := b.impact(job, seq, models.ImpactReverse)
+func (b *builder) reverse(p plan, job engine.Job, seq int) {
+	m, live := b.impact(job, seq, models.ImpactReverse), p.reverse
 	m.RuleSetVersion, m.RuleID = live.RuleSetVersion, live.RuleID
-	// On its own date, or on the first open day after it if its period is closed.
-	m.DocumentDate, m.PostingDate = live.DocumentDate, b.chunk.orgs[job.OrgID].firstOpenDay(live.PostingDate)
+	m.DocumentDate, m.PostingDate = live.DocumentDate.Nearest(), p.reversalDate
 	m.Epoch, m.ContentHash = live.Epoch, live.ContentHash
 	m.EntryCount = live.EntryCount
 	if live.EntryCount > 0 {

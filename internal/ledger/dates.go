@@ -1,37 +1,49 @@
 package ledger
 
 import (
-	"time"
-
+	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
 	"github.com/daybook-dev/daybook/models"
 )
 
-// closedOn returns the closed period that a day lies in, or nil.
-func (o organization) closedOn(day models.Date) *models.Period {
+// closedOn returns the closed span that a day lies in, or nil.
+func (o organization) closedOn(day models.Date) *ledgerdb.ClosedSpan {
 	for i := range o.closed {
-		p := &o.closed[i]
-		if !day.Time().Before(p.StartsOn.Time()) && !day.Time().After(p.EndsOn.Time()) {
-			return p
+		s := &o.closed[i]
+		if !day.Before(s.StartsOn) && !s.EndsOn.Before(day) {
+			return s
 		}
 	}
 	return nil
 }
 
-// firstOpenDay returns the first day from the given one on that lies in no closed period.
-func (o organization) firstOpenDay(day models.Date) models.Date {
-	for p := o.closedOn(day); p != nil; p = o.closedOn(day) {
-		next := p.EndsOn.Time().Add(24 * time.Hour)
-		day = models.NewDate(next.Year(), next.Month(), next.Day())
+// firstOpenDay returns the first day from the given one on that is open. There is none where
+// everything is closed up to the last day that can be posted on.
+func (o organization) firstOpenDay(day models.Date) (models.Date, error) {
+	first := day.Nearest()
+	for s := o.closedOn(first); s != nil; s = o.closedOn(first) {
+		first = s.EndsOn.AddDays(1)
 	}
-	return day
+	if first.Check() != nil {
+		return first, models.Errorf(models.CodePeriodClosed,
+			"no day from %s on is open: open a period (`daybook periods open`)", day)
+	}
+	return first, nil
 }
 
 // postingDate is the day on which a document of the given date is posted, by the organization's policy.
 func (o organization) postingDate(day models.Date) (models.Date, error) {
-	p := o.closedOn(day)
-	if p == nil || o.policy == models.PolicyFirstOpenDay {
-		return o.firstOpenDay(day), nil
+	s := o.closedOn(day)
+	switch {
+	case s == nil:
+		return day, nil
+	case o.policy == models.PolicyFirstOpenDay:
+		return o.firstOpenDay(day)
+	case s.InPeriod:
+		return day, models.Errorf(models.CodePeriodClosed,
+			"the posting date %s lies in the closed period from %s to %s: "+
+				"open it (`daybook periods open`), or set the policy first_open_day", day, s.StartsOn, s.EndsOn)
 	}
 	return day, models.Errorf(models.CodePeriodClosed,
-		"the posting date %s lies in the closed period from %s to %s: open it (`daybook periods open`), or set the policy first_open_day", day, p.StartsOn, p.EndsOn)
+		"the posting date %s lies in no period, and before one that is closed or before the first open one: "+
+			"add a period for it (`daybook periods add`), or set the policy first_open_day", day)
 }

@@ -139,13 +139,18 @@ func (c *chunk) retractElsewhere(i int, e *ledgerdb.Elsewhere) {
 		p.next = last.Seq + 1
 	}
 	if len(mirror) > 0 {
-		p.post = &posting.Impact{DocumentDate: e.PostedOn, PostingDate: e.PostedOn, Entries: mirror}
-		p.hash, p.postingDate, p.epoch = contentHash(p.post), org.firstOpenDay(e.PostedOn), c.jobs[i].Epoch
+		postedOn := e.PostedOn.Nearest() // the other system may have had any date
+		p.post = &posting.Impact{DocumentDate: postedOn, PostingDate: postedOn, Entries: mirror}
+		p.hash, p.epoch = contentHash(p.post), c.jobs[i].Epoch
+		if p.postingDate, err = org.firstOpenDay(postedOn); err != nil {
+			c.errs[i] = err
+			return
+		}
 		if last.Live() && last.RuleSetVersion == nil && bytes.Equal(last.ContentHash, p.hash) {
 			return
 		}
 	}
 	if p.links() > 0 {
-		c.plans = append(c.plans, p)
+		c.plan(p)
 	}
 }

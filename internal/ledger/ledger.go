@@ -97,6 +97,8 @@ type plan struct {
 	hash        []byte
 	epoch       int
 	postingDate models.Date
+	// reversalDate is that of the reversal: the reversed impact's, or the first open day after it.
+	reversalDate models.Date
 	// retracts: post takes back what another system has posted, and the document is not posted.
 	retracts bool
 	// next is the number of the first new link in the document's chain.
@@ -190,8 +192,21 @@ func (c *chunk) retract(i int, cause error) {
 		return
 	}
 	if last := c.last[i]; last.Live() {
-		c.plans = append(c.plans, plan{index: i, reverse: last, next: last.Seq + 1})
+		c.plan(plan{index: i, reverse: last, next: last.Seq + 1})
 	}
+}
+
+// plan plans what one job changes, unless no day is open for the reversal in it.
+func (c *chunk) plan(p plan) {
+	if p.reverse != nil {
+		day, err := c.orgs[c.jobs[p.index].OrgID].firstOpenDay(p.reverse.PostingDate)
+		if err != nil {
+			c.errs[p.index] = err
+			return
+		}
+		p.reversalDate = day
+	}
+	c.plans = append(c.plans, p)
 }
 
 // evaluate says what a document's impact is, and how long that took.
@@ -243,7 +258,7 @@ func (c *chunk) post(i int, d *models.Document) {
 	if last.Live() {
 		p.reverse = last
 	}
-	c.plans = append(c.plans, p)
+	c.plan(p)
 }
 
 // impact is what job i posts of a document: what the rules make of it, less what is posted elsewhere.

@@ -43,7 +43,7 @@ type configured struct {
 	configVersion int64
 	// chartHash is "" for an organization without accounts.
 	chartHash string
-	closed    []models.Period
+	closed    []ledgerdb.ClosedSpan
 }
 
 // organization is what one organization posts by.
@@ -52,8 +52,8 @@ type organization struct {
 	rules          compiled
 	chart          posting.Chart
 	policy         models.ClosedPeriodPolicy
-	// closed holds the closed periods, oldest first.
-	closed []models.Period
+	// closed holds the days on which nothing is posted, oldest first.
+	closed []ledgerdb.ClosedSpan
 	// elsewhere says that another system has posted documents of it.
 	elsewhere bool
 }
@@ -112,7 +112,7 @@ func (r *rules) configurations(ctx context.Context, tx pgx.Tx, configs map[strin
 	if err != nil {
 		return nil, err
 	}
-	closed, err := ledgerdb.ClosedPeriods(ctx, tx, missing)
+	closed, err := ledgerdb.ClosedSpans(ctx, tx, missing)
 	if err != nil {
 		return nil, err
 	}

@@ -236,6 +236,10 @@ func TestAuditFindsDamage(t *testing.T) {
 			`UPDATE daybook.periods SET closed_at = closed_at - interval '1 hour'; UPDATE daybook.impacts SET posting_date = '2026-04-01' WHERE id <> ` + posted,
 			map[string]int64{"posted_after_closing": 1},
 		},
+		"a posting that was moved before all periods": {
+			`UPDATE daybook.periods SET closed_at = closed_at - interval '1 hour'; UPDATE daybook.impacts SET posting_date = '2025-12-31' WHERE id = ` + posted,
+			map[string]int64{"posted_after_closing": 1},
+		},
 		"a confirmation of a reversal": {
 			`INSERT INTO daybook.confirmations (impact_id, document_version, rule_set_version, job_id, attempt) VALUES (` + reverse + `, 9, 1, 'j', 1)`,
 			map[string]int64{"confirmation_of_no_posting": 1},

@@ -206,13 +206,16 @@ WITH days AS (
      WHERE $1 = '' OR org_id = $1
      GROUP BY org_id, posting_date
 ), late AS MATERIALIZED (
-    SELECT d.org_id, d.posting_date, p.starts_on, p.ends_on, p.closed_at
-      FROM days d
-      JOIN daybook.periods p ON p.org_id = d.org_id AND d.posting_date BETWEEN p.starts_on AND p.ends_on
-     WHERE p.state = 'closed' AND d.last_created_at > p.closed_at
+    SELECT d.org_id, d.posting_date, s.starts_on, s.ends_on, s.in_period, s.closed_at
+      FROM (SELECT DISTINCT org_id AS id FROM daybook.periods WHERE state = 'closed' AND ($1 = '' OR org_id = $1)) o
+     CROSS JOIN LATERAL daybook.closed_spans(o.id) s
+      JOIN days d ON d.org_id = o.id AND d.posting_date BETWEEN s.starts_on AND s.ends_on
+     WHERE d.last_created_at > s.closed_at
 )
 SELECT count(*) OVER (), i.org_id, i.document_id, i.id,
-       format('posted on %s, in the period from %s to %s, %s after its closing', i.posting_date, l.starts_on, l.ends_on, i.created_at - l.closed_at)
+       format(CASE WHEN l.in_period THEN 'posted on %s, in the period from %s to %s, %s after its closing'
+                   ELSE 'posted on %s, in no period (from %s to %s), %s after a period behind it was closed' END,
+              i.posting_date, l.starts_on, l.ends_on, i.created_at - l.closed_at)
   FROM late l
   JOIN daybook.impacts i ON i.org_id = l.org_id AND i.posting_date = l.posting_date AND i.created_at > l.closed_at
  ORDER BY i.id

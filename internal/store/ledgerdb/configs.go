@@ -84,14 +84,27 @@ SELECT c.org_id, c.hash, a.code, a.currencies
 	return charts, store.Wrap("read charts", err)
 }
 
-// ClosedPeriods reads the closed periods of organizations, each one's oldest first. Those without any are missing.
-func ClosedPeriods(ctx context.Context, tx pgx.Tx, orgs []string) (map[string][]models.Period, error) {
+// ClosedSpan is a span of days on which nothing is posted for an organization.
+type ClosedSpan struct {
+	// StartsOn and EndsOn are the first and the last day.
+	StartsOn, EndsOn models.Date
+	// InPeriod: it is a closed period. Otherwise it lies in no period, and before one that is closed or
+	// before the first open one.
+	InPeriod bool
+}
+
+// ClosedSpans reads the closed spans of organizations, each one's oldest first. Those without any are missing.
+func ClosedSpans(ctx context.Context, tx pgx.Tx, orgs []string) (map[string][]ClosedSpan, error) {
 	const stmt = `
-SELECT org_id, starts_on, ends_on FROM daybook.periods WHERE org_id = ANY ($1) AND state = 'closed' ORDER BY org_id, starts_on`
-	closed := map[string][]models.Period{}
-	p := models.Period{State: models.PeriodClosed}
-	err := store.Each(ctx, tx, []any{&p.OrgID, &p.StartsOn, &p.EndsOn}, func() error {
-		closed[p.OrgID] = append(closed[p.OrgID], p)
+SELECT o.id, s.starts_on, s.ends_on, s.in_period
+  FROM (SELECT DISTINCT org_id AS id FROM daybook.periods WHERE org_id = ANY ($1) AND state = 'closed') o
+ CROSS JOIN LATERAL daybook.closed_spans(o.id) s
+ ORDER BY o.id, s.starts_on`
+	closed := map[string][]ClosedSpan{}
+	var org string
+	var span ClosedSpan
+	err := store.Each(ctx, tx, []any{&org, &span.StartsOn, &span.EndsOn, &span.InPeriod}, func() error {
+		closed[org] = append(closed[org], span)
 		return nil
 	}, stmt, orgs)
 	return closed, store.Wrap("read closed periods", err)
