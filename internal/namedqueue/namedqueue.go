@@ -26,7 +26,7 @@ func Create(ctx context.Context, pool *pgxpool.Pool, u store.NamedQueue) (store.
 		if err != nil {
 			return false, err
 		}
-		return true, store.SetQueue(ctx, tx, u)
+		return true, set(ctx, tx, u)
 	})
 }
 
@@ -38,7 +38,7 @@ func Put(ctx context.Context, pool *pgxpool.Pool, u store.NamedQueue) (now store
 			return false, err
 		}
 		made = !known
-		return true, store.SetQueue(ctx, tx, u)
+		return true, set(ctx, tx, u)
 	})
 	return now, made && err == nil, err
 }
@@ -53,8 +53,19 @@ func Set(ctx context.Context, pool *pgxpool.Pool, name string, change func(store
 		if err != nil {
 			return false, err
 		}
-		return true, store.SetQueue(ctx, tx, change(u))
+		return true, set(ctx, tx, change(u))
 	})
+}
+
+// set gives a queue settings that count until Release: what its programs ask for when they start does not undo them.
+func set(ctx context.Context, tx pgx.Tx, u store.NamedQueue) error {
+	u.SetBy = actions.By(ctx)
+	return store.SetQueue(ctx, tx, u)
+}
+
+// Release gives a queue that a person has set back to its programs. It returns store.ErrQueueUnknown where there is none of that name.
+func Release(ctx context.Context, pool *pgxpool.Pool, name string) (store.NamedQueue, error) {
+	return do(ctx, pool, name, func(tx pgx.Tx) (bool, error) { return store.ReleaseQueue(ctx, tx, name) })
 }
 
 // Pause has nothing of a queue begin until it is resumed; paused false resumes it. It returns store.ErrQueueUnknown where there is none of that name.
