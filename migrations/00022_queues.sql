@@ -30,6 +30,11 @@ CREATE TABLE daybook.queues (
     created_at   timestamptz NOT NULL DEFAULT clock_timestamp(),
     updated_at   timestamptz NOT NULL DEFAULT clock_timestamp(),
     per_process  integer CHECK (per_process > 0),
+    set_by       text CHECK (octet_length(set_by) BETWEEN 1 AND 255),
+    set_at       timestamptz,
+    declared     jsonb,
+    CHECK ((set_by IS NULL) = (set_at IS NULL)),
+    CHECK (declared IS NULL OR set_by IS NOT NULL),
     CHECK ((rate IS NULL) = (rate_seconds IS NULL)),
     CHECK (rate_burst IS NULL OR rate IS NOT NULL)
 );
@@ -39,6 +44,8 @@ COMMENT ON COLUMN daybook.queues.per_process IS 'How many of its jobs each worke
 COMMENT ON COLUMN daybook.queues.rate IS 'How many attempts may begin in rate_seconds, over all workers; null: any number';
 COMMENT ON COLUMN daybook.queues.rate_burst IS 'How many of them may begin at once; null: what the rate allows in 50 ms, at least one';
 COMMENT ON COLUMN daybook.queues.owner IS 'The team or contact responsible; empty: it is not said';
+COMMENT ON COLUMN daybook.queues.set_by IS 'Which person has set the settings; null: they are those that programs ask for';
+COMMENT ON COLUMN daybook.queues.declared IS 'While a person has set them, those that programs have asked for last, as arguments of set_queue; null: none has';
 COMMENT ON COLUMN daybook.queues.paused_at IS 'Since when nothing of it is leased; null: it is not paused';
 
 -- What is left of a queue's rate. A table of its own, because each lease of such a queue writes it, and each scan reads daybook.queues.
@@ -132,8 +139,19 @@ BEGIN
 END
 $$;
 
+-- The settings of a queue as the arguments of set_queue.
+CREATE FUNCTION daybook.queue_settings(of daybook.queues) RETURNS jsonb
+    LANGUAGE sql STABLE
+AS $$
+    SELECT jsonb_build_object('fleet', (SELECT f.name FROM daybook.fleets f WHERE f.id = $1.fleet), 'max_parallel', $1.max_parallel, 'rate', $1.rate,
+                              'rate_seconds', $1.rate_seconds, 'rate_burst', $1.rate_burst, 'owner', $1.owner, 'per_process', $1.per_process)
+$$;
+
 -- Makes a queue, or gives it these settings: what is null is at its default. A pause stays. Open jobs go to the fleet that is named: 1,000 at once, the others
 -- by way of check_waits, so that the change holds few rows.
+--
+-- set_by: a person sets them, whose settings count until release_queue gives them back to the programs. What a program asks for meanwhile, as each does when it
+-- starts, is kept and counts then.
 CREATE FUNCTION daybook.set_queue(
     name         text,
     fleet        text DEFAULT NULL,
@@ -142,7 +160,8 @@ CREATE FUNCTION daybook.set_queue(
     rate_seconds double precision DEFAULT NULL,
     rate_burst   integer DEFAULT NULL,
     owner        text DEFAULT NULL,
-    per_process  integer DEFAULT NULL
+    per_process  integer DEFAULT NULL,
+    set_by       text DEFAULT NULL
 ) RETURNS daybook.queues
     LANGUAGE plpgsql
 AS $$
@@ -150,6 +169,9 @@ AS $$
 DECLARE
     target CONSTANT smallint := daybook.fleet_of(set_queue.fleet);
     per    CONSTANT double precision := CASE WHEN set_queue.rate IS NOT NULL THEN coalesce(set_queue.rate_seconds, 1) END;
+    asked  CONSTANT jsonb := jsonb_build_object('fleet', set_queue.fleet, 'max_parallel', set_queue.max_parallel, 'rate', set_queue.rate,
+                                                'rate_seconds', per, 'rate_burst', set_queue.rate_burst, 'owner', set_queue.owner,
+                                                'per_process', set_queue.per_process);
     made   daybook.queues;
 BEGIN
     IF set_queue.name = 'default' THEN
@@ -167,17 +189,26 @@ BEGIN
     IF per NOT BETWEEN 0.001 AND 31536000 OR set_queue.rate IS NULL AND num_nonnulls(set_queue.rate_seconds, set_queue.rate_burst) > 0 THEN
         RAISE EXCEPTION 'a rate is a number of jobs in 0.001 to 31536000 seconds, and rate_seconds and rate_burst belong to one' USING ERRCODE = 'DB010';
     END IF;
-    INSERT INTO daybook.queues AS u (name, fleet, max_parallel, rate, rate_seconds, rate_burst, owner, per_process)
-    VALUES (set_queue.name, target, set_queue.max_parallel, set_queue.rate, per, set_queue.rate_burst, coalesce(set_queue.owner, ''), set_queue.per_process)
+    INSERT INTO daybook.queues AS u (name, fleet, max_parallel, rate, rate_seconds, rate_burst, owner, per_process, set_by, set_at)
+    VALUES (set_queue.name, target, set_queue.max_parallel, set_queue.rate, per, set_queue.rate_burst, coalesce(set_queue.owner, ''), set_queue.per_process,
+            set_queue.set_by, CASE WHEN set_queue.set_by IS NOT NULL THEN clock_timestamp() END)
     ON CONFLICT (name) DO UPDATE
        SET fleet = excluded.fleet, max_parallel = excluded.max_parallel, rate = excluded.rate, rate_seconds = excluded.rate_seconds,
-           rate_burst = excluded.rate_burst, owner = excluded.owner, per_process = excluded.per_process, updated_at = clock_timestamp()
-     WHERE (u.fleet, u.max_parallel, u.rate, u.rate_seconds, u.rate_burst, u.owner, u.per_process)
+           rate_burst = excluded.rate_burst, owner = excluded.owner, per_process = excluded.per_process, updated_at = clock_timestamp(),
+           set_by = excluded.set_by, set_at = excluded.set_at,
+           declared = CASE WHEN u.set_by IS NOT NULL THEN u.declared
+                           WHEN excluded.set_by IS NOT NULL THEN daybook.queue_settings(u) END
+     WHERE (excluded.set_by IS NOT NULL OR u.set_by IS NULL)
+       AND (u.set_by IS DISTINCT FROM excluded.set_by OR (u.fleet, u.max_parallel, u.rate, u.rate_seconds, u.rate_burst, u.owner, u.per_process)
            IS DISTINCT FROM (excluded.fleet, excluded.max_parallel, excluded.rate, excluded.rate_seconds, excluded.rate_burst, excluded.owner,
-                             excluded.per_process)
+                             excluded.per_process))
     RETURNING u.* INTO made;
     IF NOT FOUND THEN
         SELECT u.* INTO made FROM daybook.queues u WHERE u.name = set_queue.name;
+        IF set_queue.set_by IS NULL AND made.set_by IS NOT NULL AND made.declared IS DISTINCT FROM asked THEN
+            UPDATE daybook.queues u SET declared = asked WHERE u.name = made.name AND u.set_by IS NOT NULL RETURNING u.* INTO made;
+            RAISE NOTICE '% has set the queue %: these settings are kept, and count when daybook.release_queue gives it back', made.set_by, made.name;
+        END IF;
         RETURN made;
     END IF;
     IF NOT daybook.move_queue(made.name) THEN
@@ -187,7 +218,31 @@ BEGIN
     RETURN made;
 END
 $$;
-COMMENT ON FUNCTION daybook.set_queue IS 'Makes a named queue, or gives it these settings: what is null is at its default. At most rate attempts begin in rate_seconds';
+COMMENT ON FUNCTION daybook.set_queue IS 'Makes a named queue, or gives it these settings: what is null is at its default. At most rate attempts begin in rate_seconds. What a person sets (set_by) counts until release_queue';
+
+-- Gives a queue that a person has set back to the programs: what they have asked for last counts again. Returns whether a person had set it.
+CREATE FUNCTION daybook.release_queue(name text) RETURNS boolean
+    LANGUAGE plpgsql
+AS $$
+#variable_conflict use_column
+DECLARE
+    held daybook.queues;
+BEGIN
+    PERFORM daybook.queue_fleet(release_queue.name);
+    SELECT u.* INTO held FROM daybook.queues u WHERE u.name = release_queue.name FOR NO KEY UPDATE;
+    IF held.set_by IS NULL THEN
+        RETURN false;
+    END IF;
+    UPDATE daybook.queues u SET set_by = NULL, set_at = NULL, declared = NULL, updated_at = clock_timestamp() WHERE u.name = held.name;
+    IF held.declared IS NOT NULL THEN
+        PERFORM daybook.set_queue(held.name, d.fleet, d.max_parallel, d.rate, d.rate_seconds, d.rate_burst, d.owner, d.per_process)
+           FROM jsonb_to_record(held.declared) AS d (fleet text, max_parallel integer, rate integer, rate_seconds double precision, rate_burst integer, owner text,
+                                                     per_process integer);
+    END IF;
+    RETURN true;
+END
+$$;
+COMMENT ON FUNCTION daybook.release_queue IS 'Gives the settings of a queue that a person has set back to the programs';
 
 -- paused: nothing of the queue is leased after the commit; what is leased already is finished. Pausing twice keeps the time of the first. Returns whether
 -- something changed.
@@ -235,5 +290,5 @@ COMMENT ON FUNCTION daybook.delete_queue IS 'Deletes a named queue that has no o
 -- +goose StatementEnd
 
 -- +goose Down
-DROP FUNCTION daybook.delete_queue, daybook.pause_queue, daybook.set_queue, daybook.move_queue, daybook.queue_uncounted, daybook.queue_fleet, daybook.fleet_of;
+DROP FUNCTION daybook.delete_queue, daybook.pause_queue, daybook.release_queue, daybook.set_queue, daybook.queue_settings, daybook.move_queue, daybook.queue_uncounted, daybook.queue_fleet, daybook.fleet_of;
 DROP TABLE daybook.queue_rates, daybook.queues, daybook.fleets;

@@ -2738,6 +2738,82 @@ $_$;
 
 COMMENT ON FUNCTION daybook.queue_fleet(queue text) IS 'The fleet that works a queue; DB023 when there is no such queue';
 
+-- Name: queues; Type: TABLE; Schema: daybook; Owner: -
+
+CREATE TABLE daybook.queues (
+    name text NOT NULL COLLATE pg_catalog."C",
+    fleet smallint DEFAULT 0 NOT NULL,
+    max_parallel integer,
+    rate integer,
+    rate_seconds double precision,
+    rate_burst integer,
+    owner text DEFAULT ''::text NOT NULL,
+    paused_at timestamp with time zone,
+    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    updated_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    per_process integer,
+    set_by text,
+    set_at timestamp with time zone,
+    declared jsonb,
+    CONSTRAINT queues_check CHECK (((set_by IS NULL) = (set_at IS NULL))),
+    CONSTRAINT queues_check1 CHECK (((declared IS NULL) OR (set_by IS NOT NULL))),
+    CONSTRAINT queues_check2 CHECK (((rate IS NULL) = (rate_seconds IS NULL))),
+    CONSTRAINT queues_check3 CHECK (((rate_burst IS NULL) OR (rate IS NOT NULL))),
+    CONSTRAINT queues_max_parallel_check CHECK ((max_parallel > 0)),
+    CONSTRAINT queues_name_check CHECK (((name ~ '^[A-Za-z][A-Za-z0-9_.:-]{0,63}$'::text) AND (name <> 'default'::text))),
+    CONSTRAINT queues_owner_check CHECK ((octet_length(owner) <= 255)),
+    CONSTRAINT queues_per_process_check CHECK ((per_process > 0)),
+    CONSTRAINT queues_rate_burst_check CHECK ((rate_burst > 0)),
+    CONSTRAINT queues_rate_check CHECK ((rate > 0)),
+    CONSTRAINT queues_rate_seconds_check CHECK (((rate_seconds >= (0.001)::double precision) AND (rate_seconds <= (31536000)::double precision))),
+    CONSTRAINT queues_set_by_check CHECK (((octet_length(set_by) >= 1) AND (octet_length(set_by) <= 255)))
+);
+
+-- Name: COLUMN queues.fleet; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.queues.fleet IS 'The fleet whose workers work it';
+
+-- Name: COLUMN queues.max_parallel; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.queues.max_parallel IS 'How many of its jobs may be leased at a time, over all workers; null: any number';
+
+-- Name: COLUMN queues.rate; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.queues.rate IS 'How many attempts may begin in rate_seconds, over all workers; null: any number';
+
+-- Name: COLUMN queues.rate_burst; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.queues.rate_burst IS 'How many of them may begin at once; null: what the rate allows in 50 ms, at least one';
+
+-- Name: COLUMN queues.owner; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.queues.owner IS 'The team or contact responsible; empty: it is not said';
+
+-- Name: COLUMN queues.paused_at; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.queues.paused_at IS 'Since when nothing of it is leased; null: it is not paused';
+
+-- Name: COLUMN queues.per_process; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.queues.per_process IS 'How many of its jobs each worker process may have leased at a time; null: any number';
+
+-- Name: COLUMN queues.set_by; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.queues.set_by IS 'Which person has set the settings; null: they are those that programs ask for';
+
+-- Name: COLUMN queues.declared; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.queues.declared IS 'While a person has set them, those that programs have asked for last, as arguments of set_queue; null: none has';
+
+-- Name: queue_settings(daybook.queues); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.queue_settings(of daybook.queues) RETURNS jsonb
+    LANGUAGE sql STABLE
+    AS $_$
+    SELECT jsonb_build_object('fleet', (SELECT f.name FROM daybook.fleets f WHERE f.id = $1.fleet), 'max_parallel', $1.max_parallel, 'rate', $1.rate,
+                              'rate_seconds', $1.rate_seconds, 'rate_burst', $1.rate_burst, 'owner', $1.owner, 'per_process', $1.per_process)
+$_$;
+
 -- Name: queue_uncounted(text); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.queue_uncounted(queue text) RETURNS boolean
@@ -2819,6 +2895,34 @@ BEGIN
     END IF;
 END
 $$;
+
+-- Name: release_queue(text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.release_queue(name text) RETURNS boolean
+    LANGUAGE plpgsql
+    AS $$
+#variable_conflict use_column
+DECLARE
+    held daybook.queues;
+BEGIN
+    PERFORM daybook.queue_fleet(release_queue.name);
+    SELECT u.* INTO held FROM daybook.queues u WHERE u.name = release_queue.name FOR NO KEY UPDATE;
+    IF held.set_by IS NULL THEN
+        RETURN false;
+    END IF;
+    UPDATE daybook.queues u SET set_by = NULL, set_at = NULL, declared = NULL, updated_at = clock_timestamp() WHERE u.name = held.name;
+    IF held.declared IS NOT NULL THEN
+        PERFORM daybook.set_queue(held.name, d.fleet, d.max_parallel, d.rate, d.rate_seconds, d.rate_burst, d.owner, d.per_process)
+           FROM jsonb_to_record(held.declared) AS d (fleet text, max_parallel integer, rate integer, rate_seconds double precision, rate_burst integer, owner text,
+                                                     per_process integer);
+    END IF;
+    RETURN true;
+END
+$$;
+
+-- Name: FUNCTION release_queue(name text); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.release_queue(name text) IS 'Gives the settings of a queue that a person has set back to the programs';
 
 -- Name: renew_async_operation(uuid, bigint); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -3268,68 +3372,18 @@ $$;
 
 COMMENT ON FUNCTION daybook.set_hooks(org_id text, hooks text[], OUT changed boolean) IS 'Puts on record which hooks are called with an organization''s postings; null: those of daybook.defaults; empty: none';
 
--- Name: queues; Type: TABLE; Schema: daybook; Owner: -
+-- Name: set_queue(text, text, integer, integer, double precision, integer, text, integer, text); Type: FUNCTION; Schema: daybook; Owner: -
 
-CREATE TABLE daybook.queues (
-    name text NOT NULL COLLATE pg_catalog."C",
-    fleet smallint DEFAULT 0 NOT NULL,
-    max_parallel integer,
-    rate integer,
-    rate_seconds double precision,
-    rate_burst integer,
-    owner text DEFAULT ''::text NOT NULL,
-    paused_at timestamp with time zone,
-    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
-    updated_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
-    per_process integer,
-    CONSTRAINT queues_check CHECK (((rate IS NULL) = (rate_seconds IS NULL))),
-    CONSTRAINT queues_check1 CHECK (((rate_burst IS NULL) OR (rate IS NOT NULL))),
-    CONSTRAINT queues_max_parallel_check CHECK ((max_parallel > 0)),
-    CONSTRAINT queues_name_check CHECK (((name ~ '^[A-Za-z][A-Za-z0-9_.:-]{0,63}$'::text) AND (name <> 'default'::text))),
-    CONSTRAINT queues_owner_check CHECK ((octet_length(owner) <= 255)),
-    CONSTRAINT queues_per_process_check CHECK ((per_process > 0)),
-    CONSTRAINT queues_rate_burst_check CHECK ((rate_burst > 0)),
-    CONSTRAINT queues_rate_check CHECK ((rate > 0)),
-    CONSTRAINT queues_rate_seconds_check CHECK (((rate_seconds >= (0.001)::double precision) AND (rate_seconds <= (31536000)::double precision)))
-);
-
--- Name: COLUMN queues.fleet; Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON COLUMN daybook.queues.fleet IS 'The fleet whose workers work it';
-
--- Name: COLUMN queues.max_parallel; Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON COLUMN daybook.queues.max_parallel IS 'How many of its jobs may be leased at a time, over all workers; null: any number';
-
--- Name: COLUMN queues.rate; Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON COLUMN daybook.queues.rate IS 'How many attempts may begin in rate_seconds, over all workers; null: any number';
-
--- Name: COLUMN queues.rate_burst; Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON COLUMN daybook.queues.rate_burst IS 'How many of them may begin at once; null: what the rate allows in 50 ms, at least one';
-
--- Name: COLUMN queues.owner; Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON COLUMN daybook.queues.owner IS 'The team or contact responsible; empty: it is not said';
-
--- Name: COLUMN queues.paused_at; Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON COLUMN daybook.queues.paused_at IS 'Since when nothing of it is leased; null: it is not paused';
-
--- Name: COLUMN queues.per_process; Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON COLUMN daybook.queues.per_process IS 'How many of its jobs each worker process may have leased at a time; null: any number';
-
--- Name: set_queue(text, text, integer, integer, double precision, integer, text, integer); Type: FUNCTION; Schema: daybook; Owner: -
-
-CREATE FUNCTION daybook.set_queue(name text, fleet text DEFAULT NULL::text, max_parallel integer DEFAULT NULL::integer, rate integer DEFAULT NULL::integer, rate_seconds double precision DEFAULT NULL::double precision, rate_burst integer DEFAULT NULL::integer, owner text DEFAULT NULL::text, per_process integer DEFAULT NULL::integer) RETURNS daybook.queues
+CREATE FUNCTION daybook.set_queue(name text, fleet text DEFAULT NULL::text, max_parallel integer DEFAULT NULL::integer, rate integer DEFAULT NULL::integer, rate_seconds double precision DEFAULT NULL::double precision, rate_burst integer DEFAULT NULL::integer, owner text DEFAULT NULL::text, per_process integer DEFAULT NULL::integer, set_by text DEFAULT NULL::text) RETURNS daybook.queues
     LANGUAGE plpgsql
     AS $_$
 #variable_conflict use_column
 DECLARE
     target CONSTANT smallint := daybook.fleet_of(set_queue.fleet);
     per    CONSTANT double precision := CASE WHEN set_queue.rate IS NOT NULL THEN coalesce(set_queue.rate_seconds, 1) END;
+    asked  CONSTANT jsonb := jsonb_build_object('fleet', set_queue.fleet, 'max_parallel', set_queue.max_parallel, 'rate', set_queue.rate,
+                                                'rate_seconds', per, 'rate_burst', set_queue.rate_burst, 'owner', set_queue.owner,
+                                                'per_process', set_queue.per_process);
     made   daybook.queues;
 BEGIN
     IF set_queue.name = 'default' THEN
@@ -3347,17 +3401,26 @@ BEGIN
     IF per NOT BETWEEN 0.001 AND 31536000 OR set_queue.rate IS NULL AND num_nonnulls(set_queue.rate_seconds, set_queue.rate_burst) > 0 THEN
         RAISE EXCEPTION 'a rate is a number of jobs in 0.001 to 31536000 seconds, and rate_seconds and rate_burst belong to one' USING ERRCODE = 'DB010';
     END IF;
-    INSERT INTO daybook.queues AS u (name, fleet, max_parallel, rate, rate_seconds, rate_burst, owner, per_process)
-    VALUES (set_queue.name, target, set_queue.max_parallel, set_queue.rate, per, set_queue.rate_burst, coalesce(set_queue.owner, ''), set_queue.per_process)
+    INSERT INTO daybook.queues AS u (name, fleet, max_parallel, rate, rate_seconds, rate_burst, owner, per_process, set_by, set_at)
+    VALUES (set_queue.name, target, set_queue.max_parallel, set_queue.rate, per, set_queue.rate_burst, coalesce(set_queue.owner, ''), set_queue.per_process,
+            set_queue.set_by, CASE WHEN set_queue.set_by IS NOT NULL THEN clock_timestamp() END)
     ON CONFLICT (name) DO UPDATE
        SET fleet = excluded.fleet, max_parallel = excluded.max_parallel, rate = excluded.rate, rate_seconds = excluded.rate_seconds,
-           rate_burst = excluded.rate_burst, owner = excluded.owner, per_process = excluded.per_process, updated_at = clock_timestamp()
-     WHERE (u.fleet, u.max_parallel, u.rate, u.rate_seconds, u.rate_burst, u.owner, u.per_process)
+           rate_burst = excluded.rate_burst, owner = excluded.owner, per_process = excluded.per_process, updated_at = clock_timestamp(),
+           set_by = excluded.set_by, set_at = excluded.set_at,
+           declared = CASE WHEN u.set_by IS NOT NULL THEN u.declared
+                           WHEN excluded.set_by IS NOT NULL THEN daybook.queue_settings(u) END
+     WHERE (excluded.set_by IS NOT NULL OR u.set_by IS NULL)
+       AND (u.set_by IS DISTINCT FROM excluded.set_by OR (u.fleet, u.max_parallel, u.rate, u.rate_seconds, u.rate_burst, u.owner, u.per_process)
            IS DISTINCT FROM (excluded.fleet, excluded.max_parallel, excluded.rate, excluded.rate_seconds, excluded.rate_burst, excluded.owner,
-                             excluded.per_process)
+                             excluded.per_process))
     RETURNING u.* INTO made;
     IF NOT FOUND THEN
         SELECT u.* INTO made FROM daybook.queues u WHERE u.name = set_queue.name;
+        IF set_queue.set_by IS NULL AND made.set_by IS NOT NULL AND made.declared IS DISTINCT FROM asked THEN
+            UPDATE daybook.queues u SET declared = asked WHERE u.name = made.name AND u.set_by IS NOT NULL RETURNING u.* INTO made;
+            RAISE NOTICE '% has set the queue %: these settings are kept, and count when daybook.release_queue gives it back', made.set_by, made.name;
+        END IF;
         RETURN made;
     END IF;
     IF NOT daybook.move_queue(made.name) THEN
@@ -3368,9 +3431,9 @@ BEGIN
 END
 $_$;
 
--- Name: FUNCTION set_queue(name text, fleet text, max_parallel integer, rate integer, rate_seconds double precision, rate_burst integer, owner text, per_process integer); Type: COMMENT; Schema: daybook; Owner: -
+-- Name: FUNCTION set_queue(name text, fleet text, max_parallel integer, rate integer, rate_seconds double precision, rate_burst integer, owner text, per_process integer, set_by text); Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON FUNCTION daybook.set_queue(name text, fleet text, max_parallel integer, rate integer, rate_seconds double precision, rate_burst integer, owner text, per_process integer) IS 'Makes a named queue, or gives it these settings: what is null is at its default. At most rate attempts begin in rate_seconds';
+COMMENT ON FUNCTION daybook.set_queue(name text, fleet text, max_parallel integer, rate integer, rate_seconds double precision, rate_burst integer, owner text, per_process integer, set_by text) IS 'Makes a named queue, or gives it these settings: what is null is at its default. At most rate attempts begin in rate_seconds. What a person sets (set_by) counts until release_queue';
 
 -- Name: set_source(text, text); Type: FUNCTION; Schema: daybook; Owner: -
 

@@ -33,7 +33,8 @@ type NamedQueue struct {
 }
 
 // SetQueue makes a named queue, or gives it these settings, in the transaction q. Call it when a program starts: it changes nothing where nothing is to be
-// changed. A pause stays. Open jobs go to the fleet that is named.
+// changed. A pause stays. Open jobs go to the fleet that is named. Where a person has set the queue (`daybook queues set`, the HTTP API, the console), the settings
+// are kept and count when that is taken back (`daybook queues release`).
 //
 // Errors: ErrInvalid, ErrInvalidText (of Owner), ErrNoQuerier, ErrNoTransaction (a GORM handle outside of a transaction).
 func SetQueue(ctx context.Context, q Querier, u NamedQueue) error {

@@ -44,6 +44,7 @@ var recordedCommands = map[string]string{
 	"queues create":          "queues.create",
 	"queues delete":          "queues.delete",
 	"queues pause":           "queues.pause",
+	"queues release":         "queues.release",
 	"queues resume":          "queues.resume",
 	"queues set":             "queues.set",
 	"rules activate":         "rules.activate",

@@ -24,7 +24,7 @@ func queuesCommand(a *app) *cobra.Command {
 		Long: "A named queue has a limit, a pause and a rate of its own, besides those of its jobs' types, and belongs to a fleet of workers. A job is enqueued in it\n" +
 			"by its name, which must exist.",
 	}
-	command.AddCommand(queuesListCommand(a), queuesCreateCommand(a), queuesSetCommand(a), queuesPauseCommand(a, true), queuesPauseCommand(a, false), queuesDeleteCommand(a))
+	command.AddCommand(queuesListCommand(a), queuesCreateCommand(a), queuesSetCommand(a), queuesReleaseCommand(a), queuesPauseCommand(a, true), queuesPauseCommand(a, false), queuesDeleteCommand(a))
 	return command
 }
 
@@ -121,7 +121,7 @@ func queuesListCommand(a *app) *cobra.Command {
 }
 
 func (a *app) printNamedQueues(w io.Writer, queues []store.NamedQueue) error {
-	t := newTable("QUEUE", "FLEET", "WORKERS", "AT A TIME", "A PROCESS", "RATE", "PENDING", "DUE", "LEASED", "FAILED", "PAUSED", "OWNER")
+	t := newTable("QUEUE", "FLEET", "WORKERS", "AT A TIME", "A PROCESS", "RATE", "PENDING", "DUE", "LEASED", "FAILED", "PAUSED", "OWNER", "SET BY")
 	for i := range queues {
 		u := &queues[i]
 		most, process, rate := "", "", ""
@@ -135,7 +135,7 @@ func (a *app) printNamedQueues(w io.Writer, queues []store.NamedQueue) error {
 			rate = fmt.Sprintf("%d in %s", u.Rate, phrase.Duration(time.Duration(u.RateSeconds*float64(time.Second))))
 		}
 		t.add(u.Name, u.Fleet, strconv.Itoa(u.Workers), most, process, rate, strconv.Itoa(u.Pending), strconv.Itoa(u.Due), strconv.Itoa(u.Leased), strconv.Itoa(u.Failed),
-			optionalTime(u.PausedAt), u.Owner)
+			optionalTime(u.PausedAt), u.Owner, u.SetBy)
 	}
 	return a.print(w, t)
 }
@@ -164,7 +164,7 @@ func queuesSetCommand(a *app) *cobra.Command {
 		Use:   "set NAME",
 		Short: "Change the settings of a named queue: those that are given",
 		Long: "Changes settings of a named queue. They hold for every lease from now on; what is leased is finished. Open jobs go to the fleet that is named, and a\n" +
-			"pause stays. --max-parallel 0 and --rate 0 end a limit.",
+			"pause stays. --max-parallel 0 and --rate 0 end a limit. The settings count until `daybook queues release`, also when a program asks for others at its start.",
 		Example: "  daybook queues set bank --rate 50 --per 1m",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -178,6 +178,21 @@ func queuesSetCommand(a *app) *cobra.Command {
 	}
 	f.add(command)
 	return command
+}
+
+func queuesReleaseCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "release NAME",
+		Short: "Give the settings of a named queue back to its programs",
+		Long: "Ends what `daybook queues create` or `set`, the HTTP API or the console has set: the settings that programs have asked for last count again. Where none\n" +
+			"has asked for any, they stay as they are until one does.",
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			return a.changeQueue(c, func(ctx context.Context, db *database) (store.NamedQueue, bool, error) {
+				return namedqueue.Release(ctx, db.Pool, args[0])
+			})
+		},
+	}
 }
 
 // changeQueue makes a change of a queue, says when nothing was changed, and shows the queue as it is then.

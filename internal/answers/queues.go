@@ -21,6 +21,8 @@ type QueueSettings struct {
 type Queue struct {
 	Name string `json:"name"`
 	QueueSettings
+	SetBy     string     `json:"setBy,omitempty" doc:"Who has set these settings: what programs ask for waits until they are given back. Absent: they are what programs ask for"`
+	SetAt     *time.Time `json:"setAt,omitempty" doc:"When they were set so"`
 	PausedAt  *time.Time `json:"pausedAt,omitempty" doc:"Since when nothing of it begins; absent: it is not paused"`
 	Pending   int        `json:"pending" doc:"Its jobs that wait"`
 	Due       int        `json:"due" doc:"Those of the pending ones that are due"`
@@ -33,7 +35,7 @@ type Queue struct {
 // QueueOf makes the answer of a named queue.
 func QueueOf(u *store.NamedQueue) Queue {
 	return Queue{
-		Name: u.Name, PausedAt: u.PausedAt, Pending: u.Pending, Due: u.Due, Leased: u.Leased, Failed: u.Failed, OldestDue: u.OldestDue, Workers: u.Workers,
+		Name: u.Name, SetBy: u.SetBy, SetAt: u.SetAt, PausedAt: u.PausedAt, Pending: u.Pending, Due: u.Due, Leased: u.Leased, Failed: u.Failed, OldestDue: u.OldestDue, Workers: u.Workers,
 		QueueSettings: QueueSettings{Fleet: u.Fleet, MaxParallel: u.MaxParallel, PerProcess: u.PerProcess, Rate: u.Rate, RateSeconds: u.RateSeconds, RateBurst: u.RateBurst, Owner: u.Owner},
 	}
 }

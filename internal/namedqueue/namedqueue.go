@@ -26,7 +26,7 @@ func Create(ctx context.Context, pool *pgxpool.Pool, u store.NamedQueue) (store.
 		if err != nil {
 			return false, err
 		}
-		return true, store.SetQueue(ctx, tx, u)
+		return true, set(ctx, tx, u)
 	})
 	return now, err
 }
@@ -39,7 +39,7 @@ func Put(ctx context.Context, pool *pgxpool.Pool, u store.NamedQueue) (now store
 			return false, err
 		}
 		made = !known
-		return true, store.SetQueue(ctx, tx, u)
+		return true, set(ctx, tx, u)
 	})
 	return now, made && err == nil, err
 }
@@ -56,10 +56,10 @@ func Set(ctx context.Context, pool *pgxpool.Pool, name string, change func(store
 			return false, err
 		}
 		wanted := change(u)
-		if same := settings(u) == settings(wanted); same {
+		if same := settings(u) == settings(wanted); same && u.SetBy != "" {
 			return false, nil
 		}
-		return true, store.SetQueue(ctx, tx, wanted)
+		return true, set(ctx, tx, wanted)
 	})
 }
 
@@ -68,6 +68,17 @@ func settings(u store.NamedQueue) store.NamedQueue {
 	return store.NamedQueue{
 		Fleet: u.Fleet, MaxParallel: u.MaxParallel, PerProcess: u.PerProcess, Rate: u.Rate, RateSeconds: u.RateSeconds, RateBurst: u.RateBurst, Owner: u.Owner,
 	}
+}
+
+// set gives a queue settings that count until Release: what its programs ask for when they start does not undo them.
+func set(ctx context.Context, tx pgx.Tx, u store.NamedQueue) error {
+	u.SetBy = actions.By(ctx)
+	return store.SetQueue(ctx, tx, u)
+}
+
+// Release gives a queue that a person has set back to its programs. It returns store.ErrQueueUnknown where there is none of that name.
+func Release(ctx context.Context, pool *pgxpool.Pool, name string) (now store.NamedQueue, changed bool, err error) {
+	return do(ctx, pool, name, func(tx pgx.Tx) (bool, error) { return store.ReleaseQueue(ctx, tx, name) })
 }
 
 // Pause has nothing of a queue begin until it is resumed; paused false resumes it. changed is false where it

@@ -24,6 +24,9 @@ type NamedQueue struct {
 	RateBurst   int
 	// Owner is the team or contact responsible.
 	Owner string
+	// SetBy is which person has set these settings, at the time SetAt: then what programs ask for waits. Empty: they are the programs'.
+	SetBy string
+	SetAt *time.Time
 	// PausedAt is since when nothing of it is leased; nil: it is not paused.
 	PausedAt *time.Time
 	// Pending, Leased and Failed count its jobs, Due those of the pending that are due, since OldestDue.
@@ -37,13 +40,14 @@ type NamedQueue struct {
 }
 
 // SetQueue makes a named queue, or gives it these settings; its pause and its counts are not among them. Open jobs go to the fleet that is named: 1,000 at once, the
-// others by way of CheckWaits. It returns ErrInvalid for settings that cannot be.
+// others by way of CheckWaits. With SetBy they count until ReleaseQueue; without, they wait while a person has set the queue. It returns ErrInvalid for settings
+// that cannot be.
 func SetQueue(ctx context.Context, q Querier, u NamedQueue) error {
 	const stmt = `
 SELECT (daybook.set_queue(@name, nullif(@fleet, ''), nullif(@parallel::integer, 0), nullif(@rate::integer, 0), nullif(@seconds::float8, 0),
-                          nullif(@burst::integer, 0), @owner, nullif(@process::integer, 0))).name`
+                          nullif(@burst::integer, 0), @owner, nullif(@process::integer, 0), nullif(@by, ''))).name`
 	_, err := value[string](ctx, q, "set the queue "+u.Name, stmt, Args{
-		"name": u.Name, "fleet": u.Fleet, "parallel": u.MaxParallel, "process": u.PerProcess, "rate": u.Rate, "seconds": u.RateSeconds, "burst": u.RateBurst, "owner": u.Owner,
+		"name": u.Name, "fleet": u.Fleet, "parallel": u.MaxParallel, "process": u.PerProcess, "rate": u.Rate, "seconds": u.RateSeconds, "burst": u.RateBurst, "owner": u.Owner, "by": u.SetBy,
 	})
 	return err
 }
@@ -51,6 +55,13 @@ SELECT (daybook.set_queue(@name, nullif(@fleet, ''), nullif(@parallel::integer, 
 // PauseQueue pauses a named queue, or resumes it, and says whether that changed something. It returns ErrQueueUnknown where there is none of that name.
 func PauseQueue(ctx context.Context, q Querier, name string, paused bool) (changed bool, err error) {
 	changed, err = value[bool](ctx, q, "pause the queue "+name, `SELECT daybook.pause_queue($1, $2)`, name, paused)
+	return changed, ofNoQueue(name, err)
+}
+
+// ReleaseQueue gives a named queue that a person has set back to the programs, and says whether a person had set it. It returns ErrQueueUnknown where there is none
+// of that name.
+func ReleaseQueue(ctx context.Context, q Querier, name string) (changed bool, err error) {
+	changed, err = value[bool](ctx, q, "release the queue "+name, `SELECT daybook.release_queue($1)`, name)
 	return changed, ofNoQueue(name, err)
 }
 
@@ -87,7 +98,7 @@ type QueuesPage struct {
 // has of open jobs and dead letters: the index of queues is read, and nothing else of the jobs.
 func NamedQueues(ctx context.Context, q Querier, p QueuesPage) ([]NamedQueue, error) {
 	const stmt = `
-SELECT u.name, u.fleet_name, coalesce(u.max_parallel, 0), coalesce(u.per_process, 0), coalesce(u.rate, 0), coalesce(u.rate_seconds, 0), coalesce(u.rate_burst, 0), u.owner, u.paused_at,
+SELECT u.name, u.fleet_name, coalesce(u.max_parallel, 0), coalesce(u.per_process, 0), coalesce(u.rate, 0), coalesce(u.rate_seconds, 0), coalesce(u.rate_burst, 0), u.owner, coalesce(u.set_by, ''), u.set_at, u.paused_at,
        c.pending, c.due, c.leased, c.failed, c.oldest,
        (SELECT count(DISTINCT w.name) FROM daybook.live_job_workers w WHERE w.fleet = u.fleet AND w.id <> 'async-operations')
   FROM (SELECT u.*, f.name AS fleet_name

@@ -103,6 +103,16 @@ func About(ctx context.Context, org, subject string, details map[string]any) {
 	}
 }
 
+// By is the actor of the action of the context, of 255 bytes at most; without one, or without a name, it is an operator.
+func By(ctx context.Context) string {
+	if t, ok := ctx.Value(takenKey{}).(*Taken); ok {
+		return cmp.Or(storable(t.action.Actor, maxOrg), anOperator)
+	}
+	return anOperator
+}
+
+const anOperator = "an operator"
+
 // Begun reports whether the context has an action that is to be written.
 func Begun(ctx context.Context) bool {
 	t, ok := ctx.Value(takenKey{}).(*Taken)
