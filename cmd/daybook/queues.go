@@ -169,6 +169,9 @@ func queuesSetCommand(a *app) *cobra.Command {
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if !f.given(c) {
+				if err := a.knowsQueue(c.Context(), args[0]); err != nil {
+					return err
+				}
 				return usagef("nothing to set: give --fleet, --max-parallel, --per-process, --rate, --per, --burst or --owner; `daybook queues list %s` shows what is set", args[0])
 			}
 			return a.changeQueue(c, func(ctx context.Context, db *database) (store.NamedQueue, bool, error) {
@@ -193,6 +196,17 @@ func queuesReleaseCommand(a *app) *cobra.Command {
 			})
 		},
 	}
+}
+
+// knowsQueue refuses a queue that is not there.
+func (a *app) knowsQueue(ctx context.Context, name string) error {
+	db, err := a.open(ctx, 1)
+	if err != nil {
+		return err
+	}
+	defer db.close()
+	_, err = store.QueueOf(ctx, db.Pool, name)
+	return err
 }
 
 // changeQueue makes a change of a queue, says when nothing was changed, and shows the queue as it is then.

@@ -158,6 +158,6 @@ func TestWorkflowUsage(t *testing.T) {
 	for _, args := range [][]string{{"cancel", "--id", "x"}, {"cancel", "--id", "x", "--all"}, {"pause", "--id", "x"}} {
 		r := call(t.Context(), "", append([]string{"workflow"}, args...)...)
 		assert.Equal(t, failure.ExitUsage, r.exit, args)
-		assert.Contains(t, r.err, "--id x names one workflow: say of which one kind it is, with --kind: accounting, jobs, tasks", args)
+		assert.Contains(t, r.err, "--id x names one workflow: say of which one kind it is, with --kind: accounting, jobs or tasks", args)
 	}
 }

@@ -27,11 +27,11 @@ func (b *tab) past() {
 	b.t.Helper()
 	b.exec(`
 INSERT INTO daybook.history (seconds, at, kind, type, outcome, code, count, waited_seconds, took_seconds, waited, took)
-SELECT 60, date_trunc('minute', now()) - n * interval '1 minute', kind, type, 'completed', '', 80 + (n * 37) % 41, 1, 1, '{0,0,0,0,60,20,5}', '{60,20,5}'
+SELECT 60, date_trunc('minute', now()) - n * interval '1 minute', kind, type, 'completed', '', 2 + (n * 37) % 5, 1, 1, '{0,0,0,0,60,20,5}', '{60,20,5}'
   FROM generate_series(1, 59) n, (VALUES ('accounting', ''), ('jobs', 'call')) k (kind, type)
 ON CONFLICT DO NOTHING;
 INSERT INTO daybook.depths (seconds, at, kind, due, waiting, leased, failed, oldest_due_seconds)
-SELECT 60, date_trunc('minute', now()) - n * interval '1 minute', kind, (n * 13) % 29, 1, 2, 0, 1
+SELECT 60, date_trunc('minute', now()) - n * interval '1 minute', kind, (n * 13) % 4, 1, 2, 0, 1
   FROM generate_series(1, 59) n, (VALUES ('accounting'), ('jobs')) k (kind)
 ON CONFLICT DO NOTHING`)
 }
@@ -40,7 +40,7 @@ ON CONFLICT DO NOTHING`)
 // worker has a handler for newsletters.
 func (b *tab) runOthers(c client.Client) {
 	b.t.Helper()
-	registry := mailsAndCalls()
+	registry := mailsAndCalls("")
 	jobsWorker, err := workers.NewJobs(workers.JobsOptions{Client: c, Pool: b.Pool, Registry: registry, Log: slog.New(slog.DiscardHandler)})
 	require.NoError(b.t, err)
 	tasksWorker, err := workers.NewTasks(workers.TasksOptions{Client: c, Pool: b.Pool, Registry: tasks.NewRegistry(), Log: slog.New(slog.DiscardHandler)})
@@ -94,4 +94,17 @@ func TestPictures(t *testing.T) {
 	b.picture("console-overview-dark")
 	b.as(390, 844, "light")
 	b.picture("console-phone")
+	b.as(1280, 900, "light")
+	b.visit("dead-letters")
+	b.click("Retry…")
+	b.click("Retry now")
+	b.see("It is finished.")
+	b.visit("workers")
+	b.click("Pause…")
+	b.press("details.confirm[open] button")
+	b.visit("workers")
+	b.click("Resume")
+	b.visit("actions")
+	b.see("on call")
+	b.picture("console-actions")
 }

@@ -58,7 +58,7 @@ func (call) JobType() string { return "call" }
 // jobs enqueues a few jobs and works them: calls end well, mails are dead letters after one attempt.
 func (b *tab) jobs() {
 	b.t.Helper()
-	registry := mailsAndCalls()
+	registry := mailsAndCalls(" " + markup)
 	for range 3 {
 		b.enqueue(mail{markup, "hunter2"}, queue.JobOptions{})
 		b.enqueue(call{markup}, queue.JobOptions{})
@@ -68,12 +68,12 @@ func (b *tab) jobs() {
 }
 
 // mailsAndCalls has handlers: calls end well, mails are dead letters after one attempt.
-func mailsAndCalls() *jobs.Registry {
+func mailsAndCalls(says string) *jobs.Registry {
 	registry := jobs.NewRegistry()
 	policy := jobs.Policy{Owner: "platform team", MaxAttempts: 1}
 	jobs.Register(registry, policy, func(context.Context, *jobs.Job[call]) error { return nil })
 	jobs.Register(registry, policy, func(context.Context, *jobs.Job[mail]) error {
-		return jobs.WithCode("NETWORK_ERROR", errors.New("dial tcp 10.0.0.7:587: connection refused "+markup))
+		return jobs.WithCode("NETWORK_ERROR", errors.New("dial tcp 10.0.0.7:587: connection refused"+says))
 	})
 	return registry
 }

@@ -23,7 +23,7 @@ func TestQueuesPage(t *testing.T) {
 	require.Equal(t, http.StatusOK, status, body)
 	require.Contains(t, body, "<h1>Queue bank</h1>")
 	require.Contains(t, body, "10 jobs at a time")
-	require.Contains(t, body, "100 in 1m0s")
+	require.Contains(t, body, "100 in 1 min")
 	page := "/console/queues/bank"
 	for _, c := range []struct {
 		button string
@@ -33,7 +33,7 @@ func TestQueuesPage(t *testing.T) {
 		{"/pause", nil, ">paused<"},
 		{"/resume", nil, "<dt>Paused</dt><dd>no</dd>"},
 		{"/set", url.Values{"maxParallel": {"3"}, "fleet": {"shop"}}, "3 jobs at a time"},
-		{"/set", url.Values{"rate": {"2"}, "rateSeconds": {"0.5"}, "rateBurst": {"4"}, "fleet": {"shop"}}, "2 in 500ms, 4 at once"},
+		{"/set", url.Values{"rate": {"2"}, "rateSeconds": {"0.5"}, "rateBurst": {"4"}, "fleet": {"shop"}}, "2 in 500 ms, 4 at once"},
 	} {
 		form := url.Values{"next": {page}}
 		maps.Copy(form, c.form)

@@ -66,7 +66,7 @@ func (p *probe) due(ctx context.Context, tx pgx.Tx, kind string) ([]Finding, err
 		case diagnosis.Foreign:
 			// A worker may read the source: the database does not say.
 			if waits <= warnAfter {
-				p.oldest = max(p.oldest, waits)
+				p.oldest, p.free = max(p.oldest, waits), p.free+g.Count
 			} else {
 				p.foreign += g.Count
 				found = append(found, foreignFinding(f, g, waits))
@@ -83,7 +83,7 @@ func (p *probe) due(ctx context.Context, tx pgx.Tx, kind string) ([]Finding, err
 			}
 			found = append(found, p.filled(p.limitedFinding(f, g, settings, waits), h, known && g.Limit > 0))
 		case diagnosis.Free:
-			p.oldest = max(p.oldest, waits)
+			p.oldest, p.free = max(p.oldest, waits), p.free+g.Count
 			if waits > warnAfter {
 				found = append(found, oldestFinding(f, waits))
 			}

@@ -165,7 +165,9 @@ type probe struct {
 	// that failed for good.
 	lastDone map[string]time.Time
 	dead     map[string]int64
-	oldest   time.Duration
+	// free counts the due jobs that nothing on record holds back.
+	free   int64
+	oldest time.Duration
 	// These count the due jobs that are not free: no worker has their type; none has been found for their source or hooks; a pause, a limit
 	// or a fleet without workers holds them back.
 	unhandled, foreign, heldBack int64

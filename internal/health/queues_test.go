@@ -101,6 +101,18 @@ UPDATE daybook.jobs SET first_ready_at = now() + interval '100 days' WHERE seque
 	assert.Empty(t, of(b.check(), health.SequenceHeld), "its time has come: it is due now")
 }
 
+// What is due at this moment does not stand beside "nothing waits".
+func TestSummaryDoesNotContradictTheCounts(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.exec(`INSERT INTO daybook.jobs (org_id, type, payload) VALUES ('acme', 'mail', '{}')`)
+	assert.Contains(t, b.check().Summary, "nothing waits longer than ")
+	b.exec(`DELETE FROM daybook.jobs;
+INSERT INTO daybook.accounting_work_queue (version_hint, org_id, document_id, state, last_error_code, last_error, run_count, finished_at)
+SELECT 1, 'acme', n::text, 'failed', 'UNBALANCED', 'e', 1, now() FROM generate_series(1, 12) n`)
+	assert.Contains(t, b.check().Summary, "nothing waits, but 12 documents could not be posted; 1 warning.")
+}
+
 // What no worker can work now waits, whatever else is worked.
 func TestSummaryCountsWhatWaitsForAWorker(t *testing.T) {
 	t.Parallel()
@@ -111,9 +123,9 @@ INSERT INTO daybook.jobs (id, org_id, type, payload, ready_at) VALUES
   ('a', 'acme', 'mail', '{}', now() - interval '8 minutes'), ('b', 'acme', 'mail', '{}', now() - interval '8 minutes'),
   ('c', 'acme', 'known', '{}', now() - interval '24 seconds'), ('d', 'asleep', 'known', '{}', now() - interval '1 hour');
 INSERT INTO daybook.organizations (id, paused_at) VALUES ('asleep', now())`)
-	assert.Contains(t, b.check().Summary, "nothing else waits longer than 24 s, 2 wait for a worker that has their type, 1 is held back")
+	assert.Contains(t, b.check().Summary, "2 wait for a worker that has their type, 1 is held back, nothing else waits longer than 24 s")
 	b.exec(`UPDATE daybook.jobs SET ready_at = now() + interval '1 hour' WHERE id IN ('b', 'c', 'd')`)
-	assert.Contains(t, b.check().Summary, "nothing else waits, 1 waits for a worker that has its type")
+	assert.Contains(t, b.check().Summary, "1 waits for a worker that has its type, nothing else waits")
 }
 
 // A job that waits for others, or for a callback, is neither due nor tried again.

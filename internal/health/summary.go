@@ -85,18 +85,18 @@ func (p *probe) working() string {
 	if len(others) > 0 {
 		nothing = "nothing else"
 	}
+	for _, o := range others {
+		b.WriteString(", " + o)
+	}
 	switch {
 	case len(unknown) > 0:
 		fmt.Fprintf(&b, ", what waits of %s could not be counted (%s)", phrase.And(unknown), p.whyUnknown())
 	case p.oldest > warnAfter:
 		fmt.Fprintf(&b, ", but the oldest due job has waited for %s", phrase.Age(p.oldest))
-	case p.oldest > time.Second:
-		fmt.Fprintf(&b, ", %s waits longer than %s", nothing, phrase.Age(p.oldest))
+	case p.free > 0: // it may be picked at any moment, and is counted as due
+		fmt.Fprintf(&b, ", %s waits longer than %s", nothing, phrase.Duration(max(p.oldest.Truncate(time.Second), time.Second)))
 	default:
 		fmt.Fprintf(&b, ", %s waits", nothing)
-	}
-	for _, o := range others {
-		b.WriteString(", " + o)
 	}
 	if dead := p.deadWords(); dead != "" {
 		b.WriteString(", but " + dead)
@@ -116,6 +116,9 @@ func (p *probe) deadWords() string {
 			did = " could not be posted"
 		}
 		if n := p.dead[kind]; n > 0 {
+			if kind == "tasks" {
+				did += " in the last day"
+			}
 			says = append(says, plural(n, words[0], words[1])+did)
 		}
 	}

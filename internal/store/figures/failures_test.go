@@ -22,7 +22,7 @@ func TestFailuresOf(t *testing.T) {
 	}}}}
 	assert.ElementsMatch(t, []figures.Failures{
 		{Kind: "jobs", Type: "email", Code: "TIMEOUT", Owner: "growth", Dead: 6, Failed: 6, Retried: 3},
-		{Kind: "tasks", Type: "email", Code: "RECLAIMED", Reclaimed: 1},
+		{Kind: "tasks", Type: "email", Code: "JOB_LOCK_TIMEOUT_RECLAIMED", Reclaimed: 1},
 		{Kind: "jobs", Type: "sms", Code: "TIMEOUT", Dead: 1},
 	}, figures.FailuresOf(g, bars))
 	assert.Len(t, figures.FailuresOf(figures.Gauges{}, bars), 2, "without a sample there are no dead letters")
