@@ -21,9 +21,6 @@ var (
 	ErrRulesChanged = failure.New(failure.RulesChanged, "the organization posts by other rules now")
 	// ErrPeriodNotFound: no period of the organization begins on that day.
 	ErrPeriodNotFound = ledgerdb.ErrPeriodNotFound
-	// ErrUnposted: the period cannot be closed without CloseOptions.Force, because documents with a date that would be closed are not posted. The
-	// error is an *UnpostedError, which names them.
-	ErrUnposted = ledgerdb.ErrUnposted
 	// ErrNoDB: a function was given nothing to work on.
 	ErrNoDB = failure.New(failure.Misuse, "the DB is nil: pass a pool or a connection, or books.In of your transaction")
 	// ErrNotMigrated: the database lacks Daybook's schema: run `daybook migrate up`.

@@ -70,15 +70,8 @@ type PeriodChange struct {
 	// Returned counts the failed jobs that are pending again.
 	Returned int `json:"returned"`
 	// Unposted is what the closing shut out, and how many documents Daybook knows no date of.
-	Unposted *Unposted `json:"unposted,omitempty"`
+	Unposted *models.Unposted `json:"unposted,omitempty"`
 }
-
-// The documents that are not posted when a period is closed.
-type (
-	Unposted         = ledgerdb.Unposted
-	UnpostedDocument = ledgerdb.UnpostedDocument
-	UnpostedError    = ledgerdb.UnpostedError
-)
 
 // CloseOptions says how to close a period. The zero value refuses to shut out what is not posted.
 type CloseOptions struct {

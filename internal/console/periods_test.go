@@ -41,7 +41,10 @@ func TestAPeriodIsClosedAndOpened(t *testing.T) {
 
 	sees(t, s.done("/console/periods/open", url.Values{"from": {"2026-03-01"}}), "is open. 1 failed job is pending again")
 	assert.Equal(t, models.JobPending, fixture.Job(t, s.Pool, "acme", "late").State)
-	s.done("/console/periods/close", url.Values{"from": {"2026-03-01"}})
+	status, body := s.post("/console/periods/close", url.Values{"org": {"acme"}, "from": {"2026-03-01"}})
+	assert.Equal(t, http.StatusConflict, status)
+	sees(t, body, "UNPOSTED_DOCUMENTS", "1 document that is not posted (0 failed, 1 wait): late of 2026-03-14")
+	sees(t, s.done("/console/periods/close", url.Values{"from": {"2026-03-01"}, "force": {"true"}}), "The closing shut out 1 document that is not posted")
 	s.work()
 	sees(t, s.done("/console/periods/policy", url.Values{"policy": {"first_open_day"}}), "The policy is set. 1 failed job is pending again")
 	s.work()

@@ -41,7 +41,7 @@ func (b *beancount) head(_ context.Context, _ *ledgerdb.ExportReader, h *head) e
 }
 
 func (b *beancount) impact(m *ledgerdb.ExportImpact) error {
-	b.printf("%s * %s %s\n", m.PostingDate, quote(party(m)), quote(m.DocumentID))
+	b.printf("%s * %s %s\n", m.PostingDate.Nearest(), quote(party(m)), quote(m.DocumentID))
 	b.text("  ", "org", m.OrgID)
 	b.text("  ", "doc", m.DocumentID)
 	b.printf("  version: %d\n  impact: %d\n", m.DocumentVersion, m.ID)
@@ -56,7 +56,14 @@ func (b *beancount) impact(m *ledgerdb.ExportImpact) error {
 	if m.Epoch > 0 {
 		b.printf("  epoch: %d\n", m.Epoch)
 	}
-	b.printf("  document-date: %s\n", m.DocumentDate)
+	if m.DocumentDate.Check() == nil {
+		b.printf("  document-date: %s\n", m.DocumentDate)
+	} else {
+		b.text("  ", "document-date", m.DocumentDate.String())
+	}
+	if m.PostingDate.Check() != nil {
+		b.text("  ", "posting-date", m.PostingDate.String())
+	}
 	for i := range m.Entries {
 		e := &m.Entries[i]
 		name, err := b.names.name(m.OrgID, e.Account)
@@ -86,7 +93,7 @@ func (b *beancount) assert(h *head) error {
 			return err
 		}
 		amount, currency, _ := strings.Cut(decimal(x.Balance, x.Currency), " ")
-		b.printf("%s balance %s  %s ~ 0 %s\n", h.span.Last.Time().AddDate(0, 0, 1).Format("2006-01-02"), name, amount, currency)
+		b.printf("%s balance %s  %s ~ 0 %s\n", h.span.Last.AddDays(1), name, amount, currency)
 	}
 	return nil
 }

@@ -158,6 +158,7 @@ func readHead(ctx context.Context, r *ledgerdb.ExportReader, o Options) (*head, 
 	if h.span, err = r.Span(ctx); err != nil {
 		return nil, err
 	}
+	h.span.First, h.span.Last = h.span.First.Nearest(), h.span.Last.Nearest()
 	if h.balances, err = r.Balances(ctx); err != nil {
 		return nil, err
 	}

@@ -212,6 +212,24 @@ func TestDates(t *testing.T) {
 	}
 }
 
+// Dates that no document can have any more, in a ledger that was not held to the range, spoil no export.
+func TestDatesThatAProgramCannotRead(t *testing.T) {
+	t.Parallel()
+	db := ledger(t)
+	_, err := db.Pool.Exec(t.Context(), `
+ALTER TABLE daybook.impacts DISABLE TRIGGER USER, DROP CONSTRAINT dates_are_bookable;
+UPDATE daybook.impacts SET document_date = '0001-01-01 BC', posting_date = '0001-01-01 BC' WHERE id = 2;
+UPDATE daybook.impacts SET document_date = '0001-01-01', posting_date = '9999-12-31' WHERE id = 6;`)
+	require.NoError(t, err)
+	for _, format := range export.Formats() {
+		text := written(t, db, ledgerdb.ExportFilter{}, export.Options{Format: format, Organizations: true, Assertions: format != export.CSV})
+		said, ok := check(t, format, text)
+		assert.True(t, ok, "%s: %s", format, said)
+		assert.Contains(t, text, "0000-01-01", "the date is kept (%s)", format)
+		assert.Contains(t, text, "9999-12-31", "the date is kept (%s)", format)
+	}
+}
+
 func TestOptions(t *testing.T) {
 	t.Parallel()
 	day := models.NewDate(2026, 3, 14)

@@ -22,7 +22,7 @@ type journal struct {
 const assertionsParty = "Daybook"
 
 // journalTags are the tags of transactions and postings; Ledger wants them declared before their first use.
-var journalTags = []string{"org", "doc", "version", "impact", "kind", "reverses", "rule-set", "rule", "epoch", "document-date", "line"}
+var journalTags = []string{"org", "doc", "version", "impact", "kind", "reverses", "rule-set", "rule", "epoch", "document-date", "posting-date", "line"}
 
 // accountLetters are the types of accounts as hledger declares them.
 var accountLetters = map[models.AccountType]string{
@@ -80,7 +80,7 @@ func (j *journal) commodity(currency string) {
 }
 
 func (j *journal) impact(m *ledgerdb.ExportImpact) error {
-	j.printf("%s * (%s) %s\n", m.PostingDate, code(m.DocumentID), payee(party(m)))
+	j.printf("%s * (%s) %s\n", m.PostingDate.Nearest(), code(m.DocumentID), payee(party(m)))
 	j.tag("org", m.OrgID)
 	j.tag("doc", m.DocumentID)
 	j.printf("    ; version: %d\n    ; impact: %d\n    ; kind: %s\n", m.DocumentVersion, m.ID, m.Kind)
@@ -97,6 +97,9 @@ func (j *journal) impact(m *ledgerdb.ExportImpact) error {
 		j.printf("    ; epoch: %d\n", m.Epoch)
 	}
 	j.printf("    ; document-date: %s\n", m.DocumentDate)
+	if m.PostingDate.Check() != nil {
+		j.printf("    ; posting-date: %s\n", m.PostingDate)
+	}
 	for i := range m.Entries {
 		e := &m.Entries[i]
 		name, err := j.names.name(m.OrgID, e.Account)
