@@ -275,10 +275,8 @@ func (t *registered) judge(job store.Job, err error) engine.Attempt {
 
 // undecided reports whether a handler leaves it to the policy what becomes of a job that failed with err.
 func undecided(err error) bool {
-	for range outcomes(err) {
-		return false
-	}
-	return err != nil
+	_, decided := errors.AsType[*outcome](err)
+	return err != nil && !decided
 }
 
 // outcomes yields what err says of the job, the outermost first.

@@ -37,6 +37,7 @@ func treatments() map[models.ErrorCode]disposition.Verdict {
 		models.CodePeriodClosed:        failed,
 		models.CodeDocumentInvalid:     failed,
 		models.CodeRowUnreadable:       failed,
+		models.CodeSourceInvalid:       failed,
 		models.CodePostedElsewhere:     failed,
 		models.CodeFailedElsewhere:     failed,
 		models.CodeDatabaseError:       retried,

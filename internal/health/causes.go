@@ -64,6 +64,10 @@ var accountingCauses = map[models.ErrorCode]cause{
 		mend: "Cancel what was asked for by mistake: `daybook accounting cancel ORG DOCUMENT`. Of others look which source is on record (`daybook organizations list`) and set the right " +
 			"one (`daybook organizations source NAME --org ORG`), or write the document again.",
 	},
+	models.CodeSourceInvalid: {
+		says: "the worker's program cannot read the organization's source.", back: true,
+		mend: "The error names the statement and the column. Mend the program, and start its worker anew.",
+	},
 	models.CodeProcessorError: {says: "the processor returned an error or panicked.", mend: "The error says what is wrong; mend it in the worker's program."},
 }
 
