@@ -23,6 +23,13 @@ type Source interface {
 	SetPosted(ctx context.Context, tx pgx.Tx, keys []Key, live []bool) error
 }
 
+// Checker is what a Source may be besides. A worker asks it when it starts, and a test before it posts: an error ends both, so that a misspelt column is found
+// before a document is read. A source of package source is one.
+type Checker interface {
+	// Check says whether the source's statements can be made, and return what they must. It runs in a transaction that is undone.
+	Check(ctx context.Context, tx pgx.Tx) error
+}
+
 // Sources are document sources by name. The database has on record from which source an organization's documents are read
 // (queue.SetSource, queue.SetDefaultSource).
 type Sources map[string]Source

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/jobs"
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/queue"
@@ -19,10 +20,7 @@ import (
 const readAll = `SELECT * FROM customers WHERE $1::text IS NOT NULL`
 
 // readCustomers reads a table of the application as a handler does that takes its columns as they are.
-func readCustomers(ctx context.Context, q interface {
-	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
-}, name string,
-) error {
+func readCustomers(ctx context.Context, q store.Querier, name string) error {
 	rows, err := q.Query(ctx, readAll, name)
 	if err != nil {
 		return fmt.Errorf("read customers: %w", err)

@@ -1,6 +1,6 @@
 -- Chapter 7: functions that set the source and the hooks of organizations (chapter 2). A call that changes nothing waits for nothing, so
 -- that a program may make it each time it starts. Otherwise the function waits until no transaction posts by the old record, and makes jobs
--- pending again that failed because the old source did not know their documents.
+-- pending again that failed because the old source did not know their documents, or could not read them.
 --
 -- SQLSTATE: DB010 the request is invalid.
 
@@ -47,7 +47,7 @@ BEGIN
         INSERT INTO daybook.organizations (id) VALUES (set_source.org_id) ON CONFLICT (id) DO NOTHING;
         PERFORM daybook.lock_configuration(set_source.org_id);
         UPDATE daybook.organizations o SET source = set_source.source, updated_at = clock_timestamp() WHERE o.id = set_source.org_id;
-        returned := daybook.return_failed_jobs(set_source.org_id, '{DOCUMENT_UNKNOWN}');
+        returned := daybook.return_failed_jobs(set_source.org_id, '{DOCUMENT_UNKNOWN,SOURCE_INVALID}');
         -- Also without any: jobs that no worker could lease may be workable now.
         PERFORM daybook.wake_accounting_queue();
     END IF;
@@ -89,7 +89,7 @@ BEGIN
     IF changed THEN
         PERFORM daybook.lock_configuration('');
         UPDATE daybook.defaults d SET source = set_default_source.source;
-        returned := daybook.return_failed_jobs(NULL, '{DOCUMENT_UNKNOWN}');
+        returned := daybook.return_failed_jobs(NULL, '{DOCUMENT_UNKNOWN,SOURCE_INVALID}');
         PERFORM daybook.wake_accounting_queue();
     END IF;
 END

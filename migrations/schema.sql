@@ -3338,7 +3338,7 @@ BEGIN
     IF changed THEN
         PERFORM daybook.lock_configuration('');
         UPDATE daybook.defaults d SET source = set_default_source.source;
-        returned := daybook.return_failed_jobs(NULL, '{DOCUMENT_UNKNOWN}');
+        returned := daybook.return_failed_jobs(NULL, '{DOCUMENT_UNKNOWN,SOURCE_INVALID}');
         PERFORM daybook.wake_accounting_queue();
     END IF;
 END
@@ -3452,7 +3452,7 @@ BEGIN
         INSERT INTO daybook.organizations (id) VALUES (set_source.org_id) ON CONFLICT (id) DO NOTHING;
         PERFORM daybook.lock_configuration(set_source.org_id);
         UPDATE daybook.organizations o SET source = set_source.source, updated_at = clock_timestamp() WHERE o.id = set_source.org_id;
-        returned := daybook.return_failed_jobs(set_source.org_id, '{DOCUMENT_UNKNOWN}');
+        returned := daybook.return_failed_jobs(set_source.org_id, '{DOCUMENT_UNKNOWN,SOURCE_INVALID}');
         -- Also without any: jobs that no worker could lease may be workable now.
         PERFORM daybook.wake_accounting_queue();
     END IF;

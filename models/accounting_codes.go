@@ -7,6 +7,9 @@ const (
 	// CodeDocumentUnknown: the organization's source does not know the document, and no record says that it was deleted. The ledger is
 	// not changed.
 	CodeDocumentUnknown ErrorCode = "DOCUMENT_UNKNOWN"
+	// CodeSourceInvalid: the program that reads the source's documents is wrong: a column is missing or of another type, a statement names what
+	// does not exist, an answer breaks its contract, or the source panicked.
+	CodeSourceInvalid ErrorCode = "SOURCE_INVALID"
 	// CodeDocumentNotReady: the document is not marked ready. It is read again later, uncounted.
 	CodeDocumentNotReady ErrorCode = "DOCUMENT_NOT_READY"
 	// CodeVersionMismatch: the job names another version than the document has. The job is tried again with the document's, uncounted.

@@ -17,4 +17,7 @@
 //   - Deleted: its DeletedAt is set.
 //   - Unknown: neither finds it, or the document id is not one of these tables' (queue.DocumentID).
 //   - Later: the documents before it are as much as one transaction should hold.
+//
+// A worker checks the statements when it starts, and a test (package queuetest) before it posts. What is wrong with them is SOURCE_INVALID, and names the statement
+// and the column. A null version fails the one document, with DOCUMENT_INVALID.
 package source

@@ -22,6 +22,8 @@ const (
 // Table reads one type of document. It is an SQL or a Functions.
 type Table interface {
 	check() error
+	// try makes the table's statements without a key, and says what is wrong with them.
+	try(ctx context.Context, tx pgx.Tx) error
 	namespace() string
 	// lockAndRead fills in the answers for the positions. It takes from budget what it reads, and answers Later when that is used up.
 	lockAndRead(ctx context.Context, tx pgx.Tx, c *call, positions []int) error

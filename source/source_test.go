@@ -224,7 +224,7 @@ func TestAWrongStatementSaysWhichItIs(t *testing.T) {
 		`documents of "invoice": Lock: position 0 of 1 keys`: func(s *source.SQL[int64]) {
 			s.Lock = `SELECT 0::bigint WHERE $1::text[] IS NOT NULL AND $2::bigint[] IS NOT NULL`
 		},
-		`documents of "invoice": Read: struct doesn't have`: func(s *source.SQL[int64]) {
+		`column 2 is called "more", which is none of them; the column version is missing`: func(s *source.SQL[int64]) {
 			s.Read = `SELECT 1::bigint AS n, 2 AS more WHERE $1::text[] IS NOT NULL AND $2::bigint[] IS NOT NULL`
 		},
 	} {

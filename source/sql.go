@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/daybook-dev/daybook/accounting"
@@ -28,7 +29,7 @@ type SQL[K queue.DocumentKey] struct {
 	//	  JOIN invoices i ON i.org_id = k.org_id AND i.id = k.id
 	//	   FOR NO KEY UPDATE OF i SKIP LOCKED
 	Lock string
-	// Read reads the rows that there are, locked or not, in these columns:
+	// Read reads the rows that there are, locked or not, one for each document, in these columns, which are matched by name and are all there are:
 	//
 	//	n           bigint       the position, as in Lock
 	//	version     bigint       the document's version, as it is enqueued
@@ -77,14 +78,14 @@ func (s SQL[K]) lock(ctx context.Context, tx pgx.Tx, keys []Key[K]) ([]Key[K], e
 	if err != nil {
 		return nil, fmt.Errorf("Lock: %w", err)
 	}
-	places, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+	places, err := pgx.CollectRows(rows, checked(checkLock, pgx.RowTo[int64]))
 	if err != nil {
-		return nil, fmt.Errorf("Lock: %w", err)
+		return nil, notScanned("Lock", err)
 	}
 	locked := make([]Key[K], len(places))
 	for i, n := range places {
 		if n < 1 || n > int64(len(keys)) {
-			return nil, fmt.Errorf("Lock: position %d of %d keys: it must return the positions of the arrays, from 1", n, len(keys))
+			return nil, wrong("Lock: position %d of %d keys: it must return the positions of the arrays, from 1", n, len(keys))
 		}
 		locked[i] = keys[n-1]
 	}
@@ -94,7 +95,7 @@ func (s SQL[K]) lock(ctx context.Context, tx pgx.Tx, keys []Key[K]) ([]Key[K], e
 // readRow is what Read returns.
 type readRow struct {
 	N         int64
-	Version   int64
+	Version   *int64
 	ReadyAt   *time.Time
 	DeletedAt *time.Time
 	Document  []byte
@@ -107,21 +108,50 @@ func (s SQL[K]) read(ctx context.Context, tx pgx.Tx, keys []Key[K]) (map[Key[K]]
 		return nil, fmt.Errorf("Read: %w", err)
 	}
 	rows := make(map[Key[K]]Row, len(keys))
-	read, err := pgx.CollectRows(answer, pgx.RowToStructByName[readRow])
+	read, err := pgx.CollectRows(answer, checked(checkRead, pgx.RowToStructByName[readRow]))
 	if err != nil {
-		return nil, fmt.Errorf("Read: %w", err)
+		return nil, notScanned("Read", err)
 	}
 	for _, r := range read {
 		if r.N < 1 || r.N > int64(len(keys)) {
-			return nil, fmt.Errorf("Read: position %d of %d keys: it must return the positions of the arrays, from 1", r.N, len(keys))
+			return nil, wrong("Read: position %d of %d keys: it must return the positions of the arrays, from 1", r.N, len(keys))
 		}
-		row := Row{Version: r.Version, ReadyAt: r.ReadyAt, DeletedAt: r.DeletedAt, size: len(r.Document)}
-		if r.Document != nil || r.ReadyAt != nil { // one that is not ready need have no document
-			row.Document, row.Err = decode(r.Document)
+		key := keys[r.N-1]
+		if _, twice := rows[key]; twice {
+			return nil, wrong("Read: two rows for position %d: it must return one for each, so join the lines in a subquery", r.N)
 		}
-		rows[keys[r.N-1]] = row
+		rows[key] = r.row()
 	}
 	return rows, nil
+}
+
+// row is a row without its position.
+func (r readRow) row() Row {
+	row := Row{ReadyAt: r.ReadyAt, DeletedAt: r.DeletedAt, size: len(r.Document)}
+	switch {
+	case r.Version == nil:
+		row.Err = errors.New("the column version of Read is null: each document has a version, as it is enqueued")
+	case r.Document != nil || r.ReadyAt != nil: // one that is not ready need have no document
+		row.Version = *r.Version
+		row.Document, row.Err = decode(r.Document)
+	default:
+		row.Version = *r.Version
+	}
+	return row
+}
+
+// checked reads rows whose columns are what they must be.
+func checked[T any](check func([]pgconn.FieldDescription) error, scan pgx.RowToFunc[T]) pgx.RowToFunc[T] {
+	known := false
+	return func(row pgx.CollectableRow) (v T, err error) {
+		if !known {
+			if err := check(row.FieldDescriptions()); err != nil {
+				return v, err
+			}
+			known = true
+		}
+		return scan(row)
+	}
 }
 
 // document are the fields of a models.Document that Read returns.

@@ -33,7 +33,8 @@ type AccountingOptions struct {
 	// Settings are the settings of the queue.
 	Settings Settings
 	// Sources are where the ledger reads documents, by name, besides daybook.documents. The worker works only organizations
-	// whose source on record it reads, and whose hooks it has.
+	// whose source on record it reads, and whose hooks it has. Run checks each (accounting.Checker), and has it read a document that is on
+	// record in a transaction that is undone: an error of its program ends Run before anything is worked.
 	Sources accounting.Sources
 	// Hooks are called with what Daybook's ledger posts, in the transaction that posts it, for instance to enqueue a webhook. Each is
 	// called for the organizations that have its name on record. A hook's error undoes the posting.
@@ -120,6 +121,7 @@ func NewAccounting(o AccountingOptions) (*Worker, error) {
 	s.GuardSchema(verifySchema(o.Pool), o.Log)
 	w := &Worker{pool: o.Pool, log: o.Log, hub: hub.notifying(o.NotifyEvents, o.Pool, o.Log), engine: engine.New(s, processor, engineOptions), fatal: make(chan error, 1)}
 	left := &leftovers{store: s, log: o.Log, can: o.abilities()}
+	w.check = o.checkSources
 	w.tend = func(ctx context.Context) error {
 		noteTypes(ctx, s, o.Name, accountingType(o.Owner), o.Log)
 		if err := left.tell(ctx); err != nil && ctx.Err() == nil {

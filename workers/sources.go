@@ -96,6 +96,18 @@ func (l *leftovers) tellUnnamed(ctx context.Context) error {
 	return nil
 }
 
+// checkSources says what is wrong with the sources of the worker. What failed because of them is then tried again.
+func (o AccountingOptions) checkSources(ctx context.Context) error {
+	n, err := ledger.BeginSources(ctx, o.Pool, o.Sources)
+	switch {
+	case err != nil:
+		return fmt.Errorf("workers: Sources: %w", err)
+	case n > 0:
+		o.Log.Info("documents that failed because their source could not be read are tried again", "documents", n)
+	}
+	return nil
+}
+
 // abilities are what the worker reads and has.
 func (o AccountingOptions) abilities() store.Abilities {
 	if o.Processor == nil && o.JobProcessor == nil {

@@ -51,6 +51,8 @@ type Worker struct {
 	hub   *hub
 	// verify says whether the schema is the one that this program was made for; nil: the pool's schema is asked for.
 	verify func(ctx context.Context) error
+	// check says, once the schema is complete, what is wrong with the program's own part; nil: it has none.
+	check func(ctx context.Context) error
 	// tend is called once the schema is complete, before the first job, and every tendEvery after that; nil: it is not called.
 	tend func(ctx context.Context) error
 	// stopped is called when Run ends, after the last call of tend; nil: it is not called.
@@ -230,6 +232,9 @@ func (w *Worker) awaitDatabase(ctx context.Context) error {
 	}
 	for pause := time.Second; ; pause = min(2*pause, 30*time.Second) {
 		err := verify(ctx)
+		if err == nil && w.check != nil {
+			err = w.check(ctx)
+		}
 		if err == nil && w.tend != nil {
 			err = w.tendFirst(ctx)
 		}

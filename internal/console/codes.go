@@ -30,6 +30,7 @@ var reasons = map[models.ErrorCode]reason{
 
 	models.CodeDocumentDeleted:     {"The document was deleted. What was posted of it is reversed.", "Nothing.", "", ""},
 	models.CodeDocumentUnknown:     {"The organization's source does not know the document.", "Check that the organization's source is the right one: `daybook organizations source`. Then retry.", "", ""},
+	models.CodeSourceInvalid:       {"The worker's program cannot read the organization's source: the error names the statement and the column.", "Mend the program and start its worker anew: the job comes back by itself.", "Workers", "workers"},
 	models.CodeDocumentNotReady:    {"The document is not marked ready.", "Nothing: it is read again, and at once when it is marked ready.", "", ""},
 	models.CodeVersionMismatch:     {"The job named another version than the document has.", "Nothing: it is tried again with the document's version.", "", ""},
 	models.CodeNoMatchingRule:      {"No rule, or no row of an account map, matches the document.", "Add the rule or the row and activate the rule set: the job comes back by itself.", "Mend the rules", "rules/edit"},

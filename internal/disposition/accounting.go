@@ -56,6 +56,7 @@ func Table() []Row { return table }
 var table = []Row{
 	{models.CodeDocumentDeleted, TreatCancel, "`cancelled`; a live impact is reversed"},
 	{models.CodeDocumentUnknown, TreatPermanent, "`failed` at once, and the ledger is left alone; comes back when the organization's source is changed, or by a person's retry"},
+	{models.CodeSourceInvalid, TreatPermanent, "`failed` at once, and the ledger is left alone; comes back when a worker starts whose source of that name passes its check, when the organization's source is changed, or by a person's retry"},
 	{models.CodeDocumentNotReady, TreatReschedule, "again in 30 s, uncounted; after ten reads slower, up to 15 min; marking it ready pulls it forward; a live impact is reversed"},
 	{models.CodeVersionMismatch, TreatReschedule, "again in 5 s with the document's version, uncounted"},
 	{models.CodeDocumentLocked, TreatReschedule, "another transaction holds the document: again in 1 s, uncounted, without an attempt in the log"},

@@ -41,6 +41,7 @@ func treatments() map[models.ErrorCode]disposition.Verdict {
 		models.CodeAmountSign:          failed,
 		models.CodeTotalsDiffer:        failed,
 		models.CodeRowUnreadable:       failed,
+		models.CodeSourceInvalid:       failed,
 		models.CodePostedElsewhere:     failed,
 		models.CodeFailedElsewhere:     failed,
 		models.CodeDatabaseError:       retried,

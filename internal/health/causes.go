@@ -127,6 +127,10 @@ var accountingCauses = map[models.ErrorCode][]cause{
 		mend: "If it was asked for by mistake: `daybook accounting cancel {org} {id}`. If the organization has the wrong source on record " +
 			"(`daybook organizations list` shows it), set the right one with `daybook organizations source`; else write the document again.",
 	}},
+	models.CodeSourceInvalid: {{
+		says: "the worker's program cannot read the organization's source.", back: true,
+		mend: "The error names the statement and the column. Mend the program, and start its worker anew.",
+	}},
 	models.CodeProcessorError: {{
 		says: "the processor returned an error or panicked.", mend: "The error says what is wrong; mend it in the worker's program.",
 	}},

@@ -17,9 +17,7 @@ import (
 )
 
 // readShop reads a table of the application as it is.
-func readShop(ctx context.Context, q interface {
-	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
-}) error {
+func readShop(ctx context.Context, q store.Querier) error {
 	rows, err := q.Query(ctx, `SELECT * FROM shop WHERE $1::integer = 1`, 1)
 	if err != nil {
 		return err

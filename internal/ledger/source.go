@@ -2,9 +2,12 @@ package ledger
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
+	"runtime/debug"
 	"slices"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
@@ -104,12 +107,9 @@ func (c *chunk) ask(ctx context.Context) error {
 	names, positions := c.bySource(c.keys)
 	for _, name := range names {
 		keys := pick(c.keys, positions[name])
-		found, err := c.source(name).LockAndRead(ctx, c.tx, keys)
+		found, err := c.lockAndRead(ctx, name, keys)
 		if err != nil {
 			return err
-		}
-		if len(found) != len(keys) {
-			return fmt.Errorf("the document source %s answered for %d of %d keys: it must answer for each, in order", name, len(found), len(keys))
 		}
 		for i, place := range positions[name] {
 			c.found[place] = found[i]
@@ -130,19 +130,85 @@ func (c *chunk) ask(ctx context.Context) error {
 	return err
 }
 
+// lockAndRead asks the source of a name.
+func (c *chunk) lockAndRead(ctx context.Context, name string, keys []Key) (found []Found, err error) {
+	err = c.call(name, func(s DocumentSource) (err error) {
+		if found, err = s.LockAndRead(ctx, c.tx, keys); err == nil && len(found) != len(keys) {
+			err = models.Errorf(models.CodeSourceInvalid, "it answered for %d of %d keys, and must answer for each, in order", len(found), len(keys))
+		}
+		return err
+	})
+	return found, err
+}
+
+// call calls the source of a name. What is wrong with the source, and not with a document or the database, is said with SOURCE_INVALID.
+func (c *chunk) call(name string, f func(DocumentSource) error) (err error) {
+	s := c.source(name)
+	if s == DocumentSource(&c.own) {
+		return f(s)
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			err = sourceInvalid(name, fmt.Errorf("it panicked: %v\n%s", p, debug.Stack()))
+		}
+	}()
+	if err = f(s); isProgramming(err) {
+		return sourceInvalid(name, err)
+	}
+	return err
+}
+
+// sourceError is the error of a source that its program has to mend.
+type sourceError struct {
+	*models.JobError
+	cause error
+}
+
+func (e *sourceError) Unwrap() []error { return []error{e.JobError, e.cause} }
+
+func sourceInvalid(name string, cause error) error {
+	text := cause.Error()
+	if own, ok := errors.AsType[*models.JobError](cause); ok && own != nil {
+		// The code stands before the whole text.
+		text = strings.Replace(text, own.Error(), own.Message, 1)
+	}
+	return &sourceError{models.Errorf(models.CodeSourceInvalid, "the document source %s: %s", name, text), cause}
+}
+
+// shapes are the driver's words of rows that a program reads into other fields, or into another number of them.
+var shapes = []string{"struct doesn't have corresponding row field", "cannot find field ", "number of field descriptions must equal number of "}
+
+// isProgramming reports whether a source fails in whatever document it is asked for: its statement is wrong (SQLSTATE class 42, but for a right that is lacking), or
+// its rows are not what it reads them into.
+func isProgramming(err error) bool {
+	if err == nil || store.FaultOf(err) != store.NoFault {
+		return false
+	}
+	if own, ok := errors.AsType[*models.JobError](err); ok && own != nil {
+		return own.Code == models.CodeSourceInvalid
+	}
+	if state := store.SQLState(err); state != "" {
+		return strings.HasPrefix(state, "42") && state != "42501" && !store.IsRaised(err)
+	}
+	if _, ok := errors.AsType[pgx.ScanArgError](err); ok {
+		return true
+	}
+	return slices.ContainsFunc(shapes, func(s string) bool { return strings.Contains(err.Error(), s) })
+}
+
 // answer checks the source's answer for job i.
 func (c *chunk) answer(i int) error {
 	key, f := c.keys[i], c.found[i]
 	source := c.needs[key.OrgID].Source
 	switch {
 	case f.State < DocumentHere || f.State > DocumentLater:
-		return models.Errorf(models.CodeProcessorError, "the document source %s did not answer for document %s of organization %s: it must set State for each key",
+		return models.Errorf(models.CodeSourceInvalid, "the document source %s did not answer for document %s of organization %s: it must set State for each key",
 			source, key.ID, key.OrgID)
 	case f.State == DocumentHere && f.Document == nil && f.Err == nil:
-		return models.Errorf(models.CodeProcessorError, "the document source %s says that document %s of organization %s is here, and gave no document: it must set Document",
+		return models.Errorf(models.CodeSourceInvalid, "the document source %s says that document %s of organization %s is here, and gave no document: it must set Document",
 			source, key.ID, key.OrgID)
 	case f.Document != nil && (f.Document.OrgID != key.OrgID || f.Document.ID != key.ID):
-		return models.Errorf(models.CodeProcessorError, "the document source %s answered for document %s of organization %s with document %q of organization %q: it must answer in the keys' order",
+		return models.Errorf(models.CodeSourceInvalid, "the document source %s answered for document %s of organization %s with document %q of organization %q: it must answer in the keys' order",
 			source, key.ID, key.OrgID, f.Document.ID, f.Document.OrgID)
 	}
 	return nil
@@ -152,7 +218,10 @@ func (c *chunk) answer(i int) error {
 func (c *chunk) tellSources(ctx context.Context, b *builder) error {
 	names, positions := c.bySource(b.keys)
 	for _, name := range names {
-		if err := c.source(name).SetPosted(ctx, c.tx, pick(b.keys, positions[name]), pick(b.live, positions[name])); err != nil {
+		err := c.call(name, func(s DocumentSource) error {
+			return s.SetPosted(ctx, c.tx, pick(b.keys, positions[name]), pick(b.live, positions[name]))
+		})
+		if err != nil {
 			return err
 		}
 	}

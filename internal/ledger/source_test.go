@@ -82,10 +82,10 @@ func TestAnswers(t *testing.T) {
 		"deleted-row":      {ledger.Found{State: ledger.DocumentHere, Document: deleted}, models.JobCancelled, models.CodeDocumentDeleted, "deleted at", true},
 		"unknown":          {ledger.Found{State: ledger.DocumentUnknown}, models.JobFailed, models.CodeDocumentUnknown, "the source shop knows no such document", false},
 		"locked":           {ledger.Found{State: ledger.DocumentLocked}, models.JobPending, models.CodeDocumentLocked, "another transaction", false},
-		"silent":           {ledger.Found{}, models.JobPending, models.CodeProcessorError, "the document source shop did not answer for document silent", false},
-		"no-document":      {ledger.Found{State: ledger.DocumentHere}, models.JobPending, models.CodeProcessorError, "gave no document", false},
-		"another-document": {ledger.Found{State: ledger.DocumentHere, Document: ready(org, "x", 1)}, models.JobPending, models.CodeProcessorError, "in the keys' order", false},
-		"another-org":      {ledger.Found{State: ledger.DocumentHere, Document: ready("other", "another-org", 1)}, models.JobPending, models.CodeProcessorError, "in the keys' order", false},
+		"silent":           {ledger.Found{}, models.JobFailed, models.CodeSourceInvalid, "the document source shop did not answer for document silent", false},
+		"no-document":      {ledger.Found{State: ledger.DocumentHere}, models.JobFailed, models.CodeSourceInvalid, "gave no document", false},
+		"another-document": {ledger.Found{State: ledger.DocumentHere, Document: ready(org, "x", 1)}, models.JobFailed, models.CodeSourceInvalid, "in the keys' order", false},
+		"another-org":      {ledger.Found{State: ledger.DocumentHere, Document: ready("other", "another-org", 1)}, models.JobFailed, models.CodeSourceInvalid, "in the keys' order", false},
 		"unreadable":       {ledger.Found{State: ledger.DocumentHere, Err: errors.New("bad JSON")}, models.JobFailed, models.CodeDocumentInvalid, "bad JSON", false},
 	} {
 		t.Run(name, func(t *testing.T) {

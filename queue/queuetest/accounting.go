@@ -21,7 +21,7 @@ type AccountingOptions struct {
 	Advance time.Duration
 	// Timeout is how long draining may take, in real time, until the test fails; default 1 minute.
 	Timeout time.Duration
-	// Sources are where the ledger reads documents, besides daybook.documents.
+	// Sources are where the ledger reads documents, besides daybook.documents. Each is checked first, as a worker does when it starts.
 	Sources accounting.Sources
 	// Hooks are called with what is posted for the organizations that have their names on record.
 	Hooks accounting.Hooks
@@ -40,6 +40,9 @@ type DrainedAccounting struct {
 func DrainAccounting(tb testing.TB, pool *pgxpool.Pool, o AccountingOptions) DrainedAccounting {
 	tb.Helper()
 	requirePool(tb, pool)
+	if _, err := ledger.BeginSources(tb.Context(), pool, o.Sources); err != nil {
+		tb.Fatalf("queuetest: %v", err)
+	}
 	l := ledger.New(o.Sources).WithHooks(o.Hooks)
 	kind, err := store.AccountingFor(l.Abilities())
 	if err != nil {
