@@ -113,6 +113,7 @@ INSERT INTO daybook.accounting_work_queue (version_hint, org_id, document_id, st
 VALUES (1, 'bare', 'd', 'failed', 'NO_MATCHING_RULE', 'organization bare has no active rule set: run daybook rules apply', 1, now())`, `
 INSERT INTO daybook.accounting_work_queue (version_hint, org_id, document_id, state, last_error_code, last_error, run_count, finished_at)
 VALUES (1, 'acme', 'd', 'failed', 'NO_MATCHING_RULE', 'map "vat" has no row that matches country="FR"; add one', 1, now())`}},
+	health.AmountNotPosted: {elsewhere: "TestRunbookEndsFaults"},
 	health.SequenceHeld: {faults: []string{`SELECT daybook.enqueue_job('acme', 'mail', '{}', sequence => 's') FROM generate_series(1, 3);
 SELECT daybook.check_waits();
 UPDATE daybook.jobs j SET state = 'failed', run_count = 3, last_error = 'no', last_error_code = 'TIMEOUT', finished_at = clock_timestamp()

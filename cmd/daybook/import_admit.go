@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/daybook-dev/daybook/internal/failure"
 	"github.com/daybook-dev/daybook/internal/importer"
 	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
 	"github.com/daybook-dev/daybook/posting"
@@ -45,7 +46,7 @@ func newAdmission(pool *pgxpool.Pool) *admission {
 }
 
 // errSameDocument says that a document is there twice in an import, and the same both times.
-var errSameDocument = errors.New("the same document")
+var errSameDocument = failure.New(failure.InvalidDocument, "the same document")
 
 // admit returns why a document is not written: its amounts cannot be posted, or the import has its id already. The first document of an id
 // counts, so that none is replaced by another one of the same import; errSameDocument says that they do not differ.

@@ -25,7 +25,7 @@ func line(id, kind, content string) string {
 // imported imports lines of Daybook's own format.
 func (b *bundle) imported(lines ...string) (result importResult, r result) {
 	b.t.Helper()
-	r = call(b.t.Context(), strings.Join(lines, "\n"), "--database-url", b.URL, "import", "ndjson", "-", "--json")
+	r = call(b.t.Context(), strings.Join(lines, "\n"), "--database-url", b.URL, "import", "ndjson", "-", "--create", "--json")
 	require.NoError(b.t, camel.Unmarshal([]byte(r.out), &result), r.err)
 	return result, r
 }
@@ -98,7 +98,7 @@ document:
 lines: {net: Amount}
 `)
 	file := write(t, filepath.Join(dir, "x.csv"), "Id,Date,Amount\nd-1,2026-01-05,119.00\nC-1,2026-01-05,-119.00\nC-2,2026-01-05,119.00\n")
-	r := b.run("import", "csv", "--org", "acme", "--mapping", mapping, file)
+	r := b.run("import", "csv", "--org", "acme", "--create", "--mapping", mapping, file)
 	assert.Equal(t, failure.ExitFailure, r.exit)
 	assert.Contains(t, r.out, "AMOUNT_NOT_READ: a document of type delivery is posted by content.lines.cost")
 	assert.Contains(t, r.out, "C-2: AMOUNT_SIGN: ")

@@ -32,7 +32,7 @@ func TestFiringsWhileTheJobIsOpen(t *testing.T) {
 		"again": {queue.Coalesced, queue.Enqueued, 3, 2},
 		"allow": {queue.Enqueued, queue.Enqueued, 5, 4},
 	} {
-		s.ok("schedules", "create", overlap, "--org", "acme-"+overlap, "--type", "beat", "--every", "1h", "--overlap", overlap, "--paused")
+		s.ok("schedules", "create", overlap, "--org", "acme-"+overlap, "--create", "--type", "beat", "--every", "1h", "--overlap", overlap, "--paused")
 		assert.Equal(t, queue.Enqueued, s.trigger(overlap).Result, overlap)
 		attempts := 0
 		registry := jobs.NewRegistry()
