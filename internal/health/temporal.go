@@ -167,7 +167,7 @@ func askTemporal(ctx context.Context, o Options) temporalAnswer {
 }
 
 // tookTooLong reports whether an error says that no answer came in time: that is no word of a server that
-// is away, nor of one that refuses.
+// is unavailable, nor of one that refuses.
 func tookTooLong(err error) bool {
 	return err != nil && (errors.Is(err, context.DeadlineExceeded) || isDeadline(err) || strings.Contains(err.Error(), context.DeadlineExceeded.Error()))
 }
