@@ -18,7 +18,7 @@ func TestOwnersAreShown(t *testing.T) {
 		{Type: "webhook", Owner: "growth", MaxAttempts: 5, Timeout: 90 * time.Second, Parallel: 30}, {Type: "hook", AliasOf: "webhook", Owner: "growth"},
 	}))
 	id := b.background("webhook", "--org", "acme", "--payload", `{"url":"https://example.com"}`)
-	assert.Regexp(t, `jobs +webhook +growth +5 +1m30s +30 `, b.ok("jobs", "types"))
+	assert.Regexp(t, `jobs +webhook +growth +5 +1 min 30 s +30 `, b.ok("jobs", "types"))
 	assert.Contains(t, b.ok("jobs", "types"), "hook (alias of webhook)")
 	var out struct{ Types []map[string]any }
 	b.json(&out, "jobs", "types")

@@ -10,7 +10,7 @@ import (
 	"github.com/daybook-dev/daybook/internal/phrase"
 )
 
-// mistyped is how many letters a name may be away from the one that was meant.
+// mistyped is how many letters a name may differ from the one that was meant.
 const mistyped = 2
 
 // didYouMean ends an error about a name that is not known with those that are near it, and could be meant.

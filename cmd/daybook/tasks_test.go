@@ -214,7 +214,7 @@ func TestTasksInStatusAndAudit(t *testing.T) {
 	b.ok("tasks", "pause", "--type", "email")
 	out := b.ok("status")
 	assert.Regexp(t, `tasks +1 +1 +0 +0 +0 +0 +0`, out)
-	assert.Contains(t, out, "tasks: due longest: task 1 (email), for 1 h 0 min")
+	assert.Contains(t, out, "tasks: due longest: task 1 (email), for 1 h")
 	assert.Contains(t, out, "paused tasks: email since ")
 	var s struct {
 		Paused []models.TaskLimit `json:"paused_tasks"`

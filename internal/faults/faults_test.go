@@ -34,7 +34,7 @@ type fault struct {
 // code finds a finding by its code, and by kind, type and error code unless they are empty.
 func code(c health.Code, kind, kindOfJob, errorCode string) func(health.Finding) bool {
 	return func(f health.Finding) bool {
-		return f.Code == c && (kind == "" || f.Kind == kind) && (kindOfJob == "" || f.Type == kindOfJob) && (errorCode == "" || f.ErrorCode == errorCode)
+		return f.Code == c && (kind == "" || slices.Contains(f.AboutKinds(), kind)) && (kindOfJob == "" || f.Type == kindOfJob) && (errorCode == "" || f.ErrorCode == errorCode)
 	}
 }
 

@@ -27,9 +27,9 @@ func (p *probe) stale(ctx context.Context, tx pgx.Tx, kind string) ([]Finding, e
 		by = "Worker " + clip(s.Worker, 80) + " ended"
 	}
 	words := jobWords(f)
-	f.Says = fmt.Sprintf("%s with %s at work, and no worker has taken over: the first lease expired %s ago.",
+	f.Says = fmt.Sprintf("%s with %s at work, and no worker has reclaimed them: the first lease expired %s ago.",
 		by, plural(s.Count, words[0], words[1]), phrase.Age(p.clock().Sub(s.Since)))
-	f.Todo = "Start `daybook worker`, which takes over at once. Where none can be started, have them be due again: `daybook leases release`."
+	f.Todo = "Start `daybook worker`, which reclaims them at once. Where none can be started, have them be due again: `daybook leases release`."
 	f.follows = true
 	p.open[kind], p.used[kind] = true, true
 	return []Finding{f}, nil

@@ -142,7 +142,7 @@ func (f *Finding) explains(all []Finding, now time.Time) {
 		f.Says += "."
 	}
 	if len(held) > 0 {
-		f.Says += " At work when their worker ended: " + phrase.And(held) + "; the next worker takes them over."
+		f.Says += " At work when their worker ended: " + phrase.And(held) + "; the next worker reclaims them."
 	}
 	f.Since = cmp.Or(f.Since, oldest)
 }

@@ -42,7 +42,7 @@ INSERT INTO daybook.jobs (org_id, type, payload, state, run_count, finished_at, 
 VALUES ('acme', 'mail', '{}', 'completed', 1, now(), 't', 1, '', now())`)
 }
 
-// A Temporal that is busy is told from one that is away: by another question, which it has more time for, and
+// A Temporal that is busy is told from one that is unavailable: by another question, which it has more time for, and
 // by what was completed a moment ago.
 func TestTemporalAnswersSlowly(t *testing.T) {
 	t.Parallel()
@@ -101,7 +101,7 @@ VALUES ('acme', 'mail', '{}', 'leased', 1, 't', 1, 0, now(), now() - interval '5
 		assert.Equal(t, health.NoWorker, bad[0].Code)
 		assert.Contains(t, bad[0].Says, "No worker polls accounting-queue, job-queue and task-queue")
 		assert.Contains(t, bad[0].Says, "Waiting: 1 document, 2 jobs and 1 task, the oldest for 5 min")
-		assert.Contains(t, bad[0].Says, "At work when their worker ended: 1 job; the next worker takes them over.")
+		assert.Contains(t, bad[0].Says, "At work when their worker ended: 1 job; the next worker reclaims them.")
 	}
 	// Without Temporal's word, the expired lease tells of jobs; the other kinds have no such word.
 	bad = critical(health.Options{})

@@ -173,7 +173,7 @@ func TestWhetherWorkIsDone(t *testing.T) {
 	assert.Contains(t, r.Summary, "`daybook workflow resume --kind jobs`")
 
 	stop()
-	// For as long as another worker may take to take over, one that completed jobs a moment ago counts as busy.
+	// For as long as another worker may take to reclaim its jobs, one that completed jobs a moment ago counts as busy.
 	s.await(func(r health.Report) bool { return ofJobs(r, health.NoWorker).Severity == health.Critical })
 	ahead := health.Check(t.Context(), health.Options{Pool: s.Pool, Temporal: s.client, Now: func() time.Time { return time.Now().Add(time.Hour) }})
 	assert.Contains(t, ofJobs(ahead, health.NoWorker).Says, "No worker answers", "its last poll is a moment ago, whatever this machine's clock says")

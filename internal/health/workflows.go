@@ -64,8 +64,8 @@ const (
 	// workedLately is how long ago a job was completed at most that Temporal is taken to be there, and busy,
 	// when it does not answer in time. Turns that run when it becomes unavailable end within seconds.
 	workedLately = 30 * time.Second
-	// takenOver is after what time at most another worker has taken over from one that ended.
-	takenOver = 15 * time.Second
+	// reclaimedWithin is after what time at most another worker has reclaimed what one that ended held.
+	reclaimedWithin = 15 * time.Second
 )
 
 // worked reports whether a job of one of the kinds was completed within a span.
@@ -230,12 +230,12 @@ func (p *probe) workers(s WorkflowState) []Finding {
 	if s.Answered || s.State != Running && live > 0 {
 		return nil
 	}
-	if live > 0 && p.worked([]string{s.Kind}, takenOver) {
+	if live > 0 && p.worked([]string{s.Kind}, reclaimedWithin) {
 		words := jobWords(Finding{Kind: s.Kind})
 		return []Finding{{
 			Code: AnswersSlowly, Severity: Info, Kind: s.Kind, Since: store.TimeOrNil(p.lastDone[s.Kind]),
 			Says: fmt.Sprintf("The workers of %s answer slowly: %s did not say in time how the workflow stands, though %s were completed less than %s ago.",
-				s.Kind, clip(s.Workers[0].Name, 80), words[1], phrase.Duration(takenOver)),
+				s.Kind, clip(s.Workers[0].Name, 80), words[1], phrase.Duration(reclaimedWithin)),
 			Todo: "If it stays so (`daybook doctor` asks anew), look how busy the worker's machine is.",
 		}}
 	}
