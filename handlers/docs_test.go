@@ -34,12 +34,12 @@ func TestDocsNameEverything(t *testing.T) {
 		}
 	}
 	for field := range reflect.TypeFor[FunctionConfig]().Fields() {
-		if tag := field.Tag.Get("yaml"); tag != "-" {
-			assert.Contains(t, page, "\n| `"+tag+"` |", field.Name)
+		if name, _, _ := strings.Cut(field.Tag.Get("json"), ","); name != "-" {
+			assert.Contains(t, page, "\n| `"+name+"` |", field.Name)
 		}
 	}
 	for field := range reflect.TypeFor[functionEntry]().Fields() {
-		if name := field.Tag.Get("yaml"); name != ",inline" {
+		if name, _, _ := strings.Cut(field.Tag.Get("json"), ","); !field.Anonymous {
 			assert.Contains(t, page, "`"+name+"`", field.Name)
 		}
 	}

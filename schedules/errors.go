@@ -19,6 +19,8 @@ var (
 	ErrNotFound = failure.New(failure.ScheduleNotFound, "no such schedule")
 	// ErrNoClient: a function was given no client of Temporal.
 	ErrNoClient = failure.New(failure.Misuse, "the client is nil: pass one that is connected to Temporal")
+	// ErrUnavailable: Temporal did not take the request for half a minute, as when many programs change one schedule: try again.
+	ErrUnavailable = failure.New(failure.TemporalUnavailable, "Temporal does not take the request now")
 	// ErrInvalid: a field is out of range, Temporal refuses when the schedule is to fire, or it would never fire.
 	ErrInvalid = failure.New(failure.InvalidSchedule, "the schedule is invalid")
 )
@@ -42,7 +44,7 @@ func translate(err error, id string) error {
 	var invalid *serviceerror.InvalidArgument
 	var exists *serviceerror.AlreadyExists
 	switch {
-	case err == nil, errors.Is(err, ErrExists):
+	case err == nil, errors.Is(err, ErrExists), errors.Is(err, ErrUnavailable):
 		return err
 	case errors.Is(err, temporal.ErrScheduleAlreadyRunning), errors.As(err, &exists):
 		return errorf(ErrExists, "schedule %s exists already: Replace changes it; or choose another ID", id)

@@ -68,7 +68,7 @@ func ExampleReplace() {
 	created, err := schedules.Replace(ctx, temporal, weekly, schedules.ReplaceOptions{})
 	fmt.Println(created, err)
 	hourly := weekly
-	hourly.Crons, hourly.Every = nil, time.Hour
+	hourly.Crons, hourly.TimeZone, hourly.Every = nil, "", time.Hour
 	created, err = schedules.Replace(ctx, temporal, hourly, schedules.ReplaceOptions{})
 	fmt.Println(created, err)
 	now, err := schedules.Describe(ctx, temporal, "weekly-digest")

@@ -54,6 +54,8 @@ type Listed struct {
 	// LastJobID is the job that it led to.
 	LastJobID  string     `json:"last_job_id,omitempty"`
 	NextFiring *time.Time `json:"next_firing,omitempty"`
+	// NextFirings are up to ten times at which it fires next, or would if it were not paused.
+	NextFirings []time.Time `json:"next_firings,omitempty"`
 }
 
 // List reads Daybook's schedules in the order of their ids: those of an organization, or of all if orgID is empty. A schedule that was
@@ -115,7 +117,7 @@ func Describe(ctx context.Context, c client.Client, id string) (Listed, error) {
 
 // describe reads one schedule; nil: it is gone, or none of Daybook's.
 func describe(ctx context.Context, c client.Client, id string) (*Listed, error) {
-	d, err := c.ScheduleClient().GetHandle(ctx, id).Describe(ctx)
+	d, err := described(ctx, c, id)
 	if _, gone := errors.AsType[*serviceerror.NotFound](err); gone {
 		return nil, nil
 	}
@@ -145,6 +147,7 @@ func describe(ctx context.Context, c client.Client, id string) (*Listed, error) 
 		out := firingResult(ctx, c, last.StartWorkflowResult)
 		s.LastResult, s.LastJobID = out.Result, out.JobID
 	}
+	s.NextFirings = d.Info.NextActionTimes
 	if len(d.Info.NextActionTimes) > 0 && !s.Paused {
 		s.NextFiring = &d.Info.NextActionTimes[0]
 	}

@@ -11,9 +11,12 @@ import (
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
+// replaceTries is how often Replace begins anew when the schedule appears and disappears meanwhile.
+const replaceTries = 10
+
 // Create makes a schedule. For a schedule that would never fire it returns ErrInvalid and leaves none.
 //
-// Errors: ErrExists, ErrInvalid, ErrNoClient, and those of queue.CheckJob.
+// Errors: ErrExists, ErrInvalid, ErrNoClient, ErrUnavailable, and those of queue.CheckJob.
 func Create(ctx context.Context, c client.Client, s Schedule) error {
 	o, err := s.options()
 	if err != nil {
@@ -25,8 +28,7 @@ func Create(ctx context.Context, c client.Client, s Schedule) error {
 	if _, err := c.ScheduleClient().Create(ctx, o); err != nil {
 		return s.refused(err)
 	}
-	h := c.ScheduleClient().GetHandle(ctx, s.ID)
-	return s.fires(ctx, h, "created", h.Delete)
+	return s.fires(ctx, c, "created", c.ScheduleClient().GetHandle(ctx, s.ID).Delete)
 }
 
 // ReplaceOptions say what Replace changes of a schedule besides its jobs and when it fires.
@@ -39,51 +41,61 @@ type ReplaceOptions struct {
 
 // Replace changes the schedule with the id of s to what s says, at once and without a lost or additional firing. If there is none, it
 // creates the schedule and returns created as true. For a schedule that would never fire it returns ErrInvalid and changes nothing. For
-// an id whose schedule Daybook did not make it returns ErrExists.
+// an id whose schedule Daybook did not make it returns ErrExists. Replicas may call it when they start, all at once: the last one counts.
 //
-// Errors: ErrExists, ErrInvalid, ErrNoClient, and those of queue.CheckJob.
+// Errors: ErrExists, ErrInvalid, ErrNoClient, ErrUnavailable, and those of queue.CheckJob.
 func Replace(ctx context.Context, c client.Client, s Schedule, o ReplaceOptions) (created bool, err error) {
-	if err := Create(ctx, c, s); !errors.Is(err, ErrExists) {
-		return err == nil, err
-	}
 	options, err := s.options()
 	if err != nil {
 		return false, err
 	}
-	h := c.ScheduleClient().GetHandle(ctx, s.ID)
-	undo, err := replace(ctx, h, options, o)
-	if err != nil {
-		return false, s.refused(err)
+	for range replaceTries {
+		err = Create(ctx, c, s)
+		created = err == nil
+		if errors.Is(err, ErrExists) {
+			undo, failed := replace(ctx, c, options, o)
+			if err = s.refused(failed); err == nil {
+				err = s.fires(ctx, c, "replaced", undo)
+			}
+		}
+		// Another program may have deleted it meanwhile, for instance because what that had created would never fire.
+		if !errors.Is(err, ErrNotFound) {
+			return created, err
+		}
 	}
-	return false, s.fires(ctx, h, "replaced", undo)
+	return false, err
 }
 
 // fires returns an error, and undoes what was done, if the schedule never fires: Temporal alone knows when one does, so it is asked
 // once it has the schedule.
-func (s Schedule) fires(ctx context.Context, h client.ScheduleHandle, done string, undo func(context.Context) error) error {
-	d, err := h.Describe(ctx)
+func (s Schedule) fires(ctx context.Context, c client.Client, done string, undo func(context.Context) error) error {
+	d, err := described(ctx, c, s.ID)
 	if err != nil {
-		return fmt.Errorf("schedule %s is %s, but Temporal does not say when it fires: %w", s.ID, done, err)
+		return fmt.Errorf("the schedule is %s, but Temporal does not say when it fires: %w", done, translate(err, s.ID))
 	}
-	if len(d.Info.NextActionTimes) > 0 {
+	if len(d.Info.NextActionTimes) > 0 || !s.is(d) {
 		return nil
 	}
 	err = errorf(ErrInvalid, "schedule %s (%s, %s) would never fire: no time to come matches it", s.ID, s.when(), s.zone())
 	// Also when the caller's context has ended: what stays would be a schedule that is not wanted.
-	if undone := undo(context.WithoutCancel(ctx)); undone != nil {
+	undone := translate(undo(context.WithoutCancel(ctx)), s.ID)
+	if undone != nil && !errors.Is(undone, ErrNotFound) {
 		return fmt.Errorf("%w; it is %s all the same, because that could not be undone: %w", err, done, undone)
 	}
 	return err
 }
 
+// is reports whether what Temporal has fires when s does. If not, another program has changed it since, which judges it itself.
+func (s Schedule) is(d *client.ScheduleDescription) bool {
+	var when string
+	action := ownAction(d.Schedule.Action)
+	return action != nil && decode(action.Memo[whenKey], &when) && when == s.when()
+}
+
 // replace makes a schedule of Daybook's what the options say. undo makes it what it was.
-func replace(ctx context.Context, h client.ScheduleHandle, o client.ScheduleOptions, set ReplaceOptions) (undo func(context.Context) error, err error) {
+func replace(ctx context.Context, c client.Client, o client.ScheduleOptions, set ReplaceOptions) (undo func(context.Context) error, err error) {
 	var before client.Schedule
-	err = h.Update(ctx, client.ScheduleUpdateOptions{DoUpdate: func(in client.ScheduleUpdateInput) (*client.ScheduleUpdate, error) {
-		s := in.Description.Schedule
-		if ownAction(s.Action) == nil {
-			return nil, errorf(ErrExists, "schedule %s exists already, and is none of Daybook's: choose another id", o.ID)
-		}
+	err = update(ctx, c, o.ID, func(s *client.Schedule) error {
 		policy, state := *s.Policy, *s.State
 		before = client.Schedule{Action: s.Action, Spec: s.Spec, Policy: &policy, State: &state}
 		s.Action, s.Spec = o.Action, &o.Spec
@@ -94,12 +106,13 @@ func replace(ctx context.Context, h client.ScheduleHandle, o client.ScheduleOpti
 		if set.SetNote {
 			s.State.Note = o.Note
 		}
-		return &client.ScheduleUpdate{Schedule: &s}, nil
-	}})
+		return nil
+	})
 	return func(ctx context.Context) error {
-		return h.Update(ctx, client.ScheduleUpdateOptions{DoUpdate: func(client.ScheduleUpdateInput) (*client.ScheduleUpdate, error) {
-			return &client.ScheduleUpdate{Schedule: &before}, nil
-		}})
+		return update(ctx, c, o.ID, func(s *client.Schedule) error {
+			*s = before
+			return nil
+		})
 	}, err
 }
 

@@ -11,6 +11,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/daybook-dev/daybook/activities"
+	"github.com/daybook-dev/daybook/internal/cron"
 	"github.com/daybook-dev/daybook/queue"
 	"github.com/daybook-dev/daybook/workflows"
 )
@@ -53,12 +54,18 @@ type Schedule struct {
 	Priority queue.Priority
 	// MaxAttempts is after how many attempts a job is a dead letter; 0: the policy of the type's handler.
 	MaxAttempts int
-	// Crons are times as cron has them: minute, hour, day of month, month, day of week; seconds before them and a year after them
-	// may be given, and @hourly, @daily and the like.
+	// Crons are times as cron has them: five fields (minute, hour, day of month, month, day of week), or seven with seconds before and a
+	// year after them, or @hourly, @daily and the like. Months and days of the week may be names (JAN, MON); Sunday is 0 or 7. Several
+	// expressions fire at the times of each. What others take for something else is refused: six fields, a step that is larger
+	// than its field, and the signs # ? L W.
 	Crons []string
-	// Every fires at each multiple of it, counted from 1970; at least MinEvery. Offset is added to these times; it is less than Every.
+	// BothDays lets a day of the month and a day of the week stand in one expression, and fires on days that are both: 0 9 1-7 * MON is
+	// the first Monday. cron would fire on days that are either: that takes two expressions.
+	BothDays bool
+	// Every fires at each multiple of it, counted from 1970 in UTC, in whole seconds: 24h fires at midnight, 168h on Thursdays. At least
+	// MinEvery. Offset is added to these times; it is less than Every.
 	Every, Offset time.Duration
-	// TimeZone is that of Crons, such as Europe/Berlin; empty: UTC. A time that a change of the clocks leaves out does not fire, and one that it repeats fires
+	// TimeZone is that of Crons, such as Europe/Berlin; empty: UTC. Every takes no other. A time that a change of the clocks leaves out does not fire, and one that it repeats fires
 	// once, in either of the two hours. What must happen at a steady distance takes Every, which knows no time zone.
 	TimeZone string
 	// Jitter delays each firing by a random time of up to this; zero: no delay.
@@ -81,6 +88,9 @@ type Schedule struct {
 	TaskQueue string
 }
 
+// fields are the words for what is said beside a cron expression.
+var fields = cron.Words{Zone: "TimeZone", Every: "Every", BothDays: "BothDays"}
+
 // check says what is wrong with the schedule itself. When it fires is Temporal's to check.
 func (s Schedule) check() error {
 	badID := func(r rune) bool { return r <= ' ' || r == 0x7f }
@@ -93,6 +103,10 @@ func (s Schedule) check() error {
 		return errorf(ErrInvalid, "schedule %s: set one of Crons and Every", s.ID)
 	case s.Every != 0 && s.Every < MinEvery:
 		return errorf(ErrInvalid, "schedule %s: Every is %s: want a second at least", s.ID, s.Every)
+	case s.Every%time.Second != 0 || s.Offset%time.Second != 0:
+		return errorf(ErrInvalid, "schedule %s: Every is %s and Offset %s: want whole seconds", s.ID, s.Every, s.Offset)
+	case s.Every != 0 && s.zone() != "UTC":
+		return errorf(ErrInvalid, "schedule %s: Every knows no time zone, and TimeZone is %s: use Crons, or leave it out", s.ID, s.TimeZone)
 	case s.Offset < 0 || s.Offset > 0 && s.Offset >= s.Every:
 		return errorf(ErrInvalid, "schedule %s: Offset is %s: want less than Every", s.ID, s.Offset)
 	case s.Jitter < 0:
@@ -104,10 +118,9 @@ func (s Schedule) check() error {
 	case !slices.Contains([]Overlap{"", Skip, Again, Allow}, s.Overlap):
 		return errorf(ErrInvalid, "schedule %s: Overlap is %q: want skip, again or allow", s.ID, s.Overlap)
 	}
-	for _, cron := range s.Crons {
-		// They would contradict TimeZone, or are Every.
-		if fields := strings.Fields(cron); len(fields) == 0 || strings.Contains(fields[0], "TZ=") || fields[0] == "@every" {
-			return errorf(ErrInvalid, "schedule %s: Crons has %q: want five to seven fields, or @hourly, @daily and the like; TimeZone says the time zone, and Every an interval", s.ID, cron)
+	for _, text := range s.Crons {
+		if err := cron.Check(text, s.BothDays, fields); err != nil {
+			return errorf(ErrInvalid, "schedule %s: %v", s.ID, err)
 		}
 	}
 	return queue.CheckJob(s.OrgID, s.Payload, queue.JobOptions{Priority: s.Priority, MaxAttempts: s.MaxAttempts, Queue: s.Queue})

@@ -28,9 +28,12 @@ func TestChecks(t *testing.T) {
 		"negative":         {func(s *schedules.Schedule) { s.Crons, s.Every = nil, -time.Hour }, schedules.ErrInvalid, "a second at least"},
 		"offset":           {func(s *schedules.Schedule) { s.Offset = time.Minute }, schedules.ErrInvalid, "less than Every"},
 		"jitter":           {func(s *schedules.Schedule) { s.Jitter = -1 }, schedules.ErrInvalid, "Jitter"},
-		"overlap":          {func(s *schedules.Schedule) { s.Overlap = "maybe" }, schedules.ErrInvalid, "skip or allow"},
+		"overlap":          {func(s *schedules.Schedule) { s.Overlap = "maybe" }, schedules.ErrInvalid, "skip, again or allow"},
+		"six fields":       {func(s *schedules.Schedule) { s.Crons = []string{"@daily", "0 0 3 * * *"} }, schedules.ErrInvalid, "seconds first"},
+		"either or both":   {func(s *schedules.Schedule) { s.Crons = []string{"0 9 1 * MON"} }, schedules.ErrInvalid, "add BothDays"},
 		"catch-up":         {func(s *schedules.Schedule) { s.CatchUp = time.Second }, schedules.ErrInvalid, "10s at least"},
-		"zone in the cron": {func(s *schedules.Schedule) { s.Crons = []string{"TZ=UTC 0 6 * * *"} }, schedules.ErrInvalid, "five to seven fields"},
+		"a zone":           {func(s *schedules.Schedule) { s.Crons, s.Every = nil, time.Hour }, schedules.ErrInvalid, "knows no time zone"},
+		"parts of seconds": {func(s *schedules.Schedule) { s.Crons, s.TimeZone, s.Every = nil, "", 1500*time.Millisecond }, schedules.ErrInvalid, "whole seconds"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"time"
 
 	"github.com/spf13/cobra"
 	"go.temporal.io/sdk/client"
@@ -33,13 +34,15 @@ func schedulesCommand(a *app) *cobra.Command {
 
 // notes gives a command the flag --note.
 func notes(command *cobra.Command, note *string) {
-	command.Flags().StringVar(note, "note", "", "why, for people who look at it")
+	command.Flags().StringVar(note, "note", "", "why, for people who look at it, in place of the schedule's note (default it keeps its note)")
 }
 
 // scheduleChange is what a command did to a schedule, for programs.
 type scheduleChange struct {
 	ID     string `json:"id"`
 	Result string `json:"result"`
+	// NextFirings are those of a schedule that was created or replaced.
+	NextFirings []time.Time `json:"next_firings,omitempty"`
 }
 
 // scheduleCommand is a command that does one thing to one schedule.

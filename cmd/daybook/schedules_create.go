@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"go.temporal.io/sdk/client"
 
+	"github.com/daybook-dev/daybook/internal/cron"
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/queue"
 	"github.com/daybook-dev/daybook/schedules"
@@ -24,12 +25,32 @@ const (
 	noteFlag   = "note"
 )
 
+// shownFirings is how many times to come are printed of a schedule that was created or replaced.
+const shownFirings = 3
+
+// printFirings says what was done to a schedule, and when it fires next.
+func printFirings(w io.Writer, result string, s schedules.Listed, next []time.Time) error {
+	_, err := fmt.Fprintf(w, "%s %s\n", result, s.ID)
+	about := "fires"
+	if s.Paused {
+		about = "paused; without that it fires"
+	}
+	for i := range next {
+		if i == 0 {
+			_, err = fmt.Fprintf(w, "%s (%s, %s):\n", about, s.When, s.TimeZone)
+		}
+		_, err = fmt.Fprintf(w, "  %s\n", inZone(s, &next[i], "Mon 2006-01-02 15:04:05"))
+	}
+	return err
+}
+
 // newSchedule is what the flags of `schedules create` say.
 type newSchedule struct {
 	id, org, jobType, payload string
 	crons                     []string
 	every, offset, jitter     time.Duration
 	timeZone                  string
+	bothDays                  bool
 	priority, overlap         string
 	maxAttempts               int
 	catchUp                   time.Duration
@@ -61,9 +82,13 @@ func schedulesCreateCommand(a *app) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return a.emit(scheduleChange{ID: s.id, Result: result}, func(w io.Writer) error {
-					_, err := fmt.Fprintf(w, "%s %s\n", result, s.id)
-					return err
+				listed, err := schedules.Describe(c.Context(), temporal, s.id)
+				if err != nil {
+					return fmt.Errorf("the schedule is %s, but when it fires is not known: %w", result, err)
+				}
+				next := listed.NextFirings[:min(len(listed.NextFirings), shownFirings)]
+				return a.emit(scheduleChange{ID: s.id, Result: result, NextFirings: next}, func(w io.Writer) error {
+					return printFirings(w, result, listed, next)
 				})
 			})
 		},
@@ -72,8 +97,9 @@ func schedulesCreateCommand(a *app) *cobra.Command {
 	flags.StringVar(&s.org, "org", "", "the organization of the jobs")
 	flags.StringVar(&s.jobType, "type", "", "the jobs' type")
 	flags.StringVar(&s.payload, "payload", "{}", "the jobs' payload, a JSON object; @FILE reads a file, @- standard input")
-	flags.StringArrayVar(&s.crons, "cron", nil, "when: minute, hour, day of month, month, day of week, such as '0 6 * * MON-FRI'; seconds before and a year after them may be given; may be repeated")
-	flags.DurationVar(&s.every, "every", 0, "when: at every multiple of this, such as 10m, counted from 1970")
+	flags.StringArrayVar(&s.crons, "cron", nil, "when: minute, hour, day of month, month, day of week, such as '0 6 * * MON-FRI'; or seven fields, with seconds before and a year after them; or @daily and the like; may be repeated")
+	flags.BoolVar(&s.bothDays, "both-days", false, "with --cron: fire on days that match both the day of month and the day of week; else an expression with both is refused")
+	flags.DurationVar(&s.every, "every", 0, "when: at every multiple of this, such as 10m, counted from 1970 in UTC: 24h fires at midnight")
 	flags.DurationVar(&s.offset, "offset", 0, "with --every: so much later")
 	flags.StringVar(&s.timeZone, "time-zone", "UTC", "the time zone of --cron, such as Europe/Berlin. A time that a change of the clocks leaves out does not fire, and one that it repeats fires once, in either of the two hours; --every knows no time zone")
 	flags.StringVar(&s.priority, "priority", "normal", "high, normal or low")
@@ -120,7 +146,7 @@ func (a *app) schedule(ctx context.Context, s newSchedule) (schedules.Schedule, 
 		a.noteType(ctx, s.jobType, s.queue)
 	}
 	return schedules.Schedule{
-		ID: s.id, OrgID: s.org, Payload: payload, Priority: priority, MaxAttempts: s.maxAttempts, Crons: s.crons, Every: s.every, Offset: s.offset,
+		ID: s.id, OrgID: s.org, Payload: payload, Priority: priority, MaxAttempts: s.maxAttempts, Crons: s.crons, BothDays: s.bothDays, Every: s.every, Offset: s.offset,
 		TimeZone: s.timeZone, Jitter: s.jitter, Overlap: schedules.Overlap(s.overlap), CatchUp: s.catchUp, Paused: s.paused, Note: s.note,
 		Queue: s.queue, Fleet: s.fleet,
 	}, err
@@ -151,6 +177,12 @@ func (s newSchedule) check() error {
 		return usagef("ID %q: want 1 to %d bytes without spaces", s.id, schedules.MaxIDBytes)
 	case len(s.crons) == 0 && s.every < schedules.MinEvery:
 		return usagef("--every %s: want a second at least", s.every)
+	case s.every%time.Second != 0 || s.offset%time.Second != 0:
+		return usagef("--every %s and --offset %s: want whole seconds", s.every, s.offset)
+	case s.every != 0 && s.timeZone != "UTC":
+		return usagef("--every knows no time zone, which --time-zone %s names: use --cron, or leave it out", s.timeZone)
+	case s.bothDays && len(s.crons) == 0:
+		return usagef("--both-days is for --cron")
 	case s.offset < 0 || s.offset > 0 && s.offset >= s.every:
 		return usagef("--offset %s: want less than --every", s.offset)
 	case s.jitter < 0:
@@ -164,9 +196,9 @@ func (s newSchedule) check() error {
 	case !slices.Contains([]schedules.Overlap{schedules.Skip, schedules.Again, schedules.Allow}, schedules.Overlap(s.overlap)):
 		return usagef("--overlap %q: want skip, again or allow", s.overlap)
 	}
-	for _, cron := range s.crons {
-		if fields := strings.Fields(cron); len(fields) == 0 || strings.Contains(fields[0], "TZ=") || fields[0] == "@every" {
-			return tagged(schedules.ErrInvalid, "--cron %q: want five to seven fields, or @hourly, @daily and the like; --time-zone says the time zone, and --every an interval", cron)
+	for _, text := range s.crons {
+		if err := cron.Check(text, s.bothDays, cron.Words{Zone: "--time-zone", Every: "--every", BothDays: "--both-days"}); err != nil {
+			return tagged(schedules.ErrInvalid, "%v", err)
 		}
 	}
 	return nil

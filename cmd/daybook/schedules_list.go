@@ -33,23 +33,25 @@ func schedulesListCommand(a *app) *cobra.Command {
 func (a *app) printSchedules(w io.Writer, all []schedules.Listed) error {
 	t := newTable("ID", "ORGANIZATION", "TYPE", "QUEUE", "FLEET", "WHEN", "ZONE", "OVERLAP", "LAST", "DID", "NEXT")
 	for _, s := range all {
-		next := inZone(s, s.NextFiring)
+		next := inZone(s, s.NextFiring, secondsLayout)
 		if s.Paused {
 			next = "paused"
 		}
-		t.add(s.ID, s.OrgID, s.Type, s.Queue, s.Fleet, s.When, s.TimeZone, string(s.Overlap), inZone(s, s.LastFired), string(s.LastResult), next)
+		t.add(s.ID, s.OrgID, s.Type, s.Queue, s.Fleet, s.When, s.TimeZone, string(s.Overlap), inZone(s, s.LastFired, secondsLayout), string(s.LastResult), next)
 	}
 	return a.print(w, t)
 }
 
+const secondsLayout = "2006-01-02 15:04:05"
+
 // inZone writes a time in the schedule's time zone, and in UTC, marked by a Z, if this machine does not know the zone.
-func inZone(s schedules.Listed, t *time.Time) string {
+func inZone(s schedules.Listed, t *time.Time, layout string) string {
 	if t == nil {
 		return ""
 	}
 	zone, err := time.LoadLocation(s.TimeZone)
 	if err != nil {
-		return t.UTC().Format("2006-01-02 15:04:05Z")
+		return t.UTC().Format(layout + "Z")
 	}
-	return t.In(zone).Format("2006-01-02 15:04:05")
+	return t.In(zone).Format(layout)
 }

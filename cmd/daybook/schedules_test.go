@@ -218,7 +218,12 @@ func TestScheduleIsReplaced(t *testing.T) {
 	create := func(args ...string) string {
 		return s.ok(append([]string{"schedules", "create", "--create", "nightly", "--org", "acme", "--type", "webhook"}, args...)...)
 	}
-	assert.Contains(t, create("--payload", `{"url": "https://example.com/1"}`, "--cron", "30 3 * * *", "--time-zone", "Europe/Berlin", "--note", "old", "--replace"), "created nightly")
+	created := create("--payload", `{"url": "https://example.com/1"}`, "--cron", "30 3 * * *", "--time-zone", "Europe/Berlin", "--note", "old", "--replace")
+	assert.Regexp(t, `^created nightly\nfires \(30 3 \* \* \*, Europe/Berlin\):\n(  [A-Z][a-z]{2} 20\d\d-\d\d-\d\d 03:30:00\n){3}$`, created)
+	s.ok("schedules", "pause", "nightly")
+	s.ok("schedules", "resume", "nightly")
+	s.eventually("it is listed", func() bool { return len(s.list()) == 1 })
+	assert.Equal(t, "old", s.list()[0].Note, "it keeps its note")
 	s.ok("schedules", "pause", "nightly", "--note", "enough")
 	s.eventually("it is listed", func() bool { return len(s.list()) == 1 })
 	before := s.list()[0]
@@ -281,28 +286,31 @@ func TestScheduleIsChecked(t *testing.T) {
 		code string
 		says string
 	}{
-		"bad cron":         {append([]string{"create", "a", "--cron", "61 * * * *"}, valid...), failure.ExitUsage, "INVALID_SCHEDULE", "61"},
-		"no cron":          {append([]string{"create", "a", "--cron", "never"}, valid...), failure.ExitUsage, "INVALID_SCHEDULE", "never"},
-		"zone in the cron": {append([]string{"create", "a", "--cron", "CRON_TZ=UTC 0 0 * * *"}, valid...), failure.ExitUsage, "INVALID_SCHEDULE", "--time-zone"},
-		"unknown zone":     {append([]string{"create", "a", "--cron", "@daily", "--time-zone", "Mars/Olympus"}, valid...), failure.ExitUsage, "INVALID_SCHEDULE", "Mars/Olympus"},
-		"no interval":      {append([]string{"create", "a", "--cron", "@every 1h"}, valid...), failure.ExitUsage, "INVALID_SCHEDULE", "--every"},
-		"fleet alone":      {append([]string{"create", "a", "--every", "1h", "--fleet", "shop"}, valid...), failure.ExitUsage, "USAGE", "--queue"},
-		"many attempts":    {append([]string{"create", "a", "--every", "1h", "--max-attempts", "2000"}, valid...), failure.ExitUsage, "USAGE", "--max-attempts"},
-		"too often":        {append([]string{"create", "a", "--every", "10ms"}, valid...), failure.ExitUsage, "USAGE", "a second"},
-		"when?":            {append([]string{"create", "a"}, valid...), failure.ExitUsage, "USAGE", "cron"},
-		"both":             {append([]string{"create", "a", "--every", "1h", "--cron", "@daily"}, valid...), failure.ExitUsage, "USAGE", "cron"},
-		"long offset":      {append([]string{"create", "a", "--every", "1h", "--offset", "1h"}, valid...), failure.ExitUsage, "USAGE", "--offset"},
-		"overlap":          {append([]string{"create", "a", "--every", "1h", "--overlap", "maybe"}, valid...), failure.ExitUsage, "USAGE", "skip, again or allow"},
-		"catch-up":         {append([]string{"create", "a", "--every", "1h", "--catch-up", "1s"}, valid...), failure.ExitUsage, "USAGE", "10s"},
-		"jitter":           {append([]string{"create", "a", "--every", "1h", "--jitter", "-1s"}, valid...), failure.ExitUsage, "USAGE", "--jitter"},
-		"id":               {append([]string{"create", "a b", "--every", "1h"}, valid...), failure.ExitUsage, "USAGE", "ID"},
-		"priority":         {append([]string{"create", "a", "--every", "1h", "--priority", "9"}, valid...), failure.ExitUsage, "USAGE", "--priority"},
-		"there is one":     {append([]string{"create", "there", "--every", "1h"}, valid...), failure.ExitConflict, "SCHEDULE_EXISTS", "--replace changes it"},
-		"not ours":         {append([]string{"create", "foreign", "--every", "1h", "--replace"}, valid...), failure.ExitConflict, "SCHEDULE_EXISTS", "none of Daybook's"},
-		"never":            {append([]string{"create", "a", "--cron", "30 3 31 2 *"}, valid...), failure.ExitUsage, "INVALID_SCHEDULE", "never fire"},
-		"never, paused":    {append([]string{"create", "a", "--cron", "0 0 1 1 * 2020", "--paused"}, valid...), failure.ExitUsage, "INVALID_SCHEDULE", "never fire"},
-		"replaced by none": {append([]string{"create", "there", "--cron", "30 3 31 2 *", "--replace", "--note", "x"}, valid...), failure.ExitUsage, "INVALID_SCHEDULE", "never fire"},
-		"replaced wrongly": {append([]string{"create", "there", "--cron", "61 * * * *", "--replace"}, valid...), failure.ExitUsage, "INVALID_SCHEDULE", "61"},
+		"bad cron":          {append([]string{"create", "a", "--cron", "61 * * * *"}, valid...), failure.ExitUsage, "INVALID_SCHEDULE", "61"},
+		"no cron":           {append([]string{"create", "a", "--cron", "never"}, valid...), failure.ExitUsage, "INVALID_SCHEDULE", "never"},
+		"zone in the cron":  {append([]string{"create", "a", "--cron", "CRON_TZ=UTC 0 0 * * *"}, valid...), failure.ExitUsage, "INVALID_SCHEDULE", "--time-zone"},
+		"unknown zone":      {append([]string{"create", "a", "--cron", "@daily", "--time-zone", "Mars/Olympus"}, valid...), failure.ExitUsage, "INVALID_SCHEDULE", "Mars/Olympus"},
+		"no interval":       {append([]string{"create", "a", "--cron", "@every 1h"}, valid...), failure.ExitUsage, "INVALID_SCHEDULE", "--every"},
+		"fleet alone":       {append([]string{"create", "a", "--every", "1h", "--fleet", "shop"}, valid...), failure.ExitUsage, "USAGE", "--queue"},
+		"many attempts":     {append([]string{"create", "a", "--every", "1h", "--max-attempts", "2000"}, valid...), failure.ExitUsage, "USAGE", "--max-attempts"},
+		"too often":         {append([]string{"create", "a", "--every", "10ms"}, valid...), failure.ExitUsage, "USAGE", "a second"},
+		"when?":             {append([]string{"create", "a"}, valid...), failure.ExitUsage, "USAGE", "cron"},
+		"both":              {append([]string{"create", "a", "--every", "1h", "--cron", "@daily"}, valid...), failure.ExitUsage, "USAGE", "cron"},
+		"long offset":       {append([]string{"create", "a", "--every", "1h", "--offset", "1h"}, valid...), failure.ExitUsage, "USAGE", "--offset"},
+		"overlap":           {append([]string{"create", "a", "--every", "1h", "--overlap", "maybe"}, valid...), failure.ExitUsage, "USAGE", "skip, again or allow"},
+		"catch-up":          {append([]string{"create", "a", "--every", "1h", "--catch-up", "1s"}, valid...), failure.ExitUsage, "USAGE", "10s"},
+		"jitter":            {append([]string{"create", "a", "--every", "1h", "--jitter", "-1s"}, valid...), failure.ExitUsage, "USAGE", "--jitter"},
+		"id":                {append([]string{"create", "a b", "--every", "1h"}, valid...), failure.ExitUsage, "USAGE", "ID"},
+		"priority":          {append([]string{"create", "a", "--every", "1h", "--priority", "9"}, valid...), failure.ExitUsage, "USAGE", "--priority"},
+		"there is one":      {append([]string{"create", "there", "--every", "1h"}, valid...), failure.ExitConflict, "SCHEDULE_EXISTS", "--replace changes it"},
+		"not ours":          {append([]string{"create", "foreign", "--every", "1h", "--replace"}, valid...), failure.ExitConflict, "SCHEDULE_EXISTS", "none of Daybook's"},
+		"never":             {append([]string{"create", "a", "--cron", "30 3 31 2 *"}, valid...), failure.ExitUsage, "INVALID_SCHEDULE", "never fire"},
+		"never, paused":     {append([]string{"create", "a", "--cron", "0 0 0 1 1 * 2020", "--paused"}, valid...), failure.ExitUsage, "INVALID_SCHEDULE", "never fire"},
+		"replaced by none":  {append([]string{"create", "there", "--cron", "30 3 31 2 *", "--replace", "--note", "x"}, valid...), failure.ExitUsage, "INVALID_SCHEDULE", "never fire"},
+		"six fields":        {append([]string{"create", "a", "--cron", "0 0 3 * * *"}, valid...), failure.ExitUsage, "INVALID_SCHEDULE", "seconds first"},
+		"a zone of --every": {append([]string{"create", "a", "--every", "24h", "--time-zone", "Europe/Berlin"}, valid...), failure.ExitUsage, "USAGE", "--time-zone"},
+		"cut to a second":   {append([]string{"create", "a", "--every", "1500ms"}, valid...), failure.ExitUsage, "USAGE", "whole seconds"},
+		"replaced wrongly":  {append([]string{"create", "there", "--cron", "61 * * * *", "--replace"}, valid...), failure.ExitUsage, "INVALID_SCHEDULE", "61"},
 		"built-in payload": {
 			[]string{"create", "a", "--every", "1h", "--org", "acme", "--type", "webhook_delivery", "--payload", `{"uri": 1}`},
 			failure.ExitUsage, "PAYLOAD_INVALID", "uri",
