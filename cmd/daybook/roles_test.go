@@ -117,7 +117,7 @@ func mainPaths(task, dir string) []inRole {
 		line("jobs list"), line("jobs retry --org acme --all"), line("jobs cancel --org acme --all"),
 		line("organizations pause --org acme"), line("organizations resume --org acme"), line("organizations cap --org acme --max-in-flight 5"),
 		line("organizations list"), line("organizations source daybook --org acme"), line("organizations hooks --org acme --none"),
-		line("queues create bank --fleet shop"), line("queues set bank --max-parallel 2"), line("queues pause bank"), line("queues resume bank"), line("queues list"), line("queues delete bank"),
+		line("queues create bank --fleet shop"), line("queues set bank --max-parallel 2"), line("queues release bank"), line("queues pause bank"), line("queues resume bank"), line("queues list"), line("queues delete bank"),
 		line("leases"), line("leases release"),
 		line("status"), line("entries --org acme"), line("trial-balance --org acme"), line("audit --all-orgs"), line("export --org acme --format hledger"), line("explain acme doc"),
 		{args: strings.Fields("tasks enqueue email"), stdin: `{}`},
