@@ -1690,6 +1690,13 @@ export interface components {
              */
             rateSeconds?: number;
             /**
+             * Format: date-time
+             * @description When they were set so
+             */
+            setAt?: string;
+            /** @description Who has set these settings: what programs ask for waits until they are given back. Absent: they are what programs ask for */
+            setBy?: string;
+            /**
              * Format: int64
              * @description The workers of its fleet that were heard of in the last five minutes and have not stopped, by name
              */
