@@ -22,16 +22,20 @@ func TestPayloadsAreComparedByValue(t *testing.T) {
 		"fractions":     {`{"n": [1.5, {"m": 100}]}`, []string{`{"n":[1.50,{"m":1e2}]}`, `{"n":[15e-1,{"m":100.00}]}`}, []string{`{"n":[1.05,{"m":100}]}`}},
 		"zero":          {`{"n": 0}`, []string{`{"n":-0}`, `{"n":0.00}`, `{"n":-0.0}`, `{"n":0e9}`}, []string{`{"n":null}`}},
 		"large numbers": {
-			`{"n": 12345678901234567890.10}`, []string{`{"n":12345678901234567890.1}`},
+			`{"n": 12345678901234567890.10}`,
+			[]string{`{"n":12345678901234567890.1}`},
 			[]string{`{"n":12345678901234567891.1}`, `{"n":12345678901234567890}`, `{"n": 12345678901234567000}`},
 		},
 		"texts": {
-			`{"a": "1.0", "b": "say \"x\": 1.50}"}`, []string{`{"b":"say \"x\": 1.50}","a":"1.0"}`, `{"b":"say \u0022x\u0022: 1.50}", "a":"1.0"}`},
+			`{"a": "1.0", "b": "say \"x\": 1.50}"}`,
+			[]string{`{"b":"say \"x\": 1.50}","a":"1.0"}`, `{"b":"say \u0022x\u0022: 1.50}", "a":"1.0"}`},
 			[]string{`{"a": "1", "b": "say \"x\": 1.50}"}`, `{"a": "1.0", "b": "say \"x\": 1.5}"}`},
 		},
 		"texts and numbers": {`{"a": "\\", "b": 2.0, "c": "1.0]"}`, []string{`{"a": "\\", "b": 2, "c": "1.0]"}`}, []string{`{"a": "\\", "b": 2, "c": "1]"}`}},
 	} {
-		raw := func(data string) queue.RawPayload { return queue.RawPayload{Type: "number", Data: json.RawMessage(data)} }
+		raw := func(data string) queue.RawPayload {
+			return queue.RawPayload{Type: "number", Data: json.RawMessage(data)}
+		}
 		first := b.newJob(raw(c.first), queue.JobOptions{IdempotencyKey: name, Unique: true})
 		for _, same := range c.same {
 			for how, o := range map[string]queue.JobOptions{"key": {IdempotencyKey: name}, "unique": {Unique: true}} {

@@ -161,11 +161,13 @@ func TestChannelFails(t *testing.T) {
 		}, letterTask, "TIMEOUT: not finished within 1s", "TIMEOUT: not finished within 1s", []string{"before", "failure"}},
 		"a deadline of the provider's own": {
 			prepared, failing(fmt.Errorf("ask: %w", context.DeadlineExceeded)), letterTask,
-			"HANDLER_ERROR: ask: context deadline exceeded", "HANDLER_ERROR: ask: context deadline exceeded", []string{"before", "failure"},
+			"HANDLER_ERROR: ask: context deadline exceeded", "HANDLER_ERROR: ask: context deadline exceeded",
+			[]string{"before", "failure"},
 		},
 		"the outermost code of the provider": {
 			prepared, failing(fmt.Errorf("post: %w", jobs.WithCode("NO_STREET", jobs.Final(codedError{})))), letterTask,
-			"NO_STREET: post: no such street", "NO_STREET: post: no such street", []string{"before", "failure"},
+			"NO_STREET: post: no such street", "NO_STREET: post: no such street",
+			[]string{"before", "failure"},
 		},
 		"before says what is wrong":      {`{"success": false, "error": "no such message"}`, posts, letterTask, "HANDLER_ERROR: app.before: no such message", "HANDLER_ERROR: app.before: no such message", []string{"before", "failure"}},
 		"before finds the request wrong": {`{"success": false, "validation_failure_message": "it has no recipient"}`, posts, letterTask, "PAYLOAD_INVALID: app.before: validation failed: it has no recipient", "it has no recipient", []string{"before", "failure"}},

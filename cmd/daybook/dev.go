@@ -121,6 +121,11 @@ func (a *app) dev(ctx context.Context, options devstack.Options, o devOptions) (
 		a.say("Stopping.")
 		err = errors.Join(err, stopStack(ctx, stack))
 	}()
+	logs, err := a.logInto(filepath.Join(stack.Dir, "daybook.log"))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, logs.Close()) }()
 	temporal, err := a.stackOptions(stack)
 	if err != nil {
 		return err
@@ -128,11 +133,6 @@ func (a *app) dev(ctx context.Context, options devstack.Options, o devOptions) (
 	if err := a.ensureLoops(ctx, stack, temporal); err != nil {
 		return a.tellNamed(err)
 	}
-	logs, err := a.logInto(filepath.Join(stack.Dir, "daybook.log"))
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, logs.Close()) }()
 	console, err := a.devConsole(ctx, stack, temporal, o.consolePort)
 	if err != nil {
 		return err

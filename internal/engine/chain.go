@@ -49,7 +49,7 @@ func CodeOf(err error) models.ErrorCode {
 
 // OwnCode is the code that an error says it has itself, not what it wraps; empty: it says none.
 func OwnCode(err error) models.ErrorCode {
-	if coded, ok := err.(interface{ ErrorCode() models.ErrorCode }); ok { //nolint:errorlint // not of what it wraps
+	if coded, ok := err.(interface{ ErrorCode() models.ErrorCode }); ok {
 		return coded.ErrorCode()
 	}
 	return ""
@@ -60,7 +60,7 @@ type timeoutError struct{}
 
 func (timeoutError) Error() string               { return disposition.NotFinished + " in time" }
 func (timeoutError) ErrorCode() models.ErrorCode { return models.CodeTimeout }
-func (timeoutError) Is(target error) bool        { return target == context.DeadlineExceeded } //nolint:errorlint // Is says so
+func (timeoutError) Is(target error) bool        { return target == context.DeadlineExceeded }
 
 // errTimeout is also the cause (context.Cause) with which the context of such an attempt ends.
 var errTimeout error = timeoutError{}
