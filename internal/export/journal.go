@@ -22,7 +22,10 @@ type journal struct {
 const assertionsParty = "Daybook"
 
 // journalTags are the tags of transactions and postings; Ledger wants them declared before their first use.
-var journalTags = []string{"org", "doc", "version", "impact", "kind", "reverses", "rule-set", "rule", "epoch", "document-date", "posting-date", "line"}
+var journalTags = []string{
+	"org", "doc", "party", "version", "impact", "kind", "reverses", "rule-set", "rule", "epoch",
+	"document-date", "posting-date", "line",
+}
 
 // accountLetters are the types of accounts as hledger declares them.
 var accountLetters = map[models.AccountType]string{
@@ -83,6 +86,9 @@ func (j *journal) impact(m *ledgerdb.ExportImpact) error {
 	j.printf("%s * (%s) %s\n", m.PostingDate.Nearest(), code(m.DocumentID), payee(party(m)))
 	j.tag("org", m.OrgID)
 	j.tag("doc", m.DocumentID)
+	if name := m.Counterparty; name != "" && payee(name) != name {
+		j.tag("party", name)
+	}
 	j.printf("    ; version: %d\n    ; impact: %d\n    ; kind: %s\n", m.DocumentVersion, m.ID, m.Kind)
 	if m.Reverses != nil {
 		j.printf("    ; reverses: %d\n", *m.Reverses)
@@ -142,6 +148,13 @@ func (j *journal) tag(name, value string) { j.printf("    ; %s: %s\n", name, tag
 
 func (j *journal) printf(format string, args ...any) { _, _ = fmt.Fprintf(j.out, format, args...) }
 
+// Ledger reads no line of more than 4096 bytes. A posting has an account's name with the longest
+// text, and a tag; the other lines have less.
+const (
+	longestText = 1000
+	longestTag  = 2000
+)
+
 var (
 	payeeText = strings.NewReplacer(";", ",", "|", "/", `"`, "'")
 	codeText  = strings.NewReplacer("(", "{", ")", "}")
@@ -153,7 +166,7 @@ func payee(s string) string {
 	if s == "" {
 		return "-"
 	}
-	return s
+	return cut(s, longestText)
 }
 
 // code makes a transaction's code of a document's id: a payee without parentheses, which end a code.
@@ -165,5 +178,5 @@ func tagValue(s string) string {
 	if trimmed := strings.Trim(s, " "); trimmed != s {
 		s = strings.ReplaceAll(s, " ", "%20")
 	}
-	return s
+	return cut(s, longestTag)
 }

@@ -1,6 +1,7 @@
 package export
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"regexp"
 	"strings"
@@ -58,13 +59,27 @@ var roots = map[models.AccountType]string{
 func journalAccount(a models.Account, organizations bool) string {
 	name := strings.ToLower(roots[a.Type]) + ":"
 	if organizations {
-		name += encode(a.OrgID, " :;") + ":"
+		name += journalComponent(a.OrgID) + ":"
 	}
-	name += encode(a.Code, " :;")
+	name += journalComponent(a.Code)
 	if text := strings.NewReplacer(":", "-", ";", ",").Replace(oneLine(a.Name)); text != "" {
-		name += " " + text
+		name += " " + cut(text, longestText)
 	}
 	return name
+}
+
+// longestComponent is how many bytes Ledger takes between two colons of a name.
+const longestComponent = 255
+
+// journalComponent percent-encodes an id. What becomes too long by that ends in a percent sign, a
+// tilde and a part of its SHA-256, as no other id does, so different ids stay different.
+func journalComponent(id string) string {
+	s := encode(id, " :;")
+	if len(s) <= longestComponent {
+		return s
+	}
+	end := fmt.Sprintf("%%~%.16x", sha256.Sum256([]byte(id)))
+	return strings.ToValidUTF8(s[:longestComponent-len(end)], "") + end
 }
 
 // beancountAccount is an account's name for Beancount, such as "Assets:1200-Accounts-receivable".

@@ -17,6 +17,15 @@ func oneLine(s string) string {
 	}), " ")
 }
 
+// cut shortens a text to at most that many bytes. A shortened one ends in an ellipsis.
+func cut(s string, most int) string {
+	const ellipsis = "…"
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most-len(ellipsis)], "") + ellipsis
+}
+
 // formulaMarks begin what a spreadsheet takes for a formula; the full-width ones do so in some languages.
 const formulaMarks = "=+-@＝＋－＠"
 
