@@ -16,7 +16,7 @@ import (
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
 // A program asks for its settings each time that it starts. What a person has set counts until that is taken back.
-func TestWhatAPersonSetsOutlivesAProgramsStart(t *testing.T) {
+func TestWhatAPersonSetsCountsAfterAProgramsStart(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
 	starts := func(most int) {

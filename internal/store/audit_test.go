@@ -237,7 +237,8 @@ func TestAuditFindsDamage(t *testing.T) {
 			map[string]int64{"posted_after_closing": 1},
 		},
 		"a posting that was moved before all periods": {
-			`UPDATE daybook.periods SET closed_at = closed_at - interval '1 hour'; UPDATE daybook.impacts SET posting_date = '2025-12-31' WHERE id = ` + posted,
+			`UPDATE daybook.periods SET closed_at = closed_at - interval '1 hour'; 
+UPDATE daybook.impacts SET posting_date = CASE WHEN id = ` + posted + ` THEN date '2025-12-31' ELSE '2026-04-01' END`,
 			map[string]int64{"posted_after_closing": 1},
 		},
 		"a confirmation of a reversal": {
