@@ -31,7 +31,9 @@ func TestPayloadsAreComparedByValue(t *testing.T) {
 		},
 		"texts and numbers": {`{"a": "\\", "b": 2.0, "c": "1.0]"}`, []string{`{"a": "\\", "b": 2, "c": "1.0]"}`}, []string{`{"a": "\\", "b": 2, "c": "1]"}`}},
 	} {
-		raw := func(data string) queue.RawPayload { return queue.RawPayload{Type: "number", Data: json.RawMessage(data)} }
+		raw := func(data string) queue.RawPayload {
+			return queue.RawPayload{Type: "number", Data: json.RawMessage(data)}
+		}
 		first := b.newJob(raw(c.first), queue.JobOptions{IdempotencyKey: name, Unique: true})
 		for _, same := range c.same {
 			for how, o := range map[string]queue.JobOptions{"key": {IdempotencyKey: name}, "unique": {Unique: true}} {
