@@ -32,7 +32,7 @@ func patient(ctx context.Context, id string, do func(context.Context) error) err
 		case err == nil, ctx.Err() != nil, !late && !temporalwait.Unavailable(err):
 			return err
 		}
-		timer := time.NewTimer(pause/2 + rand.N(pause/2))
+		timer := time.NewTimer(pause/2 + rand.N(pause/2)) //nolint:gosec // no secret
 		select {
 		case <-timer.C:
 		case <-until.Done():

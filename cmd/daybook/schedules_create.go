@@ -30,17 +30,15 @@ const shownFirings = 3
 
 // printFirings says what was done to a schedule, and when it fires next.
 func printFirings(w io.Writer, result string, s schedules.Listed, next []time.Time) error {
-	_, err := fmt.Fprintf(w, "%s %s\n", result, s.ID)
 	about := "fires"
 	if s.Paused {
 		about = "paused; without that it fires"
 	}
+	lines := []string{result + " " + s.ID, fmt.Sprintf("%s (%s, %s):", about, s.When, s.TimeZone)}
 	for i := range next {
-		if i == 0 {
-			_, err = fmt.Fprintf(w, "%s (%s, %s):\n", about, s.When, s.TimeZone)
-		}
-		_, err = fmt.Fprintf(w, "  %s\n", inZone(s, &next[i], "Mon 2006-01-02 15:04:05"))
+		lines = append(lines, "  "+inZone(s, &next[i], "Mon 2006-01-02 15:04:05"))
 	}
+	_, err := fmt.Fprintln(w, strings.Join(lines, "\n"))
 	return err
 }
 
