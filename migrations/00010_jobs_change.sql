@@ -20,11 +20,20 @@ BEGIN
 END
 $$;
 
+-- The open job that keeps this one, which is not open, from being pending; null: there is none.
+CREATE FUNCTION daybook.open_twin(job daybook.jobs) RETURNS text
+    LANGUAGE sql STABLE
+AS $$
+    SELECT o.id FROM daybook.jobs o
+     WHERE o.org_id = $1.org_id AND o.unique_hash = $1.unique_hash AND o.state IN ('pending', 'leased') AND o.id <> $1.id
+$$;
+
 CREATE FUNCTION daybook.retry_job(
     INOUT job_id  text,
     mode          text DEFAULT 'now',
     delay_seconds double precision DEFAULT NULL,
-    OUT result    text
+    OUT result    text,
+    OUT reason    text
 )
     LANGUAGE plpgsql
 AS $$
@@ -45,6 +54,7 @@ BEGIN
         WHEN 'leased' THEN
             -- It is being worked; only a requested cancellation is withdrawn.
             result := CASE WHEN job.cancel_requested THEN 'coalesced' ELSE 'unchanged' END;
+            reason := CASE WHEN NOT job.cancel_requested THEN 'the job runs already' END;
             IF job.cancel_requested THEN
                 UPDATE daybook.jobs j
                    SET cancel_requested = false, generation = j.leased_generation, updated_at = clock_timestamp()
@@ -79,8 +89,11 @@ BEGIN
                updated_at      = clock_timestamp()
          WHERE j.id = job.id;
     EXCEPTION WHEN unique_violation THEN
-        -- It is unique, and another job with its payload is open, which does its work.
+        -- Another job that is to be the only one, as this one is, is open, and does its work. It may have ended just now: then there is no id to tell.
         result := 'unchanged';
+        reason := 'job ' || coalesce(daybook.open_twin(job), '(ended meanwhile)') || ' is open, and one of the two may be: it has '
+               || CASE WHEN job.unique_hash = job.input_hash THEN 'the same payload' ELSE 'the same schedule' END
+               || '. Wait for its end, or cancel it, and retry then';
         RETURN;
     END;
     PERFORM daybook.note_waiting(ARRAY[job.id]);
@@ -90,7 +103,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION daybook.retry_job IS
-    'Tries a job again, which waits for its turn and for other jobs as before: now (attempts stay counted), later (after delay_seconds, 300 if null) or reset (as if never tried). result: requeued, rescheduled, coalesced or unchanged';
+    'Tries a job again, which waits for its turn and for other jobs as before: now (attempts stay counted), later (after delay_seconds, 300 if null) or reset (as if never tried). result: requeued, rescheduled, coalesced or unchanged. reason: why it is unchanged';
 
 -- retry_job for many in one statement: those that are in one of the states and that no other transaction has locked, and whose queue there is. Returns how many
 -- were changed. Of several that are to be unique and have the same payload one is.
@@ -156,7 +169,8 @@ COMMENT ON FUNCTION daybook.retry_jobs IS 'retry_job for many: those in one of t
 
 CREATE FUNCTION daybook.cancel_job(
     INOUT job_id text,
-    OUT result   text
+    OUT result   text,
+    OUT reason   text
 )
     LANGUAGE plpgsql
 AS $$
@@ -173,6 +187,7 @@ BEGIN
             RAISE EXCEPTION 'job % is completed', job.id USING ERRCODE = 'DB012', HINT = 'what it did has to be undone elsewhere';
         WHEN 'cancelled' THEN
             result := 'unchanged';
+            reason := 'the job is cancelled already';
             RETURN;
         ELSE
             result := CASE WHEN job.working THEN 'cancelling' ELSE 'cancelled' END;
@@ -181,7 +196,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION daybook.cancel_job IS
-    'Asks that a job not be worked. result: cancelled, cancelling (after the running attempt) or unchanged';
+    'Asks that a job not be worked. result: cancelled, cancelling (after the running attempt) or unchanged. reason: why it is unchanged';
 
 -- cancel_job for many, as retry_jobs. A job whose attempt has begun is cancelled after it. Any other is cancelled at once, also when it is
 -- leased: its worker notices that before it begins the job.
@@ -230,6 +245,8 @@ CREATE TABLE daybook.bulk_operations (
     matched       integer NOT NULL DEFAULT 0,
     changed       integer NOT NULL DEFAULT 0,
     left_alone    integer NOT NULL DEFAULT 0,
+    left_open     integer NOT NULL DEFAULT 0,
+    left_queue    integer NOT NULL DEFAULT 0,
     created_at    timestamptz NOT NULL DEFAULT clock_timestamp(),
     updated_at    timestamptz NOT NULL DEFAULT clock_timestamp(),
     finished_at   timestamptz,
@@ -237,6 +254,8 @@ CREATE TABLE daybook.bulk_operations (
     -- Accounting jobs are tried again as mark_accounting_job_pending does it, which counts their attempts from 0.
     CHECK (kind = 'jobs' OR action = 'retry' AND mode IN ('now', 'later'))
 );
+COMMENT ON COLUMN daybook.bulk_operations.left_open IS 'Those of left_alone that are to be the only open job of their payload or schedule, while another one is open';
+COMMENT ON COLUMN daybook.bulk_operations.left_queue IS 'Those of left_alone whose named queue was deleted';
 COMMENT ON COLUMN daybook.bulk_operations.org_id IS 'The organization whose jobs are changed; null: all organizations';
 -- Operations that are not finished.
 CREATE INDEX bulk_operations_open ON daybook.bulk_operations (updated_at) WHERE finished_at IS NULL;
@@ -297,6 +316,16 @@ BEGIN
     UPDATE daybook.bulk_operations o
        SET changed = o.changed + done, left_alone = o.left_alone + cardinality(ids) - done, updated_at = clock_timestamp()
      WHERE o.id = operation.id;
+    IF operation.kind = 'jobs' AND operation.action = 'retry' AND done < cardinality(ids) THEN
+        -- What was to be tried again and still is where it was.
+        UPDATE daybook.bulk_operations o
+           SET left_open = o.left_open + x.open, left_queue = o.left_queue + x.queue
+          FROM (SELECT count(*) FILTER (WHERE queued AND daybook.open_twin(j) IS NOT NULL) AS open, count(*) FILTER (WHERE NOT queued) AS queue
+                  FROM daybook.jobs j
+                 CROSS JOIN LATERAL (SELECT j.queue IS NULL OR EXISTS (SELECT FROM daybook.queues u WHERE u.name = j.queue) AS queued) q
+                 WHERE j.id = ANY (ids) AND j.state::text = ANY (operation.states) AND j.state IN ('failed', 'cancelled')) x
+         WHERE o.id = operation.id;
+    END IF;
     RETURN true;
 END
 $$;
@@ -306,4 +335,4 @@ $$;
 -- +goose Down
 DROP FUNCTION daybook.work_bulk_batch, daybook.retry_accounting_jobs;
 DROP TABLE daybook.bulk_batches, daybook.bulk_operations;
-DROP FUNCTION daybook.cancel_jobs, daybook.cancel_job, daybook.retry_jobs, daybook.retry_job, daybook.retry_due;
+DROP FUNCTION daybook.cancel_jobs, daybook.cancel_job, daybook.retry_jobs, daybook.retry_job, daybook.open_twin, daybook.retry_due;

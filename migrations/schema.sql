@@ -331,7 +331,7 @@ COMMENT ON FUNCTION daybook.cancel_async_operation(p_operation_id uuid) IS 'canc
 
 -- Name: cancel_job(text); Type: FUNCTION; Schema: daybook; Owner: -
 
-CREATE FUNCTION daybook.cancel_job(INOUT job_id text, OUT result text) RETURNS record
+CREATE FUNCTION daybook.cancel_job(INOUT job_id text, OUT result text, OUT reason text) RETURNS record
     LANGUAGE plpgsql
     AS $$
 #variable_conflict use_column
@@ -347,6 +347,7 @@ BEGIN
             RAISE EXCEPTION 'job % is completed', job.id USING ERRCODE = 'DB012', HINT = 'what it did has to be undone elsewhere';
         WHEN 'cancelled' THEN
             result := 'unchanged';
+            reason := 'the job is cancelled already';
             RETURN;
         ELSE
             result := CASE WHEN job.working THEN 'cancelling' ELSE 'cancelled' END;
@@ -355,9 +356,9 @@ BEGIN
 END
 $$;
 
--- Name: FUNCTION cancel_job(INOUT job_id text, OUT result text); Type: COMMENT; Schema: daybook; Owner: -
+-- Name: FUNCTION cancel_job(INOUT job_id text, OUT result text, OUT reason text); Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON FUNCTION daybook.cancel_job(INOUT job_id text, OUT result text) IS 'Asks that a job not be worked. result: cancelled, cancelling (after the running attempt) or unchanged';
+COMMENT ON FUNCTION daybook.cancel_job(INOUT job_id text, OUT result text, OUT reason text) IS 'Asks that a job not be worked. result: cancelled, cancelling (after the running attempt) or unchanged. reason: why it is unchanged';
 
 -- Name: cancel_jobs(text[], text[]); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -2685,6 +2686,15 @@ $$;
 
 COMMENT ON FUNCTION daybook.notification_stats(p_org_id text, p_time_zone text, OUT pending bigint, OUT processing bigint, OUT completed bigint, OUT failed bigint, OUT todays_sent bigint) IS 'Counts jobs of the types email, sms and notification, of an organization or of all (null): pending also those that are to be tried again, failed the dead letters, todays_sent those completed since midnight in the time zone';
 
+-- Name: open_twin(daybook.jobs); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.open_twin(job daybook.jobs) RETURNS text
+    LANGUAGE sql STABLE
+    AS $_$
+    SELECT o.id FROM daybook.jobs o
+     WHERE o.org_id = $1.org_id AND o.unique_hash = $1.unique_hash AND o.state IN ('pending', 'leased') AND o.id <> $1.id
+$_$;
+
 -- Name: pause_queue(text, boolean); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.pause_queue(name text, paused boolean DEFAULT true) RETURNS boolean
@@ -3080,7 +3090,7 @@ $$;
 
 -- Name: retry_job(text, text, double precision); Type: FUNCTION; Schema: daybook; Owner: -
 
-CREATE FUNCTION daybook.retry_job(INOUT job_id text, mode text DEFAULT 'now'::text, delay_seconds double precision DEFAULT NULL::double precision, OUT result text) RETURNS record
+CREATE FUNCTION daybook.retry_job(INOUT job_id text, mode text DEFAULT 'now'::text, delay_seconds double precision DEFAULT NULL::double precision, OUT result text, OUT reason text) RETURNS record
     LANGUAGE plpgsql
     AS $$
 #variable_conflict use_column
@@ -3100,6 +3110,7 @@ BEGIN
         WHEN 'leased' THEN
             -- It is being worked; only a requested cancellation is withdrawn.
             result := CASE WHEN job.cancel_requested THEN 'coalesced' ELSE 'unchanged' END;
+            reason := CASE WHEN NOT job.cancel_requested THEN 'the job runs already' END;
             IF job.cancel_requested THEN
                 UPDATE daybook.jobs j
                    SET cancel_requested = false, generation = j.leased_generation, updated_at = clock_timestamp()
@@ -3134,8 +3145,11 @@ BEGIN
                updated_at      = clock_timestamp()
          WHERE j.id = job.id;
     EXCEPTION WHEN unique_violation THEN
-        -- It is unique, and another job with its payload is open, which does its work.
+        -- Another job that is to be the only one, as this one is, is open, and does its work. It may have ended just now: then there is no id to tell.
         result := 'unchanged';
+        reason := 'job ' || coalesce(daybook.open_twin(job), '(ended meanwhile)') || ' is open, and one of the two may be: it has '
+               || CASE WHEN job.unique_hash = job.input_hash THEN 'the same payload' ELSE 'the same schedule' END
+               || '. Wait for its end, or cancel it, and retry then';
         RETURN;
     END;
     PERFORM daybook.note_waiting(ARRAY[job.id]);
@@ -3145,9 +3159,9 @@ BEGIN
 END
 $$;
 
--- Name: FUNCTION retry_job(INOUT job_id text, mode text, delay_seconds double precision, OUT result text); Type: COMMENT; Schema: daybook; Owner: -
+-- Name: FUNCTION retry_job(INOUT job_id text, mode text, delay_seconds double precision, OUT result text, OUT reason text); Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON FUNCTION daybook.retry_job(INOUT job_id text, mode text, delay_seconds double precision, OUT result text) IS 'Tries a job again, which waits for its turn and for other jobs as before: now (attempts stay counted), later (after delay_seconds, 300 if null) or reset (as if never tried). result: requeued, rescheduled, coalesced or unchanged';
+COMMENT ON FUNCTION daybook.retry_job(INOUT job_id text, mode text, delay_seconds double precision, OUT result text, OUT reason text) IS 'Tries a job again, which waits for its turn and for other jobs as before: now (attempts stay counted), later (after delay_seconds, 300 if null) or reset (as if never tried). result: requeued, rescheduled, coalesced or unchanged. reason: why it is unchanged';
 
 -- Name: retry_jobs(text[], text[], text, double precision); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -3625,6 +3639,16 @@ BEGIN
     UPDATE daybook.bulk_operations o
        SET changed = o.changed + done, left_alone = o.left_alone + cardinality(ids) - done, updated_at = clock_timestamp()
      WHERE o.id = operation.id;
+    IF operation.kind = 'jobs' AND operation.action = 'retry' AND done < cardinality(ids) THEN
+        -- What was to be tried again and still is where it was.
+        UPDATE daybook.bulk_operations o
+           SET left_open = o.left_open + x.open, left_queue = o.left_queue + x.queue
+          FROM (SELECT count(*) FILTER (WHERE queued AND daybook.open_twin(j) IS NOT NULL) AS open, count(*) FILTER (WHERE NOT queued) AS queue
+                  FROM daybook.jobs j
+                 CROSS JOIN LATERAL (SELECT j.queue IS NULL OR EXISTS (SELECT FROM daybook.queues u WHERE u.name = j.queue) AS queued) q
+                 WHERE j.id = ANY (ids) AND j.state::text = ANY (operation.states) AND j.state IN ('failed', 'cancelled')) x
+         WHERE o.id = operation.id;
+    END IF;
     RETURN true;
 END
 $$;
@@ -5535,6 +5559,8 @@ CREATE TABLE daybook.bulk_operations (
     matched integer DEFAULT 0 NOT NULL,
     changed integer DEFAULT 0 NOT NULL,
     left_alone integer DEFAULT 0 NOT NULL,
+    left_open integer DEFAULT 0 NOT NULL,
+    left_queue integer DEFAULT 0 NOT NULL,
     created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     updated_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     finished_at timestamp with time zone,
@@ -5549,6 +5575,14 @@ CREATE TABLE daybook.bulk_operations (
 -- Name: COLUMN bulk_operations.org_id; Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON COLUMN daybook.bulk_operations.org_id IS 'The organization whose jobs are changed; null: all organizations';
+
+-- Name: COLUMN bulk_operations.left_open; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.bulk_operations.left_open IS 'Those of left_alone that are to be the only open job of their payload or schedule, while another one is open';
+
+-- Name: COLUMN bulk_operations.left_queue; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.bulk_operations.left_queue IS 'Those of left_alone whose named queue was deleted';
 
 -- Name: confirmations; Type: TABLE; Schema: daybook; Owner: -
 

@@ -183,7 +183,7 @@ type RetryOptions struct {
 
 // RetryJob makes a dead letter or a cancelled job due again (Requeued), and changes the time of a pending one (Rescheduled). A running
 // job is not changed (Unchanged), except that a requested cancellation is withdrawn (Coalesced). A unique job is not changed while
-// another one with its payload is open (Unchanged).
+// another one with its payload is open, nor the job of a schedule while another one of it is (Unchanged). Response.Reason says which.
 //
 // Errors: ErrJobNotFound, ErrJobCompleted, ErrQueueUnknown (the job's named queue was deleted), ErrInvalidRetryMode, ErrNegativeDelay, ErrInvalidText.
 func RetryJob(ctx context.Context, q Querier, jobID string, o RetryOptions) (Response, error) {

@@ -61,6 +61,8 @@ type Response struct {
 	// JobID is the same for all versions of a document.
 	JobID  string
 	Result Result
+	// Reason says, for people, why RetryJob and CancelJob changed nothing (Unchanged): for a unique job it names the one that is open.
+	Reason string
 }
 
 // MaxMany is how many jobs EnqueueAccountingJobs and EnqueueJobs write in one statement; more are split, in the same transaction if
@@ -95,4 +97,6 @@ func checkTime(t time.Time) error {
 
 func validPriority(p Priority) bool { return p == 0 || (p >= High && p <= Low) }
 
-func response(r store.Requested) Response { return Response{JobID: r.JobID, Result: Result(r.Result)} }
+func response(r store.Requested) Response {
+	return Response{JobID: r.JobID, Result: Result(r.Result), Reason: r.Reason}
+}

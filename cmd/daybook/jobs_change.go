@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -69,6 +70,10 @@ func (f *changeFlags) change(ctx context.Context, a *app, args []string, one fun
 			return err
 		}
 		return a.emit(answers.ChangeOf(r), func(w io.Writer) error {
+			if r.Reason != "" {
+				_, err := fmt.Fprintf(w, "%s (job %s): %s\n", r.Result, r.JobID, r.Reason)
+				return err
+			}
 			_, err := fmt.Fprintf(w, "%s (job %s)\n", r.Result, r.JobID)
 			return err
 		})
@@ -83,7 +88,7 @@ func (f *changeFlags) change(ctx context.Context, a *app, args []string, one fun
 			return err
 		}
 		if op.LeftAlone > 0 {
-			a.say("%s left alone, because another transaction changed or locked them meanwhile, or another one with the same payload is open", phrase.Plural(int64(op.LeftAlone), "was", "were"))
+			a.say("%s left alone%s", phrase.Plural(int64(op.LeftAlone), "job was", "jobs were"), whyLeft(&op))
 		}
 		if op.Matched == 0 {
 			_, err := fmt.Fprintln(w, noneMatches)
@@ -92,6 +97,20 @@ func (f *changeFlags) change(ctx context.Context, a *app, args []string, one fun
 		_, err := fmt.Fprintf(w, "%s %s\n", phrase.Plural(int64(op.Changed), "job is", "jobs are"), done)
 		return err
 	})
+}
+
+// whyLeft says why a request for many jobs left some alone.
+func whyLeft(op *models.BulkOperation) string {
+	why := ": "
+	add := func(n int, text string) {
+		if n > 0 {
+			why += fmt.Sprintf("%d %s; ", n, text)
+		}
+	}
+	add(op.LeftOpen, "because another job of the same payload or schedule is open, and one may be")
+	add(op.LeftQueue, "because their named queue was deleted: make it again by `daybook queues create`")
+	add(op.LeftAlone-op.LeftOpen-op.LeftQueue, "because another transaction changed or locked them meanwhile")
+	return strings.TrimSuffix(why, "; ")
 }
 
 func jobsRetryCommand(a *app) *cobra.Command {

@@ -30,19 +30,15 @@ const shownFirings = 3
 
 // printFirings says what was done to a schedule, and when it fires next.
 func printFirings(w io.Writer, result string, s schedules.Listed, next []time.Time) error {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s %s\n", result, s.ID)
-	if len(next) > 0 {
-		about := "fires"
-		if s.Paused {
-			about = "paused; without that it fires"
-		}
-		fmt.Fprintf(&b, "%s (%s, %s):\n", about, s.When, s.TimeZone)
+	about := "fires"
+	if s.Paused {
+		about = "paused; without that it fires"
 	}
+	lines := []string{result + " " + s.ID, fmt.Sprintf("%s (%s, %s):", about, s.When, s.TimeZone)}
 	for i := range next {
-		fmt.Fprintf(&b, "  %s\n", inZone(s, &next[i], "Mon 2006-01-02 15:04:05"))
+		lines = append(lines, "  "+inZone(s, &next[i], "Mon 2006-01-02 15:04:05"))
 	}
-	_, err := io.WriteString(w, b.String())
+	_, err := fmt.Fprintln(w, strings.Join(lines, "\n"))
 	return err
 }
 

@@ -11,10 +11,13 @@ import (
 type Change struct {
 	JobID  string `json:"jobId"`
 	Result string `json:"result" enum:"enqueued,coalesced,requeued,rescheduled,unchanged,cancelled,cancelling" doc:"What the request did"`
+	Reason string `json:"reason,omitempty" doc:"Of a job that was retried or cancelled and is unchanged: why"`
 }
 
 // ChangeOf makes the answer of what a request about one job did.
-func ChangeOf(r queue.Response) Change { return Change{JobID: r.JobID, Result: string(r.Result)} }
+func ChangeOf(r queue.Response) Change {
+	return Change{JobID: r.JobID, Result: string(r.Result), Reason: r.Reason}
+}
 
 // EnqueuedJob is the job that a request led to.
 type EnqueuedJob struct {
@@ -40,7 +43,9 @@ type BulkOperation struct {
 	Action      string     `json:"action" enum:"retry,cancel"`
 	Matched     int        `json:"matched" doc:"How many jobs the filter meant when the request began"`
 	Changed     int        `json:"changed" doc:"How many of them are pending again, or cancelled"`
-	Left        int        `json:"left" doc:"How many were left alone, because another transaction changed or locked them meanwhile, or another job with the same payload is open and they are unique"`
+	Left        int        `json:"left" doc:"How many were left alone, because another transaction changed or locked them meanwhile, or for what leftOpen and leftQueue count"`
+	LeftOpen    int        `json:"leftOpen" doc:"How many of those are to be the only open job of their payload or schedule, while another one is open"`
+	LeftQueue   int        `json:"leftQueue" doc:"How many of those are in a named queue that was deleted"`
 	DryRun      bool       `json:"dryRun" doc:"They were only counted"`
 	Finished    bool       `json:"finished" doc:"Nothing is left to be changed"`
 	CreatedAt   *time.Time `json:"createdAt,omitempty"`
@@ -50,7 +55,7 @@ type BulkOperation struct {
 // BulkOperationOf makes the answer of a request for many jobs.
 func BulkOperationOf(op *models.BulkOperation, dryRun bool) BulkOperation {
 	out := BulkOperation{
-		OperationID: op.ID, Action: string(op.Action), Matched: op.Matched, Changed: op.Changed, Left: op.LeftAlone,
+		OperationID: op.ID, Action: string(op.Action), Matched: op.Matched, Changed: op.Changed, Left: op.LeftAlone, LeftOpen: op.LeftOpen, LeftQueue: op.LeftQueue,
 		DryRun: dryRun, Finished: dryRun || op.FinishedAt != nil, FinishedAt: op.FinishedAt,
 	}
 	if !dryRun {

@@ -189,7 +189,7 @@ func (c *console) retryAccountingJob(ctx context.Context, r *request) (done, err
 	}
 	answer, err := queue.MarkAccountingJobPending(ctx, c.Pool, queue.PendingAccountingJob{OrgID: job.OrgID, DocumentID: job.DocumentID, Delay: delay})
 	return done{
-		To: r.link("accounting/" + url.PathEscape(job.ID)), Text: retried(answer.Result), Org: job.OrgID, Subject: job.DocumentID,
+		To: r.link("accounting/" + url.PathEscape(job.ID)), Text: retried(answer), Org: job.OrgID, Subject: job.DocumentID,
 		Details: map[string]any{"mode": mode, "delay_seconds": delay.Seconds()},
 	}, err
 }
@@ -200,5 +200,5 @@ func (c *console) cancelAccountingJob(ctx context.Context, r *request) (done, er
 		return done{}, err
 	}
 	answer, err := queue.CancelAccountingJob(ctx, c.Pool, queue.Document{OrgID: job.OrgID, ID: job.DocumentID})
-	return done{To: r.link("accounting/" + url.PathEscape(job.ID)), Text: cancelled(answer.Result), Org: job.OrgID, Subject: job.DocumentID}, err
+	return done{To: r.link("accounting/" + url.PathEscape(job.ID)), Text: cancelled(answer), Org: job.OrgID, Subject: job.DocumentID}, err
 }

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"net/url"
 	"strconv"
@@ -188,12 +189,12 @@ func (c *console) retryJob(ctx context.Context, r *request) (done, error) {
 		return done{}, err
 	}
 	answer, err := queue.RetryJob(ctx, c.Pool, id, queue.RetryOptions{Mode: mode, Delay: delay})
-	return done{To: page, Text: retried(answer.Result), Subject: id, Details: map[string]any{"mode": mode, "delay_seconds": delay.Seconds()}}, err
+	return done{To: page, Text: retried(answer), Subject: id, Details: map[string]any{"mode": mode, "delay_seconds": delay.Seconds()}}, err
 }
 
 // retried says what a retry led to.
-func retried(result queue.Result) string {
-	switch result {
+func retried(answer queue.Response) string {
+	switch answer.Result {
 	case queue.Requeued:
 		return "The job is pending again."
 	case queue.Rescheduled:
@@ -201,7 +202,7 @@ func retried(result queue.Result) string {
 	case queue.Coalesced:
 		return "The running attempt goes on; its cancellation was withdrawn, or another one follows it."
 	default:
-		return "Nothing was changed: the job runs, or another one with the same payload is open and they are to be unique."
+		return "Nothing was changed: " + cmp.Or(answer.Reason, "the job runs already") + "."
 	}
 }
 
@@ -211,17 +212,17 @@ func (c *console) cancelJob(ctx context.Context, r *request) (done, error) {
 		return done{}, err
 	}
 	answer, err := queue.CancelJob(ctx, c.Pool, id)
-	return done{To: page, Text: cancelled(answer.Result), Subject: id}, err
+	return done{To: page, Text: cancelled(answer), Subject: id}, err
 }
 
 // cancelled says what a cancellation led to.
-func cancelled(result queue.Result) string {
-	switch result {
+func cancelled(answer queue.Response) string {
+	switch answer.Result {
 	case queue.Cancelled:
 		return "The job is cancelled."
 	case queue.Cancelling:
 		return "The job is cancelled after its running attempt, which commits nothing."
 	default:
-		return "Nothing was changed: the job was cancelled already."
+		return "Nothing was changed: " + cmp.Or(answer.Reason, "the job is cancelled already") + "."
 	}
 }

@@ -194,11 +194,11 @@ func textOrNil(raw json.RawMessage) *string {
 func RetryJob(ctx context.Context, q Querier, id, mode string, delay time.Duration) (Requested, error) {
 	const stmt = `
 WITH found AS MATERIALIZED (SELECT j.id, j.state = 'completed' AS completed FROM daybook.jobs j WHERE j.id = $1 FOR NO KEY UPDATE)
-SELECT r.job_id, r.result FROM found f CROSS JOIN LATERAL daybook.retry_job(f.id, $2, NULLIF($3::float8, 0)) r WHERE NOT f.completed
+SELECT r.job_id, r.result, coalesce(r.reason, '') FROM found f CROSS JOIN LATERAL daybook.retry_job(f.id, $2, NULLIF($3::float8, 0)) r WHERE NOT f.completed
 UNION ALL
-SELECT f.id, 'completed' FROM found f WHERE f.completed
+SELECT f.id, 'completed', '' FROM found f WHERE f.completed
 UNION ALL
-SELECT $1, 'absent' WHERE NOT EXISTS (SELECT FROM found)`
+SELECT $1, 'absent', '' WHERE NOT EXISTS (SELECT FROM found)`
 	return changeJob(ctx, q, "retry the job", "enqueue a new one", stmt, id, mode, delay.Seconds())
 }
 
@@ -206,17 +206,17 @@ SELECT $1, 'absent' WHERE NOT EXISTS (SELECT FROM found)`
 func CancelJob(ctx context.Context, q Querier, id string) (Requested, error) {
 	const stmt = `
 WITH found AS MATERIALIZED (SELECT j.id, j.state = 'completed' AS completed FROM daybook.jobs j WHERE j.id = $1 FOR NO KEY UPDATE)
-SELECT c.job_id, c.result FROM found f CROSS JOIN LATERAL daybook.cancel_job(f.id) c WHERE NOT f.completed
+SELECT c.job_id, c.result, coalesce(c.reason, '') FROM found f CROSS JOIN LATERAL daybook.cancel_job(f.id) c WHERE NOT f.completed
 UNION ALL
-SELECT f.id, 'completed' FROM found f WHERE f.completed
+SELECT f.id, 'completed', '' FROM found f WHERE f.completed
 UNION ALL
-SELECT $1, 'absent' WHERE NOT EXISTS (SELECT FROM found)`
+SELECT $1, 'absent', '' WHERE NOT EXISTS (SELECT FROM found)`
 	return changeJob(ctx, q, "cancel the job", "what it did has to be undone elsewhere", stmt, id)
 }
 
 // changeJob runs a statement that answers with a job's id and a result, and returns the answer, or the error that stands for it.
 func changeJob(ctx context.Context, q Querier, doing, completedHint, stmt string, args ...any) (r Requested, err error) {
-	switch err = q.QueryRow(ctx, stmt, args...).Scan(&r.JobID, &r.Result); {
+	switch err = q.QueryRow(ctx, stmt, args...).Scan(&r.JobID, &r.Result, &r.Reason); {
 	case err != nil:
 		return Requested{}, Wrap(doing, err)
 	case r.Result == absent:

@@ -13,6 +13,8 @@ import (
 type Requested struct {
 	JobID  string
 	Result string
+	// Reason says why the request changed nothing; empty otherwise.
+	Reason string
 }
 
 // tracedStatements holds the statement of traced for each statement.

@@ -936,9 +936,19 @@ export interface components {
             finishedAt?: string;
             /**
              * Format: int64
-             * @description How many were left alone, because another transaction changed or locked them meanwhile, or another job with the same payload is open and they are unique
+             * @description How many were left alone, because another transaction changed or locked them meanwhile, or for what leftOpen and leftQueue count
              */
             left: number;
+            /**
+             * Format: int64
+             * @description How many of those are to be the only open job of their payload or schedule, while another one is open
+             */
+            leftOpen: number;
+            /**
+             * Format: int64
+             * @description How many of those are in a named queue that was deleted
+             */
+            leftQueue: number;
             /**
              * Format: int64
              * @description How many jobs the filter meant when the request began
@@ -995,6 +1005,8 @@ export interface components {
         };
         ChangeResponse: {
             jobId: string;
+            /** @description Of a job that was retried or cancelled and is unchanged: why */
+            reason?: string;
             /**
              * @description What the request did
              * @enum {string}
