@@ -32,8 +32,8 @@ func lowerFirst(s string) string {
 	if next, _ := utf8.DecodeRuneInString(s[size:]); !unicode.IsLower(next) && next != ' ' {
 		return s
 	}
-	for _, name := range []string{"PostgreSQL", "Temporal", "Organization "} {
-		if strings.HasPrefix(s, name) && name != "Organization " {
+	for _, name := range []string{"PostgreSQL", "Temporal"} {
+		if strings.HasPrefix(s, name) {
 			return s
 		}
 	}

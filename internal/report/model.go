@@ -4,6 +4,7 @@ import (
 	"math/big"
 	"strings"
 
+	"github.com/daybook-dev/daybook/internal/phrase"
 	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
 	"github.com/daybook-dev/daybook/models"
 )
@@ -117,23 +118,12 @@ func (t *Table) add(kind RowKind, values ...string) {
 
 // grouped puts a no-break space between the thousands of a decimal number.
 func grouped(number string) string {
-	sign := ""
-	if rest, ok := strings.CutPrefix(number, "-"); ok {
-		sign, number = "-", rest
-	}
 	whole, fraction, _ := strings.Cut(number, ".")
-	var b strings.Builder
-	b.WriteString(sign)
-	for i, d := range whole {
-		if i > 0 && (len(whole)-i)%3 == 0 {
-			b.WriteRune('\u00A0')
-		}
-		b.WriteRune(d)
-	}
+	text := phrase.Grouped(whole, "\u00A0")
 	if fraction != "" {
-		b.WriteString("." + fraction)
+		text += "." + fraction
 	}
-	return b.String()
+	return text
 }
 
 // decimal is an amount of minor units as a decimal number.
