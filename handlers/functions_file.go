@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/daybook-dev/daybook/internal/strictyaml"
+	"github.com/daybook-dev/daybook/models/strictyaml"
 	"github.com/daybook-dev/daybook/jobs"
 	"github.com/daybook-dev/daybook/models"
 )

@@ -16,8 +16,8 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
 
-	"github.com/daybook-dev/daybook/internal/failure"
-	"github.com/daybook-dev/daybook/internal/locks"
+	"github.com/daybook-dev/daybook/failure"
+	"github.com/daybook-dev/daybook/models/locks"
 )
 
 //go:embed 0*.sql

@@ -7,7 +7,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/daybook-dev/daybook/internal/strictjson"
+	"github.com/daybook-dev/daybook/models/strictjson"
 	"github.com/daybook-dev/daybook/models"
 )
 

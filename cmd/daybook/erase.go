@@ -13,7 +13,7 @@ import (
 
 	"github.com/daybook-dev/daybook/internal/archive"
 	"github.com/daybook-dev/daybook/internal/erasure"
-	"github.com/daybook-dev/daybook/internal/failure"
+	"github.com/daybook-dev/daybook/failure"
 	"github.com/daybook-dev/daybook/internal/phrase"
 	"github.com/daybook-dev/daybook/internal/store"
 )

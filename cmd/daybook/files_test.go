@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/daybook-dev/daybook/internal/failure"
+	"github.com/daybook-dev/daybook/failure"
 )
 
 // TestFilesThatCannotBeUsed names a directory, and what is in a file as if that were one, to every command that reads or writes a file: the call is wrong, and no

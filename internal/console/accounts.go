@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/daybook-dev/daybook/books"
-	"github.com/daybook-dev/daybook/internal/failure"
+	"github.com/daybook-dev/daybook/failure"
 	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
 	"github.com/daybook-dev/daybook/models"
 )

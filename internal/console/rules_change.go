@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/daybook-dev/daybook/books"
-	"github.com/daybook-dev/daybook/internal/failure"
+	"github.com/daybook-dev/daybook/failure"
 )
 
 var errFormTooLarge = failure.New(failure.BodyTooLarge, "the form is too large: apply the rules with `daybook rules apply`")

@@ -8,7 +8,7 @@ import (
 
 	"go.temporal.io/api/serviceerror"
 
-	"github.com/daybook-dev/daybook/internal/failure"
+	"github.com/daybook-dev/daybook/failure"
 )
 
 // temporalTimeout is how long a page waits for Temporal.

@@ -1,7 +1,7 @@
 package devstack
 
 import (
-	"github.com/daybook-dev/daybook/internal/failure"
+	"github.com/daybook-dev/daybook/failure"
 )
 
 // ErrInUse means that another stack runs in the directory.

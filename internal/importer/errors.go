@@ -3,7 +3,7 @@ package importer
 import (
 	"fmt"
 
-	"github.com/daybook-dev/daybook/internal/failure"
+	"github.com/daybook-dev/daybook/failure"
 )
 
 var (

@@ -18,7 +18,7 @@ import (
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
 
-	"github.com/daybook-dev/daybook/internal/strictyaml"
+	"github.com/daybook-dev/daybook/models/strictyaml"
 )
 
 // maxMappingBytes bounds a mapping file.

@@ -9,7 +9,7 @@ import (
 	"iter"
 
 	"github.com/daybook-dev/daybook/internal/bom"
-	"github.com/daybook-dev/daybook/internal/strictjson"
+	"github.com/daybook-dev/daybook/models/strictjson"
 	"github.com/daybook-dev/daybook/models"
 )
 

@@ -12,7 +12,7 @@ import (
 
 	public "github.com/daybook-dev/daybook/accounting"
 	"github.com/daybook-dev/daybook/internal/store"
-	"github.com/daybook-dev/daybook/internal/strictjson"
+	"github.com/daybook-dev/daybook/models/strictjson"
 	"github.com/daybook-dev/daybook/models"
 )
 

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/daybook-dev/daybook/internal/locks"
+	"github.com/daybook-dev/daybook/models/locks"
 	"github.com/daybook-dev/daybook/internal/pgtest"
 )
 
@@ -57,7 +57,7 @@ func sources(t *testing.T, f func(path, text string)) {
 			return err
 		case e.IsDir() && (strings.HasPrefix(e.Name(), ".") && name != "." || e.Name() == "node_modules" || e.Name() == "testdata"):
 			return filepath.SkipDir
-		case e.IsDir(), strings.HasSuffix(name, "_test.go"), filepath.Dir(name) == "internal/locks", name == "migrations/schema.sql":
+		case e.IsDir(), strings.HasSuffix(name, "_test.go"), filepath.Dir(name) == "models/locks", name == "migrations/schema.sql":
 			return nil
 		case filepath.Ext(name) != ".go" && filepath.Ext(name) != ".sql":
 			return nil
@@ -87,7 +87,7 @@ func TestEachLockHasAName(t *testing.T) {
 			}
 		}
 		if path != "migrations/00001_common.sql" { // which has the table
-			assert.NotRegexp(t, number, text, "%s: take the name from internal/locks", path)
+			assert.NotRegexp(t, number, text, "%s: take the name from models/locks", path)
 		}
 		for _, m := range inSQL.FindAllStringSubmatch(text, -1) {
 			note(m[1], path)

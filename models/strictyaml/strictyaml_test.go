@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/daybook-dev/daybook/internal/strictyaml"
+	"github.com/daybook-dev/daybook/models/strictyaml"
 )
 
 type settings struct {

@@ -10,14 +10,14 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/daybook-dev/daybook/internal/failure"
+	"github.com/daybook-dev/daybook/failure"
 	"github.com/daybook-dev/daybook/workflows"
 )
 
 // docs/errors.md has a row for each class, with what the table says of it, and no other.
 func TestDocumentation(t *testing.T) {
 	t.Parallel()
-	docs, err := os.ReadFile("../../docs/errors.md")
+	docs, err := os.ReadFile("../docs/errors.md")
 	require.NoError(t, err)
 	var want, have []string
 	for _, c := range failure.Classes() {
@@ -27,7 +27,7 @@ func TestDocumentation(t *testing.T) {
 	for _, row := range regexp.MustCompile("(?m)^\\| <a id=\"([a-z_0-9]+)\"></a>(`[A-Z_0-9]+` \\| .* \\|) [^|]+ \\|$").FindAllStringSubmatch(string(docs), -1) {
 		have = append(have, row[2])
 	}
-	assert.ElementsMatch(t, want, have, "docs/errors.md and internal/failure/classes.go differ")
+	assert.ElementsMatch(t, want, have, "docs/errors.md and failure/classes.go differ")
 }
 
 // A code has one class, and each class says everything.
