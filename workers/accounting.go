@@ -18,8 +18,8 @@ import (
 	"github.com/daybook-dev/daybook/internal/engine"
 	"github.com/daybook-dev/daybook/internal/ledger"
 	"github.com/daybook-dev/daybook/internal/store"
-	"github.com/daybook-dev/daybook/internal/tracing"
 	"github.com/daybook-dev/daybook/internal/turns"
+	"github.com/daybook-dev/daybook/workers/internal/tracing"
 	"github.com/daybook-dev/daybook/workflows"
 )
 

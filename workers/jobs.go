@@ -16,10 +16,10 @@ import (
 	"github.com/daybook-dev/daybook/activities"
 	"github.com/daybook-dev/daybook/internal/engine"
 	"github.com/daybook-dev/daybook/internal/store"
-	"github.com/daybook-dev/daybook/internal/tracing"
 	"github.com/daybook-dev/daybook/internal/turns"
 	"github.com/daybook-dev/daybook/jobs"
 	"github.com/daybook-dev/daybook/models"
+	"github.com/daybook-dev/daybook/workers/internal/tracing"
 	"github.com/daybook-dev/daybook/workflows"
 )
 

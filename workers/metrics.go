@@ -14,9 +14,9 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/daybook-dev/daybook/internal/events"
-	"github.com/daybook-dev/daybook/internal/metrics"
 	"github.com/daybook-dev/daybook/internal/sampler"
 	"github.com/daybook-dev/daybook/internal/turns"
+	"github.com/daybook-dev/daybook/workers/internal/metrics"
 )
 
 // MetricsOptions say what is measured. Pool is required; the zero value of each other field is its default.

@@ -13,7 +13,7 @@ import (
 	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/queue"
-	"github.com/daybook-dev/daybook/source"
+	"github.com/daybook-dev/daybook/queue/source"
 	"github.com/daybook-dev/daybook/workers"
 )
 

@@ -16,10 +16,10 @@ import (
 	"github.com/daybook-dev/daybook/internal/dispatch"
 	"github.com/daybook-dev/daybook/internal/engine"
 	"github.com/daybook-dev/daybook/internal/store"
-	"github.com/daybook-dev/daybook/internal/tracing"
 	"github.com/daybook-dev/daybook/internal/turns"
 	"github.com/daybook-dev/daybook/migrations"
 	"github.com/daybook-dev/daybook/tasks"
+	"github.com/daybook-dev/daybook/workers/internal/tracing"
 	"github.com/daybook-dev/daybook/workflows"
 )
 

@@ -12,7 +12,7 @@ import (
 
 	"github.com/daybook-dev/daybook/failure"
 	"github.com/daybook-dev/daybook/internal/temporalwait"
-	"github.com/daybook-dev/daybook/internal/tracing"
+	"github.com/daybook-dev/daybook/workers/internal/tracing"
 	"github.com/daybook-dev/daybook/workflows"
 )
 

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/daybook-dev/daybook/books"
+	"github.com/daybook-dev/daybook/admin/books"
 	"github.com/daybook-dev/daybook/internal/answers"
 	"github.com/daybook-dev/daybook/internal/cursor"
 	"github.com/daybook-dev/daybook/internal/store"

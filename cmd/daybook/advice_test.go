@@ -14,9 +14,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/failure"
 	"github.com/daybook-dev/daybook/internal/camel"
 	"github.com/daybook-dev/daybook/internal/devstack/temporaltest"
-	"github.com/daybook-dev/daybook/failure"
 	"github.com/daybook-dev/daybook/internal/health"
 	"github.com/daybook-dev/daybook/internal/pgtest"
 	"github.com/daybook-dev/daybook/migrations"

@@ -8,9 +8,9 @@ import (
 
 	"go.temporal.io/sdk/client"
 
-	"github.com/daybook-dev/daybook/internal/console"
 	"github.com/daybook-dev/daybook/internal/devstack"
 	"github.com/daybook-dev/daybook/internal/store/tokens"
+	"github.com/daybook-dev/daybook/server"
 )
 
 // devTokenName is the name of the token that a dev stack makes for its console.
@@ -50,7 +50,7 @@ func (a *app) devConsole(ctx context.Context, stack *devstack.Stack, temporal cl
 		cancel()
 		return served, err
 	case address := <-serving:
-		served.address = address + console.Root
+		served.address = address + server.ConsoleRoot
 	}
 	served.token = secret
 	served.end = func() error {

@@ -11,9 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/daybook-dev/daybook/failure"
 	"github.com/daybook-dev/daybook/internal/archive"
 	"github.com/daybook-dev/daybook/internal/erasure"
-	"github.com/daybook-dev/daybook/failure"
 	"github.com/daybook-dev/daybook/internal/phrase"
 	"github.com/daybook-dev/daybook/internal/store"
 )

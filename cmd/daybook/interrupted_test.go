@@ -11,11 +11,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/daybook-dev/daybook/internal/camel"
 	"github.com/daybook-dev/daybook/failure"
-	"github.com/daybook-dev/daybook/models/locks"
+	"github.com/daybook-dev/daybook/internal/camel"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/migrations"
+	"github.com/daybook-dev/daybook/models/locks"
 )
 
 // interrupted interrupts a command as soon as a query of one row is true.

@@ -13,8 +13,8 @@ import (
 
 	"github.com/daybook-dev/daybook/internal/answers"
 	"github.com/daybook-dev/daybook/internal/bom"
-	"github.com/daybook-dev/daybook/models/strictjson"
 	"github.com/daybook-dev/daybook/models"
+	"github.com/daybook-dev/daybook/models/strictjson"
 	"github.com/daybook-dev/daybook/queue"
 )
 

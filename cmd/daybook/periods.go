@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/daybook-dev/daybook/books"
+	"github.com/daybook-dev/daybook/admin/books"
 	"github.com/daybook-dev/daybook/internal/phrase"
 	"github.com/daybook-dev/daybook/models"
 )

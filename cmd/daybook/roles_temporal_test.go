@@ -16,8 +16,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/daybook-dev/daybook/internal/devstack/temporaltest"
 	"github.com/daybook-dev/daybook/failure"
+	"github.com/daybook-dev/daybook/internal/devstack/temporaltest"
 	"github.com/daybook-dev/daybook/internal/pgtest"
 	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
 	"github.com/daybook-dev/daybook/internal/testdb"
@@ -179,7 +179,7 @@ func TestProgramsRefuseAnotherRole(t *testing.T) {
 		args  []string
 		wrong []role
 	}{
-		{server, []string{"serve", "--listen", "127.0.0.1:0"}, []role{reader, domain, operator, worker}},
+		{serving, []string{"serve", "--listen", "127.0.0.1:0"}, []role{reader, domain, operator, worker}},
 		{worker, []string{"worker"}, []role{reader, domain, operator}},
 	} {
 		for _, wrong := range program.wrong {

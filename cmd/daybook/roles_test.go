@@ -211,7 +211,7 @@ CREATE TABLE public.documents (id bigint PRIMARY KEY, title text);
 CREATE TABLE public.jobs (id bigint PRIMARY KEY);
 GRANT ALL ON public.documents, public.jobs TO daybook_domain, daybook_worker, daybook_server, daybook_reader, daybook_operator`)
 	require.NoError(t, err)
-	for _, r := range []role{domain, worker, server} {
+	for _, r := range []role{domain, worker, serving} {
 		pool := b.as(r).pool
 		_, err = pool.Exec(t.Context(), `INSERT INTO documents (id, title) VALUES ((SELECT count(*) FROM documents), 'own')`)
 		require.NoError(t, err, r)

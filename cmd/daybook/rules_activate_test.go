@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/daybook-dev/daybook/books"
+	"github.com/daybook-dev/daybook/admin/books"
 	"github.com/daybook-dev/daybook/failure"
 )
 

@@ -15,14 +15,14 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/daybook-dev/daybook/activities"
-	"github.com/daybook-dev/daybook/internal/devstack/temporaltest"
+	"github.com/daybook-dev/daybook/admin/schedules"
+	"github.com/daybook-dev/daybook/daybooktest/queuetest"
 	"github.com/daybook-dev/daybook/failure"
+	"github.com/daybook-dev/daybook/internal/devstack/temporaltest"
 	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/jobs"
 	"github.com/daybook-dev/daybook/queue"
-	"github.com/daybook-dev/daybook/queue/queuetest"
-	"github.com/daybook-dev/daybook/schedules"
 	"github.com/daybook-dev/daybook/workers"
 	"github.com/daybook-dev/daybook/workflows"
 )

@@ -12,8 +12,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/spf13/cobra"
 
-	"github.com/daybook-dev/daybook/internal/answers"
 	"github.com/daybook-dev/daybook/failure"
+	"github.com/daybook-dev/daybook/internal/answers"
 	"github.com/daybook-dev/daybook/internal/health"
 	"github.com/daybook-dev/daybook/internal/phrase"
 	"github.com/daybook-dev/daybook/internal/store"

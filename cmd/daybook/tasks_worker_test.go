@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/client"
 
-	"github.com/daybook-dev/daybook/internal/devstack/temporaltest"
 	"github.com/daybook-dev/daybook/failure"
+	"github.com/daybook-dev/daybook/internal/devstack/temporaltest"
 	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
 	"github.com/daybook-dev/daybook/workflows"
 )

@@ -15,11 +15,11 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/daybook-dev/daybook/daybooktest/queuetest"
 	"github.com/daybook-dev/daybook/internal/adopt"
 	"github.com/daybook-dev/daybook/internal/pgtest"
 	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
 	"github.com/daybook-dev/daybook/jobs"
-	"github.com/daybook-dev/daybook/queue/queuetest"
 )
 
 //go:embed testdata/operations.sql

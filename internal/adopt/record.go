@@ -5,8 +5,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/daybook-dev/daybook/models/locks"
 	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/models/locks"
 )
 
 // Row is a row of daybook.adopted_rows, as an adoption writes it.

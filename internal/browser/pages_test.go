@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/daybook-dev/daybook/internal/console"
 	"github.com/daybook-dev/daybook/internal/store/tokens"
+	"github.com/daybook-dev/daybook/server"
 )
 
 // links are the addresses below the console's root that elements of the page lead to.
@@ -23,7 +23,7 @@ func (b *tab) links(selector string) []string {
 	for _, address := range evaluate[[]string](b, `[...document.querySelectorAll(`+"`"+selector+"`"+`)].map(a => a.href)`) {
 		u, err := url.Parse(address)
 		require.NoError(b.t, err)
-		if path, ok := strings.CutPrefix(u.RequestURI(), console.Root); ok && !slices.Contains(paths, path) {
+		if path, ok := strings.CutPrefix(u.RequestURI(), server.ConsoleRoot); ok && !slices.Contains(paths, path) {
 			paths = append(paths, path)
 		}
 	}

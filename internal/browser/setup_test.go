@@ -20,11 +20,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/client"
 
-	"github.com/daybook-dev/daybook/internal/console"
 	"github.com/daybook-dev/daybook/internal/devstack/temporaltest"
 	"github.com/daybook-dev/daybook/internal/pgtest"
-	"github.com/daybook-dev/daybook/internal/store/listing"
 	"github.com/daybook-dev/daybook/internal/store/tokens"
+	"github.com/daybook-dev/daybook/server"
 )
 
 // patience is how long a page may take to show what a test waits for.
@@ -80,17 +79,17 @@ func open(t *testing.T, temporal client.Client) *tab {
 // openOn is open on a database that is there.
 func openOn(t *testing.T, db *pgtest.DB, temporal client.Client) *tab {
 	t.Helper()
-	list, err := listing.New(db.Pool)
+	pages, err := server.New(t.Context(), server.Options{Pool: db.Pool, Temporal: server.TemporalOptions{Client: temporal}, Version: "test"})
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, list.Close()) })
-	server := httptest.NewServer(console.New(console.Options{Pool: db.Pool, Listing: list, Temporal: temporal, Version: "test"}))
-	t.Cleanup(server.Close)
+	t.Cleanup(func() { require.NoError(t, pages.Close()) })
+	serving := httptest.NewServer(pages)
+	t.Cleanup(serving.Close)
 	problems := &problems{}
 	t.Cleanup(func() { require.Empty(t, problems.all(), "errors in the browser's console") })
 	ctx, closeTab := chromedp.NewContext(chromium(t), chromedp.WithNewBrowserContext(), chromedp.WithListener(problems.note))
 	t.Cleanup(closeTab)
 	require.NoError(t, chromedp.Do(ctx))
-	b := &tab{DB: db, t: t, ctx: ctx, url: server.URL}
+	b := &tab{DB: db, t: t, ctx: ctx, url: serving.URL}
 	b.as(1280, 900, "light")
 	return b
 }
@@ -129,7 +128,7 @@ func (b *tab) token(org string, scopes ...tokens.Scope) string {
 func (b *tab) signIn(org string, scopes ...tokens.Scope) {
 	b.t.Helper()
 	b.do(
-		chromedp.Navigate(b.url+console.Root), chromedp.WaitVisible(chromedp.CSS("#token")),
+		chromedp.Navigate(b.url+server.ConsoleRoot), chromedp.WaitVisible(chromedp.CSS("#token")),
 		chromedp.SendKeys(chromedp.CSS("#token"), b.token(org, scopes...)+kb.Enter), chromedp.WaitNotPresent(chromedp.CSS("#token")), ready(),
 	)
 }
@@ -140,7 +139,7 @@ func ready() chromedp.Action[chromedp.Void] { return chromedp.WaitVisible(chrome
 // visit goes to a page of the console: an address below its root.
 func (b *tab) visit(path string) {
 	b.t.Helper()
-	b.do(chromedp.Navigate(b.url+console.Root+path), ready())
+	b.do(chromedp.Navigate(b.url+server.ConsoleRoot+path), ready())
 }
 
 // text returns what the page shows.

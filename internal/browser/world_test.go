@@ -9,11 +9,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/daybooktest/queuetest"
 	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
 	"github.com/daybook-dev/daybook/internal/sampler"
 	"github.com/daybook-dev/daybook/jobs"
 	"github.com/daybook-dev/daybook/queue"
-	"github.com/daybook-dev/daybook/queue/queuetest"
 )
 
 // markup is a text that runs a script wherever a page takes it for HTML.

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/daybooktest/queuetest"
 	"github.com/daybook-dev/daybook/internal/engine"
 	"github.com/daybook-dev/daybook/internal/ledger"
 	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
@@ -23,7 +24,6 @@ import (
 	"github.com/daybook-dev/daybook/jobs"
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/queue"
-	"github.com/daybook-dev/daybook/queue/queuetest"
 	"github.com/daybook-dev/daybook/tasks"
 )
 

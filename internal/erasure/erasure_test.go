@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/daybooktest/queuetest"
 	"github.com/daybook-dev/daybook/internal/archive"
 	"github.com/daybook-dev/daybook/internal/erasure"
 	"github.com/daybook-dev/daybook/internal/pgtest"
@@ -26,7 +27,6 @@ import (
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
 	"github.com/daybook-dev/daybook/models"
-	"github.com/daybook-dev/daybook/queue/queuetest"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }

@@ -9,8 +9,8 @@ import (
 	"iter"
 
 	"github.com/daybook-dev/daybook/internal/bom"
-	"github.com/daybook-dev/daybook/models/strictjson"
 	"github.com/daybook-dev/daybook/models"
+	"github.com/daybook-dev/daybook/models/strictjson"
 )
 
 // MaxLineBytes is the length of the longest line that NDJSON reads.

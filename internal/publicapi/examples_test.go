@@ -19,7 +19,7 @@ import (
 
 // shown are the packages whose functions a program calls. models is rows, workflows and activities are registered by workers.
 var shown = []string{
-	"queue", "queue/queuetest", "jobs", "tasks", "workers", "posting", "migrations", "handlers", "schedules", "daybooktest", "source",
+	"queue", "daybooktest/queuetest", "jobs", "tasks", "workers", "posting", "migrations", "handlers", "schedules", "daybooktest", "source",
 	"books", "inspect", "tokens",
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/daybook-dev/daybook/posting"
+	"github.com/daybook-dev/daybook/accounting/posting"
 )
 
 // TestCases runs the test cases of the sample rules, as `daybook rules test internal/sample/cases/*.yaml` does.

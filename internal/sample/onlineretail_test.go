@@ -9,10 +9,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/accounting/posting"
 	"github.com/daybook-dev/daybook/internal/importer"
 	"github.com/daybook-dev/daybook/internal/sample"
 	"github.com/daybook-dev/daybook/models"
-	"github.com/daybook-dev/daybook/posting"
 )
 
 const onlineRetail = "../../../shared/data/online-retail.tar.xz"

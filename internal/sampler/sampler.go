@@ -12,9 +12,9 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/daybook-dev/daybook/internal/health"
-	"github.com/daybook-dev/daybook/models/locks"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/figures"
+	"github.com/daybook-dev/daybook/models/locks"
 )
 
 const (

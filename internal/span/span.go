@@ -1,5 +1,5 @@
 // Package span is how Daybook's code takes part in traces without linking a tracing library: a trace is passed on as the text of a traceparent (W3C
-// Trace Context), and what is worth a span says so to a hook. Package internal/tracing fills the hooks with OpenTelemetry, where it is asked to; without it
+// Trace Context), and what is worth a span says so to a hook. Package workers/internal/tracing fills the hooks with OpenTelemetry, where it is asked to; without it
 // they cost the read of a pointer.
 package span
 

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/daybook-dev/daybook/internal/metrics"
+	"github.com/daybook-dev/daybook/workers/internal/metrics"
 )
 
 var (

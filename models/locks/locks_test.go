@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/daybook-dev/daybook/models/locks"
 	"github.com/daybook-dev/daybook/internal/pgtest"
+	"github.com/daybook-dev/daybook/models/locks"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/daybook-dev/daybook/models/strictjson"
 	"github.com/daybook-dev/daybook/models"
+	"github.com/daybook-dev/daybook/models/strictjson"
 )
 
 // TestContentIsReadAsEncodingJSONReadsIt: what encoding/json makes of a content, which is how it is imported and sent, is what is posted, and what it refuses is refused.
