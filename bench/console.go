@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/daybook-dev/daybook/bench/report"
-	"github.com/daybook-dev/daybook/internal/sampler"
 	"github.com/daybook-dev/daybook/internal/store/figures"
 	"github.com/daybook-dev/daybook/internal/store/tokens"
+	"github.com/daybook-dev/daybook/internal/watching/sampler"
 	"github.com/daybook-dev/daybook/server"
 )
 

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/daybook-dev/daybook/admin/inspect"
-	"github.com/daybook-dev/daybook/internal/pgtest"
+	"github.com/daybook-dev/daybook/internal/dev/pgtest"
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/queue"
 )

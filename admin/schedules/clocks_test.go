@@ -11,7 +11,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/daybook-dev/daybook/admin/schedules"
-	"github.com/daybook-dev/daybook/internal/devstack/temporaltest"
+	"github.com/daybook-dev/daybook/internal/dev/devstack/temporaltest"
 )
 
 // TestFiringsWhenTheClocksChange asks Temporal when a schedule fires on the days on which the clocks change: a time that is left out does not fire, one that is repeated

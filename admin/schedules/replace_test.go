@@ -15,7 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/daybook-dev/daybook/admin/schedules"
-	"github.com/daybook-dev/daybook/internal/devstack/temporaltest"
+	"github.com/daybook-dev/daybook/internal/dev/devstack/temporaltest"
 )
 
 // TestReplicasThatStart replaces one schedule by twelve programs at once, each with its own connection: all succeed.

@@ -11,7 +11,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/daybook-dev/daybook/activities"
-	"github.com/daybook-dev/daybook/internal/cron"
+	"github.com/daybook-dev/daybook/internal/text/cron"
 	"github.com/daybook-dev/daybook/queue"
 	"github.com/daybook-dev/daybook/workflows"
 )

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/daybook-dev/daybook/admin/tokens"
-	"github.com/daybook-dev/daybook/internal/pgtest"
+	"github.com/daybook-dev/daybook/internal/dev/pgtest"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }

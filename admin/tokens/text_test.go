@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/daybook-dev/daybook/admin/tokens"
-	"github.com/daybook-dev/daybook/internal/pgtest"
+	"github.com/daybook-dev/daybook/internal/dev/pgtest"
 )
 
 // TestTextsThatNoRowCanHave: a text that PostgreSQL cannot hold is refused in words of Daybook's.

@@ -25,7 +25,7 @@ func TestFilesThatCannotBeUsed(t *testing.T) {
 		"export --format csv --org de -o DIR", "export --format csv --org de -o BELOW",
 		"accounts import DIR --org de", "accounts import BELOW --org de",
 		"rules check DIR", "rules apply BELOW --org de", "rules test DIR", "rules test BELOW",
-		"import ndjson BELOW", "import gobl BELOW --org de", "import csv BELOW --mapping ../../internal/sample/online-retail/mapping.yaml --org de", "import csv x.csv --mapping DIR --org de",
+		"import ndjson BELOW", "import gobl BELOW --org de", "import csv BELOW --mapping ../../internal/moving/sample/online-retail/mapping.yaml --org de", "import csv x.csv --mapping DIR --org de",
 		"jobs enqueue webhook --org de --payload @DIR", "schedules create x --org de --type webhook --every 1h --payload @BELOW",
 		"templates preview welcome --params DIR",
 		"tasks scaffold x --out FILE", "man FILE", "man BELOW", "dev --dir BELOW",

@@ -15,12 +15,12 @@ import (
 
 	"github.com/daybook-dev/daybook/failure"
 	"github.com/daybook-dev/daybook/internal/camel"
-	"github.com/daybook-dev/daybook/internal/importer"
+	"github.com/daybook-dev/daybook/internal/moving/importer"
 )
 
 const (
 	onlineRetail        = "../../../shared/data/online-retail.tar.xz"
-	onlineRetailMapping = "../../internal/sample/online-retail/mapping.yaml"
+	onlineRetailMapping = "../../internal/moving/sample/online-retail/mapping.yaml"
 )
 
 const csvMapping = `group: {key: No}

@@ -13,7 +13,7 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-const goblInvoice = "../../internal/importer/testdata/invoice.json"
+const goblInvoice = "../../internal/moving/importer/testdata/invoice.json"
 
 func read(t *testing.T, path string) string {
 	t.Helper()

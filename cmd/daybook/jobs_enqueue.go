@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/daybook-dev/daybook/internal/answers"
-	"github.com/daybook-dev/daybook/internal/bom"
+	"github.com/daybook-dev/daybook/internal/text/bom"
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/models/strictjson"
 	"github.com/daybook-dev/daybook/queue"

@@ -14,7 +14,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/daybook-dev/daybook/admin/schedules"
-	"github.com/daybook-dev/daybook/internal/cron"
+	"github.com/daybook-dev/daybook/internal/text/cron"
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/queue"
 )

@@ -10,7 +10,7 @@ import (
 
 	"github.com/daybook-dev/daybook/admin/schedules"
 	"github.com/daybook-dev/daybook/daybooktest/queuetest"
-	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
+	"github.com/daybook-dev/daybook/internal/dev/pgtest/fixture"
 	"github.com/daybook-dev/daybook/jobs"
 	"github.com/daybook-dev/daybook/queue"
 )

@@ -18,7 +18,7 @@ import (
 
 	"github.com/daybook-dev/daybook/daybooktest"
 	"github.com/daybook-dev/daybook/daybooktest/queuetest"
-	"github.com/daybook-dev/daybook/internal/devstack/temporaltest"
+	"github.com/daybook-dev/daybook/internal/dev/devstack/temporaltest"
 	"github.com/daybook-dev/daybook/jobs"
 )
 

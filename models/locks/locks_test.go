@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/daybook-dev/daybook/internal/pgtest"
+	"github.com/daybook-dev/daybook/internal/dev/pgtest"
 	"github.com/daybook-dev/daybook/models/locks"
 )
 
@@ -26,8 +26,8 @@ var takers = map[string][]string{
 	"type leases":          {"internal/store/lease_shares.go"},
 	"configuration groups": {"migrations/00002_organizations.sql"},
 	"configurations":       {"migrations/00002_organizations.sql"},
-	"sampler":              {"internal/sampler/sampler.go"},
-	"adoption":             {"internal/adopt/record.go"},
+	"sampler":              {"internal/watching/sampler/sampler.go"},
+	"adoption":             {"internal/moving/adopt/record.go"},
 	"task type leases":     {"migrations/00016_tasks_worker.sql"},
 	"async operations":     {"migrations/00025_async_operations.sql"},
 	"queue leases":         {"internal/store/queues_limits.go"},

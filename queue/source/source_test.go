@@ -13,7 +13,7 @@ import (
 	"github.com/daybook-dev/daybook/accounting"
 	"github.com/daybook-dev/daybook/daybooktest"
 	"github.com/daybook-dev/daybook/daybooktest/queuetest"
-	"github.com/daybook-dev/daybook/internal/pgtest"
+	"github.com/daybook-dev/daybook/internal/dev/pgtest"
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/queue"
 	"github.com/daybook-dev/daybook/queue/source"

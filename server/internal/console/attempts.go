@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/daybook-dev/daybook/internal/answers"
-	"github.com/daybook-dev/daybook/internal/phrase"
-	"github.com/daybook-dev/daybook/internal/redact"
+	"github.com/daybook-dev/daybook/internal/text/phrase"
+	"github.com/daybook-dev/daybook/internal/text/redact"
 	"github.com/daybook-dev/daybook/models"
 )
 

@@ -15,7 +15,7 @@ import (
 func TestEveryCodeHasWords(t *testing.T) {
 	t.Parallel()
 	found := 0
-	for _, page := range []string{"../../../docs/jobs.md", "../../docs/states.md"} {
+	for _, page := range []string{"../../../docs/jobs.md", "../../../docs/states.md"} {
 		text, err := os.ReadFile(page)
 		require.NoError(t, err)
 		for _, row := range regexp.MustCompile("(?m)^\\| `([A-Z0-9_]+)` \\|").FindAllStringSubmatch(string(text), -1) {

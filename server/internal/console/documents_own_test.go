@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
+	"github.com/daybook-dev/daybook/internal/dev/pgtest/fixture"
 )
 
 // TestAPostedDocumentOfTheApplicationsOwnTables: its page shows where it is, its job, its impacts and their entries; the list and the search find it, also

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/daybook-dev/daybook/admin/books"
-	"github.com/daybook-dev/daybook/internal/phrase"
 	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/text/phrase"
 	"github.com/daybook-dev/daybook/models"
 )
 

@@ -6,9 +6,9 @@ import (
 	"slices"
 
 	"github.com/daybook-dev/daybook/admin/books"
-	"github.com/daybook-dev/daybook/internal/days"
 	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
 	"github.com/daybook-dev/daybook/internal/store/tokens"
+	"github.com/daybook-dev/daybook/internal/text/days"
 	"github.com/daybook-dev/daybook/models"
 )
 

@@ -7,11 +7,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/daybook-dev/daybook/internal/namedqueue"
-	"github.com/daybook-dev/daybook/internal/phrase"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/actions"
+	"github.com/daybook-dev/daybook/internal/store/namedqueue"
 	"github.com/daybook-dev/daybook/internal/store/tokens"
+	"github.com/daybook-dev/daybook/internal/text/phrase"
 )
 
 // queues adds the list of named queues, a page of each, and what can be done to them.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/daybook-dev/daybook/accounting/posting"
 	"github.com/daybook-dev/daybook/admin/books"
-	"github.com/daybook-dev/daybook/internal/sample"
+	"github.com/daybook-dev/daybook/internal/moving/sample"
 	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
 	"github.com/daybook-dev/daybook/internal/store/tokens"
 	"github.com/daybook-dev/daybook/models"

@@ -6,11 +6,11 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/daybook-dev/daybook/internal/phrase"
-	"github.com/daybook-dev/daybook/internal/redact"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/listing"
 	"github.com/daybook-dev/daybook/internal/store/tokens"
+	"github.com/daybook-dev/daybook/internal/text/phrase"
+	"github.com/daybook-dev/daybook/internal/text/redact"
 	"github.com/daybook-dev/daybook/models"
 )
 

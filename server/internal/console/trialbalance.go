@@ -3,8 +3,8 @@ package console
 import (
 	"context"
 
-	"github.com/daybook-dev/daybook/internal/days"
 	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
+	"github.com/daybook-dev/daybook/internal/text/days"
 )
 
 var trialBalancePage = view{

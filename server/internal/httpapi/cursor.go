@@ -1,6 +1,6 @@
 package httpapi
 
-import "github.com/daybook-dev/daybook/internal/cursor"
+import "github.com/daybook-dev/daybook/internal/text/cursor"
 
 // PageInput has the parameters of every list.
 type PageInput struct {

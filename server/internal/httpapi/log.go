@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/daybook-dev/daybook/failure"
-	"github.com/daybook-dev/daybook/internal/span"
+	"github.com/daybook-dev/daybook/internal/telemetry/span"
 )
 
 // noted is what the log says of a request, gathered while it is answered. Bodies, queries and headers are never in it.

@@ -1,6 +1,6 @@
 // Package tracing makes spans of OpenTelemetry of what Daybook does: of requests to the HTTP API, of activities, of attempts at jobs, of the
 // transactions that complete them, and of what handlers send. It is the one package that links OpenTelemetry's traces; the others say what is worth a
-// span to package internal/span, or are wrapped here. Nothing is made until Enable is called.
+// span to package internal/telemetry/span, or are wrapped here. Nothing is made until Enable is called.
 package tracing
 
 import (
@@ -18,7 +18,7 @@ import (
 	"go.temporal.io/sdk/interceptor"
 
 	"github.com/daybook-dev/daybook/internal/engine"
-	"github.com/daybook-dev/daybook/internal/span"
+	"github.com/daybook-dev/daybook/internal/telemetry/span"
 )
 
 // scope is the name of Daybook's tracer.

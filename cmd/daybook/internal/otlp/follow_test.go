@@ -18,7 +18,7 @@ import (
 
 	"github.com/daybook-dev/daybook/cmd/daybook/internal/otlp"
 	"github.com/daybook-dev/daybook/handlers"
-	"github.com/daybook-dev/daybook/internal/pgtest"
+	"github.com/daybook-dev/daybook/internal/dev/pgtest"
 	"github.com/daybook-dev/daybook/internal/store/tokens"
 	"github.com/daybook-dev/daybook/jobs"
 	"github.com/daybook-dev/daybook/server"
