@@ -12,6 +12,7 @@ import (
 
 	"github.com/daybook-dev/daybook/activities"
 	"github.com/daybook-dev/daybook/internal/text/cron"
+	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/queue"
 	"github.com/daybook-dev/daybook/workflows"
 )
@@ -142,7 +143,7 @@ func (s Schedule) options() (client.ScheduleOptions, error) {
 	return client.ScheduleOptions{
 		ID: s.ID, Spec: s.spec(),
 		Action: &client.ScheduleWorkflowAction{
-			ID: "schedule-" + s.ID, Workflow: workflows.ScheduledJobWorkflow, TaskQueue: cmp.Or(s.TaskQueue, workflows.TaskQueueOf(workflows.JobsTaskQueue, s.Fleet)), Args: []any{job},
+			ID: "schedule-" + s.ID, Workflow: workflows.ScheduledJobWorkflow, TaskQueue: cmp.Or(s.TaskQueue, models.TaskQueueOf(workflows.JobsTaskQueue, s.Fleet)), Args: []any{job},
 			Memo:          map[string]any{whenKey: s.when(), fleetKey: s.Fleet},
 			StaticSummary: "Daybook: the schedule " + s.ID + " enqueues a job of type " + job.Type,
 		},

@@ -110,7 +110,7 @@ func jobsEnqueueCommand(a *app) *cobra.Command {
 
 // emitEnqueued says what a request led to.
 func (a *app) emitEnqueued(done *queue.EnqueuedJobWithCallback) error {
-	return a.emit(answers.EnqueuedJobOf(done), func(w io.Writer) error {
+	return a.emit(answers.EnqueuedJob{ID: done.ID, Duplicate: done.Duplicate, CallbackToken: done.Token, Result: string(done.Result)}, func(w io.Writer) error {
 		what := "enqueued"
 		if done.Duplicate {
 			what = "there already"

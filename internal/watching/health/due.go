@@ -9,11 +9,10 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/daybook-dev/daybook/activities"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/diagnosis"
 	"github.com/daybook-dev/daybook/internal/text/phrase"
-	"github.com/daybook-dev/daybook/workflows"
+	"github.com/daybook-dev/daybook/models"
 )
 
 const (
@@ -273,14 +272,14 @@ func lanes(kind string) string { return "{lanes of " + kind + "}" }
 // fillLanes puts the numbers in.
 func (p *probe) fillLanes() {
 	for _, kind := range kinds() {
-		n := workflows.DefaultConcurrency
+		n := models.DefaultConcurrency
 		for _, s := range p.states {
 			if s.Kind == kind && s.Settings != nil {
 				n = s.Settings.Concurrency
 			}
 		}
 		for i := range p.findings {
-			p.findings[i].Todo = strings.ReplaceAll(p.findings[i].Todo, lanes(kind), strconv.Itoa(min(2*n, activities.MaxConcurrency)))
+			p.findings[i].Todo = strings.ReplaceAll(p.findings[i].Todo, lanes(kind), strconv.Itoa(min(2*n, models.MaxConcurrency)))
 		}
 	}
 }

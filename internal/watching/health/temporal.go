@@ -17,8 +17,7 @@ import (
 	"go.temporal.io/sdk/converter"
 
 	"github.com/daybook-dev/daybook/internal/store"
-	"github.com/daybook-dev/daybook/internal/turns"
-	"github.com/daybook-dev/daybook/workflows"
+	"github.com/daybook-dev/daybook/models"
 )
 
 // Workflow names the workflow that runs a kind of queue.
@@ -42,8 +41,8 @@ func Documented() []Workflow { return OfFleet("") }
 func OfFleet(fleet string) []Workflow {
 	var all []Workflow
 	for _, q := range store.Queues() {
-		taskQueue := workflows.TaskQueueOf(q.TaskQueue, fleet)
-		all = append(all, Workflow{Kind: q.Name, ID: workflows.IDOf(taskQueue), Type: q.WorkflowType, TaskQueue: taskQueue, fleet: fleet, own: q.TaskQueue})
+		taskQueue := models.TaskQueueOf(q.TaskQueue, fleet)
+		all = append(all, Workflow{Kind: q.Name, ID: models.WorkflowIDOf(taskQueue), Type: q.WorkflowType, TaskQueue: taskQueue, fleet: fleet, own: q.TaskQueue})
 	}
 	return all
 }
@@ -84,15 +83,15 @@ type WorkflowState struct {
 	// which is there also while no worker runs.
 	Paused      bool                `json:"paused,omitempty"`
 	PausedSince *time.Time          `json:"paused_since,omitempty"`
-	Settings    *workflows.Settings `json:"settings,omitempty"`
+	Settings    *models.RunSettings `json:"settings,omitempty"`
 	// Answered says that a worker answered for the workflow: then Status is its answer. Silent is why none did.
 	Answered bool              `json:"answered"`
-	Status   *workflows.Status `json:"status,omitempty"`
+	Status   *models.RunStatus `json:"status,omitempty"`
 	Silent   string            `json:"silent,omitempty"`
 	// Retrying are activities that have failed, and are tried again.
 	Retrying []RetryingActivity `json:"retrying,omitempty"`
 	// Trouble is what the database answers a worker's turn that waits for it; nil: no turn waits so.
-	Trouble *turns.Trouble `json:"trouble,omitempty"`
+	Trouble *models.TurnTrouble `json:"trouble,omitempty"`
 	// Workers are those that polled the task queue lately, the latest first.
 	Workers []PollingWorker `json:"workers"`
 }
@@ -260,7 +259,7 @@ func listOthers(ctx context.Context, c client.Client, w Workflow, timeout time.D
 	for _, e := range list.GetExecutions() {
 		if id := e.GetExecution().GetWorkflowId(); id != w.ID && !w.isOthers(e.GetTaskQueue()) {
 			ids = append(ids, id)
-			if state := ""; !recall(e.GetMemo().GetFields(), workflows.MemoState, &state) || state != workflows.MemoStatePaused {
+			if state := ""; !recall(e.GetMemo().GetFields(), models.MemoState, &state) || state != models.MemoStatePaused {
 				unpaused = id
 			}
 		}
@@ -298,7 +297,7 @@ func (s *WorkflowState) describe(d *workflowservice.DescribeWorkflowExecutionRes
 		s.remember(info.GetMemo().GetFields())
 	}
 	for _, a := range d.GetPendingActivities() {
-		var beat turns.Heartbeat
+		var beat models.TurnHeartbeat
 		if p := a.GetHeartbeatDetails().GetPayloads(); len(p) == 1 && converter.GetDefaultDataConverter().FromPayload(p[0], &beat) == nil {
 			s.Trouble = cmp.Or(s.Trouble, beat.Trouble)
 		}
@@ -327,14 +326,14 @@ func (s *WorkflowState) describe(d *workflowservice.DescribeWorkflowExecutionRes
 func (s *WorkflowState) remember(memo map[string]*common.Payload) {
 	read := func(name string, to any) bool { return recall(memo, name, to) }
 	var state, since string
-	var settings workflows.Settings
-	s.Paused = read(workflows.MemoState, &state) && state == workflows.MemoStatePaused
-	if read(workflows.MemoPausedSince, &since) && s.Paused {
+	var settings models.RunSettings
+	s.Paused = read(models.MemoState, &state) && state == models.MemoStatePaused
+	if read(models.MemoPausedSince, &since) && s.Paused {
 		if at, err := time.Parse(time.RFC3339, since); err == nil {
 			s.PausedSince = &at
 		}
 	}
-	if read(workflows.MemoSettings, &settings) {
+	if read(models.MemoSettings, &settings) {
 		s.Settings = &settings
 	}
 }
@@ -358,13 +357,13 @@ func (s *WorkflowState) query(ctx context.Context, c client.Client, timeout time
 	// A worker that has ended may still be the first to be asked, for a second.
 	asking, cancel := context.WithTimeout(ctx, max(timeout, DefaultTimeout))
 	defer cancel()
-	answer, err := c.QueryWorkflow(asking, s.ID, s.RunID, workflows.QueryStatus)
+	answer, err := c.QueryWorkflow(asking, s.ID, s.RunID, models.QueryStatus)
 	for isDeadline(err) && asking.Err() == nil {
 		// The question itself went to the worker that has ended. Temporal asks another one from now on.
-		answer, err = c.QueryWorkflow(asking, s.ID, s.RunID, workflows.QueryStatus)
+		answer, err = c.QueryWorkflow(asking, s.ID, s.RunID, models.QueryStatus)
 	}
 	if err == nil {
-		var status workflows.Status
+		var status models.RunStatus
 		if err = answer.Get(&status); err == nil {
 			s.Answered, s.Status = true, &status
 			s.Paused, s.PausedSince, s.Settings = status.Paused, status.PausedSince, &status.Settings

@@ -22,6 +22,7 @@ import (
 	"github.com/daybook-dev/daybook/internal/watching/health"
 	"github.com/daybook-dev/daybook/jobs"
 	"github.com/daybook-dev/daybook/migrations"
+	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/workers"
 	"github.com/daybook-dev/daybook/workflows"
 )
@@ -111,7 +112,7 @@ func TestOneOfTwoWorkflowsIsPaused(t *testing.T) {
 	require.NoError(t, err)
 	s.work()
 	pause := func(id string) {
-		require.NoError(t, s.client.SignalWorkflow(t.Context(), id, "", workflows.SignalPause, nil))
+		require.NoError(t, s.client.SignalWorkflow(t.Context(), id, "", models.SignalPause, nil))
 	}
 	pause("job-queue-worker-production")
 	r := s.await(func(r health.Report) bool { return ofJobs(r, health.WorkflowPaused).Severity == health.Warning })
@@ -153,7 +154,7 @@ func TestWhetherWorkIsDone(t *testing.T) {
 	})
 	assert.True(t, r.Working)
 
-	require.NoError(t, s.client.SignalWorkflow(t.Context(), "job-queue-worker-production", "", workflows.SignalPause, nil))
+	require.NoError(t, s.client.SignalWorkflow(t.Context(), "job-queue-worker-production", "", models.SignalPause, nil))
 	r = s.await(func(r health.Report) bool {
 		// Until their turn ends, lanes work what comes.
 		status := r.Workflows[1].Status // nil: the run did not answer in time
@@ -251,7 +252,7 @@ func TestTurnsFailing(t *testing.T) {
 	w := worker.New(s.client, workflows.JobsTaskQueue, worker.Options{})
 	w.RegisterActivityWithOptions(func(context.Context) error { return errors.New("no room on the device") }, activity.RegisterOptions{Name: "ProcessLeasedJobs"})
 	w.RegisterWorkflowWithOptions(func(ctx workflow.Context, _ workflows.Input) error {
-		err := workflow.SetQueryHandler(ctx, workflows.QueryStatus, func() (workflows.Status, error) { return workflows.Status{}, nil })
+		err := workflow.SetQueryHandler(ctx, models.QueryStatus, func() (models.RunStatus, error) { return models.RunStatus{}, nil })
 		if err != nil {
 			return err
 		}

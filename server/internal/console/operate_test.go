@@ -18,6 +18,7 @@ import (
 	"github.com/daybook-dev/daybook/internal/store/actions"
 	"github.com/daybook-dev/daybook/internal/store/figures"
 	"github.com/daybook-dev/daybook/internal/store/tokens"
+	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/workflows"
 )
 
@@ -150,7 +151,7 @@ func TestPauseOfEveryRun(t *testing.T) {
 		for events := c.GetWorkflowHistory(t.Context(), id, "", false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT); events.HasNext(); {
 			e, err := events.Next()
 			require.NoError(t, err)
-			if e.GetWorkflowExecutionSignaledEventAttributes().GetSignalName() == workflows.SignalPause {
+			if e.GetWorkflowExecutionSignaledEventAttributes().GetSignalName() == models.SignalPause {
 				n++
 			}
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/daybook-dev/daybook/internal/store/figures"
 	"github.com/daybook-dev/daybook/internal/store/tokens"
 	"github.com/daybook-dev/daybook/internal/watching/health"
+	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/workflows"
 )
 
@@ -41,8 +42,8 @@ const fleetsShown = 6
 func (c *console) workers() {
 	c.addToMenu(menuEntry{Group: "Operate", Name: "Workers", Path: "workers"})
 	c.page("GET "+Root+"workers", tokens.ScopeRead, c.workersPage)
-	c.action(Root+"workers/{kind}/pause", tokens.ScopeOperate, "workflow.pause", c.signalRun(workflows.SignalPause, "Paused: no new turn begins. What is leased is finished."))
-	c.action(Root+"workers/{kind}/resume", tokens.ScopeOperate, "workflow.resume", c.signalRun(workflows.SignalResume, "Resumed."))
+	c.action(Root+"workers/{kind}/pause", tokens.ScopeOperate, "workflow.pause", c.signalRun(models.SignalPause, "Paused: no new turn begins. What is leased is finished."))
+	c.action(Root+"workers/{kind}/resume", tokens.ScopeOperate, "workflow.resume", c.signalRun(models.SignalResume, "Resumed."))
 	c.action(Root+"workers/{kind}/configure", tokens.ScopeOperate, "workflow.configure", c.configureRun)
 	c.action(Root+"leases/release", tokens.ScopeOperate, "leases.release", c.releaseLeases)
 }
@@ -218,7 +219,7 @@ func (c *console) configureRun(ctx context.Context, r *request) (done, error) {
 	}
 	return d, c.eachRun(ctx, w, func(ctx context.Context, id string) error {
 		handle, err := c.Temporal.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
-			WorkflowID: id, UpdateName: workflows.UpdateConfigure, Args: []any{in}, WaitForStage: client.WorkflowUpdateStageCompleted,
+			WorkflowID: id, UpdateName: models.UpdateConfigure, Args: []any{in}, WaitForStage: client.WorkflowUpdateStageCompleted,
 		})
 		if err == nil {
 			err = handle.Get(ctx, nil)

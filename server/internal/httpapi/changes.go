@@ -16,7 +16,7 @@ func requested(r queue.Response, err error) (*changeOutput, error) {
 		return nil, err
 	}
 	out := &changeOutput{}
-	out.Body.Change = answers.ChangeOf(r)
+	out.Body.Change = answers.Change{JobID: r.JobID, Result: string(r.Result), Reason: r.Reason}
 	return out, nil
 }
 

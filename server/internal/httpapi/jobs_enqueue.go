@@ -71,7 +71,7 @@ func (s *server) enqueueJob(ctx context.Context, in *enqueueJobInput) (*enqueueO
 	if err != nil {
 		return nil, err
 	}
-	out := &enqueueOutput{Status: http.StatusCreated, Body: answers.EnqueuedJobOf(&done)}
+	out := &enqueueOutput{Status: http.StatusCreated, Body: answers.EnqueuedJob{ID: done.ID, Duplicate: done.Duplicate, CallbackToken: done.Token, Result: string(done.Result)}}
 	if done.Duplicate {
 		out.Status = http.StatusOK
 	}
