@@ -92,7 +92,7 @@ func TestEachLockHasAName(t *testing.T) {
 		for _, m := range inSQL.FindAllStringSubmatch(text, -1) {
 			note(m[1], path)
 		}
-		if strings.Contains(text, `daybook/internal/locks"`) {
+		if strings.Contains(text, `daybook/models/locks"`) {
 			for _, m := range inGo.FindAllStringSubmatch(text, -1) {
 				if name := strings.ToLower(strings.Join(word.FindAllString(m[1], -1), " ")); name != "class" {
 					note(name, path)

@@ -34,7 +34,7 @@ type exception struct {
 
 // payment: in a payment, settling is money's own word.
 var payment = []exception{
-	{path: "posting/", why: "the amount of a payment that arrived in another currency is doc.settled"},
+	{path: "accounting/posting/", why: "the amount of a payment that arrived in another currency is doc.settled"},
 	{path: "models/document.go", line: "Settled", why: "the same, in the model of documents"},
 	{path: "models/amounts.go", line: "(?i)settled", why: "the same, among a document's amounts"},
 	{path: "migrations/", line: `"\^settled\$"`, why: "the same, in the content of a document"},
