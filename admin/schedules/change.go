@@ -1,6 +1,7 @@
 package schedules
 
 import (
+	"cmp"
 	"context"
 
 	"go.temporal.io/api/enums/v1"
@@ -11,17 +12,17 @@ import (
 )
 
 // Pause stops a schedule from firing until Resume. Firings that it misses meanwhile are not made up for. note says why, for people, in place of the schedule's
-// note; empty: the schedule keeps its note.
+// note; empty: the schedule keeps its note. changed is false where the schedule is paused already, and note is not another one.
 //
 // Errors: ErrNotFound, ErrNoClient, ErrUnavailable.
-func Pause(ctx context.Context, c client.Client, id, note string) error {
+func Pause(ctx context.Context, c client.Client, id, note string) (changed bool, err error) {
 	return setPaused(ctx, c, id, note, true, func(h client.ScheduleHandle, note string) error {
 		return h.Pause(ctx, client.SchedulePauseOptions{Note: note})
 	})
 }
 
-// Resume lets a paused schedule fire again. note is as for Pause. Errors: ErrNotFound, ErrNoClient, ErrUnavailable.
-func Resume(ctx context.Context, c client.Client, id, note string) error {
+// Resume lets a paused schedule fire again. note and changed are as for Pause. Errors: ErrNotFound, ErrNoClient, ErrUnavailable.
+func Resume(ctx context.Context, c client.Client, id, note string) (changed bool, err error) {
 	return setPaused(ctx, c, id, note, false, func(h client.ScheduleHandle, note string) error {
 		return h.Unpause(ctx, client.ScheduleUnpauseOptions{Note: note})
 	})
@@ -29,12 +30,16 @@ func Resume(ctx context.Context, c client.Client, id, note string) error {
 
 // setPaused pauses or resumes by do, with the note or else the schedule's own. Temporal has no pause without a note: a schedule that has none keeps none by an
 // update.
-func setPaused(ctx context.Context, c client.Client, id, note string, paused bool, do func(client.ScheduleHandle, string) error) error {
-	return change(ctx, c, id, func(h client.ScheduleHandle, s client.Schedule) error {
-		if note == "" {
-			note = s.State.Note
-		}
-		if note != "" {
+func setPaused(
+	ctx context.Context, c client.Client, id, note string, paused bool, do func(client.ScheduleHandle, string) error,
+) (changed bool, err error) {
+	err = change(ctx, c, id, func(h client.ScheduleHandle, s client.Schedule) error {
+		note = cmp.Or(note, s.State.Note)
+		changed = s.State.Paused != paused || s.State.Note != note
+		switch {
+		case !changed:
+			return nil
+		case note != "":
 			return do(h, note)
 		}
 		return update(ctx, c, id, func(s *client.Schedule) error {
@@ -42,6 +47,7 @@ func setPaused(ctx context.Context, c client.Client, id, note string, paused boo
 			return nil
 		})
 	})
+	return changed && err == nil, err
 }
 
 // Trigger fires a schedule once now, also while it is paused. Two calls within a second are one firing. With Skip, the firing enqueues nothing while a job of the

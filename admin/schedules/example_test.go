@@ -120,10 +120,12 @@ func ExamplePause() {
 	}
 
 	fmt.Println(schedules.Pause(ctx, temporal, "weekly-digest", "the list is being cleaned"))
+	fmt.Println(schedules.Pause(ctx, temporal, "weekly-digest", ""))
 	s, err := schedules.Describe(ctx, temporal, "weekly-digest")
 	fmt.Println(s.Paused, s.Note, err)
 	// Output:
-	// <nil>
+	// true <nil>
+	// false <nil>
 	// true the list is being cleaned <nil>
 }
 
@@ -141,7 +143,7 @@ func ExampleResume() {
 	s, err := schedules.Describe(ctx, temporal, "weekly-digest")
 	fmt.Println(s.Paused, err)
 	// Output:
-	// <nil>
+	// true <nil>
 	// false <nil>
 }
 

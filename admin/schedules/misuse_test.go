@@ -17,8 +17,8 @@ func TestNoClient(t *testing.T) {
 	ctx, said := t.Context(), map[string]error{}
 	said["Create"] = schedules.Create(ctx, nil, s)
 	_, said["Replace"] = schedules.Replace(ctx, nil, s, schedules.ReplaceOptions{})
-	said["Pause"] = schedules.Pause(ctx, nil, s.ID, "")
-	said["Resume"] = schedules.Resume(ctx, nil, s.ID, "")
+	_, said["Pause"] = schedules.Pause(ctx, nil, s.ID, "")
+	_, said["Resume"] = schedules.Resume(ctx, nil, s.ID, "")
 	said["Trigger"] = schedules.Trigger(ctx, nil, s.ID)
 	said["Delete"] = schedules.Delete(ctx, nil, s.ID)
 	_, said["List"] = schedules.List(ctx, nil, "")

@@ -99,9 +99,16 @@ func TestReplaceIsTriedAgain(t *testing.T) {
 	}
 }
 
-// TestNotesStay pauses and resumes schedules that have a note, and that have none.
+// TestNotesStay pauses and resumes schedules that have a note, and that have none, and asks for each twice.
 func TestNotesStay(t *testing.T) {
 	t.Parallel()
+	changed := func(is bool, err error) func(want bool) {
+		return func(want bool) {
+			t.Helper()
+			require.NoError(t, err)
+			assert.Equal(t, want, is)
+		}
+	}
 	server := temporaltest.Shared(t)
 	c := server.Client(t, server.Namespace(t))
 	for id, note := range map[string]string{"noted": "what the shop's owner reads on Mondays", "plain": ""} {
@@ -109,14 +116,16 @@ func TestNotesStay(t *testing.T) {
 		s.ID, s.Note = id, note
 		require.NoError(t, schedules.Create(t.Context(), c, s))
 		for range 2 {
-			require.NoError(t, schedules.Pause(t.Context(), c, id, ""))
+			changed(schedules.Pause(t.Context(), c, id, ""))(true)
+			changed(schedules.Pause(t.Context(), c, id, ""))(false)
 			paused, err := schedules.Describe(t.Context(), c, id)
 			require.NoError(t, err)
 			assert.True(t, paused.Paused)
 			assert.Equal(t, note, paused.Note)
 			assert.Nil(t, paused.NextFiring)
 			assert.NotEmpty(t, paused.NextFirings)
-			require.NoError(t, schedules.Resume(t.Context(), c, id, ""))
+			changed(schedules.Resume(t.Context(), c, id, ""))(true)
+			changed(schedules.Resume(t.Context(), c, id, note))(false)
 			resumed, err := schedules.Describe(t.Context(), c, id)
 			require.NoError(t, err)
 			assert.False(t, resumed.Paused)
@@ -124,10 +133,13 @@ func TestNotesStay(t *testing.T) {
 			assert.Equal(t, paused.When, resumed.When)
 			assert.JSONEq(t, string(paused.Payload), string(resumed.Payload))
 		}
-		require.NoError(t, schedules.Pause(t.Context(), c, id, "enough"))
+		changed(schedules.Pause(t.Context(), c, id, "enough"))(true)
+		changed(schedules.Pause(t.Context(), c, id, "enough"))(false)
+		changed(schedules.Pause(t.Context(), c, id, ""))(false)
+		changed(schedules.Pause(t.Context(), c, id, "enough, more than"))(true)
 		paused, err := schedules.Describe(t.Context(), c, id)
 		require.NoError(t, err)
-		assert.Equal(t, "enough", paused.Note)
+		assert.Equal(t, "enough, more than", paused.Note)
 	}
 }
 

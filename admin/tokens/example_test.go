@@ -51,11 +51,14 @@ func ExampleRevoke() {
 		panic(err)
 	}
 
-	revoked, err := tokens.Revoke(e.Context(), e.Pool, t.ID)
-	fmt.Println(revoked.RevokedAt != nil, err)
-	_, err = tokens.Revoke(e.Context(), e.Pool, "unknown")
+	revoked, changed, err := tokens.Revoke(e.Context(), e.Pool, t.ID)
+	fmt.Println(revoked.RevokedAt != nil, changed, err)
+	_, changed, err = tokens.Revoke(e.Context(), e.Pool, t.ID)
+	fmt.Println(changed, err)
+	_, _, err = tokens.Revoke(e.Context(), e.Pool, "unknown")
 	fmt.Println(errors.Is(err, tokens.ErrNotFound))
 	// Output:
-	// true <nil>
+	// true true <nil>
+	// false <nil>
 	// true
 }

@@ -23,7 +23,7 @@ func TestTextsThatNoRowCanHave(t *testing.T) {
 			_, _, said[name] = tokens.Create(t.Context(), db.Pool, n)
 		}
 		_, said["List"] = tokens.List(t.Context(), db.Pool, wrong)
-		_, said["Revoke"] = tokens.Revoke(t.Context(), db.Pool, wrong)
+		_, _, said["Revoke"] = tokens.Revoke(t.Context(), db.Pool, wrong)
 		for what, err := range said {
 			if assert.ErrorIs(t, err, tokens.ErrInvalid, what) {
 				assert.NotContains(t, err.Error(), "SQLSTATE", what)

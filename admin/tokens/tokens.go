@@ -111,18 +111,19 @@ func List(ctx context.Context, q Querier, org string) ([]Token, error) {
 	return all, err
 }
 
-// Revoke has a token refused from now on, and its holder signed out of the console. Of a token that is revoked already it changes nothing.
+// Revoke has a token refused from now on, and its holder signed out of the console. Of a token that is revoked already it changes nothing,
+// and changed is false.
 //
 // Errors: ErrNotFound, ErrNoQuerier.
-func Revoke(ctx context.Context, q Querier, id string) (Token, error) {
+func Revoke(ctx context.Context, q Querier, id string) (t Token, changed bool, err error) {
 	if store.IsNil(q) {
-		return Token{}, ErrNoQuerier
+		return Token{}, false, ErrNoQuerier
 	}
-	t, err := stored.Revoke(ctx, q, id)
+	revoked, changed, err := stored.Revoke(ctx, q, id)
 	if err != nil {
-		return Token{}, err
+		return Token{}, false, err
 	}
-	return token(&t), nil
+	return token(&revoked), changed, nil
 }
 
 func token(t *stored.Token) Token {

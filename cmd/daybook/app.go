@@ -251,6 +251,9 @@ func nameDefaults(ctx context.Context, conn *pgx.Conn) error {
 			statements.WriteString("SET " + d.name + " = " + d.value + ";")
 		}
 	}
+	if _, ok := said["transaction_timeout"]; !ok && !strings.Contains(said["options"], "transaction_timeout") { // PostgreSQL 17
+		statements.WriteString(`SELECT set_config(s, '0', false) FROM (VALUES ('transaction_timeout')) v (s) WHERE current_setting(s, true) <> '0'`)
+	}
 	_, err := conn.Exec(ctx, statements.String())
 	return err
 }

@@ -68,7 +68,7 @@ func revokeDevTokens(ctx context.Context, db *database) error {
 	}
 	for i := range all {
 		if all[i].Name == devTokenName && all[i].RevokedAt == nil {
-			if _, err := tokens.Revoke(ctx, db.Pool, all[i].ID); err != nil {
+			if _, _, err := tokens.Revoke(ctx, db.Pool, all[i].ID); err != nil {
 				return fmt.Errorf("revoke the token of an earlier start: %w", err)
 			}
 		}

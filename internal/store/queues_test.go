@@ -323,6 +323,20 @@ func TestUnknownQueueIsRefused(t *testing.T) {
 	assert.Nil(t, queue, "default is no named queue")
 }
 
+// The functions say what is wrong with what they are given, and none of them is done without doing anything.
+func TestQueuesThatCannotBe(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	for _, stmt := range []string{
+		`SELECT daybook.set_queue('bank', owner => repeat('x', 256))`, `SELECT daybook.set_queue('bank', set_by => '')`,
+		`SELECT daybook.set_queue('bank', set_by => repeat('x', 256))`,
+		`SELECT daybook.pause_queue(NULL)`, `SELECT daybook.release_queue(NULL)`, `SELECT daybook.delete_queue(NULL)`,
+	} {
+		_, err := b.Pool.Exec(t.Context(), stmt)
+		assert.Equal(t, "DB010", store.SQLState(err), stmt)
+	}
+}
+
 // TestNamedQueues: a queue is made, listed and deleted.
 func TestNamedQueues(t *testing.T) {
 	t.Parallel()

@@ -38,33 +38,43 @@ func Put(ctx context.Context, pool *pgxpool.Pool, u store.NamedQueue) (now store
 		if err != nil {
 			return false, err
 		}
-		made = !known
-		return true, set(ctx, tx, u)
+		if made = !known; made {
+			return true, set(ctx, tx, u)
+		}
+		return change(ctx, tx, u.Name, func(store.NamedQueue) store.NamedQueue { return u })
 	})
 	return now, made && err == nil, err
 }
 
-// Set changes settings of a queue: change is given those that it has. changed is false where they are those
+// Set changes settings of a queue: to is given those that it has. changed is false where they are those
 // already. It returns store.ErrQueueUnknown where there is none of that name.
-func Set(ctx context.Context, pool *pgxpool.Pool, name string, change func(store.NamedQueue) store.NamedQueue) (now store.NamedQueue, changed bool, err error) {
+func Set(ctx context.Context, pool *pgxpool.Pool, name string, to func(store.NamedQueue) store.NamedQueue) (now store.NamedQueue, changed bool, err error) {
 	return do(ctx, pool, name, func(tx pgx.Tx) (bool, error) {
 		if _, err := store.LockQueue(ctx, tx, name); err != nil {
 			return false, err
 		}
-		u, err := store.QueueOf(ctx, tx, name)
-		if err != nil {
-			return false, err
-		}
-		wanted := change(u)
-		if same := settings(u) == settings(wanted); same && u.SetBy != "" {
-			return false, nil
-		}
-		return true, set(ctx, tx, wanted)
+		return change(ctx, tx, name, to)
 	})
 }
 
-// settings are a queue's settings alone, for comparison.
+// change gives a queue other settings, and says whether they are others, or are a person's only now.
+func change(ctx context.Context, tx pgx.Tx, name string, to func(store.NamedQueue) store.NamedQueue) (changed bool, err error) {
+	u, err := store.QueueOf(ctx, tx, name)
+	if err != nil {
+		return false, err
+	}
+	wanted := to(u)
+	if same := settings(u) == settings(wanted); same && u.SetBy != "" {
+		return false, nil
+	}
+	return true, set(ctx, tx, wanted)
+}
+
+// settings are a queue's settings alone, for comparison. The time of a rate is a second where none is given.
 func settings(u store.NamedQueue) store.NamedQueue {
+	if u.Rate > 0 && u.RateSeconds == 0 {
+		u.RateSeconds = 1
+	}
 	return store.NamedQueue{
 		Fleet: u.Fleet, MaxParallel: u.MaxParallel, PerProcess: u.PerProcess, Rate: u.Rate, RateSeconds: u.RateSeconds, RateBurst: u.RateBurst, Owner: u.Owner,
 	}

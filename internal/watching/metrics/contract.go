@@ -79,7 +79,7 @@ var definitions = []Definition{
 	{unhandledJobs, Gauge, "", Sampler, []string{"kind", "type"}, "Jobs, dead letters included, for whose type no worker has a handler", false},
 	{heldBackJobs, Gauge, "", Sampler, []string{"kind", "reason"}, "Due jobs that no worker may take; reason is paused, capped or source", false},
 	{heldQueueJobs, Gauge, "", Sampler, []string{"kind", "queue", "reason"}, "Due jobs that a named queue holds back, of 100 queues; reason is paused, unworked or capped", false},
-	{heldSequences, Gauge, "", Sampler, []string{"kind"}, "Sequences whose turn a dead letter has, while others wait for it", false},
+	{heldSequences, Gauge, "", Sampler, []string{"kind"}, "Sequences whose turn a dead letter has, or a job that is due only in more than a day, while others wait for it", false},
 	{workflowRunning, Gauge, "", Sampler, []string{"kind"}, "Whether the kind's workflow runs", false},
 	{workflowPaused, Gauge, "", Sampler, []string{"kind"}, "Whether the kind's workflow is paused", false},
 	{pausedSeconds, Gauge, "s", Sampler, []string{"kind"}, "For how long the kind's workflow has been paused; 0: it is not", false},

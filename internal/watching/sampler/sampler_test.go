@@ -174,7 +174,7 @@ VALUES ('o', 'email', '{}', 'leased', 't', 1, 0, now(), now() - interval '1 hour
 	assert.Zero(t, g.Kind("jobs").OldestDueAge)
 }
 
-// What named queues hold back is told queue by queue, and sequences that a dead letter holds up are counted.
+// What named queues hold back is told queue by queue, and sequences that a dead letter or a late job holds up are counted.
 func TestHeldQueuesAndSequences(t *testing.T) {
 	b := setup(t)
 	b.exec(`
@@ -188,6 +188,8 @@ INSERT INTO daybook.jobs (id, org_id, type, payload, queue, state, run_count, tu
 	b.exec(`SELECT daybook.enqueue_job('o', 'mail', '{}', sequence => s) FROM unnest(ARRAY['x', 'x', 'y', 'y', 'alone']) AS s`)
 	b.exec(`SELECT daybook.check_waits()`)
 	b.exec(`UPDATE daybook.jobs j SET state = 'failed', run_count = 3, last_error = 'no', last_error_code = 'TIMEOUT', finished_at = clock_timestamp() FROM daybook.job_sequences s WHERE s.holder = j.id`)
+	b.exec(`SELECT daybook.enqueue_job('o', 'mail', '{}', sequence => 'late', ready_at => r) FROM unnest(ARRAY[now() + interval '90 days', now()]) AS r`)
+	b.exec(`SELECT daybook.check_waits()`)
 	s := b.sampler("s", false)
 	require.True(t, b.publishes(s))
 	g, err := figures.ReadGauges(t.Context(), b.Pool)
@@ -196,5 +198,5 @@ INSERT INTO daybook.jobs (id, org_id, type, payload, queue, state, run_count, tu
 	assert.Equal(t, []figures.HeldQueue{
 		{Queue: "print", Reason: figures.HeldUnworked, Jobs: 2}, {Queue: "narrow", Reason: figures.HeldCapped, Jobs: 1},
 	}, jobs.HeldQueues)
-	assert.EqualValues(t, 2, jobs.HeldSequences, "a sequence in which nothing waits is held up by nothing")
+	assert.EqualValues(t, 3, jobs.HeldSequences, "a sequence in which nothing waits is held up by nothing")
 }

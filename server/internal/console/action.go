@@ -54,6 +54,17 @@ type done struct {
 	Details map[string]any
 }
 
+// unless says instead that nothing was changed, and why, unless something was. The log of actions says it as well.
+func (d *done) unless(changed bool, why string) {
+	if d.Details == nil {
+		d.Details = map[string]any{}
+	}
+	d.Details["changed"] = changed
+	if !changed {
+		d.Text = "Nothing was changed: " + why + "."
+	}
+}
+
 // action adds a POST of a form by a caller who is signed in with the scope. name is what the log of actions calls it, such as jobs.retry.
 //
 // Each call is in the log. do may add it in the transaction of its change, by actions.Note with the context that it gets and what done would

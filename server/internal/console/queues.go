@@ -23,6 +23,7 @@ func (c *console) queues() {
 	c.action(Root+"queues/{name}/set", tokens.ScopeOperate, "queues.set", c.setQueue)
 	c.action(Root+"queues/{name}/pause", tokens.ScopeOperate, "queues.pause", c.pauseQueue(true, "Paused: nothing of it begins until it is resumed. What has begun is finished."))
 	c.action(Root+"queues/{name}/resume", tokens.ScopeOperate, "queues.resume", c.pauseQueue(false, "Resumed."))
+	c.action(Root+"queues/{name}/release", tokens.ScopeOperate, "queues.release", c.releaseQueue)
 	c.action(Root+"queues/{name}/delete", tokens.ScopeOperate, "queues.delete", c.deleteQueue)
 }
 
@@ -123,16 +124,23 @@ func (c *console) queuePage(ctx context.Context, r *request) (*view, error) {
 	if u.PausedAt != nil {
 		pause = button{Action: at + "resume", Label: "Resume", Next: r.here()}
 	}
+	buttons := []button{
+		pause,
+		{
+			Action: at + "set", Label: "Change settings", Tone: "quiet", Next: r.here(), Fields: queueFields("set-", u),
+			Confirm: "They hold for what begins from now on. A field that is empty is at its default. Open jobs go to the fleet that is named.",
+		},
+	}
+	if u.SetBy != "" {
+		buttons = append(buttons, button{
+			Action: at + "release", Label: "Give the settings back", Tone: "quiet", Next: r.here(),
+			Confirm: "What its programs have asked for last counts again. Where none has asked for any, the settings stay until one does.",
+		})
+	}
+	buttons = append(buttons, button{Action: at + "delete", Label: "Delete", Tone: "danger", Confirm: "Only a queue without open jobs can be deleted."})
 	return &view{
 		Title: "Queue " + u.Name, Template: "queue", Nav: "queues", Live: true, Trail: []trail{{"Queues", r.link("queues")}}, Data: map[string]any{
-			"Queue": queueLine{u}, "Buttons": []button{
-				pause,
-				{
-					Action: at + "set", Label: "Change settings", Tone: "quiet", Next: r.here(), Fields: queueFields("set-", u),
-					Confirm: "They hold for what begins from now on. A field that is empty is at its default. Open jobs go to the fleet that is named.",
-				},
-				{Action: at + "delete", Label: "Delete", Tone: "danger", Confirm: "Only a queue without open jobs can be deleted."},
-			},
+			"Queue": queueLine{u}, "Buttons": buttons,
 		},
 	}, nil
 }
@@ -181,9 +189,22 @@ func (c *console) setQueue(ctx context.Context, r *request) (done, error) {
 		return d, err
 	}
 	u, err := queueForm(ctx, r, name)
-	if err == nil {
-		_, _, err = namedqueue.Set(ctx, c.Pool, name, func(store.NamedQueue) store.NamedQueue { return u })
+	if err != nil {
+		return d, err
 	}
+	_, changed, err := namedqueue.Set(ctx, c.Pool, name, func(store.NamedQueue) store.NamedQueue { return u })
+	d.unless(changed, "the queue has these settings already")
+	return d, err
+}
+
+func (c *console) releaseQueue(ctx context.Context, r *request) (done, error) {
+	name := r.PathValue("name")
+	d := done{Subject: name, Text: "Given back: what its programs ask for counts."}
+	if err := wholeInstance(r); err != nil {
+		return d, err
+	}
+	_, changed, err := namedqueue.Release(ctx, c.Pool, name)
+	d.unless(changed, "the settings are those of its programs already")
 	return d, err
 }
 
@@ -194,7 +215,8 @@ func (c *console) pauseQueue(paused bool, text string) func(ctx context.Context,
 		if err := wholeInstance(r); err != nil {
 			return d, err
 		}
-		_, _, err := namedqueue.Pause(ctx, c.Pool, name, paused)
+		_, changed, err := namedqueue.Pause(ctx, c.Pool, name, paused)
+		d.unless(changed, "the queue is "+map[bool]string{true: "paused", false: "active"}[paused]+" already")
 		c.health.forget()
 		return d, err
 	}

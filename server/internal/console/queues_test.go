@@ -31,8 +31,12 @@ func TestQueuesPage(t *testing.T) {
 		shows  string
 	}{
 		{"/pause", nil, ">paused<"},
+		{"/pause", nil, "Nothing was changed: the queue is paused already."},
 		{"/resume", nil, "<dt>Paused</dt><dd>no</dd>"},
+		{"/release", nil, "<dd>its programs</dd>"},
+		{"/release", nil, "Nothing was changed: the settings are those of its programs already."},
 		{"/set", url.Values{"maxParallel": {"3"}, "fleet": {"shop"}}, "3 jobs at a time"},
+		{"/set", url.Values{"maxParallel": {"3"}, "fleet": {"shop"}}, "Nothing was changed: the queue has these settings already."},
 		{"/set", url.Values{"rate": {"2"}, "rateSeconds": {"0.5"}, "rateBurst": {"4"}, "fleet": {"shop"}}, "2 in 500 ms, 4 at once"},
 	} {
 		form := url.Values{"next": {page}}
@@ -74,7 +78,7 @@ func TestQueuesPage(t *testing.T) {
 
 	list, err := actions.List(t.Context(), s.Pool, actions.Filter{})
 	require.NoError(t, err)
-	require.Len(t, list, 10)
+	require.Len(t, list, 14)
 	for _, one := range list {
 		require.Contains(t, one.Action, "queues.")
 		require.Equal(t, actions.Console, one.Via)

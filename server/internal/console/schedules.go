@@ -21,15 +21,17 @@ func (c *console) schedules() {
 	c.page("GET "+Root+"schedules", tokens.ScopeRead, c.scheduleList)
 	for _, a := range []struct {
 		name, text string
-		do         func(ctx context.Context, id string) error
+		do         func(ctx context.Context, id string) (changed bool, err error)
 	}{
-		{"pause", "Paused: it fires no more until it is resumed.", func(ctx context.Context, id string) error {
+		{"pause", "Paused: it fires no more until it is resumed.", func(ctx context.Context, id string) (bool, error) {
 			return schedules.Pause(ctx, c.Temporal, id, "")
 		}},
-		{"resume", "Resumed.", func(ctx context.Context, id string) error {
+		{"resume", "Resumed.", func(ctx context.Context, id string) (bool, error) {
 			return schedules.Resume(ctx, c.Temporal, id, "")
 		}},
-		{"trigger", "Fired once. What that did stands in the list once a worker has executed it.", func(ctx context.Context, id string) error { return schedules.Trigger(ctx, c.Temporal, id) }},
+		{"trigger", "Fired once. What that did stands in the list once a worker has executed it.", func(ctx context.Context, id string) (bool, error) {
+			return true, schedules.Trigger(ctx, c.Temporal, id)
+		}},
 	} {
 		c.action(Root+"schedules/{id}/"+a.name, tokens.ScopeOperate, "schedules."+a.name, func(ctx context.Context, r *request) (done, error) {
 			id := r.PathValue("id")
@@ -43,7 +45,9 @@ func (c *console) schedules() {
 					return fmt.Errorf("%w: %s", schedules.ErrNotFound, id)
 				}
 				d.Org = s.OrgID
-				return a.do(ctx, id)
+				changed, err := a.do(ctx, id)
+				d.unless(changed, "the schedule "+id+" is "+map[bool]string{true: "paused", false: "active"}[s.Paused]+" already")
+				return err
 			})
 		})
 	}

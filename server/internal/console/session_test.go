@@ -79,7 +79,7 @@ func TestASessionEnds(t *testing.T) {
 	for name, end := range map[string]func(s *site, id string){
 		"signing out": func(s *site, _ string) { _, _ = s.post("/console/sign-out", nil) },
 		"being revoked": func(s *site, id string) {
-			_, err := tokens.Revoke(s.t.Context(), s.Pool, id)
+			_, _, err := tokens.Revoke(s.t.Context(), s.Pool, id)
 			require.NoError(s.t, err)
 		},
 		"the time being over": func(s *site, _ string) {

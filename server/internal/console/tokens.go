@@ -59,12 +59,13 @@ func (c *console) revokeToken(ctx context.Context, r *request) (done, error) {
 		return d, err
 	}
 	err := store.Begin(ctx, c.Pool, func(tx pgx.Tx) error {
-		t, err := tokens.Revoke(ctx, tx, id)
+		t, changed, err := tokens.Revoke(ctx, tx, id)
 		if err != nil {
 			return err
 		}
 		d.Text = fmt.Sprintf("Token %s is revoked.", t.Name)
-		return actions.Note(ctx, tx, asText(t.OrgID), id, map[string]any{"name": t.Name})
+		d.unless(changed, "token "+t.Name+" is revoked already")
+		return actions.Note(ctx, tx, asText(t.OrgID), id, map[string]any{"name": t.Name, "changed": changed})
 	})
 	return d, err
 }

@@ -76,6 +76,7 @@ func TestEveryOperationThatChangesIsInTheLog(t *testing.T) {
 		"/api/queues/{name}":                          `{}`,
 		"/api/queues/{name}/pause":                    "",
 		"/api/queues/{name}/resume":                   "",
+		"/api/queues/{name}/release":                  "",
 		"/api/accounting/jobs/{documentId}/elsewhere": `{"post":"full"}`,
 	}
 	for _, r := range b.spec.routes {

@@ -71,13 +71,14 @@ func TestRevokedTokensAreRefused(t *testing.T) {
 	token, secret, err := tokens.Create(t.Context(), b.Pool, tokens.NewToken{OrgID: "acme", Name: "test", Scopes: []tokens.Scope{tokens.ScopeRead}})
 	require.NoError(t, err)
 	require.Equal(t, http.StatusOK, b.send(secret, http.MethodGet, "/api/jobs", nil).status)
-	first, err := tokens.Revoke(t.Context(), b.Pool, token.ID)
+	first, _, err := tokens.Revoke(t.Context(), b.Pool, token.ID)
 	require.NoError(t, err)
 	assert.Equal(t, http.StatusUnauthorized, b.send(secret, http.MethodGet, "/api/jobs", nil).status)
-	again, err := tokens.Revoke(t.Context(), b.Pool, token.ID)
+	again, changed, err := tokens.Revoke(t.Context(), b.Pool, token.ID)
 	require.NoError(t, err)
 	assert.Equal(t, first.RevokedAt, again.RevokedAt)
-	_, err = tokens.Revoke(t.Context(), b.Pool, "nothing")
+	assert.False(t, changed)
+	_, _, err = tokens.Revoke(t.Context(), b.Pool, "nothing")
 	assert.ErrorIs(t, err, tokens.ErrNotFound)
 }
 

@@ -46,9 +46,10 @@ func (s *server) queues() {
 	}, s.getQueue, http.StatusNotFound)
 	operation(s, tokens.ScopeOperate, huma.Operation{
 		OperationID: "setQueue", Method: http.MethodPut, Path: "/api/queues/{name}", Tags: []string{tagQueues},
-		Summary:     "Make a named queue, or give it these settings",
-		Description: "A setting that is left out is at its default. A pause stays. Open jobs go to the fleet that is named. " + allOrganizations,
-		Metadata:    map[string]any{actionKey: "queues.set", exampleKey: `{"maxParallel": 10, "rate": 100, "rateSeconds": 60}`},
+		Summary: "Make a named queue, or give it these settings",
+		Description: "A setting that is left out is at its default. A pause stays. Open jobs go to the fleet that is named. The settings count until `POST /api/queues/{name}/release`, " +
+			"also when a program asks for others at its start. " + allOrganizations,
+		Metadata: map[string]any{actionKey: "queues.set", exampleKey: `{"maxParallel": 10, "rate": 100, "rateSeconds": 60}`},
 	}, s.setQueue)
 	operation(s, tokens.ScopeOperate, huma.Operation{
 		OperationID: "pauseQueue", Method: http.MethodPost, Path: "/api/queues/{name}/pause", Tags: []string{tagQueues},
@@ -60,6 +61,12 @@ func (s *server) queues() {
 		Summary: "End the pause of a named queue", Description: allOrganizations,
 		Metadata: map[string]any{actionKey: "queues.resume"},
 	}, s.pauseQueue(false), http.StatusNotFound)
+	operation(s, tokens.ScopeOperate, huma.Operation{
+		OperationID: "releaseQueue", Method: http.MethodPost, Path: "/api/queues/{name}/release", Tags: []string{tagQueues},
+		Summary:     "Give the settings of a named queue back to its programs",
+		Description: "What its programs have asked for last counts again, instead of what a person has set (setBy). Where none has asked for any, the settings stay until one does. " + allOrganizations,
+		Metadata:    map[string]any{actionKey: "queues.release"},
+	}, s.releaseQueue, http.StatusNotFound)
 	operation(s, tokens.ScopeOperate, huma.Operation{
 		OperationID: "deleteQueue", Method: http.MethodDelete, Path: "/api/queues/{name}", Tags: []string{tagQueues}, DefaultStatus: http.StatusNoContent,
 		Summary: "Delete a named queue that has no open jobs", Description: allOrganizations,
@@ -141,6 +148,14 @@ func (s *server) pauseQueue(paused bool) func(context.Context, *QueueInput) (*qu
 		now, _, err := namedqueue.Pause(ctx, s.pool, in.Name, paused)
 		return shown(now, err)
 	}
+}
+
+func (s *server) releaseQueue(ctx context.Context, in *QueueInput) (*queueOutput, error) {
+	if err := wholeQueue(ctx, in.Name); err != nil {
+		return nil, err
+	}
+	now, _, err := namedqueue.Release(ctx, s.pool, in.Name)
+	return shown(now, err)
 }
 
 func (s *server) deleteQueue(ctx context.Context, in *QueueInput) (*struct{}, error) {

@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -31,6 +32,14 @@ func TestQueuesOverHTTP(t *testing.T) {
 	assert.Equal(t, answers.QueueSettings{MaxParallel: 5, PerProcess: 2}, u.QueueSettings, "what is left out is at its default")
 	assert.NotNil(t, u.PausedAt, "a pause stays")
 	assert.Nil(t, call(http.MethodPost, "/api/queues/bank/resume", nil).PausedAt)
+	_, err := b.Pool.Exec(t.Context(), `SELECT daybook.set_queue('bank', max_parallel => 7)`) // as a program does when it starts
+	require.NoError(t, err)
+	u = call(http.MethodPut, "/api/queues/bank", object{"maxParallel": 5, "perProcess": 2})
+	assert.Equal(t, "test", u.SetBy)
+	u = call(http.MethodPost, "/api/queues/bank/release", nil)
+	assert.Equal(t, answers.QueueSettings{MaxParallel: 7}, u.QueueSettings, "what the program has asked for")
+	assert.Empty(t, u.SetBy)
+	assert.Equal(t, u.QueueSettings, call(http.MethodPost, "/api/queues/bank/release", nil).QueueSettings)
 
 	b.enqueue(object{"queue": "bank"})
 	u = call(http.MethodGet, "/api/queues/bank", nil)
@@ -38,7 +47,7 @@ func TestQueuesOverHTTP(t *testing.T) {
 	assert.Equal(t, 1, u.Due)
 	assert.NotNil(t, u.OldestDue)
 	assert.Equal(t, "QUEUE_NOT_EMPTY", b.send(b.everything, http.MethodDelete, "/api/queues/bank", nil).code())
-	_, err := b.Pool.Exec(t.Context(), `DELETE FROM daybook.jobs`)
+	_, err = b.Pool.Exec(t.Context(), `DELETE FROM daybook.jobs`)
 	require.NoError(t, err)
 	a := b.send(b.everything, http.MethodDelete, "/api/queues/bank", nil)
 	assert.Equal(t, http.StatusNoContent, a.status, string(a.body))
@@ -48,13 +57,18 @@ func TestQueuesOverHTTP(t *testing.T) {
 	require.NoError(t, err)
 	var names []string
 	for _, one := range list {
-		names = append(names, one.Action+" "+string(one.Outcome))
+		name := one.Action + " " + string(one.Outcome)
+		if strings.Contains(string(one.Details), `"changed": false`) {
+			name += ", unchanged"
+		}
+		names = append(names, name)
 		assert.Equal(t, "bank", one.Subject)
 	}
 	assert.Equal(t, []string{
-		"queues.delete done", "queues.delete refused", "queues.resume done", "queues.set done", "queues.pause done", "queues.set done",
+		"queues.delete done", "queues.delete refused", "queues.release done, unchanged", "queues.release done", "queues.set done, unchanged",
+		"queues.resume done", "queues.set done", "queues.pause done", "queues.set done",
 	}, names)
-	assert.JSONEq(t, `{"maxParallel": 10, "rate": 100, "rateSeconds": 60, "fleet": "shop", "owner": "payments", "changed": true}`, string(list[5].Details))
+	assert.JSONEq(t, `{"maxParallel": 10, "rate": 100, "rateSeconds": 60, "fleet": "shop", "owner": "payments", "changed": true}`, string(list[8].Details))
 }
 
 // A list goes on by its cursor, and shows one fleet's queues.
@@ -96,6 +110,7 @@ func TestQueuesThatAreWrong(t *testing.T) {
 	}{
 		{http.MethodGet, "/api/queues/none", nil, http.StatusNotFound, "QUEUE_UNKNOWN"},
 		{http.MethodPost, "/api/queues/none/pause", nil, http.StatusNotFound, "QUEUE_UNKNOWN"},
+		{http.MethodPost, "/api/queues/none/release", nil, http.StatusNotFound, "QUEUE_UNKNOWN"},
 		{http.MethodDelete, "/api/queues/none", nil, http.StatusNotFound, "QUEUE_UNKNOWN"},
 		{http.MethodPut, "/api/queues/a%20b", object{}, http.StatusUnprocessableEntity, "INVALID"},
 		{http.MethodPut, "/api/queues/default", object{}, http.StatusUnprocessableEntity, "INVALID"},
@@ -128,6 +143,7 @@ func TestTokensAndQueues(t *testing.T) {
 		{http.MethodPut, "/api/queues/bank", object{}},
 		{http.MethodPost, "/api/queues/bank/pause", nil},
 		{http.MethodPost, "/api/queues/bank/resume", nil},
+		{http.MethodPost, "/api/queues/bank/release", nil},
 		{http.MethodDelete, "/api/queues/bank", nil},
 	} {
 		a := b.send(one, r.method, r.path, r.body)
