@@ -8,6 +8,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/daybook-dev/daybook/internal/strictjson"
+	"github.com/daybook-dev/daybook/internal/strictyaml"
 	"github.com/daybook-dev/daybook/models"
 )
 
@@ -183,8 +184,7 @@ func (r *caseReader) document(n *yaml.Node) models.Document {
 	if len(r.problems) > before {
 		return doc
 	}
-	var problems []Problem
-	data, err := json.Marshal(jsonValue(n, &problems))
+	data, err := json.Marshal(strictyaml.Value(n))
 	if err == nil {
 		err = strictjson.Document(data, &doc, &doc.Content)
 	}

@@ -25,6 +25,7 @@ rules:
     lines:
       - {id: a, side: debit, account: "1", amount: %q}
       - {id: b, side: credit, account: "1", amount: %q}
+      - {id: others, side: debit, account: "1", amount: doc.payable + doc.prepaid + doc.fee + size(doc.lines), if: "false"}
 `, expression, expression))
 	impact, err := rules.Evaluate(doc, posting.NewAccounts("1"))
 	if err != nil || len(impact.Entries) == 0 {
