@@ -9,9 +9,8 @@ import (
 const MaxUnpostedDocuments = 20
 
 // Unposted is what is not posted, of an organization, when days are closed: documents whose job failed
-// or waits (pending, leased or backed off). A document counts if its issue date, its value date, or a
-// date of its present posting is a day that the change closes. A date that only a rule computes is not
-// known here.
+// or waits (pending, leased or backed off). A document counts if its issue date, its value date, a date
+// of its present posting, or the one that its rule computes, is a day that the change closes.
 type Unposted struct {
 	Failed  int64 `json:"failed"`
 	Waiting int64 `json:"waiting"`

@@ -113,21 +113,25 @@ func (r *rule) amounts() []string {
 	var fields []string
 	for _, l := range r.lines {
 		for _, read := range l.amount.reads {
-			field := "content." + read.field.name
-			switch {
-			case read.variable != documentVariable && l.each == documentLines:
-				field = "content.lines." + read.field.name
-			case read.variable != documentVariable && l.each == documentTaxes:
-				field = "content.taxes." + read.field.name
-			case read.field.name == "settled":
-				field = "content.settled.amount"
-			}
-			if !slices.Contains(fields, field) {
+			if field := l.fieldOf(read); !slices.Contains(fields, field) {
 				fields = append(fields, field)
 			}
 		}
 	}
 	return fields
+}
+
+// fieldOf names a field that the line reads, as models.Content.Amounts does.
+func (l *line) fieldOf(read reference) string {
+	switch {
+	case read.variable != documentVariable && l.each == documentLines:
+		return "content.lines." + read.field.name
+	case read.variable != documentVariable && l.each == documentTaxes:
+		return "content.taxes." + read.field.name
+	case read.field.name == "settled":
+		return "content.settled.amount"
+	}
+	return "content." + read.field.name
 }
 
 // byConvention checks a document that no rule is known for.
@@ -152,9 +156,10 @@ func conventional(doc *models.Document) (fields []string, read bool) {
 	c := &doc.Content
 	switch doc.Type {
 	case models.DocumentPayment, models.DocumentRefund, models.DocumentPayout:
-		return []string{"content.amount"}, c.Amount != 0 || c.Fee != 0
+		return []string{"content.amount"}, c.Amount != 0 || statedBy(doc) == feeAmount
 	case models.DocumentDelivery:
-		return []string{"content.lines.cost"}, slices.ContainsFunc(c.Lines, func(l models.Line) bool { return l.Cost != 0 })
+		return []string{"content.lines.cost"}, statedBy(doc)&costAmount != 0 &&
+			!slices.ContainsFunc(c.Lines, func(l models.Line) bool { return l.Cost == 0 && l.Net != 0 })
 	case models.DocumentInvoice, models.DocumentCreditNote:
 		// Nothing is payable where the lines come to nothing, such as work that a discount makes free.
 		free := len(c.Lines)+len(c.Taxes) > 0 && gross(c).sign() == 0 && c.Total == 0

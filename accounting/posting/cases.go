@@ -9,6 +9,7 @@ import (
 
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/models/strictjson"
+	"github.com/daybook-dev/daybook/models/strictyaml"
 )
 
 // CaseFile is a file of test cases for a rule set.
@@ -183,8 +184,7 @@ func (r *caseReader) document(n *yaml.Node) models.Document {
 	if len(r.problems) > before {
 		return doc
 	}
-	var problems []Problem
-	data, err := json.Marshal(jsonValue(n, &problems))
+	data, err := json.Marshal(strictyaml.Value(n))
 	if err == nil {
 		err = strictjson.Document(data, &doc, &doc.Content)
 	}

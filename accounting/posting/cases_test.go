@@ -71,6 +71,8 @@ func TestParseCasesRefuses(t *testing.T) {
 		{"unknown key", "cases: [{title: a, " + document + ", expect: {entries: []}, §when: b}]", `unknown key "when"`},
 		{"unknown field", "cases: [{title: a, document: {content: {§payabel: 1}}, expect: {entries: []}}]", `unknown key "payabel"`},
 		{"decimal amount", "cases: [{title: a, document: {content: {payable: §1.5}}, expect: {entries: []}}]", "not a whole number"},
+		{"octal amount", "cases: [{title: a, " + document + ", expect: {entries: [{account: '1', debit: §010}]}}]", "010 is not a plain number"},
+		{"octal amount of a document", "cases: [{title: a, document: {content: {payable: §010}}, expect: {entries: []}}]", "010 is not a plain number"},
 		{"too great an amount", "cases: [{title: a, document: {content: {payable: §9223372036854775808}}, expect: {entries: []}}]", "not a plain whole number"},
 		{"no such day", "cases: [{title: a, document: {issue_date: §2025-02-30}, expect: {entries: []}}]", "want YYYY-MM-DD"},
 		{"account as a number", "cases: [{title: a, " + document + ", expect: {entries: [{account: §1200, debit: 1}]}}]", "put it in quotes"},

@@ -68,6 +68,9 @@ func (c *compiler) compile() *RuleSet {
 		}
 	}
 	if len(c.problems) == 0 {
+		for _, r := range rs.rules {
+			r.reads = r.readBy()
+		}
 		rs.accounts = accountCodes(rs.rules)
 	}
 	return rs

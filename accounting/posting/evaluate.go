@@ -3,6 +3,7 @@ package posting
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/daybook-dev/daybook/models"
@@ -27,6 +28,22 @@ func (rs *RuleSet) Evaluate(doc *models.Document, chart Chart) (*Impact, error) 
 	return e.impact, nil
 }
 
+// ComputesDates reports whether the posting date of some rule is computed, and not a date that its documents state.
+func (rs *RuleSet) ComputesDates() bool {
+	return slices.ContainsFunc(rs.rules, func(r *rule) bool { return r.date.plain == nil })
+}
+
+// ComputedDate returns the posting date of a document if its rule computes it. It is false where the date is one that the document
+// states, where not exactly one rule matches, and where the date cannot be computed.
+func (rs *RuleSet) ComputedDate(doc *models.Document) (models.Date, bool) {
+	e := &evaluation{scope: scope{doc: doc}}
+	if err := e.match(rs.rules); err != nil || e.rule.date.plain != nil {
+		return models.Date{}, false
+	}
+	date, err := e.rule.date.date(&e.scope)
+	return date, err == nil
+}
+
 // evaluation is the evaluation of one document by one rule set.
 type evaluation struct {
 	scope  scope
@@ -36,6 +53,8 @@ type evaluation struct {
 	sums   balance
 	// applied reports whether a line of the rule was left out by none of its conditions.
 	applied bool
+	// quiet are lines of the document that a line of the rule passed over.
+	quiet []quiet
 }
 
 // run finds the rule, evaluates its lines and checks the balance.
@@ -72,6 +91,9 @@ func (e *evaluation) run(rs *RuleSet) error {
 	}
 	if len(e.impact.Entries) == 0 {
 		return e.nothingPosted()
+	}
+	if err := e.named(e.leftOut()); err != nil {
+		return err
 	}
 	return e.named(totals(doc, r.roundingLimit()))
 }
@@ -180,6 +202,7 @@ func (e *evaluation) evaluateElement(l *line, position int) error {
 		return e.fail(models.CodeDocumentInvalid, l, l.amount.place, "amount%s: %v", l.at(position), err)
 	}
 	if amount == 0 {
+		e.notePassed(l, position)
 		return nil
 	}
 	if amount == math.MinInt64 {

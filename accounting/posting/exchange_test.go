@@ -150,6 +150,7 @@ rules:
     lines:
       - {id: bank, side: debit, account: "1000", amount: doc.settled.amount, currency: doc.settled.currency}
       - {id: transit, side: credit, account: "1360", amount: doc.amount}
+      - {id: fee, side: debit, account: "1000", amount: doc.fee, if: "false"}
     exchange: {account: "6960"}
   - {id: other, when: doc.amount < 0 && doc.fee == 0, like: payout, negate: true}
   - {id: own, when: doc.amount < 0 && doc.fee != 0, like: payout, exchange: {account: "6961"}}

@@ -101,8 +101,8 @@ func (x *expression) eval(s *scope) (ref.Val, error) {
 		if cost := details.ActualCost(); cost != nil {
 			s.spent += *cost
 		}
-		if s.spent > maxDocumentCost {
-			return nil, fmt.Errorf("the rules take more than %d steps for this document; simplify their list macros", maxDocumentCost)
+		if most := documentCost + lineCost*uint64(len(s.doc.Content.Lines)); s.spent > most {
+			return nil, fmt.Errorf("the rules take more than %d steps for this document; simplify their list macros", most)
 		}
 	}
 	return value, nil
@@ -235,6 +235,9 @@ func explainRuntime(err error) string {
 	message := err.Error()
 	if key, ok := strings.CutPrefix(message, "no such key: "); ok {
 		return fmt.Sprintf("%s; ask first: %q in doc.attributes", message, key)
+	}
+	if strings.Contains(message, "cost limit exceeded") {
+		return fmt.Sprintf("it takes more than %d steps for this document; simplify its list macros", maxExpressionCost)
 	}
 	return message
 }

@@ -18,10 +18,12 @@ import (
 const (
 	maxSourceBytes     = 1 << 20
 	maxExpressionRunes = 4096
-	// maxExpressionCost bounds one evaluation of one comprehension, in CEL cost units (about one for each operation).
-	maxExpressionCost = 1_000_000
-	// maxDocumentCost bounds all comprehensions that are evaluated for one document.
-	maxDocumentCost = 5_000_000
+	// maxExpressionCost bounds one evaluation of one comprehension, in CEL cost units (about one for each operation). A sum
+	// over the lines with a condition takes 25 a line, and a document may have 100,000 lines.
+	maxExpressionCost = 6_000_000
+	// documentCost bounds all comprehensions that are evaluated for one document, beside lineCost for each of its lines.
+	documentCost = 5_000_000
+	lineCost     = 100
 )
 
 // documentVariable is the name under which every expression sees the document.

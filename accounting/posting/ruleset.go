@@ -23,6 +23,7 @@ type rule struct {
 	negate   bool
 	nothing  bool // it posts nothing, on purpose
 	lines    []*line
+	reads    amountSet // what the lines' amounts are taken from
 	rounding *rounding
 	exchange *exchange
 }

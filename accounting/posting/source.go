@@ -1,18 +1,15 @@
 package posting
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 
 	"github.com/daybook-dev/daybook/models"
+	"github.com/daybook-dev/daybook/models/strictyaml"
 )
 
 // source is a file as a tree whose nodes have places.
@@ -45,100 +42,54 @@ func (s scalar) at(line, column int) Place {
 	}
 }
 
-// parseSource reads YAML. It refuses what neither a rule set nor a case needs: several documents, aliases,
-// duplicate keys.
+// parseSource reads YAML strictly, as settings are read, and refuses numbers that are not whole: only a rate has decimals.
 func parseSource(data []byte) (*source, []Problem) {
 	if len(data) > maxSourceBytes {
 		return nil, []Problem{{Message: fmt.Sprintf("the file has %d bytes; at most %d are allowed", len(data), maxSourceBytes)}}
 	}
-	decoder := yaml.NewDecoder(bytes.NewReader(data))
-	var document yaml.Node
-	if err := decoder.Decode(&document); err != nil {
-		if errors.Is(err, io.EOF) {
-			return nil, []Problem{{Place: Place{1, 1}, Message: "the file is empty; docs/rules.md shows what belongs in it"}}
-		}
-		return nil, []Problem{yamlProblem(err)}
-	}
-	if len(document.Content) != 1 {
-		return nil, []Problem{{Place: Place{1, 1}, Message: "the file is empty; docs/rules.md shows what belongs in it"}}
-	}
-	var more yaml.Node
-	if err := decoder.Decode(&more); !errors.Is(err, io.EOF) {
-		if err != nil {
-			return nil, []Problem{yamlProblem(err)}
-		}
-		return nil, []Problem{{Place: placeOf(&more), Message: "a second YAML document starts here; keep one a file"}}
-	}
-	src := &source{lines: strings.Split(string(data), "\n"), root: document.Content[0]}
+	root, value, wrong := strictyaml.Parse(data)
 	var problems []Problem
-	src.value = jsonValue(src.root, &problems)
-	return src, problems
+	for _, w := range wrong {
+		if w.Message == strictyaml.Empty {
+			w.Message += "; docs/rules.md shows what belongs in it"
+		}
+		problems = append(problems, Problem{Place: Place{w.Line, w.Column}, Message: w.Message})
+	}
+	if root == nil {
+		return nil, problems
+	}
+	wholeNumbers(root, "", &problems)
+	return &source{lines: strings.Split(string(data), "\n"), root: root, value: value}, problems
 }
 
-var yamlLine = regexp.MustCompile(`line (\d+):`)
-
-func yamlProblem(err error) Problem {
-	p := Problem{Message: "the file is not valid YAML: " + strings.TrimPrefix(err.Error(), "yaml: ")}
-	if m := yamlLine.FindStringSubmatch(err.Error()); m != nil {
-		if n, err := strconv.Atoi(m[1]); err == nil {
-			p.Place = Place{n, 1}
-		}
-	}
-	return p
-}
-
-// jsonValue turns a node into what a JSON decoder would give.
-func jsonValue(n *yaml.Node, problems *[]Problem) any {
-	refuse := func(n *yaml.Node, format string, args ...any) {
-		*problems = append(*problems, Problem{Place: placeOf(n), Message: fmt.Sprintf(format, args...)})
-	}
-	switch n.Kind {
-	case yaml.MappingNode:
-		m := make(map[string]any, len(n.Content)/2)
-		for i := 0; i+1 < len(n.Content); i += 2 {
-			key := n.Content[i]
-			if key.Kind != yaml.ScalarNode {
-				refuse(key, "a key must be a plain name")
+// wholeNumbers reports each number below a node that 64 bits do not hold as a whole one, unless it is a rate. key is what the
+// node stands under.
+func wholeNumbers(n *yaml.Node, key string, problems *[]Problem) {
+	for i, below := range n.Content {
+		if n.Kind == yaml.MappingNode {
+			if i%2 == 0 {
 				continue
 			}
-			if _, ok := m[key.Value]; ok {
-				refuse(key, "the key %q stands here a second time; remove one", key.Value)
-			}
-			value := n.Content[i+1]
-			if _, err := models.ParseRate(value.Value); err == nil && key.Value == "rate" && value.ShortTag() == "!!float" {
-				m[key.Value] = json.Number(value.Value) // a rate has decimals, and keeps them all
-				continue
-			}
-			m[key.Value] = jsonValue(value, problems)
+			key = n.Content[i-1].Value
 		}
-		return m
-	case yaml.SequenceNode:
-		s := make([]any, len(n.Content))
-		for i, c := range n.Content {
-			s[i] = jsonValue(c, problems)
-		}
-		return s
-	case yaml.AliasNode:
-		refuse(n, "YAML aliases are not allowed; write it out (to share a rule's lines use \"like\")")
-		return nil
-	default: // a plain value
+		wholeNumbers(below, key, problems)
+	}
+	if n.Kind != yaml.ScalarNode {
+		return
+	}
+	refuse := func(what string) {
+		*problems = append(*problems, Problem{Place: placeOf(n), Message: n.Value + what})
 	}
 	switch n.ShortTag() {
-	case "!!null":
-		return nil
-	case "!!bool":
-		return strings.EqualFold(n.Value, "true")
 	case "!!int":
-		if i, err := strconv.ParseInt(n.Value, 10, 64); err == nil {
-			return i
+		if _, err := strconv.ParseInt(n.Value, 10, 64); errors.Is(err, strconv.ErrRange) {
+			refuse(" is not a plain whole number of 64 bits; put a text in quotes")
 		}
-		refuse(n, "%s is not a plain whole number; write it in decimal digits, or put a text in quotes", n.Value)
-		return int64(0)
 	case "!!float":
-		refuse(n, "%s is not a whole number; amounts are whole minor units; put a text in quotes", n.Value)
-		return int64(0)
+		if _, err := models.ParseRate(n.Value); err != nil || key != "rate" {
+			refuse(" is not a whole number; amounts are whole minor units; put a text in quotes")
+		}
 	}
-	return n.Value
 }
 
 // child returns the value of a mapping's key, or nil.

@@ -112,3 +112,83 @@ func TestAPeriodIsAddedForWhatFailed(t *testing.T) {
 	require.NoError(t, second(books.AddPeriods(t.Context(), b.Pool, org, books.Month(2026, 3))))
 	assert.Equal(t, 1, b.work().Completed)
 }
+
+// datedRules post sales on the tenth of March, or five days after their issue.
+const datedRules = `
+ruleset: dated
+rules:
+  - id: sale
+    when: doc.type == "invoice"
+    date: 'doc.counterparty == "later" ? date("2026-03-10") : doc.issue_date + duration("120h")'
+    lines:
+      - {id: receivable, side: debit, account: "1200", amount: doc.payable}
+      - {id: revenue, side: credit, account: "4400", amount: doc.payable}
+`
+
+// A closing sees the posting dates that rules compute, of jobs that wait or failed.
+func TestClosingSeesDatesThatRulesCompute(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	ctx := t.Context()
+	require.NoError(t, second(books.ApplyRules(ctx, b.Pool, org, []byte(datedRules), books.ApplyOptions{})))
+	require.NoError(t, second(books.AddPeriods(ctx, b.Pool, org, books.Month(2026, 2), books.Month(2026, 3), books.Month(2026, 4))))
+	write := func(id string, issued models.Date, change func(d *models.Document)) {
+		d := fixture.Invoice(org, id, 1000)
+		d.IssueDate = issued
+		change(d)
+		fixture.Ready(t, b.Pool, d)
+	}
+	write("waits", models.NewDate(2026, 2, 27), func(*models.Document) {})
+	write("far", models.NewDate(2026, 4, 20), func(d *models.Document) { d.Content.Counterparty = "later" })
+	write("other", models.NewDate(2026, 4, 20), func(*models.Document) {})
+	_, err := books.ClosePeriod(ctx, b.Pool, org, books.Month(2026, time.March), books.CloseOptions{})
+	require.ErrorIs(t, err, books.ErrUnposted)
+	require.ErrorContains(t, err, "2 documents that are not posted (0 failed, 2 wait): waits of 2026-03-04 (pending), far of 2026-03-10 (pending)")
+	b.work()
+	require.NoError(t, second(books.ClosePeriod(ctx, b.Pool, org, books.Month(2026, time.March), books.CloseOptions{})))
+}
+
+// A period that is added behind a gap closes the gap: not while documents of these days are unposted.
+func TestAddingAPeriodNamesWhatItShutsOut(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	ctx := t.Context()
+	require.NoError(t, second(books.AddPeriods(ctx, b.Pool, org, books.Month(2026, 1))))
+	require.NoError(t, second(books.ClosePeriod(ctx, b.Pool, org, books.Month(2026, 1), books.CloseOptions{})))
+	fixture.Ready(t, b.Pool, fixture.Invoice(org, "march", 1000))
+	before := b.Dump(t)
+	err := second(books.AddPeriods(ctx, b.Pool, org, books.Month(2026, 4)))
+	require.ErrorIs(t, err, books.ErrUnposted)
+	require.ErrorContains(t, err, "adding the period from 2026-04-01 to 2026-04-30 would shut out 1 document that is not posted (0 failed, 1 wait): march of 2026-03-14 (pending). "+
+		"It closes the days in no period before it. Add a period for those days first")
+	assert.Equal(t, before, b.Dump(t))
+	require.NoError(t, second(books.AddPeriods(ctx, b.Pool, org, books.Month(2026, 4), books.Month(2026, 2), books.Month(2026, 3))))
+	assert.Equal(t, 1, b.work().Completed)
+	require.NoError(t, second(books.AddPeriods(ctx, b.Pool, org, books.Month(2026, 8))), "what is posted is not shut out")
+}
+
+// A change of a period that is so already says that it changed nothing.
+func TestUnchangedPeriodsAreUnchanged(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	ctx := t.Context()
+	march := books.Month(2026, 3)
+	require.NoError(t, second(books.AddPeriods(ctx, b.Pool, org, march)))
+	for _, changed := range []bool{true, false} {
+		c, err := books.ClosePeriod(ctx, b.Pool, org, march, books.CloseOptions{})
+		require.NoError(t, err)
+		assert.Equal(t, changed, c.Changed)
+		assert.Equal(t, models.PeriodClosed, c.State)
+	}
+	for _, changed := range []bool{true, false} {
+		c, err := books.OpenPeriod(ctx, b.Pool, org, march)
+		require.NoError(t, err)
+		assert.Equal(t, changed, c.Changed)
+		assert.Equal(t, models.PeriodOpen, c.State)
+	}
+	for _, changed := range []bool{true, false} {
+		c, err := books.SetClosedPeriodPolicy(ctx, b.Pool, org, models.PolicyFirstOpenDay)
+		require.NoError(t, err)
+		assert.Equal(t, changed, c.Changed)
+	}
+}

@@ -43,14 +43,24 @@ func Periods(ctx context.Context, db DB, org string) ([]models.Period, error) {
 // closed, and is not returned: a second call changes nothing. One that overlaps another, ends before it starts, or has a date that models.Date.Check
 // refuses, refuses all. Jobs that had failed with PERIOD_CLOSED are pending again: a day that was closed because it was in no period may be open now.
 //
-// Errors: ErrInvalid, ErrOrganizationNotFound.
+// The first open period after a closed one closes the days between them. Where documents with such a date failed or wait, it is refused with an
+// *UnpostedError: add a period for those days first, or in the same call.
+//
+// Errors: ErrUnposted, ErrInvalid, ErrOrganizationNotFound.
 func AddPeriods(ctx context.Context, db DB, org string, periods ...models.Period) (added []models.Period, err error) {
 	if len(periods) == 0 {
 		return nil, store.Refuse(ErrInvalid, "there is no period to add", "")
 	}
 	err = change(ctx, db, org, false, func(tx pgx.Tx) (err error) {
-		if added, err = ledgerdb.AddPeriods(ctx, tx, org, periods); err != nil {
+		unposted, err := shutOut(ctx, tx, org, func() (err error) {
+			added, err = ledgerdb.AddPeriods(ctx, tx, org, periods)
 			return err
+		})
+		if err != nil {
+			return err
+		}
+		if unposted.Failed+unposted.Waiting > 0 {
+			return &UnpostedError{Period: added[0], Unposted: unposted}
 		}
 		returned := 0
 		if len(added) > 0 {
@@ -67,6 +77,8 @@ func AddPeriods(ctx context.Context, db DB, org string, periods ...models.Period
 // PeriodChange is a period after its change.
 type PeriodChange struct {
 	models.Period
+	// Changed is false when it was so already.
+	Changed bool `json:"changed"`
 	// Returned counts the failed jobs that are pending again.
 	Returned int `json:"returned"`
 	// Unposted is what the closing shut out, and how many documents Daybook knows no date of.
@@ -83,17 +95,21 @@ type CloseOptions struct {
 // period. p.EndsOn, unless it is zero, must be its last day. The change waits for what is being posted for the organization. SetClosedPeriodPolicy says
 // what happens to documents with such a date. A second call changes nothing.
 //
-// Where documents with such a date failed or wait, it is refused with an *UnpostedError, unless CloseOptions.Force is set. A document whose date only a
-// rule computes is not seen; those of which Daybook knows no date are counted in PeriodChange.Unposted, and do not refuse it.
+// Where documents with such a date failed or wait, it is refused with an *UnpostedError, unless CloseOptions.Force is set. Dates that the rules compute
+// count as well. Documents of which Daybook knows no date are counted in PeriodChange.Unposted, and do not refuse it.
 //
 // Errors: ErrUnposted, ErrPeriodNotFound, ErrInvalid, ErrOrganizationNotFound.
 func ClosePeriod(ctx context.Context, db DB, org string, p models.Period, o CloseOptions) (PeriodChange, error) {
 	var c PeriodChange
 	err := change(ctx, db, org, false, func(tx pgx.Tx) (err error) {
-		unposted, err := ledgerdb.ShutOut(ctx, tx, org, func() error {
-			if err := ledgerdb.ClosePeriod(ctx, tx, org, p.StartsOn); err != nil {
+		unposted, err := shutOut(ctx, tx, org, func() (err error) {
+			if c.Period, err = periodOf(ctx, tx, org, p); err != nil || c.State == models.PeriodClosed {
 				return err
 			}
+			if err = ledgerdb.ClosePeriod(ctx, tx, org, p.StartsOn); err != nil {
+				return err
+			}
+			c.Changed = true
 			c.Period, err = periodOf(ctx, tx, org, p)
 			return err
 		})
@@ -107,7 +123,7 @@ func ClosePeriod(ctx context.Context, db DB, org string, p models.Period, o Clos
 		if shut+unposted.UnknownDates > 0 {
 			c.Unposted = &unposted
 		}
-		return actions.Note(ctx, tx, org, c.StartsOn.String(), map[string]any{"forced": o.Force, "unposted": shut})
+		return actions.Note(ctx, tx, org, c.StartsOn.String(), map[string]any{"changed": c.Changed, "forced": o.Force, "unposted": shut})
 	})
 	if err != nil {
 		return PeriodChange{}, err
@@ -129,14 +145,17 @@ func OpenPeriod(ctx context.Context, db DB, org string, p models.Period) (Period
 		if c.Period, err = periodOf(ctx, tx, org, p); err != nil {
 			return err
 		}
-		c.Returned = done.Returned
-		return actions.Note(ctx, tx, org, c.StartsOn.String(), map[string]any{"returned": c.Returned})
+		c.Changed, c.Returned = done.Changed, done.Returned
+		return actions.Note(ctx, tx, org, c.StartsOn.String(), map[string]any{"changed": c.Changed, "returned": c.Returned})
 	})
 	return c, err
 }
 
 // periodOf reads the period that is meant.
 func periodOf(ctx context.Context, tx pgx.Tx, org string, meant models.Period) (models.Period, error) {
+	if meant.StartsOn.IsZero() {
+		return models.Period{}, store.Invalid("the first day of the period is missing")
+	}
 	periods, err := ledgerdb.Periods(ctx, tx, org)
 	if err != nil {
 		return models.Period{}, err
@@ -168,14 +187,14 @@ func ClosedPeriodPolicy(ctx context.Context, db DB, org string) (models.ClosedPe
 //
 // Errors: ErrInvalid, ErrOrganizationNotFound.
 func SetClosedPeriodPolicy(ctx context.Context, db DB, org string, policy models.ClosedPeriodPolicy) (Change, error) {
-	c := Change{OrgID: org, Changed: true}
+	c := Change{OrgID: org}
 	err := change(ctx, db, org, false, func(tx pgx.Tx) error {
 		done, err := ledgerdb.SetClosedPeriodPolicy(ctx, tx, org, policy)
 		if err != nil {
 			return err
 		}
-		c.Returned = done.Returned
-		return actions.Note(ctx, tx, org, string(policy), map[string]any{"returned": done.Returned})
+		c.Changed, c.Returned = done.Changed, done.Returned
+		return actions.Note(ctx, tx, org, string(policy), map[string]any{"changed": c.Changed, "returned": c.Returned})
 	})
 	return c, err
 }

@@ -128,7 +128,11 @@ func TestPeriods(t *testing.T) {
 	assert.Equal(t, "2024-02-29", list.Periods[0].EndsOn.String())
 	assert.Equal(t, models.PolicyFail, list.Policy)
 
+	assert.Contains(t, b.run("periods", "add", "--org", "acme", "--year", "2026").err, "Nothing was changed: 12 periods were there already")
+	assert.Contains(t, b.run("periods", "open", "--org", "acme", "--month", "2026-03").err, "Nothing was changed: the period is open already.")
+	assert.Contains(t, b.run("periods", "policy", "fail", "--org", "acme").err, "Nothing was changed: the policy is fail already.")
 	assert.Contains(t, b.ok("periods", "close", "--org", "acme", "--month", "2026-03"), "closed")
+	assert.Contains(t, b.run("periods", "close", "--org", "acme", "--month", "2026-03").err, "Nothing was changed: the period is closed already.")
 	fixture.Ready(t, b.Pool, fixture.Invoice("acme", "march", 1000))
 	b.work()
 	assert.Equal(t, "failed", b.job("acme", "march").State)

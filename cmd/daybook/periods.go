@@ -87,7 +87,11 @@ func periodsAddCommand(a *app) *cobra.Command {
 			}
 			return a.emit(map[string]any{"orgId": org, "added": len(added)}, func(w io.Writer) error {
 				if n := len(periods) - len(added); n > 0 {
-					a.say("%s there already; `daybook periods list` shows them.", phrase.Plural(int64(n), "period was", "periods were"))
+					nothing := ""
+					if len(added) == 0 {
+						nothing = "Nothing was changed: "
+					}
+					a.say("%s%s there already; `daybook periods list` shows them.", nothing, phrase.Plural(int64(n), "period was", "periods were"))
 				}
 				return a.print(w, periodsTable(added))
 			})
@@ -134,8 +138,8 @@ func periodsCloseCommand(a *app) *cobra.Command {
 		"into the period until it is opened, nor on days before it that are in no open period. `daybook periods policy` says what\n" +
 		"happens to documents with such a date.\n\n" +
 		"If jobs have failed or wait whose documents have such a date, the command names them and closes nothing; --force closes\n" +
-		"all the same. It goes by the dates of the documents and of their postings: a date that only a rule computes, and documents\n" +
-		"in an application's own tables that were never posted, are not seen."
+		"all the same. It goes by the dates of the documents, of their postings, and those that the rules compute. Documents in an\n" +
+		"application's own tables that were never posted are not seen."
 	command.Flags().BoolVar(&options.Force, "force", false, "close it although documents with a date in it, or before it, are not posted")
 	return command
 }
@@ -170,6 +174,9 @@ func periodsChangeCommand(a *app, change periodChange) *cobra.Command {
 			return a.emit(p, func(w io.Writer) error {
 				if p.Unposted != nil {
 					a.say("%s", p.Unposted.Sentence())
+				}
+				if !p.Changed && p.Returned == 0 {
+					a.say("Nothing was changed: the period is %s already.", p.State)
 				}
 				_, err := fmt.Fprintf(w, "%s to %s: %s%s\n", p.StartsOn, p.EndsOn, p.State, returnedText(p.Returned))
 				return err
@@ -215,7 +222,10 @@ func periodsPolicyCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.emit(map[string]any{"orgId": org, "policy": args[0], "returned": done.Returned}, func(w io.Writer) error {
+			return a.emit(map[string]any{"orgId": org, "policy": args[0], "changed": done.Changed, "returned": done.Returned}, func(w io.Writer) error {
+				if !done.Changed && done.Returned == 0 {
+					a.say("Nothing was changed: the policy is %s already.", args[0])
+				}
 				_, err := fmt.Fprintf(w, "%s: %s%s\n", org, args[0], returnedText(done.Returned))
 				return err
 			})

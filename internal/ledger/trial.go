@@ -45,5 +45,16 @@ func (t Trial) Evaluate(d *models.Document) (*posting.Impact, models.Date, *mode
 	return nil, day, models.Errorf(models.CodeProcessorError, "%v", err)
 }
 
+// ComputesDates reports whether a rule computes posting dates, of which the document states none.
+func (t Trial) ComputesDates() bool { return t.rules.set != nil && t.rules.set.ComputesDates() }
+
+// ComputedDate is the posting date that a rule computes for a document; false: it computes none.
+func (t Trial) ComputedDate(d *models.Document) (models.Date, bool) {
+	if t.rules.set == nil {
+		return models.Date{}, false
+	}
+	return t.rules.set.ComputedDate(d)
+}
+
 // SameContent reports whether two impacts are the same posting, before periods move their dates.
 func SameContent(a, b *posting.Impact) bool { return bytes.Equal(contentHash(a), contentHash(b)) }

@@ -91,7 +91,14 @@ func Document(text []byte, into any, content *models.Content) error {
 		return err
 	}
 	// This is looked for in the text only where there is no other amount, which is rare.
-	content.Zero = (content.Zero || statesAmount(text)) && !content.StatesAmount()
+	if content.StatesAmount() {
+		content.Zero = false
+		return nil
+	}
+	content.Zero = content.Zero || statesAmount(text)
+	if !content.Zero && len(content.Lines)+len(content.Taxes) > 0 {
+		return said("", nil, "it has lines or taxes, and no amount: state the amounts, as 0 where they are zero")
+	}
 	return nil
 }
 

@@ -91,3 +91,22 @@ func TestContentThatIsRefused(t *testing.T) {
 		assert.EqualError(t, strictjson.Unmarshal([]byte(text), &c), want, text)
 	}
 }
+
+// Lines without an amount are no lines of zero.
+func TestLinesWithoutAnAmountAreRefused(t *testing.T) {
+	for text, zero := range map[string]bool{
+		`{"lines": [{"kind": "item", "net": 0}, {"kind": "shipping"}]}`: true,
+		`{"taxes": [{"category": "VAT", "amount": 0}]}`:                 true,
+		`{"zero": true, "lines": [{"kind": "item"}]}`:                   true,
+		`{"lines": [{"kind": "item"}, {"kind": "stock", "cost": 5}]}`:   false,
+		`{"lines": []}`: false,
+	} {
+		var c models.Content
+		require.NoError(t, strictjson.Document([]byte(text), &c, &c), text)
+		assert.Equal(t, zero, c.Zero, text)
+	}
+	for _, text := range []string{`{"lines": [{"kind": "item"}]}`, `{"taxes": [{"category": "VAT", "rate": 19}]}`} {
+		var c models.Content
+		require.EqualError(t, strictjson.Document([]byte(text), &c, &c), "it has lines or taxes, and no amount: state the amounts, as 0 where they are zero")
+	}
+}

@@ -141,6 +141,9 @@ func yamlProblem(err error) Problem {
 	return p
 }
 
+// Value returns the value of a node of a tree that Parse had no problem with, as Parse returns that of the whole.
+func Value(n *yaml.Node) any { return new(treeReader).value(n) }
+
 type treeReader struct{ problems []Problem }
 
 func (t *treeReader) refuse(n *yaml.Node, format string, args ...any) {

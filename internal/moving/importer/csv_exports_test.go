@@ -222,3 +222,27 @@ lines: {net: Net, tax: {TAX}}
 	_, err := importer.ParseMapping([]byte(with("category: {value: VAT}")))
 	assert.ErrorContains(t, err, "lines.tax needs amount, rate, or both")
 }
+
+// A zero that a cell states is an amount; an empty cell is none.
+func TestCSVOfZero(t *testing.T) {
+	t.Parallel()
+	const mapping = `
+group: {key: No}
+document:
+  date: Day
+  currency: {value: EUR}
+  amount: Amount
+  types: [{prefix: P, column: No, type: payment}, {type: receipt}]
+`
+	for cell, zero := range map[string]bool{"0.00": true, "-0.00": true, "1.00": false} {
+		docs := imported(t, mapping, "No,Day,Amount\nP1,2026-01-05,"+cell+"\n")
+		assert.Equal(t, zero, docs[0].Content.Zero, cell)
+	}
+	assert.False(t, imported(t, mapping, "No,Day,Amount\nR1,2026-01-05,\n")[0].Content.Zero, "it states nothing")
+	assert.True(t, imported(t, smallMapping, "No,Day,Item,Qty,Price\n1,2026-01-05,a,1,0\n")[0].Content.Zero)
+}
+
+func TestCSVOfOldMacs(t *testing.T) {
+	t.Parallel()
+	assert.Contains(t, refused(t, smallMapping, "No,Day,Item,Qty,Price\r1,2026-01-05,a,1,1\r"), "its lines end in carriage returns alone")
+}

@@ -30,6 +30,7 @@ type draft struct {
 	doc     models.Document
 	digits  int
 	negate  bool
+	stated  bool // a cell has an amount
 	// first holds the cells of the first good row; what belongs to the document must be the same in all.
 	first   []string
 	total   *int64
@@ -265,6 +266,7 @@ func (d *draft) finish() (models.Document, error) {
 		return models.Document{}, err
 	}
 	c := &d.doc.Content
+	c.Zero = d.stated && !c.StatesAmount()
 	slices.SortStableFunc(c.Taxes, func(a, b models.Tax) int {
 		return cmp.Or(cmp.Compare(a.Category, b.Category), b.Rate.Compare(a.Rate))
 	})

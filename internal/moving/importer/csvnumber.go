@@ -149,6 +149,7 @@ func (d *draft) amount(cells []string, column int) (int64, error) {
 // minor rounds an amount to the currency's minor unit.
 func (d *draft) minor(amount *big.Rat, text string) (int64, error) {
 	units := roundHalfEven(scaled(amount, d.digits))
+	d.stated = true
 	if d.negate {
 		units.Neg(units)
 	}

@@ -97,6 +97,8 @@ func (r *csvRows) find(names []string) error {
 	for _, column := range r.mapping.columns {
 		position := slices.Index(names, column)
 		switch {
+		case position < 0 && slices.ContainsFunc(names, func(name string) bool { return strings.Contains(name, "\r") }):
+			return invalid("its lines end in carriage returns alone, as \"CSV (Macintosh)\" of Excel has them; save it as CSV UTF-8")
 		case position < 0:
 			return invalid("the file has no column %q; its header is %s", column, quotedList(names))
 		case slices.Contains(names[position+1:], column):

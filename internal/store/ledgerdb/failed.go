@@ -95,6 +95,13 @@ func RecentDocuments(ctx context.Context, q store.Querier, org string, limit int
 	return ids, store.Wrap("list recent documents", err)
 }
 
+// UnfinishedDocuments lists the documents of an organization whose jobs failed or wait.
+func UnfinishedDocuments(ctx context.Context, q store.Querier, org string) ([]string, error) {
+	const stmt = `SELECT document_id FROM daybook.accounting_work_queue WHERE org_id = $1 AND state IN ('pending', 'leased', 'failed')`
+	ids, err := store.Collect(ctx, q, pgx.RowTo[string], stmt, org)
+	return ids, store.Wrap("list unfinished documents", err)
+}
+
 // ReadDocuments calls f with each of an organization's documents of daybook.documents that are named, without locking them, one after the other:
 // their contents are not held together. invalid says why a content cannot be read. An error of f ends it.
 func ReadDocuments(ctx context.Context, q store.Querier, org string, ids []string, f func(d *models.Document, invalid error) error) error {

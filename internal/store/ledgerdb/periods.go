@@ -79,21 +79,23 @@ func checkPeriod(p models.Period) error {
 // for the organization are waited for. A second call changes nothing.
 func ClosePeriod(ctx context.Context, tx pgx.Tx, org string, startsOn models.Date) error {
 	const stmt = `
-UPDATE daybook.periods SET state = 'closed', closed_at = coalesce(closed_at, clock_timestamp()), updated_at = clock_timestamp()
- WHERE org_id = $1 AND starts_on = $2`
-	return setPeriod(ctx, tx, stmt, org, startsOn)
+UPDATE daybook.periods SET state = 'closed', closed_at = clock_timestamp(), updated_at = clock_timestamp()
+ WHERE org_id = $1 AND starts_on = $2 AND state <> 'closed'`
+	_, err := setPeriod(ctx, tx, stmt, org, startsOn)
+	return err
 }
 
 // OpenPeriod opens the period that begins on a day, and returns the jobs that had failed with PERIOD_CLOSED to pending.
 func OpenPeriod(ctx context.Context, tx pgx.Tx, org string, startsOn models.Date) (Activated, error) {
 	const stmt = `
 UPDATE daybook.periods SET state = 'open', closed_at = NULL, updated_at = clock_timestamp()
- WHERE org_id = $1 AND starts_on = $2`
-	if err := setPeriod(ctx, tx, stmt, org, startsOn); err != nil {
+ WHERE org_id = $1 AND starts_on = $2 AND state <> 'open'`
+	changed, err := setPeriod(ctx, tx, stmt, org, startsOn)
+	if err != nil {
 		return Activated{}, err
 	}
 	n, err := store.ReturnFailed(ctx, tx, org, models.CodePeriodClosed)
-	return Activated{Changed: true, Returned: n}, err
+	return Activated{Changed: changed, Returned: n}, err
 }
 
 // ClosedPeriodPolicy reads what documents of the organization do whose posting date lies in a closed period.
@@ -106,35 +108,44 @@ func ClosedPeriodPolicy(ctx context.Context, q store.Querier, org string) (polic
 // SetClosedPeriodPolicy says what documents of the organization do whose posting date lies in a closed period. Jobs that had
 // failed for it return to pending.
 func SetClosedPeriodPolicy(ctx context.Context, tx pgx.Tx, org string, policy models.ClosedPeriodPolicy) (Activated, error) {
-	const stmt = `UPDATE daybook.organizations SET closed_period_policy = $2 WHERE id = $1`
+	const stmt = `UPDATE daybook.organizations SET closed_period_policy = $2 WHERE id = $1 AND closed_period_policy <> $2`
 	if policy != models.PolicyFail && policy != models.PolicyFirstOpenDay {
 		return Activated{}, store.Invalid("policy %q: want %s or %s", policy, models.PolicyFail, models.PolicyFirstOpenDay)
 	}
 	if err := changeConfiguration(ctx, tx, org); err != nil {
 		return Activated{}, err
 	}
-	if _, err := tx.Exec(ctx, stmt, org, string(policy)); err != nil {
+	tag, err := tx.Exec(ctx, stmt, org, string(policy))
+	if err != nil {
 		return Activated{}, store.Wrap("set the policy", err)
 	}
 	n, err := store.ReturnFailed(ctx, tx, org, models.CodePeriodClosed)
-	return Activated{Changed: true, Returned: n}, err
+	return Activated{Changed: tag.RowsAffected() > 0, Returned: n}, err
 }
 
-func setPeriod(ctx context.Context, tx pgx.Tx, stmt, org string, startsOn models.Date) error {
+// setPeriod makes a change of the period that begins on a day; false: it was so already.
+func setPeriod(ctx context.Context, tx pgx.Tx, stmt, org string, startsOn models.Date) (changed bool, err error) {
+	const find = `SELECT EXISTS (SELECT FROM daybook.periods WHERE org_id = $1 AND starts_on = $2)`
 	if startsOn.IsZero() {
-		return store.Invalid("the first day of the period is missing")
+		return false, store.Invalid("the first day of the period is missing")
 	}
 	if err := changeConfiguration(ctx, tx, org); err != nil {
-		return err
+		return false, err
 	}
 	tag, err := tx.Exec(ctx, stmt, org, startsOn.Time())
 	if err != nil {
-		return store.Wrap("change the period", err)
+		return false, store.Wrap("change the period", err)
 	}
-	if tag.RowsAffected() == 0 {
-		return NoPeriod(org, startsOn)
+	found := tag.RowsAffected() > 0
+	if !found {
+		if err := tx.QueryRow(ctx, find, org, startsOn.Time()).Scan(&found); err != nil {
+			return false, store.Wrap("look for the period", err)
+		}
 	}
-	return nil
+	if !found {
+		return false, NoPeriod(org, startsOn)
+	}
+	return tag.RowsAffected() > 0, nil
 }
 
 // changeConfiguration makes the organization known, holds its configuration, and raises its version.

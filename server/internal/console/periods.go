@@ -124,7 +124,11 @@ func (c *console) addPeriods(ctx context.Context, r *request) (done, error) {
 		return done{}, err
 	}
 	added, err := books.AddPeriods(ctx, c.Pool, org, periods...)
-	return done{Org: org, Subject: span, Text: plural(len(added), "open period", "open periods") + " added."}, err
+	text := plural(len(added), "open period", "open periods") + " added."
+	if len(added) == 0 {
+		text = "Nothing was changed: what " + span + " has is there already."
+	}
+	return done{Org: org, Subject: span, Text: text}, err
 }
 
 func (c *console) closePeriod(ctx context.Context, r *request) (done, error) {
@@ -154,6 +158,9 @@ func (c *console) changePeriod(
 		Org: org, Subject: day.String(), Text: "The period that begins on " + day.String() + " is " + state + "." + broughtBack(p.Returned),
 		Details: map[string]any{"returned": p.Returned},
 	}
+	if !p.Changed && p.Returned == 0 {
+		d.Text = "Nothing was changed: the period that begins on " + day.String() + " is " + state + " already."
+	}
 	if u := p.Unposted; u != nil {
 		d.Text += " " + u.Sentence()
 		d.Details["unposted"] = u.Failed + u.Waiting
@@ -168,9 +175,11 @@ func (c *console) setPeriodPolicy(ctx context.Context, r *request) (done, error)
 		return done{}, err
 	}
 	change, err := books.SetClosedPeriodPolicy(ctx, c.Pool, org, policy)
-	return done{
-		Org: org, Subject: string(policy), Text: "The policy is set." + broughtBack(change.Returned), Details: map[string]any{"returned": change.Returned},
-	}, err
+	text := "The policy is set." + broughtBack(change.Returned)
+	if !change.Changed && change.Returned == 0 {
+		text = "Nothing was changed: that is the policy already."
+	}
+	return done{Org: org, Subject: string(policy), Text: text, Details: map[string]any{"returned": change.Returned}}, err
 }
 
 // periodOf reads the first day of the period that a form names.
