@@ -1,6 +1,7 @@
 package posting
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
@@ -301,7 +302,7 @@ func (m *accountMap) sought(s *scope) string {
 			parts = append(parts, fmt.Sprintf("%s=%v", f.name, f.date(target)))
 		default:
 			if v, err := f.value(target); err == nil {
-				parts = append(parts, fmt.Sprintf("%s=%v", f.name, v))
+				parts = append(parts, f.name+"="+stated(v))
 			}
 		}
 	}
@@ -309,6 +310,28 @@ func (m *accountMap) sought(s *scope) string {
 		return "the document"
 	}
 	return strings.Join(parts, ", ")
+}
+
+// maxStated is how many bytes of a list or an object a message shows: a document may have many lines.
+const maxStated = 300
+
+// stated writes a value as the document states it: lists and objects as JSON, and no more than maxStated of them.
+func stated(v any) string {
+	switch v.(type) {
+	case map[string]string, []models.Line, []models.Tax, *models.Money:
+	default:
+		return fmt.Sprint(v)
+	}
+	text, err := json.Marshal(v)
+	switch {
+	case err != nil:
+		return "?"
+	case string(text) == "null":
+		return "nothing"
+	case len(text) > maxStated:
+		return strings.ToValidUTF8(string(text[:maxStated]), "") + "…"
+	}
+	return string(text)
 }
 
 // at names the element in a message; it is empty for a line that runs over no list.

@@ -272,3 +272,29 @@ func TestWithdrawnCurrencyIsPostedByDate(t *testing.T) {
 	_, err = rules.Evaluate(doc, chart)
 	assert.Contains(t, requireError(t, err, models.CodeUnbalanced).Message, "(10.00 HRK)")
 }
+
+// What a map looked for is shown as the document states it, never as Go does.
+func TestMapRowThatIsMissingShowsTheDocument(t *testing.T) {
+	t.Parallel()
+	for condition, want := range map[string]string{
+		`doc.attributes["text"] == "x"`:          `matches attributes={"text":"CARD"}; add one`,
+		`doc.lines.exists(l, l.kind == "x")`:     `matches lines=[{"kind":"item","net":100}`,
+		`doc.taxes.exists(l, l.amount > 1)`:      `matches taxes=nothing; add one`,
+		`doc.settled.currency == "USD"`:          `matches settled={"amount":0,"currency":"EUR"}; add one`,
+		`doc.lines.exists(l, l.net > 100000)`:    `…; add one`,
+		`doc.issue_date > date("2026-03-01")`:    `matches issue_date=2026-02-01; add one`,
+		`doc.counterparty == "a" && doc.fee > 1`: `matches counterparty="", fee=0; add one`,
+	} {
+		set, err := posting.Compile([]byte("ruleset: r\nmaps: {m: [{when: '" + condition + "', account: \"1\"}]}\n" +
+			"rules: [{id: a, when: 'true', lines: [{id: l, side: debit, map: m, amount: doc.payable}]}]\n"))
+		require.NoError(t, err, condition)
+		d := models.Document{OrgID: "o", ID: "d", Type: "invoice", Direction: "out", Currency: "EUR", IssueDate: models.NewDate(2026, 2, 1)}
+		d.Content.Payable, d.Content.Attributes = 100, map[string]string{"text": "CARD"}
+		for range 20 {
+			d.Content.Lines = append(d.Content.Lines, models.Line{Kind: "item", Net: 100})
+		}
+		_, err = set.Evaluate(&d, posting.NewAccounts("1"))
+		require.Error(t, err, condition)
+		assert.Contains(t, err.Error(), want)
+	}
+}

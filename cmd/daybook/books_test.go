@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -112,6 +113,48 @@ func TestExplain(t *testing.T) {
 	assert.Equal(t, int64(2), l.Entries[0].DocumentVersion)
 }
 
+// A year is closed and opened as a whole: all its periods or none. A month that is closed alone says what is open before it.
+func TestPeriodsOfAYear(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.sample("acme")
+	b.ok("periods", "add", "--org", "acme", "--year", "2025")
+	b.ok("periods", "add", "--org", "acme", "--from", "2026-01-01", "--to", "2026-03-31")
+	b.ok("periods", "add", "--org", "acme", "--year", "2027")
+	r := b.run("periods", "close", "--org", "acme", "--month", "2025-12")
+	assert.Zero(t, r.exit)
+	assert.Contains(t, r.err, "Note: 11 periods before are still open, from 2025-01-01 on: documents can be posted there.")
+	assert.Equal(t, "2025-12-01 to 2025-12-31: closed\n", r.out)
+
+	r = b.run("periods", "close", "--org", "acme", "--year", "2025")
+	assert.Zero(t, r.exit)
+	assert.NotContains(t, r.err, "still open")
+	assert.Equal(t, 12, strings.Count(r.out, ": closed\n"))
+	states := func() (states string) {
+		var list struct{ Periods []models.Period }
+		b.json(&list, "periods", "list", "--org", "acme")
+		for _, p := range list.Periods {
+			states += string(p.State[:1])
+		}
+		return states
+	}
+	assert.Equal(t, "ccccccccccccooooooooooooo", states())
+	b.ok("periods", "close", "--org", "acme", "--year", "2026")
+	assert.Equal(t, "cccccccccccccoooooooooooo", states(), "a quarter of the year")
+	var changed struct{ Periods []books.PeriodChange }
+	b.json(&changed, "periods", "open", "--org", "acme", "--year", "2026")
+	require.Len(t, changed.Periods, 1)
+	assert.Equal(t, models.PeriodOpen, changed.Periods[0].State)
+
+	document := fixture.Invoice("acme", "june", 1000)
+	document.IssueDate = models.NewDate(2027, 6, 1)
+	fixture.Ready(t, b.Pool, document)
+	r = b.run("periods", "close", "--org", "acme", "--year", "2027")
+	assert.Equal(t, failure.ExitConflict, r.exit)
+	assert.Contains(t, r.err, "2027-06-01")
+	assert.Equal(t, "ccccccccccccooooooooooooo", states(), "all of a year or nothing")
+}
+
 func TestPeriods(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -129,10 +172,10 @@ func TestPeriods(t *testing.T) {
 	assert.Equal(t, models.PolicyFail, list.Policy)
 
 	assert.Contains(t, b.run("periods", "add", "--org", "acme", "--year", "2026").err, "Nothing was changed: 12 periods were there already")
-	assert.Contains(t, b.run("periods", "open", "--org", "acme", "--month", "2026-03").err, "Nothing was changed: the period is open already.")
+	assert.Contains(t, b.run("periods", "open", "--org", "acme", "--month", "2026-03").err, "Nothing was changed: the period from 2026-03-01 on is open already.")
 	assert.Contains(t, b.run("periods", "policy", "fail", "--org", "acme").err, "Nothing was changed: the policy is fail already.")
 	assert.Contains(t, b.ok("periods", "close", "--org", "acme", "--month", "2026-03"), "closed")
-	assert.Contains(t, b.run("periods", "close", "--org", "acme", "--month", "2026-03").err, "Nothing was changed: the period is closed already.")
+	assert.Contains(t, b.run("periods", "close", "--org", "acme", "--month", "2026-03").err, "Nothing was changed: the period from 2026-03-01 on is closed already.")
 	fixture.Ready(t, b.Pool, fixture.Invoice("acme", "march", 1000))
 	b.work()
 	assert.Equal(t, "failed", b.job("acme", "march").State)
@@ -174,6 +217,9 @@ func TestPeriods(t *testing.T) {
 		{failure.ExitUsage, []string{"add", "--from", "2028-01-31", "--to", "2028-01-01"}},
 		{failure.ExitUsage, []string{"add", "--year", "2028", "--month", "2028-01"}},
 		{failure.ExitUsage, []string{"close"}},
+		{failure.ExitUsage, []string{"close", "--year", "2026", "--month", "2026-03"}},
+		{failure.ExitUsage, []string{"close", "--year", "26"}},
+		{failure.ExitNotFound, []string{"close", "--year", "2030"}},
 		{failure.ExitUsage, []string{"close", "--month", "2027-01"}}, // a quarter
 		{failure.ExitNotFound, []string{"close", "--month", "2030-01"}},
 		{failure.ExitNotFound, []string{"open", "--from", "2026-03-02"}},

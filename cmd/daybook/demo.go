@@ -240,7 +240,7 @@ func (d *demo) awaitCompletion(ctx context.Context) error {
 			open = queues[0].Open() // the accounting queue's
 			if bar.set(total - open); open == 0 {
 				bar.end()
-				d.say("Worked %s in %s, the start of the workflow included.", phrase.Plural(total, "document", "documents"), time.Since(d.started).Round(time.Millisecond))
+				d.say("Worked %s in %s, the start of the workflow included.", phrase.Plural(total, "document", "documents"), phrase.Duration(time.Since(d.started)))
 				return nil
 			}
 		}

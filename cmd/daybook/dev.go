@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/daybook-dev/daybook/failure"
 	"github.com/daybook-dev/daybook/internal/dev/devstack"
+	"github.com/daybook-dev/daybook/internal/moving/sample"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/migrations"
 	"github.com/daybook-dev/daybook/workers"
@@ -121,7 +123,15 @@ func (a *app) dev(ctx context.Context, options devstack.Options, o devOptions) (
 		a.say("Stopping.")
 		err = errors.Join(err, stopStack(ctx, stack))
 	}()
-	logs, err := a.logInto(filepath.Join(stack.Dir, "daybook.log"))
+	dir, err := devDir(stack, options)
+	if err != nil {
+		return err
+	}
+	files, err := sample.Write(filepath.Join(dir, "sample"))
+	if err != nil {
+		return fmt.Errorf("write the sample: %w", err)
+	}
+	logs, err := a.logInto(filepath.Join(dir, "daybook.log"))
 	if err != nil {
 		return err
 	}
@@ -138,7 +148,7 @@ func (a *app) dev(ctx context.Context, options devstack.Options, o devOptions) (
 		return err
 	}
 	defer func() { err = errors.Join(err, console.end()) }()
-	if err := a.announce(stack, console, logs.Name()); err != nil {
+	if err := a.announce(stack, console, logs.Name(), files); err != nil {
 		return err
 	}
 	if o.noWorker {
@@ -147,6 +157,18 @@ func (a *app) dev(ctx context.Context, options devstack.Options, o devOptions) (
 		return nil
 	}
 	return a.work(ctx, temporal, workers.AccountingOptions{}, a.environment.MetricsListen)
+}
+
+// devDir is where dev keeps its log and the sample, also when the stack has started nothing and has no directory.
+func devDir(s *devstack.Stack, o devstack.Options) (string, error) {
+	if s.Dir != "" {
+		return s.Dir, nil
+	}
+	dir, err := filepath.Abs(o.Dir)
+	if err != nil {
+		return "", err
+	}
+	return dir, os.MkdirAll(dir, 0o700)
 }
 
 // logInto has what the program logs from now on written to the end of a file, so that the terminal stays readable.
@@ -205,7 +227,7 @@ func (a *app) ensureLoops(ctx context.Context, stack *devstack.Stack, temporal c
 }
 
 // announce prints where everything is: what a person opens first, and what a shell is given, as it is pasted.
-func (a *app) announce(s *devstack.Stack, console devConsole, log string) error {
+func (a *app) announce(s *devstack.Stack, console devConsole, log string, files sample.Files) error {
 	if a.json {
 		return a.emit(map[string]string{
 			"databaseUrl": a.databaseURL, "temporalAddress": s.TemporalAddress, "temporalUi": s.TemporalUI, "dir": s.Dir,
@@ -221,6 +243,14 @@ func (a *app) announce(s *devstack.Stack, console devConsole, log string) error 
 		exports = "  export " + devstack.EnvDatabaseURL + "=" + quoted(a.databaseURL) + "\n"
 	}
 	exports += "  export " + devstack.EnvTemporalAddress + "=" + quoted(s.TemporalAddress)
+	data := s.Dir
+	if data == "" {
+		data = "(on the servers that the environment names)"
+	}
+	path := ""
+	if _, err := exec.LookPath("daybook"); err != nil {
+		path = " They need `daybook` on the PATH: `make build` builds it\ninto bin/."
+	}
 	_, err := fmt.Fprintf(a.stdout, `
 Console       %s
               sign in with the token %s
@@ -236,21 +266,30 @@ The workflows were started as an operator does it:
 
 %s
 
-Try, there:
+Try, there, a chart of accounts, rules, an invoice and its payment, and a background job.%s
 
-  daybook status
-  daybook import gobl --org-by country --create FILES…
-  daybook accounts import FILE --all-orgs
-  daybook rules apply FILE --all-orgs
-
-  daybook jobs enqueue TYPE --org ORG --payload JSON
-  daybook jobs stats
-  daybook tasks enqueue TYPE --payload JSON
-  daybook tasks list
+%s
 
 Ctrl-C stops everything; a second start finds the data again.
-`, console.address, console.token, ui, s.Dir, log, exports, startCommandLines("  "))
+`, console.address, console.token, ui, data, log, exports, startCommandLines("  "), path, tryLines(files))
 	return err
+}
+
+// tryLines are commands that run as they are printed, whatever the working directory is.
+func tryLines(f sample.Files) string {
+	org := sample.Organization
+	return strings.Join([]string{
+		"  daybook accounts import " + quoted(f.Chart) + " --org " + org + " --create",
+		"  daybook rules apply " + quoted(f.Rules) + " --org " + org,
+		"  daybook import ndjson " + quoted(f.Documents),
+		"  daybook trial-balance --org " + org,
+		"  daybook explain " + org + " invoice-1",
+		"",
+		"  daybook jobs enqueue cleanup --org " + org,
+		"  daybook jobs list",
+		"  daybook tasks list",
+		"  daybook doctor",
+	}, "\n")
 }
 
 // quoted is a word as a shell takes it, whatever is in it.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/daybook-dev/daybook/failure"
 	"github.com/daybook-dev/daybook/internal/dev/devstack"
+	"github.com/daybook-dev/daybook/internal/moving/sample"
 )
 
 // The root's help has its commands in groups, and each command is in one.
@@ -106,7 +108,7 @@ func TestDevPrintsWhatAShellTakes(t *testing.T) {
 	var out bytes.Buffer
 	a := &app{stdout: &out, databaseURL: `postgres://u:it's $HOME&x=1@127.0.0.1:5/d`}
 	s := &devstack.Stack{DatabaseURL: a.databaseURL, AdminURL: "x", TemporalAddress: "127.0.0.1:7", TemporalUI: "http://127.0.0.1:8", Dir: "/d"}
-	require.NoError(t, a.announce(s, devConsole{address: "http://127.0.0.1:9/console", token: "dbk"}, "/d/daybook.log"))
+	require.NoError(t, a.announce(s, devConsole{address: "http://127.0.0.1:9/console", token: "dbk"}, "/d/daybook.log", sample.Files{}))
 	assert.Regexp(t, `^\nConsole  `, out.String(), "it is opened first")
 	assert.Contains(t, out.String(), "/d/daybook.log")
 	lines := regexp.MustCompile(`(?m)^  export .*$`).FindAllString(out.String(), -1)
@@ -114,4 +116,37 @@ func TestDevPrintsWhatAShellTakes(t *testing.T) {
 	said, err := exec.CommandContext(t.Context(), "sh", "-c", strings.Join(lines, "\n")+"\nprintf '%s\\n%s' \"$DAYBOOK_DATABASE_URL\" \"$TEMPORAL_ADDRESS\"").Output()
 	require.NoError(t, err)
 	assert.Equal(t, a.databaseURL+"\n127.0.0.1:7", string(said))
+}
+
+// What dev has a person try runs as it is printed, from any folder.
+func TestDevPrintsCommandsThatRun(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	files, err := sample.Write(filepath.Join(t.TempDir(), "it's a sample"))
+	require.NoError(t, err)
+	lines := regexp.MustCompile(`(?m)^  daybook (.+)$`).FindAllStringSubmatch(tryLines(files), -1)
+	require.NotEmpty(t, lines)
+	for _, line := range lines {
+		assert.NotRegexp(t, placeholder, line[1])
+		words := shellWords(line[1])
+		if words[0] == "trial-balance" {
+			b.work()
+		}
+		r := b.run(words...)
+		if words[0] != "doctor" { // it finds that Temporal is away
+			assert.Zero(t, r.exit, "%s: %s", line[1], r.err)
+		}
+	}
+	assert.Equal(t, "completed", b.job(sample.Organization, "invoice-1").State)
+	assert.Equal(t, "completed", b.job(sample.Organization, "payment-1").State)
+}
+
+// Where dev starts no server, its log and the sample are in the directory that it was given, not in the one it was called in.
+func TestDevDirectoryWithoutServers(t *testing.T) {
+	t.Parallel()
+	want := filepath.Join(t.TempDir(), "dev")
+	dir, err := devDir(&devstack.Stack{}, devstack.Options{Dir: want})
+	require.NoError(t, err)
+	assert.Equal(t, want, dir)
+	assert.DirExists(t, dir)
 }

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"os"
 	"reflect"
+	"slices"
 	"sync"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -52,8 +54,21 @@ func (a *app) noteType(ctx context.Context, jobType, queue string) {
 		handled, _ = store.HasHandler(ctx, pool, jobType, queue)
 	}
 	if !handled {
-		a.say("Note: %s is none of Daybook's own types. Its jobs wait for a worker of yours that has a handler for it; when no worker has had one for five minutes, those that are due are dead letters (HANDLER_MISSING), until one starts.", jobType)
+		meant := ""
+		if near := nearest(jobType, builtinTypes()); near != "" {
+			meant = "; did you mean " + near + "?"
+		}
+		a.say("Note: %s is none of Daybook's own types%s Its jobs wait for a worker of yours that has a handler for it; when no worker has had one for five minutes, those that are due are dead letters (HANDLER_MISSING), until one starts.", jobType, cmp.Or(meant, "."))
 	}
+}
+
+// builtinTypes are the names of Daybook's own types.
+func builtinTypes() []string {
+	names := slices.Clone(handlers.WebhookPolicy().Aliases)
+	for _, p := range builtinPayloads {
+		names = append(names, p.JobType())
+	}
+	return names
 }
 
 // checkBuiltinType checks the payload of a built-in type. It reports false for every other type.

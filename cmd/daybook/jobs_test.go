@@ -55,7 +55,8 @@ func TestBackgroundEnqueue(t *testing.T) {
 	again := []string{"jobs", "enqueue", "--create", "webhook", "--org", "acme", "--key", "k", "--payload"}
 	assert.Contains(t, b.ok(append(again, `{"url":"https://example.com"}`)...), "there already (job "+id)
 	own := []string{"jobs", "enqueue", "--create", "own", "--org", "acme", "--key", "own"}
-	assert.Contains(t, b.run(own...).err, "Note: own is none of Daybook's own types")
+	assert.Contains(t, b.run(own...).err, "Note: own is none of Daybook's own types. Its jobs wait")
+	assert.Contains(t, b.run("jobs", "enqueue", "emial", "--org", "acme").err, "Note: emial is none of Daybook's own types; did you mean email? Its jobs wait")
 	r := b.run(own...)
 	assert.Contains(t, r.out, "there already")
 	assert.NotContains(t, r.err, "Note: own", "it was said when the job was made")

@@ -4,10 +4,13 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/spf13/cobra"
 
 	"github.com/daybook-dev/daybook/admin/books"
+	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/text/phrase"
 	"github.com/daybook-dev/daybook/models"
 )
@@ -130,13 +133,14 @@ func periodsToAdd(monthName, year, from, to string) ([]models.Period, error) {
 
 func periodsCloseCommand(a *app) *cobra.Command {
 	var options books.CloseOptions
-	command := periodsChangeCommand(a, func(ctx context.Context, db books.DB, org string, p models.Period) (books.PeriodChange, error) {
+	command := periodsChangeCommand(a, "close", func(ctx context.Context, db books.DB, org string, p models.Period) (books.PeriodChange, error) {
 		return books.ClosePeriod(ctx, db, org, p, options)
 	})
-	command.Use, command.Short = "close --org ORG (--month MONTH | --from DAY) [--force]", "Close a period: nothing is posted into it any more"
-	command.Long = "Closes a period. The command waits for chunks that are being posted for the organization; after that nothing is posted\n" +
-		"into the period until it is opened, nor on days before it that are in no open period. `daybook periods policy` says what\n" +
-		"happens to documents with such a date.\n\n" +
+	command.Use = "close --org ORG (--month MONTH | --year YEAR | --from DAY) [--force]"
+	command.Short = "Close a period, or a year: nothing is posted into it any more"
+	command.Long = "Closes a period, or all of a year together. The command waits for chunks that are being posted for the organization; after that\n" +
+		"nothing is posted into the period until it is opened, nor on days before it that are in no open period. Periods before it that\n" +
+		"are open stay open, and it says so. `daybook periods policy` says what happens to documents with such a date.\n\n" +
 		"If jobs have failed or wait whose documents have such a date, the command names them and closes nothing; --force closes\n" +
 		"all the same. It goes by the dates of the documents, of their postings, and those that the rules compute. Documents in an\n" +
 		"application's own tables that were never posted are not seen."
@@ -145,20 +149,21 @@ func periodsCloseCommand(a *app) *cobra.Command {
 }
 
 func periodsOpenCommand(a *app) *cobra.Command {
-	command := periodsChangeCommand(a, books.OpenPeriod)
-	command.Use, command.Short = "open --org ORG (--month MONTH | --from DAY)", "Open a period, and try again what had failed because it was closed"
-	command.Long = "Opens a period. Jobs of the organization that had failed with PERIOD_CLOSED are pending again."
+	command := periodsChangeCommand(a, "open", books.OpenPeriod)
+	command.Use = "open --org ORG (--month MONTH | --year YEAR | --from DAY)"
+	command.Short = "Open a period, or a year, and try again what had failed because it was closed"
+	command.Long = "Opens a period, or all of a year together. Jobs of the organization that had failed with PERIOD_CLOSED are pending again."
 	return command
 }
 
 type periodChange func(ctx context.Context, db books.DB, org string, p models.Period) (books.PeriodChange, error)
 
-func periodsChangeCommand(a *app, change periodChange) *cobra.Command {
-	var org, monthName, from string
+func periodsChangeCommand(a *app, verb string, change periodChange) *cobra.Command {
+	var org, monthName, year, from string
 	command := &cobra.Command{
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			wanted, err := periodToChange(monthName, from)
+			wanted, err := periodsToChange(monthName, year, from)
 			if err != nil {
 				return err
 			}
@@ -167,26 +172,80 @@ func periodsChangeCommand(a *app, change periodChange) *cobra.Command {
 				return err
 			}
 			defer db.close()
-			p, err := change(c.Context(), db.Pool, org, wanted)
+			changed, stillOpen := make([]books.PeriodChange, 0, len(wanted)), []models.Period(nil)
+			err = store.Begin(c.Context(), db.Pool, func(tx pgx.Tx) error {
+				if year != "" {
+					if wanted, err = periodsWithin(c.Context(), tx, org, wanted); err != nil {
+						return err
+					}
+				}
+				for _, p := range wanted {
+					done, err := change(c.Context(), books.In(tx), org, p)
+					if err != nil {
+						return err
+					}
+					changed = append(changed, done)
+				}
+				stillOpen, err = openBefore(c.Context(), tx, org, changed[0].StartsOn)
+				return err
+			})
 			if err != nil {
 				return err
 			}
-			return a.emit(p, func(w io.Writer) error {
-				if p.Unposted != nil {
-					a.say("%s", p.Unposted.Sentence())
-				}
-				if !p.Changed && p.Returned == 0 {
-					a.say("Nothing was changed: the period is %s already.", p.State)
-				}
-				_, err := fmt.Fprintf(w, "%s to %s: %s%s\n", p.StartsOn, p.EndsOn, p.State, returnedText(p.Returned))
-				return err
-			})
+			if n := len(stillOpen); n > 0 && verb == "close" {
+				a.say("Note: %s still open, from %s on: documents can be posted there. `daybook periods list` shows them.",
+					phrase.Plural(int64(n), "period before is", "periods before are"), stillOpen[0].StartsOn)
+			}
+			return a.showPeriodChanges(changed, year != "")
 		},
 	}
 	orgFlag(command, &org)
 	command.Flags().StringVar(&monthName, "month", "", "the month, such as 2026-03")
+	command.Flags().StringVar(&year, "year", "", "all periods of a year such as 2026, or none of them")
 	command.Flags().StringVar(&from, "from", "", "the first day of the period")
 	return command
+}
+
+// periodsWithin are the organization's periods from the first to the last day of some.
+func periodsWithin(ctx context.Context, tx pgx.Tx, org string, span []models.Period) ([]models.Period, error) {
+	all, err := books.Periods(ctx, books.In(tx), org)
+	if err != nil {
+		return nil, err
+	}
+	first, last := span[0].StartsOn, span[len(span)-1].EndsOn
+	within := slices.DeleteFunc(all, func(p models.Period) bool { return p.StartsOn.Before(first) || last.Before(p.EndsOn) })
+	if len(within) == 0 {
+		return nil, tagged(books.ErrPeriodNotFound, "organization %s has no period from %s to %s: `daybook periods list` shows those that it has", org, first, last)
+	}
+	return within, nil
+}
+
+// showPeriodChanges prints one change, or those of a year.
+func (a *app) showPeriodChanges(changed []books.PeriodChange, list bool) error {
+	var shown any = changed[0]
+	if list {
+		shown = map[string]any{"periods": changed}
+	}
+	return a.emit(shown, func(w io.Writer) error {
+		for _, p := range changed {
+			if p.Unposted != nil {
+				a.say("%s", p.Unposted.Sentence())
+			}
+			if !p.Changed && p.Returned == 0 {
+				a.say("Nothing was changed: the period from %s on is %s already.", p.StartsOn, p.State)
+			}
+			if _, err := fmt.Fprintf(w, "%s to %s: %s%s\n", p.StartsOn, p.EndsOn, p.State, returnedText(p.Returned)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// openBefore are the periods before a day that are open: a closing leaves them so.
+func openBefore(ctx context.Context, tx pgx.Tx, org string, day models.Date) ([]models.Period, error) {
+	all, err := books.Periods(ctx, books.In(tx), org)
+	return slices.DeleteFunc(all, func(p models.Period) bool { return p.State != models.PeriodOpen || !p.StartsOn.Before(day) }), err
 }
 
 func returnedText(n int) string {
@@ -196,16 +255,20 @@ func returnedText(n int) string {
 	return fmt.Sprintf("; %s pending again", phrase.Plural(int64(n), "job is", "jobs are"))
 }
 
-// periodToChange returns the period that is named; its last day is set only for a month.
-func periodToChange(monthName, from string) (models.Period, error) {
-	if (monthName == "") == (from == "") {
-		return models.Period{}, usagef("give either --month or --from")
-	}
-	if monthName != "" {
-		return parseMonth(monthName)
+// periodsToChange returns the period that is named, of which the last day is set only for a month; or the months of a year.
+func periodsToChange(monthName, year, from string) ([]models.Period, error) {
+	named := slices.DeleteFunc([]string{monthName, year, from}, func(text string) bool { return text == "" })
+	switch {
+	case len(named) != 1:
+		return nil, usagef("give either --month, --year or --from")
+	case year != "":
+		return parseYear(year)
+	case monthName != "":
+		p, err := parseMonth(monthName)
+		return []models.Period{p}, err
 	}
 	day, err := parseDay("--from", from)
-	return models.Period{StartsOn: day}, err
+	return []models.Period{{StartsOn: day}}, err
 }
 
 func periodsPolicyCommand(a *app) *cobra.Command {

@@ -7,6 +7,8 @@ import (
 	"bytes"
 	_ "embed"
 	"encoding/csv"
+	"os"
+	"path/filepath"
 
 	"github.com/daybook-dev/daybook/models"
 )
@@ -16,6 +18,14 @@ var chart []byte
 
 //go:embed rules.yaml
 var rules []byte
+
+// documents are an invoice and its payment, of Organization.
+//
+//go:embed documents.ndjson
+var documents []byte
+
+// Organization is whose documents the sample's are.
+const Organization = "org_123"
 
 // Chart returns the accounts of the sample chart in order of their codes, without an organization.
 func Chart() []models.Account { return parseChart(chart) }
@@ -34,3 +44,20 @@ func parseChart(source []byte) []models.Account {
 
 // Rules returns the source of the sample rule set.
 func Rules() []byte { return bytes.Clone(rules) }
+
+// Files are the paths of the sample's files.
+type Files struct{ Chart, Rules, Documents string }
+
+// Write writes the sample's files into a folder, which it makes.
+func Write(dir string) (Files, error) {
+	f := Files{filepath.Join(dir, "chart.csv"), filepath.Join(dir, "rules.yaml"), filepath.Join(dir, "documents.ndjson")}
+	if err := os.MkdirAll(dir, 0o750); err != nil {
+		return f, err
+	}
+	for path, content := range map[string][]byte{f.Chart: chart, f.Rules: rules, f.Documents: documents} {
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			return f, err
+		}
+	}
+	return f, nil
+}

@@ -9,7 +9,7 @@ import (
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
-// Failed is a group of jobs of one type that failed, or are to be tried again, with one error code.
+// Failed is a group of jobs of one type that failed, or are to be tried again, with one error code and cause.
 type Failed struct {
 	// Type is empty for accounting jobs.
 	Type string
@@ -22,12 +22,20 @@ type Failed struct {
 	ID, OrgID, Error string
 }
 
-// failedStatements group the newest failed jobs of each kind. $1 is the organization, or empty; $2 is Most. A task that failed stays on record:
-// those of the last day count.
+// Words are in the errors of one of the causes that an error code has: of the first whose words are there.
+type Words struct{ Code, In, Cause string }
+
+// failedStatements group the newest failed jobs of each kind. $1 is the organization, or empty; $2 is Most. $3, $4 and $5 are
+// codes, and words that tell their causes apart. A task that failed stays on record: those of the last day count.
 var failedStatements = map[string]string{
 	"accounting": `
 WITH newest AS MATERIALIZED (
-    SELECT q.id, '' AS type, q.last_error_code AS code, q.updated_at AS at
+    SELECT q.id, '' AS type, q.last_error_code AS code, q.updated_at AS at,
+           (SELECT w.cause
+              FROM unnest($3::text[], $4::text[], $5::text[]) WITH ORDINALITY AS w (code, words, cause, i)
+             WHERE w.code = q.last_error_code AND position(w.words IN left(q.last_error, 500)) > 0
+             ORDER BY w.i
+             LIMIT 1) AS cause
       FROM daybook.accounting_work_queue q
      WHERE q.state = 'failed' AND ($1 = '' OR q.org_id = $1)
      ORDER BY q.updated_at DESC
@@ -35,7 +43,7 @@ WITH newest AS MATERIALIZED (
 ), groups AS (
     SELECT n.type, n.code, count(*) AS n, min(n.at) AS since, max(n.at) AS last, (array_agg(n.id ORDER BY n.at DESC, n.id))[1] AS id
       FROM newest n
-     GROUP BY 1, 2
+     GROUP BY n.type, n.code, n.cause
 )
 SELECT g.type, g.code, g.n, g.since, g.last, q.document_id, q.org_id, left(coalesce(q.last_error, ''), 500)
   FROM groups g
@@ -43,7 +51,12 @@ SELECT g.type, g.code, g.n, g.since, g.last, q.document_id, q.org_id, left(coale
  ORDER BY g.n DESC, g.code`,
 	"jobs": `
 WITH newest AS MATERIALIZED (
-    SELECT q.id, q.type, q.last_error_code AS code, q.finished_at AS at
+    SELECT q.id, q.type, q.last_error_code AS code, q.finished_at AS at,
+           (SELECT w.cause
+              FROM unnest($3::text[], $4::text[], $5::text[]) WITH ORDINALITY AS w (code, words, cause, i)
+             WHERE w.code = q.last_error_code AND position(w.words IN left(q.last_error, 500)) > 0
+             ORDER BY w.i
+             LIMIT 1) AS cause
       FROM daybook.jobs q
      WHERE q.state = 'failed' AND ($1 = '' OR q.org_id = $1)
      ORDER BY q.finished_at DESC
@@ -51,7 +64,7 @@ WITH newest AS MATERIALIZED (
 ), groups AS (
     SELECT n.type, n.code, count(*) AS n, min(n.at) AS since, max(n.at) AS last, (array_agg(n.id ORDER BY n.at DESC, n.id))[1] AS id
       FROM newest n
-     GROUP BY 1, 2
+     GROUP BY n.type, n.code, n.cause
 )
 SELECT g.type, g.code, g.n, g.since, g.last, q.id, q.org_id, left(coalesce(q.last_error, ''), 500)
   FROM groups g
@@ -82,9 +95,18 @@ SELECT g.task_type, '', g.n, g.since, g.last, e.task_id::text, '', left(e.error_
  ORDER BY g.n DESC, g.task_type`,
 }
 
-// FailedJobs groups the Most newest failed jobs of a kind: of one organization, or, with the empty id, of all. The largest group is the first.
-func FailedJobs(ctx context.Context, q store.Querier, kind, org string) ([]Failed, error) {
-	groups, err := store.Collect(ctx, q, readFailed, failedStatements[kind], org, Most)
+// FailedJobs groups the Most newest failed jobs of a kind by type, code and, where a code has several, by cause: of one
+// organization, or, with the empty id, of all. The largest group is the first.
+func FailedJobs(ctx context.Context, q store.Querier, kind, org string, apart []Words) ([]Failed, error) {
+	args := []any{org, Most}
+	if kind != "tasks" { // their errors have no code
+		var codes, words, causes []string
+		for _, w := range apart {
+			codes, words, causes = append(codes, w.Code), append(words, w.In), append(causes, w.Cause)
+		}
+		args = append(args, codes, words, causes)
+	}
+	groups, err := store.Collect(ctx, q, readFailed, failedStatements[kind], args...)
 	return groups, store.Wrap("read what failed", err)
 }
 

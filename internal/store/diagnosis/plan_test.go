@@ -66,7 +66,11 @@ ANALYZE daybook.jobs, daybook.accounting_work_queue`)
 		for kind, stmt := range statements {
 			var plan string
 			err := diagnosis.Read(t.Context(), db.Pool, func(tx pgx.Tx) error {
-				rows, err := tx.Query(t.Context(), "EXPLAIN "+stmt, pgx.QueryExecModeSimpleProtocol, "", 100)
+				args := []any{pgx.QueryExecModeSimpleProtocol, "", 100}
+				if strings.Contains(stmt, "$3") {
+					args = append(args, []string{"TIMEOUT"}, []string{"x"}, []string{"y"})
+				}
+				rows, err := tx.Query(t.Context(), "EXPLAIN "+stmt, args...)
 				if err != nil {
 					return err
 				}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/daybook-dev/daybook/internal/disposition"
+	"github.com/daybook-dev/daybook/internal/store/diagnosis"
 	"github.com/daybook-dev/daybook/models"
 )
 
@@ -190,13 +191,32 @@ func endedByPolicy(words string) cause {
 	}
 }
 
-// causeOf is what a code means for jobs of a kind, one of which failed with an error.
-func causeOf(kind, code, says string) cause {
+// causesOf are the causes that jobs of a kind may have, its own first.
+func causesOf(kind string) []map[models.ErrorCode][]cause {
 	own := jobCauses
 	if kind == "accounting" {
 		own = accountingCauses
 	}
-	for _, table := range []map[models.ErrorCode][]cause{own, commonCauses} {
+	return []map[models.ErrorCode][]cause{own, commonCauses}
+}
+
+// causesApart are the words by which causes of one code are told apart, those of a code in their order.
+func causesApart(kind string) (apart []diagnosis.Words) {
+	for _, table := range causesOf(kind) {
+		for code, causes := range table {
+			for _, c := range causes {
+				if c.words != "" {
+					apart = append(apart, diagnosis.Words{Code: string(code), In: c.words, Cause: c.says})
+				}
+			}
+		}
+	}
+	return apart
+}
+
+// causeOf is what a code means for jobs of a kind, one of which failed with an error.
+func causeOf(kind, code, says string) cause {
+	for _, table := range causesOf(kind) {
 		for _, c := range table[models.ErrorCode(code)] {
 			if strings.Contains(says, c.words) {
 				return c.of(says)

@@ -14,9 +14,9 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// failed groups what failed in a kind, by type and error code.
+// failed groups what failed in a kind, by type, error code and cause.
 func (p *probe) failed(ctx context.Context, tx pgx.Tx, kind string) ([]Finding, error) {
-	groups, err := diagnosis.FailedJobs(ctx, tx, kind, p.OrgID)
+	groups, err := diagnosis.FailedJobs(ctx, tx, kind, p.OrgID, causesApart(kind))
 	if err != nil {
 		return nil, err
 	}

@@ -37,6 +37,7 @@ func TestAPeriodIsClosedAndOpened(t *testing.T) {
 	s.work()
 	body := s.see("/console/periods?org=acme")
 	sees(t, content(body), "1 document failed because a period is closed", "late", "lies in the closed period from 2026-03-01")
+	sees(t, body, "<code>daybook periods open</code>")
 	sees(t, s.see("/console/documents?org=acme&document=late"), "PERIOD_CLOSED", "Open the period")
 
 	sees(t, s.done("/console/periods/open", url.Values{"from": {"2026-03-01"}}), "is open. 1 failed job is pending again")
