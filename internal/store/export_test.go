@@ -42,8 +42,14 @@ const (
 // SQL returns a shared statement as it is for the kind.
 func (k *Kind) SQL(stmt string) string { return k.sql(stmt) }
 
-// Number returns a statement with numbers in the place of its arguments' names.
-func Number(stmt string) string { return number(stmt).text }
+// Number returns a statement with numbers in the place of its arguments' names, and the names in the order of their numbers.
+func Number(stmt string) (text string, names []string) {
+	b := number(stmt)
+	return b.text, b.names
+}
+
+// Shortened are the statements that are made of others, by their names.
+var Shortened = map[string]string{"completePlainly": completePlainly, "completePlaced": completePlaced, "completeKeptByID": completeKeptByID}
 
 // CompleteStmt is the statement with the most arguments.
 const CompleteStmt = completeStmt
