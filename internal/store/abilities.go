@@ -112,11 +112,11 @@ SELECT (EXISTS (SELECT 1 FROM daybook.defaults d WHERE NOT (d.source = ANY (@sou
          LEFT JOIN daybook.organizations o ON o.id = q.org_id
         WHERE num_nulls(nullif(q.state, 'pending')) = 1 AND q.ready_at <= statement_timestamp() AND o.paused_at IS NULL
           AND NOT (coalesce(o.source, d.source) = ANY (@sources) AND coalesce(o.hooks, d.hooks) <@ @hooks))`
-	if none := s.noneLeft.Load(); none != nil && time.Since(*none) < leftFor {
-		return false, nil
-	}
 	if s.kind.abilities == nil {
 		return s.hasForeign(ctx)
+	}
+	if s.due.NothingLeft(leftFor) {
+		return false, nil
 	}
 	left, err := inOrder(ctx, s.pool, pgx.RowTo[bool], stmt, s.kind.able(Args{}))
 	return len(left) > 0 && left[0], Wrap("look for jobs of other workers", err)

@@ -110,7 +110,7 @@ UPDATE daybook.jobs q
 RETURNING q.id, q.org_id, q.type, q.run_count, q.last_error`
 	failed := map[string]int{}
 	// What a scan finds meanwhile is left to the next time.
-	for partitions := range slices.Chunk(s.cursors.withoutHandler(), missingBatch) {
+	for partitions := range slices.Chunk(s.due.WithoutHandler(), missingBatch) {
 		a := s.kind.able(shareColumns(partitions))
 		a["age"], a["worker"], a["most"] = age.Seconds(), id, missingBatch
 		for {
@@ -132,17 +132,6 @@ RETURNING q.id, q.org_id, q.type, q.run_count, q.last_error`
 		}
 	}
 	return failed, nil
-}
-
-// withoutHandler takes the partitions of which a scan found jobs that have no handler.
-func (r *cursors) withoutHandler() (partitions []share) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for key := range r.unhandled {
-		partitions = append(partitions, share{key: key})
-		delete(r.unhandled, key)
-	}
-	return partitions
 }
 
 // ReturnMissing makes the dead letters pending again that failed because no worker had a handler for one of the types, in

@@ -64,7 +64,7 @@ func (d *decidedWaits) looked(then time.Time, from, lowest, decided int64) {
 	defer d.mu.Unlock()
 	now := time.Now()
 	if from == 0 {
-		d.full = now.Add(max(fullEvery, scanShare*now.Sub(then)))
+		d.full = now.Add(max(fullEvery, costShare*now.Sub(then)))
 	}
 	d.seen = max(d.seen, decided)
 	switch {

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/daybook-dev/daybook/internal/store/due"
 )
 
 // Job is a leased or picked job as a worker sees it.
@@ -72,15 +74,27 @@ type Leased struct {
 	Capped bool
 }
 
-// LeaseFor implements engine.Picker. Where each partition's due rows begin is remembered from lease to lease (cursors), and read anew now and then (scan).
+// Room says which jobs a worker can begin: what package due asks, and what is counted over all workers. It is safe for concurrent use.
+type Room interface {
+	due.Room
+	// Everywhere is how many jobs of the type may be leased at a time, over all workers; 0: any number.
+	Everywhere(jobType string) int
+	// Full says that so many are leased: the type is passed over for a while.
+	Full(jobType string)
+	// QueueFull says that no job of the named queue may be leased for wait, because its rate is used up. wait 0: its limit of leased jobs is reached;
+	// try again when one ends, or after a while.
+	QueueFull(queue string, wait time.Duration)
+}
+
+// LeaseFor implements engine.Picker. Where each partition's due rows begin is remembered from lease to lease, and read anew now and then (package due).
 func (s *Store) LeaseFor(ctx context.Context, turn Turn, limit int, room Room) (Leased, error) {
 	var got Leased
 	s.weed(ctx)
-	s.release()
+	s.due.ReleaseHeld()
 	scanned, scannedAll, locked := false, false, false
 	outlook, polled := s.takePolled(turn.Fence)
 	for len(got.Jobs) < limit {
-		idle := s.cursors.idle(room)
+		idle := s.due.Idle(room)
 		if idle && (scannedAll || len(got.Jobs) > 0) {
 			break
 		}
@@ -95,7 +109,7 @@ func (s *Store) LeaseFor(ctx context.Context, turn Turn, limit int, room Room) (
 			scanned, scannedAll = true, idle
 		}
 		wanted := limit - len(got.Jobs)
-		shares := s.ask(wanted, room)
+		shares := s.due.Divide(wanted, room)
 		if len(shares) == 0 {
 			break
 		}
@@ -105,7 +119,7 @@ func (s *Store) LeaseFor(ctx context.Context, turn Turn, limit int, room Room) (
 			return got, Wrap("lease", err)
 		}
 		got.Jobs = append(got.Jobs, jobs...)
-		capped := slices.ContainsFunc(shares, func(sh share) bool { return sh.capped })
+		capped := slices.ContainsFunc(shares, func(sh due.Share) bool { return sh.Capped })
 		got.Capped = got.Capped || capped
 		locked = locked || len(jobs) == 0 && !capped && scannedAll
 		// What there was room for is leased: what has become free meanwhile is little, and is left to the next lease.
@@ -114,7 +128,7 @@ func (s *Store) LeaseFor(ctx context.Context, turn Turn, limit int, room Room) (
 			break
 		}
 	}
-	got.Passed = got.Passed || s.cursors.passes(room)
+	got.Passed = got.Passed || s.due.LacksRoom(room)
 	switch {
 	case len(got.Jobs) > 0:
 		got.Outlook = Outlook{}
@@ -125,15 +139,15 @@ func (s *Store) LeaseFor(ctx context.Context, turn Turn, limit int, room Room) (
 		}
 	}
 	if len(got.Jobs) == 0 {
-		got.Outlook = s.awaitHolds(got.Outlook)
+		got.Outlook = s.due.AwaitHeld(got.Outlook)
 	}
 	return got, nil
 }
 
 // quotas is how many jobs the shares ask for.
-func quotas(shares []share) (n int) {
+func quotas(shares []due.Share) (n int) {
 	for _, sh := range shares {
-		n += sh.quota
+		n += sh.Quota
 	}
 	return n
 }
@@ -142,10 +156,10 @@ func quotas(shares []share) (n int) {
 const lockedPause = 250 * time.Millisecond
 
 // returnUnused gives back the room that was reserved for shares which brought fewer jobs.
-func returnUnused(room Room, shares []share, jobs []Job) {
+func returnUnused(room Room, shares []due.Share, jobs []Job) {
 	unused := map[string]int{}
 	for _, sh := range shares {
-		unused[slotType(sh.key.slot)] += sh.quota
+		unused[sh.Type()] += sh.Quota
 	}
 	for _, j := range jobs {
 		unused[j.Type]--
@@ -198,3 +212,6 @@ RETURNING q.priority, q.ready_at, q.id, q.org_id, q.run_count, q.attempt_started
           /* jobs */q.type, q.payload, coalesce(q.max_attempts, 0), coalesce(q.idempotency_key, ''), q.created_at
           /* accounting: q.document_id, q.version_hint, q.not_ready_count, q.epoch */,
           coalesce(q.traceparent, '')/* jobs */, coalesce(q.queue, '')/* accounting: */`
+
+// HoldBack implements engine.Picker.
+func (s *Store) HoldBack(org string) (pause time.Duration, begun bool) { return s.due.HoldBack(org) }

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/daybook-dev/daybook/internal/store/due"
 )
 
 // Pick is jobs that one transaction is about to lock, work and complete, without a lease: while it lasts no other transaction can
@@ -16,9 +18,9 @@ type Pick struct {
 	room  Room
 	// may says of which types jobs may be picked.
 	may    func(jobType string) bool
-	shares []share
+	shares []due.Share
 	// reserved are the shares whose room is reserved until they are locked.
-	reserved []share
+	reserved []due.Share
 	// recent: what has just fallen due is to be found and locked in one statement.
 	recent *recent
 	// Outlook is of a pick that is empty.
@@ -34,28 +36,28 @@ func (s *Store) PickTypes(ctx context.Context, limit int, may func(jobType strin
 	p := &Pick{store: s, limit: limit, room: room, may: may}
 	var err error
 	s.weed(ctx)
-	s.release()
+	s.due.ReleaseHeld()
 	if p.beginRecent() {
 		return p, nil
 	}
-	if p.Outlook, err = s.scan(ctx, s.cursors.idle(room), room); err != nil {
+	if p.Outlook, err = s.scan(ctx, s.due.Idle(room), room); err != nil {
 		return nil, err
 	}
 	p.shares = p.ask()
 	if p.reserved = p.shares; p.Empty() {
-		p.Outlook = s.awaitHolds(p.Outlook)
+		p.Outlook = s.due.AwaitHeld(p.Outlook)
 	}
 	return p, nil
 }
 
 // ask chooses shares that may be picked.
-func (p *Pick) ask() []share {
-	all := p.store.ask(p.limit, p.room)
+func (p *Pick) ask() []due.Share {
+	all := p.store.due.Divide(p.limit, p.room)
 	free, counted := splitCounted(all, p.room)
 	p.Capped = p.Capped || len(counted) > 0
 	returnUnused(p.room, without(all, free), nil)
 	for _, sh := range free {
-		if !p.may(slotType(sh.key.slot)) {
+		if !p.may(sh.Type()) {
 			p.Others = true
 			returnUnused(p.room, free, nil)
 			return nil
@@ -145,7 +147,23 @@ SELECT j.*
 func (p *Pick) Undo() {
 	returnUnused(p.room, p.reserved, nil)
 	p.reserved = nil
-	p.store.cursors.undo(p.shares)
+	p.store.due.Undo(p.shares)
+}
+
+// LeaveAlone leaves the picked jobs of organizations that are held back as they are: they are due when those are tried again, which may be
+// now. others says that other jobs were left as well: they are due as before, and their organizations have had their turn.
+func (p *Pick) LeaveAlone(others bool) { p.store.due.LeaveAlone(p.shares, others) }
+
+// without returns the shares that are not among the free ones, which are in the same order.
+func without(shares, free []due.Share) (others []due.Share) {
+	for _, sh := range shares {
+		if len(free) > 0 && free[0].Key == sh.Key {
+			free = free[1:]
+			continue
+		}
+		others = append(others, sh)
+	}
+	return others
 }
 
 // LeasePicked implements engine.Leases. Every request for a job sets its updated_at, under the lock of its row: what was asked for since is not swallowed. Only a

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/daybook-dev/daybook/internal/locks"
+	"github.com/daybook-dev/daybook/internal/store/due"
 )
 
 // contendedQueue is for how long a named queue is passed over of which another worker is leasing just now.
@@ -30,17 +31,17 @@ type queueRoom struct {
 type queueRooms map[string]*queueRoom
 
 // inQueues reports whether one of the shares is of a named queue.
-func inQueues(shares []share) bool {
-	return slices.ContainsFunc(shares, func(sh share) bool { return slotQueue(sh.key.slot) != "" })
+func inQueues(shares []due.Share) bool {
+	return slices.ContainsFunc(shares, func(sh due.Share) bool { return sh.Queue() != "" })
 }
 
 // withinQueues locks the named queues of the shares that have a limit or a rate, reads what is left of them to the worker, and divides that among the shares. It leaves
 // out those of queues of which nothing is left, or that another worker is leasing from.
-func (s *Store) withinQueues(ctx context.Context, tx pgx.Tx, worker string, shares []share) ([]share, queueRooms, error) {
+func (s *Store) withinQueues(ctx context.Context, tx pgx.Tx, worker string, shares []due.Share) ([]due.Share, queueRooms, error) {
 	rooms := queueRooms{}
 	var names []string
 	for _, sh := range shares {
-		if queue := slotQueue(sh.key.slot); sh.counted && rooms[queue] == nil {
+		if queue := sh.Queue(); sh.Counted && rooms[queue] == nil {
 			rooms[queue] = &queueRoom{wait: contendedQueue}
 			names = append(names, queue)
 		}
@@ -57,12 +58,12 @@ func (s *Store) withinQueues(ctx context.Context, tx pgx.Tx, worker string, shar
 	}
 	open := shares[:0]
 	for _, sh := range shares {
-		if sh.counted {
-			room := rooms[slotQueue(sh.key.slot)]
-			sh.quota = min(sh.quota, room.left)
-			room.left, room.asked = room.left-sh.quota, room.asked+sh.quota
+		if sh.Counted {
+			room := rooms[sh.Queue()]
+			sh.Quota = min(sh.Quota, room.left)
+			room.left, room.asked = room.left-sh.Quota, room.asked+sh.Quota
 		}
-		if sh.quota > 0 {
+		if sh.Quota > 0 {
 			open = append(open, sh)
 		}
 	}

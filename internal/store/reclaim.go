@@ -10,6 +10,7 @@ import (
 
 	"github.com/daybook-dev/daybook/internal/events"
 	"github.com/daybook-dev/daybook/internal/locks"
+	"github.com/daybook-dev/daybook/internal/store/due"
 	"github.com/daybook-dev/daybook/models"
 )
 
@@ -82,13 +83,13 @@ SELECT id, last_attempted_at, working, org_id, /* jobs */type, ''/* accounting: 
    FOR NO KEY UPDATE SKIP LOCKED`
 	var got Reclaimed
 	var left []suspect
-	var due []seen
+	var back []due.Found
 	var changes []Change
 	ctx, cancel := context.WithTimeout(ctx, statementLimit)
 	defer cancel()
 	var ending locked
 	attempt := func(tx pgx.Tx) error {
-		got, left, due, changes, ending = Reclaimed{}, nil, nil, nil, locked{}
+		got, left, back, changes, ending = Reclaimed{}, nil, nil, nil, locked{}
 		var mine bool
 		if err := tx.QueryRow(ctx, string(lock), locks.Reclaim, s.kind.key).Scan(&mine); err != nil || !mine {
 			return cmp.Or(err, errElsewhere)
@@ -109,7 +110,7 @@ SELECT id, last_attempted_at, working, org_id, /* jobs */type, ''/* accounting: 
 		if err != nil {
 			return err
 		}
-		got, due, changes, err = s.endLeases(ctx, tx, ending, events.Reclaimed)
+		got, back, changes, err = s.endLeases(ctx, tx, ending, events.Reclaimed)
 		return err
 	}
 	err := s.weeding(ctx, func() error { return s.InTx(ctx, attempt) }, func() { s.doubt(nil, ending.ids...) })
@@ -117,7 +118,7 @@ SELECT id, last_attempted_at, working, org_id, /* jobs */type, ''/* accounting: 
 		return Reclaimed{}, nil, Wrap("reclaim leases", err)
 	}
 	// The jobs have their old places in the order, which the cursors of this process have passed.
-	s.cursors.found(due, nil)
+	s.due.FoundDue(back, nil)
 	s.changed(changes)
 	return got, left, nil
 }
@@ -176,7 +177,7 @@ SELECT q.id, q.org_id, /* jobs */'jobs', q.type, NULL, NULL/* accounting: 'accou
 // count, a background job's only those that charged it: what was not begun cannot have ended its worker.
 //
 // It returns what there is to tell when the transaction is committed: what is the change of those that are not charged.
-func (s *Store) endLeases(ctx context.Context, tx pgx.Tx, rows locked, what events.Name) (Reclaimed, []seen, []Change, error) {
+func (s *Store) endLeases(ctx context.Context, tx pgx.Tx, rows locked, what events.Name) (Reclaimed, []due.Found, []Change, error) {
 	const stmt = `
 WITH held AS (
     SELECT q.id, h.charged, q.generation <> q.leased_generation AS again,
@@ -214,22 +215,22 @@ RETURNING q.state = 'pending' AND q.ready_at <= clock_timestamp(), q.state::text
 	if got.Lost, err = s.logLost(ctx, tx, rows); err != nil {
 		return got, nil, nil, err
 	}
-	var back []seen
+	var back []due.Found
 	var changes []Change
-	var due, mine bool
+	var ready, mine bool
 	wakes := false
 	var state string
-	var at seen
-	err = Each(ctx, tx, []any{&due, &state, &at.key.priority, &at.key.org, &at.key.slot, timeOrNever{&at.first.at}, &at.first.id, &at.capped, &at.counted, &mine}, func() error {
+	var at due.Found
+	err = Each(ctx, tx, []any{&ready, &state, &at.Priority, &at.Org, &at.Slot, timeOrNever{&at.At}, &at.ID, &at.Capped, &at.Counted, &mine}, func() error {
 		if state == string(models.JobFailed) {
 			got.Failed++
 		}
-		changes = append(changes, rows.were[at.first.id].ended(what, state, models.ErrorCode(s.kind.lostCode))...)
-		if due && mine {
+		changes = append(changes, rows.were[at.ID].ended(what, state, models.ErrorCode(s.kind.lostCode))...)
+		if ready && mine {
 			back = append(back, at)
 		}
-		wakes = wakes || due      // whatever its fleet: all that wait are told
-		at.first.at = time.Time{} // scanning an infinite time leaves it as it is
+		wakes = wakes || ready // whatever its fleet: all that wait are told
+		at.At = time.Time{}    // scanning an infinite time leaves it as it is
 		return nil
 	}, s.kind.sql(stmt), Args{"ids": rows.ids, "charged": rows.charged, "max_attempts": models.MaxAttempts, "lost_code": s.kind.lostCode, "fleet": s.kind.fleetID()})
 	if err != nil || !wakes {

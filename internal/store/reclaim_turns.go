@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/daybook-dev/daybook/internal/events"
+	"github.com/daybook-dev/daybook/internal/store/due"
 	"github.com/daybook-dev/daybook/models"
 )
 
@@ -37,12 +38,12 @@ SELECT q.id, c.charged,
  ORDER BY q.org_id, q.id
    FOR NO KEY UPDATE OF q SKIP LOCKED`
 	var t ReclaimedTurns
-	var due []seen
+	var back []due.Found
 	ctx, cancel := context.WithTimeout(ctx, statementLimit)
 	defer cancel()
 	var going, ending locked
 	attempt := func(tx pgx.Tx) error {
-		t, due, going, ending = ReclaimedTurns{}, nil, locked{}, locked{}
+		t, back, going, ending = ReclaimedTurns{}, nil, locked{}, locked{}
 		var ends bool
 		var c Change
 		fields := []any{&c.Job.ID, &c.Counted, &ends, &c.Job.OrgID, &c.Job.Type, &c.Job.DocumentID, &c.Job.Attempt, &c.Worker, &c.Turn}
@@ -57,7 +58,7 @@ SELECT q.id, c.charged,
 		})
 		if err == nil && len(ending.ids) > 0 {
 			var ended Reclaimed
-			ended, due, t.changes, err = s.endLeases(ctx, tx, ending, events.GivenBack)
+			ended, back, t.changes, err = s.endLeases(ctx, tx, ending, events.GivenBack)
 			t.Lost, t.Failed = ended.Lost, ended.Failed
 		}
 		if err == nil && len(going.ids) > 0 {
@@ -68,7 +69,7 @@ SELECT q.id, c.charged,
 	err := s.weeding(ctx, func() error { return s.InTx(ctx, attempt) }, func() { s.doubt(nil, slices.Concat(going.ids, ending.ids)...) })
 	s.weed(ctx)
 	if err == nil {
-		s.cursors.found(due, nil)
+		s.due.FoundDue(back, nil)
 		s.changed(t.changes)
 	}
 	return t, Wrap("reclaim turns", err)

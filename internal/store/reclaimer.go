@@ -23,6 +23,8 @@ const (
 	// the next one on, and ends reclaimPatience and a slowWatchPause later: within maxRecovery, with a second for the check itself and for those who lease it anew.
 	// The next check finds everything younger before it is expired, as it does while anything is leased.
 	unleasedPause = maxRecovery - reclaimPatience - slowWatchPause - time.Second
+	// costShare is how many times its own duration a check is not repeated.
+	costShare = 49
 	// maxRecovery is after what time at most a job runs elsewhere whose worker was killed.
 	maxRecovery = 15 * time.Second
 	// leaseWindow is how far back a check looks, behind the oldest lease that there was: what committed late is not overlooked, and the dead
@@ -65,7 +67,7 @@ func (r *Reclaimer) Check(ctx context.Context) (got Reclaimed, pause time.Durati
 		clear(r.watched)
 		return got, watchPause, err
 	}
-	rest := scanShare * now.Sub(began)
+	rest := costShare * now.Sub(began)
 	if len(r.watched) > 0 {
 		// A longer pause would forget what was seen: a check that is always slow would never end a lease.
 		rest = min(rest, slowWatchPause)
@@ -86,7 +88,7 @@ func (r *Reclaimer) check(ctx context.Context, began time.Time) (Reclaimed, time
 	// Not done in time, because an old snapshot keeps many dead rows: what has expired just now is not to wait for that.
 	late := errors.Is(err, context.DeadlineExceeded)
 	if full && (late || err == nil) {
-		r.full = time.Now().Add(max(fullEvery, scanShare*time.Since(began)))
+		r.full = time.Now().Add(max(fullEvery, costShare*time.Since(began)))
 		if r.fullLimit = maxGap; late {
 			r.fullLimit = min(2*limit, statementLimit)
 		}

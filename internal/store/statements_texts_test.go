@@ -51,7 +51,7 @@ func TestTextsOfSharedStatements(t *testing.T) {
 		}
 		got, err := os.ReadFile(path)
 		require.NoError(t, err)
-		assert.Equal(t, text, string(got), "%s: look at what changes, and write it with go test ./internal/store -run TestTextsOfSharedStatements -update", path)
+		assert.True(t, text == string(got), "%s is another text: go test ./internal/store -run TestTextsOfSharedStatements -update, and look at git diff", path)
 	}
 	require.NoError(t, filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
 		if err == nil && !e.IsDir() {

@@ -11,6 +11,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/daybook-dev/daybook/internal/store/due"
 )
 
 // DefaultLimit is how many rows a list has when its filter does not say.
@@ -43,18 +45,9 @@ type base struct {
 // Store runs the worker's statements on a pool.
 type Store struct {
 	base
-	cursors *cursors
-	// scanning is held by the goroutine that scans for work; scans are its own.
-	scanning sync.Mutex
-	scans    scans
-	full     fullScan
-	// polled is what the last poll found, until the fetch that it was for has taken it. noneLeft is when a poll saw that nothing is due for other workers, unless
-	// there was a scan since.
-	polled   atomic.Pointer[polled]
-	noneLeft atomic.Pointer[time.Time]
-	// recentPicks need no scan.
-	recentPicks  recentPicks
-	holds        holds
+	due *due.Partitions
+	// polled is what the last poll found, until the fetch that it was for has taken it.
+	polled       atomic.Pointer[polled]
 	doubts       doubts
 	decidedWaits decidedWaits
 }
@@ -65,7 +58,9 @@ func New(pool *pgxpool.Pool) *Store { return NewQueue(pool, Accounting) }
 
 // NewQueue returns a store of a kind of queue.
 func NewQueue(pool *pgxpool.Pool, kind *Kind) *Store {
-	return &Store{base: base{pool: pool, kind: kind}, cursors: newCursors()}
+	s := &Store{base: base{pool: pool, kind: kind}}
+	s.due = due.New(due.Reader{Recent: s.readRecent, Part: s.readPart})
+	return s
 }
 
 // Kind returns the kind of queue that the store was made for.

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/daybook-dev/daybook/internal/events"
+	"github.com/daybook-dev/daybook/internal/store/due"
 	"github.com/daybook-dev/daybook/models"
 )
 
@@ -48,11 +49,8 @@ func (r *rowReader) scan(row pgx.CollectableRow, dest ...any) error {
 
 // jobRow is a job that a statement has leased or locked, and its place in the queue.
 type jobRow struct {
-	key partitionKey
-	at  cursor
+	due.Place
 	job Job
-	// turn is which turn it has: of its partition, and then of its organization.
-	turn int
 }
 
 // eachJob sends a batch whose last statement returns jobs: for each its priority, ready_at, the fields, and more columns. It calls f for each of them, with a row
@@ -62,7 +60,7 @@ func (s *Store) eachJob(ctx context.Context, q batcher, batch *pgx.Batch, f func
 	defer cancel()
 	var reader rowReader
 	var r jobRow
-	columns := append(append([]any{&r.key.priority, &r.at.at}, fields(&r.job)...), more...)
+	columns := append(append([]any{&r.Priority, &r.At}, fields(&r.job)...), more...)
 	var received time.Time
 	_, err = lastRows(ctx, q, batch, func(row pgx.CollectableRow) (struct{}, error) {
 		r = jobRow{}
@@ -72,8 +70,8 @@ func (s *Store) eachJob(ctx context.Context, q batcher, batch *pgx.Batch, f func
 		if reader.scan(row, columns...) != nil {
 			unreadable = append(unreadable, r.job.ID)
 		}
-		r.key.org, r.key.slot, r.at.id = r.job.OrgID, slotOf(r.job.Type, r.job.Queue), r.job.ID
-		r.job.Priority, r.job.ReadyHere = r.key.priority, readyHere(received, r.at.at, r.job.StartedAt)
+		r.Org, r.Slot, r.ID = r.job.OrgID, due.Slot(r.job.Type, r.job.Queue), r.job.ID
+		r.job.Priority, r.job.ReadyHere = r.Priority, readyHere(received, r.At, r.job.StartedAt)
 		f(&r)
 		return struct{}{}, nil
 	})
@@ -94,16 +92,16 @@ type doubts struct {
 	mu sync.Mutex
 	// ids are the rows that could not be read, shares what a lease that failed asked for.
 	ids    []string
-	shares []share
+	shares []due.Share
 }
 
-func (s *Store) doubt(shares []share, ids ...string) {
+func (s *Store) doubt(shares []due.Share, ids ...string) {
 	s.doubts.mu.Lock()
 	defer s.doubts.mu.Unlock()
 	s.doubts.ids, s.doubts.shares = append(s.doubts.ids, ids...), append(s.doubts.shares, shares...)
 }
 
-func (s *Store) takeDoubts() ([]string, []share) {
+func (s *Store) takeDoubts() ([]string, []due.Share) {
 	s.doubts.mu.Lock()
 	defer s.doubts.mu.Unlock()
 	ids, shares := s.doubts.ids, s.doubts.shares
@@ -195,7 +193,7 @@ type weeder struct {
 }
 
 // lock locks the rows of the ids, and those that a lease of the shares would take, and returns their ids.
-func (w *weeder) lock(ctx context.Context, ids []string, shares []share) ([]string, error) {
+func (w *weeder) lock(ctx context.Context, ids []string, shares []due.Share) ([]string, error) {
 	const byID = `
 SELECT id FROM daybook.jobs WHERE id = ANY ($1) AND state IN ('pending', 'leased') ORDER BY id FOR NO KEY UPDATE SKIP LOCKED`
 	const byShare = `
@@ -261,9 +259,9 @@ RETURNING q.priority, q.ready_at, q.id, q.org_id, q.run_count, clock_timestamp()
 		var reader rowReader
 		for rows.Next() {
 			var j Job
-			var m cursor
+			var ready time.Time
 			var priority int16
-			if err := reader.scan(rows, append([]any{&priority, &m.at}, w.kind.fields(&j)...)...); err != nil {
+			if err := reader.scan(rows, append([]any{&priority, &ready}, w.kind.fields(&j)...)...); err != nil {
 				w.bad[j.ID] = "this row cannot be read: " + err.Error()
 			}
 		}

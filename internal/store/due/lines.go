@@ -1,13 +1,15 @@
-package store
+package due
 
 import "container/heap"
 
-// line has the partitions of a round that are of one slot, as a heap by their organizations' numbers.
+// line has the partitions of a round that are of one slot, as a heap by their organizations'
+// numbers.
 type line struct {
 	slot       string
 	partitions []*partition
-	// place is where the lease that is being divided has it; -1: the lease has no room of the slot. number is the first organization's there: an organization changes its number in all of
-	// its lines at once, and a heap takes one change after the other.
+	// place is where the lease that is being divided has it; -1: the lease has no room of the slot.
+	// number is the first organization's there: an organization changes its number in all of its
+	// lines at once, and a heap takes one change after the other.
 	place, number int
 }
 
@@ -41,10 +43,10 @@ func (l *line) Pop() any {
 
 // join puts a partition, which has its turns, into the line of its slot.
 func (rd *round) join(at *partition) {
-	l := rd.lines[at.key.slot]
+	l := rd.lines[at.key.Slot]
 	if l == nil {
-		l = &line{slot: at.key.slot, place: -1}
-		rd.lines[at.key.slot] = l
+		l = &line{slot: at.key.Slot, place: -1}
+		rd.lines[at.key.Slot] = l
 	}
 	at.line = l
 	heap.Push(l, at)

@@ -1,4 +1,4 @@
-package store
+package due
 
 import (
 	"fmt"
@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -26,15 +25,10 @@ func (r rooms) Reserve(jobType string, most int) int { return min(most, r.free[j
 
 func (rooms) Return(string, int) {}
 
-func (rooms) Everywhere(string) int { return 0 }
-
-func (rooms) Full(string) {}
-
 func (r rooms) Open(queue string) bool { return !r.closed[queue] }
 
-func (rooms) QueueFull(string, time.Duration) {}
-
-// dealtSimply is what deal says, for a round that asks each organization in its turn whether there is room for one of its slots.
+// dealtSimply is what deal says, for a round that asks each organization in its turn whether there
+// is room for one of its slots.
 func dealtSimply(rd *round, part int, b *budget) (asked []*partition) {
 	dealt := 0
 	give := func(turns *orgTurns) bool {
@@ -77,7 +71,7 @@ func dealtSimply(rd *round, part int, b *budget) (asked []*partition) {
 // shape is what a lease asks of each partition, which it takes back.
 func shape(asked []*partition) (all []string) {
 	for _, at := range asked {
-		all = append(all, fmt.Sprintf("%s %s: %d", at.key.org, at.key.slot, at.asked))
+		all = append(all, fmt.Sprintf("%s %s: %d", at.key.Org, at.key.Slot, at.asked))
 		at.asked = 0
 	}
 	return all
@@ -90,7 +84,7 @@ func assertOrdered(t *testing.T, rd *round) {
 	for slot, l := range rd.lines {
 		for i, at := range l.partitions {
 			n++
-			require.Equal(t, slot, at.key.slot)
+			require.Equal(t, slot, at.key.Slot)
 			require.Equal(t, i, at.place)
 			require.Same(t, l, at.line)
 			if i > 0 {
@@ -104,18 +98,16 @@ func assertOrdered(t *testing.T, rd *round) {
 	require.Zero(t, n, "each partition is in one line")
 }
 
-// TestDealGoesByTurns: whatever is full, closed, parked, found and taken back, a lease asks the organizations in their turn.
+// TestDealGoesByTurns: whatever is full, closed, parked, found and taken back, a lease asks the
+// organizations in their turn.
 func TestDealGoesByTurns(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
 	slots := []string{"mail", "report", "report/nightly", "mail/nightly", "call"}
-	both := [2]*cursors{newCursors(), newCursors()}
-	at := func(r *cursors, org int, slot string) *partition {
-		key := partitionKey{priority: 1, org: fmt.Sprint("org-", org), slot: slot}
-		if r.partitions[key] == nil {
-			r.partitions[key] = &partition{key: key}
-		}
-		return r.partitions[key]
+	both := [2]*Partitions{New(Reader{}), New(Reader{})}
+	at := func(r *Partitions, org int, slot string) *partition {
+		key := Key{Priority: 1, Org: fmt.Sprint("org-", org), Slot: slot}
+		return r.at(key)
 	}
 	dealt := 0
 	for range 5000 {
@@ -130,7 +122,7 @@ func TestDealGoesByTurns(t *testing.T) {
 				r.activate(at(r, org, slot))
 			case 3:
 				if p := at(r, org, slot); p.turns != nil {
-					r.undo([]share{{partition: p, key: p.key}})
+					r.Undo([]Share{p.share()})
 				}
 			default:
 				b := &budget{room: room, most: part, left: map[string]int{}}
@@ -156,17 +148,17 @@ func TestDealGoesByTurns(t *testing.T) {
 	assert.Greater(t, dealt, 10_000)
 }
 
-// TestFullTypeKeepsItsTurn: organizations for which there is no room stay before those that have had their turn.
+// TestFullTypeKeepsItsTurn: organizations for which there is no room stay before those that have
+// had their turn.
 func TestFullTypeKeepsItsTurn(t *testing.T) {
 	t.Parallel()
-	r := newCursors()
-	for _, key := range []partitionKey{{1, "first", "full"}, {1, "second", "free"}, {1, "third", "free"}, {1, "fourth", "full"}} {
-		r.partitions[key] = &partition{key: key}
-		r.activate(r.partitions[key])
+	r := New(Reader{})
+	for _, key := range []Key{{1, "first", "full"}, {1, "second", "free"}, {1, "third", "free"}, {1, "fourth", "full"}} {
+		r.activate(r.at(key))
 	}
 	orgs := func(n int, free map[string]int) (all []string) {
-		for _, s := range r.ask(n, rooms{free: free}) {
-			all = append(all, s.key.org)
+		for _, s := range r.Divide(n, rooms{free: free}) {
+			all = append(all, s.Org)
 		}
 		return all
 	}
