@@ -62,7 +62,7 @@ func (s *Store) readRecent(ctx context.Context, since time.Duration, most int, n
 		if f.Priority > 0 {
 			r.Found = append(r.Found, f)
 		} else if r.More = f.Capped; in > 0 {
-			r.NextDue = due.DueIn(seconds(in))
+			r.NextDue = due.Later(seconds(in))
 		}
 		return struct{}{}, err
 	}, s.kind.sql(recentScanStmt), s.kind.able(Args{"since": since.Seconds(), "most": most, "next": next}))
@@ -123,7 +123,7 @@ func partRow(part *due.Part) pgx.RowToFunc[struct{}] {
 		part.Keys = append(part.Keys, f.Key)
 		switch {
 		case in > 0:
-			if next := due.DueIn(seconds(in)); part.NextDue == 0 || next < part.NextDue {
+			if next := due.Later(seconds(in)); part.NextDue == 0 || next < part.NextDue {
 				part.NextDue = next
 			}
 		case free && able:

@@ -94,9 +94,9 @@ func (o Outlook) Wait() time.Duration {
 	return o.Again
 }
 
-// DueIn is when to look for a job that falls due in so long: a little later, so that it is not
+// Later is when to look for a job that falls due in so long: a little later, so that it is not
 // asked for too early.
-func DueIn(d time.Duration) time.Duration { return max(d+time.Millisecond, Least) }
+func Later(d time.Duration) time.Duration { return max(d+time.Millisecond, Least) }
 
 // scans is what is known of the scans. The goroutine that holds mu scans, and owns the rest.
 type scans struct {
