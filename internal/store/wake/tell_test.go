@@ -1,4 +1,4 @@
-package store
+package wake
 
 import (
 	"testing"
@@ -69,7 +69,8 @@ func TestOthersAreToldOfWhatTheFirstWaiterLeaves(t *testing.T) {
 	})
 }
 
-// TestWaitersWithoutRoomDoNotTellEachOther has two waiters decline whatever they are told: a third one is told once each time that work comes.
+// TestWaitersWithoutRoomDoNotTellEachOther has two waiters decline whatever they are told: a third
+// one is told once each time that work comes.
 func TestWaitersWithoutRoomDoNotTellEachOther(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

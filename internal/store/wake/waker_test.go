@@ -1,4 +1,4 @@
-package store_test
+package wake_test
 
 import (
 	"context"
@@ -39,7 +39,8 @@ SELECT l.pid FROM pg_locks l JOIN pg_database d ON d.oid = l.database
 	return pids
 }
 
-// waitsNow returns when a waker holds the lock and its first token, which tells waiters to look, was taken.
+// waitsNow returns when a waker holds the lock and its first token, which tells waiters to look,
+// was taken.
 func (b *bundle) waitsNow(sub *store.Subscription) int {
 	b.t.Helper()
 	require.Eventually(b.t, func() bool { return len(b.holders()) == 1 }, pgtest.Patience, 5*time.Millisecond, "the waker holds the lock")
@@ -56,8 +57,8 @@ func (b *bundle) woken(sub *store.Subscription) {
 	}
 }
 
-// enqueueIn enqueues a document in a transaction of an isolation level, whose snapshot is as old as it can be, and commits
-// after a moment. It returns when it committed.
+// enqueueIn enqueues a document in a transaction of an isolation level, whose snapshot is as old as
+// it can be, and commits after a moment. It returns when it committed.
 func (b *bundle) enqueueIn(level pgx.TxIsoLevel, document string, before, after time.Duration) error {
 	ctx := b.t.Context()
 	return pgx.BeginTxFunc(ctx, b.Pool, pgx.TxOptions{IsoLevel: level}, func(tx pgx.Tx) error {
@@ -73,7 +74,8 @@ func (b *bundle) enqueueIn(level pgx.TxIsoLevel, document string, before, after 
 	})
 }
 
-// waitForJob does what a fetch does: subscribe, look, wait for a token or for as long as the look asks for that could not read all, look again.
+// waitForJob does what a fetch does: subscribe, look, wait for a token or for as long as the look
+// asks for that could not read all, look again.
 func waitForJob(ctx context.Context, s *store.Store, w *store.Waker, turn store.Turn) (bool, error) {
 	sub := w.Subscribe(false)
 	defer sub.Close()
@@ -210,7 +212,8 @@ func (b *bundle) hears(conn *pgx.Conn) string {
 	return got.Payload
 }
 
-// NOTIFY takes a lock of the whole server at commit: it is sent while a worker waits, and to say that there is work now.
+// NOTIFY takes a lock of the whole server at commit: it is sent while a worker waits, and to say
+// that there is work now.
 func TestNotifyOnlyWhileSomebodyWaits(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -268,7 +271,8 @@ func TestWakerRecoversItsConnection(t *testing.T) {
 	for round := range 3 {
 		pid := b.waitsNow(sub)
 		b.exec(`SELECT pg_terminate_backend($1)`, pid)
-		// No worker listens at this moment: the work is found by the scan that the next token asks for.
+		// No worker listens at this moment: the work is found by the scan that the next token asks
+		// for.
 		b.exec(`SELECT daybook.enqueue_accounting_job('org_1', 'lost', $1)`, round)
 		require.Eventually(t, func() bool {
 			pids := b.holders()
@@ -351,7 +355,8 @@ func TestUrgentWaitersAreTold(t *testing.T) {
 	b.drain(fetch)
 	b.exec(`SELECT daybook.enqueue_accounting_job('org_1', 'a', 1)`)
 	b.woken(urgent)
-	// It leaves work: the fetch is told. In which order they are told is what TestOneWaiterIsTold says.
+	// It leaves work: the fetch is told. In which order they are told is what TestOneWaiterIsTold
+	// says.
 	urgent.Pass()
 	b.woken(fetch)
 }

@@ -1,4 +1,4 @@
-package store_test
+package wake_test
 
 import (
 	"context"
@@ -26,7 +26,8 @@ func (b *bundle) forgotten(document string) pgx.Tx {
 	return tx
 }
 
-// While a transaction that has enqueued stays open, nothing notifies: the waiters of every process look by themselves.
+// While a transaction that has enqueued stays open, nothing notifies: the waiters of every process
+// look by themselves.
 func TestOpenEnqueuingTransactionSlowsNoOther(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -53,7 +54,8 @@ func TestOpenEnqueuingTransactionSlowsNoOther(t *testing.T) {
 	assert.Empty(t, b.holders(), "the open transaction holds the lock off all the time")
 }
 
-// Ten transactions that overlap and each stay open for a moment after they enqueued are found soon after their commits.
+// Ten transactions that overlap and each stay open for a moment after they enqueued are found soon
+// after their commits.
 func TestOverlappingEnqueuingTransactions(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -91,7 +93,8 @@ func TestOverlappingEnqueuingTransactions(t *testing.T) {
 	}
 }
 
-// When a process gives the lock up, a process that waits on takes it without waiting for its next try.
+// When a process gives the lock up, a process that waits on takes it without waiting for its next
+// try.
 func TestLockIsHandedOver(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -1,20 +1,23 @@
-package store
+package wake
 
 import "time"
 
 const (
-	// otherDelay is for how long the first waiter of a process may leave its token before the others are told: it is busy then. A turn
-	// that lingers comes before a fetch, which is a Temporal hop slower.
+	// otherDelay is for how long the first waiter of a process may leave its token before the
+	// others are told: it is busy then. A turn that lingers comes before a fetch, which is a
+	// Temporal hop slower.
 	otherDelay = 20 * time.Millisecond
 	// allEvery is the longest pause between two times that all waiters are told, while work comes.
 	allEvery = 250 * time.Millisecond
-	// remindAfter is for how long calls of Remind are gathered into one, passAfter the same for Pass.
+	// remindAfter is for how long calls of Remind are gathered into one, passAfter the same for
+	// Pass.
 	remindAfter = 20 * time.Millisecond
 	passAfter   = 5 * time.Millisecond
 )
 
-// broadcast tells the first waiter at once. The others are told when that one does not take its token, and now and then in any case:
-// several that scan at once only stand in each other's way, and one that scans finds jobs that it can pick together.
+// broadcast tells the first waiter at once. The others are told when that one does not take its
+// token, and now and then in any case: several that scan at once only stand in each other's way,
+// and one that scans finds jobs that it can pick together.
 func (w *Waker) broadcast() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -30,7 +33,8 @@ func (w *Waker) broadcast() {
 	}
 }
 
-// first is the waiter that is told first: the urgent one that has waited longest, so that it stays the same one.
+// first is the waiter that is told first: the urgent one that has waited longest, so that it stays
+// the same one.
 func (w *Waker) first() (first *Subscription) {
 	for s := range w.subs {
 		if first == nil || s.urgent && !first.urgent || s.urgent == first.urgent && s.number < first.number {
@@ -40,7 +44,8 @@ func (w *Waker) first() (first *Subscription) {
 	return first
 }
 
-// check tells the waiters that were not told, if the first one has not taken its token, or if they have long not been told.
+// check tells the waiters that were not told, if the first one has not taken its token, or if they
+// have long not been told.
 func (w *Waker) check() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -61,8 +66,9 @@ func (w *Waker) tellOthers(not *Subscription) {
 	}
 }
 
-// Decline is Pass for a waiter that was told and does not scan. It does nothing when the others were told since work last came: otherwise
-// waiters without room would tell each other again and again.
+// Decline is Pass for a waiter that was told and does not scan. It does nothing when the others
+// were told since work last came: otherwise waiters without room would tell each other again and
+// again.
 func (s *Subscription) Decline() {
 	s.waker.mu.Lock()
 	fresh := s.waker.fresh
@@ -72,7 +78,8 @@ func (s *Subscription) Decline() {
 	}
 }
 
-// Pass tells the other waiters, after passAfter: this one was told, and has found more than it takes.
+// Pass tells the other waiters, after passAfter: this one was told, and has found more than it
+// takes.
 func (s *Subscription) Pass() {
 	w := s.waker
 	if w.passing.CompareAndSwap(false, true) {
@@ -85,7 +92,8 @@ func (s *Subscription) Pass() {
 	}
 }
 
-// Remind tells the waiters, after remindAfter, that jobs were put off: a waiter that scans learns when they are due.
+// Remind tells the waiters, after remindAfter, that jobs were put off: a waiter that scans learns
+// when they are due.
 func (w *Waker) Remind() {
 	if w.reminding.CompareAndSwap(false, true) {
 		time.AfterFunc(remindAfter, func() {

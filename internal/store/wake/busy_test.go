@@ -1,4 +1,4 @@
-package store_test
+package wake_test
 
 import (
 	"context"
@@ -13,10 +13,12 @@ import (
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
-// busyInterval is long enough for several enqueues, and short enough for a few scans that find nothing.
+// busyInterval is long enough for several enqueues, and short enough for a few scans that find
+// nothing.
 const busyInterval = 250 * time.Millisecond
 
-// busyWaiter is a waiter of a process of its own. While it finds work, as find says, it takes its tokens and says that each led to work.
+// busyWaiter is a waiter of a process of its own. While it finds work, as find says, it takes its
+// tokens and says that each led to work.
 type busyWaiter struct {
 	*store.Subscription
 	waker *store.Waker
@@ -68,7 +70,8 @@ func (b *bundle) held(why string) {
 	require.Eventually(b.t, func() bool { return len(b.holders()) == 1 }, time.Minute, 5*time.Millisecond, why)
 }
 
-// While work comes faster than an interval, enqueuers do not notify, and the waiters scan every interval; then they notify again.
+// While work comes faster than an interval, enqueuers do not notify, and the waiters scan every
+// interval; then they notify again.
 func TestBusyQueueIsScannedWithoutNotifications(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -107,7 +110,8 @@ func TestLockIsKeptWhileNothingIsFound(t *testing.T) {
 	assert.Equal(t, []int{pid}, b.holders())
 }
 
-// A transaction that enqueued before the lock was given up, and commits after it, is found: its notification is heard by no process.
+// A transaction that enqueued before the lock was given up, and commits after it, is found: its
+// notification is heard by no process.
 func TestTransactionOpenWhileTheLockIsGivenUp(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -123,7 +127,8 @@ func TestTransactionOpenWhileTheLockIsGivenUp(t *testing.T) {
 	b.woken(w.Subscription)
 }
 
-// A transaction that did not notify, and is open when the lock is wanted again, is found when it commits.
+// A transaction that did not notify, and is open when the lock is wanted again, is found when it
+// commits.
 func TestTransactionOpenWhileTheLockIsWantedAgain(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -144,7 +149,8 @@ func TestTransactionOpenWhileTheLockIsWantedAgain(t *testing.T) {
 	b.held("the lock is taken when the transaction is over")
 }
 
-// Of two processes each gives the lock up for itself. One that is told of work takes it from the other; one that dies leaves nothing waiting.
+// Of two processes each gives the lock up for itself. One that is told of work takes it from the
+// other; one that dies leaves nothing waiting.
 func TestTwoBusyProcesses(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

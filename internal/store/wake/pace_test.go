@@ -1,4 +1,4 @@
-package store
+package wake
 
 import (
 	"testing"
@@ -11,14 +11,14 @@ func TestPaceOfNotifications(t *testing.T) {
 	t.Parallel()
 	const interval = 5 * time.Millisecond
 	now := time.Now()
-	hear := func(p *wakerPace, gap time.Duration, n int) (fast bool) {
+	hear := func(p *pace, gap time.Duration, n int) (fast bool) {
 		for range n {
 			now = now.Add(gap)
 			fast = p.notified(now)
 		}
 		return fast
 	}
-	p := newWakerPace(interval)
+	p := newPace(interval)
 	assert.False(t, hear(&p, interval, 100), "one an interval: a scan for each is no more work than scans without them")
 	p.held()
 	assert.False(t, hear(&p, 0, busyAfter), "as many at once as it takes, and none before")
@@ -31,7 +31,7 @@ func TestPaceOfNotifications(t *testing.T) {
 func TestPaceOfScans(t *testing.T) {
 	t.Parallel()
 	const interval = 5 * time.Millisecond
-	p := newWakerPace(interval)
+	p := newPace(interval)
 	assert.True(t, p.scanned(false), "it begins with wanting to be notified")
 	p.left()
 	for range 3 {
@@ -51,7 +51,7 @@ func TestPaceOfScans(t *testing.T) {
 		pauses = append(pauses, p.pause()/time.Millisecond)
 	}
 	assert.Equal(t, []time.Duration{10, 20, 40, 75, 75, 75}, pauses, "another transaction keeps the lock from being had")
-	slow := newWakerPace(time.Second)
+	slow := newPace(time.Second)
 	slow.scanned(false)
 	assert.Equal(t, time.Second, slow.pause(), "never shorter than the interval")
 }
