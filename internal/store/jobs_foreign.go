@@ -8,11 +8,12 @@ import (
 	"github.com/daybook-dev/daybook/internal/store/due"
 )
 
-// hasForeign reports whether background jobs are due of types that this worker has no handler for and that another worker of its fleet has: one that
-// lives, and leases by turns as this one does.
+// hasForeign reports whether background jobs are due of types that this worker has no handler for
+// and that another worker of its fleet has: one that lives, and leases by turns as this one does.
 //
-// It asks about the partitions in which this worker's own scans have met such jobs, so many of each type (due.Partitions.Foreign), so that it costs the same however
-// many jobs and organizations there are. For each the index of due jobs is read from the row on that the scan found.
+// It asks about the partitions in which this worker's own scans have met such jobs, so many of each
+// type (due.Partitions.Foreign), so that it costs the same however many jobs and organizations
+// there are. For each the index of due jobs is read from the row on that the scan found.
 func (s *Store) hasForeign(ctx context.Context) (bool, error) {
 	// What operations by SQL claim is not fetched by any worker.
 	const living = `

@@ -25,14 +25,15 @@ type Job struct {
 	NotReady int
 	// CancelRequested: the attempt is to commit nothing.
 	CancelRequested bool
-	// Generation counts the requests for the job: it is the one that the attempt is for. A job that is asked for anew begins with attempt 1 again, so that
-	// the attempt alone does not say which lease it is.
+	// Generation counts the requests for the job: it is the one that the attempt is for. A job that
+	// is asked for anew begins with attempt 1 again, so that the attempt alone does not say which
+	// lease it is.
 	Generation int64
 	// Epoch grows with each deliberate repost.
 	Epoch int
 
-	// Type, Payload, MaxAttempts (0: the handler's policy says), Key (the idempotency key, or "") and EnqueuedAt are a
-	// background job's. What a completion locks has none of them.
+	// Type, Payload, MaxAttempts (0: the handler's policy says), Key (the idempotency key, or "")
+	// and EnqueuedAt are a background job's. What a completion locks has none of them.
 	Type        string
 	Payload     []byte
 	MaxAttempts int
@@ -42,19 +43,22 @@ type Job struct {
 	Priority int16
 	// Queue is the named queue of a background job, or "".
 	Queue string
-	// TraceParent is the trace of the request, "" when it belonged to none. What a completion locks has none.
+	// TraceParent is the trace of the request, "" when it belonged to none. What a completion locks
+	// has none.
 	TraceParent string
 	// ReadyHere is when the attempt was ready, by the clock of this process; zero: it is not known.
 	ReadyHere time.Time
-	// UpdatedAt and Dropped are a picked job's. UpdatedAt is when its row was last changed. Dropped: the transaction that had it locked last
-	// did not commit, perhaps because the job has ended its worker.
+	// UpdatedAt and Dropped are a picked job's. UpdatedAt is when its row was last changed.
+	// Dropped: the transaction that had it locked last did not commit, perhaps because the job has
+	// ended its worker.
 	UpdatedAt time.Time
 	Dropped   bool
-	// Place is where the row of a picked job is, for as long as its transaction has it locked and has not changed it. A handler that has the transaction may
-	// change it: then the place is not valid.
+	// Place is where the row of a picked job is, for as long as its transaction has it locked and
+	// has not changed it. A handler that has the transaction may change it: then the place is not
+	// valid.
 	Place pgtype.TID
-	// Waiting is a turn's own note: it has leased the job, and said by MarkWaiting that it is not being worked. Room is another
-	// one: room for it is reserved.
+	// Waiting is a turn's own note: it has leased the job, and said by MarkWaiting that it is not
+	// being worked. Room is another one: room for it is reserved.
 	Waiting, Room bool
 	// Charged: the attempt before was lost with the turn that the job was reclaimed from.
 	Charged bool
@@ -70,23 +74,28 @@ type Leased struct {
 	Locked bool
 	// Passed says that jobs are due for which there was no room.
 	Passed bool
-	// Capped says that organizations were asked whose jobs in flight are counted: there may be more when some of those end.
+	// Capped says that organizations were asked whose jobs in flight are counted: there may be more
+	// when some of those end.
 	Capped bool
 }
 
-// Room says which jobs a worker can begin: what package due asks, and what is counted over all workers. It is safe for concurrent use.
+// Room says which jobs a worker can begin: what package due asks, and what is counted over all
+// workers. It is safe for concurrent use.
 type Room interface {
 	due.Room
-	// Everywhere is how many jobs of the type may be leased at a time, over all workers; 0: any number.
+	// Everywhere is how many jobs of the type may be leased at a time, over all workers; 0: any
+	// number.
 	Everywhere(jobType string) int
 	// Full says that so many are leased: the type is passed over for a while.
 	Full(jobType string)
-	// QueueFull says that no job of the named queue may be leased for wait, because its rate is used up. wait 0: its limit of leased jobs is reached;
-	// try again when one ends, or after a while.
+	// QueueFull says that no job of the named queue may be leased for wait, because its rate is
+	// used up. wait 0: its limit of leased jobs is reached; try again when one ends, or after a
+	// while.
 	QueueFull(queue string, wait time.Duration)
 }
 
-// LeaseFor implements engine.Picker. Where each partition's due rows begin is remembered from lease to lease, and read anew now and then (package due).
+// LeaseFor implements engine.Picker. Where each partition's due rows begin is remembered from lease
+// to lease, and read anew now and then (package due).
 func (s *Store) LeaseFor(ctx context.Context, turn Turn, limit int, room Room) (Leased, error) {
 	var got Leased
 	s.weed(ctx)
@@ -122,7 +131,8 @@ func (s *Store) LeaseFor(ctx context.Context, turn Turn, limit int, room Room) (
 		capped := slices.ContainsFunc(shares, func(sh due.Share) bool { return sh.Capped })
 		got.Capped = got.Capped || capped
 		locked = locked || len(jobs) == 0 && !capped && scannedAll
-		// What there was room for is leased: what has become free meanwhile is little, and is left to the next lease.
+		// What there was room for is leased: what has become free meanwhile is little, and is left
+		// to the next lease.
 		asked := quotas(shares)
 		if got.Passed = asked < wanted && len(jobs) == asked; got.Passed {
 			break
@@ -171,13 +181,15 @@ func returnUnused(room Room, shares []due.Share, jobs []Job) {
 	}
 }
 
-// leaseStmt picks from each partition, from its cursor on, and leases what it picked. The ids go through one array, so that the
-// plan stays the same. What a partition may give is bounded by its organization's cap where the caller holds that
-// organization's lock (@locked); without it a capped organization gives nothing.
+// leaseStmt picks from each partition, from its cursor on, and leases what it picked. The ids go
+// through one array, so that the plan stays the same. What a partition may give is bounded by its
+// organization's cap where the caller holds that organization's lock (@locked); without it a capped
+// organization gives nothing.
 //
-// A partition is bounded by the columns of its index one by one: a comparison of rows would not end where the partition does, but where the
-// organization does, behind all that waits there for its time or in other slots. The index of all that is due (jobs_ready) answers another
-// condition than this state, so the planner cannot take it instead.
+// A partition is bounded by the columns of its index one by one: a comparison of rows would not end
+// where the partition does, but where the organization does, behind all that waits there for its
+// time or in other slots. The index of all that is due (jobs_ready) answers another condition than
+// this state, so the planner cannot take it instead.
 const leaseStmt = `
 WITH due AS MATERIALIZED (
     SELECT j.id

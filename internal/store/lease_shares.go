@@ -38,9 +38,11 @@ func (s *Store) leaseShares(ctx context.Context, turn Turn, shares []due.Share, 
 	return append(jobs, more...), nil
 }
 
-// splitCounted separates the partitions whose jobs in flight are counted: those of organizations with a cap, of types with a limit
-// over all workers, and of named queues with a limit or a rate. Of each such organization and type one partition a time is asked, so that its
-// partitions do not each get all that is left. Among the partitions of a queue what is left is divided (withinQueues).
+// splitCounted separates the partitions whose jobs in flight are counted: those of organizations
+// with a cap, of types with a limit over all workers, and of named queues with a limit or a rate.
+// Of each such organization and type one partition a time is asked, so that its partitions do not
+// each get all that is left. Among the partitions of a queue what is left is divided
+// (withinQueues).
 func splitCounted(shares []due.Share, room Room) (free, counted []due.Share) {
 	orgs, types := map[string]bool{}, map[string]bool{}
 	for _, s := range shares {
@@ -58,9 +60,9 @@ func splitCounted(shares []due.Share, room Room) (free, counted []due.Share) {
 	return free, counted
 }
 
-// leaseCounted counts what is in flight and leases what is left of each cap and limit, one caller at a time for an organization
-// or type. The locks are taken by a statement of its own, because what they protect must be read by a snapshot that is younger
-// than they are.
+// leaseCounted counts what is in flight and leases what is left of each cap and limit, one caller
+// at a time for an organization or type. The locks are taken by a statement of its own, because
+// what they protect must be read by a snapshot that is younger than they are.
 func (s *Store) leaseCounted(ctx context.Context, turn Turn, shares []due.Share, room Room) ([]Job, error) {
 	var jobs []Job
 	var full []string
@@ -111,8 +113,8 @@ func (s *Store) leaseCounted(ctx context.Context, turn Turn, shares []due.Share,
 	return jobs, nil
 }
 
-// tryLocks takes the advisory locks of a class, as far as no other transaction has them, and returns which it has: in one order, so that two callers do not each
-// get some of what both want.
+// tryLocks takes the advisory locks of a class, as far as no other transaction has them, and
+// returns which it has: in one order, so that two callers do not each get some of what both want.
 func tryLocks(ctx context.Context, tx pgx.Tx, class locks.Class, names []string) ([]string, error) {
 	const stmt = `SELECT n FROM unnest($2::text[]) AS n WHERE pg_try_advisory_xact_lock($1, hashtext(n))`
 	slices.Sort(names)
@@ -130,8 +132,9 @@ func limitedTypes(shares []due.Share, room Room) []string {
 	return types
 }
 
-// withinLimits locks the types of the shares that have a limit over all workers, counts how many jobs of each are leased, and
-// bounds the shares by what is left. It returns the types of which nothing is, or that another worker is leasing.
+// withinLimits locks the types of the shares that have a limit over all workers, counts how many
+// jobs of each are leased, and bounds the shares by what is left. It returns the types of which
+// nothing is, or that another worker is leasing.
 func (s *Store) withinLimits(ctx context.Context, tx pgx.Tx, shares []due.Share, room Room) (open []due.Share, full []string, err error) {
 	const count = `
 SELECT t.type, (SELECT count(*) FROM daybook.jobs q WHERE q.counted AND q.turn_id IS NOT NULL AND q.type = t.type)
@@ -166,8 +169,8 @@ SELECT t.type, (SELECT count(*) FROM daybook.jobs q WHERE q.counted AND q.turn_i
 	return open, full, nil
 }
 
-// queueLease adds the statement that leases shares to a batch. orgs are the capped organizations whose lock the caller holds,
-// types those whose leases are counted.
+// queueLease adds the statement that leases shares to a batch. orgs are the capped organizations
+// whose lock the caller holds, types those whose leases are counted.
 func (s *Store) queueLease(batch *pgx.Batch, turn Turn, shares []due.Share, orgs, types []string) {
 	mine := make([]bool, len(shares))
 	for i, sh := range shares {
@@ -202,8 +205,9 @@ func shareColumns(shares []due.Share) Args {
 	return Args{"priorities": prios, "orgs": orgs, "slots": slots, "ats": ats, "ids": ids, "quotas": quotas}
 }
 
-// takeShares sends a batch whose last statement returns the fields of jobs of the shares, as eachJob reads them, and moves the cursors behind them. Rows that
-// cannot be read are not among the jobs; they are to be weeded when the transaction has ended.
+// takeShares sends a batch whose last statement returns the fields of jobs of the shares, as
+// eachJob reads them, and moves the cursors behind them. Rows that cannot be read are not among the
+// jobs; they are to be weeded when the transaction has ended.
 func (s *Store) takeShares(ctx context.Context, q batcher, batch *pgx.Batch, shares []due.Share, fields func(j *Job) []any) ([]Job, error) {
 	index := make(map[due.Key]int, len(shares))
 	for i, sh := range shares {

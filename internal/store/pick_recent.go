@@ -12,7 +12,8 @@ import (
 // mostRecent is how many jobs a recent pick takes at most.
 const mostRecent = 64
 
-// recent is what a pick knows that has not been preceded by a scan.
+// recent is what a recent pick knows, which finds and locks in one statement what has just fallen
+// due: see due.Partitions.RecentPick for when, and for what it buys.
 type recent struct {
 	slots []string
 	since time.Duration

@@ -29,11 +29,13 @@ func (r *Reclaimed) Add(o Reclaimed) {
 	r.Jobs, r.Lost, r.Failed = r.Jobs+o.Jobs, r.Lost+o.Lost, r.Failed+o.Failed
 }
 
-// ReclaimExpired ends the leases that are older than StaleAfter, at once: their jobs are pending again. A job that was being worked
-// is charged with the attempt, and fails when it has none left; the others are not charged, because they may never have been begun. Rows
-// that another transaction holds locked are left alone. With an error it returns what was reclaimed before.
+// ReclaimExpired ends the leases that are older than StaleAfter, at once: their jobs are pending
+// again. A job that was being worked is charged with the attempt, and fails when it has none left;
+// the others are not charged, because they may never have been begun. Rows that another transaction
+// holds locked are left alone. With an error it returns what was reclaimed before.
 //
-// It is for people who know that a worker has ended. Workers use a Reclaimer, which gives a holder time to renew.
+// It is for people who know that a worker has ended. Workers use a Reclaimer, which gives a holder
+// time to renew.
 func (s *Store) ReclaimExpired(ctx context.Context) (Reclaimed, error) {
 	return reclaimAll(maxReclaimed, func() (Reclaimed, error) {
 		got, _, err := s.reclaim(ctx, lockWaiting, time.Time{}, StaleAfter, func(string, time.Time) bool { return true })
@@ -52,8 +54,9 @@ func reclaimAll(most int, f func() (Reclaimed, error)) (all Reclaimed, err error
 	}
 }
 
-// reclaimLocking is the statement that takes the lock of a kind (locks.Reclaim), and says whether the transaction has it. Without the lock, two processes
-// would take each other's looks for those of holders, which keep their leases.
+// reclaimLocking is the statement that takes the lock of a kind (locks.Reclaim), and says whether
+// the transaction has it. Without the lock, two processes would take each other's looks for those
+// of holders, which keep their leases.
 type reclaimLocking string
 
 const (
@@ -71,8 +74,9 @@ type suspect struct {
 	renewed int64
 }
 
-// reclaim locks the leases that have not been renewed for age, and since from at the latest, and ends those that end says. It returns the
-// locked ones that it left alone. It returns errElsewhere where it did not get the lock.
+// reclaim locks the leases that have not been renewed for age, and since from at the latest, and
+// ends those that end says. It returns the locked ones that it left alone. It returns errElsewhere
+// where it did not get the lock.
 func (s *Store) reclaim(ctx context.Context, lock reclaimLocking, from time.Time, age time.Duration, end func(id string, renewed time.Time) bool) (Reclaimed, []suspect, error) {
 	const find = `
 SELECT id, last_attempted_at, working, org_id, /* jobs */type, ''/* accounting: '', document_id */, run_count, coalesce(worker, ''), coalesce(turn_id, '')
@@ -127,13 +131,16 @@ SELECT id, last_attempted_at, working, org_id, /* jobs */type, ''/* accounting: 
 var errNothing = errors.New("nothing to reclaim")
 
 const (
-	// maxSuspects bounds how many leases one transaction reads, and locks: those of a dozen workers that died together. What is beyond it is watched later.
+	// maxSuspects bounds how many leases one transaction reads, and locks: those of a dozen workers
+	// that died together. What is beyond it is watched later.
 	maxSuspects = 20_000
-	// maxReclaimed bounds how many leases one transaction ends: the next check ends more of those that were watched as long.
+	// maxReclaimed bounds how many leases one transaction ends: the next check ends more of those
+	// that were watched as long.
 	maxReclaimed = 5000
 )
 
-// locked are rows that the transaction holds locked. The attempts of those that are charged are lost.
+// locked are rows that the transaction holds locked. The attempts of those that are charged are
+// lost.
 type locked struct {
 	ids     []string
 	charged []bool
@@ -173,10 +180,12 @@ SELECT q.id, q.org_id, /* jobs */'jobs', q.type, NULL, NULL/* accounting: 'accou
 	return int(tag.RowsAffected()), err
 }
 
-// endLeases makes locked rows pending, or what else is to become of them. A job keeps its place in the order. A document's reclaims all
-// count, a background job's only those that charged it: what was not begun cannot have ended its worker.
+// endLeases makes locked rows pending, or what else is to become of them. A job keeps its place in
+// the order. A document's reclaims all count, a background job's only those that charged it: what
+// was not begun cannot have ended its worker.
 //
-// It returns what there is to tell when the transaction is committed: what is the change of those that are not charged.
+// It returns what there is to tell when the transaction is committed: what is the change of those
+// that are not charged.
 func (s *Store) endLeases(ctx context.Context, tx pgx.Tx, rows locked, what events.Name) (Reclaimed, []due.Found, []Change, error) {
 	const stmt = `
 WITH held AS (

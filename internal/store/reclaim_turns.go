@@ -25,7 +25,8 @@ type ReclaimedTurns struct {
 	changes []Change
 }
 
-// ReclaimTurns implements engine.Leases. A job that was requested anew while it was leased is due when the request said, or cancelled if it was a Cancel.
+// ReclaimTurns implements engine.Leases. A job that was requested anew while it was leased is due
+// when the request said, or cancelled if it was a Cancel.
 func (s *Store) ReclaimTurns(ctx context.Context, turn Turn, from []string, crashed bool) (ReclaimedTurns, error) {
 	const held = `
 SELECT q.id, c.charged,
@@ -77,7 +78,8 @@ SELECT q.id, c.charged,
 
 // takeRows leases locked rows to the turn.
 func (s *Store) takeRows(ctx context.Context, tx pgx.Tx, turn Turn, crashed bool, rows locked, t *ReclaimedTurns) error {
-	// A background job that is reclaimed is begun at once; a document is worked later, and one that is worked alone is marked then.
+	// A background job that is reclaimed is begun at once; a document is worked later, and one that
+	// is worked alone is marked then.
 	const lease = `
 UPDATE daybook.jobs q
    SET turn_id = @turn, detached = @detached, fence = @fence, worker = @worker,
@@ -121,8 +123,9 @@ SELECT q.id
 	if len(t.Jobs) == 0 || s.kind.abilities == nil {
 		return nil
 	}
-	// Another worker leased what this one may not work: it is given back, uncounted. What counts reclaims stays, so that a document that
-	// ends its workers is found among those that can read it.
+	// Another worker leased what this one may not work: it is given back, uncounted. What counts
+	// reclaims stays, so that a document that ends its workers is found among those that can read
+	// it.
 	notMine, err := byKey(ctx, tx, pgx.RowTo[string], others, a)
 	if err != nil || len(notMine) == 0 {
 		return err

@@ -4,9 +4,6 @@ import (
 	"flag"
 	"fmt"
 	"go/ast"
-	"go/parser"
-	"go/token"
-	"go/types"
 	"io/fs"
 	"maps"
 	"os"
@@ -84,18 +81,7 @@ func printed(stmt string) string {
 func markedStatements(t *testing.T) map[string]string {
 	t.Helper()
 	found := maps.Clone(store.Shortened)
-	set := token.NewFileSet()
-	packages, err := parser.ParseDir(set, ".", func(f fs.FileInfo) bool { return !strings.HasSuffix(f.Name(), "_test.go") }, 0) //nolint:staticcheck // the files of one folder are all that is wanted
-	require.NoError(t, err)
-	var files []*ast.File
-	for _, p := range packages {
-		for _, f := range p.Files {
-			files = append(files, f)
-		}
-	}
-	info := types.Info{Types: map[ast.Expr]types.TypeAndValue{}}
-	config := types.Config{Importer: noPackages{}, Error: func(error) {}}
-	_, _ = config.Check("store", set, files, &info) // what it imports is missing
+	_, files, info := parsed(t, ".")
 	for _, f := range files {
 		for _, d := range f.Decls {
 			function := ""

@@ -15,11 +15,16 @@ const (
 	recentPause = time.Second
 )
 
-// recentPicks decides when a pick finds and locks in one statement what has just fallen due. Under
-// a steady load the recent scan finds a few jobs each time, and the pick that follows takes all of
-// them. When all are taken there is nothing to divide: one statement does both.
+// recentPicks decides when a pick may find and lock in one statement what has just fallen due.
 //
-// A scan is due after farEvery all the same: it finds what a recent pick leaves out.
+// Under a steady load each recent scan finds a few jobs, and the pick that follows takes all of
+// them. When all are taken there is nothing to divide, so one statement can do both. That saves the
+// scan, a transaction of its own, at each of some 200 picks a second at 800 jobs/s. With the BEGIN
+// that goes with the first batch it took such a load from 78 to 72 % of a core, and jobs begin
+// after 5.4 ms instead of 8.0 (decision 23).
+//
+// It takes all or nothing, and a scan is due after farEvery all the same, so that nothing is left
+// out for longer.
 type recentPicks struct {
 	mu sync.Mutex
 	// slots are those of the jobs that the last scan found; nil: the next pick follows a scan.
@@ -55,8 +60,8 @@ func (r *recentPicks) setScanBy(by time.Time) {
 	r.scanBy = by
 }
 
-// RecentPick returns of which slots jobs may be picked at now, and since when they fell due; none,
-// if a scan is to come first.
+// RecentPick returns of which slots jobs may be picked at now without a scan before it (recentPicks
+// says why), and since when they fell due; none, if a scan is to come first.
 func (p *Partitions) RecentPick(now time.Time, room Room) (slots []string, since time.Duration) {
 	r := &p.recentPicks
 	r.mu.Lock()
