@@ -19,9 +19,8 @@ const (
 //
 // Under a steady load each recent scan finds a few jobs, and the pick that follows takes all of
 // them. When all are taken there is nothing to divide, so one statement can do both. That saves the
-// scan, a transaction of its own, at each of some 200 picks a second at 800 jobs/s. With the BEGIN
-// that goes with the first batch it took such a load from 78 to 72 % of a core, and jobs begin
-// after 5.4 ms instead of 8.0 (decision 23).
+// scan: for four jobs a pick takes 1.1 instead of 1.5 ms, and 0.68 instead of 0.96 ms of processor
+// time, a seventh of all that the jobs cost from their enqueuing on (decision 23).
 //
 // It takes all or nothing, and a scan is due after farEvery all the same, so that nothing is left
 // out for longer.
