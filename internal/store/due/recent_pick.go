@@ -3,7 +3,6 @@ package due
 import (
 	"cmp"
 	"slices"
-	"sync"
 	"time"
 )
 
@@ -24,8 +23,9 @@ const (
 //
 // It takes all or nothing, and a scan is due after farEvery all the same, so that nothing is left
 // out for longer.
+//
+// The fields belong to Partitions.mu.
 type recentPicks struct {
-	mu sync.Mutex
 	// slots are those of the jobs that the last scan found; nil: the next pick follows a scan.
 	slots []string
 	// at is when the last scan or recent pick began, scanBy is when the next scan is due at the
@@ -37,8 +37,6 @@ type recentPicks struct {
 
 // scanned takes in what a scan that began at now has found.
 func (r *recentPicks) scanned(read Recent, now time.Time) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	r.slots, r.at = nil, now
 	may := !read.More && !now.Before(r.paused)
 	for _, f := range read.Found {
@@ -52,39 +50,28 @@ func (r *recentPicks) scanned(read Recent, now time.Time) {
 	}
 }
 
-// setScanBy says when a scan is due at the latest.
-func (r *recentPicks) setScanBy(by time.Time) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.scanBy = by
-}
-
 // RecentPick returns of which slots jobs may be picked at now without a scan before it (recentPicks
 // says why), and since when they fell due; none, if a scan is to come first.
 func (p *Partitions) RecentPick(now time.Time, room Room) (slots []string, since time.Duration) {
-	r := &p.recentPicks
-	r.mu.Lock()
-	slots, since = r.slots, now.Sub(r.at)+recentLag
-	mayPick := now.Before(r.scanBy) && len(slots) > 0
-	r.mu.Unlock()
-	if !mayPick || !p.Idle(room) {
+	if !p.Idle(room) {
 		return nil, 0
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.held) > 0 || len(p.atCap) > 0 {
+	r := &p.recentPicks
+	if !now.Before(r.scanBy) || len(p.held) > 0 || len(p.atCap) > 0 {
 		return nil, 0
 	}
-	return slots, since
+	return r.slots, now.Sub(r.at) + recentLag
 }
 
 // EndRecentPick takes in what became of a recent pick that began at a time: the rows it took, and
 // whether it met others, or failed. It moves the cursors behind the rows, and returns shares by
 // which Undo takes that back.
 func (p *Partitions) EndRecentPick(began time.Time, rows []Place, others bool) []Share {
-	r := &p.recentPicks
-	r.mu.Lock()
-	switch {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch r := &p.recentPicks; {
 	case others:
 		r.slots, r.paused = nil, began.Add(recentPause)
 	case len(rows) == 0:
@@ -92,15 +79,12 @@ func (p *Partitions) EndRecentPick(began time.Time, rows []Place, others bool) [
 	case began.After(r.at):
 		r.at = began
 	}
-	r.mu.Unlock()
 	return p.moveBehind(rows)
 }
 
 // moveBehind moves the cursors behind rows that were locked, in any order, and returns shares by
-// which that is taken back.
+// which that is taken back. It is called with mu held.
 func (p *Partitions) moveBehind(rows []Place) []Share {
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	now := time.Now()
 	var shares []Share
 	index := make(map[*partition]int, len(rows))

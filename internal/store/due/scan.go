@@ -123,7 +123,10 @@ func (p *Partitions) Scan(ctx context.Context, idle bool, room Room) (o Outlook,
 	defer s.mu.Unlock()
 	p.full.nothingLeft.Store(nil)
 	defer func() {
-		p.recentPicks.setScanBy(slices.MinFunc([]time.Time{s.farAt.Add(farEvery), p.full.due()}, time.Time.Compare))
+		scanBy := slices.MinFunc([]time.Time{s.farAt.Add(farEvery), p.full.due()}, time.Time.Compare)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.recentPicks.scanBy = scanBy
 	}()
 	now := time.Now()
 	if idle {
@@ -180,6 +183,8 @@ func (p *Partitions) scanRecent(
 		s.farAt = now
 	}
 	p.FoundDue(read.Found, room)
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.recentPicks.scanned(read, now)
 	return read.NextDue, read.More, nil
 }
