@@ -12,8 +12,8 @@ import (
 // SourceDaybook is the name of the source that every worker reads: daybook.documents.
 const SourceDaybook = "daybook"
 
-// Abilities are what a worker reads and has, by name. It works the accounting jobs of those organizations whose source it
-// reads and whose hooks it has, and leaves all others alone.
+// Abilities are what a worker reads and has, by name. It works the accounting jobs of those
+// organizations whose source it reads and whose hooks it has, and leaves all others alone.
 type Abilities struct {
 	Sources, Hooks []string
 }
@@ -24,7 +24,8 @@ var name = regexp.MustCompile(`^[a-z0-9][a-z0-9_.-]{0,62}$`)
 // CheckName returns ErrInvalid for a text that cannot be the name of a source or a hook.
 func CheckName(s string) error { return checkNamed("source or hook", s) }
 
-// CheckFleet returns ErrInvalid for a text that cannot be the name of a fleet, as daybook.fleet_of does.
+// CheckFleet returns ErrInvalid for a text that cannot be the name of a fleet, as daybook.fleet_of
+// does.
 func CheckFleet(s string) error { return checkNamed("fleet", s) }
 
 func checkNamed(what, s string) error {
@@ -44,7 +45,8 @@ func (a Abilities) check() error {
 	return nil
 }
 
-// Needs are the source of an organization's documents and the hooks that are called with its postings.
+// Needs are the source of an organization's documents and the hooks that are called with its
+// postings.
 type Needs struct {
 	Source string   `json:"source"`
 	Hooks  []string `json:"hooks"`
@@ -91,11 +93,14 @@ func (s *Store) Left(ctx context.Context) ([]Left, error) {
 	return s.kind.left(ctx, s.pool, "")
 }
 
-// leftFor is for how long it is known that nothing is due for other workers, unless there is a scan: until the next poll with the default interval.
+// leftFor is for how long it is known that nothing is due for other workers, unless there is a
+// scan: until the next poll with the default interval.
 const leftFor = 11 * time.Second
 
-// HasLeft reports whether there is any job that is due and that the worker leaves. It asks nothing while a poll has just seen that there is none. Of the accounting
-// queue it looks first at the organizations that name a source or hooks of their own: most often the worker leaves none of them. Of background jobs see hasForeign.
+// HasLeft reports whether there is any job that is due and that the worker leaves. It asks nothing
+// while a poll has just seen that there is none. Of the accounting queue it looks first at the
+// organizations that name a source or hooks of their own: most often the worker leaves none of
+// them. Of background jobs see hasForeign.
 func (s *Store) HasLeft(ctx context.Context) (bool, error) {
 	const stmt = `
 SELECT (EXISTS (SELECT 1 FROM daybook.defaults d WHERE NOT (d.source = ANY (@sources) AND d.hooks <@ @hooks))
@@ -112,24 +117,24 @@ SELECT (EXISTS (SELECT 1 FROM daybook.defaults d WHERE NOT (d.source = ANY (@sou
          LEFT JOIN daybook.organizations o ON o.id = q.org_id
         WHERE num_nulls(nullif(q.state, 'pending')) = 1 AND q.ready_at <= statement_timestamp() AND o.paused_at IS NULL
           AND NOT (coalesce(o.source, d.source) = ANY (@sources) AND coalesce(o.hooks, d.hooks) <@ @hooks))`
-	if none := s.noneLeft.Load(); none != nil && time.Since(*none) < leftFor {
-		return false, nil
-	}
 	if s.kind.abilities == nil {
 		return s.hasForeign(ctx)
+	}
+	if s.due.NothingLeft(leftFor) {
+		return false, nil
 	}
 	left, err := inOrder(ctx, s.pool, pgx.RowTo[bool], stmt, s.kind.able(Args{}))
 	return len(left) > 0 && left[0], Wrap("look for jobs of other workers", err)
 }
 
-// WaitingFor counts the jobs that are due and wait for a source other than daybook, or for hooks, by what they need; org
-// empty: of all organizations.
+// WaitingFor counts the jobs that are due and wait for a source other than daybook, or for hooks,
+// by what they need; org empty: of all organizations.
 func WaitingFor(ctx context.Context, q Querier, org string) ([]Left, error) {
 	return Accounting.left(ctx, q, org)
 }
 
-// left counts the jobs that are due and that a worker with the kind's abilities leaves, by what they need; org empty: of all organizations. Jobs of paused
-// organizations wait for something else.
+// left counts the jobs that are due and that a worker with the kind's abilities leaves, by what
+// they need; org empty: of all organizations. Jobs of paused organizations wait for something else.
 func (k *Kind) left(ctx context.Context, q Querier, org string) ([]Left, error) {
 	const stmt = `
 SELECT coalesce(o.source, d.source), coalesce(o.hooks, d.hooks), count(DISTINCT q.org_id), count(*)

@@ -11,8 +11,9 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// HandlerMissingAfter is for how long no worker that lives may have had a handler for a type before its due jobs become dead
-// letters. A worker lives for so long after it was last heard of, unless it has stopped.
+// HandlerMissingAfter is for how long no worker that lives may have had a handler for a type before
+// its due jobs become dead letters. A worker lives for so long after it was last heard of, unless
+// it has stopped.
 const HandlerMissingAfter = 5 * time.Minute
 
 // JobWorker is a worker of background jobs, and the types that it has handlers for.
@@ -30,15 +31,17 @@ INSERT INTO daybook.job_workers AS w (id, name, types, fleet) VALUES ($1, $2, co
 ON CONFLICT (id) DO UPDATE SET name = excluded.name, fleet = excluded.fleet, types = excluded.types, last_seen = clock_timestamp(), stopped_at = NULL
 RETURNING CASE WHEN w.xmax = 0 THEN daybook.wake_job_queue($4::integer)::text ELSE '' END`
 
-// NoteJobWorker puts on record that a worker lives, and which types it has handlers for. When it is new, the waiting workers of its fleet are woken: they may
-// be waiting in its place while jobs of its types are due.
+// NoteJobWorker puts on record that a worker lives, and which types it has handlers for. When it is
+// new, the waiting workers of its fleet are woken: they may be waiting in its place while jobs of
+// its types are due.
 func (s *Store) NoteJobWorker(ctx context.Context, w JobWorker) error {
 	_, err := byKey(ctx, s.pool, pgx.RowTo[string], noteWorkerStmt, w.ID, w.Name, w.Types, s.kind.fleetID())
 	return Wrap("put the worker on record", err)
 }
 
-// Tend does, in one transaction, what a worker does once a minute: it puts itself on record as NoteJobWorker does, has the jobs of its fleet's queues gathered
-// (gatherStmt), and looks whether dead letters are to be returned. If so ReturnMissing returns them, and their number is returned.
+// Tend does, in one transaction, what a worker does once a minute: it puts itself on record as
+// NoteJobWorker does, has the jobs of its fleet's queues gathered (gatherStmt), and looks whether
+// dead letters are to be returned. If so ReturnMissing returns them, and their number is returned.
 func (s *Store) Tend(ctx context.Context, w JobWorker) (int, error) {
 	const missing = `
 SELECT EXISTS (SELECT FROM daybook.jobs WHERE state = 'failed' AND last_error_code = 'HANDLER_MISSING' AND type = ANY ($1) AND fleet = $2)`
@@ -60,14 +63,16 @@ SELECT EXISTS (SELECT FROM daybook.jobs WHERE state = 'failed' AND last_error_co
 	}
 }
 
-// NoteJobWorkerStopped puts on record that a worker has stopped. FailMissing counts it as before, so that a deployment makes no dead letters.
+// NoteJobWorkerStopped puts on record that a worker has stopped. FailMissing counts it as before,
+// so that a deployment makes no dead letters.
 func (s *Store) NoteJobWorkerStopped(ctx context.Context, id string) error {
 	const stmt = `UPDATE daybook.job_workers SET stopped_at = clock_timestamp() WHERE id = $1 RETURNING id`
 	_, err := byKey(ctx, s.pool, pgx.RowTo[string], stmt, id)
 	return Wrap("put on record that the worker has stopped", err)
 }
 
-// HasHandler reports whether a worker that lives has a handler for jobs of the type in the named queue; empty: in none.
+// HasHandler reports whether a worker that lives has a handler for jobs of the type in the named
+// queue; empty: in none.
 func HasHandler(ctx context.Context, q Querier, jobType, queue string) (bool, error) {
 	const stmt = `
 SELECT EXISTS (SELECT FROM daybook.live_job_workers w
@@ -78,9 +83,10 @@ SELECT EXISTS (SELECT FROM daybook.live_job_workers w
 // missingBatch is how many jobs of a partition one transaction makes dead letters of.
 const missingBatch = 1000
 
-// FailMissing makes dead letters (HANDLER_MISSING) of jobs that have been due for age, and for whose type no worker has had a handler in
-// that time, if the worker of that id has lived so long: then they have not waited for a deployment. It looks where this
-// store has met jobs without a handler, and returns how many there were of each type. No attempt is counted.
+// FailMissing makes dead letters (HANDLER_MISSING) of jobs that have been due for age, and for
+// whose type no worker has had a handler in that time, if the worker of that id has lived so long:
+// then they have not waited for a deployment. It looks where this store has met jobs without a
+// handler, and returns how many there were of each type. No attempt is counted.
 //
 // With age 0 the worker of that id is taken to be the only one.
 func (s *Store) FailMissing(ctx context.Context, id string, age time.Duration) (map[string]int, error) {
@@ -110,7 +116,7 @@ UPDATE daybook.jobs q
 RETURNING q.id, q.org_id, q.type, q.run_count, q.last_error`
 	failed := map[string]int{}
 	// What a scan finds meanwhile is left to the next time.
-	for partitions := range slices.Chunk(s.cursors.withoutHandler(), missingBatch) {
+	for partitions := range slices.Chunk(s.due.WithoutHandler(), missingBatch) {
 		a := s.kind.able(shareColumns(partitions))
 		a["age"], a["worker"], a["most"] = age.Seconds(), id, missingBatch
 		for {
@@ -134,19 +140,10 @@ RETURNING q.id, q.org_id, q.type, q.run_count, q.last_error`
 	return failed, nil
 }
 
-// withoutHandler takes the partitions of which a scan found jobs that have no handler.
-func (r *cursors) withoutHandler() (partitions []share) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for key := range r.unhandled {
-		partitions = append(partitions, share{key: key})
-		delete(r.unhandled, key)
-	}
-	return partitions
-}
-
-// ReturnMissing makes the dead letters pending again that failed because no worker had a handler for one of the types, in
-// batches, and says how many there were. What was counted of their attempts stays counted. One that is to be unique while another with its payload is open stays a dead letter.
+// ReturnMissing makes the dead letters pending again that failed because no worker had a handler
+// for one of the types, in batches, and says how many there were. What was counted of their
+// attempts stays counted. One that is to be unique while another with its payload is open stays a
+// dead letter.
 func (s *Store) ReturnMissing(ctx context.Context, types []string) (int, error) {
 	const stmt = `
 WITH f AS MATERIALIZED (

@@ -11,7 +11,8 @@ import (
 
 // CheckedWaits is what a call of CheckWaits decided.
 type CheckedWaits struct {
-	// Decided counts what was decided; Again what is to be tried again, because another transaction has locked a row.
+	// Decided counts what was decided; Again what is to be tried again, because another transaction
+	// has locked a row.
 	Decided, Again int
 }
 
@@ -27,20 +28,24 @@ func AwaitedJobs(ctx context.Context, q Querier, jobID string) ([]AwaitedJob, er
 	return Collect(ctx, q, pgx.RowToStructByPos[AwaitedJob], stmt, jobID)
 }
 
-// waits are two statements: probe finds something only when there is something to decide, decide decides a bounded part of it, counts as CheckedWaits does, and says
-// the highest id that it has taken off the record; 0: none. Both read behind an id.
+// waits are two statements: probe finds something only when there is something to decide, decide
+// decides a bounded part of it, counts as CheckedWaits does, and says the highest id that it has
+// taken off the record; 0: none. Both read behind an id.
 type waits struct{ probe, decide string }
 
-// waitsWindow is how far back a read of what is to be decided goes: what commits late is not overlooked.
+// waitsWindow is how far back a read of what is to be decided goes: what commits late is not
+// overlooked.
 const waitsWindow = time.Minute
 
-// decidedWaits is up to where everything has been decided, as far as is known. What is decided is deleted, and beside an old snapshot its dead rows stay in the index:
-// without this each read would walk all of them. What commits later than the window, and what another transaction had locked and left, is found by a read of everything,
-// which is as rare as that of a Reclaimer.
+// decidedWaits is up to where everything has been decided, as far as is known. What is decided is
+// deleted, and beside an old snapshot its dead rows stay in the index: without this each read would
+// walk all of them. What commits later than the window, and what another transaction had locked and
+// left, is found by a read of everything, which is as rare as that of a Reclaimer.
 type decidedWaits struct {
 	mu sync.Mutex
-	// beyond is where the next read begins. seen is the highest id that was decided: lower ones were decided before, or are with another worker. next is what seen was at
-	// the time at, and where reads begin when the window is over.
+	// beyond is where the next read begins. seen is the highest id that was decided: lower ones
+	// were decided before, or are with another worker. next is what seen was at the time at, and
+	// where reads begin when the window is over.
 	beyond, next, seen int64
 	at                 time.Time
 	// full is when the next read may be one of everything.
@@ -58,13 +63,14 @@ func (d *decidedWaits) begin(now time.Time) int64 {
 	return 0
 }
 
-// looked takes in what a read behind from that began at then has found: the lowest id that was on record, and the highest one that was decided; 0: none.
+// looked takes in what a read behind from that began at then has found: the lowest id that was on
+// record, and the highest one that was decided; 0: none.
 func (d *decidedWaits) looked(then time.Time, from, lowest, decided int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := time.Now()
 	if from == 0 {
-		d.full = now.Add(max(fullEvery, scanShare*now.Sub(then)))
+		d.full = now.Add(max(fullEvery, costShare*now.Sub(then)))
 	}
 	d.seen = max(d.seen, decided)
 	switch {
@@ -75,11 +81,13 @@ func (d *decidedWaits) looked(then time.Time, from, lowest, decided int64) {
 	}
 }
 
-// CheckWaits decides a bounded part of what is on record about background jobs that wait for their turn, for other jobs or for a callback, or that are to move to
-// their queue's fleet, and about failed accounting jobs that are to be pending again (ReturnFailed).
+// CheckWaits decides a bounded part of what is on record about background jobs that wait for their
+// turn, for other jobs or for a callback, or that are to move to their queue's fleet, and about
+// failed accounting jobs that are to be pending again (ReturnFailed).
 //
-// A busy worker calls it every 50 ms, because a busy queue is not notified. So it first asks, in one round trip and without a transaction block, whether
-// there is anything; by the primary key, because the table may have many dead rows.
+// A busy worker calls it every 50 ms, because a busy queue is not notified. So it first asks, in
+// one round trip and without a transaction block, whether there is anything; by the primary key,
+// because the table may have many dead rows.
 func (s *Store) CheckWaits(ctx context.Context) (CheckedWaits, error) {
 	var c CheckedWaits
 	began, d := time.Now(), &s.decidedWaits
@@ -98,7 +106,8 @@ func (s *Store) CheckWaits(ctx context.Context) (CheckedWaits, error) {
 	return c, nil
 }
 
-// auditWaits finds jobs that wait for nothing. What is on record to be decided may be released at any moment; without a worker it waits for that.
+// auditWaits finds jobs that wait for nothing. What is on record to be decided may be released at
+// any moment; without a worker it waits for that.
 const auditWaits = `
 SELECT count(*) OVER (), j.org_id, NULL::text, NULL::bigint, format('job %s waits for nothing: retry it (daybook jobs retry %s), and a worker releases it', j.id, j.id)
   FROM daybook.jobs j

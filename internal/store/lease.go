@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/daybook-dev/daybook/internal/store/due"
 )
 
 // Job is a leased or picked job as a worker sees it.
@@ -23,14 +25,15 @@ type Job struct {
 	NotReady int
 	// CancelRequested: the attempt is to commit nothing.
 	CancelRequested bool
-	// Generation counts the requests for the job: it is the one that the attempt is for. A job that is asked for anew begins with attempt 1 again, so that
-	// the attempt alone does not say which lease it is.
+	// Generation counts the requests for the job: it is the one that the attempt is for. A job that
+	// is asked for anew begins with attempt 1 again, so that the attempt alone does not say which
+	// lease it is.
 	Generation int64
 	// Epoch grows with each deliberate repost.
 	Epoch int
 
-	// Type, Payload, MaxAttempts (0: the handler's policy says), Key (the idempotency key, or "") and EnqueuedAt are a
-	// background job's. What a completion locks has none of them.
+	// Type, Payload, MaxAttempts (0: the handler's policy says), Key (the idempotency key, or "")
+	// and EnqueuedAt are a background job's. What a completion locks has none of them.
 	Type        string
 	Payload     []byte
 	MaxAttempts int
@@ -40,19 +43,22 @@ type Job struct {
 	Priority int16
 	// Queue is the named queue of a background job, or "".
 	Queue string
-	// TraceParent is the trace of the request, "" when it belonged to none. What a completion locks has none.
+	// TraceParent is the trace of the request, "" when it belonged to none. What a completion locks
+	// has none.
 	TraceParent string
 	// ReadyHere is when the attempt was ready, by the clock of this process; zero: it is not known.
 	ReadyHere time.Time
-	// UpdatedAt and Dropped are a picked job's. UpdatedAt is when its row was last changed. Dropped: the transaction that had it locked last
-	// did not commit, perhaps because the job has ended its worker.
+	// UpdatedAt and Dropped are a picked job's. UpdatedAt is when its row was last changed.
+	// Dropped: the transaction that had it locked last did not commit, perhaps because the job has
+	// ended its worker.
 	UpdatedAt time.Time
 	Dropped   bool
-	// Place is where the row of a picked job is, for as long as its transaction has it locked and has not changed it. A handler that has the transaction may
-	// change it: then the place is not valid.
+	// Place is where the row of a picked job is, for as long as its transaction has it locked and
+	// has not changed it. A handler that has the transaction may change it: then the place is not
+	// valid.
 	Place pgtype.TID
-	// Waiting is a turn's own note: it has leased the job, and said by MarkWaiting that it is not being worked. Room is another
-	// one: room for it is reserved.
+	// Waiting is a turn's own note: it has leased the job, and said by MarkWaiting that it is not
+	// being worked. Room is another one: room for it is reserved.
 	Waiting, Room bool
 	// Charged: the attempt before was lost with the turn that the job was reclaimed from.
 	Charged bool
@@ -68,19 +74,36 @@ type Leased struct {
 	Locked bool
 	// Passed says that jobs are due for which there was no room.
 	Passed bool
-	// Capped says that organizations were asked whose jobs in flight are counted: there may be more when some of those end.
+	// Capped says that organizations were asked whose jobs in flight are counted: there may be more
+	// when some of those end.
 	Capped bool
 }
 
-// LeaseFor implements engine.Picker. Where each partition's due rows begin is remembered from lease to lease (cursors), and read anew now and then (scan).
+// Room says which jobs a worker can begin: what package due asks, and what is counted over all
+// workers. It is safe for concurrent use.
+type Room interface {
+	due.Room
+	// Everywhere is how many jobs of the type may be leased at a time, over all workers; 0: any
+	// number.
+	Everywhere(jobType string) int
+	// Full says that so many are leased: the type is passed over for a while.
+	Full(jobType string)
+	// QueueFull says that no job of the named queue may be leased for wait, because its rate is
+	// used up. wait 0: its limit of leased jobs is reached; try again when one ends, or after a
+	// while.
+	QueueFull(queue string, wait time.Duration)
+}
+
+// LeaseFor implements engine.Picker. Where each partition's due rows begin is remembered from lease
+// to lease, and read anew now and then (package due).
 func (s *Store) LeaseFor(ctx context.Context, turn Turn, limit int, room Room) (Leased, error) {
 	var got Leased
 	s.weed(ctx)
-	s.release()
+	s.due.ReleaseHeld()
 	scanned, scannedAll, locked := false, false, false
 	outlook, polled := s.takePolled(turn.Fence)
 	for len(got.Jobs) < limit {
-		idle := s.cursors.idle(room)
+		idle := s.due.Idle(room)
 		if idle && (scannedAll || len(got.Jobs) > 0) {
 			break
 		}
@@ -95,7 +118,7 @@ func (s *Store) LeaseFor(ctx context.Context, turn Turn, limit int, room Room) (
 			scanned, scannedAll = true, idle
 		}
 		wanted := limit - len(got.Jobs)
-		shares := s.ask(wanted, room)
+		shares := s.due.Divide(wanted, room)
 		if len(shares) == 0 {
 			break
 		}
@@ -105,16 +128,17 @@ func (s *Store) LeaseFor(ctx context.Context, turn Turn, limit int, room Room) (
 			return got, Wrap("lease", err)
 		}
 		got.Jobs = append(got.Jobs, jobs...)
-		capped := slices.ContainsFunc(shares, func(sh share) bool { return sh.capped })
+		capped := slices.ContainsFunc(shares, func(sh due.Share) bool { return sh.Capped })
 		got.Capped = got.Capped || capped
 		locked = locked || len(jobs) == 0 && !capped && scannedAll
-		// What there was room for is leased: what has become free meanwhile is little, and is left to the next lease.
+		// What there was room for is leased: what has become free meanwhile is little, and is left
+		// to the next lease.
 		asked := quotas(shares)
 		if got.Passed = asked < wanted && len(jobs) == asked; got.Passed {
 			break
 		}
 	}
-	got.Passed = got.Passed || s.cursors.passes(room)
+	got.Passed = got.Passed || s.due.LacksRoom(room)
 	switch {
 	case len(got.Jobs) > 0:
 		got.Outlook = Outlook{}
@@ -125,15 +149,15 @@ func (s *Store) LeaseFor(ctx context.Context, turn Turn, limit int, room Room) (
 		}
 	}
 	if len(got.Jobs) == 0 {
-		got.Outlook = s.awaitHolds(got.Outlook)
+		got.Outlook = s.due.AwaitHeld(got.Outlook)
 	}
 	return got, nil
 }
 
 // quotas is how many jobs the shares ask for.
-func quotas(shares []share) (n int) {
+func quotas(shares []due.Share) (n int) {
 	for _, sh := range shares {
-		n += sh.quota
+		n += sh.Quota
 	}
 	return n
 }
@@ -142,10 +166,10 @@ func quotas(shares []share) (n int) {
 const lockedPause = 250 * time.Millisecond
 
 // returnUnused gives back the room that was reserved for shares which brought fewer jobs.
-func returnUnused(room Room, shares []share, jobs []Job) {
+func returnUnused(room Room, shares []due.Share, jobs []Job) {
 	unused := map[string]int{}
 	for _, sh := range shares {
-		unused[slotType(sh.key.slot)] += sh.quota
+		unused[sh.Type()] += sh.Quota
 	}
 	for _, j := range jobs {
 		unused[j.Type]--
@@ -157,13 +181,15 @@ func returnUnused(room Room, shares []share, jobs []Job) {
 	}
 }
 
-// leaseStmt picks from each partition, from its cursor on, and leases what it picked. The ids go through one array, so that the
-// plan stays the same. What a partition may give is bounded by its organization's cap where the caller holds that
-// organization's lock (@locked); without it a capped organization gives nothing.
+// leaseStmt picks from each partition, from its cursor on, and leases what it picked. The ids go
+// through one array, so that the plan stays the same. What a partition may give is bounded by its
+// organization's cap where the caller holds that organization's lock (@locked); without it a capped
+// organization gives nothing.
 //
-// A partition is bounded by the columns of its index one by one: a comparison of rows would not end where the partition does, but where the
-// organization does, behind all that waits there for its time or in other slots. The index of all that is due (jobs_ready) answers another
-// condition than this state, so the planner cannot take it instead.
+// A partition is bounded by the columns of its index one by one: a comparison of rows would not end
+// where the partition does, but where the organization does, behind all that waits there for its
+// time or in other slots. The index of all that is due (jobs_ready) answers another condition than
+// this state, so the planner cannot take it instead.
 const leaseStmt = `
 WITH due AS MATERIALIZED (
     SELECT j.id
@@ -198,3 +224,6 @@ RETURNING q.priority, q.ready_at, q.id, q.org_id, q.run_count, q.attempt_started
           /* jobs */q.type, q.payload, coalesce(q.max_attempts, 0), coalesce(q.idempotency_key, ''), q.created_at
           /* accounting: q.document_id, q.version_hint, q.not_ready_count, q.epoch */,
           coalesce(q.traceparent, '')/* jobs */, coalesce(q.queue, '')/* accounting: */`
+
+// HoldBack implements engine.Picker.
+func (s *Store) HoldBack(org string) (pause time.Duration, begun bool) { return s.due.HoldBack(org) }

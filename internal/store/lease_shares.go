@@ -7,11 +7,12 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
+	"github.com/daybook-dev/daybook/internal/store/due"
 	"github.com/daybook-dev/daybook/models/locks"
 )
 
 // leaseShares leases what each partition is asked for.
-func (s *Store) leaseShares(ctx context.Context, turn Turn, shares []share, room Room) ([]Job, error) {
+func (s *Store) leaseShares(ctx context.Context, turn Turn, shares []due.Share, room Room) ([]Job, error) {
 	free, counted := splitCounted(shares, room)
 	var jobs, more []Job
 	if len(free) > 0 {
@@ -37,30 +38,32 @@ func (s *Store) leaseShares(ctx context.Context, turn Turn, shares []share, room
 	return append(jobs, more...), nil
 }
 
-// splitCounted separates the partitions whose jobs in flight are counted: those of organizations with a cap, of types with a limit
-// over all workers, and of named queues with a limit or a rate. Of each such organization and type one partition a time is asked, so that its
-// partitions do not each get all that is left. Among the partitions of a queue what is left is divided (withinQueues).
-func splitCounted(shares []share, room Room) (free, counted []share) {
+// splitCounted separates the partitions whose jobs in flight are counted: those of organizations
+// with a cap, of types with a limit over all workers, and of named queues with a limit or a rate.
+// Of each such organization and type one partition a time is asked, so that its partitions do not
+// each get all that is left. Among the partitions of a queue what is left is divided
+// (withinQueues).
+func splitCounted(shares []due.Share, room Room) (free, counted []due.Share) {
 	orgs, types := map[string]bool{}, map[string]bool{}
 	for _, s := range shares {
-		jobType := slotType(s.key.slot)
+		jobType := s.Type()
 		limited := room.Everywhere(jobType) > 0
-		asked := s.capped && orgs[s.key.org] || limited && types[jobType]
+		asked := s.Capped && orgs[s.Org] || limited && types[jobType]
 		switch {
-		case !s.capped && !limited && !s.counted:
+		case !s.Capped && !limited && !s.Counted:
 			free = append(free, s)
 		case !asked:
-			orgs[s.key.org], types[jobType] = true, true
+			orgs[s.Org], types[jobType] = true, true
 			counted = append(counted, s)
 		}
 	}
 	return free, counted
 }
 
-// leaseCounted counts what is in flight and leases what is left of each cap and limit, one caller at a time for an organization
-// or type. The locks are taken by a statement of its own, because what they protect must be read by a snapshot that is younger
-// than they are.
-func (s *Store) leaseCounted(ctx context.Context, turn Turn, shares []share, room Room) ([]Job, error) {
+// leaseCounted counts what is in flight and leases what is left of each cap and limit, one caller
+// at a time for an organization or type. The locks are taken by a statement of its own, because
+// what they protect must be read by a snapshot that is younger than they are.
+func (s *Store) leaseCounted(ctx context.Context, turn Turn, shares []due.Share, room Room) ([]Job, error) {
 	var jobs []Job
 	var full []string
 	var queues queueRooms
@@ -73,8 +76,8 @@ func (s *Store) leaseCounted(ctx context.Context, turn Turn, shares []share, roo
 		}
 		var orgs []string
 		for _, sh := range shares {
-			if sh.capped {
-				orgs = append(orgs, sh.key.org)
+			if sh.Capped {
+				orgs = append(orgs, sh.Org)
 			}
 		}
 		locked, err := tryLocks(ctx, tx, locks.OrganizationLeases, orgs)
@@ -83,9 +86,9 @@ func (s *Store) leaseCounted(ctx context.Context, turn Turn, shares []share, roo
 		}
 		open := shares[:0]
 		for _, sh := range shares {
-			if sh.capped && !slices.Contains(locked, sh.key.org) {
+			if sh.Capped && !slices.Contains(locked, sh.Org) {
 				// Another worker is leasing these: they are parked until the next scan.
-				s.cursors.took([]share{sh}, []int{0}, []cursor{{}})
+				s.due.Took([]due.Share{sh}, make([]due.Got, 1))
 				continue
 			}
 			open = append(open, sh)
@@ -110,8 +113,8 @@ func (s *Store) leaseCounted(ctx context.Context, turn Turn, shares []share, roo
 	return jobs, nil
 }
 
-// tryLocks takes the advisory locks of a class, as far as no other transaction has them, and returns which it has: in one order, so that two callers do not each
-// get some of what both want.
+// tryLocks takes the advisory locks of a class, as far as no other transaction has them, and
+// returns which it has: in one order, so that two callers do not each get some of what both want.
 func tryLocks(ctx context.Context, tx pgx.Tx, class locks.Class, names []string) ([]string, error) {
 	const stmt = `SELECT n FROM unnest($2::text[]) AS n WHERE pg_try_advisory_xact_lock($1, hashtext(n))`
 	slices.Sort(names)
@@ -119,19 +122,20 @@ func tryLocks(ctx context.Context, tx pgx.Tx, class locks.Class, names []string)
 }
 
 // limitedTypes are the types of shares that have a limit over all workers.
-func limitedTypes(shares []share, room Room) []string {
+func limitedTypes(shares []due.Share, room Room) []string {
 	types := []string{}
 	for _, sh := range shares {
-		if jobType := slotType(sh.key.slot); room.Everywhere(jobType) > 0 {
+		if jobType := sh.Type(); room.Everywhere(jobType) > 0 {
 			types = append(types, jobType)
 		}
 	}
 	return types
 }
 
-// withinLimits locks the types of the shares that have a limit over all workers, counts how many jobs of each are leased, and
-// bounds the shares by what is left. It returns the types of which nothing is, or that another worker is leasing.
-func (s *Store) withinLimits(ctx context.Context, tx pgx.Tx, shares []share, room Room) (open []share, full []string, err error) {
+// withinLimits locks the types of the shares that have a limit over all workers, counts how many
+// jobs of each are leased, and bounds the shares by what is left. It returns the types of which
+// nothing is, or that another worker is leasing.
+func (s *Store) withinLimits(ctx context.Context, tx pgx.Tx, shares []due.Share, room Room) (open []due.Share, full []string, err error) {
 	const count = `
 SELECT t.type, (SELECT count(*) FROM daybook.jobs q WHERE q.counted AND q.turn_id IS NOT NULL AND q.type = t.type)
   FROM unnest($1::text[]) AS t (type)`
@@ -150,7 +154,7 @@ SELECT t.type, (SELECT count(*) FROM daybook.jobs q WHERE q.counted AND q.turn_i
 		return nil, nil, err
 	}
 	for _, sh := range shares {
-		jobType := slotType(sh.key.slot)
+		jobType := sh.Type()
 		if room.Everywhere(jobType) == 0 {
 			open = append(open, sh)
 			continue
@@ -159,18 +163,18 @@ SELECT t.type, (SELECT count(*) FROM daybook.jobs q WHERE q.counted AND q.turn_i
 			full = append(full, jobType)
 			continue
 		}
-		sh.quota = min(sh.quota, left[jobType])
+		sh.Quota = min(sh.Quota, left[jobType])
 		open = append(open, sh)
 	}
 	return open, full, nil
 }
 
-// queueLease adds the statement that leases shares to a batch. orgs are the capped organizations whose lock the caller holds,
-// types those whose leases are counted.
-func (s *Store) queueLease(batch *pgx.Batch, turn Turn, shares []share, orgs, types []string) {
+// queueLease adds the statement that leases shares to a batch. orgs are the capped organizations
+// whose lock the caller holds, types those whose leases are counted.
+func (s *Store) queueLease(batch *pgx.Batch, turn Turn, shares []due.Share, orgs, types []string) {
 	mine := make([]bool, len(shares))
 	for i, sh := range shares {
-		mine[i] = slices.Contains(orgs, sh.key.org)
+		mine[i] = slices.Contains(orgs, sh.Org)
 	}
 	a := s.kind.able(shareColumns(shares))
 	a["worker"], a["detached"], a["begins"] = turn.Worker, turn.Detached, turn.Begins
@@ -179,7 +183,7 @@ func (s *Store) queueLease(batch *pgx.Batch, turn Turn, shares []share, orgs, ty
 	if inQueues(shares) {
 		counts := make([]bool, len(shares))
 		for i, sh := range shares {
-			counts[i] = sh.counted
+			counts[i] = sh.Counted
 		}
 		a["counts"], text = counts, s.kind.sqlOfQueues(leaseStmt)
 	}
@@ -187,40 +191,41 @@ func (s *Store) queueLease(batch *pgx.Batch, turn Turn, shares []share, orgs, ty
 }
 
 // shareColumns are priority, organization, slot, cursor and quota of each share, as arrays.
-func shareColumns(shares []share) Args {
+func shareColumns(shares []due.Share) Args {
 	n := len(shares)
 	prios, orgs, slots, ats := make([]int16, n), make([]string, n), make([]string, n), make([]pgtype.Timestamptz, n)
 	ids, quotas := make([]string, n), make([]int32, n)
 	for i, sh := range shares {
-		prios[i], orgs[i], slots[i] = sh.key.priority, sh.key.org, sh.key.slot
-		ats[i], ids[i], quotas[i] = pgtype.Timestamptz{Time: sh.cursor.at, Valid: true}, sh.cursor.id, int32(sh.quota)
-		if sh.cursor.at.IsZero() {
+		prios[i], orgs[i], slots[i] = sh.Priority, sh.Org, sh.Slot
+		ats[i], ids[i], quotas[i] = pgtype.Timestamptz{Time: sh.At, Valid: true}, sh.ID, int32(sh.Quota)
+		if sh.At.IsZero() {
 			ats[i].InfinityModifier = pgtype.NegativeInfinity
 		}
 	}
 	return Args{"priorities": prios, "orgs": orgs, "slots": slots, "ats": ats, "ids": ids, "quotas": quotas}
 }
 
-// takeShares sends a batch whose last statement returns the fields of jobs of the shares, as eachJob reads them, and moves the cursors behind them. Rows that
-// cannot be read are not among the jobs; they are to be weeded when the transaction has ended.
-func (s *Store) takeShares(ctx context.Context, q batcher, batch *pgx.Batch, shares []share, fields func(j *Job) []any) ([]Job, error) {
-	index := make(map[partitionKey]int, len(shares))
+// takeShares sends a batch whose last statement returns the fields of jobs of the shares, as
+// eachJob reads them, and moves the cursors behind them. Rows that cannot be read are not among the
+// jobs; they are to be weeded when the transaction has ended.
+func (s *Store) takeShares(ctx context.Context, q batcher, batch *pgx.Batch, shares []due.Share, fields func(j *Job) []any) ([]Job, error) {
+	index := make(map[due.Key]int, len(shares))
 	for i, sh := range shares {
-		index[sh.key] = i
+		index[sh.Key] = i
 	}
-	counts, last := make([]int, len(shares)), make([]cursor, len(shares))
+	got := make([]due.Got, len(shares))
 	jobs := make([]Job, 0, quotas(shares))
 	unreadable, err := s.eachJob(ctx, q, batch, func(r *jobRow) {
-		i := index[r.key]
-		counts[i]++
-		if r.at.after(last[i]) {
-			last[i] = r.at
+		of := &got[index[r.Key]]
+		of.Jobs++
+		if r.Cursor.After(of.Last) {
+			of.Last = r.Cursor
 		}
 		jobs = append(jobs, r.job)
 	}, fields)
 	if err != nil {
 		return nil, err
 	}
-	s.cursors.took(shares, counts, last)
+	s.due.Took(shares, got)
 	return s.readable(jobs, unreadable), nil
 }

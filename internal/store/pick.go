@@ -5,57 +5,62 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/daybook-dev/daybook/internal/store/due"
 )
 
-// Pick is jobs that one transaction is about to lock, work and complete, without a lease: while it lasts no other transaction can
-// have them, and when it fails they are as they were. That halves what a job costs, but it is for jobs that are worked in
-// milliseconds: a worker that dies leaves nothing but the mark of its lock on the rows (Job.Dropped). It belongs to one goroutine.
+// Pick is jobs that one transaction is about to lock, work and complete, without a lease: while it
+// lasts no other transaction can have them, and when it fails they are as they were. That halves
+// what a job costs, but it is for jobs that are worked in milliseconds: a worker that dies leaves
+// nothing but the mark of its lock on the rows (Job.Dropped). It belongs to one goroutine.
 type Pick struct {
 	store *Store
 	limit int
 	room  Room
 	// may says of which types jobs may be picked.
 	may    func(jobType string) bool
-	shares []share
+	shares []due.Share
 	// reserved are the shares whose room is reserved until they are locked.
-	reserved []share
+	reserved []due.Share
 	// recent: what has just fallen due is to be found and locked in one statement.
 	recent *recent
 	// Outlook is of a pick that is empty.
 	Outlook
-	// Capped says that jobs are due which are counted towards a cap or a limit: those are to be leased.
+	// Capped says that jobs are due which are counted towards a cap or a limit: those are to be
+	// leased.
 	Capped bool
 	// Others says that jobs of other types are due as well: all are to be leased.
 	Others bool
 }
 
-// PickTypes implements engine.Picker: it chooses where the next jobs are to be taken from, as LeaseFor does.
+// PickTypes implements engine.Picker: it chooses where the next jobs are to be taken from, as
+// LeaseFor does.
 func (s *Store) PickTypes(ctx context.Context, limit int, may func(jobType string) bool, room Room) (*Pick, error) {
 	p := &Pick{store: s, limit: limit, room: room, may: may}
 	var err error
 	s.weed(ctx)
-	s.release()
+	s.due.ReleaseHeld()
 	if p.beginRecent() {
 		return p, nil
 	}
-	if p.Outlook, err = s.scan(ctx, s.cursors.idle(room), room); err != nil {
+	if p.Outlook, err = s.scan(ctx, s.due.Idle(room), room); err != nil {
 		return nil, err
 	}
 	p.shares = p.ask()
 	if p.reserved = p.shares; p.Empty() {
-		p.Outlook = s.awaitHolds(p.Outlook)
+		p.Outlook = s.due.AwaitHeld(p.Outlook)
 	}
 	return p, nil
 }
 
 // ask chooses shares that may be picked.
-func (p *Pick) ask() []share {
-	all := p.store.ask(p.limit, p.room)
+func (p *Pick) ask() []due.Share {
+	all := p.store.due.Divide(p.limit, p.room)
 	free, counted := splitCounted(all, p.room)
 	p.Capped = p.Capped || len(counted) > 0
 	returnUnused(p.room, without(all, free), nil)
 	for _, sh := range free {
-		if !p.may(slotType(sh.key.slot)) {
+		if !p.may(sh.Type()) {
 			p.Others = true
 			returnUnused(p.room, free, nil)
 			return nil
@@ -69,23 +74,27 @@ func (p *Pick) fields(j *Job) []any {
 	return append(p.store.kind.fields(j), &j.UpdatedAt, &j.Dropped, &j.Place)
 }
 
-// Empty reports that there is nothing to lock, or, after Lock, that it was called in vain: PickTypes says more.
+// Empty reports that there is nothing to lock, or, after Lock, that it was called in vain:
+// PickTypes says more.
 func (p *Pick) Empty() bool { return p.recent == nil && len(p.shares) == 0 }
 
-// droppedColumn says whether the transaction that last locked a row did not commit (Job.Dropped); x.own is the running one's id.
+// droppedColumn says whether the transaction that last locked a row did not commit (Job.Dropped);
+// x.own is the running one's id.
 const droppedColumn = `CASE WHEN q.xmax = '0'::xid THEN false
                    WHEN (x.own - q.xmax::text::bigint) & 4294967295 NOT BETWEEN 1 AND least(x.own - 3, 2147483647) THEN false
                    ELSE coalesce(pg_xact_status((x.own - ((x.own - q.xmax::text::bigint) & 4294967295))::text::xid8) = 'aborted', false) END`
 
-// Lock locks the jobs, in the transaction of InTx that works and completes them, and returns them in the order of their turns. Their Attempt and
-// StartedAt are those of the attempt that begins now.
+// Lock locks the jobs, in the transaction of InTx that works and completes them, and returns them
+// in the order of their turns. Their Attempt and StartedAt are those of the attempt that begins
+// now.
 //
-// Where the chosen partitions have given their rows already it goes on with others, as long as there are some. Their bounds are those of a
-// lease (leaseStmt).
+// Where the chosen partitions have given their rows already it goes on with others, as long as
+// there are some. Their bounds are those of a lease (leaseStmt).
 //
-// A lock leaves the id of its transaction on the row (xmax), also when its session dies: that tells of a worker that a job has ended while it
-// was picked. The id has 32 bits, and counts from this transaction's own, which is newer; what cannot be one, because it names several
-// transactions, says nothing.
+// A lock leaves the id of its transaction on the row (xmax), also when its session dies: that tells
+// of a worker that a job has ended while it was picked. The id has 32 bits, and counts from this
+// transaction's own, which is newer; what cannot be one, because it names several transactions,
+// says nothing.
 func (p *Pick) Lock(ctx context.Context, tx pgx.Tx) ([]Job, error) {
 	const stmt = `
 SELECT j.*
@@ -126,7 +135,8 @@ SELECT j.*
 			text = p.store.kind.sqlOfQueues(stmt)
 		}
 		batch.Queue(text, p.store.kind.able(shareColumns(next)))
-		// The cursors move at once: the others go on behind these rows, instead of trying each of them.
+		// The cursors move at once: the others go on behind these rows, instead of trying each of
+		// them.
 		jobs, err := p.store.takeShares(ctx, tx, batch, next, p.fields)
 		returnUnused(p.room, next, jobs)
 		if p.store.kind.blamesRow(err) {
@@ -141,19 +151,39 @@ SELECT j.*
 	return nil, nil
 }
 
-// Undo says that the transaction failed, or completed nothing: the jobs are due as before, and it is the turn of their organizations.
+// Undo says that the transaction failed, or completed nothing: the jobs are due as before, and it
+// is the turn of their organizations.
 func (p *Pick) Undo() {
 	returnUnused(p.room, p.reserved, nil)
 	p.reserved = nil
-	p.store.cursors.undo(p.shares)
+	p.store.due.Undo(p.shares)
 }
 
-// LeasePicked implements engine.Leases. Every request for a job sets its updated_at, under the lock of its row: what was asked for since is not swallowed. Only a
-// request for a unique job that finds it as it is leaves no trace, so no unique one is leased in another transaction. Times are compared for equality alone,
-// because the clock may have been set back.
+// LeaveAlone leaves the picked jobs of organizations that are held back as they are: they are due
+// when those are tried again, which may be now. others says that other jobs were left as well: they
+// are due as before, and their organizations have had their turn.
+func (p *Pick) LeaveAlone(others bool) { p.store.due.LeaveAlone(p.shares, others) }
+
+// without returns the shares that are not among the free ones, which are in the same order.
+func without(shares, free []due.Share) (others []due.Share) {
+	for _, sh := range shares {
+		if len(free) > 0 && free[0].Key == sh.Key {
+			free = free[1:]
+			continue
+		}
+		others = append(others, sh)
+	}
+	return others
+}
+
+// LeasePicked implements engine.Leases. Every request for a job sets its updated_at, under the lock
+// of its row: what was asked for since is not swallowed. Only a request for a unique job that finds
+// it as it is leaves no trace, so no unique one is leased in another transaction. Times are
+// compared for equality alone, because the clock may have been set back.
 //
-// The state is compared as text, and so no partial index of it is used: where ANALYZE has found nothing pending the planner would walk the index of what is,
-// with all that died there beside an old snapshot, instead of looking the rows up by their key.
+// The state is compared as text, and so no partial index of it is used: where ANALYZE has found
+// nothing pending the planner would walk the index of what is, with all that died there beside an
+// old snapshot, instead of looking the rows up by their key.
 func (s *Store) LeasePicked(ctx context.Context, tx pgx.Tx, turn Turn, jobs []Job, locked bool) ([]string, error) {
 	const stmt = `
 UPDATE daybook.jobs q

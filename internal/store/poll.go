@@ -6,10 +6,13 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/daybook-dev/daybook/internal/store/due"
 )
 
 const (
-	// pollLimit bounds each statement of a poll: what takes longer is asked by itself, and others do not wait for it.
+	// pollLimit bounds each statement of a poll: what takes longer is asked by itself, and others
+	// do not wait for it.
 	pollLimit = `, set_config('statement_timeout', '100ms', true)`
 	// pollTimeout bounds a whole poll.
 	pollTimeout = time.Second
@@ -19,55 +22,61 @@ const (
 type Polled struct {
 	// Fence is higher than every one drawn before.
 	Fence int64
-	// Looked: it was looked whether something is on record about jobs that wait (CheckWaits). Waits: something is.
+	// Looked: it was looked whether something is on record about jobs that wait (CheckWaits).
+	// Waits: something is.
 	Looked, Waits bool
 }
 
-// polled is what is due, as a poll saw it that read all partitions: its cursors know.
+// polled is what a poll that read all partitions says to the first lease under its fence.
 type polled struct {
 	fence int64
-	at    time.Time
-	next  time.Duration
+	// nextDue is when the next job falls due; zero: none is known.
+	nextDue time.Time
 }
 
-// Poll implements engine.Transactions. While the worker is idle, and one part of the full scan reads all partitions in no time, it makes that scan in the round trip that
-// draws the fence, and asks what else is asked as often: one transaction. The full scan finds what a recent one would, and says when the next job falls
-// due. The first lease under the fence scans no more (takePolled).
+// Poll implements engine.Transactions. While the worker is idle, and one part of the full scan
+// reads all partitions in no time, it makes that scan in the round trip that draws the fence, and
+// asks what else is asked as often: one transaction. The full scan finds what a recent one would,
+// and says when the next job falls due. The first lease under the fence scans no more (takePolled).
 //
 // What fails in it is asked by itself, as if there had been no poll.
 func (s *Store) Poll(ctx context.Context, room Room) (Polled, error) {
-	if s.scanning.TryLock() {
-		p, err := s.poll(ctx, room)
-		s.scanning.Unlock()
-		if err == nil {
-			return p, nil
-		}
+	if p, err := s.poll(ctx, room); err == nil {
+		return p, nil
 	}
 	fence, err := s.NextFence(ctx)
 	return Polled{Fence: fence}, err
 }
 
-// errNotPolled: a poll would not pay, or has not read everything.
-var errNotPolled = errors.New("not polled")
-
-// poll is called with scanning held.
 func (s *Store) poll(ctx context.Context, room Room) (p Polled, err error) {
-	if _, err := s.ready(ctx); err != nil || !s.cursors.idle(room) {
-		return p, errNotPolled
-	}
-	args := s.full.beginPoll()
-	if args == nil {
-		return p, errNotPolled
+	if _, err := s.ready(ctx); err != nil {
+		return p, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()
-	began, moves, beyond := time.Now(), s.cursors.moved(), s.decidedWaits.begin(time.Now())
-	var read part
+	var nextDue time.Time
+	whole, err := s.due.Poll(room, func(after due.Key, partitions int) (part due.Part, err error) {
+		began := time.Now()
+		p, err = s.sendPoll(ctx, s.partArgs(after, partitions), &part)
+		if part.NextDue > 0 {
+			nextDue = began.Add(part.NextDue)
+		}
+		return part, err
+	})
+	if err == nil && whole {
+		s.polled.Store(&polled{p.Fence, nextDue})
+	}
+	return p, err
+}
+
+// sendPoll sends the statements of a poll.
+func (s *Store) sendPoll(ctx context.Context, args Args, part *due.Part) (p Polled, err error) {
+	began, beyond := time.Now(), s.decidedWaits.begin(time.Now())
 	var lowest int64
 	batch := plannedBatch(s.pool, alongIndex+pollLimit)
 	batch.Queue(nextFence).QueryRow(func(row pgx.Row) error { return row.Scan(&p.Fence) })
-	batch.Queue(s.kind.sql(fullScanStmt), s.kind.able(args)).Query(func(rows pgx.Rows) error {
-		_, err := pgx.CollectRows(rows, read.add)
+	batch.Queue(s.kind.sql(fullScanStmt), args).Query(func(rows pgx.Rows) error {
+		_, err := pgx.CollectRows(rows, partRow(part))
 		return err
 	})
 	batch.Queue(s.kind.waits.probe, beyond).QueryRow(func(row pgx.Row) error {
@@ -76,34 +85,12 @@ func (s *Store) poll(ctx context.Context, room Room) (p Polled, err error) {
 		}
 		return nil
 	})
-	err = sendAll(ctx, s.pool, batch)
-	whole := s.endPart(true, room, &read, moves, err)
-	if err != nil {
+	if err := sendAll(ctx, s.pool, batch); err != nil {
 		return p, err
 	}
 	s.decidedWaits.looked(began, beyond, lowest, 0)
 	p.Looked, p.Waits = true, lowest > 0
-	s.noneLeft.Store(nil)
-	if whole {
-		s.scans.recent, s.scans.longAgo = began, began
-		s.cursors.tryCapped(capTries)
-		s.polled.Store(&polled{p.Fence, began, read.next})
-		if !read.left && s.kind.abilities != nil {
-			s.noneLeft.Store(&began)
-		}
-	}
 	return p, nil
-}
-
-// beginPoll begins a part of the full scan for a poll, and returns the arguments of its statement; nil: it is not worth while, because there is more than a part to
-// read, or the last one was slow.
-func (f *fullScan) beginPoll() Args {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.running || f.begun || f.slow || !f.completed || time.Now().Before(f.allowed) {
-		return nil
-	}
-	return f.begin()
 }
 
 // takePolled returns what the poll that drew a fence says of the next scan, once.
@@ -112,8 +99,8 @@ func (s *Store) takePolled(fence int64) (o Outlook, ok bool) {
 	if p == nil || p.fence != fence || !s.polled.CompareAndSwap(p, nil) {
 		return o, false
 	}
-	if p.next > 0 {
-		o.Due = max(p.next-time.Since(p.at), leastDue)
+	if !p.nextDue.IsZero() {
+		o.Due = max(time.Until(p.nextDue), due.Least)
 	}
 	return o, true
 }

@@ -46,8 +46,8 @@ func (b *bundle) polling(kind *store.Kind) (*store.Store, *asked) {
 	b.t.Cleanup(pool.Close)
 	b.t.Cleanup(func() { close(a.opened) })
 	s := store.NewQueue(pool, kind)
-	require.NoError(b.t, s.Scan(b.t.Context(), pgtest.Unbounded()))
-	s.HurryPoll()
+	require.NoError(b.t, s.Partitions().ReadAll(b.t.Context(), pgtest.Unbounded()))
+	s.Partitions().HurryPoll()
 	a.n.Store(0)
 	return s, a
 }
@@ -105,7 +105,7 @@ func TestPollSees(t *testing.T) {
 		assert.EqualValues(t, 1, a.n.Load(), kind.Name)
 
 		b.exec(insert, time.Now().Add(-20*time.Minute))
-		s.HurryPoll()
+		s.Partitions().HurryPoll()
 		_, leased = b.fetched(s)
 		assert.Len(t, leased.Jobs, 1, kind.Name)
 	}
@@ -128,7 +128,7 @@ func TestPollSeesWhatIsLeft(t *testing.T) {
 	require.NoError(t, err)
 	assert.True(t, left, "a scan since the poll has the worker ask")
 
-	s.HurryPoll()
+	s.Partitions().HurryPoll()
 	_, leased = b.fetched(s)
 	assert.Empty(t, leased.Jobs)
 	left, err = s.HasLeft(t.Context())
@@ -150,7 +150,7 @@ func TestPollSeesWhatHasBeenLeft(t *testing.T) {
 	b.needy()
 	b.exec(dueNow + ` WHERE org_id <> 'plain_2'`)
 	b.exec(`DELETE FROM daybook.accounting_work_queue WHERE org_id = 'plain_2'`)
-	s.HurryPoll()
+	s.Partitions().HurryPoll()
 	b.fetched(s)
 	left, err = s.HasLeft(t.Context())
 	require.NoError(t, err)
@@ -166,7 +166,7 @@ func TestPollSeesWaits(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, store.Polled{Fence: polled.Fence, Looked: true}, polled)
 	b.exec(`INSERT INTO daybook.job_wait_checks (job_id) VALUES ('gone')`)
-	s.HurryPoll()
+	s.Partitions().HurryPoll()
 	polled, err = s.Poll(t.Context(), pgtest.Unbounded())
 	require.NoError(t, err)
 	assert.True(t, polled.Waits)

@@ -7,22 +7,26 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/daybook-dev/daybook/internal/store/due"
 	"github.com/daybook-dev/daybook/models/locks"
 )
 
-// contendedQueue is for how long a named queue is passed over of which another worker is leasing just now.
+// contendedQueue is for how long a named queue is passed over of which another worker is leasing
+// just now.
 const contendedQueue = 10 * time.Millisecond
 
 // queueRoom is how many jobs of a named queue a transaction may lease.
 type queueRoom struct {
 	// left is what is not asked for, asked what is.
 	left, asked int
-	// rated: the queue has a rate. starts is how many attempts could begin at the time at, and each is how long one more takes to be allowed.
+	// rated: the queue has a rate. starts is how many attempts could begin at the time at, and each
+	// is how long one more takes to be allowed.
 	rated  bool
 	starts float64
 	at     time.Time
 	each   time.Duration
-	// wait is for how long the queue is passed over if nothing is left; 0: until one of its jobs ends, or for a while.
+	// wait is for how long the queue is passed over if nothing is left; 0: until one of its jobs
+	// ends, or for a while.
 	wait time.Duration
 }
 
@@ -30,17 +34,18 @@ type queueRoom struct {
 type queueRooms map[string]*queueRoom
 
 // inQueues reports whether one of the shares is of a named queue.
-func inQueues(shares []share) bool {
-	return slices.ContainsFunc(shares, func(sh share) bool { return slotQueue(sh.key.slot) != "" })
+func inQueues(shares []due.Share) bool {
+	return slices.ContainsFunc(shares, func(sh due.Share) bool { return sh.Queue() != "" })
 }
 
-// withinQueues locks the named queues of the shares that have a limit or a rate, reads what is left of them to the worker, and divides that among the shares. It leaves
-// out those of queues of which nothing is left, or that another worker is leasing from.
-func (s *Store) withinQueues(ctx context.Context, tx pgx.Tx, worker string, shares []share) ([]share, queueRooms, error) {
+// withinQueues locks the named queues of the shares that have a limit or a rate, reads what is left
+// of them to the worker, and divides that among the shares. It leaves out those of queues of which
+// nothing is left, or that another worker is leasing from.
+func (s *Store) withinQueues(ctx context.Context, tx pgx.Tx, worker string, shares []due.Share) ([]due.Share, queueRooms, error) {
 	rooms := queueRooms{}
 	var names []string
 	for _, sh := range shares {
-		if queue := slotQueue(sh.key.slot); sh.counted && rooms[queue] == nil {
+		if queue := sh.Queue(); sh.Counted && rooms[queue] == nil {
 			rooms[queue] = &queueRoom{wait: contendedQueue}
 			names = append(names, queue)
 		}
@@ -57,19 +62,20 @@ func (s *Store) withinQueues(ctx context.Context, tx pgx.Tx, worker string, shar
 	}
 	open := shares[:0]
 	for _, sh := range shares {
-		if sh.counted {
-			room := rooms[slotQueue(sh.key.slot)]
-			sh.quota = min(sh.quota, room.left)
-			room.left, room.asked = room.left-sh.quota, room.asked+sh.quota
+		if sh.Counted {
+			room := rooms[sh.Queue()]
+			sh.Quota = min(sh.Quota, room.left)
+			room.left, room.asked = room.left-sh.Quota, room.asked+sh.Quota
 		}
-		if sh.quota > 0 {
+		if sh.Quota > 0 {
 			open = append(open, sh)
 		}
 	}
 	return open, rooms, nil
 }
 
-// read reads what is left of the queues, whose locks the transaction holds: the statement's snapshot is younger than they are.
+// read reads what is left of the queues, whose locks the transaction holds: the statement's
+// snapshot is younger than they are.
 func (r queueRooms) read(ctx context.Context, tx pgx.Tx, worker string, queues []string) error {
 	const stmt = `
 SELECT u.name, least(coalesce(u.max_parallel - (SELECT count(*) FROM daybook.jobs q WHERE q.queue = u.name AND q.state = 'leased'), 1000000),
@@ -105,7 +111,8 @@ func (r *queueRoom) after(began int) time.Duration {
 	return max(time.Duration((1-(r.starts-float64(began)))*float64(r.each)), time.Millisecond)
 }
 
-// take counts the attempts that begin towards the rates of their queues, and notes of which nothing is left.
+// take counts the attempts that begin towards the rates of their queues, and notes of which nothing
+// is left.
 func (r queueRooms) take(ctx context.Context, tx pgx.Tx, jobs []Job) error {
 	const stmt = `
 INSERT INTO daybook.queue_rates AS r (queue, starts, at)

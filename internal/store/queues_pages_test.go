@@ -70,9 +70,9 @@ func TestPagesBesideOtherQueues(t *testing.T) {
 		s, room, turn := store.NewQueue(pool, store.Jobs), newQueues(), b.turn("run/0/1")
 		// Everything is read once, and the full queue is found to be full.
 		leaseAll(t, s, turn, room, 10)
-		require.NoError(t, s.Scan(t.Context(), room))
+		require.NoError(t, s.Partitions().ReadAll(t.Context(), room))
 		pages := map[string]int64{}
-		pages["scans"] = b.jobPages(pool, func() { require.NoError(t, s.Scan(t.Context(), room)) })
+		pages["scans"] = b.jobPages(pool, func() { require.NoError(t, s.Partitions().ReadAll(t.Context(), room)) })
 		for _, call := range []string{"a pick", "a pick behind a scan", "a lease"} {
 			b.inQueue("a", "", 3)
 			b.inQueue("o", "", 3)

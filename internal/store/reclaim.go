@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/daybook-dev/daybook/internal/store/due"
 	"github.com/daybook-dev/daybook/internal/telemetry/events"
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/models/locks"
@@ -28,11 +29,13 @@ func (r *Reclaimed) Add(o Reclaimed) {
 	r.Jobs, r.Lost, r.Failed = r.Jobs+o.Jobs, r.Lost+o.Lost, r.Failed+o.Failed
 }
 
-// ReclaimExpired ends the leases that are older than StaleAfter, at once: their jobs are pending again. A job that was being worked
-// is charged with the attempt, and fails when it has none left; the others are not charged, because they may never have been begun. Rows
-// that another transaction holds locked are left alone. With an error it returns what was reclaimed before.
+// ReclaimExpired ends the leases that are older than StaleAfter, at once: their jobs are pending
+// again. A job that was being worked is charged with the attempt, and fails when it has none left;
+// the others are not charged, because they may never have been begun. Rows that another transaction
+// holds locked are left alone. With an error it returns what was reclaimed before.
 //
-// It is for people who know that a worker has ended. Workers use a Reclaimer, which gives a holder time to renew.
+// It is for people who know that a worker has ended. Workers use a Reclaimer, which gives a holder
+// time to renew.
 func (s *Store) ReclaimExpired(ctx context.Context) (Reclaimed, error) {
 	return reclaimAll(maxReclaimed, func() (Reclaimed, error) {
 		got, _, err := s.reclaim(ctx, lockWaiting, time.Time{}, StaleAfter, func(string, time.Time) bool { return true })
@@ -51,8 +54,9 @@ func reclaimAll(most int, f func() (Reclaimed, error)) (all Reclaimed, err error
 	}
 }
 
-// reclaimLocking is the statement that takes the lock of a kind (locks.Reclaim), and says whether the transaction has it. Without the lock, two processes
-// would take each other's looks for those of holders, which keep their leases.
+// reclaimLocking is the statement that takes the lock of a kind (locks.Reclaim), and says whether
+// the transaction has it. Without the lock, two processes would take each other's looks for those
+// of holders, which keep their leases.
 type reclaimLocking string
 
 const (
@@ -70,8 +74,9 @@ type suspect struct {
 	renewed int64
 }
 
-// reclaim locks the leases that have not been renewed for age, and since from at the latest, and ends those that end says. It returns the
-// locked ones that it left alone. It returns errElsewhere where it did not get the lock.
+// reclaim locks the leases that have not been renewed for age, and since from at the latest, and
+// ends those that end says. It returns the locked ones that it left alone. It returns errElsewhere
+// where it did not get the lock.
 func (s *Store) reclaim(ctx context.Context, lock reclaimLocking, from time.Time, age time.Duration, end func(id string, renewed time.Time) bool) (Reclaimed, []suspect, error) {
 	const find = `
 SELECT id, last_attempted_at, working, org_id, /* jobs */type, ''/* accounting: '', document_id */, run_count, coalesce(worker, ''), coalesce(turn_id, '')
@@ -82,13 +87,13 @@ SELECT id, last_attempted_at, working, org_id, /* jobs */type, ''/* accounting: 
    FOR NO KEY UPDATE SKIP LOCKED`
 	var got Reclaimed
 	var left []suspect
-	var due []seen
+	var back []due.Found
 	var changes []Change
 	ctx, cancel := context.WithTimeout(ctx, statementLimit)
 	defer cancel()
 	var ending locked
 	attempt := func(tx pgx.Tx) error {
-		got, left, due, changes, ending = Reclaimed{}, nil, nil, nil, locked{}
+		got, left, back, changes, ending = Reclaimed{}, nil, nil, nil, locked{}
 		var mine bool
 		if err := tx.QueryRow(ctx, string(lock), locks.Reclaim, s.kind.key).Scan(&mine); err != nil || !mine {
 			return cmp.Or(err, errElsewhere)
@@ -109,7 +114,7 @@ SELECT id, last_attempted_at, working, org_id, /* jobs */type, ''/* accounting: 
 		if err != nil {
 			return err
 		}
-		got, due, changes, err = s.endLeases(ctx, tx, ending, events.Reclaimed)
+		got, back, changes, err = s.endLeases(ctx, tx, ending, events.Reclaimed)
 		return err
 	}
 	err := s.weeding(ctx, func() error { return s.InTx(ctx, attempt) }, func() { s.doubt(nil, ending.ids...) })
@@ -117,7 +122,7 @@ SELECT id, last_attempted_at, working, org_id, /* jobs */type, ''/* accounting: 
 		return Reclaimed{}, nil, Wrap("reclaim leases", err)
 	}
 	// The jobs have their old places in the order, which the cursors of this process have passed.
-	s.cursors.found(due, nil)
+	s.due.FoundDue(back, nil)
 	s.changed(changes)
 	return got, left, nil
 }
@@ -126,13 +131,16 @@ SELECT id, last_attempted_at, working, org_id, /* jobs */type, ''/* accounting: 
 var errNothing = errors.New("nothing to reclaim")
 
 const (
-	// maxSuspects bounds how many leases one transaction reads, and locks: those of a dozen workers that died together. What is beyond it is watched later.
+	// maxSuspects bounds how many leases one transaction reads, and locks: those of a dozen workers
+	// that died together. What is beyond it is watched later.
 	maxSuspects = 20_000
-	// maxReclaimed bounds how many leases one transaction ends: the next check ends more of those that were watched as long.
+	// maxReclaimed bounds how many leases one transaction ends: the next check ends more of those
+	// that were watched as long.
 	maxReclaimed = 5000
 )
 
-// locked are rows that the transaction holds locked. The attempts of those that are charged are lost.
+// locked are rows that the transaction holds locked. The attempts of those that are charged are
+// lost.
 type locked struct {
 	ids     []string
 	charged []bool
@@ -172,11 +180,13 @@ SELECT q.id, q.org_id, /* jobs */'jobs', q.type, NULL, NULL/* accounting: 'accou
 	return int(tag.RowsAffected()), err
 }
 
-// endLeases makes locked rows pending, or what else is to become of them. A job keeps its place in the order. A document's reclaims all
-// count, a background job's only those that charged it: what was not begun cannot have ended its worker.
+// endLeases makes locked rows pending, or what else is to become of them. A job keeps its place in
+// the order. A document's reclaims all count, a background job's only those that charged it: what
+// was not begun cannot have ended its worker.
 //
-// It returns what there is to tell when the transaction is committed: what is the change of those that are not charged.
-func (s *Store) endLeases(ctx context.Context, tx pgx.Tx, rows locked, what events.Name) (Reclaimed, []seen, []Change, error) {
+// It returns what there is to tell when the transaction is committed: what is the change of those
+// that are not charged.
+func (s *Store) endLeases(ctx context.Context, tx pgx.Tx, rows locked, what events.Name) (Reclaimed, []due.Found, []Change, error) {
 	const stmt = `
 WITH held AS (
     SELECT q.id, h.charged, q.generation <> q.leased_generation AS again,
@@ -214,22 +224,22 @@ RETURNING q.state = 'pending' AND q.ready_at <= clock_timestamp(), q.state::text
 	if got.Lost, err = s.logLost(ctx, tx, rows); err != nil {
 		return got, nil, nil, err
 	}
-	var back []seen
+	var back []due.Found
 	var changes []Change
-	var due, mine bool
+	var ready, mine bool
 	wakes := false
 	var state string
-	var at seen
-	err = Each(ctx, tx, []any{&due, &state, &at.key.priority, &at.key.org, &at.key.slot, timeOrNever{&at.first.at}, &at.first.id, &at.capped, &at.counted, &mine}, func() error {
+	var at due.Found
+	err = Each(ctx, tx, []any{&ready, &state, &at.Priority, &at.Org, &at.Slot, timeOrNever{&at.At}, &at.ID, &at.Capped, &at.Counted, &mine}, func() error {
 		if state == string(models.JobFailed) {
 			got.Failed++
 		}
-		changes = append(changes, rows.were[at.first.id].ended(what, state, models.ErrorCode(s.kind.lostCode))...)
-		if due && mine {
+		changes = append(changes, rows.were[at.ID].ended(what, state, models.ErrorCode(s.kind.lostCode))...)
+		if ready && mine {
 			back = append(back, at)
 		}
-		wakes = wakes || due      // whatever its fleet: all that wait are told
-		at.first.at = time.Time{} // scanning an infinite time leaves it as it is
+		wakes = wakes || ready // whatever its fleet: all that wait are told
+		at.At = time.Time{}    // scanning an infinite time leaves it as it is
 		return nil
 	}, s.kind.sql(stmt), Args{"ids": rows.ids, "charged": rows.charged, "max_attempts": models.MaxAttempts, "lost_code": s.kind.lostCode, "fleet": s.kind.fleetID()})
 	if err != nil || !wakes {

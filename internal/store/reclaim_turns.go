@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/daybook-dev/daybook/internal/store/due"
 	"github.com/daybook-dev/daybook/internal/telemetry/events"
 	"github.com/daybook-dev/daybook/models"
 )
@@ -24,7 +25,8 @@ type ReclaimedTurns struct {
 	changes []Change
 }
 
-// ReclaimTurns implements engine.Leases. A job that was requested anew while it was leased is due when the request said, or cancelled if it was a Cancel.
+// ReclaimTurns implements engine.Leases. A job that was requested anew while it was leased is due
+// when the request said, or cancelled if it was a Cancel.
 func (s *Store) ReclaimTurns(ctx context.Context, turn Turn, from []string, crashed bool) (ReclaimedTurns, error) {
 	const held = `
 SELECT q.id, c.charged,
@@ -37,12 +39,12 @@ SELECT q.id, c.charged,
  ORDER BY q.org_id, q.id
    FOR NO KEY UPDATE OF q SKIP LOCKED`
 	var t ReclaimedTurns
-	var due []seen
+	var back []due.Found
 	ctx, cancel := context.WithTimeout(ctx, statementLimit)
 	defer cancel()
 	var going, ending locked
 	attempt := func(tx pgx.Tx) error {
-		t, due, going, ending = ReclaimedTurns{}, nil, locked{}, locked{}
+		t, back, going, ending = ReclaimedTurns{}, nil, locked{}, locked{}
 		var ends bool
 		var c Change
 		fields := []any{&c.Job.ID, &c.Counted, &ends, &c.Job.OrgID, &c.Job.Type, &c.Job.DocumentID, &c.Job.Attempt, &c.Worker, &c.Turn}
@@ -57,7 +59,7 @@ SELECT q.id, c.charged,
 		})
 		if err == nil && len(ending.ids) > 0 {
 			var ended Reclaimed
-			ended, due, t.changes, err = s.endLeases(ctx, tx, ending, events.GivenBack)
+			ended, back, t.changes, err = s.endLeases(ctx, tx, ending, events.GivenBack)
 			t.Lost, t.Failed = ended.Lost, ended.Failed
 		}
 		if err == nil && len(going.ids) > 0 {
@@ -68,7 +70,7 @@ SELECT q.id, c.charged,
 	err := s.weeding(ctx, func() error { return s.InTx(ctx, attempt) }, func() { s.doubt(nil, slices.Concat(going.ids, ending.ids)...) })
 	s.weed(ctx)
 	if err == nil {
-		s.cursors.found(due, nil)
+		s.due.FoundDue(back, nil)
 		s.changed(t.changes)
 	}
 	return t, Wrap("reclaim turns", err)
@@ -76,7 +78,8 @@ SELECT q.id, c.charged,
 
 // takeRows leases locked rows to the turn.
 func (s *Store) takeRows(ctx context.Context, tx pgx.Tx, turn Turn, crashed bool, rows locked, t *ReclaimedTurns) error {
-	// A background job that is reclaimed is begun at once; a document is worked later, and one that is worked alone is marked then.
+	// A background job that is reclaimed is begun at once; a document is worked later, and one that
+	// is worked alone is marked then.
 	const lease = `
 UPDATE daybook.jobs q
    SET turn_id = @turn, detached = @detached, fence = @fence, worker = @worker,
@@ -120,8 +123,9 @@ SELECT q.id
 	if len(t.Jobs) == 0 || s.kind.abilities == nil {
 		return nil
 	}
-	// Another worker leased what this one may not work: it is given back, uncounted. What counts reclaims stays, so that a document that
-	// ends its workers is found among those that can read it.
+	// Another worker leased what this one may not work: it is given back, uncounted. What counts
+	// reclaims stays, so that a document that ends its workers is found among those that can read
+	// it.
 	notMine, err := byKey(ctx, tx, pgx.RowTo[string], others, a)
 	if err != nil || len(notMine) == 0 {
 		return err

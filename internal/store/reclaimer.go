@@ -8,38 +8,47 @@ import (
 )
 
 const (
-	// reclaimPatience is for how long a Reclaimer watches a lease that is not renewed before it ends it: after an outage, and when a
-	// transaction has held the row locked, its holder renews it in that time.
+	// reclaimPatience is for how long a Reclaimer watches a lease that is not renewed before it
+	// ends it: after an outage, and when a transaction has held the row locked, its holder renews
+	// it in that time.
 	reclaimPatience = 5 * time.Second
-	// suspectAfter is the age from which a lease is watched: so it ends when it has expired, and no later.
+	// suspectAfter is the age from which a lease is watched: so it ends when it has expired, and no
+	// later.
 	suspectAfter = StaleAfter - reclaimPatience
-	// reclaimPause is the longest pause between two checks while anything is leased, watchPause the one while leases are watched, slowWatchPause the longest
-	// one while leases are watched by checks that are slow. maxGap is the pause after which what was seen before counts no more.
+	// reclaimPause is the longest pause between two checks while anything is leased, watchPause the
+	// one while leases are watched, slowWatchPause the longest one while leases are watched by
+	// checks that are slow. maxGap is the pause after which what was seen before counts no more.
 	reclaimPause   = 5 * time.Second
 	watchPause     = 500 * time.Millisecond
 	slowWatchPause = time.Second
 	maxGap         = 2 * time.Second
-	// unleasedPause is the pause after a check that found nothing leased. What is leased right after that check, by a holder that dies at once, is watched from
-	// the next one on, and ends reclaimPatience and a slowWatchPause later: within maxRecovery, with a second for the check itself and for those who lease it anew.
-	// The next check finds everything younger before it is expired, as it does while anything is leased.
+	// unleasedPause is the pause after a check that found nothing leased. What is leased right
+	// after that check, by a holder that dies at once, is watched from the next one on, and ends
+	// reclaimPatience and a slowWatchPause later: within maxRecovery, with a second for the check
+	// itself and for those who lease it anew. The next check finds everything younger before it is
+	// expired, as it does while anything is leased.
 	unleasedPause = maxRecovery - reclaimPatience - slowWatchPause - time.Second
+	// costShare is how many times its own duration a check is not repeated.
+	costShare = 49
 	// maxRecovery is after what time at most a job runs elsewhere whose worker was killed.
 	maxRecovery = 15 * time.Second
-	// leaseWindow is how far back a check looks, behind the oldest lease that there was: what committed late is not overlooked, and the dead
-	// rows that an old snapshot keeps in the index are not walked. fullEvery is the pause between two checks that look at everything.
+	// leaseWindow is how far back a check looks, behind the oldest lease that there was: what
+	// committed late is not overlooked, and the dead rows that an old snapshot keeps in the index
+	// are not walked. fullEvery is the pause between two checks that look at everything.
 	leaseWindow = time.Minute
 	fullEvery   = time.Minute
 )
 
-// Reclaimer implements engine.Reclaimer: what it has itself seen counts, so that a holder that was cut off together with all others keeps what it holds.
+// Reclaimer implements engine.Reclaimer: what it has itself seen counts, so that a holder that was
+// cut off together with all others keeps what it holds.
 type Reclaimer struct {
 	store *Store
 	// watched holds, for each lease that is not renewed, when that was first seen.
 	watched map[suspect]time.Time
 	// checked is when the last check ended, started when PostgreSQL was started.
 	checked, started time.Time
-	// from is where the next check begins to look; zero: a leaseWindow ago. full is when the next one may look at everything, and fullLimit how
-	// long that may take.
+	// from is where the next check begins to look; zero: a leaseWindow ago. full is when the next
+	// one may look at everything, and fullLimit how long that may take.
 	from, full time.Time
 	fullLimit  time.Duration
 }
@@ -65,9 +74,10 @@ func (r *Reclaimer) Check(ctx context.Context) (got Reclaimed, pause time.Durati
 		clear(r.watched)
 		return got, watchPause, err
 	}
-	rest := scanShare * now.Sub(began)
+	rest := costShare * now.Sub(began)
 	if len(r.watched) > 0 {
-		// A longer pause would forget what was seen: a check that is always slow would never end a lease.
+		// A longer pause would forget what was seen: a check that is always slow would never end a
+		// lease.
 		rest = min(rest, slowWatchPause)
 	}
 	return got, max(pause, rest), nil
@@ -83,10 +93,11 @@ func (r *Reclaimer) check(ctx context.Context, began time.Time) (Reclaimed, time
 		from = nil
 	}
 	o, err := r.store.oldestLease(ctx, from, limit)
-	// Not done in time, because an old snapshot keeps many dead rows: what has expired just now is not to wait for that.
+	// Not done in time, because an old snapshot keeps many dead rows: what has expired just now is
+	// not to wait for that.
 	late := errors.Is(err, context.DeadlineExceeded)
 	if full && (late || err == nil) {
-		r.full = time.Now().Add(max(fullEvery, scanShare*time.Since(began)))
+		r.full = time.Now().Add(max(fullEvery, costShare*time.Since(began)))
 		if r.fullLimit = maxGap; late {
 			r.fullLimit = min(2*limit, statementLimit)
 		}
@@ -140,7 +151,8 @@ func (r *Reclaimer) watch(ctx context.Context, o oldest) (Reclaimed, time.Durati
 	return got, unevenly(watchPause), nil
 }
 
-// unevenly is a pause, or up to a quarter more: processes that have begun to watch a lease together do not go on looking at the same moments.
+// unevenly is a pause, or up to a quarter more: processes that have begun to watch a lease together
+// do not go on looking at the same moments.
 func unevenly(pause time.Duration) time.Duration {
 	return pause + rand.N(pause/4) //nolint:gosec // no secret
 }
@@ -152,7 +164,8 @@ type oldest struct {
 	renewed *time.Time
 }
 
-// oldestLease returns the lease that was taken or renewed first, from from on; nil: from a leaseWindow ago.
+// oldestLease returns the lease that was taken or renewed first, from from on; nil: from a
+// leaseWindow ago.
 func (s *Store) oldestLease(ctx context.Context, from *time.Time, limit time.Duration) (oldest, error) {
 	const stmt = `
 SELECT statement_timestamp(), pg_postmaster_start_time(), (

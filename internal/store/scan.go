@@ -2,128 +2,30 @@ package store
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-)
 
-const (
-	// scanEvery is the pause between two scans while there is work. An organization that had no work before may wait this long.
-	scanEvery = 50 * time.Millisecond
-	// scanShare is how many times its own duration a scan is not repeated while there is work: the recent scans and the full ones
-	// each take a fiftieth of a worker's time at most. partShare is the same between the parts of a full scan while the worker is
-	// idle.
-	scanShare = 49
-	partShare = 19
-	// fullOwed is for how long an idle worker may put the full scan off because its recent scans find work. A worker that keeps up
-	// with a steady stream finds some each time.
-	fullOwed = 500 * time.Millisecond
-	// passedPause is the pause between two scans while all that is known to be due waits for room.
-	passedPause = 10 * time.Millisecond
-	// recentLag is how far a recent scan reaches back behind the one before it, to find what was enqueued before that and committed
-	// after it. Every recentLong it reaches back by longLag. What takes longer to commit is found by the full scan.
-	recentLag  = 250 * time.Millisecond
-	recentLong = 500 * time.Millisecond
-	longLag    = 3 * time.Second
-	// recentRows is how many rows a recent scan reads, the youngest; what is older is left to the full scan. An idle worker reads as many as
-	// idleRows: without them it would make a full scan, which costs more where a snapshot keeps dead rows.
-	recentRows = 1000
-	idleRows   = 5000
-	// longest is as far back as the first recent scan reaches.
-	longest = 24 * time.Hour
-	// capTries is how many partitions of capped organizations are tried again after a scan.
-	capTries = 200
+	"github.com/daybook-dev/daybook/internal/store/due"
 )
 
 // Outlook is what a scan that found nothing to do says of the next one.
-type Outlook struct {
-	// Again is until another scan may find what this one could not afford to read; 0: it read everything.
-	Again time.Duration
-	// Due is until the next job falls due; 0: none is known.
-	Due time.Duration
-	// Unread says that jobs may be due of which the scan does not know: it has not read all partitions since it was called.
-	Unread bool
+type Outlook = due.Outlook
+
+// ReadOn lets the next part of the full scan begin at once, whatever the last one has cost: for a
+// caller that has to know whether anything is due.
+func (s *Store) ReadOn() { s.due.ReadOn() }
+
+// scan looks for due jobs: package due decides how, and what it means.
+func (s *Store) scan(ctx context.Context, idle bool, room Room) (Outlook, error) {
+	o, err := s.due.Scan(ctx, idle, room)
+	return o, Wrap("scan for due jobs", err)
 }
 
-// Wait is how long it is until another scan is worthwhile although no wake-up came; 0: none is.
-func (o Outlook) Wait() time.Duration {
-	if o.Again == 0 || o.Due > 0 && o.Due < o.Again {
-		return o.Due
-	}
-	return o.Again
-}
-
-// scans is what a store knows of its scans. The goroutine that holds Store.scanning owns it.
-type scans struct {
-	// recent and longAgo are when the last recent scan, and the last that reached far back, began.
-	recent, longAgo time.Time
-	// recentAllowed is when the next recent scan is allowed, for its cost.
-	recentAllowed time.Time
-}
-
-// scan brings the cursors up to date, in two ways, neither of which takes longer with more partitions.
-//
-// The recent scan reads what has fallen due since the last one, in the order of time, youngest first. That finds nearly
-// everything: jobs are due when they are enqueued, or when their time comes.
-//
-// The full scan goes from partition to partition, for rows of any age, and goes on in the next scan where it ended in this one. It
-// finds what the recent scan could not: rows of transactions that took long to commit, of organizations that were paused, of leases that
-// another worker gave back, and a backlog. A part of it that dead rows make slow runs on while jobs that are known already are worked.
-//
-// While there is work a scan is due every scanEvery; when there is none, at once. After one that leaves nothing to do
-// the outlook says how long to wait for the next part of the full scan.
-func (s *Store) scan(ctx context.Context, idle bool, room Room) (o Outlook, err error) {
-	if !idle {
-		// Another goroutine is scanning: that is enough.
-		if !s.scanning.TryLock() {
-			return o, nil
-		}
-	} else {
-		s.scanning.Lock()
-	}
-	defer s.scanning.Unlock()
-	s.noneLeft.Store(nil)
-	l := &s.scans
-	defer func() {
-		s.recentPicks.scanBy(slices.MinFunc([]time.Time{l.longAgo.Add(recentLong), s.full.due()}, time.Time.Compare))
-	}()
-	now := time.Now()
-	if idle {
-		if !s.cursors.idle(room) {
-			return o, nil // another goroutine has just scanned
-		}
-		if wait := time.Until(l.recent.Add(passedPause)); wait > 0 && s.cursors.passes(room) {
-			return Outlook{Again: wait}, nil
-		}
-		s.full.woken(now)
-	} else if now.Before(l.recent.Add(scanEvery)) {
-		return o, nil
-	}
-	more := false
-	if idle || !now.Before(l.recentAllowed) {
-		if o.Due, more, err = s.scanRecent(ctx, now, idle, room); err != nil {
-			return o, Wrap("scan for due jobs", err)
-		}
-		l.recentAllowed = time.Now().Add(scanShare * time.Since(now))
-	}
-	vain := idle && s.cursors.idle(room)
-	if !idle || vain || more || s.full.owed() {
-		again, err := s.scanFull(ctx, idle, idle && more, room)
-		if err != nil {
-			return o, Wrap("scan for due jobs", err)
-		}
-		if vain && s.cursors.idle(room) {
-			o.Again, o.Unread = again, again > 0
-		}
-	}
-	s.cursors.tryCapped(capTries)
-	return o, nil
-}
-
-// recentScanStmt reads the rows that have fallen due within @since seconds, the youngest @most of them, as one row a partition. The row
-// without a partition says whether there may be older ones, and, if @next asks for that, in how many seconds the next one falls due. It says
-// "pending" in the words of the index on ready_at, which is the only one that can be used so.
+// recentScanStmt reads the rows that have fallen due within @since seconds, the youngest @most of
+// them, as one row a partition. The row without a partition says whether there may be older ones,
+// and, if @next asks for that, in how many seconds the next one falls due. It says "pending" in the
+// words of the index on ready_at, which is the only one that can be used so.
 const recentScanStmt = `
 WITH recent AS MATERIALIZED (
     SELECT q.priority, q.org_id, /* jobs */daybook.job_slot(q.type, q.queue)/* accounting: ''::text */ AS slot, q.ready_at, q.id/* jobs */, q.queue/* accounting: */
@@ -151,48 +53,84 @@ SELECT 0, '', '', '-infinity', '', (SELECT count(*) FROM recent) = @most, false,
                   ORDER BY q.ready_at
                   LIMIT 1), 0)::float8`
 
-// leastDue is the least time that a scan is put off for the next due job. Jobs of paused organizations fall due as well: without it an
-// idle worker would scan again and again for those.
-const leastDue = 5 * time.Millisecond
-
-// dueIn is when to look for a job that falls due in so many seconds: a little later, so that it is not asked for too early.
-func dueIn(s float64) time.Duration { return max(seconds(s)+time.Millisecond, leastDue) }
-
-// scanRecent finds what has fallen due since the last recent scan. With next, for an idle worker, it returns how long it is until the next job
-// falls due. more says that it has not read all.
-func (s *Store) scanRecent(ctx context.Context, now time.Time, next bool, room Room) (due time.Duration, more bool, err error) {
-	l := &s.scans
-	since := min(now.Sub(l.recent), longest) + recentLag
-	if long := min(now.Sub(l.longAgo), longest); long > recentLong {
-		since = long + longLag
-	}
-	most := recentRows
-	if next {
-		most = idleRows
-	}
-	var all []seen
+// readRecent implements due.Reader.
+func (s *Store) readRecent(ctx context.Context, since time.Duration, most int, next bool) (r due.Recent, err error) {
 	_, err = inOrder(ctx, s.pool, func(row pgx.CollectableRow) (struct{}, error) {
-		var f seen
-		var at time.Time
+		var f due.Found
 		var in float64
-		err := row.Scan(&f.key.priority, &f.key.org, &f.key.slot, timeOrNever{&at}, &f.first.id, &f.capped, &f.counted, &in)
-		if f.key.priority > 0 {
-			f.first.at = at
-			all = append(all, f)
-			return struct{}{}, err
-		}
-		if more = f.capped; in > 0 {
-			due = dueIn(in)
+		err := row.Scan(&f.Priority, &f.Org, &f.Slot, timeOrNever{&f.At}, &f.ID, &f.Capped, &f.Counted, &in)
+		if f.Priority > 0 {
+			r.Found = append(r.Found, f)
+		} else if r.More = f.Capped; in > 0 {
+			r.NextDue = due.Later(seconds(in))
 		}
 		return struct{}{}, err
 	}, s.kind.sql(recentScanStmt), s.kind.able(Args{"since": since.Seconds(), "most": most, "next": next}))
-	if err != nil {
-		return 0, false, err
+	return r, err
+}
+
+// fullScanStmt goes through @partitions partitions behind the one of @priority, @org and @slot,
+// with the first pending row of each. Each takes one descent of the index: the row after all rows
+// of a partition is the first of the next one.
+const fullScanStmt = `
+WITH RECURSIVE parts AS (
+    (SELECT q.priority, q.org_id, /* jobs */daybook.job_slot(q.type, q.queue)/* accounting: ''::text */ AS slot, q.ready_at, q.id/* jobs */, q.queue/* accounting: */, 1 AS n
+       FROM daybook.jobs q
+      WHERE q.state = 'pending'/* jobs */ AND q.fleet = @fleet/* accounting: */
+        AND (q.priority, q.org_id/* jobs */, daybook.job_slot(q.type, q.queue)/* accounting: */) > (@priority::smallint, @org::text/* jobs */, @slot::text/* accounting: */)
+      ORDER BY q.priority, q.org_id/* jobs */, daybook.job_slot(q.type, q.queue)/* accounting: */, q.ready_at, q.id
+      LIMIT 1)
+    UNION ALL
+    SELECT next.*, parts.n + 1
+      FROM parts
+     CROSS JOIN LATERAL (
+           SELECT q.priority, q.org_id, /* jobs */daybook.job_slot(q.type, q.queue)/* accounting: ''::text */ AS slot, q.ready_at, q.id/* jobs */, q.queue/* accounting: */
+             FROM daybook.jobs q
+            WHERE q.state = 'pending'/* jobs */ AND q.fleet = @fleet/* accounting: */
+              AND (q.priority, q.org_id/* jobs */, daybook.job_slot(q.type, q.queue)/* accounting: */) > (parts.priority, parts.org_id/* jobs */, parts.slot/* accounting: */)
+            ORDER BY q.priority, q.org_id/* jobs */, daybook.job_slot(q.type, q.queue)/* accounting: */, q.ready_at, q.id
+            LIMIT 1) next
+     WHERE parts.n < @partitions
+)
+SELECT p.priority, p.org_id, p.slot, p.ready_at, p.id, o.max_in_flight IS NOT NULL, /* jobs */num_nonnulls(u.max_parallel, u.rate, u.per_process) > 0/* accounting: false */,
+       o.paused_at IS NULL/* jobs */ AND u.paused_at IS NULL/* accounting: */,
+       /* jobs */true/* accounting: coalesce(o.source, (SELECT source FROM daybook.defaults WHERE one)) = ANY (@sources)
+                                    AND coalesce(o.hooks, (SELECT hooks FROM daybook.defaults WHERE one)) <@ @hooks */,
+       extract(epoch FROM greatest(least(p.ready_at, statement_timestamp() + interval '1 day'), statement_timestamp()) - statement_timestamp())::float8
+  FROM parts p
+  LEFT JOIN daybook.organizations o ON o.id = p.org_id
+  /* jobs */LEFT JOIN daybook.queues u ON u.name = p.queue/* accounting: */
+ ORDER BY p.n`
+
+// partArgs are the arguments of fullScanStmt.
+func (s *Store) partArgs(after due.Key, partitions int) Args {
+	return s.kind.able(Args{"priority": after.Priority, "org": after.Org, "slot": after.Slot, "partitions": partitions})
+}
+
+// readPart implements due.Reader.
+func (s *Store) readPart(ctx context.Context, after due.Key, partitions int) (part due.Part, err error) {
+	_, err = inOrder(ctx, s.pool, partRow(&part), s.kind.sql(fullScanStmt), s.partArgs(after, partitions))
+	return part, err
+}
+
+// partRow takes in a row of fullScanStmt.
+func partRow(part *due.Part) pgx.RowToFunc[struct{}] {
+	return func(row pgx.CollectableRow) (struct{}, error) {
+		var f due.Found
+		var free, able bool
+		var in float64
+		err := row.Scan(&f.Priority, &f.Org, &f.Slot, timeOrNever{&f.At}, &f.ID, &f.Capped, &f.Counted, &free, &able, &in)
+		part.Keys = append(part.Keys, f.Key)
+		switch {
+		case in > 0:
+			if next := due.Later(seconds(in)); part.NextDue == 0 || next < part.NextDue {
+				part.NextDue = next
+			}
+		case free && able:
+			part.Due = append(part.Due, f)
+		case free:
+			part.Left = true
+		}
+		return struct{}{}, err
 	}
-	if l.recent = now; since > longLag {
-		l.longAgo = now
-	}
-	s.cursors.found(all, room)
-	s.recentPicks.scanned(all, !more, now)
-	return due, more, nil
 }

@@ -14,47 +14,52 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// The statements that the kinds of queue share are written for the kind jobs, and run as they stand when they are pasted into psql and their
-// arguments are filled in. What another kind has instead stands beside it in a comment that names the kind:
+// The statements that the kinds of queue share are written for the kind jobs, and run as they stand
+// when they are pasted into psql and their arguments are filled in. What another kind has instead
+// stands beside it in a comment that names the kind:
 //
 //	/* jobs */q.type/* accounting: ''::text */    this for jobs, that for accounting
 //	/* accounting: not_ready_count = 0, */        for accounting only
 //	/* queues: AND u.paused_at IS NULL */         where jobs of named queues are asked for; the others do not pay for it
 //
-// The names of the table and of the function that wakes its workers are replaced wherever they stand.
+// The names of the table and of the function that wakes its workers are replaced wherever they
+// stand. Each text that comes of it is in testdata/statements, for review, psql and EXPLAIN
+// (GENERIC_PLAN).
 var variant = regexp.MustCompile(`(?s)(?:/\* jobs \*/(.*?))?/\* accounting:(.*?)\*/`)
 
 var ofQueues = regexp.MustCompile(`(?s)/\* queues:(.*?)\*/`)
 
-// queued holds each statement with what it has for named queues.
-var queued sync.Map
-
-// sqlOfQueues returns a shared statement as it is for the kind where jobs of named queues are asked for.
-func (k *Kind) sqlOfQueues(stmt string) string {
-	s, ok := queued.Load(stmt)
-	if !ok {
-		s, _ = queued.LoadOrStore(stmt, ofQueues.ReplaceAllString(stmt, "${1}"))
-	}
-	text, _ := s.(string)
-	return k.sql(text)
+// variantOf names a text of a shared statement: with queues it is the one for jobs of named queues.
+type variantOf struct {
+	stmt   string
+	queues bool
 }
 
 // sql returns a shared statement as it is for the kind.
-func (k *Kind) sql(stmt string) string {
-	if s, ok := k.statements.Load(stmt); ok {
+func (k *Kind) sql(stmt string) string { return k.text(variantOf{stmt, false}) }
+
+// sqlOfQueues returns a shared statement as it is for the kind where jobs of named queues are asked
+// for.
+func (k *Kind) sqlOfQueues(stmt string) string { return k.text(variantOf{stmt, true}) }
+
+func (k *Kind) text(v variantOf) string {
+	if s, ok := k.statements.Load(v); ok {
 		return s.(string)
 	}
-	own := "${1}"
+	forQueues, forKind := "", "${1}"
+	if v.queues {
+		forQueues = "${1}"
+	}
 	if k.Name == "accounting" {
-		own = "${2}"
+		forKind = "${2}"
 	}
 	names := strings.NewReplacer("daybook.jobs", k.table, "daybook.wake_job_queue", k.wake)
-	s, _ := k.statements.LoadOrStore(stmt, names.Replace(variant.ReplaceAllString(ofQueues.ReplaceAllString(stmt, ""), own)))
+	s, _ := k.statements.LoadOrStore(v, names.Replace(variant.ReplaceAllString(ofQueues.ReplaceAllString(v.stmt, forQueues), forKind)))
 	return s.(string)
 }
 
-// Args are the arguments of a statement by name: @turn in its text is args["turn"]. Those that the text does not name are left out, because
-// kinds differ in what they need.
+// Args are the arguments of a statement by name: @turn in its text is args["turn"]. Those that the
+// text does not name are left out, because kinds differ in what they need.
 type Args map[string]any
 
 var _ pgx.QueryRewriter = Args(nil)
@@ -111,7 +116,8 @@ func number(stmt string) bound {
 	return b
 }
 
-// query runs a statement on a Querier. Its arguments are in the order of their numbers, or one Args: a Querier may know numbered ones only.
+// query runs a statement on a Querier. Its arguments are in the order of their numbers, or one
+// Args: a Querier may know numbered ones only.
 func query(ctx context.Context, q Querier, stmt string, values ...any) (pgx.Rows, error) {
 	stmt, values, err := numberedArgs(stmt, values)
 	if err != nil {
@@ -198,8 +204,8 @@ func Texts[T ~string](words []T) []string {
 	return out
 }
 
-// timeOrNever scans a timestamp that may be infinite, which leaves the time as it is: one row that can never be due must not fail
-// a statement that is about all of them.
+// timeOrNever scans a timestamp that may be infinite, which leaves the time as it is: one row that
+// can never be due must not fail a statement that is about all of them.
 type timeOrNever struct{ time *time.Time }
 
 // ScanTimestamptz implements pgx's interface.

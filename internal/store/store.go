@@ -11,12 +11,15 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/daybook-dev/daybook/internal/store/due"
 )
 
 // DefaultLimit is how many rows a list has when its filter does not say.
 const DefaultLimit = 100
 
-// Querier is what a request needs: a pgx transaction, pool or connection, or an adapter over one of another library.
+// Querier is what a request needs: a pgx transaction, pool or connection, or an adapter over one of
+// another library.
 type Querier interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
@@ -28,7 +31,8 @@ type DB interface {
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
 }
 
-// base is what every kind of queue has for its worker: transactions on a pool, and what becomes known of the schema and of jobs.
+// base is what every kind of queue has for its worker: transactions on a pool, and what becomes
+// known of the schema and of jobs.
 type base struct {
 	pool *pgxpool.Pool
 	kind *Kind
@@ -43,29 +47,22 @@ type base struct {
 // Store runs the worker's statements on a pool.
 type Store struct {
 	base
-	cursors *cursors
-	// scanning is held by the goroutine that scans for work; scans are its own.
-	scanning sync.Mutex
-	scans    scans
-	full     fullScan
-	// polled is what the last poll found, until the fetch that it was for has taken it. noneLeft is when a poll saw that nothing is due for other workers, unless
-	// there was a scan since.
-	polled   atomic.Pointer[polled]
-	noneLeft atomic.Pointer[time.Time]
-	// recentPicks need no scan.
-	recentPicks  recentPicks
-	holds        holds
+	due *due.Partitions
+	// polled is what the last poll found, until the fetch that it was for has taken it.
+	polled       atomic.Pointer[polled]
 	doubts       doubts
 	decidedWaits decidedWaits
 }
 
-// New returns a store of the accounting queue on pool, which stays the caller's to close, for a worker that reads
-// daybook.documents and has no hooks.
+// New returns a store of the accounting queue on pool, which stays the caller's to close, for a
+// worker that reads daybook.documents and has no hooks.
 func New(pool *pgxpool.Pool) *Store { return NewQueue(pool, Accounting) }
 
 // NewQueue returns a store of a kind of queue.
 func NewQueue(pool *pgxpool.Pool, kind *Kind) *Store {
-	return &Store{base: base{pool: pool, kind: kind}, cursors: newCursors()}
+	s := &Store{base: base{pool: pool, kind: kind}}
+	s.due = due.New(due.Reader{Recent: s.readRecent, Part: s.readPart})
+	return s
 }
 
 // Kind returns the kind of queue that the store was made for.
@@ -76,11 +73,13 @@ func (b *base) Pool() *pgxpool.Pool { return b.pool }
 
 // Turn is who leases: one bounded pass of a lane.
 type Turn struct {
-	// ID is made of the workflow's run, the lane and a counter, with a slash between them: what comes before the first slash is the run, nothing if there is none.
+	// ID is made of the workflow's run, the lane and a counter, with a slash between them: what
+	// comes before the first slash is the run, nothing if there is none.
 	ID string
 	// Fence is the number that the running activity drew; it only grows.
 	Fence int64
-	// FirstFence is the first number that the running activity drew, if it drew another one since; 0: it did not.
+	// FirstFence is the first number that the running activity drew, if it drew another one since;
+	// 0: it did not.
 	FirstFence int64
 	// Worker names the process, for people.
 	Worker string
@@ -88,12 +87,14 @@ type Turn struct {
 	WorkflowRunID string
 	// Detached says that no activity works the turn: its process alone holds it.
 	Detached bool
-	// Begins says that background jobs which it leases are begun at once: they are charged if the worker ends.
+	// Begins says that background jobs which it leases are begun at once: they are charged if the
+	// worker ends.
 	Begins bool
 }
 
-// Detach returns the turn by which the process holds jobs that go on without the turn's activity. Its name has the fence: what the next attempt
-// of the activity detaches, perhaps while these go on, is another turn's.
+// Detach returns the turn by which the process holds jobs that go on without the turn's activity.
+// Its name has the fence: what the next attempt of the activity detaches, perhaps while these go
+// on, is another turn's.
 func (t Turn) Detach() Turn {
 	t.ID, t.Detached = t.ID+"/detached-"+strconv.FormatInt(t.Fence, 10), true
 	return t
@@ -118,11 +119,12 @@ func (b *base) NextFence(ctx context.Context) (fence int64, err error) {
 	return fence, Wrap("draw a fence", b.suspect(ctx, leaveSpoilt(b.pool, err)))
 }
 
-// statementLimit bounds a statement of the worker's own: a connection that does not answer any more must not hold up a turn that goes
-// on sending heartbeats.
+// statementLimit bounds a statement of the worker's own: a connection that does not answer any more
+// must not hold up a turn that goes on sending heartbeats.
 const statementLimit = 30 * time.Second
 
-// LeaseLimit is the time after which a statement that leases has ended, also when its caller does not know how it ended.
+// LeaseLimit is the time after which a statement that leases has ended, also when its caller does
+// not know how it ended.
 const LeaseLimit = 10 * time.Second
 
 // TableLockModes are those of a lock on a whole table that keep others from writing it.

@@ -1,8 +1,9 @@
 package store
 
 import (
+	"cmp"
 	"context"
-	"fmt"
+	"errors"
 	"log/slog"
 	"slices"
 	"strings"
@@ -10,77 +11,19 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgtype"
 
+	"github.com/daybook-dev/daybook/internal/store/due"
 	"github.com/daybook-dev/daybook/internal/telemetry/events"
 	"github.com/daybook-dev/daybook/models"
 )
 
-// The columns' constraints keep every row readable. Where one was dropped, or the disk damaged a row, that row is set aside: it fails with
-// models.CodeRowUnreadable, and the rows that are leased together with it go on.
+// The table's constraint (sound) refuses rows that cannot be read or leased, except for one that
+// has had a million attempts. Others are there only where the constraint was dropped, or the disk
+// damaged a row. Such a row is set aside: it fails with models.CodeRowUnreadable, and the rows that
+// are leased together with it go on.
 
-// rowReader scans row after row, and goes on behind one that cannot be scanned. Scan of pgx ends the whole result there.
-type rowReader struct{ plans []pgtype.ScanPlan }
-
-// scan reads every column that can be read, and returns the error of the first one that cannot.
-func (r *rowReader) scan(row pgx.CollectableRow, dest ...any) error {
-	fields, values := row.FieldDescriptions(), row.RawValues()
-	if len(fields) != len(dest) {
-		return row.Scan(dest...) // which says so, and fails the statement: no row is to blame
-	}
-	if r.plans == nil {
-		types := pgtype.NewMap()
-		if own, ok := row.(interface{ TypeMap() *pgtype.Map }); ok {
-			types = own.TypeMap()
-		}
-		for i, d := range dest {
-			r.plans = append(r.plans, types.PlanScan(fields[i].DataTypeOID, fields[i].Format, d))
-		}
-	}
-	var first error
-	for i, d := range dest {
-		if err := r.plans[i].Scan(values[i], d); err != nil && first == nil {
-			first = fmt.Errorf("column %s: %w", fields[i].Name, err)
-		}
-	}
-	return first
-}
-
-// jobRow is a job that a statement has leased or locked, and its place in the queue.
-type jobRow struct {
-	key partitionKey
-	at  cursor
-	job Job
-	// turn is which turn it has: of its partition, and then of its organization.
-	turn int
-}
-
-// eachJob sends a batch whose last statement returns jobs: for each its priority, ready_at, the fields, and more columns. It calls f for each of them, with a row
-// that it uses again. It returns the ids of those that cannot be read, which readable leaves out.
-func (s *Store) eachJob(ctx context.Context, q batcher, batch *pgx.Batch, f func(r *jobRow), fields func(j *Job) []any, more ...any) (unreadable []string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, statementLimit)
-	defer cancel()
-	var reader rowReader
-	var r jobRow
-	columns := append(append([]any{&r.key.priority, &r.at.at}, fields(&r.job)...), more...)
-	var received time.Time
-	_, err = lastRows(ctx, q, batch, func(row pgx.CollectableRow) (struct{}, error) {
-		r = jobRow{}
-		if received.IsZero() {
-			received = time.Now()
-		}
-		if reader.scan(row, columns...) != nil {
-			unreadable = append(unreadable, r.job.ID)
-		}
-		r.key.org, r.key.slot, r.at.id = r.job.OrgID, slotOf(r.job.Type, r.job.Queue), r.job.ID
-		r.job.Priority, r.job.ReadyHere = r.key.priority, readyHere(received, r.at.at, r.job.StartedAt)
-		f(&r)
-		return struct{}{}, nil
-	})
-	return unreadable, err
-}
-
-// readable returns the jobs without those whose rows could not be read, and keeps their ids for weed.
+// readable returns the jobs without those whose rows could not be read, and keeps their ids for
+// weed.
 func (s *Store) readable(jobs []Job, unreadable []string) []Job {
 	if len(unreadable) == 0 {
 		return jobs
@@ -89,21 +32,22 @@ func (s *Store) readable(jobs []Job, unreadable []string) []Job {
 	return slices.DeleteFunc(jobs, func(j Job) bool { return slices.Contains(unreadable, j.ID) })
 }
 
-// doubts are rows that may have to be set aside. weed examines them when the transaction that met them has ended.
+// doubts are rows that may have to be set aside. weed examines them when the transaction that met
+// them has ended.
 type doubts struct {
 	mu sync.Mutex
 	// ids are the rows that could not be read, shares what a lease that failed asked for.
 	ids    []string
-	shares []share
+	shares []due.Share
 }
 
-func (s *Store) doubt(shares []share, ids ...string) {
+func (s *Store) doubt(shares []due.Share, ids ...string) {
 	s.doubts.mu.Lock()
 	defer s.doubts.mu.Unlock()
 	s.doubts.ids, s.doubts.shares = append(s.doubts.ids, ids...), append(s.doubts.shares, shares...)
 }
 
-func (s *Store) takeDoubts() ([]string, []share) {
+func (s *Store) takeDoubts() ([]string, []due.Share) {
 	s.doubts.mu.Lock()
 	defer s.doubts.mu.Unlock()
 	ids, shares := s.doubts.ids, s.doubts.shares
@@ -120,8 +64,8 @@ var (
 // weedTries is how often a statement is repeated after the rows that it failed for were set aside.
 const weedTries = 3
 
-// blamesRow reports whether a statement failed for what is in a row: a data exception, a constraint of the queue's own table, or
-// damage.
+// blamesRow reports whether a statement failed for what is in a row: a data exception, a constraint
+// of the queue's own table, or damage.
 func (k *Kind) blamesRow(err error) bool {
 	pg := pgError(err)
 	switch {
@@ -134,7 +78,8 @@ func (k *Kind) blamesRow(err error) bool {
 	}
 }
 
-// weeding runs f, and again after the rows that it failed for were set aside; doubt names the rows that may be to blame.
+// weeding runs f, and again after the rows that it failed for were set aside; doubt names the rows
+// that may be to blame.
 func (s *Store) weeding(ctx context.Context, f func() error, doubt func()) error {
 	err := f()
 	for try := 0; try < weedTries && s.kind.blamesRow(err); try++ {
@@ -145,8 +90,9 @@ func (s *Store) weeding(ctx context.Context, f func() error, doubt func()) error
 	return err
 }
 
-// weed sets aside those of the doubtful rows that cannot be leased and read. A row that another transaction holds locked is left to a
-// later lease or reclaim, which meets it again; so are all of them when the database fails.
+// weed sets aside those of the doubtful rows that cannot be leased and read. A row that another
+// transaction holds locked is left to a later lease or reclaim, which meets it again; so are all of
+// them when the database fails.
 func (s *Store) weed(ctx context.Context) {
 	ids, shares := s.takeDoubts()
 	if len(ids) == 0 && len(shares) == 0 {
@@ -158,44 +104,48 @@ func (s *Store) weed(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, statementLimit)
 	defer cancel()
-	var w weeder
+	var failed []Change
 	err := s.InTx(ctx, func(tx pgx.Tx) error {
-		w = weeder{kind: s.kind, tx: tx, log: log, bad: map[string]string{}}
+		failed = nil
 		if _, err := tx.Exec(ctx, planByKey); err != nil {
 			return err
 		}
-		held, err := w.lock(ctx, ids, shares)
-		if err == nil {
-			err = w.probe(ctx, held)
-		}
+		ids, err := s.lockDoubtful(ctx, tx, ids, shares)
 		if err != nil {
 			return err
 		}
-		return w.setAside(ctx)
+		for _, id := range ids {
+			why, err := s.whyUnreadable(ctx, tx, id)
+			if err != nil {
+				return err
+			}
+			if why == "" {
+				continue
+			}
+			c, err := s.setAside(ctx, tx, id, why)
+			if err != nil {
+				log.Error("a job's row can neither be read nor set aside: repair it",
+					"queue", s.kind.Name, "job", id, "why", why, "error", err)
+				continue
+			}
+			failed = append(failed, c)
+		}
+		return nil
 	})
 	if err != nil {
 		log.Warn("rows that cannot be read could not be set aside; they are tried again", "queue", s.kind.Name, "error", err)
 		return
 	}
-	s.changed(w.failed)
-	for id, why := range w.bad {
-		log.Warn("a job's row cannot be read: it is set aside, and the others go on", "queue", s.kind.Name, "job", id,
-			"code", models.CodeRowUnreadable, "error", why)
+	s.changed(failed)
+	for _, c := range failed {
+		log.Warn("a job's row cannot be read: it is set aside, and the others go on", "queue", s.kind.Name, "job", c.Job.ID,
+			"code", models.CodeRowUnreadable, "error", c.Message)
 	}
 }
 
-// weeder looks for unreadable rows in one transaction, and holds why each is one.
-type weeder struct {
-	kind *Kind
-	tx   pgx.Tx
-	log  *slog.Logger
-	bad  map[string]string
-	// failed are those that were set aside.
-	failed []Change
-}
-
-// lock locks the rows of the ids, and those that a lease of the shares would take, and returns their ids.
-func (w *weeder) lock(ctx context.Context, ids []string, shares []share) ([]string, error) {
+// lockDoubtful locks the rows of the ids, and those that a lease of the shares would take, and
+// returns their ids.
+func (s *Store) lockDoubtful(ctx context.Context, tx pgx.Tx, ids []string, shares []due.Share) ([]string, error) {
 	const byID = `
 SELECT id FROM daybook.jobs WHERE id = ANY ($1) AND state IN ('pending', 'leased') ORDER BY id FOR NO KEY UPDATE SKIP LOCKED`
 	const byShare = `
@@ -211,74 +161,47 @@ SELECT j.id
         ORDER BY q.ready_at, q.id
         LIMIT s.quota
           FOR NO KEY UPDATE SKIP LOCKED) j`
-	held, err := Collect(ctx, w.tx, pgx.RowTo[string], w.kind.sql(byID), ids)
+	held, err := Collect(ctx, tx, pgx.RowTo[string], s.kind.sql(byID), ids)
 	if err != nil || len(shares) == 0 {
 		return held, err
 	}
-	due, err := Collect(ctx, w.tx, pgx.RowTo[string], w.kind.sql(byShare), w.kind.able(shareColumns(shares)))
-	held = append(held, due...)
+	more, err := Collect(ctx, tx, pgx.RowTo[string], s.kind.sql(byShare), s.kind.able(shareColumns(shares)))
+	held = append(held, more...)
 	slices.Sort(held)
 	return slices.Compact(held), err
 }
 
-// probe finds the rows that cannot be leased and notes them in bad: it tries all, and halves those that fail until one is left.
-func (w *weeder) probe(ctx context.Context, ids []string) error {
-	if len(ids) == 0 {
-		return nil
-	}
-	err := w.try(ctx, ids)
-	switch {
-	case err == nil:
-		return nil
-	case !w.kind.blamesRow(err):
-		return err
-	case len(ids) == 1:
-		w.bad[ids[0]] = "the database cannot lease this row: " + err.Error()
-		return nil
-	}
-	if err := w.probe(ctx, ids[:len(ids)/2]); err != nil {
-		return err
-	}
-	return w.probe(ctx, ids[len(ids)/2:])
-}
-
-// try leases and reads rows, and rolls that back. It returns the statement's error, and notes rows that cannot be read in bad.
-func (w *weeder) try(ctx context.Context, ids []string) error {
+// whyUnreadable leases and reads a row, and takes that back. It returns why that cannot be done, ""
+// if it can.
+func (s *Store) whyUnreadable(ctx context.Context, tx pgx.Tx, id string) (why string, err error) {
 	const stmt = `
 UPDATE daybook.jobs q
    SET run_count = q.run_count + 1, updated_at = clock_timestamp()
- WHERE q.id = ANY ($1)
+ WHERE q.id = $1
 RETURNING q.priority, q.ready_at, q.id, q.org_id, q.run_count, clock_timestamp(), q.reclaims, q.cancel_requested, q.generation,
           /* jobs */q.type, q.payload, coalesce(q.max_attempts, 0), coalesce(q.idempotency_key, ''), q.created_at
           /* accounting: q.document_id, q.version_hint, q.not_ready_count, q.epoch */,
           coalesce(q.traceparent, '')/* jobs */, coalesce(q.queue, '')/* accounting: */`
-	point, err := w.tx.Begin(ctx)
+	point, err := tx.Begin(ctx)
 	if err != nil {
-		return err
+		return "", err
 	}
-	rows, err := point.Query(ctx, w.kind.sql(stmt), ids)
-	if err == nil {
-		var reader rowReader
-		for rows.Next() {
-			var j Job
-			var m cursor
-			var priority int16
-			if err := reader.scan(rows, append([]any{&priority, &m.at}, w.kind.fields(&j)...)...); err != nil {
-				w.bad[j.ID] = "this row cannot be read: " + err.Error()
-			}
-		}
-		rows.Close()
-		err = rows.Err()
+	var r jobRow
+	columns := append([]any{&r.Priority, &r.At}, s.kind.fields(&r.job)...)
+	err = point.QueryRow(ctx, s.kind.sql(stmt), id).Scan(columns...)
+	_, unread := errors.AsType[pgx.ScanArgError](err)
+	switch {
+	case unread:
+		why, err = "this row cannot be read: "+err.Error(), nil
+	case s.kind.blamesRow(err):
+		why, err = "the database cannot lease this row: "+err.Error(), nil
 	}
-	if back := point.Rollback(ctx); back != nil && err == nil {
-		err = back
-	}
-	return err
+	return why, cmp.Or(point.Rollback(ctx), err)
 }
 
-// setAside fails the bad rows. Values that the table's constraints do not allow are replaced, so that a row can be listed, and tried again.
-// An attempt that a lease counted is not: it never began.
-func (w *weeder) setAside(ctx context.Context) error {
+// setAside fails a bad row. Values that the table's constraints do not allow are replaced, so that
+// a row can be listed, and tried again. An attempt that a lease counted is not: it never began.
+func (s *Store) setAside(ctx context.Context, tx pgx.Tx, id, why string) (Change, error) {
 	const stmt = `
 UPDATE daybook.jobs q
    SET state = 'failed', last_error_code = 'ROW_UNREADABLE', last_error = @why,
@@ -294,24 +217,10 @@ UPDATE daybook.jobs q
        turn_id = NULL, detached = false, fence = NULL, worker = NULL, leased_generation = NULL, attempt_started_at = NULL
  WHERE q.id = @id
 RETURNING q.org_id, /* jobs */q.type, ''/* accounting: '', q.document_id */, q.run_count`
-	for id, why := range w.bad {
-		point, err := w.tx.Begin(ctx)
-		if err != nil {
-			return err
-		}
-		c := Change{What: events.Failed, Job: Job{ID: id}, Code: models.CodeRowUnreadable, Message: why}
-		if failed := point.QueryRow(ctx, w.kind.sql(stmt), Args{"id": id, "why": clip(why), "first": firstReadable, "last": lastReadable}).
-			Scan(&c.Job.OrgID, &c.Job.Type, &c.Job.DocumentID, &c.Job.Attempt); failed != nil {
-			delete(w.bad, id)
-			w.log.Error("a job's row can neither be read nor set aside: repair it", "queue", w.kind.Name, "job", id, "why", why, "error", failed)
-			err = point.Rollback(ctx)
-		} else {
-			w.failed = append(w.failed, c)
-			err = point.Commit(ctx)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	c := Change{What: events.Failed, Job: Job{ID: id}, Code: models.CodeRowUnreadable, Message: why}
+	err := pgx.BeginFunc(ctx, tx, func(point pgx.Tx) error {
+		return point.QueryRow(ctx, s.kind.sql(stmt), Args{"id": id, "why": clip(why), "first": firstReadable, "last": lastReadable}).
+			Scan(&c.Job.OrgID, &c.Job.Type, &c.Job.DocumentID, &c.Job.Attempt)
+	})
+	return c, err
 }

@@ -177,3 +177,25 @@ func TestCountsAreBounded(t *testing.T) {
 	assert.Equal(t, 1_000_000, taken.Jobs[0].Reclaims)
 	assert.Equal(t, 1_000_000, taken.Jobs[0].NotReady)
 }
+
+// TestConstraintKeepsRowsReadable: while the constraint is there no row has what the other tests put into one, and of those that it
+// allows only one cannot be leased: that of a job with a million attempts.
+func TestConstraintKeepsRowsReadable(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.pending("a", 2, 9)
+	_, err := store.EnqueueJob(t.Context(), b.Pool, store.NewJob{OrgID: "a", Type: "greet", Payload: []byte(`{}`)})
+	require.NoError(t, err)
+	for _, p := range poisons {
+		table := map[string]string{"accounting": "daybook.accounting_work_queue", "jobs": "daybook.jobs"}[p.kind]
+		_, err := b.Pool.Exec(t.Context(), `UPDATE `+table+` SET `+p.set)
+		assert.Equal(t, "23514", store.SQLState(err), "%s: %s", p.kind, p.set)
+	}
+	var tired string
+	require.NoError(t, b.Pool.QueryRow(t.Context(),
+		`UPDATE daybook.accounting_work_queue SET run_count = 1000000 WHERE id = (SELECT min(id) FROM daybook.accounting_work_queue) RETURNING id`).Scan(&tired))
+	assert.Len(t, b.lease(b.turn("run/0/1"), 100), 8)
+	var state, code string
+	require.NoError(t, b.Pool.QueryRow(t.Context(), `SELECT state::text, last_error_code FROM daybook.accounting_work_queue WHERE id = $1`, tired).Scan(&state, &code))
+	assert.Equal(t, []string{"failed", string(models.CodeRowUnreadable)}, []string{state, code})
+}

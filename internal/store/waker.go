@@ -4,214 +4,32 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"sync"
-	"sync/atomic"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/daybook-dev/daybook/internal/store/wake"
 )
 
-const (
-	// lockTick is the pause between two tries for the exclusive lock that an open enqueuing transaction holds off. Until the
-	// lock is held nothing notifies, so the waiters scan at each tick.
-	lockTick = 75 * time.Millisecond
-	// otherTick is the pause between two tries while another process holds the lock. Enqueuers notify all processes then, and
-	// a process that gives the lock up notifies the others; the tick is for one that died.
-	otherTick = 500 * time.Millisecond
-	// lockLinger is how long the lock is kept after the last waiter left: the next one usually comes within a hop.
-	lockLinger = time.Second
-	// leastPoll is the shortest pause between two scans that the waker asks for by itself.
-	leastPoll = time.Millisecond
+// Waker and Subscription are those of package wake.
+type (
+	Waker        = wake.Waker
+	Subscription = wake.Subscription
 )
 
-// Waker tells waiters of one process that there may be work. It holds one direct connection that listens for
-// what the kind's wake function notifies, and the exclusive advisory lock that makes enqueuers notify. While it cannot have the
-// lock, because an enqueuing transaction stays open, and while it has no connection, it tells the waiters to scan every
-// lockTick: a wake-up becomes polling, and never waits for another transaction. Each waiter also scans again by itself after
-// its poll interval.
-//
-// A notification costs the transaction that sends it, its commit and this process more than a scan costs for all jobs that it finds. So
-// while notifications come faster than the waiters scan, the waker gives the lock up and tells a waiter to scan every interval. When several scans in a row find nothing it takes the lock again.
-type Waker struct {
-	config   *pgxpool.Config
-	kind     *Kind
-	interval time.Duration
-	log      *slog.Logger
-
-	mu      sync.Mutex
-	subs    map[*Subscription]struct{}
-	joined  int64         // counts the subscriptions so far
-	changed chan struct{} // closed and replaced whenever subs changes
-	started bool
-	// checking: it is about to be seen whether the first waiter has taken its token. fresh: work has come since the others were told. told is
-	// when that was.
-	checking bool
-	fresh    bool
-	told     time.Time
-	// reminding, passing: waiters are about to be told.
-	reminding, passing atomic.Bool
-	// found: a waiter has found work since the waker last asked.
-	found  atomic.Bool
-	cancel context.CancelFunc
-	done   chan struct{}
-}
-
-// NewWaker returns a waker of the queue that connects, when a waiter first waits, as the pool does. interval is the pause between two scans while the
-// waiters find work all the time. Close it.
+// NewWaker returns a waker of the queue that connects, when a waiter first waits, as the pool does.
+// interval is the pause between two scans while the waiters find work all the time. Close it.
 func (b *base) NewWaker(interval time.Duration, log *slog.Logger) *Waker {
-	return &Waker{
-		config: b.pool.Config(), kind: b.kind, interval: max(interval, leastPoll), log: log,
-		subs: map[*Subscription]struct{}{}, changed: make(chan struct{}), done: make(chan struct{}),
-	}
-}
-
-// Subscription is one waiter. C receives when the queue is worth a scan; tokens coalesce.
-type Subscription struct {
-	C      chan struct{}
-	urgent bool
-	// number grows from subscription to subscription.
-	number int64
-	waker  *Waker
-	// vain: its last scan found nothing, and it was not told since that began. It belongs to the waker's mu.
-	vain bool
-}
-
-// Subscribe starts waiting. Scan the queue once after Subscribe and after each token of C: work committed before the
-// lock was held is found by that scan, later work sends a token. urgent waiters are told before the others.
-func (w *Waker) Subscribe(urgent bool) *Subscription {
-	s := &Subscription{C: make(chan struct{}, 1), urgent: urgent, waker: w}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.joined++
-	s.number = w.joined
-	w.subs[s] = struct{}{}
-	w.notifyChanged()
-	if !w.started {
-		w.started = true
-		ctx, cancel := context.WithCancel(context.Background())
-		w.cancel = cancel
-		go w.run(ctx)
-	}
-	return s
-}
-
-// Close stops waiting. Another waiter is told to scan, a moment later: this one may have taken a token and not scanned, or left work. One whose last scan was
-// in vain leaves an idle process alone.
-func (s *Subscription) Close() {
-	s.waker.mu.Lock()
-	defer s.waker.mu.Unlock()
-	delete(s.waker.subs, s)
-	s.waker.notifyChanged()
-	if !s.vain {
-		s.waker.Remind()
-	}
-}
-
-// Found says that the waiter has found work.
-func (s *Subscription) Found() { s.waker.found.Store(true) }
-
-// Scanned says that the waiter has scanned, and whether it found work.
-func (s *Subscription) Scanned(found bool) {
-	if found {
-		s.Found()
-	}
-	s.waker.mu.Lock()
-	defer s.waker.mu.Unlock()
-	s.vain = !found && len(s.C) == 0
-}
-
-// signal is called with the waker's mu held.
-func (s *Subscription) signal() {
-	s.vain = false
-	select {
-	case s.C <- struct{}{}:
-	default:
-	}
-}
-
-// Close ends the waker and its connection.
-func (w *Waker) Close() {
-	w.mu.Lock()
-	w.started = true
-	cancel := w.cancel
-	w.mu.Unlock()
-	if cancel != nil {
-		cancel()
-		<-w.done
-	}
-}
-
-// notifyChanged is called with mu held.
-func (w *Waker) notifyChanged() {
-	close(w.changed)
-	w.changed = make(chan struct{})
-}
-
-func (w *Waker) waiters() (int, <-chan struct{}) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return len(w.subs), w.changed
-}
-
-// warnPause is the pause between two tries to connect from which a warning is due.
-const warnPause = 100 * time.Millisecond
-
-// run keeps the connection alive until ctx ends.
-func (w *Waker) run(ctx context.Context) {
-	defer close(w.done)
-	warned := false
-	for pause := lockTick; ctx.Err() == nil; pause = min(pause*2, 10*time.Second) {
-		connected, err := w.listen(ctx)
-		if ctx.Err() != nil {
-			return
-		}
-		if connected {
-			w.log.Debug("the wake-up connection ended; connecting anew", "error", err)
-			pause, warned = lockTick, false
-		} else if !warned && pause >= warnPause {
-			w.log.Warn("no connection on which work is announced; the queue is polled until there is one", "queue", w.kind.Name, "error", Explain(err))
-			warned = true
-		}
-		w.poll(ctx, pause)
-	}
-}
-
-// poll has the waiters scan every lockTick, for d.
-func (w *Waker) poll(ctx context.Context, d time.Duration) {
-	for over := time.Now().Add(d); time.Now().Before(over) && pause(ctx, min(lockTick, time.Until(over)), nil) == nil; {
-		w.broadcast()
-	}
-}
-
-// listen serves waiters on one connection. It says whether there was one.
-func (w *Waker) listen(ctx context.Context) (connected bool, err error) {
-	connectCtx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	conn, err := connectAs(connectCtx, w.config)
-	if err != nil {
-		return false, err
-	}
-	defer func() {
-		closeCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-		defer cancel()
-		err = errors.Join(err, conn.Close(closeCtx))
-	}()
-	// The session idles by design, whatever limit the role or the database has.
-	if _, err := conn.Exec(ctx, "SET idle_session_timeout = 0; LISTEN "+w.kind.wakeChannel()); err != nil {
-		return true, err
-	}
-	// While another process holds the lock, work is notified and heard from here on; what was committed before is found
-	// by a scan after this moment.
-	w.broadcast()
-	for {
-		for n, changed := w.waiters(); n == 0; n, changed = w.waiters() {
-			if err := pause(ctx, time.Hour, changed); err != nil {
-				return true, err
+	config := b.pool.Config()
+	return wake.NewWaker(wake.Queue{
+		Name:    b.kind.Name,
+		Address: func() (string, int) { return b.kind.wakeChannel(), b.kind.wakeKey() },
+		Connect: func(ctx context.Context) (*pgx.Conn, error) {
+			conn, err := connectAs(ctx, config)
+			if err != nil {
+				return nil, errors.New(Explain(err))
 			}
-		}
-		l := &wakerLock{waker: w, conn: conn, state: lockOpen, pace: newWakerPace(w.interval)}
-		if err := l.serve(ctx); err != nil {
-			return true, err
-		}
-	}
+			return conn, nil
+		},
+	}, interval, log)
 }

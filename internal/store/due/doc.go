@@ -1,0 +1,61 @@
+// Package due says which due jobs come next. It knows no SQL and leases nothing: package store
+// sends the statements, asks Divide where to lease, and tells Took what came of it. Everything here
+// is one process's memory, and may be wrong: the database alone decides which worker gets which
+// job, and a later scan finds what this memory misses.
+//
+// # Words
+//
+// A partition is the due jobs of one organization, at one priority and, for background jobs, in one
+// slot: the job's type, or type/queue for a job in a named queue. The index of due jobs has the
+// same order: priority, organization, slot, then the time at which a job is due, and its id.
+//
+// A cursor is a position in one partition. Every job before it has been leased, as far as is known.
+// Leases read from the cursor on, and so never re-read finished rows, which PostgreSQL keeps as
+// dead rows while an old snapshot is open.
+//
+// A scan finds out which partitions have due jobs. The recent scan reads what has fallen due since
+// the last one, youngest first. It finds nearly everything, because a job is due when it is
+// enqueued, or when its time comes. The full scan goes from partition to partition, in parts of
+// about ten milliseconds, and goes on where the last part ended. It finds what a recent scan
+// misses: rows that were committed late, organizations that were resumed, leases that another
+// worker gave back, a backlog. A cursor is moved back to any job that a scan finds before it. While
+// there is work, scans take a fiftieth of the worker's time each.
+//
+// A partition in which a scan found work has turns; one that gave fewer jobs than it was asked for
+// is parked until a scan finds work in it again.
+//
+// A share is what one lease asks of one partition: at most so many jobs, from its cursor on. Divide
+// makes the shares and reserves room for them, so that each leased job can begin at once.
+//
+// # Order
+//
+//  1. A higher priority comes first, but leaves a fifth to the lower ones, of the leases and of each
+//     type's room. So nothing waits for ever.
+//  2. Within a priority, the organizations take turns, one job a turn, so that a large backlog of
+//     one does not delay another. An organization that has had its turn goes behind the others. One
+//     whose types have no room keeps its turn.
+//  3. Within an organization, its slots take turns: more types do not give it more jobs.
+//  4. Within a partition, the job that has been due longest comes first.
+//
+// # Example
+//
+// Three partitions have turns, all at normal priority, and the worker has room for two reports and
+// any number of mails:
+//
+//	acme    mail    90 due
+//	acme    report   5 due
+//	bell    mail     1 due
+//
+// Divide(4) goes acme, bell, acme, bell, …: it asks acme for a mail, bell for a mail, acme for a
+// report, bell for a mail. The lease gets one mail of bell, fewer than it was asked for, and bell
+// is parked. The cursors of acme move behind the jobs that were leased. The next lease asks acme
+// alone, for three mails and one report: then the room for reports is used up. When bell enqueues a
+// mail, the next recent scan finds it, and bell has turns again.
+//
+// # Files
+//
+// partitions.go has what is remembered, divide.go and lines.go the order, scan.go and scan_full.go
+// the scans, hold.go organizations that are left alone for a while because their configuration is
+// being changed, foreign.go what the worker has no handler for, recent_pick.go picks that need no
+// scan.
+package due
