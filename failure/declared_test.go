@@ -47,7 +47,7 @@ func classed(t *testing.T, value ast.Expr) bool {
 		return ok && f.Sel.Name == "New" && f.X.(*ast.Ident).Name == "failure"
 	case *ast.SelectorExpr:
 		from := v.X.(*ast.Ident).Name
-		for _, folder := range []string{from, "admin/" + from, "internal/store/" + from} {
+		for _, folder := range []string{from, "admin/" + from, "internal/" + from, "internal/store/" + from} {
 			if there, ok := declared(t, folder, "Err")[v.Sel.Name]; ok {
 				return classed(t, there)
 			}
