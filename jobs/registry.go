@@ -127,11 +127,8 @@ func NewRegistry() *Registry { return &Registry{types: map[string]*registered{}}
 
 // Func works one job. Its result says how the attempt ended: nil completes the job; Snooze, Cancel, RetryAfter, Final
 // and WithCode have the effect that they describe; any other error, or a panic, is a HANDLER_ERROR and is tried again by the policy. ctx
-// ends at the type's timeout, when another worker has reclaimed the job, and twenty seconds after the worker was told to stop.
-//
-// It is called in a goroutine that works other jobs before and after it. What it does to its goroutine stays: labels of profiles (pprof.SetGoroutineLabels; pprof.Do
-// takes them back), and the thread of runtime.LockOSThread, with all that is changed of the thread, until it is unlocked. A handler that wants to leave its thread locked
-// begins a goroutine of its own for that.
+// ends at the type's timeout, when another worker has reclaimed the job, and twenty seconds after the worker was told to stop. It is
+// called in a goroutine of its own.
 type Func[P queue.Payload] func(ctx context.Context, job *Job[P]) error
 
 // BulkFunc works many jobs of one type in the transaction that completes them. The first result says how each job ended; nil

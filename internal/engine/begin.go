@@ -146,7 +146,6 @@ func (r *runner) markWaiting(work context.Context, waiting []store.Job) error {
 	if len(fresh) == 0 {
 		return nil
 	}
-	r.finishPick(work, false)
 	return r.engine.kind.MarkWaiting(work, r.holder.turn(), fresh)
 }
 
@@ -156,7 +155,6 @@ func (r *runner) markWorking(work context.Context, jobs []store.Job) (left map[s
 	if len(jobs) == 0 {
 		return nil, nil
 	}
-	r.finishPick(work, false)
 	begun, err := r.engine.kind.BeginWaiting(work, r.holder.turn(), idsOf(jobs))
 	if err != nil || len(begun.Working) == len(jobs) {
 		return nil, err
@@ -188,7 +186,6 @@ func (r *runner) later(jobs []store.Job, delay time.Duration) {
 
 func (r *runner) giveAllBack(work context.Context) error {
 	for len(r.back) > 0 {
-		r.finishPick(work, false)
 		n, err := r.holder.giveBack(work, r.back[0].jobs, r.back[0].delay)
 		if err != nil {
 			return err
@@ -205,8 +202,16 @@ func (r *runner) giveAllBack(work context.Context) error {
 
 // beginNoMore has the turn begin no more jobs.
 func (r *runner) beginNoMore() {
-	r.spawnNoMore()
 	r.waitNoMore()
+	r.quieten()
+}
+
+// quieten tells what runs beside the loop to begin nothing more.
+func (r *runner) quieten() {
+	if !r.ending {
+		r.ending = true
+		close(r.quiet)
+	}
 }
 
 // suspicious reports whether a job may have ended its worker: it was reclaimed since its last completion, or a transaction that had picked it

@@ -85,13 +85,14 @@ func (cs *calls) spare(c *call) bool {
 	return !c.abandoned
 }
 
-// abandon marks the calls that go on although their context ended long ago, or, if they were stopped, all, and returns them.
+// abandon marks the calls that go on although their context ended long ago, or, if they were stopped, all, and returns them. A call whose job is
+// picked is waited for until it is known who has the job.
 func (cs *calls) abandon(now time.Time, stopped bool) []*call {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	var gone []*call
 	for c := range cs.all {
-		if !c.abandoned && (stopped || c.late(now)) {
+		if !c.abandoned && (!c.picked || !c.single) && (stopped || c.late(now)) {
 			c.abandoned = true
 			gone = append(gone, c)
 		}

@@ -76,10 +76,10 @@ func (r *runner) startCompleting(work context.Context) {
 	}
 	r.ended = nil
 	r.completing, r.inCompletion = true, all
-	r.spawn(func() {
+	go func() {
 		held, err := r.complete(work, all)
 		r.completes <- completed{held: held, err: err}
-	})
+	}()
 }
 
 // noteCompleted applies the result of a completion. Jobs that have ended are kept through an outage: their handlers are not called again.

@@ -259,7 +259,7 @@ func (e *Engine) leaseOrWait(ctx context.Context, turn store.Turn, limit int, fo
 func (e *Engine) beginOrLease(ctx context.Context, turn store.Turn, limit int, waited bool, r FetchRequest) (n int, worked *Report, again time.Duration, err error) {
 	if h, ok := e.handlers.Handling(""); waited && !r.Again && ok && h.Picked == PickedAtOnce {
 		t := e.newRunner(TurnRequest{Turn: turn, Batch: limit}, nil)
-		l := t.pick(ctx, ctx, &call{picked: true}, h, min(limit, h.Parallel))
+		l := t.pickWith(ctx, ctx, &call{picked: true}, h, min(limit, h.Parallel))
 		if l.worked > 0 {
 			report := t.tally.soFar()
 			report.Leased = l.worked

@@ -3,8 +3,6 @@ package engine
 import (
 	"sync"
 	"time"
-
-	"github.com/daybook-dev/daybook/internal/store"
 )
 
 const (
@@ -16,9 +14,6 @@ const (
 	// so many more.
 	learnAfter = 10
 	unlearn    = 100
-	// crewFor is how long the jobs of an open pick may wait for each other: so many goroutines work them. It is also how often there are
-	// twice as many, as long as jobs have not begun.
-	crewFor = 500 * time.Microsecond
 )
 
 // pace is what a process knows of how long attempts at single jobs of each type take. A type is short when its leased jobs end quickly,
@@ -34,8 +29,6 @@ type typePace struct {
 	inARow int
 	// leases: the type needs leases, because it asks for a transaction of its own or stores progress.
 	leases bool
-	// mean is how long attempts take, the latest ones counting most.
-	mean time.Duration
 }
 
 func newPace() *pace { return &pace{types: map[string]*typePace{}} }
@@ -48,17 +41,6 @@ func (p *pace) short(jobType string) bool {
 	return t != nil && t.inARow >= learnAfter && !t.leases
 }
 
-// crew is how many goroutines work picked jobs in about crewFor.
-func (p *pace) crew(jobs []store.Job) int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	var all time.Duration
-	for i := range jobs {
-		all += p.types[jobs[i].Type].mean
-	}
-	return min(len(jobs), 1+int(all/crewFor))
-}
-
 // note records how long the handler of an attempt took, and whether it asked for something that needs a lease.
 func (p *pace) note(jobType string, took time.Duration, needsLease bool) {
 	p.mu.Lock()
@@ -68,7 +50,6 @@ func (p *pace) note(jobType string, took time.Duration, needsLease bool) {
 		t = &typePace{}
 		p.types[jobType] = t
 	}
-	t.mean += (min(took, openFor) - t.mean) / 16
 	switch {
 	case needsLease:
 		t.leases = true

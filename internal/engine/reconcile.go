@@ -18,7 +18,6 @@ func (r *runner) verify(work context.Context) error {
 	if r.own.since.IsZero() || r.own.verified {
 		return nil
 	}
-	r.finishPick(work, false)
 	held, err := r.holder.held(work)
 	if err != nil {
 		return err

@@ -69,10 +69,13 @@ func (e *Engine) newRefill(q TurnRequest) refillState {
 
 // refilled is the result of a refill.
 type refilled struct {
-	// jobs are leased, if there is no error; worked counts those that were picked and are completed; open has those that are picked and are to be begun.
+	// jobs are leased, if there is no error; worked counts those that were picked.
 	jobs   []store.Job
 	worked int
-	open   *openPick
+	// open is the pick that worked single jobs: running are its calls that go on, ended its jobs that it could not complete.
+	open    *openPick
+	running []*call
+	ended   []ended
 	// asked is how many were asked for.
 	asked int
 	// again is when another refill is worth while, if this one brought nothing; 0: when a wake-up comes.
@@ -205,11 +208,31 @@ func (r *runner) startRefill(work context.Context) {
 	f.leases = pick == picksNone
 	switch pick {
 	case picksBulk:
-		r.startPick(work, f.pickType, n)
+		jobType := f.pickType
+		go r.tellRefilled(func() refilled { return r.pickBulk(work, jobType, n) })
 	case picksShort:
-		r.spawn(func() { r.openPick(work, n) })
+		go r.tellRefilled(func() refilled { return r.pickShort(work, n) })
 	case picksNone:
-		r.spawn(func() { r.refills <- r.lease(work, n) })
+		go r.tellRefilled(func() refilled { return r.lease(work, n) })
+	}
+}
+
+// tellRefilled tells the loop the result of a refill.
+func (r *runner) tellRefilled(refill func() refilled) {
+	l := refill()
+	r.refills <- l
+	if l.open != nil {
+		close(l.open.over)
+	}
+}
+
+// found tells other waiters that there is work, and that there is more than was asked for.
+func (r *runner) found(n, asked int) {
+	if n > 0 {
+		r.waiter.Found()
+	}
+	if n >= asked {
+		r.waiter.Pass()
 	}
 }
 
@@ -231,10 +254,7 @@ func (r *runner) noteRefill(work context.Context, l refilled) error {
 		}
 		return nil
 	}
-	if l.open != nil && !l.open.taken.CompareAndSwap(false, true) {
-		l = refilled{asked: l.asked, again: lockedRest} // it was undone, because it has waited for long
-	}
-	f.underWay = l.open != nil
+	f.underWay = false
 	if l.err != nil {
 		r.engine.room.leave(l.jobs)
 		f.dry = false
@@ -244,7 +264,7 @@ func (r *runner) noteRefill(work context.Context, l refilled) error {
 	r.recovered(&r.own)
 	found := len(l.jobs) + l.worked
 	if l.open != nil {
-		found += r.beginPick(work, l.open)
+		r.notePicked(l)
 	}
 	if f.leaseNext = l.leaseNext; l.leaseFor > 0 {
 		f.leaseUntil = time.Now().Add(l.leaseFor)
@@ -264,15 +284,30 @@ func (r *runner) noteRefill(work context.Context, l refilled) error {
 		r.Leased += found
 		r.More = found >= l.asked
 	})
-	if found > 0 {
-		r.waiter.Found()
-	}
-	if f.full = found >= l.asked; f.full {
-		r.waiter.Pass()
+	f.full = found >= l.asked
+	if l.open == nil {
+		r.found(found, l.asked)
 	}
 	r.queue = append(r.queue, l.jobs...)
 	f.batch = r.nextBatch(found, l.asked)
 	return nil
+}
+
+// notePicked takes in that the transaction of an open pick has ended. What it could not complete and is leased is completed as that.
+func (r *runner) notePicked(l refilled) {
+	now := time.Now()
+	for _, e := range l.ended {
+		if l.open.leased[e.job.ID] {
+			e.since = now
+			r.toComplete(e)
+		}
+	}
+	r.active += len(l.running)
+	for _, c := range l.running {
+		if id := c.inHand[0].ID; l.open.leased[id] {
+			r.begun[id] = true
+		}
+	}
 }
 
 // nextBatch says how much the next refill asks for, after one that brought found jobs of those that it asked for: twice as much while the

@@ -39,9 +39,6 @@ func (r *runner) note(c returned) {
 		return
 	}
 	r.leave(c.call)
-	if c.call.from != nil && r.notePicked(c.call, c.jobs) {
-		return
-	}
 	for _, e := range c.jobs {
 		if !e.closed {
 			e.since = now
@@ -98,7 +95,6 @@ func (r *runner) retrySkipped(work context.Context) error {
 		r.wakeAt(r.skippedUntil)
 		return nil
 	}
-	r.finishPick(work, false)
 	held, err := r.holder.held(work)
 	if err != nil {
 		return err
@@ -141,11 +137,6 @@ func (r *runner) abandon(work context.Context) {
 			r.refill.leaseUntil = r.ends
 			continue
 		}
-		if c.from != nil && c.from == r.open {
-			if r.finishPick(work, false); c.over {
-				continue // it has returned meanwhile
-			}
-		}
 		r.leave(c)
 		if c.late(now) {
 			err := fmt.Errorf("the handler did not return when its context ended: %w", errTimeout)
@@ -153,7 +144,7 @@ func (r *runner) abandon(work context.Context) {
 				e := ended{job: j, attempt: r.engine.failed(j, err), since: now}
 				e.attempt.took = now.Sub(c.began)
 				go r.engine.review(work, j, e.attempt) // it may take its time, and this loop has none
-				r.endAbandoned(c, e)
+				r.toComplete(e)
 			}
 			r.later(c.later, time.Second)
 		}

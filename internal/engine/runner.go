@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/daybook-dev/daybook/internal/events"
@@ -35,13 +36,10 @@ type runner struct {
 	closed    chan struct{}
 	completes chan completed
 	refills   chan refilled
-	// closes gets whether the transaction of the open pick has failed, when it has ended.
-	closes chan bool
-	// hand and quiet are spawn's; quiet is closed when nothing more is begun.
-	hand  chan func()
+	// quiet is closed when nothing more is begun.
 	quiet chan struct{}
-	// hurry gets an open pick that is to end now: all of its jobs have ended, or one needs its lease.
-	hurry chan *openPick
+	// failed: the turn ends with an error.
+	failed atomic.Bool
 	// unattended: no activity waits for the turn.
 	unattended bool
 	// began is when the turn began, ends when its time is up.
@@ -70,8 +68,6 @@ type runner struct {
 	completing                bool
 
 	refill refillState
-	// open is the pick whose transaction is open; it is the refill under way.
-	open *openPick
 
 	// own and completions are what the database does to the turn's own statements: completions, and all others.
 	own, completions trouble
@@ -100,10 +96,10 @@ func (e *Engine) newRunner(q TurnRequest, cancelWork context.CancelFunc) *runner
 	cs, t := &calls{all: map[*call]bool{}}, &tally{listener: q.Progress}
 	return &runner{
 		engine: e, request: q, calls: cs, tally: t, holder: newHolder(e, q.Turn, cs, t), cancelWork: cancelWork,
-		over: make(chan returned, max(laneJobs, e.capacity)), closed: make(chan struct{}), hand: make(chan func()), quiet: make(chan struct{}), completes: make(chan completed, 1),
+		over: make(chan returned, max(laneJobs, e.capacity)), closed: make(chan struct{}), quiet: make(chan struct{}), completes: make(chan completed, 1),
 		// One refill is under way, and perhaps a call that was abandoned.
-		refills: make(chan refilled, 2), closes: make(chan bool, 1), hurry: make(chan *openPick),
-		began: time.Now(), ends: time.Now().Add(q.Length), running: map[string]int{}, begun: map[string]bool{}, refill: e.newRefill(q),
+		refills: make(chan refilled, 2),
+		began:   time.Now(), ends: time.Now().Add(q.Length), running: map[string]int{}, begun: map[string]bool{}, refill: e.newRefill(q),
 		own: trouble{doing: "lease and give back"}, completions: trouble{doing: "complete"},
 	}
 }
@@ -183,7 +179,6 @@ func (r *runner) loop(ctx, work context.Context) (detached bool, err error) {
 			r.startRefill(work)
 		}
 		r.passOn()
-		r.tendPick(work)
 		r.rest(!r.busy() && r.refill.dry && len(r.queue)+len(r.skipped) == 0)
 		if !r.busy() && (timeUp || !r.request.Linger && len(r.queue)+len(r.skipped) == 0 && r.dried()) {
 			return false, nil
@@ -208,6 +203,16 @@ func (r *runner) stopping(ctx context.Context) bool {
 	}
 	r.tally.note(func(r *Report) { r.Stopped = true })
 	return true
+}
+
+// beginsNoMore is noMore for other goroutines than the loop's: a turn that ends begins nothing more as well.
+func (r *runner) beginsNoMore() bool {
+	select {
+	case <-r.quiet:
+		return true
+	default:
+		return r.noMore()
+	}
 }
 
 // noMore reports whether the turn's time is up, or it was told to begin nothing more. A turn without a length works what it has.
@@ -305,13 +310,12 @@ func (r *runner) drain(work context.Context, err error) error {
 	for {
 		r.alarm = time.Now().Add(time.Second)
 		if err != nil {
+			r.failed.Store(true)
 			r.cancelWork()
-			r.finishPick(work, true)
 			r.ended, r.held = nil, nil
 		} else {
 			r.putBack(work)
 			r.startCompleting(work)
-			r.tendPick(work)
 		}
 		if !r.busy() {
 			return err
@@ -345,12 +349,6 @@ func (r *runner) wait(work context.Context, cancelled, stop <-chan struct{}) err
 		return r.noteRefill(work, l)
 	case c := <-r.completes:
 		return r.noteCompleted(work, c)
-	case failed := <-r.closes:
-		r.noteClosed(failed)
-	case o := <-r.hurry:
-		if r.open == o {
-			r.finishPick(work, false)
-		}
 	case <-r.holder.arrived:
 	case <-r.waiter.C:
 		r.engine.observer.woken(events.Notification)
@@ -372,7 +370,7 @@ func (r *runner) wait(work context.Context, cancelled, stop <-chan struct{}) err
 // close ends the turn. Calls that were abandoned keep their room until they return. What a lease may have left that ended without saying
 // what it leased is given back later.
 func (r *runner) close() {
-	r.spawnNoMore()
+	r.quieten()
 	close(r.closed)
 	r.engine.room.leave(append(r.takeQueue(), r.holder.takeArrived()...))
 	r.engine.room.wait(r, nil)

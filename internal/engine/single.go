@@ -16,7 +16,7 @@ func (r *runner) start(work context.Context, j store.Job) {
 	r.active++
 	r.begun[j.ID] = true
 	c := &call{jobType: j.Type, single: true, open: 1, inHand: []store.Job{j}}
-	r.spawn(func() { r.workAndTell(work, c) })
+	go r.workAndTell(work, c)
 }
 
 // workAndTell works a job and tells the runner that the call is over. It does so even if the handler ends its goroutine (runtime.Goexit): then the
@@ -30,17 +30,13 @@ func (r *runner) workAndTell(work context.Context, c *call) {
 			e = r.judged(work, c, j, r.engine.failed(j, errEndedGoroutine))
 		}
 		r.engine.room.ended(c.jobType)
-		if c.from != nil {
-			r.tellPicked(c, e)
-		} else {
+		if c.from == nil || c.from.take(c, &e) {
 			r.tellOver(returned{call: c, jobs: []ended{e}})
 		}
 	}()
-	if c.from == nil || !c.from.lost(j.ID) {
-		working = true
-		e = r.work(work, c, j)
-		working = false
-	}
+	working = true
+	e = r.work(work, c, j)
+	working = false
 }
 
 // work works one job. If its handler asked for the completing transaction (InTx), work runs that too.
@@ -56,7 +52,7 @@ func (r *runner) work(work context.Context, c *call, j store.Job) ended {
 	a := r.engine.handlers.Work(span.Inherit(try, j.TraceParent), j, func(ctx context.Context, p []byte) error {
 		needsLease = true
 		return store.Await(ctx, store.OutageLimit, func(ctx context.Context) error {
-			if err := r.awaitLease(ctx, c); err != nil {
+			if err := c.awaitLease(ctx); err != nil {
 				return err
 			}
 			turn, free := r.holder.pin()
@@ -82,7 +78,7 @@ func (r *runner) work(work context.Context, c *call, j store.Job) ended {
 	}
 	// The handler has returned: what takes time now is the database.
 	r.calls.spare(c)
-	if err := r.awaitLease(work, c); err != nil {
+	if err := c.awaitLease(work); err != nil {
 		return ended{job: j, closed: true} // it is worked again, or is given back
 	}
 	done := &completion{runner: r, call: c, timeout: h.Timeout, job: j, attempt: a}

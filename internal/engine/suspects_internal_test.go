@@ -91,11 +91,8 @@ func TestPickLeasesItsSuspectsAlone(t *testing.T) {
 	require.NoError(t, lost.QueryRow(t.Context(), `SELECT id FROM daybook.jobs ORDER BY ready_at, id LIMIT 1 FOR NO KEY UPDATE`).Scan(&suspect))
 	require.NoError(t, lost.Rollback(t.Context()))
 
-	r := e.newRunner(TurnRequest{Turn: store.Turn{ID: "run/0/1", Fence: 1}, Batch: 50, Length: time.Minute}, nil)
-	r.waiter = e.waker.Subscribe(true)
-	defer r.waitNoMore()
-	r.openPick(t.Context(), 10)
-	l := <-r.refills
+	r := picker(t, e, TurnRequest{Length: time.Minute})
+	l := pickUntil(t, r, 10)
 	require.NoError(t, l.err)
 	require.Equal(t, []string{suspect}, idsOf(l.jobs))
 	var state string
@@ -107,13 +104,9 @@ func TestPickLeasesItsSuspectsAlone(t *testing.T) {
 	assert.Equal(t, []string{suspect}, idsOf(r.queue))
 	assert.False(t, r.refill.underWay)
 
-	go r.openPick(t.Context(), 10)
-	l = <-r.refills
-	require.NotNil(t, l.open, "nothing is suspicious because it was picked with a suspect")
-	assert.Len(t, l.open.jobs, 4)
+	l = pickUntil(t, r, 10)
+	assert.Equal(t, 4, l.worked, "nothing is suspicious because it was picked with a suspect")
 	require.NoError(t, r.noteRefill(t.Context(), l))
-	r.finishPick(t.Context(), false)
-	r.noteClosed(<-r.closes)
 	require.NoError(t, r.begin(t.Context()))
 	require.NoError(t, db.Pool.QueryRow(t.Context(), `SELECT state || ' ' || working FROM daybook.jobs WHERE id = $1`, suspect).Scan(&state))
 	assert.Equal(t, "leased true", state, "it is charged when it has begun")

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daybook-dev/daybook/internal/pgtest"
+	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
 )
@@ -54,68 +55,58 @@ func enqueueNamed(t *testing.T, db *pgtest.DB, n int) {
 	require.NoError(t, err)
 }
 
-// TestStatementsEndTheOpenPickFirst has the handlers of an open pick hold every connection of a pool while the loop needs one: it ends
-// the pick before it waits.
-func TestStatementsEndTheOpenPickFirst(t *testing.T) {
-	t.Parallel()
-	some := []store.Job{{ID: "a", Type: "named"}}
-	for name, need := range map[string]func(r *runner){
-		"give back":     func(r *runner) { r.back = []givenBack{{jobs: some}} },
-		"verify":        func(r *runner) { r.own.since = time.Now() },
-		"retry skipped": func(r *runner) { r.skipped = some },
-		"mark waiting":  func(r *runner) { r.engine.room.used["named"], r.queue = 10, some },
-		"mark working":  func(r *runner) { r.queue = []store.Job{{ID: "a", Type: "named", Waiting: true}} },
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			db := pgtest.New(t)
-			e, pool := picking(t, db, 1, done)
-			r := e.newRunner(TurnRequest{Turn: store.Turn{ID: "run/0/1"}, Batch: 50, Length: time.Minute}, nil)
-			o := &openPick{finish: make(chan finish, 1)}
-			r.open, r.refill.underWay = o, true
-			need(r)
-			held, err := pool.Acquire(t.Context())
-			require.NoError(t, err)
-			stepped := make(chan error, 1)
-			go func() {
-				_, err := r.step(t.Context(), false)
-				stepped <- err
-			}()
-			select {
-			case <-o.finish:
-			case <-time.After(time.Minute):
-				assert.Fail(t, "the pick was not ended")
-			}
-			held.Release()
-			require.NoError(t, <-stepped)
-		})
-	}
+// picker is a turn whose loop takes nothing in.
+func picker(t *testing.T, e *Engine, q TurnRequest) *runner {
+	t.Helper()
+	q.Turn, q.Batch = store.Turn{ID: "run/0/1", Fence: 1}, 50
+	r := e.newRunner(q, nil)
+	r.waiter = e.waker.Subscribe(true)
+	t.Cleanup(r.waitNoMore)
+	return r
 }
 
-// TestPickIsUndoneForALoopThatWaits has a pick hold the only connection while the loop waits for one, and does not hear of the pick.
-func TestPickIsUndoneForALoopThatWaits(t *testing.T) {
+// pickUntil picks until something is found.
+func pickUntil(t *testing.T, r *runner, n int) (l refilled) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		go r.tellRefilled(func() refilled { return r.pickShort(t.Context(), n) })
+		l = <-r.refills
+		return l.worked+len(l.jobs) > 0 || l.err != nil
+	}, pgtest.Patience, time.Millisecond)
+	return l
+}
+
+// TestPickNeedsNoLoop has the handler of a picked job hold all other connections of a pool while the loop takes nothing in, as when it waits for one: the job gets
+// its lease.
+func TestPickNeedsNoLoop(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
-	e, pool := picking(t, db, 1, done)
-	enqueueNamed(t, db, 3)
-	r := e.newRunner(TurnRequest{Turn: store.Turn{ID: "run/0/1"}, Batch: 50, Length: time.Minute}, nil)
-	r.waiter = e.waker.Subscribe(true)
-	defer r.waitNoMore()
-	var l refilled
-	for l.open == nil {
-		r.refill.underWay = true
-		r.openPick(t.Context(), 10) // nothing is taken from the pick until it returns
-		l = <-r.refills
-	}
-	require.NoError(t, pool.Ping(t.Context()), "the connection is free again")
-	require.NoError(t, r.noteRefill(t.Context(), l))
-	assert.False(t, r.refill.underWay)
-	assert.Zero(t, r.active)
-	assert.Zero(t, e.room.used["named"])
+	e, pool := picking(t, db, 2, done)
+	e.handlers = needing{work: done, pool: pool}
+	enqueueNamed(t, db, 1)
+	r := picker(t, e, TurnRequest{Length: time.Minute})
+	pickUntil(t, r, 10)
+	c := <-r.over
+	require.Equal(t, models.OutcomeCompleted, c.jobs[0].attempt.Outcome)
+	assert.Equal(t, 1, fixture.Count(t, db.Pool, `SELECT count(*) FROM daybook.jobs WHERE state = 'leased' AND working AND progress IS NOT NULL`))
+}
 
-	report, err := e.Process(t.Context(), TurnRequest{Turn: store.Turn{ID: "run/0/2"}, Batch: 50, Length: time.Minute})
-	require.NoError(t, err)
-	assert.Equal(t, 3, report.Completed, "they are found again")
+// needing stores progress while it has a connection.
+type needing struct {
+	work
+	pool *pgxpool.Pool
+}
+
+func (n needing) Work(ctx context.Context, _ store.Job, progress Progress) Attempt {
+	conn, err := n.pool.Acquire(ctx)
+	if err != nil {
+		return n.Failed(store.Job{}, err)
+	}
+	defer conn.Release()
+	if err := progress(ctx, []byte(`{}`)); err != nil {
+		return n.Failed(store.Job{}, err)
+	}
+	return done(ctx)
 }
 
 // TestPickThatComesTooLateIsLeftAlone has a pick under way when the turn is told to begin nothing more, or its time is up.
@@ -126,20 +117,24 @@ func TestPickThatComesTooLateIsLeftAlone(t *testing.T) {
 	for name, q := range map[string]TurnRequest{
 		"enough":         {Enough: enough},
 		"its time is up": {Length: time.Nanosecond},
+		"it ends":        {Length: time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			e, _ := picking(t, pgtest.New(t), 1, func(context.Context) Attempt {
+			db := pgtest.New(t)
+			e, _ := picking(t, db, 1, func(context.Context) Attempt {
 				assert.Fail(t, "a job is begun")
 				return Attempt{}
 			})
-			q.Turn = store.Turn{ID: "run/0/1"}
-			r := e.newRunner(q, nil)
-			require.Equal(t, 1, e.room.Reserve("named", 1))
-			o := &openPick{finish: make(chan finish, 1), jobs: []store.Job{{ID: "a", Type: "named", Room: true}}}
-			assert.Zero(t, r.beginPick(t.Context(), o))
-			assert.Equal(t, finish{}, <-o.finish)
+			enqueueNamed(t, db, 1)
+			r := picker(t, e, q)
+			if name == "it ends" {
+				r.beginNoMore()
+			}
+			l := r.pickShort(t.Context(), 10)
+			assert.Zero(t, l.worked)
 			assert.Zero(t, e.room.used["named"])
+			assert.Equal(t, 1, fixture.Count(t, db.Pool, `SELECT count(*) FROM daybook.jobs WHERE state = 'pending' AND run_count = 0`))
 		})
 	}
 }
@@ -185,16 +180,13 @@ SELECT count(*) FROM (SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHE
 	_, err = row.Exec(t.Context(), `SELECT FROM daybook.jobs FOR UPDATE`)
 	require.NoError(t, err)
 	require.NoError(t, tx.Rollback(t.Context()))
-	var abandoned time.Time
 	require.Eventually(t, func() bool {
 		r.calls.mu.Lock()
 		defer r.calls.mu.Unlock()
 		for c := range r.calls.all {
-			if c.abandoned && abandoned.IsZero() {
-				abandoned = time.Now()
-			}
+			return c.late(time.Now().Add(-200 * time.Millisecond))
 		}
-		return !abandoned.IsZero() && time.Since(abandoned) > 200*time.Millisecond
+		return false
 	}, time.Minute, 20*time.Millisecond)
 	require.NoError(t, row.Rollback(t.Context()))
 	require.NoError(t, <-turned)
