@@ -258,7 +258,7 @@ func (e *Engine) leaseOrWait(ctx context.Context, turn store.Turn, limit int, fo
 // says when to look again; 0: when a wake-up comes. A turn that may have been fetched before begins nothing here.
 func (e *Engine) beginOrLease(ctx context.Context, turn store.Turn, limit int, waited bool, r FetchRequest) (n int, worked *Report, again time.Duration, err error) {
 	if h, ok := e.handlers.Handling(""); waited && !r.Again && ok && h.Picked == PickedAtOnce {
-		t := e.newRunner(TurnRequest{Turn: turn, Batch: limit}, nil)
+		t := e.newTurn(TurnRequest{Turn: turn, Batch: limit}, nil)
 		l := t.pickWith(ctx, ctx, &call{picked: true}, h, min(limit, h.Parallel))
 		if l.worked > 0 {
 			report := t.tally.soFar()
@@ -270,7 +270,7 @@ func (e *Engine) beginOrLease(ctx context.Context, turn store.Turn, limit int, w
 			return len(l.jobs), nil, 0, l.err
 		}
 		// One scan at a time: a second one would only be a recent scan, and ask for a third.
-		if !l.leaseNext && l.leaseFor == 0 {
+		if !l.mustLease && l.leaseFor == 0 {
 			return 0, nil, l.again, nil
 		}
 	}

@@ -60,17 +60,25 @@ func picker(t *testing.T, e *Engine, q TurnRequest) *runner {
 	t.Helper()
 	q.Turn, q.Batch = store.Turn{ID: "run/0/1", Fence: 1}, 50
 	r := e.newRunner(q, nil)
-	r.waiter = e.waker.Subscribe(true)
-	t.Cleanup(r.waitNoMore)
+	r.acquirer.waiter = e.waker.Subscribe(true)
+	t.Cleanup(r.acquirer.takeNoMore)
 	return r
+}
+
+// next is the next event, which is an E.
+func next[E event](t *testing.T, r *runner) E {
+	t.Helper()
+	e, ok := (<-r.events).(E)
+	require.True(t, ok)
+	return e
 }
 
 // pickUntil picks until something is found.
 func pickUntil(t *testing.T, r *runner, n int) (l refilled) {
 	t.Helper()
 	require.Eventually(t, func() bool {
-		go r.tellRefilled(func() refilled { return r.pickShort(t.Context(), n) })
-		l = <-r.refills
+		go r.getJobs(t.Context(), picks{short: true}, n, r.acquirer.waiter)
+		l = next[refilled](t, r)
 		return l.worked+len(l.jobs) > 0 || l.err != nil
 	}, pgtest.Patience, time.Millisecond)
 	return l
@@ -86,7 +94,7 @@ func TestPickNeedsNoLoop(t *testing.T) {
 	enqueueNamed(t, db, 1)
 	r := picker(t, e, TurnRequest{Length: time.Minute})
 	pickUntil(t, r, 10)
-	c := <-r.over
+	c := next[*returned](t, r)
 	require.Equal(t, models.OutcomeCompleted, c.jobs[0].attempt.Outcome)
 	assert.Equal(t, 1, fixture.Count(t, db.Pool, `SELECT count(*) FROM daybook.jobs WHERE state = 'leased' AND working AND progress IS NOT NULL`))
 }
@@ -131,7 +139,7 @@ func TestPickThatComesTooLateIsLeftAlone(t *testing.T) {
 			if name == "it ends" {
 				r.beginNoMore()
 			}
-			l := r.pickShort(t.Context(), 10)
+			l := r.pickShort(t.Context(), 10, r.acquirer.waiter)
 			assert.Zero(t, l.worked)
 			assert.Zero(t, e.room.used["named"])
 			assert.Equal(t, 1, fixture.Count(t, db.Pool, `SELECT count(*) FROM daybook.jobs WHERE state = 'pending' AND run_count = 0`))
@@ -160,7 +168,7 @@ func TestAbandonedCallOfALostPickIsCharged(t *testing.T) {
 	work, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	r := e.newRunner(TurnRequest{Turn: store.Turn{ID: "run/0/1", Fence: 1}, Batch: 50, Length: time.Minute}, cancel)
-	r.refill.picks = picksShort
+	r.acquirer.next = picks{short: true}
 	turned := make(chan error, 1)
 	end := r.tend(t.Context(), work)
 	go func() {
@@ -203,7 +211,7 @@ func TestCallsThatReturnAfterTheirTurnBlockNothing(t *testing.T) {
 	e, _ := picking(t, pgtest.New(t), 1, done)
 	r := e.newRunner(TurnRequest{Turn: store.Turn{ID: "run/0/1"}}, nil)
 	r.close()
-	for range cap(r.over) + 1 {
-		r.tellOver(returned{})
+	for range cap(r.events) + 1 {
+		r.tell(&returned{})
 	}
 }

@@ -22,7 +22,7 @@ type room struct {
 	// used counts the jobs of each type that are being worked, or for which room is reserved.
 	used map[string]int
 	// waiting counts, by turn, the leased jobs that wait for room: they come before those that are not leased yet.
-	waiting map[*runner]map[string]int
+	waiting map[*turn]map[string]int
 	// passed are the types that were passed over because there was no room.
 	passed map[string]bool
 	// full are the types of which as many are leased as may be over all workers.
@@ -40,7 +40,7 @@ type closedQueue struct {
 
 func newRoom(h Handlers) *room {
 	return &room{
-		handlers: h, used: map[string]int{}, waiting: map[*runner]map[string]int{}, passed: map[string]bool{},
+		handlers: h, used: map[string]int{}, waiting: map[*turn]map[string]int{}, passed: map[string]bool{},
 		full: map[string]bool{}, closed: map[string]closedQueue{}, subs: map[chan struct{}]bool{},
 	}
 }
@@ -148,14 +148,14 @@ func (r *room) ended(jobType string) {
 }
 
 // wait says which leased jobs a turn has that wait for room, by type.
-func (r *room) wait(turn *runner, types map[string]int) {
+func (r *room) wait(of *turn, types map[string]int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(types) == 0 {
-		delete(r.waiting, turn)
+		delete(r.waiting, of)
 		return
 	}
-	r.waiting[turn] = types
+	r.waiting[of] = types
 }
 
 func (r *room) Everywhere(jobType string) int {

@@ -20,37 +20,31 @@ const (
 	bulkPatience = 10
 )
 
-// startBulk works jobs of a bulk type, as many together as its handler takes.
-func (r *runner) startBulk(work context.Context, jobType string, jobs []store.Job) {
-	h, _ := r.engine.handlers.Handling(jobType)
-	for some := range slices.Chunk(jobs, max(1, h.Parallel)) {
-		c := &call{jobType: jobType, open: len(some), deadline: time.Now().Add(h.Timeout)}
-		for _, j := range some {
-			r.begun[j.ID] = true
-		}
-		r.active += c.open
-		r.running[jobType]++
-		go r.workBulk(work, h, c, some)
-	}
+// bulk is a call that works jobs of one type in the transaction that completes them.
+type bulk struct {
+	*turn
+	call     *call
+	handling Handling
 }
 
-// workBulk works jobs of a bulk type in one transaction. When that fails they are halved until the one to blame stands alone, and the
+// run works jobs of a bulk type in one transaction. When that fails they are halved until the one to blame stands alone, and the
 // others go on. It says so when they are over.
-func (r *runner) workBulk(work context.Context, h Handling, c *call, jobs []store.Job) {
-	out := returned{call: c, jobs: make([]ended, len(jobs))}
+func (b bulk) run(work context.Context, jobs []store.Job) {
+	c, h := b.call, b.handling
+	out := &returned{call: c, jobs: make([]ended, len(jobs))}
 	place := make(map[string]int, len(jobs))
 	for i, j := range jobs {
 		out.jobs[i], place[j.ID] = ended{job: j, closed: true}, i
 	}
-	defer func() { r.tellOver(out) }()
-	r.calls.begin(c)
-	defer r.calls.end(c)
-	defer r.engine.handles()()
+	defer func() { b.tell(out) }()
+	b.calls.begin(c)
+	defer b.calls.end(c)
+	defer b.engine.handles()()
 	began := time.Now()
 	for parts := [][]store.Job{jobs}; len(parts) > 0 && work.Err() == nil; {
 		some, rest := parts[0], slices.Concat(parts[1:]...)
 		parts = parts[1:]
-		if !r.calls.hand(c, some, rest) {
+		if !b.calls.hand(c, some, rest) {
 			return
 		}
 		if time.Since(began) > bulkPatience*h.Timeout {
@@ -58,20 +52,20 @@ func (r *runner) workBulk(work context.Context, h Handling, c *call, jobs []stor
 			out.back = append(out.back, givenBack{slices.Concat(some, rest), time.Second})
 			return
 		}
-		done, err := r.tryBulk(work, h, c, some)
+		done, err := b.try(work, some)
 		out.skipped, out.later = append(out.skipped, done.skipped...), append(out.later, done.later...)
 		switch {
 		case err == nil || work.Err() != nil:
 		case store.IsTableLock(err) && !isOwn(err):
-			r.engine.sayLocked(err)
+			b.engine.sayLocked(err)
 			out.back = append(out.back, givenBack{slices.Concat(some, rest), lockedPause})
 			return
 		case len(some) == 1 || store.IsEnded(err):
 			// A handler that ends the transaction may have committed what it wrote: it is not called again for a part of the jobs.
 			for _, j := range some {
-				one := ended{job: j, attempt: r.notCompleted(work, j, err)}
+				one := ended{job: j, attempt: b.notCompleted(work, j, err)}
 				one.attempt.took = time.Since(began)
-				one.attempt = r.engine.review(work, j, one.attempt)
+				one.attempt = b.engine.review(work, j, one.attempt)
 				out.jobs[place[j.ID]] = one
 			}
 		default:
@@ -88,13 +82,14 @@ type bulked struct {
 	worked bool
 }
 
-// tryBulk works leased jobs in the transaction that completes them. What the database does to that transaction is tried again.
-func (r *runner) tryBulk(work context.Context, h Handling, c *call, jobs []store.Job) (bulked, error) {
+// try works leased jobs in the transaction that completes them. What the database does to that transaction is tried again.
+func (b bulk) try(work context.Context, jobs []store.Job) (bulked, error) {
+	c, h := b.call, b.handling
 	gone := 0
 	began := time.Now()
 	for try := 1; ; try++ {
-		ctx, cancel := r.calls.try(work, c, h.Timeout)
-		done, err := r.commitBulk(ctx, work, c, h, jobs)
+		ctx, cancel := b.calls.try(work, c, h.Timeout)
+		done, err := b.commit(ctx, work, jobs)
 		over := ctx.Err()
 		cancel()
 		if done.worked && errors.Is(over, context.DeadlineExceeded) {
@@ -107,21 +102,21 @@ func (r *runner) tryBulk(work context.Context, h Handling, c *call, jobs []store
 			return bulked{}, err
 		case errors.Is(over, context.DeadlineExceeded):
 			// Where statements wait for a lock as long as the time lasts, the jobs' table may have been locked.
-			if gone++; h.LockWait > 0 || gone > maxUncounted || !isTransient(err) || !r.unavailable(work, c, err, began) {
+			if gone++; h.LockWait > 0 || gone > maxUncounted || !isTransient(err) || !b.unavailable(work, c, err, began) {
 				return bulked{}, late(h.Timeout, err)
 			}
 			try = 0
 		case over != nil:
 			// A renewal found that the turn has lost some: another turn works those.
-			if held, err := r.holder.held(work); err == nil {
+			if held, err := b.leases.held(work); err == nil {
 				jobs = keep(jobs, held)
 			}
-			if len(jobs) == 0 || try >= chunkTries || !r.calls.hand(c, jobs, c.later) {
+			if len(jobs) == 0 || try >= chunkTries || !b.calls.hand(c, jobs, c.later) {
 				return bulked{}, nil
 			}
 		case !isTransient(err):
 			return bulked{}, err
-		case gone < maxUncounted && r.unavailable(work, c, err, began):
+		case gone < maxUncounted && b.unavailable(work, c, err, began):
 			try = 0 // that was no try, unless the database is gone each time
 			gone++
 		case store.IsExhausted(err):
@@ -132,10 +127,10 @@ func (r *runner) tryBulk(work context.Context, h Handling, c *call, jobs []store
 	}
 }
 
-// commitBulk prepares jobs, and works and completes them in one transaction.
-func (r *runner) commitBulk(ctx, work context.Context, c *call, h Handling, jobs []store.Job) (done bulked, err error) {
-	turn, began := r.holder.turn(), time.Now()
-	commit, err := r.prepare(ctx, jobs)
+// commit prepares jobs, and works and completes them in one transaction.
+func (b bulk) commit(ctx, work context.Context, jobs []store.Job) (done bulked, err error) {
+	by, began := b.leases.heldBy(), time.Now()
+	commit, err := b.prepare(ctx, jobs)
 	if err != nil {
 		return done, err
 	}
@@ -145,9 +140,9 @@ func (r *runner) commitBulk(ctx, work context.Context, c *call, h Handling, jobs
 	}
 	var completions []store.Completion
 	var completed store.Completed
-	err = r.engine.kind.InTxWaiting(ctx, h.LockWait, func(tx pgx.Tx) (err error) {
+	err = b.engine.kind.InTxWaiting(ctx, b.handling.LockWait, func(tx pgx.Tx) (err error) {
 		defer recovered(&err)
-		locked, err := r.engine.kind.LockChunk(ctx, tx, turn, idsOf(jobs))
+		locked, err := b.engine.kind.LockChunk(ctx, tx, by, idsOf(jobs))
 		locked = slices.DeleteFunc(locked, func(l store.Job) bool { return !sameAttempt(l, byID[l.ID]) })
 		done.skipped = without(jobs, locked)
 		if err != nil || len(locked) == 0 {
@@ -156,17 +151,17 @@ func (r *runner) commitBulk(ctx, work context.Context, c *call, h Handling, jobs
 		for i := range locked {
 			locked[i] = withContent(locked[i], byID[locked[i].ID])
 		}
-		completions, done.later, err = r.effects(ctx, tx, commit, locked, false)
+		completions, done.later, err = b.effects(ctx, tx, commit, locked, false)
 		if err == nil && len(completions) > 0 {
-			if done.worked = r.calls.spare(c); !done.worked {
+			if done.worked = b.calls.spare(b.call); !done.worked {
 				return errAbandoned
 			}
-			completed, err = r.completeWorked(work, tx, turn, completions, store.Access{Commit: true})
+			completed, err = b.completeWorked(work, tx, by, completions, store.Access{Commit: true})
 		}
 		return err
 	})
 	if err == nil {
-		r.committed(turn, completions, completed, time.Since(began))
+		b.committed(by, completions, completed, time.Since(began))
 	}
 	return done, err
 }
@@ -188,9 +183,9 @@ func withContent(locked, leased store.Job) store.Job {
 }
 
 // prepare calls a bulk handler's first phase.
-func (r *runner) prepare(ctx context.Context, jobs []store.Job) (commit BulkCommit, err error) {
+func (t *turn) prepare(ctx context.Context, jobs []store.Job) (commit BulkCommit, err error) {
 	err = inOwnGoroutine(func() (err error) {
-		commit, err = r.engine.handlers.Prepare(ctx, r.request.Turn.WorkflowRunID, jobs)
+		commit, err = t.engine.handlers.Prepare(ctx, t.request.Turn.WorkflowRunID, jobs)
 		return err
 	})
 	return commit, err
@@ -200,7 +195,7 @@ func cancelRequested(j store.Job) bool { return j.CancelRequested }
 
 // effects calls a bulk handler's second phase for the locked jobs that are not to be cancelled. It returns how each is completed, and
 // which are put off. picked says that they are not leased.
-func (r *runner) effects(ctx context.Context, tx pgx.Tx, commit BulkCommit, jobs []store.Job, picked bool) (completions []store.Completion, later []store.Job, err error) {
+func (t *turn) effects(ctx context.Context, tx pgx.Tx, commit BulkCommit, jobs []store.Job, picked bool) (completions []store.Completion, later []store.Job, err error) {
 	completions = make([]store.Completion, 0, len(jobs))
 	going := jobs
 	if slices.ContainsFunc(jobs, cancelRequested) {
@@ -232,7 +227,7 @@ func (r *runner) effects(ctx context.Context, tx pgx.Tx, commit BulkCommit, jobs
 		case a.Later:
 			later = append(later, going[i])
 		case !picked || !a.LeftAlone:
-			a = r.engine.review(ctx, going[i], a)
+			a = t.engine.review(ctx, going[i], a)
 			completions = append(completions, a.completion(going[i]))
 		}
 	}

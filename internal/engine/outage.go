@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/daybook-dev/daybook/internal/store"
-	"github.com/daybook-dev/daybook/models"
 )
 
 // While the database is unavailable, handlers run on, jobs that have ended are kept until they can be completed, and the runner repeats its
@@ -76,13 +75,13 @@ func (e *Engine) awaitDatabase(ctx context.Context) (waited bool) {
 
 // unavailable reports whether the database was unavailable to a call that failed with err, and waits until it answers again. A try that
 // failed so does not count. The call is not abandoned meanwhile.
-func (r *runner) unavailable(work context.Context, c *call, err error, began time.Time) bool {
-	r.calls.spare(c)
+func (t *turn) unavailable(work context.Context, c *call, err error, began time.Time) bool {
+	t.calls.spare(c)
 	if store.IsSchemaMismatch(err) || store.IsExhausted(err) {
 		rest(work, longestPause)
 		return time.Since(began) < store.OutageLimit
 	}
-	return r.engine.awaitDatabase(work)
+	return t.engine.awaitDatabase(work)
 }
 
 // trouble is how often the database has failed statements of one sort.
@@ -98,17 +97,17 @@ type trouble struct {
 // troubleOver is how long after its last failure a trouble counts as over, if no statement has succeeded before.
 const troubleOver = time.Minute
 
-// well reports whether the next statement may be made.
-func (t *trouble) well(now time.Time) bool { return !now.Before(t.until) }
+// healthy reports whether the next statement may be made.
+func (t *trouble) healthy(now time.Time) bool { return !now.Before(t.until) }
 
-// endure takes in how a statement ended. It returns the error only if the turn is to end with it.
-func (r *runner) endure(work context.Context, t *trouble, err error) error {
+// retryLater takes in how a statement ended. It returns the error only if the turn is to end with it.
+func (r *runner) retryLater(work context.Context, t *trouble, err error) error {
 	if err == nil {
 		return nil
 	}
 	tell(r.request.Trouble, err)
 	now := time.Now()
-	log := r.engine.options.Log.With("turn", r.holder.turn().ID, "doing", t.doing)
+	log := r.engine.options.Log.With("turn", r.leases.heldBy().ID, "doing", t.doing)
 	t.verified = false
 	if t.since.IsZero() || now.Sub(t.until) > troubleOver {
 		t.since, t.pause = now, firstPause
@@ -127,13 +126,14 @@ func (r *runner) endure(work context.Context, t *trouble, err error) error {
 }
 
 // recovered takes in that a statement of the sort has succeeded.
-func (r *runner) recovered(t *trouble) {
-	if t.since.IsZero() {
+func (t *turn) recovered(of *trouble) {
+	if of.since.IsZero() {
 		return
 	}
-	tell(r.request.Trouble, nil)
-	r.engine.options.Log.Info("the database answers again", "turn", r.holder.turn().ID, "doing", t.doing, "after", time.Since(t.since).Round(time.Millisecond))
-	*t = trouble{doing: t.doing}
+	tell(t.request.Trouble, nil)
+	t.engine.options.Log.Info("the database answers again", "turn", t.leases.heldBy().ID, "doing", of.doing,
+		"after", time.Since(of.since).Round(time.Millisecond))
+	*of = trouble{doing: of.doing}
 }
 
 // late says so of an attempt that failed with err.
@@ -154,46 +154,6 @@ func isConflict(err error) bool {
 
 // isTransient reports whether a transaction that failed with err is worth another try, or would be when the database is back.
 func isTransient(err error) bool { return !isOwn(err) && (isConflict(err) || store.IsTransient(err)) }
-
-// notCompletedError says that the completing transaction of a job failed each time that it was tried.
-type notCompletedError struct {
-	tries int
-	cause error
-}
-
-func (e *notCompletedError) Error() string {
-	return fmt.Sprintf("the transaction that completes the job failed %d times, the last time with: %v", e.tries, e.cause)
-}
-
-func (e *notCompletedError) Unwrap() error { return e.cause }
-
-// ErrorCode is DATABASE_ERROR.
-func (*notCompletedError) ErrorCode() models.ErrorCode { return models.CodeDatabaseError }
-
-// notCompleted is the attempt at a job whose completing transaction failed with err. It is not counted when the job is not to blame.
-func (r *runner) notCompleted(work context.Context, j store.Job, err error) Attempt {
-	var always *notCompletedError
-	counted := r.engine.failed(j, err)
-	if counted.Unavailable {
-		return r.uncounted(work, j, counted.Message, counted)
-	}
-	if errors.As(err, &always) || !errors.Is(err, store.ErrRowHeld) && !isTransient(err) {
-		return counted
-	}
-	return r.uncounted(work, j, store.Advised(err), counted)
-}
-
-// uncounted puts an attempt off that the database failed, without counting it. After maxUncounted of them in a row it returns
-// counted: what looks like an outage each time may be the job's own fault, and must end.
-func (r *runner) uncounted(work context.Context, j store.Job, message string, counted Attempt) Attempt {
-	n, err := r.engine.kind.PutOff(context.WithoutCancel(work), j.ID, j.Attempt)
-	if err != nil || n < maxUncounted {
-		return Attempt{Outcome: models.OutcomeRescheduled, Code: models.CodeDatabaseError, Message: message, Delay: uncountedDelay, InTx: counted.InTx}
-	}
-	counted.Code = models.CodeDatabaseError
-	counted.Message = fmt.Sprintf("the attempt was put off %d times because of the database, the last time with: %s", n, message)
-	return counted
-}
 
 const (
 	// lockedPause is how long jobs are left alone whose tables another transaction holds locked. They are given back, uncounted: no job is

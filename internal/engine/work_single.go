@@ -11,77 +11,76 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// start works a job beside the loop.
-func (r *runner) start(work context.Context, j store.Job) {
-	r.active++
-	r.begun[j.ID] = true
-	c := &call{jobType: j.Type, single: true, open: 1, inHand: []store.Job{j}}
-	go r.workAndTell(work, c)
+// single is a call that works one job outside of transactions.
+type single struct {
+	*turn
+	call *call
 }
 
-// workAndTell works a job and tells the runner that the call is over. It does so even if the handler ends its goroutine (runtime.Goexit): then the
+// run works the job and tells the loop that the call is over. It does so even if the handler ends its goroutine (runtime.Goexit): then the
 // attempt has failed.
-func (r *runner) workAndTell(work context.Context, c *call) {
-	j := c.inHand[0]
+func (s single) run(work context.Context) {
+	c, j := s.call, s.call.inHand[0]
 	e := ended{job: j, closed: true}
 	working := false
 	defer func() {
 		if working {
-			e = r.judged(work, c, j, r.engine.failed(j, errEndedGoroutine))
+			e = s.judged(work, j, s.engine.failed(j, errEndedGoroutine))
 		}
-		r.engine.room.ended(c.jobType)
+		s.engine.room.ended(c.jobType)
 		if c.from == nil || c.from.take(c, &e) {
-			r.tellOver(returned{call: c, jobs: []ended{e}})
+			s.tell(&returned{call: c, jobs: []ended{e}})
 		}
 	}()
 	working = true
-	e = r.work(work, c, j)
+	e = s.work(work, j)
 	working = false
 }
 
 // work works one job. If its handler asked for the completing transaction (InTx), work runs that too.
-func (r *runner) work(work context.Context, c *call, j store.Job) ended {
-	h, _ := r.engine.handlers.Handling(j.Type)
-	try, cancel := r.calls.try(work, c, h.Timeout)
+func (s single) work(work context.Context, j store.Job) ended {
+	c := s.call
+	h, _ := s.engine.handlers.Handling(j.Type)
+	try, cancel := s.calls.try(work, c, h.Timeout)
 	defer cancel()
-	r.calls.begin(c)
-	defer r.calls.end(c)
-	defer r.engine.handles()()
+	s.calls.begin(c)
+	defer s.calls.end(c)
+	defer s.engine.handles()()
 	needsLease := false
 	try.handle()
-	a := r.engine.handlers.Work(span.Inherit(try, j.TraceParent), j, func(ctx context.Context, p []byte) error {
+	a := s.engine.handlers.Work(span.Inherit(try, j.TraceParent), j, func(ctx context.Context, p []byte) error {
 		needsLease = true
 		return store.Await(ctx, store.OutageLimit, func(ctx context.Context) error {
 			if err := c.awaitLease(ctx); err != nil {
 				return err
 			}
-			turn, free := r.holder.pin()
+			turn, free := s.leases.pin()
 			defer free()
-			return r.engine.kind.SetProgress(ctx, turn, j, p)
+			return s.engine.kind.SetProgress(ctx, turn, j, p)
 		})
 	})
 	if try.handled() {
 		a = withdrawn(a)
 	}
-	r.engine.pace.note(j.Type, time.Since(c.began), needsLease || a.InTx != nil)
+	s.engine.pace.note(j.Type, time.Since(c.began), needsLease || a.InTx != nil)
 	if a.Unavailable {
-		r.calls.spare(c)
-		a = r.uncounted(work, j, a.Message, a)
+		s.calls.spare(c)
+		a = s.uncounted(work, j, a.Message, a)
 	}
 	var e ended
 	completes := a.Outcome == models.OutcomeCompleted
 	if !completes || a.InTx == nil {
-		if e = r.judged(work, c, j, a); e.closed || e.attempt.InTx == nil {
+		if e = s.judged(work, j, a); e.closed || e.attempt.InTx == nil {
 			return e
 		}
 		a = e.attempt
 	}
 	// The handler has returned: what takes time now is the database.
-	r.calls.spare(c)
+	s.calls.spare(c)
 	if err := c.awaitLease(work); err != nil {
 		return ended{job: j, closed: true} // it is worked again, or is given back
 	}
-	done := &completion{runner: r, call: c, timeout: h.Timeout, job: j, attempt: a}
+	done := &completion{turn: s.turn, call: c, timeout: h.Timeout, job: j, attempt: a}
 	err := done.run(work)
 	switch {
 	case err == nil:
@@ -89,11 +88,11 @@ func (r *runner) work(work context.Context, c *call, j store.Job) ended {
 	case !completes:
 		return e
 	}
-	a = r.notCompleted(work, j, err)
+	a = s.notCompleted(work, j, err)
 	if errors.Is(err, errCancelRequested) {
 		a = withdrawn(a)
 	}
-	return r.judged(work, c, j, a)
+	return s.judged(work, j, a)
 }
 
 // withdrawn is how an attempt ends that a request to cancel its job has interrupted, should a later request have taken that one back: the job is worked again at once,
@@ -109,16 +108,16 @@ func withdrawn(a Attempt) Attempt {
 }
 
 // judged is how an attempt ends that a handler has ended as a.
-func (r *runner) judged(work context.Context, c *call, j store.Job, a Attempt) ended {
-	a.took = time.Since(c.began)
+func (s single) judged(work context.Context, j store.Job, a Attempt) ended {
+	a.took = time.Since(s.call.began)
 	e := ended{job: j, attempt: a}
 	if a.Outcome != models.OutcomeCompleted && work.Err() != nil {
 		// Told to stop, and the grace period is over.
-		e.attempt, e.closed = r.stopped(j, a.took)
+		e.attempt, e.closed = s.stopped(j, a.took)
 		e.attempt.took = a.took
 	}
 	if !e.closed {
-		e.attempt = r.engine.review(work, j, e.attempt)
+		e.attempt = s.engine.review(work, j, e.attempt)
 	}
 	return e
 }
@@ -137,9 +136,9 @@ func (e *stoppedError) ErrorCode() models.ErrorCode { return models.CodeWorkerLo
 // stopped says how an attempt ends that ran for ran when its process was stopped. A short one is uncounted: back is true, and the job is
 // given back at the end of the turn. A long one is counted, because a job that takes longer than processes live would otherwise be begun
 // anew for ever.
-func (r *runner) stopped(j store.Job, ran time.Duration) (a Attempt, back bool) {
-	if ran < r.engine.options.CountStopped {
+func (s single) stopped(j store.Job, ran time.Duration) (a Attempt, back bool) {
+	if ran < s.engine.options.CountStopped {
 		return Attempt{}, true
 	}
-	return r.engine.failed(j, &stoppedError{ran}), false
+	return s.engine.failed(j, &stoppedError{ran}), false
 }

@@ -22,7 +22,7 @@ var errMoving = fmt.Errorf("the turn's jobs are being handed over: %w", context.
 // completion runs what a handler wants in the transaction that completes its job. The handler has ended well, so the transaction is
 // tried again for as long as the job is the turn's: a connection that was cut, an outage and a lost race count as no attempt.
 type completion struct {
-	*runner
+	*turn
 	call    *call
 	timeout time.Duration
 	job     store.Job
@@ -50,12 +50,12 @@ func (c *completion) run(work context.Context) error {
 			return nil
 		case errors.Is(err, errCancelRequested):
 			// The job is cancelled, unless a later request has taken that back.
-			if closed := c.closeUncompleted(work, c.job); !errors.Is(closed, errStillHeld) {
+			if closed := (completing{c.turn}).close(work, c.job); !errors.Is(closed, errStillHeld) {
 				return closed
 			}
 			return err
 		case errors.Is(err, store.ErrLeaseLost):
-			if err = c.closeUncompleted(work, c.job); !errors.Is(err, errStillHeld) {
+			if err = (completing{c.turn}).close(work, c.job); !errors.Is(err, errStillHeld) {
 				return err
 			}
 			if failed++; failed >= completeTries {
@@ -100,7 +100,7 @@ func (c *completion) run(work context.Context) error {
 // when that part has ended, and pinned until the commit; the sink is told when nothing is pinned any more. What ctx leaves of its time is for the handler's part:
 // the completion has completeLimit.
 func (c *completion) try(work context.Context, ctx *tryContext) error {
-	var turn store.Turn
+	var by store.Turn
 	var completions []store.Completion
 	var completed store.Completed
 	c.begun, c.handling = false, false
@@ -130,21 +130,21 @@ func (c *completion) try(work context.Context, ctx *tryContext) error {
 		}
 		c.handling = false
 		c.calls.spare(c.call)
-		held, free, ok := c.holder.pinWithin(pinLimit)
+		held, free, ok := c.leases.pinWithin(pinLimit)
 		if !ok {
 			c.begun = false // that is not the handler's doing
 			return store.Unavailable(work, errMoving)
 		}
 		defer free()
 		c.attempt.took = time.Since(c.call.began)
-		turn, completions = held, []store.Completion{c.attempt.completion(c.job)}
-		completed, err = c.completeWorked(work, tx, turn, completions, store.Access{Wait: lockPatience, Commit: true})
+		by, completions = held, []store.Completion{c.attempt.completion(c.job)}
+		completed, err = c.completeWorked(work, tx, by, completions, store.Access{Wait: lockPatience, Commit: true})
 		return err
 	})
 	c.again = c.again || err != nil
 	switch {
 	case err == nil:
-		c.committed(turn, completions, completed, 0)
+		c.committed(by, completions, completed, 0)
 	case c.begun && !c.handling && store.IsLockTimeout(err):
 		err = fmt.Errorf("%w: %w", store.ErrRowHeld, err)
 	}
@@ -154,23 +154,3 @@ func (c *completion) try(work context.Context, ctx *tryContext) error {
 // errStillHeld says that a completion met a lost lease, and that the turn has the job all the same: two servers answer, one of which was a primary until a
 // short time ago.
 var errStillHeld = errors.New("the database says that the lease is lost, and that it is held: was it replaced by another server that still answers?")
-
-// closeUncompleted completes a job that could not be completed because it is to be cancelled, or is no longer the turn's. It returns errStillHeld when it is the
-// turn's, and is not to be cancelled.
-func (r *runner) closeUncompleted(ctx context.Context, j store.Job) error {
-	pause := firstSkip
-	for began := time.Now(); ; pause = min(2*pause, skippedPause) {
-		done, err := r.completeLocked(ctx, []ended{{job: j, onlyCancelled: true}})
-		if err != nil || done[j.ID] {
-			return err
-		}
-		left, err := r.leftOver(ctx, []ended{{job: j, since: began}}, nil)
-		if err != nil || len(left) == 0 {
-			return err
-		}
-		if time.Since(began) > lockPatience || ctx.Err() != nil {
-			return store.ErrRowHeld
-		}
-		time.Sleep(pause)
-	}
-}

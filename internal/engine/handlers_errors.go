@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"iter"
 
 	"github.com/daybook-dev/daybook/internal/disposition"
@@ -68,3 +69,27 @@ var errTimeout error = timeoutError{}
 // TimedOut reports whether ctx, an attempt's own, has ended because the attempt took longer than its
 // policy allows. A deadline that a handler sets on a context of its own does not end this one.
 func TimedOut(ctx context.Context) bool { return context.Cause(ctx) == errTimeout } //nolint:errorlint // it is not wrapped
+
+// UnstoredError says why what a handler leaves as its result cannot be stored. The work is done: the job is completed
+// without it, and its row and its attempt say why.
+type UnstoredError struct{ Why string }
+
+func (e *UnstoredError) Error() string {
+	return "the job is completed, and its result is not stored: " + e.Why
+}
+
+// Leave sets the result that an attempt leaves. Where err is an UnstoredError it leaves none, and says why; it returns
+// every other error.
+func (a *Attempt) Leave(result []byte, err error) error {
+	a.Result = result
+	if a.Outcome != models.OutcomeCompleted {
+		return err
+	}
+	a.Code, a.Message = "", ""
+	unstored, ok := errors.AsType[*UnstoredError](err)
+	if !ok {
+		return err
+	}
+	a.Result, a.Code, a.Message = nil, models.CodeResultNotStored, unstored.Error()
+	return nil
+}
