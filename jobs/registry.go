@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"maps"
 	"reflect"
 	"slices"
@@ -12,7 +13,10 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/daybook-dev/daybook/internal/carried"
+	"github.com/daybook-dev/daybook/internal/engine"
 	"github.com/daybook-dev/daybook/internal/failure"
 	"github.com/daybook-dev/daybook/internal/payload"
 	"github.com/daybook-dev/daybook/internal/store"
@@ -59,6 +63,7 @@ var ErrNoHandlers = failure.New(failure.Misuse, "jobs: the registry has no handl
 
 // Registry holds the handlers of a worker. Register everything before the worker starts. Make one with NewRegistry.
 type Registry struct {
+	handlers
 	// types holds each handler under its type and its aliases.
 	types map[string]*registered
 	// middleware and bulkMiddleware are called around handlers, the outermost first. onError is told of failed attempts; nil: nothing is.
@@ -122,8 +127,15 @@ func (r *Registry) Started() error {
 	return nil
 }
 
+// handlers has a registry carry what package workers has jobs worked by.
+type handlers = carried.Value[engine.HandlersFor]
+
 // NewRegistry returns an empty registry.
-func NewRegistry() *Registry { return &Registry{types: map[string]*registered{}} }
+func NewRegistry() *Registry {
+	r := &Registry{types: map[string]*registered{}}
+	carried.Set[engine.HandlersFor](r, func(pool *pgxpool.Pool, _ *slog.Logger) engine.Handlers { return working{r, pool} })
+	return r
+}
 
 // Func works one job. Its result says how the attempt ended: nil completes the job; Snooze, Cancel, RetryAfter, Final
 // and WithCode have the effect that they describe; any other error, or a panic, is a HANDLER_ERROR and is tried again by the policy. ctx

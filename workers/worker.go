@@ -1,6 +1,7 @@
 package workers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"go.temporal.io/sdk/worker"
 
 	"github.com/daybook-dev/daybook/activities"
+	"github.com/daybook-dev/daybook/internal/carried"
 	"github.com/daybook-dev/daybook/internal/engine"
 	"github.com/daybook-dev/daybook/internal/health"
 	"github.com/daybook-dev/daybook/internal/store"
@@ -64,6 +66,13 @@ type Worker struct {
 	// afterwards of Close, which waits for it.
 	drainsSince       time.Time
 	interruptedBefore int
+}
+
+// activities are those of the worker's queue.
+func (w *Worker) activities(c client.Client, settings activities.Settings, name string) *activities.Queue {
+	q := activities.NewQueue(c, settings, cmp.Or(name, store.ProcessName()))
+	carried.Set(q, w.engine)
+	return q
 }
 
 // checkConcurrency refuses what the worker, or Temporal's SDK, cannot work with; 0 is the default.

@@ -219,7 +219,7 @@ func TestLeasesAreKeptWhileNothingConnects(t *testing.T) {
 			t.Parallel()
 			db := pgtest.New(t)
 			pool, asked := unansweredOnce(t, db, c.connections)
-			e := NewJobs(store.NewQueue(pool, store.Jobs), work(done), Options{Log: slog.New(slog.DiscardHandler)})
+			e := NewOn(Tables(store.NewQueue(pool, store.Jobs)), work(done), Options{Log: slog.New(slog.DiscardHandler)})
 			t.Cleanup(e.Close)
 			enqueueNamed(t, db, 1)
 			r, jobs := leasing(t, e, 1)

@@ -7,8 +7,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-
 	"github.com/daybook-dev/daybook/internal/events"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
@@ -85,6 +83,8 @@ type Engine struct {
 	// begins: what is leased begins at once, so that its lease charges it, and a fetch that waits begins it. Otherwise it may wait in its
 	// turn, and is charged when it is worked alone.
 	begins bool
+	// resumes is what Resumes says.
+	resumes bool
 	// life ends with the engine.
 	life     context.Context
 	end      context.CancelFunc
@@ -114,15 +114,21 @@ func New(s *store.Store, p Processor, o Options) *Engine {
 	return e
 }
 
-// NewJobs returns an engine of jobs on a store of their queue. Close it.
-func NewJobs(s *store.Store, h Handlers, o Options) *Engine {
-	if r, ok := h.(interface {
-		ReadFrom(pool *pgxpool.Pool) Handlers
-	}); ok {
-		h = r.ReadFrom(s.Pool())
-	}
-	return NewOn(Tables(s), h, o)
+// NewJobs returns an engine of jobs, with the handlers of a registry, on a store of their queue. Close it.
+func NewJobs(s *store.Store, r Registry, o Options) *Engine {
+	return NewOn(Tables(s), HandlersOf(r, s.Pool(), o.Log), o)
 }
+
+// NewTasks returns an engine of tasks, with the handlers of a registry, on their queue. Close it.
+func NewTasks(q *store.TaskQueue, r Registry, o Options) *Engine {
+	e := NewOn(Tasks(q), HandlersOf(r, q.Pool(), o.Log), o)
+	e.resumes = true
+	return e
+}
+
+// Resumes reports whether what a silent execution of a turn holds is reclaimed by the next one, under the same turn. It is for
+// a kind whose leases last for minutes after their worker has died. Otherwise the silent one may go on until its leases expire.
+func (e *Engine) Resumes() bool { return e.resumes }
 
 // NewOn returns an engine of a kind whose jobs are begun as they are leased. Close it.
 func NewOn(k Kind, h Handlers, o Options) *Engine {

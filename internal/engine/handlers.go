@@ -1,13 +1,16 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"sync/atomic"
+	"log/slog"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/daybook-dev/daybook/internal/carried"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
 )
@@ -156,11 +159,13 @@ type ownError struct{ err error }
 func (e *ownError) Error() string { return e.err.Error() }
 func (e *ownError) Unwrap() error { return e.err }
 
-// handlersOf is set by package jobs, whose registry keeps what the engine asks of it out of the public API.
-var handlersOf atomic.Pointer[func(registry any) Handlers]
+// HandlersFor makes handlers, which read by the worker's pool and log where it does.
+type HandlersFor func(pool *pgxpool.Pool, log *slog.Logger) Handlers
 
-// SetHandlersOf says how the handlers of a *jobs.Registry are got. Package jobs calls it once, when it is initialized.
-func SetHandlersOf(f func(registry any) Handlers) { handlersOf.Store(&f) }
+// Registry is what handlers are registered with: a *jobs.Registry or a *tasks.Registry.
+type Registry = carried.By[HandlersFor]
 
-// HandlersOf are the handlers of a *jobs.Registry.
-func HandlersOf(registry any) Handlers { return (*handlersOf.Load())(registry) }
+// HandlersOf makes the handlers of a registry.
+func HandlersOf(r Registry, pool *pgxpool.Pool, log *slog.Logger) Handlers {
+	return carried.Get(r)(pool, cmp.Or(log, slog.Default()))
+}

@@ -40,7 +40,7 @@ func picking(t *testing.T, db *pgtest.DB, connections int32, w work) (*Engine, *
 	pool, err := pgxpool.NewWithConfig(t.Context(), config)
 	require.NoError(t, err)
 	t.Cleanup(pool.Close)
-	e := NewJobs(store.NewQueue(pool, store.Jobs), w, Options{Log: slog.New(slog.DiscardHandler)})
+	e := NewOn(Tables(store.NewQueue(pool, store.Jobs)), w, Options{Log: slog.New(slog.DiscardHandler)})
 	t.Cleanup(e.Close)
 	e.LearnShort("named")
 	return e, pool

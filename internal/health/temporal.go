@@ -17,7 +17,7 @@ import (
 	"go.temporal.io/sdk/converter"
 
 	"github.com/daybook-dev/daybook/internal/store"
-	"github.com/daybook-dev/daybook/internal/turns"
+	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/workflows"
 )
 
@@ -92,7 +92,7 @@ type WorkflowState struct {
 	// Retrying are activities that have failed, and are tried again.
 	Retrying []RetryingActivity `json:"retrying,omitempty"`
 	// Trouble is what the database answers a worker's turn that waits for it; nil: no turn waits so.
-	Trouble *turns.Trouble `json:"trouble,omitempty"`
+	Trouble *models.TurnTrouble `json:"trouble,omitempty"`
 	// Workers are those that polled the task queue lately, the latest first.
 	Workers []PollingWorker `json:"workers"`
 }
@@ -298,7 +298,7 @@ func (s *WorkflowState) describe(d *workflowservice.DescribeWorkflowExecutionRes
 		s.remember(info.GetMemo().GetFields())
 	}
 	for _, a := range d.GetPendingActivities() {
-		var beat turns.Heartbeat
+		var beat models.TurnHeartbeat
 		if p := a.GetHeartbeatDetails().GetPayloads(); len(p) == 1 && converter.GetDefaultDataConverter().FromPayload(p[0], &beat) == nil {
 			s.Trouble = cmp.Or(s.Trouble, beat.Trouble)
 		}

@@ -99,7 +99,7 @@ func TestOneTraceFromTheRequestToTheWebhook(t *testing.T) {
 	builtin, err := handlers.Register(registry, handlers.Config{Pool: db.Pool, Environment: map[string]string{"DAYBOOK_WEBHOOK_ALLOW_NETWORKS": "127.0.0.0/8"}})
 	require.NoError(t, err)
 	defer func() { assert.NoError(t, builtin.Close()) }()
-	e := engine.NewJobs(store.NewQueue(db.Pool, store.Jobs), engine.HandlersOf(registry), engine.Options{Tracer: tracing.Engine()})
+	e := engine.NewJobs(store.NewQueue(db.Pool, store.Jobs), registry, engine.Options{Tracer: tracing.Engine()})
 	defer e.Close()
 	report, err := e.Process(t.Context(), engine.TurnRequest{Turn: store.Turn{ID: "turn", Worker: "test"}, Batch: 10, Length: time.Minute})
 	require.NoError(t, err)
