@@ -28,7 +28,7 @@ func NewQueue(c client.Client, settings Settings, worker string) *Queue {
 	return &Queue{client: c, settings: settings, worker: worker}
 }
 
-func (a *Queue) engine() *engine.Engine { return carried.Get[*engine.Engine](a) }
+func (a *Queue) engine() *engine.Engine { return carried.Get[*engine.Engine](&a.worked) }
 
 // ReadSettings returns the settings of the worker's environment.
 func (a *Queue) ReadSettings(context.Context) (Settings, error) { return a.settings, nil }

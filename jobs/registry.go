@@ -133,7 +133,7 @@ type handlers = carried.Value[engine.HandlersFor]
 // NewRegistry returns an empty registry.
 func NewRegistry() *Registry {
 	r := &Registry{types: map[string]*registered{}}
-	carried.Set[engine.HandlersFor](r, func(pool *pgxpool.Pool, _ *slog.Logger) engine.Handlers { return working{r, pool} })
+	carried.Set[engine.HandlersFor](&r.handlers, func(pool *pgxpool.Pool, _ *slog.Logger) engine.Handlers { return working{r, pool} })
 	return r
 }
 

@@ -46,7 +46,7 @@ type Registration struct {
 // NewRegistry returns a registry of the type db_function.
 func NewRegistry() *Registry {
 	r := &Registry{types: map[string]*registered{DBFunction: {policy: Policy{}.withDefaults(functionsParallel)}}}
-	carried.Set[engine.HandlersFor](r, func(pool *pgxpool.Pool, log *slog.Logger) engine.Handlers { return &working{r, pool, log} })
+	carried.Set[engine.HandlersFor](&r.handlers, func(pool *pgxpool.Pool, log *slog.Logger) engine.Handlers { return &working{r, pool, log} })
 	return r
 }
 

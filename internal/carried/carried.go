@@ -7,7 +7,7 @@ type Value[T any] struct{ value T }
 
 func (v *Value[T]) carried() *T { return &v.value }
 
-// By is a pointer to a struct that embeds a Value.
+// By is a pointer to a Value, or to a struct that embeds one.
 type By[T any] interface{ carried() *T }
 
 // Set has a struct carry a value.

@@ -7,32 +7,40 @@ import (
 )
 
 const (
-	// apartLength is how long a fetch goes on with what it has leased, when the turn's next activity may be another worker's.
+	// apartLength is how long a fetch goes on with what it has leased, when the turn's next
+	// activity may be another worker's.
 	apartLength = 4 * time.Second
-	// handOnAfter is how long a fetch waits, while jobs are due that only other workers may work, before it ends so that another worker
-	// can fetch them. In vain it ends again after handOnAgain, handOnTries times: Temporal gives the next fetch to the worker whose poll is the
-	// oldest, and this one has several. After that the time doubles from handOnAfter, up to handOnSlowest.
+	// handOnAfter is how long a fetch waits, while jobs are due that only other workers may work,
+	// before it ends so that another worker can fetch them. In vain it ends again after
+	// handOnAgain, handOnTries times: Temporal gives the next fetch to the worker whose poll is the
+	// oldest, and this one has several. After that the time doubles from handOnAfter, up to
+	// handOnSlowest.
 	handOnAfter   = time.Second
 	handOnAgain   = 200 * time.Millisecond
 	handOnTries   = 4
 	handOnSlowest = 4 * time.Second
-	// handedOnFor is after what time a worker that fetches again takes it that another one has worked what it handed on: a turn is as long.
+	// handedOnFor is after what time a worker that fetches again takes it that another one has
+	// worked what it handed on: a turn is as long.
 	handedOnFor = 4 * time.Second
 )
 
-// workFetched works a turn that a fetch has leased, and goes on for a while.
-func (e *Engine) workFetched(ctx context.Context, f Fetched, r FetchRequest) (Fetched, error) {
-	report, err := e.Process(ctx, TurnRequest{Turn: r.Turn, Batch: r.Batch, Length: apartLength, Crashed: r.Crashed, Stop: r.Stop})
+// work works a turn that a fetch has leased, and goes on for a while.
+func (f *fetch) work(ctx context.Context, got Fetched) (Fetched, error) {
+	r := f.request
+	report, err := f.Process(ctx, TurnRequest{
+		Turn: r.Turn, Batch: r.Batch, Length: apartLength, Crashed: r.Crashed, Stop: r.Stop,
+	})
 	if err != nil {
-		return f, err
+		return got, err
 	}
-	f.Leased, f.Full, f.Worked = report.Leased, report.More, &report
-	f.LeftBehind = append(f.LeftBehind, report.LeftBehind...)
-	return f, nil
+	got.Leased, got.Full, got.Worked = report.Leased, report.More, &report
+	got.LeftBehind = append(got.LeftBehind, report.LeftBehind...)
+	return got, nil
 }
 
-// handingOn is the pause after which a waiting fetch, or a turn that lingers, ends because there are jobs for other workers. Only one of a task
-// queue's workers waits for work, and it must not be one that cannot work the due jobs.
+// handingOn is the pause after which a waiting fetch, or a turn that lingers, ends because there
+// are jobs for other workers. Only one of a task queue's workers waits for work, and it must not be
+// one that cannot work the due jobs.
 type handingOn struct {
 	mu sync.Mutex
 	// vain is how often something ended so, and jobs for others were left all the same.
@@ -55,7 +63,8 @@ func (h *handingOn) after() time.Duration {
 	}
 }
 
-// inVain reports whether the last end for other workers may have been in vain: it is not so long ago that one of them must have worked.
+// inVain reports whether the last end for other workers may have been in vain: it is not so long
+// ago that one of them must have worked.
 func (h *handingOn) inVain() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -65,8 +74,8 @@ func (h *handingOn) inVain() bool {
 	return h.vain > 0
 }
 
-// done notes whether a fetch or turn ended for other workers. If that happens again and again, there are none, and the pause grows. Lanes
-// that end together count as one.
+// done notes whether a fetch or turn ended for other workers. If that happens again and again,
+// there are none, and the pause grows. Lanes that end together count as one.
 func (h *handingOn) done(handedOn bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -78,28 +87,31 @@ func (h *handingOn) done(handedOn bool) {
 	}
 }
 
-// handOn reports whether a fetch or turn that waits is to end, because jobs are due that this worker may not work.
-func (e *Engine) handOn(ctx context.Context) bool {
-	left, err := e.kind.HasLeft(ctx)
-	e.handingOn.done(left && err == nil)
+// handOn reports whether a fetch or turn that waits is to end, because jobs are due that this
+// worker may not work.
+func (h *handingOn) handOn(ctx context.Context, k Kind) bool {
+	left, err := k.HasLeft(ctx)
+	h.done(left && err == nil)
 	return left && err == nil
 }
 
-// recallHandingOn is called when a fetch is about to wait. If nothing is left for others, or the last fetch was long ago, others have worked what
-// this worker handed on, and it hands on as soon the next time.
-func (e *Engine) recallHandingOn(ctx context.Context) {
-	if !e.handingOn.inVain() {
+// recall is called when a fetch is about to wait. If nothing is left for others, or the
+// last fetch was long ago, others have worked what this worker handed on, and it hands on as soon
+// the next time.
+func (h *handingOn) recall(ctx context.Context, k Kind) {
+	if !h.inVain() {
 		return
 	}
-	if left, err := e.kind.HasLeft(ctx); err == nil && !left {
-		e.handingOn.done(false)
+	if left, err := k.HasLeft(ctx); err == nil && !left {
+		h.done(false)
 	}
 }
 
 // handOnLimit is how long a turn that rests looks for jobs of other workers.
 const handOnLimit = time.Second
 
-// handsOn reports whether a turn that rests is to end as a waiting fetch does. It looks once, until there is work again.
+// handsOn reports whether a turn that rests is to end as a waiting fetch does. It looks once, until
+// there is work again.
 func (r *runner) handsOn(work context.Context) bool {
 	switch {
 	case !r.resting || !r.request.Linger:
@@ -114,7 +126,7 @@ func (r *runner) handsOn(work context.Context) bool {
 		r.looked = true
 		ctx, cancel := context.WithTimeout(work, handOnLimit)
 		defer cancel()
-		return r.engine.handOn(ctx)
+		return r.engine.handingOn.handOn(ctx, r.engine.kind)
 	}
 	return false
 }

@@ -9,7 +9,9 @@ import (
 // lease leases up to n jobs, for which it reserves room.
 func (t *turn) lease(work context.Context, n int) refilled {
 	l, err := t.engine.leaseRoomy(work, t.leases.heldBy(), n)
-	return refilled{jobs: l.Jobs, asked: n, again: l.Wait(), unread: l.Unread, capped: l.Capped, roomless: l.Passed, err: err}
+	return refilled{
+		jobs: l.Jobs, asked: n, again: l.Wait(), unread: l.Unread, capped: l.Capped, roomless: l.Passed, err: err,
+	}
 }
 
 // leaseRoomy leases jobs that can be begun at once, and notes that room for them is reserved.
@@ -24,8 +26,8 @@ func (e *Engine) leaseRoomy(ctx context.Context, turn store.Turn, n int) (store.
 	return leased, err
 }
 
-// leaseWhole leases jobs. The caller may be told to stop meanwhile: the statement is not cut off, so that what it leases is
-// known.
+// leaseWhole leases jobs. The caller may be told to stop meanwhile: the statement is not cut off,
+// so that what it leases is known.
 func (e *Engine) leaseWhole(ctx context.Context, turn store.Turn, limit int, room store.Room) (store.Leased, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*store.LeaseLimit)
 	defer cancel()

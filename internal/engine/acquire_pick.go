@@ -11,21 +11,24 @@ import (
 )
 
 const (
-	// pickTries is how often jobs are picked that other transactions turn out to have. Then they are left alone
-	// for lockedRest.
+	// pickTries is how often jobs are picked that other transactions turn out to have. Then they
+	// are left alone for lockedRest.
 	pickTries  = 3
 	lockedRest = 250 * time.Millisecond
 	// pickPause is for how long jobs are leased after some that were to be picked could not be.
 	pickPause = time.Second
-	// pickLimit is how long a bulk may take that is picked: its rows stay locked, and the turn leases nothing meanwhile.
+	// pickLimit is how long a bulk may take that is picked: its rows stay locked, and the turn
+	// leases nothing meanwhile.
 	pickLimit = time.Second
 )
 
-// pick is jobs that are worked without a lease: one transaction locks them, keeps them locked while they are worked,
-// and completes them. So a lease is the record of a long attempt, and not a toll on each job.
+// pick is jobs that are worked without a lease: one transaction locks them, keeps them locked while
+// they are worked, and completes them. So a lease is the record of a long attempt, and not a toll
+// on each job.
 //
-// A worker that dies leaves no trace of a pick: the jobs are pending as before. So nothing is picked in a turn whose
-// activity before did not end by itself: a job that killed its worker is leased there, and found when it is reclaimed.
+// A worker that dies leaves no trace of a pick: the jobs are pending as before. So nothing is
+// picked in a turn whose activity before did not end by itself: a job that killed its worker is
+// leased there, and found when it is reclaimed.
 type pick struct {
 	*turn
 	// call works all jobs, which are of one bulk type, by handling; nil: open works them.
@@ -34,10 +37,11 @@ type pick struct {
 	open     *openPick
 	waiter   *store.Subscription
 
-	// jobs are those that the transaction has locked, suspects those of them that it leases instead.
+	// jobs are those that the transaction has locked, suspects those of them that it leases
+	// instead.
 	jobs, suspects []store.Job
-	// What the transaction completes, by which turn, and what that led to. later are the jobs that the handler has
-	// put off. began is when it began.
+	// What the transaction completes, by which turn, and what that led to. later are the jobs that
+	// the handler has put off. began is when it began.
 	by          store.Turn
 	completions []store.Completion
 	completed   store.Completed
@@ -48,15 +52,15 @@ type pick struct {
 	result refilled
 }
 
-// picksLike says, of jobs that were leased, whether the next jobs like them may be picked: all are of one bulk type, or
-// all of short types.
-func (e *Engine) picksLike(jobs []store.Job) picks {
+// picksLike says, of jobs that were leased, whether the next jobs like them may be picked: all are
+// of one bulk type, or all of short types.
+func picksLike(e *Engine, jobs []store.Job) picks {
 	if !slices.ContainsFunc(jobs, func(j store.Job) bool { return !e.pace.short(j.Type) }) {
 		return picks{short: true}
 	}
 	jobType := jobs[0].Type
-	h, ok := e.handlers.Handling(jobType)
-	if !ok || !h.Bulk || h.Picked == PickedNever || slices.ContainsFunc(jobs, func(j store.Job) bool { return j.Type != jobType }) {
+	others := slices.ContainsFunc(jobs, func(j store.Job) bool { return j.Type != jobType })
+	if h, ok := e.handlers.Handling(jobType); !ok || !h.Bulk || h.Picked == PickedNever || others {
 		return picks{}
 	}
 	return picks{bulk: true, jobType: jobType}
@@ -80,7 +84,8 @@ func (t *turn) pickBulk(work context.Context, jobType string, n int) refilled {
 
 // pickWith works the next jobs of a call's bulk type.
 func (t *turn) pickWith(ctx, work context.Context, c *call, h Handling, n int) refilled {
-	return t.pickSome(ctx, work, n, h.LockWait, func(jobType string) bool { return jobType == c.jobType }, func() *pick {
+	may := func(jobType string) bool { return jobType == c.jobType }
+	return t.pickSome(ctx, work, n, may, func() *pick {
 		return &pick{turn: t, call: c, handling: h, began: time.Now()}
 	})
 }
@@ -89,11 +94,13 @@ func (t *turn) pickWith(ctx, work context.Context, c *call, h Handling, n int) r
 func (t *turn) pickShort(work context.Context, n int, waiter *store.Subscription) refilled {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(work), completeLimit)
 	defer cancel()
-	return t.pickSome(ctx, work, n, 0, t.engine.pace.short, func() *pick { return &pick{turn: t, open: newOpenPick(), waiter: waiter} })
+	return t.pickSome(ctx, work, n, t.engine.pace.short, func() *pick {
+		return &pick{turn: t, open: newOpenPick(), waiter: waiter}
+	})
 }
 
 // pickSome picks until it has found something, or there is nothing.
-func (t *turn) pickSome(ctx, work context.Context, n int, wait time.Duration, may func(string) bool, begin func() *pick) refilled {
+func (t *turn) pickSome(ctx, work context.Context, n int, may func(string) bool, begin func() *pick) refilled {
 	for tries := 0; tries < pickTries && ctx.Err() == nil; {
 		chosen, err := t.engine.kind.PickTypes(ctx, n, may, t.engine.room)
 		if err != nil {
@@ -105,10 +112,11 @@ func (t *turn) pickSome(ctx, work context.Context, n int, wait time.Duration, ma
 			p.result.again, p.result.unread = chosen.Wait(), chosen.Unread
 			return p.result
 		}
-		if found := p.run(ctx, work, chosen, wait); found || p.result.mustLease || t.beginsNoMore() {
+		if found := p.run(ctx, work, chosen); found || p.result.mustLease || t.beginsNoMore() {
 			return p.result
 		}
-		// What was chosen had been worked meanwhile, or is locked: that says nothing of what else is due.
+		// What was chosen had been worked meanwhile, or is locked: that says nothing of what else
+		// is due.
 		if !chosen.Empty() {
 			tries++
 		}
@@ -117,15 +125,16 @@ func (t *turn) pickSome(ctx, work context.Context, n int, wait time.Duration, ma
 }
 
 // run locks, works and completes the chosen jobs. It reports false when there were none.
-func (p *pick) run(ctx, work context.Context, chosen *store.Pick, wait time.Duration) (found bool) {
-	err := p.engine.kind.InTxWaiting(ctx, wait, func(tx pgx.Tx) (err error) {
+func (p *pick) run(ctx, work context.Context, chosen *store.Pick) (found bool) {
+	err := p.engine.kind.InTxWaiting(ctx, p.handling.LockWait, func(tx pgx.Tx) (err error) {
 		defer recovered(&err)
 		if p.jobs, err = chosen.Lock(ctx, tx); err != nil || len(p.jobs) == 0 {
 			return err
 		}
 		for i := range p.jobs {
 			p.jobs[i].Room = p.open != nil
-			// An application's handler of bulks has the transaction, and may change the rows of its jobs.
+			// An application's handler of bulks has the transaction, and may change the rows of its
+			// jobs.
 			p.jobs[i].Place.Valid = p.jobs[i].Place.Valid && (p.open != nil || p.handling.Picked == PickedAtOnce)
 		}
 		if p.suspects, err = p.leaseSuspects(ctx, tx, p.jobs); len(p.suspects) > 0 {
@@ -148,7 +157,8 @@ func (p *pick) run(ctx, work context.Context, chosen *store.Pick, wait time.Dura
 	return err != nil || worked || len(p.suspects) > 0
 }
 
-// take says in the result what the transaction led to, which has ended with err. worked: jobs were worked in it.
+// take says in the result what the transaction led to, which has ended with err. worked: jobs were
+// worked in it.
 func (p *pick) take(work context.Context, worked bool, err error) {
 	l := &p.result
 	switch {
@@ -192,14 +202,15 @@ func (t *turn) leasedInstead(n int, err error) refilled {
 	return refilled{asked: n, leaseFor: pickPause}
 }
 
-// suspicious reports whether a job may have ended its worker: it was reclaimed since its last completion, or a transaction that had picked it
-// was lost.
+// suspicious reports whether a job may have ended its worker: it was reclaimed since its last
+// completion, or a transaction that had picked it was lost.
 func suspicious(j store.Job) bool { return j.Reclaims > 0 || j.Dropped }
 
-// leaseSuspects leases the suspicious ones of picked jobs in the transaction that has picked them, and returns them, also with an error. They
-// are charged from when they begin.
+// leaseSuspects leases the suspicious ones of picked jobs in the transaction that has picked them,
+// and returns them, also with an error. They are charged from when they begin.
 //
-// Their neighbours stay unsuspicious: once this is committed, no transaction that was lost is on record in the neighbours' rows.
+// Their neighbours stay unsuspicious: once this is committed, no transaction that was lost is on
+// record in the neighbours' rows.
 func (t *turn) leaseSuspects(ctx context.Context, tx pgx.Tx, picked []store.Job) (suspects []store.Job, err error) {
 	for _, j := range picked {
 		if suspicious(j) {

@@ -12,21 +12,23 @@ import (
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
-// rescueWait is how long jobs are waited for whose transaction was lost: a session that is cut off keeps its rows locked
-// until it has idled for ten seconds.
+// rescueWait is how long jobs are waited for whose transaction was lost: a session that is cut off
+// keeps its rows locked until it has idled for ten seconds.
 const rescueWait = 15 * time.Second
 
-// openPick is the calls of a pick that works single jobs. What ends within openFor is completed in the transaction;
-// what lasts longer is leased in it.
+// openPick is the calls of a pick that works single jobs. What ends within openFor is completed in
+// the transaction; what lasts longer is leased in it.
 type openPick struct {
-	// hurry has a token when the transaction is to end now: all jobs have ended, or one needs its lease.
+	// hurry has a token when the transaction is to end now: all jobs have ended, or one needs its
+	// lease.
 	hurry chan struct{}
-	// over is closed when the transaction has ended and the loop was told. After that, leased holds the ids of the
-	// jobs that the turn has leased.
+	// over is closed when the transaction has ended and the loop was told. After that, leased holds
+	// the ids of the jobs that the turn has leased.
 	over   chan struct{}
 	leased map[string]bool
 
-	// mu guards what has ended. ending: the transaction ends; what ends later is late, and told to the loop by itself.
+	// mu guards what has ended. ending: the transaction ends; what ends later is late, and told to
+	// the loop by itself.
 	mu     sync.Mutex
 	calls  []*call
 	done   []ended
@@ -41,8 +43,8 @@ func newOpenPick() *openPick {
 
 var errAborted = errors.New("the turn ends with an error")
 
-// workOpen begins the jobs, each beside the others, waits for them, completes what has ended, and leases the rest. A turn
-// that begins nothing more leaves them alone.
+// workOpen begins the jobs, each beside the others, waits for them, completes what has ended, and
+// leases the rest. A turn that begins nothing more leaves them alone.
 func (p *pick) workOpen(ctx, work context.Context, tx pgx.Tx) (err error) {
 	if p.beginsNoMore() {
 		p.engine.room.leave(p.jobs)
@@ -76,7 +78,8 @@ func (p *pick) workOpen(ctx, work context.Context, tx pgx.Tx) (err error) {
 	return err
 }
 
-// ended takes in that the transaction has ended, with err. What is leased by now goes on as leased jobs do.
+// ended takes in that the transaction has ended, with err. What is leased by now goes on as leased
+// jobs do.
 func (p *pick) ended(work context.Context, err error) {
 	o, l := p.open, &p.result
 	switch {
@@ -134,8 +137,8 @@ func (o *openPick) endNow() {
 	}
 }
 
-// take takes in how a call ended. It reports false when the transaction completes it. Of a late one it says when that
-// has ended whether there is something to complete.
+// take takes in how a call ended. It reports false when the transaction completes it. Of a late one
+// it says when that has ended whether there is something to complete.
 func (o *openPick) take(c *call, e *ended) (late bool) {
 	o.mu.Lock()
 	if late = o.ending; !late {
@@ -152,8 +155,8 @@ func (o *openPick) take(c *call, e *ended) (late bool) {
 	return late
 }
 
-// awaitLease waits until the job of a call is leased, and has that done at once. It returns store.ErrLeaseLost when it
-// is not the turn's.
+// awaitLease waits until the job of a call is leased, and has that done at once. It returns
+// store.ErrLeaseLost when it is not the turn's.
 func (c *call) awaitLease(ctx context.Context) error {
 	o := c.from
 	if o == nil {
@@ -171,8 +174,9 @@ func (c *call) awaitLease(ctx context.Context) error {
 	return nil
 }
 
-// rescue leases, at once, the jobs of a pick whose transaction was lost, if they are as they were: what has ended is
-// completed under these leases, and what runs goes on. It returns what the turn holds.
+// rescue leases, at once, the jobs of a pick whose transaction was lost, if they are as they were:
+// what has ended is completed under these leases, and what runs goes on. It returns what the turn
+// holds.
 func (t *turn) rescue(work context.Context, jobs []store.Job, cause error) map[string]bool {
 	e := t.engine
 	var held []string
@@ -189,7 +193,8 @@ func (t *turn) rescue(work context.Context, jobs []store.Job, cause error) map[s
 		return err
 	})
 	if err != nil {
-		// Also what was leased before the connection was lost goes on. What is committed only after this is given back.
+		// Also what was leased before the connection was lost goes on. What is committed only after
+		// this is given back.
 		var heldErr error
 		held, heldErr = t.leases.held(context.WithoutCancel(work))
 		err = errors.Join(err, heldErr)
@@ -197,7 +202,8 @@ func (t *turn) rescue(work context.Context, jobs []store.Job, cause error) map[s
 	}
 	mine := keep(jobs, held)
 	e.observer.leased(t.leases.heldBy(), mine)
-	e.options.Log.Warn("the transaction that had picked jobs failed; those that are as they were are leased, the others were completed by it or are worked again",
+	e.options.Log.Warn("the transaction that had picked jobs failed; those that are as they were are leased, "+
+		"the others were completed by it or are worked again",
 		"jobs", len(jobs), "leased", len(mine), "cause", cause, "error", err)
 	return setOf(idsOf(mine))
 }

@@ -12,9 +12,11 @@ import (
 const (
 	// smallLease is the pause before a refill that is small beside what the turn works already.
 	smallLease = 20 * time.Millisecond
-	// passOn is how long a refill may be under way before other turns are told of what comes meanwhile.
+	// passOn is how long a refill may be under way before other turns are told of what comes
+	// meanwhile.
 	passOn = 10 * time.Millisecond
-	// maxGrowth and maxRefill bound what a refill may ask for: so many times the batch, so many jobs.
+	// maxGrowth and maxRefill bound what a refill may ask for: so many times the batch, so many
+	// jobs.
 	maxGrowth = 10
 	maxRefill = 1000
 	// readOn is the pause between two scans of a turn that reads all before it ends.
@@ -28,34 +30,39 @@ type acquirer struct {
 	// picks says how the present refill gets jobs, or the last one did. at is when it began.
 	picks picks
 	at    time.Time
-	// called: the refill under way may have read the queue before a wake-up came. declines: the others are to be told of
-	// that if it lasts. freed: jobs were completed since it began, which it may have counted towards a cap.
+	// called: the refill under way may have read the queue before a wake-up came. declines: the
+	// others are to be told of that if it lasts. freed: jobs were completed since it began, which
+	// it may have counted towards a cap.
 	called, declines, freed bool
 
 	// batch is what the next one asks for. full: the last one found all that it asked for.
 	batch int
 	full  bool
-	// nothingDue: the last one found nothing; another one is due at again, or, if that is zero, when a wake-up comes.
-	// unread: it could not afford to read everything, so that jobs may be due all the same.
+	// nothingDue: the last one found nothing; another one is due at again, or, if that is zero,
+	// when a wake-up comes. unread: it could not afford to read everything, so that jobs may be due
+	// all the same.
 	nothingDue, unread bool
 	again              time.Time
-	// capped: organizations with a cap may have work. roomless: it passed over jobs for which there was no room.
+	// capped: organizations with a cap may have work. roomless: it passed over jobs for which there
+	// was no room.
 	capped, roomless bool
 
-	// next says which of the next jobs are picked: not before pickAgainAfter, and not when mustLease says that the due
-	// jobs cannot be picked.
+	// next says which of the next jobs are picked: not before pickAgainAfter, and not when
+	// mustLease says that the due jobs cannot be picked.
 	next           picks
 	mustLease      bool
 	pickAgainAfter time.Time
 
-	// waiter tells of work that has come, roomy of room that there is again for jobs that were passed over.
+	// waiter tells of work that has come, roomy of room that there is again for jobs that were
+	// passed over.
 	waiter *store.Subscription
 	roomy  <-chan struct{}
 	// takesNoMore: the turn takes no more work, and waits for none.
 	takesNoMore bool
 }
 
-// picks says which jobs a turn picks: those of a bulk type, or single jobs of short types. The zero value picks none.
+// picks says which jobs a turn picks: those of a bulk type, or single jobs of short types. The zero
+// value picks none.
 type picks struct {
 	short bool
 	bulk  bool
@@ -76,17 +83,20 @@ type refilled struct {
 	// jobs are leased, if there is no error; worked counts those that were picked.
 	jobs   []store.Job
 	worked int
-	// open is the pick that worked single jobs: running are its calls that go on, ended its jobs that it could not complete.
+	// open is the pick that worked single jobs: running are its calls that go on, ended its jobs
+	// that it could not complete.
 	open    *openPick
 	running []*call
 	ended   []ended
 	// asked is how many were asked for.
 	asked int
-	// again is when another refill is worth while, if this one brought nothing; 0: when a wake-up comes.
+	// again is when another refill is worth while, if this one brought nothing; 0: when a wake-up
+	// comes.
 	again time.Duration
 	// unread: jobs may be due of which the scan does not know, although this one brought nothing.
 	unread bool
-	// capped: organizations with a cap may have work. roomless: jobs are due for which there was no room.
+	// capped: organizations with a cap may have work. roomless: jobs are due for which there was no
+	// room.
 	capped, roomless bool
 	err              error
 
@@ -105,8 +115,9 @@ type moment struct {
 	at time.Time
 }
 
-// begin notes that it happens now, unless it has happened within the interval; then it returns how long to wait. What must
-// happen does not wait, and is not noted: the others would otherwise wait for as long as one of them goes on with it.
+// begin notes that it happens now, unless it has happened within the interval; then it returns how
+// long to wait. What must happen does not wait, and is not noted: the others would otherwise wait
+// for as long as one of them goes on with it.
 func (m *moment) begin(now time.Time, interval time.Duration, must bool) (wait time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -120,7 +131,8 @@ func (m *moment) begin(now time.Time, interval time.Duration, must bool) (wait t
 	return 0
 }
 
-// refill leases or picks more jobs, if there is room and there may be some. active counts the jobs that are being worked.
+// refill leases or picks more jobs, if there is room and there may be some. active counts the jobs
+// that are being worked.
 func (a *acquirer) refill(work context.Context, room, active int) {
 	if a.underWay || room <= 0 {
 		return
@@ -147,7 +159,7 @@ func (a *acquirer) refill(work context.Context, room, active int) {
 	if a.nothingDue {
 		a.engine.observer.woken(events.Scan)
 	}
-	a.engine.lookAtWaits()
+	a.engine.waits.look()
 	a.underWay, a.freed, a.at = true, false, now
 	if a.picks = a.next; a.mustLease || now.Before(a.pickAgainAfter) || a.request.Crashed {
 		a.picks = picks{}
@@ -191,7 +203,7 @@ func (a *acquirer) take(l refilled) {
 		a.again = time.Now().Add(l.again)
 	}
 	if len(l.jobs) > 0 {
-		a.next = a.engine.picksLike(l.jobs)
+		a.next = picksLike(a.engine, l.jobs)
 	}
 	a.tally.note(func(r *Report) {
 		r.Leased += found
@@ -206,7 +218,8 @@ func (a *acquirer) take(l refilled) {
 // tryAgain takes in that a refill has failed.
 func (a *acquirer) tryAgain() { a.underWay, a.nothingDue = false, false }
 
-// abandonPick takes in that the call of the pick under way is not waited for: from now on the turn leases.
+// abandonPick takes in that the call of the pick under way is not waited for: from now on the turn
+// leases.
 func (a *acquirer) abandonPick() { a.underWay, a.pickAgainAfter = false, a.ends }
 
 // tellFound tells other waiters that there is work, and whether there is more than was asked for.
@@ -219,8 +232,9 @@ func tellFound(waiter *store.Subscription, n, asked int) {
 	}
 }
 
-// nextBatch says how much the next refill asks for, after one that brought found jobs of those that it asked for: twice as
-// much while the queue is long, for fewer and larger transactions; the batch that was asked for as soon as it is not.
+// nextBatch says how much the next refill asks for, after one that brought found jobs of those that
+// it asked for: twice as much while the queue is long, for fewer and larger transactions; the batch
+// that was asked for as soon as it is not.
 func (a *acquirer) nextBatch(found, asked int) int {
 	if found < asked {
 		return a.request.Batch
@@ -228,7 +242,8 @@ func (a *acquirer) nextBatch(found, asked int) int {
 	return min(2*a.batch, maxGrowth*a.request.Batch, max(maxRefill, a.request.Batch))
 }
 
-// allRead reports that nothing is due, as far as the turn has to know that: one that does not linger reads everything first.
+// allRead reports that nothing is due, as far as the turn has to know that: one that does not
+// linger reads everything first.
 func (a *acquirer) allRead() bool {
 	if !a.nothingDue || !a.unread || a.request.Linger {
 		return a.nothingDue
@@ -251,7 +266,8 @@ func (a *acquirer) listen() (leave func()) {
 	}
 }
 
-// takeNoMore ends the turn's wake-ups. Work that it was told of and does not take is left to the other waiters.
+// takeNoMore ends the turn's wake-ups. Work that it was told of and does not take is left to the
+// other waiters.
 func (a *acquirer) takeNoMore() {
 	if !a.takesNoMore {
 		a.takesNoMore = true
@@ -259,7 +275,8 @@ func (a *acquirer) takeNoMore() {
 	}
 }
 
-// scanAgain asks for another refill, also while one is under way: that one may have read the queue before.
+// scanAgain asks for another refill, also while one is under way: that one may have read the queue
+// before.
 func (a *acquirer) scanAgain() { a.nothingDue, a.called = false, a.underWay }
 
 // wake takes in that work has come. It is passed on when this turn cannot take it soon.

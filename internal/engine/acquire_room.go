@@ -8,20 +8,21 @@ import (
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
-// fullFor is for how long jobs of a type are left alone of which as many are leased as may be over all workers, unless one of
-// them ends in this process: other workers do not say when theirs do.
+// fullFor is for how long jobs of a type are left alone of which as many are leased as may be over
+// all workers, unless one of them ends in this process: other workers do not say when theirs do.
 const fullFor = 100 * time.Millisecond
 
-// room counts what a process works of each type, over all of its turns, fetches and detached jobs. It is the
-// store's Room: what is leased has its room reserved before, and keeps it until its handler has returned. It is safe for concurrent
-// use.
+// room counts what a process works of each type, over all of its turns, fetches and detached jobs.
+// It is the store's Room: what is leased has its room reserved before, and keeps it until its
+// handler has returned. It is safe for concurrent use.
 type room struct {
 	handlers Handlers
 
 	mu sync.Mutex
 	// used counts the jobs of each type that are being worked, or for which room is reserved.
 	used map[string]int
-	// waiting counts, by turn, the leased jobs that wait for room: they come before those that are not leased yet.
+	// waiting counts, by turn, the leased jobs that wait for room: they come before those that are
+	// not leased yet.
 	waiting map[*turn]map[string]int
 	// passed are the types that were passed over because there was no room.
 	passed map[string]bool
@@ -32,7 +33,8 @@ type room struct {
 	subs   map[chan struct{}]bool
 }
 
-// closedQueue says until when a named queue is passed over. rated: because of its rate, whatever ends.
+// closedQueue says until when a named queue is passed over. rated: because of its rate, whatever
+// ends.
 type closedQueue struct {
 	until time.Time
 	rated bool
@@ -45,7 +47,8 @@ func newRoom(h Handlers) *room {
 	}
 }
 
-// subscribe returns a channel that receives when there is room again for a type that was passed over; tokens coalesce.
+// subscribe returns a channel that receives when there is room again for a type that was passed
+// over; tokens coalesce.
 func (r *room) subscribe() (c <-chan struct{}, end func()) {
 	tokens := make(chan struct{}, 1)
 	r.mu.Lock()
@@ -58,7 +61,8 @@ func (r *room) subscribe() (c <-chan struct{}, end func()) {
 	}
 }
 
-// left is how many more jobs of the type may be begun, those that wait for room left out. bulk: any number.
+// left is how many more jobs of the type may be begun, those that wait for room left out. bulk: any
+// number.
 func (r *room) left(jobType string) (n int, bulk bool) {
 	h, ok := r.handlers.Handling(jobType)
 	if !ok || r.full[jobType] {
@@ -200,7 +204,8 @@ func (r *room) QueueFull(queue string, wait time.Duration) {
 	})
 }
 
-// completed says that jobs are no longer leased: of the named queues that were full there may be more.
+// completed says that jobs are no longer leased: of the named queues that were full there may be
+// more.
 func (r *room) completed(queue string) {
 	if queue == "" {
 		return
@@ -243,15 +248,16 @@ func (r *room) regained() (n int) {
 	return n
 }
 
-// known is room for any number of jobs of the types that have a handler, for one lease that is not begun at once. Of a type that is full
-// over all workers, and of a named queue that is, it has none any more.
+// known is room for any number of jobs of the types that have a handler, for one lease that is not
+// begun at once. Of a type that is full over all workers, and of a named queue that is, it has none
+// any more.
 type known struct {
 	*room
 	full, closed map[string]bool
 }
 
 // unbounded returns room for a lease that is not begun at once.
-func (e *Engine) unbounded() store.Room { return known{e.room, map[string]bool{}, map[string]bool{}} }
+func (r *room) unbounded() store.Room { return known{r, map[string]bool{}, map[string]bool{}} }
 
 func (k known) Free(jobType string) bool { return k.Handles(jobType) && !k.full[jobType] }
 

@@ -145,7 +145,7 @@ func TestDetachedTurnLeavesNothingBehind(t *testing.T) {
 		}
 		r.endDetached(work, nil, func() {})
 		assert.Zero(t, fixture.Count(t, db.Pool, notAsBefore), "stopped: %v", stopped)
-		assert.Equal(t, 2, e.withLate(Report{}).Released, "stopped: %v", stopped)
+		assert.Equal(t, 2, e.detached.addTo(Report{}).Released, "stopped: %v", stopped)
 	}
 }
 

@@ -12,8 +12,8 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// complete completes what has ended in one transaction, and returns what another transaction holds locked and is still the turn's. With an
-// error it returns what may not be completed.
+// complete completes what has ended in one transaction, and returns what another transaction holds
+// locked and is still the turn's. With an error it returns what may not be completed.
 func (c completing) complete(work context.Context, all []ended) ([]ended, error) {
 	done, err := c.try(work, all)
 	switch {
@@ -28,7 +28,8 @@ func (c completing) complete(work context.Context, all []ended) ([]ended, error)
 	return c.leftOver(work, all, done)
 }
 
-// leftOver returns those that are not done and still the turn's. With an error it returns all that are not done.
+// leftOver returns those that are not done and still the turn's. With an error it returns all that
+// are not done.
 func (c completing) leftOver(work context.Context, all []ended, done map[string]bool) ([]ended, error) {
 	if len(done) == len(all) {
 		return nil, nil
@@ -44,8 +45,8 @@ func (c completing) leftOver(work context.Context, all []ended, done map[string]
 	return kept, err
 }
 
-// each completes each job for itself, without its result if that cannot be stored; if anything else that its handler said
-// cannot be stored, it fails with that.
+// each completes each job for itself, without its result if that cannot be stored; if anything else
+// that its handler said cannot be stored, it fails with that.
 func (c completing) each(work context.Context, all []ended) ([]ended, error) {
 	done := make(map[string]bool, len(all))
 	for i, e := range all {
@@ -55,7 +56,8 @@ func (c completing) each(work context.Context, all []ended) ([]ended, error) {
 			one, err = c.try(work, []ended{e})
 		}
 		if err != nil && store.IsUnstorable(err) {
-			c.engine.options.Log.Error("what a handler said could not be stored", "job", e.job.ID, "type", e.job.Type, "error", err)
+			c.engine.options.Log.Error("what a handler said could not be stored",
+				"job", e.job.ID, "type", e.job.Type, "error", err)
 			took := e.attempt.took
 			e.attempt = c.engine.failed(e.job, ErrUnstorable)
 			e.attempt.took = took
@@ -100,7 +102,8 @@ func (c completing) allOrNone(ctx context.Context, all []ended) (done map[string
 	by := c.leases.heldBy()
 	var completed store.Completed
 	err = c.engine.kind.InTx(ctx, func(tx pgx.Tx) (err error) {
-		completed, err = c.engine.kind.Complete(ctx, tx, by, completions, store.Access{Wait: completePatience, Commit: true})
+		how := store.Access{Wait: completePatience, Commit: true}
+		completed, err = c.engine.kind.Complete(ctx, tx, by, completions, how)
 		return err
 	})
 	if err == nil {
@@ -109,18 +112,86 @@ func (c completing) allOrNone(ctx context.Context, all []ended) (done map[string
 	return done, err
 }
 
-// completeWorked completes what a handler has worked in the transaction. The handler has returned: what takes time now is the database, also when the handler's time is over.
-func (t *turn) completeWorked(work context.Context, tx pgx.Tx, turn store.Turn, completions []store.Completion, a store.Access) (store.Completed, error) {
-	ctx, cancel := context.WithTimeout(work, completeLimit)
-	defer cancel()
-	return t.engine.kind.Complete(ctx, tx, turn, completions, a)
+// unlocked completes those that are still the turn's and that no other transaction holds locked;
+// what is to be cancelled is cancelled. Of a job that the turn has leased anew since, for another
+// attempt, nothing is completed.
+func (c completing) unlocked(ctx context.Context, all []ended) (done map[string]bool, err error) {
+	kind := c.engine.kind
+	byID := make(map[string]ended, len(all))
+	ids := make([]string, len(all))
+	for i, e := range all {
+		byID[e.job.ID], ids[i] = e, e.job.ID
+	}
+	done = make(map[string]bool, len(all))
+	by := c.leases.heldBy()
+	var completions []store.Completion
+	var completed store.Completed
+	err = c.engine.kind.InTx(ctx, func(tx pgx.Tx) error {
+		locked, err := kind.LockChunk(ctx, tx, by, ids)
+		if err != nil || len(locked) == 0 {
+			return err
+		}
+		for _, l := range locked {
+			done[l.ID] = true
+			e := byID[l.ID]
+			switch {
+			case !sameAttempt(l, e.job):
+			case l.CancelRequested:
+				cancelled := store.Completion{Job: e.job, Outcome: models.OutcomeCancelled, Took: e.attempt.took}
+				completions = append(completions, cancelled)
+			case e.onlyCancelled:
+				return errStillHeld
+			default:
+				completions = append(completions, e.attempt.completion(e.job))
+			}
+		}
+		if len(completions) > 0 {
+			completed, err = kind.Complete(ctx, tx, by, completions, store.Access{})
+		}
+		return err
+	})
+	if err == nil {
+		c.committed(by, completions, completed, 0)
+	}
+	return done, err
 }
 
-// committed takes in how attempts have ended, by a transaction that is committed. took is how long the call took for attempts that do not say so themselves.
-func (t *turn) committed(turn store.Turn, completions []store.Completion, completed store.Completed, took time.Duration) {
-	t.sayUnstored(completions)
-	t.tally.count(completed)
-	t.engine.observer.completed(turn, completions, completed, took)
+// close completes a job that could not be completed because it is to be cancelled, or is no longer
+// the turn's. It returns errStillHeld when it is the turn's, and is not to be cancelled.
+func (c completing) close(ctx context.Context, j store.Job) error {
+	pause := firstSkip
+	for began := time.Now(); ; pause = min(2*pause, skippedPause) {
+		done, err := c.unlocked(ctx, []ended{{job: j, onlyCancelled: true}})
+		if err != nil || done[j.ID] {
+			return err
+		}
+		left, err := c.leftOver(ctx, []ended{{job: j, since: began}}, nil)
+		if err != nil || len(left) == 0 {
+			return err
+		}
+		if time.Since(began) > lockPatience || ctx.Err() != nil {
+			return store.ErrRowHeld
+		}
+		time.Sleep(pause)
+	}
+}
+
+// completeWorked completes what a handler has worked in the transaction. The handler has returned:
+// what takes time now is the database, also when the handler's time is over.
+func (t *turn) completeWorked(
+	work context.Context, tx pgx.Tx, by store.Turn, completions []store.Completion, a store.Access,
+) (store.Completed, error) {
+	ctx, cancel := context.WithTimeout(work, completeLimit)
+	defer cancel()
+	return t.engine.kind.Complete(ctx, tx, by, completions, a)
+}
+
+// committed takes in how attempts have ended, by a transaction that is committed. took is how long
+// the call took for attempts that do not say so themselves.
+func (t *turn) committed(by store.Turn, all []store.Completion, led store.Completed, took time.Duration) {
+	t.sayUnstored(all)
+	t.tally.count(led)
+	t.engine.observer.completed(by, all, led, took)
 }
 
 // sayUnstored logs which jobs were completed without their results.

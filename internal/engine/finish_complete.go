@@ -11,14 +11,15 @@ import (
 )
 
 const (
-	// gatherFor is how long the first of the jobs that have ended waits for others, to be completed together; gatherEnough are
-	// not made to wait.
+	// gatherFor is how long the first of the jobs that have ended waits for others, to be completed
+	// together; gatherEnough are not made to wait.
 	gatherFor    = 2 * time.Millisecond
 	gatherEnough = 100
-	// completeLimit bounds the completion of jobs, so that a connection that went silent does not hold up the turn.
+	// completeLimit bounds the completion of jobs, so that a connection that went silent does not
+	// hold up the turn.
 	completeLimit = 30 * time.Second
-	// completePatience is how long a completion waits for a row that another transaction holds locked; lockPatience is the same for a
-	// completion that commits a handler's own effects.
+	// completePatience is how long a completion waits for a row that another transaction holds
+	// locked; lockPatience is the same for a completion that commits a handler's own effects.
 	completePatience = 100 * time.Millisecond
 	lockPatience     = 3 * time.Second
 	// heldPause is the pause before jobs are completed whose rows another transaction held.
@@ -49,8 +50,8 @@ func (completed) event() {}
 // finisher has the jobs that have ended and are not completed.
 type finisher struct {
 	part
-	// ended are to be completed since endedSince. held could not be, because other transactions hold their rows, until
-	// heldUntil. inCompletion are those that the completion under way has.
+	// ended are to be completed since endedSince. held could not be, because other transactions
+	// hold their rows, until heldUntil. inCompletion are those that the completion under way has.
 	ended, held, inCompletion []ended
 	endedSince, heldUntil     time.Time
 	completing                bool
@@ -92,8 +93,9 @@ func (f *finisher) known(begun map[string]bool) map[string]bool {
 	return known
 }
 
-// start completes what has ended, and what could not be completed before, in one transaction. While that goes on, more
-// gathers for the next one. gathers: jobs are being worked, for which the first ones wait a moment.
+// start completes what has ended, and what could not be completed before, in one transaction. While
+// that goes on, more gathers for the next one. gathers: jobs are being worked, for which the first
+// ones wait a moment.
 func (f *finisher) start(work context.Context, gathers bool) {
 	if f.completing {
 		return
@@ -129,8 +131,8 @@ func (f *finisher) start(work context.Context, gathers bool) {
 	}()
 }
 
-// take takes in the result of a completion, and returns its error. Jobs that have ended are kept through an outage: their
-// handlers are not called again.
+// take takes in the result of a completion, and returns its error. Jobs that have ended are kept
+// through an outage: their handlers are not called again.
 func (f *finisher) take(c completed) error {
 	f.completing, f.inCompletion = false, nil
 	if len(c.held) > 0 {

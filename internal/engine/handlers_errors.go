@@ -37,8 +37,9 @@ func walk(err error, yield func(error) bool) bool {
 	return true
 }
 
-// CodeOf returns the outermost code that err, or what it wraps, says that it has (a method ErrorCode),
-// or else CodeHandlerError. A deadline by itself is no CodeTimeout: it may be one of the handler's own.
+// CodeOf returns the outermost code that err, or what it wraps, says that it has (a method
+// ErrorCode), or else CodeHandlerError. A deadline by itself is no CodeTimeout: it may be one of
+// the handler's own.
 func CodeOf(err error) models.ErrorCode {
 	for each := range Chain(err) {
 		if code := OwnCode(each); code != "" {
@@ -66,20 +67,22 @@ func (timeoutError) Is(target error) bool        { return target == context.Dead
 // errTimeout is also the cause (context.Cause) with which the context of such an attempt ends.
 var errTimeout error = timeoutError{}
 
-// TimedOut reports whether ctx, an attempt's own, has ended because the attempt took longer than its
-// policy allows. A deadline that a handler sets on a context of its own does not end this one.
-func TimedOut(ctx context.Context) bool { return context.Cause(ctx) == errTimeout } //nolint:errorlint // it is not wrapped
+// TimedOut reports whether ctx, an attempt's own, has ended because the attempt took longer than
+// its policy allows. A deadline that a handler sets on a context of its own does not end this one.
+func TimedOut(ctx context.Context) bool {
+	return context.Cause(ctx) == errTimeout //nolint:errorlint // it is not wrapped
+}
 
-// UnstoredError says why what a handler leaves as its result cannot be stored. The work is done: the job is completed
-// without it, and its row and its attempt say why.
+// UnstoredError says why what a handler leaves as its result cannot be stored. The work is done:
+// the job is completed without it, and its row and its attempt say why.
 type UnstoredError struct{ Why string }
 
 func (e *UnstoredError) Error() string {
 	return "the job is completed, and its result is not stored: " + e.Why
 }
 
-// Leave sets the result that an attempt leaves. Where err is an UnstoredError it leaves none, and says why; it returns
-// every other error.
+// Leave sets the result that an attempt leaves. Where err is an UnstoredError it leaves none, and
+// says why; it returns every other error.
 func (a *Attempt) Leave(result []byte, err error) error {
 	a.Result = result
 	if a.Outcome != models.OutcomeCompleted {

@@ -13,28 +13,34 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// Handlers are an application's. Whatever they do, they fail their own attempts: they may panic, end their goroutine, return errors whose methods panic, and
-// end or spoil the transaction that they are lent.
+// Handlers are an application's. Whatever they do, they fail their own attempts: they may panic,
+// end their goroutine, return errors whose methods panic, and end or spoil the transaction that
+// they are lent.
 
-// untouched says why a transaction that handlers were lent cannot be committed: what one of them said of its job, if a statement has failed.
+// untouched says why a transaction that handlers were lent cannot be committed: what one of them
+// said of its job, if a statement has failed.
 func untouched(ctx context.Context, tx pgx.Tx, attempts []Attempt) error {
-	if ended := slices.IndexFunc(attempts, func(a Attempt) bool { return endedItself(ctx, a.Cause) }); ended >= 0 && tx.Conn().IsClosed() {
+	ended := slices.IndexFunc(attempts, func(a Attempt) bool { return endedItself(ctx, a.Cause) })
+	if ended >= 0 && tx.Conn().IsClosed() {
 		return &ownError{attempts[ended].Cause}
 	}
 	err := store.Returned(tx)
 	if err == nil {
 		return nil
 	}
-	if failed := slices.IndexFunc(attempts, func(a Attempt) bool { return a.Cause != nil }); failed >= 0 && !store.IsEnded(err) {
+	failed := slices.IndexFunc(attempts, func(a Attempt) bool { return a.Cause != nil })
+	if failed >= 0 && !store.IsEnded(err) {
 		err = attempts[failed].Cause
 	}
 	return Own(ctx, tx, err)
 }
 
 // errEndedGoroutine is the error of a handler that ends its goroutine.
-var errEndedGoroutine = errors.New("the handler ended its goroutine (runtime.Goexit, or t.FailNow of a test) instead of returning")
+var errEndedGoroutine = errors.New(
+	"the handler ended its goroutine (runtime.Goexit, or t.FailNow of a test) instead of returning")
 
-// inOwnGoroutine calls a handler in a goroutine of its own: one that ends its goroutine fails as one that panics does.
+// inOwnGoroutine calls a handler in a goroutine of its own: one that ends its goroutine fails as
+// one that panics does.
 func inOwnGoroutine(f func() error) error {
 	over := make(chan error, 1)
 	go func() {
@@ -53,11 +59,13 @@ func recovered(err *error) {
 	}
 }
 
-// failed has the handlers say how an attempt ends that failed with err, whatever err's own methods do.
+// failed has the handlers say how an attempt ends that failed with err, whatever err's own methods
+// do.
 func (e *Engine) failed(j store.Job, err error) (a Attempt) {
 	defer func() {
 		if p := recover(); p != nil {
-			a = e.handlers.Failed(j, fmt.Errorf("the error that the handler returned panicked when it was asked for its text or its code (is it a nil pointer?): %v", p))
+			a = e.handlers.Failed(j, fmt.Errorf("the error that the handler returned panicked when it was asked "+
+				"for its text or its code (is it a nil pointer?): %v", p))
 		}
 	}()
 	return e.handlers.Failed(j, err)
@@ -71,7 +79,8 @@ func (e *Engine) review(ctx context.Context, j store.Job, a Attempt) Attempt {
 	return e.reviewed(ctx, j, a)
 }
 
-// reviewed calls the Reviewer. The other attempts, which are most, do not pay for what it keeps of their job.
+// reviewed calls the Reviewer. The other attempts, which are most, do not pay for what it keeps of
+// their job.
 func (e *Engine) reviewed(ctx context.Context, j store.Job, a Attempt) Attempt {
 	reviewed := a
 	err := inOwnGoroutine(func() error {
@@ -79,7 +88,8 @@ func (e *Engine) reviewed(ctx context.Context, j store.Job, a Attempt) Attempt {
 		return nil
 	})
 	if err != nil {
-		e.options.Log.Error("the error handler has failed: the attempt ends as if there were none", "job", j.ID, "org", j.OrgID, "type", j.Type, "error", err)
+		e.options.Log.Error("the error handler has failed: the attempt ends as if there were none",
+			"job", j.ID, "org", j.OrgID, "type", j.Type, "error", err)
 		return a
 	}
 	reviewed.took = a.took

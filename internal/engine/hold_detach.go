@@ -4,20 +4,18 @@ import (
 	"context"
 	"sync"
 	"time"
-
-	"github.com/daybook-dev/daybook/internal/store"
 )
 
-// A turn is over when its time is up, even if handlers of single jobs take longer: no activity waits for them. Their jobs are handed
-// over to a detached turn, which belongs to no activity, and go on in this process.
+// A turn is over when its time is up, even if handlers of single jobs take longer: no activity
+// waits for them. Their jobs are handed over to a detached turn, which belongs to no activity, and
+// go on in this process.
 
 const (
 	// detachAfter is how long a job has been worked when its turn ends without it.
 	detachAfter = time.Second
-	// handOverPause is the pause before another try to hand jobs over, after a completion prevented it.
+	// handOverPause is the pause before another try to hand jobs over, after a completion prevented
+	// it.
 	handOverPause = 20 * time.Millisecond
-	// bridgeFor is how long a bridge takes more jobs.
-	bridgeFor = time.Second
 )
 
 // detachedTurns is what an engine knows of jobs that go on after their turns.
@@ -29,9 +27,8 @@ type detachedTurns struct {
 	late Report
 }
 
-// withLate adds to a turn's report the results of jobs that went on after earlier turns.
-func (e *Engine) withLate(r Report) Report {
-	d := &e.detached
+// addTo adds to a turn's report the results of jobs that went on after earlier turns.
+func (d *detachedTurns) addTo(r Report) Report {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	r.add(d.late)
@@ -39,7 +36,8 @@ func (e *Engine) withLate(r Report) Report {
 	return r
 }
 
-// detach hands the jobs that are being worked over, if the turn has nothing else to do than to wait for them.
+// detach hands the jobs that are being worked over, if the turn has nothing else to do than to wait
+// for them.
 func (r *runner) detach(work context.Context) (bool, error) {
 	if r.unattended || !r.request.Linger || r.worker.active == 0 || r.acquirer.underWay || r.finisher.busy() {
 		return false, nil
@@ -55,8 +53,9 @@ func (r *runner) detach(work context.Context) (bool, error) {
 	return handed, err
 }
 
-// handOver makes all of the leases, which calls have in hand, those of the detached turn. It reports false when that has to be tried again
-// later: the identity is pinned, a row is locked for a moment, or a job is no longer the turn's.
+// handOver makes all of the leases, which calls have in hand, those of the detached turn. It
+// reports false when that has to be tried again later: the identity is pinned, a row is locked for
+// a moment, or a job is no longer the turn's.
 func (l *leases) handOver(work context.Context, ids []string) (bool, error) {
 	if !l.moving.TryLock() {
 		return false, nil // what runs beside a completion, or a renewal, is not to wait for it
@@ -66,7 +65,8 @@ func (l *leases) handOver(work context.Context, ids []string) (bool, error) {
 	before := l.heldBy()
 	after := before.Detach()
 	var handed bool
-	// After a broken connection it is unknown which turn holds the jobs: nothing else is done before that is known. Renewals wait meanwhile, so a try is as long as theirs.
+	// After a broken connection it is unknown which turn holds the jobs: nothing else is done
+	// before that is known. Renewals wait meanwhile, so a try is as long as theirs.
 	err := l.engine.persist(work, nil, "hand jobs over", func() (err error) {
 		try, cancel := context.WithTimeout(work, renewLimit)
 		defer cancel()
@@ -102,7 +102,7 @@ func (r *runner) goOn(ctx, work context.Context) (Report, error) {
 	e := r.engine
 	end := r.tend(e.life, work)
 	e.detached.running.Go(func() { r.endDetached(work, r.drain(work, nil), end) })
-	return e.withLate(report), err
+	return e.detached.addTo(report), err
 }
 
 // endDetached ends a turn that no activity waits for; err is its own.
@@ -110,7 +110,8 @@ func (r *runner) endDetached(work context.Context, err error, end func()) {
 	defer r.cancelWork()
 	d, log := &r.engine.detached, r.engine.options.Log
 	if err != nil {
-		log.Error("jobs that went on after their turn could not be completed; they are given back", "turn", r.leases.heldBy().ID, "error", err)
+		log.Error("jobs that went on after their turn could not be completed; they are given back",
+			"turn", r.leases.heldBy().ID, "error", err)
 		r.engine.reclaimLater(r.leases.heldBy())
 	} else if err := r.finishDetached(work); err != nil {
 		log.Warn("what a turn still held was not given back yet", "turn", r.leases.heldBy().ID, "error", err)
@@ -124,8 +125,10 @@ func (r *runner) endDetached(work context.Context, err error, end func()) {
 	d.late.add(late)
 }
 
-// finishDetached gives back all that the turn holds. No later activity gives back what another transaction has locked now, and a lease that comes second for a row locks it for
-// a moment: so that is waited for, also when the process is stopped. What is locked for longer is given back later, if the process goes on.
+// finishDetached gives back all that the turn holds. No later activity gives back what another
+// transaction has locked now, and a lease that comes second for a row locks it for a moment: so
+// that is waited for, also when the process is stopped. What is locked for longer is given back
+// later, if the process goes on.
 func (r *runner) finishDetached(work context.Context) error {
 	if err := r.leases.giveBackAll(work, r.request.Stop, r.leases.heldBy()); err != nil {
 		r.engine.reclaimLater(r.leases.heldBy())
@@ -139,34 +142,4 @@ func (r *runner) finishDetached(work context.Context) error {
 	n, err := r.engine.ReleaseTurn(own, r.leases.heldBy())
 	r.tally.note(func(r *Report) { r.Released += n })
 	return err
-}
-
-// fetchedTurn is the detached turn by which a fetch holds what it begins at once.
-func fetchedTurn(turn store.Turn) store.Turn {
-	turn.ID += "/fetched"
-	return turn.Detach()
-}
-
-// bridge leases jobs for a fetch that has waited, and begins them at once, in the background, because the turn's next activity begins only
-// after a hop through Temporal. For a second it leases and begins further jobs.
-func (e *Engine) bridge(ctx context.Context, turn store.Turn, limit int, stop <-chan struct{}) (store.Leased, error) {
-	turn = fetchedTurn(turn)
-	leased, err := e.leaseRoomy(ctx, turn, limit)
-	if err == nil {
-		err = ctx.Err() // cancelled meanwhile: they are not begun
-	}
-	if err != nil || len(leased.Jobs) == 0 {
-		e.room.leave(leased.Jobs)
-		return leased, err
-	}
-	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	r := e.newRunner(TurnRequest{Turn: turn, Batch: limit, Length: bridgeFor, Linger: true, Stop: stop}, cancel)
-	r.holder.queue, r.unattended = leased.Jobs, true
-	r.tally.note(func(r *Report) { r.Leased = len(leased.Jobs) })
-	end := r.tend(e.life, work)
-	e.detached.running.Go(func() {
-		_, err := r.run(e.life, work)
-		r.endDetached(work, err, end)
-	})
-	return leased, nil
 }

@@ -11,7 +11,8 @@ import (
 // sleptFor is the delay of a check from which the process counts as having been suspended.
 const sleptFor = 5 * time.Second
 
-// reclaims ends leases that their holders do not renew, for as long as the engine lives: also while its fetches and turns wait.
+// reclaims ends leases that their holders do not renew, for as long as the engine lives: also while
+// its fetches and turns wait.
 type reclaims struct {
 	begin   sync.Once
 	running sync.WaitGroup
@@ -23,8 +24,9 @@ type reclaims struct {
 	lost atomic.Int64
 }
 
-// StartReclaiming makes the engine look for leases that are not renewed. It also has the engine release jobs that wait for nothing any more, and failed jobs whose
-// error has no cause any more. A fetch and a turn begin that as well; it ends with Close.
+// StartReclaiming makes the engine look for leases that are not renewed. It also has the engine
+// release jobs that wait for nothing any more, and failed jobs whose error has no cause any more. A
+// fetch and a turn begin that as well; it ends with Close.
 func (e *Engine) StartReclaiming() {
 	e.reclaims.begin.Do(func() {
 		e.reclaims.running.Go(e.reclaim)
@@ -50,8 +52,9 @@ func (e *Engine) reclaim() {
 		case err != nil && !failing:
 			log.Debug("expired leases cannot be looked for", "error", store.Explain(err))
 		case got.Jobs > 0:
-			log.Warn("leases that were not renewed have been reclaimed", "queue", e.kind.Name(), "jobs", got.Jobs, "lost", got.Lost, "failed", got.Failed)
-			e.noteReclaimed(got)
+			log.Warn("leases that were not renewed have been reclaimed",
+				"queue", e.kind.Name(), "jobs", got.Jobs, "lost", got.Lost, "failed", got.Failed)
+			e.reclaims.note(got)
 			e.waker.Remind()
 		}
 		failing = err != nil
@@ -67,23 +70,22 @@ func (e *Engine) reclaim() {
 	}
 }
 
-// saySlept says for how long the process did not run, and what that has cost it, as soon as its turns have renewed what they still hold.
+// saySlept says for how long the process did not run, and what that has cost it, as soon as its
+// turns have renewed what they still hold.
 func (e *Engine) saySlept(slept time.Duration, before int64) {
 	rest(e.life, e.options.RenewEvery+time.Second)
-	e.options.Log.Warn("this worker was not running for a while: it slept, or had no processor time", "for", slept.Round(time.Second).String(),
-		"turns_reclaimed", e.reclaims.lost.Load()-before)
+	e.options.Log.Warn("this worker was not running for a while: it slept, or had no processor time",
+		"for", slept.Round(time.Second).String(), "turns_reclaimed", e.reclaims.lost.Load()-before)
 }
 
-func (e *Engine) noteReclaimed(got store.Reclaimed) {
-	r := &e.reclaims
+func (r *reclaims) note(got store.Reclaimed) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.late.Add(got)
 }
 
-// takeReclaimed returns what was reclaimed since it was last called: a fetch reports it.
-func (e *Engine) takeReclaimed() store.Reclaimed {
-	r := &e.reclaims
+// take returns what was reclaimed since it was last called: a fetch reports it.
+func (r *reclaims) take() store.Reclaimed {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	late := r.late

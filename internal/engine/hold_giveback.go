@@ -2,6 +2,8 @@ package engine
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/daybook-dev/daybook/internal/store"
@@ -13,8 +15,9 @@ type givenBack struct {
 	delay time.Duration
 }
 
-// giveBackAfter leaves jobs to the next giveAllBack that succeeds, which has them pending again after a delay. They are not
-// worked any more, because another turn may have them once that was tried.
+// giveBackAfter leaves jobs to the next giveAllBack that succeeds, which has them pending again
+// after a delay. They are not worked any more, because another turn may have them once that was
+// tried.
 func (h *holder) giveBackAfter(jobs []store.Job, delay time.Duration) {
 	if len(jobs) > 0 {
 		h.engine.room.leave(jobs)
@@ -48,8 +51,9 @@ func (h *holder) giveAllBack(work context.Context) error {
 // releaseLimit bounds a try at giving back what a turn holds.
 const releaseLimit = 5 * time.Second
 
-// giveBackAll gives back all that the turn as holds, under a context of its own, and says what it could not give back. It is not called after an
-// error: the rows stay with the turn, and its next activity reclaims them.
+// giveBackAll gives back all that the turn as holds, under a context of its own, and says what it
+// could not give back. It is not called after an error: the rows stay with the turn, and its next
+// activity reclaims them.
 func (l *leases) giveBackAll(ctx context.Context, stop <-chan struct{}, as store.Turn) error {
 	return l.engine.persist(ctx, stop, "end a turn", func() error {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseLimit)
@@ -67,15 +71,16 @@ func (l *leases) giveBackAll(ctx context.Context, stop <-chan struct{}, as store
 			r.LeftBehind = left
 		})
 		if len(left) > 0 {
-			// Nothing renews them, and the lane's next fetch may come late for what another transaction had locked for a moment.
+			// Nothing renews them, and the lane's next fetch may come late for what another
+			// transaction had locked for a moment.
 			l.engine.reclaimLater(as)
 		}
 		return err
 	})
 }
 
-// reclaimLater gives back what a turn that has ended may still lease: the statement of a lease that broke off may yet be committed, and another transaction may have
-// rows locked for long.
+// reclaimLater gives back what a turn that has ended may still lease: the statement of a lease that
+// broke off may yet be committed, and another transaction may have rows locked for long.
 func (e *Engine) reclaimLater(turn store.Turn) {
 	if e.life.Err() != nil {
 		return
@@ -89,7 +94,8 @@ func (e *Engine) reclaimLater(turn store.Turn) {
 	})
 }
 
-// reclaimNow gives back what a turn that has ended leases, and reports whether it is known to hold something still.
+// reclaimNow gives back what a turn that has ended leases, and reports whether it is known to hold
+// something still.
 func (e *Engine) reclaimNow(turn store.Turn) (holds bool) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(e.life), releaseLimit)
 	defer cancel()
@@ -99,10 +105,55 @@ func (e *Engine) reclaimNow(turn store.Turn) (holds bool) {
 	}
 	switch {
 	case err != nil: // in an outage that is so again and again, for each turn
-		e.options.Log.Debug("what an ended turn may have left cannot be given back; trying again", "turn", turn.ID, "error", err)
+		e.options.Log.Debug("what an ended turn may have left cannot be given back; trying again",
+			"turn", turn.ID, "error", err)
 	case n > 0:
 		e.options.Log.Info("gave back what an ended turn had left", "turn", turn.ID, "jobs", n)
 	}
 	held, err := e.kind.Held(ctx, turn)
 	return err == nil && len(held) > 0
+}
+
+// releasePatience is how long ReleaseTurn waits for rows that another transaction holds locked.
+const releasePatience = 10 * time.Second
+
+// Holding returns those of the named turns that still hold leases.
+func (e *Engine) Holding(ctx context.Context, turns []string) ([]string, error) {
+	if len(turns) == 0 {
+		return nil, nil
+	}
+	return e.kind.TurnsWithLeases(ctx, turns)
+}
+
+// ErrStillLocked: another transaction holds rows locked that were to be given back; try again.
+var ErrStillLocked = errors.New("another transaction holds rows locked that are to be given back")
+
+// ReleaseTurn gives back everything that a turn holds, uncounted, whatever its fence. It waits a
+// while for rows that another transaction holds locked, and then returns ErrStillLocked.
+func (e *Engine) ReleaseTurn(ctx context.Context, turn store.Turn) (int, error) {
+	var err error
+	if turn.Fence, err = e.kind.NextFence(ctx); err != nil {
+		return 0, err
+	}
+	total := 0
+	for deadline := time.Now().Add(releasePatience); ; {
+		n, err := e.kind.GiveBack(ctx, turn, nil, 0)
+		if err != nil {
+			return total, err
+		}
+		if n > 0 {
+			e.waker.Remind()
+		}
+		total += n
+		left, err := e.kind.TurnsWithLeases(ctx, []string{turn.ID})
+		if err != nil || len(left) == 0 {
+			return total, err
+		}
+		if time.Now().After(deadline) {
+			return total, fmt.Errorf("turn %s: %w", turn.ID, ErrStillLocked)
+		}
+		if rest(ctx, skippedPause); ctx.Err() != nil {
+			return total, ctx.Err()
+		}
+	}
 }

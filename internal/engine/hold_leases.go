@@ -9,11 +9,12 @@ import (
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
-// leases are those of one turn: by which turn and fence they are held, renewed, reclaimed from earlier activities, handed over and
-// given back. Its methods are safe for concurrent use.
+// leases are those of one turn: by which turn and fence they are held, renewed, reclaimed from
+// earlier activities, handed over and given back. Its methods are safe for concurrent use.
 //
-// Who holds a job is one value, the identity. It changes in two ways, both here: a new fence after a reclaim whose result is unknown,
-// and a detached turn that goes on without its activity. What commits under it pins it for as long as that takes.
+// Who holds a job is one value, the identity. It changes in two ways, both here: a new fence after
+// a reclaim whose result is unknown, and a detached turn that goes on without its activity. What
+// commits under it pins it for as long as that takes.
 type leases struct {
 	engine *Engine
 	calls  *calls
@@ -52,8 +53,9 @@ func (l *leases) pin() (turn store.Turn, free func()) {
 	return l.heldBy(), l.moving.RUnlock
 }
 
-// pinLimit is how long a transaction waits for the identity to be pinned. A hand-over takes milliseconds, unless it waits for a connection of the pool,
-// and then the transactions that wait for it may have all of them.
+// pinLimit is how long a transaction waits for the identity to be pinned. A hand-over takes
+// milliseconds, unless it waits for a connection of the pool, and then the transactions that wait
+// for it may have all of them.
 const pinLimit = 500 * time.Millisecond
 
 // pinWithin is pin for what holds a connection meanwhile. It gives up after limit, and ok is false.
@@ -73,7 +75,8 @@ func (l *leases) held(ctx context.Context) ([]string, error) {
 	return l.engine.kind.Held(ctx, l.heldBy())
 }
 
-// giveBack gives jobs back, uncounted, and returns how many: not what another transaction holds locked.
+// giveBack gives jobs back, uncounted, and returns how many: not what another transaction holds
+// locked.
 func (l *leases) giveBack(ctx context.Context, jobs []store.Job, delay time.Duration) (int, error) {
 	if len(jobs) == 0 {
 		return 0, nil

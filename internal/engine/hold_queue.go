@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"context"
-	"slices"
 	"time"
 
 	"github.com/daybook-dev/daybook/internal/store"
@@ -13,14 +11,15 @@ type holder struct {
 	part
 	// queue are to begin.
 	queue []store.Job
-	// locked are those that another transaction held locked when they were to be worked. They are left alone until
-	// lockedUntil.
+	// locked are those that another transaction held locked when they were to be worked. They are
+	// left alone until lockedUntil.
 	locked      []store.Job
 	lockedUntil time.Time
 	lockedPause time.Duration
 	// back are to be given back.
 	back []givenBack
-	// leaseUnknownSince is when a lease last ended without saying what it leased, lookAt when to look for that.
+	// leaseUnknownSince is when a lease last ended without saying what it leased, lookAt when to
+	// look for that.
 	leaseUnknownSince, lookAt time.Time
 	// db is what the database does to the turn's own statements, but for completions.
 	db trouble
@@ -41,8 +40,9 @@ func (h *holder) takeQueue() []store.Job {
 	return queue
 }
 
-// Rows that another transaction holds locked are left alone for firstSkip, and each time twice as long, up to skippedPause:
-// another worker's lease that came too late holds them for a moment, an application's transaction for as long as it likes.
+// Rows that another transaction holds locked are left alone for firstSkip, and each time twice as
+// long, up to skippedPause: another worker's lease that came too late holds them for a moment, an
+// application's transaction for as long as it likes.
 const (
 	firstSkip    = 5 * time.Millisecond
 	skippedPause = 200 * time.Millisecond
@@ -50,48 +50,12 @@ const (
 
 // skip leaves jobs alone for a moment, because other transactions hold their rows.
 func (h *holder) skip(jobs []store.Job) {
-	if len(jobs) == 0 {
+	switch {
+	case len(jobs) == 0:
 		return
+	case len(h.locked) == 0 && time.Since(h.lockedUntil) > skippedPause:
+		h.lockedPause = 0 // those before were worked
 	}
 	h.lockedPause = min(max(2*h.lockedPause, firstSkip), skippedPause)
 	h.locked, h.lockedUntil = append(h.locked, jobs...), time.Now().Add(h.lockedPause)
-}
-
-// retryLocked takes those of them that are still the turn's into the queue again; the others were reclaimed. idle: no job is
-// being worked.
-func (h *holder) retryLocked(work context.Context, idle bool) error {
-	switch {
-	case len(h.locked) == 0:
-		if idle {
-			h.lockedPause = 0
-		}
-		return nil
-	case time.Now().Before(h.lockedUntil):
-		h.wakeAt(h.lockedUntil)
-		return nil
-	}
-	held, err := h.leases.held(work)
-	if err != nil {
-		return err
-	}
-	h.queue, h.locked = append(h.queue, keep(h.locked, held)...), nil
-	return nil
-}
-
-// verify asks, after the database was unavailable, which jobs the turn still holds: the others are not begun. That does not
-// end the outage: a database that answers may still refuse to write.
-func (h *holder) verify(work context.Context) error {
-	if h.db.since.IsZero() || h.db.verified {
-		return nil
-	}
-	held, err := h.leases.held(work)
-	if err != nil {
-		return err
-	}
-	h.takeArrived()
-	still := setOf(held)
-	h.engine.room.leave(slices.DeleteFunc(slices.Clone(h.queue), func(j store.Job) bool { return still[j.ID] }))
-	h.queue = keep(h.queue, held)
-	h.db.verified = true
-	return nil
 }

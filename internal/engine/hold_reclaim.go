@@ -34,8 +34,9 @@ func (l *leases) reclaim(ctx context.Context, crashed bool) error {
 	return nil
 }
 
-// reclaimFirst is reclaim before anything else is done. A try that ended with an error may have been committed: the
-// next one draws a new fence, under which it finds those jobs too, and charges none twice.
+// reclaimFirst is reclaim before anything else is done. A try that ended with an error may have
+// been committed: the next one draws a new fence, under which it finds those jobs too, and charges
+// none twice.
 func (l *leases) reclaimFirst(ctx, work context.Context, stop <-chan struct{}, crashed bool) error {
 	tried := false
 	return l.engine.persist(ctx, stop, "reclaim the turn", func() error {

@@ -8,14 +8,16 @@ import (
 )
 
 const (
-	// renewLimit bounds one try at renewing, renewRetry is the pause before the next. After one that missed rows which were locked it grows.
+	// renewLimit bounds one try at renewing, renewRetry is the pause before the next. After one
+	// that missed rows which were locked it grows.
 	renewLimit = 3 * time.Second
 	renewRetry = 200 * time.Millisecond
 )
 
-// renew renews the turn's leases until ctx ends, cancels the calls of jobs that the turn has lost or that are to be cancelled, and reclaims what a suspended earlier
-// activity leased after this one had begun. When that fails it is tried again at once: after an outage a holder has to renew before others
-// reclaim.
+// renew renews the turn's leases until ctx ends, cancels the calls of jobs that the turn has lost
+// or that are to be cancelled, and reclaims what a suspended earlier activity leased after this one
+// had begun. When that fails it is tried again at once: after an outage a holder has to renew
+// before others reclaim.
 func (l *leases) renew(ctx context.Context, every time.Duration) {
 	log := l.engine.options.Log
 	timer := time.NewTimer(every)
@@ -32,7 +34,8 @@ func (l *leases) renew(ctx context.Context, every time.Duration) {
 		case ctx.Err() != nil:
 			return
 		case err != nil && !failing:
-			log.Warn("leases were not renewed; trying again until the database answers", "turn", l.heldBy().ID, "error", store.Explain(err))
+			log.Warn("leases were not renewed; trying again until the database answers",
+				"turn", l.heldBy().ID, "error", store.Explain(err))
 		case err == nil && failing:
 			log.Info("leases are renewed again", "turn", l.heldBy().ID)
 		}
@@ -49,7 +52,8 @@ func (l *leases) renew(ctx context.Context, every time.Duration) {
 	}
 }
 
-// renewOnce reports whether it is to be repeated soon, because it has missed rows that another transaction held locked.
+// renewOnce reports whether it is to be repeated soon, because it has missed rows that another
+// transaction held locked.
 func (l *leases) renewOnce(ctx context.Context, every time.Duration) (again bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, renewLimit)
 	defer cancel()

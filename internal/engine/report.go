@@ -7,7 +7,8 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// Report counts what a turn did: activities.ProcessOutput, which is made of it field by field, says what each means.
+// Report counts what a turn did: activities.ProcessOutput, which is made of it field by field, says
+// what each means.
 type Report struct {
 	Leased, Completed, Retried, Rescheduled, Failed, Cancelled, Lost, Released int
 
@@ -31,7 +32,8 @@ func (r *Report) add(o Report) {
 type tally struct {
 	mu     sync.Mutex
 	report Report
-	// requeued counts completed jobs that are pending again because they were asked for anew meanwhile.
+	// requeued counts completed jobs that are pending again because they were asked for anew
+	// meanwhile.
 	requeued int
 	// listener is called with the counts when they change; nil: no listener.
 	listener func(Report)

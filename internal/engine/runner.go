@@ -8,15 +8,17 @@ import (
 	"github.com/daybook-dev/daybook/internal/events"
 )
 
-// runner works the jobs of one turn as they come. Its loop is one goroutine, which decides, and alone sees all four parts:
+// runner works the jobs of one turn as they come. Its loop is one goroutine, which decides, and
+// alone sees all four parts:
 //
 //   - the acquirer gets more jobs, leased or picked (acquire_*.go);
 //   - the holder has the jobs that are leased and not worked (hold_*.go);
 //   - the worker has those that are being worked (work_*.go);
 //   - the finisher has those that have ended and are not completed (finish_*.go).
 //
-// Each part is the loop's own: no other goroutine touches it. Calls of handlers, one completion and one refill run beside
-// the loop, with the turn that they share, and tell it by an event when they have ended.
+// Each part is the loop's own: no other goroutine touches it. Calls of handlers, one completion and
+// one refill run beside the loop, with the turn that they share, and tell it by an event when they
+// have ended.
 type runner struct {
 	*turn
 	*alarm
@@ -29,7 +31,8 @@ type runner struct {
 	unattended bool
 	// resting: the turn has nothing to do, and waits for work.
 	resting bool
-	// others is when a turn that rests looks for jobs that only other workers may work; looked: it has done that.
+	// others is when a turn that rests looks for jobs that only other workers may work; looked: it
+	// has done that.
 	others time.Time
 	looked bool
 	// before is the report when noticeCompleted last read it.
@@ -58,7 +61,8 @@ type event interface{ event() }
 func (e *Engine) newRunner(q TurnRequest, cancelWork context.CancelFunc) *runner {
 	p := part{e.newTurn(q, cancelWork), &alarm{}}
 	return &runner{
-		turn: p.turn, alarm: p.alarm, acquirer: newAcquirer(p), holder: newHolder(p), worker: newWorker(p), finisher: newFinisher(p),
+		turn: p.turn, alarm: p.alarm,
+		acquirer: newAcquirer(p), holder: newHolder(p), worker: newWorker(p), finisher: newFinisher(p),
 	}
 }
 
@@ -76,8 +80,9 @@ func (r *runner) run(ctx, work context.Context) (detached bool, err error) {
 	return false, r.drain(work, err)
 }
 
-// loop begins, completes and refills until the turn is over. A turn that Temporal has given to another worker begins
-// nothing more, and gives back what has not begun; what runs goes on. detached is as run's.
+// loop begins, completes and refills until the turn is over. A turn that Temporal has given to
+// another worker begins nothing more, and gives back what has not begun; what runs goes on.
+// detached is as run's.
 func (r *runner) loop(ctx, work context.Context) (detached bool, err error) {
 	for alive := true; !r.stopping(ctx); {
 		if alive = alive && (r.request.Alive == nil || r.request.Alive()); !alive {
@@ -126,8 +131,8 @@ func (r *runner) stopping(ctx context.Context) bool {
 	return true
 }
 
-// step makes the turn's own statements, unless one has just failed, and begins jobs. ending: nothing more is begun.
-// detached is as run's.
+// step makes the turn's own statements, unless one has just failed, and begins jobs. ending:
+// nothing more is begun. detached is as run's.
 func (r *runner) step(work context.Context, ending bool) (detached bool, err error) {
 	r.holder.takeArrived()
 	if !r.holder.db.healthy(time.Now()) {
@@ -137,7 +142,7 @@ func (r *runner) step(work context.Context, ending bool) (detached bool, err err
 	if ending {
 		r.holder.giveBackQueue() // what is not begun does not wait for what runs
 	}
-	if err = r.ownStatements(work); err == nil && ending {
+	if err = r.giveBack(work); err == nil && ending {
 		detached, err = r.detach(work)
 	}
 	if err == nil && !detached {
@@ -146,20 +151,13 @@ func (r *runner) step(work context.Context, ending bool) (detached bool, err err
 	return detached, r.retryLater(work, &r.holder.db, err)
 }
 
-func (r *runner) ownStatements(work context.Context) error {
-	if err := r.holder.verify(work); err != nil {
-		return err
-	}
-	if err := r.giveBack(work); err != nil {
-		return err
-	}
-	return r.holder.retryLocked(work, r.worker.active == 0)
-}
-
 // giveBack gives back what is to be given back, and what the turn holds without knowing it.
 func (r *runner) giveBack(work context.Context) error {
-	if err := r.holder.giveAllBack(work); err != nil || r.acquirer.underWay {
+	if err := r.holder.giveAllBack(work); err != nil {
 		return err
+	}
+	if r.acquirer.underWay {
+		return r.holder.reconcile(work, nil)
 	}
 	return r.holder.reconcile(work, func() map[string]bool { return r.finisher.known(r.worker.begun) })
 }
@@ -197,9 +195,9 @@ func (r *runner) capacityLeft() int {
 // busy reports whether something is going on that the turn waits for.
 func (r *runner) busy() bool { return r.worker.active > 0 || r.acquirer.underWay || r.finisher.busy() }
 
-// noticeCompleted has this turn and the waiters scan again when jobs were put off, because no notification comes when
-// these fall due. It has this turn scan as well when jobs have ended while organizations have caps: others of those
-// organizations may be leased now.
+// noticeCompleted has this turn and the waiters scan again when jobs were put off, because no
+// notification comes when these fall due. It has this turn scan as well when jobs have ended while
+// organizations have caps: others of those organizations may be leased now.
 func (r *runner) noticeCompleted() {
 	now, before := r.tally.soFar(), r.before
 	r.before = now
@@ -216,8 +214,8 @@ func (r *runner) noticeCompleted() {
 	}
 }
 
-// drain waits for what runs, and completes it. After an error what runs is stopped, and nothing is completed: another
-// turn reclaims it.
+// drain waits for what runs, and completes it. After an error what runs is stopped, and nothing is
+// completed: another turn reclaims it.
 func (r *runner) drain(work context.Context, err error) error {
 	r.beginNoMore()
 	for {
@@ -237,9 +235,9 @@ func (r *runner) drain(work context.Context, err error) error {
 	}
 }
 
-// putBack gives back the jobs that are not begun while a turn drains, so that they do not wait for those that run. If that
-// fails, they are given back later, or at the turn's end. It waits for a lease under way, which would lease again what is
-// given back.
+// putBack gives back the jobs that are not begun while a turn drains, so that they do not wait for
+// those that run. If that fails, they are given back later, or at the turn's end. It waits for a
+// lease under way, which would lease again what is given back.
 func (r *runner) putBack(work context.Context) {
 	if r.acquirer.leasing() || work.Err() != nil {
 		return
@@ -280,7 +278,8 @@ func (r *runner) wait(work context.Context, cancelled, stop <-chan struct{}) err
 	return err
 }
 
-// take takes in what has ended beside the loop. It returns an error only if the turn is to end with it.
+// take takes in what has ended beside the loop. It returns an error only if the turn is to end with
+// it.
 func (r *runner) take(work context.Context, e event) error {
 	switch e := e.(type) {
 	case *returned:
@@ -341,8 +340,8 @@ func (r *runner) takeRefilled(work context.Context, l refilled) error {
 	return nil
 }
 
-// close ends the turn. Calls that were abandoned keep their room until they return. What a lease may have left that ended
-// without saying what it leased is given back later.
+// close ends the turn. Calls that were abandoned keep their room until they return. What a lease
+// may have left that ended without saying what it leased is given back later.
 func (r *runner) close() {
 	r.quieten()
 	close(r.closed)

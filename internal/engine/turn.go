@@ -16,16 +16,19 @@ type TurnRequest struct {
 	Batch int
 	// Length is how long the turn goes on refilling; running calls are finished after it.
 	Length time.Duration
-	// Linger lets the turn wait for new work until Length is up when the queue runs empty. Otherwise the turn ends when all is read, and nothing
-	// is due that could be worked now: not what another transaction has locked, nor that for which there is no room.
+	// Linger lets the turn wait for new work until Length is up when the queue runs empty.
+	// Otherwise the turn ends when all is read, and nothing is due that could be worked now: not
+	// what another transaction has locked, nor that for which there is no room.
 	Linger bool
 	// Crashed says that an earlier activity of this turn did not end by itself.
 	Crashed bool
 	// Stop tells the turn to finish its running calls, give the rest back and report.
 	Stop <-chan struct{}
-	// Enough tells a turn to begin nothing more and to give back what it has not begun; what runs ends in its own time. Nil: never.
+	// Enough tells a turn to begin nothing more and to give back what it has not begun; what runs
+	// ends in its own time. Nil: never.
 	Enough <-chan struct{}
-	// Alive says whether the turn may go on leasing: its last acknowledged heartbeat is young enough. Nil: always.
+	// Alive says whether the turn may go on leasing: its last acknowledged heartbeat is young
+	// enough. Nil: always.
 	Alive func() bool
 	// Progress is called with the counts so far when they change. Nil: not called.
 	Progress func(Report)
@@ -33,8 +36,9 @@ type TurnRequest struct {
 	Trouble func(error)
 }
 
-// Process works a turn: it reclaims what the turn's earlier activities leased, works it, and refills until the turn's time is up. An error
-// means that the database is unavailable: no job is charged, and the same turn may be processed again.
+// Process works a turn: it reclaims what the turn's earlier activities leased, works it, and
+// refills until the turn's time is up. An error means that the database is unavailable: no job is
+// charged, and the same turn may be processed again.
 func (e *Engine) Process(ctx context.Context, q TurnRequest) (Report, error) {
 	e.StartReclaiming()
 	began := time.Now()
@@ -65,19 +69,21 @@ func (e *Engine) Process(ctx context.Context, q TurnRequest) (Report, error) {
 	r.close()
 	report := r.tally.soFar()
 	e.observer.turn(q, q.Turn, report, began, err)
-	return e.withLate(report), err
+	return e.detached.addTo(report), err
 }
 
 const (
 	// laneJobs is how many jobs a turn has begun or leased at a time, at most.
 	laneJobs = 500
-	// lastGrace is how long a handler whose context has ended may take to return, before its turn goes on without it;
-	// stopGrace is the same after the turn was told to stop and the grace period is over.
+	// lastGrace is how long a handler whose context has ended may take to return, before its turn
+	// goes on without it; stopGrace is the same after the turn was told to stop and the grace
+	// period is over.
 	lastGrace = 5 * time.Second
 	stopGrace = 2 * time.Second
 )
 
-// turn is what the loop of a runner shares with all that runs beside it. It is fixed, or safe for concurrent use.
+// turn is what the loop of a runner shares with all that runs beside it. It is fixed, or safe for
+// concurrent use.
 type turn struct {
 	engine     *Engine
 	request    TurnRequest
@@ -99,7 +105,8 @@ type turn struct {
 func (e *Engine) newTurn(q TurnRequest, cancelWork context.CancelFunc) *turn {
 	cs, counts, now := &calls{all: map[*call]bool{}}, &tally{listener: q.Progress}, time.Now()
 	return &turn{
-		engine: e, request: q, leases: newLeases(e, q.Turn, cs, counts), calls: cs, tally: counts, cancelWork: cancelWork,
+		engine: e, request: q, cancelWork: cancelWork,
+		leases: newLeases(e, q.Turn, cs, counts), calls: cs, tally: counts,
 		// Calls, and besides them a refill and a completion.
 		events: make(chan event, max(laneJobs, e.capacity)+2), closed: make(chan struct{}), quiet: make(chan struct{}),
 		began: now, ends: now.Add(q.Length),
@@ -114,8 +121,8 @@ func (t *turn) tell(e event) {
 	}
 }
 
-// tend watches over the turn until end is called: it renews its leases, and ends its work when the grace period is over after ctx or Stop
-// have ended it.
+// tend watches over the turn until end is called: it renews its leases, and ends its work when the
+// grace period is over after ctx or Stop have ended it.
 func (t *turn) tend(ctx, work context.Context) (end func()) {
 	var background sync.WaitGroup
 	over := make(chan struct{})
@@ -141,9 +148,10 @@ func (t *turn) watchStop(ctx context.Context, over <-chan struct{}) {
 	case <-over:
 	case <-time.After(t.engine.options.Grace):
 		if handlers, jobs := t.calls.running(); handlers > 0 {
-			t.engine.interrupted.Add(int64(handlers))
-			t.engine.options.Log.Warn("the worker was told to stop, and its grace period is over: handlers that still run are interrupted, and their jobs are given back",
-				"turn", t.leases.heldBy().ID, "jobs", len(jobs), "ids", someOf(jobs, func(j store.Job) string { return j.ID }), "organizations", someOf(jobs, func(j store.Job) string { return j.OrgID }))
+			t.engine.counts.interrupted.Add(int64(handlers))
+			t.engine.options.Log.Warn("the worker was told to stop, and its grace period is over: "+
+				"handlers that still run are interrupted, and their jobs are given back",
+				append([]any{"turn", t.leases.heldBy().ID}, inLog(jobs)...)...)
 		}
 		t.cancelWork()
 	}
@@ -158,7 +166,8 @@ func (t *turn) quieten() {
 	}
 }
 
-// beginsNoMore is noMore for other goroutines than the loop's: a turn that ends begins nothing more as well.
+// beginsNoMore is noMore for other goroutines than the loop's: a turn that ends begins nothing more
+// as well.
 func (t *turn) beginsNoMore() bool {
 	select {
 	case <-t.quiet:
@@ -168,7 +177,8 @@ func (t *turn) beginsNoMore() bool {
 	}
 }
 
-// noMore reports whether the turn's time is up, or it was told to begin nothing more. A turn without a length works what it has.
+// noMore reports whether the turn's time is up, or it was told to begin nothing more. A turn
+// without a length works what it has.
 func (t *turn) noMore() bool {
 	if t.request.Length > 0 {
 		return !time.Now().Before(t.ends)

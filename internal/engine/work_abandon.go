@@ -26,6 +26,14 @@ func someOf(jobs []store.Job, field func(store.Job) string) []string {
 	return some
 }
 
+// inLog says in a log line which jobs it is about.
+func inLog(jobs []store.Job) []any {
+	return []any{
+		"jobs", len(jobs), "ids", someOf(jobs, func(j store.Job) string { return j.ID }),
+		"organizations", someOf(jobs, func(j store.Job) string { return j.OrgID }),
+	}
+}
+
 // toCheck reports, once a second, whether to look for calls that do not return.
 func (w *worker) toCheck() bool {
 	if time.Since(w.checked) <= time.Second {
@@ -43,15 +51,15 @@ func (w *worker) abandoned(work context.Context, now time.Time) []*call {
 	stopped := !w.stoppedAt.IsZero() && now.Sub(w.stoppedAt) > stopGrace
 	gone := w.calls.abandon(now, stopped)
 	for _, c := range gone {
-		w.engine.options.Log.Error("a handler goes on although its context has ended; it is not waited for", "type", c.jobType, "jobs", len(c.inHand),
-			"ids", someOf(c.inHand, func(j store.Job) string { return j.ID }), "organizations", someOf(c.inHand, func(j store.Job) string { return j.OrgID }))
+		w.engine.options.Log.Error("a handler goes on although its context has ended; it is not waited for",
+			append([]any{"type", c.jobType}, inLog(c.inHand)...)...)
 	}
 	return gone
 }
 
-// abandon gives up calls that go on although their time has long been up: nothing can stop them, and the turn does not wait
-// for them. Their jobs in hand end as TIMEOUT. When the turn was told to stop, nothing is said of the attempts, and
-// everything is given back.
+// abandon gives up calls that go on although their time has long been up: nothing can stop them,
+// and the turn does not wait for them. Their jobs in hand end as TIMEOUT. When the turn was told to
+// stop, nothing is said of the attempts, and everything is given back.
 func (r *runner) abandon(work context.Context) {
 	now := time.Now()
 	for _, c := range r.worker.abandoned(work, now) {

@@ -11,15 +11,17 @@ import (
 // worker has the jobs that are being worked.
 type worker struct {
 	part
-	// active counts them, but for those of abandoned calls; running counts the calls of each bulk type.
+	// active counts them, but for those of abandoned calls; running counts the calls of each bulk
+	// type.
 	active  int
 	running map[string]int
 	// begun are the jobs that calls were given and have not returned.
 	begun map[string]bool
-	// careful: jobs are being worked, or wait to be worked alone, that may have killed their worker.
+	// careful: jobs are being worked, or wait to be worked alone, that may have killed their
+	// worker.
 	careful bool
-	// checked is when calls that do not return were last looked for, stoppedAt when that was first done after the turn was
-	// told to stop.
+	// checked is when calls that do not return were last looked for, stoppedAt when that was first
+	// done after the turn was told to stop.
 	checked, stoppedAt time.Time
 }
 
@@ -27,23 +29,26 @@ func newWorker(p part) worker {
 	return worker{part: p, running: map[string]int{}, begun: map[string]bool{}}
 }
 
-// unbegun are queued jobs that have not begun: those that wait for room or to be worked alone, those whose rows another
-// transaction holds locked, and those that have no handler here.
+// unbegun are queued jobs that have not begun: those that wait for room or to be worked alone,
+// those whose rows another transaction holds locked, and those that have no handler here.
 type unbegun struct{ waiting, locked, unknown []store.Job }
 
 // sorted are queued jobs by what is done with them now.
 type sorted struct {
-	// start are begun each by itself, bulk together by type. Of both, unmarked are to be marked as being worked first.
+	// start are begun each by itself, bulk together by type. Of both, unmarked are to be marked as
+	// being worked first.
 	start, unmarked []store.Job
 	bulk            map[string][]store.Job
-	// waiting have no room now, wait counts those of them that wait for room of their type. unknown have no handler here.
+	// waiting have no room now, wait counts those of them that wait for room of their type. unknown
+	// have no handler here.
 	waiting, unknown []store.Job
 	wait             map[string]int
 }
 
-// begin starts queued jobs, and returns those that have not begun. Room is reserved for what was leased for this turn. What
-// was reclaimed may have to wait for it, marked as not being worked, so that it is not charged when the worker dies. Jobs
-// without a handler here are left to another worker. busy: the turn has a refill or a completion under way.
+// begin starts queued jobs, and returns those that have not begun. Room is reserved for what was
+// leased for this turn. What was reclaimed may have to wait for it, marked as not being worked, so
+// that it is not charged when the worker dies. Jobs without a handler here are left to another
+// worker. busy: the turn has a refill or a completion under way.
 func (w *worker) begin(work context.Context, queue []store.Job, busy bool) (unbegun, error) {
 	w.engine.room.wait(w.turn, nil)
 	if len(queue) == 0 {
@@ -105,7 +110,8 @@ func (w *worker) goOn(o *openPick, running []*call) {
 type returned struct {
 	call *call
 	jobs []ended
-	// skipped are rows that other transactions hold locked, later those that the handler has put off, back what is to be given back.
+	// skipped are rows that other transactions hold locked, later those that the handler has put
+	// off, back what is to be given back.
 	skipped, later []store.Job
 	back           []givenBack
 }
@@ -127,7 +133,8 @@ func (w *worker) leave(c *call) {
 	}
 }
 
-// sort decides what is done with queued jobs. It notes reserved room in the queue itself, so that a job that is not begun keeps it.
+// sort decides what is done with queued jobs. It notes reserved room in the queue itself, so that a
+// job that is not begun keeps it.
 func (w *worker) sort(queue []store.Job, busy bool) sorted {
 	q := sorted{bulk: map[string][]store.Job{}, wait: map[string]int{}}
 	suspects := w.suspects(queue, busy)
@@ -138,7 +145,9 @@ func (w *worker) sort(queue []store.Job, busy bool) sorted {
 		case !ok:
 			q.unknown = append(q.unknown, *j)
 			continue
-		case i >= suspects, h.Bulk && !w.hasCall(h, len(q.bulk[j.Type]), j.Type), !h.Bulk && !j.Room && !w.engine.room.take(j.Type):
+		case i >= suspects,
+			h.Bulk && !w.hasCall(h, len(q.bulk[j.Type]), j.Type),
+			!h.Bulk && !j.Room && !w.engine.room.take(j.Type):
 			if !h.Bulk && !j.Room {
 				q.wait[j.Type]++
 			}
@@ -157,7 +166,8 @@ func (w *worker) sort(queue []store.Job, busy bool) sorted {
 	return q
 }
 
-// hasCall reports whether one more job of a bulk type may be worked, when n others are begun with it.
+// hasCall reports whether one more job of a bulk type may be worked, when n others are begun with
+// it.
 func (w *worker) hasCall(h Handling, n int, jobType string) bool {
 	return h.Calls == 0 || n < (h.Calls-w.running[jobType])*h.Parallel
 }
@@ -177,9 +187,12 @@ func (w *worker) markWaiting(work context.Context, waiting []store.Job) error {
 	return w.engine.kind.MarkWaiting(work, w.leases.heldBy(), fresh)
 }
 
-// markWorking says that jobs which were not charged until now are worked. It returns which of them are not to be begun: those that were cancelled while they
-// waited, that another turn has, or whose rows another transaction holds. The last ones, which are locked, go on waiting.
-func (w *worker) markWorking(work context.Context, jobs []store.Job) (left map[string]bool, locked []store.Job, err error) {
+// markWorking says that jobs which were not charged until now are worked. It returns which of them
+// are not to be begun: those that were cancelled while they waited, that another turn has, or whose
+// rows another transaction holds. The last ones, which are locked, go on waiting.
+func (w *worker) markWorking(
+	work context.Context, jobs []store.Job,
+) (left map[string]bool, locked []store.Job, err error) {
 	if len(jobs) == 0 {
 		return nil, nil, nil
 	}

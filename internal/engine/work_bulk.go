@@ -14,9 +14,11 @@ import (
 )
 
 const (
-	// chunkTries is how often a transaction is tried that met a conflict with another one, or lost its connection.
+	// chunkTries is how often a transaction is tried that met a conflict with another one, or lost
+	// its connection.
 	chunkTries = 3
-	// bulkPatience is for how many timeouts of its type a failing bulk is worked: then its remaining jobs are given back.
+	// bulkPatience is for how many timeouts of its type a failing bulk is worked: then its
+	// remaining jobs are given back.
 	bulkPatience = 10
 )
 
@@ -27,8 +29,8 @@ type bulk struct {
 	handling Handling
 }
 
-// run works jobs of a bulk type in one transaction. When that fails they are halved until the one to blame stands alone, and the
-// others go on. It says so when they are over.
+// run works jobs of a bulk type in one transaction. When that fails they are halved until the one
+// to blame stands alone, and the others go on. It says so when they are over.
 func (b bulk) run(work context.Context, jobs []store.Job) {
 	c, h := b.call, b.handling
 	out := &returned{call: c, jobs: make([]ended, len(jobs))}
@@ -61,7 +63,8 @@ func (b bulk) run(work context.Context, jobs []store.Job) {
 			out.back = append(out.back, givenBack{slices.Concat(some, rest), lockedPause})
 			return
 		case len(some) == 1 || store.IsEnded(err):
-			// A handler that ends the transaction may have committed what it wrote: it is not called again for a part of the jobs.
+			// A handler that ends the transaction may have committed what it wrote: it is not
+			// called again for a part of the jobs.
 			for _, j := range some {
 				one := ended{job: j, attempt: b.notCompleted(work, j, err)}
 				one.attempt.took = time.Since(began)
@@ -76,13 +79,15 @@ func (b bulk) run(work context.Context, jobs []store.Job) {
 
 // bulked is the result of a transaction of a bulk.
 type bulked struct {
-	// skipped are rows that another transaction holds locked, or that are no longer the turn's; later those that the handler put off.
+	// skipped are rows that another transaction holds locked, or that are no longer the turn's;
+	// later those that the handler put off.
 	skipped, later []store.Job
 	// worked: the handler has returned without an error.
 	worked bool
 }
 
-// try works leased jobs in the transaction that completes them. What the database does to that transaction is tried again.
+// try works leased jobs in the transaction that completes them. What the database does to that
+// transaction is tried again.
 func (b bulk) try(work context.Context, jobs []store.Job) (bulked, error) {
 	c, h := b.call, b.handling
 	gone := 0
@@ -101,8 +106,10 @@ func (b bulk) try(work context.Context, jobs []store.Job) (bulked, error) {
 		case work.Err() != nil:
 			return bulked{}, err
 		case errors.Is(over, context.DeadlineExceeded):
-			// Where statements wait for a lock as long as the time lasts, the jobs' table may have been locked.
-			if gone++; h.LockWait > 0 || gone > maxUncounted || !isTransient(err) || !b.unavailable(work, c, err, began) {
+			// Where statements wait for a lock as long as the time lasts, the jobs' table may have
+			// been locked.
+			gone++
+			if h.LockWait > 0 || gone > maxUncounted || !isTransient(err) || !b.unavailable(work, c, err, began) {
 				return bulked{}, late(h.Timeout, err)
 			}
 			try = 0
@@ -166,10 +173,12 @@ func (b bulk) commit(ctx, work context.Context, jobs []store.Job) (done bulked, 
 	return done, err
 }
 
-// errAbandoned: a handler has returned after its call was abandoned, and nothing of it is committed.
+// errAbandoned: a handler has returned after its call was abandoned, and nothing of it is
+// committed.
 var errAbandoned = fmt.Errorf("the handler has returned too late: %w", context.DeadlineExceeded)
 
-// sameAttempt reports whether a row that the turn has leased is leased for the attempt at the job that the turn knows.
+// sameAttempt reports whether a row that the turn has leased is leased for the attempt at the job
+// that the turn knows.
 func sameAttempt(locked, known store.Job) bool {
 	return locked.Attempt == known.Attempt && locked.Generation == known.Generation
 }
@@ -177,8 +186,8 @@ func sameAttempt(locked, known store.Job) bool {
 // withContent is a locked job, as it is now, with what does not change while it is leased.
 func withContent(locked, leased store.Job) store.Job {
 	locked.Type, locked.Payload, locked.MaxAttempts = leased.Type, leased.Payload, leased.MaxAttempts
-	locked.Key, locked.EnqueuedAt, locked.Waiting, locked.ReadyHere, locked.TraceParent = leased.Key, leased.EnqueuedAt, leased.Waiting, leased.ReadyHere, leased.TraceParent
-	locked.Priority = leased.Priority
+	locked.Key, locked.EnqueuedAt, locked.Priority = leased.Key, leased.EnqueuedAt, leased.Priority
+	locked.Waiting, locked.ReadyHere, locked.TraceParent = leased.Waiting, leased.ReadyHere, leased.TraceParent
 	return locked
 }
 
@@ -193,9 +202,11 @@ func (t *turn) prepare(ctx context.Context, jobs []store.Job) (commit BulkCommit
 
 func cancelRequested(j store.Job) bool { return j.CancelRequested }
 
-// effects calls a bulk handler's second phase for the locked jobs that are not to be cancelled. It returns how each is completed, and
-// which are put off. picked says that they are not leased.
-func (t *turn) effects(ctx context.Context, tx pgx.Tx, commit BulkCommit, jobs []store.Job, picked bool) (completions []store.Completion, later []store.Job, err error) {
+// effects calls a bulk handler's second phase for the locked jobs that are not to be cancelled. It
+// returns how each is completed, and which are put off. picked says that they are not leased.
+func (t *turn) effects(
+	ctx context.Context, tx pgx.Tx, commit BulkCommit, jobs []store.Job, picked bool,
+) (completions []store.Completion, later []store.Job, err error) {
 	completions = make([]store.Completion, 0, len(jobs))
 	going := jobs
 	if slices.ContainsFunc(jobs, cancelRequested) {

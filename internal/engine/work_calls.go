@@ -11,8 +11,8 @@ import (
 
 // call is one call of a handler. What is not said to be fixed is guarded by calls.
 type call struct {
-	// These are fixed: the type, whether it works one job by itself outside of transactions, how many jobs it has, and the open pick that they
-	// are from.
+	// These are fixed: the type, whether it works one job by itself outside of transactions, how
+	// many jobs it has, and the open pick that they are from.
 	jobType string
 	single  bool
 	open    int
@@ -38,6 +38,15 @@ type calls struct {
 	all map[*call]bool
 }
 
+// each calls f with each call.
+func (cs *calls) each(f func(c *call)) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	for c := range cs.all {
+		f(c)
+	}
+}
+
 func (cs *calls) begin(c *call) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
@@ -51,8 +60,8 @@ func (cs *calls) end(c *call) {
 	delete(cs.all, c)
 }
 
-// hand says which jobs a call works now, and which come later. It reports false when the call was abandoned meanwhile: then nothing of it
-// changes any more.
+// hand says which jobs a call works now, and which come later. It reports false when the call was
+// abandoned meanwhile: then nothing of it changes any more.
 func (cs *calls) hand(c *call, now, later []store.Job) bool {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
@@ -75,7 +84,8 @@ func (cs *calls) try(work context.Context, c *call, timeout time.Duration) (*try
 	return try, cancel
 }
 
-// spare gives a call the time of an outage before it is abandoned. It reports false when it was abandoned before.
+// spare gives a call the time of an outage before it is abandoned. It reports false when it was
+// abandoned before.
 func (cs *calls) spare(c *call) bool {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
@@ -85,18 +95,16 @@ func (cs *calls) spare(c *call) bool {
 	return !c.abandoned
 }
 
-// abandon marks the calls that go on although their context ended long ago, or, if they were stopped, all, and returns them. A call whose job is
-// picked is waited for until it is known who has the job.
-func (cs *calls) abandon(now time.Time, stopped bool) []*call {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	var gone []*call
-	for c := range cs.all {
+// abandon marks the calls that go on although their context ended long ago, or, if they were
+// stopped, all, and returns them. A call whose job is picked is waited for until it is known who
+// has the job.
+func (cs *calls) abandon(now time.Time, stopped bool) (gone []*call) {
+	cs.each(func(c *call) {
 		if !c.abandoned && (!c.picked || !c.single) && (stopped || c.late(now)) {
 			c.abandoned = true
 			gone = append(gone, c)
 		}
-	}
+	})
 	return gone
 }
 
@@ -112,33 +120,28 @@ func (c *call) late(now time.Time) bool { return now.Sub(c.deadline) > lastGrace
 
 // overdue returns the jobs in hand whose deadline has passed: they are not renewed any more.
 func (cs *calls) overdue() []string {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	now := time.Now()
-	ids := []string{}
-	for c := range cs.all {
+	now, ids := time.Now(), []string{}
+	cs.each(func(c *call) {
 		if now.After(c.deadline) {
 			ids = append(ids, idsOf(c.inHand)...)
 		}
-	}
+	})
 	return ids
 }
 
 // inHand returns the leased jobs that each call works now.
 func (cs *calls) inHand() map[*call][]store.Job {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	now := make(map[*call][]store.Job, len(cs.all))
-	for c := range cs.all {
+	now := map[*call][]store.Job{}
+	cs.each(func(c *call) {
 		if !c.picked {
 			now[c] = c.inHand
 		}
-	}
+	})
 	return now
 }
 
-// cancelLost ends the calls that work jobs which are not held any more. before is what was in hand before the leases were read.
-// It reports whether there were any.
+// cancelLost ends the calls that work jobs which are not held any more. before is what was in hand
+// before the leases were read. It reports whether there were any.
 func (cs *calls) cancelLost(before map[*call][]store.Job, held []string) (lost bool) {
 	still := setOf(held)
 	cs.mu.Lock()
@@ -153,7 +156,8 @@ func (cs *calls) cancelLost(before map[*call][]store.Job, held []string) (lost b
 	return lost
 }
 
-// cancelAsked ends the contexts of the handlers that have jobs which are to be cancelled. before is what was in hand before these were read.
+// cancelAsked ends the contexts of the handlers that have jobs which are to be cancelled. before is
+// what was in hand before these were read.
 func (cs *calls) cancelAsked(before map[*call][]store.Job, asked []string) {
 	if len(asked) == 0 {
 		return
@@ -168,7 +172,8 @@ func (cs *calls) cancelAsked(before map[*call][]store.Job, asked []string) {
 	}
 }
 
-// leased says that the job of a call which was picked is leased, or, if it is not, ends the call: the job may be another turn's.
+// leased says that the job of a call which was picked is leased, or, if it is not, ends the call:
+// the job may be another turn's.
 func (cs *calls) leased(c *call, leased bool) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
@@ -179,26 +184,22 @@ func (cs *calls) leased(c *call, leased bool) {
 
 // longRunning returns the ids of the jobs that have been worked, each by itself, for so long.
 func (cs *calls) longRunning(long time.Duration) (ids []string) {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	for c := range cs.all {
+	cs.each(func(c *call) {
 		if c.single && !c.abandoned && time.Since(c.began) >= long {
 			ids = append(ids, idsOf(c.inHand)...)
 		}
-	}
+	})
 	return ids
 }
 
 // running are how many calls have jobs in hand, and these jobs.
 func (cs *calls) running() (handlers int, jobs []store.Job) {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	for c := range cs.all {
+	cs.each(func(c *call) {
 		if !c.abandoned && len(c.inHand) > 0 {
 			handlers++
 			jobs = append(jobs, c.inHand...)
 		}
-	}
+	})
 	return handlers, jobs
 }
 

@@ -17,8 +17,8 @@ type single struct {
 	call *call
 }
 
-// run works the job and tells the loop that the call is over. It does so even if the handler ends its goroutine (runtime.Goexit): then the
-// attempt has failed.
+// run works the job and tells the loop that the call is over. It does so even if the handler ends
+// its goroutine (runtime.Goexit): then the attempt has failed.
 func (s single) run(work context.Context) {
 	c, j := s.call, s.call.inHand[0]
 	e := ended{job: j, closed: true}
@@ -37,7 +37,8 @@ func (s single) run(work context.Context) {
 	working = false
 }
 
-// work works one job. If its handler asked for the completing transaction (InTx), work runs that too.
+// work works one job. If its handler asked for the completing transaction (InTx), work runs that
+// too.
 func (s single) work(work context.Context, j store.Job) ended {
 	c := s.call
 	h, _ := s.engine.handlers.Handling(j.Type)
@@ -95,8 +96,9 @@ func (s single) work(work context.Context, j store.Job) ended {
 	return s.judged(work, j, a)
 }
 
-// withdrawn is how an attempt ends that a request to cancel its job has interrupted, should a later request have taken that one back: the job is worked again at once,
-// and the attempt is not counted. While the request stands the job is cancelled, however the attempt ends.
+// withdrawn is how an attempt ends that a request to cancel its job has interrupted, should a later
+// request have taken that one back: the job is worked again at once, and the attempt is not
+// counted. While the request stands the job is cancelled, however the attempt ends.
 func withdrawn(a Attempt) Attempt {
 	if a.Outcome != models.OutcomeRetried && a.Outcome != models.OutcomeFailed {
 		return a // the handler has said how it ends
@@ -126,16 +128,17 @@ func (s single) judged(work context.Context, j store.Job, a Attempt) ended {
 type stoppedError struct{ ran time.Duration }
 
 func (e *stoppedError) Error() string {
-	return fmt.Sprintf("the worker was stopped, and its grace period was over, when the attempt had run for %s; an attempt that long is counted",
+	return fmt.Sprintf("the worker was stopped, and its grace period was over, "+
+		"when the attempt had run for %s; an attempt that long is counted",
 		e.ran.Round(time.Second))
 }
 
 // ErrorCode is the code of the attempt.
 func (e *stoppedError) ErrorCode() models.ErrorCode { return models.CodeWorkerLost }
 
-// stopped says how an attempt ends that ran for ran when its process was stopped. A short one is uncounted: back is true, and the job is
-// given back at the end of the turn. A long one is counted, because a job that takes longer than processes live would otherwise be begun
-// anew for ever.
+// stopped says how an attempt ends that ran for ran when its process was stopped. A short one is
+// uncounted: back is true, and the job is given back at the end of the turn. A long one is counted,
+// because a job that takes longer than processes live would otherwise be begun anew for ever.
 func (s single) stopped(j store.Job, ran time.Duration) (a Attempt, back bool) {
 	if ran < s.engine.options.CountStopped {
 		return Attempt{}, true

@@ -7,10 +7,12 @@ import (
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
-// suspects puts the leased jobs first whose worker died with them before, and says how many of all may be begun now. A
-// job that kills its worker must be found, and other jobs are charged if they are being worked when the worker dies. So bulks that
-// were reclaimed once are worked in tenths, jobs that were reclaimed again one by one, and no other jobs meanwhile. Until they can begin, the
-// turn gets no more jobs: those could be picked, and begin without going through the queue. busy: more goes on than the calls.
+// suspects puts the leased jobs first whose worker died with them before, and says how many of all
+// may be begun now. A job that kills its worker must be found, and other jobs are charged if they
+// are being worked when the worker dies. So bulks that were reclaimed once are worked in tenths,
+// jobs that were reclaimed again one by one, and no other jobs meanwhile. Until they can begin, the
+// turn gets no more jobs: those could be picked, and begin without going through the queue. busy:
+// more goes on than the calls.
 func (w *worker) suspects(queue []store.Job, busy bool) int {
 	suspicion := func(j store.Job) int {
 		if h, ok := w.engine.handlers.Handling(j.Type); j.Reclaims == 1 && (!ok || !h.Bulk || h.Parallel == 1) {
@@ -26,7 +28,8 @@ func (w *worker) suspects(queue []store.Job, busy bool) int {
 	case worst == 0 && !w.careful:
 		return len(queue)
 	case w.active > 0, busy:
-		// A refill may begin what it picks. What has ended would be charged, too, until it is completed.
+		// A refill may begin what it picks. What has ended would be charged, too, until it is
+		// completed.
 		w.careful = true
 		return 0
 	}

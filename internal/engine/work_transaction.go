@@ -12,15 +12,18 @@ import (
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
-// completeTries is how often the completing transaction of one attempt may fail, once the handler's part of it has begun, while
-// the database answers. Then it is the job's own doing, and the attempt is counted.
+// completeTries is how often the completing transaction of one attempt may fail, once the handler's
+// part of it has begun, while the database answers. Then it is the job's own doing, and the attempt
+// is counted.
 const completeTries = 5
 
-// errMoving: the job's turn is being handed over, and that takes long. The transaction is undone, and gives its connection to the hand-over.
+// errMoving: the job's turn is being handed over, and that takes long. The transaction is undone,
+// and gives its connection to the hand-over.
 var errMoving = fmt.Errorf("the turn's jobs are being handed over: %w", context.DeadlineExceeded)
 
-// completion runs what a handler wants in the transaction that completes its job. The handler has ended well, so the transaction is
-// tried again for as long as the job is the turn's: a connection that was cut, an outage and a lost race count as no attempt.
+// completion runs what a handler wants in the transaction that completes its job. The handler has
+// ended well, so the transaction is tried again for as long as the job is the turn's: a connection
+// that was cut, an outage and a lost race count as no attempt.
 type completion struct {
 	*turn
 	call    *call
@@ -29,12 +32,14 @@ type completion struct {
 	attempt Attempt
 	// begun says that the last try came to the handler's part, handling that it ended in it.
 	begun, handling bool
-	// again: a try has failed. From then on transactions begin by themselves, so that it is known whether the handler's first statement ends the connection.
+	// again: a try has failed. From then on transactions begin by themselves, so that it is known
+	// whether the handler's first statement ends the connection.
 	again bool
 }
 
-// run completes the job. A job that was cancelled meanwhile ends as that, and nothing of the handler's is done; of
-// one that was lost nothing is done either, and nothing is counted. work ends with the turn. Each try has the whole timeout for the handler's part.
+// run completes the job. A job that was cancelled meanwhile ends as that, and nothing of the
+// handler's is done; of one that was lost nothing is done either, and nothing is counted. work ends
+// with the turn. Each try has the whole timeout for the handler's part.
 func (c *completion) run(work context.Context) error {
 	pause := firstSkip
 	failed, gone := 0, 0
@@ -64,13 +69,15 @@ func (c *completion) run(work context.Context) error {
 		case isOwn(err), work.Err() != nil, errors.Is(ctx.Err(), context.Canceled):
 			return err
 		case errors.Is(err, store.ErrRowHeld):
-			if waited := time.Since(began); waited > store.OutageLimit || waited > completeLimit && !store.IsTableLock(err) {
+			waited := time.Since(began)
+			if waited > store.OutageLimit || waited > completeLimit && !store.IsTableLock(err) {
 				return err
 			}
 		case !isConflict(err) && !store.IsTransient(err):
 			return &notCompletedError{tries: failed + 1, cause: err}
 		case c.unavailable(work, c.call, err, began):
-			// That was no try, unless it is the job's own doing: then the database is gone each time.
+			// That was no try, unless it is the job's own doing: then the database is gone each
+			// time.
 			if c.begun && !store.IsExhausted(err) {
 				gone++
 			}
@@ -78,7 +85,8 @@ func (c *completion) run(work context.Context) error {
 				return &notCompletedError{tries: gone, cause: err}
 			}
 		case store.IsExhausted(err), store.IsUnavailable(err), !c.handling && errors.Is(err, context.DeadlineExceeded):
-			// The disk is full, or statements of Daybook's own were held up, by a lock, by a commit that waits for a standby, or by a pool without a connection.
+			// The disk is full, or statements of Daybook's own were held up, by a lock, by a commit
+			// that waits for a standby, or by a pool without a connection.
 			if time.Since(began) > store.OutageLimit {
 				return err
 			}
@@ -93,12 +101,13 @@ func (c *completion) run(work context.Context) error {
 	}
 }
 
-// try returns ErrLeaseLost, and nothing is done, when the job is no longer the turn's or is to be cancelled, and ErrRowHeld when
-// another transaction holds its row for long.
+// try returns ErrLeaseLost, and nothing is done, when the job is no longer the turn's or is to be
+// cancelled, and ErrRowHeld when another transaction holds its row for long.
 //
-// The handler's part may take longer than the turn: meanwhile the job may be handed over to a detached turn. So who holds the job is read
-// when that part has ended, and pinned until the commit; the sink is told when nothing is pinned any more. What ctx leaves of its time is for the handler's part:
-// the completion has completeLimit.
+// The handler's part may take longer than the turn: meanwhile the job may be handed over to a
+// detached turn. So who holds the job is read when that part has ended, and pinned until the
+// commit; the sink is told when nothing is pinned any more. What ctx leaves of its time is for the
+// handler's part: the completion has completeLimit.
 func (c *completion) try(work context.Context, ctx *tryContext) error {
 	var by store.Turn
 	var completions []store.Completion
@@ -151,6 +160,7 @@ func (c *completion) try(work context.Context, ctx *tryContext) error {
 	return err
 }
 
-// errStillHeld says that a completion met a lost lease, and that the turn has the job all the same: two servers answer, one of which was a primary until a
-// short time ago.
-var errStillHeld = errors.New("the database says that the lease is lost, and that it is held: was it replaced by another server that still answers?")
+// errStillHeld says that a completion met a lost lease, and that the turn has the job all the same:
+// two servers answer, one of which was a primary until a short time ago.
+var errStillHeld = errors.New(
+	"the database says that the lease is lost, and that it is held: was it replaced by another server that still answers?")

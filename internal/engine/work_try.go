@@ -6,8 +6,9 @@ import (
 	"sync/atomic"
 )
 
-// tryContext is the context of one try of a call. It knows whether a request to cancel the job has ended it. A cause (context.WithCancelCause) would say the same, and
-// needs a second context for each job: an eighth of what a job that does nothing allocates.
+// tryContext is the context of one try of a call. It knows whether a request to cancel the job has
+// ended it. A cause (context.WithCancelCause) would say the same, and needs a second context for
+// each job: an eighth of what a job that does nothing allocates.
 type tryContext struct {
 	context.Context
 	cancel context.CancelFunc
@@ -35,7 +36,8 @@ func (t *tryContext) Value(key any) any {
 // handle says that the handler of one job begins, or what it has given to InTx.
 func (t *tryContext) handle() { t.state.Store(tryHandling) }
 
-// handled says that it has returned, after which a request to cancel the job is a matter of the completion, and reports whether one has come before.
+// handled says that it has returned, after which a request to cancel the job is a matter of the
+// completion, and reports whether one has come before.
 func (t *tryContext) handled() (asked bool) { return !t.state.CompareAndSwap(tryHandling, tryIdle) }
 
 // ask says that the job is to be cancelled, and reports whether the context is to end for it.
