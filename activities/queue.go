@@ -1,7 +1,6 @@
 package activities
 
 import (
-	"cmp"
 	"context"
 	"time"
 
@@ -9,25 +8,28 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/daybook-dev/daybook/internal/engine"
+	"github.com/daybook-dev/daybook/internal/engine/carried"
 	"github.com/daybook-dev/daybook/internal/store"
-	"github.com/daybook-dev/daybook/internal/turns"
 	"github.com/daybook-dev/daybook/models"
 )
 
 // Queue has the activities of one queue, of any kind. Package workers makes it, and registers its methods under their names.
 type Queue struct {
+	worked
 	client   client.Client
-	engine   *engine.Engine
 	settings Settings
-	resumes  bool
 	worker   string
 }
 
-func init() {
-	turns.SetActivities(func(o turns.Options) any {
-		return &Queue{client: o.Client, engine: o.Engine, settings: o.Settings.(Settings), resumes: o.Resumes, worker: cmp.Or(o.Worker, turns.ProcessName())}
-	})
+// worked has the activities carry the engine that works their turns, which package workers gives them.
+type worked = carried.Value[*engine.Engine]
+
+// NewQueue returns the activities of a queue, for package workers. settings are those of the environment; worker names the process in leases and attempts.
+func NewQueue(c client.Client, settings Settings, worker string) *Queue {
+	return &Queue{client: c, settings: settings, worker: worker}
 }
+
+func (a *Queue) engine() *engine.Engine { return carried.Get[*engine.Engine](&a.worked) }
 
 // ReadSettings returns the settings of the worker's environment.
 func (a *Queue) ReadSettings(context.Context) (Settings, error) { return a.settings, nil }
@@ -65,7 +67,7 @@ func (a *Queue) FetchBatch(ctx context.Context, in FetchInput) (out FetchOutput,
 	_, silent := resume(ctx, in.TurnID)
 	ctx, p := startPulse(ctx, a.client, in.TurnID, false)
 	defer func() { p.end(ctx, err) }()
-	f, err := a.engine.Fetch(ctx, engine.FetchRequest{
+	f, err := a.engine().Fetch(ctx, engine.FetchRequest{
 		Turn:       a.turn(ctx, in.TurnID),
 		Batch:      in.Batch,
 		Wait:       time.Duration(in.WaitSeconds) * time.Second,
@@ -78,7 +80,7 @@ func (a *Queue) FetchBatch(ctx context.Context, in FetchInput) (out FetchOutput,
 	if err != nil {
 		return FetchOutput{}, translateError(ctx, err)
 	}
-	holding, err := a.engine.Holding(ctx, in.Silent)
+	holding, err := a.engine().Holding(ctx, in.Silent)
 	if err != nil {
 		holding = in.Silent // asked about again by the next fetch
 	}
@@ -101,12 +103,12 @@ type ProcessInput struct {
 func (a *Queue) ProcessBatch(ctx context.Context, in ProcessInput) (out models.TurnReport, err error) {
 	turn, silent := resume(ctx, in.TurnID)
 	crashed := len(silent) > 0
-	if crashed && a.resumes {
+	if crashed && a.engine().Resumes() {
 		turn, silent = in.TurnID, nil
 	}
 	ctx, p := startPulse(ctx, a.client, turn, true)
 	defer func() { p.end(ctx, err) }()
-	report, err := a.engine.Process(ctx, engine.TurnRequest{
+	report, err := a.engine().Process(ctx, engine.TurnRequest{
 		Turn:     a.turn(ctx, turn),
 		Batch:    in.Batch,
 		Length:   time.Duration(in.TurnSeconds) * time.Second,
@@ -119,7 +121,7 @@ func (a *Queue) ProcessBatch(ctx context.Context, in ProcessInput) (out models.T
 	})
 	out = models.TurnReport(report)
 	if err == nil {
-		out.Silent, err = a.engine.Holding(ctx, silent)
+		out.Silent, err = a.engine().Holding(ctx, silent)
 	}
 	return out, translateError(ctx, err)
 }
@@ -133,7 +135,7 @@ type ReleaseInput struct {
 func (a *Queue) ReleaseTurns(ctx context.Context, in ReleaseInput) (int, error) {
 	total := 0
 	for _, id := range in.TurnIDs {
-		n, err := a.engine.ReleaseTurn(ctx, a.turn(ctx, id))
+		n, err := a.engine().ReleaseTurn(ctx, a.turn(ctx, id))
 		if err != nil {
 			return total, translateError(ctx, err)
 		}

@@ -39,7 +39,7 @@ func setup(t *testing.T) *bundle {
 	t.Helper()
 	db := pgtest.New(t)
 	b := &bundle{DB: db, t: t, registry: jobs.NewRegistry()}
-	b.engine = engine.NewJobs(store.NewQueue(db.Pool, store.Jobs), engine.HandlersOf(b.registry), engine.Options{Log: slog.New(slog.DiscardHandler)})
+	b.engine = engine.NewJobs(store.NewQueue(db.Pool, store.Jobs), b.registry, engine.Options{Log: slog.New(slog.DiscardHandler)})
 	t.Cleanup(b.engine.Close)
 	return b
 }

@@ -31,7 +31,7 @@ type interrupting struct {
 
 // renewing is an engine with the bundle's handlers that renews its leases all the time.
 func (b *bundle) renewing() *engine.Engine {
-	e := engine.NewJobs(b.store, engine.HandlersOf(b.registry), engine.Options{RenewEvery: 20 * time.Millisecond})
+	e := engine.NewJobs(b.store, b.registry, engine.Options{RenewEvery: 20 * time.Millisecond})
 	b.t.Cleanup(e.Close)
 	return e
 }

@@ -63,7 +63,7 @@ func TestWorkersOfDifferentTypesTakeTurns(t *testing.T) {
 	})
 	b.noted("pinger", 0, ping{}.JobType())
 	for range 4 {
-		pinger := engine.NewJobs(store.NewQueue(b.Pool, store.Jobs), engine.HandlersOf(registry), engine.Options{Log: slog.New(slog.DiscardHandler)})
+		pinger := engine.NewJobs(store.NewQueue(b.Pool, store.Jobs), registry, engine.Options{Log: slog.New(slog.DiscardHandler)})
 		b.enqueue(ping{}, queue.JobOptions{})
 		got, took := b.fetching(b.engine, poll)
 		assert.Zero(t, got)

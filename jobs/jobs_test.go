@@ -50,14 +50,14 @@ func setup(t *testing.T) *bundle {
 	t.Helper()
 	db := pgtest.New(t)
 	b := &bundle{DB: db, t: t, store: store.NewQueue(db.Pool, store.Jobs), registry: jobs.NewRegistry(), log: &strings.Builder{}}
-	b.engine = engine.NewJobs(b.store, engine.HandlersOf(b.registry), engine.Options{Log: slog.New(slog.NewTextHandler(b.log, nil))})
+	b.engine = engine.NewJobs(b.store, b.registry, engine.Options{Log: slog.New(slog.NewTextHandler(b.log, nil))})
 	t.Cleanup(b.engine.Close)
 	return b
 }
 
 // engineOn is another engine with the bundle's handlers, on a pool.
 func (b *bundle) engineOn(pool *pgxpool.Pool) *engine.Engine {
-	e := engine.NewJobs(store.NewQueue(pool, store.Jobs), engine.HandlersOf(b.registry), engine.Options{Log: slog.New(slog.DiscardHandler)})
+	e := engine.NewJobs(store.NewQueue(pool, store.Jobs), b.registry, engine.Options{Log: slog.New(slog.DiscardHandler)})
 	b.t.Cleanup(e.Close)
 	return e
 }
@@ -448,7 +448,7 @@ func TestManyShortJobs(t *testing.T) {
 func TestStopGivesBack(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	e := engine.NewJobs(b.store, engine.HandlersOf(b.registry), engine.Options{Log: slog.New(slog.NewTextHandler(b.log, nil)), Grace: 20 * time.Millisecond})
+	e := engine.NewJobs(b.store, b.registry, engine.Options{Log: slog.New(slog.NewTextHandler(b.log, nil)), Grace: 20 * time.Millisecond})
 	t.Cleanup(e.Close)
 	reached := make(chan struct{}, 10)
 	jobs.Register(b.registry, jobs.Policy{Parallel: 2}, func(ctx context.Context, _ *jobs.Job[greet]) error {

@@ -107,48 +107,29 @@ func TestErrorHandlerThatEndsItsGoroutine(t *testing.T) {
 	}
 }
 
-// keptGoroutines counts those that wait to be handed something by a turn.
-func keptGoroutines() (n int) {
-	all := make([]byte, 64<<20)
-	for g := range strings.SplitSeq(string(all[:runtime.Stack(all, true)]), "\n\n") {
-		if lines := strings.SplitN(g, "\n", 3); len(lines) > 1 && strings.Contains(lines[0], "[select") && strings.Contains(lines[1], "engine.(*runner).spawn.func1") {
-			n++
-		}
-	}
-	return n
-}
-
-// TestGoroutinesOfADetachedTurn: the goroutines of a turn that begins nothing more end, also while a handler goes on beyond it, which may take hours.
-func TestGoroutinesOfADetachedTurn(t *testing.T) {
+// TestEachJobHasAGoroutineOfItsOwn, leased or picked: what its handler does to the goroutine stays with the job.
+func TestEachJobHasAGoroutineOfItsOwn(t *testing.T) {
+	t.Parallel()
 	b := setup(t)
-	finish := make(chan struct{})
-	release := sync.OnceFunc(func() { close(finish) })
-	t.Cleanup(release)
-	// One handler after the other looks: those before it have ended, and their goroutines wait.
-	var looking sync.Mutex
-	seen := 0
-	jobs.Register(b.registry, jobs.Policy{Parallel: 400, Timeout: time.Hour}, func(_ context.Context, job *jobs.Job[greet]) error {
-		if job.Payload.Name == "slow" {
-			<-finish
-			return nil
-		}
-		time.Sleep(100 * time.Millisecond)
-		looking.Lock()
-		defer looking.Unlock()
-		if seen == 0 {
-			seen = keptGoroutines()
-		}
+	var seen sync.Map
+	var n atomic.Int32
+	jobs.Register(b.registry, jobs.Policy{Parallel: 300}, func(context.Context, *jobs.Job[greet]) error {
+		head := make([]byte, 64)
+		number, _, _ := strings.Cut(string(head[:runtime.Stack(head, false)]), " [")
+		seen.Store(number, true)
+		n.Add(1)
 		return nil
 	})
-	const quick = 50
-	b.enqueue(greet{Name: "slow"}, queue.JobOptions{})
-	b.enqueueMany(quick, "quick ")
-	b.detach(b.engine, nil, 1)
-	b.until(quick, completed)
-	assert.Eventually(t, func() bool { return keptGoroutines() == 0 }, long, 10*time.Millisecond)
-	looking.Lock()
-	defer looking.Unlock()
-	assert.Positive(t, seen, "this test sees such goroutines")
-	release()
-	b.until(quick+1, completed)
+	b.countLeases()
+	turn := b.linger(b.engine)
+	learned := b.learn()
+	b.enqueueMany(200, "quick ")
+	b.until(learned+200, completed)
+	turn.end()
+	goroutines := 0
+	seen.Range(func(any, any) bool {
+		goroutines++
+		return true
+	})
+	assert.EqualValues(t, n.Load(), goroutines)
 }

@@ -201,7 +201,7 @@ func TestPickWhoseResultCannotBeStored(t *testing.T) {
 func TestStopWhileJobsArePicked(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	e := engine.NewJobs(b.store, engine.HandlersOf(b.registry), engine.Options{Log: slog.New(slog.DiscardHandler), Grace: time.Millisecond})
+	e := engine.NewJobs(b.store, b.registry, engine.Options{Log: slog.New(slog.DiscardHandler), Grace: time.Millisecond})
 	t.Cleanup(e.Close)
 	reached := make(chan struct{}, 1)
 	b.shortly(jobs.Policy{}, func(ctx context.Context, _ *jobs.Job[greet]) error {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"maps"
 	"reflect"
 	"slices"
@@ -12,8 +13,11 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/daybook-dev/daybook/failure"
+	"github.com/daybook-dev/daybook/internal/engine"
+	"github.com/daybook-dev/daybook/internal/engine/carried"
 	"github.com/daybook-dev/daybook/internal/payload"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
@@ -59,6 +63,7 @@ var ErrNoHandlers = failure.New(failure.Misuse, "jobs: the registry has no handl
 
 // Registry holds the handlers of a worker. Register everything before the worker starts. Make one with NewRegistry.
 type Registry struct {
+	handlers
 	// types holds each handler under its type and its aliases.
 	types map[string]*registered
 	// middleware and bulkMiddleware are called around handlers, the outermost first. onError is told of failed attempts; nil: nothing is.
@@ -122,16 +127,20 @@ func (r *Registry) Started() error {
 	return nil
 }
 
+// handlers has a registry carry what package workers has jobs worked by.
+type handlers = carried.Value[engine.HandlersFor]
+
 // NewRegistry returns an empty registry.
-func NewRegistry() *Registry { return &Registry{types: map[string]*registered{}} }
+func NewRegistry() *Registry {
+	r := &Registry{types: map[string]*registered{}}
+	carried.Set[engine.HandlersFor](&r.handlers, func(pool *pgxpool.Pool, _ *slog.Logger) engine.Handlers { return working{r, pool} })
+	return r
+}
 
 // Func works one job. Its result says how the attempt ended: nil completes the job; Snooze, Cancel, RetryAfter, Final
 // and WithCode have the effect that they describe; any other error, or a panic, is a HANDLER_ERROR and is tried again by the policy. ctx
-// ends at the type's timeout, when another worker has reclaimed the job, and twenty seconds after the worker was told to stop.
-//
-// It is called in a goroutine that works other jobs before and after it. What it does to its goroutine stays: labels of profiles (pprof.SetGoroutineLabels; pprof.Do
-// takes them back), and the thread of runtime.LockOSThread, with all that is changed of the thread, until it is unlocked. A handler that wants to leave its thread locked
-// begins a goroutine of its own for that.
+// ends at the type's timeout, when another worker has reclaimed the job, and twenty seconds after the worker was told to stop. It is
+// called in a goroutine of its own.
 type Func[P queue.Payload] func(ctx context.Context, job *Job[P]) error
 
 // BulkFunc works many jobs of one type in the transaction that completes them. The first result says how each job ended; nil

@@ -40,7 +40,7 @@ func (b *bundle) lanes(n int, e *engine.Engine, name string) {
 
 // worker returns an engine as of another process.
 func (b *bundle) worker(registry *jobs.Registry) *engine.Engine {
-	e := engine.NewJobs(store.NewQueue(b.Pool, store.Jobs), engine.HandlersOf(registry), engine.Options{Log: slog.New(slog.DiscardHandler), Grace: 100 * time.Millisecond})
+	e := engine.NewJobs(store.NewQueue(b.Pool, store.Jobs), registry, engine.Options{Log: slog.New(slog.DiscardHandler), Grace: 100 * time.Millisecond})
 	b.t.Cleanup(e.Close)
 	return e
 }

@@ -22,21 +22,11 @@ import (
 	"github.com/daybook-dev/daybook/queue"
 )
 
-func init() {
-	engine.SetHandlersOf(func(registry any) engine.Handlers { return working{Registry: registry.(*Registry)} })
-}
-
 // working is a registry as the engine asks it. It implements the engine's Handlers and Reviewer.
 type working struct {
 	*Registry
 	// pool is where handlers read; nil: there is none.
 	pool *pgxpool.Pool
-}
-
-// ReadFrom implements what the engine asks for, to say where handlers read.
-func (r working) ReadFrom(pool *pgxpool.Pool) engine.Handlers {
-	r.pool = pool
-	return r
 }
 
 // Handling says how jobs of a type are worked.

@@ -27,7 +27,7 @@ func TestLongAttemptsThatAreStoppedAreCounted(t *testing.T) {
 	})
 	id := b.enqueue(greet{}, queue.JobOptions{})
 	for range 2 {
-		e := engine.NewJobs(b.store, engine.HandlersOf(b.registry), engine.Options{
+		e := engine.NewJobs(b.store, b.registry, engine.Options{
 			Log: slog.New(slog.DiscardHandler), Grace: 20 * time.Millisecond, CountStopped: time.Millisecond,
 		})
 		stop := make(chan struct{})

@@ -68,7 +68,7 @@ func (l *lives) next() (died bool) {
 		return true
 	}
 	// Each life is a process of its own, and what the dead one had in hand takes no room of the next.
-	e := engine.NewJobs(l.store, engine.HandlersOf(l.registry), engine.Options{Log: slog.New(slog.DiscardHandler)})
+	e := engine.NewJobs(l.store, l.registry, engine.Options{Log: slog.New(slog.DiscardHandler)})
 	l.t.Cleanup(e.Close)
 	go func() {
 		r, err := e.Process(context.Background(), engine.TurnRequest{Turn: l.turn, Batch: 100, Length: time.Hour, Crashed: crashed, Alive: alive})

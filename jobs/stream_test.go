@@ -241,7 +241,7 @@ func TestRetryWhileTheFirstAttemptGoesOn(t *testing.T) {
 func TestStopWithoutAHandlerThatIgnoresIt(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	e := engine.NewJobs(b.store, engine.HandlersOf(b.registry), engine.Options{Log: slog.New(slog.DiscardHandler), Grace: 20 * time.Millisecond})
+	e := engine.NewJobs(b.store, b.registry, engine.Options{Log: slog.New(slog.DiscardHandler), Grace: 20 * time.Millisecond})
 	t.Cleanup(e.Close)
 	d := b.deaf(jobs.Policy{})
 	id := b.enqueue(greet{Name: "Ada"}, queue.JobOptions{})

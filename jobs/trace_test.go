@@ -47,7 +47,7 @@ func TestHandlersHaveTheirJobsTrace(t *testing.T) {
 		})
 		return err
 	})
-	b.engine = engine.NewJobs(b.store, engine.HandlersOf(b.registry), engine.Options{Events: sink})
+	b.engine = engine.NewJobs(b.store, b.registry, engine.Options{Events: sink})
 	t.Cleanup(b.engine.Close)
 	ctx := queue.WithTraceParent(t.Context(), traceparent)
 	traced, err := queue.EnqueueJob(ctx, b.Pool, org, greet{Name: "traced"}, queue.JobOptions{})

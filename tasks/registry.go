@@ -4,12 +4,17 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"maps"
 	"regexp"
 	"slices"
 	"sync/atomic"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/daybook-dev/daybook/internal/engine"
+	"github.com/daybook-dev/daybook/internal/engine/carried"
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
@@ -18,6 +23,7 @@ const DBFunction = "db_function"
 
 // Registry holds what a worker does for each type of task. Register everything before a worker is made with it. Make one with NewRegistry.
 type Registry struct {
+	handlers
 	types map[string]*registered
 	// started: a worker reads types, from several goroutines.
 	started atomic.Bool
@@ -39,8 +45,13 @@ type Registration struct {
 
 // NewRegistry returns a registry of the type db_function.
 func NewRegistry() *Registry {
-	return &Registry{types: map[string]*registered{DBFunction: {policy: Policy{}.withDefaults(functionsParallel)}}}
+	r := &Registry{types: map[string]*registered{DBFunction: {policy: Policy{}.withDefaults(functionsParallel)}}}
+	carried.Set[engine.HandlersFor](&r.handlers, func(pool *pgxpool.Pool, log *slog.Logger) engine.Handlers { return &working{r, pool, log} })
+	return r
 }
+
+// handlers has a registry carry what package workers has tasks worked by.
+type handlers = carried.Value[engine.HandlersFor]
 
 // functionsParallel is how many functions of the database a process calls side by side.
 const functionsParallel = 8

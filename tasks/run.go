@@ -1,7 +1,6 @@
 package tasks
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,7 +14,6 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/daybook-dev/daybook/internal/dispatch"
 	"github.com/daybook-dev/daybook/internal/disposition"
 	"github.com/daybook-dev/daybook/internal/engine"
 	"github.com/daybook-dev/daybook/internal/payload"
@@ -23,15 +21,10 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-func init() {
-	dispatch.SetHandlers(func(o dispatch.Options) engine.Handlers {
-		return &working{Registry: o.Registry.(*Registry), pool: o.Pool, log: cmp.Or(o.Log, slog.Default())}
-	})
-}
-
 // working is a registry as the engine asks it. It implements the engine's Handlers.
 type working struct {
 	*Registry
+	// pool is the worker's: a before_handler is called by it, in a transaction of its own.
 	pool *pgxpool.Pool
 	log  *slog.Logger
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daybook-dev/daybook/internal/dev/pgtest"
-	"github.com/daybook-dev/daybook/internal/dispatch"
 	"github.com/daybook-dev/daybook/internal/engine"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
@@ -64,7 +63,7 @@ func setup(t *testing.T) *bundle {
 
 // use has the worker's before_handlers called by a pool.
 func (b *bundle) use(pool *pgxpool.Pool) {
-	b.handlers = dispatch.Handlers(dispatch.Options{Registry: b.registry, Pool: pool, Log: slog.New(slog.NewTextHandler(b.log, nil))})
+	b.handlers = engine.HandlersOf(b.registry, pool, slog.New(slog.NewTextHandler(b.log, nil)))
 }
 
 // function makes a function of the business, which the worker is granted. Its body is between BEGIN and END.

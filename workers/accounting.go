@@ -18,7 +18,6 @@ import (
 	"github.com/daybook-dev/daybook/internal/engine"
 	"github.com/daybook-dev/daybook/internal/ledger"
 	"github.com/daybook-dev/daybook/internal/store"
-	"github.com/daybook-dev/daybook/internal/turns"
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/workers/internal/tracing"
 	"github.com/daybook-dev/daybook/workflows"
@@ -132,7 +131,7 @@ func NewAccounting(o AccountingOptions) (*Worker, error) {
 	}
 	w.connect(o.Client, cmp.Or(o.TaskQueue, models.TaskQueueOf(workflows.AccountingTaskQueue, o.Fleet)), o.MaxConcurrentActivities, o.MaxConcurrentWorkflowTasks, o.Name, o.Metrics.namespace(), func(sdk worker.Worker) {
 		sdk.RegisterWorkflowWithOptions(workflows.Accounting, workflow.RegisterOptions{Name: workflows.AccountingWorkflow})
-		sdk.RegisterActivity(turns.Activities(turns.Options{Client: o.Client, Engine: w.engine, Settings: settings, Worker: o.Name}))
+		sdk.RegisterActivity(w.activities(o.Client, settings, o.Name))
 	})
 	return w, nil
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/daybook-dev/daybook/activities"
 	"github.com/daybook-dev/daybook/internal/engine"
 	"github.com/daybook-dev/daybook/internal/store"
-	"github.com/daybook-dev/daybook/internal/turns"
 	"github.com/daybook-dev/daybook/jobs"
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/workers/internal/tracing"
@@ -84,7 +83,7 @@ func NewJobs(o JobsOptions) (*Worker, error) {
 	s := store.NewQueue(o.Pool, store.JobsOf(o.Fleet))
 	s.GuardSchema(verifySchema(o.Pool), o.Log)
 	w := &Worker{pool: o.Pool, log: o.Log, hub: hub.notifying(o.NotifyEvents, o.Pool, o.Log), fatal: make(chan error, 1)}
-	w.engine = engine.NewJobs(s, engine.HandlersOf(o.Registry), engine.Options{PickInterval: o.PickInterval, Events: sink, Tracer: tracing.Engine(), Log: o.Log})
+	w.engine = engine.NewJobs(s, o.Registry, engine.Options{PickInterval: o.PickInterval, Events: sink, Tracer: tracing.Engine(), Log: o.Log})
 	id, noted := rand.Text(), false
 	w.tend = func(ctx context.Context) error {
 		if err := o.Registry.Started(); err != nil {
@@ -94,7 +93,7 @@ func NewJobs(o JobsOptions) (*Worker, error) {
 			return err
 		}
 		noteTypes(ctx, s, o.Name, typesOf(o.Registry), o.Log)
-		me := store.JobWorker{ID: id, Name: cmp.Or(o.Name, turns.ProcessName()), Types: o.Registry.Names()}
+		me := store.JobWorker{ID: id, Name: cmp.Or(o.Name, store.ProcessName()), Types: o.Registry.Names()}
 		noted = true
 		return tendTypes(ctx, s, me, o.Log)
 	}
@@ -106,7 +105,7 @@ func NewJobs(o JobsOptions) (*Worker, error) {
 	}
 	w.connect(o.Client, cmp.Or(o.TaskQueue, models.TaskQueueOf(workflows.JobsTaskQueue, o.Fleet)), o.MaxConcurrentActivities, o.MaxConcurrentWorkflowTasks, o.Name, o.Metrics.namespace(), func(sdk worker.Worker) {
 		sdk.RegisterWorkflowWithOptions(workflows.Jobs, workflow.RegisterOptions{Name: workflows.JobsWorkflow})
-		sdk.RegisterActivity(turns.Activities(turns.Options{Client: o.Client, Engine: w.engine, Settings: settings, Worker: o.Name}))
+		sdk.RegisterActivity(w.activities(o.Client, settings, o.Name))
 		sdk.RegisterWorkflowWithOptions(workflows.ScheduledJob, workflow.RegisterOptions{Name: workflows.ScheduledJobWorkflow})
 		sdk.RegisterActivity(activities.NewSchedules(o.Pool))
 	})

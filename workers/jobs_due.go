@@ -14,7 +14,6 @@ import (
 
 	"github.com/daybook-dev/daybook/internal/engine"
 	"github.com/daybook-dev/daybook/internal/store"
-	"github.com/daybook-dev/daybook/internal/turns"
 	"github.com/daybook-dev/daybook/jobs"
 	"github.com/daybook-dev/daybook/queue"
 	"github.com/daybook-dev/daybook/workers/internal/tracing"
@@ -79,7 +78,7 @@ func NewDueJobs(o DueJobsOptions) (*DueJobs, error) {
 	}
 	s := store.NewQueue(pool, store.JobsOf(o.Fleet))
 	d := &DueJobs{
-		pool: pool, registry: registry, store: s, engine: engine.NewJobs(s, engine.HandlersOf(registry), engine.Options{Events: sink, Tracer: tracing.Engine(), Log: log}), log: log, hub: hub, worker: turns.ProcessName() + "/due",
+		pool: pool, registry: registry, store: s, engine: engine.NewJobs(s, registry, engine.Options{Events: sink, Tracer: tracing.Engine(), Log: log}), log: log, hub: hub, worker: store.ProcessName() + "/due",
 		id: rand.Text(), stop: make(chan struct{}),
 	}
 	d.hub.notifying(o.NotifyEvents, pool, log)

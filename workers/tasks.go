@@ -13,10 +13,8 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/daybook-dev/daybook/activities"
-	"github.com/daybook-dev/daybook/internal/dispatch"
 	"github.com/daybook-dev/daybook/internal/engine"
 	"github.com/daybook-dev/daybook/internal/store"
-	"github.com/daybook-dev/daybook/internal/turns"
 	"github.com/daybook-dev/daybook/migrations"
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/tasks"
@@ -82,16 +80,15 @@ func NewTasks(o TasksOptions) (*Worker, error) {
 	o.Registry.Started()
 	queue := store.NewTaskQueue(o.Pool, o.Registry.Names()...)
 	queue.GuardSchema(o.verify, o.Log)
-	handlers := dispatch.Handlers(dispatch.Options{Registry: o.Registry, Pool: o.Pool, Log: o.Log})
 	w := &Worker{pool: o.Pool, log: o.Log, hub: hub.notifying(o.NotifyEvents, o.Pool, o.Log), verify: o.verify, schemaPool: o.SchemaPool, fatal: make(chan error, 1)}
-	w.engine = engine.NewOn(engine.Tasks(queue), handlers, engine.Options{PickInterval: o.PickInterval, Events: sink, Tracer: tracing.Engine(), Log: o.Log})
+	w.engine = engine.NewTasks(queue, o.Registry, engine.Options{PickInterval: o.PickInterval, Events: sink, Tracer: tracing.Engine(), Log: o.Log})
 	w.tend = func(ctx context.Context) error {
 		noteTypes(ctx, queue, o.Name, typesOfTasks(o.Registry), o.Log)
 		return nil
 	}
 	w.connect(o.Client, cmp.Or(o.TaskQueue, models.TaskQueueOf(workflows.TasksTaskQueue, o.Fleet)), o.MaxConcurrentActivities, o.MaxConcurrentWorkflowTasks, o.Name, o.Metrics.namespace(), func(sdk worker.Worker) {
 		sdk.RegisterWorkflowWithOptions(workflows.Tasks, workflow.RegisterOptions{Name: workflows.TasksWorkflow})
-		sdk.RegisterActivity(turns.Activities(turns.Options{Client: o.Client, Engine: w.engine, Settings: settings, Resumes: true, Worker: o.Name}))
+		sdk.RegisterActivity(w.activities(o.Client, settings, o.Name))
 	})
 	return w, nil
 }

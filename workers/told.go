@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/daybook-dev/daybook/internal/store"
-	"github.com/daybook-dev/daybook/internal/turns"
 )
 
 // introduction is what a worker says of itself when it starts.
@@ -72,7 +71,7 @@ func (w *Worker) sayStopped() {
 func (w *Worker) who() []any { return []any{"kind", w.engine.Kind(), "worker", w.name()} }
 
 // name is the one that leases and attempts have.
-func (w *Worker) name() string { return cmp.Or(w.introduces.name, turns.ProcessName()) }
+func (w *Worker) name() string { return cmp.Or(w.introduces.name, store.ProcessName()) }
 
 // modulePath is Daybook's.
 const modulePath = "github.com/daybook-dev/daybook"

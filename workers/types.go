@@ -6,7 +6,6 @@ import (
 	"log/slog"
 
 	"github.com/daybook-dev/daybook/internal/store"
-	"github.com/daybook-dev/daybook/internal/turns"
 	"github.com/daybook-dev/daybook/jobs"
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/tasks"
@@ -50,7 +49,7 @@ type typeNoter interface {
 
 // noteTypes puts a worker's types on record. The worker works without: what fails is logged.
 func noteTypes(ctx context.Context, s typeNoter, worker string, types []store.TypeOnRecord, log *slog.Logger) {
-	if err := s.NoteTypes(ctx, cmp.Or(worker, turns.ProcessName()), types); err != nil && ctx.Err() == nil {
+	if err := s.NoteTypes(ctx, cmp.Or(worker, store.ProcessName()), types); err != nil && ctx.Err() == nil {
 		log.Warn("the worker's types and their owners could not be put on record; trying again in a minute", "error", err)
 	}
 }

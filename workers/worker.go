@@ -1,6 +1,7 @@
 package workers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/daybook-dev/daybook/activities"
 	"github.com/daybook-dev/daybook/internal/engine"
+	"github.com/daybook-dev/daybook/internal/engine/carried"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/watching/health"
 	"github.com/daybook-dev/daybook/migrations"
@@ -65,6 +67,13 @@ type Worker struct {
 	// afterwards of Close, which waits for it.
 	drainsSince       time.Time
 	interruptedBefore int
+}
+
+// activities are those of the worker's queue.
+func (w *Worker) activities(c client.Client, settings activities.Settings, name string) *activities.Queue {
+	q := activities.NewQueue(c, settings, cmp.Or(name, store.ProcessName()))
+	carried.Set(q, w.engine)
+	return q
 }
 
 // checkConcurrency refuses what the worker, or Temporal's SDK, cannot work with; 0 is the default.

@@ -13,7 +13,6 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/daybook-dev/daybook/internal/store"
-	"github.com/daybook-dev/daybook/internal/turns"
 	"github.com/daybook-dev/daybook/migrations"
 	"github.com/daybook-dev/daybook/workers"
 )
@@ -83,7 +82,7 @@ func tuneGC() {
 // tellWorker says which program works what, before it waits for any server, and what another signal does once the first has come. Each queue's worker says more when it
 // has started.
 func (a *app) tellWorker(ctx context.Context, pool *pgxpool.Pool, temporal client.Options, options workers.AccountingOptions) {
-	name := cmp.Or(options.Name, turns.ProcessName())
+	name := cmp.Or(options.Name, store.ProcessName())
 	var kinds []string
 	for _, w := range newWorkers {
 		kinds = append(kinds, w.kind)

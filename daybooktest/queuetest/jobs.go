@@ -49,7 +49,7 @@ func DrainJobs(tb testing.TB, pool *pgxpool.Pool, registry *jobs.Registry, o Job
 	if _, err := s.ReturnMissing(tb.Context(), registry.Names()); err != nil {
 		tb.Fatalf("queuetest: %v", err)
 	}
-	e := engine.NewJobs(s, engine.HandlersOf(registry), engine.Options{Log: logTo(tb)})
+	e := engine.NewJobs(s, registry, engine.Options{Log: logTo(tb)})
 	defer e.Close()
 	d := newDrainer(tb, s, e, o.Advance, o.Timeout)
 	d.run()

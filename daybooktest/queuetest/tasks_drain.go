@@ -8,7 +8,6 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/daybook-dev/daybook/internal/dispatch"
 	"github.com/daybook-dev/daybook/internal/engine"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
@@ -51,8 +50,7 @@ func DrainTasks(tb testing.TB, pool *pgxpool.Pool, registry *tasks.Registry, o T
 	}
 	registry.Started()
 	worker := cmp.Or(o.WorkerPool, pool)
-	handlers := dispatch.Handlers(dispatch.Options{Registry: registry, Pool: worker, Log: logTo(tb)})
-	e := engine.NewOn(engine.Tasks(store.NewTaskQueue(worker, registry.Names()...)), handlers, engine.Options{Log: logTo(tb)})
+	e := engine.NewTasks(store.NewTaskQueue(worker, registry.Names()...), registry, engine.Options{Log: logTo(tb)})
 	defer e.Close()
 	d := newDrainer(tb, store.NewTaskQueue(pool, registry.Names()...), e, o.Advance, o.Timeout)
 	d.run()

@@ -24,16 +24,17 @@ type accounting struct {
 	holdBack func(org string) (pause time.Duration, begun bool)
 }
 
-// maxLockWait is how long a transaction waits for a lock at most. Documents and jobs are locked without waiting, so such a lock is one on a
-// table, or on a row of the application.
+// maxLockWait is how long a transaction waits for a lock at most. Documents and jobs are locked
+// without waiting, so such a lock is one on a table, or on a row of the application.
 const maxLockWait = 3 * time.Second
 
 func (a *accounting) Handling(string) (Handling, bool) {
 	h := Handling{
-		Bulk: true, Parallel: a.options.ChunkSize, Calls: a.options.Parallel, Timeout: a.options.ChunkTimeout, Charged: a.options.Slow,
-		Picked: PickedNever, Owner: a.options.Owner,
-		// Well below the time that a chunk has, so that the lock is told from a job that is slow. An application's processor has more
-		// time, and may have locks of its own.
+		Bulk: true, Parallel: a.options.ChunkSize, Calls: a.options.Parallel, Timeout: a.options.ChunkTimeout,
+		Charged: a.options.Slow,
+		Picked:  PickedNever, Owner: a.options.Owner,
+		// Well below the time that a chunk has, so that the lock is told from a job that is slow.
+		// An application's processor has more time, and may have locks of its own.
 		LockWait: a.options.ChunkTimeout / 3,
 	}
 	if !a.options.Slow {
@@ -90,7 +91,8 @@ func (a *accounting) commit(ctx context.Context, tx pgx.Tx, commit Commit, jobs 
 	case err != nil && store.SQLState(err) == "" && (endedItself(ctx, err) || !tx.Conn().IsClosed()):
 		return nil, &ownError{err}
 	case err == nil && errs != nil && len(errs) != len(jobs):
-		return nil, fmt.Errorf("the processor returned %d results for %d jobs: return one for each, or nil", len(errs), len(jobs))
+		return nil, fmt.Errorf("the processor returned %d results for %d jobs: return one for each, or nil",
+			len(errs), len(jobs))
 	}
 	for _, each := range errs {
 		if each != nil && (store.SQLState(each) != "" || tx.Conn().IsClosed()) && IsUndone(tx, each) {
@@ -117,10 +119,12 @@ func (a *accounting) attempt(j store.Job, err error) Attempt {
 		ended.Version = &cause.Version
 	}
 	if cause.Code == models.CodeConfigurationLocked {
-		// The organization is held back: its jobs are left as they are, instead of being rewritten again and again while that lasts.
+		// The organization is held back: its jobs are left as they are, instead of being rewritten
+		// again and again while that lasts.
 		pause, begun := a.holdBack(j.OrgID)
 		if begun {
-			a.options.Log.Info("another transaction is changing an organization's configuration: its jobs wait", "org", j.OrgID, "pause", pause)
+			a.options.Log.Info("another transaction is changing an organization's configuration: its jobs wait",
+				"org", j.OrgID, "pause", pause)
 		}
 		ended.LeftAlone, ended.Delay = true, max(ended.Delay, pause)
 	}
@@ -136,8 +140,8 @@ func jobsOf(workflowRun string, jobs []store.Job) []Job {
 	in := make([]Job, len(jobs))
 	for i, j := range jobs {
 		in[i] = Job{
-			ID: j.ID, OrgID: j.OrgID, DocumentID: j.DocumentID, Version: j.Version, Attempt: j.Attempt, NotReady: j.NotReady,
-			Epoch: j.Epoch, WorkflowRunID: workflowRun,
+			ID: j.ID, OrgID: j.OrgID, DocumentID: j.DocumentID, Version: j.Version, Attempt: j.Attempt,
+			NotReady: j.NotReady, Epoch: j.Epoch, WorkflowRunID: workflowRun,
 		}
 	}
 	return in
@@ -155,7 +159,8 @@ func blame(err error) *models.JobError {
 	case errors.As(err, &cause) && cause == nil:
 		return models.Errorf(models.CodeProcessorError, "the processor returned a nil *models.JobError as its error")
 	case errors.As(err, &cause) && !codeForm.MatchString(string(cause.Code)):
-		return models.Errorf(models.CodeProcessorError, "the processor returned the error code %q, which is no code: %s", cause.Code, cause.Message)
+		return models.Errorf(models.CodeProcessorError, "the processor returned the error code %q, which is no code: %s",
+			cause.Code, cause.Message)
 	case errors.As(err, &cause):
 		return cause
 	case errors.Is(err, errTimeout):
@@ -164,7 +169,8 @@ func blame(err error) *models.JobError {
 	return &models.JobError{Code: cmp.Or(store.RefusedAs(err), models.CodeProcessorError), Message: err.Error()}
 }
 
-// What an application gives to work accounting jobs itself; package accounting says what each must do.
+// What an application gives to work accounting jobs itself; package accounting says what each must
+// do.
 type (
 	Job          = public.Job
 	Processor    = public.Processor
@@ -173,8 +179,9 @@ type (
 	JobCommit    = public.JobCommit
 )
 
-// ErrLater is what a Commit returns for a job that it has left alone because the transaction is large enough without it:
-// the job stays leased and comes again in one of the turn's next chunks. At least one job of a chunk must not be put off.
+// ErrLater is what a Commit returns for a job that it has left alone because the transaction is
+// large enough without it: the job stays leased and comes again in one of the turn's next chunks.
+// At least one job of a chunk must not be put off.
 var ErrLater = errors.New("put off to a later chunk")
 
 // PerJob makes a Processor of a JobProcessor. Register it with a ChunkSize of 1.

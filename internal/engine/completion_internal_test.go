@@ -31,7 +31,7 @@ func (f observing) Observe(batch []events.Event) { f(batch) }
 func TestSinksAreCalledOutsideOfThePin(t *testing.T) {
 	t.Parallel()
 	e := &Engine{kind: committing{}}
-	h := newHolder(e, store.Turn{ID: "run/0/1"}, nil, nil)
+	h := newLeases(e, store.Turn{ID: "run/0/1"}, nil, nil)
 	told := 0
 	e.observer = &observer{kind: "jobs", handlers: ownedTypes{}, sink: observing(func(batch []events.Event) {
 		told += len(batch)
@@ -39,7 +39,7 @@ func TestSinksAreCalledOutsideOfThePin(t *testing.T) {
 			h.moving.Unlock()
 		}
 	})}
-	c := &completion{runner: &runner{engine: e, holder: h, calls: &calls{}, tally: &tally{}}, call: &call{}, job: store.Job{ID: "1"}, attempt: Attempt{
+	c := &completion{turn: &turn{engine: e, leases: h, calls: &calls{}, tally: &tally{}}, call: &call{}, job: store.Job{ID: "1"}, attempt: Attempt{
 		Outcome: models.OutcomeCompleted, InTx: func(context.Context, pgx.Tx) ([]byte, error) { return nil, nil },
 	}}
 	err := c.try(t.Context(), &tryContext{Context: t.Context()})

@@ -51,8 +51,8 @@ func TestACompletionThatMeetsAnotherServer(t *testing.T) {
 			kind := &elsewhere{lost: c.lost}
 			e := &Engine{kind: kind}
 			e.observer = &observer{kind: "jobs", handlers: ownedTypes{}, sink: observing(func([]events.Event) {})}
-			h := newHolder(e, store.Turn{ID: "run/0/1"}, nil, nil)
-			done := &completion{runner: &runner{engine: e, holder: h, calls: &calls{all: map[*call]bool{}}, tally: &tally{}}, call: &call{}, timeout: time.Minute, job: store.Job{ID: "1"}, attempt: Attempt{
+			h := newLeases(e, store.Turn{ID: "run/0/1"}, nil, nil)
+			done := &completion{turn: &turn{engine: e, leases: h, calls: &calls{all: map[*call]bool{}}, tally: &tally{}}, call: &call{}, timeout: time.Minute, job: store.Job{ID: "1"}, attempt: Attempt{
 				Outcome: models.OutcomeCompleted, InTx: func(context.Context, pgx.Tx) ([]byte, error) { return nil, nil },
 			}}
 			err := done.run(t.Context())

@@ -44,28 +44,28 @@ func TestTurnIsDetachedWhenItOnlyWaits(t *testing.T) {
 		"it only waits":                func(*runner, *call) {},
 		"it belongs to no activity":    func(r *runner, _ *call) { r.unattended = true },
 		"it does not linger":           func(r *runner, _ *call) { r.request.Linger = false },
-		"nothing is worked":            func(r *runner, c *call) { r.active = 0; r.calls.end(c) },
-		"a refill is under way":        func(r *runner, _ *call) { r.refill.underWay = true },
-		"a completion is under way":    func(r *runner, _ *call) { r.completing = true },
-		"a job has ended":              func(r *runner, _ *call) { r.ended = some },
-		"a completion is tried again":  func(r *runner, _ *call) { r.held = some },
-		"another job has just begun":   func(r *runner, _ *call) { r.active = 2 },
+		"nothing is worked":            func(r *runner, c *call) { r.worker.active = 0; r.calls.end(c) },
+		"a refill is under way":        func(r *runner, _ *call) { r.acquirer.underWay = true },
+		"a completion is under way":    func(r *runner, _ *call) { r.finisher.completing = true },
+		"a job has ended":              func(r *runner, _ *call) { r.finisher.ended = some },
+		"a completion is tried again":  func(r *runner, _ *call) { r.finisher.held = some },
+		"another job has just begun":   func(r *runner, _ *call) { r.worker.active = 2 },
 		"the job has just begun":       func(_ *runner, c *call) { c.began = time.Now() },
 		"jobs are worked together":     func(_ *runner, c *call) { c.single = false },
 		"the call is not waited for":   func(_ *runner, c *call) { c.abandoned = true },
-		"a completion pins the holder": func(r *runner, _ *call) { r.holder.pin() },
+		"a completion pins the holder": func(r *runner, _ *call) { r.leases.pin() },
 	} {
 		k.asked = 0
 		r := e.newRunner(TurnRequest{Turn: store.Turn{ID: "run/0/1"}, Batch: 50, Length: time.Minute, Linger: true}, nil)
 		c := &call{jobType: "named", single: true, open: 1, inHand: []store.Job{{ID: "a"}}}
 		r.calls.begin(c)
-		c.began, r.active = time.Now().Add(-2*detachAfter), 1
+		c.began, r.worker.active = time.Now().Add(-2*detachAfter), 1
 		busy(r, c)
 
 		handed, err := r.detach(t.Context())
 		require.NoError(t, err)
 		only := name == "it only waits"
-		assert.Equal(t, []bool{only, only, only}, []bool{handed, k.asked == 1, r.holder.turn().Detached}, name)
+		assert.Equal(t, []bool{only, only, only}, []bool{handed, k.asked == 1, r.leases.heldBy().Detached}, name)
 	}
 }
 
@@ -86,22 +86,22 @@ func TestHandOverOfALostJob(t *testing.T) {
 	_, err = other.Exec(t.Context(), `UPDATE daybook.jobs SET fence = fence + 1 WHERE id = $1`, jobs[0].ID)
 	require.NoError(t, err)
 
-	handed, err := r.holder.handOver(t.Context(), idsOf(jobs))
+	handed, err := r.leases.handOver(t.Context(), idsOf(jobs))
 	require.NoError(t, err)
 	assert.False(t, handed)
 	assert.Empty(t, ended, "the row is only locked")
 
 	require.NoError(t, other.Commit(t.Context()))
-	handed, err = r.holder.handOver(t.Context(), idsOf(jobs))
+	handed, err = r.leases.handOver(t.Context(), idsOf(jobs))
 	require.NoError(t, err)
 	assert.False(t, handed)
 	assert.Equal(t, map[string]bool{jobs[0].ID: true}, ended)
-	assert.False(t, r.holder.turn().Detached)
+	assert.False(t, r.leases.heldBy().Detached)
 
-	handed, err = r.holder.handOver(t.Context(), []string{jobs[1].ID})
+	handed, err = r.leases.handOver(t.Context(), []string{jobs[1].ID})
 	require.NoError(t, err)
 	assert.True(t, handed)
-	assert.True(t, r.holder.turn().Detached)
+	assert.True(t, r.leases.heldBy().Detached)
 }
 
 // TestWaitingJobWhoseRowIsHeld: of the jobs that waited for room, one whose row another transaction holds is not begun, gives its room back, and is
@@ -112,18 +112,18 @@ func TestWaitingJobWhoseRowIsHeld(t *testing.T) {
 	e, _ := picking(t, db, 5, done)
 	enqueueNamed(t, db, 2)
 	r, jobs := leasing(t, e, 2)
-	require.NoError(t, r.markWaiting(t.Context(), jobs))
+	require.NoError(t, r.worker.markWaiting(t.Context(), jobs))
 	for i := range jobs {
 		jobs[i].Room = e.room.take(jobs[i].Type)
 	}
 	other := locking(t, db, jobs[0].ID)
 	defer func() { require.NoError(t, other.Rollback(context.WithoutCancel(t.Context()))) }()
 
-	left, err := r.markWorking(t.Context(), jobs)
+	left, locked, err := r.worker.markWorking(t.Context(), jobs)
 	require.NoError(t, err)
 	assert.Equal(t, map[string]bool{jobs[0].ID: true}, left)
-	require.Equal(t, []string{jobs[0].ID}, idsOf(r.skipped))
-	assert.False(t, r.skipped[0].Room)
+	require.Equal(t, []string{jobs[0].ID}, idsOf(locked))
+	assert.False(t, locked[0].Room)
 	assert.Equal(t, 1, e.room.used["named"])
 }
 
@@ -145,7 +145,7 @@ func TestDetachedTurnLeavesNothingBehind(t *testing.T) {
 		}
 		r.endDetached(work, nil, func() {})
 		assert.Zero(t, fixture.Count(t, db.Pool, notAsBefore), "stopped: %v", stopped)
-		assert.Equal(t, 2, e.withLate(Report{}).Released, "stopped: %v", stopped)
+		assert.Equal(t, 2, e.detached.addTo(Report{}).Released, "stopped: %v", stopped)
 	}
 }
 
@@ -160,23 +160,23 @@ func TestHandOverWithoutAConnection(t *testing.T) {
 	c := &call{jobType: "named", single: true, open: 1, inHand: jobs[:1]}
 	r.calls.begin(c)
 	handed := make(chan error, 1)
-	completing := &completion{runner: r, call: c, timeout: time.Minute, job: jobs[0], attempt: Attempt{
+	completing := &completion{turn: r.turn, call: c, timeout: time.Minute, job: jobs[0], attempt: Attempt{
 		Outcome: models.OutcomeCompleted, InTx: func(ctx context.Context, tx pgx.Tx) ([]byte, error) {
-			if _, err := tx.Exec(ctx, `SELECT $1::int`, 1); err != nil || len(handed) > 0 || !r.holder.moving.TryRLock() {
+			if _, err := tx.Exec(ctx, `SELECT $1::int`, 1); err != nil || len(handed) > 0 || !r.leases.moving.TryRLock() {
 				return nil, err
 			}
-			r.holder.moving.RUnlock()
+			r.leases.moving.RUnlock()
 			go func() {
 				// The look below keeps a try from beginning, if it comes at that moment.
 				var moved bool
 				var err error
 				for ; !moved && err == nil && ctx.Err() == nil; runtime.Gosched() {
-					moved, err = r.holder.handOver(t.Context(), idsOf(jobs))
+					moved, err = r.leases.handOver(t.Context(), idsOf(jobs))
 				}
 				handed <- err
 			}()
-			for ctx.Err() == nil && r.holder.moving.TryRLock() {
-				r.holder.moving.RUnlock()
+			for ctx.Err() == nil && r.leases.moving.TryRLock() {
+				r.leases.moving.RUnlock()
 				runtime.Gosched()
 			}
 			return nil, nil
@@ -201,7 +201,7 @@ func TestHandOverWithoutAConnection(t *testing.T) {
 func TestLeasesAreKeptWhileNothingConnects(t *testing.T) {
 	t.Parallel()
 	handOver := func(ctx context.Context, r *runner, jobs []store.Job) error {
-		_, err := r.holder.handOver(ctx, idsOf(jobs))
+		_, err := r.leases.handOver(ctx, idsOf(jobs))
 		return err
 	}
 	for what, c := range map[string]struct {
@@ -211,7 +211,7 @@ func TestLeasesAreKeptWhileNothingConnects(t *testing.T) {
 		"a hand-over":                   {1, handOver},
 		"a hand-over on the pool's own": {2, handOver},
 		"a question what the turn holds": {1, func(ctx context.Context, r *runner, _ []store.Job) error {
-			_, err := r.holder.held(ctx)
+			_, err := r.leases.held(ctx)
 			return err
 		}},
 	} {
@@ -219,7 +219,7 @@ func TestLeasesAreKeptWhileNothingConnects(t *testing.T) {
 			t.Parallel()
 			db := pgtest.New(t)
 			pool, asked := unansweredOnce(t, db, c.connections)
-			e := NewJobs(store.NewQueue(pool, store.Jobs), work(done), Options{Log: slog.New(slog.DiscardHandler)})
+			e := NewOn(Tables(store.NewQueue(pool, store.Jobs)), work(done), Options{Log: slog.New(slog.DiscardHandler)})
 			t.Cleanup(e.Close)
 			enqueueNamed(t, db, 1)
 			r, jobs := leasing(t, e, 1)
@@ -235,7 +235,7 @@ func TestLeasesAreKeptWhileNothingConnects(t *testing.T) {
 			<-asked
 			go func() {
 				for ctx.Err() == nil {
-					_, _ = r.holder.renewOnce(ctx, time.Millisecond)
+					_, _ = r.leases.renewOnce(ctx, time.Millisecond)
 				}
 			}()
 			assert.Eventually(t, func() bool {

@@ -7,8 +7,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/telemetry/events"
 	"github.com/daybook-dev/daybook/models"
@@ -18,22 +16,24 @@ import (
 type Options struct {
 	// ChunkSize is how many jobs share a transaction; default 500.
 	ChunkSize int
-	// ChunkTimeout is how long a chunk may take, both phases together; default 1 minute. A job that takes longer alone
-	// is a TIMEOUT.
+	// ChunkTimeout is how long a chunk may take, both phases together; default 1 minute. A job that
+	// takes longer alone is a TIMEOUT.
 	ChunkTimeout time.Duration
 	// Parallel is how many chunks a turn works side by side; default 1.
 	Parallel int
-	// Slow is for processors whose jobs take seconds or minutes: a turn leases only what it can start at once
-	// (ChunkSize × Parallel), and a job that is being worked is charged when its worker dies.
+	// Slow is for processors whose jobs take seconds or minutes: a turn leases only what it can
+	// start at once (ChunkSize × Parallel), and a job that is being worked is charged when its
+	// worker dies.
 	Slow bool
-	// Direct is for processors that prepare in microseconds: what a turn refills is locked, prepared, committed and completed
-	// in one transaction, without a lease before it.
+	// Direct is for processors that prepare in microseconds: what a turn refills is locked,
+	// prepared, committed and completed in one transaction, without a lease before it.
 	Direct bool
-	// Apart says that other workers of the task queue may not be able to work what this one can: what a fetch leases is worked
-	// in the fetch, because the turn's next activity may be theirs.
+	// Apart says that other workers of the task queue may not be able to work what this one can:
+	// what a fetch leases is worked in the fetch, because the turn's next activity may be theirs.
 	Apart bool
-	// PickInterval is the least pause between the beginnings of two refills of the process, unless the turn's last one found as many jobs as
-	// it asked for: what comes meanwhile is picked together. Default 5 ms.
+	// PickInterval is the least pause between the beginnings of two refills of the process, unless
+	// the turn's last one found as many jobs as it asked for: what comes meanwhile is picked
+	// together. Default 5 ms.
 	PickInterval time.Duration
 	// RetryBase is the first backoff; default models.DefaultRetryBase.
 	RetryBase time.Duration
@@ -41,7 +41,8 @@ type Options struct {
 	RenewEvery time.Duration
 	// Grace is how long running chunks may go on after the turn was told to stop; default 20 s.
 	Grace time.Duration
-	// CountStopped is how long an attempt at a background job has run that is counted when its process is stopped; default a minute.
+	// CountStopped is how long an attempt at a background job has run that is counted when its
+	// process is stopped; default a minute.
 	CountStopped time.Duration
 	// Events observes what is committed; nil: nothing does, and no events are made.
 	Events events.Sink
@@ -82,18 +83,18 @@ type Engine struct {
 	options Options
 	// capacity is how many jobs a turn has begun or leased at a time, at most.
 	capacity int
-	// begins: what is leased begins at once, so that its lease charges it, and a fetch that waits begins it. Otherwise it may wait in its
-	// turn, and is charged when it is worked alone.
+	// begins: what is leased begins at once, so that its lease charges it, and a fetch that waits
+	// begins it. Otherwise it may wait in its turn, and is charged when it is worked alone.
 	begins bool
+	// resumes is what Resumes says.
+	resumes bool
 	// life ends with the engine.
 	life     context.Context
 	end      context.CancelFunc
 	detached detachedTurns
 	reclaims reclaims
-	// handling counts the calls of handlers that have not returned, interrupted those that were cut off when their process was told to stop.
-	handling, interrupted atomic.Int64
-	// looks has a token when something may have been put on record about jobs that wait, looked when a poll has seen that there is nothing.
-	looks, looked chan struct{}
+	counts   callCounts
+	waits    waits
 	// lastRefill is when one of the turns last began a refill.
 	lastRefill moment
 	// saidLocked is when a log line last said that a table is locked.
@@ -102,6 +103,10 @@ type Engine struct {
 	// observer tells Options.Events; nil: there is none.
 	observer *observer
 }
+
+// callCounts count the calls of handlers that have not returned, and those that were cut off when
+// their process was told to stop.
+type callCounts struct{ running, interrupted atomic.Int64 }
 
 // New returns an engine that works the accounting queue of a store with a processor. Close it.
 func New(s *store.Store, p Processor, o Options) *Engine {
@@ -114,15 +119,23 @@ func New(s *store.Store, p Processor, o Options) *Engine {
 	return e
 }
 
-// NewJobs returns an engine of jobs on a store of their queue. Close it.
-func NewJobs(s *store.Store, h Handlers, o Options) *Engine {
-	if r, ok := h.(interface {
-		ReadFrom(pool *pgxpool.Pool) Handlers
-	}); ok {
-		h = r.ReadFrom(s.Pool())
-	}
-	return NewOn(Tables(s), h, o)
+// NewJobs returns an engine of jobs, with the handlers of a registry, on a store of their queue.
+// Close it.
+func NewJobs(s *store.Store, r Registry, o Options) *Engine {
+	return NewOn(Tables(s), HandlersOf(r, s.Pool(), o.Log), o)
 }
+
+// NewTasks returns an engine of tasks, with the handlers of a registry, on their queue. Close it.
+func NewTasks(q *store.TaskQueue, r Registry, o Options) *Engine {
+	e := NewOn(Tasks(q), HandlersOf(r, q.Pool(), o.Log), o)
+	e.resumes = true
+	return e
+}
+
+// Resumes reports whether what a silent execution of a turn holds is reclaimed by the next one,
+// under the same turn. It is for a kind whose leases last for minutes after their worker has died.
+// Otherwise the silent one may go on until its leases expire.
+func (e *Engine) Resumes() bool { return e.resumes }
 
 // NewOn returns an engine of a kind whose jobs are begun as they are leased. Close it.
 func NewOn(k Kind, h Handlers, o Options) *Engine {
@@ -133,8 +146,8 @@ func NewOn(k Kind, h Handlers, o Options) *Engine {
 
 func newEngine(k Kind, h Handlers, o Options) *Engine {
 	e := &Engine{
-		kind: k, waker: k.NewWaker(o.PickInterval, o.Log), handlers: h, room: newRoom(h), pace: newPace(), options: o, capacity: laneJobs,
-		looks: make(chan struct{}, 1), looked: make(chan struct{}, 1),
+		kind: k, waker: k.NewWaker(o.PickInterval, o.Log), handlers: h, room: newRoom(h), pace: newPace(),
+		options: o, capacity: laneJobs, waits: waits{looks: make(chan struct{}, 1), looked: make(chan struct{}, 1)},
 	}
 	e.observer = newObserver(o.Events, k, h)
 	e.reviewer, _ = h.(Reviewer)
@@ -145,8 +158,8 @@ func newEngine(k Kind, h Handlers, o Options) *Engine {
 	return e
 }
 
-// Close ends the connection on which the engine waits for work, and waits for detached jobs, for as long as a turn's
-// are waited for that was told to stop. The pool stays open.
+// Close ends the connection on which the engine waits for work, and waits for detached jobs, for as
+// long as a turn's are waited for that was told to stop. The pool stays open.
 func (e *Engine) Close() {
 	e.end()
 	e.detached.running.Wait()
@@ -160,16 +173,18 @@ func (e *Engine) Kind() string { return e.kind.Name() }
 // Grace is how long handlers may go on after the engine was told to stop.
 func (e *Engine) Grace() time.Duration { return e.options.Grace }
 
-// Handling counts the calls of handlers that have not returned, of all turns, also those that are not waited for any more.
-func (e *Engine) Handling() int { return int(e.handling.Load()) }
+// Handling counts the calls of handlers that have not returned, of all turns, also those that are
+// not waited for any more.
+func (e *Engine) Handling() int { return int(e.counts.running.Load()) }
 
-// Interrupted counts, since the engine was made, the calls of handlers that were cut off because they went on after the grace period.
-func (e *Engine) Interrupted() int { return int(e.interrupted.Load()) }
+// Interrupted counts, since the engine was made, the calls of handlers that were cut off because
+// they went on after the grace period.
+func (e *Engine) Interrupted() int { return int(e.counts.interrupted.Load()) }
 
 // handles counts a call of a handler until it is over.
 func (e *Engine) handles() (over func()) {
-	e.handling.Add(1)
-	return func() { e.handling.Add(-1) }
+	e.counts.running.Add(1)
+	return func() { e.counts.running.Add(-1) }
 }
 
 // Tracer wraps what an engine works with, to make spans of what it does.

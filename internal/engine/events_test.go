@@ -161,7 +161,7 @@ var observed = map[string]struct {
 			}
 			return errs, nil
 		})
-		return engine.NewJobs(store.NewQueue(b.Pool, store.Jobs), engine.HandlersOf(r), o)
+		return engine.NewJobs(store.NewQueue(b.Pool, store.Jobs), r, o)
 	}, attemptsLog},
 	"single jobs": {enqueueNamed, func(b *bundle, before func(), o engine.Options) *engine.Engine {
 		return observedJobs(b, o, func(j *jobs.Job[named]) error {
@@ -196,7 +196,7 @@ func observedDocuments(b *bundle, before func(), o engine.Options) *engine.Engin
 func observedJobs(b *bundle, o engine.Options, f func(j *jobs.Job[named]) error) *engine.Engine {
 	r := jobs.NewRegistry()
 	jobs.Register(r, jobs.Policy{Owner: "growth"}, func(_ context.Context, j *jobs.Job[named]) error { return f(j) })
-	return engine.NewJobs(store.NewQueue(b.Pool, store.Jobs), engine.HandlersOf(r), o)
+	return engine.NewJobs(store.NewQueue(b.Pool, store.Jobs), r, o)
 }
 
 const (

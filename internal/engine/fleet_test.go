@@ -150,7 +150,7 @@ func singleJobs(f *fleet, stop <-chan struct{}) {
 				}
 				return w(ctx, []string{j.Payload.Name})
 			})
-			return engine.NewJobs(store.NewQueue(pool, store.Jobs), engine.HandlersOf(r), engine.Options{Grace: time.Millisecond, Log: slog.New(slog.DiscardHandler)})
+			return engine.NewJobs(store.NewQueue(pool, store.Jobs), r, engine.Options{Grace: time.Millisecond, Log: slog.New(slog.DiscardHandler)})
 		})
 		e.LearnShort(named{}.JobType())
 		all = append(all, e)

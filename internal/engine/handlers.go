@@ -1,56 +1,63 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"sync/atomic"
+	"log/slog"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/daybook-dev/daybook/internal/engine/carried"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
 )
 
-// Handlers works the jobs of a queue: each by itself and for as long as it takes, or many of a type in the transaction that completes
-// them. It is safe for concurrent use.
+// Handlers works the jobs of a queue: each by itself and for as long as it takes, or many of a type
+// in the transaction that completes them. It is safe for concurrent use.
 type Handlers interface {
 	// Handling says how jobs of a type are worked; ok is false when there is no handler for it.
 	Handling(jobType string) (h Handling, ok bool)
 	// Work works one job outside of transactions.
 	Work(ctx context.Context, job store.Job, progress Progress) Attempt
-	// Prepare does, for jobs of one bulk type, what takes time and needs no transaction. It may be called more than once for a job.
-	// workflowRun is the run of the workflow that works them. An error is of all of them: one that Own has marked is theirs, also
-	// where it looks like one of the database.
+	// Prepare does, for jobs of one bulk type, what takes time and needs no transaction. It may be
+	// called more than once for a job. workflowRun is the run of the workflow that works them. An
+	// error is of all of them: one that Own has marked is theirs, also where it looks like one of
+	// the database.
 	Prepare(ctx context.Context, workflowRun string, jobs []store.Job) (BulkCommit, error)
 	// Failed says how an attempt at a job ends that failed with err.
 	Failed(job store.Job, err error) Attempt
 }
 
-// Reviewer is what Handlers may be besides: it is told of each attempt that is to end as retried or failed, before that is completed, and returns how it
-// ends. Of a handler that was not waited for, what it returns has no effect. ctx ends with the turn.
+// Reviewer is what Handlers may be besides: it is told of each attempt that is to end as retried or
+// failed, before that is completed, and returns how it ends. Of a handler that was not waited for,
+// what it returns has no effect. ctx ends with the turn.
 type Reviewer interface {
 	Review(ctx context.Context, job store.Job, a Attempt) Attempt
 }
 
-// BulkCommit works prepared jobs in tx, the transaction that completes them, and says how the attempt at each ends. It is given those that
-// are still the turn's and are not to be cancelled, which may be fewer than were prepared. It neither commits tx nor rolls it back. An
-// error, marked as Prepare's is, undoes the transaction.
+// BulkCommit works prepared jobs in tx, the transaction that completes them, and says how the
+// attempt at each ends. It is given those that are still the turn's and are not to be cancelled,
+// which may be fewer than were prepared. It neither commits tx nor rolls it back. An error, marked
+// as Prepare's is, undoes the transaction.
 type BulkCommit func(ctx context.Context, tx pgx.Tx, jobs []store.Job) ([]Attempt, error)
 
 // Handling says how jobs of a type are worked.
 type Handling struct {
 	// Owner is the team or contact responsible for the type; empty: it is not said.
 	Owner string
-	// Parallel is how many jobs of the type a process works side by side, each in its own call; in bulk it is how many share
-	// a call.
+	// Parallel is how many jobs of the type a process works side by side, each in its own call; in
+	// bulk it is how many share a call.
 	Parallel int
-	// Everywhere is how many jobs of the type are leased at a time, over all processes; 0: any number.
+	// Everywhere is how many jobs of the type are leased at a time, over all processes; 0: any
+	// number.
 	Everywhere int
 	// Timeout is how long an attempt may take.
 	Timeout time.Duration
-	// Charged: an attempt at the job is counted when its worker dies. What is not charged is charged only when it is worked alone, because
-	// it may have ended its worker before.
+	// Charged: an attempt at the job is counted when its worker dies. What is not charged is
+	// charged only when it is worked alone, because it may have ended its worker before.
 	Charged bool
 
 	// Bulk: Prepare and its BulkCommit work them. The rest is for these.
@@ -63,13 +70,16 @@ type Handling struct {
 	Picked Picked
 }
 
-// Picked says when jobs of a bulk type are picked and completed in one transaction, without a lease.
+// Picked says when jobs of a bulk type are picked and completed in one transaction, without a
+// lease.
 type Picked int
 
 const (
-	// PickedWhenAlone picks after a lease that brought no other type, for as long as that is so and calls are quick.
+	// PickedWhenAlone picks after a lease that brought no other type, for as long as that is so and
+	// calls are quick.
 	PickedWhenAlone Picked = iota
-	// PickedAtOnce picks from a turn's first batch on. The handler is Daybook's own, and changes no row of its jobs in the transaction.
+	// PickedAtOnce picks from a turn's first batch on. The handler is Daybook's own, and changes no
+	// row of its jobs in the transaction.
 	PickedAtOnce
 	// PickedNever always leases.
 	PickedNever
@@ -81,7 +91,8 @@ type Progress func(ctx context.Context, progress []byte) error
 // Attempt is how an attempt at a job ended.
 type Attempt struct {
 	Outcome models.Outcome
-	// Code and Message say why, for every outcome but completed. Of that they say why its result is not stored.
+	// Code and Message say why, for every outcome but completed. Of that they say why its result is
+	// not stored.
 	Code    models.ErrorCode
 	Message string
 	// Cause is what the handler returned, for a Reviewer; nil: it is not known.
@@ -94,16 +105,20 @@ type Attempt struct {
 	Result []byte
 	// Unlogged attempts leave no row in the log.
 	Unlogged bool
-	// Unavailable: the handler failed because the database was unavailable to a query of Daybook's own. Outcome and the others say
-	// how the attempt ends when that has happened too often in a row.
+	// Unavailable: the handler failed because the database was unavailable to a query of Daybook's
+	// own. Outcome and the others say how the attempt ends when that has happened too often in a
+	// row.
 	Unavailable bool
-	// InTx is run in the transaction that ends the attempt, and returns the result anew, or an UnstoredError; nil: nothing is run. Where the attempt has not completed the job, and
-	// InTx fails, it ends all the same.
+	// InTx is run in the transaction that ends the attempt, and returns the result anew, or an
+	// UnstoredError; nil: nothing is run. Where the attempt has not completed the job, and InTx
+	// fails, it ends all the same.
 	InTx func(ctx context.Context, tx pgx.Tx) (result []byte, err error)
-	// Later is for a BulkCommit: it has left the job alone, because the transaction is large enough without it. The job comes again in one of
-	// the turn's next calls. At least one job of a call must not be put off.
+	// Later is for a BulkCommit: it has left the job alone, because the transaction is large enough
+	// without it. The job comes again in one of the turn's next calls. At least one job of a call
+	// must not be put off.
 	Later bool
-	// LeftAlone is for a BulkCommit: the job need not be rewritten where it is not leased; the Picker has been told to leave it alone.
+	// LeftAlone is for a BulkCommit: the job need not be rewritten where it is not leased; the
+	// Picker has been told to leave it alone.
 	LeftAlone bool
 
 	// took is how long the handler took; 0: it was not called.
@@ -112,16 +127,18 @@ type Attempt struct {
 
 func (a Attempt) completion(job store.Job) store.Completion {
 	return store.Completion{
-		Job: job, Outcome: a.Outcome, Code: a.Code, Message: a.Message, Delay: a.Delay, Version: a.Version, Result: a.Result, Unlogged: a.Unlogged,
-		Took: a.took,
+		Job: job, Outcome: a.Outcome, Code: a.Code, Message: a.Message, Delay: a.Delay,
+		Version: a.Version, Result: a.Result, Unlogged: a.Unlogged, Took: a.took,
 	}
 }
 
-// ErrUnstorable is why an attempt fails of which the database refuses to store what its handler said.
+// ErrUnstorable is why an attempt fails of which the database refuses to store what its handler
+// said.
 var ErrUnstorable = errors.New("what the handler said could not be stored")
 
-// Own marks an error of a handler that has the transaction tx as the handler's own, unless the transaction itself has failed in a way that
-// is not the handler's doing: then it is tried again. ctx is the one that the handler was given.
+// Own marks an error of a handler that has the transaction tx as the handler's own, unless the
+// transaction itself has failed in a way that is not the handler's doing: then it is tried again.
+// ctx is the one that the handler was given.
 func Own(ctx context.Context, tx pgx.Tx, err error) error {
 	if err == nil || !endedItself(ctx, err) && IsUndone(tx, err) {
 		return err
@@ -129,14 +146,15 @@ func Own(ctx context.Context, tx pgx.Tx, err error) error {
 	return &ownError{err}
 }
 
-// endedItself reports whether a handler failed with the end of a context that it has made itself of ctx. The driver
-// closes the connection then, which looks like an outage.
+// endedItself reports whether a handler failed with the end of a context that it has made itself of
+// ctx. The driver closes the connection then, which looks like an outage.
 func endedItself(ctx context.Context, err error) bool {
 	return ctx.Err() == nil && !store.IsUnavailable(err) &&
 		(errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled))
 }
 
-// IsUndone reports whether the transaction of a handler has failed with err in a way that is not the handler's doing.
+// IsUndone reports whether the transaction of a handler has failed with err in a way that is not
+// the handler's doing.
 func IsUndone(tx pgx.Tx, err error) bool {
 	switch store.FaultOf(err) {
 	case store.Conflict:
@@ -150,7 +168,8 @@ func IsUndone(tx pgx.Tx, err error) bool {
 	if store.IsTransactionTimeout(err) {
 		return false // Daybook's transactions have no such limit: the handler has set it
 	}
-	return tx.Conn().IsClosed() || errors.Is(err, store.ErrLeaseLost) || store.IsUnavailable(err) || store.OnlyReads(tx, err)
+	return tx.Conn().IsClosed() || errors.Is(err, store.ErrLeaseLost) ||
+		store.IsUnavailable(err) || store.OnlyReads(tx, err)
 }
 
 // ownError is what a handler failed with, when the transaction itself is sound.
@@ -159,11 +178,13 @@ type ownError struct{ err error }
 func (e *ownError) Error() string { return e.err.Error() }
 func (e *ownError) Unwrap() error { return e.err }
 
-// handlersOf is set by package jobs, whose registry keeps what the engine asks of it out of the public API.
-var handlersOf atomic.Pointer[func(registry any) Handlers]
+// HandlersFor makes handlers, which read by the worker's pool and log where it does.
+type HandlersFor func(pool *pgxpool.Pool, log *slog.Logger) Handlers
 
-// SetHandlersOf says how the handlers of a *jobs.Registry are got. Package jobs calls it once, when it is initialized.
-func SetHandlersOf(f func(registry any) Handlers) { handlersOf.Store(&f) }
+// Registry is what handlers are registered with: a *jobs.Registry or a *tasks.Registry.
+type Registry = carried.By[HandlersFor]
 
-// HandlersOf are the handlers of a *jobs.Registry.
-func HandlersOf(registry any) Handlers { return (*handlersOf.Load())(registry) }
+// HandlersOf makes the handlers of a registry.
+func HandlersOf(r Registry, pool *pgxpool.Pool, log *slog.Logger) Handlers {
+	return carried.Get(r)(pool, cmp.Or(log, slog.Default()))
+}

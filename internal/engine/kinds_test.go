@@ -68,7 +68,7 @@ var kinds = map[string]struct {
 				}
 				return nil, w(ctx, names)
 			})
-			return engine.NewJobs(store.NewQueue(pool, store.Jobs), engine.HandlersOf(r), o)
+			return engine.NewJobs(store.NewQueue(pool, store.Jobs), r, o)
 		},
 	},
 	"single jobs": {
@@ -76,7 +76,7 @@ var kinds = map[string]struct {
 		func(_ *bundle, pool *pgxpool.Pool, w work, o engine.Options) *engine.Engine {
 			r := jobs.NewRegistry()
 			jobs.Register(r, jobs.Policy{Parallel: 50, MaxAttempts: 6}, func(ctx context.Context, j *jobs.Job[named]) error { return w(ctx, []string{j.Payload.Name}) })
-			return engine.NewJobs(store.NewQueue(pool, store.Jobs), engine.HandlersOf(r), o)
+			return engine.NewJobs(store.NewQueue(pool, store.Jobs), r, o)
 		},
 	},
 	"tasks": {taskStates, taskLog, 1, enqueueNamedTasks, startTasks},

@@ -11,7 +11,8 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// observer tells a sink what is committed. Its methods may be called without one (nil), and from any goroutine.
+// observer tells a sink what is committed. Its methods may be called without one (nil), and from
+// any goroutine.
 type observer struct {
 	sink events.Sink
 	// turns is the sink, if it is to know of turns as well; else nil.
@@ -68,14 +69,14 @@ func about(e *events.Event, j *store.Job) {
 	}
 }
 
-// completed tells how attempts have ended, by a transaction that is committed; counted is what it led to. took is how long the call took for
-// attempts that do not say so themselves.
-func (o *observer) completed(turn store.Turn, completions []store.Completion, counted store.Completed, took time.Duration) {
-	if o == nil || len(completions) == 0 {
+// completed tells how attempts have ended, by a transaction that is committed; counted is what it
+// led to. took is how long the call took for attempts that do not say so themselves.
+func (o *observer) completed(turn store.Turn, all []store.Completion, counted store.Completed, took time.Duration) {
+	if o == nil || len(all) == 0 {
 		return
 	}
-	o.tell(len(completions), func(i int, e *events.Event) {
-		c := &completions[i]
+	o.tell(len(all), func(i int, e *events.Event) {
+		c := &all[i]
 		about(e, &c.Job)
 		outcome := c.Outcome
 		if outcome == models.OutcomeCancelled && counted[outcome] == 0 {
@@ -85,7 +86,8 @@ func (o *observer) completed(turn store.Turn, completions []store.Completion, co
 		e.Worker, e.Turn, e.Took, e.Delay = turn.Worker, turn.ID, cmp.Or(c.Took, took), c.Delay
 		e.Counted, e.Unlogged = outcome != models.OutcomeRescheduled, c.Unlogged
 		if e.Waited > 0 {
-			e.Waited = max(e.Waited, e.Took) // when the attempt was ready is known from when its row came, which may have been long after it was sent
+			// When the attempt was ready is known from when its row came, which may have been long after it was sent.
+			e.Waited = max(e.Waited, e.Took)
 		}
 	})
 }
@@ -101,7 +103,8 @@ func (o *observer) leased(turn store.Turn, jobs []store.Job) {
 	})
 }
 
-// leasedAgain is leased for jobs of which a turn that is gone held those under the same attempt that was lost: the others go on as they were.
+// leasedAgain is leased for jobs of which a turn that is gone held those under the same attempt
+// that was lost: the others go on as they were.
 func (o *observer) leasedAgain(turn store.Turn, jobs []store.Job, lost int) {
 	if o == nil || lost == 0 {
 		return
@@ -131,8 +134,9 @@ func (o *observer) turn(q TurnRequest, turn store.Turn, r Report, began time.Tim
 		return
 	}
 	t := events.Turn{
-		Kind: o.kind, ID: turn.ID, Worker: turn.Worker, Batch: q.Batch, Jobs: r.Leased, Completed: r.Completed, Retried: r.Retried, Rescheduled: r.Rescheduled,
-		Failed: r.Failed, Cancelled: r.Cancelled, Lost: r.Lost, GivenBack: r.Released, Length: time.Since(began), Detached: turn.Detached,
+		Kind: o.kind, ID: turn.ID, Worker: turn.Worker, Batch: q.Batch, Jobs: r.Leased, Completed: r.Completed,
+		Retried: r.Retried, Rescheduled: r.Rescheduled, Failed: r.Failed, Cancelled: r.Cancelled, Lost: r.Lost,
+		GivenBack: r.Released, Length: time.Since(began), Detached: turn.Detached,
 	}
 	if err != nil {
 		t.Error = err.Error()
@@ -159,7 +163,8 @@ func (o *observer) lanes(active, idle int) {
 	o.turns.ObserveLanes(o.kind, o.active, o.idle)
 }
 
-// rest tells that the turn's lane waits for work, or works again. A turn that no activity waits for is no lane's.
+// rest tells that the turn's lane waits for work, or works again. A turn that no activity waits for
+// is no lane's.
 func (r *runner) rest(resting bool) {
 	if r.unattended || resting == r.resting {
 		return

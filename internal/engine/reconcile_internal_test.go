@@ -40,9 +40,9 @@ func TestWhatWasLockedIsGivenBackBeforeTheTurnEnds(t *testing.T) {
 			e, _ := picking(t, db, 5, done)
 			enqueueNamed(t, db, 3)
 			r, jobs := leasing(t, e, 3)
-			r.begun[jobs[2].ID], r.active = true, 1
+			r.worker.begun[jobs[2].ID], r.worker.active = true, 1
 			other := locking(t, db, jobs[0].ID)
-			r.later(jobs[:2], 0)
+			r.holder.giveBackAfter(jobs[:2], 0)
 			require.NoError(t, again(r))
 			assert.Equal(t, 2, fixture.Count(t, db.Pool, notAsBefore))
 			require.NoError(t, other.Commit(t.Context()))
@@ -62,7 +62,7 @@ func TestTurnThatEndsLeavesNothingBehind(t *testing.T) {
 	enqueueNamed(t, db, 2)
 	r, jobs := leasing(t, e, 2)
 	other := locking(t, db, jobs[0].ID)
-	require.NoError(t, r.holder.finish(t.Context(), nil, r.holder.turn()))
+	require.NoError(t, r.leases.giveBackAll(t.Context(), nil, r.leases.heldBy()))
 	assert.Equal(t, []string{"run/0/1"}, r.tally.soFar().LeftBehind)
 	require.NoError(t, other.Commit(t.Context()))
 	require.Eventually(t, func() bool { return fixture.Count(t, db.Pool, notAsBefore) == 0 }, pgtest.Patience, 20*time.Millisecond)
@@ -88,9 +88,9 @@ func TestWhatIsLockedForLongIsGivenBackLater(t *testing.T) {
 	enqueueNamed(t, db, 1)
 	r, jobs := leasing(t, e, 1)
 	other := locking(t, db, jobs[0].ID)
-	assert.True(t, e.reclaimNow(r.holder.turn()))
+	assert.True(t, e.reclaimNow(r.leases.heldBy()))
 	require.NoError(t, other.Commit(t.Context()))
-	assert.False(t, e.reclaimNow(r.holder.turn()))
+	assert.False(t, e.reclaimNow(r.leases.heldBy()))
 	assert.Zero(t, fixture.Count(t, db.Pool, notAsBefore))
 }
 
@@ -130,6 +130,6 @@ func TestRescueThatIsCommittedLate(t *testing.T) {
 	assert.Empty(t, r.rescue(t.Context(), jobs, errors.New("the connection was lost")))
 	require.NoError(t, k.tx.Commit(t.Context()))
 	require.Equal(t, 1, fixture.Count(t, db.Pool, notAsBefore))
-	require.NoError(t, r.reconcile(t.Context()))
+	require.NoError(t, r.giveBack(t.Context()))
 	assert.Zero(t, fixture.Count(t, db.Pool, notAsBefore))
 }

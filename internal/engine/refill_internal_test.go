@@ -13,14 +13,14 @@ import (
 // TestRefillOfAnAbandonedCall: what it has leased is the turn's, and of one that failed it is looked for.
 func TestRefillOfAnAbandonedCall(t *testing.T) {
 	t.Parallel()
-	r := &runner{tally: &tally{}}
-	r.refill.underWay = true
-	require.NoError(t, r.noteRefill(t.Context(), refilled{call: &call{abandoned: true}, jobs: []store.Job{{ID: "a"}}}))
-	assert.Equal(t, []string{"a"}, idsOf(r.queue))
-	assert.True(t, r.doubt.IsZero())
-	require.NoError(t, r.noteRefill(t.Context(), refilled{call: &call{abandoned: true}, err: store.ErrLeaseLost}))
-	assert.False(t, r.doubt.IsZero())
-	assert.True(t, r.refill.underWay, "another one is under way")
+	r := &runner{}
+	r.acquirer.underWay = true
+	require.NoError(t, r.takeRefilled(t.Context(), refilled{call: &call{abandoned: true}, jobs: []store.Job{{ID: "a"}}}))
+	assert.Equal(t, []string{"a"}, idsOf(r.holder.queue))
+	assert.True(t, r.holder.leaseUnknownSince.IsZero())
+	require.NoError(t, r.takeRefilled(t.Context(), refilled{call: &call{abandoned: true}, err: store.ErrLeaseLost}))
+	assert.False(t, r.holder.leaseUnknownSince.IsZero())
+	assert.True(t, r.acquirer.underWay, "another one is under way")
 }
 
 // TestCapThatIsFreedDuringARefill: the refill may have counted the jobs that ended meanwhile towards their organization's cap. So another one follows, although
@@ -38,12 +38,12 @@ func TestCapThatIsFreedDuringARefill(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := &runner{tally: &tally{}}
-			r.refill.underWay = true
+			p := part{turn: &turn{tally: &tally{}}}
+			r := &runner{turn: p.turn, acquirer: acquirer{part: p, underWay: true}}
 			r.tally.count(store.Completed{models.OutcomeCompleted: c.completed})
 			r.noticeCompleted()
-			require.NoError(t, r.noteRefill(t.Context(), refilled{asked: 50, capped: c.capped}))
-			assert.Equal(t, c.dry, r.refill.dry)
+			require.NoError(t, r.takeRefilled(t.Context(), refilled{asked: 50, capped: c.capped}))
+			assert.Equal(t, c.dry, r.acquirer.nothingDue)
 		})
 	}
 }

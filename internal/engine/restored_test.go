@@ -95,7 +95,7 @@ func TestStalePlansAreNoAttempt(t *testing.T) {
 	b := setup(t)
 	registry := jobs.NewRegistry()
 	jobs.Register(registry, jobs.Policy{}, func(context.Context, *jobs.Job[restoredJob]) error { return nil })
-	e := engine.NewJobs(guarded(t, b.DB, store.Jobs), engine.HandlersOf(registry), engine.Options{Log: slog.New(slog.DiscardHandler)})
+	e := engine.NewJobs(guarded(t, b.DB, store.Jobs), registry, engine.Options{Log: slog.New(slog.DiscardHandler)})
 	defer e.Close()
 	work := func(n int) (engine.Report, error) {
 		return e.Process(t.Context(), engine.TurnRequest{Turn: turn(n), Batch: 10, Length: 300 * time.Millisecond, Linger: true})

@@ -12,7 +12,7 @@ import (
 func TestJobsThatWaitForRoomComeFirst(t *testing.T) {
 	t.Parallel()
 	r := newRoom(work(done))
-	r.wait(&runner{}, map[string]int{"named": 7})
+	r.wait(&turn{}, map[string]int{"named": 7})
 	assert.Equal(t, 3, r.Reserve("named", 10))
 	assert.Zero(t, r.Reserve("named", 10))
 	for range 7 {

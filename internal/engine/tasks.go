@@ -10,8 +10,9 @@ import (
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
-// Tasks is the Kind of tasks, which a store.TaskQueue works. Tasks have no organizations, priorities, requests that ask for them anew or cancel them,
-// progress, and log of attempts: their facts are the log. Their lease is on record before they are worked, so none is picked.
+// Tasks is the Kind of tasks, which a store.TaskQueue works. Tasks have no organizations,
+// priorities, requests that ask for them anew or cancel them, progress, and log of attempts: their
+// facts are the log. Their lease is on record before they are worked, so none is picked.
 func Tasks(q *store.TaskQueue) Kind { return tasks{q} }
 
 type tasks struct{ *store.TaskQueue }
@@ -48,5 +49,6 @@ func (tasks) CheckWaits(context.Context) (store.CheckedWaits, error) {
 	return store.CheckedWaits{}, errors.ErrUnsupported
 }
 
-// NewReclaimer implements Kind. The queue is its own Reclaimer: what it has seen before does not count.
+// NewReclaimer implements Kind. The queue is its own Reclaimer: what it has seen before does not
+// count.
 func (t tasks) NewReclaimer() Reclaimer { return t }

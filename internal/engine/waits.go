@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"errors"
 	"time"
 
@@ -8,29 +9,39 @@ import (
 )
 
 const (
-	// checkWaitsEvery is for how long nothing is asked about jobs that wait, for when an announcement was missed. Work that is announced ends
-	// it, so an idle process asks hardly anything. A poll asks as well: with the default interval nothing else asks between two of them.
+	// checkWaitsEvery is for how long nothing is asked about jobs that wait, for when an
+	// announcement was missed. Work that is announced ends it, so an idle process asks hardly
+	// anything. A poll asks as well: with the default interval nothing else asks between two of
+	// them.
 	checkWaitsEvery = 11 * time.Second
-	// checkWaitsAgain is the pause after which a locked row is tried again, and the shortest one between two calls.
+	// checkWaitsAgain is the pause after which a locked row is tried again, and the shortest one
+	// between two calls.
 	checkWaitsAgain = 50 * time.Millisecond
 )
 
-// lookAtWaits says that something may have been put on record about jobs that wait.
-func (e *Engine) lookAtWaits() {
+// waits says when it is worth while to look for jobs that wait for nothing any more.
+type waits struct {
+	// looks has a token when something may have been put on record about jobs that wait, looked when
+	// a poll has seen that there is nothing.
+	looks, looked chan struct{}
+}
+
+// look says that something may have been put on record about jobs that wait.
+func (w *waits) look() {
 	select {
-	case e.looks <- struct{}{}:
+	case w.looks <- struct{}{}:
 	default:
 	}
 }
 
 // notePoll takes in whether a poll has seen something on record about jobs that wait.
-func (e *Engine) notePoll(p store.Polled) {
+func (w *waits) notePoll(p store.Polled) {
 	switch {
 	case p.Waits:
-		e.lookAtWaits()
+		w.look()
 	case p.Looked:
 		select {
-		case e.looked <- struct{}{}:
+		case w.looked <- struct{}{}:
 		default:
 		}
 	}
@@ -56,18 +67,18 @@ func (e *Engine) checkWaits() {
 		if checked.Again > 0 {
 			continue
 		}
-		e.awaitLook()
+		e.waits.await(e.life)
 	}
 }
 
-// awaitLook waits until it is worth while to look for something to decide.
-func (e *Engine) awaitLook() {
+// await waits until it is worth while to look for something to decide.
+func (w *waits) await(life context.Context) {
 	for {
 		select {
-		case <-e.looked: // the pause begins anew
+		case <-w.looked: // the pause begins anew
 			continue
-		case <-e.life.Done():
-		case <-e.looks:
+		case <-life.Done():
+		case <-w.looks:
 		case <-time.After(checkWaitsEvery):
 		}
 		return

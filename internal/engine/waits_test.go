@@ -49,7 +49,7 @@ func TestWorkersReleaseWaitingJobs(t *testing.T) {
 			r := jobs.NewRegistry()
 			jobs.Register(r, jobs.Policy{}, func(context.Context, *jobs.Job[named]) error { return nil })
 			c.options.Log = slog.New(slog.DiscardHandler)
-			e := engine.NewJobs(s, engine.HandlersOf(r), c.options)
+			e := engine.NewJobs(s, r, c.options)
 			t.Cleanup(e.Close)
 			first, err := queue.EnqueueJob(t.Context(), b.Pool, org, named{Name: "first"}, queue.JobOptions{Queue: c.queue})
 			require.NoError(t, err)

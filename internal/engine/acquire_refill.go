@@ -1,0 +1,305 @@
+package engine
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/telemetry/events"
+)
+
+const (
+	// smallLease is the pause before a refill that is small beside what the turn works already.
+	smallLease = 20 * time.Millisecond
+	// passOn is how long a refill may be under way before other turns are told of what comes
+	// meanwhile.
+	passOn = 10 * time.Millisecond
+	// maxGrowth and maxRefill bound what a refill may ask for: so many times the batch, so many
+	// jobs.
+	maxGrowth = 10
+	maxRefill = 1000
+	// readOn is the pause between two scans of a turn that reads all before it ends.
+	readOn = 10 * time.Millisecond
+)
+
+// acquirer gets a turn more jobs, by one refill at a time.
+type acquirer struct {
+	part
+	underWay bool
+	// picks says how the present refill gets jobs, or the last one did. at is when it began.
+	picks picks
+	at    time.Time
+	// called: the refill under way may have read the queue before a wake-up came. declines: the
+	// others are to be told of that if it lasts. freed: jobs were completed since it began, which
+	// it may have counted towards a cap.
+	called, declines, freed bool
+
+	// batch is what the next one asks for. full: the last one found all that it asked for.
+	batch int
+	full  bool
+	// nothingDue: the last one found nothing; another one is due at again, or, if that is zero,
+	// when a wake-up comes. unread: it could not afford to read everything, so that jobs may be due
+	// all the same.
+	nothingDue, unread bool
+	again              time.Time
+	// capped: organizations with a cap may have work. roomless: it passed over jobs for which there
+	// was no room.
+	capped, roomless bool
+
+	// next says which of the next jobs are picked: not before pickAgainAfter, and not when
+	// mustLease says that the due jobs cannot be picked.
+	next           picks
+	mustLease      bool
+	pickAgainAfter time.Time
+
+	// waiter tells of work that has come, roomy of room that there is again for jobs that were
+	// passed over.
+	waiter *store.Subscription
+	roomy  <-chan struct{}
+	// takesNoMore: the turn takes no more work, and waits for none.
+	takesNoMore bool
+}
+
+// picks says which jobs a turn picks: those of a bulk type, or single jobs of short types. The zero
+// value picks none.
+type picks struct {
+	short bool
+	bulk  bool
+	// jobType is the bulk type.
+	jobType string
+}
+
+func newAcquirer(p part) acquirer {
+	a := acquirer{part: p, batch: p.request.Batch}
+	if h, ok := p.engine.handlers.Handling(""); ok && h.Picked == PickedAtOnce {
+		a.next.bulk = true
+	}
+	return a
+}
+
+// refilled is the result of a refill.
+type refilled struct {
+	// jobs are leased, if there is no error; worked counts those that were picked.
+	jobs   []store.Job
+	worked int
+	// open is the pick that worked single jobs: running are its calls that go on, ended its jobs
+	// that it could not complete.
+	open    *openPick
+	running []*call
+	ended   []ended
+	// asked is how many were asked for.
+	asked int
+	// again is when another refill is worth while, if this one brought nothing; 0: when a wake-up
+	// comes.
+	again time.Duration
+	// unread: jobs may be due of which the scan does not know, although this one brought nothing.
+	unread bool
+	// capped: organizations with a cap may have work. roomless: jobs are due for which there was no
+	// room.
+	capped, roomless bool
+	err              error
+
+	// call is the one that worked what was picked; nil: a lease.
+	call *call
+	// mustLease: what is due cannot be picked. leaseFor is for how long no more is picked.
+	mustLease bool
+	leaseFor  time.Duration
+}
+
+func (refilled) event() {}
+
+// moment is when something last happened in one of the goroutines that share it.
+type moment struct {
+	mu sync.Mutex
+	at time.Time
+}
+
+// begin notes that it happens now, unless it has happened within the interval; then it returns how
+// long to wait. What must happen does not wait, and is not noted: the others would otherwise wait
+// for as long as one of them goes on with it.
+func (m *moment) begin(now time.Time, interval time.Duration, must bool) (wait time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if must {
+		return 0
+	}
+	if next := m.at.Add(interval); now.Before(next) {
+		return next.Sub(now)
+	}
+	m.at = now
+	return 0
+}
+
+// refill leases or picks more jobs, if there is room and there may be some. active counts the jobs
+// that are being worked.
+func (a *acquirer) refill(work context.Context, room, active int) {
+	if a.underWay || room <= 0 {
+		return
+	}
+	now := time.Now()
+	if a.nothingDue && now.Before(a.again) {
+		a.wakeAt(a.again)
+	}
+	if a.nothingDue && (a.again.IsZero() || now.Before(a.again)) {
+		return
+	}
+	expected := room
+	if a.roomless {
+		expected = min(room, a.engine.room.regained())
+	}
+	if small := a.at.Add(smallLease); 4*expected < active && now.Before(small) {
+		a.wakeAt(small)
+		return
+	}
+	if wait := a.engine.lastRefill.begin(now, a.engine.options.PickInterval, a.full); wait > 0 {
+		a.wakeAt(now.Add(wait))
+		return
+	}
+	if a.nothingDue {
+		a.engine.observer.woken(events.Scan)
+	}
+	a.engine.waits.look()
+	a.underWay, a.freed, a.at = true, false, now
+	if a.picks = a.next; a.mustLease || now.Before(a.pickAgainAfter) || a.request.Crashed {
+		a.picks = picks{}
+	}
+	go a.getJobs(work, a.picks, min(room, a.batch), a.waiter)
+}
+
+// leasing reports whether a lease is under way.
+func (a *acquirer) leasing() bool { return a.underWay && a.picks == picks{} }
+
+// getJobs leases or picks up to n jobs, and tells the loop.
+func (t *turn) getJobs(work context.Context, how picks, n int, waiter *store.Subscription) {
+	var l refilled
+	switch {
+	case how.bulk:
+		l = t.pickBulk(work, how.jobType, n)
+	case how.short:
+		l = t.pickShort(work, n, waiter)
+	default:
+		l = t.lease(work, n)
+	}
+	t.tell(l)
+	if l.open != nil {
+		close(l.open.over)
+	}
+}
+
+// take takes in the result of a refill.
+func (a *acquirer) take(l refilled) {
+	a.underWay = false
+	found := len(l.jobs) + l.worked
+	if a.mustLease = l.mustLease; l.leaseFor > 0 {
+		a.pickAgainAfter = time.Now().Add(l.leaseFor)
+	}
+	if (l.mustLease || l.leaseFor > 0) && found == 0 {
+		return // it is leased at once
+	}
+	a.nothingDue, a.called, a.again = found == 0 && !a.called && (!l.capped || !a.freed), false, time.Time{}
+	a.capped, a.roomless, a.unread = l.capped, l.roomless, l.unread
+	if l.again > 0 {
+		a.again = time.Now().Add(l.again)
+	}
+	if len(l.jobs) > 0 {
+		a.next = picksLike(a.engine, l.jobs)
+	}
+	a.tally.note(func(r *Report) {
+		r.Leased += found
+		r.More = found >= l.asked
+	})
+	if a.full = found >= l.asked; l.open == nil {
+		tellFound(a.waiter, found, l.asked)
+	}
+	a.batch = a.nextBatch(found, l.asked)
+}
+
+// tryAgain takes in that a refill has failed.
+func (a *acquirer) tryAgain() { a.underWay, a.nothingDue = false, false }
+
+// abandonPick takes in that the call of the pick under way is not waited for: from now on the turn
+// leases.
+func (a *acquirer) abandonPick() { a.underWay, a.pickAgainAfter = false, a.ends }
+
+// tellFound tells other waiters that there is work, and whether there is more than was asked for.
+func tellFound(waiter *store.Subscription, n, asked int) {
+	if n > 0 {
+		waiter.Found()
+	}
+	if n >= asked {
+		waiter.Pass()
+	}
+}
+
+// nextBatch says how much the next refill asks for, after one that brought found jobs of those that
+// it asked for: twice as much while the queue is long, for fewer and larger transactions; the batch
+// that was asked for as soon as it is not.
+func (a *acquirer) nextBatch(found, asked int) int {
+	if found < asked {
+		return a.request.Batch
+	}
+	return min(2*a.batch, maxGrowth*a.request.Batch, max(maxRefill, a.request.Batch))
+}
+
+// allRead reports that nothing is due, as far as the turn has to know that: one that does not
+// linger reads everything first.
+func (a *acquirer) allRead() bool {
+	if !a.nothingDue || !a.unread || a.request.Linger {
+		return a.nothingDue
+	}
+	a.engine.kind.ReadOn()
+	if soon := time.Now().Add(readOn); a.again.IsZero() || soon.Before(a.again) {
+		a.again = soon
+	}
+	a.wakeAt(a.again)
+	return false
+}
+
+// listen has the turn be told of work and of room, until leave is called.
+func (a *acquirer) listen() (leave func()) {
+	roomy, noRoom := a.engine.room.subscribe()
+	a.roomy, a.waiter = roomy, a.engine.waker.Subscribe(true)
+	return func() {
+		a.takeNoMore()
+		noRoom()
+	}
+}
+
+// takeNoMore ends the turn's wake-ups. Work that it was told of and does not take is left to the
+// other waiters.
+func (a *acquirer) takeNoMore() {
+	if !a.takesNoMore {
+		a.takesNoMore = true
+		a.waiter.Close()
+	}
+}
+
+// scanAgain asks for another refill, also while one is under way: that one may have read the queue
+// before.
+func (a *acquirer) scanAgain() { a.nothingDue, a.called = false, a.underWay }
+
+// wake takes in that work has come. It is passed on when this turn cannot take it soon.
+func (a *acquirer) wake(takesSome bool) {
+	a.scanAgain()
+	a.declines = a.underWay
+	if !takesSome {
+		a.declines = false
+		a.waiter.Decline()
+	}
+	a.passOn()
+}
+
+// passOn tells others of work that has come since the refill under way began, when that takes long.
+func (a *acquirer) passOn() {
+	switch {
+	case !a.declines:
+	case !a.underWay:
+		a.declines = false
+	case time.Since(a.at) < passOn:
+		a.wakeAt(a.at.Add(passOn))
+	default:
+		a.declines = false
+		a.waiter.Decline()
+	}
+}
