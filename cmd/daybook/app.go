@@ -65,6 +65,9 @@ type app struct {
 	// create is the flag --create, which lets that be an organization that Daybook does not know; mayCreate: the command has it.
 	create, mayCreate bool
 
+	// version is that of the program.
+	version string
+
 	// begun is set when a command's own code begins: an error before that is one of usage.
 	begun bool
 	level slog.LevelVar
@@ -81,6 +84,13 @@ func newApp(stdin io.Reader, stdout, stderr io.Writer) (*app, error) {
 		return nil, fmt.Errorf("environment: %w", err)
 	}
 	return a, nil
+}
+
+// begin notes that a command's own code begins, and which organization it is about.
+func (a *app) begin(c *cobra.Command) {
+	a.begun = true
+	a.organization, _ = c.Flags().GetString("org")
+	a.mayCreate = c.Flags().Lookup("create") != nil
 }
 
 // setUp makes of the global flags what the commands use.

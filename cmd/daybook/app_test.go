@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
 	"github.com/daybook-dev/daybook/internal/dev/pgtest"
@@ -20,11 +21,14 @@ func TestEndedSessionsAreNoticed(t *testing.T) {
 	conn, err := pool.Acquire(t.Context())
 	require.NoError(t, err)
 	t.Cleanup(conn.Release)
-	require.False(t, hasEnded(conn.Conn()))
+	hasEnded := func() bool {
+		return pool.Config().ShouldPing(t.Context(), pgxpool.ShouldPingParams{Conn: conn.Conn(), IdleDuration: time.Minute})
+	}
+	require.False(t, hasEnded())
 	require.NoError(t, conn.Ping(t.Context()), "the look leaves the connection as it is")
 	_, err = db.Pool.Exec(t.Context(), `SELECT pg_terminate_backend($1)`, conn.Conn().PgConn().PID())
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return hasEnded(conn.Conn()) }, 10*time.Second, 10*time.Millisecond)
+	require.Eventually(t, hasEnded, 10*time.Second, 10*time.Millisecond)
 }
 
 // TestTextsAreUTF8 whatever the database's sessions have by default.

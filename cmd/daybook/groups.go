@@ -6,27 +6,31 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// commandGroups are the groups of the root's help, in the order in which a person comes to need them.
-var commandGroups = []struct {
+// commandGroup is a group of the root's help.
+type commandGroup struct {
 	id, title string
-	commands  []string
-}{
-	{"start", "To begin:", []string{"demo", "dev", "migrate", "workflow", "worker", "serve", "tokens"}},
-	{"look", "To see how it goes:", []string{"status", "doctor", "top", "explain", "leases", "actions"}},
-	{"work", "To have work done:", []string{"jobs", "tasks", "accounting", "queues", "schedules", "organizations", "templates"}},
-	{"books", "To keep the books:", []string{"import", "accounts", "rules", "periods", "entries", "trial-balance", "audit", "export"}},
-	{"keep", "To move in, keep and erase:", []string{"adopt", "archive", "erase", "erasures"}},
-	{"other", "Besides:", []string{"man", "openapi", "version"}},
+	commands  []*cobra.Command
 }
 
-// groupCommands puts the root's commands into the groups of its help.
-func groupCommands(root *cobra.Command) {
-	for _, group := range commandGroups {
+// commandGroups are the groups of the root's help, in the order in which a person comes to need them.
+func commandGroups(a *app) []commandGroup {
+	return []commandGroup{
+		{"start", "To begin:", slices.Concat(startCommands(a), devCommands(a))},
+		{"look", "To see how it goes:", lookCommands(a)},
+		{"work", "To have work done:", workCommands(a)},
+		{"books", "To keep the books:", booksCommands(a)},
+		{"keep", "To move in, keep and erase:", keepCommands(a)},
+		{"other", "Besides:", []*cobra.Command{manCommand(a), openAPICommand(a), versionCommand(a)}},
+	}
+}
+
+// addCommands adds the commands of all groups.
+func addCommands(a *app, root *cobra.Command) {
+	for _, group := range commandGroups(a) {
 		root.AddGroup(&cobra.Group{ID: group.id, Title: group.title})
-		for _, c := range root.Commands() {
-			if slices.Contains(group.commands, c.Name()) {
-				c.GroupID = group.id
-			}
+		for _, c := range group.commands {
+			c.GroupID = group.id
+			root.AddCommand(c)
 		}
 	}
 	root.SetHelpCommandGroupID("other")

@@ -30,12 +30,12 @@ func TestCommandsAreGrouped(t *testing.T) {
 	}
 	help := call(t.Context(), "", "--help").out
 	at := 0
-	for _, group := range commandGroups {
+	for _, group := range commandGroups(a) {
 		next := strings.Index(help, "\n"+group.title+"\n")
 		assert.Greater(t, next, at, group.title)
 		at = next
-		for _, name := range group.commands {
-			assert.True(t, names[name], "there is a command %s", name)
+		for _, c := range group.commands {
+			assert.True(t, names[c.Name()], "there is a command %s", c.Name())
 		}
 	}
 	assert.NotContains(t, help, "Additional Commands")
@@ -58,8 +58,8 @@ func TestMistypedNames(t *testing.T) {
 	assert.Contains(t, call(t.Context(), "", "actions", "list", "--via", "x").err, " or ")
 }
 
-// What takes long is a command, and says that it goes on: on the error stream, never beside JSON.
-func TestLongCommandsSayThatTheyGoOn(t *testing.T) {
+// What takes long, and says that it goes on, is a command.
+func TestLongCommandsAreCommands(t *testing.T) {
 	t.Parallel()
 	a, err := newApp(strings.NewReader(""), io.Discard, io.Discard)
 	require.NoError(t, err)
@@ -70,6 +70,11 @@ func TestLongCommandsSayThatTheyGoOn(t *testing.T) {
 		assert.Empty(t, rest, path)
 		assert.NotNil(t, c.RunE, path)
 	}
+}
+
+// What takes long says that it goes on: on the error stream, never beside JSON.
+func TestWaitingIsSaid(t *testing.T) {
+	t.Parallel()
 	for _, json := range []bool{false, true} {
 		reader, writer := io.Pipe()
 		a := &app{stdout: io.Discard, stderr: writer, json: json, waitsEvery: time.Millisecond}
@@ -95,6 +100,11 @@ func TestLongCommandsSayThatTheyGoOn(t *testing.T) {
 		require.NoError(t, writer.Close())
 		<-drained
 	}
+}
+
+// Where the error stream is no terminal, a bar is lines.
+func TestProgressElsewhereIsLines(t *testing.T) {
+	t.Parallel()
 	var out bytes.Buffer
 	bar := (&app{stderr: &out, waitsEvery: 1}).newProgress("importing", 2000)
 	bar.set(1000)

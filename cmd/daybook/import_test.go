@@ -128,17 +128,18 @@ func TestImportDoesNotWaitForAnOrganizationThatIsKnown(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.ok("import", "gobl", goblInvoice, "--create", "--org", "acme")
+	i := newDocumentImporter(b.Pool, func() {})
+	item, err := readGOBL(goblInvoice, goblInvoice, goblOwner{org: "acme", idBy: byFile, direction: "out"})
+	require.NoError(t, err)
+	require.NoError(t, i.many(t.Context(), []importItem{item}))
 	tx, err := b.Pool.Begin(t.Context())
 	require.NoError(t, err)
 	defer func() { _ = tx.Rollback(t.Context()) }()
 	_, err = tx.Exec(t.Context(), `SELECT 1 FROM daybook.organizations WHERE id = 'acme' FOR SHARE`)
 	require.NoError(t, err)
 
-	i := newDocumentImporter(b.Pool, func() {})
-	i.known["acme"] = ""
-	item, err := readGOBL(goblInvoice, goblInvoice, goblOwner{org: "acme", idBy: byFile, direction: "out"})
-	require.NoError(t, err)
-	require.NoError(t, i.one(t.Context(), item))
+	item.document.ID = "other"
+	require.NoError(t, i.many(t.Context(), []importItem{item}))
 	assert.Equal(t, 1, i.result.Inserted)
 }
 

@@ -28,7 +28,7 @@ func (a *app) newMetrics(ctx context.Context, o workers.MetricsOptions, listen s
 	if a.environment.MetricsSampleEvery < 0 {
 		return nil, nil, usagef("DAYBOOK_METRICS_SAMPLE_EVERY is %s: want a duration such as 15s", a.environment.MetricsSampleEvery)
 	}
-	o.Log, o.Version, o.SampleEvery = a.log, readVersion().Version, a.environment.MetricsSampleEvery
+	o.Log, o.Version, o.SampleEvery = a.log, a.version, a.environment.MetricsSampleEvery
 	if m, err = workers.NewMetrics(ctx, o); err != nil {
 		return nil, nil, usagef("%v", err)
 	}

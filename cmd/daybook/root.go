@@ -19,6 +19,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		_, _ = io.WriteString(stderr, "daybook: "+err.Error()+"\n")
 		return failure.ExitUsage
 	}
+	a.version = readVersion().Version
 	root := newRoot(a)
 	root.SetArgs(args)
 	command, err := root.ExecuteContextC(ctx)
@@ -67,13 +68,7 @@ func newRoot(a *app) *cobra.Command {
 	flags.BoolVar(&a.json, "json", false, "print JSON for programs")
 	flags.StringVar(&a.databaseURL, "database-url", "", "the database, instead of DAYBOOK_DATABASE_URL (other users of the machine may see it)")
 	flags.StringVar(&a.logLevel, "log-level", "", "debug, info, warn or error (default DAYBOOK_LOG_LEVEL, or else info)")
-	root.AddCommand(
-		workerCommand(a), migrateCommand(a), importCommand(a), rulesCommand(a), accountsCommand(a),
-		adoptCommand(a),
-		eraseCommand(a), erasuresCommand(a),
-		periodsCommand(a), organizationsCommand(a), accountingCommand(a), jobsCommand(a), queuesCommand(a), tasksCommand(a), schedulesCommand(a), statusCommand(a), doctorCommand(a), workflowCommand(a), topCommand(a), leasesCommand(a), explainCommand(a), entriesCommand(a),
-		trialBalanceCommand(a), auditCommand(a), exportCommand(a), archiveCommand(a), serveCommand(a), tokensCommand(a), templatesCommand(a), actionsCommand(a), devCommand(a), demoCommand(a), manCommand(a), openAPICommand(a), versionCommand(a),
-	)
+	addCommands(a, root)
 	tellRoles(root)
 	showWaiting(a, root)
 	recordActions(a, root)
@@ -81,7 +76,6 @@ func newRoot(a *app) *cobra.Command {
 	completeFlags(a, root)
 	root.SetHelpCommand(helpCommand(root))
 	root.SetFlagErrorFunc(unknownFlag)
-	groupCommands(root)
 	return root
 }
 
@@ -114,9 +108,7 @@ func watchBegin(a *app, command *cobra.Command) {
 	}
 	if inner := command.RunE; inner != nil {
 		command.RunE = func(c *cobra.Command, args []string) error {
-			a.begun = true
-			a.organization, _ = c.Flags().GetString("org")
-			a.mayCreate = c.Flags().Lookup("create") != nil
+			a.begin(c)
 			return inner(c, args)
 		}
 	} else if command.HasParent() && command.HasSubCommands() {

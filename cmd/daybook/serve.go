@@ -144,7 +144,7 @@ func (a *app) serve(ctx context.Context, o serveOptions) (err error) {
 	}
 	serving, err := server.New(ctx, server.Options{
 		Pool: db.Pool, DueJobs: due, CheckPayload: checkBuiltinPayload, TypeName: registry.TypeName, Metrics: measured,
-		Temporal: temporal, Log: a.log, Version: readVersion().Version,
+		Temporal: temporal, Log: a.log, Version: a.version,
 	})
 	if err != nil {
 		return errors.Join(err, listener.Close())

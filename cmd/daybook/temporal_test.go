@@ -42,7 +42,7 @@ func TestTemporalDiesUnderACommand(t *testing.T) {
 			"schedules create":    func() error { return schedules.Create(ctx, c, daily) },
 			"schedules list":      func() error { _, err := schedules.List(ctx, c, ""); return err },
 			"schedules trigger":   func() error { return schedules.Trigger(ctx, c, "daily") },
-			"workflow show":       func() error { _, err := health.Workflows(ctx, c, health.OfFleet(""), askedFor); return err },
+			"workflow show":       func() error { _, err := health.Workflows(ctx, c, health.OfFleet(""), 5*time.Second); return err },
 			"workflow pause":      func() error { return c.SignalWorkflow(ctx, "w", "", "pause", nil) },
 			"workflow cancel":     func() error { return c.CancelWorkflow(ctx, "w", "") },
 			"whether it runs yet": func() error { _, err := accountingLoop.runs(ctx, c); return err },

@@ -8,7 +8,7 @@ import (
 
 // trace sends spans from now on, if the environment asks for them. stop sends what is left.
 func (a *app) trace(ctx context.Context, service string) (stop func(), err error) {
-	stop, err = otlp.Start(ctx, service, readVersion().Version, a.log)
+	stop, err = otlp.Start(ctx, service, a.version, a.log)
 	if err != nil {
 		return stop, usagef("%v", err)
 	}

@@ -89,7 +89,7 @@ func (a *app) tellWorker(ctx context.Context, pool *pgxpool.Pool, temporal clien
 		kinds = append(kinds, w.kind)
 	}
 	says := []any{
-		"version", readVersion().Version, "worker", name, "kinds", kinds, "temporal", cmp.Or(temporal.HostPort, client.DefaultHostPort),
+		"version", a.version, "worker", name, "kinds", kinds, "temporal", cmp.Or(temporal.HostPort, client.DefaultHostPort),
 		"namespace", cmp.Or(temporal.Namespace, client.DefaultNamespace), "database", store.Address(pool.Config().ConnConfig), "connections", pool.Config().MaxConns,
 	}
 	if fleet := a.environment.Fleet; fleet != "" {
