@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/daybook-dev/daybook/admin/books"
+	adminbooks "github.com/daybook-dev/daybook/admin/books"
 	"github.com/daybook-dev/daybook/failure"
 	"github.com/daybook-dev/daybook/internal/answers"
 	"github.com/daybook-dev/daybook/internal/camel"
@@ -179,7 +179,7 @@ func TestPeriods(t *testing.T) {
 	fixture.Ready(t, b.Pool, fixture.Invoice("acme", "march", 1000))
 	b.work()
 	assert.Equal(t, "failed", b.job("acme", "march").State)
-	var opened books.PeriodChange
+	var opened adminbooks.PeriodChange
 	b.json(&opened, "periods", "open", "--org", "acme", "--from", "2026-03-01")
 	assert.Equal(t, 1, opened.Returned)
 	assert.Equal(t, models.PeriodOpen, opened.State)

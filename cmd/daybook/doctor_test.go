@@ -36,7 +36,8 @@ func TestDoctorSaysACodeOnce(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
 	f := health.Finding{Code: "HANDLER_MISSING", Severity: "warning", Kind: "jobs", Type: "receipt", ErrorCode: "HANDLER_MISSING"}
-	require.NoError(t, new(app).printReport(&out, health.Report{Findings: []health.Finding{f}}))
+	a := &app{}
+	require.NoError(t, a.printReport(&out, health.Report{Findings: []health.Finding{f}}))
 	assert.Regexp(t, `(?m)^WARNING  HANDLER_MISSING  jobs receipt$`, out.String())
 }
 

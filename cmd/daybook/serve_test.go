@@ -148,6 +148,11 @@ func TestServeRefusesAddressesThatOthersReach(t *testing.T) {
 		assert.Contains(t, r.err, "--expose", listen)
 	}
 	assert.Equal(t, failure.ExitUsage, call(t.Context(), "", "serve", "--listen", "8080").exit)
+}
+
+// What this machine alone reaches needs no leave.
+func TestServeListensOnThisMachine(t *testing.T) {
+	t.Parallel()
 	for _, listen := range []string{"127.0.0.1:0", "[::1]:0", "localhost:0"} {
 		assert.NoError(t, checkListen(t.Context(), listen, false), listen)
 	}
