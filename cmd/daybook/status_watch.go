@@ -60,7 +60,7 @@ func (a *app) watchStatus(ctx context.Context, every time.Duration, show func(io
 // textOf is what show writes for the terminal, or why it cannot.
 func textOf(out io.Writer, show func(io.Writer) error) string {
 	var b bytes.Buffer
-	if err := show(screen{&b, out}); err != nil {
+	if err := show(screen{Buffer: &b, terminal: out}); err != nil {
 		return fmt.Sprintf("The status cannot be read: %s\n", terminal.OneLine(err.Error()))
 	}
 	return b.String()
