@@ -33,6 +33,4 @@ func addCommands(a *app, root *cobra.Command) {
 			root.AddCommand(c)
 		}
 	}
-	root.SetHelpCommandGroupID("other")
-	root.SetCompletionCommandGroupID("other")
 }

@@ -75,6 +75,8 @@ func newRoot(a *app) *cobra.Command {
 	watchBegin(a, root)
 	completeFlags(a, root)
 	root.SetHelpCommand(helpCommand(root))
+	root.SetHelpCommandGroupID("other")
+	root.SetCompletionCommandGroupID("other")
 	root.SetFlagErrorFunc(unknownFlag)
 	return root
 }
