@@ -141,7 +141,7 @@ func TestPeriodsOfAYear(t *testing.T) {
 	assert.Equal(t, "ccccccccccccooooooooooooo", states())
 	b.ok("periods", "close", "--org", "acme", "--year", "2026")
 	assert.Equal(t, "cccccccccccccoooooooooooo", states(), "a quarter of the year")
-	var changed struct{ Periods []books.PeriodChange }
+	var changed struct{ Periods []adminbooks.PeriodChange }
 	b.json(&changed, "periods", "open", "--org", "acme", "--year", "2026")
 	require.Len(t, changed.Periods, 1)
 	assert.Equal(t, models.PeriodOpen, changed.Periods[0].State)
