@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/cmd/daybook/cli"
 	"github.com/daybook-dev/daybook/internal/dev/pgtest"
 	"github.com/daybook-dev/daybook/internal/dev/pgtest/fixture"
 )
@@ -15,7 +16,7 @@ import (
 func TestEndedSessionsAreNoticed(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
-	pool, err := poolOf(t.Context(), db.URL, 1)
+	pool, err := cli.PoolOf(t.Context(), db.URL, 1)
 	require.NoError(t, err)
 	t.Cleanup(pool.Close)
 	conn, err := pool.Acquire(t.Context())

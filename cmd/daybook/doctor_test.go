@@ -31,16 +31,6 @@ func TestDoctorWithoutAnything(t *testing.T) {
 	assert.Equal(t, failure.ExitCritical, call(t.Context(), "", "doctor", "--database-url", "postgres://u:geheim@h:port/x").exit)
 }
 
-// A finding that has the name of an error code says it once.
-func TestDoctorSaysACodeOnce(t *testing.T) {
-	t.Parallel()
-	var out strings.Builder
-	f := health.Finding{Code: "HANDLER_MISSING", Severity: "warning", Kind: "jobs", Type: "receipt", ErrorCode: "HANDLER_MISSING"}
-	a := &app{}
-	require.NoError(t, a.printReport(&out, health.Report{Findings: []health.Finding{f}}))
-	assert.Regexp(t, `(?m)^WARNING  HANDLER_MISSING  jobs receipt$`, out.String())
-}
-
 func TestDoctorSaysHowBadItIs(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -98,7 +98,7 @@ func posted(t *testing.T) *bundle {
 	for _, org := range []string{"de", "es", "jp"} {
 		b.sample(org)
 	}
-	b.ok("import", "ndjson", "demo/documents.ndjson", "--create")
+	b.ok("import", "ndjson", "dev/documents.ndjson", "--create")
 	b.work()
 	return b
 }
