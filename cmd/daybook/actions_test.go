@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daybook-dev/daybook/cmd/daybook/cli"
+	"github.com/daybook-dev/daybook/cmd/daybook/internal/camel"
 	"github.com/daybook-dev/daybook/internal/answers"
-	"github.com/daybook-dev/daybook/internal/camel"
 )
 
 // unrecorded are the commands that are not in the log of actions: they only look, or do what applications and programs do.

@@ -11,9 +11,9 @@ import (
 
 	adminbooks "github.com/daybook-dev/daybook/admin/books"
 	"github.com/daybook-dev/daybook/cmd/daybook/books"
+	"github.com/daybook-dev/daybook/cmd/daybook/internal/camel"
 	"github.com/daybook-dev/daybook/failure"
 	"github.com/daybook-dev/daybook/internal/answers"
-	"github.com/daybook-dev/daybook/internal/camel"
 	"github.com/daybook-dev/daybook/internal/dev/pgtest/fixture"
 	"github.com/daybook-dev/daybook/models"
 )

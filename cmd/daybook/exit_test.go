@@ -18,8 +18,8 @@ import (
 
 	"github.com/daybook-dev/daybook/cmd/daybook/books"
 	"github.com/daybook-dev/daybook/cmd/daybook/cli"
+	"github.com/daybook-dev/daybook/cmd/daybook/internal/camel"
 	"github.com/daybook-dev/daybook/failure"
-	"github.com/daybook-dev/daybook/internal/camel"
 	"github.com/daybook-dev/daybook/internal/dev/pgtest"
 	"github.com/daybook-dev/daybook/internal/store"
 )

@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daybook-dev/daybook/cmd/daybook/books"
+	"github.com/daybook-dev/daybook/cmd/daybook/internal/camel"
 	"github.com/daybook-dev/daybook/failure"
-	"github.com/daybook-dev/daybook/internal/camel"
 	"github.com/daybook-dev/daybook/internal/moving/importer"
 )
 

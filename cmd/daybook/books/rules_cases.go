@@ -10,7 +10,7 @@ import (
 	"github.com/daybook-dev/daybook/accounting/posting"
 	"github.com/daybook-dev/daybook/admin/books"
 	"github.com/daybook-dev/daybook/cmd/daybook/cli"
-	"github.com/daybook-dev/daybook/internal/terminal"
+	"github.com/daybook-dev/daybook/cmd/daybook/internal/terminal"
 	"github.com/daybook-dev/daybook/internal/text/phrase"
 )
 

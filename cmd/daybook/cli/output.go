@@ -13,8 +13,8 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/daybook-dev/daybook/internal/camel"
-	"github.com/daybook-dev/daybook/internal/terminal"
+	"github.com/daybook-dev/daybook/cmd/daybook/internal/camel"
+	"github.com/daybook-dev/daybook/cmd/daybook/internal/terminal"
 	"github.com/daybook-dev/daybook/models"
 )
 

@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/daybook-dev/daybook/cmd/daybook/cli"
+	"github.com/daybook-dev/daybook/cmd/daybook/internal/terminal"
 	"github.com/daybook-dev/daybook/internal/moving/adopt"
-	"github.com/daybook-dev/daybook/internal/terminal"
 	"github.com/daybook-dev/daybook/internal/text/phrase"
 )
 

@@ -15,7 +15,7 @@ import (
 	sdklog "go.temporal.io/sdk/log"
 
 	"github.com/daybook-dev/daybook/cmd/daybook/cli"
-	"github.com/daybook-dev/daybook/internal/terminal"
+	"github.com/daybook-dev/daybook/cmd/daybook/internal/terminal"
 	"github.com/daybook-dev/daybook/internal/text/phrase"
 	"github.com/daybook-dev/daybook/internal/watching/health"
 )

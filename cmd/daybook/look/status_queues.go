@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/daybook-dev/daybook/cmd/daybook/cli"
+	"github.com/daybook-dev/daybook/cmd/daybook/internal/terminal"
 	"github.com/daybook-dev/daybook/internal/store"
-	"github.com/daybook-dev/daybook/internal/terminal"
 	"github.com/daybook-dev/daybook/internal/text/phrase"
 	"github.com/daybook-dev/daybook/models"
 )

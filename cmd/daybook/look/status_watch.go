@@ -13,7 +13,7 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 
 	"github.com/daybook-dev/daybook/cmd/daybook/cli"
-	"github.com/daybook-dev/daybook/internal/terminal"
+	"github.com/daybook-dev/daybook/cmd/daybook/internal/terminal"
 	"github.com/daybook-dev/daybook/internal/text/phrase"
 	"github.com/daybook-dev/daybook/internal/watching/health"
 )

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/daybook-dev/daybook/cmd/daybook/cli"
-	"github.com/daybook-dev/daybook/internal/top"
+	"github.com/daybook-dev/daybook/cmd/daybook/internal/top"
 )
 
 // The pause between two pictures.

@@ -10,8 +10,8 @@ import (
 
 	"github.com/daybook-dev/daybook/admin/tokens"
 	"github.com/daybook-dev/daybook/cmd/daybook/cli"
+	"github.com/daybook-dev/daybook/cmd/daybook/internal/terminal"
 	"github.com/daybook-dev/daybook/internal/store/actions"
-	"github.com/daybook-dev/daybook/internal/terminal"
 	"github.com/daybook-dev/daybook/internal/text/phrase"
 )
 

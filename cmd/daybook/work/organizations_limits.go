@@ -10,9 +10,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/daybook-dev/daybook/cmd/daybook/cli"
+	"github.com/daybook-dev/daybook/cmd/daybook/internal/terminal"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/actions"
-	"github.com/daybook-dev/daybook/internal/terminal"
 )
 
 // ChangedLimits is what holds an organization's jobs back after a change, for programs.

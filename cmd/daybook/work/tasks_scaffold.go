@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/daybook-dev/daybook/cmd/daybook/cli"
-	"github.com/daybook-dev/daybook/internal/scaffold"
+	"github.com/daybook-dev/daybook/cmd/daybook/internal/scaffold"
 )
 
 func tasksScaffoldCommand(a *cli.App) *cobra.Command {

@@ -7,9 +7,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/cmd/daybook/internal/scaffold"
 	"github.com/daybook-dev/daybook/handlers"
 	"github.com/daybook-dev/daybook/internal/dev/pgtest"
-	"github.com/daybook-dev/daybook/internal/scaffold"
 	"github.com/daybook-dev/daybook/tasks"
 )
 

@@ -11,10 +11,10 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/cmd/daybook/internal/top"
 	"github.com/daybook-dev/daybook/internal/dev/pgtest"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/figures"
-	"github.com/daybook-dev/daybook/internal/top"
 	"github.com/daybook-dev/daybook/internal/watching/health"
 )
 
