@@ -56,7 +56,7 @@ func TestEveryListHasACursor(t *testing.T) {
 		path := pathOf(command)
 		named[path] = true
 		paged := command.Flags().Lookup("cursor") != nil && command.Flags().Lookup("limit") != nil
-		assert.NotEqual(t, paged, wholeLists[path] != "", "daybook %s: give it --limit and --cursor (pageFlags), or say in wholeLists why its list is short", path)
+		assert.NotEqual(t, paged, wholeLists[path] != "", "daybook %s: give it --limit and --cursor (cli.PageFlags), or say in wholeLists why its list is short", path)
 	}
 	for path := range wholeLists {
 		assert.True(t, named[path], "daybook %s is no list", path)

@@ -110,6 +110,7 @@ type Importer struct {
 	Result *ImportResult
 }
 
+// NewImporter returns an importer that has imported nothing. done is called after each document.
 func NewImporter(pool *pgxpool.Pool, done func()) *Importer {
 	return &Importer{
 		pool: pool, admit: newAdmission(pool), done: done, known: map[string]string{}, unknown: map[string]error{},

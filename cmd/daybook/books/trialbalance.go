@@ -75,6 +75,7 @@ func checkCurrency(code string) error {
 	return nil
 }
 
+// PrintTrialBalance writes a trial balance for people. spanned: it is one of a span, with opening and closing balances.
 func PrintTrialBalance(a *cli.App, w io.Writer, b answers.TrialBalance, spanned bool) error {
 	t := cli.NewTable("CURRENCY", "ACCOUNT", "NAME", "DEBIT", "CREDIT", "BALANCE")
 	t.Right = []int{3, 4, 5}

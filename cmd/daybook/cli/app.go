@@ -58,6 +58,7 @@ type App struct {
 
 	// Begun is set when a command's own code begins: an error before that is one of usage.
 	Begun bool
+	// Level is the one from which Log writes.
 	Level slog.LevelVar
 	Log   *slog.Logger
 
@@ -66,6 +67,7 @@ type App struct {
 	drawing    atomic.Bool
 }
 
+// New returns an app on these streams, with what the environment says.
 func New(stdin io.Reader, stdout, stderr io.Writer) (*App, error) {
 	a := &App{Stdin: stdin, Stdout: stdout, Stderr: stderr}
 	if err := env.Parse(&a.Environment); err != nil {

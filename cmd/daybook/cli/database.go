@@ -33,6 +33,7 @@ func (d *Database) Close() {
 // closeLimit is how long a command waits in the end until its sessions have ended. A server that stands still ends none, and the driver waits for it for 15 seconds.
 const closeLimit = 2 * time.Second
 
+// ClosePool ends a pool. It does not wait for sessions that a server does not end.
 func ClosePool(pool *pgxpool.Pool) {
 	closed := make(chan struct{})
 	go func() {
@@ -169,8 +170,8 @@ func (a *App) CheckDatabaseURL() error {
 }
 
 // Moment is ParseMoment back from the database's clock, which the times in rows are from: for what is removed by its age.
-func (db *Database) Moment(ctx context.Context, flag, text string) (time.Time, error) {
-	now, err := store.Now(ctx, db.Pool)
+func (d *Database) Moment(ctx context.Context, flag, text string) (time.Time, error) {
+	now, err := store.Now(ctx, d.Pool)
 	if err != nil {
 		return now, err
 	}
@@ -178,11 +179,11 @@ func (db *Database) Moment(ctx context.Context, flag, text string) (time.Time, e
 }
 
 // DueIn is when something is due that waits for a delay, by the database's clock, which workers go by; 0: at, which says it.
-func (db *Database) DueIn(ctx context.Context, delay time.Duration, at time.Time) (time.Time, error) {
+func (d *Database) DueIn(ctx context.Context, delay time.Duration, at time.Time) (time.Time, error) {
 	if delay == 0 {
 		return at, nil
 	}
-	now, err := store.Now(ctx, db.Pool)
+	now, err := store.Now(ctx, d.Pool)
 	return now.Add(delay), err
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/daybook-dev/daybook/queue"
 )
 
+// ParseState reads the flag --state; empty: any.
 func ParseState(name string) (models.JobState, error) {
 	if name == "" {
 		return "", nil
@@ -41,6 +42,7 @@ func ParseMoment(flag, text string, now time.Time) (time.Time, error) {
 	return time.Time{}, Usagef("%s %q: want a duration such as 24h, or a time such as 2026-01-31T09:00:00Z", flag, text)
 }
 
+// ParsePriority reads the flag --priority.
 func ParsePriority(name string) (queue.Priority, error) {
 	p, ok := answers.ParsePriority(name)
 	if !ok {
@@ -49,6 +51,7 @@ func ParsePriority(name string) (queue.Priority, error) {
 	return p, nil
 }
 
+// NotOneArg is the check of commands that are about one document, or about all that flags choose.
 func NotOneArg(_ *cobra.Command, args []string) error {
 	if len(args) == 1 {
 		return Usagef("name the organization and the document")
@@ -59,6 +62,7 @@ func NotOneArg(_ *cobra.Command, args []string) error {
 // Fields are names and values, one a line; those without a value are left out.
 type Fields [][2]string
 
+// Print writes them for people.
 func (f Fields) Print(w io.Writer) error {
 	for _, line := range f {
 		if line[1] == "" {

@@ -12,17 +12,20 @@ import (
 // OrganizationFlags name the organizations that a command changes.
 type OrganizationFlags struct {
 	IDs []string
+	// All: every organization that Daybook knows.
 	All bool
 	// create: those that Daybook does not know are not taken for a mistake.
 	create bool
 }
 
+// Add adds the flags to a command.
 func (o *OrganizationFlags) Add(c *cobra.Command) {
 	c.Flags().StringArrayVar(&o.IDs, "org", nil, "an organization; may be repeated")
 	c.Flags().BoolVar(&o.All, "all-orgs", false, "every organization that Daybook knows")
 	c.Flags().BoolVar(&o.create, "create", false, "make organizations known that have neither configuration, document nor job yet")
 }
 
+// Check refuses flags that contradict one another, or name no organization.
 func (o *OrganizationFlags) Check() error {
 	if (len(o.IDs) == 0) != o.All {
 		return Usagef("give either --org, once or more, or --all-orgs")

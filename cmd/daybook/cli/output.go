@@ -21,7 +21,7 @@ import (
 // Emit prints v as JSON for programs, with names in camelCase, or what human writes for people.
 func (a *App) Emit(v any, human func(io.Writer) error) error { return a.EmitTo(a.Stdout, v, human) }
 
-// EmitTo is emit on another writer than standard output.
+// EmitTo is Emit on another writer than standard output.
 func (a *App) EmitTo(w io.Writer, v any, human func(io.Writer) error) error {
 	if !a.JSON {
 		return human(w)
@@ -39,7 +39,7 @@ func (a *App) EmitTo(w io.Writer, v any, human func(io.Writer) error) error {
 	return err
 }
 
-// EmitDone is emit for what was done until it ended with an error, or without one: what was done before an interruption stays done. Where nothing was
+// EmitDone is Emit for what was done until it ended with an error, or without one: what was done before an interruption stays done. Where nothing was
 // done there is the error alone.
 func (a *App) EmitDone(ended error, nothing bool, v any, human func(io.Writer) error) error {
 	if ended != nil && nothing {
@@ -59,8 +59,10 @@ type Table struct {
 	Rows  [][]string
 }
 
+// NewTable returns a table with these columns.
 func NewTable(head ...string) *Table { return &Table{head: head} }
 
+// Add adds a row.
 func (t *Table) Add(cells ...string) { t.Rows = append(t.Rows, cells) }
 
 // Print writes the table. On a terminal the head is bold, and the last column is cut where the screen ends.

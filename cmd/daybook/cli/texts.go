@@ -19,6 +19,7 @@ func ListLine(text string) string {
 	return line
 }
 
+// OptionalTime is FormatTime of a moment that may not be known.
 func OptionalTime(t *time.Time) string {
 	if t == nil {
 		return ""
@@ -37,6 +38,7 @@ func OutcomeOf(at *models.Attempt) string {
 // WaitsForTurn is said where the job that is waited for is not read.
 const WaitsForTurn = "waits for its turn or for other jobs"
 
+// ChangedText says whether a command changed something.
 func ChangedText(changed bool) string {
 	if changed {
 		return "changed"

@@ -41,7 +41,7 @@ func explainCommand(a *cli.App) *cobra.Command {
 }
 
 func printExplanation(a *cli.App, w io.Writer, e *listing.Explanation) error {
-	if err := printDocument(a, w, e); err != nil {
+	if err := printDocument(w, e); err != nil {
 		return err
 	}
 	if len(e.Attempts) > 0 {
@@ -69,7 +69,7 @@ func printExplanation(a *cli.App, w io.Writer, e *listing.Explanation) error {
 	return nil
 }
 
-func printDocument(a *cli.App, w io.Writer, e *listing.Explanation) error {
+func printDocument(w io.Writer, e *listing.Explanation) error {
 	lines := cli.Fields{{"document", e.DocumentID}, {"organization", e.OrgID}}
 	if d := e.Document; d == nil {
 		where := "not in daybook.documents: it was removed, or never written"
