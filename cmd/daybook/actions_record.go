@@ -1,17 +1,15 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"os/user"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/cmd/daybook/cli"
 	"github.com/daybook-dev/daybook/internal/store/actions"
 )
 
@@ -71,7 +69,7 @@ var recordedCommands = map[string]string{
 var unrecordedFlags = map[string]bool{"payload": true, "json": true, "database-url": true, "log-level": true, "org": true}
 
 // recordActions has the commands of recordedCommands write what they did into the log of actions.
-func recordActions(a *app, root *cobra.Command) {
+func recordActions(a *cli.App, root *cobra.Command) {
 	for _, command := range root.Commands() {
 		recordActions(a, command)
 	}
@@ -84,7 +82,7 @@ func recordActions(a *app, root *cobra.Command) {
 		if onlyLooks(c) {
 			return inner(c, args)
 		}
-		ctx, taken := actions.Begin(c.Context(), actions.Action{Via: actions.CLI, Action: action, Actor: systemUser()})
+		ctx, taken := actions.Begin(c.Context(), actions.Action{Via: actions.CLI, Action: action, Actor: cli.SystemUser()})
 		org, subject := soleOrganization(c), strings.Join(args, " ")
 		if isDocument(action, args) {
 			org, subject = args[0], args[1]
@@ -92,8 +90,8 @@ func recordActions(a *app, root *cobra.Command) {
 		taken.About(org, subject, givenFlags(c))
 		c.SetContext(ctx)
 		err := inner(c, args)
-		if !errors.Is(err, errUsage) && !errors.Is(err, errNoDatabaseURL) && !errors.Is(err, errBadDatabaseURL) {
-			a.record(ctx, taken, err)
+		if !errors.Is(err, cli.ErrUsage) && !errors.Is(err, cli.ErrNoDatabaseURL) && !errors.Is(err, cli.ErrBadDatabaseURL) {
+			record(ctx, a, taken, err)
 		}
 		return err
 	}
@@ -121,44 +119,24 @@ func onlyLooks(c *cobra.Command) bool {
 }
 
 // record writes an action. What keeps it from the log is told, and changes nothing of what was done.
-func (a *app) record(ctx context.Context, taken *actions.Taken, err error) {
+func record(ctx context.Context, a *cli.App, taken *actions.Taken, err error) {
 	if taken.Written(err) {
 		return
 	}
-	if a.databaseURL == "" {
-		a.say("This is not in the log of actions: set DAYBOOK_DATABASE_URL to have it there.")
+	if a.DatabaseURL == "" {
+		a.Say("This is not in the log of actions: set DAYBOOK_DATABASE_URL to have it there.")
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
-	pool, noted := a.pool(ctx, 1)
+	pool, noted := a.Pool(ctx, 1)
 	if noted == nil {
-		defer closePool(pool)
+		defer cli.ClosePool(pool)
 		noted = taken.End(ctx, pool, err)
 	}
 	if noted != nil && err == nil { // an error that is told already is most often the same
-		a.log.Warn("what was done is not in the log of actions", "error", noted)
+		a.Log.Warn("what was done is not in the log of actions", "error", noted)
 	}
-}
-
-// mayRecord refuses an action of the context that the role may not write into the log: one that Temporal does cannot be undone when the database refuses the row
-// afterwards. While the database does not answer, operators can do what they have to. It says when Daybook had nothing of the organization.
-func (a *app) mayRecord(ctx context.Context) error {
-	if !actions.Begun(ctx) || a.databaseURL == "" {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	pool, err := a.pool(ctx, 1)
-	if err != nil {
-		return err
-	}
-	defer closePool(pool)
-	err = requireRight(ctx, pool, "INSERT", "daybook.actions")
-	if errors.Is(err, errRoleLacksRight) || store.RefusesConnection(err) {
-		return err
-	}
-	return a.knowsOrganization(ctx, pool)
 }
 
 // givenFlags are the flags that were given, with their values.
@@ -187,13 +165,4 @@ func soleOrganization(c *cobra.Command) string {
 		return ""
 	}
 	return one
-}
-
-// systemUser is who runs the command, as far as the operating system says.
-func systemUser() string {
-	u, err := user.Current()
-	if err != nil {
-		return "unknown"
-	}
-	return cmp.Or(u.Username, u.Uid, "unknown")
 }

@@ -8,8 +8,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/cmd/daybook/cli"
+	"github.com/daybook-dev/daybook/cmd/daybook/internal/camel"
 	"github.com/daybook-dev/daybook/internal/answers"
-	"github.com/daybook-dev/daybook/internal/camel"
 )
 
 // unrecorded are the commands that are not in the log of actions: they only look, or do what applications and programs do.
@@ -23,7 +24,7 @@ rules-schema jobs-worker rules-simulate`)
 // TestEveryChangingCommandIsRecorded: a command is either in the log of actions, or known to change nothing that operators change.
 func TestEveryChangingCommandIsRecorded(t *testing.T) {
 	t.Parallel()
-	a, err := newApp(nil, nil, nil)
+	a, err := cli.New(nil, nil, nil)
 	require.NoError(t, err)
 	var walk func(c *cobra.Command)
 	walk = func(c *cobra.Command) {

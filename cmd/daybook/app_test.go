@@ -4,8 +4,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/cmd/daybook/cli"
 	"github.com/daybook-dev/daybook/internal/dev/pgtest"
 	"github.com/daybook-dev/daybook/internal/dev/pgtest/fixture"
 )
@@ -14,17 +16,20 @@ import (
 func TestEndedSessionsAreNoticed(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
-	pool, err := poolOf(t.Context(), db.URL, 1)
+	pool, err := cli.PoolOf(t.Context(), db.URL, 1)
 	require.NoError(t, err)
 	t.Cleanup(pool.Close)
 	conn, err := pool.Acquire(t.Context())
 	require.NoError(t, err)
 	t.Cleanup(conn.Release)
-	require.False(t, hasEnded(conn.Conn()))
+	hasEnded := func() bool {
+		return pool.Config().ShouldPing(t.Context(), pgxpool.ShouldPingParams{Conn: conn.Conn(), IdleDuration: time.Minute})
+	}
+	require.False(t, hasEnded())
 	require.NoError(t, conn.Ping(t.Context()), "the look leaves the connection as it is")
 	_, err = db.Pool.Exec(t.Context(), `SELECT pg_terminate_backend($1)`, conn.Conn().PgConn().PID())
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return hasEnded(conn.Conn()) }, 10*time.Second, 10*time.Millisecond)
+	require.Eventually(t, hasEnded, 10*time.Second, 10*time.Millisecond)
 }
 
 // TestTextsAreUTF8 whatever the database's sessions have by default.

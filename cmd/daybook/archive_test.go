@@ -9,6 +9,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/cmd/daybook/cli"
+	"github.com/daybook-dev/daybook/cmd/daybook/keep"
 	"github.com/daybook-dev/daybook/failure"
 	"github.com/daybook-dev/daybook/internal/store"
 )
@@ -26,13 +28,13 @@ UPDATE daybook.jobs SET state = 'completed', finished_at = clock_timestamp() - i
 	dir := filepath.Join(t.TempDir(), "archive")
 	moved := b.run("archive", "move", "--before", "720h", "--archive", dir)
 	assert.Equal(t, "moved to 1 file: jobs: 2, links: 2\n", moved.out, moved.err)
-	var page archivePage
+	var page keep.ArchivePage
 	b.json(&page, "archive", "list", "--org", "acme")
 	listed := page.Files
 	require.Len(t, listed, 1)
 	table := b.run("archive", "list").out
 	assert.Contains(t, table, listed[0].Key)
-	assert.Contains(t, table, formatTime(listed[0].ArchivedAt), "in the reader's zone, as every table")
+	assert.Contains(t, table, cli.FormatTime(listed[0].ArchivedAt), "in the reader's zone, as every table")
 	assert.Equal(t, "1 file with 2 lines, 0 damaged, 0 not on record\n", b.run("archive", "verify", "--archive", dir).out)
 	assert.Contains(t, b.run("archive", "restore", listed[0].Key, "--archive", dir).out, "brought back from 1 file: jobs: 2, links: 2; left out, because they are there or their key is in use: 0")
 	assert.Contains(t, b.run("archive", "restore", "--all", "--archive", dir).out, "in use: 2")
@@ -47,15 +49,15 @@ UPDATE daybook.jobs SET state = 'completed', finished_at = clock_timestamp() - i
 	assert.Equal(t, map[string]int64{"jobs": 3, "job_links": 3, "actions": proof.Counts["actions"], "archive_files": 1, "archived_jobs": 2, "archived_links": 2}, withActions(proof.Counts))
 	table = b.run("erasures", "list").out
 	assert.Contains(t, table, proof.ID)
-	assert.Contains(t, table, formatTime(proof.StartedAt))
-	var proofs erasureList
+	assert.Contains(t, table, cli.FormatTime(proof.StartedAt))
+	var proofs keep.ErasureList
 	b.json(&proofs, "erasures", "list")
 	require.Len(t, proofs.Erasures, 1)
 	assert.Equal(t, proof.ID, proofs.Erasures[0].ID)
 	shown := b.run("erasures", "show", proof.ID, "--link", "customer=ada").out
 	assert.Contains(t, shown, "request 7")
 	assert.Contains(t, shown, "archive_files: 1")
-	assert.Contains(t, shown, formatTime(proof.StartedAt))
+	assert.Contains(t, shown, cli.FormatTime(proof.StartedAt))
 	assert.Equal(t, failure.ExitNotFound, b.run("erasures", "show", proof.ID, "--link", "customer=bob").exit)
 	assert.Equal(t, failure.ExitNotFound, b.run("erasures", "show", "none").exit)
 	assert.NotContains(t, b.run("actions", "list", "--json").out, "ada", "the command itself leaves no trace of the link")

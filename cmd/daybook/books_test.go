@@ -9,10 +9,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/daybook-dev/daybook/admin/books"
+	adminbooks "github.com/daybook-dev/daybook/admin/books"
+	"github.com/daybook-dev/daybook/cmd/daybook/books"
+	"github.com/daybook-dev/daybook/cmd/daybook/internal/camel"
 	"github.com/daybook-dev/daybook/failure"
 	"github.com/daybook-dev/daybook/internal/answers"
-	"github.com/daybook-dev/daybook/internal/camel"
 	"github.com/daybook-dev/daybook/internal/dev/pgtest/fixture"
 	"github.com/daybook-dev/daybook/models"
 )
@@ -20,7 +21,7 @@ import (
 func TestAudit(t *testing.T) {
 	t.Parallel()
 	b := posted(t)
-	var sound audited
+	var sound books.Audited
 	b.json(&sound, "audit", "--all-orgs")
 	assert.True(t, sound.Sound)
 	assert.Equal(t, int64(11), sound.Figures.Documents)
@@ -34,7 +35,7 @@ func TestAudit(t *testing.T) {
 	r := b.run("audit", "--all-orgs", "--json")
 	assert.Equal(t, failure.ExitFailure, r.exit)
 	assert.Contains(t, r.err, "NOT_SOUND")
-	var damaged audited
+	var damaged books.Audited
 	require.NoError(t, camel.Unmarshal([]byte(r.out), &damaged))
 	assert.False(t, damaged.Sound)
 	assert.Equal(t, int64(1), damaged.Wrong)
@@ -141,7 +142,7 @@ func TestPeriodsOfAYear(t *testing.T) {
 	assert.Equal(t, "ccccccccccccooooooooooooo", states())
 	b.ok("periods", "close", "--org", "acme", "--year", "2026")
 	assert.Equal(t, "cccccccccccccoooooooooooo", states(), "a quarter of the year")
-	var changed struct{ Periods []books.PeriodChange }
+	var changed struct{ Periods []adminbooks.PeriodChange }
 	b.json(&changed, "periods", "open", "--org", "acme", "--year", "2026")
 	require.Len(t, changed.Periods, 1)
 	assert.Equal(t, models.PeriodOpen, changed.Periods[0].State)
@@ -179,7 +180,7 @@ func TestPeriods(t *testing.T) {
 	fixture.Ready(t, b.Pool, fixture.Invoice("acme", "march", 1000))
 	b.work()
 	assert.Equal(t, "failed", b.job("acme", "march").State)
-	var opened books.PeriodChange
+	var opened adminbooks.PeriodChange
 	b.json(&opened, "periods", "open", "--org", "acme", "--from", "2026-03-01")
 	assert.Equal(t, 1, opened.Returned)
 	assert.Equal(t, models.PeriodOpen, opened.State)
@@ -266,7 +267,7 @@ func TestBalancesOfASpan(t *testing.T) {
 	assert.Equal(t, failure.ExitUsage, b.run("trial-balance", "--all-orgs", "--period", "march").exit)
 	assert.Equal(t, failure.ExitUsage, b.run("trial-balance", "--all-orgs", "--period", "2026", "--from", "2026-01-01").exit)
 
-	var l accountLedger
+	var l books.AccountLedger
 	b.json(&l, "accounts", "ledger", receivable.Account, "--org", "acme", "--from", "2026-03-01", "--limit", "1")
 	require.Len(t, l.Entries, 1)
 	assert.True(t, l.More)

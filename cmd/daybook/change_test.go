@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daybook-dev/daybook/admin/books"
+	"github.com/daybook-dev/daybook/cmd/daybook/work"
 	"github.com/daybook-dev/daybook/failure"
 	"github.com/daybook-dev/daybook/internal/answers"
 	"github.com/daybook-dev/daybook/internal/dev/pgtest"
@@ -19,7 +20,7 @@ import (
 
 func (b *bundle) job(org, document string) answers.AccountingJob {
 	b.t.Helper()
-	var d shownAccountingJob
+	var d work.ShownAccountingJob
 	b.json(&d, "accounting", "show", org, document)
 	return d.AccountingJob
 }
@@ -81,7 +82,7 @@ INSERT INTO daybook.accounting_work_queue (org_id, document_id, version_hint, st
 SELECT 'acme', 'd' || n, 1, 'failed', clock_timestamp(), 1, 'e', 'UNBALANCED' FROM generate_series(1, $1::int) n`, failed)
 	require.NoError(t, err)
 	pool, reads := fixture.Reads(t, db.Pool)
-	n, err := retryAccountingJobs(t.Context(), pool, store.AccountingRetryFilter{State: models.JobFailed}, 0)
+	n, err := work.RetryAccountingJobs(t.Context(), pool, store.AccountingRetryFilter{State: models.JobFailed}, 0)
 	require.NoError(t, err)
 	assert.Equal(t, failed, n)
 	read, _ := reads("daybook.accounting_work_queue")
@@ -100,7 +101,7 @@ func TestJobsCancel(t *testing.T) {
 func TestRulesApplyReturnsFailedJobs(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	b.ok("import", "ndjson", "demo/documents.ndjson", "--create")
+	b.ok("import", "ndjson", "dev/documents.ndjson", "--create")
 	b.work()
 	var s struct{ Queues []answers.QueueStats }
 	b.json(&s, "status")

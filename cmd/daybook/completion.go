@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/daybook-dev/daybook/cmd/daybook/cli"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/actions"
 	"github.com/daybook-dev/daybook/models"
@@ -52,12 +53,12 @@ func kinds() []string {
 }
 
 // completeFlags has the shell complete the values of flags: those of flagValues, states, and organizations and types as the database has them.
-func completeFlags(a *app, command *cobra.Command) {
+func completeFlags(a *cli.App, command *cobra.Command) {
 	for _, c := range command.Commands() {
 		completeFlags(a, c)
 	}
 	command.LocalFlags().VisitAll(func(f *pflag.Flag) {
-		complete := a.completionOf(command, f.Name)
+		complete := completionOf(a, command, f.Name)
 		if complete != nil {
 			_ = command.RegisterFlagCompletionFunc(f.Name, complete) // it fails for a flag that has one
 		}
@@ -66,12 +67,12 @@ func completeFlags(a *app, command *cobra.Command) {
 		command.ValidArgsFunction = cobra.FixedCompletions(kinds(), cobra.ShellCompDirectiveNoFileComp)
 	}
 	if strings.Contains(command.Use, " ORG DOCUMENT") && command.ValidArgsFunction == nil {
-		command.ValidArgsFunction = firstOf(a.fromDatabase(organizationsOf))
+		command.ValidArgsFunction = firstOf(fromDatabase(a, organizationsOf))
 	}
 }
 
 // completionOf returns what completes a flag; nil: nothing but what the shell does by itself.
-func (a *app) completionOf(command *cobra.Command, flag string) cobra.CompletionFunc {
+func completionOf(a *cli.App, command *cobra.Command, flag string) cobra.CompletionFunc {
 	switch values := flagValues()[flag]; {
 	case values != nil:
 		return cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)
@@ -80,9 +81,9 @@ func (a *app) completionOf(command *cobra.Command, flag string) cobra.Completion
 	case flag == "state":
 		return cobra.FixedCompletions(words(models.JobStates()), cobra.ShellCompDirectiveNoFileComp)
 	case flag == "org":
-		return a.fromDatabase(organizationsOf)
+		return fromDatabase(a, organizationsOf)
 	case flag == "type":
-		return a.fromDatabase(typesOf)
+		return fromDatabase(a, typesOf)
 	case slices.Contains([]string{"dir", "out", "to"}, flag):
 		return func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return nil, cobra.ShellCompDirectiveFilterDirs
@@ -102,18 +103,18 @@ func firstOf(complete cobra.CompletionFunc) cobra.CompletionFunc {
 }
 
 // fromDatabase completes by what the database has. Without a database, or where it does not answer in time, there is nothing to choose from.
-func (a *app) fromDatabase(read func(ctx context.Context, q store.Querier, begun string) ([]string, error)) cobra.CompletionFunc {
+func fromDatabase(a *cli.App, read func(ctx context.Context, q store.Querier, begun string) ([]string, error)) cobra.CompletionFunc {
 	return func(c *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
 		ctx, cancel := context.WithTimeout(c.Context(), completionLimit)
 		defer cancel()
-		if a.setUp() != nil {
+		if a.SetUp() != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		pool, err := a.pool(ctx, 1)
+		pool, err := a.Pool(ctx, 1)
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		defer closePool(pool)
+		defer cli.ClosePool(pool)
 		names, err := read(ctx, pool, begun)
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveError

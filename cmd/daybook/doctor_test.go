@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/cmd/daybook/internal/camel"
 	"github.com/daybook-dev/daybook/failure"
-	"github.com/daybook-dev/daybook/internal/camel"
 	"github.com/daybook-dev/daybook/internal/dev/devstack/temporaltest"
 	"github.com/daybook-dev/daybook/internal/dev/pgtest"
 	"github.com/daybook-dev/daybook/internal/watching/health"
@@ -29,15 +29,6 @@ func TestDoctorWithoutAnything(t *testing.T) {
 	assert.Contains(t, r.out, "Temporal at 127.0.0.1:1 does not answer")
 	assert.Equal(t, "daybook: 2 critical findings, 0 warnings\n", r.err)
 	assert.Equal(t, failure.ExitCritical, call(t.Context(), "", "doctor", "--database-url", "postgres://u:geheim@h:port/x").exit)
-}
-
-// A finding that has the name of an error code says it once.
-func TestDoctorSaysACodeOnce(t *testing.T) {
-	t.Parallel()
-	var out strings.Builder
-	f := health.Finding{Code: "HANDLER_MISSING", Severity: "warning", Kind: "jobs", Type: "receipt", ErrorCode: "HANDLER_MISSING"}
-	require.NoError(t, new(app).printReport(&out, health.Report{Findings: []health.Finding{f}}))
-	assert.Regexp(t, `(?m)^WARNING  HANDLER_MISSING  jobs receipt$`, out.String())
 }
 
 func TestDoctorSaysHowBadItIs(t *testing.T) {

@@ -16,8 +16,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/cmd/daybook/books"
+	"github.com/daybook-dev/daybook/cmd/daybook/cli"
+	"github.com/daybook-dev/daybook/cmd/daybook/internal/camel"
 	"github.com/daybook-dev/daybook/failure"
-	"github.com/daybook-dev/daybook/internal/camel"
 	"github.com/daybook-dev/daybook/internal/dev/pgtest"
 	"github.com/daybook-dev/daybook/internal/store"
 )
@@ -92,7 +94,7 @@ func TestNoRuleSetIsNotFound(t *testing.T) {
 func TestMissingMigrationsAreNamed(t *testing.T) {
 	t.Parallel()
 	b := &bundle{pgtest.NewEmpty(t), t}
-	for _, args := range [][]string{{"status"}, {"worker"}, {"import", "ndjson", "demo/documents.ndjson", "--create"}} {
+	for _, args := range [][]string{{"status"}, {"worker"}, {"import", "ndjson", "dev/documents.ndjson", "--create"}} {
 		r := b.run(args...)
 		assert.Equal(t, failure.ExitSchema, r.exit, "%v: %s", args, r.err)
 		assert.Contains(t, r.err, "daybook migrate up")
@@ -196,7 +198,7 @@ func TestInterruptedImport(t *testing.T) {
 	b := setup(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	r := call(ctx, "", "--database-url", b.URL, "import", "ndjson", "demo/documents.ndjson", "--create")
+	r := call(ctx, "", "--database-url", b.URL, "import", "ndjson", "dev/documents.ndjson", "--create")
 	assert.Equal(t, failure.ExitInterrupted, r.exit)
 	assert.Equal(t, "daybook: interrupted\n", r.err)
 }
@@ -229,7 +231,7 @@ func TestInterruptedCommandsSayWhatTheyDid(t *testing.T) {
 	cancel()
 	r := <-ended
 	assert.Equal(t, failure.ExitInterrupted, r.exit, r.err)
-	var done importResult
+	var done books.ImportResult
 	require.NoError(t, camel.Unmarshal([]byte(r.out), &done), r.out)
 	var there int
 	require.NoError(t, b.Pool.QueryRow(t.Context(), `SELECT count(*) FROM daybook.documents`).Scan(&there))
@@ -242,7 +244,7 @@ func TestDocumentation(t *testing.T) {
 	data, err := os.ReadFile("../../docs/cli.md")
 	require.NoError(t, err)
 	docs := string(data)
-	a, err := newApp(nil, nil, nil)
+	a, err := cli.New(nil, nil, nil)
 	require.NoError(t, err)
 	var walk func(*cobra.Command)
 	walk = func(c *cobra.Command) {
@@ -256,7 +258,7 @@ func TestDocumentation(t *testing.T) {
 		}
 	}
 	walk(newRoot(a))
-	assert.Contains(t, docs, "    "+strings.ReplaceAll(accountingLoop.startCommandLine(), "\n", "\n    "), "the start command")
+	assert.Contains(t, docs, "    "+strings.ReplaceAll(cli.AccountingLoop.StartCommandLine(), "\n", "\n    "), "the start command")
 }
 
 func TestVersionFlag(t *testing.T) {

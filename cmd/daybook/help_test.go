@@ -1,27 +1,25 @@
 package main
 
 import (
-	"bytes"
 	"io"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/cmd/daybook/cli"
+	"github.com/daybook-dev/daybook/cmd/daybook/dev"
 	"github.com/daybook-dev/daybook/failure"
-	"github.com/daybook-dev/daybook/internal/dev/devstack"
 	"github.com/daybook-dev/daybook/internal/moving/sample"
 )
 
 // The root's help has its commands in groups, and each command is in one.
 func TestCommandsAreGrouped(t *testing.T) {
 	t.Parallel()
-	a, err := newApp(strings.NewReader(""), io.Discard, io.Discard)
+	a, err := cli.New(strings.NewReader(""), io.Discard, io.Discard)
 	require.NoError(t, err)
 	names := map[string]bool{}
 	for _, c := range newRoot(a).Commands() {
@@ -30,12 +28,12 @@ func TestCommandsAreGrouped(t *testing.T) {
 	}
 	help := call(t.Context(), "", "--help").out
 	at := 0
-	for _, group := range commandGroups {
+	for _, group := range commandGroups(a) {
 		next := strings.Index(help, "\n"+group.title+"\n")
 		assert.Greater(t, next, at, group.title)
 		at = next
-		for _, name := range group.commands {
-			assert.True(t, names[name], "there is a command %s", name)
+		for _, c := range group.commands {
+			assert.True(t, names[c.Name()], "there is a command %s", c.Name())
 		}
 	}
 	assert.NotContains(t, help, "Additional Commands")
@@ -58,10 +56,10 @@ func TestMistypedNames(t *testing.T) {
 	assert.Contains(t, call(t.Context(), "", "actions", "list", "--via", "x").err, " or ")
 }
 
-// What takes long is a command, and says that it goes on: on the error stream, never beside JSON.
-func TestLongCommandsSayThatTheyGoOn(t *testing.T) {
+// What takes long, and says that it goes on, is a command.
+func TestLongCommandsAreCommands(t *testing.T) {
 	t.Parallel()
-	a, err := newApp(strings.NewReader(""), io.Discard, io.Discard)
+	a, err := cli.New(strings.NewReader(""), io.Discard, io.Discard)
 	require.NoError(t, err)
 	root := newRoot(a)
 	for path := range longCommands {
@@ -70,52 +68,6 @@ func TestLongCommandsSayThatTheyGoOn(t *testing.T) {
 		assert.Empty(t, rest, path)
 		assert.NotNil(t, c.RunE, path)
 	}
-	for _, json := range []bool{false, true} {
-		reader, writer := io.Pipe()
-		a := &app{stdout: io.Discard, stderr: writer, json: json, waitsEvery: time.Millisecond}
-		end := a.waiting("checking")
-		if json {
-			end()
-			require.NoError(t, writer.Close())
-			said, err := io.ReadAll(reader)
-			require.NoError(t, err)
-			assert.Empty(t, said)
-			continue
-		}
-		line := make([]byte, 64)
-		n, err := reader.Read(line)
-		require.NoError(t, err)
-		assert.Regexp(t, `^checking, for `, string(line[:n]))
-		drained := make(chan struct{})
-		go func() {
-			defer close(drained)
-			_, _ = io.Copy(io.Discard, reader)
-		}()
-		end()
-		require.NoError(t, writer.Close())
-		<-drained
-	}
-	var out bytes.Buffer
-	bar := (&app{stderr: &out, waitsEvery: 1}).newProgress("importing", 2000)
-	bar.set(1000)
-	bar.end()
-	assert.Equal(t, "importing: 1,000 of 2,000\n", out.String())
-}
-
-// What dev prints for a shell can be pasted into one, whatever is in the password.
-func TestDevPrintsWhatAShellTakes(t *testing.T) {
-	t.Parallel()
-	var out bytes.Buffer
-	a := &app{stdout: &out, databaseURL: `postgres://u:it's $HOME&x=1@127.0.0.1:5/d`}
-	s := &devstack.Stack{DatabaseURL: a.databaseURL, AdminURL: "x", TemporalAddress: "127.0.0.1:7", TemporalUI: "http://127.0.0.1:8", Dir: "/d"}
-	require.NoError(t, a.announce(s, devConsole{address: "http://127.0.0.1:9/console", token: "dbk"}, "/d/daybook.log", sample.Files{}))
-	assert.Regexp(t, `^\nConsole  `, out.String(), "it is opened first")
-	assert.Contains(t, out.String(), "/d/daybook.log")
-	lines := regexp.MustCompile(`(?m)^  export .*$`).FindAllString(out.String(), -1)
-	require.Len(t, lines, 2)
-	said, err := exec.CommandContext(t.Context(), "sh", "-c", strings.Join(lines, "\n")+"\nprintf '%s\\n%s' \"$DAYBOOK_DATABASE_URL\" \"$TEMPORAL_ADDRESS\"").Output()
-	require.NoError(t, err)
-	assert.Equal(t, a.databaseURL+"\n127.0.0.1:7", string(said))
 }
 
 // What dev has a person try runs as it is printed, from any folder.
@@ -124,7 +76,7 @@ func TestDevPrintsCommandsThatRun(t *testing.T) {
 	b := setup(t)
 	files, err := sample.Write(filepath.Join(t.TempDir(), "it's a sample"))
 	require.NoError(t, err)
-	lines := regexp.MustCompile(`(?m)^  daybook (.+)$`).FindAllStringSubmatch(tryLines(files), -1)
+	lines := regexp.MustCompile(`(?m)^  daybook (.+)$`).FindAllStringSubmatch(dev.TryLines(files), -1)
 	require.NotEmpty(t, lines)
 	for _, line := range lines {
 		assert.NotRegexp(t, placeholder, line[1])
@@ -139,14 +91,4 @@ func TestDevPrintsCommandsThatRun(t *testing.T) {
 	}
 	assert.Equal(t, "completed", b.job(sample.Organization, "invoice-1").State)
 	assert.Equal(t, "completed", b.job(sample.Organization, "payment-1").State)
-}
-
-// Where dev starts no server, its log and the sample are in the directory that it was given, not in the one it was called in.
-func TestDevDirectoryWithoutServers(t *testing.T) {
-	t.Parallel()
-	want := filepath.Join(t.TempDir(), "dev")
-	dir, err := devDir(&devstack.Stack{}, devstack.Options{Dir: want})
-	require.NoError(t, err)
-	assert.Equal(t, want, dir)
-	assert.DirExists(t, dir)
 }

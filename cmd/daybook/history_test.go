@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/cmd/daybook/work"
 	"github.com/daybook-dev/daybook/failure"
 	"github.com/daybook-dev/daybook/internal/answers"
 	"github.com/daybook-dev/daybook/internal/dev/pgtest/fixture"
@@ -28,7 +29,7 @@ SELECT id, org_id, document_id, 1, n, 'rescheduled', 'DOCUMENT_NOT_READY', '2026
 	var numbers []int
 	next, pages := "", 0
 	for more := true; more; pages++ {
-		var d shownAccountingJob
+		var d work.ShownAccountingJob
 		b.json(&d, "accounting", "show", "acme", "sale", "--cursor", next)
 		for _, a := range d.History {
 			numbers = append(numbers, a.Number)

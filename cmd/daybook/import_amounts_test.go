@@ -9,9 +9,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/cmd/daybook/books"
+	"github.com/daybook-dev/daybook/cmd/daybook/internal/camel"
 	"github.com/daybook-dev/daybook/failure"
 	"github.com/daybook-dev/daybook/internal/answers"
-	"github.com/daybook-dev/daybook/internal/camel"
 	"github.com/daybook-dev/daybook/internal/store/audit"
 	"github.com/daybook-dev/daybook/internal/watching/health"
 	"github.com/daybook-dev/daybook/models"
@@ -23,7 +24,7 @@ func line(id, kind, content string) string {
 }
 
 // imported imports lines of Daybook's own format.
-func (b *bundle) imported(lines ...string) (result importResult, r result) {
+func (b *bundle) imported(lines ...string) (result books.ImportResult, r result) {
 	b.t.Helper()
 	r = call(b.t.Context(), strings.Join(lines, "\n"), "--database-url", b.URL, "import", "ndjson", "-", "--create", "--json")
 	require.NoError(b.t, camel.Unmarshal([]byte(r.out), &result), r.err)
@@ -172,7 +173,7 @@ UPDATE daybook.documents SET content = '{"Total": 11900}' WHERE id = 'old'`)
 
 	r := b.run("audit", "--org", "acme", "--json")
 	assert.Equal(t, failure.ExitFailure, r.exit)
-	var report audited
+	var report books.Audited
 	require.NoError(t, camel.Unmarshal([]byte(r.out), &report))
 	found := map[string][]audit.Finding{}
 	for _, c := range report.Checks {

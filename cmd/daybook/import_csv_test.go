@@ -13,8 +13,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/cmd/daybook/books"
+	"github.com/daybook-dev/daybook/cmd/daybook/internal/camel"
 	"github.com/daybook-dev/daybook/failure"
-	"github.com/daybook-dev/daybook/internal/camel"
 	"github.com/daybook-dev/daybook/internal/moving/importer"
 )
 
@@ -55,7 +56,7 @@ func TestImportCSVIsIdempotent(t *testing.T) {
 	file := write(t, filepath.Join(dir, "sub", "a.csv"), "No,Day,Qty,Price\n1,2025-01-31,2,9.99\n")
 	args := []string{"import", "csv", "--create", "--org", "acme", "--mapping", mapping, dir}
 
-	var first, second, third importResult
+	var first, second, third books.ImportResult
 	b.json(&first, args...)
 	assert.Equal(t, 1, first.Inserted)
 	b.json(&second, args...)
@@ -113,7 +114,7 @@ func TestImportFromArchives(t *testing.T) {
 	dir := t.TempDir()
 	gobl := zipFile(t, filepath.Join(dir, "gobl.zip"), "in/a.json", read(t, goblInvoice))
 	assert.Contains(t, b.ok("import", "gobl", gobl, "--create", "--org", "acme"), "1 new")
-	lines := strings.SplitAfter(read(t, "demo/documents.ndjson"), "\n")
+	lines := strings.SplitAfter(read(t, "dev/documents.ndjson"), "\n")
 	ndjson := zipFile(t, filepath.Join(dir, "own.zip"), "own.jsonl", lines[0]+"{}\n"+lines[1])
 	r := b.run("import", "ndjson", ndjson, "--create")
 	assert.Contains(t, r.out, "2 new, 0 changed, 0 unchanged, 0 skipped, 1 failed")
@@ -140,7 +141,7 @@ func TestImportOnlineRetail(t *testing.T) {
 	binary := filepath.Join(t.TempDir(), "daybook")
 	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, ".").CombinedOutput()
 	require.NoError(t, err, "go build: %s", out)
-	imported := func() importResult {
+	imported := func() books.ImportResult {
 		began := time.Now()
 		command := exec.CommandContext(t.Context(), binary, "--database-url", b.URL, "import", "csv", "--create", "--org", "shop", "--mapping", onlineRetailMapping, onlineRetail, "--json")
 		var errs bytes.Buffer
@@ -148,12 +149,12 @@ func TestImportOnlineRetail(t *testing.T) {
 		out, err := command.Output()
 		require.NoError(t, err, "%s", &errs)
 		t.Logf("imported in %v", time.Since(began))
-		var result importResult
+		var result books.ImportResult
 		require.NoError(t, camel.Unmarshal(out, &result))
 		return result
 	}
-	assert.Equal(t, importResult{Inserted: 25_900, Skipped: []importProblem{}, Failed: []importProblem{}}, imported())
-	assert.Equal(t, importResult{Unchanged: 25_900, Skipped: []importProblem{}, Failed: []importProblem{}}, imported())
+	assert.Equal(t, books.ImportResult{Inserted: 25_900, Skipped: []books.ImportProblem{}, Failed: []books.ImportProblem{}}, imported())
+	assert.Equal(t, books.ImportResult{Unchanged: 25_900, Skipped: []books.ImportProblem{}, Failed: []books.ImportProblem{}}, imported())
 
 	var jobs, lines int
 	var net int64
@@ -170,19 +171,19 @@ SELECT count(*), sum(jsonb_array_length(d.content -> 'lines')),
 func TestImportWritesWhatItCanOfABatch(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	item, err := readGOBL(goblInvoice, goblInvoice, goblOwner{org: "acme", idBy: byFile, direction: "out"})
+	item, err := books.ReadGOBL(goblInvoice, goblInvoice, books.GOBLOwner{Org: "acme", IdBy: books.ByFile, Direction: "out"})
 	require.NoError(t, err)
-	var items []importItem
+	var items []books.ImportItem
 	for _, id := range []string{"3", "bad", "1", "2", "1"} {
-		item.document.ID, item.source = id, id
+		item.Document.ID, item.Source = id, id
 		items = append(items, item)
 	}
-	items[1].document.Content.Number = "\x00"
-	i := newDocumentImporter(b.Pool, func() {})
-	i.create = true
-	require.NoError(t, i.many(t.Context(), items))
-	assert.Equal(t, []int{3, 1, 1}, []int{i.result.Inserted, i.result.Unchanged, len(i.result.Failed)})
-	assert.Equal(t, "bad", i.result.Failed[0].Source)
+	items[1].Document.Content.Number = "\x00"
+	i := books.NewImporter(b.Pool, func() {})
+	i.Create = true
+	require.NoError(t, i.Many(t.Context(), items))
+	assert.Equal(t, []int{3, 1, 1}, []int{i.Result.Inserted, i.Result.Unchanged, len(i.Result.Failed)})
+	assert.Equal(t, "bad", i.Result.Failed[0].Source)
 	var jobs int
 	require.NoError(t, b.Pool.QueryRow(t.Context(), `SELECT count(*) FROM daybook.accounting_work_queue`).Scan(&jobs))
 	assert.Equal(t, 3, jobs)
@@ -204,7 +205,7 @@ lines: {net: Amount}
 	args := []string{"import", "csv", "--org", "shop", "--mapping", mapping, archive}
 	out := b.ok(args...)
 	assert.Contains(t, out, "csv.skip  "+archive+"!bank.csv: 1 row left out, the first in line 3\n1 new, ")
-	var again importResult
+	var again books.ImportResult
 	b.json(&again, args...)
 	assert.Equal(t, []importer.SkippedRows{{Source: archive + "!bank.csv", Rows: 1, FirstLine: 3}}, again.SkippedRows)
 	b.work()

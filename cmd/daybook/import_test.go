@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/cmd/daybook/books"
 	"github.com/daybook-dev/daybook/failure"
 	"github.com/daybook-dev/daybook/models"
 )
@@ -38,7 +39,7 @@ func TestImportGOBLIsIdempotent(t *testing.T) {
 	write(t, filepath.Join(dir, "notes.txt"), "not for import")
 	args := []string{"import", "gobl", dir, "--create", "--org", "acme"}
 
-	var first, second, third importResult
+	var first, second, third books.ImportResult
 	b.json(&first, args...)
 	assert.Equal(t, 1, first.Inserted)
 	require.Len(t, first.Skipped, 1)
@@ -108,7 +109,7 @@ func TestImportGOBLKnowsDocumentsByTheirFiles(t *testing.T) {
 func TestImportNDJSONGoesOnAfterABadLine(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	lines := strings.SplitAfter(read(t, "demo/documents.ndjson"), "\n")
+	lines := strings.SplitAfter(read(t, "dev/documents.ndjson"), "\n")
 	input := lines[0] + "{\"org_id\": 7}\n\n" + lines[1]
 
 	r := call(t.Context(), input, "--database-url", b.URL, "import", "ndjson", "-", "--create")
@@ -128,24 +129,25 @@ func TestImportDoesNotWaitForAnOrganizationThatIsKnown(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.ok("import", "gobl", goblInvoice, "--create", "--org", "acme")
+	i := books.NewImporter(b.Pool, func() {})
+	item, err := books.ReadGOBL(goblInvoice, goblInvoice, books.GOBLOwner{Org: "acme", IdBy: books.ByFile, Direction: "out"})
+	require.NoError(t, err)
+	require.NoError(t, i.Many(t.Context(), []books.ImportItem{item}))
 	tx, err := b.Pool.Begin(t.Context())
 	require.NoError(t, err)
 	defer func() { _ = tx.Rollback(t.Context()) }()
 	_, err = tx.Exec(t.Context(), `SELECT 1 FROM daybook.organizations WHERE id = 'acme' FOR SHARE`)
 	require.NoError(t, err)
 
-	i := newDocumentImporter(b.Pool, func() {})
-	i.known["acme"] = ""
-	item, err := readGOBL(goblInvoice, goblInvoice, goblOwner{org: "acme", idBy: byFile, direction: "out"})
-	require.NoError(t, err)
-	require.NoError(t, i.one(t.Context(), item))
-	assert.Equal(t, 1, i.result.Inserted)
+	item.Document.ID = "other"
+	require.NoError(t, i.Many(t.Context(), []books.ImportItem{item}))
+	assert.Equal(t, 2, i.Result.Inserted)
 }
 
 // TestImportNDJSONHasNoOrganization: the documents name theirs, and the error says so.
 func TestImportNDJSONHasNoOrganization(t *testing.T) {
 	t.Parallel()
-	r := call(t.Context(), "", "import", "ndjson", "--org", "acme", "demo/documents.ndjson")
+	r := call(t.Context(), "", "import", "ndjson", "--org", "acme", "dev/documents.ndjson")
 	assert.Equal(t, failure.ExitUsage, r.exit)
 	assert.Contains(t, r.err, "unknown flag: --org: each document of this format names its own organization, in the member org_id")
 }

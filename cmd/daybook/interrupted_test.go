@@ -11,8 +11,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/cmd/daybook/cli"
+	"github.com/daybook-dev/daybook/cmd/daybook/internal/camel"
+	"github.com/daybook-dev/daybook/cmd/daybook/keep"
 	"github.com/daybook-dev/daybook/failure"
-	"github.com/daybook-dev/daybook/internal/camel"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/migrations"
 	"github.com/daybook-dev/daybook/models/locks"
@@ -79,7 +81,7 @@ CREATE TRIGGER second AFTER INSERT OR UPDATE ON daybook.archives FOR EACH ROW EX
 	const waits = `SELECT count(*) = 1 FROM pg_locks JOIN pg_database d ON d.oid = database WHERE datname = current_database() AND locktype = 'advisory' AND objid = 7 AND NOT granted`
 	dir := filepath.Join(t.TempDir(), "archive")
 	move := []string{"archive", "move", "--before", "720h", "--batch", "1", "--archive", dir}
-	var moved movedRows
+	var moved keep.MovedRows
 	require.NoError(t, camel.Unmarshal([]byte(b.interrupted(waits, move...).out), &moved))
 	assert.EqualValues(t, 1, moved.Files)
 	assert.EqualValues(t, 1, moved.Counts["jobs"])
@@ -89,7 +91,7 @@ CREATE TRIGGER second AFTER INSERT OR UPDATE ON daybook.archives FOR EACH ROW EX
 
 	lock("lock")
 	restore := []string{"archive", "restore", "--all", "--archive", dir}
-	var restored restoredFiles
+	var restored keep.RestoredFiles
 	require.NoError(t, camel.Unmarshal([]byte(b.interrupted(waits, restore...).out), &restored))
 	assert.EqualValues(t, 1, restored.Files)
 	lock("unlock")
@@ -168,15 +170,15 @@ CREATE CONSTRAINT TRIGGER slow AFTER UPDATE ON daybook.organizations DEFERRABLE 
 // A session that does not end, as that of a server that stands still, does not keep a command.
 func TestCloseWaitsForNoSession(t *testing.T) {
 	t.Parallel()
-	a := &app{databaseURL: setup(t).URL}
-	db, err := a.open(t.Context(), 1)
+	a := &cli.App{DatabaseURL: setup(t).URL}
+	db, err := a.Open(t.Context(), 1)
 	require.NoError(t, err)
 	conn, err := db.Acquire(t.Context())
 	require.NoError(t, err)
 	defer conn.Release()
 	closed := make(chan struct{})
 	go func() {
-		db.close()
+		db.Close()
 		close(closed)
 	}()
 	select {

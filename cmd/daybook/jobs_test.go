@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/cmd/daybook/cli"
 	"github.com/daybook-dev/daybook/failure"
 	"github.com/daybook-dev/daybook/internal/answers"
 	"github.com/daybook-dev/daybook/internal/store"
@@ -113,7 +114,7 @@ func TestBackgroundEnqueueChecksBuiltinTypes(t *testing.T) {
 		var said struct{ Error struct{ Message string } }
 		require.NoError(t, json.Unmarshal([]byte(r.err), &said))
 		assert.Contains(t, said.Error.Message, wrong.says)
-		err := checkBuiltinPayload(wrong.jobType, json.RawMessage(wrong.payload))
+		err := cli.CheckBuiltinPayload(wrong.jobType, json.RawMessage(wrong.payload))
 		require.ErrorIs(t, err, queue.ErrPayloadInvalid, "the HTTP API refuses it as well: %v", wrong)
 	}
 	r = enqueue("webhook", "--skip-validation")

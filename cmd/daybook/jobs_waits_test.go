@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/cmd/daybook/look"
 	"github.com/daybook-dev/daybook/internal/answers"
 	"github.com/daybook-dev/daybook/internal/watching/health"
 )
@@ -52,7 +53,7 @@ func TestWaitingJobsAreShownAsWaiting(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(b.ok("jobs", "show", after, "--json")), &shown))
 	assert.True(t, shown.Waits)
 	assert.WithinDuration(t, time.Now(), shown.RunAt, time.Hour)
-	var s shownStatus
+	var s look.ShownStatus
 	b.json(&s, "status", "--no-temporal")
 	assert.EqualValues(t, 2, s.Queues[1].Waiting)
 	for _, f := range s.Findings {

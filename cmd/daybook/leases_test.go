@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/cmd/daybook/look"
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
@@ -38,11 +39,11 @@ UPDATE queues.open_task
 		assert.EqualValues(t, 1, g.Expired)
 		assert.True(t, g.Detached)
 	}
-	var released struct{ Queues []releasedLeases }
+	var released struct{ Queues []look.ReleasedLeases }
 	b.json(&released, "leases", "release")
-	var want []releasedLeases
+	var want []look.ReleasedLeases
 	for _, q := range store.Queues() {
-		want = append(want, releasedLeases{Kind: q.Name, Released: 1, Charged: 1})
+		want = append(want, look.ReleasedLeases{Kind: q.Name, Released: 1, Charged: 1})
 	}
 	assert.Equal(t, want, released.Queues)
 	assert.Contains(t, b.ok("leases"), "nothing is leased")

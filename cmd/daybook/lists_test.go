@@ -10,6 +10,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/cmd/daybook/books"
+	"github.com/daybook-dev/daybook/cmd/daybook/cli"
+	"github.com/daybook-dev/daybook/cmd/daybook/keep"
+	"github.com/daybook-dev/daybook/cmd/daybook/work"
 	"github.com/daybook-dev/daybook/internal/dev/pgtest/fixture"
 	"github.com/daybook-dev/daybook/internal/store"
 )
@@ -43,7 +47,7 @@ func lists(root *cobra.Command) (all []*cobra.Command) {
 // Each list that can be long goes on at a cursor; one that has none says here why it needs none.
 func TestEveryListHasACursor(t *testing.T) {
 	t.Parallel()
-	a, err := newApp(strings.NewReader(""), &bytes.Buffer{}, &bytes.Buffer{})
+	a, err := cli.New(strings.NewReader(""), &bytes.Buffer{}, &bytes.Buffer{})
 	require.NoError(t, err)
 	found := lists(newRoot(a))
 	require.Greater(t, len(found), 15)
@@ -52,7 +56,7 @@ func TestEveryListHasACursor(t *testing.T) {
 		path := pathOf(command)
 		named[path] = true
 		paged := command.Flags().Lookup("cursor") != nil && command.Flags().Lookup("limit") != nil
-		assert.NotEqual(t, paged, wholeLists[path] != "", "daybook %s: give it --limit and --cursor (pageFlags), or say in wholeLists why its list is short", path)
+		assert.NotEqual(t, paged, wholeLists[path] != "", "daybook %s: give it --limit and --cursor (cli.PageFlags), or say in wholeLists why its list is short", path)
 	}
 	for path := range wholeLists {
 		assert.True(t, named[path], "daybook %s is no list", path)
@@ -83,7 +87,7 @@ func (b *bundle) ledgerLines(limit string) (lines []string, pages int) {
 		if cursor != "" {
 			args = append(args, "--cursor", cursor)
 		}
-		var page accountLedger
+		var page books.AccountLedger
 		b.json(&page, args...)
 		for _, e := range page.Entries {
 			lines = append(lines, fmt.Sprint(e.ImpactID, " ", e.LineNo, " ", e.Balance))
@@ -105,7 +109,7 @@ func TestOrganizationsInPages(t *testing.T) {
 INSERT INTO daybook.jobs (id, org_id, type, payload) VALUES ('1', 'b', 'mail', '{}'), ('2', 'b', 'mail', '{}'), ('3', 'c', 'mail', '{}');
 INSERT INTO daybook.accounting_work_queue (org_id, document_id, version_hint) VALUES ('d', 'x', 1), ('e', 'x', 1)`)
 	require.NoError(t, err)
-	var whole organizationsPage
+	var whole work.OrganizationsPage
 	b.json(&whole, "organizations", "list")
 	require.Len(t, whole.Organizations, 5)
 	var rows []store.OrganizationSummary
@@ -114,7 +118,7 @@ INSERT INTO daybook.accounting_work_queue (org_id, document_id, version_hint) VA
 		if cursor != "" {
 			args = append(args, "--cursor", cursor)
 		}
-		var page organizationsPage
+		var page work.OrganizationsPage
 		b.json(&page, args...)
 		require.LessOrEqual(t, len(page.Organizations), 2)
 		rows = append(rows, page.Organizations...)
@@ -142,7 +146,7 @@ SELECT 'file-' || n, 'jobs', '{"jobs": 1}', 1, 1, decode(repeat('00', 32), 'hex'
 		if next != "" {
 			args = append(args, "--cursor", next)
 		}
-		var page archivePage
+		var page keep.ArchivePage
 		b.json(&page, args...)
 		for i := range page.Files {
 			keys = append(keys, page.Files[i].Key)

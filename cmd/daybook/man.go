@@ -8,10 +8,11 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
 
+	"github.com/daybook-dev/daybook/cmd/daybook/cli"
 	"github.com/daybook-dev/daybook/internal/text/phrase"
 )
 
-func manCommand(a *app) *cobra.Command {
+func manCommand(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "man DIRECTORY",
 		Short: "Write the manual pages, one a command",
@@ -31,7 +32,7 @@ func manCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.emit(map[string]int{"pages": len(pages)}, func(w io.Writer) error {
+			return a.Emit(map[string]int{"pages": len(pages)}, func(w io.Writer) error {
 				_, err := io.WriteString(w, phrase.Plural(int64(len(pages)), "page", "pages")+" written to "+args[0]+"\n")
 				return err
 			})

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/client"
 
+	"github.com/daybook-dev/daybook/cmd/daybook/cli"
 	"github.com/daybook-dev/daybook/failure"
 	"github.com/daybook-dev/daybook/internal/dev/devstack/temporaltest"
 	"github.com/daybook-dev/daybook/internal/store/figures"
@@ -73,9 +74,9 @@ func TestMetricsOfWorkerAndServer(t *testing.T) {
 	for _, org := range []string{"de", "es", "jp"} {
 		b.sample(org)
 	}
-	b.ok("import", "ndjson", "demo/documents.ndjson", "--create")
+	b.ok("import", "ndjson", "dev/documents.ndjson", "--create")
 	c := server.Client(t, namespace)
-	_, err := c.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: accountingLoop.id, TaskQueue: workflows.AccountingTaskQueue},
+	_, err := c.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: cli.AccountingLoop.ID, TaskQueue: workflows.AccountingTaskQueue},
 		workflows.AccountingWorkflow, workflows.Input{})
 	require.NoError(t, err)
 

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/cmd/daybook/cli"
 	"github.com/daybook-dev/daybook/internal/dev/pgtest/fixture"
 	"github.com/daybook-dev/daybook/internal/store/tokens"
 	"github.com/daybook-dev/daybook/server"
@@ -297,7 +298,7 @@ func TestCommandsAndAPITakeTheSameOptions(t *testing.T) {
 		"tasks enqueue": "POST /api/tasks/enqueue", "tasks list": "GET /api/tasks", "queues create": "PUT /api/queues/{name}", "queues list": "GET /api/queues",
 		"entries": "GET /api/entries", "trial-balance": "GET /api/trial-balance", "actions list": "GET /api/actions",
 	} {
-		found, _, err := newRoot(&app{}).Find(strings.Fields(command))
+		found, _, err := newRoot(&cli.App{}).Find(strings.Fields(command))
 		require.NoError(t, err)
 		method, path, _ := strings.Cut(request, " ")
 		operation, known := spec.Paths[path][strings.ToLower(method)]

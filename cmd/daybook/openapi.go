@@ -6,10 +6,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/daybook-dev/daybook/cmd/daybook/cli"
 	"github.com/daybook-dev/daybook/server"
 )
 
-func openAPICommand(a *app) *cobra.Command {
+func openAPICommand(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:     "openapi",
 		Short:   "Print the OpenAPI document of the HTTP API, from which clients can be generated",
@@ -26,7 +27,7 @@ func openAPICommand(a *app) *cobra.Command {
 				return err
 			}
 			b.WriteByte('\n')
-			_, err = a.stdout.Write(b.Bytes())
+			_, err = a.Stdout.Write(b.Bytes())
 			return err
 		},
 	}

@@ -155,12 +155,3 @@ SELECT (SELECT count(*) FROM daybook.documents) + (SELECT count(*) FROM daybook.
 	assert.Contains(t, b.ok("import", "csv", rows, "--org", "teshop", "--mapping", mapping, "--create"), "2 new")
 	assert.Contains(t, b.ok("import", "csv", rows, "--org", "teshop", "--mapping", mapping), "2 unchanged", "it is known now")
 }
-
-func TestNearest(t *testing.T) {
-	t.Parallel()
-	for written, want := range map[string]string{
-		"teshop": "testshop", "Shop": "shop", "shpo": "shop", "shops": "shop", "acne": "acme", "org_12": "org_123", "beta": "", "": "", "x": "",
-	} {
-		assert.Equal(t, want, nearest(written, []string{"acme", "shop", "testshop", "org_123"}), written)
-	}
-}

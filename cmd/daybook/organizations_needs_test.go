@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/cmd/daybook/work"
 	"github.com/daybook-dev/daybook/failure"
 	"github.com/daybook-dev/daybook/internal/store"
 )
@@ -19,9 +20,9 @@ func TestOrganizationsSourceAndHooks(t *testing.T) {
 	assert.NotContains(t, b.ok("status"), "for a worker")
 	assert.NotContains(t, b.ok("audit", "--all-orgs"), "SOURCE")
 
-	var out struct{ Organizations []changedNeeds }
+	var out struct{ Organizations []work.ChangedNeeds }
 	b.json(&out, "organizations", "source", "orders", "--org", "acme")
-	assert.Equal(t, []changedNeeds{{OrgID: "acme", NeedsSet: store.NeedsSet{Changed: true}}}, out.Organizations)
+	assert.Equal(t, []work.ChangedNeeds{{OrgID: "acme", NeedsSet: store.NeedsSet{Changed: true}}}, out.Organizations)
 	assert.Regexp(t, `(?m)^acme +unchanged`, b.ok("organizations", "source", "orders", "--org", "acme"))
 	assert.Regexp(t, `(?m)^\(default\) +changed`, b.ok("organizations", "hooks", "mail", "audit", "--default"))
 

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/client"
 
+	"github.com/daybook-dev/daybook/cmd/daybook/work"
 	"github.com/daybook-dev/daybook/failure"
 	"github.com/daybook-dev/daybook/internal/dev/devstack/temporaltest"
 	"github.com/daybook-dev/daybook/internal/dev/pgtest/fixture"
@@ -21,9 +22,9 @@ import (
 )
 
 // flows calls a command that changes organizations.
-func (b *bundle) limits(args ...string) []changedLimits {
+func (b *bundle) limits(args ...string) []work.ChangedLimits {
 	b.t.Helper()
-	var out struct{ Organizations []changedLimits }
+	var out struct{ Organizations []work.ChangedLimits }
 	b.json(&out, append([]string{"organizations"}, args...)...)
 	return out.Organizations
 }
@@ -97,7 +98,7 @@ func TestOrganizationsPauseAndResume(t *testing.T) {
 
 	resumed := b.limits("resume", "--org", "stranger", "--org", "beta")
 	require.Len(t, resumed, 2)
-	assert.Equal(t, changedLimits{OrgID: "stranger", Limits: store.Limits{Changed: true}}, resumed[0])
+	assert.Equal(t, work.ChangedLimits{OrgID: "stranger", Limits: store.Limits{Changed: true}}, resumed[0])
 	assert.Regexp(t, `(?m)^paused: acme since 20[-0-9]+ [:0-9]+$`, b.ok("status"))
 	assert.Contains(t, b.ok("status", "--org", "acme"), "paused: acme")
 	assert.NotContains(t, b.ok("status", "--org", "beta"), "paused")
@@ -116,7 +117,7 @@ func TestStatusNamesOnlySomePausedOrganizations(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	args := []string{"organizations", "pause", "--create"}
-	for i := range pausedShown + 2 {
+	for i := range 12 {
 		args = append(args, "--org", fmt.Sprintf("o%02d", i))
 	}
 	b.ok(args...)
@@ -133,11 +134,11 @@ func TestOrganizationsCap(t *testing.T) {
 	b.sample("beta")
 	capped := b.limits("cap", "--org", "acme", "--max-in-flight", "20")
 	require.Len(t, capped, 1)
-	assert.Equal(t, changedLimits{OrgID: "acme", Limits: store.Limits{Changed: true, MaxInFlight: new(20)}}, capped[0])
+	assert.Equal(t, work.ChangedLimits{OrgID: "acme", Limits: store.Limits{Changed: true, MaxInFlight: new(20)}}, capped[0])
 	assert.Regexp(t, `(?m)^acme +unchanged +20$`, b.ok("organizations", "cap", "--org", "acme", "--max-in-flight", "20"))
 	assert.Equal(t, 20, *b.organizations()["acme"].MaxInFlight)
 	assert.Nil(t, b.organizations()["beta"].MaxInFlight)
-	assert.Equal(t, []changedLimits{{OrgID: "acme", Limits: store.Limits{Changed: true}}, {OrgID: "beta"}}, b.limits("cap", "--all-orgs", "--none"))
+	assert.Equal(t, []work.ChangedLimits{{OrgID: "acme", Limits: store.Limits{Changed: true}}, {OrgID: "beta"}}, b.limits("cap", "--all-orgs", "--none"))
 }
 
 func TestOrganizationsRefuse(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/cmd/daybook/work"
 	"github.com/daybook-dev/daybook/failure"
 	"github.com/daybook-dev/daybook/internal/answers"
 	"github.com/daybook-dev/daybook/internal/store"
@@ -122,7 +123,7 @@ func TestJobsListFilters(t *testing.T) {
 func TestJobsShow(t *testing.T) {
 	t.Parallel()
 	b := posted(t)
-	var d shownAccountingJob
+	var d work.ShownAccountingJob
 	b.json(&d, "accounting", "show", "es", "invoice-1")
 	assert.Equal(t, "completed", d.State)
 	require.Len(t, d.History, 1)

@@ -2,11 +2,9 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"strings"
 
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 )
 
@@ -124,16 +122,6 @@ func tellRoles(root *cobra.Command) {
 
 // pathOf is a command's path without the program's name.
 func pathOf(c *cobra.Command) string { return strings.TrimPrefix(c.CommandPath(), "daybook ") }
-
-// requireRight refuses a role without the right by which the one that the command needs is known. It is for commands that run until a signal, because what such
-// a role may not do would be told with each job, or to each caller, and for those that change something outside of the database before they write there.
-func requireRight(ctx context.Context, pool *pgxpool.Pool, right, table string) error {
-	var has bool
-	if err := pool.QueryRow(ctx, `SELECT has_any_column_privilege($1, $2)`, table, right).Scan(&has); err != nil || has {
-		return err
-	}
-	return tagged(errRoleLacksRight, "role %s lacks %s on %s", pool.Config().ConnConfig.User, right, table)
-}
 
 // roleAdvice says what to do when a command's role lacks a right.
 func roleAdvice(path string) string {

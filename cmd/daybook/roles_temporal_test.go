@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/cmd/daybook/cli"
 	"github.com/daybook-dev/daybook/failure"
 	"github.com/daybook-dev/daybook/internal/dev/devstack/temporaltest"
 	"github.com/daybook-dev/daybook/internal/dev/pgtest"
@@ -55,7 +56,7 @@ func ownersPaths(dir string) []inRole {
 // No command is left out: each that needs a role stands in one of the lists of these tests.
 func TestEveryCommandIsTestedAsItsRole(t *testing.T) {
 	t.Parallel()
-	a, err := newApp(strings.NewReader(""), &bytes.Buffer{}, &bytes.Buffer{})
+	a, err := cli.New(strings.NewReader(""), &bytes.Buffer{}, &bytes.Buffer{})
 	require.NoError(t, err)
 	root := newRoot(a)
 	tested := map[string]bool{}
@@ -111,7 +112,7 @@ func TestTemporalCommandsInTheirRoles(t *testing.T) {
 		ok(operator, "accounts", "import", "../../internal/moving/sample/chart.csv", "--org", org, "--create")
 		ok(operator, "rules", "apply", "../../internal/moving/sample/rules.yaml", "--org", org)
 	}
-	ok(domain, "import", "ndjson", "demo/documents.ndjson", "--create")
+	ok(domain, "import", "ndjson", "dev/documents.ndjson", "--create")
 	ok(domain, "jobs", "enqueue", "--create", "cleanup", "--org", "de", "--payload", `{"jobs_days": 30}`)
 	ok(operator, "workflow", "start")
 

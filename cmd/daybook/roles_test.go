@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/cmd/daybook/cli"
 	"github.com/daybook-dev/daybook/failure"
 	"github.com/daybook-dev/daybook/internal/dev/pgtest/fixture"
 	"github.com/daybook-dev/daybook/migrations"
@@ -49,7 +50,7 @@ func leaves(command *cobra.Command) (paths []string) {
 // Every command says which role it needs, in its help and in docs/cli.md.
 func TestEveryCommandNamesItsRole(t *testing.T) {
 	t.Parallel()
-	a, err := newApp(strings.NewReader(""), os.Stdout, os.Stderr)
+	a, err := cli.New(strings.NewReader(""), os.Stdout, os.Stderr)
 	require.NoError(t, err)
 	root := newRoot(a)
 	all := leaves(root)
@@ -110,7 +111,7 @@ func mainPaths(task, dir string) []inRole {
 		line("rules check ../../internal/moving/sample/rules.yaml --org new"),
 		line("periods add --org new --year 2027"), line("periods close --org new --month 2027-03"), line("periods open --org new --month 2027-03"),
 		line("periods policy first_open_day --org new"), line("periods list --org new"),
-		line("import ndjson demo/documents.ndjson --create"),
+		line("import ndjson dev/documents.ndjson --create"),
 		line("accounting enqueue acme doc --version 1"), line("accounting list"), line("accounting retry acme doc"), line("accounting cancel acme other"),
 		line("accounting repost acme doc"),
 		line("jobs enqueue greet --org acme --payload {}"),
@@ -171,7 +172,7 @@ func TestARoleThatLacksARight(t *testing.T) {
 	b.sample("acme")
 	weak := b.as(reader)
 	for _, args := range [][]string{
-		{"import", "ndjson", "demo/documents.ndjson", "--create"},
+		{"import", "ndjson", "dev/documents.ndjson", "--create"},
 		{"rules", "apply", "../../internal/moving/sample/rules.yaml", "--org", "acme", "--no-activate"},
 		{"accounting", "enqueue", "--create", "acme", "doc", "--version", "1"},
 		{"organizations", "pause", "--all-orgs"},

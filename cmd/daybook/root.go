@@ -8,37 +8,39 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/daybook-dev/daybook/cmd/daybook/cli"
 	"github.com/daybook-dev/daybook/failure"
 	"github.com/daybook-dev/daybook/queue"
 )
 
 // run executes the command line and returns its exit code.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	a, err := newApp(stdin, stdout, stderr)
+	a, err := cli.New(stdin, stdout, stderr)
 	if err != nil {
 		_, _ = io.WriteString(stderr, "daybook: "+err.Error()+"\n")
 		return failure.ExitUsage
 	}
+	a.Version = readVersion().Version
 	root := newRoot(a)
 	root.SetArgs(args)
 	command, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return failure.ExitOK
 	}
-	if name, unknown := strings.CutPrefix(err.Error(), "unknown command "); unknown && command == root && !a.begun {
+	if name, unknown := strings.CutPrefix(err.Error(), "unknown command "); unknown && command == root && !a.Begun {
 		// Cobra's own words, with a list below them.
 		name, _, _ = strings.Cut(name, " for ")
-		err = unknownCommand(root, strings.Trim(name, `"`))
+		err = cli.UnknownCommand(root, strings.Trim(name, `"`))
 	}
-	if !a.begun {
-		err = usagef("%s", err.Error())
+	if !a.Begun {
+		err = cli.Usagef("%s", err.Error())
 		// Reading the flags may have ended before it came to this one.
-		a.json = a.json || slices.Contains(args, "--json")
+		a.JSON = a.JSON || slices.Contains(args, "--json")
 	}
-	return a.report(ctx, err, command.CommandPath())
+	return report(ctx, a, err, command.CommandPath())
 }
 
-func newRoot(a *app) *cobra.Command {
+func newRoot(a *cli.App) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "daybook",
 		Short: "Post business documents as balanced entries, exactly once",
@@ -49,39 +51,34 @@ func newRoot(a *app) *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		PersistentPreRunE: func(c *cobra.Command, _ []string) error {
-			if err := a.setUp(); err != nil {
+			if err := a.SetUp(); err != nil {
 				return err
 			}
-			if a.environment.LogEnqueue == "1" {
-				c.SetContext(queue.WithLog(c.Context(), a.log))
+			if a.Environment.LogEnqueue == "1" {
+				c.SetContext(queue.WithLog(c.Context(), a.Log))
 			}
 			return nil
 		},
 	}
-	root.SetIn(a.stdin)
-	root.SetOut(a.stdout)
-	root.SetErr(a.stderr)
+	root.SetIn(a.Stdin)
+	root.SetOut(a.Stdout)
+	root.SetErr(a.Stderr)
 	root.Version = readVersion().line() // adds --version
 	root.SetVersionTemplate("{{.Version}}")
 	flags := root.PersistentFlags()
-	flags.BoolVar(&a.json, "json", false, "print JSON for programs")
-	flags.StringVar(&a.databaseURL, "database-url", "", "the database, instead of DAYBOOK_DATABASE_URL (other users of the machine may see it)")
-	flags.StringVar(&a.logLevel, "log-level", "", "debug, info, warn or error (default DAYBOOK_LOG_LEVEL, or else info)")
-	root.AddCommand(
-		workerCommand(a), migrateCommand(a), importCommand(a), rulesCommand(a), accountsCommand(a),
-		adoptCommand(a),
-		eraseCommand(a), erasuresCommand(a),
-		periodsCommand(a), organizationsCommand(a), accountingCommand(a), jobsCommand(a), queuesCommand(a), tasksCommand(a), schedulesCommand(a), statusCommand(a), doctorCommand(a), workflowCommand(a), topCommand(a), leasesCommand(a), explainCommand(a), entriesCommand(a),
-		trialBalanceCommand(a), auditCommand(a), exportCommand(a), archiveCommand(a), serveCommand(a), tokensCommand(a), templatesCommand(a), actionsCommand(a), devCommand(a), demoCommand(a), manCommand(a), openAPICommand(a), versionCommand(a),
-	)
+	flags.BoolVar(&a.JSON, "json", false, "print JSON for programs")
+	flags.StringVar(&a.DatabaseURL, "database-url", "", "the database, instead of DAYBOOK_DATABASE_URL (other users of the machine may see it)")
+	flags.StringVar(&a.LogLevel, "log-level", "", "debug, info, warn or error (default DAYBOOK_LOG_LEVEL, or else info)")
+	addCommands(a, root)
 	tellRoles(root)
 	showWaiting(a, root)
 	recordActions(a, root)
 	watchBegin(a, root)
 	completeFlags(a, root)
 	root.SetHelpCommand(helpCommand(root))
-	root.SetFlagErrorFunc(unknownFlag)
-	groupCommands(root)
+	root.SetHelpCommandGroupID("other")
+	root.SetCompletionCommandGroupID("other")
+	root.SetFlagErrorFunc(cli.UnknownFlag)
 	return root
 }
 
@@ -93,7 +90,7 @@ func helpCommand(root *cobra.Command) *cobra.Command {
 		RunE: func(_ *cobra.Command, args []string) error {
 			command, rest, err := root.Find(args)
 			if err != nil || len(rest) > 0 {
-				return usagef("there is no command %s", strings.Join(args, " "))
+				return cli.Usagef("there is no command %s", strings.Join(args, " "))
 			}
 			command.InitDefaultHelpFlag()
 			return command.Help()
@@ -103,20 +100,18 @@ func helpCommand(root *cobra.Command) *cobra.Command {
 
 // watchBegin notes when a command's own code begins, has those that refuse their arguments say what they want, and makes commands that only
 // group others refuse unknown names.
-func watchBegin(a *app, command *cobra.Command) {
+func watchBegin(a *cli.App, command *cobra.Command) {
 	if check := command.Args; check != nil {
 		command.Args = func(c *cobra.Command, args []string) error {
 			if err := check(c, args); err != nil {
-				return usagef("%s: want `%s`", err, c.UseLine())
+				return cli.Usagef("%s: want `%s`", err, c.UseLine())
 			}
 			return nil
 		}
 	}
 	if inner := command.RunE; inner != nil {
 		command.RunE = func(c *cobra.Command, args []string) error {
-			a.begun = true
-			a.organization, _ = c.Flags().GetString("org")
-			a.mayCreate = c.Flags().Lookup("create") != nil
+			a.Begin(c)
 			return inner(c, args)
 		}
 	} else if command.HasParent() && command.HasSubCommands() {
@@ -124,7 +119,7 @@ func watchBegin(a *app, command *cobra.Command) {
 			if len(args) == 0 {
 				return c.Help()
 			}
-			return unknownCommand(c, args[0])
+			return cli.UnknownCommand(c, args[0])
 		}
 		command.SuggestionsMinimumDistance = 2
 	}

@@ -48,7 +48,7 @@ func TestRulesActivate(t *testing.T) {
 	b := setup(t)
 	b.ok("accounts", "import", "../../internal/moving/sample/chart.csv", "--org", "es", "--create")
 	b.ok("rules", "apply", withoutSales(t), "--org", "es")
-	b.ok("import", "ndjson", "demo/documents.ndjson", "--create")
+	b.ok("import", "ndjson", "dev/documents.ndjson", "--create")
 	b.work()
 	require.Equal(t, "NO_MATCHING_RULE", b.job("es", "invoice-1").ErrorCode)
 

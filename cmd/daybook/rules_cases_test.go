@@ -7,8 +7,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/cmd/daybook/books"
+	"github.com/daybook-dev/daybook/cmd/daybook/internal/camel"
 	"github.com/daybook-dev/daybook/failure"
-	"github.com/daybook-dev/daybook/internal/camel"
 )
 
 const caseRules = `
@@ -63,7 +64,7 @@ func TestRulesTestShowsWhatDiffers(t *testing.T) {
 	assert.Equal(t, failure.ExitFailure, r.exit)
 	var said struct {
 		Cases, Failed int
-		Files         []testedFile
+		Files         []books.TestedFile
 	}
 	require.NoError(t, camel.Unmarshal([]byte(r.out), &said), r.out)
 	assert.Equal(t, 2, said.Cases)

@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/daybook-dev/daybook/cmd/daybook/cli"
 )
 
 var (
@@ -58,7 +60,7 @@ func wordsOf(line string) (words []string) {
 func assertCommand(t *testing.T, file, line string, whole bool) {
 	t.Helper()
 	args := wordsOf(strings.ReplaceAll(line, " N", " 6"))[1:]
-	a, err := newApp(strings.NewReader(""), io.Discard, io.Discard)
+	a, err := cli.New(strings.NewReader(""), io.Discard, io.Discard)
 	require.NoError(t, err)
 	root := newRoot(a)
 	command, rest, err := root.Find(args)

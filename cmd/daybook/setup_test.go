@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/daybook-dev/daybook/internal/camel"
+	"github.com/daybook-dev/daybook/cmd/daybook/internal/camel"
 	"github.com/daybook-dev/daybook/internal/dev/devstack/temporaltest"
 	"github.com/daybook-dev/daybook/internal/dev/pgtest"
 	"github.com/daybook-dev/daybook/internal/engine"
@@ -98,7 +98,7 @@ func posted(t *testing.T) *bundle {
 	for _, org := range []string{"de", "es", "jp"} {
 		b.sample(org)
 	}
-	b.ok("import", "ndjson", "demo/documents.ndjson", "--create")
+	b.ok("import", "ndjson", "dev/documents.ndjson", "--create")
 	b.work()
 	return b
 }

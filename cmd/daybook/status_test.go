@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/cmd/daybook/look"
 	"github.com/daybook-dev/daybook/failure"
 	"github.com/daybook-dev/daybook/internal/dev/devstack/temporaltest"
 )
@@ -31,7 +32,7 @@ func TestStatusSaysWhetherWorkGetsDone(t *testing.T) {
 	assert.Equal(t, "Nothing is worked: the workflow of jobs (job-queue-worker-production) was never started. Start it: `daybook workflow start --kind jobs`.", firstLine(b.ok("status")))
 	require.Zero(t, call(t.Context(), "", "workflow", "start", "jobs").exit)
 	assert.Contains(t, firstLine(b.ok("status")), "Nothing is worked: no worker polls job-queue yet: the workflow was started ")
-	var s shownStatus
+	var s look.ShownStatus
 	b.json(&s, "status")
 	assert.False(t, s.Working)
 	assert.NotEmpty(t, s.Findings)
@@ -96,7 +97,7 @@ func TestStatusWatch(t *testing.T) {
 	decoder := json.NewDecoder(&out.all)
 	shown := 0
 	for ; decoder.More(); shown++ {
-		var s shownStatus
+		var s look.ShownStatus
 		require.NoError(t, decoder.Decode(&s))
 		assert.Len(t, s.Queues, 3)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/cmd/daybook/work"
 	"github.com/daybook-dev/daybook/failure"
 )
 
@@ -24,7 +25,7 @@ func TestTasksArchive(t *testing.T) {
 	require.NoError(t, err)
 	dir := filepath.Join(t.TempDir(), "archive")
 	assert.Equal(t, "0 tasks moved to 0 files\n", b.ok("tasks", "archive", "--before", "1h", "--to", dir))
-	var done archivedTasks
+	var done work.ArchivedTasks
 	b.json(&done, "tasks", "archive", "--before", time.Now().Format(time.RFC3339Nano), "--to", dir, "--batch", "3")
 	assert.EqualValues(t, 4, done.Tasks)
 	assert.EqualValues(t, 2, done.Files)

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/cmd/daybook/work"
 	"github.com/daybook-dev/daybook/failure"
 	"github.com/daybook-dev/daybook/internal/answers"
 	"github.com/daybook-dev/daybook/internal/store"
@@ -23,9 +24,9 @@ func (b *bundle) task(args ...string) int64 {
 	return e.ID
 }
 
-func (b *bundle) shownTask(id int64) shownTask {
+func (b *bundle) shownTask(id int64) work.ShownTask {
 	b.t.Helper()
-	var d shownTask
+	var d work.ShownTask
 	b.json(&d, "tasks", "show", strconv.FormatInt(id, 10))
 	return d
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/cmd/daybook/cli"
 	"github.com/daybook-dev/daybook/failure"
 )
 
@@ -45,19 +46,19 @@ func TestTemplatesAreTriedWhenAJobIsEnqueued(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "welcome.subject.txt"), []byte("Hi {{.name}}"), 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "welcome.txt"), []byte("Hello"), 0o600))
-	t.Setenv(mailTemplatesVariable, dir)
+	t.Setenv(cli.MailTemplatesVariable, dir)
 	for raw, want := range map[string]string{
 		`{"to": "a@example.com", "template": "welcome", "templateParams": {"name": "Ada"}}`: "",
 		`{"to": "a@example.com", "template": "welcome"}`:                                    "does not have: name",
 		`{"to": "a@example.com", "template": "welcom"}`:                                     `no template "welcom"`,
 	} {
-		_, err := checkBuiltinType("email", []byte(raw))
+		_, err := cli.CheckBuiltinType("email", []byte(raw))
 		if want == "" {
 			assert.NoError(t, err)
 		} else {
 			assert.ErrorContains(t, err, want)
 		}
 	}
-	_, err := checkBuiltinType("notification", []byte(`{"eventType": "reminder", "email": {"to": "a@example.com", "template": "welcome"}}`))
+	_, err := cli.CheckBuiltinType("notification", []byte(`{"eventType": "reminder", "email": {"to": "a@example.com", "template": "welcome"}}`))
 	require.ErrorContains(t, err, "does not have: name")
 }

@@ -6,9 +6,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/cmd/daybook/internal/camel"
+	"github.com/daybook-dev/daybook/cmd/daybook/internal/top"
 	"github.com/daybook-dev/daybook/failure"
-	"github.com/daybook-dev/daybook/internal/camel"
-	"github.com/daybook-dev/daybook/internal/top"
 )
 
 func TestTopPrintsOnePictureWhereItIsNotATerminal(t *testing.T) {

@@ -8,6 +8,8 @@ import (
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"github.com/daybook-dev/daybook/cmd/daybook/cli"
 )
 
 // version is set when a release is built: -ldflags "-X main.version=v1.2.3".
@@ -43,14 +45,14 @@ func (v versionInfo) line() string {
 	return fmt.Sprintf("daybook %s %s %s\n", v.Version, v.Platform, v.Go)
 }
 
-func versionCommand(a *app) *cobra.Command {
+func versionCommand(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version of this program",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			v := readVersion()
-			return a.emit(v, func(w io.Writer) error {
+			return a.Emit(v, func(w io.Writer) error {
 				_, err := io.WriteString(w, v.line())
 				return err
 			})

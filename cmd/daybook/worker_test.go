@@ -9,10 +9,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/client"
 
+	"github.com/daybook-dev/daybook/cmd/daybook/work"
 	"github.com/daybook-dev/daybook/failure"
 	"github.com/daybook-dev/daybook/internal/answers"
 	"github.com/daybook-dev/daybook/internal/dev/devstack/temporaltest"
-	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/workflows"
 )
@@ -33,7 +33,7 @@ func TestWorkerPostsAndDrains(t *testing.T) {
 	for _, org := range []string{"de", "es", "jp"} {
 		b.sample(org)
 	}
-	b.ok("import", "ndjson", "demo/documents.ndjson", "--create")
+	b.ok("import", "ndjson", "dev/documents.ndjson", "--create")
 
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
@@ -70,7 +70,7 @@ func TestWorkerPostsAndDrains(t *testing.T) {
 	assert.Equal(t, 3, strings.Count(r.err, `"msg":"the worker has stopped"`))
 	assert.Contains(t, r.err, "a second signal ends it at once")
 
-	var d shownAccountingJob
+	var d work.ShownAccountingJob
 	b.json(&d, "accounting", "show", "es", "invoice-1")
 	require.Len(t, d.History, 1)
 	assert.Equal(t, "w1", d.History[0].Worker)
@@ -103,16 +103,4 @@ func TestWorkerRefusesWhatItCannotUse(t *testing.T) {
 	refused("--pick-interval 5s: want 0, which is the default, to 1s", "--pick-interval", "5s")
 	t.Setenv("ACCOUNTING_QUEUE_BATCH_SIZE", "abc")
 	refused(`ACCOUNTING_QUEUE_BATCH_SIZE is "abc": want a number from 1 to 1000`)
-}
-
-// TestEveryQueueHasAWorker: `daybook worker` works what the list of kinds names.
-func TestEveryQueueHasAWorker(t *testing.T) {
-	t.Parallel()
-	var worked []string
-	for _, w := range newWorkers {
-		worked = append(worked, w.kind)
-	}
-	for _, q := range store.Queues() {
-		assert.Contains(t, worked, q.Name)
-	}
 }

@@ -8,20 +8,21 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/cmd/daybook/internal/camel"
+	"github.com/daybook-dev/daybook/cmd/daybook/start"
 	"github.com/daybook-dev/daybook/failure"
-	"github.com/daybook-dev/daybook/internal/camel"
 	"github.com/daybook-dev/daybook/internal/dev/devstack/temporaltest"
 	"github.com/daybook-dev/daybook/internal/watching/health"
 )
 
 // changesOf calls a workflow command that must succeed, and returns what it did by kind.
-func changesOf(t *testing.T, args ...string) map[string]workflowChange {
+func changesOf(t *testing.T, args ...string) map[string]start.WorkflowChange {
 	t.Helper()
 	r := call(t.Context(), "", append(append([]string{"workflow"}, args...), "--json")...)
 	require.Zero(t, r.exit, "%v: %s", args, r.err)
-	var said struct{ Workflows []workflowChange }
+	var said struct{ Workflows []start.WorkflowChange }
 	require.NoError(t, camel.Unmarshal([]byte(r.out), &said))
-	changes := map[string]workflowChange{}
+	changes := map[string]start.WorkflowChange{}
 	for _, c := range said.Workflows {
 		changes[c.Kind] = c
 	}

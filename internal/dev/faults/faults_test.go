@@ -150,7 +150,7 @@ func (b *bundle) mended() {
 // gone waits until daybook doctor finds something no more.
 func (b *bundle) gone(name string, finding func(health.Finding) bool) {
 	b.t.Helper()
-	assert.Eventually(b.t, func() bool { return !slices.ContainsFunc(b.doctor().Findings, finding) }, patience, 200*time.Millisecond, "%s, and daybook doctor still finds it", name)
+	assert.Eventually(b.t, func() bool { return !slices.ContainsFunc(b.doctor(), finding) }, patience, 200*time.Millisecond, "%s, and daybook doctor still finds it", name)
 }
 
 // manyFaults injects what does not stand in another fault's way, and returns the transaction that holds the snapshot.
@@ -230,7 +230,7 @@ func (b *bundle) named(faults ...fault) {
 	began := time.Now()
 	for _, f := range faults {
 		assert.Eventually(b.t, func() bool {
-			return slices.ContainsFunc(b.doctor().Findings, f.finding)
+			return slices.ContainsFunc(b.doctor(), f.finding)
 		}, patience, 200*time.Millisecond, "%s: daybook doctor", f.name)
 		b.t.Logf("%s: doctor names it after %s", f.name, time.Since(began).Round(100*time.Millisecond))
 		assert.Eventually(b.t, func() bool { return b.shows(f.series) }, patience, 200*time.Millisecond, "%s: metrics", f.name)

@@ -23,7 +23,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/daybook-dev/daybook/internal/camel"
 	"github.com/daybook-dev/daybook/internal/dev/devstack/temporaltest"
 	"github.com/daybook-dev/daybook/internal/dev/pgtest"
 	"github.com/daybook-dev/daybook/internal/watching/health"
@@ -108,16 +107,26 @@ func (b *bundle) exec(sql string, args ...any) {
 	require.NoError(b.t, err)
 }
 
-// doctor is what daybook doctor finds.
-func (b *bundle) doctor() health.Report {
+// doctor is what daybook doctor finds, with what the faults are known by.
+func (b *bundle) doctor() (found []health.Finding) {
 	b.t.Helper()
 	out, err := b.command("doctor", "--json", "--snapshot-age", "1s").Output()
 	if _, bad := errors.AsType[*exec.ExitError](err); !bad {
 		require.NoError(b.t, err)
 	}
-	var r health.Report
-	require.NoError(b.t, camel.Unmarshal(out, &r), "%s", out)
-	return r
+	var r struct {
+		Findings []struct {
+			health.Finding
+
+			ErrorCode string `json:"errorCode"`
+		} `json:"findings"`
+	}
+	require.NoError(b.t, json.Unmarshal(out, &r), "%s", out)
+	for _, f := range r.Findings {
+		f.Finding.ErrorCode = f.ErrorCode
+		found = append(found, f.Finding)
+	}
+	return found
 }
 
 // listening finds the addresses that a process says that it listens on.

@@ -1,0 +1,12 @@
+package books
+
+import (
+	"github.com/daybook-dev/daybook/failure"
+)
+
+var (
+	errPartlyFailed = failure.New(failure.PartlyFailed, "not everything was done")
+	errOutOfBalance = failure.New(failure.OutOfBalance, "debits and credits differ")
+	errNotSound     = failure.New(failure.NotSound, "the ledger is not sound")
+	errNoAccount    = failure.New(failure.AccountNotFound, "no such account")
+)

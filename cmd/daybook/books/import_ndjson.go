@@ -1,0 +1,99 @@
+package books
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/daybook-dev/daybook/cmd/daybook/cli"
+	"github.com/daybook-dev/daybook/internal/moving/importer"
+)
+
+func importNDJSONCommand(a *cli.App) *cobra.Command {
+	command := &cobra.Command{
+		Use:   "ndjson PATH…|-",
+		Short: "Import documents in Daybook's own format, one JSON object a line",
+		Long: "Imports documents in Daybook's own format, one JSON object a line (docs/import.md). A path is a file, or a folder or an\n" +
+			"archive (.zip, .tar, .tar.gz, .tar.xz) with files that end in .ndjson or .jsonl; - reads standard input.",
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) == 1 && args[0] == "-" {
+				return importNDJSON(c.Context(), a, nil)
+			}
+			sources, err := findSources(args, ".ndjson", ".jsonl")
+			if err != nil {
+				return err
+			}
+			return importNDJSON(c.Context(), a, sources)
+		},
+	}
+	a.CreateFlag(command)
+	command.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok && unknown.GetSpecifiedName() == "org" {
+			return cli.Usagef("%s: each document of this format names its own organization, in the member org_id: leave the flag out, and write the organization there", err)
+		}
+		return cli.UnknownFlag(c, err)
+	})
+	return command
+}
+
+// importNDJSON imports the sources; nil is standard input, whose size is unknown.
+func importNDJSON(ctx context.Context, a *cli.App, sources *importer.Sources) error {
+	db, err := a.Open(ctx, ImportLanes+1)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	var size int64
+	if sources != nil {
+		size = sources.Size()
+	}
+	bar := a.NewProgress("importing", size)
+	bar.Percent = true
+	i := NewImporter(db.Pool, func() {
+		if sources == nil {
+			bar.Add(1)
+		}
+	})
+	i.Create = a.Create
+	err = i.Run(ctx, func(ctx context.Context, put func(ImportItem) error) error {
+		if sources == nil {
+			return feedNDJSON(a.Stdin, "standard input", i, put)
+		}
+		sources.OnRead = func(n int) { bar.Add(int64(n)) }
+		for source, err := range sources.All(ctx) {
+			switch {
+			case ctx.Err() != nil:
+				return ctx.Err()
+			case err != nil:
+				i.fail(source.Name, err)
+				continue
+			}
+			if err := feedNDJSON(source.Reader, source.Name, i, put); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	bar.End()
+	return showImport(a, i.Result, err)
+}
+
+// feedNDJSON hands over the documents of a file; lines that cannot be read are counted as failed.
+func feedNDJSON(r io.Reader, name string, i *Importer, put func(ImportItem) error) error {
+	for d, err := range importer.NDJSON(r) {
+		if err != nil {
+			i.fail(name, err)
+			continue
+		}
+		source := fmt.Sprintf("%s: line %d: document %s", name, d.Line, d.Document.ID)
+		if err := put(ImportItem{Source: source, Document: d.Document, File: name, line: d.Line}); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,16 @@
+package cli
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+func TestNearest(t *testing.T) {
+	t.Parallel()
+	for written, want := range map[string]string{
+		"teshop": "testshop", "Shop": "shop", "shpo": "shop", "shops": "shop", "acne": "acme", "org_12": "org_123", "beta": "", "": "", "x": "",
+	} {
+		assert.Equal(t, want, nearest(written, []string{"acme", "shop", "testshop", "org_123"}), written)
+	}
+}
