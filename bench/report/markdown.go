@@ -21,8 +21,6 @@ var skeleton string
 // Explained says how a group's figures come about, and under which topic they stand.
 type Explained struct {
 	Topic, Group, About string
-	// Takes is about how long measuring it takes.
-	Takes string
 }
 
 // WriteMarkdown puts the figures between the markers of the file at path, one table a topic, and leaves the rest of it as it is. A file
@@ -45,7 +43,7 @@ func (f File) WriteMarkdown(path, chart string, explained []Explained) error {
 func (f File) markdown(chart string, explained []Explained) string {
 	var b strings.Builder
 	b.WriteString("\nEach figure is the median of its runs, unless its name says otherwise; the ratio is Daybook's figure divided by the peer's. " +
-		"*Flushes* are how often a second the disk made a page durable after the runs: each transaction that is committed waits for one.\n")
+		"*Flushes* are how often a second the disk made a page durable: each commit waits for one. Notes with all figures of a run are in [performance.json](performance.json).\n")
 	for len(explained) > 0 {
 		n := slices.IndexFunc(explained, func(e Explained) bool { return e.Topic != explained[0].Topic })
 		if n < 0 {
@@ -55,7 +53,7 @@ func (f File) markdown(chart string, explained []Explained) string {
 		explained = explained[n:]
 	}
 	fmt.Fprintf(&b, "\n### The figures that have a peer\n\n![Daybook's figures beside those of its peers](%s)\n", chart)
-	b.WriteString("\n### The machine\n\nThat of the figures which were written last. Others may come from another one, as their rows say: what one row compares was measured on one machine, in one run.\n\n| | |\n|---|---|\n")
+	b.WriteString("\n### The machine\n\nThat of the latest figures. What one row compares was measured on one machine, in one run.\n\n| | |\n|---|---|\n")
 	for _, fact := range f.Facts {
 		fmt.Fprintf(&b, "| %s | %s |\n", fact.Name, fact.Value)
 	}
@@ -82,13 +80,16 @@ func (f File) topic(b *strings.Builder, explained []Explained) {
 		table(b, records)
 	}
 	for _, e := range explained {
-		fmt.Fprintf(b, "\n**%s** (`make bench SCENARIO=%s`, about %s). %s\n", e.Group, e.Group, e.Takes, e.About)
+		fmt.Fprintf(b, "\n**%s**. %s\n", e.Group, e.About)
 	}
 }
 
+// longNote is from how many bytes on a note stands in performance.json alone: it has all figures of a run.
+const longNote = 300
+
 func table(b *strings.Builder, records []Record) {
-	b.WriteString("| scenario | Daybook | peer | unit | ratio | target | met | runs | date, commit, processors, disk |\n|---|--:|--:|---|--:|---|---|--:|---|\n")
-	noted := false
+	b.WriteString("| scenario | Daybook | peer | unit | ratio | target | met | runs | measured |\n|---|--:|--:|---|--:|---|---|--:|---|\n")
+	var measured []string
 	for _, r := range records {
 		peer, ratio, met := "", "", ""
 		if r.Peer != nil {
@@ -100,16 +101,43 @@ func table(b *strings.Builder, records []Record) {
 		if r.Met != nil {
 			met = map[bool]string{true: "met", false: "**missed**"}[*r.Met]
 		}
-		fmt.Fprintf(b, "| %s | %s | %s | %s | %s | %s | %s | %d | %s |\n",
-			r.Scenario, Figure(r.Daybook), peer, r.Unit, ratio, r.Target, met, r.Runs, r.Measured)
-		noted = noted || r.Note != ""
+		if !slices.Contains(measured, r.Measured.String()) {
+			measured = append(measured, r.Measured.String())
+		}
+		fmt.Fprintf(b, "| %s | %s | %s | %s | %s | %s | %s | %d | %c |\n",
+			r.Scenario, Figure(r.Daybook), peer, r.Unit, ratio, r.Target, met, r.Runs, letter(measured, r.Measured.String()))
 	}
-	if noted {
+	b.WriteString("\nMeasured: ")
+	for i, m := range measured {
+		if i > 0 {
+			b.WriteString("; ")
+		}
+		fmt.Fprintf(b, "%c: %s", letter(measured, m), m)
+	}
+	b.WriteString(".\n")
+	notes(b, records)
+}
+
+// letter stands for one of the moments at which a table's rows were measured.
+func letter(measured []string, m string) rune { return 'a' + rune(slices.Index(measured, m)) }
+
+// notes writes each short note once, after the rows that have it.
+func notes(b *strings.Builder, records []Record) {
+	var texts []string
+	rows := map[string][]string{}
+	for _, r := range records {
+		if r.Note == "" || len(r.Note) >= longNote {
+			continue
+		}
+		if rows[r.Note] == nil {
+			texts = append(texts, r.Note)
+		}
+		rows[r.Note] = append(rows[r.Note], strings.TrimPrefix(r.Scenario, r.Group+": "))
+	}
+	if len(texts) > 0 {
 		b.WriteString("\n")
 	}
-	for _, r := range records {
-		if r.Note != "" {
-			fmt.Fprintf(b, "- *%s*: %s\n", r.Scenario, r.Note)
-		}
+	for _, text := range texts {
+		fmt.Fprintf(b, "- *%s*: %s\n", strings.Join(rows[text], "; "), text)
 	}
 }
