@@ -43,7 +43,7 @@ func (f File) WriteMarkdown(path, chart string, explained []Explained) error {
 func (f File) markdown(chart string, explained []Explained) string {
 	var b strings.Builder
 	b.WriteString("\nEach figure is the median of its runs, unless its name says otherwise; the ratio is Daybook's figure divided by the peer's. " +
-		"*Flushes* are how often a second the disk made a page durable: each commit waits for one. Notes with all figures of a run are in [performance.json](performance.json).\n")
+		"*Flushes* are how often a second the disk made a page durable: each commit waits for one. The settings of each run, of Daybook and its peers, and its other figures are in [performance.json](performance.json) (`note`).\n")
 	for len(explained) > 0 {
 		n := slices.IndexFunc(explained, func(e Explained) bool { return e.Topic != explained[0].Topic })
 		if n < 0 {
@@ -61,7 +61,7 @@ func (f File) markdown(chart string, explained []Explained) string {
 	return b.String()
 }
 
-// topic writes one topic: its command, its table, the notes, and how each figure comes about.
+// topic writes one topic: its command, its table, and how each figure comes about.
 func (f File) topic(b *strings.Builder, explained []Explained) {
 	var groups []string
 	for _, e := range explained {
@@ -83,9 +83,6 @@ func (f File) topic(b *strings.Builder, explained []Explained) {
 		fmt.Fprintf(b, "\n**%s**. %s\n", e.Group, e.About)
 	}
 }
-
-// longNote is from how many bytes on a note stands in performance.json alone: it has all figures of a run.
-const longNote = 300
 
 func table(b *strings.Builder, records []Record) {
 	b.WriteString("| scenario | Daybook | peer | unit | ratio | target | met | runs | measured |\n|---|--:|--:|---|--:|---|---|--:|---|\n")
@@ -115,29 +112,7 @@ func table(b *strings.Builder, records []Record) {
 		fmt.Fprintf(b, "%c: %s", letter(measured, m), m)
 	}
 	b.WriteString(".\n")
-	notes(b, records)
 }
 
 // letter stands for one of the moments at which a table's rows were measured.
 func letter(measured []string, m string) rune { return 'a' + rune(slices.Index(measured, m)) }
-
-// notes writes each short note once, after the rows that have it.
-func notes(b *strings.Builder, records []Record) {
-	var texts []string
-	rows := map[string][]string{}
-	for _, r := range records {
-		if r.Note == "" || len(r.Note) >= longNote {
-			continue
-		}
-		if rows[r.Note] == nil {
-			texts = append(texts, r.Note)
-		}
-		rows[r.Note] = append(rows[r.Note], strings.TrimPrefix(r.Scenario, r.Group+": "))
-	}
-	if len(texts) > 0 {
-		b.WriteString("\n")
-	}
-	for _, text := range texts {
-		fmt.Fprintf(b, "- *%s*: %s\n", strings.Join(rows[text], "; "), text)
-	}
-}
