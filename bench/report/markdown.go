@@ -85,10 +85,10 @@ func (f File) topic(b *strings.Builder, explained []Explained) {
 }
 
 func table(b *strings.Builder, records []Record) {
-	b.WriteString("| scenario | Daybook | peer | unit | ratio | target | met | runs | measured |\n|---|--:|--:|---|--:|---|---|--:|---|\n")
+	b.WriteString("| scenario | Daybook | peer | unit | ratio | target | runs | measured |\n|---|--:|--:|---|--:|---|--:|---|\n")
 	var measured []string
 	for _, r := range records {
-		peer, ratio, met := "", "", ""
+		peer, ratio, target := "", "", r.Target
 		if r.Peer != nil {
 			peer = Figure(*r.Peer) + " (" + r.PeerName + ")"
 		}
@@ -96,13 +96,13 @@ func table(b *strings.Builder, records []Record) {
 			ratio = Figure(*r.Ratio)
 		}
 		if r.Met != nil {
-			met = map[bool]string{true: "met", false: "**missed**"}[*r.Met]
+			target += map[bool]string{true: ": met", false: ": **missed**"}[*r.Met]
 		}
 		if !slices.Contains(measured, r.Measured.String()) {
 			measured = append(measured, r.Measured.String())
 		}
-		fmt.Fprintf(b, "| %s | %s | %s | %s | %s | %s | %s | %d | %c |\n",
-			r.Scenario, Figure(r.Daybook), peer, r.Unit, ratio, r.Target, met, r.Runs, letter(measured, r.Measured.String()))
+		fmt.Fprintf(b, "| %s | %s | %s | %s | %s | %s | %d | %c |\n",
+			r.Scenario, Figure(r.Daybook), peer, r.Unit, ratio, target, r.Runs, letter(measured, r.Measured.String()))
 	}
 	b.WriteString("\nMeasured: ")
 	for i, m := range measured {

@@ -108,7 +108,7 @@ func TestFilesAreWrittenAndReadBack(t *testing.T) {
 	assert.Contains(t, string(text), "### Documents\n\n    make bench SCENARIO=drain,completed WRITE=1\n\n| scenario ")
 	assert.Contains(t, string(text), "**drain**. Documents wait.")
 	assert.Contains(t, string(text), "### Idle\n\n    make bench SCENARIO=idle WRITE=1\n\nNot measured yet.\n")
-	assert.Contains(t, string(text), "| ≥ 8 × peer | met |")
+	assert.Contains(t, string(text), "| ≥ 8 × peer: met |")
 	assert.Contains(t, string(text), "\nMeasured: a: 2026-01-01, abc, 2 × fast, 1,234 flushes/s.\n")
 	require.NoError(t, os.WriteFile(markdown, []byte(strings.Replace(string(text), "## What they mean\n", "## What they mean\n\nThis.\n", 1)), 0o600))
 	f.Records[0].Daybook = 30_000
