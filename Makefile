@@ -4,7 +4,7 @@ SHELL       := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 
-# What to test and lint: make test PKG=./posting/...
+# What to test and lint: make test PKG=./accounting/...
 PKG ?= ./...
 # More arguments for go test: make test ARGS='-run TestX -v'
 ARGS ?=
@@ -78,12 +78,12 @@ schema-check: ## fail when migrations/schema.sql is not what the migrations make
 
 .PHONY: api
 api: ## write api.txt, what the module exports, anew from the code
-	@trap 'rm -f api.txt.new' EXIT; go run ./internal/publicapi/apitxt > api.txt.new && mv api.txt.new api.txt
+	@trap 'rm -f api.txt.new' EXIT; go run ./internal/dev/publicapi/apitxt > api.txt.new && mv api.txt.new api.txt
 
 .PHONY: api-check
 api-check: ## fail when api.txt is not what the code exports
 	@trap 'rm -f api.txt.new' EXIT; \
-	go run ./internal/publicapi/apitxt > api.txt.new; \
+	go run ./internal/dev/publicapi/apitxt > api.txt.new; \
 	if ! diff -u api.txt api.txt.new; then \
 		echo "api.txt is out of date: run make api, look at what changes for users, and commit the result" >&2; exit 1; fi
 
@@ -146,7 +146,7 @@ bench-smoke: ## a short run of every scenario that can be short
 
 .PHONY: tools
 tools: $(GOLANGCI) $(WORKFLOWCHECK) ## build the Temporal CLI and the linters into the user's cache
-	go run ./internal/devstack/temporalcli
+	go run ./internal/dev/devstack/temporalcli
 
 .PHONY: clean
 clean: ## remove what make built in the checkout

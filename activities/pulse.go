@@ -15,7 +15,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/daybook-dev/daybook/internal/store"
-	"github.com/daybook-dev/daybook/internal/turns"
+	"github.com/daybook-dev/daybook/models"
 )
 
 // HeartbeatTimeout is the time without a heartbeat after which Temporal gives an activity to another worker. It is short, because until
@@ -39,7 +39,7 @@ type beatDetails struct {
 	TurnID string `json:"turnId,omitempty"`
 	// Progress is what the turn did so far, for people who look at a running activity.
 	Progress any `json:"progress,omitempty"`
-	turns.Heartbeat
+	models.TurnHeartbeat
 }
 
 // pulse sends an activity's heartbeats through the client rather than through the SDK, which throttles them and does not say when one
@@ -55,7 +55,7 @@ type pulse struct {
 
 	mu       sync.Mutex
 	progress any
-	trouble  *turns.Trouble
+	trouble  *models.TurnTrouble
 	// acknowledged is when the last acknowledged beat was sent, by the monotonic clock.
 	acknowledged atomic.Pointer[time.Time]
 	gone         atomic.Bool
@@ -98,7 +98,7 @@ func (p *pulse) run(ctx context.Context) {
 func (p *pulse) current() beatDetails {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return beatDetails{Progress: p.progress, Heartbeat: turns.Heartbeat{Trouble: p.trouble}}
+	return beatDetails{Progress: p.progress, TurnHeartbeat: models.TurnHeartbeat{Trouble: p.trouble}}
 }
 
 // meet says that the database fails the turn's statements; nil: it answers again.
@@ -109,7 +109,7 @@ func (p *pulse) meet(err error) {
 		p.trouble = nil
 		return
 	}
-	t := turns.Trouble{Says: store.Explain(err), Since: time.Now()}
+	t := models.TurnTrouble{Says: store.Explain(err), Since: time.Now()}
 	if p.trouble != nil {
 		t.Since = p.trouble.Since
 	}

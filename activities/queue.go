@@ -11,6 +11,7 @@ import (
 	"github.com/daybook-dev/daybook/internal/engine"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/turns"
+	"github.com/daybook-dev/daybook/models"
 )
 
 // Queue has the activities of one queue, of any kind. Package workers makes it, and registers its methods under their names.
@@ -53,7 +54,7 @@ type FetchOutput struct {
 	// LeftBehind names the turns that still hold leases.
 	LeftBehind []string `json:"leftBehind,omitempty"`
 	// Worked counts the jobs that were worked at once when the wait ended with work; Leased includes them.
-	Worked *ProcessOutput `json:"worked,omitempty"`
+	Worked *models.TurnReport `json:"worked,omitempty"`
 	// Silent names those of the silent turns that still hold leases.
 	Silent []string `json:"silent,omitempty"`
 }
@@ -82,7 +83,7 @@ func (a *Queue) FetchBatch(ctx context.Context, in FetchInput) (out FetchOutput,
 		holding = in.Silent // asked about again by the next fetch
 	}
 	return FetchOutput{
-		Leased: f.Leased, Full: f.Full, Lost: f.Lost, Failed: f.Failed, LeftBehind: f.LeftBehind, Worked: (*ProcessOutput)(f.Worked), Silent: holding,
+		Leased: f.Leased, Full: f.Full, Lost: f.Lost, Failed: f.Failed, LeftBehind: f.LeftBehind, Worked: (*models.TurnReport)(f.Worked), Silent: holding,
 	}, nil
 }
 
@@ -96,30 +97,8 @@ type ProcessInput struct {
 	Linger bool `json:"linger,omitempty"`
 }
 
-// ProcessOutput counts what the turn did.
-type ProcessOutput struct {
-	Leased      int `json:"leased"`
-	Completed   int `json:"completed"`
-	Retried     int `json:"retried"`
-	Rescheduled int `json:"rescheduled"`
-	Failed      int `json:"failed"`
-	Cancelled   int `json:"cancelled"`
-	// Lost counts attempts that ended with their worker.
-	Lost int `json:"lost"`
-	// Released counts jobs that were given back uncounted.
-	Released int `json:"released"`
-	// More says that the last refill was full: there is probably more to do.
-	More bool `json:"more,omitempty"`
-	// LeftBehind names the turn when rows that another transaction held locked are still leased by it.
-	LeftBehind []string `json:"leftBehind,omitempty"`
-	// Silent names turns of earlier activities that fell silent and still hold leases: these are worked there, or reclaimed.
-	Silent []string `json:"silent,omitempty"`
-	// Stopped says that the turn was told to stop.
-	Stopped bool `json:"stopped,omitempty"`
-}
-
 // ProcessBatch works a turn: what FetchBatch leased for it, and what it refills.
-func (a *Queue) ProcessBatch(ctx context.Context, in ProcessInput) (out ProcessOutput, err error) {
+func (a *Queue) ProcessBatch(ctx context.Context, in ProcessInput) (out models.TurnReport, err error) {
 	turn, silent := resume(ctx, in.TurnID)
 	crashed := len(silent) > 0
 	if crashed && a.resumes {
@@ -135,10 +114,10 @@ func (a *Queue) ProcessBatch(ctx context.Context, in ProcessInput) (out ProcessO
 		Crashed:  crashed,
 		Stop:     activity.GetWorkerStopChannel(ctx),
 		Alive:    p.alive,
-		Progress: func(r engine.Report) { p.report(ProcessOutput(r)) },
+		Progress: func(r engine.Report) { p.report(models.TurnReport(r)) },
 		Trouble:  p.meet,
 	})
-	out = ProcessOutput(report)
+	out = models.TurnReport(report)
 	if err == nil {
 		out.Silent, err = a.engine.Holding(ctx, silent)
 	}

@@ -5,13 +5,8 @@ import (
 	"os"
 	"strconv"
 	"time"
-)
 
-// Limits of the settings, the same for the environment and for the workflow's input.
-const (
-	MaxBatchSize           = 1000
-	MaxPollIntervalSeconds = 3600
-	MaxConcurrency         = 100
+	"github.com/daybook-dev/daybook/models"
 )
 
 // Settings are the settings of a queue in a worker's environment. They reach the workflow as the result of an activity, so
@@ -33,8 +28,8 @@ func (s Settings) orEnvironment(batchSize, pollInterval, retryBase string) (Sett
 		name           string
 		otherwise, max int
 	}{
-		{&s.BatchSize, batchSize, 50, MaxBatchSize},
-		{&s.PollIntervalSeconds, pollInterval, 10, MaxPollIntervalSeconds},
+		{&s.BatchSize, batchSize, 50, models.MaxBatchSize},
+		{&s.PollIntervalSeconds, pollInterval, 10, models.MaxPollIntervalSeconds},
 		{&s.RetryBaseSeconds, retryBase, 300, 86400},
 	} {
 		if *v.value != 0 {

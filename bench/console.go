@@ -12,11 +12,10 @@ import (
 	"time"
 
 	"github.com/daybook-dev/daybook/bench/report"
-	"github.com/daybook-dev/daybook/internal/console"
-	"github.com/daybook-dev/daybook/internal/sampler"
 	"github.com/daybook-dev/daybook/internal/store/figures"
-	"github.com/daybook-dev/daybook/internal/store/listing"
 	"github.com/daybook-dev/daybook/internal/store/tokens"
+	"github.com/daybook-dev/daybook/internal/watching/sampler"
+	"github.com/daybook-dev/daybook/server"
 )
 
 const topicConsole = "The console"
@@ -53,19 +52,19 @@ func runConsole(ctx context.Context, b *bench) (rows []report.Row, err error) {
 		if err := sampler.New(sampler.Options{Pool: d.pool, Name: "bench"}).Sample(ctx); err != nil {
 			return err
 		}
-		list, err := listing.New(d.pool)
+		pages, err := server.New(ctx, server.Options{Pool: d.pool})
 		if err != nil {
 			return err
 		}
-		defer func() { _ = list.Close() }()
-		server := httptest.NewServer(console.New(console.Options{Pool: d.pool, Listing: list}))
-		defer server.Close()
-		client, err := signIn(ctx, d, server.URL)
+		defer func() { _ = pages.Close() }()
+		serving := httptest.NewServer(pages)
+		defer serving.Close()
+		client, err := signIn(ctx, d, serving.URL)
 		if err != nil {
 			return err
 		}
 		for _, page := range consolePages {
-			delays, size, err := timePage(ctx, client, server.URL+console.Root+page.path, samples)
+			delays, size, err := timePage(ctx, client, serving.URL+server.ConsoleRoot+page.path, samples)
 			if err != nil {
 				return err
 			}
@@ -125,7 +124,7 @@ func signIn(ctx context.Context, d *database, address string) (*http.Client, err
 		return nil, err
 	}
 	client := &http.Client{Jar: jar}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, address+console.Root+"sign-in", strings.NewReader(url.Values{"token": {secret}}.Encode()))
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, address+server.ConsoleRoot+"sign-in", strings.NewReader(url.Values{"token": {secret}}.Encode()))
 	if err != nil {
 		return nil, err
 	}

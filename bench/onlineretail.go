@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/daybook-dev/daybook/bench/report"
-	"github.com/daybook-dev/daybook/internal/sample"
+	"github.com/daybook-dev/daybook/internal/moving/sample"
 )
 
 // onlineRetailDocuments is how many documents the data set has.

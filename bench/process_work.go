@@ -18,7 +18,7 @@ import (
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 	"go.temporal.io/sdk/client"
 
-	"github.com/daybook-dev/daybook/internal/devstack"
+	"github.com/daybook-dev/daybook/internal/dev/devstack"
 	"github.com/daybook-dev/daybook/jobs"
 	"github.com/daybook-dev/daybook/workers"
 )

@@ -18,7 +18,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"go.temporal.io/sdk/client"
 
-	"github.com/daybook-dev/daybook/internal/devstack"
+	"github.com/daybook-dev/daybook/internal/dev/devstack"
 	"github.com/daybook-dev/daybook/migrations"
 )
 

@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/daybook-dev/daybook/internal/testdb"
+	"github.com/daybook-dev/daybook/internal/dev/testdb"
 	"github.com/daybook-dev/daybook/migrations"
 )
 

@@ -15,10 +15,10 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/daybook-dev/daybook/daybooktest"
+	"github.com/daybook-dev/daybook/daybooktest/queuetest"
 	"github.com/daybook-dev/daybook/migrations"
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/queue"
-	"github.com/daybook-dev/daybook/queue/queuetest"
 )
 
 // migrated counts how often the application's schema was made.

@@ -4,8 +4,8 @@ import (
 	"fmt"
 
 	"github.com/daybook-dev/daybook/daybooktest"
-	"github.com/daybook-dev/daybook/internal/pgtest"
-	"github.com/daybook-dev/daybook/queue/queuetest"
+	"github.com/daybook-dev/daybook/daybooktest/queuetest"
+	"github.com/daybook-dev/daybook/internal/dev/pgtest"
 )
 
 // A test of what an application posts: t is the test's *testing.T.

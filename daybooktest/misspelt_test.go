@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daybook-dev/daybook/daybooktest"
+	"github.com/daybook-dev/daybook/daybooktest/queuetest"
 	"github.com/daybook-dev/daybook/models"
-	"github.com/daybook-dev/daybook/queue/queuetest"
 )
 
 // A document that the application has written to daybook.documents by SQL is refused as an import refuses it: a misspelt amount is not posted as 0.

@@ -1,19 +1,14 @@
 package daybooktest
 
 import (
-	"cmp"
-	"context"
-	"fmt"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/daybook-dev/daybook/internal/sample"
-	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/dev/testdb"
+	"github.com/daybook-dev/daybook/internal/moving/sample"
 	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
 	"github.com/daybook-dev/daybook/models"
-	"github.com/daybook-dev/daybook/posting"
 )
 
 // Organization is what AddOrganization makes.
@@ -40,42 +35,7 @@ func SampleRules() []byte { return sample.Rules() }
 func AddOrganization(tb testing.TB, pool *pgxpool.Pool, o Organization) {
 	tb.Helper()
 	requirePool(tb, pool)
-	if o.Accounts == nil {
-		o.Accounts = SampleAccounts()
-	}
-	name := "test"
-	if o.Rules == nil {
-		name, o.Rules = "sample", SampleRules()
-	} else if _, err := posting.Compile(o.Rules); err != nil {
-		tb.Fatalf("daybooktest: organization %s: rules: %v", o.ID, err)
-	}
-	ctx := tb.Context()
-	if err := store.Begin(ctx, pool, func(tx pgx.Tx) error { return o.write(ctx, tx, name) }); err != nil {
-		tb.Fatalf("daybooktest: organization %s: %v", cmp.Or(o.ID, "without an id"), err)
-	}
-}
-
-func (o Organization) write(ctx context.Context, tx pgx.Tx, ruleSet string) error {
-	if err := store.PutOrganization(ctx, tx, o.ID, o.ID); err != nil {
-		return err
-	}
-	if _, err := ledgerdb.PutAccounts(ctx, tx, o.ID, o.Accounts, nil); err != nil {
-		return fmt.Errorf("accounts: %w", err)
-	}
-	if _, err := ledgerdb.ApplyRuleSet(ctx, tx, o.ID, ruleSet, string(o.Rules)); err != nil {
-		return fmt.Errorf("rules: %w", err)
-	}
-	if o.Source != "" {
-		if _, err := store.SetSource(ctx, tx, o.ID, o.Source); err != nil {
-			return fmt.Errorf("source: %w", err)
-		}
-	}
-	if o.Hooks != nil {
-		if _, err := store.SetHooks(ctx, tx, o.ID, o.Hooks); err != nil {
-			return fmt.Errorf("hooks: %w", err)
-		}
-	}
-	return nil
+	testdb.AddOrganization(tb, pool, testdb.Organization(o))
 }
 
 // Balances are an organization's accounts with what was debited to each, less what was credited, in minor units of the currency. Accounts that come to zero

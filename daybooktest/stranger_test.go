@@ -23,7 +23,7 @@ import (
 
 	"github.com/daybook-dev/daybook/daybooktest"
 	"github.com/daybook-dev/daybook/queue"
-	"github.com/daybook-dev/daybook/queue/queuetest"
+	"github.com/daybook-dev/daybook/daybooktest/queuetest"
 )
 
 func TestMain(m *testing.M) { daybooktest.Main(m, daybooktest.Options{Migrate: daybooktest.SQL("CREATE TABLE mine (n int)")}) }

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/daybook-dev/daybook/internal/archive"
+	"github.com/daybook-dev/daybook/internal/moving/archive"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
 )

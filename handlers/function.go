@@ -17,7 +17,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/daybook-dev/daybook/internal/span"
+	"github.com/daybook-dev/daybook/internal/telemetry/span"
 	"github.com/daybook-dev/daybook/jobs"
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/queue"

@@ -8,9 +8,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/daybook-dev/daybook/internal/strictyaml"
 	"github.com/daybook-dev/daybook/jobs"
 	"github.com/daybook-dev/daybook/models"
+	"github.com/daybook-dev/daybook/models/strictyaml"
 )
 
 // functionEntry is one type of the file that DAYBOOK_FUNCTIONS_FILE names.

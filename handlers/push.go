@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/daybook-dev/daybook/internal/span"
+	"github.com/daybook-dev/daybook/internal/telemetry/span"
 )
 
 // NotificationPush is a message to a browser, by Web Push, or to a phone, by Firebase Cloud Messaging.

@@ -9,8 +9,8 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/daybook-dev/daybook/internal/bom"
-	"github.com/daybook-dev/daybook/internal/redact"
+	"github.com/daybook-dev/daybook/internal/text/bom"
+	"github.com/daybook-dev/daybook/internal/text/redact"
 	"github.com/daybook-dev/daybook/models"
 )
 

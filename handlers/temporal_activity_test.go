@@ -16,8 +16,9 @@ import (
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
-	"github.com/daybook-dev/daybook/internal/devstack/temporaltest"
-	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
+	"github.com/daybook-dev/daybook/internal/dev/devstack/temporaltest"
+	"github.com/daybook-dev/daybook/internal/dev/pgtest"
+	"github.com/daybook-dev/daybook/internal/dev/pgtest/fixture"
 	"github.com/daybook-dev/daybook/jobs"
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/queue"
@@ -223,5 +224,19 @@ func (b *bundle) untilEnded(c client.Client, id string, want enums.WorkflowExecu
 	require.Eventually(b.t, func() bool {
 		d, err := c.DescribeWorkflowExecution(b.t.Context(), WorkflowID(id), "")
 		return err == nil && d.GetWorkflowExecutionInfo().GetStatus() == want
-	}, time.Minute, 50*time.Millisecond)
+	}, pgtest.Patience, 50*time.Millisecond)
+}
+
+// workUntilStarted works a job until Temporal has its workflow: on a busy machine the time of an attempt may be over before it has.
+func (b *bundle) workUntilStarted(c client.Client, id string) {
+	b.t.Helper()
+	for range 20 {
+		b.work()
+		if _, err := c.DescribeWorkflowExecution(b.t.Context(), WorkflowID(id), ""); err == nil {
+			return
+		}
+		_, err := queue.RetryJob(b.t.Context(), b.Pool, id, queue.RetryOptions{})
+		require.NoError(b.t, err)
+	}
+	require.Fail(b.t, "the workflow was not started in any of 20 attempts")
 }

@@ -49,7 +49,7 @@ func TestEndedJobEndsItsWorkflow(t *testing.T) {
 			// No worker polls for the activity.
 			temporal, _ := b.activities(config, c.policy, func(context.Context, picture) error { return nil })
 			id := b.enqueue(image())
-			b.work()
+			b.workUntilStarted(temporal, id)
 			if c.end != nil {
 				require.Equal(t, models.CodeSnoozed, b.job(id).Code, b.job(id).Error)
 				c.end(b, id)
@@ -69,7 +69,7 @@ func TestEndedJobTerminatesItsWorkflow(t *testing.T) {
 	config := TemporalConfig{CancelGrace: time.Second}
 	temporal, poll := b.workflows(config, func(workflow.Context, picture) (string, error) { return "done", nil })
 	id := b.enqueue(image())
-	b.work()
+	b.workUntilStarted(temporal, id)
 	require.Equal(t, models.CodeSnoozed, b.job(id).Code)
 	_, err := queue.CancelJob(t.Context(), b.Pool, id)
 	require.NoError(t, err)
@@ -123,7 +123,7 @@ func TestRetriedJobKeepsItsWorkflow(t *testing.T) {
 	b := setup(t)
 	temporal, poll := b.workflows(TemporalConfig{}, func(workflow.Context, picture) (string, error) { return "done", nil })
 	id := b.enqueue(image())
-	b.work()
+	b.workUntilStarted(temporal, id)
 	_, err := queue.CancelJob(t.Context(), b.Pool, id)
 	require.NoError(t, err)
 	_, err = queue.RetryJob(t.Context(), b.Pool, id, queue.RetryOptions{})

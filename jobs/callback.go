@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/daybook-dev/daybook/internal/failure"
+	"github.com/daybook-dev/daybook/failure"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
 )

@@ -61,6 +61,13 @@ func TestALimitOfTheHandlersOwnIsNoTimeout(t *testing.T) {
 			}
 			return sleep(ctx, tx)
 		},
+		// Before PostgreSQL 17 there is none, which is the handler's mistake as well.
+		"a transaction timeout": func(ctx context.Context, tx pgx.Tx) error {
+			if _, err := tx.Exec(ctx, `SELECT set_config('transaction_timeout', '1ms', true)`); err != nil {
+				return err
+			}
+			return sleep(ctx, tx)
+		},
 		"a lock timeout": func(ctx context.Context, tx pgx.Tx) error {
 			if _, err := tx.Exec(ctx, `SET LOCAL lock_timeout = '1ms'`); err != nil {
 				return err

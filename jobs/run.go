@@ -176,7 +176,7 @@ func (r working) commit(ctx context.Context, tx pgx.Tx, jobs []store.Job) ([]eng
 		return nil, engine.Own(ctx, tx, err)
 	}
 	for _, err := range errs {
-		if undecided(err) && engine.IsUndone(tx, err) {
+		if undecided(err) && (engine.IsUndone(tx, err) || store.IsTransactionTimeout(err)) {
 			return nil, engine.Own(ctx, tx, err)
 		}
 	}
@@ -284,11 +284,8 @@ func (t *registered) judge(job store.Job, err error) engine.Attempt {
 	return a
 }
 
-// undecided reports whether a handler leaves it to the policy what becomes of a job that failed with err.
-func undecided(err error) bool {
-	_, decided := errors.AsType[*outcome](err)
-	return err != nil && !decided
-}
+// undecided reports whether a handler leaves it to the policy what becomes of a job that failed with err: a code that is not final decides nothing.
+func undecided(err error) bool { return err != nil && !read(err).decided() }
 
 // jitter is by how much a delay is changed at most, as a part of it.
 const jitter = 0.1

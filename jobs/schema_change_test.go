@@ -31,6 +31,14 @@ func readCustomers(ctx context.Context, q store.Querier, name string) error {
 	return nil
 }
 
+// coded gives an error a code by which jobs are searched, and which decides nothing.
+func coded(err error) error {
+	if err == nil {
+		return nil
+	}
+	return jobs.WithCode("CUSTOMERS_UNREAD", err)
+}
+
 // handling are the ways in which a handler asks the database.
 var handling = map[string]func(b *bundle, policy jobs.Policy){
 	"in the completing transaction": func(b *bundle, policy jobs.Policy) {
@@ -79,6 +87,20 @@ var handling = map[string]func(b *bundle, policy jobs.Policy){
 				errs[i] = pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error { return readCustomers(ctx, tx, job.Payload.Name) })
 			}
 			return errs, nil
+		})
+	},
+	"in bulk, with a code": func(b *bundle, policy jobs.Policy) {
+		jobs.RegisterBulk(b.registry, policy, func(ctx context.Context, tx pgx.Tx, all []*jobs.Job[greet]) ([]error, error) {
+			errs := make([]error, len(all))
+			for i, job := range all {
+				errs[i] = pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error { return coded(readCustomers(ctx, tx, job.Payload.Name)) })
+			}
+			return errs, nil
+		})
+	},
+	"outside of a transaction, with a code": func(b *bundle, policy jobs.Policy) {
+		jobs.Register(b.registry, policy, func(ctx context.Context, job *jobs.Job[greet]) error {
+			return coded(readCustomers(ctx, b.Pool, job.Payload.Name))
 		})
 	},
 	"outside of a transaction": func(b *bundle, policy jobs.Policy) {

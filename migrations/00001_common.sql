@@ -48,7 +48,7 @@ END
 $$;
 COMMENT ON FUNCTION daybook.new_ids(integer) IS 'UUIDs version 7 as text, in ascending order';
 
--- The class of an advisory lock, its first key, by its purpose. Package internal/locks says what each is for, and of what the second key is. No two purposes
+-- The class of an advisory lock, its first key, by its purpose. Package models/locks says what each is for, and of what the second key is. No two purposes
 -- share a class: where the second key is a hash, two strangers would wait for each other. One expression, so that the planner makes a number of it.
 CREATE FUNCTION daybook.lock_class(name text) RETURNS integer
     LANGUAGE sql IMMUTABLE PARALLEL SAFE

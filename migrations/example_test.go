@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/daybook-dev/daybook/internal/pgtest"
+	"github.com/daybook-dev/daybook/internal/dev/pgtest"
 	"github.com/daybook-dev/daybook/migrations"
 )
 

@@ -16,8 +16,8 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
 
-	"github.com/daybook-dev/daybook/internal/failure"
-	"github.com/daybook-dev/daybook/internal/locks"
+	"github.com/daybook-dev/daybook/failure"
+	"github.com/daybook-dev/daybook/models/locks"
 )
 
 //go:embed 0*.sql
@@ -45,7 +45,8 @@ SET lock_timeout = 0;
 SET idle_in_transaction_session_timeout = 0;
 SET idle_session_timeout = 0;
 SET default_transaction_isolation = 'read committed';
-SET plpgsql.extra_errors = 'none'`
+SET plpgsql.extra_errors = 'none';
+SELECT CASE WHEN current_setting('transaction_timeout', true) <> '0' THEN set_config('transaction_timeout', '0', false) END`
 
 // errLockLost means that the session was ended that held the migration lock. What it had not committed is rolled back.
 var errLockLost = failure.New(failure.DatabaseUnavailable, "the session that migrates was ended: run the command again")

@@ -7,7 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/daybook-dev/daybook/internal/locks"
+	"github.com/daybook-dev/daybook/models/locks"
 )
 
 //go:embed roles/roles.sql

@@ -2729,11 +2729,8 @@ CREATE FUNCTION daybook.queue_fleet(queue text) RETURNS smallint
 DECLARE
     found smallint;
 BEGIN
-    IF queue_fleet.queue IS NULL THEN
-        RETURN 0;
-    END IF;
     SELECT u.fleet INTO found FROM daybook.queues u WHERE u.name = queue_fleet.queue;
-    IF found IS NULL AND (octet_length(queue_fleet.queue) > 64 OR queue_fleet.queue !~ '^[A-Za-z][A-Za-z0-9_.:-]*$') THEN
+    IF found IS NULL AND (queue_fleet.queue IS NULL OR octet_length(queue_fleet.queue) > 64 OR queue_fleet.queue !~ '^[A-Za-z][A-Za-z0-9_.:-]*$') THEN
         RAISE EXCEPTION 'queue must be a letter and then letters, digits, "_", ".", ":" or "-", 64 bytes at most' USING ERRCODE = 'DB010';
     END IF;
     IF found IS NULL THEN
@@ -3414,6 +3411,9 @@ BEGIN
     END IF;
     IF per NOT BETWEEN 0.001 AND 31536000 OR set_queue.rate IS NULL AND num_nonnulls(set_queue.rate_seconds, set_queue.rate_burst) > 0 THEN
         RAISE EXCEPTION 'a rate is a number of jobs in 0.001 to 31536000 seconds, and rate_seconds and rate_burst belong to one' USING ERRCODE = 'DB010';
+    END IF;
+    IF octet_length(set_queue.owner) > 255 OR octet_length(set_queue.set_by) NOT BETWEEN 1 AND 255 THEN
+        RAISE EXCEPTION 'owner may have 255 bytes, and set_by 1 to 255, or be null' USING ERRCODE = 'DB010';
     END IF;
     INSERT INTO daybook.queues AS u (name, fleet, max_parallel, rate, rate_seconds, rate_burst, owner, per_process, set_by, set_at)
     VALUES (set_queue.name, target, set_queue.max_parallel, set_queue.rate, per, set_queue.rate_burst, coalesce(set_queue.owner, ''), set_queue.per_process,

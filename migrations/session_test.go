@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/daybook-dev/daybook/internal/locks"
-	"github.com/daybook-dev/daybook/internal/pgtest"
+	"github.com/daybook-dev/daybook/internal/dev/pgtest"
 	"github.com/daybook-dev/daybook/migrations"
+	"github.com/daybook-dev/daybook/models/locks"
 )
 
 // TestMigrationsUseNoDefaultOfTheDatabase that would have them call functions of others, compile functions otherwise, change texts, or wait for each other in vain.

@@ -3,8 +3,6 @@ package models
 import (
 	"fmt"
 	"slices"
-
-	"github.com/daybook-dev/daybook/internal/phrase"
 )
 
 // JobState is the state of a job. Transitions has the changes from one to another.
@@ -28,7 +26,7 @@ func ParseJobState(s string) (JobState, error) {
 	if st := JobState(s); slices.Contains(JobStates(), st) {
 		return st, nil
 	}
-	return "", fmt.Errorf("unknown state %q: want %s", s, phrase.Or(JobStates()))
+	return "", fmt.Errorf("unknown state %q: want pending, leased, completed, failed or cancelled", s)
 }
 
 // Transition is one arrow of a job's life.

@@ -17,7 +17,7 @@ func TestImports(t *testing.T) {
 	deps := strings.Fields(string(out))
 	require.Contains(t, deps, "github.com/daybook-dev/daybook/internal/store", "the list is of this package")
 	const ours = "github.com/daybook-dev/daybook/"
-	allowed := map[string]bool{"queue": true, "models": true, "internal/store": true, "internal/payload": true, "internal/failure": true, "internal/locks": true, "internal/phrase": true, "internal/span": true, "internal/events": true, "accounting": true}
+	allowed := map[string]bool{"queue": true, "models": true, "internal/store": true, "internal/payload": true, "failure": true, "models/locks": true, "internal/text/phrase": true, "internal/telemetry/span": true, "internal/telemetry/events": true, "accounting": true}
 	for _, dep := range deps {
 		if name, ok := strings.CutPrefix(dep, ours); ok {
 			assert.True(t, allowed[name], "%s is none of what domain code may compile", dep)

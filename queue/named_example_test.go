@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/daybook-dev/daybook/internal/pgtest"
+	"github.com/daybook-dev/daybook/internal/dev/pgtest"
 	"github.com/daybook-dev/daybook/queue"
 )
 

@@ -3,7 +3,7 @@ package queue
 import (
 	"context"
 
-	"github.com/daybook-dev/daybook/internal/span"
+	"github.com/daybook-dev/daybook/internal/telemetry/span"
 )
 
 // WithTraceParent returns a context in which what is enqueued belongs to a trace: that of a traceparent as W3C Trace Context writes it, such as

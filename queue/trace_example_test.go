@@ -6,7 +6,7 @@ import (
 	"log/slog"
 	"os"
 
-	"github.com/daybook-dev/daybook/internal/pgtest"
+	"github.com/daybook-dev/daybook/internal/dev/pgtest"
 	"github.com/daybook-dev/daybook/queue"
 )
 

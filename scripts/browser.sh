@@ -46,4 +46,4 @@ if [ ! -e "$axe" ]; then
 fi
 export DAYBOOK_AXE="$axe"
 
-exec go test -tags browser -count 1 -timeout 10m "$@" ./internal/browser
+exec go test -tags browser -count 1 -timeout 10m "$@" ./internal/dev/browser

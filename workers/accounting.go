@@ -18,8 +18,9 @@ import (
 	"github.com/daybook-dev/daybook/internal/engine"
 	"github.com/daybook-dev/daybook/internal/ledger"
 	"github.com/daybook-dev/daybook/internal/store"
-	"github.com/daybook-dev/daybook/internal/tracing"
 	"github.com/daybook-dev/daybook/internal/turns"
+	"github.com/daybook-dev/daybook/models"
+	"github.com/daybook-dev/daybook/workers/internal/tracing"
 	"github.com/daybook-dev/daybook/workflows"
 )
 
@@ -129,7 +130,7 @@ func NewAccounting(o AccountingOptions) (*Worker, error) {
 		}
 		return nil
 	}
-	w.connect(o.Client, cmp.Or(o.TaskQueue, workflows.TaskQueueOf(workflows.AccountingTaskQueue, o.Fleet)), o.MaxConcurrentActivities, o.MaxConcurrentWorkflowTasks, o.Name, o.Metrics.namespace(), func(sdk worker.Worker) {
+	w.connect(o.Client, cmp.Or(o.TaskQueue, models.TaskQueueOf(workflows.AccountingTaskQueue, o.Fleet)), o.MaxConcurrentActivities, o.MaxConcurrentWorkflowTasks, o.Name, o.Metrics.namespace(), func(sdk worker.Worker) {
 		sdk.RegisterWorkflowWithOptions(workflows.Accounting, workflow.RegisterOptions{Name: workflows.AccountingWorkflow})
 		sdk.RegisterActivity(turns.Activities(turns.Options{Client: o.Client, Engine: w.engine, Settings: settings, Worker: o.Name}))
 	})

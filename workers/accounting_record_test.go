@@ -13,7 +13,7 @@ import (
 	"go.temporal.io/api/history/v1"
 	"google.golang.org/protobuf/encoding/protojson"
 
-	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
+	"github.com/daybook-dev/daybook/internal/dev/pgtest/fixture"
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/workers"
 	"github.com/daybook-dev/daybook/workflows"
@@ -36,10 +36,10 @@ func TestRecordHistories(t *testing.T) {
 	b.eventually("it waits", 20*time.Second, func() bool { return b.status(id).IdleSince != nil })
 	fixture.ManyReady(t, b.Pool, org, "more-", 500)
 	b.eventually("it works", 20*time.Second, func() bool { return b.status(id).Counts.Completed > 0 })
-	require.NoError(t, b.client.SignalWorkflow(t.Context(), id, "", workflows.SignalPause, nil))
+	require.NoError(t, b.client.SignalWorkflow(t.Context(), id, "", models.SignalPause, nil))
 	_, err := b.configure(id, workflows.ConfigureInput{BatchSize: new(20), Concurrency: new(4)})
 	require.NoError(t, err)
-	require.NoError(t, b.client.SignalWorkflow(t.Context(), id, "", workflows.SignalResume, nil))
+	require.NoError(t, b.client.SignalWorkflow(t.Context(), id, "", models.SignalResume, nil))
 	first := b.runID(id)
 	for n := 0; b.status(id).Runs == 1; n++ {
 		_, err := b.configure(id, workflows.ConfigureInput{BatchSize: new(20 + n%5)})

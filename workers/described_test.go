@@ -13,8 +13,9 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 
-	"github.com/daybook-dev/daybook/internal/devstack/temporaltest"
-	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
+	"github.com/daybook-dev/daybook/internal/dev/devstack/temporaltest"
+	"github.com/daybook-dev/daybook/internal/dev/pgtest/fixture"
+	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/workers"
 	"github.com/daybook-dev/daybook/workflows"
 )
@@ -41,25 +42,25 @@ func TestMemoSaysWhatTheRunIs(t *testing.T) {
 	id := b.run(`{"batchSize": 20, "pollIntervalSeconds": 60}`)
 	b.eventually("it is on record", 10*time.Second, func() bool { return len(b.memo(id)) > 0 })
 	assert.Equal(t, map[string]string{
-		workflows.MemoKind: `"accounting"`, workflows.MemoAbout: `"Daybook, kind accounting: posts documents to the ledger"`,
-		workflows.MemoState: `"running"`, workflows.MemoSettings: `{"batchSize":20,"pollIntervalSeconds":60,"concurrency":3}`,
+		models.MemoKind: `"accounting"`, models.MemoAbout: `"Daybook, kind accounting: posts documents to the ledger"`,
+		models.MemoState: `"running"`, models.MemoSettings: `{"batchSize":20,"pollIntervalSeconds":60,"concurrency":3}`,
 	}, b.memo(id))
 
 	_, err = b.configure(id, workflows.ConfigureInput{BatchSize: new(30)})
 	require.NoError(t, err)
-	require.NoError(t, b.client.SignalWorkflow(t.Context(), id, "", workflows.SignalPause, nil))
-	b.eventually("the pause is on record", 10*time.Second, func() bool { return b.memo(id)[workflows.MemoState] == `"paused"` })
+	require.NoError(t, b.client.SignalWorkflow(t.Context(), id, "", models.SignalPause, nil))
+	b.eventually("the pause is on record", 10*time.Second, func() bool { return b.memo(id)[models.MemoState] == `"paused"` })
 	stop()
 	paused := b.memo(id)
-	assert.Equal(t, `{"batchSize":30,"pollIntervalSeconds":60,"concurrency":3}`, paused[workflows.MemoSettings])
-	since, err := time.Parse(time.RFC3339, strings.Trim(paused[workflows.MemoPausedSince], `"`))
+	assert.Equal(t, `{"batchSize":30,"pollIntervalSeconds":60,"concurrency":3}`, paused[models.MemoSettings])
+	since, err := time.Parse(time.RFC3339, strings.Trim(paused[models.MemoPausedSince], `"`))
 	require.NoError(t, err)
 	assert.WithinDuration(t, time.Now(), since, time.Minute)
 
 	b.start(workers.AccountingOptions{})
-	require.NoError(t, b.client.SignalWorkflow(t.Context(), id, "", workflows.SignalResume, nil))
-	b.eventually("the resumption is on record", 20*time.Second, func() bool { return b.memo(id)[workflows.MemoState] == `"running"` })
-	assert.NotContains(t, b.memo(id), workflows.MemoPausedSince)
+	require.NoError(t, b.client.SignalWorkflow(t.Context(), id, "", models.SignalResume, nil))
+	b.eventually("the resumption is on record", 20*time.Second, func() bool { return b.memo(id)[models.MemoState] == `"running"` })
+	assert.NotContains(t, b.memo(id), models.MemoPausedSince)
 }
 
 // TestRunsPageFitsItsBox reads what the Temporal UI shows of a run: short lines of Markdown that all its versions render.

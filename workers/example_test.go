@@ -10,11 +10,11 @@ import (
 	"strings"
 
 	"github.com/daybook-dev/daybook/accounting"
-	"github.com/daybook-dev/daybook/internal/pgtest"
-	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
+	"github.com/daybook-dev/daybook/daybooktest/queuetest"
+	"github.com/daybook-dev/daybook/internal/dev/pgtest"
+	"github.com/daybook-dev/daybook/internal/dev/pgtest/fixture"
 	"github.com/daybook-dev/daybook/jobs"
 	"github.com/daybook-dev/daybook/queue"
-	"github.com/daybook-dev/daybook/queue/queuetest"
 	"github.com/daybook-dev/daybook/tasks"
 	"github.com/daybook-dev/daybook/workers"
 )

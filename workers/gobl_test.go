@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/daybook-dev/daybook/internal/importer"
-	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
+	"github.com/daybook-dev/daybook/internal/dev/pgtest/fixture"
+	"github.com/daybook-dev/daybook/internal/moving/importer"
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/workers"
 )

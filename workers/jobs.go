@@ -16,10 +16,10 @@ import (
 	"github.com/daybook-dev/daybook/activities"
 	"github.com/daybook-dev/daybook/internal/engine"
 	"github.com/daybook-dev/daybook/internal/store"
-	"github.com/daybook-dev/daybook/internal/tracing"
 	"github.com/daybook-dev/daybook/internal/turns"
 	"github.com/daybook-dev/daybook/jobs"
 	"github.com/daybook-dev/daybook/models"
+	"github.com/daybook-dev/daybook/workers/internal/tracing"
 	"github.com/daybook-dev/daybook/workflows"
 )
 
@@ -104,7 +104,7 @@ func NewJobs(o JobsOptions) (*Worker, error) {
 		}
 		return s.NoteJobWorkerStopped(ctx, id)
 	}
-	w.connect(o.Client, cmp.Or(o.TaskQueue, workflows.TaskQueueOf(workflows.JobsTaskQueue, o.Fleet)), o.MaxConcurrentActivities, o.MaxConcurrentWorkflowTasks, o.Name, o.Metrics.namespace(), func(sdk worker.Worker) {
+	w.connect(o.Client, cmp.Or(o.TaskQueue, models.TaskQueueOf(workflows.JobsTaskQueue, o.Fleet)), o.MaxConcurrentActivities, o.MaxConcurrentWorkflowTasks, o.Name, o.Metrics.namespace(), func(sdk worker.Worker) {
 		sdk.RegisterWorkflowWithOptions(workflows.Jobs, workflow.RegisterOptions{Name: workflows.JobsWorkflow})
 		sdk.RegisterActivity(turns.Activities(turns.Options{Client: o.Client, Engine: w.engine, Settings: settings, Worker: o.Name}))
 		sdk.RegisterWorkflowWithOptions(workflows.ScheduledJob, workflow.RegisterOptions{Name: workflows.ScheduledJobWorkflow})

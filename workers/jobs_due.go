@@ -14,10 +14,10 @@ import (
 
 	"github.com/daybook-dev/daybook/internal/engine"
 	"github.com/daybook-dev/daybook/internal/store"
-	"github.com/daybook-dev/daybook/internal/tracing"
 	"github.com/daybook-dev/daybook/internal/turns"
 	"github.com/daybook-dev/daybook/jobs"
 	"github.com/daybook-dev/daybook/queue"
+	"github.com/daybook-dev/daybook/workers/internal/tracing"
 )
 
 // DueJobs works due jobs once, without Temporal, for programs that cron starts. It may run beside workers: the same leases hold.

@@ -13,9 +13,10 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/daybook-dev/daybook/activities"
-	"github.com/daybook-dev/daybook/internal/devstack/temporaltest"
-	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
+	"github.com/daybook-dev/daybook/internal/dev/devstack/temporaltest"
+	"github.com/daybook-dev/daybook/internal/dev/pgtest/fixture"
 	"github.com/daybook-dev/daybook/jobs"
+	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/queue"
 	"github.com/daybook-dev/daybook/workers"
 	"github.com/daybook-dev/daybook/workflows"
@@ -96,7 +97,7 @@ func TestRecordJobHistories(t *testing.T) {
 	b.startJobs(errands())
 	b.enqueueErrands(1000)
 	id := b.runJobs(`{"exitWhenEmpty": true}`)
-	var counts workflows.Counts
+	var counts models.RunCounts
 	require.NoError(t, b.client.GetWorkflow(t.Context(), id, "").Get(t.Context(), &counts))
 	require.GreaterOrEqual(t, counts.Completed, int64(1000))
 	require.Equal(t, []int64{5, 5, 5}, []int64{counts.Retried, counts.Failed, counts.Cancelled})
@@ -106,10 +107,10 @@ func TestRecordJobHistories(t *testing.T) {
 	b.eventually("it waits", 20*time.Second, func() bool { return b.status(id).IdleSince != nil && b.jobsIn("completed") == 1005 })
 	b.enqueueErrands(300)
 	b.eventually("it works", 20*time.Second, func() bool { return b.status(id).Counts.Completed > 0 })
-	require.NoError(t, b.client.SignalWorkflow(t.Context(), id, "", workflows.SignalPause, nil))
+	require.NoError(t, b.client.SignalWorkflow(t.Context(), id, "", models.SignalPause, nil))
 	_, err := b.configure(id, workflows.ConfigureInput{BatchSize: new(20), Concurrency: new(4)})
 	require.NoError(t, err)
-	require.NoError(t, b.client.SignalWorkflow(t.Context(), id, "", workflows.SignalResume, nil))
+	require.NoError(t, b.client.SignalWorkflow(t.Context(), id, "", models.SignalResume, nil))
 	first := b.runID(id)
 	for n := 0; b.status(id).Runs == 1; n++ {
 		_, err := b.configure(id, workflows.ConfigureInput{BatchSize: new(20 + n%5)})

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daybook-dev/daybook/accounting"
-	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
+	"github.com/daybook-dev/daybook/internal/dev/pgtest/fixture"
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/workers"
 	"github.com/daybook-dev/daybook/workflows"
@@ -83,7 +83,7 @@ func TestExitWaitsForWhatWasLeftBehind(t *testing.T) {
 	close(h.proceed["inv-2"])
 	b.eventually("the other job is done", 30*time.Second, func() bool { return b.states()[models.JobCompleted] == 1 })
 	unlock()
-	var counts workflows.Counts
+	var counts models.RunCounts
 	require.NoError(t, b.client.GetWorkflow(t.Context(), id, "").Get(t.Context(), &counts))
 	assert.Equal(t, map[models.JobState]int{models.JobCompleted: 2}, b.states())
 }
@@ -94,7 +94,7 @@ func TestConfigureBeforeTheSettingsAreThere(t *testing.T) {
 	b := setup(t)
 	id := b.run(`{}`)
 	type answer struct {
-		settings workflows.Settings
+		settings models.RunSettings
 		err      error
 	}
 	got := make(chan answer, 1)
@@ -105,6 +105,6 @@ func TestConfigureBeforeTheSettingsAreThere(t *testing.T) {
 	b.start(workers.AccountingOptions{})
 	a := <-got
 	require.NoError(t, a.err)
-	assert.Equal(t, workflows.Settings{BatchSize: 77, PollIntervalSeconds: 10, Concurrency: 3}, a.settings)
+	assert.Equal(t, models.RunSettings{BatchSize: 77, PollIntervalSeconds: 10, Concurrency: 3}, a.settings)
 	assert.Equal(t, a.settings, b.status(id).Settings)
 }

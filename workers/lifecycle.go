@@ -4,7 +4,7 @@ import (
 	"context"
 	"sync"
 
-	"github.com/daybook-dev/daybook/internal/failure"
+	"github.com/daybook-dev/daybook/failure"
 )
 
 // Errors of a worker that is used wrongly; compare with errors.Is.

@@ -11,17 +11,17 @@ import (
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/client"
 
-	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
+	"github.com/daybook-dev/daybook/internal/dev/pgtest/fixture"
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/workers"
 	"github.com/daybook-dev/daybook/workflows"
 )
 
-func (b *bundle) configure(id string, in workflows.ConfigureInput) (workflows.Settings, error) {
+func (b *bundle) configure(id string, in workflows.ConfigureInput) (models.RunSettings, error) {
 	b.t.Helper()
-	var s workflows.Settings
+	var s models.RunSettings
 	h, err := b.client.UpdateWorkflow(b.t.Context(), client.UpdateWorkflowOptions{
-		WorkflowID: id, UpdateName: workflows.UpdateConfigure, Args: []any{in}, WaitForStage: client.WorkflowUpdateStageCompleted,
+		WorkflowID: id, UpdateName: models.UpdateConfigure, Args: []any{in}, WaitForStage: client.WorkflowUpdateStageCompleted,
 	})
 	if err != nil {
 		return s, err
@@ -36,7 +36,7 @@ func TestPauseAndResume(t *testing.T) {
 	id := b.run(`{"pollIntervalSeconds": 60}`)
 	b.eventually("it waits for work", 10*time.Second, func() bool { return b.status(id).IdleSince != nil })
 
-	require.NoError(t, b.client.SignalWorkflow(t.Context(), id, "", workflows.SignalPause, nil))
+	require.NoError(t, b.client.SignalWorkflow(t.Context(), id, "", models.SignalPause, nil))
 	b.eventually("the waiting fetch has ended", 10*time.Second, func() bool { return b.pendingActivities(id) == 0 })
 	assert.True(t, b.status(id).Paused)
 	fixture.Ready(t, b.Pool, fixture.Invoice(org, "inv-1", 1000))
@@ -44,7 +44,7 @@ func TestPauseAndResume(t *testing.T) {
 	assert.Zero(t, b.pendingActivities(id))
 	assert.Equal(t, models.JobPending, fixture.Job(t, b.Pool, org, "inv-1").State)
 
-	require.NoError(t, b.client.SignalWorkflow(t.Context(), id, "", workflows.SignalResume, nil))
+	require.NoError(t, b.client.SignalWorkflow(t.Context(), id, "", models.SignalResume, nil))
 	b.eventually("it goes on", 10*time.Second, func() bool { return b.states()[models.JobCompleted] == 1 })
 	b.eventually("the turn is reported", 15*time.Second, func() bool { return b.status(id).Counts.Completed == 1 })
 	status := b.status(id)
@@ -66,12 +66,12 @@ func TestConfigure(t *testing.T) {
 	b.start(workers.AccountingOptions{Settings: workers.Settings{BatchSize: 7, PollIntervalSeconds: 11, RetryBaseSeconds: 300}})
 	id := b.run(`{"concurrency": 2}`)
 	b.eventually("it has its settings", 10*time.Second, func() bool {
-		return b.status(id).Settings == workflows.Settings{BatchSize: 7, PollIntervalSeconds: 11, Concurrency: 2}
+		return b.status(id).Settings == models.RunSettings{BatchSize: 7, PollIntervalSeconds: 11, Concurrency: 2}
 	})
 
 	s, err := b.configure(id, workflows.ConfigureInput{BatchSize: new(100), Concurrency: new(5)})
 	require.NoError(t, err)
-	assert.Equal(t, workflows.Settings{BatchSize: 100, PollIntervalSeconds: 11, Concurrency: 5}, s)
+	assert.Equal(t, models.RunSettings{BatchSize: 100, PollIntervalSeconds: 11, Concurrency: 5}, s)
 
 	for message, in := range map[string]workflows.ConfigureInput{
 		"batchSize is 0: want 1 to 1000":              {BatchSize: new(0)},
@@ -83,7 +83,7 @@ func TestConfigure(t *testing.T) {
 		require.ErrorContains(t, err, message)
 	}
 	handle, err := b.client.UpdateWorkflow(t.Context(), client.UpdateWorkflowOptions{
-		WorkflowID: id, UpdateName: workflows.UpdateConfigure, WaitForStage: client.WorkflowUpdateStageCompleted,
+		WorkflowID: id, UpdateName: models.UpdateConfigure, WaitForStage: client.WorkflowUpdateStageCompleted,
 		Args: []any{map[string]int{"batchSize": 9, "concurency": 2}},
 	})
 	require.NoError(t, err)
@@ -118,10 +118,10 @@ func TestLastSignalCounts(t *testing.T) {
 	b := setup(t)
 	paused, runs := b.run(`{}`), b.run(`{}`)
 	for _, one := range []struct{ id, name string }{
-		{paused, workflows.SignalResume},
-		{paused, workflows.SignalPause},
-		{runs, workflows.SignalPause},
-		{runs, workflows.SignalResume},
+		{paused, models.SignalResume},
+		{paused, models.SignalPause},
+		{runs, models.SignalPause},
+		{runs, models.SignalResume},
 	} {
 		require.NoError(t, b.client.SignalWorkflow(t.Context(), one.id, "", one.name, nil))
 	}
@@ -138,7 +138,7 @@ func TestStartsWithoutInput(t *testing.T) {
 	b.start(workers.AccountingOptions{})
 	b.cli("workflow", "start", "--task-queue", "accounting-queue", "--type", "syncAccountingQueueWorkflow", "--workflow-id", "bare")
 	b.eventually("it has the defaults", 10*time.Second, func() bool {
-		return b.status("bare").Settings == workflows.Settings{BatchSize: 50, PollIntervalSeconds: 10, Concurrency: 3}
+		return b.status("bare").Settings == models.RunSettings{BatchSize: 50, PollIntervalSeconds: 10, Concurrency: 3}
 	})
 }
 
@@ -168,10 +168,10 @@ func TestContinueAsNewKeepsEverything(t *testing.T) {
 	b := setup(t)
 	b.start(workers.AccountingOptions{})
 	since := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	carried := workflows.State{
-		Settings: workflows.Settings{BatchSize: 33, PollIntervalSeconds: 44, Concurrency: 2},
-		Paused:   true, Counts: workflows.Counts{Turns: 5, Completed: 6, Retried: 7, Rescheduled: 8, Failed: 9, Cancelled: 10, Lost: 11, Released: 12, Leased: 13},
-		LastTurn: &workflows.TurnSummary{ID: "a/0/1", Lane: 1, At: since}, StartedAt: since, Runs: 3,
+	carried := models.RunState{
+		Settings: models.RunSettings{BatchSize: 33, PollIntervalSeconds: 44, Concurrency: 2},
+		Paused:   true, Counts: models.RunCounts{Turns: 5, Completed: 6, Retried: 7, Rescheduled: 8, Failed: 9, Cancelled: 10, Lost: 11, Released: 12, Leased: 13},
+		LastTurn: &models.TurnSummary{ID: "a/0/1", Lane: 1, At: since}, StartedAt: since, Runs: 3,
 		LeftBehind: []string{"a/0/1"},
 	}
 	input, err := json.Marshal(workflows.Input{Carried: &carried})
@@ -179,11 +179,11 @@ func TestContinueAsNewKeepsEverything(t *testing.T) {
 	id := b.run(string(input))
 
 	b.eventually("it is there", 10*time.Second, func() bool { return b.status(id).Runs == 4 })
-	got := b.status(id).State
+	got := b.status(id).RunState
 	carried.Runs = 4
 	assert.Equal(t, carried, got)
 
-	require.NoError(t, b.client.SignalWorkflow(t.Context(), id, "", workflows.SignalResume, nil))
+	require.NoError(t, b.client.SignalWorkflow(t.Context(), id, "", models.SignalResume, nil))
 	fixture.Ready(t, b.Pool, fixture.Invoice(org, "inv-1", 1000))
 	b.eventually("it works on", 10*time.Second, func() bool { return b.states()[models.JobCompleted] == 1 })
 	assert.Empty(t, b.status(id).LeftBehind, "nothing is left behind by that turn any more")
@@ -201,10 +201,10 @@ func TestContinuesAsNewUnderSignals(t *testing.T) {
 	for b.status(id).Runs < 4 {
 		require.Less(t, sent, 1000, "it must continue as new")
 		sent++
-		require.NoError(t, b.client.SignalWorkflow(t.Context(), id, "", workflows.SignalPause, nil))
+		require.NoError(t, b.client.SignalWorkflow(t.Context(), id, "", models.SignalPause, nil))
 		_, err := b.configure(id, workflows.ConfigureInput{BatchSize: new(sent)})
 		require.NoError(t, err)
-		require.NoError(t, b.client.SignalWorkflow(t.Context(), id, "", workflows.SignalResume, nil))
+		require.NoError(t, b.client.SignalWorkflow(t.Context(), id, "", models.SignalResume, nil))
 		fixture.Ready(t, b.Pool, fixture.Invoice(org, fmt.Sprint("inv-", sent), 1000))
 	}
 

@@ -13,10 +13,10 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"go.temporal.io/sdk/client"
 
-	"github.com/daybook-dev/daybook/internal/events"
-	"github.com/daybook-dev/daybook/internal/metrics"
-	"github.com/daybook-dev/daybook/internal/sampler"
+	"github.com/daybook-dev/daybook/internal/telemetry/events"
 	"github.com/daybook-dev/daybook/internal/turns"
+	"github.com/daybook-dev/daybook/internal/watching/metrics"
+	"github.com/daybook-dev/daybook/internal/watching/sampler"
 )
 
 // MetricsOptions say what is measured. Pool is required; the zero value of each other field is its default.

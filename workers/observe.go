@@ -6,8 +6,8 @@ import (
 	"os"
 	"slices"
 
-	"github.com/daybook-dev/daybook/internal/events"
-	"github.com/daybook-dev/daybook/internal/events/eventlog"
+	"github.com/daybook-dev/daybook/internal/telemetry/events"
+	"github.com/daybook-dev/daybook/internal/telemetry/events/eventlog"
 )
 
 // logJobsVariable says what a worker logs of jobs: "1" each end of an attempt, "0" nothing, and when it is empty what is not as it should be.

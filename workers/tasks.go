@@ -16,10 +16,11 @@ import (
 	"github.com/daybook-dev/daybook/internal/dispatch"
 	"github.com/daybook-dev/daybook/internal/engine"
 	"github.com/daybook-dev/daybook/internal/store"
-	"github.com/daybook-dev/daybook/internal/tracing"
 	"github.com/daybook-dev/daybook/internal/turns"
 	"github.com/daybook-dev/daybook/migrations"
+	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/tasks"
+	"github.com/daybook-dev/daybook/workers/internal/tracing"
 	"github.com/daybook-dev/daybook/workflows"
 )
 
@@ -88,7 +89,7 @@ func NewTasks(o TasksOptions) (*Worker, error) {
 		noteTypes(ctx, queue, o.Name, typesOfTasks(o.Registry), o.Log)
 		return nil
 	}
-	w.connect(o.Client, cmp.Or(o.TaskQueue, workflows.TaskQueueOf(workflows.TasksTaskQueue, o.Fleet)), o.MaxConcurrentActivities, o.MaxConcurrentWorkflowTasks, o.Name, o.Metrics.namespace(), func(sdk worker.Worker) {
+	w.connect(o.Client, cmp.Or(o.TaskQueue, models.TaskQueueOf(workflows.TasksTaskQueue, o.Fleet)), o.MaxConcurrentActivities, o.MaxConcurrentWorkflowTasks, o.Name, o.Metrics.namespace(), func(sdk worker.Worker) {
 		sdk.RegisterWorkflowWithOptions(workflows.Tasks, workflow.RegisterOptions{Name: workflows.TasksWorkflow})
 		sdk.RegisterActivity(turns.Activities(turns.Options{Client: o.Client, Engine: w.engine, Settings: settings, Resumes: true, Worker: o.Name}))
 	})

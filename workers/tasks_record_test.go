@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/workflows"
 )
 
@@ -29,7 +30,7 @@ func TestRecordTaskHistories(t *testing.T) {
 	b.startTasks(b.As(t, taskRole), nil)
 	b.enqueueVisits(500)
 	id := b.runTasks(`{"exitWhenEmpty": true}`)
-	var counts workflows.Counts
+	var counts models.RunCounts
 	require.NoError(t, b.client.GetWorkflow(t.Context(), id, "").Get(t.Context(), &counts))
 	require.Equal(t, []int64{500, 5}, []int64{counts.Completed, counts.Failed})
 	b.record("tasks-drain", id, "")
@@ -38,10 +39,10 @@ func TestRecordTaskHistories(t *testing.T) {
 	b.eventually("it waits", 20*time.Second, func() bool { return b.status(id).IdleSince != nil })
 	b.enqueueVisits(300)
 	b.eventually("it works", 20*time.Second, func() bool { return b.status(id).Counts.Completed > 0 })
-	require.NoError(t, b.client.SignalWorkflow(t.Context(), id, "", workflows.SignalPause, nil))
+	require.NoError(t, b.client.SignalWorkflow(t.Context(), id, "", models.SignalPause, nil))
 	_, err := b.configure(id, workflows.ConfigureInput{BatchSize: new(20), Concurrency: new(4)})
 	require.NoError(t, err)
-	require.NoError(t, b.client.SignalWorkflow(t.Context(), id, "", workflows.SignalResume, nil))
+	require.NoError(t, b.client.SignalWorkflow(t.Context(), id, "", models.SignalResume, nil))
 	first := b.runID(id)
 	for n := 0; b.status(id).Runs == 1; n++ {
 		_, err := b.configure(id, workflows.ConfigureInput{BatchSize: new(20 + n%5)})

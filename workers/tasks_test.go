@@ -22,8 +22,9 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/daybook-dev/daybook/handlers"
-	"github.com/daybook-dev/daybook/internal/devstack/temporaltest"
-	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
+	"github.com/daybook-dev/daybook/internal/dev/devstack/temporaltest"
+	"github.com/daybook-dev/daybook/internal/dev/pgtest/fixture"
+	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/tasks"
 	"github.com/daybook-dev/daybook/workers"
 	"github.com/daybook-dev/daybook/workflows"
@@ -251,7 +252,7 @@ func TestTasksThatFail(t *testing.T) {
 	b.enqueueTask("db_function", `{}`)
 	b.enqueueTask("letter", `{}`)
 
-	var counts workflows.Counts
+	var counts models.RunCounts
 	require.NoError(t, b.client.GetWorkflow(t.Context(), b.runTasks(`{"exitWhenEmpty": true}`), "").Get(t.Context(), &counts))
 
 	assert.Equal(t, 4, b.completedTasks())

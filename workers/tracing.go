@@ -1,6 +1,6 @@
 package workers
 
-import "github.com/daybook-dev/daybook/internal/tracing"
+import "github.com/daybook-dev/daybook/workers/internal/tracing"
 
 // EnableTracing has this process make spans of OpenTelemetry, by the global TracerProvider (otel.SetTracerProvider): of activities, of attempts at jobs, of
 // the transactions that complete them, of what the built-in handlers send. It is off until then. Call it before the workers are made.

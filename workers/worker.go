@@ -14,9 +14,10 @@ import (
 
 	"github.com/daybook-dev/daybook/activities"
 	"github.com/daybook-dev/daybook/internal/engine"
-	"github.com/daybook-dev/daybook/internal/health"
 	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/watching/health"
 	"github.com/daybook-dev/daybook/migrations"
+	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/queue"
 )
 
@@ -124,10 +125,10 @@ func orEnvironment(given Settings, fromEnv func(activities.Settings) (activities
 // checkSettings refuses settings with which no lane would work.
 func checkSettings(s activities.Settings) error {
 	switch {
-	case s.BatchSize < 1 || s.BatchSize > activities.MaxBatchSize:
-		return fmt.Errorf("workers: Settings.BatchSize is %d: want 1 to %d, or 0 for that of the environment", s.BatchSize, activities.MaxBatchSize)
-	case s.PollIntervalSeconds < 1 || s.PollIntervalSeconds > activities.MaxPollIntervalSeconds:
-		return fmt.Errorf("workers: Settings.PollIntervalSeconds is %d: want 1 to %d, or 0 for that of the environment", s.PollIntervalSeconds, activities.MaxPollIntervalSeconds)
+	case s.BatchSize < 1 || s.BatchSize > models.MaxBatchSize:
+		return fmt.Errorf("workers: Settings.BatchSize is %d: want 1 to %d, or 0 for that of the environment", s.BatchSize, models.MaxBatchSize)
+	case s.PollIntervalSeconds < 1 || s.PollIntervalSeconds > models.MaxPollIntervalSeconds:
+		return fmt.Errorf("workers: Settings.PollIntervalSeconds is %d: want 1 to %d, or 0 for that of the environment", s.PollIntervalSeconds, models.MaxPollIntervalSeconds)
 	case s.RetryBaseSeconds < 0:
 		return fmt.Errorf("workers: Settings.RetryBaseSeconds is %d: want at least 1, or 0 for that of the environment", s.RetryBaseSeconds)
 	}

@@ -16,10 +16,10 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/log"
 
-	"github.com/daybook-dev/daybook/internal/devstack"
-	"github.com/daybook-dev/daybook/internal/devstack/temporaltest"
-	"github.com/daybook-dev/daybook/internal/pgtest"
-	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
+	"github.com/daybook-dev/daybook/internal/dev/devstack"
+	"github.com/daybook-dev/daybook/internal/dev/devstack/temporaltest"
+	"github.com/daybook-dev/daybook/internal/dev/pgtest"
+	"github.com/daybook-dev/daybook/internal/dev/pgtest/fixture"
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/workers"
 	"github.com/daybook-dev/daybook/workflows"
@@ -117,18 +117,18 @@ func (b *bundle) run(input string) string {
 }
 
 // drainOnce runs the workflow until nothing is due and returns its counts.
-func (b *bundle) drainOnce() workflows.Counts {
+func (b *bundle) drainOnce() models.RunCounts {
 	b.t.Helper()
-	var counts workflows.Counts
+	var counts models.RunCounts
 	require.NoError(b.t, b.client.GetWorkflow(b.t.Context(), b.run(`{"exitWhenEmpty": true}`), "").Get(b.t.Context(), &counts))
 	return counts
 }
 
-func (b *bundle) status(id string) workflows.Status {
+func (b *bundle) status(id string) models.RunStatus {
 	b.t.Helper()
-	v, err := b.client.QueryWorkflow(b.t.Context(), id, "", workflows.QueryStatus)
+	v, err := b.client.QueryWorkflow(b.t.Context(), id, "", models.QueryStatus)
 	require.NoError(b.t, err)
-	var s workflows.Status
+	var s models.RunStatus
 	require.NoError(b.t, v.Get(&s))
 	return s
 }
@@ -173,7 +173,7 @@ func TestSeedCommand(t *testing.T) {
 		return b.states()[models.JobCompleted] == 1 && b.states()[models.JobFailed] == 1
 	})
 	status := b.status("accounting-queue-worker-production")
-	assert.Equal(t, workflows.Settings{BatchSize: 50, PollIntervalSeconds: 10, Concurrency: 3}, status.Settings)
+	assert.Equal(t, models.RunSettings{BatchSize: 50, PollIntervalSeconds: 10, Concurrency: 3}, status.Settings)
 
 	// A domain transaction that commits now is picked up without waiting for the poll interval.
 	fixture.Ready(t, b.Pool, fixture.Invoice(org, "inv-3", 500))

@@ -8,7 +8,7 @@ import (
 
 	"go.temporal.io/sdk/workflow"
 
-	"github.com/daybook-dev/daybook/activities"
+	"github.com/daybook-dev/daybook/models"
 )
 
 // describe writes what the Temporal UI shows as the run's current details. It keeps to what every UI of Temporal shows alike:
@@ -67,13 +67,13 @@ func clock(t time.Time) string { return t.UTC().Format("2 Jan 15:04:05 UTC") }
 const boxEnd = "\n\n\u00a0\n"
 
 // say puts a turn's counts into words, without those that are zero.
-func say(r activities.ProcessOutput) string {
-	var c Counts
-	c.addJobs(r)
+func say(r models.TurnReport) string {
+	var c models.RunCounts
+	addJobs(&c, r)
 	return sayCounts(c)
 }
 
-func sayCounts(c Counts) string {
+func sayCounts(c models.RunCounts) string {
 	var ends []string
 	for _, w := range []struct {
 		name string

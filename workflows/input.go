@@ -2,15 +2,11 @@ package workflows
 
 import (
 	"fmt"
-	"time"
 
 	"go.temporal.io/sdk/temporal"
 
-	"github.com/daybook-dev/daybook/activities"
+	"github.com/daybook-dev/daybook/models"
 )
-
-// DefaultConcurrency is how many lanes run side by side when neither input nor update says otherwise.
-const DefaultConcurrency = 3
 
 // ErrTypeInvalidInput is the type of the application error with which a run fails whose input is out of range.
 const ErrTypeInvalidInput = "INVALID_INPUT"
@@ -27,16 +23,9 @@ type Input struct {
 	// ExitWhenEmpty ends the run, with its counts as the result, when nothing is due.
 	ExitWhenEmpty bool `json:"exitWhenEmpty,omitempty"`
 	// Carried is what an earlier run of the same workflow hands over. Leave it out.
-	Carried *State `json:"carried,omitempty"`
+	Carried *models.RunState `json:"carried,omitempty"`
 
 	unknown string // a member that no input has
-}
-
-// Settings are the settings of a run.
-type Settings struct {
-	BatchSize           int `json:"batchSize"`
-	PollIntervalSeconds int `json:"pollIntervalSeconds"`
-	Concurrency         int `json:"concurrency"`
 }
 
 // ConfigureInput is the argument of the update "configure"; what is left out stays as it is.
@@ -48,47 +37,13 @@ type ConfigureInput struct {
 	unknown string // a member that it does not have
 }
 
-// State is what survives continue-as-new.
-type State struct {
-	Settings Settings `json:"settings"`
-	Paused   bool     `json:"paused,omitempty"`
-	// PausedSince is when the signal pause came; nil: the run is not paused, or an earlier version of the code was told to pause.
-	PausedSince *time.Time   `json:"pausedSince,omitempty"`
-	Counts      Counts       `json:"counts"`
-	LastTurn    *TurnSummary `json:"lastTurn,omitempty"`
-	// IdleSince is since when nothing was due; nil: there is work.
-	IdleSince *time.Time `json:"idleSince,omitempty"`
-	StartedAt time.Time  `json:"startedAt"`
-	// Runs counts the runs of the workflow, this one included.
-	Runs int `json:"runs"`
-	// LeftBehind names turns that still hold leases, on rows that another transaction held locked.
-	LeftBehind []string `json:"leftBehind,omitempty"`
-	// Silent names turns whose worker fell silent and that may still hold leases. A run with ExitWhenEmpty waits for them.
-	Silent []string `json:"silent,omitempty"`
-	// MoreKnown says that the last refill before continue-as-new was full.
-	MoreKnown bool `json:"moreKnown,omitempty"`
-}
-
-// Counts adds up what turns did since the workflow was started.
-type Counts struct {
-	Turns       int64 `json:"turns"`
-	Leased      int64 `json:"leased"`
-	Completed   int64 `json:"completed"`
-	Retried     int64 `json:"retried"`
-	Rescheduled int64 `json:"rescheduled"`
-	Failed      int64 `json:"failed"`
-	Cancelled   int64 `json:"cancelled"`
-	Lost        int64 `json:"lost"`
-	Released    int64 `json:"released"`
-}
-
-// add adds what a turn did.
-func (c *Counts) add(r activities.ProcessOutput) {
+// addTurn adds what a turn did.
+func addTurn(c *models.RunCounts, r models.TurnReport) {
 	c.Turns++
-	c.addJobs(r)
+	addJobs(c, r)
 }
 
-func (c *Counts) addJobs(r activities.ProcessOutput) {
+func addJobs(c *models.RunCounts, r models.TurnReport) {
 	c.Leased += int64(r.Leased)
 	c.Completed += int64(r.Completed)
 	c.Retried += int64(r.Retried)
@@ -99,25 +54,8 @@ func (c *Counts) addJobs(r activities.ProcessOutput) {
 	c.Released += int64(r.Released)
 }
 
-// TurnSummary is one finished turn.
-type TurnSummary struct {
-	ID     string                   `json:"id"`
-	Lane   int                      `json:"lane"`
-	At     time.Time                `json:"at"`
-	Report activities.ProcessOutput `json:"report"`
-}
-
-// Status answers the query "status".
-type Status struct {
-	State
-	// Lanes is how many lanes are working on a turn now.
-	Lanes int `json:"lanesWorking"`
-	// Draining says that no new turn begins: the run is about to end or to continue as new.
-	Draining bool `json:"draining,omitempty"`
-}
-
-// set changes the settings that the arguments name.
-func (s *Settings) set(batch, poll, concurrency *int) {
+// setSettings changes the settings that the arguments name.
+func setSettings(s *models.RunSettings, batch, poll, concurrency *int) {
 	for _, f := range []struct{ to, from *int }{{&s.BatchSize, batch}, {&s.PollIntervalSeconds, poll}, {&s.Concurrency, concurrency}} {
 		if f.from != nil {
 			*f.to = *f.from
@@ -146,9 +84,9 @@ func checkRanges(batch, poll, concurrency *int) error {
 		value *int
 		max   int
 	}{
-		{"batchSize", batch, activities.MaxBatchSize},
-		{"pollIntervalSeconds", poll, activities.MaxPollIntervalSeconds},
-		{"concurrency", concurrency, activities.MaxConcurrency},
+		{"batchSize", batch, models.MaxBatchSize},
+		{"pollIntervalSeconds", poll, models.MaxPollIntervalSeconds},
+		{"concurrency", concurrency, models.MaxConcurrency},
 	} {
 		if f.value != nil && (*f.value < 1 || *f.value > f.max) {
 			return temporal.NewNonRetryableApplicationError(

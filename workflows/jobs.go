@@ -1,6 +1,10 @@
 package workflows
 
-import "go.temporal.io/sdk/workflow"
+import (
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/daybook-dev/daybook/models"
+)
 
 // Names by which the queue of background jobs is started.
 const (
@@ -10,4 +14,4 @@ const (
 
 // Jobs is the workflow syncJobQueueWorkflow. It takes the same input, runs and returns as Accounting does. A worker of jobs registers its
 // activities, on another task queue.
-func Jobs(ctx workflow.Context, in Input) (*Counts, error) { return runQueue(ctx, in) }
+func Jobs(ctx workflow.Context, in Input) (*models.RunCounts, error) { return runQueue(ctx, in) }

@@ -9,6 +9,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/daybook-dev/daybook/activities"
+	"github.com/daybook-dev/daybook/models"
 )
 
 const (
@@ -128,7 +129,7 @@ func (l *lane) turn(ctx workflow.Context) error {
 	a.state.Counts.Lost += int64(fetched.Lost)
 	a.state.Counts.Failed += int64(fetched.Failed)
 	if fetched.Worked != nil {
-		a.state.Counts.addJobs(*fetched.Worked)
+		addJobs(&a.state.Counts, *fetched.Worked)
 	}
 	if fetched.Full {
 		a.backlog++
@@ -247,7 +248,7 @@ func (l *lane) process(ctx workflow.Context, id string, leased int) error {
 		TurnID: id, Batch: a.state.Settings.BatchSize, TurnSeconds: turnSeconds, Linger: !a.input.ExitWhenEmpty && !first,
 	}
 	var acts *activities.Queue
-	var out activities.ProcessOutput
+	var out models.TurnReport
 	if err := workflow.ExecuteActivity(ctx, acts.ProcessBatch, in).Get(ctx, &out); err != nil {
 		a.leaveBehind(id)
 		return err
@@ -260,8 +261,8 @@ func (l *lane) process(ctx workflow.Context, id string, leased int) error {
 	if out.More {
 		a.backlog++
 	}
-	a.state.Counts.add(out)
-	a.state.LastTurn = &TurnSummary{ID: id, Lane: l.number, At: workflow.Now(ctx), Report: out}
+	addTurn(&a.state.Counts, out)
+	a.state.LastTurn = &models.TurnSummary{ID: id, Lane: l.number, At: workflow.Now(ctx), Report: out}
 	a.describe()
 	return nil
 }

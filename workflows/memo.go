@@ -4,27 +4,8 @@ import (
 	"time"
 
 	"go.temporal.io/sdk/workflow"
-)
 
-// The fields of a run's memo. Temporal shows the memo and answers questions about it (DescribeWorkflowExecution) also while no worker
-// runs, other than current details and the query status, which a worker must answer.
-const (
-	// MemoKind is the kind of queue: accounting, jobs or tasks.
-	MemoKind = "kind"
-	// MemoAbout is Description.Summary.
-	MemoAbout = "about"
-	// MemoState is MemoStateRunning or MemoStatePaused.
-	MemoState = "state"
-	// MemoPausedSince is since when the run is paused, by RFC 3339; missing: it is not paused, or was so when it was started.
-	MemoPausedSince = "pausedSince"
-	// MemoSettings are the Settings of the run.
-	MemoSettings = "settings"
-)
-
-// The values of MemoState.
-const (
-	MemoStateRunning = "running"
-	MemoStatePaused  = "paused"
+	"github.com/daybook-dev/daybook/models"
 )
 
 // changeMemo is the change of the code that has runs keep a memo: runs that began before it keep none.
@@ -39,7 +20,7 @@ func (a *run) keepMemo(ctx workflow.Context) {
 type memo struct {
 	paused   bool
 	since    time.Time
-	settings Settings
+	settings models.RunSettings
 }
 
 // remember writes the memo if it would say something else than before. A run that ends writes none: the next one writes its own.
@@ -56,11 +37,11 @@ func (a *run) remember() {
 	}
 	a.memo = &m
 	d := Describe(workflow.GetInfo(a.laneCtx).WorkflowType.Name)
-	fields := map[string]any{MemoKind: d.Kind, MemoAbout: d.Summary, MemoState: MemoStateRunning, MemoSettings: m.settings, MemoPausedSince: nil}
+	fields := map[string]any{models.MemoKind: d.Kind, models.MemoAbout: d.Summary, models.MemoState: models.MemoStateRunning, models.MemoSettings: m.settings, models.MemoPausedSince: nil}
 	if m.paused {
-		fields[MemoState] = MemoStatePaused
+		fields[models.MemoState] = models.MemoStatePaused
 		if !m.since.IsZero() {
-			fields[MemoPausedSince] = m.since.UTC().Format(time.RFC3339)
+			fields[models.MemoPausedSince] = m.since.UTC().Format(time.RFC3339)
 		}
 	}
 	if err := workflow.UpsertMemo(a.laneCtx, fields); err != nil {

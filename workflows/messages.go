@@ -3,30 +3,24 @@ package workflows
 import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
-)
 
-// The names of the signals, the query and the update of a queue's workflow.
-const (
-	SignalPause     = "pause"
-	SignalResume    = "resume"
-	QueryStatus     = "status"
-	UpdateConfigure = "configure"
+	"github.com/daybook-dev/daybook/models"
 )
 
 // handleMessages registers signals, the query and the update.
 func (a *run) handleMessages(ctx workflow.Context) error {
-	err := workflow.SetQueryHandler(ctx, QueryStatus, func() (Status, error) {
-		return Status{State: a.state, Lanes: a.count((*lane).isProcessing), Draining: a.draining}, nil
+	err := workflow.SetQueryHandler(ctx, models.QueryStatus, func() (models.RunStatus, error) {
+		return models.RunStatus{RunState: a.state, Lanes: a.count((*lane).isProcessing), Draining: a.draining}, nil
 	})
 	if err != nil {
 		return err
 	}
-	err = workflow.SetUpdateHandlerWithOptions(ctx, UpdateConfigure,
-		func(ctx workflow.Context, in ConfigureInput) (Settings, error) {
+	err = workflow.SetUpdateHandlerWithOptions(ctx, models.UpdateConfigure,
+		func(ctx workflow.Context, in ConfigureInput) (models.RunSettings, error) {
 			if err := workflow.Await(ctx, func() bool { return a.configured }); err != nil {
-				return Settings{}, err
+				return models.RunSettings{}, err
 			}
-			a.state.Settings.set(in.BatchSize, in.PollIntervalSeconds, in.Concurrency)
+			setSettings(&a.state.Settings, in.BatchSize, in.PollIntervalSeconds, in.Concurrency)
 			a.interruptWaiting()
 			a.describe()
 			a.remember()
@@ -48,8 +42,8 @@ func (a *run) handleMessages(ctx workflow.Context) error {
 	if err != nil {
 		return err
 	}
-	a.onSignal(ctx, SignalPause)
-	a.onSignal(ctx, SignalResume)
+	a.onSignal(ctx, models.SignalPause)
+	a.onSignal(ctx, models.SignalResume)
 	return nil
 }
 
@@ -81,7 +75,7 @@ func (a *run) setPaused(ctx workflow.Context, paused bool) {
 
 // drainSignals takes in what came while the run was ending, so that continue-as-new loses no message.
 func (a *run) drainSignals(ctx workflow.Context) {
-	for _, name := range []string{SignalResume, SignalPause} {
+	for _, name := range []string{models.SignalResume, models.SignalPause} {
 		for workflow.GetSignalChannel(ctx, name).ReceiveAsync(nil) {
 			a.setPaused(ctx, pauseAsked(ctx, name))
 		}

@@ -3,6 +3,8 @@ package workflows
 import (
 	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/workflow"
+
+	"github.com/daybook-dev/daybook/models"
 )
 
 // SignalOrder tells workflows which of the signals pause and resume came last. Signals of two names have two channels, and a workflow that
@@ -35,7 +37,7 @@ func (i *orderedWorkflow) ExecuteWorkflow(ctx workflow.Context, in *interceptor.
 }
 
 func (i *orderedWorkflow) HandleSignal(ctx workflow.Context, in *interceptor.HandleSignalInput) error {
-	if in.SignalName == SignalPause || in.SignalName == SignalResume {
+	if in.SignalName == models.SignalPause || in.SignalName == models.SignalResume {
 		i.last.name = in.SignalName
 	}
 	return i.Next.HandleSignal(ctx, in)
@@ -45,7 +47,7 @@ func (i *orderedWorkflow) HandleSignal(ctx workflow.Context, in *interceptor.Han
 // the interceptor pause wins over a resume that came with it: that is the safe way.
 func pauseAsked(ctx workflow.Context, received string) bool {
 	if last, ok := ctx.Value(lastSignalKey{}).(*lastSignal); ok && last.name != "" {
-		return last.name == SignalPause
+		return last.name == models.SignalPause
 	}
-	return received == SignalPause || workflow.GetSignalChannel(ctx, SignalPause).Len() > 0
+	return received == models.SignalPause || workflow.GetSignalChannel(ctx, models.SignalPause).Len() > 0
 }

@@ -7,6 +7,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/daybook-dev/daybook/activities"
+	"github.com/daybook-dev/daybook/models"
 )
 
 // turnSeconds is how long a turn goes on refilling: short enough for pause and settings to take effect soon, long enough
@@ -15,7 +16,7 @@ const turnSeconds = 5
 
 // runQueue is the workflow of every kind of queue. The kind follows from the task queue, on which the activities of one kind are
 // registered, and from the workflow's type: a run continues as new under the same type.
-func runQueue(ctx workflow.Context, in Input) (*Counts, error) {
+func runQueue(ctx workflow.Context, in Input) (*models.RunCounts, error) {
 	a, err := newRun(ctx, in)
 	if err != nil {
 		return nil, err
@@ -26,7 +27,7 @@ func runQueue(ctx workflow.Context, in Input) (*Counts, error) {
 // run is the state of one run.
 type run struct {
 	input Input
-	state State
+	state models.RunState
 	runID string
 
 	// lanes are the running lanes by number; nil: the lane has ended, or was never started.
@@ -96,8 +97,8 @@ func (a *run) begin(ctx workflow.Context) error {
 	if err != nil {
 		return err
 	}
-	a.state.Settings = Settings{BatchSize: s.BatchSize, PollIntervalSeconds: s.PollIntervalSeconds, Concurrency: DefaultConcurrency}
-	a.state.Settings.set(a.input.BatchSize, a.input.PollIntervalSeconds, a.input.Concurrency)
+	a.state.Settings = models.RunSettings{BatchSize: s.BatchSize, PollIntervalSeconds: s.PollIntervalSeconds, Concurrency: models.DefaultConcurrency}
+	setSettings(&a.state.Settings, a.input.BatchSize, a.input.PollIntervalSeconds, a.input.Concurrency)
 	return nil
 }
 
@@ -125,7 +126,7 @@ func retryForEver() *temporal.RetryPolicy {
 }
 
 // run starts lanes as the settings say and waits until they have drained.
-func (a *run) run(ctx workflow.Context) (*Counts, error) {
+func (a *run) run(ctx workflow.Context) (*models.RunCounts, error) {
 	a.describe()
 	a.remember()
 	workflow.Go(a.laneCtx, func(laneCtx workflow.Context) {

@@ -1,6 +1,10 @@
 package workflows
 
-import "go.temporal.io/sdk/workflow"
+import (
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/daybook-dev/daybook/models"
+)
 
 // Names by which the queue of tasks is started.
 const (
@@ -10,4 +14,4 @@ const (
 
 // Tasks is the workflow syncTaskQueueWorkflow. It takes the same input, runs and returns as Accounting does. A worker of tasks registers its
 // activities, on another task queue.
-func Tasks(ctx workflow.Context, in Input) (*Counts, error) { return runQueue(ctx, in) }
+func Tasks(ctx workflow.Context, in Input) (*models.RunCounts, error) { return runQueue(ctx, in) }

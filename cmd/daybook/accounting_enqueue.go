@@ -54,7 +54,7 @@ func accountingEnqueueCommand(a *app) *cobra.Command {
 
 // showRequest shows what a request about a job did.
 func (a *app) showRequest(r queue.Response) error {
-	return a.emit(answers.ChangeOf(r), func(w io.Writer) error {
+	return a.emit(answers.Change{JobID: r.JobID, Result: string(r.Result), Reason: r.Reason}, func(w io.Writer) error {
 		_, err := fmt.Fprintf(w, "%s (job %s)\n", r.Result, r.JobID)
 		return err
 	})

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/daybook-dev/daybook/books"
+	"github.com/daybook-dev/daybook/admin/books"
 )
 
 func accountsCommand(a *app) *cobra.Command {

@@ -3,7 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/daybook-dev/daybook/internal/adopt"
+	"github.com/daybook-dev/daybook/internal/moving/adopt"
 )
 
 func adoptOperationsCommand(a *app) *cobra.Command {

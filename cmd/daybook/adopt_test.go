@@ -10,13 +10,13 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
+	"github.com/daybook-dev/daybook/internal/dev/pgtest/fixture"
 )
 
 // legacy makes the legacy tables in public, with a completed, an open and a failed row of the organization acme, and the documented view.
 func (b *bundle) legacy(page string) {
 	b.t.Helper()
-	tables, err := os.ReadFile("../../internal/adopt/testdata/legacy.sql")
+	tables, err := os.ReadFile("../../internal/moving/adopt/testdata/legacy.sql")
 	require.NoError(b.t, err)
 	view := regexp.MustCompile(`(?s)    CREATE VIEW public\.legacy_entries.*?;`).FindString(page)
 	require.NotEmpty(b.t, view)

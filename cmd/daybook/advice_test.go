@@ -14,11 +14,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/failure"
 	"github.com/daybook-dev/daybook/internal/camel"
-	"github.com/daybook-dev/daybook/internal/devstack/temporaltest"
-	"github.com/daybook-dev/daybook/internal/failure"
-	"github.com/daybook-dev/daybook/internal/health"
-	"github.com/daybook-dev/daybook/internal/pgtest"
+	"github.com/daybook-dev/daybook/internal/dev/devstack/temporaltest"
+	"github.com/daybook-dev/daybook/internal/dev/pgtest"
+	"github.com/daybook-dev/daybook/internal/watching/health"
 	"github.com/daybook-dev/daybook/migrations"
 )
 
@@ -64,7 +64,7 @@ var advice = map[health.Code]advised{
 	health.WorkflowNotStarted:  {elsewhere: "TestAdviceAboutWorkflows"},
 	health.WorkflowEnded:       {elsewhere: "TestAdviceAboutWorkflows"},
 	health.WorkflowPaused:      {elsewhere: "TestWorkflowCommands"},
-	health.NoWorker:            {elsewhere: "internal/faults starts the worker"},
+	health.NoWorker:            {elsewhere: "internal/dev/faults starts the worker"},
 	health.TurnsFailing:        {elsewhere: "TestAdviceAboutWorkflows shows a workflow"},
 	health.HandlerMissing:      {faults: []string{`INSERT INTO daybook.job_workers (id, name, types) VALUES ('w', 'w', '{other}');` + dueJob}},
 	health.StaleLeases: {faults: []string{`
@@ -174,7 +174,7 @@ func (b *bundle) follow(f *health.Finding) {
 	b.t.Helper()
 	dir := b.t.TempDir()
 	require.NoError(b.t, os.WriteFile(filepath.Join(dir, "accounts.csv"), []byte("code,name,type\n9999,New,asset\n"), 0o600))
-	rules, err := os.ReadFile("../../internal/sample/rules.yaml")
+	rules, err := os.ReadFile("../../internal/moving/sample/rules.yaml")
 	require.NoError(b.t, err)
 	require.NoError(b.t, os.WriteFile(filepath.Join(dir, "rules.yaml"), rules, 0o600))
 	for _, m := range inCode.FindAllStringSubmatch(f.Todo, -1) {

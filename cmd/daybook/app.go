@@ -19,10 +19,10 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/daybook-dev/daybook/internal/bom"
-	"github.com/daybook-dev/daybook/internal/health"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/listing"
+	"github.com/daybook-dev/daybook/internal/text/bom"
+	"github.com/daybook-dev/daybook/internal/watching/health"
 	"github.com/daybook-dev/daybook/migrations"
 )
 
@@ -250,6 +250,9 @@ func nameDefaults(ctx context.Context, conn *pgx.Conn) error {
 		if _, ok := said[d.name]; !ok && !strings.Contains(said["options"], d.name) {
 			statements.WriteString("SET " + d.name + " = " + d.value + ";")
 		}
+	}
+	if _, ok := said["transaction_timeout"]; !ok && !strings.Contains(said["options"], "transaction_timeout") { // PostgreSQL 17
+		statements.WriteString(`SELECT set_config(s, '0', false) FROM (VALUES ('transaction_timeout')) v (s) WHERE current_setting(s, true) <> '0'`)
 	}
 	_, err := conn.Exec(ctx, statements.String())
 	return err

@@ -11,11 +11,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/daybook-dev/daybook/internal/archive"
-	"github.com/daybook-dev/daybook/internal/cursor"
-	"github.com/daybook-dev/daybook/internal/failure"
-	"github.com/daybook-dev/daybook/internal/phrase"
+	"github.com/daybook-dev/daybook/failure"
+	"github.com/daybook-dev/daybook/internal/moving/archive"
 	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/text/cursor"
+	"github.com/daybook-dev/daybook/internal/text/phrase"
 )
 
 // errDamagedArchive: files of the archive are not as they are on record.

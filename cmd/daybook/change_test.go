@@ -8,11 +8,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/daybook-dev/daybook/books"
+	"github.com/daybook-dev/daybook/admin/books"
+	"github.com/daybook-dev/daybook/failure"
 	"github.com/daybook-dev/daybook/internal/answers"
-	"github.com/daybook-dev/daybook/internal/failure"
-	"github.com/daybook-dev/daybook/internal/pgtest"
-	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
+	"github.com/daybook-dev/daybook/internal/dev/pgtest"
+	"github.com/daybook-dev/daybook/internal/dev/pgtest/fixture"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
 )
@@ -108,15 +108,15 @@ func TestRulesApplyReturnsFailedJobs(t *testing.T) {
 
 	type applied struct{ Organizations []books.Change }
 	var first, second applied
-	args := []string{"rules", "apply", "../../internal/sample/rules.yaml", "--all-orgs"}
+	args := []string{"rules", "apply", "../../internal/moving/sample/rules.yaml", "--all-orgs"}
 	r := b.run(args...)
 	assert.Contains(t, r.err, "organization de lacks accounts 1000, ", "the missing accounts are named")
-	b.ok("accounts", "import", "../../internal/sample/chart.csv", "--all-orgs")
+	b.ok("accounts", "import", "../../internal/moving/sample/chart.csv", "--all-orgs")
 	b.json(&first, args...)
 	require.Len(t, first.Organizations, 3)
 	assert.Equal(t, books.Change{OrgID: "de", Version: 1}, first.Organizations[0], "the same rules again change nothing")
 
-	changed := strings.Replace(read(t, "../../internal/sample/rules.yaml"), "ruleset: sample", "ruleset: other", 1)
+	changed := strings.Replace(read(t, "../../internal/moving/sample/rules.yaml"), "ruleset: sample", "ruleset: other", 1)
 	b.json(&second, "rules", "apply", write(t, t.TempDir()+"/rules.yaml", changed), "--org", "es")
 	assert.Equal(t, []books.Change{{OrgID: "es", Version: 2, Changed: true}}, second.Organizations)
 	assert.Contains(t, b.ok("rules", "show", "--org", "es"), "ruleset: other")
@@ -128,7 +128,7 @@ func TestRulesApplyReturnsFailedJobs(t *testing.T) {
 
 func TestRulesCheck(t *testing.T) {
 	t.Parallel()
-	r := call(t.Context(), "", "rules", "check", "../../internal/sample/rules.yaml")
+	r := call(t.Context(), "", "rules", "check", "../../internal/moving/sample/rules.yaml")
 	assert.Equal(t, failure.ExitOK, r.exit, r.err)
 	assert.Contains(t, r.out, `rule set "sample" is in order`)
 

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
+	"github.com/daybook-dev/daybook/internal/dev/pgtest/fixture"
 )
 
 // TestSpansGoByTheDatabasesClock: delays and ages count by the database's clock, which here is a day ahead of the command's.

@@ -13,11 +13,11 @@ import (
 	"github.com/spf13/cobra"
 	"go.temporal.io/sdk/client"
 
-	"github.com/daybook-dev/daybook/internal/devstack"
-	"github.com/daybook-dev/daybook/internal/phrase"
-	"github.com/daybook-dev/daybook/internal/sample"
+	"github.com/daybook-dev/daybook/internal/dev/devstack"
+	"github.com/daybook-dev/daybook/internal/moving/sample"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
+	"github.com/daybook-dev/daybook/internal/text/phrase"
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/workers"
 )

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/daybook-dev/daybook/internal/importer"
+	"github.com/daybook-dev/daybook/internal/moving/importer"
 	"github.com/daybook-dev/daybook/models"
 )
 

@@ -8,9 +8,9 @@ import (
 
 	"go.temporal.io/sdk/client"
 
-	"github.com/daybook-dev/daybook/internal/console"
-	"github.com/daybook-dev/daybook/internal/devstack"
+	"github.com/daybook-dev/daybook/internal/dev/devstack"
 	"github.com/daybook-dev/daybook/internal/store/tokens"
+	"github.com/daybook-dev/daybook/server"
 )
 
 // devTokenName is the name of the token that a dev stack makes for its console.
@@ -50,7 +50,7 @@ func (a *app) devConsole(ctx context.Context, stack *devstack.Stack, temporal cl
 		cancel()
 		return served, err
 	case address := <-serving:
-		served.address = address + console.Root
+		served.address = address + server.ConsoleRoot
 	}
 	served.token = secret
 	served.end = func() error {
@@ -68,7 +68,7 @@ func revokeDevTokens(ctx context.Context, db *database) error {
 	}
 	for i := range all {
 		if all[i].Name == devTokenName && all[i].RevokedAt == nil {
-			if _, err := tokens.Revoke(ctx, db.Pool, all[i].ID); err != nil {
+			if _, _, err := tokens.Revoke(ctx, db.Pool, all[i].ID); err != nil {
 				return fmt.Errorf("revoke the token of an earlier start: %w", err)
 			}
 		}

@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/daybook-dev/daybook/internal/failure"
+	"github.com/daybook-dev/daybook/failure"
 )
 
 // TestDevOnServersThatAreGone: the shell still has the addresses that an earlier dev printed. It sets the environment, so it is not parallel.

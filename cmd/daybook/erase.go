@@ -11,11 +11,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/daybook-dev/daybook/internal/archive"
-	"github.com/daybook-dev/daybook/internal/erasure"
-	"github.com/daybook-dev/daybook/internal/failure"
-	"github.com/daybook-dev/daybook/internal/phrase"
+	"github.com/daybook-dev/daybook/failure"
+	"github.com/daybook-dev/daybook/internal/moving/archive"
+	"github.com/daybook-dev/daybook/internal/moving/erasure"
 	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/text/phrase"
 )
 
 // errErasureOpen: jobs of the scope were being worked when the erasure ended.

@@ -8,7 +8,7 @@ import (
 	"io/fs"
 	"syscall"
 
-	"github.com/daybook-dev/daybook/internal/failure"
+	"github.com/daybook-dev/daybook/failure"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/temporalwait"
 )

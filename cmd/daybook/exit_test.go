@@ -16,9 +16,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/failure"
 	"github.com/daybook-dev/daybook/internal/camel"
-	"github.com/daybook-dev/daybook/internal/failure"
-	"github.com/daybook-dev/daybook/internal/pgtest"
+	"github.com/daybook-dev/daybook/internal/dev/pgtest"
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
@@ -83,7 +83,7 @@ func TestExitCodes(t *testing.T) {
 func TestNoRuleSetIsNotFound(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	b.ok("accounts", "import", "../../internal/sample/chart.csv", "--org", "acme", "--create")
+	b.ok("accounts", "import", "../../internal/moving/sample/chart.csv", "--org", "acme", "--create")
 	r := b.run("rules", "show", "--org", "acme")
 	assert.Equal(t, failure.ExitNotFound, r.exit)
 	assert.Contains(t, r.err, "no active rule set")

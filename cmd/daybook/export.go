@@ -11,9 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/daybook-dev/daybook/internal/export"
-	"github.com/daybook-dev/daybook/internal/phrase"
+	"github.com/daybook-dev/daybook/internal/moving/export"
 	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
+	"github.com/daybook-dev/daybook/internal/text/phrase"
 )
 
 // exportFormats names export.Formats for people.

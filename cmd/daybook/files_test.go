@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/daybook-dev/daybook/internal/failure"
+	"github.com/daybook-dev/daybook/failure"
 )
 
 // TestFilesThatCannotBeUsed names a directory, and what is in a file as if that were one, to every command that reads or writes a file: the call is wrong, and no
@@ -25,7 +25,7 @@ func TestFilesThatCannotBeUsed(t *testing.T) {
 		"export --format csv --org de -o DIR", "export --format csv --org de -o BELOW",
 		"accounts import DIR --org de", "accounts import BELOW --org de",
 		"rules check DIR", "rules apply BELOW --org de", "rules test DIR", "rules test BELOW",
-		"import ndjson BELOW", "import gobl BELOW --org de", "import csv BELOW --mapping ../../internal/sample/online-retail/mapping.yaml --org de", "import csv x.csv --mapping DIR --org de",
+		"import ndjson BELOW", "import gobl BELOW --org de", "import csv BELOW --mapping ../../internal/moving/sample/online-retail/mapping.yaml --org de", "import csv x.csv --mapping DIR --org de",
 		"jobs enqueue webhook --org de --payload @DIR", "schedules create x --org de --type webhook --every 1h --payload @BELOW",
 		"templates preview welcome --params DIR",
 		"tasks scaffold x --out FILE", "man FILE", "man BELOW", "dev --dir BELOW",

@@ -16,13 +16,13 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/daybook-dev/daybook/internal/importer"
-	"github.com/daybook-dev/daybook/internal/phrase"
+	"github.com/daybook-dev/daybook/accounting/posting"
+	"github.com/daybook-dev/daybook/internal/moving/importer"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
 	"github.com/daybook-dev/daybook/internal/terminal"
+	"github.com/daybook-dev/daybook/internal/text/phrase"
 	"github.com/daybook-dev/daybook/models"
-	"github.com/daybook-dev/daybook/posting"
 	"github.com/daybook-dev/daybook/queue"
 )
 

@@ -10,10 +10,10 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/daybook-dev/daybook/internal/failure"
-	"github.com/daybook-dev/daybook/internal/importer"
+	"github.com/daybook-dev/daybook/accounting/posting"
+	"github.com/daybook-dev/daybook/failure"
+	"github.com/daybook-dev/daybook/internal/moving/importer"
 	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
-	"github.com/daybook-dev/daybook/posting"
 )
 
 // admission decides which documents of an import are written, whatever format they come in. One goroutine uses it.

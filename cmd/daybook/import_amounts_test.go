@@ -9,11 +9,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/failure"
 	"github.com/daybook-dev/daybook/internal/answers"
 	"github.com/daybook-dev/daybook/internal/camel"
-	"github.com/daybook-dev/daybook/internal/failure"
-	"github.com/daybook-dev/daybook/internal/health"
 	"github.com/daybook-dev/daybook/internal/store/audit"
+	"github.com/daybook-dev/daybook/internal/watching/health"
 	"github.com/daybook-dev/daybook/models"
 )
 
@@ -194,7 +194,7 @@ UPDATE daybook.documents SET content = '{"Total": 11900}' WHERE id = 'old'`)
 func TestRuleThatPostsNothingIsSaid(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	b.ok("accounts", "import", "../../internal/sample/chart.csv", "--org", "acme", "--create")
+	b.ok("accounts", "import", "../../internal/moving/sample/chart.csv", "--org", "acme", "--create")
 	b.ok("rules", "apply", write(t, filepath.Join(t.TempDir(), "rules.yaml"), `
 ruleset: r
 rules:

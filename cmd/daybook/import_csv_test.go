@@ -13,14 +13,14 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/failure"
 	"github.com/daybook-dev/daybook/internal/camel"
-	"github.com/daybook-dev/daybook/internal/failure"
-	"github.com/daybook-dev/daybook/internal/importer"
+	"github.com/daybook-dev/daybook/internal/moving/importer"
 )
 
 const (
 	onlineRetail        = "../../../shared/data/online-retail.tar.xz"
-	onlineRetailMapping = "../../internal/sample/online-retail/mapping.yaml"
+	onlineRetailMapping = "../../internal/moving/sample/online-retail/mapping.yaml"
 )
 
 const csvMapping = `group: {key: No}

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/daybook-dev/daybook/internal/importer"
+	"github.com/daybook-dev/daybook/internal/moving/importer"
 )
 
 func importNDJSONCommand(a *app) *cobra.Command {

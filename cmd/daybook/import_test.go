@@ -9,11 +9,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/daybook-dev/daybook/internal/failure"
+	"github.com/daybook-dev/daybook/failure"
 	"github.com/daybook-dev/daybook/models"
 )
 
-const goblInvoice = "../../internal/importer/testdata/invoice.json"
+const goblInvoice = "../../internal/moving/importer/testdata/invoice.json"
 
 func read(t *testing.T, path string) string {
 	t.Helper()

@@ -11,11 +11,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/failure"
 	"github.com/daybook-dev/daybook/internal/camel"
-	"github.com/daybook-dev/daybook/internal/failure"
-	"github.com/daybook-dev/daybook/internal/locks"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/migrations"
+	"github.com/daybook-dev/daybook/models/locks"
 )
 
 // interrupted interrupts a command as soon as a query of one row is true.
@@ -121,9 +121,9 @@ func TestInterruptedMigrationsSayWhatIsApplied(t *testing.T) {
 func TestInterruptedCommitIsNotHidden(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	b.ok("accounts", "import", "../../internal/sample/chart.csv", "--org", "es", "--create")
+	b.ok("accounts", "import", "../../internal/moving/sample/chart.csv", "--org", "es", "--create")
 	b.ok("rules", "apply", withoutSales(t), "--org", "es")
-	b.ok("rules", "apply", "../../internal/sample/rules.yaml", "--org", "es", "--no-activate")
+	b.ok("rules", "apply", "../../internal/moving/sample/rules.yaml", "--org", "es", "--no-activate")
 	_, err := b.Pool.Exec(t.Context(), `
 CREATE FUNCTION public.slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_advisory_xact_lock(7); RETURN NULL; END $$;
 CREATE CONSTRAINT TRIGGER slow AFTER UPDATE ON daybook.organizations DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION public.slow()`)

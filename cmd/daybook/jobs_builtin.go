@@ -11,13 +11,11 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/daybook-dev/daybook/handlers"
-	"github.com/daybook-dev/daybook/internal/httpapi"
 	"github.com/daybook-dev/daybook/internal/payload"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/jobs"
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/queue"
-	"github.com/daybook-dev/daybook/workers"
 )
 
 // builtinJobs registers the built-in job types that the environment configures. Without a Temporal client, those that a workflow works are left out.
@@ -106,16 +104,4 @@ var knownTemplates sync.Map
 func checkBuiltinPayload(jobType string, raw json.RawMessage) error {
 	_, err := checkBuiltinType(jobType, raw)
 	return err
-}
-
-// dueJobs lets the HTTP API work due jobs.
-type dueJobs struct{ inner *workers.DueJobs }
-
-// RunDue implements httpapi.Runner.
-func (d dueJobs) RunDue(ctx context.Context, limit int) (httpapi.Report, error) {
-	r, err := d.inner.Run(ctx, limit)
-	return httpapi.Report{
-		Processed: r.Completed + r.Retried + r.Rescheduled + r.Failed + r.Cancelled,
-		Completed: r.Completed, Retried: r.Retried, Rescheduled: r.Rescheduled, Failed: r.Failed, Cancelled: r.Cancelled, Running: r.Running,
-	}, err
 }

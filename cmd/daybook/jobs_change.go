@@ -10,10 +10,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/daybook-dev/daybook/internal/answers"
-	"github.com/daybook-dev/daybook/internal/phrase"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/actions"
 	"github.com/daybook-dev/daybook/internal/store/listing"
+	"github.com/daybook-dev/daybook/internal/text/phrase"
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/queue"
 )
@@ -69,7 +69,7 @@ func (f *changeFlags) change(ctx context.Context, a *app, args []string, one fun
 		if err != nil {
 			return err
 		}
-		return a.emit(answers.ChangeOf(r), func(w io.Writer) error {
+		return a.emit(answers.Change{JobID: r.JobID, Result: string(r.Result), Reason: r.Reason}, func(w io.Writer) error {
 			if r.Reason != "" {
 				_, err := fmt.Fprintf(w, "%s (job %s): %s\n", r.Result, r.JobID, r.Reason)
 				return err

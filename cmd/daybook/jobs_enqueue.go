@@ -12,9 +12,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/daybook-dev/daybook/internal/answers"
-	"github.com/daybook-dev/daybook/internal/bom"
-	"github.com/daybook-dev/daybook/internal/strictjson"
+	"github.com/daybook-dev/daybook/internal/text/bom"
 	"github.com/daybook-dev/daybook/models"
+	"github.com/daybook-dev/daybook/models/strictjson"
 	"github.com/daybook-dev/daybook/queue"
 )
 
@@ -110,7 +110,7 @@ func jobsEnqueueCommand(a *app) *cobra.Command {
 
 // emitEnqueued says what a request led to.
 func (a *app) emitEnqueued(done *queue.EnqueuedJobWithCallback) error {
-	return a.emit(answers.EnqueuedJobOf(done), func(w io.Writer) error {
+	return a.emit(answers.EnqueuedJob{ID: done.ID, Duplicate: done.Duplicate, CallbackToken: done.Token, Result: string(done.Result)}, func(w io.Writer) error {
 		what := "enqueued"
 		if done.Duplicate {
 			what = "there already"

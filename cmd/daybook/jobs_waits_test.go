@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daybook-dev/daybook/internal/answers"
-	"github.com/daybook-dev/daybook/internal/health"
+	"github.com/daybook-dev/daybook/internal/watching/health"
 )
 
 // A job is enqueued with a callback, whose token is shown once.

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/client"
 
-	"github.com/daybook-dev/daybook/internal/devstack/temporaltest"
-	"github.com/daybook-dev/daybook/internal/failure"
+	"github.com/daybook-dev/daybook/failure"
+	"github.com/daybook-dev/daybook/internal/dev/devstack/temporaltest"
 	"github.com/daybook-dev/daybook/internal/store/figures"
 	"github.com/daybook-dev/daybook/workflows"
 )

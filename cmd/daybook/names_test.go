@@ -12,10 +12,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/daybook-dev/daybook/internal/httpapi"
-	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
-	"github.com/daybook-dev/daybook/internal/store/listing"
+	"github.com/daybook-dev/daybook/internal/dev/pgtest/fixture"
 	"github.com/daybook-dev/daybook/internal/store/tokens"
+	"github.com/daybook-dev/daybook/server"
 )
 
 // api is the HTTP API on the database of a test, and a token of it that may do everything.
@@ -27,14 +26,14 @@ type api struct {
 
 func (b *bundle) api() *api {
 	b.t.Helper()
-	reads, err := listing.New(b.Pool)
+	pages, err := server.New(b.t.Context(), server.Options{Pool: b.Pool})
 	require.NoError(b.t, err)
-	b.t.Cleanup(func() { _ = reads.Close() })
-	server := httptest.NewServer(httpapi.New(httpapi.Options{Pool: b.Pool, Listing: reads}))
-	b.t.Cleanup(server.Close)
+	b.t.Cleanup(func() { _ = pages.Close() })
+	serving := httptest.NewServer(pages)
+	b.t.Cleanup(serving.Close)
 	_, secret, err := tokens.Create(b.t.Context(), b.Pool, tokens.NewToken{Name: "test", Scopes: tokens.Scopes()})
 	require.NoError(b.t, err)
-	return &api{b.t, server.URL, secret}
+	return &api{b.t, serving.URL, secret}
 }
 
 // ask sends a request that must succeed, and returns its answer.
@@ -269,7 +268,7 @@ func TestRequestsAreAnsweredAlike(t *testing.T) {
 // TestCommandsAndAPITakeTheSameOptions: each option of a request is a flag of the command, of the same name.
 func TestCommandsAndAPITakeTheSameOptions(t *testing.T) {
 	t.Parallel()
-	document, err := httpapi.OpenAPI("")
+	document, err := server.OpenAPI("")
 	require.NoError(t, err)
 	var spec struct {
 		Paths map[string]map[string]struct {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/daybook-dev/daybook/internal/httpapi"
+	"github.com/daybook-dev/daybook/server"
 )
 
 func openAPICommand(a *app) *cobra.Command {
@@ -17,7 +17,7 @@ func openAPICommand(a *app) *cobra.Command {
 		Example: "  daybook openapi > openapi.json",
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			document, err := httpapi.OpenAPI(readVersion().Version)
+			document, err := server.OpenAPI(readVersion().Version)
 			if err != nil {
 				return err
 			}

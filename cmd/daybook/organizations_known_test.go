@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/daybook-dev/daybook/internal/failure"
+	"github.com/daybook-dev/daybook/failure"
 )
 
 // A misspelled organization is an error, and not a new one.
@@ -17,8 +17,8 @@ func TestCommandsCreateNoOrganizationByMistake(t *testing.T) {
 	b := setup(t)
 	b.sample("acme")
 	for _, args := range [][]string{
-		{"rules", "apply", "../../internal/sample/rules.yaml", "--org", "acme", "--org", "acne"},
-		{"accounts", "import", "../../internal/sample/chart.csv", "--org", "acne"},
+		{"rules", "apply", "../../internal/moving/sample/rules.yaml", "--org", "acme", "--org", "acne"},
+		{"accounts", "import", "../../internal/moving/sample/chart.csv", "--org", "acne"},
 		{"organizations", "pause", "--org", "acne"},
 		{"organizations", "resume", "--org", "acne"},
 		{"organizations", "cap", "--org", "acne", "--max-in-flight", "5"},
@@ -32,7 +32,7 @@ func TestCommandsCreateNoOrganizationByMistake(t *testing.T) {
 	}
 	require.Len(t, b.organizations(), 1)
 
-	b.ok("rules", "apply", "../../internal/sample/rules.yaml", "--org", "beta", "--create")
+	b.ok("rules", "apply", "../../internal/moving/sample/rules.yaml", "--org", "beta", "--create")
 	b.ok("accounting", "enqueue", "--create", "gamma", "d", "--version", "1")
 	b.ok("organizations", "pause", "--org", "gamma")
 	require.Len(t, b.organizations(), 3, "one that has jobs is known")
@@ -63,7 +63,7 @@ func TestCommandsAnswerNothingOfAMisspelledOrganization(t *testing.T) {
 			{"erase", "--all", "--no-archive"},
 			{"erase", "--link", "customer=ada", "--no-archive"},
 			{"erasures", "list"},
-			{"rules", "check", "../../internal/sample/rules.yaml"},
+			{"rules", "check", "../../internal/moving/sample/rules.yaml"},
 			{"audit"},
 			{"entries"},
 			{"trial-balance"},
@@ -135,8 +135,8 @@ func TestCommandsWriteNothingForAMisspelledOrganization(t *testing.T) {
 		"accounting":       {[]string{"accounting", "enqueue", "teshop", "d", "--version", "1"}, failure.ExitNotFound},
 		"jobs":             {[]string{"jobs", "enqueue", "mail", "--org", "teshop"}, failure.ExitNotFound},
 		"tokens":           {[]string{"tokens", "create", "--name", "t", "--scope", "read", "--org", "teshop"}, failure.ExitNotFound},
-		"rules":            {[]string{"rules", "apply", "../../internal/sample/rules.yaml", "--org", "teshop"}, failure.ExitNotFound},
-		"accounts":         {[]string{"accounts", "import", "../../internal/sample/chart.csv", "--org", "teshop"}, failure.ExitNotFound},
+		"rules":            {[]string{"rules", "apply", "../../internal/moving/sample/rules.yaml", "--org", "teshop"}, failure.ExitNotFound},
+		"accounts":         {[]string{"accounts", "import", "../../internal/moving/sample/chart.csv", "--org", "teshop"}, failure.ExitNotFound},
 	} {
 		r := b.run(test.args...)
 		assert.Equal(t, test.exit, r.exit, "%s: %s", name, r.err)

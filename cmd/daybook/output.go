@@ -15,8 +15,8 @@ import (
 	"golang.org/x/term"
 
 	"github.com/daybook-dev/daybook/internal/camel"
-	"github.com/daybook-dev/daybook/internal/phrase"
 	"github.com/daybook-dev/daybook/internal/terminal"
+	"github.com/daybook-dev/daybook/internal/text/phrase"
 	"github.com/daybook-dev/daybook/models"
 )
 

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/daybook-dev/daybook/internal/phrase"
+	"github.com/daybook-dev/daybook/internal/text/phrase"
 )
 
 // progress shows how far a command is, on the error stream and never beside JSON: a bar on a terminal,

@@ -11,10 +11,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/daybook-dev/daybook/internal/answers"
-	"github.com/daybook-dev/daybook/internal/cursor"
-	"github.com/daybook-dev/daybook/internal/namedqueue"
-	"github.com/daybook-dev/daybook/internal/phrase"
 	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/store/namedqueue"
+	"github.com/daybook-dev/daybook/internal/text/cursor"
+	"github.com/daybook-dev/daybook/internal/text/phrase"
 )
 
 func queuesCommand(a *app) *cobra.Command {

@@ -23,7 +23,7 @@ const (
 	operator role = "daybook_operator"
 	domain   role = "daybook_domain"
 	worker   role = "daybook_worker"
-	server   role = "daybook_server"
+	serving  role = "daybook_server"
 )
 
 // commandRoles say which role each command needs: the one with the fewest rights with which all of it works. A command that stands here as a
@@ -78,7 +78,7 @@ var commandRoles = map[string]role{
 	"rules test":           noRole,
 	"schedules":            operator,
 	"schedules list":       noRole,
-	"serve":                server,
+	"serve":                serving,
 	"status":               reader,
 	"tasks":                reader,
 	"tasks archive":        operator,

@@ -16,11 +16,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/daybook-dev/daybook/internal/devstack/temporaltest"
-	"github.com/daybook-dev/daybook/internal/failure"
-	"github.com/daybook-dev/daybook/internal/pgtest"
-	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
-	"github.com/daybook-dev/daybook/internal/testdb"
+	"github.com/daybook-dev/daybook/failure"
+	"github.com/daybook-dev/daybook/internal/dev/devstack/temporaltest"
+	"github.com/daybook-dev/daybook/internal/dev/pgtest"
+	"github.com/daybook-dev/daybook/internal/dev/pgtest/fixture"
+	"github.com/daybook-dev/daybook/internal/dev/testdb"
 	"github.com/daybook-dev/daybook/migrations"
 )
 
@@ -45,7 +45,7 @@ func ownersPaths(dir string) []inRole {
 	line := func(text string) inRole { return inRole{args: strings.Fields(text)} }
 	return []inRole{
 		line("migrate up"), line("migrate status"), line("migrate dump"),
-		line("accounts import ../../internal/sample/chart.csv --org acme --create"), line("rules apply ../../internal/sample/rules.yaml --org acme"),
+		line("accounts import ../../internal/moving/sample/chart.csv --org acme --create"), line("rules apply ../../internal/moving/sample/rules.yaml --org acme"),
 		line("adopt accounting-queue --entries public.legacy_entries --apply"), line("adopt accounting-queue --undo"),
 		line("adopt async-operations --org acme --apply"), line("adopt async-operations --undo"),
 		line("archive restore --all --archive " + dir), line("erase --org acme --all --no-archive"), line("migrate down --all"),
@@ -108,8 +108,8 @@ func TestTemporalCommandsInTheirRoles(t *testing.T) {
 		return done
 	}
 	for _, org := range []string{"de", "es", "jp"} {
-		ok(operator, "accounts", "import", "../../internal/sample/chart.csv", "--org", org, "--create")
-		ok(operator, "rules", "apply", "../../internal/sample/rules.yaml", "--org", org)
+		ok(operator, "accounts", "import", "../../internal/moving/sample/chart.csv", "--org", org, "--create")
+		ok(operator, "rules", "apply", "../../internal/moving/sample/rules.yaml", "--org", org)
 	}
 	ok(domain, "import", "ndjson", "demo/documents.ndjson", "--create")
 	ok(domain, "jobs", "enqueue", "--create", "cleanup", "--org", "de", "--payload", `{"jobs_days": 30}`)
@@ -179,7 +179,7 @@ func TestProgramsRefuseAnotherRole(t *testing.T) {
 		args  []string
 		wrong []role
 	}{
-		{server, []string{"serve", "--listen", "127.0.0.1:0"}, []role{reader, domain, operator, worker}},
+		{serving, []string{"serve", "--listen", "127.0.0.1:0"}, []role{reader, domain, operator, worker}},
 		{worker, []string{"worker"}, []role{reader, domain, operator}},
 	} {
 		for _, wrong := range program.wrong {
@@ -200,7 +200,7 @@ func TestServeAndWatchInTheirRoles(t *testing.T) {
 	require.NoError(t, migrations.Roles(t.Context(), b.URL))
 	secret := strings.TrimSpace(b.as(operator).run("", "tokens", "create", "--name", "shop", "--scope", "read,enqueue,operate", "--all-orgs").out)
 	log := &lines{next: make(chan string, 100)}
-	end := b.as(server).begin(log, "serve", "--listen", "127.0.0.1:0")
+	end := b.as(serving).begin(log, "serve", "--listen", "127.0.0.1:0")
 	var begun struct{ Address string }
 	select {
 	case line := <-log.next:

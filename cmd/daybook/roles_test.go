@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/daybook-dev/daybook/internal/failure"
-	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
+	"github.com/daybook-dev/daybook/failure"
+	"github.com/daybook-dev/daybook/internal/dev/pgtest/fixture"
 	"github.com/daybook-dev/daybook/migrations"
 )
 
@@ -105,9 +105,9 @@ type inRole struct {
 func mainPaths(task, dir string) []inRole {
 	line := func(text string) inRole { return inRole{args: strings.Fields(text)} }
 	return []inRole{
-		line("accounts import ../../internal/sample/chart.csv --org new --create"), line("accounts list --org new"),
-		line("rules apply ../../internal/sample/rules.yaml --org new"), line("rules activate 1 --org new"), line("rules list --org new"), line("rules show --org new"),
-		line("rules check ../../internal/sample/rules.yaml --org new"),
+		line("accounts import ../../internal/moving/sample/chart.csv --org new --create"), line("accounts list --org new"),
+		line("rules apply ../../internal/moving/sample/rules.yaml --org new"), line("rules activate 1 --org new"), line("rules list --org new"), line("rules show --org new"),
+		line("rules check ../../internal/moving/sample/rules.yaml --org new"),
 		line("periods add --org new --year 2027"), line("periods close --org new --month 2027-03"), line("periods open --org new --month 2027-03"),
 		line("periods policy first_open_day --org new"), line("periods list --org new"),
 		line("import ndjson demo/documents.ndjson --create"),
@@ -124,7 +124,7 @@ func mainPaths(task, dir string) []inRole {
 		line("tasks list"), line("tasks pause --type email"), line("tasks resume --type email"), line("tasks cap --type email --max-in-flight 5"),
 		line("tasks limits"), line("tasks history 1"), line("tasks show 1"), line("tasks archive --before 1h --to " + dir + "/tasks"),
 		line("tokens create --name t --scope read --all-orgs"), line("tokens list"), line("tokens revoke " + task),
-		line("import csv --org acme --mapping " + dir + "/mapping.yaml " + dir + "/a.csv"), line("import gobl ../../internal/importer/testdata/invoice.json --org acme"),
+		line("import csv --org acme --mapping " + dir + "/mapping.yaml " + dir + "/a.csv"), line("import gobl ../../internal/moving/importer/testdata/invoice.json --org acme"),
 		line("accounting show acme doc"), line("accounting elsewhere acme doc --post full"), line("accounts ledger 1200 --org acme"),
 		line("jobs show mail-1"), line("jobs resume unknown"), line("jobs stats"), line("jobs types"),
 		line("archive move --before 1h --archive " + dir), line("archive list"), line("archive verify --archive " + dir),
@@ -172,7 +172,7 @@ func TestARoleThatLacksARight(t *testing.T) {
 	weak := b.as(reader)
 	for _, args := range [][]string{
 		{"import", "ndjson", "demo/documents.ndjson", "--create"},
-		{"rules", "apply", "../../internal/sample/rules.yaml", "--org", "acme", "--no-activate"},
+		{"rules", "apply", "../../internal/moving/sample/rules.yaml", "--org", "acme", "--no-activate"},
 		{"accounting", "enqueue", "--create", "acme", "doc", "--version", "1"},
 		{"organizations", "pause", "--all-orgs"},
 		{"tokens", "create", "--name", "t", "--scope", "read", "--all-orgs"},
@@ -211,7 +211,7 @@ CREATE TABLE public.documents (id bigint PRIMARY KEY, title text);
 CREATE TABLE public.jobs (id bigint PRIMARY KEY);
 GRANT ALL ON public.documents, public.jobs TO daybook_domain, daybook_worker, daybook_server, daybook_reader, daybook_operator`)
 	require.NoError(t, err)
-	for _, r := range []role{domain, worker, server} {
+	for _, r := range []role{domain, worker, serving} {
 		pool := b.as(r).pool
 		_, err = pool.Exec(t.Context(), `INSERT INTO documents (id, title) VALUES ((SELECT count(*) FROM documents), 'own')`)
 		require.NoError(t, err, r)

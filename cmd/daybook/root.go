@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/daybook-dev/daybook/internal/failure"
+	"github.com/daybook-dev/daybook/failure"
 	"github.com/daybook-dev/daybook/queue"
 )
 

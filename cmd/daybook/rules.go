@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/daybook-dev/daybook/books"
-	"github.com/daybook-dev/daybook/posting"
+	"github.com/daybook-dev/daybook/accounting/posting"
+	"github.com/daybook-dev/daybook/admin/books"
 )
 
 func rulesCommand(a *app) *cobra.Command {

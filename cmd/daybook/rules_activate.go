@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/daybook-dev/daybook/books"
+	"github.com/daybook-dev/daybook/admin/books"
 )
 
 func rulesActivateCommand(a *app) *cobra.Command {

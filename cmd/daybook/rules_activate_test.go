@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/daybook-dev/daybook/books"
-	"github.com/daybook-dev/daybook/internal/failure"
+	"github.com/daybook-dev/daybook/admin/books"
+	"github.com/daybook-dev/daybook/failure"
 )
 
 func (b *bundle) applied(args ...string) books.Change {
@@ -37,7 +37,7 @@ func (b *bundle) ruleSets(org string) (versions []int64, active int64) {
 // withoutSales is the sample rule set with its rule for invoices turned off.
 func withoutSales(t *testing.T) string {
 	t.Helper()
-	source := read(t, "../../internal/sample/rules.yaml")
+	source := read(t, "../../internal/moving/sample/rules.yaml")
 	const sale = `doc.type == "invoice" && doc.direction == "out"`
 	require.Contains(t, source, sale)
 	return write(t, t.TempDir()+"/rules.yaml", strings.Replace(source, sale, "false && "+sale, 1))
@@ -46,14 +46,14 @@ func withoutSales(t *testing.T) string {
 func TestRulesActivate(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	b.ok("accounts", "import", "../../internal/sample/chart.csv", "--org", "es", "--create")
+	b.ok("accounts", "import", "../../internal/moving/sample/chart.csv", "--org", "es", "--create")
 	b.ok("rules", "apply", withoutSales(t), "--org", "es")
 	b.ok("import", "ndjson", "demo/documents.ndjson", "--create")
 	b.work()
 	require.Equal(t, "NO_MATCHING_RULE", b.job("es", "invoice-1").ErrorCode)
 
 	assert.Equal(t, books.Change{OrgID: "es", Version: 2, Changed: true},
-		b.applied("apply", "../../internal/sample/rules.yaml", "--org", "es", "--no-activate"))
+		b.applied("apply", "../../internal/moving/sample/rules.yaml", "--org", "es", "--no-activate"))
 	versions, active := b.ruleSets("es")
 	assert.Equal(t, []int64{2, 1}, versions)
 	assert.Equal(t, int64(1), active, "stored only")
@@ -88,7 +88,7 @@ func TestRulesActivateRefuses(t *testing.T) {
 		{[]string{"activate", "1"}, failure.ExitUsage, `"org"`},
 		{[]string{"list", "--org", "unknown"}, failure.ExitNotFound, "unknown"},
 		{[]string{"show", "--org", "acme", "--version", "7"}, failure.ExitNotFound, "no rule set version 7"},
-		{[]string{"check", "../../internal/sample/rules.yaml", "--org", "unknown"}, failure.ExitNotFound, "unknown"},
+		{[]string{"check", "../../internal/moving/sample/rules.yaml", "--org", "unknown"}, failure.ExitNotFound, "unknown"},
 	} {
 		r := b.run(append([]string{"rules"}, test.args...)...)
 		assert.Equal(t, test.exit, r.exit, "%v: %s", test.args, r.err)

@@ -7,10 +7,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/daybook-dev/daybook/books"
-	"github.com/daybook-dev/daybook/internal/phrase"
+	"github.com/daybook-dev/daybook/accounting/posting"
+	"github.com/daybook-dev/daybook/admin/books"
 	"github.com/daybook-dev/daybook/internal/terminal"
-	"github.com/daybook-dev/daybook/posting"
+	"github.com/daybook-dev/daybook/internal/text/phrase"
 )
 
 // caseFlags name what the cases run with, in place of what their files name.

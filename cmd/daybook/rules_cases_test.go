@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/failure"
 	"github.com/daybook-dev/daybook/internal/camel"
-	"github.com/daybook-dev/daybook/internal/failure"
 )
 
 const caseRules = `
@@ -34,7 +34,7 @@ cases:
 
 func TestRulesTest(t *testing.T) {
 	t.Parallel()
-	files, err := filepath.Glob("../../internal/sample/cases/*.yaml")
+	files, err := filepath.Glob("../../internal/moving/sample/cases/*.yaml")
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
 	r := call(t.Context(), "", append([]string{"rules", "test"}, files...)...)
@@ -91,8 +91,8 @@ func TestRulesTestRefuses(t *testing.T) {
 		"no such rules":   {"ruleset: nowhere.yaml\n" + one, "nowhere.yaml", nil, failure.ExitNotFound},
 		"broken rules":    {"ruleset: broken.yaml\n" + one, "broken.yaml: rule set: 2:23: rule \"r\": when: undeclared reference to 'tru'", nil, failure.ExitUsage},
 		"broken cases":    {"ruleset: x\ncases:\n  - {title: a}\n", "test cases: 3:5: missing key", nil, failure.ExitUsage},
-		"no such chart":   {"ruleset: broken.yaml\nchart: nowhere.csv\n" + one, "nowhere.csv", []string{"--rules", "../../internal/sample/rules.yaml"}, failure.ExitNotFound},
-		"rules by a flag": {"ruleset: nowhere.yaml\n" + one, "", []string{"--rules", "../../internal/sample/rules.yaml"}, failure.ExitOK},
+		"no such chart":   {"ruleset: broken.yaml\nchart: nowhere.csv\n" + one, "nowhere.csv", []string{"--rules", "../../internal/moving/sample/rules.yaml"}, failure.ExitNotFound},
+		"rules by a flag": {"ruleset: nowhere.yaml\n" + one, "", []string{"--rules", "../../internal/moving/sample/rules.yaml"}, failure.ExitOK},
 	} {
 		path := write(t, filepath.Join(dir, filepath.Base(t.Name())+".yaml"), test.cases)
 		r := call(t.Context(), "", append([]string{"rules", "test", path}, test.args...)...)
@@ -100,6 +100,6 @@ func TestRulesTestRefuses(t *testing.T) {
 		assert.Contains(t, r.err, test.says, name)
 	}
 	assert.Equal(t, failure.ExitUsage, call(t.Context(), "", "rules", "test").exit)
-	r := call(t.Context(), one, "rules", "test", "-", "--rules", "../../internal/sample/rules.yaml")
+	r := call(t.Context(), one, "rules", "test", "-", "--rules", "../../internal/moving/sample/rules.yaml")
 	assert.Equal(t, failure.ExitOK, r.exit, r.err)
 }

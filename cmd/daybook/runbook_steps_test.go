@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daybook-dev/daybook/internal/camel"
-	"github.com/daybook-dev/daybook/internal/health"
-	"github.com/daybook-dev/daybook/internal/pgtest"
+	"github.com/daybook-dev/daybook/internal/dev/pgtest"
+	"github.com/daybook-dev/daybook/internal/watching/health"
 	"github.com/daybook-dev/daybook/migrations"
 )
 
@@ -114,7 +114,7 @@ VALUES (1, 'acme', 'pay-9', 1, 1, 'post', '2026-01-05', '2026-01-05', 0, 'j', 1)
 	},
 }
 
-// TestRunbookEndsFaults does what sections of docs/runbook.md say, and finds the fault gone. internal/faults tries those that want Temporal, a worker or
+// TestRunbookEndsFaults does what sections of docs/runbook.md say, and finds the fault gone. internal/dev/faults tries those that want Temporal, a worker or
 // another server.
 func TestRunbookEndsFaults(t *testing.T) {
 	t.Parallel()

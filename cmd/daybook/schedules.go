@@ -11,7 +11,8 @@ import (
 	"github.com/spf13/cobra"
 	"go.temporal.io/sdk/client"
 
-	"github.com/daybook-dev/daybook/schedules"
+	"github.com/daybook-dev/daybook/admin/schedules"
+	"github.com/daybook-dev/daybook/internal/store/actions"
 )
 
 func schedulesCommand(a *app) *cobra.Command {
@@ -21,15 +22,20 @@ func schedulesCommand(a *app) *cobra.Command {
 	}
 	command.AddCommand(schedulesCreateCommand(a), schedulesListCommand(a),
 		scheduleCommand(a, "delete", "Delete a schedule; jobs that it enqueued stay", "deleted", nil,
-			func(ctx context.Context, c client.Client, id, _ string) error { return schedules.Delete(ctx, c, id) }),
+			always(schedules.Delete)),
 		scheduleCommand(a, "pause", "Stop a schedule until it is resumed; firings that it misses are not made up for", "paused", notes,
 			schedules.Pause),
 		scheduleCommand(a, "resume", "Let a paused schedule fire again", "resumed", notes,
 			schedules.Resume),
 		scheduleCommand(a, "trigger", "Fire a schedule once now, also while it is paused; two triggers within a second are one firing", "triggered", nil,
-			func(ctx context.Context, c client.Client, id, _ string) error { return schedules.Trigger(ctx, c, id) }),
+			always(schedules.Trigger)),
 	)
 	return command
+}
+
+// always is a change without a note that each call makes.
+func always(do func(context.Context, client.Client, string) error) func(context.Context, client.Client, string, string) (bool, error) {
+	return func(ctx context.Context, c client.Client, id, _ string) (bool, error) { return true, do(ctx, c, id) }
 }
 
 // notes gives a command the flag --note.
@@ -45,9 +51,9 @@ type scheduleChange struct {
 	NextFirings []time.Time `json:"next_firings,omitempty"`
 }
 
-// scheduleCommand is a command that does one thing to one schedule.
+// scheduleCommand is a command that does one thing to one schedule, and says when nothing was changed by it.
 func scheduleCommand(a *app, name, short, result string, flags func(*cobra.Command, *string),
-	do func(ctx context.Context, c client.Client, id, note string) error,
+	do func(ctx context.Context, c client.Client, id, note string) (changed bool, err error),
 ) *cobra.Command {
 	var note string
 	command := &cobra.Command{
@@ -56,8 +62,14 @@ func scheduleCommand(a *app, name, short, result string, flags func(*cobra.Comma
 		Args:  cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.withTemporal(c.Context(), func(temporal client.Client) error {
-				if err := do(c.Context(), temporal, args[0], note); err != nil {
+				changed, err := do(c.Context(), temporal, args[0], note)
+				if err != nil {
 					return noSchedule(err)
+				}
+				actions.About(c.Context(), "", args[0], map[string]any{"changed": changed})
+				if !changed {
+					a.say("Nothing was changed: the schedule %s is %s already.", args[0], map[string]string{"paused": "paused", "resumed": "active"}[result])
+					return a.emit(scheduleChange{ID: args[0], Result: "unchanged"}, func(io.Writer) error { return nil })
 				}
 				return a.emit(scheduleChange{ID: args[0], Result: result}, func(w io.Writer) error {
 					_, err := fmt.Fprintf(w, "%s %s\n", result, args[0])

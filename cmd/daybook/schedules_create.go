@@ -13,10 +13,10 @@ import (
 	"github.com/spf13/cobra"
 	"go.temporal.io/sdk/client"
 
-	"github.com/daybook-dev/daybook/internal/cron"
+	"github.com/daybook-dev/daybook/admin/schedules"
+	"github.com/daybook-dev/daybook/internal/text/cron"
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/queue"
-	"github.com/daybook-dev/daybook/schedules"
 )
 
 // Flags that --replace leaves alone unless they are given.

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 	"go.temporal.io/sdk/client"
 
-	"github.com/daybook-dev/daybook/schedules"
+	"github.com/daybook-dev/daybook/admin/schedules"
 )
 
 func schedulesListCommand(a *app) *cobra.Command {

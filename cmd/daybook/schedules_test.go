@@ -15,14 +15,14 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/daybook-dev/daybook/activities"
-	"github.com/daybook-dev/daybook/internal/devstack/temporaltest"
-	"github.com/daybook-dev/daybook/internal/failure"
-	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
+	"github.com/daybook-dev/daybook/admin/schedules"
+	"github.com/daybook-dev/daybook/daybooktest/queuetest"
+	"github.com/daybook-dev/daybook/failure"
+	"github.com/daybook-dev/daybook/internal/dev/devstack/temporaltest"
+	"github.com/daybook-dev/daybook/internal/dev/pgtest/fixture"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/jobs"
 	"github.com/daybook-dev/daybook/queue"
-	"github.com/daybook-dev/daybook/queue/queuetest"
-	"github.com/daybook-dev/daybook/schedules"
 	"github.com/daybook-dev/daybook/workers"
 	"github.com/daybook-dev/daybook/workflows"
 )
@@ -221,7 +221,12 @@ func TestScheduleIsReplaced(t *testing.T) {
 	created := create("--payload", `{"url": "https://example.com/1"}`, "--cron", "30 3 * * *", "--time-zone", "Europe/Berlin", "--note", "old", "--replace")
 	assert.Regexp(t, `^created nightly\nfires \(30 3 \* \* \*, Europe/Berlin\):\n(  [A-Z][a-z]{2} 20\d\d-\d\d-\d\d 03:30:00\n){3}$`, created)
 	s.ok("schedules", "pause", "nightly")
+	again := s.run("schedules", "pause", "nightly")
+	assert.Equal(t, failure.ExitOK, again.exit)
+	assert.Contains(t, again.err, "Nothing was changed: the schedule nightly is paused already.")
+	assert.Empty(t, again.out)
 	s.ok("schedules", "resume", "nightly")
+	assert.Contains(t, s.run("schedules", "--json", "resume", "nightly").out, `"unchanged"`)
 	s.eventually("it is listed", func() bool { return len(s.list()) == 1 })
 	assert.Equal(t, "old", s.list()[0].Note, "it keeps its note")
 	s.ok("schedules", "pause", "nightly", "--note", "enough")

@@ -8,18 +8,15 @@ import (
 	"log/slog"
 	"net"
 	"strings"
-	"sync"
 	"syscall"
 
 	"github.com/spf13/cobra"
 	"go.temporal.io/sdk/client"
 	sdklog "go.temporal.io/sdk/log"
 
-	"github.com/daybook-dev/daybook/internal/console"
-	"github.com/daybook-dev/daybook/internal/devstack"
-	"github.com/daybook-dev/daybook/internal/httpapi"
-	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/dev/devstack"
 	"github.com/daybook-dev/daybook/internal/store/tokens"
+	"github.com/daybook-dev/daybook/server"
 	"github.com/daybook-dev/daybook/workers"
 )
 
@@ -121,10 +118,10 @@ func (a *app) serve(ctx context.Context, o serveOptions) (err error) {
 		return err
 	}
 	defer stopMeasuring()
-	options, closeTemporal := a.consoleTemporal(o)
+	temporal, closeTemporal := a.consoleTemporal(o)
 	defer closeTemporal()
 	// When every worker is gone, the server is the one that says so.
-	defer runMetrics(ctx, measured, sampled(options, o))()
+	defer runMetrics(ctx, measured, sampled(temporal, o))()
 	due, err := workers.NewDueJobs(workers.DueJobsOptions{Pool: db.Pool, Registry: registry, Metrics: measured, Fleet: a.environment.Fleet, Log: a.log})
 	if err != nil {
 		return err
@@ -138,32 +135,22 @@ func (a *app) serve(ctx context.Context, o serveOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	a.log.Info("serving", "address", "http://"+listener.Addr().String(), "console", console.Root, "openapi", "/openapi.json")
+	a.log.Info("serving", "address", "http://"+listener.Addr().String(), "console", server.ConsoleRoot, "openapi", "/openapi.json")
 	if len(tokens) == 0 {
 		a.log.Warn("there is no token yet: create one with `daybook tokens create`")
 	}
 	if o.serving != nil {
 		o.serving("http://" + listener.Addr().String())
 	}
-	resuming, stop := context.WithCancel(ctx)
-	var background sync.WaitGroup
-	background.Go(func() { httpapi.ResumeBulk(resuming, db.Pool, a.log) })
-	defer background.Wait()
-	defer stop()
-	options.Pool, options.Listing, options.Log, options.Version = db.Pool, db.Listing, a.log, readVersion().Version
-	options.GoOn = func(operation string) {
-		background.Go(func() {
-			if err := store.RunBulk(resuming, db.Pool, operation); err != nil && resuming.Err() == nil {
-				a.log.Warn("a bulk operation stopped; it is gone on with later", "operation", operation, "error", err)
-			}
-		})
-	}
-	pages := console.New(options)
-	handler := httpapi.New(httpapi.Options{
-		Console: pages, ConsoleRoot: console.Root, Metrics: measured.Handler(), Requested: measured.Requested,
-		Pool: db.Pool, Listing: db.Listing, Runner: dueJobs{due}, CheckPayload: checkBuiltinPayload, TypeName: registry.TypeName, Log: a.log, Version: readVersion().Version,
+	serving, err := server.New(ctx, server.Options{
+		Pool: db.Pool, DueJobs: due, CheckPayload: checkBuiltinPayload, TypeName: registry.TypeName, Metrics: measured,
+		Temporal: temporal, Log: a.log, Version: readVersion().Version,
 	})
-	return httpapi.Serve(ctx, listener, handler, a.log)
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	defer func() { err = errors.Join(err, serving.Close()) }()
+	return serving.Serve(ctx, listener)
 }
 
 // listenOn listens on an address that a flag names.
@@ -180,27 +167,27 @@ func listenOn(ctx context.Context, address, flag string) (net.Listener, error) {
 }
 
 // sampled is the client by which metrics learn of workflows and workers; nil: no Temporal is named, and the default address says nothing.
-func sampled(options console.Options, o serveOptions) client.Client {
+func sampled(temporal server.TemporalOptions, o serveOptions) client.Client {
 	if settings, err := o.temporal(); err != nil || settings.HostPort == "" {
 		return nil
 	}
-	return options.Temporal
+	return temporal.Client
 }
 
 // consoleTemporal gives the console a client of Temporal, which connects when it is first asked, or says why there is none.
-func (a *app) consoleTemporal(o serveOptions) (options console.Options, closeClient func()) {
+func (a *app) consoleTemporal(o serveOptions) (t server.TemporalOptions, closeClient func()) {
 	settings, err := o.temporal()
-	options = console.Options{
-		TemporalUI: strings.TrimSuffix(o.temporalUI, "/"), TemporalAddress: cmp.Or(settings.HostPort, client.DefaultHostPort), TemporalNamespace: settings.Namespace,
+	t = server.TemporalOptions{
+		UI: strings.TrimSuffix(o.temporalUI, "/"), Address: cmp.Or(settings.HostPort, client.DefaultHostPort), Namespace: settings.Namespace,
 	}
 	if err == nil {
 		settings.Logger = sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler)) // pages say what fails
-		options.Temporal, err = client.NewLazyClient(settings)
+		t.Client, err = client.NewLazyClient(settings)
 	}
 	if err != nil {
 		a.log.Warn("the console has no connection to Temporal", "error", err)
-		options.TemporalError = err
-		return options, func() {}
+		t.Client, t.Err = nil, err
+		return t, func() {}
 	}
-	return options, options.Temporal.Close
+	return t, t.Client.Close
 }

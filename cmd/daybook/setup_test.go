@@ -11,10 +11,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daybook-dev/daybook/internal/camel"
-	"github.com/daybook-dev/daybook/internal/devstack/temporaltest"
+	"github.com/daybook-dev/daybook/internal/dev/devstack/temporaltest"
+	"github.com/daybook-dev/daybook/internal/dev/pgtest"
 	"github.com/daybook-dev/daybook/internal/engine"
 	"github.com/daybook-dev/daybook/internal/ledger"
-	"github.com/daybook-dev/daybook/internal/pgtest"
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
@@ -87,8 +87,8 @@ func (b *bundle) work() {
 // sample gives the organization the sample chart and rules.
 func (b *bundle) sample(org string) {
 	b.t.Helper()
-	b.ok("accounts", "import", "../../internal/sample/chart.csv", "--org", org, "--create")
-	b.ok("rules", "apply", "../../internal/sample/rules.yaml", "--org", org)
+	b.ok("accounts", "import", "../../internal/moving/sample/chart.csv", "--org", org, "--create")
+	b.ok("rules", "apply", "../../internal/moving/sample/rules.yaml", "--org", org)
 }
 
 // posted is a database with the documents that come with the program, posted but for the one that cannot be.

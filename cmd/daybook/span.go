@@ -3,7 +3,7 @@ package main
 import (
 	"github.com/spf13/pflag"
 
-	"github.com/daybook-dev/daybook/internal/days"
+	"github.com/daybook-dev/daybook/internal/text/days"
 	"github.com/daybook-dev/daybook/models"
 )
 

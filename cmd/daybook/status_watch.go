@@ -12,9 +12,9 @@ import (
 
 	"go.temporal.io/api/workflowservice/v1"
 
-	"github.com/daybook-dev/daybook/internal/health"
-	"github.com/daybook-dev/daybook/internal/phrase"
 	"github.com/daybook-dev/daybook/internal/terminal"
+	"github.com/daybook-dev/daybook/internal/text/phrase"
+	"github.com/daybook-dev/daybook/internal/watching/health"
 )
 
 // watchDefault is how many seconds `status --watch` waits before it shows the status again.

@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/daybook-dev/daybook/internal/archive"
-	"github.com/daybook-dev/daybook/internal/phrase"
+	"github.com/daybook-dev/daybook/internal/moving/archive"
+	"github.com/daybook-dev/daybook/internal/text/phrase"
 )
 
 // archivedTasks is what an archive got, for programs.

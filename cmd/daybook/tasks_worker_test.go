@@ -10,9 +10,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/client"
 
-	"github.com/daybook-dev/daybook/internal/devstack/temporaltest"
-	"github.com/daybook-dev/daybook/internal/failure"
-	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
+	"github.com/daybook-dev/daybook/failure"
+	"github.com/daybook-dev/daybook/internal/dev/devstack/temporaltest"
+	"github.com/daybook-dev/daybook/internal/dev/pgtest/fixture"
+	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/workflows"
 )
 
@@ -40,7 +41,7 @@ SELECT queues.enqueue('db_function', '{"db_function": "app.visit"}')`)
 	run, err := server.Client(t, namespace).ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: "t", TaskQueue: workflows.TasksTaskQueue},
 		workflows.TasksWorkflow, workflows.Input{ExitWhenEmpty: true})
 	require.NoError(t, err)
-	var counts workflows.Counts
+	var counts models.RunCounts
 	require.NoError(t, run.Get(t.Context(), &counts))
 	assert.EqualValues(t, 1, counts.Completed)
 	assert.Equal(t, 1, fixture.Count(t, b.Pool, `SELECT count(*) FROM app.facts WHERE who = 'worker_service_user'`))

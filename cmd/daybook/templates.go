@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/daybook-dev/daybook/handlers"
-	"github.com/daybook-dev/daybook/internal/strictjson"
+	"github.com/daybook-dev/daybook/models/strictjson"
 )
 
 // mailTemplatesVariable names the directory of templates for mail.

@@ -19,7 +19,7 @@ import (
 	"go.temporal.io/sdk/contrib/envconfig"
 	sdklog "go.temporal.io/sdk/log"
 
-	"github.com/daybook-dev/daybook/internal/devstack"
+	"github.com/daybook-dev/daybook/internal/dev/devstack"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/temporalwait"
 	"github.com/daybook-dev/daybook/workers"

@@ -14,10 +14,10 @@ import (
 	"go.temporal.io/sdk/client"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/daybook-dev/daybook/internal/devstack/temporaltest"
-	"github.com/daybook-dev/daybook/internal/failure"
-	"github.com/daybook-dev/daybook/internal/health"
-	"github.com/daybook-dev/daybook/schedules"
+	"github.com/daybook-dev/daybook/admin/schedules"
+	"github.com/daybook-dev/daybook/failure"
+	"github.com/daybook-dev/daybook/internal/dev/devstack/temporaltest"
+	"github.com/daybook-dev/daybook/internal/watching/health"
 )
 
 // TestTemporalDiesUnderACommand: what a command asks of a Temporal that has answered and does so no more is an outage, whatever was asked.

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/daybook-dev/daybook/internal/failure"
+	"github.com/daybook-dev/daybook/failure"
 )
 
 // TestTextsThatNoRowCanHave: an argument that PostgreSQL cannot hold is refused in words of Daybook's.

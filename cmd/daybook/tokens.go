@@ -8,10 +8,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/daybook-dev/daybook/internal/phrase"
+	"github.com/daybook-dev/daybook/admin/tokens"
 	"github.com/daybook-dev/daybook/internal/store/actions"
 	"github.com/daybook-dev/daybook/internal/terminal"
-	"github.com/daybook-dev/daybook/tokens"
+	"github.com/daybook-dev/daybook/internal/text/phrase"
 )
 
 func tokensCommand(a *app) *cobra.Command {
@@ -161,9 +161,14 @@ func tokensRevokeCommand(a *app) *cobra.Command {
 		Short: "Revoke a token: it is refused from now on",
 		Args:  cobra.ExactArgs(1),
 		RunE: a.onDatabase(func(c *cobra.Command, db *database, args []string) error {
-			token, err := tokens.Revoke(c.Context(), db.Pool, args[0])
+			token, changed, err := tokens.Revoke(c.Context(), db.Pool, args[0])
 			if err != nil {
 				return err
+			}
+			actions.About(c.Context(), "", token.ID, map[string]any{"changed": changed})
+			if !changed {
+				a.say("Nothing was changed: the token %s (%s) is revoked already.", token.ID, terminal.OneLine(token.Name))
+				return a.emit(token, func(io.Writer) error { return nil })
 			}
 			return a.emit(token, func(w io.Writer) error {
 				_, err := fmt.Fprintf(w, "revoked %s (%s)\n", token.ID, terminal.OneLine(token.Name))

@@ -3,7 +3,7 @@ package main
 import (
 	"context"
 
-	"github.com/daybook-dev/daybook/internal/tracing/otlp"
+	"github.com/daybook-dev/daybook/cmd/daybook/internal/otlp"
 )
 
 // trace sends spans from now on, if the environment asks for them. stop sends what is left.

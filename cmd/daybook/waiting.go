@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/daybook-dev/daybook/internal/phrase"
+	"github.com/daybook-dev/daybook/internal/text/phrase"
 )
 
 // longCommands are commands that may take minutes and have no bar, with what they do meanwhile.

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/daybook-dev/daybook/internal/failure"
+	"github.com/daybook-dev/daybook/failure"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/workers"
 )

@@ -9,10 +9,11 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/client"
 
+	"github.com/daybook-dev/daybook/failure"
 	"github.com/daybook-dev/daybook/internal/answers"
-	"github.com/daybook-dev/daybook/internal/devstack/temporaltest"
-	"github.com/daybook-dev/daybook/internal/failure"
+	"github.com/daybook-dev/daybook/internal/dev/devstack/temporaltest"
 	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/workflows"
 )
 
@@ -45,7 +46,7 @@ func TestWorkerPostsAndDrains(t *testing.T) {
 	run, err := c.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: "w", TaskQueue: workflows.AccountingTaskQueue},
 		workflows.AccountingWorkflow, workflows.Input{ExitWhenEmpty: true})
 	require.NoError(t, err)
-	var counts workflows.Counts
+	var counts models.RunCounts
 	require.NoError(t, run.Get(t.Context(), &counts))
 	assert.Equal(t, int64(10), counts.Completed)
 	assert.Equal(t, int64(1), counts.Failed)

@@ -11,26 +11,27 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
-	"github.com/daybook-dev/daybook/internal/health"
-	"github.com/daybook-dev/daybook/internal/phrase"
+	"github.com/daybook-dev/daybook/internal/text/phrase"
+	"github.com/daybook-dev/daybook/internal/watching/health"
+	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/workflows"
 )
 
 func workflowPauseCommand(a *app) *cobra.Command {
-	return signalCommand(a, "pause", "Let running turns end, and begin no other until `resume`", workflows.SignalPause,
+	return signalCommand(a, "pause", "Let running turns end, and begin no other until `resume`", models.SignalPause,
 		"Pauses the workflow of each kind, or of those that are named, and waits until running turns have ended, which takes about five seconds.\n"+
 			"Jobs that are due wait, and can be enqueued as usual. A pause lasts through restarts.",
-		func(s workflows.Status) bool { return s.Paused && s.Lanes == 0 })
+		func(s models.RunStatus) bool { return s.Paused && s.Lanes == 0 })
 }
 
 func workflowResumeCommand(a *app) *cobra.Command {
-	return signalCommand(a, "resume", "Begin turns again after a pause", workflows.SignalResume,
+	return signalCommand(a, "resume", "Begin turns again after a pause", models.SignalResume,
 		"Ends the pause of the workflow of each kind, or of those that are named.",
-		func(s workflows.Status) bool { return !s.Paused })
+		func(s models.RunStatus) bool { return !s.Paused })
 }
 
 // signalCommand sends a signal to workflows and waits until it has taken effect.
-func signalCommand(a *app, name, short, signal, long string, effective func(workflows.Status) bool) *cobra.Command {
+func signalCommand(a *app, name, short, signal, long string, effective func(models.RunStatus) bool) *cobra.Command {
 	var of workflowsOf
 	command := &cobra.Command{
 		Use:     name + " [KIND…]",
@@ -66,7 +67,7 @@ func gone(s health.WorkflowState, err error) error {
 const askEvery = 200 * time.Millisecond
 
 // awaitStatus asks the workflow for its status until it is as it was asked to be.
-func awaitStatus(ctx context.Context, c client.Client, s health.WorkflowState, signal string, wait time.Duration, began time.Time, effective func(workflows.Status) bool) (workflowChange, error) {
+func awaitStatus(ctx context.Context, c client.Client, s health.WorkflowState, signal string, wait time.Duration, began time.Time, effective func(models.RunStatus) bool) (workflowChange, error) {
 	waiting, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	answered := false
@@ -90,7 +91,7 @@ func awaitStatus(ctx context.Context, c client.Client, s health.WorkflowState, s
 	}
 	now, took := time.Now(), time.Since(began)
 	result, word := "paused", "paused"
-	if signal == workflows.SignalResume {
+	if signal == models.SignalResume {
 		result, word = "running", "resumed"
 	}
 	done := change(s, result, fmt.Sprintf("%s; it took effect at %s, after %s.", word, formatTime(now), phrase.Duration(took)))
@@ -99,10 +100,10 @@ func awaitStatus(ctx context.Context, c client.Client, s health.WorkflowState, s
 }
 
 // queryStatus asks a worker for the workflow's status.
-func queryStatus(ctx context.Context, c client.Client, id string) (status workflows.Status, err error) {
+func queryStatus(ctx context.Context, c client.Client, id string) (status models.RunStatus, err error) {
 	asking, cancel := context.WithTimeout(ctx, askedFor)
 	defer cancel()
-	answer, err := c.QueryWorkflow(asking, id, "", workflows.QueryStatus)
+	answer, err := c.QueryWorkflow(asking, id, "", models.QueryStatus)
 	if err != nil {
 		return status, err
 	}
@@ -141,9 +142,9 @@ func configureWorkflow(ctx context.Context, c client.Client, s health.WorkflowSt
 	waiting, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	update, err := c.UpdateWorkflow(waiting, client.UpdateWorkflowOptions{
-		WorkflowID: s.ID, UpdateName: workflows.UpdateConfigure, Args: []any{in}, WaitForStage: client.WorkflowUpdateStageCompleted,
+		WorkflowID: s.ID, UpdateName: models.UpdateConfigure, Args: []any{in}, WaitForStage: client.WorkflowUpdateStageCompleted,
 	})
-	var now workflows.Settings
+	var now models.RunSettings
 	if err == nil {
 		err = update.Get(waiting, &now)
 	}
@@ -162,7 +163,7 @@ func configureWorkflow(ctx context.Context, c client.Client, s health.WorkflowSt
 }
 
 // settingsText are a workflow's settings in words.
-func settingsText(s workflows.Settings) string {
+func settingsText(s models.RunSettings) string {
 	return fmt.Sprintf("batches of %d, %d s between polls, %s", s.BatchSize, s.PollIntervalSeconds, phrase.Plural(int64(s.Concurrency), "lane", "lanes"))
 }
 

@@ -9,9 +9,9 @@ import (
 	"github.com/spf13/cobra"
 	"go.temporal.io/sdk/client"
 
-	"github.com/daybook-dev/daybook/internal/health"
-	"github.com/daybook-dev/daybook/internal/phrase"
 	"github.com/daybook-dev/daybook/internal/terminal"
+	"github.com/daybook-dev/daybook/internal/text/phrase"
+	"github.com/daybook-dev/daybook/internal/watching/health"
 )
 
 func workflowShowCommand(a *app) *cobra.Command {

@@ -9,8 +9,8 @@ import (
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 
-	"github.com/daybook-dev/daybook/activities"
-	"github.com/daybook-dev/daybook/internal/health"
+	"github.com/daybook-dev/daybook/internal/watching/health"
+	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/workflows"
 )
 
@@ -18,9 +18,9 @@ import (
 type queueSettings struct{ batchSize, pollInterval, concurrency int }
 
 func (f *queueSettings) add(command *cobra.Command, batchSize, pollInterval string) {
-	command.Flags().IntVar(&f.batchSize, "batch-size", 0, fmt.Sprintf("how many jobs are leased at a time, 1 to %d%s", activities.MaxBatchSize, batchSize))
-	command.Flags().IntVar(&f.pollInterval, "poll-interval", 0, fmt.Sprintf("seconds between two polls when nothing is due, 1 to %d%s", activities.MaxPollIntervalSeconds, pollInterval))
-	command.Flags().IntVar(&f.concurrency, "concurrency", 0, fmt.Sprintf("how many lanes run side by side, 1 to %d", activities.MaxConcurrency))
+	command.Flags().IntVar(&f.batchSize, "batch-size", 0, fmt.Sprintf("how many jobs are leased at a time, 1 to %d%s", models.MaxBatchSize, batchSize))
+	command.Flags().IntVar(&f.pollInterval, "poll-interval", 0, fmt.Sprintf("seconds between two polls when nothing is due, 1 to %d%s", models.MaxPollIntervalSeconds, pollInterval))
+	command.Flags().IntVar(&f.concurrency, "concurrency", 0, fmt.Sprintf("how many lanes run side by side, 1 to %d", models.MaxConcurrency))
 }
 
 // read returns the settings that were given; nil: it was not.
@@ -31,9 +31,9 @@ func (f *queueSettings) read(command *cobra.Command) (in workflows.ConfigureInpu
 		most  int
 		to    **int
 	}{
-		{"batch-size", f.batchSize, activities.MaxBatchSize, &in.BatchSize},
-		{"poll-interval", f.pollInterval, activities.MaxPollIntervalSeconds, &in.PollIntervalSeconds},
-		{"concurrency", f.concurrency, activities.MaxConcurrency, &in.Concurrency},
+		{"batch-size", f.batchSize, models.MaxBatchSize, &in.BatchSize},
+		{"poll-interval", f.pollInterval, models.MaxPollIntervalSeconds, &in.PollIntervalSeconds},
+		{"concurrency", f.concurrency, models.MaxConcurrency, &in.Concurrency},
 	} {
 		if !command.Flags().Changed(one.flag) {
 			continue

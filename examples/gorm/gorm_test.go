@@ -14,8 +14,8 @@ import (
 
 	"github.com/daybook-dev/daybook/accounting"
 	"github.com/daybook-dev/daybook/daybooktest"
+	"github.com/daybook-dev/daybook/daybooktest/queuetest"
 	"github.com/daybook-dev/daybook/models"
-	"github.com/daybook-dev/daybook/queue/queuetest"
 )
 
 func TestMain(m *testing.M) { daybooktest.Main(m, daybooktest.Options{Migrate: migrate}) }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/daybook-dev/daybook/accounting"
 	"github.com/daybook-dev/daybook/models"
-	"github.com/daybook-dev/daybook/source"
+	"github.com/daybook-dev/daybook/queue/source"
 )
 
 // Sources are where the worker reads the documents of organizations that have "invoices" on record. It posts in transactions of pgx, which GORM cannot use: so

@@ -12,9 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daybook-dev/daybook/daybooktest"
-	"github.com/daybook-dev/daybook/internal/httpapi"
-	"github.com/daybook-dev/daybook/internal/store/listing"
 	"github.com/daybook-dev/daybook/internal/store/tokens"
+	"github.com/daybook-dev/daybook/server"
 )
 
 const clientSource = "../../clients/typescript"
@@ -27,19 +26,19 @@ func TestTypeScriptClient(t *testing.T) {
 	t.Run("enqueues and waits", func(t *testing.T) {
 		t.Parallel()
 		p := &program{DB: daybooktest.New(t), t: t, command: []string{found(t, "node"), filepath.Join(dir, "example", "enqueue.mjs")}}
-		reads, err := listing.New(p.Pool)
+		pages, err := server.New(t.Context(), server.Options{Pool: p.Pool})
 		require.NoError(t, err)
-		defer func() { _ = reads.Close() }()
+		defer func() { _ = pages.Close() }()
 		_, secret, err := tokens.Create(t.Context(), p.Pool, tokens.NewToken{OrgID: "shop", Name: "test", Scopes: []tokens.Scope{tokens.ScopeEnqueue, tokens.ScopeRead}})
 		require.NoError(t, err)
-		server := httptest.NewServer(httpapi.New(httpapi.Options{Pool: p.Pool, Listing: reads}))
-		defer server.Close()
-		p.env = []string{"DAYBOOK_URL=" + server.URL, "DAYBOOK_TOKEN=" + secret}
+		serving := httptest.NewServer(pages)
+		defer serving.Close()
+		p.env = []string{"DAYBOOK_URL=" + serving.URL, "DAYBOOK_TOKEN=" + secret}
 		assert.JSONEq(t, `{"state": "completed", "result": {"confirmed": "order-1"}, "refused": "KEY_REUSED"}`, p.run("order-1"))
 	})
 	t.Run("has the types of the API", func(t *testing.T) {
 		t.Parallel()
-		document, err := httpapi.OpenAPI("")
+		document, err := server.OpenAPI("")
 		require.NoError(t, err)
 		require.True(t, json.Valid(document))
 		path, out := filepath.Join(t.TempDir(), "openapi.json"), filepath.Join(t.TempDir(), "schema.ts")

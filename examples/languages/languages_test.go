@@ -17,9 +17,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daybook-dev/daybook/daybooktest"
-	"github.com/daybook-dev/daybook/internal/devstack/temporaltest"
+	"github.com/daybook-dev/daybook/daybooktest/queuetest"
+	"github.com/daybook-dev/daybook/internal/dev/devstack/temporaltest"
 	"github.com/daybook-dev/daybook/jobs"
-	"github.com/daybook-dev/daybook/queue/queuetest"
 )
 
 func TestMain(m *testing.M) {

@@ -14,11 +14,11 @@ import (
 	"go.temporal.io/api/enums/v1"
 
 	"github.com/daybook-dev/daybook/daybooktest"
+	"github.com/daybook-dev/daybook/daybooktest/queuetest"
 	"github.com/daybook-dev/daybook/handlers"
-	"github.com/daybook-dev/daybook/internal/devstack/temporaltest"
+	"github.com/daybook-dev/daybook/internal/dev/devstack/temporaltest"
 	"github.com/daybook-dev/daybook/jobs"
 	"github.com/daybook-dev/daybook/queue"
-	"github.com/daybook-dev/daybook/queue/queuetest"
 )
 
 // typeScriptWorker starts the Temporal worker in TypeScript, which ends with the test.

@@ -12,8 +12,9 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/daybook-dev/daybook/handlers"
-	"github.com/daybook-dev/daybook/internal/devstack/temporaltest"
+	"github.com/daybook-dev/daybook/internal/dev/devstack/temporaltest"
 	"github.com/daybook-dev/daybook/jobs"
+	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/queue"
 	"github.com/daybook-dev/daybook/workers"
 	"github.com/daybook-dev/daybook/workflows"
@@ -36,7 +37,7 @@ func TestShopBesideAnotherWorker(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(other.Close)
 	_, err = temporal.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{
-		ID: workflows.IDOf(workflows.JobsTaskQueue), TaskQueue: workflows.JobsTaskQueue,
+		ID: models.WorkflowIDOf(workflows.JobsTaskQueue), TaskQueue: workflows.JobsTaskQueue,
 	}, workflows.JobsWorkflow, workflows.Input{})
 	require.NoError(t, err)
 	ctx, stop := context.WithCancel(context.Background())

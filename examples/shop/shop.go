@@ -18,6 +18,7 @@ import (
 
 	"github.com/daybook-dev/daybook/handlers"
 	"github.com/daybook-dev/daybook/jobs"
+	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/queue"
 	"github.com/daybook-dev/daybook/workers"
 	"github.com/daybook-dev/daybook/workflows"
@@ -120,10 +121,10 @@ func startWorkflows(ctx context.Context, temporal client.Client) error {
 		workflows.AccountingTaskQueue: workflows.AccountingWorkflow,
 		workflows.JobsTaskQueue:       workflows.JobsWorkflow,
 	} {
-		taskQueue := workflows.TaskQueueOf(kind, fleet)
+		taskQueue := models.TaskQueueOf(kind, fleet)
 		about := workflows.Describe(workflow) // for the Temporal UI
 		_, err := temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
-			ID: workflows.IDOf(taskQueue), TaskQueue: taskQueue, StaticSummary: about.Summary, StaticDetails: about.Details,
+			ID: models.WorkflowIDOf(taskQueue), TaskQueue: taskQueue, StaticSummary: about.Summary, StaticDetails: about.Details,
 			WorkflowIDConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
 		}, workflow, workflows.Input{})
 		if err != nil {

@@ -17,13 +17,13 @@ import (
 	"github.com/stretchr/testify/require"
 	"gorm.io/gorm"
 
+	"github.com/daybook-dev/daybook/daybooktest/queuetest"
 	"github.com/daybook-dev/daybook/handlers"
-	"github.com/daybook-dev/daybook/internal/devstack/temporaltest"
-	"github.com/daybook-dev/daybook/internal/pgtest"
-	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
+	"github.com/daybook-dev/daybook/internal/dev/devstack/temporaltest"
+	"github.com/daybook-dev/daybook/internal/dev/pgtest"
+	"github.com/daybook-dev/daybook/internal/dev/pgtest/fixture"
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/queue"
-	"github.com/daybook-dev/daybook/queue/queuetest"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m, temporaltest.Stop) }

@@ -15,7 +15,7 @@ import (
 	"go.temporal.io/sdk/contrib/envconfig"
 
 	"github.com/daybook-dev/daybook/accounting"
-	"github.com/daybook-dev/daybook/source"
+	"github.com/daybook-dev/daybook/queue/source"
 	"github.com/daybook-dev/daybook/workers"
 )
 

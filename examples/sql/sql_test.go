@@ -10,9 +10,9 @@ import (
 
 	"github.com/daybook-dev/daybook/accounting"
 	"github.com/daybook-dev/daybook/daybooktest"
+	"github.com/daybook-dev/daybook/daybooktest/queuetest"
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/queue"
-	"github.com/daybook-dev/daybook/queue/queuetest"
 )
 
 func TestMain(m *testing.M) {

@@ -10,7 +10,7 @@ import (
 	"github.com/daybook-dev/daybook/accounting"
 	"github.com/daybook-dev/daybook/examples/sqlc/db"
 	"github.com/daybook-dev/daybook/models"
-	"github.com/daybook-dev/daybook/source"
+	"github.com/daybook-dev/daybook/queue/source"
 )
 
 // Sources are where the worker reads the documents of organizations that have "invoices" on record.

@@ -10,13 +10,13 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/worker"
 
+	"github.com/daybook-dev/daybook/daybooktest/queuetest"
 	fulfil "github.com/daybook-dev/daybook/examples/temporal"
-	"github.com/daybook-dev/daybook/internal/devstack/temporaltest"
-	"github.com/daybook-dev/daybook/internal/pgtest"
-	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
+	"github.com/daybook-dev/daybook/internal/dev/devstack/temporaltest"
+	"github.com/daybook-dev/daybook/internal/dev/pgtest"
+	"github.com/daybook-dev/daybook/internal/dev/pgtest/fixture"
 	"github.com/daybook-dev/daybook/jobs"
 	"github.com/daybook-dev/daybook/queue"
-	"github.com/daybook-dev/daybook/queue/queuetest"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m, temporaltest.Stop) }

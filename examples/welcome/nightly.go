@@ -5,8 +5,8 @@ import (
 
 	"go.temporal.io/sdk/client"
 
+	"github.com/daybook-dev/daybook/admin/schedules"
 	"github.com/daybook-dev/daybook/handlers"
-	"github.com/daybook-dev/daybook/schedules"
 )
 
 // Nightly makes a schedule that removes finished jobs each night. A program may call it each time it starts.

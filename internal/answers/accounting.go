@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/daybook-dev/daybook/internal/minor"
+	"github.com/daybook-dev/daybook/internal/text/minor"
 	"github.com/daybook-dev/daybook/models"
 )
 

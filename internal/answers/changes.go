@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/daybook-dev/daybook/models"
-	"github.com/daybook-dev/daybook/queue"
 )
 
 // Change is what a request about one job did.
@@ -14,22 +13,12 @@ type Change struct {
 	Reason string `json:"reason,omitempty" doc:"Of a job that was retried or cancelled and is unchanged: why"`
 }
 
-// ChangeOf makes the answer of what a request about one job did.
-func ChangeOf(r queue.Response) Change {
-	return Change{JobID: r.JobID, Result: string(r.Result), Reason: r.Reason}
-}
-
 // EnqueuedJob is the job that a request led to.
 type EnqueuedJob struct {
 	ID            string `json:"id"`
 	Duplicate     bool   `json:"duplicate" doc:"It was there already, because of its key or because it is unique"`
 	CallbackToken string `json:"callbackToken,omitempty" doc:"For the other system, which answers by POST /api/callbacks/{token}; it is told once, and not of a duplicate"`
 	Result        string `json:"result" enum:"enqueued,unchanged,rescheduled,coalesced" doc:"What the request did: rescheduled, the unique job that was there is due earlier now; coalesced, it runs and is worked again after its attempt"`
-}
-
-// EnqueuedJobOf makes the answer of the job that a request led to.
-func EnqueuedJobOf(j *queue.EnqueuedJobWithCallback) EnqueuedJob {
-	return EnqueuedJob{ID: j.ID, Duplicate: j.Duplicate, CallbackToken: j.Token, Result: string(j.Result)}
 }
 
 // EnqueuedTask is the task that a request made.

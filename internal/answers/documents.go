@@ -3,10 +3,10 @@ package answers
 import (
 	"time"
 
-	"github.com/daybook-dev/daybook/internal/cursor"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
 	"github.com/daybook-dev/daybook/internal/store/listing"
+	"github.com/daybook-dev/daybook/internal/text/cursor"
 )
 
 // Document is a business document without its content.

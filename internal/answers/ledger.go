@@ -3,9 +3,9 @@ package answers
 import (
 	"time"
 
-	"github.com/daybook-dev/daybook/internal/minor"
 	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
 	"github.com/daybook-dev/daybook/internal/store/listing"
+	"github.com/daybook-dev/daybook/internal/text/minor"
 	"github.com/daybook-dev/daybook/models"
 )
 

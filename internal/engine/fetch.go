@@ -8,8 +8,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/daybook-dev/daybook/internal/events"
 	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/telemetry/events"
 )
 
 // FetchRequest asks for the first jobs of a turn.

@@ -147,6 +147,9 @@ func IsUndone(tx pgx.Tx, err error) bool {
 		}
 	case store.NoFault, store.Outage: // one that leaves the session alive is another database's
 	}
+	if store.IsTransactionTimeout(err) {
+		return false // Daybook's transactions have no such limit: the handler has set it
+	}
 	return tx.Conn().IsClosed() || errors.Is(err, store.ErrLeaseLost) || store.IsUnavailable(err) || store.OnlyReads(tx, err)
 }
 

@@ -8,9 +8,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/internal/dev/pgtest/fixture"
 	"github.com/daybook-dev/daybook/internal/engine"
 	"github.com/daybook-dev/daybook/internal/ledger"
-	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
 )
 
 // A lock on a whole table, for longer than a chunk may take, is charged to no document.

@@ -7,9 +7,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/daybook-dev/daybook/internal/events"
-	"github.com/daybook-dev/daybook/internal/events/eventlog"
 	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/telemetry/events"
+	"github.com/daybook-dev/daybook/internal/telemetry/events/eventlog"
 	"github.com/daybook-dev/daybook/models"
 )
 

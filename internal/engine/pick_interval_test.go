@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/internal/dev/pgtest/fixture"
 	"github.com/daybook-dev/daybook/internal/engine"
-	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
 )
 
 // TestPickInterval has jobs come one by one while a turn lingers: what comes within the interval is completed in one transaction.

@@ -7,8 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/internal/dev/pgtest/fixture"
 	"github.com/daybook-dev/daybook/internal/engine"
-	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
 )
 
 // TestMissedRowsAreRenewedSoon: a row that another transaction holds locked at a renewal, as those that look for expired leases do, is

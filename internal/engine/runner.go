@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/daybook-dev/daybook/internal/events"
 	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/telemetry/events"
 )
 
 const (

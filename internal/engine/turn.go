@@ -68,7 +68,7 @@ func (e *Engine) Process(ctx context.Context, q TurnRequest) (Report, error) {
 	return e.withLate(report), err
 }
 
-// Report counts what a turn did: activities.ProcessOutput, which is made of it field by field, says what each means.
+// Report counts what a turn did: models.TurnReport, which is made of it field by field, says what each means.
 type Report struct {
 	Leased, Completed, Retried, Rescheduled, Failed, Cancelled, Lost, Released int
 

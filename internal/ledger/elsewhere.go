@@ -5,9 +5,9 @@ import (
 	"context"
 	"math/big"
 
+	"github.com/daybook-dev/daybook/accounting/posting"
 	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
 	"github.com/daybook-dev/daybook/models"
-	"github.com/daybook-dev/daybook/posting"
 )
 
 // mirrorLine is the rule line of entries that mirror what another system has posted.

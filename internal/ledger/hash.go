@@ -4,7 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 
-	"github.com/daybook-dev/daybook/posting"
+	"github.com/daybook-dev/daybook/accounting/posting"
 )
 
 // contentHash is the hash of what the rules made of a document, before periods move its date. Two versions with the same

@@ -7,8 +7,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/daybook-dev/daybook/accounting/posting"
 	"github.com/daybook-dev/daybook/models"
-	"github.com/daybook-dev/daybook/posting"
 )
 
 // Trial evaluates documents of an organization without posting them.

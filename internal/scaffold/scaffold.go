@@ -10,7 +10,7 @@ import (
 	"strings"
 	"text/template"
 
-	"github.com/daybook-dev/daybook/internal/failure"
+	"github.com/daybook-dev/daybook/failure"
 )
 
 // ErrOptions means that no SQL can be written of the options. What is wrong is in the error's text.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/daybook-dev/daybook/internal/locks"
+	"github.com/daybook-dev/daybook/models/locks"
 )
 
 // ArchivedRow is what an archive keeps as one line: a job with its rows in other tables, or an attempt.

@@ -16,7 +16,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/daybook-dev/daybook/internal/failure"
+	"github.com/daybook-dev/daybook/failure"
 	"github.com/daybook-dev/daybook/models"
 )
 
@@ -224,6 +224,9 @@ func SQLState(err error) string {
 
 // IsLockTimeout reports whether a statement waited for a lock until its lock timeout.
 func IsLockTimeout(err error) bool { return SQLState(err) == stateLockNotAvailable }
+
+// IsTransactionTimeout reports whether PostgreSQL has ended a session because a transaction took longer than transaction_timeout.
+func IsTransactionTimeout(err error) bool { return SQLState(err) == "25P04" }
 
 // IsTableLock reports whether a statement waited in vain for a lock on a whole table, as LOCK TABLE, ALTER TABLE and a restore
 // take it. For a lock on a row PostgreSQL names the tuple.

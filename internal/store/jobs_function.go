@@ -6,7 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/daybook-dev/daybook/internal/span"
+	"github.com/daybook-dev/daybook/internal/telemetry/span"
 )
 
 // CallFunction calls an SQL function with one argument of jsonb, in a transaction, and returns what it returns as JSON: null for

@@ -7,7 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
-	"github.com/daybook-dev/daybook/internal/locks"
+	"github.com/daybook-dev/daybook/models/locks"
 )
 
 // leaseShares leases what each partition is asked for.

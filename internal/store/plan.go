@@ -21,7 +21,7 @@ const byKeySettings = `set_config('enable_hashjoin', 'off', true), set_config('e
 const planWaiting = planByKey + `, set_config('lock_timeout', $1, true)`
 
 // planAlone is planByKey for a batch without a transaction around it, whose statements get the time that Begin gives.
-const planAlone = planByKey + `, set_config('statement_timeout', '0', true), set_config('lock_timeout', '0', true)`
+const planAlone = planByKey + `, set_config('statement_timeout', '0', true), set_config('lock_timeout', '0', true), ` + noTransactionTimeout
 
 // PlanByKey has the statements that follow in the transaction planned as the worker's are.
 func PlanByKey(ctx context.Context, tx pgx.Tx) error {

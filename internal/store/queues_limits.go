@@ -7,7 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/daybook-dev/daybook/internal/locks"
+	"github.com/daybook-dev/daybook/models/locks"
 )
 
 // contendedQueue is for how long a named queue is passed over of which another worker is leasing just now.

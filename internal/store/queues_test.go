@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
+	"github.com/daybook-dev/daybook/internal/dev/pgtest/fixture"
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
@@ -321,6 +321,20 @@ func TestUnknownQueueIsRefused(t *testing.T) {
 	var queue *string
 	require.NoError(t, b.Pool.QueryRow(t.Context(), `SELECT queue FROM daybook.jobs`).Scan(&queue))
 	assert.Nil(t, queue, "default is no named queue")
+}
+
+// The functions say what is wrong with what they are given, and none of them is done without doing anything.
+func TestQueuesThatCannotBe(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	for _, stmt := range []string{
+		`SELECT daybook.set_queue('bank', owner => repeat('x', 256))`, `SELECT daybook.set_queue('bank', set_by => '')`,
+		`SELECT daybook.set_queue('bank', set_by => repeat('x', 256))`,
+		`SELECT daybook.pause_queue(NULL)`, `SELECT daybook.release_queue(NULL)`, `SELECT daybook.delete_queue(NULL)`,
+	} {
+		_, err := b.Pool.Exec(t.Context(), stmt)
+		assert.Equal(t, "DB010", store.SQLState(err), stmt)
+	}
 }
 
 // TestNamedQueues: a queue is made, listed and deleted.

@@ -8,9 +8,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/daybook-dev/daybook/internal/events"
-	"github.com/daybook-dev/daybook/internal/locks"
+	"github.com/daybook-dev/daybook/internal/telemetry/events"
 	"github.com/daybook-dev/daybook/models"
+	"github.com/daybook-dev/daybook/models/locks"
 )
 
 // Reclaimed counts what became of leases whose holder did not renew them.

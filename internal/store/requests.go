@@ -6,7 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/daybook-dev/daybook/internal/span"
+	"github.com/daybook-dev/daybook/internal/telemetry/span"
 )
 
 // Requested is what a request led to: the job and a word for what happened to it.

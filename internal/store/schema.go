@@ -12,7 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/daybook-dev/daybook/internal/failure"
+	"github.com/daybook-dev/daybook/failure"
 )
 
 // ErrSchemaMismatch: Daybook's schema is missing, was replaced, or is not whole, for instance while a dump is being restored. No

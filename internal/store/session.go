@@ -6,7 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/daybook-dev/daybook/internal/failure"
+	"github.com/daybook-dev/daybook/failure"
 )
 
 // ErrSession: the sessions of a pool have a setting under which what Daybook writes would be wrong, and which no transaction can set otherwise.

@@ -37,7 +37,7 @@ func NewTaskQueue(pool *pgxpool.Pool, types ...string) *TaskQueue {
 func (*TaskQueue) Name() string { return taskQueue.Name }
 
 // taskLimits gives a batch without a transaction around it its time limits. The functions say how their statements are planned.
-const taskLimits = `SELECT set_config('statement_timeout', $1, true), set_config('lock_timeout', '0', true)`
+const taskLimits = `SELECT set_config('statement_timeout', $1, true), set_config('lock_timeout', '0', true), ` + noTransactionTimeout
 
 // askTasks calls a function of schema queues, in one round trip and one transaction.
 func askTasks[T any](ctx context.Context, q *TaskQueue, scan pgx.RowToFunc[T], stmt string, args ...any) ([]T, error) {

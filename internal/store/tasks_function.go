@@ -9,7 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/daybook-dev/daybook/internal/span"
+	"github.com/daybook-dev/daybook/internal/telemetry/span"
 )
 
 // CallTaskFunction calls the function that a task names, by internal.run_function and so with the rights of the caller, and returns what it

@@ -26,14 +26,17 @@ type Beginner interface {
 //
 // These texts have no parameters, so each is sent in one round trip.
 const (
-	beginOwn    = `BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0`
-	beginReport = `BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY; SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0; SET LOCAL plan_cache_mode = force_custom_plan`
+	beginOwn    = `BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0; SELECT ` + noTransactionTimeout
+	beginReport = `BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY; SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0; SET LOCAL plan_cache_mode = force_custom_plan; SELECT ` + noTransactionTimeout
 )
+
+// noTransactionTimeout takes the limit of the whole transaction away, which servers have from PostgreSQL 17 on. The session would be ended by it.
+const noTransactionTimeout = `CASE WHEN current_setting('transaction_timeout', true) <> '0' THEN set_config('transaction_timeout', '0', true) END`
 
 // limitShort gives a transaction of the worker's queues its time limits; the argument is that of locks, in milliseconds. It is sent with
 // BEGIN as a batch of prepared statements: of a text of several statements each would be planned anew each time. What else is to be done then
 // follows in the same statement, because to start one takes longer than to run it.
-const limitShort = `SELECT set_config('statement_timeout', '0', true), set_config('lock_timeout', $1, true), set_config('idle_in_transaction_session_timeout', '10s', true)`
+const limitShort = `SELECT set_config('statement_timeout', '0', true), set_config('lock_timeout', $1, true), set_config('idle_in_transaction_session_timeout', '10s', true), ` + noTransactionTimeout
 
 // readCommitted begins a batch that is sent without a transaction around it, and so is one by itself. PostgreSQL documents
 // it to be SET TRANSACTION, which warns when it is used there.

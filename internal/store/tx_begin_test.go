@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/daybook-dev/daybook/internal/pgtest"
+	"github.com/daybook-dev/daybook/internal/dev/pgtest"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
 )
@@ -196,4 +196,33 @@ func TestTransactionPlansAnew(t *testing.T) {
 		assert.Equal(t, "off", show())
 		return err
 	}))
+}
+
+// TestNoLimitOfTheWholeTransaction: transaction_timeout, which servers have from PostgreSQL 17 on, ends no session of Daybook's.
+func TestNoLimitOfTheWholeTransaction(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	s, made := b.oneConnection()
+	const ask = `SELECT current_setting('transaction_timeout', true)`
+	var there *string
+	require.NoError(t, s.Pool().QueryRow(t.Context(), ask).Scan(&there))
+	if there == nil {
+		t.Skip("the server has no transaction_timeout")
+	}
+	_, err := s.Pool().Exec(t.Context(), `SET transaction_timeout = '1min'`)
+	require.NoError(t, err)
+	var limit string
+	read := func(tx pgx.Tx) error { return tx.QueryRow(t.Context(), ask).Scan(&limit) }
+	for name, run := range map[string]func() error{
+		"a transaction of the worker": func() error { return s.InTx(t.Context(), read) },
+		"a transaction":               func() error { return store.Begin(t.Context(), s.Pool(), read) },
+		"a snapshot":                  func() error { return store.ReadSnapshot(t.Context(), s.Pool(), read) },
+	} {
+		limit = ""
+		require.NoError(t, run(), name)
+		assert.Equal(t, "0", limit, name)
+	}
+	require.NoError(t, s.Pool().QueryRow(t.Context(), ask).Scan(&limit))
+	assert.Equal(t, "1min", limit, "the session keeps it")
+	assert.EqualValues(t, 1, made())
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/daybook-dev/daybook/internal/pgtest"
+	"github.com/daybook-dev/daybook/internal/dev/pgtest"
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
@@ -98,7 +98,7 @@ func TestTransactionsBeginInOnePlace(t *testing.T) {
 		}
 		name, _ := filepath.Rel(root, path)
 		switch {
-		case e.IsDir() && (name == "bench" || name == "examples" || name == "tools" || name == ".git" || strings.HasPrefix(name, filepath.Join("internal", "pgtest"))):
+		case e.IsDir() && (name == "bench" || name == "examples" || name == "tools" || name == ".git" || strings.HasPrefix(name, filepath.Join("internal", "dev"))):
 			return fs.SkipDir
 		case e.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go"), name == filepath.Join("internal", "store", "tx.go"):
 			return nil

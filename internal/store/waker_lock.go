@@ -7,7 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/daybook-dev/daybook/internal/locks"
+	"github.com/daybook-dev/daybook/models/locks"
 )
 
 // lockState is what a waker knows of the exclusive lock.

@@ -9,9 +9,9 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/daybook-dev/daybook/internal/health"
-	"github.com/daybook-dev/daybook/internal/phrase"
 	"github.com/daybook-dev/daybook/internal/terminal"
+	"github.com/daybook-dev/daybook/internal/text/phrase"
+	"github.com/daybook-dev/daybook/internal/watching/health"
 )
 
 // Write writes a picture once, with the rows of every list: for a pipe, or a terminal that cannot be redrawn.

@@ -11,11 +11,11 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"github.com/stretchr/testify/require"
 
-	"github.com/daybook-dev/daybook/internal/health"
-	"github.com/daybook-dev/daybook/internal/pgtest"
+	"github.com/daybook-dev/daybook/internal/dev/pgtest"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/figures"
 	"github.com/daybook-dev/daybook/internal/top"
+	"github.com/daybook-dev/daybook/internal/watching/health"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }

@@ -6,7 +6,6 @@ import (
 	"os"
 	"strconv"
 	"sync/atomic"
-	"time"
 
 	"go.temporal.io/sdk/client"
 
@@ -24,19 +23,6 @@ type Options struct {
 	Resumes bool
 	// Worker names the process in leases and attempts; empty: host and process id.
 	Worker string
-}
-
-// Trouble is what a turn's heartbeats say while the database fails its statements.
-type Trouble struct {
-	// Says is the newest error, Since when the first came, by the worker's clock.
-	Says  string    `json:"says"`
-	Since time.Time `json:"since"`
-}
-
-// Heartbeat is the part of a turn's heartbeat that others than the activity's next attempt read.
-type Heartbeat struct {
-	// Trouble is nil while the database answers.
-	Trouble *Trouble `json:"trouble,omitempty"`
 }
 
 var activities atomic.Pointer[func(o Options) any]

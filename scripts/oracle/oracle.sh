@@ -99,8 +99,8 @@ start_stack() {
 }
 
 set_up() {
-	daybook accounts import internal/sample/online-retail/chart.csv --org "$org" --create &&
-		daybook rules apply internal/sample/online-retail/rules.yaml --org "$org"
+	daybook accounts import internal/moving/sample/online-retail/chart.csv --org "$org" --create &&
+		daybook rules apply internal/moving/sample/online-retail/rules.yaml --org "$org"
 }
 
 post() {
@@ -122,11 +122,11 @@ sum_up() { python3 scripts/oracle/exported.py "$work/journal.csv" >"$work/actual
 
 step "install the checkers that are missing" install_checkers
 step "build daybook" go build -o "$work/daybook" ./cmd/daybook
-temporal=$(go run ./internal/devstack/temporalcli)
+temporal=$(go run ./internal/dev/devstack/temporalcli)
 readonly temporal
 step "start PostgreSQL, Temporal and a worker" start_stack
 step "apply the chart and the rules" set_up
-step "import the documents" daybook import csv --org "$org" --mapping internal/sample/online-retail/mapping.yaml "$archive"
+step "import the documents" daybook import csv --org "$org" --mapping internal/moving/sample/online-retail/mapping.yaml "$archive"
 step "post them through the workflow" post
 daybook status --json | python3 -c 'import json, sys; print(json.dumps(json.load(sys.stdin)["queues"][0]["counts"]))' >"$work/counts.json"
 

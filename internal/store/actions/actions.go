@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/daybook-dev/daybook/internal/failure"
+	"github.com/daybook-dev/daybook/failure"
 	"github.com/daybook-dev/daybook/internal/store"
 )
 

@@ -110,7 +110,7 @@ type Figures struct {
 	HeldBack    HeldBack      `json:"held_back"`
 	// HeldQueues are named queues that hold due jobs back, 100 at most, those with the most jobs first.
 	HeldQueues []HeldQueue `json:"held_queues,omitempty"`
-	// HeldSequences counts the sequences whose turn a dead letter has.
+	// HeldSequences counts the sequences whose turn a dead letter has, or a job that is due only in more than a day.
 	HeldSequences int64 `json:"held_sequences,omitempty"`
 	// Organizations are the organizations with the most due jobs, 20 at most; empty unless the sampler is told to keep them apart.
 	Organizations []Organization `json:"organizations,omitempty"`

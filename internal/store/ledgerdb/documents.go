@@ -12,8 +12,8 @@ import (
 
 	public "github.com/daybook-dev/daybook/accounting"
 	"github.com/daybook-dev/daybook/internal/store"
-	"github.com/daybook-dev/daybook/internal/strictjson"
 	"github.com/daybook-dev/daybook/models"
+	"github.com/daybook-dev/daybook/models/strictjson"
 )
 
 // What is asked for and found of a document; package accounting says what each means.

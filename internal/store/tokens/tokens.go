@@ -14,9 +14,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/daybook-dev/daybook/internal/failure"
-	"github.com/daybook-dev/daybook/internal/phrase"
+	"github.com/daybook-dev/daybook/failure"
 	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/text/phrase"
 	"github.com/daybook-dev/daybook/models"
 )
 
@@ -210,18 +210,20 @@ SELECT id, org_id, name, scopes, created_at, last_used_at, revoked_at, types, co
 	return tokens, store.Wrap("list tokens", err)
 }
 
-// Revoke has a token refused from now on, or returns ErrNotFound. Of a token that is revoked already it changes nothing.
-func Revoke(ctx context.Context, q store.Querier, id string) (Token, error) {
+// Revoke has a token refused from now on, or returns ErrNotFound. Of a token that is revoked already it changes nothing, and changed is false.
+func Revoke(ctx context.Context, q store.Querier, id string) (t Token, changed bool, err error) {
 	const stmt = `
-UPDATE daybook.api_tokens
-   SET revoked_at = coalesce(revoked_at, clock_timestamp())
- WHERE id = @id
-RETURNING id, org_id, name, scopes, created_at, last_used_at, revoked_at, types, coalesce(requests_per_minute, 0), coalesce(jobs_per_minute, 0), run_by_get`
-	t, err := oneToken(ctx, q, "revoke the token", stmt, store.Args{"id": id})
+UPDATE daybook.api_tokens t
+   SET revoked_at = coalesce(b.revoked_at, clock_timestamp())
+  FROM (SELECT b.id, b.revoked_at FROM daybook.api_tokens b WHERE b.id = @id FOR NO KEY UPDATE) b
+ WHERE t.id = b.id
+RETURNING t.id, t.org_id, t.name, t.scopes, t.created_at, t.last_used_at, t.revoked_at, t.types, coalesce(t.requests_per_minute, 0),
+          coalesce(t.jobs_per_minute, 0), t.run_by_get, b.revoked_at IS NULL`
+	t, err = scanToken(q.QueryRow(ctx, stmt, store.Args{"id": id}), &changed)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return t, fmt.Errorf("%w: %s", ErrNotFound, id)
+		return t, false, fmt.Errorf("%w: %s", ErrNotFound, id)
 	}
-	return t, err
+	return t, changed, store.Wrap("revoke the token", err)
 }
 
 func oneToken(ctx context.Context, q store.Querier, doing, stmt string, a store.Args) (Token, error) {

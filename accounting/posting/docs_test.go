@@ -1,0 +1,71 @@
+package posting_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/daybook-dev/daybook/accounting/posting"
+	"github.com/daybook-dev/daybook/models"
+)
+
+// TestDocumentationExamples runs docs/rules.md: each json block is a document, posted by the yaml block before it, with
+// the entries or the error of the text block after it; a yaml block with cases tests the rules before it.
+func TestDocumentationExamples(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/rules.md")
+	require.NoError(t, err)
+	parts := regexp.MustCompile("(?ms)^### (\\d+\\. .*?)$|^```(yaml|json|text)\n(.*?)```").FindAllSubmatch(page, -1)
+	var rules *posting.RuleSet
+	var got string
+	var headings []string
+	results := map[string]int{} // by heading
+	cases := 0
+	for _, p := range parts {
+		if len(p[1]) > 0 {
+			headings = append(headings, string(p[1]))
+			continue
+		}
+		switch body := p[3]; string(p[2]) {
+		case "yaml":
+			if strings.Contains("\n"+string(body), "\ncases:\n") {
+				file := parseCases(t, string(body))
+				for _, r := range posting.RunCases(rules, file.Accounts, file.Cases) {
+					assert.True(t, r.Passed, "%s: %v", r.Title, r.Differences)
+					cases++
+				}
+				continue
+			}
+			rules, err = posting.Compile(body)
+			require.NoError(t, err, "%s", body)
+		case "json":
+			var doc models.Document
+			require.NoError(t, json.Unmarshal(body, &doc), "%s", body)
+			impact, err := rules.Evaluate(&doc, posting.NewAccounts(rules.Accounts()...))
+			if e, ok := errors.AsType[*posting.Error](err); ok {
+				got = fmt.Sprintf("%s: %s\n", e.Code, e.Message)
+				continue
+			}
+			require.NoError(t, err)
+			got = entries(impact)
+		case "text":
+			require.NotEmpty(t, headings)
+			heading := headings[len(headings)-1]
+			assert.Equal(t, string(body), got, heading)
+			results[heading]++
+		}
+	}
+	require.Len(t, headings, 11)
+	for i, h := range headings {
+		assert.True(t, strings.HasPrefix(h, fmt.Sprint(i+1, ".")), h)
+		assert.Positive(t, results[h], "%s has no result", h)
+	}
+	assert.Equal(t, 4, cases)
+}

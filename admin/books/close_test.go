@@ -1,0 +1,114 @@
+package books_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/daybook-dev/daybook/admin/books"
+	"github.com/daybook-dev/daybook/internal/dev/pgtest/fixture"
+	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/models"
+)
+
+// A closing that would shut out documents whose jobs failed or wait names them, and needs force.
+func TestClosingNamesWhatIsNotPosted(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	ctx := t.Context()
+	require.NoError(t, second(books.AddPeriods(ctx, b.Pool, org, books.Month(2026, 2), books.Month(2026, 3))))
+	write := func(id string, issued models.Date, change func(d *models.Document)) {
+		d := fixture.Invoice(org, id, 1000)
+		d.IssueDate = issued
+		change(d)
+		fixture.Ready(t, b.Pool, d)
+	}
+	plain := func(*models.Document) {}
+	write("posted", models.NewDate(2026, 3, 3), plain)
+	b.work()
+	write("failed", models.NewDate(2026, 3, 4), func(d *models.Document) { d.Type = "order" })
+	write("before", models.NewDate(2025, 12, 31), func(d *models.Document) { d.Type = "order" })
+	b.work()
+	write("open", models.NewDate(2026, 2, 28), plain) // February is open
+	write("later", models.NewDate(2026, 4, 1), plain)
+	write("waits", models.NewDate(2026, 3, 31), plain)
+	write("value", models.NewDate(2026, 4, 2), func(d *models.Document) { d.ValueDate = new(models.NewDate(2026, 3, 30)) })
+	write("posted", models.NewDate(2026, 4, 3), plain) // its present posting is of March
+	// A document in a table of the application: nothing is known of it.
+	_, err := store.EnqueueAccountingJob(ctx, b.Pool, org, "elsewhere", 1, nil, models.PriorityNormal)
+	require.NoError(t, err)
+
+	_, err = books.ClosePeriod(ctx, b.Pool, org, books.Month(2026, time.March), books.CloseOptions{})
+	require.ErrorIs(t, err, books.ErrUnposted)
+	var refused *books.UnpostedError
+	require.ErrorAs(t, err, &refused)
+	assert.Equal(t, [3]int64{2, 3, 1}, [3]int64{refused.Failed, refused.Waiting, refused.UnknownDates})
+	assert.Contains(t, err.Error(), "closing the period from 2026-03-01 to 2026-03-31 would shut out 5 documents that are not posted (2 failed, 3 wait): "+
+		"before of 2025-12-31 (failed, NO_MATCHING_RULE), failed of 2026-03-04 (failed, NO_MATCHING_RULE), waits of 2026-03-31 (pending), value of 2026-04-02 (pending), "+
+		"posted of 2026-04-03 (pending). Have them posted first, or force the closing (--force)")
+	periods, err := books.Periods(ctx, b.Pool, org)
+	require.NoError(t, err)
+	assert.Equal(t, models.PeriodOpen, periods[1].State, "the refusal closed nothing")
+
+	c, err := books.ClosePeriod(ctx, b.Pool, org, books.Month(2026, time.March), books.CloseOptions{Force: true})
+	require.NoError(t, err)
+	assert.Equal(t, models.PeriodClosed, c.State)
+	assert.EqualValues(t, 5, c.Unposted.Failed+c.Unposted.Waiting)
+	c, err = books.ClosePeriod(ctx, b.Pool, org, books.Month(2026, time.March), books.CloseOptions{})
+	require.NoError(t, err, "a second call changes nothing")
+	assert.Nil(t, c.Unposted)
+	c, err = books.ClosePeriod(ctx, b.Pool, org, books.Month(2026, time.February), books.CloseOptions{Force: true})
+	require.NoError(t, err)
+	assert.EqualValues(t, 1, c.Unposted.Waiting, "what March shut out is not named again")
+}
+
+// Many documents are counted, and some are named.
+func TestManyUnpostedDocumentsAreCounted(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	require.NoError(t, second(books.AddPeriods(t.Context(), b.Pool, org, books.Month(2026, 3))))
+	for n := range 2 * 15 {
+		fixture.Ready(t, b.Pool, fixture.Invoice(org, fmt.Sprintf("inv-%02d", n), 1000))
+	}
+	_, err := books.ClosePeriod(t.Context(), b.Pool, org, books.Month(2026, 3), books.CloseOptions{})
+	require.ErrorContains(t, err, "30 documents that are not posted (0 failed, 30 wait): inv-00 of 2026-03-14 (pending)")
+	require.ErrorContains(t, err, "inv-19 of 2026-03-14 (pending), and 10 more")
+}
+
+// Only dates that books can have make a period, and the zero value of a date is none.
+func TestPeriodsHaveDatesOfTheRange(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	before := b.Dump(t)
+	day := models.NewDate(2026, 3, 1)
+	for message, p := range map[string]models.Period{
+		"needs its first and its last day":          {EndsOn: day},
+		"first and its last day":                    {StartsOn: day},
+		"date 0001-01-01: want one from 1900-01-01": {StartsOn: models.NewDate(1, 1, 1), EndsOn: day},
+		"date 3000-01-01: want one from 1900-01-01": {StartsOn: day, EndsOn: models.NewDate(3000, 1, 1)},
+	} {
+		err := second(books.AddPeriods(t.Context(), b.Pool, org, p))
+		require.ErrorIs(t, err, books.ErrInvalid, message)
+		assert.ErrorContains(t, err, message)
+	}
+	require.ErrorIs(t, second(books.ClosePeriod(t.Context(), b.Pool, org, models.Period{}, books.CloseOptions{})), books.ErrInvalid)
+	require.ErrorIs(t, second(books.OpenPeriod(t.Context(), b.Pool, org, models.Period{})), books.ErrInvalid)
+	assert.Equal(t, before, b.Dump(t))
+	_, err := b.Pool.Exec(t.Context(), `INSERT INTO daybook.periods (org_id, starts_on, ends_on) VALUES ($1, '0001-01-01', '2026-03-01')`, org)
+	assert.ErrorContains(t, err, "dates_are_bookable")
+}
+
+// A day that was closed because it was in no period comes back with a period that is added for it.
+func TestAPeriodIsAddedForWhatFailed(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	require.NoError(t, second(books.AddPeriods(t.Context(), b.Pool, org, books.Month(2026, 4))))
+	require.NoError(t, second(books.ClosePeriod(t.Context(), b.Pool, org, books.Month(2026, 4), books.CloseOptions{})))
+	fixture.Ready(t, b.Pool, fixture.Invoice(org, "march", 1000))
+	assert.Equal(t, 1, b.work().Failed)
+	require.NoError(t, second(books.AddPeriods(t.Context(), b.Pool, org, books.Month(2026, 3))))
+	assert.Equal(t, 1, b.work().Completed)
+}

@@ -1,0 +1,28 @@
+package books
+
+import (
+	"github.com/daybook-dev/daybook/failure"
+	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
+)
+
+// Errors of this package; compare with errors.Is. Rules that do not compile are a *posting.CompileError.
+var (
+	// ErrInvalid: an account, a period or a policy is none, a text is not UTF-8 or has the character NUL, or the transaction's isolation level is not
+	// READ COMMITTED.
+	ErrInvalid = store.ErrInvalid
+	// ErrOrganizationNotFound: Daybook has nothing of the organization, most often because its id is misspelled; Create of the options makes it known.
+	ErrOrganizationNotFound = store.ErrOrganizationNotFound
+	// ErrNoRuleSet: the organization has no such version of its rules, or none is active.
+	ErrNoRuleSet = ledgerdb.ErrNoRuleSet
+	// ErrAccountInUse: the type of an account with entries would change.
+	ErrAccountInUse = failure.New(failure.AccountInUse, "the account has entries")
+	// ErrRulesChanged: another version than the expected one is active; look again.
+	ErrRulesChanged = failure.New(failure.RulesChanged, "the organization posts by other rules now")
+	// ErrPeriodNotFound: no period of the organization begins on that day.
+	ErrPeriodNotFound = ledgerdb.ErrPeriodNotFound
+	// ErrNoDB: a function was given nothing to work on.
+	ErrNoDB = failure.New(failure.Misuse, "the DB is nil: pass a pool or a connection, or books.In of your transaction")
+	// ErrNotMigrated: the database lacks Daybook's schema: run `daybook migrate up`.
+	ErrNotMigrated = store.ErrNotMigrated
+)

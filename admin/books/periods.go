@@ -1,0 +1,181 @@
+package books
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/store/actions"
+	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
+	"github.com/daybook-dev/daybook/internal/text/days"
+	"github.com/daybook-dev/daybook/models"
+)
+
+// Month is the period of a month, to add, close or open.
+func Month(year int, month time.Month) models.Period { return days.OfMonth(year, month) }
+
+// Year are the periods of the twelve months of a year.
+func Year(year int) []models.Period {
+	months := make([]models.Period, 0, 12)
+	for m := time.January; m <= time.December; m++ {
+		months = append(months, Month(year, m))
+	}
+	return months
+}
+
+// Periods lists an organization's periods, the oldest first. A date in no period is open, unless it lies before a closed period, or between the last
+// closed one and the first open one after it. Errors: ErrOrganizationNotFound.
+func Periods(ctx context.Context, db DB, org string) ([]models.Period, error) {
+	if err := readable(ctx, db, org); err != nil {
+		return nil, err
+	}
+	periods, err := ledgerdb.Periods(ctx, db, org)
+	if periods == nil {
+		periods = []models.Period{}
+	}
+	return periods, err
+}
+
+// AddPeriods adds open periods, of which only StartsOn and EndsOn count, and returns them. One that is there with the same days stays as it is, open or
+// closed, and is not returned: a second call changes nothing. One that overlaps another, ends before it starts, or has a date that models.Date.Check
+// refuses, refuses all. Jobs that had failed with PERIOD_CLOSED are pending again: a day that was closed because it was in no period may be open now.
+//
+// Errors: ErrInvalid, ErrOrganizationNotFound.
+func AddPeriods(ctx context.Context, db DB, org string, periods ...models.Period) (added []models.Period, err error) {
+	if len(periods) == 0 {
+		return nil, store.Refuse(ErrInvalid, "there is no period to add", "")
+	}
+	err = change(ctx, db, org, false, func(tx pgx.Tx) (err error) {
+		if added, err = ledgerdb.AddPeriods(ctx, tx, org, periods); err != nil {
+			return err
+		}
+		returned := 0
+		if len(added) > 0 {
+			if returned, err = store.ReturnFailed(ctx, tx, org, models.CodePeriodClosed); err != nil {
+				return err
+			}
+		}
+		span := days.Name(periods[0].StartsOn, periods[len(periods)-1].EndsOn)
+		return actions.Note(ctx, tx, org, span, map[string]any{"periods": len(added), "returned": returned})
+	})
+	return added, err
+}
+
+// PeriodChange is a period after its change.
+type PeriodChange struct {
+	models.Period
+	// Returned counts the failed jobs that are pending again.
+	Returned int `json:"returned"`
+	// Unposted is what the closing shut out, and how many documents Daybook knows no date of.
+	Unposted *models.Unposted `json:"unposted,omitempty"`
+}
+
+// CloseOptions says how to close a period. The zero value refuses to shut out what is not posted.
+type CloseOptions struct {
+	// Force closes it although documents with a date that is closed are not posted.
+	Force bool
+}
+
+// ClosePeriod closes the period that begins on p.StartsOn: nothing is posted into it until it is opened, nor on days before it that are in no open
+// period. p.EndsOn, unless it is zero, must be its last day. The change waits for what is being posted for the organization. SetClosedPeriodPolicy says
+// what happens to documents with such a date. A second call changes nothing.
+//
+// Where documents with such a date failed or wait, it is refused with an *UnpostedError, unless CloseOptions.Force is set. A document whose date only a
+// rule computes is not seen; those of which Daybook knows no date are counted in PeriodChange.Unposted, and do not refuse it.
+//
+// Errors: ErrUnposted, ErrPeriodNotFound, ErrInvalid, ErrOrganizationNotFound.
+func ClosePeriod(ctx context.Context, db DB, org string, p models.Period, o CloseOptions) (PeriodChange, error) {
+	var c PeriodChange
+	err := change(ctx, db, org, false, func(tx pgx.Tx) (err error) {
+		unposted, err := ledgerdb.ShutOut(ctx, tx, org, func() error {
+			if err := ledgerdb.ClosePeriod(ctx, tx, org, p.StartsOn); err != nil {
+				return err
+			}
+			c.Period, err = periodOf(ctx, tx, org, p)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		shut := unposted.Failed + unposted.Waiting
+		if shut > 0 && !o.Force {
+			return &UnpostedError{Period: c.Period, Unposted: unposted}
+		}
+		if shut+unposted.UnknownDates > 0 {
+			c.Unposted = &unposted
+		}
+		return actions.Note(ctx, tx, org, c.StartsOn.String(), map[string]any{"forced": o.Force, "unposted": shut})
+	})
+	if err != nil {
+		return PeriodChange{}, err
+	}
+	return c, nil
+}
+
+// OpenPeriod opens the period that begins on p.StartsOn, and p.EndsOn, unless it is zero, must be its last day. Jobs that had failed because it was
+// closed are pending again. A second call changes nothing.
+//
+// Errors: ErrPeriodNotFound, ErrInvalid, ErrOrganizationNotFound.
+func OpenPeriod(ctx context.Context, db DB, org string, p models.Period) (PeriodChange, error) {
+	var c PeriodChange
+	err := change(ctx, db, org, false, func(tx pgx.Tx) error {
+		done, err := ledgerdb.OpenPeriod(ctx, tx, org, p.StartsOn)
+		if err != nil {
+			return err
+		}
+		if c.Period, err = periodOf(ctx, tx, org, p); err != nil {
+			return err
+		}
+		c.Returned = done.Returned
+		return actions.Note(ctx, tx, org, c.StartsOn.String(), map[string]any{"returned": c.Returned})
+	})
+	return c, err
+}
+
+// periodOf reads the period that is meant.
+func periodOf(ctx context.Context, tx pgx.Tx, org string, meant models.Period) (models.Period, error) {
+	periods, err := ledgerdb.Periods(ctx, tx, org)
+	if err != nil {
+		return models.Period{}, err
+	}
+	for _, p := range periods {
+		if p.StartsOn != meant.StartsOn {
+			continue
+		}
+		if !meant.EndsOn.IsZero() && p.EndsOn != meant.EndsOn {
+			return p, store.Refuse(ErrInvalid, fmt.Sprintf("the period that begins on %s ends on %s, not on %s", p.StartsOn, p.EndsOn, meant.EndsOn),
+				"name it by its first day alone (--from)")
+		}
+		return p, nil
+	}
+	return models.Period{}, ledgerdb.NoPeriod(org, meant.StartsOn)
+}
+
+// ClosedPeriodPolicy reads what documents of an organization do whose posting date lies in a closed period. Errors: ErrOrganizationNotFound.
+func ClosedPeriodPolicy(ctx context.Context, db DB, org string) (models.ClosedPeriodPolicy, error) {
+	if err := readable(ctx, db, org); err != nil {
+		return "", err
+	}
+	return ledgerdb.ClosedPeriodPolicy(ctx, db, org)
+}
+
+// SetClosedPeriodPolicy says what documents of an organization do whose posting date lies in a closed period: they fail with PERIOD_CLOSED until it is
+// opened (models.PolicyFail, the default), or are posted on the first open day after it (models.PolicyFirstOpenDay). Jobs that had failed for it are
+// pending again.
+//
+// Errors: ErrInvalid, ErrOrganizationNotFound.
+func SetClosedPeriodPolicy(ctx context.Context, db DB, org string, policy models.ClosedPeriodPolicy) (Change, error) {
+	c := Change{OrgID: org, Changed: true}
+	err := change(ctx, db, org, false, func(tx pgx.Tx) error {
+		done, err := ledgerdb.SetClosedPeriodPolicy(ctx, tx, org, policy)
+		if err != nil {
+			return err
+		}
+		c.Returned = done.Returned
+		return actions.Note(ctx, tx, org, string(policy), map[string]any{"returned": done.Returned})
+	})
+	return c, err
+}

@@ -1,0 +1,105 @@
+package devstack
+
+import (
+	"net/url"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
+)
+
+// composeFile is the part of a compose file that Daybook's uses; another key is an error.
+type composeFile struct {
+	Name     string
+	Services map[string]composeService
+	Volumes  map[string]any
+}
+
+type composeService struct {
+	Image           string
+	Build           *struct{ Context, Target string }
+	Profiles        []string
+	Command         []string
+	Environment     map[string]string
+	Ports           []string
+	Volumes         []string
+	DependsOn       map[string]struct{ Condition string } `yaml:"depends_on"`
+	Healthcheck     *composeHealthcheck
+	Restart         string
+	StopGracePeriod string `yaml:"stop_grace_period"`
+}
+
+type composeHealthcheck struct {
+	Test              []string
+	Interval, Timeout string
+	Retries           int
+}
+
+// No Docker engine takes part in this test: it checks that the file's parts agree with each other and with the program.
+func TestComposeFileIsCoherent(t *testing.T) {
+	t.Parallel()
+	f, err := os.Open("../../../docker-compose.yml")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, f.Close()) }()
+	var compose composeFile
+	decoder := yaml.NewDecoder(f)
+	decoder.KnownFields(true)
+	require.NoError(t, decoder.Decode(&compose))
+
+	dockerfile, err := os.ReadFile("../../../Dockerfile")
+	require.NoError(t, err)
+	var stages []string
+	for _, m := range regexp.MustCompile(`(?m)^FROM \S+:\S+ AS (\w+)$`).FindAllSubmatch(dockerfile, -1) {
+		stages = append(stages, string(m[1]))
+	}
+	pinned := regexp.MustCompile(`^[a-z/]+:v?\d+(\.\d+)*$`)
+	for name, s := range compose.Services {
+		if s.Build != nil {
+			require.Contains(t, stages, s.Build.Target, "service %s: build target", name)
+		} else {
+			require.Regexp(t, pinned, s.Image, "service %s: image with a version", name)
+		}
+		for _, port := range s.Ports {
+			require.True(t, strings.HasPrefix(port, loopback+":"), "service %s: port %s on loopback only", name, port)
+		}
+		for _, volume := range s.Volumes {
+			volumeName, _, _ := strings.Cut(volume, ":")
+			if strings.HasPrefix(volumeName, "./") {
+				require.DirExists(t, "../../../"+volumeName, "service %s: folder", name)
+				require.True(t, strings.HasSuffix(volume, ":ro"), "service %s: %s of the checkout is only read", name, volumeName)
+				continue
+			}
+			require.Contains(t, compose.Volumes, volumeName, "service %s: volume", name)
+		}
+		for other, needs := range s.DependsOn {
+			needed, ok := compose.Services[other]
+			require.True(t, ok, "service %s depends on %s", name, other)
+			require.Empty(t, needed.Profiles, "service %s depends on %s, which is not always started", name, other)
+			switch needs.Condition {
+			case "service_healthy":
+				require.NotNil(t, needed.Healthcheck, "service %s waits for the health of %s", name, other)
+			case "service_completed_successfully":
+				require.Empty(t, needed.Restart, "service %s waits for the end of %s", name, other)
+			default:
+				require.Fail(t, "unknown condition", "service %s: %s", name, needs.Condition)
+			}
+		}
+	}
+
+	worker, postgres, temporal := compose.Services["worker"], compose.Services["postgres"], compose.Services["temporal"]
+	require.Equal(t, "temporalio/temporal:"+strings.TrimPrefix(temporalVersion, "v"), temporal.Image)
+	require.Equal(t, "temporal:7233", worker.Environment[EnvTemporalAddress])
+	plain := regexp.MustCompile(`\$\{\w+:-(\w+)\}`).ReplaceAllString
+	database, err := url.Parse(plain(worker.Environment[EnvDatabaseURL], "$1"))
+	require.NoError(t, err)
+	require.Equal(t, "postgres:5432", database.Host)
+	require.Equal(t, postgres.Environment["POSTGRES_USER"], database.User.Username())
+	password, _ := database.User.Password()
+	require.Equal(t, plain(postgres.Environment["POSTGRES_PASSWORD"], "$1"), password)
+	require.Equal(t, "/"+postgres.Environment["POSTGRES_DB"], database.Path)
+	require.Equal(t, worker.Environment, compose.Services["migrate"].Environment)
+	require.Equal(t, []string{"migrate", "up"}, compose.Services["migrate"].Command)
+}

@@ -1,0 +1,157 @@
+package publicapi_test
+
+import (
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/daybook-dev/daybook/internal/dev/publicapi"
+)
+
+// around is what a reader has around the pieces of Go on the pages: imports, and what the pieces call their own.
+const around = `package page
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/daybook-dev/daybook/accounting"
+	"github.com/daybook-dev/daybook/admin/books"
+	"github.com/daybook-dev/daybook/daybooktest"
+	"github.com/daybook-dev/daybook/handlers"
+	"github.com/daybook-dev/daybook/jobs"
+	"github.com/daybook-dev/daybook/queue"
+	"github.com/daybook-dev/daybook/daybooktest/queuetest"
+	"github.com/daybook-dev/daybook/queue/source"
+	"github.com/daybook-dev/daybook/tasks"
+	"github.com/daybook-dev/daybook/workers"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
+	sdklog "go.temporal.io/sdk/log"
+	"gorm.io/gorm"
+)
+
+type (
+	Letter   struct{}
+	Posted   struct{}
+	Contract struct{ Document string }
+	Provider struct{}
+	Signing  struct {
+		Provider Provider
+		BaseURL  string
+	}
+	Charge  struct{ OrderID string }
+	Service struct {
+		Temporal client.Client
+		DB       *pgxpool.Pool
+	}
+	greeting struct{}
+	Order    struct{}
+	orders   struct{ accounting.Source }
+	row      struct {
+		ID      int64
+		OrgID   string
+		Version int64
+	}
+)
+
+func (Charge) JobType() string                              { return "" }
+func (greeting) JobType() string                            { return "" }
+func (Provider) Send(context.Context, string, string) error { return nil }
+func (*Signing) store(context.Context, []byte) error        { return nil }
+func build(context.Context, string, string) ([]byte, error) { return nil, nil }
+func place(*testing.T, *pgxpool.Pool, Order)                {}
+func post(context.Context, Letter, string) (Posted, error)  { return Posted{}, nil }
+func sendWelcome(context.Context, string, string) error     { return nil }
+func ShipWorkflow()                                         {}
+
+var (
+	c                             client.Client
+	content, payload              []byte
+	ctx, measuring, waiting       context.Context
+	chartCSV, rulesYAML           []byte
+	db                            *gorm.DB
+	info                          activity.Info
+	invoice                       row
+	job                           *jobs.Job[Contract]
+	lockPayments                  func(context.Context, pgx.Tx, []source.Key[[16]byte]) ([]source.Key[[16]byte], error)
+	log                           *slog.Logger
+	order, org, schema, TaskQueue string
+	greet                         func(context.Context, *jobs.Job[greeting]) error
+	pool                          *pgxpool.Pool
+	registry                      *jobs.Registry
+	readPayments                  func(context.Context, pgx.Tx, []source.Key[[16]byte]) (map[source.Key[[16]byte]]source.Row, error)
+	s                             Service
+	tomorrow                      time.Time
+	tx                            pgx.Tx
+)
+`
+
+// TestGoOfThePages checks the types of each piece of Go in README.md and docs. docs/jobs.md is left out: a test of examples/welcome compares it with code.
+func TestGoOfThePages(t *testing.T) {
+	t.Parallel()
+	pages, err := filepath.Glob("../../../docs/*.md")
+	require.NoError(t, err)
+	_, from, err := publicapi.Importer(t.Context(), "../../..")
+	require.NoError(t, err)
+	pieces := 0
+	for _, page := range append(pages, "../../../README.md") {
+		if filepath.Base(page) == "jobs.md" {
+			continue
+		}
+		text, err := os.ReadFile(page)
+		require.NoError(t, err)
+		before := around
+		for _, m := range regexp.MustCompile("(?s)\n```go\n(.*?)```").FindAllSubmatchIndex(text, -1) {
+			pieces++
+			where := fmt.Sprintf("%s:%d", filepath.Base(page), 2+strings.Count(string(text[:m[0]]), "\n"))
+			declared, statements := split(string(text[m[2]:m[3]]))
+			before += declared
+			assert.Empty(t, wrong(from, before+"func _() error {\n"+statements+"\nreturn nil\n}\n"), where)
+		}
+	}
+	assert.Greater(t, pieces, 15)
+}
+
+// split returns the declarations of a piece, and its statements. What a page leaves out is written as "…".
+func split(piece string) (declared, statements string) {
+	piece = regexp.MustCompile(`(?m)^\s*…$`).ReplaceAllString(strings.ReplaceAll(piece, "{…}", "{}"), "")
+	declarations := regexp.MustCompile(`(?m)^(?:func|type) (?:.*\{\n(?:(?:[^}\n].*)?\n)*\}|.*)$`)
+	return strings.Join(declarations.FindAllString(piece, -1), "\n") + "\n", declarations.ReplaceAllString(piece, "")
+}
+
+// wrong returns what a compiler would say of a file, but for what is not used in it.
+func wrong(from types.Importer, text string) []string {
+	set := token.NewFileSet()
+	file, err := parser.ParseFile(set, "page.go", text, 0)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	var said []string
+	config := types.Config{Importer: from, Error: func(err error) {
+		var e types.Error
+		if !errors.As(err, &e) || !e.Soft {
+			said = append(said, err.Error())
+		}
+	}}
+	_, _ = config.Check("page", set, []*ast.File{file}, nil)
+	return said
+}

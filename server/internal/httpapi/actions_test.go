@@ -1,0 +1,131 @@
+package httpapi_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/daybook-dev/daybook/internal/store/actions"
+	"github.com/daybook-dev/daybook/internal/store/tokens"
+)
+
+// TestActionsOfTheAPI: what a caller of the API changes is in the log with the token, what is refused with its code, and what only counts
+// is not.
+func TestActionsOfTheAPI(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	id := b.enqueue(object{"idempotencyKey": "k"})
+	b.fail(id, "TIMEOUT")
+	for _, request := range []struct {
+		path, body string
+		status     int
+	}{
+		{"/api/jobs/" + id + "/retry", `{"mode":"reset"}`, http.StatusOK},
+		{"/api/jobs/nothing/cancel", ``, http.StatusNotFound},
+		{"/api/jobs/retry", `{"mode":"now","dryRun":true}`, http.StatusOK},
+		{"/api/jobs/cancel", `{"all":true,"filter":{"state":"pending","code":"TIMEOUT"}}`, http.StatusOK},
+	} {
+		var body any
+		if request.body != "" {
+			body = request.body
+		}
+		a := b.send(b.everything, http.MethodPost, request.path, body)
+		require.Equal(t, request.status, a.status, "%s: %s", request.path, a.body)
+	}
+	list, err := actions.List(t.Context(), b.Pool, actions.Filter{})
+	require.NoError(t, err)
+	require.Len(t, list, 3)
+	assert.Equal(t, "jobs.cancel_many", list[0].Action)
+	assert.Contains(t, string(list[0].Details), `"TIMEOUT"`)
+	assert.Equal(t, "jobs.cancel", list[1].Action)
+	assert.Equal(t, "JOB_NOT_FOUND", list[1].Code)
+	assert.Equal(t, actions.Refused, list[1].Outcome)
+	assert.Equal(t, "jobs.retry", list[2].Action)
+	assert.Equal(t, id, list[2].Subject)
+	assert.Equal(t, actions.API, list[2].Via)
+	assert.NotNil(t, list[2].TokenID)
+	require.NotNil(t, list[2].OrgID, "the job's organization sees what a token of all did to it")
+
+	read := b.token("", tokens.ScopeRead)
+	a := b.send(read, http.MethodGet, "/api/actions?limit=2&via=api", nil)
+	require.Equal(t, http.StatusOK, a.status, a.body)
+	assert.Equal(t, 2, strings.Count(string(a.body), `"outcome"`))
+	assert.Contains(t, string(a.body), "nextCursor")
+	assert.Contains(t, string(a.body), `"dbRole":"`+b.Pool.Config().ConnConfig.User+`"`)
+	a = b.send(b.token("other", tokens.ScopeRead), http.MethodGet, "/api/actions", nil)
+	assert.NotContains(t, string(a.body), `"outcome"`, "another organization's token sees none of it")
+}
+
+// TestEveryOperationThatChangesIsInTheLog sends each request that wants the scope operate and may change something: one that is added without an
+// action, or without a row below, fails here.
+func TestEveryOperationThatChangesIsInTheLog(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	bodies := map[string]string{
+		"/api/jobs/{id}/retry":                        `{"mode":"now"}`,
+		"/api/jobs/{id}/cancel":                       "",
+		"/api/jobs/retry":                             `{"all":true,"mode":"now"}`,
+		"/api/jobs/cancel":                            `{"all":true}`,
+		"/api/accounting/jobs/{documentId}/retry":     "",
+		"/api/accounting/jobs/{documentId}/cancel":    "",
+		"/api/jobs/run":                               "-", // it does what a worker does, once a minute
+		"/api/queues/{name}":                          `{}`,
+		"/api/queues/{name}/pause":                    "",
+		"/api/queues/{name}/resume":                   "",
+		"/api/queues/{name}/release":                  "",
+		"/api/accounting/jobs/{documentId}/elsewhere": `{"post":"full"}`,
+	}
+	for _, r := range b.spec.routes {
+		security, _ := json.Marshal(r.operation["security"])
+		if r.method == http.MethodGet || !strings.Contains(string(security), string(tokens.ScopeOperate)) {
+			continue
+		}
+		text, known := bodies[r.path]
+		require.True(t, known, "%s %s is new: say here how it is sent", r.method, r.path)
+		if text == "-" {
+			continue
+		}
+		id := b.enqueue(nil)
+		b.fail(id, "TIMEOUT")
+		var body any
+		if text != "" && r.method != http.MethodDelete {
+			body = text
+		}
+		token, org := b.token("acme", tokens.ScopeOperate), "acme"
+		if strings.HasPrefix(r.path, "/api/queues/") {
+			token, org = b.everything, "" // they are of all organizations
+		}
+		before, err := actions.List(t.Context(), b.Pool, actions.Filter{})
+		require.NoError(t, err)
+		a := b.send(token, r.method, strings.NewReplacer("{id}", id, "{documentId}", "nothing", "{name}", "nothing").Replace(r.path), body)
+		after, err := actions.List(t.Context(), b.Pool, actions.Filter{})
+		require.NoError(t, err)
+		require.Len(t, after, len(before)+1, "%s %s: %d %s", r.method, r.path, a.status, a.body)
+		if org != "" {
+			assert.Equal(t, org, *after[0].OrgID, r.path)
+		}
+	}
+}
+
+// TestAnActionIsOfItsTransaction: the row and the change are committed together, or neither is.
+func TestAnActionIsOfItsTransaction(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	id := b.enqueue(nil)
+	b.fail(id, "TIMEOUT")
+	_, err := b.Pool.Exec(t.Context(), `ALTER TABLE daybook.actions ADD CONSTRAINT refused CHECK (outcome <> 'done')`)
+	require.NoError(t, err)
+	a := b.send(b.everything, http.MethodPost, "/api/jobs/"+id+"/retry", `{"mode":"reset"}`)
+	require.Equal(t, http.StatusInternalServerError, a.status)
+	var state string
+	require.NoError(t, b.Pool.QueryRow(t.Context(), `SELECT state FROM daybook.jobs WHERE id = $1`, id).Scan(&state))
+	assert.Equal(t, "failed", state, "what cannot be recorded is not done")
+	list, err := actions.List(t.Context(), b.Pool, actions.Filter{})
+	require.NoError(t, err)
+	require.Len(t, list, 1)
+	assert.Equal(t, actions.Failed, list[0].Outcome)
+}

@@ -1,0 +1,79 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"github.com/daybook-dev/daybook/internal/answers"
+	"github.com/daybook-dev/daybook/queue"
+)
+
+type enqueueJobInput struct {
+	Body struct {
+		OrgID          string         `json:"orgId,omitempty" maxLength:"255" doc:"The organization; default that of the token"`
+		Type           string         `json:"type" minLength:"1" maxLength:"64" pattern:"^[A-Za-z][A-Za-z0-9_.:-]*$" doc:"Names the handler" example:"webhook_delivery"`
+		Payload        answers.Object `json:"payload" doc:"What the job is about: 128 KB, 10 levels, 500 keys at most"`
+		IdempotencyKey string         `json:"idempotencyKey,omitempty" maxLength:"255" doc:"Makes the request repeatable"`
+		RunAt          time.Time      `json:"runAt,omitzero" required:"false" doc:"When it is due; default now" example:"2024-01-15T10:30:00Z"`
+		Priority       string         `json:"priority,omitempty" enum:"low,normal,high" doc:"Default normal"`
+		MaxAttempts    int            `json:"maxAttempts,omitempty" minimum:"1" maximum:"1000" doc:"After how many attempts it is a dead letter; default the policy of the type's handler"`
+		Links          []answers.Link `json:"links,omitempty" maxItems:"32" doc:"What it is about, to find it by"`
+		Unique         bool           `json:"unique,omitempty" doc:"Have no second one of the same type and payload while one waits or runs"`
+		Queue          string         `json:"queue,omitempty" maxLength:"64" doc:"The named queue; default the queue default"`
+		Sequence       string         `json:"sequence,omitempty" maxLength:"255" doc:"Work it after the earlier jobs of the organization with this key: each begins when the one before it is completed or cancelled"`
+		After          []string       `json:"after,omitempty" maxItems:"100" doc:"Ids of jobs of the organization that must be completed before it is due"`
+		AfterAnyEnd    bool           `json:"afterAnyEnd,omitempty" doc:"Have it wait until those of after have ended in any way: completed, as dead letters, cancelled or removed"`
+		Callback       *struct {
+			Name   string  `json:"name" minLength:"1" maxLength:"64" doc:"The name by which the handler reads it"`
+			Within float64 `json:"within" exclusiveMinimum:"0" maximum:"315360000" doc:"How many seconds it may take to come"`
+		} `json:"callback,omitempty" required:"false" doc:"Have it begin when another system has called back, or when the time is over; without runAt, unique, sequence and after"`
+		SkipValidation bool `json:"skipValidation,omitempty" doc:"Leave the check against the type's schema to the worker"`
+	}
+}
+
+type enqueueOutput struct {
+	Status int
+	Body   answers.EnqueuedJob
+}
+
+func (s *server) enqueueJob(ctx context.Context, in *enqueueJobInput) (*enqueueOutput, error) {
+	b := &in.Body
+	org, err := caller(ctx).reachOne(b.OrgID, "body.orgId")
+	if err != nil {
+		return nil, err
+	}
+	if err := s.mayEnqueue(ctx, b.Type); err != nil {
+		return nil, err
+	}
+	if s.CheckPayload != nil && !b.SkipValidation {
+		if err := s.CheckPayload(b.Type, json.RawMessage(b.Payload)); err != nil {
+			return nil, err
+		}
+	}
+	links := make([]queue.Link, len(b.Links))
+	for i, l := range b.Links {
+		links[i] = queue.Link(l)
+	}
+	payload := queue.RawPayload{Type: b.Type, Data: json.RawMessage(b.Payload)}
+	options := queue.JobOptions{
+		IdempotencyKey: b.IdempotencyKey, RunAt: b.RunAt, Priority: priority(b.Priority), MaxAttempts: b.MaxAttempts, Links: links, Unique: b.Unique,
+		SkipValidation: b.SkipValidation, Queue: b.Queue, Sequence: b.Sequence, After: b.After, AfterAnyEnd: b.AfterAnyEnd,
+	}
+	var done queue.EnqueuedJobWithCallback
+	if b.Callback == nil {
+		done.EnqueuedJob, err = queue.EnqueueJob(ctx, s.pool, org, payload, options)
+	} else {
+		within := time.Duration(b.Callback.Within * float64(time.Second))
+		done, err = queue.EnqueueJobWithCallback(ctx, s.pool, org, payload, queue.CallbackOptions{Name: b.Callback.Name, Within: within}, options)
+	}
+	if err != nil {
+		return nil, err
+	}
+	out := &enqueueOutput{Status: http.StatusCreated, Body: answers.EnqueuedJob{ID: done.ID, Duplicate: done.Duplicate, CallbackToken: done.Token, Result: string(done.Result)}}
+	if done.Duplicate {
+		out.Status = http.StatusOK
+	}
+	return out, nil
+}
