@@ -11,10 +11,9 @@ import (
 func init() {
 	register(scenario{
 		order: 10, name: "drain", topic: topicDocuments, takes: "6 minutes",
-		about: "50,000 invoices of net, tax and gross of ten organizations wait. The clock runs from the start " +
-			"of the workflow until no job is pending or leased. Rules are evaluated, three entries a " +
-			"document are written under the balance check, and each document must end with one completed " +
-			"attempt and one live impact. River's jobs write three ledger rows in one statement with " +
+		about: "50,000 invoices of ten organizations wait. The clock runs from the start of the workflow until " +
+			"no job is pending or leased; each document must end with one completed attempt and one live " +
+			"impact of three entries. River's jobs write three ledger rows in one statement with " +
 			"`JobCompleteTx`, a transaction a job. Both sides' best settings are looked for first; both " +
 			"settings are compared with River's best.",
 		run: runDrain,

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/daybook-dev/daybook/bench/report"
-	"github.com/daybook-dev/daybook/workflows"
+	"github.com/daybook-dev/daybook/models"
 )
 
 const (
@@ -28,13 +28,11 @@ func init() {
 		about: "Two worker processes and 600 jobs a second, whether or not the ones before them are done. A " +
 			"handler takes 10 ms and writes a row in a transaction of its own, so that what was lost or done " +
 			"twice is counted. The clock runs from just before COMMIT until the handler begins. *One worker " +
-			"killed*: SIGKILL, not replaced, with ten jobs of 12 s in hand; *recovery* is until the last of " +
-			"what it held begins again. *Killed every 15 s*: in turn, each replaced. *Two backends " +
-			"terminated a second*: at random. *PostgreSQL away for 15 s*: behind a proxy that refuses " +
-			"connections. *Synchronous standby away for 15 s*: each commit waits. *Workflow paused, " +
-			"cancelled, started again*: three seconds, and one. In the last three the time in which nothing " +
-			"could be done is taken off. *2,500 jobs a second*: no fault, handlers that do nothing. *Lost* " +
-			"are committed jobs that are not there or left no row; *charged* are jobs with a second attempt, " +
+			"killed*: not replaced, with ten jobs of 12 s in hand; *recovery* is until the last of what it " +
+			"held begins again. *Killed every 15 s*: in turn, each replaced. *Two backends terminated a " +
+			"second*: at random. *PostgreSQL away for 15 s*: behind a proxy. *Synchronous standby away for " +
+			"15 s*: each commit waits. *Workflow paused, cancelled, started again*: three seconds, and one. " +
+			"*2,500 jobs a second*: handlers that do nothing. *Charged* are jobs with a second attempt, " +
 			"although no handler fails. River's tuned client has a FetchCooldown of 1 ms, and a JobTimeout " +
 			"and RescueStuckJobsAfter of 15 s.",
 		run: runFaults,
@@ -218,11 +216,11 @@ func (b *bench) interruptWorkflow(ctx context.Context, r *faultRun) error {
 	length := b.lasting(3*time.Second, time.Second)
 	pause(ctx, length)
 	from := time.Now()
-	if err := b.temporal.SignalWorkflow(ctx, r.workflow.GetID(), "", workflows.SignalPause, nil); err != nil {
+	if err := b.temporal.SignalWorkflow(ctx, r.workflow.GetID(), "", models.SignalPause, nil); err != nil {
 		return fmt.Errorf("pause the workflow: %w", err)
 	}
 	pause(ctx, length)
-	if err := b.temporal.SignalWorkflow(ctx, r.workflow.GetID(), "", workflows.SignalResume, nil); err != nil {
+	if err := b.temporal.SignalWorkflow(ctx, r.workflow.GetID(), "", models.SignalResume, nil); err != nil {
 		return fmt.Errorf("resume the workflow: %w", err)
 	}
 	r.without(from, time.Now())

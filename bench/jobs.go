@@ -16,12 +16,11 @@ import (
 func init() {
 	register(scenario{
 		order: 40, name: "jobs", topic: topicJobs, takes: "5 minutes",
-		about: "50,000 jobs of ten organizations wait; an embedded worker works them with default settings, as " +
-			"River's client is embedded. The clock runs from the start of the workflow, or of River's " +
-			"client, until the last job is completed. The jobs do nothing, or write three ledger rows: by a " +
-			"bulk handler, or in the transaction that completes the job. River writes them with " +
-			"`JobCompleteTx`. graphile-worker runs in two processes with its local queue, from when both are " +
-			"told to begin until its table is empty. The peers' best settings are looked for first.",
+		about: "50,000 jobs of ten organizations wait; an embedded worker works them with default settings, " +
+			"from the start of the workflow, or of River's client, until the last one is completed. They do " +
+			"nothing, or write three ledger rows: by a bulk handler, or in the transaction that completes " +
+			"the job. graphile-worker runs in two processes with its local queue. The peers' best settings " +
+			"are looked for first.",
 		run: runJobs,
 	})
 }

@@ -19,8 +19,7 @@ func init() {
 	register(scenario{
 		order: 20, name: "online-retail", topic: topicDocuments, takes: "3 minutes, with ONLINE_RETAIL=path",
 		about: "The 25,900 documents of UCI's \"Online Retail\" (541,909 lines) are imported by `daybook import " +
-			"csv` as one organization, then posted by the rule set that comes with Daybook, with default " +
-			"settings. `ONLINE_RETAIL` names the archive.",
+			"csv` as one organization, then posted. `ONLINE_RETAIL` names the archive.",
 		skip: func(b *bench) string {
 			if b.onlineRetail == "" {
 				return "set ONLINE_RETAIL to the archive of UCI's \"Online Retail\" (docs/export.md)"

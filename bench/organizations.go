@@ -15,10 +15,9 @@ func init() {
 			"every 30 ms, in turn of one of these and of one that has nothing else. *With one large*: 2,000 " +
 			"organizations with one document, one with 10,000. *One document each*: 100,000 organizations; " +
 			"*idle afterwards* is how long a second the database is then busy. *Three documents each*: " +
-			"12,000 organizations with a configuration each. The *longest gap* is that between two completed " +
-			"documents. *One job each*: 100,000 organizations, beside as many jobs of ten. *Slow handlers*: " +
-			"jobs that take 0.3 s, of two organizations and three priorities: what has begun after 12 " +
-			"seconds. *Slow type*: 10,000 jobs that take 3 s, and every half second one of another type: the " +
+			"12,000 organizations. *One job each*: 100,000 organizations, beside as many jobs of ten. *Slow " +
+			"handlers*: jobs of 0.3 s, of two organizations and three priorities: what has begun after 12 " +
+			"seconds. *Slow type*: 10,000 jobs of 3 s, and every half second one of another type: the " +
 			"slowest of ten.",
 		run: runOrganizations,
 	})

@@ -18,10 +18,10 @@ const snapshotWarmUp = 5 * time.Second
 func init() {
 	register(scenario{
 		order: 110, name: "snapshot", topic: topicSnapshots, takes: "19 minutes",
-		about: "A worker drains documents (batchSize 500, concurrency 3), of which 10,000 always wait. A " +
-			"REPEATABLE READ transaction stays open for 90 seconds; beside each run is one in which it ends " +
-			"at once. The last 15 seconds with it are divided by the same seconds without it. Tables grow by " +
-			"800,000 documents meanwhile, so the rate falls without a snapshot as well.",
+		about: "A worker drains documents, of which 10,000 always wait. A REPEATABLE READ transaction stays " +
+			"open for 90 seconds; beside each run is one in which it ends at once. The last 15 seconds with " +
+			"it are divided by the same seconds without it: tables grow meanwhile, so the rate falls without " +
+			"a snapshot as well.",
 		run: runSnapshot,
 	})
 }

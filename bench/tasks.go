@@ -21,8 +21,7 @@ func init() {
 	register(scenario{
 		order: 45, name: "tasks", topic: topicTasks, takes: "2 minutes",
 		about: "20,000 tasks of the type `db_function` wait, each of which calls a function that writes a row; " +
-			"an embedded worker works them with default settings. Each must have a lease, be completed once " +
-			"and have left its row once.",
+			"an embedded worker works them with default settings.",
 		run: runTasks,
 	})
 }

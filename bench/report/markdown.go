@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	_ "embed"
 	"errors"
 	"fmt"
@@ -85,24 +86,14 @@ func (f File) topic(b *strings.Builder, explained []Explained) {
 }
 
 func table(b *strings.Builder, records []Record) {
-	b.WriteString("| scenario | Daybook | peer | unit | ratio | target | runs | measured |\n|---|--:|--:|---|--:|---|--:|---|\n")
+	one := onePeer(records)
+	fmt.Fprintf(b, "| scenario | Daybook | %s | unit | ratio | target | runs | measured |\n|---|--:|--:|---|--:|---|--:|---|\n", cmp.Or(one, "peer"))
 	var measured []string
 	for _, r := range records {
-		peer, ratio, target := "", "", r.Target
-		if r.Peer != nil {
-			peer = Figure(*r.Peer) + " (" + r.PeerName + ")"
-		}
-		if r.Ratio != nil {
-			ratio = Figure(*r.Ratio)
-		}
-		if r.Met != nil {
-			target += map[bool]string{true: ": met", false: ": **missed**"}[*r.Met]
-		}
 		if !slices.Contains(measured, r.Measured.String()) {
 			measured = append(measured, r.Measured.String())
 		}
-		fmt.Fprintf(b, "| %s | %s | %s | %s | %s | %s | %d | %c |\n",
-			r.Scenario, Figure(r.Daybook), peer, r.Unit, ratio, target, r.Runs, letter(measured, r.Measured.String()))
+		row(b, r, one, letter(measured, r.Measured.String()))
 	}
 	b.WriteString("\nMeasured: ")
 	for i, m := range measured {
@@ -112,6 +103,38 @@ func table(b *strings.Builder, records []Record) {
 		fmt.Fprintf(b, "%c: %s", letter(measured, m), m)
 	}
 	b.WriteString(".\n")
+}
+
+// onePeer is the peer of all rows that have one; empty: they have several, or none.
+func onePeer(records []Record) (name string) {
+	for _, r := range records {
+		switch {
+		case r.Peer == nil || r.PeerName == name:
+		case name != "":
+			return ""
+		default:
+			name = r.PeerName
+		}
+	}
+	return name
+}
+
+// row writes a figure. one is the peer that the head of the table names.
+func row(b *strings.Builder, r Record, one string, measured rune) {
+	peer, ratio, target := "", "", r.Target
+	if r.Peer != nil {
+		peer = Figure(*r.Peer)
+		if one == "" {
+			peer += " (" + r.PeerName + ")"
+		}
+	}
+	if r.Ratio != nil {
+		ratio = Figure(*r.Ratio)
+	}
+	if r.Met != nil {
+		target += map[bool]string{true: ": met", false: ": **missed**"}[*r.Met]
+	}
+	fmt.Fprintf(b, "| %s | %s | %s | %s | %s | %s | %d | %c |\n", r.Scenario, Figure(r.Daybook), peer, r.Unit, ratio, target, r.Runs, measured)
 }
 
 // letter stands for one of the moments at which a table's rows were measured.
