@@ -23,9 +23,9 @@ const topicConsole = "The console"
 func init() {
 	register(scenario{
 		order: 200, name: "console", topic: topicConsole, takes: "5 minutes",
-		about: "A database with 5,000,000 jobs of 20 types and a thousand organizations: 1 % are dead letters of five error codes, 1 % are due, the others are completed. Its history has a week of minutes. " +
-			"The console answers in this process; a client that is signed in asks for each page one request after the other, as a browser that follows the overview does, and reads it to its end. " +
-			"The time is from the request to the last byte.",
+		about: "5,000,000 jobs of 20 types and a thousand organizations: 1 % dead letters of five codes, 1 % " +
+			"due, the others completed; a week of history. A client asks for one page after the other; the " +
+			"time is from the request to the last byte.",
 		run: runConsole,
 	})
 }

@@ -61,7 +61,7 @@ func performanceFile(root, ending string) string {
 func writePage(root string, file report.File) error {
 	var explained []report.Explained
 	for _, s := range scenarios() {
-		explained = append(explained, report.Explained{Topic: s.topic, Group: s.name, About: s.about, Takes: s.takes})
+		explained = append(explained, report.Explained{Topic: s.topic, Group: s.name, About: s.about})
 	}
 	if err := file.WriteChart(performanceFile(root, "svg")); err != nil {
 		return err

@@ -11,13 +11,11 @@ import (
 func init() {
 	register(scenario{
 		order: 10, name: "drain", topic: topicDocuments, takes: "6 minutes",
-		about: "50,000 invoices of net, tax and gross, spread over ten organizations, wait in the queue; a `daybook worker` with the options that it has by " +
-			"default polls a stock Temporal development server. The clock runs from the start of `syncAccountingQueueWorkflow` until no job is pending or leased. " +
-			"Rules are evaluated, three entries a document are written under the balance trigger, attempts are logged. Then it is checked that each document has " +
-			"one completed attempt and exactly one live impact of three entries that balance. River's jobs do what its documentation says for exactly once: three " +
-			"ledger rows in one statement and `JobCompleteTx`, in a transaction a job; its clock runs from the start of the client until the last of these transactions " +
-			"has committed. Before the runs that count, both try several settings, and the best ones are taken. \"Best settings\" and \"default settings\" are " +
-			"compared with the same figure of River.",
+		about: "50,000 invoices of ten organizations wait. The clock runs from the start of the workflow until " +
+			"no job is pending or leased; each document must end with one completed attempt and one live " +
+			"impact of three entries. River's jobs write three ledger rows in one statement with " +
+			"`JobCompleteTx`, a transaction a job. Both sides' best settings are looked for first; both " +
+			"settings are compared with River's best.",
 		run: runDrain,
 	})
 }

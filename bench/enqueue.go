@@ -24,9 +24,9 @@ const (
 func init() {
 	register(scenario{
 		order: 50, name: "enqueue", topic: topicEnqueuing, takes: "2 minutes",
-		about: "Ten goroutines enqueue 20,000 jobs, each in a transaction of its own: BEGIN, `queue.EnqueueAccountingJob`, COMMIT; River's `InsertTx` the same way. " +
-			"Then four callers enqueue 300,000 jobs in calls of 10,000, each call a transaction: `queue.EnqueueAccountingJobs`, and River's `InsertManyFast`, which copies. " +
-			"No worker runs.",
+		about: "Ten goroutines enqueue 20,000 jobs, a transaction each. Then four callers enqueue 300,000 in " +
+			"calls of 10,000: `queue.EnqueueAccountingJobs` beside `InsertManyFast`, which copies. No worker " +
+			"runs.",
 		run: runEnqueue,
 	})
 }

@@ -18,10 +18,9 @@ const fairPause = 250 * time.Millisecond
 func init() {
 	register(scenario{
 		order: 150, name: "fair", topic: topicFairness, takes: "3 minutes",
-		about: "100,000 documents of organization A wait and are drained with default settings; more are added, so that at least half as many always wait. Meanwhile another " +
-			"document comes, at most every quarter of a second and never before the last one is done, in turn one of organization B with normal priority and one of A " +
-			"with high priority: 20 of each. The clock runs from just " +
-			"before its COMMIT is sent until a reader of the database sees its job completed, looking every 2 ms.",
+		about: "At least 50,000 documents of organization A always wait. A document of organization B with " +
+			"normal priority and one of A with high priority come in turn, 20 of each. The clock runs from " +
+			"just before COMMIT until a reader sees the job completed.",
 		run: runFair,
 	})
 }

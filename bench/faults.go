@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/daybook-dev/daybook/bench/report"
-	"github.com/daybook-dev/daybook/workflows"
+	"github.com/daybook-dev/daybook/models"
 )
 
 const (
@@ -25,17 +25,16 @@ var riverTuned = riverSettings{maxWorkers: 100, pool: 16, fetchCooldown: time.Mi
 func init() {
 	register(scenario{
 		order: 190, name: "faults", topic: topicFaults, takes: "10 minutes",
-		about: "Two worker processes of Daybook, or of River, and 600 jobs a second, each enqueued in a transaction of its own whether or not the ones before it are done. A handler takes 10 ms and writes a row " +
-			"(one a call, in a transaction of its own), so that what was lost or done twice is counted. The clock runs from just before COMMIT is sent until the " +
-			"handler begins. *No fault*. *One worker killed*: after a while one of the two processes gets SIGKILL and is not replaced; ten jobs that take 12 s are in hand then, and what it held is " +
-			"counted by itself: how long after the kill the last of them begins again. *Killed every 15 s*: the two in turn, each replaced at once. " +
-			"*Two backends terminated a second*: of the workers' connections, at random. *PostgreSQL away for 15 s*: it stands behind a proxy that cuts all connections and " +
-			"refuses new ones; what is enqueued meanwhile is refused. *Synchronous standby away for 15 s*: PostgreSQL answers, but each commit waits; a caller that enqueues gives up after 10 s, and its job is " +
-			"counted as refused. *Workflow paused, cancelled, started again*: paused for three seconds, then cancelled, and started a second after its end. In these three the time in which " +
-			"nothing could be done is taken off each wait. *2,500 jobs a second*: no fault, ten jobs a transaction, handlers that do nothing. " +
-			"Lost are jobs whose commit was answered and that are not in the database, or finished without a row; charged are jobs that are counted a second attempt, although " +
-			"no handler ever fails. River runs once with its default client and once with its tuned client, as in `jobs-latency`; the tuned one also has a JobTimeout and a RescueStuckJobsAfter of 15 s instead of an hour, and takes a dead worker's jobs at its next " +
-			"round of 30 s. What has not begun when the measurement ends counts as if it began then.",
+		about: "Two worker processes and 600 jobs a second, whether or not the ones before them are done. A " +
+			"handler takes 10 ms and writes a row in a transaction of its own, so that what was lost or done " +
+			"twice is counted. The clock runs from just before COMMIT until the handler begins. *One worker " +
+			"killed*: not replaced, with ten jobs of 12 s in hand; *recovery* is until the last of what it " +
+			"held begins again. *Killed every 15 s*: in turn, each replaced. *Two backends terminated a " +
+			"second*: at random. *PostgreSQL away for 15 s*: behind a proxy. *Synchronous standby away for " +
+			"15 s*: each commit waits. *Workflow paused, cancelled, started again*: three seconds, and one. " +
+			"*2,500 jobs a second*: handlers that do nothing. *Charged* are jobs with a second attempt, " +
+			"although no handler fails. River's tuned client has a FetchCooldown of 1 ms, and a JobTimeout " +
+			"and RescueStuckJobsAfter of 15 s.",
 		run: runFaults,
 	})
 }
@@ -217,11 +216,11 @@ func (b *bench) interruptWorkflow(ctx context.Context, r *faultRun) error {
 	length := b.lasting(3*time.Second, time.Second)
 	pause(ctx, length)
 	from := time.Now()
-	if err := b.temporal.SignalWorkflow(ctx, r.workflow.GetID(), "", workflows.SignalPause, nil); err != nil {
+	if err := b.temporal.SignalWorkflow(ctx, r.workflow.GetID(), "", models.SignalPause, nil); err != nil {
 		return fmt.Errorf("pause the workflow: %w", err)
 	}
 	pause(ctx, length)
-	if err := b.temporal.SignalWorkflow(ctx, r.workflow.GetID(), "", workflows.SignalResume, nil); err != nil {
+	if err := b.temporal.SignalWorkflow(ctx, r.workflow.GetID(), "", models.SignalResume, nil); err != nil {
 		return fmt.Errorf("resume the workflow: %w", err)
 	}
 	r.without(from, time.Now())

@@ -11,9 +11,9 @@ import (
 func init() {
 	register(scenario{
 		order: 170, name: "idle", topic: topicFootprint, takes: "5 minutes",
-		about: "A worker and the workflow with default settings, and nothing to do: after 80 seconds, in which all has been asked once that is asked once a minute, how many transactions the database counts in 60 seconds " +
-			"(`pg_stat_database`, commits and rollbacks, read from another database so that the reading does not count; autovacuum does, and what the preparation wrote is vacuumed before). The same with " +
-			"River's default client.",
+		about: "A worker and the workflow with default settings and nothing to do: the transactions that the " +
+			"database counts in 60 seconds, after 80, autovacuum's included. The same with River's default " +
+			"client.",
 		run: runIdle,
 	})
 }

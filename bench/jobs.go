@@ -16,11 +16,11 @@ import (
 func init() {
 	register(scenario{
 		order: 40, name: "jobs", topic: topicJobs, takes: "5 minutes",
-		about: "50,000 background jobs of ten organizations wait; a worker that this process embeds works them through `syncJobQueueWorkflow` with default settings, as River's client " +
-			"is embedded. The clock runs from the start of the workflow, or of River's client, until the last job is completed in the database. First the jobs do " +
-			"nothing. Then each posts three ledger rows: with Daybook by a bulk handler, and by a handler that asks for the transaction that completes its own job; with River " +
-			"in a transaction a job with `JobCompleteTx`, which is what both are compared with. Where node is found, jobs that do nothing are also worked by graphile-worker, with its local queue and " +
-			"in two processes; its clock runs from when both, which are loaded, are told to begin until its table is empty. The peers' best settings are looked for first.",
+		about: "50,000 jobs of ten organizations wait; an embedded worker works them with default settings, " +
+			"from the start of the workflow, or of River's client, until the last one is completed. They do " +
+			"nothing, or write three ledger rows: by a bulk handler, or in the transaction that completes " +
+			"the job. graphile-worker runs in two processes with its local queue. The peers' best settings " +
+			"are looked for first.",
 		run: runJobs,
 	})
 }

@@ -13,7 +13,7 @@ import (
 func init() {
 	register(scenario{
 		order: 60, name: "jobs-enqueue", topic: topicEnqueuing, takes: "3 minutes",
-		about: "As `enqueue`, for background jobs: `queue.EnqueueJob` beside `InsertTx`, `queue.EnqueueJobs` beside `InsertManyFast`.",
+		about: "The same for background jobs.",
 		run:   runJobsEnqueue,
 	})
 }

@@ -21,7 +21,7 @@ const (
 func init() {
 	register(scenario{
 		order: 90, name: "jobs-latency", topic: topicLatency, takes: "1 minute",
-		about: "As `latency`, for a background job every 50 ms: from just before COMMIT is sent until the handler begins. River's client once with its default settings, once with a " +
+		about: "A background job every 50 ms, until its handler begins. River's tuned client has a " +
 			"FetchCooldown of 1 ms.",
 		run: runJobsLatency,
 	})

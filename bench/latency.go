@@ -18,9 +18,9 @@ const latencyWarmUp = 10
 func init() {
 	register(scenario{
 		order: 70, name: "latency", topic: topicLatency, takes: "2 minutes",
-		about: "One document every 50 ms, 200 in all, after ten that do not count, with default settings and a stock Temporal development server: written, marked " +
-			"ready and committed as domain code does. The clock runs from just before COMMIT is sent until `attempts.started_at`, the moment at which the database " +
-			"leased the job; it is one machine's clock. River runs with its default client; its clock ends where `Work` begins.",
+		about: "A document every 50 ms, 200 in all, with default settings. The clock runs from just before " +
+			"COMMIT until the database leased the job (`attempts.started_at`); River's ends where `Work` " +
+			"begins.",
 		run: func(ctx context.Context, b *bench) ([]report.Row, error) {
 			return runLatency(ctx, b, latencyPlan{
 				samples: b.sampled(200, 10), pause: 50 * time.Millisecond, warmUp: latencyWarmUp, runs: b.repeated(3), p50: 5, p99: 30,

@@ -15,8 +15,8 @@ import (
 func init() {
 	register(scenario{
 		order: 180, name: "memory", topic: topicFootprint, takes: "2 minutes",
-		about: "A `daybook worker` drains 500,000 documents with batchSize 500 and concurrency 3. Its peak is `VmHWM` of its process; `VmRSS` is read five times a second, and the median " +
-			"of the last third of the time is divided by that of the first third.",
+		about: "A `daybook worker` drains 500,000 documents with batchSize 500 and concurrency 3. The peak is " +
+			"`VmHWM`; the median `VmRSS` of the last third of the time is divided by that of the first.",
 		skip: func(*bench) string {
 			if runtime.GOOS != "linux" {
 				return "it reads /proc, which only Linux has"

@@ -18,9 +18,8 @@ const onlineRetailDocuments = 25_900
 func init() {
 	register(scenario{
 		order: 20, name: "online-retail", topic: topicDocuments, takes: "3 minutes, with ONLINE_RETAIL=path",
-		about: "The 25,900 documents of UCI's \"Online Retail\" (541,909 lines, up to 1,114 in a document), imported by `daybook import csv` as one organization, then " +
-			"posted by the rule set that comes with Daybook for them, with default settings. The clock of the posting runs as in `drain`; the import has a figure of " +
-			"its own. `ONLINE_RETAIL` names the archive.",
+		about: "The 25,900 documents of UCI's \"Online Retail\" (541,909 lines) are imported by `daybook import " +
+			"csv` as one organization, then posted. `ONLINE_RETAIL` names the archive.",
 		skip: func(b *bench) string {
 			if b.onlineRetail == "" {
 				return "set ONLINE_RETAIL to the archive of UCI's \"Online Retail\" (docs/export.md)"

@@ -11,17 +11,14 @@ import (
 func init() {
 	register(scenario{
 		order: 160, name: "organizations", topic: topicFairness, takes: "5 minutes",
-		about: "Many organizations, and neighbours that are slow. *Trickle*: a million jobs of 10,000 organizations are due tomorrow; a job that is due at once comes every 30 ms, " +
-			"in turn of one of these organizations and of one that has nothing else, 300 in all, first in the queue of background jobs, then in that of documents; the clock " +
-			"runs as in `jobs-latency` and `latency`. *With one large*: 2,000 organizations with one document each, and one with 10,000. *One document each*: 100,000 " +
-			"organizations; then nothing is left to be done, and the figure is how long a second the database is busy with statements (`active_time` of " +
-			"`pg_stat_database`). *Three documents each*: 12,000 organizations with the sample chart and rules, so that reading their configuration is what costs. " +
-			"The longest gap is the longest time between two completed documents, the start of the workflow included: all documents are due from the start. " +
-			"*One job each*: 100,000 organizations with one background job each, which does nothing, and then as many jobs of ten organizations. " +
-			"*Slow handlers*: jobs that take 0.3 s wait, as many of organization A as of B, which came later, and as many of each of three priorities; after " +
-			"12 seconds it is counted what has begun. High priority comes first and leaves a fifth to the lower ones. *Slow type*: 10,000 jobs that take 3 s wait, and every half " +
-			"second a job of another type comes, of the same organization and priority: how long the slowest of ten waits until its handler begins. Work that has not begun " +
-			"when a measurement gives up counts as if it began then.",
+		about: "*Trickle*: a million jobs of 10,000 organizations are due tomorrow; a job that is due comes " +
+			"every 30 ms, in turn of one of these and of one that has nothing else. *With one large*: 2,000 " +
+			"organizations with one document, one with 10,000. *One document each*: 100,000 organizations; " +
+			"*idle afterwards* is how long a second the database is then busy. *Three documents each*: " +
+			"12,000 organizations. *One job each*: 100,000 organizations, beside as many jobs of ten. *Slow " +
+			"handlers*: jobs of 0.3 s, of two organizations and three priorities: what has begun after 12 " +
+			"seconds. *Slow type*: 10,000 jobs of 3 s, and every half second one of another type: the " +
+			"slowest of ten.",
 		run: runOrganizations,
 	})
 }

@@ -18,7 +18,7 @@ type scenario struct {
 	name  string
 	// topic is the heading under which its rows stand in docs/performance.md. The scenarios of a topic follow each other.
 	topic string
-	// takes is about how long it takes at full size.
+	// takes is about how long it takes at full size, for the help and bench/README.md.
 	takes string
 	// about says in a sentence how the figure comes about, for docs/performance.md.
 	about string

@@ -18,11 +18,10 @@ const snapshotWarmUp = 5 * time.Second
 func init() {
 	register(scenario{
 		order: 110, name: "snapshot", topic: topicSnapshots, takes: "19 minutes",
-		about: "One goroutine keeps about 10,000 documents waiting while a worker drains them (batchSize 500, concurrency 3). After five seconds a REPEATABLE READ transaction reads " +
-			"a row and stays open for 90 seconds, so that no dead row can be removed. Each run has another beside it in which that transaction ends at once. What was completed in the last 15 seconds " +
-			"under the snapshot, by `attempts.ended_at`, is divided by what was completed in these seconds without it; the lowest of the runs is judged. Also shown is the last part divided by the first 15 seconds, " +
-			"under the snapshot and without it: tables and indexes grow by some 800,000 documents, PostgreSQL's cache is full after some 20 seconds, and it vacuums after a minute. " +
-			"River gets jobs by `InsertManyFast` in the same loop, and its figure is counted as its transactions commit.",
+		about: "A worker drains documents, of which 10,000 always wait. A REPEATABLE READ transaction stays " +
+			"open for 90 seconds; beside each run is one in which it ends at once. The last 15 seconds with " +
+			"it are divided by the same seconds without it: tables grow meanwhile, so the rate falls without " +
+			"a snapshot as well.",
 		run: runSnapshot,
 	})
 }

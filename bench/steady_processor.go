@@ -13,8 +13,8 @@ import (
 func init() {
 	register(scenario{
 		order: 100, name: "steady", topic: topicSteady, takes: "13 minutes",
-		about: steadyAbout + "800 jobs/s, one a transaction, for a minute. River's client is tuned to the same latency: among several values of FetchCooldown that is taken whose median from commit to the handler's beginning is nearest to " +
-			"Daybook's. River completes jobs in batches every 50 ms at most, so its completions come later. Its default client is shown too.",
+		about: steadyAbout + "800 jobs/s, one a transaction, for a minute. River's FetchCooldown is the one whose median from " +
+			"commit to the handler's beginning is nearest to Daybook's; it completes in batches every 50 ms.",
 		skip: func(*bench) string {
 			if runtime.GOOS != "linux" {
 				return "it reads /proc, which only Linux has"

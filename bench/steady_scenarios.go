@@ -23,9 +23,8 @@ const (
 )
 
 // steadyAbout says what the scenarios of steady load have in common.
-const steadyAbout = "One worker process; jobs that do nothing are enqueued at a steady rate, whether or not the ones before them are done. The clock runs from just before a job's COMMIT " +
-	"is sent until the transaction that completed the job was committed, by PostgreSQL's own record (`pg_xact_commit_timestamp` of the row). Processor time is that of PostgreSQL's processes, " +
-	"those included that have ended, and of the worker, from /proc; the program that enqueues is not counted. Every job must have begun once and be completed by its first attempt. "
+const steadyAbout = "One worker; jobs that do nothing come at a steady rate. The clock runs from just before COMMIT until the " +
+	"completing transaction has committed (`pg_xact_commit_timestamp`). Processor time is that of PostgreSQL and of the worker. "
 
 func init() {
 	linux := func(*bench) string {
@@ -36,20 +35,21 @@ func init() {
 	}
 	register(scenario{
 		order: 120, name: "snapshot-steady", topic: topicSnapshots, takes: "11 minutes a run; HELD=2m shortens it", skip: linux,
-		about: steadyAbout + "800 jobs/s, one a transaction, beside a REPEATABLE READ transaction that has read a row and stays open for ten minutes. What a job costs PostgreSQL in the last minute is divided by what " +
-			"it cost in the first; the percentiles are those of the last minute.",
+		about: steadyAbout + "800 jobs/s, one a transaction, beside a snapshot that is held for ten minutes. The percentiles " +
+			"are those of the last minute.",
 		run: runSnapshotSteady,
 	})
 	register(scenario{
 		order: 130, name: "snapshot-busy", topic: topicSnapshots, takes: "16 minutes; HELD=1m shortens it", skip: linux,
-		about: steadyAbout + "2,500 jobs/s, ten a transaction, beside a snapshot that is held for three minutes, and once without one. The rate is jobs completed a second of those three minutes; what is in flight at their end may lack. River runs with its tuned client; what it has not " +
-			"done ten seconds after the load counts as if it were done then.",
+		about: steadyAbout + "2,500 jobs/s, ten a transaction, beside a snapshot that is held for three minutes. What River's " +
+			"tuned client has not done ten seconds after the load counts as if it were done then.",
 		run: runSnapshotBusy,
 	})
 	register(scenario{
 		order: 140, name: "readers", topic: topicSnapshots, takes: "7 minutes; HELD=30s shortens it", skip: linux,
-		about: steadyAbout + "100,000 jobs have been completed. Then 800 jobs/s, one a transaction, for 100 seconds, beside four connections that each hold a REPEATABLE READ transaction and read the whole table of jobs in it, again and again, " +
-			"without a pause, each with one process (max_parallel_workers_per_gather is 0). River runs once, with its tuned client.",
+		about: steadyAbout + "800 jobs/s for 100 seconds, beside four connections that read the whole table of jobs again and " +
+			"again, each in a REPEATABLE READ transaction and with one process. River runs once, with its " +
+			"tuned client.",
 		run: runReaders,
 	})
 }

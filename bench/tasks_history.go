@@ -12,14 +12,15 @@ import (
 func init() {
 	register(scenario{
 		order: 46, name: "tasks-completed", topic: topicTasks, takes: "5 minutes",
-		about: "Two databases: one has 5,000,000 completed tasks with their leases, vacuumed and analyzed, the other has none. Tasks are worked in each in turn, as in `tasks`. The figure is the rate " +
-			"with the completed tasks divided by the rate without.",
+		about: "The rate of `tasks` beside 5,000,000 completed tasks with their leases, divided by the rate " +
+			"beside none.",
 		run: runTasksCompleted,
 	})
 	register(scenario{
 		order: 47, name: "tasks-snapshot", topic: topicTasks, takes: "6 minutes; HELD=30s shortens it",
-		about: "One goroutine keeps about 5,000 tasks waiting while a worker works them. After five seconds a REPEATABLE READ transaction reads a row and stays open for 90 seconds. The figure is what was " +
-			"completed in its last 15 seconds divided by what was completed in its first 15, by `task_completed.completed_at`; the lowest of the runs is judged.",
+		about: "About 5,000 tasks always wait. After five seconds a REPEATABLE READ transaction reads a row and " +
+			"stays open for 90 seconds. The figure is what was completed in its last 15 seconds divided by " +
+			"its first 15.",
 		run: runTasksSnapshot,
 	})
 }

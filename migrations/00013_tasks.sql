@@ -135,7 +135,7 @@ CREATE INDEX open_task_counted ON queues.open_task (task_type, leased_until) WHE
 CREATE INDEX open_task_ready_arrived ON queues.open_task (arrived) WHERE task_lease_id IS NULL;
 CREATE INDEX open_task_leased_arrived ON queues.open_task (arrived) WHERE task_lease_id IS NOT NULL;
 
--- What is known of the front of an order, so that a scan begins after the rows that are gone (decision 30). A row says: everything that
+-- What is known of the front of an order, so that a scan begins after the rows that are gone (decision 9). A row says: everything that
 -- the snapshot (seen_to, unseen) saw up to (last_at, last_id) is gone from the order, but for the tasks in passed. That stays true, so rows are
 -- never changed, and any of them may be used; the last is the best. What the snapshot did not see is found by open_task.arrived.
 CREATE TABLE queues.task_cursor (
@@ -179,7 +179,7 @@ BEGIN
 END
 $$;
 
--- Fails unless a type may be one, as the table of tasks has it. What is no name is no scope of a cursor for ready tasks either (decision 30).
+-- Fails unless a type may be one, as the table of tasks has it. What is no name is no scope of a cursor for ready tasks either (decision 9).
 CREATE FUNCTION queues.require_task_type(_task_type text) RETURNS void
     LANGUAGE plpgsql IMMUTABLE
 AS $$

@@ -1,4 +1,4 @@
--- Chapter 14: where the work begins in queues.open_task. docs/decisions/0030-tasks.md says why nothing here is slower with more history.
+-- Chapter 14: where the work begins in queues.open_task. docs/decisions/0009-tasks.md says why nothing here is slower with more history.
 --
 -- Each function reads the front of an order from a cursor on. Three places together hold all that is in the order: the index from the cursor
 -- on; what arrived since the cursor's snapshot; and the few tasks that the cursor passed and names.

@@ -1,4 +1,4 @@
--- Chapter 16: what Daybook's worker asks of tasks, by functions alone: its role reads no table. docs/decisions/0031-tasks-kind.md says why.
+-- Chapter 16: what Daybook's worker asks of tasks, by functions alone: its role reads no table. docs/decisions/0009-tasks.md says why.
 -- A task that the worker has leased is held by one turn, under its fence: both stand in queues.open_task. A function that is given another turn or
 -- another fence changes nothing, where it does not say otherwise. Rows that another transaction holds are skipped.
 -- The facts are those of any client. A task that a later activity of a crashed turn works again has a lease of its own.

@@ -54,7 +54,7 @@ $$;
 COMMENT ON FUNCTION queues.enqueue_tasks IS 'queues.enqueue for many tasks in one statement; returns their ids';
 
 -- The types that a dequeue leaves out because they are paused, and the scope of its cursor; no scope: all that it asks for is paused. _type null: it
--- asks for tasks of every type. A cursor that leaves types out is one of an order of its own (decision 33).
+-- asks for tasks of every type. A cursor that leaves types out is one of an order of its own (decision 9).
 CREATE FUNCTION queues.task_pause(_type text, OUT without text[], OUT scope text)
     LANGUAGE plpgsql STABLE
 AS $$

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	_ "embed"
 	"errors"
 	"fmt"
@@ -21,8 +22,6 @@ var skeleton string
 // Explained says how a group's figures come about, and under which topic they stand.
 type Explained struct {
 	Topic, Group, About string
-	// Takes is about how long measuring it takes.
-	Takes string
 }
 
 // WriteMarkdown puts the figures between the markers of the file at path, one table a topic, and leaves the rest of it as it is. A file
@@ -45,7 +44,7 @@ func (f File) WriteMarkdown(path, chart string, explained []Explained) error {
 func (f File) markdown(chart string, explained []Explained) string {
 	var b strings.Builder
 	b.WriteString("\nEach figure is the median of its runs, unless its name says otherwise; the ratio is Daybook's figure divided by the peer's. " +
-		"*Flushes* are how often a second the disk made a page durable after the runs: each transaction that is committed waits for one.\n")
+		"*Flushes* are how often a second the disk made a page durable: each commit waits for one. The settings of each run, of Daybook and its peers, and its other figures are in [performance.json](performance.json) (`note`).\n")
 	for len(explained) > 0 {
 		n := slices.IndexFunc(explained, func(e Explained) bool { return e.Topic != explained[0].Topic })
 		if n < 0 {
@@ -55,7 +54,7 @@ func (f File) markdown(chart string, explained []Explained) string {
 		explained = explained[n:]
 	}
 	fmt.Fprintf(&b, "\n### The figures that have a peer\n\n![Daybook's figures beside those of its peers](%s)\n", chart)
-	b.WriteString("\n### The machine\n\nThat of the figures which were written last. Others may come from another one, as their rows say: what one row compares was measured on one machine, in one run.\n\n| | |\n|---|---|\n")
+	b.WriteString("\n### The machine\n\nThat of the latest figures. What one row compares was measured on one machine, in one run.\n\n| | |\n|---|---|\n")
 	for _, fact := range f.Facts {
 		fmt.Fprintf(&b, "| %s | %s |\n", fact.Name, fact.Value)
 	}
@@ -63,7 +62,7 @@ func (f File) markdown(chart string, explained []Explained) string {
 	return b.String()
 }
 
-// topic writes one topic: its command, its table, the notes, and how each figure comes about.
+// topic writes one topic: its command, its table, and how each figure comes about.
 func (f File) topic(b *strings.Builder, explained []Explained) {
 	var groups []string
 	for _, e := range explained {
@@ -82,34 +81,61 @@ func (f File) topic(b *strings.Builder, explained []Explained) {
 		table(b, records)
 	}
 	for _, e := range explained {
-		fmt.Fprintf(b, "\n**%s** (`make bench SCENARIO=%s`, about %s). %s\n", e.Group, e.Group, e.Takes, e.About)
+		fmt.Fprintf(b, "\n**%s**. %s\n", e.Group, e.About)
 	}
 }
 
 func table(b *strings.Builder, records []Record) {
-	b.WriteString("| scenario | Daybook | peer | unit | ratio | target | met | runs | date, commit, processors, disk |\n|---|--:|--:|---|--:|---|---|--:|---|\n")
-	noted := false
+	one := onePeer(records)
+	fmt.Fprintf(b, "| scenario | Daybook | %s | unit | ratio | target | runs | measured |\n|---|--:|--:|---|--:|---|--:|---|\n", cmp.Or(one, "peer"))
+	var measured []string
 	for _, r := range records {
-		peer, ratio, met := "", "", ""
-		if r.Peer != nil {
-			peer = Figure(*r.Peer) + " (" + r.PeerName + ")"
+		if !slices.Contains(measured, r.Measured.String()) {
+			measured = append(measured, r.Measured.String())
 		}
-		if r.Ratio != nil {
-			ratio = Figure(*r.Ratio)
-		}
-		if r.Met != nil {
-			met = map[bool]string{true: "met", false: "**missed**"}[*r.Met]
-		}
-		fmt.Fprintf(b, "| %s | %s | %s | %s | %s | %s | %s | %d | %s |\n",
-			r.Scenario, Figure(r.Daybook), peer, r.Unit, ratio, r.Target, met, r.Runs, r.Measured)
-		noted = noted || r.Note != ""
+		row(b, r, one, letter(measured, r.Measured.String()))
 	}
-	if noted {
-		b.WriteString("\n")
-	}
-	for _, r := range records {
-		if r.Note != "" {
-			fmt.Fprintf(b, "- *%s*: %s\n", r.Scenario, r.Note)
+	b.WriteString("\nMeasured: ")
+	for i, m := range measured {
+		if i > 0 {
+			b.WriteString("; ")
 		}
+		fmt.Fprintf(b, "%c: %s", letter(measured, m), m)
 	}
+	b.WriteString(".\n")
 }
+
+// onePeer is the peer of all rows that have one; empty: they have several, or none.
+func onePeer(records []Record) (name string) {
+	for _, r := range records {
+		switch {
+		case r.Peer == nil || r.PeerName == name:
+		case name != "":
+			return ""
+		default:
+			name = r.PeerName
+		}
+	}
+	return name
+}
+
+// row writes a figure. one is the peer that the head of the table names.
+func row(b *strings.Builder, r Record, one string, measured rune) {
+	peer, ratio, target := "", "", r.Target
+	if r.Peer != nil {
+		peer = Figure(*r.Peer)
+		if one == "" {
+			peer += " (" + r.PeerName + ")"
+		}
+	}
+	if r.Ratio != nil {
+		ratio = Figure(*r.Ratio)
+	}
+	if r.Met != nil {
+		target += map[bool]string{true: ": met", false: ": **missed**"}[*r.Met]
+	}
+	fmt.Fprintf(b, "| %s | %s | %s | %s | %s | %s | %d | %c |\n", r.Scenario, Figure(r.Daybook), peer, r.Unit, ratio, target, r.Runs, measured)
+}
+
+// letter stands for one of the moments at which a table's rows were measured.
+func letter(measured []string, m string) rune { return 'a' + rune(slices.Index(measured, m)) }

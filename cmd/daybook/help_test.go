@@ -85,7 +85,7 @@ func TestDevPrintsCommandsThatRun(t *testing.T) {
 			b.work()
 		}
 		r := b.run(words...)
-		if words[0] != "doctor" { // it finds that Temporal is away
+		if words[0] != "doctor" { // it finds that Temporal is unavailable
 			assert.Zero(t, r.exit, "%s: %s", line[1], r.err)
 		}
 	}

@@ -29,7 +29,7 @@ SELECT count(*) OVER (), NULL::text, NULL::text, NULL::bigint, format('task %s i
  LIMIT $2`
 
 // A task may be ready later than it was scheduled: the worker puts it off while the database is unavailable. It may be ready earlier when it was leased once, which says that it was
-// due: the clock was set back since. What a cursor claims is in decision 30;
+// due: the clock was set back since. What a cursor claims is in decision 9;
 // one of a scope that stands for too many types to name ('!#') is not checked.
 const auditOpenTasks = `
 SELECT count(*) OVER (), NULL::text, NULL::text, NULL::bigint, format('task %s %s', w.task_id, w.what)

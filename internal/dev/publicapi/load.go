@@ -29,7 +29,7 @@ type listed struct {
 }
 
 // Load reads the public packages of the module that dir is in, in the order of their paths: those that another module can
-// import, but for the examples. It compiles them, as far as the build cache does not have them.
+// import, but for the examples and for the folders of the program in cmd, which promise nothing. It compiles them, as far as the build cache does not have them.
 func Load(ctx context.Context, dir string) ([]*types.Package, error) {
 	public, from, err := Importer(ctx, dir)
 	if err != nil {
@@ -67,7 +67,8 @@ func Importer(ctx context.Context, dir string) ([]string, types.Importer, error)
 			return nil, nil, fmt.Errorf("package %s does not compile: %s", p.ImportPath, p.Error.Err)
 		}
 		exports[p.ImportPath] = p.Export
-		if !p.DepOnly && p.Name != "main" && !internal(p.ImportPath) && !strings.HasPrefix(p.ImportPath, Module+"/examples/") {
+		if !p.DepOnly && p.Name != "main" && !internal(p.ImportPath) &&
+			!strings.HasPrefix(p.ImportPath, Module+"/examples/") && !strings.HasPrefix(p.ImportPath, Module+"/cmd/") {
 			public = append(public, p.ImportPath)
 		}
 	}

@@ -16,7 +16,7 @@ import (
 
 const (
 	// sessionCookie holds a random secret of the session, not the token: signing out ends it in the database, and so does revoking the token
-	// (docs/decisions/0040). No script reads it (HttpOnly), and no other site's form carries it (SameSite).
+	// (docs/decisions/0013). No script reads it (HttpOnly), and no other site's form carries it (SameSite).
 	sessionCookie = "daybook_session"
 	// hostPrefix has browsers keep a cookie only if this very host set it over TLS.
 	hostPrefix = "__Host-"
