@@ -180,18 +180,18 @@ func (p *Partitions) Took(shares []Share, got []Got) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
-	for i, s := range shares {
-		at := s.partition
-		if got[i].Jobs > 0 {
+	for i, g := range got {
+		at := shares[i].partition
+		if g.Jobs > 0 {
 			at.lastWork = now
 		}
-		if at.resets != s.resets {
+		if at.resets != shares[i].resets {
 			continue
 		}
-		if got[i].Jobs > 0 && got[i].Last.After(at.cursor) {
-			at.cursor = got[i].Last
+		if g.Jobs > 0 && g.Last.After(at.cursor) {
+			at.cursor = g.Last
 		}
-		if got[i].Jobs < s.Quota {
+		if g.Jobs < shares[i].Quota {
 			if at.capped {
 				p.atCap[at] = true
 			}
