@@ -12,9 +12,15 @@ import (
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
-// rescueWait is how long jobs are waited for whose transaction was lost: a session that is cut off
-// keeps its rows locked until it has idled for ten seconds.
-const rescueWait = 15 * time.Second
+const (
+	// rescueWait is how long jobs are waited for whose transaction was lost: a session that is cut off
+	// keeps its rows locked until it has idled for ten seconds.
+	rescueWait = 15 * time.Second
+	// firstBeside is how many jobs of a pick begin beside each other at first, besideFor after which
+	// time there are twice as many.
+	firstBeside = 8
+	besideFor   = 500 * time.Microsecond
+)
 
 // openPick is the calls of a pick that works single jobs. What ends within openFor is completed in
 // the transaction; what lasts longer is leased in it.
@@ -22,6 +28,8 @@ type openPick struct {
 	// hurry has a token when the transaction is to end now: all jobs have ended, or one needs its
 	// lease.
 	hurry chan struct{}
+	// free has a token for each call that has ended before.
+	free chan struct{}
 	// over is closed when the transaction has ended and the loop was told. After that, leased holds
 	// the ids of the jobs that the turn has leased.
 	over   chan struct{}
@@ -53,13 +61,7 @@ func (p *pick) workOpen(ctx, work context.Context, tx pgx.Tx) (err error) {
 	tellFound(p.waiter, len(p.jobs), p.result.asked)
 	o := p.open
 	o.begin(p.jobs)
-	for _, c := range o.calls {
-		go single{p.turn, c}.run(work)
-	}
-	select {
-	case <-o.hurry:
-	case <-time.After(openFor):
-	}
+	p.workCalls(work)
 	done := o.end()
 	if p.failed.Load() {
 		return errAborted
@@ -76,6 +78,38 @@ func (p *pick) workOpen(ctx, work context.Context, tx pgx.Tx) (err error) {
 		err = p.leasePicked(ctx, tx, o.running)
 	}
 	return err
+}
+
+// workCalls works the jobs, each in a goroutine of its own, and waits until all have ended or the
+// transaction is to end. They begin in their order, a few at a time: of jobs that do nothing, more
+// would only wait for each other. As long as jobs have not begun, there are soon twice as many.
+func (p *pick) workCalls(work context.Context) {
+	o, beside, working, over := p.open, firstBeside, 0, false
+	until, more := time.After(openFor), time.NewTicker(besideFor)
+	defer more.Stop()
+	for _, c := range o.calls {
+		for working >= beside && !over {
+			select {
+			case <-o.free:
+				working--
+			case <-more.C:
+				beside *= 2
+			case <-o.hurry:
+				over = true
+			case <-until:
+				over = true
+			}
+		}
+		working++
+		go single{p.turn, c}.run(work)
+	}
+	if over {
+		return
+	}
+	select {
+	case <-o.hurry:
+	case <-until:
+	}
 }
 
 // ended takes in that the transaction has ended, with err. What is leased by now goes on as leased
@@ -103,7 +137,7 @@ func (p *pick) ended(work context.Context, err error) {
 // begin makes the calls of the jobs.
 func (o *openPick) begin(jobs []store.Job) {
 	calls := make([]call, len(jobs))
-	o.calls, o.done = make([]*call, len(jobs)), make([]ended, 0, len(jobs))
+	o.calls, o.done, o.free = make([]*call, len(jobs)), make([]ended, 0, len(jobs)), make(chan struct{}, len(jobs))
 	for i, j := range jobs {
 		calls[i] = call{jobType: j.Type, single: true, open: 1, inHand: jobs[i : i+1 : i+1], from: o, picked: true}
 		o.calls[i] = &calls[i]
@@ -143,6 +177,7 @@ func (o *openPick) take(c *call, e *ended) (late bool) {
 	o.mu.Lock()
 	if late = o.ending; !late {
 		c.over = true
+		o.free <- struct{}{}
 		if o.done = append(o.done, *e); len(o.done) == len(o.calls) {
 			o.endNow()
 		}
