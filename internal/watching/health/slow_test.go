@@ -2,12 +2,16 @@ package health_test
 
 import (
 	"context"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/taskqueue/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 
@@ -71,7 +75,8 @@ func TestTemporalAnswersSlowly(t *testing.T) {
 func TestOneStoppedWorkerIsOneFinding(t *testing.T) {
 	t.Parallel()
 	server := temporaltest.Shared(t)
-	s := &stack{setup(t), server.Client(t, server.Namespace(t))}
+	namespace := server.Namespace(t)
+	s := &stack{setup(t), server.Client(t, namespace)}
 	s.exec(`
 SELECT daybook.set_queue('bank'), queues.enqueue('fax', '{}', now() - interval '5 minutes');
 INSERT INTO daybook.accounting_work_queue (version_hint, org_id, document_id, ready_at) VALUES (1, 'acme', 'd', now() - interval '2 minutes');
@@ -102,6 +107,31 @@ VALUES ('acme', 'mail', '{}', 'leased', 1, 't', 1, 0, now(), now() - interval '5
 		assert.Contains(t, bad[0].Says, "No worker polls accounting-queue, job-queue and task-queue")
 		assert.Contains(t, bad[0].Says, "Waiting: 1 document, 2 jobs and 1 task, the oldest for 5 min")
 		assert.Contains(t, bad[0].Says, "At work when their worker ended: 1 job; the next worker reclaims them.")
+	}
+	// A worker of all kinds took what there was, and was killed.
+	polling, kill := context.WithTimeout(t.Context(), time.Minute)
+	defer kill()
+	var killed sync.WaitGroup
+	for _, w := range health.Documented() {
+		killed.Go(func() {
+			for polling.Err() == nil {
+				_, _ = s.client.WorkflowService().PollWorkflowTaskQueue(polling, &workflowservice.PollWorkflowTaskQueueRequest{
+					Namespace: namespace, TaskQueue: &taskqueue.TaskQueue{Name: w.TaskQueue}, Identity: "w7",
+				})
+			}
+		})
+	}
+	require.Eventually(t, func() bool {
+		states, err := health.Workflows(t.Context(), s.client, health.Documented(), time.Second)
+		return err == nil && !slices.ContainsFunc(states, func(s health.WorkflowState) bool { return len(s.Workers) == 0 })
+	}, time.Minute, 10*time.Millisecond)
+	kill()
+	killed.Wait()
+	bad = critical(health.Options{Temporal: s.client, Timeout: 2 * time.Second})
+	if assert.Len(t, bad, 1, "%+v", bad) {
+		assert.Equal(t, []string{"accounting", "jobs", "tasks"}, bad[0].Kinds)
+		assert.Contains(t, bad[0].Says, "No worker answers for accounting, jobs and tasks, though w7 polled accounting-queue, job-queue and task-queue ")
+		assert.Contains(t, bad[0].Says, "Waiting: 1 document, 2 jobs and 1 task, the oldest for 5 min")
 	}
 	// Without Temporal's word, the expired lease tells of jobs; the other kinds have no such word.
 	bad = critical(health.Options{})

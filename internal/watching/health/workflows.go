@@ -248,9 +248,8 @@ func (p *probe) workers(s WorkflowState) []Finding {
 	}
 	switch {
 	case live > 0:
-		f.Says = fmt.Sprintf("No worker answers for %s, though %s polled %s %s ago: it has ended, or is overloaded.",
-			s.Kind, clip(s.Workers[0].Name, 80), s.TaskQueue, phrase.Age(p.clock().Sub(s.Workers[0].LastPoll)))
 		f.Todo = "Look whether the process runs and what its log says; start `daybook worker` if it does not."
+		f.noneAnswers(p.taskQueues, clip(s.Workers[0].Name, 80), phrase.Age(p.clock().Sub(s.Workers[0].LastPoll)))
 	case len(s.Workers) > 0:
 		name, ago := clip(s.Workers[0].Name, 80), phrase.Age(p.clock().Sub(s.Workers[0].LastPoll))
 		f.nonePolls(p.taskQueues, ": the last one, "+name+", polled "+ago+" ago.")
@@ -269,6 +268,16 @@ func (f *Finding) nonePolls(taskQueues func(kinds []string) []string, besides st
 	todo := f.Todo
 	f.cause, f.about = "none polls", func(kinds []string) (says, do string) {
 		return noPoller + phrase.And(taskQueues(kinds)) + besides, todo
+	}
+	f.Says, f.Todo = f.about([]string{f.Kind})
+}
+
+// noneAnswers says that a worker which polled the task queue, or those of several kinds, does not answer.
+func (f *Finding) noneAnswers(taskQueues func(kinds []string) []string, name, ago string) {
+	todo := f.Todo
+	f.cause, f.about = "none answers, as "+name, func(kinds []string) (says, do string) {
+		return fmt.Sprintf("No worker answers for %s, though %s polled %s %s ago: it has ended, or is overloaded.",
+			phrase.And(kinds), name, phrase.And(taskQueues(kinds)), ago), todo
 	}
 	f.Says, f.Todo = f.about([]string{f.Kind})
 }
