@@ -13,8 +13,9 @@ import (
 	"github.com/daybook-dev/daybook/internal/store/actions"
 )
 
-// recordedCommands are the commands that change something, by what the log of actions calls them. Enqueuing and importing are not among them:
-// that is what applications do, and the rows that they write say when.
+// recordedCommands are the commands that change something, by what the log of actions calls them.
+// Enqueuing and importing are not among them: that is what applications do, and the rows that they
+// write say when.
 var recordedCommands = map[string]string{
 	"accounting cancel":      "accounting.cancel",
 	"accounting elsewhere":   "accounting.elsewhere",
@@ -65,8 +66,12 @@ var recordedCommands = map[string]string{
 	"workflow start":         "workflow.start",
 }
 
-// unrecordedFlags are not kept with an action: they may hold what is secret, or say nothing of what was asked for.
-var unrecordedFlags = map[string]bool{"payload": true, "json": true, "database-url": true, "log-level": true, "org": true}
+// unrecordedFlags are not kept with an action: they may hold what is secret, or say nothing of what
+// was asked for.
+var unrecordedFlags = map[string]bool{
+	"payload": true, "json": true, "database-url": true, "log-level": true,
+	"org": true,
+}
 
 // recordActions has the commands of recordedCommands write what they did into the log of actions.
 func recordActions(a *cli.App, root *cobra.Command) {
@@ -90,19 +95,22 @@ func recordActions(a *cli.App, root *cobra.Command) {
 		taken.About(org, subject, givenFlags(c))
 		c.SetContext(ctx)
 		err := inner(c, args)
-		if !errors.Is(err, cli.ErrUsage) && !errors.Is(err, cli.ErrNoDatabaseURL) && !errors.Is(err, cli.ErrBadDatabaseURL) {
+		if !errors.Is(err, cli.ErrUsage) && !errors.Is(err, cli.ErrNoDatabaseURL) &&
+			!errors.Is(err, cli.ErrBadDatabaseURL) {
 			record(ctx, a, taken, err)
 		}
 		return err
 	}
 }
 
-// isDocument reports whether a command's arguments are ORG DOCUMENT: the action is about the document, and in the log of that organization.
+// isDocument reports whether a command's arguments are ORG DOCUMENT: the action is about the
+// document, and in the log of that organization.
 func isDocument(action string, args []string) bool {
 	return strings.HasPrefix(action, "accounting.") && len(args) == 2
 }
 
-// onlyLooks reports whether the command changes nothing this time: it counts only, or shows what it would do.
+// onlyLooks reports whether the command changes nothing this time: it counts only, or shows what it
+// would do.
 func onlyLooks(c *cobra.Command) bool {
 	flags := c.Flags()
 	if dry, err := flags.GetBool("dry-run"); err == nil {
@@ -118,7 +126,8 @@ func onlyLooks(c *cobra.Command) bool {
 	return false
 }
 
-// record writes an action. What keeps it from the log is told, and changes nothing of what was done.
+// record writes an action. What keeps it from the log is told, and changes nothing of what was
+// done.
 func record(ctx context.Context, a *cli.App, taken *actions.Taken, err error) {
 	if taken.Written(err) {
 		return

@@ -13,7 +13,8 @@ import (
 	"github.com/daybook-dev/daybook/internal/answers"
 )
 
-// unrecorded are the commands that are not in the log of actions: they only look, or do what applications and programs do.
+// unrecorded are the commands that are not in the log of actions: they only look, or do what
+// applications and programs do.
 var unrecorded = strings.Fields(`
 accounting-enqueue accounting-list accounting-mark accounting-show accounting-status accounting-worker accounts-ledger accounts-list actions-list archive-list archive-verify erasures-list erasures-show audit demo dev entries
 explain export import-csv import-gobl import-json import-ndjson jobs-enqueue jobs-list jobs-show jobs-stats jobs-types jobs-work leases man openapi migrate-down migrate-dump
@@ -21,7 +22,8 @@ migrate-status migrate-up organizations-list periods-list queues-list rules-list
 tasks-enqueue tasks-history tasks-limits tasks-list tasks-scaffold tasks-show tasks-worker templates-list templates-preview tokens-list trial-balance version worker help top workflow-status workflow-show rules-check
 rules-schema jobs-worker rules-simulate`)
 
-// TestEveryChangingCommandIsRecorded: a command is either in the log of actions, or known to change nothing that operators change.
+// TestEveryChangingCommandIsRecorded: a command is either in the log of actions, or known to change
+// nothing that operators change.
 func TestEveryChangingCommandIsRecorded(t *testing.T) {
 	t.Parallel()
 	a, err := cli.New(nil, nil, nil)
@@ -36,13 +38,15 @@ func TestEveryChangingCommandIsRecorded(t *testing.T) {
 		}
 		name := strings.TrimPrefix(c.CommandPath(), "daybook ")
 		if recordedCommands[name] == "" {
-			assert.Contains(t, unrecorded, strings.ReplaceAll(name, " ", "-"), "add %q to recordedCommands or, if it changes nothing, here", name)
+			assert.Contains(t, unrecorded, strings.ReplaceAll(name, " ", "-"),
+				"add %q to recordedCommands or, if it changes nothing, here", name)
 		}
 	}
 	walk(newRoot(a))
 }
 
-// TestCommandsAreRecorded: what was done is in the log once, what was refused with its code, and what only counted is not.
+// TestCommandsAreRecorded: what was done is in the log once, what was refused with its code, and
+// what only counted is not.
 func TestCommandsAreRecorded(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -9,7 +9,8 @@ import (
 	"github.com/daybook-dev/daybook/internal/dev/pgtest/fixture"
 )
 
-// The command looks, adopts, verifies and gives back; a payload that a built-in type refuses is reported before anything is adopted.
+// The command looks, adopts, verifies and gives back; a payload that a built-in type refuses is
+// reported before anything is adopted.
 func TestAdoptOperations(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

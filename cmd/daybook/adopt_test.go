@@ -13,7 +13,8 @@ import (
 	"github.com/daybook-dev/daybook/internal/dev/pgtest/fixture"
 )
 
-// legacy makes the legacy tables in public, with a completed, an open and a failed row of the organization acme, and the documented view.
+// legacy makes the legacy tables in public, with a completed, an open and a failed row of the
+// organization acme, and the documented view.
 func (b *bundle) legacy(page string) {
 	b.t.Helper()
 	tables, err := os.ReadFile("../../internal/moving/adopt/testdata/legacy.sql")
@@ -30,7 +31,8 @@ COMMIT`)
 	require.NoError(b.t, err)
 }
 
-// TestAdoptingAsDocumented runs the commands of docs/adopting.md in their order, on tables as Prisma makes them.
+// TestAdoptingAsDocumented runs the commands of docs/adopting.md in their order, on tables as
+// Prisma makes them.
 func TestAdoptingAsDocumented(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -49,9 +51,11 @@ func TestAdoptingAsDocumented(t *testing.T) {
 	assert.Contains(t, outs[3], "0 rows adopted")
 	assert.Contains(t, outs[4], "3 rows given back")
 	assert.Contains(t, outs[4], "the trigger is off public.accounting_work_queue")
-	assert.Equal(t, 3, fixture.Count(t, b.Pool, `SELECT count(*) FROM public.accounting_work_queue WHERE (id, state::text) IN (('c1', 'completed'), ('c2', 'pending'), ('c3', 'failed'))`))
+	assert.Equal(t, 3, fixture.Count(t, b.Pool,
+		`SELECT count(*) FROM public.accounting_work_queue WHERE (id, state::text) IN (('c1', 'completed'), ('c2', 'pending'), ('c3', 'failed'))`))
 	actions := b.ok("actions", "list", "--action", "adopt.accounting-queue")
-	assert.Equal(t, 3, strings.Count(actions, "adopt.accounting-queue"), "what changed something is in the log: %s", actions)
+	assert.Equal(t, 3, strings.Count(actions, "adopt.accounting-queue"), "what changed something is in the log: %s",
+		actions)
 }
 
 // TestPostedElsewhereIsShown by explain and by the command of its own, which decides.

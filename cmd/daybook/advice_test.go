@@ -22,9 +22,11 @@ import (
 	"github.com/daybook-dev/daybook/migrations"
 )
 
-// advised is what brings findings of a code about, so that what they advise can be done word by word.
+// advised is what brings findings of a code about, so that what they advise can be done word by
+// word.
 type advised struct {
-	// faults are SQL, each in a database of its own; before is called first. None: elsewhere says why.
+	// faults are SQL, each in a database of its own; before is called first. None: elsewhere says
+	// why.
 	faults []string
 	before func(b *bundle)
 	flags  []string
@@ -43,7 +45,8 @@ const dueJob = `INSERT INTO daybook.jobs (id, org_id, type, payload, ready_at) V
 
 func dueIn(queue string) string {
 	return `INSERT INTO daybook.jobs (id, org_id, type, payload, queue, fleet, ready_at)
-VALUES ('due', 'acme', 'mail', '{}', '` + queue + `', daybook.queue_fleet('` + queue + `'), now() - interval '5 minutes')`
+VALUES ('due', 'acme', 'mail', '{}', '` + queue + `', daybook.queue_fleet('` + queue +
+		`'), now() - interval '5 minutes')`
 }
 
 // advice has every code that doctor can find: one without an entry fails the test.
@@ -80,9 +83,11 @@ INSERT INTO daybook.accounting_work_queue (version_hint, org_id, document_id, re
 	health.OrganizationPaused: {faults: []string{`INSERT INTO daybook.organizations (id, paused_at) VALUES ('-it''s acme', now());
 INSERT INTO daybook.jobs (org_id, type, payload) VALUES ('-it''s acme', 'mail', '{}')`}},
 	health.TypePaused: {faults: []string{
-		`SELECT queues.enqueue('email', '{}'), queues.limit_tasks('email', true, NULL)`, `SELECT queues.enqueue('email', '{}'), queues.limit_tasks('*', true, NULL)`,
+		`SELECT queues.enqueue('email', '{}'), queues.limit_tasks('email', true, NULL)`,
+		`SELECT queues.enqueue('email', '{}'), queues.limit_tasks('*', true, NULL)`,
 	}},
-	health.QueuePaused: {faults: []string{`SELECT daybook.set_queue('bank'), daybook.pause_queue('bank');` + dueIn("bank")}},
+	health.QueuePaused: {faults: []string{`SELECT daybook.set_queue('bank'), daybook.pause_queue('bank');` +
+		dueIn("bank")}},
 	health.QueueUnworked: {faults: []string{
 		`SELECT daybook.set_queue('bank', 'shop');` + dueIn("bank"), `SELECT daybook.set_queue('bank');` + dueIn("bank"),
 	}},
@@ -90,7 +95,8 @@ INSERT INTO daybook.jobs (org_id, type, payload) VALUES ('-it''s acme', 'mail', 
 		`INSERT INTO daybook.organizations (id, max_in_flight) VALUES ('acme', 1);` + dueJob + `;` + held("NULL"),
 		`SELECT daybook.set_queue('bank', NULL, 1);` + dueIn("bank") + `;` + held("'bank'"),
 		`SELECT daybook.set_queue('bank', per_process => 1);` + dueIn("bank") + `;` + held("'bank'"),
-		`SELECT daybook.set_queue('bank', NULL, NULL, 1, 60);` + dueIn("bank") + `;INSERT INTO daybook.job_workers (id, name, types) VALUES ('w', 'w', '{mail}');
+		`SELECT daybook.set_queue('bank', NULL, NULL, 1, 60);` + dueIn("bank") +
+			`;INSERT INTO daybook.job_workers (id, name, types) VALUES ('w', 'w', '{mail}');
 INSERT INTO daybook.queue_rates (queue, starts, at) VALUES ('bank', 0, now())`,
 	}},
 	health.OldestDue: {faults: []string{dueJob, `SELECT queues.enqueue('fax', '{}', now() - interval '5 minutes')`}},
@@ -120,8 +126,11 @@ UPDATE daybook.jobs j SET state = 'failed', run_count = 3, last_error = 'no', la
   FROM daybook.job_sequences s WHERE s.holder = j.id`}},
 	health.RetryingJobs: {faults: []string{`INSERT INTO daybook.jobs (id, org_id, type, payload, ready_at, run_count, last_error, last_error_code)
 VALUES ('j', 'acme', 'mail', '{}', now() + interval '1 hour', 1, 'e', 'TIMEOUT')`}},
-	health.NoToken:        {faults: []string{`SELECT 1`}},
-	health.SearchPathOpen: {faults: []string{`GRANT CREATE ON SCHEMA public TO PUBLIC`}, before: func(b *bundle) { require.NoError(b.t, migrations.Roles(b.t.Context(), b.URL)) }},
+	health.NoToken: {faults: []string{`SELECT 1`}},
+	health.SearchPathOpen: {
+		faults: []string{`GRANT CREATE ON SCHEMA public TO PUBLIC`},
+		before: func(b *bundle) { require.NoError(b.t, migrations.Roles(b.t.Context(), b.URL)) },
+	},
 }
 
 // TestEachAdviceCanBeDone brings every finding about, and does what each advises, word by word.
@@ -173,7 +182,8 @@ var (
 func (b *bundle) follow(f *health.Finding) {
 	b.t.Helper()
 	dir := b.t.TempDir()
-	require.NoError(b.t, os.WriteFile(filepath.Join(dir, "accounts.csv"), []byte("code,name,type\n9999,New,asset\n"), 0o600))
+	require.NoError(b.t, os.WriteFile(filepath.Join(dir, "accounts.csv"), []byte("code,name,type\n9999,New,asset\n"),
+		0o600))
 	rules, err := os.ReadFile("../../internal/moving/sample/rules.yaml")
 	require.NoError(b.t, err)
 	require.NoError(b.t, os.WriteFile(filepath.Join(dir, "rules.yaml"), rules, 0o600))
@@ -208,10 +218,12 @@ func (b *bundle) doAdvised(line, dir, todo string) {
 	}
 	command := strings.Join(words[1:], " ")
 	switch {
-	case command == "worker", command == "serve", strings.HasPrefix(command, "workflow configure "): // they want Temporal, or go on
+	case command == "worker", command == "serve",
+		strings.HasPrefix(command, "workflow configure "): // they want Temporal, or go on
 		assertCommand(b.t, todo, line, true)
 		return
-	case strings.HasSuffix(command, "periods open"), strings.HasSuffix(command, "organizations source"): // names a command
+	case strings.HasSuffix(command, "periods open"),
+		strings.HasSuffix(command, "organizations source"): // names a command
 		assertCommand(b.t, todo, line, false)
 		return
 	}
@@ -239,7 +251,8 @@ func shellWords(line string) (words []string) {
 func TestAdviceOfOpenTransactions(t *testing.T) {
 	t.Parallel()
 	for code, stmt := range map[health.Code]string{
-		health.OldSnapshot: `BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM daybook.jobs`, health.TableLocked: `BEGIN; LOCK TABLE daybook.jobs`,
+		health.OldSnapshot: `BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM daybook.jobs`,
+		health.TableLocked: `BEGIN; LOCK TABLE daybook.jobs`,
 	} {
 		b := setup(t)
 		other, err := pgx.Connect(t.Context(), b.URL)
@@ -261,7 +274,8 @@ func TestAdviceOfOpenTransactions(t *testing.T) {
 func TestAdviceOfASessionThatOnlyReads(t *testing.T) {
 	t.Parallel()
 	b := &bundle{pgtest.New(t), t}
-	_, err := b.Pool.Exec(t.Context(), `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_transaction_read_only = on', current_database()); END $$`)
+	_, err := b.Pool.Exec(t.Context(),
+		`DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_transaction_read_only = on', current_database()); END $$`)
 	require.NoError(t, err)
 	found := b.findings(health.DatabaseUnavailable)
 	require.Len(t, found, 1)
@@ -269,8 +283,8 @@ func TestAdviceOfASessionThatOnlyReads(t *testing.T) {
 	assert.Empty(t, b.findings(health.DatabaseUnavailable))
 }
 
-// TestAdviceAboutWorkflows starts, resumes and shows workflows by what findings say. It sets the environment,
-// so it is not parallel.
+// TestAdviceAboutWorkflows starts, resumes and shows workflows by what findings say. It sets the
+// environment, so it is not parallel.
 func TestAdviceAboutWorkflows(t *testing.T) {
 	server := temporaltest.Shared(t)
 	namespace := server.Namespace(t)

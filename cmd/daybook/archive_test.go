@@ -15,7 +15,8 @@ import (
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
-// The commands of the archive and of erasures, one after the other, on two jobs that ended long ago and one that waits.
+// The commands of the archive and of erasures, one after the other, on two jobs that ended long ago
+// and one that waits.
 func TestArchiveAndErase(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -36,7 +37,8 @@ UPDATE daybook.jobs SET state = 'completed', finished_at = clock_timestamp() - i
 	assert.Contains(t, table, listed[0].Key)
 	assert.Contains(t, table, cli.FormatTime(listed[0].ArchivedAt), "in the reader's zone, as every table")
 	assert.Equal(t, "1 file with 2 lines, 0 damaged, 0 not on record\n", b.run("archive", "verify", "--archive", dir).out)
-	assert.Contains(t, b.run("archive", "restore", listed[0].Key, "--archive", dir).out, "brought back from 1 file: jobs: 2, links: 2; left out, because they are there or their key is in use: 0")
+	assert.Contains(t, b.run("archive", "restore", listed[0].Key, "--archive", dir).out,
+		"brought back from 1 file: jobs: 2, links: 2; left out, because they are there or their key is in use: 0")
 	assert.Contains(t, b.run("archive", "restore", "--all", "--archive", dir).out, "in use: 2")
 
 	// The archive holds something of the organization: it must be named, or left out on purpose.
@@ -46,7 +48,10 @@ UPDATE daybook.jobs SET state = 'completed', finished_at = clock_timestamp() - i
 	var proof store.Erasure
 	done := b.run("erase", "--org", "acme", "--link", "customer=ada", "--archive", dir, "--ground", "request 7", "--json")
 	require.NoError(t, json.Unmarshal([]byte(done.out), &proof), done.err)
-	assert.Equal(t, map[string]int64{"jobs": 3, "job_links": 3, "actions": proof.Counts["actions"], "archive_files": 1, "archived_jobs": 2, "archived_links": 2}, withActions(proof.Counts))
+	assert.Equal(t, map[string]int64{
+		"jobs": 3, "job_links": 3, "actions": proof.Counts["actions"], "archive_files": 1,
+		"archived_jobs": 2, "archived_links": 2,
+	}, withActions(proof.Counts))
 	table = b.run("erasures", "list").out
 	assert.Contains(t, table, proof.ID)
 	assert.Contains(t, table, cli.FormatTime(proof.StartedAt))

@@ -114,7 +114,8 @@ func TestExplain(t *testing.T) {
 	assert.Equal(t, int64(2), l.Entries[0].DocumentVersion)
 }
 
-// A year is closed and opened as a whole: all its periods or none. A month that is closed alone says what is open before it.
+// A year is closed and opened as a whole: all its periods or none. A month that is closed alone
+// says what is open before it.
 func TestPeriodsOfAYear(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -124,7 +125,8 @@ func TestPeriodsOfAYear(t *testing.T) {
 	b.ok("periods", "add", "--org", "acme", "--year", "2027")
 	r := b.run("periods", "close", "--org", "acme", "--month", "2025-12")
 	assert.Zero(t, r.exit)
-	assert.Contains(t, r.err, "Note: 11 periods before are still open, from 2025-01-01 on: documents can be posted there.")
+	assert.Contains(t, r.err,
+		"Note: 11 periods before are still open, from 2025-01-01 on: documents can be posted there.")
 	assert.Equal(t, "2025-12-01 to 2025-12-31: closed\n", r.out)
 
 	r = b.run("periods", "close", "--org", "acme", "--year", "2025")
@@ -172,11 +174,15 @@ func TestPeriods(t *testing.T) {
 	assert.Equal(t, "2024-02-29", list.Periods[0].EndsOn.String())
 	assert.Equal(t, models.PolicyFail, list.Policy)
 
-	assert.Contains(t, b.run("periods", "add", "--org", "acme", "--year", "2026").err, "Nothing was changed: 12 periods were there already")
-	assert.Contains(t, b.run("periods", "open", "--org", "acme", "--month", "2026-03").err, "Nothing was changed: the period from 2026-03-01 on is open already.")
-	assert.Contains(t, b.run("periods", "policy", "fail", "--org", "acme").err, "Nothing was changed: the policy is fail already.")
+	assert.Contains(t, b.run("periods", "add", "--org", "acme", "--year", "2026").err,
+		"Nothing was changed: 12 periods were there already")
+	assert.Contains(t, b.run("periods", "open", "--org", "acme", "--month", "2026-03").err,
+		"Nothing was changed: the period from 2026-03-01 on is open already.")
+	assert.Contains(t, b.run("periods", "policy", "fail", "--org", "acme").err,
+		"Nothing was changed: the policy is fail already.")
 	assert.Contains(t, b.ok("periods", "close", "--org", "acme", "--month", "2026-03"), "closed")
-	assert.Contains(t, b.run("periods", "close", "--org", "acme", "--month", "2026-03").err, "Nothing was changed: the period from 2026-03-01 on is closed already.")
+	assert.Contains(t, b.run("periods", "close", "--org", "acme", "--month", "2026-03").err,
+		"Nothing was changed: the period from 2026-03-01 on is closed already.")
 	fixture.Ready(t, b.Pool, fixture.Invoice("acme", "march", 1000))
 	b.work()
 	assert.Equal(t, "failed", b.job("acme", "march").State)
@@ -265,7 +271,8 @@ func TestBalancesOfASpan(t *testing.T) {
 	assert.Equal(t, "71.40", receivable.Closing)
 	assert.Contains(t, b.ok("trial-balance", "--all-orgs", "--from", "2026-03-02"), "OPENING")
 	assert.Equal(t, failure.ExitUsage, b.run("trial-balance", "--all-orgs", "--period", "march").exit)
-	assert.Equal(t, failure.ExitUsage, b.run("trial-balance", "--all-orgs", "--period", "2026", "--from", "2026-01-01").exit)
+	assert.Equal(t, failure.ExitUsage,
+		b.run("trial-balance", "--all-orgs", "--period", "2026", "--from", "2026-01-01").exit)
 
 	var l books.AccountLedger
 	b.json(&l, "accounts", "ledger", receivable.Account, "--org", "acme", "--from", "2026-03-01", "--limit", "1")
@@ -289,7 +296,8 @@ func TestAccountsWithCurrencies(t *testing.T) {
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 		return path
 	}
-	b.ok("accounts", "import", chart("code,name,type,currencies\n1200,Bank,asset,EUR USD\n4400,Sales,income,\n"), "--org", "acme", "--create")
+	b.ok("accounts", "import", chart("code,name,type,currencies\n1200,Bank,asset,EUR USD\n4400,Sales,income,\n"), "--org",
+		"acme", "--create")
 	var l struct{ Accounts []models.Account }
 	b.json(&l, "accounts", "list", "--org", "acme")
 	require.Len(t, l.Accounts, 2)
@@ -313,6 +321,7 @@ func TestAccountsImportChangesTypesWhenTold(t *testing.T) {
 	assert.Equal(t, failure.ExitConflict, r.exit, r.err)
 	assert.Regexp(t, `account 1200 from asset to expense, with a balance of -?[0-9.]+ EUR`, r.err)
 	assert.Contains(t, r.err, "--change-types")
-	assert.Regexp(t, `de +1200 +asset +expense +-?[0-9.]+ +EUR`, b.ok("accounts", "import", path, "--org", "de", "--change-types"))
+	assert.Regexp(t, `de +1200 +asset +expense +-?[0-9.]+ +EUR`,
+		b.ok("accounts", "import", path, "--org", "de", "--change-types"))
 	assert.NotContains(t, b.ok("accounts", "import", path, "--org", "de", "--change-types"), "1200")
 }

@@ -79,7 +79,8 @@ func TestRetryingManyReadsEachJobOnce(t *testing.T) {
 	db := pgtest.New(t)
 	_, err := db.Pool.Exec(t.Context(), `
 INSERT INTO daybook.accounting_work_queue (org_id, document_id, version_hint, state, finished_at, run_count, last_error, last_error_code)
-SELECT 'acme', 'd' || n, 1, 'failed', clock_timestamp(), 1, 'e', 'UNBALANCED' FROM generate_series(1, $1::int) n`, failed)
+SELECT 'acme', 'd' || n, 1, 'failed', clock_timestamp(), 1, 'e', 'UNBALANCED' FROM generate_series(1, $1::int) n`,
+		failed)
 	require.NoError(t, err)
 	pool, reads := fixture.Reads(t, db.Pool)
 	n, err := work.RetryAccountingJobs(t.Context(), pool, store.AccountingRetryFilter{State: models.JobFailed}, 0)

@@ -11,17 +11,20 @@ import (
 	"github.com/daybook-dev/daybook/internal/dev/pgtest/fixture"
 )
 
-// TestSpansGoByTheDatabasesClock: delays and ages count by the database's clock, which here is a day ahead of the command's.
+// TestSpansGoByTheDatabasesClock: delays and ages count by the database's clock, which here is a
+// day ahead of the command's.
 func TestSpansGoByTheDatabasesClock(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.background("webhook", "--org", "acme", "--skip-validation")
-	_, err := b.Pool.Exec(t.Context(), `UPDATE daybook.jobs SET state = 'completed', run_count = 1, finished_at = clock_timestamp() - interval '29 days 12 hours'`)
+	_, err := b.Pool.Exec(t.Context(),
+		`UPDATE daybook.jobs SET state = 'completed', run_count = 1, finished_at = clock_timestamp() - interval '29 days 12 hours'`)
 	require.NoError(t, err)
 	for _, stmt := range []string{
 		`CREATE SCHEMA ahead`,
 		`CREATE FUNCTION ahead.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE AS $$ SELECT pg_catalog.clock_timestamp() + interval '1 day' $$`,
-		`ALTER DATABASE ` + pgx.Identifier{b.Name}.Sanitize() + ` SET search_path = ahead, pg_catalog, daybook, public`, // for sessions that begin later
+		// for sessions that begin later
+		`ALTER DATABASE ` + pgx.Identifier{b.Name}.Sanitize() + ` SET search_path = ahead, pg_catalog, daybook, public`,
 	} {
 		_, err := b.Pool.Exec(t.Context(), stmt)
 		require.NoError(t, err)

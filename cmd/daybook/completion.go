@@ -52,7 +52,8 @@ func kinds() []string {
 	return names
 }
 
-// completeFlags has the shell complete the values of flags: those of flagValues, states, and organizations and types as the database has them.
+// completeFlags has the shell complete the values of flags: those of flagValues, states, and
+// organizations and types as the database has them.
 func completeFlags(a *cli.App, command *cobra.Command) {
 	for _, c := range command.Commands() {
 		completeFlags(a, c)
@@ -102,8 +103,11 @@ func firstOf(complete cobra.CompletionFunc) cobra.CompletionFunc {
 	}
 }
 
-// fromDatabase completes by what the database has. Without a database, or where it does not answer in time, there is nothing to choose from.
-func fromDatabase(a *cli.App, read func(ctx context.Context, q store.Querier, begun string) ([]string, error)) cobra.CompletionFunc {
+// fromDatabase completes by what the database has. Without a database, or where it does not answer
+// in time, there is nothing to choose from.
+func fromDatabase(a *cli.App,
+	read func(ctx context.Context, q store.Querier, begun string) ([]string, error),
+) cobra.CompletionFunc {
 	return func(c *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
 		ctx, cancel := context.WithTimeout(c.Context(), completionLimit)
 		defer cancel()

@@ -8,7 +8,8 @@ import (
 	"github.com/daybook-dev/daybook/failure"
 )
 
-// TestDevOnServersThatAreGone: the shell still has the addresses that an earlier dev printed. It sets the environment, so it is not parallel.
+// TestDevOnServersThatAreGone: the shell still has the addresses that an earlier dev printed. It
+// sets the environment, so it is not parallel.
 func TestDevOnServersThatAreGone(t *testing.T) {
 	t.Setenv("DAYBOOK_DATABASE_URL", "postgres://u:p@127.0.0.1:1/none")
 	t.Setenv("TEMPORAL_ADDRESS", "127.0.0.1:1")

@@ -28,7 +28,8 @@ func TestDoctorWithoutAnything(t *testing.T) {
 	assert.Contains(t, r.out, "CRITICAL  TEMPORAL_UNAVAILABLE")
 	assert.Contains(t, r.out, "Temporal at 127.0.0.1:1 does not answer")
 	assert.Equal(t, "daybook: 2 critical findings, 0 warnings\n", r.err)
-	assert.Equal(t, failure.ExitCritical, call(t.Context(), "", "doctor", "--database-url", "postgres://u:geheim@h:port/x").exit)
+	assert.Equal(t, failure.ExitCritical,
+		call(t.Context(), "", "doctor", "--database-url", "postgres://u:geheim@h:port/x").exit)
 }
 
 func TestDoctorSaysHowBadItIs(t *testing.T) {
@@ -67,13 +68,17 @@ func TestDoctorOfADatabaseWithoutASchema(t *testing.T) {
 	assert.Contains(t, r.out, "→ Run `daybook migrate up`")
 }
 
-// TestDoctorAsTheDocumentedRoles: each of them may ask everything but for other roles' sessions, which is said.
+// TestDoctorAsTheDocumentedRoles: each of them may ask everything but for other roles' sessions,
+// which is said.
 func TestDoctorAsTheDocumentedRoles(t *testing.T) {
 	server := temporaltest.Shared(t)
 	inNamespace(t, server, server.Namespace(t))
 	b := setup(t)
 	b.ok("migrate", "up", "--roles")
-	for _, role := range []string{"daybook_reader", "daybook_operator", "daybook_domain", "daybook_worker", "daybook_server"} {
+	for _, role := range []string{
+		"daybook_reader", "daybook_operator", "daybook_domain", "daybook_worker",
+		"daybook_server",
+	} {
 		address := b.As(t, role).Config().ConnString()
 		r := call(context.WithoutCancel(t.Context()), "", "--database-url", address, "doctor")
 		assert.Equal(t, failure.ExitOK, r.exit, "%s: %s%s", role, r.out, r.err)
@@ -82,7 +87,8 @@ func TestDoctorAsTheDocumentedRoles(t *testing.T) {
 	}
 }
 
-// TestDoctorIsDocumented: docs/doctor.md has a section for each code that can be found, and no other.
+// TestDoctorIsDocumented: docs/doctor.md has a section for each code that can be found, and no
+// other.
 func TestDoctorIsDocumented(t *testing.T) {
 	t.Parallel()
 	docs, err := os.ReadFile("../../docs/doctor.md")

@@ -34,34 +34,103 @@ func TestExitCodes(t *testing.T) {
 		code string
 		says string
 	}{
-		"unknown command":      {[]string{"post"}, failure.ExitUsage, "USAGE", "unknown command"},
-		"unknown subcommand":   {[]string{"accounting", "lst"}, failure.ExitUsage, "USAGE", "did you mean list?"},
-		"unknown flag":         {[]string{"status", "--all"}, failure.ExitUsage, "USAGE", "unknown flag"},
-		"missing flag":         {[]string{"accounting", "enqueue", "de", "d"}, failure.ExitUsage, "USAGE", `"version"`},
-		"too many arguments":   {[]string{"status", "de"}, failure.ExitUsage, "USAGE", "unknown command"},
-		"arguments missing":    {[]string{"jobs", "show"}, failure.ExitUsage, "USAGE", "accepts 1 arg(s), received 0: want `daybook jobs show ID"},
-		"unknown help topic":   {[]string{"help", "jobs", "shw"}, failure.ExitUsage, "USAGE", "there is no command jobs shw"},
-		"one argument":         {[]string{"accounting", "retry", "de"}, failure.ExitUsage, "USAGE", "name the organization and the document"},
-		"retry of all":         {[]string{"accounting", "retry", "--all"}, failure.ExitUsage, "USAGE", "give --state and --all"},
-		"retry of completed":   {[]string{"accounting", "retry", "--state", "completed", "--all"}, failure.ExitUsage, "USAGE", "one by one"},
-		"unknown state":        {[]string{"accounting", "list", "--state", "done"}, failure.ExitUsage, "USAGE", "pending"},
-		"bad time":             {[]string{"accounting", "list", "--since", "yesterday"}, failure.ExitUsage, "USAGE", "24h"},
-		"bad log level":        {[]string{"status", "--log-level", "loud"}, failure.ExitUsage, "USAGE", "debug, info, warn or error"},
-		"no organization":      {[]string{"import", "gobl", bad}, failure.ExitUsage, "USAGE", "--org-by"},
-		"supplier as receiver": {[]string{"import", "gobl", bad, "--org-by", "supplier", "--direction", "in"}, failure.ExitUsage, "USAGE", "leave --direction in out"},
-		"which balance":        {[]string{"trial-balance"}, failure.ExitUsage, "USAGE", "--org or --all-orgs"},
-		"bad document":         {[]string{"import", "gobl", bad, "--create", "--org", "de"}, failure.ExitFailure, "PARTLY_FAILED", "1 document failed"},
-		"empty id":             {[]string{"accounting", "enqueue", "--create", "", "d", "--version", "1"}, failure.ExitUsage, "INVALID", "must not be empty"},
-		"negative version":     {[]string{"accounting", "enqueue", "--create", "o", "d", "--version", "-1"}, failure.ExitUsage, "INVALID", "negative"},
-		"no such job":          {[]string{"accounting", "show", "de", "nope"}, failure.ExitNotFound, "JOB_NOT_FOUND", "document nope"},
-		"job of no document":   {[]string{"accounting", "show", "de", "nope"}, failure.ExitNotFound, "JOB_NOT_FOUND", "enqueue the document first"},
-		"no such job by id":    {[]string{"jobs", "show", "nope"}, failure.ExitNotFound, "JOB_NOT_FOUND", "check the id"},
-		"no such operation":    {[]string{"jobs", "resume", "nope"}, failure.ExitNotFound, "OPERATION_NOT_FOUND", "kept for a month"},
-		"unknown organization": {[]string{"entries", "--org", "nope"}, failure.ExitNotFound, "ORGANIZATION_NOT_FOUND", "first rules, account, document or job"},
-		"no job to retry":      {[]string{"accounting", "retry", "de", "nope"}, failure.ExitNotFound, "JOB_NOT_FOUND", "enqueue the document first"},
-		"no such organization": {[]string{"entries", "--org", "nope"}, failure.ExitNotFound, "ORGANIZATION_NOT_FOUND", "nope"},
-		"no such file":         {[]string{"import", "gobl", "nope.json", "--org", "de"}, failure.ExitNotFound, "FILE_NOT_FOUND", "nope.json"},
-		"completed job":        {[]string{"accounting", "cancel", "de", "invoice-1"}, failure.ExitConflict, "JOB_COMPLETED", "completed"},
+		"unknown command":    {[]string{"post"}, failure.ExitUsage, "USAGE", "unknown command"},
+		"unknown subcommand": {[]string{"accounting", "lst"}, failure.ExitUsage, "USAGE", "did you mean list?"},
+		"unknown flag":       {[]string{"status", "--all"}, failure.ExitUsage, "USAGE", "unknown flag"},
+		"missing flag":       {[]string{"accounting", "enqueue", "de", "d"}, failure.ExitUsage, "USAGE", `"version"`},
+		"too many arguments": {[]string{"status", "de"}, failure.ExitUsage, "USAGE", "unknown command"},
+		"arguments missing": {
+			[]string{"jobs", "show"},
+			failure.ExitUsage, "USAGE",
+			"accepts 1 arg(s), received 0: want `daybook jobs show ID",
+		},
+		"unknown help topic": {
+			[]string{"help", "jobs", "shw"},
+			failure.ExitUsage, "USAGE",
+			"there is no command jobs shw",
+		},
+		"one argument": {
+			[]string{"accounting", "retry", "de"},
+			failure.ExitUsage, "USAGE",
+			"name the organization and the document",
+		},
+		"retry of all": {
+			[]string{"accounting", "retry", "--all"},
+			failure.ExitUsage, "USAGE",
+			"give --state and --all",
+		},
+		"retry of completed": {
+			[]string{"accounting", "retry", "--state", "completed", "--all"},
+			failure.ExitUsage,
+			"USAGE", "one by one",
+		},
+		"unknown state": {[]string{"accounting", "list", "--state", "done"}, failure.ExitUsage, "USAGE", "pending"},
+		"bad time":      {[]string{"accounting", "list", "--since", "yesterday"}, failure.ExitUsage, "USAGE", "24h"},
+		"bad log level": {
+			[]string{"status", "--log-level", "loud"},
+			failure.ExitUsage, "USAGE",
+			"debug, info, warn or error",
+		},
+		"no organization": {[]string{"import", "gobl", bad}, failure.ExitUsage, "USAGE", "--org-by"},
+		"supplier as receiver": {
+			[]string{"import", "gobl", bad, "--org-by", "supplier", "--direction", "in"},
+			failure.ExitUsage, "USAGE", "leave --direction in out",
+		},
+		"which balance": {[]string{"trial-balance"}, failure.ExitUsage, "USAGE", "--org or --all-orgs"},
+		"bad document": {
+			[]string{"import", "gobl", bad, "--create", "--org", "de"},
+			failure.ExitFailure,
+			"PARTLY_FAILED", "1 document failed",
+		},
+		"empty id": {
+			[]string{"accounting", "enqueue", "--create", "", "d", "--version", "1"},
+			failure.ExitUsage, "INVALID", "must not be empty",
+		},
+		"negative version": {
+			[]string{"accounting", "enqueue", "--create", "o", "d", "--version", "-1"},
+			failure.ExitUsage, "INVALID", "negative",
+		},
+		"no such job": {
+			[]string{"accounting", "show", "de", "nope"},
+			failure.ExitNotFound, "JOB_NOT_FOUND",
+			"document nope",
+		},
+		"job of no document": {
+			[]string{"accounting", "show", "de", "nope"},
+			failure.ExitNotFound, "JOB_NOT_FOUND",
+			"enqueue the document first",
+		},
+		"no such job by id": {[]string{"jobs", "show", "nope"}, failure.ExitNotFound, "JOB_NOT_FOUND", "check the id"},
+		"no such operation": {
+			[]string{"jobs", "resume", "nope"},
+			failure.ExitNotFound, "OPERATION_NOT_FOUND",
+			"kept for a month",
+		},
+		"unknown organization": {
+			[]string{"entries", "--org", "nope"},
+			failure.ExitNotFound, "ORGANIZATION_NOT_FOUND",
+			"first rules, account, document or job",
+		},
+		"no job to retry": {
+			[]string{"accounting", "retry", "de", "nope"},
+			failure.ExitNotFound, "JOB_NOT_FOUND",
+			"enqueue the document first",
+		},
+		"no such organization": {
+			[]string{"entries", "--org", "nope"},
+			failure.ExitNotFound, "ORGANIZATION_NOT_FOUND",
+			"nope",
+		},
+		"no such file": {
+			[]string{"import", "gobl", "nope.json", "--org", "de"},
+			failure.ExitNotFound, "FILE_NOT_FOUND",
+			"nope.json",
+		},
+		"completed job": {
+			[]string{"accounting", "cancel", "de", "invoice-1"},
+			failure.ExitConflict, "JOB_COMPLETED",
+			"completed",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -140,7 +209,8 @@ func TestDatabaseAwayTellsNoPassword(t *testing.T) {
 	}
 }
 
-// TestWorkerEndsWhenTheDatabaseRefusesIt: what would be refused again for ever is an error at the start.
+// TestWorkerEndsWhenTheDatabaseRefusesIt: what would be refused again for ever is an error at the
+// start.
 func TestWorkerEndsWhenTheDatabaseRefusesIt(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -203,16 +273,19 @@ func TestInterruptedImport(t *testing.T) {
 	assert.Equal(t, "daybook: interrupted\n", r.err)
 }
 
-// TestInterruptedCommandsSayWhatTheyDid interrupts an import whose last document is locked by another transaction: the first ones are there, and counted.
+// TestInterruptedCommandsSayWhatTheyDid interrupts an import whose last document is locked by
+// another transaction: the first ones are there, and counted.
 func TestInterruptedCommandsSayWhatTheyDid(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	var lines strings.Builder
 	for n := range 200 {
-		_, _ = fmt.Fprintf(&lines, `{"org_id":"acme","id":"d-%03d","type":"invoice","direction":"out","currency":"EUR","issue_date":"2026-03-14","content":{"payable":100}}`+"\n", n)
+		_, _ = fmt.Fprintf(&lines,
+			`{"org_id":"acme","id":"d-%03d","type":"invoice","direction":"out","currency":"EUR","issue_date":"2026-03-14","content":{"payable":100}}`+"\n", n)
 	}
 	file := write(t, t.TempDir()+"/d.ndjson", lines.String())
-	b.ok("import", "ndjson", write(t, t.TempDir()+"/one.ndjson", strings.SplitAfter(lines.String(), "\n")[199]), "--create")
+	b.ok("import", "ndjson", write(t, t.TempDir()+"/one.ndjson", strings.SplitAfter(lines.String(), "\n")[199]),
+		"--create")
 	tx, err := b.Pool.Begin(t.Context())
 	require.NoError(t, err)
 	defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }()
@@ -258,7 +331,8 @@ func TestDocumentation(t *testing.T) {
 		}
 	}
 	walk(newRoot(a))
-	assert.Contains(t, docs, "    "+strings.ReplaceAll(cli.AccountingLoop.StartCommandLine(), "\n", "\n    "), "the start command")
+	assert.Contains(t, docs, "    "+strings.ReplaceAll(cli.AccountingLoop.StartCommandLine(), "\n", "\n    "),
+		"the start command")
 }
 
 func TestVersionFlag(t *testing.T) {
@@ -283,14 +357,22 @@ VALUES ('j', 'acme', 'mail', '{}', 'failed', E'panic: no address\ngoroutine 7 [r
 	assert.Contains(t, b.ok("jobs", "show", "j"), "goroutine 7")
 }
 
-// What does not exist is named in the same words by every command, and an error says what is wrong without the words of its code beside it.
+// What does not exist is named in the same words by every command, and an error says what is wrong
+// without the words of its code beside it.
 func TestCommandsSayTheSameOfWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	for said, commands := range map[string][][]string{
-		"daybook: there is no job x: check the id, the job may have been purged\n": {{"jobs", "show", "x"}, {"jobs", "retry", "x"}, {"jobs", "cancel", "x"}},
+		"daybook: there is no job x: check the id, the job may have been purged\n": {
+			{"jobs", "show", "x"},
+			{"jobs", "retry", "x"},
+			{"jobs", "cancel", "x"},
+		},
 		"daybook: no accounting job for document d of organization acme: enqueue the document first\n": {
-			{"accounting", "show", "acme", "d"}, {"accounting", "retry", "acme", "d"}, {"accounting", "cancel", "acme", "d"}, {"accounting", "elsewhere", "acme", "d", "--post", "full"},
+			{"accounting", "show", "acme", "d"},
+			{"accounting", "retry", "acme", "d"},
+			{"accounting", "cancel", "acme", "d"},
+			{"accounting", "elsewhere", "acme", "d", "--post", "full"},
 		},
 	} {
 		for _, args := range commands {
@@ -313,7 +395,8 @@ func TestCommandsSayTheSameOfWhatIsMissing(t *testing.T) {
 	}
 }
 
-// TestFullDiskSaysWhatToDo: a command that the server refuses for want of room ends as in an outage, and says what to do.
+// TestFullDiskSaysWhatToDo: a command that the server refuses for want of room ends as in an
+// outage, and says what to do.
 func TestFullDiskSaysWhatToDo(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

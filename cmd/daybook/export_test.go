@@ -50,13 +50,15 @@ func TestExport(t *testing.T) {
 	assert.Equal(t, failure.ExitUsage, b.run("export", "--format", "hledger", "--all-orgs", "--from", "2026-13-01").exit)
 }
 
-// What an export has left that was killed goes with the next export to the same file, unless it may be written still.
+// What an export has left that was killed goes with the next export to the same file, unless it may
+// be written still.
 func TestExportRemovesWhatWasLeft(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	out := filepath.Join(t.TempDir(), "out.csv")
 	left := func(name string) string { return write(t, filepath.Join(filepath.Dir(out), name), "x") }
-	killed, written, other := left(".out.csv.1.unfinished"), left(".out.csv.2.unfinished"), left(".other.csv.3.unfinished")
+	killed, written, other := left(".out.csv.1.unfinished"), left(".out.csv.2.unfinished"),
+		left(".other.csv.3.unfinished")
 	for _, path := range []string{killed, other} {
 		require.NoError(t, os.Chtimes(path, time.Time{}, time.Now().Add(-25*time.Hour)))
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/daybook-dev/daybook/failure"
 )
 
-// TestFilesThatCannotBeUsed names a directory, and what is in a file as if that were one, to every command that reads or writes a file: the call is wrong, and no
-// server is unavailable.
+// TestFilesThatCannotBeUsed names a directory, and what is in a file as if that were one, to every
+// command that reads or writes a file: the call is wrong, and no server is unavailable.
 func TestFilesThatCannotBeUsed(t *testing.T) {
 	t.Parallel()
 	b := posted(t)
@@ -25,13 +25,17 @@ func TestFilesThatCannotBeUsed(t *testing.T) {
 		"export --format csv --org de -o DIR", "export --format csv --org de -o BELOW",
 		"accounts import DIR --org de", "accounts import BELOW --org de",
 		"rules check DIR", "rules apply BELOW --org de", "rules test DIR", "rules test BELOW",
-		"import ndjson BELOW", "import gobl BELOW --org de", "import csv BELOW --mapping ../../internal/moving/sample/online-retail/mapping.yaml --org de", "import csv x.csv --mapping DIR --org de",
-		"jobs enqueue webhook --org de --payload @DIR", "schedules create x --org de --type webhook --every 1h --payload @BELOW",
+		"import ndjson BELOW", "import gobl BELOW --org de",
+		"import csv BELOW --mapping ../../internal/moving/sample/online-retail/mapping.yaml --org de",
+		"import csv x.csv --mapping DIR --org de",
+		"jobs enqueue webhook --org de --payload @DIR",
+		"schedules create x --org de --type webhook --every 1h --payload @BELOW",
 		"templates preview welcome --params DIR",
 		"tasks scaffold x --out FILE", "man FILE", "man BELOW", "dev --dir BELOW",
 		"archive move --before 1h --archive FILE", "tasks archive --before 1h --to BELOW",
 	} {
-		words := strings.Fields(strings.NewReplacer("DIR", dir, "BELOW", below, "FILE", filepath.Join(dir, "file")).Replace(args))
+		words := strings.Fields(strings.NewReplacer("DIR", dir, "BELOW", below, "FILE",
+			filepath.Join(dir, "file")).Replace(args))
 		r := b.run(append(words, "--json")...)
 		assert.Equal(t, failure.ExitUsage, r.exit, "%s: %s", args, r.err)
 		var said struct {

@@ -20,7 +20,8 @@ type commandGroup struct {
 	commands  []*cobra.Command
 }
 
-// commandGroups are the groups of the root's help, in the order in which a person comes to need them.
+// commandGroups are the groups of the root's help, in the order in which a person comes to need
+// them.
 func commandGroups(a *cli.App) []commandGroup {
 	return []commandGroup{
 		{"start", "To begin:", slices.Concat(start.Commands(a), dev.Commands(a))},

@@ -43,16 +43,20 @@ func TestCommandsAreGrouped(t *testing.T) {
 func TestMistypedNames(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{
-		"statsu": "unknown command statsu for daybook; did you mean status?", "jobs lst": "unknown command lst for daybook jobs; did you mean list?",
-		"status --orgg x": "unknown flag --orgg for daybook status; did you mean --org?", "jobs list --sta failed": "unknown flag --sta for daybook jobs list; did you mean --state?",
-		"jobs list --zzzzzz": "unknown flag --zzzzzz for daybook jobs list\n", "xyzzy": "unknown command xyzzy for daybook\n",
+		"statsu":                 "unknown command statsu for daybook; did you mean status?",
+		"jobs lst":               "unknown command lst for daybook jobs; did you mean list?",
+		"status --orgg x":        "unknown flag --orgg for daybook status; did you mean --org?",
+		"jobs list --sta failed": "unknown flag --sta for daybook jobs list; did you mean --state?",
+		"jobs list --zzzzzz":     "unknown flag --zzzzzz for daybook jobs list\n",
+		"xyzzy":                  "unknown command xyzzy for daybook\n",
 	} {
 		r := call(t.Context(), "", strings.Fields(line)...)
 		assert.Equal(t, failure.ExitUsage, r.exit, line)
 		assert.Contains(t, r.err, want, line)
 		assert.NotContains(t, r.err, "Did you mean this", line)
 	}
-	assert.Contains(t, call(t.Context(), "", "jobs", "list", "--state", "x").err, "pending, leased, completed, failed or cancelled")
+	assert.Contains(t, call(t.Context(), "", "jobs", "list", "--state", "x").err,
+		"pending, leased, completed, failed or cancelled")
 	assert.Contains(t, call(t.Context(), "", "actions", "list", "--via", "x").err, " or ")
 }
 

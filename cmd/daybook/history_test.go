@@ -14,7 +14,8 @@ import (
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
-// TestLongHistoriesComeInPages reads the history of a job that has been tried more often than a page has lines.
+// TestLongHistoriesComeInPages reads the history of a job that has been tried more often than a
+// page has lines.
 func TestLongHistoriesComeInPages(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

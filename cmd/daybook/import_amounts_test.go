@@ -26,7 +26,8 @@ func line(id, kind, content string) string {
 // imported imports lines of Daybook's own format.
 func (b *bundle) imported(lines ...string) (result books.ImportResult, r result) {
 	b.t.Helper()
-	r = call(b.t.Context(), strings.Join(lines, "\n"), "--database-url", b.URL, "import", "ndjson", "-", "--create", "--json")
+	r = call(b.t.Context(), strings.Join(lines, "\n"), "--database-url", b.URL, "import", "ndjson", "-", "--create",
+		"--json")
 	require.NoError(b.t, camel.Unmarshal([]byte(r.out), &result), r.err)
 	return result, r
 }
@@ -41,7 +42,8 @@ INSERT INTO daybook.documents (org_id, id, type, direction, currency, issue_date
 	require.NoError(b.t, err)
 }
 
-// unpostable are documents whose money the sample rules would not post, or post the wrong way round.
+// unpostable are documents whose money the sample rules would not post, or post the wrong way
+// round.
 var unpostable = []struct {
 	id, kind, content string
 	code              models.ErrorCode
@@ -55,10 +57,14 @@ var unpostable = []struct {
 	{"nothing", "invoice", `{}`, models.CodeAmountMissing},
 	{"note", "credit_note", `{"lines": [{"kind": "item", "net": -100}], "taxes": [{"category": "VAT", "rate_bp": 1900, "amount": -19}], "payable": -119}`, models.CodeAmountSign},
 	{"negative", "refund", `{"amount": -100}`, models.CodeAmountSign},
-	{"differs", "invoice", `{"lines": [{"kind": "item", "net": 100}], "total": 999, "payable": 100}`, models.CodeTotalsDiffer},
+	{
+		"differs", "invoice", `{"lines": [{"kind": "item", "net": 100}], "total": 999, "payable": 100}`,
+		models.CodeTotalsDiffer,
+	},
 }
 
-// What cannot be posted is refused at import, by the rules of the organization and by the convention of the type alike.
+// What cannot be posted is refused at import, by the rules of the organization and by the
+// convention of the type alike.
 func TestImportRefusesAmountsThatAreNotPosted(t *testing.T) {
 	t.Parallel()
 	for name, rules := range map[string]bool{"by the rules": true, "by the type": false} {
@@ -98,7 +104,8 @@ document:
   types: [{prefix: C-, type: credit_note, negate: true}, {type: delivery}]
 lines: {net: Amount}
 `)
-	file := write(t, filepath.Join(dir, "x.csv"), "Id,Date,Amount\nd-1,2026-01-05,119.00\nC-1,2026-01-05,-119.00\nC-2,2026-01-05,119.00\n")
+	file := write(t, filepath.Join(dir, "x.csv"),
+		"Id,Date,Amount\nd-1,2026-01-05,119.00\nC-1,2026-01-05,-119.00\nC-2,2026-01-05,119.00\n")
 	r := b.run("import", "csv", "--org", "acme", "--create", "--mapping", mapping, file)
 	assert.Equal(t, failure.ExitFailure, r.exit)
 	assert.Contains(t, r.out, "AMOUNT_NOT_READ: a document of type delivery is posted by content.lines.cost")
@@ -111,7 +118,8 @@ lines: {net: Amount}
 	assert.Contains(t, r.out, "TOTALS_DIFFER")
 }
 
-// What an application writes past every importer fails as a job, with the same code, and posts nothing.
+// What an application writes past every importer fails as a job, with the same code, and posts
+// nothing.
 func TestAmountsThatAreNotPostedFail(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -135,7 +143,8 @@ func TestZeroIsPostedAndSaid(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.sample("acme")
-	result, _ := b.imported(line("free", "payment", `{"amount": 0}`), line("lines", "invoice", `{"lines": [{"kind": "item", "net": 0}], "payable": 0}`))
+	result, _ := b.imported(line("free", "payment", `{"amount": 0}`),
+		line("lines", "invoice", `{"lines": [{"kind": "item", "net": 0}], "payable": 0}`))
 	assert.Equal(t, 2, result.Inserted, "%+v", result.Failed)
 	b.wrote("own", "payment", `{"Amount": 0}`)
 	b.imported(line("money", "payment", `{"amount": 100}`))
@@ -217,18 +226,21 @@ func TestImportFindsOneIDTwice(t *testing.T) {
 	assert.Equal(t, 2, result.Inserted)
 	require.Len(t, result.Failed, 1)
 	assert.Equal(t, "standard input: line 3: document a", result.Failed[0].Source)
-	assert.Contains(t, result.Failed[0].Reason, "it has the id of standard input: line 1 (a) and other content: the first one counts")
+	assert.Contains(t, result.Failed[0].Reason,
+		"it has the id of standard input: line 1 (a) and other content: the first one counts")
 	require.Len(t, result.Skipped, 1)
 	assert.Contains(t, result.Skipped[0].Reason, "the same document as in standard input: line 1")
 	var amount int
-	require.NoError(t, b.Pool.QueryRow(t.Context(), `SELECT (content->>'amount')::int FROM daybook.documents WHERE id = 'a'`).Scan(&amount))
+	require.NoError(t, b.Pool.QueryRow(t.Context(),
+		`SELECT (content->>'amount')::int FROM daybook.documents WHERE id = 'a'`).Scan(&amount))
 	assert.Equal(t, 100, amount)
 
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "1.ndjson"), "\n"+line("c", "payment", `{"amount": 100}`))
 	write(t, filepath.Join(dir, "2.ndjson"), line("c", "payment", `{"amount": 300}`))
-	assert.Contains(t, b.run("import", "ndjson", dir).out, filepath.Join(dir, "2.ndjson")+": line 1: document c: invalid document: it has the id of "+
-		filepath.Join(dir, "1.ndjson")+": line 2 (c)")
+	assert.Contains(t, b.run("import", "ndjson", dir).out,
+		filepath.Join(dir, "2.ndjson")+": line 1: document c: invalid document: it has the id of "+
+			filepath.Join(dir, "1.ndjson")+": line 2 (c)")
 }
 
 // The same number of a counterparty under two ids is a warning.
@@ -236,7 +248,9 @@ func TestImportWarnsOfOneNumberTwice(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	bill := func(id, number string) string {
-		return line(id, "invoice", fmt.Sprintf(`{"number": %q, "counterparty": "Supplier", "lines": [{"kind": "item", "net": 100}], "payable": 100}`, number))
+		return line(id, "invoice",
+			fmt.Sprintf(`{"number": %q, "counterparty": "Supplier", "lines": [{"kind": "item", "net": 100}], "payable": 100}`,
+				number))
 	}
 	result, r := b.imported(bill("a", "17"), bill("b", "18"))
 	assert.Equal(t, failure.ExitOK, r.exit, r.err)
@@ -249,7 +263,8 @@ func TestImportWarnsOfOneNumberTwice(t *testing.T) {
 	assert.Equal(t, "17", result.Twice.Numbers[0].Number)
 	result, _ = b.imported(bill("e", "20"))
 	assert.Nil(t, result.Twice, "what was there before is not said again")
-	b.imported(line("other", "credit_note", `{"number": "17", "counterparty": "Supplier", "lines": [{"kind": "item", "net": 100}], "payable": 100}`))
+	b.imported(line("other", "credit_note",
+		`{"number": "17", "counterparty": "Supplier", "lines": [{"kind": "item", "net": 100}], "payable": 100}`))
 	b.sample("acme")
 	b.work()
 	out := b.ok("audit", "--org", "acme")

@@ -73,10 +73,12 @@ func TestImportCSVRefusesWholeDocuments(t *testing.T) {
 	b := setup(t)
 	dir := t.TempDir()
 	mapping := write(t, filepath.Join(dir, "mapping.yaml"), csvMapping)
-	file := write(t, filepath.Join(dir, "a.csv"), "No,Day,Qty,Price\n1,2025-01-31,2,9.99\n2,2025-01-31,1,1\n1,2025-01-31,x,1\nC3,2025-01-31,-1,1\n")
+	file := write(t, filepath.Join(dir, "a.csv"),
+		"No,Day,Qty,Price\n1,2025-01-31,2,9.99\n2,2025-01-31,1,1\n1,2025-01-31,x,1\nC3,2025-01-31,-1,1\n")
 	r := b.run("import", "csv", "--create", "--org", "acme", "--mapping", mapping, file)
 	assert.Equal(t, failure.ExitFailure, r.exit)
-	assert.Contains(t, r.out, "failed  "+file+": line 2: document 1: invalid document: "+file+`: line 4: Qty: "x" is not a number`)
+	assert.Contains(t, r.out,
+		"failed  "+file+": line 2: document 1: invalid document: "+file+`: line 4: Qty: "x" is not a number`)
 	assert.Contains(t, r.out, "2 new, 0 changed, 0 unchanged, 0 skipped, 1 failed")
 	var ids []string
 	require.NoError(t, b.Pool.QueryRow(t.Context(), `SELECT array_agg(id ORDER BY id) FROM daybook.documents`).Scan(&ids))
@@ -96,7 +98,8 @@ func TestImportCSVUsage(t *testing.T) {
 		args []string
 	}{
 		{failure.ExitUsage, "give --mapping FILE", []string{file}},
-		{failure.ExitUsage, "wrong.yaml: mapping: 2 problems\n  3:3: missing key \"date\"; add it\n  4:3: unknown key \"dates\"", []string{"--mapping", wrong, file}},
+		{failure.ExitUsage, "wrong.yaml: mapping: 2 problems\n  3:3: missing key \"date\"; add it\n  4:3: unknown key " +
+			"\"dates\"", []string{"--mapping", wrong, file}},
 		{failure.ExitUsage, "there is no file that ends in .csv", []string{"--mapping", mapping, t.TempDir()}},
 		{failure.ExitUsage, "name the organization", []string{"--mapping", mapping, file}},
 		{failure.ExitNotFound, "no such file", []string{"--mapping", mapping, filepath.Join(dir, "none.csv")}},
@@ -137,13 +140,15 @@ func TestImportOnlineRetail(t *testing.T) {
 		t.Skip("it takes a while")
 	}
 	b := setup(t)
-	// The program as users have it: half a million lines take this process, with the race detector, two minutes.
+	// The program as users have it: half a million lines take this process, with the race detector,
+	// two minutes.
 	binary := filepath.Join(t.TempDir(), "daybook")
 	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, ".").CombinedOutput()
 	require.NoError(t, err, "go build: %s", out)
 	imported := func() books.ImportResult {
 		began := time.Now()
-		command := exec.CommandContext(t.Context(), binary, "--database-url", b.URL, "import", "csv", "--create", "--org", "shop", "--mapping", onlineRetailMapping, onlineRetail, "--json")
+		command := exec.CommandContext(t.Context(), binary, "--database-url", b.URL, "import", "csv", "--create", "--org",
+			"shop", "--mapping", onlineRetailMapping, onlineRetail, "--json")
 		var errs bytes.Buffer
 		command.Stderr = &errs
 		out, err := command.Output()
@@ -153,8 +158,14 @@ func TestImportOnlineRetail(t *testing.T) {
 		require.NoError(t, camel.Unmarshal(out, &result))
 		return result
 	}
-	assert.Equal(t, books.ImportResult{Inserted: 25_900, Skipped: []books.ImportProblem{}, Failed: []books.ImportProblem{}}, imported())
-	assert.Equal(t, books.ImportResult{Unchanged: 25_900, Skipped: []books.ImportProblem{}, Failed: []books.ImportProblem{}}, imported())
+	assert.Equal(t, books.ImportResult{
+		Inserted: 25_900, Skipped: []books.ImportProblem{},
+		Failed: []books.ImportProblem{},
+	}, imported())
+	assert.Equal(t, books.ImportResult{
+		Unchanged: 25_900, Skipped: []books.ImportProblem{},
+		Failed: []books.ImportProblem{},
+	}, imported())
 
 	var jobs, lines int
 	var net int64
@@ -171,7 +182,8 @@ SELECT count(*), sum(jsonb_array_length(d.content -> 'lines')),
 func TestImportWritesWhatItCanOfABatch(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	item, err := books.ReadGOBL(goblInvoice, goblInvoice, books.GOBLOwner{Org: "acme", IdBy: books.ByFile, Direction: "out"})
+	item, err := books.ReadGOBL(goblInvoice, goblInvoice,
+		books.GOBLOwner{Org: "acme", IdBy: books.ByFile, Direction: "out"})
 	require.NoError(t, err)
 	var items []books.ImportItem
 	for _, id := range []string{"3", "bad", "1", "2", "1"} {
@@ -189,8 +201,8 @@ func TestImportWritesWhatItCanOfABatch(t *testing.T) {
 	assert.Equal(t, 3, jobs)
 }
 
-// TestImportCSVOfABankIsPosted imports rows that Excel saved, from an archive: a total row is left out and counted, and what
-// the mapping calls a total is posted as the amount of the payment.
+// TestImportCSVOfABankIsPosted imports rows that Excel saved, from an archive: a total row is left
+// out and counted, and what the mapping calls a total is posted as the amount of the payment.
 func TestImportCSVOfABankIsPosted(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -201,7 +213,8 @@ group: {key: Id}
 document: {date: Date, currency: {value: EUR}, direction: {value: in}, total: Amount, types: [{type: payment}]}
 lines: {net: Amount}
 `)
-	archive := zipFile(t, filepath.Join(dir, "bank.zip"), "bank.csv", "\xef\xbb\xbf\"Id\",\"Date\",\"Amount\"\r\nbank-1,2026-01-05,119.00\r\nTotal,,119.00\r\n")
+	archive := zipFile(t, filepath.Join(dir, "bank.zip"), "bank.csv",
+		"\xef\xbb\xbf\"Id\",\"Date\",\"Amount\"\r\nbank-1,2026-01-05,119.00\r\nTotal,,119.00\r\n")
 	args := []string{"import", "csv", "--org", "shop", "--mapping", mapping, archive}
 	out := b.ok(args...)
 	assert.Contains(t, out, "csv.skip  "+archive+"!bank.csv: 1 row left out, the first in line 3\n1 new, ")

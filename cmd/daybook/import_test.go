@@ -49,13 +49,15 @@ func TestImportGOBLIsIdempotent(t *testing.T) {
 	assert.Equal(t, 1, second.Unchanged)
 	assert.Equal(t, int64(1), b.version("acme"), "an unchanged document is not marked ready again")
 
-	write(t, filepath.Join(dir, "sub", "a.json"), strings.Replace(read(t, goblInvoice), "Regular customer", "Large order", 1))
+	write(t, filepath.Join(dir, "sub", "a.json"),
+		strings.Replace(read(t, goblInvoice), "Regular customer", "Large order", 1))
 	b.json(&third, args...)
 	assert.Equal(t, 1, third.Changed)
 	assert.Equal(t, int64(2), b.version("acme"))
 }
 
-// version returns the version of the organization's only document, and checks that its job asks for that.
+// version returns the version of the organization's only document, and checks that its job asks for
+// that.
 func (b *bundle) version(org string) int64 {
 	b.t.Helper()
 	var document, job int64
@@ -123,14 +125,15 @@ func TestImportNDJSONGoesOnAfterABadLine(t *testing.T) {
 	assert.Contains(t, r.out, "0 new, 0 changed, 2 unchanged")
 }
 
-// The importer must not hold an organization while it writes a document: a worker that fails the document locks them
-// the other way round.
+// The importer must not hold an organization while it writes a document: a worker that fails the
+// document locks them the other way round.
 func TestImportDoesNotWaitForAnOrganizationThatIsKnown(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.ok("import", "gobl", goblInvoice, "--create", "--org", "acme")
 	i := books.NewImporter(b.Pool, func() {})
-	item, err := books.ReadGOBL(goblInvoice, goblInvoice, books.GOBLOwner{Org: "acme", IdBy: books.ByFile, Direction: "out"})
+	item, err := books.ReadGOBL(goblInvoice, goblInvoice,
+		books.GOBLOwner{Org: "acme", IdBy: books.ByFile, Direction: "out"})
 	require.NoError(t, err)
 	require.NoError(t, i.Many(t.Context(), []books.ImportItem{item}))
 	tx, err := b.Pool.Begin(t.Context())
@@ -149,5 +152,6 @@ func TestImportNDJSONHasNoOrganization(t *testing.T) {
 	t.Parallel()
 	r := call(t.Context(), "", "import", "ndjson", "--org", "acme", "dev/documents.ndjson")
 	assert.Equal(t, failure.ExitUsage, r.exit)
-	assert.Contains(t, r.err, "unknown flag: --org: each document of this format names its own organization, in the member org_id")
+	assert.Contains(t, r.err,
+		"unknown flag: --org: each document of this format names its own organization, in the member org_id")
 }

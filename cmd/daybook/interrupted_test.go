@@ -38,7 +38,8 @@ func (b *bundle) interrupted(when string, args ...string) result {
 	return r
 }
 
-// An erasure that is interrupted while it waits for a job says what it has erased, and that it is not complete.
+// An erasure that is interrupted while it waits for a job says what it has erased, and that it is
+// not complete.
 func TestInterruptedErasureSaysWhatItDid(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -48,7 +49,8 @@ func TestInterruptedErasureSaysWhatItDid(t *testing.T) {
 UPDATE daybook.jobs SET state = 'leased', turn_id = 't', fence = 1, leased_generation = generation, attempt_started_at = clock_timestamp(), last_attempted_at = clock_timestamp(), working = true, run_count = 1
  WHERE type = 'report'`)
 	require.NoError(t, err)
-	r := b.interrupted(`SELECT bool_and(counts ->> 'jobs' = '1') FROM daybook.erasures`, "erase", "--org", "acme", "--all", "--no-archive")
+	r := b.interrupted(`SELECT bool_and(counts ->> 'jobs' = '1') FROM daybook.erasures`, "erase", "--org", "acme",
+		"--all", "--no-archive")
 	var proof store.Erasure
 	require.NoError(t, json.Unmarshal([]byte(r.out), &proof), r.out)
 	assert.EqualValues(t, 1, proof.Counts["jobs"])
@@ -56,14 +58,16 @@ UPDATE daybook.jobs SET state = 'leased', turn_id = 't', fence = 1, leased_gener
 	assert.Contains(t, r.err, "the erasure "+proof.ID+" is not complete, erase again")
 }
 
-// A command that moves batches to the archive, or back, and is interrupted says how many it has moved.
+// A command that moves batches to the archive, or back, and is interrupted says how many it has
+// moved.
 func TestInterruptedArchivingSaysWhatItDid(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	for range 3 {
 		b.background("webhook", "--org", "acme", "--skip-validation")
 	}
-	_, err := b.Pool.Exec(t.Context(), `UPDATE daybook.jobs SET state = 'completed', finished_at = clock_timestamp() - interval '40 days', run_count = 1`)
+	_, err := b.Pool.Exec(t.Context(),
+		`UPDATE daybook.jobs SET state = 'completed', finished_at = clock_timestamp() - interval '40 days', run_count = 1`)
 	require.NoError(t, err)
 	_, err = b.Pool.Exec(t.Context(), `
 CREATE FUNCTION public.second() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
@@ -99,7 +103,8 @@ CREATE TRIGGER second AFTER INSERT OR UPDATE ON daybook.archives FOR EACH ROW EX
 	assert.EqualValues(t, 2, restored.Rows["jobs"])
 }
 
-// A migration that is interrupted says what is applied. One that is undone by each call says to look first.
+// A migration that is interrupted says what is applied. One that is undone by each call says to
+// look first.
 func TestInterruptedMigrationsSayWhatIsApplied(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -119,7 +124,8 @@ func TestInterruptedMigrationsSayWhatIsApplied(t *testing.T) {
 	}
 }
 
-// A change that is interrupted while it is committed is either done, and shown, or may have been done, and the command says so.
+// A change that is interrupted while it is committed is either done, and shown, or may have been
+// done, and the command says so.
 func TestInterruptedCommitIsNotHidden(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -11,7 +11,8 @@ import (
 	"github.com/daybook-dev/daybook/queue"
 )
 
-// TestRetryThatChangesNothingSaysWhy retries a dead letter beside an open job of the same payload, one of a deleted queue, and one that can be tried again.
+// TestRetryThatChangesNothingSaysWhy retries a dead letter beside an open job of the same payload,
+// one of a deleted queue, and one that can be tried again.
 func TestRetryThatChangesNothingSaysWhy(t *testing.T) {
 	b := setup(t)
 	b.ok("queues", "create", "bank")
@@ -24,7 +25,8 @@ UPDATE daybook.jobs SET state = 'failed', last_error = 'e', last_error_code = 'T
 		return j.ID
 	}
 	dead := fail(`{"n": 1}`, queue.JobOptions{Unique: true})
-	open, err := queue.EnqueueJob(t.Context(), b.Pool, "acme", queue.RawPayload{Type: "t", Data: json.RawMessage(`{"n": 1.0}`)}, queue.JobOptions{Unique: true})
+	open, err := queue.EnqueueJob(t.Context(), b.Pool, "acme",
+		queue.RawPayload{Type: "t", Data: json.RawMessage(`{"n": 1.0}`)}, queue.JobOptions{Unique: true})
 	require.NoError(t, err)
 	require.False(t, open.Duplicate)
 	fail(`{"n": 2}`, queue.JobOptions{Queue: "bank"})

@@ -42,7 +42,8 @@ UPDATE daybook.jobs SET state = 'failed', run_count = 3, last_error = 'no', last
 func TestBackgroundEnqueue(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	id := b.background("webhook", "--org", "acme", "--payload", `{"url":"https://example.com"}`, "--key", "k", "--delay", "1h", "--priority", "high",
+	id := b.background("webhook", "--org", "acme", "--payload", `{"url":"https://example.com"}`, "--key", "k", "--delay",
+		"1h", "--priority", "high",
 		"--max-attempts", "7", "--link", "order=17", "--link", "form=a=b")
 	d := b.backgroundJob(id)
 	assert.Equal(t, "webhook", d.Type)
@@ -57,7 +58,8 @@ func TestBackgroundEnqueue(t *testing.T) {
 	assert.Contains(t, b.ok(append(again, `{"url":"https://example.com"}`)...), "there already (job "+id)
 	own := []string{"jobs", "enqueue", "--create", "own", "--org", "acme", "--key", "own"}
 	assert.Contains(t, b.run(own...).err, "Note: own is none of Daybook's own types. Its jobs wait")
-	assert.Contains(t, b.run("jobs", "enqueue", "emial", "--org", "acme").err, "Note: emial is none of Daybook's own types; did you mean email? Its jobs wait")
+	assert.Contains(t, b.run("jobs", "enqueue", "emial", "--org", "acme").err,
+		"Note: emial is none of Daybook's own types; did you mean email? Its jobs wait")
 	r := b.run(own...)
 	assert.Contains(t, r.out, "there already")
 	assert.NotContains(t, r.err, "Note: own", "it was said when the job was made")
@@ -66,8 +68,10 @@ func TestBackgroundEnqueue(t *testing.T) {
 	assert.Contains(t, r.err, "KEY_REUSED")
 
 	file := write(t, t.TempDir()+"/payload.json", `{"n":1}`)
-	assert.JSONEq(t, `{"n":1}`, string(b.backgroundJob(b.background("t", "--org", "acme", "--payload", "@"+file)).Payload))
-	out := call(t.Context(), `{"n":2}`, "--database-url", b.URL, "jobs", "enqueue", "--create", "t", "--org", "acme", "--payload", "@-")
+	assert.JSONEq(t, `{"n":1}`,
+		string(b.backgroundJob(b.background("t", "--org", "acme", "--payload", "@"+file)).Payload))
+	out := call(t.Context(), `{"n":2}`, "--database-url", b.URL, "jobs", "enqueue", "--create", "t", "--org", "acme",
+		"--payload", "@-")
 	assert.Zero(t, out.exit, out.err)
 
 	for code, args := range map[string][]string{
@@ -164,7 +168,13 @@ func TestBackgroundSearch(t *testing.T) {
 		return ids
 	}
 	assert.Equal(t, []string{mail, hook}, list())
-	for _, args := range [][]string{{"--org", "acme"}, {"--type", "webhook"}, {"--state", "pending"}, {"--link", "order=17"}, {"--key", "k"}} {
+	for _, args := range [][]string{
+		{"--org", "acme"},
+		{"--type", "webhook"},
+		{"--state", "pending"},
+		{"--link", "order=17"},
+		{"--key", "k"},
+	} {
 		assert.Equal(t, []string{hook}, list(args...), args)
 	}
 	assert.Equal(t, []string{mail}, list("--state", "failed", "--code", "TIMEOUT", "--since", "1h"))
@@ -202,7 +212,8 @@ func TestBackgroundRetryAndCancel(t *testing.T) {
 	assert.Equal(t, "1 job matches; nothing was changed\n", b.ok("jobs", "retry", "--dry-run", "--code", "TIMEOUT"))
 	assert.Equal(t, "2 jobs match; nothing was changed\n", b.ok("jobs", "cancel", "--all", "--dry-run"))
 	var n answers.BulkOperation
-	b.json(&n, "jobs", "retry", "--all", "--code", "TIMEOUT", "--mode", "reset", "--org", "acme", "--type", "t", "--since", "1h")
+	b.json(&n, "jobs", "retry", "--all", "--code", "TIMEOUT", "--mode", "reset", "--org", "acme", "--type", "t",
+		"--since", "1h")
 	assert.Equal(t, []int{1, 1, 0}, []int{n.Matched, n.Changed, n.Left})
 	assert.True(t, n.Finished)
 	assert.NotEmpty(t, n.OperationID)

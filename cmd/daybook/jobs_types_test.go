@@ -15,7 +15,8 @@ func TestOwnersAreShown(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	require.NoError(t, store.NewQueue(b.Pool, store.Jobs).NoteTypes(t.Context(), "host/1", []store.TypeOnRecord{
-		{Type: "webhook", Owner: "growth", MaxAttempts: 5, Timeout: 90 * time.Second, Parallel: 30}, {Type: "hook", AliasOf: "webhook", Owner: "growth"},
+		{Type: "webhook", Owner: "growth", MaxAttempts: 5, Timeout: 90 * time.Second, Parallel: 30},
+		{Type: "hook", AliasOf: "webhook", Owner: "growth"},
 	}))
 	id := b.background("webhook", "--org", "acme", "--payload", `{"url":"https://example.com"}`)
 	assert.Regexp(t, `jobs +webhook +growth +5 +1 min 30 s +30 `, b.ok("jobs", "types"))

@@ -23,10 +23,12 @@ func TestEnqueueWithACallback(t *testing.T) {
 	shown := b.ok("jobs", "show", made.ID)
 	assert.Contains(t, shown, "paid")
 	assert.NotContains(t, shown, made.CallbackToken)
-	assert.Contains(t, b.ok("jobs", "enqueue", "--create", "mail", "--org", "acme", "--callback", "paid"), "POST /api/callbacks/")
+	assert.Contains(t, b.ok("jobs", "enqueue", "--create", "mail", "--org", "acme", "--callback", "paid"),
+		"POST /api/callbacks/")
 }
 
-// A job that waits for others is shown as one that waits, and not as one that is due in thousands of years; the status counts it.
+// A job that waits for others is shown as one that waits, and not as one that is due in thousands
+// of years; the status counts it.
 func TestWaitingJobsAreShownAsWaiting(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -43,7 +45,14 @@ func TestWaitingJobsAreShownAsWaiting(t *testing.T) {
 	assert.Contains(t, list, "waits for other jobs")
 	assert.Contains(t, b.ok("jobs", "show", after), "job "+first+" (pending)")
 	assert.Regexp(t, `jobs +3 +0 +2 +0 `, b.ok("status", "--no-temporal"))
-	for _, args := range [][]string{{"jobs", "list"}, {"jobs", "show", after}, {"status", "--no-temporal"}, {"jobs", "list", "--json"}, {"jobs", "show", after, "--json"}, {"status", "--no-temporal", "--json"}} {
+	for _, args := range [][]string{
+		{"jobs", "list"},
+		{"jobs", "show", after},
+		{"status", "--no-temporal"},
+		{"jobs", "list", "--json"},
+		{"jobs", "show", after, "--json"},
+		{"status", "--no-temporal", "--json"},
+	} {
 		assert.NotContains(t, b.ok(args...), "9999-12", args)
 	}
 	var shown struct {
@@ -60,7 +69,8 @@ func TestWaitingJobsAreShownAsWaiting(t *testing.T) {
 		assert.Equal(t, health.NoToken, f.Code, f.Says)
 	}
 
-	_, err = b.Pool.Exec(t.Context(), `UPDATE daybook.jobs SET state = 'completed', finished_at = clock_timestamp() WHERE id = $1`, first)
+	_, err = b.Pool.Exec(t.Context(),
+		`UPDATE daybook.jobs SET state = 'completed', finished_at = clock_timestamp() WHERE id = $1`, first)
 	require.NoError(t, err)
 	b.json(&s, "status", "--no-temporal")
 	assert.EqualValues(t, 0, s.Queues[1].Waiting)

@@ -39,8 +39,10 @@ func TestLedgerDocumentation(t *testing.T) {
 	}
 	schema := readAll(t, "../../migrations/*.sql")
 	for _, name := range []string{
-		"entries_check", "impacts_check", "impacts_append_only", "entries_append_only", "confirmations_append_only", "chain_alternates",
-		"chain_has_no_gap", "impacts_once", "dates_are_bookable", "closed_spans", "lock_configuration", "try_use_configurations", "periods_check", "DB001", "DB002", "DB003", "DB004", "DB005", "DB006",
+		"entries_check", "impacts_check", "impacts_append_only", "entries_append_only", "confirmations_append_only",
+		"chain_alternates",
+		"chain_has_no_gap", "impacts_once", "dates_are_bookable", "closed_spans", "lock_configuration",
+		"try_use_configurations", "periods_check", "DB001", "DB002", "DB003", "DB004", "DB005", "DB006",
 		"documents_continue_versions",
 	} {
 		assert.Contains(t, docs, "`"+name+"`")

@@ -18,7 +18,8 @@ import (
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
-// wholeLists are the commands that list without pages, and why their lists stay short, or are read as a whole.
+// wholeLists are the commands that list without pages, and why their lists stay short, or are read
+// as a whole.
 var wholeLists = map[string]string{
 	"accounts list":  "a chart of accounts is read as a whole",
 	"audit":          "the limit is of the examples of each check",
@@ -37,7 +38,8 @@ func lists(root *cobra.Command) (all []*cobra.Command) {
 	for _, path := range leaves(root) {
 		command, _, _ := root.Find(strings.Fields(path))
 		switch {
-		case command.Flags().Lookup("limit") != nil, command.Name() == "list", command.Name() == "history", command.Name() == "ledger", path == "leases", path == "entries", path == "trial-balance":
+		case command.Flags().Lookup("limit") != nil, command.Name() == "list", command.Name() == "history",
+			command.Name() == "ledger", path == "leases", path == "entries", path == "trial-balance":
 			all = append(all, command)
 		}
 	}
@@ -56,7 +58,8 @@ func TestEveryListHasACursor(t *testing.T) {
 		path := pathOf(command)
 		named[path] = true
 		paged := command.Flags().Lookup("cursor") != nil && command.Flags().Lookup("limit") != nil
-		assert.NotEqual(t, paged, wholeLists[path] != "", "daybook %s: give it --limit and --cursor (cli.PageFlags), or say in wholeLists why its list is short", path)
+		assert.NotEqual(t, paged, wholeLists[path] != "",
+			"daybook %s: give it --limit and --cursor (cli.PageFlags), or say in wholeLists why its list is short", path)
 	}
 	for path := range wholeLists {
 		assert.True(t, named[path], "daybook %s is no list", path)
@@ -79,7 +82,8 @@ func TestAccountLedgerInPages(t *testing.T) {
 	assert.Equal(t, whole, paged)
 }
 
-// ledgerLines reads an account's ledger in pages of some lines, each as its impact, line and balance.
+// ledgerLines reads an account's ledger in pages of some lines, each as its impact, line and
+// balance.
 func (b *bundle) ledgerLines(limit string) (lines []string, pages int) {
 	b.t.Helper()
 	for cursor := ""; ; {

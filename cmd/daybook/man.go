@@ -16,7 +16,8 @@ func manCommand(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "man DIRECTORY",
 		Short: "Write the manual pages, one a command",
-		Long:  "Writes a manual page for each command, as man(1) shows them, into a directory, which is made if it is missing.",
+		Long: "Writes a manual page for each command, as man(1) shows them, into a directory, which is made if it is " +
+			"missing.",
 		Example: "  daybook man /usr/local/share/man/man1\n" +
 			"  man daybook-jobs-list",
 		Args: cobra.ExactArgs(1),
@@ -25,7 +26,8 @@ func manCommand(a *cli.App) *cobra.Command {
 				return err
 			}
 			withoutTag(c.Root())
-			if err := doc.GenManTree(c.Root(), &doc.GenManHeader{Section: "1", Source: "Daybook", Manual: "Daybook"}, args[0]); err != nil {
+			if err := doc.GenManTree(c.Root(), &doc.GenManHeader{Section: "1", Source: "Daybook", Manual: "Daybook"},
+				args[0]); err != nil {
 				return err
 			}
 			pages, err := filepath.Glob(filepath.Join(args[0], "daybook*.1"))
@@ -40,7 +42,8 @@ func manCommand(a *cli.App) *cobra.Command {
 	}
 }
 
-// withoutTag leaves out the line that says on which day a page was written. The month in its head is that of SOURCE_DATE_EPOCH, if it is set.
+// withoutTag leaves out the line that says on which day a page was written. The month in its head
+// is that of SOURCE_DATE_EPOCH, if it is set.
 func withoutTag(c *cobra.Command) {
 	c.DisableAutoGenTag = true
 	for _, sub := range c.Commands() {

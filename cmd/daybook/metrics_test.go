@@ -20,7 +20,8 @@ import (
 	"github.com/daybook-dev/daybook/workflows"
 )
 
-// logged runs a command until the test ends, and returns the addresses that it logs with the messages.
+// logged runs a command until the test ends, and returns the addresses that it logs with the
+// messages.
 func logged(t *testing.T, b *bundle, messages []string, args ...string) (addresses map[string]string, stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -76,7 +77,8 @@ func TestMetricsOfWorkerAndServer(t *testing.T) {
 	}
 	b.ok("import", "ndjson", "dev/documents.ndjson", "--create")
 	c := server.Client(t, namespace)
-	_, err := c.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: cli.AccountingLoop.ID, TaskQueue: workflows.AccountingTaskQueue},
+	_, err := c.ExecuteWorkflow(t.Context(),
+		client.StartWorkflowOptions{ID: cli.AccountingLoop.ID, TaskQueue: workflows.AccountingTaskQueue},
 		workflows.AccountingWorkflow, workflows.Input{})
 	require.NoError(t, err)
 
@@ -101,7 +103,8 @@ func TestMetricsOfWorkerAndServer(t *testing.T) {
 		}, time.Minute, 100*time.Millisecond, "%s", want)
 	}
 
-	serving, stopServer := logged(t, b, []string{"showing metrics", "serving"}, "serve", "--listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0")
+	serving, stopServer := logged(t, b, []string{"showing metrics", "serving"}, "serve", "--listen", "127.0.0.1:0",
+		"--metrics-listen", "127.0.0.1:0")
 	all := strings.TrimSpace(b.ok("tokens", "create", "--name", "prometheus", "--scope", "read", "--all-orgs"))
 	one := strings.TrimSpace(b.ok("tokens", "create", "--name", "shop", "--scope", "read", "--org", "de"))
 	for token, want := range map[string]int{"": http.StatusUnauthorized, one: http.StatusForbidden, all: http.StatusOK} {
@@ -114,7 +117,8 @@ func TestMetricsOfWorkerAndServer(t *testing.T) {
 
 	stopWorker()
 	stopServer()
-	bars, err := figures.History(t.Context(), b.Pool, figures.Filter{Since: time.Now().Add(-time.Hour), Kind: "accounting", Outcome: "completed"})
+	bars, err := figures.History(t.Context(), b.Pool,
+		figures.Filter{Since: time.Now().Add(-time.Hour), Kind: "accounting", Outcome: "completed"})
 	require.NoError(t, err)
 	require.Len(t, bars, 1)
 	assert.EqualValues(t, 10, bars[0].Count, "a worker adds what it did before it ends")
@@ -123,7 +127,8 @@ func TestMetricsOfWorkerAndServer(t *testing.T) {
 	assert.True(t, g.Kind("accounting").Workflow.Running)
 }
 
-// TestMetricsListen refuses an address that is none, and organizations that are not said in a way that is known.
+// TestMetricsListen refuses an address that is none, and organizations that are not said in a way
+// that is known.
 func TestMetricsListen(t *testing.T) {
 	b := setup(t)
 	r := b.run("serve", "--listen", "127.0.0.1:0", "--metrics-listen", "9464")

@@ -88,7 +88,8 @@ func steady(v any) any {
 	return v
 }
 
-// everyKind fills a database with jobs of each kind, in each state, and returns the ids of the background jobs.
+// everyKind fills a database with jobs of each kind, in each state, and returns the ids of the
+// background jobs.
 func (b *bundle) everyKind() (jobs []string) {
 	b.t.Helper()
 	b.sample("acme")
@@ -98,12 +99,15 @@ func (b *bundle) everyKind() (jobs []string) {
 	b.work()
 	fixture.Ready(b.t, b.Pool, fixture.Invoice("acme", "sale", 1000)) // the same again: confirmed
 	b.work()
-	b.ok("accounting", "enqueue", "--create", "acme", "later", "--version", "3", "--priority", "low", "--ready-at", "2999-01-01T00:00:00Z")
+	b.ok("accounting", "enqueue", "--create", "acme", "later", "--version", "3", "--priority", "low", "--ready-at",
+		"2999-01-01T00:00:00Z")
 	b.ok("accounting", "enqueue", "--create", "acme", "leased", "--version", "1", "--priority", "high")
 
-	b.ok("queues", "create", "bank", "--max-parallel", "10", "--rate", "100", "--per", "1m", "--burst", "3", "--owner", "payments")
+	b.ok("queues", "create", "bank", "--max-parallel", "10", "--rate", "100", "--per", "1m", "--burst", "3", "--owner",
+		"payments")
 	b.ok("queues", "pause", "bank")
-	first := b.background("mail", "--org", "acme", "--payload", `{"html": "<a&b>", "snake_case": 1}`, "--key", "k", "--link", "order=17", "--link", "form=f", "--priority", "high",
+	first := b.background("mail", "--org", "acme", "--payload", `{"html": "<a&b>", "snake_case": 1}`, "--key", "k",
+		"--link", "order=17", "--link", "form=f", "--priority", "high",
 		"--max-attempts", "7", "--queue", "bank", "--sequence", "s", "--delay", "1h")
 	second := b.background("mail", "--org", "acme", "--sequence", "s")
 	third := b.background("mail", "--org", "other", "--unique")
@@ -142,8 +146,8 @@ VALUES ('acme', 'later', 2, '2027-01-31', 'legacy', 'wait', '[{"account": "1200"
 	return jobs
 }
 
-// TestCommandsAndAPINameAlike: what a command prints of a thing and what the HTTP API answers have the same members and values. A command may show more, which is
-// named here.
+// TestCommandsAndAPINameAlike: what a command prints of a thing and what the HTTP API answers have
+// the same members and values. A command may show more, which is named here.
 func TestCommandsAndAPINameAlike(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -151,7 +155,8 @@ func TestCommandsAndAPINameAlike(t *testing.T) {
 	h := b.api()
 	type pair struct {
 		command, path string
-		// member of the API's answer is compared with the same member of what is printed; empty: the whole.
+		// member of the API's answer is compared with the same member of what is printed; empty: the
+		// whole.
 		member string
 		// more are members that the command alone shows.
 		more []string
@@ -172,7 +177,10 @@ func TestCommandsAndAPINameAlike(t *testing.T) {
 		{command: "entries --org acme", path: "/api/entries?orgId=acme"},
 		{command: "entries --org acme --limit 2", path: "/api/entries?orgId=acme&limit=2"},
 		{command: "trial-balance --org acme", path: "/api/trial-balance?orgId=acme"},
-		{command: "trial-balance --org acme --from 2020-01-01 --to 2020-12-31", path: "/api/trial-balance?orgId=acme&from=2020-01-01&to=2020-12-31"},
+		{
+			command: "trial-balance --org acme --from 2020-01-01 --to 2020-12-31",
+			path:    "/api/trial-balance?orgId=acme&from=2020-01-01&to=2020-12-31",
+		},
 		{command: "actions list", path: "/api/actions"},
 	}
 	for _, id := range jobs {
@@ -182,8 +190,14 @@ func TestCommandsAndAPINameAlike(t *testing.T) {
 	for _, document := range []string{"sale", "wrong", "later", "leased"} {
 		pairs = append(
 			pairs,
-			pair{command: "accounting show acme " + document, path: "/api/accounting/jobs/" + document + "?orgId=acme", more: []string{"impacts"}},
-			pair{command: "explain acme " + document, path: "/api/documents/" + document + "?orgId=acme", more: []string{"job", "elsewhere", "history", "impacts"}},
+			pair{
+				command: "accounting show acme " + document, path: "/api/accounting/jobs/" + document + "?orgId=acme",
+				more: []string{"impacts"},
+			},
+			pair{
+				command: "explain acme " + document, path: "/api/documents/" + document + "?orgId=acme",
+				more: []string{"job", "elsewhere", "history", "impacts"},
+			},
 		)
 	}
 	for _, id := range []string{"1", "2", "3"} {
@@ -209,7 +223,8 @@ func TestCommandsAndAPINameAlike(t *testing.T) {
 	}
 }
 
-// What `daybook explain` shows of a document's job, entries and attempts is what the API answers of each.
+// What `daybook explain` shows of a document's job, entries and attempts is what the API answers of
+// each.
 func TestExplainNamesAsTheAPIDoes(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -250,9 +265,12 @@ func TestRequestsAreAnsweredAlike(t *testing.T) {
 	id := b.background("mail", "--org", "acme", "--key", "k")
 	b.ok("accounting", "enqueue", "--create", "acme", "d", "--version", "1")
 	b.deadLetter(b.background("mail", "--org", "acme"), "TIMEOUT")
-	assert.Equal(t, post("/api/jobs/enqueue", `{"orgId": "acme", "type": "mail", "payload": {}, "idempotencyKey": "k"}`), printed("jobs enqueue mail --org acme --key k"))
-	assert.Equal(t, post("/api/accounting/jobs/enqueue", `{"orgId": "acme", "documentId": "d", "version": 1}`), printed("accounting enqueue acme d --version 1"))
-	assert.Equal(t, post("/api/jobs/retry", `{"all": true, "mode": "now", "dryRun": true}`), printed("jobs retry --all --dry-run"))
+	assert.Equal(t, post("/api/jobs/enqueue", `{"orgId": "acme", "type": "mail", "payload": {}, "idempotencyKey": "k"}`),
+		printed("jobs enqueue mail --org acme --key k"))
+	assert.Equal(t, post("/api/accounting/jobs/enqueue", `{"orgId": "acme", "documentId": "d", "version": 1}`),
+		printed("accounting enqueue acme d --version 1"))
+	assert.Equal(t, post("/api/jobs/retry", `{"all": true, "mode": "now", "dryRun": true}`),
+		printed("jobs retry --all --dry-run"))
 	assert.Equal(t, post("/api/jobs/cancel", `{"all": true, "dryRun": true}`), printed("jobs cancel --all --dry-run"))
 	assert.Equal(t, map[string]any{"jobId": id, "result": "cancelled"}, post("/api/jobs/"+id+"/cancel", ""))
 	b.ok("jobs", "retry", id)
@@ -266,7 +284,8 @@ func TestRequestsAreAnsweredAlike(t *testing.T) {
 	assert.Equal(t, printed("queues create bank --rate 10"), steady(h.ask(http.MethodGet, "/api/queues/bank", "")))
 }
 
-// TestCommandsAndAPITakeTheSameOptions: each option of a request is a flag of the command, of the same name.
+// TestCommandsAndAPITakeTheSameOptions: each option of a request is a flag of the command, of the
+// same name.
 func TestCommandsAndAPITakeTheSameOptions(t *testing.T) {
 	t.Parallel()
 	document, err := server.OpenAPI("")
@@ -289,13 +308,17 @@ func TestCommandsAndAPITakeTheSameOptions(t *testing.T) {
 	require.NoError(t, json.Unmarshal(document, &spec))
 	// The flags that are shorter than the option, and the options that are arguments or no flag ("").
 	flags := map[string]string{
-		"orgId": "org", "idempotencyKey": "key", "links": "link", "linkKind": "link", "linkId": "link", "documentId": "document", "filter": "", "rateSeconds": "per", "rateBurst": "burst",
+		"orgId": "org", "idempotencyKey": "key", "links": "link", "linkKind": "link", "linkId": "link",
+		"documentId": "document", "filter": "", "rateSeconds": "per", "rateBurst": "burst",
 		"delaySeconds": "delay",
 	}
 	for command, request := range map[string]string{
-		"jobs enqueue": "POST /api/jobs/enqueue", "jobs list": "GET /api/jobs", "jobs retry": "POST /api/jobs/retry", "jobs cancel": "POST /api/jobs/cancel",
-		"accounting enqueue": "POST /api/accounting/jobs/enqueue", "accounting list": "GET /api/accounting/jobs", "accounting elsewhere": "POST /api/accounting/jobs/{documentId}/elsewhere",
-		"tasks enqueue": "POST /api/tasks/enqueue", "tasks list": "GET /api/tasks", "queues create": "PUT /api/queues/{name}", "queues list": "GET /api/queues",
+		"jobs enqueue": "POST /api/jobs/enqueue", "jobs list": "GET /api/jobs", "jobs retry": "POST /api/jobs/retry",
+		"jobs cancel":        "POST /api/jobs/cancel",
+		"accounting enqueue": "POST /api/accounting/jobs/enqueue", "accounting list": "GET /api/accounting/jobs",
+		"accounting elsewhere": "POST /api/accounting/jobs/{documentId}/elsewhere",
+		"tasks enqueue":        "POST /api/tasks/enqueue", "tasks list": "GET /api/tasks",
+		"queues create": "PUT /api/queues/{name}", "queues list": "GET /api/queues",
 		"entries": "GET /api/entries", "trial-balance": "GET /api/trial-balance", "actions list": "GET /api/actions",
 	} {
 		found, _, err := newRoot(&cli.App{}).Find(strings.Fields(command))
@@ -347,14 +370,16 @@ func TestCommandsTakeWhatTheyPrint(t *testing.T) {
 	for _, j := range b.printed("jobs", "list").(map[string]any)["jobs"].([]any) {
 		job := j.(map[string]any)
 		text := func(member string) string { return job[member].(string) }
-		b.ok("jobs", "enqueue", "--create", text("type"), "--org", text("orgId"), "--priority", text("priority"), "--run-at", text("runAt"))
+		b.ok("jobs", "enqueue", "--create", text("type"), "--org", text("orgId"), "--priority", text("priority"),
+			"--run-at", text("runAt"))
 		b.ok("jobs", "list", "--state", text("state"), "--since", text("createdAt"))
 		b.ok("jobs", "show", text("id"))
 	}
 	for _, j := range b.printed("accounting", "list").(map[string]any)["jobs"].([]any) {
 		job := j.(map[string]any)
 		text := func(member string) string { return job[member].(string) }
-		b.ok("accounting", "enqueue", "--create", text("orgId"), text("documentId"), "--version", "9", "--priority", text("priority"), "--ready-at", text("readyAt"))
+		b.ok("accounting", "enqueue", "--create", text("orgId"), text("documentId"), "--version", "9", "--priority",
+			text("priority"), "--ready-at", text("readyAt"))
 		b.ok("accounting", "list", "--state", text("state"))
 	}
 }

@@ -40,7 +40,8 @@ func TestCommandsCreateNoOrganizationByMistake(t *testing.T) {
 	assert.Equal(t, failure.ExitUsage, b.run("organizations", "pause", "--org", "").exit)
 }
 
-// What is asked of a misspelled organization is not answered as if nothing of it were due, and no proof is made that nothing of it was left to erase.
+// What is asked of a misspelled organization is not answered as if nothing of it were due, and no
+// proof is made that nothing of it was left to erase.
 func TestCommandsAnswerNothingOfAMisspelledOrganization(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -110,8 +111,9 @@ SELECT daybook.enqueue_job('jobs', 'cleanup', '{}')`)
 	assert.Contains(t, r.err, "Daybook knows no organization nothing")
 }
 
-// TestCommandsWriteNothingForAMisspelledOrganization: every command that writes for an organization refuses one that Daybook does
-// not know, also where a file names it, says which one may be meant, and takes it with --create.
+// TestCommandsWriteNothingForAMisspelledOrganization: every command that writes for an organization
+// refuses one that Daybook does not know, also where a file names it, says which one may be meant,
+// and takes it with --create.
 func TestCommandsWriteNothingForAMisspelledOrganization(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -119,24 +121,38 @@ func TestCommandsWriteNothingForAMisspelledOrganization(t *testing.T) {
 	dir := t.TempDir()
 	const csvRows = "No,Day,Qty,Price,Org\n1,2026-01-31,2,9.99,teshop\n2,2026-01-31,1,1,teshop\n"
 	mapping := write(t, filepath.Join(dir, "mapping.yaml"), csvMapping)
-	byColumn := write(t, filepath.Join(dir, "column.yaml"), strings.Replace(csvMapping, "document:\n", "document:\n  organization: Org\n", 1))
+	byColumn := write(t, filepath.Join(dir, "column.yaml"),
+		strings.Replace(csvMapping, "document:\n", "document:\n  organization: Org\n", 1))
 	rows := write(t, filepath.Join(dir, "a.csv"), csvRows)
-	ndjson := write(t, filepath.Join(dir, "a.ndjson"), `{"org_id": "teshop", "id": "p", "type": "payment", "direction": "in", "currency": "EUR", `+
-		`"issue_date": "2026-01-31", "content": {"amount": 100}}`+"\n")
+	ndjson := write(t, filepath.Join(dir, "a.ndjson"),
+		`{"org_id": "teshop", "id": "p", "type": "payment", "direction": "in", "currency": "EUR", `+
+			`"issue_date": "2026-01-31", "content": {"amount": 100}}`+"\n")
 	for name, test := range map[string]struct {
 		args []string
 		exit int
 	}{
-		"csv":              {[]string{"import", "csv", rows, "--org", "teshop", "--mapping", mapping}, failure.ExitNotFound},
+		"csv": {
+			[]string{"import", "csv", rows, "--org", "teshop", "--mapping", mapping},
+			failure.ExitNotFound,
+		},
 		"csv by column":    {[]string{"import", "csv", rows, "--mapping", byColumn}, failure.ExitFailure},
 		"gobl":             {[]string{"import", "gobl", goblInvoice, "--org", "teshop"}, failure.ExitNotFound},
 		"gobl by supplier": {[]string{"import", "gobl", goblInvoice, "--org-by", "supplier"}, failure.ExitFailure},
 		"ndjson":           {[]string{"import", "ndjson", ndjson}, failure.ExitFailure},
 		"accounting":       {[]string{"accounting", "enqueue", "teshop", "d", "--version", "1"}, failure.ExitNotFound},
 		"jobs":             {[]string{"jobs", "enqueue", "mail", "--org", "teshop"}, failure.ExitNotFound},
-		"tokens":           {[]string{"tokens", "create", "--name", "t", "--scope", "read", "--org", "teshop"}, failure.ExitNotFound},
-		"rules":            {[]string{"rules", "apply", "../../internal/moving/sample/rules.yaml", "--org", "teshop"}, failure.ExitNotFound},
-		"accounts":         {[]string{"accounts", "import", "../../internal/moving/sample/chart.csv", "--org", "teshop"}, failure.ExitNotFound},
+		"tokens": {
+			[]string{"tokens", "create", "--name", "t", "--scope", "read", "--org", "teshop"},
+			failure.ExitNotFound,
+		},
+		"rules": {
+			[]string{"rules", "apply", "../../internal/moving/sample/rules.yaml", "--org", "teshop"},
+			failure.ExitNotFound,
+		},
+		"accounts": {
+			[]string{"accounts", "import", "../../internal/moving/sample/chart.csv", "--org", "teshop"},
+			failure.ExitNotFound,
+		},
 	} {
 		r := b.run(test.args...)
 		assert.Equal(t, test.exit, r.exit, "%s: %s", name, r.err)
@@ -153,5 +169,6 @@ SELECT (SELECT count(*) FROM daybook.documents) + (SELECT count(*) FROM daybook.
      + (SELECT count(*) FROM daybook.api_tokens)`).Scan(&written))
 	assert.Zero(t, written)
 	assert.Contains(t, b.ok("import", "csv", rows, "--org", "teshop", "--mapping", mapping, "--create"), "2 new")
-	assert.Contains(t, b.ok("import", "csv", rows, "--org", "teshop", "--mapping", mapping), "2 unchanged", "it is known now")
+	assert.Contains(t, b.ok("import", "csv", rows, "--org", "teshop", "--mapping", mapping), "2 unchanged",
+		"it is known now")
 }

@@ -11,7 +11,8 @@ import (
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
-// TestOrganizationsSourceAndHooks puts them on record, and has status and the audit name what they stand for.
+// TestOrganizationsSourceAndHooks puts them on record, and has status and the audit name what they
+// stand for.
 func TestOrganizationsSourceAndHooks(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

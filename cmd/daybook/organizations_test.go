@@ -57,11 +57,16 @@ SELECT daybook.enqueue_job('stranger', 'mail', '{}'), daybook.enqueue_job('stran
 		return []store.OpenJobs{accounting, jobs}
 	}
 	assert.Equal(t, store.OrganizationSummary{
-		OrgID: "es", Known: true, Name: all["es"].Name, OrganizationSettings: store.OrganizationSettings{ActiveRuleSet: new(int64(1)), Source: "daybook", Hooks: []string{}},
+		OrgID: "es", Known: true, Name: all["es"].Name,
+		OrganizationSettings: store.OrganizationSettings{
+			ActiveRuleSet: new(int64(1)), Source: "daybook",
+			Hooks: []string{},
+		},
 		Queues: queues(store.OpenJobs{Failed: 1}, store.OpenJobs{}),
 	}, all["es"])
 	assert.Equal(t, store.OrganizationSummary{
-		OrgID: "stranger", OrganizationSettings: store.OrganizationSettings{Source: "daybook", Hooks: []string{}}, Queues: queues(store.OpenJobs{Pending: 1}, store.OpenJobs{Pending: 2}),
+		OrgID: "stranger", OrganizationSettings: store.OrganizationSettings{Source: "daybook", Hooks: []string{}},
+		Queues: queues(store.OpenJobs{Pending: 1}, store.OpenJobs{Pending: 2}),
 	}, all["stranger"])
 	assert.Equal(t, queues(store.OpenJobs{}, store.OpenJobs{Pending: 1}), all["only jobs"].Queues)
 	assert.Equal(t, 5, *all["jp"].MaxInFlight)
@@ -134,11 +139,13 @@ func TestOrganizationsCap(t *testing.T) {
 	b.sample("beta")
 	capped := b.limits("cap", "--org", "acme", "--max-in-flight", "20")
 	require.Len(t, capped, 1)
-	assert.Equal(t, work.ChangedLimits{OrgID: "acme", Limits: store.Limits{Changed: true, MaxInFlight: new(20)}}, capped[0])
+	assert.Equal(t, work.ChangedLimits{OrgID: "acme", Limits: store.Limits{Changed: true, MaxInFlight: new(20)}},
+		capped[0])
 	assert.Regexp(t, `(?m)^acme +unchanged +20$`, b.ok("organizations", "cap", "--org", "acme", "--max-in-flight", "20"))
 	assert.Equal(t, 20, *b.organizations()["acme"].MaxInFlight)
 	assert.Nil(t, b.organizations()["beta"].MaxInFlight)
-	assert.Equal(t, []work.ChangedLimits{{OrgID: "acme", Limits: store.Limits{Changed: true}}, {OrgID: "beta"}}, b.limits("cap", "--all-orgs", "--none"))
+	assert.Equal(t, []work.ChangedLimits{{OrgID: "acme", Limits: store.Limits{Changed: true}}, {OrgID: "beta"}},
+		b.limits("cap", "--all-orgs", "--none"))
 }
 
 func TestOrganizationsRefuse(t *testing.T) {
@@ -152,15 +159,31 @@ func TestOrganizationsRefuse(t *testing.T) {
 	}{
 		{[]string{"pause"}, failure.ExitUsage, "USAGE", "--org, once or more, or --all-orgs"},
 		{[]string{"pause", "acme"}, failure.ExitUsage, "USAGE", "unknown command"},
-		{[]string{"pause", "--org", "acme", "--all-orgs"}, failure.ExitUsage, "USAGE", "--org, once or more, or --all-orgs"},
+		{
+			[]string{"pause", "--org", "acme", "--all-orgs"},
+			failure.ExitUsage, "USAGE",
+			"--org, once or more, or --all-orgs",
+		},
 		{[]string{"pause", "--all-orgs"}, failure.ExitNotFound, "ORGANIZATION_NOT_FOUND", "there is no organization yet"},
 		{[]string{"resume", "--org", ""}, failure.ExitUsage, "USAGE", "--org is empty"},
 		{[]string{"resum"}, failure.ExitUsage, "USAGE", "did you mean resume?"},
 		{[]string{"cap", "--org", "acme"}, failure.ExitUsage, "USAGE", "either --max-in-flight or --none"},
-		{[]string{"cap", "--org", "acme", "--max-in-flight", "1", "--none"}, failure.ExitUsage, "USAGE", "either --max-in-flight or --none"},
+		{
+			[]string{"cap", "--org", "acme", "--max-in-flight", "1", "--none"},
+			failure.ExitUsage, "USAGE",
+			"either --max-in-flight or --none",
+		},
 		{[]string{"cap", "--org", "acme", "--max-in-flight", "many"}, failure.ExitUsage, "USAGE", "invalid argument"},
-		{[]string{"cap", "--org", "acme", "--create", "--max-in-flight", "0"}, failure.ExitUsage, "INVALID", "want 1 to 2147483647, or pause the organization"},
-		{[]string{"cap", "--org", "acme", "--create", "--max-in-flight", "2147483648"}, failure.ExitUsage, "INVALID", "want 1 to 2147483647"},
+		{
+			[]string{"cap", "--org", "acme", "--create", "--max-in-flight", "0"},
+			failure.ExitUsage, "INVALID",
+			"want 1 to 2147483647, or pause the organization",
+		},
+		{
+			[]string{"cap", "--org", "acme", "--create", "--max-in-flight", "2147483648"},
+			failure.ExitUsage, "INVALID",
+			"want 1 to 2147483647",
+		},
 		{[]string{"cap", "--max-in-flight", "1"}, failure.ExitUsage, "USAGE", "--all-orgs"},
 	} {
 		r := b.run(append([]string{"organizations", "--json"}, test.args...)...)
@@ -175,8 +198,9 @@ func TestOrganizationsRefuse(t *testing.T) {
 	assert.Empty(t, b.organizations(), "nothing was changed")
 }
 
-// A running worker passes over a paused organization, and looks at once when it is resumed: the next poll is ten minutes off.
-// Then it goes on to the end, though only one job of it may be leased at a time.
+// A running worker passes over a paused organization, and looks at once when it is resumed: the
+// next poll is ten minutes off. Then it goes on to the end, though only one job of it may be leased
+// at a time.
 func TestWorkerPassesOverPausedOrganizations(t *testing.T) {
 	server := temporaltest.Shared(t)
 	namespace := server.Namespace(t)
@@ -187,7 +211,8 @@ func TestWorkerPassesOverPausedOrganizations(t *testing.T) {
 	b.ok("organizations", "pause", "--org", "acme")
 	b.ok("organizations", "cap", "--org", "acme", "--max-in-flight", "1")
 	// Those of acme come first in every order: by time, by id, by organization.
-	fixture.Ready(t, b.Pool, fixture.Invoice("acme", "1", 1000), fixture.Invoice("acme", "2", 1000), fixture.Invoice("acme", "3", 1000),
+	fixture.Ready(t, b.Pool, fixture.Invoice("acme", "1", 1000), fixture.Invoice("acme", "2", 1000),
+		fixture.Invoice("acme", "3", 1000),
 		fixture.Invoice("beta", "4", 1000))
 
 	ctx, stop := context.WithCancel(t.Context())
@@ -195,13 +220,15 @@ func TestWorkerPassesOverPausedOrganizations(t *testing.T) {
 	ended := make(chan result, 1)
 	go func() { ended <- call(ctx, "", "--database-url", b.URL, "worker", "--log-level", "warn") }()
 	c := server.Client(t, namespace)
-	_, err := c.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: "w", TaskQueue: workflows.AccountingTaskQueue},
+	_, err := c.ExecuteWorkflow(t.Context(),
+		client.StartWorkflowOptions{ID: "w", TaskQueue: workflows.AccountingTaskQueue},
 		workflows.AccountingWorkflow, workflows.Input{PollIntervalSeconds: new(600), Concurrency: new(1)})
 	require.NoError(t, err)
 	stateOf := func(org, document string) models.JobState {
 		limit, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		s, err := queue.WaitAccountingJob(limit, b.Pool, queue.Document{OrgID: org, ID: document}, queue.WaitAccountingJobOptions{})
+		s, err := queue.WaitAccountingJob(limit, b.Pool, queue.Document{OrgID: org, ID: document},
+			queue.WaitAccountingJobOptions{})
 		require.NoError(t, err)
 		return s.State
 	}

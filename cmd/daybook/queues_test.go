@@ -47,7 +47,8 @@ SELECT w.id, w.name, '{mail}', f.id FROM daybook.fleets f, (VALUES ('1', 'a'), (
 		r := b.run("queues", action, "bank")
 		assert.Equal(t, failure.ExitNotFound, r.exit, action)
 		assert.Contains(t, r.err, "there is no queue 'bank': `daybook queues list` shows which there are", action)
-		assert.Contains(t, b.run("queues", action, "default").err, "it has no settings: pause an organization or the workflow instead", action)
+		assert.Contains(t, b.run("queues", action, "default").err,
+			"it has no settings: pause an organization or the workflow instead", action)
 	}
 }
 
@@ -65,7 +66,8 @@ func TestQueueThatIsNotChanged(t *testing.T) {
 		assert.Contains(t, r.err, "Nothing was changed: the queue bank is so already.")
 	}
 	var claimed int
-	require.NoError(t, b.Pool.QueryRow(t.Context(), `SELECT count(*) FROM daybook.actions WHERE details->>'changed' = 'true'`).Scan(&claimed))
+	require.NoError(t, b.Pool.QueryRow(t.Context(),
+		`SELECT count(*) FROM daybook.actions WHERE details->>'changed' = 'true'`).Scan(&claimed))
 	assert.Equal(t, 1, claimed, "the queue was made")
 	assert.Contains(t, b.ok("jobs", "retry", "--all"), "no job matches: nothing was changed")
 	assert.Contains(t, b.ok("accounting", "retry", "--state", "failed", "--all"), "no job matches: nothing was changed")

@@ -84,7 +84,8 @@ UPDATE daybook.jobs SET state = 'failed', last_error = 'no', last_error_code = '
 		delete(q, "oldestDue") // it is there only if there is such a job
 		delete(q, "oldestPending")
 		keys := slices.Sorted(maps.Keys(q))
-		assert.Equal(t, []string{"at", "counts", "due", "estimated", "failedByCode", "kind", "staleLeases", "waiting"}, keys)
+		assert.Equal(t, []string{"at", "counts", "due", "estimated", "failedByCode", "kind", "staleLeases", "waiting"},
+			keys)
 	}
 	text := b.ok("status")
 	assert.Regexp(t, `(?m)^accounting +0 +0 +0 +0 +0 +0 +0 +0$`, text)

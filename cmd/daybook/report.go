@@ -30,7 +30,8 @@ func classify(ctx context.Context, err error) *failure.Class {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return failure.FileNotFound
-	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EISDIR), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.EROFS), errors.Is(err, syscall.ENAMETOOLONG):
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EISDIR), errors.Is(err, syscall.ENOTDIR),
+		errors.Is(err, syscall.EROFS), errors.Is(err, syscall.ENAMETOOLONG):
 		return failure.Usage // it names a file that cannot be used so
 	}
 	if temporalwait.Unavailable(err) {
@@ -66,7 +67,10 @@ func report(ctx context.Context, a *cli.App, err error, command string) int {
 	}
 	if a.JSON {
 		encoder := json.NewEncoder(a.Stderr)
-		_ = encoder.Encode(map[string]any{"error": map[string]any{"code": class.Code, "message": message, "exit": class.Exit}})
+		_ = encoder.Encode(map[string]any{"error": map[string]any{
+			"code": class.Code, "message": message,
+			"exit": class.Exit,
+		}})
 		return class.Exit
 	}
 	a.Say("daybook: %s", message)

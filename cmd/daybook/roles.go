@@ -24,8 +24,9 @@ const (
 	serving  role = "daybook_server"
 )
 
-// commandRoles say which role each command needs: the one with the fewest rights with which all of it works. A command that stands here as a
-// group says it for all of its commands that do not stand here themselves. docs/cli.md has the same table.
+// commandRoles say which role each command needs: the one with the fewest rights with which all of
+// it works. A command that stands here as a group says it for all of its commands that do not stand
+// here themselves. docs/cli.md has the same table.
 var commandRoles = map[string]role{
 	"accounting":           reader,
 	"accounting cancel":    domain,
@@ -96,7 +97,8 @@ var commandRoles = map[string]role{
 	"workflow show":        noRole,
 }
 
-// roleOf is the role that a command needs, by its path without the program's name. found is false for one that the table lacks.
+// roleOf is the role that a command needs, by its path without the program's name. found is false
+// for one that the table lacks.
 func roleOf(path string) (r role, found bool) {
 	for path != "" {
 		if r, found = commandRoles[path]; found {
@@ -116,7 +118,8 @@ func tellRoles(root *cobra.Command) {
 		return
 	}
 	if r, _ := roleOf(pathOf(root)); r != noRole {
-		root.Long = fmt.Sprintf("%s\n\nIt needs the rights of %s in the database.", strings.TrimRight(cmp.Or(root.Long, root.Short+"."), "\n"), r)
+		root.Long = fmt.Sprintf("%s\n\nIt needs the rights of %s in the database.",
+			strings.TrimRight(cmp.Or(root.Long, root.Short+"."), "\n"), r)
 	}
 }
 
@@ -129,7 +132,8 @@ func roleAdvice(path string) string {
 	if !found || r == noRole {
 		return "Connect as a role that has it (DAYBOOK_DATABASE_URL)."
 	}
-	advice := fmt.Sprintf("`%s` needs the rights of %s: connect as that role, or as a member of it (DAYBOOK_DATABASE_URL).", path, r)
+	advice := fmt.Sprintf("`%s` needs the rights of %s: connect as that role, or as a member of it "+
+		"(DAYBOOK_DATABASE_URL).", path, r)
 	if r != owner {
 		advice += " `daybook migrate up --roles`, run as the schema's owner, makes the role and gives it what it needs."
 	}

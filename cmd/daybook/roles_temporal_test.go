@@ -31,8 +31,10 @@ func temporalPaths() []inRole {
 	schedule := line("schedules create nightly --org de --type webhook --every 24h")
 	schedule.args = append(schedule.args, "--payload", `{"url": "https://example.com/"}`)
 	return []inRole{
-		line("workflow start"), line("workflow show"), line("workflow configure jobs --concurrency 2"), line("workflow pause tasks"), line("workflow resume tasks"),
-		schedule, line("schedules list"), line("schedules pause nightly"), line("schedules resume nightly"), line("schedules trigger nightly"), line("schedules delete nightly"),
+		line("workflow start"), line("workflow show"), line("workflow configure jobs --concurrency 2"),
+		line("workflow pause tasks"), line("workflow resume tasks"),
+		schedule, line("schedules list"), line("schedules pause nightly"), line("schedules resume nightly"),
+		line("schedules trigger nightly"), line("schedules delete nightly"),
 		line("status"), line("top"), line("doctor"),
 		line("workflow cancel --all"),
 	}
@@ -41,15 +43,18 @@ func temporalPaths() []inRole {
 // endless are the commands that run until a signal; a test of this file runs each as its role.
 var endless = []string{"worker", "serve"}
 
-// ownersPaths are the commands that only the schema's owner may run, in an order in which each finds what it needs.
+// ownersPaths are the commands that only the schema's owner may run, in an order in which each
+// finds what it needs.
 func ownersPaths(dir string) []inRole {
 	line := func(text string) inRole { return inRole{args: strings.Fields(text)} }
 	return []inRole{
 		line("migrate up"), line("migrate status"), line("migrate dump"),
-		line("accounts import ../../internal/moving/sample/chart.csv --org acme --create"), line("rules apply ../../internal/moving/sample/rules.yaml --org acme"),
+		line("accounts import ../../internal/moving/sample/chart.csv --org acme --create"),
+		line("rules apply ../../internal/moving/sample/rules.yaml --org acme"),
 		line("adopt accounting-queue --entries public.legacy_entries --apply"), line("adopt accounting-queue --undo"),
 		line("adopt async-operations --org acme --apply"), line("adopt async-operations --undo"),
-		line("archive restore --all --archive " + dir), line("erase --org acme --all --no-archive"), line("migrate down --all"),
+		line("archive restore --all --archive " + dir), line("erase --org acme --all --no-archive"),
+		line("migrate down --all"),
 	}
 }
 
@@ -72,7 +77,8 @@ func TestEveryCommandIsTestedAsItsRole(t *testing.T) {
 	}
 	for _, path := range leaves(root) {
 		if r, _ := roleOf(path); r != noRole {
-			assert.True(t, tested[path], "daybook %s is tested as %s by no test: add it to mainPaths, temporalPaths or ownersPaths", path, r)
+			assert.True(t, tested[path],
+				"daybook %s is tested as %s by no test: add it to mainPaths, temporalPaths or ownersPaths", path, r)
 		}
 	}
 }
@@ -83,7 +89,8 @@ func (l login) begin(stderr *lines, args ...string) (end func() int) {
 	ctx, stop := context.WithCancel(context.WithoutCancel(l.t.Context()))
 	ended := make(chan int, 1)
 	go func() {
-		ended <- run(ctx, append([]string{"--database-url", l.pool.Config().ConnString()}, args...), strings.NewReader(""), &bytes.Buffer{}, stderr)
+		ended <- run(ctx, append([]string{"--database-url", l.pool.Config().ConnString()}, args...), strings.NewReader(""),
+			&bytes.Buffer{}, stderr)
 	}()
 	return func() int { stop(); return <-ended }
 }
@@ -95,7 +102,8 @@ func (l *lines) said() string {
 	return l.whole.String()
 }
 
-// A worker that is logged in as daybook_worker posts and executes, and the commands that ask Temporal work beside it, each as its role.
+// A worker that is logged in as daybook_worker posts and executes, and the commands that ask
+// Temporal work beside it, each as its role.
 func TestTemporalCommandsInTheirRoles(t *testing.T) {
 	server := temporaltest.Shared(t)
 	inNamespace(t, server, server.Namespace(t))
@@ -119,15 +127,19 @@ func TestTemporalCommandsInTheirRoles(t *testing.T) {
 	log := &lines{next: make(chan string, 1)}
 	end := roles[worker].begin(log, "worker", "--name", "w1")
 	require.Eventually(t, func() bool {
-		return fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.accounting_work_queue WHERE state = 'completed'`) == 10 &&
+		return fixture.Count(t, b.Pool,
+			`SELECT count(*) FROM daybook.accounting_work_queue WHERE state = 'completed'`) == 10 &&
 			fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.jobs WHERE state = 'completed'`) == 1
 	}, 2*time.Minute, 50*time.Millisecond)
-	assert.Zero(t, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.attempts WHERE error ILIKE '%permission denied%'`))
-	// As a role that may not write the log they do nothing: below, each finds what it needs as its own role.
+	assert.Zero(t, fixture.Count(t, b.Pool,
+		`SELECT count(*) FROM daybook.attempts WHERE error ILIKE '%permission denied%'`))
+	// As a role that may not write the log they do nothing: below, each finds what it needs as its
+	// own role.
 	for _, path := range temporalPaths() {
 		if r, _ := roleOf(strings.Join(path.args[:min(2, len(path.args))], " ")); r == operator {
 			done := roles[reader].run("", path.args...)
-			assert.Equal(t, failure.ExitFailure, done.exit, "daybook %s: %s%s", strings.Join(path.args, " "), done.err, done.out)
+			assert.Equal(t, failure.ExitFailure, done.exit, "daybook %s: %s%s", strings.Join(path.args, " "), done.err,
+				done.out)
 			assert.Contains(t, done.err, "lacks INSERT on daybook.actions", strings.Join(path.args, " "))
 			assert.Contains(t, done.err, "needs the rights of daybook_operator", strings.Join(path.args, " "))
 		}
@@ -142,7 +154,8 @@ func TestTemporalCommandsInTheirRoles(t *testing.T) {
 		}
 		assert.NotContains(t, done.err+done.out, "permission denied", "%s: daybook %s", r, strings.Join(path.args, " "))
 		assert.NotContains(t, done.err, "not in the log of actions", "%s: daybook %s", r, strings.Join(path.args, " "))
-		assert.Contains(t, []int{failure.ExitOK, failure.ExitWarnings}, done.exit, "%s: daybook %s: %s%s", r, strings.Join(path.args, " "), done.err, done.out)
+		assert.Contains(t, []int{failure.ExitOK, failure.ExitWarnings}, done.exit, "%s: daybook %s: %s%s", r,
+			strings.Join(path.args, " "), done.err, done.out)
 	}
 	weekly := []string{"schedules", "create", "weekly", "--org", "acne", "--type", "cleanup", "--every", "168h"}
 	misspelt := roles[operator].run("", weekly...)
@@ -151,7 +164,8 @@ func TestTemporalCommandsInTheirRoles(t *testing.T) {
 	ok(operator, append(weekly, "--create")...)
 	assert.Zero(t, end())
 	assert.NotContains(t, log.said(), "permission denied")
-	assert.NotZero(t, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.actions WHERE action = 'workflow.configure' AND db_role = 'daybook_operator'`))
+	assert.NotZero(t, fixture.Count(t, b.Pool,
+		`SELECT count(*) FROM daybook.actions WHERE action = 'workflow.configure' AND db_role = 'daybook_operator'`))
 }
 
 // answerOf sends a request with a token, and returns its status and its body.
@@ -170,7 +184,8 @@ func answerOf(t *testing.T, method, address, token, body string) (int, string) {
 	return response.StatusCode, string(text)
 }
 
-// A program that runs until a signal ends at once as a role that cannot do its work, before it says that it runs.
+// A program that runs until a signal ends at once as a role that cannot do its work, before it says
+// that it runs.
 func TestProgramsRefuseAnotherRole(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -194,12 +209,14 @@ func TestProgramsRefuseAnotherRole(t *testing.T) {
 	}
 }
 
-// A server that is logged in as daybook_server answers, and enqueues for a token; the status is watched by daybook_reader.
+// A server that is logged in as daybook_server answers, and enqueues for a token; the status is
+// watched by daybook_reader.
 func TestServeAndWatchInTheirRoles(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	require.NoError(t, migrations.Roles(t.Context(), b.URL))
-	secret := strings.TrimSpace(b.as(operator).run("", "tokens", "create", "--name", "shop", "--scope", "read,enqueue,operate", "--all-orgs").out)
+	secret := strings.TrimSpace(b.as(operator).run("", "tokens", "create", "--name", "shop", "--scope",
+		"read,enqueue,operate", "--all-orgs").out)
 	log := &lines{next: make(chan string, 100)}
 	end := b.as(serving).begin(log, "serve", "--listen", "127.0.0.1:0")
 	var begun struct{ Address string }
@@ -225,23 +242,27 @@ func TestServeAndWatchInTheirRoles(t *testing.T) {
 	defer stop()
 	out := &counting{stop: stop}
 	address := b.as(reader).pool.Config().ConnString()
-	assert.Zero(t, run(ctx, []string{"--database-url", address, "status", "--no-temporal", "--watch", "0.1"}, strings.NewReader(""), out, &bytes.Buffer{}))
+	assert.Zero(t, run(ctx, []string{"--database-url", address, "status", "--no-temporal", "--watch", "0.1"},
+		strings.NewReader(""), out, &bytes.Buffer{}))
 	assert.NotContains(t, out.all.String(), "cannot be read")
 }
 
-// ownerOf makes a login role that owns the database and may make roles, and nothing else: no superuser.
+// ownerOf makes a login role that owns the database and may make roles, and nothing else: no
+// superuser.
 func ownerOf(t *testing.T, db *pgtest.DB) login {
 	t.Helper()
 	name := "owner_" + strings.ToLower(db.Name)
 	for _, stmt := range []string{
-		`CREATE ROLE "` + name + `" LOGIN PASSWORD 'for-a-test'`, `GRANT "` + name + `" TO CURRENT_USER`, `ALTER DATABASE "` + db.Name + `" OWNER TO "` + name + `"`,
+		`CREATE ROLE "` + name + `" LOGIN PASSWORD 'for-a-test'`, `GRANT "` + name + `" TO CURRENT_USER`,
+		`ALTER DATABASE "` + db.Name + `" OWNER TO "` + name + `"`,
 		`ALTER SCHEMA public OWNER TO "` + name + `"`,
 	} {
 		_, err := db.Pool.Exec(t.Context(), stmt)
 		require.NoError(t, err)
 	}
 	t.Cleanup(func() {
-		_, err := db.Pool.Exec(context.WithoutCancel(t.Context()), `REASSIGN OWNED BY "`+name+`" TO CURRENT_USER; DROP OWNED BY "`+name+`" CASCADE; DROP ROLE "`+name+`"`)
+		_, err := db.Pool.Exec(context.WithoutCancel(t.Context()),
+			`REASSIGN OWNED BY "`+name+`" TO CURRENT_USER; DROP OWNED BY "`+name+`" CASCADE; DROP ROLE "`+name+`"`)
 		assert.NoError(t, err)
 	})
 	address, err := url.Parse(db.URL)
@@ -253,7 +274,8 @@ func ownerOf(t *testing.T, db *pgtest.DB) login {
 	return login{t, pool}
 }
 
-// The commands of the schema's owner need no superuser. A database without the schema is shown as such to each role.
+// The commands of the schema's owner need no superuser. A database without the schema is shown as
+// such to each role.
 func TestTheOwnersCommands(t *testing.T) {
 	t.Parallel()
 	b := &bundle{pgtest.NewEmpty(t), t}
@@ -269,7 +291,8 @@ func TestTheOwnersCommands(t *testing.T) {
 		assert.Zero(t, done.exit, "daybook %s: %s", strings.Join(path.args, " "), done.err)
 		if path.args[0] == "migrate" && path.args[1] == "up" {
 			(&bundle{&pgtest.DB{Database: &testdb.Database{Pool: own.pool}}, t}).legacy(string(page))
-			_, err := own.pool.Exec(t.Context(), `CREATE TABLE public.async_operations (id uuid PRIMARY KEY, operation_type text NOT NULL, payload jsonb NOT NULL, status text NOT NULL, last_error text)`)
+			_, err := own.pool.Exec(t.Context(),
+				`CREATE TABLE public.async_operations (id uuid PRIMARY KEY, operation_type text NOT NULL, payload jsonb NOT NULL, status text NOT NULL, last_error text)`)
 			require.NoError(t, err)
 			require.NoError(t, migrations.Roles(t.Context(), b.URL))
 			asWorker := b.as(worker).run("", "archive", "move", "--before", "1h", "--archive", dir)

@@ -64,7 +64,8 @@ func TestEveryCommandNamesItsRole(t *testing.T) {
 	}
 	for path := range commandRoles {
 		command, rest, err := root.Find(strings.Fields(path))
-		assert.True(t, err == nil && len(rest) == 0 && pathOf(command) == path, "commandRoles has daybook %s, which is no command", path)
+		assert.True(t, err == nil && len(rest) == 0 && pathOf(command) == path,
+			"commandRoles has daybook %s, which is no command", path)
 	}
 	assert.Equal(t, commandRoles, documentedRoles(t))
 }
@@ -102,34 +103,47 @@ type inRole struct {
 	stdin string
 }
 
-// mainPaths are the commands in an order in which each finds what it needs. Those of Temporal and those that run until a signal have tests of their own.
+// mainPaths are the commands in an order in which each finds what it needs. Those of Temporal and
+// those that run until a signal have tests of their own.
 func mainPaths(task, dir string) []inRole {
 	line := func(text string) inRole { return inRole{args: strings.Fields(text)} }
 	return []inRole{
 		line("accounts import ../../internal/moving/sample/chart.csv --org new --create"), line("accounts list --org new"),
-		line("rules apply ../../internal/moving/sample/rules.yaml --org new"), line("rules activate 1 --org new"), line("rules list --org new"), line("rules show --org new"),
+		line("rules apply ../../internal/moving/sample/rules.yaml --org new"), line("rules activate 1 --org new"),
+		line("rules list --org new"), line("rules show --org new"),
 		line("rules check ../../internal/moving/sample/rules.yaml --org new"),
-		line("periods add --org new --year 2027"), line("periods close --org new --month 2027-03"), line("periods open --org new --month 2027-03"),
+		line("periods add --org new --year 2027"), line("periods close --org new --month 2027-03"),
+		line("periods open --org new --month 2027-03"),
 		line("periods policy first_open_day --org new"), line("periods list --org new"),
 		line("import ndjson dev/documents.ndjson --create"),
-		line("accounting enqueue acme doc --version 1"), line("accounting list"), line("accounting retry acme doc"), line("accounting cancel acme other"),
+		line("accounting enqueue acme doc --version 1"), line("accounting list"), line("accounting retry acme doc"),
+		line("accounting cancel acme other"),
 		line("accounting repost acme doc"),
 		line("jobs enqueue greet --org acme --payload {}"),
 		line("jobs list"), line("jobs retry --org acme --all"), line("jobs cancel --org acme --all"),
-		line("organizations pause --org acme"), line("organizations resume --org acme"), line("organizations cap --org acme --max-in-flight 5"),
-		line("organizations list"), line("organizations source daybook --org acme"), line("organizations hooks --org acme --none"),
-		line("queues create bank --fleet shop"), line("queues set bank --max-parallel 2"), line("queues release bank"), line("queues pause bank"), line("queues resume bank"), line("queues list"), line("queues delete bank"),
+		line("organizations pause --org acme"), line("organizations resume --org acme"),
+		line("organizations cap --org acme --max-in-flight 5"),
+		line("organizations list"), line("organizations source daybook --org acme"),
+		line("organizations hooks --org acme --none"),
+		line("queues create bank --fleet shop"), line("queues set bank --max-parallel 2"), line("queues release bank"),
+		line("queues pause bank"), line("queues resume bank"), line("queues list"), line("queues delete bank"),
 		line("leases"), line("leases release"),
-		line("status"), line("entries --org acme"), line("trial-balance --org acme"), line("audit --all-orgs"), line("export --org acme --format hledger"), line("explain acme doc"),
+		line("status"), line("entries --org acme"), line("trial-balance --org acme"), line("audit --all-orgs"),
+		line("export --org acme --format hledger"), line("explain acme doc"),
 		{args: strings.Fields("tasks enqueue email"), stdin: `{}`},
-		line("tasks list"), line("tasks pause --type email"), line("tasks resume --type email"), line("tasks cap --type email --max-in-flight 5"),
-		line("tasks limits"), line("tasks history 1"), line("tasks show 1"), line("tasks archive --before 1h --to " + dir + "/tasks"),
+		line("tasks list"), line("tasks pause --type email"), line("tasks resume --type email"),
+		line("tasks cap --type email --max-in-flight 5"),
+		line("tasks limits"), line("tasks history 1"), line("tasks show 1"),
+		line("tasks archive --before 1h --to " + dir + "/tasks"),
 		line("tokens create --name t --scope read --all-orgs"), line("tokens list"), line("tokens revoke " + task),
-		line("import csv --org acme --mapping " + dir + "/mapping.yaml " + dir + "/a.csv"), line("import gobl ../../internal/moving/importer/testdata/invoice.json --org acme"),
-		line("accounting show acme doc"), line("accounting elsewhere acme doc --post full"), line("accounts ledger 1200 --org acme"),
+		line("import csv --org acme --mapping " + dir + "/mapping.yaml " + dir + "/a.csv"),
+		line("import gobl ../../internal/moving/importer/testdata/invoice.json --org acme"),
+		line("accounting show acme doc"), line("accounting elsewhere acme doc --post full"),
+		line("accounts ledger 1200 --org acme"),
 		line("jobs show mail-1"), line("jobs resume unknown"), line("jobs stats"), line("jobs types"),
 		line("archive move --before 1h --archive " + dir), line("archive list"), line("archive verify --archive " + dir),
-		line("erasures list"), line("erasures show unknown"), line("explain acme doc"), line("actions list"), line("migrate status"), line("top --no-temporal"),
+		line("erasures list"), line("erasures show unknown"), line("explain acme doc"), line("actions list"),
+		line("migrate status"), line("top --no-temporal"),
 	}
 }
 
@@ -164,7 +178,8 @@ INSERT INTO daybook.jobs (id, org_id, type, payload) VALUES ('mail-1', 'acme', '
 	}
 }
 
-// A right that the role lacks is one error, which says what it is and which role has it: also where a command works row by row.
+// A right that the role lacks is one error, which says what it is and which role has it: also where
+// a command works row by row.
 func TestARoleThatLacksARight(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -190,7 +205,8 @@ func TestARoleThatLacksARight(t *testing.T) {
 	}
 }
 
-// Tables that a release brings are no role's until the roles are given them: the one who migrates is told.
+// Tables that a release brings are no role's until the roles are given them: the one who migrates
+// is told.
 func TestMigrateUpTellsOfRolesThatLackRights(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -202,7 +218,8 @@ func TestMigrateUpTellsOfRolesThatLackRights(t *testing.T) {
 	assert.NotContains(t, b.run("migrate", "up", "--roles").err, "--roles")
 }
 
-// An application that connects as daybook_domain reaches its own documents, and people find Daybook's queue as the operators' queries are printed.
+// An application that connects as daybook_domain reaches its own documents, and people find
+// Daybook's queue as the operators' queries are printed.
 func TestSearchPathsOfTheRoles(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -214,9 +231,12 @@ GRANT ALL ON public.documents, public.jobs TO daybook_domain, daybook_worker, da
 	require.NoError(t, err)
 	for _, r := range []role{domain, worker, serving} {
 		pool := b.as(r).pool
-		_, err = pool.Exec(t.Context(), `INSERT INTO documents (id, title) VALUES ((SELECT count(*) FROM documents), 'own')`)
+		_, err = pool.Exec(t.Context(),
+			`INSERT INTO documents (id, title) VALUES ((SELECT count(*) FROM documents), 'own')`)
 		require.NoError(t, err, r)
-		require.NoError(t, pool.QueryRow(t.Context(), `SELECT 1 FROM accounting_work_queue HAVING count(*) = 0`).Scan(new(int)), "what the application lacks is Daybook's")
+		require.NoError(t, pool.QueryRow(t.Context(),
+			`SELECT 1 FROM accounting_work_queue HAVING count(*) = 0`).Scan(new(int)),
+			"what the application lacks is Daybook's")
 	}
 	assert.Equal(t, 3, fixture.Count(t, b.Pool, `SELECT count(*) FROM public.documents`))
 	for _, r := range []role{reader, operator} {
@@ -232,7 +252,8 @@ GRANT ALL ON public.documents, public.jobs TO daybook_domain, daybook_worker, da
 			assert.NoError(t, err, "%s: %s", r, query)
 		}
 	}
-	_, err = b.Pool.Exec(t.Context(), `DO $$ BEGIN EXECUTE format('ALTER ROLE daybook_domain IN DATABASE %I SET search_path = app, public', current_database()); END $$`)
+	_, err = b.Pool.Exec(t.Context(),
+		`DO $$ BEGIN EXECUTE format('ALTER ROLE daybook_domain IN DATABASE %I SET search_path = app, public', current_database()); END $$`)
 	require.NoError(t, err)
 	require.NoError(t, migrations.Roles(t.Context(), b.URL))
 	var path string

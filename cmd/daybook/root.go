@@ -67,7 +67,8 @@ func newRoot(a *cli.App) *cobra.Command {
 	root.SetVersionTemplate("{{.Version}}")
 	flags := root.PersistentFlags()
 	flags.BoolVar(&a.JSON, "json", false, "print JSON for programs")
-	flags.StringVar(&a.DatabaseURL, "database-url", "", "the database, instead of DAYBOOK_DATABASE_URL (other users of the machine may see it)")
+	flags.StringVar(&a.DatabaseURL, "database-url", "",
+		"the database, instead of DAYBOOK_DATABASE_URL (other users of the machine may see it)")
 	flags.StringVar(&a.LogLevel, "log-level", "", "debug, info, warn or error (default DAYBOOK_LOG_LEVEL, or else info)")
 	addCommands(a, root)
 	tellRoles(root)
@@ -82,7 +83,8 @@ func newRoot(a *cli.App) *cobra.Command {
 	return root
 }
 
-// helpCommand shows the help of a command. Cobra's own takes a name that it does not know for a success.
+// helpCommand shows the help of a command. Cobra's own takes a name that it does not know for a
+// success.
 func helpCommand(root *cobra.Command) *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [command]",
@@ -98,8 +100,8 @@ func helpCommand(root *cobra.Command) *cobra.Command {
 	}
 }
 
-// watchBegin notes when a command's own code begins, has those that refuse their arguments say what they want, and makes commands that only
-// group others refuse unknown names.
+// watchBegin notes when a command's own code begins, has those that refuse their arguments say what
+// they want, and makes commands that only group others refuse unknown names.
 func watchBegin(a *cli.App, command *cobra.Command) {
 	if check := command.Args; check != nil {
 		command.Args = func(c *cobra.Command, args []string) error {

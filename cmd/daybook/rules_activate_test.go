@@ -68,7 +68,8 @@ func TestRulesActivate(t *testing.T) {
 	b.work()
 	assert.Equal(t, "completed", b.job("es", "invoice-1").State)
 	assert.Equal(t, books.Change{OrgID: "es", Version: 2}, b.applied("activate", "2", "--org", "es"), "active already")
-	assert.Equal(t, books.Change{OrgID: "es", Version: 1, Changed: true}, b.applied("activate", "1", "--org", "es"), "and back")
+	assert.Equal(t, books.Change{OrgID: "es", Version: 1, Changed: true}, b.applied("activate", "1", "--org", "es"),
+		"and back")
 	assert.Regexp(t, `(?m)^ +1  active  .*  sample$`, b.ok("rules", "list", "--org", "es"))
 }
 
@@ -95,7 +96,8 @@ func TestRulesActivateRefuses(t *testing.T) {
 		assert.Contains(t, r.err, test.says)
 	}
 	// A version that an older program stored and this one cannot read is not books.Change.
-	_, err := b.Pool.Exec(t.Context(), `INSERT INTO daybook.rule_sets (org_id, version, name, source, sha256) VALUES ('acme', 2, 'old', 'rules: {}', repeat('0', 64))`)
+	_, err := b.Pool.Exec(t.Context(),
+		`INSERT INTO daybook.rule_sets (org_id, version, name, source, sha256) VALUES ('acme', 2, 'old', 'rules: {}', repeat('0', 64))`)
 	require.NoError(t, err)
 	r := b.run("rules", "activate", "2", "--org", "acme")
 	assert.Equal(t, failure.ExitUsage, r.exit)

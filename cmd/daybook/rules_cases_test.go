@@ -70,7 +70,8 @@ func TestRulesTestShowsWhatDiffers(t *testing.T) {
 	assert.Equal(t, 2, said.Cases)
 	assert.Equal(t, 1, said.Failed)
 	require.Len(t, said.Files, 1)
-	assert.Equal(t, []string{"- 1000 debit 1.20 EUR", "+ 1000 debit 1.00 EUR (line bank)"}, said.Files[0].Cases[1].Differences)
+	assert.Equal(t, []string{"- 1000 debit 1.20 EUR", "+ 1000 debit 1.00 EUR (line bank)"},
+		said.Files[0].Cases[1].Differences)
 
 	chart := write(t, dir+"/chart.csv", "code,name,type\n1200,Receivables,asset\n")
 	r = call(t.Context(), "", "rules", "test", cases, "--chart", chart)
@@ -81,19 +82,31 @@ func TestRulesTestShowsWhatDiffers(t *testing.T) {
 func TestRulesTestRefuses(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	write(t, dir+"/broken.yaml", "ruleset: x\nrules: [{id: r, when: tru, lines: [{id: a, side: debit, account: '1', amount: 1}]}]")
+	write(t, dir+"/broken.yaml",
+		"ruleset: x\nrules: [{id: r, when: tru, lines: [{id: a, side: debit, account: '1', amount: 1}]}]")
 	const one = "cases: [{title: a, document: {type: x}, expect: {error: NO_MATCHING_RULE}}]\n"
 	for name, test := range map[string]struct {
 		cases, says string
 		args        []string
 		exit        int
 	}{
-		"no rules named":  {one, "names no rule set", nil, failure.ExitUsage},
-		"no such rules":   {"ruleset: nowhere.yaml\n" + one, "nowhere.yaml", nil, failure.ExitNotFound},
-		"broken rules":    {"ruleset: broken.yaml\n" + one, "broken.yaml: rule set: 2:23: rule \"r\": when: undeclared reference to 'tru'", nil, failure.ExitUsage},
-		"broken cases":    {"ruleset: x\ncases:\n  - {title: a}\n", "test cases: 3:5: missing key", nil, failure.ExitUsage},
-		"no such chart":   {"ruleset: broken.yaml\nchart: nowhere.csv\n" + one, "nowhere.csv", []string{"--rules", "../../internal/moving/sample/rules.yaml"}, failure.ExitNotFound},
-		"rules by a flag": {"ruleset: nowhere.yaml\n" + one, "", []string{"--rules", "../../internal/moving/sample/rules.yaml"}, failure.ExitOK},
+		"no rules named": {one, "names no rule set", nil, failure.ExitUsage},
+		"no such rules":  {"ruleset: nowhere.yaml\n" + one, "nowhere.yaml", nil, failure.ExitNotFound},
+		"broken rules": {
+			"ruleset: broken.yaml\n" + one,
+			"broken.yaml: rule set: 2:23: rule \"r\": when: undeclared reference to 'tru'", nil, failure.ExitUsage,
+		},
+		"broken cases": {"ruleset: x\ncases:\n  - {title: a}\n", "test cases: 3:5: missing key", nil, failure.ExitUsage},
+		"no such chart": {
+			"ruleset: broken.yaml\nchart: nowhere.csv\n" + one, "nowhere.csv",
+			[]string{"--rules", "../../internal/moving/sample/rules.yaml"},
+			failure.ExitNotFound,
+		},
+		"rules by a flag": {
+			"ruleset: nowhere.yaml\n" + one, "",
+			[]string{"--rules", "../../internal/moving/sample/rules.yaml"},
+			failure.ExitOK,
+		},
 	} {
 		path := write(t, filepath.Join(dir, filepath.Base(t.Name())+".yaml"), test.cases)
 		r := call(t.Context(), "", append([]string{"rules", "test", path}, test.args...)...)

@@ -17,7 +17,8 @@ import (
 	"github.com/daybook-dev/daybook/migrations"
 )
 
-// runbookStep is a section of docs/runbook.md: a fault, and the commands by which the section ends it.
+// runbookStep is a section of docs/runbook.md: a fault, and the commands by which the section ends
+// it.
 type runbookStep struct {
 	code health.Code
 	// fault is SQL that brings the fault about.
@@ -52,7 +53,8 @@ VALUES ('acme', 'email', '{}', 'leased', 1, 't', 1, 0, now(), now() - interval '
 INSERT INTO daybook.job_workers (id, name, types) VALUES ('w', 'w', '{other}');
 INSERT INTO daybook.jobs (org_id, type, payload, ready_at) VALUES ('acme', 'email', '{}', now() - interval '2 minutes')`,
 		lines: []string{
-			`daybook jobs list --type email --limit 5`, `daybook jobs cancel --all --type email --state pending --dry-run`, `daybook jobs cancel --all --type email --state pending`,
+			`daybook jobs list --type email --limit 5`, `daybook jobs cancel --all --type email --state pending --dry-run`,
+			`daybook jobs cancel --all --type email --state pending`,
 		},
 	},
 	{
@@ -88,7 +90,8 @@ VALUES ('acme', 'email', '{}', 'leased', 1, 't', 1, 0, now(), now(), true)`,
 INSERT INTO daybook.jobs (org_id, type, payload, state, last_error, last_error_code, finished_at, run_count)
 VALUES ('acme', 'email', '{}', 'failed', 'no such user', 'AUTHENTICATION_FAILED', now(), 5)`,
 		lines: []string{
-			`daybook jobs retry --all --type email --code AUTHENTICATION_FAILED --dry-run`, `daybook jobs retry --all --type email --code AUTHENTICATION_FAILED`,
+			`daybook jobs retry --all --type email --code AUTHENTICATION_FAILED --dry-run`,
+			`daybook jobs retry --all --type email --code AUTHENTICATION_FAILED`,
 		},
 	},
 	{
@@ -114,8 +117,8 @@ VALUES (1, 'acme', 'pay-9', 1, 1, 'post', '2026-01-05', '2026-01-05', 0, 'j', 1)
 	},
 }
 
-// TestRunbookEndsFaults does what sections of docs/runbook.md say, and finds the fault gone. internal/dev/faults tries those that want Temporal, a worker or
-// another server.
+// TestRunbookEndsFaults does what sections of docs/runbook.md say, and finds the fault gone.
+// internal/dev/faults tries those that want Temporal, a worker or another server.
 func TestRunbookEndsFaults(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../docs/runbook.md")
@@ -162,7 +165,8 @@ func TestRunbookOldSnapshot(t *testing.T) {
 	_, err = b.Pool.Exec(t.Context(), `
 SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_xmin IS NOT NULL AND datname = current_database() AND state = 'idle in transaction'`)
 	require.NoError(t, err)
-	assert.Eventually(t, func() bool { return b.finding(health.OldSnapshot, "--snapshot-age", "1ns") == nil }, 10*time.Second, 50*time.Millisecond)
+	assert.Eventually(t, func() bool { return b.finding(health.OldSnapshot, "--snapshot-age", "1ns") == nil },
+		10*time.Second, 50*time.Millisecond)
 }
 
 // finding returns the first finding of a code; nil: there is none.
@@ -192,7 +196,8 @@ func runbookSection(t *testing.T, text, anchor string) string {
 	return ""
 }
 
-// doLine does a line of a section: a command of Daybook as it stands there, SQL for psql, or what the finding itself says to run in psql.
+// doLine does a line of a section: a command of Daybook as it stands there, SQL for psql, or what
+// the finding itself says to run in psql.
 func (b *bundle) doLine(line, section string, f *health.Finding) {
 	b.t.Helper()
 	if command, ok := strings.CutPrefix(line, "daybook "); ok {

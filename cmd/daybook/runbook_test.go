@@ -15,7 +15,8 @@ import (
 )
 
 var (
-	// shownCommand is a line of an indented block that calls daybook; namedCommand is a span of code that names a command.
+	// shownCommand is a line of an indented block that calls daybook; namedCommand is a span of code
+	// that names a command.
 	shownCommand = regexp.MustCompile(`(?m)^ {4,6}(daybook .+)$`)
 	namedCommand = regexp.MustCompile("`(daybook [^`]+)`")
 	// word is a word of a command line, in quotes or not.
@@ -24,8 +25,9 @@ var (
 	filledIn = regexp.MustCompile(`\{\{[^}]*\}\}`)
 )
 
-// TestRunbookNamesCommandsThatExist: each command of the runbook, and of the alerts, is one of the program with flags that it has. A line that is to be typed
-// has the arguments that the command takes, too.
+// TestRunbookNamesCommandsThatExist: each command of the runbook, and of the alerts, is one of the
+// program with flags that it has. A line that is to be typed has the arguments that the command
+// takes, too.
 func TestRunbookNamesCommandsThatExist(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("../../deploy/prometheus/*.yml")
@@ -56,7 +58,8 @@ func wordsOf(line string) (words []string) {
 	return words
 }
 
-// assertCommand fails unless the program has the command and its flags and, when it is whole, takes its arguments.
+// assertCommand fails unless the program has the command and its flags and, when it is whole, takes
+// its arguments.
 func assertCommand(t *testing.T, file, line string, whole bool) {
 	t.Helper()
 	args := wordsOf(strings.ReplaceAll(line, " N", " 6"))[1:]
@@ -68,7 +71,8 @@ func assertCommand(t *testing.T, file, line string, whole bool) {
 		return
 	}
 	if command.HasSubCommands() && command.HasParent() && len(rest) > 0 {
-		assert.True(t, strings.HasPrefix(rest[0], "-"), "%s: %s: there is no command %s %s", file, line, command.CommandPath(), rest[0])
+		assert.True(t, strings.HasPrefix(rest[0], "-"), "%s: %s: there is no command %s %s", file, line,
+			command.CommandPath(), rest[0])
 	}
 	assert.NotEqual(t, root, command, "%s: %s", file, line)
 	assert.NoError(t, command.ParseFlags(rest), "%s: %s", file, line)

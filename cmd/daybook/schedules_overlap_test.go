@@ -20,7 +20,8 @@ type beat struct{}
 
 func (beat) JobType() string { return "beat" }
 
-// TestFiringsWhileTheJobIsOpen has a schedule fire twice while its job runs, and once after an attempt that is to be repeated in an hour.
+// TestFiringsWhileTheJobIsOpen has a schedule fire twice while its job runs, and once after an
+// attempt that is to be repeated in an hour.
 func TestFiringsWhileTheJobIsOpen(t *testing.T) {
 	s := setupSchedules(t)
 	for overlap, want := range map[string]struct {
@@ -32,7 +33,8 @@ func TestFiringsWhileTheJobIsOpen(t *testing.T) {
 		"again": {queue.Coalesced, queue.Enqueued, 3, 2},
 		"allow": {queue.Enqueued, queue.Enqueued, 5, 4},
 	} {
-		s.ok("schedules", "create", overlap, "--org", "acme-"+overlap, "--create", "--type", "beat", "--every", "1h", "--overlap", overlap, "--paused")
+		s.ok("schedules", "create", overlap, "--org", "acme-"+overlap, "--create", "--type", "beat", "--every", "1h",
+			"--overlap", overlap, "--paused")
 		assert.Equal(t, queue.Enqueued, s.trigger(overlap).Result, overlap)
 		attempts := 0
 		registry := jobs.NewRegistry()

@@ -22,7 +22,8 @@ import (
 func TestTokens(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	r := b.run("tokens", "create", "--name", "shop", "--scope", "read,enqueue", "--scope", "read", "--org", "acme", "--create")
+	r := b.run("tokens", "create", "--name", "shop", "--scope", "read,enqueue", "--scope", "read", "--org", "acme",
+		"--create")
 	require.Zero(t, r.exit, r.err)
 	secret := strings.TrimSpace(r.out)
 	assert.True(t, strings.HasPrefix(secret, "dbk_"))
@@ -93,7 +94,8 @@ func TestServe(t *testing.T) {
 	var out bytes.Buffer
 	ended := make(chan int, 1)
 	go func() {
-		ended <- run(ctx, []string{"--database-url", b.URL, "serve", "--listen", "127.0.0.1:0"}, strings.NewReader(""), &out, log)
+		ended <- run(ctx, []string{"--database-url", b.URL, "serve", "--listen", "127.0.0.1:0"}, strings.NewReader(""),
+			&out, log)
 	}()
 	var begun struct{ Msg, Address string }
 	select {
@@ -131,7 +133,8 @@ func TestServe(t *testing.T) {
 	b.background("nobody_works_this", "--org", "acme")
 	status, body := send(http.MethodPost, "/api/jobs/run", secret)
 	assert.Equal(t, http.StatusOK, status)
-	assert.JSONEq(t, `{"processed":0,"completed":0,"retried":0,"rescheduled":0,"failed":0,"cancelled":0,"running":0}`, body, "it leaves a type that it has no handler for")
+	assert.JSONEq(t, `{"processed":0,"completed":0,"retried":0,"rescheduled":0,"failed":0,"cancelled":0,"running":0}`,
+		body, "it leaves a type that it has no handler for")
 	r := b.run("serve", "--listen", strings.TrimPrefix(begun.Address, "http://"))
 	assert.Equal(t, failure.ExitConflict, r.exit, r.err)
 	client.CloseIdleConnections()

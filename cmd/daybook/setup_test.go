@@ -19,7 +19,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// Each test that runs a worker in this process would give all of them the worker's limit of memory (tuneGC), and the collector would never rest.
+	// Each test that runs a worker in this process would give all of them the worker's limit of
+	// memory (tuneGC), and the collector would never rest.
 	if os.Getenv("GOGC") == "" {
 		if err := os.Setenv("GOGC", "100"); err != nil {
 			panic(err)
@@ -91,7 +92,8 @@ func (b *bundle) sample(org string) {
 	b.ok("rules", "apply", "../../internal/moving/sample/rules.yaml", "--org", org)
 }
 
-// posted is a database with the documents that come with the program, posted but for the one that cannot be.
+// posted is a database with the documents that come with the program, posted but for the one that
+// cannot be.
 func posted(t *testing.T) *bundle {
 	t.Helper()
 	b := setup(t)

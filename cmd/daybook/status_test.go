@@ -22,16 +22,20 @@ func firstLine(out string) string {
 	return line
 }
 
-// TestStatusSaysWhetherWorkGetsDone: with the workflow never started, the worker dead, or Temporal unavailable.
+// TestStatusSaysWhetherWorkGetsDone: with the workflow never started, the worker dead, or Temporal
+// unavailable.
 func TestStatusSaysWhetherWorkGetsDone(t *testing.T) {
 	server := temporaltest.Shared(t)
 	inNamespace(t, server, server.Namespace(t))
 	b := setup(t)
-	_, err := b.Pool.Exec(t.Context(), `INSERT INTO daybook.jobs (id, org_id, type, payload) VALUES ('j', 'acme', 'mail', '{}')`)
+	_, err := b.Pool.Exec(t.Context(),
+		`INSERT INTO daybook.jobs (id, org_id, type, payload) VALUES ('j', 'acme', 'mail', '{}')`)
 	require.NoError(t, err)
-	assert.Equal(t, "Nothing is worked: the workflow of jobs (job-queue-worker-production) was never started. Start it: `daybook workflow start --kind jobs`.", firstLine(b.ok("status")))
+	assert.Equal(t, "Nothing is worked: the workflow of jobs (job-queue-worker-production) was never started. Start "+
+		"it: `daybook workflow start --kind jobs`.", firstLine(b.ok("status")))
 	require.Zero(t, call(t.Context(), "", "workflow", "start", "jobs").exit)
-	assert.Contains(t, firstLine(b.ok("status")), "Nothing is worked: no worker polls job-queue yet: the workflow was started ")
+	assert.Contains(t, firstLine(b.ok("status")),
+		"Nothing is worked: no worker polls job-queue yet: the workflow was started ")
 	var s look.ShownStatus
 	b.json(&s, "status")
 	assert.False(t, s.Working)
@@ -50,7 +54,8 @@ func TestStatusWhereTemporalIsNotNamed(t *testing.T) {
 	assert.Contains(t, firstLine(setup(t).ok("status")), "(Temporal was not asked)")
 }
 
-// TestLockedSchemaTable: a session that has locked the table of migrations keeps no command waiting for long; it is named.
+// TestLockedSchemaTable: a session that has locked the table of migrations keeps no command waiting
+// for long; it is named.
 func TestLockedSchemaTable(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -69,7 +74,8 @@ func TestLockedSchemaTable(t *testing.T) {
 	assert.Contains(t, r.out, "has locked daybook.schema_migrations")
 }
 
-// A table that another transaction has locked keeps the jobs from being counted, and the status from nothing else.
+// A table that another transaction has locked keeps the jobs from being counted, and the status
+// from nothing else.
 func TestStatusOfALockedTable(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -85,14 +91,16 @@ func TestStatusOfALockedTable(t *testing.T) {
 	assert.Contains(t, r.err, "the jobs cannot be counted while another transaction has locked a table")
 }
 
-// TestStatusWatch: it is shown again and again, says what cannot be read, and a signal ends it without a failure.
+// TestStatusWatch: it is shown again and again, says what cannot be read, and a signal ends it
+// without a failure.
 func TestStatusWatch(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	out := &counting{stop: stop}
-	exit := run(ctx, []string{"--database-url", b.URL, "status", "--no-temporal", "--json", "--watch", "0.1"}, strings.NewReader(""), out, &bytes.Buffer{})
+	exit := run(ctx, []string{"--database-url", b.URL, "status", "--no-temporal", "--json", "--watch", "0.1"},
+		strings.NewReader(""), out, &bytes.Buffer{})
 	assert.Equal(t, failure.ExitOK, exit)
 	decoder := json.NewDecoder(&out.all)
 	shown := 0
@@ -102,7 +110,12 @@ func TestStatusWatch(t *testing.T) {
 		assert.Len(t, s.Queues, 3)
 	}
 	assert.Equal(t, 2, shown)
-	for _, args := range [][]string{{"status", "--watch=never"}, {"status", "--watch", "0"}, {"status", "--watch", "1", "2"}, {"status", "1"}} {
+	for _, args := range [][]string{
+		{"status", "--watch=never"},
+		{"status", "--watch", "0"},
+		{"status", "--watch", "1", "2"},
+		{"status", "1"},
+	} {
 		assert.Equal(t, failure.ExitUsage, b.run(args...).exit, "%v", args)
 	}
 }

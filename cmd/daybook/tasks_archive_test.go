@@ -55,7 +55,14 @@ func TestTasksArchive(t *testing.T) {
 		assert.Equal(t, failure.ExitUsage, r.exit, args)
 		assert.Contains(t, r.err, `"`+code+`"`)
 	}
-	for _, args := range [][]string{{}, {"--before", "1h"}, {"--before", "2999-01-01", "--to", dir}, {"--before", "", "--to", dir}, {"--before", "1h", "--to", ""}, {"--before", "1h", "--to", dir, "--batch", "0"}} {
+	for _, args := range [][]string{
+		{},
+		{"--before", "1h"},
+		{"--before", "2999-01-01", "--to", dir},
+		{"--before", "", "--to", dir},
+		{"--before", "1h", "--to", ""},
+		{"--before", "1h", "--to", dir, "--batch", "0"},
+	} {
 		assert.Equal(t, failure.ExitUsage, b.run(append([]string{"tasks", "archive"}, args...)...).exit, args)
 	}
 }

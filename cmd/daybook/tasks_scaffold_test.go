@@ -18,8 +18,12 @@ func TestScaffold(t *testing.T) {
 	b := setup(t)
 	dir := filepath.Join(t.TempDir(), "new", "migrations")
 	var wrote struct{ Files []string }
-	b.json(&wrote, "tasks", "scaffold", "send_reminder", "--schema", "shop", "--channel", "email", "--max-attempts", "2", "--out", dir, "--prefix", "00007_")
-	assert.Equal(t, []string{filepath.Join(dir, "00007_send_reminder.sql"), filepath.Join(dir, "00007_send_reminder_test.sql")}, wrote.Files)
+	b.json(&wrote, "tasks", "scaffold", "send_reminder", "--schema", "shop", "--channel", "email", "--max-attempts", "2",
+		"--out", dir, "--prefix", "00007_")
+	assert.Equal(t, []string{
+		filepath.Join(dir, "00007_send_reminder.sql"),
+		filepath.Join(dir, "00007_send_reminder_test.sql"),
+	}, wrote.Files)
 	for _, path := range wrote.Files {
 		text, err := os.ReadFile(path)
 		require.NoError(t, err)

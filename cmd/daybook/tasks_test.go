@@ -76,13 +76,15 @@ func TestTasksSearch(t *testing.T) {
 		_, err := b.Pool.Exec(t.Context(), `SELECT queues.dequeue_next_available_task()`)
 		require.NoError(t, err)
 	}
-	_, err := b.Pool.Exec(t.Context(), `SELECT queues.fail_task($1, 'busy'), queues.fail_task($1, 'no'), queues.complete_task($1), queues.complete_task($2)`, failed, done)
+	_, err := b.Pool.Exec(t.Context(),
+		`SELECT queues.fail_task($1, 'busy'), queues.fail_task($1, 'no'), queues.complete_task($1), queues.complete_task($2)`, failed, done)
 	require.NoError(t, err)
 	stuck := b.task("fax", "--scheduled-at", time.Now().Add(-time.Hour).Format(time.RFC3339))
 
 	assert.Equal(t, []int64{stuck, waiting, ready, leased, failed, done}, b.taskIDs())
 	for state, ids := range map[string][]int64{
-		"waiting": {waiting}, "ready": {stuck, ready}, "leased": {leased}, "stuck": {stuck}, "failed": {failed}, "completed": {done, failed},
+		"waiting": {waiting}, "ready": {stuck, ready}, "leased": {leased}, "stuck": {stuck}, "failed": {failed},
+		"completed": {done, failed},
 	} {
 		assert.Equal(t, ids, b.taskIDs("--state", state), state)
 		assert.Equal(t, ids, b.taskIDs("--state", state, "--since", "1h"), state)
@@ -119,7 +121,8 @@ func TestTasksSearch(t *testing.T) {
 	}
 	assert.Equal(t, []string{"completed", "failed", "failed", "leased", "enqueued"}, facts)
 	assert.NotEmpty(t, b.shownTask(stuck).Stuck)
-	assert.Contains(t, b.ok("tasks", "show", strconv.FormatInt(stuck, 10)), "due for five minutes, and no worker has leased it")
+	assert.Contains(t, b.ok("tasks", "show", strconv.FormatInt(stuck, 10)),
+		"due for five minutes, and no worker has leased it")
 
 	for code, args := range map[string][]string{
 		"INVALID":        {"list", "--state", "odd"},
@@ -142,7 +145,8 @@ func TestTasksHistory(t *testing.T) {
 	id := b.task("email")
 	_, err := b.Pool.Exec(t.Context(), `SELECT queues.dequeue_next_available_task()`)
 	require.NoError(t, err)
-	_, err = b.Pool.Exec(t.Context(), `SELECT queues.renew_task_leases(ARRAY[o.task_id], ARRAY[o.task_lease_id]) FROM queues.open_task o`)
+	_, err = b.Pool.Exec(t.Context(),
+		`SELECT queues.renew_task_leases(ARRAY[o.task_id], ARRAY[o.task_lease_id]) FROM queues.open_task o`)
 	require.NoError(t, err)
 	_, err = b.Pool.Exec(t.Context(), `SELECT queues.fail_task($1, e'not\nnow'), queues.complete_task($1)`, id)
 	require.NoError(t, err)
@@ -228,7 +232,8 @@ func TestTasksInStatusAndAudit(t *testing.T) {
 	r := b.run("audit", "--all-orgs")
 	assert.Equal(t, failure.ExitFailure, r.exit)
 	assert.Contains(t, r.out, "task 1 is not completed, and no dequeue finds it: call queues.rebuild_open_tasks()")
-	_, err = b.Pool.Exec(t.Context(), `ALTER TABLE queues.error DISABLE TRIGGER error_append_only; SELECT queues.rebuild_open_tasks()`)
+	_, err = b.Pool.Exec(t.Context(),
+		`ALTER TABLE queues.error DISABLE TRIGGER error_append_only; SELECT queues.rebuild_open_tasks()`)
 	require.NoError(t, err)
 	r = b.run("audit", "--all-orgs")
 	assert.Contains(t, r.out, "trigger error_append_only of queues.error is disabled")

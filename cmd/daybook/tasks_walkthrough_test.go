@@ -19,7 +19,8 @@ import (
 	"github.com/daybook-dev/daybook/workflows"
 )
 
-// walkthrough returns the blocks of code in "A supervisor in ten minutes" of docs/tasks.md, each after its language.
+// walkthrough returns the blocks of code in "A supervisor in ten minutes" of docs/tasks.md, each
+// after its language.
 func walkthrough(t *testing.T) (blocks [][2]string) {
 	t.Helper()
 	page, err := os.ReadFile("../../docs/tasks.md")
@@ -90,7 +91,8 @@ func TestWalkthrough(t *testing.T) {
 		}
 	}
 	assert.Equal(t, 1, fixture.Count(t, b.Pool, `SELECT count(*) FROM shop.close_trial_attempt_succeeded`))
-	assert.Equal(t, 1, fixture.Count(t, b.Pool, `SELECT count(*) FROM queues.open_tasks WHERE state = 'waiting'`), "the supervisor looks once more")
+	assert.Equal(t, 1, fixture.Count(t, b.Pool, `SELECT count(*) FROM queues.open_tasks WHERE state = 'waiting'`),
+		"the supervisor looks once more")
 	assert.Zero(t, fixture.Count(t, b.Pool, `SELECT count(*) FROM queues.error`))
 }
 
@@ -116,6 +118,8 @@ func (b *bundle) workTasks() {
 		r := <-ended
 		assert.Zero(b.t, r.exit, r.err)
 	})
-	_, err := server.Client(b.t, namespace).ExecuteWorkflow(b.t.Context(), client.StartWorkflowOptions{ID: "tasks", TaskQueue: workflows.TasksTaskQueue}, workflows.TasksWorkflow, workflows.Input{})
+	_, err := server.Client(b.t, namespace).ExecuteWorkflow(b.t.Context(),
+		client.StartWorkflowOptions{ID: "tasks", TaskQueue: workflows.TasksTaskQueue}, workflows.TasksWorkflow,
+		workflows.Input{})
 	require.NoError(b.t, err)
 }

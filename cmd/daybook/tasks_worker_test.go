@@ -17,7 +17,8 @@ import (
 	"github.com/daybook-dev/daybook/workflows"
 )
 
-// TestWorkerWorksTasksAsItsRole: `daybook worker` works tasks with the sessions that DAYBOOK_TASKS_DATABASE_URL names.
+// TestWorkerWorksTasksAsItsRole: `daybook worker` works tasks with the sessions that
+// DAYBOOK_TASKS_DATABASE_URL names.
 func TestWorkerWorksTasksAsItsRole(t *testing.T) {
 	server := temporaltest.Shared(t)
 	namespace := server.Namespace(t)
@@ -38,7 +39,8 @@ SELECT queues.enqueue('db_function', '{"db_function": "app.visit"}')`)
 	ended := make(chan result, 1)
 	go func() { ended <- call(ctx, "", "--database-url", b.URL, "worker") }()
 
-	run, err := server.Client(t, namespace).ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: "t", TaskQueue: workflows.TasksTaskQueue},
+	run, err := server.Client(t, namespace).ExecuteWorkflow(t.Context(),
+		client.StartWorkflowOptions{ID: "t", TaskQueue: workflows.TasksTaskQueue},
 		workflows.TasksWorkflow, workflows.Input{ExitWhenEmpty: true})
 	require.NoError(t, err)
 	var counts models.RunCounts

@@ -16,7 +16,10 @@ import (
 func TestTemplatesCommands(t *testing.T) {
 	t.Parallel()
 	dir, out := t.TempDir(), filepath.Join(t.TempDir(), "preview")
-	for name, text := range map[string]string{"welcome.subject.txt": "Hi {{.name}}", "welcome.html": "<p>{{.name}}</p>", "welcome.txt": "Hello {{.name}}"} {
+	for name, text := range map[string]string{
+		"welcome.subject.txt": "Hi {{.name}}", "welcome.html": "<p>{{.name}}</p>",
+		"welcome.txt": "Hello {{.name}}",
+	} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	r := call(t.Context(), "", "templates", "list", "--dir", dir)
@@ -34,14 +37,16 @@ func TestTemplatesCommands(t *testing.T) {
 	r = call(t.Context(), "", "templates", "preview", "other", "--dir", dir)
 	assert.Contains(t, r.err, `no template "other"`)
 
-	r = call(t.Context(), `{"name": "Ada"}`, "templates", "preview", "welcome", "--dir", dir, "--params", "-", "--out", out)
+	r = call(t.Context(), `{"name": "Ada"}`, "templates", "preview", "welcome", "--dir", dir, "--params", "-", "--out",
+		out)
 	assert.Equal(t, failure.ExitOK, r.exit, r.err)
 	written, err := os.ReadFile(filepath.Join(out, "welcome.txt"))
 	require.NoError(t, err)
 	assert.Equal(t, "Hello Ada", string(written))
 }
 
-// A payload is tried with its template before its job is enqueued, where the directory of templates is known.
+// A payload is tried with its template before its job is enqueued, where the directory of templates
+// is known.
 func TestTemplatesAreTriedWhenAJobIsEnqueued(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "welcome.subject.txt"), []byte("Hi {{.name}}"), 0o600))
@@ -59,6 +64,7 @@ func TestTemplatesAreTriedWhenAJobIsEnqueued(t *testing.T) {
 			assert.ErrorContains(t, err, want)
 		}
 	}
-	_, err := cli.CheckBuiltinType("notification", []byte(`{"eventType": "reminder", "email": {"to": "a@example.com", "template": "welcome"}}`))
+	_, err := cli.CheckBuiltinType("notification",
+		[]byte(`{"eventType": "reminder", "email": {"to": "a@example.com", "template": "welcome"}}`))
 	require.ErrorContains(t, err, "does not have: name")
 }

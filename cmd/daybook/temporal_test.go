@@ -21,11 +21,13 @@ import (
 	"github.com/daybook-dev/daybook/internal/watching/health"
 )
 
-// TestTemporalDiesUnderACommand: what a command asks of a Temporal that has answered and does so no more is an outage, whatever was asked.
+// TestTemporalDiesUnderACommand: what a command asks of a Temporal that has answered and does so no
+// more is an outage, whatever was asked.
 func TestTemporalDiesUnderACommand(t *testing.T) {
 	server := temporaltest.Shared(t)
 	namespace := server.Namespace(t)
-	proxy := toxiproxy.NewProxy(toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop()), "temporal", "127.0.0.1:0", server.Address)
+	proxy := toxiproxy.NewProxy(toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop()), "temporal",
+		"127.0.0.1:0", server.Address)
 	require.NoError(t, proxy.Start())
 	t.Cleanup(proxy.Stop)
 	inNamespace(t, &temporaltest.Server{Address: proxy.Listen}, namespace)

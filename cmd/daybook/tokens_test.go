@@ -10,7 +10,8 @@ import (
 	"github.com/daybook-dev/daybook/failure"
 )
 
-// A token that is revoked already stays so: the command says that it changed nothing, and the log of actions does not say otherwise.
+// A token that is revoked already stays so: the command says that it changed nothing, and the log
+// of actions does not say otherwise.
 func TestTokenIsRevokedTwice(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -22,7 +23,8 @@ func TestTokenIsRevokedTwice(t *testing.T) {
 	assert.Equal(t, "Nothing was changed: the token "+made.ID+" (shop) is revoked already.", strings.TrimSpace(again.err))
 	assert.Empty(t, again.out)
 	var said []bool
-	rows, err := b.Pool.Query(t.Context(), `SELECT (details->>'changed')::boolean FROM daybook.actions WHERE action = 'tokens.revoke' ORDER BY at`)
+	rows, err := b.Pool.Query(t.Context(),
+		`SELECT (details->>'changed')::boolean FROM daybook.actions WHERE action = 'tokens.revoke' ORDER BY at`)
 	require.NoError(t, err)
 	for rows.Next() {
 		var changed bool

@@ -13,12 +13,15 @@ var longCommands = map[string]string{
 	"accounting repost": "reposting", "accounting retry": "retrying", "accounts import": "importing accounts",
 	"adopt accounting-queue": "adopting", "adopt async-operations": "adopting",
 	"archive move": "moving to the archive", "archive restore": "restoring", "archive verify": "verifying the archive",
-	"audit": "checking the ledger", "erase": "erasing", "export": "exporting", "jobs cancel": "cancelling", "jobs retry": "retrying",
-	"jobs resume": "going on", "migrate up": "migrating", "rules activate": "activating the rules", "rules apply": "applying the rules",
+	"audit": "checking the ledger", "erase": "erasing", "export": "exporting", "jobs cancel": "cancelling",
+	"jobs retry":  "retrying",
+	"jobs resume": "going on", "migrate up": "migrating", "rules activate": "activating the rules",
+	"rules apply":   "applying the rules",
 	"tasks archive": "archiving", "trial-balance": "adding up",
 }
 
-// showWaiting has the commands of longCommands say that they go on, on the error stream, and never beside JSON.
+// showWaiting has the commands of longCommands say that they go on, on the error stream, and never
+// beside JSON.
 func showWaiting(a *cli.App, root *cobra.Command) {
 	for _, command := range root.Commands() {
 		showWaiting(a, command)

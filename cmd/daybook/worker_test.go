@@ -43,7 +43,8 @@ func TestWorkerPostsAndDrains(t *testing.T) {
 	}()
 
 	c := server.Client(t, namespace)
-	run, err := c.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: "w", TaskQueue: workflows.AccountingTaskQueue},
+	run, err := c.ExecuteWorkflow(t.Context(),
+		client.StartWorkflowOptions{ID: "w", TaskQueue: workflows.AccountingTaskQueue},
 		workflows.AccountingWorkflow, workflows.Input{ExitWhenEmpty: true})
 	require.NoError(t, err)
 	var counts models.RunCounts
@@ -60,12 +61,16 @@ func TestWorkerPostsAndDrains(t *testing.T) {
 			said = line
 		}
 	}
-	for _, missing := range []string{"email", "DAYBOOK_SMTP_HOST", "report", "DAYBOOK_REPORTS_BUCKET", "db_function", "DAYBOOK_DB_FUNCTIONS"} {
+	for _, missing := range []string{
+		"email", "DAYBOOK_SMTP_HOST", "report", "DAYBOOK_REPORTS_BUCKET", "db_function",
+		"DAYBOOK_DB_FUNCTIONS",
+	} {
 		assert.Contains(t, said, missing)
 	}
 	assert.NotContains(t, said, "webhook")
 	assert.Equal(t, 1, strings.Count(r.err, `"msg":"the worker starts"`))
-	assert.Contains(t, r.err, `"kinds":["accounting","jobs","tasks"],"temporal":"`+server.Address+`","namespace":"`+namespace+`"`)
+	assert.Contains(t, r.err,
+		`"kinds":["accounting","jobs","tasks"],"temporal":"`+server.Address+`","namespace":"`+namespace+`"`)
 	assert.Equal(t, 3, strings.Count(r.err, `"msg":"the worker has started"`), "one a queue")
 	assert.Equal(t, 3, strings.Count(r.err, `"msg":"the worker has stopped"`))
 	assert.Contains(t, r.err, "a second signal ends it at once")
@@ -87,7 +92,8 @@ func TestWorkerRefusesAnUnknownNamespace(t *testing.T) {
 	assert.Contains(t, r.err, "temporal operator namespace create")
 }
 
-// TestWorkerRefusesWhatItCannotUse: what no worker can work with is a wrong call, and is said with the name of the flag or the variable.
+// TestWorkerRefusesWhatItCannotUse: what no worker can work with is a wrong call, and is said with
+// the name of the flag or the variable.
 func TestWorkerRefusesWhatItCannotUse(t *testing.T) {
 	server := temporaltest.Shared(t)
 	inNamespace(t, server, server.Namespace(t))

@@ -40,7 +40,8 @@ func shown(t *testing.T, kind string) health.WorkflowState {
 	return said.Workflows[0]
 }
 
-// TestWorkflowCommands goes through the life of a workflow, with a worker that runs as the documented roles.
+// TestWorkflowCommands goes through the life of a workflow, with a worker that runs as the
+// documented roles.
 func TestWorkflowCommands(t *testing.T) {
 	server := temporaltest.Shared(t)
 	inNamespace(t, server, server.Namespace(t))
@@ -58,7 +59,8 @@ func TestWorkflowCommands(t *testing.T) {
 	assert.Equal(t, "already_running", again["jobs"].Result)
 	assert.Equal(t, started["jobs"].RunID, again["jobs"].RunID)
 	assert.Contains(t, again["jobs"].Says, "daybook workflow configure")
-	assert.Equal(t, "sent", changesOf(t, "resume", "--kind", "tasks", "--wait", "10ms")["tasks"].Result, "no worker answers")
+	assert.Equal(t, "sent", changesOf(t, "resume", "--kind", "tasks", "--wait", "10ms")["tasks"].Result,
+		"no worker answers")
 	r := call(t.Context(), "", "workflow", "configure", "jobs", "--concurrency", "2", "--wait", "10ms")
 	assert.Equal(t, failure.ExitUnavailable, r.exit, r.err)
 	assert.Contains(t, r.err, "start `daybook worker`")
@@ -83,10 +85,13 @@ func TestWorkflowCommands(t *testing.T) {
 	assert.Equal(t, "running", changesOf(t, "resume", "jobs")["jobs"].Result)
 	b.ok("workflow", "pause", "--kind", "tasks", "--no-wait")
 	b.ok("workflow", "resume", "--no-wait")
-	assert.Contains(t, b.ok("actions", "list", "--subject", "task-queue-worker-production", "--json"), `"task-queue-worker-production": "sent"`, "--kind names it as an argument does")
-	assert.Contains(t, b.ok("actions", "list", "--action", "workflow.resume"), "accounting-queue-worker-production job-queue-worker-production task-queue-worker-production")
+	assert.Contains(t, b.ok("actions", "list", "--subject", "task-queue-worker-production", "--json"),
+		`"task-queue-worker-production": "sent"`, "--kind names it as an argument does")
+	assert.Contains(t, b.ok("actions", "list", "--action", "workflow.resume"),
+		"accounting-queue-worker-production job-queue-worker-production task-queue-worker-production")
 
-	assert.Equal(t, failure.ExitUsage, call(t.Context(), "", "workflow", "cancel").exit, "nothing is ended by leaving a word out")
+	assert.Equal(t, failure.ExitUsage, call(t.Context(), "", "workflow", "cancel").exit,
+		"nothing is ended by leaving a word out")
 	assert.Equal(t, "cancelled", changesOf(t, "cancel", "jobs")["jobs"].Result)
 	assert.Contains(t, b.ok("workflow", "show", "jobs"), "jobs: was cancelled at")
 	assert.Equal(t, failure.ExitNotFound, call(t.Context(), "", "workflow", "resume", "jobs").exit)
@@ -97,13 +102,15 @@ func TestWorkflowCommands(t *testing.T) {
 	other := changesOf(t, "start", "jobs", "--id", "mine", "--task-queue", "elsewhere")
 	assert.Contains(t, other["jobs"].Says, "No worker polls elsewhere yet")
 	assert.Equal(t, "mine", other["jobs"].WorkflowID)
-	assert.Eventually(t, func() bool { return shown(t, "jobs").ID == "mine" }, time.Minute, 100*time.Millisecond, "it is found under its id")
+	assert.Eventually(t, func() bool { return shown(t, "jobs").ID == "mine" }, time.Minute, 100*time.Millisecond,
+		"it is found under its id")
 	assert.Equal(t, "elsewhere", shown(t, "jobs").TaskQueue)
 	stop()
 	assert.Zero(t, (<-ended).exit)
 }
 
-// TestWorkflowCommandsActOnEveryRun: a workflow of the same kind that was started under another id is paused, resumed and configured as well; --id means one.
+// TestWorkflowCommandsActOnEveryRun: a workflow of the same kind that was started under another id
+// is paused, resumed and configured as well; --id means one.
 func TestWorkflowCommandsActOnEveryRun(t *testing.T) {
 	server := temporaltest.Shared(t)
 	inNamespace(t, server, server.Namespace(t))
@@ -117,7 +124,8 @@ func TestWorkflowCommandsActOnEveryRun(t *testing.T) {
 	}()
 	changesOf(t, "start", "jobs")
 	changesOf(t, "start", "jobs", "--id", "by-hand")
-	require.Eventually(t, func() bool { return len(shown(t, "jobs").Others) == 1 }, time.Minute, 100*time.Millisecond, "Temporal lists it")
+	require.Eventually(t, func() bool { return len(shown(t, "jobs").Others) == 1 }, time.Minute, 100*time.Millisecond,
+		"Temporal lists it")
 	assert.Contains(t, b.ok("workflow", "show", "jobs"), "by-hand")
 
 	says := b.ok("workflow", "pause", "jobs")
@@ -159,6 +167,7 @@ func TestWorkflowUsage(t *testing.T) {
 	for _, args := range [][]string{{"cancel", "--id", "x"}, {"cancel", "--id", "x", "--all"}, {"pause", "--id", "x"}} {
 		r := call(t.Context(), "", append([]string{"workflow"}, args...)...)
 		assert.Equal(t, failure.ExitUsage, r.exit, args)
-		assert.Contains(t, r.err, "--id x names one workflow: say of which one kind it is, with --kind: accounting, jobs or tasks", args)
+		assert.Contains(t, r.err,
+			"--id x names one workflow: say of which one kind it is, with --kind: accounting, jobs or tasks", args)
 	}
 }

@@ -13,7 +13,10 @@ import (
 )
 
 func accountsCommand(a *cli.App) *cobra.Command {
-	command := &cobra.Command{Use: "accounts", Short: "Import and list charts of accounts, and what was posted to an account"}
+	command := &cobra.Command{
+		Use:   "accounts",
+		Short: "Import and list charts of accounts, and what was posted to an account",
+	}
 	command.AddCommand(accountsImportCommand(a), accountsListCommand(a), accountsLedgerCommand(a))
 	return command
 }
@@ -53,7 +56,8 @@ func accountsImportCommand(a *cli.App) *cobra.Command {
 			}
 			results := make([]books.Change, 0, len(ids))
 			for _, id := range ids {
-				result, err := books.PutAccounts(c.Context(), db.Pool, id, accounts, books.AccountsOptions{Create: true, ChangeTypes: changeTypes})
+				result, err := books.PutAccounts(c.Context(), db.Pool, id, accounts,
+					books.AccountsOptions{Create: true, ChangeTypes: changeTypes})
 				if err != nil {
 					return fmt.Errorf("organization %s: %w", id, err)
 				}
@@ -73,7 +77,9 @@ func accountsImportCommand(a *cli.App) *cobra.Command {
 		},
 	}
 	orgs.Add(command)
-	command.Flags().BoolVar(&changeTypes, "change-types", false, "change the types of accounts with entries as well, which moves their balances in statements and exports of all years")
+	command.Flags().BoolVar(&changeTypes, "change-types", false,
+		"change the types of accounts with entries as well, which moves their balances in statements and exports of all "+
+			"years")
 	return command
 }
 

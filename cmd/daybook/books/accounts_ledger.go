@@ -68,7 +68,8 @@ func accountsLedgerCommand(a *cli.App) *cobra.Command {
 			}
 			out := AccountLedger{
 				OrgID: filter.OrgID, Account: account, From: filter.From, To: filter.To,
-				Balances: answers.List(l.Balances, answers.AccountBalanceOf), Entries: answers.List(l.Lines, answers.LedgerEntryOf), More: l.More,
+				Balances: answers.List(l.Balances, answers.AccountBalanceOf),
+				Entries:  answers.List(l.Lines, answers.LedgerEntryOf), More: l.More,
 			}
 			if out.More {
 				out.Next = cursor.Of(l.Lines[len(l.Lines)-1].Place())
@@ -101,7 +102,8 @@ func findAccount(c *cobra.Command, db *cli.Database, org, code string) (models.A
 			return account, nil
 		}
 	}
-	return models.Account{}, cli.Tagged(errNoAccount, "organization %s has no account %s; `daybook accounts list` shows those that it has", org, code)
+	return models.Account{}, cli.Tagged(errNoAccount,
+		"organization %s has no account %s; `daybook accounts list` shows those that it has", org, code)
 }
 
 func printAccountLedger(a *cli.App, w io.Writer, l AccountLedger) error {

@@ -64,7 +64,8 @@ func auditCommand(a *cli.App) *cobra.Command {
 				return err
 			}
 			if !result.Sound {
-				return cli.Tagged(errNotSound, "the audit found %s", phrase.Plural(result.Wrong, "thing that is wrong", "things that are wrong"))
+				return cli.Tagged(errNotSound, "the audit found %s",
+					phrase.Plural(result.Wrong, "thing that is wrong", "things that are wrong"))
 			}
 			return nil
 		},
@@ -82,11 +83,15 @@ func printAudit(a *cli.App, w io.Writer, r audit.Report) error {
 		{"organizations", strconv.FormatInt(f.Organizations, 10)},
 		{"documents", fmt.Sprintf("%d, %d of them ready", f.Documents, f.Ready)},
 		{"impacts", fmt.Sprintf("%d, %d of them live, %s, %s", f.Impacts, f.Live,
-			phrase.Plural(f.Reversals, "reversal", "reversals"), phrase.Plural(f.Confirmations, "confirmation", "confirmations"))},
+			phrase.Plural(f.Reversals, "reversal", "reversals"),
+			phrase.Plural(f.Confirmations, "confirmation", "confirmations"))},
 		{"entries", strconv.FormatInt(f.Entries, 10)},
 	}
 	for _, q := range f.Queues {
-		lines = append(lines, [2]string{string(q.Kind), fmt.Sprintf("%s open, %d failed", cli.PluralOf(string(q.Kind), q.Open), q.Failed)})
+		lines = append(lines, [2]string{
+			string(q.Kind),
+			fmt.Sprintf("%s open, %d failed", cli.PluralOf(string(q.Kind), q.Open), q.Failed),
+		})
 	}
 	for _, line := range lines {
 		if _, err := fmt.Fprintf(w, "%-14s %s\n", line[0], line[1]); err != nil {
@@ -127,7 +132,8 @@ func printAudit(a *cli.App, w io.Writer, r audit.Report) error {
 	return nil
 }
 
-// printSources says which sources there are, unless daybook is the only one, and which of them were compared.
+// printSources says which sources there are, unless daybook is the only one, and which of them were
+// compared.
 func printSources(a *cli.App, w io.Writer, sources []audit.SourceFigures) error {
 	if len(sources) == 0 || len(sources) == 1 && sources[0].Name == store.SourceDaybook {
 		return nil

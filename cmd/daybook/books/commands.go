@@ -9,5 +9,8 @@ import (
 
 // Commands are the commands of the group.
 func Commands(a *cli.App) []*cobra.Command {
-	return []*cobra.Command{importCommand(a), accountsCommand(a), rulesCommand(a), periodsCommand(a), entriesCommand(a), trialBalanceCommand(a), auditCommand(a), exportCommand(a)}
+	return []*cobra.Command{
+		importCommand(a), accountsCommand(a), rulesCommand(a), periodsCommand(a), entriesCommand(a),
+		trialBalanceCommand(a), auditCommand(a), exportCommand(a),
+	}
 }

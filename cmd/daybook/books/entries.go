@@ -61,10 +61,13 @@ type entriesPage struct {
 	Next    string
 }
 
-func readEntries(ctx context.Context, db *cli.Database, f listing.EntryFilter, page cli.PageFlags, after listing.EntryPlace) (list entriesPage, err error) {
+func readEntries(ctx context.Context, db *cli.Database, f listing.EntryFilter, page cli.PageFlags,
+	after listing.EntryPlace,
+) (list entriesPage, err error) {
 	f.Limit = page.Limit + 1
 	list.Entries, err = db.Entries(ctx, f, after)
-	list.Entries, list.Next = cursor.Page(page.Limit, list.Entries, func(l ledgerdb.EntryLine) any { return listing.Place(&l) })
+	list.Entries, list.Next = cursor.Page(page.Limit, list.Entries,
+		func(l ledgerdb.EntryLine) any { return listing.Place(&l) })
 	return list, err
 }
 
@@ -78,7 +81,8 @@ func printEntries(a *cli.App, w io.Writer, lines []ledgerdb.EntryLine) error {
 		if l.Side == models.Credit {
 			debit, credit = "", amount
 		}
-		t.Add(l.PostingDate.String(), l.DocumentID, string(l.Kind), l.Account, debit, credit, l.Currency, l.RuleID+"/"+l.RuleLineID)
+		t.Add(l.PostingDate.String(), l.DocumentID, string(l.Kind), l.Account, debit, credit, l.Currency,
+			l.RuleID+"/"+l.RuleLineID)
 	}
 	return a.Print(w, t)
 }

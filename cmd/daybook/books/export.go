@@ -25,8 +25,9 @@ func exportCommand(a *cli.App) *cobra.Command {
 		Short: "Write the ledger as a journal for hledger, Ledger or Beancount, or as CSV",
 		Long: "Writes what was posted in the order of posting dates: the same bytes for the same ledger, with exact amounts. With\n" +
 			"--all-orgs each organization has accounts of its own in the one file. docs/export.md describes the formats.",
-		Example: "  daybook export --format hledger --org shop --assertions -o shop.journal\n  hledger -f shop.journal check -s ordereddates payees balancednoautoconversion",
-		Args:    cobra.NoArgs,
+		Example: "  daybook export --format hledger --org shop --assertions -o shop.journal\n  hledger -f shop.journal " +
+			"check -s ordereddates payees balancednoautoconversion",
+		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			options.Format = export.Format(format)
 			switch {
@@ -56,12 +57,15 @@ func exportCommand(a *cli.App) *cobra.Command {
 	flags.BoolVar(&options.Organizations, "all-orgs", false, "all organizations in one file")
 	flags.StringVar(&from, "from", "", "the first posting date, YYYY-MM-DD (default the ledger's first)")
 	flags.StringVar(&to, "to", "", "the last posting date, YYYY-MM-DD (default the ledger's last)")
-	flags.BoolVar(&options.Assertions, "assertions", false, "add the balances as the database sums them up, for the reading program to check")
+	flags.BoolVar(&options.Assertions, "assertions", false,
+		"add the balances as the database sums them up, for the reading program to check")
 	flags.StringVarP(&output, "output", "o", "", "the file to write (default standard output)")
 	return command
 }
 
-func exportLedger(ctx context.Context, a *cli.App, filter ledgerdb.ExportFilter, options export.Options, output string) error {
+func exportLedger(ctx context.Context, a *cli.App, filter ledgerdb.ExportFilter, options export.Options,
+	output string,
+) error {
 	db, err := a.Open(ctx, 1)
 	if err != nil {
 		return err

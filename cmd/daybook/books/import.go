@@ -30,8 +30,8 @@ import (
 const (
 	// ImportLanes is how many transactions an import runs side by side.
 	ImportLanes = 4
-	// importBatch is how many documents a transaction writes at most: those that wait already, so that a slow source does not
-	// hold back what it has handed over.
+	// importBatch is how many documents a transaction writes at most: those that wait already, so
+	// that a slow source does not hold back what it has handed over.
 	importBatch = 50
 )
 
@@ -102,7 +102,8 @@ type Importer struct {
 	done func()
 
 	mu sync.Mutex
-	// known are the organizations that have been found or made, with their names; unknown: why documents of others are refused.
+	// known are the organizations that have been found or made, with their names; unknown: why
+	// documents of others are refused.
 	known   map[string]string
 	unknown map[string]error
 	// Create makes organizations known that the database has nothing of.
@@ -118,8 +119,9 @@ func NewImporter(pool *pgxpool.Pool, done func()) *Importer {
 	}
 }
 
-// Run writes the documents that feed hands over. An error of one document is counted and the next one goes on; the error
-// that run returns ended the import: the database is unavailable or the command was interrupted.
+// Run writes the documents that feed hands over. An error of one document is counted and the next
+// one goes on; the error that run returns ended the import: the database is unavailable or the
+// command was interrupted.
 func (i *Importer) Run(ctx context.Context, feed func(context.Context, func(ImportItem) error) error) error {
 	began, err := store.Now(ctx, i.pool)
 	if err == nil {
@@ -193,8 +195,8 @@ func waiting(lane <-chan ImportItem, item ImportItem) []ImportItem {
 	return items
 }
 
-// Many writes documents in one transaction. If that fails each gets a transaction of its own, so that one that cannot be
-// written does not keep the others out.
+// Many writes documents in one transaction. If that fails each gets a transaction of its own, so
+// that one that cannot be written does not keep the others out.
 func (i *Importer) Many(ctx context.Context, items []ImportItem) error {
 	// Every writer of several documents locks them in this order. Those of one id stay in theirs.
 	slices.SortStableFunc(items, func(a, b ImportItem) int {
@@ -247,7 +249,8 @@ func (i *Importer) counted(item ImportItem, put ledgerdb.PutResult, err error) {
 	i.done()
 }
 
-// write does what domain code does: each document with its readiness and its job, all of them in one transaction.
+// write does what domain code does: each document with its readiness and its job, all of them in
+// one transaction.
 func (i *Importer) write(ctx context.Context, items []ImportItem) ([]ledgerdb.PutResult, error) {
 	for _, item := range items {
 		if err := i.makeKnown(ctx, item); err != nil {
@@ -274,8 +277,8 @@ func (i *Importer) write(ctx context.Context, items []ImportItem) ([]ledgerdb.Pu
 	return puts, err
 }
 
-// makeKnown adds the document's organization once. One that the database has nothing of is refused unless create says
-// otherwise. It has a transaction of its own: a worker locks documents before
+// makeKnown adds the document's organization once. One that the database has nothing of is refused
+// unless create says otherwise. It has a transaction of its own: a worker locks documents before
 // organizations, so no transaction may hold an organization while it writes a document.
 func (i *Importer) makeKnown(ctx context.Context, item ImportItem) error {
 	i.mu.Lock()
@@ -326,8 +329,8 @@ func (i *Importer) count(list *[]ImportProblem, source string, err error) {
 	i.done()
 }
 
-// showImport prints the result, also of an import that ended early with an error. An import of which a part failed is an error, so that programs
-// notice.
+// showImport prints the result, also of an import that ended early with an error. An import of
+// which a part failed is an error, so that programs notice.
 func showImport(a *cli.App, r *ImportResult, ended error) error {
 	err := a.Emit(r, func(w io.Writer) error {
 		if err := printProblems(w, "skipped", r.Skipped); err != nil {
@@ -355,7 +358,8 @@ func showImport(a *cli.App, r *ImportResult, ended error) error {
 		return ended
 	}
 	if err == nil && len(r.Failed) > 0 {
-		return cli.Tagged(errPartlyFailed, "%s failed: correct and import again; what is there already stays as it is", phrase.Plural(int64(len(r.Failed)), "document", "documents"))
+		return cli.Tagged(errPartlyFailed, "%s failed: correct and import again; what is there already stays as it is",
+			phrase.Plural(int64(len(r.Failed)), "document", "documents"))
 	}
 	return err
 }

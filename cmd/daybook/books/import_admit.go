@@ -16,7 +16,8 @@ import (
 	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
 )
 
-// admission decides which documents of an import are written, whatever format they come in. One goroutine uses it.
+// admission decides which documents of an import are written, whatever format they come in. One
+// goroutine uses it.
 type admission struct {
 	pool *pgxpool.Pool
 	// rules are the active rule sets by organization, nil for none; compiled are those by their hash.
@@ -40,7 +41,8 @@ type seenDocument struct {
 
 func newAdmission(pool *pgxpool.Pool) *admission {
 	return &admission{
-		pool: pool, rules: map[string]*posting.RuleSet{}, compiled: map[string]*posting.RuleSet{}, seen: map[documentSum]seenDocument{},
+		pool: pool, rules: map[string]*posting.RuleSet{}, compiled: map[string]*posting.RuleSet{},
+		seen: map[documentSum]seenDocument{},
 		seed: maphash.MakeSeed(), remedy: "give each document an id of its own",
 	}
 }
@@ -48,8 +50,9 @@ func newAdmission(pool *pgxpool.Pool) *admission {
 // errSameDocument says that a document is there twice in an import, and the same both times.
 var errSameDocument = failure.New(failure.InvalidDocument, "the same document")
 
-// admit returns why a document is not written: its amounts cannot be posted, or the import has its id already. The first document of an id
-// counts, so that none is replaced by another one of the same import; errSameDocument says that they do not differ.
+// admit returns why a document is not written: its amounts cannot be posted, or the import has its
+// id already. The first document of an id counts, so that none is replaced by another one of the
+// same import; errSameDocument says that they do not differ.
 func (a *admission) admit(ctx context.Context, item *ImportItem) error {
 	rules, err := a.rulesOf(ctx, item.Document.OrgID)
 	if err != nil {
@@ -73,7 +76,8 @@ func (a *admission) admit(ctx context.Context, item *ImportItem) error {
 	case first.content == here.content:
 		return fmt.Errorf("%w as in %s", errSameDocument, a.place(first))
 	}
-	return fmt.Errorf("%w: it has the id of %s (%s) and other content: the first one counts; %s", importer.ErrInvalid, a.place(first), item.Document.ID, a.remedy)
+	return fmt.Errorf("%w: it has the id of %s (%s) and other content: the first one counts; %s", importer.ErrInvalid,
+		a.place(first), item.Document.ID, a.remedy)
 }
 
 // fileOf is the number of a file, whose documents come one after the other.

@@ -19,8 +19,9 @@ func importCSVCommand(a *cli.App) *cobra.Command {
 		Long: "Imports the rows of CSV files, which a mapping file (docs/import.md) turns into documents. A path is a file, a folder or an\n" +
 			"archive (.zip, .tar, .tar.gz, .tar.xz) with files that end in .csv; archives are read without unpacking them to disk.\n" +
 			"A document with a row that is wrong is refused as a whole, and the others go on.",
-		Example: "  daybook import csv --org shop --mapping mapping.yaml exports/\n  daybook import csv --org shop --mapping mapping.yaml 2025.tar.xz",
-		Args:    cobra.MinimumNArgs(1),
+		Example: "  daybook import csv --org shop --mapping mapping.yaml exports/\n  daybook import csv --org shop " +
+			"--mapping mapping.yaml 2025.tar.xz",
+		Args: cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if mappingFile == "" {
 				return cli.Usagef("give --mapping FILE: the columns' meaning is described there (docs/import.md)")
@@ -47,9 +48,11 @@ func importCSVCommand(a *cli.App) *cobra.Command {
 	return command
 }
 
-// importCSV reads the files twice: once to learn which rows belong together, before the database is touched, and once to
-// import the documents.
-func importCSV(ctx context.Context, a *cli.App, mapping *importer.Mapping, org string, sources *importer.Sources) error {
+// importCSV reads the files twice: once to learn which rows belong together, before the database is
+// touched, and once to import the documents.
+func importCSV(ctx context.Context, a *cli.App, mapping *importer.Mapping, org string,
+	sources *importer.Sources,
+) error {
 	reading := a.NewProgress("reading", sources.Size())
 	reading.Percent = true
 	sources.OnRead = func(n int) { reading.Add(int64(n)) }
@@ -84,7 +87,10 @@ func feedCSV(ctx context.Context, documents *importer.CSV, i *Importer, put func
 		case err != nil:
 			return fmt.Errorf("%s: %w", d.Source, err)
 		default:
-			if err := put(ImportItem{Source: d.Source + ": document " + d.Document.ID, Document: d.Document, File: d.Source}); err != nil {
+			if err := put(ImportItem{
+				Source: d.Source + ": document " + d.Document.ID, Document: d.Document,
+				File: d.Source,
+			}); err != nil {
 				return err
 			}
 		}

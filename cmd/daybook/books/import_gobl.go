@@ -39,9 +39,11 @@ func (o GOBLOwner) check() error {
 	case o.IdBy != byDocument && o.IdBy != ByFile:
 		return cli.Usagef("--id-by %q: want document or file", o.IdBy)
 	case o.Direction != string(models.DirectionOut) && o.Direction != string(models.DirectionIn):
-		return cli.Usagef("--direction %q: want out (the organization issued the documents) or in (it received them)", o.Direction)
+		return cli.Usagef("--direction %q: want out (the organization issued the documents) or in (it received them)",
+			o.Direction)
 	case o.By == bySupplier && o.Direction == string(models.DirectionIn):
-		return cli.Usagef("--org-by supplier is for documents that the organization issued: leave --direction in out, or give --org")
+		return cli.Usagef("--org-by supplier is for documents that the organization issued: leave --direction in out, or " +
+			"give --org")
 	}
 	return nil
 }
@@ -65,8 +67,8 @@ func (o GOBLOwner) assign(in importer.Imported, source string) (ImportItem, erro
 		return item, fmt.Errorf("%w: it names no %s; give --org", importer.ErrInvalid, o.By)
 	}
 	if o.Direction == string(models.DirectionIn) {
-		// The importer speaks for the supplier. What the supplier issued the customer received; money that came to the
-		// supplier left the customer.
+		// The importer speaks for the supplier. What the supplier issued the customer received; money
+		// that came to the supplier left the customer.
 		if d.Direction == models.DirectionOut {
 			d.Direction = models.DirectionIn
 		} else {
@@ -82,7 +84,8 @@ func importGOBLCommand(a *cli.App) *cobra.Command {
 		Use:   "gobl PATH…",
 		Short: "Import GOBL invoices, credit notes and payments",
 		Long: "Imports JSON files in the GOBL format (https://docs.gobl.org), bare or in envelopes; folders and archives\n" +
-			"(.zip, .tar, .tar.gz, .tar.xz) are searched for files that end in .json. What causes no booking, such as an order, is skipped.",
+			"(.zip, .tar, .tar.gz, .tar.xz) are searched for files that end in .json. What causes no booking, such as an " +
+			"order, is skipped.",
 		Example: "  daybook import gobl --org acme invoices/\n  daybook import gobl --org-by country examples/*/out/*.json",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -112,14 +115,19 @@ func importGOBLCommand(a *cli.App) *cobra.Command {
 	a.CreateFlag(command)
 	flags := command.Flags()
 	flags.StringVar(&owner.Org, "org", "", "the organization whose documents these are")
-	flags.StringVar(&owner.By, "org-by", "", "the organization by the file: supplier (its tax id) or country (its tax country)")
-	flags.StringVar(&owner.IdBy, "id-by", byDocument, "a document's id: document (its uuid, or number and supplier) or file (the file's path as given)")
-	flags.StringVar(&owner.Direction, "direction", string(models.DirectionOut), "out: the organization issued the documents; in: it received them")
+	flags.StringVar(&owner.By, "org-by", "",
+		"the organization by the file: supplier (its tax id) or country (its tax country)")
+	flags.StringVar(&owner.IdBy, "id-by", byDocument,
+		"a document's id: document (its uuid, or number and supplier) or file (the file's path as given)")
+	flags.StringVar(&owner.Direction, "direction", string(models.DirectionOut),
+		"out: the organization issued the documents; in: it received them")
 	return command
 }
 
 // feedGOBL reads the files and hands over what they hold.
-func feedGOBL(ctx context.Context, sources *importer.Sources, owner GOBLOwner, i *Importer, put func(ImportItem) error) error {
+func feedGOBL(ctx context.Context, sources *importer.Sources, owner GOBLOwner, i *Importer,
+	put func(ImportItem) error,
+) error {
 	for source, err := range sources.All(ctx) {
 		var item ImportItem
 		if err == nil {
@@ -160,7 +168,8 @@ func convertGOBL(r io.Reader, name string, owner GOBLOwner) (ImportItem, error) 
 		return ImportItem{}, err
 	}
 	if len(data) > maxGOBLBytes {
-		return ImportItem{}, fmt.Errorf("%w: the file has more than %d bytes; is it one document?", importer.ErrInvalid, maxGOBLBytes)
+		return ImportItem{}, fmt.Errorf("%w: the file has more than %d bytes; is it one document?", importer.ErrInvalid,
+			maxGOBLBytes)
 	}
 	in, err := importer.GOBL(data)
 	if err != nil {

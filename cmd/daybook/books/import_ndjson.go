@@ -34,7 +34,8 @@ func importNDJSONCommand(a *cli.App) *cobra.Command {
 	a.CreateFlag(command)
 	command.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok && unknown.GetSpecifiedName() == "org" {
-			return cli.Usagef("%s: each document of this format names its own organization, in the member org_id: leave the flag out, and write the organization there", err)
+			return cli.Usagef("%s: each document of this format names its own organization, in the member org_id: leave "+
+				"the flag out, and write the organization there", err)
 		}
 		return cli.UnknownFlag(c, err)
 	})

@@ -29,8 +29,8 @@ type numbersTwice struct {
 	Unknown bool `json:"unknown,omitempty"`
 }
 
-// lookForNumbers looks whether documents that were written since a moment have the number of another document: the same bill may have come
-// twice. Nothing is refused for it.
+// lookForNumbers looks whether documents that were written since a moment have the number of
+// another document: the same bill may have come twice. Nothing is refused for it.
 func (i *Importer) lookForNumbers(ctx context.Context, since time.Time) error {
 	r := i.Result
 	if r.Inserted+r.Changed == 0 {
@@ -62,7 +62,8 @@ func (n numbersTwice) print(w io.Writer) error {
 		if t.Counterparty != "" {
 			whose = " of " + t.Counterparty
 		}
-		line := fmt.Sprintf("organization %s has %d documents with the number %s%s (%s, %s): %s", t.OrgID, t.Count, t.Number, whose, t.Type, t.Direction, others)
+		line := fmt.Sprintf("organization %s has %d documents with the number %s%s (%s, %s): %s", t.OrgID, t.Count,
+			t.Number, whose, t.Type, t.Direction, others)
 		if _, err := fmt.Fprintf(w, "warning  %s\n", terminal.OneLine(line)); err != nil {
 			return err
 		}
@@ -70,9 +71,11 @@ func (n numbersTwice) print(w io.Writer) error {
 	var err error
 	switch more := n.Count - int64(len(n.Numbers)); {
 	case n.Unknown:
-		_, err = fmt.Fprintln(w, "warning  it was not looked for numbers that several documents have, which takes more than five seconds: `daybook audit --all-orgs` lists them")
+		_, err = fmt.Fprintln(w, "warning  it was not looked for numbers that several documents have, which takes more "+
+			"than five seconds: `daybook audit --all-orgs` lists them")
 	case more > 0:
-		_, err = fmt.Fprintf(w, "warning  %s more: `daybook audit --all-orgs` lists them\n", phrase.Plural(more, "number", "numbers"))
+		_, err = fmt.Fprintf(w, "warning  %s more: `daybook audit --all-orgs` lists them\n",
+			phrase.Plural(more, "number", "numbers"))
 	}
 	return err
 }

@@ -71,10 +71,11 @@ func periodsTable(periods []models.Period) *cli.Table {
 func periodsAddCommand(a *cli.App) *cobra.Command {
 	var org, monthName, year, from, to string
 	command := &cobra.Command{
-		Use:     "add --org ORG (--month MONTH | --year YEAR | --from DAY --to DAY)",
-		Short:   "Add open periods",
-		Example: "  daybook periods add --org acme --year 2026\n  daybook periods add --org acme --from 2026-01-01 --to 2026-03-31",
-		Args:    cobra.NoArgs,
+		Use:   "add --org ORG (--month MONTH | --year YEAR | --from DAY --to DAY)",
+		Short: "Add open periods",
+		Example: "  daybook periods add --org acme --year 2026\n  daybook periods add --org acme --from 2026-01-01 --to " +
+			"2026-03-31",
+		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			periods, err := periodsToAdd(monthName, year, from, to)
 			if err != nil {
@@ -95,7 +96,8 @@ func periodsAddCommand(a *cli.App) *cobra.Command {
 					if len(added) == 0 {
 						nothing = "Nothing was changed: "
 					}
-					a.Say("%s%s there already; `daybook periods list` shows them.", nothing, phrase.Plural(int64(n), "period was", "periods were"))
+					a.Say("%s%s there already; `daybook periods list` shows them.", nothing,
+						phrase.Plural(int64(n), "period was", "periods were"))
 				}
 				return a.Print(w, periodsTable(added))
 			})
@@ -134,9 +136,10 @@ func periodsToAdd(monthName, year, from, to string) ([]models.Period, error) {
 
 func periodsCloseCommand(a *cli.App) *cobra.Command {
 	var options books.CloseOptions
-	command := periodsChangeCommand(a, "close", func(ctx context.Context, db books.DB, org string, p models.Period) (books.PeriodChange, error) {
-		return books.ClosePeriod(ctx, db, org, p, options)
-	})
+	command := periodsChangeCommand(a, "close",
+		func(ctx context.Context, db books.DB, org string, p models.Period) (books.PeriodChange, error) {
+			return books.ClosePeriod(ctx, db, org, p, options)
+		})
 	command.Use = "close --org ORG (--month MONTH | --year YEAR | --from DAY) [--force]"
 	command.Short = "Close a period, or a year: nothing is posted into it any more"
 	command.Long = "Closes a period, or all of a year together. The command waits for chunks that are being posted for the organization; after that\n" +
@@ -145,7 +148,8 @@ func periodsCloseCommand(a *cli.App) *cobra.Command {
 		"If jobs have failed or wait whose documents have such a date, the command names them and closes nothing; --force closes\n" +
 		"all the same. It goes by the dates of the documents, of their postings, and those that the rules compute. Documents in an\n" +
 		"application's own tables that were never posted are not seen."
-	command.Flags().BoolVar(&options.Force, "force", false, "close it although documents with a date in it, or before it, are not posted")
+	command.Flags().BoolVar(&options.Force, "force", false,
+		"close it although documents with a date in it, or before it, are not posted")
 	return command
 }
 
@@ -153,7 +157,8 @@ func periodsOpenCommand(a *cli.App) *cobra.Command {
 	command := periodsChangeCommand(a, "open", books.OpenPeriod)
 	command.Use = "open --org ORG (--month MONTH | --year YEAR | --from DAY)"
 	command.Short = "Open a period, or a year, and try again what had failed because it was closed"
-	command.Long = "Opens a period, or all of a year together. Jobs of the organization that had failed with PERIOD_CLOSED are pending again."
+	command.Long = "Opens a period, or all of a year together. Jobs of the organization that had failed with " +
+		"PERIOD_CLOSED are pending again."
 	return command
 }
 
@@ -214,9 +219,11 @@ func periodsWithin(ctx context.Context, tx pgx.Tx, org string, span []models.Per
 		return nil, err
 	}
 	first, last := span[0].StartsOn, span[len(span)-1].EndsOn
-	within := slices.DeleteFunc(all, func(p models.Period) bool { return p.StartsOn.Before(first) || last.Before(p.EndsOn) })
+	within := slices.DeleteFunc(all,
+		func(p models.Period) bool { return p.StartsOn.Before(first) || last.Before(p.EndsOn) })
 	if len(within) == 0 {
-		return nil, cli.Tagged(books.ErrPeriodNotFound, "organization %s has no period from %s to %s: `daybook periods list` shows those that it has", org, first, last)
+		return nil, cli.Tagged(books.ErrPeriodNotFound,
+			"organization %s has no period from %s to %s: `daybook periods list` shows those that it has", org, first, last)
 	}
 	return within, nil
 }
@@ -235,7 +242,8 @@ func showPeriodChanges(a *cli.App, changed []books.PeriodChange, list bool) erro
 			if !p.Changed && p.Returned == 0 {
 				a.Say("Nothing was changed: the period from %s on is %s already.", p.StartsOn, p.State)
 			}
-			if _, err := fmt.Fprintf(w, "%s to %s: %s%s\n", p.StartsOn, p.EndsOn, p.State, returnedText(p.Returned)); err != nil {
+			if _, err := fmt.Fprintf(w, "%s to %s: %s%s\n", p.StartsOn, p.EndsOn, p.State,
+				returnedText(p.Returned)); err != nil {
 				return err
 			}
 		}
@@ -246,7 +254,8 @@ func showPeriodChanges(a *cli.App, changed []books.PeriodChange, list bool) erro
 // openBefore are the periods before a day that are open: a closing leaves them so.
 func openBefore(ctx context.Context, tx pgx.Tx, org string, day models.Date) ([]models.Period, error) {
 	all, err := books.Periods(ctx, books.In(tx), org)
-	return slices.DeleteFunc(all, func(p models.Period) bool { return p.State != models.PeriodOpen || !p.StartsOn.Before(day) }), err
+	return slices.DeleteFunc(all,
+		func(p models.Period) bool { return p.State != models.PeriodOpen || !p.StartsOn.Before(day) }), err
 }
 
 func returnedText(n int) string {
@@ -256,7 +265,8 @@ func returnedText(n int) string {
 	return fmt.Sprintf("; %s pending again", phrase.Plural(int64(n), "job is", "jobs are"))
 }
 
-// periodsToChange returns the period that is named, of which the last day is set only for a month; or the months of a year.
+// periodsToChange returns the period that is named, of which the last day is set only for a month;
+// or the months of a year.
 func periodsToChange(monthName, year, from string) ([]models.Period, error) {
 	named := slices.DeleteFunc([]string{monthName, year, from}, func(text string) bool { return text == "" })
 	switch {
@@ -278,7 +288,8 @@ func periodsPolicyCommand(a *cli.App) *cobra.Command {
 		Use:   "policy fail|first_open_day --org ORG",
 		Short: "Choose what happens to documents with a posting date in a closed period",
 		Long: "Chooses what happens to documents with a posting date in a closed period: they fail with PERIOD_CLOSED until the period is\n" +
-			"opened, or they are posted on the first open day after it. Jobs that had failed with PERIOD_CLOSED are pending again.",
+			"opened, or they are posted on the first open day after it. Jobs that had failed with PERIOD_CLOSED are " +
+			"pending again.",
 		Args:      cobra.ExactArgs(1),
 		ValidArgs: []string{string(models.PolicyFail), string(models.PolicyFirstOpenDay)},
 		RunE: a.OnDatabase(func(c *cobra.Command, db *cli.Database, args []string) error {
@@ -286,13 +297,14 @@ func periodsPolicyCommand(a *cli.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.Emit(map[string]any{"orgId": org, "policy": args[0], "changed": done.Changed, "returned": done.Returned}, func(w io.Writer) error {
-				if !done.Changed && done.Returned == 0 {
-					a.Say("Nothing was changed: the policy is %s already.", args[0])
-				}
-				_, err := fmt.Fprintf(w, "%s: %s%s\n", org, args[0], returnedText(done.Returned))
-				return err
-			})
+			return a.Emit(map[string]any{"orgId": org, "policy": args[0], "changed": done.Changed, "returned": done.Returned},
+				func(w io.Writer) error {
+					if !done.Changed && done.Returned == 0 {
+						a.Say("Nothing was changed: the policy is %s already.", args[0])
+					}
+					_, err := fmt.Fprintf(w, "%s: %s%s\n", org, args[0], returnedText(done.Returned))
+					return err
+				})
 		}),
 	}
 	orgFlag(command, &org)

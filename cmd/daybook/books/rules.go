@@ -17,7 +17,8 @@ import (
 
 func rulesCommand(a *cli.App) *cobra.Command {
 	command := &cobra.Command{Use: "rules", Short: "Check, test, apply, activate, list and show posting rules"}
-	command.AddCommand(rulesCheckCommand(a), rulesTestCommand(a), rulesApplyCommand(a), rulesActivateCommand(a), rulesListCommand(a), rulesShowCommand(a))
+	command.AddCommand(rulesCheckCommand(a), rulesTestCommand(a), rulesApplyCommand(a), rulesActivateCommand(a),
+		rulesListCommand(a), rulesShowCommand(a))
 	return command
 }
 
@@ -70,7 +71,8 @@ func rulesCheckCommand(a *cli.App) *cobra.Command {
 				}
 			}
 			return a.Emit(result, func(w io.Writer) error {
-				_, err := fmt.Fprintf(w, "%s: rule set %q is in order; it posts to %s\n", args[0], result.Name, strings.Join(result.Accounts, ", "))
+				_, err := fmt.Fprintf(w, "%s: rule set %q is in order; it posts to %s\n", args[0], result.Name,
+					strings.Join(result.Accounts, ", "))
 				sayMissing(a, org, result.MissingAccounts)
 				return err
 			})
@@ -80,7 +82,8 @@ func rulesCheckCommand(a *cli.App) *cobra.Command {
 	return command
 }
 
-// missingAccounts returns the accounts that the rules can post to and the organization's chart lacks.
+// missingAccounts returns the accounts that the rules can post to and the organization's chart
+// lacks.
 func missingAccounts(ctx context.Context, a *cli.App, org string, rules *posting.RuleSet) ([]string, error) {
 	db, err := a.Open(ctx, 1)
 	if err != nil {
@@ -93,7 +96,8 @@ func missingAccounts(ctx context.Context, a *cli.App, org string, rules *posting
 // sayMissing warns of accounts that an organization's chart lacks.
 func sayMissing(a *cli.App, org string, codes []string) {
 	if len(codes) > 0 {
-		a.Say("organization %s lacks accounts %s: documents that need them will fail with UNKNOWN_ACCOUNT; add them with `daybook accounts import`",
+		a.Say("organization %s lacks accounts %s: documents that need them will fail with UNKNOWN_ACCOUNT; add them with "+
+			"`daybook accounts import`",
 			org, strings.Join(codes, ", "))
 	}
 }
@@ -127,7 +131,8 @@ func rulesApplyCommand(a *cli.App) *cobra.Command {
 			}
 			results := make([]books.Change, 0, len(ids))
 			for _, id := range ids {
-				result, err := books.ApplyRules(c.Context(), db.Pool, id, source, books.ApplyOptions{Create: true, StoreOnly: storeOnly})
+				result, err := books.ApplyRules(c.Context(), db.Pool, id, source,
+					books.ApplyOptions{Create: true, StoreOnly: storeOnly})
 				if err != nil {
 					return fmt.Errorf("organization %s: %w", id, err)
 				}
@@ -179,7 +184,8 @@ func rulesShowCommand(a *cli.App) *cobra.Command {
 				return err
 			}
 			return a.Emit(set, func(w io.Writer) error {
-				_, err := fmt.Fprintf(w, "# organization %s, version %d, applied %s\n%s", set.OrgID, set.Version, cli.FormatTime(set.CreatedAt), set.Source)
+				_, err := fmt.Fprintf(w, "# organization %s, version %d, applied %s\n%s", set.OrgID, set.Version,
+					cli.FormatTime(set.CreatedAt), set.Source)
 				return err
 			})
 		},

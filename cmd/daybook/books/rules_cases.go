@@ -33,7 +33,8 @@ func rulesTestCommand(a *cli.App) *cobra.Command {
 		Use:   "test FILE…",
 		Short: "Run test cases: documents, and the entries that the rules must make of them",
 		Long: "Runs files of test cases: documents, and the entries or the error that the rules must make of them. It prints a line\n" +
-			"a case, and what differs: \"-\" is an entry that is missing, \"+\" one that was not expected. It reads no database.",
+			"a case, and what differs: \"-\" is an entry that is missing, \"+\" one that was not expected. It reads no " +
+			"database.",
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			files := make([]TestedFile, 0, len(args))
@@ -61,7 +62,8 @@ func rulesTestCommand(a *cli.App) *cobra.Command {
 		},
 	}
 	command.Flags().StringVar(&flags.rules, "rules", "", "the rule set, in place of the one that each file names")
-	command.Flags().StringVar(&flags.chart, "chart", "", "the chart of accounts (CSV), in place of the one that each file names")
+	command.Flags().StringVar(&flags.chart, "chart", "",
+		"the chart of accounts (CSV), in place of the one that each file names")
 	return command
 }
 
@@ -116,7 +118,8 @@ func chartFile(a *cli.App, path string) (posting.Chart, error) {
 	return posting.ChartOf(accounts), nil
 }
 
-// relativeTo returns the path that a file names; standard input names paths from the working directory.
+// relativeTo returns the path that a file names; standard input names paths from the working
+// directory.
 func relativeTo(file, path string) string {
 	if file == "-" || filepath.IsAbs(path) {
 		return path

@@ -54,7 +54,8 @@ func trialBalanceCommand(a *cli.App) *cobra.Command {
 				return err
 			}
 			if !b.Balanced {
-				return cli.Tagged(errOutOfBalance, "debits and credits differ; the database refuses such entries, so they were changed by other means")
+				return cli.Tagged(errOutOfBalance,
+					"debits and credits differ; the database refuses such entries, so they were changed by other means")
 			}
 			return nil
 		},
@@ -75,7 +76,8 @@ func checkCurrency(code string) error {
 	return nil
 }
 
-// PrintTrialBalance writes a trial balance for people. spanned: it is one of a span, with opening and closing balances.
+// PrintTrialBalance writes a trial balance for people. spanned: it is one of a span, with opening
+// and closing balances.
 func PrintTrialBalance(a *cli.App, w io.Writer, b answers.TrialBalance, spanned bool) error {
 	t := cli.NewTable("CURRENCY", "ACCOUNT", "NAME", "DEBIT", "CREDIT", "BALANCE")
 	t.Right = []int{3, 4, 5}

@@ -1,5 +1,5 @@
-// Package cli is what the commands of daybook share: streams, flags, output, errors, and connections to PostgreSQL and Temporal.
-// It knows no command.
+// Package cli is what the commands of daybook share: streams, flags, output, errors, and
+// connections to PostgreSQL and Temporal. It knows no command.
 package cli
 
 import (
@@ -50,7 +50,8 @@ type App struct {
 
 	// Organization is the one that the command is about; empty: it is about all.
 	Organization string
-	// Create is the flag --create, which lets that be an organization that Daybook does not know; mayCreate: the command has it.
+	// Create is the flag --create, which lets that be an organization that Daybook does not know;
+	// mayCreate: the command has it.
 	Create, mayCreate bool
 
 	// Version is that of the program.
@@ -62,7 +63,8 @@ type App struct {
 	Level slog.LevelVar
 	Log   *slog.Logger
 
-	// waitsEvery is the pause between two lines of a long command; 0: the default. drawing says that a bar is shown.
+	// waitsEvery is the pause between two lines of a long command; 0: the default. drawing says that
+	// a bar is shown.
 	waitsEvery time.Duration
 	drawing    atomic.Bool
 }

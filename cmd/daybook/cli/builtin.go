@@ -20,8 +20,8 @@ import (
 	"github.com/daybook-dev/daybook/queue"
 )
 
-// BuiltinJobs registers the built-in job types that the environment configures. Without a Temporal client, those that a workflow works are left out.
-// Close what it returns.
+// BuiltinJobs registers the built-in job types that the environment configures. Without a Temporal
+// client, those that a workflow works are left out. Close what it returns.
 func (a *App) BuiltinJobs(pool *pgxpool.Pool, temporal client.Client) (*jobs.Registry, *handlers.Builtin, error) {
 	registry := jobs.NewRegistry()
 	builtin, err := handlers.Register(registry, handlers.Config{Pool: pool, Temporal: temporal})
@@ -46,7 +46,8 @@ var builtinPayloads = []queue.Payload{
 	handlers.PlaidEnrichment{},
 }
 
-// NoteType tells of a type that is not built in, unless a worker that lives has a handler for it, as far as the database is named and says so.
+// NoteType tells of a type that is not built in, unless a worker that lives has a handler for it,
+// as far as the database is named and says so.
 func (a *App) NoteType(ctx context.Context, jobType, queue string) {
 	handled := false
 	if pool, err := a.Pool(ctx, 1); err == nil {
@@ -58,7 +59,9 @@ func (a *App) NoteType(ctx context.Context, jobType, queue string) {
 		if near := nearest(jobType, builtinTypes()); near != "" {
 			meant = "; did you mean " + near + "?"
 		}
-		a.Say("Note: %s is none of Daybook's own types%s Its jobs wait for a worker of yours that has a handler for it; when no worker has had one for five minutes, those that are due are dead letters (HANDLER_MISSING), until one starts.", jobType, cmp.Or(meant, "."))
+		a.Say("Note: %s is none of Daybook's own types%s Its jobs wait for a worker of yours that has a handler for it; "+
+			"when no worker has had one for five minutes, those that are due are dead letters (HANDLER_MISSING), until one "+
+			"starts.", jobType, cmp.Or(meant, "."))
 	}
 }
 
@@ -92,7 +95,8 @@ func CheckBuiltinType(jobType string, raw json.RawMessage) (builtin bool, err er
 	return false, nil
 }
 
-// checkTemplate tries the template of a mail. Without the directory of the worker's templates it tries none: only the worker knows them.
+// checkTemplate tries the template of a mail. Without the directory of the worker's templates it
+// tries none: only the worker knows them.
 func checkTemplate(jobType string, raw json.RawMessage) error {
 	dir := os.Getenv(MailTemplatesVariable)
 	if dir == "" {
@@ -115,7 +119,8 @@ func checkTemplate(jobType string, raw json.RawMessage) error {
 // knownTemplates are the templates by their directory: they are read once, as a worker reads them.
 var knownTemplates sync.Map
 
-// CheckBuiltinPayload checks payloads for the HTTP API, also of types that this process does not work.
+// CheckBuiltinPayload checks payloads for the HTTP API, also of types that this process does not
+// work.
 func CheckBuiltinPayload(jobType string, raw json.RawMessage) error {
 	_, err := CheckBuiltinType(jobType, raw)
 	return err

@@ -30,7 +30,8 @@ func (d *Database) Close() {
 	ClosePool(d.Pool)
 }
 
-// closeLimit is how long a command waits in the end until its sessions have ended. A server that stands still ends none, and the driver waits for it for 15 seconds.
+// closeLimit is how long a command waits in the end until its sessions have ended. A server that
+// stands still ends none, and the driver waits for it for 15 seconds.
 const closeLimit = 2 * time.Second
 
 // ClosePool ends a pool. It does not wait for sessions that a server does not end.
@@ -46,7 +47,8 @@ func ClosePool(pool *pgxpool.Pool) {
 	}
 }
 
-// Open connects to the database and checks that its schema is the one of this program. conns is the size of the pool.
+// Open connects to the database and checks that its schema is the one of this program. conns is the
+// size of the pool.
 func (a *App) Open(ctx context.Context, conns int32) (*Database, error) {
 	pool, err := a.Pool(ctx, conns)
 	if err != nil {
@@ -67,7 +69,8 @@ func (a *App) Open(ctx context.Context, conns int32) (*Database, error) {
 	return &Database{Pool: pool, Listing: listing}, nil
 }
 
-// Verify checks that the database and its sessions can be used and that the schema is this program's. If that takes too long it says which tables are locked.
+// Verify checks that the database and its sessions can be used and that the schema is this
+// program's. If that takes too long it says which tables are locked.
 func Verify(ctx context.Context, pool *pgxpool.Pool) error {
 	if err := store.VerifySession(ctx, pool); err != nil {
 		return fmt.Errorf("the database cannot be used: %w", err)
@@ -83,8 +86,10 @@ func Verify(ctx context.Context, pool *pgxpool.Pool) error {
 	return Tagged(migrations.ErrNoAnswer, "%s", strings.Join(says, "\n"))
 }
 
-// OnDatabase is the action of a command that needs one connection to the database: it opens it, and closes it in the end.
-func (a *App) OnDatabase(run func(c *cobra.Command, db *Database, args []string) error) func(c *cobra.Command, args []string) error {
+// OnDatabase is the action of a command that needs one connection to the database: it opens it, and
+// closes it in the end.
+func (a *App) OnDatabase(run func(c *cobra.Command, db *Database, args []string) error) func(c *cobra.Command,
+	args []string) error {
 	return func(c *cobra.Command, args []string) error {
 		db, err := a.Open(c.Context(), 1)
 		if err != nil {
@@ -126,12 +131,14 @@ func PoolOf(ctx context.Context, address string, conns int32) (*pgxpool.Pool, er
 	return pgxpool.NewWithConfig(ctx, config)
 }
 
-// trustedFor is how long a connection may have been idle to be used without a look whether the server has ended it. pgx asks the server after a second: that is a
-// transaction of its own for nearly each statement of an idle worker.
+// trustedFor is how long a connection may have been idle to be used without a look whether the
+// server has ended it. pgx asks the server after a second: that is a transaction of its own for
+// nearly each statement of an idle worker.
 const trustedFor = 10 * time.Second
 
-// hasEnded reports whether the server has ended an idle session, which then has something to read: so it costs no transaction, and a millisecond. What breaks in
-// silence is noticed by the next statement, as it would be by asking.
+// hasEnded reports whether the server has ended an idle session, which then has something to read:
+// so it costs no transaction, and a millisecond. What breaks in silence is noticed by the next
+// statement, as it would be by asking.
 func hasEnded(conn *pgx.Conn) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
 	defer cancel()
@@ -139,26 +146,32 @@ func hasEnded(conn *pgx.Conn) bool {
 	return err != nil && !pgconn.Timeout(err)
 }
 
-// nameDefaults has the session begin transactions as Daybook's own, also those of a single statement, and gives no statement
-// less time than it takes. What the address itself says is left alone.
+// nameDefaults has the session begin transactions as Daybook's own, also those of a single
+// statement, and gives no statement less time than it takes. What the address itself says is left
+// alone.
 func nameDefaults(ctx context.Context, conn *pgx.Conn) error {
 	said := conn.Config().RuntimeParams
 	var statements strings.Builder
 	for _, d := range []struct{ name, value string }{
-		{"default_transaction_isolation", "'read committed'"}, {"statement_timeout", "0"}, {"lock_timeout", "0"}, {"idle_session_timeout", "0"},
+		{"default_transaction_isolation", "'read committed'"},
+		{"statement_timeout", "0"},
+		{"lock_timeout", "0"},
+		{"idle_session_timeout", "0"},
 	} {
 		if _, ok := said[d.name]; !ok && !strings.Contains(said["options"], d.name) {
 			statements.WriteString("SET " + d.name + " = " + d.value + ";")
 		}
 	}
-	if _, ok := said["transaction_timeout"]; !ok && !strings.Contains(said["options"], "transaction_timeout") { // PostgreSQL 17
+	// PostgreSQL 17
+	if _, ok := said["transaction_timeout"]; !ok && !strings.Contains(said["options"], "transaction_timeout") {
 		statements.WriteString(`SELECT set_config(s, '0', false) FROM (VALUES ('transaction_timeout')) v (s) WHERE current_setting(s, true) <> '0'`)
 	}
 	_, err := conn.Exec(ctx, statements.String())
 	return err
 }
 
-// CheckDatabaseURL refuses an address that cannot be read, without repeating any of it: what is wrong may be the password.
+// CheckDatabaseURL refuses an address that cannot be read, without repeating any of it: what is
+// wrong may be the password.
 func (a *App) CheckDatabaseURL() error {
 	if a.DatabaseURL == "" {
 		return ErrNoDatabaseURL
@@ -169,7 +182,8 @@ func (a *App) CheckDatabaseURL() error {
 	return nil
 }
 
-// Moment is ParseMoment back from the database's clock, which the times in rows are from: for what is removed by its age.
+// Moment is ParseMoment back from the database's clock, which the times in rows are from: for what
+// is removed by its age.
 func (d *Database) Moment(ctx context.Context, flag, text string) (time.Time, error) {
 	now, err := store.Now(ctx, d.Pool)
 	if err != nil {
@@ -178,7 +192,8 @@ func (d *Database) Moment(ctx context.Context, flag, text string) (time.Time, er
 	return ParseMoment(flag, text, now)
 }
 
-// DueIn is when something is due that waits for a delay, by the database's clock, which workers go by; 0: at, which says it.
+// DueIn is when something is due that waits for a delay, by the database's clock, which workers go
+// by; 0: at, which says it.
 func (d *Database) DueIn(ctx context.Context, delay time.Duration, at time.Time) (time.Time, error) {
 	if delay == 0 {
 		return at, nil
@@ -187,8 +202,10 @@ func (d *Database) DueIn(ctx context.Context, delay time.Duration, at time.Time)
 	return now.Add(delay), err
 }
 
-// RequireRight refuses a role without the right by which the one that the command needs is known. It is for commands that run until a signal, because what such
-// a role may not do would be told with each job, or to each caller, and for those that change something outside of the database before they write there.
+// RequireRight refuses a role without the right by which the one that the command needs is known.
+// It is for commands that run until a signal, because what such a role may not do would be told
+// with each job, or to each caller, and for those that change something outside of the database
+// before they write there.
 func RequireRight(ctx context.Context, pool *pgxpool.Pool, right, table string) error {
 	var has bool
 	if err := pool.QueryRow(ctx, `SELECT has_any_column_privilege($1, $2)`, table, right).Scan(&has); err != nil || has {

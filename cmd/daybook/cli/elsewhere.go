@@ -11,22 +11,29 @@ import (
 // ElsewhereFields say what another system has posted of a document.
 func ElsewhereFields(e *models.PostedElsewhere) Fields {
 	next := map[models.NextPosting]string{
-		models.NextDifference: "a newer version posts the difference", models.NextWait: "a newer version waits for a person",
-		models.NextFull: "it was taken back there: Daybook posts the document in full",
+		models.NextDifference: "a newer version posts the difference",
+		models.NextWait:       "a newer version waits for a person",
+		models.NextFull:       "it was taken back there: Daybook posts the document in full",
 	}[e.Next]
 	lines := Fields{
 		{"elsewhere", fmt.Sprintf("version %d is posted by %s, on %s", e.DocumentVersion, e.System, e.PostedOn)},
 		{"", next},
 	}
 	if e.LeftVersion != nil {
-		lines = append(lines, [2]string{"", fmt.Sprintf("up to version %d a person decided that Daybook posts nothing", *e.LeftVersion)})
+		lines = append(lines, [2]string{
+			"",
+			fmt.Sprintf("up to version %d a person decided that Daybook posts nothing", *e.LeftVersion),
+		})
 	}
 	var entries []models.EntryElsewhere
 	if e.Entries == nil || json.Unmarshal(e.Entries, &entries) != nil {
 		return append(lines, [2]string{"", "its entries there are not known"})
 	}
 	for _, one := range entries {
-		lines = append(lines, [2]string{"", fmt.Sprintf("%s %s %s %s", one.Side, one.Account, minor.Decimal64(one.Amount, one.Currency), one.Currency)})
+		lines = append(lines, [2]string{
+			"",
+			fmt.Sprintf("%s %s %s %s", one.Side, one.Account, minor.Decimal64(one.Amount, one.Currency), one.Currency),
+		})
 	}
 	return lines
 }

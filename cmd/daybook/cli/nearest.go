@@ -4,9 +4,9 @@ import (
 	"strings"
 )
 
-// nearest returns the name that is meant most likely where another one was written: the one with the fewest changed, missing,
-// additional or swapped letters, of at most a third of them; of two, the one that begins with the same letter. Empty: none is
-// near.
+// nearest returns the name that is meant most likely where another one was written: the one with
+// the fewest changed, missing, additional or swapped letters, of at most a third of them; of two,
+// the one that begins with the same letter. Empty: none is near.
 func nearest(written string, names []string) string {
 	from := []rune(strings.ToLower(written))
 	if len(from) == 0 {

@@ -9,7 +9,8 @@ import (
 func TestNearest(t *testing.T) {
 	t.Parallel()
 	for written, want := range map[string]string{
-		"teshop": "testshop", "Shop": "shop", "shpo": "shop", "shops": "shop", "acne": "acme", "org_12": "org_123", "beta": "", "": "", "x": "",
+		"teshop": "testshop", "Shop": "shop", "shpo": "shop", "shops": "shop", "acne": "acme", "org_12": "org_123",
+		"beta": "", "": "", "x": "",
 	} {
 		assert.Equal(t, want, nearest(written, []string{"acme", "shop", "testshop", "org_123"}), written)
 	}

@@ -22,7 +22,8 @@ type OrganizationFlags struct {
 func (o *OrganizationFlags) Add(c *cobra.Command) {
 	c.Flags().StringArrayVar(&o.IDs, "org", nil, "an organization; may be repeated")
 	c.Flags().BoolVar(&o.All, "all-orgs", false, "every organization that Daybook knows")
-	c.Flags().BoolVar(&o.create, "create", false, "make organizations known that have neither configuration, document nor job yet")
+	c.Flags().BoolVar(&o.create, "create", false,
+		"make organizations known that have neither configuration, document nor job yet")
 }
 
 // Check refuses flags that contradict one another, or name no organization.
@@ -56,7 +57,8 @@ func (o *OrganizationFlags) Resolve(ctx context.Context, db *Database) ([]string
 		return nil, err
 	}
 	if len(orgs) == 0 {
-		return nil, Tagged(store.ErrOrganizationNotFound, "there is no organization yet: import a document, or name one with --org and --create")
+		return nil, Tagged(store.ErrOrganizationNotFound,
+			"there is no organization yet: import a document, or name one with --org and --create")
 	}
 	ids := make([]string, len(orgs))
 	for i, org := range orgs {

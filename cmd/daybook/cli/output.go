@@ -39,8 +39,8 @@ func (a *App) EmitTo(w io.Writer, v any, human func(io.Writer) error) error {
 	return err
 }
 
-// EmitDone is Emit for what was done until it ended with an error, or without one: what was done before an interruption stays done. Where nothing was
-// done there is the error alone.
+// EmitDone is Emit for what was done until it ended with an error, or without one: what was done
+// before an interruption stays done. Where nothing was done there is the error alone.
 func (a *App) EmitDone(ended error, nothing bool, v any, human func(io.Writer) error) error {
 	if ended != nil && nothing {
 		return ended
@@ -65,7 +65,8 @@ func NewTable(head ...string) *Table { return &Table{head: head} }
 // Add adds a row.
 func (t *Table) Add(cells ...string) { t.Rows = append(t.Rows, cells) }
 
-// Print writes the table. On a terminal the head is bold, and the last column is cut where the screen ends.
+// Print writes the table. On a terminal the head is bold, and the last column is cut where the
+// screen ends.
 func (a *App) Print(w io.Writer, t *Table) error {
 	widths := make([]int, len(t.head))
 	for _, row := range append([][]string{t.head}, t.Rows...) {

@@ -10,8 +10,8 @@ import (
 	"github.com/daybook-dev/daybook/internal/text/phrase"
 )
 
-// Progress shows how far a command is, on the error stream and never beside JSON: a bar on a terminal,
-// and elsewhere a line now and then, once it has gone on for a while.
+// Progress shows how far a command is, on the error stream and never beside JSON: a bar on a
+// terminal, and elsewhere a line now and then, once it has gone on for a while.
 type Progress struct {
 	app     *App
 	label   string
@@ -67,7 +67,8 @@ func (p *Progress) draw() {
 		return
 	}
 	full := int(min(p.done, p.total) * width / p.total)
-	_, _ = fmt.Fprintf(p.app.Stderr, "\r%s [%s%s] %s\x1b[K", p.label, strings.Repeat("#", full), strings.Repeat(".", width-full), p.share())
+	_, _ = fmt.Fprintf(p.app.Stderr, "\r%s [%s%s] %s\x1b[K", p.label, strings.Repeat("#", full),
+		strings.Repeat(".", width-full), p.share())
 }
 
 // share says how much is done.

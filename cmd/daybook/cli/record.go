@@ -11,8 +11,10 @@ import (
 	"github.com/daybook-dev/daybook/internal/store/actions"
 )
 
-// mayRecord refuses an action of the context that the role may not write into the log: one that Temporal does cannot be undone when the database refuses the row
-// afterwards. While the database does not answer, operators can do what they have to. It says when Daybook had nothing of the organization.
+// mayRecord refuses an action of the context that the role may not write into the log: one that
+// Temporal does cannot be undone when the database refuses the row afterwards. While the database
+// does not answer, operators can do what they have to. It says when Daybook had nothing of the
+// organization.
 func (a *App) mayRecord(ctx context.Context) error {
 	if !actions.Begun(ctx) || a.DatabaseURL == "" {
 		return nil

@@ -13,7 +13,8 @@ import (
 // mistyped is how many letters a name may differ from the one that was meant.
 const mistyped = 2
 
-// didYouMean ends an error about a name that is not known with those that are near it, and could be meant.
+// didYouMean ends an error about a name that is not known with those that are near it, and could be
+// meant.
 func didYouMean(near []string) string {
 	if len(near) == 0 {
 		return ""
@@ -26,7 +27,8 @@ func UnknownCommand(c *cobra.Command, name string) error {
 	return Usagef("unknown command %s for %s%s", name, c.CommandPath(), didYouMean(c.SuggestionsFor(name)))
 }
 
-// UnknownFlag says of a flag that is not known which one could be meant. Other errors of flags stay as they are.
+// UnknownFlag says of a flag that is not known which one could be meant. Other errors of flags stay
+// as they are.
 func UnknownFlag(c *cobra.Command, err error) error {
 	name, unknown := strings.CutPrefix(err.Error(), "unknown flag: --")
 	if !unknown {

@@ -52,7 +52,10 @@ const loopInput = `{"batchSize": 50, "pollIntervalSeconds": 10}`
 
 // StartArguments is how the Temporal CLI starts the loop.
 func (l Loop) StartArguments() []string {
-	return []string{"workflow", "start", "--task-queue", l.TaskQueue, "--type", l.Workflow, "--workflow-id", l.ID, "--input", loopInput}
+	return []string{
+		"workflow", "start", "--task-queue", l.TaskQueue, "--type", l.Workflow, "--workflow-id", l.ID,
+		"--input", loopInput,
+	}
 }
 
 // StartCommandLine is the same for a person to type.
@@ -61,8 +64,8 @@ func (l Loop) StartCommandLine() string {
 		"  --workflow-id " + l.ID + " --input '" + loopInput + "'"
 }
 
-// TemporalOptions reads the connection's settings as Temporal's own programs do: from environment variables and the
-// configuration file.
+// TemporalOptions reads the connection's settings as Temporal's own programs do: from environment
+// variables and the configuration file.
 func (a *App) TemporalOptions() (client.Options, error) {
 	options, err := envconfig.LoadDefaultClientOptions()
 	if err != nil {
@@ -75,24 +78,29 @@ func (a *App) TemporalOptions() (client.Options, error) {
 // connectTimeout is how long commands that are no worker wait for Temporal.
 const connectTimeout = 20 * time.Second
 
-// AwaitTemporal returns when Temporal answers for the client's namespace. While it is unavailable it tries again; when it refuses
-// the client, that is final.
+// AwaitTemporal returns when Temporal answers for the client's namespace. While it is unavailable
+// it tries again; when it refuses the client, that is final.
 func AwaitTemporal(ctx context.Context, c client.Client, o client.Options, log *slog.Logger) error {
 	namespace, address := cmp.Or(o.Namespace, client.DefaultNamespace), cmp.Or(o.HostPort, client.DefaultHostPort)
 	err := temporalwait.Until(ctx, log, address, func(ctx context.Context) error {
-		_, err := c.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: namespace})
+		_, err := c.WorkflowService().DescribeNamespace(ctx,
+			&workflowservice.DescribeNamespaceRequest{Namespace: namespace})
 		return err
 	})
 	switch {
 	case temporalwait.NoNamespace(err):
-		return Tagged(ErrTemporalSetup, "Temporal at %s has no namespace %q: create it with `temporal operator namespace create`, or set TEMPORAL_NAMESPACE", address, namespace)
+		return Tagged(ErrTemporalSetup, "Temporal at %s has no namespace %q: create it with `temporal operator namespace "+
+			"create`, or set TEMPORAL_NAMESPACE", address, namespace)
 	case temporalwait.Refuses(err):
-		return Tagged(ErrTemporalSetup, "Temporal at %s refuses access to namespace %q: check TEMPORAL_API_KEY and the TLS settings: %v", address, namespace, err)
+		return Tagged(ErrTemporalSetup,
+			"Temporal at %s refuses access to namespace %q: check TEMPORAL_API_KEY and the TLS settings: %v", address,
+			namespace, err)
 	}
 	return err
 }
 
-// ConnectTemporal returns a client when Temporal answers; other than a worker it does not wait for long.
+// ConnectTemporal returns a client when Temporal answers; other than a worker it does not wait for
+// long.
 func (a *App) ConnectTemporal(ctx context.Context, o client.Options) (client.Client, error) {
 	c, err := client.NewLazyClient(o)
 	if err != nil {
@@ -105,7 +113,9 @@ func (a *App) ConnectTemporal(ctx context.Context, o client.Options) (client.Cli
 	case err == nil:
 		return c, nil
 	case ctx.Err() == nil && bounded.Err() != nil:
-		err = Tagged(ErrTemporalUnavailable, "Temporal at %s does not answer: check that it runs and that TEMPORAL_ADDRESS names it", cmp.Or(o.HostPort, client.DefaultHostPort))
+		err = Tagged(ErrTemporalUnavailable,
+			"Temporal at %s does not answer: check that it runs and that TEMPORAL_ADDRESS names it",
+			cmp.Or(o.HostPort, client.DefaultHostPort))
 	}
 	c.Close()
 	return nil, err

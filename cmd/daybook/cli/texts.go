@@ -10,7 +10,8 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// ListLine is what a column of a list shows of a text that may have many lines, such as the stack of a panic.
+// ListLine is what a column of a list shows of a text that may have many lines, such as the stack
+// of a panic.
 func ListLine(text string) string {
 	line, _, more := strings.Cut(text, "\n")
 	if more {

@@ -7,13 +7,15 @@ import (
 	"github.com/daybook-dev/daybook/internal/text/phrase"
 )
 
-// How soon a command that goes on says so, on a terminal and elsewhere, such as in a log, and how often.
+// How soon a command that goes on says so, on a terminal and elsewhere, such as in a log, and how
+// often.
 const (
 	waitsOnTerminal = time.Second
 	waitsElsewhere  = 10 * time.Second
 )
 
-// Waiting says again and again for how long something has gone on, until the function that it returns is called.
+// Waiting says again and again for how long something has gone on, until the function that it
+// returns is called.
 func (a *App) Waiting(label string) (end func()) {
 	if a.JSON {
 		return func() {}

@@ -1,5 +1,5 @@
-// Package dev has daybook dev and daybook demo, which start servers of their own. They work and serve as package start does,
-// and import as package books does.
+// Package dev has daybook dev and daybook demo, which start servers of their own. They work and
+// serve as package start does, and import as package books does.
 package dev
 
 import (

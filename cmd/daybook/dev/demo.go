@@ -97,7 +97,8 @@ func (d *demo) run(ctx context.Context, options devstack.Options) (err error) {
 	return d.withWorker(ctx, d.postAndShow)
 }
 
-// refuseUsedDatabase keeps the demonstration out of a database that is in use, before anything is changed there.
+// refuseUsedDatabase keeps the demonstration out of a database that is in use, before anything is
+// changed there.
 func (d *demo) refuseUsedDatabase(ctx context.Context) error {
 	if d.DatabaseURL == "" {
 		return nil
@@ -112,7 +113,8 @@ func (d *demo) refuseUsedDatabase(ctx context.Context) error {
 		return err
 	}
 	if !empty {
-		return cli.Tagged(errNotEmpty, "the database that DAYBOOK_DATABASE_URL names holds documents already, and the demo wants one of its own: unset the variable")
+		return cli.Tagged(errNotEmpty, "the database that DAYBOOK_DATABASE_URL names holds documents already, and the "+
+			"demo wants one of its own: unset the variable")
 	}
 	return nil
 }
@@ -129,7 +131,8 @@ func (d *demo) refuseUsedTemporal(ctx context.Context) error {
 		return err
 	}
 	if running {
-		return cli.Tagged(errNotEmpty, "workflow %s runs at %s already, and the demo wants a Temporal of its own: unset TEMPORAL_ADDRESS",
+		return cli.Tagged(errNotEmpty,
+			"workflow %s runs at %s already, and the demo wants a Temporal of its own: unset TEMPORAL_ADDRESS",
 			cli.AccountingLoop.ID, d.stack.TemporalAddress)
 	}
 	return nil
@@ -138,7 +141,8 @@ func (d *demo) refuseUsedTemporal(ctx context.Context) error {
 // prepare gives every organization the sample chart and rules, and imports the documents.
 func (d *demo) prepare(ctx context.Context) error {
 	orgs := d.documents.organizations()
-	d.Say("Applying the sample chart of accounts and the sample rules to %s.", phrase.Plural(int64(len(orgs)), "organization", "organizations"))
+	d.Say("Applying the sample chart of accounts and the sample rules to %s.",
+		phrase.Plural(int64(len(orgs)), "organization", "organizations"))
 	for _, org := range orgs {
 		err := store.Begin(ctx, d.db.Pool, func(tx pgx.Tx) error {
 			if _, err := ledgerdb.PutAccounts(ctx, tx, org, sample.Chart(), nil); err != nil {
@@ -199,7 +203,8 @@ func (d *demo) withWorker(ctx context.Context, f func(context.Context) error) er
 	}
 }
 
-// postAndShow starts the workflow, waits until every job has ended, shows the result, and ends the workflow.
+// postAndShow starts the workflow, waits until every job has ended, shows the result, and ends the
+// workflow.
 func (d *demo) postAndShow(ctx context.Context) error {
 	d.Say("Starting the workflow through the Temporal CLI:\n\n%s\n", indent(cli.AccountingLoop.StartCommandLine()))
 	d.started = time.Now()
@@ -243,14 +248,16 @@ func (d *demo) awaitCompletion(ctx context.Context) error {
 			open = queues[0].Open() // the accounting queue's
 			if bar.Set(total - open); open == 0 {
 				bar.End()
-				d.Say("Worked %s in %s, the start of the workflow included.", phrase.Plural(total, "document", "documents"), phrase.Duration(time.Since(d.started)))
+				d.Say("Worked %s in %s, the start of the workflow included.", phrase.Plural(total, "document", "documents"),
+					phrase.Duration(time.Since(d.started)))
 				return nil
 			}
 		}
 		select {
 		case <-ctx.Done():
 			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-				return cli.Tagged(cli.ErrNotAsExpected, "after %s, %d documents are still not done: see %s", demoTimeout, open, cmp.Or(d.stack.TemporalUI, "the Temporal UI"))
+				return cli.Tagged(cli.ErrNotAsExpected, "after %s, %d documents are still not done: see %s", demoTimeout, open,
+					cmp.Or(d.stack.TemporalUI, "the Temporal UI"))
 			}
 			return ctx.Err()
 		case <-tick.C:
@@ -277,7 +284,8 @@ func (d *demo) endWorkflow(ctx context.Context) error {
 }
 
 func (d *demo) sayWhereToLook() {
-	d.Say("\nEverything runs until Ctrl-C. In another terminal:\n\n  export DAYBOOK_DATABASE_URL='%s'\n  daybook status\n  daybook accounting list --state failed\n  daybook entries --org %s\n  daybook trial-balance --all-orgs",
+	d.Say("\nEverything runs until Ctrl-C. In another terminal:\n\n  export DAYBOOK_DATABASE_URL='%s'\n  daybook "+
+		"status\n  daybook accounting list --state failed\n  daybook entries --org %s\n  daybook trial-balance --all-orgs",
 		d.DatabaseURL, d.documents.organizations()[0])
 }
 

@@ -18,18 +18,21 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// The published GOBL examples: the module, its version, and the hash by which the Go checksum database knows it.
+// The published GOBL examples: the module, its version, and the hash by which the Go checksum
+// database knows it.
 const (
 	goblModule = "github.com/invopop/gobl@v0.504.0"
 	goblSum    = "h1:RLmZmeAk9RL4rkMUc7xQfC70/RGiBeekRwVgMsMthQA="
-	// goblTimeout bounds the download; without a network the demonstration goes on with its own documents.
+	// goblTimeout bounds the download; without a network the demonstration goes on with its own
+	// documents.
 	goblTimeout = 90 * time.Second
 )
 
 //go:embed documents.ndjson
 var ownDocuments []byte
 
-// findDocuments returns the GOBL examples, or without a network the documents that come with the program.
+// findDocuments returns the GOBL examples, or without a network the documents that come with the
+// program.
 func (d *demo) findDocuments(ctx context.Context) (demoDocuments, error) {
 	if d.offline {
 		return embeddedDocuments()
@@ -46,7 +49,8 @@ func (d *demo) findDocuments(ctx context.Context) (demoDocuments, error) {
 	return goblDocuments(dir)
 }
 
-// downloadGOBL returns the directory of the module, which it downloads through the Go module proxy unless it is there.
+// downloadGOBL returns the directory of the module, which it downloads through the Go module proxy
+// unless it is there.
 func downloadGOBL(ctx context.Context) (string, error) {
 	program, err := exec.LookPath("go")
 	if err != nil {
@@ -69,12 +73,14 @@ func downloadGOBL(ctx context.Context) (string, error) {
 	case runErr != nil:
 		return "", fmt.Errorf("go mod download: %w", runErr)
 	case module.Sum != goblSum:
-		return "", fmt.Errorf("module %s is not what was published: its hash is %s, not %s", goblModule, module.Sum, goblSum)
+		return "", fmt.Errorf("module %s is not what was published: its hash is %s, not %s", goblModule, module.Sum,
+			goblSum)
 	}
 	return module.Dir, nil
 }
 
-// goblDocuments reads the examples. Each tax country is an organization, which issued the documents.
+// goblDocuments reads the examples. Each tax country is an organization, which issued the
+// documents.
 func goblDocuments(dir string) (demoDocuments, error) {
 	examples := filepath.Join(dir, "examples")
 	files, err := filepath.Glob(filepath.Join(examples, "*", "out", "*.json"))
@@ -104,7 +110,8 @@ func goblDocuments(dir string) (demoDocuments, error) {
 			docs.items = append(docs.items, item)
 		}
 	}
-	docs.description = fmt.Sprintf("%d GOBL invoices, credit notes and payments (%d of the %d files are orders and the like, which cause no booking)",
+	docs.description = fmt.Sprintf("%d GOBL invoices, credit notes and payments (%d of the %d files are orders and the "+
+		"like, which cause no booking)",
 		len(docs.items), len(docs.skipped), len(files))
 	return docs, nil
 }

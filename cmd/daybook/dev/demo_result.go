@@ -54,7 +54,8 @@ type demoFailure struct {
 // collect reads the result from the database and compares it with what must be.
 func (d *demo) collect(ctx context.Context) (*demoResult, error) {
 	r := &demoResult{
-		Source: d.documents.source, TemporalUI: d.stack.TemporalUI, Wrong: []string{}, Failed: []demoFailure{}, Skipped: d.documents.skipped,
+		Source: d.documents.source, TemporalUI: d.stack.TemporalUI, Wrong: []string{}, Failed: []demoFailure{},
+		Skipped: d.documents.skipped,
 	}
 	limit := len(d.documents.items) + 1
 	jobs, err := d.db.AccountingJobs(ctx, listing.AccountingJobFilter{Limit: limit})
@@ -94,13 +95,15 @@ func (r *demoResult) compare(docs *demoDocuments, jobs []models.AccountingJob) {
 		code := models.ErrorCode(answers.Text(job.LastErrorCode))
 		if job.State == models.JobFailed {
 			r.Failed = append(r.Failed, demoFailure{
-				OrgID: job.OrgID, DocumentID: job.DocumentID, Source: item.Source, Code: code, Message: answers.Text(job.LastError),
+				OrgID: job.OrgID, DocumentID: job.DocumentID, Source: item.Source, Code: code,
+				Message: answers.Text(job.LastError),
 			})
 		}
 		want, fails := docs.mustFail[item.Source]
 		switch {
 		case fails && (job.State != models.JobFailed || code != want):
-			r.wrong("%s is %s and must fail with %s", item.Source, strings.TrimSpace(string(job.State)+" "+string(code)), want)
+			r.wrong("%s is %s and must fail with %s", item.Source, strings.TrimSpace(string(job.State)+" "+string(code)),
+				want)
 		case !fails && job.State != models.JobCompleted:
 			r.wrong("%s is %s and must be posted: %s %s", item.Source, job.State, code, answers.Text(job.LastError))
 		}
@@ -156,7 +159,8 @@ func (d *demo) show(r *demoResult) error {
 			return err
 		}
 		for _, f := range r.Failed {
-			if _, err := fmt.Fprintf(w, "\n%s of organization %s was not posted:\n  %s: %s\n", f.Source, f.OrgID, f.Code, terminal.OneLine(f.Message)); err != nil {
+			if _, err := fmt.Fprintf(w, "\n%s of organization %s was not posted:\n  %s: %s\n", f.Source, f.OrgID, f.Code,
+				terminal.OneLine(f.Message)); err != nil {
 				return err
 			}
 		}
@@ -167,7 +171,8 @@ func (d *demo) show(r *demoResult) error {
 			return err
 		}
 		if r.TrialBalance.Balanced {
-			if _, err := fmt.Fprintf(w, "\nDebits equal credits in each of %s.\n", phrase.Plural(int64(len(r.TrialBalance.Totals)), "currency", "currencies")); err != nil {
+			if _, err := fmt.Fprintf(w, "\nDebits equal credits in each of %s.\n",
+				phrase.Plural(int64(len(r.TrialBalance.Totals)), "currency", "currencies")); err != nil {
 				return err
 			}
 		}
@@ -193,7 +198,8 @@ func (d *demo) showOrganizations(w io.Writer, r *demoResult) error {
 		total.Posted += o.Posted
 		total.Failed += o.Failed
 	}
-	t.Add("total", strconv.FormatInt(total.Documents, 10), strconv.FormatInt(total.Posted, 10), strconv.FormatInt(total.Failed, 10))
+	t.Add("total", strconv.FormatInt(total.Documents, 10), strconv.FormatInt(total.Posted, 10),
+		strconv.FormatInt(total.Failed, 10))
 	if _, err := fmt.Fprintln(w); err != nil {
 		return err
 	}

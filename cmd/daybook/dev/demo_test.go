@@ -32,7 +32,8 @@ func TestDemoVerdict(t *testing.T) {
 	}
 	line := func(debit, credit int64) []ledgerdb.SpanBalance {
 		return []ledgerdb.SpanBalance{{
-			Account: "1", Currency: "EUR", Opening: new(big.Int), Debit: big.NewInt(debit), Credit: big.NewInt(credit), Closing: big.NewInt(debit - credit),
+			Account: "1", Currency: "EUR", Opening: new(big.Int), Debit: big.NewInt(debit), Credit: big.NewInt(credit),
+			Closing: big.NewInt(debit - credit),
 		}}
 	}
 	for name, test := range map[string]struct {
@@ -41,10 +42,13 @@ func TestDemoVerdict(t *testing.T) {
 		lines  []ledgerdb.SpanBalance
 		wrong  string
 	}{
-		"all is well":       {nil, 1, line(5, 5), ""},
-		"out of balance":    {nil, 1, line(5, 4), "debits and credits differ"},
-		"not posted":        {nil, 0, line(5, 5), "1 completed jobs and 0 posted documents"},
-		"a job is missing":  {func(j []models.AccountingJob) []models.AccountingJob { return j[:1] }, 1, line(5, 5), "bad has no job"},
+		"all is well":    {nil, 1, line(5, 5), ""},
+		"out of balance": {nil, 1, line(5, 4), "debits and credits differ"},
+		"not posted":     {nil, 0, line(5, 5), "1 completed jobs and 0 posted documents"},
+		"a job is missing": {
+			func(j []models.AccountingJob) []models.AccountingJob { return j[:1] }, 1, line(5, 5),
+			"bad has no job",
+		},
 		"one is pending":    {func(j []models.AccountingJob) []models.AccountingJob { j[0].State = models.JobPending; return j }, 0, line(5, 5), "good is pending and must be posted"},
 		"the bad is posted": {func(j []models.AccountingJob) []models.AccountingJob { j[1].State = models.JobCompleted; return j }, 2, line(5, 5), "must fail with UNBALANCED"},
 		"another error": {func(j []models.AccountingJob) []models.AccountingJob {

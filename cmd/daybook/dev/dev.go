@@ -54,7 +54,8 @@ func devCommand(a *cli.App) *cobra.Command {
 				options.Dir = filepath.Join(cache, "daybook", "dev")
 			}
 			for name, port := range map[string]*int{
-				"temporal-port": &options.TemporalPort, "ui-port": &options.UIPort, "postgres-port": &options.PostgresPort, "console-port": &consolePort,
+				"temporal-port": &options.TemporalPort, "ui-port": &options.UIPort, "postgres-port": &options.PostgresPort,
+				"console-port": &consolePort,
 			} {
 				if !c.Flags().Changed(name) && !portIsFree(c.Context(), *port) {
 					a.Say("Port %d is taken: another one is chosen (or give --%s).", *port, name)
@@ -65,7 +66,8 @@ func devCommand(a *cli.App) *cobra.Command {
 		},
 	}
 	flags := command.Flags()
-	flags.BoolVar(&noWorker, "no-worker", false, "run the servers and start the workflows, and leave the work to workers that you run")
+	flags.BoolVar(&noWorker, "no-worker", false,
+		"run the servers and start the workflows, and leave the work to workers that you run")
 	flags.StringVar(&options.Dir, "dir", "", "where the data is kept (default daybook/dev in the user's cache directory)")
 	flags.IntVar(&options.TemporalPort, "temporal-port", defaultTemporalPort, "Temporal's port")
 	flags.IntVar(&options.UIPort, "ui-port", defaultUIPort, "the port of Temporal's web interface")
@@ -84,8 +86,8 @@ func portIsFree(ctx context.Context, port int) bool {
 	return l.Close() == nil
 }
 
-// startStack starts a dev stack, in which the database that --database-url names counts as one that the environment names,
-// and applies the migrations.
+// startStack starts a dev stack, in which the database that --database-url names counts as one that
+// the environment names, and applies the migrations.
 func startStack(ctx context.Context, a *cli.App, options devstack.Options) (*devstack.Stack, error) {
 	options.Log = a.Log
 	options.Progress = func(line string) { a.Say("%s", line) }
@@ -161,7 +163,8 @@ func runDev(ctx context.Context, a *cli.App, options devstack.Options, o devOpti
 	return start.Work(ctx, a, temporal, workers.AccountingOptions{}, a.Environment.MetricsListen)
 }
 
-// devDir is where dev keeps its log and the sample, also when the stack has started nothing and has no directory.
+// devDir is where dev keeps its log and the sample, also when the stack has started nothing and has
+// no directory.
 func devDir(s *devstack.Stack, o devstack.Options) (string, error) {
 	if s.Dir != "" {
 		return s.Dir, nil
@@ -173,7 +176,8 @@ func devDir(s *devstack.Stack, o devstack.Options) (string, error) {
 	return dir, os.MkdirAll(dir, 0o700)
 }
 
-// logInto has what the program logs from now on written to the end of a file, so that the terminal stays readable.
+// logInto has what the program logs from now on written to the end of a file, so that the terminal
+// stays readable.
 func logInto(a *cli.App, path string) (*os.File, error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -183,8 +187,8 @@ func logInto(a *cli.App, path string) (*os.File, error) {
 	return file, nil
 }
 
-// tellNamed says, of a server that cannot be reached, that the environment names it and how to do without: the variables may be those of an
-// earlier dev, whose servers are gone.
+// tellNamed says, of a server that cannot be reached, that the environment names it and how to do
+// without: the variables may be those of an earlier dev, whose servers are gone.
 func tellNamed(a *cli.App, err error) error {
 	switch class := store.Failure(err); {
 	case class != failure.TemporalUnavailable && class != failure.DatabaseUnavailable:
@@ -201,7 +205,8 @@ func tellNamed(a *cli.App, err error) error {
 	if len(named) == 0 {
 		return err
 	}
-	return fmt.Errorf("%w\ndev uses the servers that the environment names: unset %s to have dev start its own", err, strings.Join(named, " and "))
+	return fmt.Errorf("%w\ndev uses the servers that the environment names: unset %s to have dev start its own", err,
+		strings.Join(named, " and "))
 }
 
 // ensureLoops starts the workflows of every queue unless they run.
@@ -228,7 +233,8 @@ func ensureLoops(ctx context.Context, a *cli.App, stack *devstack.Stack, tempora
 	return nil
 }
 
-// announce prints where everything is: what a person opens first, and what a shell is given, as it is pasted.
+// announce prints where everything is: what a person opens first, and what a shell is given, as it
+// is pasted.
 func announce(a *cli.App, s *devstack.Stack, console devConsole, log string, files sample.Files) error {
 	if a.JSON {
 		return a.Emit(map[string]string{

@@ -24,8 +24,11 @@ type devConsole struct {
 	end            func() error
 }
 
-// serveConsole serves the console and the API beside a dev stack, with a token that is made now; those of earlier starts are revoked.
-func serveConsole(ctx context.Context, a *cli.App, stack *devstack.Stack, temporal client.Options, port int) (served devConsole, err error) {
+// serveConsole serves the console and the API beside a dev stack, with a token that is made now;
+// those of earlier starts are revoked.
+func serveConsole(ctx context.Context, a *cli.App, stack *devstack.Stack, temporal client.Options,
+	port int,
+) (served devConsole, err error) {
 	db, err := a.Open(ctx, 1)
 	if err != nil {
 		return served, err
@@ -43,7 +46,8 @@ func serveConsole(ctx context.Context, a *cli.App, stack *devstack.Stack, tempor
 	serving := make(chan string, 1)
 	go func() {
 		ended <- start.Serve(ctx, a, start.ServeOptions{
-			Listen: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), TemporalUI: stack.TemporalUI, Serving: func(address string) { serving <- address },
+			Listen: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), TemporalUI: stack.TemporalUI,
+			Serving:  func(address string) { serving <- address },
 			Temporal: func() (client.Options, error) { return temporal, nil },
 		})
 	}()

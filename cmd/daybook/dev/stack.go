@@ -19,13 +19,15 @@ import (
 	"github.com/daybook-dev/daybook/workflows"
 )
 
-// stackOptions is the connection to a dev stack: that of its own server, or of the one that the environment names.
+// stackOptions is the connection to a dev stack: that of its own server, or of the one that the
+// environment names.
 func stackOptions(a *cli.App, s *devstack.Stack) (client.Options, error) {
 	if s.TemporalUI == "" {
 		return a.TemporalOptions()
 	}
 	return client.Options{
-		HostPort: s.TemporalAddress, Namespace: devstack.Namespace, Logger: sdklog.NewStructuredLogger(slog.New(workers.FoldRepeats(a.Log.Handler()))),
+		HostPort: s.TemporalAddress, Namespace: devstack.Namespace,
+		Logger: sdklog.NewStructuredLogger(slog.New(workers.FoldRepeats(a.Log.Handler()))),
 	}, nil
 }
 
@@ -52,7 +54,8 @@ func startLoop(ctx context.Context, a *cli.App, s *devstack.Stack, l cli.Loop) e
 	return nil
 }
 
-// temporalEnvironment is what the Temporal CLI is told by: for a stack's own server its address and nothing else.
+// temporalEnvironment is what the Temporal CLI is told by: for a stack's own server its address and
+// nothing else.
 func temporalEnvironment(s *devstack.Stack) []string {
 	if s.TemporalUI == "" {
 		return os.Environ()

@@ -32,7 +32,8 @@ type adoption struct {
 func (f *adoption) add(c *cobra.Command) {
 	flags := c.Flags()
 	flags.BoolVar(&f.apply, "apply", false, "adopt the rows; repeat it at any time")
-	flags.BoolVar(&f.verify, "verify", false, "compare counts and checksums by organization and state, and say what differs")
+	flags.BoolVar(&f.verify, "verify", false,
+		"compare counts and checksums by organization and state, and say what differs")
 	flags.BoolVar(&f.undo, "undo", false, "give back what Daybook has not worked, and say what it cannot give back")
 }
 
@@ -63,7 +64,8 @@ func runAdoption(a *cli.App, c *cobra.Command, adopter adopt.Adopter, f adoption
 		}
 		report, err := run(ctx, adopter, progress)
 		bar.End()
-		return a.EmitDone(err, report.Done.Rows() == 0, report, func(w io.Writer) error { return printAdoption(a, w, report, f.undo) })
+		return a.EmitDone(err, report.Done.Rows() == 0, report,
+			func(w io.Writer) error { return printAdoption(a, w, report, f.undo) })
 	case f.verify:
 		v, err := adopt.Check(ctx, adopter)
 		if err != nil && !errors.Is(err, adopt.ErrDiffers) {
@@ -87,7 +89,8 @@ func runAdoption(a *cli.App, c *cobra.Command, adopter adopt.Adopter, f adoption
 func printPlan(a *cli.App, w io.Writer, p adopt.Plan) error {
 	_, _ = fmt.Fprintln(w, p.Table)
 	if len(p.Missing) > 0 {
-		_, _ = fmt.Fprintln(w, "columns that it lacks and that have a default: "+terminal.OneLine(strings.Join(p.Missing, ", ")))
+		_, _ = fmt.Fprintln(w, "columns that it lacks and that have a default: "+
+			terminal.OneLine(strings.Join(p.Missing, ", ")))
 	}
 	if len(p.Ignored) > 0 {
 		_, _ = fmt.Fprintln(w, "columns that are not read: "+terminal.OneLine(strings.Join(p.Ignored, ", ")))
@@ -107,7 +110,8 @@ func printPlan(a *cli.App, w io.Writer, p adopt.Plan) error {
 		return err
 	}
 	printNotes(w, p.Notes)
-	_, err := fmt.Fprintf(w, "\nNothing was changed. --apply would adopt %s.\n", phrase.Plural(p.Take.Rows(), "row", "rows"))
+	_, err := fmt.Fprintf(w, "\nNothing was changed. --apply would adopt %s.\n",
+		phrase.Plural(p.Take.Rows(), "row", "rows"))
 	return err
 }
 

@@ -50,13 +50,19 @@ func adoptAccountingQueueCommand(a *cli.App) *cobra.Command {
 	f.add(command)
 	flags := command.Flags()
 	flags.StringVar(&o.Table, "table", adopt.DefaultAccountingTable, "the legacy queue")
-	flags.StringVar(&o.Documents, "documents", "", "the table of documents, whose accounting_impact_created_at says what is posted (default the one that the queue's foreign key names)")
-	flags.StringVar(&o.Entries, "entries", "", "a view of what the legacy ledger holds: org_id, document_id, account, side, amount, currency and, if it has it, posting_date")
+	flags.StringVar(&o.Documents, "documents", "", "the table of documents, whose accounting_impact_created_at says "+
+		"what is posted (default the one that the queue's foreign key names)")
+	flags.StringVar(&o.Entries, "entries", "", "a view of what the legacy ledger holds: org_id, document_id, account, "+
+		"side, amount, currency and, if it has it, posting_date")
 	flags.StringArrayVar(&o.Orgs, "org", nil, "only rows of this organization; may be repeated")
-	flags.StringVar(&next, "next", "", "what the next version of a document does that is posted already: difference (default with --entries) or wait")
-	flags.StringVar(&o.Source, "source", "", "put this source on record for the organizations that have rows: where Daybook's workers read their documents")
+	flags.StringVar(&next, "next", "",
+		"what the next version of a document does that is posted already: difference (default with --entries) or wait")
+	flags.StringVar(&o.Source, "source", "",
+		"put this source on record for the organizations that have rows: where Daybook's workers read their documents")
 	flags.BoolVar(&o.Forward, "forward", false, "hand rows that old code inserts from now on to Daybook at once")
-	flags.DurationVar(&o.StaleAfter, "stale-after", adopt.DefaultStaleAfter, "the age from which a lease of the legacy worker counts as abandoned")
-	flags.DurationVar(&o.AttemptedWithin, "attempted-within", adopt.DefaultAttemptedWithin, "how long after its last attempt a pending row is left to the legacy worker, which may still post")
+	flags.DurationVar(&o.StaleAfter, "stale-after", adopt.DefaultStaleAfter,
+		"the age from which a lease of the legacy worker counts as abandoned")
+	flags.DurationVar(&o.AttemptedWithin, "attempted-within", adopt.DefaultAttemptedWithin,
+		"how long after its last attempt a pending row is left to the legacy worker, which may still post")
 	return command
 }

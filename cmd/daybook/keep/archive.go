@@ -20,17 +20,22 @@ import (
 )
 
 // errDamagedArchive: files of the archive are not as they are on record.
-var errDamagedArchive = failure.New(failure.Failure, "files of the archive are damaged: bring them back from a copy of the bucket")
+var errDamagedArchive = failure.New(failure.Failure,
+	"files of the archive are damaged: bring them back from a copy of the bucket")
 
 func archiveCommand(a *cli.App) *cobra.Command {
-	command := &cobra.Command{Use: "archive", Short: "Move finished jobs and old attempts to blob storage, and bring them back"}
+	command := &cobra.Command{
+		Use:   "archive",
+		Short: "Move finished jobs and old attempts to blob storage, and bring them back",
+	}
 	command.AddCommand(archiveMoveCommand(a), archiveListCommand(a), archiveVerifyCommand(a), archiveRestoreCommand(a))
 	return command
 }
 
 // archiveFlag adds the flag that says where the archive is.
 func archiveFlag(c *cobra.Command, address *string) {
-	c.Flags().StringVar(address, "archive", "", "a directory, or the URL of a bucket, such as file:///var/lib/daybook/archive (default $DAYBOOK_ARCHIVE)")
+	c.Flags().StringVar(address, "archive", "",
+		"a directory, or the URL of a bucket, such as file:///var/lib/daybook/archive (default $DAYBOOK_ARCHIVE)")
 }
 
 // withArchive opens the archive and the database.
@@ -70,7 +75,8 @@ func archiveMoveCommand(a *cli.App) *cobra.Command {
 		Short: "Move finished jobs and old attempts from the database to the archive",
 		Long: "Moves background jobs that were completed or cancelled before a time, with their attempts, links and receipts, and attempts at accounting jobs that\n" +
 			"are completed or cancelled, to compressed files of JSON lines. A file is written, read again and compared before the transaction commits that\n" +
-			"removes its rows. The ledger, dead letters, and what waits or runs stay. Completed tasks are moved by `daybook tasks archive`.",
+			"removes its rows. The ledger, dead letters, and what waits or runs stay. Completed tasks are moved by " +
+			"`daybook tasks archive`.",
 		Example: "  daybook archive move --before 720h --archive /var/lib/daybook/archive",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -80,7 +86,8 @@ func archiveMoveCommand(a *cli.App) *cobra.Command {
 			case err != nil:
 				return err
 			case at.IsZero() || at.After(now):
-				return cli.Usagef("--before: want a duration back from now such as 720h, or a time in the past such as 2026-01-31T09:00:00Z")
+				return cli.Usagef("--before: want a duration back from now such as 720h, or a time in the past such as " +
+					"2026-01-31T09:00:00Z")
 			case batch < 1 || batch > 100_000:
 				return cli.Usagef("--batch must be from 1 to 100000")
 			}
@@ -95,7 +102,8 @@ func archiveMoveCommand(a *cli.App) *cobra.Command {
 				for _, kind := range kinds {
 					var last archive.Batch
 					for ended == nil {
-						last, ended = files.Move(c.Context(), db.Pool, archive.Kind(kind), store.Retention{OrgID: org, Before: at, Batch: batch}, last)
+						last, ended = files.Move(c.Context(), db.Pool, archive.Kind(kind),
+							store.Retention{OrgID: org, Before: at, Batch: batch}, last)
 						if ended != nil || last.Rows == 0 {
 							break
 						}
@@ -106,7 +114,8 @@ func archiveMoveCommand(a *cli.App) *cobra.Command {
 					}
 				}
 				return a.EmitDone(ended, done.Files == 0, done, func(w io.Writer) error {
-					_, err := fmt.Fprintf(w, "moved to %s: %s\n", phrase.Plural(done.Files, "file", "files"), countsText(done.Counts))
+					_, err := fmt.Fprintf(w, "moved to %s: %s\n", phrase.Plural(done.Files, "file", "files"),
+						countsText(done.Counts))
 					return err
 				})
 			})
@@ -114,10 +123,13 @@ func archiveMoveCommand(a *cli.App) *cobra.Command {
 	}
 	flags := command.Flags()
 	archiveFlag(command, &address)
-	flags.StringVar(&before, "before", "", "what ended before: a duration back from now such as 720h, or a time as RFC 3339")
+	flags.StringVar(&before, "before", "",
+		"what ended before: a duration back from now such as 720h, or a time as RFC 3339")
 	flags.StringVar(&org, "org", "", "only of this organization")
-	flags.StringSliceVar(&kinds, "kind", []string{string(archive.Jobs), string(archive.Attempts)}, "jobs, attempts or both")
-	flags.IntVar(&batch, "batch", 1000, "how many jobs, or attempts, are moved at once, into one file; they are held in memory")
+	flags.StringSliceVar(&kinds, "kind", []string{string(archive.Jobs), string(archive.Attempts)},
+		"jobs, attempts or both")
+	flags.IntVar(&batch, "batch", 1000,
+		"how many jobs, or attempts, are moved at once, into one file; they are held in memory")
 	_ = command.MarkFlagRequired("before")
 	return command
 }
@@ -165,7 +177,8 @@ func archiveListCommand(a *cli.App) *cobra.Command {
 				return err
 			}
 			var shown ArchivePage
-			shown.Files, shown.Next = cursor.Page(page.Limit, files, func(f store.Archived) any { return store.ArchivePlace{At: f.ArchivedAt, Key: f.Key} })
+			shown.Files, shown.Next = cursor.Page(page.Limit, files,
+				func(f store.Archived) any { return store.ArchivePlace{At: f.ArchivedAt, Key: f.Key} })
 			return a.Emit(shown, func(w io.Writer) error {
 				defer a.More(shown.Next)
 				t := cli.NewTable("KEY", "ROWS", "ENDED", "UNTIL", "ARCHIVED", "STATE")
@@ -178,7 +191,8 @@ func archiveListCommand(a *cli.App) *cobra.Command {
 					case f.RestoredAt != nil:
 						state = "restored"
 					}
-					t.Add(f.Key, countsText(f.Counts), f.FirstAt.Format(time.DateOnly), f.LastAt.Format(time.DateOnly), cli.FormatTime(f.ArchivedAt), state)
+					t.Add(f.Key, countsText(f.Counts), f.FirstAt.Format(time.DateOnly), f.LastAt.Format(time.DateOnly),
+						cli.FormatTime(f.ArchivedAt), state)
 				}
 				return a.Print(w, t)
 			})
@@ -214,7 +228,9 @@ func archiveVerifyCommand(a *cli.App) *cobra.Command {
 							return err
 						}
 					}
-					_, err := fmt.Fprintf(w, "%s with %s, %d damaged, %d not on record\n", phrase.Plural(int64(v.Files), "file", "files"), phrase.Plural(v.Lines, "line", "lines"), len(v.Damaged), len(v.Unrecorded))
+					_, err := fmt.Fprintf(w, "%s with %s, %d damaged, %d not on record\n",
+						phrase.Plural(int64(v.Files), "file", "files"), phrase.Plural(v.Lines, "line", "lines"), len(v.Damaged),
+						len(v.Unrecorded))
 					return err
 				})
 				if err == nil && len(v.Damaged) > 0 {
@@ -242,7 +258,8 @@ func archiveRestoreCommand(a *cli.App) *cobra.Command {
 		Use:   "restore (KEY... | --all) [--org ORG]",
 		Short: "Bring rows back from the archive as they were",
 		Long: "Brings back the rows of files that are on record, as they were: states, attempts, links and receipts. Each file is one transaction. A job that is\n" +
-			"there already, or whose idempotency key another job has by now, is left out, so that twice is as once. The files stay.",
+			"there already, or whose idempotency key another job has by now, is left out, so that twice is as once. The " +
+			"files stay.",
 		RunE: func(c *cobra.Command, keys []string) error {
 			if all == (len(keys) > 0) {
 				return cli.Usagef("give either the keys of files, as `daybook archive list` shows them, or --all")
@@ -254,7 +271,8 @@ func archiveRestoreCommand(a *cli.App) *cobra.Command {
 				}
 				for _, key := range keys {
 					if !slices.ContainsFunc(known, func(f store.Archived) bool { return f.Key == key }) {
-						return cli.Tagged(errNoArchived, "no file %s is on record: `daybook archive list` shows which there are", key)
+						return cli.Tagged(errNoArchived, "no file %s is on record: `daybook archive list` shows which there are",
+							key)
 					}
 				}
 				done := RestoredFiles{Rows: map[string]int64{}}

@@ -36,9 +36,11 @@ func eraseCommand(a *cli.App) *cobra.Command {
 		Long: "Erases what is linked to KIND=ID, or all of an organization: background jobs with their attempts, receipts and links, what is personal in documents\n" +
 			"(--link document=ID, or --all), the texts of errors, what actions were about, and what the archive has of it. Jobs that wait are cancelled, those\n" +
 			"that are being worked after their attempt. The ledger keeps its entries. What was erased, and what was kept and why, is on record: `daybook erasures`.\n\n" +
-			"Whether there is a legal ground to erase, or a duty to keep, is for you to decide: Daybook does not. Run it as the owner of the schema.",
-		Example: "  daybook erase --org acme --link customer=ada --dry-run\n  daybook erase --org acme --link customer=ada --ground \"request of 2026-03-14\"",
-		Args:    cobra.NoArgs,
+			"Whether there is a legal ground to erase, or a duty to keep, is for you to decide: Daybook does not. Run it " +
+			"as the owner of the schema.",
+		Example: "  daybook erase --org acme --link customer=ada --dry-run\n  daybook erase --org acme --link " +
+			"customer=ada --ground \"request of 2026-03-14\"",
+		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			switch {
 			case scope.OrgID == "":
@@ -75,7 +77,9 @@ func eraseCommand(a *cli.App) *cobra.Command {
 }
 
 // erase erases, and shows the proof.
-func erase(ctx context.Context, a *cli.App, scope store.EraseScope, o erasure.Options, address string, noArchive bool) error {
+func erase(ctx context.Context, a *cli.App, scope store.EraseScope, o erasure.Options, address string,
+	noArchive bool,
+) error {
 	if address == "" && !noArchive {
 		address = os.Getenv("DAYBOOK_ARCHIVE")
 	}
@@ -98,7 +102,8 @@ func erase(ctx context.Context, a *cli.App, scope store.EraseScope, o erasure.Op
 			return err
 		}
 		if len(files) > 0 {
-			return cli.Usagef("the archive has %s with rows of %s: name it with --archive or DAYBOOK_ARCHIVE, or leave it out with --no-archive", phrase.Plural(int64(len(files)), "file", "files"), scope.OrgID)
+			return cli.Usagef("the archive has %s with rows of %s: name it with --archive or DAYBOOK_ARCHIVE, or leave it "+
+				"out with --no-archive", phrase.Plural(int64(len(files)), "file", "files"), scope.OrgID)
 		}
 	}
 	proof, ended := erasure.Erase(ctx, db.Pool, scope, o)

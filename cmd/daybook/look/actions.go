@@ -100,7 +100,8 @@ func printActions(a *cli.App, w io.Writer, list []actions.Action) error {
 		if one.Code != "" {
 			outcome += " (" + one.Code + ")"
 		}
-		t.Add(cli.FormatTime(one.At), one.Action, one.Subject, org, one.Actor, string(one.Via), outcome, string(one.Details))
+		t.Add(cli.FormatTime(one.At), one.Action, one.Subject, org, one.Actor, string(one.Via), outcome,
+			string(one.Details))
 	}
 	return a.Print(w, t)
 }

@@ -9,5 +9,8 @@ import (
 
 // Commands are the commands of the group.
 func Commands(a *cli.App) []*cobra.Command {
-	return []*cobra.Command{statusCommand(a), doctorCommand(a), topCommand(a), explainCommand(a), leasesCommand(a), actionsCommand(a)}
+	return []*cobra.Command{
+		statusCommand(a), doctorCommand(a), topCommand(a), explainCommand(a), leasesCommand(a),
+		actionsCommand(a),
+	}
 }

@@ -55,7 +55,8 @@ func doctorCommand(a *cli.App) *cobra.Command {
 	flags := command.Flags()
 	flags.StringVar(&f.org, "org", "", "only of this organization's jobs; the rest is looked at all the same")
 	flags.BoolVar(&f.noTemporal, "no-temporal", false, "do not ask Temporal")
-	flags.DurationVar(&f.snapshotAge, "snapshot-age", health.DefaultSnapshotAge, "from what age on an open transaction is named")
+	flags.DurationVar(&f.snapshotAge, "snapshot-age", health.DefaultSnapshotAge,
+		"from what age on an open transaction is named")
 	return command
 }
 
@@ -81,7 +82,8 @@ func diagnose(ctx context.Context, a *cli.App, f doctorFlags) (health.Report, er
 	return r, ctx.Err()
 }
 
-// askTemporal has the options ask Temporal as the environment names it. named: the environment, or its configuration file, does name it.
+// askTemporal has the options ask Temporal as the environment names it. named: the environment, or
+// its configuration file, does name it.
 func askTemporal(a *cli.App, o *health.Options) (named bool) {
 	settings, err := a.TemporalOptions()
 	if err != nil {
@@ -90,7 +92,8 @@ func askTemporal(a *cli.App, o *health.Options) (named bool) {
 	}
 	// The report says what goes wrong.
 	settings.Logger = sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler))
-	o.TemporalAddress, o.Namespace = cmp.Or(settings.HostPort, client.DefaultHostPort), cmp.Or(settings.Namespace, client.DefaultNamespace)
+	o.TemporalAddress, o.Namespace = cmp.Or(settings.HostPort, client.DefaultHostPort),
+		cmp.Or(settings.Namespace, client.DefaultNamespace)
 	if o.Temporal, err = client.NewLazyClient(settings); err != nil {
 		o.Temporal, o.TemporalError = nil, err
 	}
@@ -105,14 +108,17 @@ func verdict(r health.Report) error {
 	}
 	switch {
 	case count[health.Critical] > 0:
-		return cli.Tagged(errCritical, "%s, %s", phrase.Plural(count[health.Critical], "critical finding", "critical findings"), phrase.Plural(count[health.Warning], "warning", "warnings"))
+		return cli.Tagged(errCritical, "%s, %s",
+			phrase.Plural(count[health.Critical], "critical finding", "critical findings"),
+			phrase.Plural(count[health.Warning], "warning", "warnings"))
 	case count[health.Warning] > 0:
 		return cli.Tagged(errWarnings, "%s", phrase.Plural(count[health.Warning], "warning", "warnings"))
 	}
 	return nil
 }
 
-// printReport writes the report for people: whether work gets done, what was found, and what was looked at.
+// printReport writes the report for people: whether work gets done, what was found, and what was
+// looked at.
 func printReport(a *cli.App, w io.Writer, r health.Report) error {
 	if _, err := fmt.Fprintln(w, a.Bold(w, terminal.OneLine(r.Summary))); err != nil {
 		return err
@@ -127,7 +133,8 @@ func printReport(a *cli.App, w io.Writer, r health.Report) error {
 
 func printFinding(a *cli.App, w io.Writer, f health.Finding, now time.Time) error {
 	head := []string{strings.ToUpper(string(f.Severity)), string(f.Code)}
-	if about := strings.Join(slices.DeleteFunc([]string{phrase.And(f.AboutKinds()), f.Type, f.ErrorCode}, func(s string) bool { return s == "" || s == string(f.Code) }), " "); about != "" {
+	if about := strings.Join(slices.DeleteFunc([]string{phrase.And(f.AboutKinds()), f.Type, f.ErrorCode},
+		func(s string) bool { return s == "" || s == string(f.Code) }), " "); about != "" {
 		head = append(head, about)
 	}
 	if f.OrgID != "" {

@@ -15,7 +15,10 @@ import (
 func TestDoctorSaysACodeOnce(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
-	f := health.Finding{Code: "HANDLER_MISSING", Severity: "warning", Kind: "jobs", Type: "receipt", ErrorCode: "HANDLER_MISSING"}
+	f := health.Finding{
+		Code: "HANDLER_MISSING", Severity: "warning", Kind: "jobs", Type: "receipt",
+		ErrorCode: "HANDLER_MISSING",
+	}
 	a := &cli.App{}
 	require.NoError(t, printReport(a, &out, health.Report{Findings: []health.Finding{f}}))
 	assert.Regexp(t, `(?m)^WARNING  HANDLER_MISSING  jobs receipt$`, out.String())

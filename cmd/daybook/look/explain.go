@@ -58,7 +58,8 @@ func printExplanation(a *cli.App, w io.Writer, e *listing.Explanation) error {
 			return err
 		}
 		if e.MoreAttempts {
-			_, _ = fmt.Fprintf(w, "There are older attempts: daybook accounting show %s %s --cursor %s\n", e.OrgID, e.DocumentID, cursor.Of(e.Attempts[len(e.Attempts)-1].ID))
+			_, _ = fmt.Fprintf(w, "There are older attempts: daybook accounting show %s %s --cursor %s\n", e.OrgID,
+				e.DocumentID, cursor.Of(e.Attempts[len(e.Attempts)-1].ID))
 		}
 	}
 	for i := range e.Impacts {
@@ -105,7 +106,8 @@ func printDocument(w io.Writer, e *listing.Explanation) error {
 		}
 		lines = append(lines,
 			[2]string{"job", j.ID},
-			[2]string{"", state + ", version " + strconv.FormatInt(j.VersionHint, 10) + ", " + phrase.Plural(int64(j.RunCount), "attempt", "attempts")},
+			[2]string{"", state + ", version " + strconv.FormatInt(j.VersionHint, 10) + ", " +
+				phrase.Plural(int64(j.RunCount), "attempt", "attempts")},
 			[2]string{"error", answers.Text(j.LastErrorCode)},
 			[2]string{"", answers.Text(j.LastError)})
 	}
@@ -163,7 +165,8 @@ func printImpact(a *cli.App, w io.Writer, m *listing.ExplainedImpact, live *int6
 	}
 	for i := range m.Confirmations {
 		c := &m.Confirmations[i]
-		line := fmt.Sprintf("version %d, rule set version %d: job %s, attempt %d, %s", c.DocumentVersion, c.RuleSetVersion, c.JobID, c.Attempt, cli.FormatTime(c.CreatedAt))
+		line := fmt.Sprintf("version %d, rule set version %d: job %s, attempt %d, %s", c.DocumentVersion, c.RuleSetVersion,
+			c.JobID, c.Attempt, cli.FormatTime(c.CreatedAt))
 		if err := (cli.Fields{{"confirmed for", line}, {"", c.WorkflowRunID}}).Print(w); err != nil {
 			return err
 		}

@@ -19,7 +19,8 @@ func leasesCommand(a *cli.App) *cobra.Command {
 		Short: "Show what workers hold, and reclaim what has expired",
 		Long: "Shows the leases of every queue, turn by turn. A holder renews its leases every three seconds; one that was not renewed for\n" +
 			"ten has expired; a lease of a task lasts five minutes, and is renewed when half of them is over. A worker reclaims what has\n" +
-			"expired by itself, and `daybook serve`, with the server of `daybook dev`, that of background jobs. Where none runs, `daybook leases release` does.",
+			"expired by itself, and `daybook serve`, with the server of `daybook dev`, that of background jobs. Where none " +
+			"runs, `daybook leases release` does.",
 		Args: cobra.NoArgs,
 		RunE: a.OnDatabase(func(c *cobra.Command, db *cli.Database, _ []string) error {
 			groups, err := store.Leases(c.Context(), db.Pool)
@@ -45,7 +46,8 @@ func printLeases(a *cli.App, w io.Writer, groups []store.LeaseGroup) error {
 		if g.Detached {
 			detached = "yes"
 		}
-		t.Add(g.Kind, terminal.OneLine(g.Worker), terminal.OneLine(g.Turn), detached, strconv.FormatInt(g.Jobs, 10), strconv.FormatInt(g.Working, 10),
+		t.Add(g.Kind, terminal.OneLine(g.Worker), terminal.OneLine(g.Turn), detached, strconv.FormatInt(g.Jobs, 10),
+			strconv.FormatInt(g.Working, 10),
 			strconv.FormatInt(g.Expired, 10), cli.FormatTime(g.Renewed))
 	}
 	return a.Print(w, t)
@@ -54,7 +56,8 @@ func printLeases(a *cli.App, w io.Writer, groups []store.LeaseGroup) error {
 // ReleasedLeases says what became of the expired leases of one queue.
 type ReleasedLeases struct {
 	Kind string `json:"kind"`
-	// Released counts all, Charged those whose jobs lost an attempt, Failed those that had no other left.
+	// Released counts all, Charged those whose jobs lost an attempt, Failed those that had no other
+	// left.
 	Released int `json:"released"`
 	Charged  int `json:"charged"`
 	Failed   int `json:"failed"`
@@ -79,7 +82,8 @@ func leasesReleaseCommand(a *cli.App) *cobra.Command {
 			return a.Emit(map[string]any{"queues": all}, func(w io.Writer) error {
 				for _, one := range all {
 					if _, err := fmt.Fprintf(w, "%s: %s released, %s charged with an attempt, %d failed\n", one.Kind,
-						phrase.Plural(int64(one.Released), "lease", "leases"), cli.PluralOf(one.Kind, int64(one.Charged)), one.Failed); err != nil {
+						phrase.Plural(int64(one.Released), "lease", "leases"), cli.PluralOf(one.Kind, int64(one.Charged)),
+						one.Failed); err != nil {
 						return err
 					}
 				}

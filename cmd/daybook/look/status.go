@@ -49,7 +49,10 @@ func statusCommand(a *cli.App) *cobra.Command {
 				return err
 			}
 			defer db.Close()
-			o := health.Options{Pool: db.Pool, OrgID: org, Timeout: time.Second, Workflows: health.OfFleet(a.Environment.Fleet)}
+			o := health.Options{
+				Pool: db.Pool, OrgID: org, Timeout: time.Second,
+				Workflows: health.OfFleet(a.Environment.Fleet),
+			}
 			named := false
 			if !noTemporal {
 				named = askTemporal(a, &o)
@@ -58,13 +61,15 @@ func statusCommand(a *cli.App) *cobra.Command {
 				}
 			}
 			if every > 0 {
-				return watchStatus(c.Context(), a, every, func(w io.Writer) error { return showStatus(c.Context(), a, w, o, named) })
+				return watchStatus(c.Context(), a, every,
+					func(w io.Writer) error { return showStatus(c.Context(), a, w, o, named) })
 			}
 			return showStatus(c.Context(), a, a.Stdout, o, named)
 		},
 	}
 	command.Flags().StringVar(&org, "org", "", "only of this organization")
-	command.Flags().BoolVar(&noTemporal, "no-temporal", false, "do not ask Temporal whether workflows run and workers poll")
+	command.Flags().BoolVar(&noTemporal, "no-temporal", false,
+		"do not ask Temporal whether workflows run and workers poll")
 	command.Flags().StringVar(&watch, "watch", "", "show it anew every so many seconds (default 2), until Ctrl-C")
 	command.Flags().Lookup("watch").NoOptDefVal = watchDefault
 	return command
@@ -91,38 +96,41 @@ type ShownStatus struct {
 }
 
 // errNotCounted says why only the first line is there.
-var errNotCounted = failure.New(failure.DatabaseUnavailable, "the jobs cannot be counted while another transaction has locked a table")
+var errNotCounted = failure.New(failure.DatabaseUnavailable,
+	"the jobs cannot be counted while another transaction has locked a table")
 
-// readStatus asks whether work gets done and counts, in one snapshot of the database: the first line and
-// the counts do not contradict one another. Where a locked table keeps the checks from being made, it
-// would keep the counts waiting for as long as it is locked.
+// readStatus asks whether work gets done and counts, in one snapshot of the database: the first
+// line and the counts do not contradict one another. Where a locked table keeps the checks from
+// being made, it would keep the counts waiting for as long as it is locked.
 func readStatus(ctx context.Context, o health.Options, named bool) (s queuesStatus, err error) {
-	r, err := health.CheckAndRead(ctx, unlessUnnamed(ctx, o, named), func(ctx context.Context, tx pgx.Tx, r health.Report) (err error) {
-		if slices.ContainsFunc(r.Findings, func(f health.Finding) bool { return f.Code == health.TableLocked }) &&
-			slices.ContainsFunc(r.Checked, func(c health.Checked) bool { return c.Error != "" }) {
-			return errNotCounted
-		}
-		if s.Queues, err = store.Status(ctx, store.Joined(tx), o.OrgID); err != nil {
+	r, err := health.CheckAndRead(ctx, unlessUnnamed(ctx, o, named),
+		func(ctx context.Context, tx pgx.Tx, r health.Report) (err error) {
+			if slices.ContainsFunc(r.Findings, func(f health.Finding) bool { return f.Code == health.TableLocked }) &&
+				slices.ContainsFunc(r.Checked, func(c health.Checked) bool { return c.Error != "" }) {
+				return errNotCounted
+			}
+			if s.Queues, err = store.Status(ctx, store.Joined(tx), o.OrgID); err != nil {
+				return err
+			}
+			if s.Paused, err = store.PausedOrganizations(ctx, tx, o.OrgID); err != nil {
+				return err
+			}
+			if s.Waiting, err = store.WaitingFor(ctx, tx, o.OrgID); err != nil {
+				return err
+			}
+			if s.Bare, err = store.WithoutEntries(ctx, tx, o.OrgID); err != nil {
+				return err
+			}
+			limits, err := store.TaskLimits(ctx, tx)
+			s.Tasks = pausedTasks(limits)
 			return err
-		}
-		if s.Paused, err = store.PausedOrganizations(ctx, tx, o.OrgID); err != nil {
-			return err
-		}
-		if s.Waiting, err = store.WaitingFor(ctx, tx, o.OrgID); err != nil {
-			return err
-		}
-		if s.Bare, err = store.WithoutEntries(ctx, tx, o.OrgID); err != nil {
-			return err
-		}
-		limits, err := store.TaskLimits(ctx, tx)
-		s.Tasks = pausedTasks(limits)
-		return err
-	})
+		})
 	s.Working, s.Summary, s.Findings = r.Working, r.Summary, r.Findings
 	return s, errors.Join(err, ctx.Err())
 }
 
-// showStatus reads the status and prints it. What could not be counted does not hide whether work gets done.
+// showStatus reads the status and prints it. What could not be counted does not hide whether work
+// gets done.
 func showStatus(ctx context.Context, a *cli.App, w io.Writer, o health.Options, named bool) error {
 	s, err := readStatus(ctx, o, named)
 	if err != nil {
@@ -152,7 +160,8 @@ func printStatus(a *cli.App, w io.Writer, s queuesStatus) error {
 		if i == 0 {
 			_, _ = fmt.Fprintln(w)
 		}
-		if _, err := fmt.Fprintf(w, "completed without an entry: %s: %s\n", phrase.Plural(s.Bare[why], "document", "documents"), why.Words()); err != nil {
+		if _, err := fmt.Fprintf(w, "completed without an entry: %s: %s\n",
+			phrase.Plural(s.Bare[why], "document", "documents"), why.Words()); err != nil {
 			return err
 		}
 	}
@@ -180,7 +189,8 @@ func waitingText(l store.Left) string {
 	if l.Jobs == 1 {
 		verb = "waits"
 	}
-	return fmt.Sprintf("%s of %s %s for a worker with %s", phrase.Plural(l.Jobs, "due job", "due jobs"), phrase.Plural(l.Organizations, "organization", "organizations"), verb,
+	return fmt.Sprintf("%s of %s %s for a worker with %s", phrase.Plural(l.Jobs, "due job", "due jobs"),
+		phrase.Plural(l.Organizations, "organization", "organizations"), verb,
 		strings.Join(names, " and "))
 }
 

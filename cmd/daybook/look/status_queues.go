@@ -26,13 +26,15 @@ func printQueues(a *cli.App, w io.Writer, queues []store.QueueStatus, paused []s
 		count := func(state models.JobState) string {
 			return cli.CountText(s.Counts[state], slices.Contains(s.Estimated, state))
 		}
-		t.Add(s.Kind, count(models.JobPending), strconv.FormatInt(s.Due, 10), strconv.FormatInt(s.Waiting, 10), count(models.JobLeased), strconv.FormatInt(s.StaleLeases, 10),
+		t.Add(s.Kind, count(models.JobPending), strconv.FormatInt(s.Due, 10), strconv.FormatInt(s.Waiting, 10),
+			count(models.JobLeased), strconv.FormatInt(s.StaleLeases, 10),
 			count(models.JobCompleted), count(models.JobFailed), count(models.JobCancelled))
 		if o := s.OldestDue; o != nil {
 			waits = append(waits, fmt.Sprintf("%s: due longest: %s, for %s", s.Kind, pendingText(o), ageText(o)))
 		}
 		if o := s.OldestPending; o != nil {
-			waits = append(waits, fmt.Sprintf("%s: oldest pending: %s, asked for %s ago, %s", s.Kind, pendingText(o), ageText(o), dueText(o)))
+			waits = append(waits, fmt.Sprintf("%s: oldest pending: %s, asked for %s ago, %s", s.Kind, pendingText(o),
+				ageText(o), dueText(o)))
 		}
 	}
 	if err := a.Print(w, t); err != nil {
@@ -61,7 +63,8 @@ func pendingText(p *store.PendingJob) string {
 	if p.OrgID == "" {
 		return fmt.Sprintf("task %s (%s)", terminal.OneLine(p.JobID), terminal.OneLine(p.Type))
 	}
-	return fmt.Sprintf("job %s (%s) of organization %s", terminal.OneLine(p.JobID), terminal.OneLine(p.Type), terminal.OneLine(p.OrgID))
+	return fmt.Sprintf("job %s (%s) of organization %s", terminal.OneLine(p.JobID), terminal.OneLine(p.Type),
+		terminal.OneLine(p.OrgID))
 }
 
 func dueText(p *store.PendingJob) string {

@@ -21,7 +21,8 @@ import (
 // watchDefault is how many seconds `status --watch` waits before it shows the status again.
 const watchDefault = "2"
 
-// watchInterval reads the seconds of --watch, which may stand behind it as an argument; 0: the status is shown once.
+// watchInterval reads the seconds of --watch, which may stand behind it as an argument; 0: the
+// status is shown once.
 func watchInterval(watch string, args []string) (time.Duration, error) {
 	if watch == "" {
 		return 0, nil
@@ -37,8 +38,9 @@ func watchInterval(watch string, args []string) (time.Duration, error) {
 	return time.Duration(seconds * float64(time.Second)), nil
 }
 
-// watchStatus shows the status again and again until the context ends, which is no failure. What cannot be read is said, and tried again. On a terminal
-// what was read takes the place of the one before, without flicker; elsewhere it follows behind a blank line.
+// watchStatus shows the status again and again until the context ends, which is no failure. What
+// cannot be read is said, and tried again. On a terminal what was read takes the place of the one
+// before, without flicker; elsewhere it follows behind a blank line.
 func watchStatus(ctx context.Context, a *cli.App, every time.Duration, show func(io.Writer) error) error {
 	for first := true; ctx.Err() == nil; first = false {
 		text := textOf(a.Stdout, show)
@@ -84,15 +86,16 @@ func draw(a *cli.App, text string, first bool, every time.Duration) error {
 	return err
 }
 
-// unlessUnnamed leaves Temporal out where the environment does not name it and it does not answer within a second: then it may well run, and this
-// program does not know where.
+// unlessUnnamed leaves Temporal out where the environment does not name it and it does not answer
+// within a second: then it may well run, and this program does not know where.
 func unlessUnnamed(ctx context.Context, o health.Options, named bool) health.Options {
 	if o.Temporal == nil || named {
 		return o
 	}
 	asking, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	_, err := o.Temporal.WorkflowService().DescribeNamespace(asking, &workflowservice.DescribeNamespaceRequest{Namespace: cmp.Or(o.Namespace, "default")})
+	_, err := o.Temporal.WorkflowService().DescribeNamespace(asking,
+		&workflowservice.DescribeNamespaceRequest{Namespace: cmp.Or(o.Namespace, "default")})
 	if err != nil {
 		o.Temporal = nil
 	}

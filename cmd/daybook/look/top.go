@@ -66,8 +66,10 @@ func showTop(ctx context.Context, a *cli.App, every time.Duration, once, noTempo
 		return a.Emit(p, func(w io.Writer) error { return top.Write(w, p, cli.ScreenWidth(w)) })
 	}
 	color := a.Environment.NoColor == "" && a.Environment.Term != "dumb"
-	program := tea.NewProgram(top.New(ctx, reader, every, color), tea.WithContext(ctx), tea.WithInput(a.Stdin), tea.WithOutput(a.Stdout))
-	if _, err := program.Run(); err != nil && !errors.Is(err, tea.ErrProgramKilled) && !errors.Is(err, tea.ErrInterrupted) {
+	program := tea.NewProgram(top.New(ctx, reader, every, color), tea.WithContext(ctx), tea.WithInput(a.Stdin),
+		tea.WithOutput(a.Stdout))
+	if _, err := program.Run(); err != nil && !errors.Is(err, tea.ErrProgramKilled) &&
+		!errors.Is(err, tea.ErrInterrupted) {
 		return err
 	}
 	return nil

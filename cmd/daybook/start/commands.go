@@ -1,4 +1,5 @@
-// Package start has the commands "to begin": the schema, the workflows, the worker, the server and its tokens.
+// Package start has the commands "to begin": the schema, the workflows, the worker, the server and
+// its tokens.
 package start
 
 import (

@@ -56,7 +56,8 @@ func dumpSchema(ctx context.Context, a *cli.App) ([]byte, error) {
 	return dumpPrivate(ctx, a)
 }
 
-// dumpPrivate dumps the schema that the migrations make in a database that is made and thrown away for it.
+// dumpPrivate dumps the schema that the migrations make in a database that is made and thrown away
+// for it.
 func dumpPrivate(ctx context.Context, a *cli.App) (_ []byte, err error) {
 	stack, err := devstack.Start(ctx, devstack.Options{
 		NoTemporal: true, FastAndUnsafe: true, Private: true, Log: a.Log,
@@ -91,7 +92,8 @@ func dump(ctx context.Context, program, databaseURL string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	command := exec.CommandContext(ctx, program, "--schema-only", "--schema=daybook", "--schema=queues", "--schema=internal", "--no-owner", "--no-privileges")
+	command := exec.CommandContext(ctx, program, "--schema-only", "--schema=daybook", "--schema=queues",
+		"--schema=internal", "--no-owner", "--no-privileges")
 	// Constants of time are written in the session's time zone.
 	command.Env = append(append(os.Environ(), "PGTZ=UTC"), environment...)
 	var output, problems bytes.Buffer
@@ -102,15 +104,16 @@ func dump(ctx context.Context, program, databaseURL string) ([]byte, error) {
 	return normaliseDump(output.Bytes()), nil
 }
 
-// libpqEnvironment names the database to PostgreSQL's own programs by variables, because every user of the machine can read the arguments
-// of a program.
+// libpqEnvironment names the database to PostgreSQL's own programs by variables, because every user
+// of the machine can read the arguments of a program.
 func libpqEnvironment(databaseURL string) ([]string, error) {
 	config, err := pgx.ParseConfig(databaseURL)
 	if err != nil {
 		return nil, cli.ErrBadDatabaseURL
 	}
 	environment := []string{
-		"PGHOST=" + config.Host, fmt.Sprintf("PGPORT=%d", config.Port), "PGUSER=" + config.User, "PGPASSWORD=" + config.Password,
+		"PGHOST=" + config.Host, fmt.Sprintf("PGPORT=%d", config.Port), "PGUSER=" + config.User,
+		"PGPASSWORD=" + config.Password,
 		"PGDATABASE=" + config.Database,
 	}
 	if u, err := url.Parse(databaseURL); err == nil {
@@ -125,8 +128,8 @@ func libpqEnvironment(databaseURL string) ([]string, error) {
 	return environment, nil
 }
 
-// normaliseDump leaves out what differs between versions of pg_dump and between runs: the session's settings, the versions,
-// and the key that newer versions guard a dump with.
+// normaliseDump leaves out what differs between versions of pg_dump and between runs: the session's
+// settings, the versions, and the key that newer versions guard a dump with.
 func normaliseDump(dump []byte) []byte {
 	var out strings.Builder
 	out.WriteString(dumpHeader)

@@ -15,19 +15,25 @@ import (
 )
 
 // metricsFlag is what --metrics-listen says in every command that has it.
-const metricsFlag = "answer /metrics for Prometheus on this address, without a token, such as 127.0.0.1:9464; port 0 is a free one (default DAYBOOK_METRICS_LISTEN, or nowhere)"
+const metricsFlag = "answer /metrics for Prometheus on this address, without a token, such as 127.0.0.1:9464; port 0 " +
+	"is a free one (default DAYBOOK_METRICS_LISTEN, or nowhere)"
 
-// newMetrics makes the metrics of a command. listen is where they are shown, or empty. stop ends that and pushes a last time.
-func newMetrics(ctx context.Context, a *cli.App, o workers.MetricsOptions, listen string) (m *workers.Metrics, stop func(), err error) {
+// newMetrics makes the metrics of a command. listen is where they are shown, or empty. stop ends
+// that and pushes a last time.
+func newMetrics(ctx context.Context, a *cli.App, o workers.MetricsOptions, listen string) (m *workers.Metrics,
+	stop func(), err error,
+) {
 	switch a.Environment.MetricsOrganizations {
 	case "1", "true":
 		o.Organizations = true
 	case "", "0", "false":
 	default:
-		return nil, nil, cli.Usagef("DAYBOOK_METRICS_ORGANIZATIONS is %q: set 1 to have metrics tell organizations apart, or 0", a.Environment.MetricsOrganizations)
+		return nil, nil, cli.Usagef("DAYBOOK_METRICS_ORGANIZATIONS is %q: set 1 to have metrics tell organizations "+
+			"apart, or 0", a.Environment.MetricsOrganizations)
 	}
 	if a.Environment.MetricsSampleEvery < 0 {
-		return nil, nil, cli.Usagef("DAYBOOK_METRICS_SAMPLE_EVERY is %s: want a duration such as 15s", a.Environment.MetricsSampleEvery)
+		return nil, nil, cli.Usagef("DAYBOOK_METRICS_SAMPLE_EVERY is %s: want a duration such as 15s",
+			a.Environment.MetricsSampleEvery)
 	}
 	o.Log, o.Version, o.SampleEvery = a.Log, a.Version, a.Environment.MetricsSampleEvery
 	if m, err = workers.NewMetrics(ctx, o); err != nil {
@@ -47,7 +53,8 @@ func newMetrics(ctx context.Context, a *cli.App, o workers.MetricsOptions, liste
 	}, nil
 }
 
-// runMetrics samples and keeps the history until stop is called, which is after all that is measured has ended.
+// runMetrics samples and keeps the history until stop is called, which is after all that is
+// measured has ended.
 func runMetrics(ctx context.Context, m *workers.Metrics, c client.Client) (stop func()) {
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var background sync.WaitGroup
@@ -58,7 +65,8 @@ func runMetrics(ctx context.Context, m *workers.Metrics, c client.Client) (stop 
 	}
 }
 
-// showMetrics answers /metrics on an address until stop is called. An empty address shows them nowhere.
+// showMetrics answers /metrics on an address until stop is called. An empty address shows them
+// nowhere.
 func showMetrics(ctx context.Context, a *cli.App, handler http.Handler, listen string) (stop func(), err error) {
 	if listen == "" {
 		return func() {}, nil
@@ -72,7 +80,10 @@ func showMetrics(ctx context.Context, a *cli.App, handler http.Handler, listen s
 	}
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", handler)
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute}
+	server := &http.Server{
+		Handler: mux, ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second,
+		IdleTimeout: 2 * time.Minute,
+	}
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)

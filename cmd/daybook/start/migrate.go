@@ -40,7 +40,8 @@ func migrateUpCommand(a *cli.App) *cobra.Command {
 			return migrated(c.Context(), a, err)
 		},
 	}
-	command.Flags().BoolVar(&roles, "roles", false, "make the roles daybook_reader, daybook_operator, daybook_domain, daybook_worker and daybook_server, and grant them what they need")
+	command.Flags().BoolVar(&roles, "roles", false, "make the roles daybook_reader, daybook_operator, daybook_domain, "+
+		"daybook_worker and daybook_server, and grant them what they need")
 	return command
 }
 
@@ -105,7 +106,8 @@ func migrateStatusCommand(a *cli.App) *cobra.Command {
 	}
 }
 
-// migrated shows which migrations are applied. A run that an interruption or an outage has ended with err has applied, or undone, those before it.
+// migrated shows which migrations are applied. A run that an interruption or an outage has ended
+// with err has applied, or undone, those before it.
 func migrated(ctx context.Context, a *cli.App, err error) error {
 	if err == nil {
 		return showMigrations(ctx, a)

@@ -43,15 +43,18 @@ func serveCommand(a *cli.App) *cobra.Command {
 				return err
 			}
 			return Serve(c.Context(), a, ServeOptions{
-				Listen: listen, metricsListen: cmp.Or(metricsListen, a.Environment.MetricsListen), Temporal: a.TemporalOptions, TemporalUI: temporalUI,
+				Listen: listen, metricsListen: cmp.Or(metricsListen, a.Environment.MetricsListen), Temporal: a.TemporalOptions,
+				TemporalUI: temporalUI,
 			})
 		},
 	}
 	flags := command.Flags()
 	flags.StringVar(&listen, "listen", "127.0.0.1:8080", "the address to listen on; port 0 is a free one")
-	flags.StringVar(&temporalUI, "temporal-ui", "", "the address of Temporal's own pages, such as http://localhost:8233, to which the console links runs")
+	flags.StringVar(&temporalUI, "temporal-ui", "",
+		"the address of Temporal's own pages, such as http://localhost:8233, to which the console links runs")
 	flags.StringVar(&metricsListen, "metrics-listen", "", metricsFlag)
-	flags.BoolVar(&expose, "expose", false, "let --listen name an address that other machines reach; what they send, tokens included, is not encrypted")
+	flags.BoolVar(&expose, "expose", false,
+		"let --listen name an address that other machines reach; what they send, tokens included, is not encrypted")
 	return command
 }
 
@@ -76,7 +79,8 @@ func checkListen(ctx context.Context, listen string, expose bool) error {
 		}
 	}
 	if !loopback {
-		return cli.Usagef("--listen %q: other machines reach this address, and what they send, tokens included, is not encrypted. "+
+		return cli.Usagef("--listen %q: other machines reach this address, and what they send, tokens included, is not "+
+			"encrypted. "+
 			"Put a proxy that does TLS in front and listen on 127.0.0.1, or add --expose", listen)
 	}
 	return nil
@@ -114,7 +118,8 @@ func Serve(ctx context.Context, a *cli.App, o ServeOptions) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, builtin.Close()) }()
-	measured, stopMeasuring, err := newMetrics(ctx, a, workers.MetricsOptions{Pool: db.Pool, Service: "daybook-serve", Standby: true}, o.metricsListen)
+	measured, stopMeasuring, err := newMetrics(ctx, a,
+		workers.MetricsOptions{Pool: db.Pool, Service: "daybook-serve", Standby: true}, o.metricsListen)
 	if err != nil {
 		return err
 	}
@@ -123,7 +128,10 @@ func Serve(ctx context.Context, a *cli.App, o ServeOptions) (err error) {
 	defer closeTemporal()
 	// When every worker is gone, the server is the one that says so.
 	defer runMetrics(ctx, measured, sampled(temporal, o))()
-	due, err := workers.NewDueJobs(workers.DueJobsOptions{Pool: db.Pool, Registry: registry, Metrics: measured, Fleet: a.Environment.Fleet, Log: a.Log})
+	due, err := workers.NewDueJobs(workers.DueJobsOptions{
+		Pool: db.Pool, Registry: registry, Metrics: measured,
+		Fleet: a.Environment.Fleet, Log: a.Log,
+	})
 	if err != nil {
 		return err
 	}
@@ -136,7 +144,8 @@ func Serve(ctx context.Context, a *cli.App, o ServeOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	a.Log.Info("serving", "address", "http://"+listener.Addr().String(), "console", server.ConsoleRoot, "openapi", "/openapi.json")
+	a.Log.Info("serving", "address", "http://"+listener.Addr().String(), "console", server.ConsoleRoot, "openapi",
+		"/openapi.json")
 	if len(tokens) == 0 {
 		a.Log.Warn("there is no token yet: create one with `daybook tokens create`")
 	}
@@ -160,14 +169,16 @@ func listenOn(ctx context.Context, address, flag string) (net.Listener, error) {
 	listener, err := config.Listen(ctx, "tcp", address)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, cli.Tagged(devstack.ErrPortTaken, "%s is taken: end what listens there, or give another %s", address, flag)
+		return nil, cli.Tagged(devstack.ErrPortTaken, "%s is taken: end what listens there, or give another %s", address,
+			flag)
 	case err != nil:
 		return nil, fmt.Errorf("listen on %s: %w", address, err)
 	}
 	return listener, nil
 }
 
-// sampled is the client by which metrics learn of workflows and workers; nil: no Temporal is named, and the default address says nothing.
+// sampled is the client by which metrics learn of workflows and workers; nil: no Temporal is named,
+// and the default address says nothing.
 func sampled(temporal server.TemporalOptions, o ServeOptions) client.Client {
 	if settings, err := o.Temporal(); err != nil || settings.HostPort == "" {
 		return nil
@@ -175,11 +186,13 @@ func sampled(temporal server.TemporalOptions, o ServeOptions) client.Client {
 	return temporal.Client
 }
 
-// consoleTemporal gives the console a client of Temporal, which connects when it is first asked, or says why there is none.
+// consoleTemporal gives the console a client of Temporal, which connects when it is first asked, or
+// says why there is none.
 func consoleTemporal(a *cli.App, o ServeOptions) (t server.TemporalOptions, closeClient func()) {
 	settings, err := o.Temporal()
 	t = server.TemporalOptions{
-		UI: strings.TrimSuffix(o.TemporalUI, "/"), Address: cmp.Or(settings.HostPort, client.DefaultHostPort), Namespace: settings.Namespace,
+		UI: strings.TrimSuffix(o.TemporalUI, "/"), Address: cmp.Or(settings.HostPort, client.DefaultHostPort),
+		Namespace: settings.Namespace,
 	}
 	if err == nil {
 		settings.Logger = sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler)) // pages say what fails

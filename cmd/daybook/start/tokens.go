@@ -40,7 +40,8 @@ func tokensCreateCommand(a *cli.App) *cobra.Command {
 			"db_function only with the scope operate as well. --rate and --job-rate limit its requests and its enqueued jobs a minute at each\n" +
 			"server; a tenth of them may come at once. The server answers what exceeds them with status 429.",
 		Example: "  daybook tokens create --name shop --scope enqueue --org acme --types webhook,report --rate 600 --job-rate 120\n" +
-			"  daybook tokens create --name ops --scope read,operate --all-orgs\n  daybook tokens create --name cron --scope operate --all-orgs --run-by-get",
+			"  daybook tokens create --name ops --scope read,operate --all-orgs\n  daybook tokens create --name cron " +
+			"--scope operate --all-orgs --run-by-get",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if (n.OrgID == "") != all {
@@ -80,10 +81,13 @@ func tokensCreateCommand(a *cli.App) *cobra.Command {
 	flags.StringSliceVar(&scopes, "scope", nil, "what it allows: read, enqueue, operate; several with commas or repeated")
 	flags.StringVar(&n.OrgID, "org", "", "the only organization that it reaches")
 	flags.BoolVar(&all, "all-orgs", false, "it reaches every organization")
-	flags.StringSliceVar(&n.Types, "types", nil, "the only types of background jobs that it may enqueue; several with commas or repeated")
-	flags.IntVar(&n.RequestsPerMinute, "rate", 0, "how many requests a minute each server takes from it (default no limit)")
+	flags.StringSliceVar(&n.Types, "types", nil,
+		"the only types of background jobs that it may enqueue; several with commas or repeated")
+	flags.IntVar(&n.RequestsPerMinute, "rate", 0,
+		"how many requests a minute each server takes from it (default no limit)")
 	flags.IntVar(&n.JobsPerMinute, "job-rate", 0, "how many jobs a minute each server enqueues for it (default no limit)")
-	flags.BoolVar(&n.RunByGet, "run-by-get", false, "let GET /api/jobs/run work due jobs, for cron services that send GET; wants --scope operate")
+	flags.BoolVar(&n.RunByGet, "run-by-get", false,
+		"let GET /api/jobs/run work due jobs, for cron services that send GET; wants --scope operate")
 	a.CreateFlag(command)
 	for _, required := range []string{"name", "scope"} {
 		_ = command.MarkFlagRequired(required)
@@ -131,7 +135,8 @@ func printTokens(a *cli.App, w io.Writer, tokens []tokens.Token) error {
 		for i, s := range token.Scopes {
 			scopes[i] = string(s)
 		}
-		t.Add(token.ID, token.Name, tokenReach(token), strings.Join(scopes, ","), strings.Join(token.Types, ","), tokenRates(token), cli.FormatTime(token.CreatedAt), cli.OptionalTime(token.LastUsedAt),
+		t.Add(token.ID, token.Name, tokenReach(token), strings.Join(scopes, ","), strings.Join(token.Types, ","),
+			tokenRates(token), cli.FormatTime(token.CreatedAt), cli.OptionalTime(token.LastUsedAt),
 			cli.OptionalTime(token.RevokedAt))
 	}
 	return a.Print(w, t)

@@ -18,7 +18,8 @@ import (
 	"github.com/daybook-dev/daybook/workers"
 )
 
-// spareConns is what a worker's pool has beyond four connections an activity: most of it is for functions that tasks name.
+// spareConns is what a worker's pool has beyond four connections an activity: most of it is for
+// functions that tasks name.
 const spareConns = 12
 
 func workerCommand(a *cli.App) *cobra.Command {
@@ -42,7 +43,8 @@ func workerCommand(a *cli.App) *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error {
 			switch {
 			case options.MaxConcurrentActivities < 2:
-				return cli.Usagef("--activities %d: want at least 2, because one activity waits for work while another works", options.MaxConcurrentActivities)
+				return cli.Usagef("--activities %d: want at least 2, because one activity waits for work while another works",
+					options.MaxConcurrentActivities)
 			case options.MaxConcurrentWorkflowTasks < 2:
 				return cli.Usagef("--workflow-tasks %d: want at least 2", options.MaxConcurrentWorkflowTasks)
 			case options.PickInterval < 0 || options.PickInterval > time.Second:
@@ -58,16 +60,19 @@ func workerCommand(a *cli.App) *cobra.Command {
 	}
 	flags := command.Flags()
 	flags.IntVar(&options.MaxConcurrentActivities, "activities", 3, "how many activities run at once, at least 2")
-	flags.IntVar(&options.MaxConcurrentWorkflowTasks, "workflow-tasks", 5, "how many workflow tasks run at once, at least 2")
-	flags.DurationVar(&options.PickInterval, "pick-interval", 0, "jobs that come within it are picked together: a longer one costs less processor time and begins jobs later (default 5ms)")
+	flags.IntVar(&options.MaxConcurrentWorkflowTasks, "workflow-tasks", 5,
+		"how many workflow tasks run at once, at least 2")
+	flags.DurationVar(&options.PickInterval, "pick-interval", 0,
+		"jobs that come within it are picked together: a longer one costs less processor time and begins jobs later "+
+			"(default 5ms)")
 	flags.StringVar(&options.Name, "name", "", "the worker's name in leases and attempts (default host and process id)")
 	flags.StringVar(&metricsListen, "metrics-listen", "", metricsFlag)
 	return command
 }
 
 const (
-	// gcPercent lets garbage grow to four times what is in use before it is collected: a worker keeps little, and makes much
-	// garbage for each document. gcLimit bounds what comes of that.
+	// gcPercent lets garbage grow to four times what is in use before it is collected: a worker keeps
+	// little, and makes much garbage for each document. gcLimit bounds what comes of that.
 	gcPercent = 400
 	gcLimit   = 56 << 20
 )
@@ -80,9 +85,11 @@ func tuneGC() {
 	}
 }
 
-// tellWorker says which program works what, before it waits for any server, and what another signal does once the first has come. Each queue's worker says more when it
-// has started.
-func tellWorker(ctx context.Context, a *cli.App, pool *pgxpool.Pool, temporal client.Options, options workers.AccountingOptions) {
+// tellWorker says which program works what, before it waits for any server, and what another signal
+// does once the first has come. Each queue's worker says more when it has started.
+func tellWorker(ctx context.Context, a *cli.App, pool *pgxpool.Pool, temporal client.Options,
+	options workers.AccountingOptions,
+) {
 	name := cmp.Or(options.Name, store.ProcessName())
 	var kinds []string
 	for _, w := range newWorkers {
@@ -90,20 +97,24 @@ func tellWorker(ctx context.Context, a *cli.App, pool *pgxpool.Pool, temporal cl
 	}
 	says := []any{
 		"version", a.Version, "worker", name, "kinds", kinds, "temporal", cmp.Or(temporal.HostPort, client.DefaultHostPort),
-		"namespace", cmp.Or(temporal.Namespace, client.DefaultNamespace), "database", store.Address(pool.Config().ConnConfig), "connections", pool.Config().MaxConns,
+		"namespace", cmp.Or(temporal.Namespace, client.DefaultNamespace), "database",
+		store.Address(pool.Config().ConnConfig), "connections", pool.Config().MaxConns,
 	}
 	if fleet := a.Environment.Fleet; fleet != "" {
 		says = append(says, "fleet", fleet)
 	}
 	a.Log.Info("the worker starts", says...)
 	context.AfterFunc(ctx, func() {
-		a.Log.Info("the worker was told to stop; a second signal ends it at once, and other workers reclaim what it holds when its leases have expired",
+		a.Log.Info("the worker was told to stop; a second signal ends it at once, and other workers reclaim what it "+
+			"holds when its leases have expired",
 			"worker", name, "limit", workers.DrainTimeout.String())
 	})
 }
 
 // Work runs a worker until ctx ends. It returns nil after a drain.
-func Work(ctx context.Context, a *cli.App, temporal client.Options, options workers.AccountingOptions, metricsListen string) error {
+func Work(ctx context.Context, a *cli.App, temporal client.Options, options workers.AccountingOptions,
+	metricsListen string,
+) error {
 	stopTracing, err := trace(ctx, a, "daybook-worker")
 	if err != nil {
 		return err
@@ -114,7 +125,8 @@ func Work(ctx context.Context, a *cli.App, temporal client.Options, options work
 		return err
 	}
 	defer cli.ClosePool(pool)
-	// A wrong schema, user, password, database or role is told at once; while the database is unavailable, the worker waits for it.
+	// A wrong schema, user, password, database or role is told at once; while the database is
+	// unavailable, the worker waits for it.
 	err = cli.Verify(ctx, pool)
 	if err == nil {
 		err = cli.RequireRight(ctx, pool, "INSERT", "daybook.impacts")
@@ -123,7 +135,9 @@ func Work(ctx context.Context, a *cli.App, temporal client.Options, options work
 		return err
 	}
 	tellWorker(ctx, a, pool, temporal, options)
-	measured, stop, err := newMetrics(ctx, a, workers.MetricsOptions{Pool: pool, Name: options.Name, Service: "daybook-worker", Namespace: temporal.Namespace}, metricsListen)
+	measured, stop, err := newMetrics(ctx, a,
+		workers.MetricsOptions{Pool: pool, Name: options.Name, Service: "daybook-worker", Namespace: temporal.Namespace},
+		metricsListen)
 	if err != nil {
 		return err
 	}
@@ -137,7 +151,8 @@ func Work(ctx context.Context, a *cli.App, temporal client.Options, options work
 	options.Client, options.Pool, options.Log, options.Metrics = c, pool, a.Log, measured
 	defer runMetrics(ctx, measured, c)()
 	options.NotifyEvents = a.Environment.NotifyEvents == "1"
-	// The workers wait themselves; asked here, a namespace that does not exist is named with the address.
+	// The workers wait themselves; asked here, a namespace that does not exist is named with the
+	// address.
 	if err := cli.AwaitTemporal(ctx, c, temporal, a.Log); err != nil {
 		if ctx.Err() != nil {
 			return nil

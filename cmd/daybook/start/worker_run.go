@@ -11,7 +11,8 @@ import (
 	"github.com/daybook-dev/daybook/workers"
 )
 
-// newWorker makes the worker of a kind of queue. release gives back what it was made with, when the worker is closed; nil: nothing.
+// newWorker makes the worker of a kind of queue. release gives back what it was made with, when the
+// worker is closed; nil: nothing.
 type newWorker func(a *cli.App, options workers.AccountingOptions) (w *workers.Worker, release func() error, err error)
 
 // newWorkers make the workers of every kind.
@@ -29,7 +30,8 @@ func workQueues(ctx context.Context, a *cli.App, options workers.AccountingOptio
 			defer func() { err = errors.Join(err, release()) }()
 		}
 		if failed != nil {
-			if failure.Of(failed) == nil && store.Failure(failed) == nil { // a variable of the environment that no worker can work with
+			// a variable of the environment that no worker can work with
+			if failure.Of(failed) == nil && store.Failure(failed) == nil {
 				return cli.Usagef("set up the worker of the queue %s: %v", q.kind, failed)
 			}
 			return fmt.Errorf("set up the worker of the queue %s: %w", q.kind, failed)

@@ -24,10 +24,12 @@ func workflowCommand(a *cli.App) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "workflow",
 		Short: "Start, pause, resume, configure, cancel and show the workflows that run the queues",
-		Long: "Each kind of queue (" + strings.Join(kindNames(), ", ") + ") is run by a workflow in Temporal, which is started once. These commands do what the\n" +
+		Long: "Each kind of queue (" + strings.Join(kindNames(), ", ") +
+			") is run by a workflow in Temporal, which is started once. These commands do what the\n" +
 			"Temporal CLI does, without it.",
 	}
-	command.AddCommand(workflowStartCommand(a), workflowPauseCommand(a), workflowResumeCommand(a), workflowConfigureCommand(a), workflowCancelCommand(a), workflowShowCommand(a))
+	command.AddCommand(workflowStartCommand(a), workflowPauseCommand(a), workflowResumeCommand(a),
+		workflowConfigureCommand(a), workflowCancelCommand(a), workflowShowCommand(a))
 	return command
 }
 
@@ -51,8 +53,10 @@ type workflowsOf struct {
 // add adds the flags; waits says that the command waits for something.
 func (f *workflowsOf) add(command *cobra.Command, waits bool) {
 	command.Args = cobra.ArbitraryArgs
-	command.Flags().StringArrayVar(&f.kinds, "kind", nil, "the kind of queue: "+strings.Join(kindNames(), ", ")+"; may be repeated, or given as an argument")
-	command.Flags().StringVar(&f.id, "id", "", "the workflow's id, with one kind (default the documented one, such as "+cli.AccountingLoop.ID+", and others that run)")
+	command.Flags().StringArrayVar(&f.kinds, "kind", nil,
+		"the kind of queue: "+strings.Join(kindNames(), ", ")+"; may be repeated, or given as an argument")
+	command.Flags().StringVar(&f.id, "id", "", "the workflow's id, with one kind (default the documented one, such as "+
+		cli.AccountingLoop.ID+", and others that run)")
 	if waits {
 		command.Flags().DurationVar(&f.wait, "wait", time.Minute, "how long to wait until it is so")
 		command.Flags().BoolVar(&f.noWait, "no-wait", false, "do not wait until it is so")
@@ -79,7 +83,8 @@ func (f *workflowsOf) resolve(args []string) (which []health.Workflow, named boo
 		return which, len(kinds) > 0, nil
 	}
 	if len(which) != 1 {
-		return nil, false, cli.Usagef("--id %s names one workflow: say of which one kind it is, with --kind: %s", f.id, phrase.Or(kindNames()))
+		return nil, false, cli.Usagef("--id %s names one workflow: say of which one kind it is, with --kind: %s", f.id,
+			phrase.Or(kindNames()))
 	}
 	which[0].ID, which[0].Exact = f.id, true
 	return which, true, nil
@@ -88,8 +93,11 @@ func (f *workflowsOf) resolve(args []string) (which []health.Workflow, named boo
 // askedFor is how long Temporal may take to answer one question of a command.
 const askedFor = 5 * time.Second
 
-// running asks Temporal for the workflows, and returns those that run, all of each kind. Kinds that were named must run; of all kinds at least one.
-func running(ctx context.Context, c client.Client, which []health.Workflow, named bool) ([]health.WorkflowState, error) {
+// running asks Temporal for the workflows, and returns those that run, all of each kind. Kinds that
+// were named must run; of all kinds at least one.
+func running(
+	ctx context.Context, c client.Client, which []health.Workflow, named bool,
+) ([]health.WorkflowState, error) {
 	states, err := health.Workflows(ctx, c, which, askedFor)
 	if err != nil {
 		return nil, err
@@ -106,7 +114,9 @@ func running(ctx context.Context, c client.Client, which []health.Workflow, name
 		}
 	}
 	if len(idle) > 0 && (named || len(on) == 0) {
-		return nil, cli.Tagged(errNoWorkflow, "the workflow of %s does not run: start it with `daybook workflow start --kind %s`", strings.Join(idle, ", "), idle[0])
+		return nil, cli.Tagged(errNoWorkflow,
+			"the workflow of %s does not run: start it with `daybook workflow start --kind %s`", strings.Join(idle, ", "),
+			idle[0])
 	}
 	return on, nil
 }
@@ -116,8 +126,8 @@ type WorkflowChange struct {
 	Kind       string `json:"kind"`
 	WorkflowID string `json:"workflow_id"`
 	RunID      string `json:"run_id,omitempty"`
-	// Result is what is so now: started, already_running, paused, running, configured, cancelled; or sent, when the command did not wait for it, or
-	// no worker answered in time.
+	// Result is what is so now: started, already_running, paused, running, configured, cancelled; or
+	// sent, when the command did not wait for it, or no worker answered in time.
 	Result string `json:"result"`
 	// Since is when it took effect; TookMS how long that took.
 	Since  *time.Time `json:"since,omitempty"`
@@ -130,7 +140,8 @@ func change(s health.WorkflowState, result, says string) WorkflowChange {
 	return WorkflowChange{Kind: s.Kind, WorkflowID: s.ID, RunID: s.RunID, Result: result, Says: says}
 }
 
-// aboutWorkflows says in the log of actions which workflows a command is about, whichever way its kinds were named.
+// aboutWorkflows says in the log of actions which workflows a command is about, whichever way its
+// kinds were named.
 func aboutWorkflows(ctx context.Context, states []health.WorkflowState) {
 	ids := make([]string, len(states))
 	for i, s := range states {
@@ -163,7 +174,9 @@ func emitChanges(ctx context.Context, a *cli.App, changes []WorkflowChange) erro
 }
 
 // forEach calls f for each workflow that runs, at the same time, because each may wait.
-func forEach(a *cli.App, c *cobra.Command, of *workflowsOf, args []string, f func(ctx context.Context, temporal client.Client, s health.WorkflowState) (WorkflowChange, error)) error {
+func forEach(a *cli.App, c *cobra.Command, of *workflowsOf, args []string,
+	f func(ctx context.Context, temporal client.Client, s health.WorkflowState) (WorkflowChange, error),
+) error {
 	which, named, err := of.resolve(args)
 	if err != nil {
 		return err

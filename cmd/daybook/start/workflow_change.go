@@ -40,16 +40,18 @@ func signalCommand(a *cli.App, name, short, signal, long string, effective func(
 		Long:    long,
 		Example: "  daybook workflow " + name + "\n  daybook workflow " + name + " --kind jobs",
 		RunE: func(c *cobra.Command, args []string) error {
-			return forEach(a, c, &of, args, func(ctx context.Context, temporal client.Client, s health.WorkflowState) (WorkflowChange, error) {
-				began := time.Now()
-				if err := temporal.SignalWorkflow(ctx, s.ID, "", signal, nil); err != nil {
-					return WorkflowChange{}, gone(s, err)
-				}
-				if of.noWait {
-					return change(s, "sent", "the signal "+signal+" is sent; it takes effect at the end of each running turn."), nil
-				}
-				return awaitStatus(ctx, temporal, s, signal, of.wait, began, effective)
-			})
+			return forEach(a, c, &of, args,
+				func(ctx context.Context, temporal client.Client, s health.WorkflowState) (WorkflowChange, error) {
+					began := time.Now()
+					if err := temporal.SignalWorkflow(ctx, s.ID, "", signal, nil); err != nil {
+						return WorkflowChange{}, gone(s, err)
+					}
+					if of.noWait {
+						return change(s, "sent", "the signal "+signal+" is sent; it takes effect at the end of each running turn."),
+							nil
+					}
+					return awaitStatus(ctx, temporal, s, signal, of.wait, began, effective)
+				})
 		},
 	}
 	of.add(command, true)
@@ -59,7 +61,8 @@ func signalCommand(a *cli.App, name, short, signal, long string, effective func(
 // gone says of a workflow that has ended meanwhile that it does not run.
 func gone(s health.WorkflowState, err error) error {
 	if _, ok := errors.AsType[*serviceerror.NotFound](err); ok {
-		return cli.Tagged(errNoWorkflow, "the workflow of %s does not run: start it with `daybook workflow start --kind %s`", s.Kind, s.Kind)
+		return cli.Tagged(errNoWorkflow,
+			"the workflow of %s does not run: start it with `daybook workflow start --kind %s`", s.Kind, s.Kind)
 	}
 	return err
 }
@@ -68,7 +71,9 @@ func gone(s health.WorkflowState, err error) error {
 const askEvery = 200 * time.Millisecond
 
 // awaitStatus asks the workflow for its status until it is as it was asked to be.
-func awaitStatus(ctx context.Context, c client.Client, s health.WorkflowState, signal string, wait time.Duration, began time.Time, effective func(models.RunStatus) bool) (WorkflowChange, error) {
+func awaitStatus(ctx context.Context, c client.Client, s health.WorkflowState, signal string, wait time.Duration,
+	began time.Time, effective func(models.RunStatus) bool,
+) (WorkflowChange, error) {
 	waiting, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	answered := false
@@ -84,9 +89,11 @@ func awaitStatus(ctx context.Context, c client.Client, s health.WorkflowState, s
 				return WorkflowChange{}, ctx.Err()
 			}
 			if !answered {
-				return change(s, "sent", fmt.Sprintf("the signal %s is sent, but no worker answers: it takes effect when one runs. Start `daybook worker`.", signal)), nil
+				return change(s, "sent", fmt.Sprintf("the signal %s is sent, but no worker answers: it takes effect when one "+
+					"runs. Start `daybook worker`.", signal)), nil
 			}
-			return change(s, "sent", fmt.Sprintf("the signal %s is sent, but has not taken effect after %s: a turn still runs (`daybook workflow show --kind %s`).", signal, wait, s.Kind)), nil
+			return change(s, "sent", fmt.Sprintf("the signal %s is sent, but has not taken effect after %s: a turn still "+
+				"runs (`daybook workflow show --kind %s`).", signal, wait, s.Kind)), nil
 		case <-time.After(askEvery):
 		}
 	}
@@ -95,7 +102,8 @@ func awaitStatus(ctx context.Context, c client.Client, s health.WorkflowState, s
 	if signal == models.SignalResume {
 		result, word = "running", "resumed"
 	}
-	done := change(s, result, fmt.Sprintf("%s; it took effect at %s, after %s.", word, cli.FormatTime(now), phrase.Duration(took)))
+	done := change(s, result,
+		fmt.Sprintf("%s; it took effect at %s, after %s.", word, cli.FormatTime(now), phrase.Duration(took)))
 	done.Since, done.TookMS = &now, took.Milliseconds()
 	return done, nil
 }
@@ -116,9 +124,10 @@ func workflowConfigureCommand(a *cli.App) *cobra.Command {
 	var of workflowsOf
 	var settings queueSettings
 	command := &cobra.Command{
-		Use:     "configure [KIND…]",
-		Short:   "Change the settings of running workflows; what is left out stays as it is",
-		Long:    "Changes the settings of the workflow of each kind that runs, or of those that are named, from the next turn on. A worker must run to take them in.",
+		Use:   "configure [KIND…]",
+		Short: "Change the settings of running workflows; what is left out stays as it is",
+		Long: "Changes the settings of the workflow of each kind that runs, or of those that are named, from the next " +
+			"turn on. A worker must run to take them in.",
 		Example: "  daybook workflow configure --kind jobs --batch-size 200 --concurrency 6",
 		RunE: func(c *cobra.Command, args []string) error {
 			in, err := settings.read(c)
@@ -128,9 +137,10 @@ func workflowConfigureCommand(a *cli.App) *cobra.Command {
 			if in == (workflows.ConfigureInput{}) {
 				return cli.Usagef("nothing to configure: give --batch-size, --poll-interval or --concurrency")
 			}
-			return forEach(a, c, &of, args, func(ctx context.Context, temporal client.Client, s health.WorkflowState) (WorkflowChange, error) {
-				return configureWorkflow(ctx, temporal, s, in, of.wait)
-			})
+			return forEach(a, c, &of, args,
+				func(ctx context.Context, temporal client.Client, s health.WorkflowState) (WorkflowChange, error) {
+					return configureWorkflow(ctx, temporal, s, in, of.wait)
+				})
 		},
 	}
 	of.add(command, true)
@@ -139,11 +149,14 @@ func workflowConfigureCommand(a *cli.App) *cobra.Command {
 	return command
 }
 
-func configureWorkflow(ctx context.Context, c client.Client, s health.WorkflowState, in workflows.ConfigureInput, wait time.Duration) (WorkflowChange, error) {
+func configureWorkflow(ctx context.Context, c client.Client, s health.WorkflowState, in workflows.ConfigureInput,
+	wait time.Duration,
+) (WorkflowChange, error) {
 	waiting, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	update, err := c.UpdateWorkflow(waiting, client.UpdateWorkflowOptions{
-		WorkflowID: s.ID, UpdateName: models.UpdateConfigure, Args: []any{in}, WaitForStage: client.WorkflowUpdateStageCompleted,
+		WorkflowID: s.ID, UpdateName: models.UpdateConfigure, Args: []any{in},
+		WaitForStage: client.WorkflowUpdateStageCompleted,
 	})
 	var now models.RunSettings
 	if err == nil {
@@ -155,7 +168,8 @@ func configureWorkflow(ctx context.Context, c client.Client, s health.WorkflowSt
 	// The server may end the wait a moment before the context does.
 	_, timedOut := errors.AsType[*client.WorkflowUpdateServiceTimeoutOrCanceledError](err)
 	if (timedOut || err != nil && waiting.Err() != nil) && ctx.Err() == nil {
-		return WorkflowChange{}, cli.Tagged(errNoWorkerAnswers, "no worker took in the settings of %s within %s: start `daybook worker`, then try again", s.Kind, wait)
+		return WorkflowChange{}, cli.Tagged(errNoWorkerAnswers,
+			"no worker took in the settings of %s within %s: start `daybook worker`, then try again", s.Kind, wait)
 	}
 	if err != nil {
 		return WorkflowChange{}, gone(s, err)
@@ -165,7 +179,8 @@ func configureWorkflow(ctx context.Context, c client.Client, s health.WorkflowSt
 
 // settingsText are a workflow's settings in words.
 func settingsText(s models.RunSettings) string {
-	return fmt.Sprintf("batches of %d, %d s between polls, %s", s.BatchSize, s.PollIntervalSeconds, phrase.Plural(int64(s.Concurrency), "lane", "lanes"))
+	return fmt.Sprintf("batches of %d, %d s between polls, %s", s.BatchSize, s.PollIntervalSeconds,
+		phrase.Plural(int64(s.Concurrency), "lane", "lanes"))
 }
 
 func workflowCancelCommand(a *cli.App) *cobra.Command {
@@ -182,9 +197,10 @@ func workflowCancelCommand(a *cli.App) *cobra.Command {
 			if alone := of.id != "" && !given; given == all && !alone { // what --id lacks is said as for the other commands
 				return cli.Usagef("give either the kinds or --all")
 			}
-			return forEach(a, c, &of, args, func(ctx context.Context, temporal client.Client, s health.WorkflowState) (WorkflowChange, error) {
-				return cancelWorkflow(ctx, temporal, s, of)
-			})
+			return forEach(a, c, &of, args,
+				func(ctx context.Context, temporal client.Client, s health.WorkflowState) (WorkflowChange, error) {
+					return cancelWorkflow(ctx, temporal, s, of)
+				})
 		},
 	}
 	of.add(command, true)
@@ -192,7 +208,9 @@ func workflowCancelCommand(a *cli.App) *cobra.Command {
 	return command
 }
 
-func cancelWorkflow(ctx context.Context, c client.Client, s health.WorkflowState, of workflowsOf) (WorkflowChange, error) {
+func cancelWorkflow(
+	ctx context.Context, c client.Client, s health.WorkflowState, of workflowsOf,
+) (WorkflowChange, error) {
 	began := time.Now()
 	if err := c.CancelWorkflow(ctx, s.ID, ""); err != nil {
 		return WorkflowChange{}, gone(s, err)
@@ -207,13 +225,16 @@ func cancelWorkflow(ctx context.Context, c client.Client, s health.WorkflowState
 		if ctx.Err() != nil {
 			return WorkflowChange{}, ctx.Err()
 		}
-		return change(s, "sent", fmt.Sprintf("it is told to end, and has not ended after %s: running turns end first, and a worker must run. `daybook workflow show --kind %s` says more.", of.wait, s.Kind)), nil
+		return change(s, "sent", fmt.Sprintf("it is told to end, and has not ended after %s: running turns end first, "+
+			"and a worker must run. `daybook workflow show --kind %s` says more.", of.wait, s.Kind)), nil
 	}
 	if _, cancelled := errors.AsType[*temporal.CanceledError](err); err != nil && !cancelled {
 		return WorkflowChange{}, fmt.Errorf("workflow %s: %w", s.ID, err)
 	}
 	now, took := time.Now(), time.Since(began)
-	done := change(s, "cancelled", fmt.Sprintf("ended at %s, after %s. Its jobs stay as they are; `daybook workflow start --kind %s` starts it anew.", cli.FormatTime(now), phrase.Duration(took), s.Kind))
+	done := change(s, "cancelled",
+		fmt.Sprintf("ended at %s, after %s. Its jobs stay as they are; `daybook workflow start --kind %s` starts it anew.",
+			cli.FormatTime(now), phrase.Duration(took), s.Kind))
 	done.Since, done.TookMS = &now, took.Milliseconds()
 	return done, nil
 }

@@ -69,10 +69,12 @@ func printWorkflow(a *cli.App, w io.Writer, s health.WorkflowState) error {
 	if q := s.Status; q != nil {
 		add("lanes", "%d at work", q.Lanes)
 		n := q.Counts
-		add("done", "in %s since %s: %d completed, %d retried, %d rescheduled, %d failed, %d cancelled, %d lost, %d given back", phrase.Plural(n.Turns, "turn", "turns"), cli.FormatTime(q.StartedAt), n.Completed, n.Retried,
+		add("done", "in %s since %s: %d completed, %d retried, %d rescheduled, %d failed, %d cancelled, %d lost, %d "+
+			"given back", phrase.Plural(n.Turns, "turn", "turns"), cli.FormatTime(q.StartedAt), n.Completed, n.Retried,
 			n.Rescheduled, n.Failed, n.Cancelled, n.Lost, n.Released)
 		if t := q.LastTurn; t != nil {
-			add("last turn", "lane %d, %s: %d leased, %d completed", t.Lane, cli.FormatTime(t.At), t.Report.Leased, t.Report.Completed)
+			add("last turn", "lane %d, %s: %d leased, %d completed", t.Lane, cli.FormatTime(t.At), t.Report.Leased,
+				t.Report.Completed)
 		}
 	} else if s.State == health.Running {
 		add("lanes", "not known: no worker answers")

@@ -19,9 +19,13 @@ import (
 type queueSettings struct{ batchSize, pollInterval, concurrency int }
 
 func (f *queueSettings) add(command *cobra.Command, batchSize, pollInterval string) {
-	command.Flags().IntVar(&f.batchSize, "batch-size", 0, fmt.Sprintf("how many jobs are leased at a time, 1 to %d%s", models.MaxBatchSize, batchSize))
-	command.Flags().IntVar(&f.pollInterval, "poll-interval", 0, fmt.Sprintf("seconds between two polls when nothing is due, 1 to %d%s", models.MaxPollIntervalSeconds, pollInterval))
-	command.Flags().IntVar(&f.concurrency, "concurrency", 0, fmt.Sprintf("how many lanes run side by side, 1 to %d", models.MaxConcurrency))
+	command.Flags().IntVar(&f.batchSize, "batch-size", 0,
+		fmt.Sprintf("how many jobs are leased at a time, 1 to %d%s", models.MaxBatchSize, batchSize))
+	command.Flags().IntVar(&f.pollInterval, "poll-interval", 0,
+		fmt.Sprintf("seconds between two polls when nothing is due, 1 to %d%s", models.MaxPollIntervalSeconds,
+			pollInterval))
+	command.Flags().IntVar(&f.concurrency, "concurrency", 0,
+		fmt.Sprintf("how many lanes run side by side, 1 to %d", models.MaxConcurrency))
 }
 
 // read returns the settings that were given; nil: it was not.
@@ -81,12 +85,16 @@ func workflowStartCommand(a *cli.App) *cobra.Command {
 	}
 	of.add(command, false)
 	settings.add(command, " (default 50)", " (default 10)")
-	command.Flags().StringVar(&taskQueue, "task-queue", "", "the task queue of its workers, with one kind (default the documented one, such as "+cli.AccountingLoop.TaskQueue+")")
+	command.Flags().StringVar(&taskQueue, "task-queue", "",
+		"the task queue of its workers, with one kind (default the documented one, such as "+cli.AccountingLoop.TaskQueue+
+			")")
 	return command
 }
 
 // startWorkflows starts those that do not run, and says of the others that they do.
-func startWorkflows(a *cli.App, c *cobra.Command, temporal client.Client, which []health.Workflow, given workflows.ConfigureInput) error {
+func startWorkflows(a *cli.App, c *cobra.Command, temporal client.Client, which []health.Workflow,
+	given workflows.ConfigureInput,
+) error {
 	states, err := health.Workflows(c.Context(), temporal, which, askedFor)
 	if err != nil {
 		return err
@@ -104,7 +112,9 @@ func startWorkflows(a *cli.App, c *cobra.Command, temporal client.Client, which 
 }
 
 // startWorkflow starts a workflow unless it runs, with the documented input.
-func startWorkflow(c *cobra.Command, temporal client.Client, s health.WorkflowState, given workflows.ConfigureInput) (WorkflowChange, error) {
+func startWorkflow(c *cobra.Command, temporal client.Client, s health.WorkflowState,
+	given workflows.ConfigureInput,
+) (WorkflowChange, error) {
 	const defaultBatch, defaultPoll = 50, 10
 	already := func() WorkflowChange {
 		says := "runs already (" + s.ID + "); it was left as it is"
@@ -116,7 +126,10 @@ func startWorkflow(c *cobra.Command, temporal client.Client, s health.WorkflowSt
 	if s.State == health.Running {
 		return already(), nil
 	}
-	input := workflows.Input{BatchSize: given.BatchSize, PollIntervalSeconds: given.PollIntervalSeconds, Concurrency: given.Concurrency}
+	input := workflows.Input{
+		BatchSize: given.BatchSize, PollIntervalSeconds: given.PollIntervalSeconds,
+		Concurrency: given.Concurrency,
+	}
 	if input.BatchSize == nil {
 		input.BatchSize = new(defaultBatch)
 	}

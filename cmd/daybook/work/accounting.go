@@ -22,7 +22,8 @@ import (
 
 func accountingCommand(a *cli.App) *cobra.Command {
 	command := &cobra.Command{Use: "accounting", Short: "Enqueue, list, show, retry, repost and cancel accounting jobs"}
-	command.AddCommand(accountingEnqueueCommand(a), accountingListCommand(a), accountingShowCommand(a), accountingRetryCommand(a), accountingRepostCommand(a), accountingCancelCommand(a), accountingElsewhereCommand(a))
+	command.AddCommand(accountingEnqueueCommand(a), accountingListCommand(a), accountingShowCommand(a),
+		accountingRetryCommand(a), accountingRepostCommand(a), accountingCancelCommand(a), accountingElsewhereCommand(a))
 	return command
 }
 
@@ -82,8 +83,11 @@ type accountingPage struct {
 	Next string
 }
 
-// readAccountingJobs reads a whole page, in as many searches as that takes: one reads a bounded number of rows.
-func readAccountingJobs(ctx context.Context, db *cli.Database, f listing.AccountingJobFilter, page cli.PageFlags) (accountingPage, error) {
+// readAccountingJobs reads a whole page, in as many searches as that takes: one reads a bounded
+// number of rows.
+func readAccountingJobs(ctx context.Context, db *cli.Database, f listing.AccountingJobFilter,
+	page cli.PageFlags,
+) (accountingPage, error) {
 	list := accountingPage{Jobs: []models.AccountingJob{}, Next: page.Cursor}
 	for {
 		f.Limit = page.Limit - len(list.Jobs)
@@ -152,7 +156,10 @@ func accountingShowCommand(a *cli.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			shown := ShownAccountingJob{answers.AccountingJobDetailOf(&d.Job, d.Attempts, d.Next), answers.List(d.Impacts, answers.ImpactOf)}
+			shown := ShownAccountingJob{
+				answers.AccountingJobDetailOf(&d.Job, d.Attempts, d.Next),
+				answers.List(d.Impacts, answers.ImpactOf),
+			}
 			return a.Emit(shown, func(w io.Writer) error { return printAccountingJob(a, w, &d) })
 		},
 	}
@@ -160,7 +167,9 @@ func accountingShowCommand(a *cli.App) *cobra.Command {
 	return command
 }
 
-func readAccountingJob(ctx context.Context, db *cli.Database, org, document string, history listing.HistoryPage) (d accountingJobDetails, err error) {
+func readAccountingJob(ctx context.Context, db *cli.Database, org, document string,
+	history listing.HistoryPage,
+) (d accountingJobDetails, err error) {
 	if d.Job, err = db.AccountingJob(ctx, org, document); err != nil {
 		return d, err
 	}
@@ -208,7 +217,8 @@ func printAccountingJob(a *cli.App, w io.Writer, d *accountingJobDetails) error 
 		for i := range d.Attempts {
 			at := &d.Attempts[i]
 			t.Add(strconv.Itoa(at.Attempt), strconv.FormatInt(at.Version, 10), cli.FormatTime(at.StartedAt),
-				phrase.Duration(at.EndedAt.Sub(at.StartedAt)), cli.OutcomeOf(at), at.Worker, answers.Text(at.ErrorCode), answers.Text(at.Error))
+				phrase.Duration(at.EndedAt.Sub(at.StartedAt)), cli.OutcomeOf(at), at.Worker, answers.Text(at.ErrorCode),
+				answers.Text(at.Error))
 		}
 		if err := a.Print(w, t); err != nil {
 			return err
@@ -233,7 +243,8 @@ func printAccountingJob(a *cli.App, w io.Writer, d *accountingJobDetails) error 
 		if m.NoEntries != "" {
 			entries += ": " + m.NoEntries.Words()
 		}
-		t.Add(strconv.FormatInt(m.ID, 10), string(m.Kind), strconv.FormatInt(m.DocumentVersion, 10), m.PostingDate.String(), rules, m.RuleID,
+		t.Add(strconv.FormatInt(m.ID, 10), string(m.Kind), strconv.FormatInt(m.DocumentVersion, 10), m.PostingDate.String(),
+			rules, m.RuleID,
 			entries, cli.FormatTime(m.CreatedAt))
 	}
 	return a.Print(w, t)

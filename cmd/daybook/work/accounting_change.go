@@ -30,11 +30,13 @@ func accountingRetryCommand(a *cli.App) *cobra.Command {
 		Short: "Make a job due again, or all that match",
 		Long: "Makes a job due again, in any state: a failed job starts again with its attempts reset, a running one is tried again\n" +
 			"after its attempt. Fix the cause of a failure first.",
-		Example: "  daybook accounting retry acme invoice-17\n  daybook accounting retry --state failed --code DATABASE_ERROR --all",
-		Args:    cobra.MatchAll(cobra.MaximumNArgs(2), cli.NotOneArg),
+		Example: "  daybook accounting retry acme invoice-17\n  daybook accounting retry --state failed --code " +
+			"DATABASE_ERROR --all",
+		Args: cobra.MatchAll(cobra.MaximumNArgs(2), cli.NotOneArg),
 		RunE: func(c *cobra.Command, args []string) error {
 			var err error
-			if filter.State, err = checkRetry(args, state, all, delay, c.Flags().Changed("org") || c.Flags().Changed("code")); err != nil {
+			if filter.State, err = checkRetry(args, state, all, delay, c.Flags().Changed("org") ||
+				c.Flags().Changed("code")); err != nil {
 				return err
 			}
 			filter.Code = models.ErrorCode(code)
@@ -44,7 +46,8 @@ func accountingRetryCommand(a *cli.App) *cobra.Command {
 			}
 			defer db.Close()
 			if len(args) == 2 {
-				response, err := queue.MarkAccountingJobPending(c.Context(), db.Pool, queue.PendingAccountingJob{OrgID: args[0], DocumentID: args[1], Delay: delay})
+				response, err := queue.MarkAccountingJobPending(c.Context(), db.Pool,
+					queue.PendingAccountingJob{OrgID: args[0], DocumentID: args[1], Delay: delay})
 				if err != nil {
 					return err
 				}
@@ -94,8 +97,11 @@ func checkRetry(args []string, state string, all bool, delay time.Duration, narr
 	}
 }
 
-// RetryAccountingJobs makes matching jobs pending, batch by batch, so that no transaction holds many rows for long.
-func RetryAccountingJobs(ctx context.Context, pool *pgxpool.Pool, f store.AccountingRetryFilter, delay time.Duration) (int, error) {
+// RetryAccountingJobs makes matching jobs pending, batch by batch, so that no transaction holds
+// many rows for long.
+func RetryAccountingJobs(ctx context.Context, pool *pgxpool.Pool, f store.AccountingRetryFilter,
+	delay time.Duration,
+) (int, error) {
 	var err error
 	if f.Before, err = store.Now(ctx, pool); err != nil {
 		return 0, err
@@ -126,8 +132,11 @@ func accountingCancelCommand(a *cli.App) *cobra.Command {
 	}
 }
 
-// requestForDocument runs a command that asks something of the job of a document, which is named by its two arguments.
-func requestForDocument(a *cli.App, ask func(context.Context, queue.Querier, queue.Document) (queue.Response, error)) func(*cobra.Command, []string) error {
+// requestForDocument runs a command that asks something of the job of a document, which is named by
+// its two arguments.
+func requestForDocument(a *cli.App,
+	ask func(context.Context, queue.Querier, queue.Document) (queue.Response, error)) func(*cobra.Command,
+	[]string) error {
 	return func(c *cobra.Command, args []string) error {
 		db, err := a.Open(c.Context(), 1)
 		if err != nil {

@@ -46,7 +46,8 @@ func accountingElsewhereCommand(a *cli.App) *cobra.Command {
 				return err
 			}
 			return a.Emit(shown, func(w io.Writer) error {
-				return append(cli.Fields{{"organization", known.OrgID}, {"document", known.DocumentID}}, cli.ElsewhereFields(&known)...).Print(w)
+				return append(cli.Fields{{"organization", known.OrgID}, {"document", known.DocumentID}},
+					cli.ElsewhereFields(&known)...).Print(w)
 			})
 		},
 	}

@@ -1,4 +1,5 @@
-// Package work has the commands "to have work done": jobs, tasks, documents, and what holds them back.
+// Package work has the commands "to have work done": jobs, tasks, documents, and what holds them
+// back.
 package work
 
 import (
@@ -9,5 +10,8 @@ import (
 
 // Commands are the commands of the group.
 func Commands(a *cli.App) []*cobra.Command {
-	return []*cobra.Command{jobsCommand(a), tasksCommand(a), accountingCommand(a), queuesCommand(a), schedulesCommand(a), organizationsCommand(a), templatesCommand(a)}
+	return []*cobra.Command{
+		jobsCommand(a), tasksCommand(a), accountingCommand(a), queuesCommand(a), schedulesCommand(a),
+		organizationsCommand(a), templatesCommand(a),
+	}
 }

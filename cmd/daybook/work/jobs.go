@@ -38,9 +38,11 @@ func (f *jobsFlags) add(flags *pflag.FlagSet, states string) {
 	flags.StringVar(&f.filter.Type, "type", "", "only of this type")
 	flags.StringVar(&f.state, "state", "", "only in this state: "+states)
 	flags.StringVar(&f.code, "code", "", "only with this error code, such as UPSTREAM_5XX")
-	flags.StringVar(&f.since, "since", "", "only enqueued, or with failed jobs failed, since: a duration such as 24h, or a time as RFC 3339")
+	flags.StringVar(&f.since, "since", "",
+		"only enqueued, or with failed jobs failed, since: a duration such as 24h, or a time as RFC 3339")
 	flags.StringVar(&f.until, "until", "", "only enqueued, or with failed jobs failed, before: the same")
-	flags.StringVar(&f.filter.Queue, "queue", "", "only of this named queue; default: of the one that jobs without a queue are in")
+	flags.StringVar(&f.filter.Queue, "queue", "",
+		"only of this named queue; default: of the one that jobs without a queue are in")
 	flags.StringVar(&f.filter.Waits, "waits", "", "only those that wait for: turn (in their sequence), jobs or callback")
 	flags.StringVar(&f.about, "link", "", "only with a link, such as order=17")
 }
@@ -115,7 +117,8 @@ func jobsListCommand(a *cli.App) *cobra.Command {
 }
 
 func printJobs(a *cli.App, w io.Writer, jobs []models.Job, owners map[string]string) error {
-	t := cli.NewTable("JOB", "ORGANIZATION", "TYPE", "OWNER", "STATE", "ATTEMPTS", "ENQUEUED", "DUE", "FINISHED", "CODE", "ERROR")
+	t := cli.NewTable("JOB", "ORGANIZATION", "TYPE", "OWNER", "STATE", "ATTEMPTS", "ENQUEUED", "DUE", "FINISHED", "CODE",
+		"ERROR")
 	t.Right = []int{5}
 	for i := range jobs {
 		j := &jobs[i]
@@ -123,7 +126,8 @@ func printJobs(a *cli.App, w io.Writer, jobs []models.Job, owners map[string]str
 		if j.State == models.JobPending {
 			due = listedDue(j)
 		}
-		t.Add(j.ID, j.OrgID, j.Type, owners[j.Type], string(j.State), strconv.Itoa(j.RunCount), cli.FormatTime(j.CreatedAt), due, cli.OptionalTime(j.FinishedAt),
+		t.Add(j.ID, j.OrgID, j.Type, owners[j.Type], string(j.State), strconv.Itoa(j.RunCount), cli.FormatTime(j.CreatedAt),
+			due, cli.OptionalTime(j.FinishedAt),
 			answers.Text(j.LastErrorCode), cli.ListLine(answers.Text(j.LastError)))
 	}
 	return a.Print(w, t)
@@ -207,13 +211,15 @@ func printJob(a *cli.App, w io.Writer, d *listing.JobDetail, older string) error
 	t.Right = []int{0}
 	for i := range d.Attempts {
 		at := &d.Attempts[i]
-		t.Add(strconv.Itoa(at.Attempt), cli.FormatTime(at.StartedAt), phrase.Duration(at.EndedAt.Sub(at.StartedAt)), cli.OutcomeOf(&models.Attempt{Outcome: at.Outcome, Times: at.Times, FirstStartedAt: at.FirstStartedAt}),
+		t.Add(strconv.Itoa(at.Attempt), cli.FormatTime(at.StartedAt), phrase.Duration(at.EndedAt.Sub(at.StartedAt)),
+			cli.OutcomeOf(&models.Attempt{Outcome: at.Outcome, Times: at.Times, FirstStartedAt: at.FirstStartedAt}),
 			at.Worker, answers.Text(at.ErrorCode), answers.Text(at.Error))
 	}
 	if err := a.Print(w, t); err != nil || older == "" {
 		return err
 	}
-	_, err := fmt.Fprintf(w, "%s in all; older ones: --cursor %s\n", phrase.Plural(d.AttemptRows, "entry", "entries"), older)
+	_, err := fmt.Fprintf(w, "%s in all; older ones: --cursor %s\n", phrase.Plural(d.AttemptRows, "entry", "entries"),
+		older)
 	return err
 }
 
@@ -232,7 +238,8 @@ func jobsStatsCommand(a *cli.App) *cobra.Command {
 				t := cli.NewTable("TYPE", "STATE", "JOBS", "OLDEST", "NEWEST", "AVERAGE ATTEMPTS")
 				t.Right = []int{2, 5}
 				for _, s := range stats {
-					t.Add(s.Type, string(s.State), cli.CountText(s.Count, s.Estimated), cli.FormatTime(s.Oldest), cli.FormatTime(s.Newest),
+					t.Add(s.Type, string(s.State), cli.CountText(s.Count, s.Estimated), cli.FormatTime(s.Oldest),
+						cli.FormatTime(s.Newest),
 						strconv.FormatFloat(s.AverageAttempts, 'f', 1, 64))
 				}
 				return a.Print(w, t)

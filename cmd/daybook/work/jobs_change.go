@@ -47,7 +47,8 @@ func (f *changeFlags) check(args []string) error {
 }
 
 // change asks for one job, or for all that match.
-func (f *changeFlags) change(ctx context.Context, a *cli.App, args []string, one func(ctx context.Context, db *cli.Database, id string) (queue.Response, error),
+func (f *changeFlags) change(ctx context.Context, a *cli.App, args []string,
+	one func(ctx context.Context, db *cli.Database, id string) (queue.Response, error),
 	many func(ctx context.Context, db *cli.Database, r listing.BulkJobs) (models.BulkOperation, error), done string,
 ) error {
 	if err := f.check(args); err != nil {
@@ -81,11 +82,13 @@ func (f *changeFlags) change(ctx context.Context, a *cli.App, args []string, one
 	}
 	op, ended := many(ctx, db, listing.BulkJobs{Filter: filter, All: true, DryRun: f.dryRun})
 	if ended != nil && op.Matched > 0 {
-		a.Say("Ended after %d of %s. `daybook jobs resume` goes on: %v", op.Changed+op.LeftAlone, phrase.Plural(int64(op.Matched), "job", "jobs"), ended)
+		a.Say("Ended after %d of %s. `daybook jobs resume` goes on: %v", op.Changed+op.LeftAlone,
+			phrase.Plural(int64(op.Matched), "job", "jobs"), ended)
 	}
 	return a.EmitDone(ended, op.Matched == 0, answers.BulkOperationOf(&op, f.dryRun), func(w io.Writer) error {
 		if f.dryRun {
-			_, err := fmt.Fprintf(w, "%s; nothing was changed\n", phrase.Plural(int64(op.Matched), "job matches", "jobs match"))
+			_, err := fmt.Fprintf(w, "%s; nothing was changed\n",
+				phrase.Plural(int64(op.Matched), "job matches", "jobs match"))
 			return err
 		}
 		if op.LeftAlone > 0 {
@@ -122,9 +125,11 @@ func jobsRetryCommand(a *cli.App) *cobra.Command {
 		Use:   "retry (ID | --all [--org ORG] [--type TYPE] [--code CODE] [--since 24h])",
 		Short: "Try a job again, or all dead letters that match",
 		Long: "Tries a job again: --mode now at once, later after a delay (--delay, default 5m), reset at once and with its attempts\n" +
-			"counted from 0. now and later keep the count, and give it at least one more attempt. Fix the cause of a failure first.",
-		Example: "  daybook jobs retry 0197… --mode reset\n  daybook jobs retry --all --type webhook --code UPSTREAM_5XX --since 24h --dry-run",
-		Args:    cobra.MaximumNArgs(1),
+			"counted from 0. now and later keep the count, and give it at least one more attempt. Fix the cause of a " +
+			"failure first.",
+		Example: "  daybook jobs retry 0197… --mode reset\n  daybook jobs retry --all --type webhook --code UPSTREAM_5XX " +
+			"--since 24h --dry-run",
+		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if mode != string(queue.RetryNow) && mode != string(queue.RetryLater) && mode != string(queue.RetryReset) {
 				return cli.Usagef("--mode %q: want now, later or reset", mode)
@@ -132,16 +137,18 @@ func jobsRetryCommand(a *cli.App) *cobra.Command {
 			if delay < 0 {
 				return cli.Usagef("--delay must not be negative")
 			}
-			return f.change(c.Context(), a, args, func(ctx context.Context, db *cli.Database, id string) (queue.Response, error) {
-				return queue.RetryJob(ctx, db.Pool, id, queue.RetryOptions{Mode: queue.RetryMode(mode), Delay: delay})
-			}, func(ctx context.Context, db *cli.Database, r listing.BulkJobs) (models.BulkOperation, error) {
-				return db.RetryJobs(ctx, db.Pool, r, mode, delay)
-			}, "pending again")
+			return f.change(c.Context(), a, args,
+				func(ctx context.Context, db *cli.Database, id string) (queue.Response, error) {
+					return queue.RetryJob(ctx, db.Pool, id, queue.RetryOptions{Mode: queue.RetryMode(mode), Delay: delay})
+				}, func(ctx context.Context, db *cli.Database, r listing.BulkJobs) (models.BulkOperation, error) {
+					return db.RetryJobs(ctx, db.Pool, r, mode, delay)
+				}, "pending again")
 		},
 	}
 	f.add(command, "failed, cancelled or pending")
 	command.Flags().StringVar(&mode, "mode", "now", "now, later or reset")
-	command.Flags().DurationVar(&delay, "delay", 0, "until it is due, such as 10m (default at once, with --mode later 5m)")
+	command.Flags().DurationVar(&delay, "delay", 0,
+		"until it is due, such as 10m (default at once, with --mode later 5m)")
 	return command
 }
 
@@ -153,11 +160,12 @@ func jobsCancelCommand(a *cli.App) *cobra.Command {
 		Long:  "Cancels a job; one that runs is cancelled after its attempt, which is interrupted.",
 		Args:  cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return f.change(c.Context(), a, args, func(ctx context.Context, db *cli.Database, id string) (queue.Response, error) {
-				return queue.CancelJob(ctx, db.Pool, id)
-			}, func(ctx context.Context, db *cli.Database, r listing.BulkJobs) (models.BulkOperation, error) {
-				return db.CancelJobs(ctx, db.Pool, r)
-			}, "cancelled")
+			return f.change(c.Context(), a, args,
+				func(ctx context.Context, db *cli.Database, id string) (queue.Response, error) {
+					return queue.CancelJob(ctx, db.Pool, id)
+				}, func(ctx context.Context, db *cli.Database, r listing.BulkJobs) (models.BulkOperation, error) {
+					return db.CancelJobs(ctx, db.Pool, r)
+				}, "cancelled")
 		},
 	}
 	f.add(command, "failed, pending or leased")
@@ -188,7 +196,8 @@ func jobsResumeCommand(a *cli.App) *cobra.Command {
 				return err
 			}
 			return a.Emit(answers.BulkOperationOf(&op, false), func(w io.Writer) error {
-				_, err := fmt.Fprintf(w, "%s: %d of %s changed, %d left alone\n", op.Action, op.Changed, phrase.Plural(int64(op.Matched), "job", "jobs"), op.LeftAlone)
+				_, err := fmt.Fprintf(w, "%s: %d of %s changed, %d left alone\n", op.Action, op.Changed,
+					phrase.Plural(int64(op.Matched), "job", "jobs"), op.LeftAlone)
 				return err
 			})
 		},

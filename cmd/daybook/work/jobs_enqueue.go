@@ -90,19 +90,24 @@ func jobsEnqueueCommand(a *cli.App) *cobra.Command {
 	flags := command.Flags()
 	flags.StringVar(&org, "org", "", "the organization")
 	flags.StringVar(&payload, "payload", "{}", "the payload, a JSON object; @FILE reads a file, @- standard input")
-	flags.StringVar(&o.IdempotencyKey, "key", "", "the idempotency key: the same key with the same type and payload leads to the first job")
+	flags.StringVar(&o.IdempotencyKey, "key", "",
+		"the idempotency key: the same key with the same type and payload leads to the first job")
 	flags.StringVar(&runAt, "run-at", "", "when it is due, as RFC 3339 (default now)")
 	flags.DurationVar(&delay, "delay", 0, "until it is due, such as 10m (default at once)")
 	flags.StringVar(&priority, "priority", "normal", "high, normal or low")
-	flags.IntVar(&o.MaxAttempts, "max-attempts", 0, "after how many attempts it is a dead letter (default the policy of the type's handler)")
+	flags.IntVar(&o.MaxAttempts, "max-attempts", 0,
+		"after how many attempts it is a dead letter (default the policy of the type's handler)")
 	flags.StringArrayVar(&links, "link", nil, "what it is about, such as order=17; may be repeated")
 	flags.BoolVar(&o.Unique, "unique", false, "have no second one of the same type and payload while one waits or runs")
 	flags.StringVar(&o.Queue, "queue", "", "the named queue (default the queue default)")
 	flags.StringVar(&o.Sequence, "sequence", "", "work it after the earlier jobs of the organization with this key")
 	flags.StringArrayVar(&o.After, "after", nil, "the id of a job that must be completed before; may be repeated")
-	flags.BoolVar(&o.AfterAnyEnd, "after-any-end", false, "have it wait until those jobs have ended in any way, also as dead letters, cancelled or removed")
-	flags.StringVar(&callback.Name, "callback", "", "have it begin when another system has called back; the name by which the handler reads the callback")
-	flags.DurationVar(&callback.Within, "callback-within", 24*time.Hour, "how long the callback may take to come; the job begins then in any case")
+	flags.BoolVar(&o.AfterAnyEnd, "after-any-end", false,
+		"have it wait until those jobs have ended in any way, also as dead letters, cancelled or removed")
+	flags.StringVar(&callback.Name, "callback", "",
+		"have it begin when another system has called back; the name by which the handler reads the callback")
+	flags.DurationVar(&callback.Within, "callback-within", 24*time.Hour,
+		"how long the callback may take to come; the job begins then in any case")
 	flags.BoolVar(&o.SkipValidation, "skip-validation", false, "leave the check against the type's schema to the worker")
 	a.CreateFlag(command)
 	_ = command.MarkFlagRequired("org")
@@ -111,7 +116,10 @@ func jobsEnqueueCommand(a *cli.App) *cobra.Command {
 
 // emitEnqueued says what a request led to.
 func emitEnqueued(a *cli.App, done *queue.EnqueuedJobWithCallback) error {
-	return a.Emit(answers.EnqueuedJob{ID: done.ID, Duplicate: done.Duplicate, CallbackToken: done.Token, Result: string(done.Result)}, func(w io.Writer) error {
+	return a.Emit(answers.EnqueuedJob{
+		ID: done.ID, Duplicate: done.Duplicate, CallbackToken: done.Token,
+		Result: string(done.Result),
+	}, func(w io.Writer) error {
 		what := "enqueued"
 		if done.Duplicate {
 			what = "there already"
@@ -124,7 +132,8 @@ func emitEnqueued(a *cli.App, done *queue.EnqueuedJobWithCallback) error {
 	})
 }
 
-// readPayload reads a payload from the flag, or from the file that it names. It says where it is no JSON; what is empty is {}.
+// readPayload reads a payload from the flag, or from the file that it names. It says where it is no
+// JSON; what is empty is {}.
 func readPayload(a *cli.App, text string) (json.RawMessage, error) {
 	data := []byte(text)
 	if path, isFile := strings.CutPrefix(text, "@"); isFile {

@@ -23,7 +23,8 @@ func jobsTypesCommand(a *cli.App) *cobra.Command {
 		Use:   "types",
 		Short: "List the types that workers have handlers for, and who owns each",
 		Long: "Lists the types of every kind that workers have handlers for, and who owns each. A worker puts its types on record when it\n" +
-			"starts, and every minute; LAST SEEN is when one last did. What no worker has put on record for 90 days is left out.",
+			"starts, and every minute; LAST SEEN is when one last did. What no worker has put on record for 90 days is " +
+			"left out.",
 		Args: cobra.NoArgs,
 		RunE: a.OnDatabase(func(c *cobra.Command, db *cli.Database, _ []string) error {
 			types, err := store.TypesOnRecord(c.Context(), db.Pool)
@@ -42,7 +43,8 @@ func jobsTypesCommand(a *cli.App) *cobra.Command {
 					if o.AliasOf != "" {
 						name += " (alias of " + o.AliasOf + ")"
 					}
-					t.Add(o.Kind, name, o.Owner, unlessZero(o.MaxAttempts), shortDuration(o.Timeout), unlessZero(o.Parallel), cli.FormatTime(o.LastSeen), o.Worker)
+					t.Add(o.Kind, name, o.Owner, unlessZero(o.MaxAttempts), shortDuration(o.Timeout), unlessZero(o.Parallel),
+						cli.FormatTime(o.LastSeen), o.Worker)
 				}
 				return a.Print(w, t)
 			})

@@ -13,9 +13,13 @@ import (
 )
 
 func organizationsCommand(a *cli.App) *cobra.Command {
-	command := &cobra.Command{Use: "organizations", Short: "List organizations, pause, resume and cap them, and name the source of their documents and their hooks"}
+	command := &cobra.Command{
+		Use:   "organizations",
+		Short: "List organizations, pause, resume and cap them, and name the source of their documents and their hooks",
+	}
 	command.AddCommand(
-		organizationsListCommand(a), organizationsPauseCommand(a), organizationsResumeCommand(a), organizationsCapCommand(a),
+		organizationsListCommand(a), organizationsPauseCommand(a), organizationsResumeCommand(a),
+		organizationsCapCommand(a),
 		organizationsSourceCommand(a), organizationsHooksCommand(a),
 	)
 	return command
@@ -45,7 +49,8 @@ func organizationsListCommand(a *cli.App) *cobra.Command {
 				return err
 			}
 			shown := OrganizationsPage{}
-			shown.Organizations, shown.Next = cursor.Page(page.Limit, list, func(o store.OrganizationSummary) any { return o.OrgID })
+			shown.Organizations, shown.Next = cursor.Page(page.Limit, list,
+				func(o store.OrganizationSummary) any { return o.OrgID })
 			return a.Emit(shown, func(w io.Writer) error {
 				header := []string{"ORGANIZATION", "RULE SET", "PAUSED SINCE", "CAP"}
 				for _, q := range store.OrganizationQueues() {
@@ -79,7 +84,8 @@ type OrganizationsPage struct {
 	Next          string                      `json:"next_cursor,omitempty"`
 }
 
-// openText says how many jobs an organization has in a queue, those states left out in which it has none.
+// openText says how many jobs an organization has in a queue, those states left out in which it has
+// none.
 func openText(jobs store.OpenJobs) string {
 	var parts []string
 	for _, state := range []struct {

@@ -82,9 +82,10 @@ func organizationsCapCommand(a *cli.App) *cobra.Command {
 			if !none {
 				wanted = &most
 			}
-			_, err := changeLimitsOf(c.Context(), a, &orgs, func(ctx context.Context, tx pgx.Tx, org string) (store.Limits, error) {
-				return store.CapOrganization(ctx, tx, org, wanted)
-			})
+			_, err := changeLimitsOf(c.Context(), a, &orgs,
+				func(ctx context.Context, tx pgx.Tx, org string) (store.Limits, error) {
+					return store.CapOrganization(ctx, tx, org, wanted)
+				})
 			return err
 		},
 	}
@@ -94,8 +95,8 @@ func organizationsCapCommand(a *cli.App) *cobra.Command {
 	return command
 }
 
-// changeLimitsOf changes the named organizations, each in a transaction of its own, shows what came of it, and reports whether
-// anything changed.
+// changeLimitsOf changes the named organizations, each in a transaction of its own, shows what came
+// of it, and reports whether anything changed.
 func changeLimitsOf(ctx context.Context, a *cli.App, orgs *cli.OrganizationFlags, change limitChange) (bool, error) {
 	if err := orgs.Check(); err != nil {
 		return false, err
@@ -132,7 +133,8 @@ func changeLimitsOf(ctx context.Context, a *cli.App, orgs *cli.OrganizationFlags
 func showLimits(a *cli.App, results []ChangedLimits) error {
 	for _, r := range results {
 		if r.Added {
-			a.Say("Organization %s had no settings of its own until now; `daybook organizations list` shows whether it has jobs.", terminal.OneLine(r.OrgID))
+			a.Say("Organization %s had no settings of its own until now; `daybook organizations list` shows whether it has "+
+				"jobs.", terminal.OneLine(r.OrgID))
 		}
 	}
 	return a.Emit(map[string]any{"organizations": results}, func(w io.Writer) error {

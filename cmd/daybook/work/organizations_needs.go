@@ -14,7 +14,8 @@ import (
 	"github.com/daybook-dev/daybook/internal/store/actions"
 )
 
-// ChangedNeeds is what a change of an organization's source or hooks led to, for programs. OrgID is empty for the default.
+// ChangedNeeds is what a change of an organization's source or hooks led to, for programs. OrgID is
+// empty for the default.
 type ChangedNeeds struct {
 	OrgID string `json:"org_id,omitempty"`
 	store.NeedsSet
@@ -61,12 +62,13 @@ func organizationsSourceCommand(a *cli.App) *cobra.Command {
 				return cli.Usagef("give either the source's name or --follow-default")
 			}
 			source := strings.Join(args, "")
-			return changeNeeds(c.Context(), a, &orgs, func(ctx context.Context, tx pgx.Tx, org string) (store.NeedsSet, error) {
-				if orgs.ofAll {
-					return store.SetDefaultSource(ctx, tx, source)
-				}
-				return store.SetSource(ctx, tx, org, source)
-			})
+			return changeNeeds(c.Context(), a, &orgs,
+				func(ctx context.Context, tx pgx.Tx, org string) (store.NeedsSet, error) {
+					if orgs.ofAll {
+						return store.SetDefaultSource(ctx, tx, source)
+					}
+					return store.SetSource(ctx, tx, org, source)
+				})
 		},
 	}
 	orgs.add(command)
@@ -96,12 +98,13 @@ func organizationsHooksCommand(a *cli.App) *cobra.Command {
 			if !orgs.follow {
 				hooks = append([]string{}, args...)
 			}
-			return changeNeeds(c.Context(), a, &orgs, func(ctx context.Context, tx pgx.Tx, org string) (store.NeedsSet, error) {
-				if orgs.ofAll {
-					return store.SetDefaultHooks(ctx, tx, hooks)
-				}
-				return store.SetHooks(ctx, tx, org, hooks)
-			})
+			return changeNeeds(c.Context(), a, &orgs,
+				func(ctx context.Context, tx pgx.Tx, org string) (store.NeedsSet, error) {
+					if orgs.ofAll {
+						return store.SetDefaultHooks(ctx, tx, hooks)
+					}
+					return store.SetHooks(ctx, tx, org, hooks)
+				})
 		},
 	}
 	orgs.add(command)
@@ -109,8 +112,11 @@ func organizationsHooksCommand(a *cli.App) *cobra.Command {
 	return command
 }
 
-// changeNeeds changes the named organizations, or the default, each in a transaction of its own, and shows what came of it.
-func changeNeeds(ctx context.Context, a *cli.App, orgs *needsFlags, change func(ctx context.Context, tx pgx.Tx, org string) (store.NeedsSet, error)) error {
+// changeNeeds changes the named organizations, or the default, each in a transaction of its own,
+// and shows what came of it.
+func changeNeeds(ctx context.Context, a *cli.App, orgs *needsFlags,
+	change func(ctx context.Context, tx pgx.Tx, org string) (store.NeedsSet, error),
+) error {
 	if err := orgs.check(); err != nil {
 		return err
 	}

@@ -25,7 +25,8 @@ func queuesCommand(a *cli.App) *cobra.Command {
 		Long: "A named queue has a limit, a pause and a rate of its own, besides those of its jobs' types, and belongs to a fleet of workers. A job is enqueued in it\n" +
 			"by its name, which must exist.",
 	}
-	command.AddCommand(queuesListCommand(a), queuesCreateCommand(a), queuesSetCommand(a), queuesReleaseCommand(a), queuesPauseCommand(a, true), queuesPauseCommand(a, false), queuesDeleteCommand(a))
+	command.AddCommand(queuesListCommand(a), queuesCreateCommand(a), queuesSetCommand(a), queuesReleaseCommand(a),
+		queuesPauseCommand(a, true), queuesPauseCommand(a, false), queuesDeleteCommand(a))
 	return command
 }
 
@@ -38,8 +39,10 @@ type queueFlags struct {
 func (f *queueFlags) add(command *cobra.Command) {
 	flags := command.Flags()
 	flags.StringVar(&f.Fleet, "fleet", "", "the fleet whose workers work it (default the fleet without a name)")
-	flags.IntVar(&f.MaxParallel, "max-parallel", 0, "how many of its jobs are worked at a time, over all workers; 0: any number")
-	flags.IntVar(&f.PerProcess, "per-process", 0, "how many of its jobs each worker process works at a time; 0: any number")
+	flags.IntVar(&f.MaxParallel, "max-parallel", 0,
+		"how many of its jobs are worked at a time, over all workers; 0: any number")
+	flags.IntVar(&f.PerProcess, "per-process", 0,
+		"how many of its jobs each worker process works at a time; 0: any number")
 	flags.IntVar(&f.Rate, "rate", 0, "how many attempts begin in the time of --per, over all workers; 0: any number")
 	flags.DurationVar(&f.per, "per", time.Second, "the time of --rate")
 	flags.IntVar(&f.RateBurst, "burst", 0, "how many of the rate may begin at once (default what it allows in 50 ms)")
@@ -48,7 +51,8 @@ func (f *queueFlags) add(command *cobra.Command) {
 
 // given reports whether the command line gives any setting.
 func (f *queueFlags) given(command *cobra.Command) bool {
-	return slices.ContainsFunc([]string{"fleet", "max-parallel", "per-process", "rate", "per", "burst", "owner"}, command.Flags().Changed)
+	return slices.ContainsFunc([]string{"fleet", "max-parallel", "per-process", "rate", "per", "burst", "owner"},
+		command.Flags().Changed)
 }
 
 // over returns the settings of a queue with those that the command line gives.
@@ -110,10 +114,11 @@ func queuesListCommand(a *cli.App) *cobra.Command {
 				return err
 			}
 			queues, next := cursor.Page(page.Limit, queues, func(u store.NamedQueue) any { return u.Name })
-			return a.Emit(answers.QueueList{Queues: answers.List(queues, answers.QueueOf), NextCursor: next}, func(w io.Writer) error {
-				defer a.More(next)
-				return printNamedQueues(a, w, queues)
-			})
+			return a.Emit(answers.QueueList{Queues: answers.List(queues, answers.QueueOf), NextCursor: next},
+				func(w io.Writer) error {
+					defer a.More(next)
+					return printNamedQueues(a, w, queues)
+				})
 		},
 	}
 	command.Flags().StringVar(&fleet, "fleet", "", "only the queues of this fleet; empty: of the fleet without a name")
@@ -122,7 +127,8 @@ func queuesListCommand(a *cli.App) *cobra.Command {
 }
 
 func printNamedQueues(a *cli.App, w io.Writer, queues []store.NamedQueue) error {
-	t := cli.NewTable("QUEUE", "FLEET", "WORKERS", "AT A TIME", "A PROCESS", "RATE", "PENDING", "DUE", "LEASED", "FAILED", "PAUSED", "OWNER", "SET BY")
+	t := cli.NewTable("QUEUE", "FLEET", "WORKERS", "AT A TIME", "A PROCESS", "RATE", "PENDING", "DUE", "LEASED", "FAILED",
+		"PAUSED", "OWNER", "SET BY")
 	for i := range queues {
 		u := &queues[i]
 		most, process, rate := "", "", ""
@@ -135,7 +141,8 @@ func printNamedQueues(a *cli.App, w io.Writer, queues []store.NamedQueue) error 
 		if u.Rate > 0 {
 			rate = fmt.Sprintf("%d in %s", u.Rate, phrase.Duration(time.Duration(u.RateSeconds*float64(time.Second))))
 		}
-		t.Add(u.Name, u.Fleet, strconv.Itoa(u.Workers), most, process, rate, strconv.Itoa(u.Pending), strconv.Itoa(u.Due), strconv.Itoa(u.Leased), strconv.Itoa(u.Failed),
+		t.Add(u.Name, u.Fleet, strconv.Itoa(u.Workers), most, process, rate, strconv.Itoa(u.Pending), strconv.Itoa(u.Due),
+			strconv.Itoa(u.Leased), strconv.Itoa(u.Failed),
 			cli.OptionalTime(u.PausedAt), u.Owner, u.SetBy)
 	}
 	return a.Print(w, t)
@@ -144,10 +151,11 @@ func printNamedQueues(a *cli.App, w io.Writer, queues []store.NamedQueue) error 
 func queuesCreateCommand(a *cli.App) *cobra.Command {
 	var f queueFlags
 	command := &cobra.Command{
-		Use:     "create NAME",
-		Short:   "Make a named queue",
-		Example: "  daybook queues create bank --max-parallel 10 --rate 100 --per 1m\n  daybook queues create orders --fleet shop",
-		Args:    cobra.ExactArgs(1),
+		Use:   "create NAME",
+		Short: "Make a named queue",
+		Example: "  daybook queues create bank --max-parallel 10 --rate 100 --per 1m\n  daybook queues create orders " +
+			"--fleet shop",
+		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			return changeQueue(a, c, func(ctx context.Context, db *cli.Database) (store.NamedQueue, bool, error) {
 				now, err := namedqueue.Create(ctx, db.Pool, f.over(c, store.NamedQueue{Name: args[0]}))
@@ -165,7 +173,8 @@ func queuesSetCommand(a *cli.App) *cobra.Command {
 		Use:   "set NAME",
 		Short: "Change the settings of a named queue: those that are given",
 		Long: "Changes settings of a named queue. They hold for every lease from now on; what is leased is finished. Open jobs go to the fleet that is named, and a\n" +
-			"pause stays. --max-parallel 0 and --rate 0 end a limit. The settings count until `daybook queues release`, also when a program asks for others at its start.",
+			"pause stays. --max-parallel 0 and --rate 0 end a limit. The settings count until `daybook queues release`, " +
+			"also when a program asks for others at its start.",
 		Example: "  daybook queues set bank --rate 50 --per 1m",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -173,7 +182,8 @@ func queuesSetCommand(a *cli.App) *cobra.Command {
 				if err := knowsQueue(c.Context(), a, args[0]); err != nil {
 					return err
 				}
-				return cli.Usagef("nothing to set: give --fleet, --max-parallel, --per-process, --rate, --per, --burst or --owner; `daybook queues list %s` shows what is set", args[0])
+				return cli.Usagef("nothing to set: give --fleet, --max-parallel, --per-process, --rate, --per, --burst or "+
+					"--owner; `daybook queues list %s` shows what is set", args[0])
 			}
 			return changeQueue(a, c, func(ctx context.Context, db *cli.Database) (store.NamedQueue, bool, error) {
 				return namedqueue.Set(ctx, db.Pool, args[0], func(u store.NamedQueue) store.NamedQueue { return f.over(c, u) })
@@ -210,8 +220,11 @@ func knowsQueue(ctx context.Context, a *cli.App, name string) error {
 	return err
 }
 
-// changeQueue makes a change of a queue, says when nothing was changed, and shows the queue as it is then.
-func changeQueue(a *cli.App, c *cobra.Command, change func(ctx context.Context, db *cli.Database) (store.NamedQueue, bool, error)) error {
+// changeQueue makes a change of a queue, says when nothing was changed, and shows the queue as it
+// is then.
+func changeQueue(a *cli.App, c *cobra.Command,
+	change func(ctx context.Context, db *cli.Database) (store.NamedQueue, bool, error),
+) error {
 	db, err := a.Open(c.Context(), 1)
 	if err != nil {
 		return err
@@ -224,15 +237,17 @@ func changeQueue(a *cli.App, c *cobra.Command, change func(ctx context.Context, 
 	if !changed {
 		a.Say("Nothing was changed: the queue %s is so already.", now.Name)
 	}
-	return a.Emit(answers.QueueOf(&now), func(w io.Writer) error { return printNamedQueues(a, w, []store.NamedQueue{now}) })
+	return a.Emit(answers.QueueOf(&now),
+		func(w io.Writer) error { return printNamedQueues(a, w, []store.NamedQueue{now}) })
 }
 
 func queuesPauseCommand(a *cli.App, paused bool) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "pause NAME",
 		Short: "Lease nothing more of a named queue, until it is resumed",
-		Long:  "Pauses a named queue: no lease after this takes one of its jobs. What is leased already is finished, and jobs can be enqueued in it as before.",
-		Args:  cobra.ExactArgs(1),
+		Long: "Pauses a named queue: no lease after this takes one of its jobs. What is leased already is finished, and " +
+			"jobs can be enqueued in it as before.",
+		Args: cobra.ExactArgs(1),
 	}
 	if !paused {
 		command.Use, command.Short = "resume NAME", "Lease jobs of a paused queue again"

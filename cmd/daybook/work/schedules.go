@@ -23,24 +23,29 @@ func schedulesCommand(a *cli.App) *cobra.Command {
 	command.AddCommand(schedulesCreateCommand(a), schedulesListCommand(a),
 		scheduleCommand(a, "delete", "Delete a schedule; jobs that it enqueued stay", "deleted", nil,
 			always(schedules.Delete)),
-		scheduleCommand(a, "pause", "Stop a schedule until it is resumed; firings that it misses are not made up for", "paused", notes,
+		scheduleCommand(a, "pause", "Stop a schedule until it is resumed; firings that it misses are not made up for",
+			"paused", notes,
 			schedules.Pause),
 		scheduleCommand(a, "resume", "Let a paused schedule fire again", "resumed", notes,
 			schedules.Resume),
-		scheduleCommand(a, "trigger", "Fire a schedule once now, also while it is paused; two triggers within a second are one firing", "triggered", nil,
+		scheduleCommand(a, "trigger",
+			"Fire a schedule once now, also while it is paused; two triggers within a second are one firing", "triggered",
+			nil,
 			always(schedules.Trigger)),
 	)
 	return command
 }
 
 // always is a change without a note that each call makes.
-func always(do func(context.Context, client.Client, string) error) func(context.Context, client.Client, string, string) (bool, error) {
+func always(do func(context.Context, client.Client, string) error) func(context.Context, client.Client, string,
+	string) (bool, error) {
 	return func(ctx context.Context, c client.Client, id, _ string) (bool, error) { return true, do(ctx, c, id) }
 }
 
 // notes gives a command the flag --note.
 func notes(command *cobra.Command, note *string) {
-	command.Flags().StringVar(note, "note", "", "why, for people who look at it, in place of the schedule's note (default it keeps its note)")
+	command.Flags().StringVar(note, "note", "",
+		"why, for people who look at it, in place of the schedule's note (default it keeps its note)")
 }
 
 // scheduleChange is what a command did to a schedule, for programs.
@@ -51,7 +56,8 @@ type scheduleChange struct {
 	NextFirings []time.Time `json:"next_firings,omitempty"`
 }
 
-// scheduleCommand is a command that does one thing to one schedule, and says when nothing was changed by it.
+// scheduleCommand is a command that does one thing to one schedule, and says when nothing was
+// changed by it.
 func scheduleCommand(a *cli.App, name, short, result string, flags func(*cobra.Command, *string),
 	do func(ctx context.Context, c client.Client, id, note string) (changed bool, err error),
 ) *cobra.Command {
@@ -68,7 +74,8 @@ func scheduleCommand(a *cli.App, name, short, result string, flags func(*cobra.C
 				}
 				actions.About(c.Context(), "", args[0], map[string]any{"changed": changed})
 				if !changed {
-					a.Say("Nothing was changed: the schedule %s is %s already.", args[0], map[string]string{"paused": "paused", "resumed": "active"}[result])
+					a.Say("Nothing was changed: the schedule %s is %s already.", args[0],
+						map[string]string{"paused": "paused", "resumed": "active"}[result])
 					return a.Emit(scheduleChange{ID: args[0], Result: "unchanged"}, func(io.Writer) error { return nil })
 				}
 				return a.Emit(scheduleChange{ID: args[0], Result: result}, func(w io.Writer) error {

@@ -68,7 +68,8 @@ func schedulesCreateCommand(a *cli.App) *cobra.Command {
 			"If a schedule with this id exists, the command fails (SCHEDULE_EXISTS), unless --replace is given.\n\n" +
 			"The payload is kept in Temporal: it may name secrets, and must not hold them.",
 		Example: "  daybook schedules create cleanup --org acme --type cleanup --cron '30 3 * * *' --time-zone Europe/Berlin\n" +
-			"  daybook schedules create ping --org acme --type webhook --payload '{\"url\": \"https://example.com/ping\"}' --every 10m",
+			"  daybook schedules create ping --org acme --type webhook --payload '{\"url\": \"https://example.com/ping\"}' " +
+			"--every 10m",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			s.id, a.Organization = args[0], s.org
@@ -95,22 +96,34 @@ func schedulesCreateCommand(a *cli.App) *cobra.Command {
 	flags := command.Flags()
 	flags.StringVar(&s.org, "org", "", "the organization of the jobs")
 	flags.StringVar(&s.jobType, "type", "", "the jobs' type")
-	flags.StringVar(&s.payload, "payload", "{}", "the jobs' payload, a JSON object; @FILE reads a file, @- standard input")
-	flags.StringArrayVar(&s.crons, "cron", nil, "when: minute, hour, day of month, month, day of week, such as '0 6 * * MON-FRI'; or seven fields, with seconds before and a year after them; or @daily and the like; may be repeated")
-	flags.BoolVar(&s.bothDays, "both-days", false, "with --cron: fire on days that match both the day of month and the day of week; else an expression with both is refused")
-	flags.DurationVar(&s.every, "every", 0, "when: at every multiple of this, such as 10m, counted from 1970 in UTC: 24h fires at midnight")
+	flags.StringVar(&s.payload, "payload", "{}",
+		"the jobs' payload, a JSON object; @FILE reads a file, @- standard input")
+	flags.StringArrayVar(&s.crons, "cron", nil, "when: minute, hour, day of month, month, day of week, such as '0 6 * "+
+		"* MON-FRI'; or seven fields, with seconds before and a year after them; or @daily and the like; may be repeated")
+	flags.BoolVar(&s.bothDays, "both-days", false, "with --cron: fire on days that match both the day of month and the "+
+		"day of week; else an expression with both is refused")
+	flags.DurationVar(&s.every, "every", 0,
+		"when: at every multiple of this, such as 10m, counted from 1970 in UTC: 24h fires at midnight")
 	flags.DurationVar(&s.offset, "offset", 0, "with --every: so much later")
-	flags.StringVar(&s.timeZone, "time-zone", "UTC", "the time zone of --cron, such as Europe/Berlin. A time that a change of the clocks leaves out does not fire, and one that it repeats fires once, in either of the two hours; --every knows no time zone")
+	flags.StringVar(&s.timeZone, "time-zone", "UTC", "the time zone of --cron, such as Europe/Berlin. A time that a "+
+		"change of the clocks leaves out does not fire, and one that it repeats fires once, in either of the two hours; "+
+		"--every knows no time zone")
 	flags.StringVar(&s.priority, "priority", "normal", "high, normal or low")
-	flags.IntVar(&s.maxAttempts, "max-attempts", 0, "after how many attempts a job is a dead letter (default the policy of the type's handler)")
+	flags.IntVar(&s.maxAttempts, "max-attempts", 0,
+		"after how many attempts a job is a dead letter (default the policy of the type's handler)")
 	flags.StringVar(&s.queue, "queue", "", "the named queue of the jobs (default none)")
-	flags.StringVar(&s.fleet, "fleet", "", "the fleet whose workers execute the firings, with --queue, a queue of that fleet (default the fleet without a name)")
-	flags.StringVar(&s.overlap, "overlap", string(schedules.Skip), "what a firing does while a job of the schedule waits, also for a retry, or runs. skip: nothing; again: has a running job worked once more afterwards; allow: enqueues another")
+	flags.StringVar(&s.fleet, "fleet", "", "the fleet whose workers execute the firings, with --queue, a queue of that "+
+		"fleet (default the fleet without a name)")
+	flags.StringVar(&s.overlap, "overlap", string(schedules.Skip),
+		"what a firing does while a job of the schedule waits, also for a retry, or runs. skip: nothing; again: has a "+
+			"running job worked once more afterwards; allow: enqueues another")
 	flags.DurationVar(&s.jitter, "jitter", 0, "fire up to so much later, each time by another amount")
-	flags.DurationVar(&s.catchUp, "catch-up", schedules.DefaultCatchUp, "how late a firing may be that Temporal missed while it was down; later ones are left out")
+	flags.DurationVar(&s.catchUp, "catch-up", schedules.DefaultCatchUp,
+		"how late a firing may be that Temporal missed while it was down; later ones are left out")
 	flags.BoolVar(&s.paused, pausedFlag, false, "create it paused")
 	flags.StringVar(&s.note, noteFlag, "", "what it is for, for people who look at it")
-	flags.BoolVar(&s.replace, "replace", false, "change the schedule if there is one with this id: what its jobs are and when it fires. Whether it is paused, and its note, stay unless --paused or --note is given")
+	flags.BoolVar(&s.replace, "replace", false, "change the schedule if there is one with this id: what its jobs are "+
+		"and when it fires. Whether it is paused, and its note, stay unless --paused or --note is given")
 	a.CreateFlag(command)
 	for _, required := range []string{"org", "type"} {
 		_ = command.MarkFlagRequired(required)
@@ -137,7 +150,8 @@ func schedule(ctx context.Context, a *cli.App, s newSchedule) (schedules.Schedul
 		raw = json.RawMessage("{}")
 	}
 	payload := queue.RawPayload{Type: s.jobType, Data: raw}
-	if err := queue.CheckJob(s.org, payload, queue.JobOptions{Priority: priority, MaxAttempts: s.maxAttempts, Queue: s.queue}); err != nil {
+	if err := queue.CheckJob(s.org, payload,
+		queue.JobOptions{Priority: priority, MaxAttempts: s.maxAttempts, Queue: s.queue}); err != nil {
 		return schedules.Schedule{}, err
 	}
 	builtin, err := cli.CheckBuiltinType(s.jobType, raw)
@@ -145,18 +159,23 @@ func schedule(ctx context.Context, a *cli.App, s newSchedule) (schedules.Schedul
 		a.NoteType(ctx, s.jobType, s.queue)
 	}
 	return schedules.Schedule{
-		ID: s.id, OrgID: s.org, Payload: payload, Priority: priority, MaxAttempts: s.maxAttempts, Crons: s.crons, BothDays: s.bothDays, Every: s.every, Offset: s.offset,
-		TimeZone: s.timeZone, Jitter: s.jitter, Overlap: schedules.Overlap(s.overlap), CatchUp: s.catchUp, Paused: s.paused, Note: s.note,
+		ID: s.id, OrgID: s.org, Payload: payload, Priority: priority, MaxAttempts: s.maxAttempts, Crons: s.crons,
+		BothDays: s.bothDays, Every: s.every, Offset: s.offset,
+		TimeZone: s.timeZone, Jitter: s.jitter, Overlap: schedules.Overlap(s.overlap), CatchUp: s.catchUp, Paused: s.paused,
+		Note:  s.note,
 		Queue: s.queue, Fleet: s.fleet,
 	}, err
 }
 
 // put creates the schedule, or replaces the one of this id if the flags say so, and says which.
-func (s newSchedule) put(c *cobra.Command, temporal client.Client, schedule schedules.Schedule) (result string, err error) {
+func (s newSchedule) put(
+	c *cobra.Command, temporal client.Client, schedule schedules.Schedule,
+) (result string, err error) {
 	if !s.replace {
 		err := schedules.Create(c.Context(), temporal, schedule)
 		if errors.Is(err, schedules.ErrExists) {
-			err = cli.Tagged(schedules.ErrExists, "schedule %s exists already: --replace changes it; or choose another ID", s.id)
+			err = cli.Tagged(schedules.ErrExists, "schedule %s exists already: --replace changes it; or choose another ID",
+				s.id)
 		}
 		return "created", err
 	}
@@ -172,7 +191,8 @@ func (s newSchedule) put(c *cobra.Command, temporal client.Client, schedule sche
 // check says by their names which flags are out of range; package schedules checks the rest.
 func (s newSchedule) check() error {
 	switch {
-	case s.id == "" || len(s.id) > schedules.MaxIDBytes || strings.ContainsFunc(s.id, func(r rune) bool { return r <= ' ' || r == 0x7f }):
+	case s.id == "" || len(s.id) > schedules.MaxIDBytes ||
+		strings.ContainsFunc(s.id, func(r rune) bool { return r <= ' ' || r == 0x7f }):
 		return cli.Usagef("ID %q: want 1 to %d bytes without spaces", s.id, schedules.MaxIDBytes)
 	case len(s.crons) == 0 && s.every < schedules.MinEvery:
 		return cli.Usagef("--every %s: want a second at least", s.every)
@@ -192,11 +212,13 @@ func (s newSchedule) check() error {
 		return cli.Usagef("--fleet %s works the jobs of its named queues alone: name one of them by --queue", s.fleet)
 	case s.maxAttempts < 0 || s.maxAttempts > models.MaxJobAttempts:
 		return cli.Usagef("--max-attempts %d: want 1 to %d, or leave it out", s.maxAttempts, models.MaxJobAttempts)
-	case !slices.Contains([]schedules.Overlap{schedules.Skip, schedules.Again, schedules.Allow}, schedules.Overlap(s.overlap)):
+	case !slices.Contains([]schedules.Overlap{schedules.Skip, schedules.Again, schedules.Allow},
+		schedules.Overlap(s.overlap)):
 		return cli.Usagef("--overlap %q: want skip, again or allow", s.overlap)
 	}
 	for _, text := range s.crons {
-		if err := cron.Check(text, s.bothDays, cron.Words{Zone: "--time-zone", Every: "--every", BothDays: "--both-days"}); err != nil {
+		if err := cron.Check(text, s.bothDays,
+			cron.Words{Zone: "--time-zone", Every: "--every", BothDays: "--both-days"}); err != nil {
 			return cli.Tagged(schedules.ErrInvalid, "%v", err)
 		}
 	}

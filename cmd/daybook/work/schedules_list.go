@@ -38,14 +38,16 @@ func printSchedules(a *cli.App, w io.Writer, all []schedules.Listed) error {
 		if s.Paused {
 			next = "paused"
 		}
-		t.Add(s.ID, s.OrgID, s.Type, s.Queue, s.Fleet, s.When, s.TimeZone, string(s.Overlap), inZone(s, s.LastFired, secondsLayout), string(s.LastResult), next)
+		t.Add(s.ID, s.OrgID, s.Type, s.Queue, s.Fleet, s.When, s.TimeZone, string(s.Overlap),
+			inZone(s, s.LastFired, secondsLayout), string(s.LastResult), next)
 	}
 	return a.Print(w, t)
 }
 
 const secondsLayout = "2006-01-02 15:04:05"
 
-// inZone writes a time in the schedule's time zone, and in UTC, marked by a Z, if this machine does not know the zone.
+// inZone writes a time in the schedule's time zone, and in UTC, marked by a Z, if this machine does
+// not know the zone.
 func inZone(s schedules.Listed, t *time.Time, layout string) string {
 	if t == nil {
 		return ""

@@ -7,8 +7,12 @@ import (
 )
 
 func tasksCommand(a *cli.App) *cobra.Command {
-	command := &cobra.Command{Use: "tasks", Short: "Enqueue, search, show, pause and cap tasks, and write processes that are supervised in SQL"}
-	command.AddCommand(tasksEnqueueCommand(a), tasksListCommand(a), tasksShowCommand(a), tasksHistoryCommand(a), tasksPauseCommand(a), tasksResumeCommand(a),
+	command := &cobra.Command{
+		Use:   "tasks",
+		Short: "Enqueue, search, show, pause and cap tasks, and write processes that are supervised in SQL",
+	}
+	command.AddCommand(tasksEnqueueCommand(a), tasksListCommand(a), tasksShowCommand(a), tasksHistoryCommand(a),
+		tasksPauseCommand(a), tasksResumeCommand(a),
 		tasksCapCommand(a), tasksLimitsCommand(a), tasksArchiveCommand(a), tasksScaffoldCommand(a))
 	return command
 }

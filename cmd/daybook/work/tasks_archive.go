@@ -68,13 +68,15 @@ func tasksArchiveCommand(a *cli.App) *cobra.Command {
 				done.Files++
 			}
 			return a.EmitDone(ended, done.Files == 0, done, func(w io.Writer) error {
-				_, err := fmt.Fprintf(w, "%s moved to %s\n", phrase.Plural(done.Tasks, "task", "tasks"), phrase.Plural(done.Files, "file", "files"))
+				_, err := fmt.Fprintf(w, "%s moved to %s\n", phrase.Plural(done.Tasks, "task", "tasks"),
+					phrase.Plural(done.Files, "file", "files"))
 				return err
 			})
 		},
 	}
 	flags := command.Flags()
-	flags.StringVar(&before, "before", "", "those completed before: a duration back from now such as 2160h, or a time as RFC 3339")
+	flags.StringVar(&before, "before", "",
+		"those completed before: a duration back from now such as 2160h, or a time as RFC 3339")
 	flags.StringVar(&to, "to", "", "a directory, or the URL of a bucket, such as file:///var/lib/daybook/archive")
 	flags.IntVar(&batch, "batch", 1000, "how many tasks are moved at once, into one file; they are held in memory")
 	_ = command.MarkFlagRequired("before")

@@ -20,8 +20,9 @@ func tasksEnqueueCommand(a *cli.App) *cobra.Command {
 		Short: "Enqueue a task",
 		Long: "Enqueues a task. What its payload must have depends on the type (docs/tasks.md); the worker checks that. Every call makes a task: a\n" +
 			"process that must begin once is begun by its kickoff function.",
-		Example: "  daybook tasks enqueue db_function --payload '{\"task_type\": \"db_function\", \"db_function\": \"comms.send_email_supervisor\", \"send_email_task_id\": 123}'",
-		Args:    cobra.ExactArgs(1),
+		Example: "  daybook tasks enqueue db_function --payload '{\"task_type\": \"db_function\", \"db_function\": " +
+			"\"comms.send_email_supervisor\", \"send_email_task_id\": 123}'",
+		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			raw, err := readPayload(a, payload)
 			if err != nil {

@@ -64,8 +64,9 @@ func tasksResumeCommand(a *cli.App) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "resume --type TYPE…|--all",
 		Short: "Hand out paused tasks again",
-		Long:  "Ends a pause. --all ends the pause of all tasks together; a type that was paused by itself stays paused. Caps stay.",
-		Args:  cobra.NoArgs,
+		Long: "Ends a pause. --all ends the pause of all tasks together; a type that was paused by itself stays paused. " +
+			"Caps stay.",
+		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return limitTasks(a, c, &of, store.TaskChange{Paused: new(false)})
 		},
@@ -82,7 +83,8 @@ func tasksCapCommand(a *cli.App) *cobra.Command {
 		Use:   "cap (--type TYPE…|--all) (--max-in-flight N|--none)",
 		Short: "Bound how many tasks are leased at a time, of a type or of all together",
 		Long: "Bounds how many tasks are leased at a time, over all workers and other clients together. It takes effect for every new lease: what is leased\n" +
-			"already is finished, also what is above the cap. Each type that is named has a cap of its own; --all bounds all tasks together.",
+			"already is finished, also what is above the cap. Each type that is named has a cap of its own; --all bounds " +
+			"all tasks together.",
 		Example: "  daybook tasks cap --type email --max-in-flight 20\n  daybook tasks cap --all --none",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -102,7 +104,8 @@ func tasksCapCommand(a *cli.App) *cobra.Command {
 	return command
 }
 
-// limitTasks changes what holds tasks back, all types in one transaction, and shows what came of it.
+// limitTasks changes what holds tasks back, all types in one transaction, and shows what came of
+// it.
 func limitTasks(a *cli.App, c *cobra.Command, of *tasksOf, change store.TaskChange) error {
 	types, err := of.resolve()
 	if err != nil {

@@ -59,18 +59,21 @@ func tasksListCommand(a *cli.App) *cobra.Command {
 	flags := command.Flags()
 	flags.StringVar(&state, "state", "", "only in this state: waiting, ready, leased, stuck, failed or completed")
 	flags.StringVar(&filter.Type, "type", "", "only of this type")
-	flags.StringVar(&since, "since", "", "only enqueued, completed or failed since: a duration such as 24h, or a time as RFC 3339")
+	flags.StringVar(&since, "since", "",
+		"only enqueued, completed or failed since: a duration such as 24h, or a time as RFC 3339")
 	flags.StringVar(&until, "until", "", "only enqueued, completed or failed before: the same")
 	page.Add(command, "tasks", store.DefaultLimit)
 	return command
 }
 
 func printTasks(a *cli.App, w io.Writer, tasks []listing.ListedTask) error {
-	t := cli.NewTable("TASK", "TYPE", "STATE", "LEASES", "ENQUEUED", "SCHEDULED", "LEASED UNTIL", "COMPLETED", "LAST ERROR")
+	t := cli.NewTable("TASK", "TYPE", "STATE", "LEASES", "ENQUEUED", "SCHEDULED", "LEASED UNTIL", "COMPLETED",
+		"LAST ERROR")
 	t.Right = []int{0, 3}
 	for i := range tasks {
 		k := &tasks[i]
-		t.Add(strconv.FormatInt(k.ID, 10), k.Type, string(k.State), strconv.Itoa(k.Leases), cli.FormatTime(k.EnqueuedAt), cli.FormatTime(k.ScheduledAt),
+		t.Add(strconv.FormatInt(k.ID, 10), k.Type, string(k.State), strconv.Itoa(k.Leases), cli.FormatTime(k.EnqueuedAt),
+			cli.FormatTime(k.ScheduledAt),
 			cli.OptionalTime(k.LeasedUntil), cli.OptionalTime(k.CompletedAt), cli.ListLine(k.LastError))
 	}
 	return a.Print(w, t)
@@ -126,7 +129,8 @@ func tasksShowCommand(a *cli.App) *cobra.Command {
 			})
 		},
 	}
-	command.Flags().IntVar(&limit, "limit", 20, "how many facts to show, the newest first; `daybook tasks history` shows all")
+	command.Flags().IntVar(&limit, "limit", 20,
+		"how many facts to show, the newest first; `daybook tasks history` shows all")
 	return command
 }
 

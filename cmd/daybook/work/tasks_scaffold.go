@@ -45,16 +45,19 @@ func tasksScaffoldCommand(a *cli.App) *cobra.Command {
 	}
 	flags := command.Flags()
 	flags.StringVar(&o.Schema, "schema", "app", "the schema of its tables and functions")
-	flags.StringVar(&o.Channel, "channel", "db_function", "what an attempt is: db_function, email, sms, file_delete, or a type of your own")
+	flags.StringVar(&o.Channel, "channel", "db_function",
+		"what an attempt is: db_function, email, sms, file_delete, or a type of your own")
 	flags.IntVar(&o.MaxAttempts, "max-attempts", 5, "after how many failures it is stuck")
-	flags.StringVar(&o.References, "references", "", "what it is about, as schema.table.column (default a number, NAME_id)")
+	flags.StringVar(&o.References, "references", "",
+		"what it is about, as schema.table.column (default a number, NAME_id)")
 	flags.StringVar(&o.Prefix, "prefix", "", "what the files' names begin with, such as 00007_")
 	flags.StringVar(&dir, "out", ".", "the folder that the files are written into; it is made if it is missing")
 	flags.BoolVar(&force, "force", false, "overwrite files that exist")
 	return command
 }
 
-// writeFiles writes all files or, when one of them exists and force does not say otherwise, none. It returns their paths.
+// writeFiles writes all files or, when one of them exists and force does not say otherwise, none.
+// It returns their paths.
 func writeFiles(dir string, files []scaffold.File, force bool) ([]string, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // a folder of source code, as others are
 		return nil, err
@@ -65,7 +68,8 @@ func writeFiles(dir string, files []scaffold.File, force bool) ([]string, error)
 		_, err := os.Lstat(paths[i])
 		switch {
 		case err == nil && !force:
-			return nil, fmt.Errorf("%w: %s; choose another --out or --prefix, or overwrite it with --force", errFileExists, paths[i])
+			return nil, fmt.Errorf("%w: %s; choose another --out or --prefix, or overwrite it with --force", errFileExists,
+				paths[i])
 		case err != nil && !errors.Is(err, fs.ErrNotExist):
 			return nil, err
 		}

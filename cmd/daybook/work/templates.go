@@ -18,9 +18,11 @@ func templatesCommand(a *cli.App) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "templates",
 		Short: "List and preview the templates for mail",
-		Long:  "Lists and previews the templates for mail that jobs of the types email and notification use (docs/job-types.md).",
+		Long: "Lists and previews the templates for mail that jobs of the types email and notification use " +
+			"(docs/job-types.md).",
 	}
-	dir := command.PersistentFlags().String("dir", "", "the directory of templates (default "+cli.MailTemplatesVariable+")")
+	dir := command.PersistentFlags().String("dir", "",
+		"the directory of templates (default "+cli.MailTemplatesVariable+")")
 	command.AddCommand(templatesListCommand(a, dir), templatesPreviewCommand(a, dir))
 	return command
 }
@@ -64,9 +66,11 @@ func templatesPreviewCommand(a *cli.App, dir *string) *cobra.Command {
 		Use:   "preview NAME",
 		Short: "Show what a template makes of parameters",
 		Long: "Shows the mail that a template makes of the parameters in a file, as a worker makes it: a parameter that is missing is an error.\n" +
-			"With --html or --text it prints that form alone. With --out it writes NAME.subject.txt, NAME.txt and NAME.html to a directory.",
-		Example: "  daybook templates preview welcome --params ada.json\n  daybook templates preview welcome --params ada.json --out /tmp/preview",
-		Args:    cobra.ExactArgs(1),
+			"With --html or --text it prints that form alone. With --out it writes NAME.subject.txt, NAME.txt and " +
+			"NAME.html to a directory.",
+		Example: "  daybook templates preview welcome --params ada.json\n  daybook templates preview welcome --params " +
+			"ada.json --out /tmp/preview",
+		Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if html && text {
 				return cli.Usagef("--html and --text: want one of them")
@@ -141,12 +145,17 @@ func writeMail(a *cli.App, dir, name string, mail handlers.Mail) error {
 		return err
 	}
 	var paths []string
-	for _, part := range []struct{ suffix, text string }{{".subject.txt", mail.Subject + "\n"}, {".txt", mail.Text}, {".html", mail.HTML}} {
+	for _, part := range []struct{ suffix, text string }{
+		{".subject.txt", mail.Subject + "\n"},
+		{".txt", mail.Text},
+		{".html", mail.HTML},
+	} {
 		if part.text == "" {
 			continue
 		}
 		path := filepath.Join(dir, name+part.suffix)
-		if err := cli.WriteFile(path, func(w io.Writer) error { _, err := io.WriteString(w, part.text); return err }); err != nil {
+		if err := cli.WriteFile(path,
+			func(w io.Writer) error { _, err := io.WriteString(w, part.text); return err }); err != nil {
 			return err
 		}
 		paths = append(paths, path)

@@ -1,8 +1,11 @@
-// Package camel writes and reads JSON whose names are in camelCase, of structs whose tags are in snake_case.
+// Package camel writes and reads JSON whose names are in camelCase, of structs whose tags are in
+// snake_case.
 //
-// What people and programs read as JSON, from the command line as from the HTTP API, has names in camelCase. What is stored, and the rows of the
-// database, have the names of their columns, and their structs' tags say those. So the command line writes its results by this package. Data keeps
-// its own names: the keys of maps, what writes its own JSON (json.Marshaler, such as json.RawMessage), and the types that the caller names.
+// What people and programs read as JSON, from the command line as from the HTTP API, has names in
+// camelCase. What is stored, and the rows of the database, have the names of their columns, and
+// their structs' tags say those. So the command line writes its results by this package. Data keeps
+// its own names: the keys of maps, what writes its own JSON (json.Marshaler, such as
+// json.RawMessage), and the types that the caller names.
 package camel
 
 import (
@@ -34,8 +37,8 @@ func Name(snake string) string {
 	return strings.Join(words, "")
 }
 
-// Marshal writes v as encoding/json does, without escaping HTML, but for the names of structs' fields. Values of the types asIs keep the names that
-// their tags say.
+// Marshal writes v as encoding/json does, without escaping HTML, but for the names of structs'
+// fields. Values of the types asIs keep the names that their tags say.
 func Marshal(v any, asIs ...reflect.Type) ([]byte, error) {
 	w := writer{asIs: asIs}
 	err := w.write(reflect.ValueOf(v))

@@ -59,12 +59,18 @@ func TestNamesAreInCamelCase(t *testing.T) {
 			`"hookNames":["a"],"postingDate":"2026-03-14","asStored":{"line_no":3},"nullWords":null,"anyValue":{"workerName":"y"},"Plain":"p"}`, string(out))
 }
 
-// TestOnlyNamesDiffer compares with encoding/json, for a value whose names have no underscore and for those of the zero value.
+// TestOnlyNamesDiffer compares with encoding/json, for a value whose names have no underscore and
+// for those of the zero value.
 func TestOnlyNamesDiffer(t *testing.T) {
 	t.Parallel()
-	for _, v := range []any{nil, 1, "a<b", []int(nil), []byte("x"), map[string]int{"b_c": 1, "a": 2}, struct{ A, B any }{1, []string{"x"}}, &struct {
-		A *int `json:"a,omitempty"`
-	}{}} {
+	for _, v := range []any{
+		nil, 1, "a<b", []int(nil), []byte("x"),
+		map[string]int{"b_c": 1, "a": 2},
+		struct{ A, B any }{1, []string{"x"}},
+		&struct {
+			A *int `json:"a,omitempty"`
+		}{},
+	} {
 		want, err := json.Marshal(v)
 		require.NoError(t, err)
 		got, err := Marshal(v)

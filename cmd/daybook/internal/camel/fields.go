@@ -13,7 +13,8 @@ type field struct {
 	omitempty, omitzero bool
 }
 
-// fieldsOf are the members of a struct in their order, those of embedded structs in their place. Of two members with one name the outer one counts.
+// fieldsOf are the members of a struct in their order, those of embedded structs in their place. Of
+// two members with one name the outer one counts.
 func fieldsOf(t reflect.Type) []field {
 	depth := map[string]int{}
 	var fields []field
@@ -24,7 +25,8 @@ func fieldsOf(t reflect.Type) []field {
 		if inner.Kind() == reflect.Pointer {
 			inner = inner.Elem()
 		}
-		if name == "-" || f.Anonymous && !tagged && inner.Kind() == reflect.Struct || !f.IsExported() || hidden(t, f.Index) {
+		if name == "-" || f.Anonymous && !tagged && inner.Kind() == reflect.Struct || !f.IsExported() ||
+			hidden(t, f.Index) {
 			continue
 		}
 		if name == "" {
@@ -36,13 +38,15 @@ func fieldsOf(t reflect.Type) []field {
 		fields = slices.DeleteFunc(fields, func(g field) bool { return g.name == name })
 		depth[name] = len(f.Index)
 		fields = append(fields, field{
-			name: name, index: f.Index, omitempty: strings.Contains(options, "omitempty"), omitzero: strings.Contains(options, "omitzero"),
+			name: name, index: f.Index, omitempty: strings.Contains(options, "omitempty"),
+			omitzero: strings.Contains(options, "omitzero"),
 		})
 	}
 	return fields
 }
 
-// hidden reports whether a promoted field belongs to an embedded struct that has a name of its own in the JSON, or none.
+// hidden reports whether a promoted field belongs to an embedded struct that has a name of its own
+// in the JSON, or none.
 func hidden(t reflect.Type, index []int) bool {
 	for i := 1; i < len(index); i++ {
 		if _, tagged := t.FieldByIndex(index[:i]).Tag.Lookup("json"); tagged {

@@ -59,14 +59,18 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	w.Header().Set("Content-Type", "application/x-protobuf")
 }
 
-// TestOneTraceFromTheRequestToTheWebhook follows a request to the HTTP API by the spans that a collector gets, to the webhook that a server gets. It is
-// alone in tracing this process.
+// TestOneTraceFromTheRequestToTheWebhook follows a request to the HTTP API by the spans that a
+// collector gets, to the webhook that a server gets. It is alone in tracing this process.
 func TestOneTraceFromTheRequestToTheWebhook(t *testing.T) {
 	collector := &receiver{spans: map[string]*tracepb.Span{}}
 	collecting := httptest.NewServer(collector)
 	defer collecting.Close()
 	hooked := make(chan string, 1)
-	hook := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, q *http.Request) { hooked <- q.Header.Get("Traceparent") }))
+	hook := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter,
+		q *http.Request,
+	) {
+		hooked <- q.Header.Get("Traceparent")
+	}))
 	defer hook.Close()
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collecting.URL)
 	stop, err := otlp.Start(t.Context(), "daybook-test", "dev", slog.New(slog.DiscardHandler))
@@ -92,7 +96,8 @@ func TestOneTraceFromTheRequestToTheWebhook(t *testing.T) {
 	require.Less(t, answer.StatusCode, 300)
 
 	registry := jobs.NewRegistry()
-	builtin, err := handlers.Register(registry, handlers.Config{Pool: db.Pool, Environment: map[string]string{"DAYBOOK_WEBHOOK_ALLOW_NETWORKS": "127.0.0.0/8"}})
+	builtin, err := handlers.Register(registry,
+		handlers.Config{Pool: db.Pool, Environment: map[string]string{"DAYBOOK_WEBHOOK_ALLOW_NETWORKS": "127.0.0.0/8"}})
 	require.NoError(t, err)
 	defer func() { assert.NoError(t, builtin.Close()) }()
 	due, err := workers.NewDueJobs(workers.DueJobsOptions{Pool: db.Pool, Registry: registry})
@@ -115,7 +120,8 @@ func TestOneTraceFromTheRequestToTheWebhook(t *testing.T) {
 	}
 	const request = "POST /api/jobs/enqueue"
 	assert.Equal(t, map[string]string{
-		request: callersSpan, "attempt webhook": id(request), "send webhook": id("attempt webhook"), "complete and commit": id(request),
+		request: callersSpan, "attempt webhook": id(request), "send webhook": id("attempt webhook"),
+		"complete and commit": id(request),
 	}, parents)
 	assert.Equal(t, "00-"+traceID+"-"+id("send webhook")+"-01", <-hooked)
 }

@@ -1,5 +1,5 @@
-// Package otlp sends the spans of package workers by OTLP, as OpenTelemetry's environment variables say. It links OpenTelemetry's SDK, which
-// programs that embed Daybook bring themselves.
+// Package otlp sends the spans of package workers by OTLP, as OpenTelemetry's environment variables
+// say. It links OpenTelemetry's SDK, which programs that embed Daybook bring themselves.
 package otlp
 
 import (
@@ -25,7 +25,8 @@ import (
 	"github.com/daybook-dev/daybook/workers"
 )
 
-// The variables that say whether, and how, spans are sent. The exporter and the SDK read others besides: addresses, headers, certificates, sampler, batches.
+// The variables that say whether, and how, spans are sent. The exporter and the SDK read others
+// besides: addresses, headers, certificates, sampler, batches.
 const (
 	variableDisabled      = "OTEL_SDK_DISABLED"
 	variableExporter      = "OTEL_TRACES_EXPORTER"
@@ -35,7 +36,8 @@ const (
 	variableTraceProtocol = "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"
 )
 
-// Asked reports whether the environment asks for spans: it names where to send them, or the exporter otlp.
+// Asked reports whether the environment asks for spans: it names where to send them, or the
+// exporter otlp.
 func Asked() bool {
 	if strings.EqualFold(os.Getenv(variableDisabled), "true") {
 		return false
@@ -55,8 +57,9 @@ var started atomic.Bool
 // stopTimeout is how long spans are waited for that were not sent yet.
 const stopTimeout = 5 * time.Second
 
-// Start sends spans from now on, if the environment asks for them, under the name of a service unless OTEL_SERVICE_NAME says another. stop
-// sends what is left; it is never nil. An error says which variable is wrong.
+// Start sends spans from now on, if the environment asks for them, under the name of a service
+// unless OTEL_SERVICE_NAME says another. stop sends what is left; it is never nil. An error says
+// which variable is wrong.
 func Start(ctx context.Context, service, version string, log *slog.Logger) (stop func(), err error) {
 	nothing := func() {}
 	if !Asked() || started.Swap(true) {
@@ -67,7 +70,8 @@ func Start(ctx context.Context, service, version string, log *slog.Logger) (stop
 		return nothing, err
 	}
 	about, err := resource.New(ctx,
-		resource.WithAttributes(semconv.ServiceName(service), semconv.ServiceVersion(version)), resource.WithTelemetrySDK(), resource.WithHost(), resource.WithFromEnv())
+		resource.WithAttributes(semconv.ServiceName(service), semconv.ServiceVersion(version)), resource.WithTelemetrySDK(),
+		resource.WithHost(), resource.WithFromEnv())
 	if err != nil && !errors.Is(err, resource.ErrPartialResource) {
 		return nothing, fmt.Errorf("OTEL_RESOURCE_ATTRIBUTES: %w", err)
 	}

@@ -1,2 +1,3 @@
-// Package scaffold writes the SQL of a process that is supervised in the database: a migration, and its tests (docs/tasks.md).
+// Package scaffold writes the SQL of a process that is supervised in the database: a migration, and
+// its tests (docs/tasks.md).
 package scaffold

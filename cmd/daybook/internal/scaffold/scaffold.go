@@ -18,16 +18,19 @@ var ErrOptions = failure.New(failure.Usage, "the options are wrong")
 
 // Options say what is written.
 type Options struct {
-	// Name is the process's name, from which those of tables and functions are made: NAME_task, kickoff_NAME, NAME_supervisor …
+	// Name is the process's name, from which those of tables and functions are made: NAME_task,
+	// kickoff_NAME, NAME_supervisor …
 	Name string
 	// Schema is where they are made; default app.
 	Schema string
-	// Channel is the type of the tasks that are attempts; default db_function. Of email, sms and file_delete the provider's payload is an example; of
-	// any other type, for which the worker needs a processor, it is the id.
+	// Channel is the type of the tasks that are attempts; default db_function. Of email, sms and
+	// file_delete the provider's payload is an example; of any other type, for which the worker needs
+	// a processor, it is the id.
 	Channel string
 	// MaxAttempts is how often is tried; default 5, at most 100.
 	MaxAttempts int
-	// References is what the process is about, as schema.table.column; the column is a bigint. Empty: a bigint of the name NAME_id.
+	// References is what the process is about, as schema.table.column; the column is a bigint. Empty:
+	// a bigint of the name NAME_id.
 	References string
 	// Prefix begins the migration's file name, such as 00007_.
 	Prefix string
@@ -52,7 +55,8 @@ func Files(o Options) ([]File, error) {
 	}
 	data := struct {
 		Options
-		// Key is the column that says what the process is about; RefTable and RefColumn are what it references.
+		// Key is the column that says what the process is about; RefTable and RefColumn are what it
+		// references.
 		Key, RefTable, RefColumn string
 		// Function: attempts are functions of the database, and no provider is called.
 		Function bool
@@ -80,11 +84,13 @@ func Files(o Options) ([]File, error) {
 // function is the channel whose attempts are functions of the database.
 const function = "db_function"
 
-// provider is an example of what a provider is asked for. Its addresses are those that are reserved for examples.
+// provider is an example of what a provider is asked for. Its addresses are those that are reserved
+// for examples.
 func provider(o Options, key string) string {
 	switch o.Channel {
 	case "email":
-		return fmt.Sprintf("\n        'to_address', 'ada@example.com', 'subject', '%s', 'text', format('%s %%s', _%s)", o.Name, key, key)
+		return fmt.Sprintf("\n        'to_address', 'ada@example.com', 'subject', '%s', 'text', format('%s %%s', _%s)",
+			o.Name, key, key)
 	case "sms":
 		return fmt.Sprintf("\n        'to_number', '+12025550123', 'body', format('%s %%s', _%s)", key, key)
 	case "file_delete":
@@ -105,13 +111,16 @@ func (o Options) check() error {
 	column := o.References[strings.LastIndexByte(o.References, '.')+1:]
 	switch parts := strings.Split(o.References, "."); {
 	case !processName.MatchString(o.Name):
-		return wrong("the name %q: want a small letter and then small letters, digits or _, 40 at most, such as send_reminder", o.Name)
+		return wrong("the name %q: want a small letter and then small letters, digits or _, 40 at most, such as "+
+			"send_reminder", o.Name)
 	case !identifier.MatchString(o.Schema):
 		return wrong("the schema %q: want a small letter and then small letters, digits or _, 63 at most", o.Schema)
-	case slices.Contains([]string{"daybook", "queues", "internal", "information_schema"}, o.Schema) || strings.HasPrefix(o.Schema, "pg_"):
+	case slices.Contains([]string{"daybook", "queues", "internal", "information_schema"}, o.Schema) ||
+		strings.HasPrefix(o.Schema, "pg_"):
 		return wrong("the schema %s is not the application's own: name another one", o.Schema)
 	case !identifier.MatchString(o.Channel):
-		return wrong("the channel %q: want db_function, email, sms, file_delete or a type of your own, in small letters, digits and _", o.Channel)
+		return wrong("the channel %q: want db_function, email, sms, file_delete or a type of your own, in small letters, "+
+			"digits and _", o.Channel)
 	case o.MaxAttempts < 1 || o.MaxAttempts > 100:
 		return wrong("%d attempts: want 1 to 100", o.MaxAttempts)
 	case o.Prefix != "" && !filePrefix.MatchString(o.Prefix):
@@ -119,15 +128,18 @@ func (o Options) check() error {
 	case o.References == "":
 		return reserved(o.Schema)
 	case len(parts) != 3 || slices.ContainsFunc(parts, func(p string) bool { return !identifier.MatchString(p) }):
-		return wrong("the reference %q: want schema.table.column, in small letters, digits and _, such as shop.orders.order_id", o.References)
-	case slices.Contains([]string{o.Name + "_task_id", o.Name + "_attempt_id", "created_at", "payload", "scheduled_at"}, column):
+		return wrong("the reference %q: want schema.table.column, in small letters, digits and _, such as "+
+			"shop.orders.order_id", o.References)
+	case slices.Contains([]string{o.Name + "_task_id", o.Name + "_attempt_id", "created_at", "payload", "scheduled_at"},
+		column):
 		return wrong("the column %s of the reference: the process has something else of that name", column)
 	default:
 		return reserved(o.Schema, parts...)
 	}
 }
 
-// reserved refuses the words that PostgreSQL would read as its own. The process's name is always a part of a longer one.
+// reserved refuses the words that PostgreSQL would read as its own. The process's name is always a
+// part of a longer one.
 func reserved(schema string, names ...string) error {
 	for _, name := range append([]string{schema}, names...) {
 		if slices.Contains(keywords, name) {

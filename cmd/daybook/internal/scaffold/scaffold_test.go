@@ -15,13 +15,15 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// The migration is applied as it is written, and its tests pass as they are: for each channel, in a schema that is there and in a new one, and for what
-// references a table. The tests leave nothing behind.
+// The migration is applied as it is written, and its tests pass as they are: for each channel, in a
+// schema that is there and in a new one, and for what references a table. The tests leave nothing
+// behind.
 func TestScaffoldWorksAsWritten(t *testing.T) {
 	t.Parallel()
 	for name, o := range map[string]scaffold.Options{
 		"db_function": {Name: "nightly_sum"}, "email": {Name: "send_invoice", Channel: "email", Schema: "comms"},
-		"sms": {Name: "s", Channel: "sms", MaxAttempts: 1}, "file_delete": {Name: "purge", Channel: "file_delete", MaxAttempts: 100, Schema: "public"},
+		"sms":           {Name: "s", Channel: "sms", MaxAttempts: 1},
+		"file_delete":   {Name: "purge", Channel: "file_delete", MaxAttempts: 100, Schema: "public"},
 		"own type":      {Name: "print_letter", Channel: "letter", Schema: "mail_room"},
 		"long":          {Name: strings.Repeat("n", 40), Schema: strings.Repeat("s", 63), Channel: strings.Repeat("c", 63)},
 		"long function": {Name: strings.Repeat("n", 40), Schema: strings.Repeat("s", 63)},

@@ -42,7 +42,8 @@ type Model struct {
 	color         bool
 }
 
-// New returns a screen that reads a picture, and another one each time that so long has gone by. color says whether the terminal shows colours.
+// New returns a screen that reads a picture, and another one each time that so long has gone by.
+// color says whether the terminal shows colours.
 func New(ctx context.Context, r Reading, every time.Duration, color bool) Model {
 	return Model{ctx: ctx, reading: r, every: every, color: color, width: 100, height: 40, asking: true}
 }
@@ -115,7 +116,10 @@ func (m Model) key(msg tea.KeyPressMsg) (tea.Model, tea.Cmd) {
 
 // rows is how many rows the list has.
 func (m Model) rows() int {
-	return [views]int{len(m.picture.Types), len(m.picture.Failures), len(m.picture.Organizations), len(m.picture.Leases)}[m.view]
+	return [views]int{
+		len(m.picture.Types), len(m.picture.Failures), len(m.picture.Organizations),
+		len(m.picture.Leases),
+	}[m.view]
 }
 
 // View implements tea.Model.

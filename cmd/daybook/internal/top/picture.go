@@ -12,7 +12,8 @@ import (
 )
 
 const (
-	// recent is the span of rates and times, lately that of failures, and of the line that shows how completions went.
+	// recent is the span of rates and times, lately that of failures, and of the line that shows how
+	// completions went.
 	recent = 5 * time.Minute
 	lately = time.Hour
 )
@@ -46,10 +47,12 @@ type Row struct {
 	Estimated bool `json:"estimated,omitempty"`
 	// OldestDueSeconds is how long the job has been due that has waited longest; 0: none is due.
 	OldestDueSeconds float64 `json:"oldest_due_seconds"`
-	// CompletedPerSecond and FailedPerMinute are those of the last five minutes; FailedPerMinute counts attempts that are tried again as well.
+	// CompletedPerSecond and FailedPerMinute are those of the last five minutes; FailedPerMinute
+	// counts attempts that are tried again as well.
 	CompletedPerSecond float64 `json:"completed_per_second"`
 	FailedPerMinute    float64 `json:"failed_per_minute"`
-	// LatencyP50 and LatencyP95 are times from when a job was due until it was completed, in the last five minutes, in seconds.
+	// LatencyP50 and LatencyP95 are times from when a job was due until it was completed, in the last
+	// five minutes, in seconds.
 	LatencyP50 float64 `json:"latency_p50_seconds"`
 	LatencyP95 float64 `json:"latency_p95_seconds"`
 	// Completed are how many were completed in each of the last 60 minutes, the present one last.
@@ -82,7 +85,8 @@ type Organization struct {
 
 type rowKey struct{ kind, kindType string }
 
-// rowsOf makes the rows of kinds and types of a sample and of what attempts came to since an hour before now.
+// rowsOf makes the rows of kinds and types of a sample and of what attempts came to since an hour
+// before now.
 func rowsOf(g figures.Gauges, bars []figures.Bar, now time.Time) (queues, types []Row) {
 	rows := map[rowKey]*Row{}
 	order := []rowKey{}
@@ -130,7 +134,8 @@ func rowsOf(g figures.Gauges, bars []figures.Bar, now time.Time) (queues, types 
 		types = append(types, *r)
 	}
 	slices.SortStableFunc(types, func(x, y Row) int {
-		return cmp.Or(cmp.Compare(y.CompletedPerSecond, x.CompletedPerSecond), cmp.Compare(y.Due, x.Due), cmp.Compare(y.Failed, x.Failed), cmp.Compare(x.Type, y.Type))
+		return cmp.Or(cmp.Compare(y.CompletedPerSecond, x.CompletedPerSecond), cmp.Compare(y.Due, x.Due),
+			cmp.Compare(y.Failed, x.Failed), cmp.Compare(x.Type, y.Type))
 	})
 	return queues, types
 }
@@ -161,18 +166,23 @@ func add(r *Row, b figures.Bar, now time.Time) {
 	}
 }
 
-// span is how long the whole minutes that begin within the last five, and the present one, are together: a bar is counted whole or not at all.
+// span is how long the whole minutes that begin within the last five, and the present one, are
+// together: a bar is counted whole or not at all.
 func span(now time.Time) time.Duration {
 	first := now.Add(-recent).Truncate(time.Minute).Add(time.Minute)
 	return now.Sub(first)
 }
 
-// failuresOf groups what failed in the last hour, and the dead letters that are there, the most frequent first.
+// failuresOf groups what failed in the last hour, and the dead letters that are there, the most
+// frequent first.
 func failuresOf(g figures.Gauges, bars []figures.Bar) []Failure {
 	list := []Failure{}
 	for _, f := range figures.FailuresOf(g, bars) {
 		if f.Failed+f.Retried+f.Dead > 0 {
-			list = append(list, Failure{Kind: f.Kind, Type: f.Type, Code: f.Code, Failed: f.Failed, Retried: f.Retried, Waiting: f.Dead, Owner: f.Owner})
+			list = append(list, Failure{
+				Kind: f.Kind, Type: f.Type, Code: f.Code, Failed: f.Failed, Retried: f.Retried,
+				Waiting: f.Dead, Owner: f.Owner,
+			})
 		}
 	}
 	slices.SortFunc(list, func(x, y Failure) int {
@@ -191,12 +201,14 @@ func organizationsOf(all []store.OrganizationSummary) []Organization {
 				continue
 			}
 			list = append(list, Organization{
-				OrgID: o.OrgID, Kind: q.Kind, Pending: q.Pending, Leased: q.Leased, Failed: q.Failed, Paused: o.PausedAt != nil, Cap: o.MaxInFlight,
+				OrgID: o.OrgID, Kind: q.Kind, Pending: q.Pending, Leased: q.Leased, Failed: q.Failed, Paused: o.PausedAt != nil,
+				Cap: o.MaxInFlight,
 			})
 		}
 	}
 	slices.SortStableFunc(list, func(x, y Organization) int {
-		return cmp.Or(cmp.Compare(y.Pending+y.Leased, x.Pending+x.Leased), cmp.Compare(y.Failed, x.Failed), cmp.Compare(x.OrgID, y.OrgID))
+		return cmp.Or(cmp.Compare(y.Pending+y.Leased, x.Pending+x.Leased), cmp.Compare(y.Failed, x.Failed),
+			cmp.Compare(x.OrgID, y.OrgID))
 	})
 	return list
 }

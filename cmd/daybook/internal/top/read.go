@@ -16,8 +16,8 @@ import (
 const (
 	// readTimeout bounds one read: a terminal that hangs says nothing.
 	readTimeout = 10 * time.Second
-	// standEvery is how often it is read how everything stands, which asks more of the servers than the
-	// history does. share bounds which part of the time that takes.
+	// standEvery is how often it is read how everything stands, which asks more of the servers than
+	// the history does. share bounds which part of the time that takes.
 	standEvery = 5 * time.Second
 	share      = 20
 )
@@ -33,8 +33,8 @@ type Reader struct {
 	nextAt time.Time
 }
 
-// stand is how everything stood at one moment: all of it is read in one snapshot of the database, so that
-// no row contradicts another one.
+// stand is how everything stood at one moment: all of it is read in one snapshot of the database,
+// so that no row contradicts another one.
 type stand struct {
 	report        health.Report
 	gauges        figures.Gauges
@@ -64,7 +64,8 @@ func (r *Reader) Read(ctx context.Context) (Picture, error) {
 	}
 	s := r.stand
 	p := Picture{
-		At: now, Summary: s.report.Summary, Working: s.report.Working, Findings: s.report.Findings, Workflows: s.report.Workflows,
+		At: now, Summary: s.report.Summary, Working: s.report.Working, Findings: s.report.Findings,
+		Workflows: s.report.Workflows,
 		SampledAt: s.report.At, Failures: failuresOf(s.gauges, bars), Organizations: s.organizations, Leases: s.leases,
 	}
 	p.Queues, p.Types = rowsOf(s.gauges, bars, now)

@@ -14,7 +14,8 @@ import (
 	"github.com/daybook-dev/daybook/internal/watching/health"
 )
 
-// Write writes a picture once, with the rows of every list: for a pipe, or a terminal that cannot be redrawn.
+// Write writes a picture once, with the rows of every list: for a pipe, or a terminal that cannot
+// be redrawn.
 func Write(w io.Writer, p Picture, width int) error {
 	m := Model{picture: p, have: true, width: width, height: 1 << 16}
 	lines := m.head()
@@ -87,13 +88,25 @@ func (m Model) head() []string {
 	}
 	lines = append(lines, "")
 	return append(lines, m.table([]column{
-		{"QUEUE", false}, {"LANES", false}, {"DUE", true}, {"WAITING", true}, {"LEASED", true}, {"FAILED", true}, {"OLDEST", true}, {"DONE/S", true}, {"ERRORS/MIN", true}, {"P50", true}, {"P95", true}, {"LAST HOUR", false},
+		{"QUEUE", false},
+		{"LANES", false},
+		{"DUE", true},
+		{"WAITING", true},
+		{"LEASED", true},
+		{"FAILED", true},
+		{"OLDEST", true},
+		{"DONE/S", true},
+		{"ERRORS/MIN", true},
+		{"P50", true},
+		{"P95", true},
+		{"LAST HOUR", false},
 	}, len(p.Queues), func(i int) []string {
 		return append([]string{p.Queues[i].Kind, lanesOf(p, p.Queues[i].Kind)}, figuresOf(p.Queues[i])...)
 	})...)
 }
 
-// lanesOf says what the workflow of a kind does: how many of its lanes work on a turn, or why none does.
+// lanesOf says what the workflow of a kind does: how many of its lanes work on a turn, or why none
+// does.
 func lanesOf(p Picture, kind string) string {
 	for _, w := range p.Workflows {
 		switch {
@@ -117,7 +130,8 @@ func figuresOf(r Row) []string {
 		about = "≈"
 	}
 	cells := []string{
-		about + count(r.Due), about + count(r.Waiting), count(r.Leased), count(r.Failed), seconds(r.OldestDueSeconds), rate(r.CompletedPerSecond), rate(r.FailedPerMinute),
+		about + count(r.Due), about + count(r.Waiting), count(r.Leased), count(r.Failed), seconds(r.OldestDueSeconds),
+		rate(r.CompletedPerSecond), rate(r.FailedPerMinute),
 		seconds(r.LatencyP50), seconds(r.LatencyP95),
 	}
 	return append(cells, spark(r.Completed))
@@ -142,7 +156,8 @@ func (m Model) list(most int) []string {
 	p := m.picture
 	if m.rows() == 0 {
 		return []string{m.paint(faint, [views]string{
-			"No type of job or task has open or failed jobs, and none was worked in the last hour.", "Nothing failed in the last hour, and there are no dead letters.",
+			"No type of job or task has open or failed jobs, and none was worked in the last hour.",
+			"Nothing failed in the last hour, and there are no dead letters.",
 			"No organization has open or failed jobs.", "No worker holds a lease. Short jobs need none.",
 		}[m.view])}
 	}
@@ -151,7 +166,18 @@ func (m Model) list(most int) []string {
 	switch m.view {
 	case byType:
 		return m.table([]column{
-			{"TYPE", false}, {"KIND", false}, {"DUE", true}, {"WAITING", true}, {"LEASED", true}, {"FAILED", true}, {"OLDEST", true}, {"DONE/S", true}, {"ERRORS/MIN", true}, {"P50", true}, {"P95", true}, {"OWNER", false},
+			{"TYPE", false},
+			{"KIND", false},
+			{"DUE", true},
+			{"WAITING", true},
+			{"LEASED", true},
+			{"FAILED", true},
+			{"OLDEST", true},
+			{"DONE/S", true},
+			{"ERRORS/MIN", true},
+			{"P50", true},
+			{"P95", true},
+			{"OWNER", false},
 		}, n, func(i int) []string {
 			r := p.Types[from+i]
 			cells := append([]string{r.Type, r.Kind}, figuresOf(r)...)
@@ -159,19 +185,48 @@ func (m Model) list(most int) []string {
 			return cells
 		})
 	case byCode:
-		return m.table([]column{{"KIND", false}, {"TYPE", false}, {"CODE", false}, {"FAILED", true}, {"RETRIED", true}, {"DEAD LETTERS", true}, {"OWNER", false}}, n, func(i int) []string {
+		return m.table([]column{
+			{"KIND", false},
+			{"TYPE", false},
+			{"CODE", false},
+			{"FAILED", true},
+			{"RETRIED", true},
+			{"DEAD LETTERS", true},
+			{"OWNER", false},
+		}, n, func(i int) []string {
 			f := p.Failures[from+i]
-			return []string{f.Kind, f.Type, cmp.Or(f.Code, "(without a code)"), count(f.Failed), count(f.Retried), count(f.Waiting), f.Owner}
+			return []string{
+				f.Kind, f.Type, cmp.Or(f.Code, "(without a code)"), count(f.Failed), count(f.Retried),
+				count(f.Waiting), f.Owner,
+			}
 		})
 	case byOrganization:
-		return m.table([]column{{"ORGANIZATION", false}, {"QUEUE", false}, {"PENDING", true}, {"LEASED", true}, {"FAILED", true}, {"LIMITS", false}}, n, func(i int) []string {
+		return m.table([]column{
+			{"ORGANIZATION", false},
+			{"QUEUE", false},
+			{"PENDING", true},
+			{"LEASED", true},
+			{"FAILED", true},
+			{"LIMITS", false},
+		}, n, func(i int) []string {
 			o := p.Organizations[from+i]
 			return []string{o.OrgID, o.Kind, count(o.Pending), count(o.Leased), count(o.Failed), limits(o)}
 		})
 	case byWorker:
-		return m.table([]column{{"WORKER", false}, {"QUEUE", false}, {"JOBS", true}, {"WORKING", true}, {"EXPIRED", true}, {"RENEWED", true}, {"TURN", false}}, n, func(i int) []string {
+		return m.table([]column{
+			{"WORKER", false},
+			{"QUEUE", false},
+			{"JOBS", true},
+			{"WORKING", true},
+			{"EXPIRED", true},
+			{"RENEWED", true},
+			{"TURN", false},
+		}, n, func(i int) []string {
 			l := p.Leases[from+i]
-			return []string{l.Worker, l.Kind, count(l.Jobs), count(l.Working), count(l.Expired), phrase.Age(p.At.Sub(l.Renewed)) + " ago", l.Turn}
+			return []string{
+				l.Worker, l.Kind, count(l.Jobs), count(l.Working), count(l.Expired),
+				phrase.Age(p.At.Sub(l.Renewed)) + " ago", l.Turn,
+			}
 		})
 	case views:
 	}
@@ -206,7 +261,8 @@ type column struct {
 	right bool
 }
 
-// table writes rows under a head, each column as wide as its widest cell, cut where the screen ends.
+// table writes rows under a head, each column as wide as its widest cell, cut where the screen
+// ends.
 func (m Model) table(columns []column, n int, row func(int) []string) []string {
 	cells := make([][]string, n+1)
 	for _, c := range columns {

@@ -52,12 +52,16 @@ func key(text string) tea.KeyPressMsg {
 func someJobs() top.Picture {
 	p := top.Picture{At: time.Now(), SampledAt: time.Now(), Summary: "Work gets done", Working: true}
 	for _, q := range store.Queues() {
-		p.Queues = append(p.Queues, top.Row{Kind: q.Name, CompletedPerSecond: 12.5, Counts: figures.Counts{Due: 3, Failed: 1}})
+		p.Queues = append(p.Queues,
+			top.Row{Kind: q.Name, CompletedPerSecond: 12.5, Counts: figures.Counts{Due: 3, Failed: 1}})
 	}
 	for i := range 60 {
 		p.Types = append(p.Types, top.Row{Kind: "jobs", Type: "type" + strings.Repeat("x", i), Owner: "growth"})
 	}
-	p.Failures = []top.Failure{{Kind: "jobs", Type: "email", Code: "NETWORK_ERROR", Failed: 2, Retried: 7, Waiting: 2, Owner: "growth"}}
+	p.Failures = []top.Failure{{
+		Kind: "jobs", Type: "email", Code: "NETWORK_ERROR", Failed: 2, Retried: 7, Waiting: 2,
+		Owner: "growth",
+	}}
 	return p
 }
 
@@ -72,7 +76,10 @@ func start(t *testing.T, f fixed, width, height int) tea.Model {
 func TestScreenFitsItsTerminal(t *testing.T) {
 	t.Parallel()
 	p := someJobs()
-	p.Findings = []health.Finding{{Code: "NO_WORKER", Severity: health.Critical, Says: strings.Repeat("No worker polls. ", 40)}}
+	p.Findings = []health.Finding{{
+		Code: "NO_WORKER", Severity: health.Critical,
+		Says: strings.Repeat("No worker polls. ", 40),
+	}}
 	p.Types[0].Type = "evil\x1b[2J\nname"
 	for _, size := range [][2]int{{40, 10}, {80, 24}, {200, 60}} {
 		lines := shown(start(t, fixed{picture: p}, size[0], size[1]))
@@ -141,7 +148,10 @@ SELECT 'acme', 'email', '{}', 'failed', 'e', 'NETWORK_ERROR', now(), 5 FROM gene
 		waited.Observe(20 * time.Millisecond)
 	}
 	require.NoError(t, figures.AddHistory(ctx, db.Pool, []figures.Attempts{
-		{Outcome: figures.Outcome{Kind: "jobs", Type: "email", Outcome: "completed"}, Count: 600, Waited: waited, Took: waited},
+		{
+			Outcome: figures.Outcome{Kind: "jobs", Type: "email", Outcome: "completed"}, Count: 600, Waited: waited,
+			Took: waited,
+		},
 		{Outcome: figures.Outcome{Kind: "jobs", Type: "email", Outcome: "retried", Code: "NETWORK_ERROR"}, Count: 30},
 	}))
 
@@ -157,7 +167,10 @@ SELECT 'acme', 'email', '{}', 'failed', 'e', 'NETWORK_ERROR', now(), 5 FROM gene
 	require.Greater(t, email.CompletedPerSecond, 1.0)
 	require.Greater(t, email.FailedPerMinute, 1.0)
 	require.Positive(t, email.LatencyP95)
-	require.Equal(t, []top.Failure{{Kind: "jobs", Type: "email", Code: "NETWORK_ERROR", Retried: 30, Waiting: 2, Owner: "growth"}}, p.Failures)
+	require.Equal(t, []top.Failure{{
+		Kind: "jobs", Type: "email", Code: "NETWORK_ERROR", Retried: 30, Waiting: 2,
+		Owner: "growth",
+	}}, p.Failures)
 
 	var b strings.Builder
 	require.NoError(t, top.Write(&b, p, 0))
@@ -165,8 +178,8 @@ SELECT 'acme', 'email', '{}', 'failed', 'e', 'NETWORK_ERROR', now(), 5 FROM gene
 	require.Contains(t, b.String(), "email")
 }
 
-// The rows of queues, of organizations and of workers tell the same, also where a process has written
-// other depths a moment ago.
+// The rows of queues, of organizations and of workers tell the same, also where a process has
+// written other depths a moment ago.
 func TestRowsAreOfOneMoment(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
