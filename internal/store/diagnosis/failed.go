@@ -25,21 +25,21 @@ type Failed struct {
 // Words are in the errors of one of the causes that an error code has: of the first whose words are there.
 type Words struct{ Code, In, Cause string }
 
-// failedStatements group the newest failed jobs of each kind. $1 is the organization, or empty; $2 is Most. $3, $4 and $5 are
-// codes, and words that tell their causes apart. A task that failed stays on record: those of the last day count.
+// failedStatements group the newest failed jobs of each kind. The organization may be empty. codes,
+// words and causes are codes, and words that tell their causes apart. A task that failed stays on record: those of the last day count.
 var failedStatements = map[string]string{
 	"accounting": `
 WITH newest AS MATERIALIZED (
     SELECT q.id, '' AS type, q.last_error_code AS code, q.updated_at AS at,
            (SELECT w.cause
-              FROM unnest($3::text[], $4::text[], $5::text[]) WITH ORDINALITY AS w (code, words, cause, i)
+              FROM unnest(@codes::text[], @words::text[], @causes::text[]) WITH ORDINALITY AS w (code, words, cause, i)
              WHERE w.code = q.last_error_code AND position(w.words IN left(q.last_error, 500)) > 0
              ORDER BY w.i
              LIMIT 1) AS cause
       FROM daybook.accounting_work_queue q
-     WHERE q.state = 'failed' AND ($1 = '' OR q.org_id = $1)
+     WHERE q.state = 'failed' AND (@org = '' OR q.org_id = @org)
      ORDER BY q.updated_at DESC
-     LIMIT $2
+     LIMIT @most
 ), groups AS (
     SELECT n.type, n.code, count(*) AS n, min(n.at) AS since, max(n.at) AS last, (array_agg(n.id ORDER BY n.at DESC, n.id))[1] AS id
       FROM newest n
@@ -53,14 +53,14 @@ SELECT g.type, g.code, g.n, g.since, g.last, q.document_id, q.org_id, left(coale
 WITH newest AS MATERIALIZED (
     SELECT q.id, q.type, q.last_error_code AS code, q.finished_at AS at,
            (SELECT w.cause
-              FROM unnest($3::text[], $4::text[], $5::text[]) WITH ORDINALITY AS w (code, words, cause, i)
+              FROM unnest(@codes::text[], @words::text[], @causes::text[]) WITH ORDINALITY AS w (code, words, cause, i)
              WHERE w.code = q.last_error_code AND position(w.words IN left(q.last_error, 500)) > 0
              ORDER BY w.i
              LIMIT 1) AS cause
       FROM daybook.jobs q
-     WHERE q.state = 'failed' AND ($1 = '' OR q.org_id = $1)
+     WHERE q.state = 'failed' AND (@org = '' OR q.org_id = @org)
      ORDER BY q.finished_at DESC
-     LIMIT $2
+     LIMIT @most
 ), groups AS (
     SELECT n.type, n.code, count(*) AS n, min(n.at) AS since, max(n.at) AS last, (array_agg(n.id ORDER BY n.at DESC, n.id))[1] AS id
       FROM newest n
@@ -74,9 +74,9 @@ SELECT g.type, g.code, g.n, g.since, g.last, q.id, q.org_id, left(coalesce(q.las
 WITH newest AS MATERIALIZED (
     SELECT e.error_id, e.task_id, e.created_at AS at
       FROM queues.error e
-     WHERE $1 = ''
+     WHERE @org = ''
      ORDER BY e.error_id DESC
-     LIMIT $2
+     LIMIT @most
 ), failed AS MATERIALIZED (
     SELECT DISTINCT ON (n.task_id) n.task_id, n.error_id, n.at, t.task_type
       FROM newest n
@@ -98,15 +98,15 @@ SELECT g.task_type, '', g.n, g.since, g.last, e.task_id::text, '', left(e.error_
 // FailedJobs groups the Most newest failed jobs of a kind by type, code and, where a code has several, by cause: of one
 // organization, or, with the empty id, of all. The largest group is the first.
 func FailedJobs(ctx context.Context, q store.Querier, kind, org string, apart []Words) ([]Failed, error) {
-	args := []any{org, Most}
+	args := store.Args{"org": org, "most": Most}
 	if kind != "tasks" { // their errors have no code
 		var codes, words, causes []string
 		for _, w := range apart {
 			codes, words, causes = append(codes, w.Code), append(words, w.In), append(causes, w.Cause)
 		}
-		args = append(args, codes, words, causes)
+		args["codes"], args["words"], args["causes"] = codes, words, causes
 	}
-	groups, err := store.Collect(ctx, q, readFailed, failedStatements[kind], args...)
+	groups, err := store.Collect(ctx, q, readFailed, failedStatements[kind], args)
 	return groups, store.Wrap("read what failed", err)
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daybook-dev/daybook/internal/dev/pgtest"
+	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/diagnosis"
 )
 
@@ -67,8 +68,10 @@ ANALYZE daybook.jobs, daybook.accounting_work_queue`)
 			var plan string
 			err := diagnosis.Read(t.Context(), db.Pool, func(tx pgx.Tx) error {
 				args := []any{pgx.QueryExecModeSimpleProtocol, "", 100}
-				if strings.Contains(stmt, "$3") {
-					args = append(args, []string{"TIMEOUT"}, []string{"x"}, []string{"y"})
+				if what == "failed" {
+					args = []any{pgx.QueryExecModeSimpleProtocol, store.Args{
+						"org": "", "most": 100, "codes": []string{"TIMEOUT"}, "words": []string{"x"}, "causes": []string{"y"},
+					}}
 				}
 				rows, err := tx.Query(t.Context(), "EXPLAIN "+stmt, args...)
 				if err != nil {

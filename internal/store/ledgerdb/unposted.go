@@ -40,7 +40,7 @@ func ShutOut(ctx context.Context, tx pgx.Tx, org string, computed func() (Comput
 	}
 	const stmt = `
 WITH shut AS MATERIALIZED (
-    SELECT coalesce(range_agg(daterange(s.starts_on, s.ends_on, '[]')), '{}') - $2::text::datemultirange AS days FROM daybook.closed_spans($1) s
+    SELECT coalesce(range_agg(daterange(s.starts_on, s.ends_on, '[]')), '{}') - @before::text::datemultirange AS days FROM daybook.closed_spans(@org) s
 ), jobs AS MATERIALIZED (
     SELECT q.document_id, q.state, q.last_error_code AS code,
            CASE WHEN r.day <@ shut.days THEN r.day ELSE coalesce(d.issue_date, i.document_date) END AS date,
@@ -50,21 +50,23 @@ WITH shut AS MATERIALIZED (
                      OR coalesce(i.document_date <@ shut.days, false) OR coalesce(i.posting_date <@ shut.days, false)
                      OR coalesce(r.day <@ shut.days, false) END AS inside
       FROM shut
-      JOIN daybook.accounting_work_queue q ON q.org_id = $1 AND q.state IN ('pending', 'leased', 'failed')
+      JOIN daybook.accounting_work_queue q ON q.org_id = @org AND q.state IN ('pending', 'leased', 'failed')
       LEFT JOIN daybook.documents d ON d.org_id = q.org_id AND d.id = q.document_id
-      LEFT JOIN unnest($4::text[], $5::date[]) AS r (id, day) ON r.id = q.document_id
+      LEFT JOIN unnest(@ids::text[], @days::date[]) AS r (id, day) ON r.id = q.document_id
       LEFT JOIN LATERAL (SELECT x.document_date, x.posting_date FROM daybook.impacts x
                           WHERE x.org_id = q.org_id AND x.document_id = q.document_id ORDER BY x.seq DESC LIMIT 1) i ON true
      WHERE NOT isempty(shut.days)
 ), named AS (
     SELECT document_id, date, state, coalesce(code, '') AS code FROM jobs WHERE inside
-     ORDER BY state = 'failed' DESC, date, document_id LIMIT $3
+     ORDER BY state = 'failed' DESC, date, document_id LIMIT @most
 )
 SELECT count(*) FILTER (WHERE inside AND state = 'failed'), count(*) FILTER (WHERE inside AND state <> 'failed'),
        count(*) FILTER (WHERE inside IS NULL), (SELECT coalesce(json_agg(n), '[]') FROM named n)::text
   FROM jobs`
 	var documents string
-	err = tx.QueryRow(ctx, stmt, org, before, models.MaxUnpostedDocuments, rules.IDs, dates(rules.Days)).Scan(&u.Failed, &u.Waiting, &u.UnknownDates, &documents)
+	err = tx.QueryRow(ctx, stmt, store.Args{
+		"org": org, "before": before, "most": models.MaxUnpostedDocuments, "ids": rules.IDs, "days": dates(rules.Days),
+	}).Scan(&u.Failed, &u.Waiting, &u.UnknownDates, &documents)
 	if err == nil {
 		err = json.Unmarshal([]byte(documents), &u.Documents)
 	}
