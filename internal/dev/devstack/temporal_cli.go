@@ -22,9 +22,18 @@ const (
 	ownModule       = "github.com/daybook-dev/daybook"
 )
 
-// TemporalCLI returns the path of a Temporal CLI: the one on the PATH, or else one that it builds into the user's cache
-// directory, which takes about three minutes, once. Concurrent calls, also of other processes, wait for one build. progress
-// gets a line before a build; it may be nil.
+// temporalPlaces are where installers put the Temporal CLI, which are not on every PATH. ~ is the user's home directory.
+var temporalPlaces = []string{
+	"~/.temporalio/bin/temporal",              // the CLI's own installer
+	"/opt/homebrew/bin/temporal",              // Homebrew on Apple silicon
+	"/usr/local/bin/temporal",                 // Homebrew on Intel, and what is installed by hand
+	"/home/linuxbrew/.linuxbrew/bin/temporal", // Homebrew on Linux
+}
+
+// TemporalCLI returns the path of a Temporal CLI: the one on the PATH, or where installers put it, or else
+// one that it builds into the user's cache directory, which takes some minutes, once. Concurrent calls, also
+// of other processes, wait for one build. progress gets a line when the program is not that of the PATH, and
+// before a build; it may be nil.
 func TemporalCLI(ctx context.Context, progress func(string)) (string, error) {
 	if progress == nil {
 		progress = func(string) {}
@@ -32,7 +41,28 @@ func TemporalCLI(ctx context.Context, progress func(string)) (string, error) {
 	if path, err := exec.LookPath("temporal"); err == nil && isTemporalCLI(ctx, path) {
 		return path, nil
 	}
+	if path := installedTemporal(ctx); path != "" {
+		progress("Using the Temporal CLI " + path + ", which is not on the PATH.")
+		return path, nil
+	}
 	return buildTemporalCLI(ctx, progress)
+}
+
+// installedTemporal is the first Temporal CLI that stands in one of temporalPlaces; empty: none does.
+func installedTemporal(ctx context.Context) string {
+	home, err := os.UserHomeDir()
+	for _, place := range temporalPlaces {
+		if below, ok := strings.CutPrefix(place, "~/"); ok {
+			if err != nil {
+				continue
+			}
+			place = filepath.Join(home, below)
+		}
+		if isTemporalCLI(ctx, place) {
+			return place
+		}
+	}
+	return ""
 }
 
 // buildTemporalCLI is TemporalCLI without the search on the PATH.
@@ -63,9 +93,9 @@ func buildTemporalCLI(ctx context.Context, progress func(string)) (string, error
 	if _, err := exec.LookPath("go"); err != nil {
 		return "", noTemporal(errors.New("there is no Go toolchain to build it with either"))
 	}
-	if progress != nil {
-		progress("Building the Temporal CLI " + temporalVersion + "; this takes about 3 minutes, once.")
-	}
+	progress("Building the Temporal CLI " + temporalVersion + ", because none is installed; this takes some minutes, once.\n" +
+		"It starts at once where one is installed: `brew install temporal`, or `curl -sSf https://temporal.download/cli.sh | sh`.\n" +
+		"Without building anything: `docker compose up`.")
 	if err := buildTemporal(ctx, path); err != nil {
 		return "", noTemporal(err)
 	}
@@ -144,7 +174,7 @@ func isTemporalCLI(ctx context.Context, path string) bool {
 
 func noTemporal(err error) error {
 	return fmt.Errorf("%w. Do one of these three:\n"+
-		"  - install it and put it on the PATH (https://docs.temporal.io/cli)\n"+
+		"  - install it: `brew install temporal`, or `curl -sSf https://temporal.download/cli.sh | sh` (https://docs.temporal.io/cli)\n"+
 		"  - set %s to the host:port of a Temporal server that runs elsewhere\n"+
 		"  - run everything in containers: docker compose up\n%w", ErrNoTemporal, EnvTemporalAddress, err)
 }

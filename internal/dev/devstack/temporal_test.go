@@ -3,6 +3,7 @@ package devstack
 import (
 	"context"
 	"os"
+	"path/filepath"
 	"regexp"
 	"testing"
 	"time"
@@ -53,6 +54,21 @@ func TestTemporalCLIIsNotAnyProgramOfThatName(t *testing.T) {
 	t.Parallel()
 	require.False(t, isTemporalCLI(t.Context(), "/bin/echo"))
 	require.False(t, isTemporalCLI(t.Context(), "/does/not/exist"))
+}
+
+// TestTemporalCLIThatIsNotOnThePath is used where an installer has put it, and that is said.
+func TestTemporalCLIThatIsNotOnThePath(t *testing.T) {
+	home := t.TempDir()
+	t.Setenv("HOME", home)
+	t.Setenv("PATH", filepath.Join(home, "nothing"))
+	path := filepath.Join(home, ".temporalio", "bin", "temporal")
+	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	require.NoError(t, os.WriteFile(path, []byte("#!/bin/sh\necho 'temporal version 1.5.1 (Server 1.29.1, UI 2.44.0)'\n"), 0o755))
+	var said []string
+	found, err := TemporalCLI(t.Context(), func(line string) { said = append(said, line) })
+	require.NoError(t, err)
+	require.Equal(t, path, found)
+	require.Equal(t, []string{"Using the Temporal CLI " + path + ", which is not on the PATH."}, said)
 }
 
 // TestTemporalCLIOfACallerThatHasEnded: a program that did not run, because the caller's context has ended, is not one that is missing.
