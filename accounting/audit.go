@@ -90,15 +90,16 @@ func (r AuditReport) Wrong() int64 {
 type SourceFigures struct {
 	// Name is the source's.
 	Name string `json:"name"`
-	// Checked says that the documents of the source were compared with what is posted of them. What is posted is checked in any
-	// case.
+	// Checked says that the documents of the source were compared with what is posted of them. What
+	// is posted is checked in any case.
 	Checked bool `json:"checked"`
-	// Organizations counts those on record with the source that have a document, a job or an impact, and those that Daybook knows.
+	// Organizations counts those on record with the source that have a document, a job or an impact,
+	// and those that Daybook knows.
 	Organizations int64 `json:"organizations"`
 	// Documents counts the documents that were read; 0 where Checked is false.
 	Documents int64 `json:"documents"`
-	// Locked counts the documents that could not be compared, because another transaction held them. daybook.documents is read
-	// without locks.
+	// Locked counts the documents that could not be compared, because another transaction held them.
+	// daybook.documents is read without locks.
 	Locked int64 `json:"locked,omitempty"`
 	// OpenJobs and FailedJobs count accounting jobs; Live counts the documents that are posted.
 	OpenJobs   int64 `json:"open_jobs"`

@@ -19,7 +19,8 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// A hook is told what is posted, in the transaction that posts it: what it enqueues follows exactly once.
+// A hook is told what is posted, in the transaction that posts it: what it enqueues follows exactly
+// once.
 func ExampleHook() {
 	e := pgtest.NewExample()
 	defer e.Close()
@@ -40,11 +41,13 @@ func ExampleHook() {
 		}
 		return nil
 	}
-	queuetest.DrainAccounting(e, pool, queuetest.AccountingOptions{Hooks: accounting.Hooks{"notify": notify}}).RequireCompleted(e)
+	queuetest.DrainAccounting(e, pool,
+		queuetest.AccountingOptions{Hooks: accounting.Hooks{"notify": notify}}).RequireCompleted(e)
 	// Output: post inv-1 1
 }
 
-// memory is a source for the example: a real one reads its own tables in tx, FOR NO KEY UPDATE SKIP LOCKED.
+// memory is a source for the example: a real one reads its own tables in tx, FOR NO KEY UPDATE SKIP
+// LOCKED.
 type memory map[string]*models.Document
 
 // LockAndRead implements accounting.Source: it answers for each key, in order.
@@ -67,7 +70,8 @@ func (memory) SetPosted(_ context.Context, _ pgx.Tx, keys []accounting.Key, live
 	return nil
 }
 
-// Documents that stay in an application's own tables are read through a source, which is on record for their organization.
+// Documents that stay in an application's own tables are read through a source, which is on record
+// for their organization.
 func ExampleSource() {
 	e := pgtest.NewExample()
 	defer e.Close()
@@ -79,7 +83,8 @@ func ExampleSource() {
 	order := fixture.Invoice("acme", "order-7", 10000)
 	now := time.Now()
 	order.AccountingReadyAt, order.AccountingReadyVersion = &now, 1
-	if _, err := queue.EnqueueAccountingJob(ctx, pool, queue.AccountingJob{OrgID: "acme", DocumentID: "order-7", Version: 1}); err != nil {
+	if _, err := queue.EnqueueAccountingJob(ctx, pool,
+		queue.AccountingJob{OrgID: "acme", DocumentID: "order-7", Version: 1}); err != nil {
 		panic(err)
 	}
 

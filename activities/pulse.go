@@ -18,39 +18,43 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// HeartbeatTimeout is the time without a heartbeat after which Temporal gives an activity to another worker. It is short, because until
-// then the lane of a worker that died does nothing. It may be short, because the silent worker, if it is alive, keeps its leases for as
-// long as it renews them.
+// HeartbeatTimeout is the time without a heartbeat after which Temporal gives an activity to
+// another worker. It is short, because until then the lane of a worker that died does nothing. It
+// may be short, because the silent worker, if it is alive, keeps its leases for as long as it
+// renews them.
 const HeartbeatTimeout = 2 * time.Second
 
 // beatEvery is the pause between two heartbeats.
 const beatEvery = 600 * time.Millisecond
 
-// aliveFor is for how long after its last acknowledged heartbeat a turn goes on leasing, so that work goes on while Temporal is
-// unavailable for a moment.
+// aliveFor is for how long after its last acknowledged heartbeat a turn goes on leasing, so that
+// work goes on while Temporal is unavailable for a moment.
 const aliveFor = 10 * time.Second
 
 // beatDetails is what a heartbeat says.
 type beatDetails struct {
-	// Ended is set by an activity that ends by itself with an error: its successor need not suspect a document of having
-	// killed the worker.
+	// Ended is set by an activity that ends by itself with an error: its successor need not suspect a
+	// document of having killed the worker.
 	Ended bool `json:"ended,omitempty"`
-	// TurnID is the turn by which an activity that ended with an error holds leases; empty: the turn that it was given.
+	// TurnID is the turn by which an activity that ended with an error holds leases; empty: the turn
+	// that it was given.
 	TurnID string `json:"turnId,omitempty"`
 	// Progress is what the turn did so far, for people who look at a running activity.
 	Progress any `json:"progress,omitempty"`
 	models.TurnHeartbeat
 }
 
-// pulse sends an activity's heartbeats through the client rather than through the SDK, which throttles them and does not say when one
-// was acknowledged: a worker that was suspended must notice that before it leases more.
+// pulse sends an activity's heartbeats through the client rather than through the SDK, which
+// throttles them and does not say when one was acknowledged: a worker that was suspended must
+// notice that before it leases more.
 type pulse struct {
 	client client.Client
 	token  []byte
 	cancel context.CancelFunc
 	// turn is the turn that the activity works, if it is not the one that it was given.
 	turn string
-	// goesOn says that the activity has been given to another worker, so that this one ends its turn when its time is up.
+	// goesOn says that the activity has been given to another worker, so that this one ends its turn
+	// when its time is up.
 	goesOn bool
 
 	mu       sync.Mutex
@@ -74,7 +78,8 @@ func startPulse(ctx context.Context, c client.Client, turn string, goesOn bool) 
 	now := time.Now()
 	p.acknowledged.Store(&now)
 	if activity.GetInfo(ctx).Attempt > 1 {
-		// At once, and before any work: the last heartbeat of the attempt before must not be taken for one of this attempt.
+		// At once, and before any work: the last heartbeat of the attempt before must not be taken for
+		// one of this attempt.
 		p.beat(ctx, beatDetails{})
 	}
 	go p.run(ctx)
@@ -133,7 +138,8 @@ func (p *pulse) beat(ctx context.Context, details beatDetails) {
 	switch {
 	case err == nil:
 		p.acknowledged.Store(&sent)
-	case temporal.IsCanceledError(err), errors.Is(err, activity.ErrActivityPaused), errors.Is(err, activity.ErrActivityReset):
+	case temporal.IsCanceledError(err), errors.Is(err, activity.ErrActivityPaused),
+		errors.Is(err, activity.ErrActivityReset):
 		// Acknowledged, and asked to end.
 		p.acknowledged.Store(&sent)
 		p.cancel()
@@ -150,7 +156,8 @@ func (p *pulse) alive() bool {
 	return !p.gone.Load() && time.Since(*p.acknowledged.Load()) < aliveFor
 }
 
-// end stops the heartbeats. With an error it first sends one that says that the activity ended by itself.
+// end stops the heartbeats. With an error it first sends one that says that the activity ended by
+// itself.
 func (p *pulse) end(ctx context.Context, err error) {
 	close(p.stop)
 	<-p.done
@@ -160,12 +167,14 @@ func (p *pulse) end(ctx context.Context, err error) {
 	p.cancel()
 }
 
-// maxSilent limits how many earlier executions are asked about: what older ones held is reclaimed by now.
+// maxSilent limits how many earlier executions are asked about: what older ones held is reclaimed
+// by now.
 const maxSilent = 10
 
-// resume says by which turn an execution of an activity works. If the execution before it ended by itself, it goes on with that one's
-// turn. If the execution before it fell silent, it has a turn of its own: the silent one may be alive and work what it holds; if it is
-// not, its leases expire and are reclaimed. silent names the turns of all executions that may be alive.
+// resume says by which turn an execution of an activity works. If the execution before it ended by
+// itself, it goes on with that one's turn. If the execution before it fell silent, it has a turn of
+// its own: the silent one may be alive and work what it holds; if it is not, its leases expire and
+// are reclaimed. silent names the turns of all executions that may be alive.
 func resume(ctx context.Context, given string) (turn string, silent []string) {
 	attempt := activity.GetInfo(ctx).Attempt
 	if attempt <= 1 {

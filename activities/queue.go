@@ -13,7 +13,8 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// Queue has the activities of one queue, of any kind. Package workers makes it, and registers its methods under their names.
+// Queue has the activities of one queue, of any kind. Package workers makes it, and registers its
+// methods under their names.
 type Queue struct {
 	worked
 	client   client.Client
@@ -21,10 +22,12 @@ type Queue struct {
 	worker   string
 }
 
-// worked has the activities carry the engine that works their turns, which package workers gives them.
+// worked has the activities carry the engine that works their turns, which package workers gives
+// them.
 type worked = carried.Value[*engine.Engine]
 
-// NewQueue returns the activities of a queue, for package workers. settings are those of the environment; worker names the process in leases and attempts.
+// NewQueue returns the activities of a queue, for package workers. settings are those of the
+// environment; worker names the process in leases and attempts.
 func NewQueue(c client.Client, settings Settings, worker string) *Queue {
 	return &Queue{client: c, settings: settings, worker: worker}
 }
@@ -55,14 +58,15 @@ type FetchOutput struct {
 	Failed int  `json:"failed,omitempty"`
 	// LeftBehind names the turns that still hold leases.
 	LeftBehind []string `json:"leftBehind,omitempty"`
-	// Worked counts the jobs that were worked at once when the wait ended with work; Leased includes them.
+	// Worked counts the jobs that were worked at once when the wait ended with work; Leased includes
+	// them.
 	Worked *models.TurnReport `json:"worked,omitempty"`
 	// Silent names those of the silent turns that still hold leases.
 	Silent []string `json:"silent,omitempty"`
 }
 
-// FetchBatch leases the first jobs of a turn, and waits for some when none is due. Cancelled, it gives back what it
-// leased and reports none.
+// FetchBatch leases the first jobs of a turn, and waits for some when none is due. Cancelled, it
+// gives back what it leased and reports none.
 func (a *Queue) FetchBatch(ctx context.Context, in FetchInput) (out FetchOutput, err error) {
 	_, silent := resume(ctx, in.TurnID)
 	ctx, p := startPulse(ctx, a.client, in.TurnID, false)
@@ -85,7 +89,8 @@ func (a *Queue) FetchBatch(ctx context.Context, in FetchInput) (out FetchOutput,
 		holding = in.Silent // asked about again by the next fetch
 	}
 	return FetchOutput{
-		Leased: f.Leased, Full: f.Full, Lost: f.Lost, Failed: f.Failed, LeftBehind: f.LeftBehind, Worked: (*models.TurnReport)(f.Worked), Silent: holding,
+		Leased: f.Leased, Full: f.Full, Lost: f.Lost, Failed: f.Failed, LeftBehind: f.LeftBehind,
+		Worked: (*models.TurnReport)(f.Worked), Silent: holding,
 	}, nil
 }
 

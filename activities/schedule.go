@@ -19,8 +19,8 @@ type Schedules struct{ pool *pgxpool.Pool }
 // NewSchedules returns the activity on a pool, which stays the caller's to close.
 func NewSchedules(pool *pgxpool.Pool) *Schedules { return &Schedules{pool: pool} }
 
-// ScheduledJob is the job that each firing of a schedule enqueues. It is kept in Temporal, so its payload names secrets and
-// never holds them.
+// ScheduledJob is the job that each firing of a schedule enqueues. It is kept in Temporal, so its
+// payload names secrets and never holds them.
 type ScheduledJob struct {
 	// ScheduleID is the id under which Temporal knows the schedule.
 	ScheduleID string          `json:"scheduleId"`
@@ -32,8 +32,8 @@ type ScheduledJob struct {
 	MaxAttempts int `json:"maxAttempts,omitempty"`
 	// One keeps a firing from enqueuing a second job while one of the schedule waits or runs.
 	One bool `json:"unique,omitempty"`
-	// Again has a running job worked once more after its attempt: then the firing is a request, which is not skipped. It counts
-	// with One alone.
+	// Again has a running job worked once more after its attempt: then the firing is a request, which
+	// is not skipped. It counts with One alone.
 	Again bool `json:"again,omitempty"`
 	// Queue is the named queue of the job; empty: none.
 	Queue string `json:"queue,omitempty"`
@@ -49,9 +49,11 @@ type EnqueueScheduledInput struct {
 // EnqueueScheduledOutput is the job that the firing led to.
 type EnqueueScheduledOutput struct {
 	JobID string `json:"jobId"`
-	// Duplicate says that the job existed already: the firing was executed before, or the job of an earlier firing is still open.
+	// Duplicate says that the job existed already: the firing was executed before, or the job of an
+	// earlier firing is still open.
 	Duplicate bool `json:"duplicate,omitempty"`
-	// Result says what the firing did: enqueued, skipped (the job of an earlier firing is open), unchanged, rescheduled or coalesced.
+	// Result says what the firing did: enqueued, skipped (the job of an earlier firing is open),
+	// unchanged, rescheduled or coalesced.
 	Result queue.Result `json:"result,omitempty"`
 }
 
@@ -68,8 +70,9 @@ func (s *Schedules) EnqueueScheduledJob(ctx context.Context, in EnqueueScheduled
 		return EnqueueScheduledOutput{}, translateRefusal(ctx, err)
 	}
 	job := store.NewJob{
-		OrgID: j.OrgID, Type: j.Type, Payload: raw, IdempotencyKey: in.Key, Priority: j.Priority, MaxAttempts: j.MaxAttempts,
-		Queue: j.Queue, Unique: j.One && j.Again,
+		OrgID: j.OrgID, Type: j.Type, Payload: raw, IdempotencyKey: in.Key, Priority: j.Priority,
+		MaxAttempts: j.MaxAttempts,
+		Queue:       j.Queue, Unique: j.One && j.Again,
 	}
 	if j.One && !j.Again {
 		job.SkipWhileOpen = "schedule/" + j.ScheduleID

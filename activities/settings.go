@@ -9,8 +9,8 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// Settings are the settings of a queue in a worker's environment. They reach the workflow as the result of an activity, so
-// that a replay sees what the first execution saw.
+// Settings are the settings of a queue in a worker's environment. They reach the workflow as the
+// result of an activity, so that a replay sees what the first execution saw.
 type Settings struct {
 	// BatchSize is how many jobs are leased at a time, 1 to MaxBatchSize.
 	BatchSize int `json:"batchSize"`
@@ -20,8 +20,8 @@ type Settings struct {
 	RetryBaseSeconds int `json:"retryBaseSeconds"`
 }
 
-// orEnvironment gives the fields that are 0 what the environment of a worker says, or else their defaults. A field that is given has
-// no variable read, and an empty name is no variable.
+// orEnvironment gives the fields that are 0 what the environment of a worker says, or else their
+// defaults. A field that is given has no variable read, and an empty name is no variable.
 func (s Settings) orEnvironment(batchSize, pollInterval, retryBase string) (Settings, error) {
 	for _, v := range []struct {
 		value          *int

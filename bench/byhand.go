@@ -10,8 +10,9 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Hand-written SQL is the peer that nothing can be faster than by much: no rules, no versions, no log, nothing that recovers a
-// lease; a batch is leased, its rows are written and it is completed, in one transaction.
+// Hand-written SQL is the peer that nothing can be faster than by much: no rules, no versions, no
+// log, nothing that recovers a lease; a batch is leased, its rows are written and it is completed,
+// in one transaction.
 const (
 	byHandName  = "SQL by hand"
 	byHandBatch = 500
@@ -47,7 +48,8 @@ $$`)
 // drainByHand is drainDaybook's counterpart.
 func (b *bench) drainByHand(ctx context.Context, n int) (took time.Duration, err error) {
 	err = b.withDatabase(ctx, byHandTemplate, func(d *database) error {
-		if _, err := d.pool.Exec(ctx, `INSERT INTO job (id, net, tax) SELECT i, 1000 + i % 100000, (1000 + i % 100000) * 19 / 100 FROM generate_series(1, $1::bigint) i`, n); err != nil {
+		if _, err := d.pool.Exec(ctx,
+			`INSERT INTO job (id, net, tax) SELECT i, 1000 + i % 100000, (1000 + i % 100000) * 19 / 100 FROM generate_series(1, $1::bigint) i`, n); err != nil {
 			return err
 		}
 		if err := d.quiesce(ctx); err != nil {

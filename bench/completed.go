@@ -58,8 +58,10 @@ func runCompleted(ctx context.Context, b *bench) (rows []report.Row, err error) 
 			}
 			without, with := median(rates[0]), median(rates[1])
 			rows = []report.Row{{
-				Name: "rate that is left", Daybook: with / without, Unit: "with / without", Target: report.AtLeast(0.9), Runs: runs,
-				Note: fmt.Sprintf("%s completed rows: %s documents/s; none: %s documents/s.", report.Figure(float64(completed)), report.Figure(with), report.Figure(without)),
+				Name: "rate that is left", Daybook: with / without, Unit: "with / without", Target: report.AtLeast(0.9),
+				Runs: runs,
+				Note: fmt.Sprintf("%s completed rows: %s documents/s; none: %s documents/s.", report.Figure(float64(completed)),
+					report.Figure(with), report.Figure(without)),
 			}}
 			return nil
 		})

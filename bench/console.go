@@ -71,7 +71,8 @@ func runConsole(ctx context.Context, b *bench) (rows []report.Row, err error) {
 			b.sayDelays(page.name, delays)
 			row := report.Row{
 				Name: page.name + ", p95", Daybook: percentile(delays, 95), Unit: "ms", Runs: 1,
-				Note: fmt.Sprintf("%s jobs, %d requests, %d KB a page; p50 %s, slowest %s ms.", report.Figure(float64(n)), samples, size>>10,
+				Note: fmt.Sprintf("%s jobs, %d requests, %d KB a page; p50 %s, slowest %s ms.", report.Figure(float64(n)),
+					samples, size>>10,
 					report.Figure(percentile(delays, 50)), report.Figure(percentile(delays, 100))),
 			}
 			if page.target > 0 {
@@ -124,7 +125,8 @@ func signIn(ctx context.Context, d *database, address string) (*http.Client, err
 		return nil, err
 	}
 	client := &http.Client{Jar: jar}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, address+server.ConsoleRoot+"sign-in", strings.NewReader(url.Values{"token": {secret}}.Encode()))
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, address+server.ConsoleRoot+"sign-in",
+		strings.NewReader(url.Values{"token": {secret}}.Encode()))
 	if err != nil {
 		return nil, err
 	}
@@ -134,9 +136,11 @@ func signIn(ctx context.Context, d *database, address string) (*http.Client, err
 	return client, err
 }
 
-// timePage returns how long a page took, in milliseconds, and how long it is. What comes first in a process, and the check of health that a
-// page waits for after a pause, is not counted.
-func timePage(ctx context.Context, client *http.Client, address string, samples int) (delays []float64, size int, err error) {
+// timePage returns how long a page took, in milliseconds, and how long it is. What comes first in a
+// process, and the check of health that a page waits for after a pause, is not counted.
+func timePage(ctx context.Context, client *http.Client, address string,
+	samples int,
+) (delays []float64, size int, err error) {
 	const warmUp = 3
 	for i := range warmUp + samples {
 		r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)

@@ -15,7 +15,8 @@ const ticksPerSecond = 100
 // processorTime is a line of /proc/PID/stat, in seconds.
 type processorTime struct {
 	parent int
-	// own is what the process has used, children what those have used that ended and that it has waited for.
+	// own is what the process has used, children what those have used that ended and that it has
+	// waited for.
 	own, children float64
 }
 
@@ -43,7 +44,8 @@ func readProcessorTime(pid int) (t processorTime, err error) {
 	return t, err
 }
 
-// familyTime is what a process and its children have used, in seconds, those included that have ended.
+// familyTime is what a process and its children have used, in seconds, those included that have
+// ended.
 func familyTime(pid int) (float64, error) {
 	for {
 		before, err := readProcessorTime(pid)

@@ -48,7 +48,8 @@ func (b *bench) withDatabase(ctx context.Context, template string, f func(*datab
 	return f(d)
 }
 
-// createDatabase creates a database that belongs to the role of the program, and returns its address for that role.
+// createDatabase creates a database that belongs to the role of the program, and returns its
+// address for that role.
 func (b *bench) createDatabase(ctx context.Context, name, template string) (string, error) {
 	u, err := url.Parse(b.stack.DatabaseURL)
 	if err != nil {
@@ -66,8 +67,8 @@ func (b *bench) createDatabase(ctx context.Context, name, template string) (stri
 	return u.String(), nil
 }
 
-// quiesce leaves nothing of the preparations to be done while the clock runs: tables are vacuumed and analyzed, dirty pages
-// written.
+// quiesce leaves nothing of the preparations to be done while the clock runs: tables are vacuumed
+// and analyzed, dirty pages written.
 func (d *database) quiesce(ctx context.Context) error {
 	if _, err := d.pool.Exec(ctx, `VACUUM (ANALYZE)`); err != nil {
 		return fmt.Errorf("vacuum database %s: %w", d.name, err)
@@ -88,8 +89,11 @@ func one[T any](ctx context.Context, pool *pgxpool.Pool, query string, args ...a
 // stalled is how long nothing may happen before a run is given up.
 const stalled = time.Minute
 
-// await asks done every interval until it says so, and gives up when the progress that it tells stands still.
-func await(ctx context.Context, interval time.Duration, done func(context.Context) (ready bool, progress int64, err error)) error {
+// await asks done every interval until it says so, and gives up when the progress that it tells
+// stands still.
+func await(ctx context.Context, interval time.Duration,
+	done func(context.Context) (ready bool, progress int64, err error),
+) error {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	last, since := int64(-1), time.Now()

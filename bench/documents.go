@@ -52,8 +52,9 @@ func setUpSample(ctx context.Context, pool *pgxpool.Pool, orgs []string) error {
 	return setUp(ctx, pool, orgs, sample.Chart(), sample.Rules())
 }
 
-// fill writes n invoices of net, tax and gross, which the sample rules post as three entries each, marks them ready and
-// enqueues them, spread evenly over the organizations. Their ids are numbered from first on.
+// fill writes n invoices of net, tax and gross, which the sample rules post as three entries each,
+// marks them ready and enqueues them, spread evenly over the organizations. Their ids are numbered
+// from first on.
 func fill(ctx context.Context, pool *pgxpool.Pool, orgs []string, first, n int) error {
 	const write = `
 INSERT INTO daybook.documents (org_id, id, type, direction, currency, issue_date, content, accounting_ready_at, accounting_ready_version)
@@ -101,7 +102,8 @@ func invoice(org, id string) *models.Document {
 	}
 }
 
-// ready fills an empty database with n invoices that wait to be posted, of organizations that post by the sample rules.
+// ready fills an empty database with n invoices that wait to be posted, of organizations that post
+// by the sample rules.
 func (d *database) ready(ctx context.Context, orgs []string, n int) error {
 	if err := setUpSample(ctx, d.pool, orgs); err != nil {
 		return err
@@ -112,8 +114,8 @@ func (d *database) ready(ctx context.Context, orgs []string, n int) error {
 	return d.quiesce(ctx)
 }
 
-// keepFull adds part documents at a time to the total that are there, whenever fewer than floor wait, until ctx ends. It
-// returns how many there are then.
+// keepFull adds part documents at a time to the total that are there, whenever fewer than floor
+// wait, until ctx ends. It returns how many there are then.
 func keepFull(ctx context.Context, d *database, orgs []string, total, floor, part int) (int, error) {
 	for {
 		done, err := drawn(ctx, d.pool)

@@ -42,7 +42,8 @@ func runDrain(ctx context.Context, b *bench) ([]report.Row, error) {
 	best, riverBest := b.fast(), riverBusy
 	if !b.smoke && b.best == (settings{}) {
 		var err error
-		best, err = fastest(ctx, b, drainSettings, func(ctx context.Context, s settings) (float64, error) { return b.drainRate(ctx, s, n) })
+		best, err = fastest(ctx, b, drainSettings,
+			func(ctx context.Context, s settings) (float64, error) { return b.drainRate(ctx, s, n) })
 		if err != nil {
 			return nil, err
 		}
@@ -82,12 +83,15 @@ func runDrain(ctx context.Context, b *bench) ([]report.Row, error) {
 	}
 	rows[0].Target, rows[0].Note = report.TimesPeer(10), fmt.Sprintf("%s; Daybook: %s; River: %s.", size, best, riverBest)
 	rows[1].Target, rows[1].Note = report.TimesPeer(5), fmt.Sprintf("%s; River: %s.", size, riverBest)
-	rows[2].Note = fmt.Sprintf("%s; by hand: a function leases %d jobs, writes their rows and completes them, on %d connections; no rules, no versions, no log.", size, byHandBatch, byHandConns)
+	rows[2].Note = fmt.Sprintf("%s; by hand: a function leases %d jobs, writes their rows and completes them, on %d "+
+		"connections; no rules, no versions, no log.", size, byHandBatch, byHandConns)
 	return rows, nil
 }
 
 // fastest measures each of the settings once and returns the one with the highest figure.
-func fastest[S any](ctx context.Context, b *bench, all []S, measure func(context.Context, S) (float64, error)) (S, error) {
+func fastest[S any](ctx context.Context, b *bench, all []S,
+	measure func(context.Context, S) (float64, error),
+) (S, error) {
 	var best S
 	highest := -1.0
 	b.say("  looking for the best settings")

@@ -60,12 +60,14 @@ func (b *bench) enqueueRows(ctx context.Context, daybook func(shape) enqueuing) 
 		}.Beside(riverName, median(rates[1])),
 		report.Row{
 			Name: "many a call", Daybook: median(rates[2]), Unit: "rows/s", Runs: runs,
-			Note: fmt.Sprintf("%s jobs in calls of %s, four callers; River: InsertManyFast.", report.Figure(float64(many)), report.Figure(enqueueBatch)),
+			Note: fmt.Sprintf("%s jobs in calls of %s, four callers; River: InsertManyFast.", report.Figure(float64(many)),
+				report.Figure(enqueueBatch)),
 		}.Beside(riverName, median(rates[3])),
 	}, nil
 }
 
-// enqueuing enqueues n jobs into an empty database and says how long that took, and how many there are then.
+// enqueuing enqueues n jobs into an empty database and says how long that took, and how many there
+// are then.
 type enqueuing func(ctx context.Context, n int) (took time.Duration, found int, err error)
 
 func (b *bench) enqueueRate(ctx context.Context, n int, enqueue enqueuing) (float64, error) {
@@ -115,9 +117,12 @@ func enqueueAll(ctx context.Context, n int, call func(ctx context.Context, first
 	return group.Wait()
 }
 
-// enqueue hands over n jobs, each call in a transaction of its own, and says how long that took. count counts the jobs that
-// are there then.
-func (d *database) enqueue(ctx context.Context, n int, hand shape, call func(ctx context.Context, tx pgx.Tx, first, n int) error, count string) (took time.Duration, found int, err error) {
+// enqueue hands over n jobs, each call in a transaction of its own, and says how long that took.
+// count counts the jobs that are there then.
+func (d *database) enqueue(ctx context.Context, n int, hand shape,
+	call func(ctx context.Context, tx pgx.Tx, first, n int) error,
+	count string,
+) (took time.Duration, found int, err error) {
 	if err := d.quiesce(ctx); err != nil {
 		return 0, 0, err
 	}
@@ -158,7 +163,8 @@ func (b *bench) daybookEnqueue(hand shape) enqueuing {
 			return err
 		}
 		err = b.withDatabase(ctx, daybookTemplate, func(d *database) error {
-			took, found, err = d.enqueue(ctx, n, hand, call, `SELECT count(*) FROM daybook.accounting_work_queue WHERE state = 'pending'`)
+			took, found, err = d.enqueue(ctx, n, hand, call,
+				`SELECT count(*) FROM daybook.accounting_work_queue WHERE state = 'pending'`)
 			return err
 		})
 		return took, found, err

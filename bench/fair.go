@@ -33,18 +33,27 @@ func runFair(ctx context.Context, b *bench) ([]report.Row, error) {
 		if err != nil {
 			return nil, err
 		}
-		b.say("  organization B: p50 %s s, p99 %s s; high priority: p50 %s s, p99 %s s", report.Figure(percentile(o, 50)), report.Figure(percentile(o, 99)),
+		b.say("  organization B: p50 %s s, p99 %s s; high priority: p50 %s s, p99 %s s", report.Figure(percentile(o, 50)),
+			report.Figure(percentile(o, 99)),
 			report.Figure(percentile(h, 50)), report.Figure(percentile(h, 99)))
 		other, high = append(other, percentile(o, 99)), append(high, percentile(h, 99))
 	}
-	note := fmt.Sprintf("%s documents of A wait at first; %d samples of each kind a run, so p99 is the slowest.", report.Figure(float64(backlog)), samples)
+	note := fmt.Sprintf("%s documents of A wait at first; %d samples of each kind a run, so p99 is the slowest.",
+		report.Figure(float64(backlog)), samples)
 	return []report.Row{
-		{Name: "another organization's document, p99", Daybook: median(other), Unit: "s", Target: report.AtMost(1), Runs: runs, Note: note},
-		{Name: "a document with high priority, p99", Daybook: median(high), Unit: "s", Target: report.AtMost(0.5), Runs: runs, Note: note},
+		{
+			Name: "another organization's document, p99", Daybook: median(other), Unit: "s", Target: report.AtMost(1),
+			Runs: runs, Note: note,
+		},
+		{
+			Name: "a document with high priority, p99", Daybook: median(high), Unit: "s", Target: report.AtMost(0.5),
+			Runs: runs, Note: note,
+		},
 	}, nil
 }
 
-// fair returns how many seconds it took until each sample was completed: those of another organization, those of high priority.
+// fair returns how many seconds it took until each sample was completed: those of another
+// organization, those of high priority.
 func (b *bench) fair(ctx context.Context, backlog, samples int) (other, high []float64, err error) {
 	const crowded, quiet = "org-a", "org-b"
 	total := backlog
@@ -93,14 +102,16 @@ func (b *bench) fair(ctx context.Context, backlog, samples int) (other, high []f
 	return other, high, err
 }
 
-// untilCompleted posts an invoice and returns how long it took from its commit until its job was seen completed.
+// untilCompleted posts an invoice and returns how long it took from its commit until its job was
+// seen completed.
 func untilCompleted(ctx context.Context, d *database, org, id string, priority queue.Priority) (time.Duration, error) {
 	at, err := postInvoice(ctx, d, org, id, priority)
 	if err != nil {
 		return 0, err
 	}
 	err = await(ctx, 2*time.Millisecond, func(ctx context.Context) (bool, int64, error) {
-		state, err := one[string](ctx, d.pool, `SELECT state::text FROM daybook.accounting_work_queue WHERE org_id = $1 AND document_id = $2`, org, id)
+		state, err := one[string](ctx, d.pool,
+			`SELECT state::text FROM daybook.accounting_work_queue WHERE org_id = $1 AND document_id = $2`, org, id)
 		if state == "failed" {
 			err = errors.Join(err, fmt.Errorf("document %s of %s failed", id, org))
 		}

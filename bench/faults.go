@@ -10,7 +10,8 @@ import (
 )
 
 const (
-	// faultRate is how many jobs a second are enqueued, each alone; steadyRate is the same without faults, ten a transaction.
+	// faultRate is how many jobs a second are enqueued, each alone; steadyRate is the same without
+	// faults, ten a transaction.
 	faultRate  = 600
 	steadyRate = 2_500
 	// longJobsCount long jobs are in hand when a worker is killed; each takes longTakes.
@@ -18,9 +19,12 @@ const (
 	longTakes     = 12 * time.Second
 )
 
-// riverTuned is River's client with what helps it here: it looks at once, and takes jobs from dead workers as soon as its
-// documentation allows with jobs of that length.
-var riverTuned = riverSettings{maxWorkers: 100, pool: 16, fetchCooldown: time.Millisecond, rescueAfter: 15 * time.Second}
+// riverTuned is River's client with what helps it here: it looks at once, and takes jobs from dead
+// workers as soon as its documentation allows with jobs of that length.
+var riverTuned = riverSettings{
+	maxWorkers: 100, pool: 16, fetchCooldown: time.Millisecond,
+	rescueAfter: 15 * time.Second,
+}
 
 func init() {
 	register(scenario{
@@ -46,7 +50,8 @@ type faultPhase struct {
 	lasting     time.Duration
 	// strike makes the trouble while the queue is loaded, and returns when it is over.
 	strike func(ctx context.Context, r *faultRun) error
-	// proxied: PostgreSQL is reached through a proxy. idle: the handlers do nothing. alone: River has nothing like it.
+	// proxied: PostgreSQL is reached through a proxy. idle: the handlers do nothing. alone: River has
+	// nothing like it.
 	proxied, idle, alone bool
 	// killed: a worker is killed, and its jobs are rightly counted an attempt.
 	killed bool
@@ -91,23 +96,31 @@ func (b *bench) faultPhases() []faultPhase {
 			},
 		},
 		{
-			name: "killed every 15 s", rate: rate, perTx: 1, lasting: long(24 * time.Second), strike: b.killOften, killed: true,
-			rows: []faultRow{slowest(report.AtMost(2)), recovery(figureRecovery, "recovery of what they held")},
+			name: "killed every 15 s", rate: rate, perTx: 1, lasting: long(24 * time.Second), strike: b.killOften,
+			killed: true,
+			rows:   []faultRow{slowest(report.AtMost(2)), recovery(figureRecovery, "recovery of what they held")},
 		},
 		{
-			name: "two backends terminated a second", rate: rate, perTx: 1, lasting: long(10 * time.Second), strike: b.terminateBackends,
-			rows: []faultRow{slowest(report.AtMost(0.5)), {figureOverOne, "waited over a second", "jobs", 1, report.AtMost(0)}},
+			name: "two backends terminated a second", rate: rate, perTx: 1, lasting: long(10 * time.Second),
+			strike: b.terminateBackends,
+			rows: []faultRow{
+				slowest(report.AtMost(0.5)),
+				{figureOverOne, "waited over a second", "jobs", 1, report.AtMost(0)},
+			},
 		},
 		{
-			name: "PostgreSQL away for 15 s", rate: rate, perTx: 1, lasting: b.lasting(25*time.Second, 4*time.Second), strike: b.cutOff, proxied: true,
+			name: "PostgreSQL away for 15 s", rate: rate, perTx: 1, lasting: b.lasting(25*time.Second, 4*time.Second),
+			strike: b.cutOff, proxied: true,
 			rows: []faultRow{slowest(report.Target{})},
 		},
 		{
-			name: "synchronous standby away for 15 s", rate: rate, perTx: 1, lasting: b.lasting(25*time.Second, 4*time.Second), strike: b.loseStandby,
+			name: "synchronous standby away for 15 s", rate: rate, perTx: 1,
+			lasting: b.lasting(25*time.Second, 4*time.Second), strike: b.loseStandby,
 			rows: []faultRow{slowest(report.Target{})},
 		},
 		{
-			name: "workflow paused, cancelled, started again", rate: rate, perTx: 1, lasting: b.lasting(14*time.Second, 6*time.Second), strike: b.interruptWorkflow, alone: true,
+			name: "workflow paused, cancelled, started again", rate: rate, perTx: 1,
+			lasting: b.lasting(14*time.Second, 6*time.Second), strike: b.interruptWorkflow, alone: true,
 			rows: []faultRow{slowest(report.Target{})},
 		},
 		{
@@ -181,11 +194,15 @@ func (b *bench) cutOff(ctx context.Context, r *faultRun) error {
 	return b.outage(ctx, r, cut, r.proxy.open)
 }
 
-// loseStandby has each commit wait for a while, as it does when the standby that is to confirm it is gone.
+// loseStandby has each commit wait for a while, as it does when the standby that is to confirm it
+// is gone.
 func (b *bench) loseStandby(ctx context.Context, r *faultRun) error {
 	require := func(name string) func(context.Context) error {
 		return func(ctx context.Context) error {
-			for _, stmt := range []string{`ALTER SYSTEM SET synchronous_standby_names = '` + name + `'`, `SELECT pg_reload_conf()`} {
+			for _, stmt := range []string{
+				`ALTER SYSTEM SET synchronous_standby_names = '` + name + `'`,
+				`SELECT pg_reload_conf()`,
+			} {
 				if _, err := b.admin.Exec(ctx, stmt); err != nil {
 					return fmt.Errorf("change which standby confirms commits: %w", err)
 				}

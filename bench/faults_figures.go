@@ -10,12 +10,14 @@ import (
 // longJobs is the number from which on jobs are long ones.
 const longJobs = 1_000_000_000
 
-// window is a time in which nothing could be done, whatever the queue is: PostgreSQL was unavailable, or the workflow stopped on request.
+// window is a time in which nothing could be done, whatever the queue is: PostgreSQL was
+// unavailable, or the workflow stopped on request.
 type window struct{ from, until time.Time }
 
 // observed is what was seen of one phase with one queue.
 type observed struct {
-	// committed is the moment before the commit of each job was sent, of those whose commit was answered.
+	// committed is the moment before the commit of each job was sent, of those whose commit was
+	// answered.
 	committed map[int]time.Time
 	begun     map[int][]beginning
 	windows   []window
@@ -42,7 +44,8 @@ const (
 	figureOverHalf
 	figureOverOne
 	figureOverTwo
-	// figureHeld is how many jobs killed workers held, the recoveries how long after the kill the last of them began again.
+	// figureHeld is how many jobs killed workers held, the recoveries how long after the kill the
+	// last of them began again.
 	figureHeld
 	figureRecovery
 	figureLongRecovery
@@ -66,7 +69,8 @@ func (o observed) figures() []float64 {
 		delays = append(delays, o.delay(number, at).Seconds())
 	}
 	f[figureJobs] = float64(len(o.committed))
-	f[figureP50], f[figureP95], f[figureP99], f[figureSlowest] = percentile(delays, 50), percentile(delays, 95), percentile(delays, 99), percentile(delays, 100)
+	f[figureP50], f[figureP95], f[figureP99], f[figureSlowest] = percentile(delays, 50), percentile(delays, 95),
+		percentile(delays, 99), percentile(delays, 100)
 	for _, d := range delays {
 		for figure, limit := range map[int]float64{figureOverHalf: 0.5, figureOverOne: 1, figureOverTwo: 2} {
 			if d > limit {
@@ -107,7 +111,8 @@ func (o observed) figures() []float64 {
 	return f
 }
 
-// recovers says whether the job first began after the worker that held it was killed: its wait is a recovery.
+// recovers says whether the job first began after the worker that held it was killed: its wait is a
+// recovery.
 func (o observed) recovers(number int) bool {
 	killed, held := o.held[number]
 	first, begun := o.firstAfter(number, time.Time{})
@@ -133,7 +138,8 @@ func (o observed) delay(number int, committed time.Time) time.Duration {
 	return d
 }
 
-// recovery is how long after the kill a job began again. A job that did not need to, because it had just been completed, says so.
+// recovery is how long after the kill a job began again. A job that did not need to, because it had
+// just been completed, says so.
 func (o observed) recovery(number int, killed time.Time) (after time.Duration, needed bool) {
 	if again, begun := o.firstAfter(number, killed); begun {
 		return again.Sub(killed), true
@@ -144,7 +150,8 @@ func (o observed) recovery(number int, killed time.Time) (after time.Duration, n
 	return o.end.Sub(killed), true
 }
 
-// firstAfter is when a handler of the job first began after a moment. What several workers tell comes in no order.
+// firstAfter is when a handler of the job first began after a moment. What several workers tell
+// comes in no order.
 func (o observed) firstAfter(number int, moment time.Time) (first time.Time, ok bool) {
 	for _, c := range o.begun[number] {
 		if c.at.After(moment) && (!ok || c.at.Before(first)) {
@@ -164,10 +171,13 @@ func later(a, b time.Time) time.Time {
 // faultLine tells a phase's figures in words.
 func faultLine(f []float64) string {
 	n := func(figure int) string { return report.Count(int(f[figure])) }
-	text := fmt.Sprintf("%s jobs, p50 %s ms, p95 %s ms, p99 %s ms, slowest %s s, over 0.5 / 1 / 2 s: %s / %s / %s", n(figureJobs), report.Figure(1000*f[figureP50]),
-		report.Figure(1000*f[figureP95]), report.Figure(1000*f[figureP99]), report.Figure(f[figureSlowest]), n(figureOverHalf), n(figureOverOne), n(figureOverTwo))
+	text := fmt.Sprintf("%s jobs, p50 %s ms, p95 %s ms, p99 %s ms, slowest %s s, over 0.5 / 1 / 2 s: %s / %s / %s",
+		n(figureJobs), report.Figure(1000*f[figureP50]),
+		report.Figure(1000*f[figureP95]), report.Figure(1000*f[figureP99]), report.Figure(f[figureSlowest]),
+		n(figureOverHalf), n(figureOverOne), n(figureOverTwo))
 	if f[figureHeld] > 0 {
-		text += fmt.Sprintf(", held by the killed %s, recovered after %s s", n(figureHeld), report.Figure(f[figureRecovery]))
+		text += fmt.Sprintf(", held by the killed %s, recovered after %s s", n(figureHeld),
+			report.Figure(f[figureRecovery]))
 	}
 	if f[figureLongRecovery] > 0 {
 		text += fmt.Sprintf(" (long ones %s s)", report.Figure(f[figureLongRecovery]))

@@ -26,7 +26,8 @@ type journal struct {
 
 func newJournal() *journal { return &journal{begun: map[int][]beginning{}} }
 
-// follow reads the lines of a worker until it is gone. ready is called when the worker says that it works.
+// follow reads the lines of a worker until it is gone. ready is called when the worker says that it
+// works.
 func (j *journal) follow(worker string, lines io.Reader, ready func()) {
 	scanner := bufio.NewScanner(lines)
 	for scanner.Scan() {

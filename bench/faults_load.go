@@ -24,7 +24,8 @@ const (
 type load struct {
 	pool    *pgxpool.Pool
 	enqueue func(ctx context.Context, tx pgx.Tx, jobs []faultJob) error
-	// punctual: what could not be enqueued by the end of the time is left out, instead of being enqueued late.
+	// punctual: what could not be enqueued by the end of the time is left out, instead of being
+	// enqueued late.
 	punctual bool
 
 	mu        sync.Mutex
@@ -62,7 +63,8 @@ func (l *load) run(ctx context.Context, rate, perTx int, lasting time.Duration) 
 	return group.Wait()
 }
 
-// add enqueues some jobs in a transaction. A database that is unavailable is no error: the application lives with it.
+// add enqueues some jobs in a transaction. A database that is unavailable is no error: the
+// application lives with it.
 func (l *load) add(ctx context.Context, jobs []faultJob) {
 	ctx, cancel := context.WithTimeout(ctx, enqueueTimeout)
 	defer cancel()

@@ -10,7 +10,8 @@ import (
 	"sync"
 )
 
-// proxy stands between programs and PostgreSQL, so that PostgreSQL can be unavailable for them: connections are cut, new ones refused.
+// proxy stands between programs and PostgreSQL, so that PostgreSQL can be unavailable for them:
+// connections are cut, new ones refused.
 type proxy struct {
 	target, address string
 	mu              sync.Mutex

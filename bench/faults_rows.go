@@ -14,13 +14,15 @@ type phaseFigures struct {
 	figures [][]float64
 }
 
-// faultSides are the queues of a phase, Daybook first, then River with its usual and with its tuned settings.
+// faultSides are the queues of a phase, Daybook first, then River with its usual and with its tuned
+// settings.
 func (b *bench) faultSides(p faultPhase) []loadedQueue {
 	queues := []loadedQueue{daybookLoaded(b.lasting(60*time.Second, 5*time.Second))}
 	if b.alone || p.alone || b.smoke && !p.killed {
 		return queues
 	}
-	// River's usual settings leave a dead worker's jobs for an hour: nothing is gained by waiting for them.
+	// River's usual settings leave a dead worker's jobs for an hour: nothing is gained by waiting for
+	// them.
 	patience := b.lasting(10*time.Second, time.Second)
 	queues = append(queues, riverLoaded("River's default client", riverDefault, patience))
 	if p.killed {
@@ -39,7 +41,8 @@ func runFaults(ctx context.Context, b *bench) ([]report.Row, error) {
 		}
 		measured := phaseFigures{phase: p}
 		for _, q := range b.faultSides(p) {
-			figures, err := medians(ctx, runs, func(ctx context.Context) ([]float64, error) { return b.underFault(ctx, q, p) })
+			figures, err := medians(ctx, runs,
+				func(ctx context.Context) ([]float64, error) { return b.underFault(ctx, q, p) })
 			if err != nil {
 				return nil, err
 			}
@@ -57,12 +60,15 @@ func runFaults(ctx context.Context, b *bench) ([]report.Row, error) {
 	return rows, nil
 }
 
-// rows are those of a phase. The slowest job has one beside each of River's settings, the others have one beside the tuned ones. The
-// first row's note tells all figures.
+// rows are those of a phase. The slowest job has one beside each of River's settings, the others
+// have one beside the tuned ones. The first row's note tells all figures.
 func (m phaseFigures) rows(queues []loadedQueue, runs int) []report.Row {
 	var rows []report.Row
 	for _, of := range m.phase.rows {
-		row := report.Row{Name: m.phase.name + ": " + of.name, Daybook: m.figures[0][of.figure] * of.scale, Unit: of.unit, Target: of.target, Runs: runs}
+		row := report.Row{
+			Name: m.phase.name + ": " + of.name, Daybook: m.figures[0][of.figure] * of.scale, Unit: of.unit,
+			Target: of.target, Runs: runs,
+		}
 		if len(queues) == 1 {
 			rows = append(rows, row)
 			continue

@@ -23,7 +23,8 @@ type faultRun struct {
 	d     *database
 	q     loadedQueue
 	phase faultPhase
-	// url is the database's address for the workers and for the programs that enqueue: it may lead through the proxy.
+	// url is the database's address for the workers and for the programs that enqueue: it may lead
+	// through the proxy.
 	url      string
 	proxy    *proxy
 	journal  *journal
@@ -73,7 +74,8 @@ func (r *faultRun) throughProxy(ctx context.Context) error {
 	return err
 }
 
-// run starts two workers, loads the queue, strikes, and waits until the queue is empty or its patience has ended.
+// run starts two workers, loads the queue, strikes, and waits until the queue is empty or its
+// patience has ended.
 func (r *faultRun) run(ctx context.Context) ([]float64, error) {
 	pool, err := openPool(ctx, r.url, loadCallers)
 	if err != nil {
@@ -130,7 +132,8 @@ func (r *faultRun) stop(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// startWorker starts a process of this program that works the queue, and does not wait until it does.
+// startWorker starts a process of this program that works the queue, and does not wait until it
+// does.
 func (r *faultRun) startWorker(ctx context.Context) error {
 	w, err := r.b.startProcess(ctx, r.q.process(r.url, processConfig{Idle: r.phase.idle}), r.journal)
 	if err != nil {

@@ -35,14 +35,16 @@ func TestFaultFiguresTellWaitsFromRecoveries(t *testing.T) {
 		},
 		held: map[int]time.Time{2: at(2), 3: at(2), longJobs: at(2)},
 		found: map[int]foundJob{
-			1: {finished: true}, 2: {finished: true, again: true}, 3: {finished: true}, 4: {finished: true}, longJobs: {finished: true, again: true},
+			1: {finished: true}, 2: {finished: true, again: true}, 3: {finished: true}, 4: {finished: true},
+			longJobs: {finished: true, again: true},
 		},
 		effects: map[int]int{1: 1, 2: 2, 3: 1, 4: 1, longJobs: 1},
 		end:     at(30),
 	}
 	f := o.figures()
 	want := map[int]float64{
-		figureJobs: 5, figureSlowest: 1.5, figureOverHalf: 1, figureOverOne: 1, figureOverTwo: 0, figureHeld: 3, figureRecovery: 7, figureLongRecovery: 18,
+		figureJobs: 5, figureSlowest: 1.5, figureOverHalf: 1, figureOverOne: 1, figureOverTwo: 0, figureHeld: 3,
+		figureRecovery: 7, figureLongRecovery: 18,
 		figureLost: 0, figureOpen: 0, figureTwice: 1, figureCharged: 2, figureP50: 0.2,
 	}
 	for figure, value := range want {
@@ -55,7 +57,8 @@ func TestFaultFiguresCountWhatIsMissing(t *testing.T) {
 	o := observed{
 		committed: map[int]time.Time{1: at(0), 2: at(0), 3: at(0), 4: at(0)},
 		begun:     map[int][]beginning{1: {{at: at(0.1)}}, 2: {{at: at(0.1)}}},
-		// 1 is gone, 2 finished and left nothing, 3 waits, and a killed worker holds 4. The commit of 5 was not answered.
+		// 1 is gone, 2 finished and left nothing, 3 waits, and a killed worker holds 4. The commit of 5
+		// was not answered.
 		held:    map[int]time.Time{4: at(4)},
 		found:   map[int]foundJob{2: {finished: true}, 3: {}, 4: {}, 5: {finished: true}},
 		effects: map[int]int{5: 1},
@@ -68,7 +71,11 @@ func TestFaultFiguresCountWhatIsMissing(t *testing.T) {
 	assert.InDelta(t, 10, f[figureSlowest], 1e-6, "what has not begun counts as if it began in the end")
 	assert.InDelta(t, 6, f[figureRecovery], 1e-6)
 	line := faultLine(f)
-	for _, part := range []string{"4 jobs, ", "over 0.5 / 1 / 2 s: 1 / 1 / 1", "held by the killed 1, recovered after 6.00 s", "lost 2, twice 0, charged 0", "not done in the end 2", "not accepted 1"} {
+	for _, part := range []string{
+		"4 jobs, ", "over 0.5 / 1 / 2 s: 1 / 1 / 1",
+		"held by the killed 1, recovered after 6.00 s", "lost 2, twice 0, charged 0", "not done in the end 2",
+		"not accepted 1",
+	} {
 		assert.Contains(t, line, part)
 	}
 }
@@ -76,7 +83,8 @@ func TestFaultFiguresCountWhatIsMissing(t *testing.T) {
 func TestAJobThatWasJustCompletedNeedsNoRecovery(t *testing.T) {
 	t.Parallel()
 	o := observed{
-		committed: map[int]time.Time{1: at(0)}, begun: map[int][]beginning{1: {{at: at(1)}}}, held: map[int]time.Time{1: at(2)},
+		committed: map[int]time.Time{1: at(0)}, begun: map[int][]beginning{1: {{at: at(1)}}},
+		held:  map[int]time.Time{1: at(2)},
 		found: map[int]foundJob{1: {finished: true}}, effects: map[int]int{1: 1}, end: at(10),
 	}
 	f := o.figures()
@@ -101,7 +109,8 @@ func TestJournalFollowsAWorker(t *testing.T) {
 	t.Parallel()
 	j := newJournal()
 	ready := 0
-	j.follow("a", strings.NewReader("ready\nb 1 1800000000000000000\nb 2 1800000000000000001\ne 1 1800000000000000002\n"), func() { ready++ })
+	j.follow("a", strings.NewReader("ready\nb 1 1800000000000000000\nb 2 1800000000000000001\ne 1 1800000000000000002\n"),
+		func() { ready++ })
 	assert.Equal(t, 1, ready)
 	assert.Equal(t, []int{2}, j.inHand("a"))
 	assert.Empty(t, j.inHand("b"))
@@ -171,7 +180,10 @@ func TestRowsOfAPhase(t *testing.T) {
 	own, usual, tuned := make([]float64, figureCount), make([]float64, figureCount), make([]float64, figureCount)
 	own[figureSlowest], usual[figureSlowest], tuned[figureSlowest] = 0.4, 0.3, 0
 	own[figureP99], own[figureLost], tuned[figureLost] = 0.02, 1, 2
-	m := phaseFigures{phase: faultPhase{name: "storm", rows: []faultRow{p99(report.AtMost(50)), slowest(report.AtMost(0.5))}}, figures: [][]float64{own, usual, tuned}}
+	m := phaseFigures{phase: faultPhase{
+		name: "storm",
+		rows: []faultRow{p99(report.AtMost(50)), slowest(report.AtMost(0.5))},
+	}, figures: [][]float64{own, usual, tuned}}
 	queues := []loadedQueue{{name: "Daybook"}, {name: "usual"}, {name: "tuned"}}
 	rows := m.rows(queues, 1)
 	require.Len(t, rows, 3)

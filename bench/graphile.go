@@ -45,17 +45,20 @@ type graphileSettings struct {
 	completeDelay int
 }
 
-// graphileVariants are what graphile-worker's best settings are looked for among. Its documentation measures with the first.
+// graphileVariants are what graphile-worker's best settings are looked for among. Its documentation
+// measures with the first.
 var graphileVariants = []graphileSettings{{24, 500, 0}, {24, 1_000, 0}, {24, 500, 5}, {24, 100, 0}, {100, 2_000, 5}}
 
 func (s graphileSettings) String() string {
-	return fmt.Sprintf("two processes, concurrency %d, localQueue.size %d, completeJobBatchDelay %d", s.concurrency, s.localQueue, s.completeDelay)
+	return fmt.Sprintf("two processes, concurrency %d, localQueue.size %d, completeJobBatchDelay %d", s.concurrency,
+		s.localQueue, s.completeDelay)
 }
 
 // graphileProcesses is how many processes work the queue.
 const graphileProcesses = 2
 
-// useGraphile returns graphile-worker, ready to run, or why it cannot be run here. It is looked for once.
+// useGraphile returns graphile-worker, ready to run, or why it cannot be run here. It is looked for
+// once.
 func (b *bench) useGraphile(ctx context.Context) (*graphile, string) {
 	if b.alone {
 		return nil, "peers are left out"
@@ -113,7 +116,8 @@ func (b *bench) findGraphile(ctx context.Context) (_ *graphile, err error) {
 	return g, nil
 }
 
-// installGraphile installs the pinned packages into the user's cache, once for each text of the lock file, and returns the folder.
+// installGraphile installs the pinned packages into the user's cache, once for each text of the
+// lock file, and returns the folder.
 func (b *bench) installGraphile(ctx context.Context, npm string) (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -191,7 +195,8 @@ func graphilePinned(name string) string {
 // command is a process of worker.mjs.
 func (g *graphile) command(ctx context.Context, address string, s graphileSettings, migrate bool) *exec.Cmd {
 	config, _ := json.Marshal(map[string]any{ //nolint:errchkjson // texts, numbers and a boolean
-		"databaseUrl": address, "concurrency": s.concurrency, "localQueue": s.localQueue, "completeDelay": s.completeDelay, "migrate": migrate,
+		"databaseUrl": address, "concurrency": s.concurrency, "localQueue": s.localQueue, "completeDelay": s.completeDelay,
+		"migrate": migrate,
 	})
 	cmd := exec.CommandContext(ctx, g.node, "worker.mjs")
 	cmd.Dir = g.dir
@@ -199,8 +204,9 @@ func (g *graphile) command(ctx context.Context, address string, s graphileSettin
 	return cmd
 }
 
-// graphileRate is jobs/s of graphile-worker, of jobs that do nothing, on a database of its own. Its clock runs from when both
-// processes, which are started and loaded, are told to work until no job is left: it deletes what is completed.
+// graphileRate is jobs/s of graphile-worker, of jobs that do nothing, on a database of its own. Its
+// clock runs from when both processes, which are started and loaded, are told to work until no job
+// is left: it deletes what is completed.
 func (b *bench) graphileRate(ctx context.Context, g *graphile, s graphileSettings, n int) (rate float64, err error) {
 	err = b.withDatabase(ctx, graphileTemplate, func(d *database) error {
 		const add = `
@@ -225,7 +231,9 @@ SELECT count(*) FROM graphile_worker.add_jobs(ARRAY(
 	return rate, nil
 }
 
-func (b *bench) drainGraphile(ctx context.Context, g *graphile, d *database, s graphileSettings, n int) (took time.Duration, err error) {
+func (b *bench) drainGraphile(ctx context.Context, g *graphile, d *database, s graphileSettings,
+	n int,
+) (took time.Duration, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	processes := make([]*graphileProcess, graphileProcesses)

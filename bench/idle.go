@@ -27,7 +27,8 @@ func runIdle(ctx context.Context, b *bench) (rows []report.Row, err error) {
 				if err := d.ready(ctx, organizations(), 0); err != nil {
 					return err
 				}
-				// Else autovacuum would come for what the preparation has written, and for the statistics of that.
+				// Else autovacuum would come for what the preparation has written, and for the statistics
+				// of that.
 				for _, stmt := range []string{`VACUUM (ANALYZE)`, `VACUUM`} {
 					if _, err := d.pool.Exec(ctx, stmt); err != nil {
 						return err
@@ -58,7 +59,8 @@ func runIdle(ctx context.Context, b *bench) (rows []report.Row, err error) {
 		return nil, err
 	}
 	return []report.Row{report.Row{
-		Name: "transactions", Daybook: median(rates[0]), Unit: "transactions/s", Target: report.AtMost(0.5), Runs: runs, Note: fmt.Sprintf("counted for %s.", counting),
+		Name: "transactions", Daybook: median(rates[0]), Unit: "transactions/s", Target: report.AtMost(0.5), Runs: runs,
+		Note: fmt.Sprintf("counted for %s.", counting),
 	}.Beside(riverName, median(rates[1]))}, nil
 }
 

@@ -32,16 +32,23 @@ func runJobs(ctx context.Context, b *bench) ([]report.Row, error) {
 	g, noGraphile := b.useGraphile(ctx)
 	if !b.smoke && g != nil {
 		var err error
-		if nodeBest, err = fastest(ctx, b, graphileVariants, func(ctx context.Context, s graphileSettings) (float64, error) { return b.graphileRate(ctx, g, s, n) }); err != nil {
+		if nodeBest, err = fastest(ctx, b, graphileVariants,
+			func(ctx context.Context,
+				s graphileSettings,
+			) (float64, error) {
+				return b.graphileRate(ctx, g, s, n)
+			}); err != nil {
 			return nil, err
 		}
 	}
 	if !b.smoke && !b.alone {
 		var err error
-		if noopBest, err = fastest(ctx, b, riverNoopVariants, func(ctx context.Context, s riverSettings) (float64, error) { return b.riverNoopRate(ctx, s, n) }); err != nil {
+		if noopBest, err = fastest(ctx, b, riverNoopVariants,
+			func(ctx context.Context, s riverSettings) (float64, error) { return b.riverNoopRate(ctx, s, n) }); err != nil {
 			return nil, err
 		}
-		if postBest, err = fastest(ctx, b, riverVariants, func(ctx context.Context, s riverSettings) (float64, error) { return b.riverRate(ctx, s, single) }); err != nil {
+		if postBest, err = fastest(ctx, b, riverVariants,
+			func(ctx context.Context, s riverSettings) (float64, error) { return b.riverRate(ctx, s, single) }); err != nil {
 			return nil, err
 		}
 	}
@@ -51,14 +58,17 @@ func runJobs(ctx context.Context, b *bench) ([]report.Row, error) {
 	}
 	rates, err := alternate(ctx, runs,
 		func(ctx context.Context) (float64, error) {
-			return b.jobsRate(ctx, "jobs that do nothing", organizations(), n, 0, func(i int) queue.Payload { return noopJob{newBenchJob(i)} })
+			return b.jobsRate(ctx, "jobs that do nothing", organizations(), n, 0,
+				func(i int) queue.Payload { return noopJob{newBenchJob(i)} })
 		},
 		b.peer(func(ctx context.Context) (float64, error) { return b.riverNoopRate(ctx, noopBest, n) }),
 		func(ctx context.Context) (float64, error) {
-			return b.jobsRate(ctx, "bulk handler", organizations(), n, 3, func(i int) queue.Payload { return bulkJob{newBenchJob(i)} })
+			return b.jobsRate(ctx, "bulk handler", organizations(), n, 3,
+				func(i int) queue.Payload { return bulkJob{newBenchJob(i)} })
 		},
 		func(ctx context.Context) (float64, error) {
-			return b.jobsRate(ctx, "handler with its own transaction", organizations(), single, 3, func(i int) queue.Payload { return singleJob{newBenchJob(i)} })
+			return b.jobsRate(ctx, "handler with its own transaction", organizations(), single, 3,
+				func(i int) queue.Payload { return singleJob{newBenchJob(i)} })
 		},
 		b.peer(func(ctx context.Context) (float64, error) { return b.riverRate(ctx, postBest, single) }),
 		node,
@@ -68,24 +78,35 @@ func runJobs(ctx context.Context, b *bench) ([]report.Row, error) {
 	}
 	noop, post := median(rates[1]), median(rates[4])
 	row := func(name string, figure, peer, target float64, note string) report.Row {
-		return report.Row{Name: name, Daybook: figure, Unit: "jobs/s", Target: report.TimesPeer(target), Runs: runs, Note: note}.Beside(riverName, peer)
+		return report.Row{
+			Name: name, Daybook: figure, Unit: "jobs/s", Target: report.TimesPeer(target), Runs: runs,
+			Note: note,
+		}.Beside(riverName, peer)
 	}
-	rows := []report.Row{row("that do nothing", median(rates[0]), noop, 1.6, fmt.Sprintf("%s jobs; River: %s.", report.Figure(float64(n)), noopBest))}
+	rows := []report.Row{row("that do nothing", median(rates[0]), noop, 1.6,
+		fmt.Sprintf("%s jobs; River: %s.", report.Figure(float64(n)), noopBest))}
 	if g != nil {
-		beside := row("that do nothing, beside graphile-worker", median(rates[0]), 0, 1, fmt.Sprintf("%s jobs; graphile-worker %s on node %s: %s; it deletes a job that is completed.",
-			report.Figure(float64(n)), g.version, g.nodeVersion, nodeBest))
+		beside := row("that do nothing, beside graphile-worker", median(rates[0]), 0, 1,
+			fmt.Sprintf("%s jobs; graphile-worker %s on node %s: %s; it deletes a job that is completed.",
+				report.Figure(float64(n)), g.version, g.nodeVersion, nodeBest))
 		rows = append(rows, beside.Beside(graphileName, median(rates[5])))
 	} else {
 		rows[0].Note += fmt.Sprintf(" %s: %s.", graphileName, noGraphile)
 	}
 	return append(rows,
-		row("bulk handler, three rows each", median(rates[2]), post, 8, fmt.Sprintf("%s jobs; River: %s jobs with JobCompleteTx, %s.", report.Figure(float64(n)), report.Figure(float64(single)), postBest)),
-		row("own transaction, three rows each", median(rates[3]), post, 1.2, fmt.Sprintf("%s jobs; River: the same, %s.", report.Figure(float64(single)), postBest)),
+		row("bulk handler, three rows each", median(rates[2]), post, 8,
+			fmt.Sprintf("%s jobs; River: %s jobs with JobCompleteTx, %s.", report.Figure(float64(n)),
+				report.Figure(float64(single)), postBest)),
+		row("own transaction, three rows each", median(rates[3]), post, 1.2,
+			fmt.Sprintf("%s jobs; River: the same, %s.", report.Figure(float64(single)), postBest)),
 	), nil
 }
 
-// jobsRate is jobs/s of Daybook on a database of its own, for n jobs of the organizations in turn. rows is how many ledger rows each job is to leave.
-func (b *bench) jobsRate(ctx context.Context, name string, orgs []string, n, rows int, payload func(int) queue.Payload) (rate float64, err error) {
+// jobsRate is jobs/s of Daybook on a database of its own, for n jobs of the organizations in turn.
+// rows is how many ledger rows each job is to leave.
+func (b *bench) jobsRate(ctx context.Context, name string, orgs []string, n, rows int,
+	payload func(int) queue.Payload,
+) (rate float64, err error) {
 	err = b.withDatabase(ctx, daybookTemplate, func(d *database) error {
 		if _, err := d.pool.Exec(ctx, createLedger); err != nil {
 			return fmt.Errorf("create the ledger: %w", err)
@@ -126,7 +147,10 @@ func fillJobs(ctx context.Context, pool *pgxpool.Pool, orgs []string, n int, pay
 	for begin := 0; begin < n; begin += fillBatch {
 		some := make([]queue.NewJob, min(fillBatch, n-begin))
 		for i := range some {
-			some[i] = queue.NewJob{OrgID: orgs[(begin+i)%len(orgs)], Payload: payload(begin + i), Options: queue.JobOptions{SkipValidation: true}}
+			some[i] = queue.NewJob{
+				OrgID: orgs[(begin+i)%len(orgs)], Payload: payload(begin + i),
+				Options: queue.JobOptions{SkipValidation: true},
+			}
 		}
 		if _, err := queue.EnqueueJobs(ctx, pool, some); err != nil {
 			return fmt.Errorf("enqueue background jobs: %w", err)
@@ -135,14 +159,17 @@ func fillJobs(ctx context.Context, pool *pgxpool.Pool, orgs []string, n int, pay
 	return nil
 }
 
-// awaitJobs waits until no background job is pending or leased any more, of n that handlers count as they begin, and says when that was. It gives
-// up when one waits for another attempt after an error.
+// awaitJobs waits until no background job is pending or leased any more, of n that handlers count
+// as they begin, and says when that was. It gives up when one waits for another attempt after an
+// error.
 func awaitJobs(ctx context.Context, pool *pgxpool.Pool, n int, begun *atomic.Int64) (time.Time, error) {
 	// The youngest job of each organization is its last.
 	near := func(ctx context.Context) (last bool, progress int64, err error) {
 		progress = begun.Load()
 		if progress >= int64(n) {
-			last, err = one[bool](ctx, pool, `SELECT bool_and(j.state = 'completed') FROM (SELECT state FROM daybook.jobs ORDER BY id DESC LIMIT $1) j`, len(organizations()))
+			last, err = one[bool](ctx, pool,
+				`SELECT bool_and(j.state = 'completed') FROM (SELECT state FROM daybook.jobs ORDER BY id DESC LIMIT $1) j`,
+				len(organizations()))
 		}
 		return last, progress, err
 	}
@@ -182,7 +209,8 @@ SELECT count(*)
 // failedAttempt is the error of the first attempt that has one; nil: none has.
 func failedAttempt(ctx context.Context, pool *pgxpool.Pool) error {
 	ctx = context.WithoutCancel(ctx)
-	text, err := one[string](ctx, pool, `SELECT coalesce((SELECT error_code || ': ' || error FROM daybook.attempts WHERE error IS NOT NULL ORDER BY id LIMIT 1), '')`)
+	text, err := one[string](ctx, pool,
+		`SELECT coalesce((SELECT error_code || ': ' || error FROM daybook.attempts WHERE error IS NOT NULL ORDER BY id LIMIT 1), '')`)
 	if err != nil {
 		return fmt.Errorf("look for the error of an attempt: %w", err)
 	}

@@ -14,7 +14,8 @@ import (
 const (
 	// jobsPause is between two jobs.
 	jobsPause = 50 * time.Millisecond
-	// jobsRest is how long the workflow, or River's client, has been waiting for work when the first job comes.
+	// jobsRest is how long the workflow, or River's client, has been waiting for work when the first
+	// job comes.
 	jobsRest = time.Second
 )
 
@@ -51,7 +52,8 @@ func runJobsLatency(ctx context.Context, b *bench) ([]report.Row, error) {
 		}
 		for _, p := range []float64{50, 99} {
 			rows = append(rows, report.Row{
-				Name: fmt.Sprintf("p%.0f, %s", p, v.name), Daybook: percentile(own, p), Unit: "ms", Runs: 1, Note: fmt.Sprintf("%d samples; River: %s.", n, v.settings),
+				Name: fmt.Sprintf("p%.0f, %s", p, v.name), Daybook: percentile(own, p), Unit: "ms", Runs: 1,
+				Note: fmt.Sprintf("%d samples; River: %s.", n, v.settings),
 			}.Beside(riverName, percentile(peer, p)))
 		}
 	}

@@ -57,7 +57,8 @@ SELECT n, account, amount, 'EUR'
 // benchRegistry holds the handlers. began is told of each job that begins.
 func benchRegistry(began func(number int)) *jobs.Registry {
 	r := jobs.NewRegistry()
-	// As River's MaxWorkers for jobs that do nothing: the room for them bounds how many are picked at a time, over the lanes of the process.
+	// As River's MaxWorkers for jobs that do nothing: the room for them bounds how many are picked at
+	// a time, over the lanes of the process.
 	policy := jobs.Policy{Owner: "bench", Parallel: 2000}
 	jobs.Register(r, policy, func(_ context.Context, j *jobs.Job[noopJob]) error {
 		began(j.Payload.Number)
@@ -91,17 +92,23 @@ func benchRegistry(began func(number int)) *jobs.Registry {
 }
 
 // withJobs runs f while an embedded worker works the background jobs of benchRegistry.
-func (b *bench) withJobs(ctx context.Context, d *database, began func(int), f func(ctx context.Context, start func() error) error) error {
+func (b *bench) withJobs(ctx context.Context, d *database, began func(int),
+	f func(ctx context.Context, start func() error) error,
+) error {
 	return b.withRegistry(ctx, d, benchRegistry(began), f)
 }
 
-// withRegistry runs f while an embedded worker works background jobs. start starts the workflow, which runs until f returns.
-func (b *bench) withRegistry(ctx context.Context, d *database, registry *jobs.Registry, f func(ctx context.Context, start func() error) error) error {
+// withRegistry runs f while an embedded worker works background jobs. start starts the workflow,
+// which runs until f returns.
+func (b *bench) withRegistry(ctx context.Context, d *database, registry *jobs.Registry,
+	f func(ctx context.Context, start func() error) error,
+) error {
 	return b.withEmbedded(ctx, d, embedded{
 		workflow: workflows.JobsWorkflow, taskQueue: workflows.JobsTaskQueue,
 		make: func(pool *pgxpool.Pool, name string) (*workers.Worker, error) {
 			return workers.NewJobs(workers.JobsOptions{
-				Client: b.temporal, Pool: pool, Registry: registry, Name: name, Log: slog.New(slog.DiscardHandler), MaxConcurrentActivities: 6,
+				Client: b.temporal, Pool: pool, Registry: registry, Name: name, Log: slog.New(slog.DiscardHandler),
+				MaxConcurrentActivities: 6,
 			})
 		},
 	}, f)
@@ -113,8 +120,11 @@ type embedded struct {
 	make                func(pool *pgxpool.Pool, name string) (*workers.Worker, error)
 }
 
-// withEmbedded runs f while an embedded worker works. start starts the workflow, which runs until f returns.
-func (b *bench) withEmbedded(ctx context.Context, d *database, e embedded, f func(ctx context.Context, start func() error) error) (err error) {
+// withEmbedded runs f while an embedded worker works. start starts the workflow, which runs until f
+// returns.
+func (b *bench) withEmbedded(ctx context.Context, d *database, e embedded,
+	f func(ctx context.Context, start func() error) error,
+) (err error) {
 	pool, err := openPool(ctx, d.url, 32)
 	if err != nil {
 		return fmt.Errorf("open the embedded worker's pool: %w", err)

@@ -23,7 +23,8 @@ func init() {
 			"begins.",
 		run: func(ctx context.Context, b *bench) ([]report.Row, error) {
 			return runLatency(ctx, b, latencyPlan{
-				samples: b.sampled(200, 10), pause: 50 * time.Millisecond, warmUp: latencyWarmUp, runs: b.repeated(3), p50: 5, p99: 30,
+				samples: b.sampled(200, 10), pause: 50 * time.Millisecond, warmUp: latencyWarmUp, runs: b.repeated(3), p50: 5,
+				p99: 30,
 			})
 		},
 	})
@@ -71,7 +72,10 @@ func runLatency(ctx context.Context, b *bench, p latencyPlan) ([]report.Row, err
 	}
 	note := fmt.Sprintf("%d samples a run, one every %s; River: %s.", p.samples, p.pause, riverDefault)
 	row := func(name string, figure, peer, target float64) report.Row {
-		return report.Row{Name: name, Daybook: figure, Unit: "ms", Target: report.AtMost(target), Runs: p.runs, Note: note}.Beside(riverName, peer)
+		return report.Row{
+			Name: name, Daybook: figure, Unit: "ms", Target: report.AtMost(target), Runs: p.runs,
+			Note: note,
+		}.Beside(riverName, peer)
 	}
 	return []report.Row{
 		row("p50", median(p50), median(riverP50), p.p50),
@@ -79,7 +83,8 @@ func runLatency(ctx context.Context, b *bench, p latencyPlan) ([]report.Row, err
 	}, nil
 }
 
-// every calls f with 0, 1, 2, …, pause apart: the last of them has the pause before it, the first one too.
+// every calls f with 0, 1, 2, …, pause apart: the last of them has the pause before it, the first
+// one too.
 func every(ctx context.Context, pause time.Duration, n int, f func(int) error) error {
 	tick := time.NewTicker(pause)
 	defer tick.Stop()
@@ -96,7 +101,8 @@ func every(ctx context.Context, pause time.Duration, n int, f func(int) error) e
 	return nil
 }
 
-// daybookLatency returns, in milliseconds, how long after its commit the processing of each document began.
+// daybookLatency returns, in milliseconds, how long after its commit the processing of each
+// document began.
 func (b *bench) daybookLatency(ctx context.Context, p latencyPlan) (delays []float64, err error) {
 	const org = "org-01"
 	n := p.warmUp + p.samples
@@ -143,7 +149,8 @@ func (b *bench) daybookLatency(ctx context.Context, p latencyPlan) (delays []flo
 	return delays, err
 }
 
-// postInvoice writes an invoice, marks it ready and commits, as domain code does; it returns the moment before the commit was sent.
+// postInvoice writes an invoice, marks it ready and commits, as domain code does; it returns the
+// moment before the commit was sent.
 func postInvoice(ctx context.Context, d *database, org, id string, priority queue.Priority) (at time.Time, err error) {
 	tx, err := d.pool.Begin(ctx)
 	if err != nil {
@@ -165,22 +172,23 @@ func (b *bench) riverLatency(ctx context.Context, p latencyPlan) (delays []float
 	n := p.warmUp + p.samples
 	err = b.withDatabase(ctx, riverTemplate, func(d *database) error {
 		began := newBeginnings(n)
-		err := withRiver(ctx, d, riverDefault, func(job riverInvoice) { began.mark(job.Number) }, func(c *riverClient) error {
-			return c.started(ctx, func() error {
-				committed, err := d.trickle(ctx, p.pause, n, func(tx pgx.Tx, i int) error {
-					_, err := c.InsertTx(ctx, tx, riverJobs(i, 1)[0].Args, nil)
+		err := withRiver(ctx, d, riverDefault, func(job riverInvoice) { began.mark(job.Number) },
+			func(c *riverClient) error {
+				return c.started(ctx, func() error {
+					committed, err := d.trickle(ctx, p.pause, n, func(tx pgx.Tx, i int) error {
+						_, err := c.InsertTx(ctx, tx, riverJobs(i, 1)[0].Args, nil)
+						return err
+					})
+					if err != nil {
+						return err
+					}
+					if err := c.awaitCompleted(ctx, n); err != nil {
+						return err
+					}
+					delays, err = began.after(ctx, committed, p.warmUp)
 					return err
 				})
-				if err != nil {
-					return err
-				}
-				if err := c.awaitCompleted(ctx, n); err != nil {
-					return err
-				}
-				delays, err = began.after(ctx, committed, p.warmUp)
-				return err
 			})
-		})
 		if err != nil {
 			return err
 		}

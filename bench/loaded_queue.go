@@ -22,11 +22,13 @@ type loadedQueue struct {
 	economy time.Duration
 	// patience is how long after the load the queue may take to be empty.
 	patience time.Duration
-	// open counts what is not finished, held lists the numbers of the jobs that a worker holds, found lists all jobs.
+	// open counts what is not finished, held lists the numbers of the jobs that a worker holds, found
+	// lists all jobs.
 	open, held, found string
 	// scan reads the whole table of jobs.
 	scan string
-	// completed lists the numbers of the completed jobs and when the transaction that completed each was committed.
+	// completed lists the numbers of the completed jobs and when the transaction that completed each
+	// was committed.
 	completed string
 }
 
@@ -58,7 +60,8 @@ func riverLoaded(name string, s riverSettings, patience time.Duration) loadedQue
 func (q loadedQueue) process(url string, c processConfig) processConfig {
 	c.DatabaseURL, c.Economy = url, q.economy
 	if s := q.river; s != nil {
-		c.River, c.MaxWorkers, c.Pool, c.FetchCooldown, c.RescueAfter = true, s.maxWorkers, s.pool, s.fetchCooldown, s.rescueAfter
+		c.River, c.MaxWorkers, c.Pool, c.FetchCooldown, c.RescueAfter = true, s.maxWorkers, s.pool, s.fetchCooldown,
+			s.rescueAfter
 	}
 	return c
 }

@@ -1,5 +1,6 @@
-// Command bench measures Daybook beside other queues, on the same PostgreSQL and in turn, and says whether it reaches its
-// targets. Everything runs on a private stack in a temporary directory; see docs/performance.md.
+// Command bench measures Daybook beside other queues, on the same PostgreSQL and in turn, and says
+// whether it reaches its targets. Everything runs on a private stack in a temporary directory; see
+// docs/performance.md.
 package main
 
 import (
@@ -36,7 +37,8 @@ type options struct {
 }
 
 func main() {
-	// The queues run in this process, or in others of this program. Garbage is collected as in daybook worker.
+	// The queues run in this process, or in others of this program. Garbage is collected as in
+	// daybook worker.
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(400)
 	}
@@ -66,19 +68,26 @@ func start(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		flags.PrintDefaults()
 		_ = list(stderr)
 	}
-	flags.StringVar(&o.scenarios, "scenario", "", "the `names` of the scenarios to run, separated by commas (default all)")
-	flags.StringVar(&o.part, "part", "", "only the parts of the scenarios organizations and faults whose name contains `text`")
+	flags.StringVar(&o.scenarios, "scenario", "",
+		"the `names` of the scenarios to run, separated by commas (default all)")
+	flags.StringVar(&o.part, "part", "",
+		"only the parts of the scenarios organizations and faults whose name contains `text`")
 	flags.IntVar(&o.runs, "runs", 0, "how often each side of a scenario runs (default 3, or what the scenario says)")
 	flags.IntVar(&o.size, "size", 0, "how many documents or jobs, instead of what the scenario says")
 	flags.IntVar(&o.samples, "samples", 0, "how many samples of a latency, instead of what the scenario says")
-	flags.DurationVar(&o.held, "held", 0, "how long tasks-snapshot, steady, snapshot-steady, snapshot-busy and readers are measured, instead of what they say")
-	flags.BoolVar(&o.statements, "statements", false, "tell what PostgreSQL's statements cost in those scenarios, by pg_stat_statements")
+	flags.DurationVar(&o.held, "held", 0, "how long tasks-snapshot, steady, snapshot-steady, snapshot-busy and readers "+
+		"are measured, instead of what they say")
+	flags.BoolVar(&o.statements, "statements", false,
+		"tell what PostgreSQL's statements cost in those scenarios, by pg_stat_statements")
 	flags.BoolVar(&o.smoke, "smoke", false, "a short run of everything that can be short; no target is judged")
 	flags.BoolVar(&o.json, "json", false, "print each row as a line of JSON, and everything else to stderr")
-	flags.BoolVar(&o.write, "write", false, "write the rows to docs/performance.md, which a run of all scenarios does anyway")
-	flags.BoolVar(&o.render, "render", false, "measure nothing; write docs/performance.md anew from docs/performance.json")
+	flags.BoolVar(&o.write, "write", false,
+		"write the rows to docs/performance.md, which a run of all scenarios does anyway")
+	flags.BoolVar(&o.render, "render", false,
+		"measure nothing; write docs/performance.md anew from docs/performance.json")
 	flags.BoolVar(&o.alone, "alone", false, "leave the peers out, as for tuning")
-	flags.IntVar(&o.best.batch, "batch", 0, "batchSize where a scenario wants throughput, instead of looking for the best")
+	flags.IntVar(&o.best.batch, "batch", 0,
+		"batchSize where a scenario wants throughput, instead of looking for the best")
 	flags.IntVar(&o.best.lanes, "concurrency", 0, "the same for concurrency")
 	flags.StringVar(&o.root, "root", ".", "the `folder` of Daybook's checkout")
 	if err := flags.Parse(args); err != nil {
@@ -87,9 +96,11 @@ func start(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if flags.NArg() > 0 {
 		return fmt.Errorf("%q is no option: see bench -help", flags.Arg(0))
 	}
-	other := o.part != "" || o.smoke || o.size > 0 || o.samples > 0 || o.alone || o.held > 0 || o.statements || o.best != (settings{})
+	other := o.part != "" || o.smoke || o.size > 0 || o.samples > 0 || o.alone || o.held > 0 || o.statements ||
+		o.best != (settings{})
 	if o.write && other {
-		return errors.New("-write goes with no option that changes what is measured: the documentation says how the figures come about")
+		return errors.New("-write goes with no option that changes what is measured: the documentation says how the " +
+			"figures come about")
 	}
 	if o.render {
 		return render(o.root)
@@ -108,8 +119,11 @@ func start(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	return conclude(rows, o, stdout)
 }
 
-// runAll runs the scenarios one after the other on one stack. A scenario that fails does not keep the others from running.
-func runAll(ctx context.Context, o options, chosen []scenario, stdout, stderr io.Writer) (rows []report.Row, err error) {
+// runAll runs the scenarios one after the other on one stack. A scenario that fails does not keep
+// the others from running.
+func runAll(ctx context.Context, o options, chosen []scenario, stdout,
+	stderr io.Writer,
+) (rows []report.Row, err error) {
 	b, err := newBench(ctx, o, stderr)
 	if err != nil {
 		return nil, err

@@ -66,7 +66,8 @@ func runMemory(ctx context.Context, b *bench) ([]report.Row, error) {
 			}
 			third := max(1, len(samples)/3)
 			growths = append(growths, median(samples[len(samples)-third:])/median(samples[:third]))
-			b.say("  peak %s MiB; median of the first third %s MiB, of the last %s MiB", report.Figure(peaks[len(peaks)-1]), report.Figure(median(samples[:third])),
+			b.say("  peak %s MiB; median of the first third %s MiB, of the last %s MiB", report.Figure(peaks[len(peaks)-1]),
+				report.Figure(median(samples[:third])),
 				report.Figure(median(samples[len(samples)-third:])))
 			return verify(ctx, d.pool, n, 3)
 		})
@@ -76,8 +77,14 @@ func runMemory(ctx context.Context, b *bench) ([]report.Row, error) {
 	}
 	note := fmt.Sprintf("%s documents.", report.Figure(float64(n)))
 	return []report.Row{
-		{Name: "peak of the worker", Daybook: median(peaks), Unit: "MiB", Target: report.AtMost(100), Runs: runs, Note: note},
-		{Name: "last third / first third", Daybook: median(growths), Unit: "ratio", Target: report.AtMost(1.1), Runs: runs, Note: note},
+		{
+			Name: "peak of the worker", Daybook: median(peaks), Unit: "MiB", Target: report.AtMost(100), Runs: runs,
+			Note: note,
+		},
+		{
+			Name: "last third / first third", Daybook: median(growths), Unit: "ratio", Target: report.AtMost(1.1), Runs: runs,
+			Note: note,
+		},
 	}, nil
 }
 

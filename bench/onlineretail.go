@@ -42,7 +42,8 @@ func runOnlineRetail(ctx context.Context, b *bench) ([]report.Row, error) {
 	for range runs {
 		err := b.withDatabase(ctx, daybookTemplate, func(d *database) error {
 			importing, posting, err := b.onlineRetailOnce(ctx, d)
-			imported, posted = append(imported, perSecond(onlineRetailDocuments, importing)), append(posted, perSecond(onlineRetailDocuments, posting))
+			imported, posted = append(imported, perSecond(onlineRetailDocuments, importing)),
+				append(posted, perSecond(onlineRetailDocuments, posting))
 			b.say("  imported in %.1f s, posted in %.1f s", importing.Seconds(), posting.Seconds())
 			return err
 		})

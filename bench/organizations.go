@@ -23,7 +23,8 @@ func init() {
 	})
 }
 
-// organizationsSizes says how large everything is. SIZE is the number of jobs due tomorrow; the rest keeps its proportion.
+// organizationsSizes says how large everything is. SIZE is the number of jobs due tomorrow; the
+// rest keeps its proportion.
 type organizationsSizes struct {
 	// later is how many jobs are due tomorrow, laterOrgs of how many organizations.
 	later, laterOrgs int
@@ -41,7 +42,8 @@ const documentsEach = 3
 func sizesFor(later int) organizationsSizes {
 	part := func(ofMillion int) int { return max(2, int(float64(later)/1_000_000*float64(ofMillion))) }
 	return organizationsSizes{
-		later: later, laterOrgs: part(10_000), small: part(2_000), large: part(10_000), single: part(100_000), several: part(12_000), slow: max(100, part(10_000)),
+		later: later, laterOrgs: part(10_000), small: part(2_000), large: part(10_000), single: part(100_000),
+		several: part(12_000), slow: max(100, part(10_000)),
 	}
 }
 

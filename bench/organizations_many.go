@@ -26,7 +26,8 @@ type configuration struct {
 // sampleConfiguration is the one that the other scenarios post by.
 var sampleConfiguration = configuration{sample.Chart(), sample.Rules()}
 
-// smallConfiguration posts the same invoices, and is small enough to be copied a hundred thousand times.
+// smallConfiguration posts the same invoices, and is small enough to be copied a hundred thousand
+// times.
 var smallConfiguration = configuration{
 	chart: []models.Account{
 		{Code: "1200", Name: "Receivables", Type: models.AccountAsset},
@@ -44,7 +45,8 @@ rules:
 `),
 }
 
-// setUpMany makes organizations of one configuration: the first as an operator does, the others as copies of its rows.
+// setUpMany makes organizations of one configuration: the first as an operator does, the others as
+// copies of its rows.
 func setUpMany(ctx context.Context, pool *pgxpool.Pool, orgs []string, c configuration) error {
 	if err := setUp(ctx, pool, orgs[:1], c.chart, c.rules); err != nil {
 		return err
@@ -103,7 +105,9 @@ func (b *bench) manyParts(s organizationsSizes) []organizationsPart {
 				return b.manyOrganizations(ctx, s.small, 1, s.large, sampleConfiguration, false)
 			},
 			rows: func(figures []float64) []report.Row {
-				return rate(drained, figures, gap, fmt.Sprintf("%s organizations with one document each, one with %s.", report.Count(s.small), report.Count(s.large)))
+				return rate(drained, figures, gap,
+					fmt.Sprintf("%s organizations with one document each, one with %s.", report.Count(s.small),
+						report.Count(s.large)))
 			},
 		},
 		{
@@ -114,7 +118,10 @@ func (b *bench) manyParts(s organizationsSizes) []organizationsPart {
 			rows: func(figures []float64) []report.Row {
 				note := fmt.Sprintf("%s organizations.", report.Count(s.single))
 				return append(rate(drained, figures, gap, note),
-					report.Row{Name: "idle afterwards", Daybook: figures[2], Unit: "ms of PostgreSQL/s", Target: report.AtMost(50), Note: note})
+					report.Row{
+						Name: "idle afterwards", Daybook: figures[2], Unit: "ms of PostgreSQL/s",
+						Target: report.AtMost(50), Note: note,
+					})
 			},
 		},
 		{
@@ -123,9 +130,11 @@ func (b *bench) manyParts(s organizationsSizes) []organizationsPart {
 			rows: func(figures []float64) []report.Row {
 				return []report.Row{{
 					Name: drained, Daybook: figures[0], Unit: "jobs/s",
-					Note: fmt.Sprintf("%s organizations with a job each, which a handler of single jobs works; as many jobs of ten organizations: %s jobs/s.", report.Count(s.single), report.Figure(figures[1])),
+					Note: fmt.Sprintf("%s organizations with a job each, which a handler of single jobs works; as many jobs of "+
+						"ten organizations: %s jobs/s.", report.Count(s.single), report.Figure(figures[1])),
 				}, {
-					Name: "beside ten organizations", Daybook: figures[0] / figures[1], Unit: "with / without", Target: report.AtLeast(0.7),
+					Name: "beside ten organizations", Daybook: figures[0] / figures[1], Unit: "with / without",
+					Target: report.AtLeast(0.7),
 				}}
 			},
 		},
@@ -135,7 +144,8 @@ func (b *bench) manyParts(s organizationsSizes) []organizationsPart {
 				return b.manyOrganizations(ctx, s.several, documentsEach, 0, sampleConfiguration, false)
 			},
 			rows: func(figures []float64) []report.Row {
-				return rate(drained, figures, gap, fmt.Sprintf("%s organizations with the sample chart and rules.", report.Count(s.several)))
+				return rate(drained, figures, gap,
+					fmt.Sprintf("%s organizations with the sample chart and rules.", report.Count(s.several)))
 			},
 		},
 	}
@@ -150,22 +160,27 @@ func numbered(n int) []string {
 	return orgs
 }
 
-// jobOfEach drains a background job of each of n organizations, and as many of ten. It returns jobs/s of both.
+// jobOfEach drains a background job of each of n organizations, and as many of ten. It returns
+// jobs/s of both.
 func (b *bench) jobOfEach(ctx context.Context, n int) ([]float64, error) {
 	figures := make([]float64, 2)
 	for i, orgs := range [][]string{numbered(n), organizations()} {
 		var err error
 		name := fmt.Sprintf("%s jobs of %s organizations", report.Count(n), report.Count(len(orgs)))
-		if figures[i], err = b.jobsRate(ctx, name, orgs, n, 0, func(i int) queue.Payload { return defaultJob{newBenchJob(i)} }); err != nil {
+		if figures[i], err = b.jobsRate(ctx, name, orgs, n, 0,
+			func(i int) queue.Payload { return defaultJob{newBenchJob(i)} }); err != nil {
 			return nil, err
 		}
 	}
 	return figures, nil
 }
 
-// manyOrganizations drains each documents of n organizations, and large of another one. It returns documents/s, the longest gap in
-// seconds and, if idle, what PostgreSQL does afterwards, in milliseconds a second.
-func (b *bench) manyOrganizations(ctx context.Context, n, each, large int, c configuration, idle bool) (figures []float64, err error) {
+// manyOrganizations drains each documents of n organizations, and large of another one. It returns
+// documents/s, the longest gap in seconds and, if idle, what PostgreSQL does afterwards, in
+// milliseconds a second.
+func (b *bench) manyOrganizations(ctx context.Context, n, each, large int, c configuration,
+	idle bool,
+) (figures []float64, err error) {
 	orgs := numbered(n)
 	documents := n*each + large
 	figures = make([]float64, 3)
@@ -197,7 +212,8 @@ func (b *bench) manyOrganizations(ctx context.Context, n, each, large int, c con
 				return err
 			}
 			if idle {
-				if figures[2], err = d.activeTime(ctx, b.lasting(5*time.Second, time.Second), b.lasting(15*time.Second, 2*time.Second)); err != nil {
+				if figures[2], err = d.activeTime(ctx, b.lasting(5*time.Second, time.Second),
+					b.lasting(15*time.Second, 2*time.Second)); err != nil {
 					return err
 				}
 			}
@@ -206,13 +222,15 @@ func (b *bench) manyOrganizations(ctx context.Context, n, each, large int, c con
 		if err != nil {
 			return err
 		}
-		b.say("  %s organizations: %s documents/s, longest gap %s s, idle %s ms/s", report.Count(n), report.Figure(figures[0]), report.Figure(figures[1]), report.Figure(figures[2]))
+		b.say("  %s organizations: %s documents/s, longest gap %s s, idle %s ms/s", report.Count(n),
+			report.Figure(figures[0]), report.Figure(figures[1]), report.Figure(figures[2]))
 		return verify(ctx, d.pool, documents, 3)
 	})
 	return figures, err
 }
 
-// longestGap is the longest time, in seconds, in which nothing was completed, from a moment on until the last completion.
+// longestGap is the longest time, in seconds, in which nothing was completed, from a moment on
+// until the last completion.
 func longestGap(ctx context.Context, pool *pgxpool.Pool, from time.Time) (float64, error) {
 	gap, err := one[float64](ctx, pool, `
 SELECT coalesce(max(extract(epoch FROM gap)), 0)::float8
@@ -223,7 +241,8 @@ SELECT coalesce(max(extract(epoch FROM gap)), 0)::float8
 	return gap, nil
 }
 
-// activeTime is how many milliseconds a second the database works on statements, for a while, after another while.
+// activeTime is how many milliseconds a second the database works on statements, for a while, after
+// another while.
 func (d *database) activeTime(ctx context.Context, resting, counting time.Duration) (float64, error) {
 	// Idle connections of ours would report late what they did before.
 	d.pool.Reset()

@@ -13,8 +13,12 @@ import (
 
 func TestSizesKeepTheirProportion(t *testing.T) {
 	t.Parallel()
-	assert.Equal(t, organizationsSizes{later: 1_000_000, laterOrgs: 10_000, small: 2_000, large: 10_000, single: 100_000, several: 12_000, slow: 10_000}, sizesFor(1_000_000))
-	assert.Equal(t, organizationsSizes{later: 100, laterOrgs: 2, small: 2, large: 2, single: 10, several: 2, slow: 100}, sizesFor(100))
+	assert.Equal(t, organizationsSizes{
+		later: 1_000_000, laterOrgs: 10_000, small: 2_000, large: 10_000, single: 100_000,
+		several: 12_000, slow: 10_000,
+	}, sizesFor(1_000_000))
+	assert.Equal(t, organizationsSizes{later: 100, laterOrgs: 2, small: 2, large: 2, single: 10, several: 2, slow: 100},
+		sizesFor(100))
 }
 
 func TestTrickleComesFromBusyAndQuietOrganizations(t *testing.T) {
@@ -28,7 +32,12 @@ func TestSharesOfWhatBegan(t *testing.T) {
 	t.Parallel()
 	c := &begun{org: map[string]int{}, priority: map[int]int{}}
 	assert.Equal(t, []float64{0, 0, 0, 0, 0, 0, 0, 0, 0}, c.figures(), "nothing began")
-	for _, j := range []mixedJob{{mixedFirst, int(queue.High)}, {mixedFirst, int(queue.High)}, {mixedSecond, int(queue.Normal)}, {mixedFirst, int(queue.Low)}} {
+	for _, j := range []mixedJob{
+		{mixedFirst, int(queue.High)},
+		{mixedFirst, int(queue.High)},
+		{mixedSecond, int(queue.Normal)},
+		{mixedFirst, int(queue.Low)},
+	} {
 		c.add(j)
 	}
 	assert.Equal(t, []float64{0.25, 0.5, 0.25, 4, 3, 1, 2, 1, 1}, c.figures())

@@ -26,14 +26,17 @@ const (
 func (b *bench) trickleParts(s organizationsSizes) []organizationsPart {
 	samples := b.sampled(300, 20)
 	rows := func(figures []float64) []report.Row {
-		note := fmt.Sprintf("%s jobs due tomorrow in %s organizations; %d samples, one every %s; the slowest waited %s ms.%s", report.Count(s.later),
+		note := fmt.Sprintf("%s jobs due tomorrow in %s organizations; %d samples, one every %s; the slowest waited %s "+
+			"ms.%s", report.Count(s.later),
 			report.Count(s.laterOrgs), samples, tricklePause, report.Figure(figures[2]), missingNote(figures[3], samples))
 		return []report.Row{
 			{Name: "p50", Daybook: figures[0], Unit: "ms", Target: report.AtMost(20), Note: note},
 			{Name: "p99", Daybook: figures[1], Unit: "ms", Target: report.AtMost(200), Note: note},
 		}
 	}
-	part := func(name string, measure func(context.Context, organizationsSizes, int) ([]float64, int, error)) organizationsPart {
+	part := func(name string,
+		measure func(context.Context, organizationsSizes, int) ([]float64, int, error),
+	) organizationsPart {
 		return organizationsPart{name: name, rows: rows, measure: func(ctx context.Context) ([]float64, error) {
 			delays, missing, err := measure(ctx, s, samples)
 			if err != nil {
@@ -43,7 +46,10 @@ func (b *bench) trickleParts(s organizationsSizes) []organizationsPart {
 			return []float64{percentile(delays, 50), percentile(delays, 99), percentile(delays, 100), float64(missing)}, nil
 		}}
 	}
-	return []organizationsPart{part("trickle of jobs", b.trickleOfJobs), part("trickle of documents", b.trickleOfDocuments)}
+	return []organizationsPart{
+		part("trickle of jobs", b.trickleOfJobs),
+		part("trickle of documents", b.trickleOfDocuments),
+	}
 }
 
 // laterOrg is the i-th organization that has work due tomorrow.
@@ -57,7 +63,9 @@ func trickleOrg(i, orgs int) string {
 	return laterOrg(i * 37 % orgs)
 }
 
-func (b *bench) trickleOfJobs(ctx context.Context, s organizationsSizes, samples int) (delays []float64, missing int, err error) {
+func (b *bench) trickleOfJobs(ctx context.Context, s organizationsSizes,
+	samples int,
+) (delays []float64, missing int, err error) {
 	n := latencyWarmUp + samples
 	err = b.withDatabase(ctx, daybookTemplate, func(d *database) error {
 		if err := fillJobsDueLater(ctx, d, s); err != nil {
@@ -97,7 +105,8 @@ func fillJobsDueLater(ctx context.Context, d *database, s organizationsSizes) er
 			for i := range some {
 				number := begin + i
 				some[i] = queue.NewJob{
-					OrgID: laterOrg(number % s.laterOrgs), Payload: noopJob{newBenchJob(number)}, Options: queue.JobOptions{RunAt: tomorrow, SkipValidation: true},
+					OrgID: laterOrg(number % s.laterOrgs), Payload: noopJob{newBenchJob(number)},
+					Options: queue.JobOptions{RunAt: tomorrow, SkipValidation: true},
 				}
 			}
 			_, err := queue.EnqueueJobs(ctx, d.pool, some)
@@ -110,7 +119,9 @@ func fillJobsDueLater(ctx context.Context, d *database, s organizationsSizes) er
 	return nil
 }
 
-func (b *bench) trickleOfDocuments(ctx context.Context, s organizationsSizes, samples int) (delays []float64, missing int, err error) {
+func (b *bench) trickleOfDocuments(ctx context.Context, s organizationsSizes, samples int) (delays []float64,
+	missing int, err error,
+) {
 	n := latencyWarmUp + samples
 	err = b.withDatabase(ctx, daybookTemplate, func(d *database) error {
 		orgs := map[string]bool{}
@@ -150,8 +161,11 @@ SELECT 'later-' || i % $2::int, 'later-' || i, 1, now() + interval '1 day' FROM 
 	return delays, missing, err
 }
 
-// startedWithin is beginnings.within for documents sample-0, sample-1, …, whose work begins when the database leases their job.
-func (d *database) startedWithin(ctx context.Context, committed []time.Time, patience time.Duration) (delays []float64, missing int, err error) {
+// startedWithin is beginnings.within for documents sample-0, sample-1, …, whose work begins when
+// the database leases their job.
+func (d *database) startedWithin(ctx context.Context, committed []time.Time, patience time.Duration) (delays []float64,
+	missing int, err error,
+) {
 	waiting, stop := context.WithTimeout(ctx, patience)
 	defer stop()
 	for waiting.Err() == nil {

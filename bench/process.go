@@ -17,14 +17,18 @@ type queueProcess struct {
 	ready, read chan struct{}
 }
 
-// startProcess starts a process of this program that works a queue, and does not wait until it does. What its handlers tell goes to j.
+// startProcess starts a process of this program that works a queue, and does not wait until it
+// does. What its handlers tell goes to j.
 func (b *bench) startProcess(ctx context.Context, config processConfig, j *journal) (*queueProcess, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
 	name := b.unique()
-	w := &queueProcess{worker: &worker{name: name, log: filepath.Join(b.dir, name+".log"), done: make(chan struct{})}, ready: make(chan struct{}), read: make(chan struct{})}
+	w := &queueProcess{
+		worker: &worker{name: name, log: filepath.Join(b.dir, name+".log"), done: make(chan struct{})},
+		ready:  make(chan struct{}), read: make(chan struct{}),
+	}
 	config.Name, config.TemporalAddress = name, b.stack.TemporalAddress
 	text, err := json.Marshal(config)
 	if err != nil {

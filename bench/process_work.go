@@ -23,7 +23,8 @@ import (
 	"github.com/daybook-dev/daybook/workers"
 )
 
-// processEnv makes a process of this program a worker that may be killed: it holds a processConfig as JSON.
+// processEnv makes a process of this program a worker that may be killed: it holds a processConfig
+// as JSON.
 const processEnv = "BENCH_WORKER"
 
 const (
@@ -35,8 +36,8 @@ const (
 	faultConns = 32
 	// faultParallel is as many jobs as River's client runs side by side.
 	faultParallel = 100
-	// workersName is the application_name of the workers' connections, by which the backends to terminate are found; the handlers'
-	// own connections are not among them.
+	// workersName is the application_name of the workers' connections, by which the backends to
+	// terminate are found; the handlers' own connections are not among them.
 	workersName = "bench-worker"
 )
 
@@ -49,7 +50,8 @@ type processConfig struct {
 	FetchCooldown, RescueAfter time.Duration
 	// Idle: the handlers do nothing and write nothing.
 	Idle bool
-	// Record: what the handlers do is kept, and told when the process ends, so that telling costs nothing meanwhile.
+	// Record: what the handlers do is kept, and told when the process ends, so that telling costs
+	// nothing meanwhile.
 	Record bool
 	// Economy is the PickInterval of Daybook's worker; 0 is its default.
 	Economy time.Duration
@@ -72,7 +74,8 @@ func (faultJob) Kind() string { return "fault" }
 type processWork struct {
 	config  processConfig
 	effects *pgxpool.Pool
-	// tells is how the process tells what its handlers do: a line is one write, so that what was told is not lost with the process.
+	// tells is how the process tells what its handlers do: a line is one write, so that what was told
+	// is not lost with the process.
 	tells *os.File
 	mu    sync.Mutex
 	kept  strings.Builder
@@ -110,17 +113,22 @@ func (w *processWork) daybook(ctx context.Context, address string) error {
 		return fmt.Errorf("open the worker's pool: %w", err)
 	}
 	defer pool.Close()
-	temporal, err := client.DialContext(ctx, client.Options{HostPort: w.config.TemporalAddress, Namespace: devstack.Namespace, Logger: silent{}})
+	temporal, err := client.DialContext(ctx,
+		client.Options{HostPort: w.config.TemporalAddress, Namespace: devstack.Namespace, Logger: silent{}})
 	if err != nil {
 		return fmt.Errorf("connect to Temporal: %w", err)
 	}
 	defer temporal.Close()
 	registry := jobs.NewRegistry()
-	jobs.Register(registry, jobs.Policy{Owner: "bench", Parallel: faultParallel}, func(ctx context.Context, j *jobs.Job[faultJob]) error {
-		return w.handle(ctx, j.Payload, j.Attempt)
-	})
+	jobs.Register(registry, jobs.Policy{Owner: "bench", Parallel: faultParallel},
+		func(ctx context.Context, j *jobs.Job[faultJob]) error {
+			return w.handle(ctx, j.Payload, j.Attempt)
+		})
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	worker, err := workers.NewJobs(workers.JobsOptions{Client: temporal, Pool: pool, Registry: registry, Name: w.config.Name, Log: log, MaxConcurrentActivities: 6, PickInterval: w.config.Economy})
+	worker, err := workers.NewJobs(workers.JobsOptions{
+		Client: temporal, Pool: pool, Registry: registry,
+		Name: w.config.Name, Log: log, MaxConcurrentActivities: 6, PickInterval: w.config.Economy,
+	})
 	if err != nil {
 		return fmt.Errorf("make the worker: %w", err)
 	}
@@ -140,7 +148,10 @@ func (f *faultRiverWorker) Work(ctx context.Context, job *river.Job[faultJob]) e
 }
 
 func (w *processWork) river(ctx context.Context, address string) error {
-	s := riverSettings{maxWorkers: w.config.MaxWorkers, pool: w.config.Pool, fetchCooldown: w.config.FetchCooldown, rescueAfter: w.config.RescueAfter}
+	s := riverSettings{
+		maxWorkers: w.config.MaxWorkers, pool: w.config.Pool, fetchCooldown: w.config.FetchCooldown,
+		rescueAfter: w.config.RescueAfter,
+	}
 	pool, err := openPool(ctx, address, s.pool)
 	if err != nil {
 		return fmt.Errorf("open River's pool: %w", err)
@@ -163,7 +174,8 @@ func (w *processWork) river(ctx context.Context, address string) error {
 	return c.Stop(stop)
 }
 
-// handle is the handler of both: it takes some time and writes a row, again and again until that is done. It never fails by itself.
+// handle is the handler of both: it takes some time and writes a row, again and again until that is
+// done. It never fails by itself.
 func (w *processWork) handle(ctx context.Context, job faultJob, attempt int) error {
 	invocation := int64(os.Getpid())<<32 | w.invocations.Add(1)
 	w.note("b", job.Number)
@@ -177,7 +189,8 @@ func (w *processWork) handle(ctx context.Context, job faultJob, attempt int) err
 	pause(ctx, takes)
 	for {
 		// The same call writes one row, also when it does not learn that it has written it.
-		_, err := w.effects.Exec(ctx, `INSERT INTO effects (job, invocation) VALUES ($1, $2) ON CONFLICT DO NOTHING`, job.Number, invocation)
+		_, err := w.effects.Exec(ctx, `INSERT INTO effects (job, invocation) VALUES ($1, $2) ON CONFLICT DO NOTHING`,
+			job.Number, invocation)
 		if err == nil {
 			break
 		}

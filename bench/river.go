@@ -22,7 +22,8 @@ const riverName = "River"
 type riverSettings struct {
 	maxWorkers, pool int
 	fetchCooldown    time.Duration
-	// rescueAfter is how long a job may run, and how long it has run when River takes it from a worker that is gone; 0: a minute and an hour.
+	// rescueAfter is how long a job may run, and how long it has run when River takes it from a
+	// worker that is gone; 0: a minute and an hour.
 	rescueAfter time.Duration
 }
 
@@ -73,8 +74,8 @@ type riverInvoice struct {
 // Kind implements river.JobArgs.
 func (riverInvoice) Kind() string { return "invoice" }
 
-// riverWorker posts an invoice the way River's documentation shows for exactly once: the ledger's rows and the job's
-// completion in one transaction.
+// riverWorker posts an invoice the way River's documentation shows for exactly once: the ledger's
+// rows and the job's completion in one transaction.
 type riverWorker struct {
 	river.WorkerDefaults[riverInvoice]
 	pool *pgxpool.Pool
@@ -110,7 +111,9 @@ type riverClient struct {
 }
 
 // withRiver runs f with a client that posts invoices and that is not started yet. began may be nil.
-func withRiver(ctx context.Context, d *database, s riverSettings, began func(riverInvoice), f func(*riverClient) error) error {
+func withRiver(ctx context.Context, d *database, s riverSettings, began func(riverInvoice),
+	f func(*riverClient) error,
+) error {
 	completed := &atomic.Int64{}
 	register := func(workers *river.Workers, pool *pgxpool.Pool) {
 		river.AddWorker(workers, &riverWorker{pool: pool, began: began, completed: completed})
@@ -120,8 +123,11 @@ func withRiver(ctx context.Context, d *database, s riverSettings, began func(riv
 	})
 }
 
-// withRiverClient runs f with a client of the worker that register registers, and with a pool of its own. It is not started yet.
-func withRiverClient(ctx context.Context, d *database, s riverSettings, register func(*river.Workers, *pgxpool.Pool), f func(*river.Client[pgx.Tx]) error) error {
+// withRiverClient runs f with a client of the worker that register registers, and with a pool of
+// its own. It is not started yet.
+func withRiverClient(ctx context.Context, d *database, s riverSettings, register func(*river.Workers, *pgxpool.Pool),
+	f func(*river.Client[pgx.Tx]) error,
+) error {
 	pool, err := openPool(ctx, d.url, s.pool)
 	if err != nil {
 		return fmt.Errorf("open River's pool: %w", err)
@@ -140,7 +146,8 @@ func withRiverClient(ctx context.Context, d *database, s riverSettings, register
 func (s riverSettings) config(id string, workers *river.Workers) *river.Config {
 	return &river.Config{
 		ID: id, Queues: map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: s.maxWorkers}}, Workers: workers,
-		FetchCooldown: s.fetchCooldown, JobTimeout: s.rescueAfter, RescueStuckJobsAfter: s.rescueAfter, Logger: slog.New(slog.DiscardHandler),
+		FetchCooldown: s.fetchCooldown, JobTimeout: s.rescueAfter, RescueStuckJobsAfter: s.rescueAfter,
+		Logger: slog.New(slog.DiscardHandler),
 	}
 }
 
@@ -190,9 +197,11 @@ func fillRiver(ctx context.Context, c *riverClient, n int, jobs func(first, n in
 	return nil
 }
 
-// drain is drainDaybook's counterpart: n of the jobs wait, the client starts. It returns how long it took until they were
-// completed in the database.
-func (c *riverClient) drain(ctx context.Context, d *database, n int, jobs func(first, n int) []river.InsertManyParams) (took time.Duration, err error) {
+// drain is drainDaybook's counterpart: n of the jobs wait, the client starts. It returns how long
+// it took until they were completed in the database.
+func (c *riverClient) drain(ctx context.Context, d *database, n int,
+	jobs func(first, n int) []river.InsertManyParams,
+) (took time.Duration, err error) {
 	if err := fillRiver(ctx, c, n, jobs); err != nil {
 		return 0, err
 	}
@@ -239,7 +248,8 @@ func verifyRiver(ctx context.Context, d *database, n int) error {
 // verifyRiverCompleted fails unless there are n jobs and each is completed.
 func verifyRiverCompleted(ctx context.Context, d *database, n int) error {
 	var all, completed int
-	err := d.pool.QueryRow(ctx, `SELECT count(*), count(*) FILTER (WHERE state = 'completed') FROM river_job`).Scan(&all, &completed)
+	err := d.pool.QueryRow(ctx, `SELECT count(*), count(*) FILTER (WHERE state = 'completed') FROM river_job`).Scan(&all,
+		&completed)
 	if err != nil {
 		return fmt.Errorf("count River's completed jobs: %w", err)
 	}

@@ -50,16 +50,23 @@ func riverNoopJobs(first, n int) []river.InsertManyParams {
 	return jobs
 }
 
-// withRiverNoop runs f with a client whose n jobs do nothing and that is not started yet. began may be nil.
+// withRiverNoop runs f with a client whose n jobs do nothing and that is not started yet. began may
+// be nil.
 //
-// River completes such jobs in batches some time after Work has returned, and tells its subscribers when a batch is committed:
-// that is what completed counts, in one goroutine at a time. The channel has room for all, because River drops what finds none.
-func withRiverNoop(ctx context.Context, d *database, s riverSettings, n int, began func(int), f func(*riverClient) error) error {
+// River completes such jobs in batches some time after Work has returned, and tells its subscribers
+// when a batch is committed: that is what completed counts, in one goroutine at a time. The channel
+// has room for all, because River drops what finds none.
+func withRiverNoop(ctx context.Context, d *database, s riverSettings, n int, began func(int),
+	f func(*riverClient) error,
+) error {
 	register := func(workers *river.Workers, _ *pgxpool.Pool) {
 		river.AddWorker(workers, &riverNoopWorker{began: began})
 	}
 	return withRiverClient(ctx, d, s, register, func(c *river.Client[pgx.Tx]) error {
-		events, cancel := c.SubscribeConfig(&river.SubscribeConfig{ChanSize: n, Kinds: []river.EventKind{river.EventKindJobCompleted}})
+		events, cancel := c.SubscribeConfig(&river.SubscribeConfig{
+			ChanSize: n,
+			Kinds:    []river.EventKind{river.EventKindJobCompleted},
+		})
 		defer cancel()
 		var told int64
 		return f(&riverClient{c, func() int64 {

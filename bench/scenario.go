@@ -11,12 +11,14 @@ import (
 	"github.com/daybook-dev/daybook/bench/report"
 )
 
-// scenario is one question that the benchmarks answer. Each has a file of its own, which registers it.
+// scenario is one question that the benchmarks answer. Each has a file of its own, which registers
+// it.
 type scenario struct {
 	// order is its place in the table; smaller is earlier.
 	order int
 	name  string
-	// topic is the heading under which its rows stand in docs/performance.md. The scenarios of a topic follow each other.
+	// topic is the heading under which its rows stand in docs/performance.md. The scenarios of a
+	// topic follow each other.
 	topic string
 	// takes is about how long it takes at full size, for the help and bench/README.md.
 	takes string
@@ -67,7 +69,8 @@ func choose(list string) ([]scenario, error) {
 	for name := range strings.SplitSeq(list, ",") {
 		i := slices.Index(names, strings.TrimSpace(name))
 		if i < 0 {
-			return nil, fmt.Errorf("there is no scenario %q: choose among %s", strings.TrimSpace(name), strings.Join(names, ", "))
+			return nil, fmt.Errorf("there is no scenario %q: choose among %s", strings.TrimSpace(name),
+				strings.Join(names, ", "))
 		}
 		if !slices.ContainsFunc(chosen, func(s scenario) bool { return s.name == names[i] }) {
 			chosen = append(chosen, all[i])

@@ -26,7 +26,8 @@ func init() {
 	})
 }
 
-// snapshotRun says how long the snapshot is held, and of what parts at its ends the rates are taken.
+// snapshotRun says how long the snapshot is held, and of what parts at its ends the rates are
+// taken.
 type snapshotRun struct {
 	warmUp, held, part time.Duration
 	// floor is the backlog that the enqueuer keeps; it adds a tenth of it at a time.
@@ -50,7 +51,8 @@ func (r snapshotRates) kept() float64 {
 func runSnapshot(ctx context.Context, b *bench) ([]report.Row, error) {
 	s := snapshotRun{
 		floor:  b.sized(10_000, 1_000),
-		warmUp: b.lasting(snapshotWarmUp, time.Second), held: b.lasting(90*time.Second, 2*time.Second), part: b.lasting(15*time.Second, time.Second/2),
+		warmUp: b.lasting(snapshotWarmUp, time.Second), held: b.lasting(90*time.Second, 2*time.Second),
+		part: b.lasting(15*time.Second, time.Second/2),
 	}
 	runs := b.repeated(3)
 	var held, free []snapshotRates
@@ -86,20 +88,30 @@ func runSnapshot(ctx context.Context, b *bench) ([]report.Row, error) {
 	last, lastFree := held[runs-1], free[runs-1]
 	const unit = "last 15 s / first 15 s"
 	return []report.Row{
-		{Name: "rate beside that without the snapshot, lowest run", Daybook: slices.Min(beside), Unit: "with / without, in the last 15 s", Target: report.AtLeast(0.9), Runs: runs},
-		{Name: "rate beside that without the snapshot", Daybook: median(beside), Unit: "with / without, in the last 15 s", Runs: runs},
+		{
+			Name: "rate beside that without the snapshot, lowest run", Daybook: slices.Min(beside),
+			Unit: "with / without, in the last 15 s", Target: report.AtLeast(0.9), Runs: runs,
+		},
+		{
+			Name: "rate beside that without the snapshot", Daybook: median(beside), Unit: "with / without, in the last 15 s",
+			Runs: runs,
+		},
 		report.Row{
 			Name: "rate that is left", Daybook: median(kept[0]), Unit: unit, Runs: runs,
-			Note: fmt.Sprintf("in the last run Daybook went from %s to %s documents/s, without the snapshot from %s to %s, River from %s to %s jobs/s (%s).", report.Figure(last.first),
-				report.Figure(last.last), report.Figure(lastFree.first), report.Figure(lastFree.last), report.Figure(riverLast.first), report.Figure(riverLast.last), riverBusy),
+			Note: fmt.Sprintf("in the last run Daybook went from %s to %s documents/s, without the snapshot from %s to %s, "+
+				"River from %s to %s jobs/s (%s).", report.Figure(last.first),
+				report.Figure(last.last), report.Figure(lastFree.first), report.Figure(lastFree.last),
+				report.Figure(riverLast.first), report.Figure(riverLast.last), riverBusy),
 		}.Beside(riverName, median(kept[2])),
 		{Name: "rate that is left without the snapshot", Daybook: median(kept[1]), Unit: unit, Runs: runs},
 	}, nil
 }
 
-// underSnapshot feeds the queue and, after the warm-up, holds a snapshot. It calls mark when the snapshot is taken, after the
-// first part of the time, before the last part, and at the end.
-func (d *database) underSnapshot(ctx context.Context, s snapshotRun, feed func(context.Context) error, mark func(i int)) error {
+// underSnapshot feeds the queue and, after the warm-up, holds a snapshot. It calls mark when the
+// snapshot is taken, after the first part of the time, before the last part, and at the end.
+func (d *database) underSnapshot(ctx context.Context, s snapshotRun, feed func(context.Context) error,
+	mark func(i int),
+) error {
 	group, ctx := errgroup.WithContext(ctx)
 	feeding, enough := context.WithCancel(ctx)
 	group.Go(func() error { return feed(feeding) })
@@ -191,10 +203,14 @@ func (b *bench) riverSnapshot(ctx context.Context, s snapshotRun) (rates snapsho
 				return nil
 			}
 			return c.started(ctx, func() error {
-				if err := d.underSnapshot(ctx, s, feed, func(i int) { at[i], done[i] = time.Now(), int(c.completed()) }); err != nil {
+				if err := d.underSnapshot(ctx, s, feed,
+					func(i int) { at[i], done[i] = time.Now(), int(c.completed()) }); err != nil {
 					return err
 				}
-				rates = snapshotRates{perSecond(done[1]-done[0], at[1].Sub(at[0])), perSecond(done[3]-done[2], at[3].Sub(at[2]))}
+				rates = snapshotRates{
+					perSecond(done[1]-done[0], at[1].Sub(at[0])),
+					perSecond(done[3]-done[2], at[3].Sub(at[2])),
+				}
 				return c.awaitCompleted(ctx, total)
 			})
 		})

@@ -25,7 +25,8 @@ import (
 // stopTimeout bounds the end of the servers.
 const stopTimeout = time.Minute
 
-// bench is what the scenarios work with: a PostgreSQL and a Temporal server of their own, and the program under test.
+// bench is what the scenarios work with: a PostgreSQL and a Temporal server of their own, and the
+// program under test.
 type bench struct {
 	options
 	log io.Writer
@@ -45,8 +46,8 @@ type bench struct {
 	noGraphile string
 }
 
-// newBench starts the servers, with the durability that PostgreSQL has by default, builds the program, and makes the
-// databases that each run's database is copied from.
+// newBench starts the servers, with the durability that PostgreSQL has by default, builds the
+// program, and makes the databases that each run's database is copied from.
 func newBench(ctx context.Context, o options, log io.Writer) (_ *bench, err error) {
 	b := &bench{options: o, log: log}
 	defer func() {
@@ -64,7 +65,11 @@ func newBench(ctx context.Context, o options, log io.Writer) (_ *bench, err erro
 	if output, err := build.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("build daybook: %w\n%s", err, output)
 	}
-	b.stack, err = devstack.Start(ctx, devstack.Options{Private: true, NoUI: true, PostgresSettings: o.postgresSettings(), Progress: func(line string) { b.say("%s", line) }})
+	b.stack, err = devstack.Start(ctx,
+		devstack.Options{
+			Private: true, NoUI: true, PostgresSettings: o.postgresSettings(),
+			Progress: func(line string) { b.say("%s", line) },
+		})
 	if err != nil {
 		return nil, err
 	}
@@ -78,19 +83,21 @@ func newBench(ctx context.Context, o options, log io.Writer) (_ *bench, err erro
 	if err := b.prepareStatements(ctx); err != nil {
 		return nil, err
 	}
-	b.temporal, err = client.DialContext(ctx, client.Options{HostPort: b.stack.TemporalAddress, Namespace: devstack.Namespace, Logger: silent{}})
+	b.temporal, err = client.DialContext(ctx,
+		client.Options{HostPort: b.stack.TemporalAddress, Namespace: devstack.Namespace, Logger: silent{}})
 	if err != nil {
 		return nil, err
 	}
 	return b, b.makeTemplates(ctx)
 }
 
-// postgresSettings are those that PostgreSQL does not have by default. A commit's time costs it next to nothing, and tells when a job
-// was completed.
+// postgresSettings are those that PostgreSQL does not have by default. A commit's time costs it
+// next to nothing, and tells when a job was completed.
 func (o options) postgresSettings() []string {
 	set := []string{"track_commit_timestamp=on"}
 	if o.statements {
-		set = append(set, "shared_preload_libraries=pg_stat_statements", "pg_stat_statements.track=all", "pg_stat_statements.max=10000")
+		set = append(set, "shared_preload_libraries=pg_stat_statements", "pg_stat_statements.track=all",
+			"pg_stat_statements.max=10000")
 	}
 	return set
 }
@@ -139,7 +146,8 @@ func (b *bench) peer(m measurement) measurement {
 // wanted says whether the command line wants a part of a scenario.
 func (b *bench) wanted(part string) bool { return strings.Contains(part, b.part) }
 
-// fast are the settings where a scenario wants throughput and does not look for the best ones itself.
+// fast are the settings where a scenario wants throughput and does not look for the best ones
+// itself.
 func (b *bench) fast() settings {
 	return settings{cmp.Or(b.best.batch, bestSettings.batch), cmp.Or(b.best.lanes, bestSettings.lanes)}
 }
@@ -157,7 +165,8 @@ func (b *bench) say(format string, args ...any) {
 	_, _ = fmt.Fprintf(b.log, format+"\n", args...) // an error here cannot be told either
 }
 
-// sized chooses how many documents a scenario works: the command line's number, or that of a full or a short run.
+// sized chooses how many documents a scenario works: the command line's number, or that of a full
+// or a short run.
 func (b *bench) sized(full, smoke int) int { return chooseNumber(b.size, full, smoke, b.smoke) }
 
 // sampled is the same for samples.

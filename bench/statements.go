@@ -19,7 +19,8 @@ func (b *bench) prepareStatements(ctx context.Context) error {
 		return nil
 	}
 	if _, err := b.admin.Exec(ctx, `CREATE EXTENSION pg_stat_statements`); err != nil {
-		return fmt.Errorf("-statements needs PostgreSQL's extension pg_stat_statements (Debian: it comes with postgresql-N): %w", err)
+		return fmt.Errorf("-statements needs PostgreSQL's extension pg_stat_statements (Debian: it comes with "+
+			"postgresql-N): %w", err)
 	}
 	return nil
 }
@@ -29,12 +30,13 @@ func (d *database) resetStatements(ctx context.Context) error {
 	if !d.b.statements {
 		return nil
 	}
-	_, err := d.b.admin.Exec(ctx, `SELECT pg_stat_statements_reset(0, oid, 0) FROM pg_database WHERE datname = $1`, d.name)
+	_, err := d.b.admin.Exec(ctx, `SELECT pg_stat_statements_reset(0, oid, 0) FROM pg_database WHERE datname = $1`,
+		d.name)
 	return err
 }
 
-// sayStatements tells what statements cost most since they were last forgotten, a job. A statement that a function runs is counted
-// within the one that calls the function, too.
+// sayStatements tells what statements cost most since they were last forgotten, a job. A statement
+// that a function runs is counted within the one that calls the function, too.
 func (d *database) sayStatements(ctx context.Context, when string, jobs int) error {
 	if !d.b.statements {
 		return nil
@@ -57,7 +59,8 @@ SELECT calls, total_exec_time, mean_exec_time, max_exec_time, rows, shared_blks_
 		if !top {
 			text = "… " + text
 		}
-		d.b.say("    %9.1f %9d %9.3f %9.1f %9d %9d %11.0f  %.150s", 1000*total/float64(max(1, jobs)), calls, mean, slowest, count, blocks, float64(blocks)/float64(calls), text)
+		d.b.say("    %9.1f %9d %9.3f %9.1f %9d %9d %11.0f  %.150s", 1000*total/float64(max(1, jobs)), calls, mean, slowest,
+			count, blocks, float64(blocks)/float64(calls), text)
 		return nil
 	})
 	return err

@@ -32,8 +32,9 @@ func percentile(values []float64, p float64) float64 {
 // measurement is one run of one side.
 type measurement func(context.Context) (float64, error)
 
-// alternate calls the measurements in turn, runs times each, so that what changes on the machine meanwhile meets all of them.
-// It returns the values of each. A measurement that is nil is left out and has no values.
+// alternate calls the measurements in turn, runs times each, so that what changes on the machine
+// meanwhile meets all of them. It returns the values of each. A measurement that is nil is left out
+// and has no values.
 func alternate(ctx context.Context, runs int, measurements ...measurement) ([][]float64, error) {
 	values := make([][]float64, len(measurements))
 	for range runs {

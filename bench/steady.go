@@ -18,11 +18,12 @@ import (
 // offeredEnough is the part of a load that must have been enqueued for its figures to be believed.
 const offeredEnough = 0.98
 
-// steadyPlan says how long jobs that do nothing come at a steady rate, and what goes on beside them.
+// steadyPlan says how long jobs that do nothing come at a steady rate, and what goes on beside
+// them.
 type steadyPlan struct {
 	rate, perTx int
-	// warmUp comes first and does not count; then the jobs of held count. part is the length of its first and of its last part,
-	// which are looked at by themselves.
+	// warmUp comes first and does not count; then the jobs of held count. part is the length of its
+	// first and of its last part, which are looked at by themselves.
 	warmUp, held, part time.Duration
 	// backlog is how many jobs are completed before.
 	backlog int
@@ -36,8 +37,9 @@ type steadyWindow struct {
 	rate, offered float64
 	// postgres and worker are the processor time that they used, in seconds a second.
 	postgres, worker float64
-	// begun and completed are milliseconds from before a job's commit until its handler began, and until the transaction that
-	// completed it was committed; of the jobs that were enqueued in this time.
+	// begun and completed are milliseconds from before a job's commit until its handler began, and
+	// until the transaction that completed it was committed; of the jobs that were enqueued in this
+	// time.
 	begun, completed []float64
 }
 
@@ -59,7 +61,8 @@ type steadyFigures struct {
 	planned int
 }
 
-// behind: the machine could not even enqueue what was planned, so that the figures are no measurement.
+// behind: the machine could not even enqueue what was planned, so that the figures are no
+// measurement.
 func (f steadyFigures) behind() bool { return f.all.offered < offeredEnough*float64(f.planned) }
 
 func (f steadyFigures) String() string {
@@ -68,14 +71,19 @@ func (f steadyFigures) String() string {
 	}
 	text := ""
 	if f.behind() {
-		text = fmt.Sprintf("NO MEASUREMENT, because the machine did other work: only %s of %d jobs/s were enqueued; ", report.Figure(f.all.offered), f.planned)
+		text = fmt.Sprintf("NO MEASUREMENT, because the machine did other work: only %s of %d jobs/s were enqueued; ",
+			report.Figure(f.all.offered), f.planned)
 	}
-	return text + fmt.Sprintf("%s of %s jobs/s, commit to completion p50 / p99 %s ms (first part %s, last %s; slowest %s), to beginning %s ms; PostgreSQL %s %% of a core (%s ms a job; first part %s, last %s), worker %s %%",
-		report.Figure(f.all.rate), report.Figure(f.all.offered), p(f.all.completed), p(f.first.completed), p(f.last.completed), report.Figure(percentile(f.all.completed, 100)), p(f.all.begun),
-		report.Figure(100*f.all.postgres), report.Figure(f.all.perJob()), report.Figure(f.first.perJob()), report.Figure(f.last.perJob()), report.Figure(100*f.all.worker))
+	return text + fmt.Sprintf("%s of %s jobs/s, commit to completion p50 / p99 %s ms (first part %s, last %s; slowest "+
+		"%s), to beginning %s ms; PostgreSQL %s %% of a core (%s ms a job; first part %s, last %s), worker %s %%",
+		report.Figure(f.all.rate), report.Figure(f.all.offered), p(f.all.completed), p(f.first.completed),
+		p(f.last.completed), report.Figure(percentile(f.all.completed, 100)), p(f.all.begun),
+		report.Figure(100*f.all.postgres), report.Figure(f.all.perJob()), report.Figure(f.first.perJob()),
+		report.Figure(f.last.perJob()), report.Figure(100*f.all.worker))
 }
 
-// steadyMark is a moment, the processor time that was used until then, and how many jobs were enqueued.
+// steadyMark is a moment, the processor time that was used until then, and how many jobs were
+// enqueued.
 type steadyMark struct {
 	at               time.Time
 	postgres, worker float64
@@ -142,7 +150,8 @@ func (r *steadyRun) run(ctx context.Context) (err error) {
 	if err := r.d.quiesce(ctx); err != nil {
 		return err
 	}
-	if r.worker, err = r.b.startProcess(ctx, r.q.process(r.d.url, processConfig{Idle: true, Record: true}), r.journal); err != nil {
+	if r.worker, err = r.b.startProcess(ctx, r.q.process(r.d.url, processConfig{Idle: true, Record: true}),
+		r.journal); err != nil {
 		return err
 	}
 	defer func() {
@@ -176,10 +185,12 @@ func (r *steadyRun) run(ctx context.Context) (err error) {
 	return err
 }
 
-// tail is how long the load goes on after the time that counts, so that its last jobs are worked under load like the others.
+// tail is how long the load goes on after the time that counts, so that its last jobs are worked
+// under load like the others.
 func (p steadyPlan) tail() time.Duration { return p.warmUp / 4 }
 
-// completeBacklog enqueues jobs and waits until they are done, as a queue has done some when it is looked at.
+// completeBacklog enqueues jobs and waits until they are done, as a queue has done some when it is
+// looked at.
 func (r *steadyRun) completeBacklog(ctx context.Context, pool *pgxpool.Pool) error {
 	for begin := 0; begin < r.plan.backlog; begin += fillBatch {
 		some := make([]faultJob, min(fillBatch, r.plan.backlog-begin))
@@ -228,7 +239,8 @@ func (r *steadyRun) watch(ctx context.Context) error {
 	return group.Wait()
 }
 
-// mark notes the moment and the processor time. The first and the last part have statements of their own.
+// mark notes the moment and the processor time. The first and the last part have statements of
+// their own.
 func (r *steadyRun) mark(ctx context.Context, i int) (err error) {
 	m := &r.marks[i]
 	m.at, m.enqueued = time.Now(), r.load.count()

@@ -8,8 +8,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// figures come to what was measured. Daybook has to have completed every job exactly once; River may be behind when its patience has
-// ended, and a job that is not done counts as if it were done then.
+// figures come to what was measured. Daybook has to have completed every job exactly once; River
+// may be behind when its patience has ended, and a job that is not done counts as if it were done
+// then.
 func (r *steadyRun) figures(ctx context.Context) (f steadyFigures, err error) {
 	committed, refused, err := r.load.result()
 	if err != nil {
@@ -29,7 +30,8 @@ func (r *steadyRun) figures(ctx context.Context) (f steadyFigures, err error) {
 	for number := range committed {
 		_, done := completed[number]
 		if r.q.river == nil && (!done || len(begun[number]) != 1) {
-			return f, fmt.Errorf("not exactly once: job %d was begun %d times, completed by its first attempt: %t: %s", number, len(begun[number]), done, r.story(ctx, number))
+			return f, fmt.Errorf("not exactly once: job %d was begun %d times, completed by its first attempt: %t: %s",
+				number, len(begun[number]), done, r.story(ctx, number))
 		}
 	}
 	window := func(from, until steadyMark) steadyWindow { return r.window(from, until, committed, completed, begun) }
@@ -52,7 +54,8 @@ SELECT coalesce(string_agg(format('%s, run_count %s, attempts %s', j.state, j.ru
 	return text
 }
 
-// completions reads when the transactions that completed the jobs were committed, by PostgreSQL's own record.
+// completions reads when the transactions that completed the jobs were committed, by PostgreSQL's
+// own record.
 func (r *steadyRun) completions(ctx context.Context) (map[int]time.Time, error) {
 	rows, err := r.d.pool.Query(ctx, r.q.completed)
 	if err != nil {
@@ -73,7 +76,9 @@ func (r *steadyRun) completions(ctx context.Context) (map[int]time.Time, error) 
 	return completed, nil
 }
 
-func (r *steadyRun) window(from, until steadyMark, committed, completed map[int]time.Time, begun map[int][]beginning) (w steadyWindow) {
+func (r *steadyRun) window(from, until steadyMark, committed, completed map[int]time.Time,
+	begun map[int][]beginning,
+) (w steadyWindow) {
 	length := until.at.Sub(from.at)
 	done := 0
 	for _, at := range completed {

@@ -13,7 +13,8 @@ import (
 func init() {
 	register(scenario{
 		order: 100, name: "steady", topic: topicSteady, takes: "13 minutes",
-		about: steadyAbout + "800 jobs/s, one a transaction, for a minute. River's FetchCooldown is the one whose median from " +
+		about: steadyAbout + "800 jobs/s, one a transaction, for a minute. River's FetchCooldown is the one whose median " +
+			"from " +
 			"commit to the handler's beginning is nearest to Daybook's; it completes in batches every 50 ms.",
 		skip: func(*bench) string {
 			if runtime.GOOS != "linux" {
@@ -25,14 +26,19 @@ func init() {
 	})
 }
 
-// riverCooldowns are what River is tuned among; they lie close to each other around the latency that Daybook has by default.
+// riverCooldowns are what River is tuned among; they lie close to each other around the latency
+// that Daybook has by default.
 var riverCooldowns = []time.Duration{
-	time.Millisecond, 2 * time.Millisecond, 3 * time.Millisecond, 4 * time.Millisecond, 5 * time.Millisecond, 7 * time.Millisecond, 10 * time.Millisecond, 20 * time.Millisecond,
+	time.Millisecond, 2 * time.Millisecond, 3 * time.Millisecond, 4 * time.Millisecond, 5 * time.Millisecond,
+	7 * time.Millisecond, 10 * time.Millisecond, 20 * time.Millisecond,
 }
 
-// economies are the values of workers.JobsOptions.PickInterval, which trades latency for processor time, of which the curve is made.
-// processConfig carries a value to the worker.
-var economies = []time.Duration{time.Millisecond, 5 * time.Millisecond, 10 * time.Millisecond, 20 * time.Millisecond, 50 * time.Millisecond}
+// economies are the values of workers.JobsOptions.PickInterval, which trades latency for processor
+// time, of which the curve is made. processConfig carries a value to the worker.
+var economies = []time.Duration{
+	time.Millisecond, 5 * time.Millisecond, 10 * time.Millisecond, 20 * time.Millisecond,
+	50 * time.Millisecond,
+}
 
 func runSteady(ctx context.Context, b *bench) ([]report.Row, error) {
 	runs, plan := b.repeated(3), b.plan(calmRate, 1, time.Minute, nil)
@@ -47,11 +53,13 @@ func runSteady(ctx context.Context, b *bench) ([]report.Row, error) {
 			if settings, err = b.tuneRiver(ctx, plan, percentile(own[0].all.begun, 50)); err != nil {
 				return nil, err
 			}
-			if usual, err = b.steadies(ctx, 1, riverLoaded("River's default client", riverDefault, 10*time.Second), plan); err != nil {
+			if usual, err = b.steadies(ctx, 1, riverLoaded("River's default client", riverDefault, 10*time.Second),
+				plan); err != nil {
 				return nil, err
 			}
 		}
-		if tuned, err = b.steadies(ctx, 1, riverLoaded("River's tuned client", settings, 10*time.Second), plan); err != nil {
+		if tuned, err = b.steadies(ctx, 1, riverLoaded("River's tuned client", settings, 10*time.Second),
+			plan); err != nil {
 			return nil, err
 		}
 	}
@@ -71,14 +79,21 @@ func runSteady(ctx context.Context, b *bench) ([]report.Row, error) {
 	}
 	core := func(f steadyFigures) float64 { return f.all.core() }
 	begun := func(f steadyFigures) float64 { return percentile(f.all.begun, 50) }
-	row := func(name, unit string, target report.Target, peer []steadyFigures, figure func(steadyFigures) float64) report.Row {
-		return report.Row{Name: name, Unit: unit, Target: target, Runs: runs, Daybook: steadyMedian(own, figure)}.Beside(riverName, steadyMedian(peer, figure))
+	row := func(name, unit string, target report.Target, peer []steadyFigures,
+		figure func(steadyFigures) float64,
+	) report.Row {
+		return report.Row{
+			Name: name, Unit: unit, Target: target, Runs: runs,
+			Daybook: steadyMedian(own, figure),
+		}.Beside(riverName, steadyMedian(peer, figure))
 	}
 	rows := []report.Row{
 		row("processor time, River tuned to the same latency", "% of a core", report.AtMostTimesPeer(0.8), tuned, core),
 		row("commit to beginning, p50, River tuned to the same latency", "ms", report.Target{}, tuned, begun),
-		row("commit to completion, p50, River tuned to the same latency", "ms", report.Target{}, tuned, completedIn(allTime, 50)),
-		row("commit to completion, p99, River tuned to the same latency", "ms", report.Target{}, tuned, completedIn(allTime, 99)),
+		row("commit to completion, p50, River tuned to the same latency", "ms", report.Target{}, tuned,
+			completedIn(allTime, 50)),
+		row("commit to completion, p99, River tuned to the same latency", "ms", report.Target{}, tuned,
+			completedIn(allTime, 99)),
 	}
 	rows[0].Note = fmt.Sprintf("last run: %s.", own[len(own)-1])
 	if len(tuned) > 0 {
@@ -127,7 +142,8 @@ func (b *bench) economyCurve(ctx context.Context, plan steadyPlan) ([]report.Row
 			return nil, err
 		}
 		rows = append(rows, report.Row{
-			Name: fmt.Sprintf("processor time at %s", value), Daybook: f.all.core(), Unit: "% of a core", Runs: 1, Note: fmt.Sprintf("%s.", f),
+			Name: fmt.Sprintf("processor time at %s", value), Daybook: f.all.core(), Unit: "% of a core", Runs: 1,
+			Note: fmt.Sprintf("%s.", f),
 		})
 	}
 	return rows, nil

@@ -14,17 +14,21 @@ import (
 )
 
 const (
-	// calmRate is how many jobs a second are enqueued, each in a transaction of its own; busyRate is the same, ten a transaction.
+	// calmRate is how many jobs a second are enqueued, each in a transaction of its own; busyRate is
+	// the same, ten a transaction.
 	calmRate = 800
 	busyRate = 2_500
-	// readers is how many connections scan the queue's table, and scanned how many completed jobs it holds at first.
+	// readers is how many connections scan the queue's table, and scanned how many completed jobs it
+	// holds at first.
 	readers = 4
 	scanned = 100_000
 )
 
 // steadyAbout says what the scenarios of steady load have in common.
-const steadyAbout = "One worker; jobs that do nothing come at a steady rate. The clock runs from just before COMMIT until the " +
-	"completing transaction has committed (`pg_xact_commit_timestamp`). Processor time is that of PostgreSQL and of the worker. "
+const steadyAbout = "One worker; jobs that do nothing come at a steady rate. The clock runs from just before COMMIT " +
+	"until the " +
+	"completing transaction has committed (`pg_xact_commit_timestamp`). Processor time is that of PostgreSQL and of " +
+	"the worker. "
 
 func init() {
 	linux := func(*bench) string {
@@ -34,27 +38,32 @@ func init() {
 		return ""
 	}
 	register(scenario{
-		order: 120, name: "snapshot-steady", topic: topicSnapshots, takes: "11 minutes a run; HELD=2m shortens it", skip: linux,
-		about: steadyAbout + "800 jobs/s, one a transaction, beside a snapshot that is held for ten minutes. The percentiles " +
+		order: 120, name: "snapshot-steady", topic: topicSnapshots, takes: "11 minutes a run; HELD=2m shortens it",
+		skip: linux,
+		about: steadyAbout + "800 jobs/s, one a transaction, beside a snapshot that is held for ten minutes. The " +
+			"percentiles " +
 			"are those of the last minute.",
 		run: runSnapshotSteady,
 	})
 	register(scenario{
 		order: 130, name: "snapshot-busy", topic: topicSnapshots, takes: "16 minutes; HELD=1m shortens it", skip: linux,
-		about: steadyAbout + "2,500 jobs/s, ten a transaction, beside a snapshot that is held for three minutes. What River's " +
+		about: steadyAbout + "2,500 jobs/s, ten a transaction, beside a snapshot that is held for three minutes. What " +
+			"River's " +
 			"tuned client has not done ten seconds after the load counts as if it were done then.",
 		run: runSnapshotBusy,
 	})
 	register(scenario{
 		order: 140, name: "readers", topic: topicSnapshots, takes: "7 minutes; HELD=30s shortens it", skip: linux,
-		about: steadyAbout + "800 jobs/s for 100 seconds, beside four connections that read the whole table of jobs again and " +
+		about: steadyAbout + "800 jobs/s for 100 seconds, beside four connections that read the whole table of jobs " +
+			"again and " +
 			"again, each in a REPEATABLE READ transaction and with one process. River runs once, with its " +
 			"tuned client.",
 		run: runReaders,
 	})
 }
 
-// shortened is how long a load is held: what the command line says, or that of a full or a short run.
+// shortened is how long a load is held: what the command line says, or that of a full or a short
+// run.
 func (b *bench) shortened(full time.Duration) time.Duration {
 	if b.held > 0 {
 		return b.held
@@ -68,7 +77,10 @@ func (b *bench) plan(rate, perTx int, held time.Duration, beside func(context.Co
 		rate = 100
 	}
 	held = b.shortened(held)
-	return steadyPlan{rate: rate, perTx: perTx, warmUp: b.lasting(10*time.Second, time.Second/2), held: held, part: min(time.Minute, held/4), beside: beside}
+	return steadyPlan{
+		rate: rate, perTx: perTx, warmUp: b.lasting(10*time.Second, time.Second/2), held: held,
+		part: min(time.Minute, held/4), beside: beside,
+	}
 }
 
 // holdSnapshot holds a snapshot until ctx ends, so that no row that dies meanwhile can be removed.
@@ -82,8 +94,10 @@ func holdSnapshot(ctx context.Context, d *database) error {
 	})
 }
 
-// readAgainAndAgain has several connections read the table of jobs, each in one snapshot and by one process, until ctx ends. PostgreSQL would give each of
-// them up to three more processes once the table has grown enough: what is measured then is a machine of two cores with a dozen processes that never rest.
+// readAgainAndAgain has several connections read the table of jobs, each in one snapshot and by one
+// process, until ctx ends. PostgreSQL would give each of them up to three more processes once the
+// table has grown enough: what is measured then is a machine of two cores with a dozen processes
+// that never rest.
 func readAgainAndAgain(q loadedQueue) func(context.Context, *database) error {
 	return func(ctx context.Context, d *database) error {
 		group, ctx := errgroup.WithContext(ctx)
@@ -154,11 +168,18 @@ func runSnapshotSteady(ctx context.Context, b *bench) ([]report.Row, error) {
 	note := fmt.Sprintf("held for %s; last run: %s.", plan.held, all[len(all)-1])
 	return []report.Row{
 		{
-			Name: "PostgreSQL's processor time a job", Unit: "last minute / first minute", Target: report.AtMost(1.3), Runs: runs, Note: note,
+			Name: "PostgreSQL's processor time a job", Unit: "last minute / first minute", Target: report.AtMost(1.3),
+			Runs: runs, Note: note,
 			Daybook: steadyMedian(all, func(f steadyFigures) float64 { return f.last.perJob() / f.first.perJob() }),
 		},
-		{Name: "commit to completion in the last minute, p50", Unit: "ms", Runs: runs, Daybook: steadyMedian(all, completedIn(lastPart, 50))},
-		{Name: "commit to completion in the last minute, p99", Unit: "ms", Target: report.AtMost(15), Runs: runs, Daybook: steadyMedian(all, completedIn(lastPart, 99))},
+		{
+			Name: "commit to completion in the last minute, p50", Unit: "ms", Runs: runs,
+			Daybook: steadyMedian(all, completedIn(lastPart, 50)),
+		},
+		{
+			Name: "commit to completion in the last minute, p99", Unit: "ms", Target: report.AtMost(15), Runs: runs,
+			Daybook: steadyMedian(all, completedIn(lastPart, 99)),
+		},
 	}, nil
 }
 
@@ -178,7 +199,8 @@ func runSnapshotBusy(ctx context.Context, b *bench) ([]report.Row, error) {
 		}
 	}
 	if !b.alone && !b.smoke {
-		if peer, err = b.steadies(ctx, 1, riverLoaded("River's tuned client", riverTuned, 10*time.Second), plan); err != nil {
+		if peer, err = b.steadies(ctx, 1, riverLoaded("River's tuned client", riverTuned, 10*time.Second),
+			plan); err != nil {
 			return nil, err
 		}
 	}
@@ -190,7 +212,10 @@ func runSnapshotBusy(ctx context.Context, b *bench) ([]report.Row, error) {
 		note += fmt.Sprintf(" River: %s: %s.", riverTuned, peer[0])
 	}
 	row := func(name, unit string, target report.Target, figure func(steadyFigures) float64) report.Row {
-		return report.Row{Name: name, Daybook: steadyMedian(all, figure), Unit: unit, Target: target, Runs: runs}.Beside(riverName, steadyMedian(peer, figure))
+		return report.Row{
+			Name: name, Daybook: steadyMedian(all, figure), Unit: unit, Target: target,
+			Runs: runs,
+		}.Beside(riverName, steadyMedian(peer, figure))
 	}
 	rows := []report.Row{
 		row("rate", "jobs/s", report.AtLeast(0.998*busyRate), func(f steadyFigures) float64 { return f.all.rate }),
@@ -222,9 +247,15 @@ func runReaders(ctx context.Context, b *bench) ([]report.Row, error) {
 	}
 	row := func(name string, target report.Target, p float64) report.Row {
 		figure := completedIn(allTime, p)
-		return report.Row{Name: name, Unit: "ms", Target: target, Runs: runs, Daybook: steadyMedian(all, figure)}.Beside(riverName, steadyMedian(peer, figure))
+		return report.Row{
+			Name: name, Unit: "ms", Target: target, Runs: runs,
+			Daybook: steadyMedian(all, figure),
+		}.Beside(riverName, steadyMedian(peer, figure))
 	}
-	rows := []report.Row{row("commit to completion, p50", report.Target{}, 50), row("commit to completion, p99", report.AtMost(30), 99)}
+	rows := []report.Row{
+		row("commit to completion, p50", report.Target{}, 50),
+		row("commit to completion, p99", report.AtMost(30), 99),
+	}
 	rows[0].Note = note
 	return rows, nil
 }

@@ -17,13 +17,15 @@ func TestAWindowHasTheJobsThatWereEnqueuedOrCompletedInIt(t *testing.T) {
 	start := time.Now()
 	at := func(ms int) time.Time { return start.Add(time.Duration(ms) * time.Millisecond) }
 	r := &steadyRun{end: at(5_000)}
-	w := r.window(steadyMark{at: at(1_000), postgres: 2, worker: 1}, steadyMark{at: at(3_000), postgres: 2.5, worker: 1.2},
+	w := r.window(steadyMark{at: at(1_000), postgres: 2, worker: 1},
+		steadyMark{at: at(3_000), postgres: 2.5, worker: 1.2},
 		map[int]time.Time{0: at(990), 1: at(1_000), 2: at(2_000), 3: at(2_990), 4: at(3_000)},
 		map[int]time.Time{0: at(1_010), 1: at(1_020), 3: at(3_010), 4: at(3_010)},
 		map[int][]beginning{0: {{at: at(1_000)}}, 1: {{at: at(1_005)}}, 3: {{at: at(3_005)}}, 4: {{at: at(3_005)}}})
 	assert.InDelta(t, 1, w.rate, 1e-9, "the first two were completed in those two seconds")
 	assert.InDelta(t, 1.5, w.offered, 1e-9)
-	assert.ElementsMatch(t, []float64{20, 3_000, 20}, w.completed, "the one that was not done counts as if it were done in the end")
+	assert.ElementsMatch(t, []float64{20, 3_000, 20}, w.completed,
+		"the one that was not done counts as if it were done in the end")
 	assert.ElementsMatch(t, []float64{5, 3_000, 15}, w.begun)
 	assert.InDelta(t, 0.25, w.postgres, 1e-9)
 	assert.InDelta(t, 250, w.perJob(), 1e-9)
@@ -48,7 +50,8 @@ func TestTheTimeOfAFamilyIncludesChildrenThatHaveEnded(t *testing.T) {
 	own, err := readProcessorTime(os.Getpid())
 	require.NoError(t, err)
 	assert.Equal(t, os.Getppid(), own.parent)
-	require.NoError(t, exec.CommandContext(t.Context(), "sh", "-c", `i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done`).Run())
+	require.NoError(t, exec.CommandContext(t.Context(), "sh", "-c",
+		`i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done`).Run())
 	after, err := familyTime(os.Getpid())
 	require.NoError(t, err)
 	children, err := readProcessorTime(os.Getpid())

@@ -40,12 +40,13 @@ func runTasks(ctx context.Context, b *bench) ([]report.Row, error) {
 	}
 	return []report.Row{{
 		Name: "calls of a function of the database", Daybook: median(rates[0]), Unit: "tasks/s", Runs: runs,
-		Note: fmt.Sprintf("%s tasks, each leased, called and completed; the call and the completion are one transaction.", report.Figure(float64(n))),
+		Note: fmt.Sprintf("%s tasks, each leased, called and completed; the call and the completion are one transaction.",
+			report.Figure(float64(n))),
 	}}, nil
 }
 
-// createTaskFunction makes the function that the tasks call, and what it writes to. done counts its calls at the cost of one, also under an old
-// snapshot.
+// createTaskFunction makes the function that the tasks call, and what it writes to. done counts its
+// calls at the cost of one, also under an old snapshot.
 const createTaskFunction = `
 CREATE SCHEMA effects;
 CREATE SEQUENCE effects.done;
@@ -111,13 +112,17 @@ func (b *bench) taskRate(ctx context.Context, d *database, n int) (rate float64,
 	return rate, verifyTasks(ctx, d.pool, before+n)
 }
 
-// withTasks runs f while an embedded worker works tasks. start starts the workflow, which runs until f returns.
-func (b *bench) withTasks(ctx context.Context, d *database, f func(ctx context.Context, start func() error) error) error {
+// withTasks runs f while an embedded worker works tasks. start starts the workflow, which runs
+// until f returns.
+func (b *bench) withTasks(ctx context.Context, d *database,
+	f func(ctx context.Context, start func() error) error,
+) error {
 	return b.withEmbedded(ctx, d, embedded{
 		workflow: workflows.TasksWorkflow, taskQueue: workflows.TasksTaskQueue,
 		make: func(pool *pgxpool.Pool, name string) (*workers.Worker, error) {
 			return workers.NewTasks(workers.TasksOptions{
-				Client: b.temporal, Pool: pool, Registry: tasks.NewRegistry(), Name: name, Log: slog.New(slog.DiscardHandler), MaxConcurrentActivities: 6,
+				Client: b.temporal, Pool: pool, Registry: tasks.NewRegistry(), Name: name, Log: slog.New(slog.DiscardHandler),
+				MaxConcurrentActivities: 6,
 			})
 		},
 	}, f)
@@ -127,7 +132,9 @@ func (b *bench) withTasks(ctx context.Context, d *database, f func(ctx context.C
 func awaitTasks(ctx context.Context, pool *pgxpool.Pool, n int) error {
 	for {
 		var done bool
-		err := pool.QueryRow(ctx, `SELECT (SELECT is_called AND last_value >= $1 FROM effects.done) AND NOT EXISTS (SELECT FROM queues.open_task)`, n).Scan(&done)
+		err := pool.QueryRow(ctx,
+			`SELECT (SELECT is_called AND last_value >= $1 FROM effects.done) AND NOT EXISTS (SELECT FROM queues.open_task)`,
+			n).Scan(&done)
 		if err != nil || done {
 			return err
 		}
@@ -138,7 +145,8 @@ func awaitTasks(ctx context.Context, pool *pgxpool.Pool, n int) error {
 	}
 }
 
-// verifyTasks checks that n calls have left a row each, that every task is completed and was leased, and that nothing went wrong.
+// verifyTasks checks that n calls have left a row each, that every task is completed and was
+// leased, and that nothing went wrong.
 func verifyTasks(ctx context.Context, pool *pgxpool.Pool, n int) error {
 	var rows, open, unleased, failed int
 	err := pool.QueryRow(ctx, `

@@ -44,8 +44,10 @@ func runTasksCompleted(ctx context.Context, b *bench) (rows []report.Row, err er
 			}
 			without, with := median(rates[0]), median(rates[1])
 			rows = []report.Row{{
-				Name: "rate that is left with completed tasks", Daybook: with / without, Unit: "with / without", Target: report.AtLeast(0.9), Runs: runs,
-				Note: fmt.Sprintf("%s completed tasks: %s tasks/s; none: %s tasks/s.", report.Figure(float64(completed)), report.Figure(with), report.Figure(without)),
+				Name: "rate that is left with completed tasks", Daybook: with / without, Unit: "with / without",
+				Target: report.AtLeast(0.9), Runs: runs,
+				Note: fmt.Sprintf("%s completed tasks: %s tasks/s; none: %s tasks/s.", report.Figure(float64(completed)),
+					report.Figure(with), report.Figure(without)),
 			}}
 			return nil
 		})
@@ -76,7 +78,10 @@ INSERT INTO queues.task_completed (task_id, completed_at) SELECT task_id, schedu
 
 func runTasksSnapshot(ctx context.Context, b *bench) ([]report.Row, error) {
 	held := b.shortened(90 * time.Second)
-	s := snapshotRun{floor: b.sized(5_000, 500), warmUp: b.lasting(snapshotWarmUp, time.Second), held: held, part: min(b.lasting(15*time.Second, time.Second/2), held/3)}
+	s := snapshotRun{
+		floor: b.sized(5_000, 500), warmUp: b.lasting(snapshotWarmUp, time.Second), held: held,
+		part: min(b.lasting(15*time.Second, time.Second/2), held/3),
+	}
 	runs := b.repeated(3)
 	var last snapshotRates
 	kept, err := alternate(ctx, runs, func(ctx context.Context) (_ float64, err error) {
@@ -88,8 +93,10 @@ func runTasksSnapshot(ctx context.Context, b *bench) ([]report.Row, error) {
 		return nil, err
 	}
 	return []report.Row{{
-		Name: "rate that is left under a snapshot, lowest run", Daybook: slices.Min(kept[0]), Unit: "last 15 s / first 15 s", Target: report.AtLeast(0.9), Runs: runs,
-		Note: fmt.Sprintf("held for %s; in the last run from %s to %s tasks/s.", held, report.Figure(last.first), report.Figure(last.last)),
+		Name: "rate that is left under a snapshot, lowest run", Daybook: slices.Min(kept[0]),
+		Unit: "last 15 s / first 15 s", Target: report.AtLeast(0.9), Runs: runs,
+		Note: fmt.Sprintf("held for %s; in the last run from %s to %s tasks/s.", held, report.Figure(last.first),
+			report.Figure(last.last)),
 	}}, nil
 }
 
@@ -106,7 +113,8 @@ func (b *bench) taskSnapshot(ctx context.Context, s snapshotRun) (rates snapshot
 		feed := func(ctx context.Context) error {
 			for ctx.Err() == nil {
 				var done int
-				if err := d.pool.QueryRow(ctx, `SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM effects.done`).Scan(&done); err != nil {
+				if err := d.pool.QueryRow(ctx,
+					`SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM effects.done`).Scan(&done); err != nil {
 					return errUnless(ctx, err)
 				}
 				if total-done >= s.floor {

@@ -11,9 +11,11 @@ import (
 	"github.com/daybook-dev/daybook/bench/report"
 )
 
-// trickle enqueues n jobs one after the other, each in a transaction, pause apart. It returns the moment before each commit
-// was sent.
-func (d *database) trickle(ctx context.Context, pause time.Duration, n int, enqueue func(tx pgx.Tx, i int) error) ([]time.Time, error) {
+// trickle enqueues n jobs one after the other, each in a transaction, pause apart. It returns the
+// moment before each commit was sent.
+func (d *database) trickle(ctx context.Context, pause time.Duration, n int,
+	enqueue func(tx pgx.Tx, i int) error,
+) ([]time.Time, error) {
 	committed := make([]time.Time, n)
 	err := every(ctx, pause, n, func(i int) error {
 		err := inTx(ctx, d.pool, func(tx pgx.Tx) error {
@@ -43,7 +45,8 @@ func newBeginnings(n int) *beginnings {
 // mark says that the work on a job begins now.
 func (b *beginnings) mark(number int) { b.at[number].CompareAndSwap(0, int64(time.Since(b.epoch))) }
 
-// after waits until all have begun and returns how long after its commit each did, in milliseconds, but for the first warmUp.
+// after waits until all have begun and returns how long after its commit each did, in milliseconds,
+// but for the first warmUp.
 func (b *beginnings) after(ctx context.Context, committed []time.Time, warmUp int) ([]float64, error) {
 	begun := 0
 	err := await(ctx, time.Millisecond, func(context.Context) (bool, int64, error) {
@@ -62,9 +65,12 @@ func (b *beginnings) after(ctx context.Context, committed []time.Time, warmUp in
 	return delays, nil
 }
 
-// within waits until all have begun, but no longer than patience, and returns how long after its commit each did, in milliseconds,
-// but for the first warmUp. A job that has not begun by then counts as if it began then: missing is how many those are.
-func (b *beginnings) within(ctx context.Context, committed []time.Time, warmUp int, patience time.Duration) (delays []float64, missing int, err error) {
+// within waits until all have begun, but no longer than patience, and returns how long after its
+// commit each did, in milliseconds, but for the first warmUp. A job that has not begun by then
+// counts as if it began then: missing is how many those are.
+func (b *beginnings) within(ctx context.Context, committed []time.Time, warmUp int,
+	patience time.Duration,
+) (delays []float64, missing int, err error) {
 	waiting, stop := context.WithTimeout(ctx, patience)
 	defer stop()
 	for !b.allBegun() && waiting.Err() == nil {
@@ -96,5 +102,6 @@ func (b *beginnings) allBegun() bool {
 
 // sayDelays tells about delays in milliseconds.
 func (b *bench) sayDelays(name string, delays []float64) {
-	b.say("  %s: p50 %s ms, p99 %s ms, max %s ms", name, report.Figure(percentile(delays, 50)), report.Figure(percentile(delays, 99)), report.Figure(percentile(delays, 100)))
+	b.say("  %s: p50 %s ms, p99 %s ms, max %s ms", name, report.Figure(percentile(delays, 50)),
+		report.Figure(percentile(delays, 99)), report.Figure(percentile(delays, 100)))
 }

@@ -80,7 +80,9 @@ func (b *bench) withWorker(ctx context.Context, d *database, f func(context.Cont
 }
 
 // withWorkflow is withWorker with the workflow, which runs until f returns.
-func (b *bench) withWorkflow(ctx context.Context, d *database, s settings, f func(context.Context, *worker) error) error {
+func (b *bench) withWorkflow(ctx context.Context, d *database, s settings,
+	f func(context.Context, *worker) error,
+) error {
 	return b.withWorker(ctx, d, func(ctx context.Context, w *worker) error {
 		run, err := b.startWorkflow(ctx, workflows.AccountingWorkflow, workflows.AccountingTaskQueue, s)
 		if err != nil {
@@ -146,17 +148,21 @@ func (w *worker) launch(cmd *exec.Cmd) error {
 
 // workerEnvironment is this process's, without what would change the defaults.
 func workerEnvironment(databaseURL, temporalAddress string) []string {
-	env := []string{"DAYBOOK_DATABASE_URL=" + databaseURL, "TEMPORAL_ADDRESS=" + temporalAddress, "TEMPORAL_CONFIG_FILE=" + os.DevNull}
+	env := []string{
+		"DAYBOOK_DATABASE_URL=" + databaseURL, "TEMPORAL_ADDRESS=" + temporalAddress,
+		"TEMPORAL_CONFIG_FILE=" + os.DevNull,
+	}
 	for _, kv := range os.Environ() {
-		if !strings.HasPrefix(kv, "TEMPORAL_") && !strings.HasPrefix(kv, "DAYBOOK_") && !strings.HasPrefix(kv, "ACCOUNTING_QUEUE_") && !strings.HasPrefix(kv, "PG") {
+		if !strings.HasPrefix(kv, "TEMPORAL_") && !strings.HasPrefix(kv, "DAYBOOK_") &&
+			!strings.HasPrefix(kv, "ACCOUNTING_QUEUE_") && !strings.HasPrefix(kv, "PG") {
 			env = append(env, kv)
 		}
 	}
 	return env
 }
 
-// awaitPolls returns when Temporal knows that the worker asks for workflow tasks and for activities. ended says why the worker
-// is gone; nil while it is there.
+// awaitPolls returns when Temporal knows that the worker asks for workflow tasks and for
+// activities. ended says why the worker is gone; nil while it is there.
 func (b *bench) awaitPolls(ctx context.Context, taskQueue, worker string, ended func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, workerStart)
 	defer cancel()
@@ -219,7 +225,8 @@ func (w *worker) tail() string {
 
 // startWorkflow starts the workflow of a queue.
 func (b *bench) startWorkflow(ctx context.Context, workflow, taskQueue string, s settings) (client.WorkflowRun, error) {
-	run, err := b.temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: b.unique(), TaskQueue: taskQueue}, workflow, s.input())
+	run, err := b.temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: b.unique(), TaskQueue: taskQueue},
+		workflow, s.input())
 	if err != nil {
 		return nil, fmt.Errorf("start the workflow: %w", err)
 	}

@@ -17,14 +17,16 @@ import (
 // EnvDatabaseURL names a running server to use instead of a private one.
 const EnvDatabaseURL = testdb.EnvDatabaseURL
 
-// searchPath is that of the databases: by PostgreSQL's default the role that owns the private server's databases, daybook, would find the schema of the same
-// name first, and an application's tables would be made there.
+// searchPath is that of the databases: by PostgreSQL's default the role that owns the private
+// server's databases, daybook, would find the schema of the same name first, and an application's
+// tables would be made there.
 const searchPath = "public"
 
 // Options say what the databases of a test program have.
 type Options struct {
-	// Migrate makes the application's own schema in the template database, once a test program, after Daybook's. It must close the
-	// connections that it opens. The search path is public. Nil: only Daybook's schema.
+	// Migrate makes the application's own schema in the template database, once a test program, after
+	// Daybook's. It must close the connections that it opens. The search path is public. Nil: only
+	// Daybook's schema.
 	Migrate func(ctx context.Context, databaseURL string) error
 }
 
@@ -44,7 +46,8 @@ var (
 // Main is the body of TestMain: it runs the tests, stops the server that they started, and exits.
 func Main(m *testing.M, o Options) { os.Exit(Run(m, o)) }
 
-// Run is Main for a TestMain that has more to do: it returns the exit code, which is not 0 either when what the tests started cannot be stopped.
+// Run is Main for a TestMain that has more to do: it returns the exit code, which is not 0 either
+// when what the tests started cannot be stopped.
 func Run(m interface{ Run() int }, o Options) int {
 	set(&o)
 	code := m.Run()
@@ -62,14 +65,16 @@ func set(o *Options) {
 	options = o
 }
 
-// New returns a database with Daybook's schema and what Options.Migrate made. It fails the test when there is no PostgreSQL, and says what to install.
+// New returns a database with Daybook's schema and what Options.Migrate made. It fails the test
+// when there is no PostgreSQL, and says what to install.
 func New(tb testing.TB) *DB {
 	tb.Helper()
 	mu.Lock()
 	o := options
 	mu.Unlock()
 	if o == nil {
-		tb.Fatalf("daybooktest: TestMain must run the tests: func TestMain(m *testing.M) { daybooktest.Main(m, daybooktest.Options{}) }")
+		tb.Fatalf("daybooktest: TestMain must run the tests: func TestMain(m *testing.M) { daybooktest.Main(m, " +
+			"daybooktest.Options{}) }")
 		return nil
 	}
 	db, err := newDatabase(tb, *o)
@@ -104,7 +109,8 @@ func newDatabase(tb testing.TB, o Options) (*testdb.Database, error) {
 	return s.New(tb, template, searchPath)
 }
 
-// SQL is for Options.Migrate: it runs scripts, one after the other, each in a transaction of its own.
+// SQL is for Options.Migrate: it runs scripts, one after the other, each in a transaction of its
+// own.
 func SQL(scripts ...string) func(ctx context.Context, databaseURL string) error {
 	return func(ctx context.Context, databaseURL string) error {
 		conn, err := pgx.Connect(ctx, databaseURL)

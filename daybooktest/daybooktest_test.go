@@ -61,7 +61,8 @@ func write(tb testing.TB, pool *pgxpool.Pool, org, id string, payable int64) {
 	err := pgx.BeginFunc(tb.Context(), pool, func(tx pgx.Tx) error {
 		content := models.Content{
 			Lines: []models.Line{{Kind: "item", Net: 10000, Rate: models.MustRate("19"), Category: "VAT"}},
-			Taxes: []models.Tax{{Category: "VAT", Rate: models.MustRate("19"), Base: 10000, Amount: 1900}}, Total: 11900, Payable: payable,
+			Taxes: []models.Tax{{Category: "VAT", Rate: models.MustRate("19"), Base: 10000, Amount: 1900}}, Total: 11900,
+			Payable: payable,
 		}
 		if _, err := tx.Exec(tb.Context(), `
 INSERT INTO daybook.documents (org_id, id, type, direction, currency, issue_date, content) VALUES ($1, $2, 'invoice', 'out', 'EUR', '2026-01-31', $3)`,
@@ -82,7 +83,8 @@ func TestDocumentsArePostedInProcess(t *testing.T) {
 	daybooktest.AddOrganization(t, db.Pool, daybooktest.Organization{ID: "acme"})
 	write(t, db.Pool, "acme", "inv-1", 11900)
 	queuetest.DrainAccounting(t, db.Pool, queuetest.AccountingOptions{}).RequireCompleted(t)
-	assert.Equal(t, map[string]int64{"1200": 11900, "3800": -1900, "4400": -10000}, daybooktest.Balances(t, db.Pool, "acme", "EUR"))
+	assert.Equal(t, map[string]int64{"1200": 11900, "3800": -1900, "4400": -10000},
+		daybooktest.Balances(t, db.Pool, "acme", "EUR"))
 	assert.Empty(t, daybooktest.Balances(t, db.Pool, "acme", "USD"))
 	queuetest.RequireSound(t, db.Pool, nil)
 }
@@ -92,7 +94,10 @@ func TestAnOrganizationHasItsOwnAccountsRulesSourceAndHooks(t *testing.T) {
 	db := daybooktest.New(t)
 	daybooktest.AddOrganization(t, db.Pool, daybooktest.Organization{
 		ID: "acme", Source: "billing", Hooks: []string{"billing-posted"},
-		Accounts: []models.Account{{Code: "1", Name: "Receivables", Type: models.AccountAsset}, {Code: "2", Name: "Sales", Type: models.AccountIncome}},
+		Accounts: []models.Account{
+			{Code: "1", Name: "Receivables", Type: models.AccountAsset},
+			{Code: "2", Name: "Sales", Type: models.AccountIncome},
+		},
 		Rules: []byte(`ruleset: own
 rules:
   - id: sale
@@ -104,7 +109,8 @@ rules:
 	})
 	var source string
 	var hooks []string
-	require.NoError(t, db.Pool.QueryRow(t.Context(), `SELECT source, hooks FROM daybook.organizations WHERE id = 'acme'`).Scan(&source, &hooks))
+	require.NoError(t, db.Pool.QueryRow(t.Context(),
+		`SELECT source, hooks FROM daybook.organizations WHERE id = 'acme'`).Scan(&source, &hooks))
 	assert.Equal(t, "billing", source)
 	assert.Equal(t, []string{"billing-posted"}, hooks)
 }

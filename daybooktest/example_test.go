@@ -22,7 +22,8 @@ func ExampleNew() {
 	// Output: map[1200:11900 3800:-1900 4400:-10000]
 }
 
-// An organization that reads its documents from a source of the application's, with the sample chart and rules.
+// An organization that reads its documents from a source of the application's, with the sample
+// chart and rules.
 func ExampleAddOrganization() {
 	t := pgtest.NewExampleTB()
 	defer t.Close()
@@ -30,7 +31,8 @@ func ExampleAddOrganization() {
 	daybooktest.AddOrganization(t, db.Pool, daybooktest.Organization{ID: "acme", Source: "billing"})
 
 	var source string
-	if err := db.Pool.QueryRow(t.Context(), `SELECT source FROM daybook.organizations WHERE id = 'acme'`).Scan(&source); err != nil {
+	if err := db.Pool.QueryRow(t.Context(),
+		`SELECT source FROM daybook.organizations WHERE id = 'acme'`).Scan(&source); err != nil {
 		panic(err)
 	}
 	fmt.Println(source)

@@ -11,7 +11,8 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// A document that the application has written to daybook.documents by SQL is refused as an import refuses it: a misspelt amount is not posted as 0.
+// A document that the application has written to daybook.documents by SQL is refused as an import
+// refuses it: a misspelt amount is not posted as 0.
 func TestMisspeltFieldOfADocumentIsRefused(t *testing.T) {
 	t.Parallel()
 	db := daybooktest.New(t)

@@ -19,7 +19,8 @@ type Organization struct {
 	Accounts []models.Account
 	// Rules are the source of its rule set, as `daybook rules apply` reads it; nil: SampleRules.
 	Rules []byte
-	// Source is where its documents are read, as queue.SetSource puts on record; empty: the default, daybook.documents.
+	// Source is where its documents are read, as queue.SetSource puts on record; empty: the default,
+	// daybook.documents.
 	Source string
 	// Hooks are told of its postings, as queue.SetHooks puts on record; nil: none.
 	Hooks []string
@@ -28,18 +29,20 @@ type Organization struct {
 // SampleAccounts is the chart of accounts that Daybook's samples have.
 func SampleAccounts() []models.Account { return sample.Chart() }
 
-// SampleRules is the source of a rule set for SampleAccounts. It posts invoices, credit notes, bills, payments, refunds, payouts and deliveries.
+// SampleRules is the source of a rule set for SampleAccounts. It posts invoices, credit notes,
+// bills, payments, refunds, payouts and deliveries.
 func SampleRules() []byte { return sample.Rules() }
 
-// AddOrganization makes an organization whose documents can be posted. It fails the test if the accounts or the rules are wrong.
+// AddOrganization makes an organization whose documents can be posted. It fails the test if the
+// accounts or the rules are wrong.
 func AddOrganization(tb testing.TB, pool *pgxpool.Pool, o Organization) {
 	tb.Helper()
 	requirePool(tb, pool)
 	testdb.AddOrganization(tb, pool, testdb.Organization(o))
 }
 
-// Balances are an organization's accounts with what was debited to each, less what was credited, in minor units of the currency. Accounts that come to zero
-// are left out.
+// Balances are an organization's accounts with what was debited to each, less what was credited, in
+// minor units of the currency. Accounts that come to zero are left out.
 func Balances(tb testing.TB, pool *pgxpool.Pool, org, currency string) map[string]int64 {
 	tb.Helper()
 	requirePool(tb, pool)
@@ -50,7 +53,8 @@ func Balances(tb testing.TB, pool *pgxpool.Pool, org, currency string) map[strin
 	balances := map[string]int64{}
 	for _, b := range trial.Accounts {
 		if !b.Closing.IsInt64() {
-			tb.Fatalf("daybooktest: account %s of organization %s: %s %s is more than 64 bits hold", b.Account, org, b.Closing, b.Currency)
+			tb.Fatalf("daybooktest: account %s of organization %s: %s %s is more than 64 bits hold", b.Account, org,
+				b.Closing, b.Currency)
 		}
 		if b.Closing.Sign() != 0 {
 			balances[b.Account] = b.Closing.Int64()

@@ -15,7 +15,8 @@ import (
 	"github.com/daybook-dev/daybook/daybooktest"
 )
 
-// strangersTest is a package of a module of its own, of which there are two that are tested at once.
+// strangersTest is a package of a module of its own, of which there are two that are tested at
+// once.
 const strangersTest = `package PACKAGE
 
 import (
@@ -47,7 +48,8 @@ func TestMine(t *testing.T) {
 }
 `
 
-// TestAnotherModule has the packages of a module of its own tested, as an application's are, and none of their servers is left.
+// TestAnotherModule has the packages of a module of its own tested, as an application's are, and
+// none of their servers is left.
 func TestAnotherModule(t *testing.T) {
 	t.Parallel()
 	root, err := filepath.Abs("..")
@@ -63,7 +65,8 @@ func TestAnotherModule(t *testing.T) {
 	require.NoError(t, err)
 	sums, err := os.ReadFile(filepath.Join(root, "go.sum"))
 	require.NoError(t, err)
-	write("go.mod", strings.Replace(string(modules), "module github.com/daybook-dev/daybook", "module example.com/billing", 1)+
+	write("go.mod", strings.Replace(string(modules), "module github.com/daybook-dev/daybook",
+		"module example.com/billing", 1)+
 		"\nrequire github.com/daybook-dev/daybook v0.0.0\n\nreplace github.com/daybook-dev/daybook => "+root+"\n")
 	write("go.sum", string(sums))
 	for _, name := range []string{"sales", "purchases"} {

@@ -16,12 +16,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// declaring are the folders whose errors callers meet, and how the names of these errors begin. An error that is exported again under
-// another name is looked up where it is declared.
+// declaring are the folders whose errors callers meet, and how the names of these errors begin. An
+// error that is exported again under another name is looked up where it is declared.
 var declaring = map[string]string{
-	"queue": "Err", "jobs": "Err", "workers": "Err", "migrations": "Err", "admin/schedules": "Err", "admin/books": "Err", "admin/inspect": "Err", "admin/tokens": "Err", "handlers": "Err", "accounting/posting": "Err", "models": "Err",
+	"queue": "Err", "jobs": "Err", "workers": "Err", "migrations": "Err", "admin/schedules": "Err", "admin/books": "Err",
+	"admin/inspect": "Err", "admin/tokens": "Err", "handlers": "Err", "accounting/posting": "Err", "models": "Err",
 	"activities": "Err", "workflows": "Err", "daybooktest/queuetest": "Err",
-	"internal/store": "Err", "internal/store/ledgerdb": "Err", "internal/store/listing": "Err", "internal/store/tokens": "Err", "internal/moving/importer": "Err", "internal/moving/adopt": "Err", "internal/moving/export": "Err", "internal/dev/devstack": "Err",
+	"internal/store": "Err", "internal/store/ledgerdb": "Err", "internal/store/listing": "Err",
+	"internal/store/tokens": "Err", "internal/moving/importer": "Err", "internal/moving/adopt": "Err",
+	"internal/moving/export": "Err", "internal/dev/devstack": "Err",
 	"server/internal/httpapi": "err", "server/internal/console": "err",
 	"cmd/daybook/cli": "Err", "cmd/daybook/start": "err", "cmd/daybook/dev": "err", "cmd/daybook/look": "err",
 	"cmd/daybook/work": "err", "cmd/daybook/books": "err", "cmd/daybook/keep": "err",
@@ -34,13 +37,15 @@ func TestEveryErrorHasAClass(t *testing.T) {
 	for folder, prefix := range declaring {
 		for name, value := range declared(t, folder, prefix) {
 			found++
-			assert.True(t, classed(t, value), "%s.%s: declare it by failure.New with its class, in place of errors.New", folder, name)
+			assert.True(t, classed(t, value), "%s.%s: declare it by failure.New with its class, in place of errors.New",
+				folder, name)
 		}
 	}
 	assert.Greater(t, found, 60)
 }
 
-// classed reports whether a value is failure.New(…), or the name of an error of another package that is.
+// classed reports whether a value is failure.New(…), or the name of an error of another package
+// that is.
 func classed(t *testing.T, value ast.Expr) bool {
 	t.Helper()
 	switch v := value.(type) {
@@ -78,7 +83,8 @@ func declared(t *testing.T, folder, prefix string) map[string]ast.Expr {
 			for _, s := range group.Specs {
 				spec := s.(*ast.ValueSpec)
 				for i, name := range spec.Names {
-					if after, ok := strings.CutPrefix(name.Name, prefix); ok && after != "" && ast.IsExported(after) && i < len(spec.Values) {
+					if after, ok := strings.CutPrefix(name.Name, prefix); ok && after != "" && ast.IsExported(after) &&
+						i < len(spec.Values) {
 						values[name.Name] = spec.Values[i]
 					}
 				}
@@ -88,7 +94,8 @@ func declared(t *testing.T, folder, prefix string) map[string]ast.Expr {
 	return values
 }
 
-// store.Invalid says what is wrong with a request: the sentinel's own words, "invalid request", add nothing to that.
+// store.Invalid says what is wrong with a request: the sentinel's own words, "invalid request", add
+// nothing to that.
 func TestInvalidRequestsSayWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	wrapped := regexp.MustCompile(`Errorf\([^\n]*\b(store|queue|books|inspect|tokens)\.ErrInvalid\b`)

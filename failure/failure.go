@@ -1,14 +1,15 @@
-// Package failure is the one table of what errors mean to the program that called: the code, the HTTP status, the exit code, and
-// whether trying again may help.
+// Package failure is the one table of what errors mean to the program that called: the code, the
+// HTTP status, the exit code, and whether trying again may help.
 //
 // An error is declared with its class, once, where it belongs:
 //
 //	var ErrJobNotFound = failure.New(failure.JobNotFound, "no such job")
 //
-// The HTTP API, the command line and the activities answer from the class; docs/errors.md is tested against the table. A new
-// class is a row of classes.go and of docs/errors.md, and nothing else.
+// The HTTP API, the command line and the activities answer from the class; docs/errors.md is tested
+// against the table. A new class is a row of classes.go and of docs/errors.md, and nothing else.
 //
-// What an attempt at a job ends with is another matter: those codes and what they do to the job are the table of models.
+// What an attempt at a job ends with is another matter: those codes and what they do to the job are
+// the table of models.
 package failure
 
 import (
@@ -49,11 +50,12 @@ type Class struct {
 	Status int
 	// Exit is the exit code of a command.
 	Exit int
-	// Retryable says that the same call may succeed later, without a change of what it asks for. An activity that may be refused
-	// is tried again only then.
+	// Retryable says that the same call may succeed later, without a change of what it asks for. An
+	// activity that may be refused is tried again only then.
 	Retryable bool
-	// Instead is what the HTTP API says in place of the error's own words, which are for the log: they would tell the caller of
-	// servers and statements that are not the caller's. Empty: the error's own words.
+	// Instead is what the HTTP API says in place of the error's own words, which are for the log:
+	// they would tell the caller of servers and statements that are not the caller's. Empty: the
+	// error's own words.
 	Instead string
 }
 

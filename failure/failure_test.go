@@ -54,7 +54,8 @@ func TestOf(t *testing.T) {
 	wrapped := fmt.Errorf("show: %w: %w", errors.New("other"), sentinel)
 	require.ErrorIs(t, wrapped, sentinel)
 	assert.Equal(t, failure.JobNotFound, failure.Of(wrapped))
-	assert.NotErrorIs(t, failure.New(failure.JobNotFound, "no such job"), sentinel, "each declaration is an error of its own")
+	assert.NotErrorIs(t, failure.New(failure.JobNotFound, "no such job"), sentinel,
+		"each declaration is an error of its own")
 	assert.Nil(t, failure.Of(errors.New("other")))
 	assert.Nil(t, failure.Of(nil))
 }

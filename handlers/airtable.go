@@ -14,16 +14,18 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// AirtableSync is the payload of the type airtable_sync: the answers of a form's submission, or of several, which are written to a table of
-// Airtable. There is one record a submission, also when an attempt is repeated.
+// AirtableSync is the payload of the type airtable_sync: the answers of a form's submission, or of
+// several, which are written to a table of Airtable. There is one record a submission, also when an
+// attempt is repeated.
 type AirtableSync struct {
 	FormID       string `json:"formId,omitempty"`
 	SubmissionID string `json:"submissionId,omitempty"`
 	// Data are the answers: an object with a member for each field of the form.
 	Data json.RawMessage `json:"data,omitempty"`
-	// Schema describes the form's fields, and says which column of the table each answer goes to; without, an answer goes to the column of its
-	// own name. It is a list of fields ({"fields":[{"id":…,"label":…}]}), a JSON Schema ({"properties":{"id":{"title":…}}}), or an object with a
-	// column for each field.
+	// Schema describes the form's fields, and says which column of the table each answer goes to;
+	// without, an answer goes to the column of its own name. It is a list of fields
+	// ({"fields":[{"id":…,"label":…}]}), a JSON Schema ({"properties":{"id":{"title":…}}}), or an
+	// object with a column for each field.
 	Schema json.RawMessage `json:"schema,omitempty"`
 	// Records are several submissions, instead of SubmissionID and Data.
 	Records []AirtableRecord `json:"records,omitempty"`
@@ -44,7 +46,8 @@ type AirtableSettings struct {
 	TableName string `json:"table_name"`
 	// Secret names the token; default "default". See Secrets.
 	Secret string `json:"secret,omitempty"`
-	// KeyField is the column that has the submission's id, by which a record is found again; default AirtableConfig.KeyField.
+	// KeyField is the column that has the submission's id, by which a record is found again; default
+	// AirtableConfig.KeyField.
 	KeyField string `json:"key_field,omitempty"`
 	// FormField is the column that has the form's id; empty: none.
 	FormField string `json:"form_field,omitempty"`
@@ -55,16 +58,19 @@ type AirtableSettings struct {
 // JobType is "airtable_sync".
 func (AirtableSync) JobType() string { return "airtable_sync" }
 
-// AirtablePolicy is the type's policy: 3 attempts, 5 and 10 minutes between them, each of up to 30 s.
+// AirtablePolicy is the type's policy: 3 attempts, 5 and 10 minutes between them, each of up to 30
+// s.
 func AirtablePolicy() jobs.Policy {
 	return jobs.Policy{MaxAttempts: 3, Timeout: 30 * time.Second, Base: 5 * time.Minute, Factor: 2, Cap: 20 * time.Minute}
 }
 
-// AirtableConfig says where Airtable's API is and how it is asked. The zero value of each field means its default.
+// AirtableConfig says where Airtable's API is and how it is asked. The zero value of each field
+// means its default.
 type AirtableConfig struct {
 	// URL is where the API is; default https://api.airtable.com.
 	URL string `env:"AIRTABLE_URL"`
-	// KeyField is the column that has the submission's id, unless a payload names another; default "Submission ID".
+	// KeyField is the column that has the submission's id, unless a payload names another; default
+	// "Submission ID".
 	KeyField string `env:"AIRTABLE_KEY_FIELD"`
 	// Timeout bounds a request with its answer; default 20 s. It should be shorter than the policy's.
 	Timeout time.Duration `env:"AIRTABLE_TIMEOUT"`
@@ -103,11 +109,12 @@ func NewAirtable(c AirtableConfig) (*AirtableHandler, error) {
 // Close gives idle connections back.
 func (h *AirtableHandler) Close() error { return h.close() }
 
-// Handle writes the submissions, ten a request. A record is found by the submission's id, so that a repeated attempt writes the same one. It fails
-// with RATE_LIMITED (429: after 30 s, or a longer Retry-After), UPSTREAM_5XX, TIMEOUT or NETWORK_ERROR, which are tried again, and finally
-// with AUTHENTICATION_FAILED (the token is refused, missing, or another organization's), NOT_FOUND (no such base or table), PAYLOAD_INVALID or
-// HANDLER_ERROR (every other refusal, such as a column that the table does not have). When the base is busy, the job is put off
-// without an attempt.
+// Handle writes the submissions, ten a request. A record is found by the submission's id, so that a
+// repeated attempt writes the same one. It fails with RATE_LIMITED (429: after 30 s, or a longer
+// Retry-After), UPSTREAM_5XX, TIMEOUT or NETWORK_ERROR, which are tried again, and finally with
+// AUTHENTICATION_FAILED (the token is refused, missing, or another organization's), NOT_FOUND (no
+// such base or table), PAYLOAD_INVALID or HANDLER_ERROR (every other refusal, such as a column that
+// the table does not have). When the base is busy, the job is put off without an attempt.
 func (h *AirtableHandler) Handle(ctx context.Context, job *jobs.Job[AirtableSync]) error {
 	return outcome(h.sync(ctx, callOf(job)))
 }
@@ -118,7 +125,8 @@ type AirtableResult struct {
 	Records []string `json:"records"`
 	Created int      `json:"created"`
 	Updated int      `json:"updated"`
-	// Skipped are the answers that the form's schema does not have, and which were not written; the first hundred.
+	// Skipped are the answers that the form's schema does not have, and which were not written; the
+	// first hundred.
 	Skipped []string `json:"skipped,omitempty"`
 }
 
@@ -133,13 +141,16 @@ const (
 // baseID is how Airtable names a base.
 var baseID = regexp.MustCompile(`^[A-Za-z0-9]{3,64}$`)
 
-// Check says what is wrong with the payload that its schema does not say. It is called when a job is enqueued.
+// Check says what is wrong with the payload that its schema does not say. It is called when a job
+// is enqueued.
 func (p AirtableSync) Check() error {
 	s := p.Settings
 	switch {
 	case s.APIKey != "":
-		return invalid("airtableSettings.api_key: a payload holds no credentials. Store the token as the secret DAYBOOK_AIRTABLE_TOKEN_%[1]s (or the file %[2]s.airtable "+
-			"in DAYBOOK_SECRETS_DIR), bind it by DAYBOOK_SECRET_ORGS_%[1]s, and leave api_key out; airtableSettings.secret names another secret than %[2]s",
+		return invalid("airtableSettings.api_key: a payload holds no credentials. Store the token as the secret "+
+			"DAYBOOK_AIRTABLE_TOKEN_%[1]s (or the file %[2]s.airtable "+
+			"in DAYBOOK_SECRETS_DIR), bind it by DAYBOOK_SECRET_ORGS_%[1]s, and leave api_key out; airtableSettings.secret "+
+			"names another secret than %[2]s",
 			secretVariable(s.secret()), s.secret())
 	case !secretName.MatchString(s.secret()):
 		return invalid("airtableSettings.secret is not the name of a secret: lower-case letters, digits, - and _")
@@ -208,7 +219,8 @@ func (h *AirtableHandler) sync(ctx context.Context, c *call[AirtableSync]) error
 		return err
 	}
 	if !isVisible(token) {
-		return fail(models.CodeAuthenticationFailed, "the secret %s is no token of Airtable, such as pat0123.abc…", p.Settings.secret())
+		return fail(models.CodeAuthenticationFailed, "the secret %s is no token of Airtable, such as pat0123.abc…",
+			p.Settings.secret())
 	}
 	done := AirtableResult{Records: []string{}, Skipped: left}
 	for from := 0; from < len(rows); from += airtableBatch {
@@ -241,7 +253,8 @@ func init() {
 			return err
 		}
 		if config.URL == "" && !s.hasSecrets("AIRTABLE_TOKEN_", ".airtable") {
-			return notConfiguredError(fmt.Sprintf("set %sAIRTABLE_TOKEN_DEFAULT, and %sSECRET_ORGS_DEFAULT to the organizations that may use it", environmentPrefix, environmentPrefix))
+			return notConfiguredError(fmt.Sprintf("set %sAIRTABLE_TOKEN_DEFAULT, and %sSECRET_ORGS_DEFAULT to the "+
+				"organizations that may use it", environmentPrefix, environmentPrefix))
 		}
 		config.Secrets = s.secrets
 		h, err := NewAirtable(config)

@@ -17,7 +17,8 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// What Airtable allows: five requests a second to each base. After one too many, the base answers nothing for 30 s.
+// What Airtable allows: five requests a second to each base. After one too many, the base answers
+// nothing for 30 s.
 const (
 	airtablePace    = 200 * time.Millisecond
 	airtablePenalty = 30 * time.Second
@@ -37,7 +38,9 @@ type airtableAnswer struct {
 }
 
 // upsert writes up to ten records: those that have the key are changed, the others made.
-func (h *AirtableHandler) upsert(ctx context.Context, s *AirtableSettings, token, key string, rows []map[string]any) (airtableAnswer, error) {
+func (h *AirtableHandler) upsert(ctx context.Context, s *AirtableSettings, token, key string,
+	rows []map[string]any,
+) (airtableAnswer, error) {
 	if err := h.bases.turn(ctx, s.BaseID); err != nil {
 		return airtableAnswer{}, err
 	}
@@ -59,7 +62,11 @@ func (h *AirtableHandler) upsert(ctx context.Context, s *AirtableSettings, token
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept", "application/json")
 	r.Header.Set("Authorization", "Bearer "+token)
-	ctx, asking := span.Start(ctx, span.Span{Name: "sync airtable", Kind: span.Client, Attrs: []span.Attr{{Key: "server.address", Value: r.URL.Hostname()}}})
+	ctx, asking := span.Start(ctx,
+		span.Span{
+			Name: "sync airtable", Kind: span.Client,
+			Attrs: []span.Attr{{Key: "server.address", Value: r.URL.Hostname()}},
+		})
 	answer, err := h.ask(r.WithContext(ctx))
 	if err != nil {
 		asking.End(err)
@@ -73,12 +80,14 @@ func (h *AirtableHandler) upsert(ctx context.Context, s *AirtableSettings, token
 	asking.End(nil)
 	var written airtableAnswer
 	if json.Unmarshal(answer.body, &written) != nil {
-		return airtableAnswer{}, fail(models.CodeUpstream5xx, "%s answered %d without saying what it wrote", origin(r.URL), answer.status)
+		return airtableAnswer{}, fail(models.CodeUpstream5xx, "%s answered %d without saying what it wrote", origin(r.URL),
+			answer.status)
 	}
 	return written, nil
 }
 
-// errNotSynced is what a span says of records that were refused: the job's own error has Airtable's words.
+// errNotSynced is what a span says of records that were refused: the job's own error has Airtable's
+// words.
 var errNotSynced = refusedError("the records were refused")
 
 type refusedError string
@@ -148,7 +157,8 @@ func (b *bases) of(id string, now time.Time) *base {
 	return b.all[id]
 }
 
-// turn waits until the base may be asked. A job that would wait too long is put off instead, and no attempt is counted.
+// turn waits until the base may be asked. A job that would wait too long is put off instead, and no
+// attempt is counted.
 func (b *bases) turn(ctx context.Context, id string) error {
 	now := time.Now()
 	b.mu.Lock()

@@ -18,7 +18,8 @@ func (s *skipped) add(name string) {
 	}
 }
 
-// columnsOf reads the description of a form. It knows the three shapes that AirtableSync.Schema names.
+// columnsOf reads the description of a form. It knows the three shapes that AirtableSync.Schema
+// names.
 func columnsOf(schema json.RawMessage) (columns, error) {
 	if len(schema) == 0 || bytes.Equal(bytes.TrimSpace(schema), []byte("null")) {
 		return nil, nil
@@ -80,8 +81,8 @@ func firstText(members map[string]any, names ...string) string {
 	return ""
 }
 
-// row is a submission by columns. Answers that the form's description does not have are left out: Airtable refuses a record with a column that the
-// table does not have.
+// row is a submission by columns. Answers that the form's description does not have are left out:
+// Airtable refuses a record with a column that the table does not have.
 func (c columns) row(data json.RawMessage, left *skipped) (map[string]any, error) {
 	answers := map[string]any{}
 	if len(data) > 0 {
@@ -106,8 +107,8 @@ func (c columns) row(data json.RawMessage, left *skipped) (map[string]any, error
 	return row, nil
 }
 
-// cell is an answer as Airtable takes it: texts, numbers, yes and no as they are, lists of them as choices, files as attachments, and everything
-// else as JSON text.
+// cell is an answer as Airtable takes it: texts, numbers, yes and no as they are, lists of them as
+// choices, files as attachments, and everything else as JSON text.
 func cell(answer any) any {
 	switch v := answer.(type) {
 	case map[string]any:

@@ -20,7 +20,8 @@ import (
 
 const airtableToken = "patT0psecret.0123"
 
-// airtableTable is a server that keeps one table as Airtable does: an upsert changes the record that has the key, or makes one.
+// airtableTable is a server that keeps one table as Airtable does: an upsert changes the record
+// that has the key, or makes one.
 type airtableTable struct {
 	*receiver
 	mu      sync.Mutex
@@ -116,8 +117,10 @@ func TestAirtableWritesOneRecordASubmission(t *testing.T) {
 	assert.Equal(t, AirtableResult{Records: []string{"rec0"}, Created: 1, Skipped: []string{"secret_note"}}, first)
 	assert.Equal(t, AirtableResult{Records: []string{"rec0"}, Updated: 1, Skipped: []string{"secret_note"}}, second)
 	assert.Equal(t, []map[string]any{{
-		"Submission ID": "sub-1", "Form": "form-1", "Full name": "Ada", "Years": 36.0, "big": 12345678901234567890.0, "Topics": []any{"math", "poetry"},
-		"CV": []any{map[string]any{"url": "https://example.com/cv.pdf", "filename": "cv.pdf"}}, "Address": `{"city":"London"}`,
+		"Submission ID": "sub-1", "Form": "form-1", "Full name": "Ada", "Years": 36.0, "big": 12345678901234567890.0,
+		"Topics":  []any{"math", "poetry"},
+		"CV":      []any{map[string]any{"url": "https://example.com/cv.pdf", "filename": "cv.pdf"}},
+		"Address": `{"city":"London"}`,
 	}}, s.records)
 	got := s.requests()[0]
 	assert.Equal(t, "PATCH /v0/app0123/Applications%202026%2F1", got.method+" "+got.path)
@@ -167,15 +170,45 @@ func TestAirtableFails(t *testing.T) {
 		text   string
 		wait   time.Duration
 	}{
-		"too many":           {429, nil, `{"errors":[{"error":"RATE_LIMIT_REACHED"}]}`, models.CodeRateLimited, models.JobPending, "answered 429", 30 * time.Second},
-		"too many, longer":   {429, map[string]string{"Retry-After": "90"}, ``, models.CodeRateLimited, models.JobPending, "answered 429", 90 * time.Second},
-		"too many, shorter":  {429, map[string]string{"Retry-After": "1"}, ``, models.CodeRateLimited, models.JobPending, "answered 429", 30 * time.Second},
-		"out of order":       {503, nil, `<html>`, models.CodeUpstream5xx, models.JobPending, "answered 503", 5 * time.Minute},
-		"login":              {401, nil, `{"error":{"type":"AUTHENTICATION_REQUIRED","message":"Authentication required for ` + airtableToken + `"}}`, models.CodeAuthenticationFailed, models.JobFailed, "required for *** (AUTHENTICATION_REQUIRED)", 0},
-		"not allowed":        {403, nil, `{"error":{"type":"INVALID_PERMISSIONS","message":"No."}}`, models.CodeAuthenticationFailed, models.JobFailed, "INVALID_PERMISSIONS", 0},
-		"no table":           {404, nil, `{"error":"NOT_FOUND"}`, models.CodeNotFound, models.JobFailed, "NOT_FOUND", 0},
-		"no column":          {422, nil, `{"error":{"type":"UNKNOWN_FIELD_NAME","message":"Unknown field name: \"Years\""}}`, models.CodeHandlerError, models.JobFailed, `Unknown field name: "Years"`, 0},
-		"not what was asked": {200, nil, `<html>`, models.CodeUpstream5xx, models.JobPending, "without saying what it wrote", 5 * time.Minute},
+		"too many": {
+			429, nil, `{"errors":[{"error":"RATE_LIMIT_REACHED"}]}`, models.CodeRateLimited,
+			models.JobPending, "answered 429", 30 * time.Second,
+		},
+		"too many, longer": {
+			429,
+			map[string]string{"Retry-After": "90"},
+			``, models.CodeRateLimited, models.JobPending,
+			"answered 429", 90 * time.Second,
+		},
+		"too many, shorter": {
+			429,
+			map[string]string{"Retry-After": "1"},
+			``, models.CodeRateLimited, models.JobPending,
+			"answered 429", 30 * time.Second,
+		},
+		"out of order": {
+			503, nil, `<html>`, models.CodeUpstream5xx, models.JobPending, "answered 503",
+			5 * time.Minute,
+		},
+		"login": {
+			401, nil,
+			`{"error":{"type":"AUTHENTICATION_REQUIRED","message":"Authentication required for ` + airtableToken + `"}}`,
+			models.CodeAuthenticationFailed, models.JobFailed, "required for *** (AUTHENTICATION_REQUIRED)", 0,
+		},
+		"not allowed": {
+			403, nil, `{"error":{"type":"INVALID_PERMISSIONS","message":"No."}}`,
+			models.CodeAuthenticationFailed, models.JobFailed, "INVALID_PERMISSIONS", 0,
+		},
+		"no table": {404, nil, `{"error":"NOT_FOUND"}`, models.CodeNotFound, models.JobFailed, "NOT_FOUND", 0},
+		"no column": {
+			422, nil,
+			`{"error":{"type":"UNKNOWN_FIELD_NAME","message":"Unknown field name: \"Years\""}}`, models.CodeHandlerError,
+			models.JobFailed, `Unknown field name: "Years"`, 0,
+		},
+		"not what was asked": {
+			200, nil, `<html>`, models.CodeUpstream5xx, models.JobPending,
+			"without saying what it wrote", 5 * time.Minute,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -200,7 +233,8 @@ func TestAirtableFails(t *testing.T) {
 	}
 }
 
-// After a base has answered 429, jobs of that base are put off without an attempt, and those of others go on.
+// After a base has answered 429, jobs of that base are put off without an attempt, and those of
+// others go on.
 func TestAirtableLeavesABusyBaseAlone(t *testing.T) {
 	t.Parallel()
 	s := serveAirtable(t)
@@ -223,7 +257,8 @@ func TestAirtableLeavesABusyBaseAlone(t *testing.T) {
 	assert.Len(t, s.requests(), 2)
 }
 
-// TestAirtableIsBounded: no answer, no server, and secrets that are missing or another organization's.
+// TestAirtableIsBounded: no answer, no server, and secrets that are missing or another
+// organization's.
 func TestAirtableIsBounded(t *testing.T) {
 	t.Parallel()
 	hold := make(chan struct{})
@@ -235,8 +270,16 @@ func TestAirtableIsBounded(t *testing.T) {
 		code   models.ErrorCode
 		text   string
 	}{
-		"no answer":              {map[string]string{"DAYBOOK_AIRTABLE_TIMEOUT": "100ms"}, "", models.CodeTimeout, "did not answer within 100ms"},
-		"no server":              {map[string]string{"DAYBOOK_AIRTABLE_URL": "http://127.0.0.1:1"}, "", models.CodeNetworkError, "connection refused"},
+		"no answer": {
+			map[string]string{"DAYBOOK_AIRTABLE_TIMEOUT": "100ms"},
+			"", models.CodeTimeout,
+			"did not answer within 100ms",
+		},
+		"no server": {
+			map[string]string{"DAYBOOK_AIRTABLE_URL": "http://127.0.0.1:1"},
+			"",
+			models.CodeNetworkError, "connection refused",
+		},
 		"no token":               {nil, "missing", models.CodeAuthenticationFailed, "DAYBOOK_AIRTABLE_TOKEN_MISSING"},
 		"another organization's": {nil, "others", models.CodeAuthenticationFailed, "not bound to the organization " + org},
 	} {
@@ -262,16 +305,22 @@ func TestAirtableCheck(t *testing.T) {
 		return p
 	}
 	for want, p := range map[string]AirtableSync{
-		"Store the token as the secret DAYBOOK_AIRTABLE_TOKEN_DEFAULT":   with(func(p *AirtableSync) { p.Settings.APIKey = "keyT0psecret" }),
-		"Store the token as the secret DAYBOOK_AIRTABLE_TOKEN_GRANTS_EU": with(func(p *AirtableSync) { p.Settings.APIKey, p.Settings.Secret = "keyT0psecret", "grants-eu" }),
-		"base_id":                     with(func(p *AirtableSync) { p.Settings.BaseID = "app/../x" }),
-		"table_name":                  with(func(p *AirtableSync) { p.Settings.TableName = ".." }),
-		"submissionId is missing":     with(func(p *AirtableSync) { p.SubmissionID = "" }),
-		"data is not an object":       with(func(p *AirtableSync) { p.Data = json.RawMessage(`[1]`) }),
-		"schema is not an object":     with(func(p *AirtableSync) { p.Schema = json.RawMessage(`[1]`) }),
-		"the name of a secret":        with(func(p *AirtableSync) { p.Settings.Secret = "../x" }),
-		"records are given beside":    with(func(p *AirtableSync) { p.Records = []AirtableRecord{{SubmissionID: "a"}} }),
-		"the same submissionId":       {Records: []AirtableRecord{{SubmissionID: "a"}, {SubmissionID: "a"}}, Settings: submission().Settings},
+		"Store the token as the secret DAYBOOK_AIRTABLE_TOKEN_DEFAULT": with(func(p *AirtableSync) { p.Settings.APIKey = "keyT0psecret" }),
+		"Store the token as the secret DAYBOOK_AIRTABLE_TOKEN_GRANTS_EU": with(func(p *AirtableSync) {
+			p.Settings.APIKey,
+				p.Settings.Secret = "keyT0psecret", "grants-eu"
+		}),
+		"base_id":                  with(func(p *AirtableSync) { p.Settings.BaseID = "app/../x" }),
+		"table_name":               with(func(p *AirtableSync) { p.Settings.TableName = ".." }),
+		"submissionId is missing":  with(func(p *AirtableSync) { p.SubmissionID = "" }),
+		"data is not an object":    with(func(p *AirtableSync) { p.Data = json.RawMessage(`[1]`) }),
+		"schema is not an object":  with(func(p *AirtableSync) { p.Schema = json.RawMessage(`[1]`) }),
+		"the name of a secret":     with(func(p *AirtableSync) { p.Settings.Secret = "../x" }),
+		"records are given beside": with(func(p *AirtableSync) { p.Records = []AirtableRecord{{SubmissionID: "a"}} }),
+		"the same submissionId": {
+			Records:  []AirtableRecord{{SubmissionID: "a"}, {SubmissionID: "a"}},
+			Settings: submission().Settings,
+		},
 		"records has 501 submissions": {Records: make([]AirtableRecord, 501), Settings: submission().Settings},
 	} {
 		err := p.Check()
@@ -280,7 +329,8 @@ func TestAirtableCheck(t *testing.T) {
 	}
 }
 
-// What was refused when the job was enqueued is refused by the handler as well: SQL does not check payloads.
+// What was refused when the job was enqueued is refused by the handler as well: SQL does not check
+// payloads.
 func TestAirtableRefusesCredentials(t *testing.T) {
 	t.Parallel()
 	s := serveAirtable(t)

@@ -9,21 +9,25 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// Payloads as programs write them that come from async operations are worked when they come by enqueue_async_operation; credentials in one are
-// refused, and the error names the secret.
+// Payloads as programs write them that come from async operations are worked when they come by
+// enqueue_async_operation; credentials in one are refused, and the error names the secret.
 func TestPrintedPayloadsOfAsyncOperations(t *testing.T) {
 	t.Parallel()
 	const workspace = "0197a0c0-0000-7000-8000-000000000003"
 	hook, table := receive(t, nil), serveAirtable(t)
 	b := setup(t)
-	b.syncs(table.URL, map[string]string{"DAYBOOK_SECRET_ORGS_DEFAULT": workspace, "DAYBOOK_WEBHOOK_ALLOW_NETWORKS": "127.0.0.0/8"})
+	b.syncs(table.URL, map[string]string{
+		"DAYBOOK_SECRET_ORGS_DEFAULT":    workspace,
+		"DAYBOOK_WEBHOOK_ALLOW_NETWORKS": "127.0.0.0/8",
+	})
 	enqueue := func(operationType, payload string) (id string) {
 		require.NoError(t, b.Pool.QueryRow(t.Context(), `
 SELECT daybook.enqueue_async_operation(p_operation_type => $1, p_payload => $2::jsonb, p_submission_id => NULL, p_form_id => NULL, p_workspace_id => $3::uuid,
                                        p_max_attempts => 3)::text`, operationType, payload, workspace).Scan(&id))
 		return id
 	}
-	sent := enqueue("webhook", `{"webhookUrl": "`+hook.URL+`", "formId": "form-1", "submissionId": "sub-1", "data": {"name": "Ada"}, "headers": {"X-A": "b"}}`)
+	sent := enqueue("webhook", `{"webhookUrl": "`+hook.URL+
+		`", "formId": "form-1", "submissionId": "sub-1", "data": {"name": "Ada"}, "headers": {"X-A": "b"}}`)
 	const synced = `{"formId": "form-1", "submissionId": "sub-1", "data": {"name": "Ada"}, "schema": {"fields": [{"id": "name", "label": "Full name"}]},
 	                 "airtableSettings": {"base_id": "app0123", "table_name": "Applications"`
 	written := enqueue("airtable_sync", synced+`}}`)

@@ -26,19 +26,22 @@ type call[P queue.Payload] struct {
 
 func callOf[P queue.Payload](job *jobs.Job[P]) *call[P] {
 	return &call[P]{
-		id: job.ID, orgID: job.OrgID, attempt: job.Attempt, key: job.IdempotencyKey, payload: job.Payload, enqueuedAt: job.EnqueuedAt,
-		result: job.SetResult, progress: job.Progress, inTx: job.InTx,
+		id: job.ID, orgID: job.OrgID, attempt: job.Attempt, key: job.IdempotencyKey, payload: job.Payload,
+		enqueuedAt: job.EnqueuedAt,
+		result:     job.SetResult, progress: job.Progress, inTx: job.InTx,
 	}
 }
 
-// writeOnCompletion has a receipt that could not be written before written with the completion of the job. Time in which the database holds that up is not the job's.
+// writeOnCompletion has a receipt that could not be written before written with the completion of
+// the job. Time in which the database holds that up is not the job's.
 func (c *call[P]) writeOnCompletion(write func(ctx context.Context, tx pgx.Tx) error) {
 	c.inTx(func(ctx context.Context, tx pgx.Tx) error {
 		return store.Await(ctx, receiptTimeout, func(ctx context.Context) error { return write(ctx, tx) })
 	})
 }
 
-// writes are what the end of an attempt is to write, because the database has not taken it before. Without that, the next attempt does not know it.
+// writes are what the end of an attempt is to write, because the database has not taken it before.
+// Without that, the next attempt does not know it.
 type writes []func(ctx context.Context, tx pgx.Tx) error
 
 func (w writes) run(ctx context.Context, tx pgx.Tx) error {

@@ -44,8 +44,11 @@ func newChat(c ChatConfig) (*chat, error) {
 	return &chat{config: c, upstream: newUpstream(c.Timeout)}, nil
 }
 
-// post sends JSON. An answer that is no success is a failure without the server's words, which words finds in its body.
-func (h *chat) post(ctx context.Context, name, address, token string, body any, words func([]byte) string) (reply, error) {
+// post sends JSON. An answer that is no success is a failure without the server's words, which
+// words finds in its body.
+func (h *chat) post(ctx context.Context, name, address, token string, body any,
+	words func([]byte) string,
+) (reply, error) {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
 	encoder.SetEscapeHTML(false)
@@ -54,13 +57,15 @@ func (h *chat) post(ctx context.Context, name, address, token string, body any, 
 	}
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, address, &b)
 	if err != nil {
-		return reply{}, fail(models.CodeAuthenticationFailed, "the secret has no address that can be asked") // the error repeats it
+		// the error repeats it
+		return reply{}, fail(models.CodeAuthenticationFailed, "the secret has no address that can be asked")
 	}
 	r.Header.Set("Content-Type", "application/json; charset=utf-8")
 	if token != "" {
 		r.Header.Set("Authorization", "Bearer "+token)
 	}
-	ctx, sending := span.Start(ctx, span.Span{Name: name, Kind: span.Client, Attrs: []span.Attr{{Key: "server.address", Value: r.URL.Hostname()}}})
+	ctx, sending := span.Start(ctx,
+		span.Span{Name: name, Kind: span.Client, Attrs: []span.Attr{{Key: "server.address", Value: r.URL.Hostname()}}})
 	answer, err := h.ask(r.WithContext(ctx))
 	if err != nil {
 		sending.End(err)

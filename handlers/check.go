@@ -1,6 +1,7 @@
 package handlers
 
-// Check says what is wrong with the payload that its schema does not say. It is called when a job is enqueued.
+// Check says what is wrong with the payload that its schema does not say. It is called when a job
+// is enqueued.
 func (p Webhook) Check() error {
 	if p.URL == "" && p.WebhookURL == "" {
 		return invalid("url is missing: give url or webhookUrl")
@@ -11,7 +12,8 @@ func (p Webhook) Check() error {
 	return nil
 }
 
-// Check says what is wrong with the payload that its schema does not say. It is called when a job is enqueued.
+// Check says what is wrong with the payload that its schema does not say. It is called when a job
+// is enqueued.
 func (p Email) Check() error {
 	switch {
 	case len(p.To) == 0:
@@ -40,13 +42,15 @@ func (p Email) Check() error {
 	return checkAttachments(p.Attachments)
 }
 
-// Check says what is wrong with the payload that its schema does not say. It is called when a job is enqueued.
+// Check says what is wrong with the payload that its schema does not say. It is called when a job
+// is enqueued.
 func (p Report) Check() error {
 	_, _, err := p.span()
 	return err
 }
 
-// Check says what is wrong with the payload that its schema does not say. It is called when a job is enqueued.
+// Check says what is wrong with the payload that its schema does not say. It is called when a job
+// is enqueued.
 func (p DBFunction) Check() error {
 	if !functionName.MatchString(p.Function) {
 		return invalid("function is not like schema.name, in lower-case letters, digits and _")

@@ -16,29 +16,39 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// Cleanup is the payload of the type cleanup: it removes finished, old rows of the organization of the job. It removes nothing of the
-// ledger, no dead letter, and no job that waits or runs. In each field 0 means the default, and -1 that nothing of the kind is removed.
+// Cleanup is the payload of the type cleanup: it removes finished, old rows of the organization of
+// the job. It removes nothing of the ledger, no dead letter, and no job that waits or runs. In each
+// field 0 means the default, and -1 that nothing of the kind is removed.
 type Cleanup struct {
-	// JobsDays is the age in days from which completed and cancelled background jobs are removed, with their links, attempts and
-	// receipts; default 30. After that, the same idempotency key makes a new job.
+	// JobsDays is the age in days from which completed and cancelled background jobs are removed,
+	// with their links, attempts and receipts; default 30. After that, the same idempotency key makes
+	// a new job.
 	JobsDays int `json:"jobs_days,omitempty"`
-	// ReceiptsDays is the age in days from which receipts of webhooks are removed although their job is kept; default 90.
+	// ReceiptsDays is the age in days from which receipts of webhooks are removed although their job
+	// is kept; default 90.
 	ReceiptsDays int `json:"receipts_days,omitempty"`
-	// AttemptsDays is the age in days from which attempts at completed and cancelled accounting jobs are removed; default 90.
+	// AttemptsDays is the age in days from which attempts at completed and cancelled accounting jobs
+	// are removed; default 90.
 	AttemptsDays int `json:"attempts_days,omitempty"`
-	// TasksDays is the age in days from which completed tasks are removed, with all their facts, into the archive CleanupConfig.TasksArchive;
-	// default 90 where there is an archive. Tasks have no organization: a number goes with AllOrganizations.
+	// TasksDays is the age in days from which completed tasks are removed, with all their facts, into
+	// the archive CleanupConfig.TasksArchive; default 90 where there is an archive. Tasks have no
+	// organization: a number goes with AllOrganizations.
 	TasksDays int `json:"tasks_days,omitempty"`
-	// AllOrganizations removes these rows of all organizations, if the job belongs to CleanupConfig.Organization.
+	// AllOrganizations removes these rows of all organizations, if the job belongs to
+	// CleanupConfig.Organization.
 	AllOrganizations bool `json:"all_organizations,omitempty"`
 }
 
 // JobType is "cleanup".
 func (Cleanup) JobType() string { return "cleanup" }
 
-// CleanupPolicy is the type's policy: 2 attempts, 5 minutes between them, each of up to 5 minutes. One runs at a time.
+// CleanupPolicy is the type's policy: 2 attempts, 5 minutes between them, each of up to 5 minutes.
+// One runs at a time.
 func CleanupPolicy() jobs.Policy {
-	return jobs.Policy{MaxAttempts: 2, Timeout: 5 * time.Minute, Base: 5 * time.Minute, Factor: 3, Cap: 15 * time.Minute, Parallel: 1}
+	return jobs.Policy{
+		MaxAttempts: 2, Timeout: 5 * time.Minute, Base: 5 * time.Minute, Factor: 3, Cap: 15 * time.Minute,
+		Parallel: 1,
+	}
 }
 
 // CleanupConfig bounds what a job may remove. The zero value of each field means its default.
@@ -49,10 +59,12 @@ type CleanupConfig struct {
 	Organization string `env:"CLEANUP_ORG"`
 	// Batch is how many rows a statement reads; default 1000.
 	Batch int `env:"CLEANUP_BATCH"`
-	// Archive is where jobs and attempts go that are removed: a directory, or the URL of a bucket. Empty: they are removed for good.
+	// Archive is where jobs and attempts go that are removed: a directory, or the URL of a bucket.
+	// Empty: they are removed for good.
 	Archive string `env:"ARCHIVE"`
-	// TasksArchive is where completed tasks go: a directory, or the URL of a bucket for gocloud.dev/blob such as file:///var/lib/daybook/archive.
-	// Empty: tasks are not removed. For another storage than files, the program has to import its driver.
+	// TasksArchive is where completed tasks go: a directory, or the URL of a bucket for
+	// gocloud.dev/blob such as file:///var/lib/daybook/archive. Empty: tasks are not removed. For
+	// another storage than files, the program has to import its driver.
 	TasksArchive string `env:"CLEANUP_TASKS_ARCHIVE"`
 }
 
@@ -62,7 +74,8 @@ type CleanupHandler struct {
 	config CleanupConfig
 }
 
-// NewCleanup returns a handler that removes from the pool's database, which stays the caller's to close.
+// NewCleanup returns a handler that removes from the pool's database, which stays the caller's to
+// close.
 func NewCleanup(pool *pgxpool.Pool, c CleanupConfig) (*CleanupHandler, error) {
 	if pool == nil {
 		return nil, errors.New("cleanup: a pool is required, for what it cleans up")
@@ -86,9 +99,10 @@ func NewCleanup(pool *pgxpool.Pool, c CleanupConfig) (*CleanupHandler, error) {
 	return &CleanupHandler{pool: pool, config: c}, nil
 }
 
-// Handle removes rows batch by batch, each in a transaction of its own, until nothing is left to remove or the attempt's time is
-// nearly over. Then the result says that there is more, and the next job continues. It fails with HANDLER_ERROR, which is
-// tried again, and finally with PAYLOAD_INVALID (too few days, or all organizations without permission).
+// Handle removes rows batch by batch, each in a transaction of its own, until nothing is left to
+// remove or the attempt's time is nearly over. Then the result says that there is more, and the
+// next job continues. It fails with HANDLER_ERROR, which is tried again, and finally with
+// PAYLOAD_INVALID (too few days, or all organizations without permission).
 func (h *CleanupHandler) Handle(ctx context.Context, job *jobs.Job[Cleanup]) error {
 	return outcome(h.clean(ctx, callOf(job)))
 }
@@ -118,7 +132,10 @@ type cleanupStep struct {
 
 // days are the ages that the payload has, by the name of the rows; 0: the default.
 func (c *Cleanup) days(name string) int {
-	return map[string]int{"jobs": c.JobsDays, "receipts": c.ReceiptsDays, "attempts": c.AttemptsDays, "tasks": c.TasksDays}[name]
+	return map[string]int{
+		"jobs": c.JobsDays, "receipts": c.ReceiptsDays, "attempts": c.AttemptsDays,
+		"tasks": c.TasksDays,
+	}[name]
 }
 
 func (h *CleanupHandler) clean(ctx context.Context, c *call[Cleanup]) error {
@@ -126,7 +143,8 @@ func (h *CleanupHandler) clean(ctx context.Context, c *call[Cleanup]) error {
 	org := c.orgID
 	if p.AllOrganizations {
 		if h.config.Organization == "" || h.config.Organization != c.orgID {
-			return invalid("all_organizations is only for jobs of the organization that %sCLEANUP_ORG names", environmentPrefix)
+			return invalid("all_organizations is only for jobs of the organization that %sCLEANUP_ORG names",
+				environmentPrefix)
 		}
 		org = ""
 	}
@@ -138,13 +156,15 @@ func (h *CleanupHandler) clean(ctx context.Context, c *call[Cleanup]) error {
 		}
 		if old.Archived && (org != "" || h.config.TasksArchive == "") {
 			if p.days(old.Name) > 0 {
-				return invalid("%s_days removes %s of no organization into an archive: set all_organizations, and %sCLEANUP_TASKS_ARCHIVE", old.Name, old.Name, environmentPrefix)
+				return invalid("%s_days removes %s of no organization into an archive: set all_organizations, and "+
+					"%sCLEANUP_TASKS_ARCHIVE", old.Name, old.Name, environmentPrefix)
 			}
 			continue
 		}
 		steps = append(steps, cleanupStep{old, days})
 	}
-	// By the clock that the rows have their times from: a worker whose own clock is ahead would remove what is to be kept.
+	// By the clock that the rows have their times from: a worker whose own clock is ahead would
+	// remove what is to be kept.
 	now, err := store.Now(ctx, h.pool)
 	if err != nil {
 		return store.Unavailable(ctx, err)
@@ -174,7 +194,9 @@ func (h *CleanupHandler) clean(ctx context.Context, c *call[Cleanup]) error {
 const maxDays = 36500
 
 // step removes one kind of rows.
-func (h *CleanupHandler) step(ctx context.Context, c *call[Cleanup], s cleanupStep, r store.Retention, total *CleanupResult) error {
+func (h *CleanupHandler) step(ctx context.Context, c *call[Cleanup], s cleanupStep, r store.Retention,
+	total *CleanupResult,
+) error {
 	var cursor store.CleanupCursor
 	for {
 		if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < cleanupReserve {
@@ -205,10 +227,13 @@ func (h *CleanupHandler) step(ctx context.Context, c *call[Cleanup], s cleanupSt
 }
 
 // archive moves one kind of rows to the archive.
-func (h *CleanupHandler) archive(ctx context.Context, c *call[Cleanup], _ cleanupStep, r store.Retention, total *CleanupResult) (err error) {
+func (h *CleanupHandler) archive(ctx context.Context, c *call[Cleanup], _ cleanupStep, r store.Retention,
+	total *CleanupResult,
+) (err error) {
 	a, err := archive.Open(ctx, h.config.TasksArchive)
 	if err != nil {
-		return fail(models.CodeNetworkError, "the archive cannot be opened: check %sCLEANUP_TASKS_ARCHIVE: %s", environmentPrefix, clip(err.Error()))
+		return fail(models.CodeNetworkError, "the archive cannot be opened: check %sCLEANUP_TASKS_ARCHIVE: %s",
+			environmentPrefix, clip(err.Error()))
 	}
 	defer func() { err = errors.Join(err, a.Close()) }()
 	for {

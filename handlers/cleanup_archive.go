@@ -11,10 +11,13 @@ import (
 )
 
 // move moves one kind of rows to the archive, file by file.
-func (h *CleanupHandler) move(ctx context.Context, c *call[Cleanup], s cleanupStep, r store.Retention, total *CleanupResult) (err error) {
+func (h *CleanupHandler) move(ctx context.Context, c *call[Cleanup], s cleanupStep, r store.Retention,
+	total *CleanupResult,
+) (err error) {
 	files, err := archive.Open(ctx, h.config.Archive)
 	if err != nil {
-		return fail(models.CodeNetworkError, "the archive cannot be opened: check %sARCHIVE: %s", environmentPrefix, clip(err.Error()))
+		return fail(models.CodeNetworkError, "the archive cannot be opened: check %sARCHIVE: %s", environmentPrefix,
+			clip(err.Error()))
 	}
 	defer func() { err = errors.Join(err, files.Close()) }()
 	var last archive.Batch

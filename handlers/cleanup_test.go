@@ -31,7 +31,8 @@ func (b *bundle) cleans(c CleanupConfig) {
 	jobs.Register(b.registry, CleanupPolicy(), h.Handle)
 }
 
-// past makes n jobs of an organization that ended in a state so many days ago, each with a link, an attempt and a receipt.
+// past makes n jobs of an organization that ended in a state so many days ago, each with a link, an
+// attempt and a receipt.
 func (b *bundle) past(org string, state models.JobState, days, n int) {
 	b.t.Helper()
 	ids := make([]string, n)
@@ -50,7 +51,8 @@ SELECT id, org_id, 'jobs', type, 1, 'completed', clock_timestamp() - make_interv
   FROM daybook.jobs WHERE id = ANY ($1)`, ids, days)
 	b.exec(`
 INSERT INTO daybook.webhook_deliveries (job_id, attempt, url, ok, duration_ms, sent_at)
-SELECT id, 1, 'http://x', true, 1, clock_timestamp() - make_interval(days => $2) FROM unnest($1::text[]) AS id`, ids, days)
+SELECT id, 1, 'http://x', true, 1, clock_timestamp() - make_interval(days => $2) FROM unnest($1::text[]) AS id`, ids,
+		days)
 }
 
 func (b *bundle) left(table string) int { return b.count(`SELECT count(*) FROM ` + table) }
@@ -83,7 +85,8 @@ func TestCleanupRemovesWhatIsOld(t *testing.T) {
 	assert.Equal(t, CleanupResult{}, r, "what is gone is gone")
 }
 
-// TestCleanupGoesByTheDatabasesClock: what the database's clock says is young stays, also where the worker's clock is three weeks ahead of it.
+// TestCleanupGoesByTheDatabasesClock: what the database's clock says is young stays, also where the
+// worker's clock is three weeks ahead of it.
 func TestCleanupGoesByTheDatabasesClock(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -128,7 +131,8 @@ func TestCleanupRemovesAttemptsAtAccountingJobs(t *testing.T) {
 	b := setup(t)
 	b.cleans(CleanupConfig{Batch: 2})
 	b.books()
-	fixture.Ready(t, b.Pool, fixture.Invoice(org, "done", 100), fixture.Invoice(org, "dead", 100), fixture.Invoice(org, "waits", 100))
+	fixture.Ready(t, b.Pool, fixture.Invoice(org, "done", 100), fixture.Invoice(org, "dead", 100),
+		fixture.Invoice(org, "waits", 100))
 	b.exec(`UPDATE daybook.accounting_work_queue SET state = 'completed', finished_at = clock_timestamp() WHERE document_id = 'done'`)
 	b.exec(`UPDATE daybook.accounting_work_queue SET state = 'failed', finished_at = clock_timestamp(), last_error = 'x', last_error_code = 'x' WHERE document_id = 'dead'`)
 	b.exec(`
@@ -142,7 +146,8 @@ SELECT $1, d, 1, 'completed', clock_timestamp() - interval '100 days', 1, 'run/0
 	impacts, entries := b.left("daybook.impacts"), b.left("daybook.entries")
 
 	r := result[CleanupResult](t, b.run(Cleanup{}))
-	assert.Equal(t, CleanupResult{Attempts: 5}, r, "the fifth of the first document is young, and what completed a document last stays with its job")
+	assert.Equal(t, CleanupResult{Attempts: 5}, r,
+		"the fifth of the first document is young, and what completed a document last stays with its job")
 	assert.Equal(t, 1, b.count(`SELECT count(*) FROM daybook.attempts WHERE document_id = 'kept'`))
 	assert.Zero(t, b.count(`SELECT count(*) FROM daybook.attempts WHERE document_id = 'again'`))
 	assert.Equal(t, 1, b.count(`SELECT count(*) FROM daybook.attempts WHERE document_id = 'done'`))
@@ -183,7 +188,8 @@ func TestCleanupRefusesPayloads(t *testing.T) {
 	}
 }
 
-// An attempt whose time is nearly over says that there is more; one that is no longer the worker's ends.
+// An attempt whose time is nearly over says that there is more; one that is no longer the worker's
+// ends.
 func TestCleanupStops(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -239,7 +245,8 @@ func TestCleanupRetriesByItsTable(t *testing.T) {
 	assert.Equal(t, models.JobFailed, b.job(id).State)
 }
 
-// TestCleanupReachesEveryQueue: the payload has a number of days for everything that goes when it is old.
+// TestCleanupReachesEveryQueue: the payload has a number of days for everything that goes when it
+// is old.
 func TestCleanupReachesEveryQueue(t *testing.T) {
 	t.Parallel()
 	fields := map[string]bool{}
@@ -252,7 +259,8 @@ func TestCleanupReachesEveryQueue(t *testing.T) {
 	}
 }
 
-// TestCleanupHasASettingForAllOldRows: what a kind of queue has cleaned up has its number of days in the payload.
+// TestCleanupHasASettingForAllOldRows: what a kind of queue has cleaned up has its number of days
+// in the payload.
 func TestCleanupHasASettingForAllOldRows(t *testing.T) {
 	t.Parallel()
 	for _, old := range store.Old() {

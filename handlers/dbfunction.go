@@ -17,7 +17,8 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// DBFunction is the payload of the type db_function: a call of an SQL function that the configuration allows.
+// DBFunction is the payload of the type db_function: a call of an SQL function that the
+// configuration allows.
 type DBFunction struct {
 	// Function is schema and name, as the configuration has them: app.refresh_totals.
 	Function string `json:"function"`
@@ -35,8 +36,8 @@ func DBFunctionPolicy() jobs.Policy {
 
 // DBFunctionConfig says which functions may be called.
 type DBFunctionConfig struct {
-	// Functions are schemas and names: app.refresh_totals. Each takes one argument of jsonb and may return anything; the worker's
-	// role must be allowed to execute it.
+	// Functions are schemas and names: app.refresh_totals. Each takes one argument of jsonb and may
+	// return anything; the worker's role must be allowed to execute it.
 	Functions []string `env:"DB_FUNCTIONS"`
 	// MaxResult is how many bytes of JSON a result may have; default 64 KB.
 	MaxResult int `env:"DB_FUNCTION_MAX_RESULT"`
@@ -61,7 +62,8 @@ func NewDBFunction(c DBFunctionConfig) (*DBFunctionHandler, error) {
 		f = strings.TrimSpace(f)
 		parts := functionName.FindStringSubmatch(f)
 		if parts == nil {
-			return nil, fmt.Errorf("db_function: DB_FUNCTIONS: %q is not like schema.name, in lower-case letters, digits and _", f)
+			return nil, fmt.Errorf("db_function: DB_FUNCTIONS: %q is not like schema.name, in lower-case letters, digits "+
+				"and _", f)
 		}
 		h.allowed[f] = [2]string(parts[1:])
 	}
@@ -71,10 +73,12 @@ func NewDBFunction(c DBFunctionConfig) (*DBFunctionHandler, error) {
 	return h, nil
 }
 
-// Handle calls one function in the transaction that completes the job: what it writes is written exactly once. What it returns
-// is the job's result; a set is a list. It fails with HANDLER_ERROR (the function raised an error) or TIMEOUT, which are tried
-// again, and finally with PAYLOAD_INVALID (the function is not on the list, or it refuses its argument with an SQLSTATE of
-// class 22), NOT_FOUND (it does not exist), or AUTHENTICATION_FAILED (the worker may not execute it).
+// Handle calls one function in the transaction that completes the job: what it writes is written
+// exactly once. What it returns is the job's result; a set is a list. It fails with HANDLER_ERROR
+// (the function raised an error) or TIMEOUT, which are tried again, and finally with
+// PAYLOAD_INVALID (the function is not on the list, or it refuses its argument with an SQLSTATE of
+// class 22), NOT_FOUND (it does not exist), or AUTHENTICATION_FAILED (the worker may not execute
+// it).
 func (h *DBFunctionHandler) Handle(ctx context.Context, job *jobs.Job[DBFunction]) error {
 	return outcome(h.prepare(callOf(job)))
 }
@@ -82,7 +86,8 @@ func (h *DBFunctionHandler) Handle(ctx context.Context, job *jobs.Job[DBFunction
 func (h *DBFunctionHandler) prepare(c *call[DBFunction]) error {
 	function, ok := h.allowed[c.payload.Function]
 	if !ok {
-		return invalid("the function %q is not one of those that %sDB_FUNCTIONS allows", clip(c.payload.Function), environmentPrefix)
+		return invalid("the function %q is not one of those that %sDB_FUNCTIONS allows", clip(c.payload.Function),
+			environmentPrefix)
 	}
 	argument := c.payload.Argument
 	if len(argument) == 0 {
@@ -93,15 +98,17 @@ func (h *DBFunctionHandler) prepare(c *call[DBFunction]) error {
 		conflicts.begin()
 		result, err := store.CallFunction(ctx, tx, function[0], function[1], c.orgID, c.id, argument)
 		if conflicts.enough(err) {
-			return outcome(fail(models.CodeHandlerError, "%s ended with a conflict, also when it was called again (%d calls): %s (SQLSTATE %s). "+
-				"Have it take its locks in one order, and raise this SQLSTATE only where the next call may succeed",
+			return outcome(fail(models.CodeHandlerError,
+				"%s ended with a conflict, also when it was called again (%d calls): %s (SQLSTATE %s). "+
+					"Have it take its locks in one order, and raise this SQLSTATE only where the next call may succeed",
 				c.payload.Function, conflicts.calls, clip(conflicts.text), conflicts.state))
 		}
 		if err != nil {
 			return outcome(functionFailure(c.payload.Function, err))
 		}
 		if len(result) > h.maxResult {
-			return outcome(failFinally("%s returned %d bytes of JSON, more than %d", c.payload.Function, len(result), h.maxResult))
+			return outcome(failFinally("%s returned %d bytes of JSON, more than %d", c.payload.Function, len(result),
+				h.maxResult))
 		}
 		c.result(result)
 		return nil
@@ -109,14 +116,16 @@ func (h *DBFunctionHandler) prepare(c *call[DBFunction]) error {
 	return nil
 }
 
-// After a conflict the call is made again at once, and no attempt is counted. A function that conflicts each time, or takes
-// so long that there is no time for another call, has failed: its attempt is counted.
+// After a conflict the call is made again at once, and no attempt is counted. A function that
+// conflicts each time, or takes so long that there is no time for another call, has failed: its
+// attempt is counted.
 const (
 	maxConflicts     = 5
 	conflictPatience = 2 * time.Second
 )
 
-// conflictCount counts the calls of one attempt that ended with a serialization failure or a deadlock.
+// conflictCount counts the calls of one attempt that ended with a serialization failure or a
+// deadlock.
 type conflictCount struct {
 	calls       int
 	since       time.Time
@@ -141,7 +150,8 @@ func (c *conflictCount) enough(err error) bool {
 	return c.calls >= maxConflicts || time.Since(c.since) > conflictPatience
 }
 
-// functionFailure says what becomes of a job whose function failed. An error that is not the function's stays as it is.
+// functionFailure says what becomes of a job whose function failed. An error that is not the
+// function's stays as it is.
 func functionFailure(function string, err error) error {
 	if errors.Is(err, pgx.ErrNoRows) {
 		return fail(models.CodeNotFound, "there is no function %s(jsonb)", function)
@@ -175,7 +185,8 @@ func init() {
 			return err
 		}
 		if len(config.Functions) == 0 {
-			return notConfiguredError("set DAYBOOK_DB_FUNCTIONS to the functions that may be called, such as app.refresh_totals")
+			return notConfiguredError("set DAYBOOK_DB_FUNCTIONS to the functions that may be called, such as " +
+				"app.refresh_totals")
 		}
 		h, err := NewDBFunction(config)
 		if err != nil {

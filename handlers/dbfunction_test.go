@@ -34,7 +34,8 @@ BEGIN
 END $$;
 CREATE FUNCTION app.secret(argument jsonb) RETURNS void LANGUAGE sql AS $$ DELETE FROM app.log $$;`)
 	h, err := NewDBFunction(DBFunctionConfig{Functions: []string{
-		"app.note", "app.quiet", "app.number", "app.many", "app.rows", "app.large", "app.fails", "app.missing", "nowhere.missing",
+		"app.note", "app.quiet", "app.number", "app.many", "app.rows", "app.large", "app.fails", "app.missing",
+		"nowhere.missing",
 	}})
 	require.NoError(b.t, err)
 	jobs.Register(b.registry, DBFunctionPolicy(), h.Handle)
@@ -102,8 +103,8 @@ func TestDBFunctionOnce(t *testing.T) {
 	assert.Equal(t, 1, b.left("app.log"))
 }
 
-// A function that ends with a conflict each time is called again at once, and then its attempt is counted: the job ends as a
-// dead letter whose text has the cause.
+// A function that ends with a conflict each time is called again at once, and then its attempt is
+// counted: the job ends as a dead letter whose text has the cause.
 func TestDBFunctionThatAlwaysConflicts(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ state, pause string }{
@@ -156,7 +157,8 @@ END $$`)
 	assert.Equal(t, 1, b.count(`SELECT run_count FROM daybook.jobs WHERE id = $1`, j.ID))
 }
 
-// TestDBFunctionOfAChangedTable: a function keeps the type of a row for as long as its session lives. A change of the table is not the function's failure.
+// TestDBFunctionOfAChangedTable: a function keeps the type of a row for as long as its session
+// lives. A change of the table is not the function's failure.
 func TestDBFunctionOfAChangedTable(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

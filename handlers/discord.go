@@ -31,7 +31,8 @@ func (p *NotificationDiscord) check() error {
 	return nil
 }
 
-// discord sends a message, and returns its id. Names of people and roles in the text call none of them.
+// discord sends a message, and returns its id. Names of people and roles in the text call none of
+// them.
 func (h *chat) discord(ctx context.Context, org string, p *NotificationDiscord) (string, error) {
 	secret, err := discordSecret.of(h.config.Secrets, org, p.Secret)
 	if err != nil {
@@ -39,7 +40,8 @@ func (h *chat) discord(ctx context.Context, org string, p *NotificationDiscord) 
 	}
 	address, ok := secretAddress(secret)
 	if !ok {
-		return "", fail(models.CodeAuthenticationFailed, "the secret is not the address of a webhook, https://discord.com/api/webhooks/…")
+		return "", fail(models.CodeAuthenticationFailed,
+			"the secret is not the address of a webhook, https://discord.com/api/webhooks/…")
 	}
 	query := address.Query()
 	query.Set("wait", "true") // Discord answers when the message is there, and says its id

@@ -26,7 +26,19 @@ func TestDocsNameEverything(t *testing.T) {
 	for _, b := range builtins {
 		assert.Contains(t, page, "\n## "+b.name+"\n")
 	}
-	for _, config := range []any{WebhookConfig{}, EmailConfig{}, ReportConfig{}, CleanupConfig{}, DBFunctionConfig{}, SMSConfig{}, FileDeleteConfig{}, AirtableConfig{}, ChatConfig{}, PushConfig{}, PlaidConfig{}} {
+	for _, config := range []any{
+		WebhookConfig{},
+		EmailConfig{},
+		ReportConfig{},
+		CleanupConfig{},
+		DBFunctionConfig{},
+		SMSConfig{},
+		FileDeleteConfig{},
+		AirtableConfig{},
+		ChatConfig{},
+		PushConfig{},
+		PlaidConfig{},
+	} {
 		for field := range reflect.TypeOf(config).Fields() {
 			if tag := field.Tag.Get("env"); tag != "-" {
 				assert.Contains(t, page, "`"+environmentPrefix+tag+"`", "%T.%s", config, field.Name)
@@ -43,7 +55,19 @@ func TestDocsNameEverything(t *testing.T) {
 			assert.Contains(t, page, "`"+name+"`", field.Name)
 		}
 	}
-	for _, p := range []any{Webhook{}, Email{}, Report{}, Cleanup{}, DBFunction{}, SMS{}, FileDelete{}, AirtableSync{}, AirtableSettings{}, Notification{}, PlaidEnrichment{}} {
+	for _, p := range []any{
+		Webhook{},
+		Email{},
+		Report{},
+		Cleanup{},
+		DBFunction{},
+		SMS{},
+		FileDelete{},
+		AirtableSync{},
+		AirtableSettings{},
+		Notification{},
+		PlaidEnrichment{},
+	} {
 		for field := range reflect.TypeOf(p).Fields() {
 			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 			assert.Contains(t, page, "`"+name+"`", "%T.%s", p, field.Name)
@@ -59,7 +83,10 @@ func TestTasksPageNamesEverything(t *testing.T) {
 	for field := range reflect.TypeFor[functionsConfig]().Fields() {
 		assert.Contains(t, string(b), "`"+environmentPrefix+field.Tag.Get("env")+"`")
 	}
-	for _, name := range []string{"`to_address`", "`to_number`", "job-types.md#email", "job-types.md#sms", "job-types.md#file_delete"} {
+	for _, name := range []string{
+		"`to_address`", "`to_number`", "job-types.md#email", "job-types.md#sms",
+		"job-types.md#file_delete",
+	} {
 		assert.Contains(t, string(b), name)
 	}
 }
@@ -75,10 +102,12 @@ func TestDocsExamples(t *testing.T) {
 	}
 	for name, p := range map[string]any{
 		"webhook": Webhook{}, "email": Email{}, "report": Report{}, "cleanup": Cleanup{}, "db_function": DBFunction{},
-		"sms": SMS{}, "file_delete": FileDelete{}, "airtable_sync": AirtableSync{}, "notification": Notification{}, "plaid_enrichment": PlaidEnrichment{},
+		"sms": SMS{}, "file_delete": FileDelete{}, "airtable_sync": AirtableSync{}, "notification": Notification{},
+		"plaid_enrichment": PlaidEnrichment{},
 	} {
 		var raw []byte
-		require.NoError(t, b.Pool.QueryRow(t.Context(), `SELECT payload FROM daybook.jobs WHERE type = $1`, name).Scan(&raw), name)
+		require.NoError(t, b.Pool.QueryRow(t.Context(), `SELECT payload FROM daybook.jobs WHERE type = $1`,
+			name).Scan(&raw), name)
 		schema, err := payload.SchemaFor(reflect.TypeOf(p))
 		require.NoError(t, err)
 		require.NoError(t, schema.Validate(raw), name)

@@ -20,10 +20,11 @@ import (
 	"github.com/daybook-dev/daybook/tasks"
 )
 
-// Email is the payload of the type email: one message by SMTP, with a text, HTML, or both, or by a template.
+// Email is the payload of the type email: one message by SMTP, with a text, HTML, or both, or by a
+// template.
 type Email struct {
-	// To and Cc are the recipients, as "name@example.com" or "Name <name@example.com>"; To has at least one. JSON may have one text instead of
-	// a list.
+	// To and Cc are the recipients, as "name@example.com" or "Name <name@example.com>"; To has at
+	// least one. JSON may have one text instead of a list.
 	To Recipients `json:"to"`
 	Cc Recipients `json:"cc,omitempty"`
 	// From is the sender; empty: EmailConfig.From. Another one must be in EmailConfig.Senders.
@@ -36,7 +37,8 @@ type Email struct {
 	// Text and HTML are the message; at least one of them is required without a template.
 	Text string `json:"text,omitempty"`
 	HTML string `json:"html,omitempty"`
-	// Template names the template that makes the message of TemplateParams, instead of Text and HTML. See OpenMailTemplates.
+	// Template names the template that makes the message of TemplateParams, instead of Text and HTML.
+	// See OpenMailTemplates.
 	Template       string         `json:"template,omitempty"`
 	TemplateParams TemplateParams `json:"templateParams,omitempty"`
 	// Attachments are files of the bucket of reports; not for tasks, which have no organization.
@@ -46,7 +48,8 @@ type Email struct {
 // JobType is "email".
 func (Email) JobType() string { return "email" }
 
-// EmailPolicy is the type's policy: 3 attempts, 5 and 10 minutes between them, each of up to a minute.
+// EmailPolicy is the type's policy: 3 attempts, 5 and 10 minutes between them, each of up to a
+// minute.
 func EmailPolicy() jobs.Policy {
 	return jobs.Policy{MaxAttempts: 3, Timeout: time.Minute, Base: 5 * time.Minute, Factor: 2, Cap: 20 * time.Minute}
 }
@@ -66,7 +69,8 @@ const (
 
 // EmailConfig says by which server messages are sent, and from whom.
 type EmailConfig struct {
-	// Host is the server's name or address; required. Port is 587 by default, 465 with EmailImplicitTLS, 25 with EmailPlain.
+	// Host is the server's name or address; required. Port is 587 by default, 465 with
+	// EmailImplicitTLS, 25 with EmailPlain.
 	Host string `env:"SMTP_HOST"`
 	Port int    `env:"SMTP_PORT"`
 	// From is the sender of every message, as "Name <name@example.com>"; required.
@@ -81,19 +85,23 @@ type EmailConfig struct {
 	Timeout time.Duration `env:"SMTP_TIMEOUT"`
 	// MaxRecipients is how many To and Cc may have together; default 50.
 	MaxRecipients int `env:"SMTP_MAX_RECIPIENTS"`
-	// Senders are the addresses, and as @example.com the domains, that a payload may name as sender, besides From; empty: none.
+	// Senders are the addresses, and as @example.com the domains, that a payload may name as sender,
+	// besides From; empty: none.
 	Senders []string `env:"SMTP_SENDERS"`
 	// ReplyTo are the addresses and domains that a payload may name for answers; empty: all.
 	ReplyTo []string `env:"SMTP_REPLY_TO"`
-	// Templates is the directory of the templates that payloads name; empty: there are those that come with Daybook.
+	// Templates is the directory of the templates that payloads name; empty: there are those that
+	// come with Daybook.
 	Templates string `env:"MAIL_TEMPLATES"`
-	// Organizations are those whose jobs may send email with this sender and its password; empty: all.
+	// Organizations are those whose jobs may send email with this sender and its password; empty:
+	// all.
 	Organizations []string `env:"SMTP_ORGS"`
 	// MaxAttached bounds the attachments of a message together, in bytes; default 10 MiB.
 	MaxAttached int64 `env:"SMTP_MAX_ATTACHED"`
 	// ReportsTo are the recipients of messages with attachments: ReportConfig.MailTo.
 	ReportsTo []string `env:"REPORTS_MAIL_TO"`
-	// Reports is the bucket of the attachments, which stays the caller's to close; nil: there are none.
+	// Reports is the bucket of the attachments, which stays the caller's to close; nil: there are
+	// none.
 	Reports *blob.Bucket `env:"-"`
 	// Secrets finds the password.
 	Secrets Secrets `env:"-"`
@@ -135,7 +143,8 @@ func NewEmail(c EmailConfig) (*EmailHandler, error) {
 	for _, list := range [][]string{c.Senders, c.ReplyTo} {
 		for _, allowed := range list {
 			if !strings.Contains(allowed, "@") || hasControl(allowed) {
-				return nil, fmt.Errorf("email: SMTP_SENDERS and SMTP_REPLY_TO have addresses such as desk@example.com and domains such as @example.com, not %q", allowed)
+				return nil, fmt.Errorf("email: SMTP_SENDERS and SMTP_REPLY_TO have addresses such as desk@example.com and "+
+					"domains such as @example.com, not %q", allowed)
 			}
 		}
 	}
@@ -147,10 +156,11 @@ func NewEmail(c EmailConfig) (*EmailHandler, error) {
 	return &EmailHandler{config: c, from: from, domain: domain, templates: templates}, nil
 }
 
-// Handle sends one message. A message that is sent again, because the server did not say whether it had accepted it, has the
-// same Message-ID. It fails with UPSTREAM_5XX (the server answered 4xx), TIMEOUT or NETWORK_ERROR, which are tried again, and
-// finally with AUTHENTICATION_FAILED (the login was refused, or the password is missing), NOT_FOUND (there is no such
-// recipient), PAYLOAD_INVALID (addresses, subject or content) or HANDLER_ERROR (every other answer 5xx).
+// Handle sends one message. A message that is sent again, because the server did not say whether it
+// had accepted it, has the same Message-ID. It fails with UPSTREAM_5XX (the server answered 4xx),
+// TIMEOUT or NETWORK_ERROR, which are tried again, and finally with AUTHENTICATION_FAILED (the
+// login was refused, or the password is missing), NOT_FOUND (there is no such recipient),
+// PAYLOAD_INVALID (addresses, subject or content) or HANDLER_ERROR (every other answer 5xx).
 func (h *EmailHandler) Handle(ctx context.Context, job *jobs.Job[Email]) error {
 	return outcome(h.deliver(ctx, callOf(job)))
 }
@@ -178,14 +188,17 @@ func (h *EmailHandler) deliver(ctx context.Context, c *call[Email]) error {
 // sends refuses an organization that may not send.
 func (h *EmailHandler) sends(org string) error {
 	if !boundTo(h.config.Organizations, org) {
-		return fail(models.CodeAuthenticationFailed, "the sender is not bound to the organization %s: %sSMTP_ORGS names those that may send", clip(org), environmentPrefix)
+		return fail(models.CodeAuthenticationFailed,
+			"the sender is not bound to the organization %s: %sSMTP_ORGS names those that may send", clip(org),
+			environmentPrefix)
 	}
 	return nil
 }
 
 // boundTo reports whether a list of organizations has one; an empty list has all.
 func boundTo(organizations []string, org string) bool {
-	return len(organizations) == 0 || slices.ContainsFunc(organizations, func(o string) bool { return strings.TrimSpace(o) == org })
+	return len(organizations) == 0 ||
+		slices.ContainsFunc(organizations, func(o string) bool { return strings.TrimSpace(o) == org })
 }
 
 // deliverAs sends one message of an organization with a Message-ID.

@@ -15,16 +15,18 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// EmailAttachment is a file that is sent with a message: one of the bucket of reports, of the organization of the job. It is read when the message is
-// sent.
+// EmailAttachment is a file that is sent with a message: one of the bucket of reports, of the
+// organization of the job. It is read when the message is sent.
 type EmailAttachment struct {
-	// File is the file's key in the bucket, which begins with the organization; ReportResult.Key is one.
+	// File is the file's key in the bucket, which begins with the organization; ReportResult.Key is
+	// one.
 	File string `json:"file"`
 	// Name is the file's name for the recipient; empty: the last part of File.
 	Name string `json:"name,omitempty"`
 	// Type is the MIME type; empty: by the end of the name.
 	Type string `json:"type,omitempty"`
-	// SHA256 is the file's hash in hexadecimal, without which nothing is sent but the file that was meant; empty: any.
+	// SHA256 is the file's hash in hexadecimal, without which nothing is sent but the file that was
+	// meant; empty: any.
 	SHA256 string `json:"sha256,omitempty"`
 }
 
@@ -60,7 +62,9 @@ func (h *EmailHandler) attach(ctx context.Context, m *mail.Msg, org string, p *E
 		return err
 	}
 	if h.config.Reports == nil {
-		return fail(models.CodeNotFound, "the worker that sends has no bucket of reports: set %sREPORTS_BUCKET there, and retry the job", environmentPrefix)
+		return fail(models.CodeNotFound,
+			"the worker that sends has no bucket of reports: set %sREPORTS_BUCKET there, and retry the job",
+			environmentPrefix)
 	}
 	if err := allowedTo(h.config.ReportsTo, p.To, p.Cc); err != nil {
 		return err
@@ -69,7 +73,8 @@ func (h *EmailHandler) attach(ctx context.Context, m *mail.Msg, org string, p *E
 	for i := range p.Attachments {
 		a := &p.Attachments[i]
 		if org == "" || !strings.HasPrefix(a.File, orgPrefix(org)) {
-			return fail(models.CodeAuthenticationFailed, "attachments: file %d is not one of the organization's: its key must begin with %s", i+1, clip(orgPrefix(org)))
+			return fail(models.CodeAuthenticationFailed,
+				"attachments: file %d is not one of the organization's: its key must begin with %s", i+1, clip(orgPrefix(org)))
 		}
 		content, err := h.attachment(ctx, a, left)
 		if err != nil {
@@ -99,7 +104,8 @@ func (h *EmailHandler) attachment(ctx context.Context, a *EmailAttachment, most 
 		return nil, storageFailure(err)
 	}
 	if facts.Size > most {
-		return nil, invalid("the attachments are larger than %d bytes together (%sSMTP_MAX_ATTACHED)", h.config.MaxAttached, environmentPrefix)
+		return nil, invalid("the attachments are larger than %d bytes together (%sSMTP_MAX_ATTACHED)", h.config.MaxAttached,
+			environmentPrefix)
 	}
 	content, err := h.config.Reports.ReadAll(ctx, a.File)
 	if err != nil {

@@ -13,7 +13,8 @@ import (
 // Recipients are addresses. In JSON they are a list, or one text.
 type Recipients []string
 
-// UnmarshalJSON reads a list of texts, or one text. Anything else becomes an address that is refused as such.
+// UnmarshalJSON reads a list of texts, or one text. Anything else becomes an address that is
+// refused as such.
 func (r *Recipients) UnmarshalJSON(raw []byte) error {
 	var one string
 	var list []string
@@ -112,7 +113,8 @@ func (h *EmailHandler) message(p *Email, id string) (*mail.Msg, int, error) {
 	return m, count, nil
 }
 
-// address sets the sender and where answers go, if the configuration allows those that the payload names.
+// address sets the sender and where answers go, if the configuration allows those that the payload
+// names.
 func (h *EmailHandler) address(m *mail.Msg, p *Email) error {
 	m.FromMailAddress(h.from)
 	if p.From != "" {
@@ -121,7 +123,8 @@ func (h *EmailHandler) address(m *mail.Msg, p *Email) error {
 			return err
 		}
 		if !strings.EqualFold(from[0].Address, h.from.Address) && !allowed(h.config.Senders, from[0].Address) {
-			return invalid("from: the sender may not be %s: %sSMTP_SENDERS names the addresses and domains that are allowed besides %sSMTP_FROM", clip(from[0].Address), environmentPrefix, environmentPrefix)
+			return invalid("from: the sender may not be %s: %sSMTP_SENDERS names the addresses and domains that are "+
+				"allowed besides %sSMTP_FROM", clip(from[0].Address), environmentPrefix, environmentPrefix)
 		}
 		m.FromMailAddress(from[0])
 	}
@@ -134,7 +137,8 @@ func (h *EmailHandler) address(m *mail.Msg, p *Email) error {
 		return err
 	}
 	if len(h.config.ReplyTo) > 0 && !allowed(h.config.ReplyTo, reply[0].Address) {
-		return invalid("reply_to: answers may not go to %s: %sSMTP_REPLY_TO names the addresses and domains that are allowed", clip(reply[0].Address), environmentPrefix)
+		return invalid("reply_to: answers may not go to %s: %sSMTP_REPLY_TO names the addresses and domains that are "+
+			"allowed", clip(reply[0].Address), environmentPrefix)
 	}
 	m.ReplyToMailAddress(reply...)
 	return nil
@@ -154,7 +158,8 @@ func addresses(field string, texts []string) ([]*netmail.Address, error) {
 	parsed := make([]*netmail.Address, len(texts))
 	for i, text := range texts {
 		a, err := netmail.ParseAddress(text)
-		if err != nil || hasControl(text) || hasControl(a.Name) || hasControl(a.Address) || strings.ContainsAny(a.Address, "<> ") {
+		if err != nil || hasControl(text) || hasControl(a.Name) || hasControl(a.Address) ||
+			strings.ContainsAny(a.Address, "<> ") {
 			return nil, invalid("%s: address %d is not like name@example.com or Name <name@example.com>", field, i+1)
 		}
 		parsed[i] = a

@@ -15,7 +15,8 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// errNotSent is what a span says of a message that the server did not take: the job's own error has the server's words, which may quote the message.
+// errNotSent is what a span says of a message that the server did not take: the job's own error has
+// the server's words, which may quote the message.
 var errNotSent = errors.New("the server did not take the message")
 
 // send sends a message to the server, within the configured time and until ctx ends.
@@ -47,7 +48,8 @@ func (h *EmailHandler) send(ctx context.Context, m *mail.Msg) error {
 	if err != nil {
 		return fail(models.CodeHandlerError, "set up SMTP: %s", clip(err.Error()))
 	}
-	ctx, sending := span.Start(ctx, span.Span{Name: "send email", Kind: span.Client, Attrs: []span.Attr{{Key: "server.address", Value: h.config.Host}}})
+	ctx, sending := span.Start(ctx,
+		span.Span{Name: "send email", Kind: span.Client, Attrs: []span.Attr{{Key: "server.address", Value: h.config.Host}}})
 	err = client.DialAndSendWithContext(ctx, m)
 	if err == nil || m.IsDelivered() {
 		sending.End(nil)
@@ -89,7 +91,8 @@ func (h *EmailHandler) tls() *tls.Config {
 
 func (h *EmailHandler) client(dial mail.DialContextFunc, password string) (*mail.Client, error) {
 	options := []mail.Option{
-		mail.WithPort(h.config.Port), mail.WithTimeout(h.config.Timeout), mail.WithDialContextFunc(dial), mail.WithTLSConfig(h.tls()), mail.WithoutNoop(),
+		mail.WithPort(h.config.Port), mail.WithTimeout(h.config.Timeout), mail.WithDialContextFunc(dial),
+		mail.WithTLSConfig(h.tls()), mail.WithoutNoop(),
 	}
 	switch h.config.Encryption {
 	case EmailImplicitTLS:
@@ -104,7 +107,8 @@ func (h *EmailHandler) client(dial mail.DialContextFunc, password string) (*mail
 	}
 	if h.config.Username != "" {
 		options = append(options, mail.WithUsername(h.config.Username), mail.WithPassword(password),
-			mail.WithOpportunisticSMTPAuth(mail.SMTPAuthSCRAMSHA256, mail.SMTPAuthPlain, mail.SMTPAuthLogin, mail.SMTPAuthCramMD5))
+			mail.WithOpportunisticSMTPAuth(mail.SMTPAuthSCRAMSHA256, mail.SMTPAuthPlain, mail.SMTPAuthLogin,
+				mail.SMTPAuthCramMD5))
 	}
 	return mail.NewClient(h.config.Host, options...)
 }
@@ -148,7 +152,8 @@ func (h *EmailHandler) refused(ctx context.Context, err error, password string) 
 	return f
 }
 
-// refusedWith is refused, by the code of the server's answer (0: there was none) and whether that was about a recipient.
+// refusedWith is refused, by the code of the server's answer (0: there was none) and whether that
+// was about a recipient.
 func (h *EmailHandler) refusedWith(ctx context.Context, err error, text string, code int, recipient bool) *failure {
 	deadline, _ := ctx.Deadline()
 	switch {
@@ -160,7 +165,8 @@ func (h *EmailHandler) refusedWith(ctx context.Context, err error, text string, 
 		return fail(models.CodeNotFound, "SMTP: %s", text)
 	case code >= 500:
 		return failFinally("SMTP: %s", text)
-	case isTimeout(err), errors.Is(ctx.Err(), context.DeadlineExceeded), !deadline.IsZero() && !time.Now().Before(deadline):
+	case isTimeout(err), errors.Is(ctx.Err(), context.DeadlineExceeded), !deadline.IsZero() &&
+		!time.Now().Before(deadline):
 		return fail(models.CodeTimeout, "SMTP: the server did not accept the message within %s", h.config.Timeout)
 	default:
 		return fail(models.CodeNetworkError, "SMTP: %s", text)

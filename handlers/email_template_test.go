@@ -18,7 +18,8 @@ func TestEmailByTemplate(t *testing.T) {
 	m := serveMail(t, EmailPlain)
 	b := setup(t)
 	b.mails(m, func(c *EmailConfig) {
-		c.Templates, c.Senders, c.ReplyTo = templateDir(t, welcome()), []string{"@news.example.com"}, []string{"desk@example.com"}
+		c.Templates, c.Senders, c.ReplyTo = templateDir(t, welcome()), []string{"@news.example.com"},
+			[]string{"desk@example.com"}
 	})
 	var p Email
 	require.NoError(t, json.Unmarshal([]byte(`{"to": "ada@example.com", "from": "News <hello@news.example.com>", "replyTo": "Desk <DESK@example.com>",
@@ -41,12 +42,22 @@ func TestEmailRefusesSendersAndTemplates(t *testing.T) {
 	m := serveMail(t, EmailPlain)
 	b := setup(t)
 	b.mails(m, func(c *EmailConfig) {
-		c.Templates, c.Senders, c.ReplyTo = templateDir(t, welcome()), []string{"@news.example.com"}, []string{"desk@example.com"}
+		c.Templates, c.Senders, c.ReplyTo = templateDir(t, welcome()), []string{"@news.example.com"},
+			[]string{"desk@example.com"}
 	})
 	for want, p := range map[string]Email{
-		"DAYBOOK_SMTP_SENDERS":           {To: Recipients{"a@example.com"}, Subject: "s", Text: "t", From: "boss@example.com"},
-		"from: address 1":                {To: Recipients{"a@example.com"}, Subject: "s", Text: "t", From: "a@news.example.com\r\nBcc: b@example.com"},
-		"DAYBOOK_SMTP_REPLY_TO":          {To: Recipients{"a@example.com"}, Subject: "s", Text: "t", ReplyTo: "eve@example.com"},
+		"DAYBOOK_SMTP_SENDERS": {
+			To: Recipients{"a@example.com"}, Subject: "s", Text: "t",
+			From: "boss@example.com",
+		},
+		"from: address 1": {
+			To: Recipients{"a@example.com"}, Subject: "s", Text: "t",
+			From: "a@news.example.com\r\nBcc: b@example.com",
+		},
+		"DAYBOOK_SMTP_REPLY_TO": {
+			To: Recipients{"a@example.com"}, Subject: "s", Text: "t",
+			ReplyTo: "eve@example.com",
+		},
 		"does not have: name, link":      {To: Recipients{"a@example.com"}, Template: "welcome"},
 		"there is no template \"other\"": {To: Recipients{"a@example.com"}, Template: "other"},
 	} {
@@ -61,11 +72,12 @@ func TestEmailRefusesSendersAndTemplates(t *testing.T) {
 func TestEmailCheck(t *testing.T) {
 	t.Parallel()
 	for raw, want := range map[string]string{
-		`{"to": "a@example.com", "template": "welcome"}`:                                                  "",
-		`{"to": ["a@example.com"], "subject": "s", "text": "t"}`:                                          "",
-		`{"to": 5, "subject": "s", "text": "t"}`:                                                          "to: address 1",
-		`{"to": "a@example.com", "template": "../x"}`:                                                     "no template's name",
-		`{"to": "a@example.com", "template": "x", "text": "t"}`:                                           "beside text or html",
+		`{"to": "a@example.com", "template": "welcome"}`:         "",
+		`{"to": ["a@example.com"], "subject": "s", "text": "t"}`: "",
+		`{"to": 5, "subject": "s", "text": "t"}`:                 "to: address 1",
+		`{"to": "a@example.com", "template": "../x"}`:            "no template's name",
+		`{"to": "a@example.com", "template": "x", "text": "t"}`: "beside text " +
+			"or html",
 		`{"to": "a@example.com", "subject": "s", "text": "t", "templateParams": {}}`:                      "without template",
 		`{"to": "a@example.com", "text": "t"}`:                                                            "subject is missing",
 		`{"to": "a@example.com", "subject": "s", "text": "t", "reply_to": "a@b.de", "replyTo": "c@d.de"}`: "differ",

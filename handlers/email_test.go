@@ -122,7 +122,10 @@ func serveMail(t *testing.T, encryption EmailTLS) *mailServer {
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	address := listener.Addr().(*net.TCPAddr)
-	m := &mailServer{host: "127.0.0.1", port: address.Port, tls: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}
+	m := &mailServer{
+		host: "127.0.0.1", port: address.Port,
+		tls: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
+	}
 	server := smtp.NewServer(smtp.BackendFunc(func(*smtp.Conn) (smtp.Session, error) { return &session{server: m}, nil }))
 	server.Domain, server.ErrorLog = "localhost", log.New(io.Discard, "", 0)
 	server.AllowInsecureAuth = encryption == EmailPlain
@@ -151,7 +154,8 @@ func serveMail(t *testing.T, encryption EmailTLS) *mailServer {
 func (b *bundle) mails(m *mailServer, change func(*EmailConfig)) *EmailHandler {
 	b.t.Helper()
 	c := EmailConfig{
-		Host: m.host, Port: m.port, From: "Shop <shop@example.com>", Encryption: EmailPlain, TLS: m.tls, Hello: "test.example.com",
+		Host: m.host, Port: m.port, From: "Shop <shop@example.com>", Encryption: EmailPlain, TLS: m.tls,
+		Hello:   "test.example.com",
 		Secrets: environmentSecrets(map[string]string{"DAYBOOK_SMTP_PASSWORD": smtpPassword}), Timeout: 20 * time.Second,
 	}
 	if change != nil {
@@ -223,13 +227,48 @@ func TestEmailAnswers(t *testing.T) {
 		state  models.JobState
 		code   models.ErrorCode
 	}{
-		"greylisted":       {func(m *mailServer) { m.onRcpt = func(string) error { return reply(451, smtp.EnhancedCode{4, 7, 1}) } }, models.JobPending, models.CodeUpstream5xx},
-		"mailbox busy":     {func(m *mailServer) { m.onData = func() error { return reply(450, smtp.EnhancedCode{4, 2, 0}) } }, models.JobPending, models.CodeUpstream5xx},
-		"no recipient":     {func(m *mailServer) { m.onRcpt = func(string) error { return reply(550, smtp.EnhancedCode{5, 1, 1}) } }, models.JobFailed, models.CodeNotFound},
-		"recipient policy": {func(m *mailServer) { m.onRcpt = func(string) error { return reply(550, smtp.EnhancedCode{5, 7, 1}) } }, models.JobFailed, models.CodeHandlerError},
-		"too large":        {func(m *mailServer) { m.onData = func() error { return reply(552, smtp.EnhancedCode{5, 3, 4}) } }, models.JobFailed, models.CodeHandlerError},
-		"sender refused":   {func(m *mailServer) { m.onMail = func(string) error { return reply(553, smtp.EnhancedCode{5, 1, 8}) } }, models.JobFailed, models.CodeHandlerError},
-		"login wanted":     {func(m *mailServer) { m.onMail = func(string) error { return reply(530, smtp.EnhancedCode{5, 7, 0}) } }, models.JobFailed, models.CodeAuthenticationFailed},
+		"greylisted": {func(m *mailServer) {
+			m.onRcpt = func(string) error {
+				return reply(451,
+					smtp.EnhancedCode{4, 7, 1})
+			}
+		}, models.JobPending, models.CodeUpstream5xx},
+		"mailbox busy": {func(m *mailServer) {
+			m.onData = func() error {
+				return reply(450,
+					smtp.EnhancedCode{4, 2, 0})
+			}
+		}, models.JobPending, models.CodeUpstream5xx},
+		"no recipient": {func(m *mailServer) {
+			m.onRcpt = func(string) error {
+				return reply(550,
+					smtp.EnhancedCode{5, 1, 1})
+			}
+		}, models.JobFailed, models.CodeNotFound},
+		"recipient policy": {func(m *mailServer) {
+			m.onRcpt = func(string) error {
+				return reply(550,
+					smtp.EnhancedCode{5, 7, 1})
+			}
+		}, models.JobFailed, models.CodeHandlerError},
+		"too large": {func(m *mailServer) {
+			m.onData = func() error {
+				return reply(552,
+					smtp.EnhancedCode{5, 3, 4})
+			}
+		}, models.JobFailed, models.CodeHandlerError},
+		"sender refused": {func(m *mailServer) {
+			m.onMail = func(string) error {
+				return reply(553,
+					smtp.EnhancedCode{5, 1, 8})
+			}
+		}, models.JobFailed, models.CodeHandlerError},
+		"login wanted": {func(m *mailServer) {
+			m.onMail = func(string) error {
+				return reply(530,
+					smtp.EnhancedCode{5, 7, 0})
+			}
+		}, models.JobFailed, models.CodeAuthenticationFailed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

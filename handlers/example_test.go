@@ -15,13 +15,15 @@ import (
 	"github.com/daybook-dev/daybook/tasks"
 )
 
-// Register registers every built-in job type that the environment configures, and says what the others lack.
+// Register registers every built-in job type that the environment configures, and says what the
+// others lack.
 func ExampleRegister() {
 	e := pgtest.NewExample()
 	defer e.Close()
 
 	registry := jobs.NewRegistry()
-	builtin, err := handlers.Register(registry, handlers.Config{Pool: e.Pool, Environment: map[string]string{"DAYBOOK_DB_FUNCTIONS": "public.close_month"}})
+	builtin, err := handlers.Register(registry,
+		handlers.Config{Pool: e.Pool, Environment: map[string]string{"DAYBOOK_DB_FUNCTIONS": "public.close_month"}})
 	if err != nil {
 		panic(err)
 	}
@@ -34,7 +36,8 @@ func ExampleRegister() {
 	// true
 }
 
-// Tasks of the types email, sms and file_delete are worked as the environment configures them, beside an application's own.
+// Tasks of the types email, sms and file_delete are worked as the environment configures them,
+// beside an application's own.
 func ExampleRegisterTasks() {
 	registry := tasks.NewRegistry()
 	builtin, err := handlers.RegisterTasks(registry, handlers.Config{Environment: map[string]string{
@@ -92,8 +95,8 @@ func ExampleOpenMailTemplates() {
 	// your submission has a new status: accepted.
 }
 
-// A function in another language works the jobs of a type. It is asked by requests that the secret signs.
-// An attempt may take as long as its request, and a little more.
+// A function in another language works the jobs of a type. It is asked by requests that the secret
+// signs. An attempt may take as long as its request, and a little more.
 func ExampleFunctionPolicy() {
 	policy := handlers.FunctionPolicy(time.Minute)
 	fmt.Println(policy.Timeout)
@@ -117,7 +120,8 @@ func ExampleNewFunction() {
 	// [count_words]
 }
 
-// A Temporal workflow, in any language, works the jobs of a type. It runs once, and its result is the job's.
+// A Temporal workflow, in any language, works the jobs of a type. It runs once, and its result is
+// the job's.
 func ExampleNewTemporal() {
 	temporal, err := client.NewLazyClient(client.Options{HostPort: "temporal:7233"})
 	if err != nil {
@@ -129,7 +133,10 @@ func ExampleNewTemporal() {
 		panic(err)
 	}
 	defer pool.Close()
-	ship, err := handlers.NewTemporal(handlers.TemporalConfig{Client: temporal, Pool: pool, Workflow: "ShipOrder", TaskQueue: "shipping"})
+	ship, err := handlers.NewTemporal(handlers.TemporalConfig{
+		Client: temporal, Pool: pool, Workflow: "ShipOrder",
+		TaskQueue: "shipping",
+	})
 	if err != nil {
 		panic(err)
 	}
@@ -140,7 +147,8 @@ func ExampleNewTemporal() {
 	// [ship]
 }
 
-// A Temporal activity works the jobs of a type. What runs beside the handlers is run once a process, beside the worker.
+// A Temporal activity works the jobs of a type. What runs beside the handlers is run once a
+// process, beside the worker.
 func ExampleTemporalHandler_Run() {
 	ctx, stop := context.WithCancel(context.Background())
 	temporal, err := client.NewLazyClient(client.Options{HostPort: "127.0.0.1:7233"})
@@ -154,7 +162,8 @@ func ExampleTemporalHandler_Run() {
 	}
 	defer pool.Close()
 	resize, err := handlers.NewTemporal(handlers.TemporalConfig{
-		Client: temporal, Pool: pool, Activity: "ResizeImage", TaskQueue: "media", ActivityTimeout: 15 * time.Minute, Heartbeat: time.Minute,
+		Client: temporal, Pool: pool, Activity: "ResizeImage", TaskQueue: "media", ActivityTimeout: 15 * time.Minute,
+		Heartbeat: time.Minute,
 	})
 	if err != nil {
 		panic(err)

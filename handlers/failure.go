@@ -17,7 +17,8 @@ type failure struct {
 	final bool
 	// after is when the next attempt comes, unless it is final; 0: as the policy says.
 	after time.Duration
-	// unsure says that what was asked for has perhaps been done: the request went out, and no answer says what became of it.
+	// unsure says that what was asked for has perhaps been done: the request went out, and no answer
+	// says what became of it.
 	unsure bool
 	err    error
 }

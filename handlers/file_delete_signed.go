@@ -26,7 +26,8 @@ func (h *FileDeleteHandler) removeSigned(ctx context.Context, p *FileDelete) (Fi
 		return FileDeleteResult{}, err
 	case answer.ok():
 		return FileDeleteResult{Deleted: true}, nil
-	case answer.status == http.StatusGone, answer.status == http.StatusNotFound && !bytes.Contains(answer.body, []byte("NoSuchBucket")):
+	case answer.status == http.StatusGone, answer.status == http.StatusNotFound &&
+		!bytes.Contains(answer.body, []byte("NoSuchBucket")):
 		return FileDeleteResult{}, nil
 	}
 	return FileDeleteResult{}, judge(r, answer, "")
@@ -71,7 +72,8 @@ func (h *FileDeleteHandler) sign(ctx context.Context, p *FileDelete) (string, er
 	}
 	var signed signAnswer
 	if json.Unmarshal(answer.body, &signed) != nil || !isHTTP(signed.URL) {
-		return "", fail(models.CodeHandlerError, "%s answered without a signed address: want {\"url\": \"https://…\"}", origin(r.URL))
+		return "", fail(models.CodeHandlerError, "%s answered without a signed address: want {\"url\": \"https://…\"}",
+			origin(r.URL))
 	}
 	return signed.URL, nil
 }

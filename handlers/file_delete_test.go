@@ -34,7 +34,8 @@ func TestFileIsDeleted(t *testing.T) {
 	b := setup(t)
 	dir := t.TempDir()
 	path := object(t, dir, org+"/a/1.ogg")
-	b.variables(map[string]string{"DAYBOOK_FILES_BUCKETS": "recordings=" + bucketURL(dir) + ",other=" + bucketURL(t.TempDir())})
+	b.variables(map[string]string{"DAYBOOK_FILES_BUCKETS": "recordings=" + bucketURL(dir) + ",other=" +
+		bucketURL(t.TempDir())})
 	p := FileDelete{Bucket: "recordings", ObjectKey: org + "/a/1.ogg"}
 
 	assert.True(t, result[FileDeleteResult](t, b.run(p)).Deleted)
@@ -49,12 +50,28 @@ func TestFileIsNotDeleted(t *testing.T) {
 		code    models.ErrorCode
 		text    string
 	}{
-		"of another organization":     {FileDelete{"recordings", "other/1.ogg"}, models.CodeAuthenticationFailed, "DAYBOOK_FILES_ORGS"},
-		"beside the organization":     {FileDelete{"recordings", org + "-2/1.ogg"}, models.CodeAuthenticationFailed, "DAYBOOK_FILES_ORGS"},
-		"above the organization":      {FileDelete{"recordings", org + "/../other/1.ogg"}, models.CodePayloadInvalid, "leads to a parent"},
-		"of a bucket that is unknown": {FileDelete{"videos", org + "/1.ogg"}, models.CodePayloadInvalid, "DAYBOOK_FILES_BUCKETS"},
-		"of a bucket that is gone":    {FileDelete{"gone", org + "/1.ogg"}, models.CodeNotFound, "there is no bucket gone"},
-		"without a key":               {FileDelete{"recordings", ""}, models.CodeAuthenticationFailed, ""},
+		"of another organization": {
+			FileDelete{"recordings", "other/1.ogg"},
+			models.CodeAuthenticationFailed,
+			"DAYBOOK_FILES_ORGS",
+		},
+		"beside the organization": {
+			FileDelete{"recordings", org + "-2/1.ogg"},
+			models.CodeAuthenticationFailed,
+			"DAYBOOK_FILES_ORGS",
+		},
+		"above the organization": {
+			FileDelete{"recordings", org + "/../other/1.ogg"},
+			models.CodePayloadInvalid,
+			"leads to a parent",
+		},
+		"of a bucket that is unknown": {
+			FileDelete{"videos", org + "/1.ogg"},
+			models.CodePayloadInvalid,
+			"DAYBOOK_FILES_BUCKETS",
+		},
+		"of a bucket that is gone": {FileDelete{"gone", org + "/1.ogg"}, models.CodeNotFound, "there is no bucket gone"},
+		"without a key":            {FileDelete{"recordings", ""}, models.CodeAuthenticationFailed, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -62,7 +79,8 @@ func TestFileIsNotDeleted(t *testing.T) {
 			dir, gone := t.TempDir(), filepath.Join(t.TempDir(), "gone")
 			require.NoError(t, os.Mkdir(gone, 0o755))
 			path := object(t, dir, "other/1.ogg")
-			b.variables(map[string]string{"DAYBOOK_FILES_BUCKETS": "recordings=" + bucketURL(dir) + ",gone=" + bucketURL(gone), "DAYBOOK_FILES_ORGS": "acme"})
+			b.variables(map[string]string{"DAYBOOK_FILES_BUCKETS": "recordings=" + bucketURL(dir) + ",gone=" +
+				bucketURL(gone), "DAYBOOK_FILES_ORGS": "acme"})
 			require.NoError(t, os.Remove(gone))
 			j := b.run(c.payload)
 			assert.Equal(t, models.JobFailed, j.State)
@@ -84,8 +102,8 @@ func TestFilesOfAllOrganizations(t *testing.T) {
 	assert.NoFileExists(t, path)
 }
 
-// TestFilesOfAnOrganizationsOwn: an id that has a slash, or that is a directory's name for itself, is written in keys so that no organization's files are
-// below those of another.
+// TestFilesOfAnOrganizationsOwn: an id that has a slash, or that is a directory's name for itself,
+// is written in keys so that no organization's files are below those of another.
 func TestFilesOfAnOrganizationsOwn(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -154,7 +172,10 @@ func TestFileIsDeletedByASignedAddress(t *testing.T) {
 			})
 			signer := signs(t, storage)
 			b := setup(t)
-			b.variables(map[string]string{"DAYBOOK_FILES_SIGNER_URL": signer.URL + "/sign", "DAYBOOK_FILES_SIGNER_TOKEN": "t0psecret"})
+			b.variables(map[string]string{
+				"DAYBOOK_FILES_SIGNER_URL":   signer.URL + "/sign",
+				"DAYBOOK_FILES_SIGNER_TOKEN": "t0psecret",
+			})
 
 			j := b.run(FileDelete{Bucket: "recordings", ObjectKey: org + "/1.ogg"})
 
@@ -167,9 +188,11 @@ func TestFileIsDeletedByASignedAddress(t *testing.T) {
 			asked := signer.requests()[0]
 			assert.Equal(t, "POST /sign", asked.method+" "+asked.path)
 			assert.Equal(t, "Bearer t0psecret", asked.header.Get("Authorization"))
-			assert.JSONEq(t, `{"method": "DELETE", "bucket": "recordings", "object_key": "`+org+`/1.ogg"}`, string(asked.body))
+			assert.JSONEq(t, `{"method": "DELETE", "bucket": "recordings", "object_key": "`+org+`/1.ogg"}`,
+				string(asked.body))
 			require.Len(t, storage.requests(), 1)
-			assert.Equal(t, "DELETE /recordings/1.ogg?Signature=s3cret", storage.requests()[0].method+" "+storage.requests()[0].path)
+			assert.Equal(t, "DELETE /recordings/1.ogg?Signature=s3cret",
+				storage.requests()[0].method+" "+storage.requests()[0].path)
 			assert.Empty(t, storage.requests()[0].header.Get("Authorization"))
 			assert.NotContains(t, b.everything(), "s3cret")
 			assert.NotContains(t, b.everything(), "t0psecret")

@@ -16,8 +16,8 @@ import (
 	"github.com/daybook-dev/daybook/queue"
 )
 
-// FunctionError is what a function may say of a job that it could not work: the body of an answer that is no success, or the member error of a
-// callback. Each member may be left out.
+// FunctionError is what a function may say of a job that it could not work: the body of an answer
+// that is no success, or the member error of a callback. Each member may be left out.
 type FunctionError struct {
 	// Code is the job's error code: upper-case letters, digits and _.
 	Code models.ErrorCode `json:"code"`
@@ -25,8 +25,9 @@ type FunctionError struct {
 	Message string `json:"message"`
 	// Final says whether no attempt comes after. Without it the code of the answer says.
 	Final *bool `json:"final"`
-	// RetryAfter is after how many seconds the next attempt comes, an hour at most. Without it the answer's header
-	// Retry-After says, or the policy. An answer that has it is tried again, unless Final or the code says otherwise.
+	// RetryAfter is after how many seconds the next attempt comes, an hour at most. Without it the
+	// answer's header Retry-After says, or the policy. An answer that has it is tried again, unless
+	// Final or the code says otherwise.
 	RetryAfter float64 `json:"retryAfter"`
 }
 
@@ -68,8 +69,8 @@ func (said FunctionError) apply(f *failure) *failure {
 	return f
 }
 
-// result makes the body the job's result. An empty one is none. What is not JSON is no answer of a function's: a page of a
-// server on the way to it, for instance, says nothing of the job.
+// result makes the body the job's result. An empty one is none. What is not JSON is no answer of a
+// function's: a page of a server on the way to it, for instance, says nothing of the job.
 func (h *FunctionHandler) result(job *jobs.Job[queue.RawPayload], body []byte) error {
 	body = bytes.TrimSpace(body)
 	if len(body) > 0 && !beginsAsJSON(body) {
@@ -92,12 +93,16 @@ func beginsAsJSON(body []byte) bool {
 // storable reports whether JSON is such that the database can hold it.
 func storable(body []byte) bool { return payload.CheckResult(body) == nil }
 
-// resume goes on with a job that has waited for a callback. done is false when the function is to be asked, with a callback of that name.
+// resume goes on with a job that has waited for a callback. done is false when the function is to
+// be asked, with a callback of that name.
 //
-// Each name is a round: it ends with an answer that says error, or at its deadline, and the failure is then counted. Within a round the function may be asked
-// several times, because its answer was lost or the worker ended; each token of the round is valid, and so are those of earlier rounds if what
-// comes is a result.
-func (h *FunctionHandler) resume(ctx context.Context, job *jobs.Job[queue.RawPayload]) (round string, done bool, err error) {
+// Each name is a round: it ends with an answer that says error, or at its deadline, and the failure
+// is then counted. Within a round the function may be asked several times, because its answer was
+// lost or the worker ended; each token of the round is valid, and so are those of earlier rounds if
+// what comes is a result.
+func (h *FunctionHandler) resume(ctx context.Context,
+	job *jobs.Job[queue.RawPayload],
+) (round string, done bool, err error) {
 	var last *jobs.Callback
 	for n := 1; ; n++ {
 		round = "function/" + strconv.Itoa(n)
@@ -130,7 +135,8 @@ func (h *FunctionHandler) resume(ctx context.Context, job *jobs.Job[queue.RawPay
 		if text == "" {
 			text = "it gave no message"
 		}
-		return "", false, said.apply(fail(models.CodeHandlerError, "%s called back with an error: %s", origin(h.to), clip(text)))
+		return "", false, said.apply(fail(models.CodeHandlerError, "%s called back with an error: %s", origin(h.to),
+			clip(text)))
 	}
 	return "", false, fail(models.CodeTimeout, "%s did not call back within %s", origin(h.to), h.c.Callback)
 }
@@ -146,7 +152,8 @@ func callbackError(data json.RawMessage) *FunctionError {
 	return c.Error
 }
 
-// waitedForCallback reports whether the attempt before this one ended by waiting for a callback. Attempts that were lost with their worker said nothing.
+// waitedForCallback reports whether the attempt before this one ended by waiting for a callback.
+// Attempts that were lost with their worker said nothing.
 func waitedForCallback(ctx context.Context, job *jobs.Job[queue.RawPayload]) (bool, error) {
 	earlier, err := job.EarlierAttempts(ctx)
 	for _, a := range earlier {

@@ -55,7 +55,8 @@ func accept(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusA
 func TestFunctionAnswersAtOnce(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	r := b.function(FunctionConfig{}, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(` {"files": 2} `)) })
+	r := b.function(FunctionConfig{},
+		func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(` {"files": 2} `)) })
 	id := b.enqueueFor(org, image(), queue.JobOptions{IdempotencyKey: "image-1"})
 	b.work()
 
@@ -69,7 +70,8 @@ func TestFunctionAnswersAtOnce(t *testing.T) {
 	assert.WithinDuration(t, time.Now().Add(defaultFunctionTimeout), q.Deadline, time.Minute)
 	assert.JSONEq(t, `{"name": "a.png", "sizes": [1, 2]}`, string(q.Payload))
 	q.Deadline, q.Payload = time.Time{}, nil
-	assert.Equal(t, FunctionRequest{JobID: id, Type: "resize", OrgID: org, Attempt: 1, IdempotencyKey: "image-1"}, q, "without a callback, as none is configured")
+	assert.Equal(t, FunctionRequest{JobID: id, Type: "resize", OrgID: org, Attempt: 1, IdempotencyKey: "image-1"}, q,
+		"without a callback, as none is configured")
 	assert.Zero(t, b.count(`SELECT count(*) FROM daybook.job_callbacks`))
 }
 
@@ -84,26 +86,77 @@ func TestFunctionAnswers(t *testing.T) {
 		says   string
 		wait   time.Duration
 	}{
-		"nothing":                        {status: 204, state: models.JobCompleted},
-		"no JSON":                        {status: 200, body: "done", state: models.JobFailed, code: models.CodeHandlerError, says: "not JSON"},
-		"what jsonb cannot hold":         {status: 200, body: `{"a": "\u0000"}`, state: models.JobCompleted, code: models.CodeResultNotStored, says: `\u0000`},
-		"too much":                       {status: 200, body: `"` + strings.Repeat("x", 1100) + `"`, state: models.JobCompleted, code: models.CodeResultNotStored, says: "more than 1024 bytes"},
-		"too much of a page":             {status: 200, body: "<html>" + strings.Repeat("x", 1100), state: models.JobFailed, code: models.CodeHandlerError, says: "not JSON"},
-		"more than one value":            {status: 200, body: `{} {}`, state: models.JobFailed, code: models.CodeHandlerError, says: "not JSON"},
-		"later, without a callback":      {status: 202, state: models.JobFailed, code: models.CodeHandlerError, says: "set callback"},
-		"refused":                        {status: 422, body: `{"code": "NO_IMAGE", "message": "a.png is no image"}`, state: models.JobFailed, code: "NO_IMAGE", says: "a.png is no image"},
-		"refused, and again":             {status: 409, body: `{"code": "BUSY", "final": false}`, state: models.JobPending, code: "BUSY", wait: time.Minute},
-		"missing, and again":             {status: 404, body: `{"final": false}`, state: models.JobPending, code: models.CodeHandlerError, wait: time.Minute},
-		"missing":                        {status: 404, body: `{}`, state: models.JobFailed, code: models.CodeNotFound},
-		"unauthorized":                   {status: 401, state: models.JobFailed, code: models.CodeAuthenticationFailed},
-		"broken":                         {status: 500, body: "<html>", state: models.JobPending, code: models.CodeUpstream5xx, wait: time.Minute},
-		"broken for good":                {status: 500, body: `{"code": "LOST", "final": true}`, state: models.JobFailed, code: "LOST"},
-		"a code of Daybook's own":        {status: 500, body: `{"code": "AWAITING_CALLBACK"}`, state: models.JobPending, code: models.CodeUpstream5xx, wait: time.Minute},
-		"rate limited":                   {status: 429, header: "7", state: models.JobPending, code: models.CodeRateLimited, wait: 7 * time.Second},
-		"refused, for a while":           {status: 422, body: `{"code": "BUSY", "retryAfter": 9}`, state: models.JobPending, code: "BUSY", wait: 9 * time.Second},
-		"refused for good, all the same": {status: 422, body: `{"final": true, "retryAfter": 9}`, state: models.JobFailed, code: models.CodeHandlerError},
-		"rate limited, by its body":      {status: 429, header: "7", body: `{"retryAfter": 9}`, state: models.JobPending, code: models.CodeRateLimited, wait: 9 * time.Second},
-		"a redirect is not followed":     {status: 307, header: "1", state: models.JobFailed, code: models.CodeHandlerError, says: "307"},
+		"nothing": {status: 204, state: models.JobCompleted},
+		"no JSON": {
+			status: 200, body: "done", state: models.JobFailed,
+			code: models.CodeHandlerError, says: "not JSON",
+		},
+		"what jsonb cannot hold": {
+			status: 200, body: `{"a": "\u0000"}`, state: models.JobCompleted,
+			code: models.CodeResultNotStored, says: `\u0000`,
+		},
+		"too much": {
+			status: 200, body: `"` + strings.Repeat("x", 1100) + `"`,
+			state: models.JobCompleted, code: models.CodeResultNotStored, says: "more than 1024 bytes",
+		},
+		"too much of a page": {
+			status: 200, body: "<html>" + strings.Repeat("x", 1100), state: models.JobFailed,
+			code: models.CodeHandlerError, says: "not JSON",
+		},
+		"more than one value": {
+			status: 200, body: `{} {}`, state: models.JobFailed,
+			code: models.CodeHandlerError, says: "not JSON",
+		},
+		"later, without a callback": {
+			status: 202, state: models.JobFailed, code: models.CodeHandlerError,
+			says: "set callback",
+		},
+		"refused": {
+			status: 422, body: `{"code": "NO_IMAGE", "message": "a.png is no image"}`,
+			state: models.JobFailed, code: "NO_IMAGE", says: "a.png is no image",
+		},
+		"refused, and again": {
+			status: 409, body: `{"code": "BUSY", "final": false}`, state: models.JobPending,
+			code: "BUSY", wait: time.Minute,
+		},
+		"missing, and again": {
+			status: 404, body: `{"final": false}`, state: models.JobPending,
+			code: models.CodeHandlerError, wait: time.Minute,
+		},
+		"missing":      {status: 404, body: `{}`, state: models.JobFailed, code: models.CodeNotFound},
+		"unauthorized": {status: 401, state: models.JobFailed, code: models.CodeAuthenticationFailed},
+		"broken": {
+			status: 500, body: "<html>", state: models.JobPending,
+			code: models.CodeUpstream5xx, wait: time.Minute,
+		},
+		"broken for good": {
+			status: 500, body: `{"code": "LOST", "final": true}`, state: models.JobFailed,
+			code: "LOST",
+		},
+		"a code of Daybook's own": {
+			status: 500, body: `{"code": "AWAITING_CALLBACK"}`, state: models.JobPending,
+			code: models.CodeUpstream5xx, wait: time.Minute,
+		},
+		"rate limited": {
+			status: 429, header: "7", state: models.JobPending, code: models.CodeRateLimited,
+			wait: 7 * time.Second,
+		},
+		"refused, for a while": {
+			status: 422, body: `{"code": "BUSY", "retryAfter": 9}`, state: models.JobPending,
+			code: "BUSY", wait: 9 * time.Second,
+		},
+		"refused for good, all the same": {
+			status: 422, body: `{"final": true, "retryAfter": 9}`, state: models.JobFailed,
+			code: models.CodeHandlerError,
+		},
+		"rate limited, by its body": {
+			status: 429, header: "7", body: `{"retryAfter": 9}`, state: models.JobPending,
+			code: models.CodeRateLimited, wait: 9 * time.Second,
+		},
+		"a redirect is not followed": {
+			status: 307, header: "1", state: models.JobFailed, code: models.CodeHandlerError,
+			says: "307",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -129,13 +182,15 @@ func TestFunctionAnswers(t *testing.T) {
 func TestFunctionDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	b.function(FunctionConfig{Timeout: 50 * time.Millisecond}, func(_ http.ResponseWriter, q *http.Request) { <-q.Context().Done() })
+	b.function(FunctionConfig{Timeout: 50 * time.Millisecond},
+		func(_ http.ResponseWriter, q *http.Request) { <-q.Context().Done() })
 	j := b.run(image())
 	assert.Equal(t, models.JobPending, j.State)
 	assert.Equal(t, models.CodeTimeout, j.Code, j.Error)
 }
 
-// The function accepts, and calls back later; the answer may be an error, after which it is asked again.
+// The function accepts, and calls back later; the answer may be an error, after which it is asked
+// again.
 func TestFunctionCallsBack(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -207,8 +262,8 @@ func TestFunctionNeverCallsBack(t *testing.T) {
 	assert.Equal(t, models.CodeAwaitingCallback, b.job(id).Code)
 }
 
-// The worker ends, or the answer is lost, after the function has accepted: it is asked again, with the same keys, and the first token is as good as
-// the second.
+// The worker ends, or the answer is lost, after the function has accepted: it is asked again, with
+// the same keys, and the first token is as good as the second.
 func TestFunctionIsAskedAgainWhenItsAnswerWasLost(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -236,7 +291,8 @@ func TestFunctionIsAskedAgainWhenItsAnswerWasLost(t *testing.T) {
 	assert.Equal(t, map[string]int{"files": 1}, result[map[string]int](t, b.job(id)))
 }
 
-// An attempt that ends for another reason while the function works, such as a database that does not answer, does not have the function asked again.
+// An attempt that ends for another reason while the function works, such as a database that does
+// not answer, does not have the function asked again.
 func TestFunctionIsAskedOnceWhileItWorks(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -256,8 +312,8 @@ SELECT job_id, org_id, kind, type, attempt, 'retried', 'HANDLER_ERROR', 'm', clo
 	assert.Equal(t, map[string]int{"files": 1}, result[map[string]int](t, b.job(id)))
 }
 
-// A function that answers otherwise than by 202 has taken no callback: none stays open, and the job does not wait for one. Requests whose answers are
-// lost leave the last few.
+// A function that answers otherwise than by 202 has taken no callback: none stays open, and the job
+// does not wait for one. Requests whose answers are lost leave the last few.
 func TestFunctionThatFailsLeavesFewCallbacks(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -284,7 +340,8 @@ func TestFunctionThatFailsLeavesFewCallbacks(t *testing.T) {
 	b.callBack(asked(t, sent[len(sent)-2]).Callback.Token, `{"files": 1}`)
 	b.due()
 	b.work()
-	assert.Equal(t, map[string]int{"files": 1}, result[map[string]int](t, b.job(id)), "the function had accepted, and its answer was lost")
+	assert.Equal(t, map[string]int{"files": 1}, result[map[string]int](t, b.job(id)),
+		"the function had accepted, and its answer was lost")
 }
 
 // callBack sends an answer.
@@ -327,14 +384,16 @@ func TestFunctionsFile(t *testing.T) {
 - {"type": "thumbnail", "url": "https://functions.example.com/thumbnail", "secret": "functions"}
 `), 0o600))
 	variables := map[string]string{
-		"DAYBOOK_FUNCTIONS_FILE": file, "DAYBOOK_WEBHOOK_SECRET_FUNCTIONS": newSecret, "DAYBOOK_WEBHOOK_ALLOW_NETWORKS": "127.0.0.0/8",
+		"DAYBOOK_FUNCTIONS_FILE": file, "DAYBOOK_WEBHOOK_SECRET_FUNCTIONS": newSecret,
+		"DAYBOOK_WEBHOOK_ALLOW_NETWORKS": "127.0.0.0/8",
 	}
 	builtin := b.variables(variables)
 	assert.Equal(t, []string{"cleanup", "resize", "thumbnail", "webhook"}, builtin.Types)
 	for _, registration := range b.registry.Registrations() {
 		if registration.Type == "resize" {
 			assert.Equal(t, jobs.Policy{
-				Owner: "media", MaxAttempts: 7, Timeout: 70 * time.Second, Base: 5 * time.Second, Factor: 2, Cap: 10 * time.Minute, Parallel: 4,
+				Owner: "media", MaxAttempts: 7, Timeout: 70 * time.Second, Base: 5 * time.Second, Factor: 2,
+				Cap: 10 * time.Minute, Parallel: 4,
 			}, registration.Policy)
 		}
 	}
@@ -374,7 +433,8 @@ func TestFunctionsFile(t *testing.T) {
 	}
 }
 
-// The worker ended after it had put a callback on record, before the function was asked or had accepted: nothing says that it was, so it is asked.
+// The worker ended after it had put a callback on record, before the function was asked or had
+// accepted: nothing says that it was, so it is asked.
 func TestFunctionIsAskedAfterItsWorkerEnded(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -387,5 +447,6 @@ func TestFunctionIsAskedAfterItsWorkerEnded(t *testing.T) {
 	b.callBack("lost", `{"files": 1}`)
 	b.due()
 	b.work()
-	assert.Equal(t, map[string]int{"files": 1}, result[map[string]int](t, b.job(id)), "what the lost token brings counts as well")
+	assert.Equal(t, map[string]int{"files": 1}, result[map[string]int](t, b.job(id)),
+		"what the lost token brings counts as well")
 }

@@ -18,7 +18,8 @@ type functionEntry struct {
 	Type string `json:"type"`
 	FunctionConfig
 
-	// Workflow or Activity has a Temporal workflow or activity work the jobs, in place of a function: its name, and what TemporalConfig says of it.
+	// Workflow or Activity has a Temporal workflow or activity work the jobs, in place of a function:
+	// its name, and what TemporalConfig says of it.
 	Workflow         string        `json:"workflow"`
 	Activity         string        `json:"activity"`
 	ActivityTimeout  time.Duration `json:"activity_timeout"`
@@ -107,8 +108,10 @@ func (s *environment) function(r *jobs.Registry, e functionEntry, webhook Webhoo
 	if e.Workflow != "" || e.Activity != "" {
 		return s.workflow(r, e, policy)
 	}
-	if e.TaskQueue != "" || e.Pause != 0 || e.RunTimeout != 0 || e.CancelGrace != 0 || e.ActivityTimeout != 0 || e.Heartbeat != 0 || e.ActivityAttempts != 0 {
-		return errors.New("task_queue, pause, run_timeout, cancel_grace, activity_timeout, heartbeat and activity_attempts are for a workflow or an activity: name it by workflow or activity")
+	if e.TaskQueue != "" || e.Pause != 0 || e.RunTimeout != 0 || e.CancelGrace != 0 || e.ActivityTimeout != 0 ||
+		e.Heartbeat != 0 || e.ActivityAttempts != 0 {
+		return errors.New("task_queue, pause, run_timeout, cancel_grace, activity_timeout, heartbeat and " +
+			"activity_attempts are for a workflow or an activity: name it by workflow or activity")
 	}
 	e.Secrets, e.AllowNetworks = s.secrets, webhook.AllowNetworks
 	h, err := NewFunction(e.FunctionConfig)
@@ -124,18 +127,22 @@ func (s *environment) function(r *jobs.Registry, e functionEntry, webhook Webhoo
 // workflow registers a type that a Temporal workflow or activity works.
 func (s *environment) workflow(r *jobs.Registry, e functionEntry, policy jobs.Policy) error {
 	if e.URL != "" || e.Secret != "" || e.Callback != 0 || e.CallbackURL != "" {
-		return errors.New("url, secret, callback and callback_url are for a function, and workflow and activity are for Temporal: keep one of them")
+		return errors.New("url, secret, callback and callback_url are for a function, and workflow and activity are for " +
+			"Temporal: keep one of them")
 	}
 	h, err := newTemporal(TemporalConfig{
-		Client: s.Temporal, Pool: s.Pool, Workflow: e.Workflow, Activity: e.Activity, TaskQueue: e.TaskQueue, Organizations: e.Organizations,
-		Timeout: e.Timeout, Pause: e.Pause, RunTimeout: e.RunTimeout, CancelGrace: e.CancelGrace, MaxResult: e.MaxResult,
+		Client: s.Temporal, Pool: s.Pool, Workflow: e.Workflow, Activity: e.Activity, TaskQueue: e.TaskQueue,
+		Organizations: e.Organizations,
+		Timeout:       e.Timeout, Pause: e.Pause, RunTimeout: e.RunTimeout, CancelGrace: e.CancelGrace,
+		MaxResult:       e.MaxResult,
 		ActivityTimeout: e.ActivityTimeout, Heartbeat: e.Heartbeat, ActivityAttempts: e.ActivityAttempts,
 	})
 	switch {
 	case err != nil:
 		return err
 	case s.Temporal == nil:
-		s.builtin.Missing[e.Type] = "a Temporal workflow or activity works the type, and this program has no Temporal client: run daybook worker"
+		s.builtin.Missing[e.Type] = "a Temporal workflow or activity works the type, and this program has no Temporal " +
+			"client: run daybook worker"
 		return nil
 	}
 	jobs.RegisterRaw(r, e.Type, policy, h.Handle)

@@ -10,8 +10,9 @@ import (
 // errAddress: a name leads to an address that must not be asked.
 var errAddress = errors.New("the host's address is private, loopback, link-local or reserved")
 
-// guard decides which addresses may be connected to. It is asked for each connection with the address itself, after the name
-// was looked up: neither a redirect nor a name server that changes its answer can avoid it.
+// guard decides which addresses may be connected to. It is asked for each connection with the
+// address itself, after the name was looked up: neither a redirect nor a name server that changes
+// its answer can avoid it.
 type guard struct {
 	// allowed are networks that may be connected to although their addresses are not public.
 	allowed []netip.Prefix

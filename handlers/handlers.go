@@ -29,12 +29,13 @@ const DefaultOwner = "daybook"
 type Config struct {
 	// Pool is required; it stays the caller's to close.
 	Pool *pgxpool.Pool
-	// Owner is the team or contact responsible for the built-in types; default DAYBOOK_JOBS_OWNER, or else DefaultOwner.
+	// Owner is the team or contact responsible for the built-in types; default DAYBOOK_JOBS_OWNER, or
+	// else DefaultOwner.
 	Owner string
 	// Environment holds the variables by their whole names; nil: those of the process.
 	Environment map[string]string
-	// Temporal starts the workflows that the file of DAYBOOK_FUNCTIONS_FILE names. It stays the caller's to close. Nil: their types are left out
-	// (Builtin.Missing).
+	// Temporal starts the workflows that the file of DAYBOOK_FUNCTIONS_FILE names. It stays the
+	// caller's to close. Nil: their types are left out (Builtin.Missing).
 	Temporal client.Client
 }
 
@@ -48,7 +49,8 @@ type Builtin struct {
 	closers []func() error
 }
 
-// Close closes what the types have open: connections and buckets. Call it after the worker has ended.
+// Close closes what the types have open: connections and buckets. Call it after the worker has
+// ended.
 func (b *Builtin) Close() error {
 	var errs []error
 	for _, f := range slices.Backward(b.closers) {
@@ -82,11 +84,13 @@ type environment struct {
 	builtin *Builtin
 	// functionTimeout is that of the functions which tasks name.
 	functionTimeout time.Duration
-	// temporal is one of the handlers that a Temporal workflow or activity stands behind; nil: there is none.
+	// temporal is one of the handlers that a Temporal workflow or activity stands behind; nil: there
+	// is none.
 	temporal *TemporalHandler
 }
 
-// beside calls f in a goroutine of its own, whose context ends when the built-in types are closed. An error before that is logged as what.
+// beside calls f in a goroutine of its own, whose context ends when the built-in types are closed.
+// An error before that is logged as what.
 func (s *environment) beside(what string, f func(ctx context.Context) error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
@@ -117,9 +121,10 @@ func parse[T any](s *environment) (T, error) {
 	return env.ParseAsWithOptions[T](env.Options{Environment: s.Environment, Prefix: environmentPrefix})
 }
 
-// Register adds to r each built-in type that is configured, and the types of the file that DAYBOOK_FUNCTIONS_FILE names. A wrong configuration is an error that names the variable. A type
-// without configuration is left out and listed in Builtin.Missing: its jobs wait, and become dead letters (HANDLER_MISSING), until a
-// worker has a handler for it.
+// Register adds to r each built-in type that is configured, and the types of the file that
+// DAYBOOK_FUNCTIONS_FILE names. A wrong configuration is an error that names the variable. A type
+// without configuration is left out and listed in Builtin.Missing: its jobs wait, and become dead
+// letters (HANDLER_MISSING), until a worker has a handler for it.
 func Register(r *jobs.Registry, c Config) (*Builtin, error) {
 	if c.Pool == nil {
 		return nil, errors.New("built-in job types: Config.Pool is required")
@@ -142,13 +147,17 @@ func (c Config) environment() *environment {
 		c.Environment = env.ToMap(os.Environ())
 	}
 	c.Owner = cmp.Or(c.Owner, c.Environment[environmentPrefix+"JOBS_OWNER"], DefaultOwner)
-	return &environment{Config: c, builtin: &Builtin{Missing: map[string]string{}}, secrets: environmentSecrets(c.Environment)}
+	return &environment{
+		Config: c, builtin: &Builtin{Missing: map[string]string{}},
+		secrets: environmentSecrets(c.Environment),
+	}
 }
 
 // configured registers each type that is configured.
 func (s *environment) configured(types []builtin, what string, register func(t builtin) error) (*Builtin, error) {
 	b := s.builtin
-	for _, t := range slices.SortedFunc(slices.Values(types), func(x, y builtin) int { return strings.Compare(x.name, y.name) }) {
+	for _, t := range slices.SortedFunc(slices.Values(types),
+		func(x, y builtin) int { return strings.Compare(x.name, y.name) }) {
 		err := register(t)
 		if missing, ok := errors.AsType[notConfiguredError](err); ok {
 			b.Missing[t.name] = string(missing)

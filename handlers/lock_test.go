@@ -15,8 +15,9 @@ import (
 	"github.com/daybook-dev/daybook/queue"
 )
 
-// TestWebhookWhoseDatabaseWaits has the database wait, from the moment at which the receiver has the request until long after the attempt's time: the
-// webhook is sent once, and no attempt is charged.
+// TestWebhookWhoseDatabaseWaits has the database wait, from the moment at which the receiver has
+// the request until long after the attempt's time: the webhook is sent once, and no attempt is
+// charged.
 func TestWebhookWhoseDatabaseWaits(t *testing.T) {
 	t.Parallel()
 	lock := func(tables string) func(b *bundle) (release func()) {
@@ -38,7 +39,8 @@ func TestWebhookWhoseDatabaseWaits(t *testing.T) {
 			b.exec(`CREATE FUNCTION hang() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
   WHILE EXISTS (SELECT FROM public.hangs) LOOP PERFORM pg_sleep(0.02); END LOOP; RETURN NULL; END $$`)
 			for _, table := range []string{"jobs", "webhook_deliveries"} {
-				b.exec(`CREATE CONSTRAINT TRIGGER hang AFTER INSERT OR UPDATE ON daybook.` + table + ` DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION hang()`)
+				b.exec(`CREATE CONSTRAINT TRIGGER hang AFTER INSERT OR UPDATE ON daybook.` + table +
+					` DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION hang()`)
 			}
 			conn, err := pgx.Connect(b.t.Context(), b.URL) // those of the pool hang, too
 			require.NoError(b.t, err)
@@ -79,14 +81,16 @@ func TestWebhookWhoseDatabaseWaits(t *testing.T) {
 			j := b.job(id)
 			assert.Equal(t, models.JobCompleted, j.State, "%s: %s", j.Code, j.Error)
 			assert.Len(t, r.requests(), 1)
-			assert.Equal(t, 1, b.count(`SELECT count(*) FROM daybook.attempts WHERE outcome = 'completed' AND attempt = 1`), b.everything())
+			assert.Equal(t, 1, b.count(`SELECT count(*) FROM daybook.attempts WHERE outcome = 'completed' AND attempt = 1`),
+				b.everything())
 			assert.Equal(t, 1, b.count(`SELECT count(*) FROM daybook.attempts`), b.everything())
 			assert.Equal(t, 1, b.count(`SELECT count(*) FROM daybook.webhook_deliveries WHERE ok AND org_id = $1`, org))
 		})
 	}
 }
 
-// TestDBFunctionThatMeetsALock: the function enqueues a job while the table of jobs is locked, until long after the attempt's time. It is called again, and no attempt is charged.
+// TestDBFunctionThatMeetsALock: the function enqueues a job while the table of jobs is locked,
+// until long after the attempt's time. It is called again, and no attempt is charged.
 func TestDBFunctionThatMeetsALock(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -120,12 +124,16 @@ func TestDBFunctionThatMeetsALock(t *testing.T) {
 		return b.count(`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND query NOT LIKE '%pg_stat_activity%' AND ` + where)
 	}
 	const running = `query LIKE '%"chains"%' AND state = 'active'`
-	require.Eventually(t, func() bool { return calls(running+` AND wait_event_type = 'Lock' AND wait_event = 'relation'`) == 1 }, time.Minute, time.Millisecond,
+	require.Eventually(t, func() bool {
+		return calls(running+
+			` AND wait_event_type = 'Lock' AND wait_event = 'relation'`) == 1
+	}, time.Minute, time.Millisecond,
 		"the function waits for the table")
 	require.Eventually(t, func() bool { return calls(running) == 0 }, time.Minute, time.Millisecond, "its time is over")
 	over := b.count(`SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint`)
 	require.Eventually(t, func() bool {
-		return calls(`state = 'idle' AND query LIKE '%to_regclass($1)%' AND query_start > to_timestamp(`+strconv.Itoa(over)+` / 1000.0)`) > 0
+		return calls(`state = 'idle' AND query LIKE '%to_regclass($1)%' AND query_start > to_timestamp(`+strconv.Itoa(over)+
+			` / 1000.0)`) > 0
 	}, time.Minute, time.Millisecond, "the worker has seen that the table is locked")
 	run(`COMMIT`)
 	<-worked

@@ -16,11 +16,13 @@ import (
 	"github.com/daybook-dev/daybook/jobs"
 )
 
-// Notification is the payload of the type notification: one message by several channels, each of which sends at most once.
+// Notification is the payload of the type notification: one message by several channels, each of
+// which sends at most once.
 type Notification struct {
 	FormID       string `json:"formId,omitempty"`
 	SubmissionID string `json:"submissionId,omitempty"`
-	// EventType is submission_receipt, status_change or reminder; it is the name of the template that makes the email.
+	// EventType is submission_receipt, status_change or reminder; it is the name of the template that
+	// makes the email.
 	EventType string `json:"eventType"`
 	// At least one channel is required.
 	Email   *NotificationEmail   `json:"email,omitempty"`
@@ -40,7 +42,8 @@ type NotificationEmail struct {
 	Subject string `json:"subject,omitempty"`
 	// Template is another template than the one of the event.
 	Template string `json:"template,omitempty"`
-	// TemplateParams are the template's parameters. Besides, it has formId, submissionId, eventType and metadata.
+	// TemplateParams are the template's parameters. Besides, it has formId, submissionId, eventType
+	// and metadata.
 	TemplateParams TemplateParams `json:"templateParams,omitempty"`
 	// From and ReplyTo are as in Email.
 	From    string `json:"from,omitempty"`
@@ -50,7 +53,8 @@ type NotificationEmail struct {
 // JobType is "notification".
 func (Notification) JobType() string { return "notification" }
 
-// NotificationPolicy is the type's policy: 3 attempts, 5 and 10 minutes between them, each of up to 3 minutes for all channels.
+// NotificationPolicy is the type's policy: 3 attempts, 5 and 10 minutes between them, each of up to
+// 3 minutes for all channels.
 func NotificationPolicy() jobs.Policy {
 	return jobs.Policy{
 		MaxAttempts: 3, Timeout: 3 * time.Minute, Base: 5 * time.Minute, Factor: 2, Cap: 20 * time.Minute,
@@ -61,7 +65,8 @@ func NotificationPolicy() jobs.Policy {
 // events are the types of events that a notification is about.
 var events = map[string]bool{"submission_receipt": true, "status_change": true, "reminder": true}
 
-// Check says what is wrong with the payload that its schema does not say. It is called when a job is enqueued.
+// Check says what is wrong with the payload that its schema does not say. It is called when a job
+// is enqueued.
 func (p Notification) Check() error {
 	if !events[p.EventType] {
 		return invalid("eventType must be submission_receipt, status_change or reminder")
@@ -108,7 +113,10 @@ func (p *Notification) email() *Email {
 		}
 	}
 	maps.Copy(params, e.TemplateParams)
-	return &Email{To: e.To, Subject: e.Subject, From: e.From, ReplyTo: e.ReplyTo, Template: cmp.Or(e.Template, p.EventType), TemplateParams: params}
+	return &Email{
+		To: e.To, Subject: e.Subject, From: e.From, ReplyTo: e.ReplyTo,
+		Template: cmp.Or(e.Template, p.EventType), TemplateParams: params,
+	}
 }
 
 // NotificationConfig says by what notifications are sent.
@@ -116,7 +124,8 @@ type NotificationConfig struct {
 	// Email and SMS send those channels; nil: the channel is not configured.
 	Email *EmailHandler `env:"-"`
 	SMS   *SMSHandler   `env:"-"`
-	// Chat sends to Slack and Discord, Push to browsers and phones; nil: as their zero configurations say.
+	// Chat sends to Slack and Discord, Push to browsers and phones; nil: as their zero configurations
+	// say.
 	Chat *ChatConfig `env:"-"`
 	Push *PushConfig `env:"-"`
 }
@@ -130,7 +139,8 @@ type NotificationHandler struct {
 	push  *pusher
 }
 
-// NewNotification returns a handler that keeps what became of each channel in the pool's database, which stays the caller's to close.
+// NewNotification returns a handler that keeps what became of each channel in the pool's database,
+// which stays the caller's to close.
 func NewNotification(pool *pgxpool.Pool, c NotificationConfig) (*NotificationHandler, error) {
 	if pool == nil {
 		return nil, errors.New("notification: a pool is required, for what became of each channel")
@@ -155,10 +165,12 @@ func NewNotification(pool *pgxpool.Pool, c NotificationConfig) (*NotificationHan
 // Close gives idle connections back. The handlers of email and SMS stay the caller's to close.
 func (h *NotificationHandler) Close() error { return errors.Join(h.chat.close(), h.push.close()) }
 
-// Handle sends by each channel that has not sent yet. A channel that fails does not keep the others from sending. What became of a channel is on
-// record before the next one is asked: no later attempt sends by one that has sent, or has perhaps sent. The job is completed when all have
-// sent; it is tried again while a channel failed that may succeed, with the code of the first of them, and is otherwise a dead letter with the code of the
-// first that refused, or of which it is unknown whether it sent.
+// Handle sends by each channel that has not sent yet. A channel that fails does not keep the others
+// from sending. What became of a channel is on record before the next one is asked: no later
+// attempt sends by one that has sent, or has perhaps sent. The job is completed when all have sent;
+// it is tried again while a channel failed that may succeed, with the code of the first of them,
+// and is otherwise a dead letter with the code of the first that refused, or of which it is unknown
+// whether it sent.
 func (h *NotificationHandler) Handle(ctx context.Context, job *jobs.Job[Notification]) error {
 	c := callOf(job)
 	var left writes
@@ -189,7 +201,8 @@ func init() {
 	}})
 }
 
-// notificationOf is what the environment configures. A channel without configuration is left out; there must be one.
+// notificationOf is what the environment configures. A channel without configuration is left out;
+// there must be one.
 func notificationOf(s *environment) (NotificationConfig, error) {
 	var config NotificationConfig
 	email, err := emailOf(s)
@@ -219,7 +232,9 @@ func notificationOf(s *environment) (NotificationConfig, error) {
 		named = named || s.hasSecrets(kind.variable, kind.extension)
 	}
 	if config.Email == nil && config.SMS == nil && !named {
-		return config, notConfiguredError("set DAYBOOK_SMTP_HOST and DAYBOOK_SMTP_FROM for email, DAYBOOK_TWILIO_ACCOUNT_SID and DAYBOOK_SMS_FROM for sms, or a secret DAYBOOK_SLACK_…, DAYBOOK_DISCORD_…, DAYBOOK_VAPID_… or DAYBOOK_FCM_…")
+		return config, notConfiguredError("set DAYBOOK_SMTP_HOST and DAYBOOK_SMTP_FROM for email, " +
+			"DAYBOOK_TWILIO_ACCOUNT_SID and DAYBOOK_SMS_FROM for sms, or a secret DAYBOOK_SLACK_…, DAYBOOK_DISCORD_…, " +
+			"DAYBOOK_VAPID_… or DAYBOOK_FCM_…")
 	}
 	return config, nil
 }

@@ -35,7 +35,8 @@ type NotificationResult struct {
 // ChannelResult is what became of one channel.
 type ChannelResult struct {
 	State models.DeliveryState `json:"state"`
-	// Attempt is the one that asked; Reference what the channel calls the message: a Message-ID, Twilio's SID, a time of Slack.
+	// Attempt is the one that asked; Reference what the channel calls the message: a Message-ID,
+	// Twilio's SID, a time of Slack.
 	Attempt   int    `json:"attempt"`
 	Reference string `json:"reference,omitempty"`
 }
@@ -47,7 +48,8 @@ func (h *NotificationHandler) channels(c *call[Notification]) []channel {
 	if p.Email != nil {
 		all = append(all, channel{"email", func(ctx context.Context) (string, error) {
 			if h.email == nil {
-				return "", fail(models.CodeHandlerError, "it is not configured at this worker: set DAYBOOK_SMTP_HOST and DAYBOOK_SMTP_FROM")
+				return "", fail(models.CodeHandlerError,
+					"it is not configured at this worker: set DAYBOOK_SMTP_HOST and DAYBOOK_SMTP_FROM")
 			}
 			if err := h.email.sends(c.orgID); err != nil {
 				return "", err
@@ -59,7 +61,8 @@ func (h *NotificationHandler) channels(c *call[Notification]) []channel {
 	if p.SMS != nil {
 		all = append(all, channel{"sms", func(ctx context.Context) (string, error) {
 			if h.sms == nil {
-				return "", fail(models.CodeHandlerError, "it is not configured at this worker: set DAYBOOK_TWILIO_ACCOUNT_SID and DAYBOOK_SMS_FROM")
+				return "", fail(models.CodeHandlerError,
+					"it is not configured at this worker: set DAYBOOK_TWILIO_ACCOUNT_SID and DAYBOOK_SMS_FROM")
 			}
 			if err := h.sms.sends(c.orgID); err != nil {
 				return "", err
@@ -69,10 +72,16 @@ func (h *NotificationHandler) channels(c *call[Notification]) []channel {
 		}})
 	}
 	if p.Slack != nil {
-		all = append(all, channel{"slack", func(ctx context.Context) (string, error) { return h.chat.slack(ctx, c.orgID, p.Slack) }})
+		all = append(all, channel{
+			"slack",
+			func(ctx context.Context) (string, error) { return h.chat.slack(ctx, c.orgID, p.Slack) },
+		})
 	}
 	if p.Discord != nil {
-		all = append(all, channel{"discord", func(ctx context.Context) (string, error) { return h.chat.discord(ctx, c.orgID, p.Discord) }})
+		all = append(all, channel{
+			"discord",
+			func(ctx context.Context) (string, error) { return h.chat.discord(ctx, c.orgID, p.Discord) },
+		})
 	}
 	if p.Push != nil {
 		all = append(all, channel{"push", func(ctx context.Context) (string, error) { return h.push.send(ctx, c, p.Push) }})
@@ -80,7 +89,8 @@ func (h *NotificationHandler) channels(c *call[Notification]) []channel {
 	return all
 }
 
-// notify asks each channel that has not sent. What it knows of one and the database has not taken is in left.
+// notify asks each channel that has not sent. What it knows of one and the database has not taken
+// is in left.
 func (h *NotificationHandler) notify(ctx context.Context, c *call[Notification], left *writes) error {
 	if err := c.payload.Check(); err != nil {
 		return err
@@ -100,7 +110,8 @@ func (h *NotificationHandler) notify(ctx context.Context, c *call[Notification],
 			continue
 		}
 		if ctx.Err() != nil {
-			sum.add(store.Delivery{Channel: ch.name, State: models.DeliveryFailed, Attempt: c.attempt}, fail(models.CodeTimeout, "the attempt's time was over before it was asked"))
+			sum.add(store.Delivery{Channel: ch.name, State: models.DeliveryFailed, Attempt: c.attempt},
+				fail(models.CodeTimeout, "the attempt's time was over before it was asked"))
 			continue
 		}
 		begun, mark := false, rand.Text()
@@ -115,7 +126,8 @@ func (h *NotificationHandler) notify(ctx context.Context, c *call[Notification],
 		}
 		if !begun && !known {
 			was = store.Delivery{
-				Channel: ch.name, State: models.DeliveryUnknown, Attempt: c.attempt, ErrorCode: models.CodeWorkerLost, Error: "another call of the job has begun to ask it meanwhile",
+				Channel: ch.name, State: models.DeliveryUnknown, Attempt: c.attempt, ErrorCode: models.CodeWorkerLost,
+				Error: "another call of the job has begun to ask it meanwhile",
 			}
 		}
 		if !begun {
@@ -190,7 +202,8 @@ func usualWait(attempt int) time.Duration {
 	return min(time.Duration(float64(p.Base)*math.Pow(p.Factor, float64(attempt-1))), p.Cap)
 }
 
-// failure is why the attempt has failed; nil: all channels have sent. While one of them may still send, the job is tried again.
+// failure is why the attempt has failed; nil: all channels have sent. While one of them may still
+// send, the job is tried again.
 func (s *summary) failure() error {
 	var again, last *failure
 	var after time.Duration
@@ -222,7 +235,8 @@ func (s *summary) failure() error {
 	switch {
 	case again != nil:
 		f := fail(again.code, "%s", text)
-		// A channel is not asked again before the time that it said, also where another one has said none.
+		// A channel is not asked again before the time that it said, also where another one has said
+		// none.
 		if waits || after > usualWait(attempt) {
 			f.after = after
 		}

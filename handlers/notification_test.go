@@ -44,11 +44,15 @@ func (b *bundle) notifies(t *testing.T, more map[string]string) *servers {
 	})
 	s.discord = receive(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, `{"id": "987"}`) })
 	vars := map[string]string{
-		"DAYBOOK_SMTP_HOST": s.mail.host, "DAYBOOK_SMTP_PORT": strconv.Itoa(s.mail.port), "DAYBOOK_SMTP_TLS": "none", "DAYBOOK_SMTP_FROM": "Grants <grants@example.com>",
-		"DAYBOOK_TWILIO_ACCOUNT_SID": "AC123", "DAYBOOK_TWILIO_AUTH_TOKEN": twilioToken, "DAYBOOK_SMS_FROM": "+4930123456", "DAYBOOK_TWILIO_URL": s.twilio.URL,
-		"DAYBOOK_SLACK_URL": s.slack.URL, "DAYBOOK_SLACK_TEAM": "xoxb-t0psecret", "DAYBOOK_SLACK_HOOK": s.slack.URL + "/services/t0psecret",
-		"DAYBOOK_DISCORD_TEAM": s.discord.URL + "/api/webhooks/1/t0psecret", "DAYBOOK_SECRET_ORGS_TEAM": org, "DAYBOOK_SECRET_ORGS_HOOK": org,
-		"DAYBOOK_SLACK_OTHERS": "xoxb-t0psecret", "DAYBOOK_SECRET_ORGS_OTHERS": "acme",
+		"DAYBOOK_SMTP_HOST": s.mail.host, "DAYBOOK_SMTP_PORT": strconv.Itoa(s.mail.port), "DAYBOOK_SMTP_TLS": "none",
+		"DAYBOOK_SMTP_FROM":          "Grants <grants@example.com>",
+		"DAYBOOK_TWILIO_ACCOUNT_SID": "AC123", "DAYBOOK_TWILIO_AUTH_TOKEN": twilioToken, "DAYBOOK_SMS_FROM": "+4930123456",
+		"DAYBOOK_TWILIO_URL": s.twilio.URL,
+		"DAYBOOK_SLACK_URL":  s.slack.URL, "DAYBOOK_SLACK_TEAM": "xoxb-t0psecret",
+		"DAYBOOK_SLACK_HOOK":   s.slack.URL + "/services/t0psecret",
+		"DAYBOOK_DISCORD_TEAM": s.discord.URL + "/api/webhooks/1/t0psecret", "DAYBOOK_SECRET_ORGS_TEAM": org,
+		"DAYBOOK_SECRET_ORGS_HOOK": org,
+		"DAYBOOK_SLACK_OTHERS":     "xoxb-t0psecret", "DAYBOOK_SECRET_ORGS_OTHERS": "acme",
 	}
 	maps.Copy(vars, more)
 	b.variables(vars)
@@ -73,7 +77,9 @@ func notification(t *testing.T, raw string) Notification {
 func (b *bundle) deliveries(id string) map[string]string {
 	b.t.Helper()
 	var raw string
-	require.NoError(b.t, b.Pool.QueryRow(b.t.Context(), `SELECT coalesce(json_object_agg(channel, state), '{}')::text FROM daybook.job_deliveries WHERE job_id = $1`, id).Scan(&raw))
+	require.NoError(b.t, b.Pool.QueryRow(b.t.Context(),
+		`SELECT coalesce(json_object_agg(channel, state), '{}')::text FROM daybook.job_deliveries WHERE job_id = $1`,
+		id).Scan(&raw))
 	states := map[string]string{}
 	require.NoError(b.t, json.Unmarshal([]byte(raw), &states))
 	return states
@@ -84,7 +90,8 @@ func TestNotificationAsItsCallersWriteIt(t *testing.T) {
 	b := setup(t)
 	s := b.notifies(t, nil)
 	var id string
-	require.NoError(t, b.Pool.QueryRow(t.Context(), `SELECT (daybook.enqueue_job($1, 'notification', $2::jsonb)).job_id`, org, receipt).Scan(&id))
+	require.NoError(t, b.Pool.QueryRow(t.Context(), `SELECT (daybook.enqueue_job($1, 'notification', $2::jsonb)).job_id`,
+		org, receipt).Scan(&id))
 	b.work()
 	done := result[NotificationResult](t, b.job(id))
 	assert.Equal(t, models.DeliverySent, done.Channels["email"].State)
@@ -106,7 +113,8 @@ func TestNotificationToSlackAndDiscord(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	s := b.notifies(t, nil)
-	done := result[NotificationResult](t, b.run(notification(t, `{"eventType": "reminder", "slack": {"text": "Hi <@U1>", "secret": "team", "channel": "#grants"},
+	done := result[NotificationResult](t,
+		b.run(notification(t, `{"eventType": "reminder", "slack": {"text": "Hi <@U1>", "secret": "team", "channel": "#grants"},
 		"discord": {"content": "Hi @everyone", "secret": "team", "username": "Grants"}}`)))
 	assert.Equal(t, "1700000000.1", done.Channels["slack"].Reference)
 	assert.Equal(t, "987", done.Channels["discord"].Reference)
@@ -115,14 +123,17 @@ func TestNotificationToSlackAndDiscord(t *testing.T) {
 	assert.JSONEq(t, `{"channel": "#grants", "text": "Hi <@U1>"}`, string(asked.body))
 	asked = s.discord.requests()[0]
 	assert.Equal(t, "/api/webhooks/1/t0psecret?wait=true", asked.path)
-	assert.JSONEq(t, `{"content": "Hi @everyone", "username": "Grants", "allowed_mentions": {"parse": []}}`, string(asked.body))
+	assert.JSONEq(t, `{"content": "Hi @everyone", "username": "Grants", "allowed_mentions": {"parse": []}}`,
+		string(asked.body))
 
-	result[NotificationResult](t, b.run(notification(t, `{"eventType": "reminder", "slack": {"text": "Hi", "secret": "hook"}}`)))
+	result[NotificationResult](t,
+		b.run(notification(t, `{"eventType": "reminder", "slack": {"text": "Hi", "secret": "hook"}}`)))
 	assert.Equal(t, "/services/t0psecret", s.slack.requests()[1].path)
 	assert.NotContains(t, b.everything(), "t0psecret")
 }
 
-// A channel that has sent is not asked again when another one fails, and one that fails does not keep the others from sending.
+// A channel that has sent is not asked again when another one fails, and one that fails does not
+// keep the others from sending.
 func TestNotificationSendsEachChannelOnce(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -150,7 +161,8 @@ func TestNotificationSendsEachChannelOnce(t *testing.T) {
 	assert.Len(t, s.discord.requests(), 1)
 }
 
-// A channel that refuses for good is asked once; the job is a dead letter with its code. When it is retried by a person, only that channel is asked.
+// A channel that refuses for good is asked once; the job is a dead letter with its code. When it is
+// retried by a person, only that channel is asked.
 func TestNotificationRefusedChannel(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -174,7 +186,8 @@ func TestNotificationRefusedChannel(t *testing.T) {
 	assert.Len(t, s.twilio.requests(), 1)
 }
 
-// An attempt that ended while a channel was being asked: whether it has sent is not known, is said, and it is not asked again by itself.
+// An attempt that ended while a channel was being asked: whether it has sent is not known, is said,
+// and it is not asked again by itself.
 func TestNotificationUnknownAfterACrash(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -201,8 +214,8 @@ func TestNotificationUnknownAfterACrash(t *testing.T) {
 	assert.Len(t, s.mail.messages(), 1)
 }
 
-// The commit of the receipt hangs, as it does while a synchronous standby is missing, until the handler has given up: it has not asked the channel, and the next
-// attempt does.
+// The commit of the receipt hangs, as it does while a synchronous standby is missing, until the
+// handler has given up: it has not asked the channel, and the next attempt does.
 func TestNotificationWhoseReceiptHangs(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -242,7 +255,8 @@ CREATE CONSTRAINT TRIGGER hang AFTER INSERT ON daybook.job_deliveries DEFERRABLE
 	assert.Len(t, s.twilio.requests(), 1)
 }
 
-// The database does not take that a channel has sent, and another channel fails: the end of the attempt has another chance to write it.
+// The database does not take that a channel has sent, and another channel fails: the end of the
+// attempt has another chance to write it.
 func TestNotificationReceiptOfAFailedAttempt(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -282,7 +296,8 @@ func TestNotificationUnknownWithoutAnAnswer(t *testing.T) {
 	assert.Len(t, s.mail.messages(), 1)
 }
 
-// A mail server that takes the message and says nothing is unknown, too; one that is not reached has not sent.
+// A mail server that takes the message and says nothing is unknown, too; one that is not reached
+// has not sent.
 func TestNotificationMailUnanswered(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -322,16 +337,32 @@ func TestNotificationChannelsFail(t *testing.T) {
 		"slack: too many":     {toSlack, slack(429, ``), models.CodeRateLimited, models.JobPending, "answered 429"},
 		"slack: out of order": {toSlack, slack(503, ``), models.CodeUpstream5xx, models.JobPending, "answered 503"},
 		"slack: a gateway":    {toSlack, slack(504, ``), models.CodeUpstream5xx, models.JobFailed, "slack: unknown"},
-		"slack: a bad token":  {toSlack, slack(200, `{"ok": false, "error": "invalid_auth"}`), models.CodeAuthenticationFailed, models.JobFailed, "invalid_auth"},
-		"slack: no channel":   {toSlack, slack(200, `{"ok": false, "error": "channel_not_found"}`), models.CodeNotFound, models.JobFailed, "channel_not_found"},
-		"slack: its error":    {toSlack, slack(200, `{"ok": false, "error": "internal_error"}`), models.CodeUpstream5xx, models.JobPending, "internal_error"},
-		"slack: another":      {toSlack, slack(200, `{"ok": false, "error": "weird xoxb-t0psecret"}`), models.CodeHandlerError, models.JobFailed, "weird ***"},
+		"slack: a bad token": {
+			toSlack, slack(200, `{"ok": false, "error": "invalid_auth"}`),
+			models.CodeAuthenticationFailed, models.JobFailed, "invalid_auth",
+		},
+		"slack: no channel": {
+			toSlack, slack(200, `{"ok": false, "error": "channel_not_found"}`), models.CodeNotFound,
+			models.JobFailed, "channel_not_found",
+		},
+		"slack: its error": {
+			toSlack, slack(200, `{"ok": false, "error": "internal_error"}`), models.CodeUpstream5xx,
+			models.JobPending, "internal_error",
+		},
+		"slack: another": {
+			toSlack, slack(200, `{"ok": false, "error": "weird xoxb-t0psecret"}`), models.CodeHandlerError,
+			models.JobFailed, "weird ***",
+		},
 		"slack: no server": {toSlack, func(*testing.T) map[string]string {
 			return map[string]string{"DAYBOOK_SLACK_URL": "http://127.0.0.1:1"}
 		}, models.CodeNetworkError, models.JobPending, "refused"},
-		"slack: no secret": {`{"eventType": "reminder", "slack": {"text": "Hi", "channel": "C1"}}`, nil, models.CodeAuthenticationFailed, models.JobFailed, "DAYBOOK_SLACK_DEFAULT"},
+		"slack: no secret": {
+			`{"eventType": "reminder", "slack": {"text": "Hi", "channel": "C1"}}`, nil,
+			models.CodeAuthenticationFailed, models.JobFailed, "DAYBOOK_SLACK_DEFAULT",
+		},
 		"slack: another organization's": {
-			`{"eventType": "reminder", "slack": {"text": "Hi", "secret": "others", "channel": "C1"}}`, nil, models.CodeAuthenticationFailed, models.JobFailed,
+			`{"eventType": "reminder", "slack": {"text": "Hi", "secret": "others", "channel": "C1"}}`, nil,
+			models.CodeAuthenticationFailed, models.JobFailed,
 			"not bound to the organization " + org,
 		},
 		"discord: a token for an address": {
@@ -340,11 +371,29 @@ func TestNotificationChannelsFail(t *testing.T) {
 				return map[string]string{"DAYBOOK_DISCORD_TOKEN": "abc", "DAYBOOK_SECRET_ORGS_TOKEN": "*"}
 			}, models.CodeAuthenticationFailed, models.JobFailed, "not the address of a webhook",
 		},
-		"email: another sender": {`{"eventType": "reminder", "email": {"to": "a@example.com", "from": "boss@example.org"}}`, nil, models.CodePayloadInvalid, models.JobFailed, "DAYBOOK_SMTP_SENDERS"},
-		"email: no template":    {`{"eventType": "reminder", "email": {"to": "a@example.com", "template": "none"}}`, nil, models.CodePayloadInvalid, models.JobFailed, `no template "none"`},
-		"email: not configured": {receipt, func(*testing.T) map[string]string { return map[string]string{"DAYBOOK_SMTP_HOST": ""} }, models.CodeHandlerError, models.JobPending, "DAYBOOK_SMTP_HOST"},
-		"email: organization":   {receipt, func(*testing.T) map[string]string { return map[string]string{"DAYBOOK_SMTP_ORGS": "acme"} }, models.CodeAuthenticationFailed, models.JobFailed, "DAYBOOK_SMTP_ORGS"},
-		"sms: organization":     {receipt, func(*testing.T) map[string]string { return map[string]string{"DAYBOOK_SMS_ORGS": "acme"} }, models.CodeAuthenticationFailed, models.JobFailed, "DAYBOOK_SMS_ORGS"},
+		"email: another sender": {
+			`{"eventType": "reminder", "email": {"to": "a@example.com", "from": "boss@example.org"}}`,
+			nil, models.CodePayloadInvalid, models.JobFailed, "DAYBOOK_SMTP_SENDERS",
+		},
+		"email: no template": {
+			`{"eventType": "reminder", "email": {"to": "a@example.com", "template": "none"}}`, nil,
+			models.CodePayloadInvalid, models.JobFailed, `no template "none"`,
+		},
+		"email: not configured": {
+			receipt,
+			func(*testing.T) map[string]string { return map[string]string{"DAYBOOK_SMTP_HOST": ""} }, models.CodeHandlerError,
+			models.JobPending, "DAYBOOK_SMTP_HOST",
+		},
+		"email: organization": {
+			receipt,
+			func(*testing.T) map[string]string { return map[string]string{"DAYBOOK_SMTP_ORGS": "acme"} },
+			models.CodeAuthenticationFailed, models.JobFailed, "DAYBOOK_SMTP_ORGS",
+		},
+		"sms: organization": {
+			receipt,
+			func(*testing.T) map[string]string { return map[string]string{"DAYBOOK_SMS_ORGS": "acme"} },
+			models.CodeAuthenticationFailed, models.JobFailed, "DAYBOOK_SMS_ORGS",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

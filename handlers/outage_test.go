@@ -14,8 +14,8 @@ import (
 	"github.com/daybook-dev/daybook/queue"
 )
 
-// TestOwnQueryThatMeetsAnOutage makes the database unavailable to the queries of built-in handlers: that is not an attempt. What it should be
-// is made when the database is back.
+// TestOwnQueryThatMeetsAnOutage makes the database unavailable to the queries of built-in handlers:
+// that is not an attempt. What it should be is made when the database is back.
 func TestOwnQueryThatMeetsAnOutage(t *testing.T) {
 	t.Parallel()
 	for name, payload := range map[string]func(url string) queue.Payload{

@@ -19,14 +19,17 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// PlaidEnrichment is the payload of the type plaid_enrichment: what Plaid knows of a person's bank accounts.
+// PlaidEnrichment is the payload of the type plaid_enrichment: what Plaid knows of a person's bank
+// accounts.
 type PlaidEnrichment struct {
 	FormID       string `json:"formId,omitempty"`
 	SubmissionID string `json:"submissionId,omitempty"`
-	// Products are what is asked for: accounts, balance, identity, auth, transactions, item and verification.
+	// Products are what is asked for: accounts, balance, identity, auth, transactions, item and
+	// verification.
 	Products []string `json:"products"`
-	// AccessToken names the secret that is the access token. AccessTokenRef is a reference instead, for which PlaidConfig.TokenFunction returns the
-	// token. One of them is required, but for verification alone.
+	// AccessToken names the secret that is the access token. AccessTokenRef is a reference instead,
+	// for which PlaidConfig.TokenFunction returns the token. One of them is required, but for
+	// verification alone.
 	AccessToken    string `json:"accessToken,omitempty"`
 	AccessTokenRef string `json:"accessTokenRef,omitempty"`
 	// StartDate and EndDate, YYYY-MM-DD, are required for transactions.
@@ -43,7 +46,8 @@ type PlaidEnrichment struct {
 // JobType is "plaid_enrichment".
 func (PlaidEnrichment) JobType() string { return "plaid_enrichment" }
 
-// PlaidPolicy is the type's policy: 3 attempts, 5 and 10 minutes between them, each of up to 2 minutes.
+// PlaidPolicy is the type's policy: 3 attempts, 5 and 10 minutes between them, each of up to 2
+// minutes.
 func PlaidPolicy() jobs.Policy {
 	return jobs.Policy{MaxAttempts: 3, Timeout: 2 * time.Minute, Base: 5 * time.Minute, Factor: 2, Cap: 20 * time.Minute}
 }
@@ -54,13 +58,15 @@ type PlaidConfig struct {
 	ClientID string `env:"PLAID_CLIENT_ID"`
 	// URL is where the API is; default https://production.plaid.com.
 	URL string `env:"PLAID_URL"`
-	// TokenFunction is a function of the database, schema.name, that returns the access token for a reference. Its argument, jsonb, has reference
-	// and submissionId; the organization is in the setting daybook.org_id.
+	// TokenFunction is a function of the database, schema.name, that returns the access token for a
+	// reference. Its argument, jsonb, has reference and submissionId; the organization is in the
+	// setting daybook.org_id.
 	TokenFunction string `env:"PLAID_TOKEN_FUNCTION"`
-	// ResultFunction is a function of the database, schema.name, that is called with everything Plaid said in the transaction that completes the job.
-	// The job's result has it masked and bounded.
+	// ResultFunction is a function of the database, schema.name, that is called with everything Plaid
+	// said in the transaction that completes the job. The job's result has it masked and bounded.
 	ResultFunction string `env:"PLAID_RESULT_FUNCTION"`
-	// MaxResult is how many bytes of JSON a job's result may have; default 65536. Of a longer answer only counts are kept.
+	// MaxResult is how many bytes of JSON a job's result may have; default 65536. Of a longer answer
+	// only counts are kept.
 	MaxResult int `env:"PLAID_MAX_RESULT"`
 	// Timeout bounds a request with its answer; default 20 s.
 	Timeout time.Duration `env:"PLAID_TIMEOUT"`
@@ -82,7 +88,8 @@ type PlaidHandler struct {
 // maxPlaidAnswer is how many bytes of an answer are read.
 const maxPlaidAnswer = 8 << 20
 
-// NewPlaid returns a handler. The pool is for the functions of the database, and stays the caller's to close.
+// NewPlaid returns a handler. The pool is for the functions of the database, and stays the caller's
+// to close.
 func NewPlaid(pool *pgxpool.Pool, c PlaidConfig) (*PlaidHandler, error) {
 	c.URL = strings.TrimRight(cmp.Or(c.URL, "https://production.plaid.com"), "/")
 	c.Timeout = cmp.Or(c.Timeout, 20*time.Second)
@@ -118,26 +125,30 @@ func NewPlaid(pool *pgxpool.Pool, c PlaidConfig) (*PlaidHandler, error) {
 // Close gives idle connections back.
 func (h *PlaidHandler) Close() error { return h.close() }
 
-// Handle asks for each product. Asking changes nothing, so that a repeated attempt asks for all of them again. It fails with RATE_LIMITED,
-// UPSTREAM_5XX (also when a bank does not answer, or a product is not ready yet), TIMEOUT or NETWORK_ERROR, which are tried again, and finally with
-// AUTHENTICATION_FAILED (the client or the access token is refused or missing, or the person has to log in again), NOT_FOUND, PAYLOAD_INVALID or
-// HANDLER_ERROR (every other refusal).
+// Handle asks for each product. Asking changes nothing, so that a repeated attempt asks for all of
+// them again. It fails with RATE_LIMITED, UPSTREAM_5XX (also when a bank does not answer, or a
+// product is not ready yet), TIMEOUT or NETWORK_ERROR, which are tried again, and finally with
+// AUTHENTICATION_FAILED (the client or the access token is refused or missing, or the person has to
+// log in again), NOT_FOUND, PAYLOAD_INVALID or HANDLER_ERROR (every other refusal).
 func (h *PlaidHandler) Handle(ctx context.Context, job *jobs.Job[PlaidEnrichment]) error {
 	return outcome(h.enrich(ctx, callOf(job)))
 }
 
 // PlaidResult is the result of a job of the type plaid_enrichment.
 type PlaidResult struct {
-	// Products are Plaid's answers by product. Account numbers and the numbers of identity papers are masked.
+	// Products are Plaid's answers by product. Account numbers and the numbers of identity papers are
+	// masked.
 	Products map[string]any `json:"products"`
-	// Shortened says that the answers were too long for a result, and that Products has counts instead.
+	// Shortened says that the answers were too long for a result, and that Products has counts
+	// instead.
 	Shortened bool `json:"shortened,omitempty"`
 }
 
 // endpoints are where products are asked for.
 var endpoints = map[string]string{
-	"accounts": "/accounts/get", "balance": "/accounts/balance/get", "identity": "/identity/get", "auth": "/auth/get", "transactions": "/transactions/get",
-	"item": "/item/get", "verification": "/identity_verification/get",
+	"accounts": "/accounts/get", "balance": "/accounts/balance/get", "identity": "/identity/get", "auth": "/auth/get",
+	"transactions": "/transactions/get",
+	"item":         "/item/get", "verification": "/identity_verification/get",
 }
 
 // verification is the product that needs no access token.
@@ -146,9 +157,11 @@ const verification = "verification"
 // plaidDate is how a day is written.
 var plaidDate = regexp.MustCompile(`^\d{4}-\d{2}-\d{2}$`)
 
-// Check says what is wrong with the payload that its schema does not say. It is called when a job is enqueued.
+// Check says what is wrong with the payload that its schema does not say. It is called when a job
+// is enqueued.
 func (p PlaidEnrichment) Check() error {
-	const store = "store it as the secret DAYBOOK_PLAID_ACCESS_TOKEN_<NAME> (or the file <name>.plaid) and name that by accessToken, or keep it in a table and give accessTokenRef"
+	const store = "store it as the secret DAYBOOK_PLAID_ACCESS_TOKEN_<NAME> (or the file <name>.plaid) and name that " +
+		"by accessToken, or keep it in a table and give accessTokenRef"
 	needsToken := slices.ContainsFunc(p.Products, func(product string) bool { return product != verification })
 	switch {
 	case p.PlainToken != "":
@@ -163,7 +176,8 @@ func (p PlaidEnrichment) Check() error {
 		return invalid("products is empty: name accounts, balance, identity, auth, transactions, item or verification")
 	case needsToken && (p.AccessToken == "") == (p.AccessTokenRef == ""):
 		return invalid("give one of accessToken and accessTokenRef")
-	case slices.Contains(p.Products, "transactions") && (!plaidDate.MatchString(p.StartDate) || !plaidDate.MatchString(p.EndDate)):
+	case slices.Contains(p.Products, "transactions") &&
+		(!plaidDate.MatchString(p.StartDate) || !plaidDate.MatchString(p.EndDate)):
 		return invalid("startDate and endDate are required for transactions, as YYYY-MM-DD")
 	case slices.Contains(p.Products, verification) && p.IdentityVerificationID == "":
 		return invalid("identityVerificationId is required for verification")
@@ -185,11 +199,14 @@ func (h *PlaidHandler) enrich(ctx context.Context, c *call[PlaidEnrichment]) err
 		return err
 	}
 	if !boundTo(h.config.Organizations, c.orgID) {
-		return fail(models.CodeAuthenticationFailed, "Plaid's client is not bound to the organization %s: %sPLAID_ORGS names those that may ask", clip(c.orgID), environmentPrefix)
+		return fail(models.CodeAuthenticationFailed,
+			"Plaid's client is not bound to the organization %s: %sPLAID_ORGS names those that may ask", clip(c.orgID),
+			environmentPrefix)
 	}
 	q := plaidQuery{payload: p}
 	var err error
-	if q.secret, err = h.config.Secrets.find(environmentPrefix+"PLAID_SECRET", "plaid.secret"); errors.Is(err, errNoSecret) {
+	if q.secret, err = h.config.Secrets.find(environmentPrefix+"PLAID_SECRET", "plaid.secret"); errors.Is(err,
+		errNoSecret) {
 		return fail(models.CodeAuthenticationFailed, "the secret for Plaid: %w", err)
 	} else if err != nil {
 		return err
@@ -205,7 +222,8 @@ func (h *PlaidHandler) enrich(ctx context.Context, c *call[PlaidEnrichment]) err
 	}
 	if h.results != nil {
 		argument, err := json.Marshal(map[string]any{
-			"formId": p.FormID, "submissionId": p.SubmissionID, "accessToken": p.AccessToken, "accessTokenRef": p.AccessTokenRef, "metadata": p.Metadata, "products": answers,
+			"formId": p.FormID, "submissionId": p.SubmissionID, "accessToken": p.AccessToken,
+			"accessTokenRef": p.AccessTokenRef, "metadata": p.Metadata, "products": answers,
 		})
 		if err != nil {
 			return failFinally("the answers cannot be written as JSON")

@@ -35,7 +35,8 @@ func (h *PlaidHandler) token(ctx context.Context, c *call[PlaidEnrichment]) (str
 	case p.AccessTokenRef == "":
 		return "", nil
 	case h.tokens == nil:
-		return "", fail(models.CodeAuthenticationFailed, "accessTokenRef: %sPLAID_TOKEN_FUNCTION names no function that returns access tokens", environmentPrefix)
+		return "", fail(models.CodeAuthenticationFailed,
+			"accessTokenRef: %sPLAID_TOKEN_FUNCTION names no function that returns access tokens", environmentPrefix)
 	}
 	argument, err := json.Marshal(map[string]string{"reference": p.AccessTokenRef, "submissionId": p.SubmissionID})
 	if err != nil {
@@ -52,7 +53,8 @@ func (h *PlaidHandler) token(ctx context.Context, c *call[PlaidEnrichment]) (str
 	}
 	var token string
 	if json.Unmarshal(raw, &token) != nil || !isVisible(token) || token == "" {
-		return "", fail(models.CodeAuthenticationFailed, "%s returned no access token for the reference", h.config.TokenFunction)
+		return "", fail(models.CodeAuthenticationFailed, "%s returned no access token for the reference",
+			h.config.TokenFunction)
 	}
 	return token, nil // there is one a person: too many for what is kept out of logs everywhere
 }
@@ -75,7 +77,8 @@ func (h *PlaidHandler) transactions(ctx context.Context, q plaidQuery) (any, err
 	var list []any
 	for {
 		answer, err := h.post(ctx, q, "transactions", map[string]any{
-			"start_date": q.payload.StartDate, "end_date": q.payload.EndDate, "options": map[string]any{"count": plaidPage, "offset": len(list)},
+			"start_date": q.payload.StartDate, "end_date": q.payload.EndDate,
+			"options": map[string]any{"count": plaidPage, "offset": len(list)},
 		})
 		if err != nil {
 			return nil, err
@@ -95,7 +98,9 @@ func (h *PlaidHandler) transactions(ctx context.Context, q plaidQuery) (any, err
 }
 
 // post sends one request.
-func (h *PlaidHandler) post(ctx context.Context, q plaidQuery, product string, body map[string]any) (map[string]any, error) {
+func (h *PlaidHandler) post(ctx context.Context, q plaidQuery, product string,
+	body map[string]any,
+) (map[string]any, error) {
 	if product != verification {
 		body["access_token"] = q.token
 	}
@@ -111,7 +116,11 @@ func (h *PlaidHandler) post(ctx context.Context, q plaidQuery, product string, b
 	r.Header.Set("Plaid-Version", "2020-09-14")
 	r.Header.Set("Plaid-Client-Id", h.config.ClientID)
 	r.Header.Set("Plaid-Secret", q.secret)
-	ctx, asking := span.Start(ctx, span.Span{Name: "ask plaid", Kind: span.Client, Attrs: []span.Attr{{Key: "server.address", Value: r.URL.Hostname()}}})
+	ctx, asking := span.Start(ctx,
+		span.Span{
+			Name: "ask plaid", Kind: span.Client,
+			Attrs: []span.Attr{{Key: "server.address", Value: r.URL.Hostname()}},
+		})
 	answer, err := h.upstream.ask(r.WithContext(ctx))
 	if err != nil {
 		asking.End(err)
@@ -127,22 +136,27 @@ func (h *PlaidHandler) post(ctx context.Context, q plaidQuery, product string, b
 	decoder := json.NewDecoder(bytes.NewReader(answer.body))
 	decoder.UseNumber() // amounts stay as they came
 	if decoder.Decode(&said) != nil {
-		return nil, failFinally("%s answered %s with something else than an object of up to %d bytes", origin(r.URL), product, maxPlaidAnswer)
+		return nil, failFinally("%s answered %s with something else than an object of up to %d bytes", origin(r.URL),
+			product, maxPlaidAnswer)
 	}
 	return said, nil
 }
 
 // plaidCodes are the error codes of Plaid of which the HTTP status does not say enough.
 var plaidCodes = map[string]models.ErrorCode{
-	"INVALID_ACCESS_TOKEN": models.CodeAuthenticationFailed, "INVALID_API_KEYS": models.CodeAuthenticationFailed, "UNAUTHORIZED_ENVIRONMENT": models.CodeAuthenticationFailed,
-	"ITEM_LOGIN_REQUIRED": models.CodeAuthenticationFailed, "ITEM_LOCKED": models.CodeAuthenticationFailed, "INVALID_CREDENTIALS": models.CodeAuthenticationFailed,
-	"USER_PERMISSION_REVOKED": models.CodeAuthenticationFailed, "ACCESS_NOT_GRANTED": models.CodeAuthenticationFailed, "ITEM_NOT_FOUND": models.CodeNotFound,
-	"NOT_FOUND": models.CodeNotFound, "PRODUCT_NOT_READY": models.CodeUpstream5xx,
+	"INVALID_ACCESS_TOKEN": models.CodeAuthenticationFailed, "INVALID_API_KEYS": models.CodeAuthenticationFailed,
+	"UNAUTHORIZED_ENVIRONMENT": models.CodeAuthenticationFailed,
+	"ITEM_LOGIN_REQUIRED":      models.CodeAuthenticationFailed, "ITEM_LOCKED": models.CodeAuthenticationFailed,
+	"INVALID_CREDENTIALS":     models.CodeAuthenticationFailed,
+	"USER_PERMISSION_REVOKED": models.CodeAuthenticationFailed, "ACCESS_NOT_GRANTED": models.CodeAuthenticationFailed,
+	"ITEM_NOT_FOUND": models.CodeNotFound,
+	"NOT_FOUND":      models.CodeNotFound, "PRODUCT_NOT_READY": models.CodeUpstream5xx,
 }
 
 // plaidTypes are the same for types of errors.
 var plaidTypes = map[string]models.ErrorCode{
-	"RATE_LIMIT_EXCEEDED": models.CodeRateLimited, "RATE_LIMIT_ERROR": models.CodeRateLimited, "API_ERROR": models.CodeUpstream5xx, "INSTITUTION_ERROR": models.CodeUpstream5xx,
+	"RATE_LIMIT_EXCEEDED": models.CodeRateLimited, "RATE_LIMIT_ERROR": models.CodeRateLimited,
+	"API_ERROR": models.CodeUpstream5xx, "INSTITUTION_ERROR": models.CodeUpstream5xx,
 }
 
 // refusedPlaid says what an answer leads to that is no success.

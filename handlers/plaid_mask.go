@@ -5,10 +5,13 @@ import (
 	"strings"
 )
 
-// maskedNames are the members of Plaid's answers that a job's result shows masked: numbers of accounts and of identity papers, and credentials.
+// maskedNames are the members of Plaid's answers that a job's result shows masked: numbers of
+// accounts and of identity papers, and credentials.
 var maskedNames = map[string]bool{
-	"account": true, "account_number": true, "routing": true, "wire_routing": true, "iban": true, "bic": true, "sort_code": true, "branch": true, "institution": true,
-	"ssn": true, "tax_id": true, "id_number": true, "access_token": true, "public_token": true, "processor_token": true, "secret": true,
+	"account": true, "account_number": true, "routing": true, "wire_routing": true, "iban": true, "bic": true,
+	"sort_code": true, "branch": true, "institution": true,
+	"ssn": true, "tax_id": true, "id_number": true, "access_token": true, "public_token": true, "processor_token": true,
+	"secret": true,
 }
 
 // masked is a value without what must not be stored; whole masks every text in it.
@@ -46,7 +49,8 @@ func mask(text string) string {
 	return "***" + text[len(text)-4:]
 }
 
-// bounded is the result of a job: the answers masked, or, when they are too long, how many entries each list has.
+// bounded is the result of a job: the answers masked, or, when they are too long, how many entries
+// each list has.
 func (h *PlaidHandler) bounded(answers map[string]any) PlaidResult {
 	result := PlaidResult{Products: map[string]any{}}
 	for product, answer := range answers {

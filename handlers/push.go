@@ -15,22 +15,26 @@ import (
 	"github.com/daybook-dev/daybook/internal/telemetry/span"
 )
 
-// NotificationPush is a message to a browser, by Web Push, or to a phone, by Firebase Cloud Messaging.
+// NotificationPush is a message to a browser, by Web Push, or to a phone, by Firebase Cloud
+// Messaging.
 type NotificationPush struct {
 	Title string `json:"title"`
 	Body  string `json:"body,omitempty"`
 	// Subscription is a browser's, as it gives it; Token a phone's. One of them is required.
 	Subscription *PushSubscription `json:"subscription,omitempty"`
 	Token        string            `json:"token,omitempty"`
-	// Secret names the VAPID key for a browser, the service account for a phone; default "default". See Secrets.
+	// Secret names the VAPID key for a browser, the service account for a phone; default "default".
+	// See Secrets.
 	Secret string `json:"secret,omitempty"`
 	// Data are the application's own texts.
 	Data map[string]string `json:"data,omitempty"`
-	// TTL is for how many seconds the message is kept for a device that is not reached; default 4 weeks, which is the longest.
+	// TTL is for how many seconds the message is kept for a device that is not reached; default 4
+	// weeks, which is the longest.
 	TTL int `json:"ttl,omitempty"`
 }
 
-// PushSubscription is what a browser's PushManager gives: an address for messages, and the keys that encrypt them.
+// PushSubscription is what a browser's PushManager gives: an address for messages, and the keys
+// that encrypt them.
 type PushSubscription struct {
 	Endpoint string `json:"endpoint"`
 	// ExpirationTime is when it ends, in milliseconds; browsers give it, and it is not used.
@@ -76,7 +80,8 @@ func (p *NotificationPush) check() error {
 
 // PushConfig says how push services are asked.
 type PushConfig struct {
-	// AllowNetworks are networks with push services for browsers although their addresses are not public: 10.1.0.0/16.
+	// AllowNetworks are networks with push services for browsers although their addresses are not
+	// public: 10.1.0.0/16.
 	AllowNetworks []netip.Prefix `env:"PUSH_ALLOW_NETWORKS"`
 	// FCMURL is where the API of Firebase Cloud Messaging is; default https://fcm.googleapis.com.
 	FCMURL string `env:"FCM_URL"`
@@ -84,14 +89,16 @@ type PushConfig struct {
 	Timeout time.Duration `env:"PUSH_TIMEOUT"`
 	// Secrets finds the keys and accounts that payloads name.
 	Secrets Secrets `env:"-"`
-	// TLS is the configuration of connections to push services for browsers; default Go's, with the system's authorities.
+	// TLS is the configuration of connections to push services for browsers; default Go's, with the
+	// system's authorities.
 	TLS *tls.Config `env:"-"`
 }
 
 // pusher sends messages to browsers and phones.
 type pusher struct {
 	config PushConfig
-	// browsers leads to addresses that payloads name, and is guarded; phones to the one of the configuration.
+	// browsers leads to addresses that payloads name, and is guarded; phones to the one of the
+	// configuration.
 	browsers, phones upstream
 	accounts         accounts
 }
@@ -129,7 +136,11 @@ func (h *pusher) send(ctx context.Context, c *call[Notification], p *Notificatio
 
 // push sends one request, within a span.
 func push(r *http.Request, to upstream) (reply, error) {
-	ctx, sending := span.Start(r.Context(), span.Span{Name: "send push", Kind: span.Client, Attrs: []span.Attr{{Key: "server.address", Value: r.URL.Hostname()}}})
+	ctx, sending := span.Start(r.Context(),
+		span.Span{
+			Name: "send push", Kind: span.Client,
+			Attrs: []span.Attr{{Key: "server.address", Value: r.URL.Hostname()}},
+		})
 	answer, err := to.ask(r.WithContext(ctx))
 	if err != nil {
 		sending.End(err)

@@ -29,7 +29,8 @@ import (
 const (
 	// pushRecord is the size of the one record of a message.
 	pushRecord = 4096
-	// maxPush is what is left of it for the message: without the header of 86 bytes, the tag, and the mark of the last record.
+	// maxPush is what is left of it for the message: without the header of 86 bytes, the tag, and the
+	// mark of the last record.
 	maxPush = pushRecord - 86 - 16 - 1
 	// vapidLife is for how long a signature is valid; a day is the longest.
 	vapidLife = 12 * time.Hour
@@ -117,7 +118,8 @@ func (h *pusher) toBrowser(ctx context.Context, org string, p *NotificationPush)
 	return "", nil
 }
 
-// encryptPush encrypts a message for a browser, in one record. own and salt are nil but in tests: each message has its own.
+// encryptPush encrypts a message for a browser, in one record. own and salt are nil but in tests:
+// each message has its own.
 func encryptPush(message []byte, keys PushKeys, own *ecdh.PrivateKey, salt []byte) ([]byte, error) {
 	public, auth, err := keys.read()
 	if err != nil {
@@ -163,9 +165,11 @@ func encryptPush(message []byte, keys PushKeys, own *ecdh.PrivateKey, salt []byt
 	return seal.Seal(out, nonce, append(bytes.Clone(message), 2), nil), nil // 2 ends the last record
 }
 
-// vapid is the header Authorization for a push service. The secret is a contact, a blank, and the private key in base64.
+// vapid is the header Authorization for a push service. The secret is a contact, a blank, and the
+// private key in base64.
 func vapid(secret, audience string, now time.Time) (string, error) {
-	wrong := fail(models.CodeAuthenticationFailed, "the secret is no VAPID key: it must be a contact, mailto:ops@example.com or https://…, a blank, and the private key in base64")
+	wrong := fail(models.CodeAuthenticationFailed, "the secret is no VAPID key: it must be a contact, "+
+		"mailto:ops@example.com or https://…, a blank, and the private key in base64")
 	contact, text, ok := strings.Cut(secret, " ")
 	if !ok || !strings.HasPrefix(contact, "mailto:") && !strings.HasPrefix(contact, "https://") {
 		return "", wrong

@@ -46,8 +46,10 @@ const maxAccounts = 100
 // token returns a token of an account, which is asked for when there is no valid one.
 func (a *accounts) token(secret string) (serviceAccount, string, error) {
 	var account serviceAccount
-	if json.Unmarshal([]byte(secret), &account) != nil || account.ProjectID == "" || account.ClientEmail == "" || account.PrivateKey == "" || !isHTTP(account.TokenURI) {
-		return account, "", fail(models.CodeAuthenticationFailed, "the secret is no service account: it must be the JSON that the console of Google Cloud gives for its key")
+	if json.Unmarshal([]byte(secret), &account) != nil || account.ProjectID == "" || account.ClientEmail == "" ||
+		account.PrivateKey == "" || !isHTTP(account.TokenURI) {
+		return account, "", fail(models.CodeAuthenticationFailed,
+			"the secret is no service account: it must be the JSON that the console of Google Cloud gives for its key")
 	}
 	id := sha256.Sum256([]byte(secret))
 	a.mu.Lock()
@@ -57,7 +59,8 @@ func (a *accounts) token(secret string) (serviceAccount, string, error) {
 	source := a.sources[id]
 	if source == nil {
 		config := &jwt.Config{
-			Email: account.ClientEmail, PrivateKey: []byte(account.PrivateKey), PrivateKeyID: account.PrivateKeyID, Scopes: []string{fcmScope}, TokenURL: account.TokenURI,
+			Email: account.ClientEmail, PrivateKey: []byte(account.PrivateKey), PrivateKeyID: account.PrivateKeyID,
+			Scopes: []string{fcmScope}, TokenURL: account.TokenURI,
 		}
 		client := &http.Client{Transport: a.client.Transport, CheckRedirect: a.client.CheckRedirect, Timeout: a.timeout}
 		// The token is used beyond the attempt that asks for it.
@@ -81,10 +84,12 @@ func tokenFailure(address string, err error) *failure {
 	if refused, ok := errors.AsType[*oauth2.RetrieveError](err); ok && refused.Response != nil {
 		status := refused.Response.StatusCode
 		said := fmt.Sprintf("%s answered %d when it was asked for a token", to, status)
-		if f := statusFailure(said, status, refused.Response.Header, longestWait); !f.final && !models.JobErrorIsFinal(f.code) {
+		if f := statusFailure(said, status, refused.Response.Header, longestWait); !f.final &&
+			!models.JobErrorIsFinal(f.code) {
 			return f
 		}
-		return fail(models.CodeAuthenticationFailed, "%s refused a token for the service account: %s", to, clip(refused.ErrorCode+" "+refused.ErrorDescription))
+		return fail(models.CodeAuthenticationFailed, "%s refused a token for the service account: %s", to,
+			clip(refused.ErrorCode+" "+refused.ErrorDescription))
 	}
 	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		if isTimeout(wrapped.Err) {
@@ -137,7 +142,8 @@ func (h *pusher) toPhone(ctx context.Context, org string, p *NotificationPush) (
 	}
 	text := ""
 	if said.Error.Message != "" {
-		text = strings.NewReplacer(token, "***", p.Token, "***").Replace(said.Error.Message) + " (" + said.Error.Status + ")"
+		text = strings.NewReplacer(token, "***", p.Token, "***").Replace(said.Error.Message) + " (" + said.Error.Status +
+			")"
 	}
 	return "", judge(r, answer, text)
 }

@@ -45,7 +45,8 @@ func TestPushEncryptsAsTheRFC(t *testing.T) {
 	own, err := ecdh.P256().NewPrivateKey(raw("yfWPiYE-n46HLnH0KqZOF1fJJU3MYrct3AELtAQ-oRw"))
 	require.NoError(t, err)
 	body, err := encryptPush([]byte("When I grow up, I want to be a watermelon"), PushKeys{
-		P256dh: "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4", Auth: "BTBZMqHH6r4Tts7J_aSIgg",
+		P256dh: "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4",
+		Auth:   "BTBZMqHH6r4Tts7J_aSIgg",
 	}, own, raw("DGv6ra1nlYgDCS1FRnbzlw"))
 	require.NoError(t, err)
 	assert.Equal(t, "DGv6ra1nlYgDCS1FRnbzlwAAEABBBP4z9KsN6nGRTbVYI_c7VJSPQTBtkgcy27mlmlMoZIIgDll6e3vCYLocInmYWAmS6TlzAC8wEqKK6PBru3jl7A_"+
@@ -68,7 +69,10 @@ func newBrowser(t *testing.T) *browser {
 }
 
 func (b *browser) subscription(endpoint string) *PushSubscription {
-	return &PushSubscription{Endpoint: endpoint, Keys: PushKeys{P256dh: encode64(b.key.PublicKey().Bytes()), Auth: encode64(b.auth)}}
+	return &PushSubscription{
+		Endpoint: endpoint,
+		Keys:     PushKeys{P256dh: encode64(b.key.PublicKey().Bytes()), Auth: encode64(b.auth)},
+	}
 }
 
 // read decrypts a message as a browser does.
@@ -105,7 +109,8 @@ func vapidKey(t *testing.T) (string, *ecdsa.PublicKey) {
 	return "mailto:ops@example.com " + encode64(raw), &key.PublicKey
 }
 
-// pushes registers the type with a push service by https, whose address the worker may ask unless networks says otherwise.
+// pushes registers the type with a push service by https, whose address the worker may ask unless
+// networks says otherwise.
 func (b *bundle) pushes(t *testing.T, secret string, networks []netip.Prefix, f http.HandlerFunc) *receiver {
 	t.Helper()
 	r := &receiver{}
@@ -123,7 +128,8 @@ func (b *bundle) pushes(t *testing.T, secret string, networks []netip.Prefix, f 
 
 func toBrowser(b *browser, endpoint string) Notification {
 	return Notification{EventType: "reminder", Push: &NotificationPush{
-		Title: "Größe 7", Body: "Soon", Data: map[string]string{"link": "/x"}, TTL: 60, Subscription: b.subscription(endpoint),
+		Title: "Größe 7", Body: "Soon", Data: map[string]string{"link": "/x"}, TTL: 60,
+		Subscription: b.subscription(endpoint),
 	}}
 }
 
@@ -136,7 +142,8 @@ func TestPushToABrowser(t *testing.T) {
 	require.Len(t, r.requests(), 1)
 	got := r.requests()[0]
 	assert.JSONEq(t, `{"title": "Größe 7", "body": "Soon", "data": {"link": "/x"}}`, who.read(t, got.body))
-	assert.Equal(t, "POST /send/t0psecret aes128gcm 60", got.method+" "+got.path+" "+got.header.Get("Content-Encoding")+" "+got.header.Get("TTL"))
+	assert.Equal(t, "POST /send/t0psecret aes128gcm 60",
+		got.method+" "+got.path+" "+got.header.Get("Content-Encoding")+" "+got.header.Get("TTL"))
 
 	token, key, ok := strings.Cut(strings.TrimPrefix(got.header.Get("Authorization"), "vapid t="), ", k=")
 	require.True(t, ok)
@@ -148,7 +155,8 @@ func TestPushToABrowser(t *testing.T) {
 	signature, err := base64Key(parts[2])
 	require.NoError(t, err)
 	sum := sha256.Sum256([]byte(parts[0] + "." + parts[1]))
-	assert.True(t, ecdsa.Verify(public, sum[:], new(big.Int).SetBytes(signature[:32]), new(big.Int).SetBytes(signature[32:])))
+	assert.True(t, ecdsa.Verify(public, sum[:], new(big.Int).SetBytes(signature[:32]),
+		new(big.Int).SetBytes(signature[32:])))
 	claims, err := base64Key(parts[1])
 	require.NoError(t, err)
 	assert.Contains(t, string(claims), `"aud":"`+r.URL+`"`)
@@ -172,7 +180,10 @@ func TestPushToABrowserFails(t *testing.T) {
 		"key refused":       {403, loopback, "", models.CodeAuthenticationFailed, models.JobFailed, "answered 403"},
 		"too large":         {413, loopback, "", models.CodeHandlerError, models.JobFailed, "answered 413"},
 		"a private address": {201, nil, "", models.CodePayloadInvalid, models.JobFailed, "DAYBOOK_PUSH_ALLOW_NETWORKS"},
-		"no key":            {201, loopback, "mailto:ops@example.com", models.CodeAuthenticationFailed, models.JobFailed, "no VAPID key"},
+		"no key": {
+			201, loopback, "mailto:ops@example.com", models.CodeAuthenticationFailed, models.JobFailed,
+			"no VAPID key",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -224,9 +235,16 @@ func TestPushToAPhone(t *testing.T) {
 		code          models.ErrorCode
 		text          string
 	}{
-		"sent":                  {200, 200, `{"name": "projects/shop-1/messages/7"}`, "", ""},
-		"no such device":        {200, 404, `{"error": {"code": 404, "message": "Requested entity d0 was not found.", "status": "NOT_FOUND"}}`, models.CodeNotFound, "entity *** was not found. (NOT_FOUND)"},
-		"too many":              {200, 429, `{"error": {"message": "Quota", "status": "RESOURCE_EXHAUSTED"}}`, models.CodeRateLimited, "Quota"},
+		"sent": {200, 200, `{"name": "projects/shop-1/messages/7"}`, "", ""},
+		"no such device": {
+			200, 404,
+			`{"error": {"code": 404, "message": "Requested entity d0 was not found.", "status": "NOT_FOUND"}}`,
+			models.CodeNotFound, "entity *** was not found. (NOT_FOUND)",
+		},
+		"too many": {
+			200, 429, `{"error": {"message": "Quota", "status": "RESOURCE_EXHAUSTED"}}`,
+			models.CodeRateLimited, "Quota",
+		},
 		"out of order":          {200, 503, ``, models.CodeUpstream5xx, "answered 503"},
 		"no token":              {401, 200, ``, models.CodeAuthenticationFailed, "refused a token"},
 		"no token for a moment": {503, 200, ``, models.CodeUpstream5xx, "answered 503 when it was asked for a token"},
@@ -243,8 +261,14 @@ func TestPushToAPhone(t *testing.T) {
 				w.WriteHeader(c.status)
 				_, _ = fmt.Fprint(w, c.body)
 			})
-			b.variables(map[string]string{"DAYBOOK_FCM_URL": phones.URL, "DAYBOOK_FCM_DEFAULT": account(t, tokens.URL), "DAYBOOK_SECRET_ORGS_DEFAULT": org})
-			p := Notification{EventType: "reminder", Push: &NotificationPush{Title: "Soon", Token: "d0", TTL: 60, Data: map[string]string{"a": "b"}}}
+			b.variables(map[string]string{
+				"DAYBOOK_FCM_URL": phones.URL, "DAYBOOK_FCM_DEFAULT": account(t, tokens.URL),
+				"DAYBOOK_SECRET_ORGS_DEFAULT": org,
+			})
+			p := Notification{
+				EventType: "reminder",
+				Push:      &NotificationPush{Title: "Soon", Token: "d0", TTL: 60, Data: map[string]string{"a": "b"}},
+			}
 			id := b.enqueue(p)
 			b.work()
 			j := b.job(id)
@@ -259,7 +283,8 @@ func TestPushToAPhone(t *testing.T) {
 			assert.Len(t, tokens.requests(), 1, "a token serves until it ends")
 			require.Len(t, phones.requests(), 2)
 			got := phones.requests()[0]
-			assert.Equal(t, "/v1/projects/shop-1/messages:send Bearer t0psecret", got.path+" "+got.header.Get("Authorization"))
+			assert.Equal(t, "/v1/projects/shop-1/messages:send Bearer t0psecret",
+				got.path+" "+got.header.Get("Authorization"))
 			assert.JSONEq(t, `{"message": {"token": "d0", "notification": {"title": "Soon", "body": ""}, "data": {"a": "b"}, "android": {"ttl": "60s"}}}`, string(got.body))
 		})
 	}

@@ -56,8 +56,8 @@ type Report struct {
 	Account string `json:"account,omitempty"`
 	// Currency leaves other currencies out; empty: all. Not for journal.
 	Currency string `json:"currency,omitempty"`
-	// From and To are the first and the last posting date, YYYY-MM-DD; empty: no limit. What was posted before From makes up
-	// the opening balances.
+	// From and To are the first and the last posting date, YYYY-MM-DD; empty: no limit. What was
+	// posted before From makes up the opening balances.
 	From string `json:"from,omitempty"`
 	To   string `json:"to,omitempty"`
 	// Format is csv, html or pdf; empty: csv.
@@ -69,27 +69,34 @@ type Report struct {
 // JobType is "report".
 func (Report) JobType() string { return "report" }
 
-// ReportPolicy is the type's policy: 3 attempts, 30 and 60 seconds between them, each of up to 5 minutes.
+// ReportPolicy is the type's policy: 3 attempts, 30 and 60 seconds between them, each of up to 5
+// minutes.
 func ReportPolicy() jobs.Policy {
-	return jobs.Policy{MaxAttempts: 3, Timeout: 5 * time.Minute, Base: 30 * time.Second, Factor: 2, Cap: 2 * time.Minute, Parallel: 2}
+	return jobs.Policy{
+		MaxAttempts: 3, Timeout: 5 * time.Minute, Base: 30 * time.Second, Factor: 2, Cap: 2 * time.Minute,
+		Parallel: 2,
+	}
 }
 
 // ReportConfig says where reports are written.
 type ReportConfig struct {
-	// Bucket is the URL of a bucket for gocloud.dev/blob, such as file:///var/lib/daybook/reports?no_tmp_dir=1. For another storage
-	// than files, the program has to import its driver.
+	// Bucket is the URL of a bucket for gocloud.dev/blob, such as
+	// file:///var/lib/daybook/reports?no_tmp_dir=1. For another storage than files, the program has
+	// to import its driver.
 	Bucket string `env:"REPORTS_BUCKET"`
-	// MaxRows is how many rows the ledger of an account may have, which is held in memory, and any report in HTML; default
-	// 100,000. A journal in CSV has no limit.
+	// MaxRows is how many rows the ledger of an account may have, which is held in memory, and any
+	// report in HTML; default 100,000. A journal in CSV has no limit.
 	MaxRows int `env:"REPORTS_MAX_ROWS"`
 	// MaxPDFRows is how many rows a report in PDF may have; default 20,000.
 	MaxPDFRows int `env:"REPORTS_MAX_PDF_ROWS"`
-	// Templates is a directory with templates of HTML, for the formats html and pdf: report.html for all kinds, and trial_balance.html,
-	// account_ledger.html and journal.html. What is not there is built in; empty: all of it.
+	// Templates is a directory with templates of HTML, for the formats html and pdf: report.html for
+	// all kinds, and trial_balance.html, account_ledger.html and journal.html. What is not there is
+	// built in; empty: all of it.
 	Templates string `env:"REPORTS_TEMPLATES"`
 	// Font is a file with the TrueType font of PDF; empty: DejaVu Sans.
 	Font string `env:"REPORTS_FONT"`
-	// MailTo are the addresses to which reports may be sent, and domains such as @example.com; * is all. Empty: none.
+	// MailTo are the addresses to which reports may be sent, and domains such as @example.com; * is
+	// all. Empty: none.
 	MailTo []string `env:"REPORTS_MAIL_TO"`
 }
 
@@ -102,7 +109,8 @@ type ReportHandler struct {
 	font      []byte
 }
 
-// NewReport opens the bucket and reads the templates, and returns a handler that reads from the pool, which stays the caller's to close.
+// NewReport opens the bucket and reads the templates, and returns a handler that reads from the
+// pool, which stays the caller's to close.
 func NewReport(ctx context.Context, pool *pgxpool.Pool, c ReportConfig) (*ReportHandler, error) {
 	if pool == nil {
 		return nil, errors.New("report: a pool is required, for what it reports of")
@@ -123,7 +131,8 @@ func newReport(pool *pgxpool.Pool, c ReportConfig) (*ReportHandler, error) {
 	c.MaxRows, c.MaxPDFRows = cmp.Or(c.MaxRows, 100_000), cmp.Or(c.MaxPDFRows, 20_000)
 	h := &ReportHandler{pool: pool, config: c}
 	var err error
-	if h.templates, err = report.OpenTemplates(c.Templates, string(ReportTrialBalance), string(ReportAccountLedger), string(ReportJournal)); err != nil {
+	if h.templates, err = report.OpenTemplates(c.Templates, string(ReportTrialBalance), string(ReportAccountLedger),
+		string(ReportJournal)); err != nil {
 		return nil, fmt.Errorf("report: REPORTS_TEMPLATES: %w", err)
 	}
 	if c.Font == "" {
@@ -141,10 +150,12 @@ func newReport(pool *pgxpool.Pool, c ReportConfig) (*ReportHandler, error) {
 // Close closes the bucket.
 func (h *ReportHandler) Close() error { return h.bucket.Close() }
 
-// Handle writes one report, and asks for the mail with it in the transaction that completes the job. CSV is made for spreadsheets: a text that a spreadsheet would read as a formula has an apostrophe before it.
-// The file's key is the same for all attempts, so that a later attempt replaces the file of an earlier one. A file appears only
-// when it is complete. It fails with TIMEOUT, RATE_LIMITED, NETWORK_ERROR (the storage) or HANDLER_ERROR
-// (the database), which are tried again, and finally with PAYLOAD_INVALID (the request, or too many rows), NOT_FOUND (the
+// Handle writes one report, and asks for the mail with it in the transaction that completes the
+// job. CSV is made for spreadsheets: a text that a spreadsheet would read as a formula has an
+// apostrophe before it. The file's key is the same for all attempts, so that a later attempt
+// replaces the file of an earlier one. A file appears only when it is complete. It fails with
+// TIMEOUT, RATE_LIMITED, NETWORK_ERROR (the storage) or HANDLER_ERROR (the database), which are
+// tried again, and finally with PAYLOAD_INVALID (the request, or too many rows), NOT_FOUND (the
 // organization, the account or the bucket) or AUTHENTICATION_FAILED (the storage refuses).
 func (h *ReportHandler) Handle(ctx context.Context, job *jobs.Job[Report]) error {
 	return outcome(h.write(ctx, callOf(job)))
@@ -163,14 +174,17 @@ type ReportResult struct {
 	SHA256 string `json:"sha256"`
 }
 
-// reportKey is a report's key in the bucket: the organization, the kind, and what all attempts at the job alone have in common.
+// reportKey is a report's key in the bucket: the organization, the kind, and what all attempts at
+// the job alone have in common.
 func reportKey(c *call[Report]) string {
 	sum := sha256.Sum256([]byte(c.orgID + "\n" + c.payload.JobType() + "\n" + c.key))
-	return orgPrefix(c.orgID) + string(c.payload.Kind) + "/" + hex.EncodeToString(sum[:16]) + "." + string(c.payload.format())
+	return orgPrefix(c.orgID) + string(c.payload.Kind) + "/" + hex.EncodeToString(sum[:16]) + "." +
+		string(c.payload.format())
 }
 
-// orgPrefix begins the keys of an organization's files in buckets: its id and a slash. % and / in the id are escaped, so that no organization's files are below
-// those of another, and so are the dots of an id that has nothing else, which is a name for a directory itself or the one above.
+// orgPrefix begins the keys of an organization's files in buckets: its id and a slash. % and / in
+// the id are escaped, so that no organization's files are below those of another, and so are the
+// dots of an id that has nothing else, which is a name for a directory itself or the one above.
 func orgPrefix(org string) string {
 	if strings.Trim(org, ".") == "" {
 		return strings.ReplaceAll(org, ".", "%2E") + "/"
@@ -239,7 +253,10 @@ func (h *ReportHandler) write(ctx context.Context, c *call[Report]) error {
 	if err := h.known(ctx, c); err != nil {
 		return err
 	}
-	filter := ledgerdb.BalanceFilter{OrgID: c.orgID, Account: c.payload.Account, Currency: c.payload.Currency, From: from, To: to}
+	filter := ledgerdb.BalanceFilter{
+		OrgID: c.orgID, Account: c.payload.Account, Currency: c.payload.Currency, From: from,
+		To: to,
+	}
 	result := ReportResult{Key: reportKey(c)}
 	fill, err := h.csv(ctx, c, filter)
 	if c.payload.format() != ReportCSV {
@@ -267,7 +284,8 @@ func (h *ReportHandler) csv(ctx context.Context, c *call[Report], filter ledgerd
 	switch c.payload.Kind {
 	case ReportTrialBalance:
 		balances, err := ledgerdb.Balances(ctx, h.pool, filter)
-		return func(w io.Writer) (int64, error) { return export.WriteTrialBalance(w, balances) }, store.Unavailable(ctx, err)
+		return func(w io.Writer) (int64, error) { return export.WriteTrialBalance(w, balances) },
+			store.Unavailable(ctx, err)
 	case ReportAccountLedger:
 		ledger, err := h.ledger(ctx, filter, h.config.MaxRows)
 		return func(w io.Writer) (int64, error) {
@@ -275,18 +293,21 @@ func (h *ReportHandler) csv(ctx context.Context, c *call[Report], filter ledgerd
 		}, err
 	default:
 		return func(w io.Writer) (rows int64, err error) {
-			err = ledgerdb.ReadExport(ctx, h.pool, ledgerdb.ExportFilter{OrgID: c.orgID, From: filter.From, To: filter.To}, func(r *ledgerdb.ExportReader) error {
-				counts, err := export.Write(ctx, r, w, export.Options{Format: export.CSV, Spreadsheet: true})
-				rows = counts.Entries
-				return err
-			})
+			err = ledgerdb.ReadExport(ctx, h.pool, ledgerdb.ExportFilter{OrgID: c.orgID, From: filter.From, To: filter.To},
+				func(r *ledgerdb.ExportReader) error {
+					counts, err := export.Write(ctx, r, w, export.Options{Format: export.CSV, Spreadsheet: true})
+					rows = counts.Entries
+					return err
+				})
 			return rows, store.Unavailable(ctx, err)
 		}, nil
 	}
 }
 
 // ledger reads the ledger of an account, which may have as many entries as are given.
-func (h *ReportHandler) ledger(ctx context.Context, filter ledgerdb.BalanceFilter, most int) (ledgerdb.AccountLedger, error) {
+func (h *ReportHandler) ledger(ctx context.Context, filter ledgerdb.BalanceFilter,
+	most int,
+) (ledgerdb.AccountLedger, error) {
 	ledger, err := ledgerdb.ReadAccountLedger(ctx, h.pool, filter, most)
 	switch {
 	case err != nil:
@@ -297,7 +318,8 @@ func (h *ReportHandler) ledger(ctx context.Context, filter ledgerdb.BalanceFilte
 	return ledger, nil
 }
 
-// known refuses an organization or account that does not exist, because its empty report would be misleading.
+// known refuses an organization or account that does not exist, because its empty report would be
+// misleading.
 func (h *ReportHandler) known(ctx context.Context, c *call[Report]) error {
 	organization, account, err := ledgerdb.AccountExists(ctx, h.pool, c.orgID, c.payload.Account)
 	switch {

@@ -14,7 +14,8 @@ import (
 	"github.com/daybook-dev/daybook/queue"
 )
 
-// ReportMail asks for a mail with the report: a job of the type email, made in the transaction that completes the report's.
+// ReportMail asks for a mail with the report: a job of the type email, made in the transaction that
+// completes the report's.
 type ReportMail struct {
 	// To and Cc are the recipients, as in Email. ReportConfig.MailTo must name each of them.
 	To []string `json:"to"`
@@ -56,14 +57,16 @@ func (h *ReportHandler) mailable(m *ReportMail) error {
 	return allowedTo(h.config.MailTo, m.To, m.Cc)
 }
 
-// mail has the file sent when the job completes: at most one mail is asked for, whatever becomes of the attempt.
+// mail has the file sent when the job completes: at most one mail is asked for, whatever becomes of
+// the attempt.
 func (h *ReportHandler) mail(c *call[Report], result ReportResult) {
 	m := c.payload.Mail
 	if m == nil {
 		return
 	}
 	file := EmailAttachment{
-		File: result.Key, Name: fmt.Sprintf("%s%s", strings.ReplaceAll(string(c.payload.Kind), "_", "-"), path.Ext(result.Key)),
+		File: result.Key, Name: fmt.Sprintf("%s%s", strings.ReplaceAll(string(c.payload.Kind), "_", "-"),
+			path.Ext(result.Key)),
 		Type: c.payload.format().contentType(), SHA256: result.SHA256,
 	}
 	c.inTx(func(ctx context.Context, tx pgx.Tx) error {
@@ -87,7 +90,9 @@ func allowedTo(allowed []string, lists ...[]string) error {
 				s = strings.TrimSpace(s)
 				return s == "*" || strings.EqualFold(s, a.Address) || strings.EqualFold(s, "@"+domain)
 			}) {
-				return fail(models.CodeAuthenticationFailed, "reports may not be sent to %s: %sREPORTS_MAIL_TO names the addresses and domains", clip(a.Address), environmentPrefix)
+				return fail(models.CodeAuthenticationFailed,
+					"reports may not be sent to %s: %sREPORTS_MAIL_TO names the addresses and domains", clip(a.Address),
+					environmentPrefix)
 			}
 		}
 	}

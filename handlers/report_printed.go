@@ -17,7 +17,9 @@ import (
 const maxPrintedHTML = 24 << 20
 
 // printed reads a report in HTML or PDF. All of it is in memory, so that its rows are limited.
-func (h *ReportHandler) printed(ctx context.Context, c *call[Report], filter ledgerdb.BalanceFilter, result *ReportResult) (filler, error) {
+func (h *ReportHandler) printed(ctx context.Context, c *call[Report], filter ledgerdb.BalanceFilter,
+	result *ReportResult,
+) (filler, error) {
 	r, err := h.read(ctx, c, filter)
 	if err != nil {
 		return nil, err
@@ -50,14 +52,17 @@ func (h *ReportHandler) printed(ctx context.Context, c *call[Report], filter led
 }
 
 // read reads what a report shows.
-func (h *ReportHandler) read(ctx context.Context, c *call[Report], filter ledgerdb.BalanceFilter) (*report.Report, error) {
+func (h *ReportHandler) read(ctx context.Context, c *call[Report],
+	filter ledgerdb.BalanceFilter,
+) (*report.Report, error) {
 	p := &c.payload
 	name, err := store.OrganizationName(ctx, h.pool, c.orgID)
 	if err != nil {
 		return nil, store.Unavailable(ctx, err)
 	}
 	r := &report.Report{
-		Kind: string(p.Kind), Organization: c.orgID, Name: cmp.Or(name, c.orgID), Account: p.Account, From: p.From, To: p.To,
+		Kind: string(p.Kind), Organization: c.orgID, Name: cmp.Or(name, c.orgID), Account: p.Account, From: p.From,
+		To:     p.To,
 		MadeAt: time.Now().UTC().Format("2006-01-02 15:04 UTC"),
 	}
 	most := h.config.MaxRows
@@ -81,9 +86,10 @@ func (h *ReportHandler) read(ctx context.Context, c *call[Report], filter ledger
 		}
 		r.AccountLedger(ledger)
 	default:
-		err := ledgerdb.ReadExport(ctx, h.pool, ledgerdb.ExportFilter{OrgID: c.orgID, From: filter.From, To: filter.To}, func(read *ledgerdb.ExportReader) error {
-			return r.Journal(ctx, read, most)
-		})
+		err := ledgerdb.ReadExport(ctx, h.pool, ledgerdb.ExportFilter{OrgID: c.orgID, From: filter.From, To: filter.To},
+			func(read *ledgerdb.ExportReader) error {
+				return r.Journal(ctx, read, most)
+			})
 		if errors.Is(err, report.ErrTooLong) {
 			return nil, tooLong(most)
 		}
@@ -98,13 +104,15 @@ func tooLong(most int) error {
 	return invalid("the report has more than %d rows in this span: name a shorter one, or let the format be csv", most)
 }
 
-// templateFailure says that a template failed, which no later attempt changes; a failure of the output stays itself.
+// templateFailure says that a template failed, which no later attempt changes; a failure of the
+// output stays itself.
 func templateFailure(err error) error {
 	if err == nil {
 		return nil
 	}
 	if f := report.TemplateError(err); f != nil {
-		return failFinally("the template of the report fails: correct it (%sREPORTS_TEMPLATES), and retry the job: %s", environmentPrefix, clip(f.Error()))
+		return failFinally("the template of the report fails: correct it (%sREPORTS_TEMPLATES), and retry the job: %s",
+			environmentPrefix, clip(f.Error()))
 	}
 	return err
 }

@@ -134,7 +134,8 @@ func attached(t *testing.T, data string) (name, body string) {
 	}
 }
 
-// A report is mailed by a job that the report's completion makes: once, with the file that was written.
+// A report is mailed by a job that the report's completion makes: once, with the file that was
+// written.
 func TestReportsAreMailed(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -142,7 +143,10 @@ func TestReportsAreMailed(t *testing.T) {
 	bucket := b.reportsWith(ReportConfig{MailTo: []string{"@example.com"}})
 	server := serveMail(t, EmailPlain)
 	b.mails(server, func(c *EmailConfig) { c.Reports, c.ReportsTo = bucket, []string{"@example.com"} })
-	mailed := b.run(Report{Kind: ReportTrialBalance, Format: ReportPDF, Mail: &ReportMail{To: []string{"Ada <ada@example.com>"}, Subject: "March"}})
+	mailed := b.run(Report{
+		Kind: ReportTrialBalance, Format: ReportPDF,
+		Mail: &ReportMail{To: []string{"Ada <ada@example.com>"}, Subject: "March"},
+	})
 	r := result[ReportResult](t, mailed)
 	b.work()
 	messages := server.messages()
@@ -154,37 +158,66 @@ func TestReportsAreMailed(t *testing.T) {
 	assert.Len(t, server.messages(), 1)
 
 	// Another recipient: nothing is written or sent.
-	refused := b.run(Report{Kind: ReportTrialBalance, Mail: &ReportMail{To: []string{"eve@example.org"}, Subject: "March"}})
+	refused := b.run(Report{
+		Kind: ReportTrialBalance,
+		Mail: &ReportMail{To: []string{"eve@example.org"}, Subject: "March"},
+	})
 	assert.Equal(t, models.CodeAuthenticationFailed, refused.Code)
 	assert.Contains(t, refused.Error, "DAYBOOK_REPORTS_MAIL_TO")
-	invalid := b.run(Report{Kind: ReportTrialBalance, Mail: &ReportMail{To: []string{"ada@example.com"}, Subject: "a\nb"}})
+	invalid := b.run(Report{
+		Kind: ReportTrialBalance,
+		Mail: &ReportMail{To: []string{"ada@example.com"}, Subject: "a\nb"},
+	})
 	assert.Equal(t, models.CodePayloadInvalid, invalid.Code)
 }
 
-// What a message may have as an attachment: files of its organization, as they were meant, up to a size, for recipients that are allowed.
+// What a message may have as an attachment: files of its organization, as they were meant, up to a
+// size, for recipients that are allowed.
 func TestAttachmentsThatAreRefused(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	bucket := memblob.OpenBucket(nil)
 	t.Cleanup(func() { assert.NoError(t, bucket.Close()) })
-	for key, text := range map[string]string{orgPrefix(org) + "a.csv": "mine", orgPrefix("other") + "a.csv": "theirs", orgPrefix(org) + "big": strings.Repeat("x", 200)} {
+	for key, text := range map[string]string{
+		orgPrefix(org) + "a.csv": "mine", orgPrefix("other") + "a.csv": "theirs",
+		orgPrefix(org) + "big": strings.Repeat("x", 200),
+	} {
 		require.NoError(t, bucket.WriteAll(t.Context(), key, []byte(text), nil))
 	}
 	server := serveMail(t, EmailPlain)
-	h := b.mails(server, func(c *EmailConfig) { c.Reports, c.ReportsTo, c.MaxAttached = bucket, []string{"ada@example.com"}, 100 })
+	h := b.mails(server, func(c *EmailConfig) {
+		c.Reports, c.ReportsTo, c.MaxAttached = bucket,
+			[]string{"ada@example.com"}, 100
+	})
 	file := EmailAttachment{File: orgPrefix(org) + "a.csv"}
 	for name, c := range map[string]struct {
 		file EmailAttachment
 		to   string
 		code models.ErrorCode
 	}{
-		"another organization's": {EmailAttachment{File: orgPrefix("other") + "a.csv"}, "ada@example.com", models.CodeAuthenticationFailed},
-		"a way out":              {EmailAttachment{File: orgPrefix(org) + "../other/a.csv"}, "ada@example.com", models.CodePayloadInvalid},
-		"gone":                   {EmailAttachment{File: orgPrefix(org) + "b.csv"}, "ada@example.com", models.CodeNotFound},
-		"large":                  {EmailAttachment{File: orgPrefix(org) + "big"}, "ada@example.com", models.CodePayloadInvalid},
-		"another file":           {EmailAttachment{File: file.File, SHA256: strings.Repeat("0", 64)}, "ada@example.com", models.CodeHandlerError},
-		"a name with a path":     {EmailAttachment{File: file.File, Name: "../x"}, "ada@example.com", models.CodePayloadInvalid},
-		"another recipient":      {file, "eve@example.com", models.CodeAuthenticationFailed},
+		"another organization's": {
+			EmailAttachment{File: orgPrefix("other") + "a.csv"},
+			"ada@example.com",
+			models.CodeAuthenticationFailed,
+		},
+		"a way out": {
+			EmailAttachment{File: orgPrefix(org) + "../other/a.csv"},
+			"ada@example.com",
+			models.CodePayloadInvalid,
+		},
+		"gone":  {EmailAttachment{File: orgPrefix(org) + "b.csv"}, "ada@example.com", models.CodeNotFound},
+		"large": {EmailAttachment{File: orgPrefix(org) + "big"}, "ada@example.com", models.CodePayloadInvalid},
+		"another file": {
+			EmailAttachment{File: file.File, SHA256: strings.Repeat("0", 64)},
+			"ada@example.com",
+			models.CodeHandlerError,
+		},
+		"a name with a path": {
+			EmailAttachment{File: file.File, Name: "../x"},
+			"ada@example.com",
+			models.CodePayloadInvalid,
+		},
+		"another recipient": {file, "eve@example.com", models.CodeAuthenticationFailed},
 	} {
 		p := Email{To: []string{c.to}, Subject: "s", Text: "t", Attachments: []EmailAttachment{c.file}}
 		failed := b.run(p)
@@ -196,6 +229,7 @@ func TestAttachmentsThatAreRefused(t *testing.T) {
 	assert.Equal(t, models.JobCompleted, b.run(p).State)
 	_, err := h.deliverAs(t.Context(), "", &p, "id@example.com")
 	require.ErrorContains(t, err, "organization", "a task has none")
-	_, err = queue.EnqueueJob(t.Context(), b.Pool, org, Email{To: p.To, Subject: "s", Text: "t", Attachments: make([]EmailAttachment, 11)}, queue.JobOptions{})
+	_, err = queue.EnqueueJob(t.Context(), b.Pool, org,
+		Email{To: p.To, Subject: "s", Text: "t", Attachments: make([]EmailAttachment, 11)}, queue.JobOptions{})
 	require.Error(t, err)
 }

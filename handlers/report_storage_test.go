@@ -80,15 +80,33 @@ func TestReportStorageFailures(t *testing.T) {
 		state models.JobState
 		says  string
 	}{
-		"refused":           {answered, gcerrors.PermissionDenied, models.CodeAuthenticationFailed, models.JobFailed, "let the worker write to its bucket (DAYBOOK_REPORTS_BUCKET)"},
-		"not writable":      {at(syscall.EACCES), gcerrors.Unknown, models.CodeAuthenticationFailed, models.JobFailed, "let the worker write"},
-		"mounted read-only": {at(syscall.EROFS), gcerrors.Unknown, models.CodeAuthenticationFailed, models.JobFailed, "let the worker write"},
-		"no bucket":         {answered, gcerrors.NotFound, models.CodeNotFound, models.JobFailed, "the report's bucket does not exist: make it"},
-		"too many requests": {answered, gcerrors.ResourceExhausted, models.CodeRateLimited, models.JobPending, "fewer requests"},
-		"too late":          {answered, gcerrors.DeadlineExceeded, models.CodeTimeout, models.JobPending, "in time"},
-		"another disk":      {at(syscall.EXDEV), gcerrors.Unknown, models.CodeNetworkError, models.JobPending, "add no_tmp_dir=1 to DAYBOOK_REPORTS_BUCKET"},
-		"full":              {at(syscall.ENOSPC), gcerrors.Unknown, models.CodeNetworkError, models.JobPending, "make room"},
-		"away":              {answered, gcerrors.Unknown, models.CodeNetworkError, models.JobPending, "check DAYBOOK_REPORTS_BUCKET"},
+		"refused": {
+			answered, gcerrors.PermissionDenied, models.CodeAuthenticationFailed, models.JobFailed,
+			"let the worker write to its bucket (DAYBOOK_REPORTS_BUCKET)",
+		},
+		"not writable": {
+			at(syscall.EACCES), gcerrors.Unknown, models.CodeAuthenticationFailed, models.JobFailed,
+			"let the worker write",
+		},
+		"mounted read-only": {
+			at(syscall.EROFS), gcerrors.Unknown, models.CodeAuthenticationFailed, models.JobFailed,
+			"let the worker write",
+		},
+		"no bucket": {
+			answered, gcerrors.NotFound, models.CodeNotFound, models.JobFailed,
+			"the report's bucket does not exist: make it",
+		},
+		"too many requests": {
+			answered, gcerrors.ResourceExhausted, models.CodeRateLimited, models.JobPending,
+			"fewer requests",
+		},
+		"too late": {answered, gcerrors.DeadlineExceeded, models.CodeTimeout, models.JobPending, "in time"},
+		"another disk": {
+			at(syscall.EXDEV), gcerrors.Unknown, models.CodeNetworkError, models.JobPending,
+			"add no_tmp_dir=1 to DAYBOOK_REPORTS_BUCKET",
+		},
+		"full": {at(syscall.ENOSPC), gcerrors.Unknown, models.CodeNetworkError, models.JobPending, "make room"},
+		"away": {answered, gcerrors.Unknown, models.CodeNetworkError, models.JobPending, "check DAYBOOK_REPORTS_BUCKET"},
 	} {
 		for when, atClose := range map[string]bool{"at the beginning": false, "at the end": true} {
 			t.Run(name+" "+when, func(t *testing.T) {

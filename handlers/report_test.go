@@ -34,14 +34,22 @@ func (b *bundle) books() {
 	fixture.Organization(b.t, b.Pool, org)
 	fixture.Tx(b.t, b.Pool, func(ctx context.Context, tx pgx.Tx) {
 		var p ledgerdb.Posting
-		for n, day := range []models.Date{models.NewDate(2026, 3, 2), models.NewDate(2026, 3, 30), models.NewDate(2026, 4, 1)} {
+		for n, day := range []models.Date{
+			models.NewDate(2026, 3, 2), models.NewDate(2026, 3, 30),
+			models.NewDate(2026, 4, 1),
+		} {
 			id := int64(n + 1)
 			p.Impacts = append(p.Impacts, models.Impact{
-				ID: id, OrgID: org, DocumentID: "inv_" + string(rune('a'+n)), DocumentVersion: 1, Seq: 1, Kind: models.ImpactPost,
-				RuleSetVersion: new(int64(1)), RuleID: "sale", DocumentDate: day, PostingDate: day, EntryCount: 2, JobID: "job", Attempt: 1,
+				ID: id, OrgID: org, DocumentID: "inv_" + string(rune('a'+n)), DocumentVersion: 1, Seq: 1,
+				Kind:           models.ImpactPost,
+				RuleSetVersion: new(int64(1)), RuleID: "sale", DocumentDate: day, PostingDate: day, EntryCount: 2, JobID: "job",
+				Attempt: 1,
 			})
 			entry := func(line int, account string, side models.Side) models.Entry {
-				return models.Entry{ImpactID: id, LineNo: line, OrgID: org, Account: account, Side: side, Amount: 1000 * id, Currency: "EUR", RuleLineID: "l"}
+				return models.Entry{
+					ImpactID: id, LineNo: line, OrgID: org, Account: account, Side: side, Amount: 1000 * id,
+					Currency: "EUR", RuleLineID: "l",
+				}
 			}
 			p.Entries = append(p.Entries, entry(1, "1200", models.Debit), entry(2, "4400", models.Credit))
 		}
@@ -135,7 +143,8 @@ func TestReportJournal(t *testing.T) {
 	assert.Equal(t, []string{"inv_a", "inv_a", "inv_b", "inv_b"}, column(t, rows, "document"))
 }
 
-// A text that begins like a formula is written so that a spreadsheet takes it for a text; an amount stays a number.
+// A text that begins like a formula is written so that a spreadsheet takes it for a text; an amount
+// stays a number.
 func TestReportsHoldNoFormulas(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -143,7 +152,8 @@ func TestReportsHoldNoFormulas(t *testing.T) {
 	fixture.Tx(t, b.Pool, func(ctx context.Context, tx pgx.Tx) {
 		require.NoError(t, store.PutOrganization(ctx, tx, org, org))
 		_, err := ledgerdb.PutAccounts(ctx, tx, org, []models.Account{
-			{Code: "+1200", Name: sum, Type: models.AccountAsset}, {Code: "4400", Name: "Sales - all", Type: models.AccountIncome},
+			{Code: "+1200", Name: sum, Type: models.AccountAsset},
+			{Code: "4400", Name: "Sales - all", Type: models.AccountIncome},
 		}, nil)
 		require.NoError(t, err)
 		d := fixture.Invoice(org, link, 1000)
@@ -152,11 +162,15 @@ func TestReportsHoldNoFormulas(t *testing.T) {
 		require.NoError(t, err)
 		day := models.NewDate(2026, 3, 2)
 		entry := func(line int, account string, side models.Side) models.Entry {
-			return models.Entry{ImpactID: 1, LineNo: line, OrgID: org, Account: account, Side: side, Amount: 1000, Currency: "EUR", RuleLineID: "=l"}
+			return models.Entry{
+				ImpactID: 1, LineNo: line, OrgID: org, Account: account, Side: side, Amount: 1000,
+				Currency: "EUR", RuleLineID: "=l",
+			}
 		}
 		require.NoError(t, ledgerdb.InsertPosting(ctx, tx, ledgerdb.Posting{
 			Impacts: []models.Impact{{
-				ID: 1, OrgID: org, DocumentID: link, DocumentVersion: 1, Seq: 1, Kind: models.ImpactPost, RuleSetVersion: new(int64(1)), RuleID: "\tsale",
+				ID: 1, OrgID: org, DocumentID: link, DocumentVersion: 1, Seq: 1, Kind: models.ImpactPost,
+				RuleSetVersion: new(int64(1)), RuleID: "\tsale",
 				DocumentDate: day, PostingDate: day, EntryCount: 2, JobID: "job", Attempt: 1,
 			}},
 			Entries: []models.Entry{entry(1, "+1200", models.Debit), entry(2, "4400", models.Credit)},
@@ -202,7 +216,10 @@ func TestReportKeyIsTheJobs(t *testing.T) {
 	assert.Equal(t, reportKey(one), reportKey(other))
 	other.key = "key_2"
 	assert.NotEqual(t, reportKey(one), reportKey(other))
-	for id, prefix := range map[string]string{"../../etc": "..%2F..%2Fetc/", "..": "%2E%2E/", ".": "%2E/", "a%2Fb": "a%252Fb/", "a.example": "a.example/"} {
+	for id, prefix := range map[string]string{
+		"../../etc": "..%2F..%2Fetc/", "..": "%2E%2E/", ".": "%2E/",
+		"a%2Fb": "a%252Fb/", "a.example": "a.example/",
+	} {
 		other.orgID = id
 		assert.True(t, strings.HasPrefix(reportKey(other), prefix+"journal/"), reportKey(other))
 	}
@@ -234,12 +251,16 @@ func TestReportFailures(t *testing.T) {
 		payload Report
 		code    models.ErrorCode
 	}{
-		"kind":              {org, Report{Kind: "profit"}, models.CodePayloadInvalid},
-		"account missing":   {org, Report{Kind: ReportAccountLedger}, models.CodePayloadInvalid},
-		"account given":     {org, Report{Kind: ReportJournal, Account: "1200"}, models.CodePayloadInvalid},
-		"currency given":    {org, Report{Kind: ReportJournal, Currency: "EUR"}, models.CodePayloadInvalid},
-		"day":               {org, Report{Kind: ReportJournal, From: "14.03.2026"}, models.CodePayloadInvalid},
-		"span":              {org, Report{Kind: ReportJournal, From: "2026-03-02", To: "2026-03-01"}, models.CodePayloadInvalid},
+		"kind":            {org, Report{Kind: "profit"}, models.CodePayloadInvalid},
+		"account missing": {org, Report{Kind: ReportAccountLedger}, models.CodePayloadInvalid},
+		"account given":   {org, Report{Kind: ReportJournal, Account: "1200"}, models.CodePayloadInvalid},
+		"currency given":  {org, Report{Kind: ReportJournal, Currency: "EUR"}, models.CodePayloadInvalid},
+		"day":             {org, Report{Kind: ReportJournal, From: "14.03.2026"}, models.CodePayloadInvalid},
+		"span": {
+			org,
+			Report{Kind: ReportJournal, From: "2026-03-02", To: "2026-03-01"},
+			models.CodePayloadInvalid,
+		},
 		"too many rows":     {org, Report{Kind: ReportAccountLedger, Account: "1200"}, models.CodePayloadInvalid},
 		"no organization":   {"org_9", Report{Kind: ReportJournal}, models.CodeNotFound},
 		"no account":        {org, Report{Kind: ReportAccountLedger, Account: "9999"}, models.CodeNotFound},

@@ -10,7 +10,8 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// longestWait is how long a server may put a job's next attempt off, where no setting says otherwise.
+// longestWait is how long a server may put a job's next attempt off, where no setting says
+// otherwise.
 const longestWait = time.Hour
 
 // statusFailure is what an answer that is no success leads to by its status, and for how long its
@@ -27,8 +28,8 @@ func statusFailure(said string, status int, header http.Header, longest time.Dur
 	return f
 }
 
-// statusCode is the code of an answer's status. asks: the server says when to call again, without which a
-// request that is too large (413) is refused for good.
+// statusCode is the code of an answer's status. asks: the server says when to call again, without
+// which a request that is too large (413) is refused for good.
 func statusCode(status int, asks bool) models.ErrorCode {
 	switch {
 	case status == http.StatusTooManyRequests, status == http.StatusTooEarly,
@@ -46,9 +47,9 @@ func statusCode(status int, asks bool) models.ErrorCode {
 	return models.CodeHandlerError
 }
 
-// askedWait is for how long the Retry-After of an answer puts the next attempt off, longest at most. 0: there is
-// none that can be read, or it asks for no wait. A date counts from the answer's own, if it has one: the server's
-// clock may be another one.
+// askedWait is for how long the Retry-After of an answer puts the next attempt off, longest at
+// most. 0: there is none that can be read, or it asks for no wait. A date counts from the answer's
+// own, if it has one: the server's clock may be another one.
 func askedWait(header http.Header, now time.Time, longest time.Duration) time.Duration {
 	said := strings.TrimSpace(header.Get("Retry-After"))
 	if at, err := http.ParseTime(said); err == nil {
@@ -67,7 +68,8 @@ func askedWait(header http.Header, now time.Time, longest time.Duration) time.Du
 	return boundedWait(seconds, longest)
 }
 
-// boundedWait is a wait of so many seconds, a whole one at least and longest at most; 0 if there is none.
+// boundedWait is a wait of so many seconds, a whole one at least and longest at most; 0 if there is
+// none.
 func boundedWait(seconds float64, longest time.Duration) time.Duration {
 	switch {
 	case !(seconds > 0):

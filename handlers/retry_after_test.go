@@ -151,11 +151,15 @@ func TestEachSenderFollowsRetryAfter(t *testing.T) {
 // toAPhone sends a message to a phone.
 func (b *bundle) toAPhone(t *testing.T, tokens, phones *receiver) ran {
 	t.Helper()
-	b.variables(map[string]string{"DAYBOOK_FCM_URL": phones.URL, "DAYBOOK_FCM_DEFAULT": account(t, tokens.URL), "DAYBOOK_SECRET_ORGS_DEFAULT": org})
+	b.variables(map[string]string{
+		"DAYBOOK_FCM_URL": phones.URL, "DAYBOOK_FCM_DEFAULT": account(t, tokens.URL),
+		"DAYBOOK_SECRET_ORGS_DEFAULT": org,
+	})
 	return b.run(Notification{EventType: "reminder", Push: &NotificationPush{Title: "Soon", Token: "d0"}})
 }
 
-// What does not ask for a wait leaves the job to its policy; the last attempt is the last, whatever is asked for.
+// What does not ask for a wait leaves the job to its policy; the last attempt is the last, whatever
+// is asked for.
 func TestRetryAfterThatAsksForNothing(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -14,8 +14,8 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// Secrets finds secrets by name: in a variable of the environment, or else in a file. They are read when they are used, so
-// that a file may be changed while the worker runs.
+// Secrets finds secrets by name: in a variable of the environment, or else in a file. They are read
+// when they are used, so that a file may be changed while the worker runs.
 //
 //	kind of secret         variable                              file in Dir
 //	webhook signature      DAYBOOK_WEBHOOK_SECRET_<NAME>         <name>
@@ -28,9 +28,11 @@ import (
 //	push to phones         DAYBOOK_FCM_<NAME>                    <name>.fcm
 //	password for SMTP      DAYBOOK_SMTP_PASSWORD                 smtp.password
 //
-// A name has lower-case letters, digits, - and _; in the variable's name letters are upper-case, and - is _.
+// A name has lower-case letters, digits, - and _; in the variable's name letters are upper-case,
+// and - is _.
 //
-// A secret that a payload names is found only for the organizations that the name is bound to, so that none signs with another's secret:
+// A secret that a payload names is found only for the organizations that the name is bound to, so
+// that none signs with another's secret:
 //
 //	variable                     DAYBOOK_SECRET_ORGS_<NAME>, with commas between the ids
 //	file in Dir                  <name>.orgs, with an id on each line
@@ -54,7 +56,8 @@ func environmentSecrets(variables map[string]string) Secrets {
 	}
 }
 
-// secretName is what a payload may name a secret; it has nothing that leads to another directory or another kind of secret.
+// secretName is what a payload may name a secret; it has nothing that leads to another directory or
+// another kind of secret.
 var secretName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)
 
 // errNoSecret: the secret is not configured.
@@ -70,7 +73,8 @@ func (s Secrets) find(variable, file string) (string, error) {
 		return known(file, strings.TrimSpace(v)), nil
 	}
 	if s.Dir == "" {
-		return "", fmt.Errorf("%w: set %s, or %sSECRETS_DIR to a directory that has a file %s", errNoSecret, variable, environmentPrefix, file)
+		return "", fmt.Errorf("%w: set %s, or %sSECRETS_DIR to a directory that has a file %s", errNoSecret, variable,
+			environmentPrefix, file)
 	}
 	b, err := os.ReadFile(filepath.Join(s.Dir, file))
 	if err == nil {
@@ -78,7 +82,8 @@ func (s Secrets) find(variable, file string) (string, error) {
 	}
 	switch v := strings.TrimSpace(string(b)); {
 	case errors.Is(err, fs.ErrNotExist), err == nil && v == "":
-		return "", fmt.Errorf("%w: set %s, or write it to the file %s in %sSECRETS_DIR", errNoSecret, variable, file, environmentPrefix)
+		return "", fmt.Errorf("%w: set %s, or write it to the file %s in %sSECRETS_DIR", errNoSecret, variable, file,
+			environmentPrefix)
 	case err != nil:
 		return "", fmt.Errorf("read the secret %s: %w", file, err)
 	default:
@@ -100,7 +105,8 @@ const bindings = ".orgs"
 // named finds a secret that a payload of an organization names.
 func (s Secrets) named(org, variable, name, extension string) (string, error) {
 	if !secretName.MatchString(name) {
-		return "", invalid("a secret's name has up to 63 lower-case letters, digits, - and _, and begins with a letter or digit")
+		return "", invalid("a secret's name has up to 63 lower-case letters, digits, - and _, and begins with a letter " +
+			"or digit")
 	}
 	upper := secretVariable(name)
 	v, err := s.find(environmentPrefix+variable+upper, name+extension)
@@ -114,16 +120,19 @@ func (s Secrets) named(org, variable, name, extension string) (string, error) {
 	switch {
 	case errors.Is(err, errNoSecret):
 		return "", fail(models.CodeAuthenticationFailed,
-			"the secret %s is bound to no organization: set %sSECRET_ORGS_%s to the organizations that may use it, or to * for all", name, environmentPrefix, upper)
+			"the secret %s is bound to no organization: set %sSECRET_ORGS_%s to the organizations that may use it, or to * "+
+				"for all", name, environmentPrefix, upper)
 	case err != nil:
 		return "", err
 	case !bound(orgs, org):
-		return "", fail(models.CodeAuthenticationFailed, "%w: the secret %s is not bound to the organization %s", errOtherSecret, name, clip(org))
+		return "", fail(models.CodeAuthenticationFailed, "%w: the secret %s is not bound to the organization %s",
+			errOtherSecret, name, clip(org))
 	}
 	return v, nil
 }
 
-// hasSecrets reports whether there is a secret of a kind, of whatever name: a variable that begins so, or a file with the extension.
+// hasSecrets reports whether there is a secret of a kind, of whatever name: a variable that begins
+// so, or a file with the extension.
 func (s *environment) hasSecrets(variable, extension string) bool {
 	for name, value := range s.Environment {
 		if strings.HasPrefix(name, environmentPrefix+variable) && strings.TrimSpace(value) != "" {

@@ -16,12 +16,16 @@ import (
 func TestSecretsAreBoundToOrganizations(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	for file, content := range map[string]string{"inafile": "s", "inafile.orgs": "acme\na,comma\r\n", "everyone.orgs": "*\n"} {
+	for file, content := range map[string]string{
+		"inafile": "s", "inafile.orgs": "acme\na,comma\r\n",
+		"everyone.orgs": "*\n",
+	} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, file), []byte(content), 0o600))
 	}
 	s := environmentSecrets(map[string]string{
 		"DAYBOOK_SECRETS_DIR": dir, "DAYBOOK_WEBHOOK_SECRET_SHOP": "s", "DAYBOOK_SECRET_ORGS_SHOP": " acme, beta ",
-		"DAYBOOK_WEBHOOK_SECRET_EVERYONE": "s", "DAYBOOK_WEBHOOK_SECRET_UNBOUND": "s", "DAYBOOK_WEBHOOK_AUTHORIZATION_SHOP": "s",
+		"DAYBOOK_WEBHOOK_SECRET_EVERYONE": "s", "DAYBOOK_WEBHOOK_SECRET_UNBOUND": "s",
+		"DAYBOOK_WEBHOOK_AUTHORIZATION_SHOP": "s",
 	})
 	for _, c := range []struct {
 		org, name string
@@ -60,7 +64,8 @@ func TestAnotherOrganizationsSecret(t *testing.T) {
 	r := receive(t, nil)
 	b := setup(t)
 	b.hooks(WebhookConfig{Secrets: secretsOf(map[string]string{
-		"DAYBOOK_WEBHOOK_SECRET_TENANT_A": newSecret, "DAYBOOK_WEBHOOK_AUTHORIZATION_TENANT_A": "example.com Bearer abc", "DAYBOOK_SECRET_ORGS_TENANT_A": "tenant-a",
+		"DAYBOOK_WEBHOOK_SECRET_TENANT_A": newSecret, "DAYBOOK_WEBHOOK_AUTHORIZATION_TENANT_A": "example.com Bearer abc",
+		"DAYBOOK_SECRET_ORGS_TENANT_A":   "tenant-a",
 		"DAYBOOK_WEBHOOK_SECRET_DEFAULT": newSecret, "DAYBOOK_SECRET_ORGS_DEFAULT": "tenant-a",
 	})})
 	for _, p := range []Webhook{{URL: r.URL, Secret: "tenant_a"}, {URL: r.URL, Authorization: "tenant_a"}} {

@@ -18,7 +18,8 @@ func TestSecrets(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "empty"), nil, 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "smtp.password"), []byte("hunter2"), 0o600))
 	s := environmentSecrets(map[string]string{
-		"DAYBOOK_SECRETS_DIR": dir, "DAYBOOK_WEBHOOK_SECRET_BIG_SHOP": " from the environment ", "DAYBOOK_WEBHOOK_SECRET_BLANK": " ",
+		"DAYBOOK_SECRETS_DIR": dir, "DAYBOOK_WEBHOOK_SECRET_BIG_SHOP": " from the environment ",
+		"DAYBOOK_WEBHOOK_SECRET_BLANK": " ",
 		"DAYBOOK_SECRET_ORGS_BIG_SHOP": "*", "DAYBOOK_SECRET_ORGS_ORDERS": org,
 	})
 

@@ -39,7 +39,8 @@ func setup(t *testing.T) *bundle {
 	t.Helper()
 	db := pgtest.New(t)
 	b := &bundle{DB: db, t: t, registry: jobs.NewRegistry()}
-	b.engine = engine.NewJobs(store.NewQueue(db.Pool, store.Jobs), b.registry, engine.Options{Log: slog.New(slog.DiscardHandler)})
+	b.engine = engine.NewJobs(store.NewQueue(db.Pool, store.Jobs), b.registry,
+		engine.Options{Log: slog.New(slog.DiscardHandler)})
 	t.Cleanup(b.engine.Close)
 	return b
 }
@@ -64,8 +65,9 @@ func (b *bundle) enqueueFor(org string, p queue.Payload, o queue.JobOptions) str
 	return e.ID
 }
 
-// work works everything that is due. Before that it has what is on record about waiting jobs decided: the engine does that beside a turn, and has the
-// job's row meanwhile, which the turn would leave alone.
+// work works everything that is due. Before that it has what is on record about waiting jobs
+// decided: the engine does that beside a turn, and has the job's row meanwhile, which the turn
+// would leave alone.
 func (b *bundle) work() {
 	b.t.Helper()
 	require.Eventually(b.t, func() bool {
@@ -166,7 +168,10 @@ func callFor[P queue.Payload](p P) *call[P] {
 func TestRegisterTakesWhatIsConfigured(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	builtin := b.variables(map[string]string{"DAYBOOK_DB_FUNCTIONS": "app.one, app.two", "DAYBOOK_JOBS_OWNER": "platform"})
+	builtin := b.variables(map[string]string{
+		"DAYBOOK_DB_FUNCTIONS": "app.one, app.two",
+		"DAYBOOK_JOBS_OWNER":   "platform",
+	})
 
 	assert.Equal(t, []string{"cleanup", "db_function", "webhook"}, builtin.Types)
 	assert.Contains(t, builtin.Missing["email"], "DAYBOOK_SMTP_HOST")
@@ -181,12 +186,18 @@ func TestRegisterAll(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	builtin := b.variables(map[string]string{
-		"DAYBOOK_DB_FUNCTIONS": "app.one", "DAYBOOK_SMTP_HOST": "mail.example.com", "DAYBOOK_SMTP_FROM": "Shop <shop@example.com>",
-		"DAYBOOK_REPORTS_BUCKET": "file://" + t.TempDir(), "DAYBOOK_WEBHOOK_ALLOW_NETWORKS": "10.0.0.0/8,fd00::/8", "DAYBOOK_WEBHOOK_TIMEOUT": "5s",
-		"DAYBOOK_TWILIO_ACCOUNT_SID": "AC1", "DAYBOOK_SMS_FROM": "Shop", "DAYBOOK_FILES_SIGNER_URL": "https://files.example.com/sign",
+		"DAYBOOK_DB_FUNCTIONS": "app.one", "DAYBOOK_SMTP_HOST": "mail.example.com",
+		"DAYBOOK_SMTP_FROM":      "Shop <shop@example.com>",
+		"DAYBOOK_REPORTS_BUCKET": "file://" + t.TempDir(), "DAYBOOK_WEBHOOK_ALLOW_NETWORKS": "10.0.0.0/8,fd00::/8",
+		"DAYBOOK_WEBHOOK_TIMEOUT":    "5s",
+		"DAYBOOK_TWILIO_ACCOUNT_SID": "AC1", "DAYBOOK_SMS_FROM": "Shop",
+		"DAYBOOK_FILES_SIGNER_URL":       "https://files.example.com/sign",
 		"DAYBOOK_AIRTABLE_TOKEN_DEFAULT": "pat1", "DAYBOOK_PLAID_CLIENT_ID": "c1",
 	})
-	assert.Equal(t, []string{"airtable_sync", "cleanup", "db_function", "email", "file_delete", "notification", "plaid_enrichment", "report", "sms", "webhook"}, builtin.Types)
+	assert.Equal(t, []string{
+		"airtable_sync", "cleanup", "db_function", "email", "file_delete", "notification",
+		"plaid_enrichment", "report", "sms", "webhook",
+	}, builtin.Types)
 	assert.Empty(t, builtin.Missing)
 
 	policies := map[string][]time.Duration{
@@ -225,13 +236,22 @@ func TestRegisterRefuses(t *testing.T) {
 		"functions without schema": {map[string]string{"DAYBOOK_DB_FUNCTIONS": "refresh"}, "DB_FUNCTIONS"},
 		"functions with more":      {map[string]string{"DAYBOOK_DB_FUNCTIONS": `app.f"();drop`}, "DB_FUNCTIONS"},
 		"no sender":                {map[string]string{"DAYBOOK_SMTP_HOST": "mail.example.com"}, "SMTP_FROM"},
-		"sender with a line break": {map[string]string{"DAYBOOK_SMTP_HOST": "h", "DAYBOOK_SMTP_FROM": "a@example.com\r\nBcc: b@example.com"}, "SMTP_FROM"},
-		"encryption":               {map[string]string{"DAYBOOK_SMTP_HOST": "h", "DAYBOOK_SMTP_FROM": "a@example.com", "DAYBOOK_SMTP_TLS": "ssl"}, "SMTP_TLS"},
-		"port":                     {map[string]string{"DAYBOOK_SMTP_HOST": "h", "DAYBOOK_SMTP_FROM": "a@example.com", "DAYBOOK_SMTP_PORT": "99999"}, "SMTP_PORT"},
-		"networks":                 {map[string]string{"DAYBOOK_WEBHOOK_ALLOW_NETWORKS": "10.0.0.0"}, "AllowNetworks"},
-		"timeout":                  {map[string]string{"DAYBOOK_WEBHOOK_TIMEOUT": "-1s"}, "WEBHOOK_TIMEOUT"},
-		"bucket":                   {map[string]string{"DAYBOOK_REPORTS_BUCKET": "s3://b?secret=topsecret"}, "REPORTS_BUCKET"},
-		"batch":                    {map[string]string{"DAYBOOK_CLEANUP_BATCH": "-1"}, "CLEANUP_BATCH"},
+		"sender with a line break": {map[string]string{
+			"DAYBOOK_SMTP_HOST": "h",
+			"DAYBOOK_SMTP_FROM": "a@example.com\r\nBcc: b@example.com",
+		}, "SMTP_FROM"},
+		"encryption": {map[string]string{
+			"DAYBOOK_SMTP_HOST": "h", "DAYBOOK_SMTP_FROM": "a@example.com",
+			"DAYBOOK_SMTP_TLS": "ssl",
+		}, "SMTP_TLS"},
+		"port": {map[string]string{
+			"DAYBOOK_SMTP_HOST": "h", "DAYBOOK_SMTP_FROM": "a@example.com",
+			"DAYBOOK_SMTP_PORT": "99999",
+		}, "SMTP_PORT"},
+		"networks": {map[string]string{"DAYBOOK_WEBHOOK_ALLOW_NETWORKS": "10.0.0.0"}, "AllowNetworks"},
+		"timeout":  {map[string]string{"DAYBOOK_WEBHOOK_TIMEOUT": "-1s"}, "WEBHOOK_TIMEOUT"},
+		"bucket":   {map[string]string{"DAYBOOK_REPORTS_BUCKET": "s3://b?secret=topsecret"}, "REPORTS_BUCKET"},
+		"batch":    {map[string]string{"DAYBOOK_CLEANUP_BATCH": "-1"}, "CLEANUP_BATCH"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

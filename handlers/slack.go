@@ -14,9 +14,11 @@ import (
 type NotificationSlack struct {
 	// Text is the message, 4000 characters at most.
 	Text string `json:"text"`
-	// Secret names the address of an incoming webhook, or a bot's token; default "default". See Secrets.
+	// Secret names the address of an incoming webhook, or a bot's token; default "default". See
+	// Secrets.
 	Secret string `json:"secret,omitempty"`
-	// Channel is the channel's id or name; required with a token. An incoming webhook has a channel of its own.
+	// Channel is the channel's id or name; required with a token. An incoming webhook has a channel
+	// of its own.
 	Channel string `json:"channel,omitempty"`
 	// Blocks is the message by Slack's Block Kit, of which Text is then the short form.
 	Blocks json.RawMessage `json:"blocks,omitempty"`
@@ -61,12 +63,14 @@ func (h *chat) slack(ctx context.Context, org string, p *NotificationSlack) (str
 	}
 	switch {
 	case !isVisible(secret) || !strings.HasPrefix(secret, "xox"):
-		return "", fail(models.CodeAuthenticationFailed, "the secret is neither the address of an incoming webhook nor a token, xoxb-…")
+		return "", fail(models.CodeAuthenticationFailed,
+			"the secret is neither the address of an incoming webhook nor a token, xoxb-…")
 	case p.Channel == "":
 		return "", invalid("channel is missing: the secret is a token, which may write to many")
 	}
 	message["channel"] = p.Channel
-	answer, err := h.post(ctx, "send slack", h.config.SlackURL+"/chat.postMessage", secret, message, func(body []byte) string { return string(body) })
+	answer, err := h.post(ctx, "send slack", h.config.SlackURL+"/chat.postMessage", secret, message,
+		func(body []byte) string { return string(body) })
 	if err != nil {
 		return "", err
 	}
@@ -91,7 +95,8 @@ func (h *chat) slack(ctx context.Context, org string, p *NotificationSlack) (str
 func slackFailure(code string) *failure {
 	text := "Slack refused the message: " + clip(code)
 	switch code {
-	case "invalid_auth", "not_authed", "account_inactive", "token_revoked", "token_expired", "missing_scope", "no_permission", "not_allowed_token_type", "org_login_required",
+	case "invalid_auth", "not_authed", "account_inactive", "token_revoked", "token_expired", "missing_scope",
+		"no_permission", "not_allowed_token_type", "org_login_required",
 		"ekm_access_denied", "access_denied":
 		return fail(models.CodeAuthenticationFailed, "%s", text)
 	case "channel_not_found", "is_archived", "not_in_channel", "user_not_found":

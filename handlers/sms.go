@@ -19,7 +19,8 @@ import (
 	"github.com/daybook-dev/daybook/tasks"
 )
 
-// SMS is the payload of the type sms: one text message by Twilio's API. Its sender is SMSConfig.From.
+// SMS is the payload of the type sms: one text message by Twilio's API. Its sender is
+// SMSConfig.From.
 type SMS struct {
 	// To is the recipient's number with its country: +4915112345678.
 	To string `json:"to"`
@@ -39,9 +40,11 @@ func SMSPolicy() jobs.Policy {
 type SMSConfig struct {
 	// AccountSID is Twilio's name of the account, AC…; required.
 	AccountSID string `env:"TWILIO_ACCOUNT_SID"`
-	// APIKeySID logs in instead of the account, SK…; empty: the account. Secrets finds the token of the account, or the key's secret.
+	// APIKeySID logs in instead of the account, SK…; empty: the account. Secrets finds the token of
+	// the account, or the key's secret.
 	APIKeySID string `env:"TWILIO_API_KEY_SID"`
-	// From is the sender of every message: a number, a name that the recipient's country allows, or a messaging service, MG…; required.
+	// From is the sender of every message: a number, a name that the recipient's country allows, or a
+	// messaging service, MG…; required.
 	From string `env:"SMS_FROM"`
 	// URL is where Twilio's API is; default https://api.twilio.com.
 	URL string `env:"TWILIO_URL"`
@@ -84,9 +87,11 @@ func NewSMS(c SMSConfig) (*SMSHandler, error) {
 // Close gives idle connections back.
 func (h *SMSHandler) Close() error { return h.close() }
 
-// Handle sends one message. Twilio does not recognize a repeated request: a message of which no answer came in time may be sent twice. It fails
-// with RATE_LIMITED, UPSTREAM_5XX, TIMEOUT or NETWORK_ERROR, which are tried again, and finally with AUTHENTICATION_FAILED (the login was refused,
-// or the token is missing), NOT_FOUND (there is no such recipient), PAYLOAD_INVALID or HANDLER_ERROR (every other refusal).
+// Handle sends one message. Twilio does not recognize a repeated request: a message of which no
+// answer came in time may be sent twice. It fails with RATE_LIMITED, UPSTREAM_5XX, TIMEOUT or
+// NETWORK_ERROR, which are tried again, and finally with AUTHENTICATION_FAILED (the login was
+// refused, or the token is missing), NOT_FOUND (there is no such recipient), PAYLOAD_INVALID or
+// HANDLER_ERROR (every other refusal).
 func (h *SMSHandler) Handle(ctx context.Context, job *jobs.Job[SMS]) error {
 	c := callOf(job)
 	if err := h.sends(c.orgID); err != nil {
@@ -103,14 +108,17 @@ func (h *SMSHandler) Handle(ctx context.Context, job *jobs.Job[SMS]) error {
 // sends refuses an organization that may not send.
 func (h *SMSHandler) sends(org string) error {
 	if !boundTo(h.config.Organizations, org) {
-		return fail(models.CodeAuthenticationFailed, "the sender is not bound to the organization %s: %sSMS_ORGS names those that may send", clip(org), environmentPrefix)
+		return fail(models.CodeAuthenticationFailed,
+			"the sender is not bound to the organization %s: %sSMS_ORGS names those that may send", clip(org),
+			environmentPrefix)
 	}
 	return nil
 }
 
 // SMSResult is the result of a job, and the worker_payload of a task, of the type sms.
 type SMSResult struct {
-	// MessageSID is Twilio's name of the message, SM…, Status what has become of it so far: queued or accepted.
+	// MessageSID is Twilio's name of the message, SM…, Status what has become of it so far: queued or
+	// accepted.
 	MessageSID string `json:"message_sid"`
 	Status     string `json:"status"`
 }
@@ -121,7 +129,8 @@ var number = regexp.MustCompile(`^\+[1-9][0-9]{4,14}$`)
 // maxSMS is how many characters Twilio takes.
 const maxSMS = 1600
 
-// Check says what is wrong with the payload that its schema does not say. It is called when a job is enqueued.
+// Check says what is wrong with the payload that its schema does not say. It is called when a job
+// is enqueued.
 func (p SMS) Check() error {
 	switch {
 	case !number.MatchString(p.To):
@@ -152,14 +161,19 @@ func (h *SMSHandler) deliver(ctx context.Context, p *SMS) (SMSResult, error) {
 		sender = "MessagingServiceSid"
 	}
 	form.Set(sender, h.config.From)
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, h.config.URL+"/2010-04-01/Accounts/"+h.config.AccountSID+"/Messages.json", strings.NewReader(form.Encode()))
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost,
+		h.config.URL+"/2010-04-01/Accounts/"+h.config.AccountSID+"/Messages.json", strings.NewReader(form.Encode()))
 	if err != nil {
 		return SMSResult{}, err
 	}
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	r.Header.Set("Accept", "application/json")
 	r.SetBasicAuth(cmp.Or(h.config.APIKeySID, h.config.AccountSID), token)
-	ctx, sending := span.Start(ctx, span.Span{Name: "send sms", Kind: span.Client, Attrs: []span.Attr{{Key: "server.address", Value: r.URL.Hostname()}}})
+	ctx, sending := span.Start(ctx,
+		span.Span{
+			Name: "send sms", Kind: span.Client,
+			Attrs: []span.Attr{{Key: "server.address", Value: r.URL.Hostname()}},
+		})
 	answer, err := h.ask(r.WithContext(ctx))
 	if err != nil {
 		sending.End(err)

@@ -22,7 +22,8 @@ const twilioToken = "t0psecret-token"
 func (b *bundle) texts(r *receiver, more map[string]string) {
 	b.t.Helper()
 	vars := map[string]string{
-		"DAYBOOK_TWILIO_ACCOUNT_SID": "AC123", "DAYBOOK_TWILIO_AUTH_TOKEN": twilioToken, "DAYBOOK_SMS_FROM": "+4930123456", "DAYBOOK_TWILIO_URL": r.URL,
+		"DAYBOOK_TWILIO_ACCOUNT_SID": "AC123", "DAYBOOK_TWILIO_AUTH_TOKEN": twilioToken, "DAYBOOK_SMS_FROM": "+4930123456",
+		"DAYBOOK_TWILIO_URL": r.URL,
 	}
 	maps.Copy(vars, more)
 	b.variables(vars)
@@ -45,7 +46,11 @@ func TestSMSIsSent(t *testing.T) {
 		form url.Values
 		user string
 	}{
-		"from a number": {nil, url.Values{"To": {"+4915112345678"}, "From": {"+4930123456"}, "Body": {"Größe 7\n& more"}}, "AC123"},
+		"from a number": {
+			nil,
+			url.Values{"To": {"+4915112345678"}, "From": {"+4930123456"}, "Body": {"Größe 7\n& more"}},
+			"AC123",
+		},
 		"from a messaging service, with a key": {
 			map[string]string{"DAYBOOK_SMS_FROM": "MG123", "DAYBOOK_TWILIO_API_KEY_SID": "SK123"},
 			url.Values{"To": {"+4915112345678"}, "MessagingServiceSid": {"MG123"}, "Body": {"Größe 7\n& more"}},
@@ -84,9 +89,18 @@ func TestSMSFails(t *testing.T) {
 		state  models.JobState
 		text   string
 	}{
-		"no such number":   {400, `{"code": 21211, "message": "The 'To' number is not valid."}`, models.CodeNotFound, models.JobFailed, "The 'To' number is not valid. (21211)"},
-		"another refusal":  {400, `{"code": 21602, "message": "Message body is required for ` + twilioToken + `"}`, models.CodeHandlerError, models.JobFailed, "required for *** (21602)"},
-		"login":            {401, `{"code": 20003, "message": "Authenticate"}`, models.CodeAuthenticationFailed, models.JobFailed, "Authenticate"},
+		"no such number": {
+			400, `{"code": 21211, "message": "The 'To' number is not valid."}`, models.CodeNotFound,
+			models.JobFailed, "The 'To' number is not valid. (21211)",
+		},
+		"another refusal": {
+			400, `{"code": 21602, "message": "Message body is required for ` + twilioToken + `"}`,
+			models.CodeHandlerError, models.JobFailed, "required for *** (21602)",
+		},
+		"login": {
+			401, `{"code": 20003, "message": "Authenticate"}`, models.CodeAuthenticationFailed,
+			models.JobFailed, "Authenticate",
+		},
 		"too many":         {429, ``, models.CodeRateLimited, models.JobPending, "answered 429 Too Many Requests"},
 		"out of order":     {503, `<html>`, models.CodeUpstream5xx, models.JobPending, "answered 503 Service Unavailable"},
 		"elsewhere":        {302, ``, models.CodeHandlerError, models.JobFailed, "answered 302 Found"},
@@ -113,7 +127,8 @@ func TestSMSFails(t *testing.T) {
 	}
 }
 
-// TestSMSIsBounded: a server that does not answer is a TIMEOUT; no server, no token and another organization are told as what they are.
+// TestSMSIsBounded: a server that does not answer is a TIMEOUT; no server, no token and another
+// organization are told as what they are.
 func TestSMSIsBounded(t *testing.T) {
 	t.Parallel()
 	hold := make(chan struct{})
@@ -124,10 +139,26 @@ func TestSMSIsBounded(t *testing.T) {
 		code models.ErrorCode
 		text string
 	}{
-		"no answer":            {map[string]string{"DAYBOOK_SMS_TIMEOUT": "100ms"}, models.CodeTimeout, "did not answer within 100ms"},
-		"no server":            {map[string]string{"DAYBOOK_TWILIO_URL": "http://127.0.0.1:1"}, models.CodeNetworkError, "connection refused"},
-		"no token":             {map[string]string{"DAYBOOK_TWILIO_AUTH_TOKEN": ""}, models.CodeAuthenticationFailed, "DAYBOOK_TWILIO_AUTH_TOKEN"},
-		"another organization": {map[string]string{"DAYBOOK_SMS_ORGS": "acme"}, models.CodeAuthenticationFailed, "DAYBOOK_SMS_ORGS"},
+		"no answer": {
+			map[string]string{"DAYBOOK_SMS_TIMEOUT": "100ms"},
+			models.CodeTimeout,
+			"did not answer within 100ms",
+		},
+		"no server": {
+			map[string]string{"DAYBOOK_TWILIO_URL": "http://127.0.0.1:1"},
+			models.CodeNetworkError,
+			"connection refused",
+		},
+		"no token": {
+			map[string]string{"DAYBOOK_TWILIO_AUTH_TOKEN": ""},
+			models.CodeAuthenticationFailed,
+			"DAYBOOK_TWILIO_AUTH_TOKEN",
+		},
+		"another organization": {
+			map[string]string{"DAYBOOK_SMS_ORGS": "acme"},
+			models.CodeAuthenticationFailed,
+			"DAYBOOK_SMS_ORGS",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -145,7 +176,13 @@ func TestSMSIsBounded(t *testing.T) {
 func TestSMSCheck(t *testing.T) {
 	t.Parallel()
 	require.NoError(t, SMS{To: "+4915112345678", Body: strings.Repeat("ü", 1600)}.Check())
-	for _, p := range []SMS{{Body: "x"}, {To: "0151", Body: "x"}, {To: "+49 151", Body: "x"}, {To: "+4915112345678"}, {To: "+4915112345678", Body: strings.Repeat("x", 1601)}} {
+	for _, p := range []SMS{
+		{Body: "x"},
+		{To: "0151", Body: "x"},
+		{To: "+49 151", Body: "x"},
+		{To: "+4915112345678"},
+		{To: "+4915112345678", Body: strings.Repeat("x", 1601)},
+	} {
 		require.Error(t, p.Check(), p)
 	}
 }

@@ -15,8 +15,9 @@ import (
 	"unicode/utf8"
 )
 
-// MailTemplates are named templates of mail: a subject, and a text, HTML or both, which a payload fills with parameters. They are read once; make
-// them by OpenMailTemplates. They are safe for concurrent use.
+// MailTemplates are named templates of mail: a subject, and a text, HTML or both, which a payload
+// fills with parameters. They are read once; make them by OpenMailTemplates. They are safe for
+// concurrent use.
 type MailTemplates struct {
 	all map[string]*mailTemplate
 	// own are those of the directory; the others come with Daybook.
@@ -66,13 +67,15 @@ func (t *MailTemplates) List() []MailTemplate {
 	return all
 }
 
-// Render fills a template with parameters. A parameter that the template uses and params does not have is an error that names it, and so are
-// an unknown template and a result that is too large: 250 characters of the subject, 1 MiB of each form. In HTML, parameters are escaped for
-// the place where they stand. The error's code is PAYLOAD_INVALID.
+// Render fills a template with parameters. A parameter that the template uses and params does not
+// have is an error that names it, and so are an unknown template and a result that is too large:
+// 250 characters of the subject, 1 MiB of each form. In HTML, parameters are escaped for the place
+// where they stand. The error's code is PAYLOAD_INVALID.
 func (t *MailTemplates) Render(name string, params map[string]any) (Mail, error) {
 	m := t.all[name]
 	if m == nil {
-		return Mail{}, invalid("there is no template %s: there are %s", strconv.Quote(clip(name)), strings.Join(slices.Sorted(maps.Keys(t.all)), ", "))
+		return Mail{}, invalid("there is no template %s: there are %s", strconv.Quote(clip(name)),
+			strings.Join(slices.Sorted(maps.Keys(t.all)), ", "))
 	}
 	r := &rendering{name: name, params: maps.Clone(params)}
 	if r.params == nil {
@@ -90,7 +93,8 @@ func (t *MailTemplates) Render(name string, params map[string]any) (Mail, error)
 	}
 	switch {
 	case len(r.missing) > 0:
-		return Mail{}, invalid("the template %s needs the parameters that templateParams does not have: %s", name, strings.Join(r.missing, ", "))
+		return Mail{}, invalid("the template %s needs the parameters that templateParams does not have: %s", name,
+			strings.Join(r.missing, ", "))
 	case r.err != nil:
 		return Mail{}, r.err
 	case hasControl(mail.Subject):
@@ -101,8 +105,9 @@ func (t *MailTemplates) Render(name string, params map[string]any) (Mail, error)
 	return mail, nil
 }
 
-// CheckPayload tries the template of a payload of the type email or notification before its job is enqueued; a payload of another type, or without
-// template, is not looked at. The error says what Render says. It knows nothing of what the worker's directory has and t does not.
+// CheckPayload tries the template of a payload of the type email or notification before its job is
+// enqueued; a payload of another type, or without template, is not looked at. The error says what
+// Render says. It knows nothing of what the worker's directory has and t does not.
 func (t *MailTemplates) CheckPayload(jobType string, raw json.RawMessage) error {
 	var mail *Email
 	switch jobType {
@@ -138,7 +143,8 @@ var missingKey = regexp.MustCompile(`map has no entry for key ("(?:[^"\\]|\\.)*"
 // maxMissing is how many missing parameters an error names.
 const maxMissing = 20
 
-// part fills one part. To name all missing parameters, it gives each one that is missing an empty text and tries again.
+// part fills one part. To name all missing parameters, it gives each one that is missing an empty
+// text and tries again.
 func (r *rendering) part(what string, t interface{ Execute(io.Writer, any) error }) string {
 	for r.err == nil {
 		b := &boundedText{left: maxMail}

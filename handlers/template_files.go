@@ -19,16 +19,18 @@ import (
 //go:embed templates
 var builtinTemplates embed.FS
 
-// OpenMailTemplates reads the templates of a directory, beside those that come with Daybook: submission_receipt, status_change and reminder. An
-// empty dir reads only the latter. A template is three files, of which one of the last two may be left out:
+// OpenMailTemplates reads the templates of a directory, beside those that come with Daybook:
+// submission_receipt, status_change and reminder. An empty dir reads only the latter. A template is
+// three files, of which one of the last two may be left out:
 //
 //	NAME.subject.txt   the subject
 //	NAME.txt           the text
 //	NAME.html          the HTML
 //
-// A file layout.txt or layout.html is around all of them, NAME.layout.txt or NAME.layout.html around one; an empty file is no layout. A layout has
-// {{template "content" .}} where the message goes. The language is that of Go's text/template and html/template: {{.name}} is a parameter
-// that must be there, {{index . "name"}} one that may be missing.
+// A file layout.txt or layout.html is around all of them, NAME.layout.txt or NAME.layout.html
+// around one; an empty file is no layout. A layout has {{template "content" .}} where the message
+// goes. The language is that of Go's text/template and html/template: {{.name}} is a parameter that
+// must be there, {{index . "name"}} one that may be missing.
 func OpenMailTemplates(dir string) (*MailTemplates, error) {
 	inner, err := fs.Sub(builtinTemplates, "templates")
 	if err != nil {
@@ -45,7 +47,8 @@ func OpenMailTemplates(dir string) (*MailTemplates, error) {
 			return nil, fmt.Errorf("mail templates: %w", err)
 		}
 		for name := range own {
-			if name, part, ok := templateFile(name); ok && name != layoutName && !strings.HasPrefix(part, layoutName) && !t.own[name] {
+			if name, part, ok := templateFile(name); ok && name != layoutName && !strings.HasPrefix(part, layoutName) &&
+				!t.own[name] {
 				t.own[name] = true
 				// A template of the directory replaces the whole of one that comes with Daybook.
 				maps.DeleteFunc(files, func(file, _ string) bool { return strings.HasPrefix(file, name+".") })
@@ -87,10 +90,12 @@ const (
 	htmlLayoutPart = "layout.html"
 )
 
-// templateFile is the template, and the part of it, that a file has. A file that does not look like a template at all is not ok.
+// templateFile is the template, and the part of it, that a file has. A file that does not look like
+// a template at all is not ok.
 func templateFile(file string) (name, part string, ok bool) {
 	name, part, _ = strings.Cut(file, ".")
-	return name, part, !strings.HasPrefix(file, ".") && (strings.HasSuffix(file, ".txt") || strings.HasSuffix(file, ".html"))
+	return name, part, !strings.HasPrefix(file, ".") &&
+		(strings.HasSuffix(file, ".txt") || strings.HasSuffix(file, ".html"))
 }
 
 // templateFiles reads the files of a directory.
@@ -110,7 +115,8 @@ func templateFiles(dir fs.FS) (map[string]string, error) {
 			parts = []string{textPart, htmlPart}
 		}
 		if !secretName.MatchString(name) || !slices.Contains(parts, part) {
-			return nil, fmt.Errorf("%s is no file of a template: its name is like welcome.subject.txt, welcome.txt, welcome.html or layout.html, with lower-case letters, digits, - and _", e.Name())
+			return nil, fmt.Errorf("%s is no file of a template: its name is like welcome.subject.txt, welcome.txt, "+
+				"welcome.html or layout.html, with lower-case letters, digits, - and _", e.Name())
 		}
 		if files[e.Name()], err = readTemplate(dir, e.Name()); err != nil {
 			return nil, err
@@ -194,7 +200,8 @@ func compileOne(files map[string]string, name string) (*mailTemplate, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", html, err)
 		}
-		// html/template looks at the contexts of a template when it is first executed; what is wrong is said now.
+		// html/template looks at the contexts of a template when it is first executed; what is wrong is
+		// said now.
 		if err := m.html.Execute(io.Discard, map[string]any{}); err != nil {
 			if wrong, ok := errors.AsType[*htmltemplate.Error](err); ok {
 				return nil, fmt.Errorf("%s: %w", html, wrong)
@@ -207,7 +214,8 @@ func compileOne(files map[string]string, name string) (*mailTemplate, error) {
 	return m, nil
 }
 
-// layoutOf is the layout around a template: its own, or the one around all; without, the template's content alone.
+// layoutOf is the layout around a template: its own, or the one around all; without, the template's
+// content alone.
 func layoutOf(files map[string]string, name, own, common string) (file, source string) {
 	for _, file := range []string{name + "." + own, layoutName + "." + common} {
 		source, ok := files[file]

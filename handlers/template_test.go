@@ -31,8 +31,9 @@ func templateDir(t *testing.T, files map[string]string) string {
 // welcome are the files of a template with everything.
 func welcome() map[string]string {
 	return map[string]string{
-		"welcome.subject.txt": "Welcome, {{.name}}\n", "welcome.txt": "Hello {{.name}}", "welcome.html": `<p>Hello <a href="{{.link}}">{{.name}}</a></p>`,
-		"layout.html": `<main>{{template "content" .}}</main>`, "layout.txt": `{{template "content" .}} -- the shop`,
+		"welcome.subject.txt": "Welcome, {{.name}}\n", "welcome.txt": "Hello {{.name}}",
+		"welcome.html": `<p>Hello <a href="{{.link}}">{{.name}}</a></p>`,
+		"layout.html":  `<main>{{template "content" .}}</main>`, "layout.txt": `{{template "content" .}} -- the shop`,
 		"plain.subject.txt": "s", "plain.html": "<p>{{.a}}</p>", "plain.layout.html": "", "README.md": "not a template",
 	}
 }
@@ -45,13 +46,15 @@ func TestTemplatesRender(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, `Welcome, <b>Ada & "co"`, mail.Subject)
 	assert.Equal(t, `Hello <b>Ada & "co" -- the shop`, mail.Text)
-	assert.Equal(t, `<main><p>Hello <a href="#ZgotmplZ">&lt;b&gt;Ada &amp; &#34;co&#34;</a></p></main>`, mail.HTML, "escaped for the place")
+	assert.Equal(t, `<main><p>Hello <a href="#ZgotmplZ">&lt;b&gt;Ada &amp; &#34;co&#34;</a></p></main>`, mail.HTML,
+		"escaped for the place")
 
 	var params TemplateParams
 	require.NoError(t, json.Unmarshal([]byte(`{"a": 12345678901234567890}`), &params))
 	mail, err = all.Render("plain", params)
 	require.NoError(t, err)
-	assert.Equal(t, Mail{Subject: "s", HTML: "<p>12345678901234567890</p>"}, mail, "a layout of its own, and numbers as they came")
+	assert.Equal(t, Mail{Subject: "s", HTML: "<p>12345678901234567890</p>"}, mail,
+		"a layout of its own, and numbers as they came")
 
 	assert.Equal(t, []MailTemplate{
 		{Name: "plain", HTML: true},
@@ -101,7 +104,8 @@ func TestTemplatesBuiltIn(t *testing.T) {
 		require.NoError(t, err)
 		assert.NotContains(t, empty.Text+empty.HTML+empty.Subject, "no value")
 		mail, err := all.Render(m.Name, map[string]any{
-			"applicantName": "Ada <1>", "programName": "Grants", "link": "https://example.com/?a=1&b=2", "submissionId": "s-7", "message": "More.",
+			"applicantName": "Ada <1>", "programName": "Grants", "link": "https://example.com/?a=1&b=2",
+			"submissionId": "s-7", "message": "More.",
 		})
 		require.NoError(t, err)
 		for _, said := range []string{"Ada <1>", "Grants", "https://example.com/?a=1&b=2", "s-7", "More."} {
@@ -113,10 +117,15 @@ func TestTemplatesBuiltIn(t *testing.T) {
 	}
 }
 
-// A template of the directory replaces the whole of a built-in one, and the directory's layout is around those that remain.
+// A template of the directory replaces the whole of a built-in one, and the directory's layout is
+// around those that remain.
 func TestTemplatesReplaceBuiltIn(t *testing.T) {
 	t.Parallel()
-	all, err := templatesOf(t, map[string]string{"reminder.subject.txt": "Soon", "reminder.txt": "{{.when}}", "layout.txt": `{{template "content" .}} The shop`})
+	all, err := templatesOf(t,
+		map[string]string{
+			"reminder.subject.txt": "Soon", "reminder.txt": "{{.when}}",
+			"layout.txt": `{{template "content" .}} The shop`,
+		})
 	require.NoError(t, err)
 	mail, err := all.Render("reminder", map[string]any{"when": "today"})
 	require.NoError(t, err)

@@ -22,8 +22,8 @@ import (
 	"github.com/daybook-dev/daybook/queue"
 )
 
-// TemporalConfig says how the jobs of a type are worked by a Temporal workflow or activity, in any SDK. Client, Pool, TaskQueue and one of Workflow and Activity are
-// required.
+// TemporalConfig says how the jobs of a type are worked by a Temporal workflow or activity, in any
+// SDK. Client, Pool, TaskQueue and one of Workflow and Activity are required.
 type TemporalConfig struct {
 	// Client is of the namespace in which the workflow is worked. It stays the caller's to close.
 	Client client.Client
@@ -31,34 +31,40 @@ type TemporalConfig struct {
 	Pool *pgxpool.Pool
 	// Workflow is the name of the workflow's type, as its worker registers it.
 	Workflow string
-	// Activity is the name of an activity's type in place of a workflow. A workflow of Daybook's own runs it (TemporalHandler.Run).
+	// Activity is the name of an activity's type in place of a workflow. A workflow of Daybook's own
+	// runs it (TemporalHandler.Run).
 	Activity string
-	// ActivityTimeout is how long one attempt at the activity may take (Temporal's StartToCloseTimeout); default 10 minutes. It says nothing of the time until a worker takes
-	// the activity: RunTimeout does.
+	// ActivityTimeout is how long one attempt at the activity may take (Temporal's
+	// StartToCloseTimeout); default 10 minutes. It says nothing of the time until a worker takes the
+	// activity: RunTimeout does.
 	ActivityTimeout time.Duration
-	// Heartbeat is how long the activity may send no heartbeat (Temporal's HeartbeatTimeout); 0: it need not send any. An activity learns by its heartbeats that its job was cancelled.
+	// Heartbeat is how long the activity may send no heartbeat (Temporal's HeartbeatTimeout); 0: it
+	// need not send any. An activity learns by its heartbeats that its job was cancelled.
 	Heartbeat time.Duration
-	// ActivityAttempts is how often Temporal tries the activity within one attempt at the job; default 1, at most 100.
+	// ActivityAttempts is how often Temporal tries the activity within one attempt at the job;
+	// default 1, at most 100.
 	ActivityAttempts int
 	// TaskQueue is where its worker polls.
 	TaskQueue string
 	// Organizations are those whose jobs the workflow works; empty: all.
 	Organizations []string
-	// Timeout is how long an attempt waits for the workflow's end before it puts the job off; default 30 s, at most jobs.MaxTimeout less 10 s.
-	// The workflow goes on meanwhile.
+	// Timeout is how long an attempt waits for the workflow's end before it puts the job off; default
+	// 30 s, at most jobs.MaxTimeout less 10 s. The workflow goes on meanwhile.
 	Timeout time.Duration
 	// Pause is for how long the job is then put off, which counts no attempt; default a minute.
 	Pause time.Duration
-	// RunTimeout is when a workflow that has not ended fails, with TIMEOUT, also while no worker polls; 0: never.
+	// RunTimeout is when a workflow that has not ended fails, with TIMEOUT, also while no worker
+	// polls; 0: never.
 	RunTimeout time.Duration
-	// CancelGrace is how long a workflow whose job has ended may run after the request to cancel it, for what it undoes; then it is terminated. Default an hour.
+	// CancelGrace is how long a workflow whose job has ended may run after the request to cancel it,
+	// for what it undoes; then it is terminated. Default an hour.
 	CancelGrace time.Duration
 	// MaxResult is how many bytes of JSON a result may have; default 64 KB.
 	MaxResult int
 }
 
-// TemporalHandler works jobs by a workflow or an activity. It is safe for concurrent use. Register it by jobs.RegisterRaw, with FunctionPolicy(Timeout), and have Run
-// run beside the worker.
+// TemporalHandler works jobs by a workflow or an activity. It is safe for concurrent use. Register
+// it by jobs.RegisterRaw, with FunctionPolicy(Timeout), and have Run run beside the worker.
 type TemporalHandler struct {
 	c TemporalConfig
 	// watchEvery is the pause between two questions about what is worked.
@@ -81,22 +87,27 @@ func newTemporal(c TemporalConfig) (*TemporalHandler, error) {
 	c.CancelGrace = cmp.Or(c.CancelGrace, time.Hour)
 	switch {
 	case c.TaskQueue == "" || (c.Workflow == "") == (c.Activity == ""):
-		return nil, errors.New("workflow: workflow, or activity in its place, must name a type, and task_queue where its worker polls")
+		return nil, errors.New("workflow: workflow, or activity in its place, must name a type, and task_queue where its " +
+			"worker polls")
 	case c.Activity == "" && (c.ActivityTimeout != 0 || c.Heartbeat != 0 || c.ActivityAttempts != 0):
-		return nil, errors.New("workflow: activity_timeout, heartbeat and activity_attempts are for an activity: the workflow itself says them of its own")
+		return nil, errors.New("workflow: activity_timeout, heartbeat and activity_attempts are for an activity: the " +
+			"workflow itself says them of its own")
 	case c.Timeout < 0 || c.Timeout > jobs.MaxTimeout-functionRoom:
-		return nil, fmt.Errorf("workflow: timeout must be positive and at most %s: the job waits for a longer workflow anyway", jobs.MaxTimeout-functionRoom)
+		return nil, fmt.Errorf("workflow: timeout must be positive and at most %s: the job waits for a longer workflow "+
+			"anyway", jobs.MaxTimeout-functionRoom)
 	case c.Pause < 0 || c.RunTimeout < 0 || c.MaxResult < 0 || c.CancelGrace < 0:
 		return nil, errors.New("workflow: pause, run_timeout, cancel_grace and max_result must not be negative")
 	case c.ActivityTimeout < 0 || c.Heartbeat < 0 || c.ActivityAttempts < 0 || c.ActivityAttempts > maxActivityAttempts:
-		return nil, fmt.Errorf("workflow: activity_timeout and heartbeat must not be negative, and activity_attempts must be 1 to %d", maxActivityAttempts)
+		return nil, fmt.Errorf("workflow: activity_timeout and heartbeat must not be negative, and activity_attempts "+
+			"must be 1 to %d", maxActivityAttempts)
 	}
 	c.ActivityTimeout = cmp.Or(c.ActivityTimeout, defaultActivityTimeout)
 	c.ActivityAttempts = cmp.Or(c.ActivityAttempts, 1)
 	return &TemporalHandler{c: c, watchEvery: watchEvery}, nil
 }
 
-// TemporalJob is the memo "daybook" of a workflow that works a job: what the workflow may want to know besides the payload, which is its argument.
+// TemporalJob is the memo "daybook" of a workflow that works a job: what the workflow may want to
+// know besides the payload, which is its argument.
 type TemporalJob struct {
 	JobID          string `json:"jobId"`
 	Type           string `json:"type"`
@@ -107,15 +118,17 @@ type TemporalJob struct {
 // WorkflowID is the id of the workflow that works a job.
 func WorkflowID(jobID string) string { return "daybook-job/" + jobID }
 
-// Handle starts the workflow, or finds the one that an earlier attempt has started, and waits for its end. Its result is the job's. A workflow that
-// failed is started again by the next attempt, and so fails an attempt once. A workflow that completed is never started again.
+// Handle starts the workflow, or finds the one that an earlier attempt has started, and waits for
+// its end. Its result is the job's. A workflow that failed is started again by the next attempt,
+// and so fails an attempt once. A workflow that completed is never started again.
 func (h *TemporalHandler) Handle(ctx context.Context, job *jobs.Job[queue.RawPayload]) error {
 	return outcome(h.work(ctx, job))
 }
 
 func (h *TemporalHandler) work(ctx context.Context, job *jobs.Job[queue.RawPayload]) error {
 	if len(h.c.Organizations) > 0 && !slices.Contains(h.c.Organizations, job.OrgID) {
-		return fail(models.CodeAuthenticationFailed, "the configuration does not let the organization %s use the workflow of the type %s", clip(job.OrgID), job.Type)
+		return fail(models.CodeAuthenticationFailed,
+			"the configuration does not let the organization %s use the workflow of the type %s", clip(job.OrgID), job.Type)
 	}
 	waiting, cancel := context.WithTimeout(ctx, h.c.Timeout)
 	defer cancel()
@@ -148,9 +161,12 @@ func (h *TemporalHandler) work(ctx context.Context, job *jobs.Job[queue.RawPaylo
 	return h.conclude(job, result)
 }
 
-// await returns the end of the workflow, which it starts unless an earlier attempt did. A run that has failed before an attempt said so is this attempt's; one that was reported, or
-// that Daybook ended itself, is followed by another.
-func (h *TemporalHandler) await(ctx context.Context, job *jobs.Job[queue.RawPayload]) (client.WorkflowRun, converter.RawValue, error) {
+// await returns the end of the workflow, which it starts unless an earlier attempt did. A run that
+// has failed before an attempt said so is this attempt's; one that was reported, or that Daybook
+// ended itself, is followed by another.
+func (h *TemporalHandler) await(ctx context.Context, job *jobs.Job[queue.RawPayload]) (client.WorkflowRun,
+	converter.RawValue, error,
+) {
 	defer h.watch(ctx, job)()
 	run, result, err := h.run(ctx, job, enums.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE)
 	if ended(err) {
@@ -165,11 +181,14 @@ func (h *TemporalHandler) await(ctx context.Context, job *jobs.Job[queue.RawPayl
 	return run, result, err
 }
 
-// errCancelling ends an attempt whose job is to be cancelled. The job is cancelled by that, unless a request has taken it back meanwhile.
+// errCancelling ends an attempt whose job is to be cancelled. The job is cancelled by that, unless
+// a request has taken it back meanwhile.
 var errCancelling = jobs.Snooze(time.Second)
 
 // again reports whether another run is to follow one that ended without a result.
-func (h *TemporalHandler) again(ctx context.Context, job *jobs.Job[queue.RawPayload], run client.WorkflowRun, err error) (bool, error) {
+func (h *TemporalHandler) again(ctx context.Context, job *jobs.Job[queue.RawPayload], run client.WorkflowRun,
+	err error,
+) (bool, error) {
 	switch outermost(err).(type) { //nolint:errorlint // the workflow itself was ended so, not one of its steps
 	case *temporal.CanceledError, *temporal.TerminatedError:
 		own, err := endedByDaybook(ctx, h.c.Client, run)
@@ -177,7 +196,8 @@ func (h *TemporalHandler) again(ctx context.Context, job *jobs.Job[queue.RawPayl
 			return false, err
 		}
 		if own {
-			// The job was tried again, or is to be cancelled, which the workflow has heard of before this attempt.
+			// The job was tried again, or is to be cancelled, which the workflow has heard of before this
+			// attempt.
 			cancelling, err := store.JobIsCancelling(ctx, h.c.Pool, job.ID)
 			if err == nil && cancelling {
 				err = errCancelling
@@ -196,12 +216,17 @@ func (h *TemporalHandler) again(ctx context.Context, job *jobs.Job[queue.RawPayl
 var errUnread = errors.New("the earlier attempts cannot be read")
 
 // run starts the workflow, if the policy for one that has ended allows it, and waits for its end.
-func (h *TemporalHandler) run(ctx context.Context, job *jobs.Job[queue.RawPayload], reuse enums.WorkflowIdReusePolicy) (client.WorkflowRun, converter.RawValue, error) {
+func (h *TemporalHandler) run(ctx context.Context, job *jobs.Job[queue.RawPayload],
+	reuse enums.WorkflowIdReusePolicy,
+) (client.WorkflowRun, converter.RawValue, error) {
 	var result converter.RawValue
 	options := client.StartWorkflowOptions{
 		ID: WorkflowID(job.ID), TaskQueue: h.c.TaskQueue, WorkflowExecutionTimeout: h.c.RunTimeout,
 		WorkflowIDReusePolicy: reuse, WorkflowIDConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
-		Memo: map[string]any{"daybook": TemporalJob{JobID: job.ID, Type: job.Type, OrgID: job.OrgID, IdempotencyKey: job.IdempotencyKey}},
+		Memo: map[string]any{"daybook": TemporalJob{
+			JobID: job.ID, Type: job.Type, OrgID: job.OrgID,
+			IdempotencyKey: job.IdempotencyKey,
+		}},
 	}
 	name, args := h.c.Workflow, []any{job.Payload.Data}
 	if h.c.Activity != "" {
@@ -217,12 +242,14 @@ func (h *TemporalHandler) run(ctx context.Context, job *jobs.Job[queue.RawPayloa
 // activity is what Daybook's own workflow is told of the activity.
 func (h *TemporalHandler) activity() jobActivity {
 	return jobActivity{
-		Activity: h.c.Activity, TaskQueue: h.c.TaskQueue, StartToClose: h.c.ActivityTimeout.Milliseconds(), Heartbeat: h.c.Heartbeat.Milliseconds(),
-		Attempts: int32(h.c.ActivityAttempts), // at most maxActivityAttempts
+		Activity: h.c.Activity, TaskQueue: h.c.TaskQueue, StartToClose: h.c.ActivityTimeout.Milliseconds(),
+		Heartbeat: h.c.Heartbeat.Milliseconds(),
+		Attempts:  int32(h.c.ActivityAttempts), // at most maxActivityAttempts
 	}
 }
 
-// isOver reports whether an attempt's time is up. Temporal's answer that it is may come a moment before the context says so.
+// isOver reports whether an attempt's time is up. Temporal's answer that it is may come a moment
+// before the context says so.
 func isOver(ctx context.Context) bool {
 	if ends, ok := ctx.Deadline(); ok && time.Until(ends) < 100*time.Millisecond {
 		<-ctx.Done()
@@ -236,7 +263,8 @@ func ended(err error) bool {
 	return ok
 }
 
-// reported reports whether an earlier attempt has failed because that run did. The text of its error names the run.
+// reported reports whether an earlier attempt has failed because that run did. The text of its
+// error names the run.
 func reported(ctx context.Context, job *jobs.Job[queue.RawPayload], run string) (bool, error) {
 	earlier, err := job.EarlierAttempts(ctx)
 	return slices.ContainsFunc(earlier, func(a jobs.EarlierAttempt) bool { return strings.Contains(a.Error, run) }), err
@@ -260,13 +288,14 @@ func (h *TemporalHandler) conclude(job *jobs.Job[queue.RawPayload], result conve
 	}
 }
 
-// setAnswer makes JSON from elsewhere the job's result. Nothing is no result, and the job is completed without one that
-// cannot be stored: what it is about is done.
+// setAnswer makes JSON from elsewhere the job's result. Nothing is no result, and the job is
+// completed without one that cannot be stored: what it is about is done.
 func setAnswer(job *jobs.Job[queue.RawPayload], body json.RawMessage, most int, who string) {
 	switch {
 	case len(body) == 0:
 	case len(body) > most:
-		job.SetResult(unstorable("%s answered more than %d bytes: keep what is large elsewhere, and its name in the result", who, most))
+		job.SetResult(unstorable("%s answered more than %d bytes: keep what is large elsewhere, and its name in the result",
+			who, most))
 	default:
 		job.SetResult(body)
 	}

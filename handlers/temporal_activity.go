@@ -12,7 +12,8 @@ import (
 const (
 	// ActivityWorkflow is the type of Daybook's own workflow that runs the activity of a job.
 	ActivityWorkflow = "daybookJobActivity"
-	// ActivityTaskQueue is where Daybook's workers poll for that workflow (TemporalHandler.Run). The activity's own worker polls its own task queue.
+	// ActivityTaskQueue is where Daybook's workers poll for that workflow (TemporalHandler.Run). The
+	// activity's own worker polls its own task queue.
 	ActivityTaskQueue = "daybook-job-activities"
 
 	defaultActivityTimeout = 10 * time.Minute
@@ -30,8 +31,9 @@ type jobActivity struct {
 	Attempts     int32 `json:"attempts"`
 }
 
-// runJobActivity is the workflow daybookJobActivity: it runs one activity, whose result or failure is its own. When it is cancelled, it waits until the activity
-// has ended. A change of what it does needs workflow.GetVersion, and a further recorded history in testdata.
+// runJobActivity is the workflow daybookJobActivity: it runs one activity, whose result or failure
+// is its own. When it is cancelled, it waits until the activity has ended. A change of what it does
+// needs workflow.GetVersion, and a further recorded history in testdata.
 func runJobActivity(ctx workflow.Context, a jobActivity, payload json.RawMessage) (converter.RawValue, error) {
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		TaskQueue:           a.TaskQueue,

@@ -24,7 +24,8 @@ import (
 	"github.com/daybook-dev/daybook/queue"
 )
 
-// activities registers the type resize, worked by an activity whose worker is started by poll. What runs beside the handlers runs until the test ends.
+// activities registers the type resize, worked by an activity whose worker is started by poll. What
+// runs beside the handlers runs until the test ends.
 func (b *bundle) activities(c TemporalConfig, policy jobs.Policy, f any) (c1 client.Client, poll func()) {
 	b.t.Helper()
 	server := temporaltest.Shared(b.t)
@@ -36,7 +37,11 @@ func (b *bundle) activities(c TemporalConfig, policy jobs.Policy, f any) (c1 cli
 	b.beside(h)
 	jobs.RegisterRaw(b.registry, "resize", policy, h.Handle)
 	return c1, func() {
-		w := worker.New(c1, workflowQueue, worker.Options{DisableWorkflowWorker: true, MaxHeartbeatThrottleInterval: 50 * time.Millisecond, DefaultHeartbeatThrottleInterval: 50 * time.Millisecond})
+		w := worker.New(c1, workflowQueue,
+			worker.Options{
+				DisableWorkflowWorker: true, MaxHeartbeatThrottleInterval: 50 * time.Millisecond,
+				DefaultHeartbeatThrottleInterval: 50 * time.Millisecond,
+			})
 		w.RegisterActivityWithOptions(f, activity.RegisterOptions{Name: "Resize"})
 		require.NoError(b.t, w.Start())
 		b.t.Cleanup(w.Stop)
@@ -58,10 +63,11 @@ func TestActivityWorksAJob(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	var runs atomic.Int32
-	c, poll := b.activities(patient, FunctionPolicy(time.Minute), func(_ context.Context, p picture) (map[string]any, error) {
-		runs.Add(1)
-		return map[string]any{"name": p.Name, "files": len(p.Sizes)}, nil
-	})
+	c, poll := b.activities(patient, FunctionPolicy(time.Minute),
+		func(_ context.Context, p picture) (map[string]any, error) {
+			runs.Add(1)
+			return map[string]any{"name": p.Name, "files": len(p.Sizes)}, nil
+		})
 	poll()
 	id := b.enqueue(image())
 	b.work()
@@ -141,7 +147,8 @@ func TestActivityWithoutHeartbeatFails(t *testing.T) {
 	assert.Contains(t, j.Error, "no heartbeat")
 }
 
-// What a heartbeat says is the job's progress while an attempt waits. When the job is cancelled then, so is the activity.
+// What a heartbeat says is the job's progress while an attempt waits. When the job is cancelled
+// then, so is the activity.
 func TestActivityTellsItsProgress(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -187,7 +194,10 @@ func TestWorkflowTellsItsProgress(t *testing.T) {
 	b := setup(t)
 	server := temporaltest.Shared(t)
 	c := server.Client(t, server.Namespace(t))
-	h, err := NewTemporal(TemporalConfig{Client: c, Pool: b.Pool, Workflow: "Resize", TaskQueue: workflowQueue, Timeout: time.Minute})
+	h, err := NewTemporal(TemporalConfig{
+		Client: c, Pool: b.Pool, Workflow: "Resize", TaskQueue: workflowQueue,
+		Timeout: time.Minute,
+	})
 	require.NoError(t, err)
 	h.watchEvery = 50 * time.Millisecond
 	jobs.RegisterRaw(b.registry, "resize", FunctionPolicy(time.Minute), h.Handle)
@@ -227,7 +237,8 @@ func (b *bundle) untilEnded(c client.Client, id string, want enums.WorkflowExecu
 	}, pgtest.Patience, 50*time.Millisecond)
 }
 
-// workUntilStarted works a job until Temporal has its workflow: on a busy machine the time of an attempt may be over before it has.
+// workUntilStarted works a job until Temporal has its workflow: on a busy machine the time of an
+// attempt may be over before it has.
 func (b *bundle) workUntilStarted(c client.Client, id string) {
 	b.t.Helper()
 	for range 20 {

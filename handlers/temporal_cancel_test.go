@@ -36,7 +36,10 @@ func TestEndedJobEndsItsWorkflow(t *testing.T) {
 		"cancelled with others": {FunctionPolicy(0), func(b *bundle, id string) {
 			b.exec(`SELECT daybook.cancel_jobs(ARRAY[$1], '{pending}')`, id)
 		}, models.JobCancelled},
-		"removed":     {FunctionPolicy(0), func(b *bundle, id string) { b.exec(`DELETE FROM daybook.jobs WHERE id = $1`, id) }, ""},
+		"removed": {
+			FunctionPolicy(0),
+			func(b *bundle, id string) { b.exec(`DELETE FROM daybook.jobs WHERE id = $1`, id) }, "",
+		},
 		"out of time": {brief, nil, models.JobFailed},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -62,7 +65,8 @@ func TestEndedJobEndsItsWorkflow(t *testing.T) {
 	}
 }
 
-// A workflow that does not end when it is cancelled is terminated. A job that is tried again after that runs again.
+// A workflow that does not end when it is cancelled is terminated. A job that is tried again after
+// that runs again.
 func TestEndedJobTerminatesItsWorkflow(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -85,7 +89,8 @@ func TestEndedJobTerminatesItsWorkflow(t *testing.T) {
 	assert.Equal(t, "done", result[string](t, b.job(id)))
 }
 
-// The record of a workflow goes when the workflow has ended, not before a request to start it may have arrived.
+// The record of a workflow goes when the workflow has ended, not before a request to start it may
+// have arrived.
 func TestRecordsOfWorkflowsGo(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -121,7 +126,8 @@ func TestRecordsOfWorkflowsGo(t *testing.T) {
 func TestRetriedJobKeepsItsWorkflow(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	temporal, poll := b.workflows(TemporalConfig{}, func(workflow.Context, picture) (string, error) { return "done", nil })
+	temporal, poll := b.workflows(TemporalConfig{},
+		func(workflow.Context, picture) (string, error) { return "done", nil })
 	id := b.enqueue(image())
 	b.workUntilStarted(temporal, id)
 	_, err := queue.CancelJob(t.Context(), b.Pool, id)
@@ -135,12 +141,16 @@ func TestRetriedJobKeepsItsWorkflow(t *testing.T) {
 	assert.Equal(t, "done", result[string](t, b.job(id)))
 }
 
-// The workflow hears that its job is to be cancelled before the attempt that waits for it does: the attempt starts no other run.
+// The workflow hears that its job is to be cancelled before the attempt that waits for it does: the
+// attempt starts no other run.
 func TestCancelledWorkflowIsNotStartedAgain(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	temporal, _ := b.activities(patient, FunctionPolicy(time.Minute), func(context.Context, picture) error { return nil })
-	h, err := NewTemporal(TemporalConfig{Client: temporal, Pool: b.Pool, Activity: "Resize", TaskQueue: workflowQueue, Timeout: time.Minute})
+	h, err := NewTemporal(TemporalConfig{
+		Client: temporal, Pool: b.Pool, Activity: "Resize", TaskQueue: workflowQueue,
+		Timeout: time.Minute,
+	})
 	require.NoError(t, err)
 	h.watchEvery = time.Hour
 	jobs.RegisterRaw(b.registry, "scale", FunctionPolicy(time.Minute), h.Handle)
@@ -158,7 +168,8 @@ func TestCancelledWorkflowIsNotStartedAgain(t *testing.T) {
 	b.untilEnded(temporal, id, enums.WORKFLOW_EXECUTION_STATUS_CANCELED)
 }
 
-// A retry that takes the request to cancel back has the job worked again, also when the attempt saw the request before it started the workflow.
+// A retry that takes the request to cancel back has the job worked again, also when the attempt saw
+// the request before it started the workflow.
 func TestCancellationThatIsTakenBack(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -167,16 +178,17 @@ func TestCancellationThatIsTakenBack(t *testing.T) {
 	h, err := NewTemporal(TemporalConfig{Client: temporal, Pool: b.Pool, Workflow: "Resize", TaskQueue: workflowQueue})
 	require.NoError(t, err)
 	var calls atomic.Int32
-	jobs.RegisterRaw(b.registry, "scale", FunctionPolicy(time.Minute), func(ctx context.Context, job *jobs.Job[queue.RawPayload]) error {
-		if calls.Add(1) > 1 {
-			return h.Handle(ctx, job)
-		}
-		_, cancelling := queue.CancelJob(ctx, b.Pool, job.ID)
-		err := h.Handle(ctx, job)
-		_, retrying := queue.RetryJob(ctx, b.Pool, job.ID, queue.RetryOptions{})
-		assert.NoError(t, errors.Join(cancelling, retrying))
-		return err
-	})
+	jobs.RegisterRaw(b.registry, "scale", FunctionPolicy(time.Minute),
+		func(ctx context.Context, job *jobs.Job[queue.RawPayload]) error {
+			if calls.Add(1) > 1 {
+				return h.Handle(ctx, job)
+			}
+			_, cancelling := queue.CancelJob(ctx, b.Pool, job.ID)
+			err := h.Handle(ctx, job)
+			_, retrying := queue.RetryJob(ctx, b.Pool, job.ID, queue.RetryOptions{})
+			assert.NoError(t, errors.Join(cancelling, retrying))
+			return err
+		})
 	id := b.enqueue(queue.RawPayload{Type: "scale"})
 	b.work()
 	b.due()

@@ -25,7 +25,8 @@ func outermost(err error) error {
 	return own.Unwrap()
 }
 
-// failed says what a workflow that ended without a result leads to. Each text names the run (reported).
+// failed says what a workflow that ended without a result leads to. Each text names the run
+// (reported).
 func (h *TemporalHandler) failed(run client.WorkflowRun, err error) error {
 	name := "run " + run.GetRunID() + " of the workflow " + h.c.Workflow
 	if h.c.Activity != "" {
@@ -38,7 +39,8 @@ func (h *TemporalHandler) failed(run client.WorkflowRun, err error) error {
 		return failFinally("%s was terminated", name)
 	}
 	if said, ok := errors.AsType[*temporal.ApplicationError](err); ok {
-		f := fail(models.CodeHandlerError, "%s failed: %s: %s%s", name, clip(said.Type()), clip(said.Message()), details(said))
+		f := fail(models.CodeHandlerError, "%s failed: %s: %s%s", name, clip(said.Type()), clip(said.Message()),
+			details(said))
 		if code := models.ErrorCode(said.Type()); functionCode.MatchString(said.Type()) && !engineCodes[code] {
 			f.code = code
 		}
@@ -80,13 +82,16 @@ func plainJSON(v converter.RawValue) (json.RawMessage, bool) {
 	}
 }
 
-// unended says what becomes of a job of which is not known how its workflow ended: it goes on, or Temporal cannot be reached. Neither counts an attempt.
+// unended says what becomes of a job of which is not known how its workflow ended: it goes on, or
+// Temporal cannot be reached. Neither counts an attempt.
 func (h *TemporalHandler) unended(err error) error {
 	if _, ok := errors.AsType[*serviceerror.PermissionDenied](err); ok {
-		return fail(models.CodeAuthenticationFailed, "Temporal does not let the worker start the workflow %s: %s", cmp.Or(h.c.Workflow, ActivityWorkflow), clip(err.Error()))
+		return fail(models.CodeAuthenticationFailed, "Temporal does not let the worker start the workflow %s: %s",
+			cmp.Or(h.c.Workflow, ActivityWorkflow), clip(err.Error()))
 	}
 	if _, ok := errors.AsType[*serviceerror.InvalidArgument](err); ok {
-		return failFinally("Temporal refuses the workflow %s: %s", cmp.Or(h.c.Workflow, ActivityWorkflow), clip(err.Error()))
+		return failFinally("Temporal refuses the workflow %s: %s", cmp.Or(h.c.Workflow, ActivityWorkflow),
+			clip(err.Error()))
 	}
 	return jobs.Snooze(h.c.Pause)
 }

@@ -15,8 +15,10 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 )
 
-// TestActivityWorkflowReplays replays the recorded histories of the workflow that runs activities with the present code: such workflows may run for days while
-// Daybook is upgraded. DAYBOOK_RECORD_HISTORIES=1 has the tests of activities record them anew, under the names of the first version.
+// TestActivityWorkflowReplays replays the recorded histories of the workflow that runs activities
+// with the present code: such workflows may run for days while Daybook is upgraded.
+// DAYBOOK_RECORD_HISTORIES=1 has the tests of activities record them anew, under the names of the
+// first version.
 func TestActivityWorkflowReplays(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"completed", "failed", "cancelled"} {
@@ -47,7 +49,8 @@ func (b *bundle) record(c client.Client, id, name string) {
 		return
 	}
 	h := &history.History{}
-	for events := c.GetWorkflowHistory(b.t.Context(), WorkflowID(id), "", false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT); events.HasNext(); {
+	for events := c.GetWorkflowHistory(b.t.Context(), WorkflowID(id), "", false,
+		enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT); events.HasNext(); {
 		e, err := events.Next()
 		require.NoError(b.t, err)
 		h.Events = append(h.Events, e)

@@ -21,25 +21,30 @@ import (
 const (
 	// keepEvery is the pause between two searches for workflows whose jobs have ended.
 	keepEvery = 2 * time.Second
-	// arrivalTime is how long after an attempt asked Temporal to start a workflow its record is kept although Temporal has none that runs: the request
-	// of a worker that was stopped for a moment may still be on its way.
+	// arrivalTime is how long after an attempt asked Temporal to start a workflow its record is kept
+	// although Temporal has none that runs: the request of a worker that was stopped for a moment may
+	// still be on its way.
 	arrivalTime = time.Minute
 	// callTimeout bounds one request to Temporal.
 	callTimeout = 10 * time.Second
-	// cancelledByDaybook is the reason that Temporal is given. An attempt that finds a workflow which was ended for it starts another one.
+	// cancelledByDaybook is the reason that Temporal is given. An attempt that finds a workflow which
+	// was ended for it starts another one.
 	cancelledByDaybook = "daybook: the job has ended"
 )
 
-// temporalKeeper sees to the end of workflows whose jobs have ended, and works the workflow that runs activities.
+// temporalKeeper sees to the end of workflows whose jobs have ended, and works the workflow that
+// runs activities.
 type temporalKeeper struct {
 	client client.Client
 	pool   *pgxpool.Pool
 	log    *slog.Logger
 }
 
-// Run works what belongs to the handlers of a namespace, beside their attempts, until ctx ends, and returns nil then: it has the workflow of a job cancelled that
-// has ended in any way, also while no worker has the job; a workflow that runs on for CancelGrace is terminated. It also works Daybook's own workflow by which activities are
-// run. One of the handlers of a client and a database has to run it, in one process at least; Register does. While Temporal or the database is
+// Run works what belongs to the handlers of a namespace, beside their attempts, until ctx ends, and
+// returns nil then: it has the workflow of a job cancelled that has ended in any way, also while no
+// worker has the job; a workflow that runs on for CancelGrace is terminated. It also works
+// Daybook's own workflow by which activities are run. One of the handlers of a client and a
+// database has to run it, in one process at least; Register does. While Temporal or the database is
 // unavailable it tries again.
 func (h *TemporalHandler) Run(ctx context.Context) error {
 	return (&temporalKeeper{client: h.c.Client, pool: h.c.Pool, log: slog.Default()}).run(ctx)
@@ -56,7 +61,8 @@ func (k *temporalKeeper) run(ctx context.Context) error {
 		}
 		return err
 	}
-	w := worker.New(k.client, ActivityTaskQueue, worker.Options{LocalActivityWorkerOnly: true, MaxConcurrentWorkflowTaskPollers: 2})
+	w := worker.New(k.client, ActivityTaskQueue,
+		worker.Options{LocalActivityWorkerOnly: true, MaxConcurrentWorkflowTaskPollers: 2})
 	w.RegisterWorkflowWithOptions(runJobActivity, workflow.RegisterOptions{Name: ActivityWorkflow})
 	if err := w.Start(); err != nil {
 		return err
@@ -113,7 +119,8 @@ func (k *temporalKeeper) end(ctx context.Context, w store.LeftWorkflow) error {
 	case !runs:
 		return store.KeepLeftWorkflow(ctx, k.pool, w, arrivalTime-w.Asked+time.Second, false)
 	case w.Cancelled == nil:
-		err = k.client.CancelWorkflowWithOptions(asking, client.CancelWorkflowOptions{WorkflowID: id, Reason: cancelledByDaybook})
+		err = k.client.CancelWorkflowWithOptions(asking,
+			client.CancelWorkflowOptions{WorkflowID: id, Reason: cancelledByDaybook})
 		if err != nil {
 			return err
 		}
@@ -136,7 +143,8 @@ func (k *temporalKeeper) runs(ctx context.Context, id string) (bool, error) {
 	return d.GetWorkflowExecutionInfo().GetStatus() == enums.WORKFLOW_EXECUTION_STATUS_RUNNING, err
 }
 
-// namespaceOf is the namespace of a client that has reached Temporal. The client says it only in requests: it writes it into one that names none.
+// namespaceOf is the namespace of a client that has reached Temporal. The client says it only in
+// requests: it writes it into one that names none.
 func namespaceOf(ctx context.Context, c client.Client) (string, error) {
 	over, cancel := context.WithCancel(ctx)
 	cancel()
@@ -154,7 +162,8 @@ func namespaceOf(ctx context.Context, c client.Client) (string, error) {
 
 // endedByDaybook reports whether a run was cancelled or terminated because its job had ended.
 func endedByDaybook(ctx context.Context, c client.Client, run client.WorkflowRun) (bool, error) {
-	for events := c.GetWorkflowHistory(ctx, run.GetID(), run.GetRunID(), false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT); events.HasNext(); {
+	for events := c.GetWorkflowHistory(ctx, run.GetID(), run.GetRunID(), false,
+		enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT); events.HasNext(); {
 		e, err := events.Next()
 		if err != nil {
 			return false, err

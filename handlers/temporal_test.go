@@ -33,8 +33,8 @@ type picture struct {
 // workflowQueue is where the test's workflows are worked.
 const workflowQueue = "media"
 
-// workflows registers the type resize, worked by a workflow. Its worker is started by poll; attempts after that wait for the
-// workflow's end.
+// workflows registers the type resize, worked by a workflow. Its worker is started by poll;
+// attempts after that wait for the workflow's end.
 func (b *bundle) workflows(c TemporalConfig, f any) (temporal client.Client, poll func()) {
 	b.t.Helper()
 	server := temporaltest.Shared(b.t)
@@ -106,7 +106,8 @@ func TestWorkflowFails(t *testing.T) {
 	var runs atomic.Int32
 	_, poll := b.workflows(patient, func(workflow.Context, picture) (string, error) {
 		if runs.Add(1) == 1 {
-			return "", temporal.NewApplicationErrorWithOptions("no room", "DISK_FULL", temporal.ApplicationErrorOptions{NextRetryDelay: 30 * time.Second})
+			return "", temporal.NewApplicationErrorWithOptions("no room", "DISK_FULL",
+				temporal.ApplicationErrorOptions{NextRetryDelay: 30 * time.Second})
 		}
 		return "done", nil
 	})
@@ -123,7 +124,8 @@ func TestWorkflowFails(t *testing.T) {
 	assert.EqualValues(t, 2, runs.Load())
 }
 
-// The workflow fails while no attempt waits for it: the next attempt reports that, and does not start another run instead.
+// The workflow fails while no attempt waits for it: the next attempt reports that, and does not
+// start another run instead.
 func TestWorkflowFailsBetweenAttempts(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -158,7 +160,8 @@ func TestWorkflowFailsFinally(t *testing.T) {
 		return "", temporal.NewNonRetryableApplicationError("no such picture", "ValueError", nil)
 	})
 	poll()
-	first, large := b.enqueue(image()), b.enqueue(queue.RawPayload{Type: "resize", Data: json.RawMessage(`{"name": "large"}`)})
+	first, large := b.enqueue(image()),
+		b.enqueue(queue.RawPayload{Type: "resize", Data: json.RawMessage(`{"name": "large"}`)})
 	b.work()
 	j := b.job(first)
 	assert.Equal(t, models.JobFailed, j.State)
@@ -184,9 +187,15 @@ func TestWorkflowIsEnded(t *testing.T) {
 		state models.JobState
 		code  models.ErrorCode
 	}{
-		"cancelled":  {func(c client.Client, id string) error { return c.CancelWorkflow(t.Context(), id, "") }, models.JobCancelled, models.CodeJobCancelled},
-		"terminated": {func(c client.Client, id string) error { return c.TerminateWorkflow(t.Context(), id, "", "") }, models.JobFailed, models.CodeHandlerError},
-		"timed out":  {func(client.Client, string) error { return nil }, models.JobPending, models.CodeTimeout},
+		"cancelled": {
+			func(c client.Client, id string) error { return c.CancelWorkflow(t.Context(), id, "") },
+			models.JobCancelled, models.CodeJobCancelled,
+		},
+		"terminated": {
+			func(c client.Client, id string) error { return c.TerminateWorkflow(t.Context(), id, "", "") },
+			models.JobFailed, models.CodeHandlerError,
+		},
+		"timed out": {func(client.Client, string) error { return nil }, models.JobPending, models.CodeTimeout},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -195,7 +204,8 @@ func TestWorkflowIsEnded(t *testing.T) {
 			if name == "timed out" {
 				config.RunTimeout = 4 * time.Second
 			}
-			temporal, poll := b.workflows(config, func(ctx workflow.Context, _ picture) error { return workflow.Sleep(ctx, time.Hour) })
+			temporal, poll := b.workflows(config,
+				func(ctx workflow.Context, _ picture) error { return workflow.Sleep(ctx, time.Hour) })
 			id := b.enqueue(image())
 			b.work()
 			require.Equal(t, models.CodeSnoozed, b.job(id).Code)
@@ -223,7 +233,10 @@ func TestWorkflowWithoutTemporal(t *testing.T) {
 	lazy, err := client.NewLazyClient(client.Options{HostPort: "127.0.0.1:1"})
 	require.NoError(t, err)
 	t.Cleanup(lazy.Close)
-	h, err := NewTemporal(TemporalConfig{Client: lazy, Pool: b.Pool, Workflow: "Resize", TaskQueue: workflowQueue, Timeout: 50 * time.Millisecond})
+	h, err := NewTemporal(TemporalConfig{
+		Client: lazy, Pool: b.Pool, Workflow: "Resize", TaskQueue: workflowQueue,
+		Timeout: 50 * time.Millisecond,
+	})
 	require.NoError(t, err)
 	jobs.RegisterRaw(b.registry, "resize", FunctionPolicy(0), h.Handle)
 	j := b.run(image())
@@ -248,7 +261,8 @@ func TestWorkflowsInTheFile(t *testing.T) {
 	t.Cleanup(lazy.Close)
 	file := filepath.Join(t.TempDir(), "functions.yaml")
 	variables := map[string]string{"DAYBOOK_FUNCTIONS_FILE": file}
-	require.NoError(t, os.WriteFile(file, []byte(`[{type: resize, workflow: Resize, task_queue: media, timeout: 1m, pause: 5m, run_timeout: 24h, attempts: 7}]`), 0o600))
+	require.NoError(t, os.WriteFile(file,
+		[]byte(`[{type: resize, workflow: Resize, task_queue: media, timeout: 1m, pause: 5m, run_timeout: 24h, attempts: 7}]`), 0o600))
 	builtin, err := Register(b.registry, Config{Pool: b.Pool, Environment: variables, Temporal: lazy})
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, builtin.Close()) })

@@ -20,8 +20,9 @@ const (
 	mostActivities = 20
 )
 
-// WorkflowProgress is the progress of a job that a workflow works: one for each of its activities that have sent a heartbeat and have not ended, 20 at most. The progress of
-// a job that an activity works is the details of its last heartbeat alone.
+// WorkflowProgress is the progress of a job that a workflow works: one for each of its activities
+// that have sent a heartbeat and have not ended, 20 at most. The progress of a job that an activity
+// works is the details of its last heartbeat alone.
 type WorkflowProgress struct {
 	// Activity is the name of its type, ID its id within the workflow.
 	Activity string `json:"activity"`
@@ -32,7 +33,8 @@ type WorkflowProgress struct {
 	Heartbeat json.RawMessage `json:"heartbeat"`
 }
 
-// watch makes what heartbeats say the job's progress, while an attempt waits. Call stop before the attempt ends.
+// watch makes what heartbeats say the job's progress, while an attempt waits. Call stop before the
+// attempt ends.
 func (h *TemporalHandler) watch(ctx context.Context, job *jobs.Job[queue.RawPayload]) (stop func()) {
 	watched, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
@@ -48,7 +50,8 @@ func (h *TemporalHandler) watch(ctx context.Context, job *jobs.Job[queue.RawPayl
 			case <-tick.C:
 			}
 			// A server that cannot be asked now is asked again.
-			if now := h.progress(watched, job.ID); now != nil && !bytes.Equal(now, last) && job.Progress(watched, now) == nil {
+			if now := h.progress(watched, job.ID); now != nil && !bytes.Equal(now, last) &&
+				job.Progress(watched, now) == nil {
 				last = now
 			}
 		}
@@ -68,7 +71,10 @@ func (h *TemporalHandler) progress(ctx context.Context, jobID string) json.RawMe
 	var all []WorkflowProgress
 	for _, a := range d.GetPendingActivities() {
 		if said := heartbeat(a); said != nil && len(all) < mostActivities {
-			all = append(all, WorkflowProgress{Activity: a.GetActivityType().GetName(), ID: a.GetActivityId(), Attempt: a.GetAttempt(), Heartbeat: said})
+			all = append(all, WorkflowProgress{
+				Activity: a.GetActivityType().GetName(), ID: a.GetActivityId(),
+				Attempt: a.GetAttempt(), Heartbeat: said,
+			})
 		}
 	}
 	if len(all) == 0 {
@@ -92,7 +98,8 @@ func (h *TemporalHandler) bounded(progress json.RawMessage) json.RawMessage {
 	return progress
 }
 
-// heartbeat are the details of an activity's last heartbeat as JSON; nil: there are none, or they were written otherwise.
+// heartbeat are the details of an activity's last heartbeat as JSON; nil: there are none, or they
+// were written otherwise.
 func heartbeat(a *workflow.PendingActivityInfo) json.RawMessage {
 	var all []json.RawMessage
 	for _, p := range a.GetHeartbeatDetails().GetPayloads() {

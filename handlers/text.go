@@ -31,7 +31,8 @@ func isToken(s string) bool {
 	return s != ""
 }
 
-// isVisible reports whether a text has only what a header's value may have everywhere: visible ASCII and blanks inside.
+// isVisible reports whether a text has only what a header's value may have everywhere: visible
+// ASCII and blanks inside.
 func isVisible(s string) bool {
 	return strings.TrimSpace(s) == s && !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' })
 }

@@ -88,7 +88,8 @@ func (u upstream) unanswered(r *http.Request, err error) *failure {
 	return fail(models.CodeNetworkError, "%s: %s", to, networkReason(err))
 }
 
-// judge says what an answer that is no success leads to. text is what the server says, if that may be repeated.
+// judge says what an answer that is no success leads to. text is what the server says, if that may
+// be repeated.
 func judge(r *http.Request, answer reply, text string) *failure {
 	status := answer.status
 	said := origin(r.URL) + " answered " + strconv.Itoa(status) + " " + http.StatusText(status)

@@ -19,30 +19,35 @@ import (
 	"github.com/daybook-dev/daybook/jobs"
 )
 
-// Webhook is the payload of the type webhook: a request by POST with a body of JSON, signed by the Standard Webhooks
-// specification. It says where by url or by webhookUrl, one of which is required.
+// Webhook is the payload of the type webhook: a request by POST with a body of JSON, signed by the
+// Standard Webhooks specification. It says where by url or by webhookUrl, one of which is required.
 type Webhook struct {
-	// URL is where to, by http or https, without user and password. WebhookURL is another name for it.
+	// URL is where to, by http or https, without user and password. WebhookURL is another name for
+	// it.
 	URL        string `json:"url,omitempty"`
 	WebhookURL string `json:"webhookUrl,omitempty"`
-	// FormID and SubmissionID, if one is there, are sent beside the data: {"formId":…,"submissionId":…,"data":…}.
+	// FormID and SubmissionID, if one is there, are sent beside the data:
+	// {"formId":…,"submissionId":…,"data":…}.
 	FormID       string `json:"formId,omitempty"`
 	SubmissionID string `json:"submissionId,omitempty"`
 	// Data is the body, whatever JSON it is.
 	Data json.RawMessage `json:"data,omitempty"`
-	// Headers are sent in addition. Headers with credentials, those of the connection and Daybook's own are refused.
+	// Headers are sent in addition. Headers with credentials, those of the connection and Daybook's
+	// own are refused.
 	Headers map[string]string `json:"headers,omitempty"`
-	// Secret names the secret that signs; empty: "default" if there is one, otherwise nothing is signed.
+	// Secret names the secret that signs; empty: "default" if there is one, otherwise nothing is
+	// signed.
 	Secret string `json:"secret,omitempty"`
-	// Authorization names a secret for the header Authorization. It says to which host it may be sent; see Secrets.
+	// Authorization names a secret for the header Authorization. It says to which host it may be
+	// sent; see Secrets.
 	Authorization string `json:"authorization,omitempty"`
 }
 
 // JobType is "webhook".
 func (Webhook) JobType() string { return "webhook" }
 
-// WebhookPolicy is the type's policy: 5 attempts, 1, 2, 4 and 8 seconds between them, each of up to 30 seconds. Jobs may also
-// be enqueued as webhook_delivery.
+// WebhookPolicy is the type's policy: 5 attempts, 1, 2, 4 and 8 seconds between them, each of up to
+// 30 seconds. Jobs may also be enqueued as webhook_delivery.
 func WebhookPolicy() jobs.Policy {
 	return jobs.Policy{
 		MaxAttempts: 5, Timeout: 30 * time.Second, Base: time.Second, Factor: 2, Cap: 16 * time.Second,
@@ -54,11 +59,14 @@ func WebhookPolicy() jobs.Policy {
 type WebhookConfig struct {
 	// Timeout bounds a request with its answer; default 20 s. It should be shorter than the policy's.
 	Timeout time.Duration `env:"WEBHOOK_TIMEOUT"`
-	// AllowNetworks are networks to which requests may go although their addresses are not public: 10.1.0.0/16.
+	// AllowNetworks are networks to which requests may go although their addresses are not public:
+	// 10.1.0.0/16.
 	AllowNetworks []netip.Prefix `env:"WEBHOOK_ALLOW_NETWORKS"`
-	// MaxRedirects is how many redirects are followed, only such as repeat the request (307 and 308); default 3, -1 for none.
+	// MaxRedirects is how many redirects are followed, only such as repeat the request (307 and 308);
+	// default 3, -1 for none.
 	MaxRedirects int `env:"WEBHOOK_MAX_REDIRECTS"`
-	// MaxRetryAfter bounds how long the Retry-After of an answer may put the next attempt off; default 1 h.
+	// MaxRetryAfter bounds how long the Retry-After of an answer may put the next attempt off;
+	// default 1 h.
 	MaxRetryAfter time.Duration `env:"WEBHOOK_MAX_RETRY_AFTER"`
 	// Secrets finds what payloads name.
 	Secrets Secrets `env:"-"`
@@ -77,7 +85,8 @@ type WebhookHandler struct {
 	maxRetryAfter time.Duration
 }
 
-// NewWebhook returns a handler that keeps its receipts in the pool's database, which stays the caller's to close.
+// NewWebhook returns a handler that keeps its receipts in the pool's database, which stays the
+// caller's to close.
 func NewWebhook(pool *pgxpool.Pool, c WebhookConfig) (*WebhookHandler, error) {
 	if pool == nil {
 		return nil, errors.New("webhook: a pool is required, for the receipts")
@@ -99,7 +108,8 @@ func guardedWebhook(c WebhookConfig) *WebhookHandler {
 		client: &http.Client{
 			// No proxy: it would connect in place of the dialer that is guarded.
 			Transport: &http.Transport{
-				DialContext: dialer.DialContext, TLSClientConfig: c.TLS, TLSHandshakeTimeout: c.Timeout, ForceAttemptHTTP2: true, DisableCompression: true,
+				DialContext: dialer.DialContext, TLSClientConfig: c.TLS, TLSHandshakeTimeout: c.Timeout,
+				ForceAttemptHTTP2: true, DisableCompression: true,
 				MaxIdleConns: 100, MaxIdleConnsPerHost: 4, IdleConnTimeout: 30 * time.Second, MaxResponseHeaderBytes: 64 << 10,
 			},
 			CheckRedirect: redirects(cmp.Or(c.MaxRedirects, 3)),
@@ -116,10 +126,11 @@ func (h *WebhookHandler) Close() error {
 	return nil
 }
 
-// Handle sends one request, unless an earlier attempt of the job was answered with success. It fails with RATE_LIMITED (429, 425,
-// or 413 with Retry-After), UPSTREAM_5XX, TIMEOUT or NETWORK_ERROR, which are tried again, and finally with
-// AUTHENTICATION_FAILED (401, 403, or a secret is missing), NOT_FOUND (404, 410), PAYLOAD_INVALID (the URL, the headers, or an
-// address that may not be asked) or HANDLER_ERROR (every other answer but 2xx).
+// Handle sends one request, unless an earlier attempt of the job was answered with success. It
+// fails with RATE_LIMITED (429, 425, or 413 with Retry-After), UPSTREAM_5XX, TIMEOUT or
+// NETWORK_ERROR, which are tried again, and finally with AUTHENTICATION_FAILED (401, 403, or a
+// secret is missing), NOT_FOUND (404, 410), PAYLOAD_INVALID (the URL, the headers, or an address
+// that may not be asked) or HANDLER_ERROR (every other answer but 2xx).
 func (h *WebhookHandler) Handle(ctx context.Context, job *jobs.Job[Webhook]) error {
 	return outcome(h.deliver(ctx, callOf(job)))
 }
@@ -133,7 +144,8 @@ type WebhookResult struct {
 	Attempt int `json:"attempt"`
 }
 
-// receiptTimeout bounds reading and writing a receipt, for which the attempt's own time may be over.
+// receiptTimeout bounds reading and writing a receipt, for which the attempt's own time may be
+// over.
 const receiptTimeout = 5 * time.Second
 
 func (h *WebhookHandler) deliver(ctx context.Context, c *call[Webhook]) error {
@@ -158,11 +170,15 @@ func (h *WebhookHandler) deliver(ctx context.Context, c *call[Webhook]) error {
 		return err
 	}
 
-	receipt := store.WebhookReceipt{JobID: c.id, OrgID: c.orgID, Attempt: c.attempt, URL: bareURL(request.URL), SentAt: time.Now()}
+	receipt := store.WebhookReceipt{
+		JobID: c.id, OrgID: c.orgID, Attempt: c.attempt, URL: bareURL(request.URL),
+		SentAt: time.Now(),
+	}
 	status, failed := h.send(request)
 	receipt.Duration = time.Since(receipt.SentAt)
 	receipt.Status, receipt.OK = status, failed == nil
-	sending.Set(span.Attr{Key: "server.address", Value: request.URL.Hostname()}, span.Attr{Key: "http.request.method", Value: http.MethodPost},
+	sending.Set(span.Attr{Key: "server.address", Value: request.URL.Hostname()},
+		span.Attr{Key: "http.request.method", Value: http.MethodPost},
 		span.Attr{Key: "http.response.status_code", Value: status})
 	if failed != nil {
 		receipt.ErrorCode = failed.code
@@ -178,8 +194,13 @@ func (h *WebhookHandler) deliver(ctx context.Context, c *call[Webhook]) error {
 		// The error of the request matters more than that of the receipt.
 		return failed
 	case unwritten != nil:
-		// The request was answered with success: the receipt has another chance with the job's completion.
-		c.writeOnCompletion(func(ctx context.Context, tx pgx.Tx) error { return store.WriteWebhookReceipt(ctx, tx, receipt) })
+		// The request was answered with success: the receipt has another chance with the job's
+		// completion.
+		c.writeOnCompletion(func(ctx context.Context,
+			tx pgx.Tx,
+		) error {
+			return store.WriteWebhookReceipt(ctx, tx, receipt)
+		})
 	}
 	c.result(WebhookResult{WebhookID: c.id, Status: status, Attempt: c.attempt})
 	return nil

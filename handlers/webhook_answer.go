@@ -15,7 +15,8 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// maxAnswer is how many bytes of an answer are read, so that its connection can be used again. They are ignored.
+// maxAnswer is how many bytes of an answer are read, so that its connection can be used again. They
+// are ignored.
 const maxAnswer = 64 << 10
 
 // Errors of a redirect.
@@ -24,7 +25,8 @@ var (
 	errDowngrade = errors.New("a redirect leads from https to http")
 )
 
-// redirects decides on each redirect: at most limit of them, only such as repeat the request, and none to a weaker protocol.
+// redirects decides on each redirect: at most limit of them, only such as repeat the request, and
+// none to a weaker protocol.
 func redirects(limit int) func(*http.Request, []*http.Request) error {
 	return func(next *http.Request, before []*http.Request) error {
 		first, last := before[0], before[len(before)-1]
@@ -48,7 +50,8 @@ func redirects(limit int) func(*http.Request, []*http.Request) error {
 func keepOwn(h http.Header) {
 	for name := range h {
 		switch {
-		case name == "Content-Type", name == "User-Agent", name == headerIdempotencyKey, strings.HasPrefix(name, "Webhook-"):
+		case name == "Content-Type", name == "User-Agent", name == headerIdempotencyKey,
+			strings.HasPrefix(name, "Webhook-"):
 		default:
 			h.Del(name)
 		}
@@ -102,7 +105,8 @@ func (h *WebhookHandler) unanswered(r *http.Request, err error) *failure {
 	}
 }
 
-// networkReason says what happened to a connection, in words that repeat nothing of what was sent or asked.
+// networkReason says what happened to a connection, in words that repeat nothing of what was sent
+// or asked.
 func networkReason(err error) string {
 	var lookup *net.DNSError
 	var number syscall.Errno

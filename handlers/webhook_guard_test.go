@@ -27,7 +27,10 @@ func TestWebhookRefusesPrivateAddresses(t *testing.T) {
 	b.hooks(WebhookConfig{AllowNetworks: []netip.Prefix{}})
 	_, port, err := net.SplitHostPort(r.Listener.Addr().String())
 	require.NoError(t, err)
-	for _, host := range []string{"127.0.0.1", "localhost", "[::1]", "[::ffff:127.0.0.1]", "0.0.0.0", "169.254.169.254", "10.0.0.1", "[64:ff9b::7f00:1]"} {
+	for _, host := range []string{
+		"127.0.0.1", "localhost", "[::1]", "[::ffff:127.0.0.1]", "0.0.0.0", "169.254.169.254",
+		"10.0.0.1", "[64:ff9b::7f00:1]",
+	} {
 		j := b.run(Webhook{URL: "http://" + host + ":" + port})
 		assert.Equal(t, models.JobFailed, j.State, host)
 		assert.Equal(t, models.CodePayloadInvalid, j.Code, "%s: %s", host, j.Error)
@@ -62,7 +65,8 @@ func TestWebhookRefusesRedirectsToPrivateAddresses(t *testing.T) {
 	assert.Empty(t, inner.requests())
 }
 
-// resolver answers each question for an address with the next of a list, and the last for ever after.
+// resolver answers each question for an address with the next of a list, and the last for ever
+// after.
 func resolver(t *testing.T, answers ...string) *net.Resolver {
 	t.Helper()
 	conn, err := (&net.ListenConfig{}).ListenPacket(t.Context(), "udp", "127.0.0.1:0")
@@ -104,7 +108,8 @@ func resolver(t *testing.T, answers ...string) *net.Resolver {
 	}}
 }
 
-// A name first leads to an address that may be asked, and for the redirect to itself to one that may not.
+// A name first leads to an address that may be asked, and for the redirect to itself to one that
+// may not.
 func TestWebhookRefusesRebinding(t *testing.T) {
 	t.Parallel()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "0.0.0.0:0")
@@ -122,7 +127,8 @@ func TestWebhookRefusesRebinding(t *testing.T) {
 	require.NoError(t, err)
 	b := setup(t)
 	b.hooks(WebhookConfig{
-		AllowNetworks: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}, Resolver: resolver(t, "127.0.0.1", "127.0.0.2"),
+		AllowNetworks: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")},
+		Resolver:      resolver(t, "127.0.0.1", "127.0.0.2"),
 	})
 
 	j := b.run(Webhook{URL: "http://rebind.test:" + port})
@@ -143,7 +149,10 @@ func TestWebhookFollowsRedirectsThatRepeatTheRequest(t *testing.T) {
 	})
 	b := setup(t)
 	b.hooks(WebhookConfig{Secrets: secretsOf(map[string]string{"DAYBOOK_WEBHOOK_SECRET_DEFAULT": newSecret})})
-	j := b.run(Webhook{URL: first.URL + "/?token=s3cret", Data: []byte(`{"a":1}`), Headers: map[string]string{"X-Tenant": "t"}})
+	j := b.run(Webhook{
+		URL: first.URL + "/?token=s3cret", Data: []byte(`{"a":1}`),
+		Headers: map[string]string{"X-Tenant": "t"},
+	})
 	require.Equal(t, models.JobCompleted, j.State, j.Error)
 	require.Len(t, first.requests(), 2)
 	second := first.requests()[1]
@@ -184,7 +193,10 @@ func TestWebhookFollowsNoRedirectToWeakerProtocol(t *testing.T) {
 	}))
 	t.Cleanup(strong.Close)
 	b := setup(t)
-	b.hooks(WebhookConfig{TLS: &tls.Config{RootCAs: strong.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs, MinVersion: tls.VersionTLS12}})
+	b.hooks(WebhookConfig{TLS: &tls.Config{
+		RootCAs:    strong.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs,
+		MinVersion: tls.VersionTLS12,
+	}})
 	j := b.run(Webhook{URL: strong.URL})
 	assert.Equal(t, models.JobFailed, j.State)
 	assert.Equal(t, models.CodeHandlerError, j.Code)
@@ -203,7 +215,8 @@ func TestNetworkReasonRepeatsNothing(t *testing.T) {
 		assert.NotContains(t, networkReason(err), "s3cret")
 	}
 	h := &WebhookHandler{timeout: time.Second}
-	q, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://example.com/p?s3cret", strings.NewReader(""))
+	q, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://example.com/p?s3cret",
+		strings.NewReader(""))
 	require.NoError(t, err)
 	assert.Equal(t, models.CodeNetworkError, h.unanswered(q, context.Canceled).code)
 	assert.Equal(t, models.CodeTimeout, h.unanswered(q, context.DeadlineExceeded).code)

@@ -27,11 +27,14 @@ const (
 	webhookAgent         = "Daybook-Webhook"
 )
 
-// ownHeaders may not be set by a payload: they carry credentials, belong to the connection, or are Daybook's to set.
+// ownHeaders may not be set by a payload: they carry credentials, belong to the connection, or are
+// Daybook's to set.
 var ownHeaders = map[string]bool{
 	"Authorization": true, "Cookie": true, "Cookie2": true, "X-Api-Key": true, "X-Auth-Token": true,
-	"Connection": true, "Content-Encoding": true, "Content-Length": true, "Content-Type": true, "Date": true, "Expect": true, "Forwarded": true,
-	"Host": true, "Http2-Settings": true, "Keep-Alive": true, "Origin": true, "Referer": true, "Te": true, "Trailer": true,
+	"Connection": true, "Content-Encoding": true, "Content-Length": true, "Content-Type": true, "Date": true,
+	"Expect": true, "Forwarded": true,
+	"Host": true, "Http2-Settings": true, "Keep-Alive": true, "Origin": true, "Referer": true, "Te": true,
+	"Trailer":           true,
 	"Transfer-Encoding": true, "Upgrade": true, "Via": true,
 	headerIdempotencyKey: true, "User-Agent": true,
 }
@@ -121,7 +124,8 @@ func (p *Webhook) body() ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-// request makes the request of an attempt. Body, id and keys are the same in every attempt; the time of signing is not.
+// request makes the request of an attempt. Body, id and keys are the same in every attempt; the
+// time of signing is not.
 func (h *WebhookHandler) request(ctx context.Context, c *call[Webhook]) (*http.Request, error) {
 	to, err := c.payload.target()
 	if err != nil {
@@ -173,7 +177,8 @@ func headerKey(key string) string {
 // defaultSecret signs when a payload names none.
 const defaultSecret = "default"
 
-// sign sets the headers of the Standard Webhooks specification, with a signature of each secret there is.
+// sign sets the headers of the Standard Webhooks specification, with a signature of each secret
+// there is.
 func (h *WebhookHandler) sign(r *http.Request, c *call[Webhook], body []byte) error {
 	name := c.payload.Secret
 	if name == "" {
@@ -183,7 +188,8 @@ func (h *WebhookHandler) sign(r *http.Request, c *call[Webhook], body []byte) er
 	identify(r, c.id, now)
 	secrets, err := h.secrets.named(c.orgID, "WEBHOOK_SECRET_", name, "")
 	if err != nil {
-		// An organization that the default secret is not bound to signs nothing; a default secret that is bound to none is a mistake.
+		// An organization that the default secret is not bound to signs nothing; a default secret that
+		// is bound to none is a mistake.
 		if c.payload.Secret == "" && (errors.Is(err, errNoSecret) || errors.Is(err, errOtherSecret)) {
 			return nil
 		}
@@ -198,14 +204,16 @@ func identify(r *http.Request, id string, now time.Time) {
 	r.Header.Set(standardwebhooks.HeaderWebhookTimestamp, strconv.FormatInt(now.Unix(), 10))
 }
 
-// signWith sets the signature of each of the secrets, which have blanks between them and are of the name.
+// signWith sets the signature of each of the secrets, which have blanks between them and are of the
+// name.
 func signWith(r *http.Request, secrets, name, id string, now time.Time, body []byte) error {
 	var signatures []string
 	for secret := range strings.FieldsSeq(secrets) {
 		signer, err := standardwebhooks.NewWebhook(secret)
 		if err != nil || len(secret) < minSecretLength {
 			return fail(models.CodeAuthenticationFailed,
-				"the secret %s cannot sign: it must be whsec_ and at least 24 bytes in base64, several of them with blanks between", name)
+				"the secret %s cannot sign: it must be whsec_ and at least 24 bytes in base64, several of them with blanks "+
+					"between", name)
 		}
 		signature, err := signer.Sign(id, now, body)
 		if err != nil {
@@ -220,7 +228,8 @@ func signWith(r *http.Request, secrets, name, id string, now time.Time, body []b
 // minSecretLength is that of 24 bytes in base64, the least that the specification allows.
 const minSecretLength = 32
 
-// authorize sets the header Authorization by the secret of a name: the host to which it may be sent, and the header's value.
+// authorize sets the header Authorization by the secret of a name: the host to which it may be
+// sent, and the header's value.
 func (h *WebhookHandler) authorize(r *http.Request, org, name string) error {
 	if name == "" {
 		return nil
@@ -233,7 +242,8 @@ func (h *WebhookHandler) authorize(r *http.Request, org, name string) error {
 	value = strings.TrimSpace(value)
 	switch {
 	case !ok || value == "" || !isVisible(value):
-		return fail(models.CodeAuthenticationFailed, "the secret %s is no authorization: it must be a host, a blank, and the header's value", name)
+		return fail(models.CodeAuthenticationFailed,
+			"the secret %s is no authorization: it must be a host, a blank, and the header's value", name)
 	case !strings.EqualFold(host, r.URL.Host):
 		return fail(models.CodeAuthenticationFailed, "the authorization %s is not for the host %s", name, r.URL.Host)
 	case r.URL.Scheme != "https":

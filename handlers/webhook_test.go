@@ -92,7 +92,8 @@ func (b *bundle) hooks(c WebhookConfig) *WebhookHandler {
 func secretsOf(vars map[string]string) Secrets {
 	for variable := range maps.Clone(vars) {
 		for _, kind := range []string{"WEBHOOK_SECRET_", "WEBHOOK_AUTHORIZATION_"} {
-			if name, ok := strings.CutPrefix(variable, environmentPrefix+kind); ok && vars[environmentPrefix+"SECRET_ORGS_"+name] == "" {
+			if name, ok := strings.CutPrefix(variable, environmentPrefix+kind); ok &&
+				vars[environmentPrefix+"SECRET_ORGS_"+name] == "" {
 				vars[environmentPrefix+"SECRET_ORGS_"+name] = "*"
 			}
 		}
@@ -104,7 +105,8 @@ func TestWebhookIsDelivered(t *testing.T) {
 	t.Parallel()
 	r := receive(t, nil)
 	b := setup(t)
-	b.hooks(WebhookConfig{Secrets: secretsOf(map[string]string{"DAYBOOK_WEBHOOK_SECRET_ORDERS": newSecret + " " + oldSecret})})
+	b.hooks(WebhookConfig{Secrets: secretsOf(map[string]string{"DAYBOOK_WEBHOOK_SECRET_ORDERS": newSecret + " " +
+		oldSecret})})
 	id := b.enqueueFor(org, Webhook{
 		URL: r.URL + "/in?token=s3cret", Data: json.RawMessage(`{"order": "<7>", "lines": [1, 2]}`), Secret: "orders",
 		Headers: map[string]string{"x-shop": "nine"},
@@ -139,9 +141,11 @@ func TestWebhookOfSeed000(t *testing.T) {
 	r := receive(t, nil)
 	b := setup(t)
 	b.hooks(WebhookConfig{})
-	raw := `{"webhookUrl": "` + r.URL + `", "formId": "form_1", "submissionId": "sub_1", "data": {"a": 1}, "headers": {"X-A": "b"}}`
+	raw := `{"webhookUrl": "` + r.URL +
+		`", "formId": "form_1", "submissionId": "sub_1", "data": {"a": 1}, "headers": {"X-A": "b"}}`
 	var id string
-	require.NoError(t, b.Pool.QueryRow(t.Context(), `SELECT job_id FROM daybook.enqueue_job($1, 'webhook_delivery', $2::jsonb)`, org, raw).Scan(&id))
+	require.NoError(t, b.Pool.QueryRow(t.Context(),
+		`SELECT job_id FROM daybook.enqueue_job($1, 'webhook_delivery', $2::jsonb)`, org, raw).Scan(&id))
 	b.work()
 
 	require.Equal(t, models.JobCompleted, b.job(id).State, b.job(id).Error)
@@ -204,7 +208,8 @@ func TestWebhookAnswers(t *testing.T) {
 			assert.Equal(t, c.code, j.Code)
 			assert.Len(t, r.requests(), 1)
 			assert.Equal(t, 1, b.count(`
-SELECT count(*) FROM daybook.webhook_deliveries WHERE status = $1 AND ok = ($2 = '') AND coalesce(error_code, '') = $2`, status, string(c.code)))
+SELECT count(*) FROM daybook.webhook_deliveries WHERE status = $1 AND ok = ($2 = '') AND coalesce(error_code, '') = $2`,
+				status, string(c.code)))
 			for _, secret := range []string{"s3cret", "not repeated"} {
 				assert.NotContains(t, b.everything(), secret)
 			}
@@ -320,9 +325,11 @@ func TestWebhookOverTLSWithAuthorization(t *testing.T) {
 	config := WebhookConfig{
 		TLS: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
 		Secrets: secretsOf(map[string]string{
-			"DAYBOOK_WEBHOOK_AUTHORIZATION_CRM": host + " Bearer t0psecret", "DAYBOOK_WEBHOOK_AUTHORIZATION_ELSE": "api.example.com Bearer t0psecret",
-			"DAYBOOK_WEBHOOK_AUTHORIZATION_BAD": "t0psecret", "DAYBOOK_WEBHOOK_SECRET_CRM": newSecret, "DAYBOOK_WEBHOOK_SECRET_SHORT": "whsec_c2hvcnQ=",
-			"DAYBOOK_WEBHOOK_SECRET_BAD": "t0psecret!t0psecret!t0psecret!t0psecret!t0psecret!",
+			"DAYBOOK_WEBHOOK_AUTHORIZATION_CRM":  host + " Bearer t0psecret",
+			"DAYBOOK_WEBHOOK_AUTHORIZATION_ELSE": "api.example.com Bearer t0psecret",
+			"DAYBOOK_WEBHOOK_AUTHORIZATION_BAD":  "t0psecret", "DAYBOOK_WEBHOOK_SECRET_CRM": newSecret,
+			"DAYBOOK_WEBHOOK_SECRET_SHORT": "whsec_c2hvcnQ=",
+			"DAYBOOK_WEBHOOK_SECRET_BAD":   "t0psecret!t0psecret!t0psecret!t0psecret!t0psecret!",
 		}),
 	}
 	b := setup(t)

@@ -42,7 +42,8 @@ func (b *bundle) approval(within time.Duration, sent func(ctx context.Context, t
 	})
 }
 
-// A job waits for its callback, without an attempt, and is worked with what came. The same answer may come again.
+// A job waits for its callback, without an attempt, and is worked with what came. The same answer
+// may come again.
 func TestAJobWaitsForACallback(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -88,7 +89,8 @@ func TestAJobWaitsForACallback(t *testing.T) {
 	assert.Zero(t, b.count(`SELECT count(*) FROM daybook.job_callbacks WHERE encode(token_hash, 'escape') = $1`, token))
 }
 
-// An attempt that fails before it waits for its callback may not have told the other side of it: the next one asks for another, and both tokens are valid.
+// An attempt that fails before it waits for its callback may not have told the other side of it:
+// the next one asks for another, and both tokens are valid.
 func TestAnAttemptThatFailsAfterAskingForACallback(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -113,7 +115,8 @@ func TestAnAttemptThatFailsAfterAskingForACallback(t *testing.T) {
 	assert.JSONEq(t, `{"n": 1}`, b.row(id).Result)
 }
 
-// A callback that comes before the attempt has ended is not lost: in the transaction that picked the job, and under a lease.
+// A callback that comes before the attempt has ended is not lost: in the transaction that picked
+// the job, and under a lease.
 func TestACallbackThatComesAtOnce(t *testing.T) {
 	t.Parallel()
 	for name, lasts := range map[string]time.Duration{"picked": 0, "leased": 100 * time.Millisecond} {
@@ -134,7 +137,8 @@ func TestACallbackThatComesAtOnce(t *testing.T) {
 	}
 }
 
-// Without an answer the job is worked at the deadline, by the workers of its fleet; an answer that comes then is refused.
+// Without an answer the job is worked at the deadline, by the workers of its fleet; an answer that
+// comes then is refused.
 func TestACallbackThatDoesNotCome(t *testing.T) {
 	t.Parallel()
 	for _, fleet := range []string{"", "emails"} {
@@ -165,11 +169,12 @@ func TestACallbackThatDoesNotCome(t *testing.T) {
 func TestABulkHandlerHasNoCallbacks(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	jobs.RegisterBulk(b.registry, jobs.Policy{MaxAttempts: 1}, func(ctx context.Context, _ pgx.Tx, all []*jobs.Job[greet]) ([]error, error) {
-		_, err := all[0].NewCallback(ctx, "approved", time.Hour)
-		assert.ErrorIs(t, err, jobs.ErrNoCallbacks)
-		return nil, nil
-	})
+	jobs.RegisterBulk(b.registry, jobs.Policy{MaxAttempts: 1},
+		func(ctx context.Context, _ pgx.Tx, all []*jobs.Job[greet]) ([]error, error) {
+			_, err := all[0].NewCallback(ctx, "approved", time.Hour)
+			assert.ErrorIs(t, err, jobs.ErrNoCallbacks)
+			return nil, nil
+		})
 	b.enqueue(greet{}, queue.JobOptions{})
 	assert.Equal(t, 1, b.work().Completed)
 }
@@ -193,13 +198,15 @@ func TestDrainingWorksWaitingJobs(t *testing.T) {
 	assert.Equal(t, []string{"1", "2", "3", "4"}, worked)
 }
 
-// A job that was enqueued with a callback begins when that comes, or at its deadline, and asks for none; the token is returned once.
+// A job that was enqueued with a callback begins when that comes, or at its deadline, and asks for
+// none; the token is returned once.
 func TestAJobIsEnqueuedWithACallback(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.approval(time.Hour, func(context.Context, string) error { return errors.New("it asked for another one") })
 	enqueue := func(name, key string) queue.EnqueuedJobWithCallback {
-		e, err := queue.EnqueueJobWithCallback(t.Context(), b.Pool, org, greet{Name: name}, queue.CallbackOptions{Name: "approved", Within: time.Hour},
+		e, err := queue.EnqueueJobWithCallback(t.Context(), b.Pool, org, greet{Name: name},
+			queue.CallbackOptions{Name: "approved", Within: time.Hour},
 			queue.JobOptions{IdempotencyKey: key})
 		require.NoError(t, err)
 		return e
@@ -207,7 +214,10 @@ func TestAJobIsEnqueuedWithACallback(t *testing.T) {
 	answered, expires, tried := enqueue("answered", "k"), enqueue("expires", ""), enqueue("tried", "")
 	assert.Len(t, answered.Token, 43)
 	assert.NotEqual(t, answered.Token, expires.Token)
-	assert.Equal(t, queue.EnqueuedJobWithCallback{EnqueuedJob: queue.EnqueuedJob{ID: answered.ID, Duplicate: true, Result: queue.Unchanged}}, enqueue("answered", "k"))
+	assert.Equal(t, queue.EnqueuedJobWithCallback{EnqueuedJob: queue.EnqueuedJob{
+		ID: answered.ID, Duplicate: true,
+		Result: queue.Unchanged,
+	}}, enqueue("answered", "k"))
 	b.work()
 	for _, e := range []queue.EnqueuedJobWithCallback{answered, expires, tried} {
 		r := b.row(e.ID)

@@ -18,11 +18,13 @@ import (
 	"github.com/daybook-dev/daybook/queue"
 )
 
-// interrupting is a bundle whose worker renews its leases all the time, and works one job whose handler, when it is called first, waits until it is told to go on.
+// interrupting is a bundle whose worker renews its leases all the time, and works one job whose
+// handler, when it is called first, waits until it is told to go on.
 type interrupting struct {
 	*bundle
 	id string
-	// began and heard have the context of each call, when it begins and when it has ended or was told to go on.
+	// began and heard have the context of each call, when it begins and when it has ended or was told
+	// to go on.
 	began, heard chan context.Context
 	goOn         chan struct{}
 	failures     chan jobs.Failure
@@ -50,7 +52,8 @@ func (b *bundle) workRenewing() (over <-chan error) {
 func interrupt(t *testing.T, then func(ctx context.Context, job *jobs.Job[greet]) error) *interrupting {
 	t.Helper()
 	i := &interrupting{
-		bundle: setup(t), began: make(chan context.Context, 10), heard: make(chan context.Context, 10), goOn: make(chan struct{}),
+		bundle: setup(t), began: make(chan context.Context, 10), heard: make(chan context.Context, 10),
+		goOn:     make(chan struct{}),
 		failures: make(chan jobs.Failure, 10),
 	}
 	i.exec(`CREATE TABLE greeted (name text)`)
@@ -71,7 +74,8 @@ func interrupt(t *testing.T, then func(ctx context.Context, job *jobs.Job[greet]
 	i.id = i.enqueue(greet{Name: "Ada"}, queue.JobOptions{})
 	i.over = i.workRenewing()
 	<-i.began
-	require.Eventually(t, func() bool { return i.row(i.id).State == models.JobLeased }, pgtest.Patience, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return i.row(i.id).State == models.JobLeased }, pgtest.Patience,
+		5*time.Millisecond)
 	return i
 }
 
@@ -82,7 +86,8 @@ func (i *interrupting) cancel() {
 	assert.Equal(i.t, queue.Cancelling, r.Result)
 }
 
-// assertCancelled waits for the end of the turn. The job is cancelled, nothing of it is committed, and the error handler was not told.
+// assertCancelled waits for the end of the turn. The job is cancelled, nothing of it is committed,
+// and the error handler was not told.
 func (i *interrupting) assertCancelled() {
 	i.t.Helper()
 	require.NoError(i.t, <-i.over)
@@ -129,10 +134,12 @@ func TestCancelOfADetachedJob(t *testing.T) {
 	_, err := queue.CancelJob(t.Context(), b.Pool, id)
 	require.NoError(t, err)
 	assert.True(t, jobs.CancelRequested(<-heard))
-	require.Eventually(t, func() bool { return b.row(id).State == models.JobCancelled }, pgtest.Patience, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return b.row(id).State == models.JobCancelled }, pgtest.Patience,
+		5*time.Millisecond)
 }
 
-// TestCancelThatIsTakenBack: a request that comes before the interrupted handler has returned has the job worked again at once, and the attempt does not count.
+// TestCancelThatIsTakenBack: a request that comes before the interrupted handler has returned has
+// the job worked again at once, and the attempt does not count.
 func TestCancelThatIsTakenBack(t *testing.T) {
 	t.Parallel()
 	returns := make(chan struct{})
@@ -160,8 +167,9 @@ func TestCancelThatIsTakenBack(t *testing.T) {
 	assert.Empty(t, i.failures)
 }
 
-// TestCancelDuringInTx: a statement of the completing transaction is interrupted. The job is cancelled, or, when a later request has taken that back, worked again, and the
-// attempt does not count.
+// TestCancelDuringInTx: a statement of the completing transaction is interrupted. The job is
+// cancelled, or, when a later request has taken that back, worked again, and the attempt does not
+// count.
 func TestCancelDuringInTx(t *testing.T) {
 	t.Parallel()
 	for name, takeBack := range map[string]bool{"cancelled": false, "taken back": true} {
@@ -207,16 +215,18 @@ func TestCancelDuringInTx(t *testing.T) {
 	}
 }
 
-// TestCancelOfAJobInABulk: what a bulk handler has in its transaction is not interrupted, because the others of the call would begin again for that.
+// TestCancelOfAJobInABulk: what a bulk handler has in its transaction is not interrupted, because
+// the others of the call would begin again for that.
 func TestCancelOfAJobInABulk(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	began, goOn := make(chan context.Context), make(chan struct{})
-	jobs.RegisterBulk(b.registry, jobs.Policy{Timeout: time.Minute}, func(ctx context.Context, _ pgx.Tx, all []*jobs.Job[greet]) ([]error, error) {
-		began <- ctx
-		<-goOn
-		return make([]error, len(all)), ctx.Err()
-	})
+	jobs.RegisterBulk(b.registry, jobs.Policy{Timeout: time.Minute},
+		func(ctx context.Context, _ pgx.Tx, all []*jobs.Job[greet]) ([]error, error) {
+			began <- ctx
+			<-goOn
+			return make([]error, len(all)), ctx.Err()
+		})
 	id := b.enqueue(greet{}, queue.JobOptions{})
 	over := b.workRenewing()
 	ctx := <-began
@@ -225,7 +235,8 @@ func TestCancelOfAJobInABulk(t *testing.T) {
 		_, err := queue.CancelJob(context.Background(), b.Pool, id)
 		cancelled <- err
 	}()
-	require.Eventually(t, func() bool { return b.count(waiting) == 1 }, pgtest.Patience, 5*time.Millisecond, "the request waits for the transaction, which has the row")
+	require.Eventually(t, func() bool { return b.count(waiting) == 1 }, pgtest.Patience, 5*time.Millisecond,
+		"the request waits for the transaction, which has the row")
 	require.NoError(t, ctx.Err())
 	close(goOn)
 	require.NoError(t, <-over)

@@ -22,7 +22,10 @@ func TestCodesThatAreNone(t *testing.T) {
 		assert.Contains(t, a.Message, strings.Trim(strings.ToValidUTF8(code, ""), "\x00"))
 		assert.Contains(t, a.Message, "the card is refused")
 	}
-	for _, code := range []models.ErrorCode{models.CodeSnoozed, models.CodeAwaitingCallback, models.CodeAwaitedCancelled, models.CodeHandlerMissing, models.CodeRowUnreadable, models.CodeResultNotStored} {
+	for _, code := range []models.ErrorCode{
+		models.CodeSnoozed, models.CodeAwaitingCallback, models.CodeAwaitedCancelled,
+		models.CodeHandlerMissing, models.CodeRowUnreadable, models.CodeResultNotStored,
+	} {
 		a := r.judge(store.Job{Attempt: 1}, WithCode(code, errors.New("the card is refused")))
 		assert.Equal(t, models.CodeHandlerError, a.Code, code)
 		assert.Equal(t, models.OutcomeRetried, a.Outcome, code)

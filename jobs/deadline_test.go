@@ -98,23 +98,26 @@ func TestALimitOfTheHandlersOwnIsNoTimeout(t *testing.T) {
 		t.Run("a bulk handler, "+name, func(t *testing.T) {
 			t.Parallel()
 			b := setup(t)
-			jobs.RegisterBulk(b.registry, jobs.Policy{}, func(ctx context.Context, tx pgx.Tx, _ []*jobs.Job[greet]) ([]error, error) {
-				return nil, f(ctx, tx)
-			})
+			jobs.RegisterBulk(b.registry, jobs.Policy{},
+				func(ctx context.Context, tx pgx.Tx, _ []*jobs.Job[greet]) ([]error, error) {
+					return nil, f(ctx, tx)
+				})
 			b.failsByItself()
 		})
 		t.Run("a job of a bulk handler, "+name, func(t *testing.T) {
 			t.Parallel()
 			b := setup(t)
-			jobs.RegisterBulk(b.registry, jobs.Policy{}, func(ctx context.Context, tx pgx.Tx, _ []*jobs.Job[greet]) ([]error, error) {
-				return []error{f(ctx, tx)}, nil
-			})
+			jobs.RegisterBulk(b.registry, jobs.Policy{},
+				func(ctx context.Context, tx pgx.Tx, _ []*jobs.Job[greet]) ([]error, error) {
+					return []error{f(ctx, tx)}, nil
+				})
 			b.failsByItself()
 		})
 	}
 }
 
-// failsByItself works a job, whose handler is to blame: its attempt counts, and is no TIMEOUT and no DATABASE_ERROR.
+// failsByItself works a job, whose handler is to blame: its attempt counts, and is no TIMEOUT and
+// no DATABASE_ERROR.
 func (b *bundle) failsByItself() {
 	b.t.Helper()
 	b.exec(`CREATE TABLE held ()`)
@@ -137,13 +140,14 @@ func TestThePolicysTimeoutHasItsCause(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	var cause error
-	jobs.Register(b.registry, jobs.Policy{Timeout: 50 * time.Millisecond}, func(ctx context.Context, _ *jobs.Job[greet]) error {
-		within, cancel := context.WithTimeout(ctx, time.Hour)
-		defer cancel()
-		<-within.Done()
-		cause = context.Cause(within)
-		return fmt.Errorf("ask: %w", within.Err())
-	})
+	jobs.Register(b.registry, jobs.Policy{Timeout: 50 * time.Millisecond},
+		func(ctx context.Context, _ *jobs.Job[greet]) error {
+			within, cancel := context.WithTimeout(ctx, time.Hour)
+			defer cancel()
+			<-within.Done()
+			cause = context.Cause(within)
+			return fmt.Errorf("ask: %w", within.Err())
+		})
 	id := b.enqueue(greet{}, queue.JobOptions{})
 	b.work()
 	j := b.row(id)

@@ -22,13 +22,14 @@ import (
 // short works a turn whose time is up at once, and that would wait for more.
 func (b *bundle) short(e *engine.Engine, stop <-chan struct{}) engine.Report {
 	b.t.Helper()
-	r, err := e.Process(b.t.Context(), engine.TurnRequest{Turn: b.turn(), Batch: 50, Length: time.Second, Linger: true, Stop: stop})
+	r, err := e.Process(b.t.Context(),
+		engine.TurnRequest{Turn: b.turn(), Batch: 50, Length: time.Second, Linger: true, Stop: stop})
 	require.NoError(b.t, err)
 	return r
 }
 
-// detach works turns whose time is up at once until n jobs have begun that are detached from them. The first of these turns may end before it has found the
-// jobs.
+// detach works turns whose time is up at once until n jobs have begun that are detached from them.
+// The first of these turns may end before it has found the jobs.
 func (b *bundle) detach(e *engine.Engine, stop <-chan struct{}, n int) (reported engine.Report) {
 	b.t.Helper()
 	require.Eventually(b.t, func() bool {
@@ -41,7 +42,8 @@ func (b *bundle) detach(e *engine.Engine, stop <-chan struct{}, n int) (reported
 	return reported
 }
 
-// TestJobIsDetachedFromItsTurn: a turn does not wait for a handler that takes long, and what the handler does counts.
+// TestJobIsDetachedFromItsTurn: a turn does not wait for a handler that takes long, and what the
+// handler does counts.
 func TestJobIsDetachedFromItsTurn(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -75,7 +77,8 @@ func TestJobIsDetachedFromItsTurn(t *testing.T) {
 	require.NoError(t, <-told)
 	assert.Equal(t, 1, b.count(`SELECT count(*) FROM daybook.jobs WHERE id = $1 AND progress = '{"percent": 80}'`, slow))
 	close(finish)
-	require.Eventually(t, func() bool { return b.row(slow).State == models.JobCompleted }, pgtest.Patience, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return b.row(slow).State == models.JobCompleted }, pgtest.Patience,
+		10*time.Millisecond)
 	assert.Equal(t, 1, b.row(slow).RunCount)
 	assert.Equal(t, 1, b.row(slow).Attempts)
 	assert.Equal(t, 1, b.count(`SELECT count(*) FROM greeted`))
@@ -118,7 +121,8 @@ func TestDetachedJobsCount(t *testing.T) {
 	assert.Equal(t, 6, b.count(`SELECT count(*) FROM daybook.attempts`))
 }
 
-// TestDetachedJobsAreStopped: closing the engine ends what is detached, after the grace, and gives it back uncounted.
+// TestDetachedJobsAreStopped: closing the engine ends what is detached, after the grace, and gives
+// it back uncounted.
 func TestDetachedJobsAreStopped(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(e *engine.Engine, stop chan struct{}){
@@ -128,7 +132,8 @@ func TestDetachedJobsAreStopped(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := setup(t)
-			e := engine.NewJobs(b.store, b.registry, engine.Options{Log: slog.New(slog.DiscardHandler), Grace: 20 * time.Millisecond})
+			e := engine.NewJobs(b.store, b.registry,
+				engine.Options{Log: slog.New(slog.DiscardHandler), Grace: 20 * time.Millisecond})
 			jobs.Register(b.registry, jobs.Policy{}, func(ctx context.Context, _ *jobs.Job[greet]) error {
 				<-ctx.Done()
 				return ctx.Err()
@@ -183,7 +188,8 @@ func TestDetachedJobsAreReclaimed(t *testing.T) {
 	assert.Equal(t, 2, j.Attempts, "one lost, one completed")
 }
 
-// TestFetchBeginsWhatComes: what comes while a fetch waits is begun at once, and reported by the turn that follows.
+// TestFetchBeginsWhatComes: what comes while a fetch waits is begun at once, and reported by the
+// turn that follows.
 func TestFetchBeginsWhatComes(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -196,13 +202,15 @@ func TestFetchBeginsWhatComes(t *testing.T) {
 		done <- f
 	}()
 	id := b.enqueue(greet{}, queue.JobOptions{RunAt: time.Now().Add(300 * time.Millisecond)})
-	require.Eventually(t, func() bool { return b.row(id).State == models.JobCompleted }, pgtest.Patience, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return b.row(id).State == models.JobCompleted }, pgtest.Patience,
+		5*time.Millisecond)
 	f := <-done
 	assert.Equal(t, 1, f.Leased, "so that the turn goes on")
 	assert.Nil(t, f.Worked)
 	var total engine.Report
 	require.Eventually(t, func() bool {
-		r, err := b.engine.Process(t.Context(), engine.TurnRequest{Turn: turn, Batch: 50, Length: 100 * time.Millisecond, Linger: true})
+		r, err := b.engine.Process(t.Context(),
+			engine.TurnRequest{Turn: turn, Batch: 50, Length: 100 * time.Millisecond, Linger: true})
 		require.NoError(t, err)
 		total.Leased += r.Leased
 		total.Completed += r.Completed

@@ -1,5 +1,5 @@
-// Package jobs is for the handlers of background jobs: a job's payload is a struct, its type has one handler, and a
-// policy says how often a job is tried and with which delays.
+// Package jobs is for the handlers of background jobs: a job's payload is a struct, its type has
+// one handler, and a policy says how often a job is tried and with which delays.
 //
 //	type Welcome struct {
 //		UserID string `json:"user_id"`
@@ -12,5 +12,6 @@
 //		return greet(ctx, job.Payload.UserID, job.IdempotencyKey)
 //	})
 //
-// Jobs are enqueued by package queue, in the transaction that writes what they are about, and worked by package workers.
+// Jobs are enqueued by package queue, in the transaction that writes what they are about, and
+// worked by package workers.
 package jobs

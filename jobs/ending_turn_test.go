@@ -10,8 +10,9 @@ import (
 	"github.com/daybook-dev/daybook/queue"
 )
 
-// TestTurnThatEndsKeepsNoWorkFromOthers has a turn that was told to stop wait for its handler, while another turn of the process lingers: what
-// comes then is worked at once, one job after the other, though the first turn has waited longest and is told first.
+// TestTurnThatEndsKeepsNoWorkFromOthers has a turn that was told to stop wait for its handler,
+// while another turn of the process lingers: what comes then is worked at once, one job after the
+// other, though the first turn has waited longest and is told first.
 func TestTurnThatEndsKeepsNoWorkFromOthers(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -12,7 +12,8 @@ import (
 // tenantKey is under which the context has the organization of a job.
 type tenantKey struct{}
 
-// Middleware runs around every handler: here it puts the organization into the context, and sees how the attempt ended.
+// Middleware runs around every handler: here it puts the organization into the context, and sees
+// how the attempt ended.
 func ExampleRegistry_Use() {
 	registry := jobs.NewRegistry()
 	registry.Use(func(ctx context.Context, job *jobs.Info, next func(context.Context) error) error {

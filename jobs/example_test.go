@@ -35,17 +35,19 @@ func work(registry *jobs.Registry, names ...string) {
 		}
 	}
 	for _, j := range queuetest.DrainJobs(e, e.Pool, registry, queuetest.JobsOptions{}).Jobs {
-		fmt.Println(strings.Join(strings.Fields(fmt.Sprint(j.State, " ", j.Attempts, " ", j.ErrorCode, " ", string(j.Result))), " "))
+		fmt.Println(strings.Join(strings.Fields(fmt.Sprint(j.State, " ", j.Attempts, " ", j.ErrorCode, " ",
+			string(j.Result))), " "))
 	}
 }
 
 // A handler gets the payload as the struct that was enqueued. It returns nil when the job is done.
 func ExampleRegister() {
 	registry := jobs.NewRegistry()
-	jobs.Register(registry, jobs.Policy{MaxAttempts: 5, Timeout: time.Minute}, func(ctx context.Context, job *jobs.Job[Welcome]) error {
-		fmt.Println("Hello,", job.Payload.Name)
-		return nil
-	})
+	jobs.Register(registry, jobs.Policy{MaxAttempts: 5, Timeout: time.Minute},
+		func(ctx context.Context, job *jobs.Job[Welcome]) error {
+			fmt.Println("Hello,", job.Payload.Name)
+			return nil
+		})
 
 	work(registry)
 	// Output:
@@ -53,16 +55,17 @@ func ExampleRegister() {
 	// completed 1
 }
 
-// A bulk handler works many jobs in the transaction that completes them: what it writes commits with them, or not at all. The first
-// result has an error for each job that failed; nil: none did.
+// A bulk handler works many jobs in the transaction that completes them: what it writes commits
+// with them, or not at all. The first result has an error for each job that failed; nil: none did.
 func ExampleRegisterBulk() {
 	registry := jobs.NewRegistry()
-	jobs.RegisterBulk(registry, jobs.Policy{Parallel: 100}, func(ctx context.Context, tx pgx.Tx, all []*jobs.Job[Welcome]) ([]error, error) {
-		var n int
-		err := tx.QueryRow(ctx, `SELECT $1::int`, len(all)).Scan(&n) // an INSERT … SELECT FROM unnest(…), for instance
-		fmt.Println(n, "at once")
-		return make([]error, len(all)), err
-	})
+	jobs.RegisterBulk(registry, jobs.Policy{Parallel: 100},
+		func(ctx context.Context, tx pgx.Tx, all []*jobs.Job[Welcome]) ([]error, error) {
+			var n int
+			err := tx.QueryRow(ctx, `SELECT $1::int`, len(all)).Scan(&n) // an INSERT … SELECT FROM unnest(…), for instance
+			fmt.Println(n, "at once")
+			return make([]error, len(all)), err
+		})
 
 	work(registry, "Grace", "Mary")
 	// Output:
@@ -72,13 +75,15 @@ func ExampleRegisterBulk() {
 	// completed 1
 }
 
-// What InTx is given runs in the transaction that completes the job: it commits once, or not at all.
+// What InTx is given runs in the transaction that completes the job: it commits once, or not at
+// all.
 func ExampleJob_InTx() {
 	registry := jobs.NewRegistry()
 	jobs.Register(registry, jobs.Policy{}, func(ctx context.Context, job *jobs.Job[Welcome]) error {
 		// … what takes time, outside of any transaction …
 		job.InTx(func(ctx context.Context, tx pgx.Tx) error {
-			_, err := queue.EnqueueJob(ctx, tx, job.OrgID, queue.RawPayload{Type: "follow-up", Data: json.RawMessage(`{}`)}, queue.JobOptions{RunAt: job.EnqueuedAt.Add(time.Hour)})
+			_, err := queue.EnqueueJob(ctx, tx, job.OrgID, queue.RawPayload{Type: "follow-up", Data: json.RawMessage(`{}`)},
+				queue.JobOptions{RunAt: job.EnqueuedAt.Add(time.Hour)})
 			return err
 		})
 		return nil
@@ -160,7 +165,8 @@ func ExampleCancel() {
 	// Output: cancelled 1 JOB_CANCELLED
 }
 
-// A handler that takes long waits for its context as well, and may undo what it has begun elsewhere.
+// A handler that takes long waits for its context as well, and may undo what it has begun
+// elsewhere.
 func ExampleCancelRequested() {
 	e := pgtest.NewExample()
 	defer e.Close()
@@ -194,7 +200,8 @@ func ExampleCancelRequested() {
 func ExampleWithCode() {
 	registry := jobs.NewRegistry()
 	jobs.Register(registry, jobs.Policy{}, func(ctx context.Context, job *jobs.Job[Welcome]) error {
-		return jobs.Final(jobs.WithCode(models.CodeAuthenticationFailed, errors.New("the mail server refuses the password")))
+		return jobs.Final(jobs.WithCode(models.CodeAuthenticationFailed,
+			errors.New("the mail server refuses the password")))
 	})
 
 	work(registry)
@@ -212,7 +219,8 @@ func ExampleRegister_panic() {
 	// Output: failed 1 HANDLER_ERROR
 }
 
-// A program that takes payloads from others, such as a gateway, checks them against the schema of their type.
+// A program that takes payloads from others, such as a gateway, checks them against the schema of
+// their type.
 func ExampleRegistry_CheckPayload() {
 	registry := jobs.NewRegistry()
 	jobs.Register(registry, jobs.Policy{}, func(context.Context, *jobs.Job[Welcome]) error { return nil })
@@ -228,7 +236,8 @@ func ExampleRegistry_CheckPayload() {
 // What is registered can be listed, with each policy as it holds and the schema of the payload.
 func ExampleRegistry_Registrations() {
 	registry := jobs.NewRegistry()
-	jobs.Register(registry, jobs.Policy{Owner: "growth", MaxAttempts: 3, Aliases: []string{"greeting"}}, func(context.Context, *jobs.Job[Welcome]) error { return nil })
+	jobs.Register(registry, jobs.Policy{Owner: "growth", MaxAttempts: 3, Aliases: []string{"greeting"}},
+		func(context.Context, *jobs.Job[Welcome]) error { return nil })
 
 	for _, r := range registry.Registrations() {
 		fmt.Println(r.Type, r.Policy.Owner, r.Policy.MaxAttempts, r.Bulk)
@@ -239,7 +248,8 @@ func ExampleRegistry_Registrations() {
 	// [greeting welcome]
 }
 
-// The first attempt asks for a callback and gives its token away; the job is worked again when the answer comes, or at the deadline.
+// The first attempt asks for a callback and gives its token away; the job is worked again when the
+// answer comes, or at the deadline.
 func ExampleAwaitCallback() {
 	registry := jobs.NewRegistry()
 	jobs.Register(registry, jobs.Policy{}, func(ctx context.Context, job *jobs.Job[Welcome]) error {
@@ -274,10 +284,11 @@ func ExampleRegisterRaw() {
 	defer e.Close()
 
 	registry := jobs.NewRegistry()
-	jobs.RegisterRaw(registry, "audit_log", jobs.Policy{}, func(_ context.Context, job *jobs.Job[queue.RawPayload]) error {
-		fmt.Println(job.Payload.Type, string(job.Payload.Data))
-		return nil
-	})
+	jobs.RegisterRaw(registry, "audit_log", jobs.Policy{},
+		func(_ context.Context, job *jobs.Job[queue.RawPayload]) error {
+			fmt.Println(job.Payload.Type, string(job.Payload.Data))
+			return nil
+		})
 	payload := queue.RawPayload{Type: "audit_log", Data: []byte(`{"who": "ana"}`)}
 	if _, err := queue.EnqueueJob(context.Background(), e.Pool, "acme", payload, queue.JobOptions{}); err != nil {
 		panic(err)

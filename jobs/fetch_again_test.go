@@ -14,8 +14,8 @@ import (
 	"github.com/daybook-dev/daybook/queue"
 )
 
-// A worker that Temporal no longer hears goes on with what its fetch has begun. The next attempt of the activity, on another worker, works under
-// the same turn id: what it gives back is its own.
+// A worker that Temporal no longer hears goes on with what its fetch has begun. The next attempt of
+// the activity, on another worker, works under the same turn id: what it gives back is its own.
 func TestNextAttemptLeavesAloneWhatIsBegun(t *testing.T) {
 	t.Parallel()
 	for name, next := range map[string]func(b *bundle, e *engine.Engine, turn engine.FetchRequest){

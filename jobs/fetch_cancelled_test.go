@@ -16,8 +16,9 @@ import (
 	"github.com/daybook-dev/daybook/queue"
 )
 
-// slowCommits has each transaction that leases a job take its time to commit, whatever its session is told meanwhile, as with a
-// synchronous replica that is slow: until a while after hurry is called.
+// slowCommits has each transaction that leases a job take its time to commit, whatever its session
+// is told meanwhile, as with a synchronous replica that is slow: until a while after hurry is
+// called.
 func (b *bundle) slowCommits() (hurry func()) {
 	b.t.Helper()
 	conn, err := pgx.Connect(b.t.Context(), b.URL)
@@ -49,7 +50,8 @@ WHEN (NEW.state = 'leased' AND OLD.state = 'pending') EXECUTE FUNCTION slow()`)
 	return hurry
 }
 
-// TestCancelledFetchLeavesNothing cancels a fetch while its lease commits: what that leased is given back, and is worked by the next turn.
+// TestCancelledFetchLeavesNothing cancels a fetch while its lease commits: what that leased is
+// given back, and is worked by the next turn.
 func TestCancelledFetchLeavesNothing(t *testing.T) {
 	t.Parallel()
 	for name, wait := range map[string]bool{"that has waited": true, "that finds work": false} {
@@ -91,15 +93,17 @@ func TestCancelledFetchLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestCutFetchIsReclaimed cuts the line of a fetch while its lease commits: what it leased is unknown then. It goes on when the line is
-// there again, and what it had leased is worked, uncharged.
+// TestCutFetchIsReclaimed cuts the line of a fetch while its lease commits: what it leased is
+// unknown then. It goes on when the line is there again, and what it had leased is worked,
+// uncharged.
 func TestCutFetchIsReclaimed(t *testing.T) {
 	t.Parallel()
 	for name, wait := range map[string]bool{"that has waited": true, "that finds work": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := setup(t)
-			jobs.Register(b.registry, jobs.Policy{MaxAttempts: 1}, func(context.Context, *jobs.Job[greet]) error { return nil })
+			jobs.Register(b.registry, jobs.Policy{MaxAttempts: 1},
+				func(context.Context, *jobs.Job[greet]) error { return nil })
 			hurry := b.slowCommits()
 			line, e := b.onLine()
 			if !wait {
@@ -117,7 +121,10 @@ func TestCutFetchIsReclaimed(t *testing.T) {
 				done <- true
 			}()
 			if wait {
-				require.Eventually(t, func() bool { return line.Pool.Stat().AcquireCount() > 2 && line.Pool.Stat().AcquiredConns() == 0 }, long, 50*time.Millisecond)
+				require.Eventually(t, func() bool {
+					return line.Pool.Stat().AcquireCount() > 2 &&
+						line.Pool.Stat().AcquiredConns() == 0
+				}, long, 50*time.Millisecond)
 				b.enqueue(greet{}, queue.JobOptions{})
 			}
 			b.until(1, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'PgSleep'`)

@@ -36,8 +36,9 @@ func greeter(b *bundle) {
 	b.noted("greeter", 0, greet{}.JobType())
 }
 
-// TestWaitingFetchLeavesJobsOfOtherTypes: workers with handlers of different types share a task queue. A fetch that waits at one of them ends after a
-// moment when only jobs of others are due, so that one that has their handler fetches (docs/embedding.md, "Which worker works what").
+// TestWaitingFetchLeavesJobsOfOtherTypes: workers with handlers of different types share a task
+// queue. A fetch that waits at one of them ends after a moment when only jobs of others are due, so
+// that one that has their handler fetches (docs/embedding.md, "Which worker works what").
 func TestWaitingFetchLeavesJobsOfOtherTypes(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -46,11 +47,13 @@ func TestWaitingFetchLeavesJobsOfOtherTypes(t *testing.T) {
 	b.enqueue(ping{}, queue.JobOptions{})
 	got, took := b.fetching(b.engine, poll)
 	assert.Zero(t, got)
-	assert.Less(t, took, soon, "the fetch waited for its whole poll interval, while a job was due that another worker has the handler of")
+	assert.Less(t, took, soon,
+		"the fetch waited for its whole poll interval, while a job was due that another worker has the handler of")
 }
 
-// TestWorkersOfDifferentTypesTakeTurns: two workers share a task queue, and each waits in turn. However often the one that waits hands on to the
-// other, which then works, it does so as soon the next time.
+// TestWorkersOfDifferentTypesTakeTurns: two workers share a task queue, and each waits in turn.
+// However often the one that waits hands on to the other, which then works, it does so as soon the
+// next time.
 func TestWorkersOfDifferentTypesTakeTurns(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -63,7 +66,8 @@ func TestWorkersOfDifferentTypesTakeTurns(t *testing.T) {
 	})
 	b.noted("pinger", 0, ping{}.JobType())
 	for range 4 {
-		pinger := engine.NewJobs(store.NewQueue(b.Pool, store.Jobs), registry, engine.Options{Log: slog.New(slog.DiscardHandler)})
+		pinger := engine.NewJobs(store.NewQueue(b.Pool, store.Jobs), registry,
+			engine.Options{Log: slog.New(slog.DiscardHandler)})
 		b.enqueue(ping{}, queue.JobOptions{})
 		got, took := b.fetching(b.engine, poll)
 		assert.Zero(t, got)
@@ -91,7 +95,8 @@ func TestWaitingFetchHandsOnToANewWorker(t *testing.T) {
 		_, took := b.fetching(b.engine, poll)
 		over <- took
 	}()
-	require.NoError(t, b.store.NoteJobWorker(t.Context(), store.JobWorker{ID: "pinger", Name: "pinger", Types: []string{ping{}.JobType()}}))
+	require.NoError(t, b.store.NoteJobWorker(t.Context(),
+		store.JobWorker{ID: "pinger", Name: "pinger", Types: []string{ping{}.JobType()}}))
 	assert.Less(t, <-over, soon)
 }
 
@@ -107,7 +112,8 @@ func TestWaitingFetchHandsOnWhatFallsDue(t *testing.T) {
 	assert.Less(t, took, 3*time.Second+soon)
 }
 
-// TestTurnThatLingersLeavesJobsOfOtherTypes: while a turn lingers no fetch may be waiting, so it ends as one does.
+// TestTurnThatLingersLeavesJobsOfOtherTypes: while a turn lingers no fetch may be waiting, so it
+// ends as one does.
 func TestTurnThatLingersLeavesJobsOfOtherTypes(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -132,9 +138,12 @@ func TestJobsThatNoWorkerMayWorkAreNotHandedOn(t *testing.T) {
 		"it is worked": func(b *bundle) {
 			b.exec(`UPDATE daybook.jobs SET state = 'cancelled', finished_at = clock_timestamp()`)
 		},
-		"the other has gone":    func(b *bundle) { b.noted("pinger", time.Hour, ping{}.JobType()) },
-		"the other has stopped": func(b *bundle) { require.NoError(b.t, b.store.NoteJobWorkerStopped(b.t.Context(), "pinger")) },
-		"it has another fleet":  func(b *bundle) { b.exec(`UPDATE daybook.job_workers SET fleet = 1`) },
+		"the other has gone": func(b *bundle) { b.noted("pinger", time.Hour, ping{}.JobType()) },
+		"the other has stopped": func(b *bundle) {
+			require.NoError(b.t,
+				b.store.NoteJobWorkerStopped(b.t.Context(), "pinger"))
+		},
+		"it has another fleet": func(b *bundle) { b.exec(`UPDATE daybook.job_workers SET fleet = 1`) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -15,8 +15,9 @@ import (
 	"github.com/daybook-dev/daybook/queue"
 )
 
-// TestFullDisk has the server say that its disk is full, to a handler in the transaction that completes its job, or to the completion itself: no attempt is
-// charged, and a handler that has returned nil is not called again.
+// TestFullDisk has the server say that its disk is full, to a handler in the transaction that
+// completes its job, or to the completion itself: no attempt is charged, and a handler that has
+// returned nil is not called again.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	policy := jobs.Policy{MaxAttempts: 1}
@@ -71,7 +72,10 @@ func TestFullDisk(t *testing.T) {
 			})
 			b.enqueue(greet{}, queue.JobOptions{})
 			turn := b.linger(b.engine)
-			require.Eventually(t, func() bool { return max(int(tries.Load()), b.count(`SELECT last_value FROM public.tried`)) >= inVain }, long, 10*time.Millisecond)
+			require.Eventually(t, func() bool {
+				return max(int(tries.Load()),
+					b.count(`SELECT last_value FROM public.tried`)) >= inVain
+			}, long, 10*time.Millisecond)
 			free.Store(true)
 			b.exec(`DELETE FROM public.full_disk`)
 			b.until(1, `SELECT count(*) FROM daybook.jobs WHERE state IN ('completed', 'failed')`)

@@ -13,8 +13,8 @@ import (
 	"github.com/daybook-dev/daybook/jobs"
 )
 
-// TestTurnThatWasGivenUpKeepsNothingWaiting: a turn that Temporal has given to another worker gives back what it has not begun, although
-// jobs of its own go on.
+// TestTurnThatWasGivenUpKeepsNothingWaiting: a turn that Temporal has given to another worker gives
+// back what it has not begun, although jobs of its own go on.
 func TestTurnThatWasGivenUpKeepsNothingWaiting(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -27,14 +27,15 @@ func TestTurnThatWasGivenUpKeepsNothingWaiting(t *testing.T) {
 	alive := make(chan struct{})
 	done := make(chan error, 1)
 	go func() {
-		_, err := b.engine.Process(t.Context(), engine.TurnRequest{Turn: turn, Batch: 50, Length: time.Minute, Alive: func() bool {
-			select {
-			case <-alive:
-				return false
-			default:
-				return true
-			}
-		}})
+		_, err := b.engine.Process(t.Context(),
+			engine.TurnRequest{Turn: turn, Batch: 50, Length: time.Minute, Alive: func() bool {
+				select {
+				case <-alive:
+					return false
+				default:
+					return true
+				}
+			}})
 		done <- err
 	}()
 	receive(t, begun)
@@ -46,13 +47,14 @@ func TestTurnThatWasGivenUpKeepsNothingWaiting(t *testing.T) {
 	require.NoError(t, receive(t, done))
 }
 
-// TestOtherProcessesLearnOfWhatIsGivenBack: what a worker gives back that is stopped is begun by another process at once, and not when that
-// looks by itself.
+// TestOtherProcessesLearnOfWhatIsGivenBack: what a worker gives back that is stopped is begun by
+// another process at once, and not when that looks by itself.
 func TestOtherProcessesLearnOfWhatIsGivenBack(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	begun := make(chan struct{}, 10)
-	jobs.Register(b.registry, jobs.Policy{}, func(context.Context, *jobs.Job[greet]) error { begun <- struct{}{}; return nil })
+	jobs.Register(b.registry, jobs.Policy{},
+		func(context.Context, *jobs.Job[greet]) error { begun <- struct{}{}; return nil })
 	b.enqueueFor(org, 2, 1)
 	turn := b.turn()
 	f, err := b.engine.Fetch(t.Context(), engine.FetchRequest{Turn: turn, Batch: 50})

@@ -30,7 +30,8 @@ func (n *notes) add(format string, args ...any) {
 
 type noteKey struct{}
 
-// TestMiddleware is called from the outermost inwards, sees the job, and gives the handler its context and its result.
+// TestMiddleware is called from the outermost inwards, sees the job, and gives the handler its
+// context and its result.
 func TestMiddleware(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -38,7 +39,8 @@ func TestMiddleware(t *testing.T) {
 	b.registry.Use(
 		func(ctx context.Context, job *jobs.Info, next func(context.Context) error) error {
 			links, err := job.Links(ctx)
-			n.add("outer %s %s %s %d/%d %d %s %v %v", job.Type, job.OrgID, job.Owner, job.Attempt, job.MaxAttempts, job.Priority, job.Payload, links, err)
+			n.add("outer %s %s %s %d/%d %d %s %v %v", job.Type, job.OrgID, job.Owner, job.Attempt, job.MaxAttempts,
+				job.Priority, job.Payload, links, err)
 			err = next(context.WithValue(ctx, noteKey{}, "from outside"))
 			n.add("outer got %v", err)
 			return nil // it was not so bad
@@ -47,20 +49,24 @@ func TestMiddleware(t *testing.T) {
 			n.add("inner %v", ctx.Value(noteKey{}))
 			return next(ctx)
 		})
-	jobs.Register(b.registry, jobs.Policy{Owner: "growth", MaxAttempts: 4}, func(ctx context.Context, job *jobs.Job[greet]) error {
-		n.add("handler %s %v %d", job.Payload.Name, ctx.Value(noteKey{}), job.Priority)
-		return errors.New("no luck")
-	})
-	id := b.enqueue(greet{Name: "Ada"}, queue.JobOptions{Priority: queue.High, Links: []queue.Link{{Kind: "order", ID: "17"}}})
+	jobs.Register(b.registry, jobs.Policy{Owner: "growth", MaxAttempts: 4},
+		func(ctx context.Context, job *jobs.Job[greet]) error {
+			n.add("handler %s %v %d", job.Payload.Name, ctx.Value(noteKey{}), job.Priority)
+			return errors.New("no luck")
+		})
+	id := b.enqueue(greet{Name: "Ada"},
+		queue.JobOptions{Priority: queue.High, Links: []queue.Link{{Kind: "order", ID: "17"}}})
 
 	assert.Equal(t, 1, b.work().Completed)
 	assert.Equal(t, []string{
-		`outer greet org_1 growth 1/4 1 {"name": "Ada"} [{order 17}] <nil>`, "inner from outside", "handler Ada from outside 1", "outer got no luck",
+		`outer greet org_1 growth 1/4 1 {"name": "Ada"} [{order 17}] <nil>`, "inner from outside",
+		"handler Ada from outside 1", "outer got no luck",
 	}, n.all)
 	assert.Equal(t, models.JobCompleted, b.row(id).State)
 }
 
-// TestMiddlewareEndsAttempts: without the handler, with an error of its own, by a panic, or by calling the handler again.
+// TestMiddlewareEndsAttempts: without the handler, with an error of its own, by a panic, or by
+// calling the handler again.
 func TestMiddlewareEndsAttempts(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -101,17 +107,20 @@ func TestBulkMiddleware(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	var n notes
-	b.registry.UseBulk(func(ctx context.Context, tx pgx.Tx, all []*jobs.Info, next func(context.Context) ([]error, error)) ([]error, error) {
+	b.registry.UseBulk(func(ctx context.Context, tx pgx.Tx, all []*jobs.Info,
+		next func(context.Context) ([]error, error),
+	) ([]error, error) {
 		links, err := all[0].Links(ctx)
 		n.add("%d %v %v", len(all), links, err)
 		errs, err := next(ctx)
 		errs[1] = jobs.Final(errors.New("the second one"))
 		return errs, errors.Join(err, tx.QueryRow(ctx, `SELECT 1`).Scan(new(int)))
 	})
-	jobs.RegisterBulk(b.registry, jobs.Policy{}, func(_ context.Context, _ pgx.Tx, all []*jobs.Job[greet]) ([]error, error) {
-		n.add("handler %d", len(all))
-		return nil, nil
-	})
+	jobs.RegisterBulk(b.registry, jobs.Policy{},
+		func(_ context.Context, _ pgx.Tx, all []*jobs.Job[greet]) ([]error, error) {
+			n.add("handler %d", len(all))
+			return nil, nil
+		})
 	for range 3 {
 		b.enqueue(greet{}, queue.JobOptions{Links: []queue.Link{{Kind: "order", ID: "17"}}})
 	}
@@ -154,7 +163,8 @@ func TestOnError(t *testing.T) {
 	}
 	b.work()
 	assert.ElementsMatch(t, []string{
-		"hopeful 1 HANDLER_ERROR <nil> false false", "hopeless 1 HANDLER_ERROR <nil> false false", "panics 1 HANDLER_ERROR oh no true false",
+		"hopeful 1 HANDLER_ERROR <nil> false false", "hopeless 1 HANDLER_ERROR <nil> false false",
+		"panics 1 HANDLER_ERROR oh no true false",
 		"worse 1 HANDLER_ERROR <nil> false false", "in transaction 1 CLOSED <nil> false true",
 	}, n.all)
 	assert.Equal(t, models.JobPending, b.row(ids["hopeful"]).State)
@@ -164,7 +174,8 @@ func TestOnError(t *testing.T) {
 	assert.Equal(t, models.JobPending, b.row(ids["worse"]).State)
 }
 
-// TestOnErrorOfBulkHandlers is told of the jobs that a bulk handler names, and of one whose call fails alone.
+// TestOnErrorOfBulkHandlers is told of the jobs that a bulk handler names, and of one whose call
+// fails alone.
 func TestOnErrorOfBulkHandlers(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -173,18 +184,19 @@ func TestOnErrorOfBulkHandlers(t *testing.T) {
 		n.add("%s %v", job.IdempotencyKey, f.Panic)
 		return jobs.DeadLetter
 	})
-	jobs.RegisterBulk(b.registry, jobs.Policy{}, func(_ context.Context, _ pgx.Tx, all []*jobs.Job[greet]) ([]error, error) {
-		errs := make([]error, len(all))
-		for i, j := range all {
-			switch j.Payload.Name {
-			case "named":
-				errs[i] = errors.New("no luck")
-			case "panics":
-				panic("oh no")
+	jobs.RegisterBulk(b.registry, jobs.Policy{},
+		func(_ context.Context, _ pgx.Tx, all []*jobs.Job[greet]) ([]error, error) {
+			errs := make([]error, len(all))
+			for i, j := range all {
+				switch j.Payload.Name {
+				case "named":
+					errs[i] = errors.New("no luck")
+				case "panics":
+					panic("oh no")
+				}
 			}
-		}
-		return errs, nil
-	})
+			return errs, nil
+		})
 	for _, name := range []string{"fine", "named", "panics"} {
 		b.enqueue(greet{Name: name}, queue.JobOptions{IdempotencyKey: name})
 	}
@@ -211,11 +223,15 @@ func TestHandlersSeeTheJob(t *testing.T) {
 		n.add("%d %s %s %s", earlier[0].Number, earlier[0].Outcome, earlier[0].Code, earlier[0].Error)
 		return nil
 	})
-	b.enqueue(greet{}, queue.JobOptions{Priority: queue.Low, Links: []queue.Link{{Kind: "order", ID: "17"}, {Kind: "form", ID: "a"}}})
+	b.enqueue(greet{}, queue.JobOptions{
+		Priority: queue.Low,
+		Links:    []queue.Link{{Kind: "order", ID: "17"}, {Kind: "form", ID: "a"}},
+	})
 	b.work()
 	b.due()
 	b.work()
-	assert.Equal(t, []string{"[{form a} {order 17}] 3 0", "[{form a} {order 17}] 3 1", "1 retried FIRST the first time"}, n.all)
+	assert.Equal(t, []string{"[{form a} {order 17}] 3 0", "[{form a} {order 17}] 3 1", "1 retried FIRST the first time"},
+		n.all)
 }
 
 // TestHooksComeBeforeTheWorker: what is added later is a mistake of the program.

@@ -13,8 +13,9 @@ import (
 	"github.com/daybook-dev/daybook/queue"
 )
 
-// TestInTxThatTheCommitRefuses: a constraint that is checked at the commit refuses what the handler has written. COMMIT was sent together
-// with the completion, which succeeded: nothing of it is kept, and the attempt says why.
+// TestInTxThatTheCommitRefuses: a constraint that is checked at the commit refuses what the handler
+// has written. COMMIT was sent together with the completion, which succeeded: nothing of it is
+// kept, and the attempt says why.
 func TestInTxThatTheCommitRefuses(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -14,7 +14,8 @@ import (
 	"github.com/daybook-dev/daybook/queue"
 )
 
-// endings are ways in which a handler ends the transaction that it was lent, and whether what it wrote before is kept all the same.
+// endings are ways in which a handler ends the transaction that it was lent, and whether what it
+// wrote before is kept all the same.
 var endings = map[string]struct {
 	end  func(ctx context.Context, tx pgx.Tx) error
 	kept bool
@@ -37,8 +38,9 @@ func insertGreeted(ctx context.Context, tx pgx.Tx, job *jobs.Job[greet]) error {
 	return sql(ctx, tx, `INSERT INTO greeted VALUES ($1)`, job.Payload.Name)
 }
 
-// TestInTxThatEndsTheTransaction: of what a function given to InTx writes before it ends the transaction nothing is kept, or, when it does that by SQL, what
-// it wrote in one attempt. The job does not count as completed.
+// TestInTxThatEndsTheTransaction: of what a function given to InTx writes before it ends the
+// transaction nothing is kept, or, when it does that by SQL, what it wrote in one attempt. The job
+// does not count as completed.
 func TestInTxThatEndsTheTransaction(t *testing.T) {
 	t.Parallel()
 	for name, c := range endings {
@@ -74,7 +76,8 @@ func TestInTxThatEndsTheTransaction(t *testing.T) {
 	}
 }
 
-// TestBulkHandlerThatEndsTheTransaction is the same for a bulk handler. One that commits by SQL is called for picked jobs, and once more when they are leased.
+// TestBulkHandlerThatEndsTheTransaction is the same for a bulk handler. One that commits by SQL is
+// called for picked jobs, and once more when they are leased.
 func TestBulkHandlerThatEndsTheTransaction(t *testing.T) {
 	t.Parallel()
 	for name, c := range endings {
@@ -82,14 +85,15 @@ func TestBulkHandlerThatEndsTheTransaction(t *testing.T) {
 			t.Parallel()
 			b := setup(t)
 			b.exec(`CREATE TABLE greeted (name text)`)
-			jobs.RegisterBulk(b.registry, jobs.Policy{MaxAttempts: 1}, func(ctx context.Context, tx pgx.Tx, many []*jobs.Job[greet]) ([]error, error) {
-				for _, job := range many {
-					if err := insertGreeted(ctx, tx, job); err != nil {
-						return nil, err
+			jobs.RegisterBulk(b.registry, jobs.Policy{MaxAttempts: 1},
+				func(ctx context.Context, tx pgx.Tx, many []*jobs.Job[greet]) ([]error, error) {
+					for _, job := range many {
+						if err := insertGreeted(ctx, tx, job); err != nil {
+							return nil, err
+						}
 					}
-				}
-				return nil, c.end(ctx, tx)
-			})
+					return nil, c.end(ctx, tx)
+				})
 			for range 4 {
 				b.enqueue(greet{Name: "Ada"}, queue.JobOptions{})
 			}
@@ -105,19 +109,20 @@ func TestBulkHandlerThatEndsTheTransaction(t *testing.T) {
 	}
 }
 
-// TestBulkHandlerThatEndsTheTransactionAndFailsEachJob: what it has said of the jobs does not hide that what it wrote may be kept, so it is not called for parts
-// of them.
+// TestBulkHandlerThatEndsTheTransactionAndFailsEachJob: what it has said of the jobs does not hide
+// that what it wrote may be kept, so it is not called for parts of them.
 func TestBulkHandlerThatEndsTheTransactionAndFailsEachJob(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.exec(`CREATE TABLE greeted (name text)`)
-	jobs.RegisterBulk(b.registry, jobs.Policy{MaxAttempts: 1}, func(ctx context.Context, tx pgx.Tx, many []*jobs.Job[greet]) ([]error, error) {
-		errs := make([]error, len(many))
-		for i, job := range many {
-			errs[i] = errors.Join(errors.New("no greeting"), insertGreeted(ctx, tx, job))
-		}
-		return errs, endings["COMMIT and more"].end(ctx, tx)
-	})
+	jobs.RegisterBulk(b.registry, jobs.Policy{MaxAttempts: 1},
+		func(ctx context.Context, tx pgx.Tx, many []*jobs.Job[greet]) ([]error, error) {
+			errs := make([]error, len(many))
+			for i, job := range many {
+				errs[i] = errors.Join(errors.New("no greeting"), insertGreeted(ctx, tx, job))
+			}
+			return errs, endings["COMMIT and more"].end(ctx, tx)
+		})
 	for range 4 {
 		b.enqueue(greet{Name: "Ada"}, queue.JobOptions{})
 	}
@@ -168,27 +173,30 @@ func TestInTxThatPanics(t *testing.T) {
 	}
 }
 
-// TestBulkErrorOfOneJobIsOnRecord: a statement of a bulk handler failed, and the handler said so of the job. The transaction cannot be committed; the
-// job's error is what the handler said, not that the transaction is aborted.
+// TestBulkErrorOfOneJobIsOnRecord: a statement of a bulk handler failed, and the handler said so of
+// the job. The transaction cannot be committed; the job's error is what the handler said, not that
+// the transaction is aborted.
 func TestBulkErrorOfOneJobIsOnRecord(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	jobs.RegisterBulk(b.registry, jobs.Policy{MaxAttempts: 1}, func(ctx context.Context, tx pgx.Tx, many []*jobs.Job[greet]) ([]error, error) {
-		errs := make([]error, len(many))
-		for i := range many {
-			if _, err := tx.Exec(ctx, `SELECT 1/0`); err != nil {
-				errs[i] = errors.Join(errors.New("cannot greet"), err)
+	jobs.RegisterBulk(b.registry, jobs.Policy{MaxAttempts: 1},
+		func(ctx context.Context, tx pgx.Tx, many []*jobs.Job[greet]) ([]error, error) {
+			errs := make([]error, len(many))
+			for i := range many {
+				if _, err := tx.Exec(ctx, `SELECT 1/0`); err != nil {
+					errs[i] = errors.Join(errors.New("cannot greet"), err)
+				}
 			}
-		}
-		return errs, nil
-	})
+			return errs, nil
+		})
 	id := b.enqueue(greet{}, queue.JobOptions{})
 	b.work()
 	assert.Contains(t, b.row(id).Error, "division by zero")
 }
 
-// TestHandlerThatEndsItsGoroutineIsCounted: a handler that calls runtime.Goexit, as t.FailNow of an assertion in a handler under queuetest.DrainJobs does,
-// fails its attempt. Given back uncounted, the job would be worked again and again, and nothing would say why.
+// TestHandlerThatEndsItsGoroutineIsCounted: a handler that calls runtime.Goexit, as t.FailNow of an
+// assertion in a handler under queuetest.DrainJobs does, fails its attempt. Given back uncounted,
+// the job would be worked again and again, and nothing would say why.
 func TestHandlerThatEndsItsGoroutineIsCounted(t *testing.T) {
 	t.Parallel()
 	for name, register := range map[string]func(b *bundle, p jobs.Policy){

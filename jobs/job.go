@@ -24,8 +24,9 @@ type Job[P queue.Payload] struct {
 	Attempt, MaxAttempts int
 	// Priority is the one that the job was enqueued with.
 	Priority models.Priority
-	// IdempotencyKey is the same in all attempts: the key that the job was enqueued with, or else its id. Pass it to a server that does
-	// something outside of the database, so that the server can recognize a repeated request.
+	// IdempotencyKey is the same in all attempts: the key that the job was enqueued with, or else its
+	// id. Pass it to a server that does something outside of the database, so that the server can
+	// recognize a repeated request.
 	IdempotencyKey string
 	Payload        P
 	EnqueuedAt     time.Time
@@ -43,29 +44,35 @@ type attempt struct {
 	callbacks store.Querier
 }
 
-// Links are those that the job was enqueued with, read from the database. A bulk handler reads them in its transaction.
+// Links are those that the job was enqueued with, read from the database. A bulk handler reads them
+// in its transaction.
 func (j *Job[P]) Links(ctx context.Context) ([]queue.Link, error) {
 	return j.attempt.reads.links(ctx, j.ID)
 }
 
-// EarlierAttempts are the attempts before this one that are on record, the latest first, 100 at most, read from the database.
+// EarlierAttempts are the attempts before this one that are on record, the latest first, 100 at
+// most, read from the database.
 func (j *Job[P]) EarlierAttempts(ctx context.Context) ([]EarlierAttempt, error) {
 	return j.attempt.reads.attempts(ctx, j.ID)
 }
 
-// Awaited says how the jobs ended that this one has waited for, if it was enqueued with queue.JobOptions.AfterAnyEnd: as they were when it was released. A
-// dead letter may have been tried again since. Without that option those jobs are completed, and the list is empty. queue.ReadJobStatus has their results.
+// Awaited says how the jobs ended that this one has waited for, if it was enqueued with
+// queue.JobOptions.AfterAnyEnd: as they were when it was released. A dead letter may have been
+// tried again since. Without that option those jobs are completed, and the list is empty.
+// queue.ReadJobStatus has their results.
 func (j *Job[P]) Awaited(ctx context.Context) ([]AwaitedJob, error) {
 	return j.attempt.reads.awaited(ctx, j.ID)
 }
 
-// SetResult stores v, as JSON, with the job when this attempt completes it. A v that cannot be written as JSON, or that the database
-// cannot hold (U+0000, half a surrogate pair, more than models.MaxResultBytes or models.MaxResultLevels), is not stored: the job is
-// completed without a result, with the code RESULT_NOT_STORED and an error that says why.
+// SetResult stores v, as JSON, with the job when this attempt completes it. A v that cannot be
+// written as JSON, or that the database cannot hold (U+0000, half a surrogate pair, more than
+// models.MaxResultBytes or models.MaxResultLevels), is not stored: the job is completed without a
+// result, with the code RESULT_NOT_STORED and an error that says why.
 func (j *Job[P]) SetResult(v any) { j.attempt.result = v }
 
-// Progress stores v, as JSON, for people who look at a running job. It fails when another worker has reclaimed the job: then
-// the handler should end; and when the database cannot hold v, as SetResult says. In a bulk handler it fails always.
+// Progress stores v, as JSON, for people who look at a running job. It fails when another worker
+// has reclaimed the job: then the handler should end; and when the database cannot hold v, as
+// SetResult says. In a bulk handler it fails always.
 func (j *Job[P]) Progress(ctx context.Context, v any) error {
 	raw, err := json.Marshal(v)
 	if err != nil {
@@ -77,10 +84,11 @@ func (j *Job[P]) Progress(ctx context.Context, v any) error {
 	return j.attempt.progress(ctx, raw)
 }
 
-// InTx runs f after the handler has returned nil, in the short transaction that completes the job. What f writes commits
-// exactly once: with the completion, or not at all. An error of f rolls the transaction back and ends the attempt with that error. The transaction's Commit and
-// Rollback are refused; f may begin savepoints. In a
-// bulk handler InTx makes the job a dead letter: the handler has the transaction already.
+// InTx runs f after the handler has returned nil, in the short transaction that completes the job.
+// What f writes commits exactly once: with the completion, or not at all. An error of f rolls the
+// transaction back and ends the attempt with that error. The transaction's Commit and Rollback are
+// refused; f may begin savepoints. In a bulk handler InTx makes the job a dead letter: the handler
+// has the transaction already.
 func (j *Job[P]) InTx(f func(ctx context.Context, tx pgx.Tx) error) {
 	j.attempt.inTx = append(j.attempt.inTx, f)
 }

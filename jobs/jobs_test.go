@@ -49,7 +49,10 @@ type bundle struct {
 func setup(t *testing.T) *bundle {
 	t.Helper()
 	db := pgtest.New(t)
-	b := &bundle{DB: db, t: t, store: store.NewQueue(db.Pool, store.Jobs), registry: jobs.NewRegistry(), log: &strings.Builder{}}
+	b := &bundle{
+		DB: db, t: t, store: store.NewQueue(db.Pool, store.Jobs), registry: jobs.NewRegistry(),
+		log: &strings.Builder{},
+	}
 	b.engine = engine.NewJobs(b.store, b.registry, engine.Options{Log: slog.New(slog.NewTextHandler(b.log, nil))})
 	t.Cleanup(b.engine.Close)
 	return b
@@ -163,24 +166,52 @@ func TestOutcomes(t *testing.T) {
 		// low and high bound when the job is due again.
 		low, high time.Duration
 	}{
-		"any error":             {failure, models.JobPending, models.CodeHandlerError, 1, 9 * time.Minute, 11 * time.Minute},
-		"rate limited":          {jobs.WithCode(models.CodeRateLimited, failure), models.JobPending, models.CodeRateLimited, 1, 9 * time.Minute, 11 * time.Minute},
-		"upstream":              {jobs.WithCode(models.CodeUpstream5xx, failure), models.JobPending, models.CodeUpstream5xx, 1, 9 * time.Minute, 11 * time.Minute},
-		"timeout":               {jobs.WithCode(models.CodeTimeout, failure), models.JobPending, models.CodeTimeout, 1, 9 * time.Minute, 11 * time.Minute},
-		"network":               {jobs.WithCode(models.CodeNetworkError, failure), models.JobPending, models.CodeNetworkError, 1, 9 * time.Minute, 11 * time.Minute},
-		"retry after":           {jobs.RetryAfter(42*time.Second, jobs.WithCode(models.CodeRateLimited, failure)), models.JobPending, models.CodeRateLimited, 1, 42 * time.Second, 42 * time.Second},
-		"snooze":                {jobs.Snooze(time.Hour), models.JobPending, models.CodeSnoozed, 0, time.Hour, time.Hour},
-		"cancel":                {jobs.Cancel("nothing to do"), models.JobCancelled, models.CodeJobCancelled, 1, 0, 0},
-		"final":                 {jobs.Final(failure), models.JobFailed, models.CodeHandlerError, 1, 0, 0},
-		"payload invalid":       {jobs.WithCode(models.CodePayloadInvalid, failure), models.JobFailed, models.CodePayloadInvalid, 1, 0, 0},
-		"authentication failed": {jobs.WithCode(models.CodeAuthenticationFailed, failure), models.JobFailed, models.CodeAuthenticationFailed, 1, 0, 0},
-		"not found":             {jobs.WithCode(models.CodeNotFound, failure), models.JobFailed, models.CodeNotFound, 1, 0, 0},
-		"not found, wrapped":    {fmt.Errorf("ask: %w", jobs.WithCode(models.CodeNotFound, failure)), models.JobFailed, models.CodeNotFound, 1, 0, 0},
+		"any error": {
+			failure, models.JobPending, models.CodeHandlerError, 1, 9 * time.Minute,
+			11 * time.Minute,
+		},
+		"rate limited": {
+			jobs.WithCode(models.CodeRateLimited, failure), models.JobPending, models.CodeRateLimited,
+			1, 9 * time.Minute, 11 * time.Minute,
+		},
+		"upstream": {
+			jobs.WithCode(models.CodeUpstream5xx, failure), models.JobPending, models.CodeUpstream5xx,
+			1, 9 * time.Minute, 11 * time.Minute,
+		},
+		"timeout": {
+			jobs.WithCode(models.CodeTimeout, failure), models.JobPending, models.CodeTimeout, 1,
+			9 * time.Minute, 11 * time.Minute,
+		},
+		"network": {
+			jobs.WithCode(models.CodeNetworkError, failure), models.JobPending,
+			models.CodeNetworkError, 1, 9 * time.Minute, 11 * time.Minute,
+		},
+		"retry after": {
+			jobs.RetryAfter(42*time.Second, jobs.WithCode(models.CodeRateLimited, failure)),
+			models.JobPending, models.CodeRateLimited, 1, 42 * time.Second, 42 * time.Second,
+		},
+		"snooze": {jobs.Snooze(time.Hour), models.JobPending, models.CodeSnoozed, 0, time.Hour, time.Hour},
+		"cancel": {jobs.Cancel("nothing to do"), models.JobCancelled, models.CodeJobCancelled, 1, 0, 0},
+		"final":  {jobs.Final(failure), models.JobFailed, models.CodeHandlerError, 1, 0, 0},
+		"payload invalid": {
+			jobs.WithCode(models.CodePayloadInvalid, failure), models.JobFailed,
+			models.CodePayloadInvalid, 1, 0, 0,
+		},
+		"authentication failed": {
+			jobs.WithCode(models.CodeAuthenticationFailed, failure), models.JobFailed,
+			models.CodeAuthenticationFailed, 1, 0, 0,
+		},
+		"not found": {jobs.WithCode(models.CodeNotFound, failure), models.JobFailed, models.CodeNotFound, 1, 0, 0},
+		"not found, wrapped": {
+			fmt.Errorf("ask: %w", jobs.WithCode(models.CodeNotFound, failure)), models.JobFailed,
+			models.CodeNotFound, 1, 0, 0,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := setup(t)
-			jobs.Register(b.registry, jobs.Policy{Base: 10 * time.Minute}, func(context.Context, *jobs.Job[greet]) error { return c.err })
+			jobs.Register(b.registry, jobs.Policy{Base: 10 * time.Minute},
+				func(context.Context, *jobs.Job[greet]) error { return c.err })
 			id := b.enqueue(greet{}, queue.JobOptions{})
 			b.work()
 			j := b.row(id)
@@ -234,10 +265,11 @@ func TestPanicIsAnAttempt(t *testing.T) {
 func TestTimeout(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	jobs.Register(b.registry, jobs.Policy{Timeout: 50 * time.Millisecond}, func(ctx context.Context, _ *jobs.Job[greet]) error {
-		<-ctx.Done()
-		return ctx.Err()
-	})
+	jobs.Register(b.registry, jobs.Policy{Timeout: 50 * time.Millisecond},
+		func(ctx context.Context, _ *jobs.Job[greet]) error {
+			<-ctx.Done()
+			return ctx.Err()
+		})
 	id := b.enqueue(greet{}, queue.JobOptions{})
 	b.work()
 	j := b.row(id)
@@ -249,7 +281,8 @@ func TestInvalidPayloadIsFinal(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	jobs.Register(b.registry, jobs.Policy{}, func(context.Context, *jobs.Job[greet]) error { return nil })
-	id := b.enqueue(queue.RawPayload{Type: "greet", Data: json.RawMessage(`{"name": 7}`)}, queue.JobOptions{SkipValidation: true})
+	id := b.enqueue(queue.RawPayload{Type: "greet", Data: json.RawMessage(`{"name": 7}`)},
+		queue.JobOptions{SkipValidation: true})
 	b.work()
 	j := b.row(id)
 	assert.Equal(t, models.JobFailed, j.State)
@@ -330,22 +363,23 @@ func TestBulk(t *testing.T) {
 	b.exec(`CREATE TABLE greeted (name text PRIMARY KEY)`)
 	calls := 0
 	var mu sync.Mutex
-	jobs.RegisterBulk(b.registry, jobs.Policy{MaxAttempts: 1}, func(ctx context.Context, tx pgx.Tx, all []*jobs.Job[greet]) ([]error, error) {
-		mu.Lock()
-		calls++
-		mu.Unlock()
-		errs := make([]error, len(all))
-		for i, j := range all {
-			if j.Payload.Name == "Unknown" {
-				errs[i] = jobs.Final(errors.New("there is no such user"))
-				continue
+	jobs.RegisterBulk(b.registry, jobs.Policy{MaxAttempts: 1},
+		func(ctx context.Context, tx pgx.Tx, all []*jobs.Job[greet]) ([]error, error) {
+			mu.Lock()
+			calls++
+			mu.Unlock()
+			errs := make([]error, len(all))
+			for i, j := range all {
+				if j.Payload.Name == "Unknown" {
+					errs[i] = jobs.Final(errors.New("there is no such user"))
+					continue
+				}
+				if _, err := tx.Exec(ctx, `INSERT INTO greeted VALUES ($1)`, j.Payload.Name); err != nil {
+					return nil, err
+				}
 			}
-			if _, err := tx.Exec(ctx, `INSERT INTO greeted VALUES ($1)`, j.Payload.Name); err != nil {
-				return nil, err
-			}
-		}
-		return errs, nil
-	})
+			return errs, nil
+		})
 	for i := range 100 {
 		b.enqueue(greet{Name: fmt.Sprint("person ", i)}, queue.JobOptions{})
 	}
@@ -367,7 +401,8 @@ func TestBulk(t *testing.T) {
 	assert.Equal(t, 120, b.count(`SELECT count(*) FROM greeted`))
 }
 
-// TestParallel never works more jobs of a type at once than its policy allows, and lets other types pass.
+// TestParallel never works more jobs of a type at once than its policy allows, and lets other types
+// pass.
 func TestParallel(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -448,7 +483,8 @@ func TestManyShortJobs(t *testing.T) {
 func TestStopGivesBack(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	e := engine.NewJobs(b.store, b.registry, engine.Options{Log: slog.New(slog.NewTextHandler(b.log, nil)), Grace: 20 * time.Millisecond})
+	e := engine.NewJobs(b.store, b.registry,
+		engine.Options{Log: slog.New(slog.NewTextHandler(b.log, nil)), Grace: 20 * time.Millisecond})
 	t.Cleanup(e.Close)
 	reached := make(chan struct{}, 10)
 	jobs.Register(b.registry, jobs.Policy{Parallel: 2}, func(ctx context.Context, _ *jobs.Job[greet]) error {
@@ -462,7 +498,8 @@ func TestStopGivesBack(t *testing.T) {
 	stop := make(chan struct{})
 	done := make(chan engine.Report)
 	go func() {
-		r, err := e.Process(context.Background(), engine.TurnRequest{Turn: b.turn(), Batch: 50, Length: time.Minute, Stop: stop})
+		r, err := e.Process(context.Background(),
+			engine.TurnRequest{Turn: b.turn(), Batch: 50, Length: time.Minute, Stop: stop})
 		assert.NoError(t, err)
 		done <- r
 	}()
@@ -470,14 +507,15 @@ func TestStopGivesBack(t *testing.T) {
 	<-reached
 	close(stop)
 	r := <-done
-	// A lease that was under way may have had the others as well, in the room of the handlers that have ended.
+	// A lease that was under way may have had the others as well, in the room of the handlers that
+	// have ended.
 	assert.GreaterOrEqual(t, r.Released, 2)
 	assert.Contains(t, b.log.String(), "handlers that still run are interrupted")
 	assert.Equal(t, 4, b.count(`SELECT count(*) FROM daybook.jobs WHERE state = 'pending' AND run_count = 0`))
 }
 
-// TestDueLater: an idle turn begins what falls due, without being called: a job for later, and the next attempt of one that
-// failed.
+// TestDueLater: an idle turn begins what falls due, without being called: a job for later, and the
+// next attempt of one that failed.
 func TestDueLater(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -492,7 +530,8 @@ func TestDueLater(t *testing.T) {
 	stop := make(chan struct{})
 	turn := b.turn()
 	go func() {
-		r, err := b.engine.Process(context.Background(), engine.TurnRequest{Turn: turn, Batch: 50, Length: time.Hour, Linger: true, Stop: stop})
+		r, err := b.engine.Process(context.Background(),
+			engine.TurnRequest{Turn: turn, Batch: 50, Length: time.Hour, Linger: true, Stop: stop})
 		assert.NoError(t, err)
 		done <- r
 	}()

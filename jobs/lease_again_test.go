@@ -25,7 +25,8 @@ import (
 	"github.com/daybook-dev/daybook/queue"
 )
 
-// cutter dials connections of which one can be cut when the answer of a COMMIT comes: the transaction took place, and its worker does not know.
+// cutter dials connections of which one can be cut when the answer of a COMMIT comes: the
+// transaction took place, and its worker does not know.
 type cutter struct {
 	armed atomic.Bool
 	// then is called before the worker learns that its connection is gone.
@@ -95,9 +96,10 @@ func (b *bundle) coalesced(p queue.Payload) {
 	require.Equal(b.t, queue.Coalesced, asked.Result)
 }
 
-// TestCommitOfACompletionIsUnknownAndItsJobIsLeasedAgain: a unique job was asked for anew during its attempt, whose transaction (InTx) commits, and the connection
-// is cut before the worker knows. The job is pending, and the same turn, under the same fence, leases it again, with attempt 1 again. The next try of the first
-// completion does not take that lease for its own.
+// TestCommitOfACompletionIsUnknownAndItsJobIsLeasedAgain: a unique job was asked for anew during
+// its attempt, whose transaction (InTx) commits, and the connection is cut before the worker knows.
+// The job is pending, and the same turn, under the same fence, leases it again, with attempt 1
+// again. The next try of the first completion does not take that lease for its own.
 func TestCommitOfACompletionIsUnknownAndItsJobIsLeasedAgain(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -154,8 +156,10 @@ func TestCommitOfACompletionIsUnknownAndItsJobIsLeasedAgain(t *testing.T) {
 	assert.Equal(t, []int32{1, 2}, effects, "each attempt's effect once")
 }
 
-// TestLeaseThatWasReclaimedIsNotThatOfTheNextAttempt: the lease of an attempt is not renewed for long, another process reclaims it, and the same turn leases the job
-// again. The job was asked for anew meanwhile, so that its attempts are counted from 1 again. What the first attempt does is not committed: its lease is lost.
+// TestLeaseThatWasReclaimedIsNotThatOfTheNextAttempt: the lease of an attempt is not renewed for
+// long, another process reclaims it, and the same turn leases the job again. The job was asked for
+// anew meanwhile, so that its attempts are counted from 1 again. What the first attempt does is not
+// committed: its lease is lost.
 func TestLeaseThatWasReclaimedIsNotThatOfTheNextAttempt(t *testing.T) {
 	t.Parallel()
 	for name, inTx := range map[string]bool{"InTx": true, "completed together": false} {
@@ -166,30 +170,32 @@ func TestLeaseThatWasReclaimedIsNotThatOfTheNextAttempt(t *testing.T) {
 			b.exec(`INSERT INTO source VALUES (1)`)
 			jobs.Register(b.registry, jobs.Policy{}, func(context.Context, *jobs.Job[ping]) error { return nil })
 			var calls atomic.Int32
-			begun, goOn := [2]chan struct{}{make(chan struct{}), make(chan struct{})}, [2]chan struct{}{make(chan struct{}), make(chan struct{})}
-			jobs.Register(b.registry, jobs.Policy{Parallel: 5, Base: time.Millisecond}, func(ctx context.Context, job *jobs.Job[greet]) error {
-				var v int
-				if err := b.Pool.QueryRow(ctx, `SELECT v FROM source`).Scan(&v); err != nil {
-					return err
-				}
-				call := calls.Add(1)
-				if call <= 2 {
-					close(begun[call-1])
-					<-goOn[call-1]
-				}
-				if call == 2 && !inTx {
-					return errors.New("the provider is down") // the request is still to be done
-				}
-				write := func(ctx context.Context, tx pgx.Tx) error {
-					_, err := tx.Exec(ctx, `INSERT INTO effects (v) VALUES ($1)`, v)
-					return err
-				}
-				if inTx {
-					job.InTx(write)
-					return nil
-				}
-				return pgx.BeginFunc(ctx, b.Pool, func(tx pgx.Tx) error { return write(ctx, tx) })
-			})
+			begun, goOn := [2]chan struct{}{make(chan struct{}), make(chan struct{})},
+				[2]chan struct{}{make(chan struct{}), make(chan struct{})}
+			jobs.Register(b.registry, jobs.Policy{Parallel: 5, Base: time.Millisecond},
+				func(ctx context.Context, job *jobs.Job[greet]) error {
+					var v int
+					if err := b.Pool.QueryRow(ctx, `SELECT v FROM source`).Scan(&v); err != nil {
+						return err
+					}
+					call := calls.Add(1)
+					if call <= 2 {
+						close(begun[call-1])
+						<-goOn[call-1]
+					}
+					if call == 2 && !inTx {
+						return errors.New("the provider is down") // the request is still to be done
+					}
+					write := func(ctx context.Context, tx pgx.Tx) error {
+						_, err := tx.Exec(ctx, `INSERT INTO effects (v) VALUES ($1)`, v)
+						return err
+					}
+					if inTx {
+						job.InTx(write)
+						return nil
+					}
+					return pgx.BeginFunc(ctx, b.Pool, func(tx pgx.Tx) error { return write(ctx, tx) })
+				})
 			id := b.enqueue(greet{Name: "refresh"}, queue.JobOptions{Unique: true})
 			turn := b.linger(b.engine)
 			receive(t, begun[0])
@@ -202,7 +208,8 @@ func TestLeaseThatWasReclaimedIsNotThatOfTheNextAttempt(t *testing.T) {
 			b.leasedAgain(begun[1])
 			close(goOn[0])
 			// The first attempt has had its time to complete the job, or not to.
-			assert.Never(t, func() bool { return b.row(id).State == models.JobCompleted }, 2*time.Second, 20*time.Millisecond, "an attempt whose lease was reclaimed completes the job")
+			assert.Never(t, func() bool { return b.row(id).State == models.JobCompleted }, 2*time.Second, 20*time.Millisecond,
+				"an attempt whose lease was reclaimed completes the job")
 			close(goOn[1])
 			b.until(1, `SELECT count(*) FROM daybook.jobs WHERE id = $1 AND state = 'completed'`, id)
 			turn.end()
@@ -211,13 +218,15 @@ func TestLeaseThatWasReclaimedIsNotThatOfTheNextAttempt(t *testing.T) {
 	}
 }
 
-// TestCommitOfARetryIsUnknownAndItsJobIsLeasedAgain is the same for an attempt that failed and is repeated at once. The completion of the first attempt took place, and
-// is tried again when the turn holds the job for its second one. It does not hold up what else ends in the turn.
+// TestCommitOfARetryIsUnknownAndItsJobIsLeasedAgain is the same for an attempt that failed and is
+// repeated at once. The completion of the first attempt took place, and is tried again when the
+// turn holds the job for its second one. It does not hold up what else ends in the turn.
 func TestCommitOfARetryIsUnknownAndItsJobIsLeasedAgain(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	cut, e := b.cutting()
-	// The database fails completions for a while, and leases not as long: after an outage the one or the other is tried first.
+	// The database fails completions for a while, and leases not as long: after an outage the one or
+	// the other is tried first.
 	b.exec(`CREATE TABLE failing (x int)`)
 	b.exec(`CREATE FUNCTION fail_completions() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
   IF current_query() LIKE '%completed_turn_id%' AND EXISTS (SELECT FROM failing) THEN RAISE EXCEPTION 'failing' USING ERRCODE = '53200'; END IF; RETURN NULL; END $$`)
@@ -265,15 +274,17 @@ func TestCommitOfARetryIsUnknownAndItsJobIsLeasedAgain(t *testing.T) {
 	turn.end()
 }
 
-// TestReclaimedJobThatIsReset is the same for any job: a person has it tried as if it had never been tried, after its lease was reclaimed. The same turn leases it, as
-// attempt 1 again. The first attempt neither commits its effect, nor says anything of the job any more.
+// TestReclaimedJobThatIsReset is the same for any job: a person has it tried as if it had never
+// been tried, after its lease was reclaimed. The same turn leases it, as attempt 1 again. The first
+// attempt neither commits its effect, nor says anything of the job any more.
 func TestReclaimedJobThatIsReset(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.exec(`CREATE TABLE effects (n bigint GENERATED ALWAYS AS IDENTITY, call int)`)
 	jobs.Register(b.registry, jobs.Policy{}, func(context.Context, *jobs.Job[ping]) error { return nil })
 	var calls atomic.Int32
-	begun, goOn := [2]chan struct{}{make(chan struct{}), make(chan struct{})}, [2]chan struct{}{make(chan struct{}), make(chan struct{})}
+	begun, goOn := [2]chan struct{}{make(chan struct{}), make(chan struct{})},
+		[2]chan struct{}{make(chan struct{}), make(chan struct{})}
 	said := make(chan error, 1)
 	jobs.Register(b.registry, jobs.Policy{Parallel: 5}, func(_ context.Context, job *jobs.Job[greet]) error {
 		call := calls.Add(1)
@@ -296,7 +307,8 @@ func TestReclaimedJobThatIsReset(t *testing.T) {
 	b.exec(`UPDATE daybook.jobs SET last_attempted_at = now() - interval '11 seconds' WHERE id = $1`, id)
 	// No worker takes it meanwhile.
 	require.NoError(t, pgx.BeginFunc(t.Context(), b.Pool, func(tx pgx.Tx) error {
-		_, err := tx.Exec(t.Context(), `INSERT INTO daybook.organizations (id, paused_at) VALUES ($1, now()) ON CONFLICT (id) DO UPDATE SET paused_at = now()`, org)
+		_, err := tx.Exec(t.Context(),
+			`INSERT INTO daybook.organizations (id, paused_at) VALUES ($1, now()) ON CONFLICT (id) DO UPDATE SET paused_at = now()`, org)
 		return err
 	}))
 	got, err := store.NewQueue(b.Pool, store.Jobs).ReclaimExpired(t.Context())

@@ -15,8 +15,9 @@ import (
 	"github.com/daybook-dev/daybook/queue"
 )
 
-// TestTimeInALockIsNotTheHandlers locks the table of jobs for longer than the attempts may take, while handlers of each sort are about to use it: no attempt
-// is charged, and a handler that has returned nil is not called again.
+// TestTimeInALockIsNotTheHandlers locks the table of jobs for longer than the attempts may take,
+// while handlers of each sort are about to use it: no attempt is charged, and a handler that has
+// returned nil is not called again.
 func TestTimeInALockIsNotTheHandlers(t *testing.T) {
 	t.Parallel()
 	policy := jobs.Policy{MaxAttempts: 1, Timeout: 2 * time.Second}
@@ -104,7 +105,8 @@ func TestTimeInALockIsNotTheHandlers(t *testing.T) {
 			require.NoError(t, tx.Commit(t.Context()))
 			b.until(jobsBefore, `SELECT count(*) FROM daybook.jobs WHERE type = 'greet' AND state IN ('completed', 'failed')`)
 			turn.end()
-			assert.Equal(t, jobsBefore, b.count(`SELECT count(*) FROM daybook.jobs WHERE type = 'greet' AND state = 'completed' AND run_count = 1`))
+			assert.Equal(t, jobsBefore,
+				b.count(`SELECT count(*) FROM daybook.jobs WHERE type = 'greet' AND state = 'completed' AND run_count = 1`))
 			assert.EqualValues(t, jobsBefore, calls.Load())
 		})
 	}

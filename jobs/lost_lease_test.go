@@ -14,7 +14,8 @@ import (
 	"github.com/daybook-dev/daybook/queue"
 )
 
-// TestCallEndsWithItsLease has another turn take a job while its handler runs: the next renewal ends the call.
+// TestCallEndsWithItsLease has another turn take a job while its handler runs: the next renewal
+// ends the call.
 func TestCallEndsWithItsLease(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

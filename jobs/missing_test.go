@@ -20,7 +20,8 @@ import (
 
 const missingAge = time.Minute
 
-// noted puts a worker on record that has lived for longer than missingAge, and was heard of so long ago.
+// noted puts a worker on record that has lived for longer than missingAge, and was heard of so long
+// ago.
 func (b *bundle) noted(id string, heard time.Duration, types ...string) {
 	require.NoError(b.t, b.store.NoteJobWorker(b.t.Context(), store.JobWorker{ID: id, Name: id, Types: types}))
 	b.exec(`UPDATE daybook.job_workers SET first_seen = clock_timestamp() - interval '1 hour', last_seen = clock_timestamp() - make_interval(secs => $2) WHERE id = $1`,
@@ -32,7 +33,8 @@ func (b *bundle) old() {
 	b.exec(`UPDATE daybook.jobs SET ready_at = clock_timestamp() - interval '1 hour' WHERE state = 'pending'`)
 }
 
-// TestUnknownTypesAreLeftAlone: a worker leases nothing that it has no handler for, also not in the turn of another one.
+// TestUnknownTypesAreLeftAlone: a worker leases nothing that it has no handler for, also not in the
+// turn of another one.
 func TestUnknownTypesAreLeftAlone(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -57,8 +59,8 @@ func TestUnknownTypesAreLeftAlone(t *testing.T) {
 	assert.Zero(t, j.RunCount, "uncounted")
 }
 
-// TestMissingHandlerIsNoticed: what no worker that lives has known for a while is a dead letter, uncounted, and comes back with its
-// attempts when a worker has a handler.
+// TestMissingHandlerIsNoticed: what no worker that lives has known for a while is a dead letter,
+// uncounted, and comes back with its attempts when a worker has a handler.
 func TestMissingHandlerIsNoticed(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -71,7 +73,10 @@ func TestMissingHandlerIsNoticed(t *testing.T) {
 			b.noted("other", 0, "greet")
 			require.NoError(b.t, b.store.NoteJobWorkerStopped(b.t.Context(), "other"))
 		}, map[string]int{}},
-		"one that knew it, and died": {func(b *bundle) { b.noted("other", time.Hour, "greet") }, map[string]int{"greet": 2}},
+		"one that knew it, and died": {
+			func(b *bundle) { b.noted("other", time.Hour, "greet") },
+			map[string]int{"greet": 2},
+		},
 		"this one has just started": {func(b *bundle) {
 			b.exec(`UPDATE daybook.job_workers SET first_seen = clock_timestamp()`)
 		}, map[string]int{}},
@@ -115,10 +120,11 @@ func TestTwoFleetsUseUpAttempts(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	var calls atomic.Int32
-	jobs.Register(b.registry, jobs.Policy{MaxAttempts: 2, Base: time.Millisecond}, func(context.Context, *jobs.Job[greet]) error {
-		calls.Add(1)
-		return errors.New("always")
-	})
+	jobs.Register(b.registry, jobs.Policy{MaxAttempts: 2, Base: time.Millisecond},
+		func(context.Context, *jobs.Job[greet]) error {
+			calls.Add(1)
+			return errors.New("always")
+		})
 	s := store.NewQueue(b.Pool, store.Jobs)
 	other := b.worker(jobs.NewRegistry())
 	id := b.enqueue(greet{}, queue.JobOptions{})

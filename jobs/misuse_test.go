@@ -19,7 +19,8 @@ import (
 	"github.com/daybook-dev/daybook/queue"
 )
 
-// limitError is an application's error that says its code by a method. A function whose result is a *limitError returns a nil one as an error that is not nil.
+// limitError is an application's error that says its code by a method. A function whose result is a
+// *limitError returns a nil one as an error that is not nil.
 type limitError struct{ code models.ErrorCode }
 
 func (e *limitError) Error() string               { return "limit " + string(e.code) }
@@ -27,12 +28,14 @@ func (e *limitError) ErrorCode() models.ErrorCode { return e.code }
 
 func nilLimit() *limitError { return nil }
 
-// TestErrorWhoseCodePanics: a handler's error that panics when it is asked for its code fails the attempt, wherever the handler returns it. It does not end the worker.
+// TestErrorWhoseCodePanics: a handler's error that panics when it is asked for its code fails the
+// attempt, wherever the handler returns it. It does not end the worker.
 func TestErrorWhoseCodePanics(t *testing.T) {
 	t.Parallel()
 	for name, register := range map[string]func(b *bundle){
 		"Handler": func(b *bundle) {
-			jobs.Register(b.registry, jobs.Policy{Base: time.Hour}, func(context.Context, *jobs.Job[greet]) error { return nilLimit() })
+			jobs.Register(b.registry, jobs.Policy{Base: time.Hour},
+				func(context.Context, *jobs.Job[greet]) error { return nilLimit() })
 		},
 		"InTx": func(b *bundle) {
 			jobs.Register(b.registry, jobs.Policy{Base: time.Hour}, func(_ context.Context, job *jobs.Job[greet]) error {
@@ -41,16 +44,18 @@ func TestErrorWhoseCodePanics(t *testing.T) {
 			})
 		},
 		"BulkItem": func(b *bundle) {
-			jobs.RegisterBulk(b.registry, jobs.Policy{Base: time.Hour}, func(_ context.Context, _ pgx.Tx, all []*jobs.Job[greet]) ([]error, error) {
-				errs := make([]error, len(all))
-				for i := range errs {
-					errs[i] = nilLimit()
-				}
-				return errs, nil
-			})
+			jobs.RegisterBulk(b.registry, jobs.Policy{Base: time.Hour},
+				func(_ context.Context, _ pgx.Tx, all []*jobs.Job[greet]) ([]error, error) {
+					errs := make([]error, len(all))
+					for i := range errs {
+						errs[i] = nilLimit()
+					}
+					return errs, nil
+				})
 		},
 		"Bulk": func(b *bundle) {
-			jobs.RegisterBulk(b.registry, jobs.Policy{Base: time.Hour}, func(context.Context, pgx.Tx, []*jobs.Job[greet]) ([]error, error) { return nil, nilLimit() })
+			jobs.RegisterBulk(b.registry, jobs.Policy{Base: time.Hour},
+				func(context.Context, pgx.Tx, []*jobs.Job[greet]) ([]error, error) { return nil, nilLimit() })
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -66,8 +71,8 @@ func TestErrorWhoseCodePanics(t *testing.T) {
 	}
 }
 
-// TestErrorHandlerThatEndsItsGoroutine: an error handler that calls runtime.Goexit changes nothing, also when it is told of an error of the completing
-// transaction. The turn goes on.
+// TestErrorHandlerThatEndsItsGoroutine: an error handler that calls runtime.Goexit changes nothing,
+// also when it is told of an error of the completing transaction. The turn goes on.
 func TestErrorHandlerThatEndsItsGoroutine(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(job *jobs.Job[greet]) error{
@@ -87,7 +92,8 @@ func TestErrorHandlerThatEndsItsGoroutine(t *testing.T) {
 				return jobs.Leave
 			})
 			jobs.Register(b.registry, jobs.Policy{}, func(context.Context, *jobs.Job[ping]) error { return nil })
-			jobs.Register(b.registry, jobs.Policy{Base: time.Hour}, func(_ context.Context, job *jobs.Job[greet]) error { return end(job) })
+			jobs.Register(b.registry, jobs.Policy{Base: time.Hour},
+				func(_ context.Context, job *jobs.Job[greet]) error { return end(job) })
 			turn := b.linger(b.engine)
 			b.enqueue(greet{Name: "Ada"}, queue.JobOptions{})
 			assert.Eventually(t, func() bool { return told.Load() > 0 }, long, time.Millisecond)
@@ -107,7 +113,8 @@ func TestErrorHandlerThatEndsItsGoroutine(t *testing.T) {
 	}
 }
 
-// TestEachJobHasAGoroutineOfItsOwn, leased or picked: what its handler does to the goroutine stays with the job.
+// TestEachJobHasAGoroutineOfItsOwn, leased or picked: what its handler does to the goroutine stays
+// with the job.
 func TestEachJobHasAGoroutineOfItsOwn(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

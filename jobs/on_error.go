@@ -10,9 +10,11 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// Failure is why an attempt failed, and what becomes of the job unless the error handler says otherwise.
+// Failure is why an attempt failed, and what becomes of the job unless the error handler says
+// otherwise.
 type Failure struct {
-	// Err is the handler's error, or one of Daybook's: a timeout, a payload that does not match its schema, a completing transaction that failed.
+	// Err is the handler's error, or one of Daybook's: a timeout, a payload that does not match its
+	// schema, a completing transaction that failed.
 	Err  error
 	Code models.ErrorCode
 	// Panic is what the handler panicked with, and Stack where; nil: it did not.
@@ -35,12 +37,16 @@ const (
 // ErrorHandler is told of each attempt that failed, and says what becomes of the job.
 type ErrorHandler func(ctx context.Context, job *Info, f Failure) Verdict
 
-// OnError has f told of each attempt of a handler that failed, before that is on record: also of panics and timeouts, not of jobs that are put off or
-// cancelled, nor of attempts that are not counted. ctx ends when the worker is stopped. f must be quick: the job waits for it. The transaction of a bulk handler may be tried
-// again, and f is told again then. Of a handler that does not return when its context ends f is told, and its verdict has no effect. An attempt
-// that ended with its worker is told to no error handler: see queue.EventReclaimed. If f panics, its verdict is Leave, and the job's error says so.
+// OnError has f told of each attempt of a handler that failed, before that is on record: also of
+// panics and timeouts, not of jobs that are put off or cancelled, nor of attempts that are not
+// counted. ctx ends when the worker is stopped. f must be quick: the job waits for it. The
+// transaction of a bulk handler may be tried again, and f is told again then. Of a handler that
+// does not return when its context ends f is told, and its verdict has no effect. An attempt that
+// ended with its worker is told to no error handler: see queue.EventReclaimed. If f panics, its
+// verdict is Leave, and the job's error says so.
 //
-// There is one error handler; a second call replaces it. It panics when a worker uses the registry already.
+// There is one error handler; a second call replaces it. It panics when a worker uses the registry
+// already.
 func (r *Registry) OnError(f ErrorHandler) {
 	r.mayChange("OnError")
 	r.onError = f

@@ -12,8 +12,10 @@ import (
 	"github.com/daybook-dev/daybook/queue"
 )
 
-// TestUniqueIsAskedForWhileItsPickIsLost: the transaction that has picked a unique job is lost while its handler, which has read what is old by then, goes on. A request
-// that comes meanwhile meets a pending row, and leaves it as it is. The attempt that has read what is old does not complete the job.
+// TestUniqueIsAskedForWhileItsPickIsLost: the transaction that has picked a unique job is lost
+// while its handler, which has read what is old by then, goes on. A request that comes meanwhile
+// meets a pending row, and leaves it as it is. The attempt that has read what is old does not
+// complete the job.
 func TestUniqueIsAskedForWhileItsPickIsLost(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -59,5 +61,6 @@ SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_d
 	}
 	turn.end()
 	t.Log("tries", tries)
-	assert.Equal(t, b.count(`SELECT v FROM source`), b.count(`SELECT max(v) FROM read`), "the request said %v: an attempt that begins after it sees what its caller wrote", asked.Load())
+	assert.Equal(t, b.count(`SELECT v FROM source`), b.count(`SELECT max(v) FROM read`),
+		"the request said %v: an attempt that begins after it sees what its caller wrote", asked.Load())
 }

@@ -60,7 +60,8 @@ func (b *bundle) shortly(policy jobs.Policy, special func(ctx context.Context, j
 	})
 }
 
-// TestShortJobsAreNotLeased works many jobs that do nothing: their rows go from pending to completed.
+// TestShortJobsAreNotLeased works many jobs that do nothing: their rows go from pending to
+// completed.
 func TestShortJobsAreNotLeased(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -72,11 +73,13 @@ func TestShortJobsAreNotLeased(t *testing.T) {
 	b.until(n+2000, `SELECT count(*) FROM daybook.jobs WHERE state = 'completed'`)
 	assert.Equal(t, n+2000, turn.end().Completed)
 	b.assertOnce(n + 2000)
-	// A machine that stalls makes attempts long, and then the next hundred are leased: not all of them are.
+	// A machine that stalls makes attempts long, and then the next hundred are leased: not all of
+	// them are.
 	assert.Less(t, b.count(leases)-before, 2000)
 }
 
-// TestLongJobOfAShortTypeIsLeased blocks one of several jobs that were picked together: it is leased, and the others are completed.
+// TestLongJobOfAShortTypeIsLeased blocks one of several jobs that were picked together: it is
+// leased, and the others are completed.
 func TestLongJobOfAShortTypeIsLeased(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -97,7 +100,8 @@ func TestLongJobOfAShortTypeIsLeased(t *testing.T) {
 	b.assertOnce(n + 11)
 }
 
-// TestPickedJobsBeginBesideEachOther has picked jobs, whose type is one of jobs that do nothing, wait until all of them have begun.
+// TestPickedJobsBeginBesideEachOther has picked jobs, whose type is one of jobs that do nothing,
+// wait until all of them have begun.
 func TestPickedJobsBeginBesideEachOther(t *testing.T) {
 	t.Parallel()
 	const n = 25
@@ -119,7 +123,8 @@ func TestPickedJobsBeginBesideEachOther(t *testing.T) {
 	b.assertOnce(learned + n)
 }
 
-// TestPickedJobThatNeedsALease asks for a transaction, and stores progress, from within a job that was picked.
+// TestPickedJobThatNeedsALease asks for a transaction, and stores progress, from within a job that
+// was picked.
 func TestPickedJobThatNeedsALease(t *testing.T) {
 	t.Parallel()
 	for name, special := range map[string]func(ctx context.Context, job *jobs.Job[greet]) error{
@@ -150,8 +155,8 @@ func TestPickedJobThatNeedsALease(t *testing.T) {
 	}
 }
 
-// TestPickThatLosesItsConnection ends the session that has picked a job while its handler runs: what ended well is completed, and is not
-// worked again.
+// TestPickThatLosesItsConnection ends the session that has picked a job while its handler runs:
+// what ended well is completed, and is not worked again.
 func TestPickThatLosesItsConnection(t *testing.T) {
 	t.Parallel()
 	for name, long := range map[string]bool{"it has ended": false, "it runs on": true} {
@@ -179,7 +184,8 @@ SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_d
 	}
 }
 
-// TestPickWhoseResultCannotBeStored: the result of one job of a pick cannot be stored. It is completed without it, with the others.
+// TestPickWhoseResultCannotBeStored: the result of one job of a pick cannot be stored. It is
+// completed without it, with the others.
 func TestPickWhoseResultCannotBeStored(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -197,7 +203,8 @@ func TestPickWhoseResultCannotBeStored(t *testing.T) {
 	assert.Equal(t, n+11, b.count(`SELECT count(*) FROM daybook.attempts`), "each once")
 }
 
-// TestStopWhileJobsArePicked stops a turn whose picked job does not end by itself: it is given back, uncounted.
+// TestStopWhileJobsArePicked stops a turn whose picked job does not end by itself: it is given
+// back, uncounted.
 func TestStopWhileJobsArePicked(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -214,11 +221,13 @@ func TestStopWhileJobsArePicked(t *testing.T) {
 	id := b.enqueue(greet{Name: "special"}, queue.JobOptions{})
 	receive(t, reached)
 	turn.end()
-	assert.Equal(t, 1, b.count(`SELECT count(*) FROM daybook.jobs WHERE id = $1 AND state = 'pending' AND run_count = 0`, id))
+	assert.Equal(t, 1, b.count(`SELECT count(*) FROM daybook.jobs WHERE id = $1 AND state = 'pending' AND run_count = 0`,
+		id))
 	assert.Zero(t, b.count(`SELECT count(*) FROM daybook.attempts WHERE job_id = $1`, id))
 }
 
-// TestCancelWhilePicked cancels a job that was picked: the request waits for its row, and takes effect.
+// TestCancelWhilePicked cancels a job that was picked: the request waits for its row, and takes
+// effect.
 func TestCancelWhilePicked(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -233,7 +242,8 @@ func TestCancelWhilePicked(t *testing.T) {
 	turn.end()
 }
 
-// TestPickedJobThatEndsItsGoroutine has a handler call runtime.Goexit: the attempt fails, and the job is tried again.
+// TestPickedJobThatEndsItsGoroutine has a handler call runtime.Goexit: the attempt fails, and the
+// job is tried again.
 func TestPickedJobThatEndsItsGoroutine(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -15,8 +15,8 @@ import (
 	"github.com/daybook-dev/daybook/queue"
 )
 
-// TestReadOnlyDatabaseIsTriedSlowly: a database that is read and not written, as after a failover, is tried again as one that is unavailable,
-// and work goes on when it can be written again.
+// TestReadOnlyDatabaseIsTriedSlowly: a database that is read and not written, as after a failover,
+// is tried again as one that is unavailable, and work goes on when it can be written again.
 func TestReadOnlyDatabaseIsTriedSlowly(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -46,21 +46,25 @@ func (b *bundle) awaitSessions() {
 	b.t.Helper()
 	before := b.Pool.Stat().NewConnsCount()
 	// A try opens one or two.
-	require.Eventually(b.t, func() bool { return b.Pool.Stat().NewConnsCount() > before+3*inVain/2 }, long, 10*time.Millisecond)
+	require.Eventually(b.t, func() bool { return b.Pool.Stat().NewConnsCount() > before+3*inVain/2 }, long,
+		10*time.Millisecond)
 }
 
 // writable ends what readOnly began.
 func (b *bundle) writable() {
 	b.t.Helper()
-	require.NoError(b.t, pgx.BeginTxFunc(b.t.Context(), b.Pool, pgx.TxOptions{AccessMode: pgx.ReadWrite}, func(tx pgx.Tx) error {
-		_, err := tx.Exec(b.t.Context(), `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I RESET default_transaction_read_only', current_database()); END $$`)
-		return err
-	}))
+	require.NoError(b.t, pgx.BeginTxFunc(b.t.Context(), b.Pool, pgx.TxOptions{AccessMode: pgx.ReadWrite},
+		func(tx pgx.Tx) error {
+			_, err := tx.Exec(b.t.Context(),
+				`DO $$ BEGIN EXECUTE format('ALTER DATABASE %I RESET default_transaction_read_only', current_database()); END $$`)
+			return err
+		}))
 	b.Pool.Reset()
 }
 
-// TestReadOnlyDatabaseChargesNoJob has the database only read from the moment at which a handler is called until the worker has opened many sessions in vain:
-// no attempt is charged, and a handler that has returned nil is not called again.
+// TestReadOnlyDatabaseChargesNoJob has the database only read from the moment at which a handler is
+// called until the worker has opened many sessions in vain: no attempt is charged, and a handler
+// that has returned nil is not called again.
 func TestReadOnlyDatabaseChargesNoJob(t *testing.T) {
 	t.Parallel()
 	policy := jobs.Policy{MaxAttempts: 1}
@@ -81,16 +85,18 @@ func TestReadOnlyDatabaseChargesNoJob(t *testing.T) {
 		"to a completion in the handler's transaction": single(func(context.Context, pgx.Tx) error { return nil }),
 		"to a bulk handler": func(b *bundle, called func()) {
 			var again bool
-			jobs.RegisterBulk(b.registry, policy, func(ctx context.Context, tx pgx.Tx, all []*jobs.Job[greet]) ([]error, error) {
-				if !again {
-					again = true
-					called()
-					_, err := tx.Exec(ctx, `SELECT pg_terminate_backend(pg_backend_pid())`) // the next try has a session that only reads
-					return nil, err
-				}
-				_, err := tx.Exec(ctx, `INSERT INTO greeted VALUES ('Ada')`)
-				return make([]error, len(all)), err
-			})
+			jobs.RegisterBulk(b.registry, policy,
+				func(ctx context.Context, tx pgx.Tx, all []*jobs.Job[greet]) ([]error, error) {
+					if !again {
+						again = true
+						called()
+						// the next try has a session that only reads
+						_, err := tx.Exec(ctx, `SELECT pg_terminate_backend(pg_backend_pid())`)
+						return nil, err
+					}
+					_, err := tx.Exec(ctx, `INSERT INTO greeted VALUES ('Ada')`)
+					return make([]error, len(all)), err
+				})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -117,7 +123,8 @@ func TestReadOnlyDatabaseChargesNoJob(t *testing.T) {
 	}
 }
 
-// TestReadOnlyTransactionOfAHandler: a handler that has its transaction only read, in a database that can be written, is charged.
+// TestReadOnlyTransactionOfAHandler: a handler that has its transaction only read, in a database
+// that can be written, is charged.
 func TestReadOnlyTransactionOfAHandler(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -13,7 +13,8 @@ import (
 
 // EarlierAttempt is an attempt at a job that has ended, as the log has it.
 type EarlierAttempt struct {
-	// Number is the attempt's, from 1. An attempt that was put off has the number of the one that follows.
+	// Number is the attempt's, from 1. An attempt that was put off has the number of the one that
+	// follows.
 	Number  int
 	Outcome models.Outcome
 	// Code and Error say why, for every outcome but completed.
@@ -24,13 +25,16 @@ type EarlierAttempt struct {
 	Times              int
 }
 
-// reads is where a handler's questions are answered. Time in which the database holds up the answer is not the handler's.
+// reads is where a handler's questions are answered. Time in which the database holds up the answer
+// is not the handler's.
 type reads struct{ q store.Querier }
 
 var errNoReads = errors.New("the job is not worked by a worker: there is no database to read from")
 
 // ask returns what read finds about the job with an id, as an application sees it.
-func ask[S, T any](ctx context.Context, r reads, id string, read func(ctx context.Context, q store.Querier, id string) ([]S, error), seen func(S) T) ([]T, error) {
+func ask[S, T any](ctx context.Context, r reads, id string,
+	read func(ctx context.Context, q store.Querier, id string) ([]S, error), seen func(S) T,
+) ([]T, error) {
 	if r.q == nil {
 		return nil, errNoReads
 	}
@@ -47,13 +51,15 @@ func ask[S, T any](ctx context.Context, r reads, id string, read func(ctx contex
 }
 
 func (r reads) links(ctx context.Context, id string) ([]queue.Link, error) {
-	return ask(ctx, r, id, store.JobLinks, func(l models.JobLink) queue.Link { return queue.Link{Kind: l.Kind, ID: l.ID} })
+	return ask(ctx, r, id, store.JobLinks,
+		func(l models.JobLink) queue.Link { return queue.Link{Kind: l.Kind, ID: l.ID} })
 }
 
 func (r reads) attempts(ctx context.Context, id string) ([]EarlierAttempt, error) {
 	return ask(ctx, r, id, store.LoggedAttempts, func(a store.LoggedAttempt) EarlierAttempt {
 		return EarlierAttempt{
-			Number: a.Attempt, Outcome: a.Outcome, Code: a.Code, Error: a.Error, StartedAt: a.StartedAt, EndedAt: a.EndedAt, Times: a.Times,
+			Number: a.Attempt, Outcome: a.Outcome, Code: a.Code, Error: a.Error, StartedAt: a.StartedAt, EndedAt: a.EndedAt,
+			Times: a.Times,
 		}
 	})
 }
@@ -61,7 +67,8 @@ func (r reads) attempts(ctx context.Context, id string) ([]EarlierAttempt, error
 // AwaitedJob is a job that another one has waited for.
 type AwaitedJob struct {
 	ID string
-	// State is the one in which it ended: completed, failed or cancelled; empty when it was Removed before its end.
+	// State is the one in which it ended: completed, failed or cancelled; empty when it was Removed
+	// before its end.
 	State   models.JobState
 	Removed bool
 }
@@ -78,7 +85,8 @@ func (r reads) awaited(ctx context.Context, id string) ([]AwaitedJob, error) {
 // info is a job as middleware sees it.
 func (t *registered) info(job store.Job, r reads) *Info {
 	return &Info{
-		ID: job.ID, OrgID: job.OrgID, Type: job.Type, Owner: t.policy.Owner, Attempt: job.Attempt, MaxAttempts: t.maxAttempts(job), Priority: models.Priority(job.Priority),
+		ID: job.ID, OrgID: job.OrgID, Type: job.Type, Owner: t.policy.Owner, Attempt: job.Attempt,
+		MaxAttempts: t.maxAttempts(job), Priority: models.Priority(job.Priority),
 		IdempotencyKey: cmp.Or(job.Key, job.ID), Payload: job.Payload, EnqueuedAt: job.EnqueuedAt, reads: r,
 	}
 }

@@ -28,45 +28,54 @@ import (
 type Policy struct {
 	// Owner is the team or contact responsible for the type; the log, lists and the API show it.
 	Owner string
-	// MaxAttempts is how many attempts a job has before it is a dead letter, unless it was enqueued with a number of its own; default 3.
+	// MaxAttempts is how many attempts a job has before it is a dead letter, unless it was enqueued
+	// with a number of its own; default 3.
 	MaxAttempts int
-	// Timeout is how long an attempt may take, and how long what it gives to InTx; default 30 s, at most MaxTimeout, or MaxBulkTimeout with a bulk handler.
+	// Timeout is how long an attempt may take, and how long what it gives to InTx; default 30 s, at
+	// most MaxTimeout, or MaxBulkTimeout with a bulk handler.
 	Timeout time.Duration
-	// Base is the delay before the second attempt, Factor what each further delay is multiplied by, Cap the longest delay; defaults
-	// 30 s, 2 and 6 h. Each delay is changed by up to ±10 %, always the same for the same job and attempt.
+	// Base is the delay before the second attempt, Factor what each further delay is multiplied by,
+	// Cap the longest delay; defaults 30 s, 2 and 6 h. Each delay is changed by up to ±10 %, always
+	// the same for the same job and attempt.
 	Base   time.Duration
 	Factor float64
 	Cap    time.Duration
-	// Parallel is how many jobs of the type one worker process works side by side; default 30. For a bulk
-	// handler it is how many jobs share a call; default 500.
+	// Parallel is how many jobs of the type one worker process works side by side; default 30. For a
+	// bulk handler it is how many jobs share a call; default 500.
 	Parallel int
-	// ParallelEverywhere is how many jobs of the type are leased at a time, over all workers; default: any number. Use it to protect
-	// something that all workers use, such as a server that allows ten calls at a time; each lease of the type then counts the leased
-	// jobs in the database. All workers must have the same number. Each alias is counted separately.
+	// ParallelEverywhere is how many jobs of the type are leased at a time, over all workers;
+	// default: any number. Use it to protect something that all workers use, such as a server that
+	// allows ten calls at a time; each lease of the type then counts the leased jobs in the database.
+	// All workers must have the same number. Each alias is counted separately.
 	ParallelEverywhere int
 	// Aliases are other names under which jobs of the type may be enqueued.
 	Aliases []string
-	// Secrets are the names of members of payload, result and progress, at any level, whose values the console does not show, besides
-	// those whose names say that they are a secret (docs/console.md).
+	// Secrets are the names of members of payload, result and progress, at any level, whose values
+	// the console does not show, besides those whose names say that they are a secret
+	// (docs/console.md).
 	Secrets []string
 }
 
-// The longest Timeout that a policy may have. A longer attempt would rarely end by itself, because each deployment of a new version
-// stops it, and a bulk handler would hold its rows and a connection for as long.
+// The longest Timeout that a policy may have. A longer attempt would rarely end by itself, because
+// each deployment of a new version stops it, and a bulk handler would hold its rows and a
+// connection for as long.
 const (
 	MaxTimeout     = 2 * time.Hour
 	MaxBulkTimeout = time.Hour
 )
 
 // ErrNoHandlers: a worker was started with a registry that is empty.
-var ErrNoHandlers = failure.New(failure.Misuse, "jobs: the registry has no handler, so that the worker would lease nothing: call jobs.Register before the worker runs")
+var ErrNoHandlers = failure.New(failure.Misuse, "jobs: the registry has no handler, so that the worker would lease "+
+	"nothing: call jobs.Register before the worker runs")
 
-// Registry holds the handlers of a worker. Register everything before the worker starts. Make one with NewRegistry.
+// Registry holds the handlers of a worker. Register everything before the worker starts. Make one
+// with NewRegistry.
 type Registry struct {
 	handlers
 	// types holds each handler under its type and its aliases.
 	types map[string]*registered
-	// middleware and bulkMiddleware are called around handlers, the outermost first. onError is told of failed attempts; nil: nothing is.
+	// middleware and bulkMiddleware are called around handlers, the outermost first. onError is told
+	// of failed attempts; nil: nothing is.
 	middleware     []Middleware
 	bulkMiddleware []BulkMiddleware
 	onError        ErrorHandler
@@ -109,7 +118,8 @@ func (r *Registry) Registrations() []Registration {
 // Names returns every name under which jobs are handled, aliases included.
 func (r *Registry) Names() []string { return slices.Sorted(maps.Keys(r.types)) }
 
-// TypeName returns the type that is registered under a name: the name itself, or, for an alias, the type that has it.
+// TypeName returns the type that is registered under a name: the name itself, or, for an alias, the
+// type that has it.
 func (r *Registry) TypeName(name string) string {
 	if t := r.types[name]; t != nil {
 		return t.jobType
@@ -117,8 +127,8 @@ func (r *Registry) TypeName(name string) string {
 	return name
 }
 
-// Started is for package workers: a worker uses the registry from now on, and nothing more can be registered. It returns
-// ErrNoHandlers when the registry is empty.
+// Started is for package workers: a worker uses the registry from now on, and nothing more can be
+// registered. It returns ErrNoHandlers when the registry is empty.
 func (r *Registry) Started() error {
 	if len(r.types) == 0 {
 		return ErrNoHandlers
@@ -133,23 +143,25 @@ type handlers = carried.Value[engine.HandlersFor]
 // NewRegistry returns an empty registry.
 func NewRegistry() *Registry {
 	r := &Registry{types: map[string]*registered{}}
-	carried.Set[engine.HandlersFor](&r.handlers, func(pool *pgxpool.Pool, _ *slog.Logger) engine.Handlers { return working{r, pool} })
+	carried.Set[engine.HandlersFor](&r.handlers,
+		func(pool *pgxpool.Pool, _ *slog.Logger) engine.Handlers { return working{r, pool} })
 	return r
 }
 
-// Func works one job. Its result says how the attempt ended: nil completes the job; Snooze, Cancel, RetryAfter, Final
-// and WithCode have the effect that they describe; any other error, or a panic, is a HANDLER_ERROR and is tried again by the policy. ctx
-// ends at the type's timeout, when another worker has reclaimed the job, and twenty seconds after the worker was told to stop. It is
-// called in a goroutine of its own.
+// Func works one job. Its result says how the attempt ended: nil completes the job; Snooze, Cancel,
+// RetryAfter, Final and WithCode have the effect that they describe; any other error, or a panic,
+// is a HANDLER_ERROR and is tried again by the policy. ctx ends at the type's timeout, when another
+// worker has reclaimed the job, and twenty seconds after the worker was told to stop. It is called
+// in a goroutine of its own.
 type Func[P queue.Payload] func(ctx context.Context, job *Job[P]) error
 
-// BulkFunc works many jobs of one type in the transaction that completes them. The first result says how each job ended; nil
-// completes all. The second result undoes everything; the jobs are then halved, each part in a transaction of its own, until the one
-// to blame stands alone.
+// BulkFunc works many jobs of one type in the transaction that completes them. The first result
+// says how each job ended; nil completes all. The second result undoes everything; the jobs are
+// then halved, each part in a transaction of its own, until the one to blame stands alone.
 type BulkFunc[P queue.Payload] func(ctx context.Context, tx pgx.Tx, jobs []*Job[P]) ([]error, error)
 
-// CheckPayload checks a payload against the schema of its type, for callers that enqueue without the struct. A type that is
-// not registered is not checked.
+// CheckPayload checks a payload against the schema of its type, for callers that enqueue without
+// the struct. A type that is not registered is not checked.
 func (r *Registry) CheckPayload(jobType string, raw json.RawMessage) error {
 	if t := r.types[jobType]; t != nil {
 		return t.schema.Validate(raw)
@@ -157,9 +169,10 @@ func (r *Registry) CheckPayload(jobType string, raw json.RawMessage) error {
 	return nil
 }
 
-// Register registers the handler of P's type. It panics, and says what to do, when the registration cannot work: the type, or one
-// of the aliases, has a handler already or is not a valid job type, P is not a struct, f is nil, the policy has a value out of
-// range, or a worker uses the registry already. These are mistakes of the program, and are found when it starts.
+// Register registers the handler of P's type. It panics, and says what to do, when the registration
+// cannot work: the type, or one of the aliases, has a handler already or is not a valid job type, P
+// is not a struct, f is nil, the policy has a value out of range, or a worker uses the registry
+// already. These are mistakes of the program, and are found when it starts.
 func Register[P queue.Payload](r *Registry, policy Policy, f Func[P]) {
 	r.check(jobTypeOf[P](), policy, f == nil, MaxTimeout)
 	t := newType[P](jobTypeOf[P](), policy)
@@ -173,8 +186,9 @@ func Register[P queue.Payload](r *Registry, policy Policy, f Func[P]) {
 	r.add(t)
 }
 
-// RegisterBulk registers a handler that works many jobs of P's type in one transaction. Otherwise it works as Register does.
-// Policy.Parallel is then how many jobs share a transaction; default 500.
+// RegisterBulk registers a handler that works many jobs of P's type in one transaction. Otherwise
+// it works as Register does. Policy.Parallel is then how many jobs share a transaction; default
+// 500.
 func RegisterBulk[P queue.Payload](r *Registry, policy Policy, f BulkFunc[P]) {
 	r.check(jobTypeOf[P](), policy, f == nil, MaxBulkTimeout)
 	policy.Parallel = cmp.Or(policy.Parallel, 500)
@@ -199,7 +213,8 @@ func RegisterBulk[P queue.Payload](r *Registry, policy Policy, f BulkFunc[P]) {
 			return nil, err
 		}
 		if own != nil && len(own) != len(decoded) {
-			return nil, fmt.Errorf("the handler of %s returned %d results for %d jobs: return one for each, or nil", t.jobType, len(own), len(decoded))
+			return nil, fmt.Errorf("the handler of %s returned %d results for %d jobs: return one for each, or nil",
+				t.jobType, len(own), len(decoded))
 		}
 		for i, err := range own {
 			errs[places[i]] = err
@@ -209,8 +224,9 @@ func RegisterBulk[P queue.Payload](r *Registry, policy Policy, f BulkFunc[P]) {
 	r.add(t)
 }
 
-// RegisterRaw registers the handler of a type that the caller names, and whose payload may be any JSON object. It is for handlers that have no
-// struct for it: those that a configuration names, and those that pass the payload on. Otherwise it works as Register does.
+// RegisterRaw registers the handler of a type that the caller names, and whose payload may be any
+// JSON object. It is for handlers that have no struct for it: those that a configuration names, and
+// those that pass the payload on. Otherwise it works as Register does.
 func RegisterRaw(r *Registry, jobType string, policy Policy, f Func[queue.RawPayload]) {
 	r.check(jobType, policy, f == nil, MaxTimeout)
 	t := newType[queue.RawPayload](jobType, policy)
@@ -227,7 +243,8 @@ func jobTypeOf[P queue.Payload]() string {
 	var zero P
 	defer func() {
 		if recover() != nil {
-			panic(fmt.Sprintf("jobs: JobType of %T panics for its zero value: register a struct type, whose JobType returns a constant", zero))
+			panic(fmt.Sprintf("jobs: JobType of %T panics for its zero value: register a struct type, whose JobType "+
+				"returns a constant", zero))
 		}
 	}()
 	return zero.JobType()
@@ -239,17 +256,20 @@ func (r *Registry) check(jobType string, p Policy, noHandler bool, longest time.
 	case r == nil || r.types == nil:
 		panic(fmt.Sprintf("jobs: there is no registry for %s: make one with jobs.NewRegistry", jobType))
 	case r.started.Load():
-		panic(fmt.Sprintf("jobs: %s is registered after the worker has started, which would not see it: register every type before Run", jobType))
+		panic(fmt.Sprintf("jobs: %s is registered after the worker has started, which would not see it: register every "+
+			"type before Run", jobType))
 	case noHandler:
 		panic(fmt.Sprintf("jobs: the handler of %s is nil: give the function that works its jobs", jobType))
-	case p.MaxAttempts < 0 || p.Timeout < 0 || p.Base < 0 || p.Factor < 0 || p.Cap < 0 || p.Parallel < 0 || p.ParallelEverywhere < 0:
+	case p.MaxAttempts < 0 || p.Timeout < 0 || p.Base < 0 || p.Factor < 0 || p.Cap < 0 || p.Parallel < 0 ||
+		p.ParallelEverywhere < 0:
 		panic(fmt.Sprintf("jobs: the policy of %s has a negative value: leave a field out for its default", jobType))
 	case p.MaxAttempts > models.MaxJobAttempts:
 		panic(fmt.Sprintf("jobs: MaxAttempts of %s is %d and may be %d", jobType, p.MaxAttempts, models.MaxJobAttempts))
 	case !store.ValidText(p.Owner):
 		panic(fmt.Sprintf("jobs: Owner of %s is %q: %v", jobType, p.Owner, queue.ErrInvalidText))
 	case p.Timeout > longest:
-		panic(fmt.Sprintf("jobs: Timeout of %s is %s and may be %s: split its work into several jobs, or store how far it has come and return jobs.Snooze",
+		panic(fmt.Sprintf("jobs: Timeout of %s is %s and may be %s: split its work into several jobs, or store how far "+
+			"it has come and return jobs.Snooze",
 			jobType, p.Timeout, longest))
 	}
 	for _, name := range append([]string{jobType}, p.Aliases...) {

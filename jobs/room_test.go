@@ -18,8 +18,8 @@ import (
 	"github.com/daybook-dev/daybook/queue"
 )
 
-// lanes works with so many lanes of one engine, in short turns and with fetches in between, as the workflow does, until the test
-// ends.
+// lanes works with so many lanes of one engine, in short turns and with fetches in between, as the
+// workflow does, until the test ends.
 func (b *bundle) lanes(n int, e *engine.Engine, name string) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
@@ -40,7 +40,8 @@ func (b *bundle) lanes(n int, e *engine.Engine, name string) {
 
 // worker returns an engine as of another process.
 func (b *bundle) worker(registry *jobs.Registry) *engine.Engine {
-	e := engine.NewJobs(store.NewQueue(b.Pool, store.Jobs), registry, engine.Options{Log: slog.New(slog.DiscardHandler), Grace: 100 * time.Millisecond})
+	e := engine.NewJobs(store.NewQueue(b.Pool, store.Jobs), registry,
+		engine.Options{Log: slog.New(slog.DiscardHandler), Grace: 100 * time.Millisecond})
 	b.t.Cleanup(e.Close)
 	return e
 }
@@ -52,7 +53,9 @@ func (b *bundle) enqueueFor(organization string, priority, n int) {
 }
 
 // slowly registers a handler of greetings that takes its time, and counts who began.
-func (b *bundle) slowly(policy jobs.Policy, takes time.Duration) (at *crowd, began func(organization string, priority int) int) {
+func (b *bundle) slowly(policy jobs.Policy, takes time.Duration) (at *crowd,
+	began func(organization string, priority int) int,
+) {
 	at = &crowd{}
 	var mu sync.Mutex
 	counts := map[string]int{}
@@ -80,8 +83,8 @@ func (b *bundle) slowly(policy jobs.Policy, takes time.Duration) (at *crowd, beg
 	}
 }
 
-// TestParallelHoldsOverAllTurns: in one process no more are worked than Parallel, by turns, by fetches that begin what comes, and by
-// detached jobs; and as many are worked as that.
+// TestParallelHoldsOverAllTurns: in one process no more are worked than Parallel, by turns, by
+// fetches that begin what comes, and by detached jobs; and as many are worked as that.
 func TestParallelHoldsOverAllTurns(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -93,7 +96,8 @@ func TestParallelHoldsOverAllTurns(t *testing.T) {
 	assert.Equal(t, 40, b.count(`SELECT count(*) FROM daybook.attempts`), "each once")
 }
 
-// TestOrganizationsShareSlowHandlers: what is picked in turn begins in turn, also when attempts take long.
+// TestOrganizationsShareSlowHandlers: what is picked in turn begins in turn, also when attempts
+// take long.
 func TestOrganizationsShareSlowHandlers(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -117,18 +121,21 @@ func TestPrioritiesOfSlowHandlers(t *testing.T) {
 	assert.InDelta(t, 20, began("a", 3), 12)
 }
 
-// TestQuickJobBehindASlowType: a type without room holds up no other type of its organization and priority.
+// TestQuickJobBehindASlowType: a type without room holds up no other type of its organization and
+// priority.
 func TestQuickJobBehindASlowType(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	var begun atomic.Int32
-	jobs.Register(b.registry, jobs.Policy{Parallel: 4, Timeout: time.Hour}, func(ctx context.Context, _ *jobs.Job[greet]) error {
-		begun.Add(1)
-		<-ctx.Done()
-		return ctx.Err()
-	})
+	jobs.Register(b.registry, jobs.Policy{Parallel: 4, Timeout: time.Hour},
+		func(ctx context.Context, _ *jobs.Job[greet]) error {
+			begun.Add(1)
+			<-ctx.Done()
+			return ctx.Err()
+		})
 	quick := make(chan struct{}, 10)
-	jobs.Register(b.registry, jobs.Policy{}, func(context.Context, *jobs.Job[ping]) error { quick <- struct{}{}; return nil })
+	jobs.Register(b.registry, jobs.Policy{},
+		func(context.Context, *jobs.Job[ping]) error { quick <- struct{}{}; return nil })
 	b.enqueueFor(org, 2, 10000)
 	b.enqueue(ping{}, queue.JobOptions{})
 	b.lanes(3, b.engine, "run")
@@ -142,7 +149,8 @@ func TestQuickJobBehindASlowType(t *testing.T) {
 		assert.Less(t, time.Since(at), 10*time.Second)
 	}
 	assert.EqualValues(t, 4, begun.Load(), "none of the slow ones has ended")
-	assert.Equal(t, 4, b.count(`SELECT count(*) FROM daybook.jobs WHERE type = 'greet' AND state = 'leased'`), "no other is leased")
+	assert.Equal(t, 4, b.count(`SELECT count(*) FROM daybook.jobs WHERE type = 'greet' AND state = 'leased'`),
+		"no other is leased")
 }
 
 // TestParallelEverywhere: several processes keep a limit together, and use it.
@@ -154,7 +162,8 @@ func TestParallelEverywhere(t *testing.T) {
 			b := setup(t)
 			at, _ := b.slowly(jobs.Policy{Parallel: 6, ParallelEverywhere: 4}, 100*time.Millisecond)
 			quick := make(chan struct{}, 1)
-			jobs.Register(b.registry, jobs.Policy{}, func(context.Context, *jobs.Job[ping]) error { quick <- struct{}{}; return nil })
+			jobs.Register(b.registry, jobs.Policy{},
+				func(context.Context, *jobs.Job[ping]) error { quick <- struct{}{}; return nil })
 			for i := range organizations {
 				b.enqueueFor(fmt.Sprint("o", i), 2, 60/organizations)
 			}

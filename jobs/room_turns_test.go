@@ -12,11 +12,13 @@ import (
 	"github.com/daybook-dev/daybook/jobs"
 )
 
-// TestFetchWithoutWaitLeavesAFullType: a type of which as many are leased as may be over all processes keeps no fetch busy.
+// TestFetchWithoutWaitLeavesAFullType: a type of which as many are leased as may be over all
+// processes keeps no fetch busy.
 func TestFetchWithoutWaitLeavesAFullType(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	jobs.Register(b.registry, jobs.Policy{Parallel: 4, ParallelEverywhere: 2}, func(context.Context, *jobs.Job[greet]) error { return nil })
+	jobs.Register(b.registry, jobs.Policy{Parallel: 4, ParallelEverywhere: 2},
+		func(context.Context, *jobs.Job[greet]) error { return nil })
 	b.enqueueFor(org, 2, 5)
 	for _, want := range []int{2, 0} {
 		ctx, cancel := context.WithTimeout(t.Context(), long)
@@ -29,7 +31,8 @@ func TestFetchWithoutWaitLeavesAFullType(t *testing.T) {
 	}
 }
 
-// untilTold registers a handler that tells begun when it is called, and goes on until end is closed or its context ends.
+// untilTold registers a handler that tells begun when it is called, and goes on until end is closed
+// or its context ends.
 func (b *bundle) untilTold(parallel int) (begun, end chan struct{}) {
 	begun, end = make(chan struct{}, 10), make(chan struct{})
 	jobs.Register(b.registry, jobs.Policy{Parallel: parallel}, func(ctx context.Context, _ *jobs.Job[greet]) error {
@@ -43,8 +46,8 @@ func (b *bundle) untilTold(parallel int) (begun, end chan struct{}) {
 	return begun, end
 }
 
-// TestWaitingJobsThatWereGivenBackTakeNoRoom: when a turn ends without the jobs that go on, those that had waited for room in it are
-// another turn's, and take no room of theirs.
+// TestWaitingJobsThatWereGivenBackTakeNoRoom: when a turn ends without the jobs that go on, those
+// that had waited for room in it are another turn's, and take no room of theirs.
 func TestWaitingJobsThatWereGivenBackTakeNoRoom(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -54,7 +57,8 @@ func TestWaitingJobsThatWereGivenBackTakeNoRoom(t *testing.T) {
 	f, err := b.engine.Fetch(t.Context(), engine.FetchRequest{Turn: turn, Batch: 50})
 	require.NoError(t, err)
 	require.Equal(t, 4, f.Leased)
-	r, err := b.engine.Process(t.Context(), engine.TurnRequest{Turn: turn, Batch: 50, Length: 2 * time.Second, Linger: true})
+	r, err := b.engine.Process(t.Context(),
+		engine.TurnRequest{Turn: turn, Batch: 50, Length: 2 * time.Second, Linger: true})
 	require.NoError(t, err)
 	require.Equal(t, 2, r.Released)
 	receive(t, begun)

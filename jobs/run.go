@@ -36,7 +36,8 @@ func (r working) Handling(jobType string) (engine.Handling, bool) {
 		return engine.Handling{}, false
 	}
 	return engine.Handling{
-		Owner: t.policy.Owner, Parallel: t.policy.Parallel, Everywhere: t.policy.ParallelEverywhere, Bulk: t.many != nil, Timeout: t.policy.Timeout, Charged: true,
+		Owner: t.policy.Owner, Parallel: t.policy.Parallel, Everywhere: t.policy.ParallelEverywhere, Bulk: t.many != nil,
+		Timeout: t.policy.Timeout, Charged: true,
 	}, true
 }
 
@@ -49,18 +50,23 @@ func (r working) Work(ctx context.Context, job store.Job, progress engine.Progre
 			ended = t.judge(job, WithCode(models.CodeHandlerError, &panicked{p, string(debug.Stack())}))
 		}
 	}()
-	a := &attempt{reads: r.reads(), progress: func(ctx context.Context, v json.RawMessage) error { return progress(ctx, v) }}
+	a := &attempt{
+		reads:    r.reads(),
+		progress: func(ctx context.Context, v json.RawMessage) error { return progress(ctx, v) },
+	}
 	if r.pool != nil {
 		a.callbacks = r.pool
 	}
 	err := t.exhausted(job)
 	if err == nil {
 		err = protected(func() error {
-			return r.single(ctx, func() *Info { return t.info(job, a.reads) }, func(ctx context.Context) error { return t.work(ctx, job, a) })
+			return r.single(ctx, func() *Info { return t.info(job, a.reads) },
+				func(ctx context.Context) error { return t.work(ctx, job, a) })
 		})
 	}
 	if err != nil {
-		unavailable, note := store.IsUnavailable(err) || ctx.Err() == nil && undecided(err) && store.IsNotAsked(err), store.NoteOf(err)
+		unavailable, note := store.IsUnavailable(err) || ctx.Err() == nil && undecided(err) && store.IsNotAsked(err),
+			store.NoteOf(err)
 		if engine.TimedOut(ctx) && !unavailable {
 			err = timedOut(t, err)
 		}
@@ -96,7 +102,8 @@ func (t *registered) completed(job store.Job, a *attempt) engine.Attempt {
 	return done
 }
 
-// resultJSON is what the handler leaves with the job; nil: nothing. Its error is why that cannot be stored.
+// resultJSON is what the handler leaves with the job; nil: nothing. Its error is why that cannot be
+// stored.
 func (a *attempt) resultJSON() (raw []byte, err error) {
 	if a.result == nil {
 		return nil, nil
@@ -183,7 +190,8 @@ func (r working) commit(ctx context.Context, tx pgx.Tx, jobs []store.Job) ([]eng
 	return attempts, nil
 }
 
-// noProgress is Progress for bulk handlers: no other transaction could see it before this one has committed.
+// noProgress is Progress for bulk handlers: no other transaction could see it before this one has
+// committed.
 func noProgress(context.Context, json.RawMessage) error {
 	return errors.New("a bulk handler has no progress")
 }
@@ -220,8 +228,8 @@ func timedOut(t *registered, err error) error {
 	return WithCode(models.CodeTimeout, fmt.Errorf(disposition.NotFinished+" within %s: %w", t.policy.Timeout, err))
 }
 
-// exhausted says that no attempt is left: the last one ended with its worker. One that a person asked for beyond the last has
-// no reclaims.
+// exhausted says that no attempt is left: the last one ended with its worker. One that a person
+// asked for beyond the last has no reclaims.
 func (t *registered) exhausted(job store.Job) error {
 	if most := t.maxAttempts(job); job.Reclaims > 0 && job.Attempt > most {
 		return Final(WithCode(models.CodeReclaimed, fmt.Errorf("the worker ended in the last attempt, of %d", most)))
@@ -246,7 +254,8 @@ func decode[P queue.Payload](t *registered, job store.Job, a *attempt) (*Job[P],
 func newJob[P queue.Payload](t *registered, job store.Job, a *attempt) *Job[P] {
 	return &Job[P]{
 		ID: job.ID, OrgID: job.OrgID, Type: job.Type, Attempt: job.Attempt, MaxAttempts: t.maxAttempts(job),
-		Priority: models.Priority(job.Priority), IdempotencyKey: cmp.Or(job.Key, job.ID), EnqueuedAt: job.EnqueuedAt, attempt: a,
+		Priority: models.Priority(job.Priority), IdempotencyKey: cmp.Or(job.Key, job.ID), EnqueuedAt: job.EnqueuedAt,
+		attempt: a,
 	}
 }
 
@@ -260,7 +269,10 @@ func (t *registered) judge(job store.Job, err error) engine.Attempt {
 	if s.word != nil {
 		switch s.word.kind {
 		case snoozed:
-			return engine.Attempt{Outcome: models.OutcomeRescheduled, Code: s.word.code, Message: textOf(err), Delay: s.word.delay}
+			return engine.Attempt{
+				Outcome: models.OutcomeRescheduled, Code: s.word.code, Message: textOf(err),
+				Delay: s.word.delay,
+			}
 		case cancelled:
 			return engine.Attempt{Outcome: models.OutcomeCancelled, Code: s.word.code, Message: textOf(err)}
 		case retriedAfter:
@@ -274,14 +286,16 @@ func (t *registered) judge(job store.Job, err error) engine.Attempt {
 	return a
 }
 
-// undecided reports whether a handler leaves it to the policy what becomes of a job that failed with err: a code that is not final decides nothing.
+// undecided reports whether a handler leaves it to the policy what becomes of a job that failed
+// with err: a code that is not final decides nothing.
 func undecided(err error) bool { return err != nil && !read(err).decided() }
 
 // jitter is by how much a delay is changed at most, as a part of it.
 const jitter = 0.1
 
-// delay is the pause after attempt n: Base × Factor^(n-1), at most Cap, changed by up to a tenth. The change is a function of
-// the job and the attempt, so that a delay can be computed again, and jobs that failed together do not come back together.
+// delay is the pause after attempt n: Base × Factor^(n-1), at most Cap, changed by up to a tenth.
+// The change is a function of the job and the attempt, so that a delay can be computed again, and
+// jobs that failed together do not come back together.
 func (p Policy) delay(job string, n int) time.Duration {
 	plain := min(float64(p.Base)*math.Pow(p.Factor, float64(n-1)), float64(p.Cap))
 	h := fnv.New64a()

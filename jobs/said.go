@@ -7,7 +7,8 @@ import (
 
 // said is what an error says of its job.
 type said struct {
-	// word is the outermost one that decides; nil: none does, and the policy says whether the job is tried again.
+	// word is the outermost one that decides; nil: none does, and the policy says whether the job is
+	// tried again.
 	word *outcome
 	// final: the word is Final, or a code that is final.
 	final bool
@@ -16,8 +17,9 @@ type said struct {
 	remark string
 }
 
-// read reads an error from the outside in: the first word that decides counts, and the first code. It is the one reader of
-// what errors say, of handlers of single jobs, bulk handlers and middleware.
+// read reads an error from the outside in: the first word that decides counts, and the first code.
+// It is the one reader of what errors say, of handlers of single jobs, bulk handlers and
+// middleware.
 func read(err error) said {
 	s := said{}
 	for each := range engine.Chain(err) {

@@ -34,29 +34,56 @@ func nestedErrors() map[string]nested {
 		policy                   = 10 * time.Minute
 	)
 	return map[string]nested{
-		"final around snooze":              {jobs.Final(jobs.Snooze(time.Hour)), dead, handler, 0},
-		"final, text, snooze":              {fmt.Errorf("a: %w", jobs.Final(fmt.Errorf("b: %w", jobs.Snooze(time.Hour)))), dead, handler, 0},
+		"final around snooze": {jobs.Final(jobs.Snooze(time.Hour)), dead, handler, 0},
+		"final, text, snooze": {
+			fmt.Errorf("a: %w", jobs.Final(fmt.Errorf("b: %w", jobs.Snooze(time.Hour)))),
+			dead, handler, 0,
+		},
 		"final around retry after":         {jobs.Final(jobs.RetryAfter(time.Hour, plain)), dead, handler, 0},
 		"final around cancel":              {jobs.Final(jobs.Cancel("done")), dead, handler, 0},
 		"final around a callback":          {jobs.Final(await), dead, handler, 0},
 		"final around a code and a snooze": {jobs.Final(jobs.WithCode("BUSY", jobs.Snooze(time.Hour))), dead, "BUSY", 0},
 		"retry after around cancel":        {jobs.RetryAfter(time.Hour, jobs.Cancel("done")), pending, handler, time.Hour},
-		"retry after around snooze":        {jobs.RetryAfter(time.Hour, jobs.Snooze(time.Minute)), pending, handler, time.Hour},
-		"retry after around final":         {jobs.RetryAfter(time.Hour, jobs.Final(plain)), pending, handler, time.Hour},
-		"retry after around not found":     {jobs.RetryAfter(time.Hour, notFound), pending, models.CodeNotFound, time.Hour},
-		"retry after around retry after":   {jobs.RetryAfter(time.Hour, jobs.RetryAfter(time.Minute, plain)), pending, handler, time.Hour},
-		"final code around retry after":    {jobs.WithCode(models.CodeNotFound, jobs.RetryAfter(time.Hour, plain)), dead, models.CodeNotFound, 0},
-		"final code around snooze":         {jobs.WithCode(models.CodePayloadInvalid, jobs.Snooze(time.Hour)), dead, models.CodePayloadInvalid, 0},
-		"own code around final":            {jobs.WithCode("BUSY", jobs.Final(plain)), dead, "BUSY", 0},
-		"own code around not found":        {jobs.WithCode("BUSY", notFound), pending, "BUSY", policy},
-		"own code around retry after":      {jobs.WithCode("BUSY", jobs.RetryAfter(time.Hour, plain)), pending, "BUSY", time.Hour},
-		"joined, final first":              {errors.Join(plain, jobs.Final(plain), jobs.Snooze(time.Hour)), dead, handler, 0},
-		"joined, cancel first":             {errors.Join(jobs.Cancel("done"), jobs.Final(plain)), cancelled, models.CodeJobCancelled, 0},
-		"several wrapped, second decides":  {fmt.Errorf("%w and %w", plain, jobs.RetryAfter(time.Hour, plain)), pending, handler, time.Hour},
-		"joined within final":              {jobs.Final(errors.Join(jobs.Snooze(time.Hour), jobs.Cancel("done"))), dead, handler, 0},
-		"joined, a code second":            {errors.Join(plain, notFound), dead, models.CodeNotFound, 0},
-		"snooze":                           {fmt.Errorf("later: %w", jobs.Snooze(time.Hour)), pending, models.CodeSnoozed, time.Hour},
-		"own deadline":                     {fmt.Errorf("ask: %w", context.DeadlineExceeded), pending, handler, policy},
+		"retry after around snooze": {
+			jobs.RetryAfter(time.Hour, jobs.Snooze(time.Minute)), pending, handler,
+			time.Hour,
+		},
+		"retry after around final":     {jobs.RetryAfter(time.Hour, jobs.Final(plain)), pending, handler, time.Hour},
+		"retry after around not found": {jobs.RetryAfter(time.Hour, notFound), pending, models.CodeNotFound, time.Hour},
+		"retry after around retry after": {
+			jobs.RetryAfter(time.Hour, jobs.RetryAfter(time.Minute, plain)), pending,
+			handler, time.Hour,
+		},
+		"final code around retry after": {
+			jobs.WithCode(models.CodeNotFound, jobs.RetryAfter(time.Hour, plain)), dead,
+			models.CodeNotFound, 0,
+		},
+		"final code around snooze": {
+			jobs.WithCode(models.CodePayloadInvalid, jobs.Snooze(time.Hour)), dead,
+			models.CodePayloadInvalid, 0,
+		},
+		"own code around final":     {jobs.WithCode("BUSY", jobs.Final(plain)), dead, "BUSY", 0},
+		"own code around not found": {jobs.WithCode("BUSY", notFound), pending, "BUSY", policy},
+		"own code around retry after": {
+			jobs.WithCode("BUSY", jobs.RetryAfter(time.Hour, plain)), pending, "BUSY",
+			time.Hour,
+		},
+		"joined, final first": {
+			errors.Join(plain, jobs.Final(plain), jobs.Snooze(time.Hour)), dead, handler,
+			0,
+		},
+		"joined, cancel first": {
+			errors.Join(jobs.Cancel("done"), jobs.Final(plain)), cancelled,
+			models.CodeJobCancelled, 0,
+		},
+		"several wrapped, second decides": {
+			fmt.Errorf("%w and %w", plain, jobs.RetryAfter(time.Hour, plain)), pending,
+			handler, time.Hour,
+		},
+		"joined within final":   {jobs.Final(errors.Join(jobs.Snooze(time.Hour), jobs.Cancel("done"))), dead, handler, 0},
+		"joined, a code second": {errors.Join(plain, notFound), dead, models.CodeNotFound, 0},
+		"snooze":                {fmt.Errorf("later: %w", jobs.Snooze(time.Hour)), pending, models.CodeSnoozed, time.Hour},
+		"own deadline":          {fmt.Errorf("ask: %w", context.DeadlineExceeded), pending, handler, policy},
 	}
 }
 
@@ -77,7 +104,8 @@ func TestTheOutermostWordCounts(t *testing.T) {
 	of := func(name string) error { return all[name].err }
 	for way, register := range map[string]func(b *bundle){
 		"a handler": func(b *bundle) {
-			jobs.Register(b.registry, policy, func(_ context.Context, job *jobs.Job[greet]) error { return of(job.Payload.Name) })
+			jobs.Register(b.registry, policy,
+				func(_ context.Context, job *jobs.Job[greet]) error { return of(job.Payload.Name) })
 		},
 		"the completing transaction": func(b *bundle) {
 			jobs.Register(b.registry, policy, func(_ context.Context, job *jobs.Job[greet]) error {
@@ -86,18 +114,20 @@ func TestTheOutermostWordCounts(t *testing.T) {
 			})
 		},
 		"a bulk handler, of one job": func(b *bundle) {
-			jobs.RegisterBulk(b.registry, policy, func(_ context.Context, _ pgx.Tx, some []*jobs.Job[greet]) ([]error, error) {
-				errs := make([]error, len(some))
-				for i, job := range some {
-					errs[i] = of(job.Payload.Name)
-				}
-				return errs, nil
-			})
+			jobs.RegisterBulk(b.registry, policy,
+				func(_ context.Context, _ pgx.Tx, some []*jobs.Job[greet]) ([]error, error) {
+					errs := make([]error, len(some))
+					for i, job := range some {
+						errs[i] = of(job.Payload.Name)
+					}
+					return errs, nil
+				})
 		},
 		"a bulk handler, of all jobs": func(b *bundle) {
-			jobs.RegisterBulk(b.registry, policy, func(_ context.Context, _ pgx.Tx, some []*jobs.Job[greet]) ([]error, error) {
-				return nil, of(some[0].Payload.Name)
-			})
+			jobs.RegisterBulk(b.registry, policy,
+				func(_ context.Context, _ pgx.Tx, some []*jobs.Job[greet]) ([]error, error) {
+					return nil, of(some[0].Payload.Name)
+				})
 		},
 	} {
 		t.Run(way, func(t *testing.T) {
@@ -119,7 +149,10 @@ func TestTheOutermostWordCounts(t *testing.T) {
 // A middleware is outside of the handler, and so its word counts.
 func TestMiddlewareOverrulesTheHandler(t *testing.T) {
 	t.Parallel()
-	for _, err := range []error{jobs.Snooze(time.Hour), jobs.RetryAfter(time.Hour, errors.New("no luck")), jobs.Cancel("done")} {
+	for _, err := range []error{
+		jobs.Snooze(time.Hour), jobs.RetryAfter(time.Hour, errors.New("no luck")),
+		jobs.Cancel("done"),
+	} {
 		b := setup(t)
 		b.registry.Use(func(ctx context.Context, _ *jobs.Info, next func(context.Context) error) error {
 			return jobs.Final(fmt.Errorf("the middleware has had enough: %w", next(ctx)))

@@ -19,7 +19,8 @@ import (
 
 const readAll = `SELECT * FROM customers WHERE $1::text IS NOT NULL`
 
-// readCustomers reads a table of the application as a handler does that takes its columns as they are.
+// readCustomers reads a table of the application as a handler does that takes its columns as they
+// are.
 func readCustomers(ctx context.Context, q store.Querier, name string) error {
 	rows, err := q.Query(ctx, readAll, name)
 	if err != nil {
@@ -76,27 +77,31 @@ var handling = map[string]func(b *bundle, policy jobs.Policy){
 		})
 	},
 	"in bulk": func(b *bundle, policy jobs.Policy) {
-		jobs.RegisterBulk(b.registry, policy, func(ctx context.Context, tx pgx.Tx, all []*jobs.Job[greet]) ([]error, error) {
-			return make([]error, len(all)), readCustomers(ctx, tx, "all")
-		})
+		jobs.RegisterBulk(b.registry, policy,
+			func(ctx context.Context, tx pgx.Tx, all []*jobs.Job[greet]) ([]error, error) {
+				return make([]error, len(all)), readCustomers(ctx, tx, "all")
+			})
 	},
 	"in bulk, each job in a savepoint": func(b *bundle, policy jobs.Policy) {
-		jobs.RegisterBulk(b.registry, policy, func(ctx context.Context, tx pgx.Tx, all []*jobs.Job[greet]) ([]error, error) {
-			errs := make([]error, len(all))
-			for i, job := range all {
-				errs[i] = pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error { return readCustomers(ctx, tx, job.Payload.Name) })
-			}
-			return errs, nil
-		})
+		jobs.RegisterBulk(b.registry, policy,
+			func(ctx context.Context, tx pgx.Tx, all []*jobs.Job[greet]) ([]error, error) {
+				errs := make([]error, len(all))
+				for i, job := range all {
+					errs[i] = pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error { return readCustomers(ctx, tx, job.Payload.Name) })
+				}
+				return errs, nil
+			})
 	},
 	"in bulk, with a code": func(b *bundle, policy jobs.Policy) {
-		jobs.RegisterBulk(b.registry, policy, func(ctx context.Context, tx pgx.Tx, all []*jobs.Job[greet]) ([]error, error) {
-			errs := make([]error, len(all))
-			for i, job := range all {
-				errs[i] = pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error { return coded(readCustomers(ctx, tx, job.Payload.Name)) })
-			}
-			return errs, nil
-		})
+		jobs.RegisterBulk(b.registry, policy,
+			func(ctx context.Context, tx pgx.Tx, all []*jobs.Job[greet]) ([]error, error) {
+				errs := make([]error, len(all))
+				for i, job := range all {
+					errs[i] = pgx.BeginFunc(ctx, tx,
+						func(tx pgx.Tx) error { return coded(readCustomers(ctx, tx, job.Payload.Name)) })
+				}
+				return errs, nil
+			})
 	},
 	"outside of a transaction, with a code": func(b *bundle, policy jobs.Policy) {
 		jobs.Register(b.registry, policy, func(ctx context.Context, job *jobs.Job[greet]) error {
@@ -113,8 +118,8 @@ var handling = map[string]func(b *bundle, policy jobs.Policy){
 const changeSchema = `ALTER TABLE customers ADD COLUMN city text; ALTER TABLE customers ALTER COLUMN name TYPE varchar(99);
 DROP TYPE mood CASCADE; CREATE TYPE mood AS ENUM ('glad'); ALTER TABLE moods ADD COLUMN mood mood`
 
-// TestSchemaChangeChargesNoJob: the application changes its tables while handlers read them. What the sessions of the worker have planned before fails, and no
-// attempt is charged.
+// TestSchemaChangeChargesNoJob: the application changes its tables while handlers read them. What
+// the sessions of the worker have planned before fails, and no attempt is charged.
 func TestSchemaChangeChargesNoJob(t *testing.T) {
 	t.Parallel()
 	for name, register := range handling {
@@ -138,7 +143,8 @@ func TestSchemaChangeChargesNoJob(t *testing.T) {
 	}
 }
 
-// TestSchemaChangeEachTimeIsCounted: a handler that spoils its own plans each time ends as a dead letter, which names the cause.
+// TestSchemaChangeEachTimeIsCounted: a handler that spoils its own plans each time ends as a dead
+// letter, which names the cause.
 func TestSchemaChangeEachTimeIsCounted(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -167,7 +173,8 @@ func TestSchemaChangeEachTimeIsCounted(t *testing.T) {
 	assert.Equal(t, "failed", b.outcomes(id))
 }
 
-// TestWhatAFunctionRaisesIsCounted: a function that raises the SQLSTATE of a changed plan by itself is the handler's own.
+// TestWhatAFunctionRaisesIsCounted: a function that raises the SQLSTATE of a changed plan by itself
+// is the handler's own.
 func TestWhatAFunctionRaisesIsCounted(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -183,7 +190,8 @@ func TestWhatAFunctionRaisesIsCounted(t *testing.T) {
 	assert.Equal(t, string(models.CodeHandlerError), b.row(id).Code)
 }
 
-// TestHandlerDecidesAboutTheDatabase: a handler that says what becomes of its job is asked no more than that, though the database failed it.
+// TestHandlerDecidesAboutTheDatabase: a handler that says what becomes of its job is asked no more
+// than that, though the database failed it.
 func TestHandlerDecidesAboutTheDatabase(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -197,7 +205,8 @@ func TestHandlerDecidesAboutTheDatabase(t *testing.T) {
 	assert.Equal(t, string(models.CodeHandlerError), j.Code)
 }
 
-// TestRestartUnderAHandlersOwnSession: what ends a session that a handler has opened itself is no attempt, unless it happens each time.
+// TestRestartUnderAHandlersOwnSession: what ends a session that a handler has opened itself is no
+// attempt, unless it happens each time.
 func TestRestartUnderAHandlersOwnSession(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

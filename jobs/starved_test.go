@@ -13,8 +13,9 @@ import (
 	"github.com/daybook-dev/daybook/queue"
 )
 
-// TestHandlersThatHoldAllConnections: handlers may hold every connection of the worker's pool for longer than a lease lasts. The worker renews its leases all the same, so that
-// no other one works those jobs.
+// TestHandlersThatHoldAllConnections: handlers may hold every connection of the worker's pool for
+// longer than a lease lasts. The worker renews its leases all the same, so that no other one works
+// those jobs.
 func TestHandlersThatHoldAllConnections(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -31,7 +32,8 @@ func TestHandlersThatHoldAllConnections(t *testing.T) {
 		b.enqueue(greet{}, queue.JobOptions{})
 	}
 	b.lane(b.engineOn(small), 5*time.Second)
-	require.Eventually(t, func() bool { return b.count(`SELECT count(*) FROM daybook.jobs WHERE state = 'leased'`) == 3 }, long, time.Millisecond)
+	require.Eventually(t, func() bool { return b.count(`SELECT count(*) FROM daybook.jobs WHERE state = 'leased'`) == 3 },
+		long, time.Millisecond)
 	b.engine.StartReclaiming()
 	require.Eventually(t, func() bool { return b.count(`SELECT count(*) FROM daybook.jobs WHERE state = 'completed'`) == 3 }, 2*time.Minute, 100*time.Millisecond)
 	assert.Zero(t, b.count(`SELECT count(*) FROM daybook.jobs WHERE run_count > 1`))

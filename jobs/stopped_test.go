@@ -15,7 +15,8 @@ import (
 	"github.com/daybook-dev/daybook/queue"
 )
 
-// TestLongAttemptsThatAreStoppedAreCounted: a job that takes longer than its processes live ends as a dead letter that names the cause.
+// TestLongAttemptsThatAreStoppedAreCounted: a job that takes longer than its processes live ends as
+// a dead letter that names the cause.
 func TestLongAttemptsThatAreStoppedAreCounted(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -33,7 +34,8 @@ func TestLongAttemptsThatAreStoppedAreCounted(t *testing.T) {
 		stop := make(chan struct{})
 		done := make(chan error, 1)
 		go func() {
-			_, err := e.Process(context.Background(), engine.TurnRequest{Turn: b.turn(), Batch: 50, Length: time.Minute, Stop: stop})
+			_, err := e.Process(context.Background(),
+				engine.TurnRequest{Turn: b.turn(), Batch: 50, Length: time.Minute, Stop: stop})
 			done <- err
 		}()
 		<-reached

@@ -36,14 +36,15 @@ func (c call) greets(name string) bool {
 	return false
 }
 
-// greetAll registers a bulk handler that writes down whom it greeted, and then does what the test says. It counts the calls
-// without a lease.
+// greetAll registers a bulk handler that writes down whom it greeted, and then does what the test
+// says. It counts the calls without a lease.
 func (b *bundle) greetAll(policy jobs.Policy, then func(ctx context.Context, c call) error) (direct *atomic.Int32) {
 	b.exec(`CREATE TABLE IF NOT EXISTS greeted (name text)`)
 	direct = &atomic.Int32{}
 	jobs.RegisterBulk(b.registry, policy, func(ctx context.Context, tx pgx.Tx, all []*jobs.Job[greet]) ([]error, error) {
 		c := call{tx: tx, jobs: all}
-		if err := tx.QueryRow(ctx, `SELECT state = 'pending' FROM daybook.jobs WHERE id = $1`, all[0].ID).Scan(&c.direct); err != nil {
+		if err := tx.QueryRow(ctx, `SELECT state = 'pending' FROM daybook.jobs WHERE id = $1`,
+			all[0].ID).Scan(&c.direct); err != nil {
 			return nil, err
 		}
 		if c.direct {
@@ -99,7 +100,8 @@ func TestBulkWithoutALease(t *testing.T) {
 	}
 }
 
-// TestBulkChangesTheRowsOfItsJobs: a handler changes the rows of its jobs in the transaction that has picked them, and they are completed there.
+// TestBulkChangesTheRowsOfItsJobs: a handler changes the rows of its jobs in the transaction that
+// has picked them, and they are completed there.
 func TestBulkChangesTheRowsOfItsJobs(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -122,7 +124,8 @@ func TestBulkChangesTheRowsOfItsJobs(t *testing.T) {
 	assert.EqualValues(t, n, called.Load(), "no call was made again under a lease")
 }
 
-// TestBulkWithoutALeaseLetsOthersPass never runs out of jobs of the bulk type before the one of another type is done.
+// TestBulkWithoutALeaseLetsOthersPass never runs out of jobs of the bulk type before the one of
+// another type is done.
 func TestBulkWithoutALeaseLetsOthersPass(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -153,8 +156,10 @@ func TestBulkWithoutALeaseLetsOthersPass(t *testing.T) {
 	turn.end()
 	assert.Positive(t, direct.Load())
 	assert.Zero(t, b.count(`SELECT count(*) FROM daybook.attempts WHERE job_id = $1 AND started_at > (
-  SELECT enqueued + interval '15 s' FROM (SELECT created_at AS enqueued FROM daybook.jobs WHERE id = $1) j)`, other), "it does not wait long")
-	assert.Equal(t, b.count(`SELECT count(*) FROM daybook.jobs WHERE type = 'greet'`), b.count(`SELECT count(*) FROM greeted`))
+  SELECT enqueued + interval '15 s' FROM (SELECT created_at AS enqueued FROM daybook.jobs WHERE id = $1) j)`, other),
+		"it does not wait long")
+	assert.Equal(t, b.count(`SELECT count(*) FROM daybook.jobs WHERE type = 'greet'`),
+		b.count(`SELECT count(*) FROM greeted`))
 }
 
 // TestFailureInABulkWithoutALease has one job spoil the transaction of a refill.
@@ -206,7 +211,8 @@ func TestPanicInABulkWithoutALease(t *testing.T) {
 	assert.Equal(t, 50, b.count(`SELECT count(*) FROM greeted`), "nothing of what panicked is committed")
 }
 
-// TestTurnGoesOnWithoutABulkThatIgnoresItsDeadline blocks a call without a lease: others are worked, and the turn can be stopped.
+// TestTurnGoesOnWithoutABulkThatIgnoresItsDeadline blocks a call without a lease: others are
+// worked, and the turn can be stopped.
 func TestTurnGoesOnWithoutABulkThatIgnoresItsDeadline(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -243,7 +249,8 @@ func (b *bundle) finish(n int) {
 	}, long, 10*time.Millisecond)
 }
 
-// TestBulkThatEndsItsGoroutine has a handler call runtime.Goexit, as t.FailNow does: its jobs are given back.
+// TestBulkThatEndsItsGoroutine has a handler call runtime.Goexit, as t.FailNow does: its jobs are
+// given back.
 func TestBulkThatEndsItsGoroutine(t *testing.T) {
 	t.Parallel()
 	for name, direct := range map[string]bool{"leased": false, "without a lease": true} {
@@ -307,7 +314,8 @@ func TestCancelBeforeABulkWithoutALease(t *testing.T) {
 	assert.Zero(t, b.count(`SELECT count(*) FROM daybook.attempts WHERE job_id = ANY ($1)`, last))
 }
 
-// TestBulkWithAHeldRow lets another transaction lock a row between the first call, which fails, and the job's own.
+// TestBulkWithAHeldRow lets another transaction lock a row between the first call, which fails, and
+// the job's own.
 func TestBulkWithAHeldRow(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -334,7 +342,8 @@ func TestBulkWithAHeldRow(t *testing.T) {
 	release := receive(t, got)
 	b.until(19, `SELECT least(count(*), 19) FROM daybook.jobs WHERE state = 'completed'`)
 	release()
-	// It is done at once, or was given back: for a second, or, if it was locked even then, until the turn's end.
+	// It is done at once, or was given back: for a second, or, if it was locked even then, until the
+	// turn's end.
 	turn.end()
 	b.due()
 	b.work()

@@ -41,7 +41,8 @@ func (b *bundle) lane(e *engine.Engine, length time.Duration) (stop func()) {
 	return stop
 }
 
-// TestCompletionLongerThanATurn: the job is handed over while its completing transaction runs, and is completed all the same.
+// TestCompletionLongerThanATurn: the job is handed over while its completing transaction runs, and
+// is completed all the same.
 func TestCompletionLongerThanATurn(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -67,8 +68,8 @@ func TestCompletionLongerThanATurn(t *testing.T) {
 	assert.Equal(t, 1, b.count(`SELECT count(*) FROM greeted`))
 }
 
-// TestCompletionThatCannotCommit: a transaction that fails each time in a way that looks like the database's doing is counted, and
-// ends as a dead letter that names the cause.
+// TestCompletionThatCannotCommit: a transaction that fails each time in a way that looks like the
+// database's doing is counted, and ends as a dead letter that names the cause.
 func TestCompletionThatCannotCommit(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -96,11 +97,12 @@ func TestCompletionThatCannotCommit(t *testing.T) {
 			t.Parallel()
 			b := setup(t)
 			var handled atomic.Int32
-			jobs.Register(b.registry, jobs.Policy{MaxAttempts: 2, Base: time.Millisecond}, func(_ context.Context, job *jobs.Job[greet]) error {
-				handled.Add(1)
-				job.InTx(func(ctx context.Context, tx pgx.Tx) error { return c.then(ctx, b, tx) })
-				return nil
-			})
+			jobs.Register(b.registry, jobs.Policy{MaxAttempts: 2, Base: time.Millisecond},
+				func(_ context.Context, job *jobs.Job[greet]) error {
+					handled.Add(1)
+					job.InTx(func(ctx context.Context, tx pgx.Tx) error { return c.then(ctx, b, tx) })
+					return nil
+				})
 			id := b.enqueue(greet{}, queue.JobOptions{})
 			b.lane(b.engine, time.Second)
 			b.until(1, `SELECT count(*) FROM daybook.jobs WHERE state = 'failed'`)

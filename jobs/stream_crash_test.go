@@ -16,8 +16,9 @@ import (
 	"github.com/daybook-dev/daybook/queue"
 )
 
-// TestTransactionThatTakesTheDatabaseAwayEnds: a job whose completing transaction ends every session each time, as one that crashes
-// PostgreSQL does, is counted in the end, and does not go on for ever.
+// TestTransactionThatTakesTheDatabaseAwayEnds: a job whose completing transaction ends every
+// session each time, as one that crashes PostgreSQL does, is counted in the end, and does not go on
+// for ever.
 func TestTransactionThatTakesTheDatabaseAwayEnds(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

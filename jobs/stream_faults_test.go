@@ -46,7 +46,8 @@ func (b *bundle) terminate(ctx context.Context, pid uint32) error {
 	return err
 }
 
-// TestCapInOneTurn: room for a capped organization's jobs comes when others of theirs end, without a notification.
+// TestCapInOneTurn: room for a capped organization's jobs comes when others of theirs end, without
+// a notification.
 func TestCapInOneTurn(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -66,7 +67,8 @@ func TestCapInOneTurn(t *testing.T) {
 	assert.Equal(t, 40, b.count(`SELECT count(*) FROM daybook.attempts WHERE outcome = 'completed' AND attempt = 1`))
 }
 
-// TestCapWhenAllIsQuiet holds a capped organization's jobs until the turn has stopped looking for others of theirs.
+// TestCapWhenAllIsQuiet holds a capped organization's jobs until the turn has stopped looking for
+// others of theirs.
 func TestCapWhenAllIsQuiet(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -90,7 +92,8 @@ func TestCapWhenAllIsQuiet(t *testing.T) {
 	assert.Equal(t, 6, turn.end().Completed)
 }
 
-// TestBulkTimeout: a statement of a bulk handler that takes too long is the job's attempt, although it costs the connection.
+// TestBulkTimeout: a statement of a bulk handler that takes too long is the job's attempt, although
+// it costs the connection.
 func TestBulkTimeout(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -112,7 +115,8 @@ func TestBulkTimeout(t *testing.T) {
 	assert.Equal(t, 2, b.count(`SELECT count(*) FROM daybook.attempts WHERE error_code = 'TIMEOUT'`))
 }
 
-// TestBulkThatEndsWellAfterItsTime: jobs whose handler has returned nil are completed, leased or not, also when their time was over meanwhile.
+// TestBulkThatEndsWellAfterItsTime: jobs whose handler has returned nil are completed, leased or
+// not, also when their time was over meanwhile.
 func TestBulkThatEndsWellAfterItsTime(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -130,7 +134,8 @@ func TestBulkThatEndsWellAfterItsTime(t *testing.T) {
 	assert.Equal(t, 100, b.count(`SELECT count(*) FROM daybook.attempts`))
 }
 
-// TestOwnNetworkError: what a handler returns from its transaction is its own, although the database's failures look like it.
+// TestOwnNetworkError: what a handler returns from its transaction is its own, although the
+// database's failures look like it.
 func TestOwnNetworkError(t *testing.T) {
 	t.Parallel()
 	dial := &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("connection refused")}
@@ -148,14 +153,15 @@ func TestOwnNetworkError(t *testing.T) {
 			t.Parallel()
 			b := setup(t)
 			var calls atomic.Int32
-			jobs.Register(b.registry, jobs.Policy{Base: 10 * time.Minute}, func(_ context.Context, job *jobs.Job[greet]) error {
-				writeDown(job)
-				job.InTx(func(context.Context, pgx.Tx) error {
-					calls.Add(1)
-					return c.err
+			jobs.Register(b.registry, jobs.Policy{Base: 10 * time.Minute},
+				func(_ context.Context, job *jobs.Job[greet]) error {
+					writeDown(job)
+					job.InTx(func(context.Context, pgx.Tx) error {
+						calls.Add(1)
+						return c.err
+					})
+					return nil
 				})
-				return nil
-			})
 			b.exec(`CREATE TABLE greeted (name text)`)
 			id := b.enqueue(greet{Name: "Ada"}, queue.JobOptions{})
 			assert.Equal(t, 1, b.work().Retried)
@@ -181,7 +187,8 @@ func TestOwnNetworkError(t *testing.T) {
 	}
 }
 
-// assertOwn asserts that a job's attempt has counted, and is to be followed by another one by the policy: after ten minutes.
+// assertOwn asserts that a job's attempt has counted, and is to be followed by another one by the
+// policy: after ten minutes.
 func (b *bundle) assertOwn(id string, code models.ErrorCode) {
 	b.t.Helper()
 	j := b.row(id)
@@ -254,8 +261,8 @@ func TestCutConnection(t *testing.T) {
 	}
 }
 
-// TestSettingsOfTransactions: a handler's statements are planned as in any other session of the database. How long they may wait for locks is
-// the policy's to say, not the database's.
+// TestSettingsOfTransactions: a handler's statements are planned as in any other session of the
+// database. How long they may wait for locks is the policy's to say, not the database's.
 func TestSettingsOfTransactions(t *testing.T) {
 	t.Parallel()
 	read := func(ctx context.Context, tx pgx.Tx) (s [4]string, err error) {
@@ -348,7 +355,8 @@ func TestInTxOfALostLeaseRunsOnce(t *testing.T) {
 	assert.Zero(t, b.count(`SELECT count(*) FROM greeted WHERE name = 'zombie'`))
 }
 
-// TestTurnThatDoesNotLingerWorksAll: it waits for the room that its own jobs leave, and ends when the queue is empty.
+// TestTurnThatDoesNotLingerWorksAll: it waits for the room that its own jobs leave, and ends when
+// the queue is empty.
 func TestTurnThatDoesNotLingerWorksAll(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -410,7 +418,8 @@ func TestNoCallIsLost(t *testing.T) {
 	assert.Equal(t, 300, turn.end().Completed)
 }
 
-// untilQuiet waits until no session has asked the database for a second: who waits for work then has seen that there is none.
+// untilQuiet waits until no session has asked the database for a second: who waits for work then
+// has seen that there is none.
 func (b *bundle) untilQuiet() {
 	b.t.Helper()
 	var last int64
@@ -425,7 +434,8 @@ func (b *bundle) untilQuiet() {
 	}, long, 50*time.Millisecond)
 }
 
-// TestRetriesWakeAFetch: who waits in a fetch learns of retries that another turn has written, also when that has ended.
+// TestRetriesWakeAFetch: who waits in a fetch learns of retries that another turn has written, also
+// when that has ended.
 func TestRetriesWakeAFetch(t *testing.T) {
 	t.Parallel()
 	for name, ends := range map[string]bool{"the other turn goes on": false, "the other turn has ended": true} {
@@ -456,7 +466,8 @@ func TestRetriesWakeAFetch(t *testing.T) {
 			waiter.Go(func() {
 				for n := 0; ; n++ {
 					turn := store.Turn{ID: fmt.Sprintf("run/1/%d", n), Worker: "test", WorkflowRunID: "run"}
-					f, err := b.engine.Fetch(context.Background(), engine.FetchRequest{Turn: turn, Batch: 50, Wait: 30 * time.Second, Stop: stop})
+					f, err := b.engine.Fetch(context.Background(),
+						engine.FetchRequest{Turn: turn, Batch: 50, Wait: 30 * time.Second, Stop: stop})
 					if !assert.NoError(t, err) || f.Leased == 0 {
 						return
 					}

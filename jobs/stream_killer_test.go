@@ -21,7 +21,8 @@ import (
 	"github.com/daybook-dev/daybook/queue"
 )
 
-// life is a turn that may die: then it leases and begins nothing any more, but what its handlers do goes on.
+// life is a turn that may die: then it leases and begins nothing any more, but what its handlers do
+// goes on.
 type life struct {
 	dead atomic.Bool
 	// known is closed when the turn has taken note of its death.
@@ -30,8 +31,8 @@ type life struct {
 	at    crowd
 }
 
-// lives works one turn by one life after the other, until one ends by itself, and returns how many died. A handler says so by
-// sending on die, and does not return before the test ends.
+// lives works one turn by one life after the other, until one ends by itself, and returns how many
+// died. A handler says so by sending on die, and does not return before the test ends.
 type lives struct {
 	*bundle
 	turn store.Turn
@@ -45,7 +46,8 @@ func (b *bundle) lives() *lives {
 	return &lives{bundle: b, turn: b.turn(), die: make(chan func()), hang: make(chan struct{})}
 }
 
-// killed is called by the handler of a job that kills its worker; last is what its death leads to elsewhere.
+// killed is called by the handler of a job that kills its worker; last is what its death leads to
+// elsewhere.
 func (l *lives) killed(last func()) {
 	l.die <- last
 	<-l.hang
@@ -71,7 +73,8 @@ func (l *lives) next() (died bool) {
 	e := engine.NewJobs(l.store, l.registry, engine.Options{Log: slog.New(slog.DiscardHandler)})
 	l.t.Cleanup(e.Close)
 	go func() {
-		r, err := e.Process(context.Background(), engine.TurnRequest{Turn: l.turn, Batch: 100, Length: time.Hour, Crashed: crashed, Alive: alive})
+		r, err := e.Process(context.Background(),
+			engine.TurnRequest{Turn: l.turn, Batch: 100, Length: time.Hour, Crashed: crashed, Alive: alive})
 		assert.NoError(l.t, err)
 		one.done <- r
 	}()
@@ -133,21 +136,24 @@ func TestKillerInABulkEndsAlone(t *testing.T) {
 	assert.Equal(t, 99, b.count(`SELECT count(*) FROM greeted`))
 }
 
-// assertOnlyKillerDied asserts that one job is a dead letter after so many lost attempts, and that all others are completed, of
-// which none has lost more than the two that they were beside it.
+// assertOnlyKillerDied asserts that one job is a dead letter after so many lost attempts, and that
+// all others are completed, of which none has lost more than the two that they were beside it.
 func (b *bundle) assertOnlyKillerDied(killer string, attempts, others int) {
 	b.t.Helper()
 	j := b.row(killer)
 	assert.Equal(b.t, models.JobFailed, j.State)
 	assert.Equal(b.t, string(models.CodeReclaimed), j.Code)
-	assert.Equal(b.t, attempts, b.count(`SELECT count(*) FROM daybook.attempts WHERE job_id = $1 AND outcome = 'lost'`, killer))
+	assert.Equal(b.t, attempts,
+		b.count(`SELECT count(*) FROM daybook.attempts WHERE job_id = $1 AND outcome = 'lost'`, killer))
 	assert.Equal(b.t, others, b.count(completed))
 	assert.Equal(b.t, others, b.count(`SELECT count(*) FROM daybook.attempts WHERE outcome = 'completed'`))
 	assert.Zero(b.t, b.count(`SELECT count(*) FROM (
-  SELECT job_id FROM daybook.attempts WHERE outcome = 'lost' AND job_id <> $1 GROUP BY job_id HAVING count(*) > 2) s`, killer))
+  SELECT job_id FROM daybook.attempts WHERE outcome = 'lost' AND job_id <> $1 GROUP BY job_id HAVING count(*) > 2) s`,
+		killer))
 }
 
-// TestKillerEndsAlone: of jobs that were worked side by side when their worker died twice, each is worked with nothing beside it.
+// TestKillerEndsAlone: of jobs that were worked side by side when their worker died twice, each is
+// worked with nothing beside it.
 func TestKillerEndsAlone(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -155,32 +161,33 @@ func TestKillerEndsAlone(t *testing.T) {
 	const beside = 10
 	reached := make(chan struct{}, beside)
 	var disturbed atomic.Bool
-	jobs.Register(b.registry, jobs.Policy{Timeout: time.Hour, MaxAttempts: 4, Parallel: beside}, func(_ context.Context, job *jobs.Job[greet]) error {
-		life, killer := l.now.Load(), job.Payload.Name == "killer"
-		life.at.enter()
-		defer life.at.leave()
-		switch {
-		case strings.HasPrefix(job.Payload.Name, "fresh"):
+	jobs.Register(b.registry, jobs.Policy{Timeout: time.Hour, MaxAttempts: 4, Parallel: beside},
+		func(_ context.Context, job *jobs.Job[greet]) error {
+			life, killer := l.now.Load(), job.Payload.Name == "killer"
+			life.at.enter()
+			defer life.at.leave()
+			switch {
+			case strings.HasPrefix(job.Payload.Name, "fresh"):
+				return nil
+			case job.Attempt <= 2:
+				// All are in hand when the worker dies.
+				reached <- struct{}{}
+				if !killer {
+					<-l.hang
+					return errors.New("it is dead")
+				}
+				for range beside {
+					<-reached
+				}
+			default:
+				time.Sleep(5 * time.Millisecond)
+				disturbed.CompareAndSwap(false, life.at.now.Load() > 1)
+			}
+			if killer {
+				l.killed(func() {})
+			}
 			return nil
-		case job.Attempt <= 2:
-			// All are in hand when the worker dies.
-			reached <- struct{}{}
-			if !killer {
-				<-l.hang
-				return errors.New("it is dead")
-			}
-			for range beside {
-				<-reached
-			}
-		default:
-			time.Sleep(5 * time.Millisecond)
-			disturbed.CompareAndSwap(false, life.at.now.Load() > 1)
-		}
-		if killer {
-			l.killed(func() {})
-		}
-		return nil
-	})
+		})
 	b.enqueueMany(5, "early ")
 	killer := b.enqueue(greet{Name: "killer"}, queue.JobOptions{})
 	b.enqueueMany(4, "late ")
@@ -195,7 +202,8 @@ func TestKillerEndsAlone(t *testing.T) {
 	assert.Equal(t, 4, deaths)
 	assert.False(t, disturbed.Load(), "nothing is worked beside them")
 	b.assertOnlyKillerDied(killer, 4, 14)
-	assert.Equal(t, 5, b.count(completed+` AND payload ->> 'name' LIKE 'fresh%' AND run_count = 1`), "they are not charged")
+	assert.Equal(t, 5, b.count(completed+` AND payload ->> 'name' LIKE 'fresh%' AND run_count = 1`),
+		"they are not charged")
 	l.revive()
 	b.assertOnlyKillerDied(killer, 4, 14)
 }

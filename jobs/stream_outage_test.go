@@ -26,10 +26,12 @@ func (b *bundle) onLine() (*pgtest.Line, *engine.Engine) {
 	return line, b.engineOn(line.Pool)
 }
 
-// inVain is how often a worker meets an outage of these tests: more often than an attempt may fail for its own fault.
+// inVain is how often a worker meets an outage of these tests: more often than an attempt may fail
+// for its own fault.
 const inVain = 10
 
-// assertOnce asserts that each of n jobs was completed by its first attempt, and that nothing else was logged.
+// assertOnce asserts that each of n jobs was completed by its first attempt, and that nothing else
+// was logged.
 func (b *bundle) assertOnce(n int) {
 	b.t.Helper()
 	assert.Equal(b.t, n, b.count(`SELECT count(*) FROM daybook.jobs WHERE state = 'completed' AND run_count = 1`))
@@ -37,8 +39,9 @@ func (b *bundle) assertOnce(n int) {
 	assert.Equal(b.t, n, b.count(`SELECT count(*) FROM daybook.attempts WHERE outcome = 'completed' AND attempt = 1`))
 }
 
-// TestOutageWhileJobsEnd makes the database unavailable while one of several jobs ends, and then another: what ended is completed when the
-// database is back, what runs goes on, and nothing is run again.
+// TestOutageWhileJobsEnd makes the database unavailable while one of several jobs ends, and then
+// another: what ended is completed when the database is back, what runs goes on, and nothing is run
+// again.
 func TestOutageWhileJobsEnd(t *testing.T) {
 	t.Parallel()
 	for name, inTx := range map[string]bool{"completed together": false, "in transactions of their own": true} {
@@ -49,25 +52,26 @@ func TestOutageWhileJobsEnd(t *testing.T) {
 			b.exec(`CREATE TABLE greeted (name text)`)
 			var begun, ended, cut atomic.Int32
 			early, lateOnes, ends := make(chan struct{}), make(chan struct{}), make(chan struct{}, n)
-			jobs.Register(b.registry, jobs.Policy{Parallel: 2 * n, Timeout: 5 * time.Minute, MaxAttempts: 1}, func(ctx context.Context, job *jobs.Job[greet]) error {
-				begun.Add(1)
-				until := lateOnes
-				if job.Payload.Name == "person 0" {
-					until = early
-				}
-				select {
-				case <-until:
-				case <-ctx.Done():
-					cut.Add(1)
-					return ctx.Err()
-				}
-				if inTx {
-					writeDown(job)
-				}
-				ended.Add(1)
-				ends <- struct{}{}
-				return nil
-			})
+			jobs.Register(b.registry, jobs.Policy{Parallel: 2 * n, Timeout: 5 * time.Minute, MaxAttempts: 1},
+				func(ctx context.Context, job *jobs.Job[greet]) error {
+					begun.Add(1)
+					until := lateOnes
+					if job.Payload.Name == "person 0" {
+						until = early
+					}
+					select {
+					case <-until:
+					case <-ctx.Done():
+						cut.Add(1)
+						return ctx.Err()
+					}
+					if inTx {
+						writeDown(job)
+					}
+					ended.Add(1)
+					ends <- struct{}{}
+					return nil
+				})
 			line, e := b.onLine()
 			b.enqueueMany(n, "person ")
 			turn := b.linger(e)
@@ -95,18 +99,20 @@ func TestOutageWhileJobsEnd(t *testing.T) {
 	}
 }
 
-// TestOutageWhileADetachedJobEnds: the turn of the job is over, and the database is unavailable when its handler ends well.
+// TestOutageWhileADetachedJobEnds: the turn of the job is over, and the database is unavailable
+// when its handler ends well.
 func TestOutageWhileADetachedJobEnds(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	var begun atomic.Int32
 	finish, finished := make(chan struct{}), make(chan struct{})
-	jobs.Register(b.registry, jobs.Policy{MaxAttempts: 1, Timeout: 5 * time.Minute}, func(context.Context, *jobs.Job[greet]) error {
-		begun.Add(1)
-		<-finish
-		close(finished)
-		return nil
-	})
+	jobs.Register(b.registry, jobs.Policy{MaxAttempts: 1, Timeout: 5 * time.Minute},
+		func(context.Context, *jobs.Job[greet]) error {
+			begun.Add(1)
+			<-finish
+			close(finished)
+			return nil
+		})
 	line, e := b.onLine()
 	b.enqueue(greet{}, queue.JobOptions{})
 	b.detach(e, nil, 1)
@@ -120,8 +126,8 @@ func TestOutageWhileADetachedJobEnds(t *testing.T) {
 	b.assertOnce(1)
 }
 
-// TestTerminatedBackends ends sessions of the engine all the time while jobs come, run and end: no job is run again or charged for it, and
-// no turn ends with it.
+// TestTerminatedBackends ends sessions of the engine all the time while jobs come, run and end: no
+// job is run again or charged for it, and no turn ends with it.
 func TestTerminatedBackends(t *testing.T) {
 	t.Parallel()
 	// between is how many jobs are completed at least between the ends of two sessions.
@@ -130,18 +136,19 @@ func TestTerminatedBackends(t *testing.T) {
 	b.exec(`CREATE TABLE greeted (name text)`)
 	var handled sync.Map
 	var twice, killed atomic.Int32
-	jobs.Register(b.registry, jobs.Policy{MaxAttempts: 1, Parallel: 20}, func(_ context.Context, job *jobs.Job[greet]) error {
-		if _, again := handled.LoadOrStore(job.Payload.Name, true); again {
-			twice.Add(1)
-		}
-		if len(job.Payload.Name)%2 == 0 {
-			job.InTx(func(ctx context.Context, tx pgx.Tx) error {
-				_, err := tx.Exec(ctx, `INSERT INTO greeted SELECT $1 FROM pg_sleep(0.005)`, job.Payload.Name)
-				return err
-			})
-		}
-		return nil
-	})
+	jobs.Register(b.registry, jobs.Policy{MaxAttempts: 1, Parallel: 20},
+		func(_ context.Context, job *jobs.Job[greet]) error {
+			if _, again := handled.LoadOrStore(job.Payload.Name, true); again {
+				twice.Add(1)
+			}
+			if len(job.Payload.Name)%2 == 0 {
+				job.InTx(func(ctx context.Context, tx pgx.Tx) error {
+					_, err := tx.Exec(ctx, `INSERT INTO greeted SELECT $1 FROM pg_sleep(0.005)`, job.Payload.Name)
+					return err
+				})
+			}
+			return nil
+		})
 	config, err := pgxpool.ParseConfig(b.URL)
 	require.NoError(t, err)
 	config.ConnConfig.RuntimeParams["application_name"] = "engine"
@@ -164,7 +171,8 @@ func TestTerminatedBackends(t *testing.T) {
 				return
 			case <-time.After(100 * time.Millisecond):
 			}
-			// A busy machine may need longer to connect than the pause lasts: then each session would be ended before it has done anything.
+			// A busy machine may need longer to connect than the pause lasts: then each session would be
+			// ended before it has done anything.
 			var completed int
 			err := b.Pool.QueryRow(context.Background(), `
 SELECT n FROM (SELECT count(*) AS n FROM daybook.jobs WHERE state = 'completed') c

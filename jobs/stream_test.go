@@ -46,7 +46,8 @@ func (b *bundle) linger(e *engine.Engine) *lingering {
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
-		r, err := e.Process(context.Background(), engine.TurnRequest{Turn: turn, Batch: 50, Length: time.Hour, Linger: true, Stop: stop})
+		r, err := e.Process(context.Background(),
+			engine.TurnRequest{Turn: turn, Batch: 50, Length: time.Hour, Linger: true, Stop: stop})
 		assert.NoError(b.t, err)
 		l.done <- r
 	}()
@@ -179,7 +180,8 @@ func TestTurnEndsWithoutAHandlerThatIgnoresItsDeadline(t *testing.T) {
 	assert.InDelta(t, time.Hour, j.Wait, float64(10*time.Minute), "by its policy")
 	assert.Contains(t, b.log.String(), "ids=["+id+"] organizations=["+org+"]")
 	assert.Equal(t, 21, b.count(`SELECT count(*) FROM daybook.attempts a
- WHERE outcome = 'completed' AND ended_at < (SELECT ended_at FROM daybook.attempts WHERE job_id = $1)`, id), "meanwhile")
+ WHERE outcome = 'completed' AND ended_at < (SELECT ended_at FROM daybook.attempts WHERE job_id = $1)`, id),
+		"meanwhile")
 
 	d.release()
 	b.due()
@@ -188,7 +190,8 @@ func TestTurnEndsWithoutAHandlerThatIgnoresItsDeadline(t *testing.T) {
 	assert.Equal(t, 1, b.count(`SELECT count(*) FROM greeted WHERE name = 'Ada'`), "only what the second attempt did")
 }
 
-// TestHandlerThatIgnoresItsDeadlineKeepsItsPlace lets it return while its turn goes on: then the next of its type is begun.
+// TestHandlerThatIgnoresItsDeadlineKeepsItsPlace lets it return while its turn goes on: then the
+// next of its type is begun.
 func TestHandlerThatIgnoresItsDeadlineKeepsItsPlace(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -214,7 +217,8 @@ func TestHandlerThatIgnoresItsDeadlineKeepsItsPlace(t *testing.T) {
 	assert.Equal(t, "completed", b.outcomes(grace))
 }
 
-// TestRetryWhileTheFirstAttemptGoesOn has one turn work a job again whose first handler has not returned.
+// TestRetryWhileTheFirstAttemptGoesOn has one turn work a job again whose first handler has not
+// returned.
 func TestRetryWhileTheFirstAttemptGoesOn(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -237,11 +241,13 @@ func TestRetryWhileTheFirstAttemptGoesOn(t *testing.T) {
 	assert.Equal(t, 2, b.row(id).RunCount)
 }
 
-// TestStopWithoutAHandlerThatIgnoresIt gives the job back uncounted: the handler had its time still.
+// TestStopWithoutAHandlerThatIgnoresIt gives the job back uncounted: the handler had its time
+// still.
 func TestStopWithoutAHandlerThatIgnoresIt(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	e := engine.NewJobs(b.store, b.registry, engine.Options{Log: slog.New(slog.DiscardHandler), Grace: 20 * time.Millisecond})
+	e := engine.NewJobs(b.store, b.registry,
+		engine.Options{Log: slog.New(slog.DiscardHandler), Grace: 20 * time.Millisecond})
 	t.Cleanup(e.Close)
 	d := b.deaf(jobs.Policy{})
 	id := b.enqueue(greet{Name: "Ada"}, queue.JobOptions{})
@@ -295,7 +301,8 @@ func TestNoRoom(t *testing.T) {
 	assert.Zero(t, tooEarly, "nothing is leased that there is no room for")
 	assert.False(t, tooMany.Load())
 	assert.Less(t, b.count(`SELECT count(*) FROM daybook.jobs
- WHERE type = 'ping' AND finished_at < (SELECT max(finished_at) FROM daybook.jobs WHERE type = 'greet')`), 30, "long jobs that are done before the last short one")
+ WHERE type = 'ping' AND finished_at < (SELECT max(finished_at) FROM daybook.jobs WHERE type = 'greet')`), 30,
+		"long jobs that are done before the last short one")
 	assert.Equal(t, 120, b.count(`SELECT count(*) FROM daybook.jobs WHERE state = 'completed' AND run_count = 1`))
 	assert.Equal(t, 120, b.count(`SELECT count(DISTINCT job_id) FROM daybook.attempts WHERE outcome = 'completed'`))
 	assert.Equal(t, 120, b.count(`SELECT count(*) FROM daybook.attempts`), "each once")
@@ -321,7 +328,8 @@ func TestCancelBeforeInTx(t *testing.T) {
 // waiting counts the sessions that wait for another session's lock.
 const waiting = `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`
 
-// TestInTxWaitsForItsRow lets another transaction hold the job's row for less than the engine's patience.
+// TestInTxWaitsForItsRow lets another transaction hold the job's row for less than the engine's
+// patience.
 func TestInTxWaitsForItsRow(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -340,8 +348,8 @@ func TestInTxWaitsForItsRow(t *testing.T) {
 	assert.Equal(t, 1, b.count(`SELECT count(*) FROM greeted`))
 }
 
-// TestInTxGivesUpAndTriesAgain holds the job's row until the transaction was given up. The handler has ended well: it is not called
-// again for that.
+// TestInTxGivesUpAndTriesAgain holds the job's row until the transaction was given up. The handler
+// has ended well: it is not called again for that.
 func TestInTxGivesUpAndTriesAgain(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -376,7 +384,8 @@ func TestInTxGivesUpAndTriesAgain(t *testing.T) {
 	assert.Equal(t, 1, b.count(`SELECT count(*) FROM greeted`))
 }
 
-// TestOneHeldRowHoldsUpNoOther completes jobs, of which another transaction holds one locked, and others that end meanwhile.
+// TestOneHeldRowHoldsUpNoOther completes jobs, of which another transaction holds one locked, and
+// others that end meanwhile.
 func TestOneHeldRowHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

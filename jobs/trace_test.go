@@ -30,7 +30,8 @@ func (s told) Observe(batch []events.Event) {
 	}
 }
 
-// TestHandlersHaveTheirJobsTrace: a handler, and what it does in the completing transaction, pass the trace on to what they enqueue.
+// TestHandlersHaveTheirJobsTrace: a handler, and what it does in the completing transaction, pass
+// the trace on to what they enqueue.
 func TestHandlersHaveTheirJobsTrace(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -56,7 +57,8 @@ func TestHandlersHaveTheirJobsTrace(t *testing.T) {
 	b.work()
 	assert.Equal(t, `"`+traceparent+`"`, b.row(traced.ID).Result)
 	var n int
-	require.NoError(t, b.Pool.QueryRow(t.Context(), `SELECT count(*) FROM daybook.jobs WHERE state = 'completed' AND traceparent = $1`, traceparent).Scan(&n))
+	require.NoError(t, b.Pool.QueryRow(t.Context(),
+		`SELECT count(*) FROM daybook.jobs WHERE state = 'completed' AND traceparent = $1`, traceparent).Scan(&n))
 	assert.Equal(t, 3, n, "the job and its two children")
 	for range 3 {
 		assert.Equal(t, "greet "+traceID, <-sink.traces)

@@ -10,8 +10,9 @@ import (
 	"github.com/daybook-dev/daybook/queue"
 )
 
-// TestTurnThatDoesNotLingerReadsEverything: a turn that is to end when nothing is due waits for the scan that tells it so. Each job has been due for longer than
-// a recent scan reaches back, and the full scan of the turn before has put the next one off.
+// TestTurnThatDoesNotLingerReadsEverything: a turn that is to end when nothing is due waits for the
+// scan that tells it so. Each job has been due for longer than a recent scan reaches back, and the
+// full scan of the turn before has put the next one off.
 func TestTurnThatDoesNotLingerReadsEverything(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

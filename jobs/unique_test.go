@@ -20,7 +20,8 @@ import (
 // patience bounds what a test waits for, on a machine that has much else to do.
 const patience = 30 * time.Second
 
-// What is asked of a unique job while it runs is done after the attempt, which may have read what is old by now.
+// What is asked of a unique job while it runs is done after the attempt, which may have read what
+// is old by now.
 func TestUniqueIsAskedWhileItRuns(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -58,7 +59,8 @@ func TestUniqueIsAskedWhileItRuns(t *testing.T) {
 	assert.Equal(t, 1, b.count(`SELECT count(*) FROM daybook.jobs`))
 }
 
-// A unique job that waits is not begun before the transaction that asked for it again has ended: its attempt sees what that wrote.
+// A unique job that waits is not begun before the transaction that asked for it again has ended:
+// its attempt sees what that wrote.
 func TestUniqueWaitsForWhoAsks(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -87,7 +89,8 @@ func TestUniqueWaitsForWhoAsks(t *testing.T) {
 	assert.EqualValues(t, 2, read.Load())
 }
 
-// A job that is cancelled before its handler began does not run: while its type has no room in a worker it waits in the queue.
+// A job that is cancelled before its handler began does not run: while its type has no room in a
+// worker it waits in the queue.
 func TestCancelledBeforeItBegan(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -123,11 +126,13 @@ func withoutWait(r row) row {
 	return r
 }
 
-// A job that is cancelled between its lease and the moment at which it is found that there is no room for it does not run either.
+// A job that is cancelled between its lease and the moment at which it is found that there is no
+// room for it does not run either.
 func TestCancelledBetweenLeaseAndBegin(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	cancelled, held, free := b.enqueue(greet{}, queue.JobOptions{}), b.enqueue(greet{}, queue.JobOptions{}), b.enqueue(greet{}, queue.JobOptions{})
+	cancelled, held, free := b.enqueue(greet{}, queue.JobOptions{}), b.enqueue(greet{}, queue.JobOptions{}),
+		b.enqueue(greet{}, queue.JobOptions{})
 	turn := b.turn()
 	turn.Begins = true
 	leased, err := b.store.LeaseFor(t.Context(), turn, 3, pgtest.Unbounded())

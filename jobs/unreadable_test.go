@@ -13,8 +13,8 @@ import (
 	"github.com/daybook-dev/daybook/queue"
 )
 
-// TestUnreadableRowsAreSetAside has three rows that a worker cannot lease, for handlers of one job and of many. The others are worked, and these
-// as well when they are retried.
+// TestUnreadableRowsAreSetAside has three rows that a worker cannot lease, for handlers of one job
+// and of many. The others are worked, and these as well when they are retried.
 func TestUnreadableRowsAreSetAside(t *testing.T) {
 	t.Parallel()
 	for name, register := range map[string]func(r *jobs.Registry){
@@ -22,7 +22,8 @@ func TestUnreadableRowsAreSetAside(t *testing.T) {
 			jobs.Register(r, jobs.Policy{Owner: "growth"}, func(context.Context, *jobs.Job[greet]) error { return nil })
 		},
 		"bulk": func(r *jobs.Registry) {
-			jobs.RegisterBulk(r, jobs.Policy{Owner: "growth"}, func(context.Context, pgx.Tx, []*jobs.Job[greet]) ([]error, error) { return nil, nil })
+			jobs.RegisterBulk(r, jobs.Policy{Owner: "growth"},
+				func(context.Context, pgx.Tx, []*jobs.Job[greet]) ([]error, error) { return nil, nil })
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -34,7 +35,10 @@ func TestUnreadableRowsAreSetAside(t *testing.T) {
 				ids = append(ids, b.enqueue(greet{Name: fmt.Sprint(i)}, queue.JobOptions{}))
 			}
 			b.exec(`ALTER TABLE daybook.jobs DROP CONSTRAINT sound`)
-			bad := map[string]string{ids[2]: "run_count = 2147483647", ids[5]: "created_at = 'infinity'", ids[7]: "ready_at = '-infinity'"}
+			bad := map[string]string{
+				ids[2]: "run_count = 2147483647", ids[5]: "created_at = 'infinity'",
+				ids[7]: "ready_at = '-infinity'",
+			}
 			for id, set := range bad {
 				b.exec(`UPDATE daybook.jobs SET `+set+` WHERE id = $1`, id)
 			}

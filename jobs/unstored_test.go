@@ -44,8 +44,8 @@ func unstorable() map[string]struct {
 	}
 }
 
-// The work is done: the job is completed without a result that cannot be stored, what its transaction wrote is there, and the
-// job, its attempt and the log say why.
+// The work is done: the job is completed without a result that cannot be stored, what its
+// transaction wrote is there, and the job, its attempt and the log say why.
 func TestAJobIsCompletedWithoutAResultThatCannotBeStored(t *testing.T) {
 	t.Parallel()
 	all := unstorable()
@@ -67,15 +67,16 @@ func TestAJobIsCompletedWithoutAResultThatCannotBeStored(t *testing.T) {
 			})
 		},
 		"a bulk handler": func(b *bundle) {
-			jobs.RegisterBulk(b.registry, jobs.Policy{}, func(ctx context.Context, tx pgx.Tx, some []*jobs.Job[greet]) ([]error, error) {
-				for _, job := range some {
-					job.SetResult(all[job.Payload.Name].result)
-					if _, err := tx.Exec(ctx, `INSERT INTO greeted VALUES ($1)`, job.Payload.Name); err != nil {
-						return nil, err
+			jobs.RegisterBulk(b.registry, jobs.Policy{},
+				func(ctx context.Context, tx pgx.Tx, some []*jobs.Job[greet]) ([]error, error) {
+					for _, job := range some {
+						job.SetResult(all[job.Payload.Name].result)
+						if _, err := tx.Exec(ctx, `INSERT INTO greeted VALUES ($1)`, job.Payload.Name); err != nil {
+							return nil, err
+						}
 					}
-				}
-				return nil, nil
-			})
+					return nil, nil
+				})
 		},
 	} {
 		t.Run(way, func(t *testing.T) {
@@ -106,7 +107,8 @@ func TestAJobIsCompletedWithoutAResultThatCannotBeStored(t *testing.T) {
 	}
 }
 
-// Progress that cannot be stored is an error of the call, which says why and ends nothing by itself.
+// Progress that cannot be stored is an error of the call, which says why and ends nothing by
+// itself.
 func TestProgressThatCannotBeStored(t *testing.T) {
 	t.Parallel()
 	all := unstorable()

@@ -40,53 +40,87 @@ func (b *bundle) waits(id string) bool {
 	return b.count(`SELECT count(*) FROM daybook.jobs j WHERE id = $1 AND daybook.is_waiting(j)`, id) == 1
 }
 
-// However a job ends, what waits for it learns of it: the jobs after it, and the next one of its sequence.
+// However a job ends, what waits for it learns of it: the jobs after it, and the next one of its
+// sequence.
 func TestEveryEndOfAnAwaitedJob(t *testing.T) {
 	t.Parallel()
 	fails := errors.New("no")
 	for name, c := range map[string]struct {
-		// handler is what the awaited job's handler does; leased: it is worked under a lease; end: how the job ends otherwise.
+		// handler is what the awaited job's handler does; leased: it is worked under a lease; end: how
+		// the job ends otherwise.
 		handler func(context.Context) error
 		leased  bool
 		end     func(b *bundle, id string)
-		// goesOn says what becomes of the next job of the sequence, after of the job that waits for this one.
+		// goesOn says what becomes of the next job of the sequence, after of the job that waits for
+		// this one.
 		goesOn bool
 		after  models.JobState
 		// ended is how the job ended for one that waits for any end; empty: it was removed.
 		ended models.JobState
 	}{
-		"completed in the transaction that picked it": {ended: models.JobCompleted, handler: func(context.Context) error { return nil }, goesOn: true, after: models.JobCompleted},
-		"completed under a lease":                     {ended: models.JobCompleted, handler: func(context.Context) error { return nil }, leased: true, goesOn: true, after: models.JobCompleted},
-		"dead letter":                                 {ended: models.JobFailed, handler: func(context.Context) error { return jobs.Final(fails) }, after: models.JobPending},
-		"dead letter under a lease":                   {ended: models.JobFailed, handler: func(context.Context) error { return jobs.Final(fails) }, leased: true, after: models.JobPending},
-		"cancelled by its handler":                    {ended: models.JobCancelled, handler: func(context.Context) error { return jobs.Cancel("no") }, goesOn: true, after: models.JobFailed},
+		"completed in the transaction that picked it": {
+			ended:   models.JobCompleted,
+			handler: func(context.Context) error { return nil }, goesOn: true, after: models.JobCompleted,
+		},
+		"completed under a lease": {
+			ended: models.JobCompleted, handler: func(context.Context) error { return nil },
+			leased: true, goesOn: true, after: models.JobCompleted,
+		},
+		"dead letter": {
+			ended:   models.JobFailed,
+			handler: func(context.Context) error { return jobs.Final(fails) }, after: models.JobPending,
+		},
+		"dead letter under a lease": {
+			ended:   models.JobFailed,
+			handler: func(context.Context) error { return jobs.Final(fails) }, leased: true, after: models.JobPending,
+		},
+		"cancelled by its handler": {
+			ended:   models.JobCancelled,
+			handler: func(context.Context) error { return jobs.Cancel("no") }, goesOn: true, after: models.JobFailed,
+		},
 		"cancelled": {ended: models.JobCancelled, goesOn: true, after: models.JobFailed, end: func(b *bundle, id string) {
 			_, err := queue.CancelJob(b.t.Context(), b.Pool, id)
 			require.NoError(b.t, err)
 		}},
-		"cancelled by a transaction that sees the past": {ended: models.JobCancelled, goesOn: true, after: models.JobFailed, end: func(b *bundle, id string) {
-			require.NoError(b.t, pgx.BeginTxFunc(b.t.Context(), b.Pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead}, func(tx pgx.Tx) error {
-				_, err := queue.CancelJob(b.t.Context(), tx, id)
-				return err
-			}))
-		}},
-		"dead letter that is cancelled": {ended: models.JobFailed, goesOn: true, after: models.JobFailed, end: func(b *bundle, id string) {
-			b.exec(`UPDATE daybook.jobs SET state = 'failed', last_error = 'e', last_error_code = 'TIMEOUT', finished_at = now() WHERE id = $1`, id)
-			_, err := queue.CancelJob(b.t.Context(), b.Pool, id)
-			require.NoError(b.t, err)
-		}},
-		"removed": {goesOn: true, after: models.JobFailed, end: func(b *bundle, id string) { b.exec(`DELETE FROM daybook.jobs WHERE id = $1`, id) }},
-		"completed by hand": {ended: models.JobCompleted, goesOn: true, after: models.JobCompleted, end: func(b *bundle, id string) {
-			b.exec(`UPDATE daybook.jobs SET state = 'completed', finished_at = now() WHERE id = $1`, id)
-		}},
-		"reclaimed in its last attempt": {ended: models.JobFailed, after: models.JobPending, end: func(b *bundle, id string) {
-			b.exec(`
+		"cancelled by a transaction that sees the past": {
+			ended: models.JobCancelled, goesOn: true, after: models.JobFailed,
+			end: func(b *bundle, id string) {
+				require.NoError(b.t, pgx.BeginTxFunc(b.t.Context(), b.Pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead},
+					func(tx pgx.Tx) error {
+						_, err := queue.CancelJob(b.t.Context(), tx, id)
+						return err
+					}))
+			},
+		},
+		"dead letter that is cancelled": {
+			ended: models.JobFailed, goesOn: true, after: models.JobFailed,
+			end: func(b *bundle, id string) {
+				b.exec(`UPDATE daybook.jobs SET state = 'failed', last_error = 'e', last_error_code = 'TIMEOUT', finished_at = now() WHERE id = $1`, id)
+				_, err := queue.CancelJob(b.t.Context(), b.Pool, id)
+				require.NoError(b.t, err)
+			},
+		},
+		"removed": {
+			goesOn: true, after: models.JobFailed,
+			end: func(b *bundle, id string) { b.exec(`DELETE FROM daybook.jobs WHERE id = $1`, id) },
+		},
+		"completed by hand": {
+			ended: models.JobCompleted, goesOn: true, after: models.JobCompleted,
+			end: func(b *bundle, id string) {
+				b.exec(`UPDATE daybook.jobs SET state = 'completed', finished_at = now() WHERE id = $1`, id)
+			},
+		},
+		"reclaimed in its last attempt": {
+			ended: models.JobFailed, after: models.JobPending,
+			end: func(b *bundle, id string) {
+				b.exec(`
 UPDATE daybook.jobs SET state = 'leased', working = true, run_count = 1, max_attempts = 1, turn_id = 't', fence = 1, leased_generation = generation, worker = 'w',
        attempt_started_at = now() - interval '1 hour', last_attempted_at = now() - interval '1 hour' WHERE id = $1`, id)
-			_, err := b.store.ReclaimExpired(b.t.Context())
-			require.NoError(b.t, err)
-			require.Equal(b.t, models.JobFailed, b.row(id).State)
-		}},
+				_, err := b.store.ReclaimExpired(b.t.Context())
+				require.NoError(b.t, err)
+				require.Equal(b.t, models.JobFailed, b.row(id).State)
+			},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -130,8 +164,8 @@ UPDATE daybook.jobs SET state = 'leased', working = true, run_count = 1, max_att
 	}
 }
 
-// A job that waits for any end is due when all have ended, also those that had ended when it was enqueued, one by one or many at once. It stays due
-// when a dead letter among them is tried again.
+// A job that waits for any end is due when all have ended, also those that had ended when it was
+// enqueued, one by one or many at once. It stays due when a dead letter among them is tried again.
 func TestAfterAnyEndOfSeveralJobs(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -171,7 +205,8 @@ func TestAfterAnyEndOfSeveralJobs(t *testing.T) {
 	assert.True(t, b.waits(completion), "a dead letter is waited for by a job that needs its completion")
 }
 
-// A dead letter holds its sequence up until it is tried again and completed; what waits for it is worked then.
+// A dead letter holds its sequence up until it is tried again and completed; what waits for it is
+// worked then.
 func TestADeadLetterHoldsItsSequenceUp(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -215,7 +250,8 @@ func TestADeadLetterHoldsItsSequenceUp(t *testing.T) {
 	assert.Equal(t, models.JobCompleted, b.row(after).State)
 }
 
-// A cancelled job of a sequence that is tried again waits for its turn; a job whose awaited one was cancelled is worked when it is tried again.
+// A cancelled job of a sequence that is tried again waits for its turn; a job whose awaited one was
+// cancelled is worked when it is tried again.
 func TestCancelledJobsThatAreTriedAgain(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -236,13 +272,15 @@ func TestCancelledJobsThatAreTriedAgain(t *testing.T) {
 	assert.False(t, b.waits(first))
 }
 
-// A job is due at its own time, and not before, when what it waited for has ended; one that waits for completed jobs does not wait.
+// A job is due at its own time, and not before, when what it waited for has ended; one that waits
+// for completed jobs does not wait.
 func TestWaitingJobsKeepTheirTimes(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	first := b.enqueue(greet{}, queue.JobOptions{})
 	later := b.enqueue(greet{}, queue.JobOptions{After: []string{first}, RunAt: time.Now().Add(time.Hour)})
-	unique := b.enqueue(greet{Name: "unique"}, queue.JobOptions{After: []string{first}, Unique: true, RunAt: time.Now().Add(time.Hour)})
+	unique := b.enqueue(greet{Name: "unique"},
+		queue.JobOptions{After: []string{first}, Unique: true, RunAt: time.Now().Add(time.Hour)})
 	e, err := queue.EnqueueJob(t.Context(), b.Pool, org, greet{Name: "unique"}, queue.JobOptions{Unique: true})
 	require.NoError(t, err)
 	assert.Equal(t, queue.EnqueuedJob{ID: unique, Duplicate: true, Result: queue.Rescheduled}, e)
@@ -256,7 +294,8 @@ func TestWaitingJobsKeepTheirTimes(t *testing.T) {
 	assert.Equal(t, 1, b.count(due, b.enqueue(greet{}, queue.JobOptions{After: []string{first}})))
 }
 
-// Ten thousand jobs of one sequence, enqueued at once, are worked in the order of the call; thousands that wait for one job are released.
+// Ten thousand jobs of one sequence, enqueued at once, are worked in the order of the call;
+// thousands that wait for one job are released.
 func TestManyWaitingJobs(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -264,7 +303,10 @@ func TestManyWaitingJobs(t *testing.T) {
 	first := b.enqueue(ping{}, queue.JobOptions{})
 	all := make([]queue.NewJob, 0, total+2000)
 	for i := range total {
-		all = append(all, queue.NewJob{OrgID: org, Payload: greet{Name: strconv.Itoa(i)}, Options: queue.JobOptions{Sequence: "s"}})
+		all = append(all, queue.NewJob{
+			OrgID: org, Payload: greet{Name: strconv.Itoa(i)},
+			Options: queue.JobOptions{Sequence: "s"},
+		})
 	}
 	for range 2000 {
 		all = append(all, queue.NewJob{OrgID: org, Payload: ping{}, Options: queue.JobOptions{After: []string{first}}})
@@ -273,7 +315,8 @@ func TestManyWaitingJobs(t *testing.T) {
 	require.NoError(t, err)
 	b.check()
 	b.exec(`UPDATE daybook.jobs SET state = 'completed', finished_at = now() WHERE id = $1`, first)
-	assert.Equal(t, 1900, b.count(`SELECT count(*) FROM daybook.job_waits`), "the transaction that ends a job releases a bounded number")
+	assert.Equal(t, 1900, b.count(`SELECT count(*) FROM daybook.job_waits`),
+		"the transaction that ends a job releases a bounded number")
 	b.check()
 	assert.Zero(t, b.count(`SELECT count(*) FROM daybook.job_waits`))
 	for i := range 100 {
@@ -284,32 +327,34 @@ SELECT count(*) FROM daybook.jobs WHERE state = 'pending' AND sequence = 's' AND
 	assert.Equal(t, 1, b.count(`SELECT count(*) FROM daybook.jobs WHERE state = 'pending' AND sequence = 's' AND ready_at <= clock_timestamp()`))
 }
 
-// Many transactions enqueue, cancel and end jobs of the same sequences, and jobs that wait for each other, while two turns work them: nothing
-// deadlocks, nothing is left waiting, and the jobs of a sequence never run side by side.
+// Many transactions enqueue, cancel and end jobs of the same sequences, and jobs that wait for each
+// other, while two turns work them: nothing deadlocks, nothing is left waiting, and the jobs of a
+// sequence never run side by side.
 func TestWaitingJobsUnderLoad(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	var mu sync.Mutex
 	running := map[string]int{}
-	jobs.Register(b.registry, jobs.Policy{Base: time.Millisecond, MaxAttempts: 1000}, func(_ context.Context, job *jobs.Job[greet]) error {
-		mu.Lock()
-		running[job.Payload.Name]++
-		beside := running[job.Payload.Name]
-		mu.Unlock()
-		if rand.IntN(20) == 0 {
-			time.Sleep(50 * time.Millisecond)
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		running[job.Payload.Name]--
-		if job.Payload.Name != "" && beside > 1 {
-			return jobs.Final(errors.New("two jobs of a sequence run at once"))
-		}
-		if rand.IntN(10) == 0 {
-			return errors.New("again")
-		}
-		return nil
-	})
+	jobs.Register(b.registry, jobs.Policy{Base: time.Millisecond, MaxAttempts: 1000},
+		func(_ context.Context, job *jobs.Job[greet]) error {
+			mu.Lock()
+			running[job.Payload.Name]++
+			beside := running[job.Payload.Name]
+			mu.Unlock()
+			if rand.IntN(20) == 0 {
+				time.Sleep(50 * time.Millisecond)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			running[job.Payload.Name]--
+			if job.Payload.Name != "" && beside > 1 {
+				return jobs.Final(errors.New("two jobs of a sequence run at once"))
+			}
+			if rand.IntN(10) == 0 {
+				return errors.New("again")
+			}
+			return nil
+		})
 	turns := []*lingering{b.linger(b.engine), b.linger(b.engine)}
 	const callers, rounds, keys = 4, 40, 5
 	g, ctx := errgroup.WithContext(t.Context())
@@ -321,7 +366,10 @@ func TestWaitingJobsUnderLoad(t *testing.T) {
 				var some []queue.NewJob
 				for range 5 {
 					key := fmt.Sprint("k", random.IntN(keys))
-					some = append(some, queue.NewJob{OrgID: org, Payload: greet{Name: key}, Options: queue.JobOptions{Sequence: key}},
+					some = append(some, queue.NewJob{
+						OrgID: org, Payload: greet{Name: key},
+						Options: queue.JobOptions{Sequence: key},
+					},
 						queue.NewJob{OrgID: org, Payload: greet{}, Options: queue.JobOptions{After: pickSome(random, known)}})
 				}
 				var done []queue.EnqueuedJob

@@ -34,7 +34,8 @@ func job(set map[string]string) string {
 	columns := map[string]string{"org_id": "'o'", "document_id": "'d'", "version_hint": "1"}
 	if set["state"] == "'leased'" {
 		maps.Copy(columns, map[string]string{
-			"turn_id": "'t'", "fence": "1", "leased_generation": "0", "attempt_started_at": "now()", "last_attempted_at": "now()", "run_count": "1",
+			"turn_id": "'t'", "fence": "1", "leased_generation": "0", "attempt_started_at": "now()",
+			"last_attempted_at": "now()", "run_count": "1",
 		})
 	}
 	maps.Copy(columns, set)
@@ -42,7 +43,8 @@ func job(set map[string]string) string {
 	for k, v := range columns {
 		names, values = append(names, k), append(values, v)
 	}
-	return fmt.Sprintf(`INSERT INTO daybook.accounting_work_queue (%s) VALUES (%s)`, strings.Join(names, ", "), strings.Join(values, ", "))
+	return fmt.Sprintf(`INSERT INTO daybook.accounting_work_queue (%s) VALUES (%s)`, strings.Join(names, ", "),
+		strings.Join(values, ", "))
 }
 
 // kept is what a completed job that keeps its attempt has, but for what set says.
@@ -55,8 +57,12 @@ func kept(set map[string]string) map[string]string {
 	return row
 }
 
-// times are the columns of a job that hold a time, in both queues; finished_at is null while a job is leased.
-var times = []string{"ready_at", "first_ready_at", "created_at", "updated_at", "last_attempted_at", "attempt_started_at"}
+// times are the columns of a job that hold a time, in both queues; finished_at is null while a job
+// is leased.
+var times = []string{
+	"ready_at", "first_ready_at", "created_at", "updated_at", "last_attempted_at",
+	"attempt_started_at",
+}
 
 func TestQueueConstraints(t *testing.T) {
 	t.Parallel()
@@ -77,10 +83,17 @@ func TestQueueConstraints(t *testing.T) {
 	}{
 		{"pending", nil, ""},
 		{"leased", map[string]string{"state": "'leased'"}, ""},
-		{"leased and working, to be cancelled", map[string]string{"state": "'leased'", "working": "true", "cancel_requested": "true", "worker": "'w'"}, ""},
+		{
+			"leased and working, to be cancelled",
+			map[string]string{"state": "'leased'", "working": "true", "cancel_requested": "true", "worker": "'w'"},
+			"",
+		},
 		{"completed", map[string]string{"state": "'completed'", "finished_at": "now()"}, ""},
 		{"cancelled", map[string]string{"state": "'cancelled'", "finished_at": "now()"}, ""},
-		{"failed", map[string]string{"state": "'failed'", "finished_at": "now()", "last_error": "'e'", "last_error_code": "'TIMEOUT'"}, ""},
+		{"failed", map[string]string{
+			"state": "'failed'", "finished_at": "now()", "last_error": "'e'",
+			"last_error_code": "'TIMEOUT'",
+		}, ""},
 
 		{"leased without turn", map[string]string{"state": "'leased'", "turn_id": "NULL"}, lease},
 		{"leased without fence", map[string]string{"state": "'leased'", "fence": "NULL"}, lease},
@@ -94,22 +107,41 @@ func TestQueueConstraints(t *testing.T) {
 		{"pending with worker", map[string]string{"worker": "'w'"}, lease},
 		{"pending with start", map[string]string{"attempt_started_at": "now()"}, lease},
 		{"pending and working", map[string]string{"working": "true"}, lease},
-		{"completed with lease", map[string]string{"state": "'completed'", "finished_at": "now()", "turn_id": "'t'"}, lease},
+		{
+			"completed with lease",
+			map[string]string{"state": "'completed'", "finished_at": "now()", "turn_id": "'t'"},
+			lease,
+		},
 
 		{"completed without time", map[string]string{"state": "'completed'"}, finished},
 		{"cancelled without time", map[string]string{"state": "'cancelled'"}, finished},
-		{"failed without time", map[string]string{"state": "'failed'", "last_error": "'e'", "last_error_code": "'TIMEOUT'"}, finished},
+		{
+			"failed without time",
+			map[string]string{"state": "'failed'", "last_error": "'e'", "last_error_code": "'TIMEOUT'"},
+			finished,
+		},
 		{"pending with time", map[string]string{"finished_at": "now()"}, finished},
 		{"leased with time", map[string]string{"state": "'leased'", "finished_at": "now()"}, finished},
-		{"failed without error", map[string]string{"state": "'failed'", "finished_at": "now()", "last_error_code": "'TIMEOUT'"}, failed},
-		{"failed without code", map[string]string{"state": "'failed'", "finished_at": "now()", "last_error": "'e'"}, failed},
+		{"failed without error", map[string]string{
+			"state": "'failed'", "finished_at": "now()",
+			"last_error_code": "'TIMEOUT'",
+		}, failed},
+		{
+			"failed without code",
+			map[string]string{"state": "'failed'", "finished_at": "now()", "last_error": "'e'"},
+			failed,
+		},
 		{"pending, to be cancelled", map[string]string{"cancel_requested": "true"}, cancel},
 
 		{"empty organization", map[string]string{"org_id": "''"}, table + "org_id_check"},
 		{"long organization", map[string]string{"org_id": "repeat('€', 85) || 'o'"}, table + "org_id_check"},
 		{"empty document", map[string]string{"document_id": "''"}, table + "document_id_check"},
 		{"long document", map[string]string{"document_id": "repeat('a', 256)"}, table + "document_id_check"},
-		{"finished at no time", map[string]string{"state": "'completed'", "finished_at": "'infinity'"}, "times_are_readable"},
+		{
+			"finished at no time",
+			map[string]string{"state": "'completed'", "finished_at": "'infinity'"},
+			"times_are_readable",
+		},
 		{"negative version", map[string]string{"version_hint": "-1"}, table + "version_hint_check"},
 		{"deleted in a negative version", map[string]string{"deleted_version": "-1"}, table + "deleted_version_check"},
 		{"negative epoch", map[string]string{"epoch": "-1"}, table + "epoch_check"},
@@ -129,7 +161,10 @@ func TestQueueConstraints(t *testing.T) {
 		{"completed by an attempt that did not begin", kept(map[string]string{"completed_started_at": "NULL"}), ended},
 		{"completed by an attempt without a number", kept(map[string]string{"run_count": "0"}), ended},
 		{"cancelled, and completed by an attempt", kept(map[string]string{"state": "'cancelled'"}), ended},
-		{"pending, and completed by an attempt", kept(map[string]string{"state": "'pending'", "finished_at": "NULL"}), ended},
+		{
+			"pending, and completed by an attempt", kept(map[string]string{"state": "'pending'", "finished_at": "NULL"}),
+			ended,
+		},
 		{"completed by an attempt of no organization", kept(map[string]string{"org_id": "''"}), table + "org_id_check"},
 		{"completed by an attempt without time", kept(map[string]string{"finished_at": "NULL"}), finished},
 		{"completed by an attempt and leased", kept(map[string]string{"turn_id": "'t'"}), lease},
@@ -137,17 +172,25 @@ func TestQueueConstraints(t *testing.T) {
 		assertRefused(t, c.name, c.refuses, attempt(t, db, job(c.set)))
 	}
 	for set, refuses := range map[string]string{
-		"last_error = 'looked at'": "", "state = 'pending', finished_at = NULL": "", "completed_fence = NULL": "", "run_count = 0": "", "completed_fence = 9": "",
-		"state = 'pending'": finished, "finished_at = NULL": finished, "turn_id = 't'": lease, "org_id = ''": table + "org_id_check", "updated_at = 'infinity'": "times_are_readable",
+		"last_error = 'looked at'": "", "state = 'pending', finished_at = NULL": "", "completed_fence = NULL": "",
+		"run_count = 0": "", "completed_fence = 9": "",
+		"state = 'pending'": finished, "finished_at = NULL": finished, "turn_id = 't'": lease,
+		"org_id = ''": table + "org_id_check", "updated_at = 'infinity'": "times_are_readable",
 	} {
-		assertRefused(t, "a completed row, "+set, refuses, attempt(t, db, job(kept(nil)), "UPDATE daybook.accounting_work_queue SET "+set))
+		assertRefused(t, "a completed row, "+set, refuses,
+			attempt(t, db, job(kept(nil)), "UPDATE daybook.accounting_work_queue SET "+set))
 	}
 	for _, column := range []string{"finished_at", "completed_started_at"} {
-		assertRefused(t, "completed by an attempt, "+column, "times_are_readable", attempt(t, db, job(kept(map[string]string{column: "'infinity'"}))))
+		assertRefused(t, "completed by an attempt, "+column, "times_are_readable",
+			attempt(t, db, job(kept(map[string]string{column: "'infinity'"}))))
 	}
 	for _, column := range times {
-		for _, at := range []string{"'infinity'", "'-infinity'", "'10000-01-01 00:00:00+00'", "'0001-12-31 00:00:00+00 BC'"} {
-			assertRefused(t, column+" "+at, "times_are_readable", attempt(t, db, job(map[string]string{"state": "'leased'", column: at})))
+		for _, at := range []string{
+			"'infinity'", "'-infinity'", "'10000-01-01 00:00:00+00'",
+			"'0001-12-31 00:00:00+00 BC'",
+		} {
+			assertRefused(t, column+" "+at, "times_are_readable",
+				attempt(t, db, job(map[string]string{"state": "'leased'", column: at})))
 		}
 	}
 	assertRefused(t, "two jobs for one document", table+"org_id_document_id_key", attempt(t, db, job(nil), job(nil)))
@@ -179,10 +222,22 @@ func TestOtherConstraints(t *testing.T) {
 	for _, c := range []struct{ name, refuses, stmt string }{
 		{"document", "", document + `('o', 'd', 'invoice', 'out', 'EUR', '2026-03-14', '{}')`},
 		{"document without type", "documents_type_check", document + `('o', 'd', '', 'out', 'EUR', '2026-03-14', '{}')`},
-		{"document with another direction", "documents_direction_check", document + `('o', 'd', 'invoice', 'up', 'EUR', '2026-03-14', '{}')`},
-		{"document with a currency in lower case", "documents_currency_check", document + `('o', 'd', 'invoice', 'in', 'eur', '2026-03-14', '{}')`},
-		{"document without an id", "documents_id_check", document + `('o', '', 'invoice', 'in', 'EUR', '2026-03-14', '{}')`},
-		{"document of a long organization", "documents_org_id_check", document + `(repeat('a', 256), 'd', 'invoice', 'in', 'EUR', '2026-03-14', '{}')`},
+		{
+			"document with another direction", "documents_direction_check",
+			document + `('o', 'd', 'invoice', 'up', 'EUR', '2026-03-14', '{}')`,
+		},
+		{
+			"document with a currency in lower case", "documents_currency_check",
+			document + `('o', 'd', 'invoice', 'in', 'eur', '2026-03-14', '{}')`,
+		},
+		{
+			"document without an id", "documents_id_check",
+			document + `('o', '', 'invoice', 'in', 'EUR', '2026-03-14', '{}')`,
+		},
+		{
+			"document of a long organization", "documents_org_id_check",
+			document + `(repeat('a', 256), 'd', 'invoice', 'in', 'EUR', '2026-03-14', '{}')`,
+		},
 
 		{"attempt", "", attempts + `('j', 'o', 'd', 1, 1, 'completed', NULL, now(), 't', 1)`},
 		{"attempt 0", "attempt_log_attempt_check", attempts + `('j', 'o', 'd', 1, 0, 'completed', NULL, now(), 't', 1)`},
@@ -211,7 +266,10 @@ func TestOtherConstraints(t *testing.T) {
 		{"rule set", "", ruleSets + `('o', 1, 'n', 's', repeat('a', 64))`},
 		{"rule set 0", "rule_sets_version_check", ruleSets + `('o', 0, 'n', 's', repeat('a', 64))`},
 		{"rule set with a short hash", "rule_sets_sha256_check", ruleSets + `('o', 1, 'n', 's', 'a')`},
-		{"an active rule set that is not there", "organizations_id_active_rule_set_fkey", `UPDATE daybook.organizations SET active_rule_set = 7`},
+		{
+			"an active rule set that is not there", "organizations_id_active_rule_set_fkey",
+			`UPDATE daybook.organizations SET active_rule_set = 7`,
+		},
 	} {
 		assertRefused(t, c.name, c.refuses, attempt(t, db, organization, c.stmt))
 	}
@@ -231,7 +289,8 @@ func TestNewID(t *testing.T) {
 		require.NotEmpty(t, ids)
 		seen, tails := map[string]bool{}, map[string]bool{}
 		for i, id := range ids {
-			require.Regexp(t, `^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`, id, "%s: a UUID of version 7", name)
+			require.Regexp(t, `^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`, id,
+				"%s: a UUID of version 7", name)
 			seen[id], tails[id[19:]] = true, true
 			if i > 0 {
 				require.LessOrEqual(t, ids[i-1][:18], id[:18], "%s: ordered by the millisecond and its 4096ths", name)
@@ -241,13 +300,15 @@ func TestNewID(t *testing.T) {
 		assert.Len(t, tails, len(ids), "%s: what is random differs", name)
 	}
 	var first, again, none []string
-	require.NoError(t, db.Pool.QueryRow(t.Context(), `SELECT daybook.new_ids(1), daybook.new_ids(1), daybook.new_ids(0)`).Scan(&first, &again, &none))
+	require.NoError(t, db.Pool.QueryRow(t.Context(),
+		`SELECT daybook.new_ids(1), daybook.new_ids(1), daybook.new_ids(0)`).Scan(&first, &again, &none))
 	assert.NotEqual(t, first, again, "each call has a seed of its own")
 	assert.Empty(t, none)
 	for _, id := range []string{"daybook.new_id()", "(daybook.new_ids(1))[1]"} {
 		var off float64
 		require.NoError(t, db.Pool.QueryRow(t.Context(), `
-SELECT abs(('x' || lpad(replace(substr(`+id+`, 1, 13), '-', ''), 16, '0'))::bit(64)::bigint / 1000.0 - extract(epoch FROM clock_timestamp()))::float8`).Scan(&off))
+SELECT abs(('x' || lpad(replace(substr(`+id+
+			`, 1, 13), '-', ''), 16, '0'))::bit(64)::bigint / 1000.0 - extract(epoch FROM clock_timestamp()))::float8`).Scan(&off))
 		assert.Less(t, off, 5.0, "the time in the id is the clock's: %s", id)
 	}
 }

@@ -20,12 +20,21 @@ func TestDatesOutsideOfTheRange(t *testing.T) {
 		`INSERT INTO daybook.documents (org_id, id, type, direction, currency, content, issue_date, value_date)
 		 VALUES ('o', 'd', 'invoice', 'out', 'EUR', '{}', '$issue_date', '$value_date')`: {"issue_date", "value_date"},
 		`INSERT INTO daybook.impacts (id, org_id, document_id, document_version, seq, kind, entry_count, job_id, attempt, document_date, posting_date)
-		 VALUES (1, 'o', 'd', 1, 1, 'post', 0, 'j', 1, '$document_date', '$posting_date')`: {"document_date", "posting_date"},
+		 VALUES (1, 'o', 'd', 1, 1, 'post', 0, 'j', 1, '$document_date', '$posting_date')`: {
+			"document_date",
+			"posting_date",
+		},
 		`WITH o AS (INSERT INTO daybook.organizations (id) VALUES ('o'))
-		 INSERT INTO daybook.periods (org_id, starts_on, ends_on) VALUES ('o', '$starts_on', '$ends_on')`: {"starts_on", "ends_on"},
+		 INSERT INTO daybook.periods (org_id, starts_on, ends_on) VALUES ('o', '$starts_on', '$ends_on')`: {
+			"starts_on",
+			"ends_on",
+		},
 	} {
 		for _, column := range columns {
-			for _, day := range []string{"0001-01-01 BC", "0001-01-01", "1899-12-31", "3000-01-01", "9999-12-31", "infinity", "-infinity"} {
+			for _, day := range []string{
+				"0001-01-01 BC", "0001-01-01", "1899-12-31", "3000-01-01", "9999-12-31", "infinity",
+				"-infinity",
+			} {
 				err := attempt(t, db, with(row, columns, column, day, first, last))
 				require.ErrorContains(t, err, "dates_are_bookable", "%s %s", column, day)
 			}

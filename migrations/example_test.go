@@ -8,8 +8,8 @@ import (
 	"github.com/daybook-dev/daybook/migrations"
 )
 
-// Up brings a database to this build's schema, however old it is. Concurrent calls wait for each other, so that each instance of a
-// program may call it when it starts.
+// Up brings a database to this build's schema, however old it is. Concurrent calls wait for each
+// other, so that each instance of a program may call it when it starts.
 func ExampleUp() {
 	e := pgtest.NewEmptyExample()
 	defer e.Close()
@@ -22,7 +22,8 @@ func ExampleUp() {
 	// <nil>
 }
 
-// Verify says whether the schema is the one of this build, and whole. A worker does so before it works.
+// Verify says whether the schema is the one of this build, and whole. A worker does so before it
+// works.
 func ExampleVerify() {
 	e := pgtest.NewEmptyExample()
 	defer e.Close()

@@ -14,7 +14,8 @@ import (
 // missing audits a database and returns the findings of the check for guards.
 func missing(t *testing.T, db *pgtest.DB) []string {
 	t.Helper()
-	report, err := audit.Run(t.Context(), db.Pool, audit.Options{Guards: audit.GuardsOf(migrations.Schema()), Limit: 1000})
+	report, err := audit.Run(t.Context(), db.Pool,
+		audit.Options{Guards: audit.GuardsOf(migrations.Schema()), Limit: 1000})
 	require.NoError(t, err)
 	var details []string
 	for _, c := range report.Checks {
@@ -27,7 +28,8 @@ func missing(t *testing.T, db *pgtest.DB) []string {
 	return details
 }
 
-// TestGuardsAreThoseOfTheMigrations compares what is read from the dumped schema with a new database, both ways.
+// TestGuardsAreThoseOfTheMigrations compares what is read from the dumped schema with a new
+// database, both ways.
 func TestGuardsAreThoseOfTheMigrations(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
@@ -53,7 +55,8 @@ func TestGuardsAreReadInAnySession(t *testing.T) {
 	assert.Empty(t, missing(t, db))
 }
 
-// TestGuardsMayBeStoredOtherwise: an operator who gives the pages of an index more room, or less, has changed no guard.
+// TestGuardsMayBeStoredOtherwise: an operator who gives the pages of an index more room, or less,
+// has changed no guard.
 func TestGuardsMayBeStoredOtherwise(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
@@ -65,7 +68,8 @@ ALTER INDEX daybook.accounting_work_queue_pkey RESET (fillfactor)`)
 	assert.Empty(t, missing(t, db))
 }
 
-// TestAuditFindsMissingGuards damages the schema as a restore, or a person in a hurry, may leave it.
+// TestAuditFindsMissingGuards damages the schema as a restore, or a person in a hurry, may leave
+// it.
 func TestAuditFindsMissingGuards(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ damage, found string }{

@@ -14,15 +14,20 @@ import (
 	"github.com/daybook-dev/daybook/failure"
 )
 
-// ErrDifferent means that the database was made by other migrations than this build has under the same numbers.
-var ErrDifferent = failure.New(failure.SchemaDifferent, "the database was made by other migrations of the same number: until the first release they are edited in place, "+
-	"so make the database anew (`daybook migrate down --all` by the program that made it, or, if the schemas queues and internal have nothing of yours, DROP SCHEMA daybook, queues, internal CASCADE, then `daybook migrate up`)")
+// ErrDifferent means that the database was made by other migrations than this build has under the
+// same numbers.
+var ErrDifferent = failure.New(failure.SchemaDifferent,
+	"the database was made by other migrations of the same number: until the first release they are edited in place, "+
+		"so make the database anew (`daybook migrate down --all` by the program that made it, or, if the schemas queues "+
+		"and internal have nothing of yours, DROP SCHEMA daybook, queues, internal CASCADE, then `daybook migrate up`)")
 
 // ErrIncomplete means that constraints, indexes or triggers are missing that the migrations made.
-var ErrIncomplete = failure.New(failure.SchemaIncomplete, "the database's schema is incomplete: wait until the restore of a dump is done, or restore what is missing")
+var ErrIncomplete = failure.New(failure.SchemaIncomplete,
+	"the database's schema is incomplete: wait until the restore of a dump is done, or restore what is missing")
 
-// createTexts makes the table that says by which texts the schema was made, and which constraints, indexes and triggers it got. A
-// text is noted before it is applied. What is noted of a migration that is not applied means nothing.
+// createTexts makes the table that says by which texts the schema was made, and which constraints,
+// indexes and triggers it got. A text is noted before it is applied. What is noted of a migration
+// that is not applied means nothing.
 const createTexts = `
 CREATE TABLE IF NOT EXISTS daybook.schema_texts (
     version bigint PRIMARY KEY,
@@ -30,12 +35,13 @@ CREATE TABLE IF NOT EXISTS daybook.schema_texts (
     objects text[]
 )`
 
-// objectsQuery lists the constraints, indexes and triggers of Daybook's tables. A restore makes them after the rows of all tables. Other
-// tables of schema queues are the application's.
+// objectsQuery lists the constraints, indexes and triggers of Daybook's tables. A restore makes
+// them after the rows of all tables. Other tables of schema queues are the application's.
 const objectsQuery = `
 SELECT 'constraint ' || r.relname || '.' || c.conname AS object
   FROM pg_catalog.pg_constraint c JOIN pg_catalog.pg_class r ON r.oid = c.conrelid
- WHERE (r.relnamespace = 'daybook'::regnamespace OR r.oid = ANY (` + taskTables + `)) AND c.contype IN ('p', 'u', 'f', 'c')
+ WHERE (r.relnamespace = 'daybook'::regnamespace OR r.oid = ANY (` + taskTables +
+	`)) AND c.contype IN ('p', 'u', 'f', 'c')
 UNION ALL
 SELECT 'index ' || i.relname
   FROM pg_catalog.pg_class i JOIN pg_catalog.pg_index x ON x.indexrelid = i.oid JOIN pg_catalog.pg_class r ON r.oid = x.indrelid
@@ -97,7 +103,8 @@ INSERT INTO daybook.schema_texts AS t (version, sha256) VALUES ($1, $2)
 ON CONFLICT (version) DO UPDATE SET sha256 = excluded.sha256, objects = NULL WHERE t.sha256 <> excluded.sha256`
 		if i < len(steps) && steps[i].State == goose.StateApplied {
 			var have sql.NullString
-			err := db.QueryRowContext(ctx, `SELECT max(sha256) FROM daybook.schema_texts WHERE version = $1`, t.version).Scan(&have)
+			err := db.QueryRowContext(ctx, `SELECT max(sha256) FROM daybook.schema_texts WHERE version = $1`,
+				t.version).Scan(&have)
 			if err != nil {
 				return fmt.Errorf("read the text of migration %d: %w", t.version, err)
 			}
@@ -123,8 +130,8 @@ UPDATE daybook.schema_texts SET objects = (SELECT array_agg(object ORDER BY obje
 	return nil
 }
 
-// verifyTexts says whether the schema was made by the texts of this build, and has all that they made. There are as many
-// migrations as this build has.
+// verifyTexts says whether the schema was made by the texts of this build, and has all that they
+// made. There are as many migrations as this build has.
 func verifyTexts(ctx context.Context, db Querier) error {
 	list, err := texts()
 	if err != nil {
@@ -179,7 +186,8 @@ SELECT t.objects IS NOT NULL, (SELECT min(o) FROM unnest(t.objects) AS o WHERE o
 	return nil
 }
 
-// Wrong reports whether err says that the schema is not the one of this build, which no waiting mends.
+// Wrong reports whether err says that the schema is not the one of this build, which no waiting
+// mends.
 func Wrong(err error) bool {
 	return errors.Is(err, ErrPending) || errors.Is(err, ErrNewer) || errors.Is(err, ErrDifferent)
 }

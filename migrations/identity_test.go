@@ -16,7 +16,8 @@ func change(t *testing.T, db *pgtest.DB, stmt string) {
 	require.NoError(t, err)
 }
 
-// Migrations are edited in place before the first release: a database that older texts made is told from one of this build.
+// Migrations are edited in place before the first release: a database that older texts made is told
+// from one of this build.
 func TestOtherTextsAreNoticed(t *testing.T) {
 	t.Parallel()
 	for name, stmt := range map[string]string{
@@ -42,7 +43,8 @@ func TestOtherTextsAreNoticed(t *testing.T) {
 	assert.True(t, migrations.Wrong(err))
 }
 
-// A restore makes constraints, indexes and triggers last: while one is missing, rows may be missing as well.
+// A restore makes constraints, indexes and triggers last: while one is missing, rows may be missing
+// as well.
 func TestIncompleteSchemaIsNoticed(t *testing.T) {
 	t.Parallel()
 	for name, stmt := range map[string]string{

@@ -22,7 +22,8 @@ func queued(set map[string]string) string {
 	columns := map[string]string{"org_id": "'o'", "type": "'mail'", "payload": "'{}'", "input_hash": "sha256('')"}
 	if set["state"] == "'leased'" {
 		maps.Copy(columns, map[string]string{
-			"turn_id": "'t'", "fence": "1", "leased_generation": "0", "attempt_started_at": "now()", "last_attempted_at": "now()", "run_count": "1",
+			"turn_id": "'t'", "fence": "1", "leased_generation": "0", "attempt_started_at": "now()",
+			"last_attempted_at": "now()", "run_count": "1",
 		})
 	}
 	maps.Copy(columns, set)
@@ -51,11 +52,25 @@ func TestJobConstraints(t *testing.T) {
 	}{
 		{"pending", nil, ""},
 		{"leased", map[string]string{"state": "'leased'"}, ""},
-		{"leased and working, to be cancelled", map[string]string{"state": "'leased'", "working": "true", "cancel_requested": "true", "worker": "'w'"}, ""},
+		{
+			"leased and working, to be cancelled",
+			map[string]string{"state": "'leased'", "working": "true", "cancel_requested": "true", "worker": "'w'"},
+			"",
+		},
 		{"completed", map[string]string{"state": "'completed'", "finished_at": "now()"}, ""},
 		{"completed by an attempt", kept(nil), ""},
-		{"failed", map[string]string{"state": "'failed'", "finished_at": "now()", "last_error": "'e'", "last_error_code": "'TIMEOUT'"}, ""},
-		{"the longest of everything", map[string]string{"org_id": "repeat('o', 255)", "type": "repeat('t', 64)", "idempotency_key": "repeat('k', 255)", "max_attempts": "1000"}, ""},
+		{"failed", map[string]string{
+			"state": "'failed'", "finished_at": "now()", "last_error": "'e'",
+			"last_error_code": "'TIMEOUT'",
+		}, ""},
+		{
+			"the longest of everything",
+			map[string]string{
+				"org_id": "repeat('o', 255)", "type": "repeat('t', 64)", "idempotency_key": "repeat('k', 255)",
+				"max_attempts": "1000",
+			},
+			"",
+		},
 		{"a type with all characters", map[string]string{"type": "'Ab_9.c:d-e'"}, ""},
 
 		{"leased without turn", map[string]string{"state": "'leased'", "turn_id": "NULL"}, lease},
@@ -66,15 +81,26 @@ func TestJobConstraints(t *testing.T) {
 		{"pending with leased generation", map[string]string{"leased_generation": "1"}, lease},
 		{"pending with start", map[string]string{"attempt_started_at": "now()"}, lease},
 		{"pending and detached", map[string]string{"detached": "true"}, lease},
-		{"completed and working", map[string]string{"state": "'completed'", "finished_at": "now()", "working": "true"}, lease},
-		{"completed, to be cancelled", map[string]string{"state": "'completed'", "finished_at": "now()", "cancel_requested": "true"}, "cancel_only_while_leased"},
+		{
+			"completed and working",
+			map[string]string{"state": "'completed'", "finished_at": "now()", "working": "true"},
+			lease,
+		},
+		{
+			"completed, to be cancelled",
+			map[string]string{"state": "'completed'", "finished_at": "now()", "cancel_requested": "true"},
+			"cancel_only_while_leased",
+		},
 		{"completed by no turn", kept(map[string]string{"completed_turn_id": "NULL"}), ended},
 		{"completed by no fence", kept(map[string]string{"completed_fence": "NULL"}), ended},
 		{"completed by no worker", kept(map[string]string{"completed_by": "NULL"}), ended},
 		{"completed by an attempt that did not begin", kept(map[string]string{"completed_started_at": "NULL"}), ended},
 		{"completed by an attempt without a number", kept(map[string]string{"run_count": "0"}), ended},
 		{"cancelled, and completed by an attempt", kept(map[string]string{"state": "'cancelled'"}), ended},
-		{"pending, and completed by an attempt", kept(map[string]string{"state": "'pending'", "finished_at": "NULL"}), ended},
+		{
+			"pending, and completed by an attempt", kept(map[string]string{"state": "'pending'", "finished_at": "NULL"}),
+			ended,
+		},
 		{"cancelled without time", map[string]string{"state": "'cancelled'"}, finished},
 		{"long queue", map[string]string{"queue": "repeat('q', 65)"}, "jobs_queue_check"},
 		{"no sequence", map[string]string{"sequence": "''"}, "jobs_sequence_check"},
@@ -84,7 +110,11 @@ func TestJobConstraints(t *testing.T) {
 		{"pending and working", map[string]string{"working": "true"}, lease},
 		{"completed without time", map[string]string{"state": "'completed'"}, finished},
 		{"pending with time", map[string]string{"finished_at": "now()"}, finished},
-		{"failed without code", map[string]string{"state": "'failed'", "finished_at": "now()", "last_error": "'e'"}, failed},
+		{
+			"failed without code",
+			map[string]string{"state": "'failed'", "finished_at": "now()", "last_error": "'e'"},
+			failed,
+		},
 		{"pending, to be cancelled", map[string]string{"cancel_requested": "true"}, "cancel_only_while_leased"},
 		{"no organization", map[string]string{"org_id": "''"}, "jobs_org_id_check"},
 		{"long organization", map[string]string{"org_id": "repeat('€', 85) || 'o'"}, "jobs_org_id_check"},
@@ -119,12 +149,18 @@ func TestJobConstraints(t *testing.T) {
 	}{
 		{map[string]string{"state": "'leased'"}, times},
 		{map[string]string{"input_hash": "NULL"}, unleased},
-		{map[string]string{"input_hash": "NULL", "state": "'completed'", "finished_at": "now()"}, append(slices.Clone(unleased), "finished_at")},
+		{
+			map[string]string{"input_hash": "NULL", "state": "'completed'", "finished_at": "now()"},
+			append(slices.Clone(unleased), "finished_at"),
+		},
 		{kept(nil), []string{"completed_started_at"}},
 		{kept(map[string]string{"input_hash": "NULL"}), []string{"finished_at", "completed_started_at"}},
 	} {
 		for _, column := range row.columns {
-			for _, at := range []string{"'infinity'", "'-infinity'", "'10000-01-01 00:00:00+00'", "'0001-12-31 00:00:00+00 BC'"} {
+			for _, at := range []string{
+				"'infinity'", "'-infinity'", "'10000-01-01 00:00:00+00'",
+				"'0001-12-31 00:00:00+00 BC'",
+			} {
 				set := maps.Clone(row.set)
 				set[column] = at
 				assertRefused(t, fmt.Sprint(row.set, column, at), "times_are_readable", attempt(t, db, queued(set)))
@@ -132,10 +168,12 @@ func TestJobConstraints(t *testing.T) {
 		}
 	}
 	for set, refuses := range map[string]string{
-		"last_error = 'looked at'": "", "state = 'pending'": ended, "finished_at = NULL": finished, "completed_fence = NULL": ended, "run_count = 0": ended,
+		"last_error = 'looked at'": "", "state = 'pending'": ended, "finished_at = NULL": finished,
+		"completed_fence = NULL": ended, "run_count = 0": ended,
 		"org_id = ''": "jobs_org_id_check", "updated_at = 'infinity'": "times_are_readable",
 	} {
-		assertRefused(t, "a completed row, "+set, refuses, attempt(t, db, queued(kept(nil)), "UPDATE daybook.jobs SET "+set))
+		assertRefused(t, "a completed row, "+set, refuses,
+			attempt(t, db, queued(kept(nil)), "UPDATE daybook.jobs SET "+set))
 	}
 	key := map[string]string{"idempotency_key": "'k'"}
 	assertRefused(t, "a key twice", "jobs_key", attempt(t, db, queued(key), queued(key)))
@@ -169,36 +207,48 @@ func TestConstraintsBesideJobs(t *testing.T) {
 		{"token for something else", "api_tokens_scopes_check", tokens + `('o', 'n', '{read,write}', sha256('1'))`},
 		{"token for null", "api_tokens_scopes_check", tokens + `('o', 'n', '{read,NULL}', sha256('1'))`},
 		{"token itself", "api_tokens_hash_check", tokens + `('o', 'n', '{read}', 'secret')`},
-		{"tokens with one hash", "api_tokens_hash_key", tokens + `('o', 'n', '{read}', sha256('1')), ('o', 'n', '{read}', sha256('1'))`},
+		{
+			"tokens with one hash", "api_tokens_hash_key",
+			tokens + `('o', 'n', '{read}', sha256('1')), ('o', 'n', '{read}', sha256('1'))`,
+		},
 		{"link", "", links + `'order', 'o_1' FROM daybook.jobs`},
 		{"link without kind", "job_links_kind_check", links + `'', 'o_1' FROM daybook.jobs`},
 		{"link with a long id", "job_links_id_check", links + `'order', repeat('i', 256) FROM daybook.jobs`},
 		{"receipt", "", receipts + `('j', 1, 'https://example.com/', true, 0)`},
-		{"receipt of no attempt", "webhook_deliveries_attempt_check", receipts + `('j', 0, 'https://example.com/', true, 0)`},
+		{
+			"receipt of no attempt", "webhook_deliveries_attempt_check",
+			receipts + `('j', 0, 'https://example.com/', true, 0)`,
+		},
 		{"delivery", "", deliveries + `('j', 'email', 'sending', 1, 0)`},
 		{"delivery by something else", "job_deliveries_channel_check", deliveries + `('j', 'E-mail', 'sending', 1, 0)`},
 		{"delivery in another state", "job_deliveries_state_check", deliveries + `('j', 'email', 'lost', 1, 0)`},
 		{"delivery of no attempt", "job_deliveries_attempt_check", deliveries + `('j', 'email', 'sent', 0, 0)`},
-		{"delivery twice", "job_deliveries_pkey", deliveries + `('j', 'email', 'sent', 1, 0), ('j', 'email', 'sent', 2, 0)`},
+		{
+			"delivery twice", "job_deliveries_pkey",
+			deliveries + `('j', 'email', 'sent', 1, 0), ('j', 'email', 'sent', 2, 0)`,
+		},
 		{"receipt twice", "webhook_deliveries_pkey", receipts + `('j', 1, 'u', true, 0), ('j', 1, 'u', true, 0)`},
 	} {
 		assertRefused(t, c.name, c.refuses, attempt(t, db, queued(nil), c.stmt))
 	}
 }
 
-// The statements of leases and of searches find their rows by a partial index: none is as large as the table.
+// The statements of leases and of searches find their rows by a partial index: none is as large as
+// the table.
 func TestJobIndexesArePartial(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
 	assert.Equal(t, 1, fixture.Count(t, db.Pool, `
-SELECT count(*) FROM pg_index WHERE indrelid = 'daybook.jobs'::regclass AND indpred IS NULL`), "the primary key alone has every row")
+SELECT count(*) FROM pg_index WHERE indrelid = 'daybook.jobs'::regclass AND indpred IS NULL`),
+		"the primary key alone has every row")
 }
 
 // A purged job takes its links along.
 func TestLinksGoWithTheirJob(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
-	_, err := db.Pool.Exec(t.Context(), `SELECT daybook.enqueue_job('o', 'mail', '{}', links => '[{"kind": "k", "id": "i"}]')`)
+	_, err := db.Pool.Exec(t.Context(),
+		`SELECT daybook.enqueue_job('o', 'mail', '{}', links => '[{"kind": "k", "id": "i"}]')`)
 	require.NoError(t, err)
 	require.Equal(t, 1, fixture.Count(t, db.Pool, `SELECT count(*) FROM daybook.job_links`))
 	_, err = db.Pool.Exec(t.Context(), `DELETE FROM daybook.jobs`)
@@ -206,7 +256,8 @@ func TestLinksGoWithTheirJob(t *testing.T) {
 	assert.Zero(t, fixture.Count(t, db.Pool, `SELECT count(*) FROM daybook.job_links`))
 }
 
-// Taking back the migration that makes the queue of jobs (00008) keeps the log of the accounting jobs.
+// Taking back the migration that makes the queue of jobs (00008) keeps the log of the accounting
+// jobs.
 func TestDownWithJobs(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
@@ -227,7 +278,8 @@ INSERT INTO daybook.attempt_log (job_id, org_id, document_id, version, attempt, 
 	assert.Equal(t, 1, fixture.Count(t, db.Pool, `SELECT count(*) FROM daybook.attempts WHERE kind = 'accounting'`))
 }
 
-// domainColumns is a statement that inserts and updates each column of a queue but those that say what completed a job, and changes nothing.
+// domainColumns is a statement that inserts and updates each column of a queue but those that say
+// what completed a job, and changes nothing.
 func domainColumns(t *testing.T, db *pgtest.DB, table string) (stmt string) {
 	t.Helper()
 	require.NoError(t, db.Pool.QueryRow(t.Context(), `
@@ -246,7 +298,8 @@ func TestRolesAndJobs(t *testing.T) {
 	for _, role := range []string{"domain", "worker", "reader", "server"} {
 		pools[role] = as(t, db, "daybook_"+role)
 	}
-	_, err := db.Pool.Exec(t.Context(), `INSERT INTO daybook.api_tokens (name, scopes, hash) VALUES ('n', '{read}', sha256('1'));
+	_, err := db.Pool.Exec(t.Context(),
+		`INSERT INTO daybook.api_tokens (name, scopes, hash) VALUES ('n', '{read}', sha256('1'));
 SELECT daybook.lease_async_operation(daybook.enqueue_async_operation('claimed', '{}'))`)
 	require.NoError(t, err)
 
@@ -256,37 +309,79 @@ SELECT daybook.lease_async_operation(daybook.enqueue_async_operation('claimed', 
 		refused    bool
 	}{
 		{"domain code enqueues", `SELECT daybook.enqueue_job('o', 'mail', '{}', 'k', links => '[{"kind": "k", "id": "i"}]', unique_payload => true)`, "domain", false},
-		{"domain code enqueues many", `SELECT daybook.enqueue_jobs('{o,o}', '{mail,mail}', ARRAY['{}', '{}']::jsonb[])`, "domain", false},
-		{"domain code enqueues under another name", `SELECT daybook.enqueue_async_operation('mail', '{}', p_form_id => gen_random_uuid())`, "domain", false},
+		{
+			"domain code enqueues many", `SELECT daybook.enqueue_jobs('{o,o}', '{mail,mail}', ARRAY['{}', '{}']::jsonb[])`,
+			"domain", false,
+		},
+		{
+			"domain code enqueues under another name",
+			`SELECT daybook.enqueue_async_operation('mail', '{}', p_form_id => gen_random_uuid())`, "domain", false,
+		},
 		{"domain code cancels", `SELECT daybook.cancel_job(min(id)) FROM daybook.jobs`, "domain", false},
-		{"domain code completes", `SELECT daybook.complete_async_operation((SELECT id FROM daybook.jobs WHERE state = 'leased')::uuid)`, "domain", true},
+		{
+			"domain code completes",
+			`SELECT daybook.complete_async_operation((SELECT id FROM daybook.jobs WHERE state = 'leased')::uuid)`, "domain",
+			true,
+		},
 		{"domain code says who completed a job", `UPDATE daybook.jobs SET completed_by = 'w'`, "domain", true},
-		{"domain code forgets who completed a job", `UPDATE daybook.jobs SET completed_turn_id = NULL, completed_fence = NULL, completed_by = NULL, completed_started_at = NULL`, "domain", true},
-		{"domain code inserts a completed job", `INSERT INTO daybook.jobs (org_id, type, payload, completed_turn_id) VALUES ('o', 'mail', '{}', 't')`, "domain", true},
+		{
+			"domain code forgets who completed a job",
+			`UPDATE daybook.jobs SET completed_turn_id = NULL, completed_fence = NULL, completed_by = NULL, completed_started_at = NULL`, "domain", true,
+		},
+		{
+			"domain code inserts a completed job",
+			`INSERT INTO daybook.jobs (org_id, type, payload, completed_turn_id) VALUES ('o', 'mail', '{}', 't')`, "domain",
+			true,
+		},
 		{"domain code writes every other column", domainColumns(t, db, "jobs"), "domain", false},
 		{"the worker completes", `SELECT daybook.complete_async_operation((SELECT id FROM daybook.jobs WHERE state = 'leased')::uuid)`, "worker", false},
 		{"the worker retries", `SELECT daybook.retry_job(min(id)) FROM daybook.jobs`, "worker", false},
 		{"the worker enqueues", `SELECT daybook.enqueue_job('o', 'mail', '{"a": 1}')`, "worker", false},
 		{"the worker logs", `INSERT INTO daybook.attempt_log (job_id, org_id, attempt, outcome, started_at, turn_id, fence, kind, type) VALUES ('j', 'o', 1, 'completed', now(), 't', 1, 'jobs', 'mail')`, "worker", false},
-		{"the worker keeps a receipt", `INSERT INTO daybook.webhook_deliveries (job_id, attempt, url, ok, duration_ms) VALUES ('j', 1, 'u', true, 0) ON CONFLICT (job_id, attempt) DO UPDATE SET ok = excluded.ok`, "worker", false},
-		{"the worker notes a delivery", `INSERT INTO daybook.job_deliveries (job_id, channel, state, attempt, generation) VALUES ('j', 'email', 'sending', 1, 0) ON CONFLICT (job_id, channel) DO UPDATE SET state = excluded.state`, "worker", false},
+		{
+			"the worker keeps a receipt",
+			`INSERT INTO daybook.webhook_deliveries (job_id, attempt, url, ok, duration_ms) VALUES ('j', 1, 'u', true, 0) ON CONFLICT (job_id, attempt) DO UPDATE SET ok = excluded.ok`, "worker", false,
+		},
+		{
+			"the worker notes a delivery",
+			`INSERT INTO daybook.job_deliveries (job_id, channel, state, attempt, generation) VALUES ('j', 'email', 'sending', 1, 0) ON CONFLICT (job_id, channel) DO UPDATE SET state = excluded.state`, "worker", false,
+		},
 		{"the worker cleans up", `WITH j AS (DELETE FROM daybook.jobs RETURNING id), a AS (DELETE FROM daybook.attempt_log) DELETE FROM daybook.webhook_deliveries`, "worker", false},
 		{"the reader looks", `SELECT * FROM jobs, job_links, job_status, async_operations, async_operations_status, webhook_deliveries`, "reader", false},
-		{"the reader looks at tokens", `SELECT id, org_id, name, scopes, created_at, last_used_at, revoked_at FROM api_tokens`, "reader", false},
+		{
+			"the reader looks at tokens",
+			`SELECT id, org_id, name, scopes, created_at, last_used_at, revoked_at FROM api_tokens`, "reader", false,
+		},
 		{"the server looks for a token", `SELECT * FROM daybook.api_tokens WHERE hash = sha256('1')`, "server", false},
-		{"the server notes its use", `UPDATE daybook.api_tokens SET last_used_at = now() WHERE hash = sha256('1')`, "server", false},
-		{"the server enqueues and works", `SELECT daybook.enqueue_job('o', 'mail', '{}'), nextval('daybook.fence_seq')`, "server", false},
+		{
+			"the server notes its use", `UPDATE daybook.api_tokens SET last_used_at = now() WHERE hash = sha256('1')`,
+			"server", false,
+		},
+		{
+			"the server enqueues and works", `SELECT daybook.enqueue_job('o', 'mail', '{}'), nextval('daybook.fence_seq')`,
+			"server", false,
+		},
 
 		{"the reader enqueues", `SELECT daybook.enqueue_job('o', 'mail', '{}')`, "reader", true},
 		{"the reader looks at hashes", `SELECT hash FROM daybook.api_tokens`, "reader", true},
 		{"the reader looks at all columns", `SELECT * FROM daybook.api_tokens`, "reader", true},
 		{"domain code looks at hashes", `SELECT hash FROM daybook.api_tokens`, "domain", true},
 		{"the worker looks at hashes", `SELECT hash FROM daybook.api_tokens`, "worker", true},
-		{"the server makes a token", `INSERT INTO daybook.api_tokens (name, scopes, hash) VALUES ('n', '{read}', sha256('2'))`, "server", true},
+		{
+			"the server makes a token",
+			`INSERT INTO daybook.api_tokens (name, scopes, hash) VALUES ('n', '{read}', sha256('2'))`, "server", true,
+		},
 		{"the server widens a token", `UPDATE daybook.api_tokens SET scopes = '{operate}'`, "server", true},
 		{"domain code removes a job", `DELETE FROM daybook.jobs`, "domain", true},
-		{"domain code writes a delivery", `INSERT INTO daybook.job_deliveries (job_id, channel, state, attempt, generation) VALUES ('j', 'email', 'sent', 1, 0)`, "domain", true},
-		{"domain code writes a receipt", `INSERT INTO daybook.webhook_deliveries (job_id, attempt, url, ok, duration_ms) VALUES ('j', 1, 'u', true, 0)`, "domain", true},
+		{
+			"domain code writes a delivery",
+			`INSERT INTO daybook.job_deliveries (job_id, channel, state, attempt, generation) VALUES ('j', 'email', 'sent', 1, 0)`, "domain", true,
+		},
+		{
+			"domain code writes a receipt",
+			`INSERT INTO daybook.webhook_deliveries (job_id, attempt, url, ok, duration_ms) VALUES ('j', 1, 'u', true, 0)`,
+			"domain", true,
+		},
 		{"the worker changes the log", `UPDATE daybook.attempt_log SET outcome = 'completed'`, "worker", true},
 	} {
 		_, err := pools[c.by].Exec(t.Context(), c.stmt)

@@ -1,5 +1,5 @@
-// Package migrations holds Daybook's schema as numbered SQL files and applies them. The files are chapters of one baseline, to be read
-// in their order; each object stands in one of them.
+// Package migrations holds Daybook's schema as numbered SQL files and applies them. The files are
+// chapters of one baseline, to be read in their order; each object stands in one of them.
 package migrations
 
 import (
@@ -27,7 +27,8 @@ var files embed.FS
 const versionTable = "daybook.schema_migrations"
 
 // ErrPending means that the database's schema is older than this build of Daybook.
-var ErrPending = failure.New(failure.SchemaOld, "the database's schema is older than this program: run `daybook migrate up`")
+var ErrPending = failure.New(failure.SchemaOld,
+	"the database's schema is older than this program: run `daybook migrate up`")
 
 // ErrNewer means that the database's schema was made by a newer build of Daybook.
 var ErrNewer = failure.New(failure.SchemaNew, "the database's schema is newer than this program: update the program")
@@ -35,8 +36,10 @@ var ErrNewer = failure.New(failure.SchemaNew, "the database's schema is newer th
 // verifyLimit is how long Verify waits for the database.
 const verifyLimit = 5 * time.Second
 
-// ownSettings give the session that migrates settings of its own, because the database and the role may have other defaults. It calls no function or operator that
-// another role has put into a schema of the search path, waits for as long as it takes, and compiles functions and keeps comments as they were written to be.
+// ownSettings give the session that migrates settings of its own, because the database and the role
+// may have other defaults. It calls no function or operator that another role has put into a schema
+// of the search path, waits for as long as it takes, and compiles functions and keeps comments as
+// they were written to be.
 const ownSettings = `
 SET search_path = pg_catalog, pg_temp;
 SET client_encoding = 'UTF8';
@@ -48,11 +51,14 @@ SET default_transaction_isolation = 'read committed';
 SET plpgsql.extra_errors = 'none';
 SELECT CASE WHEN current_setting('transaction_timeout', true) <> '0' THEN set_config('transaction_timeout', '0', false) END`
 
-// errLockLost means that the session was ended that held the migration lock. What it had not committed is rolled back.
+// errLockLost means that the session was ended that held the migration lock. What it had not
+// committed is rolled back.
 var errLockLost = failure.New(failure.DatabaseUnavailable, "the session that migrates was ended: run the command again")
 
-// ErrNoAnswer means that the database did not say in time which schema it has: another session may have locked the tables that do.
-var ErrNoAnswer = failure.New(failure.DatabaseUnavailable, "the database did not say within "+verifyLimit.String()+" which schema it has")
+// ErrNoAnswer means that the database did not say in time which schema it has: another session may
+// have locked the tables that do.
+var ErrNoAnswer = failure.New(failure.DatabaseUnavailable,
+	"the database did not say within "+verifyLimit.String()+" which schema it has")
 
 // Step is one migration and whether it is applied.
 type Step struct {
@@ -61,13 +67,15 @@ type Step struct {
 	Applied bool   `json:"applied"`
 }
 
-// Up applies every migration that is missing. Concurrent calls wait for each other; a second call does nothing. It returns
-// ErrDifferent, and applies nothing, when an applied migration has another text than this build's.
+// Up applies every migration that is missing. Concurrent calls wait for each other; a second call
+// does nothing. It returns ErrDifferent, and applies nothing, when an applied migration has another
+// text than this build's.
 func Up(ctx context.Context, databaseURL string) error {
 	return withProvider(ctx, databaseURL, func(db *sql.DB, p *goose.Provider) error { return up(ctx, db, p) })
 }
 
-// Down takes the newest applied migration back, with the data in its tables; with all it takes every one back.
+// Down takes the newest applied migration back, with the data in its tables; with all it takes
+// every one back.
 func Down(ctx context.Context, databaseURL string, all bool) error {
 	return withProvider(ctx, databaseURL, func(_ *sql.DB, p *goose.Provider) error {
 		if all {
@@ -82,8 +90,9 @@ func Down(ctx context.Context, databaseURL string, all bool) error {
 	})
 }
 
-// Status lists the migrations of this build, oldest first, and whether they are applied. It reads alone, and waits for no migration that runs: a role that may
-// read Daybook's tables (daybook_reader) is enough, and any role for a database without the schema.
+// Status lists the migrations of this build, oldest first, and whether they are applied. It reads
+// alone, and waits for no migration that runs: a role that may read Daybook's tables
+// (daybook_reader) is enough, and any role for a database without the schema.
 func Status(ctx context.Context, databaseURL string) (steps []Step, err error) {
 	list, err := texts()
 	if err != nil {
@@ -111,7 +120,8 @@ func Status(ctx context.Context, databaseURL string) (steps []Step, err error) {
 // appliedVersions are the versions that the database has; none without the schema.
 func appliedVersions(ctx context.Context, conn *pgx.Conn) ([]int64, error) {
 	var exists bool
-	if err := conn.QueryRow(ctx, `SELECT to_regclass('daybook.schema_migrations') IS NOT NULL`).Scan(&exists); err != nil || !exists {
+	if err := conn.QueryRow(ctx,
+		`SELECT to_regclass('daybook.schema_migrations') IS NOT NULL`).Scan(&exists); err != nil || !exists {
 		return nil, err
 	}
 	// A version that was taken back and applied again may have several rows; the newest holds.
@@ -130,9 +140,10 @@ type Querier interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
-// Verify returns ErrPending, ErrNewer or ErrDifferent when the schema is not the one that this build was made for, and
-// ErrIncomplete when a part of it is missing, for instance while a dump is being restored. After five seconds it returns ErrNoAnswer; a connection or transaction
-// that it was given is closed then.
+// Verify returns ErrPending, ErrNewer or ErrDifferent when the schema is not the one that this
+// build was made for, and ErrIncomplete when a part of it is missing, for instance while a dump is
+// being restored. After five seconds it returns ErrNoAnswer; a connection or transaction that it
+// was given is closed then.
 func Verify(ctx context.Context, db Querier) error {
 	within, cancel := context.WithTimeout(ctx, verifyLimit)
 	defer cancel()
@@ -178,7 +189,8 @@ func newest() (int64, error) {
 	return last, err
 }
 
-// withProvider runs f while it holds the migration lock. There is one session: when it is ended, so is what it was doing, before another call has the lock.
+// withProvider runs f while it holds the migration lock. There is one session: when it is ended, so
+// is what it was doing, before another call has the lock.
 func withProvider(ctx context.Context, databaseURL string, f func(*sql.DB, *goose.Provider) error) (err error) {
 	// The address is the worker's, which may carry settings of its pool (pool_max_conns …).
 	config, err := pgxpool.ParseConfig(databaseURL)

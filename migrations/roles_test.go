@@ -23,7 +23,8 @@ import (
 // as connects as a role, which gets a password for it.
 func as(t *testing.T, db *pgtest.DB, role string) *pgxpool.Pool {
 	t.Helper()
-	// A member may end the role's sessions: those that are about to end when the test's database is dropped.
+	// A member may end the role's sessions: those that are about to end when the test's database is
+	// dropped.
 	for _, stmt := range []string{`ALTER ROLE ` + role + ` PASSWORD 'for-a-test'`, `GRANT ` + role + ` TO CURRENT_USER`} {
 		_, err := db.Pool.Exec(t.Context(), stmt)
 		require.NoError(t, err)
@@ -50,11 +51,13 @@ func TestRoles(t *testing.T) {
 	fixture.Ready(t, domain, fixture.Invoice("o", "doc", 1000))
 	e := engine.New(store.New(worker), ledger.New(nil), engine.Options{Log: slog.New(slog.DiscardHandler)})
 	t.Cleanup(e.Close)
-	report, err := e.Process(t.Context(), engine.TurnRequest{Turn: store.Turn{ID: "r/0/1", Worker: "w"}, Batch: 10, Length: time.Minute})
+	report, err := e.Process(t.Context(),
+		engine.TurnRequest{Turn: store.Turn{ID: "r/0/1", Worker: "w"}, Batch: 10, Length: time.Minute})
 	require.NoError(t, err)
 	assert.Equal(t, 1, report.Completed)
 	var n int
-	require.NoError(t, reader.QueryRow(t.Context(), `SELECT COUNT(*) FROM accounting_work_queue WHERE state = 'completed';`).Scan(&n), "without the schema's name")
+	require.NoError(t, reader.QueryRow(t.Context(),
+		`SELECT COUNT(*) FROM accounting_work_queue WHERE state = 'completed';`).Scan(&n), "without the schema's name")
 	assert.Equal(t, 1, n)
 	assert.Equal(t, models.JobCompleted, fixture.Job(t, reader, "o", "doc").State)
 
@@ -90,25 +93,37 @@ func TestRoles(t *testing.T) {
 		"domain code lifts a cap":           {domain, `UPDATE daybook.organizations SET max_in_flight = NULL`},
 		"domain code posts":                 {domain, `INSERT INTO daybook.confirmations VALUES (1, 1, 1, 'j', 1)`},
 		"domain code draws a fence":         {domain, `SELECT nextval('daybook.fence_seq')`},
-		"domain code claims":                {domain, `SELECT daybook.claim_async_operation(daybook.enqueue_async_operation('email', '{}'))`},
-		"domain code removes a job":         {domain, `DELETE FROM daybook.accounting_work_queue`},
-		"the worker changes a fact":         {worker, `UPDATE queues.task SET payload = '{}'`},
-		"the worker opens a task":           {worker, `INSERT INTO queues.open_task (task_id, task_type, scheduled_at) VALUES (1, 'email', now())`},
-		"the worker enqueues a task":        {worker, `SELECT queues.enqueue('email', '{}')`},
-		"the worker pauses tasks":           {worker, `SELECT queues.limit_tasks('*', true)`},
-		"domain code leases a task":         {domain, `SELECT queues.dequeue_next_available_task()`},
-		"domain code removes tasks":         {domain, `SELECT queues.remove_completed_tasks(now())`},
-		"the reader enqueues a task":        {reader, `SELECT queues.enqueue('email', '{}')`},
-		"the reader samples":                {reader, `INSERT INTO daybook.gauges (kind, holder) VALUES ('tasks', 'r')`},
-		"the worker changes the log":        {worker, `UPDATE daybook.actions SET actor = ''`},
-		"domain code empties the log":       {domain, `DELETE FROM daybook.actions`},
-		"domain code logs as another role":  {domain, `INSERT INTO daybook.actions (via, action, actor, outcome, db_role) VALUES ('cli', 'a', 'b', 'done', 'postgres')`},
-		"the reader logs an action":         {reader, `INSERT INTO daybook.actions (via, action, actor, outcome) VALUES ('cli', 'a', 'b', 'done')`},
-		"the reader looks at sessions":      {reader, `SELECT hash FROM daybook.console_sessions`},
-		"the reader looks at callbacks":     {reader, `SELECT token_hash FROM daybook.job_callbacks`},
-		"the reader looks at tokens":        {reader, `SELECT hash FROM daybook.api_tokens`},
-		"the worker looks at tokens":        {worker, `SELECT hash FROM daybook.api_tokens`},
-		"the reader enqueues":               {reader, `SELECT daybook.enqueue_accounting_job('o', 'other', 1)`},
+		"domain code claims": {
+			domain,
+			`SELECT daybook.claim_async_operation(daybook.enqueue_async_operation('email', '{}'))`,
+		},
+		"domain code removes a job": {domain, `DELETE FROM daybook.accounting_work_queue`},
+		"the worker changes a fact": {worker, `UPDATE queues.task SET payload = '{}'`},
+		"the worker opens a task": {
+			worker,
+			`INSERT INTO queues.open_task (task_id, task_type, scheduled_at) VALUES (1, 'email', now())`,
+		},
+		"the worker enqueues a task":  {worker, `SELECT queues.enqueue('email', '{}')`},
+		"the worker pauses tasks":     {worker, `SELECT queues.limit_tasks('*', true)`},
+		"domain code leases a task":   {domain, `SELECT queues.dequeue_next_available_task()`},
+		"domain code removes tasks":   {domain, `SELECT queues.remove_completed_tasks(now())`},
+		"the reader enqueues a task":  {reader, `SELECT queues.enqueue('email', '{}')`},
+		"the reader samples":          {reader, `INSERT INTO daybook.gauges (kind, holder) VALUES ('tasks', 'r')`},
+		"the worker changes the log":  {worker, `UPDATE daybook.actions SET actor = ''`},
+		"domain code empties the log": {domain, `DELETE FROM daybook.actions`},
+		"domain code logs as another role": {
+			domain,
+			`INSERT INTO daybook.actions (via, action, actor, outcome, db_role) VALUES ('cli', 'a', 'b', 'done', 'postgres')`,
+		},
+		"the reader logs an action": {
+			reader,
+			`INSERT INTO daybook.actions (via, action, actor, outcome) VALUES ('cli', 'a', 'b', 'done')`,
+		},
+		"the reader looks at sessions":  {reader, `SELECT hash FROM daybook.console_sessions`},
+		"the reader looks at callbacks": {reader, `SELECT token_hash FROM daybook.job_callbacks`},
+		"the reader looks at tokens":    {reader, `SELECT hash FROM daybook.api_tokens`},
+		"the worker looks at tokens":    {worker, `SELECT hash FROM daybook.api_tokens`},
+		"the reader enqueues":           {reader, `SELECT daybook.enqueue_accounting_job('o', 'other', 1)`},
 		"the reader enqueues as the owner": {reader, `
 CREATE TEMP TABLE legacy (id text, org_id text, document_id text, version_hint bigint, ready_at timestamptz, state text);
 CREATE TRIGGER forward AFTER INSERT ON legacy FOR EACH ROW EXECUTE FUNCTION daybook.forward_accounting_request('forward');
@@ -116,28 +131,50 @@ INSERT INTO legacy VALUES ('1', 'o', 'other', 1, now(), 'pending')`},
 		"the reader logs as the owner": {reader, `
 CREATE TEMP TABLE forged (LIKE daybook.accounting_work_queue);
 CREATE TRIGGER forge AFTER DELETE ON forged FOR EACH ROW EXECUTE FUNCTION daybook.log_kept_attempt()`},
-		"domain code says who completed a document":    {domain, `UPDATE daybook.accounting_work_queue SET completed_by = 'w'`},
-		"domain code says which turn completed it":     {domain, `UPDATE daybook.accounting_work_queue SET completed_turn_id = 't'`},
-		"domain code says under which fence":           {domain, `UPDATE daybook.accounting_work_queue SET completed_fence = 1`},
-		"domain code says since when":                  {domain, `UPDATE daybook.accounting_work_queue SET completed_started_at = now()`},
-		"domain code inserts who completed a document": {domain, `INSERT INTO daybook.accounting_work_queue (org_id, document_id, version_hint, completed_by) VALUES ('o', 'x', 1, 'w')`},
-		"domain code inserts under which fence":        {domain, `INSERT INTO daybook.accounting_work_queue (org_id, document_id, version_hint, completed_fence) VALUES ('o', 'x', 1, 1)`},
-		"domain code logs an attempt":                  {domain, `INSERT INTO daybook.attempt_log (job_id, org_id, document_id, version, attempt, outcome, started_at, turn_id, fence) VALUES ('j', 'o', 'x', 1, 1, 'completed', now(), 't', 1)`},
+		"domain code says who completed a document": {
+			domain,
+			`UPDATE daybook.accounting_work_queue SET completed_by = 'w'`,
+		},
+		"domain code says which turn completed it": {
+			domain,
+			`UPDATE daybook.accounting_work_queue SET completed_turn_id = 't'`,
+		},
+		"domain code says under which fence": {
+			domain,
+			`UPDATE daybook.accounting_work_queue SET completed_fence = 1`,
+		},
+		"domain code says since when": {
+			domain,
+			`UPDATE daybook.accounting_work_queue SET completed_started_at = now()`,
+		},
+		"domain code inserts who completed a document": {
+			domain,
+			`INSERT INTO daybook.accounting_work_queue (org_id, document_id, version_hint, completed_by) VALUES ('o', 'x', 1, 'w')`,
+		},
+		"domain code inserts under which fence": {
+			domain,
+			`INSERT INTO daybook.accounting_work_queue (org_id, document_id, version_hint, completed_fence) VALUES ('o', 'x', 1, 1)`,
+		},
+		"domain code logs an attempt": {
+			domain,
+			`INSERT INTO daybook.attempt_log (job_id, org_id, document_id, version, attempt, outcome, started_at, turn_id, fence) VALUES ('j', 'o', 'x', 1, 1, 'completed', now(), 't', 1)`,
+		},
 	} {
 		_, err := c.pool.Exec(context.WithoutCancel(t.Context()), c.stmt)
 		assert.Equal(t, "42501", store.SQLState(err), "%s: %v", name, err)
 	}
 }
 
-// TestDomainCodeAsksForCompletedDocuments: domain code, which may neither write attempts nor say what completed a document, asks for it anew, and the attempt that
-// completed it goes to the log.
+// TestDomainCodeAsksForCompletedDocuments: domain code, which may neither write attempts nor say
+// what completed a document, asks for it anew, and the attempt that completed it goes to the log.
 func TestDomainCodeAsksForCompletedDocuments(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
 	require.NoError(t, migrations.Roles(t.Context(), db.URL))
 	domain := as(t, db, "daybook_domain")
 	for i, stmt := range []string{
-		`SELECT daybook.enqueue_accounting_job('o', 'd', 2)`, `SELECT daybook.mark_accounting_job_pending('o', 'd')`, `SELECT daybook.repost_accounting_job('o', 'd')`,
+		`SELECT daybook.enqueue_accounting_job('o', 'd', 2)`, `SELECT daybook.mark_accounting_job_pending('o', 'd')`,
+		`SELECT daybook.repost_accounting_job('o', 'd')`,
 		`UPDATE daybook.accounting_work_queue SET state = 'pending', finished_at = NULL`,
 	} {
 		_, err := db.Pool.Exec(t.Context(), `DELETE FROM daybook.accounting_work_queue`)
@@ -146,7 +183,9 @@ func TestDomainCodeAsksForCompletedDocuments(t *testing.T) {
 		require.NoError(t, err)
 		_, err = domain.Exec(t.Context(), stmt)
 		require.NoError(t, err, stmt)
-		assert.Equal(t, 1, fixture.Count(t, db.Pool, `SELECT count(*) FROM daybook.accounting_work_queue WHERE state = 'pending' AND completed_fence IS NULL`), stmt)
-		assert.Equal(t, i+1, fixture.Count(t, db.Pool, `SELECT count(*) FROM daybook.attempt_log WHERE outcome = 'completed' AND version = 1 AND fence = 1`), stmt)
+		assert.Equal(t, 1, fixture.Count(t, db.Pool,
+			`SELECT count(*) FROM daybook.accounting_work_queue WHERE state = 'pending' AND completed_fence IS NULL`), stmt)
+		assert.Equal(t, i+1, fixture.Count(t, db.Pool,
+			`SELECT count(*) FROM daybook.attempt_log WHERE outcome = 'completed' AND version = 1 AND fence = 1`), stmt)
 	}
 }

@@ -19,9 +19,10 @@ type RoleLacks struct {
 	Connected bool
 }
 
-// VerifyRoles lists those of Daybook's roles that lack rights which Roles gives them, because they were revoked, or because the schema was migrated
-// without giving them anew. A role that has no right on Daybook's tables is not used in this database, and is left out. Rights on single columns are
-// looked at as one.
+// VerifyRoles lists those of Daybook's roles that lack rights which Roles gives them, because they
+// were revoked, or because the schema was migrated without giving them anew. A role that has no
+// right on Daybook's tables is not used in this database, and is left out. Rights on single columns
+// are looked at as one.
 func VerifyRoles(ctx context.Context, db Querier) ([]RoleLacks, error) {
 	const stmt = `
 WITH roles AS MATERIALIZED (
@@ -74,7 +75,8 @@ SELECT l.name, array_agg(DISTINCT l.lack ORDER BY l.lack), EXISTS (SELECT FROM p
 	return list, nil
 }
 
-// grant is a right that a statement of roles/roles.sql gives. What is table, tables (all of a schema), schema, sequence or function.
+// grant is a right that a statement of roles/roles.sql gives. What is table, tables (all of a
+// schema), schema, sequence or function.
 type grant struct{ role, privilege, what, object string }
 
 var (
@@ -83,7 +85,8 @@ var (
 	ofColumns = regexp.MustCompile(`\s*\([^)]*\)`)
 )
 
-// grants reads which rights a script gives, and which of those on all tables of a schema it takes back, as "role privilege table".
+// grants reads which rights a script gives, and which of those on all tables of a schema it takes
+// back, as "role privilege table".
 func grants(script string) (given []grant, except []string) {
 	for statement := range strings.SplitSeq(comment.ReplaceAllString(script, ""), ";") {
 		m := granted.FindStringSubmatch(strings.Join(strings.Fields(statement), " "))

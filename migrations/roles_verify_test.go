@@ -32,7 +32,9 @@ REVOKE SELECT ON daybook.documents FROM daybook_reader; REVOKE EXECUTE ON FUNCTI
 REVOKE SELECT (name) ON daybook.api_tokens FROM daybook_reader`)
 	require.NoError(t, err)
 	have := lacks()
-	assert.Equal(t, []string{"SELECT on daybook.documents", "USAGE on queues"}, have["daybook_reader"], "columns are looked at as one")
+	assert.Equal(t, []string{"SELECT on daybook.documents", "USAGE on queues"}, have["daybook_reader"],
+		"columns are looked at as one")
 	assert.Equal(t, []string{"EXECUTE on queues.enqueue"}, have["daybook_domain"])
-	assert.Equal(t, []string{"UPDATE on daybook.attempt_log", "UPDATE on daybook.jobs", "USAGE on daybook.fence_seq"}, have["daybook_worker"])
+	assert.Equal(t, []string{"UPDATE on daybook.attempt_log", "UPDATE on daybook.jobs", "USAGE on daybook.fence_seq"},
+		have["daybook_worker"])
 }

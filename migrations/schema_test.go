@@ -88,7 +88,8 @@ func TestDownOneByOne(t *testing.T) {
 	require.NoError(t, migrations.Down(t.Context(), db.URL, false), "with nothing left to take back")
 }
 
-// Each migration, taken back, leaves exactly what was there before it was applied: tables, functions, comments, privileges.
+// Each migration, taken back, leaves exactly what was there before it was applied: tables,
+// functions, comments, privileges.
 func TestDownRestoresExactly(t *testing.T) {
 	t.Parallel()
 	db := pgtest.NewEmpty(t)
@@ -170,7 +171,8 @@ func TestConcurrentUp(t *testing.T) {
 	assert.Equal(t, 1, fixture.Count(t, db.Pool, `SELECT count(*) FROM daybook.schema_migrations WHERE version_id = 1`))
 	// A lock goes when its session has ended, a moment after the connection was closed.
 	const locks = `SELECT count(*) FROM pg_locks l JOIN pg_database d ON d.oid = l.database WHERE locktype = 'advisory' AND datname = $1`
-	require.Eventually(t, func() bool { return fixture.Count(t, db.Pool, locks, db.Name) == 0 }, pgtest.Patience, 10*time.Millisecond,
+	require.Eventually(t, func() bool { return fixture.Count(t, db.Pool, locks, db.Name) == 0 }, pgtest.Patience,
+		10*time.Millisecond,
 		"migration locks that are still held")
 }
 
@@ -188,7 +190,8 @@ func TestUpWhoseSessionIsEnded(t *testing.T) {
 		go func() { ended <- migrations.Up(t.Context(), db.URL) }()
 		return ended
 	}
-	// waits waits for a session that waits for a lock of this kind, or of any other, and is not the one of that id.
+	// waits waits for a session that waits for a lock of this kind, or of any other, and is not the
+	// one of that id.
 	waits := func(kind string, other int) (pid int) {
 		require.Eventually(t, func() bool {
 			const q = `SELECT coalesce(max(pid), 0) FROM pg_stat_activity WHERE datname = $1 AND wait_event_type = 'Lock' AND (wait_event = 'advisory') = ($2 = 'advisory') AND pid <> $3`
@@ -237,7 +240,8 @@ func TestStatusOfAnEmptyDatabase(t *testing.T) {
 func TestVerifyKnowsANewerSchema(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
-	_, err := db.Pool.Exec(t.Context(), `INSERT INTO daybook.schema_migrations (version_id, is_applied) VALUES (9999, true)`)
+	_, err := db.Pool.Exec(t.Context(),
+		`INSERT INTO daybook.schema_migrations (version_id, is_applied) VALUES (9999, true)`)
 	require.NoError(t, err)
 	err = migrations.Verify(t.Context(), db.Pool)
 	require.ErrorIs(t, err, migrations.ErrNewer)

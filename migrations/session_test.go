@@ -14,7 +14,8 @@ import (
 	"github.com/daybook-dev/daybook/models/locks"
 )
 
-// TestMigrationsUseNoDefaultOfTheDatabase that would have them call functions of others, compile functions otherwise, change texts, or wait for each other in vain.
+// TestMigrationsUseNoDefaultOfTheDatabase that would have them call functions of others, compile
+// functions otherwise, change texts, or wait for each other in vain.
 func TestMigrationsUseNoDefaultOfTheDatabase(t *testing.T) {
 	t.Parallel()
 	db := pgtest.NewEmpty(t)
@@ -25,7 +26,8 @@ CREATE FUNCTION decoy.format(text, text) RETURNS text LANGUAGE plpgsql AS 'BEGIN
 CREATE FUNCTION decoy.format(text, text, text) RETURNS text LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''a decoy was called''; END'`)
 	require.NoError(t, err)
 	for _, s := range []string{
-		`search_path = decoy, public`, `lock_timeout = '50ms'`, `statement_timeout = '1s'`, `plpgsql.extra_errors = 'all'`, `client_encoding = 'LATIN1'`,
+		`search_path = decoy, public`, `lock_timeout = '50ms'`, `statement_timeout = '1s'`, `plpgsql.extra_errors = 'all'`,
+		`client_encoding = 'LATIN1'`,
 	} {
 		_, err := admin.Exec(t.Context(), `ALTER DATABASE `+db.Name+` SET `+s)
 		require.NoError(t, err)

@@ -26,7 +26,10 @@ func TestTaskFactsAreAppendOnly(t *testing.T) {
 	id := dequeueTask(t, db.Pool)
 	_, err := db.Pool.Exec(t.Context(), `SELECT queues.fail_task($1, 'broken'), queues.complete_task($1)`, id)
 	require.NoError(t, err)
-	for table, column := range map[string]string{"task": "payload", "task_lease": "expires_at", "task_completed": "completed_at", "error": "error_message"} {
+	for table, column := range map[string]string{
+		"task": "payload", "task_lease": "expires_at",
+		"task_completed": "completed_at", "error": "error_message",
+	} {
 		for operation, stmt := range map[string]string{
 			"UPDATE":   fmt.Sprintf(`UPDATE queues.%s SET %s = %s`, table, column, column),
 			"DELETE":   `DELETE FROM queues.` + table,
@@ -40,7 +43,8 @@ func TestTaskFactsAreAppendOnly(t *testing.T) {
 	}
 }
 
-// Retention removes what is completed and old, with all its facts, which it returns; everything else stays, and is as closed as before.
+// Retention removes what is completed and old, with all its facts, which it returns; everything
+// else stays, and is as closed as before.
 func TestRemoveCompletedTasks(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
@@ -55,7 +59,8 @@ func TestRemoveCompletedTasks(t *testing.T) {
 	tx, err := db.Pool.Begin(t.Context())
 	require.NoError(t, err)
 	var facts map[string]any
-	require.NoError(t, tx.QueryRow(t.Context(), `SELECT facts FROM queues.remove_completed_tasks(clock_timestamp(), 1)`).Scan(&facts))
+	require.NoError(t, tx.QueryRow(t.Context(),
+		`SELECT facts FROM queues.remove_completed_tasks(clock_timestamp(), 1)`).Scan(&facts))
 	assert.EqualValues(t, 1, facts["task_id"])
 	assert.Equal(t, "email", facts["task_type"])
 	assert.NotEmpty(t, facts["completed_at"])
@@ -65,7 +70,8 @@ func TestRemoveCompletedTasks(t *testing.T) {
 	require.ErrorContains(t, err, "append-only", "after the removal, in its transaction")
 	require.NoError(t, tx.Rollback(t.Context()))
 
-	assert.Zero(t, fixture.Count(t, db.Pool, `SELECT count(*) FROM queues.remove_completed_tasks(clock_timestamp() - interval '1 hour')`))
+	assert.Zero(t, fixture.Count(t, db.Pool,
+		`SELECT count(*) FROM queues.remove_completed_tasks(clock_timestamp() - interval '1 hour')`))
 	assert.Equal(t, 3, fixture.Count(t, db.Pool, `SELECT count(*) FROM queues.remove_completed_tasks(clock_timestamp())`))
 	for table, left := range map[string]int{"task": 2, "task_lease": 1, "task_completed": 0, "error": 1} {
 		assert.Equal(t, left, fixture.Count(t, db.Pool, `SELECT count(*) FROM queues.`+table), table)
@@ -82,10 +88,12 @@ func TestRebuildOpenTasks(t *testing.T) {
 	enqueueDue(t, db.Pool, 3)
 	completeTask(t, db.Pool, dequeueTask(t, db.Pool))
 	leased := dequeueTask(t, db.Pool)
-	_, err := db.Pool.Exec(t.Context(), `INSERT INTO queues.task (task_type, payload, scheduled_at) VALUES ('sms', '{}', '2020-01-01')`)
+	_, err := db.Pool.Exec(t.Context(),
+		`INSERT INTO queues.task (task_type, payload, scheduled_at) VALUES ('sms', '{}', '2020-01-01')`)
 	require.NoError(t, err)
 	const open = `SELECT count(*) FROM (SELECT task_id, task_type, scheduled_at, leases, task_lease_id, leased_until FROM queues.open_task EXCEPT SELECT * FROM before) x`
-	_, err = db.Pool.Exec(t.Context(), `CREATE TABLE before AS SELECT task_id, task_type, scheduled_at, leases, task_lease_id, leased_until FROM queues.open_task`)
+	_, err = db.Pool.Exec(t.Context(),
+		`CREATE TABLE before AS SELECT task_id, task_type, scheduled_at, leases, task_lease_id, leased_until FROM queues.open_task`)
 	require.NoError(t, err)
 	assert.Equal(t, 3, fixture.Count(t, db.Pool, `SELECT queues.rebuild_open_tasks()`))
 	assert.Equal(t, 1, fixture.Count(t, db.Pool, open), "the new one, and what was open is as it was")
@@ -93,32 +101,38 @@ func TestRebuildOpenTasks(t *testing.T) {
 	assert.Equal(t, []int64{4, 3}, dequeueTasks(t, db.Pool, 10))
 }
 
-// A claim that was renewed is one claim with the id that its worker knows, and ends with its last renewal. A task that was given back and handed out again
-// has the later claim.
+// A claim that was renewed is one claim with the id that its worker knows, and ends with its last
+// renewal. A task that was given back and handed out again has the later claim.
 func TestRebuildKeepsRenewedClaims(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
 	enqueueDue(t, db.Pool, 2)
 	renew := func(id, lease int64) int {
-		return fixture.Count(t, db.Pool, `SELECT count(*) FROM queues.renew_task_leases(ARRAY[$1::bigint], ARRAY[$2::bigint])`, id, lease)
+		return fixture.Count(t, db.Pool,
+			`SELECT count(*) FROM queues.renew_task_leases(ARRAY[$1::bigint], ARRAY[$2::bigint])`, id, lease)
 	}
 	claims := func() (of []int64) {
 		require.Len(t, dequeueTasks(t, db.Pool, 2), 2)
-		require.NoError(t, db.Pool.QueryRow(t.Context(), `SELECT array_agg(task_lease_id ORDER BY task_id) FROM queues.open_task`).Scan(&of))
+		require.NoError(t, db.Pool.QueryRow(t.Context(),
+			`SELECT array_agg(task_lease_id ORDER BY task_id) FROM queues.open_task`).Scan(&of))
 		return of
 	}
 	first := claims()
 	require.Equal(t, 1, renew(1, first[0]))
-	require.Equal(t, 2, fixture.Count(t, db.Pool, `SELECT count(*) FROM queues.give_back_tasks(ARRAY[1, 2]::bigint[], $1)`, first))
+	require.Equal(t, 2, fixture.Count(t, db.Pool,
+		`SELECT count(*) FROM queues.give_back_tasks(ARRAY[1, 2]::bigint[], $1)`, first))
 	second := claims()
 	for range 3 {
 		require.Equal(t, 1, renew(2, second[1]))
 	}
-	_, err := db.Pool.Exec(t.Context(), `CREATE TABLE before AS SELECT task_id, task_lease_id, leased_until FROM queues.open_task`)
+	_, err := db.Pool.Exec(t.Context(),
+		`CREATE TABLE before AS SELECT task_id, task_lease_id, leased_until FROM queues.open_task`)
 	require.NoError(t, err)
 	require.Equal(t, 2, fixture.Count(t, db.Pool, `SELECT queues.rebuild_open_tasks()`))
-	assert.Zero(t, fixture.Count(t, db.Pool, `SELECT count(*) FROM (SELECT * FROM before EXCEPT SELECT task_id, task_lease_id, leased_until FROM queues.open_task) x`))
-	assert.Equal(t, 2, fixture.Count(t, db.Pool, `SELECT count(*) FROM queues.open_task WHERE leases = 2`), "renewals are not counted as handed out")
+	assert.Zero(t, fixture.Count(t, db.Pool,
+		`SELECT count(*) FROM (SELECT * FROM before EXCEPT SELECT task_id, task_lease_id, leased_until FROM queues.open_task) x`))
+	assert.Equal(t, 2, fixture.Count(t, db.Pool, `SELECT count(*) FROM queues.open_task WHERE leases = 2`),
+		"renewals are not counted as handed out")
 	assert.Equal(t, 1, renew(2, second[1]), "its worker still has it")
 }
 
@@ -142,12 +156,14 @@ SELECT scope, %s, '{}', 'infinity', 9223372036854775807, '{}' FROM unnest(ARRAY[
 			require.NoError(t, err)
 			assert.EqualValues(t, 1, dequeueTask(t, db.Pool))
 			assert.Equal(t, []int64{2}, dequeueTasks(t, db.Pool, 1, "email"))
-			assert.Zero(t, fixture.Count(t, db.Pool, `SELECT count(*) FROM queues.task_cursor WHERE last_id = 9223372036854775807 AND last_at = 'infinity'`))
+			assert.Zero(t, fixture.Count(t, db.Pool,
+				`SELECT count(*) FROM queues.task_cursor WHERE last_id = 9223372036854775807 AND last_at = 'infinity'`))
 		})
 	}
 }
 
-// business makes a schema with a function that the worker is granted, one that it is not, and names that need quoting.
+// business makes a schema with a function that the worker is granted, one that it is not, and names
+// that need quoting.
 const business = `
 CREATE SCHEMA "Comms";
 CREATE TABLE "Comms".log (payload jsonb);
@@ -171,11 +187,13 @@ func TestWorkerRole(t *testing.T) {
 	_, err := db.Pool.Exec(t.Context(), business)
 	require.NoError(t, err)
 	const payload = `{"task_type": "db_function", "db_function": "\"Comms\".\"send; DROP\"", "id": 123}`
-	_, err = db.Pool.Exec(t.Context(), `SELECT queues.enqueue('db_function', $1::jsonb), queues.enqueue('sms', '{}')`, payload)
+	_, err = db.Pool.Exec(t.Context(), `SELECT queues.enqueue('db_function', $1::jsonb), queues.enqueue('sms', '{}')`,
+		payload)
 	require.NoError(t, err)
 	worker := as(t, db, workerRole)
 
-	// The seed's path: lease, dispatch, complete; the function that it calls enqueues with the rights of its owner.
+	// The seed's path: lease, dispatch, complete; the function that it calls enqueues with the rights
+	// of its owner.
 	var id int64
 	var result string
 	require.NoError(t, worker.QueryRow(t.Context(), `
@@ -189,10 +207,13 @@ SELECT d.task_id, internal.run_function(d.payload ->> 'db_function', d.payload) 
 	ids := dequeueTasks(t, worker, 10)
 	require.Len(t, ids, 1)
 	var lease int64
-	require.NoError(t, db.Pool.QueryRow(t.Context(), `SELECT task_lease_id FROM queues.open_task WHERE task_id = $1`, ids[0]).Scan(&lease))
+	require.NoError(t, db.Pool.QueryRow(t.Context(), `SELECT task_lease_id FROM queues.open_task WHERE task_id = $1`,
+		ids[0]).Scan(&lease))
 	for _, stmt := range []string{
-		`SELECT queues.renew_task_leases(ARRAY[$1::bigint], ARRAY[$2::bigint])`, `SELECT queues.fail_tasks(ARRAY[$1::bigint], ARRAY[$2::bigint::text])`,
-		`SELECT queues.next_task_due(), $1::bigint, $2::bigint`, `SELECT queues.complete_tasks(ARRAY[$1::bigint], ARRAY[$2::bigint])`,
+		`SELECT queues.renew_task_leases(ARRAY[$1::bigint], ARRAY[$2::bigint])`,
+		`SELECT queues.fail_tasks(ARRAY[$1::bigint], ARRAY[$2::bigint::text])`,
+		`SELECT queues.next_task_due(), $1::bigint, $2::bigint`,
+		`SELECT queues.complete_tasks(ARRAY[$1::bigint], ARRAY[$2::bigint])`,
 		`SELECT queues.give_back_tasks(ARRAY[$1::bigint], ARRAY[$2::bigint])`,
 	} {
 		_, err = worker.Exec(t.Context(), stmt, ids[0], lease)
@@ -233,8 +254,9 @@ SELECT d.task_id, internal.run_function(d.payload ->> 'db_function', d.payload) 
 	assert.ErrorContains(t, err, `function "Comms".secret is not granted to worker_service_user`)
 }
 
-// Every function that runs with its owner's rights pins its search path, and PUBLIC may execute none: of a trigger's function that is the right to make it a
-// trigger of any table. Of tasks PUBLIC may call none of the functions that write.
+// Every function that runs with its owner's rights pins its search path, and PUBLIC may execute
+// none: of a trigger's function that is the right to make it a trigger of any table. Of tasks
+// PUBLIC may call none of the functions that write.
 func TestFunctionsAreClosed(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
@@ -248,13 +270,15 @@ SELECT count(*) FROM pg_proc p WHERE p.pronamespace IN ('queues'::regnamespace, 
 SELECT count(*) FROM pg_class c, aclexplode(c.relacl) a WHERE c.relnamespace = 'queues'::regnamespace AND a.grantee <> c.relowner`), "only the owner has a right to a table")
 }
 
-// The migrations need no superuser: a role that may create schemas makes everything of tasks, and takes it back.
+// The migrations need no superuser: a role that may create schemas makes everything of tasks, and
+// takes it back.
 func TestMigrateTasksAsAnOrdinaryRole(t *testing.T) {
 	t.Parallel()
 	db := pgtest.NewEmpty(t)
 	role := "tasks_owner_" + strings.ToLower(db.Name)
 	for _, stmt := range []string{
-		`CREATE ROLE "` + role + `" LOGIN PASSWORD 'for-a-test'`, `GRANT "` + role + `" TO CURRENT_USER`, `GRANT CREATE ON DATABASE "` + db.Name + `" TO "` + role + `"`,
+		`CREATE ROLE "` + role + `" LOGIN PASSWORD 'for-a-test'`, `GRANT "` + role + `" TO CURRENT_USER`,
+		`GRANT CREATE ON DATABASE "` + db.Name + `" TO "` + role + `"`,
 	} {
 		_, err := db.Pool.Exec(t.Context(), stmt)
 		require.NoError(t, err)
@@ -272,7 +296,8 @@ func TestMigrateTasksAsAnOrdinaryRole(t *testing.T) {
 	require.NoError(t, migrations.Down(t.Context(), address.String(), true))
 }
 
-// What the application has in the schemas queues and internal stays when the migrations are taken back.
+// What the application has in the schemas queues and internal stays when the migrations are taken
+// back.
 func TestSchemasOfTheApplicationStay(t *testing.T) {
 	t.Parallel()
 	db := pgtest.NewEmpty(t)
@@ -316,7 +341,8 @@ func TestReadyAgainWakes(t *testing.T) {
 	listener, err := db.Pool.Acquire(t.Context())
 	require.NoError(t, err)
 	defer listener.Release()
-	_, err = listener.Exec(t.Context(), `SELECT pg_advisory_lock(daybook.lock_class('wakers'), 3); LISTEN daybook_tasks; LISTEN after`)
+	_, err = listener.Exec(t.Context(),
+		`SELECT pg_advisory_lock(daybook.lock_class('wakers'), 3); LISTEN daybook_tasks; LISTEN after`)
 	require.NoError(t, err)
 	// wakes says whether a statement does: a notification that follows it comes later, or alone.
 	wakes := func(stmt string, args ...any) (woken bool) {
@@ -334,7 +360,8 @@ func TestReadyAgainWakes(t *testing.T) {
 		}
 	}
 	var lease int64
-	require.NoError(t, db.Pool.QueryRow(t.Context(), `SELECT task_lease_id FROM queues.dequeue_available_tasks(1)`).Scan(&lease))
+	require.NoError(t, db.Pool.QueryRow(t.Context(),
+		`SELECT task_lease_id FROM queues.dequeue_available_tasks(1)`).Scan(&lease))
 	const giveBack = `SELECT queues.give_back_tasks(ARRAY[1::bigint], ARRAY[$1::bigint])`
 	assert.False(t, wakes(giveBack, lease+1), "nothing was given back")
 	assert.False(t, wakes(`SELECT queues.rebuild_open_tasks()`), "the lease goes on")
@@ -346,14 +373,16 @@ func TestReadyAgainWakes(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// A claim that another worker has by now is neither completed, nor renewed, nor given back by its lease's id.
+// A claim that another worker has by now is neither completed, nor renewed, nor given back by its
+// lease's id.
 func TestClaimsByTheirLeases(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
 	enqueueDue(t, db.Pool, 3)
 	var first []int64
 	var leases []int64
-	require.NoError(t, db.Pool.QueryRow(t.Context(), `SELECT array_agg(task_id), array_agg(task_lease_id) FROM queues.dequeue_available_tasks(2)`).Scan(&first, &leases))
+	require.NoError(t, db.Pool.QueryRow(t.Context(),
+		`SELECT array_agg(task_id), array_agg(task_lease_id) FROM queues.dequeue_available_tasks(2)`).Scan(&first, &leases))
 	calls := func(stmt string, args ...any) int {
 		return fixture.Count(t, db.Pool, `SELECT count(*) FROM `+stmt, args...)
 	}
@@ -367,6 +396,7 @@ func TestClaimsByTheirLeases(t *testing.T) {
 	assert.Equal(t, first[:1], dequeueTasks(t, db.Pool, 1), "first in the order again")
 	assert.Zero(t, calls(`queues.complete_tasks($1, $2)`, first[:1], leases[:1]), "of the claim that was given back")
 	assert.Equal(t, 1, calls(`queues.complete_tasks($1, $2)`, first, leases))
-	assert.Equal(t, 2, calls(`queues.complete_tasks($1)`, []int64{1, 2, 3, 3}), "whichever claim holds them; one was completed before")
+	assert.Equal(t, 2, calls(`queues.complete_tasks($1)`, []int64{1, 2, 3, 3}),
+		"whichever claim holds them; one was completed before")
 	assert.Zero(t, fixture.Count(t, db.Pool, `SELECT count(*) FROM queues.open_tasks`))
 }

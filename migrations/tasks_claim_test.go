@@ -19,7 +19,8 @@ import (
 	"github.com/daybook-dev/daybook/internal/dev/pgtest/fixture"
 )
 
-// A hundred transactions that are open at once, with one dequeue each, get a hundred different tasks.
+// A hundred transactions that are open at once, with one dequeue each, get a hundred different
+// tasks.
 func TestHundredDequeuesGetHundredTasks(t *testing.T) {
 	t.Parallel()
 	const n = 100
@@ -47,7 +48,8 @@ func TestHundredDequeuesGetHundredTasks(t *testing.T) {
 			return pgx.BeginFunc(t.Context(), conn, func(tx pgx.Tx) error {
 				defer func() { open.Done(); open.Wait() }()
 				var id *int64
-				if err := tx.QueryRow(t.Context(), `SELECT task_id FROM queues.dequeue_next_available_task()`).Scan(&id); err != nil || id == nil {
+				if err := tx.QueryRow(t.Context(),
+					`SELECT task_id FROM queues.dequeue_next_available_task()`).Scan(&id); err != nil || id == nil {
 					return fmt.Errorf("task %v: %w", id, err)
 				}
 				mu.Lock()
@@ -99,7 +101,8 @@ func TestTaskThatCommitsLate(t *testing.T) {
 	assert.EqualValues(t, 1, dequeueTask(t, db.Pool))
 }
 
-// A task that becomes ready while a dequeue looks is handed out with what it is, or not at all: a lease that no one hears of would last five minutes.
+// A task that becomes ready while a dequeue looks is handed out with what it is, or not at all: a
+// lease that no one hears of would last five minutes.
 func TestTaskThatCommitsDuringADequeue(t *testing.T) {
 	t.Parallel()
 	for name, dequeue := range map[string]func(t *testing.T, q querier) int64{
@@ -117,7 +120,8 @@ func TestTaskThatCommitsDuringADequeue(t *testing.T) {
 			t.Parallel()
 			db := pgtest.New(t)
 			// The dequeue stops before it looks, until this session lets it go on.
-			rewrite(t, db, claimTasks, "c := queues.last_cursor(", "PERFORM pg_advisory_xact_lock_shared(99); c := queues.last_cursor(")
+			rewrite(t, db, claimTasks, "c := queues.last_cursor(",
+				"PERFORM pg_advisory_xact_lock_shared(99); c := queues.last_cursor(")
 			hold, err := db.Pool.Acquire(t.Context())
 			require.NoError(t, err)
 			defer hold.Release()
@@ -126,7 +130,8 @@ func TestTaskThatCommitsDuringADequeue(t *testing.T) {
 			got := make(chan int64, 1)
 			go func() { got <- dequeue(t, db.Pool) }()
 			require.Eventually(t, func() bool {
-				return fixture.Count(t, db.Pool, `SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`) == 1
+				return fixture.Count(t, db.Pool,
+					`SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`) == 1
 			}, pgtest.Patience, 5*time.Millisecond)
 			enqueueTask(t, db.Pool, -time.Hour)
 			_, err = hold.Exec(t.Context(), `SELECT pg_advisory_unlock(99)`)
@@ -161,7 +166,8 @@ func TestLeaseThatCommitsLate(t *testing.T) {
 	}, pgtest.Patience, 5*time.Millisecond)
 }
 
-// A cursor that was moved is gone, also when the cursors of other scopes were moved much more often.
+// A cursor that was moved is gone, also when the cursors of other scopes were moved much more
+// often.
 func TestCursorsAreForgotten(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
@@ -174,7 +180,8 @@ func TestCursorsAreForgotten(t *testing.T) {
 	assert.Equal(t, 1, fixture.Count(t, db.Pool, `SELECT count(*) FROM queues.task_cursor WHERE scope = '@'`))
 }
 
-// A cursor of a transaction that commits late, when others have moved on, is removed by one that moves a cursor a minute old.
+// A cursor of a transaction that commits late, when others have moved on, is removed by one that
+// moves a cursor a minute old.
 func TestCursorThatCommitsLateIsForgotten(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
@@ -204,7 +211,8 @@ func moveSMSCursor(t *testing.T, q querier) {
 // otherCursorsMove uses up the numbers of 1,000 cursors.
 func otherCursorsMove(t *testing.T, q querier) {
 	t.Helper()
-	_, err := q.Exec(t.Context(), `SELECT count(nextval(pg_get_serial_sequence('queues.task_cursor', 'cursor_no'))) FROM generate_series(1, 1000)`)
+	_, err := q.Exec(t.Context(),
+		`SELECT count(nextval(pg_get_serial_sequence('queues.task_cursor', 'cursor_no'))) FROM generate_series(1, 1000)`)
 	require.NoError(t, err)
 }
 
@@ -213,8 +221,9 @@ func smsCursors(t *testing.T, q *pgxpool.Pool) int {
 	return fixture.Count(t, q, `SELECT count(*) FROM queues.task_cursor WHERE scope = 'sms'`)
 }
 
-// TestNoTaskIsLost works tasks in many transactions that overlap, commit and roll back at random, with leases that expire, and cursors that move
-// with every call. In the end each committed task is completed, and none twice.
+// TestNoTaskIsLost works tasks in many transactions that overlap, commit and roll back at random,
+// with leases that expire, and cursors that move with every call. In the end each committed task is
+// completed, and none twice.
 func TestNoTaskIsLost(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(4) {
@@ -223,7 +232,10 @@ func TestNoTaskIsLost(t *testing.T) {
 			db := pgtest.New(t)
 			cursorsMoveAlways(t, db)
 			leasesLast(t, db, 30*time.Millisecond)
-			w := &chaos{t: t, pool: db.Pool, r: rand.New(rand.NewPCG(seed, 12)), open: make([]pgx.Tx, 5), types: []string{"email", "sms", "own"}}
+			w := &chaos{
+				t: t, pool: db.Pool, r: rand.New(rand.NewPCG(seed, 12)), open: make([]pgx.Tx, 5),
+				types: []string{"email", "sms", "own"},
+			}
 			for range 600 {
 				w.step()
 			}
@@ -231,8 +243,10 @@ func TestNoTaskIsLost(t *testing.T) {
 				w.end(i, true)
 			}
 			limit := time.Now().Add(30 * time.Second)
-			for fixture.Count(t, db.Pool, `SELECT count(*) FROM queues.task t WHERE NOT EXISTS (SELECT FROM queues.task_completed c WHERE c.task_id = t.task_id)`) > 0 {
-				require.True(t, time.Now().Before(limit), "tasks that are not handed out: %d", fixture.Count(t, db.Pool, `SELECT count(*) FROM queues.open_task`))
+			for fixture.Count(t, db.Pool,
+				`SELECT count(*) FROM queues.task t WHERE NOT EXISTS (SELECT FROM queues.task_completed c WHERE c.task_id = t.task_id)`) > 0 {
+				require.True(t, time.Now().Before(limit), "tasks that are not handed out: %d",
+					fixture.Count(t, db.Pool, `SELECT count(*) FROM queues.open_task`))
 				for _, id := range dequeueTasks(t, db.Pool, 50, w.filter()...) {
 					completeTask(t, db.Pool, id)
 				}
@@ -240,7 +254,8 @@ func TestNoTaskIsLost(t *testing.T) {
 			assert.Zero(t, fixture.Count(t, db.Pool, `SELECT count(*) FROM queues.open_task`))
 			assert.Zero(t, fixture.Count(t, db.Pool, `
 SELECT count(*) FROM queues.task_completed c WHERE NOT EXISTS (SELECT FROM queues.task_lease l WHERE l.task_id = c.task_id)`), "completed without a lease on record")
-			assert.LessOrEqual(t, fixture.Count(t, db.Pool, `SELECT count(*) FROM queues.task_cursor`), 500, "cursors are forgotten")
+			assert.LessOrEqual(t, fixture.Count(t, db.Pool, `SELECT count(*) FROM queues.task_cursor`), 500,
+				"cursors are forgotten")
 		})
 	}
 }
@@ -275,7 +290,8 @@ func (w *chaos) end(i int, commit bool) {
 	w.open[i] = nil
 }
 
-// step does one thing, in an open transaction or in one of its own. Open transactions do not wait for each other: only what is not held is touched.
+// step does one thing, in an open transaction or in one of its own. Open transactions do not wait
+// for each other: only what is not held is touched.
 func (w *chaos) step() {
 	i := w.r.IntN(len(w.open))
 	if w.open[i] == nil {

@@ -26,7 +26,8 @@ SELECT count(*) FROM queues.enqueue_tasks($1::text[], (SELECT array_agg('{}'::js
 
 func limitTasks(t *testing.T, q querier, taskType string, paused *bool, most *int) (changed bool) {
 	t.Helper()
-	require.NoError(t, q.QueryRow(t.Context(), `SELECT changed FROM queues.limit_tasks($1, $2, $3)`, taskType, paused, most).Scan(&changed))
+	require.NoError(t, q.QueryRow(t.Context(), `SELECT changed FROM queues.limit_tasks($1, $2, $3)`, taskType, paused,
+		most).Scan(&changed))
 	return changed
 }
 
@@ -34,20 +35,23 @@ func limitTasks(t *testing.T, q querier, taskType string, paused *bool, most *in
 func nextTaskDue(t *testing.T, q querier, types ...string) bool {
 	t.Helper()
 	var due bool
-	require.NoError(t, q.QueryRow(t.Context(), `SELECT coalesce(queues.next_task_due($1) < clock_timestamp(), false)`, types).Scan(&due))
+	require.NoError(t, q.QueryRow(t.Context(), `SELECT coalesce(queues.next_task_due($1) < clock_timestamp(), false)`,
+		types).Scan(&due))
 	return due
 }
 
 func TestEnqueueManyTasks(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
-	rows, err := db.Pool.Query(t.Context(), `SELECT task_id FROM queues.enqueue_tasks('{email,sms,email}', ARRAY['{"n":1}','{"n":2}','{"n":3}']::jsonb[], ARRAY[now(), NULL, now() + interval '1 hour']) ORDER BY ordinal`)
+	rows, err := db.Pool.Query(t.Context(),
+		`SELECT task_id FROM queues.enqueue_tasks('{email,sms,email}', ARRAY['{"n":1}','{"n":2}','{"n":3}']::jsonb[], ARRAY[now(), NULL, now() + interval '1 hour']) ORDER BY ordinal`)
 	require.NoError(t, err)
 	ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
 	require.NoError(t, err)
 	require.Len(t, ids, 3)
 	for n, id := range ids {
-		assert.Equal(t, 1, fixture.Count(t, db.Pool, `SELECT count(*) FROM queues.task JOIN queues.open_task USING (task_id, task_type, scheduled_at) WHERE task_id = $1 AND payload = jsonb_build_object('n', $2::int)`, id, n+1))
+		assert.Equal(t, 1, fixture.Count(t, db.Pool,
+			`SELECT count(*) FROM queues.task JOIN queues.open_task USING (task_id, task_type, scheduled_at) WHERE task_id = $1 AND payload = jsonb_build_object('n', $2::int)`, id, n+1))
 	}
 	assert.Equal(t, ids[:2], dequeueTasks(t, db.Pool, 10))
 	assert.Zero(t, fixture.Count(t, db.Pool, `SELECT count(*) FROM queues.enqueue_tasks('{}', '{}')`))
@@ -70,7 +74,8 @@ func TestEnqueueManyTasks(t *testing.T) {
 	assert.Equal(t, 3, fixture.Count(t, db.Pool, `SELECT count(*) FROM queues.task`))
 }
 
-// A paused type is not handed out by any function, holds no other type back, and takes its old place when it is resumed.
+// A paused type is not handed out by any function, holds no other type back, and takes its old
+// place when it is resumed.
 func TestPausedTasksAreNotHandedOut(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
@@ -106,7 +111,8 @@ func TestAllTasksArePaused(t *testing.T) {
 	assert.Empty(t, dequeueTasks(t, db.Pool, 10))
 	assert.Empty(t, dequeueTasks(t, db.Pool, 10, "email", "sms"))
 	assert.False(t, nextTaskDue(t, db.Pool))
-	assert.Equal(t, 2, fixture.Count(t, db.Pool, `SELECT count(*) FROM queues.stuck_tasks WHERE reason = 'due for five minutes, and paused'`))
+	assert.Equal(t, 2, fixture.Count(t, db.Pool,
+		`SELECT count(*) FROM queues.stuck_tasks WHERE reason = 'due for five minutes, and paused'`))
 	require.True(t, limitTasks(t, db.Pool, "*", new(false), nil))
 	assert.Equal(t, []int64{1, 2}, dequeueTasks(t, db.Pool, 10))
 	assert.Zero(t, fixture.Count(t, db.Pool, `SELECT count(*) FROM queues.task_limit`), "no limit, no row")
@@ -154,7 +160,8 @@ func TestCapsHoldAmongManyCallers(t *testing.T) {
 		})
 	}
 	require.NoError(t, g.Wait())
-	assert.Equal(t, 7, fixture.Count(t, db.Pool, `SELECT count(*) FROM queues.open_task WHERE leased_until > clock_timestamp()`))
+	assert.Equal(t, 7, fixture.Count(t, db.Pool,
+		`SELECT count(*) FROM queues.open_task WHERE leased_until > clock_timestamp()`))
 }
 
 // A dequeue does not wait for one whose transaction is open.
@@ -175,7 +182,8 @@ func TestCapsWaitForNoTransaction(t *testing.T) {
 	assert.EqualValues(t, 1, dequeueTask(t, db.Pool))
 }
 
-// TestNoTaskIsLostByLimits pauses, resumes and caps types at random while tasks are enqueued, dequeued and completed: in the end all are completed.
+// TestNoTaskIsLostByLimits pauses, resumes and caps types at random while tasks are enqueued,
+// dequeued and completed: in the end all are completed.
 func TestNoTaskIsLostByLimits(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
@@ -209,7 +217,8 @@ func TestNoTaskIsLostByLimits(t *testing.T) {
 		limitTasks(t, db.Pool, kind, new(false), new(0))
 	}
 	for len(dequeueTasks(t, db.Pool, 100)) > 0 {
-		_, err := db.Pool.Exec(t.Context(), `SELECT queues.complete_tasks(ARRAY(SELECT task_id FROM queues.open_task WHERE leased_until IS NOT NULL))`)
+		_, err := db.Pool.Exec(t.Context(),
+			`SELECT queues.complete_tasks(ARRAY(SELECT task_id FROM queues.open_task WHERE leased_until IS NOT NULL))`)
 		require.NoError(t, err)
 	}
 	assert.Zero(t, fixture.Count(t, db.Pool, `SELECT count(*) FROM queues.open_task`))

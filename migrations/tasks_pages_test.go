@@ -16,7 +16,8 @@ import (
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
-// What the worker and other clients ask while tasks are worked. Each is measured in a transaction that is rolled back.
+// What the worker and other clients ask while tasks are worked. Each is measured in a transaction
+// that is rolled back.
 var asked = map[string]string{
 	"a lease":                         `SELECT queues.lease_tasks('run/0/2', 2, 'test', false, true, 5, '{email,sms}', '{5,5}', '{0,0}')`,
 	"a lease with a limit everywhere": `SELECT queues.lease_tasks('run/0/2', 2, 'test', false, true, 5, '{email,sms}', '{5,5}', '{9,9}')`,
@@ -30,8 +31,9 @@ var asked = map[string]string{
 	"a dequeue when all are capped":   `SELECT queues.dequeue_available_tasks(5) FROM queues.limit_tasks('*', NULL, 1000)`,
 }
 
-// Beside a snapshot that is held, a call reads as many pages after 30,000 completed tasks as after 600, whether tasks wait or not: each task leaves
-// dead rows in every index, which PostgreSQL may not skip. Pages are counted, because time says little on a machine that does other work.
+// Beside a snapshot that is held, a call reads as many pages after 30,000 completed tasks as after
+// 600, whether tasks wait or not: each task leaves dead rows in every index, which PostgreSQL may
+// not skip. Pages are counted, because time says little on a machine that does other work.
 func TestPagesUnderASnapshot(t *testing.T) {
 	t.Parallel()
 	const (
@@ -58,7 +60,8 @@ COMMIT;`
 				}
 			}
 			// A cursor is moved however young it is, if something has happened since.
-			rewrite(t, db, "queues.cursor_is_old(queues.task_cursor)", "interval '100 milliseconds'", "interval '0 milliseconds'")
+			rewrite(t, db, "queues.cursor_is_old(queues.task_cursor)", "interval '100 milliseconds'",
+				"interval '0 milliseconds'")
 			// The workers of both types live.
 			run(`SELECT queues.note_task_types('test', '{email,sms}', '{growth,growth}', '{60,60}', '{5,5}')`)
 			if name == "100 wait" {
@@ -74,21 +77,25 @@ COMMIT;`
 			run(rounds(5)...)
 			few := pagesOf(t, db, round)
 			run(rounds(294)...)
-			// By its statistics the table is empty then, and each index as small as any other. A vacuum that runs by itself finds the same.
+			// By its statistics the table is empty then, and each index as small as any other. A vacuum
+			// that runs by itself finds the same.
 			run("ANALYZE")
 			for call, n := range pagesOf(t, db, round) {
 				t.Logf("%s: %d pages, then %d", call, few[call], n)
-				// A call that walks the dead rows of one index reads 400 pages more, and most then read 1,000.
+				// A call that walks the dead rows of one index reads 400 pages more, and most then read
+				// 1,000.
 				assert.LessOrEqual(t, n, few[call]+200, call)
 			}
 		})
 	}
 }
 
-// pagesOf counts the pages that each call reads, the second time in its session: the first call reads the catalog as well.
+// pagesOf counts the pages that each call reads, the second time in its session: the first call
+// reads the catalog as well.
 //
-// A cursor names the transactions that were open when it was made, those of other tests on the server and of vacuums too, and each call looks for the tasks of each of
-// them. So the cursors are moved, by a round of work, until none of them names another transaction.
+// A cursor names the transactions that were open when it was made, those of other tests on the
+// server and of vacuums too, and each call looks for the tasks of each of them. So the cursors are
+// moved, by a round of work, until none of them names another transaction.
 func pagesOf(t *testing.T, db *pgtest.DB, round func()) map[string]int {
 	t.Helper()
 	for others, tries := 1, 0; others > 0; tries++ {
@@ -125,7 +132,8 @@ SELECT max(cardinality(c.unseen)) - 1 FROM (SELECT DISTINCT ON (scope) unseen FR
 	return pages
 }
 
-// A limit over all workers counts every lease, wherever the cursor of leases stands, and no lease that has ended.
+// A limit over all workers counts every lease, wherever the cursor of leases stands, and no lease
+// that has ended.
 func TestLimitsCountBehindCursors(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
@@ -155,7 +163,8 @@ func TestLimitsCountBehindCursors(t *testing.T) {
 	assert.Empty(t, lease(7))
 }
 
-// When all that was leased is completed, the cursors move once more, past it, and then nothing is written.
+// When all that was leased is completed, the cursors move once more, past it, and then nothing is
+// written.
 func TestIdleQueueMovesNoCursor(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
@@ -169,7 +178,8 @@ func TestIdleQueueMovesNoCursor(t *testing.T) {
 		return fixture.Count(t, db.Pool, `SELECT max(cursor_no) FROM queues.task_cursor`)
 	}
 	moved := last()
-	assert.Equal(t, 1, fixture.Count(t, db.Pool, `SELECT count(*) FROM queues.task_cursor WHERE scope = '@' AND last_at = 'infinity'`), "no lease is open")
+	assert.Equal(t, 1, fixture.Count(t, db.Pool,
+		`SELECT count(*) FROM queues.task_cursor WHERE scope = '@' AND last_at = 'infinity'`), "no lease is open")
 	for range 3 {
 		assert.Equal(t, moved, last())
 	}

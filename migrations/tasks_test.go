@@ -32,7 +32,8 @@ func enqueueTask(t *testing.T, q querier, in time.Duration) {
 	require.NoError(t, err)
 }
 
-// enqueueDue enqueues n tasks that became due one after the other; their ids are first and the following ones.
+// enqueueDue enqueues n tasks that became due one after the other; their ids are first and the
+// following ones.
 func enqueueDue(t *testing.T, q querier, n int) {
 	t.Helper()
 	const stmt = `SELECT count(queues.enqueue('email', jsonb_build_object('n', i), clock_timestamp() - interval '1 hour' + i * interval '1 ms')::text) FROM generate_series(1, $1) AS i`
@@ -108,13 +109,16 @@ func refuses(t *testing.T, pool *pgxpool.Pool, state, stmt string) {
 func TestTaskIsEnqueuedWithWhatIsAskedFor(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
-	_, err := db.Pool.Exec(t.Context(), `SELECT queues.enqueue(_task_type => 'sms', _payload => '{"a": [1]}', _scheduled_at => '2030-01-02 03:04:05+00')`)
+	_, err := db.Pool.Exec(t.Context(),
+		`SELECT queues.enqueue(_task_type => 'sms', _payload => '{"a": [1]}', _scheduled_at => '2030-01-02 03:04:05+00')`)
 	require.NoError(t, err)
 	_, err = db.Pool.Exec(t.Context(), `SELECT queues.enqueue('db_function', '{}')`)
 	require.NoError(t, err)
 	assert.Equal(t, 1, fixture.Count(t, db.Pool, `
 SELECT count(*) FROM queues.task WHERE task_type = 'sms' AND payload = '{"a": [1]}' AND scheduled_at = '2030-01-02 03:04:05+00' AND enqueued_at BETWEEN now() - interval '1 minute' AND now()`))
-	assert.Equal(t, 1, fixture.Count(t, db.Pool, `SELECT count(*) FROM queues.task WHERE task_type = 'db_function' AND scheduled_at = enqueued_at`), "due at once, when it is not said")
+	assert.Equal(t, 1, fixture.Count(t, db.Pool,
+		`SELECT count(*) FROM queues.task WHERE task_type = 'db_function' AND scheduled_at = enqueued_at`),
+		"due at once, when it is not said")
 }
 
 func TestEnqueueTaskRefuses(t *testing.T) {
@@ -147,17 +151,20 @@ func TestTaskIsOfItsTransaction(t *testing.T) {
 	assert.Zero(t, dequeueTask(t, db.Pool))
 }
 
-// The whole row of the task comes back, as SELECT * and as a value; all columns are null when nothing is due.
+// The whole row of the task comes back, as SELECT * and as a value; all columns are null when
+// nothing is due.
 func TestDequeueReturnsTheTask(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
 	enqueueTask(t, db.Pool, time.Hour)
 	var none bool
-	require.NoError(t, db.Pool.QueryRow(t.Context(), `SELECT d IS NULL FROM queues.dequeue_next_available_task() d`).Scan(&none))
+	require.NoError(t, db.Pool.QueryRow(t.Context(),
+		`SELECT d IS NULL FROM queues.dequeue_next_available_task() d`).Scan(&none))
 	assert.True(t, none)
 	enqueueTask(t, db.Pool, 0)
 	var same bool
-	require.NoError(t, db.Pool.QueryRow(t.Context(), `SELECT to_jsonb(t) = to_jsonb(d) FROM queues.dequeue_next_available_task() d JOIN queues.task t USING (task_id)`).Scan(&same))
+	require.NoError(t, db.Pool.QueryRow(t.Context(),
+		`SELECT to_jsonb(t) = to_jsonb(d) FROM queues.dequeue_next_available_task() d JOIN queues.task t USING (task_id)`).Scan(&same))
 	assert.True(t, same)
 	assert.Equal(t, 1, fixture.Count(t, db.Pool, `
 SELECT count(*) FROM queues.task_lease WHERE task_id = 2 AND expires_at = leased_at + interval '5 minutes' AND leased_at BETWEEN now() - interval '1 minute' AND now()`))
@@ -181,7 +188,8 @@ func TestTasksComeInTheirOrder(t *testing.T) {
 			assert.EqualValues(t, 6, dequeueTask(t, db.Pool), "due before all that was handed out")
 			assert.Equal(t, []int64{1, 3}, dequeueTasks(t, db.Pool, 10))
 			assert.Zero(t, dequeueTask(t, db.Pool), "the other one is due in an hour")
-			_, err := db.Pool.Exec(t.Context(), `SELECT queues.enqueue('email', '{}', '2020-01-01'), queues.enqueue('email', '{}', '2020-01-01')`)
+			_, err := db.Pool.Exec(t.Context(),
+				`SELECT queues.enqueue('email', '{}', '2020-01-01'), queues.enqueue('email', '{}', '2020-01-01')`)
 			require.NoError(t, err)
 			assert.Equal(t, []int64{7, 8}, dequeueTasks(t, db.Pool, 10), "of the same time by their ids")
 		})
@@ -194,7 +202,8 @@ func TestTasksOfTypes(t *testing.T) {
 	db := pgtest.New(t)
 	cursorsMoveAlways(t, db)
 	enqueueDue(t, db.Pool, 5)
-	_, err := db.Pool.Exec(t.Context(), `SELECT queues.enqueue('sms', '{}'), queues.enqueue('sms', '{}', '2020-01-01'), queues.enqueue('own_type', '{}')`)
+	_, err := db.Pool.Exec(t.Context(),
+		`SELECT queues.enqueue('sms', '{}'), queues.enqueue('sms', '{}', '2020-01-01'), queues.enqueue('own_type', '{}')`)
 	require.NoError(t, err)
 	assert.Equal(t, []int64{7, 6}, dequeueTasks(t, db.Pool, 10, "sms"))
 	assert.Empty(t, dequeueTasks(t, db.Pool, 10, "sms", "file_delete"))
@@ -203,13 +212,17 @@ func TestTasksOfTypes(t *testing.T) {
 	assert.Equal(t, []int64{4, 5}, dequeueTasks(t, db.Pool, 10, "email"))
 }
 
-// A type that cannot be one is refused: the names of cursors that are not of a type above all, which would be moved past what they have not handed out.
+// A type that cannot be one is refused: the names of cursors that are not of a type above all,
+// which would be moved past what they have not handed out.
 func TestTypesThatAreNoNames(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
 	cursorsMoveAlways(t, db)
 	enqueueDue(t, db.Pool, 1)
-	for _, types := range []string{"ARRAY['*']", "ARRAY['@']", "ARRAY['email', '*']", "ARRAY['']", "ARRAY['E mail']", "ARRAY['email', NULL]", "ARRAY[repeat('a', 64)]"} {
+	for _, types := range []string{
+		"ARRAY['*']", "ARRAY['@']", "ARRAY['email', '*']", "ARRAY['']", "ARRAY['E mail']",
+		"ARRAY['email', NULL]", "ARRAY[repeat('a', 64)]",
+	} {
 		refuses(t, db.Pool, "DB010", `SELECT queues.dequeue_available_tasks(10, `+types+`)`)
 		refuses(t, db.Pool, "DB010", `SELECT queues.next_task_due(`+types+`)`)
 	}
@@ -228,7 +241,8 @@ func TestCompletedTaskIsNeverHandedOut(t *testing.T) {
 		completeTask(t, db.Pool, id)
 	}
 	completedAt := func() (at time.Time) {
-		require.NoError(t, db.Pool.QueryRow(t.Context(), `SELECT completed_at FROM queues.task_completed WHERE task_id = $1`, id).Scan(&at))
+		require.NoError(t, db.Pool.QueryRow(t.Context(),
+			`SELECT completed_at FROM queues.task_completed WHERE task_id = $1`, id).Scan(&at))
 		return at
 	}
 	first := completedAt()
@@ -251,7 +265,8 @@ func TestCompleteWithoutALease(t *testing.T) {
 	refuses(t, db.Pool, "DB010", `SELECT queues.complete_task(NULL)`)
 }
 
-// What is failed is noted, and nothing more: the task is completed by complete_task, or handed out again when its lease expires.
+// What is failed is noted, and nothing more: the task is completed by complete_task, or handed out
+// again when its lease expires.
 func TestFailedTaskStaysOpen(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
@@ -262,13 +277,16 @@ func TestFailedTaskStaysOpen(t *testing.T) {
 		_, err := db.Pool.Exec(t.Context(), `SELECT queues.fail_task($1, $2)`, id, message)
 		require.NoError(t, err)
 	}
-	assert.Equal(t, 1, fixture.Count(t, db.Pool, `SELECT count(*) FROM queues.error WHERE task_id = $1 AND error_message = 'refused by the provider'`, id))
+	assert.Equal(t, 1, fixture.Count(t, db.Pool,
+		`SELECT count(*) FROM queues.error WHERE task_id = $1 AND error_message = 'refused by the provider'`, id))
 	assert.Equal(t, id, eventuallyTask(t, db.Pool))
-	assert.Equal(t, 1, fixture.Count(t, db.Pool, `SELECT count(*) FROM queues.failed_tasks WHERE task_id = $1 AND errors = 3 AND completed_at IS NULL`, id))
+	assert.Equal(t, 1, fixture.Count(t, db.Pool,
+		`SELECT count(*) FROM queues.failed_tasks WHERE task_id = $1 AND errors = 3 AND completed_at IS NULL`, id))
 	refuses(t, db.Pool, "DB010", `SELECT queues.fail_task(4711, 'unknown')`)
 }
 
-// A worker that ends before it completes its task leaves a lease, which expires; each time that the task is handed out is on record.
+// A worker that ends before it completes its task leaves a lease, which expires; each time that the
+// task is handed out is on record.
 func TestCrashBeforeCompletion(t *testing.T) {
 	t.Parallel()
 	for name, move := range map[string]bool{"cursors move with each dequeue": true, "cursors move now and then": false} {
@@ -290,7 +308,8 @@ func TestCrashBeforeCompletion(t *testing.T) {
 			assert.Equal(t, 4, fixture.Count(t, db.Pool, `SELECT count(*) FROM queues.task_lease WHERE task_id = $1`, first))
 			assert.Zero(t, fixture.Count(t, db.Pool, `
 SELECT count(*) FROM queues.task_lease a JOIN queues.task_lease b ON b.task_id = a.task_id AND b.task_lease_id > a.task_lease_id AND b.leased_at < a.expires_at`), "no two at a time")
-			assert.Equal(t, 1, fixture.Count(t, db.Pool, `SELECT count(*) FROM queues.stuck_tasks WHERE task_id = $1 AND leases = 4`, first))
+			assert.Equal(t, 1, fixture.Count(t, db.Pool,
+				`SELECT count(*) FROM queues.stuck_tasks WHERE task_id = $1 AND leases = 4`, first))
 		})
 	}
 }

@@ -41,23 +41,28 @@ type AccountingJob struct {
 	LeasedGeneration *int64     `gorm:"column:leased_generation" json:"-"`
 	Worker           *string    `gorm:"column:worker" json:"worker,omitempty"`
 	AttemptStartedAt *time.Time `gorm:"column:attempt_started_at" json:"attempt_started_at,omitempty"`
-	// Working is set while the row is being worked: when its lease is reclaimed, the lost attempt counts.
+	// Working is set while the row is being worked: when its lease is reclaimed, the lost attempt
+	// counts.
 	Working bool `gorm:"column:working" json:"working,omitempty"`
-	// Detached says that the process that works it holds it beyond its turn, under a turn of its own that no activity works.
+	// Detached says that the process that works it holds it beyond its turn, under a turn of its own
+	// that no activity works.
 	Detached bool `gorm:"column:detached" json:"detached,omitempty"`
 	Reclaims int  `gorm:"column:reclaims" json:"reclaims,omitempty"`
 	// Capped says that the last lease counted towards its organization's MaxInFlight.
 	Capped bool `gorm:"column:capped" json:"capped,omitempty"`
-	// TraceParent is the trace of the request that the next attempt answers, as W3C Trace Context writes it; nil: it belongs to none. It is set from
-	// the setting daybook.traceparent.
+	// TraceParent is the trace of the request that the next attempt answers, as W3C Trace Context
+	// writes it; nil: it belongs to none. It is set from the setting daybook.traceparent.
 	TraceParent *string `gorm:"->;column:traceparent" json:"traceparent,omitempty"`
-	// The attempt that completed the job: its turn, its fence, the worker, and when it began. All nil unless State is JobCompleted, and when the row was
-	// changed since: the attempt is in the log then. VersionHint is its version, RunCount its number and FinishedAt its end; Attempt has it in one.
+	// The attempt that completed the job: its turn, its fence, the worker, and when it began. All nil
+	// unless State is JobCompleted, and when the row was changed since: the attempt is in the log
+	// then. VersionHint is its version, RunCount its number and FinishedAt its end; Attempt has it in
+	// one.
 	CompletedTurnID    *string    `gorm:"->;column:completed_turn_id" json:"completed_turn_id,omitempty"`
 	CompletedFence     *int64     `gorm:"->;column:completed_fence" json:"-"`
 	CompletedBy        *string    `gorm:"->;column:completed_by" json:"completed_by,omitempty"`
 	CompletedStartedAt *time.Time `gorm:"->;column:completed_started_at" json:"completed_started_at,omitempty"`
-	// NoEntries is, in lists, why the document of a completed job is posted without an entry; empty: it has some.
+	// NoEntries is, in lists, why the document of a completed job is posted without an entry; empty:
+	// it has some.
 	NoEntries NoEntries `gorm:"-" json:"no_entries,omitempty"`
 }
 

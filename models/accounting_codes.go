@@ -2,17 +2,20 @@ package models
 
 // The codes of the accounting kind. What each leads to is the table in docs/states.md.
 const (
-	// CodeDocumentDeleted: the document was deleted, explicitly. The job is cancelled, a live impact reversed.
+	// CodeDocumentDeleted: the document was deleted, explicitly. The job is cancelled, a live impact
+	// reversed.
 	CodeDocumentDeleted ErrorCode = "DOCUMENT_DELETED"
-	// CodeDocumentUnknown: the organization's source does not know the document, and no record says that it was deleted. The ledger is
-	// not changed.
+	// CodeDocumentUnknown: the organization's source does not know the document, and no record says
+	// that it was deleted. The ledger is not changed.
 	CodeDocumentUnknown ErrorCode = "DOCUMENT_UNKNOWN"
-	// CodeSourceInvalid: the program that reads the source's documents is wrong: a column is missing or of another type, a statement names what
-	// does not exist, an answer breaks its contract, or the source panicked.
+	// CodeSourceInvalid: the program that reads the source's documents is wrong: a column is missing
+	// or of another type, a statement names what does not exist, an answer breaks its contract, or
+	// the source panicked.
 	CodeSourceInvalid ErrorCode = "SOURCE_INVALID"
 	// CodeDocumentNotReady: the document is not marked ready. It is read again later, uncounted.
 	CodeDocumentNotReady ErrorCode = "DOCUMENT_NOT_READY"
-	// CodeVersionMismatch: the job names another version than the document has. The job is tried again with the document's, uncounted.
+	// CodeVersionMismatch: the job names another version than the document has. The job is tried
+	// again with the document's, uncounted.
 	CodeVersionMismatch ErrorCode = "VERSION_MISMATCH"
 	// CodeNoMatchingRule: no rule, or no row of an account map, matches the document.
 	CodeNoMatchingRule ErrorCode = "NO_MATCHING_RULE"
@@ -34,7 +37,8 @@ const (
 	CodeAmountSign ErrorCode = "AMOUNT_SIGN"
 	// CodeTotalsDiffer: the document's total is not what is payable and prepaid.
 	CodeTotalsDiffer ErrorCode = "TOTALS_DIFFER"
-	// CodeDatabaseError: the database refused a statement of this job. An outage of the database is charged to no job.
+	// CodeDatabaseError: the database refused a statement of this job. An outage of the database is
+	// charged to no job.
 	CodeDatabaseError ErrorCode = "DATABASE_ERROR"
 	// CodeTimeout: the job's processor did not finish before its deadline.
 	CodeTimeout ErrorCode = "TIMEOUT"
@@ -42,16 +46,19 @@ const (
 	CodeProcessorError ErrorCode = "PROCESSOR_ERROR"
 	// CodeWorkerLost: the worker died, or lost its lease, while it worked on the job.
 	CodeWorkerLost ErrorCode = "WORKER_LOST"
-	// CodeDocumentLocked: another transaction holds the document. The job is tried again shortly, uncounted.
+	// CodeDocumentLocked: another transaction holds the document. The job is tried again shortly,
+	// uncounted.
 	CodeDocumentLocked ErrorCode = "DOCUMENT_LOCKED"
-	// CodeRowUnreadable: the job's row cannot be leased or read. The job fails, so that it does not keep others from being worked.
+	// CodeRowUnreadable: the job's row cannot be leased or read. The job fails, so that it does not
+	// keep others from being worked.
 	CodeRowUnreadable ErrorCode = "ROW_UNREADABLE"
-	// CodeConfigurationLocked: another transaction is changing the organization's rules, accounts or periods. The job is tried again
-	// shortly, uncounted.
+	// CodeConfigurationLocked: another transaction is changing the organization's rules, accounts or
+	// periods. The job is tried again shortly, uncounted.
 	CodeConfigurationLocked ErrorCode = "CONFIGURATION_LOCKED"
-	// CodePostedElsewhere: another system has posted an earlier version of the document, and a person decides what Daybook posts
-	// (`daybook accounting elsewhere`). The ledger is not changed.
+	// CodePostedElsewhere: another system has posted an earlier version of the document, and a person
+	// decides what Daybook posts (`daybook accounting elsewhere`). The ledger is not changed.
 	CodePostedElsewhere ErrorCode = "POSTED_ELSEWHERE"
-	// CodeFailedElsewhere: the job had failed in the queue that it was adopted from (`daybook adopt accounting-queue`).
+	// CodeFailedElsewhere: the job had failed in the queue that it was adopted from (`daybook adopt
+	// accounting-queue`).
 	CodeFailedElsewhere ErrorCode = "FAILED_ELSEWHERE"
 )

@@ -8,8 +8,8 @@ type Amount struct {
 	Minor int64
 }
 
-// Amounts lists the amounts that the content states and that are not zero, each field once, in the order in which docs/import.md has them.
-// Rates are no amounts.
+// Amounts lists the amounts that the content states and that are not zero, each field once, in the
+// order in which docs/import.md has them. Rates are no amounts.
 func (c *Content) Amounts() []Amount {
 	var found []Amount
 	add := func(field string, minor int64) bool {
@@ -46,7 +46,8 @@ func firstOf[T any](all []T, is func(*T) bool) {
 // StatesAmount reports whether the content states an amount that is not zero.
 func (c *Content) StatesAmount() bool { return len(c.Amounts()) > 0 }
 
-// StatesZero reports whether the content states that its amounts are zero: by Zero, or by lines or taxes that come to nothing.
+// StatesZero reports whether the content states that its amounts are zero: by Zero, or by lines or
+// taxes that come to nothing.
 func (c *Content) StatesZero() bool {
 	return !c.StatesAmount() && (c.Zero || len(c.Lines) > 0 || len(c.Taxes) > 0)
 }

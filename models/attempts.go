@@ -30,8 +30,8 @@ const (
 	OutcomeLost Outcome = "lost"
 )
 
-// Attempt is one row of the view daybook.attempts: one try at a job, or several in a row that only put it off (Times). JobAttempt is the same
-// for a background job.
+// Attempt is one row of the view daybook.attempts: one try at a job, or several in a row that only
+// put it off (Times). JobAttempt is the same for a background job.
 type Attempt struct {
 	ID    int64  `gorm:"column:id;primaryKey" json:"id"`
 	JobID string `gorm:"column:job_id;primaryKey" json:"job_id"`
@@ -52,8 +52,9 @@ type Attempt struct {
 	TurnID        string     `gorm:"column:turn_id" json:"turn_id"`
 	Fence         int64      `gorm:"column:fence" json:"fence"`
 	WorkflowRunID string     `gorm:"column:workflow_run_id" json:"workflow_run_id"`
-	// Times is how many attempts in a row the row stands for: those that were rescheduled for the same reason are one row, whose
-	// other fields are the last one's. FirstStartedAt is when the first of them began; nil when Times is 1.
+	// Times is how many attempts in a row the row stands for: those that were rescheduled for the
+	// same reason are one row, whose other fields are the last one's. FirstStartedAt is when the
+	// first of them began; nil when Times is 1.
 	Times          int        `gorm:"column:times" json:"times"`
 	FirstStartedAt *time.Time `gorm:"column:first_started_at" json:"first_started_at,omitempty"`
 }

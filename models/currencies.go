@@ -28,7 +28,8 @@ func (c *Currencies) Scan(src any) error {
 // Value implements driver.Valuer.
 func (c Currencies) Value() (driver.Value, error) { return "{" + strings.Join(c, ",") + "}", nil }
 
-// Words are words without blanks, commas and quotes, as PostgreSQL's text[]: names of hooks, scopes, types of jobs.
+// Words are words without blanks, commas and quotes, as PostgreSQL's text[]: names of hooks,
+// scopes, types of jobs.
 type Words []string
 
 // Scan implements sql.Scanner for the text form of an array of words.

@@ -23,13 +23,16 @@ func TestMinorDigits(t *testing.T) {
 	}
 }
 
-// A withdrawn currency keeps its digits, whatever replaced it: both sides of a redenomination are right.
+// A withdrawn currency keeps its digits, whatever replaced it: both sides of a redenomination are
+// right.
 func TestWithdrawnCurrenciesKeepTheirDigits(t *testing.T) {
 	t.Parallel()
 	for code, want := range map[string]string{
-		"HRK": "12.34 HRK", "SLL": "12.34 SLL", "SLE": "12.34 SLE", "LTL": "12.34 LTL", "ZWL": "12.34 ZWL", "ZWG": "12.34 ZWG",
+		"HRK": "12.34 HRK", "SLL": "12.34 SLL", "SLE": "12.34 SLE", "LTL": "12.34 LTL", "ZWL": "12.34 ZWL",
+		"ZWG": "12.34 ZWG",
 		"BYR": "1234 BYR", "BYN": "12.34 BYN", "TRL": "1234 TRL", "TRY": "12.34 TRY", "MGF": "1234 MGF", "MGA": "12.34 MGA",
-		"BGN": "12.34 BGN", "ANG": "12.34 ANG", "XCG": "12.34 XCG", "DEM": "12.34 DEM", "ITL": "1234 ITL", "VEF": "12.34 VEF",
+		"BGN": "12.34 BGN", "ANG": "12.34 ANG", "XCG": "12.34 XCG", "DEM": "12.34 DEM", "ITL": "1234 ITL",
+		"VEF": "12.34 VEF",
 	} {
 		assert.Equal(t, want, models.FormatMinor(1234, code))
 	}
@@ -43,14 +46,16 @@ func TestCheckCurrency(t *testing.T) {
 		return d
 	}
 	for code, issued := range map[string]string{
-		"EUR": "2026-01-01", "HRK": "2023-12-31", "SLL": "2024-11-30", "SLE": "2026-01-01", "LTL": "2014-06-01", "ZWL": "2025-08-31",
+		"EUR": "2026-01-01", "HRK": "2023-12-31", "SLL": "2024-11-30", "SLE": "2026-01-01", "LTL": "2014-06-01",
+		"ZWL": "2025-08-31",
 		"DEM": "1999-03-01", "BGN": "2026-12-31", "CUC": "1995-01-01",
 	} {
 		require.NoError(t, models.CheckCurrency(code, day(issued)), code)
 		require.NoError(t, models.CheckCurrency(code, models.Date{}), code)
 	}
 	for code, want := range map[string]string{
-		"HRK": "HRK was withdrawn from ISO 4217 in 2023-01: it takes documents that are issued before 2024-01-01, and this one is of 2026-11-28; " +
+		"HRK": "HRK was withdrawn from ISO 4217 in 2023-01: it takes documents that are issued before 2024-01-01, and " +
+			"this one is of 2026-11-28; " +
 			"correct the currency or the date",
 		"SLL": "SLL was withdrawn from ISO 4217 in 2023-12",
 		"LTL": "LTL was withdrawn from ISO 4217 in 2014-12",

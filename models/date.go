@@ -9,15 +9,15 @@ import (
 )
 
 // The dates of documents, postings and periods lie in these years. Every program that reads an
-// export can read them, and can count to the end of the year after. The function daybook.is_bookable
-// has the same years.
+// export can read them, and can count to the end of the year after. The function
+// daybook.is_bookable has the same years.
 const (
 	FirstYear = 1900
 	LastYear  = 2999
 )
 
-// Date is a calendar day without time or zone, as PostgreSQL's date. The zero value is no date; it is
-// no day of any year.
+// Date is a calendar day without time or zone, as PostgreSQL's date. The zero value is no date; it
+// is no day of any year.
 type Date struct {
 	t   time.Time
 	set bool
@@ -66,7 +66,8 @@ func (d Date) Time() time.Time { return d.t }
 // Before reports whether d is a day before the other.
 func (d Date) Before(other Date) bool { return d.t.Before(other.t) }
 
-// Nearest returns d, or where Check refuses it the first or the last day that Check does not refuse.
+// Nearest returns d, or where Check refuses it the first or the last day that Check does not
+// refuse.
 func (d Date) Nearest() Date {
 	switch year := d.t.Year(); {
 	case d.set && year < FirstYear:
@@ -114,7 +115,8 @@ func (d *Date) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Scan implements sql.Scanner for a date column. It takes any day: what is in a database can be read.
+// Scan implements sql.Scanner for a date column. It takes any day: what is in a database can be
+// read.
 func (d *Date) Scan(src any) error {
 	switch v := src.(type) {
 	case nil:

@@ -47,7 +47,8 @@ func TestDateRoundTrips(t *testing.T) {
 	})
 }
 
-// The range has whole years. The first day that Go's time can name is a day like others: outside of the range, and not absent.
+// The range has whole years. The first day that Go's time can name is a day like others: outside of
+// the range, and not absent.
 func TestRangeOfDates(t *testing.T) {
 	t.Parallel()
 	for _, in := range []string{"1900-01-01", "2999-12-31"} {
@@ -56,7 +57,8 @@ func TestRangeOfDates(t *testing.T) {
 		assert.Equal(t, in, d.Nearest().String())
 	}
 	for in, nearest := range map[string]string{
-		"0000-01-01": "1900-01-01", "0001-01-01": "1900-01-01", "1899-12-31": "1900-01-01", "3000-01-01": "2999-12-31", "9999-12-31": "2999-12-31",
+		"0000-01-01": "1900-01-01", "0001-01-01": "1900-01-01", "1899-12-31": "1900-01-01", "3000-01-01": "2999-12-31",
+		"9999-12-31": "2999-12-31",
 	} {
 		_, err := models.ParseDate(in)
 		require.EqualError(t, err, "date "+in+": want one from 1900-01-01 to 2999-12-31")
@@ -124,7 +126,10 @@ func TestDateThroughTheDatabase(t *testing.T) {
 	for _, zone := range []string{"UTC", "Pacific/Kiritimati", "Pacific/Pago_Pago"} {
 		_, err := conn.Exec(t.Context(), `SELECT set_config('TimeZone', $1, false)`, zone)
 		require.NoError(t, err)
-		for _, want := range []models.Date{models.NewDate(2026, 3, 29), models.NewDate(1900, 1, 1), models.NewDate(2024, 2, 29)} {
+		for _, want := range []models.Date{
+			models.NewDate(2026, 3, 29), models.NewDate(1900, 1, 1),
+			models.NewDate(2024, 2, 29),
+		} {
 			var got models.Date
 			var text string
 			require.NoError(t, conn.QueryRow(t.Context(), `SELECT $1::date, $1::date::text`, want).Scan(&got, &text))

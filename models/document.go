@@ -15,8 +15,8 @@ const (
 	DocumentDelivery   DocumentType = "delivery"
 )
 
-// Direction says who issued a document: "out" the organization itself (a sale), "in" another party (a bill is an incoming invoice).
-// For payments it is the direction of the money: "in" is received.
+// Direction says who issued a document: "out" the organization itself (a sale), "in" another party
+// (a bill is an incoming invoice). For payments it is the direction of the money: "in" is received.
 type Direction string
 
 const (
@@ -41,10 +41,11 @@ type Document struct {
 
 	// AccountingReadyAt is when domain code marked the document ready to be posted; nil: not ready.
 	AccountingReadyAt *time.Time `gorm:"column:accounting_ready_at" json:"accounting_ready_at,omitempty"`
-	// AccountingReadyVersion grows by one each time the document is marked ready, not ready or deleted.
+	// AccountingReadyVersion grows by one each time the document is marked ready, not ready or
+	// deleted.
 	AccountingReadyVersion int64 `gorm:"column:accounting_ready_version" json:"accounting_ready_version"`
-	// AccountingImpactCreatedAt is when the live impact was posted; nil: none is live. Kept for readers of older
-	// schemas; nothing is locked by it.
+	// AccountingImpactCreatedAt is when the live impact was posted; nil: none is live. Kept for
+	// readers of older schemas; nothing is locked by it.
 	AccountingImpactCreatedAt *time.Time `gorm:"column:accounting_impact_created_at" json:"accounting_impact_created_at,omitempty"`
 	DeletedAt                 *time.Time `gorm:"column:deleted_at" json:"deleted_at,omitempty"`
 	CreatedAt                 time.Time  `gorm:"column:created_at" json:"created_at"`
@@ -54,9 +55,9 @@ type Document struct {
 // TableName implements GORM's Tabler.
 func (Document) TableName() string { return "daybook.documents" }
 
-// Content is the part of a document that is stored as JSON: its lines, taxes and totals as the document states them.
-// Amounts are int64 minor units of the document's currency (cents for EUR, whole yen for JPY).
-// Daybook never recomputes a total from lines.
+// Content is the part of a document that is stored as JSON: its lines, taxes and totals as the
+// document states them. Amounts are int64 minor units of the document's currency (cents for EUR,
+// whole yen for JPY). Daybook never recomputes a total from lines.
 type Content struct {
 	Number       string `json:"number,omitempty"`
 	Counterparty string `json:"counterparty,omitempty"`
@@ -80,8 +81,9 @@ type Content struct {
 	Fee    int64 `json:"fee,omitempty"`
 	// Settled is what arrived in another currency; nil: nothing was converted.
 	Settled *Money `json:"settled,omitempty"`
-	// Zero says that the document states its amounts, and that they are zero. A reader of JSON sets it where an amount is there as 0, which
-	// the fields above cannot tell from one that is absent. A document that states no amount at all is refused.
+	// Zero says that the document states its amounts, and that they are zero. A reader of JSON sets
+	// it where an amount is there as 0, which the fields above cannot tell from one that is absent. A
+	// document that states no amount at all is refused.
 	Zero bool `json:"zero,omitempty"`
 
 	// Attributes are further values for rules to match.
@@ -92,7 +94,8 @@ type Content struct {
 
 // Line is one line, charge or discount of a document. A discount has a negative Net.
 type Line struct {
-	// Kind groups lines for account determination: "item", "charge", "discount", "shipping", "stock" …
+	// Kind groups lines for account determination: "item", "charge", "discount", "shipping", "stock"
+	// …
 	Kind        string `json:"kind"`
 	Code        string `json:"code,omitempty"`
 	Description string `json:"description,omitempty"`
@@ -100,7 +103,8 @@ type Line struct {
 	Net int64 `json:"net"`
 	// Cost is what the goods of the line cost the organization, in minor units.
 	Cost int64 `json:"cost,omitempty"`
-	// Rate is the line's main tax rate. JSON may state it as rate_bp in basis points instead (1900 = 19 %).
+	// Rate is the line's main tax rate. JSON may state it as rate_bp in basis points instead (1900 =
+	// 19 %).
 	Rate Rate `json:"rate,omitzero"`
 	// Category is the tax category as the source names it ("VAT", "IRPF" …).
 	Category string `json:"category,omitempty"`

@@ -11,7 +11,8 @@ import (
 const (
 	// MaxPayloadBytes is the size of the payload as PostgreSQL writes it (payload::text): 128 KB.
 	MaxPayloadBytes = 131072
-	// MaxPayloadLevels is how deep objects and arrays may be nested; the payload itself is the first level.
+	// MaxPayloadLevels is how deep objects and arrays may be nested; the payload itself is the first
+	// level.
 	MaxPayloadLevels = 10
 	// MaxPayloadKeys is how many keys all objects of the payload may have together.
 	MaxPayloadKeys = 500
@@ -29,8 +30,8 @@ const (
 var (
 	// ErrPayloadTooLarge: it has more than MaxPayloadBytes. Its code is CodePayloadTooLarge.
 	ErrPayloadTooLarge = failure.New(failure.PayloadTooLarge, "the payload is too large")
-	// ErrPayloadInvalid: it is not a JSON object, is nested too deep, has too many keys, or does not match the schema of its
-	// type. Its code is CodePayloadInvalid.
+	// ErrPayloadInvalid: it is not a JSON object, is nested too deep, has too many keys, or does not
+	// match the schema of its type. Its code is CodePayloadInvalid.
 	ErrPayloadInvalid = failure.New(failure.PayloadInvalid, "the payload is invalid")
 )
 
@@ -43,18 +44,20 @@ const (
 	MaxJobLinks      = 32
 	MaxLinkKindBytes = 64
 	MaxLinkIDBytes   = 255
-	// MaxQueueNameBytes is the length of a named queue's name, MaxSequenceBytes that of a sequence's key.
+	// MaxQueueNameBytes is the length of a named queue's name, MaxSequenceBytes that of a sequence's
+	// key.
 	MaxQueueNameBytes = 64
 	MaxSequenceBytes  = 255
 	// MaxAwaited is how many other jobs a job may wait for.
 	MaxAwaited = 100
 )
 
-// ValidQueueName reports whether a text can be the name of a named queue: it is made as the type of a job is.
+// ValidQueueName reports whether a text can be the name of a named queue: it is made as the type of
+// a job is.
 func ValidQueueName(s string) bool { return ValidJobType(s) }
 
-// ValidJobType reports whether a text can be the type of a job: a letter and then letters, digits, '_', '.', ':' or '-', at most
-// MaxJobTypeBytes.
+// ValidJobType reports whether a text can be the type of a job: a letter and then letters, digits,
+// '_', '.', ':' or '-', at most MaxJobTypeBytes.
 func ValidJobType(s string) bool {
 	if s == "" || len(s) > MaxJobTypeBytes {
 		return false
@@ -80,15 +83,17 @@ type Job struct {
 	Type string `gorm:"column:type" json:"type"`
 	// Payload is a JSON object.
 	Payload json.RawMessage `gorm:"column:payload" json:"payload"`
-	// InputHash is the SHA-256 of type and payload: it tells whether a key is used again with other input. Nil: the job has no key and
-	// need not be unique.
+	// InputHash is the SHA-256 of type and payload: it tells whether a key is used again with other
+	// input. Nil: the job has no key and need not be unique.
 	InputHash      []byte  `gorm:"column:input_hash" json:"-"`
 	IdempotencyKey *string `gorm:"column:idempotency_key" json:"idempotency_key,omitempty"`
-	// UniqueHash is what no other open job of its organization may have: InputHash when the job is to be the only one with its type and
-	// payload, or the hash of a key that keeps further jobs out, such as a schedule's.
+	// UniqueHash is what no other open job of its organization may have: InputHash when the job is to
+	// be the only one with its type and payload, or the hash of a key that keeps further jobs out,
+	// such as a schedule's.
 	UniqueHash []byte   `gorm:"column:unique_hash" json:"-"`
 	Priority   Priority `gorm:"column:priority" json:"priority"`
-	// Fleet is the number of the fleet that works it (daybook.fleets), 0 that of the one without a name.
+	// Fleet is the number of the fleet that works it (daybook.fleets), 0 that of the one without a
+	// name.
 	Fleet int16 `gorm:"column:fleet" json:"-"`
 	// State: JobFailed is the dead letter.
 	State JobState `gorm:"column:state" json:"state"`
@@ -103,7 +108,8 @@ type Job struct {
 	LastAttemptedAt *time.Time `gorm:"column:last_attempted_at" json:"last_attempted_at,omitempty"`
 	LastError       *string    `gorm:"column:last_error" json:"last_error,omitempty"`
 	LastErrorCode   *ErrorCode `gorm:"column:last_error_code" json:"last_error_code,omitempty"`
-	// Result is what the handler passed to SetResult when it completed the job; Progress what it last passed to Progress.
+	// Result is what the handler passed to SetResult when it completed the job; Progress what it last
+	// passed to Progress.
 	Result     json.RawMessage `gorm:"column:result" json:"result,omitempty"`
 	Progress   json.RawMessage `gorm:"column:progress" json:"progress,omitempty"`
 	FinishedAt *time.Time      `gorm:"column:finished_at" json:"finished_at,omitempty"`
@@ -117,26 +123,30 @@ type Job struct {
 	LeasedGeneration *int64     `gorm:"column:leased_generation" json:"-"`
 	Worker           *string    `gorm:"column:worker" json:"worker,omitempty"`
 	AttemptStartedAt *time.Time `gorm:"column:attempt_started_at" json:"attempt_started_at,omitempty"`
-	// Working is set while the row is being worked: when its lease is reclaimed, the lost attempt counts.
+	// Working is set while the row is being worked: when its lease is reclaimed, the lost attempt
+	// counts.
 	Working bool `gorm:"column:working" json:"working,omitempty"`
-	// Detached says that the process that works it holds it beyond its turn, under a turn of its own that no activity works.
+	// Detached says that the process that works it holds it beyond its turn, under a turn of its own
+	// that no activity works.
 	Detached bool `gorm:"column:detached" json:"detached,omitempty"`
 	Reclaims int  `gorm:"column:reclaims" json:"reclaims,omitempty"`
 	// Capped says that the last lease counted towards its organization's MaxInFlight.
 	Capped bool `gorm:"column:capped" json:"capped,omitempty"`
 	// Counted says that the last lease counted towards its type's limit over all workers.
 	Counted bool `gorm:"column:counted" json:"counted,omitempty"`
-	// TraceParent is the trace of the request that made the job, as W3C Trace Context writes it; nil: it belonged to none. It is set from the setting
-	// daybook.traceparent.
+	// TraceParent is the trace of the request that made the job, as W3C Trace Context writes it; nil:
+	// it belonged to none. It is set from the setting daybook.traceparent.
 	TraceParent *string `gorm:"->;column:traceparent" json:"traceparent,omitempty"`
 	// Queue is the named queue; nil: the queue default.
 	Queue *string `gorm:"column:queue" json:"queue,omitempty"`
-	// Sequence is the key of its sequence: the jobs of one organization and key are worked one after the other. Nil: it has none.
+	// Sequence is the key of its sequence: the jobs of one organization and key are worked one after
+	// the other. Nil: it has none.
 	Sequence *string `gorm:"column:sequence" json:"sequence,omitempty"`
 	// Awaited says that other jobs may wait for its end, or that it has waited for a callback.
 	Awaited bool `gorm:"column:awaited" json:"awaited,omitempty"`
-	// The attempt that completed the job: its turn, its fence, the worker, and when it began. All nil unless State is JobCompleted, and of a job that was
-	// adopted as completed. RunCount is its number and FinishedAt its end; JobAttempt has it in one.
+	// The attempt that completed the job: its turn, its fence, the worker, and when it began. All nil
+	// unless State is JobCompleted, and of a job that was adopted as completed. RunCount is its
+	// number and FinishedAt its end; JobAttempt has it in one.
 	CompletedTurnID    *string    `gorm:"->;column:completed_turn_id" json:"completed_turn_id,omitempty"`
 	CompletedFence     *int64     `gorm:"->;column:completed_fence" json:"-"`
 	CompletedBy        *string    `gorm:"->;column:completed_by" json:"completed_by,omitempty"`
@@ -173,8 +183,9 @@ type JobAttempt struct {
 	TurnID        string     `gorm:"column:turn_id" json:"turn_id"`
 	Fence         int64      `gorm:"column:fence" json:"fence"`
 	WorkflowRunID string     `gorm:"column:workflow_run_id" json:"workflow_run_id"`
-	// Times is how many attempts in a row the row stands for: those that were rescheduled for the same reason are one row, whose
-	// other fields are the last one's. FirstStartedAt is when the first of them began; nil when Times is 1.
+	// Times is how many attempts in a row the row stands for: those that were rescheduled for the
+	// same reason are one row, whose other fields are the last one's. FirstStartedAt is when the
+	// first of them began; nil when Times is 1.
 	Times          int        `gorm:"column:times" json:"times"`
 	FirstStartedAt *time.Time `gorm:"column:first_started_at" json:"first_started_at,omitempty"`
 }

@@ -26,11 +26,14 @@ type BulkOperation struct {
 	States Words `gorm:"column:states" json:"states"`
 	// Matched counts the jobs that were meant when the request was made.
 	Matched int `gorm:"column:matched" json:"matched"`
-	// Changed counts those that are pending again, or cancelled, or will be after their running attempt.
+	// Changed counts those that are pending again, or cancelled, or will be after their running
+	// attempt.
 	Changed int `gorm:"column:changed" json:"changed"`
-	// LeftAlone counts those that had changed meanwhile, were locked by another transaction, or are counted by LeftOpen and LeftQueue.
+	// LeftAlone counts those that had changed meanwhile, were locked by another transaction, or are
+	// counted by LeftOpen and LeftQueue.
 	LeftAlone int `gorm:"column:left_alone" json:"left_alone"`
-	// LeftOpen counts those of a retry that are to be the only open job of their payload or schedule, while another one is open.
+	// LeftOpen counts those of a retry that are to be the only open job of their payload or schedule,
+	// while another one is open.
 	LeftOpen int `gorm:"column:left_open" json:"left_open"`
 	// LeftQueue counts those of a retry whose named queue was deleted.
 	LeftQueue int       `gorm:"column:left_queue" json:"left_queue"`

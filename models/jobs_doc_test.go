@@ -72,8 +72,10 @@ func TestJobsPageHasTheCodes(t *testing.T) {
 		assert.Equal(t, models.JobErrorIsFinal(code), strings.HasPrefix(then, "dead letter"), "%s: %s", code, then)
 	}
 	for _, code := range []models.ErrorCode{
-		models.CodeRateLimited, models.CodeUpstream5xx, models.CodeTimeout, models.CodeNetworkError, models.CodeDatabaseError, models.CodeHandlerError,
-		models.CodePayloadInvalid, models.CodePayloadTooLarge, models.CodeAuthenticationFailed, models.CodeNotFound, models.CodeHandlerMissing,
+		models.CodeRateLimited, models.CodeUpstream5xx, models.CodeTimeout, models.CodeNetworkError,
+		models.CodeDatabaseError, models.CodeHandlerError,
+		models.CodePayloadInvalid, models.CodePayloadTooLarge, models.CodeAuthenticationFailed, models.CodeNotFound,
+		models.CodeHandlerMissing,
 		models.CodeReclaimed, models.CodeJobCancelled, models.CodeSnoozed, models.CodeResultNotStored,
 	} {
 		assert.Contains(t, there, code)

@@ -56,24 +56,29 @@ func (n NoEntries) Words() string {
 type Impact struct {
 	ID    int64  `gorm:"column:id;primaryKey" json:"id"`
 	OrgID string `gorm:"column:org_id" json:"org_id"`
-	// DocumentID names the document; its impacts form a chain post, reverse, post … numbered by Seq from 1.
+	// DocumentID names the document; its impacts form a chain post, reverse, post … numbered by Seq
+	// from 1.
 	DocumentID      string     `gorm:"column:document_id" json:"document_id"`
 	DocumentVersion int64      `gorm:"column:document_version" json:"document_version"`
 	Seq             int        `gorm:"column:seq" json:"seq"`
 	PreviousSeq     *int       `gorm:"column:previous_seq;->" json:"-"`
 	Kind            ImpactKind `gorm:"column:kind" json:"kind"`
-	// RuleSetVersion is the version of the organization's rule set that made the entries; nil: made by no rule set.
+	// RuleSetVersion is the version of the organization's rule set that made the entries; nil: made
+	// by no rule set.
 	RuleSetVersion *int64 `gorm:"column:rule_set_version" json:"rule_set_version,omitempty"`
 	RuleID         string `gorm:"column:rule_id" json:"rule_id,omitempty"`
 	DocumentDate   Date   `gorm:"column:document_date" json:"document_date"`
 	PostingDate    Date   `gorm:"column:posting_date" json:"posting_date"`
-	// EntryCount is the number of entries that were inserted with the impact; none can be added later.
+	// EntryCount is the number of entries that were inserted with the impact; none can be added
+	// later.
 	EntryCount int `gorm:"column:entry_count" json:"entry_count"`
-	// NoEntries is why an impact that posts has no entry; empty: it has some, or was made before that was kept.
+	// NoEntries is why an impact that posts has no entry; empty: it has some, or was made before that
+	// was kept.
 	NoEntries NoEntries `gorm:"column:no_entries" json:"no_entries,omitempty"`
 	// Epoch tells deliberate reposts under unchanged versions apart.
 	Epoch int `gorm:"column:epoch" json:"epoch,omitempty"`
-	// ContentHash is the SHA-256 of what the rules made of the document; a new version with the same hash posts nothing.
+	// ContentHash is the SHA-256 of what the rules made of the document; a new version with the same
+	// hash posts nothing.
 	ContentHash   []byte    `gorm:"column:content_hash" json:"-"`
 	JobID         string    `gorm:"column:job_id" json:"job_id"`
 	Attempt       int       `gorm:"column:attempt" json:"attempt"`
@@ -96,7 +101,8 @@ type Entry struct {
 	Currency string `gorm:"column:currency" json:"currency"`
 	// RuleLineID names the line of the rule that made the entry.
 	RuleLineID string `gorm:"column:rule_line_id" json:"rule_line_id,omitempty"`
-	// DocumentLine is the position, from 1, in the document's list that the rule line ran over; nil: it ran over none.
+	// DocumentLine is the position, from 1, in the document's list that the rule line ran over; nil:
+	// it ran over none.
 	DocumentLine *int `gorm:"column:document_line" json:"document_line,omitempty"`
 }
 
@@ -132,19 +138,21 @@ func (Account) TableName() string { return "daybook.accounts" }
 type Organization struct {
 	ID   string `gorm:"column:id;primaryKey" json:"id"`
 	Name string `gorm:"column:name" json:"name"`
-	// ActiveRuleSet is the version of the rule set that posts; nil: none, every document fails with NO_MATCHING_RULE.
+	// ActiveRuleSet is the version of the rule set that posts; nil: none, every document fails with
+	// NO_MATCHING_RULE.
 	ActiveRuleSet *int64 `gorm:"column:active_rule_set" json:"active_rule_set,omitempty"`
-	// ConfigVersion grows by one whenever a rule set is activated or an account is added, so that a job that failed
-	// under the configuration before can be tried again.
+	// ConfigVersion grows by one whenever a rule set is activated or an account is added, so that a
+	// job that failed under the configuration before can be tried again.
 	ConfigVersion int64 `gorm:"column:config_version" json:"config_version"`
 	// ClosedPeriodPolicy is what a document does whose posting date lies in a closed period.
 	ClosedPeriodPolicy ClosedPeriodPolicy `gorm:"column:closed_period_policy" json:"closed_period_policy"`
 	CreatedAt          time.Time          `gorm:"column:created_at" json:"created_at"`
 	UpdatedAt          time.Time          `gorm:"column:updated_at" json:"updated_at"`
-	// PausedAt is since when none of its jobs is leased; nil: it is not paused. Jobs that were leased before are finished.
+	// PausedAt is since when none of its jobs is leased; nil: it is not paused. Jobs that were leased
+	// before are finished.
 	PausedAt *time.Time `gorm:"column:paused_at" json:"paused_at,omitempty"`
-	// MaxInFlight is how many of its jobs of each queue may be leased at a time, over all workers, from 1; nil: any number. Jobs that were
-	// leased while there was no cap do not count.
+	// MaxInFlight is how many of its jobs of each queue may be leased at a time, over all workers,
+	// from 1; nil: any number. Jobs that were leased while there was no cap do not count.
 	MaxInFlight *int `gorm:"column:max_in_flight" json:"max_in_flight,omitempty"`
 	// Source names where its documents are read; nil: the default of all organizations.
 	Source *string `gorm:"column:source" json:"source,omitempty"`

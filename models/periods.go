@@ -20,8 +20,9 @@ const (
 	PeriodClosed PeriodState = "closed"
 )
 
-// Period is one row of daybook.periods: a span of an organization's posting dates. A date in no period is open, unless
-// it lies before a closed one, or between the last closed one and the first open one after it.
+// Period is one row of daybook.periods: a span of an organization's posting dates. A date in no
+// period is open, unless it lies before a closed one, or between the last closed one and the first
+// open one after it.
 type Period struct {
 	OrgID string `gorm:"column:org_id;primaryKey" json:"org_id"`
 	// StartsOn and EndsOn are the first and the last day.
@@ -37,8 +38,8 @@ type Period struct {
 // TableName implements GORM's Tabler.
 func (Period) TableName() string { return "daybook.periods" }
 
-// Confirmation is one row of daybook.confirmations: a later version, or rule set, under which a live impact stands
-// unchanged. Append-only.
+// Confirmation is one row of daybook.confirmations: a later version, or rule set, under which a
+// live impact stands unchanged. Append-only.
 type Confirmation struct {
 	ImpactID        int64     `gorm:"column:impact_id;primaryKey" json:"impact_id"`
 	DocumentVersion int64     `gorm:"column:document_version;primaryKey" json:"document_version"`

@@ -9,19 +9,21 @@ import (
 	"strings"
 )
 
-// How fine and how great a rate may be. The digits of any rate together are 15 at most: a program that reads one as a
-// 64-bit floating point number and writes it again writes the same rate.
+// How fine and how great a rate may be. The digits of any rate together are 15 at most: a program
+// that reads one as a 64-bit floating point number and writes it again writes the same rate.
 const (
 	rateDecimals = 6
 	rateScale    = 1_000_000
 	maxRateWhole = 999_999_999
 )
 
-// Rate is a percentage, exactly: 19 % is Rate "19", and 9.975 % is "9.975". It has at most 6 decimals and 9 digits before
-// them. Rates compare with ==; the zero value is 0 %. In JSON it is a number, or a text of the same digits.
+// Rate is a percentage, exactly: 19 % is Rate "19", and 9.975 % is "9.975". It has at most 6
+// decimals and 9 digits before them. Rates compare with ==; the zero value is 0 %. In JSON it is a
+// number, or a text of the same digits.
 type Rate struct{ millionths int64 }
 
-// ParseRate reads a percentage in decimal digits, such as "19", "9.975" or "-5.2"; without a percent sign.
+// ParseRate reads a percentage in decimal digits, such as "19", "9.975" or "-5.2"; without a
+// percent sign.
 func ParseRate(text string) (Rate, error) {
 	digits, negative := strings.CutPrefix(text, "-")
 	whole, decimals, point := strings.Cut(digits, ".")
@@ -31,7 +33,8 @@ func ParseRate(text string) (Rate, error) {
 	}
 	whole = strings.TrimLeft(whole, "0")
 	if len(decimals) > rateDecimals || len(whole) > len(strconv.Itoa(maxRateWhole)) {
-		return Rate{}, fmt.Errorf("rate %.60q: a percentage has at most %d decimals and is less than %d", text, rateDecimals, maxRateWhole+1)
+		return Rate{}, fmt.Errorf("rate %.60q: a percentage has at most %d decimals and is less than %d", text,
+			rateDecimals, maxRateWhole+1)
 	}
 	millionths, err := strconv.ParseInt(whole+decimals+strings.Repeat("0", rateDecimals-len(decimals)), 10, 64)
 	if err != nil {
@@ -120,8 +123,8 @@ func (r *Rate) UnmarshalJSON(b []byte) error {
 
 func allDigits(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 
-// stated is the rate that JSON states: by rate, or by rate_bp in whole basis points, as documents did before rates had
-// decimals. Where it states none the rate stays as it was.
+// stated is the rate that JSON states: by rate, or by rate_bp in whole basis points, as documents
+// did before rates had decimals. Where it states none the rate stays as it was.
 func (r *Rate) stated(rate *Rate, rateBP *int64) (err error) {
 	switch {
 	case rate != nil && rateBP != nil:
@@ -134,8 +137,8 @@ func (r *Rate) stated(rate *Rate, rateBP *int64) (err error) {
 	return err
 }
 
-// DecodeJSON reads a line by a decoder of the caller's choice, which reads one JSON value into what it is given. So the
-// caller decides how strictly names are taken.
+// DecodeJSON reads a line by a decoder of the caller's choice, which reads one JSON value into what
+// it is given. So the caller decides how strictly names are taken.
 func (l *Line) DecodeJSON(decode func(into any) error) error {
 	type plain Line // has no methods
 	read := struct {

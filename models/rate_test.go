@@ -103,7 +103,8 @@ func TestRateInBasisPoints(t *testing.T) {
 	require.ErrorContains(t, err, "a percentage is less than 1000000000")
 }
 
-// Old documents state basis points, new ones percent; they are one field, which is written in percent.
+// Old documents state basis points, new ones percent; they are one field, which is written in
+// percent.
 func TestLineStatesItsRateOnce(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{

@@ -2,8 +2,8 @@ package models
 
 import "time"
 
-// What the workflow that runs a queue shows of itself: the names and types that programs use which watch runs or send them messages, and
-// which need no workflow code for that.
+// What the workflow that runs a queue shows of itself: the names and types that programs use which
+// watch runs or send them messages, and which need no workflow code for that.
 
 // The names of the signals, the query and the update of a queue's workflow.
 const (
@@ -13,8 +13,9 @@ const (
 	UpdateConfigure = "configure"
 )
 
-// The fields of a run's memo. Temporal shows the memo and answers questions about it (DescribeWorkflowExecution) also while no worker
-// runs, other than current details and the query status, which a worker must answer.
+// The fields of a run's memo. Temporal shows the memo and answers questions about it
+// (DescribeWorkflowExecution) also while no worker runs, other than current details and the query
+// status, which a worker must answer.
 const (
 	// MemoKind is the kind of queue: accounting, jobs or tasks.
 	MemoKind = "kind"
@@ -22,7 +23,8 @@ const (
 	MemoAbout = "about"
 	// MemoState is MemoStateRunning or MemoStatePaused.
 	MemoState = "state"
-	// MemoPausedSince is since when the run is paused, by RFC 3339; missing: it is not paused, or was so when it was started.
+	// MemoPausedSince is since when the run is paused, by RFC 3339; missing: it is not paused, or was
+	// so when it was started.
 	MemoPausedSince = "pausedSince"
 	// MemoSettings are the RunSettings of the run.
 	MemoSettings = "settings"
@@ -41,11 +43,13 @@ const (
 	MaxConcurrency         = 100
 )
 
-// DefaultConcurrency is how many lanes run side by side when neither input nor update says otherwise.
+// DefaultConcurrency is how many lanes run side by side when neither input nor update says
+// otherwise.
 const DefaultConcurrency = 3
 
-// TaskQueueOf returns the Temporal task queue of a kind for the workers of a fleet: the kind's own (AccountingTaskQueue, JobsTaskQueue and
-// TasksTaskQueue of package workflows) for the fleet without a name, and one of the fleet's own, such as "job-queue-shop", for another.
+// TaskQueueOf returns the Temporal task queue of a kind for the workers of a fleet: the kind's own
+// (AccountingTaskQueue, JobsTaskQueue and TasksTaskQueue of package workflows) for the fleet
+// without a name, and one of the fleet's own, such as "job-queue-shop", for another.
 func TaskQueueOf(taskQueue, fleet string) string {
 	if fleet == "" {
 		return taskQueue
@@ -53,8 +57,8 @@ func TaskQueueOf(taskQueue, fleet string) string {
 	return taskQueue + "-" + fleet
 }
 
-// WorkflowIDOf returns the id of the workflow that runs a kind on a task queue, as the documentation starts it, such as
-// "job-queue-worker-production".
+// WorkflowIDOf returns the id of the workflow that runs a kind on a task queue, as the
+// documentation starts it, such as "job-queue-worker-production".
 func WorkflowIDOf(taskQueue string) string { return taskQueue + "-worker-production" }
 
 // RunSettings are the settings of a run.
@@ -68,7 +72,8 @@ type RunSettings struct {
 type RunState struct {
 	Settings RunSettings `json:"settings"`
 	Paused   bool        `json:"paused,omitempty"`
-	// PausedSince is when the signal pause came; nil: the run is not paused, or an earlier version of the code was told to pause.
+	// PausedSince is when the signal pause came; nil: the run is not paused, or an earlier version of
+	// the code was told to pause.
 	PausedSince *time.Time   `json:"pausedSince,omitempty"`
 	Counts      RunCounts    `json:"counts"`
 	LastTurn    *TurnSummary `json:"lastTurn,omitempty"`
@@ -79,7 +84,8 @@ type RunState struct {
 	Runs int `json:"runs"`
 	// LeftBehind names turns that still hold leases, on rows that another transaction held locked.
 	LeftBehind []string `json:"leftBehind,omitempty"`
-	// Silent names turns whose worker fell silent and that may still hold leases. A run with ExitWhenEmpty waits for them.
+	// Silent names turns whose worker fell silent and that may still hold leases. A run with
+	// ExitWhenEmpty waits for them.
 	Silent []string `json:"silent,omitempty"`
 	// MoreKnown says that the last refill before continue-as-new was full.
 	MoreKnown bool `json:"moreKnown,omitempty"`
@@ -129,9 +135,11 @@ type TurnReport struct {
 	Released int `json:"released"`
 	// More says that the last refill was full: there is probably more to do.
 	More bool `json:"more,omitempty"`
-	// LeftBehind names the turn when rows that another transaction held locked are still leased by it.
+	// LeftBehind names the turn when rows that another transaction held locked are still leased by
+	// it.
 	LeftBehind []string `json:"leftBehind,omitempty"`
-	// Silent names turns of earlier activities that fell silent and still hold leases: these are worked there, or reclaimed.
+	// Silent names turns of earlier activities that fell silent and still hold leases: these are
+	// worked there, or reclaimed.
 	Silent []string `json:"silent,omitempty"`
 	// Stopped says that the turn was told to stop.
 	Stopped bool `json:"stopped,omitempty"`
@@ -144,7 +152,8 @@ type TurnTrouble struct {
 	Since time.Time `json:"since"`
 }
 
-// TurnHeartbeat is the part of a turn's heartbeat that others than the activity's next attempt read.
+// TurnHeartbeat is the part of a turn's heartbeat that others than the activity's next attempt
+// read.
 type TurnHeartbeat struct {
 	// Trouble is nil while the database answers.
 	Trouble *TurnTrouble `json:"trouble,omitempty"`

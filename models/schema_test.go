@@ -26,7 +26,8 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// tables are the tables that have a model: those whose rows the exported functions return, or an application reads.
+// tables are the tables that have a model: those whose rows the exported functions return, or an
+// application reads.
 func tables() map[string]any {
 	return map[string]any{
 		"accounting_work_queue": models.AccountingJob{},
@@ -56,11 +57,15 @@ func qualified(name string) string {
 	return "daybook." + name
 }
 
-// own are the tables that the statements of internal/store and the functions of the database alone read.
+// own are the tables that the statements of internal/store and the functions of the database alone
+// read.
 var own = []string{
-	"daybook.schema_migrations", "daybook.schema_texts", "daybook.gauges", "daybook.history", "daybook.depths", "daybook.job_types", "daybook.console_sessions", "daybook.actions", "daybook.adopted_rows",
-	"daybook.archives", "daybook.erasures", "daybook.api_tokens", "daybook.bulk_batches", "daybook.defaults", "daybook.fleets", "daybook.queues", "daybook.queue_rates",
-	"daybook.job_callbacks", "daybook.job_deliveries", "daybook.job_sequences", "daybook.job_waits", "daybook.job_wait_checks", "daybook.job_workers", "daybook.job_workflows",
+	"daybook.schema_migrations", "daybook.schema_texts", "daybook.gauges", "daybook.history", "daybook.depths",
+	"daybook.job_types", "daybook.console_sessions", "daybook.actions", "daybook.adopted_rows",
+	"daybook.archives", "daybook.erasures", "daybook.api_tokens", "daybook.bulk_batches", "daybook.defaults",
+	"daybook.fleets", "daybook.queues", "daybook.queue_rates",
+	"daybook.job_callbacks", "daybook.job_deliveries", "daybook.job_sequences", "daybook.job_waits",
+	"daybook.job_wait_checks", "daybook.job_workers", "daybook.job_workflows",
 	"daybook.webhook_deliveries", "daybook.accounting_returns",
 	"queues.task", "queues.task_lease", "queues.task_completed", "queues.error", "queues.open_task", "queues.task_cursor",
 }
@@ -108,8 +113,8 @@ var kinds = map[reflect.Type][]string{
 	reflect.TypeFor[[]byte]():                    {"bytea"},
 }
 
-// otherwise are the columns whose Go type does not say whether they may be null: slices of bytes that never are, and what the
-// attempts of one kind of job have and those of the other do not.
+// otherwise are the columns whose Go type does not say whether they may be null: slices of bytes
+// that never are, and what the attempts of one kind of job have and those of the other do not.
 var otherwise = map[string]bool{
 	"jobs.payload":            false,
 	"attempt_log.document_id": true, "attempt_log.version": true,
@@ -192,7 +197,8 @@ func TestPrimaryKeys(t *testing.T) {
 	for name, model := range tables() {
 		rows, err := db.Pool.Query(t.Context(), `
 SELECT a.attname FROM pg_constraint c, unnest(c.conkey) WITH ORDINALITY k (n, i), pg_attribute a
- WHERE c.conrelid = $1::regclass AND c.contype = 'p' AND a.attrelid = c.conrelid AND a.attnum = k.n ORDER BY k.i`, qualified(name))
+ WHERE c.conrelid = $1::regclass AND c.contype = 'p' AND a.attrelid = c.conrelid AND a.attnum = k.n ORDER BY k.i`,
+			qualified(name))
 		require.NoError(t, err)
 		want, err := pgx.CollectRows(rows, pgx.RowTo[string])
 		require.NoError(t, err)
@@ -241,7 +247,8 @@ SELECT t.typname::text, array_agg(e.enumlabel::text ORDER BY e.enumsortorder)
 	assert.Equal(t, want, have)
 }
 
-// Each model can be read through GORM as domain teams do, with every column that may be null set once and null once.
+// Each model can be read through GORM as domain teams do, with every column that may be null set
+// once and null once.
 func TestModelsAreRead(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
@@ -309,7 +316,8 @@ SELECT queues.limit_tasks('email', true), queues.limit_tasks('sms', NULL, 1);`)
 	assert.Len(t, j.InputHash, 32)
 	assert.Equal(t, j.InputHash, j.UniqueHash)
 	var plain models.Job
-	require.NoError(t, g.WithContext(t.Context()).First(&plain, "idempotency_key IS NULL AND state = ?", models.JobPending).Error)
+	require.NoError(t, g.WithContext(t.Context()).First(&plain, "idempotency_key IS NULL AND state = ?",
+		models.JobPending).Error)
 	assert.Nil(t, plain.Result)
 	var attempts []models.JobAttempt
 	require.NoError(t, g.WithContext(t.Context()).Order("id").Find(&attempts, "job_id = ?", "k").Error)
@@ -320,7 +328,8 @@ SELECT queues.limit_tasks('email', true), queues.limit_tasks('sms', NULL, 1);`)
 	var kept models.Job
 	require.NoError(t, g.WithContext(t.Context()).First(&kept, "id = ?", "k").Error)
 	want := models.JobAttempt{
-		ID: last.ID, JobID: "k", OrgID: "o", Type: "mail", Attempt: 2, Outcome: models.OutcomeCompleted, StartedAt: *kept.CompletedStartedAt, EndedAt: *kept.FinishedAt,
+		ID: last.ID, JobID: "k", OrgID: "o", Type: "mail", Attempt: 2, Outcome: models.OutcomeCompleted,
+		StartedAt: *kept.CompletedStartedAt, EndedAt: *kept.FinishedAt,
 		Worker: "w", TurnID: "run/0/1", Fence: 7, WorkflowRunID: "run", Times: 1,
 	}
 	assert.Equal(t, want, last)

@@ -42,16 +42,20 @@ func Transitions() []Transition {
 		{JobPending, JobLeased, "a turn leases the job: it is due and no other turn holds it"},
 		{JobPending, JobCompleted, "a turn locks, works and completes the job in one transaction, without a lease"},
 		{JobPending, JobPending, "the same, and the attempt is to be repeated; or a request moves the job's time"},
-		{JobPending, JobFailed, "the same, and the error is permanent, or the attempts are used up; or the job's row cannot be read"},
+		{JobPending, JobFailed, "the same, and the error is permanent, or the attempts are used up; or the job's row " +
+			"cannot be read"},
 		{JobLeased, JobCompleted, "the attempt commits its effect and completes the job in one transaction"},
-		{JobLeased, JobPending, "the attempt is to be repeated (backoff, not ready, version mismatch, locked), is given back uncounted, something newer was asked for meanwhile, or the lease expired: its holder has not renewed it for ten seconds"},
+		{JobLeased, JobPending, "the attempt is to be repeated (backoff, not ready, version mismatch, locked), is given " +
+			"back uncounted, something newer was asked for meanwhile, or the lease expired: its holder has not renewed it " +
+			"for ten seconds"},
 		{JobLeased, JobFailed, "the error is permanent, or the attempts are used up"},
 		{JobLeased, JobCancelled, "the document is deleted, or Cancel was asked for during the attempt"},
 		{JobLeased, JobLeased, "another turn, or a later activity of the same turn, reclaims the job"},
 		{JobPending, JobCancelled, "Cancel; or a turn works the job without a lease, and its document is deleted"},
 		{JobFailed, JobCancelled, "Cancel"},
 		{JobCompleted, JobPending, "Enqueue with a newer version, or MarkAccountingJobPending"},
-		{JobFailed, JobPending, "Enqueue with a newer version, MarkAccountingJobPending, or the cause is gone (rule set activated, account added, period opened)"},
+		{JobFailed, JobPending, "Enqueue with a newer version, MarkAccountingJobPending, or the cause is gone (rule set " +
+			"activated, account added, period opened)"},
 		{JobCancelled, JobPending, "Enqueue with the same or a newer version, or MarkAccountingJobPending"},
 	}
 }

@@ -5,8 +5,8 @@ import "time"
 // MaxTaskTypeBytes is how long the type of a task may be.
 const MaxTaskTypeBytes = 63
 
-// ValidTaskType reports whether a text can be the type of a task: a small letter and then small letters, digits or '_', at most
-// MaxTaskTypeBytes.
+// ValidTaskType reports whether a text can be the type of a task: a small letter and then small
+// letters, digits or '_', at most MaxTaskTypeBytes.
 func ValidTaskType(s string) bool {
 	if s == "" || len(s) > MaxTaskTypeBytes {
 		return false
@@ -51,7 +51,8 @@ const (
 	TaskLeased TaskState = "leased"
 	// TaskDone: it is completed, whether it succeeded or failed.
 	TaskDone TaskState = "completed"
-	// TaskUnreachable: it is not completed, and no dequeue will find it; `daybook audit` lists such tasks.
+	// TaskUnreachable: it is not completed, and no dequeue will find it; `daybook audit` lists such
+	// tasks.
 	TaskUnreachable TaskState = "unreachable"
 )
 

@@ -8,16 +8,18 @@ import (
 // MaxUnpostedDocuments is how many documents Unposted names.
 const MaxUnpostedDocuments = 20
 
-// Unposted is what is not posted, of an organization, when days are closed: documents whose job failed
-// or waits (pending, leased or backed off). A document counts if its issue date, its value date, a date
-// of its present posting, or the one that its rule computes, is a day that the change closes.
+// Unposted is what is not posted, of an organization, when days are closed: documents whose job
+// failed or waits (pending, leased or backed off). A document counts if its issue date, its value
+// date, a date of its present posting, or the one that its rule computes, is a day that the change
+// closes.
 type Unposted struct {
 	Failed  int64 `json:"failed"`
 	Waiting int64 `json:"waiting"`
-	// UnknownDates counts the documents, failed or waiting, of which Daybook knows no date: they are in a
-	// source of the application's own, or their row is gone, and they were never posted.
+	// UnknownDates counts the documents, failed or waiting, of which Daybook knows no date: they are
+	// in a source of the application's own, or their row is gone, and they were never posted.
 	UnknownDates int64 `json:"unknown_dates"`
-	// Documents are the first of those that failed or wait, the failed ones first, at most MaxUnpostedDocuments.
+	// Documents are the first of those that failed or wait, the failed ones first, at most
+	// MaxUnpostedDocuments.
 	Documents []UnpostedDocument `json:"documents"`
 }
 
@@ -47,7 +49,8 @@ func (u Unposted) Sentence() string {
 		said = append(said, "The closing shut out "+u.String()+".")
 	}
 	if u.UnknownDates > 0 {
-		said = append(said, fmt.Sprintf("Jobs of documents of which Daybook knows no date, failed or waiting: %d.", u.UnknownDates))
+		said = append(said, fmt.Sprintf("Jobs of documents of which Daybook knows no date, failed or waiting: %d.",
+			u.UnknownDates))
 	}
 	return strings.Join(said, " ")
 }

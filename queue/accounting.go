@@ -31,10 +31,12 @@ type AccountingJob struct {
 	Priority Priority
 }
 
-// EnqueueAccountingJob asks for a document version to be posted. There is one job per document: a newer version replaces an
-// older one, never the reverse. A request that comes while the job runs is not lost: the job is worked again.
+// EnqueueAccountingJob asks for a document version to be posted. There is one job per document: a
+// newer version replaces an older one, never the reverse. A request that comes while the job runs
+// is not lost: the job is worked again.
 //
-// Errors: ErrEmptyID, ErrIDTooLong, ErrInvalidText, ErrInvalidTime, ErrNegativeVersion, ErrInvalidPriority, ErrInvalid (a version above 2⁶² - 1).
+// Errors: ErrEmptyID, ErrIDTooLong, ErrInvalidText, ErrInvalidTime, ErrNegativeVersion,
+// ErrInvalidPriority, ErrInvalid (a version above 2⁶² - 1).
 func EnqueueAccountingJob(ctx context.Context, q Querier, j AccountingJob) (Response, error) {
 	if err := errors.Join(check(q), j.check()); err != nil {
 		return Response{}, err
@@ -44,13 +46,15 @@ func EnqueueAccountingJob(ctx context.Context, q Querier, j AccountingJob) (Resp
 	return response(r), err
 }
 
-// EnqueueAccountingJobs is EnqueueAccountingJob for many jobs in one statement per MaxMany. The responses are in the order of the jobs. One job that
-// is wrong refuses all; the error names its position.
+// EnqueueAccountingJobs is EnqueueAccountingJob for many jobs in one statement per MaxMany. The
+// responses are in the order of the jobs. One job that is wrong refuses all; the error names its
+// position.
 //
-// The jobs are enqueued in the order (organization, document), compared byte by byte, in whichever order they are given.
-// Transactions that enqueue in that order, by one EnqueueAccountingJobs or one by one, do not deadlock with each other. Two
-// EnqueueAccountingJobs in one transaction, or another order, can deadlock: then PostgreSQL ends one of the transactions with
-// SQLSTATE 40P01, and its program runs it again.
+// The jobs are enqueued in the order (organization, document), compared byte by byte, in whichever
+// order they are given. Transactions that enqueue in that order, by one EnqueueAccountingJobs or
+// one by one, do not deadlock with each other. Two EnqueueAccountingJobs in one transaction, or
+// another order, can deadlock: then PostgreSQL ends one of the transactions with SQLSTATE 40P01,
+// and its program runs it again.
 func EnqueueAccountingJobs(ctx context.Context, q Querier, jobs []AccountingJob) ([]Response, error) {
 	for i, j := range jobs {
 		if err := j.check(); err != nil {
@@ -89,8 +93,9 @@ func EnqueueAccountingJobs(ctx context.Context, q Querier, jobs []AccountingJob)
 	return out, nil
 }
 
-// lockOrder returns the positions of the jobs in the order in which they are asked for. A statement sorts its own jobs;
-// when they need several, the statements must follow each other in the same order.
+// lockOrder returns the positions of the jobs in the order in which they are asked for. A statement
+// sorts its own jobs; when they need several, the statements must follow each other in the same
+// order.
 func lockOrder(jobs []AccountingJob) []int {
 	order := make([]int, len(jobs))
 	for i := range order {
@@ -114,8 +119,8 @@ type PendingAccountingJob struct {
 	Delay time.Duration
 }
 
-// MarkAccountingJobPending makes a job due again, in any state: a failed one starts again with its attempts reset, a running one is
-// tried again after its attempt. Fix the cause of a failure first.
+// MarkAccountingJobPending makes a job due again, in any state: a failed one starts again with its
+// attempts reset, a running one is tried again after its attempt. Fix the cause of a failure first.
 //
 // Errors: ErrJobNotFound, ErrNegativeDelay, and those of EnqueueAccountingJob.
 func MarkAccountingJobPending(ctx context.Context, q Querier, p PendingAccountingJob) (Response, error) {
@@ -137,8 +142,8 @@ func MarkAccountingJobPending(ctx context.Context, q Querier, p PendingAccountin
 	return response(r), err
 }
 
-// RepostAccountingJob asks for a document to be reversed and posted anew, even if neither it nor its rules changed: a new epoch. The
-// result is that of MarkAccountingJobPending.
+// RepostAccountingJob asks for a document to be reversed and posted anew, even if neither it nor
+// its rules changed: a new epoch. The result is that of MarkAccountingJobPending.
 //
 // Errors: ErrJobNotFound, ErrEmptyID, ErrIDTooLong, ErrInvalidText.
 func RepostAccountingJob(ctx context.Context, q Querier, d Document) (Response, error) {
@@ -149,8 +154,8 @@ func RepostAccountingJob(ctx context.Context, q Querier, d Document) (Response, 
 	return response(r), err
 }
 
-// CancelAccountingJob asks that a document not be posted. A running attempt commits nothing. What is posted already stays: mark the
-// document not ready or deleted to reverse it.
+// CancelAccountingJob asks that a document not be posted. A running attempt commits nothing. What
+// is posted already stays: mark the document not ready or deleted to reverse it.
 //
 // Errors: ErrJobNotFound, ErrJobCompleted, ErrEmptyID, ErrIDTooLong, ErrInvalidText.
 func CancelAccountingJob(ctx context.Context, q Querier, d Document) (Response, error) {
@@ -168,32 +173,39 @@ type Marked struct {
 	Version int64
 }
 
-// MarkDocumentReady says that a document of daybook.documents is complete: it sets accounting_ready_at, increments the
-// version and enqueues it. q must be a transaction, the one that writes the document.
+// MarkDocumentReady says that a document of daybook.documents is complete: it sets
+// accounting_ready_at, increments the version and enqueues it. q must be a transaction, the one
+// that writes the document.
 //
-// Errors: ErrDocumentNotFound, ErrDocumentDeleted, ErrNoTransaction, and those of EnqueueAccountingJob.
+// Errors: ErrDocumentNotFound, ErrDocumentDeleted, ErrNoTransaction, and those of
+// EnqueueAccountingJob.
 func MarkDocumentReady(ctx context.Context, q Querier, d Document) (Marked, error) {
 	if !validPriority(d.Priority) {
 		return Marked{}, ErrInvalidPriority
 	}
-	return markDocument(ctx, q, d, func() (store.Marked, error) { return store.MarkDocumentReady(ctx, q, d.OrgID, d.ID, d.Priority) })
+	return markDocument(ctx, q, d,
+		func() (store.Marked, error) { return store.MarkDocumentReady(ctx, q, d.OrgID, d.ID, d.Priority) })
 }
 
-// MarkDocumentNotReady says that a document is not ready any more: the version is incremented and enqueued, and what was posted
-// of the document is reversed. q must be a transaction.
+// MarkDocumentNotReady says that a document is not ready any more: the version is incremented and
+// enqueued, and what was posted of the document is reversed. q must be a transaction.
 //
 // Errors: ErrDocumentNotFound, ErrNoTransaction, and those of EnqueueAccountingJob.
 func MarkDocumentNotReady(ctx context.Context, q Querier, d Document) (Marked, error) {
-	return markDocument(ctx, q, d, func() (store.Marked, error) { return store.MarkDocumentNotReady(ctx, q, d.OrgID, d.ID) })
+	return markDocument(ctx, q, d,
+		func() (store.Marked, error) { return store.MarkDocumentNotReady(ctx, q, d.OrgID, d.ID) })
 }
 
-// MarkDocumentDeleted marks a document deleted: the version is incremented and enqueued, the job will be cancelled, and
-// what was posted of the document is reversed. A second call changes nothing. The row may have been removed already, if the document
-// has a job. q must be a transaction; it goes on after ErrDocumentNotFound, which is what a document is told by that never came to Daybook.
+// MarkDocumentDeleted marks a document deleted: the version is incremented and enqueued, the job
+// will be cancelled, and what was posted of the document is reversed. A second call changes
+// nothing. The row may have been removed already, if the document has a job. q must be a
+// transaction; it goes on after ErrDocumentNotFound, which is what a document is told by that never
+// came to Daybook.
 //
 // Errors: ErrDocumentNotFound, ErrNoTransaction, and those of EnqueueAccountingJob.
 func MarkDocumentDeleted(ctx context.Context, q Querier, d Document) (Marked, error) {
-	return markDocument(ctx, q, d, func() (store.Marked, error) { return store.MarkDocumentDeleted(ctx, q, d.OrgID, d.ID) })
+	return markDocument(ctx, q, d,
+		func() (store.Marked, error) { return store.MarkDocumentDeleted(ctx, q, d.OrgID, d.ID) })
 }
 
 func markDocument(ctx context.Context, q Querier, d Document, mark func() (store.Marked, error)) (Marked, error) {
@@ -215,7 +227,8 @@ func (j AccountingJob) check() error {
 	return cmp.Or(checkVersion(j.Version), checkTime(j.ReadyAt), checkIDs(j.OrgID, j.DocumentID))
 }
 
-// maxVersion is the highest version that a request may name: a document's own versions go on from the highest one that was asked for.
+// maxVersion is the highest version that a request may name: a document's own versions go on from
+// the highest one that was asked for.
 const maxVersion = 1<<62 - 1
 
 func checkVersion(version int64) error {

@@ -41,7 +41,8 @@ func (b *bundle) gormDB(c gorm.Config) *gorm.DB {
 	return db
 }
 
-// stopCache ends the goroutine of GORM's cache of prepared statements, which GORM 1.31 offers no way to end.
+// stopCache ends the goroutine of GORM's cache of prepared statements, which GORM 1.31 offers no
+// way to end.
 func stopCache(p *gorm.PreparedStmtDB) {
 	done := reflect.ValueOf(p.Stmts).Elem().FieldByName("lru").Elem().FieldByName("done")
 	close(*(*chan struct{})(done.Addr().UnsafePointer()))
@@ -50,7 +51,8 @@ func stopCache(p *gorm.PreparedStmtDB) {
 // errRollback is what a caller returns who changed its mind.
 var errRollback = errors.New("the caller changed its mind")
 
-// inTx runs f in a transaction of some library, commits it when f returns nil, and rolls it back otherwise.
+// inTx runs f in a transaction of some library, commits it when f returns nil, and rolls it back
+// otherwise.
 type inTx func(ctx context.Context, f func(queue.Querier) error) error
 
 // transactions are all ways to be in a transaction.
@@ -100,7 +102,8 @@ func transactions(b *bundle) map[string]inTx {
 		"GORM PrepareStmt": gormTx(gorm.Config{PrepareStmt: true}),
 		"GORM Begin": func(ctx context.Context, f func(queue.Querier) error) error {
 			tx := b.gormDB(gorm.Config{}).WithContext(ctx).Begin()
-			return finish(f(queue.GORM(tx)), func() error { return tx.Commit().Error }, func() error { return tx.Rollback().Error })
+			return finish(f(queue.GORM(tx)), func() error { return tx.Commit().Error },
+				func() error { return tx.Rollback().Error })
 		},
 		"GORM savepoint": func(ctx context.Context, f func(queue.Querier) error) error {
 			return b.gormDB(gorm.Config{}).WithContext(ctx).Transaction(func(tx *gorm.DB) error {
@@ -117,7 +120,11 @@ func transactions(b *bundle) map[string]inTx {
 
 // everything makes one request of each kind, for documents of their own.
 func everything(ctx context.Context, q queue.Querier) error {
-	if _, err := queue.EnqueueAccountingJob(ctx, q, queue.AccountingJob{OrgID: org, DocumentID: "one", Version: 3, ReadyAt: time.Now().Add(time.Hour), Priority: queue.High}); err != nil {
+	if _, err := queue.EnqueueAccountingJob(ctx, q,
+		queue.AccountingJob{
+			OrgID: org, DocumentID: "one", Version: 3, ReadyAt: time.Now().Add(time.Hour),
+			Priority: queue.High,
+		}); err != nil {
 		return err
 	}
 	// Twice, so that a prepared statement is used again and no rows are left open.
@@ -134,7 +141,8 @@ func everything(ctx context.Context, q queue.Querier) error {
 			return errors.New("not one response for each job")
 		}
 	}
-	if _, err := queue.MarkAccountingJobPending(ctx, q, queue.PendingAccountingJob{OrgID: org, DocumentID: "z", Delay: time.Minute}); err != nil {
+	if _, err := queue.MarkAccountingJobPending(ctx, q,
+		queue.PendingAccountingJob{OrgID: org, DocumentID: "z", Delay: time.Minute}); err != nil {
 		return err
 	}
 	if _, err := queue.CancelAccountingJob(ctx, q, queue.Document{OrgID: org, ID: "one"}); err != nil {
@@ -172,11 +180,13 @@ func TestRequestsFollowTheCallersTransaction(t *testing.T) {
 		})
 		require.ErrorIs(t, err, errRollback, name)
 		require.Zero(t, b.jobs(), "%s: jobs after the rollback", name)
-		require.Zero(t, fixture.Count(t, b.Pool, `SELECT accounting_ready_version FROM daybook.documents`), "%s: version after the rollback", name)
+		require.Zero(t, fixture.Count(t, b.Pool, `SELECT accounting_ready_version FROM daybook.documents`),
+			"%s: version after the rollback", name)
 
 		require.NoError(t, tx(t.Context(), func(q queue.Querier) error { return everything(t.Context(), q) }), name)
 		require.Equal(t, 4, b.jobs(), "%s: jobs after the commit", name)
-		require.Equal(t, 1, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.accounting_work_queue WHERE document_id = $1 AND version_hint = 2 AND priority = 3`,
+		require.Equal(t, 1, fixture.Count(t, b.Pool,
+			`SELECT count(*) FROM daybook.accounting_work_queue WHERE document_id = $1 AND version_hint = 2 AND priority = 3`,
 			`ä "quoted", {braced} \ \'`), name)
 		require.Equal(t, 3, fixture.Count(t, b.Pool, `SELECT accounting_ready_version FROM daybook.documents`), name)
 		b.exec(`DELETE FROM daybook.accounting_work_queue`)
@@ -229,7 +239,8 @@ func TestRequestsWithoutATransactionCommitByThemselves(t *testing.T) {
 	for name, q := range handles(t, b) {
 		_, err := queue.EnqueueAccountingJob(t.Context(), q, queue.AccountingJob{OrgID: org, DocumentID: "one", Version: 1})
 		require.NoError(t, err, name)
-		_, err = queue.EnqueueAccountingJobs(t.Context(), q, []queue.AccountingJob{{OrgID: org, DocumentID: "two", Version: 1}, {OrgID: org, DocumentID: "three", Version: 1}})
+		_, err = queue.EnqueueAccountingJobs(t.Context(), q,
+			[]queue.AccountingJob{{OrgID: org, DocumentID: "two", Version: 1}, {OrgID: org, DocumentID: "three", Version: 1}})
 		require.NoError(t, err, name)
 		require.Equal(t, 3, b.jobs(), name)
 		b.exec(`DELETE FROM daybook.accounting_work_queue`)

@@ -29,7 +29,8 @@ func TestOneRowForAHundredGoroutinesAndVersions(t *testing.T) {
 	for range 100 {
 		g.Go(func() error {
 			for _, v := range rand.Perm(100) {
-				if _, err := queue.EnqueueAccountingJob(t.Context(), b.Pool, queue.AccountingJob{OrgID: org, DocumentID: doc, Version: int64(v + 1)}); err != nil {
+				if _, err := queue.EnqueueAccountingJob(t.Context(), b.Pool,
+					queue.AccountingJob{OrgID: org, DocumentID: doc, Version: int64(v + 1)}); err != nil {
 					return err
 				}
 			}
@@ -53,12 +54,18 @@ func TestEnqueueManyWithOverlappingKeys(t *testing.T) {
 			for round := range rounds {
 				var jobs []queue.AccountingJob
 				for _, k := range random.Perm(keys)[:40] {
-					jobs = append(jobs, queue.AccountingJob{OrgID: fmt.Sprint("org_", k%3), DocumentID: fmt.Sprint("doc_", k), Version: int64(round*callers + caller)})
+					jobs = append(jobs, queue.AccountingJob{
+						OrgID: fmt.Sprint("org_", k%3), DocumentID: fmt.Sprint("doc_", k),
+						Version: int64(round*callers + caller),
+					})
 				}
 				jobs = append(jobs, jobs[0], jobs[7])
 				// Keys that no one has asked for yet, so that each round inserts as well.
 				for n := range 5 {
-					jobs = append(jobs, queue.AccountingJob{OrgID: "org_1", DocumentID: fmt.Sprintf("new_%d_%d", round, n), Version: int64(caller)})
+					jobs = append(jobs, queue.AccountingJob{
+						OrgID: "org_1", DocumentID: fmt.Sprintf("new_%d_%d", round, n),
+						Version: int64(caller),
+					})
 				}
 				err := pgx.BeginFunc(t.Context(), b.Pool, func(tx pgx.Tx) error {
 					rs, err := queue.EnqueueAccountingJobs(t.Context(), tx, jobs)
@@ -76,10 +83,12 @@ func TestEnqueueManyWithOverlappingKeys(t *testing.T) {
 	}
 	require.NoError(t, g.Wait(), "a deadlock is SQLSTATE 40P01")
 	assert.Equal(t, keys+5*rounds, b.jobs())
-	assert.Equal(t, 5*rounds, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.accounting_work_queue WHERE document_id LIKE 'new%' AND version_hint = $1`, callers-1))
+	assert.Equal(t, 5*rounds,
+		fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.accounting_work_queue WHERE document_id LIKE 'new%' AND version_hint = $1`, callers-1))
 }
 
-// Callers under REPEATABLE READ see SQLSTATE 40001 when they meet a change that their snapshot does not show.
+// Callers under REPEATABLE READ see SQLSTATE 40001 when they meet a change that their snapshot does
+// not show.
 func TestSerializationErrorsSurface(t *testing.T) {
 	t.Parallel()
 	dbs := shared(t)
@@ -117,7 +126,8 @@ func TestSerializationErrorsSurface(t *testing.T) {
 	}
 }
 
-// asked is a request that must not be swallowed: an attempt at the version or a newer one begins after it.
+// asked is a request that must not be swallowed: an attempt at the version or a newer one begins
+// after it.
 type asked struct {
 	version int64
 	begun   time.Time
@@ -130,8 +140,9 @@ type history struct {
 	cancelled []time.Time
 }
 
-// Requests of every kind meet workers that complete, fail, retry, give back, and die. At the end, when everything due has
-// been worked, each request is followed by an attempt, unless a cancellation may have come after it.
+// Requests of every kind meet workers that complete, fail, retry, give back, and die. At the end,
+// when everything due has been worked, each request is followed by an attempt, unless a
+// cancellation may have come after it.
 func TestNothingAskedForIsSwallowed(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -166,7 +177,8 @@ func TestNothingAskedForIsSwallowed(t *testing.T) {
 	last := &randomWorker{bundle: b, lane: workers, random: rand.New(rand.NewPCG(7, workers))}
 	require.NoError(t, last.drain(t.Context()))
 
-	require.Zero(t, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.accounting_work_queue WHERE state IN ('pending', 'leased')`))
+	require.Zero(t, fixture.Count(t, b.Pool,
+		`SELECT count(*) FROM daybook.accounting_work_queue WHERE state IN ('pending', 'leased')`))
 	checked := 0
 	for d := range histories {
 		id := fmt.Sprint("doc_", d)
@@ -192,8 +204,8 @@ func (h *history) maybeCancelled(after time.Time) bool {
 	return false
 }
 
-// askAtRandom makes one request in a transaction and notes what must come of it. Every second document is never
-// cancelled, so that there are requests that no cancellation follows.
+// askAtRandom makes one request in a transaction and notes what must come of it. Every second
+// document is never cancelled, so that there are requests that no cancellation follows.
 func (b *bundle) askAtRandom(random *rand.Rand, d int, version int64, h *history) error {
 	id := fmt.Sprint("doc_", d)
 	ctx := b.t.Context()
@@ -213,12 +225,14 @@ func (b *bundle) askAtRandom(random *rand.Rand, d int, version int64, h *history
 			r, err = queue.MarkAccountingJobPending(ctx, tx, queue.PendingAccountingJob{OrgID: org, DocumentID: id})
 		case kind < 60:
 			var rs []queue.Response
-			rs, err = queue.EnqueueAccountingJobs(ctx, tx, []queue.AccountingJob{{OrgID: org, DocumentID: id, Version: version}})
+			rs, err = queue.EnqueueAccountingJobs(ctx, tx,
+				[]queue.AccountingJob{{OrgID: org, DocumentID: id, Version: version}})
 			if err == nil {
 				r = rs[0]
 			}
 		default:
-			r, err = queue.EnqueueAccountingJob(ctx, tx, queue.AccountingJob{OrgID: org, DocumentID: id, Version: version, Priority: queue.Priority(1 + random.IntN(3))})
+			r, err = queue.EnqueueAccountingJob(ctx, tx,
+				queue.AccountingJob{OrgID: org, DocumentID: id, Version: version, Priority: queue.Priority(1 + random.IntN(3))})
 		}
 		return err
 	})
@@ -287,7 +301,8 @@ func (w *randomWorker) pass(ctx context.Context) (int, error) {
 		_, err := w.store.GiveBack(ctx, turn, nil, 0)
 		return len(jobs), err
 	case way < 3:
-		// The worker dies; its successor reclaims the turn, and the predecessor completes nothing any more.
+		// The worker dies; its successor reclaims the turn, and the predecessor completes nothing any
+		// more.
 		successor := turn
 		if successor.Fence, err = w.store.NextFence(ctx); err != nil {
 			return 0, err

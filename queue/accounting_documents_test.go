@@ -110,8 +110,9 @@ func TestMarkingADocumentThatIsNotThere(t *testing.T) {
 	assert.Zero(t, b.jobs())
 }
 
-// TestTheHighestVersionLeavesRoom asks for the highest version that a request may name, before its document is written: the document can still be written,
-// marked and deleted, and the next version is above it.
+// TestTheHighestVersionLeavesRoom asks for the highest version that a request may name, before its
+// document is written: the document can still be written, marked and deleted, and the next version
+// is above it.
 func TestTheHighestVersionLeavesRoom(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -143,7 +144,8 @@ func TestADeletedDocumentIsNotMarkedReady(t *testing.T) {
 	assert.EqualValues(t, 1, b.readiness().Version, "the version is as it was")
 }
 
-// A job that slows down because its document is not ready is due at once when the document becomes ready.
+// A job that slows down because its document is not ready is due at once when the document becomes
+// ready.
 func TestMarkingReadyPullsForward(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -233,11 +235,13 @@ func TestEnqueueManyAnswersInOrder(t *testing.T) {
 	assert.EqualValues(t, 2, fixture.Job(t, b.Pool, org, "aaa").VersionHint)
 }
 
-// A row is inserted at the place that its key has in the order of all keys, also when the jobs need several statements.
+// A row is inserted at the place that its key has in the order of all keys, also when the jobs need
+// several statements.
 func TestEnqueueManyLocksInOneOrder(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	// The first statement of two would hold all but "a", and the second would wait for the transaction that holds it.
+	// The first statement of two would hold all but "a", and the second would wait for the
+	// transaction that holds it.
 	jobs := make([]queue.AccountingJob, queue.MaxMany+1)
 	for i := range jobs {
 		jobs[i] = queue.AccountingJob{OrgID: org, DocumentID: numbered(queue.MaxMany - i), Version: int64(i)}
@@ -253,7 +257,8 @@ func TestEnqueueManyLocksInOneOrder(t *testing.T) {
 	assert.True(t, last.FirstReadyAt.Before(first.FirstReadyAt), "the smallest key is locked first")
 }
 
-// Daybook's own SQL names its schema: the caller's search path and a table of the same name do not matter.
+// Daybook's own SQL names its schema: the caller's search path and a table of the same name do not
+// matter.
 func TestRequestsDoNotDependOnTheSearchPath(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -261,7 +266,8 @@ func TestRequestsDoNotDependOnTheSearchPath(t *testing.T) {
 	tx, err := b.Pool.Begin(t.Context())
 	require.NoError(t, err)
 	defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }()
-	_, err = tx.Exec(t.Context(), `CREATE TEMP TABLE accounting_work_queue (id text); CREATE TEMP TABLE documents (id text); SET LOCAL search_path = pg_temp`)
+	_, err = tx.Exec(t.Context(),
+		`CREATE TEMP TABLE accounting_work_queue (id text); CREATE TEMP TABLE documents (id text); SET LOCAL search_path = pg_temp`)
 	require.NoError(t, err)
 	require.NoError(t, everything(t.Context(), tx))
 }

@@ -118,10 +118,12 @@ func ExampleGORM() {
 	// <nil>
 }
 
-// A GORM handle that is in no transaction is refused: the job would be committed without the document.
+// A GORM handle that is in no transaction is refused: the job would be committed without the
+// document.
 func ExampleGORM_withoutTransaction() {
 	db := &gorm.DB{Config: &gorm.Config{}, Statement: &gorm.Statement{}}
-	_, err := queue.EnqueueAccountingJob(context.Background(), queue.GORM(db), queue.AccountingJob{OrgID: "org_123", DocumentID: "doc_456", Version: 1})
+	_, err := queue.EnqueueAccountingJob(context.Background(), queue.GORM(db),
+		queue.AccountingJob{OrgID: "org_123", DocumentID: "doc_456", Version: 1})
 	fmt.Println(errors.Is(err, queue.ErrNoTransaction))
 	// Output: true
 }
@@ -144,8 +146,9 @@ func ExampleSQL() {
 	// Output: enqueued <nil> <nil>
 }
 
-// An application that keeps documents in tables of its own counts their versions itself. There is one job a document: a later version
-// takes the place of an earlier one, and never the other way round.
+// An application that keeps documents in tables of its own counts their versions itself. There is
+// one job a document: a later version takes the place of an earlier one, and never the other way
+// round.
 func ExampleEnqueueAccountingJob() {
 	e := pgtest.NewExample()
 	defer e.Close()
@@ -198,7 +201,8 @@ func ExampleCancelAccountingJob() {
 
 	_, err := queue.CancelAccountingJob(ctx, pool, document)
 	fmt.Println(errors.Is(err, queue.ErrJobNotFound))
-	if _, err := queue.EnqueueAccountingJob(ctx, pool, queue.AccountingJob{OrgID: "acme", DocumentID: "order-7", Version: 1}); err != nil {
+	if _, err := queue.EnqueueAccountingJob(ctx, pool,
+		queue.AccountingJob{OrgID: "acme", DocumentID: "order-7", Version: 1}); err != nil {
 		panic(err)
 	}
 	r, err := queue.CancelAccountingJob(ctx, pool, document)
@@ -213,11 +217,13 @@ func ExampleMarkAccountingJobPending() {
 	e := pgtest.NewExample()
 	defer e.Close()
 	ctx, pool := e.Context(), e.Pool
-	if _, err := queue.EnqueueAccountingJob(ctx, pool, queue.AccountingJob{OrgID: "acme", DocumentID: "order-7", Version: 1}); err != nil {
+	if _, err := queue.EnqueueAccountingJob(ctx, pool,
+		queue.AccountingJob{OrgID: "acme", DocumentID: "order-7", Version: 1}); err != nil {
 		panic(err)
 	}
 
-	r, err := queue.MarkAccountingJobPending(ctx, pool, queue.PendingAccountingJob{OrgID: "acme", DocumentID: "order-7", Version: 1, Delay: time.Minute})
+	r, err := queue.MarkAccountingJobPending(ctx, pool,
+		queue.PendingAccountingJob{OrgID: "acme", DocumentID: "order-7", Version: 1, Delay: time.Minute})
 	fmt.Println(r.JobID != "", err)
 	// Output: true <nil>
 }
@@ -246,7 +252,8 @@ func ExampleReadAccountingJobStatus() {
 	// completed true <nil>
 }
 
-// A request that must answer with the outcome waits for it, after its commit and for a bounded time.
+// A request that must answer with the outcome waits for it, after its commit and for a bounded
+// time.
 func ExampleWaitAccountingJob() {
 	e := invoices()
 	defer e.Close()
@@ -266,7 +273,8 @@ func ExampleWaitAccountingJob() {
 	// Output: completed true <nil>
 }
 
-// A deliberate repost posts anew what is posted, under unchanged versions, for instance after a change of the rules.
+// A deliberate repost posts anew what is posted, under unchanged versions, for instance after a
+// change of the rules.
 func ExampleRepostAccountingJob() {
 	e := invoices()
 	defer e.Close()
@@ -283,7 +291,8 @@ func ExampleRepostAccountingJob() {
 	// Output: requeued <nil>
 }
 
-// An organization whose documents are in tables of the application's own is put on record with their source.
+// An organization whose documents are in tables of the application's own is put on record with
+// their source.
 func ExampleSetSource() {
 	e := pgtest.NewExample()
 	defer e.Close()

@@ -18,9 +18,12 @@ import (
 func requests(ctx context.Context, q queue.Querier) map[string]error {
 	document := queue.Document{OrgID: "org_1", ID: "doc_1"}
 	said := map[string]error{}
-	_, said["EnqueueAccountingJob"] = queue.EnqueueAccountingJob(ctx, q, queue.AccountingJob{OrgID: "org_1", DocumentID: "doc_1", Version: 1})
-	_, said["EnqueueAccountingJobs"] = queue.EnqueueAccountingJobs(ctx, q, []queue.AccountingJob{{OrgID: "org_1", DocumentID: "doc_1", Version: 1}})
-	_, said["MarkAccountingJobPending"] = queue.MarkAccountingJobPending(ctx, q, queue.PendingAccountingJob{OrgID: "org_1", DocumentID: "doc_1"})
+	_, said["EnqueueAccountingJob"] = queue.EnqueueAccountingJob(ctx, q,
+		queue.AccountingJob{OrgID: "org_1", DocumentID: "doc_1", Version: 1})
+	_, said["EnqueueAccountingJobs"] = queue.EnqueueAccountingJobs(ctx, q,
+		[]queue.AccountingJob{{OrgID: "org_1", DocumentID: "doc_1", Version: 1}})
+	_, said["MarkAccountingJobPending"] = queue.MarkAccountingJobPending(ctx, q,
+		queue.PendingAccountingJob{OrgID: "org_1", DocumentID: "doc_1"})
 	_, said["RepostAccountingJob"] = queue.RepostAccountingJob(ctx, q, document)
 	_, said["CancelAccountingJob"] = queue.CancelAccountingJob(ctx, q, document)
 	_, said["MarkDocumentReady"] = queue.MarkDocumentReady(ctx, q, document)
@@ -29,7 +32,8 @@ func requests(ctx context.Context, q queue.Querier) map[string]error {
 	_, said["ReadAccountingJobStatus"] = queue.ReadAccountingJobStatus(ctx, q, document)
 	_, said["WaitAccountingJob"] = queue.WaitAccountingJob(ctx, q, document, queue.WaitAccountingJobOptions{})
 	_, said["EnqueueJob"] = queue.EnqueueJob(ctx, q, "org_1", queue.RawPayload{Type: "t"}, queue.JobOptions{})
-	_, said["EnqueueJobs"] = queue.EnqueueJobs(ctx, q, []queue.NewJob{{OrgID: "org_1", Payload: queue.RawPayload{Type: "t"}}})
+	_, said["EnqueueJobs"] = queue.EnqueueJobs(ctx, q,
+		[]queue.NewJob{{OrgID: "org_1", Payload: queue.RawPayload{Type: "t"}}})
 	_, said["RetryJob"] = queue.RetryJob(ctx, q, "j", queue.RetryOptions{})
 	_, said["CancelJob"] = queue.CancelJob(ctx, q, "j")
 	_, said["ReadJobStatus"] = queue.ReadJobStatus(ctx, q, "j")
@@ -67,5 +71,6 @@ func TestRequestsOnADatabaseWithoutTheSchema(t *testing.T) {
 	}
 }
 
-// onEach is a handle that is no pool by its type, so that requests which want a transaction take it.
+// onEach is a handle that is no pool by its type, so that requests which want a transaction take
+// it.
 type onEach struct{ *pgxpool.Pool }

@@ -14,7 +14,8 @@ import (
 	"github.com/daybook-dev/daybook/queue"
 )
 
-// What the completion makes of what was asked for while the job was leased. Each attempt would have completed the job.
+// What the completion makes of what was asked for while the job was leased. Each attempt would have
+// completed the job.
 func TestCompletionServesWhatWasAskedMeanwhile(t *testing.T) {
 	t.Parallel()
 	dbs := shared(t)
@@ -40,8 +41,16 @@ func TestCompletionServesWhatWasAskedMeanwhile(t *testing.T) {
 		{"cancel, then newer version: again", []request{cancel, enqueue(6)}, models.JobPending, 6, 0, dueNow},
 		{"cancel, then older version: cancelled", []request{cancel, enqueue(4)}, models.JobCancelled, 5, 2, dueAny},
 		{"cancel, then mark pending: again", []request{cancel, markPending(0)}, models.JobPending, 5, 0, dueNow},
-		{"two newer versions: due at the earlier time", []request{enqueueAt(6, later), enqueueAt(7, time.Hour)}, models.JobPending, 7, 0, dueLater},
-		{"a cancelled request does not pull the next one forward", []request{enqueue(6), cancel, enqueueAt(7, later)}, models.JobPending, 7, 0, dueLater},
+		{
+			"two newer versions: due at the earlier time",
+			[]request{enqueueAt(6, later), enqueueAt(7, time.Hour)},
+			models.JobPending, 7, 0, dueLater,
+		},
+		{
+			"a cancelled request does not pull the next one forward",
+			[]request{enqueue(6), cancel, enqueueAt(7, later)},
+			models.JobPending, 7, 0, dueLater,
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -104,7 +113,8 @@ func TestNewerRequestSurvivesEachOutcome(t *testing.T) {
 	}
 }
 
-// A worker that stops or loses its turn completes nothing; what was asked for must not be lost by that as well.
+// A worker that stops or loses its turn completes nothing; what was asked for must not be lost by
+// that as well.
 func TestRequestsSurviveReleaseAndReclaim(t *testing.T) {
 	t.Parallel()
 	dbs := shared(t)
@@ -169,7 +179,8 @@ func TestCancelledAttemptIsLoggedAndCommitsNothing(t *testing.T) {
 	b.endAttempt(turn, locked[0].ID, models.OutcomeCompleted, "", 0)
 
 	var outcome models.Outcome
-	require.NoError(t, b.Pool.QueryRow(t.Context(), `SELECT outcome FROM daybook.attempts ORDER BY id DESC LIMIT 1`).Scan(&outcome))
+	require.NoError(t, b.Pool.QueryRow(t.Context(),
+		`SELECT outcome FROM daybook.attempts ORDER BY id DESC LIMIT 1`).Scan(&outcome))
 	assert.Equal(t, models.OutcomeCancelled, outcome)
 }
 
@@ -191,10 +202,12 @@ func TestRequestDuringTheCompletingTransaction(t *testing.T) {
 		}()
 		require.Eventually(t, func() bool {
 			var waiting int
-			err := b.Pool.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity WHERE datname = $1 AND wait_event_type = 'Lock'`, b.Name).Scan(&waiting)
+			err := b.Pool.QueryRow(t.Context(),
+				`SELECT count(*) FROM pg_stat_activity WHERE datname = $1 AND wait_event_type = 'Lock'`, b.Name).Scan(&waiting)
 			return err == nil && waiting == 1
 		}, pgtest.Patience, 5*time.Millisecond, "the request waits for the row")
-		_, err = store.Accounting.Complete(t.Context(), tx, turn, []store.Completion{{Job: locked[0], Outcome: models.OutcomeCompleted}}, store.Access{})
+		_, err = store.Accounting.Complete(t.Context(), tx, turn,
+			[]store.Completion{{Job: locked[0], Outcome: models.OutcomeCompleted}}, store.Access{})
 		return err
 	})
 	require.NoError(t, err)

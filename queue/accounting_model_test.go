@@ -223,7 +223,8 @@ func (m *machine) endAny(t *rapid.T) {
 		t.Skip("not leased")
 	}
 	outcome := rapid.SampledFrom([]models.Outcome{
-		models.OutcomeCompleted, models.OutcomeRetried, models.OutcomeRescheduled, models.OutcomeFailed, models.OutcomeCancelled,
+		models.OutcomeCompleted, models.OutcomeRetried, models.OutcomeRescheduled, models.OutcomeFailed,
+		models.OutcomeCancelled,
 	}).Draw(t, "outcome")
 	code := map[models.Outcome]models.ErrorCode{
 		models.OutcomeRetried: models.CodeDatabaseError, models.OutcomeRescheduled: models.CodeDocumentNotReady,
@@ -271,7 +272,8 @@ func (m *machine) release(t *rapid.T) {
 	m.again, m.cancelling = false, false
 }
 
-// reclaim is what the turn's next activity does; what was asked for meanwhile is given back to the queue.
+// reclaim is what the turn's next activity does; what was asked for meanwhile is given back to the
+// queue.
 func (m *machine) reclaim(t *rapid.T) {
 	if m.state != models.JobLeased {
 		t.Skip("not leased")
@@ -309,7 +311,8 @@ func (m *machine) zombie(t *rapid.T) {
 		require.Empty(t, locked)
 	})
 	err := pgx.BeginFunc(m.t.Context(), m.Pool, func(tx pgx.Tx) error {
-		_, err := store.Accounting.Complete(m.t.Context(), tx, *m.before, []store.Completion{{Job: m.lease, Outcome: models.OutcomeCompleted}}, store.Access{})
+		_, err := store.Accounting.Complete(m.t.Context(), tx, *m.before,
+			[]store.Completion{{Job: m.lease, Outcome: models.OutcomeCompleted}}, store.Access{})
 		return err
 	})
 	require.ErrorIs(t, err, store.ErrLeaseLost)

@@ -41,7 +41,8 @@ func setup(t *testing.T) *bundle {
 	return &bundle{DB: db, t: t, store: store.New(db.Pool)}
 }
 
-// databases are a few databases that the cases of a test take turns with: making one for each takes longer than the case.
+// databases are a few databases that the cases of a test take turns with: making one for each takes
+// longer than the case.
 type databases chan *pgtest.DB
 
 func shared(t *testing.T) databases {
@@ -58,7 +59,8 @@ func (dbs databases) setup(t *testing.T) *bundle {
 	t.Helper()
 	db := <-dbs
 	t.Cleanup(func() {
-		_, err := db.Pool.Exec(context.WithoutCancel(t.Context()), `DELETE FROM daybook.accounting_work_queue; DELETE FROM daybook.attempt_log`)
+		_, err := db.Pool.Exec(context.WithoutCancel(t.Context()),
+			`DELETE FROM daybook.accounting_work_queue; DELETE FROM daybook.attempt_log`)
 		assert.NoError(t, err)
 		dbs <- db
 	})
@@ -91,7 +93,8 @@ func (b *bundle) clock() time.Time {
 
 func (b *bundle) enqueue(version int64) queue.Response {
 	b.t.Helper()
-	r, err := queue.EnqueueAccountingJob(b.t.Context(), b.Pool, queue.AccountingJob{OrgID: org, DocumentID: doc, Version: version})
+	r, err := queue.EnqueueAccountingJob(b.t.Context(), b.Pool,
+		queue.AccountingJob{OrgID: org, DocumentID: doc, Version: version})
 	require.NoError(b.t, err)
 	return r
 }
@@ -122,8 +125,11 @@ func (b *bundle) lease() (store.Turn, store.Job) {
 	return turn, leased.Jobs[0]
 }
 
-// endAttempt ends the attempt as a worker does: locked and looked at again, a job whose cancellation was asked for commits nothing.
-func (b *bundle) endAttempt(turn store.Turn, id string, outcome models.Outcome, code models.ErrorCode, delay time.Duration) {
+// endAttempt ends the attempt as a worker does: locked and looked at again, a job whose
+// cancellation was asked for commits nothing.
+func (b *bundle) endAttempt(turn store.Turn, id string, outcome models.Outcome, code models.ErrorCode,
+	delay time.Duration,
+) {
 	b.t.Helper()
 	err := pgx.BeginFunc(b.t.Context(), b.Pool, func(tx pgx.Tx) error {
 		locked, err := store.Accounting.LockChunk(b.t.Context(), tx, turn, []string{id})
@@ -150,8 +156,9 @@ func (b *bundle) attempt(outcome models.Outcome, code models.ErrorCode, delay ti
 	b.endAttempt(turn, job.ID, outcome, code, delay)
 }
 
-// bring makes a job for version 5 and brings it into a state, after one attempt that failed and one look that found the
-// document not ready. Pending, it is due in an hour. The turn holds it when it is leased.
+// bring makes a job for version 5 and brings it into a state, after one attempt that failed and one
+// look that found the document not ready. Pending, it is due in an hour. The turn holds it when it
+// is leased.
 func (b *bundle) bring(state models.JobState) (turn store.Turn) {
 	b.t.Helper()
 	if state == absent {

@@ -61,12 +61,18 @@ func TestNamedArguments(t *testing.T) {
 	b := setup(t)
 	b.putDocument()
 	for _, c := range []struct{ stmt, want string }{
-		{`SELECT result FROM daybook.enqueue_accounting_job(version_hint => 3, document_id => 'doc_1', org_id => 'org_1')`, "enqueued"},
+		{
+			`SELECT result FROM daybook.enqueue_accounting_job(version_hint => 3, document_id => 'doc_1', org_id => 'org_1')`,
+			"enqueued",
+		},
 		{`SELECT result FROM daybook.enqueue_accounting_job(org_id => 'org_1', document_id => 'doc_1', version_hint => 4, ready_at => now() + interval '1 hour', priority => 1)`, "coalesced"},
 		{`SELECT result FROM daybook.enqueue_accounting_jobs(org_ids => ARRAY['org_1'], document_ids => ARRAY['doc_1'], version_hints => ARRAY[4], priorities => ARRAY[1])`, "unchanged"},
 		{`SELECT result FROM daybook.mark_accounting_job_pending(org_id => 'org_1', document_id => 'doc_1', delay_seconds => 2.5)`, "rescheduled"},
 		{`SELECT result FROM daybook.cancel_accounting_job(org_id => 'org_1', document_id => 'doc_1')`, "cancelled"},
-		{`SELECT result FROM daybook.mark_document_ready(org_id => 'org_1', document_id => 'doc_1', priority => 3)`, "unchanged"},
+		{
+			`SELECT result FROM daybook.mark_document_ready(org_id => 'org_1', document_id => 'doc_1', priority => 3)`,
+			"unchanged",
+		},
 		{`SELECT result FROM daybook.mark_document_not_ready(org_id => 'org_1', document_id => 'doc_1')`, "unchanged"},
 		{`SELECT result FROM daybook.mark_document_deleted(org_id => 'org_1', document_id => 'doc_1')`, "unchanged"},
 	} {

@@ -17,8 +17,8 @@ type AccountingJobStatus struct {
 	State models.JobState
 	// Version is the newest document version that was asked for.
 	Version int64
-	// PostedVersion is the version that is posted now; nil: none. A version whose content came to the same as what was posted
-	// before counts as posted.
+	// PostedVersion is the version that is posted now; nil: none. A version whose content came to the
+	// same as what was posted before counts as posted.
 	PostedVersion *int64
 	// LiveImpactID is the impact that posts it; nil: none.
 	LiveImpactID *int64
@@ -28,12 +28,14 @@ type AccountingJobStatus struct {
 	NextTry *time.Time
 	// FinishedAt is when the job was completed, failed or cancelled; nil: it is pending or leased.
 	FinishedAt *time.Time
-	// ErrorCode and Error are the last attempt's; empty: there was none. A job that is tried again has one while it is pending.
+	// ErrorCode and Error are the last attempt's; empty: there was none. A job that is tried again
+	// has one while it is pending.
 	ErrorCode models.ErrorCode
 	Error     string
 }
 
-// Ended reports whether nothing more will happen until a request asks for it, or the cause of a failure is gone.
+// Ended reports whether nothing more will happen until a request asks for it, or the cause of a
+// failure is gone.
 func (s AccountingJobStatus) Ended() bool {
 	return s.State == models.JobCompleted || s.State == models.JobFailed || s.State == models.JobCancelled
 }
@@ -43,9 +45,11 @@ func (s AccountingJobStatus) Posted() bool {
 	return s.PostedVersion != nil && *s.PostedVersion >= s.Version
 }
 
-// ReadAccountingJobStatus says what became of a document, as q sees it: a transaction also sees its own changes.
+// ReadAccountingJobStatus says what became of a document, as q sees it: a transaction also sees its
+// own changes.
 //
-// Errors: ErrJobNotFound, ErrEmptyID, ErrIDTooLong, ErrInvalidText, ErrNoTransaction (a GORM handle outside of one: pass SQL of its db.DB()).
+// Errors: ErrJobNotFound, ErrEmptyID, ErrIDTooLong, ErrInvalidText, ErrNoTransaction (a GORM handle
+// outside of one: pass SQL of its db.DB()).
 func ReadAccountingJobStatus(ctx context.Context, q Querier, d Document) (AccountingJobStatus, error) {
 	if err := errors.Join(check(q), checkIDs(d.OrgID, d.ID)); err != nil {
 		return AccountingJobStatus{}, err
@@ -58,26 +62,30 @@ func ReadAccountingJobStatus(ctx context.Context, q Querier, d Document) (Accoun
 type WaitAccountingJobOptions struct {
 	// Version is the least document version that must have ended, such as Marked.Version. 0: any.
 	Version int64
-	// FirstPoll is the pause after the first read of the status; each further one is half as long again. Default 20 ms.
+	// FirstPoll is the pause after the first read of the status; each further one is half as long
+	// again. Default 20 ms.
 	FirstPoll time.Duration
 	// MaxPoll is the longest pause. Default 2 s.
 	MaxPoll time.Duration
 }
 
-// WaitAccountingJob returns when the job has ended for the version asked for, or for a newer one. The returned status says how:
-// posted, failed or cancelled. A newer version that is asked for meanwhile is waited for as well, because the older one is then not
-// posted.
+// WaitAccountingJob returns when the job has ended for the version asked for, or for a newer one.
+// The returned status says how: posted, failed or cancelled. A newer version that is asked for
+// meanwhile is waited for as well, because the older one is then not posted.
 //
-// Give ctx a deadline: the job of a document that is not ready does not end, nor does one that no worker works. When ctx ends,
-// WaitAccountingJob returns ctx's error and the last status that it read.
+// Give ctx a deadline: the job of a document that is not ready does not end, nor does one that no
+// worker works. When ctx ends, WaitAccountingJob returns ctx's error and the last status that it
+// read.
 //
-// It reads the status at growing intervals (see WaitAccountingJobOptions), and holds no connection in between if q is a pool. For many
-// documents, query their statuses in bulk instead.
+// It reads the status at growing intervals (see WaitAccountingJobOptions), and holds no connection
+// in between if q is a pool. For many documents, query their statuses in bulk instead.
 //
 // q must not be a transaction: what a transaction enqueues is worked only after its commit.
 //
 // Errors: ErrInTransaction, and those of ReadAccountingJobStatus and ctx.
-func WaitAccountingJob(ctx context.Context, q Querier, d Document, o WaitAccountingJobOptions) (AccountingJobStatus, error) {
+func WaitAccountingJob(ctx context.Context, q Querier, d Document,
+	o WaitAccountingJobOptions,
+) (AccountingJobStatus, error) {
 	if o.Version < 0 {
 		return AccountingJobStatus{}, ErrNegativeVersion
 	}
@@ -107,8 +115,9 @@ func WaitAccountingJob(ctx context.Context, q Querier, d Document, o WaitAccount
 
 func accountingJobStatus(s store.AccountingJobStatus) AccountingJobStatus {
 	out := AccountingJobStatus{
-		JobID: s.JobID, State: s.State, Version: s.VersionHint, PostedVersion: s.PostedVersion, LiveImpactID: s.LiveImpactID,
-		Attempts: s.RunCount, FinishedAt: s.FinishedAt, ErrorCode: s.ErrorCode, Error: s.Error,
+		JobID: s.JobID, State: s.State, Version: s.VersionHint, PostedVersion: s.PostedVersion,
+		LiveImpactID: s.LiveImpactID,
+		Attempts:     s.RunCount, FinishedAt: s.FinishedAt, ErrorCode: s.ErrorCode, Error: s.Error,
 	}
 	if s.State == models.JobPending {
 		out.NextTry = &s.ReadyAt

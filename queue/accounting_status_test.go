@@ -28,7 +28,8 @@ func (b *bundle) status() queue.AccountingJobStatus {
 func (b *bundle) post(seq int, kind models.ImpactKind, version int64) {
 	b.t.Helper()
 	b.exec(`INSERT INTO daybook.impacts (id, org_id, document_id, document_version, seq, kind, rule_set_version, document_date, posting_date, entry_count, job_id, attempt)
-	        VALUES ($1::integer, $2, $3, $4, $1::integer, $5, 1, '2026-03-14', '2026-03-14', 0, 'j', 1)`, seq, org, doc, version, string(kind))
+	        VALUES ($1::integer, $2, $3, $4, $1::integer, $5, 1, '2026-03-14', '2026-03-14', 0, 'j', 1)`, seq, org, doc,
+		version, string(kind))
 }
 
 func TestStatusOfEachState(t *testing.T) {
@@ -127,7 +128,8 @@ func TestWaitReturnsWhenTheVersionHasEnded(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	go func() {
-		s, err := queue.WaitAccountingJob(ctx, q, document, queue.WaitAccountingJobOptions{Version: 3, FirstPoll: time.Millisecond, MaxPoll: time.Millisecond})
+		s, err := queue.WaitAccountingJob(ctx, q, document,
+			queue.WaitAccountingJobOptions{Version: 3, FirstPoll: time.Millisecond, MaxPoll: time.Millisecond})
 		done <- outcome{s, err}
 	}()
 	<-q.looks
@@ -159,7 +161,8 @@ func TestWaitForWhatHasEndedReturnsAtOnce(t *testing.T) {
 	assert.ErrorIs(t, err, queue.ErrNegativeVersion)
 	b.enqueue(1)
 	b.cancel()
-	s, err := queue.WaitAccountingJob(t.Context(), b.Pool, document, queue.WaitAccountingJobOptions{FirstPoll: time.Hour, Version: 1})
+	s, err := queue.WaitAccountingJob(t.Context(), b.Pool, document,
+		queue.WaitAccountingJobOptions{FirstPoll: time.Hour, Version: 1})
 	require.NoError(t, err)
 	assert.Equal(t, models.JobCancelled, s.State)
 }
@@ -174,7 +177,8 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 		<-q.looks
 		cancel(errors.New("enough"))
 	}()
-	s, err := queue.WaitAccountingJob(ctx, q, document, queue.WaitAccountingJobOptions{FirstPoll: time.Hour, MaxPoll: time.Hour})
+	s, err := queue.WaitAccountingJob(ctx, q, document,
+		queue.WaitAccountingJobOptions{FirstPoll: time.Hour, MaxPoll: time.Hour})
 	assert.ErrorIs(t, err, context.Canceled)
 	if s.JobID != "" {
 		assert.Equal(t, models.JobPending, s.State)

@@ -30,7 +30,8 @@ func enqueueJob(j queue.AccountingJob) request {
 
 func enqueueAt(version int64, in time.Duration) request {
 	return func(ctx context.Context, q queue.Querier) (queue.Response, error) {
-		return queue.EnqueueAccountingJob(ctx, q, queue.AccountingJob{OrgID: org, DocumentID: doc, Version: version, ReadyAt: time.Now().Add(in)})
+		return queue.EnqueueAccountingJob(ctx, q,
+			queue.AccountingJob{OrgID: org, DocumentID: doc, Version: version, ReadyAt: time.Now().Add(in)})
 	}
 }
 
@@ -38,7 +39,8 @@ func markPending(delay time.Duration) request { return markPendingVersion(0, del
 
 func markPendingVersion(version int64, delay time.Duration) request {
 	return func(ctx context.Context, q queue.Querier) (queue.Response, error) {
-		return queue.MarkAccountingJobPending(ctx, q, queue.PendingAccountingJob{OrgID: org, DocumentID: doc, Version: version, Delay: delay})
+		return queue.MarkAccountingJobPending(ctx, q,
+			queue.PendingAccountingJob{OrgID: org, DocumentID: doc, Version: version, Delay: delay})
 	}
 }
 
@@ -62,9 +64,9 @@ const (
 
 const later = 10 * time.Minute
 
-// cell is one cell of the request table in docs/states.md. Before the request the job is at version 5 after one counted
-// attempt (two when it is leased, completed or failed), with an error unless it is completed, and with one look that
-// found the document not ready.
+// cell is one cell of the request table in docs/states.md. Before the request the job is at version
+// 5 after one counted attempt (two when it is leased, completed or failed), with an error unless it
+// is completed, and with one look that found the document not ready.
 type cell struct {
 	name string
 	from models.JobState
@@ -84,54 +86,169 @@ type cell struct {
 
 func cells() []cell {
 	const (
-		pending, leased, completed, failed, cancelled = models.JobPending, models.JobLeased, models.JobCompleted, models.JobFailed, models.JobCancelled
+		pending, leased, completed, failed, cancelled = models.JobPending, models.JobLeased, models.JobCompleted,
+			models.JobFailed, models.JobCancelled
 	)
 	return []cell{
-		{name: "absent/enqueue", from: absent, ask: enqueue(6), result: queue.Enqueued, state: pending, version: 6, due: dueNow},
-		{name: "absent/enqueue version 0", from: absent, ask: enqueue(0), result: queue.Enqueued, state: pending, due: dueNow},
-		{name: "absent/enqueue later", from: absent, ask: enqueueAt(6, later), result: queue.Enqueued, state: pending, version: 6, due: dueLater},
-		{name: "absent/enqueue in the past", from: absent, ask: enqueueAt(6, -later), result: queue.Enqueued, state: pending, version: 6, due: dueNow},
+		{
+			name: "absent/enqueue", from: absent, ask: enqueue(6), result: queue.Enqueued, state: pending, version: 6,
+			due: dueNow,
+		},
+		{
+			name: "absent/enqueue version 0", from: absent, ask: enqueue(0), result: queue.Enqueued, state: pending,
+			due: dueNow,
+		},
+		{
+			name: "absent/enqueue later", from: absent, ask: enqueueAt(6, later), result: queue.Enqueued, state: pending,
+			version: 6, due: dueLater,
+		},
+		{
+			name: "absent/enqueue in the past", from: absent, ask: enqueueAt(6, -later), result: queue.Enqueued,
+			state: pending, version: 6, due: dueNow,
+		},
 		{name: "absent/mark pending", from: absent, ask: markPending(0), err: queue.ErrJobNotFound},
 		{name: "absent/cancel", from: absent, ask: cancel, err: queue.ErrJobNotFound},
 
-		{name: "pending/newer", from: pending, ask: enqueue(6), result: queue.Coalesced, state: pending, version: 6, due: dueNow, moved: true},
-		{name: "pending/newer, due earlier", from: pending, ask: enqueueAt(6, later), result: queue.Coalesced, state: pending, version: 6, due: dueLater, moved: true},
-		{name: "pending/newer, due later", from: pending, ask: enqueueAt(6, 24*time.Hour), result: queue.Coalesced, state: pending, version: 6, due: dueHour, moved: true},
-		{name: "pending/same", from: pending, ask: enqueue(5), result: queue.Unchanged, state: pending, version: 5, attempts: 1, errors: true},
-		{name: "pending/older", from: pending, ask: enqueue(4), result: queue.Unchanged, state: pending, version: 5, attempts: 1, errors: true},
-		{name: "pending/mark pending", from: pending, ask: markPending(0), result: queue.Rescheduled, state: pending, version: 5, attempts: 1, errors: true, due: dueNow, moved: true},
-		{name: "pending/mark pending later", from: pending, ask: markPending(later), result: queue.Rescheduled, state: pending, version: 5, attempts: 1, errors: true, due: dueLater, moved: true},
-		{name: "pending/mark pending, newer", from: pending, ask: markPendingVersion(6, 0), result: queue.Rescheduled, state: pending, version: 6, due: dueNow, moved: true},
-		{name: "pending/mark pending, older", from: pending, ask: markPendingVersion(4, 0), result: queue.Rescheduled, state: pending, version: 5, attempts: 1, errors: true, due: dueNow, moved: true},
-		{name: "pending/cancel", from: pending, ask: cancel, result: queue.Cancelled, state: cancelled, version: 5, attempts: 1, errors: true, moved: true},
+		{
+			name: "pending/newer", from: pending, ask: enqueue(6), result: queue.Coalesced, state: pending, version: 6,
+			due: dueNow, moved: true,
+		},
+		{
+			name: "pending/newer, due earlier", from: pending, ask: enqueueAt(6, later), result: queue.Coalesced,
+			state: pending, version: 6, due: dueLater, moved: true,
+		},
+		{
+			name: "pending/newer, due later", from: pending, ask: enqueueAt(6, 24*time.Hour), result: queue.Coalesced,
+			state: pending, version: 6, due: dueHour, moved: true,
+		},
+		{
+			name: "pending/same", from: pending, ask: enqueue(5), result: queue.Unchanged, state: pending, version: 5,
+			attempts: 1, errors: true,
+		},
+		{
+			name: "pending/older", from: pending, ask: enqueue(4), result: queue.Unchanged, state: pending, version: 5,
+			attempts: 1, errors: true,
+		},
+		{
+			name: "pending/mark pending", from: pending, ask: markPending(0), result: queue.Rescheduled, state: pending,
+			version: 5, attempts: 1, errors: true, due: dueNow, moved: true,
+		},
+		{
+			name: "pending/mark pending later", from: pending, ask: markPending(later), result: queue.Rescheduled,
+			state: pending, version: 5, attempts: 1, errors: true, due: dueLater, moved: true,
+		},
+		{
+			name: "pending/mark pending, newer", from: pending, ask: markPendingVersion(6, 0), result: queue.Rescheduled,
+			state: pending, version: 6, due: dueNow, moved: true,
+		},
+		{
+			name: "pending/mark pending, older", from: pending, ask: markPendingVersion(4, 0), result: queue.Rescheduled,
+			state: pending, version: 5, attempts: 1, errors: true, due: dueNow, moved: true,
+		},
+		{
+			name: "pending/cancel", from: pending, ask: cancel, result: queue.Cancelled, state: cancelled, version: 5,
+			attempts: 1, errors: true, moved: true,
+		},
 
-		{name: "leased/newer", from: leased, ask: enqueue(6), result: queue.Coalesced, state: leased, version: 6, attempts: 2, errors: true, due: dueNow, moved: true},
-		{name: "leased/newer, later", from: leased, ask: enqueueAt(6, later), result: queue.Coalesced, state: leased, version: 6, attempts: 2, errors: true, due: dueLater, moved: true},
-		{name: "leased/same", from: leased, ask: enqueue(5), result: queue.Unchanged, state: leased, version: 5, attempts: 2, errors: true},
-		{name: "leased/older", from: leased, ask: enqueue(4), result: queue.Unchanged, state: leased, version: 5, attempts: 2, errors: true},
-		{name: "leased/mark pending", from: leased, ask: markPending(0), result: queue.Coalesced, state: leased, version: 5, attempts: 2, errors: true, due: dueNow, moved: true},
-		{name: "leased/mark pending later", from: leased, ask: markPending(later), result: queue.Coalesced, state: leased, version: 5, attempts: 2, errors: true, due: dueLater, moved: true},
-		{name: "leased/cancel", from: leased, ask: cancel, result: queue.Cancelling, state: leased, version: 5, attempts: 2, errors: true, moved: true},
+		{
+			name: "leased/newer", from: leased, ask: enqueue(6), result: queue.Coalesced, state: leased, version: 6,
+			attempts: 2, errors: true, due: dueNow, moved: true,
+		},
+		{
+			name: "leased/newer, later", from: leased, ask: enqueueAt(6, later), result: queue.Coalesced, state: leased,
+			version: 6, attempts: 2, errors: true, due: dueLater, moved: true,
+		},
+		{
+			name: "leased/same", from: leased, ask: enqueue(5), result: queue.Unchanged, state: leased, version: 5,
+			attempts: 2, errors: true,
+		},
+		{
+			name: "leased/older", from: leased, ask: enqueue(4), result: queue.Unchanged, state: leased, version: 5,
+			attempts: 2, errors: true,
+		},
+		{
+			name: "leased/mark pending", from: leased, ask: markPending(0), result: queue.Coalesced, state: leased, version: 5,
+			attempts: 2, errors: true, due: dueNow, moved: true,
+		},
+		{
+			name: "leased/mark pending later", from: leased, ask: markPending(later), result: queue.Coalesced, state: leased,
+			version: 5, attempts: 2, errors: true, due: dueLater, moved: true,
+		},
+		{
+			name: "leased/cancel", from: leased, ask: cancel, result: queue.Cancelling, state: leased, version: 5, attempts: 2,
+			errors: true, moved: true,
+		},
 
-		{name: "completed/newer", from: completed, ask: enqueue(6), result: queue.Requeued, state: pending, version: 6, due: dueNow, moved: true},
-		{name: "completed/newer, later", from: completed, ask: enqueueAt(6, later), result: queue.Requeued, state: pending, version: 6, due: dueLater, moved: true},
-		{name: "completed/same", from: completed, ask: enqueue(5), result: queue.Unchanged, state: completed, version: 5, attempts: 2},
-		{name: "completed/older", from: completed, ask: enqueue(4), result: queue.Unchanged, state: completed, version: 5, attempts: 2},
-		{name: "completed/mark pending", from: completed, ask: markPending(later), result: queue.Requeued, state: pending, version: 5, due: dueLater, moved: true},
-		{name: "completed/cancel", from: completed, ask: cancel, err: queue.ErrJobCompleted, state: completed, version: 5, attempts: 2},
+		{
+			name: "completed/newer", from: completed, ask: enqueue(6), result: queue.Requeued, state: pending, version: 6,
+			due: dueNow, moved: true,
+		},
+		{
+			name: "completed/newer, later", from: completed, ask: enqueueAt(6, later), result: queue.Requeued, state: pending,
+			version: 6, due: dueLater, moved: true,
+		},
+		{
+			name: "completed/same", from: completed, ask: enqueue(5), result: queue.Unchanged, state: completed, version: 5,
+			attempts: 2,
+		},
+		{
+			name: "completed/older", from: completed, ask: enqueue(4), result: queue.Unchanged, state: completed, version: 5,
+			attempts: 2,
+		},
+		{
+			name: "completed/mark pending", from: completed, ask: markPending(later), result: queue.Requeued, state: pending,
+			version: 5, due: dueLater, moved: true,
+		},
+		{
+			name: "completed/cancel", from: completed, ask: cancel, err: queue.ErrJobCompleted, state: completed, version: 5,
+			attempts: 2,
+		},
 
-		{name: "failed/newer", from: failed, ask: enqueue(6), result: queue.Requeued, state: pending, version: 6, due: dueNow, moved: true},
-		{name: "failed/same", from: failed, ask: enqueue(5), result: queue.Unchanged, state: failed, version: 5, attempts: 2, errors: true},
-		{name: "failed/older", from: failed, ask: enqueue(4), result: queue.Unchanged, state: failed, version: 5, attempts: 2, errors: true},
-		{name: "failed/mark pending", from: failed, ask: markPending(0), result: queue.Requeued, state: pending, version: 5, due: dueNow, moved: true},
-		{name: "failed/mark pending, newer", from: failed, ask: markPendingVersion(6, 0), result: queue.Requeued, state: pending, version: 6, due: dueNow, moved: true},
-		{name: "failed/cancel", from: failed, ask: cancel, result: queue.Cancelled, state: cancelled, version: 5, attempts: 2, errors: true, moved: true},
+		{
+			name: "failed/newer", from: failed, ask: enqueue(6), result: queue.Requeued, state: pending, version: 6,
+			due: dueNow, moved: true,
+		},
+		{
+			name: "failed/same", from: failed, ask: enqueue(5), result: queue.Unchanged, state: failed, version: 5,
+			attempts: 2, errors: true,
+		},
+		{
+			name: "failed/older", from: failed, ask: enqueue(4), result: queue.Unchanged, state: failed, version: 5,
+			attempts: 2, errors: true,
+		},
+		{
+			name: "failed/mark pending", from: failed, ask: markPending(0), result: queue.Requeued, state: pending, version: 5,
+			due: dueNow, moved: true,
+		},
+		{
+			name: "failed/mark pending, newer", from: failed, ask: markPendingVersion(6, 0), result: queue.Requeued,
+			state: pending, version: 6, due: dueNow, moved: true,
+		},
+		{
+			name: "failed/cancel", from: failed, ask: cancel, result: queue.Cancelled, state: cancelled, version: 5,
+			attempts: 2, errors: true, moved: true,
+		},
 
-		{name: "cancelled/newer", from: cancelled, ask: enqueue(6), result: queue.Requeued, state: pending, version: 6, due: dueNow, moved: true},
-		{name: "cancelled/same", from: cancelled, ask: enqueue(5), result: queue.Requeued, state: pending, version: 5, due: dueNow, moved: true},
-		{name: "cancelled/older", from: cancelled, ask: enqueue(4), result: queue.Unchanged, state: cancelled, version: 5, attempts: 1, errors: true},
-		{name: "cancelled/mark pending", from: cancelled, ask: markPending(0), result: queue.Requeued, state: pending, version: 5, due: dueNow, moved: true},
-		{name: "cancelled/cancel", from: cancelled, ask: cancel, result: queue.Unchanged, state: cancelled, version: 5, attempts: 1, errors: true},
+		{
+			name: "cancelled/newer", from: cancelled, ask: enqueue(6), result: queue.Requeued, state: pending, version: 6,
+			due: dueNow, moved: true,
+		},
+		{
+			name: "cancelled/same", from: cancelled, ask: enqueue(5), result: queue.Requeued, state: pending, version: 5,
+			due: dueNow, moved: true,
+		},
+		{
+			name: "cancelled/older", from: cancelled, ask: enqueue(4), result: queue.Unchanged, state: cancelled, version: 5,
+			attempts: 1, errors: true,
+		},
+		{
+			name: "cancelled/mark pending", from: cancelled, ask: markPending(0), result: queue.Requeued, state: pending,
+			version: 5, due: dueNow, moved: true,
+		},
+		{
+			name: "cancelled/cancel", from: cancelled, ask: cancel, result: queue.Unchanged, state: cancelled, version: 5,
+			attempts: 1, errors: true,
+		},
 	}
 }
 
@@ -192,7 +309,8 @@ func TestDocHasTheRequestTable(t *testing.T) {
 			tested[c.name] = "`" + string(c.result) + "`"
 		}
 	}
-	tested["absent/newer"], tested["absent/same"], tested["absent/older"] = tested["absent/enqueue"], tested["absent/enqueue"], "–"
+	tested["absent/newer"], tested["absent/same"], tested["absent/older"] = tested["absent/enqueue"],
+		tested["absent/enqueue"], "–"
 	firstWord := regexp.MustCompile("^`[a-z]+`|^error|^–")
 	columns := []string{"newer", "same", "older", "mark pending", "cancel"}
 	for _, state := range []string{"absent", "pending", "leased", "completed", "failed", "cancelled"} {
@@ -289,7 +407,8 @@ func TestPriority(t *testing.T) {
 			t.Parallel()
 			b := dbs.setup(t)
 			b.bring(c.from)
-			_, err := queue.EnqueueAccountingJob(t.Context(), b.Pool, queue.AccountingJob{OrgID: org, DocumentID: doc, Version: c.version, Priority: c.priority})
+			_, err := queue.EnqueueAccountingJob(t.Context(), b.Pool,
+				queue.AccountingJob{OrgID: org, DocumentID: doc, Version: c.version, Priority: c.priority})
 			require.NoError(t, err)
 			assert.Equal(t, c.want, b.job().Priority)
 		})

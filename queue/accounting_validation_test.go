@@ -38,7 +38,8 @@ func TestInvalidRequestsAreRefused(t *testing.T) {
 	} {
 		_, err := queue.EnqueueAccountingJob(t.Context(), b.Pool, c.job)
 		require.ErrorIs(t, err, c.want, "EnqueueAccountingJob: %s", c.name)
-		_, err = queue.EnqueueAccountingJobs(t.Context(), b.Pool, []queue.AccountingJob{{OrgID: org, DocumentID: "fine"}, c.job})
+		_, err = queue.EnqueueAccountingJobs(t.Context(), b.Pool,
+			[]queue.AccountingJob{{OrgID: org, DocumentID: "fine"}, c.job})
 		require.ErrorIs(t, err, c.want, "EnqueueAccountingJobs: %s", c.name)
 		if c.want != nil {
 			require.ErrorContains(t, err, "job 1:", "EnqueueAccountingJobs names the position")
@@ -46,7 +47,8 @@ func TestInvalidRequestsAreRefused(t *testing.T) {
 		if c.job.Version != 0 || c.job.Priority != 0 || c.want == nil {
 			continue
 		}
-		_, err = queue.MarkAccountingJobPending(t.Context(), b.Pool, queue.PendingAccountingJob{OrgID: c.job.OrgID, DocumentID: c.job.DocumentID})
+		_, err = queue.MarkAccountingJobPending(t.Context(), b.Pool,
+			queue.PendingAccountingJob{OrgID: c.job.OrgID, DocumentID: c.job.DocumentID})
 		require.ErrorIs(t, err, c.want, "MarkAccountingJobPending: %s", c.name)
 		_, err = queue.CancelAccountingJob(t.Context(), b.Pool, queue.Document{OrgID: c.job.OrgID, ID: c.job.DocumentID})
 		require.ErrorIs(t, err, c.want, "Cancel: %s", c.name)
@@ -67,8 +69,16 @@ func TestInvalidMarkPending(t *testing.T) {
 		want    error
 	}{
 		{"negative delay", queue.PendingAccountingJob{OrgID: org, DocumentID: doc, Delay: -1}, queue.ErrNegativeDelay},
-		{"negative version", queue.PendingAccountingJob{OrgID: org, DocumentID: doc, Version: -1}, queue.ErrNegativeVersion},
-		{"more than 100 years", queue.PendingAccountingJob{OrgID: org, DocumentID: doc, Delay: 120 * 365 * 24 * time.Hour}, queue.ErrInvalid},
+		{
+			"negative version",
+			queue.PendingAccountingJob{OrgID: org, DocumentID: doc, Version: -1},
+			queue.ErrNegativeVersion,
+		},
+		{
+			"more than 100 years",
+			queue.PendingAccountingJob{OrgID: org, DocumentID: doc, Delay: 120 * 365 * 24 * time.Hour},
+			queue.ErrInvalid,
+		},
 	} {
 		_, err := queue.MarkAccountingJobPending(t.Context(), b.Pool, c.pending)
 		require.ErrorIs(t, err, c.want, c.name)
@@ -118,22 +128,52 @@ func TestSQLSTATEs(t *testing.T) {
 		{"never due", "DB010", `SELECT daybook.enqueue_accounting_job('o', 'd', 1, 'infinity')`},
 		{"due since ever", "", `SELECT daybook.enqueue_accounting_job('o', 'd', 1, '-infinity')`},
 
-		{"many: one is empty", "DB010", `SELECT daybook.enqueue_accounting_jobs(ARRAY['o', ''], ARRAY['d', 'd'], ARRAY[1, 1])`},
-		{"many: one is null", "DB010", `SELECT daybook.enqueue_accounting_jobs(ARRAY['o', NULL], ARRAY['d', 'd'], ARRAY[1, 1])`},
-		{"many: one is too long", "DB010", `SELECT daybook.enqueue_accounting_jobs(ARRAY['o', 'o'], ARRAY['d', repeat('a', 256)], ARRAY[1, 1])`},
-		{"many: one is negative", "DB010", `SELECT daybook.enqueue_accounting_jobs(ARRAY['o', 'o'], ARRAY['d', 'e'], ARRAY[1, -1])`},
-		{"many: one has no version", "DB010", `SELECT daybook.enqueue_accounting_jobs(ARRAY['o', 'o'], ARRAY['d', 'e'], ARRAY[1, NULL])`},
-		{"many: one priority is wrong", "DB010", `SELECT daybook.enqueue_accounting_jobs(ARRAY['o', 'o'], ARRAY['d', 'e'], ARRAY[1, 1], NULL, ARRAY[1, 9])`},
-		{"many: one is never due", "DB010", `SELECT daybook.enqueue_accounting_jobs(ARRAY['o'], ARRAY['d'], ARRAY[1], ARRAY['infinity'::timestamptz])`},
-		{"many: unequal lengths", "DB010", `SELECT daybook.enqueue_accounting_jobs(ARRAY['o', 'o'], ARRAY['d', 'e'], ARRAY[1])`},
-		{"many: unequal priorities", "DB010", `SELECT daybook.enqueue_accounting_jobs(ARRAY['o', 'o'], ARRAY['d', 'e'], ARRAY[1, 1], NULL, ARRAY[1])`},
+		{
+			"many: one is empty", "DB010",
+			`SELECT daybook.enqueue_accounting_jobs(ARRAY['o', ''], ARRAY['d', 'd'], ARRAY[1, 1])`,
+		},
+		{
+			"many: one is null", "DB010",
+			`SELECT daybook.enqueue_accounting_jobs(ARRAY['o', NULL], ARRAY['d', 'd'], ARRAY[1, 1])`,
+		},
+		{
+			"many: one is too long", "DB010",
+			`SELECT daybook.enqueue_accounting_jobs(ARRAY['o', 'o'], ARRAY['d', repeat('a', 256)], ARRAY[1, 1])`,
+		},
+		{
+			"many: one is negative", "DB010",
+			`SELECT daybook.enqueue_accounting_jobs(ARRAY['o', 'o'], ARRAY['d', 'e'], ARRAY[1, -1])`,
+		},
+		{
+			"many: one has no version", "DB010",
+			`SELECT daybook.enqueue_accounting_jobs(ARRAY['o', 'o'], ARRAY['d', 'e'], ARRAY[1, NULL])`,
+		},
+		{
+			"many: one priority is wrong", "DB010",
+			`SELECT daybook.enqueue_accounting_jobs(ARRAY['o', 'o'], ARRAY['d', 'e'], ARRAY[1, 1], NULL, ARRAY[1, 9])`,
+		},
+		{
+			"many: one is never due", "DB010",
+			`SELECT daybook.enqueue_accounting_jobs(ARRAY['o'], ARRAY['d'], ARRAY[1], ARRAY['infinity'::timestamptz])`,
+		},
+		{
+			"many: unequal lengths", "DB010",
+			`SELECT daybook.enqueue_accounting_jobs(ARRAY['o', 'o'], ARRAY['d', 'e'], ARRAY[1])`,
+		},
+		{
+			"many: unequal priorities", "DB010",
+			`SELECT daybook.enqueue_accounting_jobs(ARRAY['o', 'o'], ARRAY['d', 'e'], ARRAY[1, 1], NULL, ARRAY[1])`,
+		},
 		{"many: no versions at all", "DB010", `SELECT daybook.enqueue_accounting_jobs(ARRAY['o'], ARRAY['d'], NULL)`},
 		{"many: none", "", `SELECT daybook.enqueue_accounting_jobs(ARRAY[]::text[], ARRAY[]::text[], ARRAY[]::bigint[])`},
 
 		{"mark pending: empty", "DB010", `SELECT daybook.mark_accounting_job_pending('', 'd')`},
 		{"mark pending: negative delay", "DB010", `SELECT daybook.mark_accounting_job_pending('org_1', 'done', NULL, -1)`},
 		{"mark pending: NaN", "DB010", `SELECT daybook.mark_accounting_job_pending('org_1', 'done', NULL, 'NaN')`},
-		{"mark pending: infinite delay", "DB010", `SELECT daybook.mark_accounting_job_pending('org_1', 'done', NULL, 'Infinity')`},
+		{
+			"mark pending: infinite delay", "DB010",
+			`SELECT daybook.mark_accounting_job_pending('org_1', 'done', NULL, 'Infinity')`,
+		},
 		{"mark pending: no delay", "DB010", `SELECT daybook.mark_accounting_job_pending('org_1', 'done', NULL, NULL)`},
 		{"mark pending: no such job", "DB011", `SELECT daybook.mark_accounting_job_pending('org_1', 'unknown')`},
 		{"cancel: empty", "DB010", `SELECT daybook.cancel_accounting_job('org_1', '')`},
@@ -164,7 +204,9 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 	b.bring("completed")
 	_, err := cancel(t.Context(), b.Pool)
 	require.ErrorIs(t, err, queue.ErrJobCompleted)
-	require.EqualError(t, err, "the accounting job for document doc_1 of organization org_1 is completed: mark the document not ready or deleted to take its posting back")
-	_, err = queue.MarkAccountingJobPending(t.Context(), b.Pool, queue.PendingAccountingJob{OrgID: org, DocumentID: "unknown"})
+	require.EqualError(t, err, "the accounting job for document doc_1 of organization org_1 is completed: mark the "+
+		"document not ready or deleted to take its posting back")
+	_, err = queue.MarkAccountingJobPending(t.Context(), b.Pool,
+		queue.PendingAccountingJob{OrgID: org, DocumentID: "unknown"})
 	require.EqualError(t, err, "no accounting job for document unknown of organization org_1: enqueue the document first")
 }

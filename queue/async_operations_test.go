@@ -21,7 +21,9 @@ import (
 // operation enqueues an operation as a program does that comes from async_operations.
 func (b *bundle) operation(operationType string, maxAttempts int) (id string) {
 	b.t.Helper()
-	require.NoError(b.t, b.Pool.QueryRow(b.t.Context(), `SELECT daybook.enqueue_async_operation($1, '{"user_id": "u"}', p_max_attempts => $2)::text`, operationType, maxAttempts).Scan(&id))
+	require.NoError(b.t, b.Pool.QueryRow(b.t.Context(),
+		`SELECT daybook.enqueue_async_operation($1, '{"user_id": "u"}', p_max_attempts => $2)::text`, operationType,
+		maxAttempts).Scan(&id))
 	return id
 }
 
@@ -51,19 +53,23 @@ func TestAsyncOperationIsClaimedAndCompleted(t *testing.T) {
 	b.operation("other", 3)
 	var due string
 	var attempts int
-	require.NoError(t, b.Pool.QueryRow(t.Context(), `SELECT id::text, attempts FROM daybook.get_pending_async_operations(ARRAY['airtable'], 10)`).Scan(&due, &attempts))
+	require.NoError(t, b.Pool.QueryRow(t.Context(),
+		`SELECT id::text, attempts FROM daybook.get_pending_async_operations(ARRAY['airtable'], 10)`).Scan(&due, &attempts))
 	assert.Equal(t, id, due)
 	assert.Zero(t, attempts)
 	require.True(t, b.claim(id))
 	assert.False(t, b.claim(id), "a second time")
-	assert.Zero(t, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.get_pending_async_operations(ARRAY['airtable'])`))
+	assert.Zero(t, fixture.Count(t, b.Pool,
+		`SELECT count(*) FROM daybook.get_pending_async_operations(ARRAY['airtable'])`))
 	j := b.queued(id)
 	assert.Equal(t, models.JobLeased, j.State)
 	assert.True(t, j.Working, "should the program end, the attempt counts")
-	assert.WithinDuration(t, time.Now().Add(5*time.Minute), j.LastAttemptedAt.Add(store.StaleAfter), time.Minute, "when it expires")
+	assert.WithinDuration(t, time.Now().Add(5*time.Minute), j.LastAttemptedAt.Add(store.StaleAfter), time.Minute,
+		"when it expires")
 	var status string
 	var tried time.Time
-	require.NoError(t, b.Pool.QueryRow(t.Context(), `SELECT status, last_attempt_at FROM daybook.async_operations WHERE id = $1`, id).Scan(&status, &tried))
+	require.NoError(t, b.Pool.QueryRow(t.Context(),
+		`SELECT status, last_attempt_at FROM daybook.async_operations WHERE id = $1`, id).Scan(&status, &tried))
 	assert.Equal(t, "processing", status)
 	assert.False(t, tried.After(time.Now().Add(time.Minute)), "the attempt's begin, not its end")
 
@@ -71,7 +77,9 @@ func TestAsyncOperationIsClaimedAndCompleted(t *testing.T) {
 	j = b.queued(id)
 	assert.Equal(t, models.JobCompleted, j.State)
 	assert.JSONEq(t, `{"processedAt": "now"}`, string(j.Result))
-	assert.Equal(t, 1, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.attempts WHERE job_id = $1 AND outcome = 'completed' AND attempt = 1 AND fence > 0`, id))
+	assert.Equal(t, 1, fixture.Count(t, b.Pool,
+		`SELECT count(*) FROM daybook.attempts WHERE job_id = $1 AND outcome = 'completed' AND attempt = 1 AND fence > 0`,
+		id))
 	_, err := b.Pool.Exec(t.Context(), `SELECT daybook.complete_async_operation($1)`, id)
 	assert.Equal(t, "DB031", store.SQLState(err), "twice")
 }
@@ -102,17 +110,20 @@ func TestAsyncOperationIsClaimedOnce(t *testing.T) {
 	}
 	worked := 0
 	registry := jobs.NewRegistry()
-	jobs.Register(registry, jobs.Policy{Parallel: 1}, func(context.Context, *jobs.Job[welcome]) error { worked++; return nil })
+	jobs.Register(registry, jobs.Policy{Parallel: 1},
+		func(context.Context, *jobs.Job[welcome]) error { worked++; return nil })
 	queuetest.DrainJobs(t, b.Pool, registry, queuetest.JobsOptions{})
 	require.NoError(t, group.Wait())
 	for _, n := range claimed {
 		worked += n
 	}
 	assert.Equal(t, len(ids), worked)
-	assert.Equal(t, len(ids), fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.jobs WHERE run_count = 1 AND state IN ('completed', 'leased')`))
+	assert.Equal(t, len(ids),
+		fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.jobs WHERE run_count = 1 AND state IN ('completed', 'leased')`))
 }
 
-// A claim whose program has ended is reset after 5 minutes, not before, and what that program says afterwards changes nothing.
+// A claim whose program has ended is reset after 5 minutes, not before, and what that program says
+// afterwards changes nothing.
 func TestAsyncOperationThatIsStuckIsReset(t *testing.T) {
 	t.Parallel()
 	for _, reset := range []struct {
@@ -133,7 +144,8 @@ func TestAsyncOperationThatIsStuckIsReset(t *testing.T) {
 			b := setup(t)
 			id, cancelled, last := b.operation("welcome", 2), b.operation("welcome", 2), b.operation("welcome", 1)
 			var fence int64
-			require.NoError(t, b.Pool.QueryRow(t.Context(), `SELECT daybook.lease_async_operation($1, 'first')`, id).Scan(&fence))
+			require.NoError(t, b.Pool.QueryRow(t.Context(), `SELECT daybook.lease_async_operation($1, 'first')`,
+				id).Scan(&fence))
 			require.True(t, b.claim(cancelled) && b.claim(last))
 			assert.True(t, b.asks(`daybook.cancel_async_operation($1)`, cancelled))
 			assert.Zero(t, reset.by(b), "while the leases last")
@@ -148,7 +160,8 @@ func TestAsyncOperationThatIsStuckIsReset(t *testing.T) {
 			assert.Equal(t, 1, j.Reclaims)
 			assert.Equal(t, models.JobCancelled, b.queued(cancelled).State)
 			assert.Equal(t, models.JobFailed, b.queued(last).State, "its only attempt")
-			assert.Equal(t, 3, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.attempts WHERE outcome = 'lost' AND workflow_run_id = ''`))
+			assert.Equal(t, 3, fixture.Count(t, b.Pool,
+				`SELECT count(*) FROM daybook.attempts WHERE outcome = 'lost' AND workflow_run_id = ''`))
 
 			require.True(t, b.claim(id), "at once")
 			assert.False(t, b.asks(`daybook.renew_async_operation($1, $2)`, id, fence), "late")
@@ -161,14 +174,16 @@ func TestAsyncOperationThatIsStuckIsReset(t *testing.T) {
 	}
 }
 
-// What fails is due again in 5, 10, 20 minutes, and dead after its last attempt; a person has it tried again as if it were new.
+// What fails is due again in 5, 10, 20 minutes, and dead after its last attempt; a person has it
+// tried again as if it were new.
 func TestAsyncOperationFails(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	id := b.operation("welcome", 4)
 	for attempt, wait := range []time.Duration{5 * time.Minute, 10 * time.Minute, 20 * time.Minute, 0} {
 		require.True(t, b.claim(id))
-		require.True(t, b.asks(`daybook.fail_async_operation($1, 'Connection timeout', p_error_code => 'NETWORK_ERROR')`, id))
+		require.True(t, b.asks(`daybook.fail_async_operation($1, 'Connection timeout', p_error_code => 'NETWORK_ERROR')`,
+			id))
 		j := b.queued(id)
 		assert.Equal(t, attempt+1, j.RunCount)
 		assert.Equal(t, "Connection timeout", *j.LastError)
@@ -183,7 +198,8 @@ func TestAsyncOperationFails(t *testing.T) {
 	}
 	var status string
 	var history []struct{ Attempt int }
-	require.NoError(t, b.Pool.QueryRow(t.Context(), `SELECT status, error_history FROM daybook.get_dead_async_operations() WHERE id = $1`, id).Scan(&status, &history))
+	require.NoError(t, b.Pool.QueryRow(t.Context(),
+		`SELECT status, error_history FROM daybook.get_dead_async_operations() WHERE id = $1`, id).Scan(&status, &history))
 	assert.Equal(t, "dead", status)
 	assert.Len(t, history, 4)
 	require.True(t, b.asks(`daybook.retry_async_operation($1)`, id))
@@ -198,7 +214,8 @@ func TestAsyncOperationFails(t *testing.T) {
 	assert.Equal(t, models.JobFailed, b.queued(policy).State, "a webhook has five attempts")
 }
 
-// What is cancelled while it is claimed ends as cancelled; what is paused or at its cap is not claimed.
+// What is cancelled while it is claimed ends as cancelled; what is paused or at its cap is not
+// claimed.
 func TestAsyncOperationHeldBack(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -217,7 +234,8 @@ func TestAsyncOperationHeldBack(t *testing.T) {
 	b.exec(`UPDATE daybook.organizations SET max_in_flight = NULL; SELECT daybook.set_queue('narrow', max_parallel => 1), daybook.set_queue('wide')`)
 	var inQueue string
 	for queue, claimed := range map[string]bool{"narrow": false, "wide": true} {
-		require.NoError(t, b.Pool.QueryRow(t.Context(), `SELECT job_id FROM daybook.enqueue_job('o', 'welcome', '{}', queue => $1)`, queue).Scan(&inQueue))
+		require.NoError(t, b.Pool.QueryRow(t.Context(),
+			`SELECT job_id FROM daybook.enqueue_job('o', 'welcome', '{}', queue => $1)`, queue).Scan(&inQueue))
 		assert.Equal(t, claimed, b.claim(inQueue), "a queue with a limit is for workers, which count it: %s", queue)
 	}
 }
@@ -228,9 +246,11 @@ func TestAsyncOperationTypesHaveAHandler(t *testing.T) {
 	b := setup(t)
 	first, second := b.operation("by-sql", 3), b.operation("also-by-sql", 3)
 	require.True(t, b.claim(first))
-	assert.Equal(t, 1, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.get_pending_async_operations(ARRAY['also-by-sql'])`))
+	assert.Equal(t, 1, fixture.Count(t, b.Pool,
+		`SELECT count(*) FROM daybook.get_pending_async_operations(ARRAY['also-by-sql'])`))
 	var types []string
-	require.NoError(t, b.Pool.QueryRow(t.Context(), `SELECT types FROM daybook.job_workers WHERE last_seen > now() - interval '1 minute'`).Scan(&types))
+	require.NoError(t, b.Pool.QueryRow(t.Context(),
+		`SELECT types FROM daybook.job_workers WHERE last_seen > now() - interval '1 minute'`).Scan(&types))
 	assert.True(t, slices.Equal([]string{"also-by-sql", "by-sql"}, types), types)
 
 	// Another program's transaction holds the row: a claim does not wait for it.
@@ -242,7 +262,8 @@ func TestAsyncOperationTypesHaveAHandler(t *testing.T) {
 	assert.True(t, b.claim(second))
 }
 
-// Notifications are counted by organization; those that were sent today by the time zone of the asker.
+// Notifications are counted by organization; those that were sent today by the time zone of the
+// asker.
 func TestNotificationStats(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -253,13 +274,16 @@ SELECT o, y, '{}', s::daybook.job_state, 1, CASE s WHEN 'failed' THEN 'e' END, C
                ('a', 'email', 'completed', now() - interval '3 days'), ('a', 'webhook', 'completed', now()), ('b', 'email', 'completed', now())) AS x (o, y, s, f)`)
 	read := func(args string) string {
 		var s json.RawMessage
-		require.NoError(t, b.Pool.QueryRow(t.Context(), `SELECT to_jsonb(s) FROM daybook.notification_stats(`+args+`) s`).Scan(&s))
+		require.NoError(t, b.Pool.QueryRow(t.Context(),
+			`SELECT to_jsonb(s) FROM daybook.notification_stats(`+args+`) s`).Scan(&s))
 		return string(s)
 	}
 	assert.JSONEq(t, `{"pending": 1, "processing": 0, "completed": 2, "failed": 1, "todays_sent": 1}`, read(`'a'`))
-	assert.JSONEq(t, `{"pending": 1, "processing": 0, "completed": 3, "failed": 1, "todays_sent": 2}`, read(`NULL, 'Pacific/Kiritimati'`))
+	assert.JSONEq(t, `{"pending": 1, "processing": 0, "completed": 3, "failed": 1, "todays_sent": 2}`,
+		read(`NULL, 'Pacific/Kiritimati'`))
 	b.exec(`UPDATE daybook.jobs SET finished_at = date_trunc('day', now() AT TIME ZONE 'Asia/Tokyo') AT TIME ZONE 'Asia/Tokyo' - interval '1 second' WHERE state = 'completed'`)
-	assert.JSONEq(t, `{"pending": 1, "processing": 0, "completed": 3, "failed": 1, "todays_sent": 0}`, read(`NULL, 'Asia/Tokyo'`), "a second before midnight in Tokyo")
+	assert.JSONEq(t, `{"pending": 1, "processing": 0, "completed": 3, "failed": 1, "todays_sent": 0}`,
+		read(`NULL, 'Asia/Tokyo'`), "a second before midnight in Tokyo")
 }
 
 // Codes by which Daybook treats jobs are not those of a program's failure, here as in Go.
@@ -267,11 +291,13 @@ func TestAsyncOperationFailsWithReservedCode(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	for _, code := range []models.ErrorCode{
-		models.CodeSnoozed, models.CodeAwaitingCallback, models.CodeAwaitedCancelled, models.CodeHandlerMissing, models.CodeRowUnreadable, models.CodeReclaimed, models.CodeWorkerLost,
+		models.CodeSnoozed, models.CodeAwaitingCallback, models.CodeAwaitedCancelled, models.CodeHandlerMissing,
+		models.CodeRowUnreadable, models.CodeReclaimed, models.CodeWorkerLost,
 		models.CodeDatabaseError, models.CodeNotFound, models.CodeNetworkError, "CARD_DECLINED",
 	} {
 		id := b.operation("email", 3)
-		require.True(t, b.claim(id) && b.asks(`daybook.fail_async_operation($1, 'the card is refused', p_error_code => $2)`, id, string(code)))
+		require.True(t, b.claim(id) &&
+			b.asks(`daybook.fail_async_operation($1, 'the card is refused', p_error_code => $2)`, id, string(code)))
 		j := b.queued(id)
 		if models.JobCodeIsReserved(code) {
 			assert.Equal(t, models.CodeHandlerError, *j.LastErrorCode, code)

@@ -8,18 +8,21 @@ import (
 	"strings"
 )
 
-// DocumentKey is what identifies a row of an application's own table: a whole number, a text, or a UUID of any package whose UUIDs are [16]byte.
+// DocumentKey is what identifies a row of an application's own table: a whole number, a text, or a
+// UUID of any package whose UUIDs are [16]byte.
 type DocumentKey interface {
 	~int | ~int32 | ~int64 | ~string | ~[16]byte
 }
 
-// DocumentID is the document id of a row of an application's own table: the table's namespace and the row's key, "invoice:42". Rows of two tables may have the same
-// key; their documents must not, so give each type of document a namespace. In SQL it is 'invoice:' || id, for UUIDs as well.
+// DocumentID is the document id of a row of an application's own table: the table's namespace and
+// the row's key, "invoice:42". Rows of two tables may have the same key; their documents must not,
+// so give each type of document a namespace. In SQL it is 'invoice:' || id, for UUIDs as well.
 //
 // It panics if the namespace is empty or has a colon.
 func DocumentID[K DocumentKey](namespace string, key K) string {
 	if namespace == "" || strings.Contains(namespace, ":") {
-		panic(fmt.Sprintf("queue: %q cannot be a namespace of document ids: it must not be empty or have a colon", namespace))
+		panic(fmt.Sprintf("queue: %q cannot be a namespace of document ids: it must not be empty or have a colon",
+			namespace))
 	}
 	return namespace + ":" + formatKey(key)
 }
@@ -38,8 +41,9 @@ func formatKey[K DocumentKey](key K) string {
 	}
 }
 
-// ParseDocumentID is the reverse of DocumentID: the namespace is what is before the first colon. It accepts only what DocumentID returns, so that no row has two
-// documents: "invoice:042" and "invoice:+42" are not row 42, and a UUID has lower-case digits and its four hyphens.
+// ParseDocumentID is the reverse of DocumentID: the namespace is what is before the first colon. It
+// accepts only what DocumentID returns, so that no row has two documents: "invoice:042" and
+// "invoice:+42" are not row 42, and a UUID has lower-case digits and its four hyphens.
 //
 // Errors: ErrDocumentID.
 func ParseDocumentID[K DocumentKey](document string) (namespace string, key K, err error) {
@@ -49,7 +53,8 @@ func ParseDocumentID[K DocumentKey](document string) (namespace string, key K, e
 	}
 	if err := parseKey(text, &key); err != nil || formatKey(key) != text {
 		var none K
-		return "", none, fmt.Errorf("%w: %q is not what DocumentID returns for a key of type %T", ErrDocumentID, document, none)
+		return "", none, fmt.Errorf("%w: %q is not what DocumentID returns for a key of type %T", ErrDocumentID, document,
+			none)
 	}
 	return namespace, key, nil
 }

@@ -34,15 +34,22 @@ func TestDocumentIDsAreParsedBack(t *testing.T) {
 	assert.Equal(t, aUUID, u)
 }
 
-// TestARowHasOneDocumentID: another spelling of a row's key would be another document, and would be posted beside the row's own.
+// TestARowHasOneDocumentID: another spelling of a row's key would be another document, and would be
+// posted beside the row's own.
 func TestARowHasOneDocumentID(t *testing.T) {
 	t.Parallel()
-	for _, id := range []string{"", "42", ":42", "invoice:", "invoice:042", "invoice:+42", "invoice:-0", "invoice: 42", "invoice:42 ", "invoice:4_2", "invoice:9223372036854775808", "invoice:x"} {
+	for _, id := range []string{
+		"", "42", ":42", "invoice:", "invoice:042", "invoice:+42", "invoice:-0", "invoice: 42",
+		"invoice:42 ", "invoice:4_2", "invoice:9223372036854775808", "invoice:x",
+	} {
 		_, _, err := queue.ParseDocumentID[int64](id)
 		assert.ErrorIs(t, err, queue.ErrDocumentID, "%q", id)
 	}
 	canonical := queue.DocumentID("payment", aUUID)
-	for _, id := range []string{strings.ToUpper(canonical), strings.ReplaceAll(canonical, "-", ""), canonical + "-", canonical[:len(canonical)-2], "payment:{" + canonical[8:] + "}"} {
+	for _, id := range []string{
+		strings.ToUpper(canonical), strings.ReplaceAll(canonical, "-", ""), canonical + "-",
+		canonical[:len(canonical)-2], "payment:{" + canonical[8:] + "}",
+	} {
 		_, _, err := queue.ParseDocumentID[uuid](id)
 		assert.ErrorIs(t, err, queue.ErrDocumentID, "%q", id)
 	}
@@ -71,7 +78,6 @@ func ExampleParseDocumentID() {
 	fmt.Println(namespace, id, err)
 	_, _, err = queue.ParseDocumentID[int64]("invoice:042")
 	fmt.Println(err)
-	// Output:
-	// invoice 42 <nil>
-	// this is no document id of a row of a table: "invoice:042" is not what DocumentID returns for a key of type int64
+	// Output: invoice 42 <nil> this is no document id of a row of a table: "invoice:042" is not what
+	// DocumentID returns for a key of type int64
 }

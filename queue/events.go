@@ -22,18 +22,22 @@ const (
 	EventRescheduled EventName = "rescheduled"
 	// EventFailed: the job is a dead letter.
 	EventFailed EventName = "failed"
-	// EventCancelled: the job was cancelled, by a request that came while a worker had it, or by its handler.
+	// EventCancelled: the job was cancelled, by a request that came while a worker had it, or by its
+	// handler.
 	EventCancelled EventName = "cancelled"
-	// EventReclaimed: the lease of a worker that is gone was ended. When Counted, the attempt is lost.
+	// EventReclaimed: the lease of a worker that is gone was ended. When Counted, the attempt is
+	// lost.
 	EventReclaimed EventName = "reclaimed"
 	// EventGivenBack: a worker has given a leased job back, uncounted.
 	EventGivenBack EventName = "given_back"
-	// EventMissed is no job's: events were lost before this one, because the subscriber was slow or its connection was lost. Missed says how many. Ask
-	// for the state of the jobs that matter (ReadJobStatus, or the log of attempts).
+	// EventMissed is no job's: events were lost before this one, because the subscriber was slow or
+	// its connection was lost. Missed says how many. Ask for the state of the jobs that matter
+	// (ReadJobStatus, or the log of attempts).
 	EventMissed EventName = "missed"
 )
 
-// Event is something that has happened to a job. workers.Worker.Subscribe tells of what one process does, ListenEvents of what all do.
+// Event is something that has happened to a job. workers.Worker.Subscribe tells of what one process
+// does, ListenEvents of what all do.
 type Event struct {
 	Name EventName `json:"name"`
 	// Kind is that of the queue; empty for EventMissed.
@@ -53,22 +57,26 @@ type Event struct {
 	// Missed is how many events were lost, of EventMissed; 0: it is not known.
 	Missed int `json:"missed,omitempty"`
 
-	// Error is why an attempt ended as it did, Owner the team or contact responsible for the type. Both are empty where ListenEvents tells.
+	// Error is why an attempt ended as it did, Owner the team or contact responsible for the type.
+	// Both are empty where ListenEvents tells.
 	Error string `json:"-"`
 	Owner string `json:"-"`
-	// Waited is from when the attempt was ready until the event; Took is how long the handler took. Both are 0 where ListenEvents tells.
+	// Waited is from when the attempt was ready until the event; Took is how long the handler took.
+	// Both are 0 where ListenEvents tells.
 	Waited time.Duration `json:"-"`
 	Took   time.Duration `json:"-"`
 }
 
-// EventFilter says which events are meant. The zero value of each field means any, that of Names every end of an attempt: EventCompleted, EventRetried,
-// EventRescheduled, EventFailed and EventCancelled. EventMissed always comes.
+// EventFilter says which events are meant. The zero value of each field means any, that of Names
+// every end of an attempt: EventCompleted, EventRetried, EventRescheduled, EventFailed and
+// EventCancelled. EventMissed always comes.
 type EventFilter struct {
 	Names []EventName
 	Kinds []Kind
 	Types []string
 	OrgID string
-	// Buffer is how many events wait for a slow subscriber before further ones are dropped; default 1,000. It is for subscriptions in a process.
+	// Buffer is how many events wait for a slow subscriber before further ones are dropped; default
+	// 1,000. It is for subscriptions in a process.
 	Buffer int
 }
 

@@ -9,7 +9,8 @@ import (
 	"github.com/daybook-dev/daybook/queue"
 )
 
-// A program that works no jobs hears of the dead letters of one type, until its context ends. What it has missed, it reads.
+// A program that works no jobs hears of the dead letters of one type, until its context ends. What
+// it has missed, it reads.
 func ExampleListenEvents() {
 	e := pgtest.NewExample()
 	defer e.Close()

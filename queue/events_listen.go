@@ -12,16 +12,20 @@ import (
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
-// ListenEvents calls handle with each event that matches the filter, of all workers that were told to notify (NotifyEvents of their options), until ctx
-// ends: then it returns nil. handle is called by one goroutine, an event after the other. ListenEvents holds a connection of the pool, which must be a direct one or go through
-// a session-pooling proxy.
+// ListenEvents calls handle with each event that matches the filter, of all workers that were told
+// to notify (NotifyEvents of their options), until ctx ends: then it returns nil. handle is called
+// by one goroutine, an event after the other. ListenEvents holds a connection of the pool, which
+// must be a direct one or go through a session-pooling proxy.
 //
-// Events come within a fraction of a second of their commit, and say which job is meant, and how it ended: its error and its result are read by ReadJobStatus.
-// They are a hint and no record. A worker that is killed may not have sent its last ones, and what is sent while the connection is lost is not heard.
-// ListenEvents connects again, and then tells EventMissed first: read the state of the jobs that you wait for then, and when you begin to listen.
-// What must not be missed belongs into the transaction of the job: Job.InTx, a hook of the ledger, or a job of its own.
+// Events come within a fraction of a second of their commit, and say which job is meant, and how it
+// ended: its error and its result are read by ReadJobStatus. They are a hint and no record. A
+// worker that is killed may not have sent its last ones, and what is sent while the connection is
+// lost is not heard. ListenEvents connects again, and then tells EventMissed first: read the state
+// of the jobs that you wait for then, and when you begin to listen. What must not be missed belongs
+// into the transaction of the job: Job.InTx, a hook of the ledger, or a job of its own.
 //
-// Errors: ErrNoQuerier without a pool, ErrNoFunction without a function, and one of the first connection.
+// Errors: ErrNoQuerier without a pool, ErrNoFunction without a function, and one of the first
+// connection.
 func ListenEvents(ctx context.Context, pool *pgxpool.Pool, f EventFilter, handle func(Event)) error {
 	switch {
 	case pool == nil:
@@ -62,7 +66,8 @@ const (
 	longestListenPause = 5 * time.Second
 )
 
-// listenOnce listens on one connection until that is lost. began is called when it is heard what is sent from now on.
+// listenOnce listens on one connection until that is lost. began is called when it is heard what is
+// sent from now on.
 func listenOnce(ctx context.Context, pool *pgxpool.Pool, began func(), handle func(Event)) error {
 	conn, err := pool.Acquire(ctx)
 	if err != nil {

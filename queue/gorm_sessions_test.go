@@ -40,7 +40,8 @@ func (p *parcel) AfterUpdate(tx *gorm.DB) error { return p.enqueue(tx) }
 func (p *parcel) AfterDelete(tx *gorm.DB) error { return p.enqueue(tx) }
 
 func (p *parcel) enqueue(tx *gorm.DB) error {
-	_, p.told = queue.EnqueueJob(context.WithoutCancel(tx.Statement.Context), queue.GORM(tx), org, queue.RawPayload{Type: "ship"}, queue.JobOptions{})
+	_, p.told = queue.EnqueueJob(context.WithoutCancel(tx.Statement.Context), queue.GORM(tx), org,
+		queue.RawPayload{Type: "ship"}, queue.JobOptions{})
 	if p.Tells {
 		return p.told
 	}
@@ -54,15 +55,20 @@ func parcels(t *testing.T, b *bundle, c gorm.Config) (*gorm.DB, func() [2]int) {
 	require.NoError(t, db.Exec(`CREATE TABLE parcels (id bigserial PRIMARY KEY, before boolean, tells boolean)`).Error)
 	return db, func() [2]int {
 		var n [2]int
-		require.NoError(t, b.Pool.QueryRow(t.Context(), `SELECT (SELECT count(*) FROM parcels), (SELECT count(*) FROM daybook.jobs)`).Scan(&n[0], &n[1]))
+		require.NoError(t, b.Pool.QueryRow(t.Context(),
+			`SELECT (SELECT count(*) FROM parcels), (SELECT count(*) FROM daybook.jobs)`).Scan(&n[0], &n[1]))
 		return n
 	}
 }
 
-// TestGORMDryRunEnqueuesNothing: GORM calls the hooks of a model in a dry run as well, in a transaction that it begins and commits.
+// TestGORMDryRunEnqueuesNothing: GORM calls the hooks of a model in a dry run as well, in a
+// transaction that it begins and commits.
 func TestGORMDryRunEnqueuesNothing(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]gorm.Config{"plain": {}, "prepared": {PrepareStmt: true}, "of the whole handle": {DryRun: true}} {
+	for name, c := range map[string]gorm.Config{
+		"plain": {}, "prepared": {PrepareStmt: true},
+		"of the whole handle": {DryRun: true},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := setup(t)
@@ -97,7 +103,8 @@ func TestGORMDryRunEnqueuesNothing(t *testing.T) {
 	}
 }
 
-// TestGORMToSQL: the statement that a create would make is printed, in a transaction and outside of one, though a hook enqueues.
+// TestGORMToSQL: the statement that a create would make is printed, in a transaction and outside of
+// one, though a hook enqueues.
 func TestGORMToSQL(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -113,7 +120,8 @@ func TestGORMToSQL(t *testing.T) {
 	assert.Equal(t, [2]int{1, 1}, count())
 }
 
-// TestGORMSessions has a hook enqueue in the sessions that GORM has: there are as many jobs as rows.
+// TestGORMSessions has a hook enqueue in the sessions that GORM has: there are as many jobs as
+// rows.
 func TestGORMSessions(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -123,17 +131,30 @@ func TestGORMSessions(t *testing.T) {
 		want    [2]int
 		err     error
 	}{
-		"plain":   {run: func(db *gorm.DB) error { return db.Create(&parcel{Tells: true}).Error }, want: [2]int{1, 1}},
-		"batches": {run: func(db *gorm.DB) error { return db.CreateInBatches([]*parcel{{}, {}, {}}, 2).Error }, want: [2]int{3, 3}},
+		"plain": {run: func(db *gorm.DB) error { return db.Create(&parcel{Tells: true}).Error }, want: [2]int{1, 1}},
+		"batches": {
+			run:  func(db *gorm.DB) error { return db.CreateInBatches([]*parcel{{}, {}, {}}, 2).Error },
+			want: [2]int{3, 3},
+		},
 		"without a default transaction": {
 			session: gorm.Session{SkipDefaultTransaction: true},
-			run:     func(db *gorm.DB) error { return db.Create(&parcel{Tells: true}).Error }, want: [2]int{1, 0}, err: queue.ErrNoTransaction,
+			run:     func(db *gorm.DB) error { return db.Create(&parcel{Tells: true}).Error }, want: [2]int{1, 0},
+			err: queue.ErrNoTransaction,
 		},
-		"without hooks": {session: gorm.Session{SkipHooks: true}, run: func(db *gorm.DB) error { return db.Create(&parcel{Tells: true}).Error }, want: [2]int{1, 0}},
-		"prepared":      {config: gorm.Config{PrepareStmt: true}, run: func(db *gorm.DB) error { return db.CreateInBatches([]*parcel{{}, {}, {}}, 2).Error }, want: [2]int{3, 3}},
+		"without hooks": {
+			session: gorm.Session{SkipHooks: true},
+			run:     func(db *gorm.DB) error { return db.Create(&parcel{Tells: true}).Error }, want: [2]int{1, 0},
+		},
+		"prepared": {
+			config: gorm.Config{PrepareStmt: true},
+			run:    func(db *gorm.DB) error { return db.CreateInBatches([]*parcel{{}, {}, {}}, 2).Error }, want: [2]int{3, 3},
+		},
 		"a nested transaction that is undone": {run: func(db *gorm.DB) error {
 			return db.Transaction(func(tx *gorm.DB) error {
-				_ = tx.Transaction(func(inner *gorm.DB) error { return errors.Join(inner.Create(&parcel{}).Error, errRollback) })
+				_ = tx.Transaction(func(inner *gorm.DB) error {
+					return errors.Join(inner.Create(&parcel{}).Error,
+						errRollback)
+				})
 				return tx.Create(&parcel{}).Error
 			})
 		}, want: [2]int{1, 1}},
@@ -144,14 +165,16 @@ func TestGORMSessions(t *testing.T) {
 		}, want: [2]int{1, 1}},
 		"a savepoint": {run: func(db *gorm.DB) error {
 			return db.Transaction(func(tx *gorm.DB) error {
-				return errors.Join(tx.SavePoint("a").Error, tx.Create(&parcel{}).Error, tx.RollbackTo("a").Error, tx.Create(&parcel{}).Error)
+				return errors.Join(tx.SavePoint("a").Error, tx.Create(&parcel{}).Error, tx.RollbackTo("a").Error,
+					tx.Create(&parcel{}).Error)
 			})
 		}, want: [2]int{1, 1}},
 		"a context that has ended": {run: func(db *gorm.DB) error {
 			ended, cancel := context.WithCancel(context.Background())
 			cancel()
 			return db.Transaction(func(tx *gorm.DB) error {
-				_, err := queue.EnqueueJob(context.WithoutCancel(ended), queue.GORM(tx.WithContext(ended)), org, queue.RawPayload{Type: "ship"}, queue.JobOptions{})
+				_, err := queue.EnqueueJob(context.WithoutCancel(ended), queue.GORM(tx.WithContext(ended)), org,
+					queue.RawPayload{Type: "ship"}, queue.JobOptions{})
 				return err
 			})
 		}, err: context.Canceled},

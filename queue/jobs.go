@@ -21,8 +21,8 @@ type Payload interface {
 	JobType() string
 }
 
-// RawPayload is a payload for callers that have no struct for it. It is checked against the limits when it is enqueued, and against the
-// schema of its type before it is worked.
+// RawPayload is a payload for callers that have no struct for it. It is checked against the limits
+// when it is enqueued, and against the schema of its type before it is worked.
 type RawPayload struct {
 	Type string
 	// Data is a JSON object; empty is {}.
@@ -40,45 +40,55 @@ func (p RawPayload) MarshalJSON() ([]byte, error) {
 	return p.Data, nil
 }
 
-// Link says what a job is about, for people and programs that look for it: Link{"submission", "sub_1"}.
+// Link says what a job is about, for people and programs that look for it: Link{"submission",
+// "sub_1"}.
 type Link struct {
 	Kind string
 	ID   string
 }
 
-// JobOptions say how a job is enqueued. The zero value is a job that is due now, with normal priority.
+// JobOptions say how a job is enqueued. The zero value is a job that is due now, with normal
+// priority.
 type JobOptions struct {
-	// IdempotencyKey makes enqueuing repeatable, per organization and for as long as the job is kept: the same key with the same
-	// type and payload leads to the first job, with another type or payload to ErrKeyReused. Empty: every call makes a job.
+	// IdempotencyKey makes enqueuing repeatable, per organization and for as long as the job is kept:
+	// the same key with the same type and payload leads to the first job, with another type or
+	// payload to ErrKeyReused. Empty: every call makes a job.
 	IdempotencyKey string
 	// RunAt is when the job is due; the zero time, and any in the past, is now.
 	RunAt time.Time
 	// Priority is how urgent it is; 0 is Normal.
 	Priority Priority
-	// MaxAttempts is after how many attempts the job is a dead letter; 0: the policy of the type's handler says.
+	// MaxAttempts is after how many attempts the job is a dead letter; 0: the policy of the type's
+	// handler says.
 	MaxAttempts int
 	// Links say what the job is about.
 	Links []Link
-	// Unique makes the job the only one of its organization, type and payload that waits or runs: while there is such a job, the
-	// request leads to it. A running job is worked again after its attempt, because the attempt may have read old data. A waiting
-	// job does not begin before the transaction of the request has ended. It gets the higher Priority and, if it was never tried, the
-	// earlier RunAt. IdempotencyKey is checked first.
+	// Unique makes the job the only one of its organization, type and payload that waits or runs:
+	// while there is such a job, the request leads to it. A running job is worked again after its
+	// attempt, because the attempt may have read old data. A waiting job does not begin before the
+	// transaction of the request has ended. It gets the higher Priority and, if it was never tried,
+	// the earlier RunAt. IdempotencyKey is checked first.
 	Unique bool
-	// SkipValidation leaves the check against the type's schema to the worker. The limits are checked all the same.
+	// SkipValidation leaves the check against the type's schema to the worker. The limits are checked
+	// all the same.
 	SkipValidation bool
 	// Queue is the name of the queue that works the job; empty is the queue "default".
 	Queue string
-	// Sequence makes the jobs of one organization with the same key run one after the other, in the order in which they were enqueued: each
-	// begins after the one before it is completed or cancelled. An attempt that fails is repeated first, and a dead letter holds the
-	// sequence up until it is tried again or cancelled. Empty: the job waits for no other. A job that existed before (Duplicate) keeps its place.
+	// Sequence makes the jobs of one organization with the same key run one after the other, in the
+	// order in which they were enqueued: each begins after the one before it is completed or
+	// cancelled. An attempt that fails is repeated first, and a dead letter holds the sequence up
+	// until it is tried again or cancelled. Empty: the job waits for no other. A job that existed
+	// before (Duplicate) keeps its place.
 	Sequence string
-	// After are the ids of jobs of the same organization that must be completed before this one is due, models.MaxAwaited at most. A
-	// dead letter among them is waited for. When one of them is cancelled, this job is a dead letter with the code AWAITED_CANCELLED. A job
-	// that existed before (Duplicate) waits for what it waited for.
+	// After are the ids of jobs of the same organization that must be completed before this one is
+	// due, models.MaxAwaited at most. A dead letter among them is waited for. When one of them is
+	// cancelled, this job is a dead letter with the code AWAITED_CANCELLED. A job that existed before
+	// (Duplicate) waits for what it waited for.
 	After []string
-	// AfterAnyEnd has the job wait until those of After have ended in any way: completed, as dead letters, cancelled or removed. Its handler
-	// reads how they ended (jobs.Job.Awaited). False: they must be completed. With an empty After the job waits for none, whichever this is, so that a list of
-	// jobs to wait for may turn out empty.
+	// AfterAnyEnd has the job wait until those of After have ended in any way: completed, as dead
+	// letters, cancelled or removed. Its handler reads how they ended (jobs.Job.Awaited). False: they
+	// must be completed. With an empty After the job waits for none, whichever this is, so that a
+	// list of jobs to wait for may turn out empty.
 	AfterAnyEnd bool
 }
 
@@ -87,8 +97,9 @@ type EnqueuedJob struct {
 	ID string
 	// Duplicate says that the job existed already: it has the same key, or is unique.
 	Duplicate bool
-	// Result says what the request did. Enqueued: it made the job. Unchanged: the job existed and was not changed. Coalesced: the unique
-	// job is running, and is worked again after its attempt. Rescheduled: the unique job is due earlier now.
+	// Result says what the request did. Enqueued: it made the job. Unchanged: the job existed and was
+	// not changed. Coalesced: the unique job is running, and is worked again after its attempt.
+	// Rescheduled: the unique job is due earlier now.
 	Result Result
 }
 
@@ -101,10 +112,13 @@ type NewJob struct {
 
 // EnqueueJob enqueues a job, in the transaction q.
 //
-// Errors: ErrKeyReused, ErrPayloadTooLarge, ErrPayloadInvalid, ErrInvalidJobType, ErrKeyTooLong, ErrInvalidMaxAttempts,
-// ErrInvalidLink, ErrInvalidPriority, ErrInvalidQueue, ErrQueueUnknown, ErrSequenceTooLong, ErrInvalidAfter, ErrJobNotFound (one of After), ErrEmptyID and ErrIDTooLong (of the organization), ErrInvalidText, ErrInvalidTime, ErrNoQuerier, ErrNoTransaction (a GORM
-// handle outside of a transaction). Each is found before anything is written but for ErrKeyReused, ErrQueueUnknown and ErrJobNotFound, after which a
-// transaction of PostgreSQL can only be rolled back.
+// Errors: ErrKeyReused, ErrPayloadTooLarge, ErrPayloadInvalid, ErrInvalidJobType, ErrKeyTooLong,
+// ErrInvalidMaxAttempts, ErrInvalidLink, ErrInvalidPriority, ErrInvalidQueue, ErrQueueUnknown,
+// ErrSequenceTooLong, ErrInvalidAfter, ErrJobNotFound (one of After), ErrEmptyID and ErrIDTooLong
+// (of the organization), ErrInvalidText, ErrInvalidTime, ErrNoQuerier, ErrNoTransaction (a GORM
+// handle outside of a transaction). Each is found before anything is written but for ErrKeyReused,
+// ErrQueueUnknown and ErrJobNotFound, after which a transaction of PostgreSQL can only be rolled
+// back.
 func EnqueueJob(ctx context.Context, q Querier, orgID string, p Payload, o JobOptions) (EnqueuedJob, error) {
 	row, err := newJobRow(NewJob{OrgID: orgID, Payload: p, Options: o})
 	if err == nil {
@@ -121,11 +135,12 @@ func EnqueueJob(ctx context.Context, q Querier, orgID string, p Payload, o JobOp
 	return done, err
 }
 
-// EnqueueJobs is EnqueueJob for many jobs, in one statement per MaxMany. The answers are in the order of the jobs. One job that
-// is wrong refuses all; the error names its position.
+// EnqueueJobs is EnqueueJob for many jobs, in one statement per MaxMany. The answers are in the
+// order of the jobs. One job that is wrong refuses all; the error names its position.
 //
-// Keys and unique payloads are locked in one order, so two callers do not deadlock. The exception are jobs with both a key and
-// Unique: PostgreSQL may end one of the two transactions (SQLSTATE 40P01), which can then be tried again.
+// Keys and unique payloads are locked in one order, so two callers do not deadlock. The exception
+// are jobs with both a key and Unique: PostgreSQL may end one of the two transactions (SQLSTATE
+// 40P01), which can then be tried again.
 func EnqueueJobs(ctx context.Context, q Querier, jobs []NewJob) ([]EnqueuedJob, error) {
 	rows := make([]store.NewJob, len(jobs))
 	for i, j := range jobs {
@@ -162,7 +177,8 @@ func enqueuedJob(r store.EnqueuedJob) EnqueuedJob {
 type RetryMode string
 
 const (
-	// RetryNow: at once, or after the delay if there is one. The attempts that were made stay counted; there is at least one more.
+	// RetryNow: at once, or after the delay if there is one. The attempts that were made stay
+	// counted; there is at least one more.
 	RetryNow RetryMode = "now"
 	// RetryLater: after the delay, DefaultRetryLater if it is 0. The attempts stay counted.
 	RetryLater RetryMode = "later"
@@ -181,11 +197,14 @@ type RetryOptions struct {
 	Delay time.Duration
 }
 
-// RetryJob makes a dead letter or a cancelled job due again (Requeued), and changes the time of a pending one (Rescheduled). A running
-// job is not changed (Unchanged), except that a requested cancellation is withdrawn (Coalesced). A unique job is not changed while
-// another one with its payload is open, nor the job of a schedule while another one of it is (Unchanged). Response.Reason says which.
+// RetryJob makes a dead letter or a cancelled job due again (Requeued), and changes the time of a
+// pending one (Rescheduled). A running job is not changed (Unchanged), except that a requested
+// cancellation is withdrawn (Coalesced). A unique job is not changed while another one with its
+// payload is open, nor the job of a schedule while another one of it is (Unchanged).
+// Response.Reason says which.
 //
-// Errors: ErrJobNotFound, ErrJobCompleted, ErrQueueUnknown (the job's named queue was deleted), ErrInvalidRetryMode, ErrNegativeDelay, ErrInvalidText.
+// Errors: ErrJobNotFound, ErrJobCompleted, ErrQueueUnknown (the job's named queue was deleted),
+// ErrInvalidRetryMode, ErrNegativeDelay, ErrInvalidText.
 func RetryJob(ctx context.Context, q Querier, jobID string, o RetryOptions) (Response, error) {
 	mode := cmp.Or(o.Mode, RetryNow)
 	switch {
@@ -201,9 +220,10 @@ func RetryJob(ctx context.Context, q Querier, jobID string, o RetryOptions) (Res
 	return response(r), err
 }
 
-// CancelJob cancels a job that waits, a leased job whose handler has not been called, and a dead letter (Cancelled): the
-// handler is not called. A running job is Cancelling: its handler's context ends within about three seconds (jobs.CancelRequested), and its attempt, which is the last, ends without the
-// completing transaction. A cancelled job is Unchanged.
+// CancelJob cancels a job that waits, a leased job whose handler has not been called, and a dead
+// letter (Cancelled): the handler is not called. A running job is Cancelling: its handler's context
+// ends within about three seconds (jobs.CancelRequested), and its attempt, which is the last, ends
+// without the completing transaction. A cancelled job is Unchanged.
 //
 // Errors: ErrJobNotFound, ErrJobCompleted, ErrInvalidText.
 func CancelJob(ctx context.Context, q Querier, jobID string) (Response, error) {
@@ -218,7 +238,8 @@ func CancelJob(ctx context.Context, q Querier, jobID string) (Response, error) {
 func newJobRow(j NewJob) (store.NewJob, error) {
 	o := j.Options
 	if store.IsNil(j.Payload) {
-		return store.NewJob{}, fmt.Errorf("%w: it is nil: give a struct with a JobType, or a queue.RawPayload", ErrPayloadInvalid)
+		return store.NewJob{}, fmt.Errorf("%w: it is nil: give a struct with a JobType, or a queue.RawPayload",
+			ErrPayloadInvalid)
 	}
 	switch {
 	case j.OrgID == "":
@@ -267,7 +288,8 @@ func newJobRow(j NewJob) (store.NewJob, error) {
 		}
 	}
 	return store.NewJob{
-		OrgID: j.OrgID, Type: j.Payload.JobType(), Payload: raw, IdempotencyKey: o.IdempotencyKey, ReadyAt: store.TimeOrNil(o.RunAt),
+		OrgID: j.OrgID, Type: j.Payload.JobType(), Payload: raw, IdempotencyKey: o.IdempotencyKey,
+		ReadyAt:  store.TimeOrNil(o.RunAt),
 		Priority: o.Priority, MaxAttempts: o.MaxAttempts, Links: links, Unique: o.Unique,
 		Queue: o.Queue, Sequence: o.Sequence, After: o.After, AfterAnyEnd: o.AfterAnyEnd,
 	}, nil
@@ -276,7 +298,8 @@ func newJobRow(j NewJob) (store.NewJob, error) {
 // checkTexts checks what a job has of free text.
 func checkTexts(j NewJob) error {
 	o := j.Options
-	err := cmp.Or(checkText("organization id", j.OrgID), checkText("idempotency key", o.IdempotencyKey), checkText("key of the sequence", o.Sequence))
+	err := cmp.Or(checkText("organization id", j.OrgID), checkText("idempotency key", o.IdempotencyKey),
+		checkText("key of the sequence", o.Sequence))
 	for _, id := range o.After {
 		err = cmp.Or(err, checkText("ids of After", id))
 	}
@@ -288,8 +311,11 @@ func checkTexts(j NewJob) error {
 
 // A background job has an organization and no document: its errors speak of the one alone.
 var (
-	errEmptyOrg = orgError{"the organization id must not be empty: name the organization that the job belongs to", ErrEmptyID}
-	errLongOrg  = orgError{fmt.Sprintf("the organization id must not be longer than %d bytes", MaxIDBytes), ErrIDTooLong}
+	errEmptyOrg = orgError{
+		"the organization id must not be empty: name the organization that the job belongs to",
+		ErrEmptyID,
+	}
+	errLongOrg = orgError{fmt.Sprintf("the organization id must not be longer than %d bytes", MaxIDBytes), ErrIDTooLong}
 )
 
 // orgError is an error about an organization id that is, for errors.Is, the one about both ids.

@@ -19,8 +19,9 @@ import (
 // everythingOfJobs makes one request of each kind about background jobs: three jobs are left.
 func everythingOfJobs(ctx context.Context, q queue.Querier) error {
 	o := queue.JobOptions{
-		IdempotencyKey: `ä "quoted", {braced} \ \'`, RunAt: time.Now().Add(hour), Priority: queue.High, MaxAttempts: 2, Unique: true,
-		Links: []queue.Link{{`k "quoted"`, `i {braced} \ '`}},
+		IdempotencyKey: `ä "quoted", {braced} \ \'`, RunAt: time.Now().Add(hour), Priority: queue.High, MaxAttempts: 2,
+		Unique: true,
+		Links:  []queue.Link{{`k "quoted"`, `i {braced} \ '`}},
 	}
 	p := welcome{UserID: `ä "quoted", {braced} \ \'`, Note: "a\nb\tc€😀 NULL"}
 	one, err := queue.EnqueueJob(ctx, q, org, p, o)
@@ -33,7 +34,10 @@ func everythingOfJobs(ctx context.Context, q queue.Querier) error {
 		rs, err := queue.EnqueueJobs(ctx, q, []queue.NewJob{
 			{OrgID: org, Payload: plain, Options: queue.JobOptions{IdempotencyKey: "plain"}},
 			{OrgID: org, Payload: p, Options: o},
-			{OrgID: org, Payload: queue.RawPayload{Type: "NULL"}, Options: queue.JobOptions{Unique: true, Priority: queue.Low}},
+			{
+				OrgID: org, Payload: queue.RawPayload{Type: "NULL"},
+				Options: queue.JobOptions{Unique: true, Priority: queue.Low},
+			},
 		})
 		if err != nil {
 			return err
@@ -42,7 +46,8 @@ func everythingOfJobs(ctx context.Context, q queue.Querier) error {
 			return errors.New("not one answer for each job")
 		}
 	}
-	if _, err := queue.RetryJob(ctx, q, one.ID, queue.RetryOptions{Mode: queue.RetryLater, Delay: time.Minute}); err != nil {
+	if _, err := queue.RetryJob(ctx, q, one.ID,
+		queue.RetryOptions{Mode: queue.RetryLater, Delay: time.Minute}); err != nil {
 		return err
 	}
 	_, err = queue.CancelJob(ctx, q, one.ID)
@@ -53,7 +58,10 @@ func TestRequestsForJobsFollowTheCallersTransaction(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	for name, tx := range transactions(b) {
-		err := tx(t.Context(), func(q queue.Querier) error { return errors.Join(everythingOfJobs(t.Context(), q), errRollback) })
+		err := tx(t.Context(), func(q queue.Querier) error {
+			return errors.Join(everythingOfJobs(t.Context(), q),
+				errRollback)
+		})
 		require.ErrorIs(t, err, errRollback, name)
 		require.EqualError(t, err, errRollback.Error(), name)
 		require.Zero(t, b.queuedJobs(), "%s: jobs after the rollback", name)
@@ -64,7 +72,8 @@ func TestRequestsForJobsFollowTheCallersTransaction(t *testing.T) {
 SELECT count(*) FROM daybook.jobs j JOIN daybook.job_links l ON l.job_id = j.id
  WHERE idempotency_key = $1 AND payload = jsonb_build_object('user_id', $1::text, 'note', $2::text) AND l.kind = 'k "quoted"' AND l.id = $3 AND state = 'cancelled'`,
 			`ä "quoted", {braced} \ \'`, "a\nb\tc€😀 NULL", `i {braced} \ '`), name)
-		require.Equal(t, 1, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.jobs WHERE payload::text = '{"l": ["a,b", "{}"], "n": 1.50, "null": null}'`), name)
+		require.Equal(t, 1, fixture.Count(t, b.Pool,
+			`SELECT count(*) FROM daybook.jobs WHERE payload::text = '{"l": ["a,b", "{}"], "n": 1.50, "null": null}'`), name)
 		b.exec(`DELETE FROM daybook.jobs`)
 	}
 }

@@ -43,7 +43,8 @@ func TestRetryJob(t *testing.T) {
 			assert.Equal(t, queue.Response{JobID: id, Result: want}, r)
 			j := b.queued(id)
 			assert.Equal(t, models.JobPending, j.State)
-			assert.False(t, j.ReadyAt.Before(from.Add(c.in)) || j.ReadyAt.After(to.Add(c.in)), "%s %s in %s", state, c.mode, c.in)
+			assert.False(t, j.ReadyAt.Before(from.Add(c.in)) || j.ReadyAt.After(to.Add(c.in)), "%s %s in %s", state, c.mode,
+				c.in)
 			assert.Equal(t, j.ReadyAt, j.FirstReadyAt)
 			assert.Equal(t, c.attempts, j.RunCount, "%s %s", state, c.mode)
 			assert.Equal(t, c.mode != queue.RetryReset && before.LastError != nil, j.LastError != nil, "%s %s", state, c.mode)
@@ -138,7 +139,10 @@ func TestChangesThatAreRefused(t *testing.T) {
 	require.ErrorIs(t, err, queue.ErrInvalidRetryMode)
 	_, err = queue.RetryJob(t.Context(), b.Pool, id, queue.RetryOptions{Delay: -1})
 	require.ErrorIs(t, err, queue.ErrNegativeDelay)
-	for _, arguments := range []string{`$1, 'soon'`, `$1, NULL`, `$1, 'now', -1`, `$1, 'later', 'NaN'`, `$1, 'later', 3.3e9`} {
+	for _, arguments := range []string{
+		`$1, 'soon'`, `$1, NULL`, `$1, 'now', -1`, `$1, 'later', 'NaN'`,
+		`$1, 'later', 3.3e9`,
+	} {
 		_, err = b.Pool.Exec(t.Context(), `SELECT daybook.retry_job(`+arguments+`)`, id)
 		assertState(t, "DB010", err, arguments)
 	}

@@ -50,7 +50,8 @@ func TestAHundredCallsWithOneKey(t *testing.T) {
 		"key and unique": {IdempotencyKey: "l", Unique: true},
 	} {
 		p := welcome{UserID: name}
-		ids, duplicates := atOnce(t, func() (queue.EnqueuedJob, error) { return queue.EnqueueJob(t.Context(), b.Pool, org, p, o) })
+		ids, duplicates := atOnce(t,
+			func() (queue.EnqueuedJob, error) { return queue.EnqueueJob(t.Context(), b.Pool, org, p, o) })
 		assert.Len(t, ids, 1, name)
 		assert.Equal(t, 99, duplicates, name)
 		p.Note = "many"
@@ -141,7 +142,8 @@ func TestEnqueueJobsDoesNotDeadlock(t *testing.T) {
 	assert.Equal(t, len(ids)+callers*rounds, b.queuedJobs())
 }
 
-// Under REPEATABLE READ a key that another transaction committed meanwhile is SQLSTATE 40001, as any conflict.
+// Under REPEATABLE READ a key that another transaction committed meanwhile is SQLSTATE 40001, as
+// any conflict.
 func TestAKeyUnderRepeatableRead(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

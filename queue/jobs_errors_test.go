@@ -25,15 +25,34 @@ func TestErrorsOfJobRequests(t *testing.T) {
 		is        error
 		says, not string
 	}{
-		"empty organization":    {enqueue(b.Pool, "", welcome{}), queue.ErrEmptyID, "name the organization that the job belongs to", "document"},
-		"long organization":     {enqueue(b.Pool, string(make([]byte, 256)), welcome{}), queue.ErrIDTooLong, "the organization id must not be longer than 255 bytes", "document"},
-		"nil payload":           {enqueue(b.Pool, org, nil), queue.ErrPayloadInvalid, "queue.RawPayload", "document"},
-		"nil Querier":           {enqueue(nil, org, welcome{}), queue.ErrNoQuerier, "pass your transaction", "document"},
-		"nil pool":              {enqueue((*pgxpool.Pool)(nil), org, welcome{}), queue.ErrNoQuerier, "pass your transaction", "document"},
-		"nil connection":        {enqueue((*pgx.Conn)(nil), org, welcome{}), queue.ErrNoQuerier, "pass your transaction", "document"},
-		"nil Querier of many":   {second(queue.EnqueueJobs(t.Context(), nil, []queue.NewJob{{OrgID: org, Payload: welcome{}}})), queue.ErrNoQuerier, "the Querier is nil", "document"},
-		"nil Querier of retry":  {second(queue.RetryJob(t.Context(), nil, "j", queue.RetryOptions{Delay: time.Second})), queue.ErrNoQuerier, "the Querier is nil", "document"},
-		"nil Querier of cancel": {second(queue.CancelJob(t.Context(), nil, "j")), queue.ErrNoQuerier, "the Querier is nil", "document"},
+		"empty organization": {
+			enqueue(b.Pool, "", welcome{}), queue.ErrEmptyID,
+			"name the organization that the job belongs to", "document",
+		},
+		"long organization": {
+			enqueue(b.Pool, string(make([]byte, 256)), welcome{}), queue.ErrIDTooLong,
+			"the organization id must not be longer than 255 bytes", "document",
+		},
+		"nil payload": {enqueue(b.Pool, org, nil), queue.ErrPayloadInvalid, "queue.RawPayload", "document"},
+		"nil Querier": {enqueue(nil, org, welcome{}), queue.ErrNoQuerier, "pass your transaction", "document"},
+		"nil pool": {
+			enqueue((*pgxpool.Pool)(nil), org, welcome{}), queue.ErrNoQuerier,
+			"pass your transaction", "document",
+		},
+		"nil connection": {
+			enqueue((*pgx.Conn)(nil), org, welcome{}), queue.ErrNoQuerier, "pass your transaction",
+			"document",
+		},
+		"nil Querier of many": {second(queue.EnqueueJobs(t.Context(), nil,
+			[]queue.NewJob{{OrgID: org, Payload: welcome{}}})), queue.ErrNoQuerier, "the Querier is nil", "document"},
+		"nil Querier of retry": {
+			second(queue.RetryJob(t.Context(), nil, "j", queue.RetryOptions{Delay: time.Second})),
+			queue.ErrNoQuerier, "the Querier is nil", "document",
+		},
+		"nil Querier of cancel": {
+			second(queue.CancelJob(t.Context(), nil, "j")), queue.ErrNoQuerier, "the Querier is nil",
+			"document",
+		},
 	} {
 		require.ErrorIs(t, c.err, c.is, name)
 		assert.ErrorContains(t, c.err, c.says, name)

@@ -45,14 +45,16 @@ func ExampleEnqueueJob() {
 	// <nil>
 }
 
-// The same key with the same payload leads to the first job, however often it is asked for; with another payload it is an error.
+// The same key with the same payload leads to the first job, however often it is asked for; with
+// another payload it is an error.
 func ExampleEnqueueJob_idempotent() {
 	e := pgtest.NewExample()
 	defer e.Close()
 	ctx, pool := e.Context(), e.Pool
 
 	for _, order := range []string{"order-7", "order-7", "order-8"} {
-		job, err := queue.EnqueueJob(ctx, pool, "acme", Receipt{OrderID: order}, queue.JobOptions{IdempotencyKey: "receipt/7"})
+		job, err := queue.EnqueueJob(ctx, pool, "acme", Receipt{OrderID: order},
+			queue.JobOptions{IdempotencyKey: "receipt/7"})
 		fmt.Println(job.Duplicate, errors.Is(err, queue.ErrKeyReused))
 	}
 	// Output:
@@ -64,9 +66,11 @@ func ExampleEnqueueJob_idempotent() {
 // What cannot be enqueued is refused before anything is written.
 func ExampleEnqueueJob_refused() {
 	var tx pgx.Tx
-	_, err := queue.EnqueueJob(context.Background(), tx, "org_123", Receipt{OrderID: strings.Repeat("x", 200_000)}, queue.JobOptions{})
+	_, err := queue.EnqueueJob(context.Background(), tx, "org_123", Receipt{OrderID: strings.Repeat("x", 200_000)},
+		queue.JobOptions{})
 	fmt.Println(errors.Is(err, queue.ErrPayloadTooLarge), err)
-	// Output: true payload: it has 200016 bytes and may have 131072: keep what is large elsewhere, and its name in the payload
+	// Output: true payload: it has 200016 bytes and may have 131072: keep what is large elsewhere,
+	// and its name in the payload
 }
 
 // Many jobs are enqueued by one statement.
@@ -77,7 +81,10 @@ func ExampleEnqueueJobs() {
 
 	jobs := make([]queue.NewJob, 1000)
 	for i := range jobs {
-		jobs[i] = queue.NewJob{OrgID: "acme", Payload: Receipt{OrderID: fmt.Sprint(i)}, Options: queue.JobOptions{Priority: queue.Low}}
+		jobs[i] = queue.NewJob{
+			OrgID: "acme", Payload: Receipt{OrderID: fmt.Sprint(i)},
+			Options: queue.JobOptions{Priority: queue.Low},
+		}
 	}
 	done, err := queue.EnqueueJobs(ctx, pool, jobs)
 	fmt.Println(len(done), done[0].Result, err)
@@ -169,7 +176,8 @@ func ExampleReadJobStatus() {
 	// completed true {"sent": "order-7"} <nil>
 }
 
-// A request that must answer with the outcome waits for it, after its commit and for a bounded time.
+// A request that must answer with the outcome waits for it, after its commit and for a bounded
+// time.
 func ExampleWaitJob() {
 	e := pgtest.NewExample()
 	defer e.Close()
@@ -187,7 +195,8 @@ func ExampleWaitJob() {
 	// Output: completed {"sent": "order-7"} <nil>
 }
 
-// Another system answers by the token that the handler gave it: in an application of its own, by this function, or over HTTP (POST /api/callbacks/…).
+// Another system answers by the token that the handler gave it: in an application of its own, by
+// this function, or over HTTP (POST /api/callbacks/…).
 func ExampleCompleteCallback() {
 	e := pgtest.NewExample()
 	defer e.Close()
@@ -222,7 +231,8 @@ func ExampleCompleteCallback() {
 	// paid: {"cents": 900}
 }
 
-// A job may wait for another system from the beginning: the token goes into the request that is sent there after the commit.
+// A job may wait for another system from the beginning: the token goes into the request that is
+// sent there after the commit.
 func ExampleEnqueueJobWithCallback() {
 	e := pgtest.NewExample()
 	defer e.Close()
@@ -241,7 +251,8 @@ func ExampleEnqueueJobWithCallback() {
 		fmt.Println("paid:", string(paid.Data))
 		return nil
 	})
-	job, err := queue.EnqueueJobWithCallback(ctx, pool, "acme", Receipt{OrderID: "order-8"}, queue.CallbackOptions{Name: "paid", Within: time.Hour}, queue.JobOptions{})
+	job, err := queue.EnqueueJobWithCallback(ctx, pool, "acme", Receipt{OrderID: "order-8"},
+		queue.CallbackOptions{Name: "paid", Within: time.Hour}, queue.JobOptions{})
 	if err != nil {
 		panic(err)
 	}
@@ -254,7 +265,8 @@ func ExampleEnqueueJobWithCallback() {
 	// paid: {"cents": 900}
 }
 
-// Jobs with the same sequence are worked one after the other; a job with After begins when those jobs are completed.
+// Jobs with the same sequence are worked one after the other; a job with After begins when those
+// jobs are completed.
 func ExampleJobOptions() {
 	e := pgtest.NewExample()
 	defer e.Close()
@@ -272,7 +284,8 @@ func ExampleJobOptions() {
 		}
 		ids = append(ids, job.ID)
 	}
-	if _, err := queue.EnqueueJob(ctx, pool, "acme", Receipt{OrderID: "summary"}, queue.JobOptions{After: ids}); err != nil {
+	if _, err := queue.EnqueueJob(ctx, pool, "acme", Receipt{OrderID: "summary"},
+		queue.JobOptions{After: ids}); err != nil {
 		panic(err)
 	}
 	queuetest.DrainJobs(e, pool, registry, queuetest.JobsOptions{})

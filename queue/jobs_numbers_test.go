@@ -9,7 +9,8 @@ import (
 	"github.com/daybook-dev/daybook/queue"
 )
 
-// TestPayloadsAreComparedByValue uses a key and a unique job again with payloads that say the same in other words, and with others.
+// TestPayloadsAreComparedByValue uses a key and a unique job again with payloads that say the same
+// in other words, and with others.
 func TestPayloadsAreComparedByValue(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -18,9 +19,17 @@ func TestPayloadsAreComparedByValue(t *testing.T) {
 		same  []string
 		other []string
 	}{
-		"whole numbers": {`{"n": 1}`, []string{`{"n":1.0}`, `{"n":1e0}`, `{"n": 10e-1}`, `{"n":1.000}`}, []string{`{"n":10}`, `{"n":"1.0"}`, `{"n":1.01}`, `{"n":-1}`}},
-		"fractions":     {`{"n": [1.5, {"m": 100}]}`, []string{`{"n":[1.50,{"m":1e2}]}`, `{"n":[15e-1,{"m":100.00}]}`}, []string{`{"n":[1.05,{"m":100}]}`}},
-		"zero":          {`{"n": 0}`, []string{`{"n":-0}`, `{"n":0.00}`, `{"n":-0.0}`, `{"n":0e9}`}, []string{`{"n":null}`}},
+		"whole numbers": {
+			`{"n": 1}`,
+			[]string{`{"n":1.0}`, `{"n":1e0}`, `{"n": 10e-1}`, `{"n":1.000}`},
+			[]string{`{"n":10}`, `{"n":"1.0"}`, `{"n":1.01}`, `{"n":-1}`},
+		},
+		"fractions": {
+			`{"n": [1.5, {"m": 100}]}`,
+			[]string{`{"n":[1.50,{"m":1e2}]}`, `{"n":[15e-1,{"m":100.00}]}`},
+			[]string{`{"n":[1.05,{"m":100}]}`},
+		},
+		"zero": {`{"n": 0}`, []string{`{"n":-0}`, `{"n":0.00}`, `{"n":-0.0}`, `{"n":0e9}`}, []string{`{"n":null}`}},
 		"large numbers": {
 			`{"n": 12345678901234567890.10}`,
 			[]string{`{"n":12345678901234567890.1}`},
@@ -31,7 +40,11 @@ func TestPayloadsAreComparedByValue(t *testing.T) {
 			[]string{`{"b":"say \"x\": 1.50}","a":"1.0"}`, `{"b":"say \u0022x\u0022: 1.50}", "a":"1.0"}`},
 			[]string{`{"a": "1", "b": "say \"x\": 1.50}"}`, `{"a": "1.0", "b": "say \"x\": 1.5}"}`},
 		},
-		"texts and numbers": {`{"a": "\\", "b": 2.0, "c": "1.0]"}`, []string{`{"a": "\\", "b": 2, "c": "1.0]"}`}, []string{`{"a": "\\", "b": 2, "c": "1]"}`}},
+		"texts and numbers": {
+			`{"a": "\\", "b": 2.0, "c": "1.0]"}`,
+			[]string{`{"a": "\\", "b": 2, "c": "1.0]"}`},
+			[]string{`{"a": "\\", "b": 2, "c": "1]"}`},
+		},
 	} {
 		raw := func(data string) queue.RawPayload {
 			return queue.RawPayload{Type: "number", Data: json.RawMessage(data)}
@@ -42,7 +55,8 @@ func TestPayloadsAreComparedByValue(t *testing.T) {
 				for way, enqueue := range map[string]func() (queue.EnqueuedJob, error){
 					"one": func() (queue.EnqueuedJob, error) { return queue.EnqueueJob(t.Context(), b.Pool, org, raw(same), o) },
 					"many": func() (queue.EnqueuedJob, error) {
-						all, err := queue.EnqueueJobs(t.Context(), b.Pool, []queue.NewJob{{OrgID: org, Payload: raw(same), Options: o}})
+						all, err := queue.EnqueueJobs(t.Context(), b.Pool,
+							[]queue.NewJob{{OrgID: org, Payload: raw(same), Options: o}})
 						if err != nil {
 							return queue.EnqueuedJob{}, err
 						}
@@ -51,7 +65,8 @@ func TestPayloadsAreComparedByValue(t *testing.T) {
 				} {
 					r, err := enqueue()
 					assert.NoError(t, err, "%s, %s, %s: %s", name, how, way, same)
-					assert.Equal(t, queue.EnqueuedJob{ID: first.ID, Duplicate: true, Result: queue.Unchanged}, r, "%s, %s, %s: %s", name, how, way, same)
+					assert.Equal(t, queue.EnqueuedJob{ID: first.ID, Duplicate: true, Result: queue.Unchanged}, r,
+						"%s, %s, %s: %s", name, how, way, same)
 				}
 			}
 		}

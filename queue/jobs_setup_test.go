@@ -44,7 +44,8 @@ func (b *bundle) queued(id string) models.Job {
 // links reads a job's links.
 func (b *bundle) links(id string) []queue.Link {
 	b.t.Helper()
-	rows, err := b.Pool.Query(b.t.Context(), `SELECT kind, id FROM daybook.job_links WHERE job_id = $1 ORDER BY kind, id`, id)
+	rows, err := b.Pool.Query(b.t.Context(), `SELECT kind, id FROM daybook.job_links WHERE job_id = $1 ORDER BY kind, id`,
+		id)
 	require.NoError(b.t, err)
 	links, err := pgx.CollectRows(rows, pgx.RowToStructByPos[queue.Link])
 	require.NoError(b.t, err)

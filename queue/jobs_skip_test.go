@@ -49,7 +49,8 @@ func TestJobThatIsSkippedWhileOneIsOpen(t *testing.T) {
 		assert.Equal(t, c.want == "skipped", second.JobID == first.JobID, c.state)
 		assert.Equal(t, before, b.queued(first.JobID), "nothing is asked of the open job")
 		assert.Equal(t, "unchanged", b.firing(b.Pool, "1").Result, "a firing that is executed twice")
-		assert.Equal(t, queue.Enqueued, b.newJob(welcome{}, queue.JobOptions{Unique: true}).Result, "a unique job of the same payload is another")
+		assert.Equal(t, queue.Enqueued, b.newJob(welcome{}, queue.JobOptions{Unique: true}).Result,
+			"a unique job of the same payload is another")
 	}
 }
 
@@ -72,8 +73,8 @@ func TestFiringsAtOnce(t *testing.T) {
 	assert.Equal(t, 1, b.queuedJobs())
 }
 
-// TestFiringBetweenCompletionAndCommit comes while the transaction that ends the open job is not committed: it waits for that, and enqueues a job if the
-// commit succeeds.
+// TestFiringBetweenCompletionAndCommit comes while the transaction that ends the open job is not
+// committed: it waits for that, and enqueues a job if the commit succeeds.
 func TestFiringBetweenCompletionAndCommit(t *testing.T) {
 	t.Parallel()
 	for _, commits := range []bool{true, false} {
@@ -81,13 +82,16 @@ func TestFiringBetweenCompletionAndCommit(t *testing.T) {
 		first := b.firing(b.Pool, "1")
 		tx, err := b.Pool.Begin(t.Context())
 		require.NoError(t, err)
-		_, err = tx.Exec(t.Context(), `UPDATE daybook.jobs SET state = 'completed', run_count = 1, finished_at = clock_timestamp() WHERE id = $1`, first.JobID)
+		_, err = tx.Exec(t.Context(),
+			`UPDATE daybook.jobs SET state = 'completed', run_count = 1, finished_at = clock_timestamp() WHERE id = $1`,
+			first.JobID)
 		require.NoError(t, err)
 		answer := make(chan store.EnqueuedJob, 1)
 		go func() { answer <- b.firing(b.Pool, "2") }()
 		require.Eventually(t, func() bool {
 			var waiting int
-			err := b.Pool.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity WHERE datname = $1 AND wait_event_type = 'Lock'`, b.Name).Scan(&waiting)
+			err := b.Pool.QueryRow(t.Context(),
+				`SELECT count(*) FROM pg_stat_activity WHERE datname = $1 AND wait_event_type = 'Lock'`, b.Name).Scan(&waiting)
 			return err == nil && waiting == 1
 		}, 10*time.Second, 5*time.Millisecond, "the firing waits for the transaction")
 		if commits {

@@ -35,7 +35,8 @@ SELECT count(*) FROM usr_ JOIN job USING (id) WHERE NOT job.duplicate`
 SELECT count(*) FROM daybook.jobs j JOIN daybook.job_links l ON l.job_id = j.id JOIN usr ON usr.id::text = l.id AND usr.id::text = j.payload ->> 'user_id'`))
 }
 
-// PostgreSQL does not run a CTE that only selects when the query does not read from it: docs/jobs.md warns of that.
+// PostgreSQL does not run a CTE that only selects when the query does not read from it:
+// docs/jobs.md warns of that.
 func TestACTEThatNobodyReadsIsNotRun(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -81,14 +82,17 @@ func TestSQLRequestsThatAreWrong(t *testing.T) {
 		// The same as the second of two in bulk.
 		names, values := []string{"org_ids", "types", "payloads"}, strings.SplitN(c.arguments, ", ", 4)
 		types := map[string]string{
-			"org_ids": "text", "types": "text", "payloads": "jsonb", "idempotency_key": "text", "priority": "integer", "max_attempts": "integer",
-			"ready_at": "timestamptz", "links": "jsonb",
+			"org_ids": "text", "types": "text", "payloads": "jsonb", "idempotency_key": "text", "priority": "integer",
+			"max_attempts": "integer",
+			"ready_at":     "timestamptz", "links": "jsonb",
 		}
 		plural := map[string]string{
-			"org_ids": "org_ids", "types": "types", "payloads": "payloads", "idempotency_key": "idempotency_keys", "priority": "priorities",
+			"org_ids": "org_ids", "types": "types", "payloads": "payloads", "idempotency_key": "idempotency_keys",
+			"priority":     "priorities",
 			"max_attempts": "max_attempts", "ready_at": "ready_ats", "links": "links",
 		}
-		if strings.Contains(c.arguments, "SELECT") || strings.Contains(c.arguments, "build_object") || strings.Contains(c.arguments, "repeat('t', 65)") {
+		if strings.Contains(c.arguments, "SELECT") || strings.Contains(c.arguments, "build_object") ||
+			strings.Contains(c.arguments, "repeat('t', 65)") {
 			continue // their commas are not between arguments
 		}
 		good := map[string]string{"org_ids": "'o'", "types": "'mail'", "payloads": "'{}'"}
@@ -106,7 +110,8 @@ func TestSQLRequestsThatAreWrong(t *testing.T) {
 	}
 	_, err := b.Pool.Exec(t.Context(), `SELECT daybook.enqueue_jobs('{o}', '{mail,mail}', ARRAY['{}']::jsonb[])`)
 	assertState(t, "DB010", err, "arrays of two lengths")
-	_, err = b.Pool.Exec(t.Context(), `SELECT daybook.enqueue_jobs('{o}', '{mail}', ARRAY['{}']::jsonb[], priorities => '{1,2}')`)
+	_, err = b.Pool.Exec(t.Context(),
+		`SELECT daybook.enqueue_jobs('{o}', '{mail}', ARRAY['{}']::jsonb[], priorities => '{1,2}')`)
 	assertState(t, "DB010", err, "more priorities than jobs")
 	assert.Zero(t, b.queuedJobs())
 	b.exec(`SELECT daybook.enqueue_jobs('{}', '{}', '{}'), daybook.enqueue_jobs(NULL, NULL, NULL)`)
@@ -131,7 +136,8 @@ SELECT daybook.enqueue_jobs('{o,o,o}', '{mail,mail,mail}', ARRAY[
     jsonb_build_object('a', repeat('x', 131063)),
     ('{"a":' || repeat('[', 9) || repeat(']', 9) || '}')::jsonb])`)
 	assert.Equal(t, 3, b.queuedJobs())
-	assert.Equal(t, models.MaxPayloadBytes, fixture.Count(t, b.Pool, `SELECT max(octet_length(payload::text)) FROM daybook.jobs`))
+	assert.Equal(t, models.MaxPayloadBytes,
+		fixture.Count(t, b.Pool, `SELECT max(octet_length(payload::text)) FROM daybook.jobs`))
 	for state, payload := range map[string]string{
 		"DB020": `jsonb_build_object('a', repeat('x', 131064))`,
 		"DB021": `('{"a":' || repeat('[', 10) || repeat(']', 10) || '}')::jsonb`,
@@ -145,11 +151,13 @@ SELECT daybook.enqueue_jobs('{o,o,o}', '{mail,mail,mail}', ARRAY[
 func TestAsyncOperations(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	const submission, form, workspace = "0197a0c0-0000-7000-8000-000000000001", "0197a0c0-0000-7000-8000-000000000002", "0197a0c0-0000-7000-8000-000000000003"
+	const submission, form, workspace = "0197a0c0-0000-7000-8000-000000000001", "0197a0c0-0000-7000-8000-000000000002",
+		"0197a0c0-0000-7000-8000-000000000003"
 	var id string
 	require.NoError(t, b.Pool.QueryRow(t.Context(), `
 SELECT daybook.enqueue_async_operation(p_operation_type => 'webhook', p_payload => '{"webhookUrl": "https://example.com/"}',
-       p_submission_id => $1::uuid, p_form_id => $2::uuid, p_workspace_id => $3::uuid, p_max_attempts => 5)::text`, submission, form, workspace).Scan(&id))
+       p_submission_id => $1::uuid, p_form_id => $2::uuid, p_workspace_id => $3::uuid, p_max_attempts => 5)::text`,
+		submission, form, workspace).Scan(&id))
 	b.exec(`SELECT daybook.enqueue_async_operation('email', '{}')`)
 	assert.Equal(t, workspace, b.queued(id).OrgID, "the workspace is the organization")
 	assert.Equal(t, 5, *b.queued(id).MaxAttempts)
@@ -175,12 +183,14 @@ VALUES ($1, 'o', 'jobs', 'webhook', 1, 'retried', 'TIMEOUT', 'Connection timeout
 		require.NoError(t, b.Pool.QueryRow(t.Context(), `
 SELECT id, operation_type, status, payload, submission_id, form_id, workspace_id, attempts, max_attempts, next_retry_at, completed_at, error_history
   FROM daybook.async_operations WHERE id = $1`, id).
-			Scan(&o.ID, &o.OperationType, &o.Status, &o.Payload, &o.SubmissionID, &o.FormID, &o.Workspace, &o.Attempts, &o.MaxAttempts,
+			Scan(&o.ID, &o.OperationType, &o.Status, &o.Payload, &o.SubmissionID, &o.FormID, &o.Workspace, &o.Attempts,
+				&o.MaxAttempts,
 				&o.NextRetryAt, &o.CompletedAt, &o.History))
 		return o
 	}
 	o := read()
-	assert.Equal(t, []string{"webhook", "pending", submission, form, workspace}, []string{o.OperationType, o.Status, o.SubmissionID, o.FormID, o.Workspace})
+	assert.Equal(t, []string{"webhook", "pending", submission, form, workspace},
+		[]string{o.OperationType, o.Status, o.SubmissionID, o.FormID, o.Workspace})
 	assert.NotNil(t, o.NextRetryAt)
 	require.Len(t, o.History, 2, "attempts that led to nothing")
 	assert.Equal(t, "Rate limited", o.History[1].Error)
@@ -189,7 +199,13 @@ SELECT id, operation_type, status, payload, submission_id, form_id, workspace_id
 	for _, c := range []struct {
 		state  models.JobState
 		status string
-	}{{models.JobPending, "failed"}, {models.JobLeased, "processing"}, {models.JobFailed, "dead"}, {models.JobCancelled, "cancelled"}, {models.JobCompleted, "completed"}} {
+	}{
+		{models.JobPending, "failed"},
+		{models.JobLeased, "processing"},
+		{models.JobFailed, "dead"},
+		{models.JobCancelled, "cancelled"},
+		{models.JobCompleted, "completed"},
+	} {
 		if c.state == models.JobFailed {
 			b.exec(`UPDATE daybook.jobs SET turn_id = NULL, fence = NULL, leased_generation = NULL, worker = NULL, attempt_started_at = NULL, working = false, state = 'pending' WHERE id = $1`, id)
 		}
@@ -249,7 +265,8 @@ func TestEnqueueingWakesAWorker(t *testing.T) {
 	assert.True(t, woken(), "enqueue")
 	b.newJob(welcome{}, queue.JobOptions{IdempotencyKey: "k"})
 	assert.False(t, woken(), "a duplicate")
-	_, err = queue.EnqueueJobs(ctx, b.Pool, []queue.NewJob{{OrgID: org, Payload: welcome{}}, {OrgID: org, Payload: welcome{}, Options: later}})
+	_, err = queue.EnqueueJobs(ctx, b.Pool,
+		[]queue.NewJob{{OrgID: org, Payload: welcome{}}, {OrgID: org, Payload: welcome{}, Options: later}})
 	require.NoError(t, err)
 	assert.True(t, woken(), "enqueue many")
 }

@@ -14,19 +14,23 @@ import (
 // JobStatus is what became of a job.
 type JobStatus struct {
 	JobID string
-	// OrgID is the organization that the job belongs to. A program that answers for several organizations compares it with its caller's.
+	// OrgID is the organization that the job belongs to. A program that answers for several
+	// organizations compares it with its caller's.
 	OrgID string
 	// Type names the handler.
 	Type string
-	// State: models.JobFailed is the dead letter. A job that ends within some 20 ms of its beginning is never models.JobLeased.
+	// State: models.JobFailed is the dead letter. A job that ends within some 20 ms of its beginning
+	// is never models.JobLeased.
 	State models.JobState
 	// Attempts counts those since the last RetryReset, the running one included.
 	Attempts int
-	// NextTry is when a pending job is due, or is to be due when it need not wait for others any more; nil: it is not pending.
+	// NextTry is when a pending job is due, or is to be due when it need not wait for others any
+	// more; nil: it is not pending.
 	NextTry *time.Time
 	// FinishedAt is when the job was completed, failed or cancelled; nil: it is pending or leased.
 	FinishedAt *time.Time
-	// ErrorCode and Error are the last attempt's; empty: there was none. A job that is tried again has one while it is pending.
+	// ErrorCode and Error are the last attempt's; empty: there was none. A job that is tried again
+	// has one while it is pending.
 	ErrorCode models.ErrorCode
 	Error     string
 	// Result is what the handler passed to SetResult; nil: nothing, or the job is not completed.
@@ -35,7 +39,8 @@ type JobStatus struct {
 	Progress json.RawMessage
 }
 
-// Ended reports whether nothing more will happen until a retry asks for it, or a worker has the handler that was missing.
+// Ended reports whether nothing more will happen until a retry asks for it, or a worker has the
+// handler that was missing.
 func (s JobStatus) Ended() bool {
 	return s.State == models.JobCompleted || s.State == models.JobFailed || s.State == models.JobCancelled
 }
@@ -45,8 +50,8 @@ func (s JobStatus) Completed() bool { return s.State == models.JobCompleted }
 
 // ReadJobStatus says what became of a job, as q sees it: a transaction also sees its own changes.
 //
-// Errors: ErrJobNotFound (also when cleaning up has removed the job), ErrNoTransaction (a GORM handle outside of one: pass SQL of its
-// db.DB()), ErrNoQuerier, ErrInvalidText.
+// Errors: ErrJobNotFound (also when cleaning up has removed the job), ErrNoTransaction (a GORM
+// handle outside of one: pass SQL of its db.DB()), ErrNoQuerier, ErrInvalidText.
 func ReadJobStatus(ctx context.Context, q Querier, jobID string) (JobStatus, error) {
 	if err := cmp.Or(check(q), checkText("job's id", jobID)); err != nil {
 		return JobStatus{}, err
@@ -57,20 +62,21 @@ func ReadJobStatus(ctx context.Context, q Querier, jobID string) (JobStatus, err
 
 // WaitJobOptions say how to wait. The zero value of each field is its default.
 type WaitJobOptions struct {
-	// FirstPoll is the pause after the first read of the status; each further one is half as long again. Default 20 ms.
+	// FirstPoll is the pause after the first read of the status; each further one is half as long
+	// again. Default 20 ms.
 	FirstPoll time.Duration
 	// MaxPoll is the longest pause. Default 2 s.
 	MaxPoll time.Duration
 }
 
-// WaitJob returns when the job has ended. The returned status says how: completed with its result, failed or cancelled. A job that is
-// to be tried again has not ended.
+// WaitJob returns when the job has ended. The returned status says how: completed with its result,
+// failed or cancelled. A job that is to be tried again has not ended.
 //
-// Give ctx a deadline: a job that no worker works does not end, nor does one of a paused organization. When ctx ends, WaitJob returns
-// ctx's error and the last status that it read.
+// Give ctx a deadline: a job that no worker works does not end, nor does one of a paused
+// organization. When ctx ends, WaitJob returns ctx's error and the last status that it read.
 //
-// It reads the status at growing intervals (see WaitJobOptions), and holds no connection in between if q is a pool. For many jobs,
-// query their statuses in bulk instead.
+// It reads the status at growing intervals (see WaitJobOptions), and holds no connection in between
+// if q is a pool. For many jobs, query their statuses in bulk instead.
 //
 // q must not be a transaction: what a transaction enqueues is worked only after its commit.
 //

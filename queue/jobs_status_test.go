@@ -68,23 +68,24 @@ func TestJobStatusFollowsTheWorker(t *testing.T) {
 	b := setup(t)
 	var during queue.JobStatus
 	registry := jobs.NewRegistry()
-	jobs.Register(registry, jobs.Policy{MaxAttempts: 2, Base: time.Hour}, func(ctx context.Context, job *jobs.Job[welcome]) error {
-		switch job.Payload.UserID {
-		case "done":
-			if err := job.Progress(ctx, 7); err != nil {
-				return err
+	jobs.Register(registry, jobs.Policy{MaxAttempts: 2, Base: time.Hour},
+		func(ctx context.Context, job *jobs.Job[welcome]) error {
+			switch job.Payload.UserID {
+			case "done":
+				if err := job.Progress(ctx, 7); err != nil {
+					return err
+				}
+				var err error
+				if during, err = queue.ReadJobStatus(ctx, b.Pool, job.ID); err != nil {
+					return err
+				}
+				job.SetResult(map[string]int{"sent": 1})
+				return nil
+			case "moot":
+				return jobs.Cancel("nothing to do")
 			}
-			var err error
-			if during, err = queue.ReadJobStatus(ctx, b.Pool, job.ID); err != nil {
-				return err
-			}
-			job.SetResult(map[string]int{"sent": 1})
-			return nil
-		case "moot":
-			return jobs.Cancel("nothing to do")
-		}
-		return errors.New("no luck")
-	})
+			return errors.New("no luck")
+		})
 	done := b.newJob(welcome{UserID: "done"}, queue.JobOptions{}).ID
 	moot := b.newJob(welcome{UserID: "moot"}, queue.JobOptions{}).ID
 	bad := b.newJob(welcome{UserID: "bad"}, queue.JobOptions{}).ID

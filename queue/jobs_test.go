@@ -40,7 +40,8 @@ func TestEnqueueJobWithEverything(t *testing.T) {
 	b := setup(t)
 	at := b.clock().Add(hour).Round(time.Millisecond)
 	links := []queue.Link{{"form", "f_1"}, {"order", `ä "o" \ {}`}, {"form", "f_1"}}
-	r := b.newJob(&welcome{UserID: "u_1"}, queue.JobOptions{IdempotencyKey: "k", RunAt: at, Priority: queue.High, MaxAttempts: 7, Links: links, Unique: true})
+	r := b.newJob(&welcome{UserID: "u_1"},
+		queue.JobOptions{IdempotencyKey: "k", RunAt: at, Priority: queue.High, MaxAttempts: 7, Links: links, Unique: true})
 	j := b.queued(r.ID)
 	assert.Equal(t, "k", *j.IdempotencyKey)
 	assert.True(t, at.Equal(j.ReadyAt))
@@ -57,7 +58,8 @@ func TestJobsAreNeverDueInThePast(t *testing.T) {
 	before := b.clock()
 	r := b.newJob(welcome{}, queue.JobOptions{RunAt: before.Add(-hour)})
 	assert.False(t, b.queued(r.ID).ReadyAt.Before(before))
-	many, err := queue.EnqueueJobs(t.Context(), b.Pool, []queue.NewJob{{OrgID: org, Payload: welcome{}, Options: queue.JobOptions{RunAt: before.Add(-hour)}}})
+	many, err := queue.EnqueueJobs(t.Context(), b.Pool,
+		[]queue.NewJob{{OrgID: org, Payload: welcome{}, Options: queue.JobOptions{RunAt: before.Add(-hour)}}})
 	require.NoError(t, err)
 	assert.False(t, b.queued(many[0].ID).ReadyAt.Before(before))
 }
@@ -70,7 +72,8 @@ func TestTheSameKey(t *testing.T) {
 	for _, state := range models.JobStates() {
 		b.end(first.ID, state)
 		again := b.newJob(queue.RawPayload{Type: "welcome", Data: json.RawMessage(` { "user_id" : "\u0075_1" } `)}, key)
-		assert.Equal(t, queue.EnqueuedJob{ID: first.ID, Duplicate: true, Result: queue.Unchanged}, again, "while it is %s, written otherwise", state)
+		assert.Equal(t, queue.EnqueuedJob{ID: first.ID, Duplicate: true, Result: queue.Unchanged}, again,
+			"while it is %s, written otherwise", state)
 		for name, p := range map[string]queue.Payload{
 			"another payload": welcome{UserID: "u_2"},
 			"another type":    queue.RawPayload{Type: "farewell", Data: json.RawMessage(`{"user_id": "u_1"}`)},
@@ -78,7 +81,8 @@ func TestTheSameKey(t *testing.T) {
 			_, err := queue.EnqueueJob(t.Context(), b.Pool, org, p, key)
 			require.ErrorIs(t, err, queue.ErrKeyReused, name)
 			require.ErrorContains(t, err, "use a key of its own", name)
-			_, err = queue.EnqueueJobs(t.Context(), b.Pool, []queue.NewJob{{OrgID: org, Payload: welcome{}}, {OrgID: org, Payload: p, Options: key}})
+			_, err = queue.EnqueueJobs(t.Context(), b.Pool,
+				[]queue.NewJob{{OrgID: org, Payload: welcome{}}, {OrgID: org, Payload: p, Options: key}})
 			require.ErrorIs(t, err, queue.ErrKeyReused, name)
 		}
 		if state != models.JobCancelled {
@@ -98,18 +102,24 @@ func TestUniqueJobs(t *testing.T) {
 	b.newJob(welcome{UserID: "u_1"}, queue.JobOptions{})
 	first := b.newJob(welcome{UserID: "u_1"}, unique)
 	assert.False(t, first.Duplicate, "a job that did not ask to be unique stops no other")
-	for state, want := range map[models.JobState]queue.Result{models.JobPending: queue.Unchanged, models.JobLeased: queue.Coalesced} {
+	for state, want := range map[models.JobState]queue.Result{
+		models.JobPending: queue.Unchanged,
+		models.JobLeased:  queue.Coalesced,
+	} {
 		b.end(first.ID, state)
-		assert.Equal(t, queue.EnqueuedJob{ID: first.ID, Duplicate: true, Result: want}, b.newJob(welcome{UserID: "u_1"}, unique), state)
+		assert.Equal(t, queue.EnqueuedJob{ID: first.ID, Duplicate: true, Result: want},
+			b.newJob(welcome{UserID: "u_1"}, unique), state)
 		b.exec(`UPDATE daybook.jobs SET turn_id = NULL, fence = NULL, leased_generation = NULL, worker = NULL, attempt_started_at = NULL, working = false, state = 'pending'`)
 	}
 	assert.False(t, b.newJob(welcome{UserID: "u_2"}, unique).Duplicate, "another payload")
-	assert.False(t, b.newJob(queue.RawPayload{Type: "farewell", Data: json.RawMessage(`{"user_id": "u_1"}`)}, unique).Duplicate, "another type")
+	assert.False(t, b.newJob(queue.RawPayload{Type: "farewell", Data: json.RawMessage(`{"user_id": "u_1"}`)},
+		unique).Duplicate, "another type")
 
 	b.exec(`UPDATE daybook.jobs SET turn_id = NULL, fence = NULL, leased_generation = NULL, worker = NULL, attempt_started_at = NULL, working = false, state = 'completed', finished_at = now() WHERE id = $1`, first.ID)
 	next := b.newJob(welcome{UserID: "u_1"}, queue.JobOptions{Unique: true, IdempotencyKey: "k"})
 	assert.False(t, next.Duplicate, "after the first was completed")
-	assert.Equal(t, queue.EnqueuedJob{ID: next.ID, Duplicate: true, Result: queue.Unchanged}, b.newJob(welcome{UserID: "u_1"}, queue.JobOptions{Unique: true, IdempotencyKey: "l"}), "another key")
+	assert.Equal(t, queue.EnqueuedJob{ID: next.ID, Duplicate: true, Result: queue.Unchanged},
+		b.newJob(welcome{UserID: "u_1"}, queue.JobOptions{Unique: true, IdempotencyKey: "l"}), "another key")
 }
 
 func TestEnqueueJobsInTheirOrder(t *testing.T) {
@@ -118,10 +128,16 @@ func TestEnqueueJobsInTheirOrder(t *testing.T) {
 	first := b.newJob(welcome{UserID: "u_1"}, queue.JobOptions{IdempotencyKey: "k1"})
 	at := b.clock().Add(hour).Round(time.Millisecond)
 	jobs := []queue.NewJob{
-		{OrgID: org, Payload: welcome{UserID: "z"}, Options: queue.JobOptions{Priority: queue.Low, Links: []queue.Link{{"form", "f"}}}},
+		{
+			OrgID: org, Payload: welcome{UserID: "z"},
+			Options: queue.JobOptions{Priority: queue.Low, Links: []queue.Link{{"form", "f"}}},
+		},
 		{OrgID: org, Payload: welcome{UserID: "u_1"}, Options: queue.JobOptions{IdempotencyKey: "k1"}},
 		{OrgID: "org_2", Payload: welcome{UserID: "u_2"}, Options: queue.JobOptions{IdempotencyKey: "k2", MaxAttempts: 9}},
-		{OrgID: "org_2", Payload: welcome{UserID: "u_2"}, Options: queue.JobOptions{IdempotencyKey: "k2", Links: []queue.Link{{"form", "of the second"}}}},
+		{
+			OrgID: "org_2", Payload: welcome{UserID: "u_2"},
+			Options: queue.JobOptions{IdempotencyKey: "k2", Links: []queue.Link{{"form", "of the second"}}},
+		},
 		{OrgID: org, Payload: welcome{UserID: "one"}, Options: queue.JobOptions{Unique: true, RunAt: at}},
 		{OrgID: org, Payload: &welcome{UserID: "one"}, Options: queue.JobOptions{Unique: true}},
 	}
@@ -149,7 +165,8 @@ func TestEnqueueJobsInTheirOrder(t *testing.T) {
 	assert.Empty(t, none)
 }
 
-// More than a statement takes are answered in their order, too, and all duplicates of each other are found.
+// More than a statement takes are answered in their order, too, and all duplicates of each other
+// are found.
 func TestEnqueueJobsInManyStatements(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -189,18 +206,54 @@ func TestRequestsThatAreWrong(t *testing.T) {
 		{"no payload", org, nil, queue.JobOptions{}, queue.ErrPayloadInvalid, "nil"},
 		{"no type", org, queue.RawPayload{}, queue.JobOptions{}, queue.ErrInvalidJobType, ""},
 		{"a type with a space", org, queue.RawPayload{Type: "a b"}, queue.JobOptions{}, queue.ErrInvalidJobType, `"a b"`},
-		{"a type that begins with a digit", org, queue.RawPayload{Type: "1a"}, queue.JobOptions{}, queue.ErrInvalidJobType, ""},
-		{"long type", org, queue.RawPayload{Type: strings.Repeat("t", 65)}, queue.JobOptions{}, queue.ErrInvalidJobType, ""},
+		{
+			"a type that begins with a digit", org,
+			queue.RawPayload{Type: "1a"},
+			queue.JobOptions{},
+			queue.ErrInvalidJobType,
+			"",
+		},
+		{
+			"long type", org,
+			queue.RawPayload{Type: strings.Repeat("t", 65)},
+			queue.JobOptions{},
+			queue.ErrInvalidJobType,
+			"",
+		},
 		{"long key", org, ok, queue.JobOptions{IdempotencyKey: strings.Repeat("k", 256)}, queue.ErrKeyTooLong, ""},
 		{"another priority", org, ok, queue.JobOptions{Priority: 4}, queue.ErrInvalidPriority, ""},
 		{"negative attempts", org, ok, queue.JobOptions{MaxAttempts: -1}, queue.ErrInvalidMaxAttempts, ""},
 		{"too many attempts", org, ok, queue.JobOptions{MaxAttempts: 1001}, queue.ErrInvalidMaxAttempts, ""},
-		{"a link without id", org, ok, queue.JobOptions{Links: []queue.Link{{Kind: "k"}}}, queue.ErrInvalidLink, `kind "k", id ""`},
-		{"a link with a long kind", org, ok, queue.JobOptions{Links: []queue.Link{{strings.Repeat("k", 65), "i"}}}, queue.ErrInvalidLink, ""},
+		{
+			"a link without id", org, ok,
+			queue.JobOptions{Links: []queue.Link{{Kind: "k"}}},
+			queue.ErrInvalidLink,
+			`kind "k", id ""`,
+		},
+		{
+			"a link with a long kind", org, ok,
+			queue.JobOptions{Links: []queue.Link{{strings.Repeat("k", 65), "i"}}},
+			queue.ErrInvalidLink, "",
+		},
 		{"too many links", org, ok, queue.JobOptions{Links: many}, queue.ErrInvalidLink, "33"},
-		{"a payload that is no object", org, queue.RawPayload{Type: "t", Data: json.RawMessage(`[]`)}, queue.JobOptions{}, queue.ErrPayloadInvalid, "must be a JSON object"},
-		{"a payload that is no JSON", org, queue.RawPayload{Type: "t", Data: json.RawMessage(`{`)}, queue.JobOptions{}, queue.ErrPayloadInvalid, ""},
-		{"a large payload", org, welcome{Note: strings.Repeat("n", models.MaxPayloadBytes)}, queue.JobOptions{SkipValidation: true}, queue.ErrPayloadTooLarge, "may have 131072"},
+		{
+			"a payload that is no object", org,
+			queue.RawPayload{Type: "t", Data: json.RawMessage(`[]`)},
+			queue.JobOptions{},
+			queue.ErrPayloadInvalid, "must be a JSON object",
+		},
+		{
+			"a payload that is no JSON", org,
+			queue.RawPayload{Type: "t", Data: json.RawMessage(`{`)},
+			queue.JobOptions{},
+			queue.ErrPayloadInvalid, "",
+		},
+		{
+			"a large payload", org,
+			welcome{Note: strings.Repeat("n", models.MaxPayloadBytes)},
+			queue.JobOptions{SkipValidation: true},
+			queue.ErrPayloadTooLarge, "may have 131072",
+		},
 		{"a payload without a schema", org, recursive{}, queue.JobOptions{}, nil, "no JSON Schema can be derived"},
 	} {
 		_, err := queue.EnqueueJob(t.Context(), b.Pool, c.org, c.payload, c.options)
@@ -209,12 +262,16 @@ func TestRequestsThatAreWrong(t *testing.T) {
 			assert.ErrorIs(t, err, c.want, c.name)
 		}
 		assert.ErrorContains(t, err, c.says, c.name)
-		_, err = queue.EnqueueJobs(t.Context(), b.Pool, []queue.NewJob{{OrgID: org, Payload: ok}, {OrgID: c.org, Payload: c.payload, Options: c.options}})
+		_, err = queue.EnqueueJobs(t.Context(), b.Pool,
+			[]queue.NewJob{{OrgID: org, Payload: ok}, {OrgID: c.org, Payload: c.payload, Options: c.options}})
 		assert.ErrorContains(t, err, "job 1: ", c.name)
 	}
 	assert.Zero(t, b.queuedJobs())
 	b.newJob(recursive{}, queue.JobOptions{SkipValidation: true})
-	b.newJob(ok, queue.JobOptions{Links: many[:models.MaxJobLinks], MaxAttempts: 1000, IdempotencyKey: strings.Repeat("k", 255)})
+	b.newJob(ok, queue.JobOptions{
+		Links: many[:models.MaxJobLinks], MaxAttempts: 1000,
+		IdempotencyKey: strings.Repeat("k", 255),
+	})
 }
 
 type recursive struct {

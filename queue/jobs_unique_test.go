@@ -45,7 +45,11 @@ func TestUniqueJobIsAskedForAgain(t *testing.T) {
 			assert.Equal(t, c.want == queue.Rescheduled, after.ReadyAt.Before(before.ReadyAt))
 			assert.Equal(t, c.want == queue.Rescheduled, after.FirstReadyAt.Before(before.FirstReadyAt))
 
-			rs, err := queue.EnqueueJobs(t.Context(), b.Pool, []queue.NewJob{{OrgID: org, Payload: welcome{UserID: "other"}}, {OrgID: org, Payload: welcome{}, Options: c.again}})
+			rs, err := queue.EnqueueJobs(t.Context(), b.Pool,
+				[]queue.NewJob{
+					{OrgID: org, Payload: welcome{UserID: "other"}},
+					{OrgID: org, Payload: welcome{}, Options: c.again},
+				})
 			require.NoError(t, err)
 			assert.Equal(t, queue.Enqueued, rs[0].Result)
 			assert.Equal(t, first.ID, rs[1].ID)
@@ -53,7 +57,8 @@ func TestUniqueJobIsAskedForAgain(t *testing.T) {
 	}
 }
 
-// A unique job that is due already and is given a higher priority is the newest of it: a worker's cursor may have passed its old time.
+// A unique job that is due already and is given a higher priority is the newest of it: a worker's
+// cursor may have passed its old time.
 func TestUniqueJobOfAHigherPriorityIsAheadOfCursors(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -94,27 +99,31 @@ func TestWebhookAndItsAliasAreOne(t *testing.T) {
 	for name, o := range map[string]queue.JobOptions{"key": {IdempotencyKey: "k"}, "unique": {Unique: true}} {
 		first := enqueue("webhook", o)
 		require.False(t, first.Duplicate, name)
-		assert.Equal(t, queue.EnqueuedJob{ID: first.ID, Duplicate: true, Result: queue.Unchanged}, enqueue("webhook_delivery", o), name)
+		assert.Equal(t, queue.EnqueuedJob{ID: first.ID, Duplicate: true, Result: queue.Unchanged},
+			enqueue("webhook_delivery", o), name)
 	}
 	assert.False(t, enqueue("email", queue.JobOptions{Unique: true}).Duplicate)
 }
 
-// No row can have a time that a program cannot read: an infinite one would stop the leases of all, one after the year 9999 every
-// list as JSON.
+// No row can have a time that a program cannot read: an infinite one would stop the leases of all,
+// one after the year 9999 every list as JSON.
 func TestTimesOfJobsAreReadable(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	id := b.newJob(welcome{}, queue.JobOptions{}).ID
 	for _, column := range []string{"ready_at", "first_ready_at", "created_at", "updated_at", "last_attempted_at"} {
 		for _, at := range []string{"infinity", "-infinity", "10000-01-01 00:00:00+00"} {
-			_, err := b.Pool.Exec(t.Context(), `UPDATE daybook.jobs SET `+column+` = $2::text::timestamptz WHERE id = $1`, id, at)
+			_, err := b.Pool.Exec(t.Context(), `UPDATE daybook.jobs SET `+column+` = $2::text::timestamptz WHERE id = $1`, id,
+				at)
 			assertState(t, "23514", err, column+" "+at)
 		}
 	}
 	for _, at := range []string{"infinity", "10000-01-01 00:00:00+00"} {
-		_, err := b.Pool.Exec(t.Context(), `SELECT daybook.enqueue_job('o', 'x', '{}', ready_at => $1::text::timestamptz)`, at)
+		_, err := b.Pool.Exec(t.Context(), `SELECT daybook.enqueue_job('o', 'x', '{}', ready_at => $1::text::timestamptz)`,
+			at)
 		assertState(t, "DB010", err, "enqueue_job "+at)
-		_, err = b.Pool.Exec(t.Context(), `SELECT * FROM daybook.enqueue_jobs(ARRAY['o'], ARRAY['x'], ARRAY['{}'::jsonb], ready_ats => ARRAY[$1::text::timestamptz])`, at)
+		_, err = b.Pool.Exec(t.Context(),
+			`SELECT * FROM daybook.enqueue_jobs(ARRAY['o'], ARRAY['x'], ARRAY['{}'::jsonb], ready_ats => ARRAY[$1::text::timestamptz])`, at)
 		assertState(t, "DB010", err, "enqueue_jobs "+at)
 	}
 }

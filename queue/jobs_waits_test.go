@@ -12,7 +12,8 @@ import (
 	"github.com/daybook-dev/daybook/queue"
 )
 
-// One by one and many at once, a job's named queue, its sequence and the jobs that it waits for are stored.
+// One by one and many at once, a job's named queue, its sequence and the jobs that it waits for are
+// stored.
 func TestJobsInOrderAreStored(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -22,7 +23,10 @@ func TestJobsInOrderAreStored(t *testing.T) {
 	many, err := queue.EnqueueJobs(t.Context(), b.Pool, []queue.NewJob{
 		{OrgID: org, Payload: welcome{UserID: "1"}, Options: options},
 		{OrgID: org, Payload: welcome{UserID: "2"}},
-		{OrgID: org, Payload: welcome{UserID: "3"}, Options: queue.JobOptions{IdempotencyKey: "k", Queue: "slow", Sequence: "order-17", After: []string{first.ID}}},
+		{
+			OrgID: org, Payload: welcome{UserID: "3"},
+			Options: queue.JobOptions{IdempotencyKey: "k", Queue: "slow", Sequence: "order-17", After: []string{first.ID}},
+		},
 	})
 	require.NoError(t, err)
 	for _, id := range []string{b.newJob(welcome{}, options).ID, many[0].ID, many[2].ID} {
@@ -55,13 +59,15 @@ func TestJobsInOrderThatAreWrong(t *testing.T) {
 		assert.ErrorIs(t, err, want)
 	}
 	for _, arguments := range []string{
-		`queue => 'my queue'`, `queue => ''`, `sequence => ''`, `sequence => repeat('k', 256)`, `after => array_fill('x'::text, ARRAY[101])`,
+		`queue => 'my queue'`, `queue => ''`, `sequence => ''`, `sequence => repeat('k', 256)`,
+		`after => array_fill('x'::text, ARRAY[101])`,
 		`after => ARRAY[NULL]::text[]`,
 	} {
 		_, err := b.Pool.Exec(t.Context(), `SELECT daybook.enqueue_job('o', 'mail', '{}', `+arguments+`)`)
 		assert.ErrorContains(t, err, "DB010", arguments)
 	}
-	_, err := b.Pool.Exec(t.Context(), `SELECT daybook.enqueue_jobs(ARRAY['o'], ARRAY['mail'], ARRAY['{}']::jsonb[], afters => ARRAY['{}']::jsonb[])`)
+	_, err := b.Pool.Exec(t.Context(),
+		`SELECT daybook.enqueue_jobs(ARRAY['o'], ARRAY['mail'], ARRAY['{}']::jsonb[], afters => ARRAY['{}']::jsonb[])`)
 	assert.ErrorContains(t, err, "DB010")
 	other, err := queue.EnqueueJob(t.Context(), b.Pool, "org_2", welcome{}, queue.JobOptions{})
 	require.NoError(t, err)

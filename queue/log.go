@@ -9,9 +9,10 @@ import (
 
 type logKey struct{}
 
-// WithLog returns a context by which each request that enqueues is logged to log, as an info with the keys kind, org, type, job, document and outcome
-// (a Result). The line is written when the statement has succeeded: the caller's transaction may still be rolled back. Of many requests at once each has a
-// line, so use it where requests come one by one.
+// WithLog returns a context by which each request that enqueues is logged to log, as an info with
+// the keys kind, org, type, job, document and outcome (a Result). The line is written when the
+// statement has succeeded: the caller's transaction may still be rolled back. Of many requests at
+// once each has a line, so use it where requests come one by one.
 func WithLog(ctx context.Context, log *slog.Logger) context.Context {
 	return context.WithValue(ctx, logKey{}, log)
 }
@@ -26,7 +27,8 @@ func logOf(ctx context.Context) *slog.Logger {
 func logEnqueued(ctx context.Context, log *slog.Logger, kind, org, jobType, job, document string, result Result) {
 	attrs := make([]slog.Attr, 0, 6)
 	for _, a := range []slog.Attr{
-		slog.String("kind", kind), slog.String("org", org), slog.String("type", jobType), slog.String("job", job), slog.String("document", document),
+		slog.String("kind", kind), slog.String("org", org), slog.String("type", jobType), slog.String("job", job),
+		slog.String("document", document),
 		slog.String("outcome", string(result)),
 	} {
 		if a.Value.String() != "" {

@@ -26,7 +26,8 @@ func TestWithLog(t *testing.T) {
 	require.NoError(t, err)
 	_, err = queue.EnqueueJob(ctx, b.Pool, "", welcome{}, queue.JobOptions{})
 	require.Error(t, err)
-	document, err := queue.EnqueueAccountingJob(ctx, b.Pool, queue.AccountingJob{OrgID: org, DocumentID: "inv", Version: 1})
+	document, err := queue.EnqueueAccountingJob(ctx, b.Pool,
+		queue.AccountingJob{OrgID: org, DocumentID: "inv", Version: 1})
 	require.NoError(t, err)
 	task, err := queue.EnqueueTask(ctx, b.Pool, queue.RawTask{Type: "db_function"}, queue.TaskOptions{})
 	require.NoError(t, err)

@@ -13,7 +13,8 @@ import (
 
 func TestListenEventsWithoutPoolOrFunction(t *testing.T) {
 	t.Parallel()
-	require.ErrorIs(t, queue.ListenEvents(t.Context(), nil, queue.EventFilter{}, func(queue.Event) {}), queue.ErrNoQuerier)
+	require.ErrorIs(t, queue.ListenEvents(t.Context(), nil, queue.EventFilter{}, func(queue.Event) {}),
+		queue.ErrNoQuerier)
 	db := pgtest.New(t)
 	require.ErrorIs(t, queue.ListenEvents(t.Context(), db.Pool, queue.EventFilter{}, nil), queue.ErrNoFunction)
 }
@@ -25,9 +26,13 @@ func TestNilQueriersOfQueuesTasksAndCallbacks(t *testing.T) {
 	_, said["PauseQueue"] = queue.PauseQueue(ctx, nil, "q")
 	_, said["ResumeQueue"] = queue.ResumeQueue(ctx, nil, "q")
 	said["DeleteQueue"] = queue.DeleteQueue(ctx, nil, "q")
-	_, said["EnqueueTask"] = queue.EnqueueTask(ctx, nil, queue.RawTask{Type: "t", Data: []byte(`{}`)}, queue.TaskOptions{})
-	_, said["EnqueueTasks"] = queue.EnqueueTasks(ctx, nil, []queue.NewTask{{Payload: queue.RawTask{Type: "t", Data: []byte(`{}`)}}})
-	_, said["EnqueueJobWithCallback"] = queue.EnqueueJobWithCallback(ctx, nil, "acme", queue.RawPayload{Type: "t", Data: []byte(`{}`)}, queue.CallbackOptions{Name: "c", Within: time.Hour}, queue.JobOptions{})
+	_, said["EnqueueTask"] = queue.EnqueueTask(ctx, nil, queue.RawTask{Type: "t", Data: []byte(`{}`)},
+		queue.TaskOptions{})
+	_, said["EnqueueTasks"] = queue.EnqueueTasks(ctx, nil,
+		[]queue.NewTask{{Payload: queue.RawTask{Type: "t", Data: []byte(`{}`)}}})
+	_, said["EnqueueJobWithCallback"] = queue.EnqueueJobWithCallback(ctx, nil, "acme",
+		queue.RawPayload{Type: "t", Data: []byte(`{}`)}, queue.CallbackOptions{Name: "c", Within: time.Hour},
+		queue.JobOptions{})
 	_, said["CompleteCallback"] = queue.CompleteCallback(ctx, nil, "token", map[string]any{})
 	_, said["RepostAccountingJob"] = queue.RepostAccountingJob(ctx, nil, queue.Document{OrgID: "acme", ID: "d"})
 	_, said["CancelAccountingJob"] = queue.CancelAccountingJob(ctx, nil, queue.Document{OrgID: "acme", ID: "d"})

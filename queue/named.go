@@ -11,20 +11,25 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// NamedQueue is a named queue of background jobs: jobs that are enqueued in it (JobOptions.Queue) have its limits besides those of their type, and are worked
-// by the workers of its fleet. The zero value of each field is no limit.
+// NamedQueue is a named queue of background jobs: jobs that are enqueued in it (JobOptions.Queue)
+// have its limits besides those of their type, and are worked by the workers of its fleet. The zero
+// value of each field is no limit.
 type NamedQueue struct {
-	// Name is a letter and then letters, digits, '_', '.', ':' or '-', 64 bytes at most; "default" is where jobs are that name no queue, and has no settings.
+	// Name is a letter and then letters, digits, '_', '.', ':' or '-', 64 bytes at most; "default" is
+	// where jobs are that name no queue, and has no settings.
 	Name string
 	// Fleet is the name of the fleet whose workers work it; empty: the fleet without a name.
 	Fleet string
 	// MaxParallel is how many of its jobs are worked at a time, over all workers.
 	MaxParallel int
-	// PerProcess is how many of its jobs each worker process works at a time, for what a process can bear: memory, a file, a connection. A process is known by the
-	// name of its worker, by default host and process id; workers of one name share the limit.
+	// PerProcess is how many of its jobs each worker process works at a time, for what a process can
+	// bear: memory, a file, a connection. A process is known by the name of its worker, by default
+	// host and process id; workers of one name share the limit.
 	PerProcess int
-	// Rate is how many attempts begin in the time Per, over all workers; Per is a second if it is 0. They are spread evenly: Burst is how many may begin at
-	// once after a pause, by default what the rate allows in 50 ms, at least one. So in any span of Per at most Rate + Burst - 1 attempts begin.
+	// Rate is how many attempts begin in the time Per, over all workers; Per is a second if it is 0.
+	// They are spread evenly: Burst is how many may begin at once after a pause, by default what the
+	// rate allows in 50 ms, at least one. So in any span of Per at most Rate + Burst - 1 attempts
+	// begin.
 	Rate  int
 	Per   time.Duration
 	Burst int
@@ -32,17 +37,20 @@ type NamedQueue struct {
 	Owner string
 }
 
-// SetQueue makes a named queue, or gives it these settings, in the transaction q. Call it when a program starts: it changes nothing where nothing is to be
-// changed. A pause stays. Open jobs go to the fleet that is named. Where a person has set the queue (`daybook queues set`, the HTTP API, the console), the settings
-// are kept and count when that is taken back (`daybook queues release`).
+// SetQueue makes a named queue, or gives it these settings, in the transaction q. Call it when a
+// program starts: it changes nothing where nothing is to be changed. A pause stays. Open jobs go to
+// the fleet that is named. Where a person has set the queue (`daybook queues set`, the HTTP API,
+// the console), the settings are kept and count when that is taken back (`daybook queues release`).
 //
-// Errors: ErrInvalid, ErrInvalidText (of Owner), ErrNoQuerier, ErrNoTransaction (a GORM handle outside of a transaction).
+// Errors: ErrInvalid, ErrInvalidText (of Owner), ErrNoQuerier, ErrNoTransaction (a GORM handle
+// outside of a transaction).
 func SetQueue(ctx context.Context, q Querier, u NamedQueue) error {
 	if err := cmp.Or(check(q), u.check()); err != nil {
 		return err
 	}
 	return store.SetQueue(ctx, q, store.NamedQueue{
-		Name: u.Name, Fleet: u.Fleet, MaxParallel: u.MaxParallel, PerProcess: u.PerProcess, Rate: u.Rate, RateSeconds: u.Per.Seconds(), RateBurst: u.Burst, Owner: u.Owner,
+		Name: u.Name, Fleet: u.Fleet, MaxParallel: u.MaxParallel, PerProcess: u.PerProcess, Rate: u.Rate,
+		RateSeconds: u.Per.Seconds(), RateBurst: u.Burst, Owner: u.Owner,
 	})
 }
 
@@ -52,7 +60,8 @@ const longestPer = 365 * 24 * time.Hour
 // check says in the words of NamedQueue what daybook.set_queue would refuse in those of SQL.
 func (u NamedQueue) check() error {
 	if !models.ValidQueueName(u.Name) {
-		return store.Refuse(ErrInvalid, fmt.Sprintf("%q cannot be the name of a queue", u.Name), "take a letter and then letters, digits, '_', '.', ':' or '-', 64 bytes at most")
+		return store.Refuse(ErrInvalid, fmt.Sprintf("%q cannot be the name of a queue", u.Name),
+			"take a letter and then letters, digits, '_', '.', ':' or '-', 64 bytes at most")
 	}
 	if u.Fleet != "" {
 		if err := store.CheckFleet(u.Fleet); err != nil {
@@ -70,21 +79,25 @@ func (u NamedQueue) check() error {
 	}
 	switch {
 	case u.Per != 0 && (u.Per < time.Millisecond || u.Per > longestPer):
-		return store.Refuse(ErrInvalid, fmt.Sprintf("Per of the queue %s is %s", u.Name, u.Per), "want a millisecond to 365 days, or 0 for a second")
+		return store.Refuse(ErrInvalid, fmt.Sprintf("Per of the queue %s is %s", u.Name, u.Per),
+			"want a millisecond to 365 days, or 0 for a second")
 	case u.Rate == 0 && (u.Per != 0 || u.Burst != 0):
-		return store.Refuse(ErrInvalid, fmt.Sprintf("Per or Burst of the queue %s is set, and Rate is not", u.Name), "set Rate, or leave them 0")
+		return store.Refuse(ErrInvalid, fmt.Sprintf("Per or Burst of the queue %s is set, and Rate is not", u.Name),
+			"set Rate, or leave them 0")
 	}
 	return checkText("queue's owner", u.Owner)
 }
 
-// PauseQueue has nothing of a named queue begin after the commit of q; what has begun is finished. It says whether the queue was not paused before.
+// PauseQueue has nothing of a named queue begin after the commit of q; what has begun is finished.
+// It says whether the queue was not paused before.
 //
 // Errors: ErrQueueUnknown, ErrInvalidText, ErrNoQuerier, ErrNoTransaction.
 func PauseQueue(ctx context.Context, q Querier, name string) (bool, error) {
 	return pauseQueue(ctx, q, name, true)
 }
 
-// ResumeQueue ends the pause of a named queue, and says whether it was paused. Its workers are told when q commits.
+// ResumeQueue ends the pause of a named queue, and says whether it was paused. Its workers are told
+// when q commits.
 //
 // Errors: ErrQueueUnknown, ErrInvalidText, ErrNoQuerier, ErrNoTransaction.
 func ResumeQueue(ctx context.Context, q Querier, name string) (bool, error) {

@@ -14,8 +14,8 @@ func bank() queue.NamedQueue {
 	return queue.NamedQueue{Name: "bank", MaxParallel: 10, Rate: 100, Per: time.Minute, Owner: "payments"}
 }
 
-// A program makes its named queues when it starts, and enqueues in them. A name that is misspelled is refused, so that its job does not go around
-// the limits.
+// A program makes its named queues when it starts, and enqueues in them. A name that is misspelled
+// is refused, so that its job does not go around the limits.
 func ExampleSetQueue() {
 	e := pgtest.NewExample()
 	defer e.Close()

@@ -10,7 +10,8 @@ import (
 	"github.com/daybook-dev/daybook/queue"
 )
 
-// TestSourceAndHooksAreSetOnce says what changed, in the caller's transaction, and nothing the second time.
+// TestSourceAndHooksAreSetOnce says what changed, in the caller's transaction, and nothing the
+// second time.
 func TestSourceAndHooksAreSetOnce(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

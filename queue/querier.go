@@ -15,14 +15,16 @@ import (
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
-// Querier is what a request runs on. A pgx.Tx, *pgx.Conn and *pgxpool.Pool satisfy it as they are; SQL and GORM make one
-// of a database/sql or GORM transaction. On a pool or a connection without a transaction a request commits by itself.
+// Querier is what a request runs on. A pgx.Tx, *pgx.Conn and *pgxpool.Pool satisfy it as they are;
+// SQL and GORM make one of a database/sql or GORM transaction. On a pool or a connection without a
+// transaction a request commits by itself.
 type Querier interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }
 
-// SQLQuerier is what SQL needs: *sql.Tx, and for requests that commit by themselves *sql.DB and *sql.Conn.
+// SQLQuerier is what SQL needs: *sql.Tx, and for requests that commit by themselves *sql.DB and
+// *sql.Conn.
 type SQLQuerier interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
@@ -30,13 +32,16 @@ type SQLQuerier interface {
 // SQL returns a Querier on a database/sql handle that was opened with pgx's stdlib driver.
 func SQL(q SQLQuerier) Querier { return sqlAdapter{q} }
 
-// GORM returns a Querier on a GORM transaction: the handle that db.Transaction passes to its function, or that db.Begin
-// returns. With any other GORM handle every request returns ErrNoTransaction, because it would enqueue outside of the transaction
-// that writes the document, which is rarely meant and hard to notice.
+// GORM returns a Querier on a GORM transaction: the handle that db.Transaction passes to its
+// function, or that db.Begin returns. With any other GORM handle every request returns
+// ErrNoTransaction, because it would enqueue outside of the transaction that writes the document,
+// which is rarely meant and hard to notice.
 //
-// In a dry run (gorm.Session.DryRun, ToSQL) GORM writes nothing, also when it begins a transaction and calls the hooks of a model. Then every request
-// does nothing, and returns ErrDryRun. A hook that may be called so returns nil when tx.DryRun is set, as it must where it enqueues before the
-// row is written: GORM makes no statement after an error. With SkipHooks no hook is called, and what only a hook enqueues is not enqueued.
+// In a dry run (gorm.Session.DryRun, ToSQL) GORM writes nothing, also when it begins a transaction
+// and calls the hooks of a model. Then every request does nothing, and returns ErrDryRun. A hook
+// that may be called so returns nil when tx.DryRun is set, as it must where it enqueues before the
+// row is written: GORM makes no statement after an error. With SkipHooks no hook is called, and
+// what only a hook enqueues is not enqueued.
 func GORM(tx *gorm.DB) Querier {
 	if tx == nil || tx.Statement == nil {
 		return refused{fmt.Errorf("%w: the GORM handle is nil", ErrNoTransaction)}
@@ -51,12 +56,14 @@ func GORM(tx *gorm.DB) Querier {
 		return refused{fmt.Errorf("the context of the GORM handle has ended: %w", context.Cause(ctx))}
 	}
 	if _, ok := tx.Statement.ConnPool.(gorm.TxCommitter); !ok {
-		return refused{fmt.Errorf("%w: this GORM handle is not in one; pass the tx of db.Transaction(func(tx *gorm.DB) error { … })", ErrNoTransaction)}
+		return refused{fmt.Errorf("%w: this GORM handle is not in one; pass the tx of db.Transaction(func(tx *gorm.DB) "+
+			"error { … })", ErrNoTransaction)}
 	}
 	return sqlAdapter{tx.Statement.ConnPool}
 }
 
-// check returns ErrNoQuerier for a Querier that is nil, or holds a nil handle, and what is wrong with one that refuses.
+// check returns ErrNoQuerier for a Querier that is nil, or holds a nil handle, and what is wrong
+// with one that refuses.
 func check(q Querier) error {
 	switch h := q.(type) {
 	case nil:
@@ -79,7 +86,8 @@ func check(q Querier) error {
 func inTransaction(q Querier) error {
 	switch h := q.(type) {
 	case *pgxpool.Pool:
-		return fmt.Errorf("%w: a pool commits each statement by itself; pass the pgx.Tx that writes the document", ErrNoTransaction)
+		return fmt.Errorf("%w: a pool commits each statement by itself; pass the pgx.Tx that writes the document",
+			ErrNoTransaction)
 	case *pgx.Conn:
 		if h.PgConn().TxStatus() == 'I' {
 			return fmt.Errorf("%w: the connection is in none; pass the pgx.Tx that writes the document", ErrNoTransaction)
@@ -91,7 +99,8 @@ func inTransaction(q Querier) error {
 	case sqlAdapter:
 		switch h.q.(type) {
 		case *sql.DB, *sql.Conn:
-			return fmt.Errorf("%w: %T commits each statement by itself; pass the *sql.Tx that writes the document", ErrNoTransaction, h.q)
+			return fmt.Errorf("%w: %T commits each statement by itself; pass the *sql.Tx that writes the document",
+				ErrNoTransaction, h.q)
 		}
 	case refused:
 		return h.err

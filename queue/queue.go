@@ -25,7 +25,8 @@ const (
 // Priority orders due jobs; the zero value is Normal.
 type Priority = models.Priority
 
-// The priorities: High jobs, for instance those that a person waits for, are leased before Normal and Low ones.
+// The priorities: High jobs, for instance those that a person waits for, are leased before Normal
+// and Low ones.
 const (
 	High   = models.PriorityHigh
 	Normal = models.PriorityNormal
@@ -48,7 +49,8 @@ const (
 	Rescheduled Result = "rescheduled"
 	// Unchanged: an earlier request was for the same, or for a newer version.
 	Unchanged Result = "unchanged"
-	// Skipped: a firing of a schedule enqueued nothing, because the job of an earlier firing waits or runs.
+	// Skipped: a firing of a schedule enqueued nothing, because the job of an earlier firing waits or
+	// runs.
 	Skipped Result = "skipped"
 	// Cancelled: the job will not run.
 	Cancelled Result = "cancelled"
@@ -61,12 +63,13 @@ type Response struct {
 	// JobID is the same for all versions of a document.
 	JobID  string
 	Result Result
-	// Reason says, for people, why RetryJob and CancelJob changed nothing (Unchanged): for a unique job it names the one that is open.
+	// Reason says, for people, why RetryJob and CancelJob changed nothing (Unchanged): for a unique
+	// job it names the one that is open.
 	Reason string
 }
 
-// MaxMany is how many jobs EnqueueAccountingJobs and EnqueueJobs write in one statement; more are split, in the same transaction if
-// q is one.
+// MaxMany is how many jobs EnqueueAccountingJobs and EnqueueJobs write in one statement; more are
+// split, in the same transaction if q is one.
 const MaxMany = 50_000
 
 func checkIDs(org, document string) error {

@@ -9,7 +9,8 @@ import (
 	"github.com/daybook-dev/daybook/queue"
 )
 
-// TestReplicasThatStartTogether has twelve programs make the same named queue and fleet, and name the same source and hooks at once, as they do at their start.
+// TestReplicasThatStartTogether has twelve programs make the same named queue and fleet, and name
+// the same source and hooks at once, as they do at their start.
 func TestReplicasThatStartTogether(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

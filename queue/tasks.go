@@ -13,12 +13,14 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// ErrInvalidTaskType: a type is empty, longer than models.MaxTaskTypeBytes, or has other characters than small letters, digits and '_' after a
-// small letter.
-var ErrInvalidTaskType = failure.New(failure.Invalid, "a task's type must be a small letter and then small letters, digits or '_', 63 at most")
+// ErrInvalidTaskType: a type is empty, longer than models.MaxTaskTypeBytes, or has other characters
+// than small letters, digits and '_' after a small letter.
+var ErrInvalidTaskType = failure.New(failure.Invalid,
+	"a task's type must be a small letter and then small letters, digits or '_', 63 at most")
 
-// TaskPayload is what a task is about: a struct whose JSON tags name its fields. For a db_function one of them is "db_function", for the
-// channels "before_handler" and so on; docs/tasks.md lists them.
+// TaskPayload is what a task is about: a struct whose JSON tags name its fields. For a db_function
+// one of them is "db_function", for the channels "before_handler" and so on; docs/tasks.md lists
+// them.
 type TaskPayload interface {
 	// TaskType names the processor; it must not depend on the value.
 	TaskType() string
@@ -39,7 +41,8 @@ func (p RawTask) MarshalJSON() ([]byte, error) { return RawPayload{Data: p.Data}
 
 // TaskOptions say how a task is enqueued. The zero value is a task that is due now.
 type TaskOptions struct {
-	// ScheduledAt is when the task is due; the zero time is now. A time in the past puts it before the tasks that are due since.
+	// ScheduledAt is when the task is due; the zero time is now. A time in the past puts it before
+	// the tasks that are due since.
 	ScheduledAt time.Time
 }
 
@@ -49,11 +52,12 @@ type NewTask struct {
 	Options TaskOptions
 }
 
-// EnqueueTask enqueues a task, in the transaction q, and returns its id. Every call makes a task: a business process that must begin once has a
-// kickoff function that is idempotent (docs/tasks.md).
+// EnqueueTask enqueues a task, in the transaction q, and returns its id. Every call makes a task: a
+// business process that must begin once has a kickoff function that is idempotent (docs/tasks.md).
 //
-// Errors: ErrInvalidTaskType, ErrPayloadTooLarge, ErrPayloadInvalid, ErrInvalidTime, ErrNoQuerier, ErrNoTransaction (a GORM handle outside of a
-// transaction). Each is found before anything is written.
+// Errors: ErrInvalidTaskType, ErrPayloadTooLarge, ErrPayloadInvalid, ErrInvalidTime, ErrNoQuerier,
+// ErrNoTransaction (a GORM handle outside of a transaction). Each is found before anything is
+// written.
 func EnqueueTask(ctx context.Context, q Querier, p TaskPayload, o TaskOptions) (int64, error) {
 	row, err := newTaskRow(NewTask{Payload: p, Options: o})
 	if err != nil {
@@ -70,8 +74,8 @@ func EnqueueTask(ctx context.Context, q Querier, p TaskPayload, o TaskOptions) (
 	return ids[0], nil
 }
 
-// EnqueueTasks is EnqueueTask for many tasks, in one statement per MaxMany. The ids are in the order of the tasks. One task that is wrong
-// refuses all; the error names its position.
+// EnqueueTasks is EnqueueTask for many tasks, in one statement per MaxMany. The ids are in the
+// order of the tasks. One task that is wrong refuses all; the error names its position.
 func EnqueueTasks(ctx context.Context, q Querier, tasks []NewTask) ([]int64, error) {
 	rows := make([]store.NewTask, len(tasks))
 	for i, t := range tasks {
@@ -100,7 +104,8 @@ func logTasks(ctx context.Context, rows []store.NewTask, ids []int64) {
 	}
 }
 
-// CheckTask returns the error that EnqueueTask would return for a task before it reaches the database. It enqueues nothing.
+// CheckTask returns the error that EnqueueTask would return for a task before it reaches the
+// database. It enqueues nothing.
 func CheckTask(p TaskPayload, o TaskOptions) error {
 	_, err := newTaskRow(NewTask{Payload: p, Options: o})
 	return err
@@ -109,7 +114,8 @@ func CheckTask(p TaskPayload, o TaskOptions) error {
 // newTaskRow checks a task and writes its payload.
 func newTaskRow(t NewTask) (store.NewTask, error) {
 	if store.IsNil(t.Payload) {
-		return store.NewTask{}, fmt.Errorf("%w: it is nil: give a struct with a TaskType, or a queue.RawTask", ErrPayloadInvalid)
+		return store.NewTask{}, fmt.Errorf("%w: it is nil: give a struct with a TaskType, or a queue.RawTask",
+			ErrPayloadInvalid)
 	}
 	taskType := t.Payload.TaskType()
 	at := t.Options.ScheduledAt

@@ -30,9 +30,10 @@ func ExampleEnqueueTask() {
 
 	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
 		// … write the user …
-		id, err := queue.EnqueueTask(ctx, tx, SendWelcome{Function: "comms.welcome_supervisor", UserID: 7}, queue.TaskOptions{
-			ScheduledAt: time.Now().Add(time.Minute),
-		})
+		id, err := queue.EnqueueTask(ctx, tx, SendWelcome{Function: "comms.welcome_supervisor", UserID: 7},
+			queue.TaskOptions{
+				ScheduledAt: time.Now().Add(time.Minute),
+			})
 		fmt.Println(id)
 		return err
 	})
@@ -62,9 +63,8 @@ func ExampleCheckTask() {
 	fmt.Println(queue.CheckTask(SendWelcome{Function: "comms.welcome_supervisor"}, queue.TaskOptions{}))
 	err := queue.CheckTask(queue.RawTask{Type: "Email", Data: json.RawMessage(`{}`)}, queue.TaskOptions{})
 	fmt.Println(errors.Is(err, queue.ErrInvalidTaskType), err)
-	// Output:
-	// <nil>
-	// true a task's type must be a small letter and then small letters, digits or '_', 63 at most, not "Email"
+	// Output: <nil> true a task's type must be a small letter and then small letters, digits or '_',
+	// 63 at most, not "Email"
 }
 
 // A program that has no struct for a payload, such as a gateway, passes JSON.
@@ -72,7 +72,10 @@ func ExampleRawTask() {
 	e := pgtest.NewExample()
 	defer e.Close()
 
-	task := queue.RawTask{Type: "email", Data: json.RawMessage(`{"task_type": "email", "before_handler": "comms.get_email_payload"}`)}
+	task := queue.RawTask{
+		Type: "email",
+		Data: json.RawMessage(`{"task_type": "email", "before_handler": "comms.get_email_payload"}`),
+	}
 	id, err := queue.EnqueueTask(context.Background(), e.Pool, task, queue.TaskOptions{})
 	fmt.Println(id, err)
 	// Output: 1 <nil>

@@ -55,17 +55,23 @@ func TestRequestsForTasksFollowTheCallersTransaction(t *testing.T) {
 	b := setup(t)
 	there := 0
 	for name, tx := range transactions(b) {
-		err := tx(t.Context(), func(q queue.Querier) error { return errors.Join(everythingOfTasks(t.Context(), q), errRollback) })
+		err := tx(t.Context(), func(q queue.Querier) error {
+			return errors.Join(everythingOfTasks(t.Context(), q),
+				errRollback)
+		})
 		require.EqualError(t, err, errRollback.Error(), name)
 		require.Equal(t, there, b.tasks(), "%s: tasks after the rollback", name)
 		require.NoError(t, tx(t.Context(), func(q queue.Querier) error { return everythingOfTasks(t.Context(), q) }), name)
 		there += 4
 		require.Equal(t, there, b.tasks(), "%s: tasks after the commit", name)
-		require.Equal(t, there/2, fixture.Count(t, b.Pool, `SELECT count(*) FROM queues.task WHERE payload = jsonb_build_object('note', $1::text)`,
-			"ä \"quoted\", {braced} \\ ' \n\tc€😀 NULL"), name)
-		require.Equal(t, there/4, fixture.Count(t, b.Pool, `SELECT count(*) FROM queues.task WHERE payload::text = '{"l": ["a,b", "{}"], "n": 1.50, "null": null}'`), name)
+		require.Equal(t, there/2,
+			fixture.Count(t, b.Pool, `SELECT count(*) FROM queues.task WHERE payload = jsonb_build_object('note', $1::text)`,
+				"ä \"quoted\", {braced} \\ ' \n\tc€😀 NULL"), name)
+		require.Equal(t, there/4,
+			fixture.Count(t, b.Pool, `SELECT count(*) FROM queues.task WHERE payload::text = '{"l": ["a,b", "{}"], "n": 1.50, "null": null}'`), name)
 	}
-	require.Equal(t, there/2, fixture.Count(t, b.Pool, `SELECT count(*) FROM queues.task WHERE scheduled_at = enqueued_at`), "no time is now")
+	require.Equal(t, there/2,
+		fixture.Count(t, b.Pool, `SELECT count(*) FROM queues.task WHERE scheduled_at = enqueued_at`), "no time is now")
 }
 
 func TestTasksWithoutATransactionCommitByThemselves(t *testing.T) {
@@ -79,7 +85,8 @@ func TestTasksWithoutATransactionCommitByThemselves(t *testing.T) {
 	}
 	q := queue.GORM(b.gormDB(gorm.Config{}))
 	require.ErrorIs(t, second(queue.EnqueueTask(t.Context(), q, remind{}, queue.TaskOptions{})), queue.ErrNoTransaction)
-	require.ErrorIs(t, second(queue.EnqueueTasks(t.Context(), q, []queue.NewTask{{Payload: remind{}}})), queue.ErrNoTransaction)
+	require.ErrorIs(t, second(queue.EnqueueTasks(t.Context(), q, []queue.NewTask{{Payload: remind{}}})),
+		queue.ErrNoTransaction)
 	assert.Equal(t, there, b.tasks())
 }
 
@@ -114,28 +121,52 @@ func TestErrorsOfTaskRequests(t *testing.T) {
 		is   error
 		says string
 	}{
-		"nil payload":         {enqueue(b.Pool, nil, time.Time{}), queue.ErrPayloadInvalid, "queue.RawTask"},
-		"no type":             {enqueue(b.Pool, queue.RawTask{}, time.Time{}), queue.ErrInvalidTaskType, `not ""`},
-		"a type in capitals":  {enqueue(b.Pool, queue.RawTask{Type: "Email"}, time.Time{}), queue.ErrInvalidTaskType, `not "Email"`},
-		"all types":           {enqueue(b.Pool, queue.RawTask{Type: "*"}, time.Time{}), queue.ErrInvalidTaskType, `not "*"`},
-		"a long type":         {enqueue(b.Pool, queue.RawTask{Type: strings.Repeat("t", 64)}, time.Time{}), queue.ErrInvalidTaskType, "63 at most"},
-		"no JSON":             {raw(`{`), queue.ErrPayloadInvalid, "unexpected end of JSON input"},
-		"no object":           {raw(`[]`), queue.ErrPayloadInvalid, "it must be a JSON object"},
-		"NUL":                 {raw(`{"a": "\u0000"}`), queue.ErrPayloadInvalid, "must not hold the character"},
-		"a large payload":     {raw(`{"a": "` + strings.Repeat("x", 131072) + `"}`), queue.ErrPayloadTooLarge, "keep what is large elsewhere"},
-		"a time without end":  {enqueue(b.Pool, remind{}, time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)), queue.ErrInvalidTime, "between the years 1 and 9999"},
-		"nil Querier":         {enqueue(nil, remind{}, time.Time{}), queue.ErrNoQuerier, "pass your transaction"},
-		"nil pool":            {enqueue((*pgxpool.Pool)(nil), remind{}, time.Time{}), queue.ErrNoQuerier, "pass your transaction"},
-		"nil Querier of many": {second(queue.EnqueueTasks(t.Context(), nil, []queue.NewTask{{Payload: remind{}}})), queue.ErrNoQuerier, "the Querier is nil"},
+		"nil payload": {enqueue(b.Pool, nil, time.Time{}), queue.ErrPayloadInvalid, "queue.RawTask"},
+		"no type":     {enqueue(b.Pool, queue.RawTask{}, time.Time{}), queue.ErrInvalidTaskType, `not ""`},
+		"a type in capitals": {
+			enqueue(b.Pool, queue.RawTask{Type: "Email"}, time.Time{}), queue.ErrInvalidTaskType,
+			`not "Email"`,
+		},
+		"all types": {
+			enqueue(b.Pool, queue.RawTask{Type: "*"}, time.Time{}), queue.ErrInvalidTaskType,
+			`not "*"`,
+		},
+		"a long type": {
+			enqueue(b.Pool, queue.RawTask{Type: strings.Repeat("t", 64)}, time.Time{}),
+			queue.ErrInvalidTaskType, "63 at most",
+		},
+		"no JSON":   {raw(`{`), queue.ErrPayloadInvalid, "unexpected end of JSON input"},
+		"no object": {raw(`[]`), queue.ErrPayloadInvalid, "it must be a JSON object"},
+		"NUL":       {raw(`{"a": "\u0000"}`), queue.ErrPayloadInvalid, "must not hold the character"},
+		"a large payload": {
+			raw(`{"a": "` + strings.Repeat("x", 131072) + `"}`), queue.ErrPayloadTooLarge,
+			"keep what is large elsewhere",
+		},
+		"a time without end": {
+			enqueue(b.Pool, remind{}, time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)),
+			queue.ErrInvalidTime, "between the years 1 and 9999",
+		},
+		"nil Querier": {enqueue(nil, remind{}, time.Time{}), queue.ErrNoQuerier, "pass your transaction"},
+		"nil pool": {
+			enqueue((*pgxpool.Pool)(nil), remind{}, time.Time{}), queue.ErrNoQuerier,
+			"pass your transaction",
+		},
+		"nil Querier of many": {
+			second(queue.EnqueueTasks(t.Context(), nil, []queue.NewTask{{Payload: remind{}}})),
+			queue.ErrNoQuerier, "the Querier is nil",
+		},
 		"the second of many": {
-			second(queue.EnqueueTasks(t.Context(), b.Pool, []queue.NewTask{{Payload: remind{}}, {Payload: queue.RawTask{Type: "1"}}})), queue.ErrInvalidTaskType, "task 1: ",
+			second(queue.EnqueueTasks(t.Context(), b.Pool,
+				[]queue.NewTask{{Payload: remind{}}, {Payload: queue.RawTask{Type: "1"}}})), queue.ErrInvalidTaskType,
+			"task 1: ",
 		},
 	} {
 		require.ErrorIs(t, c.err, c.is, name)
 		assert.ErrorContains(t, c.err, c.says, name)
 	}
 	assert.Zero(t, b.tasks())
-	require.NoError(t, raw(`{"a": `+strings.Repeat(`[`, 100)+strings.Repeat(`]`, 100)+`}`), "a task's payload may be as deep as it wants")
+	require.NoError(t, raw(`{"a": `+strings.Repeat(`[`, 100)+strings.Repeat(`]`, 100)+`}`),
+		"a task's payload may be as deep as it wants")
 	ids, err := queue.EnqueueTasks(t.Context(), b.Pool, nil)
 	require.NoError(t, err)
 	assert.Empty(t, ids)

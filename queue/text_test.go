@@ -10,7 +10,8 @@ import (
 	"github.com/daybook-dev/daybook/queue"
 )
 
-// What PostgreSQL cannot hold is found before anything is sent: a pool without a database is never asked.
+// What PostgreSQL cannot hold is found before anything is sent: a pool without a database is never
+// asked.
 func TestTextsAndTimesThatNoRowCanHave(t *testing.T) {
 	t.Parallel()
 	ctx, q, payload := t.Context(), new(pgxpool.Pool), queue.RawPayload{Type: "t", Data: []byte(`{}`)}
@@ -28,8 +29,10 @@ func TestTextsAndTimesThatNoRowCanHave(t *testing.T) {
 		said := map[string]error{}
 		_, said["EnqueueJob"] = queue.EnqueueJob(ctx, q, wrong, payload, queue.JobOptions{})
 		_, said["EnqueueJobs"] = queue.EnqueueJobs(ctx, q, []queue.NewJob{{OrgID: wrong, Payload: payload}})
-		_, said["EnqueueAccountingJob"] = queue.EnqueueAccountingJob(ctx, q, queue.AccountingJob{OrgID: "acme", DocumentID: wrong})
-		_, said["EnqueueAccountingJobs"] = queue.EnqueueAccountingJobs(ctx, q, []queue.AccountingJob{{OrgID: wrong, DocumentID: "d"}})
+		_, said["EnqueueAccountingJob"] = queue.EnqueueAccountingJob(ctx, q,
+			queue.AccountingJob{OrgID: "acme", DocumentID: wrong})
+		_, said["EnqueueAccountingJobs"] = queue.EnqueueAccountingJobs(ctx, q,
+			[]queue.AccountingJob{{OrgID: wrong, DocumentID: "d"}})
 		_, said["CancelAccountingJob"] = queue.CancelAccountingJob(ctx, q, queue.Document{OrgID: "acme", ID: wrong})
 		_, said["MarkDocumentReady"] = queue.MarkDocumentReady(ctx, q, queue.Document{OrgID: "acme", ID: wrong})
 		_, said["ReadAccountingJobStatus"] = queue.ReadAccountingJobStatus(ctx, q, queue.Document{OrgID: wrong, ID: "d"})
@@ -47,7 +50,8 @@ func TestTextsAndTimesThatNoRowCanHave(t *testing.T) {
 		_, said["ResumeQueue"] = queue.ResumeQueue(ctx, q, wrong)
 		said["DeleteQueue"] = queue.DeleteQueue(ctx, q, wrong)
 		said["SetQueue"] = queue.SetQueue(ctx, q, queue.NamedQueue{Name: "q", Owner: wrong})
-		_, said["EnqueueJobWithCallback"] = queue.EnqueueJobWithCallback(ctx, q, "acme", payload, queue.CallbackOptions{Name: wrong, Within: time.Hour}, queue.JobOptions{})
+		_, said["EnqueueJobWithCallback"] = queue.EnqueueJobWithCallback(ctx, q, "acme", payload,
+			queue.CallbackOptions{Name: wrong, Within: time.Hour}, queue.JobOptions{})
 		_, said["CompleteCallback"] = queue.CompleteCallback(ctx, q, wrong, map[string]any{})
 		for request, err := range said {
 			require.ErrorIs(t, err, queue.ErrInvalidText, request)
@@ -55,7 +59,10 @@ func TestTextsAndTimesThatNoRowCanHave(t *testing.T) {
 		_, err := queue.EnqueueJob(ctx, q, "acme", payload, queue.JobOptions{Queue: wrong})
 		require.ErrorIs(t, err, queue.ErrInvalidQueue)
 	}
-	for _, at := range []time.Time{time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(-1, 1, 1, 0, 0, 0, 0, time.UTC)} {
+	for _, at := range []time.Time{
+		time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC),
+		time.Date(-1, 1, 1, 0, 0, 0, 0, time.UTC),
+	} {
 		_, err := queue.EnqueueJob(ctx, q, "acme", payload, queue.JobOptions{RunAt: at})
 		require.ErrorIs(t, err, queue.ErrInvalidTime)
 		_, err = queue.EnqueueAccountingJob(ctx, q, queue.AccountingJob{OrgID: "acme", DocumentID: "d", ReadyAt: at})

@@ -10,7 +10,8 @@ import (
 	"github.com/daybook-dev/daybook/queue"
 )
 
-// What is enqueued in the context belongs to the trace, and so does what its handler enqueues and sends.
+// What is enqueued in the context belongs to the trace, and so does what its handler enqueues and
+// sends.
 func ExampleWithTraceParent() {
 	e := pgtest.NewExample()
 	defer e.Close()
@@ -57,12 +58,13 @@ func ExampleSetTraceSource() {
 func ExampleWithLog() {
 	e := pgtest.NewExample()
 	defer e.Close()
-	log := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
-		if a.Key == slog.TimeKey || a.Key == "job" {
-			return slog.Attr{}
-		}
-		return a
-	}}))
+	log := slog.New(slog.NewTextHandler(os.Stdout,
+		&slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.TimeKey || a.Key == "job" {
+				return slog.Attr{}
+			}
+			return a
+		}}))
 
 	ctx := queue.WithLog(e.Context(), log)
 	if _, err := queue.EnqueueJob(ctx, e.Pool, "acme", Receipt{OrderID: "order-7"}, queue.JobOptions{}); err != nil {

@@ -28,7 +28,8 @@ func (b *bundle) traces(table, key string) []string {
 	return list
 }
 
-// TestTraceOfRequests makes each request in a context with a trace, and one like it in a context without.
+// TestTraceOfRequests makes each request in a context with a trace, and one like it in a context
+// without.
 func TestTraceOfRequests(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -39,12 +40,17 @@ func TestTraceOfRequests(t *testing.T) {
 		_, err := queue.EnqueueJob(ctx, b.Pool, org, welcome{UserID: n}, queue.JobOptions{})
 		require.NoError(t, err)
 		_, err = queue.EnqueueJobs(ctx, b.Pool, []queue.NewJob{
-			{OrgID: org, Payload: welcome{UserID: "1"}, Options: queue.JobOptions{IdempotencyKey: n}}, {OrgID: org, Payload: welcome{UserID: n}, Options: queue.JobOptions{Unique: true}},
+			{OrgID: org, Payload: welcome{UserID: "1"}, Options: queue.JobOptions{IdempotencyKey: n}},
+			{OrgID: org, Payload: welcome{UserID: n}, Options: queue.JobOptions{Unique: true}},
 		})
 		require.NoError(t, err)
 		_, err = queue.EnqueueAccountingJob(ctx, b.Pool, queue.AccountingJob{OrgID: org, DocumentID: n + "1", Version: 1})
 		require.NoError(t, err)
-		_, err = queue.EnqueueAccountingJobs(ctx, b.Pool, []queue.AccountingJob{{OrgID: org, DocumentID: n + "2", Version: 1}, {OrgID: org, DocumentID: n + "3", Version: 1}})
+		_, err = queue.EnqueueAccountingJobs(ctx, b.Pool,
+			[]queue.AccountingJob{
+				{OrgID: org, DocumentID: n + "2", Version: 1},
+				{OrgID: org, DocumentID: n + "3", Version: 1},
+			})
 		require.NoError(t, err)
 		d := fixture.Invoice(org, n+"4", 1000)
 		fixture.Ready(t, b.Pool, d)
@@ -52,20 +58,30 @@ func TestTraceOfRequests(t *testing.T) {
 			_, err := queue.MarkDocumentReady(ctx, tx, queue.Document{OrgID: org, ID: n + "4"})
 			return err
 		}))
-		ids, err := queue.EnqueueTasks(ctx, b.Pool, []queue.NewTask{{Payload: queue.RawTask{Type: "t"}}, {Payload: queue.RawTask{Type: "t", Data: json.RawMessage(`{"a": 1}`)}}})
+		ids, err := queue.EnqueueTasks(ctx, b.Pool,
+			[]queue.NewTask{
+				{Payload: queue.RawTask{Type: "t"}},
+				{Payload: queue.RawTask{Type: "t", Data: json.RawMessage(`{"a": 1}`)}},
+			})
 		require.NoError(t, err)
 		require.Len(t, ids, 2)
 	}
-	assert.Equal(t, []string{traceparent, traceparent, traceparent, "", "", "", "", "", ""}, b.traces("daybook.jobs", "created_at, id"))
-	assert.Equal(t, []string{traceparent, traceparent, traceparent, traceparent, "", "", "", "", "", "", "", ""}, b.traces("daybook.accounting_work_queue", "document_id"))
+	assert.Equal(t, []string{traceparent, traceparent, traceparent, "", "", "", "", "", ""},
+		b.traces("daybook.jobs", "created_at, id"))
+	assert.Equal(t, []string{traceparent, traceparent, traceparent, traceparent, "", "", "", "", "", "", "", ""},
+		b.traces("daybook.accounting_work_queue", "document_id"))
 	assert.Equal(t, []string{traceparent, traceparent, "", "", "", ""}, b.traces("queues.task", "task_id"))
 }
 
-// TestTraceFromSQL is what a program of another language does: it sets daybook.traceparent for its transaction.
+// TestTraceFromSQL is what a program of another language does: it sets daybook.traceparent for its
+// transaction.
 func TestTraceFromSQL(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	for _, set := range []string{traceparent, "", "nonsense", "00-00000000000000000000000000000000-00f067aa0ba902b7-01", traceparent + "' OR true"} {
+	for _, set := range []string{
+		traceparent, "", "nonsense", "00-00000000000000000000000000000000-00f067aa0ba902b7-01",
+		traceparent + "' OR true",
+	} {
 		require.NoError(t, pgx.BeginFunc(t.Context(), b.Pool, func(tx pgx.Tx) error {
 			_, err := tx.Exec(t.Context(), `SELECT set_config('daybook.traceparent', $1, true)`, set)
 			require.NoError(t, err)
@@ -77,12 +93,14 @@ func TestTraceFromSQL(t *testing.T) {
 	assert.Equal(t, []string{traceparent, "", "", "", ""}, b.traces("queues.task", "task_id"))
 }
 
-// TestTraceOfTheNextAttempt follows one document: a trace stays while the job waits for the same attempt, and goes with a request that begins anew.
+// TestTraceOfTheNextAttempt follows one document: a trace stays while the job waits for the same
+// attempt, and goes with a request that begins anew.
 func TestTraceOfTheNextAttempt(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	enqueue := func(ctx context.Context, version int64) string {
-		_, err := queue.EnqueueAccountingJob(ctx, b.Pool, queue.AccountingJob{OrgID: org, DocumentID: doc, Version: version})
+		_, err := queue.EnqueueAccountingJob(ctx, b.Pool,
+			queue.AccountingJob{OrgID: org, DocumentID: doc, Version: version})
 		require.NoError(t, err)
 		return b.traces("daybook.accounting_work_queue", "id")[0]
 	}
@@ -95,7 +113,8 @@ func TestTraceOfTheNextAttempt(t *testing.T) {
 	assert.Empty(t, enqueue(t.Context(), 4), "requeued: the attempt before answered the other trace")
 }
 
-// TestTraceHoldsForTheTransaction: what the same transaction enqueues by SQL after a traced request belongs to the trace.
+// TestTraceHoldsForTheTransaction: what the same transaction enqueues by SQL after a traced request
+// belongs to the trace.
 func TestTraceHoldsForTheTransaction(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

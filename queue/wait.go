@@ -21,8 +21,8 @@ const (
 // errWrote: a Querier that is no transaction by its type turns out to be one.
 var errWrote = fmt.Errorf("%w: this one has written something", ErrInTransaction)
 
-// poll calls read at growing intervals until it is done or fails, and returns its error or ctx's. The pauses begin with first and end
-// with longest; those that are not positive are the defaults.
+// poll calls read at growing intervals until it is done or fails, and returns its error or ctx's.
+// The pauses begin with first and end with longest; those that are not positive are the defaults.
 func poll(ctx context.Context, first, longest time.Duration, read func() (done bool, err error)) error {
 	longest = cmp.Or(max(longest, 0), DefaultMaxPoll)
 	pause := min(cmp.Or(max(first, 0), DefaultFirstPoll), longest)
@@ -42,7 +42,8 @@ func poll(ctx context.Context, first, longest time.Duration, read func() (done b
 	}
 }
 
-// outsideTransaction returns ErrInTransaction when q is a transaction, and what check says of any other that cannot be waited on.
+// outsideTransaction returns ErrInTransaction when q is a transaction, and what check says of any
+// other that cannot be waited on.
 func outsideTransaction(q Querier) error {
 	if r, ok := q.(refused); ok {
 		return fmt.Errorf("%w; to wait, pass queue.SQL of the *sql.DB that db.DB() returns", r.err)

@@ -25,17 +25,21 @@ const ConsoleRoot = console.Root
 
 // Options say what is served. Pool is required; the zero value of each other field is its default.
 type Options struct {
-	// Pool is connected to the database; it stays the caller's to close. Give it 16 connections or more.
+	// Pool is connected to the database; it stays the caller's to close. Give it 16 connections or
+	// more.
 	Pool *pgxpool.Pool
-	// DueJobs works due jobs for POST /api/jobs/run; nil: that answers NO_RUNNER. It stays the caller's to close.
+	// DueJobs works due jobs for POST /api/jobs/run; nil: that answers NO_RUNNER. It stays the
+	// caller's to close.
 	DueJobs *workers.DueJobs
-	// CheckPayload checks the payload of a type that the program knows before it is enqueued, unless the request skips that; nil: only
-	// the limits of size, depth and keys are checked. Its errors should wrap queue.ErrPayloadInvalid.
+	// CheckPayload checks the payload of a type that the program knows before it is enqueued, unless
+	// the request skips that; nil: only the limits of size, depth and keys are checked. Its errors
+	// should wrap queue.ErrPayloadInvalid.
 	CheckPayload func(jobType string, payload json.RawMessage) error
-	// TypeName returns the name by which a job's type is registered, for a type that has other names as well: Registry.TypeName of
-	// package jobs does. nil: each type has one name.
+	// TypeName returns the name by which a job's type is registered, for a type that has other names
+	// as well: Registry.TypeName of package jobs does. nil: each type has one name.
 	TypeName func(jobType string) string
-	// Metrics are shown at /metrics to tokens that may read all organizations, and count requests; nil: there is no such address.
+	// Metrics are shown at /metrics to tokens that may read all organizations, and count requests;
+	// nil: there is no such address.
 	Metrics *workers.Metrics
 	// Temporal is how the console learns of workflows, workers and schedules.
 	Temporal TemporalOptions
@@ -47,13 +51,15 @@ type Options struct {
 
 // TemporalOptions say which Temporal the console asks, and how it names it to people.
 type TemporalOptions struct {
-	// Client is asked for workflows, workers and schedules; nil: pages say that these are not known here. It stays the caller's to close.
+	// Client is asked for workflows, workers and schedules; nil: pages say that these are not known
+	// here. It stays the caller's to close.
 	Client client.Client
 	// Err is why there is no client although one was wanted; nil: none was.
 	Err error
 	// Address is the server's, and Namespace the client's; empty: "default".
 	Address, Namespace string
-	// UI is the address of Temporal's own pages, such as http://localhost:8233, to which runs are linked; empty: they are not.
+	// UI is the address of Temporal's own pages, such as http://localhost:8233, to which runs are
+	// linked; empty: they are not.
 	UI string
 }
 
@@ -68,8 +74,9 @@ type Server struct {
 	background sync.WaitGroup
 }
 
-// New returns the console and the API. Bulk operations that requests begin go on beside them, also those that another process has left;
-// they end with ctx or at Close, and are gone on with later. Close the server when it answers no more requests.
+// New returns the console and the API. Bulk operations that requests begin go on beside them, also
+// those that another process has left; they end with ctx or at Close, and are gone on with later.
+// Close the server when it answers no more requests.
 func New(ctx context.Context, o Options) (*Server, error) {
 	if o.Pool == nil {
 		return nil, errors.New("server: Options.Pool is required")
@@ -113,8 +120,8 @@ func (s *Server) consoleOptions(o Options) console.Options {
 // ServeHTTP answers a request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
 
-// Serve answers requests on l until ctx ends. Then it accepts no more, waits for those that are being answered, 25 seconds at most, and
-// returns nil.
+// Serve answers requests on l until ctx ends. Then it accepts no more, waits for those that are
+// being answered, 25 seconds at most, and returns nil.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	return httpapi.Serve(ctx, l, s.handler, s.log)
 }
@@ -126,7 +133,8 @@ func (s *Server) Close() error {
 	return s.listing.Close()
 }
 
-// OpenAPI returns the OpenAPI 3.1 document of the API, as /openapi.json has it. version is the program's.
+// OpenAPI returns the OpenAPI 3.1 document of the API, as /openapi.json has it. version is the
+// program's.
 func OpenAPI(version string) ([]byte, error) { return httpapi.OpenAPI(version) }
 
 // dueJobs lets the API work due jobs.
@@ -137,6 +145,7 @@ func (d dueJobs) RunDue(ctx context.Context, limit int) (httpapi.Report, error) 
 	r, err := d.inner.Run(ctx, limit)
 	return httpapi.Report{
 		Processed: r.Completed + r.Retried + r.Rescheduled + r.Failed + r.Cancelled,
-		Completed: r.Completed, Retried: r.Retried, Rescheduled: r.Rescheduled, Failed: r.Failed, Cancelled: r.Cancelled, Running: r.Running,
+		Completed: r.Completed, Retried: r.Retried, Rescheduled: r.Rescheduled, Failed: r.Failed, Cancelled: r.Cancelled,
+		Running: r.Running,
 	}, err
 }

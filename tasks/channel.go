@@ -15,16 +15,21 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// channel works a task that needs something outside of the database: the before_handler makes the provider's payload, in a transaction of
-// its own; then the provider is called, outside of any transaction; then the success_handler or the error_handler is called in the transaction
-// that completes the task.
+// channel works a task that needs something outside of the database: the before_handler makes the
+// provider's payload, in a transaction of its own; then the provider is called, outside of any
+// transaction; then the success_handler or the error_handler is called in the transaction that
+// completes the task.
 func (r *run) channel(ctx context.Context) engine.Attempt {
 	if r.orders.err != nil {
 		return r.unsuccessful(problem{recorded: r.orders.err, told: errorText(r.orders.err)})
 	}
 	if r.job.Reclaims > 0 && r.job.Attempt >= store.TaskAttempts {
-		// Perhaps the provider ends its worker each time. The process learns that before the task is given up.
-		return r.unsuccessful(failedWith(&failure{code: models.CodeWorkerLost, text: fmt.Sprintf("the worker ended in each of %d attempts", r.job.Attempt-1)}))
+		// Perhaps the provider ends its worker each time. The process learns that before the task is
+		// given up.
+		return r.unsuccessful(failedWith(&failure{
+			code: models.CodeWorkerLost,
+			text: fmt.Sprintf("the worker ended in each of %d attempts", r.job.Attempt-1),
+		}))
 	}
 	provider := json.RawMessage(r.job.Payload)
 	if r.orders.before != "" {
@@ -78,11 +83,13 @@ func failedWith(err error) problem {
 	return problem{recorded: err, told: errorText(err)}
 }
 
-// refused is the answer of a before_handler that is no success: there is nothing to ask the provider for.
+// refused is the answer of a before_handler that is no success: there is nothing to ask the
+// provider for.
 func (r *run) refused(a answer) problem {
 	switch {
 	case a.outcome:
-		r.log.Info("a before_handler ended with another status: the provider is not called", "function", r.orders.before, "outcome", a.problem)
+		r.log.Info("a before_handler ended with another status: the provider is not called", "function", r.orders.before,
+			"outcome", a.problem)
 		return problem{told: r.orders.before + ": " + a.problem}
 	case a.validation:
 		return problem{recorded: a.failure(r.orders.before), told: a.problem}
@@ -90,10 +97,12 @@ func (r *run) refused(a answer) problem {
 	return failedWith(a.failure(r.orders.before))
 }
 
-// conflictTries is how often a function is called that ends with a conflict (40001, 40P01). Then it has failed.
+// conflictTries is how often a function is called that ends with a conflict (40001, 40P01). Then it
+// has failed.
 const conflictTries = 5
 
-// networkSlack is how much longer than its function a call may take. Then the way to the database is broken.
+// networkSlack is how much longer than its function a call may take. Then the way to the database
+// is broken.
 const networkSlack = 10 * time.Second
 
 // before calls the before_handler, and commits what it has written.
@@ -115,14 +124,19 @@ func (r *run) before(ctx context.Context) (answer, error) {
 		case conflicts(err) && tries < conflictTries && ctx.Err() == nil:
 			continue
 		case conflicts(err):
-			return answer{}, &failure{code: models.CodeHandlerError, text: fmt.Sprintf("%s ended with a conflict, also when it was called again (%d calls): %v", r.orders.before, tries, err)}
+			return answer{}, &failure{
+				code: models.CodeHandlerError,
+				text: fmt.Sprintf("%s ended with a conflict, also when it was called again (%d calls): %v", r.orders.before,
+					tries, err),
+			}
 		}
 		return answer{}, r.raised(r.orders.before, err, time.Since(began))
 	}
 }
 
-// ask calls the processor, which reads the provider's payload and calls the provider, and returns what the provider said as JSON.
-// unstored is why the database cannot hold that: the provider has succeeded all the same.
+// ask calls the processor, which reads the provider's payload and calls the provider, and returns
+// what the provider said as JSON. unstored is why the database cannot hold that: the provider has
+// succeeded all the same.
 func (r *run) ask(ctx context.Context, provider json.RawMessage) (said json.RawMessage, unstored, err error) {
 	within, cancel := context.WithTimeout(ctx, r.policy.Timeout)
 	defer cancel()
@@ -139,13 +153,17 @@ func (r *run) ask(ctx context.Context, provider json.RawMessage) (said json.RawM
 		said, unstored = marshal(result)
 		return said, unstored, nil
 	case errors.Is(within.Err(), context.DeadlineExceeded):
-		return nil, nil, &failure{code: models.CodeTimeout, text: fmt.Sprintf(disposition.NotFinished+" within %s: %s", r.policy.Timeout, plainText(err))}
+		return nil, nil, &failure{
+			code: models.CodeTimeout,
+			text: fmt.Sprintf(disposition.NotFinished+" within %s: %s", r.policy.Timeout, plainText(err)),
+		}
 	}
 	return nil, nil, err
 }
 
-// succeed calls the success_handler. If that raises an error, what it has written is undone and the error_handler is called: otherwise the process
-// would wait for ever for an attempt of which nothing is on record.
+// succeed calls the success_handler. If that raises an error, what it has written is undone and the
+// error_handler is called: otherwise the process would wait for ever for an attempt of which
+// nothing is on record.
 func (r *run) succeed(ctx context.Context, tx pgx.Tx, said json.RawMessage) error {
 	argument, err := body(successBody{OriginalPayload: r.job.Payload, WorkerPayload: said})
 	if err != nil {
@@ -174,7 +192,8 @@ func (r *run) unsuccessful(p problem) engine.Attempt {
 	return recorded(p.recorded)
 }
 
-// tell records a problem and calls the error_handler with it. An error that this one raises is recorded as well; what it has written is undone.
+// tell records a problem and calls the error_handler with it. An error that this one raises is
+// recorded as well; what it has written is undone.
 func (r *run) tell(ctx context.Context, tx pgx.Tx, p problem) error {
 	if p.recorded != nil {
 		if err := r.record(ctx, tx, p.recorded); err != nil {
@@ -198,8 +217,9 @@ func (r *run) tell(ctx context.Context, tx pgx.Tx, p problem) error {
 	return r.record(ctx, tx, fmt.Errorf("the error_handler failed: %w", err))
 }
 
-// handle calls a handler in the transaction that completes the task. What it writes is undone if it raises an error, and the transaction goes on. A
-// conflict, and an outage, are the transaction's: it is tried again, but a conflict that always comes back is the handler's own.
+// handle calls a handler in the transaction that completes the task. What it writes is undone if it
+// raises an error, and the transaction goes on. A conflict, and an outage, are the transaction's:
+// it is tried again, but a conflict that always comes back is the handler's own.
 func (r *run) handle(ctx context.Context, tx pgx.Tx, function string, argument json.RawMessage) (answer, error) {
 	began := time.Now()
 	var raw json.RawMessage
@@ -212,7 +232,10 @@ func (r *run) handle(ctx context.Context, tx pgx.Tx, function string, argument j
 	}
 	if conflicts(err) && !tx.Conn().IsClosed() {
 		if r.conflicts++; r.conflicts >= conflictTries {
-			return answer{}, &failure{code: models.CodeHandlerError, text: fmt.Sprintf("%s ended with a conflict, also when it was called again: %v", function, err)}
+			return answer{}, &failure{
+				code: models.CodeHandlerError,
+				text: fmt.Sprintf("%s ended with a conflict, also when it was called again: %v", function, err),
+			}
 		}
 	}
 	return answer{}, r.raised(function, err, time.Since(began))

@@ -64,7 +64,8 @@ func (b *bundle) replace(name, body string) {
 	b.function(name, body)
 }
 
-// TestChannelSucceeds: before_handler, provider, success_handler, each with what the one before it has said.
+// TestChannelSucceeds: before_handler, provider, success_handler, each with what the one before it
+// has said.
 func TestChannelSucceeds(t *testing.T) {
 	t.Parallel()
 	var got *tasks.Task[letter]
@@ -90,7 +91,8 @@ func TestChannelSucceeds(t *testing.T) {
 	assert.Zero(t, b.open())
 }
 
-// TestChannelWithoutHandlers: the provider reads the task's own payload, and what goes wrong is recorded all the same.
+// TestChannelWithoutHandlers: the provider reads the task's own payload, and what goes wrong is
+// recorded all the same.
 func TestChannelWithoutHandlers(t *testing.T) {
 	t.Parallel()
 	b := channel(t, prepared, func(_ context.Context, task *tasks.Task[letter]) (any, error) {
@@ -106,7 +108,8 @@ func TestChannelWithoutHandlers(t *testing.T) {
 	assert.Zero(t, b.open())
 }
 
-// TestWhatTheProviderSaysCannotBeStored: the provider has succeeded, so that the success_handler is called, without what cannot be stored. The task says why.
+// TestWhatTheProviderSaysCannotBeStored: the provider has succeeded, so that the success_handler is
+// called, without what cannot be stored. The task says why.
 func TestWhatTheProviderSaysCannotBeStored(t *testing.T) {
 	t.Parallel()
 	for name, said := range map[string]any{
@@ -125,13 +128,15 @@ func TestWhatTheProviderSaysCannotBeStored(t *testing.T) {
 			assert.JSONEq(t, `null`, string(b.fact("success")["worker_payload"]))
 			assert.Zero(t, b.open())
 			if assert.Len(t, b.errors(), 2, "also of the one without a success_handler") {
-				assert.Contains(t, b.errors()[0], "RESULT_NOT_STORED: the provider has succeeded, and what the processor returned is not stored: ")
+				assert.Contains(t, b.errors()[0],
+					"RESULT_NOT_STORED: the provider has succeeded, and what the processor returned is not stored: ")
 			}
 		})
 	}
 }
 
-// TestChannelFails has each step fail: what is recorded with the task, what the error_handler is told, and which handlers have left something.
+// TestChannelFails has each step fail: what is recorded with the task, what the error_handler is
+// told, and which handlers have left something.
 func TestChannelFails(t *testing.T) {
 	t.Parallel()
 	type processor = tasks.Func[letter, any]
@@ -146,13 +151,23 @@ func TestChannelFails(t *testing.T) {
 		recorded, told string
 		facts          []string
 	}{
-		"the provider":           {prepared, failing(errors.New("no luck")), letterTask, "HANDLER_ERROR: no luck", "HANDLER_ERROR: no luck", []string{"before", "failure"}},
-		"the provider with code": {prepared, failing(codedError{}), letterTask, "NOT_FOUND: no such street", "NOT_FOUND: no such street", []string{"before", "failure"}},
+		"the provider": {
+			prepared, failing(errors.New("no luck")), letterTask, "HANDLER_ERROR: no luck",
+			"HANDLER_ERROR: no luck",
+			[]string{"before", "failure"},
+		},
+		"the provider with code": {
+			prepared, failing(codedError{}), letterTask, "NOT_FOUND: no such street",
+			"NOT_FOUND: no such street",
+			[]string{"before", "failure"},
+		},
 		"the provider with a text that cannot be stored": {
-			prepared, failing(errors.New("a\x00b\xff")), letterTask, "HANDLER_ERROR: ab�", "HANDLER_ERROR: ab�", []string{"before", "failure"},
+			prepared, failing(errors.New("a\x00b\xff")), letterTask, "HANDLER_ERROR: ab�", "HANDLER_ERROR: ab�",
+			[]string{"before", "failure"},
 		},
 		"the provider panics": {
-			prepared, func(context.Context, *tasks.Task[letter]) (any, error) { panic("oh") }, letterTask, "HANDLER_ERROR: panic: oh\ngoroutine ", "HANDLER_ERROR: panic: oh$",
+			prepared, func(context.Context, *tasks.Task[letter]) (any, error) { panic("oh") }, letterTask,
+			"HANDLER_ERROR: panic: oh\ngoroutine ", "HANDLER_ERROR: panic: oh$",
 			[]string{"before", "failure"},
 		},
 		"the provider takes too long": {prepared, func(ctx context.Context, _ *tasks.Task[letter]) (any, error) {
@@ -169,19 +184,45 @@ func TestChannelFails(t *testing.T) {
 			"NO_STREET: post: no such street", "NO_STREET: post: no such street",
 			[]string{"before", "failure"},
 		},
-		"before says what is wrong":      {`{"success": false, "error": "no such message"}`, posts, letterTask, "HANDLER_ERROR: app.before: no such message", "HANDLER_ERROR: app.before: no such message", []string{"before", "failure"}},
-		"before finds the request wrong": {`{"success": false, "validation_failure_message": "it has no recipient"}`, posts, letterTask, "PAYLOAD_INVALID: app.before: validation failed: it has no recipient", "it has no recipient", []string{"before", "failure"}},
-		"before has another status":      {`{"status": "attempt_not_found"}`, posts, letterTask, "", "app.before: status attempt_not_found", []string{"before", "failure"}},
-		"before makes no payload":        {`{"success": true}`, posts, letterTask, "PAYLOAD_INVALID: the provider's payload is missing", "PAYLOAD_INVALID: the provider's payload is missing", []string{"before", "failure"}},
-		"before makes another payload":   {`{"success": true, "payload": {"recipient": 7}}`, posts, letterTask, "PAYLOAD_INVALID: the provider's payload cannot be read", "PAYLOAD_INVALID: the provider's payload cannot be read", []string{"before", "failure"}},
+		"before says what is wrong": {
+			`{"success": false, "error": "no such message"}`, posts, letterTask,
+			"HANDLER_ERROR: app.before: no such message", "HANDLER_ERROR: app.before: no such message",
+			[]string{"before", "failure"},
+		},
+		"before finds the request wrong": {
+			`{"success": false, "validation_failure_message": "it has no recipient"}`, posts,
+			letterTask, "PAYLOAD_INVALID: app.before: validation failed: it has no recipient", "it has no recipient",
+			[]string{"before", "failure"},
+		},
+		"before has another status": {
+			`{"status": "attempt_not_found"}`, posts, letterTask, "",
+			"app.before: status attempt_not_found",
+			[]string{"before", "failure"},
+		},
+		"before makes no payload": {
+			`{"success": true}`, posts, letterTask,
+			"PAYLOAD_INVALID: the provider's payload is missing", "PAYLOAD_INVALID: the provider's payload is missing",
+			[]string{"before", "failure"},
+		},
+		"before makes another payload": {
+			`{"success": true, "payload": {"recipient": 7}}`, posts, letterTask,
+			"PAYLOAD_INVALID: the provider's payload cannot be read",
+			"PAYLOAD_INVALID: the provider's payload cannot be read",
+			[]string{"before", "failure"},
+		},
 		"before makes a payload that fails its check": {
-			`{"success": true, "payload": {"recipient": ""}}`, posts, letterTask, "PAYLOAD_INVALID: recipient is empty", "PAYLOAD_INVALID: recipient is empty", []string{"before", "failure"},
+			`{"success": true, "payload": {"recipient": ""}}`, posts, letterTask, "PAYLOAD_INVALID: recipient is empty",
+			"PAYLOAD_INVALID: recipient is empty",
+			[]string{"before", "failure"},
 		},
 		"before does not exist": {
-			prepared, posts, `{"before_handler": "app.nothing", "error_handler": "app.failure"}`, "HANDLER_ERROR: app.nothing: there is no function", "HANDLER_ERROR: app.nothing: there is no function", []string{"failure"},
+			prepared, posts, `{"before_handler": "app.nothing", "error_handler": "app.failure"}`,
+			"HANDLER_ERROR: app.nothing: there is no function", "HANDLER_ERROR: app.nothing: there is no function",
+			[]string{"failure"},
 		},
 		"success_handler is no text": {
-			prepared, posts, `{"success_handler": {}, "error_handler": "app.failure"}`, "PAYLOAD_INVALID: the success_handler of the task's payload is no text",
+			prepared, posts, `{"success_handler": {}, "error_handler": "app.failure"}`,
+			"PAYLOAD_INVALID: the success_handler of the task's payload is no text",
 			"PAYLOAD_INVALID: the success_handler of the task's payload",
 			[]string{"failure"},
 		},
@@ -209,7 +250,8 @@ func TestChannelFails(t *testing.T) {
 	}
 }
 
-// TestHandlersThatRaise: what a handler has written before it raised is undone, the task is completed, and each error is recorded.
+// TestHandlersThatRaise: what a handler has written before it raised is undone, the task is
+// completed, and each error is recorded.
 func TestHandlersThatRaise(t *testing.T) {
 	t.Parallel()
 	const raise = `INSERT INTO app.facts (what) VALUES ('undone'); RAISE 'no luck';`
@@ -222,11 +264,17 @@ func TestHandlersThatRaise(t *testing.T) {
 		recorded []string
 		facts    []string
 	}{
-		"before": {[]string{"before"}, raise, posts, []string{"HANDLER_ERROR: app.before: no luck (SQLSTATE P0001)"}, []string{"failure"}},
+		"before": {
+			[]string{"before"},
+			raise, posts,
+			[]string{"HANDLER_ERROR: app.before: no luck (SQLSTATE P0001)"},
+			[]string{"failure"},
+		},
 		"success": {
 			[]string{"success"},
 			raise, posts,
-			[]string{"HANDLER_ERROR: the provider succeeded, and the success_handler failed: app.success: no luck (SQLSTATE P0001)"},
+			[]string{"HANDLER_ERROR: the provider succeeded, and the success_handler failed: app.success: no luck " +
+				"(SQLSTATE P0001)"},
 			[]string{"before", "failure"},
 		},
 		"success at the end": {
@@ -244,7 +292,10 @@ func TestHandlersThatRaise(t *testing.T) {
 		"failure": {
 			[]string{"failure"},
 			raise, func(context.Context, *tasks.Task[letter]) (any, error) { return nil, errors.New("no paper") },
-			[]string{"HANDLER_ERROR: no paper", "HANDLER_ERROR: the error_handler failed: app.failure: no luck (SQLSTATE P0001)"},
+			[]string{
+				"HANDLER_ERROR: no paper",
+				"HANDLER_ERROR: the error_handler failed: app.failure: no luck (SQLSTATE P0001)",
+			},
 			[]string{"before"},
 		},
 		"success and failure": {[]string{"success", "failure"}, raise, posts, []string{
@@ -270,7 +321,8 @@ func TestHandlersThatRaise(t *testing.T) {
 	}
 }
 
-// TestHandlersThatDisagree: an answer of a success_handler or error_handler that is no success is recorded, and what it has written stays.
+// TestHandlersThatDisagree: an answer of a success_handler or error_handler that is no success is
+// recorded, and what it has written stays.
 func TestHandlersThatDisagree(t *testing.T) {
 	t.Parallel()
 	b := channel(t, prepared, func(_ context.Context, task *tasks.Task[letter]) (any, error) {
@@ -280,17 +332,22 @@ func TestHandlersThatDisagree(t *testing.T) {
 		return nil, nil
 	})
 	for _, name := range []string{"success", "failure"} {
-		b.replace(name, `INSERT INTO app.facts (what) VALUES ('`+name+`'); RETURN '{"success": false, "error": "no such attempt"}';`)
+		b.replace(name, `INSERT INTO app.facts (what) VALUES ('`+name+
+			`'); RETURN '{"success": false, "error": "no such attempt"}';`)
 	}
 	b.enqueue("letter", letterTask)
 	b.enqueue("letter", letterTask)
 	b.work()
 	assert.Equal(t, []string{"before", "success", "before", "failure"}, b.facts())
-	assert.Equal(t, []string{"HANDLER_ERROR: app.success: no such attempt", "HANDLER_ERROR: no paper", "HANDLER_ERROR: app.failure: no such attempt"}, b.errors())
+	assert.Equal(t, []string{
+		"HANDLER_ERROR: app.success: no such attempt", "HANDLER_ERROR: no paper",
+		"HANDLER_ERROR: app.failure: no such attempt",
+	}, b.errors())
 	assert.Zero(t, b.open())
 }
 
-// TestBeforeMeetsAnOutage: the provider is not called, the task is not failed, and works when the database is back.
+// TestBeforeMeetsAnOutage: the provider is not called, the task is not failed, and works when the
+// database is back.
 func TestBeforeMeetsAnOutage(t *testing.T) {
 	t.Parallel()
 	calls := 0
@@ -317,7 +374,8 @@ func TestBeforeMeetsAnOutage(t *testing.T) {
 	assert.Zero(t, b.open())
 }
 
-// TestBeforeMeetsConflicts: a conflict is tried again at once; one that comes back each time is the function's own.
+// TestBeforeMeetsConflicts: a conflict is tried again at once; one that comes back each time is the
+// function's own.
 func TestBeforeMeetsConflicts(t *testing.T) {
 	t.Parallel()
 	b := channel(t, prepared, posts)
@@ -331,11 +389,13 @@ func TestBeforeMeetsConflicts(t *testing.T) {
 	b.enqueue("letter", `{"before_handler": "app.before", "always": true}`)
 	b.work()
 	require.Len(t, b.errors(), 1)
-	assert.Contains(t, b.errors()[0], "HANDLER_ERROR: app.before ended with a conflict, also when it was called again (5 calls)")
+	assert.Contains(t, b.errors()[0],
+		"HANDLER_ERROR: app.before ended with a conflict, also when it was called again (5 calls)")
 	assert.Zero(t, b.open())
 }
 
-// TestStoppedInTheProvider: a task whose worker stops, or whose lease is lost, is put off, and no handler is called.
+// TestStoppedInTheProvider: a task whose worker stops, or whose lease is lost, is put off, and no
+// handler is called.
 func TestStoppedInTheProvider(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -352,7 +412,8 @@ func TestStoppedInTheProvider(t *testing.T) {
 	assert.Equal(t, []string{"before"}, b.facts())
 }
 
-// TestWorkerThatEndsEachTime: in the last attempt the process is told, and the provider is not called again.
+// TestWorkerThatEndsEachTime: in the last attempt the process is told, and the provider is not
+// called again.
 func TestWorkerThatEndsEachTime(t *testing.T) {
 	t.Parallel()
 	b := channel(t, prepared, func(context.Context, *tasks.Task[letter]) (any, error) { panic("it is not called") })

@@ -9,7 +9,8 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// orders are the keys of a task's payload that the worker understands. All else is the handlers' own.
+// orders are the keys of a task's payload that the worker understands. All else is the handlers'
+// own.
 type orders struct {
 	function, before, success, onError string
 	// err says which key cannot be read.
@@ -60,8 +61,9 @@ type answer struct {
 	payload json.RawMessage
 }
 
-// readAnswer reads both envelopes: {"status", "payload"} and {"success", "error", "validation_failure_message", "payload"}. One that is neither is a
-// problem: the function has run, and nothing says how it ended.
+// readAnswer reads both envelopes: {"status", "payload"} and {"success", "error",
+// "validation_failure_message", "payload"}. One that is neither is a problem: the function has run,
+// and nothing says how it ended.
 func readAnswer(raw json.RawMessage) answer {
 	const want = `want {"status": "succeeded"} or {"success": true}`
 	var fields map[string]json.RawMessage
@@ -144,7 +146,8 @@ func decode(raw json.RawMessage, p any) error {
 type failure struct {
 	code models.ErrorCode
 	text string
-	// stack is where the program panicked: for the task's record and the log, and not for the process.
+	// stack is where the program panicked: for the task's record and the log, and not for the
+	// process.
 	stack string
 }
 

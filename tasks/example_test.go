@@ -21,12 +21,13 @@ type Posted struct {
 // A type of an application's own. Give the registry to workers.NewTasks.
 func ExampleRegister() {
 	registry := tasks.NewRegistry()
-	tasks.Register(registry, "letter", tasks.Policy{Owner: "mailroom", Parallel: 4}, func(_ context.Context, task *tasks.Task[Letter]) (Posted, error) {
-		if task.Payload.Pages > 10 {
-			return Posted{}, fmt.Errorf("%d pages do not fit into an envelope", task.Payload.Pages)
-		}
-		return Posted{TrackingNumber: "RR" + task.IdempotencyKey}, nil
-	})
+	tasks.Register(registry, "letter", tasks.Policy{Owner: "mailroom", Parallel: 4},
+		func(_ context.Context, task *tasks.Task[Letter]) (Posted, error) {
+			if task.Payload.Pages > 10 {
+				return Posted{}, fmt.Errorf("%d pages do not fit into an envelope", task.Payload.Pages)
+			}
+			return Posted{TrackingNumber: "RR" + task.IdempotencyKey}, nil
+		})
 	for _, r := range registry.Registrations() {
 		fmt.Println(r.Type, r.Policy.Owner, r.Policy.Parallel, r.Policy.Timeout)
 	}

@@ -14,7 +14,8 @@ import (
 // supervise is the payload of a task that calls app.supervise.
 const supervise = `{"task_type": "db_function", "db_function": "app.supervise", "thing_id": 12345678901234567890}`
 
-// TestFunctionGetsTheWholePayload: all of a payload is passed through, and the function may ask for more tasks.
+// TestFunctionGetsTheWholePayload: all of a payload is passed through, and the function may ask for
+// more tasks.
 func TestFunctionGetsTheWholePayload(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -36,25 +37,61 @@ func TestFunctionGetsTheWholePayload(t *testing.T) {
 	assert.Zero(t, b.open())
 }
 
-// TestAnswers has a function give each answer: the task is completed, what the function has written stays, and what is recorded is what the
-// answer says.
+// TestAnswers has a function give each answer: the task is completed, what the function has written
+// stays, and what is recorded is what the answer says.
 func TestAnswers(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ answer, recorded, logged string }{
-		"status":                       {`{"status": "succeeded", "payload": {}}`, "", ""},
-		"success":                      {`{"success": true}`, "", ""},
-		"success with empty texts":     {`{"success": true, "error": "", "validation_failure_message": null, "payload": null}`, "", ""},
-		"another status":               {`{"status": "max_attempts_reached"}`, "", "max_attempts_reached"},
-		"an error":                     {`{"success": false, "error": "no such thing"}`, "HANDLER_ERROR: app.supervise: no such thing", "no such thing"},
-		"no success and no error":      {`{"success": false}`, "HANDLER_ERROR: app.supervise: it returned success false, without an error", "success false"},
-		"a validation failure":         {`{"success": false, "validation_failure_message": "the name is empty"}`, "PAYLOAD_INVALID: app.supervise: validation failed: the name is empty", "the name is empty"},
-		"a validation failure alone":   {`{"validation_failure_message": "the name is empty"}`, "PAYLOAD_INVALID: app.supervise: validation failed: the name is empty", "the name is empty"},
-		"succeeded and an error":       {`{"status": "succeeded", "error": "but"}`, "HANDLER_ERROR: app.supervise: but", "but"},
-		"nothing that is known":        {`{"result": 1}`, `HANDLER_ERROR: app.supervise: it returned neither status nor success: want {"status": "succeeded"} or {"success": true}`, "neither"},
-		"null":                         {`null`, `HANDLER_ERROR: app.supervise: it returned no JSON object: want {"status": "succeeded"} or {"success": true}`, "no JSON object"},
-		"a list":                       {`[1]`, `HANDLER_ERROR: app.supervise: it returned no JSON object: want {"status": "succeeded"} or {"success": true}`, "no JSON object"},
-		"a status that is no text":     {`{"status": 1}`, `HANDLER_ERROR: app.supervise: it returned a status, error or validation_failure_message that is no text`, "no text"},
-		"a success that is no boolean": {`{"success": "yes"}`, `HANDLER_ERROR: app.supervise: it returned a success that is neither true nor false`, "neither true"},
+		"status":  {`{"status": "succeeded", "payload": {}}`, "", ""},
+		"success": {`{"success": true}`, "", ""},
+		"success with empty texts": {
+			`{"success": true, "error": "", "validation_failure_message": null, "payload": null}`,
+			"", "",
+		},
+		"another status": {`{"status": "max_attempts_reached"}`, "", "max_attempts_reached"},
+		"an error": {
+			`{"success": false, "error": "no such thing"}`,
+			"HANDLER_ERROR: app.supervise: no such thing", "no such thing",
+		},
+		"no success and no error": {
+			`{"success": false}`,
+			"HANDLER_ERROR: app.supervise: it returned success false, without an error", "success false",
+		},
+		"a validation failure": {
+			`{"success": false, "validation_failure_message": "the name is empty"}`,
+			"PAYLOAD_INVALID: app.supervise: validation failed: the name is empty", "the name is empty",
+		},
+		"a validation failure alone": {
+			`{"validation_failure_message": "the name is empty"}`,
+			"PAYLOAD_INVALID: app.supervise: validation failed: the name is empty", "the name is empty",
+		},
+		"succeeded and an error": {
+			`{"status": "succeeded", "error": "but"}`, "HANDLER_ERROR: app.supervise: but",
+			"but",
+		},
+		"nothing that is known": {
+			`{"result": 1}`,
+			`HANDLER_ERROR: app.supervise: it returned neither status nor success: want {"status": "succeeded"} or {"success": true}`, "neither",
+		},
+		"null": {
+			`null`,
+			`HANDLER_ERROR: app.supervise: it returned no JSON object: want {"status": "succeeded"} or {"success": true}`,
+			"no JSON object",
+		},
+		"a list": {
+			`[1]`,
+			`HANDLER_ERROR: app.supervise: it returned no JSON object: want {"status": "succeeded"} or {"success": true}`,
+			"no JSON object",
+		},
+		"a status that is no text": {
+			`{"status": 1}`,
+			`HANDLER_ERROR: app.supervise: it returned a status, error or validation_failure_message that is no text`,
+			"no text",
+		},
+		"a success that is no boolean": {
+			`{"success": "yes"}`,
+			`HANDLER_ERROR: app.supervise: it returned a success that is neither true nor false`, "neither true",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -80,19 +117,43 @@ func TestAnswers(t *testing.T) {
 func TestFunctionThatCannotRun(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ body, payload, want string }{
-		"raises": {`INSERT INTO app.facts (what) VALUES ('undone'); RAISE 'no luck';`, supervise, "HANDLER_ERROR: app.supervise: no luck (SQLSTATE P0001)"},
+		"raises": {
+			`INSERT INTO app.facts (what) VALUES ('undone'); RAISE 'no luck';`, supervise,
+			"HANDLER_ERROR: app.supervise: no luck (SQLSTATE P0001)",
+		},
 		"looks like an outage": {
-			`RAISE 'it is as if' USING ERRCODE = '57P01';`, supervise, "HANDLER_ERROR: app.supervise: it is as if (SQLSTATE 57P01)",
+			`RAISE 'it is as if' USING ERRCODE = '57P01';`, supervise,
+			"HANDLER_ERROR: app.supervise: it is as if (SQLSTATE 57P01)",
 		},
 		"says that it took too long": {
-			`RAISE 'a limit of its own' USING ERRCODE = '57014';`, supervise, "HANDLER_ERROR: app.supervise: a limit of its own (SQLSTATE 57014)",
+			`RAISE 'a limit of its own' USING ERRCODE = '57014';`, supervise,
+			"HANDLER_ERROR: app.supervise: a limit of its own (SQLSTATE 57014)",
 		},
-		"takes too long": {`INSERT INTO app.facts (what) VALUES ('undone'); PERFORM pg_sleep(60);`, supervise, "TIMEOUT: app.supervise did not return within 200ms"},
-		"does not exist": {`RETURN NULL;`, `{"db_function": "app.other"}`, "HANDLER_ERROR: app.other: there is no function app.other(jsonb) that returns jsonb (SQLSTATE 42883)"},
-		"is not granted": {`RETURN NULL;`, `{"db_function": "app.secret"}`, "HANDLER_ERROR: app.secret: function app.secret is not granted to worker_service_user (SQLSTATE 42501)"},
-		"is no name":     {`RETURN NULL;`, `{"db_function": "app.supervise('{}'); DROP TABLE app.facts; --"}`, "HANDLER_ERROR: app.supervise('{}'); DROP TABLE app.facts; --: a function is named as schema.name, not 'app.supervise(''{}''); DROP TABLE app.facts; --' (SQLSTATE 42602)"},
-		"is not named":   {`RETURN NULL;`, `{"task_type": "db_function"}`, "PAYLOAD_INVALID: the task's payload names no db_function: name it as schema.name"},
-		"is no text":     {`RETURN NULL;`, `{"db_function": 7}`, "PAYLOAD_INVALID: the db_function of the task's payload is no text: name a function as schema.name"},
+		"takes too long": {
+			`INSERT INTO app.facts (what) VALUES ('undone'); PERFORM pg_sleep(60);`, supervise,
+			"TIMEOUT: app.supervise did not return within 200ms",
+		},
+		"does not exist": {
+			`RETURN NULL;`, `{"db_function": "app.other"}`,
+			"HANDLER_ERROR: app.other: there is no function app.other(jsonb) that returns jsonb (SQLSTATE 42883)",
+		},
+		"is not granted": {
+			`RETURN NULL;`, `{"db_function": "app.secret"}`,
+			"HANDLER_ERROR: app.secret: function app.secret is not granted to worker_service_user (SQLSTATE 42501)",
+		},
+		"is no name": {
+			`RETURN NULL;`, `{"db_function": "app.supervise('{}'); DROP TABLE app.facts; --"}`,
+			"HANDLER_ERROR: app.supervise('{}'); DROP TABLE app.facts; --: a function is named as schema.name, not " +
+				"'app.supervise(''{}''); DROP TABLE app.facts; --' (SQLSTATE 42602)",
+		},
+		"is not named": {
+			`RETURN NULL;`, `{"task_type": "db_function"}`,
+			"PAYLOAD_INVALID: the task's payload names no db_function: name it as schema.name",
+		},
+		"is no text": {
+			`RETURN NULL;`, `{"db_function": 7}`,
+			"PAYLOAD_INVALID: the db_function of the task's payload is no text: name a function as schema.name",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -119,7 +180,8 @@ func TestFunctionMeetsAnOutage(t *testing.T) {
 	b := setup(t)
 	b.notes("supervise", `{"status": "succeeded"}`)
 	b.enqueue("db_function", supervise)
-	// The server itself says 25006, as a standby does, and as one without room on its disk says 53100.
+	// The server itself says 25006, as a standby does, and as one without room on its disk says
+	// 53100.
 	b.exec(`ALTER FUNCTION app.supervise SET transaction_read_only = on`)
 
 	all := b.work()
@@ -136,13 +198,15 @@ func TestFunctionMeetsAnOutage(t *testing.T) {
 	assert.Zero(t, b.open())
 }
 
-// recalls are statements of a function that keeps the type of a row for as long as its session lives.
+// recalls are statements of a function that keeps the type of a row for as long as its session
+// lives.
 const recalls = `
     DECLARE r record; x text; BEGIN SELECT * INTO r FROM app.things; SELECT r.name::text INTO x;
     INSERT INTO app.facts (what, body) VALUES (x, _payload); END;
     RETURN '{"status": "succeeded"}';`
 
-// TestSchemaChangeFailsNoTask: a table was changed of which a session has a function's plan. The task is put off, as in an outage, and not recorded as failed.
+// TestSchemaChangeFailsNoTask: a table was changed of which a session has a function's plan. The
+// task is put off, as in an outage, and not recorded as failed.
 func TestSchemaChangeFailsNoTask(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -21,7 +21,8 @@ import (
 // DBFunction is the type whose tasks call a function of the database. Every registry has it.
 const DBFunction = "db_function"
 
-// Registry holds what a worker does for each type of task. Register everything before a worker is made with it. Make one with NewRegistry.
+// Registry holds what a worker does for each type of task. Register everything before a worker is
+// made with it. Make one with NewRegistry.
 type Registry struct {
 	handlers
 	types map[string]*registered
@@ -32,7 +33,8 @@ type Registry struct {
 // registered is a type.
 type registered struct {
 	policy Policy
-	// process reads the provider's payload, calls the provider and returns what the provider said; nil: the type is db_function.
+	// process reads the provider's payload, calls the provider and returns what the provider said;
+	// nil: the type is db_function.
 	process func(ctx context.Context, job store.Job, id int64, provider json.RawMessage) (any, error)
 }
 
@@ -46,7 +48,8 @@ type Registration struct {
 // NewRegistry returns a registry of the type db_function.
 func NewRegistry() *Registry {
 	r := &Registry{types: map[string]*registered{DBFunction: {policy: Policy{}.withDefaults(functionsParallel)}}}
-	carried.Set[engine.HandlersFor](&r.handlers, func(pool *pgxpool.Pool, log *slog.Logger) engine.Handlers { return &working{r, pool, log} })
+	carried.Set[engine.HandlersFor](&r.handlers,
+		func(pool *pgxpool.Pool, log *slog.Logger) engine.Handlers { return &working{r, pool, log} })
 	return r
 }
 
@@ -68,7 +71,8 @@ func (r *Registry) Registrations() []Registration {
 // Names returns the types that are worked, in their order.
 func (r *Registry) Names() []string { return slices.Sorted(maps.Keys(r.types)) }
 
-// Started is for package workers: a worker uses the registry from now on, and nothing more can be registered.
+// Started is for package workers: a worker uses the registry from now on, and nothing more can be
+// registered.
 func (r *Registry) Started() { r.started.Store(true) }
 
 // SetDBFunctionPolicy replaces the policy of the type db_function. It panics where Register does.
@@ -77,8 +81,9 @@ func (r *Registry) SetDBFunctionPolicy(p Policy) {
 	r.types[DBFunction].policy = p.withDefaults(functionsParallel)
 }
 
-// Register registers the processor of a type of task. It panics, and says what to do, when that cannot work: the type has a processor already
-// or can be the name of no type, f is nil, the policy has a value out of range, or a worker uses the registry already. These are mistakes of the
+// Register registers the processor of a type of task. It panics, and says what to do, when that
+// cannot work: the type has a processor already or can be the name of no type, f is nil, the policy
+// has a value out of range, or a worker uses the registry already. These are mistakes of the
 // program, and are found when it starts.
 func Register[P, R any](r *Registry, taskType string, policy Policy, f Func[P, R]) {
 	r.check(taskType, policy)
@@ -92,7 +97,8 @@ func Register[P, R any](r *Registry, taskType string, policy Policy, f Func[P, R
 		policy: policy.withDefaults(processorsParallel),
 		process: func(ctx context.Context, job store.Job, id int64, provider json.RawMessage) (any, error) {
 			t := &Task[P]{
-				ID: id, Type: job.Type, Original: job.Payload, HandedOut: job.Attempt, IdempotencyKey: idempotencyKey(id, job.EnqueuedAt), EnqueuedAt: job.EnqueuedAt,
+				ID: id, Type: job.Type, Original: job.Payload, HandedOut: job.Attempt,
+				IdempotencyKey: idempotencyKey(id, job.EnqueuedAt), EnqueuedAt: job.EnqueuedAt,
 			}
 			if err := decode(provider, &t.Payload); err != nil {
 				return nil, err
@@ -119,14 +125,18 @@ func (r *Registry) check(taskType string, p Policy) {
 	case r == nil || r.types == nil:
 		panic(fmt.Sprintf("tasks: there is no registry for %s: make one with tasks.NewRegistry", taskType))
 	case r.started.Load():
-		panic(fmt.Sprintf("tasks: %s is registered after a worker was made with the registry, which would not see it: register every type before workers.NewTasks", taskType))
+		panic(fmt.Sprintf("tasks: %s is registered after a worker was made with the registry, which would not see it: "+
+			"register every type before workers.NewTasks", taskType))
 	case !typeName.MatchString(taskType):
-		panic(fmt.Sprintf("tasks: %q can be the name of no type: it must be a small letter and then small letters, digits or _, 63 at most", taskType))
+		panic(fmt.Sprintf("tasks: %q can be the name of no type: it must be a small letter and then small letters, "+
+			"digits or _, 63 at most", taskType))
 	case p.Timeout < 0 || p.FunctionTimeout < 0 || p.Parallel < 0:
 		panic(fmt.Sprintf("tasks: the policy of %s has a negative value: leave a field out for its default", taskType))
 	case !store.ValidText(p.Owner):
-		panic(fmt.Sprintf("tasks: Owner of %s is %q: a text must be UTF-8 and must not have the character NUL", taskType, p.Owner))
+		panic(fmt.Sprintf("tasks: Owner of %s is %q: a text must be UTF-8 and must not have the character NUL", taskType,
+			p.Owner))
 	case p.Timeout > MaxTimeout || p.FunctionTimeout > MaxTimeout:
-		panic(fmt.Sprintf("tasks: Timeout and FunctionTimeout of %s may be %s: split its work into several tasks", taskType, MaxTimeout))
+		panic(fmt.Sprintf("tasks: Timeout and FunctionTimeout of %s may be %s: split its work into several tasks", taskType,
+			MaxTimeout))
 	}
 }

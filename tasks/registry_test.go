@@ -16,8 +16,14 @@ func TestRegistry(t *testing.T) {
 	tasks.Register(r, "letter", tasks.Policy{Owner: "mailroom", Timeout: time.Minute}, posts)
 	assert.Equal(t, []string{"db_function", "letter"}, r.Names())
 	assert.Equal(t, []tasks.Registration{
-		{Type: "db_function", Policy: tasks.Policy{Timeout: 30 * time.Second, FunctionTimeout: 30 * time.Second, Parallel: 8}},
-		{Type: "letter", Policy: tasks.Policy{Owner: "mailroom", Timeout: time.Minute, FunctionTimeout: 30 * time.Second, Parallel: 30}},
+		{Type: "db_function", Policy: tasks.Policy{
+			Timeout: 30 * time.Second, FunctionTimeout: 30 * time.Second,
+			Parallel: 8,
+		}},
+		{Type: "letter", Policy: tasks.Policy{
+			Owner: "mailroom", Timeout: time.Minute, FunctionTimeout: 30 * time.Second,
+			Parallel: 30,
+		}},
 	}, r.Registrations())
 }
 
@@ -29,13 +35,34 @@ func TestRegisterRefuses(t *testing.T) {
 		register func(r *tasks.Registry)
 		want     string
 	}{
-		"no registry":       {func(*tasks.Registry) { tasks.Register(nil, "letter", tasks.Policy{}, process) }, "make one with tasks.NewRegistry"},
-		"a built-in type":   {func(r *tasks.Registry) { tasks.Register(r, "db_function", tasks.Policy{}, process) }, "has a processor already"},
-		"a name with space": {func(r *tasks.Registry) { tasks.Register(r, "a letter", tasks.Policy{}, process) }, "can be the name of no type"},
-		"no processor":      {func(r *tasks.Registry) { tasks.Register[letter, posted](r, "letter", tasks.Policy{}, nil) }, "is nil"},
-		"a negative value":  {func(r *tasks.Registry) { tasks.Register(r, "letter", tasks.Policy{Parallel: -1}, process) }, "negative"},
-		"no text":           {func(r *tasks.Registry) { tasks.Register(r, "letter", tasks.Policy{Owner: "a\x00b"}, process) }, "must be UTF-8"},
-		"too long":          {func(r *tasks.Registry) { r.SetDBFunctionPolicy(tasks.Policy{FunctionTimeout: 3 * time.Hour}) }, "may be 2h0m0s"},
+		"no registry": {
+			func(*tasks.Registry) { tasks.Register(nil, "letter", tasks.Policy{}, process) },
+			"make one with tasks.NewRegistry",
+		},
+		"a built-in type": {
+			func(r *tasks.Registry) { tasks.Register(r, "db_function", tasks.Policy{}, process) },
+			"has a processor already",
+		},
+		"a name with space": {
+			func(r *tasks.Registry) { tasks.Register(r, "a letter", tasks.Policy{}, process) },
+			"can be the name of no type",
+		},
+		"no processor": {
+			func(r *tasks.Registry) { tasks.Register[letter, posted](r, "letter", tasks.Policy{}, nil) },
+			"is nil",
+		},
+		"a negative value": {
+			func(r *tasks.Registry) { tasks.Register(r, "letter", tasks.Policy{Parallel: -1}, process) },
+			"negative",
+		},
+		"no text": {
+			func(r *tasks.Registry) { tasks.Register(r, "letter", tasks.Policy{Owner: "a\x00b"}, process) },
+			"must be UTF-8",
+		},
+		"too long": {
+			func(r *tasks.Registry) { r.SetDBFunctionPolicy(tasks.Policy{FunctionTimeout: 3 * time.Hour}) },
+			"may be 2h0m0s",
+		},
 		"too late": {func(r *tasks.Registry) {
 			r.Started()
 			tasks.Register(r, "letter", tasks.Policy{}, process)

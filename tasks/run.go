@@ -35,11 +35,14 @@ func (w *working) Handling(taskType string) (engine.Handling, bool) {
 	if t == nil {
 		return engine.Handling{}, false
 	}
-	return engine.Handling{Owner: t.policy.Owner, Parallel: t.policy.Parallel, Timeout: t.policy.longest(), Charged: true}, true
+	return engine.Handling{
+		Owner: t.policy.Owner, Parallel: t.policy.Parallel, Timeout: t.policy.longest(),
+		Charged: true,
+	}, true
 }
 
-// Work works one task. Whatever happens, the task is completed: what went wrong is recorded. Only an outage of the database, and the end of
-// the worker, leave it open.
+// Work works one task. Whatever happens, the task is completed: what went wrong is recorded. Only
+// an outage of the database, and the end of the worker, leave it open.
 func (w *working) Work(ctx context.Context, job store.Job, _ engine.Progress) (ended engine.Attempt) {
 	r := &run{working: w, registered: w.types[job.Type], job: job, log: w.log.With("task", job.ID, "type", job.Type)}
 	defer func() {
@@ -66,11 +69,13 @@ func (w *working) Prepare(context.Context, string, []store.Job) (engine.BulkComm
 // Failed says how a task ends whose transaction failed with err.
 func (w *working) Failed(job store.Job, err error) engine.Attempt {
 	var pg *pgconn.PgError
-	// The server refused what would be refused for any task: its disk is full, or it only reads. Or the worker was stopped.
+	// The server refused what would be refused for any task: its disk is full, or it only reads. Or
+	// the worker was stopped.
 	outage := errors.As(err, &pg) && isOutage(err) && !conflicts(err)
 	switch code := engine.CodeOf(err); {
 	case outage && code != models.CodeDatabaseError && job.Type != DBFunction:
-		// The provider has been asked, and is asked again each time. What looks like an outage may be the handler's own doing: it must end.
+		// The provider has been asked, and is asked again each time. What looks like an outage may be
+		// the handler's own doing: it must end.
 		ended := recorded(err)
 		ended.Unavailable = true
 		return ended
@@ -87,7 +92,10 @@ func recorded(err error) engine.Attempt {
 
 // rescheduled puts a task off which is not to blame.
 func rescheduled(err error) engine.Attempt {
-	return engine.Attempt{Outcome: models.OutcomeRescheduled, Code: models.CodeDatabaseError, Message: plainText(err), Delay: time.Second}
+	return engine.Attempt{
+		Outcome: models.OutcomeRescheduled, Code: models.CodeDatabaseError, Message: plainText(err),
+		Delay: time.Second,
+	}
 }
 
 // unavailable puts a task off for as long as the database may be the cause of err.
@@ -109,7 +117,8 @@ type run struct {
 	conflicts int
 }
 
-// function works a task of the type db_function: its function is called in the transaction that completes the task.
+// function works a task of the type db_function: its function is called in the transaction that
+// completes the task.
 func (r *run) function() engine.Attempt {
 	switch {
 	case r.orders.err != nil:
@@ -149,20 +158,34 @@ func (r *run) record(ctx context.Context, tx pgx.Tx, err error) error {
 	return store.FailTask(ctx, tx, r.id, text)
 }
 
-// raised is the error of a call of a function that took so long. What is an outage, or a conflict, stays one. A statement
-// that was ended before the policy's time was ended by another limit, or by a person.
+// raised is the error of a call of a function that took so long. What is an outage, or a conflict,
+// stays one. A statement that was ended before the policy's time was ended by another limit, or by
+// a person.
 func (r *run) raised(function string, err error, took time.Duration) error {
 	var pg *pgconn.PgError
 	switch {
 	case !errors.As(err, &pg) || isOutage(err):
 		return fmt.Errorf("%s: %w", function, err)
 	case pg.Code == "57014" && took >= r.policy.FunctionTimeout:
-		return &raisedError{cause: err, failure: failure{code: models.CodeTimeout, text: fmt.Sprintf("%s "+disposition.NotReturned+" %s", function, r.policy.FunctionTimeout)}}
+		return &raisedError{
+			cause: err,
+			failure: failure{
+				code: models.CodeTimeout,
+				text: fmt.Sprintf("%s "+disposition.NotReturned+" %s", function, r.policy.FunctionTimeout),
+			},
+		}
 	}
-	return &raisedError{cause: err, failure: failure{code: models.CodeHandlerError, text: fmt.Sprintf("%s: %s (SQLSTATE %s)", function, pg.Message, pg.Code)}}
+	return &raisedError{
+		cause: err,
+		failure: failure{
+			code: models.CodeHandlerError,
+			text: fmt.Sprintf("%s: %s (SQLSTATE %s)", function, pg.Message, pg.Code),
+		},
+	}
 }
 
-// raisedError is an error that a function has raised. It is still the database's, so that the engine knows a conflict.
+// raisedError is an error that a function has raised. It is still the database's, so that the
+// engine knows a conflict.
 type raisedError struct {
 	failure
 	cause error
@@ -175,8 +198,8 @@ func conflicts(err error) bool {
 	return store.IsConflict(err)
 }
 
-// isOutage reports whether err says that the database is unavailable, or asks to try again, and not that a function says so: one that raises
-// such an SQLSTATE itself would be called for ever.
+// isOutage reports whether err says that the database is unavailable, or asks to try again, and not
+// that a function says so: one that raises such an SQLSTATE itself would be called for ever.
 func isOutage(err error) bool {
 	return store.IsTransient(err) && !store.IsRaised(err)
 }
@@ -203,7 +226,8 @@ func panicked(p any) error {
 	return &failure{code: models.CodeHandlerError, text: fmt.Sprintf("panic: %v", p), stack: string(debug.Stack())}
 }
 
-// marshal is what a processor returned as JSON. Of what is no JSON, or cannot be stored, the error says why.
+// marshal is what a processor returned as JSON. Of what is no JSON, or cannot be stored, the error
+// says why.
 func marshal(v any) (raw json.RawMessage, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -220,5 +244,8 @@ func marshal(v any) (raw json.RawMessage, err error) {
 }
 
 func unstored(why error) error {
-	return &failure{code: models.CodeResultNotStored, text: "the provider has succeeded, and what the processor returned is not stored: " + plainText(why)}
+	return &failure{
+		code: models.CodeResultNotStored,
+		text: "the provider has succeeded, and what the processor returned is not stored: " + plainText(why),
+	}
 }

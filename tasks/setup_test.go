@@ -42,7 +42,8 @@ func (l *lines) String() string {
 	return l.text.String()
 }
 
-// bundle is a database with a business in schema app, and a worker that is logged in as worker_service_user.
+// bundle is a database with a business in schema app, and a worker that is logged in as
+// worker_service_user.
 type bundle struct {
 	*pgtest.DB
 	t        *testing.T
@@ -56,7 +57,8 @@ func setup(t *testing.T) *bundle {
 	t.Helper()
 	b := &bundle{DB: pgtest.New(t), t: t, registry: tasks.NewRegistry(), log: &lines{}}
 	b.worker = b.As(t, workerRole)
-	b.exec(`CREATE SCHEMA app; GRANT USAGE ON SCHEMA app TO ` + workerRole + `; CREATE TABLE app.facts (n bigint GENERATED ALWAYS AS IDENTITY, what text, body jsonb)`)
+	b.exec(`CREATE SCHEMA app; GRANT USAGE ON SCHEMA app TO ` + workerRole +
+		`; CREATE TABLE app.facts (n bigint GENERATED ALWAYS AS IDENTITY, what text, body jsonb)`)
 	b.use(b.worker)
 	return b
 }
@@ -66,7 +68,8 @@ func (b *bundle) use(pool *pgxpool.Pool) {
 	b.handlers = engine.HandlersOf(b.registry, pool, slog.New(slog.NewTextHandler(b.log, nil)))
 }
 
-// function makes a function of the business, which the worker is granted. Its body is between BEGIN and END.
+// function makes a function of the business, which the worker is granted. Its body is between BEGIN
+// and END.
 func (b *bundle) function(name, body string) {
 	b.t.Helper()
 	b.exec(fmt.Sprintf(`CREATE FUNCTION app.%[1]s(_payload jsonb) RETURNS jsonb LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -80,7 +83,8 @@ GRANT EXECUTE ON FUNCTION app.%[1]s TO %[3]s`, name, body, workerRole))
 // notes makes a function that notes its payload as a fact and returns an answer.
 func (b *bundle) notes(name, answer string) {
 	b.t.Helper()
-	b.function(name, fmt.Sprintf(`INSERT INTO app.facts (what, body) VALUES ('%s', _payload); RETURN '%s';`, name, answer))
+	b.function(name, fmt.Sprintf(`INSERT INTO app.facts (what, body) VALUES ('%s', _payload); RETURN '%s';`, name,
+		answer))
 }
 
 func (b *bundle) exec(query string, args ...any) {
@@ -104,7 +108,8 @@ type claimed struct {
 // claim leases what is due.
 func (b *bundle) claim() []claimed {
 	b.t.Helper()
-	rows, err := b.worker.Query(b.t.Context(), `SELECT task_id, task_type, payload, enqueued_at, task_lease_id, attempt FROM queues.dequeue_available_tasks(100, $1)`, b.registry.Names())
+	rows, err := b.worker.Query(b.t.Context(),
+		`SELECT task_id, task_type, payload, enqueued_at, task_lease_id, attempt FROM queues.dequeue_available_tasks(100, $1)`, b.registry.Names())
 	require.NoError(b.t, err)
 	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (c claimed, err error) {
 		err = row.Scan(&c.id, &c.job.Type, &c.job.Payload, &c.job.EnqueuedAt, &c.lease, &c.job.Attempt)
@@ -178,7 +183,8 @@ func (b *bundle) open() int { return len(b.texts(`SELECT task_id::text FROM queu
 func (b *bundle) fact(what string) map[string]json.RawMessage {
 	b.t.Helper()
 	var raw []byte
-	require.NoError(b.t, b.Pool.QueryRow(b.t.Context(), `SELECT body FROM app.facts WHERE what = $1 ORDER BY n DESC LIMIT 1`, what).Scan(&raw))
+	require.NoError(b.t, b.Pool.QueryRow(b.t.Context(),
+		`SELECT body FROM app.facts WHERE what = $1 ORDER BY n DESC LIMIT 1`, what).Scan(&raw))
 	var fields map[string]json.RawMessage
 	require.NoError(b.t, json.Unmarshal(raw, &fields))
 	return fields

@@ -32,7 +32,8 @@ func TestFunctionsPassTheirTraceOn(t *testing.T) {
 	e := engine.NewOn(engine.Tasks(store.NewTaskQueue(b.worker, "db_function")), b.handlers, engine.Options{})
 	t.Cleanup(e.Close)
 	for range 2 {
-		_, err := e.Process(t.Context(), engine.TurnRequest{Turn: store.Turn{ID: "turn", Worker: "test"}, Batch: 10, Length: time.Minute})
+		_, err := e.Process(t.Context(),
+			engine.TurnRequest{Turn: store.Turn{ID: "turn", Worker: "test"}, Batch: 10, Length: time.Minute})
 		require.NoError(t, err)
 	}
 	rows, err := b.Pool.Query(t.Context(), `SELECT coalesce(traceparent, '') FROM queues.task`)

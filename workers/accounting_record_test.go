@@ -19,7 +19,8 @@ import (
 	"github.com/daybook-dev/daybook/workflows"
 )
 
-// TestRecordHistories writes histories of the present workflow code to workflows/testdata. See workflows.Version.
+// TestRecordHistories writes histories of the present workflow code to workflows/testdata. See
+// workflows.Version.
 func TestRecordHistories(t *testing.T) {
 	if os.Getenv("DAYBOOK_RECORD_HISTORIES") == "" {
 		t.Skip("records histories only when DAYBOOK_RECORD_HISTORIES is set")
@@ -60,7 +61,8 @@ func (b *bundle) runID(id string) string {
 	return d.GetWorkflowExecutionInfo().GetExecution().GetRunId()
 }
 
-// identity is what says on which machine something ran: who did it, and the name of a worker's own task queue.
+// identity is what says on which machine something ran: who did it, and the name of a worker's own
+// task queue.
 var identity = regexp.MustCompile(`[0-9]+@[A-Za-z0-9._-]+@?|[A-Za-z0-9._-]+:[0-9a-f-]{36}`)
 
 // record writes the history of one run, without the machine's name.

@@ -22,7 +22,8 @@ import (
 func follow(ctx context.Context, tx pgx.Tx, posted []accounting.Posted) error {
 	for _, p := range posted {
 		payload := queue.RawPayload{Type: "follow", Data: []byte(`{"document": "` + p.Impact.DocumentID + `"}`)}
-		if _, err := queue.EnqueueJob(ctx, tx, p.Impact.OrgID, payload, queue.JobOptions{IdempotencyKey: "follow/" + p.Impact.DocumentID}); err != nil {
+		if _, err := queue.EnqueueJob(ctx, tx, p.Impact.OrgID, payload,
+			queue.JobOptions{IdempotencyKey: "follow/" + p.Impact.DocumentID}); err != nil {
 			return err
 		}
 		if p.Impact.DocumentID == "inv-7" {
@@ -56,6 +57,9 @@ SELECT count(*) FROM daybook.impacts i JOIN daybook.jobs j ON j.idempotency_key 
 func TestAfterPostingIsTheLedgers(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	_, err := workers.NewAccounting(workers.AccountingOptions{Client: b.client, Pool: b.Pool, JobProcessor: reports{}, Hooks: accounting.Hooks{"follow": follow}})
+	_, err := workers.NewAccounting(workers.AccountingOptions{
+		Client: b.client, Pool: b.Pool, JobProcessor: reports{},
+		Hooks: accounting.Hooks{"follow": follow},
+	})
 	assert.ErrorContains(t, err, "Hooks are for Daybook's ledger")
 }

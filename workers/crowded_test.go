@@ -44,8 +44,8 @@ func watchCrowd(t *testing.T) *crowd {
 	return c
 }
 
-// within is a bound for an ordinary machine, on which up to two threads want each processor, stretched for one that is more crowded than that. It ends the
-// watch; called again it returns 0.
+// within is a bound for an ordinary machine, on which up to two threads want each processor,
+// stretched for one that is more crowded than that. It ends the watch; called again it returns 0.
 func (c *crowd) within(bound time.Duration) time.Duration {
 	select {
 	case <-c.stop:

@@ -32,11 +32,15 @@ func (b *bundle) memo(id string) map[string]string {
 	return fields
 }
 
-// TestMemoSaysWhatTheRunIs reads the memo also when no worker runs: then neither query nor current details answer.
+// TestMemoSaysWhatTheRunIs reads the memo also when no worker runs: then neither query nor current
+// details answer.
 func TestMemoSaysWhatTheRunIs(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	w, err := workers.NewAccounting(workers.AccountingOptions{Client: b.client, Pool: b.Pool, Log: slog.New(slog.DiscardHandler)})
+	w, err := workers.NewAccounting(workers.AccountingOptions{
+		Client: b.client, Pool: b.Pool,
+		Log: slog.New(slog.DiscardHandler),
+	})
 	require.NoError(t, err)
 	stop := b.runWorker(w)
 	id := b.run(`{"batchSize": 20, "pollIntervalSeconds": 60}`)
@@ -49,7 +53,8 @@ func TestMemoSaysWhatTheRunIs(t *testing.T) {
 	_, err = b.configure(id, workflows.ConfigureInput{BatchSize: new(30)})
 	require.NoError(t, err)
 	require.NoError(t, b.client.SignalWorkflow(t.Context(), id, "", models.SignalPause, nil))
-	b.eventually("the pause is on record", 10*time.Second, func() bool { return b.memo(id)[models.MemoState] == `"paused"` })
+	b.eventually("the pause is on record", 10*time.Second,
+		func() bool { return b.memo(id)[models.MemoState] == `"paused"` })
 	stop()
 	paused := b.memo(id)
 	assert.Equal(t, `{"batchSize":30,"pollIntervalSeconds":60,"concurrency":3}`, paused[models.MemoSettings])
@@ -59,11 +64,13 @@ func TestMemoSaysWhatTheRunIs(t *testing.T) {
 
 	b.start(workers.AccountingOptions{})
 	require.NoError(t, b.client.SignalWorkflow(t.Context(), id, "", models.SignalResume, nil))
-	b.eventually("the resumption is on record", 20*time.Second, func() bool { return b.memo(id)[models.MemoState] == `"running"` })
+	b.eventually("the resumption is on record", 20*time.Second,
+		func() bool { return b.memo(id)[models.MemoState] == `"running"` })
 	assert.NotContains(t, b.memo(id), models.MemoPausedSince)
 }
 
-// TestRunsPageFitsItsBox reads what the Temporal UI shows of a run: short lines of Markdown that all its versions render.
+// TestRunsPageFitsItsBox reads what the Temporal UI shows of a run: short lines of Markdown that
+// all its versions render.
 func TestRunsPageFitsItsBox(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -93,7 +100,8 @@ func TestRunsPageFitsItsBox(t *testing.T) {
 	}
 }
 
-// TestSummariesSayWhatTurnsDid reads the summaries of a lane's activities: the next one says what the turn before it did.
+// TestSummariesSayWhatTurnsDid reads the summaries of a lane's activities: the next one says what
+// the turn before it did.
 func TestSummariesSayWhatTurnsDid(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -110,8 +118,9 @@ func TestSummariesSayWhatTurnsDid(t *testing.T) {
 	assert.Regexp(t, `^lane 0: turn 1 worked [\d,]+ jobs \([\d,]+ completed\); turn 2 looks for work$`, summaries[2])
 }
 
-// TestLanesBeginWithATurn reads what the first workflow task of a run asks for: turns, which no other activity comes before. On an empty queue they end,
-// and the run is idle without waiting for a fetch to end.
+// TestLanesBeginWithATurn reads what the first workflow task of a run asks for: turns, which no
+// other activity comes before. On an empty queue they end, and the run is idle without waiting for
+// a fetch to end.
 func TestLanesBeginWithATurn(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -18,7 +18,8 @@ import (
 	"github.com/daybook-dev/daybook/workers"
 )
 
-// reports is an application's own processor: it works one job at a time and writes to a table of the application's.
+// reports is an application's own processor: it works one job at a time and writes to a table of
+// the application's.
 type reports struct{}
 
 func (reports) Prepare(_ context.Context, job accounting.Job) (accounting.JobCommit, error) {
@@ -37,7 +38,8 @@ func TestJobProcessorOfAnApplication(t *testing.T) {
 	b.exec(`CREATE TABLE reports (document_id text PRIMARY KEY, version bigint NOT NULL)`)
 	b.start(workers.AccountingOptions{JobProcessor: reports{}, ProcessorOptions: workers.ProcessorOptions{Parallel: 4}})
 	for n := range 20 {
-		_, err := queue.EnqueueAccountingJob(t.Context(), b.Pool, queue.AccountingJob{OrgID: org, DocumentID: fmt.Sprint("doc-", n), Version: 7})
+		_, err := queue.EnqueueAccountingJob(t.Context(), b.Pool,
+			queue.AccountingJob{OrgID: org, DocumentID: fmt.Sprint("doc-", n), Version: 7})
 		require.NoError(t, err)
 	}
 
@@ -75,7 +77,8 @@ func TestChunkProcessorOfAnApplication(t *testing.T) {
 	b.exec(`INSERT INTO counters VALUES (0)`)
 	b.start(workers.AccountingOptions{Processor: chunks{}, ProcessorOptions: workers.ProcessorOptions{ChunkSize: 5}})
 	for n := range 20 {
-		_, err := queue.EnqueueAccountingJob(t.Context(), b.Pool, queue.AccountingJob{OrgID: org, DocumentID: fmt.Sprint("doc-", n), Version: 1})
+		_, err := queue.EnqueueAccountingJob(t.Context(), b.Pool,
+			queue.AccountingJob{OrgID: org, DocumentID: fmt.Sprint("doc-", n), Version: 1})
 		require.NoError(t, err)
 	}
 
@@ -86,18 +89,21 @@ func TestChunkProcessorOfAnApplication(t *testing.T) {
 	assert.Equal(t, 20, fixture.Count(t, b.Pool, `SELECT n FROM counters`))
 }
 
-// ownTable is an application that keeps its documents in a table of its own, and what it has deleted in another one.
+// ownTable is an application that keeps its documents in a table of its own, and what it has
+// deleted in another one.
 type ownTable struct{}
 
 func (ownTable) LockAndRead(ctx context.Context, tx pgx.Tx, keys []accounting.Key) ([]accounting.Found, error) {
 	found := make([]accounting.Found, len(keys))
 	for i, k := range keys {
 		var version, net int64
-		err := tx.QueryRow(ctx, `SELECT version, net FROM invoices WHERE number = $1 FOR NO KEY UPDATE SKIP LOCKED`, k.ID).Scan(&version, &net)
+		err := tx.QueryRow(ctx, `SELECT version, net FROM invoices WHERE number = $1 FOR NO KEY UPDATE SKIP LOCKED`,
+			k.ID).Scan(&version, &net)
 		if errors.Is(err, pgx.ErrNoRows) {
 			const why = `SELECT CASE WHEN EXISTS (SELECT 1 FROM invoices WHERE number = $1) THEN $2::integer
                                      WHEN EXISTS (SELECT 1 FROM shredded WHERE number = $1) THEN $3::integer ELSE $4::integer END`
-			err := tx.QueryRow(ctx, why, k.ID, accounting.Locked, accounting.Deleted, accounting.Unknown).Scan(&found[i].State)
+			err := tx.QueryRow(ctx, why, k.ID, accounting.Locked, accounting.Deleted,
+				accounting.Unknown).Scan(&found[i].State)
 			if err != nil {
 				return nil, err
 			}

@@ -31,7 +31,8 @@ func (orders) LockAndRead(ctx context.Context, tx pgx.Tx, keys []accounting.Key)
 		found[i].State = accounting.Unknown
 	}
 	there, err := tx.Query(ctx, `
-SELECT k.n FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS k (org, id, n) JOIN orders o USING (org, id)`, orgs, ids)
+SELECT k.n FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS k (org, id, n) JOIN orders o USING (org, id)`, orgs,
+		ids)
 	if err != nil {
 		return nil, err
 	}
@@ -104,10 +105,12 @@ CREATE TABLE orders (org text, id text, version bigint, ready_at timestamptz, de
 	drain := func(version int64, ids ...string) map[string]models.ErrorCode {
 		t.Helper()
 		for _, id := range ids {
-			_, err := queue.EnqueueAccountingJob(t.Context(), db.Pool, queue.AccountingJob{OrgID: shop, DocumentID: id, Version: version})
+			_, err := queue.EnqueueAccountingJob(t.Context(), db.Pool,
+				queue.AccountingJob{OrgID: shop, DocumentID: id, Version: version})
 			require.NoError(t, err)
 		}
-		drained := queuetest.DrainAccounting(t, db.Pool, queuetest.AccountingOptions{Sources: accounting.Sources{"orders": orders{}}})
+		drained := queuetest.DrainAccounting(t, db.Pool,
+			queuetest.AccountingOptions{Sources: accounting.Sources{"orders": orders{}}})
 		codes := map[string]models.ErrorCode{}
 		for _, j := range drained.Jobs {
 			codes[j.DocumentID] = ""
@@ -120,7 +123,10 @@ CREATE TABLE orders (org text, id text, version bigint, ready_at timestamptz, de
 	_, err = db.Pool.Exec(t.Context(), `
 INSERT INTO orders VALUES ('shop', 'ready', 1, now(), false, false, '2026-01-31', 10000, 1900), ('shop', 'not yet', 1, NULL, false, false, '2026-01-31', 10000, 1900)`)
 	require.NoError(t, err)
-	assert.Equal(t, map[string]models.ErrorCode{"ready": "", "not yet": models.CodeDocumentNotReady, "lost": models.CodeDocumentUnknown},
+	assert.Equal(t, map[string]models.ErrorCode{
+		"ready": "", "not yet": models.CodeDocumentNotReady,
+		"lost": models.CodeDocumentUnknown,
+	},
 		drain(1, "ready", "not yet", "lost"))
 	assert.Equal(t, 1, fixture.Count(t, db.Pool, `SELECT count(*) FROM orders WHERE booked`))
 

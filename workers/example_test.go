@@ -27,7 +27,8 @@ type Ping struct {
 // JobType implements queue.Payload.
 func (Ping) JobType() string { return "ping" }
 
-// A worker is made once the options are checked. Client and Pool are required; Run works until its context ends, and drains.
+// A worker is made once the options are checked. Client and Pool are required; Run works until its
+// context ends, and drains.
 func ExampleNewJobs() {
 	_, err := workers.NewJobs(workers.JobsOptions{Registry: jobs.NewRegistry()})
 	fmt.Println(err)
@@ -69,7 +70,10 @@ func ExampleNewDueJobs() {
 		fmt.Println("ping", job.Payload.Host)
 		return nil
 	})
-	due, err := workers.NewDueJobs(workers.DueJobsOptions{Pool: pool, Registry: registry, Log: slog.New(slog.DiscardHandler)})
+	due, err := workers.NewDueJobs(workers.DueJobsOptions{
+		Pool: pool, Registry: registry,
+		Log: slog.New(slog.DiscardHandler),
+	})
 	if err != nil {
 		panic(err)
 	}
@@ -109,7 +113,8 @@ func ExampleAudit() {
 	// Output: 1 0 <nil>
 }
 
-// What the Temporal client says again and again while its server is unavailable is one line in the log.
+// What the Temporal client says again and again while its server is unavailable is one line in the
+// log.
 func ExampleFoldRepeats() {
 	var lines bytes.Buffer
 	log := slog.New(workers.FoldRepeats(slog.NewTextHandler(&lines, nil)))

@@ -7,10 +7,11 @@ import (
 	"time"
 )
 
-// FoldRepeats returns a handler that passes log records on to next, and lowers repetitions to the level debug. A repetition is a warning
-// with the same message, or an error with the same message and cause, as one that was passed on less than a minute ago. The next line
-// that is passed on says how many were lowered. While Temporal or the database is unavailable, Temporal's SDK logs a line at each try of
-// each poller or activity; one line a minute is enough.
+// FoldRepeats returns a handler that passes log records on to next, and lowers repetitions to the
+// level debug. A repetition is a warning with the same message, or an error with the same message
+// and cause, as one that was passed on less than a minute ago. The next line that is passed on says
+// how many were lowered. While Temporal or the database is unavailable, Temporal's SDK logs a line
+// at each try of each poller or activity; one line a minute is enough.
 //
 // Use it for the logger of the Temporal client that you pass to a worker.
 func FoldRepeats(next slog.Handler) slog.Handler {
@@ -36,7 +37,8 @@ type fold struct {
 	more  int
 }
 
-// take reports whether a message is to be passed on, and how many like it were not since the last one that was.
+// take reports whether a message is to be passed on, and how many like it were not since the last
+// one that was.
 func (f *folds) take(message string, at time.Time) (pass bool, more int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -81,7 +83,8 @@ func (h *folding) Handle(ctx context.Context, r slog.Record) error {
 	return h.next.Handle(ctx, r)
 }
 
-// sameAs is what is the same of a record and of those that repeat it: of a warning its message, of an error what it says was wrong as well.
+// sameAs is what is the same of a record and of those that repeat it: of a warning its message, of
+// an error what it says was wrong as well.
 func sameAs(r slog.Record) string {
 	same := r.Message
 	if r.Level < slog.LevelError {

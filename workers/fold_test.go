@@ -11,12 +11,16 @@ import (
 	"github.com/daybook-dev/daybook/workers"
 )
 
-// TestRepeatsAreFolded: an outage is one line, whatever the number of pollers and tries, and hides nothing else.
+// TestRepeatsAreFolded: an outage is one line, whatever the number of pollers and tries, and hides
+// nothing else.
 func TestRepeatsAreFolded(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	log := slog.New(workers.FoldRepeats(slog.NewTextHandler(&out, nil)))
-	for _, poller := range []*slog.Logger{log.With("WorkerType", "ActivityWorker"), log.With("WorkerType", "WorkflowWorker")} {
+	for _, poller := range []*slog.Logger{
+		log.With("WorkerType", "ActivityWorker"),
+		log.With("WorkerType", "WorkflowWorker"),
+	} {
 		for range 50 {
 			poller.Warn("Failed to poll for task.", "Error", "connection refused")
 			poller.Info("Started Worker")

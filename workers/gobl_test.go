@@ -37,8 +37,8 @@ func goblExamples(t *testing.T) []string {
 	return files
 }
 
-// TestGOBLExamples posts the published invoices, credit notes and payments of all countries through the workflow. One of
-// them is off by 0.10 and must wait for a person.
+// TestGOBLExamples posts the published invoices, credit notes and payments of all countries through
+// the workflow. One of them is off by 0.10 and must wait for a person.
 func TestGOBLExamples(t *testing.T) {
 	t.Parallel()
 	files := goblExamples(t)
@@ -96,5 +96,6 @@ SELECT org_id, currency, sum(CASE side WHEN 'debit' THEN amount_minor ELSE -amou
 	})
 	require.NoError(t, err)
 	assert.Greater(t, n, 20)
-	assert.Equal(t, 2, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.entries WHERE rule_line_id = 'rounding'`), "two are off by 0.01")
+	assert.Equal(t, 2, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.entries WHERE rule_line_id = 'rounding'`),
+		"two are off by 0.01")
 }

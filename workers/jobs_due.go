@@ -19,7 +19,8 @@ import (
 	"github.com/daybook-dev/daybook/workers/internal/tracing"
 )
 
-// DueJobs works due jobs once, without Temporal, for programs that cron starts. It may run beside workers: the same leases hold.
+// DueJobs works due jobs once, without Temporal, for programs that cron starts. It may run beside
+// workers: the same leases hold.
 type DueJobs struct {
 	pool     *pgxpool.Pool
 	registry *jobs.Registry
@@ -31,7 +32,8 @@ type DueJobs struct {
 	// id is by which its handlers are on record.
 	id string
 
-	// mu guards closed. stop is closed by Close; running counts the runs that have begun before it, and those whose jobs go on.
+	// mu guards closed. stop is closed by Close; running counts the runs that have begun before it,
+	// and those whose jobs go on.
 	mu      sync.Mutex
 	closed  bool
 	stop    chan struct{}
@@ -45,7 +47,8 @@ type DueReport struct {
 	Running int
 }
 
-// DueJobsOptions say what due jobs are worked with. Pool and Registry are required; the zero value of each other field is its default.
+// DueJobsOptions say what due jobs are worked with. Pool and Registry are required; the zero value
+// of each other field is its default.
 type DueJobsOptions struct {
 	// Pool is connected to the database; it stays the caller's to close.
 	Pool *pgxpool.Pool
@@ -61,8 +64,8 @@ type DueJobsOptions struct {
 	Log *slog.Logger
 }
 
-// NewDueJobs makes a DueJobs. It checks the options; nothing runs before Run. Call Close when it is no longer needed. An error names the
-// option that cannot work, and what to do.
+// NewDueJobs makes a DueJobs. It checks the options; nothing runs before Run. Call Close when it is
+// no longer needed. An error names the option that cannot work, and what to do.
 func NewDueJobs(o DueJobsOptions) (*DueJobs, error) {
 	pool, registry, log := o.Pool, o.Registry, cmp.Or(o.Log, slog.Default())
 	if pool == nil || registry == nil {
@@ -78,21 +81,26 @@ func NewDueJobs(o DueJobsOptions) (*DueJobs, error) {
 	}
 	s := store.NewQueue(pool, store.JobsOf(o.Fleet))
 	d := &DueJobs{
-		pool: pool, registry: registry, store: s, engine: engine.NewJobs(s, registry, engine.Options{Events: sink, Tracer: tracing.Engine(), Log: log}), log: log, hub: hub, worker: store.ProcessName() + "/due",
+		pool: pool, registry: registry, store: s,
+		engine: engine.NewJobs(s, registry, engine.Options{Events: sink, Tracer: tracing.Engine(), Log: log}), log: log,
+		hub: hub, worker: store.ProcessName() + "/due",
 		id: rand.Text(), stop: make(chan struct{}),
 	}
 	d.hub.notifying(o.NotifyEvents, pool, log)
-	// What an earlier process held that was killed is due again soon, whenever this one is asked first.
+	// What an earlier process held that was killed is due again soon, whenever this one is asked
+	// first.
 	d.engine.StartReclaiming()
 	return d, nil
 }
 
-// handBack is how long Run waits, when its context has ended, until the jobs that have not begun are given back.
+// handBack is how long Run waits, when its context has ended, until the jobs that have not begun
+// are given back.
 const handBack = 3 * time.Second
 
-// Run works at most limit due jobs, once each, of the types that it has a handler for. Like a worker it puts these types on record,
-// and makes dead letters pending again that had no handler. When ctx ends, it begins no further job, gives back those that it has
-// not begun, and returns. Running jobs go on until they end, at the latest after their type's timeout, or until Close.
+// Run works at most limit due jobs, once each, of the types that it has a handler for. Like a
+// worker it puts these types on record, and makes dead letters pending again that had no handler.
+// When ctx ends, it begins no further job, gives back those that it has not begun, and returns.
+// Running jobs go on until they end, at the latest after their type's timeout, or until Close.
 func (d *DueJobs) Run(ctx context.Context, limit int) (DueReport, error) {
 	if d == nil || d.engine == nil {
 		return DueReport{}, ErrNotMade
@@ -160,10 +168,12 @@ func (d *DueJobs) begin() bool {
 
 // process works what a run has fetched, and no more: its turn has no length.
 func (d *DueJobs) process(ctx context.Context, enough <-chan struct{}, turn store.Turn, limit int, run *dueRun) {
-	r, err := d.engine.Process(ctx, engine.TurnRequest{Turn: turn, Batch: limit, Length: 0, Enough: enough, Stop: d.stop, Progress: run.note})
+	r, err := d.engine.Process(ctx,
+		engine.TurnRequest{Turn: turn, Batch: limit, Length: 0, Enough: enough, Stop: d.stop, Progress: run.note})
 	run.note(r)
 	if err != nil || len(r.LeftBehind) > 0 {
-		// There is no later activity that would reclaim it, or give back what another transaction had locked: another lease locks, for a moment, a row that it came second for.
+		// There is no later activity that would reclaim it, or give back what another transaction had
+		// locked: another lease locks, for a moment, a row that it came second for.
 		err = errors.Join(err, d.release(ctx, turn))
 	}
 	if err != nil {
@@ -200,7 +210,8 @@ func (r *dueRun) counted() DueReport {
 		running = max(0, c.Leased-ended-c.Released)
 	}
 	return DueReport{
-		Completed: c.Completed, Retried: c.Retried, Rescheduled: c.Rescheduled, Failed: c.Failed, Cancelled: c.Cancelled, Running: running,
+		Completed: c.Completed, Retried: c.Retried, Rescheduled: c.Rescheduled, Failed: c.Failed, Cancelled: c.Cancelled,
+		Running: running,
 	}
 }
 
@@ -212,7 +223,8 @@ func (d *DueJobs) release(ctx context.Context, turn store.Turn) error {
 	return err
 }
 
-// Close gives running jobs twenty seconds to end, gives the rest back, and closes its connections. The pool stays the caller's.
+// Close gives running jobs twenty seconds to end, gives the rest back, and closes its connections.
+// The pool stays the caller's.
 func (d *DueJobs) Close() {
 	if d == nil || d.engine == nil {
 		return

@@ -24,26 +24,29 @@ func (slowJob) JobType() string { return "slow_job" }
 
 func stateOf(t *testing.T, pool *pgxpool.Pool, id string) (state string, runs int) {
 	t.Helper()
-	require.NoError(t, pool.QueryRow(t.Context(), `SELECT state::text, run_count FROM daybook.jobs WHERE id = $1`, id).Scan(&state, &runs))
+	require.NoError(t, pool.QueryRow(t.Context(), `SELECT state::text, run_count FROM daybook.jobs WHERE id = $1`,
+		id).Scan(&state, &runs))
 	return state, runs
 }
 
-// TestDueRunIsAnsweredBeforeItsJobsEnd: a job that takes longer than the request is not cancelled, and what is not begun is given back.
+// TestDueRunIsAnsweredBeforeItsJobsEnd: a job that takes longer than the request is not cancelled,
+// and what is not begun is given back.
 func TestDueRunIsAnsweredBeforeItsJobsEnd(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
 	r := jobs.NewRegistry()
 	began, finish := make(chan struct{}, 2), make(chan struct{})
 	var cancelled atomic.Bool
-	jobs.Register(r, jobs.Policy{Timeout: 5 * time.Minute, Parallel: 1}, func(ctx context.Context, _ *jobs.Job[slowJob]) error {
-		began <- struct{}{}
-		select {
-		case <-finish:
-		case <-ctx.Done():
-			cancelled.Store(true)
-		}
-		return ctx.Err()
-	})
+	jobs.Register(r, jobs.Policy{Timeout: 5 * time.Minute, Parallel: 1},
+		func(ctx context.Context, _ *jobs.Job[slowJob]) error {
+			began <- struct{}{}
+			select {
+			case <-finish:
+			case <-ctx.Done():
+				cancelled.Store(true)
+			}
+			return ctx.Err()
+		})
 	due, err := workers.NewDueJobs(workers.DueJobsOptions{Pool: db.Pool, Registry: r, Log: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	defer due.Close()
@@ -73,7 +76,8 @@ func TestDueRunIsAnsweredBeforeItsJobsEnd(t *testing.T) {
 	}, pgtest.Patience, 20*time.Millisecond)
 	assert.False(t, cancelled.Load())
 	var run string
-	require.NoError(t, db.Pool.QueryRow(t.Context(), `SELECT workflow_run_id FROM daybook.attempts WHERE job_id = $1`, first.ID).Scan(&run))
+	require.NoError(t, db.Pool.QueryRow(t.Context(), `SELECT workflow_run_id FROM daybook.attempts WHERE job_id = $1`,
+		first.ID).Scan(&run))
 	assert.Empty(t, run, "no workflow works it")
 }
 
@@ -109,7 +113,8 @@ func TestDueClosesGracefully(t *testing.T) {
 	require.ErrorContains(t, err, "closed")
 }
 
-// TestDueRunsBesideClose: runs that are asked for while the others are closed are refused, or have ended when Close returns.
+// TestDueRunsBesideClose: runs that are asked for while the others are closed are refused, or have
+// ended when Close returns.
 func TestDueRunsBesideClose(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
@@ -149,6 +154,7 @@ func TestDueRunsBesideClose(t *testing.T) {
 	callers.Wait()
 	assert.False(t, late.Load(), "a handler ran after Close")
 	var leased int
-	require.NoError(t, db.Pool.QueryRow(t.Context(), `SELECT count(*) FROM daybook.jobs WHERE state = 'leased'`).Scan(&leased))
+	require.NoError(t, db.Pool.QueryRow(t.Context(),
+		`SELECT count(*) FROM daybook.jobs WHERE state = 'leased'`).Scan(&leased))
 	assert.Zero(t, leased)
 }

@@ -33,17 +33,18 @@ func (errand) JobType() string { return "errand" }
 // errands has a registry of the type errand, whose second attempt comes after a second.
 func errands() *jobs.Registry {
 	r := jobs.NewRegistry()
-	jobs.Register(r, jobs.Policy{Owner: "tests", MaxAttempts: 3, Base: time.Second, Parallel: 500}, func(_ context.Context, job *jobs.Job[errand]) error {
-		switch {
-		case job.Payload.End == "retried" && job.Attempt == 1:
-			return errors.New("not yet")
-		case job.Payload.End == "failed":
-			return jobs.Final(errors.New("never"))
-		case job.Payload.End == "cancelled":
-			return jobs.Cancel("nothing left to do")
-		}
-		return nil
-	})
+	jobs.Register(r, jobs.Policy{Owner: "tests", MaxAttempts: 3, Base: time.Second, Parallel: 500},
+		func(_ context.Context, job *jobs.Job[errand]) error {
+			switch {
+			case job.Payload.End == "retried" && job.Attempt == 1:
+				return errors.New("not yet")
+			case job.Payload.End == "failed":
+				return jobs.Final(errors.New("never"))
+			case job.Payload.End == "cancelled":
+				return jobs.Cancel("nothing left to do")
+			}
+			return nil
+		})
 	return r
 }
 
@@ -66,7 +67,10 @@ func (b *bundle) enqueueErrands(n int) {
 // startJobs runs a worker of background jobs until the test ends.
 func (b *bundle) startJobs(r *jobs.Registry) {
 	b.t.Helper()
-	w, err := workers.NewJobs(workers.JobsOptions{Client: b.client, Pool: b.Pool, Registry: r, Name: "worker", Log: slog.New(slog.DiscardHandler)})
+	w, err := workers.NewJobs(workers.JobsOptions{
+		Client: b.client, Pool: b.Pool, Registry: r, Name: "worker",
+		Log: slog.New(slog.DiscardHandler),
+	})
 	require.NoError(b.t, err)
 	b.runWorker(w)
 }
@@ -75,7 +79,8 @@ func (b *bundle) startJobs(r *jobs.Registry) {
 func (b *bundle) runJobs(input string) string {
 	b.t.Helper()
 	id := temporaltest.Unique("job-queue-worker")
-	_, err := b.client.ExecuteWorkflow(b.t.Context(), client.StartWorkflowOptions{ID: id, TaskQueue: workflows.JobsTaskQueue},
+	_, err := b.client.ExecuteWorkflow(b.t.Context(),
+		client.StartWorkflowOptions{ID: id, TaskQueue: workflows.JobsTaskQueue},
 		workflows.JobsWorkflow, json.RawMessage(input))
 	require.NoError(b.t, err)
 	return id
@@ -87,8 +92,9 @@ func (b *bundle) jobsIn(state string) int {
 	return fixture.Count(b.t, b.Pool, `SELECT count(*) FROM daybook.jobs WHERE state::text = $1`, state)
 }
 
-// TestRecordJobHistories writes histories of syncJobQueueWorkflow: one that ends when nothing is due, one that gets messages and
-// continues as new, and the run after it, in which what is tried again completes.
+// TestRecordJobHistories writes histories of syncJobQueueWorkflow: one that ends when nothing is
+// due, one that gets messages and continues as new, and the run after it, in which what is tried
+// again completes.
 func TestRecordJobHistories(t *testing.T) {
 	if os.Getenv("DAYBOOK_RECORD_HISTORIES") == "" {
 		t.Skip("records histories only when DAYBOOK_RECORD_HISTORIES is set")
@@ -104,7 +110,8 @@ func TestRecordJobHistories(t *testing.T) {
 	b.record("jobs-drain", id, "")
 
 	id = b.runJobs(`{"concurrency": 2, "pollIntervalSeconds": 2}`)
-	b.eventually("it waits", 20*time.Second, func() bool { return b.status(id).IdleSince != nil && b.jobsIn("completed") == 1005 })
+	b.eventually("it waits", 20*time.Second,
+		func() bool { return b.status(id).IdleSince != nil && b.jobsIn("completed") == 1005 })
 	b.enqueueErrands(300)
 	b.eventually("it works", 20*time.Second, func() bool { return b.status(id).Counts.Completed > 0 })
 	require.NoError(t, b.client.SignalWorkflow(t.Context(), id, "", models.SignalPause, nil))
@@ -118,25 +125,31 @@ func TestRecordJobHistories(t *testing.T) {
 	}
 	b.record("jobs-messages", id, first)
 	b.enqueueErrands(500)
-	b.eventually("all is done", 30*time.Second, func() bool { return b.jobsIn("completed") == 1815 && b.status(id).Counts.Retried >= 10 })
+	b.eventually("all is done", 30*time.Second,
+		func() bool { return b.jobsIn("completed") == 1815 && b.status(id).Counts.Retried >= 10 })
 	require.NoError(t, b.client.CancelWorkflow(t.Context(), id, ""))
 	require.Error(t, b.client.GetWorkflow(t.Context(), id, "").Get(t.Context(), nil))
 	b.record("jobs-carried", id, b.runID(id))
 }
 
-// TestRecordScheduleHistories writes histories of enqueueScheduledJob: started by a schedule, started by hand, and with a job that
-// can never be enqueued.
+// TestRecordScheduleHistories writes histories of enqueueScheduledJob: started by a schedule,
+// started by hand, and with a job that can never be enqueued.
 func TestRecordScheduleHistories(t *testing.T) {
 	if os.Getenv("DAYBOOK_RECORD_HISTORIES") == "" {
 		t.Skip("records histories only when DAYBOOK_RECORD_HISTORIES is set")
 	}
 	b := setup(t)
 	b.startJobs(errands())
-	job := activities.ScheduledJob{ScheduleID: "beat", OrgID: org, Type: "errand", Payload: []byte(`{"number": 1, "end": "completed"}`)}
+	job := activities.ScheduledJob{
+		ScheduleID: "beat", OrgID: org, Type: "errand",
+		Payload: []byte(`{"number": 1, "end": "completed"}`),
+	}
 	h, err := b.client.ScheduleClient().Create(t.Context(), client.ScheduleOptions{
-		ID: temporaltest.Unique("beat"), Spec: client.ScheduleSpec{Intervals: []client.ScheduleIntervalSpec{{Every: time.Second}}},
+		ID:   temporaltest.Unique("beat"),
+		Spec: client.ScheduleSpec{Intervals: []client.ScheduleIntervalSpec{{Every: time.Second}}},
 		Action: &client.ScheduleWorkflowAction{
-			ID: "schedule-beat", Workflow: workflows.ScheduledJobWorkflow, TaskQueue: workflows.JobsTaskQueue, Args: []any{job},
+			ID: "schedule-beat", Workflow: workflows.ScheduledJobWorkflow, TaskQueue: workflows.JobsTaskQueue,
+			Args: []any{job},
 		},
 	})
 	require.NoError(t, err)
@@ -150,11 +163,13 @@ func TestRecordScheduleHistories(t *testing.T) {
 		return true
 	})
 	require.NoError(t, h.Delete(t.Context()))
-	require.NoError(t, b.client.GetWorkflow(t.Context(), fired.WorkflowID, fired.FirstExecutionRunID).Get(t.Context(), nil))
+	require.NoError(t, b.client.GetWorkflow(t.Context(), fired.WorkflowID, fired.FirstExecutionRunID).Get(t.Context(),
+		nil))
 	b.record("schedule-fired", fired.WorkflowID, fired.FirstExecutionRunID)
 
 	byHand := func(id string, job activities.ScheduledJob) client.WorkflowRun {
-		run, err := b.client.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: id, TaskQueue: workflows.JobsTaskQueue},
+		run, err := b.client.ExecuteWorkflow(t.Context(),
+			client.StartWorkflowOptions{ID: id, TaskQueue: workflows.JobsTaskQueue},
 			workflows.ScheduledJobWorkflow, job)
 		require.NoError(t, err)
 		return run

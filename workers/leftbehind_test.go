@@ -44,13 +44,14 @@ func (b *bundle) lock(document string) (unlock func()) {
 	b.t.Helper()
 	tx, err := b.Pool.Begin(b.t.Context())
 	require.NoError(b.t, err)
-	_, err = tx.Exec(b.t.Context(), `SELECT 1 FROM daybook.accounting_work_queue WHERE document_id = $1 FOR UPDATE`, document)
+	_, err = tx.Exec(b.t.Context(), `SELECT 1 FROM daybook.accounting_work_queue WHERE document_id = $1 FOR UPDATE`,
+		document)
 	require.NoError(b.t, err)
 	return func() { require.NoError(b.t, tx.Rollback(b.t.Context())) }
 }
 
-// TestLeftBehindIsTakenByTheNextFetch ends a turn whose row another transaction holds locked, while another lane waits for work at a
-// long poll interval.
+// TestLeftBehindIsTakenByTheNextFetch ends a turn whose row another transaction holds locked, while
+// another lane waits for work at a long poll interval.
 func TestLeftBehindIsTakenByTheNextFetch(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -61,7 +62,8 @@ func TestLeftBehindIsTakenByTheNextFetch(t *testing.T) {
 	<-h.reached
 	unlock := b.lock("inv-1")
 	close(h.proceed["inv-1"])
-	b.eventually("the turn has ended without its job", 30*time.Second, func() bool { return len(b.status(id).LeftBehind) > 0 })
+	b.eventually("the turn has ended without its job", 30*time.Second,
+		func() bool { return len(b.status(id).LeftBehind) > 0 })
 	unlock()
 	b.eventually("another turn has done it", 30*time.Second, func() bool { return b.states()[models.JobCompleted] == 1 })
 	b.eventually("it is forgotten", 30*time.Second, func() bool { return len(b.status(id).LeftBehind) == 0 })
@@ -79,7 +81,8 @@ func TestExitWaitsForWhatWasLeftBehind(t *testing.T) {
 	<-h.reached
 	unlock := b.lock("inv-1")
 	close(h.proceed["inv-1"])
-	b.eventually("a turn has ended without its job", 30*time.Second, func() bool { return len(b.status(id).LeftBehind) > 0 })
+	b.eventually("a turn has ended without its job", 30*time.Second,
+		func() bool { return len(b.status(id).LeftBehind) > 0 })
 	close(h.proceed["inv-2"])
 	b.eventually("the other job is done", 30*time.Second, func() bool { return b.states()[models.JobCompleted] == 1 })
 	unlock()

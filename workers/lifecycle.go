@@ -12,9 +12,11 @@ var (
 	// ErrClosed: Run was called after Close.
 	ErrClosed = failure.New(failure.Misuse, "workers: it is closed and works nothing more: make another one")
 	// ErrRunning: Run was called while another Run of the same worker had not returned.
-	ErrRunning = failure.New(failure.Misuse, "workers: the worker runs already: call Run once at a time, or make a second worker")
+	ErrRunning = failure.New(failure.Misuse,
+		"workers: the worker runs already: call Run once at a time, or make a second worker")
 	// ErrNotMade: Run was called on a zero value.
-	ErrNotMade = failure.New(failure.Misuse, "workers: it is a zero value: make it by its function, such as NewAccounting, NewJobs, NewTasks or NewDueJobs")
+	ErrNotMade = failure.New(failure.Misuse,
+		"workers: it is a zero value: make it by its function, such as NewAccounting, NewJobs, NewTasks or NewDueJobs")
 )
 
 // lifecycle holds a worker to one run at a time, and to none after Close.
@@ -26,7 +28,8 @@ type lifecycle struct {
 	done   chan struct{}
 }
 
-// begin returns the context of a run, which close ends as well, and what is to be called at the run's end.
+// begin returns the context of a run, which close ends as well, and what is to be called at the
+// run's end.
 func (l *lifecycle) begin(ctx context.Context) (running context.Context, end func(), err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -48,7 +51,8 @@ func (l *lifecycle) begin(ctx context.Context) (running context.Context, end fun
 	}, nil
 }
 
-// close ends a run, waits for it, and refuses further ones. It reports whether it is the first call.
+// close ends a run, waits for it, and refuses further ones. It reports whether it is the first
+// call.
 func (l *lifecycle) close() (first bool) {
 	l.mu.Lock()
 	first, l.closed = !l.closed, true

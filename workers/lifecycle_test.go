@@ -12,12 +12,16 @@ import (
 	"github.com/daybook-dev/daybook/workers"
 )
 
-// Close ends a Run, which drains and returns nil; a second Run beside it, and one after it, are refused.
+// Close ends a Run, which drains and returns nil; a second Run beside it, and one after it, are
+// refused.
 func TestCloseEndsRun(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	_, lazy := b.later()
-	w, err := workers.NewAccounting(workers.AccountingOptions{Client: lazy, Pool: b.Pool, Log: slog.New(slog.DiscardHandler)})
+	w, err := workers.NewAccounting(workers.AccountingOptions{
+		Client: lazy, Pool: b.Pool,
+		Log: slog.New(slog.DiscardHandler),
+	})
 	require.NoError(t, err)
 	ran := make(chan error, 2)
 	for range 2 {

@@ -21,7 +21,8 @@ func (b *bundle) configure(id string, in workflows.ConfigureInput) (models.RunSe
 	b.t.Helper()
 	var s models.RunSettings
 	h, err := b.client.UpdateWorkflow(b.t.Context(), client.UpdateWorkflowOptions{
-		WorkflowID: id, UpdateName: models.UpdateConfigure, Args: []any{in}, WaitForStage: client.WorkflowUpdateStageCompleted,
+		WorkflowID: id, UpdateName: models.UpdateConfigure, Args: []any{in},
+		WaitForStage: client.WorkflowUpdateStageCompleted,
 	})
 	if err != nil {
 		return s, err
@@ -63,7 +64,10 @@ func (b *bundle) pendingActivities(id string) int {
 func TestConfigure(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	b.start(workers.AccountingOptions{Settings: workers.Settings{BatchSize: 7, PollIntervalSeconds: 11, RetryBaseSeconds: 300}})
+	b.start(workers.AccountingOptions{Settings: workers.Settings{
+		BatchSize: 7, PollIntervalSeconds: 11,
+		RetryBaseSeconds: 300,
+	}})
 	id := b.run(`{"concurrency": 2}`)
 	b.eventually("it has its settings", 10*time.Second, func() bool {
 		return b.status(id).Settings == models.RunSettings{BatchSize: 7, PollIntervalSeconds: 11, Concurrency: 2}
@@ -112,7 +116,8 @@ func TestInputOutOfRangeFailsAtOnce(t *testing.T) {
 	}
 }
 
-// TestLastSignalCounts sends both signals before there is a worker, so that the workflow finds them in one task.
+// TestLastSignalCounts sends both signals before there is a worker, so that the workflow finds them
+// in one task.
 func TestLastSignalCounts(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -136,7 +141,8 @@ func TestStartsWithoutInput(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.start(workers.AccountingOptions{})
-	b.cli("workflow", "start", "--task-queue", "accounting-queue", "--type", "syncAccountingQueueWorkflow", "--workflow-id", "bare")
+	b.cli("workflow", "start", "--task-queue", "accounting-queue", "--type", "syncAccountingQueueWorkflow",
+		"--workflow-id", "bare")
 	b.eventually("it has the defaults", 10*time.Second, func() bool {
 		return b.status("bare").Settings == models.RunSettings{BatchSize: 50, PollIntervalSeconds: 10, Concurrency: 3}
 	})
@@ -170,7 +176,10 @@ func TestContinueAsNewKeepsEverything(t *testing.T) {
 	since := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	carried := models.RunState{
 		Settings: models.RunSettings{BatchSize: 33, PollIntervalSeconds: 44, Concurrency: 2},
-		Paused:   true, Counts: models.RunCounts{Turns: 5, Completed: 6, Retried: 7, Rescheduled: 8, Failed: 9, Cancelled: 10, Lost: 11, Released: 12, Leased: 13},
+		Paused:   true, Counts: models.RunCounts{
+			Turns: 5, Completed: 6, Retried: 7, Rescheduled: 8, Failed: 9,
+			Cancelled: 10, Lost: 11, Released: 12, Leased: 13,
+		},
 		LastTurn: &models.TurnSummary{ID: "a/0/1", Lane: 1, At: since}, StartedAt: since, Runs: 3,
 		LeftBehind: []string{"a/0/1"},
 	}
@@ -189,8 +198,8 @@ func TestContinueAsNewKeepsEverything(t *testing.T) {
 	assert.Empty(t, b.status(id).LeftBehind, "nothing is left behind by that turn any more")
 }
 
-// TestContinuesAsNewUnderSignals sends signals, updates and work to a run until it has continued as new several times:
-// none of them is lost.
+// TestContinuesAsNewUnderSignals sends signals, updates and work to a run until it has continued as
+// new several times: none of them is lost.
 func TestContinuesAsNewUnderSignals(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -209,7 +218,8 @@ func TestContinuesAsNewUnderSignals(t *testing.T) {
 	}
 
 	b.eventually("all work is done", 30*time.Second, func() bool { return b.states()[models.JobCompleted] == sent })
-	b.eventually("all turns are counted, over all runs", 30*time.Second, func() bool { return b.status(id).Counts.Completed == int64(sent) })
+	b.eventually("all turns are counted, over all runs", 30*time.Second,
+		func() bool { return b.status(id).Counts.Completed == int64(sent) })
 	status := b.status(id)
 	assert.Equal(t, sent, status.Settings.BatchSize)
 	assert.False(t, status.Paused)

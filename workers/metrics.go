@@ -19,43 +19,50 @@ import (
 	"github.com/daybook-dev/daybook/internal/watching/sampler"
 )
 
-// MetricsOptions say what is measured. Pool is required; the zero value of each other field is its default.
+// MetricsOptions say what is measured. Pool is required; the zero value of each other field is its
+// default.
 type MetricsOptions struct {
-	// Pool is connected to the database, as a role that may write daybook.gauges, daybook.depths and daybook.history; it stays the caller's to close.
-	// A sample takes one or two of its connections for some milliseconds, every 15 seconds.
+	// Pool is connected to the database, as a role that may write daybook.gauges, daybook.depths and
+	// daybook.history; it stays the caller's to close. A sample takes one or two of its connections
+	// for some milliseconds, every 15 seconds.
 	Pool *pgxpool.Pool
 	// Name names this process; default host and process id.
 	Name string
-	// Service is the program's name for OpenTelemetry, unless OTEL_SERVICE_NAME gives another; default "daybook". Version is its version.
+	// Service is the program's name for OpenTelemetry, unless OTEL_SERVICE_NAME gives another;
+	// default "daybook". Version is its version.
 	Service, Version string
 	// Namespace is that of the Temporal client given to Run; default "default".
 	Namespace string
-	// Organizations has the metrics and the history tell organizations apart, the first hundred that the process meets.
+	// Organizations has the metrics and the history tell organizations apart, the first hundred that
+	// the process meets.
 	Organizations bool
-	// Standby leaves sampling the queues to other processes, as long as there are any. It is for programs that run no worker.
+	// Standby leaves sampling the queues to other processes, as long as there are any. It is for
+	// programs that run no worker.
 	Standby bool
-	// SampleEvery is the pause between two samples of the queues; default 15 seconds. Give every process the same: one that is silent for 2.7 times
-	// its own pause is replaced.
+	// SampleEvery is the pause between two samples of the queues; default 15 seconds. Give every
+	// process the same: one that is silent for 2.7 times its own pause is replaced.
 	SampleEvery time.Duration
 	// Log is where what goes wrong is logged; default slog.Default().
 	Log *slog.Logger
 }
 
-// Metrics are what the workers of a process tell Prometheus and OpenTelemetry collectors, and write to Daybook's history (docs/metrics.md). Give them to
-// the options of each worker of the process, and run them beside the workers.
+// Metrics are what the workers of a process tell Prometheus and OpenTelemetry collectors, and write
+// to Daybook's history (docs/metrics.md). Give them to the options of each worker of the process,
+// and run them beside the workers.
 type Metrics struct {
 	options MetricsOptions
 	metrics *metrics.Metrics
 }
 
-// NewMetrics makes metrics. When the environment asks for it (OTEL_EXPORTER_OTLP_ENDPOINT and the other variables of OpenTelemetry), they are pushed to a
-// collector. Close them after the workers.
+// NewMetrics makes metrics. When the environment asks for it (OTEL_EXPORTER_OTLP_ENDPOINT and the
+// other variables of OpenTelemetry), they are pushed to a collector. Close them after the workers.
 func NewMetrics(ctx context.Context, o MetricsOptions) (*Metrics, error) {
 	if o.Pool == nil {
 		return nil, errors.New("workers: MetricsOptions.Pool is required")
 	}
 	o.Log = cmp.Or(o.Log, slog.Default())
-	m, err := metrics.New(ctx, metrics.Options{Service: o.Service, Version: o.Version, Organizations: o.Organizations, Log: o.Log})
+	m, err := metrics.New(ctx,
+		metrics.Options{Service: o.Service, Version: o.Version, Organizations: o.Organizations, Log: o.Log})
 	if err != nil {
 		return nil, err
 	}
@@ -63,25 +70,30 @@ func NewMetrics(ctx context.Context, o MetricsOptions) (*Metrics, error) {
 	return &Metrics{options: o, metrics: m}, nil
 }
 
-// Handler shows the metrics to Prometheus. It asks for no token: let only those reach it that may know types and error codes.
+// Handler shows the metrics to Prometheus. It asks for no token: let only those reach it that may
+// know types and error codes.
 func (m *Metrics) Handler() http.Handler { return m.metrics.Handler() }
 
-// TemporalHandler is for the options of the Temporal client (MetricsHandler), so that the metrics of its SDK are shown beside Daybook's.
+// TemporalHandler is for the options of the Temporal client (MetricsHandler), so that the metrics
+// of its SDK are shown beside Daybook's.
 func (m *Metrics) TemporalHandler() client.MetricsHandler { return m.metrics.Temporal() }
 
-// Requested counts a request that a server of the process has answered. route is the one that is registered, not the path that was asked for; empty: there is
-// none.
+// Requested counts a request that a server of the process has answered. route is the one that is
+// registered, not the path that was asked for; empty: there is none.
 func (m *Metrics) Requested(route, method string, status int) {
 	m.metrics.Requested(route, method, status)
 }
 
-// Run samples the queues, in one process of all that run it, and adds to the history every ten seconds, until ctx ends. End it after the workers, so that
-// nothing that they did is missing. c is connected to Temporal, or is nil: then nothing is known of the workflows.
+// Run samples the queues, in one process of all that run it, and adds to the history every ten
+// seconds, until ctx ends. End it after the workers, so that nothing that they did is missing. c is
+// connected to Temporal, or is nil: then nothing is known of the workflows.
 func (m *Metrics) Run(ctx context.Context, c client.Client) {
 	// The name is one process's, also where containers share host names and process ids.
 	s := sampler.New(sampler.Options{
-		Pool: m.options.Pool, Name: cmp.Or(m.options.Name, store.ProcessName()) + "/" + rand.Text()[:8], Temporal: c, Namespace: m.options.Namespace,
-		Standby: m.options.Standby, Organizations: m.options.Organizations, Every: m.options.SampleEvery, Log: m.options.Log,
+		Pool: m.options.Pool, Name: cmp.Or(m.options.Name, store.ProcessName()) + "/" + rand.Text()[:8], Temporal: c,
+		Namespace: m.options.Namespace,
+		Standby:   m.options.Standby, Organizations: m.options.Organizations, Every: m.options.SampleEvery,
+		Log: m.options.Log,
 	})
 	m.metrics.SetSampler(s.Gauges)
 	var running sync.WaitGroup

@@ -15,7 +15,8 @@ import (
 )
 
 const (
-	// notifyEvery is the pause between two statements that notify: a commit that notifies waits for the others that do, so there are few.
+	// notifyEvery is the pause between two statements that notify: a commit that notifies waits for
+	// the others that do, so there are few.
 	notifyEvery = 50 * time.Millisecond
 	// mostWaiting is how many events wait to be sent.
 	mostWaiting = 10_000
@@ -23,7 +24,8 @@ const (
 	notifyLast = 2 * time.Second
 )
 
-// notifier tells other processes of events, by notifications of PostgreSQL. It implements events.Sink.
+// notifier tells other processes of events, by notifications of PostgreSQL. It implements
+// events.Sink.
 type notifier struct {
 	pool *pgxpool.Pool
 	log  *slog.Logger
@@ -112,8 +114,9 @@ func (n *notifier) send(ctx context.Context) error {
 	return err
 }
 
-// payloads are events as JSON lists, each no longer than a notification may be. tooLong counts the events that are left out, because one alone is longer, as
-// with an error code or a worker's name of some kilobytes: PostgreSQL would refuse the statement, and with it all others.
+// payloads are events as JSON lists, each no longer than a notification may be. tooLong counts the
+// events that are left out, because one alone is longer, as with an error code or a worker's name
+// of some kilobytes: PostgreSQL would refuse the statement, and with it all others.
 func payloads(some []queue.Event) (lists []string, tooLong int) {
 	list := []byte{'['}
 	for i := range some {

@@ -11,7 +11,8 @@ import (
 	"github.com/daybook-dev/daybook/queue"
 )
 
-// TestLongEventsAreLeftOut: an event that PostgreSQL would refuse does not keep the others from being sent.
+// TestLongEventsAreLeftOut: an event that PostgreSQL would refuse does not keep the others from
+// being sent.
 func TestLongEventsAreLeftOut(t *testing.T) {
 	t.Parallel()
 	short := queue.Event{Name: queue.EventFailed, Kind: "jobs", JobID: "1"}

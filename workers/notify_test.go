@@ -20,21 +20,25 @@ import (
 	"github.com/daybook-dev/daybook/workers"
 )
 
-// TestEventsReachOtherProcesses: a listener hears of a dead letter, and is told that events may have been missed when its connection was lost.
+// TestEventsReachOtherProcesses: a listener hears of a dead letter, and is told that events may
+// have been missed when its connection was lost.
 func TestEventsReachOtherProcesses(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
 	registry := jobs.NewRegistry()
-	jobs.Register(registry, jobs.Policy{Owner: "growth"}, func(context.Context, *jobs.Job[observedJob]) error { return jobs.Final(errors.New("no luck")) })
+	jobs.Register(registry, jobs.Policy{Owner: "growth"},
+		func(context.Context, *jobs.Job[observedJob]) error { return jobs.Final(errors.New("no luck")) })
 	ctx, cancel := context.WithCancel(t.Context())
 	heard, ended := make(chan queue.Event, 100), make(chan error, 1)
 	go func() {
-		ended <- queue.ListenEvents(ctx, db.Pool, queue.EventFilter{Names: []queue.EventName{queue.EventFailed}}, func(e queue.Event) { heard <- e })
+		ended <- queue.ListenEvents(ctx, db.Pool, queue.EventFilter{Names: []queue.EventName{queue.EventFailed}},
+			func(e queue.Event) { heard <- e })
 	}()
 	listening := func() {
 		require.Eventually(t, func() bool {
 			var n int
-			err := db.Pool.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE '%LISTEN daybook_events'`).Scan(&n)
+			err := db.Pool.QueryRow(t.Context(),
+				`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE '%LISTEN daybook_events'`).Scan(&n)
 			return err == nil && n == 1
 		}, time.Minute, 20*time.Millisecond)
 	}
@@ -50,7 +54,10 @@ func TestEventsReachOtherProcesses(t *testing.T) {
 	fail := func() string {
 		job, err := queue.EnqueueJob(t.Context(), db.Pool, "acme", observedJob{}, queue.JobOptions{})
 		require.NoError(t, err)
-		due, err := workers.NewDueJobs(workers.DueJobsOptions{Pool: db.Pool, Registry: registry, NotifyEvents: true, Log: slog.New(slog.DiscardHandler)})
+		due, err := workers.NewDueJobs(workers.DueJobsOptions{
+			Pool: db.Pool, Registry: registry, NotifyEvents: true,
+			Log: slog.New(slog.DiscardHandler),
+		})
 		require.NoError(t, err)
 		_, err = due.Run(t.Context(), 10)
 		require.NoError(t, err)
@@ -63,9 +70,13 @@ func TestEventsReachOtherProcesses(t *testing.T) {
 	assert.WithinDuration(t, time.Now(), e.At, time.Minute)
 	assert.NotEmpty(t, e.Worker)
 	e.At, e.Worker = time.Time{}, ""
-	assert.Equal(t, queue.Event{Name: queue.EventFailed, Kind: "jobs", OrgID: "acme", Type: "observed", JobID: id, Attempt: 1, Code: models.CodeHandlerError, Counted: true}, e)
+	assert.Equal(t, queue.Event{
+		Name: queue.EventFailed, Kind: "jobs", OrgID: "acme", Type: "observed", JobID: id,
+		Attempt: 1, Code: models.CodeHandlerError, Counted: true,
+	}, e)
 
-	_, err := db.Pool.Exec(t.Context(), `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE '%LISTEN daybook_events'`)
+	_, err := db.Pool.Exec(t.Context(),
+		`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE '%LISTEN daybook_events'`)
 	require.NoError(t, err)
 	assert.Equal(t, queue.EventMissed, next().Name)
 	listening()
@@ -75,7 +86,8 @@ func TestEventsReachOtherProcesses(t *testing.T) {
 	assert.NoError(t, <-ended)
 }
 
-// TestListenersMayIdle: a limit on idle sessions, which the database or the role may have, ends no listener: it would tell of missed events again and again.
+// TestListenersMayIdle: a limit on idle sessions, which the database or the role may have, ends no
+// listener: it would tell of missed events again and again.
 func TestListenersMayIdle(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)

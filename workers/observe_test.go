@@ -33,7 +33,10 @@ func TestDeadLettersAreLogged(t *testing.T) {
 	job, err := queue.EnqueueJob(t.Context(), db.Pool, "acme", observedJob{}, queue.JobOptions{})
 	require.NoError(t, err)
 	var out bytes.Buffer
-	due, err := workers.NewDueJobs(workers.DueJobsOptions{Pool: db.Pool, Registry: registry, Log: slog.New(slog.NewJSONHandler(&out, nil))})
+	due, err := workers.NewDueJobs(workers.DueJobsOptions{
+		Pool: db.Pool, Registry: registry,
+		Log: slog.New(slog.NewJSONHandler(&out, nil)),
+	})
 	require.NoError(t, err)
 	_, err = due.Run(t.Context(), 10)
 	require.NoError(t, err)

@@ -27,7 +27,10 @@ func TestOptionsThatCannotWorkAreRefused(t *testing.T) {
 		"ProcessorOptions are for a Processor or JobProcessor": {ProcessorOptions: minutes},
 		"set Processor or JobProcessor, not both":              {Processor: chunks{}, JobProcessor: reports{}},
 		"Settings.RetryBaseSeconds is -1: want at least 1":     {Settings: workers.Settings{RetryBaseSeconds: -1}},
-		"ProcessorOptions are out of range: timeout -1s":       {Processor: chunks{}, ProcessorOptions: workers.ProcessorOptions{Timeout: -time.Second}},
+		"ProcessorOptions are out of range: timeout -1s": {
+			Processor:        chunks{},
+			ProcessorOptions: workers.ProcessorOptions{Timeout: -time.Second},
+		},
 	} {
 		o.Client, o.Pool = b.client, b.Pool
 		_, err := workers.NewAccounting(o)
@@ -50,7 +53,10 @@ func TestAFleetThatCannotBeOneIsRefused(t *testing.T) {
 	b := setup(t)
 	_, err := workers.NewDueJobs(workers.DueJobsOptions{Pool: b.Pool, Registry: jobs.NewRegistry(), Fleet: "a b"})
 	require.ErrorIs(t, err, queue.ErrInvalid)
-	_, err = workers.NewTasks(workers.TasksOptions{Client: b.client, Pool: b.Pool, Registry: tasks.NewRegistry(), Fleet: "Shop"})
+	_, err = workers.NewTasks(workers.TasksOptions{
+		Client: b.client, Pool: b.Pool, Registry: tasks.NewRegistry(),
+		Fleet: "Shop",
+	})
 	require.ErrorIs(t, err, queue.ErrInvalid)
 	_, err = workers.NewAccounting(workers.AccountingOptions{Client: b.client, Pool: b.Pool, Fleet: "Shop"})
 	require.ErrorIs(t, err, queue.ErrInvalid)
@@ -60,9 +66,15 @@ func TestTextsThatPostgreSQLCannotHold(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	const wrong = "a\x00b"
-	_, err := workers.NewJobs(workers.JobsOptions{Client: b.client, Pool: b.Pool, Registry: jobs.NewRegistry(), Name: wrong})
+	_, err := workers.NewJobs(workers.JobsOptions{
+		Client: b.client, Pool: b.Pool, Registry: jobs.NewRegistry(),
+		Name: wrong,
+	})
 	require.ErrorIs(t, err, queue.ErrInvalidText)
-	_, err = workers.NewTasks(workers.TasksOptions{Client: b.client, Pool: b.Pool, Registry: tasks.NewRegistry(), Name: wrong})
+	_, err = workers.NewTasks(workers.TasksOptions{
+		Client: b.client, Pool: b.Pool, Registry: tasks.NewRegistry(),
+		Name: wrong,
+	})
 	require.ErrorIs(t, err, queue.ErrInvalidText)
 	_, err = workers.NewAccounting(workers.AccountingOptions{Client: b.client, Pool: b.Pool, Owner: wrong})
 	require.ErrorIs(t, err, queue.ErrInvalidText)

@@ -32,7 +32,8 @@ func (b *bundle) proxied() (*toxiproxy.Proxy, *pgxpool.Pool) {
 	return proxy, pool
 }
 
-// TestDatabaseOutage makes the database unavailable to a worker in mid-turn, and then available again.
+// TestDatabaseOutage makes the database unavailable to a worker in mid-turn, and then available
+// again.
 func TestDatabaseOutage(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -54,9 +55,11 @@ func TestDatabaseOutage(t *testing.T) {
 	assert.LessOrEqual(t, b.attempts(id), 1, "the turns wait for the database")
 
 	require.NoError(t, proxy.Start())
-	b.eventually("everything is posted", 60*time.Second, func() bool { return b.states()[models.JobCompleted] == backlog })
+	b.eventually("everything is posted", 60*time.Second,
+		func() bool { return b.states()[models.JobCompleted] == backlog })
 	b.assertExactlyOnce(backlog)
-	assert.Zero(t, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.attempts WHERE outcome <> 'completed'`), "no job was charged")
+	assert.Zero(t, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.attempts WHERE outcome <> 'completed'`),
+		"no job was charged")
 }
 
 // attempts is the highest attempt of any pending activity.

@@ -31,7 +31,8 @@ const (
 	envNamespace     = "DAYBOOK_TEST_NAMESPACE"
 	envTemporal      = "DAYBOOK_TEST_TEMPORAL"
 	envDatabase      = "DAYBOOK_TEST_DATABASE"
-	// envTasks has the variables of a worker of tasks, as JSON; without it the process works documents.
+	// envTasks has the variables of a worker of tasks, as JSON; without it the process works
+	// documents.
 	envTasks = "DAYBOOK_TEST_TASK_VARIABLES"
 )
 
@@ -84,7 +85,8 @@ func (b *bundle) process(name string, more ...string) *os.Process {
 	self, err := os.Executable()
 	require.NoError(b.t, err)
 	cmd := exec.CommandContext(context.WithoutCancel(b.t.Context()), self)
-	cmd.Env = append(os.Environ(), envWorkerProcess+"="+name, envNamespace+"="+b.namespace, envTemporal+"="+b.server.Address, envDatabase+"="+b.URL+"&application_name="+name)
+	cmd.Env = append(os.Environ(), envWorkerProcess+"="+name, envNamespace+"="+b.namespace,
+		envTemporal+"="+b.server.Address, envDatabase+"="+b.URL+"&application_name="+name)
 	cmd.Env = append(cmd.Env, more...)
 	require.NoError(b.t, cmd.Start())
 	b.t.Cleanup(func() {
@@ -94,25 +96,29 @@ func (b *bundle) process(name string, more ...string) *os.Process {
 	return cmd.Process
 }
 
-// kill kills a process that process started, and waits until the server has ended its sessions: what it was sent before it may still commit.
+// kill kills a process that process started, and waits until the server has ended its sessions:
+// what it was sent before it may still commit.
 func (b *bundle) kill(p *os.Process, name string) {
 	b.t.Helper()
 	require.NoError(b.t, p.Kill())
 	b.eventually("its sessions have ended", time.Minute, func() bool {
-		return fixture.Count(b.t, b.Pool, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = $1`, name) == 0
+		return fixture.Count(b.t, b.Pool,
+			`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = $1`, name) == 0
 	})
 }
 
 // leasedBy counts the jobs that a worker holds.
 func (b *bundle) leasedBy(worker string) int {
 	b.t.Helper()
-	return fixture.Count(b.t, b.Pool, `SELECT count(*) FROM daybook.accounting_work_queue WHERE state = 'leased' AND worker = $1`, worker)
+	return fixture.Count(b.t, b.Pool,
+		`SELECT count(*) FROM daybook.accounting_work_queue WHERE state = 'leased' AND worker = $1`, worker)
 }
 
 // heldBy returns the ids of the jobs that a worker holds.
 func (b *bundle) heldBy(worker string) []string {
 	b.t.Helper()
-	rows, err := b.Pool.Query(b.t.Context(), `SELECT id FROM daybook.accounting_work_queue WHERE state = 'leased' AND worker = $1`, worker)
+	rows, err := b.Pool.Query(b.t.Context(),
+		`SELECT id FROM daybook.accounting_work_queue WHERE state = 'leased' AND worker = $1`, worker)
 	require.NoError(b.t, err)
 	ids, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	require.NoError(b.t, err)
@@ -124,16 +130,19 @@ func (b *bundle) assertExactlyOnce(n int) {
 	b.t.Helper()
 	assert.Equal(b.t, map[models.JobState]int{models.JobCompleted: n}, b.states())
 	assert.Equal(b.t, n, fixture.Count(b.t, b.Pool, `SELECT count(*) FROM daybook.impacts`), "impacts")
-	assert.Equal(b.t, n, fixture.Count(b.t, b.Pool, `SELECT count(*) FROM daybook.attempts WHERE outcome = 'completed'`), "completed attempts")
+	assert.Equal(b.t, n, fixture.Count(b.t, b.Pool, `SELECT count(*) FROM daybook.attempts WHERE outcome = 'completed'`),
+		"completed attempts")
 	assert.Equal(b.t, n*3, fixture.Count(b.t, b.Pool, `SELECT count(*) FROM daybook.entries`), "entries")
-	assert.Equal(b.t, n, fixture.Count(b.t, b.Pool, `SELECT count(*) FROM daybook.accounting_work_queue WHERE run_count = 1`), "jobs charged once")
+	assert.Equal(b.t, n, fixture.Count(b.t, b.Pool,
+		`SELECT count(*) FROM daybook.accounting_work_queue WHERE run_count = 1`), "jobs charged once")
 }
 
-// backlog is large enough, at the pace of ready, that a worker is in the middle of a turn, after some refills and in the second
-// turn of a lane, when a few thousand are done.
+// backlog is large enough, at the pace of ready, that a worker is in the middle of a turn, after
+// some refills and in the second turn of a lane, when a few thousand are done.
 const backlog = 24_000
 
-// ready marks n documents ready, and has each chunk take a little: otherwise all would be done before the test looks.
+// ready marks n documents ready, and has each chunk take a little: otherwise all would be done
+// before the test looks.
 func (b *bundle) ready(n int) {
 	b.t.Helper()
 	fixture.ManyReady(b.t, b.Pool, org, "inv-", n)
@@ -147,12 +156,13 @@ CREATE TRIGGER take_time AFTER INSERT ON daybook.impacts FOR EACH STATEMENT EXEC
 func (b *bundle) inMidTurn(worker string) {
 	b.t.Helper()
 	b.eventually(worker+" is in mid-turn", 60*time.Second, func() bool {
-		return fixture.Count(b.t, b.Pool, `SELECT count(*) FROM daybook.attempts WHERE worker = $1`, worker) > 1000 && b.leasedBy(worker) > 0
+		return fixture.Count(b.t, b.Pool, `SELECT count(*) FROM daybook.attempts WHERE worker = $1`, worker) > 1000 &&
+			b.leasedBy(worker) > 0
 	})
 }
 
-// TestKilledWorkersTurnGoesOnElsewhere kills a worker in mid-turn: within 15 seconds another has completed every job that
-// it held.
+// TestKilledWorkersTurnGoesOnElsewhere kills a worker in mid-turn: within 15 seconds another has
+// completed every job that it held.
 func TestKilledWorkersTurnGoesOnElsewhere(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -168,7 +178,9 @@ func TestKilledWorkersTurnGoesOnElsewhere(t *testing.T) {
 	require.NotEmpty(t, held)
 
 	b.eventually("what the victim held is completed", 60*time.Second, func() bool {
-		return fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.accounting_work_queue WHERE id = ANY ($1) AND state = 'completed'`, held) == len(held)
+		return fixture.Count(t, b.Pool,
+			`SELECT count(*) FROM daybook.accounting_work_queue WHERE id = ANY ($1) AND state = 'completed'`,
+			held) == len(held)
 	})
 	took := time.Since(killed)
 	assert.Less(t, took, crowd.within(15*time.Second))
@@ -177,7 +189,8 @@ func TestKilledWorkersTurnGoesOnElsewhere(t *testing.T) {
 	b.assertExactlyOnce(backlog)
 }
 
-// TestDeadWorkerDelaysPickUpLittle kills a worker that has all of the workflow's lanes, while it waits for work.
+// TestDeadWorkerDelaysPickUpLittle kills a worker that has all of the workflow's lanes, while it
+// waits for work.
 func TestDeadWorkerDelaysPickUpLittle(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -196,7 +209,8 @@ func TestDeadWorkerDelaysPickUpLittle(t *testing.T) {
 	t.Logf("what came after the kill was completed within %s", took.Round(100*time.Millisecond))
 }
 
-// TestDeadWorkersTurnsAreReplaced kills a worker while all lanes are in a turn there: what comes next does not wait for what it held.
+// TestDeadWorkersTurnsAreReplaced kills a worker while all lanes are in a turn there: what comes
+// next does not wait for what it held.
 func TestDeadWorkersTurnsAreReplaced(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -205,12 +219,14 @@ func TestDeadWorkersTurnsAreReplaced(t *testing.T) {
 	id := b.run(`{}`)
 	b.inMidTurn("victim")
 	b.start(workers.AccountingOptions{Name: "survivor"})
-	// A workflow task that the victim has in hand is given to another worker after ten seconds, and the lanes wait for it.
+	// A workflow task that the victim has in hand is given to another worker after ten seconds, and
+	// the lanes wait for it.
 	b.eventually("it has no workflow task in hand, but turns", 60*time.Second, func() bool {
 		run, err := b.client.DescribeWorkflowExecution(t.Context(), id, "")
-		return err == nil && run.GetPendingWorkflowTask() == nil && slices.ContainsFunc(run.GetPendingActivities(), func(a *workflowpb.PendingActivityInfo) bool {
-			return a.GetActivityType().GetName() == "ProcessBatch"
-		})
+		return err == nil && run.GetPendingWorkflowTask() == nil &&
+			slices.ContainsFunc(run.GetPendingActivities(), func(a *workflowpb.PendingActivityInfo) bool {
+				return a.GetActivityType().GetName() == "ProcessBatch"
+			})
 	})
 
 	require.NoError(t, victim.Signal(syscall.SIGKILL))
@@ -223,7 +239,8 @@ func TestDeadWorkersTurnsAreReplaced(t *testing.T) {
 	t.Logf("the survivor worked after %s", took.Round(100*time.Millisecond))
 }
 
-// TestSleepingWorkerCommitsNothing stops a worker's process past its heartbeat timeout and wakes it again.
+// TestSleepingWorkerCommitsNothing stops a worker's process past its heartbeat timeout and wakes it
+// again.
 func TestSleepingWorkerCommitsNothing(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -240,18 +257,20 @@ func TestSleepingWorkerCommitsNothing(t *testing.T) {
 
 	require.NoError(t, b.client.GetWorkflow(t.Context(), id, "").Get(t.Context(), nil))
 	b.assertExactlyOnce(backlog)
-	assert.GreaterOrEqual(t, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.attempts WHERE worker = 'sleeper'`), done)
+	assert.GreaterOrEqual(t, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.attempts WHERE worker = 'sleeper'`),
+		done)
 }
 
-// TestStoppedWorkerDrains ends a worker in mid-turn by its context, as SIGTERM does: what it holds is finished or given
-// back at once.
+// TestStoppedWorkerDrains ends a worker in mid-turn by its context, as SIGTERM does: what it holds
+// is finished or given back at once.
 func TestStoppedWorkerDrains(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.ready(backlog)
 	stop := b.start(workers.AccountingOptions{Name: "first"})
 	id := b.run(`{"exitWhenEmpty": true}`)
-	// What a lane has fetched and not begun to process stays with its turn; here all three lanes are in mid-turn.
+	// What a lane has fetched and not begun to process stays with its turn; here all three lanes are
+	// in mid-turn.
 	b.eventually("all lanes work", 60*time.Second, func() bool {
 		return fixture.Count(t, b.Pool, `SELECT count(DISTINCT turn_id) FROM daybook.attempts WHERE worker = 'first'`) == 3
 	})

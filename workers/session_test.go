@@ -56,7 +56,8 @@ func (b *bundle) refused() {
 	t.Cleanup(pool.Close)
 
 	registry := jobs.NewRegistry()
-	jobs.RegisterRaw(registry, "a", jobs.Policy{}, func(context.Context, *jobs.Job[queue.RawPayload]) error { return nil })
+	jobs.RegisterRaw(registry, "a", jobs.Policy{},
+		func(context.Context, *jobs.Job[queue.RawPayload]) error { return nil })
 	documents, err := workers.NewAccounting(workers.AccountingOptions{Client: b.client, Pool: pool})
 	require.NoError(t, err)
 	background, err := workers.NewJobs(workers.JobsOptions{Client: b.client, Pool: pool, Registry: registry})

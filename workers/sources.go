@@ -21,7 +21,8 @@ func (o AccountingOptions) checkNames() error {
 		case store.CheckName(name) != nil:
 			return fmt.Errorf("workers: Sources: %w", store.CheckName(name))
 		case name == accounting.SourceDaybook:
-			return errors.New("workers: Sources: daybook is the name of daybook.documents, which every worker reads: give your source a name of its own")
+			return errors.New("workers: Sources: daybook is the name of daybook.documents, which every worker reads: give " +
+				"your source a name of its own")
 		case source == nil:
 			return fmt.Errorf("workers: Sources: the source %s is nil", name)
 		}
@@ -42,7 +43,8 @@ type leftovers struct {
 	store *store.Store
 	log   *slog.Logger
 	can   store.Abilities
-	// said is what the last line about each need said, unnamed what was said of names that are not on record.
+	// said is what the last line about each need said, unnamed what was said of names that are not on
+	// record.
 	said    map[string]int64
 	unnamed string
 }
@@ -50,8 +52,8 @@ type leftovers struct {
 // tellLimit bounds what a worker asks to say what it leaves: it works without.
 const tellLimit = 30 * time.Second
 
-// tell logs which jobs that are due this worker leaves, when that has changed, and which of its names no organization is on
-// record with: that is seldom meant.
+// tell logs which jobs that are due this worker leaves, when that has changed, and which of its
+// names no organization is on record with: that is seldom meant.
 func (l *leftovers) tell(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, tellLimit)
 	defer cancel()
@@ -66,7 +68,8 @@ func (l *leftovers) tell(ctx context.Context) error {
 		if l.said[key] == n.Organizations {
 			continue
 		}
-		l.log.Warn("this worker leaves jobs that are due to other workers: it does not read their source, or lacks a hook of theirs",
+		l.log.Warn("this worker leaves jobs that are due to other workers: it does not read their source, or lacks a "+
+			"hook of theirs",
 			"organizations", n.Organizations, "jobs", n.Jobs, "source", n.Source, "hooks", n.Hooks,
 			"reads", l.can.Sources, "has", l.can.Hooks)
 	}
@@ -85,18 +88,21 @@ func (l *leftovers) tellUnnamed(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	missing := slices.DeleteFunc(slices.Clone(l.can.Sources), func(s string) bool { return s == accounting.SourceDaybook || slices.Contains(sources, s) })
+	missing := slices.DeleteFunc(slices.Clone(l.can.Sources),
+		func(s string) bool { return s == accounting.SourceDaybook || slices.Contains(sources, s) })
 	untold := slices.DeleteFunc(slices.Clone(l.can.Hooks), func(h string) bool { return slices.Contains(hooks, h) })
 	unnamed := fmt.Sprint(missing, untold)
 	if unnamed != l.unnamed && len(missing)+len(untold) > 0 {
-		l.log.Warn("no organization is on record with a source or hook of this worker: it is never asked or told; set it with `daybook organizations source` or `hooks`",
+		l.log.Warn("no organization is on record with a source or hook of this worker: it is never asked or told; set it "+
+			"with `daybook organizations source` or `hooks`",
 			"sources", missing, "hooks", untold)
 	}
 	l.unnamed = unnamed
 	return nil
 }
 
-// checkSources says what is wrong with the sources of the worker. What failed because of them is then tried again.
+// checkSources says what is wrong with the sources of the worker. What failed because of them is
+// then tried again.
 func (o AccountingOptions) checkSources(ctx context.Context) error {
 	n, err := ledger.BeginSources(ctx, o.Pool, o.Sources)
 	switch {

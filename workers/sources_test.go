@@ -41,7 +41,8 @@ func (l *lines) String() string {
 
 const shop = "shop"
 
-// invoices writes invoices of the shop in its own table, in a version, and enqueues them in the same transaction.
+// invoices writes invoices of the shop in its own table, in a version, and enqueues them in the
+// same transaction.
 func (b *bundle) invoices(version int64, n int) {
 	b.t.Helper()
 	fixture.Tx(b.t, b.Pool, func(ctx context.Context, tx pgx.Tx) {
@@ -61,11 +62,13 @@ ON CONFLICT (number) DO UPDATE SET version = excluded.version, net = excluded.ne
 // completed waits until so many jobs are completed.
 func (b *bundle) completed(n int) {
 	b.t.Helper()
-	require.Eventually(b.t, func() bool { return b.states()[models.JobCompleted] == n }, 90*time.Second, 50*time.Millisecond, "%d jobs", n)
+	require.Eventually(b.t, func() bool { return b.states()[models.JobCompleted] == n }, 90*time.Second,
+		50*time.Millisecond, "%d jobs", n)
 }
 
-// TestEmbeddedBesideStock has a program with its own source and hook beside a stock worker, on one task queue. Each posts what
-// it can read: nothing is cancelled, reversed or untold, whichever worker is asked first.
+// TestEmbeddedBesideStock has a program with its own source and hook beside a stock worker, on one
+// task queue. Each posts what it can read: nothing is cancelled, reversed or untold, whichever
+// worker is asked first.
 func TestEmbeddedBesideStock(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -97,9 +100,13 @@ func TestEmbeddedBesideStock(t *testing.T) {
 	b.run(`{"pollIntervalSeconds": 3600}`)
 	b.completed(1)
 	assert.Equal(t, map[models.JobState]int{models.JobCompleted: 1, models.JobPending: 10}, b.states())
-	require.Eventually(t, func() bool { return bytes.Contains([]byte(log.String()), []byte("source=orders")) }, pgtest.Patience, 20*time.Millisecond, "the log names the source")
+	require.Eventually(t, func() bool { return bytes.Contains([]byte(log.String()), []byte("source=orders")) },
+		pgtest.Patience, 20*time.Millisecond, "the log names the source")
 
-	b.start(workers.AccountingOptions{Sources: accounting.Sources{"orders": ownTable{}}, Hooks: accounting.Hooks{"follow": tell}})
+	b.start(workers.AccountingOptions{
+		Sources: accounting.Sources{"orders": ownTable{}},
+		Hooks:   accounting.Hooks{"follow": tell},
+	})
 	b.completed(11)
 	b.invoices(2, 16)
 	fixture.Ready(t, b.Pool, fixture.Invoice(org, "own", 3000))
@@ -110,12 +117,14 @@ func TestEmbeddedBesideStock(t *testing.T) {
 	assert.EqualValues(t, 3570, fixture.Balance(t, b.Pool, org, "1200", "EUR"))
 	const ofShop = `SELECT count(*) FROM daybook.impacts WHERE org_id = 'shop'`
 	assert.Equal(t, 10+10+16, fixture.Count(t, b.Pool, ofShop), "posted, then replaced, ten of them")
-	assert.Equal(t, 36, fixture.Count(t, b.Pool, ofShop+` AND id IN (SELECT impact_id FROM told)`), "the hook was told of each")
+	assert.Equal(t, 36, fixture.Count(t, b.Pool, ofShop+` AND id IN (SELECT impact_id FROM told)`),
+		"the hook was told of each")
 	assert.Equal(t, 36, fixture.Count(t, b.Pool, `SELECT count(*) FROM told`), "and of nothing else")
 }
 
-// TestEmbeddedLeavesImported has a database whose default is the application's source, and one organization whose documents are
-// in daybook.documents: a worker with both sources posts both, and what was posted of the imported ones stays.
+// TestEmbeddedLeavesImported has a database whose default is the application's source, and one
+// organization whose documents are in daybook.documents: a worker with both sources posts both, and
+// what was posted of the imported ones stays.
 func TestEmbeddedLeavesImported(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -133,7 +142,9 @@ func TestEmbeddedLeavesImported(t *testing.T) {
 		b.invoices(version, 3)
 		fixture.Ready(t, b.Pool, fixture.Invoice(org, "imported", 1000*version))
 		require.Eventually(t, func() bool {
-			return fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.accounting_work_queue WHERE state = 'completed' AND version_hint = $1`, version) == 4
+			return fixture.Count(t, b.Pool,
+				`SELECT count(*) FROM daybook.accounting_work_queue WHERE state = 'completed' AND version_hint = $1`,
+				version) == 4
 		}, 90*time.Second, 50*time.Millisecond)
 	}
 	assert.EqualValues(t, 3*2380, fixture.Balance(t, b.Pool, shop, "1200", "EUR"))
@@ -150,8 +161,11 @@ func TestSourcesThatCannotWork(t *testing.T) {
 		`"the shop": a source`:     {Sources: accounting.Sources{"the shop": ownTable{}}},
 		"the hook follow is nil":   {Hooks: accounting.Hooks{"follow": nil}},
 		`"": a source or hook`:     {Hooks: accounting.Hooks{"": follow}},
-		`"Reports": a source or`:   {JobProcessor: reports{}, ProcessorOptions: workers.ProcessorOptions{Sources: []string{"Reports"}}},
-		"for Daybook's ledger":     {JobProcessor: reports{}, Sources: accounting.Sources{"orders": ownTable{}}},
+		`"Reports": a source or`: {
+			JobProcessor:     reports{},
+			ProcessorOptions: workers.ProcessorOptions{Sources: []string{"Reports"}},
+		},
+		"for Daybook's ledger": {JobProcessor: reports{}, Sources: accounting.Sources{"orders": ownTable{}}},
 	} {
 		o.Client, o.Pool = b.client, b.Pool
 		_, err := workers.NewAccounting(o)
@@ -165,9 +179,13 @@ func TestProcessorWorksItsSources(t *testing.T) {
 	b := setup(t)
 	b.exec(`CREATE TABLE reports (document_id text PRIMARY KEY, version bigint NOT NULL)`)
 	b.exec(`SELECT daybook.set_source('shop', 'orders')`)
-	b.start(workers.AccountingOptions{JobProcessor: reports{}, ProcessorOptions: workers.ProcessorOptions{Sources: []string{"orders"}}})
+	b.start(workers.AccountingOptions{
+		JobProcessor:     reports{},
+		ProcessorOptions: workers.ProcessorOptions{Sources: []string{"orders"}},
+	})
 	for _, o := range []string{shop, org} {
-		_, err := queue.EnqueueAccountingJob(t.Context(), b.Pool, queue.AccountingJob{OrgID: o, DocumentID: "doc-of-" + o, Version: 1})
+		_, err := queue.EnqueueAccountingJob(t.Context(), b.Pool,
+			queue.AccountingJob{OrgID: o, DocumentID: "doc-of-" + o, Version: 1})
 		require.NoError(t, err)
 	}
 	assert.EqualValues(t, 1, b.drainOnce().Completed)

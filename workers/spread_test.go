@@ -15,8 +15,9 @@ import (
 	"github.com/daybook-dev/daybook/workflows"
 )
 
-// TestLanesSpreadOverWorkers has three workers wait, the first of them for longest, when a workflow of three lanes begins. The first lane begins on the worker that
-// runs the workflow; the two others go to the polls that have waited longest, in the one partition of the task queue: to two workers.
+// TestLanesSpreadOverWorkers has three workers wait, the first of them for longest, when a workflow
+// of three lanes begins. The first lane begins on the worker that runs the workflow; the two others
+// go to the polls that have waited longest, in the one partition of the task queue: to two workers.
 func TestLanesSpreadOverWorkers(t *testing.T) {
 	t.Parallel()
 	b := setupTemporal(t, "matching.numTaskqueueReadPartitions=1", "matching.numTaskqueueWritePartitions=1")
@@ -43,7 +44,8 @@ func TestLanesSpreadOverWorkers(t *testing.T) {
 	for range documents {
 		<-h.reached
 	}
-	assert.Equal(t, 2, fixture.Count(t, b.Pool, `SELECT count(DISTINCT worker) FROM daybook.accounting_work_queue WHERE split_part(turn_id, '/', 2) <> '0'`))
+	assert.Equal(t, 2, fixture.Count(t, b.Pool,
+		`SELECT count(DISTINCT worker) FROM daybook.accounting_work_queue WHERE split_part(turn_id, '/', 2) <> '0'`))
 	for _, d := range documents {
 		close(h.proceed[d])
 	}

@@ -29,22 +29,28 @@ func (b *bundle) codes(jobType string) (codes []health.Code) {
 	return codes
 }
 
-// A worker that has stopped is no worker that has a handler: doctor says so at once. One that runs again is on record again.
+// A worker that has stopped is no worker that has a handler: doctor says so at once. One that runs
+// again is on record again.
 func TestStoppedWorkerHasNoHandler(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	made := func(name string, r *jobs.Registry) *workers.Worker {
-		w, err := workers.NewJobs(workers.JobsOptions{Client: b.client, Pool: b.Pool, Registry: r, Name: name, Log: slog.New(slog.DiscardHandler)})
+		w, err := workers.NewJobs(workers.JobsOptions{
+			Client: b.client, Pool: b.Pool, Registry: r, Name: name,
+			Log: slog.New(slog.DiscardHandler),
+		})
 		require.NoError(t, err)
 		t.Cleanup(w.Close)
 		return w
 	}
 	other := jobs.NewRegistry()
-	jobs.RegisterRaw(other, "mail", jobs.Policy{}, func(context.Context, *jobs.Job[queue.RawPayload]) error { return nil })
+	jobs.RegisterRaw(other, "mail", jobs.Policy{},
+		func(context.Context, *jobs.Job[queue.RawPayload]) error { return nil })
 	b.runWorker(made("other", other))
 	w := made("stops", errands())
 	onRecord := func() bool {
-		return fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.job_workers WHERE name = 'stops' AND stopped_at IS NULL`) == 1
+		return fixture.Count(t, b.Pool,
+			`SELECT count(*) FROM daybook.job_workers WHERE name = 'stops' AND stopped_at IS NULL`) == 1
 	}
 	for range 2 {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -60,7 +66,8 @@ func TestStoppedWorkerHasNoHandler(t *testing.T) {
 	assert.Equal(t, []health.Code{health.OldestDue}, b.codes("mail"), "the other one runs")
 }
 
-// A worker that cannot be put on record says which table is locked, and by whom, and goes on when it is not.
+// A worker that cannot be put on record says which table is locked, and by whom, and goes on when
+// it is not.
 func TestStartSaysWhatItWaitsFor(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -70,7 +77,8 @@ func TestStartSaysWhatItWaitsFor(t *testing.T) {
 	require.NoError(t, err)
 	read, write := io.Pipe()
 	w, err := workers.NewJobs(workers.JobsOptions{
-		Client: b.client, Pool: b.Pool, Registry: errands(), Name: "waits", Log: slog.New(slog.NewTextHandler(write, &slog.HandlerOptions{Level: slog.LevelWarn})),
+		Client: b.client, Pool: b.Pool, Registry: errands(), Name: "waits",
+		Log: slog.New(slog.NewTextHandler(write, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	require.NoError(t, err)
 	t.Cleanup(w.Close)

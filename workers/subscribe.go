@@ -15,12 +15,14 @@ import (
 	"github.com/daybook-dev/daybook/queue"
 )
 
-// Subscribe returns a channel of the events that match the filter, of what this worker does from now on. cancel ends the subscription and closes the
-// channel; so does Worker.Close. It may be called again.
+// Subscribe returns a channel of the events that match the filter, of what this worker does from
+// now on. cancel ends the subscription and closes the channel; so does Worker.Close. It may be
+// called again.
 //
-// The worker never waits for a subscriber. When the channel's buffer is full (EventFilter.Buffer) events are dropped; an event EventMissed, which says how many, comes before
-// the next one that there is room for. Events of a short job come after its commit; when the worker is killed the last ones are lost. ListenEvents of package queue tells of what
-// other processes do.
+// The worker never waits for a subscriber. When the channel's buffer is full (EventFilter.Buffer)
+// events are dropped; an event EventMissed, which says how many, comes before the next one that
+// there is room for. Events of a short job come after its commit; when the worker is killed the
+// last ones are lost. ListenEvents of package queue tells of what other processes do.
 func (w *Worker) Subscribe(f queue.EventFilter) (got <-chan queue.Event, cancel func()) {
 	if w == nil {
 		return (*hub)(nil).subscribe(f)
@@ -163,7 +165,9 @@ func (s *subscription) end() {
 // eventOf is an event as an application sees it.
 func eventOf(e *events.Event) queue.Event {
 	return queue.Event{
-		Name: queue.EventName(e.Name), Kind: queue.Kind(e.Kind), OrgID: e.OrgID, Type: e.Type, JobID: e.JobID, DocumentID: e.DocumentID, Attempt: e.Attempt,
-		Code: models.ErrorCode(e.Code), Counted: e.Counted, Worker: e.Worker, At: e.At, Error: e.Error, Owner: e.Owner, Waited: e.Waited, Took: e.Took,
+		Name: queue.EventName(e.Name), Kind: queue.Kind(e.Kind), OrgID: e.OrgID, Type: e.Type, JobID: e.JobID,
+		DocumentID: e.DocumentID, Attempt: e.Attempt,
+		Code: models.ErrorCode(e.Code), Counted: e.Counted, Worker: e.Worker, At: e.At, Error: e.Error, Owner: e.Owner,
+		Waited: e.Waited, Took: e.Took,
 	}
 }

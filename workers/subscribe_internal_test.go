@@ -12,7 +12,8 @@ import (
 	"github.com/daybook-dev/daybook/queue"
 )
 
-// TestSubscribersAreNotWaitedFor: what a full buffer cannot take is counted, and told before the next event.
+// TestSubscribersAreNotWaitedFor: what a full buffer cannot take is counted, and told before the
+// next event.
 func TestSubscribersAreNotWaitedFor(t *testing.T) {
 	t.Parallel()
 	var h hub
@@ -36,7 +37,10 @@ func TestSubscriptionsFilter(t *testing.T) {
 	t.Parallel()
 	var h hub
 	all, endAll := h.subscribe(queue.EventFilter{})
-	dead, endDead := h.subscribe(queue.EventFilter{Names: []queue.EventName{queue.EventFailed}, Types: []string{"webhook"}, OrgID: "acme", Kinds: []queue.Kind{"jobs"}})
+	dead, endDead := h.subscribe(queue.EventFilter{
+		Names: []queue.EventName{queue.EventFailed},
+		Types: []string{"webhook"}, OrgID: "acme", Kinds: []queue.Kind{"jobs"},
+	})
 	h.Observe([]events.Event{
 		{Name: events.Leased, Kind: "jobs", Type: "webhook", OrgID: "acme"},
 		{Name: events.Failed, Kind: "jobs", Type: "webhook", OrgID: "globex"},
@@ -84,7 +88,10 @@ func TestPayloadsFit(t *testing.T) {
 	t.Parallel()
 	many := make([]queue.Event, 500)
 	for i := range many {
-		many[i] = queue.Event{Name: queue.EventCompleted, Kind: "jobs", OrgID: "organization", Type: "webhook", JobID: "01a202b8-b7c5-7944-8830-99520387d49c", At: time.Now()}
+		many[i] = queue.Event{
+			Name: queue.EventCompleted, Kind: "jobs", OrgID: "organization", Type: "webhook",
+			JobID: "01a202b8-b7c5-7944-8830-99520387d49c", At: time.Now(),
+		}
 	}
 	lists, tooLong := payloads(many)
 	assert.Zero(t, tooLong)

@@ -22,16 +22,18 @@ import (
 	"github.com/daybook-dev/daybook/workflows"
 )
 
-// TasksOptions say how a worker of tasks works. Client, Pool and Registry are required; the zero value of each other field is its
-// default, as in AccountingOptions.
+// TasksOptions say how a worker of tasks works. Client, Pool and Registry are required; the zero
+// value of each other field is its default, as in AccountingOptions.
 type TasksOptions struct {
 	// Client is connected to Temporal; it stays the caller's to close.
 	Client client.Client
-	// Pool is connected to the database, best as worker_service_user: all that the worker needs are functions that this role is granted
-	// (docs/tasks.md). It stays the caller's to close. A function of the database takes one connection while it runs.
+	// Pool is connected to the database, best as worker_service_user: all that the worker needs are
+	// functions that this role is granted (docs/tasks.md). It stays the caller's to close. A function
+	// of the database takes one connection while it runs.
 	Pool *pgxpool.Pool
-	// SchemaPool is connected as a role that may read which schema the database has, so that the worker never works another one; nil: Pool. When
-	// that may not, as worker_service_user, the worker only looks whether the functions of tasks are there.
+	// SchemaPool is connected as a role that may read which schema the database has, so that the
+	// worker never works another one; nil: Pool. When that may not, as worker_service_user, the
+	// worker only looks whether the functions of tasks are there.
 	SchemaPool *pgxpool.Pool
 	// Registry holds the processors. Register all of them before NewTasks.
 	Registry *tasks.Registry
@@ -56,15 +58,18 @@ type TasksOptions struct {
 	Log *slog.Logger
 }
 
-// NewTasks makes a worker of the queue of tasks. It checks the options and registers the workflow and the activities; nothing runs before
-// Run. Close the worker after Run. An error names the option that cannot work, and what to do.
+// NewTasks makes a worker of the queue of tasks. It checks the options and registers the workflow
+// and the activities; nothing runs before Run. Close the worker after Run. An error names the
+// option that cannot work, and what to do.
 //
-// The worker leases only tasks of types that it has a processor for. Tasks of other types wait, and show in queues.stuck_tasks.
+// The worker leases only tasks of types that it has a processor for. Tasks of other types wait, and
+// show in queues.stuck_tasks.
 func NewTasks(o TasksOptions) (*Worker, error) {
 	if o.Client == nil || o.Pool == nil || o.Registry == nil {
 		return nil, errors.New("workers: Client, Pool and Registry are required")
 	}
-	if err := checkShared(o.MaxConcurrentActivities, o.MaxConcurrentWorkflowTasks, o.PickInterval, o.Fleet, o.Name); err != nil {
+	if err := checkShared(o.MaxConcurrentActivities, o.MaxConcurrentWorkflowTasks, o.PickInterval, o.Fleet,
+		o.Name); err != nil {
 		return nil, err
 	}
 	settings, err := orEnvironment(o.Settings, activities.TasksSettingsFromEnv)
@@ -80,21 +85,27 @@ func NewTasks(o TasksOptions) (*Worker, error) {
 	o.Registry.Started()
 	queue := store.NewTaskQueue(o.Pool, o.Registry.Names()...)
 	queue.GuardSchema(o.verify, o.Log)
-	w := &Worker{pool: o.Pool, log: o.Log, hub: hub.notifying(o.NotifyEvents, o.Pool, o.Log), verify: o.verify, schemaPool: o.SchemaPool, fatal: make(chan error, 1)}
-	w.engine = engine.NewTasks(queue, o.Registry, engine.Options{PickInterval: o.PickInterval, Events: sink, Tracer: tracing.Engine(), Log: o.Log})
+	w := &Worker{
+		pool: o.Pool, log: o.Log, hub: hub.notifying(o.NotifyEvents, o.Pool, o.Log), verify: o.verify,
+		schemaPool: o.SchemaPool, fatal: make(chan error, 1),
+	}
+	w.engine = engine.NewTasks(queue, o.Registry,
+		engine.Options{PickInterval: o.PickInterval, Events: sink, Tracer: tracing.Engine(), Log: o.Log})
 	w.tend = func(ctx context.Context) error {
 		noteTypes(ctx, queue, o.Name, typesOfTasks(o.Registry), o.Log)
 		return nil
 	}
-	w.connect(o.Client, cmp.Or(o.TaskQueue, models.TaskQueueOf(workflows.TasksTaskQueue, o.Fleet)), o.MaxConcurrentActivities, o.MaxConcurrentWorkflowTasks, o.Name, o.Metrics.namespace(), func(sdk worker.Worker) {
-		sdk.RegisterWorkflowWithOptions(workflows.Tasks, workflow.RegisterOptions{Name: workflows.TasksWorkflow})
-		sdk.RegisterActivity(w.activities(o.Client, settings, o.Name))
-	})
+	w.connect(o.Client, cmp.Or(o.TaskQueue, models.TaskQueueOf(workflows.TasksTaskQueue, o.Fleet)),
+		o.MaxConcurrentActivities, o.MaxConcurrentWorkflowTasks, o.Name, o.Metrics.namespace(), func(sdk worker.Worker) {
+			sdk.RegisterWorkflowWithOptions(workflows.Tasks, workflow.RegisterOptions{Name: workflows.TasksWorkflow})
+			sdk.RegisterActivity(w.activities(o.Client, settings, o.Name))
+		})
 	return w, nil
 }
 
-// verify says whether the schema is the one that this program was made for, as far as the worker may see, and whether the worker's role may call
-// what it needs, and whether the sessions can be used.
+// verify says whether the schema is the one that this program was made for, as far as the worker
+// may see, and whether the worker's role may call what it needs, and whether the sessions can be
+// used.
 func (o TasksOptions) verify(ctx context.Context) error {
 	if err := store.VerifySession(ctx, o.Pool); err != nil {
 		return err

@@ -19,8 +19,8 @@ func (b *bundle) enqueueVisits(n int) {
 	b.exec(visits, 5, "app.nothing")
 }
 
-// TestRecordTaskHistories writes histories of syncTaskQueueWorkflow: one that ends when nothing is due, one that gets messages and
-// continues as new, and the run after it.
+// TestRecordTaskHistories writes histories of syncTaskQueueWorkflow: one that ends when nothing is
+// due, one that gets messages and continues as new, and the run after it.
 func TestRecordTaskHistories(t *testing.T) {
 	if os.Getenv("DAYBOOK_RECORD_HISTORIES") == "" {
 		t.Skip("records histories only when DAYBOOK_RECORD_HISTORIES is set")

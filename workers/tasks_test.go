@@ -32,7 +32,8 @@ import (
 
 const taskRole = "worker_service_user"
 
-// business is an application whose functions note what they are given as facts, and that enqueues three messages from its supervisor.
+// business is an application whose functions note what they are given as facts, and that enqueues
+// three messages from its supervisor.
 const business = `
 CREATE SCHEMA app;
 CREATE TABLE app.facts (n bigint GENERATED ALWAYS AS IDENTITY, what text, body jsonb);
@@ -63,13 +64,15 @@ REVOKE ALL ON FUNCTION app.supervise, app.prepare, app.succeed, app.fail, app.se
 GRANT USAGE ON SCHEMA app TO worker_service_user;
 GRANT EXECUTE ON FUNCTION app.supervise, app.prepare, app.succeed, app.fail TO worker_service_user`
 
-// providers are real servers on this machine: for mail, for text messages, and for files with a service that signs their addresses.
+// providers are real servers on this machine: for mail, for text messages, and for files with a
+// service that signs their addresses.
 type providers struct {
 	http     *httptest.Server
 	mailPort int
 	// status is what the server of text messages answers.
 	status int
-	// hold, if it is there, holds up its answers until it is closed; asked is told of each request that is held up.
+	// hold, if it is there, holds up its answers until it is closed; asked is told of each request
+	// that is held up.
 	hold, asked chan struct{}
 
 	mu  sync.Mutex
@@ -153,20 +156,26 @@ func (p *providers) waitAsked(t *testing.T, within time.Duration) {
 // variables configure the types of tasks.
 func (p *providers) variables() map[string]string {
 	return map[string]string{
-		"DAYBOOK_SMTP_HOST": "127.0.0.1", "DAYBOOK_SMTP_PORT": fmt.Sprint(p.mailPort), "DAYBOOK_SMTP_TLS": "none", "DAYBOOK_SMTP_FROM": "Shop <shop@example.com>",
-		"DAYBOOK_TWILIO_ACCOUNT_SID": "AC1", "DAYBOOK_TWILIO_AUTH_TOKEN": "t0psecret", "DAYBOOK_SMS_FROM": "Shop", "DAYBOOK_TWILIO_URL": p.http.URL,
+		"DAYBOOK_SMTP_HOST": "127.0.0.1", "DAYBOOK_SMTP_PORT": fmt.Sprint(p.mailPort), "DAYBOOK_SMTP_TLS": "none",
+		"DAYBOOK_SMTP_FROM":          "Shop <shop@example.com>",
+		"DAYBOOK_TWILIO_ACCOUNT_SID": "AC1", "DAYBOOK_TWILIO_AUTH_TOKEN": "t0psecret", "DAYBOOK_SMS_FROM": "Shop",
+		"DAYBOOK_TWILIO_URL":       p.http.URL,
 		"DAYBOOK_FILES_SIGNER_URL": p.http.URL + "/sign",
 	}
 }
 
-// startTasks runs a worker of tasks that is logged in as worker_service_user until the test, or the returned function, ends it.
+// startTasks runs a worker of tasks that is logged in as worker_service_user until the test, or the
+// returned function, ends it.
 func (b *bundle) startTasks(pool *pgxpool.Pool, variables map[string]string) (stop func()) {
 	b.t.Helper()
 	registry := tasks.NewRegistry()
 	builtin, err := handlers.RegisterTasks(registry, handlers.Config{Environment: variables})
 	require.NoError(b.t, err)
 	b.t.Cleanup(func() { assert.NoError(b.t, builtin.Close()) })
-	w, err := workers.NewTasks(workers.TasksOptions{Client: b.client, Pool: pool, Registry: registry, Name: "worker", Log: slog.New(slog.DiscardHandler)})
+	w, err := workers.NewTasks(workers.TasksOptions{
+		Client: b.client, Pool: pool, Registry: registry, Name: "worker",
+		Log: slog.New(slog.DiscardHandler),
+	})
 	require.NoError(b.t, err)
 	return b.runWorker(w)
 }
@@ -175,7 +184,9 @@ func (b *bundle) startTasks(pool *pgxpool.Pool, variables map[string]string) (st
 func (b *bundle) runTasks(input string) string {
 	b.t.Helper()
 	id := temporaltest.Unique("task-queue-worker")
-	_, err := b.client.ExecuteWorkflow(b.t.Context(), client.StartWorkflowOptions{ID: id, TaskQueue: workflows.TasksTaskQueue}, workflows.TasksWorkflow, json.RawMessage(input))
+	_, err := b.client.ExecuteWorkflow(b.t.Context(),
+		client.StartWorkflowOptions{ID: id, TaskQueue: workflows.TasksTaskQueue}, workflows.TasksWorkflow,
+		json.RawMessage(input))
 	require.NoError(b.t, err)
 	return id
 }
@@ -200,8 +211,9 @@ func (b *bundle) texts(query string) []string {
 	return all
 }
 
-// TestTasksByTheWorkersRole: the whole main path, started as the documentation says, by a worker that is logged in as worker_service_user: a supervisor, and a
-// message by each channel, sent to real servers, with its handlers. The role is refused everything else.
+// TestTasksByTheWorkersRole: the whole main path, started as the documentation says, by a worker
+// that is logged in as worker_service_user: a supervisor, and a message by each channel, sent to
+// real servers, with its handlers. The role is refused everything else.
 func TestTasksByTheWorkersRole(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -212,25 +224,36 @@ func TestTasksByTheWorkersRole(t *testing.T) {
 	b.cli("workflow", "start", "--task-queue", "task-queue", "--type", "syncTaskQueueWorkflow",
 		"--workflow-id", "task-queue-worker-production", "--input", `{"batchSize": 50, "pollIntervalSeconds": 10}`)
 
-	b.enqueueTask("db_function", `{"task_type": "db_function", "db_function": "app.supervise", "channels": ["email", "sms", "file_delete"]}`)
+	b.enqueueTask("db_function",
+		`{"task_type": "db_function", "db_function": "app.supervise", "channels": ["email", "sms", "file_delete"]}`)
 
 	b.eventually("all are completed", 40*time.Second, func() bool { return b.completedTasks() == 4 })
 	assert.ElementsMatch(t, []string{
-		"mail to ada@example.com", "POST /2010-04-01/Accounts/AC1/Messages.json", "POST /sign", "DELETE /recordings/a/1.ogg?signature=s3cret",
+		"mail to ada@example.com", "POST /2010-04-01/Accounts/AC1/Messages.json", "POST /sign",
+		"DELETE /recordings/a/1.ogg?signature=s3cret",
 	}, p.requests())
-	assert.ElementsMatch(t, []string{"supervise", "succeed email", "succeed sms", "succeed file_delete"}, b.texts(`SELECT what FROM app.facts`))
-	assert.Equal(t, []string{`{"deleted": true}`}, b.texts(`SELECT (body -> 'worker_payload')::text FROM app.facts WHERE what = 'succeed file_delete'`))
-	assert.Equal(t, []string{`{"status": "queued", "message_sid": "SM1"}`}, b.texts(`SELECT (body -> 'worker_payload')::text FROM app.facts WHERE what = 'succeed sms'`))
-	assert.Equal(t, []string{"7"}, b.texts(`SELECT body -> 'original_payload' ->> 'attempt_id' FROM app.facts WHERE what = 'succeed email'`))
+	assert.ElementsMatch(t, []string{"supervise", "succeed email", "succeed sms", "succeed file_delete"},
+		b.texts(`SELECT what FROM app.facts`))
+	assert.Equal(t, []string{`{"deleted": true}`},
+		b.texts(`SELECT (body -> 'worker_payload')::text FROM app.facts WHERE what = 'succeed file_delete'`))
+	assert.Equal(t, []string{`{"status": "queued", "message_sid": "SM1"}`},
+		b.texts(`SELECT (body -> 'worker_payload')::text FROM app.facts WHERE what = 'succeed sms'`))
+	assert.Equal(t, []string{"7"},
+		b.texts(`SELECT body -> 'original_payload' ->> 'attempt_id' FROM app.facts WHERE what = 'succeed email'`))
 	assert.Empty(t, b.texts(`SELECT error_message FROM queues.error`))
 	assert.Equal(t, 4, fixture.Count(t, b.Pool, `SELECT count(*) FROM queues.task_lease`), "every task was leased once")
 
 	for _, stmt := range []string{
-		`SELECT queues.enqueue('sms', '{}')`, `SELECT * FROM queues.task`, `SELECT * FROM queues.open_task`, `SELECT * FROM queues.open_tasks`, `SELECT * FROM queues.task_cursor`,
-		`INSERT INTO queues.task_completed VALUES (99)`, `DELETE FROM queues.error`, `TRUNCATE queues.task_lease`, `SELECT queues.rebuild_open_tasks()`,
-		`SELECT queues.remove_completed_tasks(now())`, `SELECT queues.grant_to_worker()`, `SELECT * FROM app.facts`, `SELECT app.secret('{}')`,
-		`SELECT internal.run_function('app.secret', '{}')`, `SELECT internal.run_function('pg_catalog.to_jsonb', '{}')`, `SELECT * FROM daybook.jobs`,
-		`SELECT daybook.enqueue_job('o', 'sms', '{}')`, `CREATE TABLE queues.mine ()`, `CREATE SCHEMA mine`, `SET ROLE daybook`,
+		`SELECT queues.enqueue('sms', '{}')`, `SELECT * FROM queues.task`, `SELECT * FROM queues.open_task`,
+		`SELECT * FROM queues.open_tasks`, `SELECT * FROM queues.task_cursor`,
+		`INSERT INTO queues.task_completed VALUES (99)`, `DELETE FROM queues.error`, `TRUNCATE queues.task_lease`,
+		`SELECT queues.rebuild_open_tasks()`,
+		`SELECT queues.remove_completed_tasks(now())`, `SELECT queues.grant_to_worker()`, `SELECT * FROM app.facts`,
+		`SELECT app.secret('{}')`,
+		`SELECT internal.run_function('app.secret', '{}')`, `SELECT internal.run_function('pg_catalog.to_jsonb', '{}')`,
+		`SELECT * FROM daybook.jobs`,
+		`SELECT daybook.enqueue_job('o', 'sms', '{}')`, `CREATE TABLE queues.mine ()`, `CREATE SCHEMA mine`,
+		`SET ROLE daybook`,
 	} {
 		_, err := role.Exec(t.Context(), stmt)
 		var refused *pgconn.PgError
@@ -239,7 +262,8 @@ func TestTasksByTheWorkersRole(t *testing.T) {
 	}
 }
 
-// TestTasksThatFail: a provider that refuses is told to the error_handler, what cannot run is recorded, and each is completed.
+// TestTasksThatFail: a provider that refuses is told to the error_handler, what cannot run is
+// recorded, and each is completed.
 func TestTasksThatFail(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -253,7 +277,8 @@ func TestTasksThatFail(t *testing.T) {
 	b.enqueueTask("letter", `{}`)
 
 	var counts models.RunCounts
-	require.NoError(t, b.client.GetWorkflow(t.Context(), b.runTasks(`{"exitWhenEmpty": true}`), "").Get(t.Context(), &counts))
+	require.NoError(t, b.client.GetWorkflow(t.Context(), b.runTasks(`{"exitWhenEmpty": true}`), "").Get(t.Context(),
+		&counts))
 
 	assert.Equal(t, 4, b.completedTasks())
 	assert.EqualValues(t, 2, counts.Failed, "those without an error_handler")
@@ -263,10 +288,12 @@ func TestTasksThatFail(t *testing.T) {
 		refused, "HANDLER_ERROR: app.secret: function app.secret is not granted to worker_service_user (SQLSTATE 42501)",
 		"PAYLOAD_INVALID: the task's payload names no db_function: name it as schema.name",
 	}, b.texts(`SELECT error_message FROM queues.error`))
-	assert.Equal(t, []string{"letter"}, b.texts(`SELECT task_type FROM queues.open_tasks`), "no worker has a processor for it")
+	assert.Equal(t, []string{"letter"}, b.texts(`SELECT task_type FROM queues.open_tasks`),
+		"no worker has a processor for it")
 }
 
-// TestTasksDrain stops a worker while a provider is asked: the call ends, and its task is completed.
+// TestTasksDrain stops a worker while a provider is asked: the call ends, and its task is
+// completed.
 func TestTasksDrain(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -288,8 +315,8 @@ func TestTasksDrain(t *testing.T) {
 	assert.Equal(t, []string{"succeed sms"}, b.texts(`SELECT what FROM app.facts WHERE what <> 'supervise'`))
 }
 
-// TestTasksOutlastAnOutage cuts the line to the database while a provider is asked: the provider is not asked again, the success_handler has its effect once, and
-// nothing has failed.
+// TestTasksOutlastAnOutage cuts the line to the database while a provider is asked: the provider is
+// not asked again, the success_handler has its effect once, and nothing has failed.
 func TestTasksOutlastAnOutage(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -311,7 +338,8 @@ func TestTasksOutlastAnOutage(t *testing.T) {
 	assert.Empty(t, b.texts(`SELECT error_message FROM queues.error`))
 }
 
-// TestSuccessHandlerThatLooksLikeAnOutage: the server itself refuses what a success_handler does, each time. The provider is asked again each time: that must end.
+// TestSuccessHandlerThatLooksLikeAnOutage: the server itself refuses what a success_handler does,
+// each time. The provider is asked again each time: that must end.
 func TestSuccessHandlerThatLooksLikeAnOutage(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -323,11 +351,13 @@ func TestSuccessHandlerThatLooksLikeAnOutage(t *testing.T) {
 	b.enqueueTask("sms", `{"task_type": "sms", "before_handler": "app.prepare", "success_handler": "app.succeed", "error_handler": "app.fail"}`)
 	b.eventually("it is given up", 2*time.Minute, func() bool { return b.completedTasks() == 1 })
 	require.Len(t, b.texts(`SELECT error_message FROM queues.error`), 1)
-	assert.Contains(t, b.texts(`SELECT error_message FROM queues.error`)[0], "the attempt was put off 10 times because of the database, the last time with: ")
+	assert.Contains(t, b.texts(`SELECT error_message FROM queues.error`)[0],
+		"the attempt was put off 10 times because of the database, the last time with: ")
 	assert.Len(t, p.requests(), 11)
 }
 
-// TestTaskOfAKilledWorker kills a worker while a provider is asked. Nothing renews the lease; when it has run out, the task is run again, and is completed once.
+// TestTaskOfAKilledWorker kills a worker while a provider is asked. Nothing renews the lease; when
+// it has run out, the task is run again, and is completed once.
 func TestTaskOfAKilledWorker(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -346,12 +376,14 @@ func TestTaskOfAKilledWorker(t *testing.T) {
 	close(p.hold)
 	b.eventually("both are completed", 30*time.Second, func() bool { return b.completedTasks() == 2 })
 	assert.Equal(t, []string{"succeed sms"}, b.texts(`SELECT what FROM app.facts WHERE what <> 'supervise'`))
-	assert.Equal(t, 2, fixture.Count(t, b.Pool, `SELECT count(*) FROM queues.task_lease l JOIN queues.task t USING (task_id) WHERE t.task_type = 'sms' AND renews IS NULL`),
+	assert.Equal(t, 2, fixture.Count(t, b.Pool,
+		`SELECT count(*) FROM queues.task_lease l JOIN queues.task t USING (task_id) WHERE t.task_type = 'sms' AND renews IS NULL`),
 		"each time that it was handed out is on record")
 }
 
-// TestTasksOfAKilledTurn kills a worker in mid-turn: another one goes on with the turn's tasks, without waiting for their leases, and each function has its effect once.
-// What fetches had begun belongs to the killed process alone, and waits for the end of its lease: here it is over at once.
+// TestTasksOfAKilledTurn kills a worker in mid-turn: another one goes on with the turn's tasks,
+// without waiting for their leases, and each function has its effect once. What fetches had begun
+// belongs to the killed process alone, and waits for the end of its lease: here it is over at once.
 func TestTasksOfAKilledTurn(t *testing.T) {
 	t.Parallel()
 	const n = 4000
@@ -368,7 +400,8 @@ func TestTasksOfAKilledTurn(t *testing.T) {
 	b.taskProcess("survivor", nil)
 	b.eventually("all are completed", 90*time.Second, func() bool { return b.completedTasks() == n })
 	assert.Equal(t, n, fixture.Count(t, b.Pool, `SELECT count(*) FROM app.facts`), "each once")
-	assert.Equal(t, n, fixture.Count(t, b.Pool, `SELECT count(DISTINCT task_id) FROM queues.task_lease`), "every lease is on record")
+	assert.Equal(t, n, fixture.Count(t, b.Pool, `SELECT count(DISTINCT task_id) FROM queues.task_lease`),
+		"every lease is on record")
 	t.Logf("%d tasks were left when the worker was killed", left)
 }
 
@@ -390,12 +423,16 @@ func TestTasksOptions(t *testing.T) {
 	}
 }
 
-// TestTasksRoleWithoutGrants: a worker whose role is not granted the functions says so at its start.
+// TestTasksRoleWithoutGrants: a worker whose role is not granted the functions says so at its
+// start.
 func TestTasksRoleWithoutGrants(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.exec(`DO $$ BEGIN EXECUTE (SELECT string_agg(format('REVOKE EXECUTE ON FUNCTION %s FROM worker_service_user', oid::regprocedure), '; ') FROM pg_proc WHERE pronamespace = 'queues'::regnamespace); END $$`)
-	w, err := workers.NewTasks(workers.TasksOptions{Client: b.client, Pool: b.As(t, taskRole), Registry: tasks.NewRegistry(), Log: slog.New(slog.DiscardHandler)})
+	w, err := workers.NewTasks(workers.TasksOptions{
+		Client: b.client, Pool: b.As(t, taskRole),
+		Registry: tasks.NewRegistry(), Log: slog.New(slog.DiscardHandler),
+	})
 	require.NoError(t, err)
 	defer w.Close()
 	err = w.Run(context.WithoutCancel(t.Context()))

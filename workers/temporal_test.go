@@ -78,7 +78,10 @@ func TestRunEndsWhileItWaitsForTemporal(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	_, lazy := b.later()
-	w, err := workers.NewAccounting(workers.AccountingOptions{Client: lazy, Pool: b.Pool, Log: slog.New(slog.DiscardHandler)})
+	w, err := workers.NewAccounting(workers.AccountingOptions{
+		Client: lazy, Pool: b.Pool,
+		Log: slog.New(slog.DiscardHandler),
+	})
 	require.NoError(t, err)
 	defer w.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
@@ -93,7 +96,10 @@ func TestRunRefusesAWrongNamespace(t *testing.T) {
 	c, err := client.NewLazyClient(client.Options{HostPort: b.server.Address, Namespace: "no-such-namespace"})
 	require.NoError(t, err)
 	defer c.Close()
-	w, err := workers.NewAccounting(workers.AccountingOptions{Client: c, Pool: b.Pool, Log: slog.New(slog.DiscardHandler)})
+	w, err := workers.NewAccounting(workers.AccountingOptions{
+		Client: c, Pool: b.Pool,
+		Log: slog.New(slog.DiscardHandler),
+	})
 	require.NoError(t, err)
 	defer w.Close()
 	err = w.Run(t.Context())

@@ -26,7 +26,8 @@ func (w *Worker) sayStarted(ctx context.Context) {
 	}
 	says = append(says, "activities", w.introduces.activities, "workflowTasks", w.introduces.workflowTasks,
 		"database", store.Address(config.ConnConfig), "connections", config.MaxConns)
-	if schema, err := store.SchemaVersion(ctx, cmp.Or(w.schemaPool, w.pool)); err == nil { // a role that works tasks alone may not read it
+	// a role that works tasks alone may not read it
+	if schema, err := store.SchemaVersion(ctx, cmp.Or(w.schemaPool, w.pool)); err == nil {
 		says = append(says, "schema", schema)
 	}
 	if version := moduleVersion(); version != "" {
@@ -45,13 +46,15 @@ func (w *Worker) sayDrains(why error) {
 	w.log.Info("the worker stops: it leases nothing more, and handlers that run may go on for the grace period", says...)
 }
 
-// sayDrained says that the run is over. Handlers that outlast their turns go on until Close, which says then that the worker has stopped.
+// sayDrained says that the run is over. Handlers that outlast their turns go on until Close, which
+// says then that the worker has stopped.
 func (w *Worker) sayDrained() {
 	if w.drainsSince.IsZero() {
 		return
 	}
 	if n := w.engine.Handling(); n > 0 {
-		w.log.Info("the worker has ended its turns; it has stopped when it is closed, which waits for its handlers until the grace period is over", append(w.who(), "handlers", n)...)
+		w.log.Info("the worker has ended its turns; it has stopped when it is closed, which waits for its handlers until "+
+			"the grace period is over", append(w.who(), "handlers", n)...)
 		return
 	}
 	w.sayStopped()
@@ -76,7 +79,8 @@ func (w *Worker) name() string { return cmp.Or(w.introduces.name, store.ProcessN
 // modulePath is Daybook's.
 const modulePath = "github.com/daybook-dev/daybook"
 
-// moduleVersion is Daybook's version in a program that embeds it; empty: the program is Daybook's own, and says it itself.
+// moduleVersion is Daybook's version in a program that embeds it; empty: the program is Daybook's
+// own, and says it itself.
 func moduleVersion() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

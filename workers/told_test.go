@@ -31,7 +31,8 @@ func (w *written) said(t *testing.T, message string) (lines []map[string]any) {
 	return lines
 }
 
-// TestWorkerTellsItsLife: what it works when it starts, what is left when it is told to stop, and how that ended.
+// TestWorkerTellsItsLife: what it works when it starts, what is left when it is told to stop, and
+// how that ended.
 func TestWorkerTellsItsLife(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -43,7 +44,10 @@ func TestWorkerTellsItsLife(t *testing.T) {
 		return nil
 	})
 	log := &written{}
-	w, err := workers.NewJobs(workers.JobsOptions{Client: b.client, Pool: b.Pool, Registry: r, Name: "teller", Log: slog.New(slog.NewJSONHandler(log, nil))})
+	w, err := workers.NewJobs(workers.JobsOptions{
+		Client: b.client, Pool: b.Pool, Registry: r, Name: "teller",
+		Log: slog.New(slog.NewJSONHandler(log, nil)),
+	})
 	require.NoError(t, err)
 	t.Cleanup(w.Close)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -57,7 +61,10 @@ func TestWorkerTellsItsLife(t *testing.T) {
 
 	starts := log.said(t, "the worker has started")
 	require.Len(t, starts, 1)
-	for key, want := range map[string]any{"kind": "jobs", "worker": "teller", "taskQueue": workflows.JobsTaskQueue, "activities": 3.0, "workflowTasks": 5.0} {
+	for key, want := range map[string]any{
+		"kind": "jobs", "worker": "teller", "taskQueue": workflows.JobsTaskQueue,
+		"activities": 3.0, "workflowTasks": 5.0,
+	} {
 		assert.Equal(t, want, starts[0][key], key)
 	}
 	assert.Contains(t, starts[0]["database"], "/"+b.Name)

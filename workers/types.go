@@ -16,7 +16,8 @@ func typesOf(r *jobs.Registry) (types []store.TypeOnRecord) {
 	for _, registration := range r.Registrations() {
 		p := registration.Policy
 		t := store.TypeOnRecord{
-			Type: registration.Type, Owner: p.Owner, MaxAttempts: p.MaxAttempts, Timeout: p.Timeout, Parallel: p.Parallel, Bulk: registration.Bulk, Secrets: p.Secrets,
+			Type: registration.Type, Owner: p.Owner, MaxAttempts: p.MaxAttempts, Timeout: p.Timeout, Parallel: p.Parallel,
+			Bulk: registration.Bulk, Secrets: p.Secrets,
 		}
 		types = append(types, t)
 		for _, alias := range p.Aliases {
@@ -32,7 +33,10 @@ func typesOf(r *jobs.Registry) (types []store.TypeOnRecord) {
 func typesOfTasks(r *tasks.Registry) (types []store.TypeOnRecord) {
 	for _, registration := range r.Registrations() {
 		p := registration.Policy
-		types = append(types, store.TypeOnRecord{Type: registration.Type, Owner: p.Owner, Timeout: p.Timeout, Parallel: p.Parallel})
+		types = append(types, store.TypeOnRecord{
+			Type: registration.Type, Owner: p.Owner, Timeout: p.Timeout,
+			Parallel: p.Parallel,
+		})
 	}
 	return types
 }

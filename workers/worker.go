@@ -23,23 +23,29 @@ import (
 	"github.com/daybook-dev/daybook/queue"
 )
 
-// DrainTimeout is how long a stopping worker may take to finish what it has begun; then it gives the rest back.
+// DrainTimeout is how long a stopping worker may take to finish what it has begun; then it gives
+// the rest back.
 const DrainTimeout = 25 * time.Second
 
-// Settings are the settings of a queue. The zero value of each field is what the environment says, or else its default. They are for runs of the workflow
-// whose input does not say otherwise (docs/operating.md).
+// Settings are the settings of a queue. The zero value of each field is what the environment says,
+// or else its default. They are for runs of the workflow whose input does not say otherwise
+// (docs/operating.md).
 type Settings struct {
-	// BatchSize is how many jobs are leased at a time, 1 to 1000; default ACCOUNTING_QUEUE_BATCH_SIZE, JOB_QUEUE_BATCH_SIZE or TASK_QUEUE_BATCH_SIZE, or else 50.
+	// BatchSize is how many jobs are leased at a time, 1 to 1000; default
+	// ACCOUNTING_QUEUE_BATCH_SIZE, JOB_QUEUE_BATCH_SIZE or TASK_QUEUE_BATCH_SIZE, or else 50.
 	BatchSize int
-	// PollIntervalSeconds is how long to wait for work when none is due, 1 to 3600; default ACCOUNTING_QUEUE_POLL_INTERVAL_SECONDS,
-	// JOB_QUEUE_POLL_INTERVAL_SECONDS or TASK_QUEUE_POLL_INTERVAL_SECONDS, or else 10.
+	// PollIntervalSeconds is how long to wait for work when none is due, 1 to 3600; default
+	// ACCOUNTING_QUEUE_POLL_INTERVAL_SECONDS, JOB_QUEUE_POLL_INTERVAL_SECONDS or
+	// TASK_QUEUE_POLL_INTERVAL_SECONDS, or else 10.
 	PollIntervalSeconds int
-	// RetryBaseSeconds is the first backoff of accounting jobs, each later one is three times as long; default ACCOUNTING_QUEUE_RETRY_BASE_SECONDS, or
-	// else 300. Background jobs have that of their type's policy, and tasks none.
+	// RetryBaseSeconds is the first backoff of accounting jobs, each later one is three times as
+	// long; default ACCOUNTING_QUEUE_RETRY_BASE_SECONDS, or else 300. Background jobs have that of
+	// their type's policy, and tasks none.
 	RetryBaseSeconds int
 }
 
-// Worker works a queue for as long as it runs. NewAccounting, NewJobs and NewTasks make one; the zero value works nothing.
+// Worker works a queue for as long as it runs. NewAccounting, NewJobs and NewTasks make one; the
+// zero value works nothing.
 type Worker struct {
 	life   lifecycle
 	pool   *pgxpool.Pool
@@ -52,19 +58,23 @@ type Worker struct {
 	make  func() worker.Worker
 	fatal chan error
 	hub   *hub
-	// verify says whether the schema is the one that this program was made for; nil: the pool's schema is asked for.
+	// verify says whether the schema is the one that this program was made for; nil: the pool's
+	// schema is asked for.
 	verify func(ctx context.Context) error
-	// check says, once the schema is complete, what is wrong with the program's own part; nil: it has none.
+	// check says, once the schema is complete, what is wrong with the program's own part; nil: it has
+	// none.
 	check func(ctx context.Context) error
-	// tend is called once the schema is complete, before the first job, and every tendEvery after that; nil: it is not called.
+	// tend is called once the schema is complete, before the first job, and every tendEvery after
+	// that; nil: it is not called.
 	tend func(ctx context.Context) error
 	// stopped is called when Run ends, after the last call of tend; nil: it is not called.
 	stopped func(ctx context.Context) error
 	// schemaPool is connected as a role that may read which schema the database has; nil: pool.
 	schemaPool *pgxpool.Pool
 	introduces introduction
-	// drainsSince is since when a run drains; zero: none does. interruptedBefore is how many handlers were interrupted before it. Both are those of the run, and
-	// afterwards of Close, which waits for it.
+	// drainsSince is since when a run drains; zero: none does. interruptedBefore is how many handlers
+	// were interrupted before it. Both are those of the run, and afterwards of Close, which waits for
+	// it.
 	drainsSince       time.Time
 	interruptedBefore int
 }
@@ -80,9 +90,11 @@ func (w *Worker) activities(c client.Client, settings activities.Settings, name 
 func checkConcurrency(concurrentActivities, concurrentWorkflowTasks int) error {
 	switch {
 	case concurrentActivities < 0 || concurrentActivities == 1:
-		return fmt.Errorf("workers: MaxConcurrentActivities is %d: it must be at least 2, because one activity waits for work while another works; 0 is the default", concurrentActivities)
+		return fmt.Errorf("workers: MaxConcurrentActivities is %d: it must be at least 2, because one activity waits for "+
+			"work while another works; 0 is the default", concurrentActivities)
 	case concurrentWorkflowTasks < 0 || concurrentWorkflowTasks == 1:
-		return fmt.Errorf("workers: MaxConcurrentWorkflowTasks is %d: it must be at least 2, because Temporal's SDK polls two queues; 0 is the default", concurrentWorkflowTasks)
+		return fmt.Errorf("workers: MaxConcurrentWorkflowTasks is %d: it must be at least 2, because Temporal's SDK "+
+			"polls two queues; 0 is the default", concurrentWorkflowTasks)
 	}
 	return nil
 }
@@ -118,12 +130,18 @@ func checkText(option, s string) error {
 }
 
 // checkShared refuses what the options that all workers have may not be.
-func checkShared(concurrentActivities, concurrentWorkflowTasks int, pickInterval time.Duration, fleet, name string) error {
-	return errors.Join(checkConcurrency(concurrentActivities, concurrentWorkflowTasks), checkPickInterval(pickInterval), checkFleet(fleet), checkText("Name", name))
+func checkShared(concurrentActivities, concurrentWorkflowTasks int, pickInterval time.Duration, fleet,
+	name string,
+) error {
+	return errors.Join(checkConcurrency(concurrentActivities, concurrentWorkflowTasks), checkPickInterval(pickInterval),
+		checkFleet(fleet), checkText("Name", name))
 }
 
-// orEnvironment fills in what the environment says, and refuses settings with which no lane would work.
-func orEnvironment(given Settings, fromEnv func(activities.Settings) (activities.Settings, error)) (activities.Settings, error) {
+// orEnvironment fills in what the environment says, and refuses settings with which no lane would
+// work.
+func orEnvironment(given Settings,
+	fromEnv func(activities.Settings) (activities.Settings, error),
+) (activities.Settings, error) {
 	s, err := fromEnv(activities.Settings(given))
 	if err != nil {
 		return s, fmt.Errorf("workers: %w", err)
@@ -135,26 +153,34 @@ func orEnvironment(given Settings, fromEnv func(activities.Settings) (activities
 func checkSettings(s activities.Settings) error {
 	switch {
 	case s.BatchSize < 1 || s.BatchSize > models.MaxBatchSize:
-		return fmt.Errorf("workers: Settings.BatchSize is %d: want 1 to %d, or 0 for that of the environment", s.BatchSize, models.MaxBatchSize)
+		return fmt.Errorf("workers: Settings.BatchSize is %d: want 1 to %d, or 0 for that of the environment", s.BatchSize,
+			models.MaxBatchSize)
 	case s.PollIntervalSeconds < 1 || s.PollIntervalSeconds > models.MaxPollIntervalSeconds:
-		return fmt.Errorf("workers: Settings.PollIntervalSeconds is %d: want 1 to %d, or 0 for that of the environment", s.PollIntervalSeconds, models.MaxPollIntervalSeconds)
+		return fmt.Errorf("workers: Settings.PollIntervalSeconds is %d: want 1 to %d, or 0 for that of the environment",
+			s.PollIntervalSeconds, models.MaxPollIntervalSeconds)
 	case s.RetryBaseSeconds < 0:
-		return fmt.Errorf("workers: Settings.RetryBaseSeconds is %d: want at least 1, or 0 for that of the environment", s.RetryBaseSeconds)
+		return fmt.Errorf("workers: Settings.RetryBaseSeconds is %d: want at least 1, or 0 for that of the environment",
+			s.RetryBaseSeconds)
 	}
 	return nil
 }
 
-// stickyTimeout is how long a workflow task waits for the worker that did the one before, which may have ended.
+// stickyTimeout is how long a workflow task waits for the worker that did the one before, which may
+// have ended.
 const stickyTimeout = time.Second
 
-// Run checks the schema and works until ctx ends. Then it drains: it leases nothing more, finishes running chunks, and gives the
-// rest back. It returns nil after a drain. It logs what it works when it starts, that it drains, and how that ended.
+// Run checks the schema and works until ctx ends. Then it drains: it leases nothing more, finishes
+// running chunks, and gives the rest back. It returns nil after a drain. It logs what it works when
+// it starts, that it drains, and how that ended.
 //
-// While the database or Temporal is unavailable, also at the start, it logs and tries again, after a second first and every half a minute at most. For a
-// program that may start before Temporal, make the client by client.NewLazyClient: client.Dial fails instead. A schema that this version was not made for,
-// a namespace that does not exist and a client that is refused (ErrTemporalRefuses) end it at once.
+// While the database or Temporal is unavailable, also at the start, it logs and tries again, after
+// a second first and every half a minute at most. For a program that may start before Temporal,
+// make the client by client.NewLazyClient: client.Dial fails instead. A schema that this version
+// was not made for, a namespace that does not exist and a client that is refused
+// (ErrTemporalRefuses) end it at once.
 //
-// It may be called again once it has returned. A call beside another one is ErrRunning, one after Close ErrClosed, and one of the zero value ErrNotMade.
+// It may be called again once it has returned. A call beside another one is ErrRunning, one after
+// Close ErrClosed, and one of the zero value ErrNotMade.
 func (w *Worker) Run(ctx context.Context) error {
 	if w == nil || w.engine == nil {
 		return ErrNotMade
@@ -211,7 +237,8 @@ func (w *Worker) signOff(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), signOffLimit)
 	defer cancel()
 	if err := w.stopped(ctx); err != nil {
-		w.log.Warn("the worker has stopped, which could not be put on record: it counts as one that runs for five minutes", "error", err)
+		w.log.Warn("the worker has stopped, which could not be put on record: it counts as one that runs for five minutes",
+			"error", err)
 	}
 }
 
@@ -233,8 +260,9 @@ func (w *Worker) keepTending(ctx context.Context) {
 	}
 }
 
-// awaitDatabase refuses a schema that this program was not made for, and does for the first time what is done now and then, such as putting the worker on
-// record. It waits while the database is unavailable to either.
+// awaitDatabase refuses a schema that this program was not made for, and does for the first time
+// what is done now and then, such as putting the worker on record. It waits while the database is
+// unavailable to either.
 func (w *Worker) awaitDatabase(ctx context.Context) error {
 	verify := w.verify
 	if verify == nil {
@@ -251,7 +279,8 @@ func (w *Worker) awaitDatabase(ctx context.Context) error {
 		if !store.IsTransient(err) && !errors.Is(err, migrations.ErrIncomplete) || ctx.Err() != nil {
 			return err
 		}
-		w.log.Warn("the database cannot be used yet; trying again", append(w.locked(ctx, err), "error", err, "in", pause.String())...)
+		w.log.Warn("the database cannot be used yet; trying again",
+			append(w.locked(ctx, err), "error", err, "in", pause.String())...)
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
@@ -263,7 +292,8 @@ func (w *Worker) awaitDatabase(ctx context.Context) error {
 // slowStart is after which time a worker that waits for the database before its first job says so.
 const slowStart = 5 * time.Second
 
-// tendFirst tends the queue before the first job. It says what keeps it waiting; each statement gives up by itself.
+// tendFirst tends the queue before the first job. It says what keeps it waiting; each statement
+// gives up by itself.
 func (w *Worker) tendFirst(ctx context.Context) error {
 	ended := make(chan error, 1)
 	go func() { ended <- w.tend(ctx) }()
@@ -277,7 +307,8 @@ func (w *Worker) tendFirst(ctx context.Context) error {
 	}
 }
 
-// locked is for the log: which tables are locked, and by whom, if err says that the database did not answer in time.
+// locked is for the log: which tables are locked, and by whom, if err says that the database did
+// not answer in time.
 func (w *Worker) locked(ctx context.Context, err error) []any {
 	if !errors.Is(err, context.DeadlineExceeded) {
 		return nil
@@ -289,7 +320,8 @@ func (w *Worker) locked(ctx context.Context, err error) []any {
 	return []any{"locked", says}
 }
 
-// verifySchema says whether the schema is the one that this program was made for, and whole, and whether the sessions can be used.
+// verifySchema says whether the schema is the one that this program was made for, and whole, and
+// whether the sessions can be used.
 func verifySchema(pool *pgxpool.Pool) func(context.Context) error {
 	return func(ctx context.Context) error {
 		if err := store.VerifySession(ctx, pool); err != nil {
@@ -299,8 +331,9 @@ func verifySchema(pool *pgxpool.Pool) func(context.Context) error {
 	}
 }
 
-// Close closes the worker's connections, tells those that listen of the last events, and ends its subscriptions. A Run that has not returned ends as if its
-// context had: Close waits until it has drained, for DrainTimeout at most, and is therefore not for handlers. A second call does nothing.
+// Close closes the worker's connections, tells those that listen of the last events, and ends its
+// subscriptions. A Run that has not returned ends as if its context had: Close waits until it has
+// drained, for DrainTimeout at most, and is therefore not for handlers. A second call does nothing.
 func (w *Worker) Close() {
 	if w == nil || w.engine == nil || !w.life.close() {
 		return

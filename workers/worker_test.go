@@ -53,13 +53,19 @@ func setup(t *testing.T) *bundle {
 	return b
 }
 
-// setupTemporal is setup with a Temporal server of the test's own, which has these settings, and without an organization.
+// setupTemporal is setup with a Temporal server of the test's own, which has these settings, and
+// without an organization.
 func setupTemporal(t *testing.T, settings ...string) *bundle {
 	t.Helper()
-	server, err := devstack.Start(t.Context(), devstack.Options{NoPostgres: true, NoUI: true, InMemory: true, Private: true, DynamicConfig: settings})
+	server, err := devstack.Start(t.Context(),
+		devstack.Options{NoPostgres: true, NoUI: true, InMemory: true, Private: true, DynamicConfig: settings})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, server.Stop(context.Background())) })
-	c, err := client.DialContext(t.Context(), client.Options{HostPort: server.TemporalAddress, Namespace: devstack.Namespace, Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler))})
+	c, err := client.DialContext(t.Context(),
+		client.Options{
+			HostPort: server.TemporalAddress, Namespace: devstack.Namespace,
+			Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler)),
+		})
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
 	return &bundle{DB: pgtest.New(t), t: t, client: c}
@@ -110,7 +116,8 @@ func (b *bundle) cli(args ...string) string {
 func (b *bundle) run(input string) string {
 	b.t.Helper()
 	id := temporaltest.Unique("accounting-queue-worker")
-	_, err := b.client.ExecuteWorkflow(b.t.Context(), client.StartWorkflowOptions{ID: id, TaskQueue: workflows.AccountingTaskQueue},
+	_, err := b.client.ExecuteWorkflow(b.t.Context(),
+		client.StartWorkflowOptions{ID: id, TaskQueue: workflows.AccountingTaskQueue},
 		workflows.AccountingWorkflow, json.RawMessage(input))
 	require.NoError(b.t, err)
 	return id
@@ -120,7 +127,8 @@ func (b *bundle) run(input string) string {
 func (b *bundle) drainOnce() models.RunCounts {
 	b.t.Helper()
 	var counts models.RunCounts
-	require.NoError(b.t, b.client.GetWorkflow(b.t.Context(), b.run(`{"exitWhenEmpty": true}`), "").Get(b.t.Context(), &counts))
+	require.NoError(b.t, b.client.GetWorkflow(b.t.Context(), b.run(`{"exitWhenEmpty": true}`), "").Get(b.t.Context(),
+		&counts))
 	return counts
 }
 
@@ -136,7 +144,8 @@ func (b *bundle) status(id string) models.RunStatus {
 // states counts the jobs by state.
 func (b *bundle) states() map[models.JobState]int {
 	b.t.Helper()
-	rows, err := b.Pool.Query(b.t.Context(), `SELECT state::text, count(*) FROM daybook.accounting_work_queue GROUP BY state`)
+	rows, err := b.Pool.Query(b.t.Context(),
+		`SELECT state::text, count(*) FROM daybook.accounting_work_queue GROUP BY state`)
 	require.NoError(b.t, err)
 	counts := map[models.JobState]int{}
 	var state string
@@ -155,8 +164,8 @@ func (b *bundle) eventually(what string, within time.Duration, condition func() 
 	require.Eventually(b.t, condition, within, 20*time.Millisecond, what)
 }
 
-// TestSeedCommand starts the queue worker with the command that the seed document prints, and asks the database with the
-// operators' queries as they are printed there.
+// TestSeedCommand starts the queue worker with the command that the seed document prints, and asks
+// the database with the operators' queries as they are printed there.
 func TestSeedCommand(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -180,11 +189,12 @@ func TestSeedCommand(t *testing.T) {
 	b.eventually("the third job has ended", 9*time.Second, func() bool { return b.states()[models.JobCompleted] == 2 })
 
 	for query, rows := range map[string]int{
-		"SELECT COUNT(*) FROM accounting_work_queue WHERE state = 'pending';":                                                   1,
-		"SELECT * FROM accounting_work_queue WHERE state = 'failed' ORDER BY updated_at DESC;":                                  1,
-		"SELECT * FROM accounting_work_queue WHERE state = 'leased' AND last_attempted_at < NOW() - INTERVAL '15 minutes';":     0,
-		"SELECT state, COUNT(*) FROM accounting_work_queue GROUP BY state;":                                                     2,
-		"SELECT * FROM accounting_work_queue\nWHERE state = 'leased'\n  AND last_attempted_at < NOW() - INTERVAL '15 minutes';": 0,
+		"SELECT COUNT(*) FROM accounting_work_queue WHERE state = 'pending';":                                               1,
+		"SELECT * FROM accounting_work_queue WHERE state = 'failed' ORDER BY updated_at DESC;":                              1,
+		"SELECT * FROM accounting_work_queue WHERE state = 'leased' AND last_attempted_at < NOW() - INTERVAL '15 minutes';": 0,
+		"SELECT state, COUNT(*) FROM accounting_work_queue GROUP BY state;":                                                 2,
+		"SELECT * FROM accounting_work_queue\nWHERE state = 'leased'\n  AND last_attempted_at < NOW() - INTERVAL '15 " +
+			"minutes';": 0,
 	} {
 		got, err := b.Pool.Query(t.Context(), query)
 		require.NoError(t, err, query)

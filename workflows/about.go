@@ -2,29 +2,35 @@ package workflows
 
 import "strings"
 
-// Description says what a queue's run is for: what the Temporal UI shows of a run that was started with it.
+// Description says what a queue's run is for: what the Temporal UI shows of a run that was started
+// with it.
 type Description struct {
 	// Kind is the kind of queue: accounting, jobs or tasks.
 	Kind string
-	// Summary is one line, for the list of runs and the head of the run's page: StartWorkflowOptions.StaticSummary.
+	// Summary is one line, for the list of runs and the head of the run's page:
+	// StartWorkflowOptions.StaticSummary.
 	Summary string
 	// Details is Markdown, for the run's page: StartWorkflowOptions.StaticDetails.
 	Details string
 }
 
-// Describe describes the runs of a queue's workflow by its type, such as AccountingWorkflow. The zero value: it is no workflow of a queue.
+// Describe describes the runs of a queue's workflow by its type, such as AccountingWorkflow. The
+// zero value: it is no workflow of a queue.
 //
-// The caller that starts a run may give Temporal its summary and details; they cannot be changed after that. A run that is started
-// without them carries the summary in its memo.
+// The caller that starts a run may give Temporal its summary and details; they cannot be changed
+// after that. A run that is started without them carries the summary in its memo.
 func Describe(workflowType string) Description { return descriptions[workflowType] }
 
 var descriptions = map[string]Description{
-	AccountingWorkflow: newDescription("accounting", "posts documents to the ledger", "daybook.accounting_work_queue", "daybook accounting list --state failed"),
-	JobsWorkflow:       newDescription("jobs", "works background jobs", "daybook.jobs", "daybook jobs list --state failed"),
-	TasksWorkflow:      newDescription("tasks", "works tasks that supervisors in SQL create", "queues.task", "daybook tasks list"),
+	AccountingWorkflow: newDescription("accounting", "posts documents to the ledger", "daybook.accounting_work_queue",
+		"daybook accounting list --state failed"),
+	JobsWorkflow: newDescription("jobs", "works background jobs", "daybook.jobs", "daybook jobs list --state failed"),
+	TasksWorkflow: newDescription("tasks", "works tasks that supervisors in SQL create", "queues.task",
+		"daybook tasks list"),
 }
 
-// newDescription writes a description. It keeps to what every UI of Temporal shows alike: paragraphs, bold, code and lists, no tables.
+// newDescription writes a description. It keeps to what every UI of Temporal shows alike:
+// paragraphs, bold, code and lists, no tables.
 func newDescription(kind, does, table, failed string) Description {
 	return Description{
 		Kind:    kind,

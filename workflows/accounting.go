@@ -12,6 +12,6 @@ const (
 	AccountingTaskQueue = "accounting-queue"
 )
 
-// Accounting is the workflow syncAccountingQueueWorkflow. It returns only when it is cancelled, when its
-// input is out of range, or when ExitWhenEmpty is set and nothing is due.
+// Accounting is the workflow syncAccountingQueueWorkflow. It returns only when it is cancelled,
+// when its input is out of range, or when ExitWhenEmpty is set and nothing is due.
 func Accounting(ctx workflow.Context, in Input) (*models.RunCounts, error) { return runQueue(ctx, in) }

@@ -11,8 +11,8 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// describe writes what the Temporal UI shows as the run's current details. It keeps to what every UI of Temporal shows alike:
-// paragraphs, bold and lists, no tables; and to lines that fit the box.
+// describe writes what the Temporal UI shows as the run's current details. It keeps to what every
+// UI of Temporal shows alike: paragraphs, bold and lists, no tables; and to lines that fit the box.
 func (a *run) describe() {
 	var b strings.Builder
 	s, c := a.state.Settings, a.state.Counts
@@ -21,12 +21,14 @@ func (a *run) describe() {
 		fmt.Fprintf(&b, "- Last turn (lane %d, %s): %s\n", t.Lane, clock(t.At), say(t.Report))
 	}
 	fmt.Fprintf(&b, "- Since %s: %s in %s\n", clock(a.state.StartedAt), sayCounts(c), count(c.Turns, "turn"))
-	fmt.Fprintf(&b, "- Settings: %s, %s at a time, waits %d s for work"+boxEnd, count(int64(s.Concurrency), "lane"), count(int64(s.BatchSize), "job"), s.PollIntervalSeconds)
+	fmt.Fprintf(&b, "- Settings: %s, %s at a time, waits %d s for work"+boxEnd, count(int64(s.Concurrency), "lane"),
+		count(int64(s.BatchSize), "job"), s.PollIntervalSeconds)
 	workflow.SetCurrentDetails(a.laneCtx, b.String())
 }
 
-// fetchSummary is the summary of a turn's first activity. A summary is fixed when its activity is scheduled, before the activity does
-// anything: so what a turn did is told by its result, and by the lane's next summary.
+// fetchSummary is the summary of a turn's first activity. A summary is fixed when its activity is
+// scheduled, before the activity does anything: so what a turn did is told by its result, and by
+// the lane's next summary.
 func (l *lane) fetchSummary() string {
 	next := fmt.Sprintf("turn %d looks for work", l.turnNumber)
 	if l.said != "" {
@@ -36,13 +38,15 @@ func (l *lane) fetchSummary() string {
 	return fmt.Sprintf("lane %d: %s", l.number, next)
 }
 
-// processSummary is the summary of a turn's second activity, or of a lane's first one, for which nothing was fetched.
+// processSummary is the summary of a turn's second activity, or of a lane's first one, for which
+// nothing was fetched.
 func (l *lane) processSummary(leased int) string {
 	jobs := "what is due"
 	if leased > 0 {
 		jobs = count(int64(leased), "job")
 	}
-	return fmt.Sprintf("lane %d: turn %d begins with %s and goes on for up to %d s", l.number, l.turnNumber, jobs, turnSeconds)
+	return fmt.Sprintf("lane %d: turn %d begins with %s and goes on for up to %d s", l.number, l.turnNumber, jobs,
+		turnSeconds)
 }
 
 // mode is what the run is doing, in one line.
@@ -63,7 +67,8 @@ func (a *run) mode() string {
 // clock is a time as people read it.
 func clock(t time.Time) string { return t.UTC().Format("2 Jan 15:04:05 UTC") }
 
-// boxEnd ends a text for the Temporal UI: the UI makes its box lower than the text, and cuts off the last line. This one is blank.
+// boxEnd ends a text for the Temporal UI: the UI makes its box lower than the text, and cuts off
+// the last line. This one is blank.
 const boxEnd = "\n\n\u00a0\n"
 
 // say puts a turn's counts into words, without those that are zero.

@@ -8,17 +8,20 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// ErrTypeInvalidInput is the type of the application error with which a run fails whose input is out of range.
+// ErrTypeInvalidInput is the type of the application error with which a run fails whose input is
+// out of range.
 const ErrTypeInvalidInput = "INVALID_INPUT"
 
-// Input starts syncAccountingQueueWorkflow. Every field may be left out: then the environment of the worker
-// that answers first decides, and its defaults.
+// Input starts syncAccountingQueueWorkflow. Every field may be left out: then the environment of
+// the worker that answers first decides, and its defaults.
 type Input struct {
 	// BatchSize is how many jobs are leased at a time, 1 to activities.MaxBatchSize; default 50.
 	BatchSize *int `json:"batchSize,omitempty"`
-	// PollIntervalSeconds is how long to wait for work when none is due, 1 to activities.MaxPollIntervalSeconds; default 10.
+	// PollIntervalSeconds is how long to wait for work when none is due, 1 to
+	// activities.MaxPollIntervalSeconds; default 10.
 	PollIntervalSeconds *int `json:"pollIntervalSeconds,omitempty"`
-	// Concurrency is how many lanes run side by side, 1 to activities.MaxConcurrency; default DefaultConcurrency.
+	// Concurrency is how many lanes run side by side, 1 to activities.MaxConcurrency; default
+	// DefaultConcurrency.
 	Concurrency *int `json:"concurrency,omitempty"`
 	// ExitWhenEmpty ends the run, with its counts as the result, when nothing is due.
 	ExitWhenEmpty bool `json:"exitWhenEmpty,omitempty"`
@@ -56,15 +59,19 @@ func addJobs(c *models.RunCounts, r models.TurnReport) {
 
 // setSettings changes the settings that the arguments name.
 func setSettings(s *models.RunSettings, batch, poll, concurrency *int) {
-	for _, f := range []struct{ to, from *int }{{&s.BatchSize, batch}, {&s.PollIntervalSeconds, poll}, {&s.Concurrency, concurrency}} {
+	for _, f := range []struct{ to, from *int }{
+		{&s.BatchSize, batch},
+		{&s.PollIntervalSeconds, poll},
+		{&s.Concurrency, concurrency},
+	} {
 		if f.from != nil {
 			*f.to = *f.from
 		}
 	}
 }
 
-// check refuses an input that a run cannot use. A state that an earlier run of the workflow carried over is in range; one from elsewhere
-// may not be.
+// check refuses an input that a run cannot use. A state that an earlier run of the workflow carried
+// over is in range; one from elsewhere may not be.
 func (in Input) check() error {
 	if err := checkRanges(in.BatchSize, in.PollIntervalSeconds, in.Concurrency); err != nil || in.Carried == nil {
 		return err
@@ -72,7 +79,8 @@ func (in Input) check() error {
 	s := in.Carried.Settings
 	if err := checkRanges(&s.BatchSize, &s.PollIntervalSeconds, &s.Concurrency); err != nil {
 		return temporal.NewNonRetryableApplicationError(
-			"carried is what a run hands over to the next one: leave it out of the input ("+err.Error()+")", ErrTypeInvalidInput, nil)
+			"carried is what a run hands over to the next one: leave it out of the input ("+err.Error()+")",
+			ErrTypeInvalidInput, nil)
 	}
 	return nil
 }

@@ -12,6 +12,6 @@ const (
 	JobsTaskQueue = "job-queue"
 )
 
-// Jobs is the workflow syncJobQueueWorkflow. It takes the same input, runs and returns as Accounting does. A worker of jobs registers its
-// activities, on another task queue.
+// Jobs is the workflow syncJobQueueWorkflow. It takes the same input, runs and returns as
+// Accounting does. A worker of jobs registers its activities, on another task queue.
 func Jobs(ctx workflow.Context, in Input) (*models.RunCounts, error) { return runQueue(ctx, in) }

@@ -13,9 +13,11 @@ import (
 )
 
 const (
-	// processTimeout bounds a turn that sends heartbeats; one without heartbeats is begun anew after the heartbeat timeout.
+	// processTimeout bounds a turn that sends heartbeats; one without heartbeats is begun anew after
+	// the heartbeat timeout.
 	processTimeout = 2 * time.Hour
-	// A lane rests when an activity failed in a way that its retries could not mend, longer each further time.
+	// A lane rests when an activity failed in a way that its retries could not mend, longer each
+	// further time.
 	firstRest = 200 * time.Millisecond
 	lastRest  = 5 * time.Second
 )
@@ -28,16 +30,19 @@ type lane struct {
 	worksAtOnce bool
 	// turn is the number of the lane's present turn.
 	turnNumber int
-	// seen is the backlog at the lane's last fetch: when it has grown since, there is work for one more lane.
+	// seen is the backlog at the lane's last fetch: when it has grown since, there is work for one
+	// more lane.
 	seen        int
 	processing  bool
 	fetching    bool
 	cancelFetch workflow.CancelFunc
-	// said is what the lane's last turn did, for the summary of its next activity; empty: that was told already.
+	// said is what the lane's last turn did, for the summary of its next activity; empty: that was
+	// told already.
 	said string
 }
 
-// startLanes starts the lanes that the settings ask for and that do not run yet. Surplus ones end by themselves.
+// startLanes starts the lanes that the settings ask for and that do not run yet. Surplus ones end
+// by themselves.
 func (a *run) startLanes() {
 	for n := range a.state.Settings.Concurrency {
 		if n == len(a.lanes) {
@@ -79,8 +84,8 @@ func (l *lane) run(ctx workflow.Context) {
 
 func (l *lane) ending() bool { return l.a.draining || l.number >= l.a.state.Settings.Concurrency }
 
-// mayFetch says whether the lane may fetch. One lane waits for work; the others are parked until there is more
-// than that lane can lease, or until it is busy.
+// mayFetch says whether the lane may fetch. One lane waits for work; the others are parked until
+// there is more than that lane can lease, or until it is busy.
 func (l *lane) mayFetch() bool {
 	a := l.a
 	if a.state.Paused {
@@ -153,7 +158,10 @@ func (l *lane) turn(ctx workflow.Context) error {
 // fetch leases the first jobs of a turn. The lane that finds no other lane waiting waits.
 func (l *lane) fetch(ctx workflow.Context, id string) (activities.FetchOutput, error) {
 	a := l.a
-	in := activities.FetchInput{TurnID: id, Batch: a.state.Settings.BatchSize, LeftBehind: slices.Clone(a.state.LeftBehind)}
+	in := activities.FetchInput{
+		TurnID: id, Batch: a.state.Settings.BatchSize,
+		LeftBehind: slices.Clone(a.state.LeftBehind),
+	}
 	l.seen = a.backlog
 	ctx, l.cancelFetch = workflow.WithCancel(ctx)
 	defer l.cancelFetch()
@@ -191,7 +199,8 @@ func (l *lane) fetch(ctx workflow.Context, id string) (activities.FetchOutput, e
 	return out, err
 }
 
-// noteIdle notes that nothing is due: a lane waits for work, and no other one works or is to look for more.
+// noteIdle notes that nothing is due: a lane waits for work, and no other one works or is to look
+// for more.
 func (a *run) noteIdle(ctx workflow.Context) {
 	if a.state.IdleSince != nil || a.waiting == nil || a.waiting.seen < a.backlog || a.count((*lane).isProcessing) > 0 {
 		return
@@ -201,8 +210,8 @@ func (a *run) noteIdle(ctx workflow.Context) {
 	a.describe()
 }
 
-// leaveBehind remembers turns that hold leases and have ended. Every fetch is told of them, so that the next lane
-// reclaims what they hold; a fetch that waits already is begun anew for it.
+// leaveBehind remembers turns that hold leases and have ended. Every fetch is told of them, so that
+// the next lane reclaims what they hold; a fetch that waits already is begun anew for it.
 func (a *run) leaveBehind(turns ...string) {
 	for _, id := range turns {
 		if !slices.Contains(a.state.LeftBehind, id) {
@@ -226,8 +235,10 @@ func (a *run) noteReclaimed(asked, left []string) {
 	}
 }
 
-// process works the turn, for which leased jobs were fetched. A turn for which none were is the first one of its lane, and ends when nothing
-// is due. Temporal hands turns out, so that lanes spread over workers; the workflow's first one begins at once, on the worker that runs the workflow.
+// process works the turn, for which leased jobs were fetched. A turn for which none were is the
+// first one of its lane, and ends when nothing is due. Temporal hands turns out, so that lanes
+// spread over workers; the workflow's first one begins at once, on the worker that runs the
+// workflow.
 func (l *lane) process(ctx workflow.Context, id string, leased int) error {
 	a := l.a
 	first := leased == 0

@@ -8,7 +8,8 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// changeMemo is the change of the code that has runs keep a memo: runs that began before it keep none.
+// changeMemo is the change of the code that has runs keep a memo: runs that began before it keep
+// none.
 const changeMemo = "memo"
 
 // keepMemo decides, once for each run, whether it keeps a memo.
@@ -23,7 +24,8 @@ type memo struct {
 	settings models.RunSettings
 }
 
-// remember writes the memo if it would say something else than before. A run that ends writes none: the next one writes its own.
+// remember writes the memo if it would say something else than before. A run that ends writes none:
+// the next one writes its own.
 func (a *run) remember() {
 	if !a.keepsMemo || !a.configured || a.draining {
 		return
@@ -37,7 +39,10 @@ func (a *run) remember() {
 	}
 	a.memo = &m
 	d := Describe(workflow.GetInfo(a.laneCtx).WorkflowType.Name)
-	fields := map[string]any{models.MemoKind: d.Kind, models.MemoAbout: d.Summary, models.MemoState: models.MemoStateRunning, models.MemoSettings: m.settings, models.MemoPausedSince: nil}
+	fields := map[string]any{
+		models.MemoKind: d.Kind, models.MemoAbout: d.Summary,
+		models.MemoState: models.MemoStateRunning, models.MemoSettings: m.settings, models.MemoPausedSince: nil,
+	}
 	if m.paused {
 		fields[models.MemoState] = models.MemoStatePaused
 		if !m.since.IsZero() {

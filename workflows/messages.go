@@ -47,7 +47,8 @@ func (a *run) handleMessages(ctx workflow.Context) error {
 	return nil
 }
 
-// onSignal sets paused whenever the signal comes. The last signal counts, also when both come at once.
+// onSignal sets paused whenever the signal comes. The last signal counts, also when both come at
+// once.
 func (a *run) onSignal(ctx workflow.Context, name string) {
 	workflow.Go(ctx, func(ctx workflow.Context) {
 		for {
@@ -73,7 +74,8 @@ func (a *run) setPaused(ctx workflow.Context, paused bool) {
 	a.remember()
 }
 
-// drainSignals takes in what came while the run was ending, so that continue-as-new loses no message.
+// drainSignals takes in what came while the run was ending, so that continue-as-new loses no
+// message.
 func (a *run) drainSignals(ctx workflow.Context) {
 	for _, name := range []string{models.SignalResume, models.SignalPause} {
 		for workflow.GetSignalChannel(ctx, name).ReceiveAsync(nil) {

@@ -7,15 +7,18 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// SignalOrder tells workflows which of the signals pause and resume came last. Signals of two names have two channels, and a workflow that
-// finds something in both cannot know the order; the history does. Workers and replayers of these workflows are given it.
+// SignalOrder tells workflows which of the signals pause and resume came last. Signals of two names
+// have two channels, and a workflow that finds something in both cannot know the order; the history
+// does. Workers and replayers of these workflows are given it.
 func SignalOrder() interceptor.WorkerInterceptor { return &signalOrder{} }
 
 type signalOrder struct {
 	interceptor.WorkerInterceptorBase
 }
 
-func (*signalOrder) InterceptWorkflow(_ workflow.Context, next interceptor.WorkflowInboundInterceptor) interceptor.WorkflowInboundInterceptor {
+func (*signalOrder) InterceptWorkflow(_ workflow.Context,
+	next interceptor.WorkflowInboundInterceptor,
+) interceptor.WorkflowInboundInterceptor {
 	i := &orderedWorkflow{}
 	i.Next = next
 	return i
@@ -43,8 +46,9 @@ func (i *orderedWorkflow) HandleSignal(ctx workflow.Context, in *interceptor.Han
 	return i.Next.HandleSignal(ctx, in)
 }
 
-// pauseAsked reports what the last of the signals pause and resume asked for, when received is among those that have just come. Without
-// the interceptor pause wins over a resume that came with it: that is the safe way.
+// pauseAsked reports what the last of the signals pause and resume asked for, when received is
+// among those that have just come. Without the interceptor pause wins over a resume that came with
+// it: that is the safe way.
 func pauseAsked(ctx workflow.Context, received string) bool {
 	if last, ok := ctx.Value(lastSignalKey{}).(*lastSignal); ok && last.name != "" {
 		return last.name == models.SignalPause

@@ -67,7 +67,8 @@ func TestReplayFindsAnotherCommand(t *testing.T) {
 	}
 }
 
-// TestEveryVersionHasAHistory fails when the code's version was raised without a record of what each workflow does.
+// TestEveryVersionHasAHistory fails when the code's version was raised without a record of what
+// each workflow does.
 func TestEveryVersionHasAHistory(t *testing.T) {
 	t.Parallel()
 	for v := 1; v <= workflows.Version; v++ {
@@ -83,7 +84,8 @@ func TestEveryVersionHasAHistory(t *testing.T) {
 	}
 }
 
-// TestHistoriesShowEveryEnd fails when what was recorded leaves out one of the ways in which a run ends.
+// TestHistoriesShowEveryEnd fails when what was recorded leaves out one of the ways in which a run
+// ends.
 func TestHistoriesShowEveryEnd(t *testing.T) {
 	t.Parallel()
 	const (

@@ -10,12 +10,13 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// turnSeconds is how long a turn goes on refilling: short enough for pause and settings to take effect soon, long enough
-// that hops through Temporal do not count.
+// turnSeconds is how long a turn goes on refilling: short enough for pause and settings to take
+// effect soon, long enough that hops through Temporal do not count.
 const turnSeconds = 5
 
-// runQueue is the workflow of every kind of queue. The kind follows from the task queue, on which the activities of one kind are
-// registered, and from the workflow's type: a run continues as new under the same type.
+// runQueue is the workflow of every kind of queue. The kind follows from the task queue, on which
+// the activities of one kind are registered, and from the workflow's type: a run continues as new
+// under the same type.
 func runQueue(ctx workflow.Context, in Input) (*models.RunCounts, error) {
 	a, err := newRun(ctx, in)
 	if err != nil {
@@ -38,7 +39,8 @@ type run struct {
 	configured bool
 	// waiting is the lane that waits for work in a fetch; nil: none does.
 	waiting *lane
-	// backlog grows whenever there is more work than one lane could lease: then parked lanes fetch as well.
+	// backlog grows whenever there is more work than one lane could lease: then parked lanes fetch as
+	// well.
 	backlog int
 	// worksAtOnce: lanes begin with a turn that has no fetch before it.
 	worksAtOnce bool
@@ -85,8 +87,9 @@ func newRun(ctx workflow.Context, in Input) (*run, error) {
 	return a, nil
 }
 
-// changeBegin is the change of the code by which a workflow begins with turns: its first workflow task reads the settings itself and has lanes
-// work. Before, it waited for three activities, one after the other, until the first job began.
+// changeBegin is the change of the code by which a workflow begins with turns: its first workflow
+// task reads the settings itself and has lanes work. Before, it waited for three activities, one
+// after the other, until the first job began.
 const changeBegin = "begin"
 
 // begin makes the first run of a workflow ready.
@@ -97,7 +100,10 @@ func (a *run) begin(ctx workflow.Context) error {
 	if err != nil {
 		return err
 	}
-	a.state.Settings = models.RunSettings{BatchSize: s.BatchSize, PollIntervalSeconds: s.PollIntervalSeconds, Concurrency: models.DefaultConcurrency}
+	a.state.Settings = models.RunSettings{
+		BatchSize: s.BatchSize, PollIntervalSeconds: s.PollIntervalSeconds,
+		Concurrency: models.DefaultConcurrency,
+	}
 	setSettings(&a.state.Settings, a.input.BatchSize, a.input.PollIntervalSeconds, a.input.Concurrency)
 	return nil
 }
@@ -108,10 +114,12 @@ func readSettings(ctx workflow.Context, local bool) (activities.Settings, error)
 	var acts *activities.Queue
 	var read workflow.Future
 	if local {
-		ctx = workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{StartToCloseTimeout: limit, RetryPolicy: retryForEver(), Summary: summary})
+		ctx = workflow.WithLocalActivityOptions(ctx,
+			workflow.LocalActivityOptions{StartToCloseTimeout: limit, RetryPolicy: retryForEver(), Summary: summary})
 		read = workflow.ExecuteLocalActivity(ctx, acts.ReadSettings)
 	} else {
-		ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{StartToCloseTimeout: limit, RetryPolicy: retryForEver(), Summary: summary})
+		ctx = workflow.WithActivityOptions(ctx,
+			workflow.ActivityOptions{StartToCloseTimeout: limit, RetryPolicy: retryForEver(), Summary: summary})
 		read = workflow.ExecuteActivity(ctx, acts.ReadSettings)
 	}
 	var s activities.Settings
@@ -119,10 +127,14 @@ func readSettings(ctx workflow.Context, local bool) (activities.Settings, error)
 	return s, err
 }
 
-// retryForEver is how every activity is retried: an outage passes, and a job must not be lost for it. The first tries follow at once: most
-// often a connection was cut, or a worker has ended, and another one can go on.
+// retryForEver is how every activity is retried: an outage passes, and a job must not be lost for
+// it. The first tries follow at once: most often a connection was cut, or a worker has ended, and
+// another one can go on.
 func retryForEver() *temporal.RetryPolicy {
-	return &temporal.RetryPolicy{InitialInterval: 100 * time.Millisecond, BackoffCoefficient: 2, MaximumInterval: 5 * time.Second}
+	return &temporal.RetryPolicy{
+		InitialInterval: 100 * time.Millisecond, BackoffCoefficient: 2,
+		MaximumInterval: 5 * time.Second,
+	}
 }
 
 // run starts lanes as the settings say and waits until they have drained.
@@ -139,12 +151,14 @@ func (a *run) run(ctx workflow.Context) (*models.RunCounts, error) {
 		a.startLanes()
 		started := a.state.Settings.Concurrency
 		// Woken by a cancellation as well: then draining is set a moment later, by the coroutine above.
-		if err := workflow.Await(a.laneCtx, func() bool { return a.draining || a.state.Settings.Concurrency != started }); err != nil {
+		if err := workflow.Await(a.laneCtx,
+			func() bool { return a.draining || a.state.Settings.Concurrency != started }); err != nil {
 			break
 		}
 	}
 	ending, _ := workflow.NewDisconnectedContext(ctx)
-	if err := workflow.Await(ending, func() bool { return a.count((*lane).any) == 0 && workflow.AllHandlersFinished(ending) }); err != nil {
+	if err := workflow.Await(ending,
+		func() bool { return a.count((*lane).any) == 0 && workflow.AllHandlersFinished(ending) }); err != nil {
 		return nil, err
 	}
 	a.drainSignals(ending)
@@ -168,7 +182,8 @@ func (a *run) drain() {
 	a.interruptWaiting()
 }
 
-// interruptWaiting ends the fetch that waits for work, so that a change takes effect now and not after the poll interval.
+// interruptWaiting ends the fetch that waits for work, so that a change takes effect now and not
+// after the poll interval.
 func (a *run) interruptWaiting() {
 	if a.waiting != nil {
 		a.waiting.cancelFetch()
@@ -181,8 +196,8 @@ func (a *run) release(ctx workflow.Context) {
 		return
 	}
 	var acts *activities.Queue
-	// The time is limited: a transaction that holds a row for minutes must not keep the run from ending. The lease of that row
-	// expires.
+	// The time is limited: a transaction that holds a row for minutes must not keep the run from
+	// ending. The lease of that row expires.
 	policy := retryForEver()
 	policy.MaximumAttempts = 10
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
@@ -191,8 +206,10 @@ func (a *run) release(ctx workflow.Context) {
 		Summary:             "give back what is leased",
 	})
 	var n int
-	if err := workflow.ExecuteActivity(ctx, acts.ReleaseTurns, activities.ReleaseInput{TurnIDs: a.state.LeftBehind}).Get(ctx, &n); err != nil {
-		workflow.GetLogger(ctx).Error("leases were not given back; they will be reclaimed when they expire", "turns", a.state.LeftBehind, "error", err)
+	if err := workflow.ExecuteActivity(ctx, acts.ReleaseTurns,
+		activities.ReleaseInput{TurnIDs: a.state.LeftBehind}).Get(ctx, &n); err != nil {
+		workflow.GetLogger(ctx).Error("leases were not given back; they will be reclaimed when they expire", "turns",
+			a.state.LeftBehind, "error", err)
 	}
 	a.state.Counts.Released += int64(n)
 }

@@ -12,6 +12,6 @@ const (
 	TasksTaskQueue = "task-queue"
 )
 
-// Tasks is the workflow syncTaskQueueWorkflow. It takes the same input, runs and returns as Accounting does. A worker of tasks registers its
-// activities, on another task queue.
+// Tasks is the workflow syncTaskQueueWorkflow. It takes the same input, runs and returns as
+// Accounting does. A worker of tasks registers its activities, on another task queue.
 func Tasks(ctx workflow.Context, in Input) (*models.RunCounts, error) { return runQueue(ctx, in) }

@@ -1,7 +1,7 @@
 package workflows
 
-// Version is the version of the workflow code. Raise it with each change that could not replay a recorded history without a
-// workflow.GetVersion, and record histories of the new code:
+// Version is the version of the workflow code. Raise it with each change that could not replay a
+// recorded history without a workflow.GetVersion, and record histories of the new code:
 //
 //	DAYBOOK_RECORD_HISTORIES=1 go test -run 'TestRecord.*Histories' ./workers
 //

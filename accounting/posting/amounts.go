@@ -10,12 +10,13 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// Check says whether a document can be posted as far as its amounts go, before it is stored: it states an amount that its rule reads, or
-// zero on purpose; its signs are those of its type; its totals agree. The rule is the one of rules that matches it. Where none does, or
-// rules is nil, what is read is the convention of its type, as docs/import.md has it.
+// Check says whether a document can be posted as far as its amounts go, before it is stored: it
+// states an amount that its rule reads, or zero on purpose; its signs are those of its type; its
+// totals agree. The rule is the one of rules that matches it. Where none does, or rules is nil,
+// what is read is the convention of its type, as docs/import.md has it.
 //
-// The error is an *Error with one of the codes AMOUNT_NOT_READ, AMOUNT_MISSING, AMOUNT_SIGN and TOTALS_DIFFER. What else keeps the
-// document from being posted is not looked at.
+// The error is an *Error with one of the codes AMOUNT_NOT_READ, AMOUNT_MISSING, AMOUNT_SIGN and
+// TOTALS_DIFFER. What else keeps the document from being posted is not looked at.
 func Check(doc *models.Document, rules *RuleSet) error {
 	if rules == nil {
 		return byConvention(doc)
@@ -34,7 +35,10 @@ func Check(doc *models.Document, rules *RuleSet) error {
 }
 
 // amountCodes are the codes that Check returns.
-var amountCodes = []models.ErrorCode{models.CodeAmountNotRead, models.CodeAmountMissing, models.CodeAmountSign, models.CodeTotalsDiffer}
+var amountCodes = []models.ErrorCode{
+	models.CodeAmountNotRead, models.CodeAmountMissing, models.CodeAmountSign,
+	models.CodeTotalsDiffer,
+}
 
 // everyAccount is a chart that lacks nothing.
 type everyAccount struct{}
@@ -62,7 +66,8 @@ func (e *evaluation) named(err *Error) error {
 	return err
 }
 
-// nothingPosted says why no line of the rule made an entry: the document is about nothing, or it fails.
+// nothingPosted says why no line of the rule made an entry: the document is about nothing, or it
+// fails.
 func (e *evaluation) nothingPosted() error {
 	content := &e.scope.doc.Content
 	if content.StatesZero() {
@@ -72,7 +77,8 @@ func (e *evaluation) nothingPosted() error {
 	return e.named(unread(content, "the rule reads", e.rule.amounts(), e.applied, e.rule.place))
 }
 
-// unread is the error of a document of which nothing is posted: what it states is not what is read. reader is who reads the fields.
+// unread is the error of a document of which nothing is posted: what it states is not what is read.
+// reader is who reads the fields.
 func unread(content *models.Content, reader string, reads []string, applied bool, place Place) *Error {
 	var states []string
 	for _, a := range content.Amounts() {
@@ -85,18 +91,24 @@ func unread(content *models.Content, reader string, reads []string, applied bool
 	const onPurpose = "or write a rule with posts: nothing if nothing is to be posted"
 	switch {
 	case len(states) == 0:
-		return fail(models.CodeAmountMissing, "the document states no amount, and %s %s; state it, as 0 (or content.zero: true) if the document is about no money",
+		return fail(models.CodeAmountMissing, "the document states no amount, and %s %s; state it, as 0 (or "+
+			"content.zero: true) if the document is about no money",
 			reader, cmp.Or(read, "none"))
 	case !applied:
-		return fail(models.CodeAmountNotRead, "the document states %s, and each line of the rule has an if that is false for it: nothing would be posted; "+
-			"correct the document or the conditions, %s", stated, onPurpose)
+		return fail(models.CodeAmountNotRead,
+			"the document states %s, and each line of the rule has an if that is false for it: nothing would be posted; "+
+				"correct the document or the conditions, %s", stated, onPurpose)
 	case slices.ContainsFunc(reads, func(field string) bool { return slices.Contains(states, field) }):
-		return fail(models.CodeAmountNotRead, "the document states %s, and %s %s, which comes to zero: nothing would be posted; correct the document or the rule, %s",
+		return fail(models.CodeAmountNotRead, "the document states %s, and %s %s, which comes to zero: nothing would be "+
+			"posted; correct the document or the rule, %s",
 			stated, reader, read, onPurpose)
 	case read == "":
-		return fail(models.CodeAmountNotRead, "the document states %s, and %s none of its amounts: nothing would be posted; correct the rule, %s", stated, reader, onPurpose)
+		return fail(models.CodeAmountNotRead,
+			"the document states %s, and %s none of its amounts: nothing would be posted; correct the rule, %s", stated,
+			reader, onPurpose)
 	}
-	return fail(models.CodeAmountNotRead, "%s %s, which the document does not state; it states %s: nothing would be posted; correct the document or the rule",
+	return fail(models.CodeAmountNotRead, "%s %s, which the document does not state; it states %s: nothing would be "+
+		"posted; correct the document or the rule",
 		reader, read, stated)
 }
 
@@ -151,7 +163,8 @@ func byConvention(doc *models.Document) error {
 	return unread(c, reader, reads, true, Place{})
 }
 
-// conventional names the fields that documents of a type are posted by, and reports whether the document states one of them.
+// conventional names the fields that documents of a type are posted by, and reports whether the
+// document states one of them.
 func conventional(doc *models.Document) (fields []string, read bool) {
 	c := &doc.Content
 	switch doc.Type {

@@ -14,12 +14,12 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// roundingType is the type of the rounding modes. It has no other values and no literal: a misspelt mode is an unknown
-// name when the rule set is compiled.
+// roundingType is the type of the rounding modes. It has no other values and no literal: a misspelt
+// mode is an unknown name when the rule set is compiled.
 var roundingType = cel.OpaqueType("daybook.Rounding")
 
-// roundingMode is how an exact amount becomes a whole number of minor units. Each mode treats a negative amount as the
-// positive one, with the sign changed.
+// roundingMode is how an exact amount becomes a whole number of minor units. Each mode treats a
+// negative amount as the positive one, with the sign changed.
 type roundingMode string
 
 const (
@@ -67,7 +67,8 @@ func percentOf(args ...ref.Val) ref.Val {
 	return types.Int(result)
 }
 
-// percent returns so many percent of the amount, rounded by the mode; false: 64 bits do not hold it.
+// percent returns so many percent of the amount, rounded by the mode; false: 64 bits do not hold
+// it.
 func percent(amount int64, rate models.Rate, mode roundingMode) (int64, bool) {
 	numerator, denominator := rate.Fraction()
 	quotient, remainder, ok := proportion(magnitude(amount), magnitude(numerator), uint64(denominator))
@@ -82,7 +83,8 @@ func percent(amount int64, rate models.Rate, mode roundingMode) (int64, bool) {
 	return signed(quotient, (amount < 0) != (numerator < 0))
 }
 
-// proportion returns amount × part / whole, cut to a whole number, and the remainder; false: 64 bits do not hold it.
+// proportion returns amount × part / whole, cut to a whole number, and the remainder; false: 64
+// bits do not hold it.
 func proportion(amount, part, whole uint64) (quotient, remainder uint64, ok bool) {
 	high, low := bits.Mul64(amount, part)
 	if high >= whole {
@@ -125,7 +127,8 @@ func sumOf(v ref.Val) ref.Val {
 	return sum
 }
 
-// listCosts counts a step for each element that sum adds: by itself, CEL counts one for each call of a function.
+// listCosts counts a step for each element that sum adds: by itself, CEL counts one for each call
+// of a function.
 type listCosts struct{}
 
 // CallCost implements interpreter.ActualCostEstimator.
@@ -168,11 +171,13 @@ func (v roundingValue) Equal(other ref.Val) ref.Val {
 	return types.Bool(ok && o.mode == v.mode)
 }
 
-// unmatched says for a call of a function of ours what its arguments are; empty: it is none of ours.
+// unmatched says for a call of a function of ours what its arguments are; empty: it is none of
+// ours.
 func unmatched(message string) string {
 	switch {
 	case strings.Contains(message, "'percent'"):
-		return fmt.Sprintf("; want percent(amount, rate, mode), as in percent(line.net, rate(\"19\"), half_up): the mode is %s, without quotes", roundingNames())
+		return fmt.Sprintf("; want percent(amount, rate, mode), as in percent(line.net, rate(\"19\"), half_up): the mode "+
+			"is %s, without quotes", roundingNames())
 	case strings.Contains(message, "'sum'"):
 		return "; want the sum of a list of amounts, as in sum(doc.lines.map(l, l.net))"
 	case strings.Contains(message, "'rate'"):

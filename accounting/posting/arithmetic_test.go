@@ -17,9 +17,11 @@ import (
 func threeLines() *models.Document {
 	doc := &models.Document{Currency: "EUR", IssueDate: day}
 	for range 3 {
-		doc.Content.Lines = append(doc.Content.Lines, models.Line{Code: "A", Net: 1005, Rate: models.MustRate("19"), Category: "VAT"})
+		doc.Content.Lines = append(doc.Content.Lines,
+			models.Line{Code: "A", Net: 1005, Rate: models.MustRate("19"), Category: "VAT"})
 	}
-	doc.Content.Lines = append(doc.Content.Lines, models.Line{Code: "B", Net: 50, Rate: models.MustRate("7")}, models.Line{Net: -1, Rate: models.MustRate("9.975")})
+	doc.Content.Lines = append(doc.Content.Lines, models.Line{Code: "B", Net: 50, Rate: models.MustRate("7")},
+		models.Line{Net: -1, Rate: models.MustRate("9.975")})
 	doc.Content.Taxes = []models.Tax{{Category: "VAT", Amount: 573}, {Category: "IRPF", Amount: -30}}
 	return doc
 }
@@ -69,21 +71,24 @@ func TestArithmeticIsChecked(t *testing.T) {
 	t.Parallel()
 	const want = `want percent(amount, rate, mode), as in percent(line.net, rate("19"), half_up): the mode is half_up, half_even or down, without quotes`
 	for expression, message := range map[string]string{
-		`percent(doc.total, rate("19"))`:             want,
-		`percent(doc.total, 19, half_up)`:            want,
-		`percent(doc.total, rate("19"), "half_up")`:  want,
-		`percent(rate("19"), doc.total, half_up)`:    want,
-		`percent(doc.total, rate("19"), half_down)`:  "undeclared reference to 'half_down' (did you mean 'half_even'?); the variables here are: doc; the rounding modes are half_up, half_even or down",
+		`percent(doc.total, rate("19"))`:            want,
+		`percent(doc.total, 19, half_up)`:           want,
+		`percent(doc.total, rate("19"), "half_up")`: want,
+		`percent(rate("19"), doc.total, half_up)`:   want,
+		`percent(doc.total, rate("19"), half_down)`: "undeclared reference to 'half_down' (did you mean 'half_even'?); " +
+			"the variables here are: doc; the rounding modes are half_up, half_even or down",
 		`percent(doc.total, rate("nineteen"), down)`: "want a percentage in decimal digits",
-		`sum(doc.lines)`:                             "want the sum of a list of amounts, as in sum(doc.lines.map(l, l.net))",
-		`sum(doc.lines.map(l, l.rate))`:              "want the sum of a list of amounts",
-		`sum(doc.total)`:                             "want the sum of a list of amounts",
-		`doc.total * 0.19`:                           "floating point",
+		`sum(doc.lines)`:                "want the sum of a list of amounts, as in sum(doc.lines.map(l, l.net))",
+		`sum(doc.lines.map(l, l.rate))`: "want the sum of a list of amounts",
+		`sum(doc.total)`:                "want the sum of a list of amounts",
+		`doc.total * 0.19`:              "floating point",
 	} {
-		_, err := posting.Compile(fmt.Appendf(nil, "ruleset: x\nrules: [{id: r, when: true, lines: [{id: a, side: debit, account: '1', amount: %q}]}]", expression))
+		_, err := posting.Compile(fmt.Appendf(nil,
+			"ruleset: x\nrules: [{id: r, when: true, lines: [{id: a, side: debit, account: '1', amount: %q}]}]", expression))
 		require.ErrorContains(t, err, message, expression)
 	}
-	_, err := posting.Compile([]byte("ruleset: x\nrules: [{id: r, when: true, lines: [{id: a, side: debit, account: '1', each: doc.lines, as: down, amount: 1}]}]"))
+	_, err := posting.Compile([]byte("ruleset: x\nrules: [{id: r, when: true, lines: [{id: a, side: debit, account: " +
+		"'1', each: doc.lines, as: down, amount: 1}]}]"))
 	require.ErrorContains(t, err, `"down" has a meaning of its own in expressions`)
 }
 
@@ -99,7 +104,8 @@ func TestSumIsPartOfTheCost(t *testing.T) {
 		ones += ",1"
 	}
 	_, err := amountOf(t, `doc.lines.all(l, sum([`+ones+`]) > 0) ? 1 : 2`, doc)
-	assert.Contains(t, requireError(t, err, models.CodeDocumentInvalid).Message, "more than 6000000 steps for this document")
+	assert.Contains(t, requireError(t, err, models.CodeDocumentInvalid).Message,
+		"more than 6000000 steps for this document")
 }
 
 // nearest rounds a fraction as the mode says, in numbers of any size.
@@ -116,7 +122,8 @@ func nearest(exact *big.Rat, mode string) *big.Int {
 	return whole
 }
 
-// percent is the exact product rounded by its mode, a negative amount gives the negative result, or the document fails.
+// percent is the exact product rounded by its mode, a negative amount gives the negative result, or
+// the document fails.
 func TestPercentIsExact(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"half_up", "half_even", "down"} {
@@ -133,12 +140,16 @@ rules:
 `, mode))
 			rapid.Check(t, func(t *rapid.T) {
 				amount := rapid.OneOf(extremes(), rapid.Int64Range(-2000, 2000)).Draw(t, "amount")
-				text := big.NewRat(rapid.OneOf(rapid.Int64Range(-200_000_000, 200_000_000), rapid.Map(rapid.Int64Range(-40, 40), func(n int64) int64 { return n * 2_500_000 })).
+				text := big.NewRat(rapid.OneOf(rapid.Int64Range(-200_000_000, 200_000_000),
+					rapid.Map(rapid.Int64Range(-40, 40), func(n int64) int64 { return n * 2_500_000 })).
 					Draw(t, "millionths"), 1_000_000)
 				rate := models.MustRate(text.FloatString(6))
 				exact := new(big.Rat).Mul(text, new(big.Rat).SetFrac64(1, 100))
 				want := nearest(exact.Mul(exact, new(big.Rat).SetInt64(amount)), mode)
-				doc := &models.Document{Currency: "EUR", IssueDate: day, Content: models.Content{Lines: []models.Line{{Net: amount, Rate: rate}}}}
+				doc := &models.Document{
+					Currency: "EUR", IssueDate: day,
+					Content: models.Content{Lines: []models.Line{{Net: amount, Rate: rate}}},
+				}
 				impact, err := rules.Evaluate(doc, posting.NewAccounts("1"))
 				if !want.IsInt64() || want.Int64() == math.MinInt64 {
 					requireErrorT(t, err, models.CodeDocumentInvalid)
@@ -180,12 +191,16 @@ func TestSplitByComputedShares(t *testing.T) {
 	t.Parallel()
 	rules := compile(t, discount)
 	chart := posting.NewAccounts(rules.Accounts()...)
-	doc := &models.Document{Type: "cash_discount", Currency: "EUR", IssueDate: day, Content: models.Content{Amount: 100, Lines: []models.Line{
-		{Net: 2000, Rate: models.MustRate("19")}, {Net: 1000, Rate: models.MustRate("7")},
-	}}}
+	doc := &models.Document{
+		Type: "cash_discount", Currency: "EUR", IssueDate: day,
+		Content: models.Content{Amount: 100, Lines: []models.Line{
+			{Net: 2000, Rate: models.MustRate("19")}, {Net: 1000, Rate: models.MustRate("7")},
+		}},
+	}
 	impact, err := rules.Evaluate(doc, chart)
 	require.NoError(t, err)
-	assert.Equal(t, "revenue 0 4400 debit 67 EUR\nrevenue 0 4300 debit 33 EUR\nreceivable 0 1200 credit 100 EUR\n", entries(impact))
+	assert.Equal(t, "revenue 0 4400 debit 67 EUR\nrevenue 0 4300 debit 33 EUR\nreceivable 0 1200 credit 100 EUR\n",
+		entries(impact))
 
 	for lines, message := range map[int64]string{
 		-5000: "some of the shares are positive and some negative",
@@ -207,7 +222,10 @@ func TestSplitByComputedShares(t *testing.T) {
 	doc.Content.Lines = nil
 	_, err = rules.Evaluate(doc, chart)
 	assert.Contains(t, requireError(t, err, models.CodeDocumentInvalid).Message, "all shares are zero")
-	doc.Content.Lines = []models.Line{{Net: math.MaxInt64, Rate: models.MustRate("19")}, {Net: 1, Rate: models.MustRate("7")}}
+	doc.Content.Lines = []models.Line{
+		{Net: math.MaxInt64, Rate: models.MustRate("19")},
+		{Net: 1, Rate: models.MustRate("7")},
+	}
 	_, err = rules.Evaluate(doc, chart)
 	assert.Contains(t, requireError(t, err, models.CodeDocumentInvalid).Message, "integer overflow")
 }
@@ -221,7 +239,8 @@ func TestComputedSharesLoseNothing(t *testing.T) {
 		doc.Content.Amount = amounts().Filter(func(n int64) bool { return n != math.MinInt64 && n != 0 }).Draw(t, "amount")
 		for range rapid.IntRange(1, 6).Draw(t, "lines") {
 			doc.Content.Lines = append(doc.Content.Lines, models.Line{
-				Net: rapid.Int64Range(1, 1e15).Draw(t, "net"), Rate: rapid.SampledFrom([]models.Rate{{}, models.MustRate("7"), models.MustRate("19")}).Draw(t, "rate"),
+				Net:  rapid.Int64Range(1, 1e15).Draw(t, "net"),
+				Rate: rapid.SampledFrom([]models.Rate{{}, models.MustRate("7"), models.MustRate("19")}).Draw(t, "rate"),
 			})
 		}
 		impact, err := rules.Evaluate(doc, chart)
@@ -237,12 +256,14 @@ func TestComputedSharesLoseNothing(t *testing.T) {
 	})
 }
 
-// The rule that docs/rules.md has for reverse charge posts the longest document that an import takes.
+// The rule that docs/rules.md has for reverse charge posts the longest document that an import
+// takes.
 func TestSumsOverTheLongestDocument(t *testing.T) {
 	t.Parallel()
 	doc := &models.Document{Type: "bill", Currency: "EUR", IssueDate: day}
 	for range 100_000 {
-		doc.Content.Lines = append(doc.Content.Lines, models.Line{Kind: "item", Net: 5, Rate: models.MustRate("19"), Category: "VAT"})
+		doc.Content.Lines = append(doc.Content.Lines,
+			models.Line{Kind: "item", Net: 5, Rate: models.MustRate("19"), Category: "VAT"})
 	}
 	const sum = `percent(sum(doc.lines.map(l, l.category == "VAT" && l.rate == rate(19), l.net)), rate(19), half_up)`
 	got, err := amountOf(t, sum+" + "+sum, doc)

@@ -6,7 +6,8 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// balance is debit minus credit for each currency. A document has one or two currencies, so a slice is faster than a map.
+// balance is debit minus credit for each currency. A document has one or two currencies, so a slice
+// is faster than a map.
 type balance []currencySum
 
 type currencySum struct {
@@ -14,8 +15,9 @@ type currencySum struct {
 	sum      int64
 }
 
-// add adds the entry to the sum of its currency; false: the sum does not fit into 64 bits. Nor does -2⁶³: no entry could
-// balance it, and the same entries on the other sides, those of a rule with negate, would add up to 2⁶³.
+// add adds the entry to the sum of its currency; false: the sum does not fit into 64 bits. Nor does
+// -2⁶³: no entry could balance it, and the same entries on the other sides, those of a rule with
+// negate, would add up to 2⁶³.
 func (b *balance) add(entry Entry) bool {
 	amount := entry.Amount
 	if entry.Side == models.Credit {
@@ -37,8 +39,9 @@ func (b *balance) add(entry Entry) bool {
 	return true
 }
 
-// converted reports whether something was given in one currency and something received in another. A difference in one
-// currency only, or differences on the same side, are no conversion: value would come from nowhere.
+// converted reports whether something was given in one currency and something received in another.
+// A difference in one currency only, or differences on the same side, are no conversion: value
+// would come from nowhere.
 func (b balance) converted() bool {
 	given, received := false, false
 	for _, s := range b {
@@ -48,8 +51,9 @@ func (b balance) converted() bool {
 	return given && received
 }
 
-// offsetDifferences lets the exchange account take what was converted, else the rounding account what is within the limit,
-// and refuses any remaining difference. An impact never has both: the exchange account takes all differences.
+// offsetDifferences lets the exchange account take what was converted, else the rounding account
+// what is within the limit, and refuses any remaining difference. An impact never has both: the
+// exchange account takes all differences.
 func (e *evaluation) offsetDifferences() error {
 	var err error
 	if x := e.rule.exchange; x != nil && e.sums.converted() {
@@ -64,7 +68,8 @@ func (e *evaluation) offsetDifferences() error {
 	}
 	for _, s := range e.sums {
 		if s.sum != 0 {
-			return e.fail(models.CodeUnbalanced, nil, e.rule.place, "the entries in %s do not balance after rounding", s.currency)
+			return e.fail(models.CodeUnbalanced, nil, e.rule.place, "the entries in %s do not balance after rounding",
+				s.currency)
 		}
 	}
 	return nil

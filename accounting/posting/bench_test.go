@@ -8,7 +8,8 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// BenchmarkEvaluate posts an invoice of one line and one tax, three entries, with a rule set of seven rules.
+// BenchmarkEvaluate posts an invoice of one line and one tax, three entries, with a rule set of
+// seven rules.
 func BenchmarkEvaluate(b *testing.B) {
 	rules, chart := matrix(b)
 	doc := invoice()

@@ -14,7 +14,8 @@ import (
 
 // CaseFile is a file of test cases for a rule set.
 type CaseFile struct {
-	// RuleSet is the path of the rule set as the file names it, relative to the file; empty: the program that runs the cases names it.
+	// RuleSet is the path of the rule set as the file names it, relative to the file; empty: the
+	// program that runs the cases names it.
 	RuleSet string
 	// Chart is the path of a chart of accounts, relative to the file; empty: Accounts is the chart.
 	Chart string
@@ -59,8 +60,8 @@ type ExpectedEntry struct {
 	RuleLineID string
 }
 
-// ParseCases reads a file of test cases from YAML and checks it against CaseSchema. All problems found are reported
-// together as a *CompileError.
+// ParseCases reads a file of test cases from YAML and checks it against CaseSchema. All problems
+// found are reported together as a *CompileError.
 func ParseCases(source []byte) (*CaseFile, error) {
 	src, problems := parseSource(source)
 	if src != nil {
@@ -141,7 +142,10 @@ func (r *caseReader) readCase(n *yaml.Node) Case {
 }
 
 func (r *caseReader) entry(n *yaml.Node, currency string) ExpectedEntry {
-	e := ExpectedEntry{Account: r.src.textAt(n, "account"), Side: models.Debit, Currency: currency, RuleLineID: r.src.textAt(n, "line")}
+	e := ExpectedEntry{
+		Account: r.src.textAt(n, "account"), Side: models.Debit, Currency: currency,
+		RuleLineID: r.src.textAt(n, "line"),
+	}
 	amount, debit := r.src.scalarAt(n, "debit")
 	other, credit := r.src.scalarAt(n, "credit")
 	if debit == credit {

@@ -6,16 +6,18 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// Chart says which accounts an organization has. It must be safe for concurrent use if Evaluate is called concurrently.
+// Chart says which accounts an organization has. It must be safe for concurrent use if Evaluate is
+// called concurrently.
 type Chart interface {
 	// HasAccount reports whether entries may be posted to the account with this code.
 	HasAccount(code string) bool
-	// Allows reports whether the account with this code, which the chart has, takes entries in the currency.
+	// Allows reports whether the account with this code, which the chart has, takes entries in the
+	// currency.
 	Allows(code, currency string) bool
 }
 
-// Accounts is a Chart in memory: the account codes, each with the currencies (ISO 4217) that it takes; an account with
-// none listed takes all. The nil chart has no account.
+// Accounts is a Chart in memory: the account codes, each with the currencies (ISO 4217) that it
+// takes; an account with none listed takes all. The nil chart has no account.
 type Accounts map[string][]string
 
 // NewAccounts returns the chart of the given codes. Each account takes every currency.

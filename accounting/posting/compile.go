@@ -11,8 +11,8 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// compiler turns the tree of a rule set's file into rules. It goes on after a problem, so that all are found at once.
-// It does not report again what the schema has reported.
+// compiler turns the tree of a rule set's file into rules. It goes on after a problem, so that all
+// are found at once. It does not report again what the schema has reported.
 type compiler struct {
 	src      *source
 	problems []Problem
@@ -25,7 +25,8 @@ type compiler struct {
 	used    map[string]bool // maps that some line uses
 }
 
-// mapKey names one compiled form of a map. A map has several, because its conditions see the variables of the line that uses it.
+// mapKey names one compiled form of a map. A map has several, because its conditions see the
+// variables of the line that uses it.
 type mapKey struct {
 	name string
 	as   string
@@ -33,7 +34,8 @@ type mapKey struct {
 }
 
 func (c *compiler) report(at Place, format string, args ...any) {
-	c.problems = append(c.problems, Problem{Place: at, Rule: c.rule, RuleLine: c.line, Message: fmt.Sprintf(format, args...)})
+	c.problems = append(c.problems,
+		Problem{Place: at, Rule: c.rule, RuleLine: c.line, Message: fmt.Sprintf(format, args...)})
 }
 
 func (c *compiler) compile() *RuleSet {
@@ -150,7 +152,8 @@ func (c *compiler) inherit(r *rule, n *yaml.Node, nodes []*yaml.Node, byID map[s
 			r.exchange = model.exchange
 		}
 	case child(n, "lines") == nil:
-		c.report(r.place, "the rule posts nothing; give it lines, or like with the id of a rule that has them; if that is meant, posts: nothing says so")
+		c.report(r.place, "the rule posts nothing; give it lines, or like with the id of a rule that has them; if that "+
+			"is meant, posts: nothing says so")
 	}
 	if r.date == nil {
 		f := documentObject.lookup("issue_date")
@@ -203,7 +206,8 @@ func (c *compiler) determination(env *environment, l *line, n *yaml.Node) {
 	case hasAccount:
 		l.account = c.account(n)
 	default:
-		c.report(l.place, "the line names no account; add account, map for one that depends on the document, or split for several")
+		c.report(l.place, "the line names no account; add account, map for one that depends on the document, or split "+
+			"for several")
 	}
 }
 
@@ -302,10 +306,12 @@ func (c *compiler) account(n *yaml.Node) string {
 	return text.value
 }
 
-// noExpression reports an expression where an account is named: it would be the code of an account that no chart has.
+// noExpression reports an expression where an account is named: it would be the code of an account
+// that no chart has.
 func (c *compiler) noExpression(text scalar) {
 	if isExpression(text.value, c.env) {
-		c.report(text.place, "account takes an alias or the code of an account, and %s is an expression; an account that depends on the document is determined "+
+		c.report(text.place, "account takes an alias or the code of an account, and %s is an expression; an account that "+
+			"depends on the document is determined "+
 			"by a map: name it with map, and give it a row with when and account for each account", text.value)
 	}
 }

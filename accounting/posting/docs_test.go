@@ -16,8 +16,9 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// TestDocumentationExamples runs docs/rules.md: each json block is a document, posted by the yaml block before it, with
-// the entries or the error of the text block after it; a yaml block with cases tests the rules before it.
+// TestDocumentationExamples runs docs/rules.md: each json block is a document, posted by the yaml
+// block before it, with the entries or the error of the text block after it; a yaml block with
+// cases tests the rules before it.
 func TestDocumentationExamples(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/rules.md")

@@ -23,9 +23,11 @@ func (p Place) String() string {
 	return fmt.Sprintf("%d:%d", p.Line, p.Column)
 }
 
-// Error says why a document cannot be posted. Evaluate returns no other kind of error; find it with errors.As.
+// Error says why a document cannot be posted. Evaluate returns no other kind of error; find it with
+// errors.As.
 type Error struct {
-	// Code is one of NO_MATCHING_RULE, AMBIGUOUS_RULE, UNKNOWN_ACCOUNT, UNBALANCED and DOCUMENT_INVALID.
+	// Code is one of NO_MATCHING_RULE, AMBIGUOUS_RULE, UNKNOWN_ACCOUNT, UNBALANCED and
+	// DOCUMENT_INVALID.
 	Code models.ErrorCode
 	// Rule is the id of the rule that was evaluated; empty: none was found.
 	Rule string
@@ -52,7 +54,8 @@ func (e *Error) Error() string {
 // Problem is one thing that is wrong with a rule set or a file of test cases.
 type Problem struct {
 	Place
-	// Rule and RuleLine are the ids of the rule and of its line; empty: the problem lies outside of one.
+	// Rule and RuleLine are the ids of the rule and of its line; empty: the problem lies outside of
+	// one.
 	Rule     string `json:"rule,omitempty"`
 	RuleLine string `json:"rule_line,omitempty"`
 	// Message says what is wrong and what to do about it.
@@ -71,8 +74,8 @@ func (p Problem) String() string {
 	return strings.Join(append(parts, p.Message), ": ")
 }
 
-// CompileError lists everything that is wrong with a rule set, or with a file of test cases, in the order of the source.
-// It is never empty.
+// CompileError lists everything that is wrong with a rule set, or with a file of test cases, in the
+// order of the source. It is never empty.
 type CompileError struct {
 	Problems []Problem
 	// what the source is; empty: a rule set

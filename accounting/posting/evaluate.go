@@ -12,9 +12,9 @@ import (
 
 // Evaluate returns the entries that the document causes. It reads the document and changes nothing.
 //
-// Exactly one rule must match. Every error is an *Error. Its code says what has to be changed: the rule set
-// (NO_MATCHING_RULE, AMBIGUOUS_RULE), the chart (UNKNOWN_ACCOUNT) or the document (UNBALANCED,
-// DOCUMENT_INVALID, and what Check finds). A nil chart has no account.
+// Exactly one rule must match. Every error is an *Error. Its code says what has to be changed: the
+// rule set (NO_MATCHING_RULE, AMBIGUOUS_RULE), the chart (UNKNOWN_ACCOUNT) or the document
+// (UNBALANCED, DOCUMENT_INVALID, and what Check finds). A nil chart has no account.
 func (rs *RuleSet) Evaluate(doc *models.Document, chart Chart) (*Impact, error) {
 	if doc == nil {
 		return nil, &Error{Code: models.CodeDocumentInvalid, Message: "there is no document"}
@@ -29,13 +29,15 @@ func (rs *RuleSet) Evaluate(doc *models.Document, chart Chart) (*Impact, error) 
 	return e.impact, nil
 }
 
-// ComputesDates reports whether the posting date of some rule is computed, and not a date that its documents state.
+// ComputesDates reports whether the posting date of some rule is computed, and not a date that its
+// documents state.
 func (rs *RuleSet) ComputesDates() bool {
 	return slices.ContainsFunc(rs.rules, func(r *rule) bool { return r.date.plain == nil })
 }
 
-// ComputedDate returns the posting date of a document if its rule computes it. It is false where the date is one that the document
-// states, where not exactly one rule matches, and where the date cannot be computed.
+// ComputedDate returns the posting date of a document if its rule computes it. It is false where
+// the date is one that the document states, where not exactly one rule matches, and where the date
+// cannot be computed.
 func (rs *RuleSet) ComputedDate(doc *models.Document) (models.Date, bool) {
 	e := &evaluation{scope: scope{doc: doc}}
 	if err := e.match(rs.rules); err != nil || e.rule.date.plain != nil {
@@ -133,7 +135,8 @@ func (e *evaluation) match(rules []*rule) error {
 	if e.rule == nil {
 		doc := e.scope.doc
 		return e.fail(models.CodeNoMatchingRule, nil, Place{},
-			"no rule matches the document (type=%q, direction=%q, currency=%q, country=%q); add a rule for it or correct the document",
+			"no rule matches the document (type=%q, direction=%q, currency=%q, country=%q); add a rule for it or correct "+
+				"the document",
 			doc.Type, doc.Direction, doc.Currency, doc.Content.Country)
 	}
 	return nil
@@ -185,8 +188,8 @@ func (e *evaluation) evaluateLine(l *line) error {
 	return nil
 }
 
-// evaluateElement makes the entries of one line for one element; position 0 is no element. The account is looked for
-// only when there is something to post, so a zero needs no row in a map.
+// evaluateElement makes the entries of one line for one element; position 0 is no element. The
+// account is looked for only when there is something to post, so a zero needs no row in a map.
 func (e *evaluation) evaluateElement(l *line, position int) error {
 	if l.when != nil {
 		ok, err := l.when.bool(&e.scope)
@@ -207,7 +210,8 @@ func (e *evaluation) evaluateElement(l *line, position int) error {
 		return nil
 	}
 	if amount == math.MinInt64 {
-		return e.fail(models.CodeDocumentInvalid, l, l.amount.place, "amount%s: %d cannot be turned to the other side; correct the document", l.at(position), amount)
+		return e.fail(models.CodeDocumentInvalid, l, l.amount.place,
+			"amount%s: %d cannot be turned to the other side; correct the document", l.at(position), amount)
 	}
 	currency, place := e.scope.doc.Currency, l.place
 	if l.currency != nil {
@@ -232,7 +236,10 @@ func (e *evaluation) evaluateElement(l *line, position int) error {
 	if amount < 0 {
 		amount = -amount
 	}
-	entry := Entry{Account: account, Side: side, Amount: amount, Currency: currency, RuleLineID: l.id, DocumentLine: position}
+	entry := Entry{
+		Account: account, Side: side, Amount: amount, Currency: currency, RuleLineID: l.id,
+		DocumentLine: position,
+	}
 	if l.split == nil {
 		return e.add(l, l.place, entry)
 	}
@@ -252,18 +259,20 @@ func (e *evaluation) evaluateElement(l *line, position int) error {
 	return nil
 }
 
-// add appends the entry to the impact and adds it to the sums. l is nil for the rounding and the exchange entry; place is
-// where the rule set names its account.
+// add appends the entry to the impact and adds it to the sums. l is nil for the rounding and the
+// exchange entry; place is where the rule set names its account.
 func (e *evaluation) add(l *line, place Place, entry Entry) error {
 	if !e.chart.HasAccount(entry.Account) {
-		return e.fail(models.CodeUnknownAccount, l, place, "the chart of accounts has no account %q; add it or correct the rule", entry.Account)
+		return e.fail(models.CodeUnknownAccount, l, place,
+			"the chart of accounts has no account %q; add it or correct the rule", entry.Account)
 	}
 	if !e.chart.Allows(entry.Account, entry.Currency) {
 		return e.fail(models.CodeUnknownAccount, l, place,
 			"the account %q does not take %s; allow it the currency or correct the rule", entry.Account, entry.Currency)
 	}
 	if !e.sums.add(entry) {
-		return e.fail(models.CodeDocumentInvalid, l, place, "the entries in %s add up to more than 64 bits hold; correct the document", entry.Currency)
+		return e.fail(models.CodeDocumentInvalid, l, place,
+			"the entries in %s add up to more than 64 bits hold; correct the document", entry.Currency)
 	}
 	e.impact.Entries = append(e.impact.Entries, entry)
 	return nil
@@ -275,7 +284,8 @@ func (e *evaluation) lookup(l *line, position int) (string, error) {
 	for i := range m.rows {
 		ok, err := m.rows[i].when.bool(&e.scope)
 		if err != nil {
-			return "", e.fail(models.CodeDocumentInvalid, l, m.rows[i].when.place, "map %q%s: %v", m.name, l.at(position), err)
+			return "", e.fail(models.CodeDocumentInvalid, l, m.rows[i].when.place, "map %q%s: %v", m.name, l.at(position),
+				err)
 		}
 		if ok {
 			return m.rows[i].account, nil
@@ -312,10 +322,12 @@ func (m *accountMap) sought(s *scope) string {
 	return strings.Join(parts, ", ")
 }
 
-// maxStated is how many bytes of a list or an object a message shows: a document may have many lines.
+// maxStated is how many bytes of a list or an object a message shows: a document may have many
+// lines.
 const maxStated = 300
 
-// stated writes a value as the document states it: lists and objects as JSON, and no more than maxStated of them.
+// stated writes a value as the document states it: lists and objects as JSON, and no more than
+// maxStated of them.
 func stated(v any) string {
 	switch v.(type) {
 	case map[string]string, []models.Line, []models.Tax, *models.Money:

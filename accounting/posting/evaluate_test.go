@@ -31,10 +31,18 @@ func matrix(tb testing.TB) (*posting.RuleSet, posting.Accounts) {
 // invoice is 100.00 + 50.00 at 19 % and 10.00 at 7 %, of which 20.00 were paid in advance.
 func invoice() *models.Document {
 	return &models.Document{
-		OrgID: "acme", ID: "inv-1", Type: models.DocumentInvoice, Direction: models.DirectionOut, Currency: "EUR", IssueDate: day,
+		OrgID: "acme", ID: "inv-1", Type: models.DocumentInvoice, Direction: models.DirectionOut, Currency: "EUR",
+		IssueDate: day,
 		Content: models.Content{
-			Lines:   []models.Line{{Kind: "item", Net: 10000, Rate: models.MustRate("19")}, {Kind: "shipping", Net: 5000, Rate: models.MustRate("19")}, {Kind: "item", Net: 1000, Rate: models.MustRate("7")}},
-			Taxes:   []models.Tax{{Category: "VAT", Rate: models.MustRate("19"), Amount: 2850}, {Category: "VAT", Rate: models.MustRate("7"), Amount: 70}},
+			Lines: []models.Line{
+				{Kind: "item", Net: 10000, Rate: models.MustRate("19")},
+				{Kind: "shipping", Net: 5000, Rate: models.MustRate("19")},
+				{Kind: "item", Net: 1000, Rate: models.MustRate("7")},
+			},
+			Taxes: []models.Tax{
+				{Category: "VAT", Rate: models.MustRate("19"), Amount: 2850},
+				{Category: "VAT", Rate: models.MustRate("7"), Amount: 70},
+			},
 			Total:   18920,
 			Prepaid: 2000,
 			Payable: 16920,
@@ -42,7 +50,8 @@ func invoice() *models.Document {
 	}
 }
 
-// entries prints an impact's entries one a line: rule line, element, account, side, amount, currency.
+// entries prints an impact's entries one a line: rule line, element, account, side, amount,
+// currency.
 func entries(impact *posting.Impact) string {
 	var b strings.Builder
 	for _, e := range impact.Entries {
@@ -102,7 +111,8 @@ func TestEvaluateRounding(t *testing.T) {
 		doc.Content.Payable += difference
 		_, err := rules.Evaluate(doc, chart)
 		e := requireError(t, err, models.CodeUnbalanced)
-		assert.Equal(t, fmt.Sprintf("debits minus credits is %d minor units of EUR (%s) and the rounding limit is 2 (0.02 EUR); correct the document or the rule",
+		assert.Equal(t, fmt.Sprintf("debits minus credits is %d minor units of EUR (%s) and the rounding limit is 2 "+
+			"(0.02 EUR); correct the document or the rule",
 			difference, models.FormatMinor(difference, "EUR")), e.Message)
 		assert.Equal(t, "sale", e.Rule)
 	}
@@ -117,7 +127,8 @@ func TestEvaluatePayoutInAnotherCurrency(t *testing.T) {
 		Content: models.Content{Amount: 10000, Fee: 100, Settled: &models.Money{Amount: 9210, Currency: "EUR"}},
 	}
 	impact, err := rules.Evaluate(doc, chart)
-	// The fee is debited and the clearing account credited with amount and fee, so each currency balances.
+	// The fee is debited and the clearing account credited with amount and fee, so each currency
+	// balances.
 	require.NoError(t, err)
 	assert.Equal(t, value, impact.PostingDate)
 	assert.Equal(t, `bank 0 1000 debit 9210 EUR
@@ -131,7 +142,8 @@ fx2 0 6960 credit 9210 EUR
 	impact, err = rules.Evaluate(doc, chart)
 	require.NoError(t, err)
 	assert.Equal(t, day, impact.PostingDate)
-	assert.Equal(t, "bank 0 1000 debit 10000 USD\nfee 0 6855 debit 100 USD\npsp 0 1360 credit 10100 USD\n", entries(impact))
+	assert.Equal(t, "bank 0 1000 debit 10000 USD\nfee 0 6855 debit 100 USD\npsp 0 1360 credit 10100 USD\n",
+		entries(impact))
 }
 
 func TestEvaluateNegativeAmountChangesSide(t *testing.T) {
@@ -151,7 +163,10 @@ func TestEvaluateZeroPostsNothing(t *testing.T) {
 	rules, chart := matrix(t)
 	doc := invoice()
 	// A rate that no map row knows does not matter where there is nothing to post.
-	doc.Content = models.Content{Lines: []models.Line{{Rate: models.MustRate("16")}}, Taxes: []models.Tax{{Rate: models.MustRate("16")}}}
+	doc.Content = models.Content{
+		Lines: []models.Line{{Rate: models.MustRate("16")}},
+		Taxes: []models.Tax{{Rate: models.MustRate("16")}},
+	}
 	impact, err := rules.Evaluate(doc, chart)
 	require.NoError(t, err)
 	assert.Empty(t, impact.Entries)
@@ -170,22 +185,59 @@ func TestEvaluateErrors(t *testing.T) {
 		line    string
 		message string
 	}{
-		{"no rule", func(d *models.Document) { d.Type = "order" }, chart, models.CodeNoMatchingRule, "", "", `type="order"`},
-		{"no map row", func(d *models.Document) { d.Content.Taxes[0].Rate = models.MustRate("16") }, chart, models.CodeNoMatchingRule, "sale", "vat", `map "vat_out" has no row for tax 1 of the document that matches rate_bp=1600`},
-		{"no account", func(*models.Document) {}, posting.NewAccounts("1200"), models.CodeUnknownAccount, "sale", "prep", `no account "3250"`},
+		{
+			"no rule", func(d *models.Document) { d.Type = "order" }, chart, models.CodeNoMatchingRule, "", "",
+			`type="order"`,
+		},
+		{
+			"no map row", func(d *models.Document) { d.Content.Taxes[0].Rate = models.MustRate("16") }, chart,
+			models.CodeNoMatchingRule, "sale", "vat",
+			`map "vat_out" has no row for tax 1 of the document that matches rate_bp=1600`,
+		},
+		{
+			"no account", func(*models.Document) {}, posting.NewAccounts("1200"), models.CodeUnknownAccount, "sale", "prep",
+			`no account "3250"`,
+		},
 		{"no chart", func(*models.Document) {}, nil, models.CodeUnknownAccount, "sale", "ar", `no account "1200"`},
-		{"no date", func(d *models.Document) { d.IssueDate = models.Date{} }, chart, models.CodeDocumentInvalid, "sale", "", "issue_date"},
-		{"a date before all", func(d *models.Document) { d.IssueDate = models.NewDate(1, 1, 1) }, chart, models.CodeDocumentInvalid, "sale", "", "issue_date: date 0001-01-01: want one from 1900-01-01"},
-		{"a value date after all", func(d *models.Document) { d.ValueDate = new(models.NewDate(3000, 1, 1)) }, chart, models.CodeDocumentInvalid, "sale", "", "value_date: date 3000-01-01"},
-		{"no currency", func(d *models.Document) { d.Currency = "" }, chart, models.CodeDocumentInvalid, "sale", "ar", "ISO 4217"},
-		{"no such currency", func(d *models.Document) { d.Currency = "EUX" }, chart, models.CodeDocumentInvalid, "sale", "ar", `"EUX" is no ISO 4217 code`},
-		{"withdrawn currency", func(d *models.Document) { d.Currency = "HRK" }, chart, models.CodeDocumentInvalid, "sale", "ar", "HRK was withdrawn from ISO 4217 in 2023-01"},
-		{"gold", func(d *models.Document) { d.Currency = "XAU" }, chart, models.CodeDocumentInvalid, "sale", "ar", "XAU stands for gold and has no minor unit"},
-		{"refused currency", func(*models.Document) {}, euroless(chart), models.CodeUnknownAccount, "sale", "prep", `the account "3250" does not take EUR`},
+		{
+			"no date", func(d *models.Document) { d.IssueDate = models.Date{} }, chart, models.CodeDocumentInvalid, "sale", "",
+			"issue_date",
+		},
+		{
+			"a date before all", func(d *models.Document) { d.IssueDate = models.NewDate(1, 1, 1) }, chart,
+			models.CodeDocumentInvalid, "sale", "", "issue_date: date 0001-01-01: want one from 1900-01-01",
+		},
+		{
+			"a value date after all", func(d *models.Document) { d.ValueDate = new(models.NewDate(3000, 1, 1)) }, chart,
+			models.CodeDocumentInvalid, "sale", "", "value_date: date 3000-01-01",
+		},
+		{
+			"no currency", func(d *models.Document) { d.Currency = "" }, chart, models.CodeDocumentInvalid, "sale", "ar",
+			"ISO 4217",
+		},
+		{
+			"no such currency", func(d *models.Document) { d.Currency = "EUX" }, chart, models.CodeDocumentInvalid, "sale",
+			"ar", `"EUX" is no ISO 4217 code`,
+		},
+		{
+			"withdrawn currency", func(d *models.Document) { d.Currency = "HRK" }, chart, models.CodeDocumentInvalid, "sale",
+			"ar", "HRK was withdrawn from ISO 4217 in 2023-01",
+		},
+		{
+			"gold", func(d *models.Document) { d.Currency = "XAU" }, chart, models.CodeDocumentInvalid, "sale", "ar",
+			"XAU stands for gold and has no minor unit",
+		},
+		{
+			"refused currency", func(*models.Document) {}, euroless(chart), models.CodeUnknownAccount, "sale", "prep",
+			`the account "3250" does not take EUR`,
+		},
 		{"least int64", func(d *models.Document) {
 			d.Content = models.Content{Payable: math.MinInt64}
 		}, chart, models.CodeDocumentInvalid, "sale", "ar", "cannot be turned"},
-		{"sum overflow", func(d *models.Document) { d.Content.Payable = math.MaxInt64 }, chart, models.CodeDocumentInvalid, "sale", "prep", "64 bits"},
+		{
+			"sum overflow", func(d *models.Document) { d.Content.Payable = math.MaxInt64 }, chart, models.CodeDocumentInvalid,
+			"sale", "prep", "64 bits",
+		},
 		{"amount overflow", func(d *models.Document) {
 			d.Type, d.Direction = models.DocumentPayment, models.DirectionIn
 			d.Content = models.Content{Amount: math.MaxInt64, Fee: -1}
@@ -213,7 +265,10 @@ func TestEvaluateErrors(t *testing.T) {
 
 func TestChartOf(t *testing.T) {
 	t.Parallel()
-	chart := posting.ChartOf([]models.Account{{Code: "1000", Currencies: models.Currencies{"EUR", "USD"}}, {Code: "1200"}})
+	chart := posting.ChartOf([]models.Account{
+		{Code: "1000", Currencies: models.Currencies{"EUR", "USD"}},
+		{Code: "1200"},
+	})
 	assert.True(t, chart.HasAccount("1000"))
 	assert.False(t, chart.HasAccount("1001"))
 	assert.True(t, chart.Allows("1000", "USD"))
@@ -234,7 +289,8 @@ rules:
 	e := requireError(t, err, models.CodeAmbiguousRule)
 	assert.Equal(t, "first", e.Rule)
 	assert.Contains(t, e.Message, `"second" at 5:5`)
-	assert.EqualError(t, err, `rule "first" at 4:5: the rule "second" at 5:5 matches the document as well; narrow the condition of one of them`)
+	assert.EqualError(t, err,
+		`rule "first" at 4:5: the rule "second" at 5:5 matches the document as well; narrow the condition of one of them`)
 }
 
 // euroless is the chart with an account that takes no euros.
@@ -288,7 +344,10 @@ func TestMapRowThatIsMissingShowsTheDocument(t *testing.T) {
 		set, err := posting.Compile([]byte("ruleset: r\nmaps: {m: [{when: '" + condition + "', account: \"1\"}]}\n" +
 			"rules: [{id: a, when: 'true', lines: [{id: l, side: debit, map: m, amount: doc.payable}]}]\n"))
 		require.NoError(t, err, condition)
-		d := models.Document{OrgID: "o", ID: "d", Type: "invoice", Direction: "out", Currency: "EUR", IssueDate: models.NewDate(2026, 2, 1)}
+		d := models.Document{
+			OrgID: "o", ID: "d", Type: "invoice", Direction: "out", Currency: "EUR",
+			IssueDate: models.NewDate(2026, 2, 1),
+		}
 		d.Content.Payable, d.Content.Attributes = 100, map[string]string{"text": "CARD"}
 		for range 20 {
 			d.Content.Lines = append(d.Content.Lines, models.Line{Kind: "item", Net: 100})

@@ -58,8 +58,9 @@ func ExampleCheck() {
 		panic(err)
 	}
 	err = posting.Check(&models.Document{
-		Type: models.DocumentInvoice, Direction: models.DirectionOut, Currency: "EUR", IssueDate: models.NewDate(2025, time.March, 31),
-		Content: models.Content{Total: 11900},
+		Type: models.DocumentInvoice, Direction: models.DirectionOut, Currency: "EUR",
+		IssueDate: models.NewDate(2025, time.March, 31),
+		Content:   models.Content{Total: 11900},
 	}, rules)
 	if failed, ok := errors.AsType[*posting.Error](err); ok {
 		fmt.Println(failed.Code)
@@ -67,7 +68,8 @@ func ExampleCheck() {
 	// Output: AMOUNT_NOT_READ
 }
 
-// Evaluate says how a document is booked. It reads nothing but its arguments: the same document and rules give the same entries.
+// Evaluate says how a document is booked. It reads nothing but its arguments: the same document and
+// rules give the same entries.
 func ExampleRuleSet_Evaluate() {
 	rules, err := posting.Compile([]byte(sales))
 	if err != nil {
@@ -104,8 +106,9 @@ func ExampleRuleSet_Evaluate_unbalanced() {
 		panic(err)
 	}
 	_, err = rules.Evaluate(&models.Document{
-		Type: models.DocumentInvoice, Direction: models.DirectionOut, Currency: "EUR", IssueDate: models.NewDate(2026, 3, 14),
-		Content: models.Content{Lines: []models.Line{{Kind: "item", Net: 10000}}, Payable: 11900},
+		Type: models.DocumentInvoice, Direction: models.DirectionOut, Currency: "EUR",
+		IssueDate: models.NewDate(2026, 3, 14),
+		Content:   models.Content{Lines: []models.Line{{Kind: "item", Net: 10000}}, Payable: 11900},
 	}, posting.NewAccounts("1200", "3806", "4400"))
 	if wrong, ok := errors.AsType[*posting.Error](err); ok {
 		fmt.Println(wrong.Code, wrong.Rule)
@@ -122,7 +125,10 @@ func ExampleNewAccounts() {
 
 // The chart of an organization is read from its accounts.
 func ExampleChartOf() {
-	chart := posting.ChartOf([]models.Account{{OrgID: "acme", Code: "1200"}, {OrgID: "acme", Code: "1210", Currencies: models.Currencies{"USD"}}})
+	chart := posting.ChartOf([]models.Account{
+		{OrgID: "acme", Code: "1200"},
+		{OrgID: "acme", Code: "1210", Currencies: models.Currencies{"USD"}},
+	})
 	fmt.Println(chart.Allows("1200", "EUR"), chart.Allows("1210", "EUR"), chart.Allows("1210", "USD"))
 	// Output: true false true
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// conversion posts what was paid and, in its own currency, what arrived; a second amount in the document's currency stands
-// on both sides and may be off.
+// conversion posts what was paid and, in its own currency, what arrived; a second amount in the
+// document's currency stands on both sides and may be off.
 const conversion = `
 ruleset: conversion
 rules:
@@ -46,15 +46,27 @@ func TestExchange(t *testing.T) {
 		doc   *models.Document
 		want  string // entries, or the error's code
 	}{
-		{"takes each currency's difference", withExchange, payout(10000, 9210, "EUR"), posted + "exchange 0 6960 credit 9210 EUR\nexchange 0 6960 debit 10000 USD\n"},
+		{
+			"takes each currency's difference", withExchange, payout(10000, 9210, "EUR"),
+			posted + "exchange 0 6960 credit 9210 EUR\nexchange 0 6960 debit 10000 USD\n",
+		},
 		{"only if the rule says so", "", payout(10000, 9210, "EUR"), "UNBALANCED"},
 		{"not for rounding's sake", withRounding, payout(10000, 9210, "EUR"), "UNBALANCED"},
-		{"before rounding", withRounding + withExchange, payout(2, 1, "EUR"), "bank 0 1000 debit 1 EUR\ntransit 0 1360 credit 2 USD\nexchange 0 6960 credit 1 EUR\nexchange 0 6960 debit 2 USD\n"},
+		{
+			"before rounding", withRounding + withExchange, payout(2, 1, "EUR"),
+			"bank 0 1000 debit 1 EUR\ntransit 0 1360 credit 2 USD\nexchange 0 6960 credit 1 EUR\nexchange 0 6960 debit 2 USD\n",
+		},
 		{"takes no difference of one currency", withExchange, payout(10000, 10001, "USD"), "UNBALANCED"},
-		{"leaves rounding to one currency", withRounding + withExchange, payout(10000, 10001, "USD"), "bank 0 1000 debit 10001 USD\ntransit 0 1360 credit 10000 USD\nrounding 0 6969 credit 1 USD\n"},
+		{
+			"leaves rounding to one currency", withRounding + withExchange, payout(10000, 10001, "USD"),
+			"bank 0 1000 debit 10001 USD\ntransit 0 1360 credit 10000 USD\nrounding 0 6969 credit 1 USD\n",
+		},
 		{"leaves the limit to one currency", withRounding + withExchange, payout(10000, 10003, "USD"), "UNBALANCED"},
 		{"takes no value from nowhere", withExchange, payout(-10000, 9210, "EUR"), "AMOUNT_SIGN"},
-		{"nothing to take", withExchange, payout(10000, 10000, "USD"), "bank 0 1000 debit 10000 USD\ntransit 0 1360 credit 10000 USD\n"},
+		{
+			"nothing to take", withExchange, payout(10000, 10000, "USD"),
+			"bank 0 1000 debit 10000 USD\ntransit 0 1360 credit 10000 USD\n",
+		},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -71,7 +83,8 @@ func TestExchange(t *testing.T) {
 	}
 }
 
-// One currency converts nothing: with two of them and one in balance, the other is rounded or refused as if it were alone.
+// One currency converts nothing: with two of them and one in balance, the other is rounded or
+// refused as if it were alone.
 func TestExchangeDoesNotHideADifferenceInOneCurrency(t *testing.T) {
 	t.Parallel()
 	rules := compile(t, `
@@ -167,13 +180,15 @@ rules:
 	assert.Contains(t, entries(impact), "exchange 0 6961 debit 9210 EUR\n")
 }
 
-// With rounding and exchange together, entries of at most one of the two are made, and the balance holds all the same.
+// With rounding and exchange together, entries of at most one of the two are made, and the balance
+// holds all the same.
 func TestRoundingAndExchangeNeverMeet(t *testing.T) {
 	t.Parallel()
 	rules := compile(t, conversion+withRounding+withExchange)
 	chart := posting.NewAccounts(rules.Accounts()...)
 	rapid.Check(t, func(t *rapid.T) {
-		doc := payout(amounts().Draw(t, "amount"), amounts().Draw(t, "arrived"), rapid.SampledFrom([]string{"EUR", "USD"}).Draw(t, "currency"))
+		doc := payout(amounts().Draw(t, "amount"), amounts().Draw(t, "arrived"),
+			rapid.SampledFrom([]string{"EUR", "USD"}).Draw(t, "currency"))
 		doc.Content.Fee = amounts().Draw(t, "fee")
 		doc.Content.Prepaid = doc.Content.Fee
 		if rapid.Bool().Draw(t, "near") {

@@ -14,8 +14,8 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// expression is a compiled expression. Most of a rule set's expressions are a plain field such as doc.payable or a
-// constant; these never reach the interpreter.
+// expression is a compiled expression. Most of a rule set's expressions are a plain field such as
+// doc.payable or a constant; these never reach the interpreter.
 type expression struct {
 	place    Place
 	program  cel.Program
@@ -33,7 +33,8 @@ type reference struct {
 	field    *field
 }
 
-// compileExpression type-checks the text and compiles it. The problems it reports have a place and a message.
+// compileExpression type-checks the text and compiles it. The problems it reports have a place and
+// a message.
 func compileExpression(env *environment, text scalar, want *cel.Type, what string) (*expression, []Problem) {
 	refuse := func(at Place, format string, args ...any) []Problem {
 		return []Problem{{Place: at, Message: what + ": " + fmt.Sprintf(format, args...)}}
@@ -63,7 +64,8 @@ func compileExpression(env *environment, text scalar, want *cel.Type, what strin
 		return nil, problems
 	}
 	if got := checked.OutputType(); !got.IsExactType(want) {
-		return nil, refuse(text.place, "the expression gives %s; want %s%s", typeName(got), typeName(want), wantedHint(want))
+		return nil, refuse(text.place, "the expression gives %s; want %s%s", typeName(got), typeName(want),
+			wantedHint(want))
 	}
 	x := &expression{place: text.place, reads: references(tree, env)}
 	root := tree.Expr()
@@ -164,7 +166,8 @@ func (x *expression) date(s *scope) (models.Date, error) {
 	}
 	u := t.UTC()
 	if !u.Equal(u.Truncate(24 * time.Hour)) {
-		return models.Date{}, fmt.Errorf("the expression gave the time %s; want a day: use date(\"YYYY-MM-DD\") and whole days", u.Format(time.RFC3339Nano))
+		return models.Date{}, fmt.Errorf("the expression gave the time %s; want a day: use date(\"YYYY-MM-DD\") and "+
+			"whole days", u.Format(time.RFC3339Nano))
 	}
 	d := models.NewDate(u.Year(), u.Month(), u.Day())
 	if err := d.Check(); err != nil {

@@ -108,7 +108,8 @@ ruleset: dates
 rules:
   - {id: r, when: true, date: %q, lines: [{id: a, side: debit, account: "1", amount: doc.fee}]}
 `
-	rules := compile(t, fmt.Sprintf(source, `doc.value_date > date("2025-06-30") ? doc.value_date : doc.issue_date + duration("24h")`))
+	rules := compile(t, fmt.Sprintf(source,
+		`doc.value_date > date("2025-06-30") ? doc.value_date : doc.issue_date + duration("24h")`))
 	zero := invoice()
 	zero.Content = models.Content{Zero: true}
 	impact, err := rules.Evaluate(zero, nil)
@@ -120,14 +121,16 @@ rules:
 	e := requireError(t, err, models.CodeDocumentInvalid)
 	assert.Contains(t, e.Message, "2025-03-31T01:00:00Z; want a day")
 
-	rules = compile(t, fmt.Sprintf(source, `doc.issue_date + duration("2190000h") + duration("2190000h") + duration("2190000h") + duration("2190000h")`))
+	rules = compile(t, fmt.Sprintf(source,
+		`doc.issue_date + duration("2190000h") + duration("2190000h") + duration("2190000h") + duration("2190000h")`))
 	_, err = rules.Evaluate(invoice(), nil)
 	e = requireError(t, err, models.CodeDocumentInvalid)
 	assert.Contains(t, e.Message, "the expression gave the date 3024-")
 	assert.Contains(t, e.Message, "want one from 1900-01-01 to 2999-12-31")
 }
 
-// A comprehension inside a comprehension over a long document would run for minutes; its cost limit ends it.
+// A comprehension inside a comprehension over a long document would run for minutes; its cost limit
+// ends it.
 func TestComprehensionCostIsBounded(t *testing.T) {
 	t.Parallel()
 	doc := invoice()
@@ -168,6 +171,7 @@ func TestRuleSetIsSafeForConcurrentUse(t *testing.T) {
 
 func TestLongExpressionIsRefused(t *testing.T) {
 	t.Parallel()
-	_, err := posting.Compile([]byte("ruleset: x\nrules: [{id: r, when: 'true" + strings.Repeat(" && true", 1000) + "', lines: [{id: a, side: debit, account: '1', amount: 1}]}]"))
+	_, err := posting.Compile([]byte("ruleset: x\nrules: [{id: r, when: 'true" + strings.Repeat(" && true", 1000) +
+		"', lines: [{id: a, side: debit, account: '1', amount: 1}]}]"))
 	require.ErrorContains(t, err, "size")
 }

@@ -12,15 +12,19 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// FuzzCompile: any file compiles or is refused with problems that have a message, and what compiles evaluates.
+// FuzzCompile: any file compiles or is refused with problems that have a message, and what compiles
+// evaluates.
 func FuzzCompile(f *testing.F) {
 	matrix, err := os.ReadFile("testdata/matrix.yaml")
 	require.NoError(f, err)
 	f.Add(matrix)
-	f.Add([]byte("ruleset: x\nrules: [{id: r, when: true, lines: [{id: a, side: debit, account: '1', amount: doc.payable}]}]"))
-	f.Add([]byte("ruleset: x\nrules:\n  - id: r\n    when: |\n      doc.lines.exists(l, l.net > 0)\n    lines: [{id: a, side: debit, account: '1', amount: 1}]"))
+	f.Add([]byte("ruleset: x\nrules: [{id: r, when: true, lines: [{id: a, side: debit, account: '1', amount: " +
+		"doc.payable}]}]"))
+	f.Add([]byte("ruleset: x\nrules:\n  - id: r\n    when: |\n      doc.lines.exists(l, l.net > 0)\n    lines: [{id: " +
+		"a, side: debit, account: '1', amount: 1}]"))
 	f.Add([]byte("ruleset: x\nrules:\n  - id: r\n    when: true\n    exchange: {account: '3'}\n    rounding: {account: '4', max_minor: 2}\n    lines:\n" +
-		"      - {id: a, side: debit, each: doc.lines, amount: line.net, split: [{account: '1', share: 60}, {account: '2', share: 1000000000}]}"))
+		"      - {id: a, side: debit, each: doc.lines, amount: line.net, split: [{account: '1', share: 60}, {account: " +
+		"'2', share: 1000000000}]}"))
 	f.Add([]byte("ruleset: &a [*a]"))
 	f.Add([]byte("? [a]: b"))
 	f.Add([]byte("rules: [{lines: [{amount: !!binary x}]}]"))
@@ -39,13 +43,17 @@ func FuzzCompile(f *testing.F) {
 	})
 }
 
-// FuzzCases: any file of cases is read or refused with problems that have a message, and what is read runs.
+// FuzzCases: any file of cases is read or refused with problems that have a message, and what is
+// read runs.
 func FuzzCases(f *testing.F) {
 	rules, chart := matrix(f)
 	f.Add([]byte(paymentCases))
-	f.Add([]byte("cases: [{title: a, document: {type: order}, expect: {error: NO_MATCHING_RULE, message: order, rule: x}}]\naccounts: {'1': [EUR]}"))
-	f.Add([]byte("cases:\n  - {title: a, document: {currency: EUR, issue_date: 2025-02-30}, expect: {entries: [{account: '1', debit: 1, credit: 2, line: a}], posting_date: 0001-01-01}}"))
-	f.Add([]byte("ruleset: x\nchart: y\naccounts: {}\ncases: [{title: a, document: {content: {lines: [{net: -9223372036854775808}], attributes: {a: b}, settled: {amount: 1, currency: X}}}, expect: {entries: []}}]"))
+	f.Add([]byte("cases: [{title: a, document: {type: order}, expect: {error: NO_MATCHING_RULE, message: order, rule: " +
+		"x}}]\naccounts: {'1': [EUR]}"))
+	f.Add([]byte("cases:\n  - {title: a, document: {currency: EUR, issue_date: 2025-02-30}, expect: {entries: " +
+		"[{account: '1', debit: 1, credit: 2, line: a}], posting_date: 0001-01-01}}"))
+	f.Add([]byte("ruleset: x\nchart: y\naccounts: {}\ncases: [{title: a, document: {content: {lines: [{net: " +
+		"-9223372036854775808}], attributes: {a: b}, settled: {amount: 1, currency: X}}}, expect: {entries: []}}]"))
 	f.Fuzz(func(t *testing.T, source []byte) {
 		file, err := posting.ParseCases(source)
 		if err != nil {

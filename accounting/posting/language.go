@@ -12,16 +12,19 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// What an expression may cost. An expression without a comprehension does work in proportion to its own length, which
-// maxExpressionRunes bounds, so it runs unmeasured: measuring would cost more than the expression. A comprehension
-// (exists, all, map, filter …) multiplies by the document's lines, so it runs under CEL's cost tracker.
+// What an expression may cost. An expression without a comprehension does work in proportion to its
+// own length, which maxExpressionRunes bounds, so it runs unmeasured: measuring would cost more
+// than the expression. A comprehension (exists, all, map, filter …) multiplies by the document's
+// lines, so it runs under CEL's cost tracker.
 const (
 	maxSourceBytes     = 1 << 20
 	maxExpressionRunes = 4096
-	// maxExpressionCost bounds one evaluation of one comprehension, in CEL cost units (about one for each operation). A sum
-	// over the lines with a condition takes 25 a line, and a document may have 100,000 lines.
+	// maxExpressionCost bounds one evaluation of one comprehension, in CEL cost units (about one for
+	// each operation). A sum over the lines with a condition takes 25 a line, and a document may have
+	// 100,000 lines.
 	maxExpressionCost = 6_000_000
-	// documentCost bounds all comprehensions that are evaluated for one document, beside lineCost for each of its lines.
+	// documentCost bounds all comprehensions that are evaluated for one document, beside lineCost for
+	// each of its lines.
 	documentCost = 5_000_000
 	lineCost     = 100
 )
@@ -50,7 +53,8 @@ var baseEnvironment = sync.OnceValues(func() (*cel.Env, error) {
 	)...)
 })
 
-// environment is the language of one set of variables: doc, and the element that a rule line runs over, if any.
+// environment is the language of one set of variables: doc, and the element that a rule line runs
+// over, if any.
 type environment struct {
 	env     *cel.Env
 	name    string  // of the element variable; empty: there is none
@@ -77,8 +81,8 @@ var everyVariable = sync.OnceValues(func() (*cel.Env, error) {
 	return base.Extend(cel.Variable("line", lineObject.typ), cel.Variable("tax", taxObject.typ))
 })
 
-// isExpression reports whether a text is an expression that reads the document or calls a function, and no plain name or
-// number. env has the variables at its place; nil: the usual ones.
+// isExpression reports whether a text is an expression that reads the document or calls a function,
+// and no plain name or number. env has the variables at its place; nil: the usual ones.
 func isExpression(text string, env *environment) bool {
 	if !strings.ContainsAny(text, ".[(?=+") {
 		return false

@@ -26,7 +26,8 @@ const (
 
 // amountFields are the names that models.Content.Amounts has, in its order.
 var amountFields = []string{
-	"content.lines.net", "content.lines.cost", "content.taxes.base", "content.taxes.amount", "content.total", "content.prepaid",
+	"content.lines.net", "content.lines.cost", "content.taxes.base", "content.taxes.amount", "content.total",
+	"content.prepaid",
 	"content.payable", "content.rounding", "content.amount", "content.fee", "content.settled.amount",
 }
 
@@ -92,7 +93,8 @@ func statedBy(doc *models.Document) amountSet {
 	return s
 }
 
-// quiet is a line of the document of which a line of the rule made no entry, although it states an amount.
+// quiet is a line of the document of which a line of the rule made no entry, although it states an
+// amount.
 type quiet struct {
 	line     *line
 	position int
@@ -119,7 +121,8 @@ func (l *line) elementAmounts() (s amountSet) {
 	return s
 }
 
-// statedByLine are the amounts of a line. What the goods cost is none of what an invoice, or the money for it, is about.
+// statedByLine are the amounts of a line. What the goods cost is none of what an invoice, or the
+// money for it, is about.
 func (e *evaluation) statedByLine(l *models.Line) (s amountSet) {
 	if l.Net != 0 {
 		s |= netAmount
@@ -133,29 +136,34 @@ func (e *evaluation) statedByLine(l *models.Line) (s amountSet) {
 // ofPrices reports whether documents of the type are about prices, not about costs.
 func ofPrices(t models.DocumentType) bool {
 	switch t {
-	case models.DocumentInvoice, models.DocumentCreditNote, models.DocumentPayment, models.DocumentRefund, models.DocumentPayout:
+	case models.DocumentInvoice, models.DocumentCreditNote, models.DocumentPayment, models.DocumentRefund,
+		models.DocumentPayout:
 		return true
 	case models.DocumentDelivery:
 	}
 	return false
 }
 
-// leftOut refuses a document of which a part would not be posted, because no line of the rule reads the fields that state it.
+// leftOut refuses a document of which a part would not be posted, because no line of the rule reads
+// the fields that state it.
 func (e *evaluation) leftOut() *Error {
 	for _, q := range e.quiet {
 		if !e.posted(q.position) && !slices.Contains(e.rule.amounts(), "content.lines") {
 			states := e.statedByLine(&e.scope.doc.Content.Lines[q.position-1])
 			return &Error{
 				Code: models.CodeAmountNotRead, Place: q.line.amount.place, Line: q.line.id,
-				Message: fmt.Sprintf("line %d of the document states %s, and the rule reads %s, which it does not state: it would not be posted; "+
-					"correct the document, or leave such lines out by an if", q.position, listed(states.names()), listed(q.line.elementAmounts().names())),
+				Message: fmt.Sprintf("line %d of the document states %s, and the rule reads %s, which it does not state: it "+
+					"would not be posted; "+
+					"correct the document, or leave such lines out by an if", q.position, listed(states.names()),
+					listed(q.line.elementAmounts().names())),
 			}
 		}
 	}
 	if missing := e.rule.leavesOut(e.scope.doc); missing != 0 {
 		return &Error{
 			Code: models.CodeAmountNotRead, Place: e.rule.place,
-			Message: fmt.Sprintf("the document states %s, and the rule reads %s: the former would not be posted; correct the document or the rule",
+			Message: fmt.Sprintf("the document states %s, and the rule reads %s: the former would not be posted; correct "+
+				"the document or the rule",
 				listed(missing.names()), listed(e.rule.amounts())),
 		}
 	}
@@ -165,13 +173,15 @@ func (e *evaluation) leftOut() *Error {
 // posted reports whether an entry was made of a line of the document.
 func (e *evaluation) posted(position int) bool {
 	return slices.ContainsFunc(e.impact.Entries, func(x Entry) bool {
-		return x.DocumentLine == position && slices.ContainsFunc(e.rule.lines, func(l *line) bool { return l.id == x.RuleLineID && l.each == documentLines })
+		return x.DocumentLine == position &&
+			slices.ContainsFunc(e.rule.lines, func(l *line) bool { return l.id == x.RuleLineID && l.each == documentLines })
 	})
 }
 
-// leavesOut are the amounts that the document states and that the rule does not post. A document states one sum as a whole and in
-// parts: where the rule reads one of these fields, it stands for the others. A fee is beside that sum, what is payable and what is
-// prepaid are parts of it. A rule that reads no amount has amounts of its own.
+// leavesOut are the amounts that the document states and that the rule does not post. A document
+// states one sum as a whole and in parts: where the rule reads one of these fields, it stands for
+// the others. A fee is beside that sum, what is payable and what is prepaid are parts of it. A rule
+// that reads no amount has amounts of its own.
 func (r *rule) leavesOut(doc *models.Document) (missing amountSet) {
 	states, reads := statedBy(doc), r.reads
 	if reads == 0 {

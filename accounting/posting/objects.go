@@ -11,8 +11,8 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// The objects that an expression sees are the Go structs themselves. Each field has a getter of its own, so that
-// reading one costs neither reflection nor a map.
+// The objects that an expression sees are the Go structs themselves. Each field has a getter of its
+// own, so that reading one costs neither reflection nor a map.
 
 // object describes one struct type to the expression language.
 type object struct {
@@ -20,8 +20,8 @@ type object struct {
 	fields []*field
 }
 
-// field is one field of an object. Exactly one of integer, text and date is set where the field is plain; they read
-// it without the detour through CEL values.
+// field is one field of an object. Exactly one of integer, text and date is set where the field is
+// plain; they read it without the detour through CEL values.
 type field struct {
 	name    string
 	typ     *cel.Type
@@ -121,7 +121,8 @@ func valueDate(d *models.Document) models.Date {
 	return d.IssueDate
 }
 
-// settled falls back to the document's own amount: where nothing was converted, that is what arrived.
+// settled falls back to the document's own amount: where nothing was converted, that is what
+// arrived.
 func settled(d *models.Document) *models.Money {
 	if d.Content.Settled != nil {
 		return d.Content.Settled

@@ -16,12 +16,16 @@ import (
 // extremes are amounts at which 64 bits end.
 func extremes() *rapid.Generator[int64] {
 	return rapid.OneOf(
-		rapid.SampledFrom([]int64{math.MinInt64, math.MinInt64 + 1, -1 << 62, -1, 0, 1, 1 << 62, math.MaxInt64 - 1, math.MaxInt64}),
+		rapid.SampledFrom([]int64{
+			math.MinInt64, math.MinInt64 + 1, -1 << 62, -1, 0, 1, 1 << 62, math.MaxInt64 - 1,
+			math.MaxInt64,
+		}),
 		rapid.Int64(), rapid.Int64Range(-10, 10),
 	)
 }
 
-// arithmetic holds expressions over doc.total (a) and doc.payable (b), and what they come to; nil: nothing, they fail.
+// arithmetic holds expressions over doc.total (a) and doc.payable (b), and what they come to; nil:
+// nothing, they fail.
 var arithmetic = map[string]func(a, b *big.Int) *big.Int{
 	`doc.total + doc.payable`:              func(a, b *big.Int) *big.Int { return new(big.Int).Add(a, b) },
 	`doc.total - doc.payable`:              func(a, b *big.Int) *big.Int { return new(big.Int).Sub(a, b) },
@@ -48,7 +52,8 @@ func remainder(a, b *big.Int) *big.Int {
 	return new(big.Int).Rem(a, b)
 }
 
-// An expression gives what whole numbers of any size give, or fails where 64 bits do not hold it. It never wraps.
+// An expression gives what whole numbers of any size give, or fails where 64 bits do not hold it.
+// It never wraps.
 func TestArithmeticNeverWraps(t *testing.T) {
 	t.Parallel()
 	for expression, exact := range arithmetic {
@@ -159,7 +164,8 @@ func TestLeastDifferenceIsRefused(t *testing.T) {
 	require.Contains(t, requireError(t, err, models.CodeDocumentInvalid).Message, "64 bits")
 }
 
-// A rule and its negation refuse the same documents: sums that reach -2⁶³ on one side would reach 2⁶³ on the other.
+// A rule and its negation refuse the same documents: sums that reach -2⁶³ on one side would reach
+// 2⁶³ on the other.
 func TestNegatedRuleRefusesTheSameSums(t *testing.T) {
 	t.Parallel()
 	rules := compile(t, `

@@ -22,7 +22,10 @@ func documents() *rapid.Generator[*models.Document] {
 		currencies := rapid.SampledFrom([]string{"EUR", "USD", "JPY"})
 		rates := rapid.SampledFrom([]models.Rate{{}, models.MustRate("7"), models.MustRate("19")})
 		doc := &models.Document{
-			Type:      rapid.SampledFrom([]models.DocumentType{"invoice", "credit_note", "payment", "refund", "payout", "delivery", "order"}).Draw(t, "type"),
+			Type: rapid.SampledFrom([]models.DocumentType{
+				"invoice", "credit_note", "payment", "refund", "payout",
+				"delivery", "order",
+			}).Draw(t, "type"),
 			Direction: rapid.SampledFrom([]models.Direction{"out", "in"}).Draw(t, "direction"),
 			Currency:  currencies.Draw(t, "currency"),
 			IssueDate: day,
@@ -42,7 +45,10 @@ func documents() *rapid.Generator[*models.Document] {
 		}
 		doc.Content.Amount, doc.Content.Fee = net.Draw(t, "amount"), net.Draw(t, "fee")
 		if rapid.Bool().Draw(t, "settled") {
-			doc.Content.Settled = &models.Money{Amount: net.Draw(t, "arrived"), Currency: currencies.Draw(t, "settled currency")}
+			doc.Content.Settled = &models.Money{
+				Amount:   net.Draw(t, "arrived"),
+				Currency: currencies.Draw(t, "settled currency"),
+			}
 		}
 		// A document that is right but for a few minor units, now and then.
 		doc.Content.Payable = rapid.Int64Range(-4, 4).Draw(t, "off")
@@ -91,7 +97,8 @@ func TestNegatedRuleMirrors(t *testing.T) {
 	})
 }
 
-// checkImpact holds what is true of every evaluation: a typed error, or entries that balance in each currency.
+// checkImpact holds what is true of every evaluation: a typed error, or entries that balance in
+// each currency.
 func checkImpact(t require.TestingT, rules *posting.RuleSet, chart posting.Chart, doc *models.Document) {
 	impact, err := rules.Evaluate(doc, chart)
 	if err != nil {

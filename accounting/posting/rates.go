@@ -16,7 +16,8 @@ import (
 // rateType is the type of an exact percentage in expressions.
 var rateType = cel.ObjectType("daybook.Rate", traits.ComparerType)
 
-// rateLanguage declares rate("9.975"), rate(19) and the comparison of rates; == and in are CEL's own.
+// rateLanguage declares rate("9.975"), rate(19) and the comparison of rates; == and in are CEL's
+// own.
 func rateLanguage() []cel.EnvOption {
 	options := []cel.EnvOption{
 		cel.Function("rate",
@@ -96,8 +97,9 @@ func (v rateValue) Value() any { return models.Rate(v) }
 // String is how messages show the value.
 func (v rateValue) String() string { return models.Rate(v).String() }
 
-// rateFields are the fields of an object that has a rate: rate itself, and rate_bp in whole basis points, as rules read it
-// before rates had decimals. A finer rate has no rate_bp: a rounded one could choose another account.
+// rateFields are the fields of an object that has a rate: rate itself, and rate_bp in whole basis
+// points, as rules read it before rates had decimals. A finer rate has no rate_bp: a rounded one
+// could choose another account.
 func rateFields[T any](get func(*T) models.Rate) []*field {
 	present := func(o *T) bool { return !get(o).IsZero() }
 	return []*field{
@@ -105,7 +107,8 @@ func rateFields[T any](get func(*T) models.Rate) []*field {
 		anyField("rate_bp", cel.IntType, func(o *T) (any, error) {
 			n, whole := get(o).BasisPoints()
 			if !whole {
-				return nil, fmt.Errorf("the rate %v %% has no whole number of basis points: compare rate with rate(%q) instead of rate_bp", get(o), get(o))
+				return nil, fmt.Errorf("the rate %v %% has no whole number of basis points: compare rate with rate(%q) "+
+					"instead of rate_bp", get(o), get(o))
 			}
 			return types.Int(n), nil
 		}, present),

@@ -13,7 +13,11 @@ import (
 
 func quebec() *models.Document {
 	doc := invoice()
-	doc.Content.Lines = []models.Line{{Net: 100, Rate: models.MustRate("9.975")}, {Net: 20, Rate: models.MustRate("8.875")}, {Net: 3}}
+	doc.Content.Lines = []models.Line{
+		{Net: 100, Rate: models.MustRate("9.975")},
+		{Net: 20, Rate: models.MustRate("8.875")},
+		{Net: 3},
+	}
 	doc.Content.Taxes = []models.Tax{{Rate: models.MustRate("9.975"), Base: 40}, {Rate: models.MustRate("19")}}
 	return doc
 }
@@ -37,7 +41,8 @@ func TestRatesCompareExactly(t *testing.T) {
 	}
 	_, err := amountOf(t, `doc.lines[0].rate_bp == 998 ? 1 : 2`, quebec())
 	e := requireError(t, err, models.CodeDocumentInvalid)
-	assert.Contains(t, e.Message, `the rate 9.975 % has no whole number of basis points: compare rate with rate("9.975") instead of rate_bp`)
+	assert.Contains(t, e.Message,
+		`the rate 9.975 % has no whole number of basis points: compare rate with rate("9.975") instead of rate_bp`)
 }
 
 func TestRatesAreChecked(t *testing.T) {
@@ -52,7 +57,8 @@ func TestRatesAreChecked(t *testing.T) {
 		`doc.lines[0].rate == rate("9,975") ? 1 : 2`: `rate "9,975": want a percentage in decimal digits`,
 		`doc.lines[0].rate == rate(9.975) ? 1 : 2`:   `rate("9.975")`,
 	} {
-		_, err := posting.Compile(fmt.Appendf(nil, "ruleset: x\nrules: [{id: r, when: true, lines: [{id: a, side: debit, account: '1', amount: %q}]}]", expression))
+		_, err := posting.Compile(fmt.Appendf(nil,
+			"ruleset: x\nrules: [{id: r, when: true, lines: [{id: a, side: debit, account: '1', amount: %q}]}]", expression))
 		require.ErrorContains(t, err, message, expression)
 	}
 }

@@ -78,15 +78,19 @@ type exchange struct {
 	account string
 }
 
-// Compile reads a rule set from YAML, checks it against Schema, and type-checks and compiles each of its expressions.
-// All problems found are reported together as a *CompileError; no rule set is returned with one.
+// Compile reads a rule set from YAML, checks it against Schema, and type-checks and compiles each
+// of its expressions. All problems found are reported together as a *CompileError; no rule set is
+// returned with one.
 func Compile(source []byte) (*RuleSet, error) {
 	src, problems := parseSource(source)
 	if src == nil {
 		return nil, &CompileError{Problems: problems}
 	}
 	problems = append(problems, ruleSetSchema.check(src)...)
-	c := &compiler{src: src, problems: problems, aliases: map[string]string{}, maps: map[mapKey]*accountMap{}, used: map[string]bool{}}
+	c := &compiler{
+		src: src, problems: problems, aliases: map[string]string{}, maps: map[mapKey]*accountMap{},
+		used: map[string]bool{},
+	}
 	rs := c.compile()
 	if len(c.problems) > 0 {
 		return nil, &CompileError{Problems: inOrder(c.problems)}
@@ -105,8 +109,8 @@ func inOrder(problems []Problem) []Problem {
 // Name returns the name that the file gives the rule set.
 func (rs *RuleSet) Name() string { return rs.name }
 
-// Accounts returns the codes of all accounts that the rules can post to, sorted, each once. A chart without one of
-// them fails some document with UNKNOWN_ACCOUNT.
+// Accounts returns the codes of all accounts that the rules can post to, sorted, each once. A chart
+// without one of them fails some document with UNKNOWN_ACCOUNT.
 func (rs *RuleSet) Accounts() []string { return slices.Clone(rs.accounts) }
 
 // accountCodes collects what Accounts returns.

@@ -15,8 +15,8 @@ type CaseResult struct {
 	Place Place  `json:"place"`
 	// Passed reports whether the result is the expected one; then Differences is empty.
 	Passed bool `json:"passed"`
-	// Differences has one line for each difference. A line that starts with "-" is an entry that was expected and is missing, one
-	// with "+" an entry that was not expected.
+	// Differences has one line for each difference. A line that starts with "-" is an entry that was
+	// expected and is missing, one with "+" an entry that was not expected.
 	Differences []string `json:"differences,omitempty"`
 	// Impact is what the rules made of the document; nil: it failed.
 	Impact *Impact `json:"-"`
@@ -24,8 +24,9 @@ type CaseResult struct {
 	Err error `json:"-"`
 }
 
-// RunCases evaluates the document of each case and compares the result with the expected one. The results are in the order of the
-// cases. A nil chart, such as the Accounts of a file that has none, has every account that the rules name.
+// RunCases evaluates the document of each case and compares the result with the expected one. The
+// results are in the order of the cases. A nil chart, such as the Accounts of a file that has none,
+// has every account that the rules name.
 func RunCases(rules *RuleSet, chart Chart, cases []Case) []CaseResult {
 	if accounts, ok := chart.(Accounts); chart == nil || ok && accounts == nil {
 		chart = NewAccounts(rules.accounts...)
@@ -72,12 +73,15 @@ func (x *Expectation) compare(impact *Impact, err error) []string {
 	return append(differences, x.compareEntries(impact.Entries)...)
 }
 
-// compareEntries matches entries of the same content. Expected entries that name their rule line are matched first, so
-// that an entry that names none does not take their match.
+// compareEntries matches entries of the same content. Expected entries that name their rule line
+// are matched first, so that an entry that names none does not take their match.
 func (x *Expectation) compareEntries(entries []Entry) []string {
 	got := map[ExpectedEntry][]int{} // by content; with the rule line, and without it
 	for i, e := range entries {
-		key := ExpectedEntry{Account: e.Account, Side: e.Side, Amount: e.Amount, Currency: e.Currency, RuleLineID: e.RuleLineID}
+		key := ExpectedEntry{
+			Account: e.Account, Side: e.Side, Amount: e.Amount, Currency: e.Currency,
+			RuleLineID: e.RuleLineID,
+		}
 		got[key] = append(got[key], i)
 		key.RuleLineID = ""
 		got[key] = append(got[key], i)
@@ -127,7 +131,8 @@ func unexpected(entries []Entry) []string {
 	return lines
 }
 
-// describeEntry writes an entry for people: account, side, amount, currency, and the rule line where it is known.
+// describeEntry writes an entry for people: account, side, amount, currency, and the rule line
+// where it is known.
 func describeEntry(e ExpectedEntry) string {
 	text := fmt.Sprintf("%s %s %s", e.Account, e.Side, models.FormatMinor(e.Amount, e.Currency))
 	if e.RuleLineID != "" {

@@ -28,8 +28,8 @@ var casesSchemaSource []byte
 // Compile checks more than the schema can express: names, types and expressions.
 func Schema() []byte { return bytes.Clone(ruleSetSchemaSource) }
 
-// CaseSchema returns the JSON Schema (draft 2020-12) of a file of test cases, for editors and other tools.
-// ParseCases checks more than the schema can express.
+// CaseSchema returns the JSON Schema (draft 2020-12) of a file of test cases, for editors and other
+// tools. ParseCases checks more than the schema can express.
 func CaseSchema() []byte { return bytes.Clone(casesSchemaSource) }
 
 // schema is one of the embedded schemas, compiled when it is first used.
@@ -112,7 +112,8 @@ func schemaProblems(root *yaml.Node, e *jsonschema.ValidationError) []Problem {
 			p.Message += "; " + hint
 		}
 	case *kind.Pattern:
-		p.Message = fmt.Sprintf("%q is not a valid name; use letters, digits and the signs the pattern %s allows", k.Got, k.Want)
+		p.Message = fmt.Sprintf("%q is not a valid name; use letters, digits and the signs the pattern %s allows", k.Got,
+			k.Want)
 		if hint := constantHints[last(e.InstanceLocation)]; hint != "" {
 			p.Message += "; " + hint
 		}
@@ -146,7 +147,8 @@ func oneOf(values []any) string {
 	return strings.Join(texts, " or ")
 }
 
-// idsAt returns the ids of the rule and of the rule line that a location lies in, as far as it does.
+// idsAt returns the ids of the rule and of the rule line that a location lies in, as far as it
+// does.
 func idsAt(root *yaml.Node, location []string) (rule, line string) {
 	if len(location) < 2 || location[0] != "rules" {
 		return "", ""

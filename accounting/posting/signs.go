@@ -8,8 +8,9 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// signs finds an amount whose sign the document's type, or the rest of the document, speaks against. The convention of signs is in
-// docs/import.md; types that are not Daybook's own have none.
+// signs finds an amount whose sign the document's type, or the rest of the document, speaks
+// against. The convention of signs is in docs/import.md; types that are not Daybook's own have
+// none.
 func signs(doc *models.Document) *Error {
 	switch doc.Type {
 	case models.DocumentPayment, models.DocumentRefund, models.DocumentPayout:
@@ -36,18 +37,22 @@ func unsettled(doc *models.Document) *Error {
 		return nil
 	}
 	return &Error{Code: models.CodeAmountMissing, Message: fmt.Sprintf(
-		"the document states content.settled.amount and not content.amount, which is what it is about in %s; state it", doc.Currency)}
+		"the document states content.settled.amount and not content.amount, which is what it is about in %s; state it",
+		doc.Currency)}
 }
 
-// neverNegative refuses negative amounts of a type whose name says already which way the money goes. Single lines and taxes may be
-// negative, such as a discount; their sums may not.
+// neverNegative refuses negative amounts of a type whose name says already which way the money
+// goes. Single lines and taxes may be negative, such as a discount; their sums may not.
 func neverNegative(doc *models.Document) *Error {
 	c := &doc.Content
 	sums := []struct {
 		field string
 		wide
 	}{
-		{"content.amount", wideOf(c.Amount)}, {"content.total", wideOf(c.Total)}, {"content.payable", wideOf(c.Payable)}, {"content.prepaid", wideOf(c.Prepaid)},
+		{"content.amount", wideOf(c.Amount)},
+		{"content.total", wideOf(c.Total)},
+		{"content.payable", wideOf(c.Payable)},
+		{"content.prepaid", wideOf(c.Prepaid)},
 	}
 	if c.Settled != nil {
 		sums = append(sums, struct {
@@ -86,15 +91,20 @@ func neverNegative(doc *models.Document) *Error {
 }
 
 func negative(doc *models.Document, field string, sum wide) *Error {
-	remedy := "the direction says which way the money goes: state the amount without its sign, and turn the direction if it went the other way"
+	remedy := "the direction says which way the money goes: state the amount without its sign, and turn the direction " +
+		"if it went the other way"
 	if doc.Type == models.DocumentCreditNote || doc.Type == models.DocumentRefund {
-		remedy = "its type says already that money goes back: state what is given back as positive amounts (a CSV mapping turns them by negate: true)"
+		remedy = "its type says already that money goes back: state what is given back as positive amounts (a CSV " +
+			"mapping turns them by negate: true)"
 	}
-	return &Error{Code: models.CodeAmountSign, Message: fmt.Sprintf("%s is %s in a document of type %s; %s", field, sum.text(doc.Currency), doc.Type, remedy)}
+	return &Error{
+		Code:    models.CodeAmountSign,
+		Message: fmt.Sprintf("%s is %s in a document of type %s; %s", field, sum.text(doc.Currency), doc.Type, remedy),
+	}
 }
 
-// oneSign refuses a document that owes one way and is made up of lines and taxes that go the other way, and retained taxes that are
-// charged. An invoice may be negative as a whole.
+// oneSign refuses a document that owes one way and is made up of lines and taxes that go the other
+// way, and retained taxes that are charged. An invoice may be negative as a whole.
 func oneSign(doc *models.Document) *Error {
 	c := &doc.Content
 	stated := wideOf(c.Payable).plus(c.Prepaid)
@@ -104,7 +114,8 @@ func oneSign(doc *models.Document) *Error {
 	made := gross(c)
 	if made.sign()*stated.sign() < 0 {
 		return &Error{Code: models.CodeAmountSign, Message: fmt.Sprintf(
-			"what is payable and prepaid is %s, and the lines and taxes come to %s: all amounts of a document have the sign of the whole; correct the document",
+			"what is payable and prepaid is %s, and the lines and taxes come to %s: all amounts of a document have the "+
+				"sign of the whole; correct the document",
 			stated.text(doc.Currency), made.text(doc.Currency))}
 	}
 	whole := stated.sign()
@@ -119,17 +130,20 @@ func oneSign(doc *models.Document) *Error {
 	}
 	if retained.sign()*whole > 0 {
 		return &Error{Code: models.CodeAmountSign, Message: fmt.Sprintf(
-			"the retained taxes are %s: a tax that is retained lowers what is owed, so its amount has the other sign than the whole; correct the document",
+			"the retained taxes are %s: a tax that is retained lowers what is owed, so its amount has the other sign than "+
+				"the whole; correct the document",
 			retained.text(doc.Currency))}
 	}
 	return nil
 }
 
-// totals refuses the total of an invoice or credit note that is not what is payable and prepaid. The rounding that a document states may be part of its total or not.
+// totals refuses the total of an invoice or credit note that is not what is payable and prepaid.
+// The rounding that a document states may be part of its total or not.
 func totals(doc *models.Document, limit int64) *Error {
 	c := &doc.Content
 	owed := wideOf(c.Payable).plus(c.Prepaid)
-	if doc.Type != models.DocumentInvoice && doc.Type != models.DocumentCreditNote || c.Total == 0 || c.Payable == 0 && c.Prepaid == 0 {
+	if doc.Type != models.DocumentInvoice && doc.Type != models.DocumentCreditNote || c.Total == 0 || c.Payable == 0 &&
+		c.Prepaid == 0 {
 		return nil
 	}
 	difference := wideOf(c.Total).minus(owed)
@@ -140,8 +154,12 @@ func totals(doc *models.Document, limit int64) *Error {
 	if limit > 0 {
 		allowed = fmt.Sprintf("the rounding limit is %s; correct the document", wideOf(limit).text(doc.Currency))
 	}
-	return &Error{Code: models.CodeTotalsDiffer, Message: fmt.Sprintf("content.total is %s, and content.payable and content.prepaid come to %s, which differs by %s; %s",
-		wideOf(c.Total).text(doc.Currency), owed.text(doc.Currency), difference.text(doc.Currency), allowed)}
+	return &Error{
+		Code: models.CodeTotalsDiffer,
+		Message: fmt.Sprintf("content.total is %s, and content.payable and content.prepaid come to %s, which differs by "+
+			"%s; %s",
+			wideOf(c.Total).text(doc.Currency), owed.text(doc.Currency), difference.text(doc.Currency), allowed),
+	}
 }
 
 // gross is what the lines, the taxes and the stated rounding come to.

@@ -42,10 +42,12 @@ func (s scalar) at(line, column int) Place {
 	}
 }
 
-// parseSource reads YAML strictly, as settings are read, and refuses numbers that are not whole: only a rate has decimals.
+// parseSource reads YAML strictly, as settings are read, and refuses numbers that are not whole:
+// only a rate has decimals.
 func parseSource(data []byte) (*source, []Problem) {
 	if len(data) > maxSourceBytes {
-		return nil, []Problem{{Message: fmt.Sprintf("the file has %d bytes; at most %d are allowed", len(data), maxSourceBytes)}}
+		return nil, []Problem{{Message: fmt.Sprintf("the file has %d bytes; at most %d are allowed", len(data),
+			maxSourceBytes)}}
 	}
 	root, value, wrong := strictyaml.Parse(data)
 	var problems []Problem
@@ -62,8 +64,8 @@ func parseSource(data []byte) (*source, []Problem) {
 	return &source{lines: strings.Split(string(data), "\n"), root: root, value: value}, problems
 }
 
-// wholeNumbers reports each number below a node that 64 bits do not hold as a whole one, unless it is a rate. key is what the
-// node stands under.
+// wholeNumbers reports each number below a node that 64 bits do not hold as a whole one, unless it
+// is a rate. key is what the node stands under.
 func wholeNumbers(n *yaml.Node, key string, problems *[]Problem) {
 	for i, below := range n.Content {
 		if n.Kind == yaml.MappingNode {
@@ -132,7 +134,8 @@ func placeOf(n *yaml.Node) Place {
 	return Place{n.Line, n.Column}
 }
 
-// scalarAt returns the text under a key; false: there is none, which the schema has reported if it is an error.
+// scalarAt returns the text under a key; false: there is none, which the schema has reported if it
+// is an error.
 func (src *source) scalarAt(n *yaml.Node, key string) (scalar, bool) {
 	v := child(n, key)
 	if v == nil || v.Kind != yaml.ScalarNode || v.ShortTag() == "!!null" {

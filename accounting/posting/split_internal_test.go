@@ -33,12 +33,15 @@ func TestAllocate(t *testing.T) {
 	}
 }
 
-// The parts add up to the amount, each is the exact value rounded down or up, and the other sign gives the mirror.
+// The parts add up to the amount, each is the exact value rounded down or up, and the other sign
+// gives the mirror.
 func TestAllocateIsExact(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		amount := rapid.OneOf(rapid.Int64(), rapid.Int64Range(-1000, 1000), rapid.SampledFrom([]int64{math.MinInt64, math.MinInt64 + 1, math.MaxInt64})).Draw(t, "amount")
-		shares := rapid.SliceOfN(rapid.OneOf(rapid.Uint64Range(1, 100), rapid.Uint64Range(1, 1_000_000_000)), 1, 100).Draw(t, "shares")
+		amount := rapid.OneOf(rapid.Int64(), rapid.Int64Range(-1000, 1000),
+			rapid.SampledFrom([]int64{math.MinInt64, math.MinInt64 + 1, math.MaxInt64})).Draw(t, "amount")
+		shares := rapid.SliceOfN(rapid.OneOf(rapid.Uint64Range(1, 100), rapid.Uint64Range(1, 1_000_000_000)), 1,
+			100).Draw(t, "shares")
 		parts := allocate(amount, shares)
 		require.Len(t, parts, len(shares))
 		total, sum := new(big.Int), new(big.Int)

@@ -58,10 +58,12 @@ func TestSplitBalancesAtAnyAmount(t *testing.T) {
 	rules := compile(t, marketplace)
 	chart := posting.NewAccounts(rules.Accounts()...)
 	rapid.Check(t, func(t *rapid.T) {
-		net := rapid.OneOf(amounts(), rapid.SampledFrom([]int64{math.MaxInt64, math.MinInt64, math.MinInt64 + 1})).Draw(t, "net")
+		net := rapid.OneOf(amounts(), rapid.SampledFrom([]int64{math.MaxInt64, math.MinInt64, math.MinInt64 + 1})).Draw(t,
+			"net")
 		doc := &models.Document{
-			Type: rapid.SampledFrom([]models.DocumentType{"invoice", "credit_note"}).Draw(t, "type"), Currency: "EUR", IssueDate: day,
-			Content: models.Content{Lines: []models.Line{{Net: net}}, Payable: net},
+			Type: rapid.SampledFrom([]models.DocumentType{"invoice", "credit_note"}).Draw(t, "type"), Currency: "EUR",
+			IssueDate: day,
+			Content:   models.Content{Lines: []models.Line{{Net: net}}, Payable: net},
 		}
 		impact, err := rules.Evaluate(doc, chart)
 		switch {

@@ -12,7 +12,8 @@ import (
 func forbidden(tree *ast.AST) string {
 	for _, t := range tree.TypeMap() {
 		if t.Kind() == types.DoubleKind {
-			return "it uses a floating point number; compute in whole minor units, and take a percentage with percent(amount, rate, mode)"
+			return "it uses a floating point number; compute in whole minor units, and take a percentage with " +
+				"percent(amount, rate, mode)"
 		}
 	}
 	message := ""
@@ -24,8 +25,9 @@ func forbidden(tree *ast.AST) string {
 	return message
 }
 
-// misstated finds the calls of our own functions with a constant that they refuse, such as date("2025-02-30"), which would
-// otherwise stop each document. The result is the message by the id of the constant.
+// misstated finds the calls of our own functions with a constant that they refuse, such as
+// date("2025-02-30"), which would otherwise stop each document. The result is the message by the id
+// of the constant.
 func misstated(tree *ast.AST) map[int64]string {
 	found := map[int64]string{}
 	visit(tree, func(e ast.Expr) {

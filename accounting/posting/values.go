@@ -10,7 +10,8 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// typeSystem tells CEL the types of our objects and how to read them. Everything else is CEL's own registry.
+// typeSystem tells CEL the types of our objects and how to read them. Everything else is CEL's own
+// registry.
 type typeSystem struct{ *types.Registry }
 
 // FindStructType implements types.Provider.
@@ -50,8 +51,8 @@ func (t typeSystem) NewValue(name string, fields map[string]ref.Val) ref.Val {
 	return t.Registry.NewValue(name, fields)
 }
 
-// NativeToValue implements types.Adapter. It is reached only by expressions that use an object or a list as a whole;
-// reading a field of a variable goes to the field's getter directly.
+// NativeToValue implements types.Adapter. It is reached only by expressions that use an object or a
+// list as a whole; reading a field of a variable goes to the field's getter directly.
 func (t typeSystem) NativeToValue(value any) ref.Val {
 	switch v := value.(type) {
 	case *models.Document:

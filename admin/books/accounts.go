@@ -26,11 +26,12 @@ const maxCodeBytes = 64
 
 // AccountsOptions say how accounts become part of an organization's chart.
 type AccountsOptions struct {
-	// Create makes an organization known of which Daybook has neither configuration, document nor job. Without it such an id is taken for a
-	// mistake: ErrOrganizationNotFound.
+	// Create makes an organization known of which Daybook has neither configuration, document nor
+	// job. Without it such an id is taken for a mistake: ErrOrganizationNotFound.
 	Create bool
-	// ChangeTypes changes the types of accounts with entries as well. It moves what was posted to them, in closed periods too, to other parts
-	// of statements and exports: income that becomes a liability. Without it such a change is refused: ErrAccountInUse.
+	// ChangeTypes changes the types of accounts with entries as well. It moves what was posted to
+	// them, in closed periods too, to other parts of statements and exports: income that becomes a
+	// liability. Without it such a change is refused: ErrAccountInUse.
 	ChangeTypes bool
 }
 
@@ -44,8 +45,9 @@ type MovedBalance struct {
 	Currency string `json:"currency"`
 }
 
-// PutAccounts adds accounts to an organization's chart, or changes their names, types and currencies; accounts that are not named stay. Their OrgID is not
-// looked at. Jobs that had failed for an unknown account are pending again. The same accounts again change nothing.
+// PutAccounts adds accounts to an organization's chart, or changes their names, types and
+// currencies; accounts that are not named stay. Their OrgID is not looked at. Jobs that had failed
+// for an unknown account are pending again. The same accounts again change nothing.
 //
 // Errors: ErrInvalid, ErrOrganizationNotFound, ErrAccountInUse.
 func PutAccounts(ctx context.Context, db DB, org string, accounts []models.Account, o AccountsOptions) (Change, error) {
@@ -90,16 +92,20 @@ func typesRefused(moved []MovedBalance) error {
 	const most = 10
 	var parts []string
 	for _, m := range moved[:min(len(moved), most)] {
-		parts = append(parts, fmt.Sprintf("account %s from %s to %s, with a balance of %s %s", m.Account, m.From, m.To, m.Balance, m.Currency))
+		parts = append(parts, fmt.Sprintf("account %s from %s to %s, with a balance of %s %s", m.Account, m.From, m.To,
+			m.Balance, m.Currency))
 	}
 	if more := len(moved) - most; more > 0 {
 		parts = append(parts, fmt.Sprintf("and %d more", more))
 	}
-	return store.Refuse(ErrAccountInUse, "accounts with entries would change their type, and with it all statements and exports, of closed periods too: "+
-		strings.Join(parts, "; "), "add --change-types if that is meant, or give the new type to an account with another code")
+	return store.Refuse(ErrAccountInUse,
+		"accounts with entries would change their type, and with it all statements and exports, of closed periods too: "+
+			strings.Join(parts, "; "),
+		"add --change-types if that is meant, or give the new type to an account with another code")
 }
 
-// Accounts lists an organization's chart of accounts in the order of the codes. Errors: ErrOrganizationNotFound.
+// Accounts lists an organization's chart of accounts in the order of the codes. Errors:
+// ErrOrganizationNotFound.
 func Accounts(ctx context.Context, db DB, org string) ([]models.Account, error) {
 	if err := readable(ctx, db, org); err != nil {
 		return nil, err
@@ -130,9 +136,10 @@ func wrongAccount(a *models.Account) string {
 // accountColumns are the columns of a chart; the last one may be missing.
 var accountColumns = []string{"code", "name", "type", "currencies"}
 
-// ParseAccounts reads a chart of accounts from CSV whose first line is code,name,type or code,name,type,currencies. A type is asset, liability, equity,
-// income or expense; currencies are those that may be posted to the account, separated by spaces, an empty field: all. The error of a line that is
-// wrong names it.
+// ParseAccounts reads a chart of accounts from CSV whose first line is code,name,type or
+// code,name,type,currencies. A type is asset, liability, equity, income or expense; currencies are
+// those that may be posted to the account, separated by spaces, an empty field: all. The error of a
+// line that is wrong names it.
 //
 // Errors: ErrInvalid.
 func ParseAccounts(data []byte) ([]models.Account, error) {

@@ -41,7 +41,8 @@ func TestAStricterTransactionIsRefused(t *testing.T) {
 	for _, level := range []pgx.TxIsoLevel{pgx.RepeatableRead, pgx.Serializable} {
 		tx, err := b.Pool.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: level})
 		require.NoError(t, err)
-		_, err = books.ClosePeriod(t.Context(), books.In(tx), org, models.Period{StartsOn: models.NewDate(2026, 3, 1)}, books.CloseOptions{})
+		_, err = books.ClosePeriod(t.Context(), books.In(tx), org, models.Period{StartsOn: models.NewDate(2026, 3, 1)},
+			books.CloseOptions{})
 		require.ErrorIs(t, err, books.ErrInvalid)
 		assert.ErrorContains(t, err, string(level)+": begin it as READ COMMITTED, or pass the pool")
 		require.NoError(t, tx.Rollback(t.Context()))
@@ -79,7 +80,8 @@ func TestPeriodsAreNamedExactly(t *testing.T) {
 	assert.Equal(t, models.PeriodClosed, p.State)
 }
 
-// A call whose answer was lost, and that is made again, adds what is missing and leaves the others, open or closed.
+// A call whose answer was lost, and that is made again, adds what is missing and leaves the others,
+// open or closed.
 func TestPeriodsAreAddedAgain(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -105,9 +107,13 @@ func TestWrongBooks(t *testing.T) {
 	b := setup(t)
 	before := b.Dump(t)
 	for name, err := range map[string]error{
-		"type":      second(books.PutAccounts(t.Context(), b.Pool, org, []models.Account{{Code: "1", Type: "bag"}}, books.AccountsOptions{})),
-		"code":      second(books.PutAccounts(t.Context(), b.Pool, org, []models.Account{{Type: models.AccountAsset}}, books.AccountsOptions{})),
-		"currency":  second(books.PutAccounts(t.Context(), b.Pool, org, []models.Account{{Code: "1", Type: models.AccountAsset, Currencies: models.Currencies{"EURO"}}}, books.AccountsOptions{})),
+		"type": second(books.PutAccounts(t.Context(), b.Pool, org, []models.Account{{Code: "1", Type: "bag"}},
+			books.AccountsOptions{})),
+		"code": second(books.PutAccounts(t.Context(), b.Pool, org, []models.Account{{Type: models.AccountAsset}},
+			books.AccountsOptions{})),
+		"currency": second(books.PutAccounts(t.Context(), b.Pool, org,
+			[]models.Account{{Code: "1", Type: models.AccountAsset, Currencies: models.Currencies{"EURO"}}},
+			books.AccountsOptions{})),
 		"policy":    second(books.SetClosedPeriodPolicy(t.Context(), b.Pool, org, "perhaps")),
 		"no period": second(books.AddPeriods(t.Context(), b.Pool, org)),
 	} {
@@ -118,7 +124,8 @@ func TestWrongBooks(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-// What had failed for a closed period, the rules or an account comes back with the change that puts it right.
+// What had failed for a closed period, the rules or an account comes back with the change that puts
+// it right.
 func TestWhatFailedComesBack(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -135,13 +142,17 @@ func TestWhatFailedComesBack(t *testing.T) {
 	assert.Equal(t, 1, b.work().Completed)
 }
 
-// Another type moves what was posted to an account in every statement, also of closed years: it is refused until it is asked for.
+// Another type moves what was posted to an account in every statement, also of closed years: it is
+// refused until it is asked for.
 func TestTypesOfAccountsWithEntries(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	fixture.Ready(t, b.Pool, fixture.Invoice(org, "sale", 1000))
 	b.work()
-	change := []models.Account{{Code: "4400", Name: "Sales", Type: models.AccountLiability}, {Code: "9999", Name: "New", Type: models.AccountAsset}}
+	change := []models.Account{
+		{Code: "4400", Name: "Sales", Type: models.AccountLiability},
+		{Code: "9999", Name: "New", Type: models.AccountAsset},
+	}
 	_, err := books.PutAccounts(t.Context(), b.Pool, org, change, books.AccountsOptions{})
 	require.ErrorIs(t, err, books.ErrAccountInUse)
 	require.ErrorContains(t, err, "account 4400 from income to liability, with a balance of -10.00 EUR")
@@ -155,12 +166,16 @@ func TestTypesOfAccountsWithEntries(t *testing.T) {
 	done, err := books.PutAccounts(t.Context(), b.Pool, org, change, books.AccountsOptions{ChangeTypes: true})
 	require.NoError(t, err)
 	assert.True(t, done.Changed)
-	assert.Equal(t, []books.MovedBalance{{Account: "4400", From: models.AccountIncome, To: models.AccountLiability, Balance: "-10.00", Currency: "EUR"}}, done.Moved)
+	assert.Equal(t, []books.MovedBalance{{
+		Account: "4400", From: models.AccountIncome, To: models.AccountLiability,
+		Balance: "-10.00", Currency: "EUR",
+	}}, done.Moved)
 	done, err = books.PutAccounts(t.Context(), b.Pool, org, change, books.AccountsOptions{})
 	require.NoError(t, err)
 	assert.Empty(t, done.Moved)
 
 	// An account without entries has nothing that could move.
-	_, err = books.PutAccounts(t.Context(), b.Pool, org, []models.Account{{Code: "9999", Name: "New", Type: models.AccountExpense}}, books.AccountsOptions{})
+	_, err = books.PutAccounts(t.Context(), b.Pool, org,
+		[]models.Account{{Code: "9999", Name: "New", Type: models.AccountExpense}}, books.AccountsOptions{})
 	require.NoError(t, err)
 }

@@ -35,7 +35,8 @@ func TestClosingNamesWhatIsNotPosted(t *testing.T) {
 	write("open", models.NewDate(2026, 2, 28), plain) // February is open
 	write("later", models.NewDate(2026, 4, 1), plain)
 	write("waits", models.NewDate(2026, 3, 31), plain)
-	write("value", models.NewDate(2026, 4, 2), func(d *models.Document) { d.ValueDate = new(models.NewDate(2026, 3, 30)) })
+	write("value", models.NewDate(2026, 4, 2),
+		func(d *models.Document) { d.ValueDate = new(models.NewDate(2026, 3, 30)) })
 	write("posted", models.NewDate(2026, 4, 3), plain) // its present posting is of March
 	// A document in a table of the application: nothing is known of it.
 	_, err := store.EnqueueAccountingJob(ctx, b.Pool, org, "elsewhere", 1, nil, models.PriorityNormal)
@@ -46,8 +47,10 @@ func TestClosingNamesWhatIsNotPosted(t *testing.T) {
 	var refused *books.UnpostedError
 	require.ErrorAs(t, err, &refused)
 	assert.Equal(t, [3]int64{2, 3, 1}, [3]int64{refused.Failed, refused.Waiting, refused.UnknownDates})
-	assert.Contains(t, err.Error(), "closing the period from 2026-03-01 to 2026-03-31 would shut out 5 documents that are not posted (2 failed, 3 wait): "+
-		"before of 2025-12-31 (failed, NO_MATCHING_RULE), failed of 2026-03-04 (failed, NO_MATCHING_RULE), waits of 2026-03-31 (pending), value of 2026-04-02 (pending), "+
+	assert.Contains(t, err.Error(), "closing the period from 2026-03-01 to 2026-03-31 would shut out 5 documents that "+
+		"are not posted (2 failed, 3 wait): "+
+		"before of 2025-12-31 (failed, NO_MATCHING_RULE), failed of 2026-03-04 (failed, NO_MATCHING_RULE), waits of "+
+		"2026-03-31 (pending), value of 2026-04-02 (pending), "+
 		"posted of 2026-04-03 (pending). Have them posted first, or force the closing (--force)")
 	periods, err := books.Periods(ctx, b.Pool, org)
 	require.NoError(t, err)
@@ -94,10 +97,12 @@ func TestPeriodsHaveDatesOfTheRange(t *testing.T) {
 		require.ErrorIs(t, err, books.ErrInvalid, message)
 		assert.ErrorContains(t, err, message)
 	}
-	require.ErrorIs(t, second(books.ClosePeriod(t.Context(), b.Pool, org, models.Period{}, books.CloseOptions{})), books.ErrInvalid)
+	require.ErrorIs(t, second(books.ClosePeriod(t.Context(), b.Pool, org, models.Period{}, books.CloseOptions{})),
+		books.ErrInvalid)
 	require.ErrorIs(t, second(books.OpenPeriod(t.Context(), b.Pool, org, models.Period{})), books.ErrInvalid)
 	assert.Equal(t, before, b.Dump(t))
-	_, err := b.Pool.Exec(t.Context(), `INSERT INTO daybook.periods (org_id, starts_on, ends_on) VALUES ($1, '0001-01-01', '2026-03-01')`, org)
+	_, err := b.Pool.Exec(t.Context(),
+		`INSERT INTO daybook.periods (org_id, starts_on, ends_on) VALUES ($1, '0001-01-01', '2026-03-01')`, org)
 	assert.ErrorContains(t, err, "dates_are_bookable")
 }
 
@@ -131,7 +136,8 @@ func TestClosingSeesDatesThatRulesCompute(t *testing.T) {
 	b := setup(t)
 	ctx := t.Context()
 	require.NoError(t, second(books.ApplyRules(ctx, b.Pool, org, []byte(datedRules), books.ApplyOptions{})))
-	require.NoError(t, second(books.AddPeriods(ctx, b.Pool, org, books.Month(2026, 2), books.Month(2026, 3), books.Month(2026, 4))))
+	require.NoError(t, second(books.AddPeriods(ctx, b.Pool, org, books.Month(2026, 2), books.Month(2026, 3),
+		books.Month(2026, 4))))
 	write := func(id string, issued models.Date, change func(d *models.Document)) {
 		d := fixture.Invoice(org, id, 1000)
 		d.IssueDate = issued
@@ -143,12 +149,14 @@ func TestClosingSeesDatesThatRulesCompute(t *testing.T) {
 	write("other", models.NewDate(2026, 4, 20), func(*models.Document) {})
 	_, err := books.ClosePeriod(ctx, b.Pool, org, books.Month(2026, time.March), books.CloseOptions{})
 	require.ErrorIs(t, err, books.ErrUnposted)
-	require.ErrorContains(t, err, "2 documents that are not posted (0 failed, 2 wait): waits of 2026-03-04 (pending), far of 2026-03-10 (pending)")
+	require.ErrorContains(t, err,
+		"2 documents that are not posted (0 failed, 2 wait): waits of 2026-03-04 (pending), far of 2026-03-10 (pending)")
 	b.work()
 	require.NoError(t, second(books.ClosePeriod(ctx, b.Pool, org, books.Month(2026, time.March), books.CloseOptions{})))
 }
 
-// A period that is added behind a gap closes the gap: not while documents of these days are unposted.
+// A period that is added behind a gap closes the gap: not while documents of these days are
+// unposted.
 func TestAddingAPeriodNamesWhatItShutsOut(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -159,10 +167,12 @@ func TestAddingAPeriodNamesWhatItShutsOut(t *testing.T) {
 	before := b.Dump(t)
 	err := second(books.AddPeriods(ctx, b.Pool, org, books.Month(2026, 4)))
 	require.ErrorIs(t, err, books.ErrUnposted)
-	require.ErrorContains(t, err, "adding the period from 2026-04-01 to 2026-04-30 would shut out 1 document that is not posted (0 failed, 1 wait): march of 2026-03-14 (pending). "+
+	require.ErrorContains(t, err, "adding the period from 2026-04-01 to 2026-04-30 would shut out 1 document that is "+
+		"not posted (0 failed, 1 wait): march of 2026-03-14 (pending). "+
 		"It closes the days in no period before it. Add a period for those days first")
 	assert.Equal(t, before, b.Dump(t))
-	require.NoError(t, second(books.AddPeriods(ctx, b.Pool, org, books.Month(2026, 4), books.Month(2026, 2), books.Month(2026, 3))))
+	require.NoError(t, second(books.AddPeriods(ctx, b.Pool, org, books.Month(2026, 4), books.Month(2026, 2),
+		books.Month(2026, 3))))
 	assert.Equal(t, 1, b.work().Completed)
 	require.NoError(t, second(books.AddPeriods(ctx, b.Pool, org, books.Month(2026, 8))), "what is posted is not shut out")
 }

@@ -6,12 +6,14 @@ import (
 	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
 )
 
-// Errors of this package; compare with errors.Is. Rules that do not compile are a *posting.CompileError.
+// Errors of this package; compare with errors.Is. Rules that do not compile are a
+// *posting.CompileError.
 var (
-	// ErrInvalid: an account, a period or a policy is none, a text is not UTF-8 or has the character NUL, or the transaction's isolation level is not
-	// READ COMMITTED.
+	// ErrInvalid: an account, a period or a policy is none, a text is not UTF-8 or has the character
+	// NUL, or the transaction's isolation level is not READ COMMITTED.
 	ErrInvalid = store.ErrInvalid
-	// ErrOrganizationNotFound: Daybook has nothing of the organization, most often because its id is misspelled; Create of the options makes it known.
+	// ErrOrganizationNotFound: Daybook has nothing of the organization, most often because its id is
+	// misspelled; Create of the options makes it known.
 	ErrOrganizationNotFound = store.ErrOrganizationNotFound
 	// ErrNoRuleSet: the organization has no such version of its rules, or none is active.
 	ErrNoRuleSet = ledgerdb.ErrNoRuleSet

@@ -17,7 +17,8 @@ func TestNoDB(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ctx, said := t.Context(), map[string]error{}
-			_, said["PutAccounts"] = books.PutAccounts(ctx, db, org, []models.Account{{Code: "1200", Name: "Receivables", Type: models.AccountAsset}}, books.AccountsOptions{})
+			_, said["PutAccounts"] = books.PutAccounts(ctx, db, org,
+				[]models.Account{{Code: "1200", Name: "Receivables", Type: models.AccountAsset}}, books.AccountsOptions{})
 			_, said["Accounts"] = books.Accounts(ctx, db, org)
 			_, said["Periods"] = books.Periods(ctx, db, org)
 			_, said["AddPeriods"] = books.AddPeriods(ctx, db, org, books.Month(2026, 1))

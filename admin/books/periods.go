@@ -26,8 +26,9 @@ func Year(year int) []models.Period {
 	return months
 }
 
-// Periods lists an organization's periods, the oldest first. A date in no period is open, unless it lies before a closed period, or between the last
-// closed one and the first open one after it. Errors: ErrOrganizationNotFound.
+// Periods lists an organization's periods, the oldest first. A date in no period is open, unless it
+// lies before a closed period, or between the last closed one and the first open one after it.
+// Errors: ErrOrganizationNotFound.
 func Periods(ctx context.Context, db DB, org string) ([]models.Period, error) {
 	if err := readable(ctx, db, org); err != nil {
 		return nil, err
@@ -39,12 +40,15 @@ func Periods(ctx context.Context, db DB, org string) ([]models.Period, error) {
 	return periods, err
 }
 
-// AddPeriods adds open periods, of which only StartsOn and EndsOn count, and returns them. One that is there with the same days stays as it is, open or
-// closed, and is not returned: a second call changes nothing. One that overlaps another, ends before it starts, or has a date that models.Date.Check
-// refuses, refuses all. Jobs that had failed with PERIOD_CLOSED are pending again: a day that was closed because it was in no period may be open now.
+// AddPeriods adds open periods, of which only StartsOn and EndsOn count, and returns them. One that
+// is there with the same days stays as it is, open or closed, and is not returned: a second call
+// changes nothing. One that overlaps another, ends before it starts, or has a date that
+// models.Date.Check refuses, refuses all. Jobs that had failed with PERIOD_CLOSED are pending
+// again: a day that was closed because it was in no period may be open now.
 //
-// The first open period after a closed one closes the days between them. Where documents with such a date failed or wait, it is refused with an
-// *UnpostedError: add a period for those days first, or in the same call.
+// The first open period after a closed one closes the days between them. Where documents with such
+// a date failed or wait, it is refused with an *UnpostedError: add a period for those days first,
+// or in the same call.
 //
 // Errors: ErrUnposted, ErrInvalid, ErrOrganizationNotFound.
 func AddPeriods(ctx context.Context, db DB, org string, periods ...models.Period) (added []models.Period, err error) {
@@ -91,12 +95,15 @@ type CloseOptions struct {
 	Force bool
 }
 
-// ClosePeriod closes the period that begins on p.StartsOn: nothing is posted into it until it is opened, nor on days before it that are in no open
-// period. p.EndsOn, unless it is zero, must be its last day. The change waits for what is being posted for the organization. SetClosedPeriodPolicy says
-// what happens to documents with such a date. A second call changes nothing.
+// ClosePeriod closes the period that begins on p.StartsOn: nothing is posted into it until it is
+// opened, nor on days before it that are in no open period. p.EndsOn, unless it is zero, must be
+// its last day. The change waits for what is being posted for the organization.
+// SetClosedPeriodPolicy says what happens to documents with such a date. A second call changes
+// nothing.
 //
-// Where documents with such a date failed or wait, it is refused with an *UnpostedError, unless CloseOptions.Force is set. Dates that the rules compute
-// count as well. Documents of which Daybook knows no date are counted in PeriodChange.Unposted, and do not refuse it.
+// Where documents with such a date failed or wait, it is refused with an *UnpostedError, unless
+// CloseOptions.Force is set. Dates that the rules compute count as well. Documents of which Daybook
+// knows no date are counted in PeriodChange.Unposted, and do not refuse it.
 //
 // Errors: ErrUnposted, ErrPeriodNotFound, ErrInvalid, ErrOrganizationNotFound.
 func ClosePeriod(ctx context.Context, db DB, org string, p models.Period, o CloseOptions) (PeriodChange, error) {
@@ -123,7 +130,8 @@ func ClosePeriod(ctx context.Context, db DB, org string, p models.Period, o Clos
 		if shut+unposted.UnknownDates > 0 {
 			c.Unposted = &unposted
 		}
-		return actions.Note(ctx, tx, org, c.StartsOn.String(), map[string]any{"changed": c.Changed, "forced": o.Force, "unposted": shut})
+		return actions.Note(ctx, tx, org, c.StartsOn.String(),
+			map[string]any{"changed": c.Changed, "forced": o.Force, "unposted": shut})
 	})
 	if err != nil {
 		return PeriodChange{}, err
@@ -131,8 +139,9 @@ func ClosePeriod(ctx context.Context, db DB, org string, p models.Period, o Clos
 	return c, nil
 }
 
-// OpenPeriod opens the period that begins on p.StartsOn, and p.EndsOn, unless it is zero, must be its last day. Jobs that had failed because it was
-// closed are pending again. A second call changes nothing.
+// OpenPeriod opens the period that begins on p.StartsOn, and p.EndsOn, unless it is zero, must be
+// its last day. Jobs that had failed because it was closed are pending again. A second call changes
+// nothing.
 //
 // Errors: ErrPeriodNotFound, ErrInvalid, ErrOrganizationNotFound.
 func OpenPeriod(ctx context.Context, db DB, org string, p models.Period) (PeriodChange, error) {
@@ -165,7 +174,8 @@ func periodOf(ctx context.Context, tx pgx.Tx, org string, meant models.Period) (
 			continue
 		}
 		if !meant.EndsOn.IsZero() && p.EndsOn != meant.EndsOn {
-			return p, store.Refuse(ErrInvalid, fmt.Sprintf("the period that begins on %s ends on %s, not on %s", p.StartsOn, p.EndsOn, meant.EndsOn),
+			return p, store.Refuse(ErrInvalid,
+				fmt.Sprintf("the period that begins on %s ends on %s, not on %s", p.StartsOn, p.EndsOn, meant.EndsOn),
 				"name it by its first day alone (--from)")
 		}
 		return p, nil
@@ -173,7 +183,8 @@ func periodOf(ctx context.Context, tx pgx.Tx, org string, meant models.Period) (
 	return models.Period{}, ledgerdb.NoPeriod(org, meant.StartsOn)
 }
 
-// ClosedPeriodPolicy reads what documents of an organization do whose posting date lies in a closed period. Errors: ErrOrganizationNotFound.
+// ClosedPeriodPolicy reads what documents of an organization do whose posting date lies in a closed
+// period. Errors: ErrOrganizationNotFound.
 func ClosedPeriodPolicy(ctx context.Context, db DB, org string) (models.ClosedPeriodPolicy, error) {
 	if err := readable(ctx, db, org); err != nil {
 		return "", err
@@ -181,9 +192,10 @@ func ClosedPeriodPolicy(ctx context.Context, db DB, org string) (models.ClosedPe
 	return ledgerdb.ClosedPeriodPolicy(ctx, db, org)
 }
 
-// SetClosedPeriodPolicy says what documents of an organization do whose posting date lies in a closed period: they fail with PERIOD_CLOSED until it is
-// opened (models.PolicyFail, the default), or are posted on the first open day after it (models.PolicyFirstOpenDay). Jobs that had failed for it are
-// pending again.
+// SetClosedPeriodPolicy says what documents of an organization do whose posting date lies in a
+// closed period: they fail with PERIOD_CLOSED until it is opened (models.PolicyFail, the default),
+// or are posted on the first open day after it (models.PolicyFirstOpenDay). Jobs that had failed
+// for it are pending again.
 //
 // Errors: ErrInvalid, ErrOrganizationNotFound.
 func SetClosedPeriodPolicy(ctx context.Context, db DB, org string, policy models.ClosedPeriodPolicy) (Change, error) {

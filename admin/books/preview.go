@@ -25,8 +25,8 @@ const (
 
 // PreviewOptions say what to try a rule set on.
 type PreviewOptions struct {
-	// Failed is how many documents whose jobs failed are tried at most, Recent how many of those that were posted; default
-	// DefaultPreviewDocuments.
+	// Failed is how many documents whose jobs failed are tried at most, Recent how many of those that
+	// were posted; default DefaultPreviewDocuments.
 	Failed, Recent int
 	// Time is how long documents are tried at most; default DefaultPreviewTime.
 	Time time.Duration
@@ -34,8 +34,8 @@ type PreviewOptions struct {
 
 // Preview is what a rule set would make of an organization's documents.
 type Preview struct {
-	// Source is where the organization's documents are. Documents of another source than daybook.documents are not tried: only the
-	// application reads them.
+	// Source is where the organization's documents are. Documents of another source than
+	// daybook.documents are not tried: only the application reads them.
 	Source string
 	// Active is the version that the organization posts by; nil: none.
 	Active *int64
@@ -43,7 +43,8 @@ type Preview struct {
 	MissingAccounts []string
 	// Failures are the organization's failed jobs by code.
 	Failures []FailureCount
-	// Failed are documents whose jobs failed, those first that an activation brings back; Recent those with the latest posting dates.
+	// Failed are documents whose jobs failed, those first that an activation brings back; Recent
+	// those with the latest posting dates.
 	Failed, Recent []Previewed
 	// Untried counts documents that were to be tried when the time was up.
 	Untried int
@@ -93,8 +94,8 @@ type PreviewOutcome struct {
 
 var errTimeUp = errors.New("the time is up")
 
-// PreviewRules tries a rule set on documents of an organization: what an activation of it would change. It reads one state of the database, locks no
-// row and writes nothing.
+// PreviewRules tries a rule set on documents of an organization: what an activation of it would
+// change. It reads one state of the database, locks no row and writes nothing.
 //
 // Errors: ErrOrganizationNotFound.
 func PreviewRules(ctx context.Context, db DB, org string, rules *posting.RuleSet, o PreviewOptions) (Preview, error) {
@@ -147,11 +148,13 @@ func (p *previewer) run(ctx context.Context, tx pgx.Tx) error {
 	return p.tryRecent(ctx, tx)
 }
 
-// failingCodes are the codes that a failed job can have, those first that an activation brings back.
+// failingCodes are the codes that a failed job can have, those first that an activation brings
+// back.
 func failingCodes() []models.ErrorCode {
 	codes := ledgerdb.CodesOfRules()
 	for _, row := range disposition.Table() {
-		if row.Treatment != disposition.TreatReschedule && row.Treatment != disposition.TreatCancel && !slices.Contains(codes, row.Code) {
+		if row.Treatment != disposition.TreatReschedule && row.Treatment != disposition.TreatCancel &&
+			!slices.Contains(codes, row.Code) {
 			codes = append(codes, row.Code)
 		}
 	}
@@ -207,7 +210,10 @@ func (p *previewer) try(ctx context.Context, tx pgx.Tx, ids []string) (map[strin
 		if d.AccountingReadyAt == nil || d.DeletedAt != nil {
 			return nil
 		}
-		tried[d.ID] = Previewed{ID: d.ID, Type: d.Type, Version: d.AccountingReadyVersion, Now: outcome(p.now, d, invalid), Then: outcome(p.then, d, invalid)}
+		tried[d.ID] = Previewed{
+			ID: d.ID, Type: d.Type, Version: d.AccountingReadyVersion, Now: outcome(p.now, d, invalid),
+			Then: outcome(p.then, d, invalid),
+		}
 		return nil
 	})
 	if errors.Is(err, errTimeUp) {

@@ -14,19 +14,22 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// ApplyOptions say how a rule set becomes the one that an organization posts by. The zero value activates it, whatever is active now.
+// ApplyOptions say how a rule set becomes the one that an organization posts by. The zero value
+// activates it, whatever is active now.
 type ApplyOptions struct {
 	// Create is that of AccountsOptions.
 	Create bool
 	// StoreOnly stores the version and does not activate it: ActivateRules does.
 	StoreOnly bool
-	// Expected is the version that the caller saw active, 0 for none; with another one ErrRulesChanged is returned. nil: any.
+	// Expected is the version that the caller saw active, 0 for none; with another one
+	// ErrRulesChanged is returned. nil: any.
 	Expected *int64
 }
 
-// ApplyRules stores a source, the YAML of a rule set, as an organization's next version and activates it. Jobs that had failed for the rules before are
-// pending again; what is posted already stays as it is. A source that the active version or the newest one has already is not stored again, so that
-// a program can apply its rules at each start.
+// ApplyRules stores a source, the YAML of a rule set, as an organization's next version and
+// activates it. Jobs that had failed for the rules before are pending again; what is posted already
+// stays as it is. A source that the active version or the newest one has already is not stored
+// again, so that a program can apply its rules at each start.
 //
 // Errors: *posting.CompileError, ErrOrganizationNotFound, ErrRulesChanged.
 func ApplyRules(ctx context.Context, db DB, org string, source []byte, o ApplyOptions) (Change, error) {
@@ -54,14 +57,16 @@ func ApplyRules(ctx context.Context, db DB, org string, source []byte, o ApplyOp
 	return c, err
 }
 
-// ActivateOptions say how a stored version becomes the one that an organization posts by. The zero value activates it, whatever is active now.
+// ActivateOptions say how a stored version becomes the one that an organization posts by. The zero
+// value activates it, whatever is active now.
 type ActivateOptions struct {
 	// Expected is that of ApplyOptions.
 	Expected *int64
 }
 
-// ActivateRules makes a stored version the one that an organization posts by. Jobs that had failed for the rules before are pending again; what is
-// posted already stays as it is. What was stored by another version of the program need not be what this one understands: such a version is refused.
+// ActivateRules makes a stored version the one that an organization posts by. Jobs that had failed
+// for the rules before are pending again; what is posted already stays as it is. What was stored by
+// another version of the program need not be what this one understands: such a version is refused.
 //
 // Errors: ErrNoRuleSet, *posting.CompileError, ErrOrganizationNotFound, ErrRulesChanged.
 func ActivateRules(ctx context.Context, db DB, org string, version int64, o ActivateOptions) (Change, error) {
@@ -94,12 +99,14 @@ func (c *Change) activate(ctx context.Context, tx pgx.Tx) error {
 	return err
 }
 
-// finish compares the rules with the chart, and writes the change into the log of actions, if the context has an action.
+// finish compares the rules with the chart, and writes the change into the log of actions, if the
+// context has an action.
 func (c *Change) finish(ctx context.Context, tx pgx.Tx, rules *posting.RuleSet) (err error) {
 	if c.MissingAccounts, err = missingAccounts(ctx, tx, c.OrgID, rules); err != nil {
 		return err
 	}
-	return actions.Note(ctx, tx, c.OrgID, "", map[string]any{"name": c.Name, "version": c.Version, "changed": c.Changed, "returned": c.Returned})
+	return actions.Note(ctx, tx, c.OrgID, "",
+		map[string]any{"name": c.Name, "version": c.Version, "changed": c.Changed, "returned": c.Returned})
 }
 
 // expect compares the active version with the expected one, and keeps it from changing.
@@ -120,7 +127,8 @@ func expect(ctx context.Context, tx pgx.Tx, org string, expected *int64) error {
 	return nil
 }
 
-// MissingAccounts returns the accounts that rules can post to and the organization's chart lacks: what `daybook rules check --org` says.
+// MissingAccounts returns the accounts that rules can post to and the organization's chart lacks:
+// what `daybook rules check --org` says.
 //
 // Errors: ErrOrganizationNotFound.
 func MissingAccounts(ctx context.Context, db DB, org string, rules *posting.RuleSet) ([]string, error) {
@@ -142,7 +150,8 @@ type RuleSetVersion struct {
 	Active bool `json:"active"`
 }
 
-// RuleSets lists the versions of an organization's rules without their sources, the newest first. Errors: ErrOrganizationNotFound.
+// RuleSets lists the versions of an organization's rules without their sources, the newest first.
+// Errors: ErrOrganizationNotFound.
 func RuleSets(ctx context.Context, db DB, org string) ([]RuleSetVersion, error) {
 	if err := readable(ctx, db, org); err != nil {
 		return nil, err
@@ -155,7 +164,8 @@ func RuleSets(ctx context.Context, db DB, org string) ([]RuleSetVersion, error) 
 	return versions, err
 }
 
-// RuleSet reads a version of an organization's rules, with its source; version 0: the one that is active.
+// RuleSet reads a version of an organization's rules, with its source; version 0: the one that is
+// active.
 //
 // Errors: ErrNoRuleSet, ErrOrganizationNotFound.
 func RuleSet(ctx context.Context, db DB, org string, version int64) (models.RuleSet, error) {

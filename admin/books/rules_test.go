@@ -41,7 +41,8 @@ func TestPreviewRules(t *testing.T) {
 	b := setup(t)
 	fixture.Ready(t, b.Pool, fixture.Invoice(org, "posted", 1000))
 	b.work()
-	_, err := books.ApplyRules(t.Context(), b.Pool, org, sampleWith(t, saleRule, "false && "+saleRule), books.ApplyOptions{})
+	_, err := books.ApplyRules(t.Context(), b.Pool, org, sampleWith(t, saleRule, "false && "+saleRule),
+		books.ApplyOptions{})
 	require.NoError(t, err)
 	fixture.Ready(t, b.Pool, fixture.Invoice(org, "waits", 1000), fixture.Unbalanced(org, "off"))
 	b.work()

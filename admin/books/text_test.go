@@ -20,10 +20,14 @@ func TestTextsThatNoRowCanHave(t *testing.T) {
 		code, name := account, account
 		code.Code, name.Name = wrong, wrong
 		said := map[string]error{}
-		_, said["PutAccounts of an organization"] = books.PutAccounts(t.Context(), b.Pool, wrong, []models.Account{account}, books.AccountsOptions{})
-		_, said["PutAccounts of a new organization"] = books.PutAccounts(t.Context(), b.Pool, wrong, []models.Account{account}, books.AccountsOptions{Create: true})
-		_, said["PutAccounts: code"] = books.PutAccounts(t.Context(), b.Pool, org, []models.Account{code}, books.AccountsOptions{})
-		_, said["PutAccounts: name"] = books.PutAccounts(t.Context(), b.Pool, org, []models.Account{name}, books.AccountsOptions{})
+		_, said["PutAccounts of an organization"] = books.PutAccounts(t.Context(), b.Pool, wrong, []models.Account{account},
+			books.AccountsOptions{})
+		_, said["PutAccounts of a new organization"] = books.PutAccounts(t.Context(), b.Pool, wrong,
+			[]models.Account{account}, books.AccountsOptions{Create: true})
+		_, said["PutAccounts: code"] = books.PutAccounts(t.Context(), b.Pool, org, []models.Account{code},
+			books.AccountsOptions{})
+		_, said["PutAccounts: name"] = books.PutAccounts(t.Context(), b.Pool, org, []models.Account{name},
+			books.AccountsOptions{})
 		_, said["Accounts"] = books.Accounts(t.Context(), b.Pool, wrong)
 		_, said["RuleSets"] = books.RuleSets(t.Context(), b.Pool, wrong)
 		_, said["RuleSet"] = books.RuleSet(t.Context(), b.Pool, wrong, 1)
@@ -31,7 +35,8 @@ func TestTextsThatNoRowCanHave(t *testing.T) {
 		_, said["Periods"] = books.Periods(t.Context(), b.Pool, wrong)
 		_, said["ClosePeriod"] = books.ClosePeriod(t.Context(), b.Pool, wrong, month, books.CloseOptions{})
 		_, said["ClosedPeriodPolicy"] = books.ClosedPeriodPolicy(t.Context(), b.Pool, wrong)
-		_, said["SetClosedPeriodPolicy"] = books.SetClosedPeriodPolicy(t.Context(), b.Pool, org, models.ClosedPeriodPolicy(wrong))
+		_, said["SetClosedPeriodPolicy"] = books.SetClosedPeriodPolicy(t.Context(), b.Pool, org,
+			models.ClosedPeriodPolicy(wrong))
 		_, said["AddPeriods"] = books.AddPeriods(t.Context(), b.Pool, wrong, month)
 		for function, err := range said {
 			if assert.ErrorIs(t, err, books.ErrInvalid, function) {

@@ -13,14 +13,15 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// ErrUnposted: the period cannot be closed without CloseOptions.Force, or not be added, because documents with a date
-// that would be closed are not posted. The error is an *UnpostedError, which names them.
+// ErrUnposted: the period cannot be closed without CloseOptions.Force, or not be added, because
+// documents with a date that would be closed are not posted. The error is an *UnpostedError, which
+// names them.
 var ErrUnposted = failure.New(failure.UnpostedDocuments, "documents are not posted")
 
 // UnpostedError is ErrUnposted, with the documents.
 type UnpostedError struct {
-	// Period is the one that was to be closed. If it is open, it is the first that was to be added: the days in no
-	// period before it would be closed.
+	// Period is the one that was to be closed. If it is open, it is the first that was to be added:
+	// the days in no period before it would be closed.
 	Period models.Period
 	models.Unposted
 }
@@ -28,11 +29,14 @@ type UnpostedError struct {
 // Error names the documents, at most models.MaxUnpostedDocuments.
 func (e *UnpostedError) Error() string {
 	var b strings.Builder
-	doing, remedy := "closing", "Have them posted first, or force the closing (--force); then they are handled by the policy for closed periods"
+	doing, remedy := "closing",
+		"Have them posted first, or force the closing (--force); then they are handled by the policy for closed periods"
 	if e.Period.State == models.PeriodOpen {
-		doing, remedy = "adding", "It closes the days in no period before it. Add a period for those days first, or have the documents posted"
+		doing, remedy = "adding",
+			"It closes the days in no period before it. Add a period for those days first, or have the documents posted"
 	}
-	fmt.Fprintf(&b, "%s the period from %s to %s would shut out %s", doing, e.Period.StartsOn, e.Period.EndsOn, e.Unposted.String())
+	fmt.Fprintf(&b, "%s the period from %s to %s would shut out %s", doing, e.Period.StartsOn, e.Period.EndsOn,
+		e.Unposted.String())
 	for i, d := range e.Documents {
 		fmt.Fprintf(&b, "%s %s of %s (%s", map[bool]string{true: ":", false: ","}[i == 0], d.DocumentID, d.Date, d.State)
 		if d.Code != "" {
@@ -52,7 +56,8 @@ func (e *UnpostedError) Unwrap() error { return ErrUnposted }
 
 // shutOut is ledgerdb.ShutOut with the dates that the organization's rules compute.
 func shutOut(ctx context.Context, tx pgx.Tx, org string, change func() error) (models.Unposted, error) {
-	return ledgerdb.ShutOut(ctx, tx, org, func() (ledgerdb.ComputedDates, error) { return computedDates(ctx, tx, org) }, change)
+	return ledgerdb.ShutOut(ctx, tx, org, func() (ledgerdb.ComputedDates, error) { return computedDates(ctx, tx, org) },
+		change)
 }
 
 // computedDates are the dates that the rules compute for documents whose jobs failed or wait.

@@ -27,7 +27,8 @@ type AccountingPage struct {
 	Next string
 }
 
-// AccountingJobs lists accounting jobs by when they were first enqueued, the last one first. Errors: ErrInvalid.
+// AccountingJobs lists accounting jobs by when they were first enqueued, the last one first.
+// Errors: ErrInvalid.
 func (r *Reader) AccountingJobs(ctx context.Context, f AccountingFilter, p Page) (AccountingPage, error) {
 	limit, err := r.limit(p)
 	if err != nil {
@@ -35,7 +36,8 @@ func (r *Reader) AccountingJobs(ctx context.Context, f AccountingFilter, p Page)
 	}
 	var after string
 	if p.Cursor != "" && cursor.Read(p.Cursor, &after) != nil {
-		return AccountingPage{}, store.Refuse(ErrInvalid, "the cursor is not one of this list", "leave it out to begin anew")
+		return AccountingPage{}, store.Refuse(ErrInvalid, "the cursor is not one of this list",
+			"leave it out to begin anew")
 	}
 	jobs, err := r.listing.AccountingJobsAfter(ctx, listing.AccountingJobFilter{
 		OrgID: f.OrgID, State: f.State, Code: f.Code, Since: f.Since, Until: f.Until, Limit: limit + 1,

@@ -30,7 +30,8 @@ func (Mail) TaskType() string { return "email" }
 func greeted() (*pgtest.Example, *inspect.Reader) {
 	e := pgtest.NewExample()
 	for _, name := range []string{"Ann", "Bob", "Cid"} {
-		if _, err := queue.EnqueueJob(e.Context(), e.Pool, "acme", Greet{name}, queue.JobOptions{IdempotencyKey: name}); err != nil {
+		if _, err := queue.EnqueueJob(e.Context(), e.Pool, "acme", Greet{name},
+			queue.JobOptions{IdempotencyKey: name}); err != nil {
 			panic(err)
 		}
 	}
@@ -87,7 +88,8 @@ func ExampleReader_AccountingJobs() {
 	e, r := greeted()
 	defer e.Close()
 
-	if _, err := queue.EnqueueAccountingJob(e.Context(), e.Pool, queue.AccountingJob{OrgID: "acme", DocumentID: "invoice-17", Version: 1}); err != nil {
+	if _, err := queue.EnqueueAccountingJob(e.Context(), e.Pool,
+		queue.AccountingJob{OrgID: "acme", DocumentID: "invoice-17", Version: 1}); err != nil {
 		panic(err)
 	}
 

@@ -14,7 +14,8 @@ import (
 
 // Errors of this package; compare with errors.Is.
 var (
-	// ErrInvalid: a limit is out of range, a state is none, a cursor is not one of this list, or a text is not UTF-8 or has the character NUL.
+	// ErrInvalid: a limit is out of range, a state is none, a cursor is not one of this list, or a
+	// text is not UTF-8 or has the character NUL.
 	ErrInvalid = store.ErrInvalid
 	// ErrJobNotFound: there is no such job, or a cleanup has removed it.
 	ErrJobNotFound = store.ErrJobNotFound
@@ -35,7 +36,8 @@ const (
 type Page struct {
 	// Limit is how many rows are read at most, 1 to MaxLimit; 0: DefaultLimit.
 	Limit int
-	// Cursor is the Next of the page before, for the same filter; empty: the list is read from its beginning.
+	// Cursor is the Next of the page before, for the same filter; empty: the list is read from its
+	// beginning.
 	Cursor string
 }
 
@@ -45,12 +47,14 @@ func (r *Reader) limit(p Page) (int, error) {
 		return 0, err
 	}
 	if p.Limit < 0 || p.Limit > MaxLimit {
-		return 0, store.Refuse(ErrInvalid, fmt.Sprintf("the limit is %d", p.Limit), fmt.Sprintf("want 1 to %d; 0 is %d", MaxLimit, DefaultLimit))
+		return 0, store.Refuse(ErrInvalid, fmt.Sprintf("the limit is %d", p.Limit),
+			fmt.Sprintf("want 1 to %d; 0 is %d", MaxLimit, DefaultLimit))
 	}
 	return cmp.Or(p.Limit, DefaultLimit), nil
 }
 
-// Reader reads jobs. Make it by New: the methods of its zero value return ErrNotMade. It is safe for concurrent use.
+// Reader reads jobs. Make it by New: the methods of its zero value return ErrNotMade. It is safe
+// for concurrent use.
 type Reader struct{ listing *listing.Listing }
 
 // New returns a reader on a pool, which stays the caller's to close. Close the reader first.

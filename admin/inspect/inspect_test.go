@@ -33,7 +33,8 @@ func TestPagesOfAccountingJobs(t *testing.T) {
 	for n := range 5 {
 		document := fmt.Sprint("doc-", n)
 		want = append([]string{document}, want...)
-		_, err := queue.EnqueueAccountingJob(t.Context(), db.Pool, queue.AccountingJob{OrgID: "o", DocumentID: document, Version: 1})
+		_, err := queue.EnqueueAccountingJob(t.Context(), db.Pool,
+			queue.AccountingJob{OrgID: "o", DocumentID: document, Version: 1})
 		require.NoError(t, err)
 	}
 	var got []string
@@ -56,7 +57,10 @@ func TestPagesOfAccountingJobs(t *testing.T) {
 func TestWrongPages(t *testing.T) {
 	t.Parallel()
 	_, r := setup(t)
-	for name, p := range map[string]inspect.Page{"negative": {Limit: -1}, "too large": {Limit: inspect.MaxLimit + 1}, "cursor": {Cursor: "no cursor"}} {
+	for name, p := range map[string]inspect.Page{
+		"negative": {Limit: -1}, "too large": {Limit: inspect.MaxLimit + 1},
+		"cursor": {Cursor: "no cursor"},
+	} {
 		_, err := r.Jobs(t.Context(), inspect.JobFilter{}, p)
 		require.ErrorIs(t, err, inspect.ErrInvalid, name)
 		_, err = r.AccountingJobs(t.Context(), inspect.AccountingFilter{}, p)
@@ -103,12 +107,14 @@ func TestWhatWaits(t *testing.T) {
 	first := enqueue(queue.JobOptions{Queue: "slow", Sequence: "s"})
 	next := enqueue(queue.JobOptions{Sequence: "s"})
 	after := enqueue(queue.JobOptions{After: []string{first}})
-	called, err := queue.EnqueueJobWithCallback(t.Context(), db.Pool, "o", queue.RawPayload{Type: "mail"}, queue.CallbackOptions{Name: "paid", Within: time.Hour}, queue.JobOptions{})
+	called, err := queue.EnqueueJobWithCallback(t.Context(), db.Pool, "o", queue.RawPayload{Type: "mail"},
+		queue.CallbackOptions{Name: "paid", Within: time.Hour}, queue.JobOptions{})
 	require.NoError(t, err)
 	_, err = db.Pool.Exec(t.Context(), `SELECT daybook.check_waits()`)
 	require.NoError(t, err)
 	for want, f := range map[string]inspect.JobFilter{
-		first: {Queue: "slow"}, next: {Waits: inspect.WaitsForTurn}, after: {Waits: inspect.WaitsForJobs, Queue: "default"}, called.ID: {Waits: inspect.WaitsForCallback},
+		first: {Queue: "slow"}, next: {Waits: inspect.WaitsForTurn}, after: {Waits: inspect.WaitsForJobs, Queue: "default"},
+		called.ID: {Waits: inspect.WaitsForCallback},
 	} {
 		page, err := r.Jobs(t.Context(), f, inspect.Page{})
 		require.NoError(t, err)
@@ -140,8 +146,10 @@ func TestTextsThatNoRowCanHave(t *testing.T) {
 	for _, wrong := range []string{"a\x00b", "a\xffb"} {
 		said := map[string]error{}
 		for name, f := range map[string]inspect.JobFilter{
-			"organization": {OrgID: wrong}, "type": {Type: wrong}, "dead letters of a type": {Type: wrong, State: models.JobFailed}, "code": {Code: models.ErrorCode(wrong)},
-			"link": {LinkKind: wrong, LinkID: "1"}, "link's id": {LinkKind: "form", LinkID: wrong}, "key": {IdempotencyKey: wrong}, "queue": {Queue: wrong},
+			"organization": {OrgID: wrong}, "type": {Type: wrong},
+			"dead letters of a type": {Type: wrong, State: models.JobFailed}, "code": {Code: models.ErrorCode(wrong)},
+			"link": {LinkKind: wrong, LinkID: "1"}, "link's id": {LinkKind: "form", LinkID: wrong},
+			"key": {IdempotencyKey: wrong}, "queue": {Queue: wrong},
 			"waits": {Waits: inspect.Waits(wrong)}, "state": {State: models.JobState(wrong)},
 		} {
 			_, said["jobs: "+name] = r.Jobs(t.Context(), f, inspect.Page{})

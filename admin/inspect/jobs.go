@@ -15,7 +15,8 @@ type JobFilter struct {
 	Type  string
 	// Code is the last error's.
 	Code models.ErrorCode
-	// Since and Until bound when the job failed if State is models.JobFailed, and when it was enqueued otherwise: from Since on, before Until.
+	// Since and Until bound when the job failed if State is models.JobFailed, and when it was
+	// enqueued otherwise: from Since on, before Until.
 	Since, Until time.Time
 	// LinkKind and LinkID are of something that the job is about; either may be empty.
 	LinkKind, LinkID string
@@ -43,7 +44,8 @@ const (
 type WaitsFor struct {
 	// What is "turn", "job" or "callback".
 	What string
-	// ID is that of the other job, for a turn that of the job which has it, or the name of the callback.
+	// ID is that of the other job, for a turn that of the job which has it, or the name of the
+	// callback.
 	ID string
 	// State is that of the other job; empty: it was removed, or there is none.
 	State models.JobState
@@ -61,7 +63,8 @@ type JobPage struct {
 	Next string
 }
 
-// Jobs lists background jobs: dead letters (State is models.JobFailed) by when they failed, all others by when they were enqueued, the last one first.
+// Jobs lists background jobs: dead letters (State is models.JobFailed) by when they failed, all
+// others by when they were enqueued, the last one first.
 //
 // Errors: ErrInvalid.
 func (r *Reader) Jobs(ctx context.Context, f JobFilter, p Page) (JobPage, error) {
@@ -82,15 +85,16 @@ type JobDetail struct {
 	// Owner owns the type, as a worker put it on record; empty: none has said.
 	Owner string
 	Links []models.JobLink
-	// Attempts are the last ones, the newest first, DefaultLimit at most. AttemptRows counts all rows of the history, each of which may stand for
-	// several attempts with the same end.
+	// Attempts are the last ones, the newest first, DefaultLimit at most. AttemptRows counts all rows
+	// of the history, each of which may stand for several attempts with the same end.
 	Attempts    []models.JobAttempt
 	AttemptRows int64
 	// WaitsFor is what the job waits for, 100 jobs at most.
 	WaitsFor []WaitsFor
 }
 
-// Job reads a background job by its id: of an organization, or of any when org is empty. Errors: ErrJobNotFound.
+// Job reads a background job by its id: of an organization, or of any when org is empty. Errors:
+// ErrJobNotFound.
 func (r *Reader) Job(ctx context.Context, org, id string) (JobDetail, error) {
 	if err := r.made(); err != nil {
 		return JobDetail{}, err
@@ -100,5 +104,8 @@ func (r *Reader) Job(ctx context.Context, org, id string) (JobDetail, error) {
 	for i, w := range d.WaitsFor {
 		waits[i] = WaitsFor(w)
 	}
-	return JobDetail{Job: d.Job, Owner: d.Owner, Links: d.Links, Attempts: d.Attempts, AttemptRows: d.AttemptRows, WaitsFor: waits}, err
+	return JobDetail{
+		Job: d.Job, Owner: d.Owner, Links: d.Links, Attempts: d.Attempts, AttemptRows: d.AttemptRows,
+		WaitsFor: waits,
+	}, err
 }

@@ -14,8 +14,9 @@ type TaskFilter struct {
 	// State is one of models.TaskSearches.
 	State models.TaskState
 	Type  string
-	// Since and Until bound when the task was completed if State is models.TaskDone, when its last error was noted if it is models.TaskFailed, and when it
-	// was enqueued otherwise: from Since on, before Until.
+	// Since and Until bound when the task was completed if State is models.TaskDone, when its last
+	// error was noted if it is models.TaskFailed, and when it was enqueued otherwise: from Since on,
+	// before Until.
 	Since, Until time.Time
 }
 
@@ -42,14 +43,15 @@ type TaskPage struct {
 	Next string
 }
 
-// Tasks lists tasks: completed ones by when they were completed, failed ones by their last error, all others by when they were enqueued, the last one
-// first. Errors: ErrInvalid.
+// Tasks lists tasks: completed ones by when they were completed, failed ones by their last error,
+// all others by when they were enqueued, the last one first. Errors: ErrInvalid.
 func (r *Reader) Tasks(ctx context.Context, f TaskFilter, p Page) (TaskPage, error) {
 	limit, err := r.limit(p)
 	if err != nil {
 		return TaskPage{}, err
 	}
-	found, err := r.listing.Tasks(ctx, listing.TaskFilter{State: f.State, Type: f.Type, Since: f.Since, Until: f.Until}, limit, p.Cursor)
+	found, err := r.listing.Tasks(ctx, listing.TaskFilter{State: f.State, Type: f.Type, Since: f.Since, Until: f.Until},
+		limit, p.Cursor)
 	page := TaskPage{Next: found.Next, Tasks: make([]Task, len(found.Tasks))}
 	for i := range found.Tasks {
 		page.Tasks[i] = task(&found.Tasks[i])
@@ -82,7 +84,8 @@ func (r *Reader) Task(ctx context.Context, id int64) (TaskDetail, error) {
 		return TaskDetail{}, err
 	}
 	d, err := r.listing.Task(ctx, id)
-	return TaskDetail{Task: task(&d.ListedTask), Payload: d.Payload, Errors: d.Errors, Worker: d.Worker, Stuck: d.Stuck}, err
+	return TaskDetail{Task: task(&d.ListedTask), Payload: d.Payload, Errors: d.Errors, Worker: d.Worker, Stuck: d.Stuck},
+		err
 }
 
 // TaskEvent is a fact of a task.

@@ -14,8 +14,9 @@ import (
 	"github.com/daybook-dev/daybook/internal/dev/devstack/temporaltest"
 )
 
-// TestFiringsWhenTheClocksChange asks Temporal when a schedule fires on the days on which the clocks change: a time that is left out does not fire, one that is repeated
-// fires once. In which of the two hours it does is Temporal's, and no rule holds for it.
+// TestFiringsWhenTheClocksChange asks Temporal when a schedule fires on the days on which the
+// clocks change: a time that is left out does not fire, one that is repeated fires once. In which
+// of the two hours it does is Temporal's, and no rule holds for it.
 func TestFiringsWhenTheClocksChange(t *testing.T) {
 	t.Parallel()
 	server := temporaltest.Shared(t)
@@ -26,20 +27,37 @@ func TestFiringsWhenTheClocksChange(t *testing.T) {
 		lasting    time.Duration
 		want       []string
 	}{
-		"left out":                               {"30 2 * * *", "2027-03-27T00:00:00+01:00", 72 * time.Hour, []string{"27 02:30", "29 02:30"}},
-		"repeated":                               {"30 2 * * *", "2027-10-30T00:00:00+02:00", 73 * time.Hour, []string{"30 02:30", "31 02:30", "01 02:30"}},
-		"each hour":                              {"0 * * * *", "2027-03-28T00:30:00+01:00", 3 * time.Hour, []string{"28 01:00", "28 03:00", "28 04:00"}},
-		"each half hour of one that is repeated": {"0,30 * * * *", "2027-10-31T01:15:00+02:00", 3 * time.Hour, []string{"31 01:30", "31 02:00", "31 02:30", "31 03:00"}},
+		"left out": {
+			"30 2 * * *", "2027-03-27T00:00:00+01:00", 72 * time.Hour,
+			[]string{"27 02:30", "29 02:30"},
+		},
+		"repeated": {
+			"30 2 * * *", "2027-10-30T00:00:00+02:00", 73 * time.Hour,
+			[]string{"30 02:30", "31 02:30", "01 02:30"},
+		},
+		"each hour": {
+			"0 * * * *", "2027-03-28T00:30:00+01:00", 3 * time.Hour,
+			[]string{"28 01:00", "28 03:00", "28 04:00"},
+		},
+		"each half hour of one that is repeated": {
+			"0,30 * * * *", "2027-10-31T01:15:00+02:00", 3 * time.Hour,
+			[]string{"31 01:30", "31 02:00", "31 02:30", "31 03:00"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := schedules.Schedule{ID: strings.ReplaceAll(name, " ", "-"), OrgID: "acme", Payload: Digest{}, Crons: []string{c.cron}, TimeZone: "Europe/Berlin"}
+			s := schedules.Schedule{
+				ID: strings.ReplaceAll(name, " ", "-"), OrgID: "acme", Payload: Digest{},
+				Crons: []string{c.cron}, TimeZone: "Europe/Berlin",
+			}
 			require.NoError(t, schedules.Create(t.Context(), temporal, s))
 			from, err := time.Parse(time.RFC3339, c.from)
 			require.NoError(t, err)
-			r, err := temporal.WorkflowService().ListScheduleMatchingTimes(t.Context(), &workflowservice.ListScheduleMatchingTimesRequest{
-				Namespace: namespace, ScheduleId: s.ID, StartTime: timestamppb.New(from), EndTime: timestamppb.New(from.Add(c.lasting)),
-			})
+			r, err := temporal.WorkflowService().ListScheduleMatchingTimes(t.Context(),
+				&workflowservice.ListScheduleMatchingTimesRequest{
+					Namespace: namespace, ScheduleId: s.ID, StartTime: timestamppb.New(from),
+					EndTime: timestamppb.New(from.Add(c.lasting)),
+				})
 			require.NoError(t, err)
 			zone, err := time.LoadLocation(s.TimeZone)
 			require.NoError(t, err)

@@ -11,7 +11,8 @@ import (
 	"github.com/daybook-dev/daybook/failure"
 )
 
-// Errors of schedules; compare with errors.Is. When the job itself is wrong, the error is one of package queue.
+// Errors of schedules; compare with errors.Is. When the job itself is wrong, the error is one of
+// package queue.
 var (
 	// ErrExists: there is a schedule with this id already.
 	ErrExists = failure.New(failure.ScheduleExists, "there is such a schedule already")
@@ -19,9 +20,11 @@ var (
 	ErrNotFound = failure.New(failure.ScheduleNotFound, "no such schedule")
 	// ErrNoClient: a function was given no client of Temporal.
 	ErrNoClient = failure.New(failure.Misuse, "the client is nil: pass one that is connected to Temporal")
-	// ErrUnavailable: Temporal did not take the request for half a minute, as when many programs change one schedule: try again.
+	// ErrUnavailable: Temporal did not take the request for half a minute, as when many programs
+	// change one schedule: try again.
 	ErrUnavailable = failure.New(failure.TemporalUnavailable, "Temporal does not take the request now")
-	// ErrInvalid: a field is out of range, Temporal refuses when the schedule is to fire, or it would never fire.
+	// ErrInvalid: a field is out of range, Temporal refuses when the schedule is to fire, or it would
+	// never fire.
 	ErrInvalid = failure.New(failure.InvalidSchedule, "the schedule is invalid")
 )
 
@@ -51,7 +54,8 @@ func translate(err error, id string) error {
 	case errors.As(err, &missing):
 		return errorf(ErrNotFound, "there is no schedule %s", id)
 	case errors.As(err, &invalid):
-		return errorf(ErrInvalid, "Temporal refuses schedule %s: %s", id, strings.TrimPrefix(invalid.Error(), "Invalid schedule spec: "))
+		return errorf(ErrInvalid, "Temporal refuses schedule %s: %s", id,
+			strings.TrimPrefix(invalid.Error(), "Invalid schedule spec: "))
 	}
 	return fmt.Errorf("schedule %s: %w", id, err)
 }

@@ -24,8 +24,9 @@ import (
 // describedAtOnce bounds how many schedules are asked for side by side.
 const describedAtOnce = 8
 
-// whenKey names what is kept with a schedule's action: when it fires, as it was said. Temporal keeps that in another form, and
-// replaces with a schedule what is kept with its action, but nothing that is kept with the schedule itself.
+// whenKey names what is kept with a schedule's action: when it fires, as it was said. Temporal
+// keeps that in another form, and replaces with a schedule what is kept with its action, but
+// nothing that is kept with the schedule itself.
 const whenKey = "daybook-when"
 
 // fleetKey names the fleet that is kept there as well.
@@ -37,7 +38,8 @@ type Listed struct {
 	OrgID   string          `json:"org_id"`
 	Type    string          `json:"type"`
 	Payload json.RawMessage `json:"payload"`
-	// Queue is the named queue of its jobs, Fleet the fleet whose workers execute its firings; empty: none, and the fleet without a name.
+	// Queue is the named queue of its jobs, Fleet the fleet whose workers execute its firings; empty:
+	// none, and the fleet without a name.
 	Queue string `json:"queue,omitempty"`
 	Fleet string `json:"fleet,omitempty"`
 	// When says when it fires, as it was given: the cron expressions, or "every 10m".
@@ -48,8 +50,9 @@ type Listed struct {
 	Note     string  `json:"note,omitempty"`
 	// LastFired and NextFiring are nil when there is none.
 	LastFired *time.Time `json:"last_fired,omitempty"`
-	// LastResult says what the last firing did: queue.Enqueued, queue.Skipped (the job of an earlier one was open), or for Again what
-	// queue.EnqueuedJob.Result says. Empty: no worker has executed it yet, it failed, or Temporal no longer keeps it.
+	// LastResult says what the last firing did: queue.Enqueued, queue.Skipped (the job of an earlier
+	// one was open), or for Again what queue.EnqueuedJob.Result says. Empty: no worker has executed
+	// it yet, it failed, or Temporal no longer keeps it.
 	LastResult queue.Result `json:"last_result,omitempty"`
 	// LastJobID is the job that it led to.
 	LastJobID  string     `json:"last_job_id,omitempty"`
@@ -58,8 +61,9 @@ type Listed struct {
 	NextFirings []time.Time `json:"next_firings,omitempty"`
 }
 
-// List reads Daybook's schedules in the order of their ids: those of an organization, or of all if orgID is empty. A schedule that was
-// made a moment ago may be missing from Temporal's list; each listed schedule is read as it is now. Errors: ErrNoClient.
+// List reads Daybook's schedules in the order of their ids: those of an organization, or of all if
+// orgID is empty. A schedule that was made a moment ago may be missing from Temporal's list; each
+// listed schedule is read as it is now. Errors: ErrNoClient.
 func List(ctx context.Context, c client.Client, orgID string) ([]Listed, error) {
 	if store.IsNil(c) {
 		return nil, ErrNoClient
@@ -130,7 +134,8 @@ func describe(ctx context.Context, c client.Client, id string) (*Listed, error) 
 		return nil, nil
 	}
 	s := &Listed{
-		ID: id, OrgID: job.OrgID, Type: job.Type, Payload: job.Payload, Queue: job.Queue, TimeZone: d.Schedule.Spec.TimeZoneName, Overlap: Allow,
+		ID: id, OrgID: job.OrgID, Type: job.Type, Payload: job.Payload, Queue: job.Queue,
+		TimeZone: d.Schedule.Spec.TimeZoneName, Overlap: Allow,
 		Paused: d.Schedule.State.Paused, Note: d.Schedule.State.Note,
 	}
 	switch {
@@ -154,18 +159,22 @@ func describe(ctx context.Context, c client.Client, id string) (*Listed, error) 
 	return s, nil
 }
 
-// firingResult is what a firing did. It is empty while the firing runs, when it failed, and when Temporal keeps or tells nothing of it: a list of schedules does not
-// fail for that.
-func firingResult(ctx context.Context, c client.Client, w *client.ScheduleWorkflowExecution) (out activities.EnqueueScheduledOutput) {
+// firingResult is what a firing did. It is empty while the firing runs, when it failed, and when
+// Temporal keeps or tells nothing of it: a list of schedules does not fail for that.
+func firingResult(ctx context.Context, c client.Client,
+	w *client.ScheduleWorkflowExecution,
+) (out activities.EnqueueScheduledOutput) {
 	if w == nil {
 		return out
 	}
-	events := c.GetWorkflowHistory(ctx, w.WorkflowID, w.FirstExecutionRunID, false, enums.HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT)
+	events := c.GetWorkflowHistory(ctx, w.WorkflowID, w.FirstExecutionRunID, false,
+		enums.HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT)
 	if !events.HasNext() {
 		return out
 	}
 	last, err := events.Next()
-	if result := last.GetWorkflowExecutionCompletedEventAttributes().GetResult().GetPayloads(); err == nil && len(result) > 0 {
+	if result := last.GetWorkflowExecutionCompletedEventAttributes().GetResult().GetPayloads(); err == nil &&
+		len(result) > 0 {
 		decode(result[0], &out)
 	}
 	return out

@@ -13,7 +13,10 @@ import (
 
 func TestNoClient(t *testing.T) {
 	t.Parallel()
-	s := schedules.Schedule{ID: "x", OrgID: "acme", Payload: queue.RawPayload{Type: "t", Data: []byte(`{}`)}, Every: time.Minute}
+	s := schedules.Schedule{
+		ID: "x", OrgID: "acme", Payload: queue.RawPayload{Type: "t", Data: []byte(`{}`)},
+		Every: time.Minute,
+	}
 	ctx, said := t.Context(), map[string]error{}
 	said["Create"] = schedules.Create(ctx, nil, s)
 	_, said["Replace"] = schedules.Replace(ctx, nil, s, schedules.ReplaceOptions{})
@@ -40,7 +43,10 @@ func TestErrorsNameFields(t *testing.T) {
 		"Queue":    func(s *schedules.Schedule) { s.Fleet = "shop" },
 		"Overlap":  func(s *schedules.Schedule) { s.Overlap = "maybe" },
 	} {
-		s := schedules.Schedule{ID: "x", OrgID: "acme", Payload: queue.RawPayload{Type: "t", Data: []byte(`{}`)}, Every: time.Minute}
+		s := schedules.Schedule{
+			ID: "x", OrgID: "acme", Payload: queue.RawPayload{Type: "t", Data: []byte(`{}`)},
+			Every: time.Minute,
+		}
 		change(&s)
 		err := schedules.Create(t.Context(), c, s)
 		require.ErrorIs(t, err, schedules.ErrInvalid, field)

@@ -11,15 +11,17 @@ import (
 )
 
 const (
-	// patience bounds how long a request is tried that Temporal puts off, when the caller's context has no earlier deadline.
+	// patience bounds how long a request is tried that Temporal puts off, when the caller's context
+	// has no earlier deadline.
 	patience = 30 * time.Second
 	// attemptTimeout bounds one try.
 	attemptTimeout       = 10 * time.Second
 	firstPause, maxPause = 50 * time.Millisecond, time.Second
 )
 
-// patient does what may be done twice until Temporal takes it. Temporal answers one question about a schedule at a time while that changes, and refuses further
-// ones ("consistent query buffer is full"): replicas that start together meet there.
+// patient does what may be done twice until Temporal takes it. Temporal answers one question about
+// a schedule at a time while that changes, and refuses further ones ("consistent query buffer is
+// full"): replicas that start together meet there.
 func patient(ctx context.Context, id string, do func(context.Context) error) error {
 	until, end := context.WithTimeout(ctx, patience)
 	defer end()
@@ -40,8 +42,9 @@ func patient(ctx context.Context, id string, do func(context.Context) error) err
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			return errorf(ErrUnavailable, "schedule %s: Temporal did not take the request within %s, as when many programs change one schedule: "+
-				"try again (%v)", id, patience, err)
+			return errorf(ErrUnavailable,
+				"schedule %s: Temporal did not take the request within %s, as when many programs change one schedule: "+
+					"try again (%v)", id, patience, err)
 		}
 	}
 }

@@ -14,7 +14,8 @@ import (
 // replaceTries is how often Replace begins anew when the schedule appears and disappears meanwhile.
 const replaceTries = 10
 
-// Create makes a schedule. For a schedule that would never fire it returns ErrInvalid and leaves none.
+// Create makes a schedule. For a schedule that would never fire it returns ErrInvalid and leaves
+// none.
 //
 // Errors: ErrExists, ErrInvalid, ErrNoClient, ErrUnavailable, and those of queue.CheckJob.
 func Create(ctx context.Context, c client.Client, s Schedule) error {
@@ -33,15 +34,18 @@ func Create(ctx context.Context, c client.Client, s Schedule) error {
 
 // ReplaceOptions say what Replace changes of a schedule besides its jobs and when it fires.
 type ReplaceOptions struct {
-	// SetPaused pauses or resumes an existing schedule, as Schedule.Paused says; otherwise it stays paused or not.
+	// SetPaused pauses or resumes an existing schedule, as Schedule.Paused says; otherwise it stays
+	// paused or not.
 	SetPaused bool
 	// SetNote changes its note to Schedule.Note; otherwise it keeps its note.
 	SetNote bool
 }
 
-// Replace changes the schedule with the id of s to what s says, at once and without a lost or additional firing. If there is none, it
-// creates the schedule and returns created as true. For a schedule that would never fire it returns ErrInvalid and changes nothing. For
-// an id whose schedule Daybook did not make it returns ErrExists. Replicas may call it when they start, all at once: the last one counts.
+// Replace changes the schedule with the id of s to what s says, at once and without a lost or
+// additional firing. If there is none, it creates the schedule and returns created as true. For a
+// schedule that would never fire it returns ErrInvalid and changes nothing. For an id whose
+// schedule Daybook did not make it returns ErrExists. Replicas may call it when they start, all at
+// once: the last one counts.
 //
 // Errors: ErrExists, ErrInvalid, ErrNoClient, ErrUnavailable, and those of queue.CheckJob.
 func Replace(ctx context.Context, c client.Client, s Schedule, o ReplaceOptions) (created bool, err error) {
@@ -58,7 +62,8 @@ func Replace(ctx context.Context, c client.Client, s Schedule, o ReplaceOptions)
 				err = s.fires(ctx, c, "replaced", undo)
 			}
 		}
-		// Another program may have deleted it meanwhile, for instance because what that had created would never fire.
+		// Another program may have deleted it meanwhile, for instance because what that had created
+		// would never fire.
 		if !errors.Is(err, ErrNotFound) {
 			return created, err
 		}
@@ -66,8 +71,8 @@ func Replace(ctx context.Context, c client.Client, s Schedule, o ReplaceOptions)
 	return false, err
 }
 
-// fires returns an error, and undoes what was done, if the schedule never fires: Temporal alone knows when one does, so it is asked
-// once it has the schedule.
+// fires returns an error, and undoes what was done, if the schedule never fires: Temporal alone
+// knows when one does, so it is asked once it has the schedule.
 func (s Schedule) fires(ctx context.Context, c client.Client, done string, undo func(context.Context) error) error {
 	d, err := described(ctx, c, s.ID)
 	if err != nil {
@@ -76,7 +81,8 @@ func (s Schedule) fires(ctx context.Context, c client.Client, done string, undo 
 	if len(d.Info.NextActionTimes) > 0 || !s.is(d) {
 		return nil
 	}
-	err = errorf(ErrInvalid, "schedule %s (%s, %s) would never fire: no time to come matches it", s.ID, s.when(), s.zone())
+	err = errorf(ErrInvalid, "schedule %s (%s, %s) would never fire: no time to come matches it", s.ID, s.when(),
+		s.zone())
 	// Also when the caller's context has ended: what stays would be a schedule that is not wanted.
 	undone := translate(undo(context.WithoutCancel(ctx)), s.ID)
 	if undone != nil && !errors.Is(undone, ErrNotFound) {
@@ -85,7 +91,8 @@ func (s Schedule) fires(ctx context.Context, c client.Client, done string, undo 
 	return err
 }
 
-// is reports whether what Temporal has fires when s does. If not, another program has changed it since, which judges it itself.
+// is reports whether what Temporal has fires when s does. If not, another program has changed it
+// since, which judges it itself.
 func (s Schedule) is(d *client.ScheduleDescription) bool {
 	var when string
 	action := ownAction(d.Schedule.Action)
@@ -93,7 +100,9 @@ func (s Schedule) is(d *client.ScheduleDescription) bool {
 }
 
 // replace makes a schedule of Daybook's what the options say. undo makes it what it was.
-func replace(ctx context.Context, c client.Client, o client.ScheduleOptions, set ReplaceOptions) (undo func(context.Context) error, err error) {
+func replace(ctx context.Context, c client.Client, o client.ScheduleOptions,
+	set ReplaceOptions,
+) (undo func(context.Context) error, err error) {
 	var before client.Schedule
 	err = update(ctx, c, o.ID, func(s *client.Schedule) error {
 		policy, state := *s.Policy, *s.State

@@ -18,7 +18,8 @@ import (
 	"github.com/daybook-dev/daybook/internal/dev/devstack/temporaltest"
 )
 
-// TestReplicasThatStart replaces one schedule by twelve programs at once, each with its own connection: all succeed.
+// TestReplicasThatStart replaces one schedule by twelve programs at once, each with its own
+// connection: all succeed.
 func TestReplicasThatStart(t *testing.T) {
 	t.Parallel()
 	server := temporaltest.Shared(t)
@@ -52,7 +53,9 @@ func calls(t *testing.T, server *temporaltest.Server, namespace, name string, be
 	c, err := client.DialContext(t.Context(), client.Options{
 		HostPort: server.Address, Namespace: namespace,
 		ConnectionOptions: client.ConnectionOptions{DialOptions: []grpc.DialOption{grpc.WithChainUnaryInterceptor(
-			func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, o ...grpc.CallOption) error {
+			func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker,
+				o ...grpc.CallOption,
+			) error {
 				if strings.HasSuffix(method, "/"+name) {
 					if err := before(); err != nil {
 						return err
@@ -66,7 +69,8 @@ func calls(t *testing.T, server *temporaltest.Server, namespace, name string, be
 	return c
 }
 
-// TestReplaceIsTriedAgain has Temporal answer late, as it does when twelve programs ask about one schedule, and the schedule disappear between two calls.
+// TestReplaceIsTriedAgain has Temporal answer late, as it does when twelve programs ask about one
+// schedule, and the schedule disappear between two calls.
 func TestReplaceIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	server := temporaltest.Shared(t)
@@ -99,7 +103,8 @@ func TestReplaceIsTriedAgain(t *testing.T) {
 	}
 }
 
-// TestNotesStay pauses and resumes schedules that have a note, and that have none, and asks for each twice.
+// TestNotesStay pauses and resumes schedules that have a note, and that have none, and asks for
+// each twice.
 func TestNotesStay(t *testing.T) {
 	t.Parallel()
 	changed := func(is bool, err error) func(want bool) {

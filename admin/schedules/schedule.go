@@ -19,7 +19,8 @@ import (
 
 // Limits of a schedule.
 const (
-	// MaxIDBytes is how many bytes a schedule's id may have. It leaves room for the time in a firing's idempotency key.
+	// MaxIDBytes is how many bytes a schedule's id may have. It leaves room for the time in a
+	// firing's idempotency key.
 	MaxIDBytes = 200
 	// MinEvery is the shortest time between two firings.
 	MinEvery = time.Second
@@ -29,63 +30,75 @@ const (
 	DefaultCatchUp = 24 * time.Hour
 )
 
-// Overlap says what a firing does while the job of an earlier one is open: it waits, also for a retry, or runs.
+// Overlap says what a firing does while the job of an earlier one is open: it waits, also for a
+// retry, or runs.
 type Overlap string
 
 const (
 	// Skip: a firing does nothing while a job of the schedule is open. The default.
 	Skip Overlap = "skip"
-	// Again: a firing has a running job worked once more after its attempt, because the attempt may have read old data. Several firings
-	// during one attempt are one. A job that waits does what a further firing asks for. What counts as the same job is its
-	// organization, type and payload, as with queue.JobOptions.Unique.
+	// Again: a firing has a running job worked once more after its attempt, because the attempt may
+	// have read old data. Several firings during one attempt are one. A job that waits does what a
+	// further firing asks for. What counts as the same job is its organization, type and payload, as
+	// with queue.JobOptions.Unique.
 	Again Overlap = "again"
 	// Allow: each firing enqueues a job.
 	Allow Overlap = "allow"
 )
 
-// Schedule says which job is enqueued, and when. ID, OrgID, Payload and one of Crons and Every are required.
+// Schedule says which job is enqueued, and when. ID, OrgID, Payload and one of Crons and Every are
+// required.
 type Schedule struct {
 	// ID names the schedule: 1 to MaxIDBytes bytes without spaces, unique in the Temporal namespace.
 	ID string
-	// OrgID is the organization of the jobs. One that Daybook does not know becomes known with the first job, as when that is enqueued by itself.
+	// OrgID is the organization of the jobs. One that Daybook does not know becomes known with the
+	// first job, as when that is enqueued by itself.
 	OrgID string
 	// Payload is the jobs'; queue.RawPayload for a program that has no struct for it.
 	Payload queue.Payload
 	// Priority of the jobs; zero: queue.Normal.
 	Priority queue.Priority
-	// MaxAttempts is after how many attempts a job is a dead letter; 0: the policy of the type's handler.
+	// MaxAttempts is after how many attempts a job is a dead letter; 0: the policy of the type's
+	// handler.
 	MaxAttempts int
-	// Crons are times as cron has them: five fields (minute, hour, day of month, month, day of week), or seven with seconds before and a
-	// year after them, or @hourly, @daily and the like. Months and days of the week may be names (JAN, MON); Sunday is 0 or 7. Several
-	// expressions fire at the times of each. What others take for something else is refused: six fields, a step that is larger
-	// than its field, and the signs # ? L W.
+	// Crons are times as cron has them: five fields (minute, hour, day of month, month, day of week),
+	// or seven with seconds before and a year after them, or @hourly, @daily and the like. Months and
+	// days of the week may be names (JAN, MON); Sunday is 0 or 7. Several expressions fire at the
+	// times of each. What others take for something else is refused: six fields, a step that is
+	// larger than its field, and the signs # ? L W.
 	Crons []string
-	// BothDays lets a day of the month and a day of the week stand in one expression, and fires on days that are both: 0 9 1-7 * MON is
-	// the first Monday. cron would fire on days that are either: that takes two expressions.
+	// BothDays lets a day of the month and a day of the week stand in one expression, and fires on
+	// days that are both: 0 9 1-7 * MON is the first Monday. cron would fire on days that are either:
+	// that takes two expressions.
 	BothDays bool
-	// Every fires at each multiple of it, counted from 1970 in UTC, in whole seconds: 24h fires at midnight, 168h on Thursdays. At least
-	// MinEvery. Offset is added to these times; it is less than Every.
+	// Every fires at each multiple of it, counted from 1970 in UTC, in whole seconds: 24h fires at
+	// midnight, 168h on Thursdays. At least MinEvery. Offset is added to these times; it is less than
+	// Every.
 	Every, Offset time.Duration
-	// TimeZone is that of Crons, such as Europe/Berlin; empty: UTC. Every takes no other. A time that a change of the clocks leaves out does not fire, and one that it repeats fires
-	// once, in either of the two hours. What must happen at a steady distance takes Every, which knows no time zone.
+	// TimeZone is that of Crons, such as Europe/Berlin; empty: UTC. Every takes no other. A time that
+	// a change of the clocks leaves out does not fire, and one that it repeats fires once, in either
+	// of the two hours. What must happen at a steady distance takes Every, which knows no time zone.
 	TimeZone string
 	// Jitter delays each firing by a random time of up to this; zero: no delay.
 	Jitter time.Duration
 	// Overlap is Skip, Again or Allow; empty: Skip.
 	Overlap Overlap
-	// CatchUp is how late a firing may be made up for that Temporal missed while it was down; older ones are left out. At least
-	// MinCatchUp; zero: DefaultCatchUp.
+	// CatchUp is how late a firing may be made up for that Temporal missed while it was down; older
+	// ones are left out. At least MinCatchUp; zero: DefaultCatchUp.
 	CatchUp time.Duration
 	// Paused creates the schedule paused.
 	Paused bool
 	// Note is for people who look at it.
 	Note string
-	// Queue is the named queue of the jobs; empty: none. It must exist when the schedule fires; else the firing fails (QUEUE_UNKNOWN).
+	// Queue is the named queue of the jobs; empty: none. It must exist when the schedule fires; else
+	// the firing fails (QUEUE_UNKNOWN).
 	Queue string
-	// Fleet is the fleet whose workers execute the firings; empty: the one without a name. A fleet with a name works the jobs of its named queues alone, so
-	// that Queue is required with it. The jobs themselves are worked by the fleet of their queue.
+	// Fleet is the fleet whose workers execute the firings; empty: the one without a name. A fleet
+	// with a name works the jobs of its named queues alone, so that Queue is required with it. The
+	// jobs themselves are worked by the fleet of their queue.
 	Fleet string
-	// TaskQueue is that of the workers that execute the firings; empty: that of the fleet, which is workflows.JobsTaskQueue for the one without a name.
+	// TaskQueue is that of the workers that execute the firings; empty: that of the fleet, which is
+	// workflows.JobsTaskQueue for the one without a name.
 	TaskQueue string
 }
 
@@ -107,7 +120,8 @@ func (s Schedule) check() error {
 	case s.Every%time.Second != 0 || s.Offset%time.Second != 0:
 		return errorf(ErrInvalid, "schedule %s: Every is %s and Offset %s: want whole seconds", s.ID, s.Every, s.Offset)
 	case s.Every != 0 && s.zone() != "UTC":
-		return errorf(ErrInvalid, "schedule %s: Every knows no time zone, and TimeZone is %s: use Crons, or leave it out", s.ID, s.TimeZone)
+		return errorf(ErrInvalid, "schedule %s: Every knows no time zone, and TimeZone is %s: use Crons, or leave it out",
+			s.ID, s.TimeZone)
 	case s.Offset < 0 || s.Offset > 0 && s.Offset >= s.Every:
 		return errorf(ErrInvalid, "schedule %s: Offset is %s: want less than Every", s.ID, s.Offset)
 	case s.Jitter < 0:
@@ -115,7 +129,8 @@ func (s Schedule) check() error {
 	case s.CatchUp != 0 && s.CatchUp < MinCatchUp:
 		return errorf(ErrInvalid, "schedule %s: CatchUp is %s: want 10s at least", s.ID, s.CatchUp)
 	case s.Fleet != "" && s.Queue == "":
-		return errorf(ErrInvalid, "schedule %s: the fleet %s works the jobs of its named queues alone: set Queue to one of them", s.ID, s.Fleet)
+		return errorf(ErrInvalid,
+			"schedule %s: the fleet %s works the jobs of its named queues alone: set Queue to one of them", s.ID, s.Fleet)
 	case !slices.Contains([]Overlap{"", Skip, Again, Allow}, s.Overlap):
 		return errorf(ErrInvalid, "schedule %s: Overlap is %q: want skip, again or allow", s.ID, s.Overlap)
 	}
@@ -124,7 +139,8 @@ func (s Schedule) check() error {
 			return errorf(ErrInvalid, "schedule %s: %v", s.ID, err)
 		}
 	}
-	return queue.CheckJob(s.OrgID, s.Payload, queue.JobOptions{Priority: s.Priority, MaxAttempts: s.MaxAttempts, Queue: s.Queue})
+	return queue.CheckJob(s.OrgID, s.Payload,
+		queue.JobOptions{Priority: s.Priority, MaxAttempts: s.MaxAttempts, Queue: s.Queue})
 }
 
 // options are the schedule as Temporal has it.
@@ -134,16 +150,19 @@ func (s Schedule) options() (client.ScheduleOptions, error) {
 	}
 	raw, err := json.Marshal(s.Payload)
 	if err != nil {
-		return client.ScheduleOptions{}, errorf(queue.ErrPayloadInvalid, "schedule %s: the payload is not JSON: %v", s.ID, err)
+		return client.ScheduleOptions{},
+			errorf(queue.ErrPayloadInvalid, "schedule %s: the payload is not JSON: %v", s.ID, err)
 	}
 	job := activities.ScheduledJob{
-		ScheduleID: s.ID, OrgID: s.OrgID, Type: s.Payload.JobType(), Payload: raw, Priority: s.Priority, MaxAttempts: s.MaxAttempts,
-		One: s.Overlap != Allow, Again: s.Overlap == Again, Queue: s.Queue,
+		ScheduleID: s.ID, OrgID: s.OrgID, Type: s.Payload.JobType(), Payload: raw, Priority: s.Priority,
+		MaxAttempts: s.MaxAttempts,
+		One:         s.Overlap != Allow, Again: s.Overlap == Again, Queue: s.Queue,
 	}
 	return client.ScheduleOptions{
 		ID: s.ID, Spec: s.spec(),
 		Action: &client.ScheduleWorkflowAction{
-			ID: "schedule-" + s.ID, Workflow: workflows.ScheduledJobWorkflow, TaskQueue: cmp.Or(s.TaskQueue, models.TaskQueueOf(workflows.JobsTaskQueue, s.Fleet)), Args: []any{job},
+			ID: "schedule-" + s.ID, Workflow: workflows.ScheduledJobWorkflow,
+			TaskQueue: cmp.Or(s.TaskQueue, models.TaskQueueOf(workflows.JobsTaskQueue, s.Fleet)), Args: []any{job},
 			Memo:          map[string]any{whenKey: s.when(), fleetKey: s.Fleet},
 			StaticSummary: "Daybook: the schedule " + s.ID + " enqueues a job of type " + job.Type,
 		},

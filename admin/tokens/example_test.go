@@ -12,7 +12,8 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// A customer's program gets a token that may enqueue one type of job for its organization. The secret is shown once.
+// A customer's program gets a token that may enqueue one type of job for its organization. The
+// secret is shown once.
 func ExampleCreate() {
 	e := pgtest.NewExample()
 	defer e.Close()
@@ -33,7 +34,8 @@ func ExampleList() {
 	e := pgtest.NewExample()
 	defer e.Close()
 	for _, org := range []string{"acme", "beta"} {
-		if _, _, err := tokens.Create(e.Context(), e.Pool, tokens.New{OrgID: org, Name: "reports of " + org, Scopes: []tokens.Scope{tokens.Read}}); err != nil {
+		if _, _, err := tokens.Create(e.Context(), e.Pool,
+			tokens.New{OrgID: org, Name: "reports of " + org, Scopes: []tokens.Scope{tokens.Read}}); err != nil {
 			panic(err)
 		}
 	}
@@ -46,7 +48,8 @@ func ExampleList() {
 func ExampleRevoke() {
 	e := pgtest.NewExample()
 	defer e.Close()
-	t, _, err := tokens.Create(e.Context(), e.Pool, tokens.New{Name: "ops", Scopes: []tokens.Scope{tokens.Read, tokens.Operate}})
+	t, _, err := tokens.Create(e.Context(), e.Pool,
+		tokens.New{Name: "ops", Scopes: []tokens.Scope{tokens.Read, tokens.Operate}})
 	if err != nil {
 		panic(err)
 	}

@@ -17,7 +17,8 @@ func TestTextsThatNoRowCanHave(t *testing.T) {
 	for _, wrong := range []string{"a\x00b", "a\xffb"} {
 		said := map[string]error{}
 		for name, n := range map[string]tokens.New{
-			"organization": {OrgID: wrong, Scopes: scopes}, "name": {Name: wrong, Scopes: scopes}, "scope": {Scopes: []tokens.Scope{tokens.Scope(wrong)}},
+			"organization": {OrgID: wrong, Scopes: scopes}, "name": {Name: wrong, Scopes: scopes},
+			"scope": {Scopes: []tokens.Scope{tokens.Scope(wrong)}},
 			"types": {Scopes: []tokens.Scope{tokens.Enqueue}, Limits: tokens.Limits{Types: []string{wrong}}},
 		} {
 			_, _, said[name] = tokens.Create(t.Context(), db.Pool, n)

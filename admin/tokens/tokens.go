@@ -1,6 +1,8 @@
-// Package tokens makes, lists and revokes the tokens of the HTTP API and the web console. The command `daybook tokens` calls this package.
+// Package tokens makes, lists and revokes the tokens of the HTTP API and the web console. The
+// command `daybook tokens` calls this package.
 //
-// The database's role needs the rights of daybook_operator to make and revoke tokens, and of daybook_reader to list them.
+// The database's role needs the rights of daybook_operator to make and revoke tokens, and of
+// daybook_reader to list them.
 package tokens
 
 import (
@@ -16,7 +18,8 @@ import (
 
 // Errors of this package; compare with errors.Is.
 var (
-	// ErrInvalid: the token has no scope or an unknown one, a limit is out of range, or a text is not UTF-8 or has the character NUL.
+	// ErrInvalid: the token has no scope or an unknown one, a limit is out of range, or a text is not
+	// UTF-8 or has the character NUL.
 	ErrInvalid = store.ErrInvalid
 	// ErrNotFound: there is no token with that id.
 	ErrNotFound = store.ErrTokenNotFound
@@ -39,7 +42,8 @@ const (
 // MaxPerMinute is the largest limit of a token.
 const MaxPerMinute = stored.MaxPerMinute
 
-// Querier is what a request runs on: a *pgxpool.Pool, *pgx.Conn or pgx.Tx. In a transaction a token is made, or revoked, by its commit.
+// Querier is what a request runs on: a *pgxpool.Pool, *pgx.Conn or pgx.Tx. In a transaction a token
+// is made, or revoked, by its commit.
 type Querier interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
@@ -47,12 +51,15 @@ type Querier interface {
 
 // Limits are what a token may do within its scopes. The zero value of each field is its default.
 type Limits struct {
-	// Types are the types of background jobs that it may enqueue; empty: all, but cleanup and db_function only with Operate.
+	// Types are the types of background jobs that it may enqueue; empty: all, but cleanup and
+	// db_function only with Operate.
 	Types []string `json:"types,omitempty"`
-	// RequestsPerMinute and JobsPerMinute are how many requests a server takes from it, and how many jobs it enqueues for it, in a minute; 0: no limit.
+	// RequestsPerMinute and JobsPerMinute are how many requests a server takes from it, and how many
+	// jobs it enqueues for it, in a minute; 0: no limit.
 	RequestsPerMinute int `json:"requests_per_minute,omitempty"`
 	JobsPerMinute     int `json:"jobs_per_minute,omitempty"`
-	// RunByGet has GET /api/jobs/run work due jobs, as POST does: for cron services that send nothing else. It wants Operate.
+	// RunByGet has GET /api/jobs/run work due jobs, as POST does: for cron services that send nothing
+	// else. It wants Operate.
 	RunByGet bool `json:"run_by_get,omitempty"`
 }
 
@@ -82,21 +89,27 @@ type Token struct {
 	Limits
 }
 
-// Create makes a token and returns it with its secret. That is the only time that the secret is known: the database keeps a hash of it.
+// Create makes a token and returns it with its secret. That is the only time that the secret is
+// known: the database keeps a hash of it.
 //
 // Errors: ErrInvalid, ErrNoQuerier.
 func Create(ctx context.Context, q Querier, n New) (t Token, secret string, err error) {
 	if store.IsNil(q) {
 		return Token{}, "", ErrNoQuerier
 	}
-	made, secret, err := stored.Create(ctx, q, stored.NewToken{OrgID: n.OrgID, Name: n.Name, Scopes: convert[stored.Scope](n.Scopes), Limits: stored.Limits(n.Limits)})
+	made, secret, err := stored.Create(ctx, q,
+		stored.NewToken{
+			OrgID: n.OrgID, Name: n.Name, Scopes: convert[stored.Scope](n.Scopes),
+			Limits: stored.Limits(n.Limits),
+		})
 	if err != nil {
 		return Token{}, "", err
 	}
 	return token(&made), secret, nil
 }
 
-// List lists tokens, the newest first, revoked ones included: those of one organization or, with the empty id, all.
+// List lists tokens, the newest first, revoked ones included: those of one organization or, with
+// the empty id, all.
 //
 // Errors: ErrNoQuerier.
 func List(ctx context.Context, q Querier, org string) ([]Token, error) {
@@ -111,8 +124,8 @@ func List(ctx context.Context, q Querier, org string) ([]Token, error) {
 	return all, err
 }
 
-// Revoke has a token refused from now on, and its holder signed out of the console. Of a token that is revoked already it changes nothing,
-// and changed is false.
+// Revoke has a token refused from now on, and its holder signed out of the console. Of a token that
+// is revoked already it changes nothing, and changed is false.
 //
 // Errors: ErrNotFound, ErrNoQuerier.
 func Revoke(ctx context.Context, q Querier, id string) (t Token, changed bool, err error) {
@@ -128,8 +141,9 @@ func Revoke(ctx context.Context, q Querier, id string) (t Token, changed bool, e
 
 func token(t *stored.Token) Token {
 	return Token{
-		ID: t.ID, OrgID: t.OrgID, Name: t.Name, Scopes: convert[Scope](t.Scopes), CreatedAt: t.CreatedAt, LastUsedAt: t.LastUsedAt,
-		RevokedAt: t.RevokedAt, Limits: Limits(t.Limits),
+		ID: t.ID, OrgID: t.OrgID, Name: t.Name, Scopes: convert[Scope](t.Scopes), CreatedAt: t.CreatedAt,
+		LastUsedAt: t.LastUsedAt,
+		RevokedAt:  t.RevokedAt, Limits: Limits(t.Limits),
 	}
 }
 

@@ -1,5 +1,5 @@
-// Package moving_test runs the statements of docs/from-*.md that adopt jobs which wait, each on the real schema of the other queue, beside
-// a worker of it.
+// Package moving_test runs the statements of docs/from-*.md that adopt jobs which wait, each on the
+// real schema of the other queue, beside a worker of it.
 package moving_test
 
 import (
@@ -75,7 +75,8 @@ func (m *moved) count(query string) (n int) {
 	return n
 }
 
-// take runs the statement until it answers 0, from two sessions at once, while a few runs are killed.
+// take runs the statement until it answers 0, from two sessions at once, while a few runs are
+// killed.
 func (m *moved) take() {
 	m.t.Helper()
 	for range 3 {
@@ -101,7 +102,8 @@ func (m *moved) take() {
 	require.NoError(m.t, group.Wait())
 }
 
-// work claims by one statement and completes by another, as the other queue's worker does, until the context ends.
+// work claims by one statement and completes by another, as the other queue's worker does, until
+// the context ends.
 func (m *moved) work(ctx context.Context, claim, complete string) error {
 	for ctx.Err() == nil {
 		rows, _ := m.app.Query(context.WithoutCancel(ctx), claim)
@@ -121,16 +123,21 @@ func (m *moved) work(ctx context.Context, claim, complete string) error {
 	return nil
 }
 
-// requireOnce requires that each of the jobs was worked by the other queue or is Daybook's, and none is both.
+// requireOnce requires that each of the jobs was worked by the other queue or is Daybook's, and
+// none is both.
 func (m *moved) requireOnce(prefix string, total int) {
 	m.t.Helper()
-	worked, held := m.count(`SELECT count(*) FROM worked`), m.count(`SELECT count(*) FROM daybook.jobs WHERE idempotency_key LIKE '`+prefix+`/%'`)
+	worked, held := m.count(`SELECT count(*) FROM worked`),
+		m.count(`SELECT count(*) FROM daybook.jobs WHERE idempotency_key LIKE '`+prefix+`/%'`)
 	assert.Equal(m.t, total, worked+held)
-	assert.Zero(m.t, m.count(`SELECT count(*) FROM worked w JOIN daybook.jobs j ON j.idempotency_key = '`+prefix+`/' || w.id`), "both")
+	assert.Zero(m.t, m.count(`SELECT count(*) FROM worked w JOIN daybook.jobs j ON j.idempotency_key = '`+prefix+
+		`/' || w.id`), "both")
 	assert.Equal(m.t, worked, m.count(`SELECT count(DISTINCT id) FROM worked`))
 	assert.GreaterOrEqual(m.t, held, jobsOfEach/2, "those that wait for a day are Daybook's")
 	assert.Equal(m.t, held, m.count(`SELECT count(*) FROM daybook.job_links WHERE kind = '`+prefix+`'`))
-	assert.Equal(m.t, jobsOfEach/2, m.count(`SELECT count(*) FROM daybook.jobs WHERE first_ready_at > now() + interval '23 hours'`), "their time is kept")
+	assert.Equal(m.t, jobsOfEach/2,
+		m.count(`SELECT count(*) FROM daybook.jobs WHERE first_ready_at > now() + interval '23 hours'`),
+		"their time is kept")
 }
 
 // noop is a job of River.
@@ -161,25 +168,31 @@ func TestFromRiver(t *testing.T) {
 	require.NoError(t, err)
 	workers := river.NewWorkers()
 	river.AddWorker(workers, &noopWorker{pool: m.app})
-	client, err := river.NewClient(driver, &river.Config{Workers: workers, Queues: map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 4}}})
+	client, err := river.NewClient(driver,
+		&river.Config{Workers: workers, Queues: map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 4}}})
 	require.NoError(t, err)
 	var jobs []river.InsertManyParams
 	for i := range jobsOfEach {
 		jobs = append(jobs, river.InsertManyParams{Args: noop{N: i}})
 		if i%2 == 0 {
-			jobs = append(jobs, river.InsertManyParams{Args: noop{N: i}, InsertOpts: &river.InsertOpts{ScheduledAt: time.Now().Add(24 * time.Hour), Priority: 3}})
+			jobs = append(jobs, river.InsertManyParams{
+				Args:       noop{N: i},
+				InsertOpts: &river.InsertOpts{ScheduledAt: time.Now().Add(24 * time.Hour), Priority: 3},
+			})
 		}
 	}
 	_, err = client.InsertMany(t.Context(), jobs)
 	require.NoError(t, err)
 	require.NoError(t, client.Start(t.Context()))
-	require.Eventually(t, func() bool { return m.count(`SELECT count(*) FROM worked`) > 0 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return m.count(`SELECT count(*) FROM worked`) > 0 }, time.Minute,
+		time.Millisecond)
 	m.take()
 	require.NoError(t, client.Stop(context.WithoutCancel(t.Context())))
 	m.take()
 	assert.Zero(t, m.count(`SELECT count(*) FROM river_job WHERE state IN ('available', 'scheduled', 'retryable')`))
 	m.requireOnce("river", len(jobs))
-	assert.Equal(t, jobsOfEach/2, m.count(`SELECT count(*) FROM daybook.jobs WHERE priority = 3 AND max_attempts = 25 AND type = 'noop'`))
+	assert.Equal(t, jobsOfEach/2,
+		m.count(`SELECT count(*) FROM daybook.jobs WHERE priority = 3 AND max_attempts = 25 AND type = 'noop'`))
 }
 
 func TestFromGraphileWorker(t *testing.T) {
@@ -200,7 +213,8 @@ WITH j AS (SELECT id FROM graphile_worker._private_jobs WHERE is_available AND j
 UPDATE graphile_worker._private_jobs jobs SET attempts = attempts + 1, locked_by = 'w', locked_at = now() FROM j WHERE jobs.id = j.id RETURNING jobs.id::text`,
 			`DELETE FROM graphile_worker._private_jobs WHERE id = ANY ($1::text[]::bigint[]) AND locked_by = 'w'`)
 	})
-	require.Eventually(t, func() bool { return m.count(`SELECT count(*) FROM worked`) > 0 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return m.count(`SELECT count(*) FROM worked`) > 0 }, time.Minute,
+		time.Millisecond)
 	m.take()
 	stop()
 	require.NoError(t, group.Wait())
@@ -229,12 +243,15 @@ WITH next AS (SELECT name, id FROM pgboss.job j WHERE state < 'active' AND NOT b
 UPDATE pgboss.job j SET state = 'active', started_on = now() FROM next WHERE j.name = next.name AND j.id = next.id RETURNING j.id::text`,
 			`UPDATE pgboss.job SET state = 'completed', completed_on = now() WHERE id = ANY ($1::text[]::uuid[])`)
 	})
-	require.Eventually(t, func() bool { return m.count(`SELECT count(*) FROM worked`) > 0 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return m.count(`SELECT count(*) FROM worked`) > 0 }, time.Minute,
+		time.Millisecond)
 	m.take()
 	stop()
 	require.NoError(t, group.Wait())
 	m.take()
-	assert.Equal(t, 2, m.count(`SELECT count(*) FROM pgboss.job WHERE state < 'active'`), "what waits for others, or Daybook would refuse, stays")
+	assert.Equal(t, 2, m.count(`SELECT count(*) FROM pgboss.job WHERE state < 'active'`),
+		"what waits for others, or Daybook would refuse, stays")
 	m.requireOnce("pg-boss", 450)
-	assert.Equal(t, m.count(`SELECT count(*) FROM daybook.jobs`), m.count(`SELECT count(*) FROM daybook.jobs WHERE max_attempts = 3`))
+	assert.Equal(t, m.count(`SELECT count(*) FROM daybook.jobs`),
+		m.count(`SELECT count(*) FROM daybook.jobs WHERE max_attempts = 3`))
 }

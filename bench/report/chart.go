@@ -34,8 +34,8 @@ type chartGroup struct {
 	Bars  []bar
 }
 
-// WriteChart draws the rows that have a peer as horizontal bars. Each row has a scale of its own, because their units differ: its
-// longest bar is as long as any.
+// WriteChart draws the rows that have a peer as horizontal bars. Each row has a scale of its own,
+// because their units differ: its longest bar is as long as any.
 func (f File) WriteChart(path string) error {
 	var groups []chartGroup
 	for _, r := range f.Records {

@@ -31,7 +31,8 @@ type Measured struct {
 	Commit string `json:"commit"`
 	// Processors are how many there were, and their name; empty: that is not known.
 	Processors string `json:"processors,omitempty"`
-	// Flushes is how often a second the disk flushed one page after the run; 0: that was not measured.
+	// Flushes is how often a second the disk flushed one page after the run; 0: that was not
+	// measured.
 	Flushes int `json:"flushes,omitempty"`
 }
 
@@ -87,23 +88,27 @@ func (f File) Save(path string) error {
 	return write(path, b.Bytes())
 }
 
-// Merge puts rows in the place of those of the same groups, and leaves the others as they are. order names the groups in the
-// order in which they are shown; groups that it does not name are dropped.
+// Merge puts rows in the place of those of the same groups, and leaves the others as they are.
+// order names the groups in the order in which they are shown; groups that it does not name are
+// dropped.
 func (f *File) Merge(rows []Row, order []string, m Measured) {
 	replaced := map[string]bool{}
 	for _, r := range rows {
 		replaced[r.Group] = true
 	}
-	f.Records = slices.DeleteFunc(f.Records, func(r Record) bool { return replaced[r.Group] || !slices.Contains(order, r.Group) })
+	f.Records = slices.DeleteFunc(f.Records,
+		func(r Record) bool { return replaced[r.Group] || !slices.Contains(order, r.Group) })
 	for _, r := range rows {
 		f.Records = append(f.Records, r.record(m))
 	}
-	slices.SortStableFunc(f.Records, func(a, b Record) int { return slices.Index(order, a.Group) - slices.Index(order, b.Group) })
+	slices.SortStableFunc(f.Records,
+		func(a, b Record) int { return slices.Index(order, a.Group) - slices.Index(order, b.Group) })
 }
 
 func (r Row) record(m Measured) Record {
 	return Record{
-		Scenario: r.Scenario(), Group: r.Group, Daybook: rounded(r.Daybook), Peer: roundedOrNil(r.Peer), PeerName: r.PeerName, Unit: r.Unit,
+		Scenario: r.Scenario(), Group: r.Group, Daybook: rounded(r.Daybook), Peer: roundedOrNil(r.Peer),
+		PeerName: r.PeerName, Unit: r.Unit,
 		Ratio: roundedOrNil(r.Ratio()), Target: r.Target.Text, Met: r.Met(), Runs: r.Runs, Note: r.Note, Measured: m,
 	}
 }

@@ -24,8 +24,9 @@ type Explained struct {
 	Topic, Group, About string
 }
 
-// WriteMarkdown puts the figures between the markers of the file at path, one table a topic, and leaves the rest of it as it is. A file
-// that does not exist is begun. chart is how the file names the picture. The groups of a topic follow each other in explained.
+// WriteMarkdown puts the figures between the markers of the file at path, one table a topic, and
+// leaves the rest of it as it is. A file that does not exist is begun. chart is how the file names
+// the picture. The groups of a topic follow each other in explained.
 func (f File) WriteMarkdown(path, chart string, explained []Explained) error {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -36,15 +37,18 @@ func (f File) WriteMarkdown(path, chart string, explained []Explained) error {
 	before, rest, found := strings.Cut(string(text), beginMark)
 	_, after, closed := strings.Cut(rest, endMark)
 	if !found || !closed {
-		return fmt.Errorf("%s lacks the lines %s and %s, between which the figures belong: add them", path, beginMark, endMark)
+		return fmt.Errorf("%s lacks the lines %s and %s, between which the figures belong: add them", path, beginMark,
+			endMark)
 	}
 	return write(path, []byte(before+beginMark+"\n"+f.markdown(chart, explained)+endMark+after))
 }
 
 func (f File) markdown(chart string, explained []Explained) string {
 	var b strings.Builder
-	b.WriteString("\nEach figure is the median of its runs, unless its name says otherwise; the ratio is Daybook's figure divided by the peer's. " +
-		"*Flushes* are how often a second the disk made a page durable: each commit waits for one. The settings of each run, of Daybook and its peers, and its other figures are in [performance.json](performance.json) (`note`).\n")
+	b.WriteString("\nEach figure is the median of its runs, unless its name says otherwise; the ratio is Daybook's " +
+		"figure divided by the peer's. " +
+		"*Flushes* are how often a second the disk made a page durable: each commit waits for one. The settings of each " +
+		"run, of Daybook and its peers, and its other figures are in [performance.json](performance.json) (`note`).\n")
 	for len(explained) > 0 {
 		n := slices.IndexFunc(explained, func(e Explained) bool { return e.Topic != explained[0].Topic })
 		if n < 0 {
@@ -134,7 +138,8 @@ func row(b *strings.Builder, r Record, one string, measured rune) {
 	if r.Met != nil {
 		target += map[bool]string{true: ": met", false: ": **missed**"}[*r.Met]
 	}
-	fmt.Fprintf(b, "| %s | %s | %s | %s | %s | %s | %d | %c |\n", r.Scenario, Figure(r.Daybook), peer, r.Unit, ratio, target, r.Runs, measured)
+	fmt.Fprintf(b, "| %s | %s | %s | %s | %s | %s | %d | %c |\n", r.Scenario, Figure(r.Daybook), peer, r.Unit, ratio,
+		target, r.Runs, measured)
 }
 
 // letter stands for one of the moments at which a table's rows were measured.

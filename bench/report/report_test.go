@@ -19,7 +19,10 @@ import (
 func TestJSONLine(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
-	row := report.Row{Group: "drain", Name: "best settings", Daybook: 17_234.56, Unit: "documents/s", Target: report.TimesPeer(8)}
+	row := report.Row{
+		Group: "drain", Name: "best settings", Daybook: 17_234.56, Unit: "documents/s",
+		Target: report.TimesPeer(8),
+	}
 	require.NoError(t, row.Beside("River", 2_000).JSON(&b))
 	assert.JSONEq(t, `{"scenario":"drain: best settings","daybook":17235,"peer":2000,"unit":"documents/s","ratio":8.617,"target":"≥ 8 × peer","met":true}`, b.String())
 	assert.Contains(t, b.String(), `"target":"≥ 8 × peer"`, "written as it is read")
@@ -56,7 +59,10 @@ func TestTargets(t *testing.T) {
 
 func TestFigure(t *testing.T) {
 	t.Parallel()
-	for x, want := range map[float64]string{0: "0.00", 0.123: "0.12", 12.34: "12.3", 123.4: "123", 999.7: "1,000", 1234567: "1,234,567", 1002003: "1,002,003"} {
+	for x, want := range map[float64]string{
+		0: "0.00", 0.123: "0.12", 12.34: "12.3", 123.4: "123", 999.7: "1,000",
+		1234567: "1,234,567", 1002003: "1,002,003",
+	} {
 		assert.Equal(t, want, report.Figure(x))
 	}
 }
@@ -72,8 +78,13 @@ func TestMergeReplacesOnlyTheGroupsThatRan(t *testing.T) {
 	t.Parallel()
 	var f report.File
 	order := []string{"drain", "idle"}
-	f.Merge([]report.Row{{Group: "idle", Daybook: 1}, {Group: "drain", Name: "best", Daybook: 2}, {Group: "drain", Name: "gone", Daybook: 3}}, order, report.Measured{Date: "2026-01-01", Commit: "abc"})
-	f.Merge([]report.Row{{Group: "drain", Name: "best", Daybook: 4}}, order, report.Measured{Date: "2026-01-02", Commit: "def"})
+	f.Merge([]report.Row{
+		{Group: "idle", Daybook: 1},
+		{Group: "drain", Name: "best", Daybook: 2},
+		{Group: "drain", Name: "gone", Daybook: 3},
+	}, order, report.Measured{Date: "2026-01-01", Commit: "abc"})
+	f.Merge([]report.Row{{Group: "drain", Name: "best", Daybook: 4}}, order,
+		report.Measured{Date: "2026-01-02", Commit: "def"})
 	require.Len(t, f.Records, 2)
 	assert.Equal(t, "drain: best", f.Records[0].Scenario, "in the order of the scenarios")
 	assert.InDelta(t, 4, f.Records[0].Daybook, 0)
@@ -85,11 +96,15 @@ func TestMergeReplacesOnlyTheGroupsThatRan(t *testing.T) {
 func TestFilesAreWrittenAndReadBack(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	markdown, chart, data := filepath.Join(dir, "performance.md"), filepath.Join(dir, "performance.svg"), filepath.Join(dir, "performance.json")
+	markdown, chart, data := filepath.Join(dir, "performance.md"), filepath.Join(dir, "performance.svg"),
+		filepath.Join(dir, "performance.json")
 	f, err := report.Load(data)
 	require.NoError(t, err, "there is none yet")
 	f.Facts = []report.Fact{{Name: "processors", Value: "2"}}
-	f.Merge([]report.Row{report.Row{Group: "drain", Name: "<best>", Daybook: 20_000, Unit: "documents/s", Target: report.TimesPeer(8), Note: "a note"}.Beside("River", 2_000)},
+	f.Merge([]report.Row{report.Row{
+		Group: "drain", Name: "<best>", Daybook: 20_000, Unit: "documents/s",
+		Target: report.TimesPeer(8), Note: "a note",
+	}.Beside("River", 2_000)},
 		[]string{"drain"}, report.Measured{Date: "2026-01-01", Commit: "abc", Processors: "2 × fast", Flushes: 1_234})
 	require.NoError(t, f.Save(data))
 	read, err := report.Load(data)
@@ -110,7 +125,8 @@ func TestFilesAreWrittenAndReadBack(t *testing.T) {
 	assert.Contains(t, string(text), "### Idle\n\n    make bench SCENARIO=idle WRITE=1\n\nNot measured yet.\n")
 	assert.Contains(t, string(text), "| ≥ 8 × peer: met |")
 	assert.Contains(t, string(text), "\nMeasured: a: 2026-01-01, abc, 2 × fast, 1,234 flushes/s.\n")
-	require.NoError(t, os.WriteFile(markdown, []byte(strings.Replace(string(text), "## What they mean\n", "## What they mean\n\nThis.\n", 1)), 0o600))
+	require.NoError(t, os.WriteFile(markdown,
+		[]byte(strings.Replace(string(text), "## What they mean\n", "## What they mean\n\nThis.\n", 1)), 0o600))
 	f.Records[0].Daybook = 30_000
 	require.NoError(t, f.WriteMarkdown(markdown, "performance.svg", explained))
 	text, err = os.ReadFile(markdown)

@@ -1,5 +1,5 @@
-// Package report turns measured figures into the table that the benchmarks print, into lines of JSON, and into the part of
-// docs/performance.md that they write.
+// Package report turns measured figures into the table that the benchmarks print, into lines of
+// JSON, and into the part of docs/performance.md that they write.
 package report
 
 import (
@@ -12,7 +12,8 @@ import (
 
 // Row is one figure of a scenario, beside that of a peer if it has one.
 type Row struct {
-	// Group is the scenario's name; Name says which of its figures this is. Together they name the row.
+	// Group is the scenario's name; Name says which of its figures this is. Together they name the
+	// row.
 	Group, Name string
 	// Daybook is the figure, in Unit.
 	Daybook float64
@@ -45,7 +46,8 @@ func (r Row) Ratio() *float64 {
 	return &ratio
 }
 
-// Met says whether the target is reached; nil: there is none, or it asks for a multiple of a figure that was not measured.
+// Met says whether the target is reached; nil: there is none, or it asks for a multiple of a figure
+// that was not measured.
 func (r Row) Met() *bool {
 	if r.Target.reached == nil || r.Target.relative && r.Peer == nil {
 		return nil
@@ -73,12 +75,18 @@ type Target struct {
 
 // TimesPeer asks for a multiple of the peer's figure.
 func TimesPeer(factor float64) Target {
-	return Target{"≥ " + plain(factor) + " × peer", func(r Row) bool { return r.Ratio() != nil && *r.Ratio() >= factor }, true}
+	return Target{
+		"≥ " + plain(factor) + " × peer", func(r Row) bool { return r.Ratio() != nil && *r.Ratio() >= factor },
+		true,
+	}
 }
 
 // AtMostTimesPeer asks for at most a multiple of the peer's figure.
 func AtMostTimesPeer(factor float64) Target {
-	return Target{"≤ " + plain(factor) + " × peer", func(r Row) bool { return r.Ratio() != nil && *r.Ratio() <= factor }, true}
+	return Target{
+		"≤ " + plain(factor) + " × peer", func(r Row) bool { return r.Ratio() != nil && *r.Ratio() <= factor },
+		true,
+	}
 }
 
 // AtLeast asks for a figure of that size or more.

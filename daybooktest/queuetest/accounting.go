@@ -15,13 +15,16 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// AccountingOptions say how DrainAccounting posts, as workers.AccountingOptions do. The zero value of each field is its default.
+// AccountingOptions say how DrainAccounting posts, as workers.AccountingOptions do. The zero value
+// of each field is its default.
 type AccountingOptions struct {
-	// Advance is how much time passes, as in JobsOptions; default none. Documents that fall due within it are posted as well.
+	// Advance is how much time passes, as in JobsOptions; default none. Documents that fall due
+	// within it are posted as well.
 	Advance time.Duration
 	// Timeout is how long draining may take, in real time, until the test fails; default 1 minute.
 	Timeout time.Duration
-	// Sources are where the ledger reads documents, besides daybook.documents. Each is checked first, as a worker does when it starts.
+	// Sources are where the ledger reads documents, besides daybook.documents. Each is checked first,
+	// as a worker does when it starts.
 	Sources accounting.Sources
 	// Hooks are called with what is posted for the organizations that have their names on record.
 	Hooks accounting.Hooks
@@ -30,13 +33,15 @@ type AccountingOptions struct {
 // DrainedAccounting is what became of accounting jobs.
 type DrainedAccounting struct {
 	Counts
-	// Jobs are those that were attempted, as they are now, by organization and document. Of each there are ID, OrgID,
-	// DocumentID, VersionHint, State, RunCount, ReadyAt, LastErrorCode and LastError.
+	// Jobs are those that were attempted, as they are now, by organization and document. Of each
+	// there are ID, OrgID, DocumentID, VersionHint, State, RunCount, ReadyAt, LastErrorCode and
+	// LastError.
 	Jobs []models.AccountingJob
 }
 
-// DrainAccounting posts every document that is due with Daybook's ledger, until only jobs are due that a worker with these
-// sources and hooks leaves to others. Documents that fail do not fail the test; see RequireCompleted.
+// DrainAccounting posts every document that is due with Daybook's ledger, until only jobs are due
+// that a worker with these sources and hooks leaves to others. Documents that fail do not fail the
+// test; see RequireCompleted.
 func DrainAccounting(tb testing.TB, pool *pgxpool.Pool, o AccountingOptions) DrainedAccounting {
 	tb.Helper()
 	requirePool(tb, pool)
@@ -60,7 +65,8 @@ func DrainAccounting(tb testing.TB, pool *pgxpool.Pool, o AccountingOptions) Dra
 	return DrainedAccounting{Counts: d.counts, Jobs: attempted}
 }
 
-// RequireCompleted fails the test, and lists the others with their errors, unless every job that was attempted is completed.
+// RequireCompleted fails the test, and lists the others with their errors, unless every job that
+// was attempted is completed.
 func (d DrainedAccounting) RequireCompleted(tb testing.TB) {
 	tb.Helper()
 	var others []string
@@ -74,7 +80,8 @@ func (d DrainedAccounting) RequireCompleted(tb testing.TB) {
 			if j.LastError != nil {
 				message = *j.LastError
 			}
-			others = append(others, "\n  document "+j.DocumentID+"  org "+j.OrgID+"  "+describe(string(j.State), j.ReadyAt)+"  "+
+			others = append(others, "\n  document "+j.DocumentID+"  org "+j.OrgID+"  "+describe(string(j.State), j.ReadyAt)+
+				"  "+
 				failure(cmp.Or(string(code), "no error"), message))
 		}
 	}

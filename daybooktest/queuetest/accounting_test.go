@@ -28,7 +28,8 @@ func TestDrainAccounting(t *testing.T) {
 	drained := queuetest.DrainAccounting(t, b.Pool, queuetest.AccountingOptions{
 		Hooks: accounting.Hooks{"follow": func(ctx context.Context, tx pgx.Tx, posted []accounting.Posted) error {
 			for _, p := range posted {
-				if _, err := queue.EnqueueJob(ctx, tx, p.Impact.OrgID, greet{Name: p.Impact.DocumentID}, queue.JobOptions{}); err != nil {
+				if _, err := queue.EnqueueJob(ctx, tx, p.Impact.OrgID, greet{Name: p.Impact.DocumentID},
+					queue.JobOptions{}); err != nil {
 					return err
 				}
 			}
@@ -42,7 +43,8 @@ func TestDrainAccounting(t *testing.T) {
 	assert.Equal(t, models.CodeUnbalanced, *drained.Jobs[1].LastErrorCode)
 	assert.EqualValues(t, 1190, fixture.Balance(t, b.Pool, org, "1200", "EUR"))
 	queuetest.RequireJobEnqueued(t, b.Pool, named("inv-1"))
-	assert.Contains(t, failure(t, func(tb *failing) { drained.RequireCompleted(tb) }), "1 of 2 documents are not posted:\n  document inv-2  org org_1  failed  UNBALANCED")
+	assert.Contains(t, failure(t, func(tb *failing) { drained.RequireCompleted(tb) }),
+		"1 of 2 documents are not posted:\n  document inv-2  org org_1  failed  UNBALANCED")
 }
 
 // TestDrainAccountingAdvance posts what is due later.
@@ -51,7 +53,8 @@ func TestDrainAccountingAdvance(t *testing.T) {
 	b := setup(t)
 	fixture.Organization(t, b.Pool, org)
 	version := fixture.Ready(t, b.Pool, fixture.Invoice(org, "inv-1", 1000))
-	_, err := queue.MarkAccountingJobPending(t.Context(), b.Pool, queue.PendingAccountingJob{OrgID: org, DocumentID: "inv-1", Delay: time.Hour})
+	_, err := queue.MarkAccountingJobPending(t.Context(), b.Pool,
+		queue.PendingAccountingJob{OrgID: org, DocumentID: "inv-1", Delay: time.Hour})
 	require.NoError(t, err)
 	assert.Empty(t, queuetest.DrainAccounting(t, b.Pool, queuetest.AccountingOptions{}).Jobs)
 	drained := queuetest.DrainAccounting(t, b.Pool, queuetest.AccountingOptions{Advance: time.Hour})

@@ -1,4 +1,5 @@
-// Package queuetest is for the tests of an application: they check which jobs it enqueued, and work these jobs.
+// Package queuetest is for the tests of an application: they check which jobs it enqueued, and work
+// these jobs.
 //
 //	func TestOrder(t *testing.T) {
 //		tx := begin(t)
@@ -11,6 +12,7 @@
 //		drained.RequireCompleted(t)
 //	}
 //
-// DrainJobs, DrainAccounting and DrainTasks use Daybook's real engine on the real tables, with leases, attempts, retries and dead
-// letters, but without Temporal. Give each test a database of its own: they work every job in it.
+// DrainJobs, DrainAccounting and DrainTasks use Daybook's real engine on the real tables, with
+// leases, attempts, retries and dead letters, but without Temporal. Give each test a database of
+// its own: they work every job in it.
 package queuetest

@@ -36,7 +36,8 @@ type dueQueue interface {
 // waitingQueue is a dueQueue whose jobs may wait for each other, and need not wait for a handler.
 type waitingQueue interface {
 	CheckWaits(ctx context.Context) (store.CheckedWaits, error)
-	// FailMissing makes dead letters of due jobs that have no handler, and says how many of each type there were.
+	// FailMissing makes dead letters of due jobs that have no handler, and says how many of each type
+	// there were.
 	FailMissing(ctx context.Context, worker string, age time.Duration) (map[string]int, error)
 }
 
@@ -129,7 +130,8 @@ func (d *drainer) workDue(ctx context.Context) {
 		case due == 0 && locked == 0:
 			return
 		case due == 0 && time.Since(progress) > stuckAfter:
-			d.tb.Fatalf("queuetest: %d jobs cannot be released from what they waited for: end the transaction that holds their rows locked", locked)
+			d.tb.Fatalf("queuetest: %d jobs cannot be released from what they waited for: end the transaction that holds "+
+				"their rows locked", locked)
 		case due == 0:
 			time.Sleep(stuckPause)
 			continue
@@ -145,7 +147,8 @@ func (d *drainer) workDue(ctx context.Context) {
 		case d.failMissing(ctx) > 0:
 			progress = time.Now()
 		case time.Since(progress) > stuckAfter:
-			d.tb.Fatalf("queuetest: %d jobs are due and cannot be leased: end the transaction that holds their rows or documents locked", due)
+			d.tb.Fatalf("queuetest: %d jobs are due and cannot be leased: end the transaction that holds their rows or "+
+				"documents locked", due)
 		default:
 			select {
 			case <-ctx.Done():
@@ -155,7 +158,8 @@ func (d *drainer) workDue(ctx context.Context) {
 	}
 }
 
-// checkWaits releases jobs that wait for nothing any more, and says how much could not be decided because of locked rows.
+// checkWaits releases jobs that wait for nothing any more, and says how much could not be decided
+// because of locked rows.
 func (d *drainer) checkWaits(ctx context.Context) (locked int) {
 	d.tb.Helper()
 	s, ok := d.store.(waitingQueue)
@@ -197,7 +201,8 @@ func (d *drainer) add(r engine.Report) {
 func (d *drainer) check(err error) {
 	d.tb.Helper()
 	if err != nil && !time.Now().Before(d.ends) {
-		d.tb.Fatalf("queuetest: not drained within %s: %d jobs were due at the last count, after %+v", d.timeout, d.due, d.counts)
+		d.tb.Fatalf("queuetest: not drained within %s: %d jobs were due at the last count, after %+v", d.timeout, d.due,
+			d.counts)
 	}
 	if err != nil {
 		d.tb.Fatalf("queuetest: drain: %v", err)

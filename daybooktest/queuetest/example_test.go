@@ -36,7 +36,8 @@ func ExampleRequireJobEnqueued() {
 		panic(err)
 	}
 
-	job := queuetest.RequireJobEnqueued(t, t.Pool, func(j queuetest.Job[Thanks]) bool { return j.Payload.Order == "order-7" })
+	job := queuetest.RequireJobEnqueued(t, t.Pool,
+		func(j queuetest.Job[Thanks]) bool { return j.Payload.Order == "order-7" })
 	fmt.Println(job.OrgID, job.State, job.Priority == queue.High)
 	// Output: acme pending true
 }
@@ -73,7 +74,8 @@ func ExampleEnqueuedJobs() {
 	// order-8
 }
 
-// The test of a handler enqueues, and has everything that is due worked in the test's process, without Temporal.
+// The test of a handler enqueues, and has everything that is due worked in the test's process,
+// without Temporal.
 func ExampleDrainJobs() {
 	t := pgtest.NewExample()
 	defer t.Close()

@@ -16,13 +16,15 @@ import (
 
 // JobsOptions say how far DrainJobs goes. The zero value of each field is its default.
 type JobsOptions struct {
-	// Advance is how much time passes; default none. Jobs that fall due within it are worked as well, in the order of their
-	// times: retries after their delays, snoozed jobs, jobs with a later RunAt. Jobs that wait longer are due that much earlier
-	// afterwards. Only the times of waiting jobs change; clocks do not.
+	// Advance is how much time passes; default none. Jobs that fall due within it are worked as well,
+	// in the order of their times: retries after their delays, snoozed jobs, jobs with a later RunAt.
+	// Jobs that wait longer are due that much earlier afterwards. Only the times of waiting jobs
+	// change; clocks do not.
 	Advance time.Duration
 	// Timeout is how long draining may take, in real time, until the test fails; default 1 minute.
 	Timeout time.Duration
-	// Fleet is the fleet whose jobs are worked; default the one without a name, which works the jobs that are in no named queue.
+	// Fleet is the fleet whose jobs are worked; default the one without a name, which works the jobs
+	// that are in no named queue.
 	Fleet string
 }
 
@@ -33,9 +35,10 @@ type DrainedJobs struct {
 	Jobs []Job[queue.RawPayload]
 }
 
-// DrainJobs works every background job that is due with the handlers of the registry, until nothing is due: what handlers
-// enqueue is worked as well. Jobs of paused organizations are not worked. Like a worker that starts, it first makes dead letters due
-// again that had no handler, if the registry has one now.
+// DrainJobs works every background job that is due with the handlers of the registry, until nothing
+// is due: what handlers enqueue is worked as well. Jobs of paused organizations are not worked.
+// Like a worker that starts, it first makes dead letters due again that had no handler, if the
+// registry has one now.
 //
 // Handlers that fail do not fail the test; see RequireCompleted.
 func DrainJobs(tb testing.TB, pool *pgxpool.Pool, registry *jobs.Registry, o JobsOptions) DrainedJobs {
@@ -77,13 +80,15 @@ func (d DrainedJobs) States() map[models.JobState]int {
 	return counts
 }
 
-// RequireCompleted fails the test, and lists the others with their errors, unless every job that was attempted is completed.
+// RequireCompleted fails the test, and lists the others with their errors, unless every job that
+// was attempted is completed.
 func (d DrainedJobs) RequireCompleted(tb testing.TB) {
 	tb.Helper()
 	var others []string
 	for _, j := range d.Jobs {
 		if j.State != models.JobCompleted {
-			others = append(others, "\n  "+j.Type+"  org "+j.OrgID+"  "+describe(string(j.State), j.ReadyAt)+"  "+failure(string(j.ErrorCode), j.Error)+
+			others = append(others, "\n  "+j.Type+"  org "+j.OrgID+"  "+describe(string(j.State), j.ReadyAt)+"  "+
+				failure(string(j.ErrorCode), j.Error)+
 				"  "+shorten(string(j.Payload.Data)))
 		}
 	}

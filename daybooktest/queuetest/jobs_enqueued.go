@@ -35,16 +35,17 @@ type Job[P queue.Payload] struct {
 	ReadyAt time.Time
 	// Attempts counts those that were made.
 	Attempts int
-	// ErrorCode and Error are those of the last attempt that did not complete it; "" when there was none.
+	// ErrorCode and Error are those of the last attempt that did not complete it; "" when there was
+	// none.
 	ErrorCode models.ErrorCode
 	Error     string
 	// Result is nil when the handler left none.
 	Result json.RawMessage
 }
 
-// EnqueuedJobs returns the jobs of P's type for which every match is true, in the order in which they were enqueued, in any
-// state. A transaction also sees what it has enqueued itself, a pool only what is committed. If P is
-// queue.RawPayload, it finds jobs of every type.
+// EnqueuedJobs returns the jobs of P's type for which every match is true, in the order in which
+// they were enqueued, in any state. A transaction also sees what it has enqueued itself, a pool
+// only what is committed. If P is queue.RawPayload, it finds jobs of every type.
 func EnqueuedJobs[P queue.Payload](tb testing.TB, q queue.Querier, match ...func(Job[P]) bool) []Job[P] {
 	tb.Helper()
 	requireQuerier(tb, q)
@@ -66,7 +67,8 @@ func EnqueuedJobs[P queue.Payload](tb testing.TB, q queue.Querier, match ...func
 	return found
 }
 
-// RequireJobEnqueued returns the one job that EnqueuedJobs finds. Unless there is exactly one, it fails the test and lists all jobs.
+// RequireJobEnqueued returns the one job that EnqueuedJobs finds. Unless there is exactly one, it
+// fails the test and lists all jobs.
 func RequireJobEnqueued[P queue.Payload](tb testing.TB, q queue.Querier, match ...func(Job[P]) bool) Job[P] {
 	tb.Helper()
 	found := EnqueuedJobs(tb, q, match...)
@@ -110,8 +112,9 @@ func wanted[T any](typeName string, match []func(T) bool) string {
 
 func decode[P queue.Payload](r store.EnqueuedRow) (Job[P], error) {
 	job := Job[P]{
-		ID: r.ID, OrgID: r.OrgID, Type: r.Type, IdempotencyKey: r.Key, Priority: queue.Priority(r.Priority), MaxAttempts: r.MaxAttempts,
-		Unique: r.Unique, State: models.JobState(r.State), ReadyAt: r.ReadyAt, Attempts: r.RunCount,
+		ID: r.ID, OrgID: r.OrgID, Type: r.Type, IdempotencyKey: r.Key, Priority: queue.Priority(r.Priority),
+		MaxAttempts: r.MaxAttempts,
+		Unique:      r.Unique, State: models.JobState(r.State), ReadyAt: r.ReadyAt, Attempts: r.RunCount,
 		ErrorCode: models.ErrorCode(r.Code), Error: r.Error,
 	}
 	if r.Result != "" {

@@ -38,8 +38,10 @@ func TestRequireEnqueued(t *testing.T) {
 	assert.WithinDuration(t, runAt, job.ReadyAt, 0)
 	job.ReadyAt = time.Time{}
 	assert.Equal(t, queuetest.Job[greet]{
-		ID: id, OrgID: org, Type: "greet", Payload: greet{Name: "Ada"}, IdempotencyKey: "ada", Priority: queue.High, MaxAttempts: 7,
-		Unique: true, State: models.JobPending, Links: []queue.Link{{Kind: "user", ID: "u1"}, {Kind: "user", ID: "u2"}},
+		ID: id, OrgID: org, Type: "greet", Payload: greet{Name: "Ada"}, IdempotencyKey: "ada", Priority: queue.High,
+		MaxAttempts: 7,
+		Unique:      true, State: models.JobPending,
+		Links: []queue.Link{{Kind: "user", ID: "u1"}, {Kind: "user", ID: "u2"}},
 	}, job)
 	all := queuetest.EnqueuedJobs[greet](t, b.Pool)
 	require.Len(t, all, 2)
@@ -82,7 +84,8 @@ func TestRequireEnqueuedSaysWhatIsThere(t *testing.T) {
 	require.Equal(t, "queuetest: want one job of type greet that matches, found 0; there are no jobs at all",
 		failure(t, func(tb *failing) { queuetest.RequireJobEnqueued(tb, b.Pool, named("Ada")) }))
 
-	b.enqueue(b.Pool, part{Name: "screw"}, queue.JobOptions{IdempotencyKey: "screw-1", RunAt: time.Now().Add(90 * time.Minute)})
+	b.enqueue(b.Pool, part{Name: "screw"},
+		queue.JobOptions{IdempotencyKey: "screw-1", RunAt: time.Now().Add(90 * time.Minute)})
 	b.enqueue(b.Pool, greet{Name: "Bea"}, queue.JobOptions{})
 	message := failure(t, func(tb *failing) { queuetest.RequireJobEnqueued(tb, b.Pool, named("Ada")) })
 	assert.Contains(t, message, "found 0; the jobs that are there:\n")
@@ -90,6 +93,8 @@ func TestRequireEnqueuedSaysWhatIsThere(t *testing.T) {
 	assert.Contains(t, message, "greet  org org_1  pending  {\"name\": \"Bea\"}")
 
 	b.enqueue(b.Pool, greet{Name: "Ada"}, queue.JobOptions{})
-	assert.Contains(t, failure(t, func(tb *failing) { queuetest.RequireJobEnqueued[greet](tb, b.Pool) }), "want one job of type greet, found 2")
-	assert.Contains(t, failure(t, func(tb *failing) { queuetest.RequireJobNotEnqueued(tb, b.Pool, named("Ada")) }), "want no job of type greet that matches, found 1")
+	assert.Contains(t, failure(t, func(tb *failing) { queuetest.RequireJobEnqueued[greet](tb, b.Pool) }),
+		"want one job of type greet, found 2")
+	assert.Contains(t, failure(t, func(tb *failing) { queuetest.RequireJobNotEnqueued(tb, b.Pool, named("Ada")) }),
+		"want no job of type greet that matches, found 1")
 }

@@ -54,24 +54,27 @@ func TestDrainJobs(t *testing.T) {
 	assert.Equal(t, models.JobPending, waiting.State)
 
 	message := failure(t, func(tb *failing) { drained.RequireCompleted(tb) })
-	assert.Contains(t, message, "1 of 4 jobs are not completed:\n  part  org org_1  failed  NOT_FOUND (there is no Eve)  {\"name\": \"Eve\"}")
+	assert.Contains(t, message,
+		"1 of 4 jobs are not completed:\n  part  org org_1  failed  NOT_FOUND (there is no Eve)  {\"name\": \"Eve\"}")
 
 	again := queuetest.DrainJobs(t, b.Pool, registry, queuetest.JobsOptions{Advance: time.Hour})
 	assert.Equal(t, queuetest.Counts{Completed: 2}, again.Counts)
 	again.RequireCompleted(t)
 }
 
-// TestAdvance lets time pass: each retry comes after its own delay, and what waits longer comes nearer.
+// TestAdvance lets time pass: each retry comes after its own delay, and what waits longer comes
+// nearer.
 func TestAdvance(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	registry := jobs.NewRegistry()
-	jobs.Register(registry, jobs.Policy{MaxAttempts: 10, Base: time.Minute, Factor: 2}, func(_ context.Context, job *jobs.Job[greet]) error {
-		if job.Payload.Name == "Ada" {
-			return nil
-		}
-		return errors.New("no luck")
-	})
+	jobs.Register(registry, jobs.Policy{MaxAttempts: 10, Base: time.Minute, Factor: 2},
+		func(_ context.Context, job *jobs.Job[greet]) error {
+			if job.Payload.Name == "Ada" {
+				return nil
+			}
+			return errors.New("no luck")
+		})
 	b.enqueue(b.Pool, greet{Name: "Bea"}, queue.JobOptions{})
 	b.enqueue(b.Pool, greet{Name: "Ada"}, queue.JobOptions{RunAt: time.Now().Add(time.Hour)})
 
@@ -79,7 +82,8 @@ func TestAdvance(t *testing.T) {
 	drained := queuetest.DrainJobs(t, b.Pool, registry, queuetest.JobsOptions{Advance: 10 * time.Minute})
 	assert.Equal(t, queuetest.Counts{Retried: 4}, drained.Counts)
 	assert.WithinDuration(t, time.Now().Add(5*time.Minute), drained.Jobs[0].ReadyAt, 2*time.Minute)
-	assert.WithinDuration(t, time.Now().Add(50*time.Minute), queuetest.RequireJobEnqueued(t, b.Pool, named("Ada")).ReadyAt, 30*time.Second)
+	assert.WithinDuration(t, time.Now().Add(50*time.Minute),
+		queuetest.RequireJobEnqueued(t, b.Pool, named("Ada")).ReadyAt, 30*time.Second)
 
 	drained = queuetest.DrainJobs(t, b.Pool, registry, queuetest.JobsOptions{})
 	assert.Empty(t, drained.Jobs)
@@ -92,7 +96,8 @@ func TestAdvanceEnds(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	registry := jobs.NewRegistry()
-	jobs.Register(registry, jobs.Policy{}, func(context.Context, *jobs.Job[greet]) error { return jobs.Snooze(10 * time.Minute) })
+	jobs.Register(registry, jobs.Policy{},
+		func(context.Context, *jobs.Job[greet]) error { return jobs.Snooze(10 * time.Minute) })
 	b.enqueue(b.Pool, greet{}, queue.JobOptions{})
 	drained := queuetest.DrainJobs(t, b.Pool, registry, queuetest.JobsOptions{Advance: 65 * time.Minute})
 	assert.Equal(t, queuetest.Counts{Rescheduled: 7}, drained.Counts)

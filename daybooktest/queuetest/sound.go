@@ -13,8 +13,9 @@ import (
 	"github.com/daybook-dev/daybook/migrations"
 )
 
-// RequireSound audits the ledger and the queues as workers.Audit does, and fails the test with what is wrong: a document of these
-// sources that is not posted as it stands now, an impact that does not balance, and so on.
+// RequireSound audits the ledger and the queues as workers.Audit does, and fails the test with what
+// is wrong: a document of these sources that is not posted as it stands now, an impact that does
+// not balance, and so on.
 func RequireSound(tb testing.TB, pool *pgxpool.Pool, sources accounting.Sources) {
 	tb.Helper()
 	requirePool(tb, pool)

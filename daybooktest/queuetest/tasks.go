@@ -30,9 +30,10 @@ type Task[P queue.TaskPayload] struct {
 	Errors []string
 }
 
-// EnqueuedTasks returns the tasks of P's type for which every match is true, in the order in which they were enqueued, in any state. Those
-// that functions of the database enqueued are among them. A transaction also sees what it has enqueued itself, a pool only what is
-// committed. If P is queue.RawTask, it finds tasks of every type.
+// EnqueuedTasks returns the tasks of P's type for which every match is true, in the order in which
+// they were enqueued, in any state. Those that functions of the database enqueued are among them. A
+// transaction also sees what it has enqueued itself, a pool only what is committed. If P is
+// queue.RawTask, it finds tasks of every type.
 func EnqueuedTasks[P queue.TaskPayload](tb testing.TB, q queue.Querier, match ...func(Task[P]) bool) []Task[P] {
 	tb.Helper()
 	requireQuerier(tb, q)
@@ -55,7 +56,8 @@ func EnqueuedTasks[P queue.TaskPayload](tb testing.TB, q queue.Querier, match ..
 func decodeTask[P queue.TaskPayload](tb testing.TB, r store.EnqueuedTask) Task[P] {
 	tb.Helper()
 	task := Task[P]{
-		ID: r.ID, Type: r.Type, EnqueuedAt: r.EnqueuedAt, ScheduledAt: r.ScheduledAt, State: r.State, Leases: r.Leases, Errors: r.Errors,
+		ID: r.ID, Type: r.Type, EnqueuedAt: r.EnqueuedAt, ScheduledAt: r.ScheduledAt, State: r.State, Leases: r.Leases,
+		Errors: r.Errors,
 	}
 	if raw, ok := any(&task.Payload).(*queue.RawTask); ok {
 		*raw = queue.RawTask{Type: r.Type, Data: json.RawMessage(r.Payload)}
@@ -65,13 +67,15 @@ func decodeTask[P queue.TaskPayload](tb testing.TB, r store.EnqueuedTask) Task[P
 	return task
 }
 
-// RequireTaskEnqueued returns the one task that EnqueuedTasks finds. Unless there is exactly one, it fails the test and lists all tasks.
+// RequireTaskEnqueued returns the one task that EnqueuedTasks finds. Unless there is exactly one,
+// it fails the test and lists all tasks.
 func RequireTaskEnqueued[P queue.TaskPayload](tb testing.TB, q queue.Querier, match ...func(Task[P]) bool) Task[P] {
 	tb.Helper()
 	found := EnqueuedTasks(tb, q, match...)
 	if len(found) != 1 {
 		var zero P
-		tb.Fatalf("queuetest: want one task%s, found %d; %s", wanted(zero.TaskType(), match), len(found), taskInventory(tb, q))
+		tb.Fatalf("queuetest: want one task%s, found %d; %s", wanted(zero.TaskType(), match), len(found),
+			taskInventory(tb, q))
 	}
 	return found[0]
 }
@@ -81,7 +85,8 @@ func RequireTaskNotEnqueued[P queue.TaskPayload](tb testing.TB, q queue.Querier,
 	tb.Helper()
 	if found := EnqueuedTasks(tb, q, match...); len(found) > 0 {
 		var zero P
-		tb.Fatalf("queuetest: want no task%s, found %d; %s", wanted(zero.TaskType(), match), len(found), taskInventory(tb, q))
+		tb.Fatalf("queuetest: want no task%s, found %d; %s", wanted(zero.TaskType(), match), len(found),
+			taskInventory(tb, q))
 	}
 }
 

@@ -19,13 +19,14 @@ import (
 func calls() (*tasks.Registry, *[]int) {
 	var called []int
 	registry := tasks.NewRegistry()
-	tasks.Register(registry, "call", tasks.Policy{Parallel: 1}, func(_ context.Context, t *tasks.Task[call]) (any, error) {
-		called = append(called, t.Payload.Number)
-		if t.Payload.Number == 2 {
-			return nil, errors.New("engaged")
-		}
-		return nil, nil
-	})
+	tasks.Register(registry, "call", tasks.Policy{Parallel: 1},
+		func(_ context.Context, t *tasks.Task[call]) (any, error) {
+			called = append(called, t.Payload.Number)
+			if t.Payload.Number == 2 {
+				return nil, errors.New("engaged")
+			}
+			return nil, nil
+		})
 	return registry, &called
 }
 
@@ -48,18 +49,22 @@ SELECT queues.enqueue('db_function', '{"db_function": "shop.remind"}')`)
 	require.Len(t, drained.Tasks, 2)
 	assert.Equal(t, "db_function", drained.Tasks[0].Type)
 	assert.Equal(t, models.TaskDone, drained.Tasks[1].State)
-	queuetest.RequireTaskEnqueued(t, b.Pool, func(k queuetest.Task[queue.RawTask]) bool { return k.State == models.TaskReady })
+	queuetest.RequireTaskEnqueued(t, b.Pool,
+		func(k queuetest.Task[queue.RawTask]) bool { return k.State == models.TaskReady })
 
 	b.enqueueTask(b.Pool, call{2})
 	failed := queuetest.DrainTasks(t, b.Pool, registry, queuetest.TasksOptions{})
 	assert.Equal(t, queuetest.Counts{Failed: 1}, failed.Counts)
 	require.Len(t, failed.Tasks, 1, "those of this call alone")
-	assert.Contains(t, failure(t, func(tb *failing) { failed.RequireSucceeded(tb) }), "1 of 1 tasks did not succeed:\n  call  completed  HANDLER_ERROR: engaged")
+	assert.Contains(t, failure(t, func(tb *failing) { failed.RequireSucceeded(tb) }),
+		"1 of 1 tasks did not succeed:\n  call  completed  HANDLER_ERROR: engaged")
 
 	_, err = b.Pool.Exec(t.Context(), `SELECT queues.enqueue('db_function', '{"db_function": "shop.remind"}')`)
 	require.NoError(t, err)
-	refused := queuetest.DrainTasks(t, b.Pool, registry, queuetest.TasksOptions{WorkerPool: b.As(t, "worker_service_user")})
-	assert.Contains(t, failure(t, func(tb *failing) { refused.RequireSucceeded(tb) }), "42501", "the function is not granted")
+	refused := queuetest.DrainTasks(t, b.Pool, registry,
+		queuetest.TasksOptions{WorkerPool: b.As(t, "worker_service_user")})
+	assert.Contains(t, failure(t, func(tb *failing) { refused.RequireSucceeded(tb) }), "42501",
+		"the function is not granted")
 }
 
 // TestDrainTasksAdvance works what is due later, and nothing that is paused.

@@ -36,7 +36,8 @@ func ExampleRequireTaskEnqueued() {
 		panic(err)
 	}
 
-	task := queuetest.RequireTaskEnqueued(t, t.Pool, func(k queuetest.Task[Remind]) bool { return k.Payload.Order == "order-7" })
+	task := queuetest.RequireTaskEnqueued(t, t.Pool,
+		func(k queuetest.Task[Remind]) bool { return k.Payload.Order == "order-7" })
 	fmt.Println(task.Type, task.State, task.Payload.Function)
 	// Output: db_function ready shop.remind
 }
@@ -60,7 +61,8 @@ func ExampleRequireTaskNotEnqueued() {
 func ExampleEnqueuedTasks() {
 	t := pgtest.NewExample()
 	defer t.Close()
-	if _, err := t.Pool.Exec(t.Context(), `SELECT queues.enqueue('email', '{"before_handler": "shop.get_email"}')`); err != nil {
+	if _, err := t.Pool.Exec(t.Context(),
+		`SELECT queues.enqueue('email', '{"before_handler": "shop.get_email"}')`); err != nil {
 		panic(err)
 	}
 
@@ -70,15 +72,17 @@ func ExampleEnqueuedTasks() {
 	// Output: email {"before_handler": "shop.get_email"}
 }
 
-// The test of a processor enqueues, and has everything that is due worked in the test's process, without Temporal.
+// The test of a processor enqueues, and has everything that is due worked in the test's process,
+// without Temporal.
 func ExampleDrainTasks() {
 	t := pgtest.NewExample()
 	defer t.Close()
 	registry := tasks.NewRegistry()
-	tasks.Register(registry, "letter", tasks.Policy{}, func(_ context.Context, task *tasks.Task[struct{ To string }]) (any, error) {
-		fmt.Println("a letter to", task.Payload.To)
-		return nil, nil
-	})
+	tasks.Register(registry, "letter", tasks.Policy{},
+		func(_ context.Context, task *tasks.Task[struct{ To string }]) (any, error) {
+			fmt.Println("a letter to", task.Payload.To)
+			return nil, nil
+		})
 	if _, err := t.Pool.Exec(t.Context(), `SELECT queues.enqueue('letter', '{"to": "Ada"}')`); err != nil {
 		panic(err)
 	}

@@ -32,12 +32,14 @@ func TestRequireTaskEnqueued(t *testing.T) {
 	b := setup(t)
 	first := b.enqueueTask(b.Pool, call{1})
 	second := b.enqueueTask(b.Pool, call{2})
-	_, err := b.Pool.Exec(t.Context(), `SELECT queues.fail_task(task_id, 'busy'), queues.complete_task(task_id) FROM queues.dequeue_next_available_task()`)
+	_, err := b.Pool.Exec(t.Context(),
+		`SELECT queues.fail_task(task_id, 'busy'), queues.complete_task(task_id) FROM queues.dequeue_next_available_task()`)
 	require.NoError(t, err)
 
 	task := queuetest.RequireTaskEnqueued(t, b.Pool, func(k queuetest.Task[call]) bool { return k.Payload.Number == 1 })
 	assert.Equal(t, queuetest.Task[call]{
-		ID: first, Type: "call", Payload: call{1}, EnqueuedAt: task.EnqueuedAt, ScheduledAt: task.EnqueuedAt, State: models.TaskDone, Leases: 1, Errors: []string{"busy"},
+		ID: first, Type: "call", Payload: call{1}, EnqueuedAt: task.EnqueuedAt, ScheduledAt: task.EnqueuedAt,
+		State: models.TaskDone, Leases: 1, Errors: []string{"busy"},
 	}, task)
 	all := queuetest.EnqueuedTasks[call](t, b.Pool)
 	require.Len(t, all, 2)
@@ -45,7 +47,8 @@ func TestRequireTaskEnqueued(t *testing.T) {
 	assert.Equal(t, models.TaskReady, all[1].State)
 
 	message := failure(t, func(tb *failing) { queuetest.RequireTaskEnqueued[call](tb, b.Pool) })
-	assert.Equal(t, "queuetest: want one task of type call, found 2; the tasks that are there:\n  1  call  completed  busy  {\"number\": 1}\n  2  call  ready  {\"number\": 2}", message)
+	assert.Equal(t, "queuetest: want one task of type call, found 2; the tasks that are there:\n  1  call  completed  "+
+		"busy  {\"number\": 1}\n  2  call  ready  {\"number\": 2}", message)
 	message = failure(t, func(tb *failing) {
 		queuetest.RequireTaskNotEnqueued(tb, b.Pool, func(k queuetest.Task[call]) bool { return k.Payload.Number == 2 })
 	})

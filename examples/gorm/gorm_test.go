@@ -20,7 +20,8 @@ import (
 
 func TestMain(m *testing.M) { daybooktest.Main(m, daybooktest.Options{Migrate: migrate}) }
 
-// migrate makes the application's tables in the template. It closes its connections, or no database could be copied from it.
+// migrate makes the application's tables in the template. It closes its connections, or no database
+// could be copied from it.
 func migrate(_ context.Context, databaseURL string) error {
 	db, err := gorm.Open(postgres.Open(databaseURL), &gorm.Config{Logger: logger.Discard})
 	if err != nil {
@@ -60,8 +61,9 @@ func setup(t *testing.T) *bundle {
 func (b *bundle) issue() *Invoice {
 	b.t.Helper()
 	i := &Invoice{
-		OrgID: "acme", Number: "2026-1", Customer: "Ada", IssuedOn: time.Date(2026, 1, 31, 0, 0, 0, 0, time.UTC), ReadyAt: new(time.Now()),
-		Lines: []Line{{Text: "Tea", NetCents: 6000}, {Text: "Cups", NetCents: 4000}},
+		OrgID: "acme", Number: "2026-1", Customer: "Ada", IssuedOn: time.Date(2026, 1, 31, 0, 0, 0, 0, time.UTC),
+		ReadyAt: new(time.Now()),
+		Lines:   []Line{{Text: "Tea", NetCents: 6000}, {Text: "Cups", NetCents: 4000}},
 	}
 	require.NoError(b.t, Create(b.t.Context(), b.gorm, i))
 	return i
@@ -132,7 +134,8 @@ func TestNothingIsEnqueuedOfWhatIsRolledBack(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	err := b.gorm.Transaction(func(tx *gorm.DB) error {
-		if err := Create(t.Context(), tx, &Invoice{OrgID: "acme", IssuedOn: time.Now(), ReadyAt: new(time.Now())}); err != nil {
+		if err := Create(t.Context(), tx,
+			&Invoice{OrgID: "acme", IssuedOn: time.Now(), ReadyAt: new(time.Now())}); err != nil {
 			return err
 		}
 		return models.Errorf(models.CodeHandlerError, "the card was refused")

@@ -1,4 +1,5 @@
-// Package gorm is an example: invoices in a table of the application's own, written by GORM, with whole numbers as keys. README.md says what it shows.
+// Package gorm is an example: invoices in a table of the application's own, written by GORM, with
+// whole numbers as keys. README.md says what it shows.
 package gorm
 
 import (
@@ -40,7 +41,8 @@ type Line struct {
 // documentID is the one place that knows how an invoice's document is called.
 func documentID(invoice int64) string { return queue.DocumentID("invoice", invoice) }
 
-// Create writes an invoice, and has it posted unless it is a draft. All of it is committed, or nothing.
+// Create writes an invoice, and has it posted unless it is a draft. All of it is committed, or
+// nothing.
 func Create(ctx context.Context, db *gorm.DB, i *Invoice) error {
 	return db.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
 		i.Version = 1
@@ -51,8 +53,8 @@ func Create(ctx context.Context, db *gorm.DB, i *Invoice) error {
 	})
 }
 
-// Change changes an invoice and its lines, and has it posted anew, or reversed if ReadyAt is nil now. The row is locked first: the worker reads the document
-// before the change or after it.
+// Change changes an invoice and its lines, and has it posted anew, or reversed if ReadyAt is nil
+// now. The row is locked first: the worker reads the document before the change or after it.
 func Change(ctx context.Context, db *gorm.DB, id int64, change func(*Invoice)) error {
 	return db.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
 		var i Invoice
@@ -80,14 +82,16 @@ func Delete(ctx context.Context, db *gorm.DB, id int64) error {
 	return Change(ctx, db, id, func(i *Invoice) { i.DeletedAt = gorm.DeletedAt{Time: time.Now(), Valid: true} })
 }
 
-// Remove removes the row. What is posted of the invoice is reversed, by the deletion that is kept beside its job. An invoice that was never ready has no job.
+// Remove removes the row. What is posted of the invoice is reversed, by the deletion that is kept
+// beside its job. An invoice that was never ready has no job.
 func Remove(ctx context.Context, db *gorm.DB, org string, id int64) error {
 	return db.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
 		if err := tx.Unscoped().Delete(&Invoice{}, "org_id = ? AND id = ?", org, id).Error; err != nil {
 			return err
 		}
 		document := queue.Document{OrgID: org, ID: documentID(id)}
-		// MarkDocumentDeleted would refuse a document without a job, and PostgreSQL the rest of the transaction.
+		// MarkDocumentDeleted would refuse a document without a job, and PostgreSQL the rest of the
+		// transaction.
 		if _, err := queue.ReadAccountingJobStatus(ctx, queue.GORM(tx), document); errors.Is(err, queue.ErrJobNotFound) {
 			return nil
 		} else if err != nil {
@@ -99,6 +103,7 @@ func Remove(ctx context.Context, db *gorm.DB, org string, id int64) error {
 }
 
 func enqueue(ctx context.Context, tx *gorm.DB, i *Invoice) error {
-	_, err := queue.EnqueueAccountingJob(ctx, queue.GORM(tx), queue.AccountingJob{OrgID: i.OrgID, DocumentID: documentID(i.ID), Version: i.Version})
+	_, err := queue.EnqueueAccountingJob(ctx, queue.GORM(tx),
+		queue.AccountingJob{OrgID: i.OrgID, DocumentID: documentID(i.ID), Version: i.Version})
 	return err
 }

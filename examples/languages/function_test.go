@@ -42,7 +42,8 @@ func pythonFunction(t *testing.T, secret string) string {
 	return "http://127.0.0.1:" + strings.TrimSpace(port)
 }
 
-// A function in Python works jobs: at once, by a callback, and not when its payload is wrong or the signature is another's.
+// A function in Python works jobs: at once, by a callback, and not when its payload is wrong or the
+// signature is another's.
 func TestPythonFunction(t *testing.T) {
 	t.Parallel()
 	db := daybooktest.New(t)
@@ -50,25 +51,31 @@ func TestPythonFunction(t *testing.T) {
 	calledBack := make(chan struct{}, 1)
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
-		_, err := queue.CompleteCallback(r.Context(), db.Pool, strings.TrimPrefix(r.URL.Path, "/api/callbacks/"), json.RawMessage(body))
+		_, err := queue.CompleteCallback(r.Context(), db.Pool, strings.TrimPrefix(r.URL.Path, "/api/callbacks/"),
+			json.RawMessage(body))
 		assert.NoError(t, err)
 		calledBack <- struct{}{}
 	}))
 	t.Cleanup(api.Close)
 	address := pythonFunction(t, secret)
 	registry := jobs.NewRegistry()
-	for jobType, signing := range map[string]string{"count_words": secret, "count_forged": "whsec_" + base64.StdEncoding.EncodeToString([]byte("another secret, which the function has not"))} {
+	for jobType, signing := range map[string]string{"count_words": secret, "count_forged": "whsec_" +
+		base64.StdEncoding.EncodeToString([]byte("another secret, which the function has not"))} {
 		h, err := handlers.NewFunction(handlers.FunctionConfig{
 			URL: address + "/count_words", Secret: "functions", Callback: time.Hour, CallbackURL: api.URL,
 			AllowNetworks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
-			Secrets:       handlers.Secrets{Lookup: func(name string) (string, bool) { return signing, name == "DAYBOOK_WEBHOOK_SECRET_FUNCTIONS" }},
+			Secrets: handlers.Secrets{Lookup: func(name string) (string, bool) {
+				return signing,
+					name == "DAYBOOK_WEBHOOK_SECRET_FUNCTIONS"
+			}},
 		})
 		require.NoError(t, err)
 		t.Cleanup(func() { assert.NoError(t, h.Close()) })
 		jobs.RegisterRaw(registry, jobType, handlers.FunctionPolicy(0), h.Handle)
 	}
 	work := func(jobType, payload string) string {
-		job, err := queue.EnqueueJob(t.Context(), db.Pool, "acme", queue.RawPayload{Type: jobType, Data: json.RawMessage(payload)}, queue.JobOptions{})
+		job, err := queue.EnqueueJob(t.Context(), db.Pool, "acme",
+			queue.RawPayload{Type: jobType, Data: json.RawMessage(payload)}, queue.JobOptions{})
 		require.NoError(t, err)
 		queuetest.DrainJobs(t, db.Pool, registry, queuetest.JobsOptions{})
 		return job.ID

@@ -1,4 +1,5 @@
-// Package languages_test runs the applications in other languages, those whose runtime and libraries are there, against a worker of their jobs.
+// Package languages_test runs the applications in other languages, those whose runtime and
+// libraries are there, against a worker of their jobs.
 package languages_test
 
 import (
@@ -35,7 +36,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// required is set where every program must run, as in CI; elsewhere one whose runtime lacks is skipped.
+// required is set where every program must run, as in CI; elsewhere one whose runtime lacks is
+// skipped.
 var required = os.Getenv("DAYBOOK_TEST_LANGUAGES") == "all"
 
 // lacks skips the test of a program that cannot run here, and says why.
@@ -59,7 +61,8 @@ func found(t *testing.T, names ...string) string {
 	return ""
 }
 
-// python returns the interpreter that has the modules: Debian's own packages are for /usr/bin/python3.
+// python returns the interpreter that has the modules: Debian's own packages are for
+// /usr/bin/python3.
 func python(t *testing.T, modules string) string {
 	t.Helper()
 	path := found(t, "/usr/bin/python3", "python3")
@@ -135,12 +138,14 @@ func (p *program) count(query string) (n int) {
 	return n
 }
 
-// check has the program write an order, and write and undo another, in a database whose time zone is not that of the program.
+// check has the program write an order, and write and undo another, in a database whose time zone
+// is not that of the program.
 func check(t *testing.T, command ...string) {
 	t.Helper()
 	p := &program{DB: daybooktest.New(t), t: t, command: command}
 	daybooktest.AddOrganization(t, p.Pool, daybooktest.Organization{ID: "shop"})
-	_, err := p.Pool.Exec(t.Context(), `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET timezone = %L', current_database(), 'Asia/Tokyo'); END $$`)
+	_, err := p.Pool.Exec(t.Context(),
+		`DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET timezone = %L', current_database(), 'Asia/Tokyo'); END $$`)
 	require.NoError(t, err)
 	var outcome struct {
 		State      string
@@ -202,7 +207,8 @@ func TestJava(t *testing.T) {
 	if _, err := os.Stat(driver); err != nil {
 		lacks(t, "there is no JDBC driver at "+driver)
 	}
-	if out, err := exec.CommandContext(t.Context(), java, "--list-modules").CombinedOutput(); err != nil || !bytes.Contains(out, []byte("jdk.compiler")) {
+	if out, err := exec.CommandContext(t.Context(), java, "--list-modules").CombinedOutput(); err != nil ||
+		!bytes.Contains(out, []byte("jdk.compiler")) {
 		lacks(t, "java has no compiler: install a JDK")
 	}
 	check(t, java, "-cp", driver, "java/Orders.java")

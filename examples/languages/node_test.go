@@ -11,7 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// compiled copies a folder of TypeScript programs, generates Prisma's client where there is a schema for it, compiles all, and returns the copy.
+// compiled copies a folder of TypeScript programs, generates Prisma's client where there is a
+// schema for it, compiles all, and returns the copy.
 func compiled(t *testing.T, source string) string {
 	t.Helper()
 	npm, node := found(t, "npm"), found(t, "node")
@@ -26,7 +27,8 @@ func compiled(t *testing.T, source string) string {
 		require.NoError(t, err)
 		require.NoError(t, os.WriteFile(filepath.Join(dir, entry.Name()), text, 0o600))
 	}
-	require.NoError(t, os.Symlink(filepath.Join(installed(t, npm, source), "node_modules"), filepath.Join(dir, "node_modules")))
+	require.NoError(t, os.Symlink(filepath.Join(installed(t, npm, source), "node_modules"),
+		filepath.Join(dir, "node_modules")))
 	if _, err := os.Stat(filepath.Join(dir, "schema.prisma")); err == nil {
 		run(t, dir, node, filepath.Join("node_modules", "prisma", "build", "index.js"), "generate")
 	}
@@ -48,7 +50,8 @@ func contents(t *testing.T, source string) []os.DirEntry {
 	return kept
 }
 
-// installed has the packages of a folder in the user's cache, installed once for each text of its lock file, and returns the place.
+// installed has the packages of a folder in the user's cache, installed once for each text of its
+// lock file, and returns the place.
 func installed(t *testing.T, npm, source string) string {
 	t.Helper()
 	cache, err := os.UserCacheDir()
@@ -82,7 +85,8 @@ func run(t *testing.T, dir string, command ...string) {
 	t.Helper()
 	c := exec.CommandContext(t.Context(), command[0], command[1:]...)
 	c.Dir = dir
-	// Prisma generates its client without an engine, but asks for one first: it takes any program that it is told.
+	// Prisma generates its client without an engine, but asks for one first: it takes any program
+	// that it is told.
 	c.Env = append(os.Environ(), "PRISMA_SCHEMA_ENGINE_BINARY="+command[0], "CHECKPOINT_DISABLE=1")
 	out, err := c.CombinedOutput()
 	require.NoError(t, err, "%v: %s", command, out)

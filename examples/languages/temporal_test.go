@@ -40,8 +40,8 @@ func typeScriptWorker(t *testing.T, address, namespace string) {
 	})
 }
 
-// A Temporal worker in TypeScript works jobs: by a workflow, and by activities. Their results, failures and heartbeats become the jobs', and a job that is cancelled
-// cancels its activity.
+// A Temporal worker in TypeScript works jobs: by a workflow, and by activities. Their results,
+// failures and heartbeats become the jobs', and a job that is cancelled cancels its activity.
 func TestTypeScriptTemporalWorker(t *testing.T) {
 	t.Parallel()
 	found(t, "node")
@@ -57,12 +57,14 @@ func TestTypeScriptTemporalWorker(t *testing.T) {
 - {type: watch, activity: watch, task_queue: texts, timeout: 2m, heartbeat: 30s}
 `), 0o600))
 	registry := jobs.NewRegistry()
-	builtin, err := handlers.Register(registry, handlers.Config{Pool: db.Pool, Temporal: client, Environment: map[string]string{"DAYBOOK_FUNCTIONS_FILE": file}})
+	builtin, err := handlers.Register(registry,
+		handlers.Config{Pool: db.Pool, Temporal: client, Environment: map[string]string{"DAYBOOK_FUNCTIONS_FILE": file}})
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, builtin.Close()) })
 
 	enqueue := func(jobType, payload string) string {
-		job, err := queue.EnqueueJob(t.Context(), db.Pool, "acme", queue.RawPayload{Type: jobType, Data: json.RawMessage(payload)}, queue.JobOptions{})
+		job, err := queue.EnqueueJob(t.Context(), db.Pool, "acme",
+			queue.RawPayload{Type: jobType, Data: json.RawMessage(payload)}, queue.JobOptions{})
 		require.NoError(t, err)
 		return job.ID
 	}
@@ -89,7 +91,8 @@ func TestTypeScriptTemporalWorker(t *testing.T) {
 		defer close(worked)
 		queuetest.DrainJobs(t, db.Pool, registry, queuetest.JobsOptions{Timeout: 3 * time.Minute})
 	}()
-	assert.Eventually(t, func() bool { return string(status(watched).Progress) == `{"name": "door", "seen": 3}` }, time.Minute, 100*time.Millisecond)
+	assert.Eventually(t, func() bool { return string(status(watched).Progress) == `{"name": "door", "seen": 3}` },
+		time.Minute, 100*time.Millisecond)
 	_, err = queue.CancelJob(t.Context(), db.Pool, watched)
 	require.NoError(t, err)
 	<-worked

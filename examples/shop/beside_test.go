@@ -20,8 +20,9 @@ import (
 	"github.com/daybook-dev/daybook/workflows"
 )
 
-// TestShopBesideAnotherWorker: on one database and one Temporal server, a worker without a fleet that has a handler for webhooks leaves those of the shop
-// alone, and the shop leaves its webhook alone.
+// TestShopBesideAnotherWorker: on one database and one Temporal server, a worker without a fleet
+// that has a handler for webhooks leaves those of the shop alone, and the shop leaves its webhook
+// alone.
 func TestShopBesideAnotherWorker(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -33,7 +34,10 @@ func TestShopBesideAnotherWorker(t *testing.T) {
 		others.Add(1)
 		return nil
 	})
-	other, err := workers.NewJobs(workers.JobsOptions{Client: temporal, Pool: b.pool, Registry: registry, Log: slog.New(slog.DiscardHandler)})
+	other, err := workers.NewJobs(workers.JobsOptions{
+		Client: temporal, Pool: b.pool, Registry: registry,
+		Log: slog.New(slog.DiscardHandler),
+	})
 	require.NoError(t, err)
 	t.Cleanup(other.Close)
 	_, err = temporal.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{
@@ -56,6 +60,7 @@ func TestShopBesideAnotherWorker(t *testing.T) {
 	_, err = queue.EnqueueJob(t.Context(), b.pool, org, told, queue.JobOptions{})
 	require.NoError(t, err)
 	require.Eventually(t, func() bool { return b.count(`SELECT count(*) FROM daybook.jobs WHERE state = 'completed'`) == 4 }, time.Minute, 20*time.Millisecond)
-	assert.Equal(t, []string{"order-1 order.booked", "order-1 order.placed"}, b.events(), "by the shop, with its settings")
+	assert.Equal(t, []string{"order-1 order.booked", "order-1 order.placed"}, b.events(),
+		"by the shop, with its settings")
 	assert.EqualValues(t, 1, others.Load(), "the one that is in no queue")
 }

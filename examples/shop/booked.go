@@ -16,8 +16,8 @@ const bookedHook = "shop-booked"
 
 func (s *shop) hooks() accounting.Hooks { return accounting.Hooks{bookedHook: s.afterPosting} }
 
-// afterPosting has a webhook follow each booking. It runs in the transaction that posts: the booking, the mark on the order
-// and the webhook's job are committed together, whatever dies when.
+// afterPosting has a webhook follow each booking. It runs in the transaction that posts: the
+// booking, the mark on the order and the webhook's job are committed together, whatever dies when.
 func (s *shop) afterPosting(ctx context.Context, tx pgx.Tx, posted []accounting.Posted) error {
 	var orders []string
 	var follow []queue.NewJob
@@ -31,13 +31,15 @@ func (s *shop) afterPosting(ctx context.Context, tx pgx.Tx, posted []accounting.
 		}
 		orders = append(orders, p.Impact.DocumentID)
 		follow = append(follow, queue.NewJob{OrgID: org, Payload: told, Options: queue.JobOptions{
-			Queue: jobQueue, IdempotencyKey: fmt.Sprintf("booked/%d", p.Impact.ID), Links: []queue.Link{{Kind: "order", ID: p.Impact.DocumentID}},
+			Queue: jobQueue, IdempotencyKey: fmt.Sprintf("booked/%d", p.Impact.ID),
+			Links: []queue.Link{{Kind: "order", ID: p.Impact.DocumentID}},
 		}})
 	}
 	if len(follow) == 0 {
 		return nil
 	}
-	if _, err := tx.Exec(ctx, `UPDATE shop.orders SET booked_at = clock_timestamp() WHERE id = ANY ($1)`, orders); err != nil {
+	if _, err := tx.Exec(ctx, `UPDATE shop.orders SET booked_at = clock_timestamp() WHERE id = ANY ($1)`,
+		orders); err != nil {
 		return err
 	}
 	_, err := queue.EnqueueJobs(ctx, tx, follow)

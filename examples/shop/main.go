@@ -1,4 +1,5 @@
-// Command shop is an example: a small program with tables of its own that embeds Daybook. README.md says how to run it.
+// Command shop is an example: a small program with tables of its own that embeds Daybook. README.md
+// says how to run it.
 package main
 
 import (
@@ -76,11 +77,15 @@ func run(ctx context.Context, log *slog.Logger) (err error) {
 
 // placeOne places an order and waits until it is booked.
 func (s *shop) placeOne(ctx context.Context) error {
-	o := order{ID: fmt.Sprintf("order-%d", time.Now().Unix()), Customer: "Ada", NetCents: 10000, TaxCents: 1900, PlacedAt: time.Now()}
+	o := order{
+		ID: fmt.Sprintf("order-%d", time.Now().Unix()), Customer: "Ada", NetCents: 10000, TaxCents: 1900,
+		PlacedAt: time.Now(),
+	}
 	if err := s.place(ctx, o); err != nil {
 		return fmt.Errorf("place %s: %w", o.ID, err)
 	}
-	status, err := queue.WaitAccountingJob(ctx, s.pool, queue.Document{OrgID: org, ID: o.ID}, queue.WaitAccountingJobOptions{})
+	status, err := queue.WaitAccountingJob(ctx, s.pool, queue.Document{OrgID: org, ID: o.ID},
+		queue.WaitAccountingJobOptions{})
 	if err != nil {
 		return err
 	}

@@ -25,8 +25,8 @@ type order struct {
 // TableName implements GORM's Tabler.
 func (order) TableName() string { return "shop.orders" }
 
-// place writes an order, its invoice, and what is to follow: the booking, a webhook and a receipt. All of it is committed, or
-// nothing.
+// place writes an order, its invoice, and what is to follow: the booking, a webhook and a receipt.
+// All of it is committed, or nothing.
 func (s *shop) place(ctx context.Context, o order) error {
 	return s.db.WithContext(ctx).Transaction(func(tx *gorm.DB) error { return s.placeIn(ctx, tx, o) })
 }
@@ -49,8 +49,14 @@ func (s *shop) placeIn(ctx context.Context, tx *gorm.DB, o order) error {
 	}
 	links := []queue.Link{{Kind: "order", ID: o.ID}}
 	_, err = queue.EnqueueJobs(ctx, q, []queue.NewJob{
-		{OrgID: org, Payload: told, Options: queue.JobOptions{Queue: jobQueue, IdempotencyKey: "placed/" + o.ID, Links: links}},
-		{OrgID: org, Payload: receipt{OrderID: o.ID}, Options: queue.JobOptions{Queue: jobQueue, IdempotencyKey: "receipt/" + o.ID, Links: links}},
+		{
+			OrgID: org, Payload: told,
+			Options: queue.JobOptions{Queue: jobQueue, IdempotencyKey: "placed/" + o.ID, Links: links},
+		},
+		{
+			OrgID: org, Payload: receipt{OrderID: o.ID},
+			Options: queue.JobOptions{Queue: jobQueue, IdempotencyKey: "receipt/" + o.ID, Links: links},
+		},
 	})
 	return err
 }

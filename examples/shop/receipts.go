@@ -23,7 +23,8 @@ func (receipt) JobType() string { return "shop.receipt" }
 func (s *shop) writeReceipt(ctx context.Context, job *jobs.Job[receipt]) error {
 	var customer string
 	var cents int64
-	err := s.pool.QueryRow(ctx, `SELECT customer, net_cents + tax_cents FROM shop.orders WHERE id = $1`, job.Payload.OrderID).Scan(&customer, &cents)
+	err := s.pool.QueryRow(ctx, `SELECT customer, net_cents + tax_cents FROM shop.orders WHERE id = $1`,
+		job.Payload.OrderID).Scan(&customer, &cents)
 	if errors.Is(err, pgx.ErrNoRows) {
 		// Trying again would not help.
 		return jobs.WithCode(models.CodeNotFound, fmt.Errorf("there is no order %s", job.Payload.OrderID))

@@ -27,7 +27,8 @@ import (
 const (
 	// org is the shop's organization in Daybook.
 	org = "shop"
-	// fleet is the fleet of the shop's workers, and jobQueue the named queue of its jobs: no other worker works them, whatever types it has handlers for.
+	// fleet is the fleet of the shop's workers, and jobQueue the named queue of its jobs: no other
+	// worker works them, whatever types it has handlers for.
 	fleet    = "shop"
 	jobQueue = "shop"
 )
@@ -38,8 +39,8 @@ type config struct {
 	pool *pgxpool.Pool
 	// webhookURL is who is told of orders.
 	webhookURL string
-	// environment configures Daybook's own job types; nil: the variables of the process. Addresses that are not public may be
-	// told only if DAYBOOK_WEBHOOK_ALLOW_NETWORKS says so.
+	// environment configures Daybook's own job types; nil: the variables of the process. Addresses
+	// that are not public may be told only if DAYBOOK_WEBHOOK_ALLOW_NETWORKS says so.
 	environment map[string]string
 	log         *slog.Logger
 }
@@ -63,19 +64,22 @@ func open(ctx context.Context, c config) (*shop, error) {
 	if err := queue.SetQueue(ctx, c.pool, queue.NamedQueue{Name: jobQueue, Fleet: fleet, Owner: "shop"}); err != nil {
 		return nil, fmt.Errorf("make the shop's queue: %w", err)
 	}
-	// On record, so that no worker without the hook posts the shop's invoices: `daybook worker`, for one.
+	// On record, so that no worker without the hook posts the shop's invoices: `daybook worker`, for
+	// one.
 	if _, err := queue.SetHooks(ctx, c.pool, org, []string{bookedHook}); err != nil {
 		return nil, fmt.Errorf("name the shop's hook: %w", err)
 	}
 	// GORM on the pool that Daybook uses as well.
-	db, err := gorm.Open(postgres.New(postgres.Config{Conn: stdlib.OpenDBFromPool(c.pool)}), &gorm.Config{Logger: logger.Discard})
+	db, err := gorm.Open(postgres.New(postgres.Config{Conn: stdlib.OpenDBFromPool(c.pool)}),
+		&gorm.Config{Logger: logger.Discard})
 	if err != nil {
 		return nil, err
 	}
 	s := &shop{config: c, db: db, registry: jobs.NewRegistry()}
 	jobs.Register(s.registry, jobs.Policy{Owner: "shop", MaxAttempts: 5}, s.writeReceipt)
 	// Daybook's own job types; the shop uses one of them, the webhook.
-	s.builtin, err = handlers.Register(s.registry, handlers.Config{Pool: c.pool, Owner: "shop", Environment: c.environment})
+	s.builtin, err = handlers.Register(s.registry,
+		handlers.Config{Pool: c.pool, Owner: "shop", Environment: c.environment})
 	if err != nil {
 		return nil, errors.Join(err, s.closeDB())
 	}
@@ -95,12 +99,18 @@ func (s *shop) closeDB() error {
 
 // run embeds both workers, one of bookings and one of background jobs, until ctx ends.
 func (s *shop) run(ctx context.Context, temporal client.Client) error {
-	accounting, err := workers.NewAccounting(workers.AccountingOptions{Client: temporal, Pool: s.pool, Hooks: s.hooks(), Fleet: fleet, Log: s.log})
+	accounting, err := workers.NewAccounting(workers.AccountingOptions{
+		Client: temporal, Pool: s.pool, Hooks: s.hooks(),
+		Fleet: fleet, Log: s.log,
+	})
 	if err != nil {
 		return err
 	}
 	defer accounting.Close()
-	background, err := workers.NewJobs(workers.JobsOptions{Client: temporal, Pool: s.pool, Registry: s.registry, Fleet: fleet, Log: s.log})
+	background, err := workers.NewJobs(workers.JobsOptions{
+		Client: temporal, Pool: s.pool, Registry: s.registry,
+		Fleet: fleet, Log: s.log,
+	})
 	if err != nil {
 		return err
 	}
@@ -124,7 +134,8 @@ func startWorkflows(ctx context.Context, temporal client.Client) error {
 		taskQueue := models.TaskQueueOf(kind, fleet)
 		about := workflows.Describe(workflow) // for the Temporal UI
 		_, err := temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
-			ID: models.WorkflowIDOf(taskQueue), TaskQueue: taskQueue, StaticSummary: about.Summary, StaticDetails: about.Details,
+			ID: models.WorkflowIDOf(taskQueue), TaskQueue: taskQueue, StaticSummary: about.Summary,
+			StaticDetails:            about.Details,
 			WorkflowIDConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
 		}, workflow, workflows.Input{})
 		if err != nil {

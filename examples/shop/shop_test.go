@@ -86,7 +86,10 @@ func (b *bundle) count(query string, args ...any) int {
 }
 
 func anOrder(id string) order {
-	return order{ID: id, Customer: "Ada", NetCents: 10000, TaxCents: 1900, PlacedAt: time.Date(2026, 3, 14, 9, 0, 0, 0, time.UTC)}
+	return order{
+		ID: id, Customer: "Ada", NetCents: 10000, TaxCents: 1900,
+		PlacedAt: time.Date(2026, 3, 14, 9, 0, 0, 0, time.UTC),
+	}
 }
 
 // TestOrder places an order with the workers running, as in production.
@@ -107,7 +110,8 @@ func TestOrder(t *testing.T) {
 
 	within, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	status, err := queue.WaitAccountingJob(within, b.pool, queue.Document{OrgID: org, ID: "order-1"}, queue.WaitAccountingJobOptions{})
+	status, err := queue.WaitAccountingJob(within, b.pool, queue.Document{OrgID: org, ID: "order-1"},
+		queue.WaitAccountingJobOptions{})
 	require.NoError(t, err)
 	assert.True(t, status.Posted(), "%+v", status)
 	require.Eventually(t, func() bool { return b.count(`SELECT count(*) FROM daybook.jobs WHERE state = 'completed'`) == 3 }, time.Minute, 20*time.Millisecond)
@@ -125,7 +129,8 @@ func TestProgram(t *testing.T) {
 	for name, value := range map[string]string{
 		"DAYBOOK_DATABASE_URL": b.pool.Config().ConnString(), "SHOP_WEBHOOK_URL": b.webhookURL,
 		"DAYBOOK_WEBHOOK_ALLOW_NETWORKS": "127.0.0.0/8,::1/128",
-		"TEMPORAL_ADDRESS":               server.Address, "TEMPORAL_NAMESPACE": server.Namespace(t), "TEMPORAL_CONFIG_FILE": "/dev/null",
+		"TEMPORAL_ADDRESS":               server.Address, "TEMPORAL_NAMESPACE": server.Namespace(t),
+		"TEMPORAL_CONFIG_FILE": "/dev/null",
 	} {
 		t.Setenv(name, value)
 	}
@@ -138,7 +143,8 @@ func TestProgram(t *testing.T) {
 	assert.NoError(t, <-ended)
 }
 
-// TestOrderIsOneTransaction looks at what an order asks for before it is committed, and rolls it back.
+// TestOrderIsOneTransaction looks at what an order asks for before it is committed, and rolls it
+// back.
 func TestOrderIsOneTransaction(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -150,13 +156,17 @@ func TestOrderIsOneTransaction(t *testing.T) {
 		hook := queuetest.RequireJobEnqueued[handlers.Webhook](t, queue.GORM(tx))
 		assert.Equal(t, "placed/order-1", hook.IdempotencyKey)
 		assert.JSONEq(t, `{"event": "order.placed", "order_id": "order-1"}`, string(hook.Payload.Data))
-		queuetest.RequireJobEnqueued(t, queue.GORM(tx), func(j queuetest.Job[receipt]) bool { return j.Payload.OrderID == "order-1" })
+		queuetest.RequireJobEnqueued(t, queue.GORM(tx),
+			func(j queuetest.Job[receipt]) bool { return j.Payload.OrderID == "order-1" })
 		return changed
 	})
 	require.ErrorIs(t, err, changed)
 
 	queuetest.RequireJobNotEnqueued[queue.RawPayload](t, b.pool)
-	for _, table := range []string{"shop.orders", "daybook.documents", "daybook.accounting_work_queue", "daybook.jobs", "daybook.job_links"} {
+	for _, table := range []string{
+		"shop.orders", "daybook.documents", "daybook.accounting_work_queue", "daybook.jobs",
+		"daybook.job_links",
+	} {
 		assert.Zero(t, b.count(`SELECT count(*) FROM `+table), table)
 	}
 
@@ -173,7 +183,8 @@ func TestBookingIsFollowed(t *testing.T) {
 	require.NoError(t, b.place(t.Context(), anOrder("order-1")))
 	// The invoice of the second one comes to contradict itself, so that it cannot be booked.
 	require.NoError(t, b.place(t.Context(), anOrder("order-2")))
-	_, err := b.pool.Exec(t.Context(), `UPDATE daybook.documents SET content = content || '{"payable": 1}' WHERE id = 'order-2'`)
+	_, err := b.pool.Exec(t.Context(),
+		`UPDATE daybook.documents SET content = content || '{"payable": 1}' WHERE id = 'order-2'`)
 	require.NoError(t, err)
 
 	booked := queuetest.DrainAccounting(t, b.pool, queuetest.AccountingOptions{Hooks: b.hooks()})

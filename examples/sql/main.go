@@ -1,5 +1,5 @@
-// Command sql is an example: billing in tables of its own, written by SQL alone. Triggers enqueue what is to be posted; this program only posts it.
-// README.md says how to run it.
+// Command sql is an example: billing in tables of its own, written by SQL alone. Triggers enqueue
+// what is to be posted; this program only posts it. README.md says how to run it.
 package main
 
 import (

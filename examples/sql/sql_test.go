@@ -47,10 +47,12 @@ func (b *bundle) issue() (id int64) {
 	b.t.Helper()
 	require.NoError(b.t, pgx.BeginFunc(b.t.Context(), b.Pool, func(tx pgx.Tx) error {
 		ctx := b.t.Context()
-		if err := tx.QueryRow(ctx, `INSERT INTO billing.invoices (org_id, number, customer) VALUES ('acme', '2026-1', 'Ada') RETURNING id`).Scan(&id); err != nil {
+		if err := tx.QueryRow(ctx,
+			`INSERT INTO billing.invoices (org_id, number, customer) VALUES ('acme', '2026-1', 'Ada') RETURNING id`).Scan(&id); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, `INSERT INTO billing.invoice_lines (invoice_id, description, net_cents) VALUES ($1, 'Tea', 6000), ($1, 'Cups', 4000)`, id); err != nil {
+		if _, err := tx.Exec(ctx,
+			`INSERT INTO billing.invoice_lines (invoice_id, description, net_cents) VALUES ($1, 'Tea', 6000), ($1, 'Cups', 4000)`, id); err != nil {
 			return err
 		}
 		_, err := tx.Exec(ctx, `UPDATE billing.invoices SET issued_at = now() WHERE id = $1`, id)
@@ -79,7 +81,8 @@ func (b *bundle) balances() map[string]int64 {
 
 func (b *bundle) posted(id int64) (posted bool) {
 	b.t.Helper()
-	require.NoError(b.t, b.Pool.QueryRow(b.t.Context(), `SELECT posted FROM billing.invoices WHERE id = $1`, id).Scan(&posted))
+	require.NoError(b.t, b.Pool.QueryRow(b.t.Context(), `SELECT posted FROM billing.invoices WHERE id = $1`,
+		id).Scan(&posted))
 	return posted
 }
 
@@ -165,10 +168,16 @@ func TestInvoiceThatIsBeingChangedWaits(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { _ = worker.Rollback(context.WithoutCancel(t.Context())) }()
 	found, err := b.sources["billing"].LockAndRead(t.Context(), worker, []accounting.Key{
-		{OrgID: "acme", ID: queue.DocumentID("invoice", id)}, {OrgID: "acme", ID: queue.DocumentID("invoice", id+1)}, {OrgID: "beta", ID: queue.DocumentID("invoice", id)},
+		{OrgID: "acme", ID: queue.DocumentID("invoice", id)},
+		{OrgID: "acme", ID: queue.DocumentID("invoice", id+1)},
+		{OrgID: "beta", ID: queue.DocumentID("invoice", id)},
 	})
 	require.NoError(t, err)
-	assert.Equal(t, []accounting.Found{{State: accounting.Locked}, {State: accounting.Unknown}, {State: accounting.Unknown}}, found)
+	assert.Equal(t, []accounting.Found{
+		{State: accounting.Locked},
+		{State: accounting.Unknown},
+		{State: accounting.Unknown},
+	}, found)
 }
 
 func TestADocumentStaysInItsOrganization(t *testing.T) {
@@ -179,7 +188,8 @@ func TestADocumentStaysInItsOrganization(t *testing.T) {
 	assert.ErrorContains(t, err, "stays in its organization")
 }
 
-// TestChangesWhileDocumentsArePosted: however the changes of lines and the worker's transactions interleave, what is posted in the end is what the rows say.
+// TestChangesWhileDocumentsArePosted: however the changes of lines and the worker's transactions
+// interleave, what is posted in the end is what the rows say.
 func TestChangesWhileDocumentsArePosted(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -191,7 +201,8 @@ func TestChangesWhileDocumentsArePosted(t *testing.T) {
 	for range cap(changed) {
 		go func() {
 			for i := range 40 {
-				// Half of the changes leave the transaction open for as long as the worker may need to meet it.
+				// Half of the changes leave the transaction open for as long as the worker may need to meet
+				// it.
 				_, err := b.Pool.Exec(t.Context(), `
 WITH changed AS (UPDATE billing.invoice_lines SET net_cents = 100 + (random() * 10000)::int WHERE invoice_id = $1 AND description = 'Tea' RETURNING id)
 SELECT pg_sleep($2) FROM changed`, ids[i%len(ids)], float64(i%2)/1000)

@@ -1,4 +1,5 @@
-// Package sqlc is an example: invoices in a table of the application's own, written by code that sqlc generates, with UUIDs as keys. README.md says what it shows.
+// Package sqlc is an example: invoices in a table of the application's own, written by code that
+// sqlc generates, with UUIDs as keys. README.md says what it shows.
 package sqlc
 
 import (
@@ -28,16 +29,22 @@ type Line struct {
 }
 
 // Create writes an invoice and has it posted, in the caller's transaction.
-func Create(ctx context.Context, tx pgx.Tx, org, number, customer string, issuedOn time.Time, lines []Line) (pgtype.UUID, error) {
+func Create(ctx context.Context, tx pgx.Tx, org, number, customer string, issuedOn time.Time,
+	lines []Line,
+) (pgtype.UUID, error) {
 	q := db.New(tx)
 	created, err := q.CreateInvoice(ctx, db.CreateInvoiceParams{
-		OrgID: org, Number: number, Customer: customer, IssuedOn: pgtype.Date{Time: issuedOn, Valid: true}, ReadyAt: pgtype.Timestamptz{Time: time.Now(), Valid: true},
+		OrgID: org, Number: number, Customer: customer, IssuedOn: pgtype.Date{Time: issuedOn, Valid: true},
+		ReadyAt: pgtype.Timestamptz{Time: time.Now(), Valid: true},
 	})
 	if err != nil {
 		return created.ID, err
 	}
 	for i, l := range lines {
-		if err := q.PutLine(ctx, db.PutLineParams{InvoiceID: created.ID, LineNo: int32(i + 1), Text: l.Text, NetCents: l.NetCents}); err != nil {
+		if err := q.PutLine(ctx, db.PutLineParams{
+			InvoiceID: created.ID, LineNo: int32(i + 1), Text: l.Text,
+			NetCents: l.NetCents,
+		}); err != nil {
 			return created.ID, err
 		}
 	}
@@ -68,7 +75,8 @@ func Delete(ctx context.Context, tx pgx.Tx, org string, id pgtype.UUID) error {
 	return change(ctx, tx, org, id, func(q *db.Queries) error { return q.SetDeleted(ctx, id) })
 }
 
-// Remove removes the row. What is posted of the invoice is reversed, by the deletion that is kept beside its job: each invoice has one, since Create enqueues it.
+// Remove removes the row. What is posted of the invoice is reversed, by the deletion that is kept
+// beside its job: each invoice has one, since Create enqueues it.
 func Remove(ctx context.Context, tx pgx.Tx, org string, id pgtype.UUID) error {
 	if err := db.New(tx).RemoveInvoice(ctx, db.RemoveInvoiceParams{OrgID: org, ID: id}); err != nil {
 		return err
@@ -91,6 +99,7 @@ func change(ctx context.Context, tx pgx.Tx, org string, id pgtype.UUID, f func(q
 }
 
 func enqueue(ctx context.Context, tx pgx.Tx, org string, id pgtype.UUID, version int64) error {
-	_, err := queue.EnqueueAccountingJob(ctx, tx, queue.AccountingJob{OrgID: org, DocumentID: documentID(id), Version: version})
+	_, err := queue.EnqueueAccountingJob(ctx, tx,
+		queue.AccountingJob{OrgID: org, DocumentID: documentID(id), Version: version})
 	return err
 }

@@ -15,7 +15,10 @@ import (
 
 // Sources are where the worker reads the documents of organizations that have "invoices" on record.
 func Sources() (accounting.Sources, error) {
-	invoices, err := source.New(source.Functions[[16]byte]{Namespace: "invoice", Lock: lock, Read: read, SetPosted: setPosted})
+	invoices, err := source.New(source.Functions[[16]byte]{
+		Namespace: "invoice", Lock: lock, Read: read,
+		SetPosted: setPosted,
+	})
 	return accounting.Sources{"invoices": invoices}, err
 }
 
@@ -48,7 +51,8 @@ func read(ctx context.Context, tx pgx.Tx, keys []key) (map[key]source.Row, error
 	for i := range invoices {
 		v := &invoices[i]
 		rows[key{OrgID: v.OrgID, ID: v.ID.Bytes}] = source.Row{
-			Version: v.Version, ReadyAt: timeOf(v.ReadyAt), DeletedAt: timeOf(v.DeletedAt), Document: document(v, lines[v.ID]),
+			Version: v.Version, ReadyAt: timeOf(v.ReadyAt), DeletedAt: timeOf(v.DeletedAt),
+			Document: document(v, lines[v.ID]),
 		}
 	}
 	return rows, nil
@@ -87,13 +91,15 @@ var taxRate = models.MustRate("19")
 // document is what the rules read of an invoice.
 func document(v *db.Invoice, lines []db.Line) *models.Document {
 	d := &models.Document{
-		Type: models.DocumentInvoice, Direction: models.DirectionOut, Currency: "EUR", IssueDate: models.NewDate(v.IssuedOn.Time.Date()),
-		Content: models.Content{Number: v.Number, Counterparty: v.Customer},
+		Type: models.DocumentInvoice, Direction: models.DirectionOut, Currency: "EUR",
+		IssueDate: models.NewDate(v.IssuedOn.Time.Date()),
+		Content:   models.Content{Number: v.Number, Counterparty: v.Customer},
 	}
 	var net int64
 	for _, l := range lines {
 		net += l.NetCents
-		d.Content.Lines = append(d.Content.Lines, models.Line{Kind: "item", Description: l.Text, Net: l.NetCents, Rate: taxRate, Category: "VAT"})
+		d.Content.Lines = append(d.Content.Lines,
+			models.Line{Kind: "item", Description: l.Text, Net: l.NetCents, Rate: taxRate, Category: "VAT"})
 	}
 	tax := (net*taxPercent + 50) / 100
 	d.Content.Taxes = []models.Tax{{Category: "VAT", Rate: taxRate, Base: net, Amount: tax}}

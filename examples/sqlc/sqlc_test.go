@@ -48,7 +48,8 @@ func (b *bundle) tx(f func(ctx context.Context, tx pgx.Tx) error) {
 func (b *bundle) issue() (id pgtype.UUID) {
 	b.t.Helper()
 	b.tx(func(ctx context.Context, tx pgx.Tx) (err error) {
-		id, err = Create(ctx, tx, "acme", "2026-1", "Ada", time.Date(2026, 1, 31, 0, 0, 0, 0, time.UTC), []Line{{"Tea", 6000}, {"Cups", 4000}})
+		id, err = Create(ctx, tx, "acme", "2026-1", "Ada", time.Date(2026, 1, 31, 0, 0, 0, 0, time.UTC),
+			[]Line{{"Tea", 6000}, {"Cups", 4000}})
 		return err
 	})
 	return id
@@ -108,7 +109,8 @@ func TestRemovedInvoiceIsReversed(t *testing.T) {
 	assert.Empty(t, b.post())
 }
 
-// TestGeneratedCodeIsUpToDate compares db/ with what sqlc makes of the queries, where sqlc is installed. CI does it by make sqlc-check, in any case.
+// TestGeneratedCodeIsUpToDate compares db/ with what sqlc makes of the queries, where sqlc is
+// installed. CI does it by make sqlc-check, in any case.
 func TestGeneratedCodeIsUpToDate(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("sqlc"); err != nil {

@@ -16,7 +16,10 @@ type message struct {
 
 var messages = []message{
 	{"email", `INSERT INTO comms.email_message (to_address, subject, body) VALUES ('ada@example.com', 'Welcome', 'Hello Ada')`, "There is no email message 17."},
-	{"sms", `INSERT INTO comms.sms_message (to_number, body) VALUES ('+4915112345678', 'Hello Ada')`, "There is no text message 17."},
+	{
+		"sms", `INSERT INTO comms.sms_message (to_number, body) VALUES ('+4915112345678', 'Hello Ada')`,
+		"There is no text message 17.",
+	},
 }
 
 // each runs a test for both processes. The message has the number 1.
@@ -40,13 +43,16 @@ func (m message) kickoff(b *bundle, id int) string {
 // supervise runs the supervisor of the first process, as its task does.
 func (m message) supervise(b *bundle) string {
 	b.t.Helper()
-	return b.call("comms.send_"+m.channel+"_supervisor", fmt.Sprintf(`{"task_type": "db_function", "db_function": "comms.send_%[1]s_supervisor", "send_%[1]s_task_id": 1}`, m.channel))
+	return b.call("comms.send_"+m.channel+"_supervisor",
+		fmt.Sprintf(`{"task_type": "db_function", "db_function": "comms.send_%[1]s_supervisor", "send_%[1]s_task_id": 1}`,
+			m.channel))
 }
 
 // handle calls a handler for the first attempt.
 func (m message) handle(b *bundle, outcome string) string {
 	b.t.Helper()
-	return b.call(fmt.Sprintf("comms.record_%s_%s", m.channel, outcome), fmt.Sprintf(`{"original_payload": {"send_%s_attempt_id": 1}, "error": "busy", "worker_payload": {}}`, m.channel))
+	return b.call(fmt.Sprintf("comms.record_%s_%s", m.channel, outcome),
+		fmt.Sprintf(`{"original_payload": {"send_%s_attempt_id": 1}, "error": "busy", "worker_payload": {}}`, m.channel))
 }
 
 // facts counts attempts, and their outcomes.
@@ -92,7 +98,8 @@ func TestMessageIsTriedAgain(t *testing.T) {
 SELECT count(*) FROM (SELECT created_at - lag(created_at) OVER (ORDER BY send_%[1]s_attempt_id) AS pause, row_number() OVER (ORDER BY send_%[1]s_attempt_id) AS n
   FROM comms.send_%[1]s_attempt) a WHERE a.pause >= interval '20 ms' * power(2, n - 2)`
 		assert.Equal(b.t, 2, b.count(fmt.Sprintf(pauses, m.channel)))
-		assert.Equal(b.t, "busy", b.text(fmt.Sprintf(`SELECT min(error_message) FROM comms.send_%s_attempt_failed`, m.channel)))
+		assert.Equal(b.t, "busy",
+			b.text(fmt.Sprintf(`SELECT min(error_message) FROM comms.send_%s_attempt_failed`, m.channel)))
 	})
 }
 
@@ -128,14 +135,15 @@ func TestKickoff(t *testing.T) {
 		assert.Equal(b.t, 1, b.open("db_function"))
 		assert.Equal(b.t, m.validation, m.kickoff(b, 17))
 		b.exec(m.insert)
-		b.exec(fmt.Sprintf(`UPDATE comms.%s_message SET %s = 'nowhere' WHERE %[1]s_message_id = 2`, m.channel, map[string]string{"email": "to_address", "sms": "to_number"}[m.channel]))
+		b.exec(fmt.Sprintf(`UPDATE comms.%s_message SET %s = 'nowhere' WHERE %[1]s_message_id = 2`, m.channel,
+			map[string]string{"email": "to_address", "sms": "to_number"}[m.channel]))
 		assert.Contains(b.t, m.kickoff(b, 2), "message 2 has no ")
 		assert.Equal(b.t, 1, b.open("db_function"))
 	})
 }
 
-// A supervisor that runs again, because its worker ended before it completed the task, makes no second attempt while one is outstanding, nor before
-// the pause after a failure is over.
+// A supervisor that runs again, because its worker ended before it completed the task, makes no
+// second attempt while one is outstanding, nor before the pause after a failure is over.
 func TestSupervisorRunsTwice(t *testing.T) {
 	each(t, func(b *bundle, m message) {
 		require.Empty(b.t, m.kickoff(b, 1))
@@ -161,7 +169,8 @@ func (b *bundle) slow(m message) {
  OUT attempt_timeout interval) LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$SELECT 5, interval '1 minute', interval '1 hour', interval '1 hour'$$`, m.channel))
 }
 
-// Handlers that are called again change nothing: the first outcome of an attempt stays, and an attempt that has one is not worked again.
+// Handlers that are called again change nothing: the first outcome of an attempt stays, and an
+// attempt that has one is not worked again.
 func TestHandlersAreIdempotent(t *testing.T) {
 	each(t, func(b *bundle, m message) {
 		require.Empty(b.t, m.kickoff(b, 1))
@@ -170,7 +179,8 @@ func TestHandlersAreIdempotent(t *testing.T) {
 			assert.Equal(b.t, "succeeded", m.handle(b, outcome))
 		}
 		assert.Equal(b.t, "1 attempts, 0 failed, 1 succeeded", m.facts(b))
-		assert.Equal(b.t, "attempt_not_open", b.call(fmt.Sprintf("comms.get_%s_payload", m.channel), fmt.Sprintf(`{"send_%s_attempt_id": 1}`, m.channel)))
+		assert.Equal(b.t, "attempt_not_open",
+			b.call(fmt.Sprintf("comms.get_%s_payload", m.channel), fmt.Sprintf(`{"send_%s_attempt_id": 1}`, m.channel)))
 	})
 }
 
@@ -178,7 +188,8 @@ func TestHandlersAreIdempotent(t *testing.T) {
 func TestUnknownIDs(t *testing.T) {
 	each(t, func(b *bundle, m message) {
 		for _, id := range []string{`null`, `"x"`, `1.5`, `-1`, `{}`, `99999999999999999999`} {
-			assert.Equal(b.t, "missing_send_"+m.channel+"_task_id", b.call("comms.send_"+m.channel+"_supervisor", fmt.Sprintf(`{"send_%s_task_id": %s}`, m.channel, id)))
+			assert.Equal(b.t, "missing_send_"+m.channel+"_task_id",
+				b.call("comms.send_"+m.channel+"_supervisor", fmt.Sprintf(`{"send_%s_task_id": %s}`, m.channel, id)))
 		}
 		assert.Equal(b.t, "send_"+m.channel+"_task_not_found", m.supervise(b))
 		assert.Equal(b.t, "attempt_not_found", m.handle(b, "success"))
@@ -187,7 +198,8 @@ func TestUnknownIDs(t *testing.T) {
 	})
 }
 
-// An attempt that never gets an outcome counts as failed in the end. The next one is made by the check after that.
+// An attempt that never gets an outcome counts as failed in the end. The next one is made by the
+// check after that.
 func TestAttemptWithoutOutcome(t *testing.T) {
 	each(t, func(b *bundle, m message) {
 		require.Empty(b.t, m.kickoff(b, 1))
@@ -195,7 +207,8 @@ func TestAttemptWithoutOutcome(t *testing.T) {
 		b.exec(fmt.Sprintf(`UPDATE comms.send_%s_attempt SET created_at = created_at - interval '2 hours'`, m.channel))
 		require.Equal(b.t, "succeeded", m.supervise(b))
 		assert.Equal(b.t, "1 attempts, 1 failed, 0 succeeded", m.facts(b))
-		assert.Equal(b.t, "no outcome within 01:00:00", b.text(fmt.Sprintf(`SELECT error_message FROM comms.send_%s_attempt_failed`, m.channel)))
+		assert.Equal(b.t, "no outcome within 01:00:00",
+			b.text(fmt.Sprintf(`SELECT error_message FROM comms.send_%s_attempt_failed`, m.channel)))
 		require.Equal(b.t, "succeeded", m.supervise(b))
 		assert.Equal(b.t, "2 attempts, 1 failed, 0 succeeded", m.facts(b))
 	})

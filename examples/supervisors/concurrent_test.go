@@ -14,14 +14,27 @@ import (
 var processes = []struct {
 	name, begin, payload, first string
 }{
-	{"comms.send_email", messages[0].insert + `; SELECT comms.kickoff_send_email(1)`, `{"send_email_task_id": 1}`, `SELECT count(*) FROM comms.send_email_attempt`},
-	{"comms.send_sms", messages[1].insert + `; SELECT comms.kickoff_send_sms(1)`, `{"send_sms_task_id": 1}`, `SELECT count(*) FROM comms.send_sms_attempt`},
-	{"files.file_deletion", `SELECT files.kickoff_file_deletion(1)`, `{"file_deletion_task_id": 1}`, `SELECT count(*) FROM files.file_deletion_attempt`},
 	{
-		"accounts.account_anonymization", `SELECT accounts.kickoff_account_anonymization(1)`, `{"account_anonymization_task_id": 1}`,
+		"comms.send_email", messages[0].insert + `; SELECT comms.kickoff_send_email(1)`, `{"send_email_task_id": 1}`,
+		`SELECT count(*) FROM comms.send_email_attempt`,
+	},
+	{
+		"comms.send_sms", messages[1].insert + `; SELECT comms.kickoff_send_sms(1)`, `{"send_sms_task_id": 1}`,
+		`SELECT count(*) FROM comms.send_sms_attempt`,
+	},
+	{
+		"files.file_deletion", `SELECT files.kickoff_file_deletion(1)`, `{"file_deletion_task_id": 1}`,
+		`SELECT count(*) FROM files.file_deletion_attempt`,
+	},
+	{
+		"accounts.account_anonymization", `SELECT accounts.kickoff_account_anonymization(1)`,
+		`{"account_anonymization_task_id": 1}`,
 		`SELECT count(*) FROM accounts.account_anonymization_attempt`,
 	},
-	{"accounts.account_deletion", `SELECT api.request_account_deletion(1)`, `{"account_deletion_task_id": 1}`, `SELECT count(*) FROM files.file_deletion_task`},
+	{
+		"accounts.account_deletion", `SELECT api.request_account_deletion(1)`, `{"account_deletion_task_id": 1}`,
+		`SELECT count(*) FROM files.file_deletion_task`,
+	},
 }
 
 // Runs of one supervisor at the same time make what one run makes.

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Workers that end at any moment, between two transactions of a task, leave processes that end as they should: each message has one attempt that
-// succeeds, and none without an outcome.
+// Workers that end at any moment, between two transactions of a task, leave processes that end as
+// they should: each message has one attempt that succeeds, and none without an outcome.
 func TestCrashes(t *testing.T) {
 	t.Parallel()
 	const messages = 20
@@ -43,7 +43,8 @@ func TestCrashes(t *testing.T) {
 	}
 	require.NoError(t, workers.Wait())
 	assert.Equal(t, messages, b.count(`SELECT count(*) FROM comms.send_email_attempt_succeeded`))
-	assert.Equal(t, messages, b.count(`SELECT count(*) FROM comms.send_email_task t WHERE comms.has_send_email_succeeded_attempt(t.send_email_task_id)`))
+	assert.Equal(t, messages,
+		b.count(`SELECT count(*) FROM comms.send_email_task t WHERE comms.has_send_email_succeeded_attempt(t.send_email_task_id)`))
 	assert.Zero(t, b.count(`SELECT count(*) FROM comms.send_email_attempt a WHERE
  (SELECT count(*) FROM comms.send_email_attempt_succeeded s WHERE s.send_email_attempt_id = a.send_email_attempt_id)
  + (SELECT count(*) FROM comms.send_email_attempt_failed f WHERE f.send_email_attempt_id = a.send_email_attempt_id) <> 1`), "an attempt has one outcome")
@@ -64,7 +65,9 @@ func (w *crashing) step(ctx context.Context) error {
 	var id, lease int64
 	var taskType string
 	var payload map[string]any
-	err := w.b.worker.QueryRow(ctx, `SELECT task_id, task_lease_id, task_type, payload FROM queues.dequeue_available_tasks(1, NULL)`).Scan(&id, &lease, &taskType, &payload)
+	err := w.b.worker.QueryRow(ctx,
+		`SELECT task_id, task_lease_id, task_type, payload FROM queues.dequeue_available_tasks(1, NULL)`).Scan(&id, &lease,
+		&taskType, &payload)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil
 	}
@@ -82,7 +85,8 @@ func (w *crashing) step(ctx context.Context) error {
 	return err
 }
 
-// work calls what a task names, each function in a transaction of its own, and may crash after each.
+// work calls what a task names, each function in a transaction of its own, and may crash after
+// each.
 func (w *crashing) work(ctx context.Context, taskType string, payload map[string]any) error {
 	if taskType == "db_function" {
 		_, err := w.run(ctx, payload["db_function"], payload)
@@ -93,7 +97,8 @@ func (w *crashing) work(ctx context.Context, taskType string, payload map[string
 		return err
 	}
 	if status != "succeeded" || w.r.IntN(3) == 0 {
-		_, err = w.run(ctx, payload["error_handler"], map[string]any{"original_payload": payload, "error": fmt.Sprint("busy, or ", status)})
+		_, err = w.run(ctx, payload["error_handler"],
+			map[string]any{"original_payload": payload, "error": fmt.Sprint("busy, or ", status)})
 		return err
 	}
 	_, err = w.run(ctx, payload["success_handler"], map[string]any{"original_payload": payload})

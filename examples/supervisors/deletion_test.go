@@ -15,20 +15,25 @@ type account struct {
 	files []int64
 }
 
-// account makes one with a profile, a cue and n recordings, as an application does: an intent, an upload, and its completion.
+// account makes one with a profile, a cue and n recordings, as an application does: an intent, an
+// upload, and its completion.
 func (b *bundle) account(n int) account {
 	b.t.Helper()
 	var a account
 	var profile int64
-	require.NoError(b.t, b.Pool.QueryRow(b.t.Context(), `INSERT INTO accounts.account (name, email) VALUES ('Ada', 'ada@example.com') RETURNING account_id`).Scan(&a.id))
-	require.NoError(b.t, b.Pool.QueryRow(b.t.Context(), `INSERT INTO accounts.profile (account_id, display_name) VALUES ($1, 'Ada L.') RETURNING profile_id`, a.id).Scan(&profile))
+	require.NoError(b.t, b.Pool.QueryRow(b.t.Context(),
+		`INSERT INTO accounts.account (name, email) VALUES ('Ada', 'ada@example.com') RETURNING account_id`).Scan(&a.id))
+	require.NoError(b.t, b.Pool.QueryRow(b.t.Context(),
+		`INSERT INTO accounts.profile (account_id, display_name) VALUES ($1, 'Ada L.') RETURNING profile_id`,
+		a.id).Scan(&profile))
 	for i := range n {
 		var intent, file int64
 		require.NoError(b.t, b.Pool.QueryRow(b.t.Context(), `
 WITH c AS (INSERT INTO learning.cue (text) VALUES ('Say hello') RETURNING cue_id)
 INSERT INTO files.upload_intent (profile_id, cue_id, bucket, object_key) SELECT $1, cue_id, 'recordings', $2 FROM c RETURNING upload_intent_id`,
 			profile, object(a.id, i)).Scan(&intent))
-		require.NoError(b.t, b.Pool.QueryRow(b.t.Context(), `SELECT file_id FROM api.complete_recording_upload($1)`, intent).Scan(&file))
+		require.NoError(b.t, b.Pool.QueryRow(b.t.Context(), `SELECT file_id FROM api.complete_recording_upload($1)`,
+			intent).Scan(&file))
 		a.files = append(a.files, file)
 	}
 	return a
@@ -80,10 +85,12 @@ func (b *bundle) requireFilesStuck(a account) {
 	assert.Equal(b.t, 3, b.count(`SELECT count(*) FROM files.file_deletion_task_failed JOIN files.file_deletion_attempt USING (file_deletion_attempt_id)
  JOIN files.file_deletion_task USING (file_deletion_task_id) WHERE file_id = $1`, a.files[0]))
 	assert.Equal(b.t, "true", b.text(`SELECT files.is_file_deletion_stuck($1)::text`, a.files[0]))
-	assert.Equal(b.t, fmt.Sprintf("The deletion of file %d is stuck.", a.files[0]), b.text(`SELECT error_message FROM accounts.account_deletion_task_failed`))
+	assert.Equal(b.t, fmt.Sprintf("The deletion of file %d is stuck.", a.files[0]),
+		b.text(`SELECT error_message FROM accounts.account_deletion_task_failed`))
 	assert.Equal(b.t, "deleted", b.flags(a.id), "what its files stand in the way of is not begun")
 	assert.Zero(b.t, b.count(`SELECT count(*) FROM accounts.account_anonymization_task`))
-	assert.Equal(b.t, "account_deletion_failed", b.call("accounts.account_deletion_supervisor", `{"account_deletion_task_id": 1}`), "it is not tried again")
+	assert.Equal(b.t, "account_deletion_failed",
+		b.call("accounts.account_deletion_supervisor", `{"account_deletion_task_id": 1}`), "it is not tried again")
 	assert.True(b.t, b.ended())
 }
 
@@ -92,10 +99,12 @@ func (b *bundle) requireAnonymizationStuck(a account) {
 	b.t.Helper()
 	assert.Equal(b.t, 3, b.count(`SELECT count(*) FROM accounts.account_anonymization_task_failed WHERE error_message = 'not today'`))
 	assert.Equal(b.t, "true", b.text(`SELECT accounts.is_account_anonymization_stuck($1)::text`, a.id))
-	assert.Equal(b.t, fmt.Sprintf("The anonymization of account %d is stuck.", a.id), b.text(`SELECT error_message FROM accounts.account_deletion_task_failed`))
+	assert.Equal(b.t, fmt.Sprintf("The anonymization of account %d is stuck.", a.id),
+		b.text(`SELECT error_message FROM accounts.account_deletion_task_failed`))
 	assert.Equal(b.t, "deleted", b.flags(a.id))
 	assert.Equal(b.t, "Ada", b.text(`SELECT name FROM accounts.account`), "what an attempt did that failed is undone")
-	assert.Equal(b.t, "account_deletion_failed", b.call("accounts.account_deletion_supervisor", `{"account_deletion_task_id": 1}`), "it is not tried again")
+	assert.Equal(b.t, "account_deletion_failed",
+		b.call("accounts.account_deletion_supervisor", `{"account_deletion_task_id": 1}`), "it is not tried again")
 	assert.True(b.t, b.ended())
 }
 
@@ -162,16 +171,19 @@ func TestDeletionOfNothing(t *testing.T) {
 	b := setup(t)
 	assert.Equal(t, "There is no account 5.", b.deletion(5))
 	for function, message := range map[string]string{
-		"files.kickoff_file_deletion": "There is no file null.", "accounts.kickoff_account_anonymization": "There is no account null.",
-		"accounts.kickoff_account_deletion": "There is no account null.",
+		"files.kickoff_file_deletion":            "There is no file null.",
+		"accounts.kickoff_account_anonymization": "There is no account null.",
+		"accounts.kickoff_account_deletion":      "There is no account null.",
 	} {
 		assert.Equal(t, message, b.text(`SELECT `+function+`(NULL)`))
 	}
-	assert.Equal(t, "There is no upload intent 5.", b.text(`SELECT validation_failure_message FROM api.complete_recording_upload(5)`))
+	assert.Equal(t, "There is no upload intent 5.",
+		b.text(`SELECT validation_failure_message FROM api.complete_recording_upload(5)`))
 	assert.Zero(t, b.count(`SELECT count(*) FROM queues.task`))
 }
 
-// An upload that is completed after the account's deletion was asked for is refused: nothing would delete its file.
+// An upload that is completed after the account's deletion was asked for is refused: nothing would
+// delete its file.
 func TestUploadOfADeletedAccount(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -1,4 +1,5 @@
-// Command supervisors is an example: business processes that live in the database. It makes their schemas; `daybook worker` works their tasks.
+// Command supervisors is an example: business processes that live in the database. It makes their
+// schemas; `daybook worker` works their tasks.
 package main
 
 import (

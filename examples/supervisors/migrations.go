@@ -15,8 +15,9 @@ import (
 //go:embed migrations/*.sql
 var files embed.FS
 
-// migrate makes the example's schemas in a database that has Daybook's. The address's role has to be the owner of Daybook's schema: the functions run
-// with its rights, and call queues.enqueue. A second call does nothing.
+// migrate makes the example's schemas in a database that has Daybook's. The address's role has to
+// be the owner of Daybook's schema: the functions run with its rights, and call queues.enqueue. A
+// second call does nothing.
 func migrate(ctx context.Context, databaseURL string) (err error) {
 	config, err := pgx.ParseConfig(databaseURL)
 	if err != nil {
@@ -31,7 +32,8 @@ func migrate(ctx context.Context, databaseURL string) (err error) {
 	if err != nil {
 		return err
 	}
-	p, err := goose.NewProvider(goose.DialectPostgres, db, chapters, goose.WithTableName("supervisors.schema_migrations"), goose.WithDisableGlobalRegistry(true))
+	p, err := goose.NewProvider(goose.DialectPostgres, db, chapters, goose.WithTableName("supervisors.schema_migrations"),
+		goose.WithDisableGlobalRegistry(true))
 	if err != nil {
 		return err
 	}

@@ -19,7 +19,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// servers are those that channels talk to: a mail server, a provider of text messages, and blob storage, by a directory and by signed addresses.
+// servers are those that channels talk to: a mail server, a provider of text messages, and blob
+// storage, by a directory and by signed addresses.
 type servers struct {
 	t *testing.T
 	// directory is the bucket recordings.
@@ -41,7 +42,10 @@ func serve(t *testing.T) *servers {
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	s.smtp = listener.Addr().(*net.TCPAddr)
-	mail := smtp.NewServer(smtp.BackendFunc(func(*smtp.Conn) (smtp.Session, error) { return &mailSession{servers: s}, nil }))
+	mail := smtp.NewServer(smtp.BackendFunc(func(*smtp.Conn) (smtp.Session, error) {
+		return &mailSession{servers: s},
+			nil
+	}))
 	mail.Domain, mail.ErrorLog = "localhost", log.New(io.Discard, "", 0)
 	ended := make(chan struct{})
 	go func() {
@@ -60,9 +64,12 @@ func serve(t *testing.T) *servers {
 // environment is how a worker is told of them.
 func (s *servers) environment() map[string]string {
 	return map[string]string{
-		"DAYBOOK_SMTP_HOST": "127.0.0.1", "DAYBOOK_SMTP_PORT": strconv.Itoa(s.smtp.Port), "DAYBOOK_SMTP_FROM": "Shop <shop@example.com>", "DAYBOOK_SMTP_TLS": "none",
-		"DAYBOOK_TWILIO_ACCOUNT_SID": "AC0123", "DAYBOOK_TWILIO_AUTH_TOKEN": "token", "DAYBOOK_TWILIO_URL": s.http.URL, "DAYBOOK_SMS_FROM": "+12025550123",
-		"DAYBOOK_FILES_BUCKETS": "recordings=file://" + s.directory + "?no_tmp_dir=1&metadata=skip", "DAYBOOK_FILES_SIGNER_URL": s.http.URL + "/sign",
+		"DAYBOOK_SMTP_HOST": "127.0.0.1", "DAYBOOK_SMTP_PORT": strconv.Itoa(s.smtp.Port),
+		"DAYBOOK_SMTP_FROM": "Shop <shop@example.com>", "DAYBOOK_SMTP_TLS": "none",
+		"DAYBOOK_TWILIO_ACCOUNT_SID": "AC0123", "DAYBOOK_TWILIO_AUTH_TOKEN": "token", "DAYBOOK_TWILIO_URL": s.http.URL,
+		"DAYBOOK_SMS_FROM":         "+12025550123",
+		"DAYBOOK_FILES_BUCKETS":    "recordings=file://" + s.directory + "?no_tmp_dir=1&metadata=skip",
+		"DAYBOOK_FILES_SIGNER_URL": s.http.URL + "/sign",
 	}
 }
 
@@ -75,7 +82,8 @@ func (s *servers) refuses(left *int) bool {
 	return true
 }
 
-// answer is that of the provider of text messages, the service that signs addresses, and the storage behind them.
+// answer is that of the provider of text messages, the service that signs addresses, and the
+// storage behind them.
 func (s *servers) answer(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

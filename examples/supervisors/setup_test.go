@@ -51,7 +51,8 @@ $$;
 CREATE OR REPLACE FUNCTION accounts.account_deletion_settings(OUT base_interval interval, OUT longest_interval interval)
     LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$SELECT interval '20 ms', interval '100 ms'$$;`
 
-// roles keeps two tests from changing the worker's role, which the server has once, at the same moment.
+// roles keeps two tests from changing the worker's role, which the server has once, at the same
+// moment.
 var roles sync.Mutex
 
 // asWorker is a pool that is logged in as worker_service_user.
@@ -59,8 +60,12 @@ func asWorker(t *testing.T, db *pgtest.DB) *pgxpool.Pool {
 	t.Helper()
 	roles.Lock()
 	defer roles.Unlock()
-	// A member may end the role's sessions: those that are about to end when the test's database is dropped.
-	for _, stmt := range []string{`ALTER ROLE worker_service_user PASSWORD 'for-a-test'`, `GRANT worker_service_user TO CURRENT_USER`} {
+	// A member may end the role's sessions: those that are about to end when the test's database is
+	// dropped.
+	for _, stmt := range []string{
+		`ALTER ROLE worker_service_user PASSWORD 'for-a-test'`,
+		`GRANT worker_service_user TO CURRENT_USER`,
+	} {
 		_, err := db.Pool.Exec(t.Context(), stmt)
 		require.NoError(t, err)
 	}
@@ -99,7 +104,8 @@ func (b *bundle) text(query string, args ...any) string {
 func (b *bundle) call(function, payload string) string {
 	b.t.Helper()
 	var status string
-	require.NoError(b.t, b.worker.QueryRow(b.t.Context(), `SELECT internal.run_function($1, $2) ->> 'status'`, function, payload).Scan(&status))
+	require.NoError(b.t, b.worker.QueryRow(b.t.Context(), `SELECT internal.run_function($1, $2) ->> 'status'`, function,
+		payload).Scan(&status))
 	return status
 }
 
@@ -128,14 +134,16 @@ func (b *bundle) work(until func() bool) {
 	}
 }
 
-// step works one task as a worker does: leased, worked, completed, each in a transaction of its own. It reports whether there was one.
+// step works one task as a worker does: leased, worked, completed, each in a transaction of its
+// own. It reports whether there was one.
 func (b *bundle) step() bool {
 	b.t.Helper()
 	ctx := b.t.Context()
 	var id *int64
 	var taskType *string
 	var payload map[string]any
-	require.NoError(b.t, b.worker.QueryRow(ctx, `SELECT task_id, task_type, payload FROM queues.dequeue_next_available_task()`).Scan(&id, &taskType, &payload))
+	require.NoError(b.t, b.worker.QueryRow(ctx,
+		`SELECT task_id, task_type, payload FROM queues.dequeue_next_available_task()`).Scan(&id, &taskType, &payload))
 	if id == nil {
 		return false
 	}
@@ -167,6 +175,7 @@ func (b *bundle) process(taskType string, payload map[string]any) {
 
 func (b *bundle) run(function any, payload map[string]any) (answer map[string]any) {
 	b.t.Helper()
-	require.NoError(b.t, b.worker.QueryRow(b.t.Context(), `SELECT internal.run_function($1, $2)`, function, payload).Scan(&answer))
+	require.NoError(b.t, b.worker.QueryRow(b.t.Context(), `SELECT internal.run_function($1, $2)`, function,
+		payload).Scan(&answer))
 	return answer
 }

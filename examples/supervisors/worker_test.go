@@ -27,7 +27,10 @@ func (b *bundle) start(s *servers) {
 	channels, err := handlers.RegisterTasks(registry, handlers.Config{Environment: s.environment()})
 	require.NoError(b.t, err)
 	require.Equal(b.t, []string{"email", "file_delete", "sms"}, channels.Types)
-	worker, err := workers.NewTasks(workers.TasksOptions{Client: temporal, Pool: b.worker, Registry: registry, Log: slog.New(slog.DiscardHandler)})
+	worker, err := workers.NewTasks(workers.TasksOptions{
+		Client: temporal, Pool: b.worker, Registry: registry,
+		Log: slog.New(slog.DiscardHandler),
+	})
 	require.NoError(b.t, err)
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -38,7 +41,9 @@ func (b *bundle) start(s *servers) {
 		worker.Close()
 		assert.NoError(b.t, channels.Close())
 	})
-	_, err = temporal.ExecuteWorkflow(b.t.Context(), client.StartWorkflowOptions{ID: "task-queue-worker", TaskQueue: workflows.TasksTaskQueue}, workflows.TasksWorkflow, workflows.Input{})
+	_, err = temporal.ExecuteWorkflow(b.t.Context(),
+		client.StartWorkflowOptions{ID: "task-queue-worker", TaskQueue: workflows.TasksTaskQueue}, workflows.TasksWorkflow,
+		workflows.Input{})
 	require.NoError(b.t, err)
 }
 
@@ -50,13 +55,15 @@ func (b *bundle) await(until func() bool) {
 	for !until() {
 		select {
 		case <-deadline:
-			b.t.Fatal("the process does not end: ", b.text(`SELECT jsonb_agg(to_jsonb(o))::text FROM queues.open_tasks o`), b.text(`SELECT jsonb_agg(to_jsonb(e))::text FROM queues.error e`))
+			b.t.Fatal("the process does not end: ", b.text(`SELECT jsonb_agg(to_jsonb(o))::text FROM queues.open_tasks o`),
+				b.text(`SELECT jsonb_agg(to_jsonb(e))::text FROM queues.error e`))
 		case <-tick.C:
 		}
 	}
 }
 
-// requireRecord: each task is completed, and has a lease on record. It may have two: what a turn has not begun when it ends is given back, and handed out again.
+// requireRecord: each task is completed, and has a lease on record. It may have two: what a turn
+// has not begun when it ends is given back, and handed out again.
 func (b *bundle) requireRecord() {
 	b.t.Helper()
 	assert.Zero(b.t, b.count(`SELECT count(*) FROM queues.task_completed c WHERE NOT EXISTS (SELECT FROM queues.task_lease l WHERE l.task_id = c.task_id AND l.renews IS NULL)`))
@@ -76,7 +83,8 @@ func TestMessagesByTheWorker(t *testing.T) {
 	b.await(b.ended)
 	for _, m := range messages {
 		assert.Equal(t, "2 attempts, 1 failed, 1 succeeded", m.facts(b), m.channel)
-		assert.Contains(t, b.text(fmt.Sprintf(`SELECT error_message FROM comms.send_%s_attempt_failed`, m.channel)), "UPSTREAM_5XX")
+		assert.Contains(t, b.text(fmt.Sprintf(`SELECT error_message FROM comms.send_%s_attempt_failed`, m.channel)),
+			"UPSTREAM_5XX")
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

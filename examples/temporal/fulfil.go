@@ -1,5 +1,6 @@
-// Package fulfil is the example of docs/job-or-workflow.md: a background job that starts a Temporal workflow and waits for its result, and a step
-// of a workflow that waits for a background job. Its test runs both.
+// Package fulfil is the example of docs/job-or-workflow.md: a background job that starts a Temporal
+// workflow and waits for its result, and a step of a workflow that waits for a background job. Its
+// test runs both.
 package fulfil
 
 import (
@@ -36,8 +37,8 @@ type Shipping struct {
 	Patience, Pause time.Duration
 }
 
-// Work is the handler. The id of the workflow is made of the job's, so that it runs once: every further attempt meets the workflow that
-// runs, or the result of the one that has ended.
+// Work is the handler. The id of the workflow is made of the job's, so that it runs once: every
+// further attempt meets the workflow that runs, or the result of the one that has ended.
 func (s *Shipping) Work(ctx context.Context, job *jobs.Job[Ship]) error {
 	run, err := s.Temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
 		ID: "ship/" + job.ID, TaskQueue: TaskQueue,
@@ -83,7 +84,8 @@ func (Charge) JobType() string { return "charge" }
 // Steps are activities of the application's workflows.
 type Steps struct{ DB queue.Querier }
 
-// Charge enqueues a job and waits for it. Each attempt of the activity leads to the same job, by its idempotency key.
+// Charge enqueues a job and waits for it. Each attempt of the activity leads to the same job, by
+// its idempotency key.
 func (s *Steps) Charge(ctx context.Context, order string) (receipt string, err error) {
 	info := activity.GetInfo(ctx)
 	job, err := queue.EnqueueJob(ctx, s.DB, "acme", Charge{OrderID: order}, queue.JobOptions{
@@ -108,14 +110,16 @@ func (s *Steps) Charge(ctx context.Context, order string) (receipt string, err e
 		return "", err
 	}
 	if !status.Completed() {
-		return "", temporal.NewNonRetryableApplicationError(fmt.Sprintf("job %s is %s: %s", job.ID, status.State, status.Error), string(status.ErrorCode), nil)
+		return "", temporal.NewNonRetryableApplicationError(fmt.Sprintf("job %s is %s: %s", job.ID, status.State,
+			status.Error), string(status.ErrorCode), nil)
 	}
 	return string(status.Result), nil
 }
 
 // OrderWorkflow has a step that waits for a job.
 func OrderWorkflow(ctx workflow.Context, order string) (receipt string, err error) {
-	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{StartToCloseTimeout: 24 * time.Hour, HeartbeatTimeout: 30 * time.Second})
+	ctx = workflow.WithActivityOptions(ctx,
+		workflow.ActivityOptions{StartToCloseTimeout: 24 * time.Hour, HeartbeatTimeout: 30 * time.Second})
 	var steps *Steps
 	err = workflow.ExecuteActivity(ctx, steps.Charge, order).Get(ctx, &receipt)
 	return receipt, err

@@ -75,7 +75,8 @@ func TestAWorkflowWaitsForAJob(t *testing.T) {
 				job.SetResult("receipt-" + job.Payload.OrderID)
 				return nil
 			})
-			run, err := temporal.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: "order-" + order, TaskQueue: fulfil.TaskQueue}, fulfil.OrderWorkflow, order)
+			run, err := temporal.ExecuteWorkflow(t.Context(),
+				client.StartWorkflowOptions{ID: "order-" + order, TaskQueue: fulfil.TaskQueue}, fulfil.OrderWorkflow, order)
 			require.NoError(t, err)
 			require.Eventually(t, func() bool {
 				return len(queuetest.DrainJobs(t, db.Pool, registry, queuetest.JobsOptions{}).Jobs) > 0

@@ -41,7 +41,8 @@ func (g *Greeter) Greet(ctx context.Context, job *jobs.Job[Welcome]) error {
 	if err != nil {
 		return err // HANDLER_ERROR: again by the policy
 	}
-	// Outside the database an attempt may happen twice. The key is the same each time, so the server can recognize a repetition.
+	// Outside the database an attempt may happen twice. The key is the same each time, so the server
+	// can recognize a repetition.
 	if err := g.Send(ctx, address, "Welcome!", job.IdempotencyKey); err != nil {
 		return jobs.WithCode(models.CodeNetworkError, err)
 	}
@@ -64,7 +65,8 @@ func SignUp(ctx context.Context, pool *pgxpool.Pool, userID, address string) err
 		if _, err := tx.Exec(ctx, `INSERT INTO users (id, address) VALUES ($1, $2)`, userID, address); err != nil {
 			return err
 		}
-		_, err := queue.EnqueueJob(ctx, tx, "acme", Welcome{UserID: userID}, queue.JobOptions{IdempotencyKey: "welcome/" + userID})
+		_, err := queue.EnqueueJob(ctx, tx, "acme", Welcome{UserID: userID},
+			queue.JobOptions{IdempotencyKey: "welcome/" + userID})
 		return err
 	})
 }

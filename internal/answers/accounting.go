@@ -38,10 +38,14 @@ type AccountingJob struct {
 // AccountingJobOf makes the answer of an accounting job.
 func AccountingJobOf(j *models.AccountingJob) AccountingJob {
 	return AccountingJob{
-		ID: j.ID, OrgID: j.OrgID, DocumentID: j.DocumentID, Version: j.VersionHint, State: string(j.State), Priority: Priority(j.Priority),
-		Attempts: j.RunCount, ReadyAt: j.ReadyAt, FirstReadyAt: j.FirstReadyAt, Epoch: j.Epoch, CreatedAt: j.CreatedAt, UpdatedAt: j.UpdatedAt,
-		LastAttemptedAt: j.LastAttemptedAt, FinishedAt: j.FinishedAt, ErrorCode: Text(j.LastErrorCode), Error: Text(j.LastError), Worker: Text(j.Worker),
-		TurnID: Text(j.TurnID), NoEntries: string(j.NoEntries), CancelRequested: j.CancelRequested, TraceParent: Text(j.TraceParent),
+		ID: j.ID, OrgID: j.OrgID, DocumentID: j.DocumentID, Version: j.VersionHint, State: string(j.State),
+		Priority: Priority(j.Priority),
+		Attempts: j.RunCount, ReadyAt: j.ReadyAt, FirstReadyAt: j.FirstReadyAt, Epoch: j.Epoch, CreatedAt: j.CreatedAt,
+		UpdatedAt:       j.UpdatedAt,
+		LastAttemptedAt: j.LastAttemptedAt, FinishedAt: j.FinishedAt, ErrorCode: Text(j.LastErrorCode),
+		Error: Text(j.LastError), Worker: Text(j.Worker),
+		TurnID: Text(j.TurnID), NoEntries: string(j.NoEntries), CancelRequested: j.CancelRequested,
+		TraceParent: Text(j.TraceParent),
 	}
 }
 
@@ -104,7 +108,10 @@ func PostedElsewhereOf(p *models.PostedElsewhere) (PostedElsewhere, error) {
 		return out, fmt.Errorf("the entries elsewhere of document %s: %w", p.DocumentID, err)
 	}
 	out.Entries = List(entries, func(e *models.EntryElsewhere) EntryElsewhere {
-		return EntryElsewhere{Account: e.Account, Side: string(e.Side), AmountMinor: e.Amount, Amount: minor.Decimal64(e.Amount, e.Currency), Currency: e.Currency}
+		return EntryElsewhere{
+			Account: e.Account, Side: string(e.Side), AmountMinor: e.Amount,
+			Amount: minor.Decimal64(e.Amount, e.Currency), Currency: e.Currency,
+		}
 	})
 	return out, nil
 }

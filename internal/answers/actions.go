@@ -33,7 +33,8 @@ type ActionList struct {
 func ActionListOf(list []actions.Action, next string) ActionList {
 	return ActionList{NextCursor: next, Actions: List(list, func(a *actions.Action) ActionTaken {
 		return ActionTaken{
-			ID: a.ID, At: a.At, Via: string(a.Via), Action: a.Action, Actor: a.Actor, TokenID: Text(a.TokenID), DBRole: a.Role, OrgID: Text(a.OrgID), Subject: a.Subject,
+			ID: a.ID, At: a.At, Via: string(a.Via), Action: a.Action, Actor: a.Actor, TokenID: Text(a.TokenID),
+			DBRole: a.Role, OrgID: Text(a.OrgID), Subject: a.Subject,
 			Details: a.Details, Outcome: string(a.Outcome), Code: a.Code,
 		}
 	})}

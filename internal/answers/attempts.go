@@ -29,7 +29,8 @@ type Attempt struct {
 func AttemptOf(a *models.Attempt) Attempt {
 	out := Attempt{
 		Number: a.Attempt, Version: a.Version, Outcome: string(a.Outcome), StartedAt: a.StartedAt, EndedAt: a.EndedAt,
-		Milliseconds: float64(a.EndedAt.Sub(a.StartedAt).Microseconds()) / 1000, ErrorCode: Text(a.ErrorCode), Error: Text(a.Error), Worker: a.Worker,
+		Milliseconds: float64(a.EndedAt.Sub(a.StartedAt).Microseconds()) / 1000, ErrorCode: Text(a.ErrorCode),
+		Error: Text(a.Error), Worker: a.Worker,
 		TurnID: a.TurnID, WorkflowRunID: a.WorkflowRunID, FirstStartedAt: a.FirstStartedAt,
 	}
 	if a.Times > 1 {
@@ -41,7 +42,8 @@ func AttemptOf(a *models.Attempt) Attempt {
 // jobAttempt makes the answer of an attempt at a background job.
 func jobAttempt(a *models.JobAttempt) Attempt {
 	return AttemptOf(&models.Attempt{
-		Attempt: a.Attempt, Outcome: a.Outcome, StartedAt: a.StartedAt, EndedAt: a.EndedAt, ErrorCode: a.ErrorCode, Error: a.Error, Worker: a.Worker,
+		Attempt: a.Attempt, Outcome: a.Outcome, StartedAt: a.StartedAt, EndedAt: a.EndedAt, ErrorCode: a.ErrorCode,
+		Error: a.Error, Worker: a.Worker,
 		TurnID: a.TurnID, WorkflowRunID: a.WorkflowRunID, Times: a.Times, FirstStartedAt: a.FirstStartedAt,
 	})
 }

@@ -44,7 +44,8 @@ type BulkOperation struct {
 // BulkOperationOf makes the answer of a request for many jobs.
 func BulkOperationOf(op *models.BulkOperation, dryRun bool) BulkOperation {
 	out := BulkOperation{
-		OperationID: op.ID, Action: string(op.Action), Matched: op.Matched, Changed: op.Changed, Left: op.LeftAlone, LeftOpen: op.LeftOpen, LeftQueue: op.LeftQueue,
+		OperationID: op.ID, Action: string(op.Action), Matched: op.Matched, Changed: op.Changed, Left: op.LeftAlone,
+		LeftOpen: op.LeftOpen, LeftQueue: op.LeftQueue,
 		DryRun: dryRun, Finished: dryRun || op.FinishedAt != nil, FinishedAt: op.FinishedAt,
 	}
 	if !dryRun {

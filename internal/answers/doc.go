@@ -1,7 +1,9 @@
-// Package answers says how the things of Daybook look as JSON: a job, an attempt, a task, a document, an entry.
+// Package answers says how the things of Daybook look as JSON: a job, an attempt, a task, a
+// document, an entry.
 //
-// The HTTP API answers with these types, and the command line prints them with --json, so that a program reads one job in one form, wherever it asks. A row of
-// the database becomes such an answer in one function here. The tags doc and enum are for the OpenAPI document.
+// The HTTP API answers with these types, and the command line prints them with --json, so that a
+// program reads one job in one form, wherever it asks. A row of the database becomes such an answer
+// in one function here. The tags doc and enum are for the OpenAPI document.
 package answers
 
 // List turns rows that were read into rows of an answer; none are an empty list.

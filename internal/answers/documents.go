@@ -27,11 +27,14 @@ type Document struct {
 	NoEntries string     `json:"noEntries,omitempty" enum:"zero,rule,elsewhere" doc:"Why it is posted without an entry, as in the posting"`
 }
 
-// DocumentOf makes the answer of a document of a list; source is where the organization's documents are read.
+// DocumentOf makes the answer of a document of a list; source is where the organization's documents
+// are read.
 func DocumentOf(org, source string, d *ledgerdb.DocumentLine) Document {
 	out := Document{
-		OrgID: org, ID: d.ID, Source: source, Type: string(d.Type), Direction: string(d.Direction), Currency: d.Currency, IssueDate: d.Date.String(),
-		ValueDate: d.ValueDate.String(), Version: d.Version, ReadyAt: d.ReadyAt, DeletedAt: d.DeletedAt, CreatedAt: d.CreatedAt, UpdatedAt: d.UpdatedAt,
+		OrgID: org, ID: d.ID, Source: source, Type: string(d.Type), Direction: string(d.Direction), Currency: d.Currency,
+		IssueDate: d.Date.String(),
+		ValueDate: d.ValueDate.String(), Version: d.Version, ReadyAt: d.ReadyAt, DeletedAt: d.DeletedAt,
+		CreatedAt: d.CreatedAt, UpdatedAt: d.UpdatedAt,
 		NoEntries: string(d.NoEntries),
 	}
 	if d.Here {
@@ -54,8 +57,10 @@ func explained(e *listing.Explanation) Document {
 		return out
 	}
 	out = Document{
-		OrgID: d.OrgID, ID: d.ID, Source: store.SourceDaybook, Type: string(d.Type), Direction: string(d.Direction), Currency: d.Currency, IssueDate: d.IssueDate.String(),
-		Version: d.AccountingReadyVersion, ReadyAt: d.AccountingReadyAt, DeletedAt: d.DeletedAt, CreatedAt: &d.CreatedAt, UpdatedAt: &d.UpdatedAt,
+		OrgID: d.OrgID, ID: d.ID, Source: store.SourceDaybook, Type: string(d.Type), Direction: string(d.Direction),
+		Currency: d.Currency, IssueDate: d.IssueDate.String(),
+		Version: d.AccountingReadyVersion, ReadyAt: d.AccountingReadyAt, DeletedAt: d.DeletedAt, CreatedAt: &d.CreatedAt,
+		UpdatedAt: &d.UpdatedAt,
 		NoEntries: out.NoEntries,
 	}
 	if d.ValueDate != nil {
@@ -82,7 +87,8 @@ func postingOf(e *listing.Explanation) *Posting {
 	n := len(e.Impacts)
 	switch j := e.Job; {
 	case j != nil:
-		p.JobID, p.State, p.Version, p.ErrorCode, p.Error = j.ID, string(j.State), j.VersionHint, Text(j.LastErrorCode), Text(j.LastError)
+		p.JobID, p.State, p.Version, p.ErrorCode, p.Error = j.ID, string(j.State), j.VersionHint, Text(j.LastErrorCode),
+			Text(j.LastError)
 	case n == 0:
 		return nil
 	case e.PostedVersion != nil:
@@ -123,10 +129,14 @@ type Explanation struct {
 	Impacts []ExplainedImpact `json:"impacts"`
 }
 
-// ExplanationOf makes the answer of what is known of how a document was posted, all of which was read.
+// ExplanationOf makes the answer of what is known of how a document was posted, all of which was
+// read.
 func ExplanationOf(e *listing.Explanation) (Explanation, error) {
 	detail, err := DocumentDetailOf(e)
-	out := Explanation{DocumentDetail: detail, History: List(e.Attempts, AttemptOf), Impacts: List(e.Impacts, explainedImpact)}
+	out := Explanation{
+		DocumentDetail: detail, History: List(e.Attempts, AttemptOf),
+		Impacts: List(e.Impacts, explainedImpact),
+	}
 	if e.Job != nil {
 		out.Job = new(AccountingJobOf(e.Job))
 	}

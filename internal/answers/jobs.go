@@ -48,10 +48,14 @@ type Job struct {
 // jobOf makes the answer of a background job.
 func jobOf(j *models.Job, owner string) Job {
 	out := Job{
-		ID: j.ID, OrgID: j.OrgID, Type: j.Type, Owner: owner, State: string(j.State), Priority: Priority(j.Priority), IdempotencyKey: Text(j.IdempotencyKey),
-		Attempts: j.RunCount, MaxAttempts: zeroOf(j.MaxAttempts), RunAt: j.ReadyAt, CreatedAt: j.CreatedAt, UpdatedAt: j.UpdatedAt, LastAttemptedAt: j.LastAttemptedAt,
-		FinishedAt: j.FinishedAt, ErrorCode: Text(j.LastErrorCode), Error: Text(j.LastError), Worker: Text(j.Worker), TurnID: Text(j.TurnID),
-		CancelRequested: j.CancelRequested, TraceParent: Text(j.TraceParent), Queue: Text(j.Queue), Sequence: Text(j.Sequence),
+		ID: j.ID, OrgID: j.OrgID, Type: j.Type, Owner: owner, State: string(j.State), Priority: Priority(j.Priority),
+		IdempotencyKey: Text(j.IdempotencyKey),
+		Attempts:       j.RunCount, MaxAttempts: zeroOf(j.MaxAttempts), RunAt: j.ReadyAt, CreatedAt: j.CreatedAt,
+		UpdatedAt: j.UpdatedAt, LastAttemptedAt: j.LastAttemptedAt,
+		FinishedAt: j.FinishedAt, ErrorCode: Text(j.LastErrorCode), Error: Text(j.LastError), Worker: Text(j.Worker),
+		TurnID:          Text(j.TurnID),
+		CancelRequested: j.CancelRequested, TraceParent: Text(j.TraceParent), Queue: Text(j.Queue),
+		Sequence: Text(j.Sequence),
 	}
 	if j.Waits() {
 		out.RunAt, out.Waits = j.FirstReadyAt, true
@@ -95,8 +99,9 @@ type JobDetail struct {
 // JobDetailOf makes the answer of a background job with a page of its history.
 func JobDetailOf(d *listing.JobDetail) JobDetail {
 	out := JobDetail{
-		Job: jobOf(&d.Job, d.Owner), Payload: Object(d.Payload), Links: List(d.Links, linkOf), Result: d.Result, Progress: d.Progress,
-		History: List(d.Attempts, jobAttempt), HistoryCount: d.AttemptRows,
+		Job: jobOf(&d.Job, d.Owner), Payload: Object(d.Payload), Links: List(d.Links, linkOf), Result: d.Result,
+		Progress: d.Progress,
+		History:  List(d.Attempts, jobAttempt), HistoryCount: d.AttemptRows,
 	}
 	if len(d.WaitsFor) > 0 {
 		out.WaitsFor = List(d.WaitsFor, waitsFor)
@@ -132,5 +137,8 @@ type TypeStats struct {
 
 // TypeStatsOf makes the answer of the count of a type and state.
 func TypeStatsOf(s *listing.JobStat) TypeStats {
-	return TypeStats{Type: s.Type, State: string(s.State), Count: s.Count, Oldest: s.Oldest, Newest: s.Newest, AverageAttempts: s.AverageAttempts, Estimated: s.Estimated}
+	return TypeStats{
+		Type: s.Type, State: string(s.State), Count: s.Count, Oldest: s.Oldest, Newest: s.Newest,
+		AverageAttempts: s.AverageAttempts, Estimated: s.Estimated,
+	}
 }

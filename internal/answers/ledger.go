@@ -36,10 +36,13 @@ type Entry struct {
 // EntryOf makes the answer of an entry.
 func EntryOf(l *ledgerdb.EntryLine) Entry {
 	return Entry{
-		ImpactID: l.ImpactID, LineNo: l.LineNo, DocumentID: l.DocumentID, DocumentVersion: l.DocumentVersion, Kind: string(l.Kind), Account: l.Account,
+		ImpactID: l.ImpactID, LineNo: l.LineNo, DocumentID: l.DocumentID, DocumentVersion: l.DocumentVersion,
+		Kind: string(l.Kind), Account: l.Account,
 		Side: string(l.Side), AmountMinor: l.Amount, Amount: minor.Decimal64(l.Amount, l.Currency), Currency: l.Currency,
-		DocumentDate: l.DocumentDate.String(), PostingDate: l.PostingDate.String(), RuleSetVersion: zeroOf(l.RuleSetVersion), RuleID: l.RuleID, RuleLineID: l.RuleLineID,
-		DocumentLine: zeroOf(l.DocumentLine), Epoch: l.Epoch, JobID: l.JobID, Attempt: l.Attempt, WorkflowRunID: l.WorkflowRunID,
+		DocumentDate: l.DocumentDate.String(), PostingDate: l.PostingDate.String(),
+		RuleSetVersion: zeroOf(l.RuleSetVersion), RuleID: l.RuleID, RuleLineID: l.RuleLineID,
+		DocumentLine: zeroOf(l.DocumentLine), Epoch: l.Epoch, JobID: l.JobID, Attempt: l.Attempt,
+		WorkflowRunID: l.WorkflowRunID,
 	}
 }
 
@@ -54,7 +57,8 @@ func EntryListOf(lines []ledgerdb.EntryLine, next string) EntryList {
 	return EntryList{Entries: List(lines, EntryOf), NextCursor: next}
 }
 
-// LedgerEntry is an entry to an account, and the account's balance in its currency after it: debits less credits.
+// LedgerEntry is an entry to an account, and the account's balance in its currency after it: debits
+// less credits.
 type LedgerEntry struct {
 	Entry
 	BalanceMinor string `json:"balanceMinor"`
@@ -63,7 +67,10 @@ type LedgerEntry struct {
 
 // LedgerEntryOf makes the answer of an entry to an account.
 func LedgerEntryOf(l *ledgerdb.LedgerLine) LedgerEntry {
-	return LedgerEntry{Entry: EntryOf(&l.EntryLine), BalanceMinor: l.Balance.String(), Balance: minor.Decimal(l.Balance, l.Currency)}
+	return LedgerEntry{
+		Entry: EntryOf(&l.EntryLine), BalanceMinor: l.Balance.String(),
+		Balance: minor.Decimal(l.Balance, l.Currency),
+	}
 }
 
 // Impact is all that one document version caused, without its entries.
@@ -88,8 +95,10 @@ type Impact struct {
 // ImpactOf makes the answer of an impact.
 func ImpactOf(m *models.Impact) Impact {
 	return Impact{
-		ID: m.ID, Seq: m.Seq, Kind: string(m.Kind), DocumentVersion: m.DocumentVersion, DocumentDate: m.DocumentDate.String(), PostingDate: m.PostingDate.String(),
-		RuleSetVersion: zeroOf(m.RuleSetVersion), RuleID: m.RuleID, EntryCount: m.EntryCount, NoEntries: string(m.NoEntries), Epoch: m.Epoch, JobID: m.JobID, Attempt: m.Attempt,
+		ID: m.ID, Seq: m.Seq, Kind: string(m.Kind), DocumentVersion: m.DocumentVersion,
+		DocumentDate: m.DocumentDate.String(), PostingDate: m.PostingDate.String(),
+		RuleSetVersion: zeroOf(m.RuleSetVersion), RuleID: m.RuleID, EntryCount: m.EntryCount,
+		NoEntries: string(m.NoEntries), Epoch: m.Epoch, JobID: m.JobID, Attempt: m.Attempt,
 		WorkflowRunID: m.WorkflowRunID, CreatedAt: m.CreatedAt,
 	}
 }
@@ -107,11 +116,14 @@ type ExplainedImpact struct {
 
 func explainedImpact(m *listing.ExplainedImpact) ExplainedImpact {
 	return ExplainedImpact{
-		Impact: ImpactOf(&m.Impact), RuleSetName: m.RuleSetName, RuleSetSHA256: m.RuleSetSHA256, Confirmations: List(m.Confirmations, confirmationOf),
+		Impact: ImpactOf(&m.Impact), RuleSetName: m.RuleSetName, RuleSetSHA256: m.RuleSetSHA256,
+		Confirmations: List(m.Confirmations, confirmationOf),
 		Entries: List(m.Entries, func(e *models.Entry) Entry {
 			return EntryOf(&ledgerdb.EntryLine{
-				Entry: *e, DocumentID: m.DocumentID, DocumentVersion: m.DocumentVersion, Kind: m.Kind, PostingDate: m.PostingDate, DocumentDate: m.DocumentDate,
-				RuleSetVersion: m.RuleSetVersion, RuleID: m.RuleID, Epoch: m.Epoch, JobID: m.JobID, Attempt: m.Attempt, WorkflowRunID: m.WorkflowRunID,
+				Entry: *e, DocumentID: m.DocumentID, DocumentVersion: m.DocumentVersion, Kind: m.Kind,
+				PostingDate: m.PostingDate, DocumentDate: m.DocumentDate,
+				RuleSetVersion: m.RuleSetVersion, RuleID: m.RuleID, Epoch: m.Epoch, JobID: m.JobID, Attempt: m.Attempt,
+				WorkflowRunID: m.WorkflowRunID,
 			})
 		}),
 	}
@@ -129,11 +141,13 @@ type Confirmation struct {
 
 func confirmationOf(c *models.Confirmation) Confirmation {
 	return Confirmation{
-		DocumentVersion: c.DocumentVersion, RuleSetVersion: c.RuleSetVersion, JobID: c.JobID, Attempt: c.Attempt, WorkflowRunID: c.WorkflowRunID, CreatedAt: c.CreatedAt,
+		DocumentVersion: c.DocumentVersion, RuleSetVersion: c.RuleSetVersion, JobID: c.JobID, Attempt: c.Attempt,
+		WorkflowRunID: c.WorkflowRunID, CreatedAt: c.CreatedAt,
 	}
 }
 
-// AccountBalance is what was posted to an account in a currency. Sums are strings, for they may be greater than 64 bits hold.
+// AccountBalance is what was posted to an account in a currency. Sums are strings, for they may be
+// greater than 64 bits hold.
 type AccountBalance struct {
 	Account      string `json:"account,omitempty" doc:"Absent: the total of the currency"`
 	Name         string `json:"name,omitempty"`
@@ -153,8 +167,10 @@ type AccountBalance struct {
 func AccountBalanceOf(b *ledgerdb.SpanBalance) AccountBalance {
 	return AccountBalance{
 		Account: b.Account, Name: b.Name, Type: string(b.Type), Currency: b.Currency,
-		OpeningMinor: b.Opening.String(), DebitMinor: b.Debit.String(), CreditMinor: b.Credit.String(), ClosingMinor: b.Closing.String(),
-		Opening: minor.Decimal(b.Opening, b.Currency), Debit: minor.Decimal(b.Debit, b.Currency), Credit: minor.Decimal(b.Credit, b.Currency), Closing: minor.Decimal(b.Closing, b.Currency),
+		OpeningMinor: b.Opening.String(), DebitMinor: b.Debit.String(), CreditMinor: b.Credit.String(),
+		ClosingMinor: b.Closing.String(),
+		Opening:      minor.Decimal(b.Opening, b.Currency), Debit: minor.Decimal(b.Debit, b.Currency),
+		Credit: minor.Decimal(b.Credit, b.Currency), Closing: minor.Decimal(b.Closing, b.Currency),
 	}
 }
 
@@ -168,9 +184,11 @@ type TrialBalance struct {
 	Balanced bool             `json:"balanced" doc:"Whether debits equal credits in each currency, before, in and after the span"`
 }
 
-// TrialBalanceOf makes the answer of a trial balance that the filter asked for; without an organization it is of all together.
+// TrialBalanceOf makes the answer of a trial balance that the filter asked for; without an
+// organization it is of all together.
 func TrialBalanceOf(f *ledgerdb.BalanceFilter, t *ledgerdb.Trial) TrialBalance {
 	return TrialBalance{
-		OrgID: f.OrgID, From: f.From.String(), To: f.To.String(), Accounts: List(t.Accounts, AccountBalanceOf), Totals: List(t.Totals, AccountBalanceOf), Balanced: t.Balanced,
+		OrgID: f.OrgID, From: f.From.String(), To: f.To.String(), Accounts: List(t.Accounts, AccountBalanceOf),
+		Totals: List(t.Totals, AccountBalanceOf), Balanced: t.Balanced,
 	}
 }

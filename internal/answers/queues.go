@@ -35,8 +35,12 @@ type Queue struct {
 // QueueOf makes the answer of a named queue.
 func QueueOf(u *store.NamedQueue) Queue {
 	return Queue{
-		Name: u.Name, SetBy: u.SetBy, SetAt: u.SetAt, PausedAt: u.PausedAt, Pending: u.Pending, Due: u.Due, Leased: u.Leased, Failed: u.Failed, OldestDue: u.OldestDue, Workers: u.Workers,
-		QueueSettings: QueueSettings{Fleet: u.Fleet, MaxParallel: u.MaxParallel, PerProcess: u.PerProcess, Rate: u.Rate, RateSeconds: u.RateSeconds, RateBurst: u.RateBurst, Owner: u.Owner},
+		Name: u.Name, SetBy: u.SetBy, SetAt: u.SetAt, PausedAt: u.PausedAt, Pending: u.Pending, Due: u.Due,
+		Leased: u.Leased, Failed: u.Failed, OldestDue: u.OldestDue, Workers: u.Workers,
+		QueueSettings: QueueSettings{
+			Fleet: u.Fleet, MaxParallel: u.MaxParallel, PerProcess: u.PerProcess, Rate: u.Rate,
+			RateSeconds: u.RateSeconds, RateBurst: u.RateBurst, Owner: u.Owner,
+		},
 	}
 }
 
@@ -76,7 +80,8 @@ type PendingJob struct {
 // QueueStatsOf makes the answer of how the queue of a kind stands.
 func QueueStatsOf(s *store.QueueStatus) QueueStats {
 	return QueueStats{
-		Kind: s.Kind, At: s.At, Counts: named(s.Counts), Estimated: store.Texts(s.Estimated), Due: s.Due, Waiting: s.Waiting, StaleLeases: s.StaleLeases,
+		Kind: s.Kind, At: s.At, Counts: named(s.Counts), Estimated: store.Texts(s.Estimated), Due: s.Due,
+		Waiting: s.Waiting, StaleLeases: s.StaleLeases,
 		FailedByCode: named(s.FailedByCode), OldestDue: pendingJob(s.OldestDue), OldestPending: pendingJob(s.OldestPending),
 	}
 }
@@ -86,6 +91,7 @@ func pendingJob(p *store.PendingJob) *PendingJob {
 		return nil
 	}
 	return &PendingJob{
-		ID: p.JobID, OrgID: p.OrgID, DocumentID: p.DocumentID, Type: p.Type, FirstDueAt: p.FirstReadyAt, DueAt: p.ReadyAt, Waits: p.Waits, AgeSeconds: p.AgeSeconds,
+		ID: p.JobID, OrgID: p.OrgID, DocumentID: p.DocumentID, Type: p.Type, FirstDueAt: p.FirstReadyAt, DueAt: p.ReadyAt,
+		Waits: p.Waits, AgeSeconds: p.AgeSeconds,
 	}
 }

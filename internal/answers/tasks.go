@@ -21,7 +21,8 @@ type Task struct {
 
 func taskOf(t *listing.ListedTask) Task {
 	return Task{
-		ID: t.ID, Type: t.Type, State: string(t.State), EnqueuedAt: t.EnqueuedAt, ScheduledAt: t.ScheduledAt, Leases: t.Leases, LeasedUntil: t.LeasedUntil,
+		ID: t.ID, Type: t.Type, State: string(t.State), EnqueuedAt: t.EnqueuedAt, ScheduledAt: t.ScheduledAt,
+		Leases: t.Leases, LeasedUntil: t.LeasedUntil,
 		CompletedAt: t.CompletedAt, LastError: t.LastError,
 	}
 }
@@ -51,7 +52,8 @@ type TaskDetail struct {
 // TaskDetailOf makes the answer of a task.
 func TaskDetailOf(d *listing.TaskDetail) TaskDetail {
 	return TaskDetail{
-		Task: taskOf(&d.ListedTask), Payload: Object(d.Payload), Errors: d.Errors, Worker: d.Worker, Stuck: d.Stuck, TraceParent: d.TraceParent,
+		Task: taskOf(&d.ListedTask), Payload: Object(d.Payload), Errors: d.Errors, Worker: d.Worker, Stuck: d.Stuck,
+		TraceParent: d.TraceParent,
 	}
 }
 

@@ -60,10 +60,12 @@ func TestJudge(t *testing.T) {
 		if want.Outcome == models.OutcomeRetried {
 			want = disposition.Verdict{Outcome: models.OutcomeFailed}
 		}
-		assert.Equal(t, want, disposition.Judge(models.Errorf(code, "x"), models.MaxAttempts, 3, 0), "%s at the last attempt", code)
+		assert.Equal(t, want, disposition.Judge(models.Errorf(code, "x"), models.MaxAttempts, 3, 0),
+			"%s at the last attempt", code)
 	}
 	assert.Equal(t, disposition.Verdict{Outcome: models.OutcomeRetried, Delay: 7 * time.Second},
-		disposition.Judge(models.Errorf("SOMETHING_ELSE", "x"), 1, 0, 7*time.Second), "an unknown code is a processor's error")
+		disposition.Judge(models.Errorf("SOMETHING_ELSE", "x"), 1, 0, 7*time.Second),
+		"an unknown code is a processor's error")
 }
 
 func TestNotReadySlowsDown(t *testing.T) {
@@ -77,7 +79,8 @@ func TestNotReadySlowsDown(t *testing.T) {
 	}
 }
 
-// Every constant of accounting_codes.go is in the error table, once, and what the table says of it is what Judge does.
+// Every constant of accounting_codes.go is in the error table, once, and what the table says of it
+// is what Judge does.
 func TestErrorTableHasEveryCode(t *testing.T) {
 	t.Parallel()
 	file, err := parser.ParseFile(token.NewFileSet(), "../../models/accounting_codes.go", nil, 0)

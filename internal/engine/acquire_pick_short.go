@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// rescueWait is how long jobs are waited for whose transaction was lost: a session that is cut off
-	// keeps its rows locked until it has idled for ten seconds.
+	// rescueWait is how long jobs are waited for whose transaction was lost: a session that is cut
+	// off keeps its rows locked until it has idled for ten seconds.
 	rescueWait = 15 * time.Second
 	// firstBeside is how many jobs of a pick begin beside each other at first, besideFor after which
 	// time there are twice as many.

@@ -15,8 +15,8 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// TestDocumentThatKillsTheWorkerOfAFetchEndsAlone: where a fetch works what it has leased, as beside workers with other sources, a document
-// that ends its worker is charged as in a turn.
+// TestDocumentThatKillsTheWorkerOfAFetchEndsAlone: where a fetch works what it has leased, as
+// beside workers with other sources, a document that ends its worker is charged as in a turn.
 func TestDocumentThatKillsTheWorkerOfAFetchEndsAlone(t *testing.T) {
 	t.Parallel()
 	k := &killer{Processor: ledger.New(nil), document: "doc-3", met: make(chan struct{}), revive: make(chan struct{})}
@@ -28,7 +28,8 @@ func TestDocumentThatKillsTheWorkerOfAFetchEndsAlone(t *testing.T) {
 	for alive := true; alive; {
 		again := dead > 0
 		go func() {
-			f, err := b.engine.Fetch(t.Context(), engine.FetchRequest{Turn: store.Turn{ID: "run/0/1", Worker: "w"}, Batch: 50, Again: again, Crashed: again})
+			f, err := b.engine.Fetch(t.Context(),
+				engine.FetchRequest{Turn: store.Turn{ID: "run/0/1", Worker: "w"}, Batch: 50, Again: again, Crashed: again})
 			assert.NoError(t, err)
 			ended <- f
 		}()
@@ -43,7 +44,8 @@ func TestDocumentThatKillsTheWorkerOfAFetchEndsAlone(t *testing.T) {
 		}
 	}
 	b.assertJob("doc-3", models.JobFailed, 6, models.CodeWorkerLost)
-	assert.Equal(t, 4, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.accounting_work_queue WHERE state = 'completed' AND run_count = 1`))
+	assert.Equal(t, 4, fixture.Count(t, b.Pool,
+		`SELECT count(*) FROM daybook.accounting_work_queue WHERE state = 'completed' AND run_count = 1`))
 	close(k.revive)
 	for range dead {
 		<-ended

@@ -18,7 +18,8 @@ import (
 	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
 )
 
-// fetching fetches with a poll interval that no test waits for, until there is work. It returns when the fetch waits and hears of work.
+// fetching fetches with a poll interval that no test waits for, until there is work. It returns
+// when the fetch waits and hears of work.
 func (b *bundle) fetching(e *engine.Engine) <-chan engine.Fetched {
 	b.t.Helper()
 	got := make(chan engine.Fetched, 1)
@@ -29,7 +30,8 @@ func (b *bundle) fetching(e *engine.Engine) <-chan engine.Fetched {
 	}()
 	const hears = `SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND mode = 'ExclusiveLock' AND classid = daybook.lock_class('wakers')::oid
 	                  AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`
-	require.Eventually(b.t, func() bool { return fixture.Count(b.t, b.Pool, hears) > 0 }, 60*time.Second, 20*time.Millisecond)
+	require.Eventually(b.t, func() bool { return fixture.Count(b.t, b.Pool, hears) > 0 }, 60*time.Second,
+		20*time.Millisecond)
 	return got
 }
 
@@ -44,7 +46,8 @@ func (b *bundle) fetched(got <-chan engine.Fetched) engine.Fetched {
 	}
 }
 
-// TestWaitingFetchAwaitsWhatIsDueLater: what is enqueued for later while a fetch waits is worked when it is due.
+// TestWaitingFetchAwaitsWhatIsDueLater: what is enqueued for later while a fetch waits is worked
+// when it is due.
 func TestWaitingFetchAwaitsWhatIsDueLater(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

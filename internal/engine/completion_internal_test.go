@@ -18,7 +18,9 @@ type committing struct{ Kind }
 
 func (committing) InTx(_ context.Context, f func(tx pgx.Tx) error) error { return f(nil) }
 
-func (committing) Complete(context.Context, pgx.Tx, store.Turn, []store.Completion, store.Access) (store.Completed, error) {
+func (committing) Complete(context.Context, pgx.Tx, store.Turn, []store.Completion,
+	store.Access,
+) (store.Completed, error) {
 	return store.Completed{models.OutcomeCompleted: 1}, nil
 }
 
@@ -27,7 +29,8 @@ type observing func(batch []events.Event)
 
 func (f observing) Observe(batch []events.Event) { f(batch) }
 
-// TestSinksAreCalledOutsideOfThePin: a sink that is slow does not keep the jobs of the turn from being handed over.
+// TestSinksAreCalledOutsideOfThePin: a sink that is slow does not keep the jobs of the turn from
+// being handed over.
 func TestSinksAreCalledOutsideOfThePin(t *testing.T) {
 	t.Parallel()
 	e := &Engine{kind: committing{}}
@@ -39,9 +42,12 @@ func TestSinksAreCalledOutsideOfThePin(t *testing.T) {
 			h.moving.Unlock()
 		}
 	})}
-	c := &completion{turn: &turn{engine: e, leases: h, calls: &calls{}, tally: &tally{}}, call: &call{}, job: store.Job{ID: "1"}, attempt: Attempt{
-		Outcome: models.OutcomeCompleted, InTx: func(context.Context, pgx.Tx) ([]byte, error) { return nil, nil },
-	}}
+	c := &completion{
+		turn: &turn{engine: e, leases: h, calls: &calls{}, tally: &tally{}}, call: &call{},
+		job: store.Job{ID: "1"}, attempt: Attempt{
+			Outcome: models.OutcomeCompleted, InTx: func(context.Context, pgx.Tx) ([]byte, error) { return nil, nil },
+		},
+	}
 	err := c.try(t.Context(), &tryContext{Context: t.Context()})
 	require.NoError(t, err)
 	assert.Equal(t, 1, told)

@@ -14,8 +14,9 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// elsewhere is a Kind whose first answers about the job come from a server that does not know the lease, such as a primary that was replaced and still
-// answers on a connection of the pool. The others say that the turn holds the job, and that it is not to be cancelled.
+// elsewhere is a Kind whose first answers about the job come from a server that does not know the
+// lease, such as a primary that was replaced and still answers on a connection of the pool. The
+// others say that the turn holds the job, and that it is not to be cancelled.
 type elsewhere struct {
 	Kind
 	// lost is how often the lease is lost.
@@ -29,7 +30,9 @@ func (*elsewhere) LockChunk(_ context.Context, _ pgx.Tx, _ store.Turn, ids []str
 	return []store.Job{{ID: ids[0]}}, nil
 }
 
-func (k *elsewhere) Complete(_ context.Context, _ pgx.Tx, _ store.Turn, completions []store.Completion, a store.Access) (store.Completed, error) {
+func (k *elsewhere) Complete(_ context.Context, _ pgx.Tx, _ store.Turn, completions []store.Completion,
+	a store.Access,
+) (store.Completed, error) {
 	if a.Commit && k.lost > 0 {
 		k.lost--
 		return nil, store.ErrLeaseLost
@@ -38,8 +41,8 @@ func (k *elsewhere) Complete(_ context.Context, _ pgx.Tx, _ store.Turn, completi
 	return store.Completed{completions[0].Outcome: 1}, nil
 }
 
-// TestACompletionThatMeetsAnotherServer: a completion that met ErrLeaseLost, of a job that the turn holds after all, is tried again. The job does not end
-// as cancelled.
+// TestACompletionThatMeetsAnotherServer: a completion that met ErrLeaseLost, of a job that the turn
+// holds after all, is tried again. The job does not end as cancelled.
 func TestACompletionThatMeetsAnotherServer(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -52,9 +55,12 @@ func TestACompletionThatMeetsAnotherServer(t *testing.T) {
 			e := &Engine{kind: kind}
 			e.observer = &observer{kind: "jobs", handlers: ownedTypes{}, sink: observing(func([]events.Event) {})}
 			h := newLeases(e, store.Turn{ID: "run/0/1"}, nil, nil)
-			done := &completion{turn: &turn{engine: e, leases: h, calls: &calls{all: map[*call]bool{}}, tally: &tally{}}, call: &call{}, timeout: time.Minute, job: store.Job{ID: "1"}, attempt: Attempt{
-				Outcome: models.OutcomeCompleted, InTx: func(context.Context, pgx.Tx) ([]byte, error) { return nil, nil },
-			}}
+			done := &completion{
+				turn: &turn{engine: e, leases: h, calls: &calls{all: map[*call]bool{}}, tally: &tally{}},
+				call: &call{}, timeout: time.Minute, job: store.Job{ID: "1"}, attempt: Attempt{
+					Outcome: models.OutcomeCompleted, InTx: func(context.Context, pgx.Tx) ([]byte, error) { return nil, nil },
+				},
+			}
 			err := done.run(t.Context())
 			var ends []models.Outcome
 			for _, one := range kind.completed {

@@ -27,7 +27,8 @@ import (
 	"github.com/daybook-dev/daybook/tasks"
 )
 
-// reconnect returns a pool whose sessions begin with the settings, which target (the database, or the role in it) gets.
+// reconnect returns a pool whose sessions begin with the settings, which target (the database, or
+// the role in it) gets.
 func (b *bundle) reconnect(target string, settings ...string) *pgxpool.Pool {
 	b.t.Helper()
 	for _, s := range settings {
@@ -64,10 +65,13 @@ END
 $$`)
 }
 
-// hostile are defaults that an application may have reasons for, and that must not matter to Daybook.
+// hostile are defaults that an application may have reasons for, and that must not matter to
+// Daybook.
 var hostile = []string{
-	`search_path = decoy, public`, `"TimeZone" = 'Pacific/Kiritimati'`, `"DateStyle" = 'SQL, DMY'`, `"IntervalStyle" = 'sql_standard'`,
-	`statement_timeout = '5s'`, `lock_timeout = '5s'`, `bytea_output = 'escape'`, `extra_float_digits = 0`, `enable_indexscan = off`,
+	`search_path = decoy, public`, `"TimeZone" = 'Pacific/Kiritimati'`, `"DateStyle" = 'SQL, DMY'`,
+	`"IntervalStyle" = 'sql_standard'`,
+	`statement_timeout = '5s'`, `lock_timeout = '5s'`, `bytea_output = 'escape'`, `extra_float_digits = 0`,
+	`enable_indexscan = off`,
 	`default_transaction_deferrable = on`, `check_function_bodies = off`,
 }
 
@@ -77,7 +81,8 @@ type ping struct {
 
 func (ping) JobType() string { return "ping" }
 
-// The whole way of a document and of a background job, under defaults of the database, or of the role, that are not PostgreSQL's.
+// The whole way of a document and of a background job, under defaults of the database, or of the
+// role, that are not PostgreSQL's.
 func TestNoDefaultOfTheDatabaseMatters(t *testing.T) {
 	t.Parallel()
 	for _, level := range []string{"repeatable read", "serializable"} {
@@ -116,7 +121,8 @@ func (b *bundle) walk(pool *pgxpool.Pool) {
 	assert.EqualValues(t, 3570, fixture.Balance(t, pool, other, "1200", "EUR"))
 
 	require.NoError(t, store.Begin(t.Context(), pool, func(tx pgx.Tx) error {
-		_, err := ledgerdb.AddPeriods(t.Context(), tx, other, []models.Period{{StartsOn: models.NewDate(2026, 3, 1), EndsOn: models.NewDate(2026, 3, 31)}})
+		_, err := ledgerdb.AddPeriods(t.Context(), tx, other,
+			[]models.Period{{StartsOn: models.NewDate(2026, 3, 1), EndsOn: models.NewDate(2026, 3, 31)}})
 		if err != nil {
 			return err
 		}
@@ -133,7 +139,8 @@ func (b *bundle) walk(pool *pgxpool.Pool) {
 		return j.Progress(ctx, map[string]bool{"half": true})
 	})
 	for n := range 3 {
-		_, err := queue.EnqueueJob(t.Context(), pool, other, ping{N: n}, queue.JobOptions{IdempotencyKey: fmt.Sprint("key ", n)})
+		_, err := queue.EnqueueJob(t.Context(), pool, other, ping{N: n},
+			queue.JobOptions{IdempotencyKey: fmt.Sprint("key ", n)})
 		require.NoError(t, err)
 	}
 	assert.Equal(t, 3, queuetest.DrainJobs(t, pool, registry, queuetest.JobsOptions{}).Completed)
@@ -145,7 +152,8 @@ func (b *bundle) walk(pool *pgxpool.Pool) {
 	assert.Zero(t, audit.Wrong(), "%+v", audit)
 }
 
-// walkTasks works tasks of a supervisor, of a processor with handlers, and of an SQL client, and one that fails.
+// walkTasks works tasks of a supervisor, of a processor with handlers, and of an SQL client, and
+// one that fails.
 func (b *bundle) walkTasks(pool *pgxpool.Pool) {
 	t := b.t
 	b.exec(`
@@ -169,12 +177,17 @@ REVOKE ALL ON FUNCTION shop.supervise, shop.before, shop.printed FROM PUBLIC`)
 		assert.Equal(t, 7, k.Payload.N)
 		return nil, nil
 	})
-	tasks.Register(registry, "fail", tasks.Policy{}, func(context.Context, *tasks.Task[ping]) (any, error) { return nil, errors.New("it fails") })
-	for _, k := range []queue.RawTask{{Type: "db_function", Data: []byte(`{"db_function": "shop.supervise"}`)}, {Type: "fail"}} {
+	tasks.Register(registry, "fail", tasks.Policy{},
+		func(context.Context, *tasks.Task[ping]) (any, error) { return nil, errors.New("it fails") })
+	for _, k := range []queue.RawTask{
+		{Type: "db_function", Data: []byte(`{"db_function": "shop.supervise"}`)},
+		{Type: "fail"},
+	} {
 		_, err := queue.EnqueueTask(t.Context(), pool, k, queue.TaskOptions{})
 		require.NoError(t, err)
 	}
-	_, err := queue.EnqueueTasks(t.Context(), pool, []queue.NewTask{{Payload: queue.RawTask{Type: "by_hand"}}, {Payload: queue.RawTask{Type: "by_hand"}}})
+	_, err := queue.EnqueueTasks(t.Context(), pool,
+		[]queue.NewTask{{Payload: queue.RawTask{Type: "by_hand"}}, {Payload: queue.RawTask{Type: "by_hand"}}})
 	require.NoError(t, err)
 	drained := queuetest.DrainTasks(t, pool, registry, queuetest.TasksOptions{Advance: 2 * time.Hour})
 	assert.Equal(t, queuetest.Counts{Completed: 3, Failed: 1}, drained.Counts)
@@ -194,7 +207,8 @@ REVOKE ALL ON FUNCTION shop.supervise, shop.before, shop.printed FROM PUBLIC`)
 	assert.Zero(t, fixture.Count(t, b.Pool, `SELECT count(*) FROM queues.open_task`))
 }
 
-// Lanes that lease, post and complete side by side disturb each other no more than under READ COMMITTED.
+// Lanes that lease, post and complete side by side disturb each other no more than under READ
+// COMMITTED.
 func TestLanesUnderStricterIsolation(t *testing.T) {
 	t.Parallel()
 	for _, level := range []string{"repeatable read", "serializable"} {
@@ -203,7 +217,8 @@ func TestLanesUnderStricterIsolation(t *testing.T) {
 			b := setup(t)
 			fixture.ManyReady(t, b.Pool, org, "doc-", 900)
 			pool := b.reconnect(`ALTER DATABASE `+b.Name, `default_transaction_isolation = '`+level+`'`)
-			e := engine.New(store.New(pool), ledger.New(nil), engine.Options{Direct: true, ChunkSize: 50, Log: slog.New(slog.DiscardHandler)})
+			e := engine.New(store.New(pool), ledger.New(nil),
+				engine.Options{Direct: true, ChunkSize: 50, Log: slog.New(slog.DiscardHandler)})
 			defer e.Close()
 			var lanes sync.WaitGroup
 			for lane := range 3 {
@@ -220,7 +235,8 @@ func TestLanesUnderStricterIsolation(t *testing.T) {
 				})
 			}
 			lanes.Wait()
-			assert.Equal(t, 900, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.accounting_work_queue WHERE state = 'completed' AND run_count = 1`))
+			assert.Equal(t, 900, fixture.Count(t, b.Pool,
+				`SELECT count(*) FROM daybook.accounting_work_queue WHERE state = 'completed' AND run_count = 1`))
 			assert.Equal(t, 900, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.impacts`))
 		})
 	}
@@ -254,7 +270,8 @@ func TestNothingIsPostedIntoAPeriodThatWasClosedMeanwhile(t *testing.T) {
 			b := setup(t)
 			first := models.NewDate(2026, 3, 1)
 			fixture.Tx(t, b.Pool, func(ctx context.Context, tx pgx.Tx) {
-				_, err := ledgerdb.AddPeriods(ctx, tx, org, []models.Period{{StartsOn: first, EndsOn: models.NewDate(2026, 3, 31)}})
+				_, err := ledgerdb.AddPeriods(ctx, tx, org,
+					[]models.Period{{StartsOn: first, EndsOn: models.NewDate(2026, 3, 31)}})
 				require.NoError(t, err)
 			})
 			fixture.Ready(t, b.Pool, fixture.Invoice(org, "inv", 1000))
@@ -264,7 +281,11 @@ func TestNothingIsPostedIntoAPeriodThatWasClosedMeanwhile(t *testing.T) {
 			defer e.Close()
 			done := b.processing(e, request(1))
 			<-g.reached
-			fixture.Tx(t, b.Pool, func(ctx context.Context, tx pgx.Tx) { require.NoError(t, ledgerdb.ClosePeriod(ctx, tx, org, first)) })
+			fixture.Tx(t, b.Pool, func(ctx context.Context,
+				tx pgx.Tx,
+			) {
+				require.NoError(t, ledgerdb.ClosePeriod(ctx, tx, org, first))
+			})
 			close(g.proceed)
 			<-done
 			assert.Zero(t, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.impacts`))

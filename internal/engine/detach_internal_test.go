@@ -33,7 +33,8 @@ func (k *handing) HandOver(context.Context, store.Turn, store.Turn, []string) (b
 	return true, nil
 }
 
-// TestTurnIsDetachedWhenItOnlyWaits: a turn hands its jobs over when it has nothing else to do than to wait for long ones, and not before.
+// TestTurnIsDetachedWhenItOnlyWaits: a turn hands its jobs over when it has nothing else to do than
+// to wait for long ones, and not before.
 func TestTurnIsDetachedWhenItOnlyWaits(t *testing.T) {
 	t.Parallel()
 	e, _ := picking(t, pgtest.New(t), 1, done)
@@ -69,8 +70,8 @@ func TestTurnIsDetachedWhenItOnlyWaits(t *testing.T) {
 	}
 }
 
-// TestHandOverOfALostJob: a job that the turn has lost prevents the hand-over, and its call is ended; one whose row is locked for a moment prevents it as well,
-// and goes on.
+// TestHandOverOfALostJob: a job that the turn has lost prevents the hand-over, and its call is
+// ended; one whose row is locked for a moment prevents it as well, and goes on.
 func TestHandOverOfALostJob(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
@@ -79,7 +80,10 @@ func TestHandOverOfALostJob(t *testing.T) {
 	r, jobs := leasing(t, e, 2)
 	ended := map[string]bool{}
 	for _, j := range jobs {
-		r.calls.begin(&call{jobType: "named", single: true, open: 1, inHand: []store.Job{j}, try: &tryContext{cancel: func() { ended[j.ID] = true }}})
+		r.calls.begin(&call{
+			jobType: "named", single: true, open: 1, inHand: []store.Job{j},
+			try: &tryContext{cancel: func() { ended[j.ID] = true }},
+		})
 	}
 	other, err := db.Pool.Begin(t.Context())
 	require.NoError(t, err)
@@ -104,8 +108,8 @@ func TestHandOverOfALostJob(t *testing.T) {
 	assert.True(t, r.leases.heldBy().Detached)
 }
 
-// TestWaitingJobWhoseRowIsHeld: of the jobs that waited for room, one whose row another transaction holds is not begun, gives its room back, and is
-// tried again.
+// TestWaitingJobWhoseRowIsHeld: of the jobs that waited for room, one whose row another transaction
+// holds is not begun, gives its room back, and is tried again.
 func TestWaitingJobWhoseRowIsHeld(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
@@ -127,8 +131,10 @@ func TestWaitingJobWhoseRowIsHeld(t *testing.T) {
 	assert.Equal(t, 1, e.room.used["named"])
 }
 
-// TestDetachedTurnLeavesNothingBehind: what a turn that no activity waits for could not give back at its end, because another transaction had the row locked, is given back
-// as soon as that is over, uncounted, also when the process is stopped and has interrupted the turn's work. A lease that comes second for a row locks it for a moment.
+// TestDetachedTurnLeavesNothingBehind: what a turn that no activity waits for could not give back
+// at its end, because another transaction had the row locked, is given back as soon as that is
+// over, uncounted, also when the process is stopped and has interrupted the turn's work. A lease
+// that comes second for a row locks it for a moment.
 func TestDetachedTurnLeavesNothingBehind(t *testing.T) {
 	t.Parallel()
 	for _, stopped := range []bool{false, true} {
@@ -149,8 +155,8 @@ func TestDetachedTurnLeavesNothingBehind(t *testing.T) {
 	}
 }
 
-// TestHandOverWithoutAConnection has a completion hold the pool's only connection while a hand-over that has begun needs one: neither waits for the other for
-// long, and the job is completed.
+// TestHandOverWithoutAConnection has a completion hold the pool's only connection while a hand-over
+// that has begun needs one: neither waits for the other for long, and the job is completed.
 func TestHandOverWithoutAConnection(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
@@ -192,12 +198,14 @@ func TestHandOverWithoutAConnection(t *testing.T) {
 			require.FailNow(t, what+" waits for the other one")
 		}
 	}
-	assert.Equal(t, 1, fixture.Count(t, db.Pool, `SELECT count(*) FROM daybook.jobs WHERE state = 'completed' AND run_count = 1`))
+	assert.Equal(t, 1, fixture.Count(t, db.Pool,
+		`SELECT count(*) FROM daybook.jobs WHERE state = 'completed' AND run_count = 1`))
 	assert.Equal(t, 1, fixture.Count(t, db.Pool, `SELECT count(*) FROM daybook.jobs WHERE state = 'leased' AND detached`))
 }
 
-// TestLeasesAreKeptWhileNothingConnects: the server, or a proxy before it, leaves a new connection without an answer. What waits for it, because no other was free, gives up before the
-// leases end, which are not renewed meanwhile.
+// TestLeasesAreKeptWhileNothingConnects: the server, or a proxy before it, leaves a new connection
+// without an answer. What waits for it, because no other was free, gives up before the leases end,
+// which are not renewed meanwhile.
 func TestLeasesAreKeptWhileNothingConnects(t *testing.T) {
 	t.Parallel()
 	handOver := func(ctx context.Context, r *runner, jobs []store.Job) error {
@@ -239,7 +247,8 @@ func TestLeasesAreKeptWhileNothingConnects(t *testing.T) {
 				}
 			}()
 			assert.Eventually(t, func() bool {
-				return fixture.Count(t, db.Pool, `SELECT count(*) FROM daybook.jobs WHERE last_attempted_at > attempt_started_at + interval '1 second'`) == 1
+				return fixture.Count(t, db.Pool,
+					`SELECT count(*) FROM daybook.jobs WHERE last_attempted_at > attempt_started_at + interval '1 second'`) == 1
 			}, 9*time.Second, 10*time.Millisecond)
 			cancel()
 			<-ended
@@ -247,7 +256,8 @@ func TestLeasesAreKeptWhileNothingConnects(t *testing.T) {
 	}
 }
 
-// unansweredOnce is a pool of so many connections. The second one that is made gets no answer; asked is told of it. Others do.
+// unansweredOnce is a pool of so many connections. The second one that is made gets no answer;
+// asked is told of it. Others do.
 func unansweredOnce(t *testing.T, db *pgtest.DB, connections int32) (pool *pgxpool.Pool, asked chan struct{}) {
 	t.Helper()
 	var listen net.ListenConfig

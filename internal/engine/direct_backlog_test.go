@@ -23,8 +23,8 @@ type nothing struct{}
 
 func (nothing) Prepare(context.Context, engine.Job) (engine.JobCommit, error) { return nil, nil }
 
-// TestSpentPlacesHideNoBacklog has a lane meet more organizations whose only job is done than it asks at once, beside one with
-// many jobs. It waits for no wake-up while those are due.
+// TestSpentPlacesHideNoBacklog has a lane meet more organizations whose only job is done than it
+// asks at once, beside one with many jobs. It waits for no wake-up while those are due.
 func TestSpentPlacesHideNoBacklog(t *testing.T) {
 	t.Parallel()
 	b := setupWith(t, effortless{}, engine.Options{Direct: true})
@@ -36,7 +36,8 @@ SELECT 'big', 'doc_' || i, 1 FROM generate_series(1, 5000) i`)
 	stop := make(chan struct{})
 	done := make(chan engine.Report, 1)
 	go func() {
-		r, err := b.engine.Process(context.Background(), engine.TurnRequest{Turn: turn(1), Batch: 50, Length: time.Hour, Linger: true, Stop: stop})
+		r, err := b.engine.Process(context.Background(),
+			engine.TurnRequest{Turn: turn(1), Batch: 50, Length: time.Hour, Linger: true, Stop: stop})
 		assert.NoError(t, err)
 		done <- r
 	}()

@@ -23,7 +23,8 @@ const exactlyOnce = `SELECT count(*) FROM daybook.accounting_work_queue q
    AND (SELECT count(*) FROM daybook.impacts i WHERE i.job_id = q.id) = 1
    AND (SELECT count(*) FROM daybook.attempts a WHERE a.job_id = q.id AND a.outcome = 'completed') = 1`
 
-// TestDirectlyWorkedJobsAreNeverLeased looks at the queue from outside while a refill is in its transaction.
+// TestDirectlyWorkedJobsAreNeverLeased looks at the queue from outside while a refill is in its
+// transaction.
 func TestDirectlyWorkedJobsAreNeverLeased(t *testing.T) {
 	t.Parallel()
 	g := newGate()
@@ -31,7 +32,8 @@ func TestDirectlyWorkedJobsAreNeverLeased(t *testing.T) {
 	fixture.ManyReady(t, b.Pool, org, "doc-", 20)
 	done := b.processing(b.engine, request(1))
 	<-g.reached
-	assert.Equal(t, 20, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.accounting_work_queue WHERE state = 'pending'`))
+	assert.Equal(t, 20, fixture.Count(t, b.Pool,
+		`SELECT count(*) FROM daybook.accounting_work_queue WHERE state = 'pending'`))
 	assert.Zero(t, b.fetch(2, 50).Leased, "they are locked")
 	close(g.proceed)
 	r := <-done
@@ -89,7 +91,8 @@ func (s spoiler) Prepare(ctx context.Context, jobs []engine.Job) (engine.Commit,
 	}, err
 }
 
-// TestPoisonedDocumentIsIsolated has one document of a thousand spoil every transaction that it is in.
+// TestPoisonedDocumentIsIsolated has one document of a thousand spoil every transaction that it is
+// in.
 func TestPoisonedDocumentIsIsolated(t *testing.T) {
 	t.Parallel()
 	b := setupWith(t, spoiler{ledger.New(nil), "doc-300"}, engine.Options{Direct: true})
@@ -112,7 +115,8 @@ func TestCrashedTurnLeases(t *testing.T) {
 	r.Crashed = true
 	done := b.processing(b.engine, r)
 	<-g.reached
-	assert.Equal(t, 5, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.accounting_work_queue WHERE state = 'leased'`))
+	assert.Equal(t, 5, fixture.Count(t, b.Pool,
+		`SELECT count(*) FROM daybook.accounting_work_queue WHERE state = 'leased'`))
 	close(g.proceed)
 	assert.Equal(t, 5, (<-done).Completed)
 }
@@ -135,7 +139,8 @@ func TestCappedOrganizationIsLeased(t *testing.T) {
 	assert.Equal(t, 530, fixture.Count(t, b.Pool, exactlyOnce))
 }
 
-// TestLongDocumentsAreWorkedInSmallerChunks has documents whose lines are together more than a transaction should hold.
+// TestLongDocumentsAreWorkedInSmallerChunks has documents whose lines are together more than a
+// transaction should hold.
 func TestLongDocumentsAreWorkedInSmallerChunks(t *testing.T) {
 	t.Parallel()
 	for name, direct := range map[string]bool{"directly": true, "leased": false} {

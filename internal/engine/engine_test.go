@@ -117,7 +117,8 @@ func TestInvoiceIsPosted(t *testing.T) {
 	attempts := fixture.Attempts(t, b.Pool, org, "inv-1")
 	require.Len(t, attempts, 1)
 	assert.Equal(t, models.OutcomeCompleted, attempts[0].Outcome)
-	assert.Equal(t, 1, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.documents WHERE accounting_impact_created_at IS NOT NULL`))
+	assert.Equal(t, 1, fixture.Count(t, b.Pool,
+		`SELECT count(*) FROM daybook.documents WHERE accounting_impact_created_at IS NOT NULL`))
 }
 
 func TestRefillsUntilEmpty(t *testing.T) {

@@ -28,7 +28,9 @@ SELECT extract(epoch FROM ready_at - updated_at) FROM daybook.accounting_work_qu
 }
 
 // assertJob compares what an operator sees of a job.
-func (b *bundle) assertJob(document string, state models.JobState, runCount int, code models.ErrorCode) models.AccountingJob {
+func (b *bundle) assertJob(document string, state models.JobState, runCount int,
+	code models.ErrorCode,
+) models.AccountingJob {
 	b.t.Helper()
 	job := b.job(document)
 	assert.Equal(b.t, state, job.State)
@@ -99,7 +101,8 @@ func TestDeletedDocumentIsCancelledAndReversed(t *testing.T) {
 	require.Len(t, impacts, 2)
 	assert.Equal(t, models.ImpactReverse, impacts[1].Kind)
 	assert.Zero(t, fixture.Balance(t, b.Pool, org, "1200", "EUR"))
-	assert.Equal(t, 1, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.documents WHERE accounting_impact_created_at IS NULL`))
+	assert.Equal(t, 1, fixture.Count(t, b.Pool,
+		`SELECT count(*) FROM daybook.documents WHERE accounting_impact_created_at IS NULL`))
 }
 
 func TestRetractedDocumentIsReversed(t *testing.T) {
@@ -121,7 +124,8 @@ func TestRetractedDocumentIsReversed(t *testing.T) {
 	assert.Len(t, fixture.Impacts(t, b.Pool, org, "inv-1"), 2, "it is reversed once")
 }
 
-// TestUnknownDocumentFails leaves the ledger alone when a document's row is gone without a word, and comes back with the row.
+// TestUnknownDocumentFails leaves the ledger alone when a document's row is gone without a word,
+// and comes back with the row.
 func TestUnknownDocumentFails(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -144,7 +148,8 @@ func TestUnknownDocumentFails(t *testing.T) {
 	assert.EqualValues(t, 1190, fixture.Balance(t, b.Pool, org, "1200", "EUR"))
 }
 
-// TestDeletionLastsLongerThanTheRow removes a document's row before, and after, it is marked deleted, and before a worker has looked.
+// TestDeletionLastsLongerThanTheRow removes a document's row before, and after, it is marked
+// deleted, and before a worker has looked.
 func TestDeletionLastsLongerThanTheRow(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -194,11 +199,17 @@ func TestPermanentErrorsFailAtOnce(t *testing.T) {
 		prepare  string
 		code     models.ErrorCode
 	}{
-		"unbalanced":      {fixture.Unbalanced(org, "doc"), "", models.CodeUnbalanced},
-		"no rule":         {noRule, "", models.CodeNoMatchingRule},
-		"unknown account": {fixture.Invoice(org, "doc", 1000), `DELETE FROM daybook.accounts WHERE code = '1200'`, models.CodeUnknownAccount},
-		"no rule set":     {fixture.Invoice(org, "doc", 1000), `UPDATE daybook.organizations SET active_rule_set = NULL`, models.CodeNoMatchingRule},
-		"overflow":        {overflow, "", models.CodeDocumentInvalid},
+		"unbalanced": {fixture.Unbalanced(org, "doc"), "", models.CodeUnbalanced},
+		"no rule":    {noRule, "", models.CodeNoMatchingRule},
+		"unknown account": {
+			fixture.Invoice(org, "doc", 1000), `DELETE FROM daybook.accounts WHERE code = '1200'`,
+			models.CodeUnknownAccount,
+		},
+		"no rule set": {
+			fixture.Invoice(org, "doc", 1000), `UPDATE daybook.organizations SET active_rule_set = NULL`,
+			models.CodeNoMatchingRule,
+		},
+		"overflow": {overflow, "", models.CodeDocumentInvalid},
 		"unreadable": {
 			fixture.Invoice(org, "doc", 1000),
 			`UPDATE daybook.documents SET content = '{"lines": "none"}'`, models.CodeDocumentInvalid,
@@ -232,7 +243,8 @@ func TestFailedJobsReturnWhenTheirCauseIsGone(t *testing.T) {
 	b.assertJob("inv-1", models.JobFailed, 1, models.CodeUnknownAccount)
 
 	fixture.Tx(t, b.Pool, func(ctx context.Context, tx pgx.Tx) {
-		a, err := ledgerdb.PutAccounts(ctx, tx, org, []models.Account{{Code: "1200", Name: "Receivable", Type: models.AccountAsset}}, nil)
+		a, err := ledgerdb.PutAccounts(ctx, tx, org,
+			[]models.Account{{Code: "1200", Name: "Receivable", Type: models.AccountAsset}}, nil)
 		require.NoError(t, err)
 		assert.Equal(t, 2, a.Returned)
 	})
@@ -270,8 +282,16 @@ func TestTransientErrorsBackOff(t *testing.T) {
 		options   engine.Options
 		code      models.ErrorCode
 	}{
-		"prepare fails": {failing{prepare: func(context.Context, []engine.Job) error { return errors.New("no") }}, engine.Options{}, models.CodeProcessorError},
-		"panic":         {failing{prepare: func(context.Context, []engine.Job) error { panic("no") }}, engine.Options{}, models.CodeProcessorError},
+		"prepare fails": {
+			failing{prepare: func(context.Context, []engine.Job) error { return errors.New("no") }},
+			engine.Options{},
+			models.CodeProcessorError,
+		},
+		"panic": {
+			failing{prepare: func(context.Context, []engine.Job) error { panic("no") }},
+			engine.Options{},
+			models.CodeProcessorError,
+		},
 		"commit fails": {failing{commit: func(context.Context, pgx.Tx, []engine.Job) ([]error, error) {
 			return nil, fmt.Errorf("upstream: %w", context.Canceled)
 		}}, engine.Options{}, models.CodeProcessorError},
@@ -311,7 +331,8 @@ func TestTransientErrorsBackOff(t *testing.T) {
 
 func TestRetryBaseIsConfigurable(t *testing.T) {
 	t.Parallel()
-	b := setupWith(t, failing{prepare: func(context.Context, []engine.Job) error { return errors.New("no") }}, engine.Options{RetryBase: 7 * time.Second})
+	b := setupWith(t, failing{prepare: func(context.Context, []engine.Job) error { return errors.New("no") }},
+		engine.Options{RetryBase: 7 * time.Second})
 	fixture.Ready(t, b.Pool, fixture.Invoice(org, "doc", 1000))
 	b.work(1)
 	assert.Equal(t, 7*time.Second, b.readyIn("doc"))
@@ -320,8 +341,9 @@ func TestRetryBaseIsConfigurable(t *testing.T) {
 	assert.Equal(t, 21*time.Second, b.readyIn("doc"))
 }
 
-// TestBadDocumentsAreIsolated has documents in the middle of a chunk that the database itself refuses, which only shows
-// when the whole chunk is inserted; their neighbours are posted in the same pass.
+// TestBadDocumentsAreIsolated has documents in the middle of a chunk that the database itself
+// refuses, which only shows when the whole chunk is inserted; their neighbours are posted in the
+// same pass.
 func TestBadDocumentsAreIsolated(t *testing.T) {
 	t.Parallel()
 	poisoned := map[string]bool{"doc-13": true, "doc-14": true, "doc-77": true}
@@ -344,19 +366,25 @@ func TestBadDocumentsAreIsolated(t *testing.T) {
 	for id := range poisoned {
 		b.assertJob(id, models.JobPending, 1, models.CodeDatabaseError)
 	}
-	assert.Equal(t, 97, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.accounting_work_queue WHERE state = 'completed' AND run_count = 1`))
+	assert.Equal(t, 97, fixture.Count(t, b.Pool,
+		`SELECT count(*) FROM daybook.accounting_work_queue WHERE state = 'completed' AND run_count = 1`))
 }
 
-// TestUnbalancedInsertIsTheDocumentsError makes the ledger's own check blind, so that the database's has to refuse.
+// TestUnbalancedInsertIsTheDocumentsError makes the ledger's own check blind, so that the
+// database's has to refuse.
 func TestDatabaseRefusesWhatTheRulesMissed(t *testing.T) {
 	t.Parallel()
 	b := setupWith(t, failing{commit: func(ctx context.Context, tx pgx.Tx, jobs []engine.Job) ([]error, error) {
 		return nil, ledgerdb.InsertPosting(ctx, tx, ledgerdb.Posting{
 			Impacts: []models.Impact{{
 				ID: 1, OrgID: org, DocumentID: "doc", Seq: 1, Kind: models.ImpactPost, EntryCount: 1,
-				DocumentDate: models.NewDate(2026, 1, 1), PostingDate: models.NewDate(2026, 1, 1), JobID: jobs[0].ID, Attempt: 1,
+				DocumentDate: models.NewDate(2026, 1, 1), PostingDate: models.NewDate(2026, 1, 1), JobID: jobs[0].ID,
+				Attempt: 1,
 			}},
-			Entries: []models.Entry{{ImpactID: 1, LineNo: 1, OrgID: org, Account: "1200", Side: models.Debit, Amount: 5, Currency: "EUR"}},
+			Entries: []models.Entry{{
+				ImpactID: 1, LineNo: 1, OrgID: org, Account: "1200", Side: models.Debit, Amount: 5,
+				Currency: "EUR",
+			}},
 		})
 	}}, engine.Options{})
 	fixture.Ready(t, b.Pool, fixture.Invoice(org, "doc", 1000))

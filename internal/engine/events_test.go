@@ -65,7 +65,10 @@ func (r *recorder) of(name events.Name) []events.Event {
 }
 
 // ways are the ends of attempts that the jobs of these tests have, by the number of the job.
-var ways = []models.Outcome{models.OutcomeCompleted, models.OutcomeRetried, models.OutcomeRescheduled, models.OutcomeFailed, models.OutcomeCancelled}
+var ways = []models.Outcome{
+	models.OutcomeCompleted, models.OutcomeRetried, models.OutcomeRescheduled,
+	models.OutcomeFailed, models.OutcomeCancelled,
+}
 
 func wayOf(name string) models.Outcome {
 	var n int
@@ -126,7 +129,10 @@ func (w taskWays) Work(_ context.Context, j store.Job, _ engine.Progress) engine
 	a := engine.Attempt{Outcome: models.OutcomeCompleted}
 	switch wayOf(n.Name) {
 	case models.OutcomeRescheduled:
-		a = engine.Attempt{Outcome: models.OutcomeRescheduled, Code: models.CodeDatabaseError, Message: "away", Delay: time.Hour}
+		a = engine.Attempt{
+			Outcome: models.OutcomeRescheduled, Code: models.CodeDatabaseError, Message: "away",
+			Delay: time.Hour,
+		}
 	case models.OutcomeRetried, models.OutcomeFailed, models.OutcomeCancelled:
 		a = w.Failed(j, errNoLuck)
 	case models.OutcomeCompleted, models.OutcomeLost:
@@ -134,7 +140,8 @@ func (w taskWays) Work(_ context.Context, j store.Job, _ engine.Progress) engine
 	return a
 }
 
-// observed are kinds of queue and of handlers with an owner, whose handlers call before first and end their jobs in every way.
+// observed are kinds of queue and of handlers with an owner, whose handlers call before first and
+// end their jobs in every way.
 var observed = map[string]struct {
 	enqueue func(b *bundle, n int)
 	engine  func(b *bundle, before func(), o engine.Options) *engine.Engine
@@ -153,14 +160,15 @@ var observed = map[string]struct {
 	},
 	"jobs in bulk": {enqueueNamed, func(b *bundle, before func(), o engine.Options) *engine.Engine {
 		r := jobs.NewRegistry()
-		jobs.RegisterBulk(r, jobs.Policy{Owner: "growth"}, func(_ context.Context, _ pgx.Tx, all []*jobs.Job[named]) ([]error, error) {
-			before()
-			errs := make([]error, len(all))
-			for i, j := range all {
-				errs[i] = jobWay(j.Payload.Name)
-			}
-			return errs, nil
-		})
+		jobs.RegisterBulk(r, jobs.Policy{Owner: "growth"},
+			func(_ context.Context, _ pgx.Tx, all []*jobs.Job[named]) ([]error, error) {
+				before()
+				errs := make([]error, len(all))
+				for i, j := range all {
+					errs[i] = jobWay(j.Payload.Name)
+				}
+				return errs, nil
+			})
 		return engine.NewJobs(store.NewQueue(b.Pool, store.Jobs), r, o)
 	}, attemptsLog},
 	"single jobs": {enqueueNamed, func(b *bundle, before func(), o engine.Options) *engine.Engine {
@@ -183,14 +191,15 @@ var observed = map[string]struct {
 
 func observedDocuments(b *bundle, before func(), o engine.Options) *engine.Engine {
 	o.Owner = "growth"
-	return engine.New(store.New(b.Pool), failing{commit: func(_ context.Context, _ pgx.Tx, all []engine.Job) ([]error, error) {
-		before()
-		errs := make([]error, len(all))
-		for i, j := range all {
-			errs[i] = documentWay(j.DocumentID)
-		}
-		return errs, nil
-	}}, o)
+	return engine.New(store.New(b.Pool),
+		failing{commit: func(_ context.Context, _ pgx.Tx, all []engine.Job) ([]error, error) {
+			before()
+			errs := make([]error, len(all))
+			for i, j := range all {
+				errs[i] = documentWay(j.DocumentID)
+			}
+			return errs, nil
+		}}, o)
 }
 
 func observedJobs(b *bundle, o engine.Options, f func(j *jobs.Job[named]) error) *engine.Engine {
@@ -211,7 +220,9 @@ SELECT concat_ws(' ', 'tasks', t.task_type, t.task_id, CASE WHEN EXISTS (SELECT 
 )
 
 // everyObserved runs a test for each of them, on a database of its own with n jobs.
-func everyObserved(t *testing.T, n int, test func(b *bundle, r *recorder, start func(before func(), o engine.Options) *engine.Engine, log string)) {
+func everyObserved(t *testing.T, n int,
+	test func(b *bundle, r *recorder, start func(before func(), o engine.Options) *engine.Engine, log string),
+) {
 	t.Parallel()
 	for name, k := range observed {
 		t.Run(name, func(t *testing.T) {
@@ -245,7 +256,10 @@ func (b *bundle) agree(r *recorder, log string) {
 		case log == observedTasks || e.Unlogged:
 			continue
 		default:
-			for _, word := range []string{e.Kind, e.OrgID, e.Type, e.DocumentID, e.JobID, fmt.Sprint(e.Attempt), outcomeOf(e), e.Code, e.Worker, e.Turn} {
+			for _, word := range []string{
+				e.Kind, e.OrgID, e.Type, e.DocumentID, e.JobID, fmt.Sprint(e.Attempt), outcomeOf(e),
+				e.Code, e.Worker, e.Turn,
+			} {
 				if word != "" {
 					text += " " + word
 				}
@@ -299,7 +313,8 @@ func TestEveryEndIsTold(t *testing.T) {
 	})
 }
 
-// TestWhatIsLostIsTold has a worker die in its first call: its successor is told of, and what it does is agreed with the log.
+// TestWhatIsLostIsTold has a worker die in its first call: its successor is told of, and what it
+// does is agreed with the log.
 func TestWhatIsLostIsTold(t *testing.T) {
 	everyObserved(t, 20, func(b *bundle, r *recorder, start func(func(), engine.Options) *engine.Engine, log string) {
 		met, revive := make(chan struct{}, 100), make(chan struct{})
@@ -324,7 +339,8 @@ func TestWhatIsLostIsTold(t *testing.T) {
 			assert.Equal(b.t, 1, e.Attempt)
 			assert.NotEmpty(b.t, e.Code)
 		}
-		anew := slices.DeleteFunc(r.of(events.Leased), func(e events.Event) bool { return e.Worker != "successor" || e.Attempt != 2 })
+		anew := slices.DeleteFunc(r.of(events.Leased),
+			func(e events.Event) bool { return e.Worker != "successor" || e.Attempt != 2 })
 		assert.Len(b.t, anew, len(lost), "each is leased anew")
 	})
 }
@@ -377,7 +393,8 @@ func TestWaitingLanesTellWhatWokeThem(t *testing.T) {
 	b := setup(t)
 	r := &recorder{}
 	start := func() *engine.Engine {
-		return observedJobs(b, engine.Options{Log: slog.New(slog.DiscardHandler), Events: r}, func(*jobs.Job[named]) error { return nil })
+		return observedJobs(b, engine.Options{Log: slog.New(slog.DiscardHandler), Events: r},
+			func(*jobs.Job[named]) error { return nil })
 	}
 	e := start()
 	t.Cleanup(e.Close)
@@ -388,8 +405,9 @@ func TestWaitingLanesTellWhatWokeThem(t *testing.T) {
 	assert.Equal(t, [][2]int{{0, 1}, {0, 0}}, r.lanes)
 	e.Close()
 
-	// What comes before the fetch has read the queue for the first time wakes nothing. Each try has an engine of its own: what a fetch has begun goes on
-	// for a second, and would take the next try's job.
+	// What comes before the fetch has read the queue for the first time wakes nothing. Each try has
+	// an engine of its own: what a fetch has begun goes on for a second, and would take the next
+	// try's job.
 	require.Eventually(t, func() bool {
 		e := start()
 		defer e.Close()

@@ -17,7 +17,8 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// gate is a processor that posts as the ledger does, but stops before the transaction until the test lets it go on.
+// gate is a processor that posts as the ledger does, but stops before the transaction until the
+// test lets it go on.
 type gate struct {
 	inner   engine.Processor
 	reached chan []engine.Job
@@ -53,7 +54,8 @@ func request(n int) engine.TurnRequest {
 	return engine.TurnRequest{Turn: turn(n), Batch: 50, Length: time.Minute}
 }
 
-// TestSleeperCommitsNothing has a worker sleep between its lease and its transaction while a successor reclaims the turn.
+// TestSleeperCommitsNothing has a worker sleep between its lease and its transaction while a
+// successor reclaims the turn.
 func TestSleeperCommitsNothing(t *testing.T) {
 	t.Parallel()
 	g := newGate()
@@ -77,7 +79,8 @@ func TestSleeperCommitsNothing(t *testing.T) {
 	assert.Equal(t, 20, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.attempts`))
 }
 
-// TestSleeperInsideItsTransaction holds the queue rows locked: the successor leaves them alone and sweeps them in later.
+// TestSleeperInsideItsTransaction holds the queue rows locked: the successor leaves them alone and
+// sweeps them in later.
 func TestSleeperInsideItsTransaction(t *testing.T) {
 	t.Parallel()
 	inside, proceed := make(chan struct{}), make(chan struct{})
@@ -133,7 +136,8 @@ func TestFetchIsIdempotent(t *testing.T) {
 	f, err := b.engine.Fetch(t.Context(), engine.FetchRequest{Turn: turn(1), Batch: 50, Again: true})
 	require.NoError(t, err)
 	assert.Equal(t, 50, f.Leased)
-	assert.Equal(t, 50, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.accounting_work_queue WHERE state = 'leased'`))
+	assert.Equal(t, 50, fixture.Count(t, b.Pool,
+		`SELECT count(*) FROM daybook.accounting_work_queue WHERE state = 'leased'`))
 }
 
 // TestTwoEnginesShareAQueue runs turns of two workers side by side.
@@ -242,8 +246,8 @@ func TestRepeatPostsNothing(t *testing.T) {
 	assert.Len(t, fixture.Impacts(t, b.Pool, org, "doc"), 1)
 }
 
-// TestLockedDocument has a domain transaction hold a document while the worker comes by, and then enqueue it: neither
-// waits for the other, and nothing is counted.
+// TestLockedDocument has a domain transaction hold a document while the worker comes by, and then
+// enqueue it: neither waits for the other, and nothing is counted.
 func TestLockedDocument(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -355,12 +359,13 @@ SELECT count(*) FROM daybook.accounting_work_queue WHERE last_attempted_at > now
 	}, pgtest.Patience, 10*time.Millisecond)
 	close(g.proceed)
 	report := <-done
-	// Swept in at the turn's very end it is given back instead of worked, or, while a renewal that was cut off has its row for a moment, left to the next fetch.
+	// Swept in at the turn's very end it is given back instead of worked, or, while a renewal that
+	// was cut off has its row for a moment, left to the next fetch.
 	assert.Equal(t, 2, report.Completed+report.Released+len(report.LeftBehind))
 }
 
-// TestBulkGoesOnWithoutWhatItHasLost takes one of three documents from a turn while it works them: the call is ended for that once, and the others are
-// posted by the next one.
+// TestBulkGoesOnWithoutWhatItHasLost takes one of three documents from a turn while it works them:
+// the call is ended for that once, and the others are posted by the next one.
 func TestBulkGoesOnWithoutWhatItHasLost(t *testing.T) {
 	t.Parallel()
 	g := newGate()
@@ -374,7 +379,8 @@ func TestBulkGoesOnWithoutWhatItHasLost(t *testing.T) {
 	for range 2 {
 		b.exec(`UPDATE daybook.accounting_work_queue SET last_attempted_at = now() - interval '5 seconds' WHERE document_id <> 'doc-1'`)
 		require.Eventually(t, func() bool {
-			return b.in("daybook.accounting_work_queue", `document_id <> 'doc-1' AND last_attempted_at > now() - interval '4 seconds'`) == 2
+			return b.in("daybook.accounting_work_queue",
+				`document_id <> 'doc-1' AND last_attempted_at > now() - interval '4 seconds'`) == 2
 		}, pgtest.Patience, 5*time.Millisecond)
 	}
 	close(g.proceed)
@@ -401,7 +407,8 @@ func TestStopGivesTheRestBack(t *testing.T) {
 	assert.Equal(t, 10, report.Completed)
 	assert.Equal(t, 40, report.Released)
 	assert.True(t, report.Stopped)
-	assert.Equal(t, 40, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.accounting_work_queue WHERE state = 'pending' AND run_count = 0`))
+	assert.Equal(t, 40, fixture.Count(t, b.Pool,
+		`SELECT count(*) FROM daybook.accounting_work_queue WHERE state = 'pending' AND run_count = 0`))
 }
 
 // TestGraceEndsARunningChunk stops a turn whose processor does not come to an end by itself.
@@ -418,5 +425,6 @@ func TestGraceEndsARunningChunk(t *testing.T) {
 	<-g.reached
 	close(stop)
 	assert.Equal(t, 5, (<-done).Released)
-	assert.Equal(t, 5, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.accounting_work_queue WHERE state = 'pending' AND run_count = 0`))
+	assert.Equal(t, 5, fixture.Count(t, b.Pool,
+		`SELECT count(*) FROM daybook.accounting_work_queue WHERE state = 'pending' AND run_count = 0`))
 }

@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// leftBehindPause is how long rows that another transaction holds locked are left alone by a fetch
-	// that waits.
+	// leftBehindPause is how long rows that another transaction holds locked are left alone by a
+	// fetch that waits.
 	leftBehindPause = time.Second
 	// longestWait is the longest pause between two scans of a fetch that waits: requests wake it for
 	// jobs that are due within a minute, and not for those that are due later.
@@ -19,8 +19,9 @@ const (
 	bridgeFor = time.Second
 )
 
-// got is what a fetch has got: jobs counts those that are leased or begun, worked says what became of
-// those that have ended already. Without jobs again says when to look again; 0: when a wake-up comes.
+// got is what a fetch has got: jobs counts those that are leased or begun, worked says what became
+// of those that have ended already. Without jobs again says when to look again; 0: when a wake-up
+// comes.
 type got struct {
 	jobs   int
 	worked *Report
@@ -68,12 +69,13 @@ type waitingFetch struct {
 	// others tells when to look whether jobs are due that only other workers may work, which is done
 	// once after each wake-up, and when a job falls due; nil: it was done.
 	others <-chan time.Time
-	// unlocked tells when to look whether rows that were left behind are unlocked; nil: there are none.
+	// unlocked tells when to look whether rows that were left behind are unlocked; nil: there are
+	// none.
 	unlocked <-chan time.Time
 }
 
-// wait waits until the fetch is to look for work, or is over: told to stop, in vain, or with what was
-// left behind.
+// wait waits until the fetch is to look for work, or is over: told to stop, in vain, or with what
+// was left behind.
 func (w *waitingFetch) wait(ctx context.Context, again time.Duration) (g got, over bool, err error) {
 	cause := events.Scan
 	if again == 0 || again > longestWait {
@@ -118,9 +120,9 @@ func (w *waitingFetch) wake(cause events.Cause) {
 	}
 }
 
-// beginOrLease gets jobs for a fetch that waits: it begins what may be begun at once, so that it need
-// not wait for the turn's next activity, and leases the rest for the turn. A turn that may have been
-// fetched before begins nothing here. waited: the fetch has looked before.
+// beginOrLease gets jobs for a fetch that waits: it begins what may be begun at once, so that it
+// need not wait for the turn's next activity, and leases the rest for the turn. A turn that may
+// have been fetched before begins nothing here. waited: the fetch has looked before.
 func (f *fetch) beginOrLease(ctx context.Context, limit int, waited bool) (got, error) {
 	again := f.request.Again
 	if h, ok := f.handlers.Handling(""); waited && !again && ok && h.Picked == PickedAtOnce {

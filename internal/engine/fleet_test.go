@@ -42,8 +42,8 @@ func (f *fleet) handler(line *pgtest.Line) work {
 	}
 }
 
-// TestFleetLosesOneProcessBeforeAJobIsBlamed has a job end the process that works it, which has picked it, in a fleet whose processes all pick: the
-// next one leases it, so that it is charged.
+// TestFleetLosesOneProcessBeforeAJobIsBlamed has a job end the process that works it, which has
+// picked it, in a fleet whose processes all pick: the next one leases it, so that it is charged.
 func TestFleetLosesOneProcessBeforeAJobIsBlamed(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -71,7 +71,8 @@ func TestFleetLosesOneProcessBeforeAJobIsBlamed(t *testing.T) {
 					require.Fail(t, "no process works the job")
 				}
 				var state string
-				require.NoError(t, f.Pool.QueryRow(t.Context(), `SELECT state::text FROM `+c.table+` WHERE state <> 'completed'`).Scan(&state))
+				require.NoError(t, f.Pool.QueryRow(t.Context(),
+					`SELECT state::text FROM `+c.table+` WHERE state <> 'completed'`).Scan(&state))
 				states = append(states, state)
 				dies.Cut()
 				t.Cleanup(dies.Mend)
@@ -101,11 +102,13 @@ func (f *fleet) turns(all []*engine.Engine, stop <-chan struct{}) {
 
 // turnUntil works a turn until stop is closed. One that died may end with an error.
 func turnUntil(e *engine.Engine, n int, stop <-chan struct{}) {
-	_, _ = e.Process(context.Background(), engine.TurnRequest{Turn: turn(n), Batch: 50, Length: time.Hour, Linger: true, Stop: stop})
+	_, _ = e.Process(context.Background(),
+		engine.TurnRequest{Turn: turn(n), Batch: 50, Length: time.Hour, Linger: true, Stop: stop})
 }
 
 func documentsEngine(pool *pgxpool.Pool, w work) *engine.Engine {
-	return kinds["documents"].engine(nil, pool, w, engine.Options{Direct: true, Grace: time.Millisecond, Log: slog.New(slog.DiscardHandler)})
+	return kinds["documents"].engine(nil, pool, w,
+		engine.Options{Direct: true, Grace: time.Millisecond, Log: slog.New(slog.DiscardHandler)})
 }
 
 func documentsInTurns(f *fleet, stop <-chan struct{}) {
@@ -150,7 +153,8 @@ func singleJobs(f *fleet, stop <-chan struct{}) {
 				}
 				return w(ctx, []string{j.Payload.Name})
 			})
-			return engine.NewJobs(store.NewQueue(pool, store.Jobs), r, engine.Options{Grace: time.Millisecond, Log: slog.New(slog.DiscardHandler)})
+			return engine.NewJobs(store.NewQueue(pool, store.Jobs), r,
+				engine.Options{Grace: time.Millisecond, Log: slog.New(slog.DiscardHandler)})
 		})
 		e.LearnShort(named{}.JobType())
 		all = append(all, e)
@@ -160,7 +164,8 @@ func singleJobs(f *fleet, stop <-chan struct{}) {
 		_, err := queue.EnqueueJob(f.t.Context(), f.Pool, org, named{Name: "first"}, queue.JobOptions{})
 		require.NoError(f.t, err)
 	}
-	require.Eventually(f.t, func() bool { return f.in("daybook.jobs", `state = 'completed'`) == processes }, time.Minute, 5*time.Millisecond)
+	require.Eventually(f.t, func() bool { return f.in("daybook.jobs", `state = 'completed'`) == processes }, time.Minute,
+		5*time.Millisecond)
 	for _, e := range all {
 		e.LearnShort(named{}.JobType()) // they have waited for each other
 	}

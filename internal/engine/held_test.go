@@ -14,8 +14,9 @@ import (
 	"github.com/daybook-dev/daybook/internal/ledger"
 )
 
-// TestHeldConfigurationCostsNoRewrites has a lane work beside a transaction that changes an organization's configuration for seconds.
-// The organization's jobs stay as they are, its neighbour goes on, and everything is posted when the transaction has ended.
+// TestHeldConfigurationCostsNoRewrites has a lane work beside a transaction that changes an
+// organization's configuration for seconds. The organization's jobs stay as they are, its neighbour
+// goes on, and everything is posted when the transaction has ended.
 func TestHeldConfigurationCostsNoRewrites(t *testing.T) {
 	t.Parallel()
 	for _, direct := range []bool{true, false} {
@@ -50,7 +51,8 @@ CREATE TRIGGER count_rewrites AFTER UPDATE ON daybook.accounting_work_queue REFE
 			open := `SELECT count(*) FROM daybook.accounting_work_queue WHERE state <> 'completed' AND org_id = $1`
 			for began := time.Now(); time.Since(began) < 3*time.Second; {
 				fixture.ManyReady(t, b.Pool, "neighbour", fmt.Sprint("n-", time.Since(began), "-"), 10)
-				require.Eventually(t, func() bool { return fixture.Count(t, b.Pool, open, "neighbour") == 0 }, time.Minute, 20*time.Millisecond)
+				require.Eventually(t, func() bool { return fixture.Count(t, b.Pool, open, "neighbour") == 0 }, time.Minute,
+					20*time.Millisecond)
 			}
 			limit := 0
 			if !direct {
@@ -59,7 +61,8 @@ CREATE TRIGGER count_rewrites AFTER UPDATE ON daybook.accounting_work_queue REFE
 			}
 			assert.LessOrEqual(t, fixture.Count(t, b.Pool, rewrites), limit)
 			require.NoError(t, change.Commit(t.Context()))
-			require.Eventually(t, func() bool { return fixture.Count(t, b.Pool, open, org) == 0 }, time.Minute, 20*time.Millisecond)
+			require.Eventually(t, func() bool { return fixture.Count(t, b.Pool, open, org) == 0 }, time.Minute,
+				20*time.Millisecond)
 			close(stop)
 			<-done
 			assert.EqualValues(t, documents*1190, fixture.Balance(t, b.Pool, org, "1200", "EUR"))

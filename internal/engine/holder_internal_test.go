@@ -19,7 +19,9 @@ type unanswered struct {
 	tries int
 }
 
-func (k *unanswered) ReclaimTurns(ctx context.Context, turn store.Turn, from []string, crashed bool) (store.ReclaimedTurns, error) {
+func (k *unanswered) ReclaimTurns(ctx context.Context, turn store.Turn, from []string,
+	crashed bool,
+) (store.ReclaimedTurns, error) {
 	taken, err := k.Kind.ReclaimTurns(ctx, turn, from, crashed)
 	if k.tries++; k.tries == 1 && err == nil {
 		return store.ReclaimedTurns{}, io.ErrUnexpectedEOF
@@ -27,7 +29,8 @@ func (k *unanswered) ReclaimTurns(ctx context.Context, turn store.Turn, from []s
 	return taken, err
 }
 
-// TestReclaimWhoseAnswerIsLost: what a turn has reclaimed without knowing it is worked by it, and charged once.
+// TestReclaimWhoseAnswerIsLost: what a turn has reclaimed without knowing it is worked by it, and
+// charged once.
 func TestReclaimWhoseAnswerIsLost(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
@@ -42,10 +45,12 @@ func TestReclaimWhoseAnswerIsLost(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, leased.Jobs, 1)
 
-	report, err := e.Process(t.Context(), TurnRequest{Turn: store.Turn{ID: "run/0/1"}, Batch: 50, Length: time.Minute, Crashed: true})
+	report, err := e.Process(t.Context(),
+		TurnRequest{Turn: store.Turn{ID: "run/0/1"}, Batch: 50, Length: time.Minute, Crashed: true})
 	require.NoError(t, err)
 	assert.Equal(t, 1, report.Completed)
 	var attempts []string
-	require.NoError(t, db.Pool.QueryRow(t.Context(), `SELECT array_agg(attempt || ' ' || outcome ORDER BY attempt) FROM daybook.attempts`).Scan(&attempts))
+	require.NoError(t, db.Pool.QueryRow(t.Context(),
+		`SELECT array_agg(attempt || ' ' || outcome ORDER BY attempt) FROM daybook.attempts`).Scan(&attempts))
 	assert.Equal(t, []string{"1 lost", "2 completed"}, attempts)
 }

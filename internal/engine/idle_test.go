@@ -35,7 +35,8 @@ func (*sends) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData)  
 func (*sends) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryData) {}
 func (*sends) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData)     {}
 
-// TestIdleFetchAsksOnce: a fetch that waits in vain is one transaction, and one that work comes to finds it all the same.
+// TestIdleFetchAsksOnce: a fetch that waits in vain is one transaction, and one that work comes to
+// finds it all the same.
 func TestIdleFetchAsksOnce(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -39,8 +39,8 @@ func (k *killer) Prepare(ctx context.Context, jobs []engine.Job) (engine.Commit,
 	return k.Processor.Prepare(ctx, jobs)
 }
 
-// TestDocumentThatKillsItsWorkerEndsAlone lets one document of fifty kill one worker after the other. In the end all the
-// dead wake up, and none of them commits anything.
+// TestDocumentThatKillsItsWorkerEndsAlone lets one document of fifty kill one worker after the
+// other. In the end all the dead wake up, and none of them commits anything.
 func TestDocumentThatKillsItsWorkerEndsAlone(t *testing.T) {
 	t.Parallel()
 	k := &killer{Processor: ledger.New(nil), document: "doc-30", met: make(chan struct{}), revive: make(chan struct{})}
@@ -86,7 +86,8 @@ func TestDocumentThatKillsItsWorkerEndsAlone(t *testing.T) {
 	assert.Equal(t, 49, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.impacts`))
 }
 
-// TestSlowProcessor works jobs side by side, leases only what it can start, and is charged for each job that it began.
+// TestSlowProcessor works jobs side by side, leases only what it can start, and is charged for each
+// job that it began.
 func TestSlowProcessor(t *testing.T) {
 	t.Parallel()
 	g := newGate()
@@ -109,7 +110,8 @@ func TestSlowProcessor(t *testing.T) {
 	}
 	close(g.proceed)
 	completed := (<-done).Completed + (<-successor).Completed
-	// A turn that does not linger leaves to the next one what the lost worker has locked at that moment.
+	// A turn that does not linger leaves to the next one what the lost worker has locked at that
+	// moment.
 	next := 1
 	require.Eventually(t, func() bool {
 		if completed < 7 {

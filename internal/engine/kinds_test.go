@@ -61,13 +61,14 @@ var kinds = map[string]struct {
 		"daybook.jobs", "daybook.attempts", 50, enqueueNamed,
 		func(_ *bundle, pool *pgxpool.Pool, w work, o engine.Options) *engine.Engine {
 			r := jobs.NewRegistry()
-			jobs.RegisterBulk(r, jobs.Policy{Parallel: 50, MaxAttempts: 6}, func(ctx context.Context, _ pgx.Tx, all []*jobs.Job[named]) ([]error, error) {
-				names := make([]string, len(all))
-				for i, j := range all {
-					names[i] = j.Payload.Name
-				}
-				return nil, w(ctx, names)
-			})
+			jobs.RegisterBulk(r, jobs.Policy{Parallel: 50, MaxAttempts: 6},
+				func(ctx context.Context, _ pgx.Tx, all []*jobs.Job[named]) ([]error, error) {
+					names := make([]string, len(all))
+					for i, j := range all {
+						names[i] = j.Payload.Name
+					}
+					return nil, w(ctx, names)
+				})
 			return engine.NewJobs(store.NewQueue(pool, store.Jobs), r, o)
 		},
 	},
@@ -75,7 +76,8 @@ var kinds = map[string]struct {
 		"daybook.jobs", "daybook.attempts", 1, enqueueNamed,
 		func(_ *bundle, pool *pgxpool.Pool, w work, o engine.Options) *engine.Engine {
 			r := jobs.NewRegistry()
-			jobs.Register(r, jobs.Policy{Parallel: 50, MaxAttempts: 6}, func(ctx context.Context, j *jobs.Job[named]) error { return w(ctx, []string{j.Payload.Name}) })
+			jobs.Register(r, jobs.Policy{Parallel: 50, MaxAttempts: 6},
+				func(ctx context.Context, j *jobs.Job[named]) error { return w(ctx, []string{j.Payload.Name}) })
 			return engine.NewJobs(store.NewQueue(pool, store.Jobs), r, o)
 		},
 	},
@@ -139,7 +141,8 @@ func TestEveryKindFindsTheOneToBlame(t *testing.T) {
 	})
 }
 
-// TestEveryKindStops stops a turn in its first calls: they end, and the rest is given back, uncounted.
+// TestEveryKindStops stops a turn in its first calls: they end, and the rest is given back,
+// uncounted.
 func TestEveryKindStops(t *testing.T) {
 	everyKind(t, 100, func(b *bundle, k start) {
 		reached, proceed := make(chan struct{}, 100), make(chan struct{})
@@ -163,7 +166,8 @@ func TestEveryKindStops(t *testing.T) {
 	})
 }
 
-// TestEveryKindEndsWithItsGrace stops a turn whose handlers do not end by themselves: everything is given back, uncounted.
+// TestEveryKindEndsWithItsGrace stops a turn whose handlers do not end by themselves: everything is
+// given back, uncounted.
 func TestEveryKindEndsWithItsGrace(t *testing.T) {
 	everyKind(t, 20, func(b *bundle, k start) {
 		reached := make(chan struct{}, 100)
@@ -183,7 +187,8 @@ func TestEveryKindEndsWithItsGrace(t *testing.T) {
 		assert.Zero(b.t, e.Handling())
 		assert.Positive(b.t, e.Interrupted())
 		assert.Zero(b.t, r.Completed)
-		// Sessions that were cut off may hold rows for a moment longer: the turn says so, and is asked to give them back again.
+		// Sessions that were cut off may hold rows for a moment longer: the turn says so, and is asked
+		// to give them back again.
 		_, err := e.ReleaseTurn(b.t.Context(), turn(1))
 		require.NoError(b.t, err)
 		assert.Equal(b.t, 20, b.in(k.queued, `state = 'pending' AND run_count = 0`))
@@ -191,7 +196,8 @@ func TestEveryKindEndsWithItsGrace(t *testing.T) {
 	})
 }
 
-// TestEveryKindOutlastsAnOutage stops the database in mid-turn: nothing is charged, and nothing is done twice.
+// TestEveryKindOutlastsAnOutage stops the database in mid-turn: nothing is charged, and nothing is
+// done twice.
 func TestEveryKindOutlastsAnOutage(t *testing.T) {
 	everyKind(t, 120, func(b *bundle, k start) {
 		line := b.Line(b.t)
@@ -217,7 +223,8 @@ func TestEveryKindOutlastsAnOutage(t *testing.T) {
 	})
 }
 
-// TestEveryKindEndsWhatKillsItsWorker lets one job of fifty kill one worker after the other: it ends as failed, and the others are completed once.
+// TestEveryKindEndsWhatKillsItsWorker lets one job of fifty kill one worker after the other: it
+// ends as failed, and the others are completed once.
 func TestEveryKindEndsWhatKillsItsWorker(t *testing.T) {
 	everyKind(t, 50, func(b *bundle, k start) {
 		met, revive := make(chan struct{}), make(chan struct{})

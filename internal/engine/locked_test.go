@@ -28,10 +28,12 @@ func TestTableLockIsNoAttempt(t *testing.T) {
 				_, err = tx.Exec(t.Context(), `LOCK TABLE daybook.`+table+` IN ACCESS EXCLUSIVE MODE`)
 				require.NoError(t, err)
 
-				_, err = b.engine.Process(t.Context(), engine.TurnRequest{Turn: turn(1), Batch: 50, Length: 4 * time.Second, Linger: true})
+				_, err = b.engine.Process(t.Context(),
+					engine.TurnRequest{Turn: turn(1), Batch: 50, Length: 4 * time.Second, Linger: true})
 				require.NoError(t, err)
 				assert.Equal(t, 8, fixture.Count(t, b.Pool, `
-SELECT count(*) FROM daybook.accounting_work_queue WHERE state = 'pending' AND run_count = 0 AND last_error IS NULL`), "nothing was charged")
+SELECT count(*) FROM daybook.accounting_work_queue WHERE state = 'pending' AND run_count = 0 AND last_error IS NULL`),
+					"nothing was charged")
 				assert.Zero(t, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.attempts`))
 
 				require.NoError(t, tx.Rollback(t.Context()))

@@ -11,12 +11,14 @@ import (
 	"github.com/daybook-dev/daybook/internal/engine"
 )
 
-// refusal is a processor's own error. A function whose result is a *refusal returns a nil one as an error that is not nil.
+// refusal is a processor's own error. A function whose result is a *refusal returns a nil one as an
+// error that is not nil.
 type refusal struct{ text string }
 
 func (r *refusal) Error() string { return r.text }
 
-// TestErrorWhoseTextPanics: a processor's error that panics when it is asked for its text fails the attempt. It does not end the worker.
+// TestErrorWhoseTextPanics: a processor's error that panics when it is asked for its text fails the
+// attempt. It does not end the worker.
 func TestErrorWhoseTextPanics(t *testing.T) {
 	t.Parallel()
 	var none *refusal

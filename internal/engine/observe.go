@@ -86,7 +86,8 @@ func (o *observer) completed(turn store.Turn, all []store.Completion, counted st
 		e.Worker, e.Turn, e.Took, e.Delay = turn.Worker, turn.ID, cmp.Or(c.Took, took), c.Delay
 		e.Counted, e.Unlogged = outcome != models.OutcomeRescheduled, c.Unlogged
 		if e.Waited > 0 {
-			// When the attempt was ready is known from when its row came, which may have been long after it was sent.
+			// When the attempt was ready is known from when its row came, which may have been long after
+			// it was sent.
 			e.Waited = max(e.Waited, e.Took)
 		}
 	})

@@ -23,15 +23,18 @@ func someCompletions(n int) []store.Completion {
 	all := make([]store.Completion, n)
 	for i := range all {
 		all[i] = store.Completion{
-			Job: store.Job{ID: "0190", OrgID: "org", Type: "noop", Attempt: 1, ReadyHere: time.Now()}, Outcome: models.OutcomeCompleted, Took: time.Millisecond,
+			Job:     store.Job{ID: "0190", OrgID: "org", Type: "noop", Attempt: 1, ReadyHere: time.Now()},
+			Outcome: models.OutcomeCompleted, Took: time.Millisecond,
 		}
 	}
 	return all
 }
 
-// TestObservingNothingCostsNothing: without a sink nothing is allocated, and with one nothing that grows with the batches.
+// TestObservingNothingCostsNothing: without a sink nothing is allocated, and with one nothing that
+// grows with the batches.
 func TestObservingNothingCostsNothing(t *testing.T) {
-	completions, turn, counted := someCompletions(100), store.Turn{ID: "run/0/1"}, store.Completed{models.OutcomeCompleted: 100}
+	completions, turn, counted := someCompletions(100), store.Turn{ID: "run/0/1"},
+		store.Completed{models.OutcomeCompleted: 100}
 	var none *observer
 	assert.Zero(t, testing.AllocsPerRun(100, func() {
 		none.completed(turn, completions, counted, 0)
@@ -39,7 +42,10 @@ func TestObservingNothingCostsNothing(t *testing.T) {
 		none.woken(events.Scan)
 		none.lanes(1, 0)
 	}))
-	quiet := &observer{sink: eventlog.New(slog.New(slog.DiscardHandler), eventlog.Problems), kind: "jobs", handlers: ownedTypes{}}
+	quiet := &observer{
+		sink: eventlog.New(slog.New(slog.DiscardHandler), eventlog.Problems), kind: "jobs",
+		handlers: ownedTypes{},
+	}
 	assert.Less(t, testing.AllocsPerRun(100, func() { quiet.completed(turn, completions, counted, 0) }), 10.0)
 }
 
@@ -48,13 +54,15 @@ type told []events.Event
 
 func (t *told) Observe(all []events.Event) { *t = append(*t, all...) }
 
-// TestNothingTookLongerThanItWaited: a row that came late, because the process or the line was slow, was ready later than its attempt began, as far as the process knows.
+// TestNothingTookLongerThanItWaited: a row that came late, because the process or the line was
+// slow, was ready later than its attempt began, as far as the process knows.
 func TestNothingTookLongerThanItWaited(t *testing.T) {
 	completions := someCompletions(2)
 	completions[0].Took = time.Hour
 	completions[1].Job.ReadyHere, completions[1].Took = time.Time{}, time.Hour
 	var sink told
-	(&observer{sink: &sink, kind: "jobs", handlers: ownedTypes{}}).completed(store.Turn{ID: "run/0/1"}, completions, store.Completed{models.OutcomeCompleted: 2}, 0)
+	(&observer{sink: &sink, kind: "jobs", handlers: ownedTypes{}}).completed(store.Turn{ID: "run/0/1"}, completions,
+		store.Completed{models.OutcomeCompleted: 2}, 0)
 	assert.Equal(t, time.Hour, sink[0].Waited)
 	assert.Zero(t, sink[1].Waited, "it is not known")
 }
@@ -62,10 +70,14 @@ func TestNothingTookLongerThanItWaited(t *testing.T) {
 // BenchmarkObserve is what an event costs that no line is logged of.
 func BenchmarkObserve(b *testing.B) {
 	const batch = 100
-	completions, turn, counted := someCompletions(batch), store.Turn{ID: "run/0/1", Worker: "host/1"}, store.Completed{models.OutcomeCompleted: batch}
+	completions, turn, counted := someCompletions(batch), store.Turn{ID: "run/0/1", Worker: "host/1"},
+		store.Completed{models.OutcomeCompleted: batch}
 	for name, o := range map[string]*observer{
 		"without a sink": nil,
-		"quiet log":      {sink: eventlog.New(slog.New(slog.DiscardHandler), eventlog.Problems), kind: "jobs", handlers: ownedTypes{}},
+		"quiet log": {
+			sink: eventlog.New(slog.New(slog.DiscardHandler), eventlog.Problems), kind: "jobs",
+			handlers: ownedTypes{},
+		},
 	} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()

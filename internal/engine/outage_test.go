@@ -15,7 +15,8 @@ import (
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
-// TestOutageInATurn stops the database in mid-turn: the turn waits for it and goes on, and no document is charged.
+// TestOutageInATurn stops the database in mid-turn: the turn waits for it and goes on, and no
+// document is charged.
 func TestOutageInATurn(t *testing.T) {
 	t.Parallel()
 	const documents = 120
@@ -34,7 +35,8 @@ func TestOutageInATurn(t *testing.T) {
 				}
 				return nil
 			}}
-			e := engine.New(store.New(line.Pool), p, engine.Options{ChunkSize: 10, Direct: direct, Log: slog.New(slog.DiscardHandler)})
+			e := engine.New(store.New(line.Pool), p,
+				engine.Options{ChunkSize: 10, Direct: direct, Log: slog.New(slog.DiscardHandler)})
 			t.Cleanup(e.Close)
 			done := make(chan error, 1)
 			go func() {
@@ -52,7 +54,8 @@ func TestOutageInATurn(t *testing.T) {
 			case <-time.After(time.Minute):
 				require.FailNow(t, "the turn does not end")
 			}
-			assert.Equal(t, documents, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.accounting_work_queue WHERE state = 'completed' AND run_count = 1`))
+			assert.Equal(t, documents,
+				fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.accounting_work_queue WHERE state = 'completed' AND run_count = 1`))
 			assert.Equal(t, documents, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.attempts`))
 		})
 	}

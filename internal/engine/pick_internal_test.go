@@ -51,7 +51,8 @@ func done(context.Context) Attempt { return Attempt{Outcome: models.OutcomeCompl
 // enqueueNamed makes n jobs due.
 func enqueueNamed(t *testing.T, db *pgtest.DB, n int) {
 	t.Helper()
-	_, err := db.Pool.Exec(t.Context(), `SELECT daybook.enqueue_job('org_1', 'named', '{}') FROM generate_series(1, $1)`, n)
+	_, err := db.Pool.Exec(t.Context(), `SELECT daybook.enqueue_job('org_1', 'named', '{}') FROM generate_series(1, $1)`,
+		n)
 	require.NoError(t, err)
 }
 
@@ -84,8 +85,8 @@ func pickUntil(t *testing.T, r *runner, n int) (l refilled) {
 	return l
 }
 
-// TestPickNeedsNoLoop has the handler of a picked job hold all other connections of a pool while the loop takes nothing in, as when it waits for one: the job gets
-// its lease.
+// TestPickNeedsNoLoop has the handler of a picked job hold all other connections of a pool while
+// the loop takes nothing in, as when it waits for one: the job gets its lease.
 func TestPickNeedsNoLoop(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
@@ -96,7 +97,8 @@ func TestPickNeedsNoLoop(t *testing.T) {
 	pickUntil(t, r, 10)
 	c := next[*returned](t, r)
 	require.Equal(t, models.OutcomeCompleted, c.jobs[0].attempt.Outcome)
-	assert.Equal(t, 1, fixture.Count(t, db.Pool, `SELECT count(*) FROM daybook.jobs WHERE state = 'leased' AND working AND progress IS NOT NULL`))
+	assert.Equal(t, 1, fixture.Count(t, db.Pool,
+		`SELECT count(*) FROM daybook.jobs WHERE state = 'leased' AND working AND progress IS NOT NULL`))
 }
 
 // needing stores progress while it has a connection.
@@ -117,7 +119,8 @@ func (n needing) Work(ctx context.Context, _ store.Job, progress Progress) Attem
 	return done(ctx)
 }
 
-// TestPickThatComesTooLateIsLeftAlone has a pick under way when the turn is told to begin nothing more, or its time is up.
+// TestPickThatComesTooLateIsLeftAlone has a pick under way when the turn is told to begin nothing
+// more, or its time is up.
 func TestPickThatComesTooLateIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	enough := make(chan struct{})
@@ -142,12 +145,14 @@ func TestPickThatComesTooLateIsLeftAlone(t *testing.T) {
 			l := r.pickShort(t.Context(), 10, r.acquirer.waiter)
 			assert.Zero(t, l.worked)
 			assert.Zero(t, e.room.used["named"])
-			assert.Equal(t, 1, fixture.Count(t, db.Pool, `SELECT count(*) FROM daybook.jobs WHERE state = 'pending' AND run_count = 0`))
+			assert.Equal(t, 1, fixture.Count(t, db.Pool,
+				`SELECT count(*) FROM daybook.jobs WHERE state = 'pending' AND run_count = 0`))
 		})
 	}
 }
 
-// TestAbandonedCallOfALostPickIsCharged has a handler not return when its time is up, while its job, whose transaction was lost, is waited for.
+// TestAbandonedCallOfALostPickIsCharged has a handler not return when its time is up, while its
+// job, whose transaction was lost, is waited for.
 func TestAbandonedCallOfALostPickIsCharged(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
@@ -201,11 +206,13 @@ SELECT count(*) FROM (SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHE
 	end()
 	r.close()
 	var outcome, code string
-	require.NoError(t, db.Pool.QueryRow(t.Context(), `SELECT outcome::text, error_code FROM daybook.attempts`).Scan(&outcome, &code))
+	require.NoError(t, db.Pool.QueryRow(t.Context(),
+		`SELECT outcome::text, error_code FROM daybook.attempts`).Scan(&outcome, &code))
 	assert.Equal(t, "retried TIMEOUT", outcome+" "+code)
 }
 
-// TestCallsThatReturnAfterTheirTurnBlockNothing has more abandoned calls return after the turn than it can be told of.
+// TestCallsThatReturnAfterTheirTurnBlockNothing has more abandoned calls return after the turn than
+// it can be told of.
 func TestCallsThatReturnAfterTheirTurnBlockNothing(t *testing.T) {
 	t.Parallel()
 	e, _ := picking(t, pgtest.New(t), 1, done)

@@ -11,18 +11,21 @@ import (
 	"github.com/daybook-dev/daybook/internal/engine"
 )
 
-// TestPickInterval has jobs come one by one while a turn lingers: what comes within the interval is completed in one transaction.
+// TestPickInterval has jobs come one by one while a turn lingers: what comes within the interval is
+// completed in one transaction.
 func TestPickInterval(t *testing.T) {
 	t.Parallel()
 	b := setupWith(t, effortless{}, engine.Options{Direct: true, PickInterval: 3 * time.Second})
 	stop := make(chan struct{})
-	report := b.processing(b.engine, engine.TurnRequest{Turn: turn(1), Batch: 50, Length: time.Hour, Linger: true, Stop: stop})
+	report := b.processing(b.engine,
+		engine.TurnRequest{Turn: turn(1), Batch: 50, Length: time.Hour, Linger: true, Stop: stop})
 	enqueue := func(document string) {
 		b.exec(`SELECT daybook.enqueue_accounting_job($1, $2, 1)`, org, document)
 	}
 	completed := func(n int) func() bool {
 		return func() bool {
-			return fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.accounting_work_queue WHERE state = 'completed'`) == n
+			return fixture.Count(t, b.Pool,
+				`SELECT count(*) FROM daybook.accounting_work_queue WHERE state = 'completed'`) == n
 		}
 	}
 	enqueue("a")
@@ -36,18 +39,22 @@ func TestPickInterval(t *testing.T) {
 	assert.Equal(t, 3, (<-report).Completed)
 }
 
-// TestPickIntervalOfTheProcess has two turns of one process linger: the second one does not pick what comes within the interval either.
+// TestPickIntervalOfTheProcess has two turns of one process linger: the second one does not pick
+// what comes within the interval either.
 func TestPickIntervalOfTheProcess(t *testing.T) {
 	t.Parallel()
 	const interval = 3 * time.Second
 	b := setupWith(t, effortless{}, engine.Options{Direct: true, PickInterval: interval})
 	stop := make(chan struct{})
-	first := b.processing(b.engine, engine.TurnRequest{Turn: turn(1), Batch: 50, Length: time.Hour, Linger: true, Stop: stop})
-	second := b.processing(b.engine, engine.TurnRequest{Turn: turn(2), Batch: 50, Length: time.Hour, Linger: true, Stop: stop})
+	first := b.processing(b.engine,
+		engine.TurnRequest{Turn: turn(1), Batch: 50, Length: time.Hour, Linger: true, Stop: stop})
+	second := b.processing(b.engine,
+		engine.TurnRequest{Turn: turn(2), Batch: 50, Length: time.Hour, Linger: true, Stop: stop})
 	for n, document := range []string{"a", "b", "c"} {
 		b.exec(`SELECT daybook.enqueue_accounting_job($1, $2, 1)`, org, document)
 		require.Eventually(t, func() bool {
-			return fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.accounting_work_queue WHERE state = 'completed'`) == n+1
+			return fixture.Count(t, b.Pool,
+				`SELECT count(*) FROM daybook.accounting_work_queue WHERE state = 'completed'`) == n+1
 		}, time.Minute, 5*time.Millisecond)
 	}
 	var shortest time.Duration
@@ -58,16 +65,18 @@ SELECT min(gap) FROM (SELECT started_at - lag(started_at) OVER (ORDER BY started
 	assert.Equal(t, 3, (<-first).Completed+(<-second).Completed)
 }
 
-// TestFullTurnHoldsUpNoOther has two turns of one process work a backlog: a turn whose refills find as many as they ask for does not keep the
-// other one from its first refill.
+// TestFullTurnHoldsUpNoOther has two turns of one process work a backlog: a turn whose refills find
+// as many as they ask for does not keep the other one from its first refill.
 func TestFullTurnHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
 	const documents = 100_000
 	b := setupWith(t, effortless{}, engine.Options{Direct: true, PickInterval: 500 * time.Millisecond})
 	b.exec(`INSERT INTO daybook.accounting_work_queue (org_id, document_id, version_hint) SELECT 'org_' || i % 100, 'doc_' || i, 1 FROM generate_series(1, $1) i`, documents)
 	stop := make(chan struct{})
-	first := b.processing(b.engine, engine.TurnRequest{Turn: turn(1), Batch: 50, Length: time.Hour, Linger: true, Stop: stop})
-	second := b.processing(b.engine, engine.TurnRequest{Turn: turn(2), Batch: 50, Length: time.Hour, Linger: true, Stop: stop})
+	first := b.processing(b.engine,
+		engine.TurnRequest{Turn: turn(1), Batch: 50, Length: time.Hour, Linger: true, Stop: stop})
+	second := b.processing(b.engine,
+		engine.TurnRequest{Turn: turn(2), Batch: 50, Length: time.Hour, Linger: true, Stop: stop})
 	require.Eventually(t, func() bool {
 		return fixture.Count(t, b.Pool, `SELECT count(*) FROM (SELECT DISTINCT turn_id FROM daybook.attempts) AS s`) == 2
 	}, time.Minute, 20*time.Millisecond)

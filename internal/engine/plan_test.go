@@ -16,8 +16,9 @@ import (
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
-// TestPlansMadeOnSmallTablesStayGood makes every statement's plan while the tables are tiny, freshly vacuumed and
-// analyzed, when a scan is cheapest. Then the tables grow. Nothing may scan them.
+// TestPlansMadeOnSmallTablesStayGood makes every statement's plan while the tables are tiny,
+// freshly vacuumed and analyzed, when a scan is cheapest. Then the tables grow. Nothing may scan
+// them.
 func TestPlansMadeOnSmallTablesStayGood(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -44,7 +45,8 @@ func TestPlansMadeOnSmallTablesStayGood(t *testing.T) {
 
 	work(100)
 
-	require.Equal(t, 2001, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.accounting_work_queue WHERE state = 'completed'`))
+	require.Equal(t, 2001, fixture.Count(t, b.Pool,
+		`SELECT count(*) FROM daybook.accounting_work_queue WHERE state = 'completed'`))
 	pool.Close() // a session hands in its statistics when it ends
 	for table, scanned := range b.rowsScanned() {
 		// The count above scans the queue once.
@@ -52,8 +54,8 @@ func TestPlansMadeOnSmallTablesStayGood(t *testing.T) {
 	}
 }
 
-// rowsScanned returns how many rows were read by sequential scans, per table. Sessions hand in what they have read a moment after they have
-// ended, so it reads until that has come.
+// rowsScanned returns how many rows were read by sequential scans, per table. Sessions hand in what
+// they have read a moment after they have ended, so it reads until that has come.
 func (b *bundle) rowsScanned() map[string]int64 {
 	b.t.Helper()
 	b.Pool.Reset()
@@ -67,7 +69,8 @@ func (b *bundle) rowsScanned() map[string]int64 {
 }
 
 func (b *bundle) readScans() map[string]int64 {
-	rows, err := b.Pool.Query(b.t.Context(), `SELECT relname, seq_tup_read FROM pg_stat_user_tables WHERE schemaname = 'daybook'`)
+	rows, err := b.Pool.Query(b.t.Context(),
+		`SELECT relname, seq_tup_read FROM pg_stat_user_tables WHERE schemaname = 'daybook'`)
 	require.NoError(b.t, err)
 	out := map[string]int64{}
 	var table string

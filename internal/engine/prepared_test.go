@@ -25,11 +25,16 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// TestPreparedTransactions: a transaction that is prepared (two-phase commit) belongs to no session, and keeps its locks until another one ends it. PostgreSQL takes none
-// by default, so the test has a server of its own.
+// TestPreparedTransactions: a transaction that is prepared (two-phase commit) belongs to no
+// session, and keeps its locks until another one ends it. PostgreSQL takes none by default, so the
+// test has a server of its own.
 func TestPreparedTransactions(t *testing.T) {
 	t.Parallel()
-	s, err := devstack.Start(t.Context(), devstack.Options{Private: true, NoTemporal: true, FastAndUnsafe: true, PostgresSettings: []string{"max_prepared_transactions=5"}})
+	s, err := devstack.Start(t.Context(),
+		devstack.Options{
+			Private: true, NoTemporal: true, FastAndUnsafe: true,
+			PostgresSettings: []string{"max_prepared_transactions=5"},
+		})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, s.Stop(context.WithoutCancel(t.Context()))) }()
 	require.NoError(t, migrations.Up(t.Context(), s.DatabaseURL))
@@ -57,7 +62,8 @@ func TestPreparedTransactions(t *testing.T) {
 		_, err = tx.Exec(t.Context(), `PREPARE TRANSACTION '`+name+`'`, pgx.QueryExecModeSimpleProtocol)
 		return err
 	}
-	// completed waits until so many documents are posted, and works turn n meanwhile; 0: a fetch has begun them.
+	// completed waits until so many documents are posted, and works turn n meanwhile; 0: a fetch has
+	// begun them.
 	completed := func(n, want int) {
 		t.Helper()
 		began := time.Now()
@@ -69,7 +75,8 @@ func TestPreparedTransactions(t *testing.T) {
 			require.NoError(t, err)
 		}
 		require.Eventually(t, func() bool {
-			return fixture.Count(t, pool, `SELECT count(*) FROM daybook.accounting_work_queue WHERE state = 'completed'`) == want
+			return fixture.Count(t, pool,
+				`SELECT count(*) FROM daybook.accounting_work_queue WHERE state = 'completed'`) == want
 		}, soon, 10*time.Millisecond)
 		assert.Less(t, time.Since(began), soon)
 	}

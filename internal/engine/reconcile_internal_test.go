@@ -27,7 +27,8 @@ func locking(t *testing.T, db *pgtest.DB, id string) pgx.Tx {
 
 const notAsBefore = `SELECT count(*) FROM daybook.jobs WHERE NOT (state = 'pending' AND run_count = 0)`
 
-// TestWhatWasLockedIsGivenBackBeforeTheTurnEnds: a turn that goes on for long, with jobs that are worked, does not keep what it could not give back at once.
+// TestWhatWasLockedIsGivenBackBeforeTheTurnEnds: a turn that goes on for long, with jobs that are
+// worked, does not keep what it could not give back at once.
 func TestWhatWasLockedIsGivenBackBeforeTheTurnEnds(t *testing.T) {
 	t.Parallel()
 	for name, again := range map[string]func(r *runner) error{
@@ -49,12 +50,14 @@ func TestWhatWasLockedIsGivenBackBeforeTheTurnEnds(t *testing.T) {
 			require.Eventually(t, func() bool {
 				return assert.NoError(t, again(r)) && fixture.Count(t, db.Pool, notAsBefore) == 1
 			}, pgtest.Patience, 20*time.Millisecond)
-			assert.Equal(t, 1, fixture.Count(t, db.Pool, `SELECT count(*) FROM daybook.jobs WHERE id = $1 AND state = 'leased'`, jobs[2].ID), "it is being worked")
+			assert.Equal(t, 1, fixture.Count(t, db.Pool,
+				`SELECT count(*) FROM daybook.jobs WHERE id = $1 AND state = 'leased'`, jobs[2].ID), "it is being worked")
 		})
 	}
 }
 
-// TestTurnThatEndsLeavesNothingBehind: what a turn could not give back at its end is given back soon after, although no fetch reclaims it.
+// TestTurnThatEndsLeavesNothingBehind: what a turn could not give back at its end is given back
+// soon after, although no fetch reclaims it.
 func TestTurnThatEndsLeavesNothingBehind(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
@@ -65,10 +68,12 @@ func TestTurnThatEndsLeavesNothingBehind(t *testing.T) {
 	require.NoError(t, r.leases.giveBackAll(t.Context(), nil, r.leases.heldBy()))
 	assert.Equal(t, []string{"run/0/1"}, r.tally.soFar().LeftBehind)
 	require.NoError(t, other.Commit(t.Context()))
-	require.Eventually(t, func() bool { return fixture.Count(t, db.Pool, notAsBefore) == 0 }, pgtest.Patience, 20*time.Millisecond)
+	require.Eventually(t, func() bool { return fixture.Count(t, db.Pool, notAsBefore) == 0 }, pgtest.Patience,
+		20*time.Millisecond)
 }
 
-// TestDetachedTurnThatFailsLeavesNothingBehind: no later activity takes what it holds, and its jobs are not charged, because their worker lives.
+// TestDetachedTurnThatFailsLeavesNothingBehind: no later activity takes what it holds, and its jobs
+// are not charged, because their worker lives.
 func TestDetachedTurnThatFailsLeavesNothingBehind(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
@@ -77,10 +82,12 @@ func TestDetachedTurnThatFailsLeavesNothingBehind(t *testing.T) {
 	r, _ := leasing(t, e, 2)
 	_, r.cancelWork = context.WithCancel(t.Context())
 	r.endDetached(t.Context(), errors.New("the database said no"), func() {})
-	require.Eventually(t, func() bool { return fixture.Count(t, db.Pool, notAsBefore) == 0 }, pgtest.Patience, 20*time.Millisecond)
+	require.Eventually(t, func() bool { return fixture.Count(t, db.Pool, notAsBefore) == 0 }, pgtest.Patience,
+		20*time.Millisecond)
 }
 
-// TestWhatIsLockedForLongIsGivenBackLater: for as long as another transaction has rows of an ended turn locked, they are tried again.
+// TestWhatIsLockedForLongIsGivenBackLater: for as long as another transaction has rows of an ended
+// turn locked, they are tried again.
 func TestWhatIsLockedForLongIsGivenBackLater(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
@@ -108,8 +115,9 @@ func (k *cutOff) InTxWaiting(ctx context.Context, _ time.Duration, f func(pgx.Tx
 	return errors.Join(f(k.tx), errors.New("the connection was lost"))
 }
 
-// TestRescueThatIsCommittedLate: the transaction that leases the jobs of a lost pick may be committed after the turn has asked what it holds. Nothing works those jobs, so they
-// are given back.
+// TestRescueThatIsCommittedLate: the transaction that leases the jobs of a lost pick may be
+// committed after the turn has asked what it holds. Nothing works those jobs, so they are given
+// back.
 func TestRescueThatIsCommittedLate(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
@@ -117,7 +125,10 @@ func TestRescueThatIsCommittedLate(t *testing.T) {
 	enqueueNamed(t, db, 1)
 	k := &cutOff{Kind: e.kind, db: db}
 	e.kind = k
-	r := e.newRunner(TurnRequest{Turn: store.Turn{ID: "run/0/1", Fence: 1, Begins: true}, Batch: 50, Length: time.Minute, Linger: true}, nil)
+	r := e.newRunner(TurnRequest{
+		Turn: store.Turn{ID: "run/0/1", Fence: 1, Begins: true}, Batch: 50, Length: time.Minute,
+		Linger: true,
+	}, nil)
 	pick, err := k.PickTypes(t.Context(), 1, func(string) bool { return true }, e.room)
 	require.NoError(t, err)
 	lost, err := db.Pool.Begin(t.Context())

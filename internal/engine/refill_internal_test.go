@@ -10,7 +10,8 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// TestRefillOfAnAbandonedCall: what it has leased is the turn's, and of one that failed it is looked for.
+// TestRefillOfAnAbandonedCall: what it has leased is the turn's, and of one that failed it is
+// looked for.
 func TestRefillOfAnAbandonedCall(t *testing.T) {
 	t.Parallel()
 	r := &runner{}
@@ -23,8 +24,9 @@ func TestRefillOfAnAbandonedCall(t *testing.T) {
 	assert.True(t, r.acquirer.underWay, "another one is under way")
 }
 
-// TestCapThatIsFreedDuringARefill: the refill may have counted the jobs that ended meanwhile towards their organization's cap. So another one follows, although
-// the loop did not know yet that organizations with a cap have work.
+// TestCapThatIsFreedDuringARefill: the refill may have counted the jobs that ended meanwhile
+// towards their organization's cap. So another one follows, although the loop did not know yet that
+// organizations with a cap have work.
 func TestCapThatIsFreedDuringARefill(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -11,8 +11,9 @@ import (
 	"github.com/daybook-dev/daybook/internal/engine"
 )
 
-// TestMissedRowsAreRenewedSoon: a row that another transaction holds locked at a renewal, as those that look for expired leases do, is
-// renewed as soon as it is free, and not by the next renewal alone: after an outage that would be too late.
+// TestMissedRowsAreRenewedSoon: a row that another transaction holds locked at a renewal, as those
+// that look for expired leases do, is renewed as soon as it is free, and not by the next renewal
+// alone: after an outage that would be too late.
 func TestMissedRowsAreRenewedSoon(t *testing.T) {
 	t.Parallel()
 	g := newGate()
@@ -33,7 +34,8 @@ func TestMissedRowsAreRenewedSoon(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, tx.Rollback(t.Context()))
 	require.Eventually(t, func() bool {
-		return fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.accounting_work_queue WHERE last_attempted_at > now() - interval '1 minute'`) == 1
+		return fixture.Count(t, b.Pool,
+			`SELECT count(*) FROM daybook.accounting_work_queue WHERE last_attempted_at > now() - interval '1 minute'`) == 1
 	}, every/2, 20*time.Millisecond)
 	close(g.proceed)
 	<-done

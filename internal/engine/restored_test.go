@@ -21,7 +21,8 @@ import (
 	"github.com/daybook-dev/daybook/queue"
 )
 
-// guarded returns a store as a worker has it, on one connection, so that every statement was prepared before.
+// guarded returns a store as a worker has it, on one connection, so that every statement was
+// prepared before.
 func guarded(t *testing.T, db *pgtest.DB, kind *store.Kind) *store.Store {
 	t.Helper()
 	config, err := pgxpool.ParseConfig(db.URL)
@@ -35,8 +36,8 @@ func guarded(t *testing.T, db *pgtest.DB, kind *store.Kind) *store.Store {
 	return s
 }
 
-// restoring replaces the schema by one as it is while a dump is restored: the rows of some tables are there, those of others
-// and the constraints are not.
+// restoring replaces the schema by one as it is while a dump is restored: the rows of some tables
+// are there, those of others and the constraints are not.
 func (b *bundle) restoring() {
 	b.t.Helper()
 	b.exec(`DROP SCHEMA daybook, queues, internal CASCADE`)
@@ -53,11 +54,13 @@ func (b *bundle) restored() {
 	b.exec(`ALTER TABLE daybook.confirmations ADD CONSTRAINT confirmations_impact_id_fkey FOREIGN KEY (impact_id) REFERENCES daybook.impacts (id)`)
 }
 
-// A worker that lives while a dump is restored touches nothing until all of it is there, and then goes on.
+// A worker that lives while a dump is restored touches nothing until all of it is there, and then
+// goes on.
 func TestWorkerPausesWhileADumpIsRestored(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	e := engine.New(guarded(t, b.DB, store.Accounting), ledger.New(nil), engine.Options{Direct: true, Log: slog.New(slog.DiscardHandler)})
+	e := engine.New(guarded(t, b.DB, store.Accounting), ledger.New(nil),
+		engine.Options{Direct: true, Log: slog.New(slog.DiscardHandler)})
 	defer e.Close()
 	fixture.Ready(t, b.Pool, fixture.Invoice(org, "inv-0", 1000))
 	r, err := e.Process(t.Context(), request(1))
@@ -98,7 +101,8 @@ func TestStalePlansAreNoAttempt(t *testing.T) {
 	e := engine.NewJobs(guarded(t, b.DB, store.Jobs), registry, engine.Options{Log: slog.New(slog.DiscardHandler)})
 	defer e.Close()
 	work := func(n int) (engine.Report, error) {
-		return e.Process(t.Context(), engine.TurnRequest{Turn: turn(n), Batch: 10, Length: 300 * time.Millisecond, Linger: true})
+		return e.Process(t.Context(),
+			engine.TurnRequest{Turn: turn(n), Batch: 10, Length: 300 * time.Millisecond, Linger: true})
 	}
 	enqueue := func() string {
 		job, err := queue.EnqueueJob(t.Context(), b.Pool, org, restoredJob{}, queue.JobOptions{})

@@ -44,7 +44,10 @@ func (b *bundle) newRole() string {
 	role := b.Name + "_worker"
 	b.exec(`CREATE ROLE ` + role + ` LOGIN`)
 	b.t.Cleanup(func() {
-		for _, stmt := range []string{`REASSIGN OWNED BY ` + role + ` TO CURRENT_USER`, `DROP OWNED BY ` + role, `DROP ROLE ` + role} {
+		for _, stmt := range []string{
+			`REASSIGN OWNED BY ` + role + ` TO CURRENT_USER`, `DROP OWNED BY ` + role,
+			`DROP ROLE ` + role,
+		} {
 			_, err := b.Pool.Exec(context.Background(), stmt)
 			assert.NoError(b.t, err)
 		}
@@ -55,15 +58,22 @@ func (b *bundle) newRole() string {
 	return role
 }
 
-// A running worker whose role loses rights says so once, charges no job, and goes on when the role has them again.
+// A running worker whose role loses rights says so once, charges no job, and goes on when the role
+// has them again.
 func TestWorkerPausesWithoutItsRights(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ revoke, grant string }{
-		"a table it completes in": {"REVOKE UPDATE ON daybook.documents FROM %s", "GRANT UPDATE ON daybook.documents TO %s"},
-		"a table it posts to":     {"REVOKE INSERT ON daybook.entries FROM %s", "GRANT INSERT ON daybook.entries TO %s"},
-		"the queue":               {"REVOKE UPDATE ON daybook.accounting_work_queue FROM %s", "GRANT UPDATE ON daybook.accounting_work_queue TO %s"},
-		"the schema":              {"REVOKE USAGE ON SCHEMA daybook FROM %s", "GRANT USAGE ON SCHEMA daybook TO %s"},
-		"its login":               {"ALTER ROLE %s NOLOGIN", "ALTER ROLE %s LOGIN"},
+		"a table it completes in": {
+			"REVOKE UPDATE ON daybook.documents FROM %s",
+			"GRANT UPDATE ON daybook.documents TO %s",
+		},
+		"a table it posts to": {"REVOKE INSERT ON daybook.entries FROM %s", "GRANT INSERT ON daybook.entries TO %s"},
+		"the queue": {
+			"REVOKE UPDATE ON daybook.accounting_work_queue FROM %s",
+			"GRANT UPDATE ON daybook.accounting_work_queue TO %s",
+		},
+		"the schema": {"REVOKE USAGE ON SCHEMA daybook FROM %s", "GRANT USAGE ON SCHEMA daybook TO %s"},
+		"its login":  {"ALTER ROLE %s NOLOGIN", "ALTER ROLE %s LOGIN"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

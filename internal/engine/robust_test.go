@@ -18,7 +18,8 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// TestOneJobIsNoOutage has a job do what looks like the database failing: it is charged, and holds no other job up.
+// TestOneJobIsNoOutage has a job do what looks like the database failing: it is charged, and holds
+// no other job up.
 func TestOneJobIsNoOutage(t *testing.T) {
 	t.Parallel()
 	for name, p := range map[string]failing{
@@ -77,7 +78,8 @@ func TestErrorThatCannotBeStored(t *testing.T) {
 	}
 }
 
-// TestTimeoutInCommitIsCharged lets statements run past the deadline: their abandoned sessions hold the rows a moment longer.
+// TestTimeoutInCommitIsCharged lets statements run past the deadline: their abandoned sessions hold
+// the rows a moment longer.
 func TestTimeoutInCommitIsCharged(t *testing.T) {
 	t.Parallel()
 	b := setupWith(t, failing{commit: func(ctx context.Context, tx pgx.Tx, _ []engine.Job) ([]error, error) {
@@ -92,7 +94,8 @@ func TestTimeoutInCommitIsCharged(t *testing.T) {
 	assert.Zero(t, report.Released)
 }
 
-// TestLeaseThatWasNotWorkedIsNotCharged lets leases expire again and again before a worker begins to work on them.
+// TestLeaseThatWasNotWorkedIsNotCharged lets leases expire again and again before a worker begins
+// to work on them.
 func TestLeaseThatWasNotWorkedIsNotCharged(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -124,7 +127,8 @@ func TestWaitingFetchTakesWhatWasLeftBehind(t *testing.T) {
 	require.Equal(t, []string{turn(1).ID}, report.LeftBehind)
 	time.AfterFunc(300*time.Millisecond, func() { _ = tx.Rollback(context.Background()) })
 
-	f, err := b.engine.Fetch(t.Context(), engine.FetchRequest{Turn: turn(2), Batch: 50, LeftBehind: report.LeftBehind, Wait: 20 * time.Second})
+	f, err := b.engine.Fetch(t.Context(),
+		engine.FetchRequest{Turn: turn(2), Batch: 50, LeftBehind: report.LeftBehind, Wait: 20 * time.Second})
 	require.NoError(t, err)
 	assert.Equal(t, 1, f.Leased)
 	assert.Empty(t, f.LeftBehind)
@@ -164,8 +168,9 @@ func TestVersionZero(t *testing.T) {
 	b.assertJob("doc", models.JobPending, 0, models.CodeDocumentNotReady)
 }
 
-// TestConfigurationIsChangedMeanwhile holds the rules of one organization while documents of two are due. The worker waits
-// for neither lock, and the transaction that changes the rules may go on to mark documents.
+// TestConfigurationIsChangedMeanwhile holds the rules of one organization while documents of two
+// are due. The worker waits for neither lock, and the transaction that changes the rules may go on
+// to mark documents.
 func TestConfigurationIsChangedMeanwhile(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

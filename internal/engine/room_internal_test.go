@@ -8,7 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestJobsThatWaitForRoomComeFirst: what is leased and waits has the room that is left before what is not leased yet.
+// TestJobsThatWaitForRoomComeFirst: what is leased and waits has the room that is left before what
+// is not leased yet.
 func TestJobsThatWaitForRoomComeFirst(t *testing.T) {
 	t.Parallel()
 	r := newRoom(work(done))
@@ -21,7 +22,8 @@ func TestJobsThatWaitForRoomComeFirst(t *testing.T) {
 	assert.False(t, r.take("named"))
 }
 
-// TestFullQueuesOpen: a named queue that is full is passed over until one of its jobs ends; one that has used up its rate until the rate allows the next.
+// TestFullQueuesOpen: a named queue that is full is passed over until one of its jobs ends; one
+// that has used up its rate until the rate allows the next.
 func TestFullQueuesOpen(t *testing.T) {
 	t.Parallel()
 	r := newRoom(work(done))

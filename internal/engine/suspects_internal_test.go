@@ -13,8 +13,8 @@ import (
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
-// TestSuspectBeginsBesideNothing has a job that was reclaimed twice wait for all that would be charged with it, and has the turn get no more
-// jobs meanwhile.
+// TestSuspectBeginsBesideNothing has a job that was reclaimed twice wait for all that would be
+// charged with it, and has the turn get no more jobs meanwhile.
 func TestSuspectBeginsBesideNothing(t *testing.T) {
 	t.Parallel()
 	e, _ := picking(t, pgtest.New(t), 1, done)
@@ -50,7 +50,8 @@ func (inBulk) Handling(string) (Handling, bool) {
 	return Handling{Bulk: true, Parallel: 100, Timeout: time.Minute}, true
 }
 
-// TestSuspectsBeginInTenths: jobs of a bulk type that were reclaimed once begin ten at a time, without others.
+// TestSuspectsBeginInTenths: jobs of a bulk type that were reclaimed once begin ten at a time,
+// without others.
 func TestSuspectsBeginInTenths(t *testing.T) {
 	t.Parallel()
 	w := worker{part: part{turn: &turn{engine: &Engine{handlers: inBulk{done}}}}}
@@ -58,7 +59,8 @@ func TestSuspectsBeginInTenths(t *testing.T) {
 		return slices.Repeat([]store.Job{{Type: jobType, Reclaims: reclaims}}, n)
 	}
 	assert.Equal(t, 10, w.suspects(many("a", 1, 30), false))
-	assert.Equal(t, 5, w.suspects(slices.Concat(many("a", 0, 20), many("a", 1, 5)), false), "without those that are not suspicious")
+	assert.Equal(t, 5, w.suspects(slices.Concat(many("a", 0, 20), many("a", 1, 5)), false),
+		"without those that are not suspicious")
 	assert.Equal(t, 5, w.suspects(slices.Concat(many("b", 1, 20), many("a", 1, 5)), false), "of one type")
 	assert.Equal(t, 1, w.suspects(slices.Concat(many("a", 1, 30), many("a", 2, 2)), false))
 }
@@ -81,7 +83,8 @@ func TestStatementsThatFailKeepTheQueue(t *testing.T) {
 	}
 }
 
-// TestPickLeasesItsSuspectsAlone has a pick find one job that an earlier pick was lost with. Its neighbours are picked the next time.
+// TestPickLeasesItsSuspectsAlone has a pick find one job that an earlier pick was lost with. Its
+// neighbours are picked the next time.
 func TestPickLeasesItsSuspectsAlone(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
@@ -90,7 +93,8 @@ func TestPickLeasesItsSuspectsAlone(t *testing.T) {
 	var suspect string
 	lost, err := db.Pool.Begin(t.Context())
 	require.NoError(t, err)
-	require.NoError(t, lost.QueryRow(t.Context(), `SELECT id FROM daybook.jobs ORDER BY ready_at, id LIMIT 1 FOR NO KEY UPDATE`).Scan(&suspect))
+	require.NoError(t, lost.QueryRow(t.Context(),
+		`SELECT id FROM daybook.jobs ORDER BY ready_at, id LIMIT 1 FOR NO KEY UPDATE`).Scan(&suspect))
 	require.NoError(t, lost.Rollback(t.Context()))
 
 	r := picker(t, e, TurnRequest{Length: time.Minute})
@@ -98,7 +102,8 @@ func TestPickLeasesItsSuspectsAlone(t *testing.T) {
 	require.NoError(t, l.err)
 	require.Equal(t, []string{suspect}, idsOf(l.jobs))
 	var state string
-	require.NoError(t, db.Pool.QueryRow(t.Context(), `SELECT state || ' ' || working FROM daybook.jobs WHERE id = $1`, suspect).Scan(&state))
+	require.NoError(t, db.Pool.QueryRow(t.Context(), `SELECT state || ' ' || working FROM daybook.jobs WHERE id = $1`,
+		suspect).Scan(&state))
 	assert.Equal(t, "leased false", state, "it is not charged before it begins")
 	assert.Equal(t, 1, e.room.used["named"], "the room of the others is free")
 	r.acquirer.underWay = true
@@ -110,7 +115,8 @@ func TestPickLeasesItsSuspectsAlone(t *testing.T) {
 	assert.Equal(t, 4, l.worked, "nothing is suspicious because it was picked with a suspect")
 	require.NoError(t, r.takeRefilled(t.Context(), l))
 	require.NoError(t, r.begin(t.Context()))
-	require.NoError(t, db.Pool.QueryRow(t.Context(), `SELECT state || ' ' || working FROM daybook.jobs WHERE id = $1`, suspect).Scan(&state))
+	require.NoError(t, db.Pool.QueryRow(t.Context(), `SELECT state || ' ' || working FROM daybook.jobs WHERE id = $1`,
+		suspect).Scan(&state))
 	assert.Equal(t, "leased true", state, "it is charged when it has begun")
 	for r.worker.active > 0 {
 		require.NoError(t, r.wait(t.Context(), nil, nil))

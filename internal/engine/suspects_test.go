@@ -17,14 +17,16 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// TestPickedBulkLeasesItsSuspectsAlone has one of twenty documents carry the mark of a lost pick: the others are not leased because of it.
+// TestPickedBulkLeasesItsSuspectsAlone has one of twenty documents carry the mark of a lost pick:
+// the others are not leased because of it.
 func TestPickedBulkLeasesItsSuspectsAlone(t *testing.T) {
 	t.Parallel()
 	var b *bundle
 	var mu sync.Mutex
 	leased := map[string]bool{}
 	b = setupWith(t, failing{prepare: func(context.Context, []engine.Job) error {
-		rows, err := b.Pool.Query(context.Background(), `SELECT document_id FROM daybook.accounting_work_queue WHERE state = 'leased'`)
+		rows, err := b.Pool.Query(context.Background(),
+			`SELECT document_id FROM daybook.accounting_work_queue WHERE state = 'leased'`)
 		if err != nil {
 			return err
 		}
@@ -43,7 +45,8 @@ func TestPickedBulkLeasesItsSuspectsAlone(t *testing.T) {
 	fixture.ManyReady(t, b.Pool, org, "doc-", 20)
 	lost, err := b.Pool.Begin(t.Context())
 	require.NoError(t, err)
-	_, err = lost.Exec(t.Context(), `SELECT FROM daybook.accounting_work_queue WHERE document_id = 'doc-7' FOR NO KEY UPDATE`)
+	_, err = lost.Exec(t.Context(),
+		`SELECT FROM daybook.accounting_work_queue WHERE document_id = 'doc-7' FOR NO KEY UPDATE`)
 	require.NoError(t, err)
 	require.NoError(t, lost.Rollback(t.Context()))
 
@@ -69,8 +72,9 @@ CREATE CONSTRAINT TRIGGER commit_slowly AFTER UPDATE ON daybook.accounting_work_
 // committing counts the transactions that do.
 const committing = `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'PgSleep'`
 
-// TestCancelledFetchLeavesNoSuspectLeased cancels a waiting fetch while the transaction commits that leases a suspect of its pick: nothing answers whether that was
-// committed. The fetch says that the turn may hold something, and the job is given back.
+// TestCancelledFetchLeavesNoSuspectLeased cancels a waiting fetch while the transaction commits
+// that leases a suspect of its pick: nothing answers whether that was committed. The fetch says
+// that the turn may hold something, and the job is given back.
 func TestCancelledFetchLeavesNoSuspectLeased(t *testing.T) {
 	t.Parallel()
 	b := setupWith(t, effortless{}, engine.Options{Direct: true})
@@ -90,17 +94,21 @@ INSERT INTO daybook.accounting_work_queue (org_id, document_id, version_hint, re
 		assert.NoError(t, err)
 		fetched <- f
 	}()
-	require.Eventually(t, func() bool { return fixture.Count(t, b.Pool, committing) == 1 }, pgtest.Patience, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return fixture.Count(t, b.Pool, committing) == 1 }, pgtest.Patience,
+		10*time.Millisecond)
 	cancel()
 	assert.Equal(t, []string{turn(1).ID}, (<-fetched).LeftBehind)
-	require.Eventually(t, func() bool { return fixture.Count(t, b.Pool, committing) == 0 }, pgtest.Patience, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return fixture.Count(t, b.Pool, committing) == 0 }, pgtest.Patience,
+		10*time.Millisecond)
 	leased := `SELECT count(*) FROM daybook.accounting_work_queue WHERE state = 'leased'`
-	require.Eventually(t, func() bool { return fixture.Count(t, b.Pool, leased) == 0 }, pgtest.Patience, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return fixture.Count(t, b.Pool, leased) == 0 }, pgtest.Patience,
+		10*time.Millisecond)
 	b.assertJob("doc", models.JobPending, 0, "")
 }
 
-// TestLeaseOfACutFetchIsGivenBack cuts the connection of a fetch while its lease commits: the next try finds the rows locked, and the lease is committed after it. Its holder
-// lives, and gives the job back before it expires.
+// TestLeaseOfACutFetchIsGivenBack cuts the connection of a fetch while its lease commits: the next
+// try finds the rows locked, and the lease is committed after it. Its holder lives, and gives the
+// job back before it expires.
 func TestLeaseOfACutFetchIsGivenBack(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -115,10 +123,13 @@ INSERT INTO daybook.accounting_work_queue (org_id, document_id, version_hint) VA
 		assert.NoError(t, err)
 		fetched <- f
 	}()
-	require.Eventually(t, func() bool { return fixture.Count(t, b.Pool, committing) == 1 }, pgtest.Patience, 10*time.Millisecond)
-	b.exec(`CREATE OR REPLACE FUNCTION commit_slowly() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'`) // the next ones do not
+	require.Eventually(t, func() bool { return fixture.Count(t, b.Pool, committing) == 1 }, pgtest.Patience,
+		10*time.Millisecond)
+	// the next ones do not
+	b.exec(`CREATE OR REPLACE FUNCTION commit_slowly() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'`)
 	line.Cut()
 	line.Mend()
 	assert.Equal(t, 1, (<-fetched).Leased)
-	assert.Zero(t, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.accounting_work_queue WHERE reclaims > 0`), "the lease has expired")
+	assert.Zero(t, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.accounting_work_queue WHERE reclaims > 0`),
+		"the lease has expired")
 }

@@ -15,7 +15,8 @@ import (
 	"github.com/daybook-dev/daybook/internal/engine"
 )
 
-// TestForeignClientBesideTheWorker has clients that know the seed's functions alone work beside a worker: each task is worked by one of them, and once.
+// TestForeignClientBesideTheWorker has clients that know the seed's functions alone work beside a
+// worker: each task is worked by one of them, and once.
 func TestForeignClientBesideTheWorker(t *testing.T) {
 	t.Parallel()
 	const n, clients = 300, 4
@@ -45,7 +46,9 @@ func TestForeignClientBesideTheWorker(t *testing.T) {
 			for {
 				var id *int64
 				var name *string
-				if err := role.QueryRow(t.Context(), `SELECT task_id, payload ->> 'name' FROM queues.dequeue_next_available_task()`).Scan(&id, &name); err != nil || id == nil {
+				if err := role.QueryRow(t.Context(),
+					`SELECT task_id, payload ->> 'name' FROM queues.dequeue_next_available_task()`).Scan(&id,
+					&name); err != nil || id == nil {
 					return err
 				}
 				note(*name, "client")
@@ -59,7 +62,8 @@ func TestForeignClientBesideTheWorker(t *testing.T) {
 		})
 	}
 	require.NoError(t, foreign.Wait())
-	require.Eventually(t, func() bool { return fixture.Count(t, b.Pool, `SELECT count(*) FROM queues.open_task`) == 0 }, time.Minute, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return fixture.Count(t, b.Pool, `SELECT count(*) FROM queues.open_task`) == 0 },
+		time.Minute, 10*time.Millisecond)
 	close(stop)
 	r := <-done
 	count := map[string]int{}

@@ -43,10 +43,12 @@ func workTasks(ctx context.Context, slot string) error {
 	if err != nil {
 		return err
 	}
-	e := engine.NewOn(engine.Tasks(store.NewTaskQueue(pool, "db_function")), functionTasks{pool}, engine.Options{Log: slog.New(slog.DiscardHandler)})
+	e := engine.NewOn(engine.Tasks(store.NewTaskQueue(pool, "db_function")), functionTasks{pool},
+		engine.Options{Log: slog.New(slog.DiscardHandler)})
 	for crashed := os.Getenv(envTaskCrashed) != ""; ; crashed = false {
 		_, err := e.Process(ctx, engine.TurnRequest{
-			Turn: store.Turn{ID: "run/" + slot + "/1", Worker: "worker " + slot, WorkflowRunID: "run"}, Batch: 50, Length: 2 * time.Second, Linger: true, Crashed: crashed,
+			Turn: store.Turn{ID: "run/" + slot + "/1", Worker: "worker " + slot, WorkflowRunID: "run"}, Batch: 50,
+			Length: 2 * time.Second, Linger: true, Crashed: crashed,
 		})
 		if err != nil {
 			return err
@@ -54,7 +56,8 @@ func workTasks(ctx context.Context, slot string) error {
 	}
 }
 
-// functionTasks works tasks of the type db_function: it notes the attempt, and calls the function in the transaction that completes the task.
+// functionTasks works tasks of the type db_function: it notes the attempt, and calls the function
+// in the transaction that completes the task.
 type functionTasks struct{ pool *pgxpool.Pool }
 
 func (functionTasks) Handling(jobType string) (engine.Handling, bool) {
@@ -135,8 +138,8 @@ func (b *bundle) taskProcess(slot int, crashed bool) *exec.Cmd {
 	return cmd
 }
 
-// TestTasksOfKilledWorkers kills one of three workers again and again while they work tasks: each task is completed once, with its effect, and
-// each attempt at one has a lease on record.
+// TestTasksOfKilledWorkers kills one of three workers again and again while they work tasks: each
+// task is completed once, with its effect, and each attempt at one has a lease on record.
 func TestTasksOfKilledWorkers(t *testing.T) {
 	t.Parallel()
 	n, _ := strconv.Atoi(os.Getenv(envTasks))
@@ -161,14 +164,17 @@ func TestTasksOfKilledWorkers(t *testing.T) {
 	require.Eventually(t, func() bool { return completed() == n }, 5*time.Minute, 20*time.Millisecond)
 	assert.Zero(t, fixture.Count(t, b.Pool, `SELECT count(*) FROM queues.open_task`))
 	assert.Equal(t, n, fixture.Count(t, b.Pool, `SELECT count(DISTINCT n) FROM business.effects`))
-	assert.Equal(t, n, fixture.Count(t, b.Pool, `SELECT count(*) FROM business.effects`), "an effect of the completing transaction is there once")
+	assert.Equal(t, n, fixture.Count(t, b.Pool, `SELECT count(*) FROM business.effects`),
+		"an effect of the completing transaction is there once")
 	assert.Zero(t, fixture.Count(t, b.Pool, `SELECT count(*) FROM queues.error`))
 	assert.Zero(t, fixture.Count(t, b.Pool, `
 SELECT count(*) FROM business.begun g WHERE g.attempt > (SELECT count(*) FROM queues.task_lease l WHERE l.task_id = g.task::bigint AND l.renews IS NULL)`), "attempts without a lease")
-	assert.Positive(t, fixture.Count(t, b.Pool, `SELECT count(*) FROM business.begun WHERE attempt > 1`), "some were worked again")
+	assert.Positive(t, fixture.Count(t, b.Pool, `SELECT count(*) FROM business.begun WHERE attempt > 1`),
+		"some were worked again")
 }
 
-// TestRunsOfOneSupervisorSerialise has many tasks of one process run at once, in three workers: one at a time has the root row.
+// TestRunsOfOneSupervisorSerialise has many tasks of one process run at once, in three workers: one
+// at a time has the root row.
 func TestRunsOfOneSupervisorSerialise(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -176,9 +182,13 @@ func TestRunsOfOneSupervisorSerialise(t *testing.T) {
 	for i := range 3 {
 		b.taskProcess(i, false)
 	}
-	require.Eventually(t, func() bool { return fixture.Count(t, b.Pool, `SELECT count(*) FROM queues.task_completed`) == 60 }, 2*time.Minute, 20*time.Millisecond)
+	require.Eventually(t, func() bool {
+		return fixture.Count(t, b.Pool,
+			`SELECT count(*) FROM queues.task_completed`) == 60
+	}, 2*time.Minute, 20*time.Millisecond)
 	assert.Equal(t, 60, fixture.Count(t, b.Pool, `SELECT count(*) FROM business.runs`))
 	assert.Zero(t, fixture.Count(t, b.Pool, `
-SELECT count(*) FROM business.runs a JOIN business.runs b ON a.n < b.n AND a.locked < b.ended AND b.locked < a.ended`), "runs that overlap")
+SELECT count(*) FROM business.runs a JOIN business.runs b ON a.n < b.n AND a.locked < b.ended AND b.locked < a.ended`),
+		"runs that overlap")
 	assert.Equal(t, 1, fixture.Count(t, b.Pool, `SELECT count(*) FROM business.effects`))
 }

@@ -14,7 +14,8 @@ import (
 	"github.com/daybook-dev/daybook/internal/engine"
 )
 
-// soon is less than the 50 seconds after which a worker looks again that waits and is not told of anything.
+// soon is less than the 50 seconds after which a worker looks again that waits and is not told of
+// anything.
 const soon = 30 * time.Second
 
 // anyTasks works tasks of every type.
@@ -24,11 +25,13 @@ func (anyTasks) Handling(string) (engine.Handling, bool) {
 	return engine.Handling{Parallel: 50, Timeout: time.Minute, Charged: true}, true
 }
 
-// TestPausedTypeThroughTheWorker: the worker leaves the older tasks of a paused type alone and works the others, and a worker that waits is told when the pause ends.
+// TestPausedTypeThroughTheWorker: the worker leaves the older tasks of a paused type alone and
+// works the others, and a worker that waits is told when the pause ends.
 func TestPausedTypeThroughTheWorker(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	e := startTasksOf(b, b.Pool, anyTasks{namedTasks{func(context.Context, []string) error { return nil }}}, engine.Options{Log: slog.New(slog.DiscardHandler)}, "fax", "named")
+	e := startTasksOf(b, b.Pool, anyTasks{namedTasks{func(context.Context, []string) error { return nil }}},
+		engine.Options{Log: slog.New(slog.DiscardHandler)}, "fax", "named")
 	t.Cleanup(e.Close)
 	enqueueNamedTasks(b, 3)
 	b.exec(`SELECT queues.enqueue('fax', '{}')`)
@@ -36,7 +39,8 @@ func TestPausedTypeThroughTheWorker(t *testing.T) {
 	r, err := e.Process(t.Context(), request(1))
 	require.NoError(t, err)
 	assert.Equal(t, 1, r.Completed)
-	assert.Zero(t, fixture.Count(t, b.Pool, `SELECT count(*) FROM queues.task_lease JOIN queues.task USING (task_id) WHERE task_type = 'named'`))
+	assert.Zero(t, fixture.Count(t, b.Pool,
+		`SELECT count(*) FROM queues.task_lease JOIN queues.task USING (task_id) WHERE task_type = 'named'`))
 
 	got := b.fetching(e)
 	resumed := time.Now()
@@ -45,8 +49,8 @@ func TestPausedTypeThroughTheWorker(t *testing.T) {
 	assert.Less(t, time.Since(resumed), soon)
 }
 
-// TestCapFreedByAnotherClient: a worker that waits because another client has all that a cap allows finds the room that this client frees: between
-// two turns, and in one that lingers.
+// TestCapFreedByAnotherClient: a worker that waits because another client has all that a cap allows
+// finds the room that this client frees: between two turns, and in one that lingers.
 func TestCapFreedByAnotherClient(t *testing.T) {
 	t.Parallel()
 	for name, waits := range map[string]func(b *bundle, e *engine.Engine) (worked func() int){
@@ -60,7 +64,10 @@ func TestCapFreedByAnotherClient(t *testing.T) {
 			q.Batch, q.Length, q.Linger, q.Stop = 10, time.Minute, true, enough
 			done := b.processing(e, q)
 			return func() int {
-				require.Eventually(b.t, func() bool { return fixture.Count(b.t, b.Pool, `SELECT count(*) FROM queues.task_completed`) == 2 }, time.Minute, 10*time.Millisecond)
+				require.Eventually(b.t, func() bool {
+					return fixture.Count(b.t, b.Pool,
+						`SELECT count(*) FROM queues.task_completed`) == 2
+				}, time.Minute, 10*time.Millisecond)
 				close(enough)
 				return (<-done).Completed
 			}
@@ -69,13 +76,15 @@ func TestCapFreedByAnotherClient(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := setup(t)
-			e := startTasks(b, b.Pool, func(context.Context, []string) error { return nil }, engine.Options{Log: slog.New(slog.DiscardHandler)})
+			e := startTasks(b, b.Pool, func(context.Context, []string) error { return nil },
+				engine.Options{Log: slog.New(slog.DiscardHandler)})
 			t.Cleanup(e.Close)
 			enqueueNamedTasks(b, 2)
 			b.exec(`SELECT queues.limit_tasks('named', NULL, 1)`)
 			role := b.As(t, "worker_service_user")
 			var id int64
-			require.NoError(t, role.QueryRow(t.Context(), `SELECT task_id FROM queues.dequeue_next_available_task()`).Scan(&id))
+			require.NoError(t, role.QueryRow(t.Context(),
+				`SELECT task_id FROM queues.dequeue_next_available_task()`).Scan(&id))
 			r, err := e.Process(t.Context(), request(2))
 			require.NoError(t, err)
 			assert.Zero(t, r.Completed, "the cap is used up")
@@ -90,7 +99,8 @@ func TestCapFreedByAnotherClient(t *testing.T) {
 	}
 }
 
-// TestCapOverTwoWorkers: two workers together never work more tasks at a time than the cap says, and all tasks are worked.
+// TestCapOverTwoWorkers: two workers together never work more tasks at a time than the cap says,
+// and all tasks are worked.
 func TestCapOverTwoWorkers(t *testing.T) {
 	t.Parallel()
 	const n, most = 40, 3
@@ -116,7 +126,8 @@ func TestCapOverTwoWorkers(t *testing.T) {
 		q.Batch, q.Length, q.Linger, q.Stop = 10, time.Minute, true, stop
 		done[i] = b.processing(e, q)
 	}
-	require.Eventually(t, func() bool { return fixture.Count(t, b.Pool, `SELECT count(*) FROM queues.open_task`) == 0 }, time.Minute, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return fixture.Count(t, b.Pool, `SELECT count(*) FROM queues.open_task`) == 0 },
+		time.Minute, 10*time.Millisecond)
 	close(stop)
 	completed := 0
 	for _, d := range done {

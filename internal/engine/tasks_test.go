@@ -15,15 +15,17 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// taskStates are tasks as the tests of all kinds read queues: a task that failed is completed, with an error. Its leases on record do not tell the attempts
-// of a completed task: one that was given back uncounted has one more.
+// taskStates are tasks as the tests of all kinds read queues: a task that failed is completed, with
+// an error. Its leases on record do not tell the attempts of a completed task: one that was given
+// back uncounted has one more.
 const taskStates = `(
 SELECT CASE WHEN o.task_id IS NOT NULL AND o.leased_until IS NULL THEN 'pending' WHEN o.task_id IS NOT NULL THEN 'leased'
             WHEN EXISTS (SELECT FROM queues.error e WHERE e.task_id = t.task_id) THEN 'failed' ELSE 'completed' END AS state,
        coalesce(o.leases, c.leases) AS run_count
   FROM queues.task t LEFT JOIN queues.open_task o USING (task_id) LEFT JOIN public.closed_tasks c USING (task_id)) tasks`
 
-// noteClosedTasks keeps the attempts of completed tasks for taskStates: their rows of queues.open_task go.
+// noteClosedTasks keeps the attempts of completed tasks for taskStates: their rows of
+// queues.open_task go.
 const noteClosedTasks = `
 CREATE TABLE IF NOT EXISTS public.closed_tasks AS SELECT o.task_id, o.leases FROM queues.open_task o WHERE false;
 CREATE OR REPLACE FUNCTION public.note_closed_task() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$

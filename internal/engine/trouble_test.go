@@ -16,8 +16,8 @@ import (
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
-// TestFetchTellsOfAFullDisk: that the database can be read does not end the trouble of a fetch whose leases it refuses. The log says it once, and does not say that
-// something was given back.
+// TestFetchTellsOfAFullDisk: that the database can be read does not end the trouble of a fetch
+// whose leases it refuses. The log says it once, and does not say that something was given back.
 func TestFetchTellsOfAFullDisk(t *testing.T) {
 	t.Parallel()
 	log := &lines{}
@@ -42,11 +42,12 @@ CREATE TRIGGER full_disk BEFORE UPDATE ON daybook.accounting_work_queue FOR EACH
 	}
 	done := make(chan answer, 1)
 	go func() {
-		f, err := e.Fetch(context.Background(), engine.FetchRequest{Turn: turn(1), Batch: 50, Wait: time.Minute, Trouble: func(err error) {
-			mu.Lock()
-			defer mu.Unlock()
-			told = append(told, err)
-		}})
+		f, err := e.Fetch(context.Background(),
+			engine.FetchRequest{Turn: turn(1), Batch: 50, Wait: time.Minute, Trouble: func(err error) {
+				mu.Lock()
+				defer mu.Unlock()
+				told = append(told, err)
+			}})
 		done <- answer{f, err}
 	}()
 	// Long enough that what a failed lease may have left is looked for.

@@ -14,12 +14,16 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// TestWhatLooksLikeAnOutageEachTimeIsCounted has each attempt at a job end as if the database were gone, while it answers.
+// TestWhatLooksLikeAnOutageEachTimeIsCounted has each attempt at a job end as if the database were
+// gone, while it answers.
 func TestWhatLooksLikeAnOutageEachTimeIsCounted(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
 	e, _ := picking(t, db, 5, func(context.Context) Attempt {
-		return Attempt{Outcome: models.OutcomeRetried, Code: models.CodeTimeout, Message: "no answer", Delay: time.Hour, Unavailable: true}
+		return Attempt{
+			Outcome: models.OutcomeRetried, Code: models.CodeTimeout, Message: "no answer", Delay: time.Hour,
+			Unavailable: true,
+		}
 	})
 	enqueueNamed(t, db, 1)
 	for range maxUncounted + 1 {
@@ -37,7 +41,8 @@ SELECT array_agg(concat_ws(' ', attempt, outcome, error_code, times, error) ORDE
 	}, attempts)
 }
 
-// TestWhoIsToBlameForACompletionThatFailed says which failures of a completing transaction count as an attempt.
+// TestWhoIsToBlameForACompletionThatFailed says which failures of a completing transaction count as
+// an attempt.
 func TestWhoIsToBlameForACompletionThatFailed(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)

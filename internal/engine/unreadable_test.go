@@ -14,8 +14,8 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// TestUnreadableRowsAreSetAside has two rows that a worker cannot lease, with and without a lease before the work. The others are posted, and these
-// two as well when they are asked for again.
+// TestUnreadableRowsAreSetAside has two rows that a worker cannot lease, with and without a lease
+// before the work. The others are posted, and these two as well when they are asked for again.
 func TestUnreadableRowsAreSetAside(t *testing.T) {
 	t.Parallel()
 	for name, fetched := range map[string]int{"leased": 50, "picked": 1} {

@@ -17,7 +17,8 @@ import (
 	"github.com/daybook-dev/daybook/queue"
 )
 
-// wrapping is a tracer that knows of kinds and handlers what their interfaces have, and nothing else.
+// wrapping is a tracer that knows of kinds and handlers what their interfaces have, and nothing
+// else.
 type wrapping struct{}
 
 func (wrapping) Handlers(_ string, h engine.Handlers) engine.Handlers {
@@ -26,8 +27,9 @@ func (wrapping) Handlers(_ string, h engine.Handlers) engine.Handlers {
 
 func (wrapping) Kind(k engine.Kind) engine.Kind { return struct{ engine.Kind }{k} }
 
-// TestWorkersReleaseWaitingJobs: more jobs wait for one than the transaction that ends it releases. A worker that makes spans releases the others, as
-// every worker does, and so does a worker of a fleet, which may have no other workers beside it.
+// TestWorkersReleaseWaitingJobs: more jobs wait for one than the transaction that ends it releases.
+// A worker that makes spans releases the others, as every worker does, and so does a worker of a
+// fleet, which may have no other workers beside it.
 func TestWorkersReleaseWaitingJobs(t *testing.T) {
 	t.Parallel()
 	const waiting = 150
@@ -54,7 +56,8 @@ func TestWorkersReleaseWaitingJobs(t *testing.T) {
 			first, err := queue.EnqueueJob(t.Context(), b.Pool, org, named{Name: "first"}, queue.JobOptions{Queue: c.queue})
 			require.NoError(t, err)
 			for range waiting {
-				_, err = queue.EnqueueJob(t.Context(), b.Pool, org, named{Name: "after"}, queue.JobOptions{Queue: c.queue, After: []string{first.ID}})
+				_, err = queue.EnqueueJob(t.Context(), b.Pool, org, named{Name: "after"},
+					queue.JobOptions{Queue: c.queue, After: []string{first.ID}})
 				require.NoError(t, err)
 			}
 			stop := make(chan struct{})
@@ -63,7 +66,8 @@ func TestWorkersReleaseWaitingJobs(t *testing.T) {
 			defer turning.Wait()
 			defer close(stop)
 
-			assert.Eventually(t, func() bool { return b.in("daybook.jobs", `state = 'completed'`) == 1+waiting }, pgtest.Patience, 10*time.Millisecond)
+			assert.Eventually(t, func() bool { return b.in("daybook.jobs", `state = 'completed'`) == 1+waiting },
+				pgtest.Patience, 10*time.Millisecond)
 		})
 	}
 }

@@ -23,8 +23,9 @@ func (l *Ledger) WithHooks(hooks Hooks) *Ledger {
 	return l
 }
 
-// tellAfter calls the ledger's hooks, in the order of their names, each with the postings of the organizations that name it.
-// Their statements are an application's, so PostgreSQL plans them by its own settings.
+// tellAfter calls the ledger's hooks, in the order of their names, each with the postings of the
+// organizations that name it. Their statements are an application's, so PostgreSQL plans them by
+// its own settings.
 func (c *chunk) tellAfter(ctx context.Context, b *builder) error {
 	told := map[string][]Posted{}
 	for i, impact := range b.posting.Impacts {

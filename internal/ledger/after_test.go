@@ -31,7 +31,8 @@ func (b *bundle) withAfter(f ledger.AfterPosting, o engine.Options) {
 	b.t.Cleanup(b.engine.Close)
 	_, err = b.Pool.Exec(b.t.Context(), `SELECT daybook.set_default_hooks('{follow}')`)
 	require.NoError(b.t, err)
-	_, err = b.Pool.Exec(b.t.Context(), `CREATE TABLE followed (impact_id bigint PRIMARY KEY, document_id text, kind text, number text)`)
+	_, err = b.Pool.Exec(b.t.Context(),
+		`CREATE TABLE followed (impact_id bigint PRIMARY KEY, document_id text, kind text, number text)`)
 	require.NoError(b.t, err)
 }
 
@@ -43,7 +44,8 @@ func follow(refused string, err error) ledger.AfterPosting {
 			if p.Document != nil {
 				number = p.Document.Content.Number
 			}
-			if _, err := tx.Exec(ctx, `INSERT INTO followed VALUES ($1, $2, $3, $4)`, p.Impact.ID, p.Impact.DocumentID, string(p.Impact.Kind), number); err != nil {
+			if _, err := tx.Exec(ctx, `INSERT INTO followed VALUES ($1, $2, $3, $4)`, p.Impact.ID, p.Impact.DocumentID,
+				string(p.Impact.Kind), number); err != nil {
 				return err
 			}
 			if p.Impact.DocumentID == refused {
@@ -56,7 +58,8 @@ func follow(refused string, err error) ledger.AfterPosting {
 
 func (b *bundle) followed(where string) int {
 	b.t.Helper()
-	return fixture.Count(b.t, b.Pool, `SELECT count(*) FROM followed f JOIN daybook.impacts i ON i.id = f.impact_id AND i.kind::text = f.kind AND `+where)
+	return fixture.Count(b.t, b.Pool,
+		`SELECT count(*) FROM followed f JOIN daybook.impacts i ON i.id = f.impact_id AND i.kind::text = f.kind AND `+where)
 }
 
 // TestAfterPosting tells of posts and of what takes them back, once each.
@@ -101,11 +104,17 @@ func TestAfterPostingFails(t *testing.T) {
 		code  models.ErrorCode
 		state models.JobState
 	}{
-		"any error":    {errors.New("no luck"), models.CodeProcessorError, models.JobPending},
-		"with a code":  {models.Errorf(models.CodeDocumentInvalid, "no luck"), models.CodeDocumentInvalid, models.JobFailed},
-		"of the tx":    {nil, models.CodeDatabaseError, models.JobPending},
-		"it panics":    {nil, models.CodeProcessorError, models.JobPending},
-		"other's code": {fmt.Errorf("follow: %w", models.Errorf(models.CodeNoMatchingRule, "no luck")), models.CodeNoMatchingRule, models.JobFailed},
+		"any error": {errors.New("no luck"), models.CodeProcessorError, models.JobPending},
+		"with a code": {
+			models.Errorf(models.CodeDocumentInvalid, "no luck"), models.CodeDocumentInvalid,
+			models.JobFailed,
+		},
+		"of the tx": {nil, models.CodeDatabaseError, models.JobPending},
+		"it panics": {nil, models.CodeProcessorError, models.JobPending},
+		"other's code": {
+			fmt.Errorf("follow: %w", models.Errorf(models.CodeNoMatchingRule, "no luck")),
+			models.CodeNoMatchingRule, models.JobFailed,
+		},
 	} {
 		for _, direct := range []bool{false, true} {
 			t.Run(fmt.Sprint(name, ", direct ", direct), func(t *testing.T) {
@@ -144,7 +153,8 @@ func TestAfterPostingFails(t *testing.T) {
 	}
 }
 
-// TestHookThatEndsTheTransaction: a hook that commits, or rolls back, has nothing posted of what it was told, and the others go on.
+// TestHookThatEndsTheTransaction: a hook that commits, or rolls back, has nothing posted of what it
+// was told, and the others go on.
 func TestHookThatEndsTheTransaction(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(ctx context.Context, tx pgx.Tx) error{
@@ -180,8 +190,8 @@ func TestHookThatEndsTheTransaction(t *testing.T) {
 	}
 }
 
-// TestHookThatAsksForAnotherDocument has a hook change another document of the chunk, and ask for it anew: the request is not swallowed by the attempt
-// that is under way.
+// TestHookThatAsksForAnotherDocument has a hook change another document of the chunk, and ask for
+// it anew: the request is not swallowed by the attempt that is under way.
 func TestHookThatAsksForAnotherDocument(t *testing.T) {
 	t.Parallel()
 	for _, direct := range []bool{false, true} {
@@ -225,15 +235,17 @@ func (b *bundle) texts(query string) []string {
 	return found
 }
 
-// TestHookThatChangesTheOrganization has a hook close the period that it is told of, or pause the organization, in the worker's own transaction, while other
-// transactions of the worker post for the same organization. Each waits for those of the others that it has to, and for none that waits for it.
+// TestHookThatChangesTheOrganization has a hook close the period that it is told of, or pause the
+// organization, in the worker's own transaction, while other transactions of the worker post for
+// the same organization. Each waits for those of the others that it has to, and for none that waits
+// for it.
 func TestHookThatChangesTheOrganization(t *testing.T) {
 	t.Parallel()
 	const documents = 60
 	for name, c := range map[string]struct {
 		change func(ctx context.Context, tx pgx.Tx) error
-		// rest is what becomes of the documents that are not posted. What a transaction had begun, or would have, while the configuration was being changed is left for later
-		// first, uncounted.
+		// rest is what becomes of the documents that are not posted. What a transaction had begun, or
+		// would have, while the configuration was being changed is left for later first, uncounted.
 		rest string
 	}{
 		"closes the period": {
@@ -276,22 +288,28 @@ func TestHookThatChangesTheOrganization(t *testing.T) {
 				select {
 				case <-done:
 				case <-time.After(time.Minute):
-					t.Fatal("the workers wait for each other: " + fmt.Sprint(b.texts(`SELECT coalesce(wait_event, '') || ' ' || left(query, 100) FROM pg_stat_activity WHERE datname = current_database() AND state <> 'idle'`)))
+					t.Fatal("the workers wait for each other: " +
+						fmt.Sprint(b.texts(`SELECT coalesce(wait_event, '') || ' ' || left(query, 100) FROM pg_stat_activity WHERE datname = current_database() AND state <> 'idle'`)))
 				}
 				posted := fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.impacts`)
-				assert.Zero(t, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.accounting_work_queue WHERE state = 'pending' AND run_count > 0`))
-				// An organization whose configuration another transaction was changing is left alone for a while.
+				assert.Zero(t, fixture.Count(t, b.Pool,
+					`SELECT count(*) FROM daybook.accounting_work_queue WHERE state = 'pending' AND run_count > 0`))
+				// An organization whose configuration another transaction was changing is left alone for a
+				// while.
 				require.Eventually(t, func() bool {
 					b.exec(`UPDATE daybook.accounting_work_queue SET ready_at = clock_timestamp() WHERE state = 'pending'`)
 					turn := store.Turn{ID: "run/3/1", Worker: "test", WorkflowRunID: "run"}
 					_, err := b.engine.Process(t.Context(), engine.TurnRequest{Turn: turn, Batch: 50, Length: time.Minute})
-					return assert.NoError(t, err) && fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.accounting_work_queue WHERE NOT (state = 'completed' OR `+c.rest+`)`) == 0
+					return assert.NoError(t, err) &&
+						fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.accounting_work_queue WHERE NOT (state = 'completed' OR `+c.rest+`)`) == 0
 				}, time.Minute, 100*time.Millisecond)
 				t.Log(posted, b.texts(`SELECT state || ' ' || run_count || ' ' || coalesce(last_error_code, '-') || ' ' || count(*) FROM daybook.accounting_work_queue GROUP BY state, run_count, last_error_code`))
 				assert.Positive(t, posted)
 				assert.Equal(t, posted, b.followed("f.kind = 'post'"))
-				assert.Equal(t, posted, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.accounting_work_queue WHERE state = 'completed'`))
-				assert.Equal(t, documents-posted, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.accounting_work_queue WHERE `+c.rest))
+				assert.Equal(t, posted, fixture.Count(t, b.Pool,
+					`SELECT count(*) FROM daybook.accounting_work_queue WHERE state = 'completed'`))
+				assert.Equal(t, documents-posted,
+					fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.accounting_work_queue WHERE `+c.rest))
 			})
 		}
 	}

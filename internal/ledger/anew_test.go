@@ -52,7 +52,8 @@ func TestVersionsNeverGoBack(t *testing.T) {
 	}
 }
 
-// TestInsertTellsTheVersion: a program that writes a ready document itself learns its version from RETURNING.
+// TestInsertTellsTheVersion: a program that writes a ready document itself learns its version from
+// RETURNING.
 func TestInsertTellsTheVersion(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

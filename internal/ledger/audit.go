@@ -23,9 +23,10 @@ var errUndo = errors.New("nothing is to be kept")
 
 // Audit is audit.Run, and compares what is posted with the documents of the sources as well.
 //
-// Documents of a source are read by LockAndRead, in small transactions that are rolled back: each is held for a moment, and
-// those that another transaction holds are counted and left out. The audit asks for the documents that Daybook has a job or an
-// impact of; a document that was never enqueued is known to its application alone.
+// Documents of a source are read by LockAndRead, in small transactions that are rolled back: each
+// is held for a moment, and those that another transaction holds are counted and left out. The
+// audit asks for the documents that Daybook has a job or an impact of; a document that was never
+// enqueued is known to its application alone.
 func Audit(ctx context.Context, pool *pgxpool.Pool, sources Sources, o audit.Options) (audit.Report, error) {
 	o.Limit = cmp.Or(max(o.Limit, 0), audit.DefaultFindings)
 	r, err := audit.Run(ctx, pool, o)
@@ -88,7 +89,8 @@ func (a *auditor) chunk(ctx context.Context, keys []Key) (later []Key, err error
 		if found, err = a.source.LockAndRead(ctx, tx, keys); err != nil {
 			return err
 		}
-		// Read while the documents are locked: no worker changes what is posted of them before this transaction ends.
+		// Read while the documents are locked: no worker changes what is posted of them before this
+		// transaction ends.
 		if postings, err = ledgerdb.Postings(ctx, tx, keys); err != nil {
 			return err
 		}
@@ -115,7 +117,8 @@ func (a *auditor) chunk(ctx context.Context, keys []Key) (later []Key, err error
 	return later, nil
 }
 
-// compare reports what is wrong with one document. A document with an open job is left out: that job will post it.
+// compare reports what is wrong with one document. A document with an open job is left out: that
+// job will post it.
 func (a *auditor) compare(key Key, f Found, p ledgerdb.DocumentPosting) error {
 	if f.State == DocumentLocked {
 		a.figures.Locked++
@@ -124,7 +127,8 @@ func (a *auditor) compare(key Key, f Found, p ledgerdb.DocumentPosting) error {
 	switch {
 	case f.State == DocumentDeleted, f.State == DocumentUnknown:
 	case f.State != DocumentHere:
-		return fmt.Errorf("it did not answer for document %s of organization %s: it must set State for each key", key.ID, key.OrgID)
+		return fmt.Errorf("it did not answer for document %s of organization %s: it must set State for each key", key.ID,
+			key.OrgID)
 	case f.Document == nil && f.Err == nil:
 		return fmt.Errorf("it says that document %s of organization %s is here, and gave no document", key.ID, key.OrgID)
 	}
@@ -137,19 +141,24 @@ func (a *auditor) compare(key Key, f Found, p ledgerdb.DocumentPosting) error {
 	gone := f.State == DocumentDeleted || f.Document != nil && f.Document.DeletedAt != nil
 	switch {
 	case f.State == DocumentUnknown:
-		a.wrong(p.LiveID != nil && !p.LiveRetracts, "impact_of_unknown_document", key, p, "the source knows no such document")
+		a.wrong(p.LiveID != nil && !p.LiveRetracts, "impact_of_unknown_document", key, p,
+			"the source knows no such document")
 	case gone:
 		a.wrong(p.LiveID != nil && !p.LiveRetracts, "retracted_document_posted", key, p, "the document is deleted")
 	case f.Document.AccountingReadyAt == nil:
 		a.wrong(p.LiveID != nil && !p.LiveRetracts, "retracted_document_posted", key, p, "the document is not ready")
 	default:
 		version := f.Document.AccountingReadyVersion
-		a.wrong(p.LiveVersion != nil && *p.LiveVersion > version, "document_behind_its_posting", key, p, fmt.Sprintf("the document is at version %d", version))
-		posted := p.LiveVersion != nil && (*p.LiveVersion >= version || p.ConfirmedVersion != nil && *p.ConfirmedVersion >= version)
+		a.wrong(p.LiveVersion != nil && *p.LiveVersion > version, "document_behind_its_posting", key, p,
+			fmt.Sprintf("the document is at version %d", version))
+		posted := p.LiveVersion != nil &&
+			(*p.LiveVersion >= version || p.ConfirmedVersion != nil && *p.ConfirmedVersion >= version)
 		elsewhere := p.LiveID == nil && p.ElsewhereVersion != nil && *p.ElsewhereVersion >= version
 		failed := p.JobState == "failed" && p.JobVersion >= version
-		a.wrong(posted && !failed && p.Bare && f.Err == nil && f.Document.Content.StatesAmount(), "amount_not_posted", key, p, "the document states an amount, and has no entry")
-		a.wrong(!posted && !elsewhere && !failed, "document_not_posted", key, p, fmt.Sprintf("version %d is ready", version))
+		a.wrong(posted && !failed && p.Bare && f.Err == nil && f.Document.Content.StatesAmount(), "amount_not_posted", key,
+			p, "the document states an amount, and has no entry")
+		a.wrong(!posted && !elsewhere && !failed, "document_not_posted", key, p,
+			fmt.Sprintf("version %d is ready", version))
 	}
 	return nil
 }

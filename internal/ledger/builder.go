@@ -27,9 +27,11 @@ func newBuilder(c *chunk, impacts int) builder {
 	}
 	return builder{
 		chunk: c, posting: ledgerdb.Posting{
-			Impacts: make([]models.Impact, 0, impacts), Entries: make([]models.Entry, 0, entries), Confirmations: c.confirmations,
+			Impacts: make([]models.Impact, 0, impacts), Entries: make([]models.Entry, 0, entries),
+			Confirmations: c.confirmations,
 		},
-		documents: make([]*models.Document, 0, impacts), keys: make([]Key, 0, len(c.plans)), live: make([]bool, 0, len(c.plans)),
+		documents: make([]*models.Document, 0, impacts), keys: make([]Key, 0, len(c.plans)),
+		live: make([]bool, 0, len(c.plans)),
 	}
 }
 

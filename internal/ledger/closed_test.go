@@ -38,7 +38,8 @@ func (b *bundle) dated(id string, day models.Date) models.ErrorCode {
 	return ""
 }
 
-// Once a period is closed, nothing is posted before it, in a gap between closed periods, or up to the first open one, unless an open period has the day.
+// Once a period is closed, nothing is posted before it, in a gap between closed periods, or up to
+// the first open one, unless an open period has the day.
 func TestClosingClosesWhatIsBefore(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -47,7 +48,8 @@ func TestClosingClosesWhatIsBefore(t *testing.T) {
 		models.NewDate(2025, 12, 31): closed, models.NewDate(1900, 1, 1): closed,
 		models.NewDate(2026, 1, 31): open, models.NewDate(2026, 2, 1): closed, // January is open, February in no period
 		march(14): closed, models.NewDate(2026, 4, 30): closed, models.NewDate(2026, 5, 1): closed, // April is in no period
-		models.NewDate(2026, 6, 30): closed, models.NewDate(2026, 7, 1): open, // nor is June, and July is the first open one
+		// nor is June, and July is the first open one
+		models.NewDate(2026, 6, 30): closed, models.NewDate(2026, 7, 1): open,
 		models.NewDate(2026, 8, 1): open, models.NewDate(2999, 12, 31): open,
 	}
 	b.addPeriods(month(1), month(3), month(5), month(7))
@@ -80,9 +82,13 @@ func TestWhatIsBeforeIsPostedOnTheFirstOpenDay(t *testing.T) {
 	assert.Empty(t, b.dated("early", models.NewDate(2025, 6, 1)))
 	b.close(march(1))
 	b.policy(models.PolicyFirstOpenDay)
-	for _, day := range []models.Date{models.NewDate(1900, 1, 1), models.NewDate(2026, 2, 28), march(31), models.NewDate(2026, 4, 15)} {
+	for _, day := range []models.Date{
+		models.NewDate(1900, 1, 1), models.NewDate(2026, 2, 28), march(31),
+		models.NewDate(2026, 4, 15),
+	} {
 		assert.Empty(t, b.dated(day.String(), day))
-		assert.Equal(t, []string{"2026-05-01"}, b.days(day.String()), "the first open day is the first of the first open period")
+		assert.Equal(t, []string{"2026-05-01"}, b.days(day.String()),
+			"the first open day is the first of the first open period")
 	}
 	// A reversal of what was posted before goes there as well.
 	b.tx(func(ctx context.Context, tx pgx.Tx) {
@@ -116,7 +122,8 @@ func TestAPeriodIsClosedBySQL(t *testing.T) {
 		closed <- err
 	}()
 	require.Eventually(t, func() bool {
-		return fixture.Count(t, b.Pool, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'advisory'`) == 1
+		return fixture.Count(t, b.Pool,
+			`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'advisory'`) == 1
 	}, time.Minute, 5*time.Millisecond)
 	require.NoError(t, posting.Commit(t.Context()))
 	require.NoError(t, <-closed)

@@ -30,7 +30,8 @@ func (o organization) firstOpenDay(day models.Date) (models.Date, error) {
 	return first, nil
 }
 
-// postingDate is the day on which a document of the given date is posted, by the organization's policy.
+// postingDate is the day on which a document of the given date is posted, by the organization's
+// policy.
 func (o organization) postingDate(day models.Date) (models.Date, error) {
 	s := o.closedOn(day)
 	switch {

@@ -1,2 +1,3 @@
-// Package ledger is Daybook's own processor: it posts documents by their organization's rule set as balanced entries.
+// Package ledger is Daybook's own processor: it posts documents by their organization's rule set as
+// balanced entries.
 package ledger

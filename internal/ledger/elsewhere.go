@@ -13,7 +13,8 @@ import (
 // mirrorLine is the rule line of entries that mirror what another system has posted.
 const mirrorLine = "posted-elsewhere"
 
-// readElsewhere reads what other systems have posted of the chunk's documents. Organizations without any such document cost nothing here.
+// readElsewhere reads what other systems have posted of the chunk's documents. Organizations
+// without any such document cost nothing here.
 func (c *chunk) readElsewhere(ctx context.Context) error {
 	var keys []Key
 	var places []int
@@ -36,7 +37,8 @@ func (c *chunk) readElsewhere(ctx context.Context) error {
 	return nil
 }
 
-// postedElsewhere is what another system has posted of job i's document; nil: nothing, or it has taken its posting back.
+// postedElsewhere is what another system has posted of job i's document; nil: nothing, or it has
+// taken its posting back.
 func (c *chunk) postedElsewhere(i int) *ledgerdb.Elsewhere {
 	if c.elsewhere == nil || c.elsewhere[i] == nil || c.elsewhere[i].Next == models.NextFull {
 		return nil
@@ -44,8 +46,9 @@ func (c *chunk) postedElsewhere(i int) *ledgerdb.Elsewhere {
 	return c.elsewhere[i]
 }
 
-// left reports whether the version that job i asks for is left to the other system: it is the one that is posted there, or a person decided so.
-// ready is false for a document that is to be taken back.
+// left reports whether the version that job i asks for is left to the other system: it is the one
+// that is posted there, or a person decided so. ready is false for a document that is to be taken
+// back.
 func (c *chunk) left(i int, e *ledgerdb.Elsewhere, ready bool) bool {
 	job := c.jobs[i]
 	if c.last[i] != nil {
@@ -64,7 +67,8 @@ func (c *chunk) waits(i int, e *ledgerdb.Elsewhere) error {
 	}
 	job := c.jobs[i]
 	return models.Errorf(models.CodePostedElsewhere,
-		"%s has posted the document in version %d, and the job asks for version %d: decide by `daybook accounting elsewhere %s %s --post difference|full|nothing`",
+		"%s has posted the document in version %d, and the job asks for version %d: decide by `daybook accounting "+
+			"elsewhere %s %s --post difference|full|nothing`",
 		e.System, e.Version, job.Version, job.OrgID, job.DocumentID)
 }
 
@@ -76,17 +80,24 @@ func (o organization) mirror(e *ledgerdb.Elsewhere) ([]posting.Entry, error) {
 		case one.Amount == 0:
 			continue
 		case !o.chart.HasAccount(one.Account):
-			return nil, models.Errorf(models.CodeUnknownAccount, "%s has posted to account %s, which the chart does not have: add it, so that the posting can be mirrored", e.System, one.Account)
+			return nil, models.Errorf(models.CodeUnknownAccount,
+				"%s has posted to account %s, which the chart does not have: add it, so that the posting can be mirrored",
+				e.System, one.Account)
 		case !o.chart.Allows(one.Account, one.Currency):
-			return nil, models.Errorf(models.CodeUnknownAccount, "%s has posted %s to account %s, which does not take it: add the currency, so that the posting can be mirrored", e.System, one.Currency, one.Account)
+			return nil, models.Errorf(models.CodeUnknownAccount, "%s has posted %s to account %s, which does not take it: "+
+				"add the currency, so that the posting can be mirrored", e.System, one.Currency, one.Account)
 		}
-		entries = append(entries, posting.Entry{Account: one.Account, Side: one.Side.Opposite(), Amount: one.Amount, Currency: one.Currency, RuleLineID: mirrorLine})
+		entries = append(entries,
+			posting.Entry{
+				Account: one.Account, Side: one.Side.Opposite(), Amount: one.Amount, Currency: one.Currency,
+				RuleLineID: mirrorLine,
+			})
 	}
 	return entries, nil
 }
 
-// difference makes of a document's impact what is missing to it elsewhere: its entries and the mirror of those elsewhere, or no entries where
-// both come to the same.
+// difference makes of a document's impact what is missing to it elsewhere: its entries and the
+// mirror of those elsewhere, or no entries where both come to the same.
 func (o organization) difference(impact *posting.Impact, e *ledgerdb.Elsewhere) (*posting.Impact, error) {
 	mirror, err := o.mirror(e)
 	if err != nil {
@@ -115,8 +126,9 @@ func (o organization) difference(impact *posting.Impact, e *ledgerdb.Elsewhere) 
 	return &all, nil
 }
 
-// retractElsewhere takes back what another system has posted of job i's document: the mirror of it is posted in place of what Daybook has posted.
-// It is an impact of no rule set, which stays until the document is ready again.
+// retractElsewhere takes back what another system has posted of job i's document: the mirror of it
+// is posted in place of what Daybook has posted. It is an impact of no rule set, which stays until
+// the document is ready again.
 func (c *chunk) retractElsewhere(i int, e *ledgerdb.Elsewhere) {
 	org, last := c.orgs[c.jobs[i].OrgID], c.last[i]
 	if c.left(i, e, false) {

@@ -32,8 +32,11 @@ func invoiceElsewhere(net int64) []models.EntryElsewhere {
 	}
 }
 
-// elsewhere puts on record that another system has posted a version of a document; entries nil: they are not known.
-func (b *bundle) elsewhere(org, document string, version int64, next models.NextPosting, entries []models.EntryElsewhere) {
+// elsewhere puts on record that another system has posted a version of a document; entries nil:
+// they are not known.
+func (b *bundle) elsewhere(org, document string, version int64, next models.NextPosting,
+	entries []models.EntryElsewhere,
+) {
 	b.t.Helper()
 	var list *string
 	if entries != nil {
@@ -71,12 +74,15 @@ func (b *bundle) balances(org string, elsewhere []models.EntryElsewhere) map[str
 // due makes every open job of an organization due now.
 func (b *bundle) due(org string) {
 	b.t.Helper()
-	_, err := b.Pool.Exec(b.t.Context(), `UPDATE daybook.accounting_work_queue SET ready_at = clock_timestamp() WHERE org_id = $1 AND state = 'pending'`, org)
+	_, err := b.Pool.Exec(b.t.Context(),
+		`UPDATE daybook.accounting_work_queue SET ready_at = clock_timestamp() WHERE org_id = $1 AND state = 'pending'`,
+		org)
 	require.NoError(b.t, err)
 }
 
-// TestBothLedgersTogetherHoldTheDocument changes, retracts, deletes and reposts a document that another system has posted, in random order. After
-// each step what both systems have posted is what Daybook alone posts of the same steps, and asking again posts nothing.
+// TestBothLedgersTogetherHoldTheDocument changes, retracts, deletes and reposts a document that
+// another system has posted, in random order. After each step what both systems have posted is what
+// Daybook alone posts of the same steps, and asking again posts nothing.
 func TestBothLedgersTogetherHoldTheDocument(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -140,7 +146,8 @@ func TestBothLedgersTogetherHoldTheDocument(t *testing.T) {
 	})
 }
 
-// TestDeletedTwice deletes a document that is posted elsewhere once more, after its deletion was posted: that changes nothing.
+// TestDeletedTwice deletes a document that is posted elsewhere once more, after its deletion was
+// posted: that changes nothing.
 func TestDeletedTwice(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -189,7 +196,8 @@ func TestTheNextVersionWaits(t *testing.T) {
 func TestDecisionsThatAreRefused(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	fixture.Ready(t, b.Pool, fixture.Invoice(org, "here", 1000), fixture.Invoice(org, "both", 1000), fixture.Invoice(org, "unknown", 1000))
+	fixture.Ready(t, b.Pool, fixture.Invoice(org, "here", 1000), fixture.Invoice(org, "both", 1000),
+		fixture.Invoice(org, "unknown", 1000))
 	b.work()
 	b.elsewhere(org, "both", 0, models.NextWait, invoiceElsewhere(1000))
 	b.elsewhere(org, "unknown", 0, models.NextWait, nil)

@@ -7,8 +7,8 @@ import (
 	"github.com/daybook-dev/daybook/accounting/posting"
 )
 
-// contentHash is the hash of what the rules made of a document, before periods move its date. Two versions with the same
-// hash are the same posting.
+// contentHash is the hash of what the rules made of a document, before periods move its date. Two
+// versions with the same hash are the same posting.
 func contentHash(m *posting.Impact) []byte {
 	b := make([]byte, 0, 1024) // on the stack: most impacts need no more
 	b = appendText(b, m.RuleID)
@@ -28,7 +28,8 @@ func contentHash(m *posting.Impact) []byte {
 	return sum[:]
 }
 
-// appendText appends a string after its length, so that no two lists of strings append the same bytes.
+// appendText appends a string after its length, so that no two lists of strings append the same
+// bytes.
 func appendText(b []byte, s string) []byte {
 	return append(appendNumber(b, int64(len(s))), s...)
 }

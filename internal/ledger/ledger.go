@@ -26,14 +26,16 @@ type Ledger struct {
 	evaluated func(time.Duration)
 }
 
-// New returns a ledger that reads documents from daybook.documents, under its name, and from further sources.
+// New returns a ledger that reads documents from daybook.documents, under its name, and from
+// further sources.
 func New(sources Sources) *Ledger {
 	all := Sources{store.SourceDaybook: nil} // ownDocuments, of each chunk
 	maps.Copy(all, sources)
 	return &Ledger{sources: all, rules: newRules()}
 }
 
-// WithTiming has the ledger tell how long the rules of each document take; nil: it does not. It returns the ledger.
+// WithTiming has the ledger tell how long the rules of each document take; nil: it does not. It
+// returns the ledger.
 func (l *Ledger) WithTiming(evaluated func(time.Duration)) *Ledger {
 	l.evaluated = evaluated
 	return l
@@ -44,13 +46,16 @@ func (l *Ledger) Abilities() store.Abilities {
 	return store.Abilities{Sources: slices.Sorted(maps.Keys(l.sources)), Hooks: slices.Sorted(maps.Keys(l.hooks))}
 }
 
-// Prepare implements engine.Processor. Rules are evaluated in microseconds, so everything is done in Commit, under the
-// documents' locks.
+// Prepare implements engine.Processor. Rules are evaluated in microseconds, so everything is done
+// in Commit, under the documents' locks.
 func (l *Ledger) Prepare(context.Context, []engine.Job) (engine.Commit, error) { return l.commit, nil }
 
 // commit posts what is to be posted of a chunk.
 func (l *Ledger) commit(ctx context.Context, tx pgx.Tx, jobs []engine.Job) ([]error, error) {
-	c := &chunk{ledger: l, tx: tx, jobs: jobs, errs: make([]error, len(jobs)), keys: make([]Key, 0, len(jobs)), plans: make([]plan, 0, len(jobs))}
+	c := &chunk{
+		ledger: l, tx: tx, jobs: jobs, errs: make([]error, len(jobs)), keys: make([]Key, 0, len(jobs)),
+		plans: make([]plan, 0, len(jobs)),
+	}
 	if err := c.read(ctx); err != nil {
 		return nil, err
 	}
@@ -77,7 +82,8 @@ type chunk struct {
 	// elsewhere is what other systems have posted; nil: nothing of any document.
 	elsewhere []*ledgerdb.Elsewhere
 	orgs      map[string]organization
-	// usable names the organizations whose configuration no transaction is changing; "" stands for the defaults of all.
+	// usable names the organizations whose configuration no transaction is changing; "" stands for
+	// the defaults of all.
 	usable map[string]bool
 	// own reads daybook.documents.
 	own ownDocuments
@@ -88,7 +94,8 @@ type chunk struct {
 	confirmations []models.Confirmation
 }
 
-// plan is what one job changes in the ledger: the live impact is reversed, a new one posted, or both.
+// plan is what one job changes in the ledger: the live impact is reversed, a new one posted, or
+// both.
 type plan struct {
 	index   int
 	reverse *ledgerdb.LastImpact
@@ -145,11 +152,14 @@ func (c *chunk) decide(i int) {
 	job, f := c.jobs[i], c.found[i]
 	switch {
 	case !c.usable[""] || !c.usable[job.OrgID]:
-		c.errs[i] = models.Errorf(models.CodeConfigurationLocked, "another transaction is changing the rules, accounts, periods or source of organization %s", job.OrgID)
+		c.errs[i] = models.Errorf(models.CodeConfigurationLocked,
+			"another transaction is changing the rules, accounts, periods or source of organization %s", job.OrgID)
 		return
 	case !c.covered(job.OrgID):
-		// It was leased, or picked, before the change was committed; no worker that lacks them leases it again.
-		c.errs[i] = models.Errorf(models.CodeConfigurationLocked, "the source or the hooks of organization %s were changed: other workers have them", job.OrgID)
+		// It was leased, or picked, before the change was committed; no worker that lacks them leases
+		// it again.
+		c.errs[i] = models.Errorf(models.CodeConfigurationLocked,
+			"the source or the hooks of organization %s were changed: other workers have them", job.OrgID)
 		return
 	}
 	switch err := c.answer(i); {
@@ -160,23 +170,27 @@ func (c *chunk) decide(i int) {
 	case f.State == DocumentLocked:
 		c.errs[i] = models.Errorf(models.CodeDocumentLocked, "another transaction holds the document")
 	case f.State == DocumentUnknown:
-		c.errs[i] = models.Errorf(models.CodeDocumentUnknown, "the source %s knows no such document, and it was not marked deleted", c.needs[job.OrgID].Source)
+		c.errs[i] = models.Errorf(models.CodeDocumentUnknown,
+			"the source %s knows no such document, and it was not marked deleted", c.needs[job.OrgID].Source)
 	case f.Document == nil && f.State == DocumentDeleted:
 		c.retract(i, models.Errorf(models.CodeDocumentDeleted, "the document was deleted"))
 	case f.Document == nil:
 		c.errs[i] = models.Errorf(models.CodeDocumentInvalid, "%v", f.Err)
 	case f.Document.DeletedAt != nil:
-		c.retract(i, models.Errorf(models.CodeDocumentDeleted, "the document was deleted at %s", f.Document.DeletedAt.UTC().Format("2006-01-02T15:04:05Z")))
+		c.retract(i, models.Errorf(models.CodeDocumentDeleted, "the document was deleted at %s",
+			f.Document.DeletedAt.UTC().Format("2006-01-02T15:04:05Z")))
 	case f.State == DocumentDeleted:
 		c.retract(i, models.Errorf(models.CodeDocumentDeleted, "the document was deleted"))
 	case f.Document.AccountingReadyVersion != job.Version:
 		c.errs[i] = &models.JobError{
 			Code:    models.CodeVersionMismatch,
 			Version: f.Document.AccountingReadyVersion,
-			Message: models.Errorf("", "the job asks for version %d, the document is at %d", job.Version, f.Document.AccountingReadyVersion).Message,
+			Message: models.Errorf("", "the job asks for version %d, the document is at %d", job.Version,
+				f.Document.AccountingReadyVersion).Message,
 		}
 	case f.Document.AccountingReadyAt == nil:
-		c.retract(i, models.Errorf(models.CodeDocumentNotReady, "the document is not marked ready: its AccountingReadyAt is not set"))
+		c.retract(i, models.Errorf(models.CodeDocumentNotReady,
+			"the document is not marked ready: its AccountingReadyAt is not set"))
 	case f.Err != nil:
 		c.errs[i] = models.Errorf(models.CodeDocumentInvalid, "%v", f.Err)
 	default:
@@ -219,8 +233,9 @@ func (l *Ledger) evaluate(org organization, d *models.Document) (*posting.Impact
 	return org.evaluate(d)
 }
 
-// post plans the impact of a ready document. The same version under the same rule set is posted once. A new version or rule set that
-// leads to the same entries confirms the live impact. A new epoch posts in any case.
+// post plans the impact of a ready document. The same version under the same rule set is posted
+// once. A new version or rule set that leads to the same entries confirms the live impact. A new
+// epoch posts in any case.
 func (c *chunk) post(i int, d *models.Document) {
 	job, org, last, elsewhere := c.jobs[i], c.orgs[d.OrgID], c.last[i], c.postedElsewhere(i)
 	if elsewhere != nil && c.left(i, elsewhere, true) {
@@ -251,7 +266,8 @@ func (c *chunk) post(i int, d *models.Document) {
 	if last != nil {
 		p.next = last.Seq + 1
 		if last.LastEpoch != nil {
-			// Posted before under these versions, and reversed since: for instance an older rule set was activated again.
+			// Posted before under these versions, and reversed since: for instance an older rule set was
+			// activated again.
 			p.epoch = max(p.epoch, *last.LastEpoch+1)
 		}
 	}
@@ -261,7 +277,8 @@ func (c *chunk) post(i int, d *models.Document) {
 	c.plan(p)
 }
 
-// impact is what job i posts of a document: what the rules make of it, less what is posted elsewhere.
+// impact is what job i posts of a document: what the rules make of it, less what is posted
+// elsewhere.
 func (c *chunk) impact(i int, d *models.Document, elsewhere *ledgerdb.Elsewhere) (*posting.Impact, error) {
 	org := c.orgs[d.OrgID]
 	if elsewhere != nil {

@@ -70,7 +70,8 @@ func (b *bundle) confirmations() int {
 // days returns the posting dates of a document's impacts.
 func (b *bundle) days(document string) []string {
 	b.t.Helper()
-	rows, err := b.Pool.Query(b.t.Context(), `SELECT posting_date::text FROM daybook.impacts WHERE document_id = $1 ORDER BY seq`, document)
+	rows, err := b.Pool.Query(b.t.Context(),
+		`SELECT posting_date::text FROM daybook.impacts WHERE document_id = $1 ORDER BY seq`, document)
 	require.NoError(b.t, err)
 	days, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	require.NoError(b.t, err)
@@ -192,7 +193,8 @@ func TestClosedPeriodFails(t *testing.T) {
 func TestFirstOpenDay(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	b.addPeriods(models.Period{StartsOn: march(1), EndsOn: march(31)}, models.Period{StartsOn: models.NewDate(2026, 4, 1), EndsOn: models.NewDate(2026, 4, 30)})
+	b.addPeriods(models.Period{StartsOn: march(1), EndsOn: march(31)},
+		models.Period{StartsOn: models.NewDate(2026, 4, 1), EndsOn: models.NewDate(2026, 4, 30)})
 	b.close(march(1))
 	b.close(models.NewDate(2026, 4, 1))
 	fixture.Ready(t, b.Pool, fixture.Invoice(org, "doc", 1000))
@@ -214,7 +216,8 @@ func TestReversalIntoAClosedPeriod(t *testing.T) {
 	fixture.Ready(t, b.Pool, fixture.Invoice(org, "doc", 2000))
 	assert.Equal(t, 1, b.work().Completed)
 	assert.Equal(t, []string{"2026-03-14", "2026-04-01", "2026-04-01"}, b.days("doc"))
-	// The same content under a new version is still the same, though its date would be another one now.
+	// The same content under a new version is still the same, though its date would be another one
+	// now.
 	fixture.Ready(t, b.Pool, fixture.Invoice(org, "doc", 2000))
 	assert.Equal(t, 1, b.work().Completed)
 	assert.Len(t, b.impacts("doc"), 3)
@@ -225,12 +228,14 @@ func TestPeriods(t *testing.T) {
 	b := setup(t)
 	b.addPeriods(models.Period{StartsOn: march(1), EndsOn: march(31)})
 	err := pgx.BeginFunc(t.Context(), b.Pool, func(tx pgx.Tx) error {
-		_, err := ledgerdb.AddPeriods(t.Context(), tx, org, []models.Period{{StartsOn: march(31), EndsOn: models.NewDate(2026, 4, 30)}})
+		_, err := ledgerdb.AddPeriods(t.Context(), tx, org,
+			[]models.Period{{StartsOn: march(31), EndsOn: models.NewDate(2026, 4, 30)}})
 		return err
 	})
 	require.ErrorIs(t, err, store.ErrInvalid)
 	require.ErrorContains(t, err, "overlaps")
-	err = pgx.BeginFunc(t.Context(), b.Pool, func(tx pgx.Tx) error { return ledgerdb.ClosePeriod(t.Context(), tx, org, march(2)) })
+	err = pgx.BeginFunc(t.Context(), b.Pool,
+		func(tx pgx.Tx) error { return ledgerdb.ClosePeriod(t.Context(), tx, org, march(2)) })
 	require.ErrorIs(t, err, ledgerdb.ErrPeriodNotFound)
 	err = pgx.BeginFunc(t.Context(), b.Pool, func(tx pgx.Tx) error {
 		_, err := ledgerdb.AddPeriods(t.Context(), tx, org, []models.Period{{StartsOn: march(10), EndsOn: march(9)}})
@@ -252,7 +257,8 @@ func TestPeriods(t *testing.T) {
 	assert.Equal(t, first[0].ClosedAt, second[0].ClosedAt)
 }
 
-// TestClosingWaitsForPosting begins to close a period while a chunk posts into it, and lets another chunk come meanwhile.
+// TestClosingWaitsForPosting begins to close a period while a chunk posts into it, and lets another
+// chunk come meanwhile.
 func TestClosingWaitsForPosting(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -268,7 +274,8 @@ func TestClosingWaitsForPosting(t *testing.T) {
 		closed <- pgx.BeginFunc(ctx, b.Pool, func(tx pgx.Tx) error { return ledgerdb.ClosePeriod(ctx, tx, org, march(1)) })
 	}()
 	require.Eventually(t, func() bool {
-		return fixture.Count(t, b.Pool, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'advisory'`) == 1
+		return fixture.Count(t, b.Pool,
+			`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'advisory'`) == 1
 	}, pgtest.Patience, 5*time.Millisecond)
 
 	// What comes now may overtake it once, by the organization's own lock, which then waits for that.
@@ -291,7 +298,8 @@ func TestClosingWaitsForPosting(t *testing.T) {
 	require.Eventually(t, func() bool { return b.work().Failed == 1 }, time.Minute, 20*time.Millisecond)
 }
 
-// TestPeriodsOfOneOrganization: periods and the policy of one organization are not those of another, whose periods have the same days.
+// TestPeriodsOfOneOrganization: periods and the policy of one organization are not those of
+// another, whose periods have the same days.
 func TestPeriodsOfOneOrganization(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

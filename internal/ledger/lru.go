@@ -31,8 +31,8 @@ func (l *lru[K, V]) get(key K) (V, bool) {
 	return e.Value.(*lruEntry[K, V]).value, true
 }
 
-// put keeps a value, and drops what was not used for longest until the weight is within the limit. The newest value stays, however
-// much it weighs.
+// put keeps a value, and drops what was not used for longest until the weight is within the limit.
+// The newest value stays, however much it weighs.
 func (l *lru[K, V]) put(key K, value V, weight int) {
 	if e, ok := l.at[key]; ok {
 		l.drop(e)

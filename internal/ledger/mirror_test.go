@@ -13,7 +13,8 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// TestReversalIsHeldToWhatItMirrors takes a posting back after its organization's chart has changed under it.
+// TestReversalIsHeldToWhatItMirrors takes a posting back after its organization's chart has changed
+// under it.
 func TestReversalIsHeldToWhatItMirrors(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]string{
@@ -39,13 +40,15 @@ func TestReversalIsHeldToWhatItMirrors(t *testing.T) {
 	}
 }
 
-// TestPostingsAreHeldToTheChart refuses a new posting beside a reversal, and leaves the document as it was posted.
+// TestPostingsAreHeldToTheChart refuses a new posting beside a reversal, and leaves the document as
+// it was posted.
 func TestPostingsAreHeldToTheChart(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	fixture.Ready(t, b.Pool, fixture.Invoice(org, "doc", 1000))
 	b.work()
-	_, err := b.Pool.Exec(t.Context(), `UPDATE daybook.accounts SET currencies = '{CHF}' WHERE org_id = 'org_1' AND code = '1200'`)
+	_, err := b.Pool.Exec(t.Context(),
+		`UPDATE daybook.accounts SET currencies = '{CHF}' WHERE org_id = 'org_1' AND code = '1200'`)
 	require.NoError(t, err)
 	fixture.Ready(t, b.Pool, fixture.Invoice(org, "doc", 2000))
 	b.work()

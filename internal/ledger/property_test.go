@@ -20,13 +20,16 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// TestRandomVersionsLeaveOneLiveImpact changes, retracts, deletes and reposts documents in random order while two workers
-// post. In the end each ready document has one live impact, of its newest content, everything balances, and to ask for
-// everything again posts nothing.
+// TestRandomVersionsLeaveOneLiveImpact changes, retracts, deletes and reposts documents in random
+// order while two workers post. In the end each ready document has one live impact, of its newest
+// content, everything balances, and to ask for everything again posts nothing.
 func TestRandomVersionsLeaveOneLiveImpact(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	workers := []*engine.Engine{b.engine, engine.New(store.New(b.Pool), ledger.New(nil), engine.Options{ChunkSize: 2, Log: slog.New(slog.DiscardHandler)})}
+	workers := []*engine.Engine{
+		b.engine,
+		engine.New(store.New(b.Pool), ledger.New(nil), engine.Options{ChunkSize: 2, Log: slog.New(slog.DiscardHandler)}),
+	}
 	t.Cleanup(workers[1].Close)
 	run := 0
 	rapid.Check(t, func(rt *rapid.T) {
@@ -89,7 +92,8 @@ func TestRandomVersionsLeaveOneLiveImpact(t *testing.T) {
 			require.NoError(t, err)
 		}
 		b.work()
-		require.Equal(t, before, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.impacts WHERE org_id = $1`, org), "asked again, nothing is posted")
+		require.Equal(t, before, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.impacts WHERE org_id = $1`, org),
+			"asked again, nothing is posted")
 		var total int64
 		for _, amount := range want {
 			total += amount
@@ -98,8 +102,8 @@ func TestRandomVersionsLeaveOneLiveImpact(t *testing.T) {
 	})
 }
 
-// awaitLedger waits until each document that is wanted has one live impact of its version, the others none, and no job is open
-// but those of documents that are not ready.
+// awaitLedger waits until each document that is wanted has one live impact of its version, the
+// others none, and no job is open but those of documents that are not ready.
 func (b *bundle) awaitLedger(org string, want map[string]int64) {
 	b.t.Helper()
 	const open = `

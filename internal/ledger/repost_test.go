@@ -43,8 +43,8 @@ func (b *bundle) activate(version int64) {
 	})
 }
 
-// backAndForth posts the document under the first rule set and under another, and activates the first again: posted under that,
-// the document's epoch is above its job's.
+// backAndForth posts the document under the first rule set and under another, and activates the
+// first again: posted under that, the document's epoch is above its job's.
 func (b *bundle) backAndForth() {
 	b.t.Helper()
 	fixture.Ready(b.t, b.Pool, fixture.Invoice(org, "doc", 1000))
@@ -130,7 +130,8 @@ func TestRepostIsKeptThroughAFailedAttempt(t *testing.T) {
 	assert.Len(t, b.impacts("doc"), n+2)
 }
 
-// TestRepostWhileItIsPosted asks for a repost while a transaction posts the document in an epoch that the asker cannot see yet.
+// TestRepostWhileItIsPosted asks for a repost while a transaction posts the document in an epoch
+// that the asker cannot see yet.
 func TestRepostWhileItIsPosted(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -145,7 +146,8 @@ func TestRepostWhileItIsPosted(t *testing.T) {
 				asked <- err
 			}()
 			assert.Eventually(t, func() bool {
-				return fixture.Count(t, b.Pool, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) == 1
+				return fixture.Count(t, b.Pool,
+					`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) == 1
 			}, pgtest.Patience, 5*time.Millisecond)
 		})
 		return nil

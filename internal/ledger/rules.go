@@ -14,16 +14,17 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// These bounds of the caches are in bytes, roughly. They suffice for 100,000 organizations; for 5,000 charts of 100 accounts; and for 2,000
-// rule sets of 5 kB, which take twelve times their source when they are compiled. Organizations with the same chart or rule set share it.
+// These bounds of the caches are in bytes, roughly. They suffice for 100,000 organizations; for
+// 5,000 charts of 100 accounts; and for 2,000 rule sets of 5 kB, which take twelve times their
+// source when they are compiled. Organizations with the same chart or rule set share it.
 const (
 	orgBytes      = 32 << 20
 	chartBytes    = 64 << 20
 	compiledBytes = 128 << 20
 )
 
-// rules keeps compiled rule sets by the hash of their source, charts by the hash of their accounts, and what organizations post by
-// for as long as their configuration stays the same.
+// rules keeps compiled rule sets by the hash of their source, charts by the hash of their accounts,
+// and what organizations post by for as long as their configuration stays the same.
 type rules struct {
 	// mu guards all three.
 	mu       sync.Mutex
@@ -60,12 +61,13 @@ type organization struct {
 
 func newRules() *rules {
 	return &rules{
-		compiled: newLRU[string, compiled](compiledBytes), charts: newLRU[string, posting.Accounts](chartBytes), orgs: newLRU[string, configured](orgBytes),
+		compiled: newLRU[string, compiled](compiledBytes), charts: newLRU[string, posting.Accounts](chartBytes),
+		orgs: newLRU[string, configured](orgBytes),
 	}
 }
 
-// load returns what each organization posts by, as the transaction sees it. For any number of organizations it makes one query, and a
-// few more if some are not in the cache or have changed.
+// load returns what each organization posts by, as the transaction sees it. For any number of
+// organizations it makes one query, and a few more if some are not in the cache or have changed.
 func (r *rules) load(ctx context.Context, tx pgx.Tx, orgs []string) (map[string]organization, error) {
 	configs, err := ledgerdb.Configs(ctx, tx, orgs)
 	if err != nil {
@@ -86,14 +88,18 @@ func (r *rules) load(ctx context.Context, tx pgx.Tx, orgs []string) (map[string]
 	out := make(map[string]organization, len(configs))
 	for id, c := range configs {
 		out[id] = organization{
-			ruleSetVersion: c.RuleSetVersion, rules: sets[c.RuleSetSHA256], chart: charts[id], policy: c.Policy, closed: known[id].closed, elsewhere: c.Elsewhere,
+			ruleSetVersion: c.RuleSetVersion, rules: sets[c.RuleSetSHA256], chart: charts[id], policy: c.Policy,
+			closed: known[id].closed, elsewhere: c.Elsewhere,
 		}
 	}
 	return out, nil
 }
 
-// configurations returns the configuration of each organization, from the cache or read from the database.
-func (r *rules) configurations(ctx context.Context, tx pgx.Tx, configs map[string]ledgerdb.Config) (map[string]configured, error) {
+// configurations returns the configuration of each organization, from the cache or read from the
+// database.
+func (r *rules) configurations(ctx context.Context, tx pgx.Tx,
+	configs map[string]ledgerdb.Config,
+) (map[string]configured, error) {
 	known := make(map[string]configured, len(configs))
 	var missing []string
 	r.mu.Lock()
@@ -132,9 +138,11 @@ func (r *rules) remember(known map[string]configured, orgs []string) {
 	}
 }
 
-// chartsOf returns the chart of each organization. It reads one of those that have the same, and corrects known where a chart has
-// changed since its hash was read.
-func (r *rules) chartsOf(ctx context.Context, tx pgx.Tx, known map[string]configured) (map[string]posting.Chart, error) {
+// chartsOf returns the chart of each organization. It reads one of those that have the same, and
+// corrects known where a chart has changed since its hash was read.
+func (r *rules) chartsOf(ctx context.Context, tx pgx.Tx,
+	known map[string]configured,
+) (map[string]posting.Chart, error) {
 	charts := make(map[string]posting.Chart, len(known))
 	for {
 		// One organization for each chart that is missing.
@@ -163,7 +171,9 @@ func (r *rules) chartsOf(ctx context.Context, tx pgx.Tx, known map[string]config
 }
 
 // readCharts reads the charts of organizations into charts.
-func (r *rules) readCharts(ctx context.Context, tx pgx.Tx, orgs []string, known map[string]configured, charts map[string]posting.Chart) error {
+func (r *rules) readCharts(ctx context.Context, tx pgx.Tx, orgs []string, known map[string]configured,
+	charts map[string]posting.Chart,
+) error {
 	const each, account = 200, 120
 	read, err := ledgerdb.Charts(ctx, tx, orgs)
 	if err != nil {
@@ -187,8 +197,11 @@ func (r *rules) readCharts(ctx context.Context, tx pgx.Tx, orgs []string, known 
 	return nil
 }
 
-// ruleSets returns the active rule sets by the hash of their source, each compiled once, however many organizations share it.
-func (r *rules) ruleSets(ctx context.Context, tx pgx.Tx, configs map[string]ledgerdb.Config) (map[string]compiled, error) {
+// ruleSets returns the active rule sets by the hash of their source, each compiled once, however
+// many organizations share it.
+func (r *rules) ruleSets(ctx context.Context, tx pgx.Tx,
+	configs map[string]ledgerdb.Config,
+) (map[string]compiled, error) {
 	const each, sourceByte = 4096, 12
 	sets := map[string]compiled{}
 	missing := map[string]ledgerdb.Config{}
@@ -213,7 +226,8 @@ func (r *rules) ruleSets(ctx context.Context, tx pgx.Tx, configs map[string]ledg
 		return nil, err
 	}
 	if len(sources) != len(read) {
-		return nil, fmt.Errorf("%d of %d active rule sets are missing: run `daybook audit`", len(read)-len(sources), len(read))
+		return nil, fmt.Errorf("%d of %d active rule sets are missing: run `daybook audit`", len(read)-len(sources),
+			len(read))
 	}
 	for i, c := range read {
 		var made compiled
@@ -232,7 +246,8 @@ func (r *rules) ruleSets(ctx context.Context, tx pgx.Tx, configs map[string]ledg
 func (o organization) evaluate(d *models.Document) (*posting.Impact, error) {
 	switch {
 	case o.ruleSetVersion == nil:
-		return nil, models.Errorf(models.CodeNoMatchingRule, "organization %s has no active rule set: run `daybook rules apply`", d.OrgID)
+		return nil, models.Errorf(models.CodeNoMatchingRule,
+			"organization %s has no active rule set: run `daybook rules apply`", d.OrgID)
 	case o.rules.err != nil:
 		return nil, models.Errorf(models.CodeNoMatchingRule, "%v", o.rules.err)
 	}

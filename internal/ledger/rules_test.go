@@ -21,7 +21,8 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// manyOrganizations clones the bundle's organization n times as o1, o2, …, and enqueues a ready document for each.
+// manyOrganizations clones the bundle's organization n times as o1, o2, …, and enqueues a ready
+// document for each.
 func (b *bundle) manyOrganizations(n int) {
 	b.t.Helper()
 	b.exec(`INSERT INTO daybook.organizations (id) SELECT 'o' || i FROM generate_series(1, $1::int) i`, n)
@@ -45,7 +46,8 @@ func (c *counter) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQ
 
 func (c *counter) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
-// TestConfigurationsAreReadTogether posts a document for each of many organizations, which an engine sees for the first time.
+// TestConfigurationsAreReadTogether posts a document for each of many organizations, which an
+// engine sees for the first time.
 func TestConfigurationsAreReadTogether(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -68,12 +70,14 @@ func TestConfigurationsAreReadTogether(t *testing.T) {
 	assert.Less(t, queries.n.Load(), int64(200), "fewer than one for each organization")
 }
 
-// TestManyOrganizationsTakeFewLocks uses the configurations of many organizations in each of many transactions.
+// TestManyOrganizationsTakeFewLocks uses the configurations of many organizations in each of many
+// transactions.
 func TestManyOrganizationsTakeFewLocks(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	locks := func(tx pgx.Tx) (n int) {
-		require.NoError(t, tx.QueryRow(t.Context(), `SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'advisory'`).Scan(&n))
+		require.NoError(t, tx.QueryRow(t.Context(),
+			`SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'advisory'`).Scan(&n))
 		return n
 	}
 	orgs := make([]string, 5000)

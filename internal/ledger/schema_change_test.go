@@ -74,8 +74,8 @@ func (p processing) Prepare(ctx context.Context, _ []engine.Job) (engine.Commit,
 	}, nil
 }
 
-// TestSchemaChangeChargesNoDocument: the application changes a table that its source, its hook or its processor reads as it is, while sessions of the worker
-// have plans of it.
+// TestSchemaChangeChargesNoDocument: the application changes a table that its source, its hook or
+// its processor reads as it is, while sessions of the worker have plans of it.
 func TestSchemaChangeChargesNoDocument(t *testing.T) {
 	t.Parallel()
 	process := func(phase string) func(b *bundle) {
@@ -91,7 +91,8 @@ func TestSchemaChangeChargesNoDocument(t *testing.T) {
 		"a processor's commit":    process("commit"),
 		"a processor's savepoint": process("each"),
 		"a hook": func(b *bundle) {
-			b.withAfter(func(ctx context.Context, tx pgx.Tx, _ []ledger.Posted) error { return readShop(ctx, tx) }, engine.Options{Direct: true})
+			b.withAfter(func(ctx context.Context, tx pgx.Tx, _ []ledger.Posted) error { return readShop(ctx, tx) },
+				engine.Options{Direct: true})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

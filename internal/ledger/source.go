@@ -42,7 +42,8 @@ type (
 	Sources        = accounting.Sources
 )
 
-// ownDocuments is daybook.documents, for one chunk. A row that is deleted has a time in deleted_at; a row that is not there is unknown.
+// ownDocuments is daybook.documents, for one chunk. A row that is deleted has a time in deleted_at;
+// a row that is not there is unknown.
 type ownDocuments struct {
 	// keys are those that LockAndRead was asked for, places where their rows are.
 	keys   []Key
@@ -99,7 +100,8 @@ func (c *chunk) bySource(keys []Key) (names []string, positions map[string][]int
 	return slices.Sorted(maps.Keys(positions)), positions
 }
 
-// ask has each source lock and read its documents. What a source does not know may have been deleted on record.
+// ask has each source lock and read its documents. What a source does not know may have been
+// deleted on record.
 func (c *chunk) ask(ctx context.Context) error {
 	c.found = make([]Found, len(c.keys))
 	var unknown []Key
@@ -134,14 +136,16 @@ func (c *chunk) ask(ctx context.Context) error {
 func (c *chunk) lockAndRead(ctx context.Context, name string, keys []Key) (found []Found, err error) {
 	err = c.call(name, func(s DocumentSource) (err error) {
 		if found, err = s.LockAndRead(ctx, c.tx, keys); err == nil && len(found) != len(keys) {
-			err = models.Errorf(models.CodeSourceInvalid, "it answered for %d of %d keys, and must answer for each, in order", len(found), len(keys))
+			err = models.Errorf(models.CodeSourceInvalid, "it answered for %d of %d keys, and must answer for each, in order",
+				len(found), len(keys))
 		}
 		return err
 	})
 	return found, err
 }
 
-// call calls the source of a name. What is wrong with the source, and not with a document or the database, is said with SOURCE_INVALID.
+// call calls the source of a name. What is wrong with the source, and not with a document or the
+// database, is said with SOURCE_INVALID.
 func (c *chunk) call(name string, f func(DocumentSource) error) (err error) {
 	s := c.source(name)
 	if s == DocumentSource(&c.own) {
@@ -175,11 +179,16 @@ func sourceInvalid(name string, cause error) error {
 	return &sourceError{models.Errorf(models.CodeSourceInvalid, "the document source %s: %s", name, text), cause}
 }
 
-// shapes are the driver's words of rows that a program reads into other fields, or into another number of them.
-var shapes = []string{"struct doesn't have corresponding row field", "cannot find field ", "number of field descriptions must equal number of "}
+// shapes are the driver's words of rows that a program reads into other fields, or into another
+// number of them.
+var shapes = []string{
+	"struct doesn't have corresponding row field", "cannot find field ",
+	"number of field descriptions must equal number of ",
+}
 
-// isProgramming reports whether a source fails in whatever document it is asked for: its statement is wrong (SQLSTATE class 42, but for a right that is lacking), or
-// its rows are not what it reads them into.
+// isProgramming reports whether a source fails in whatever document it is asked for: its statement
+// is wrong (SQLSTATE class 42, but for a right that is lacking), or its rows are not what it reads
+// them into.
 func isProgramming(err error) bool {
 	if err == nil || store.FaultOf(err) != store.NoFault {
 		return false
@@ -202,13 +211,16 @@ func (c *chunk) answer(i int) error {
 	source := c.needs[key.OrgID].Source
 	switch {
 	case f.State < DocumentHere || f.State > DocumentLater:
-		return models.Errorf(models.CodeSourceInvalid, "the document source %s did not answer for document %s of organization %s: it must set State for each key",
+		return models.Errorf(models.CodeSourceInvalid,
+			"the document source %s did not answer for document %s of organization %s: it must set State for each key",
 			source, key.ID, key.OrgID)
 	case f.State == DocumentHere && f.Document == nil && f.Err == nil:
-		return models.Errorf(models.CodeSourceInvalid, "the document source %s says that document %s of organization %s is here, and gave no document: it must set Document",
+		return models.Errorf(models.CodeSourceInvalid, "the document source %s says that document %s of organization %s "+
+			"is here, and gave no document: it must set Document",
 			source, key.ID, key.OrgID)
 	case f.Document != nil && (f.Document.OrgID != key.OrgID || f.Document.ID != key.ID):
-		return models.Errorf(models.CodeSourceInvalid, "the document source %s answered for document %s of organization %s with document %q of organization %q: it must answer in the keys' order",
+		return models.Errorf(models.CodeSourceInvalid, "the document source %s answered for document %s of organization "+
+			"%s with document %q of organization %q: it must answer in the keys' order",
 			source, key.ID, key.OrgID, f.Document.ID, f.Document.OrgID)
 	}
 	return nil

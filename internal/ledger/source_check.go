@@ -21,9 +21,10 @@ const checkLimit = 10 * time.Second
 // errChecked ends the transaction of a check: nothing of it is kept.
 var errChecked = errors.New("checked")
 
-// CheckSources says what is wrong with the programs of the sources: with their statements, where they say so themselves (accounting.Checker), and with what they
-// answer for a document on record, if there is one. What is wrong with that document alone is no error. It returns an error that is transient when the
-// database could not be asked.
+// CheckSources says what is wrong with the programs of the sources: with their statements, where
+// they say so themselves (accounting.Checker), and with what they answer for a document on record,
+// if there is one. What is wrong with that document alone is no error. It returns an error that is
+// transient when the database could not be asked.
 func CheckSources(ctx context.Context, db store.Beginner, sources Sources) error {
 	for _, name := range slices.Sorted(maps.Keys(sources)) {
 		err := func() error {
@@ -37,15 +38,16 @@ func CheckSources(ctx context.Context, db store.Beginner, sources Sources) error
 				return errChecked
 			})
 		}()
-		if !errors.Is(err, errChecked) && (isProgramming(err) || store.IsTransient(err) && !errors.Is(err, context.DeadlineExceeded)) {
+		if !errors.Is(err, errChecked) &&
+			(isProgramming(err) || store.IsTransient(err) && !errors.Is(err, context.DeadlineExceeded)) {
 			return fmt.Errorf("check the source: %w", err)
 		}
 	}
 	return nil
 }
 
-// BeginSources checks the sources, as CheckSources does, and makes the documents pending again that failed because a program could not read them. It returns
-// how many.
+// BeginSources checks the sources, as CheckSources does, and makes the documents pending again that
+// failed because a program could not read them. It returns how many.
 func BeginSources(ctx context.Context, pool *pgxpool.Pool, sources Sources) (int, error) {
 	if len(sources) == 0 {
 		return 0, nil

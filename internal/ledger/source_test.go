@@ -19,7 +19,8 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// answers is a source that answers as it is told, by document; what it is not told of is an invoice that is here.
+// answers is a source that answers as it is told, by document; what it is not told of is an invoice
+// that is here.
 type answers map[string]ledger.Found
 
 func (a answers) LockAndRead(_ context.Context, _ pgx.Tx, keys []ledger.Key) ([]ledger.Found, error) {
@@ -65,8 +66,8 @@ func (b *bundle) enqueue(documents ...string) {
 	}
 }
 
-// TestAnswers has a source answer in each way that there is, and in some that there are not, for documents that are posted and
-// for such that are not.
+// TestAnswers has a source answer in each way that there is, and in some that there are not, for
+// documents that are posted and for such that are not.
 func TestAnswers(t *testing.T) {
 	t.Parallel()
 	deleted := ready(org, "deleted-row", 1000)
@@ -78,15 +79,50 @@ func TestAnswers(t *testing.T) {
 		says    string
 		reverse bool
 	}{
-		"deleted":          {ledger.Found{State: ledger.DocumentDeleted}, models.JobCancelled, models.CodeDocumentDeleted, "deleted", true},
-		"deleted-row":      {ledger.Found{State: ledger.DocumentHere, Document: deleted}, models.JobCancelled, models.CodeDocumentDeleted, "deleted at", true},
-		"unknown":          {ledger.Found{State: ledger.DocumentUnknown}, models.JobFailed, models.CodeDocumentUnknown, "the source shop knows no such document", false},
-		"locked":           {ledger.Found{State: ledger.DocumentLocked}, models.JobPending, models.CodeDocumentLocked, "another transaction", false},
-		"silent":           {ledger.Found{}, models.JobFailed, models.CodeSourceInvalid, "the document source shop did not answer for document silent", false},
-		"no-document":      {ledger.Found{State: ledger.DocumentHere}, models.JobFailed, models.CodeSourceInvalid, "gave no document", false},
-		"another-document": {ledger.Found{State: ledger.DocumentHere, Document: ready(org, "x", 1)}, models.JobFailed, models.CodeSourceInvalid, "in the keys' order", false},
-		"another-org":      {ledger.Found{State: ledger.DocumentHere, Document: ready("other", "another-org", 1)}, models.JobFailed, models.CodeSourceInvalid, "in the keys' order", false},
-		"unreadable":       {ledger.Found{State: ledger.DocumentHere, Err: errors.New("bad JSON")}, models.JobFailed, models.CodeDocumentInvalid, "bad JSON", false},
+		"deleted": {
+			ledger.Found{State: ledger.DocumentDeleted},
+			models.JobCancelled, models.CodeDocumentDeleted,
+			"deleted", true,
+		},
+		"deleted-row": {
+			ledger.Found{State: ledger.DocumentHere, Document: deleted},
+			models.JobCancelled,
+			models.CodeDocumentDeleted, "deleted at", true,
+		},
+		"unknown": {
+			ledger.Found{State: ledger.DocumentUnknown},
+			models.JobFailed, models.CodeDocumentUnknown,
+			"the source shop knows no such document", false,
+		},
+		"locked": {
+			ledger.Found{State: ledger.DocumentLocked},
+			models.JobPending, models.CodeDocumentLocked,
+			"another transaction", false,
+		},
+		"silent": {
+			ledger.Found{},
+			models.JobFailed, models.CodeSourceInvalid,
+			"the document source shop did not answer for document silent", false,
+		},
+		"no-document": {
+			ledger.Found{State: ledger.DocumentHere},
+			models.JobFailed, models.CodeSourceInvalid,
+			"gave no document", false,
+		},
+		"another-document": {
+			ledger.Found{State: ledger.DocumentHere, Document: ready(org, "x", 1)},
+			models.JobFailed,
+			models.CodeSourceInvalid, "in the keys' order", false,
+		},
+		"another-org": {
+			ledger.Found{State: ledger.DocumentHere, Document: ready("other", "another-org", 1)},
+			models.JobFailed, models.CodeSourceInvalid, "in the keys' order", false,
+		},
+		"unreadable": {
+			ledger.Found{State: ledger.DocumentHere, Err: errors.New("bad JSON")},
+			models.JobFailed,
+			models.CodeDocumentInvalid, "bad JSON", false,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -117,7 +153,8 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestSourcesSideBySide posts documents of two sources in one transaction, each source asked for its own alone.
+// TestSourcesSideBySide posts documents of two sources in one transaction, each source asked for
+// its own alone.
 func TestSourcesSideBySide(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -130,7 +167,8 @@ func TestSourcesSideBySide(t *testing.T) {
 
 	assert.EqualValues(t, 2380, fixture.Balance(t, b.Pool, org, "1200", "EUR"))
 	assert.EqualValues(t, 2380, fixture.Balance(t, b.Pool, "own", "1200", "EUR"))
-	assert.Equal(t, 1, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.documents WHERE accounting_impact_created_at IS NOT NULL`))
+	assert.Equal(t, 1, fixture.Count(t, b.Pool,
+		`SELECT count(*) FROM daybook.documents WHERE accounting_impact_created_at IS NOT NULL`))
 }
 
 // TestSourceChangesAfterTheLease posts nothing by what was on record before.
@@ -154,7 +192,8 @@ func TestSourceChangesAfterTheLease(t *testing.T) {
 				commit, err := l.Prepare(ctx, nil)
 				require.NoError(t, err)
 				b.tx(func(ctx context.Context, other pgx.Tx) {
-					errs, err := commit(ctx, other, []engine.Job{{ID: "j", OrgID: org, DocumentID: "inv", Version: 1, Attempt: 1}})
+					errs, err := commit(ctx, other,
+						[]engine.Job{{ID: "j", OrgID: org, DocumentID: "inv", Version: 1, Attempt: 1}})
 					require.NoError(t, err)
 					assert.ErrorContains(t, errs[0], string(models.CodeConfigurationLocked), "while the change is open")
 				})
@@ -189,8 +228,8 @@ func TestUnknownDocumentsComeBack(t *testing.T) {
 	assert.Equal(t, store.NeedsSet{}, set, "it is so already")
 }
 
-// TestAuditComparesSources finds what is wrong with documents of a source, and says of a source without a reader that it was not
-// compared.
+// TestAuditComparesSources finds what is wrong with documents of a source, and says of a source
+// without a reader that it was not compared.
 func TestAuditComparesSources(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -228,9 +267,13 @@ func TestAuditComparesSources(t *testing.T) {
 		}
 	}
 	assert.Equal(t, map[string]int64{
-		"impact_of_unknown_document": 1, "retracted_document_posted": 2, "document_behind_its_posting": 1, "document_not_posted": 1,
+		"impact_of_unknown_document": 1, "retracted_document_posted": 2, "document_behind_its_posting": 1,
+		"document_not_posted": 1,
 	}, wrong)
-	assert.Equal(t, audit.SourceFigures{Name: "shop", Checked: true, Organizations: 1, Documents: 4, Locked: 1, Impacts: 7, Live: 7}, r.Figures.Sources[0])
+	assert.Equal(t, audit.SourceFigures{
+		Name: "shop", Checked: true, Organizations: 1, Documents: 4, Locked: 1,
+		Impacts: 7, Live: 7,
+	}, r.Figures.Sources[0])
 
 	source["sound"] = ledger.Found{}
 	_, err = ledger.Audit(t.Context(), b.Pool, ledger.Sources{"shop": source}, audit.Options{})

@@ -29,7 +29,8 @@ func (t Trial) With(rules *posting.RuleSet) Trial {
 	return t
 }
 
-// Evaluate returns a document's impact and its posting date after closed periods were looked at, or why there is none.
+// Evaluate returns a document's impact and its posting date after closed periods were looked at, or
+// why there is none.
 func (t Trial) Evaluate(d *models.Document) (*posting.Impact, models.Date, *models.JobError) {
 	impact, err := t.evaluate(d)
 	var day models.Date

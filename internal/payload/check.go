@@ -11,9 +11,10 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// Check refuses what the database would refuse: a payload that is no JSON object, has more than models.MaxPayloadBytes as
-// PostgreSQL writes it, is nested deeper than models.MaxPayloadLevels, has more than models.MaxPayloadKeys, or holds what jsonb
-// cannot (the character U+0000, half a surrogate pair, a number with more than 16383 digits after the point).
+// Check refuses what the database would refuse: a payload that is no JSON object, has more than
+// models.MaxPayloadBytes as PostgreSQL writes it, is nested deeper than models.MaxPayloadLevels,
+// has more than models.MaxPayloadKeys, or holds what jsonb cannot (the character U+0000, half a
+// surrogate pair, a number with more than 16383 digits after the point).
 func Check(raw []byte) error {
 	s, err := measure(raw)
 	switch {
@@ -47,8 +48,8 @@ func measure(raw []byte) (size, error) {
 	if !json.Valid(raw) || !utf8.Valid(raw) {
 		return size{}, invalid("", "it is not valid JSON in UTF-8")
 	}
-	// Measured, because the text may be longer than models.MaxPayloadBytes and still fit: PostgreSQL replaces escapes by their characters, drops spaces, and
-	// keeps the last of equal keys.
+	// Measured, because the text may be longer than models.MaxPayloadBytes and still fit: PostgreSQL
+	// replaces escapes by their characters, drops spaces, and keeps the last of equal keys.
 	m := measurer{raw: raw}
 	m.space()
 	if m.raw[m.at] != '{' {
@@ -99,7 +100,8 @@ func (m *measurer) next() {
 	m.space()
 }
 
-// value measures the value that begins here, and stands after it then. level is the one that it would have as an object.
+// value measures the value that begins here, and stands after it then. level is the one that it
+// would have as an object.
 func (m *measurer) value(level int) size {
 	m.space()
 	switch c := m.raw[m.at]; c {
@@ -244,7 +246,8 @@ func (m *measurer) hex() rune {
 	return rune(n)
 }
 
-// number measures a number as numeric writes it: without an exponent, with as many digits after the point as were given.
+// number measures a number as numeric writes it: without an exponent, with as many digits after the
+// point as were given.
 func (m *measurer) number() int {
 	const most = 1 << 30
 	negative := m.raw[m.at] == '-'

@@ -41,7 +41,8 @@ func code(tb testing.TB, raw string) models.ErrorCode {
 // databaseCode is what the database says of it.
 func databaseCode(tb testing.TB, pool *pgxpool.Pool, raw string) models.ErrorCode {
 	tb.Helper()
-	_, err := pool.Exec(context.Background(), `SELECT daybook.check_job_payload(p, p::text) FROM (SELECT $1::text::jsonb AS p) AS p`, raw)
+	_, err := pool.Exec(context.Background(),
+		`SELECT daybook.check_job_payload(p, p::text) FROM (SELECT $1::text::jsonb AS p) AS p`, raw)
 	if err == nil {
 		return ""
 	}
@@ -109,7 +110,10 @@ func TestLimits(t *testing.T) {
 		{"131072 bytes, a slash escaped", strings.Replace(sized(models.MaxPayloadBytes), "x", `\/`, 1), ""},
 		{"a control character in 131072 bytes", strings.Replace(sized(models.MaxPayloadBytes), "xxxxxx", `\u001f`, 1), ""},
 		{"a control character too many", strings.Replace(sized(models.MaxPayloadBytes), "xxxxx", `\u001f`, 1), large},
-		{"a pair of surrogates in 131072 bytes", strings.Replace(sized(models.MaxPayloadBytes), "xxxx", `\ud83d\ude00`, 1), ""},
+		{
+			"a pair of surrogates in 131072 bytes", strings.Replace(sized(models.MaxPayloadBytes), "xxxx", `\ud83d\ude00`, 1),
+			"",
+		},
 		{"a pair of surrogates too many", strings.Replace(sized(models.MaxPayloadBytes), "xxx", `\ud83d\ude00`, 1), large},
 		{"a key that is given twice, once large", `{"a":"` + strings.Repeat("x", 200_000) + `","\u0061":1}`, ""},
 		{"a large number", `{"a":1e131063}`, ""},
@@ -161,7 +165,8 @@ func TestMessages(t *testing.T) {
 func FuzzCheck(f *testing.F) {
 	db := pgtest.New(f)
 	for _, seed := range []string{
-		`{}`, `[]`, `{"a": [1, 2.50, -0.0, 1e3, 1.5E-3, 0.001e2, true, false, null], "b": {"c": "d\"\\\b\u001f€"}}`, `{"a":1,"a":{"b":[]}}`,
+		`{}`, `[]`, `{"a": [1, 2.50, -0.0, 1e3, 1.5E-3, 0.001e2, true, false, null], "b": {"c": "d\"\\\b\u001f€"}}`,
+		`{"a":1,"a":{"b":[]}}`,
 		`{"":"\/","\u00e4":"\ud83d\ude00"}`, `{"a":"\u0000"}`, nested(11), nestedArrays(10), keyed(30),
 		`{"a":1e131064}`, `{"a":-1e131064}`, `{"a":12.5e131062}`, `{"a":0.05e131066}`, `{"a":1.0000e-16379}`,
 	} {
@@ -184,7 +189,10 @@ func FuzzCheck(f *testing.F) {
 // What is let through measures to the byte what the database says.
 func FuzzSize(f *testing.F) {
 	db := pgtest.New(f)
-	for _, seed := range []string{`1`, `-0`, `0.50`, `1.50e1`, `-1.5e-7`, `100e-1`, `0.00e1`, `"ä\n\u0001\u007f\/"`, `[1,[],{}]`, `{"a":1,"b":{"a":"b","a":"cc"}}`} {
+	for _, seed := range []string{
+		`1`, `-0`, `0.50`, `1.50e1`, `-1.5e-7`, `100e-1`, `0.00e1`, `"ä\n\u0001\u007f\/"`,
+		`[1,[],{}]`, `{"a":1,"b":{"a":"b","a":"cc"}}`,
+	} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, raw string) {

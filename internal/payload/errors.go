@@ -6,7 +6,8 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// Error is why a payload, or the answer of a callback, was refused. It is models.ErrPayloadTooLarge or models.ErrPayloadInvalid, by its code.
+// Error is why a payload, or the answer of a callback, was refused. It is models.ErrPayloadTooLarge
+// or models.ErrPayloadInvalid, by its code.
 type Error struct {
 	// Code is CodePayloadTooLarge or CodePayloadInvalid.
 	Code models.ErrorCode
@@ -41,7 +42,8 @@ func (e *Error) what() string {
 	return "payload"
 }
 
-// Location is the place of what is wrong in the body of a request, such as body.payload.lines.0: an answer is the body, and a payload a member of it.
+// Location is the place of what is wrong in the body of a request, such as body.payload.lines.0: an
+// answer is the body, and a payload a member of it.
 func (e *Error) Location() string {
 	whole := "body.payload"
 	if e.Answer {

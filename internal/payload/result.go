@@ -9,8 +9,9 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// CheckResult says why the database cannot hold JSON that a job leaves, as its result or its progress; nil: it can.
-// The error has no code: what a handler has done does not become undone by it.
+// CheckResult says why the database cannot hold JSON that a job leaves, as its result or its
+// progress; nil: it can. The error has no code: what a handler has done does not become undone by
+// it.
 func CheckResult(raw []byte) error {
 	switch {
 	case len(raw) > models.MaxResultBytes:

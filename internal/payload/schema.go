@@ -26,19 +26,20 @@ type Schema struct {
 	checks reflect.Type
 }
 
-// Checker is a payload that knows what is wrong with it that no schema says, such as that one of two fields is required. The error names
-// the field.
+// Checker is a payload that knows what is wrong with it that no schema says, such as that one of
+// two fields is required. The error names the field.
 type Checker interface{ Check() error }
 
 // cache holds a Schema, or the error instead, for each type that was asked for.
 var cache sync.Map
 
-// SchemaFor returns the schema of a payload's type, which is a struct or a pointer to one. Fields are named by their JSON tags;
-// those without omitempty or omitzero are required; others than the struct's are refused. A tag `jsonschema:"…"` describes
-// a field. A type that writes its own JSON may be anything, one that writes its own text is a string.
+// SchemaFor returns the schema of a payload's type, which is a struct or a pointer to one. Fields
+// are named by their JSON tags; those without omitempty or omitzero are required; others than the
+// struct's are refused. A tag `jsonschema:"…"` describes a field. A type that writes its own JSON
+// may be anything, one that writes its own text is a string.
 //
-// It fails on what no schema can say: a type that contains itself, a channel or function, an embedded struct with a name, and
-// the JSON option "string".
+// It fails on what no schema can say: a type that contains itself, a channel or function, an
+// embedded struct with a name, and the JSON option "string".
 func SchemaFor(t reflect.Type) (*Schema, error) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -70,7 +71,8 @@ func (s *Schema) Decode(raw []byte, into any) error {
 	if err := s.validate(raw); err != nil {
 		return err
 	}
-	// The schema lets more through than the type can hold: 1.0 for an integer, a text that is no time.
+	// The schema lets more through than the type can hold: 1.0 for an integer, a text that is no
+	// time.
 	err := json.Unmarshal(raw, into)
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		return invalid("/"+strings.ReplaceAll(wrong.Field, ".", "/"), "it does not fit a Go "+wrong.Type.String())
@@ -81,7 +83,8 @@ func (s *Schema) Decode(raw []byte, into any) error {
 	return nil
 }
 
-// Validate refuses a payload that is not what the schema asks for, or that its Checker refuses. The error is an *Error.
+// Validate refuses a payload that is not what the schema asks for, or that its Checker refuses. The
+// error is an *Error.
 func (s *Schema) Validate(raw []byte) error {
 	if err := s.validate(raw); err != nil || s.checks == nil {
 		return err
@@ -110,7 +113,8 @@ func (s *Schema) validate(raw []byte) error {
 	return err
 }
 
-// explain names the first field that is wrong, by its place, and what it should be; the value itself may be a secret.
+// explain names the first field that is wrong, by its place, and what it should be; the value
+// itself may be a secret.
 func explain(v *jsonschema.ValidationError) *Error {
 	for len(v.Causes) > 0 {
 		v = slices.MinFunc(v.Causes, func(a, b *jsonschema.ValidationError) int {

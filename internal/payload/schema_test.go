@@ -56,8 +56,10 @@ func TestWhatIsWrittenIsValid(t *testing.T) {
 	for _, m := range []mail{
 		{},
 		{
-			To: "a", Copies: -1, Rate: 1, Lines: []address{{Street: "b", Number: 127}}, Home: &address{}, Headers: map[string]string{"a": "b"},
-			Any: []int{1}, Raw: json.RawMessage(`[true]`), File: []byte("x"), At: time.Now(), Day: models.NewDate(2026, 3, 14), Total: "1.50", private: "p",
+			To: "a", Copies: -1, Rate: 1, Lines: []address{{Street: "b", Number: 127}}, Home: &address{},
+			Headers: map[string]string{"a": "b"},
+			Any:     []int{1}, Raw: json.RawMessage(`[true]`), File: []byte("x"), At: time.Now(),
+			Day: models.NewDate(2026, 3, 14), Total: "1.50", private: "p",
 		},
 	} {
 		raw, err := json.Marshal(m)
@@ -136,7 +138,13 @@ func TestDecode(t *testing.T) {
 func FuzzDecode(f *testing.F) {
 	s, err := payload.SchemaFor(reflect.TypeFor[mail]())
 	require.NoError(f, err)
-	for _, m := range []mail{{}, {To: "a", Lines: []address{{Street: "b", Number: 127}}, Home: &address{}, Headers: map[string]string{"a": "b"}, File: []byte("x")}} {
+	for _, m := range []mail{
+		{},
+		{
+			To: "a", Lines: []address{{Street: "b", Number: 127}}, Home: &address{}, Headers: map[string]string{"a": "b"},
+			File: []byte("x"),
+		},
+	} {
 		raw, err := json.Marshal(m)
 		require.NoError(f, err)
 		f.Add(raw)

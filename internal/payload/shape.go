@@ -7,11 +7,14 @@ import (
 	infer "github.com/google/jsonschema-go/jsonschema"
 )
 
-// shape is the part of a schema that decoding into its type does not check: which fields are required and allowed, and of what kind
-// their values are. A payload that fits the shape and can be decoded is valid. One that does not fit may be valid all the same: then
-// the schema itself decides, and words the error. Asking the schema takes 10 µs, which was half of a worker's time for a job.
+// shape is the part of a schema that decoding into its type does not check: which fields are
+// required and allowed, and of what kind their values are. A payload that fits the shape and can be
+// decoded is valid. One that does not fit may be valid all the same: then the schema itself
+// decides, and words the error. Asking the schema takes 10 µs, which was half of a worker's time
+// for a job.
 type shape struct {
-	// anything: everything fits; nothing: nothing does, because the schema asks for more than a shape knows.
+	// anything: everything fits; nothing: nothing does, because the schema asks for more than a shape
+	// knows.
 	anything, nothing bool
 	// kinds are the kinds of values that fit.
 	kinds    kinds
@@ -24,7 +27,8 @@ type shape struct {
 	// whole: a number must be an integer; from and to bound it, when they are not nil.
 	whole    bool
 	from, to *float64
-	// bit is the field's own among those of its object, must has those of the required ones; sorts is false when there are too many fields for that.
+	// bit is the field's own among those of its object, must has those of the required ones; sorts is
+	// false when there are too many fields for that.
 	bit, must uint64
 	sorts     bool
 }
@@ -41,7 +45,8 @@ const (
 )
 
 var kindOf = map[string]kinds{
-	"null": null, "boolean": boolean, "number": number, "integer": number, "string": text, "array": array, "object": object,
+	"null": null, "boolean": boolean, "number": number, "integer": number, "string": text, "array": array,
+	"object": object,
 }
 
 func shapeOf(s *infer.Schema) *shape {
@@ -53,11 +58,15 @@ func shapeOf(s *infer.Schema) *shape {
 	if reflect.ValueOf(rest).IsZero() {
 		return &shape{anything: true}
 	}
-	rest.Type, rest.Types, rest.Required, rest.Properties, rest.AdditionalProperties, rest.Items = "", nil, nil, nil, nil, nil
+	rest.Type, rest.Types, rest.Required, rest.Properties, rest.AdditionalProperties, rest.Items = "", nil, nil, nil, nil,
+		nil
 	// Decoding knows the range of a number.
 	from, to := rest.Minimum, rest.Maximum
 	rest.Minimum, rest.Maximum = nil, nil
-	sh := &shape{required: s.Required, fields: map[string]*shape{}, items: shapeOf(s.Items), nothing: !reflect.ValueOf(rest).IsZero()}
+	sh := &shape{
+		required: s.Required, fields: map[string]*shape{}, items: shapeOf(s.Items),
+		nothing: !reflect.ValueOf(rest).IsZero(),
+	}
 	for _, t := range append(s.Types, s.Type) {
 		sh.kinds |= kindOf[t]
 	}

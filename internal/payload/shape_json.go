@@ -5,14 +5,17 @@ import (
 	"strconv"
 )
 
-// maxWholeDigits is how many digits an integer may have that a float64 holds exactly, as its bounds are written.
+// maxWholeDigits is how many digits an integer may have that a float64 holds exactly, as its bounds
+// are written.
 const maxWholeDigits = 15
 
-// fitsJSON reports whether JSON, as encoding/json or PostgreSQL writes it, fits the shape. It reads the text once and allocates nothing, so
-// that neither an application that enqueues many jobs nor the worker that works them decodes each only to check it.
+// fitsJSON reports whether JSON, as encoding/json or PostgreSQL writes it, fits the shape. It reads
+// the text once and allocates nothing, so that neither an application that enqueues many jobs nor
+// the worker that works them decodes each only to check it.
 //
-// False decides nothing: the schema does. So it returns false for what is rare: spaces in other places, names with escapes, repeated names,
-// long numbers. The text must be valid JSON; of other text the result says nothing.
+// False decides nothing: the schema does. So it returns false for what is rare: spaces in other
+// places, names with escapes, repeated names, long numbers. The text must be valid JSON; of other
+// text the result says nothing.
 func (sh *shape) fitsJSON(raw []byte) bool {
 	rest, ok := sh.skim(raw)
 	return ok && len(rest) == 0

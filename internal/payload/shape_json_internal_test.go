@@ -42,8 +42,10 @@ func TestWhatIsWrittenFitsAtOnce(t *testing.T) {
 	for _, l := range []letter{
 		{To: "a", Number: -12, Lines: []line{}},
 		{
-			To: `a "quoted" \ text`, Number: 1, Share: 1.5e-7, Paid: true, Home: &line{Text: "}", Small: -128, Tags: []string{"]", ","}},
-			Lines: []line{{Tags: []string{}}, {Tags: []string{"x"}}}, Counts: map[string]uint8{"a": 255}, Any: map[string]any{"n": []any{nil, 1, "}", true}},
+			To: `a "quoted" \ text`, Number: 1, Share: 1.5e-7, Paid: true,
+			Home:  &line{Text: "}", Small: -128, Tags: []string{"]", ","}},
+			Lines: []line{{Tags: []string{}}, {Tags: []string{"x"}}}, Counts: map[string]uint8{"a": 255},
+			Any: map[string]any{"n": []any{nil, 1, "}", true}},
 		},
 	} {
 		raw, err := json.Marshal(l)
@@ -71,10 +73,12 @@ func TestWhatPostgreSQLWritesFitsAtOnce(t *testing.T) {
 func FuzzFits(f *testing.F) {
 	s := letterSchema(f)
 	for _, raw := range []string{
-		`{"to":"a","number":1,"paid":true,"home":null}`, `{"to":"a","number":1.0,"paid":false,"home":{"text":"b","small":127,"tags":["c"]}}`,
+		`{"to":"a","number":1,"paid":true,"home":null}`,
+		`{"to":"a","number":1.0,"paid":false,"home":{"text":"b","small":127,"tags":["c"]}}`,
 		`{"to":"a","number":1,"paid":true,"home":null,"lines":[{"text":"b","small":128,"tags":[]}],"counts":{"a":-1}}`,
 		`{"to": "a", "home": {"tags": ["x", "y"], "text": ""}, "paid": true, "number": 1, "any": [1, {"a": 2}]}`,
-		`{"to":"a","to":"b","number":1,"paid":true}`, `{"\u0074o":"a","number":1,"paid":true,"home":null,"any":{"a":[1,{"b":"}"}]}}`, `{}`, `[]`,
+		`{"to":"a","to":"b","number":1,"paid":true}`,
+		`{"\u0074o":"a","number":1,"paid":true,"home":null,"any":{"a":[1,{"b":"}"}]}}`, `{}`, `[]`,
 		`{"to":"a","number":9007199254740993,"paid":true,"home":null,"share":1e3,"counts":{"a":1,"a":300}}`,
 	} {
 		f.Add([]byte(raw))

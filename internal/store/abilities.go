@@ -30,7 +30,8 @@ func CheckFleet(s string) error { return checkNamed("fleet", s) }
 
 func checkNamed(what, s string) error {
 	if !name.MatchString(s) {
-		return Invalid("%q: a %s is named by 1 to 63 of a-z, 0-9, '_', '.' and '-', beginning with a letter or digit", s, what)
+		return Invalid("%q: a %s is named by 1 to 63 of a-z, 0-9, '_', '.' and '-', beginning with a letter or digit", s,
+			what)
 	}
 	return nil
 }

@@ -21,7 +21,8 @@ func (b *bundle) able(can store.Abilities) *bundle {
 	return &other
 }
 
-// needy has one job each of an organization that follows the defaults, of one with a source, and of one with hooks.
+// needy has one job each of an organization that follows the defaults, of one with a source, and of
+// one with hooks.
 func (b *bundle) needy() {
 	b.t.Helper()
 	for _, org := range []string{"plain", "shop", "told"} {
@@ -39,8 +40,16 @@ var workers = []struct {
 	{"a stock worker", store.Abilities{Sources: []string{"daybook"}}, map[string]int{"plain_2": 1}},
 	{"its own source alone", store.Abilities{Sources: []string{"shop"}}, map[string]int{"shop_2": 1}},
 	{"both sources", store.Abilities{Sources: []string{"daybook", "shop"}}, map[string]int{"plain_2": 1, "shop_2": 1}},
-	{"one hook of two", store.Abilities{Sources: []string{"daybook"}, Hooks: []string{"mail"}}, map[string]int{"plain_2": 1}},
-	{"more hooks than are asked for", store.Abilities{Sources: []string{"daybook"}, Hooks: []string{"mail", "audit", "more"}}, map[string]int{"plain_2": 1, "told_2": 1}},
+	{
+		"one hook of two",
+		store.Abilities{Sources: []string{"daybook"}, Hooks: []string{"mail"}},
+		map[string]int{"plain_2": 1},
+	},
+	{
+		"more hooks than are asked for",
+		store.Abilities{Sources: []string{"daybook"}, Hooks: []string{"mail", "audit", "more"}},
+		map[string]int{"plain_2": 1, "told_2": 1},
+	},
 	{"nothing", store.Abilities{}, map[string]int{}},
 }
 
@@ -88,7 +97,8 @@ func TestDefaultsAreForAll(t *testing.T) {
 	assert.Empty(t, b.lease(b.turn("run/0/2"), 10))
 }
 
-// TestReclaimGivesBackWhatIsNotCovered has a stock worker reclaim what a worker with more sources leased.
+// TestReclaimGivesBackWhatIsNotCovered has a stock worker reclaim what a worker with more sources
+// leased.
 func TestReclaimGivesBackWhatIsNotCovered(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -122,8 +132,9 @@ func TestAbilitiesAreNames(t *testing.T) {
 	}
 }
 
-// TestHasLeftBesideManyOrganizations: the question whether other workers have something to do reads no organization that names neither a source nor hooks, also while the planner
-// takes the table for a small one.
+// TestHasLeftBesideManyOrganizations: the question whether other workers have something to do reads
+// no organization that names neither a source nor hooks, also while the planner takes the table for
+// a small one.
 func TestHasLeftBesideManyOrganizations(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -1,6 +1,7 @@
 package store
 
-// Accounting is the queue of documents to be posted, for a worker that reads daybook.documents and has no hooks.
+// Accounting is the queue of documents to be posted, for a worker that reads daybook.documents and
+// has no hooks.
 var Accounting = accounting(Abilities{Sources: []string{SourceDaybook}})
 
 func accounting(can Abilities) *Kind {
@@ -12,16 +13,20 @@ func accounting(can Abilities) *Kind {
 	return &Kind{
 		Name: "accounting", table: "daybook.accounting_work_queue", wake: "daybook.wake_accounting_queue",
 		lostCode: "WORKER_LOST", channel: "daybook_accounting", key: 1, abilities: &can, oldRows: oldAccounting,
-		waits:  waits{`SELECT id FROM daybook.accounting_returns WHERE id > $1 ORDER BY id LIMIT 1`, `SELECT daybook.return_more_jobs(), 0, 0::bigint FROM (SELECT $1::bigint) AS behind`},
+		waits: waits{
+			`SELECT id FROM daybook.accounting_returns WHERE id > $1 ORDER BY id LIMIT 1`,
+			`SELECT daybook.return_more_jobs(), 0, 0::bigint FROM (SELECT $1::bigint) AS behind`,
+		},
 		fields: func(j *Job) []any { return append(locked(j), &j.TraceParent) }, locked: locked,
 	}
 }
 
-// oldAccounting are the rows of the accounting queue that cleaning up removes. Its jobs stay: each document has one.
+// oldAccounting are the rows of the accounting queue that cleaning up removes. Its jobs stay: each
+// document has one.
 var oldAccounting = []OldRows{{Name: "attempts", Days: 90, stmt: cleanAttempts}}
 
-// cleanAttempts removes, of the log of attempts, those at accounting jobs that are completed or cancelled. What was posted stays as it is,
-// with the numbers of job and attempt in it.
+// cleanAttempts removes, of the log of attempts, those at accounting jobs that are completed or
+// cancelled. What was posted stays as it is, with the numbers of job and attempt in it.
 const cleanAttempts = `
 WITH looked AS MATERIALIZED (
     SELECT job_id, id, ended_at, org_id, kind

@@ -23,7 +23,8 @@ func completed(j store.Job) store.Completion {
 // request asks for a document and returns its job's id.
 func (b *bundle) request(document string, version int) (id string) {
 	b.t.Helper()
-	require.NoError(b.t, b.Pool.QueryRow(b.t.Context(), `SELECT job_id FROM daybook.enqueue_accounting_job($1, $2, $3)`, org, document, version).Scan(&id))
+	require.NoError(b.t, b.Pool.QueryRow(b.t.Context(), `SELECT job_id FROM daybook.enqueue_accounting_job($1, $2, $3)`,
+		org, document, version).Scan(&id))
 	return id
 }
 
@@ -37,7 +38,8 @@ func (b *bundle) completeNext(turn string) (store.Turn, store.Job) {
 	return at, jobs[0]
 }
 
-// pickDocuments picks what is due and completes it in the transaction that picked it, after meanwhile was executed there.
+// pickDocuments picks what is due and completes it in the transaction that picked it, after
+// meanwhile was executed there.
 func (b *bundle) pickDocuments(turn store.Turn, byPlace bool, meanwhile string) (store.Job, error) {
 	b.t.Helper()
 	c := completed(store.Job{})
@@ -59,7 +61,8 @@ func (b *bundle) completePicked(turn store.Turn, byPlace bool, meanwhile string,
 		_, err = tx.Exec(b.t.Context(), meanwhile)
 		require.NoError(b.t, err)
 		c.Job.Place.Valid = byPlace
-		_, err = store.Accounting.Complete(b.t.Context(), tx, turn, []store.Completion{*c}, store.Access{Picked: true, Commit: true})
+		_, err = store.Accounting.Complete(b.t.Context(), tx, turn, []store.Completion{*c},
+			store.Access{Picked: true, Commit: true})
 		return err
 	})
 	if err != nil {
@@ -71,25 +74,33 @@ func (b *bundle) completePicked(turn store.Turn, byPlace bool, meanwhile string,
 // attemptText is an attempt as daybook.attempts shows it, but for its id.
 func (b *bundle) attemptText(id string) (text string) {
 	b.t.Helper()
-	require.NoError(b.t, b.Pool.QueryRow(b.t.Context(), `SELECT string_agg((to_jsonb(a) - 'id')::text, E'\n' ORDER BY a.id) FROM daybook.attempts a WHERE a.job_id = $1`, id).Scan(&text))
+	require.NoError(b.t, b.Pool.QueryRow(b.t.Context(),
+		`SELECT string_agg((to_jsonb(a) - 'id')::text, E'\n' ORDER BY a.id) FROM daybook.attempts a WHERE a.job_id = $1`,
+		id).Scan(&text))
 	return text
 }
 
-// TestACompletedDocumentKeepsItsAttempt: the attempt that completes a document, whether it was leased or not, stays in the job's row and is the last one that
-// daybook.attempts shows. A second completion is refused.
+// TestACompletedDocumentKeepsItsAttempt: the attempt that completes a document, whether it was
+// leased or not, stays in the job's row and is the last one that daybook.attempts shows. A second
+// completion is refused.
 func TestACompletedDocumentKeepsItsAttempt(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	id := b.request("leased", 3)
 	turn := b.turn("run/0/1")
 	jobs := b.lease(turn, 1)
-	require.NoError(t, b.completeAll(turn, store.Completion{Job: jobs[0], Outcome: models.OutcomeRetried, Code: models.CodeTimeout, Message: "late"}))
+	require.NoError(t, b.completeAll(turn,
+		store.Completion{Job: jobs[0], Outcome: models.OutcomeRetried, Code: models.CodeTimeout, Message: "late"}))
 	second, job := b.completeNext("run/0/2")
-	want := []attempted{{1, models.OutcomeRetried, "test", "run/0/1", "run", true}, {2, models.OutcomeCompleted, "test", "run/0/2", "run", false}}
+	want := []attempted{
+		{1, models.OutcomeRetried, "test", "run/0/1", "run", true},
+		{2, models.OutcomeCompleted, "test", "run/0/2", "run", false},
+	}
 	assert.Equal(t, want, b.attemptsAt(id))
 	require.ErrorIs(t, b.completeAll(second, completed(job)), store.ErrLeaseLost)
 	err := b.store.InTx(t.Context(), func(tx pgx.Tx) error {
-		_, err := store.Accounting.Complete(t.Context(), tx, second, []store.Completion{completed(job)}, store.Access{Picked: true})
+		_, err := store.Accounting.Complete(t.Context(), tx, second, []store.Completion{completed(job)},
+			store.Access{Picked: true})
 		return err
 	})
 	require.ErrorIs(t, err, store.ErrLeaseLost)
@@ -110,8 +121,8 @@ SELECT count(*) FROM daybook.accounting_work_queue q JOIN daybook.attempts a ON 
 	}
 }
 
-// TestAChangedDocumentLogsItsAttempt: whatever changes or removes the row of a completed document, the attempt that completed it goes to the log as it was, before
-// those that follow.
+// TestAChangedDocumentLogsItsAttempt: whatever changes or removes the row of a completed document,
+// the attempt that completed it goes to the log as it was, before those that follow.
 func TestAChangedDocumentLogsItsAttempt(t *testing.T) {
 	t.Parallel()
 	const way = ` FROM (VALUES ('` + org + `', 'd')) AS asked (org, document)`
@@ -119,8 +130,11 @@ func TestAChangedDocumentLogsItsAttempt(t *testing.T) {
 		stmt string
 		left models.JobState
 	}{
-		"a newer version":    {`SELECT daybook.enqueue_accounting_job(org, document, 2)` + way, models.JobPending},
-		"newer versions":     {`SELECT daybook.enqueue_accounting_jobs(ARRAY[org], ARRAY[document], '{2}')` + way, models.JobPending},
+		"a newer version": {`SELECT daybook.enqueue_accounting_job(org, document, 2)` + way, models.JobPending},
+		"newer versions": {
+			`SELECT daybook.enqueue_accounting_jobs(ARRAY[org], ARRAY[document], '{2}')` + way,
+			models.JobPending,
+		},
 		"marked pending":     {`SELECT daybook.mark_accounting_job_pending(org, document)` + way, models.JobPending},
 		"reposted":           {`SELECT daybook.repost_accounting_job(org, document)` + way, models.JobPending},
 		"marked ready":       {`SELECT daybook.mark_document_ready(org, document)` + way, models.JobPending},
@@ -153,24 +167,30 @@ SELECT count(*) FROM daybook.accounting_work_queue WHERE num_nonnulls(completed_
 			require.ErrorIs(t, b.completeAll(turn, completed(job)), store.ErrLeaseLost)
 			if c.left == models.JobPending {
 				b.completeNext("run/0/2")
-				assert.Equal(t, []attempted{{1, models.OutcomeCompleted, "test", "run/0/1", "run", true}, {1, models.OutcomeCompleted, "test", "run/0/2", "run", false}}, b.attemptsAt(id))
+				assert.Equal(t, []attempted{
+					{1, models.OutcomeCompleted, "test", "run/0/1", "run", true},
+					{1, models.OutcomeCompleted, "test", "run/0/2", "run", false},
+				}, b.attemptsAt(id))
 				assert.True(t, strings.HasPrefix(b.attemptText(id), before+"\n"), "the first is the first")
 			}
 			b.exec(`UPDATE daybook.accounting_work_queue SET priority = 3`)
 			b.exec(`UPDATE daybook.accounting_work_queue SET priority = 2`)
-			assert.Equal(t, len(b.attemptsAt(id)), fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.attempt_log`), "each once")
+			assert.Equal(t, len(b.attemptsAt(id)), fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.attempt_log`),
+				"each once")
 		})
 	}
 }
 
-// TestADocumentThatIsChangedWhileItIsCompleted: a statement that waits for the row of a document which is just being completed logs the attempt, once.
+// TestADocumentThatIsChangedWhileItIsCompleted: a statement that waits for the row of a document
+// which is just being completed logs the attempt, once.
 func TestADocumentThatIsChangedWhileItIsCompleted(t *testing.T) {
 	t.Parallel()
 	const waiting = `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`
 	for name, stmt := range map[string]string{
 		"a newer version": `SELECT daybook.enqueue_accounting_job('` + org + `', 'd', 2)`,
 		"UPDATE FROM":     `UPDATE daybook.accounting_work_queue q SET priority = x.p FROM (VALUES (1), (3)) AS x (p) WHERE q.document_id = 'd'`,
-		"ON CONFLICT": `INSERT INTO daybook.accounting_work_queue (org_id, document_id, version_hint) VALUES ('` + org + `', 'd', 2)
+		"ON CONFLICT": `INSERT INTO daybook.accounting_work_queue (org_id, document_id, version_hint) VALUES ('` + org +
+			`', 'd', 2)
 ON CONFLICT (org_id, document_id) DO UPDATE SET priority = 1`,
 		"after a savepoint": `DO $$ BEGIN
     BEGIN UPDATE daybook.accounting_work_queue SET priority = 1; RAISE EXCEPTION 'x'; EXCEPTION WHEN raise_exception THEN NULL; END;
@@ -188,12 +208,14 @@ END $$`,
 			require.NoError(t, b.store.InTx(t.Context(), func(tx pgx.Tx) error {
 				_, err := store.Accounting.LockChunk(t.Context(), tx, turn, []string{id})
 				require.NoError(t, err)
-				_, err = store.Accounting.Complete(t.Context(), tx, turn, []store.Completion{completed(jobs[0])}, store.Access{})
+				_, err = store.Accounting.Complete(t.Context(), tx, turn, []store.Completion{completed(jobs[0])},
+					store.Access{})
 				go func() {
 					_, err := b.Pool.Exec(t.Context(), stmt)
 					changed <- err
 				}()
-				require.Eventually(t, func() bool { return fixture.Count(t, b.Pool, waiting) == 1 }, pgtest.Patience, 10*time.Millisecond)
+				require.Eventually(t, func() bool { return fixture.Count(t, b.Pool, waiting) == 1 }, pgtest.Patience,
+					10*time.Millisecond)
 				return err
 			}))
 			require.NoError(t, <-changed)
@@ -202,7 +224,8 @@ END $$`,
 	}
 }
 
-// TestAttemptsAtOtherVersionsAreLogged: an attempt that did not end its job, or was for another version than the row says, is in the log with its own version.
+// TestAttemptsAtOtherVersionsAreLogged: an attempt that did not end its job, or was for another
+// version than the row says, is in the log with its own version.
 func TestAttemptsAtOtherVersionsAreLogged(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -210,7 +233,10 @@ func TestAttemptsAtOtherVersionsAreLogged(t *testing.T) {
 		version   *int64
 		left      models.JobState
 	}{
-		"asked for anew":           {`SELECT daybook.enqueue_accounting_job('` + org + `', 'd', 2)`, nil, models.JobPending},
+		"asked for anew": {
+			`SELECT daybook.enqueue_accounting_job('` + org + `', 'd', 2)`, nil,
+			models.JobPending,
+		},
 		"cancelled":                {`SELECT daybook.cancel_accounting_job('` + org + `', 'd')`, nil, models.JobCancelled},
 		"another version by hand":  {`UPDATE daybook.accounting_work_queue SET version_hint = 2`, nil, models.JobCompleted},
 		"another version answered": {`SELECT`, new(int64(2)), models.JobCompleted},
@@ -228,13 +254,15 @@ func TestAttemptsAtOtherVersionsAreLogged(t *testing.T) {
 			assert.Equal(t, c.left, fixture.Job(t, b.Pool, org, "d").State)
 			assert.Equal(t, []attempted{{1, models.OutcomeCompleted, "test", "run/0/1", "run", true}}, b.attemptsAt(id))
 			assert.Equal(t, 1, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.attempts WHERE version = 1`))
-			assert.Equal(t, 1, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.accounting_work_queue WHERE completed_turn_id IS NULL`))
+			assert.Equal(t, 1, fixture.Count(t, b.Pool,
+				`SELECT count(*) FROM daybook.accounting_work_queue WHERE completed_turn_id IS NULL`))
 		})
 	}
 }
 
-// TestARequestInThePickIsNotLost: a processor that asks for its own document anew in its transaction completes nothing, however the row is found, and whatever else
-// the transaction completes.
+// TestARequestInThePickIsNotLost: a processor that asks for its own document anew in its
+// transaction completes nothing, however the row is found, and whatever else the transaction
+// completes.
 func TestARequestInThePickIsNotLost(t *testing.T) {
 	t.Parallel()
 	const way = `('` + org + `', 'd'`
@@ -252,13 +280,15 @@ func TestARequestInThePickIsNotLost(t *testing.T) {
 			assert.Equal(t, models.JobPending, fixture.Job(t, b.Pool, org, "d").State)
 			assert.Empty(t, b.attemptsAt(id))
 
-			err = b.completePicked(b.turn("run/0/1"), byPlace, request, &store.Completion{Outcome: models.OutcomeCompleted, Version: new(int64(1))})
+			err = b.completePicked(b.turn("run/0/1"), byPlace, request,
+				&store.Completion{Outcome: models.OutcomeCompleted, Version: new(int64(1))})
 			require.ErrorIs(t, err, store.ErrLeaseLost, "%s, with an answer, by place: %v", name, byPlace)
 		}
 	}
 }
 
-// TestAttemptsOfOneJobAreReadByIndex: who reads the attempts at one job reads none of the others, whatever keeps them.
+// TestAttemptsOfOneJobAreReadByIndex: who reads the attempts at one job reads none of the others,
+// whatever keeps them.
 func TestAttemptsOfOneJobAreReadByIndex(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -278,7 +308,8 @@ SELECT 'o', 'mail', '{}', 'completed', now(), 1, 'run/0/1', 1, 'w', now() FROM g
 	}
 	for _, document := range []string{"d7", "d70"} {
 		id := fixture.Job(t, b.Pool, "o", document).ID
-		assert.Equal(t, 1, fixture.Count(t, pool, `SELECT count(*) FROM (SELECT * FROM daybook.attempts WHERE job_id = $1 AND id < 9007199254740992 ORDER BY id DESC LIMIT 100) AS a`, id))
+		assert.Equal(t, 1, fixture.Count(t, pool,
+			`SELECT count(*) FROM (SELECT * FROM daybook.attempts WHERE job_id = $1 AND id < 9007199254740992 ORDER BY id DESC LIMIT 100) AS a`, id))
 	}
 	for i, table := range tables {
 		after, sequential := reads(table)

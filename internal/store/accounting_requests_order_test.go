@@ -33,7 +33,8 @@ func rowsOf(version int64, documents ...string) store.AccountingJobRows {
 func (b *bundle) awaitsLock() {
 	b.t.Helper()
 	require.Eventually(b.t, func() bool {
-		return fixture.Count(b.t, b.Pool, `SELECT count(*) FROM pg_stat_activity WHERE datname = $1 AND wait_event_type = 'Lock'`, b.Name) > 0
+		return fixture.Count(b.t, b.Pool,
+			`SELECT count(*) FROM pg_stat_activity WHERE datname = $1 AND wait_event_type = 'Lock'`, b.Name) > 0
 	}, pgtest.Patience, 5*time.Millisecond, "no session waits for another transaction")
 }
 
@@ -60,10 +61,12 @@ func TestBulkRequestKeepsToTheOrderOfKeys(t *testing.T) {
 	assert.NoError(t, err, "one by one, in the order of the keys")
 	require.NoError(t, one.Commit(t.Context()))
 	assert.NoError(t, <-bulk, "in bulk")
-	assert.Equal(t, 2, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.accounting_work_queue WHERE version_hint = 3`))
+	assert.Equal(t, 2, fixture.Count(t, b.Pool,
+		`SELECT count(*) FROM daybook.accounting_work_queue WHERE version_hint = 3`))
 }
 
-// Bulk requests in any order, beside single ones in the order of the keys: no deadlock, and the newest version stands.
+// Bulk requests in any order, beside single ones in the order of the keys: no deadlock, and the
+// newest version stands.
 func TestBulkAndSingleRequestsDoNotDeadlock(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -138,7 +141,8 @@ func TestBulkRequestsForTheSameNewDocuments(t *testing.T) {
 		results = append(results, r.Result)
 	}
 	assert.Equal(t, []string{"enqueued", "coalesced", "coalesced", "enqueued", "unchanged"}, results)
-	assert.Equal(t, 4, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.accounting_work_queue WHERE version_hint = 2`))
+	assert.Equal(t, 4, fixture.Count(t, b.Pool,
+		`SELECT count(*) FROM daybook.accounting_work_queue WHERE version_hint = 2`))
 }
 
 // No row can hold a time that a worker could not read, whichever program writes it.

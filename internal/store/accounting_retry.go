@@ -9,13 +9,14 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// AccountingRetryFilter says which jobs to make pending. State is required; an empty OrgID or Code means any.
+// AccountingRetryFilter says which jobs to make pending. State is required; an empty OrgID or Code
+// means any.
 type AccountingRetryFilter struct {
 	OrgID string
 	State models.JobState
 	Code  models.ErrorCode
-	// Before leaves out jobs that were changed at or after that time, so that a job that fails again at once is not retried
-	// without end. Take it from Now.
+	// Before leaves out jobs that were changed at or after that time, so that a job that fails again
+	// at once is not retried without end. Take it from Now.
 	Before time.Time
 }
 
@@ -24,7 +25,8 @@ func (f AccountingRetryFilter) args(a Args) Args {
 	return a
 }
 
-// AccountingJobsToRetry returns the ids of the jobs that are meant, in the order of organizations and documents.
+// AccountingJobsToRetry returns the ids of the jobs that are meant, in the order of organizations
+// and documents.
 func AccountingJobsToRetry(ctx context.Context, q Querier, f AccountingRetryFilter) ([]string, error) {
 	const stmt = `
 SELECT id
@@ -35,9 +37,13 @@ SELECT id
 	return ids, Wrap("choose the jobs", err)
 }
 
-// MarkAccountingJobsPending asks for one more attempt at those of the jobs that are still meant, as MarkAccountingJobPending does for one, and returns how many it
-// asked for. Rows that another transaction holds locked are left out. (As text, the state is not that of the index of failed jobs, which would be read whole.)
-func MarkAccountingJobsPending(ctx context.Context, q Querier, ids []string, f AccountingRetryFilter, delay time.Duration) (int, error) {
+// MarkAccountingJobsPending asks for one more attempt at those of the jobs that are still meant, as
+// MarkAccountingJobPending does for one, and returns how many it asked for. Rows that another
+// transaction holds locked are left out. (As text, the state is not that of the index of failed
+// jobs, which would be read whole.)
+func MarkAccountingJobsPending(ctx context.Context, q Querier, ids []string, f AccountingRetryFilter,
+	delay time.Duration,
+) (int, error) {
 	const stmt = `
 WITH matching AS MATERIALIZED (
     SELECT org_id, document_id
@@ -57,8 +63,9 @@ func Now(ctx context.Context, q Querier) (time.Time, error) {
 	return value[time.Time](ctx, q, "read the clock", `SELECT clock_timestamp()`)
 }
 
-// ReturnFailed makes an organization's failed jobs with one of the codes pending again, their attempts reset, and returns how many: 1,000 at once, the others
-// by way of CheckWaits. A row that another transaction is changing is left to it: it is not failed any more.
+// ReturnFailed makes an organization's failed jobs with one of the codes pending again, their
+// attempts reset, and returns how many: 1,000 at once, the others by way of CheckWaits. A row that
+// another transaction is changing is left to it: it is not failed any more.
 func ReturnFailed(ctx context.Context, tx pgx.Tx, org string, codes ...models.ErrorCode) (int, error) {
 	return value[int](ctx, tx, "return failed jobs", `SELECT daybook.return_failed_jobs($1, $2)`, org, Texts(codes))
 }

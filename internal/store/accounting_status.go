@@ -21,15 +21,16 @@ type AccountingJobStatus struct {
 	ErrorCode   models.ErrorCode
 	Error       string
 	FinishedAt  *time.Time
-	// LiveImpactID is nil when the document is not posted; then PostedVersion is nil as well. A version that the impact was
-	// confirmed for counts as posted.
+	// LiveImpactID is nil when the document is not posted; then PostedVersion is nil as well. A
+	// version that the impact was confirmed for counts as posted.
 	LiveImpactID  *int64
 	PostedVersion *int64
 	// Wrote says that the statement ran in a transaction that has written something.
 	Wrote bool
 }
 
-// ReadAccountingJobStatus reads how a document stands, in one statement; ErrJobNotFound when it has no job.
+// ReadAccountingJobStatus reads how a document stands, in one statement; ErrJobNotFound when it has
+// no job.
 func ReadAccountingJobStatus(ctx context.Context, q Querier, org, document string) (AccountingJobStatus, error) {
 	const stmt = `
 SELECT j.id, j.state::text, j.version_hint, j.run_count, j.ready_at, coalesce(j.last_error_code, ''), coalesce(j.last_error, ''), j.finished_at,
@@ -44,7 +45,8 @@ SELECT j.id, j.state::text, j.version_hint, j.run_count, j.ready_at, coalesce(j.
          ORDER BY i.seq DESC LIMIT 1) live ON live.kind = 'post'
  WHERE j.org_id = $1 AND j.document_id = $2`
 	var s AccountingJobStatus
-	err := q.QueryRow(ctx, stmt, org, document).Scan(&s.JobID, &s.State, &s.VersionHint, &s.RunCount, &s.ReadyAt, &s.ErrorCode, &s.Error,
+	err := q.QueryRow(ctx, stmt, org, document).Scan(&s.JobID, &s.State, &s.VersionHint, &s.RunCount, &s.ReadyAt,
+		&s.ErrorCode, &s.Error,
 		&s.FinishedAt, &s.LiveImpactID, &s.PostedVersion, &s.Wrote)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return s, NoAccountingJob(org, document)
@@ -54,5 +56,6 @@ SELECT j.id, j.state::text, j.version_hint, j.run_count, j.ready_at, coalesce(j.
 
 // NoAccountingJob is ErrJobNotFound for a document, in the words of the database's functions.
 func NoAccountingJob(org, document string) error {
-	return Refuse(ErrJobNotFound, fmt.Sprintf("no accounting job for document %s of organization %s", document, org), "enqueue the document first")
+	return Refuse(ErrJobNotFound, fmt.Sprintf("no accounting job for document %s of organization %s", document, org),
+		"enqueue the document first")
 }

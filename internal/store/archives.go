@@ -11,7 +11,8 @@ import (
 	"github.com/daybook-dev/daybook/models/locks"
 )
 
-// ArchivedRow is what an archive keeps as one line: a job with its rows in other tables, or an attempt.
+// ArchivedRow is what an archive keeps as one line: a job with its rows in other tables, or an
+// attempt.
 type ArchivedRow struct {
 	ID    string
 	OrgID string
@@ -47,8 +48,8 @@ type Archived struct {
 	ErasedAt *time.Time `json:"erasedAt,omitempty"`
 }
 
-// LockArchive keeps files that are not on record from being deleted until the transaction ends. With alone it waits until no transaction archives, and keeps
-// others from it.
+// LockArchive keeps files that are not on record from being deleted until the transaction ends.
+// With alone it waits until no transaction archives, and keeps others from it.
 func LockArchive(ctx context.Context, tx pgx.Tx, alone bool) error {
 	stmt := `SELECT pg_advisory_xact_lock_shared($1)`
 	if alone {
@@ -58,8 +59,9 @@ func LockArchive(ctx context.Context, tx pgx.Tx, alone bool) error {
 	return Wrap("lock the archive", err)
 }
 
-// ArchivableJobs locks jobs that were completed or cancelled, those that ended first of those behind the one that is given, and reads them with their rows in
-// other tables. Jobs that another transaction has locked are left out.
+// ArchivableJobs locks jobs that were completed or cancelled, those that ended first of those
+// behind the one that is given, and reads them with their rows in other tables. Jobs that another
+// transaction has locked are left out.
 func ArchivableJobs(ctx context.Context, tx pgx.Tx, r Retention, behind ArchivedRow) ([]ArchivedRow, error) {
 	const stmt = `
 WITH ended AS MATERIALIZED (
@@ -80,11 +82,13 @@ SELECT e.id, e.org_id, e.finished_at, 0::bigint,
  CROSS JOIN LATERAL (SELECT coalesce(jsonb_agg(to_jsonb(x) ORDER BY x.attempt), '[]') AS rows FROM daybook.webhook_deliveries x WHERE x.job_id = e.id) w
  CROSS JOIN LATERAL (SELECT coalesce(jsonb_agg(to_jsonb(x) ORDER BY x.channel), '[]') AS rows FROM daybook.job_deliveries x WHERE x.job_id = e.id) d
  ORDER BY e.finished_at, e.id`
-	rows, err := inOrder(ctx, tx, pgx.RowToStructByPos[ArchivedRow], stmt, r.args(Args{"time": behind.EndedAt, "id": behind.ID}))
+	rows, err := inOrder(ctx, tx, pgx.RowToStructByPos[ArchivedRow], stmt,
+		r.args(Args{"time": behind.EndedAt, "id": behind.ID}))
 	return rows, Wrap("read the jobs to archive", err)
 }
 
-// ArchivableAttempts is ArchivableJobs for attempts at accounting jobs that are completed or cancelled, in the order of jobs.
+// ArchivableAttempts is ArchivableJobs for attempts at accounting jobs that are completed or
+// cancelled, in the order of jobs.
 func ArchivableAttempts(ctx context.Context, tx pgx.Tx, r Retention, behind ArchivedRow) ([]ArchivedRow, error) {
 	const stmt = `
 WITH ended AS MATERIALIZED (
@@ -101,12 +105,14 @@ SELECT e.job_id, e.org_id, e.ended_at, e.id,
        ARRAY[0, 1, 0, 0, 0]::bigint[]
   FROM ended e
  ORDER BY e.job_id, e.id`
-	rows, err := inOrder(ctx, tx, pgx.RowToStructByPos[ArchivedRow], stmt, r.args(Args{"id": behind.ID, "n": behind.Number}))
+	rows, err := inOrder(ctx, tx, pgx.RowToStructByPos[ArchivedRow], stmt,
+		r.args(Args{"id": behind.ID, "n": behind.Number}))
 	return rows, Wrap("read the attempts to archive", err)
 }
 
-// RemoveArchived removes rows that ArchivableJobs or ArchivableAttempts read in the same transaction, and puts the file that holds them on record. It fails
-// when there are other rows than those that were read.
+// RemoveArchived removes rows that ArchivableJobs or ArchivableAttempts read in the same
+// transaction, and puts the file that holds them on record. It fails when there are other rows than
+// those that were read.
 func RemoveArchived(ctx context.Context, tx pgx.Tx, file Archived, rows []ArchivedRow) error {
 	ids, numbers := make([]string, len(rows)), make([]int64, len(rows))
 	var want [5]int64
@@ -135,7 +141,8 @@ SELECT ARRAY[0, (SELECT count(*) FROM gone), 0, 0, 0]`
 	case err != nil:
 		return err
 	case gone != want:
-		return fmt.Errorf("remove what is archived: %v rows of %v, and not the %v that were written: nothing is removed", gone, ArchivedTables, want)
+		return fmt.Errorf("remove what is archived: %v rows of %v, and not the %v that were written: nothing is removed",
+			gone, ArchivedTables, want)
 	}
 	return RecordArchived(ctx, tx, file)
 }
@@ -147,13 +154,15 @@ INSERT INTO daybook.archives AS a (key, kind, counts, lines, bytes, sha256, org_
 VALUES (@key, @kind, @counts, @lines, @bytes, decode(@digest::text, 'hex'), @orgs, @first, @last)
 ON CONFLICT (key) DO NOTHING`
 	_, err := tx.Exec(ctx, stmt, pgx.NamedArgs{
-		"key": f.Key, "kind": f.Kind, "counts": f.Counts, "lines": f.Lines, "bytes": f.Bytes, "digest": f.SHA256, "orgs": f.Organizations,
+		"key": f.Key, "kind": f.Kind, "counts": f.Counts, "lines": f.Lines, "bytes": f.Bytes, "digest": f.SHA256,
+		"orgs":  f.Organizations,
 		"first": f.FirstAt, "last": f.LastAt,
 	})
 	return Wrap("put the file on record", err)
 }
 
-// Archives reads the files that are on record, the first one first. An organization leaves out the files that hold nothing of it; empty: all.
+// Archives reads the files that are on record, the first one first. An organization leaves out the
+// files that hold nothing of it; empty: all.
 func Archives(ctx context.Context, q Querier, org string) ([]Archived, error) {
 	return ArchivesAfter(ctx, q, org, ArchivePlace{}, 0)
 }
@@ -180,11 +189,13 @@ SELECT key, kind, counts, lines, bytes, encode(sha256, 'hex'), org_ids, first_at
 type Restored struct {
 	// Rows are those that were brought back, by table.
 	Rows map[string]int64 `json:"rows"`
-	// Present counts the jobs and attempts that were left out: they are in the database, or another job has their idempotency key.
+	// Present counts the jobs and attempts that were left out: they are in the database, or another
+	// job has their idempotency key.
 	Present int64 `json:"present"`
 }
 
-// RestoreLines brings rows of a file back as they were. A job that is there already, or whose idempotency key another job has by now, is left out with its rows.
+// RestoreLines brings rows of a file back as they were. A job that is there already, or whose
+// idempotency key another job has by now, is left out with its rows.
 func RestoreLines(ctx context.Context, tx pgx.Tx, lines []json.RawMessage) (Restored, error) {
 	const stmt = `
 WITH lines AS MATERIALIZED (

@@ -13,7 +13,8 @@ import (
 	"github.com/daybook-dev/daybook/internal/store/audit"
 )
 
-// auditedDocuments is how many documents are audited; each tenth was changed, so that it has three impacts.
+// auditedDocuments is how many documents are audited; each tenth was changed, so that it has three
+// impacts.
 const auditedDocuments = 200_000
 
 // The books of organization $1 with $2 documents, three entries an impact.
@@ -52,7 +53,8 @@ SELECT l.id, e.line, $1, e.account, CASE WHEN (e.side = 'debit') = (l.seq <> 2) 
 func booksOf(tb testing.TB, pool *pgxpool.Pool, org string, documents int) {
 	tb.Helper()
 	fixture.Organization(tb, pool, org)
-	_, err := pool.Exec(tb.Context(), `INSERT INTO daybook.accounts (org_id, code, type) VALUES ($1, '1200', 'asset'), ($1, '4400', 'income'), ($1, '3806', 'liability') ON CONFLICT DO NOTHING`, org)
+	_, err := pool.Exec(tb.Context(),
+		`INSERT INTO daybook.accounts (org_id, code, type) VALUES ($1, '1200', 'asset'), ($1, '4400', 'income'), ($1, '3806', 'liability') ON CONFLICT DO NOTHING`, org)
 	require.NoError(tb, err)
 	for _, stmt := range []string{documentsBySQL, jobsBySQL, impactsBySQL} {
 		_, err := pool.Exec(tb.Context(), stmt, org, documents)
@@ -60,8 +62,9 @@ func booksOf(tb testing.TB, pool *pgxpool.Pool, org string, documents int) {
 	}
 }
 
-// TestAuditByOldStatistics: what the planner knows is older than the audited organization, so that it expects no row of it. The audit reads a number of rows
-// in proportion to the organization's all the same.
+// TestAuditByOldStatistics: what the planner knows is older than the audited organization, so that
+// it expects no row of it. The audit reads a number of rows in proportion to the organization's all
+// the same.
 func TestAuditByOldStatistics(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)

@@ -9,7 +9,8 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// QueueFigures counts what there is of each queue: of one organization or, with the empty id, of all.
+// QueueFigures counts what there is of each queue: of one organization or, with the empty id, of
+// all.
 func QueueFigures(ctx context.Context, tx pgx.Tx, org string) ([]public.QueueFigures, error) {
 	var all []public.QueueFigures
 	for _, q := range Queues() {
@@ -29,8 +30,9 @@ func QueueFigures(ctx context.Context, tx pgx.Tx, org string) ([]public.QueueFig
 	return all, nil
 }
 
-// Check is one statement of an audit. It takes the organization (empty: all) and how many rows to return, and returns for each thing that is
-// wrong: how many there are in all, organization, document, impact, and what is wrong in words.
+// Check is one statement of an audit. It takes the organization (empty: all) and how many rows to
+// return, and returns for each thing that is wrong: how many there are in all, organization,
+// document, impact, and what is wrong in words.
 type Check struct {
 	Kind, Rule, Stmt string
 }
@@ -49,7 +51,8 @@ func (k *Kind) checks() []Check {
 	return append([]Check{
 		{
 			"contradictory_row_in_" + k.Name,
-			"a job of the queue " + k.Name + " is leased by a turn or by none, finished at a time or not at all, and failed for a reason, as its state says",
+			"a job of the queue " + k.Name + " is leased by a turn or by none, finished at a time or not at all, and " +
+				"failed for a reason, as its state says",
 			k.sql(auditRows),
 		},
 		{

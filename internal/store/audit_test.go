@@ -29,15 +29,16 @@ func (b *bundle) work() {
 	require.NoError(b.t, err)
 }
 
-// bookkeeping is a database in which everything has happened once: documents that are posted, changed, confirmed, deleted,
-// retracted, failed and waiting, and a period that is closed.
+// bookkeeping is a database in which everything has happened once: documents that are posted,
+// changed, confirmed, deleted, retracted, failed and waiting, and a period that is closed.
 func bookkeeping(t *testing.T) *bundle {
 	t.Helper()
 	b := setup(t)
 	fixture.Organization(t, b.Pool, org)
 	fixture.Organization(t, b.Pool, "org_2")
 	fixture.Ready(t, b.Pool,
-		fixture.Invoice(org, "posted", 1000), fixture.Invoice(org, "changed", 1000), fixture.Invoice(org, "confirmed", 1000),
+		fixture.Invoice(org, "posted", 1000), fixture.Invoice(org, "changed", 1000),
+		fixture.Invoice(org, "confirmed", 1000),
 		fixture.Invoice(org, "deleted", 1000), fixture.Invoice(org, "retracted", 1000), fixture.Unbalanced(org, "failed"),
 		fixture.Invoice("org_2", "posted", 500))
 	b.work()
@@ -87,7 +88,8 @@ func TestAuditOfASoundLedger(t *testing.T) {
 	assert.Equal(t, int64(2), f.Organizations)
 	assert.Equal(t, int64(8), f.Documents)
 	assert.Equal(t, int64(6), f.Ready)
-	assert.Equal(t, []audit.QueueFigures{{Kind: "accounting", Open: 2, Failed: 1}, {Kind: "jobs"}, {Kind: "tasks"}}, f.Queues, "open are the waiting document's, and the one that is not ready")
+	assert.Equal(t, []audit.QueueFigures{{Kind: "accounting", Open: 2, Failed: 1}, {Kind: "jobs"}, {Kind: "tasks"}},
+		f.Queues, "open are the waiting document's, and the one that is not ready")
 	assert.Equal(t, int64(10), f.Impacts)
 	assert.Equal(t, int64(3), f.Reversals)
 	assert.Equal(t, int64(4), f.Live)
@@ -221,7 +223,8 @@ func TestAuditFindsDamage(t *testing.T) {
 			map[string]int64{"reversal_not_mirror": 1},
 		},
 		"a gap": {
-			`DELETE FROM daybook.entries WHERE impact_id = ` + reverse + `; DELETE FROM daybook.impacts WHERE id = ` + reverse,
+			`DELETE FROM daybook.entries WHERE impact_id = ` + reverse + `; DELETE FROM daybook.impacts WHERE id = ` +
+				reverse,
 			map[string]int64{"broken_chain": 1, "document_not_posted": 1}, // version 1 is live beside version 2
 		},
 		"a reversal that posts": {
@@ -242,11 +245,13 @@ UPDATE daybook.impacts SET posting_date = CASE WHEN id = ` + posted + ` THEN dat
 			map[string]int64{"posted_after_closing": 1},
 		},
 		"a confirmation of a reversal": {
-			`INSERT INTO daybook.confirmations (impact_id, document_version, rule_set_version, job_id, attempt) VALUES (` + reverse + `, 9, 1, 'j', 1)`,
+			`INSERT INTO daybook.confirmations (impact_id, document_version, rule_set_version, job_id, attempt) VALUES (` +
+				reverse + `, 9, 1, 'j', 1)`,
 			map[string]int64{"confirmation_of_no_posting": 1},
 		},
 		"a confirmation of an older version": {
-			`INSERT INTO daybook.confirmations (impact_id, document_version, rule_set_version, job_id, attempt) VALUES (` + posted + `, 0, 1, 'j', 1)`,
+			`INSERT INTO daybook.confirmations (impact_id, document_version, rule_set_version, job_id, attempt) VALUES (` +
+				posted + `, 0, 1, 'j', 1)`,
 			map[string]int64{"confirmation_of_no_posting": 1},
 		},
 		"an account that is gone": {
@@ -291,7 +296,8 @@ func TestAuditListsTheFirstAndCountsAll(t *testing.T) {
 	assert.Equal(t, int64(1), b.audit(audit.Options{OrgID: "org_2"}).Wrong())
 }
 
-// A version is posted once under a rule set and epoch, and not even the owner changes a confirmation.
+// A version is posted once under a rule set and epoch, and not even the owner changes a
+// confirmation.
 func TestPostingsAndConfirmationsStand(t *testing.T) {
 	t.Parallel()
 	b := bookkeeping(t)

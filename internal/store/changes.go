@@ -11,9 +11,11 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// Change is something that a method has done to a job, and committed, which its results count at most.
+// Change is something that a method has done to a job, and committed, which its results count at
+// most.
 type Change struct {
-	// What is the event: the job was given back, reclaimed, cancelled as its lease ended, or made a dead letter without an attempt of its own.
+	// What is the event: the job was given back, reclaimed, cancelled as its lease ended, or made a
+	// dead letter without an attempt of its own.
 	What events.Name
 	// Job has what is known of it: at least its ID.
 	Job Job
@@ -55,7 +57,8 @@ func backFrom(turn Turn) pgx.RowToFunc[Change] {
 	}
 }
 
-// ended are the changes by which a lease ended: of a kind, and what else became of its job. State is the job's now. The attempt is lost if c counts it.
+// ended are the changes by which a lease ended: of a kind, and what else became of its job. State
+// is the job's now. The attempt is lost if c counts it.
 func (c Change) ended(what events.Name, state string, code models.ErrorCode) []Change {
 	c.What = what
 	if c.Counted {
@@ -74,7 +77,8 @@ func (c Change) ended(what events.Name, state string, code models.ErrorCode) []C
 	return all
 }
 
-// readyHere is when a job was ready by the clock of this process, of which the database says when it was ready and when its attempt began.
+// readyHere is when a job was ready by the clock of this process, of which the database says when
+// it was ready and when its attempt began.
 func readyHere(received, ready, started time.Time) time.Time {
 	if ready.IsZero() {
 		return time.Time{}

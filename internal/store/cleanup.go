@@ -45,15 +45,18 @@ type OldRows struct {
 	Name string
 	// Days is the age from which they go, unless the payload says otherwise.
 	Days int
-	// Archived: they go to an archive first, by RemoveTasks, and not by Clean. They have no organization.
+	// Archived: they go to an archive first, by RemoveTasks, and not by Clean. They have no
+	// organization.
 	Archived bool
-	// stmt removes the next batch. It returns how many rows it has looked at, how many jobs, attempts and receipts it has removed, and the
-	// cursor behind what it has looked at.
+	// stmt removes the next batch. It returns how many rows it has looked at, how many jobs, attempts
+	// and receipts it has removed, and the cursor behind what it has looked at.
 	stmt string
 }
 
 // Clean looks at the next batch, and removes what may be removed of it.
-func (o OldRows) Clean(ctx context.Context, q Querier, r Retention, from CleanupCursor) (Cleaned, CleanupCursor, error) {
+func (o OldRows) Clean(ctx context.Context, q Querier, r Retention,
+	from CleanupCursor,
+) (Cleaned, CleanupCursor, error) {
 	var looked int
 	var c Cleaned
 	to := from

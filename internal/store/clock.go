@@ -2,10 +2,13 @@ package store
 
 import "context"
 
-// setBack sets to the present what lies more than ten seconds ahead of the database's clock and can only be of the past: the clock was set back since, or a standby whose clock is
-// behind was promoted. What is judged by its age would stay as it is until the clock has come there. Rows that another transaction holds are left to the next time.
+// setBack sets to the present what lies more than ten seconds ahead of the database's clock and can
+// only be of the past: the clock was set back since, or a standby whose clock is behind was
+// promoted. What is judged by its age would stay as it is until the clock has come there. Rows that
+// another transaction holds are left to the next time.
 //
-// A lease counts from now on, so that its holder has time to renew it. One by SQL (async_operation_lease) is always ahead of the clock. A time until which something waits may well
+// A lease counts from now on, so that its holder has time to renew it. One by SQL
+// (async_operation_lease) is always ahead of the clock. A time until which something waits may well
 // be in the future, and is left alone.
 func (s *Store) setBack(ctx context.Context) error {
 	const leases = `

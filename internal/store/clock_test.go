@@ -11,7 +11,8 @@ import (
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
-// TestClockSetBack: what the past left on record a day ahead of the database's clock counts from now on. Claims by SQL last for their five minutes.
+// TestClockSetBack: what the past left on record a day ahead of the database's clock counts from
+// now on. Claims by SQL last for their five minutes.
 func TestClockSetBack(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -38,7 +39,9 @@ UPDATE daybook.jobs SET last_attempted_at = last_attempted_at + interval '1 day'
 	} {
 		assert.Zero(t, fixture.Count(t, b.Pool, ahead), name)
 	}
-	assert.Equal(t, 1, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.job_workflows WHERE due_at > clock_timestamp() + interval '49 minutes'`), "it may wait for as long as its grace")
+	assert.Equal(t, 1, fixture.Count(t, b.Pool,
+		`SELECT count(*) FROM daybook.job_workflows WHERE due_at > clock_timestamp() + interval '49 minutes'`),
+		"it may wait for as long as its grace")
 	b.exec(`UPDATE daybook.jobs SET last_attempted_at = last_attempted_at + interval '1 day' WHERE id = (SELECT min(id) FROM daybook.jobs)`)
 	assert.Zero(t, fixture.Count(t, b.Pool, `SELECT daybook.reset_stuck_async_operations()`))
 	assert.Zero(t, fixture.Count(t, b.Pool, claims), "also without workers")

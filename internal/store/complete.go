@@ -51,45 +51,57 @@ type Completion struct {
 	Took time.Duration
 }
 
-// Completed counts what the completions of a chunk led to. A job that was asked for anew while it was leased is pending
-// again whatever its attempt led to; the attempt counts as what it was.
+// Completed counts what the completions of a chunk led to. A job that was asked for anew while it
+// was leased is pending again whatever its attempt led to; the attempt counts as what it was.
 type Completed map[models.Outcome]int
 
-// Requeued is under what Completed counts the jobs that are pending because they were asked for anew, besides their outcome.
+// Requeued is under what Completed counts the jobs that are pending because they were asked for
+// anew, besides their outcome.
 const Requeued models.Outcome = "requeued"
 
-// Access is how a transaction has the jobs that it completes. The zero value: LockChunk has locked them in it.
+// Access is how a transaction has the jobs that it completes. The zero value: LockChunk has locked
+// them in it.
 type Access struct {
 	// Picked: a Pick has locked them in it, and no turn has leased them.
 	Picked bool
-	// Wait: it has not locked them, which saves that step, and waits so long for each row that another transaction holds.
+	// Wait: it has not locked them, which saves that step, and waits so long for each row that
+	// another transaction holds.
 	Wait time.Duration
-	// Commit: the completion is the last step of a transaction that InTx has begun, and commits it in the same round trip, unless it fails.
+	// Commit: the completion is the last step of a transaction that InTx has begun, and commits it in
+	// the same round trip, unless it fails.
 	Commit bool
 }
 
-// endsItsJob is whether a job stays completed, and so keeps the attempt in its row: it was not asked for anew, or cancelled, meanwhile. The version that the
-// attempt at a document was for is that of the row, or the attempt is logged.
+// endsItsJob is whether a job stays completed, and so keeps the attempt in its row: it was not
+// asked for anew, or cancelled, meanwhile. The version that the attempt at a document was for is
+// that of the row, or the attempt is logged.
 const endsItsJob = `v.outcome = 'completed' AND NOT q.cancel_requested AND q.generation = coalesce(q.leased_generation, q.generation)
                                              /* accounting: AND coalesce(v.version, q.version_hint) = v.old_version */`
 
-// completeStmt ends attempts. Of what was not leased (@picked) the generation is still the one that was locked, unless the transaction itself has asked for the job
-// anew: then the completion fails as that of a lost lease, and the jobs are leased, under which the request is seen by its generation.
+// completeStmt ends attempts. Of what was not leased (@picked) the generation is still the one that
+// was locked, unless the transaction itself has asked for the job anew: then the completion fails
+// as that of a lost lease, and the jobs are leased, under which the request is seen by its
+// generation.
 //
-// An attempt that is rescheduled for the reason of the one before it is folded into that one's row: a document that stays not
-// ready, or a job that snoozes, leaves one row however often it is looked at. A row that a purge has just removed is logged anew.
-// Those rows are named by their places: a plan by another way, made while the log was empty, would walk all of it for each completion.
+// An attempt that is rescheduled for the reason of the one before it is folded into that one's row:
+// a document that stays not ready, or a job that snoozes, leaves one row however often it is looked
+// at. A row that a purge has just removed is logged anew. Those rows are named by their places: a
+// plan by another way, made while the log was empty, would walk all of it for each completion.
 //
-// What folds is left out of the statement when nothing is rescheduled (completePlainly): to start it takes a fifth of the time of one completion.
-// So is what a job that awaits a callback needs: its trigger looks for what came meanwhile.
+// What folds is left out of the statement when nothing is rescheduled (completePlainly): to start
+// it takes a fifth of the time of one completion. So is what a job that awaits a callback needs:
+// its trigger looks for what came meanwhile.
 //
-// A lease is known by its turn, its fence, the attempt and the request (generation) that the attempt is for: a turn may lease a job again that it has had.
+// A lease is known by its turn, its fence, the attempt and the request (generation) that the
+// attempt is for: a turn may lease a job again that it has had.
 //
-// The state is compared by turn and fence, not by state = 'leased': that would tempt the planner into the partial index
-// of leased rows, and a chunk's completion would walk all of them for each job.
+// The state is compared by turn and fence, not by state = 'leased': that would tempt the planner
+// into the partial index of leased rows, and a chunk's completion would walk all of them for each
+// job.
 //
-// Accounting jobs of a chunk finish at one moment, because each later one in their block range index would be written into the index anew, which takes a
-// quarter of the update. Background jobs have moments of their own: cleanup and archive go through them by these.
+// Accounting jobs of a chunk finish at one moment, because each later one in their block range
+// index would be written into the index anew, which takes a quarter of the update. Background jobs
+// have moments of their own: cleanup and archive go through them by these.
 //
 // Arrays of what most completions have nothing in may be empty (sparse): unnest fills up with null.
 const completeStmt = `
@@ -173,15 +185,17 @@ WITH v AS (
 SELECT CASE WHEN count(*) = cardinality(@ids::text[]) THEN count(*) FILTER (WHERE asked_again) ELSE daybook.lease_lost(cardinality(@ids::text[]), count(*)) END
   FROM completed`
 
-// completePlainly is completeStmt for attempts of which none is rescheduled or waits for a callback; completePlaced is the same for rows that the transaction
-// has picked and not changed since: they are found by their places, which are others when a hook has asked for one of them anew.
+// completePlainly is completeStmt for attempts of which none is rescheduled or waits for a
+// callback; completePlaced is the same for rows that the transaction has picked and not changed
+// since: they are found by their places, which are others when a hook has asked for one of them
+// anew.
 var (
 	completePlainly = regexp.MustCompile(`(?s)-- folds\n.*?-- until here\n`).ReplaceAllString(completeStmt, "")
 	completePlaced  = strings.Replace(completePlainly, "WHERE q.id = v.id", "WHERE q.ctid = v.place AND q.id = v.id", 1)
 )
 
-// completeKept completes jobs that the transaction has picked, and that are all completed: their rows keep their attempts. Rows that it has not changed since
-// are found by their places.
+// completeKept completes jobs that the transaction has picked, and that are all completed: their
+// rows keep their attempts. Rows that it has not changed since are found by their places.
 const completeKept = `
 WITH v AS (
     SELECT unnest(@places::tid[]) AS place, unnest(@ids::text[]) AS id, unnest(@attempts::integer[]) AS attempt, unnest(@started::timestamptz[]) AS started_at,
@@ -199,18 +213,23 @@ WITH v AS (
 SELECT CASE WHEN count(*) = cardinality(@ids::text[]) THEN 0 ELSE daybook.lease_lost(cardinality(@ids::text[]), count(*)) END
   FROM completed`
 
-// completeKeptByID is completeKept for rows that the transaction may have changed, but not asked for anew.
-var completeKeptByID = strings.NewReplacer("unnest(@places::tid[]) AS place", "unnest(@generations::bigint[]) AS generation",
+// completeKeptByID is completeKept for rows that the transaction may have changed, but not asked
+// for anew.
+var completeKeptByID = strings.NewReplacer("unnest(@places::tid[]) AS place",
+	"unnest(@generations::bigint[]) AS generation",
 	"q.ctid = v.place", "q.generation = v.generation").Replace(completeKept)
 
-// Complete implements engine.Completer: the jobs change state under the turn's fence, and each attempt is logged, or kept in the row of the job that it
-// completed.
-func (k *Kind) Complete(ctx context.Context, tx pgx.Tx, turn Turn, completions []Completion, a Access) (Completed, error) {
+// Complete implements engine.Completer: the jobs change state under the turn's fence, and each
+// attempt is logged, or kept in the row of the job that it completed.
+func (k *Kind) Complete(ctx context.Context, tx pgx.Tx, turn Turn, completions []Completion,
+	a Access,
+) (Completed, error) {
 	n := len(completions)
 	ids, outcomes := make([]string, n), make([]string, n)
 	codes, errs := make([]*string, n), make([]*string, n)
 	delays, versions, unlogged := make([]float64, n), make([]*int64, n), make([]bool, n)
-	attempts, generations, started, oldVersions := make([]int32, n), make([]int64, n), make([]time.Time, n), make([]int64, n)
+	attempts, generations, started, oldVersions := make([]int32, n), make([]int64, n), make([]time.Time, n),
+		make([]int64, n)
 	results, places := make([]*string, n), make([]pgtype.TID, n)
 	counts, placed, plain := Completed{}, true, a.Picked
 	for i := range completions {
@@ -223,7 +242,8 @@ func (k *Kind) Complete(ctx context.Context, tx pgx.Tx, turn Turn, completions [
 		places[i], placed = s.Job.Place, placed && s.Job.Place.Valid
 		plain = plain && s.Outcome == models.OutcomeCompleted && s.Version == nil && s.Code == ""
 		delays[i], versions[i], unlogged[i] = s.Delay.Seconds(), s.Version, s.Unlogged
-		attempts[i], generations[i], started[i], oldVersions[i] = int32(s.Job.Attempt), s.Job.Generation, s.Job.StartedAt, s.Job.Version
+		attempts[i], generations[i], started[i], oldVersions[i] = int32(s.Job.Attempt), s.Job.Generation, s.Job.StartedAt,
+			s.Job.Version
 		if s.Result != nil {
 			results[i] = new(string(s.Result))
 		}
@@ -238,7 +258,8 @@ func (k *Kind) Complete(ctx context.Context, tx pgx.Tx, turn Turn, completions [
 	var again int
 	stmt := k.sql(completePlainly)
 	switch {
-	case counts[models.OutcomeRescheduled] > 0 || slices.ContainsFunc(completions, func(c Completion) bool { return c.Code == models.CodeAwaitingCallback }):
+	case counts[models.OutcomeRescheduled] > 0 ||
+		slices.ContainsFunc(completions, func(c Completion) bool { return c.Code == models.CodeAwaitingCallback }):
 		stmt = k.sql(completeStmt)
 	case plain:
 		if stmt = k.sql(completeKept); !placed {
@@ -249,8 +270,10 @@ func (k *Kind) Complete(ctx context.Context, tx pgx.Tx, turn Turn, completions [
 	}
 	batch.Queue(stmt, turn.args(Args{
 		"worker": turn.Worker, "run": turn.WorkflowRunID, "picked": a.Picked, "unlocked": a.Wait > 0,
-		"ids": ids, "outcomes": outcomes, "codes": sparse(codes), "errors": sparse(errs), "delays": sparse(delays), "versions": sparse(versions),
-		"results": sparse(results), "unlogged": sparse(unlogged), "places": sparse(places), "attempts": attempts, "generations": generations, "started": started, "old_versions": sparse(oldVersions),
+		"ids": ids, "outcomes": outcomes, "codes": sparse(codes), "errors": sparse(errs), "delays": sparse(delays),
+		"versions": sparse(versions),
+		"results":  sparse(results), "unlogged": sparse(unlogged), "places": sparse(places), "attempts": attempts,
+		"generations": generations, "started": started, "old_versions": sparse(oldVersions),
 	})).QueryRow(func(row pgx.Row) error { return row.Scan(&again) })
 	if err := sendCompletion(ctx, tx, turn, batch, a); err != nil {
 		return nil, err
@@ -292,7 +315,8 @@ func sendCompletion(ctx context.Context, tx pgx.Tx, turn Turn, batch *pgx.Batch,
 // maxErrorBytes bounds what is kept of an error's text.
 const maxErrorBytes = 4096
 
-// clip shortens a message to what is kept, at a rune's end, and drops what PostgreSQL's text cannot hold.
+// clip shortens a message to what is kept, at a rune's end, and drops what PostgreSQL's text cannot
+// hold.
 func clip(s string) string {
 	clean := make([]rune, 0, min(len(s), maxErrorBytes))
 	size := 0

@@ -50,7 +50,8 @@ SELECT error_code, error, times, fence, first_started_at < started_at FROM daybo
 	return list
 }
 
-// TestOnlyTheSameIsOneRow keeps a row of its own for another code, version or attempt, and for what follows it.
+// TestOnlyTheSameIsOneRow keeps a row of its own for another code, version or attempt, and for what
+// follows it.
 func TestOnlyTheSameIsOneRow(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(b *bundle){

@@ -43,8 +43,9 @@ func (b *recentBundle) leaseJobs(turn store.Turn) []store.Job {
 	return leased.Jobs
 }
 
-// TestACompletedJobKeepsItsAttempt: the attempt that completes a job, whether it was leased or not, stays in the job's row and is the last one that
-// daybook.attempts shows. What did not complete the job is in the log.
+// TestACompletedJobKeepsItsAttempt: the attempt that completes a job, whether it was leased or not,
+// stays in the job's row and is the last one that daybook.attempts shows. What did not complete the
+// job is in the log.
 func TestACompletedJobKeepsItsAttempt(t *testing.T) {
 	t.Parallel()
 	b := setupRecent(t)
@@ -56,7 +57,8 @@ func TestACompletedJobKeepsItsAttempt(t *testing.T) {
 	first := b.turn("run/0/2")
 	jobs := b.leaseJobs(first)
 	require.Len(t, jobs, 1)
-	_, err := b.completeLeased(store.Jobs, first, store.Completion{Job: jobs[0], Outcome: models.OutcomeRetried, Code: models.CodeTimeout, Message: "late"})
+	_, err := b.completeLeased(store.Jobs, first,
+		store.Completion{Job: jobs[0], Outcome: models.OutcomeRetried, Code: models.CodeTimeout, Message: "late"})
 	require.NoError(t, err)
 	second := b.turn("run/0/3")
 	jobs = b.leaseJobs(second)
@@ -64,12 +66,14 @@ func TestACompletedJobKeepsItsAttempt(t *testing.T) {
 	_, err = b.completeLeased(store.Jobs, second, store.Completion{Job: jobs[0], Outcome: models.OutcomeCompleted})
 	require.NoError(t, err)
 	assert.Equal(t, []attempted{
-		{1, models.OutcomeRetried, "test", "run/0/2", "run", true}, {2, models.OutcomeCompleted, "test", "run/0/3", "run", false},
+		{1, models.OutcomeRetried, "test", "run/0/2", "run", true},
+		{2, models.OutcomeCompleted, "test", "run/0/3", "run", false},
 	}, b.attemptsAt(id))
 
 	// Neither its turn nor one that believes to have picked it can complete it once more.
 	err = b.jobs.InTx(t.Context(), func(tx pgx.Tx) error {
-		_, err := store.Jobs.Complete(t.Context(), tx, second, []store.Completion{{Job: jobs[0], Outcome: models.OutcomeCompleted}}, store.Access{Picked: true})
+		_, err := store.Jobs.Complete(t.Context(), tx, second,
+			[]store.Completion{{Job: jobs[0], Outcome: models.OutcomeCompleted}}, store.Access{Picked: true})
 		return err
 	})
 	require.ErrorIs(t, err, store.ErrLeaseLost)
@@ -78,7 +82,8 @@ func TestACompletedJobKeepsItsAttempt(t *testing.T) {
 	assert.Len(t, b.attemptsAt(id), 2)
 }
 
-// TestAttemptsThatDoNotEndTheirJobAreLogged: a handler that ends well completes nothing when its job was asked for anew, or cancelled, meanwhile.
+// TestAttemptsThatDoNotEndTheirJobAreLogged: a handler that ends well completes nothing when its
+// job was asked for anew, or cancelled, meanwhile.
 func TestAttemptsThatDoNotEndTheirJobAreLogged(t *testing.T) {
 	t.Parallel()
 	b := setupRecent(t)
@@ -88,11 +93,14 @@ func TestAttemptsThatDoNotEndTheirJobAreLogged(t *testing.T) {
 	require.Len(t, jobs, 2)
 	b.exec(`UPDATE daybook.jobs SET generation = generation + 1 WHERE id = $1`, again)
 	b.exec(`SELECT daybook.cancel_job($1)`, cancelled)
-	done, err := b.completeLeased(store.Jobs, turn, store.Completion{Job: jobs[0], Outcome: models.OutcomeCompleted}, store.Completion{Job: jobs[1], Outcome: models.OutcomeCompleted})
+	done, err := b.completeLeased(store.Jobs, turn, store.Completion{Job: jobs[0], Outcome: models.OutcomeCompleted},
+		store.Completion{Job: jobs[1], Outcome: models.OutcomeCompleted})
 	require.NoError(t, err)
 	assert.Equal(t, 1, done[store.Requeued])
 	for id, state := range map[string]models.JobState{again: models.JobPending, cancelled: models.JobCancelled} {
-		assert.Equal(t, 1, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.jobs WHERE id = $1 AND state::text = $2 AND completed_turn_id IS NULL`, id, string(state)))
+		assert.Equal(t, 1, fixture.Count(t, b.Pool,
+			`SELECT count(*) FROM daybook.jobs WHERE id = $1 AND state::text = $2 AND completed_turn_id IS NULL`, id,
+			string(state)))
 		assert.Equal(t, []attempted{{1, models.OutcomeCompleted, "test", "run/0/2", "run", true}}, b.attemptsAt(id))
 	}
 
@@ -104,8 +112,10 @@ func TestAttemptsThatDoNotEndTheirJobAreLogged(t *testing.T) {
 	assert.Equal(t, []bool{true, false}, []bool{b.attemptsAt(again)[0].Logged, b.attemptsAt(again)[1].Logged})
 }
 
-// TestPickedRowsAreCompletedWhereTheyAre: what a pick has locked is completed by the places of its rows. A row that the pick's own transaction has changed is
-// elsewhere, and is found by its id when the place is said to be no longer valid. A handler that has its own job tried again completes nothing.
+// TestPickedRowsAreCompletedWhereTheyAre: what a pick has locked is completed by the places of its
+// rows. A row that the pick's own transaction has changed is elsewhere, and is found by its id when
+// the place is said to be no longer valid. A handler that has its own job tried again completes
+// nothing.
 func TestPickedRowsAreCompletedWhereTheyAre(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -116,7 +126,10 @@ func TestPickedRowsAreCompletedWhereTheyAre(t *testing.T) {
 		{"as it was", "", false, nil},
 		{"as it was, in a handler's hands", "", true, nil},
 		{"changed by a handler", `UPDATE daybook.jobs SET awaited = true WHERE id = $1`, true, nil},
-		{"changed, and nothing was said", `UPDATE daybook.jobs SET awaited = true WHERE id = $1`, false, store.ErrLeaseLost},
+		{
+			"changed, and nothing was said", `UPDATE daybook.jobs SET awaited = true WHERE id = $1`, false,
+			store.ErrLeaseLost,
+		},
 		{"asked for anew by its handler", `SELECT daybook.retry_job($1, 'later', 3600)`, true, store.ErrLeaseLost},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -135,11 +148,14 @@ func TestPickedRowsAreCompletedWhereTheyAre(t *testing.T) {
 					require.NoError(t, err)
 				}
 				jobs[0].Place.Valid = !c.handled
-				_, err = store.Jobs.Complete(t.Context(), tx, store.Turn{ID: "run/0/1", Fence: 1}, []store.Completion{{Job: jobs[0], Outcome: models.OutcomeCompleted}}, store.Access{Picked: true, Commit: true})
+				_, err = store.Jobs.Complete(t.Context(), tx, store.Turn{ID: "run/0/1", Fence: 1},
+					[]store.Completion{{Job: jobs[0], Outcome: models.OutcomeCompleted}},
+					store.Access{Picked: true, Commit: true})
 				return err
 			})
 			require.ErrorIs(t, err, c.refused)
-			completed := fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.jobs WHERE id = $1 AND state = 'completed' AND completed_fence = 1`, id)
+			completed := fixture.Count(t, b.Pool,
+				`SELECT count(*) FROM daybook.jobs WHERE id = $1 AND state = 'completed' AND completed_fence = 1`, id)
 			assert.Equal(t, c.refused == nil, completed == 1)
 		})
 	}

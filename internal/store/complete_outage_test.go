@@ -24,7 +24,8 @@ import (
 
 func state(code string) error { return &pgconn.PgError{Code: code} }
 
-// An outage is no attempt. What is one job's own fault must not be taken for it, or it would be tried for ever.
+// An outage is no attempt. What is one job's own fault must not be taken for it, or it would be
+// tried for ever.
 func TestIsOutage(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -49,10 +50,19 @@ func TestIsOutage(t *testing.T) {
 		{"serialization failure", state("40001"), true},
 		{"deadlock", state("40P01"), true},
 		{"a changed plan", &pgconn.PgError{Code: "0A000", Message: "cached plan must not change result type"}, true},
-		{"a changed plan, in another language", &pgconn.PgError{Code: "0A000", Message: "gecachter Plan darf den Ergebnistyp nicht ändern", Routine: "RevalidateCachedQuery"}, true},
+		{
+			"a changed plan, in another language",
+			&pgconn.PgError{
+				Code: "0A000", Message: "gecachter Plan darf den Ergebnistyp nicht ändern",
+				Routine: "RevalidateCachedQuery",
+			}, true,
+		},
 		{"a statement that a pooler has lost", state("26000"), true},
 		{"a statement that a pooler has twice", state("42P05"), true},
-		{"columns that the driver remembers", &pgconn.PgError{Code: "08P01", Message: "bind message has 4 result formats but query has 5 columns"}, true},
+		{
+			"columns that the driver remembers",
+			&pgconn.PgError{Code: "08P01", Message: "bind message has 4 result formats but query has 5 columns"}, true,
+		},
 		{"the row of a function's plan", &pgconn.PgError{Code: "42804", Routine: "plpgsql_param_eval_recfield"}, true},
 		{"a dropped type", &pgconn.PgError{Code: "XX000", Message: "cache lookup failed for type 17448"}, true},
 		{"a dropped index", &pgconn.PgError{Code: "XX000", Message: "could not open relation with OID 17448"}, true},
@@ -66,7 +76,10 @@ func TestIsOutage(t *testing.T) {
 		{"no such table", state("42P01"), false},
 		{"no permission", state("42501"), false},
 		{"transaction is aborted", state("25P02"), false},
-		{"not supported", &pgconn.PgError{Code: "0A000", Message: "cannot insert into view", Routine: "rewriteTargetView"}, false},
+		{
+			"not supported", &pgconn.PgError{Code: "0A000", Message: "cannot insert into view", Routine: "rewriteTargetView"},
+			false,
+		},
 		{"another type", &pgconn.PgError{Code: "42804", Routine: "transformAssignedExpr"}, false},
 		{"a snapshot that is too old", state("72000"), true},
 		{"unbalanced", state("DB001"), false},

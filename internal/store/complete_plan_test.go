@@ -13,8 +13,8 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// TestCompletementsReadNoOldAttempts plans a completion while the log of attempts is empty, and completes when it has grown: the plan that
-// is kept must not walk the log.
+// TestCompletementsReadNoOldAttempts plans a completion while the log of attempts is empty, and
+// completes when it has grown: the plan that is kept must not walk the log.
 func TestCompletementsReadNoOldAttempts(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -48,7 +48,8 @@ INSERT INTO daybook.attempt_log (job_id, org_id, document_id, version, attempt, 
 SELECT 'old-' || n, 'org_1', 'old-' || n, 1, 1, 'completed', now(), '', 't', 1 FROM generate_series(1, 100000) n`)
 	var before int64
 	// A session hands in its statistics a moment after it has ended.
-	require.Eventually(t, func() bool { before = b.attemptsRead(); return before > 100_000 }, pgtest.Patience, 50*time.Millisecond)
+	require.Eventually(t, func() bool { before = b.attemptsRead(); return before > 100_000 }, pgtest.Patience,
+		50*time.Millisecond)
 
 	for range 5 {
 		complete(models.OutcomeRescheduled)

@@ -14,7 +14,8 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// TestRowsOfCompletedJobs: of earlier attempts a completed job keeps their number, and what its own attempt was is in its row, in whichever way it is completed.
+// TestRowsOfCompletedJobs: of earlier attempts a completed job keeps their number, and what its own
+// attempt was is in its row, in whichever way it is completed.
 func TestRowsOfCompletedJobs(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -36,7 +37,10 @@ func TestRowsOfCompletedJobs(t *testing.T) {
 				for _, j := range jobs {
 					list = append(list, store.Completion{Job: j, Outcome: models.OutcomeCompleted, Result: []byte(`{"a": 1}`)})
 					if j.ID == fails {
-						list[len(list)-1] = store.Completion{Job: j, Outcome: models.OutcomeFailed, Code: models.CodeTimeout, Message: "late"}
+						list[len(list)-1] = store.Completion{
+							Job: j, Outcome: models.OutcomeFailed, Code: models.CodeTimeout,
+							Message: "late",
+						}
 					}
 				}
 				return list
@@ -70,16 +74,20 @@ func TestRowsOfCompletedJobs(t *testing.T) {
 			require.NoError(t, b.Pool.QueryRow(t.Context(), `
 SELECT state::text, coalesce(last_error, ''), coalesce(last_error_code, ''), result::text, completed_by, completed_turn_id, run_count, reclaims, completed_fence,
        last_attempted_at, completed_started_at, updated_at
-  FROM daybook.jobs WHERE id = $1`, id).Scan(&row.State, &row.Error, &row.Code, &row.Result, &row.By, &row.Turn, &row.Attempts, &row.Reclaims, &row.Fence,
+  FROM daybook.jobs WHERE id = $1`, id).Scan(&row.State, &row.Error, &row.Code, &row.Result, &row.By, &row.Turn,
+				&row.Attempts, &row.Reclaims, &row.Fence,
 				&row.Attempted, &row.Started, &row.Updated))
-			assert.Equal(t, []string{"completed", "", "", `{"a": 1}`, turn.Worker, turn.ID}, []string{row.State, row.Error, row.Code, row.Result, row.By, row.Turn})
+			assert.Equal(t, []string{"completed", "", "", `{"a": 1}`, turn.Worker, turn.ID},
+				[]string{row.State, row.Error, row.Code, row.Result, row.By, row.Turn})
 			assert.Equal(t, []int64{3, 0, turn.Fence}, []int64{int64(row.Attempts), int64(row.Reclaims), row.Fence})
 			assert.True(t, row.Started.Equal(jobs[at].StartedAt))
 			assert.False(t, row.Attempted.Before(began))
 			assert.Equal(t, c.picked, row.Attempted.Equal(row.Started), "a lease is renewed")
 			assert.True(t, row.Updated.After(jobs[at].StartedAt))
 			if c.beside {
-				assert.Equal(t, 1, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.jobs WHERE id = $1 AND result = '{"before": 1}'`, fails), "what fails leaves no result")
+				assert.Equal(t, 1, fixture.Count(t, b.Pool,
+					`SELECT count(*) FROM daybook.jobs WHERE id = $1 AND result = '{"before": 1}'`, fails),
+					"what fails leaves no result")
 			}
 
 			// No attempt that believes to have picked what has ended ends it once more.
@@ -106,12 +114,14 @@ func TestAPlaceIsThatOfItsJob(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, jobs, 2)
 		jobs[0].Place = jobs[1].Place
-		_, err = store.Jobs.Complete(t.Context(), tx, b.turn("run/0/9"), []store.Completion{{Job: jobs[0], Outcome: models.OutcomeCompleted}}, store.Access{Picked: true})
+		_, err = store.Jobs.Complete(t.Context(), tx, b.turn("run/0/9"),
+			[]store.Completion{{Job: jobs[0], Outcome: models.OutcomeCompleted}}, store.Access{Picked: true})
 		return err
 	}), store.ErrLeaseLost)
 }
 
-// TestVersionsAndLooksOfCompletions: an attempt that found another version does not take back a newer request, and looks are counted as far as a row may say.
+// TestVersionsAndLooksOfCompletions: an attempt that found another version does not take back a
+// newer request, and looks are counted as far as a row may say.
 func TestVersionsAndLooksOfCompletions(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -122,8 +132,10 @@ func TestVersionsAndLooksOfCompletions(t *testing.T) {
 		turn := b.turn("turn")
 		jobs := b.lease(turn, 1)
 		require.Len(t, jobs, 1)
-		b.exec(`UPDATE daybook.accounting_work_queue SET version_hint = version_hint + $1, generation = generation + $1`, meanwhile)
-		require.NoError(t, b.completeAll(turn, store.Completion{Job: jobs[0], Outcome: models.OutcomeRescheduled, Code: code, Message: "m", Version: version}))
+		b.exec(`UPDATE daybook.accounting_work_queue SET version_hint = version_hint + $1, generation = generation + $1`,
+			meanwhile)
+		require.NoError(t, b.completeAll(turn,
+			store.Completion{Job: jobs[0], Outcome: models.OutcomeRescheduled, Code: code, Message: "m", Version: version}))
 		job := fixture.Job(t, b.Pool, org, "d")
 		return []int64{job.VersionHint, int64(job.NotReadyCount)}
 	}
@@ -136,7 +148,8 @@ func TestVersionsAndLooksOfCompletions(t *testing.T) {
 	assert.Equal(t, []int64{11, 0}, complete(models.CodeDocumentNotReady, 1), "a new request is looked at anew")
 }
 
-// TestOnlyWhatIsRescheduledIsFolded: beside attempts that fold into the row before, others are rows of their own, or none.
+// TestOnlyWhatIsRescheduledIsFolded: beside attempts that fold into the row before, others are rows
+// of their own, or none.
 func TestOnlyWhatIsRescheduledIsFolded(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -170,7 +183,8 @@ func TestOnlyWhatIsRescheduledIsFolded(t *testing.T) {
 	var rows []string
 	require.NoError(t, b.Pool.QueryRow(t.Context(), `
 SELECT array_agg(concat_ws(' ', document_id, outcome, times) ORDER BY document_id, id) FROM daybook.attempt_log`).Scan(&rows))
-	assert.Equal(t, "failed failed 1, failed rescheduled 2, folds rescheduled 3, retries rescheduled 1, retries retried 1, retries retried 1, unlogged rescheduled 1", strings.Join(rows, ", "))
+	assert.Equal(t, "failed failed 1, failed rescheduled 2, folds rescheduled 3, retries rescheduled 1, retries "+
+		"retried 1, retries retried 1, unlogged rescheduled 1", strings.Join(rows, ", "))
 	assert.Equal(t, 1, fixture.Count(t, b.Pool, `
 SELECT count(*) FROM daybook.attempt_log
  WHERE document_id = 'folds' AND worker = 'another' AND workflow_run_id = 'another run' AND turn_id = 'another run/0/2' AND fence = $1

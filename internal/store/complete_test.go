@@ -65,7 +65,9 @@ func (b *bundle) completeAll(turn store.Turn, completions ...store.Completion) e
 }
 
 // completeLeased completes leased jobs of a kind in one transaction.
-func (b *bundle) completeLeased(kind *store.Kind, turn store.Turn, completions ...store.Completion) (done store.Completed, err error) {
+func (b *bundle) completeLeased(kind *store.Kind, turn store.Turn,
+	completions ...store.Completion,
+) (done store.Completed, err error) {
 	b.t.Helper()
 	err = pgx.BeginFunc(b.t.Context(), b.Pool, func(tx pgx.Tx) (err error) {
 		done, err = kind.Complete(b.t.Context(), tx, turn, completions, store.Access{})
@@ -79,7 +81,8 @@ func (b *bundle) insert(query string) {
 	b.t.Helper()
 	b.exec(`
 INSERT INTO daybook.accounting_work_queue (org_id, document_id, version_hint, priority, ready_at)
-SELECT 'org_1', q.document, 1, q.priority, clock_timestamp() + make_interval(secs => q.seconds) FROM (` + query + `) AS q (document, priority, seconds)`)
+SELECT 'org_1', q.document, 1, q.priority, clock_timestamp() + make_interval(secs => q.seconds) FROM (` + query +
+		`) AS q (document, priority, seconds)`)
 }
 
 // sent is a statement with its arguments.
@@ -88,7 +91,8 @@ type sent struct {
 	args []any
 }
 
-// capture keeps the last scans, and the last lease, pick and lease of what was picked, that were sent.
+// capture keeps the last scans, and the last lease, pick and lease of what was picked, that were
+// sent.
 type capture struct{ scan, recent, lease, pick, leasePicked sent }
 
 func (c *capture) keep(sql string, args []any) {
@@ -147,8 +151,8 @@ func (n node) walk(f func(node)) {
 	}
 }
 
-// explain runs a statement that was sent, takes it back, and returns the parts of its plan; it checks that none reads more
-// than it should.
+// explain runs a statement that was sent, takes it back, and returns the parts of its plan; it
+// checks that none reads more than it should.
 func (b *bundle) explain(s sent) []node {
 	b.t.Helper()
 	nodes := b.explainFreely(s)
@@ -179,8 +183,8 @@ func (b *bundle) explainFreely(s sent) []node {
 	return nodes
 }
 
-// Lease and scan find what is due by the index that was made for them, and do not walk what is due later; the planner comes
-// to that by itself, without the settings of planByKey.
+// Lease and scan find what is due by the index that was made for them, and do not walk what is due
+// later; the planner comes to that by itself, without the settings of planByKey.
 func TestPlanOfTheLease(t *testing.T) {
 	t.Parallel()
 	for name, due := range map[string]int{"a full batch is due": 500, "little is due": 3, "nothing is due": 0} {
@@ -211,8 +215,8 @@ func TestPlanOfTheLease(t *testing.T) {
 	}
 }
 
-// TestPlanOfTheLeaseOfSeveralOrganizations has a few organizations with as much to do, all of it due at about the same time: what is read of one
-// does not lead past the jobs of the others.
+// TestPlanOfTheLeaseOfSeveralOrganizations has a few organizations with as much to do, all of it
+// due at about the same time: what is read of one does not lead past the jobs of the others.
 func TestPlanOfTheLeaseOfSeveralOrganizations(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -266,7 +270,10 @@ func TestCompleteLogsEachAttempt(t *testing.T) {
 	outcomes := map[string]store.Completion{
 		"doc_1": {Outcome: models.OutcomeCompleted},
 		"doc_2": {Outcome: models.OutcomeRetried, Code: models.CodeTimeout, Message: "too slow", Delay: time.Minute},
-		"doc_3": {Outcome: models.OutcomeRescheduled, Code: models.CodeVersionMismatch, Message: "it is 9", Delay: 5 * time.Second, Version: new(int64(9))},
+		"doc_3": {
+			Outcome: models.OutcomeRescheduled, Code: models.CodeVersionMismatch, Message: "it is 9",
+			Delay: 5 * time.Second, Version: new(int64(9)),
+		},
 		"doc_4": {Outcome: models.OutcomeFailed, Code: models.CodeUnbalanced, Message: "off by 10"},
 		"doc_5": {Outcome: models.OutcomeRescheduled, Code: models.CodeDocumentLocked, Message: "locked", Unlogged: true},
 	}
@@ -279,7 +286,8 @@ func TestCompleteLogsEachAttempt(t *testing.T) {
 	require.NoError(t, b.completeAll(turn, completions...))
 
 	states := map[string]models.JobState{
-		"doc_1": models.JobCompleted, "doc_2": models.JobPending, "doc_3": models.JobPending, "doc_4": models.JobFailed, "doc_5": models.JobPending,
+		"doc_1": models.JobCompleted, "doc_2": models.JobPending, "doc_3": models.JobPending, "doc_4": models.JobFailed,
+		"doc_5": models.JobPending,
 	}
 	for document, want := range outcomes {
 		job := fixture.Job(t, b.Pool, org, document)
@@ -308,8 +316,9 @@ func TestCompleteLogsEachAttempt(t *testing.T) {
 	assert.Equal(t, 1, fixture.Job(t, b.Pool, org, "doc_2").RunCount, "counted")
 }
 
-// TestPlanBesideDeadRows: a snapshot keeps the rows that were completed since, and ANALYZE finds hardly any pending ones. Then every index of
-// pending rows seems to cost nothing; each statement reads the one that is made for it all the same.
+// TestPlanBesideDeadRows: a snapshot keeps the rows that were completed since, and ANALYZE finds
+// hardly any pending ones. Then every index of pending rows seems to cost nothing; each statement
+// reads the one that is made for it all the same.
 func TestPlanBesideDeadRows(t *testing.T) {
 	t.Parallel()
 	for name, kind := range map[string]*store.Kind{"jobs": store.Jobs, "accounting_work_queue": store.Accounting} {
@@ -356,8 +365,8 @@ func TestPlanBesideDeadRows(t *testing.T) {
 	}
 }
 
-// assertByIndexes checks that of a queue's key and its indexes of what is pending a statement uses this one alone; what it finds by another
-// one it may change by key.
+// assertByIndexes checks that of a queue's key and its indexes of what is pending a statement uses
+// this one alone; what it finds by another one it may change by key.
 func (b *bundle) assertByIndexes(s sent, index string) {
 	b.t.Helper()
 	used := map[string]bool{}

@@ -17,8 +17,9 @@ import (
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
-// TestNoStatementWalksDeadRows: beside an old snapshot stay the rows that waited and were leased since, and ANALYZE finds hardly any that are. Then each index of
-// what waits or is leased seems to cost nothing, and one that is not made for the statement leads through all that died.
+// TestNoStatementWalksDeadRows: beside an old snapshot stay the rows that waited and were leased
+// since, and ANALYZE finds hardly any that are. Then each index of what waits or is leased seems to
+// cost nothing, and one that is not made for the statement leads through all that died.
 func TestNoStatementWalksDeadRows(t *testing.T) {
 	t.Parallel()
 	for name, kind := range map[string]*store.Kind{"jobs": store.Jobs, "accounting_work_queue": store.Accounting} {
@@ -52,7 +53,11 @@ UPDATE daybook.` + name + `
 
 			var all []sent
 			config := b.Pool.Config()
-			config.ConnConfig.Tracer = tracer(func(sql string, args []any) { all = append(all, sent{sql, slices.Clone(args)}) })
+			config.ConnConfig.Tracer = tracer(func(sql string,
+				args []any,
+			) {
+				all = append(all, sent{sql, slices.Clone(args)})
+			})
 			pool, err := pgxpool.NewWithConfig(t.Context(), config)
 			require.NoError(t, err)
 			defer pool.Close()
@@ -116,8 +121,9 @@ type limited struct{ pgtest.Room }
 
 func (limited) Everywhere(string) int { return 1000 }
 
-// assertReadsFew runs a statement with the plan that a worker keeps of it, takes it back, and checks how much each scan of the queue has read. The key leads to one
-// row each; what waits, and what is counted, is read by indexes that lead past what died of their own.
+// assertReadsFew runs a statement with the plan that a worker keeps of it, takes it back, and
+// checks how much each scan of the queue has read. The key leads to one row each; what waits, and
+// what is counted, is read by indexes that lead past what died of their own.
 func (b *bundle) assertReadsFew(s sent, table string) {
 	b.t.Helper()
 	tx, err := b.Pool.Begin(b.t.Context())
@@ -141,13 +147,15 @@ func (b *bundle) assertReadsFew(s sent, table string) {
 		call += ")"
 	}
 	var text string
-	require.NoError(b.t, tx.QueryRow(b.t.Context(), call, append([]any{pgx.QueryExecModeSimpleProtocol}, s.args...)...).Scan(&text), s.sql)
+	require.NoError(b.t, tx.QueryRow(b.t.Context(), call,
+		append([]any{pgx.QueryExecModeSimpleProtocol}, s.args...)...).Scan(&text), s.sql)
 	_, err = tx.Exec(b.t.Context(), `DEALLOCATE statement`)
 	require.NoError(b.t, err)
 	var plans []struct{ Plan node }
 	require.NoError(b.t, json.Unmarshal([]byte(text), &plans))
 	plans[0].Plan.walk(func(n node) {
-		own := slices.ContainsFunc([]string{"_pkey", "_due", "_ready", "_capped", "_counted", "_queue"}, func(of string) bool { return n.Index == table+of })
+		own := slices.ContainsFunc([]string{"_pkey", "_due", "_ready", "_capped", "_counted", "_queue"},
+			func(of string) bool { return n.Index == table+of })
 		if n.Table == table && strings.HasSuffix(n.Type, "Scan") && !own {
 			assert.Less(b.t, n.Hit+n.Read, 400, "%s by %s: %s", n.Type, n.Index, s.sql)
 		}
@@ -164,8 +172,9 @@ func (b *bundle) holdSnapshot() {
 	require.NoError(b.t, err)
 }
 
-// mostPages calls a function several times in one session, because the plans that it keeps are made after some calls, and returns how many pages a call has read at
-// most. Each call is in a transaction that begins with before, unless that is empty, and is rolled back.
+// mostPages calls a function several times in one session, because the plans that it keeps are made
+// after some calls, and returns how many pages a call has read at most. Each call is in a
+// transaction that begins with before, unless that is empty, and is rolled back.
 func (b *bundle) mostPages(conn *pgxpool.Conn, before, call string, args ...any) (pages int) {
 	b.t.Helper()
 	for range 7 {
@@ -176,7 +185,8 @@ func (b *bundle) mostPages(conn *pgxpool.Conn, before, call string, args ...any)
 			require.NoError(b.t, err)
 		}
 		var text string
-		require.NoError(b.t, tx.QueryRow(b.t.Context(), `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) SELECT * FROM `+call, args...).Scan(&text), call)
+		require.NoError(b.t, tx.QueryRow(b.t.Context(), `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) SELECT * FROM `+call,
+			args...).Scan(&text), call)
 		require.NoError(b.t, tx.Rollback(b.t.Context()))
 		var plans []struct{ Plan node }
 		require.NoError(b.t, json.Unmarshal([]byte(text), &plans))

@@ -20,8 +20,9 @@ type Delivery struct {
 	Error     string
 }
 
-// Deliveries reads what became of each channel of a job in earlier attempts. A channel that was being asked when its attempt ended becomes
-// unknown: it is not on record whether it took the message.
+// Deliveries reads what became of each channel of a job in earlier attempts. A channel that was
+// being asked when its attempt ended becomes unknown: it is not on record whether it took the
+// message.
 func Deliveries(ctx context.Context, q batcher, jobID string) (map[string]Delivery, error) {
 	const stmt = `
 WITH lost AS (
@@ -47,9 +48,11 @@ SELECT d.channel, d.state, d.attempt, coalesce(d.reference, ''), coalesce(d.erro
 	return all, nil
 }
 
-// BeginDelivery notes that a channel is about to be asked. It reports false when it must not be: the message was sent, or perhaps sent, or
-// was refused for good. A request to try the job again allows what was refused; one that resets the job allows also what was perhaps sent. After an
-// error the channel is not to be asked, and UndoDelivery is: it knows by the mark, a text that no other call has, what this one has noted.
+// BeginDelivery notes that a channel is about to be asked. It reports false when it must not be:
+// the message was sent, or perhaps sent, or was refused for good. A request to try the job again
+// allows what was refused; one that resets the job allows also what was perhaps sent. After an
+// error the channel is not to be asked, and UndoDelivery is: it knows by the mark, a text that no
+// other call has, what this one has noted.
 func BeginDelivery(ctx context.Context, q batcher, jobID, channel string, attempt int, mark string) (bool, error) {
 	const stmt = `
 INSERT INTO daybook.job_deliveries AS d (job_id, channel, state, attempt, generation, reference)
@@ -61,12 +64,13 @@ ON CONFLICT (job_id, channel) DO UPDATE
     OR (d.state = 'refused' AND d.generation < excluded.generation)
     OR (d.state = 'unknown' AND d.generation < excluded.generation AND d.attempt >= excluded.attempt)
 RETURNING d.channel`
-	begun, err := byKey(ctx, q, pgx.RowTo[string], stmt, Args{"job": jobID, "channel": channel, "attempt": attempt, "mark": mark})
+	begun, err := byKey(ctx, q, pgx.RowTo[string], stmt,
+		Args{"job": jobID, "channel": channel, "attempt": attempt, "mark": mark})
 	return len(begun) == 1, Wrap("note that a channel is asked", err)
 }
 
-// UndoDelivery notes that a channel was not asked, where BeginDelivery has noted by that mark that it is about to be. It waits for a call of it whose
-// commit hangs.
+// UndoDelivery notes that a channel was not asked, where BeginDelivery has noted by that mark that
+// it is about to be. It waits for a call of it whose commit hangs.
 func UndoDelivery(ctx context.Context, q batcher, jobID, channel string, attempt int, mark string) error {
 	const stmt = `
 INSERT INTO daybook.job_deliveries AS d (job_id, channel, state, attempt, generation, error_code, error, ended_at)
@@ -75,7 +79,8 @@ ON CONFLICT (job_id, channel) DO UPDATE
    SET state = excluded.state, reference = NULL, error_code = excluded.error_code, error = excluded.error, ended_at = excluded.ended_at
  WHERE d.state = 'sending' AND d.reference = @mark
 RETURNING d.channel`
-	_, err := byKey(ctx, q, pgx.RowTo[string], stmt, Args{"job": jobID, "channel": channel, "attempt": attempt, "mark": mark})
+	_, err := byKey(ctx, q, pgx.RowTo[string], stmt,
+		Args{"job": jobID, "channel": channel, "attempt": attempt, "mark": mark})
 	return Wrap("note that a channel was not asked", err)
 }
 
@@ -87,7 +92,8 @@ UPDATE daybook.job_deliveries
  WHERE job_id = @job AND channel = @channel AND attempt = @attempt AND state IN ('sending', 'unknown')
 RETURNING channel`
 	_, err := byKey(ctx, q, pgx.RowTo[string], stmt, Args{
-		"job": jobID, "channel": d.Channel, "attempt": d.Attempt, "state": string(d.State), "reference": d.Reference, "code": string(d.ErrorCode),
+		"job": jobID, "channel": d.Channel, "attempt": d.Attempt, "state": string(d.State), "reference": d.Reference,
+		"code":  string(d.ErrorCode),
 		"error": d.Error,
 	})
 	return Wrap("note what became of a channel", err)
@@ -110,8 +116,8 @@ type WebhookReceipt struct {
 	SentAt    time.Time
 }
 
-// WriteWebhookReceipt writes a receipt. An attempt that is repeated after its worker was lost replaces its receipt, unless that
-// says that the webhook was delivered.
+// WriteWebhookReceipt writes a receipt. An attempt that is repeated after its worker was lost
+// replaces its receipt, unless that says that the webhook was delivered.
 func WriteWebhookReceipt(ctx context.Context, q batcher, r WebhookReceipt) error {
 	const stmt = `
 INSERT INTO daybook.webhook_deliveries AS w (job_id, attempt, url, status, ok, error_code, duration_ms, sent_at, org_id)
@@ -122,7 +128,8 @@ ON CONFLICT (job_id, attempt) DO UPDATE
  WHERE NOT w.ok
 RETURNING w.job_id`
 	_, err := byKey(ctx, q, pgx.RowTo[string], stmt, Args{
-		"job": r.JobID, "org": r.OrgID, "attempt": r.Attempt, "url": r.URL, "status": r.Status, "ok": r.OK, "error_code": string(r.ErrorCode),
+		"job": r.JobID, "org": r.OrgID, "attempt": r.Attempt, "url": r.URL, "status": r.Status, "ok": r.OK,
+		"error_code":  string(r.ErrorCode),
 		"duration_ms": r.Duration.Milliseconds(), "sent_at": r.SentAt,
 	})
 	return Wrap("write the webhook's receipt", err)

@@ -7,7 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestLostAttemptOfADetachedJobNamesItsRun: a detached turn's id begins with the workflow's run, as every turn's does.
+// TestLostAttemptOfADetachedJobNamesItsRun: a detached turn's id begins with the workflow's run, as
+// every turn's does.
 func TestLostAttemptOfADetachedJobNamesItsRun(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -30,7 +31,8 @@ func TestLostAttemptOfADetachedJobNamesItsRun(t *testing.T) {
 	_, err = b.store.ReclaimExpired(t.Context())
 	require.NoError(t, err)
 	var run string
-	require.NoError(t, b.Pool.QueryRow(t.Context(), `SELECT workflow_run_id FROM daybook.attempts WHERE outcome = 'lost'`).Scan(&run))
+	require.NoError(t, b.Pool.QueryRow(t.Context(),
+		`SELECT workflow_run_id FROM daybook.attempts WHERE outcome = 'lost'`).Scan(&run))
 	assert.Equal(t, "run", run)
 	require.NoError(t, b.Pool.QueryRow(t.Context(), `SELECT detached FROM daybook.accounting_work_queue`).Scan(&detached))
 	assert.False(t, detached, "the lease has ended")

@@ -7,7 +7,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// EraseScope says what is erased: what is linked to Kind and ID in an organization, or with an empty Kind all of the organization.
+// EraseScope says what is erased: what is linked to Kind and ID in an organization, or with an
+// empty Kind all of the organization.
 type EraseScope struct {
 	OrgID    string
 	Kind, ID string
@@ -19,7 +20,8 @@ func (s EraseScope) args(a Args) Args {
 	return a
 }
 
-// Document is the id of the document that the scope is about; empty: all of the organization, or none.
+// Document is the id of the document that the scope is about; empty: all of the organization, or
+// none.
 func (s EraseScope) Document() string {
 	if s.Kind == "document" {
 		return s.ID
@@ -46,7 +48,8 @@ type Erasure struct {
 	// Scope is organization or link, LinkKind the kind of the link.
 	Scope    string  `json:"scope"`
 	LinkKind *string `json:"linkKind,omitempty"`
-	// ScopeSalt and ScopeHash, in hexadecimal, let who knows the link tell that this erasure was about it.
+	// ScopeSalt and ScopeHash, in hexadecimal, let who knows the link tell that this erasure was
+	// about it.
 	ScopeSalt string `json:"scopeSalt"`
 	ScopeHash string `json:"scopeHash"`
 	// Ground is what the operator gave as the reason.
@@ -58,12 +61,15 @@ type Erasure struct {
 }
 
 // BeginErasure puts an erasure on record, and returns its id.
-func BeginErasure(ctx context.Context, tx pgx.Tx, s EraseScope, actor, ground string, salt, hash []byte) (string, error) {
+func BeginErasure(ctx context.Context, tx pgx.Tx, s EraseScope, actor, ground string, salt,
+	hash []byte,
+) (string, error) {
 	const stmt = `
 INSERT INTO daybook.erasures (actor, org_id, scope, link_kind, scope_salt, scope_hash, ground)
 VALUES (@actor, @org, CASE @kind WHEN '' THEN 'organization' ELSE 'link' END, nullif(@kind, ''), @salt, @hash, @ground)
 RETURNING id`
-	return value[string](ctx, tx, "put the erasure on record", stmt, s.args(Args{"actor": actor, "ground": ground, "salt": salt, "hash": hash}))
+	return value[string](ctx, tx, "put the erasure on record", stmt,
+		s.args(Args{"actor": actor, "ground": ground, "salt": salt, "hash": hash}))
 }
 
 // CountErased adds to the counts of an erasure, in the transaction that erases.
@@ -99,11 +105,14 @@ SELECT id, started_at, finished_at, actor, db_role, org_id, scope, link_kind, en
 	return list, Wrap("read the erasures", err)
 }
 
-// The jobs of a scope are read in the order of their ids, a batch at a time: those of a link by the index of links, those of an organization along the primary
-// key. So an erasure reads each of them once, however many batches it takes. (As text, the states are not those of the index of finished jobs, which would be read whole.)
+// The jobs of a scope are read in the order of their ids, a batch at a time: those of a link by the
+// index of links, those of an organization along the primary key. So an erasure reads each of them
+// once, however many batches it takes. (As text, the states are not those of the index of finished
+// jobs, which would be read whole.)
 
-// cancelErased asks that open jobs of the scope not be worked: those that no worker works are cancelled at once, the others when their attempt has ended. Those whose rows another
-// transaction holds are passed over.
+// cancelErased asks that open jobs of the scope not be worked: those that no worker works are
+// cancelled at once, the others when their attempt has ended. Those whose rows another transaction
+// holds are passed over.
 const cancelErased = `
 WITH looked AS MATERIALIZED (
     (SELECT l.job_id AS id FROM daybook.job_links l WHERE @kind <> '' AND l.kind = @kind AND l.id = @link AND l.job_id > @behind ORDER BY l.job_id LIMIT @batch)
@@ -116,9 +125,12 @@ WITH looked AS MATERIALIZED (
 )
 SELECT coalesce((SELECT max(id) FROM looked), ''), daybook.cancel_jobs(coalesce((SELECT array_agg(id) FROM open), '{}'), '{pending,leased,failed}')`
 
-// CancelErased cancels the open jobs among the next ones of a scope behind an id, and returns the last id; empty: there are none.
+// CancelErased cancels the open jobs among the next ones of a scope behind an id, and returns the
+// last id; empty: there are none.
 func CancelErased(ctx context.Context, tx pgx.Tx, s EraseScope, behind string, batch int) (string, error) {
-	last, err := inOrder(ctx, tx, func(row pgx.CollectableRow) (last string, err error) { return last, row.Scan(&last, nil) }, cancelErased, s.args(Args{"behind": behind, "batch": batch}))
+	last, err := inOrder(ctx, tx,
+		func(row pgx.CollectableRow) (last string, err error) { return last, row.Scan(&last, nil) }, cancelErased,
+		s.args(Args{"behind": behind, "batch": batch}))
 	if err != nil {
 		return "", Wrap("cancel the open jobs", err)
 	}
@@ -133,7 +145,8 @@ SELECT (SELECT count(*) FROM daybook.jobs j WHERE @kind = '' AND j.org_id = @org
 	return value[int64](ctx, q, "count the open jobs", stmt, s.args(Args{}))
 }
 
-// eraseJobs removes jobs of the scope that have ended, with what other tables have of them. What an action was about is replaced by the erasure's mark.
+// eraseJobs removes jobs of the scope that have ended, with what other tables have of them. What an
+// action was about is replaced by the erasure's mark.
 const eraseJobs = `
 WITH looked AS MATERIALIZED (
     (SELECT l.job_id AS id FROM daybook.job_links l WHERE @kind <> '' AND l.kind = @kind AND l.id = @link AND l.job_id > @behind ORDER BY l.job_id LIMIT @batch)
@@ -166,7 +179,8 @@ SELECT coalesce((SELECT max(id) FROM looked), ''),
        jsonb_build_object('jobs', (SELECT count(*) FROM jobs), 'attempts', (SELECT count(*) FROM attempts), 'job_links', (SELECT count(*) FROM links),
            'webhook_deliveries', (SELECT count(*) FROM receipts), 'job_deliveries', (SELECT count(*) FROM deliveries), 'adopted_rows', (SELECT count(*) FROM adopted), 'actions', (SELECT count(*) FROM actions))`
 
-// eraseRest erases what an organization has beside its jobs: receipts and attempts whose jobs are gone, its tokens, its name, and what legacy rows were.
+// eraseRest erases what an organization has beside its jobs: receipts and attempts whose jobs are
+// gone, its tokens, its name, and what legacy rows were.
 const eraseRest = `
 WITH receipts AS (
     DELETE FROM daybook.webhook_deliveries w WHERE w.org_id = @org AND NOT EXISTS (SELECT FROM daybook.jobs j WHERE j.id = w.job_id) RETURNING 1
@@ -184,7 +198,8 @@ WITH receipts AS (
 SELECT '', jsonb_build_object('webhook_deliveries', (SELECT count(*) FROM receipts), 'attempts', (SELECT count(*) FROM attempts), 'adopted_rows', (SELECT count(*) FROM adopted),
            'console_sessions', (SELECT count(*) FROM sessions), 'api_tokens', (SELECT count(*) FROM tokens), 'organizations', (SELECT count(*) FROM organizations))`
 
-// eraseActions replaces what actions of the organization, or that name the link, were about by the erasure's mark.
+// eraseActions replaces what actions of the organization, or that name the link, were about by the
+// erasure's mark.
 const eraseActions = `
 WITH looked AS MATERIALIZED (
     SELECT x.id
@@ -201,8 +216,10 @@ WITH looked AS MATERIALIZED (
 )
 SELECT coalesce((SELECT max(id) FROM looked)::text, ''), jsonb_build_object('actions', (SELECT count(*) FROM marked))`
 
-// eraseDocuments replaces what is personal in documents by a mark. What the ledger needs stays: dates, currency, amounts, taxes, the number, and for a document
-// whose job is open the attributes that its rules may ask for. So does updated_at: for the audit, a later one is a change that was never posted. Errors that the accounting queue and its attempts have of it are erased as well.
+// eraseDocuments replaces what is personal in documents by a mark. What the ledger needs stays:
+// dates, currency, amounts, taxes, the number, and for a document whose job is open the attributes
+// that its rules may ask for. So does updated_at: for the audit, a later one is a change that was
+// never posted. Errors that the accounting queue and its attempts have of it are erased as well.
 const eraseDocuments = `
 WITH looked AS MATERIALIZED (
     SELECT d.id, d.content,
@@ -249,10 +266,12 @@ WITH looked AS MATERIALIZED (
 SELECT coalesce((SELECT max(document_id) FROM looked), ''),
        jsonb_build_object('accounting_work_queue', (SELECT count(*) FROM queue), 'accounting_attempts', (SELECT count(*) FROM attempts))`
 
-// EraseStep is the statement that erases the next rows of one kind. It returns the last that it has looked at, or nothing when it has looked at all, and the rows by table.
+// EraseStep is the statement that erases the next rows of one kind. It returns the last that it has
+// looked at, or nothing when it has looked at all, and the rows by table.
 type EraseStep string
 
-// EraseSteps are the kinds of rows that an erasure of this scope erases batch by batch, after its jobs have ended.
+// EraseSteps are the kinds of rows that an erasure of this scope erases batch by batch, after its
+// jobs have ended.
 func EraseSteps(s EraseScope) []EraseStep {
 	steps := []EraseStep{eraseJobs, eraseActions}
 	if s.Kind == "" {
@@ -264,9 +283,13 @@ func EraseSteps(s EraseScope) []EraseStep {
 	return steps
 }
 
-// Erase erases the next batch behind what an earlier one has looked at last, and returns the rows by table, and what it has looked at last; empty: that was all.
-func (e EraseStep) Erase(ctx context.Context, tx pgx.Tx, erasure string, s EraseScope, behind string, batch int) (counts map[string]int64, last string, err error) {
-	_, err = inOrder(ctx, tx, func(row pgx.CollectableRow) (struct{}, error) { return struct{}{}, row.Scan(&last, &counts) }, string(e),
+// Erase erases the next batch behind what an earlier one has looked at last, and returns the rows
+// by table, and what it has looked at last; empty: that was all.
+func (e EraseStep) Erase(ctx context.Context, tx pgx.Tx, erasure string, s EraseScope, behind string,
+	batch int,
+) (counts map[string]int64, last string, err error) {
+	_, err = inOrder(ctx, tx,
+		func(row pgx.CollectableRow) (struct{}, error) { return struct{}{}, row.Scan(&last, &counts) }, string(e),
 		s.args(Args{"erasure": erasure, "behind": behind, "batch": batch, "document": s.Document()}))
 	return counts, last, Wrap("erase", err)
 }
@@ -281,9 +304,12 @@ type ErasedDocuments struct {
 	Open int64
 }
 
-// EraseDocuments erases what is personal in the next documents. They are locked first: a transaction that is waited for may ask for a document anew, which a
-// statement that began before would not see.
-func EraseDocuments(ctx context.Context, tx pgx.Tx, s EraseScope, behind string, batch int) (d ErasedDocuments, err error) {
+// EraseDocuments erases what is personal in the next documents. They are locked first: a
+// transaction that is waited for may ask for a document anew, which a statement that began before
+// would not see.
+func EraseDocuments(ctx context.Context, tx pgx.Tx, s EraseScope, behind string,
+	batch int,
+) (d ErasedDocuments, err error) {
 	const lock = `
 SELECT d.id FROM daybook.documents d
  WHERE d.org_id = @org AND (@document = '' OR d.id = @document) AND d.id > @behind
@@ -305,8 +331,8 @@ func KeptByLedger(ctx context.Context, q Querier, s EraseScope) (impacts, entrie
 	return impacts, entries, Wrap("count what the ledger keeps", err)
 }
 
-// ReplaceArchived puts a file on record in place of another one, which is to be deleted. Without a new one its rows are all erased. It returns false when another
-// transaction has replaced the file.
+// ReplaceArchived puts a file on record in place of another one, which is to be deleted. Without a
+// new one its rows are all erased. It returns false when another transaction has replaced the file.
 func ReplaceArchived(ctx context.Context, tx pgx.Tx, key string, by *Archived) (bool, error) {
 	tag, err := tx.Exec(ctx, `UPDATE daybook.archives SET erased_at = clock_timestamp(), org_ids = '{}' WHERE key = $1 AND erased_at IS NULL`, key)
 	if err != nil || tag.RowsAffected() == 0 {

@@ -20,7 +20,8 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// Errors that a request can lead to. They are compared with errors.Is; the database's own words are wrapped.
+// Errors that a request can lead to. They are compared with errors.Is; the database's own words are
+// wrapped.
 var (
 	// ErrInvalid: the request itself is wrong (empty or long id, negative version, unknown priority).
 	ErrInvalid = failure.New(failure.Invalid, "invalid request")
@@ -28,11 +29,13 @@ var (
 	ErrInvalidText = failure.New(failure.Invalid, "a text must be UTF-8 and must not have the character NUL")
 	// ErrJobNotFound: there is no job for the document; enqueue it first.
 	ErrJobNotFound = failure.New(failure.JobNotFound, "no such job")
-	// ErrTaskNotFound: there is no task with that id; it may have been removed, with its facts in the archive.
+	// ErrTaskNotFound: there is no task with that id; it may have been removed, with its facts in the
+	// archive.
 	ErrTaskNotFound = failure.New(failure.TaskNotFound, "no such task")
 	// ErrTokenNotFound: there is no token with that id; `daybook tokens list` shows those there are.
 	ErrTokenNotFound = failure.New(failure.TokenNotFound, "no such token")
-	// ErrJobCompleted: the job is completed and cannot be cancelled; mark the document not ready or deleted instead.
+	// ErrJobCompleted: the job is completed and cannot be cancelled; mark the document not ready or
+	// deleted instead.
 	ErrJobCompleted = failure.New(failure.JobCompleted, "job is completed")
 	// ErrDocumentNotFound: there is no such document; write it in the same transaction first.
 	ErrDocumentNotFound = failure.New(failure.DocumentNotFound, "no such document")
@@ -40,11 +43,13 @@ var (
 	ErrDocumentDeleted = failure.New(failure.DocumentDeleted, "document is deleted")
 	// ErrPayloadTooLarge: a background job's payload has more than models.MaxPayloadBytes.
 	ErrPayloadTooLarge = models.ErrPayloadTooLarge
-	// ErrPayloadInvalid: a background job's payload is no JSON object, is nested too deep, or has too many keys.
+	// ErrPayloadInvalid: a background job's payload is no JSON object, is nested too deep, or has too
+	// many keys.
 	ErrPayloadInvalid = models.ErrPayloadInvalid
 	// ErrKeyReused: the idempotency key was used before with another type or payload.
 	ErrKeyReused = failure.New(failure.KeyReused, "the idempotency key was used for other input")
-	// ErrQueueUnknown: there is no named queue of that name. ErrQueueNotEmpty: a named queue that is to be deleted has open jobs.
+	// ErrQueueUnknown: there is no named queue of that name. ErrQueueNotEmpty: a named queue that is
+	// to be deleted has open jobs.
 	ErrQueueUnknown  = failure.New(failure.QueueUnknown, "no such named queue")
 	ErrQueueNotEmpty = failure.New(failure.QueueNotEmpty, "the named queue has open jobs")
 	// ErrCallbackUnknown: no job has asked for a callback with that token, or the job was purged.
@@ -54,10 +59,13 @@ var (
 	// ErrCallbackUsed: the callback came before, with other data.
 	ErrCallbackUsed = failure.New(failure.CallbackUsed, "the callback came before with other data")
 	// ErrNotMigrated: the database lacks Daybook's schema, or a part of it.
-	ErrNotMigrated = failure.New(failure.SchemaOld, "the database lacks Daybook's schema, or has an older one: run `daybook migrate up` with its address")
-	// ErrLeaseLost: a row that was to be completed is no longer the turn's; the transaction is rolled back.
+	ErrNotMigrated = failure.New(failure.SchemaOld,
+		"the database lacks Daybook's schema, or has an older one: run `daybook migrate up` with its address")
+	// ErrLeaseLost: a row that was to be completed is no longer the turn's; the transaction is rolled
+	// back.
 	ErrLeaseLost = failure.New(failure.LeaseLost, "lease lost")
-	// ErrRowHeld: another transaction holds the row of a job that was to be completed locked, or the job is no longer the turn's.
+	// ErrRowHeld: another transaction holds the row of a job that was to be completed locked, or the
+	// job is no longer the turn's.
 	ErrRowHeld = failure.New(failure.DatabaseUnavailable, "another transaction holds the job's row locked")
 	// ErrCommitCut: it is not known whether a transaction was committed.
 	ErrCommitCut = failure.New(failure.DatabaseUnavailable, "the commit was cut off, and may have succeeded")
@@ -149,12 +157,14 @@ type textError struct {
 func (e *textError) Error() string   { return e.doing + ": " + ErrInvalidText.Error() }
 func (e *textError) Unwrap() []error { return []error{ErrInvalidText, ErrInvalid, e.cause} }
 
-// Refuse says what is wrong with a request and what to do. It is the sentinel, and does not say its words.
+// Refuse says what is wrong with a request and what to do. It is the sentinel, and does not say its
+// words.
 func Refuse(sentinel error, message, hint string) error {
 	return &requestError{sentinel, message, hint}
 }
 
-// Invalid is ErrInvalid that says what is wrong with a request, and does not say the sentinel's words beside it.
+// Invalid is ErrInvalid that says what is wrong with a request, and does not say the sentinel's
+// words beside it.
 func Invalid(format string, args ...any) error {
 	return Refuse(ErrInvalid, fmt.Sprintf(format, args...), "")
 }
@@ -165,8 +175,8 @@ func pgError(err error) *pgconn.PgError {
 	return pg
 }
 
-// isConnectError reports whether no connection could be made, whatever the reason: while a database is dropped and made anew,
-// there is none of its name.
+// isConnectError reports whether no connection could be made, whatever the reason: while a database
+// is dropped and made anew, there is none of its name.
 func isConnectError(err error) bool {
 	_, ok := errors.AsType[*pgconn.ConnectError](err)
 	return ok
@@ -175,27 +185,31 @@ func isConnectError(err error) bool {
 // ValidText reports whether PostgreSQL can hold a text: it is UTF-8, and has no NUL.
 func ValidText(s string) bool { return utf8.ValidString(s) && !strings.ContainsRune(s, 0) }
 
-// RefusesConnection reports whether no connection could be made because of who asks, or for which database: the user, the password, the
-// server's rules of access, or the database's name is wrong.
+// RefusesConnection reports whether no connection could be made because of who asks, or for which
+// database: the user, the password, the server's rules of access, or the database's name is wrong.
 func RefusesConnection(err error) bool {
 	state := SQLState(err)
 	return isConnectError(err) && (strings.HasPrefix(state, "28") || state == "3D000" || state == "42501")
 }
 
 // ConnectionsAdvice is what to do about LacksConnections.
-const ConnectionsAdvice = "Raise max_connections, or the limit of the role or of the database, or lower pool_max_conns in the workers' addresses: docs/operating.md#start says how many " +
+const ConnectionsAdvice = "Raise max_connections, or the limit of the role or of the database, or lower " +
+	"pool_max_conns in the workers' addresses: docs/operating.md#start says how many " +
 	"connections a worker opens."
 
-// LacksConnections reports whether no connection could be made because the server, the role or the database has as many as it may have.
+// LacksConnections reports whether no connection could be made because the server, the role or the
+// database has as many as it may have.
 func LacksConnections(err error) bool { return SQLState(err) == "53300" }
 
 // DiskAdvice is what to do about LacksDisk.
-const DiskAdvice = "Free space on the disk of PostgreSQL, or of the tablespace that holds the file, or make it larger: what waits goes on by itself."
+const DiskAdvice = "Free space on the disk of PostgreSQL, or of the tablespace that holds the file, or make it " +
+	"larger: what waits goes on by itself."
 
 // LacksDisk reports whether the server has no room on a disk for what was to be written.
 func LacksDisk(err error) bool { return SQLState(err) == stateDiskFull }
 
-// Advice is what to do about an error by which the server says itself what it lacks; empty: it does not.
+// Advice is what to do about an error by which the server says itself what it lacks; empty: it does
+// not.
 func Advice(err error) string {
 	switch {
 	case LacksConnections(err):
@@ -225,20 +239,25 @@ func SQLState(err error) string {
 // IsLockTimeout reports whether a statement waited for a lock until its lock timeout.
 func IsLockTimeout(err error) bool { return SQLState(err) == stateLockNotAvailable }
 
-// IsTransactionTimeout reports whether PostgreSQL has ended a session because a transaction took longer than transaction_timeout.
+// IsTransactionTimeout reports whether PostgreSQL has ended a session because a transaction took
+// longer than transaction_timeout.
 func IsTransactionTimeout(err error) bool { return SQLState(err) == "25P04" }
 
-// IsTableLock reports whether a statement waited in vain for a lock on a whole table, as LOCK TABLE, ALTER TABLE and a restore
-// take it. For a lock on a row PostgreSQL names the tuple.
+// IsTableLock reports whether a statement waited in vain for a lock on a whole table, as LOCK
+// TABLE, ALTER TABLE and a restore take it. For a lock on a row PostgreSQL names the tuple.
 func IsTableLock(err error) bool {
 	return IsLockTimeout(err) && !strings.Contains(pgError(err).Where, "tuple (")
 }
 
-// refusals are the codes of an impact that the database refuses: it does not balance, the chart lacks one of its accounts, or its posting date lies in a closed
-// period.
-var refusals = map[string]models.ErrorCode{"DB001": models.CodeUnbalanced, "DB003": models.CodeUnknownAccount, "DB005": models.CodePeriodClosed}
+// refusals are the codes of an impact that the database refuses: it does not balance, the chart
+// lacks one of its accounts, or its posting date lies in a closed period.
+var refusals = map[string]models.ErrorCode{
+	"DB001": models.CodeUnbalanced, "DB003": models.CodeUnknownAccount,
+	"DB005": models.CodePeriodClosed,
+}
 
-// RefusedAs returns the code of an impact that the database has refused, models.CodeDatabaseError for another error of the database, or "".
+// RefusedAs returns the code of an impact that the database has refused, models.CodeDatabaseError
+// for another error of the database, or "".
 func RefusedAs(err error) models.ErrorCode {
 	state := SQLState(err)
 	if state == "" {
@@ -247,7 +266,8 @@ func RefusedAs(err error) models.ErrorCode {
 	return cmp.Or(refusals[state], models.CodeDatabaseError)
 }
 
-// IsUnstorable reports whether err says that the database refuses a value: what it is given is to blame, not the statement.
+// IsUnstorable reports whether err says that the database refuses a value: what it is given is to
+// blame, not the statement.
 func IsUnstorable(err error) bool {
 	if state := SQLState(err); state != "" {
 		// Data exceptions, violated constraints, limits of the database.
@@ -256,8 +276,8 @@ func IsUnstorable(err error) bool {
 	return err != nil && !IsTransient(err) // it did not come to the database
 }
 
-// IsTransient reports whether err says that the database as a whole is unavailable or asks to try again: then no job is to
-// blame, and none is charged.
+// IsTransient reports whether err says that the database as a whole is unavailable or asks to try
+// again: then no job is to blame, and none is charged.
 func IsTransient(err error) bool {
 	if err == nil {
 		return false
@@ -278,8 +298,9 @@ func IsTransient(err error) bool {
 		errors.Is(err, driver.ErrBadConn) || strings.Contains(err.Error(), "conn closed")
 }
 
-// Explain puts an error of the database into words for a log: the cause first, once, then the address, then what was being done, then what to do if the server says what it lacks. A pool
-// names each address twice, and what it connected as before the cause.
+// Explain puts an error of the database into words for a log: the cause first, once, then the
+// address, then what was being done, then what to do if the server says what it lacks. A pool names
+// each address twice, and what it connected as before the cause.
 func Explain(err error) string {
 	if err == nil {
 		return ""
@@ -301,7 +322,8 @@ func Explain(err error) string {
 	if where != "" {
 		cause += " (" + where + ")"
 	}
-	if doing, _, wrapped := strings.Cut(err.Error(), ": "); wrapped && !strings.HasPrefix(err.Error(), "dial ") && len(doing) < 60 &&
+	if doing, _, wrapped := strings.Cut(err.Error(), ": "); wrapped && !strings.HasPrefix(err.Error(), "dial ") &&
+		len(doing) < 60 &&
 		!strings.Contains(doing, "failed to connect") && !strings.HasPrefix(err.Error(), "ERROR") {
 		cause += ": " + doing
 	}
@@ -311,8 +333,8 @@ func Explain(err error) string {
 	return cause
 }
 
-// Failure returns the class of an error: its own, or what the database's state, or the way to the database, makes of it; nil: the
-// error has none.
+// Failure returns the class of an error: its own, or what the database's state, or the way to the
+// database, makes of it; nil: the error has none.
 func Failure(err error) *failure.Class {
 	if class := failure.Of(err); class != nil {
 		return class

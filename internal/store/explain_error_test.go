@@ -36,9 +36,13 @@ func TestExplainNamesTheCauseFirst(t *testing.T) {
 // TestExplainSaysWhatToDo where the server says what it lacks.
 func TestExplainSaysWhatToDo(t *testing.T) {
 	t.Parallel()
-	full := &pgconn.PgError{Severity: "ERROR", Code: "53100", Message: `could not extend file "base/5/16403": No space left on device`}
+	full := &pgconn.PgError{
+		Severity: "ERROR", Code: "53100",
+		Message: `could not extend file "base/5/16403": No space left on device`,
+	}
 	err := fmt.Errorf("complete jobs: %w", full)
-	assert.Equal(t, `could not extend file "base/5/16403": No space left on device (SQLSTATE 53100): complete jobs. `+store.DiskAdvice, store.Explain(err))
+	assert.Equal(t, `could not extend file "base/5/16403": No space left on device (SQLSTATE 53100): complete jobs. `+
+		store.DiskAdvice, store.Explain(err))
 	assert.Equal(t, `complete jobs: ERROR: could not extend file "base/5/16403": No space left on device (SQLSTATE 53100). `+store.DiskAdvice, store.Advised(err))
 	assert.Equal(t, "no", store.Advised(errors.New("no")))
 }

@@ -14,7 +14,9 @@ import (
 func (s *Store) Partitions() *due.Partitions { return s.due }
 
 // ByKey is byKey on a pool.
-func ByKey[T any](ctx context.Context, pool *pgxpool.Pool, scan pgx.RowToFunc[T], stmt string, args ...any) ([]T, error) {
+func ByKey[T any](ctx context.Context, pool *pgxpool.Pool, scan pgx.RowToFunc[T], stmt string,
+	args ...any,
+) ([]T, error) {
 	return byKey(ctx, pool, scan, stmt, args...)
 }
 
@@ -30,14 +32,18 @@ const (
 // SQL returns a shared statement as it is for the kind.
 func (k *Kind) SQL(stmt string) string { return k.sql(stmt) }
 
-// Number returns a statement with numbers in the place of its arguments' names, and the names in the order of their numbers.
+// Number returns a statement with numbers in the place of its arguments' names, and the names in
+// the order of their numbers.
 func Number(stmt string) (text string, names []string) {
 	b := number(stmt)
 	return b.text, b.names
 }
 
 // Shortened are the statements that are made of others, by their names.
-var Shortened = map[string]string{"completePlainly": completePlainly, "completePlaced": completePlaced, "completeKeptByID": completeKeptByID}
+var Shortened = map[string]string{
+	"completePlainly": completePlainly, "completePlaced": completePlaced,
+	"completeKeptByID": completeKeptByID,
+}
 
 // CompleteStmt is the statement with the most arguments.
 const CompleteStmt = completeStmt
@@ -58,7 +64,8 @@ func (s *Store) Pick(ctx context.Context, limit int, room Room) (*Pick, error) {
 // MostRecent is how many jobs a recent pick takes.
 const MostRecent = mostRecent
 
-// SQLOfQueues returns a shared statement as it is for the kind where jobs of named queues are asked for.
+// SQLOfQueues returns a shared statement as it is for the kind where jobs of named queues are asked
+// for.
 func (k *Kind) SQLOfQueues(stmt string) string { return k.sqlOfQueues(stmt) }
 
 // AgeWaits has d pass for what is known of decided waits.

@@ -4,7 +4,8 @@ import (
 	"strings"
 )
 
-// Fault is what PostgreSQL says of itself by an error, where neither the statement nor its values are to blame.
+// Fault is what PostgreSQL says of itself by an error, where neither the statement nor its values
+// are to blame.
 type Fault int
 
 const (
@@ -12,17 +13,21 @@ const (
 	NoFault Fault = iota
 	// Outage: the server shuts down, starts, fails over or only reads, or it has ended the session.
 	Outage
-	// Exhausted: the server has no room on its disk, no memory or no connection left, or cannot read or write its files.
+	// Exhausted: the server has no room on its disk, no memory or no connection left, or cannot read
+	// or write its files.
 	Exhausted
 	// Conflict: the transaction lost against another one. The same may succeed at once.
 	Conflict
-	// Stale: the session has plans or prepared statements that were made for what is no longer so: a table, a type or a function was changed or made anew,
-	// or a pooler has put another session in the place of the one that prepared the statement. A new session has none of them.
+	// Stale: the session has plans or prepared statements that were made for what is no longer so: a
+	// table, a type or a function was changed or made anew, or a pooler has put another session in
+	// the place of the one that prepared the statement. A new session has none of them.
 	Stale
 )
 
-// faults is the table of such errors. An error belongs to the first row that fits it: its SQLSTATE begins with state, and it comes from the routine of the
-// server, or has the words, that the row names. Words are only told apart where PostgreSQL does not translate them, or where they are not the only sign.
+// faults is the table of such errors. An error belongs to the first row that fits it: its SQLSTATE
+// begins with state, and it comes from the routine of the server, or has the words, that the row
+// names. Words are only told apart where PostgreSQL does not translate them, or where they are not
+// the only sign.
 var faults = []struct {
 	fault                 Fault
 	state, routine, words string
@@ -61,35 +66,41 @@ var faults = []struct {
 	{Outage, stateIdleInTx, "", ""}, // idle in transaction for too long: the process was asleep
 }
 
-// FaultOf returns what PostgreSQL says of itself by err. A function that raises an error with such an SQLSTATE looks the same (IsRaised).
+// FaultOf returns what PostgreSQL says of itself by err. A function that raises an error with such
+// an SQLSTATE looks the same (IsRaised).
 func FaultOf(err error) Fault {
 	pg := pgError(err)
 	if pg == nil {
 		return NoFault
 	}
 	for _, f := range faults {
-		if strings.HasPrefix(pg.Code, f.state) && strings.HasPrefix(pg.Routine, f.routine) && strings.Contains(pg.Message, f.words) {
+		if strings.HasPrefix(pg.Code, f.state) && strings.HasPrefix(pg.Routine, f.routine) &&
+			strings.Contains(pg.Message, f.words) {
 			return f.fault
 		}
 	}
 	return NoFault
 }
 
-// IsExhausted reports whether err says that the server has no room on its disk, no memory or no connection left, or cannot read or write its files: that
-// is no statement's fault, other than a limit that is set for it (53400, as temp_file_limit).
+// IsExhausted reports whether err says that the server has no room on its disk, no memory or no
+// connection left, or cannot read or write its files: that is no statement's fault, other than a
+// limit that is set for it (53400, as temp_file_limit).
 func IsExhausted(err error) bool { return FaultOf(err) == Exhausted }
 
-// IsConflict reports whether err says that a transaction lost against another one, and may simply be tried again.
+// IsConflict reports whether err says that a transaction lost against another one, and may simply
+// be tried again.
 func IsConflict(err error) bool { return FaultOf(err) == Conflict }
 
-// IsRaised reports whether a function of the database has raised err by itself, whatever it looks like.
+// IsRaised reports whether a function of the database has raised err by itself, whatever it looks
+// like.
 func IsRaised(err error) bool {
 	pg := pgError(err)
 	return pg != nil && pg.Routine == "exec_stmt_raise"
 }
 
-// IsNotAsked reports whether PostgreSQL, or the way to it, has failed what code of an application asked by a connection of its own, for a reason that lies in
-// neither. Conflicts are not among them: the application chooses what its transactions lock, and in which order.
+// IsNotAsked reports whether PostgreSQL, or the way to it, has failed what code of an application
+// asked by a connection of its own, for a reason that lies in neither. Conflicts are not among
+// them: the application chooses what its transactions lock, and in which order.
 func IsNotAsked(err error) bool {
 	switch FaultOf(err) {
 	case Outage, Exhausted, Stale:

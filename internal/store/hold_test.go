@@ -12,8 +12,8 @@ import (
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
-// TestHoldThatEndsBeforeItsJobsAreLeftAlone: a transaction that takes longer than the organization is held back hides none of the jobs
-// that it leaves alone.
+// TestHoldThatEndsBeforeItsJobsAreLeftAlone: a transaction that takes longer than the organization
+// is held back hides none of the jobs that it leaves alone.
 func TestHoldThatEndsBeforeItsJobsAreLeftAlone(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

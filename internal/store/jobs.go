@@ -7,10 +7,15 @@ func newJobs() *Kind {
 	return &Kind{
 		Name: "jobs", table: "daybook.jobs", wake: "daybook.wake_job_queue",
 		lostCode: "JOB_LOCK_TIMEOUT_RECLAIMED", channel: "daybook_jobs", key: 2, oldRows: oldJobs,
-		ownChecks: []Check{{"waits_for_nothing", "a job that waits for its turn or for other jobs waits for something that has not ended, or is about to be released", auditWaits}},
-		waits:     waits{`SELECT id FROM daybook.job_wait_checks WHERE id > $1 ORDER BY id LIMIT 1`, `SELECT decided, again, last FROM daybook.check_waits(beyond => $1)`},
+		ownChecks: []Check{{"waits_for_nothing", "a job that waits for its turn or for other jobs waits for something " +
+			"that has not ended, or is about to be released", auditWaits}},
+		waits: waits{
+			`SELECT id FROM daybook.job_wait_checks WHERE id > $1 ORDER BY id LIMIT 1`,
+			`SELECT decided, again, last FROM daybook.check_waits(beyond => $1)`,
+		},
 		fields: func(j *Job) []any {
-			return append(leaseFields(j), &j.Type, &j.Payload, &j.MaxAttempts, &j.Key, &j.EnqueuedAt, &j.TraceParent, &j.Queue)
+			return append(leaseFields(j), &j.Type, &j.Payload, &j.MaxAttempts, &j.Key, &j.EnqueuedAt, &j.TraceParent,
+				&j.Queue)
 		},
 		locked: leaseFields,
 	}
@@ -19,8 +24,9 @@ func newJobs() *Kind {
 // oldJobs are the rows of the queue of jobs that go when they are old.
 var oldJobs = []OldRows{{Name: "jobs", Days: 30, stmt: cleanJobs}, {Name: "receipts", Days: 90, stmt: cleanReceipts}}
 
-// cleanJobs removes jobs that were completed or cancelled, in the order of their end, with their links, attempts and receipts. A job that
-// another transaction holds locked is left for another time.
+// cleanJobs removes jobs that were completed or cancelled, in the order of their end, with their
+// links, attempts and receipts. A job that another transaction holds locked is left for another
+// time.
 const cleanJobs = `
 WITH looked AS MATERIALIZED (
     SELECT id, finished_at
@@ -47,8 +53,8 @@ SELECT (SELECT count(*) FROM looked), (SELECT count(*) FROM jobs), (SELECT count
        coalesce((SELECT max(finished_at) FROM looked), @time), coalesce((SELECT id FROM looked ORDER BY finished_at DESC, id DESC LIMIT 1), @id),
        @n::bigint`
 
-// cleanReceipts removes the webhook receipts of jobs that are completed, cancelled or gone. The receipt of a job that may still be tried
-// again says whether its webhook was delivered, and stays.
+// cleanReceipts removes the webhook receipts of jobs that are completed, cancelled or gone. The
+// receipt of a job that may still be tried again says whether its webhook was delivered, and stays.
 const cleanReceipts = `
 WITH looked AS MATERIALIZED (
     SELECT job_id, attempt, sent_at

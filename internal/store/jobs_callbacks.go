@@ -10,11 +10,13 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// openCallbacks is how many callbacks of one name a job may have open: attempts whose requests may have been taken, the last ones.
+// openCallbacks is how many callbacks of one name a job may have open: attempts whose requests may
+// have been taken, the last ones.
 const openCallbacks = 3
 
-// NewCallback puts on record that a job waits for a callback with the token, for so long at most. Of the open ones of that name it leaves openCallbacks,
-// the new one included, so that a job that is tried again and again keeps a few rows. Errors: ErrJobNotFound.
+// NewCallback puts on record that a job waits for a callback with the token, for so long at most.
+// Of the open ones of that name it leaves openCallbacks, the new one included, so that a job that
+// is tried again and again keeps a few rows. Errors: ErrJobNotFound.
 func NewCallback(ctx context.Context, q Querier, jobID, name, token string, within time.Duration) error {
 	const stmt = `
 WITH closed AS (
@@ -30,7 +32,11 @@ SELECT @hash, j.id, @name, clock_timestamp() + make_interval(secs => @within)
    FOR KEY SHARE
 RETURNING job_id`
 	hash := sha256.Sum256([]byte(token))
-	err := queryRow(ctx, q, stmt, Args{"hash": hash[:], "job": jobID, "name": name, "within": within.Seconds(), "left": openCallbacks - 1}).Scan(&jobID)
+	err := queryRow(ctx, q, stmt,
+		Args{
+			"hash": hash[:], "job": jobID, "name": name, "within": within.Seconds(),
+			"left": openCallbacks - 1,
+		}).Scan(&jobID)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return ErrJobNotFound
 	}
@@ -56,8 +62,9 @@ type Callback struct {
 	Left time.Duration
 }
 
-// SeeCallback reads the callback of that name that a job has asked for, the one that came if several were asked for, and notes that it was read. ok
-// is false when none has come and the job has waited for none.
+// SeeCallback reads the callback of that name that a job has asked for, the one that came if
+// several were asked for, and notes that it was read. ok is false when none has come and the job
+// has waited for none.
 func SeeCallback(ctx context.Context, q Querier, jobID, name string) (c Callback, ok bool, err error) {
 	const stmt = `
 WITH seen AS (
@@ -78,8 +85,11 @@ SELECT data::text, called_at, extract(epoch FROM deadline - clock_timestamp())::
 	return c, err == nil, Wrap("read the callback", err)
 }
 
-// EnqueueJobWithCallback asks for a job that waits for a callback of that name, for so long at most. The token is empty when the job existed before.
-func EnqueueJobWithCallback(ctx context.Context, q Querier, j NewJob, name string, within time.Duration) (r EnqueuedJob, token string, err error) {
+// EnqueueJobWithCallback asks for a job that waits for a callback of that name, for so long at
+// most. The token is empty when the job existed before.
+func EnqueueJobWithCallback(ctx context.Context, q Querier, j NewJob, name string, within time.Duration) (r EnqueuedJob,
+	token string, err error,
+) {
 	const stmt = `
 SELECT job_id, duplicate, result, coalesce(token, '')
   FROM daybook.enqueue_job_with_callback(@org, @type, @payload::text::jsonb, @name, make_interval(secs => @within), NULLIF(@key::text, ''),

@@ -6,7 +6,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// TestEndOfAClaimReadsItsJob: to renew, complete or fail a claim takes no longer beside many others, which statistics that are older do not know of.
+// TestEndOfAClaimReadsItsJob: to renew, complete or fail a claim takes no longer beside many
+// others, which statistics that are older do not know of.
 func TestEndOfAClaimReadsItsJob(t *testing.T) {
 	t.Parallel()
 	const claims, each, most = 2000, 50, 60
@@ -16,7 +17,10 @@ func TestEndOfAClaimReadsItsJob(t *testing.T) {
 	b.exec(`ANALYZE daybook.jobs`)
 	b.inQueue("p", "", claims)
 	b.exec(`SELECT daybook.lease_async_operation(id::uuid) FROM daybook.jobs WHERE org_id = 'p'`)
-	for _, call := range []string{"daybook.renew_async_operation(id)", "daybook.complete_async_operation(id)", "daybook.fail_async_operation(id, 'no')"} {
+	for _, call := range []string{
+		"daybook.renew_async_operation(id)", "daybook.complete_async_operation(id)",
+		"daybook.fail_async_operation(id, 'no')",
+	} {
 		pages := b.jobPages(b.Pool, func() {
 			b.exec(`SELECT `+call+` FROM (SELECT id::uuid FROM daybook.jobs WHERE org_id = 'p' AND state = 'leased' ORDER BY daybook.jobs.id LIMIT $1) x`, each)
 		})

@@ -9,12 +9,16 @@ import (
 	"github.com/daybook-dev/daybook/internal/telemetry/span"
 )
 
-// CallFunction calls an SQL function with one argument of jsonb, in a transaction, and returns what it returns as JSON: null for
-// void, and a list for a set. While it runs, current_setting('daybook.org_id') and ('daybook.job_id') tell for whom and why, and what it
+// CallFunction calls an SQL function with one argument of jsonb, in a transaction, and returns what
+// it returns as JSON: null for void, and a list for a set. While it runs,
+// current_setting('daybook.org_id') and ('daybook.job_id') tell for whom and why, and what it
 // enqueues belongs to the trace of the context.
 //
-// A function's name cannot be a parameter of a statement. It is quoted, and its caller takes it from a list of its own.
-func CallFunction(ctx context.Context, tx pgx.Tx, schema, name, org, job string, argument json.RawMessage) (json.RawMessage, error) {
+// A function's name cannot be a parameter of a statement. It is quoted, and its caller takes it
+// from a list of its own.
+func CallFunction(ctx context.Context, tx pgx.Tx, schema, name, org, job string,
+	argument json.RawMessage,
+) (json.RawMessage, error) {
 	const settings = `SELECT set_config('daybook.org_id', $1, true), set_config('daybook.job_id', $2, true), set_config('daybook.traceparent', $3, true)`
 	const kind = `
 SELECT proretset, prorettype = 'void'::regtype FROM pg_catalog.pg_proc WHERE oid = to_regprocedure($1)`

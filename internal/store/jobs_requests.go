@@ -11,7 +11,8 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// NewJob asks for a background job. The zero value of each field but the first three means what is left to the database.
+// NewJob asks for a background job. The zero value of each field but the first three means what is
+// left to the database.
 type NewJob struct {
 	OrgID   string
 	Type    string
@@ -26,10 +27,11 @@ type NewJob struct {
 	Links json.RawMessage
 	// Unique makes it the only open job of its organization with its type and payload.
 	Unique bool
-	// SkipWhileOpen is a key: while a job of the organization that was enqueued with it is open, nothing is enqueued. EnqueueJob
-	// alone has it.
+	// SkipWhileOpen is a key: while a job of the organization that was enqueued with it is open,
+	// nothing is enqueued. EnqueueJob alone has it.
 	SkipWhileOpen string
-	// Queue is the named queue, Sequence the key of its sequence, After the ids of the jobs that it waits for.
+	// Queue is the named queue, Sequence the key of its sequence, After the ids of the jobs that it
+	// waits for.
 	Queue    string
 	Sequence string
 	After    []string
@@ -37,7 +39,8 @@ type NewJob struct {
 	AfterAnyEnd bool
 }
 
-// EnqueuedJob is the job that a request led to, whether it was there already, and what the request did.
+// EnqueuedJob is the job that a request led to, whether it was there already, and what the request
+// did.
 type EnqueuedJob struct {
 	JobID     string
 	Duplicate bool
@@ -46,7 +49,8 @@ type EnqueuedJob struct {
 
 // EnqueueJob asks for a background job.
 //
-// Most requests say no more than what is to be done. They have a statement of their own, because each argument costs the database something, in each transaction.
+// Most requests say no more than what is to be done. They have a statement of their own, because
+// each argument costs the database something, in each transaction.
 func EnqueueJob(ctx context.Context, q Querier, j NewJob) (EnqueuedJob, error) {
 	const plain = `SELECT job_id, duplicate, result FROM daybook.enqueue_job(@org, @type, @payload::text::jsonb)`
 	const whole = `
@@ -74,22 +78,25 @@ func (j *NewJob) plain() bool {
 func (j *NewJob) args() Args {
 	return Args{
 		"org": j.OrgID, "type": j.Type, "payload": string(j.Payload), "key": j.IdempotencyKey, "ready_at": j.ReadyAt,
-		"priority": int32(j.Priority), "max_attempts": int32(j.MaxAttempts), "links": textOrNil(j.Links), "is_unique": j.Unique,
-		"queue": j.Queue, "sequence": j.Sequence, "after": j.After, "after_any_end": j.AfterAnyEnd,
+		"priority": int32(j.Priority), "max_attempts": int32(j.MaxAttempts), "links": textOrNil(j.Links),
+		"is_unique": j.Unique,
+		"queue":     j.Queue, "sequence": j.Sequence, "after": j.After, "after_any_end": j.AfterAnyEnd,
 		"skip_while_open": j.SkipWhileOpen,
 	}
 }
 
-// EnqueueJobs asks for many background jobs, up to limit in a statement; the answers are in the order of the jobs.
+// EnqueueJobs asks for many background jobs, up to limit in a statement; the answers are in the
+// order of the jobs.
 func EnqueueJobs(ctx context.Context, q Querier, jobs []NewJob, limit int) ([]EnqueuedJob, error) {
 	order := make([]int, len(jobs))
 	for i := range order {
 		order[i] = i
 	}
 	if len(jobs) > limit && !slices.ContainsFunc(jobs, func(j NewJob) bool { return j.Sequence != "" }) {
-		// A statement sorts its own jobs; when they need several, the statements follow each other in the same order. The hash that
-		// unique jobs are sorted by is the database's; its order is not needed unless another transaction has jobs with the same payload
-		// that are enqueued by several statements. Jobs of sequences keep their order.
+		// A statement sorts its own jobs; when they need several, the statements follow each other in
+		// the same order. The hash that unique jobs are sorted by is the database's; its order is not
+		// needed unless another transaction has jobs with the same payload that are enqueued by several
+		// statements. Jobs of sequences keep their order.
 		slices.SortStableFunc(order, func(a, b int) int {
 			return cmp.Or(boolOrder(jobs[b].Unique, jobs[a].Unique), cmp.Compare(jobs[a].OrgID, jobs[b].OrgID),
 				cmp.Compare(jobs[a].IdempotencyKey, jobs[b].IdempotencyKey))
@@ -104,7 +111,8 @@ func EnqueueJobs(ctx context.Context, q Querier, jobs []NewJob, limit int) ([]En
 	return out, nil
 }
 
-// enqueueJobs asks for the jobs at the positions, and writes the answers to the same positions of out.
+// enqueueJobs asks for the jobs at the positions, and writes the answers to the same positions of
+// out.
 func enqueueJobs(ctx context.Context, q Querier, jobs []NewJob, positions []int, out []EnqueuedJob) error {
 	const stmt = `
 SELECT ordinal, job_id, duplicate, result
@@ -133,7 +141,8 @@ SELECT ordinal, job_id, duplicate, result
 	}
 	text, args := traced(ctx, stmt, Args{
 		"orgs": orgs, "types": types, "payloads": payloads, "keys": keys, "ready_ats": due, "priorities": priorities,
-		"max_attempts": attempts, "links": links, "are_unique": unique, "queues": queues, "sequences": sequences, "afters": afters,
+		"max_attempts": attempts, "links": links, "are_unique": unique, "queues": queues, "sequences": sequences,
+		"afters":         afters,
 		"afters_any_end": anyEnds,
 	})
 	var ordinal int
@@ -144,7 +153,8 @@ SELECT ordinal, job_id, duplicate, result
 	}, text, args)
 }
 
-// setAt sets an element of a slice of n pointers, which is made when the first value that is not zero comes.
+// setAt sets an element of a slice of n pointers, which is made when the first value that is not
+// zero comes.
 func setAt[T comparable](list []*T, i, n int, v T) []*T {
 	var zero T
 	if v == zero {
@@ -190,7 +200,8 @@ func textOrNil(raw json.RawMessage) *string {
 	return new(string(raw))
 }
 
-// RetryJob tries a background job again: mode is now, later or reset. A delay of 0 is the mode's own.
+// RetryJob tries a background job again: mode is now, later or reset. A delay of 0 is the mode's
+// own.
 func RetryJob(ctx context.Context, q Querier, id, mode string, delay time.Duration) (Requested, error) {
 	const stmt = `
 WITH found AS MATERIALIZED (SELECT j.id, j.state = 'completed' AS completed FROM daybook.jobs j WHERE j.id = $1 FOR NO KEY UPDATE)
@@ -214,8 +225,11 @@ SELECT $1, 'absent', '' WHERE NOT EXISTS (SELECT FROM found)`
 	return changeJob(ctx, q, "cancel the job", "what it did has to be undone elsewhere", stmt, id)
 }
 
-// changeJob runs a statement that answers with a job's id and a result, and returns the answer, or the error that stands for it.
-func changeJob(ctx context.Context, q Querier, doing, completedHint, stmt string, args ...any) (r Requested, err error) {
+// changeJob runs a statement that answers with a job's id and a result, and returns the answer, or
+// the error that stands for it.
+func changeJob(ctx context.Context, q Querier, doing, completedHint, stmt string,
+	args ...any,
+) (r Requested, err error) {
 	switch err = q.QueryRow(ctx, stmt, args...).Scan(&r.JobID, &r.Result, &r.Reason); {
 	case err != nil:
 		return Requested{}, Wrap(doing, err)
@@ -228,8 +242,9 @@ func changeJob(ctx context.Context, q Querier, doing, completedHint, stmt string
 	}
 }
 
-// RunBulk changes the batches of an operation that are left, each in a transaction of its own, until there is none or ctx ends.
-// Several callers share them; what is counted is what was committed.
+// RunBulk changes the batches of an operation that are left, each in a transaction of its own,
+// until there is none or ctx ends. Several callers share them; what is counted is what was
+// committed.
 func RunBulk(ctx context.Context, q Querier, id string) error {
 	for {
 		more, err := WorkBulkBatch(ctx, q, id)
@@ -244,8 +259,8 @@ func WorkBulkBatch(ctx context.Context, q Querier, id string) (more bool, err er
 	return value[bool](ctx, q, "change a batch of jobs", `SELECT daybook.work_bulk_batch($1)`, id)
 }
 
-// OpenBulkOperations are operations that are not finished and that no process has worked on for a while. Where the database's clock was
-// set back, some were worked on in the future.
+// OpenBulkOperations are operations that are not finished and that no process has worked on for a
+// while. Where the database's clock was set back, some were worked on in the future.
 func OpenBulkOperations(ctx context.Context, q Querier, idle time.Duration) ([]string, error) {
 	const stmt = `
 SELECT coalesce(array_agg(id ORDER BY id), '{}') FROM daybook.bulk_operations

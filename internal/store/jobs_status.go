@@ -29,7 +29,8 @@ type JobStatus struct {
 	Wrote bool
 }
 
-// ReadJobStatus reads how a job stands, in one statement; ErrJobNotFound when there is none with the id.
+// ReadJobStatus reads how a job stands, in one statement; ErrJobNotFound when there is none with
+// the id.
 func ReadJobStatus(ctx context.Context, q Querier, id string) (JobStatus, error) {
 	// database/sql cannot scan JSON that is null into a json.RawMessage: it is read as text.
 	const stmt = `
@@ -40,7 +41,8 @@ SELECT id, org_id, type, state::text, run_count, CASE WHEN ready_at < '9999-12-3
  WHERE id = $1`
 	var s JobStatus
 	var result, progress *string
-	err := q.QueryRow(ctx, stmt, id).Scan(&s.JobID, &s.OrgID, &s.Type, &s.State, &s.RunCount, &s.ReadyAt, &s.ErrorCode, &s.Error, &s.FinishedAt,
+	err := q.QueryRow(ctx, stmt, id).Scan(&s.JobID, &s.OrgID, &s.Type, &s.State, &s.RunCount, &s.ReadyAt, &s.ErrorCode,
+		&s.Error, &s.FinishedAt,
 		&result, &progress, &s.Wrote)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return s, NoJob(id)

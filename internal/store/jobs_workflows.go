@@ -7,9 +7,13 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// OpenJobWorkflow puts on record that a job is about to have a workflow in that namespace of Temporal, which may run for so long after the request to cancel it.
-// It reports false, and records nothing, when the job is not being worked or is to be cancelled: then no workflow must be started.
-func OpenJobWorkflow(ctx context.Context, q Querier, jobID, namespace string, grace time.Duration) (open bool, err error) {
+// OpenJobWorkflow puts on record that a job is about to have a workflow in that namespace of
+// Temporal, which may run for so long after the request to cancel it. It reports false, and records
+// nothing, when the job is not being worked or is to be cancelled: then no workflow must be
+// started.
+func OpenJobWorkflow(ctx context.Context, q Querier, jobID, namespace string,
+	grace time.Duration,
+) (open bool, err error) {
 	const stmt = `
 WITH job AS (
     SELECT id FROM daybook.jobs WHERE id = @job AND state IN ('pending', 'leased') AND NOT cancel_requested
@@ -21,7 +25,8 @@ WITH job AS (
     RETURNING job_id
 )
 SELECT EXISTS (SELECT FROM opened)`
-	return value[bool](ctx, q, "put the job's workflow on record", stmt, Args{"job": jobID, "namespace": namespace, "grace": grace.Seconds()})
+	return value[bool](ctx, q, "put the job's workflow on record", stmt,
+		Args{"job": jobID, "namespace": namespace, "grace": grace.Seconds()})
 }
 
 // CloseJobWorkflow removes the record of a job's workflow, which has ended.
@@ -40,7 +45,8 @@ func JobIsCancelling(ctx context.Context, q Querier, jobID string) (cancelling b
 // LeftWorkflow is a workflow to whose end a worker sees.
 type LeftWorkflow struct {
 	JobID string
-	// Claim is by which the worker changes the record later: another change of it makes that do nothing.
+	// Claim is by which the worker changes the record later: another change of it makes that do
+	// nothing.
 	Claim time.Time
 	// Over is whether the job has ended; otherwise it was tried again meanwhile.
 	Over bool
@@ -52,11 +58,13 @@ type LeftWorkflow struct {
 	Grace time.Duration
 }
 
-// ClaimLeftWorkflows returns workflows of a namespace whose jobs have ended, each to one worker: another one finds it half a minute later. At most 25 are
-// claimed for the first time, and 25 again, so that neither keep the others waiting.
+// ClaimLeftWorkflows returns workflows of a namespace whose jobs have ended, each to one worker:
+// another one finds it half a minute later. At most 25 are claimed for the first time, and 25
+// again, so that neither keep the others waiting.
 //
-// A record is left alone for a second after an attempt has asked for its workflow. The statement may have read the job before it was tried again: where the
-// record changes meanwhile, PostgreSQL looks at the new record and not at the job again.
+// A record is left alone for a second after an attempt has asked for its workflow. The statement
+// may have read the job before it was tried again: where the record changes meanwhile, PostgreSQL
+// looks at the new record and not at the job again.
 func ClaimLeftWorkflows(ctx context.Context, q Querier, namespace string) ([]LeftWorkflow, error) {
 	const stmt = `
 WITH again AS (
@@ -96,7 +104,8 @@ func DropLeftWorkflow(ctx context.Context, db DB, w LeftWorkflow) error {
 	return Wrap("remove the record of a workflow that has ended", err)
 }
 
-// KeepLeftWorkflow has a worker see to the workflow again after so long, and notes whether Temporal was asked to cancel it just now.
+// KeepLeftWorkflow has a worker see to the workflow again after so long, and notes whether Temporal
+// was asked to cancel it just now.
 func KeepLeftWorkflow(ctx context.Context, db DB, w LeftWorkflow, after time.Duration, cancelledNow bool) error {
 	const stmt = `
 UPDATE daybook.job_workflows

@@ -10,7 +10,8 @@ import (
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
-// TestNewlyEndedWorkflowsDoNotWaitForOthers: those whose end does not succeed come again and again, and leave room for the others.
+// TestNewlyEndedWorkflowsDoNotWaitForOthers: those whose end does not succeed come again and again,
+// and leave room for the others.
 func TestNewlyEndedWorkflowsDoNotWaitForOthers(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -30,7 +31,8 @@ func TestNewlyEndedWorkflowsDoNotWaitForOthers(t *testing.T) {
 	assert.Equal(t, 25, first)
 }
 
-// TestWorkflowThatWasJustAskedForIsLeftAlone: the claim may have read its job before the job was tried again.
+// TestWorkflowThatWasJustAskedForIsLeftAlone: the claim may have read its job before the job was
+// tried again.
 func TestWorkflowThatWasJustAskedForIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -8,8 +8,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Queue is a kind of queue as operations see it: what people look at, change and check for every kind alike. What the worker asks of a
-// kind is another list: the port of internal/engine.
+// Queue is a kind of queue as operations see it: what people look at, change and check for every
+// kind alike. What the worker asks of a kind is another list: the port of internal/engine.
 type Queue struct {
 	// Name is the kind's in reports, in attempts and on the command line.
 	Name string
@@ -36,8 +36,9 @@ type operations interface {
 	old() []OldRows
 }
 
-// Queues lists every kind of queue, in the order in which operations show them. It is the one list of kinds: a kind that stands here is
-// shown, paused, capped, reclaimed and audited like the others.
+// Queues lists every kind of queue, in the order in which operations show them. It is the one list
+// of kinds: a kind that stands here is shown, paused, capped, reclaimed and audited like the
+// others.
 func Queues() []Queue {
 	return []Queue{
 		{Accounting.Name, Accounting.table, "syncAccountingQueueWorkflow", "accounting-queue", Accounting},
@@ -46,8 +47,9 @@ func Queues() []Queue {
 	}
 }
 
-// Organizations reports whether its jobs belong to organizations, as those of the kinds do whose rows are updated in place. Else there are none of one
-// organization, and lists of organizations leave the kind out.
+// Organizations reports whether its jobs belong to organizations, as those of the kinds do whose
+// rows are updated in place. Else there are none of one organization, and lists of organizations
+// leave the kind out.
 func (q Queue) Organizations() bool {
 	_, ok := q.operations.(*Kind)
 	return ok
@@ -82,8 +84,9 @@ type QueueReclaimed struct {
 	Reclaimed
 }
 
-// ReclaimExpired ends the leases of every kind that have expired, at once, and says what became of those of each, in the order of
-// Queues: see Store.ReclaimExpired. It is for people who know that a worker is gone.
+// ReclaimExpired ends the leases of every kind that have expired, at once, and says what became of
+// those of each, in the order of Queues: see Store.ReclaimExpired. It is for people who know that a
+// worker is gone.
 func ReclaimExpired(ctx context.Context, pool *pgxpool.Pool) ([]QueueReclaimed, error) {
 	var all []QueueReclaimed
 	for _, q := range Queues() {
@@ -101,7 +104,8 @@ func (k *Kind) reclaimExpired(ctx context.Context, pool *pgxpool.Pool) (Reclaime
 	return NewQueue(pool, k).ReclaimExpired(ctx)
 }
 
-// wakeQueues has those that wait for jobs of organizations look again when the transaction has committed.
+// wakeQueues has those that wait for jobs of organizations look again when the transaction has
+// committed.
 func wakeQueues(ctx context.Context, tx pgx.Tx) error {
 	for _, k := range OrganizationQueues() {
 		if _, err := tx.Exec(ctx, k.sql(`SELECT daybook.wake_job_queue()`)); err != nil {
@@ -112,7 +116,8 @@ func wakeQueues(ctx context.Context, tx pgx.Tx) error {
 }
 
 const (
-	// StaleAfter is how long after its last renewal a lease expires. Any worker may reclaim an expired lease.
+	// StaleAfter is how long after its last renewal a lease expires. Any worker may reclaim an
+	// expired lease.
 	StaleAfter = 10 * time.Second
 	// RenewEvery is the pause between two renewals of a lease.
 	RenewEvery = 3 * time.Second
@@ -123,7 +128,8 @@ type LeaseGroup struct {
 	Kind   string `json:"kind"`
 	Worker string `json:"worker"`
 	Turn   string `json:"turn_id"`
-	// Detached: no activity works the turn; its process alone holds the jobs, which last longer than a turn.
+	// Detached: no activity works the turn; its process alone holds the jobs, which last longer than
+	// a turn.
 	Detached bool  `json:"detached"`
 	Jobs     int64 `json:"jobs"`
 	// Working counts those that are charged with an attempt when their lease ends.
@@ -147,7 +153,8 @@ SELECT /* jobs */'jobs'/* accounting: 'accounting' */, coalesce(worker, ''), tur
 	return groups, Wrap("read leases", err)
 }
 
-// IsEmpty reports whether the database was not used yet: it has no schema daybook, or holds no organization, no document and no job of any kind.
+// IsEmpty reports whether the database was not used yet: it has no schema daybook, or holds no
+// organization, no document and no job of any kind.
 func IsEmpty(ctx context.Context, q Querier) (bool, error) {
 	const exists = `SELECT to_regclass('daybook.accounting_work_queue') IS NOT NULL`
 	const stmt = `
@@ -165,7 +172,9 @@ SELECT NOT EXISTS (SELECT 1 FROM daybook.organizations) AND NOT EXISTS (SELECT 1
 	return empty, Wrap("look for data", err)
 }
 
-// ServerPrograms returns the directory of the server's own programs, such as pg_dump. Only a superuser may ask.
+// ServerPrograms returns the directory of the server's own programs, such as pg_dump. Only a
+// superuser may ask.
 func ServerPrograms(ctx context.Context, q Querier) (string, error) {
-	return value[string](ctx, q, "ask for the server's programs", `SELECT setting FROM pg_catalog.pg_config WHERE name = 'BINDIR'`)
+	return value[string](ctx, q, "ask for the server's programs",
+		`SELECT setting FROM pg_catalog.pg_config WHERE name = 'BINDIR'`)
 }

@@ -23,9 +23,16 @@ func TestQueuesAreNamedAsElsewhere(t *testing.T) {
 		names = append(names, strings.Join([]string{q.Name, q.Table, q.WorkflowType, q.TaskQueue}, " "))
 	}
 	assert.Equal(t, []string{
-		strings.Join([]string{store.Accounting.Name, models.AccountingJob{}.TableName(), workflows.AccountingWorkflow, workflows.AccountingTaskQueue}, " "),
-		strings.Join([]string{store.Jobs.Name, models.Job{}.TableName(), workflows.JobsWorkflow, workflows.JobsTaskQueue}, " "),
-		strings.Join([]string{store.NewTaskQueue(nil).Name(), "queues.task", workflows.TasksWorkflow, workflows.TasksTaskQueue}, " "),
+		strings.Join([]string{
+			store.Accounting.Name, models.AccountingJob{}.TableName(), workflows.AccountingWorkflow,
+			workflows.AccountingTaskQueue,
+		}, " "),
+		strings.Join([]string{store.Jobs.Name, models.Job{}.TableName(), workflows.JobsWorkflow, workflows.JobsTaskQueue},
+			" "),
+		strings.Join([]string{
+			store.NewTaskQueue(nil).Name(), "queues.task", workflows.TasksWorkflow,
+			workflows.TasksTaskQueue,
+		}, " "),
 	}, names)
 }
 
@@ -34,7 +41,8 @@ var lacks = map[string]struct{ attempts, organizations string }{
 	"tasks": {attempts: "their facts are the log", organizations: "a task belongs to none"},
 }
 
-// TestEveryKindHasItsFiles: CONTRIBUTING.md lists the files of a kind, and each kind of the list has them.
+// TestEveryKindHasItsFiles: CONTRIBUTING.md lists the files of a kind, and each kind of the list
+// has them.
 func TestEveryKindHasItsFiles(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join("..", "..")
@@ -53,7 +61,8 @@ func TestEveryKindHasItsFiles(t *testing.T) {
 			listed++
 			assert.Contains(t, pattern, "KIND", "a file of a kind is named after it")
 			for _, q := range store.Queues() {
-				files, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(strings.ReplaceAll(pattern, "KIND", q.Name))))
+				files, err := filepath.Glob(filepath.Join(root,
+					filepath.FromSlash(strings.ReplaceAll(pattern, "KIND", q.Name))))
 				require.NoError(t, err)
 				assert.NotEmpty(t, files, "%s has no file %s", q.Name, pattern)
 			}
@@ -92,7 +101,8 @@ func TestKindsWithOrganizations(t *testing.T) {
 	assert.Equal(t, with, listed)
 }
 
-// begin makes a job of a kind, of an organization of its own if the kind has some, and returns its id.
+// begin makes a job of a kind, of an organization of its own if the kind has some, and returns its
+// id.
 func (b *bundle) begin(kind string) (id string) {
 	b.t.Helper()
 	stmt, ok := map[string]string{
@@ -105,7 +115,8 @@ func (b *bundle) begin(kind string) (id string) {
 	return id
 }
 
-// TestEveryQueueCounts: a database is used by a job of any kind, and an organization known by one of its jobs.
+// TestEveryQueueCounts: a database is used by a job of any kind, and an organization known by one
+// of its jobs.
 func TestEveryQueueCounts(t *testing.T) {
 	t.Parallel()
 	for _, q := range store.Queues() {
@@ -134,12 +145,19 @@ func TestEveryQueueCounts(t *testing.T) {
 // damage is something wrong with a job of a kind, and how the audit says so.
 type damage struct{ stmt, check, says string }
 
-// rowDamages are those of a kind whose rows are updated in place; {table} and {kind} stand for the kind's.
+// rowDamages are those of a kind whose rows are updated in place; {table} and {kind} stand for the
+// kind's.
 var rowDamages = map[string]damage{
 	"finished without a time": {`UPDATE {table} SET state = 'cancelled'`, "contradictory_row", "has no time of its end"},
 	"leased by no turn":       {`UPDATE {table} SET state = 'leased'`, "contradictory_row", "no turn holds it"},
-	"held while pending":      {`UPDATE {table} SET turn_id = 'run/0/1', fence = 1`, "contradictory_row", "a turn holds it"},
-	"failed for no reason":    {`UPDATE {table} SET state = 'failed', finished_at = now()`, "contradictory_row", "nothing says why"},
+	"held while pending": {
+		`UPDATE {table} SET turn_id = 'run/0/1', fence = 1`, "contradictory_row",
+		"a turn holds it",
+	},
+	"failed for no reason": {
+		`UPDATE {table} SET state = 'failed', finished_at = now()`, "contradictory_row",
+		"nothing says why",
+	},
 	"completed twice": {
 		`INSERT INTO daybook.attempt_log (kind, job_id, org_id, document_id, version, type, attempt, outcome, started_at, turn_id, fence)
 		 SELECT '{kind}', id, org_id, CASE '{kind}' WHEN 'accounting' THEN 'd' END, CASE '{kind}' WHEN 'accounting' THEN 1 END,
@@ -172,7 +190,8 @@ func TestEveryCheckIsBroken(t *testing.T) {
 	}
 }
 
-// TestAuditOfEveryQueue damages a row of each kind whose rows are updated in place. TestAuditOfTasks does it with facts.
+// TestAuditOfEveryQueue damages a row of each kind whose rows are updated in place.
+// TestAuditOfTasks does it with facts.
 func TestAuditOfEveryQueue(t *testing.T) {
 	t.Parallel()
 	for _, q := range store.Queues() {

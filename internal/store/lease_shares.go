@@ -135,7 +135,9 @@ func limitedTypes(shares []due.Share, room Room) []string {
 // withinLimits locks the types of the shares that have a limit over all workers, counts how many
 // jobs of each are leased, and bounds the shares by what is left. It returns the types of which
 // nothing is, or that another worker is leasing.
-func (s *Store) withinLimits(ctx context.Context, tx pgx.Tx, shares []due.Share, room Room) (open []due.Share, full []string, err error) {
+func (s *Store) withinLimits(ctx context.Context, tx pgx.Tx, shares []due.Share, room Room) (open []due.Share,
+	full []string, err error,
+) {
 	const count = `
 SELECT t.type, (SELECT count(*) FROM daybook.jobs q WHERE q.counted AND q.turn_id IS NOT NULL AND q.type = t.type)
   FROM unnest($1::text[]) AS t (type)`
@@ -150,7 +152,8 @@ SELECT t.type, (SELECT count(*) FROM daybook.jobs q WHERE q.counted AND q.turn_i
 	left := map[string]int{}
 	var jobType string
 	var n int
-	if _, err := byKey(ctx, tx, eachRow([]any{&jobType, &n}, func() { left[jobType] = room.Everywhere(jobType) - n }), count, locked); err != nil {
+	if _, err := byKey(ctx, tx, eachRow([]any{&jobType, &n}, func() { left[jobType] = room.Everywhere(jobType) - n }),
+		count, locked); err != nil {
 		return nil, nil, err
 	}
 	for _, sh := range shares {
@@ -208,7 +211,9 @@ func shareColumns(shares []due.Share) Args {
 // takeShares sends a batch whose last statement returns the fields of jobs of the shares, as
 // eachJob reads them, and moves the cursors behind them. Rows that cannot be read are not among the
 // jobs; they are to be weeded when the transaction has ended.
-func (s *Store) takeShares(ctx context.Context, q batcher, batch *pgx.Batch, shares []due.Share, fields func(j *Job) []any) ([]Job, error) {
+func (s *Store) takeShares(ctx context.Context, q batcher, batch *pgx.Batch, shares []due.Share,
+	fields func(j *Job) []any,
+) ([]Job, error) {
 	index := make(map[due.Key]int, len(shares))
 	for i, sh := range shares {
 		index[sh.Key] = i

@@ -37,8 +37,9 @@ func (b *bundle) change(f func(tx pgx.Tx) error) {
 	require.NoError(b.t, pgx.BeginFunc(b.t.Context(), b.Pool, f))
 }
 
-// TestCursorsSpareTheDead holds an old snapshot, so that no dead row can be removed, and counts what a lease reads late in a
-// long queue. Without cursors it would read all that was leased before.
+// TestCursorsSpareTheDead holds an old snapshot, so that no dead row can be removed, and counts
+// what a lease reads late in a long queue. Without cursors it would read all that was leased
+// before.
 func TestCursorsSpareTheDead(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -59,7 +60,8 @@ func TestCursorsSpareTheDead(t *testing.T) {
 	require.Len(t, known, 1)
 	read := func(from string, args ...any) int64 {
 		stmt := `EXPLAIN (ANALYZE, BUFFERS, FORMAT TEXT) SELECT id FROM daybook.accounting_work_queue
- WHERE state = 'pending' AND priority = 2 AND org_id = 'a' AND (ready_at, id) >= ` + from + ` ORDER BY ready_at, id LIMIT 100`
+ WHERE state = 'pending' AND priority = 2 AND org_id = 'a' AND (ready_at, id) >= ` + from +
+			` ORDER BY ready_at, id LIMIT 100`
 		rows, err := b.Pool.Query(ctx, stmt, args...)
 		require.NoError(t, err)
 		lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
@@ -106,8 +108,8 @@ func (*passing) Open(string) bool { return true }
 // QueueFull implements store.Room.
 func (*passing) QueueFull(string, time.Duration) {}
 
-// TestLeaseTakesWhatThereIsRoomFor: room that becomes free while a lease is under way is left to the next one. Otherwise a lease is
-// a statement for each handler that returns meanwhile.
+// TestLeaseTakesWhatThereIsRoomFor: room that becomes free while a lease is under way is left to
+// the next one. Otherwise a lease is a statement for each handler that returns meanwhile.
 func TestLeaseTakesWhatThereIsRoomFor(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

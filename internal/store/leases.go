@@ -14,8 +14,8 @@ type Renewed struct {
 	Held []string
 	// Asked are those of them that are to be cancelled.
 	Asked []string
-	// Missed says that some were not renewed, because another transaction holds their rows: often for a moment only, to see whether they
-	// have expired.
+	// Missed says that some were not renewed, because another transaction holds their rows: often for
+	// a moment only, to see whether they have expired.
 	Missed bool
 	// Crowded says that no connection of the pool was free.
 	Crowded bool
@@ -75,8 +75,9 @@ func (s *Store) TurnsWithLeases(ctx context.Context, turns []string) ([]string, 
 	return ids, Wrap("read turns with leases", err)
 }
 
-// giveBackStmt gives jobs back: those of @ids, or all that the turn holds if that is null; with @cancelled only those that are to be
-// cancelled. The attempt is uncounted, and a request that came meanwhile counts anew.
+// giveBackStmt gives jobs back: those of @ids, or all that the turn holds if that is null; with
+// @cancelled only those that are to be cancelled. The attempt is uncounted, and a request that came
+// meanwhile counts anew.
 const giveBackStmt = `
 WITH held AS (
     SELECT id, generation <> leased_generation AS again, run_count
@@ -101,13 +102,16 @@ RETURNING q.id, q.org_id, /* jobs */q.type, ''/* accounting: '', q.document_id *
 
 // GiveBack implements engine.Leases.
 //
-// The generation is not compared, because it would not tell: what was given back, uncounted, and is leased again has the same attempt and generation. Should a try whose answer was lost be
-// repeated after that, the lease ends as a lost one does: its attempt commits nothing, and the job is worked again.
+// The generation is not compared, because it would not tell: what was given back, uncounted, and is
+// leased again has the same attempt and generation. Should a try whose answer was lost be repeated
+// after that, the lease ends as a lost one does: its attempt commits nothing, and the job is worked
+// again.
 func (s *Store) GiveBack(ctx context.Context, turn Turn, ids []string, delay time.Duration) (int, error) {
 	released, err := byKey(ctx, s.pool, backFrom(turn), s.kind.sql(giveBackStmt),
 		turn.args(Args{"ids": ids, "delay": delay.Seconds(), "cancelled": false}))
 	if len(released) > 0 && err == nil {
-		// Other processes wait for work as well. Should this fail, they find it when they look by themselves.
+		// Other processes wait for work as well. Should this fail, they find it when they look by
+		// themselves.
 		_, _ = byKey(ctx, s.pool, pgx.RowTo[string], s.kind.sql(`SELECT daybook.wake_job_queue()::text`))
 	}
 	if err == nil { // the rows are there also when their commit failed
@@ -139,8 +143,9 @@ type Begun struct {
 	Cancelled int
 }
 
-// BeginWaiting implements engine.Leases. A job that the turn has leased anew meanwhile is the turn's, and may be begun: which of its attempts completes it is
-// decided by the completion, which compares the attempt and the generation.
+// BeginWaiting implements engine.Leases. A job that the turn has leased anew meanwhile is the
+// turn's, and may be begun: which of its attempts completes it is decided by the completion, which
+// compares the attempt and the generation.
 func (s *Store) BeginWaiting(ctx context.Context, turn Turn, ids []string) (Begun, error) {
 	const begin = `
 UPDATE daybook.jobs q
@@ -184,7 +189,8 @@ UPDATE daybook.jobs q
  WHERE q.id = ANY (ARRAY(SELECT id FROM mine)) AND (SELECT count(*) FROM mine) = cardinality(@ids::text[])
 RETURNING q.id`
 	handed, err := kept(ctx, &s.base, func(q batcher) ([]string, error) {
-		return byKey(ctx, q, pgx.RowTo[string], s.kind.sql(stmt), from.args(Args{"to": to.ID, "detached": to.Detached, "ids": ids}))
+		return byKey(ctx, q, pgx.RowTo[string], s.kind.sql(stmt),
+			from.args(Args{"to": to.ID, "detached": to.Detached, "ids": ids}))
 	})
 	return err == nil && len(handed) == len(ids), Wrap("hand jobs over", err)
 }

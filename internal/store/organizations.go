@@ -11,16 +11,19 @@ import (
 	"github.com/daybook-dev/daybook/failure"
 )
 
-// ErrOrganizationNotFound: the database has nothing of the organization: no configuration, no document and no job.
+// ErrOrganizationNotFound: the database has nothing of the organization: no configuration, no
+// document and no job.
 var ErrOrganizationNotFound = failure.New(failure.OrganizationNotFound, "no such organization")
 
 // NoOrganization is ErrOrganizationNotFound for an organization.
 func NoOrganization(id string) error {
-	return fmt.Errorf("%w: %s; it is known from its first rules, account, document or job on", ErrOrganizationNotFound, id)
+	return fmt.Errorf("%w: %s; it is known from its first rules, account, document or job on", ErrOrganizationNotFound,
+		id)
 }
 
-// PutOrganization makes an organization known, or renames it; an empty name leaves the name alone. It locks the row only
-// when it changes it: a worker that holds a document may wait for its organization.
+// PutOrganization makes an organization known, or renames it; an empty name leaves the name alone.
+// It locks the row only when it changes it: a worker that holds a document may wait for its
+// organization.
 func PutOrganization(ctx context.Context, tx pgx.Tx, id, name string) error {
 	const rename = `UPDATE daybook.organizations SET name = $2, updated_at = clock_timestamp() WHERE id = $1 AND $2 <> '' AND name <> $2`
 	if _, err := addOrganization(ctx, tx, id, name); err != nil {
@@ -39,33 +42,42 @@ func addOrganization(ctx context.Context, tx pgx.Tx, id, name string) (bool, err
 
 // OrganizationName reads what an organization is called; empty: it has no name, or is not known.
 func OrganizationName(ctx context.Context, q Querier, id string) (string, error) {
-	return value[string](ctx, q, "read the organization's name", `SELECT coalesce((SELECT name FROM daybook.organizations WHERE id = $1), '')`, id)
+	return value[string](ctx, q, "read the organization's name",
+		`SELECT coalesce((SELECT name FROM daybook.organizations WHERE id = $1), '')`, id)
 }
 
 // NeedsSet is the result of a change of an organization's needs, or of the defaults.
 type NeedsSet struct {
 	// Changed is false when the request changed nothing.
 	Changed bool `json:"changed"`
-	// Returned counts the jobs that are pending again: they had failed because the source before did not know their documents.
+	// Returned counts the jobs that are pending again: they had failed because the source before did
+	// not know their documents.
 	Returned int `json:"returned"`
 }
 
-// SetSource puts on record from which source an organization's documents are read; empty: the default.
+// SetSource puts on record from which source an organization's documents are read; empty: the
+// default.
 func SetSource(ctx context.Context, q Querier, org, source string) (NeedsSet, error) {
-	return setNeeds(ctx, q, "set the source of organization "+org, `SELECT changed, returned FROM daybook.set_source($1, nullif($2, ''))`, org, source)
+	return setNeeds(ctx, q, "set the source of organization "+org,
+		`SELECT changed, returned FROM daybook.set_source($1, nullif($2, ''))`, org, source)
 }
 
-// SetHooks puts on record which hooks are called with an organization's postings; nil: the default, empty: none.
+// SetHooks puts on record which hooks are called with an organization's postings; nil: the default,
+// empty: none.
 func SetHooks(ctx context.Context, q Querier, org string, hooks []string) (NeedsSet, error) {
-	return setNeeds(ctx, q, "set the hooks of organization "+org, `SELECT changed, 0 FROM daybook.set_hooks($1, $2)`, org, hooks)
+	return setNeeds(ctx, q, "set the hooks of organization "+org, `SELECT changed, 0 FROM daybook.set_hooks($1, $2)`, org,
+		hooks)
 }
 
-// SetDefaultSource puts on record from which source the documents of organizations that name none are read.
+// SetDefaultSource puts on record from which source the documents of organizations that name none
+// are read.
 func SetDefaultSource(ctx context.Context, q Querier, source string) (NeedsSet, error) {
-	return setNeeds(ctx, q, "set the default source", `SELECT changed, returned FROM daybook.set_default_source($1)`, source)
+	return setNeeds(ctx, q, "set the default source", `SELECT changed, returned FROM daybook.set_default_source($1)`,
+		source)
 }
 
-// SetDefaultHooks puts on record which hooks are called with the postings of organizations that name none.
+// SetDefaultHooks puts on record which hooks are called with the postings of organizations that
+// name none.
 func SetDefaultHooks(ctx context.Context, q Querier, hooks []string) (NeedsSet, error) {
 	return setNeeds(ctx, q, "set the default hooks", `SELECT changed, 0 FROM daybook.set_default_hooks($1)`, hooks)
 }
@@ -88,12 +100,13 @@ type Limits struct {
 	MaxInFlight *int `json:"max_in_flight,omitempty"`
 }
 
-// PauseOrganization ends the leasing of an organization's jobs: no lease that begins after its commit takes one. What is leased
-// already is finished. Pausing twice keeps the time of the first.
+// PauseOrganization ends the leasing of an organization's jobs: no lease that begins after its
+// commit takes one. What is leased already is finished. Pausing twice keeps the time of the first.
 //
-// Like ResumeOrganization and CapOrganization it makes an organization known that Daybook does not know, which may have jobs
-// all the same; it waits for no chunk, only for a transaction that is changing the same row; and it returns ErrInvalid for an id
-// that is empty or longer than 255 bytes.
+// Like ResumeOrganization and CapOrganization it makes an organization known that Daybook does not
+// know, which may have jobs all the same; it waits for no chunk, only for a transaction that is
+// changing the same row; and it returns ErrInvalid for an id that is empty or longer than 255
+// bytes.
 func PauseOrganization(ctx context.Context, tx pgx.Tx, org string) (Limits, error) {
 	const stmt = `
 UPDATE daybook.organizations SET paused_at = clock_timestamp(), updated_at = clock_timestamp() WHERE id = $1 AND paused_at IS NULL`
@@ -111,9 +124,10 @@ UPDATE daybook.organizations SET paused_at = NULL, updated_at = clock_timestamp(
 	return f, wakeQueues(ctx, tx)
 }
 
-// CapOrganization bounds how many of an organization's jobs are leased at a time, over all workers: after its commit no
-// lease takes more than is left of the cap. Jobs that were leased while there was no cap do not count. Jobs above a lowered cap
-// are finished. nil removes the cap. A cap below 1 is refused with ErrInvalid: pause the organization instead.
+// CapOrganization bounds how many of an organization's jobs are leased at a time, over all workers:
+// after its commit no lease takes more than is left of the cap. Jobs that were leased while there
+// was no cap do not count. Jobs above a lowered cap are finished. nil removes the cap. A cap below
+// 1 is refused with ErrInvalid: pause the organization instead.
 func CapOrganization(ctx context.Context, tx pgx.Tx, org string, most *int) (Limits, error) {
 	const stmt = `
 UPDATE daybook.organizations SET max_in_flight = $2, updated_at = clock_timestamp() WHERE id = $1 AND max_in_flight IS DISTINCT FROM $2`
@@ -157,7 +171,8 @@ type PausedOrganization struct {
 	PausedAt time.Time `json:"paused_at"`
 }
 
-// PausedOrganizations lists the paused ones in the order of their ids: all, or the one with that id, or none.
+// PausedOrganizations lists the paused ones in the order of their ids: all, or the one with that
+// id, or none.
 func PausedOrganizations(ctx context.Context, q Querier, org string) ([]PausedOrganization, error) {
 	const stmt = `
 SELECT id, paused_at FROM daybook.organizations WHERE paused_at IS NOT NULL AND ($1 = '' OR id = $1) ORDER BY id`

@@ -7,8 +7,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// UnknownOrganizations returns those of the ids, in their order, of which the database has nothing: no configuration, no document
-// and no job of any kind.
+// UnknownOrganizations returns those of the ids, in their order, of which the database has nothing:
+// no configuration, no document and no job of any kind.
 func UnknownOrganizations(ctx context.Context, q Querier, ids []string) ([]string, error) {
 	const stmt = `
 SELECT coalesce(array_agg(o ORDER BY n), '{}')
@@ -33,8 +33,9 @@ SELECT coalesce(array_agg(o ORDER BY n), '{}')
 	return unknown, nil
 }
 
-// NeverHeardOf reports whether the database has nothing of an organization, nor had: besides what UnknownOrganizations looks for, no token, archive or erasure
-// either, and no action that was done. One that was refused may have been so because there is no such organization.
+// NeverHeardOf reports whether the database has nothing of an organization, nor had: besides what
+// UnknownOrganizations looks for, no token, archive or erasure either, and no action that was done.
+// One that was refused may have been so because there is no such organization.
 func NeverHeardOf(ctx context.Context, q Querier, org string) (never bool, err error) {
 	const stmt = `
 SELECT NOT EXISTS (SELECT 1 FROM daybook.api_tokens x WHERE x.org_id = $1) AND NOT EXISTS (SELECT 1 FROM daybook.actions x WHERE x.org_id = $1 AND x.outcome = 'done')

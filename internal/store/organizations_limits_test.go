@@ -69,7 +69,8 @@ func TestPauseAndCapRefuse(t *testing.T) {
 	assert.Empty(t, list)
 }
 
-// A transaction that posts for an organization holds its documents, its jobs, its configuration and, by foreign keys, its row.
+// A transaction that posts for an organization holds its documents, its jobs, its configuration
+// and, by foreign keys, its row.
 func TestPauseWaitsForNoChunk(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -168,7 +169,11 @@ SELECT daybook.enqueue_job('stranger', 'mail', '{}')`)
 	require.NoError(t, err)
 	assert.Equal(t, []store.OrganizationSummary{
 		{
-			OrgID: org, Known: true, Name: org, OrganizationSettings: store.OrganizationSettings{ActiveRuleSet: new(int64(1)), MaxInFlight: new(7), Source: "daybook", Hooks: []string{}},
+			OrgID: org, Known: true, Name: org,
+			OrganizationSettings: store.OrganizationSettings{
+				ActiveRuleSet: new(int64(1)), MaxInFlight: new(7),
+				Source: "daybook", Hooks: []string{},
+			},
 			Queues: []store.OpenJobs{{Kind: "accounting", Pending: 2, Leased: 1, Failed: 3}, {Kind: "jobs"}},
 		},
 		{

@@ -35,11 +35,13 @@ type OrganizationSettings struct {
 // OrganizationSummary is an organization with the jobs that it has open.
 type OrganizationSummary struct {
 	OrgID string `json:"org_id"`
-	// Known is false for an organization that has jobs only: it has no rules, no accounts and no name.
+	// Known is false for an organization that has jobs only: it has no rules, no accounts and no
+	// name.
 	Known bool   `json:"known"`
 	Name  string `json:"name,omitempty"`
 	OrganizationSettings
-	// Queues counts its jobs queue by queue, in the order of OrganizationQueues, also where it has none.
+	// Queues counts its jobs queue by queue, in the order of OrganizationQueues, also where it has
+	// none.
 	Queues []OpenJobs `json:"queues" db:"-"`
 }
 
@@ -50,8 +52,9 @@ type organizationSpan struct {
 	last *string
 }
 
-// ListOrganizations lists the organizations that Daybook knows or has an open or failed job of, in the order of the ids: the first limit ones whose ids come
-// after one; limit 0: all of them. All figures are of one moment. Jobs of other organizations are not counted.
+// ListOrganizations lists the organizations that Daybook knows or has an open or failed job of, in
+// the order of the ids: the first limit ones whose ids come after one; limit 0: all of them. All
+// figures are of one moment. Jobs of other organizations are not counted.
 func ListOrganizations(ctx context.Context, db Beginner, after string, limit int) ([]OrganizationSummary, error) {
 	const stmt = `
 SELECT coalesce(o.id, k.id) AS org_id, o.id IS NOT NULL AS known, coalesce(o.name, '') AS name, o.active_rule_set, o.paused_at, o.max_in_flight,
@@ -74,7 +77,8 @@ SELECT coalesce(o.id, k.id) AS org_id, o.id IS NOT NULL AS known, coalesce(o.nam
 			}
 			orgs = slices.AppendSeq(orgs, maps.Keys(open[i]))
 		}
-		if list, err = Collect(ctx, tx, pgx.RowToStructByName[OrganizationSummary], stmt, orgs, in.after, in.last); err != nil {
+		if list, err = Collect(ctx, tx, pgx.RowToStructByName[OrganizationSummary], stmt, orgs, in.after,
+			in.last); err != nil {
 			return err
 		}
 		for i := range list {
@@ -114,7 +118,8 @@ func pageOfOrganizations(ctx context.Context, tx pgx.Tx, after string, limit int
 	return in, nil
 }
 
-// withOpenJobs are the first organizations of a span that have a job of the kind that is not done, in the order of their ids.
+// withOpenJobs are the first organizations of a span that have a job of the kind that is not done,
+// in the order of their ids.
 func (k *Kind) withOpenJobs(ctx context.Context, tx pgx.Tx, in organizationSpan, limit int) ([]string, error) {
 	const stmt = `
 SELECT DISTINCT org_id
@@ -129,7 +134,8 @@ SELECT DISTINCT org_id
 	return Collect(ctx, tx, pgx.RowTo[string], k.sql(stmt), in.after, in.last, limit)
 }
 
-// open implements operations. Each state on its own is counted in that state's partial index, however many completed jobs there are.
+// open implements operations. Each state on its own is counted in that state's partial index,
+// however many completed jobs there are.
 func (k *Kind) open(ctx context.Context, tx pgx.Tx, in organizationSpan) (map[string]OpenJobs, error) {
 	const stmt = `
 SELECT org_id, sum(pending)::bigint, sum(leased)::bigint, sum(failed)::bigint
@@ -172,8 +178,8 @@ type OrganizationsPage struct {
 	Limit int
 }
 
-// KnownOrganizations lists the organizations that have a configuration, in the order of their ids. Other than ListOrganizations it counts no jobs, so it
-// costs the same however many there are.
+// KnownOrganizations lists the organizations that have a configuration, in the order of their ids.
+// Other than ListOrganizations it counts no jobs, so it costs the same however many there are.
 func KnownOrganizations(ctx context.Context, q Querier, p OrganizationsPage) ([]KnownOrganization, error) {
 	const stmt = `
 SELECT o.id, coalesce(o.name, ''), o.active_rule_set, o.paused_at, o.max_in_flight, coalesce(o.source, d.source), coalesce(o.hooks, d.hooks), o.source IS NOT NULL, o.hooks IS NOT NULL
@@ -184,7 +190,8 @@ SELECT o.id, coalesce(o.name, ''), o.active_rule_set, o.paused_at, o.max_in_flig
  ORDER BY o.id
  LIMIT @limit`
 	list, err := Collect(ctx, q, pgx.RowToStructByPos[KnownOrganization], stmt, Args{
-		"org": p.OrgID, "prefix": p.Prefix, "held": p.HeldBack, "after": p.After, "limit": cmp.Or(max(p.Limit, 0), DefaultLimit),
+		"org": p.OrgID, "prefix": p.Prefix, "held": p.HeldBack, "after": p.After,
+		"limit": cmp.Or(max(p.Limit, 0), DefaultLimit),
 	})
 	return list, Wrap("list organizations", err)
 }

@@ -197,10 +197,12 @@ RETURNING q.id`
 	ids, attempts := make([]string, len(jobs)), make([]int32, len(jobs))
 	started, updated, waiting := make([]time.Time, len(jobs)), make([]time.Time, len(jobs)), make([]bool, len(jobs))
 	for i, j := range jobs {
-		ids[i], attempts[i], started[i], updated[i], waiting[i] = j.ID, int32(j.Attempt), j.StartedAt, j.UpdatedAt, j.Waiting
+		ids[i], attempts[i], started[i], updated[i], waiting[i] = j.ID, int32(j.Attempt), j.StartedAt, j.UpdatedAt,
+			j.Waiting
 	}
 	a := turn.args(Args{
-		"detached": turn.Detached, "worker": turn.Worker, "ids": ids, "attempts": attempts, "started": started, "updated": updated,
+		"detached": turn.Detached, "worker": turn.Worker, "ids": ids, "attempts": attempts, "started": started,
+		"updated": updated,
 		"waiting": waiting, "locked": locked,
 	})
 	leased, err := byKey(ctx, tx, pgx.RowTo[string], s.kind.sql(stmt), a)

@@ -20,13 +20,15 @@ import (
 func (b *recentBundle) enqueueIn(queue, org string) string {
 	b.t.Helper()
 	b.n++
-	j, err := store.EnqueueJob(b.t.Context(), b.Pool, store.NewJob{OrgID: org, Type: "short", Queue: queue, Payload: json.RawMessage(fmt.Sprintf(`{"n": %d}`, b.n))})
+	j, err := store.EnqueueJob(b.t.Context(), b.Pool,
+		store.NewJob{OrgID: org, Type: "short", Queue: queue, Payload: json.RawMessage(fmt.Sprintf(`{"n": %d}`, b.n))})
 	require.NoError(b.t, err)
 	return j.JobID
 }
 
-// TestRecentPickKeepsToItsBounds: what was found lately says of which slots a recent pick may take jobs, and not what is true of their organizations, queues and
-// fleets now. A row that another transaction holds is passed over.
+// TestRecentPickKeepsToItsBounds: what was found lately says of which slots a recent pick may take
+// jobs, and not what is true of their organizations, queues and fleets now. A row that another
+// transaction holds is passed over.
 func TestRecentPickKeepsToItsBounds(t *testing.T) {
 	t.Parallel()
 	b := setupRecent(t)
@@ -61,7 +63,8 @@ func TestRecentPickKeepsToItsBounds(t *testing.T) {
 	require.NoError(t, another.Rollback(t.Context()))
 }
 
-// TestPickAfterAChange: what is paused, capped or limited after a pick has chosen where to take jobs gives it none.
+// TestPickAfterAChange: what is paused, capped or limited after a pick has chosen where to take
+// jobs gives it none.
 func TestPickAfterAChange(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]string{
@@ -87,7 +90,8 @@ func TestPickAfterAChange(t *testing.T) {
 	}
 }
 
-// TestCapsAreTheirOrganizations: leases of one capped organization take nothing from another, and a cap that is set while jobs are being leased holds at once.
+// TestCapsAreTheirOrganizations: leases of one capped organization take nothing from another, and a
+// cap that is set while jobs are being leased holds at once.
 func TestCapsAreTheirOrganizations(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -103,14 +107,16 @@ func TestCapsAreTheirOrganizations(t *testing.T) {
 	assert.Equal(t, 2, leased)
 
 	b.pending("c", 2, 20)
-	require.Eventually(t, func() bool { return len(b.lease(b.turn("run/0/3"), 1)) == 1 }, time.Minute, 20*time.Millisecond)
+	require.Eventually(t, func() bool { return len(b.lease(b.turn("run/0/3"), 1)) == 1 }, time.Minute,
+		20*time.Millisecond)
 	b.exec(`INSERT INTO daybook.organizations (id, max_in_flight) VALUES ('c', 2)`)
 	later := b.lease(b.turn("run/0/4"), 20)
 	later = append(later, b.lease(b.turn("run/0/5"), 20)...)
 	assert.LessOrEqual(t, len(later), 2)
 }
 
-// TestLeasingWhatAPickHadLocked: once the transaction of a pick is lost, a job is leased only if it is as it was, and for the request that it was picked for.
+// TestLeasingWhatAPickHadLocked: once the transaction of a pick is lost, a job is leased only if it
+// is as it was, and for the request that it was picked for.
 func TestLeasingWhatAPickHadLocked(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -145,7 +151,8 @@ func TestLeasingWhatAPickHadLocked(t *testing.T) {
 			}))
 			assert.Len(t, leased, c.leased)
 			if c.leased > 0 {
-				done, err := b.completeLeased(store.Jobs, turn, store.Completion{Job: jobs[0], Outcome: models.OutcomeCompleted})
+				done, err := b.completeLeased(store.Jobs, turn,
+					store.Completion{Job: jobs[0], Outcome: models.OutcomeCompleted})
 				require.NoError(t, err)
 				assert.Equal(t, store.Completed{models.OutcomeCompleted: 1}, done)
 			}
@@ -162,7 +169,8 @@ func TestAwaitedJobsStayAwaited(t *testing.T) {
 	turn := b.turn("run/0/9")
 	jobs := b.leaseJobs(turn)
 	require.Len(t, jobs, 1)
-	_, err := b.completeLeased(store.Jobs, turn, store.Completion{Job: jobs[0], Outcome: models.OutcomeRescheduled, Code: models.CodeTimeout, Message: "later"})
+	_, err := b.completeLeased(store.Jobs, turn,
+		store.Completion{Job: jobs[0], Outcome: models.OutcomeRescheduled, Code: models.CodeTimeout, Message: "later"})
 	require.NoError(t, err)
 	var awaited bool
 	require.NoError(t, b.Pool.QueryRow(t.Context(), `SELECT awaited FROM daybook.jobs WHERE id = $1`, id).Scan(&awaited))

@@ -78,7 +78,8 @@ func (p *Pick) lockRecent(ctx context.Context, tx pgx.Tx) ([]Job, error) {
 	s, r := p.store, p.recent
 	batch := &pgx.Batch{}
 	queuePlan(tx, batch)
-	batch.Queue(recentPickStmt, Args{"slots": r.slots, "fleet": s.kind.fleetID(), "since": r.since.Seconds(), "most": r.most})
+	batch.Queue(recentPickStmt,
+		Args{"slots": r.slots, "fleet": s.kind.fleetID(), "since": r.since.Seconds(), "most": r.most})
 	var rows []Job
 	var places []due.Place
 	var others int

@@ -34,7 +34,11 @@ func setupRecent(t *testing.T) *recentBundle {
 func (b *recentBundle) enqueue(org, jobType string, priority models.Priority) string {
 	b.t.Helper()
 	b.n++
-	j, err := store.EnqueueJob(b.t.Context(), b.Pool, store.NewJob{OrgID: org, Type: jobType, Priority: priority, Payload: json.RawMessage(fmt.Sprintf(`{"n": %d}`, b.n))})
+	j, err := store.EnqueueJob(b.t.Context(), b.Pool,
+		store.NewJob{
+			OrgID: org, Type: jobType, Priority: priority,
+			Payload: json.RawMessage(fmt.Sprintf(`{"n": %d}`, b.n)),
+		})
 	require.NoError(b.t, err)
 	return j.JobID
 }
@@ -73,7 +77,8 @@ func (b *recentBundle) complete(pick *store.Pick) (ids []string) {
 			ids = append(ids, j.ID)
 			completions[i] = store.Completion{Job: j, Outcome: models.OutcomeCompleted}
 		}
-		_, err = store.Jobs.Complete(b.t.Context(), tx, store.Turn{ID: "run/0/1", Fence: 1}, completions, store.Access{Picked: true, Commit: true})
+		_, err = store.Jobs.Complete(b.t.Context(), tx, store.Turn{ID: "run/0/1", Fence: 1}, completions,
+			store.Access{Picked: true, Commit: true})
 		return err
 	}))
 	return ids
@@ -91,7 +96,8 @@ func (b *recentBundle) next() (pick *store.Pick, ids []string) {
 	return pick, b.complete(pick)
 }
 
-// TestRecentPick: jobs that have just fallen due are found and locked in one statement, and begin in the order of every pick.
+// TestRecentPick: jobs that have just fallen due are found and locked in one statement, and begin
+// in the order of every pick.
 func TestRecentPick(t *testing.T) {
 	t.Parallel()
 	b := setupRecent(t)
@@ -101,10 +107,12 @@ func TestRecentPick(t *testing.T) {
 	quick := b.enqueue("org_1", "quick", 0)
 	other := b.enqueue("org_2", "short", 0)
 	high := b.enqueue("org_3", "quick", models.PriorityHigh)
-	assert.Equal(t, []string{high, first, other, quick, second}, b.complete(pick), "priorities, then organizations in turn, then types in turn, then age")
+	assert.Equal(t, []string{high, first, other, quick, second}, b.complete(pick),
+		"priorities, then organizations in turn, then types in turn, then age")
 }
 
-// TestRecentPickReadsWhatIsDue: a recent pick finds, locks and completes what is due, however many jobs the table has.
+// TestRecentPickReadsWhatIsDue: a recent pick finds, locks and completes what is due, however many
+// jobs the table has.
 func TestRecentPickReadsWhatIsDue(t *testing.T) {
 	t.Parallel()
 	b := setupRecent(t)
@@ -139,7 +147,8 @@ func TestRecentPickUndone(t *testing.T) {
 	assert.Equal(t, []string{id}, ids)
 }
 
-// TestRecentPickLeavesOthers: a recent pick takes no job that is to be leased, and the next pick tells of those.
+// TestRecentPickLeavesOthers: a recent pick takes no job that is to be leased, and the next pick
+// tells of those.
 func TestRecentPickLeavesOthers(t *testing.T) {
 	t.Parallel()
 	b := setupRecent(t)
@@ -162,7 +171,8 @@ func TestRecentPickLeavesOthers(t *testing.T) {
 	assert.True(t, pick.Capped)
 }
 
-// TestRecentPickLeavesMany: when there is more than one pick takes, what comes first is decided by a scan.
+// TestRecentPickLeavesMany: when there is more than one pick takes, what comes first is decided by
+// a scan.
 func TestRecentPickLeavesMany(t *testing.T) {
 	t.Parallel()
 	b := setupRecent(t)

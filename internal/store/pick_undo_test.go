@@ -30,7 +30,8 @@ func (b *bundle) picked(n int, undo bool) (orgs []string) {
 	return orgs
 }
 
-// The organizations of a pick that came to nothing keep their places in the round, whether they have more to do or not.
+// The organizations of a pick that came to nothing keep their places in the round, whether they
+// have more to do or not.
 func TestUndoGivesBackThePlaceInTheRound(t *testing.T) {
 	t.Parallel()
 	for name, jobs := range map[string]int{"with more to do": 5, "with nothing else": 1} {

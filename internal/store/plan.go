@@ -6,12 +6,14 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// planByKey makes the planner look rows up by their keys, until the transaction ends. Every hot statement names its rows
-// by key, a batch at a time, so reading through an index is right whatever the table's size. The planner cannot know
-// that: it makes a prepared statement's plan once, for the table as it is then, and a plan that was made while the table
-// was small scans all of it when it has grown, until the next ANALYZE. Left to itself it also plans a statement anew each
-// time it is for a few rows, which takes longer than to execute it. None of these plans is worth compiling, which takes a second or
-// two: it would be done whenever a plan scans a table of one row, because a scan that is switched off counts as very expensive.
+// planByKey makes the planner look rows up by their keys, until the transaction ends. Every hot
+// statement names its rows by key, a batch at a time, so reading through an index is right whatever
+// the table's size. The planner cannot know that: it makes a prepared statement's plan once, for
+// the table as it is then, and a plan that was made while the table was small scans all of it when
+// it has grown, until the next ANALYZE. Left to itself it also plans a statement anew each time it
+// is for a few rows, which takes longer than to execute it. None of these plans is worth compiling,
+// which takes a second or two: it would be done whenever a plan scans a table of one row, because a
+// scan that is switched off counts as very expensive.
 const planByKey = `SELECT ` + byKeySettings
 
 // byKeySettings is the list of planByKey.
@@ -20,8 +22,10 @@ const byKeySettings = `set_config('enable_hashjoin', 'off', true), set_config('e
 // planWaiting is planByKey for a statement that waits for locks for so many milliseconds at most.
 const planWaiting = planByKey + `, set_config('lock_timeout', $1, true)`
 
-// planAlone is planByKey for a batch without a transaction around it, whose statements get the time that Begin gives.
-const planAlone = planByKey + `, set_config('statement_timeout', '0', true), set_config('lock_timeout', '0', true), ` + noTransactionTimeout
+// planAlone is planByKey for a batch without a transaction around it, whose statements get the time
+// that Begin gives.
+const planAlone = planByKey + `, set_config('statement_timeout', '0', true), set_config('lock_timeout', '0', true), ` +
+	noTransactionTimeout
 
 // PlanByKey has the statements that follow in the transaction planned as the worker's are.
 func PlanByKey(ctx context.Context, tx pgx.Tx) error {
@@ -65,7 +69,8 @@ func lastRows[T any](ctx context.Context, q batcher, batch *pgx.Batch, scan pgx.
 	return pgx.CollectRows(rows, scan)
 }
 
-// sendAll sends a batch of plannedBatch in one round trip. What reads its rows is queued with its statements.
+// sendAll sends a batch of plannedBatch in one round trip. What reads its rows is queued with its
+// statements.
 func sendAll(ctx context.Context, q batcher, batch *pgx.Batch) error {
 	return leaveSpoilt(q, q.SendBatch(ctx, batch).Close())
 }
@@ -75,7 +80,8 @@ func byKey[T any](ctx context.Context, q batcher, scan pgx.RowToFunc[T], stmt st
 	return planned(ctx, q, "", scan, stmt, args...)
 }
 
-// alongIndex goes behind planByKey for statements that read a few rows in an index's order: a bitmap would read all of them.
+// alongIndex goes behind planByKey for statements that read a few rows in an index's order: a
+// bitmap would read all of them.
 const alongIndex = `, set_config('enable_bitmapscan', 'off', true)`
 
 // inOrder is byKey for such statements.
@@ -83,8 +89,11 @@ func inOrder[T any](ctx context.Context, q batcher, scan pgx.RowToFunc[T], stmt 
 	return planned(ctx, q, alongIndex, scan, stmt, args...)
 }
 
-// planned runs one statement after another one that says how it is planned: by key, and what else there is.
-func planned[T any](ctx context.Context, q batcher, more string, scan pgx.RowToFunc[T], stmt string, args ...any) ([]T, error) {
+// planned runs one statement after another one that says how it is planned: by key, and what else
+// there is.
+func planned[T any](ctx context.Context, q batcher, more string, scan pgx.RowToFunc[T], stmt string,
+	args ...any,
+) ([]T, error) {
 	ctx, cancel := context.WithTimeout(ctx, statementLimit)
 	defer cancel()
 	for try := 0; ; try++ {
@@ -97,8 +106,8 @@ func planned[T any](ctx context.Context, q batcher, more string, scan pgx.RowToF
 	}
 }
 
-// batchByKey returns a batch whose statements have their plans by key, and which is READ COMMITTED though no transaction is
-// begun around it.
+// batchByKey returns a batch whose statements have their plans by key, and which is READ COMMITTED
+// though no transaction is begun around it.
 func batchByKey(q batcher) *pgx.Batch { return plannedBatch(q, "") }
 
 func plannedBatch(q batcher, more string) *pgx.Batch {

@@ -11,8 +11,8 @@ import (
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
-// TestPlansByKeyAreNotCompiled: a scan that is switched off counts as so expensive that PostgreSQL compiles the plan, for a second or two,
-// also where the table has one row and no other way to it.
+// TestPlansByKeyAreNotCompiled: a scan that is switched off counts as so expensive that PostgreSQL
+// compiles the plan, for a second or two, also where the table has one row and no other way to it.
 func TestPlansByKeyAreNotCompiled(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -65,7 +65,8 @@ func (b *bundle) fetched(s *store.Store) (store.Turn, store.Leased) {
 	return turn, leased
 }
 
-// TestPollIsOneTransaction: what an idle fetch asks is asked in one, and what comes after it is found by the next scan.
+// TestPollIsOneTransaction: what an idle fetch asks is asked in one, and what comes after it is
+// found by the next scan.
 func TestPollIsOneTransaction(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -136,7 +137,8 @@ func TestPollSeesWhatIsLeft(t *testing.T) {
 	assert.True(t, left, "the poll has seen it")
 }
 
-// TestPollSeesWhatHasBeenLeft since the poll before, when no scan came between the two: what was not announced, as that an organization is paused no longer.
+// TestPollSeesWhatHasBeenLeft since the poll before, when no scan came between the two: what was
+// not announced, as that an organization is paused no longer.
 func TestPollSeesWhatHasBeenLeft(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

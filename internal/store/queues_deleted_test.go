@@ -9,7 +9,8 @@ import (
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
-// TestRetryOfADeletedQueuesJob: a dead letter of a named queue that was deleted is refused, until the queue is made again, with whichever fleet.
+// TestRetryOfADeletedQueuesJob: a dead letter of a named queue that was deleted is refused, until
+// the queue is made again, with whichever fleet.
 func TestRetryOfADeletedQueuesJob(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -19,7 +20,8 @@ func TestRetryOfADeletedQueuesJob(t *testing.T) {
 	b.exec(`UPDATE daybook.jobs SET state = 'cancelled', finished_at = clock_timestamp()`)
 	require.NoError(t, store.DeleteQueue(t.Context(), b.Pool, "bank"))
 	retry := func() error {
-		_, err := b.Pool.Exec(t.Context(), `SELECT daybook.retry_job((SELECT min(id) FROM daybook.jobs WHERE queue = 'bank'))`)
+		_, err := b.Pool.Exec(t.Context(),
+			`SELECT daybook.retry_job((SELECT min(id) FROM daybook.jobs WHERE queue = 'bank'))`)
 		return store.Wrap("retry", err)
 	}
 	require.ErrorIs(t, retry(), store.ErrQueueUnknown)
@@ -32,11 +34,13 @@ func TestRetryOfADeletedQueuesJob(t *testing.T) {
 	require.NoError(t, retry())
 	require.NoError(t, b.Pool.QueryRow(t.Context(), many).Scan(&changed))
 	assert.Equal(t, 1, changed)
-	require.NoError(t, b.Pool.QueryRow(t.Context(), `SELECT count(*) FROM daybook.jobs WHERE state = 'pending' AND fleet = daybook.queue_fleet('bank')`).Scan(&open))
+	require.NoError(t, b.Pool.QueryRow(t.Context(),
+		`SELECT count(*) FROM daybook.jobs WHERE state = 'pending' AND fleet = daybook.queue_fleet('bank')`).Scan(&open))
 	assert.Equal(t, 2, open, "the fleet that works the queue now works them")
 }
 
-// Dead letters whose handler was missing come back when a worker has one, but for those of a queue that was deleted, which keep no other from it.
+// Dead letters whose handler was missing come back when a worker has one, but for those of a queue
+// that was deleted, which keep no other from it.
 func TestReturnMissingWithoutTheQueue(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -41,7 +41,9 @@ func inQueues(shares []due.Share) bool {
 // withinQueues locks the named queues of the shares that have a limit or a rate, reads what is left
 // of them to the worker, and divides that among the shares. It leaves out those of queues of which
 // nothing is left, or that another worker is leasing from.
-func (s *Store) withinQueues(ctx context.Context, tx pgx.Tx, worker string, shares []due.Share) ([]due.Share, queueRooms, error) {
+func (s *Store) withinQueues(ctx context.Context, tx pgx.Tx, worker string, shares []due.Share) ([]due.Share,
+	queueRooms, error,
+) {
 	rooms := queueRooms{}
 	var names []string
 	for _, sh := range shares {

@@ -13,7 +13,8 @@ import (
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
-// TestFullQueueOfManyOrganizations: a queue that is full, in which many organizations have jobs, is not walked through for each job of its neighbours.
+// TestFullQueueOfManyOrganizations: a queue that is full, in which many organizations have jobs, is
+// not walked through for each job of its neighbours.
 func TestFullQueueOfManyOrganizations(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -36,7 +37,8 @@ func TestFullQueueOfManyOrganizations(t *testing.T) {
 	assert.Less(t, many, 40*few+10*time.Millisecond, "a walk for each job would take 398 times as long")
 }
 
-// TestContendedCapClosesNoQueue: a queue of which nothing was leased, because another worker leases jobs of its organization, is not full.
+// TestContendedCapClosesNoQueue: a queue of which nothing was leased, because another worker leases
+// jobs of its organization, is not full.
 func TestContendedCapClosesNoQueue(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -45,7 +47,8 @@ func TestContendedCapClosesNoQueue(t *testing.T) {
 	b.exec(`INSERT INTO daybook.organizations (id, max_in_flight) VALUES ('o', 5) ON CONFLICT (id) DO UPDATE SET max_in_flight = 5`)
 	tx, err := b.Pool.Begin(t.Context())
 	require.NoError(t, err)
-	_, err = tx.Exec(t.Context(), `SELECT pg_advisory_xact_lock(daybook.lock_class('organization leases'), hashtext('o'))`)
+	_, err = tx.Exec(t.Context(),
+		`SELECT pg_advisory_xact_lock(daybook.lock_class('organization leases'), hashtext('o'))`)
 	require.NoError(t, err)
 	s, room := store.NewQueue(b.Pool, store.Jobs), newQueues()
 	assert.Empty(t, leaseAll(t, s, b.turn("run/0/1"), room, 10))
@@ -56,7 +59,8 @@ func TestContendedCapClosesNoQueue(t *testing.T) {
 	}, 10*time.Second, 20*time.Millisecond)
 }
 
-// TestCallbacksWakeFleets: what comes for a job wakes the workers of its fleet, also where no other fleet waits for work.
+// TestCallbacksWakeFleets: what comes for a job wakes the workers of its fleet, also where no other
+// fleet waits for work.
 func TestCallbacksWakeFleets(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -64,7 +68,8 @@ func TestCallbacksWakeFleets(t *testing.T) {
 	b.inQueue("o", "orders", 1)
 	var job string
 	var fleet int
-	require.NoError(t, b.Pool.QueryRow(t.Context(), `UPDATE daybook.jobs SET last_error_code = 'AWAITING_CALLBACK', ready_at = clock_timestamp() + interval '1 hour' RETURNING id, fleet`).Scan(&job, &fleet))
+	require.NoError(t, b.Pool.QueryRow(t.Context(),
+		`UPDATE daybook.jobs SET last_error_code = 'AWAITING_CALLBACK', ready_at = clock_timestamp() + interval '1 hour' RETURNING id, fleet`).Scan(&job, &fleet))
 	require.NoError(t, store.NewCallback(t.Context(), b.Pool, job, "paid", "token", time.Hour))
 	conn, err := b.Pool.Acquire(t.Context())
 	require.NoError(t, err)
@@ -83,7 +88,8 @@ func TestCallbacksWakeFleets(t *testing.T) {
 	_, err = conn.Conn().WaitForNotification(ctx)
 	require.NoError(t, err, "when it was decided, by whichever worker")
 	assert.True(t, func() (due bool) {
-		require.NoError(t, b.Pool.QueryRow(t.Context(), `SELECT ready_at <= clock_timestamp() FROM daybook.jobs WHERE id = $1`, job).Scan(&due))
+		require.NoError(t, b.Pool.QueryRow(t.Context(),
+			`SELECT ready_at <= clock_timestamp() FROM daybook.jobs WHERE id = $1`, job).Scan(&due))
 		return due
 	}())
 }

@@ -24,7 +24,8 @@ func (b *bundle) jobPages(pool *pgxpool.Pool, f func()) int64 {
 	return b.pagesOf("daybook.jobs", pool, f)
 }
 
-// pagesOf returns how many pages of a table and of its indexes f reads. A session hands in its statistics when it ends: all end before and after f.
+// pagesOf returns how many pages of a table and of its indexes f reads. A session hands in its
+// statistics when it ends: all end before and after f.
 func (b *bundle) pagesOf(table string, pool *pgxpool.Pool, f func()) (n int64) {
 	b.t.Helper()
 	const sessions = `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'`
@@ -49,8 +50,9 @@ SELECT heap_blks_hit + heap_blks_read + idx_blks_hit + idx_blks_read FROM pg_sta
 	return count() - before
 }
 
-// TestPagesBesideOtherQueues: what is asked for jobs without a queue reads as many pages, and finds the same jobs, beside long queues that are full or
-// paused, jobs of another fleet, and jobs that wait.
+// TestPagesBesideOtherQueues: what is asked for jobs without a queue reads as many pages, and finds
+// the same jobs, beside long queues that are full or paused, jobs of another fleet, and jobs that
+// wait.
 func TestPagesBesideOtherQueues(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -95,7 +97,8 @@ func TestPagesBesideOtherQueues(t *testing.T) {
 			               worker = NULL, working = false, detached = false WHERE queue IS NULL AND state IN ('pending', 'leased') AND ready_at < '9999-01-01'`)
 		}
 		room.open()
-		pages["a lease that tries the full queue"] = b.jobPages(pool, func() { assert.Empty(t, leaseAll(t, s, turn, room, 10)) })
+		pages["a lease that tries the full queue"] = b.jobPages(pool,
+			func() { assert.Empty(t, leaseAll(t, s, turn, room, 10)) })
 		return pages
 	}
 	few := measure()
@@ -104,7 +107,8 @@ func TestPagesBesideOtherQueues(t *testing.T) {
 SELECT 'o', 'noop', '{}', at, at, 2, $1, daybook.queue_fleet($1) FROM generate_series(1, $2::int) i, LATERAL (SELECT clock_timestamp() - interval '1 hour' AS at) x`, queue, besides)
 	}
 	b.exec(fmt.Sprintf(`INSERT INTO daybook.jobs (org_id, type, payload, ready_at, first_ready_at, priority, sequence, awaited)
-SELECT 'o', 'noop', '{}', '9999-12-31 00:00:00+00', clock_timestamp(), 2, 'one', true FROM generate_series(1, %d)`, besides/4))
+SELECT 'o', 'noop', '{}', '9999-12-31 00:00:00+00', clock_timestamp(), 2, 'one', true FROM generate_series(1, %d)`,
+		besides/4))
 	for call, n := range measure() {
 		t.Logf("%s: %d pages, then %d", call, few[call], n)
 		assert.LessOrEqual(t, n, few[call]+few[call]/2+60, call)

@@ -8,7 +8,8 @@ import (
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
-// TestPerProcess: two processes each lease as many jobs of a queue as one may, and no more than the limit over all workers.
+// TestPerProcess: two processes each lease as many jobs of a queue as one may, and no more than the
+// limit over all workers.
 func TestPerProcess(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -20,5 +21,6 @@ func TestPerProcess(t *testing.T) {
 	one.Worker, other.Worker = "host:1", "host:2"
 	assert.Equal(t, map[string]int{"narrow": 2, "": 2}, leaseAll(t, first, one, newQueues(), 10))
 	assert.Empty(t, leaseAll(t, first, one, newQueues(), 10), "the process is at its limit")
-	assert.Equal(t, map[string]int{"narrow": 1}, leaseAll(t, second, other, newQueues(), 10), "another process has room, and the limit over all workers holds")
+	assert.Equal(t, map[string]int{"narrow": 1}, leaseAll(t, second, other, newQueues(), 10),
+		"another process has room, and the limit over all workers holds")
 }

@@ -67,7 +67,8 @@ func (r *queues) open() {
 // inQueue enqueues n jobs of the type noop in a named queue; "" is none.
 func (b *bundle) inQueue(org, queue string, n int) {
 	b.t.Helper()
-	b.exec(`SELECT daybook.enqueue_job($1, 'noop', '{}', queue => nullif($2, '')) FROM generate_series(1, $3)`, org, queue, n)
+	b.exec(`SELECT daybook.enqueue_job($1, 'noop', '{}', queue => nullif($2, '')) FROM generate_series(1, $3)`, org,
+		queue, n)
 }
 
 func (b *bundle) setQueue(q store.NamedQueue) {
@@ -109,7 +110,8 @@ func TestPausedQueue(t *testing.T) {
 	assert.ErrorIs(t, err, store.ErrQueueUnknown)
 }
 
-// TestPauseMeetsThePick: a queue that is paused after a scan has found its jobs gives nothing to the lock that follows.
+// TestPauseMeetsThePick: a queue that is paused after a scan has found its jobs gives nothing to
+// the lock that follows.
 func TestPauseMeetsThePick(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -146,7 +148,8 @@ func TestQueueWithoutLimitsIsPicked(t *testing.T) {
 				return err
 			}
 			assert.Len(t, jobs, 4, "pick %d", i)
-			_, err = tx.Exec(t.Context(), `UPDATE daybook.jobs SET state = 'completed', finished_at = clock_timestamp() WHERE state = 'pending'`)
+			_, err = tx.Exec(t.Context(),
+				`UPDATE daybook.jobs SET state = 'completed', finished_at = clock_timestamp() WHERE state = 'pending'`)
 			return err
 		}))
 	}
@@ -155,7 +158,8 @@ func TestQueueWithoutLimitsIsPicked(t *testing.T) {
 	assert.Equal(t, 12, room.used["noop"], "room is reserved for what was picked, and for nothing else")
 }
 
-// TestPickReturnsRoom: a pick takes nothing of a type with a limit over all workers, and keeps no room for it, also where several organizations have jobs of it.
+// TestPickReturnsRoom: a pick takes nothing of a type with a limit over all workers, and keeps no
+// room for it, also where several organizations have jobs of it.
 func TestPickReturnsRoom(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -188,8 +192,8 @@ func TestJobsAreGathered(t *testing.T) {
 	assert.Equal(t, map[string]int{"orders": 1}, leaseAll(t, s, b.turn("run/0/1"), newQueues(), 10))
 }
 
-// TestManyJobsMoveInBatches: however many open jobs a queue has, its change of fleet holds few of them, and a batch reads those that it moves. Workers move the
-// others, and those that were locked.
+// TestManyJobsMoveInBatches: however many open jobs a queue has, its change of fleet holds few of
+// them, and a batch reads those that it moves. Workers move the others, and those that were locked.
 func TestManyJobsMoveInBatches(t *testing.T) {
 	t.Parallel()
 	const jobs, atOnce = 2500, 1000
@@ -246,7 +250,8 @@ func TestQueueIsLeasedUpToItsLimit(t *testing.T) {
 	assert.Equal(t, map[string]int{"two": 1}, leaseAll(t, first, b.turn("run/0/2"), room, 100))
 }
 
-// TestRateOfAQueue: as many attempts begin as the rate allows, in all workers together, and what has begun at once is not more than the burst.
+// TestRateOfAQueue: as many attempts begin as the rate allows, in all workers together, and what
+// has begun at once is not more than the burst.
 func TestRateOfAQueue(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -264,7 +269,8 @@ func TestRateOfAQueue(t *testing.T) {
 	assert.Equal(t, map[string]int{"slow": 2}, leaseAll(t, s, b.turn("run/0/3"), room, 100), "a third of an hour later")
 }
 
-// TestLimitMeetsTheLease: a limit that is set after a scan has found the queue's jobs holds for the lease that follows.
+// TestLimitMeetsTheLease: a limit that is set after a scan has found the queue's jobs holds for the
+// lease that follows.
 func TestLimitMeetsTheLease(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -280,7 +286,8 @@ func TestLimitMeetsTheLease(t *testing.T) {
 	assert.Empty(t, leaseAll(t, s, b.turn("run/0/3"), newQueues(), 100))
 }
 
-// TestFleetsShareNothing: each fleet leases the jobs of its queues, and is woken for those alone; a queue that changes its fleet takes its jobs along.
+// TestFleetsShareNothing: each fleet leases the jobs of its queues, and is woken for those alone; a
+// queue that changes its fleet takes its jobs along.
 func TestFleetsShareNothing(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -306,7 +313,8 @@ func TestFleetsShareNothing(t *testing.T) {
 	}, 10*time.Second, 20*time.Millisecond)
 }
 
-// TestUnknownQueueIsRefused: a misspelt name would go around the limits of the queue that was meant.
+// TestUnknownQueueIsRefused: a misspelt name would go around the limits of the queue that was
+// meant.
 func TestUnknownQueueIsRefused(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -323,7 +331,8 @@ func TestUnknownQueueIsRefused(t *testing.T) {
 	assert.Nil(t, queue, "default is no named queue")
 }
 
-// The functions say what is wrong with what they are given, and none of them is done without doing anything.
+// The functions say what is wrong with what they are given, and none of them is done without doing
+// anything.
 func TestQueuesThatCannotBe(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -341,7 +350,10 @@ func TestQueuesThatCannotBe(t *testing.T) {
 func TestNamedQueues(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	b.setQueue(store.NamedQueue{Name: "a", Fleet: "shop", MaxParallel: 2, Rate: 10, RateSeconds: 60, RateBurst: 4, Owner: "team"})
+	b.setQueue(store.NamedQueue{
+		Name: "a", Fleet: "shop", MaxParallel: 2, Rate: 10, RateSeconds: 60, RateBurst: 4,
+		Owner: "team",
+	})
 	b.inQueue("o", "a", 2)
 	list, err := store.NamedQueues(t.Context(), b.Pool, store.QueuesPage{})
 	require.NoError(t, err)
@@ -349,13 +361,20 @@ func TestNamedQueues(t *testing.T) {
 	require.NotNil(t, list[0].OldestDue)
 	list[0].OldestDue = nil
 	assert.Equal(t, store.NamedQueue{
-		Name: "a", Fleet: "shop", MaxParallel: 2, Rate: 10, RateSeconds: 60, RateBurst: 4, Owner: "team", Pending: 2, Due: 2,
+		Name: "a", Fleet: "shop", MaxParallel: 2, Rate: 10, RateSeconds: 60, RateBurst: 4, Owner: "team", Pending: 2,
+		Due: 2,
 	}, list[0])
 	require.ErrorIs(t, store.DeleteQueue(t.Context(), b.Pool, "a"), store.ErrQueueNotEmpty)
 	b.exec(`DELETE FROM daybook.jobs`)
 	require.NoError(t, store.DeleteQueue(t.Context(), b.Pool, "a"))
 	require.ErrorIs(t, store.DeleteQueue(context.Background(), b.Pool, "a"), store.ErrQueueUnknown)
-	for _, wrong := range []store.NamedQueue{{Name: "default"}, {Name: "a/b"}, {Name: "a", MaxParallel: -1}, {Name: "a", RateBurst: 2}, {Name: "a", Fleet: "A B"}} {
+	for _, wrong := range []store.NamedQueue{
+		{Name: "default"},
+		{Name: "a/b"},
+		{Name: "a", MaxParallel: -1},
+		{Name: "a", RateBurst: 2},
+		{Name: "a", Fleet: "A B"},
+	} {
 		assert.ErrorIs(t, store.SetQueue(t.Context(), b.Pool, wrong), store.ErrInvalid, "%+v", wrong)
 	}
 }

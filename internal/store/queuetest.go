@@ -35,8 +35,8 @@ type EnqueuedLink struct {
 	ID   string `json:"id"`
 }
 
-// EnqueuedRows reads background jobs in the order in which they were enqueued: those of a type ("": of any), and those that
-// a turn attempted, or that have no handler ("": all).
+// EnqueuedRows reads background jobs in the order in which they were enqueued: those of a type ("":
+// of any), and those that a turn attempted, or that have no handler ("": all).
 func EnqueuedRows(ctx context.Context, q Querier, jobType, turn string) ([]EnqueuedRow, error) {
 	const stmt = `
 SELECT j.id, j.org_id, j.type, j.payload::text, coalesce(j.idempotency_key, ''), j.priority::integer, j.state::text, j.ready_at, j.run_count,
@@ -72,7 +72,8 @@ SELECT j.id, j.org_id, j.document_id, j.version_hint, j.state::text AS state, j.
 	return all, Wrap("read jobs", err)
 }
 
-// Due counts the jobs that may be worked now, and says in how long the next one may be; nil: none waits for its time.
+// Due counts the jobs that may be worked now, and says in how long the next one may be; nil: none
+// waits for its time.
 func (s *Store) Due(ctx context.Context) (n int, next *time.Duration, err error) {
 	const stmt = `
 SELECT count(*) FILTER (WHERE q.ready_at <= clock_timestamp()), min(q.ready_at) - clock_timestamp()
@@ -86,8 +87,8 @@ SELECT count(*) FILTER (WHERE q.ready_at <= clock_timestamp()), min(q.ready_at) 
 	return n, next, Wrap("count what is due", err)
 }
 
-// PassTime moves the time of every waiting job back, as if that much time had passed: that at which it is due, or is to be due when it need not
-// wait for others any more.
+// PassTime moves the time of every waiting job back, as if that much time had passed: that at which
+// it is due, or is to be due when it need not wait for others any more.
 func (s *Store) PassTime(ctx context.Context, d time.Duration) error {
 	const stmt = `
 /* jobs */WITH callbacks AS (
@@ -113,7 +114,8 @@ type EnqueuedTask struct {
 	Errors []string
 }
 
-// EnqueuedTasks reads tasks in the order in which they were enqueued: those of a type, or of any when it is empty.
+// EnqueuedTasks reads tasks in the order in which they were enqueued: those of a type, or of any
+// when it is empty.
 func EnqueuedTasks(ctx context.Context, q Querier, taskType string) ([]EnqueuedTask, error) {
 	return enqueuedTasks(ctx, q, taskType, nil)
 }
@@ -134,7 +136,8 @@ SELECT t.task_id, t.task_type, t.payload::text, t.enqueued_at, t.scheduled_at,
 	all, err := Collect(ctx, q, func(row pgx.CollectableRow) (EnqueuedTask, error) {
 		var t EnqueuedTask
 		var errs string
-		if err := row.Scan(&t.ID, &t.Type, &t.Payload, &t.EnqueuedAt, &t.ScheduledAt, &t.State, &t.Leases, &errs); err != nil {
+		if err := row.Scan(&t.ID, &t.Type, &t.Payload, &t.EnqueuedAt, &t.ScheduledAt, &t.State, &t.Leases,
+			&errs); err != nil {
 			return t, err
 		}
 		return t, json.Unmarshal([]byte(errs), &t.Errors)
@@ -142,14 +145,16 @@ SELECT t.task_id, t.task_type, t.payload::text, t.enqueued_at, t.scheduled_at,
 	return all, Wrap("read tasks", err)
 }
 
-// What package queuetest reads and changes of tasks, in the tests of applications, as the schema's owner.
+// What package queuetest reads and changes of tasks, in the tests of applications, as the schema's
+// owner.
 
 // LastTaskLease is the number of the last lease on record; 0: there is none.
 func LastTaskLease(ctx context.Context, q Querier) (int64, error) {
 	return value[int64](ctx, q, "read leases of tasks", `SELECT coalesce(max(task_lease_id), 0) FROM queues.task_lease`)
 }
 
-// LeasedTasksSince reads the tasks that were handed out after a lease, in the order in which they were enqueued.
+// LeasedTasksSince reads the tasks that were handed out after a lease, in the order in which they
+// were enqueued.
 func LeasedTasksSince(ctx context.Context, q Querier, lease int64) ([]EnqueuedTask, error) {
 	const stmt = `SELECT DISTINCT task_id FROM queues.task_lease WHERE task_lease_id > $1 ORDER BY task_id`
 	ids, err := Collect(ctx, q, pgx.RowTo[int64], stmt, lease)
@@ -159,7 +164,8 @@ func LeasedTasksSince(ctx context.Context, q Querier, lease int64) ([]EnqueuedTa
 	return enqueuedTasks(ctx, q, "", ids)
 }
 
-// Due counts the tasks of the queue's types that may be worked now, and says in how long the next one may be; nil: none waits for its time.
+// Due counts the tasks of the queue's types that may be worked now, and says in how long the next
+// one may be; nil: none waits for its time.
 func (q *TaskQueue) Due(ctx context.Context) (n int, next *time.Duration, err error) {
 	const stmt = `
 SELECT count(*) FILTER (WHERE o.scheduled_at <= clock_timestamp()), min(o.scheduled_at) - clock_timestamp()
@@ -170,7 +176,8 @@ SELECT count(*) FILTER (WHERE o.scheduled_at <= clock_timestamp()), min(o.schedu
 	return n, next, Wrap("count what is due", err)
 }
 
-// PassTime moves the time of every waiting task back, as if that much time had passed. The facts keep the times for which tasks were asked.
+// PassTime moves the time of every waiting task back, as if that much time had passed. The facts
+// keep the times for which tasks were asked.
 func (q *TaskQueue) PassTime(ctx context.Context, d time.Duration) error {
 	const stmt = `
 UPDATE queues.open_task o

@@ -10,7 +10,8 @@ import (
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
-// TestReadOnlySessionIsLeft: a session that only reads fails one statement. The pool would hand it out for each of the next ones.
+// TestReadOnlySessionIsLeft: a session that only reads fails one statement. The pool would hand it
+// out for each of the next ones.
 func TestReadOnlySessionIsLeft(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

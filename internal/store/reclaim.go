@@ -77,7 +77,9 @@ type suspect struct {
 // reclaim locks the leases that have not been renewed for age, and since from at the latest, and
 // ends those that end says. It returns the locked ones that it left alone. It returns errElsewhere
 // where it did not get the lock.
-func (s *Store) reclaim(ctx context.Context, lock reclaimLocking, from time.Time, age time.Duration, end func(id string, renewed time.Time) bool) (Reclaimed, []suspect, error) {
+func (s *Store) reclaim(ctx context.Context, lock reclaimLocking, from time.Time, age time.Duration,
+	end func(id string, renewed time.Time) bool,
+) (Reclaimed, []suspect, error) {
 	const find = `
 SELECT id, last_attempted_at, working, org_id, /* jobs */type, ''/* accounting: '', document_id */, run_count, coalesce(worker, ''), coalesce(turn_id, '')
   FROM daybook.jobs
@@ -100,7 +102,10 @@ SELECT id, last_attempted_at, working, org_id, /* jobs */type, ''/* accounting: 
 		}
 		var renewed time.Time
 		var c Change
-		fields := []any{&c.Job.ID, &renewed, &c.Counted, &c.Job.OrgID, &c.Job.Type, &c.Job.DocumentID, &c.Job.Attempt, &c.Worker, &c.Turn}
+		fields := []any{
+			&c.Job.ID, &renewed, &c.Counted, &c.Job.OrgID, &c.Job.Type, &c.Job.DocumentID, &c.Job.Attempt,
+			&c.Worker, &c.Turn,
+		}
 		_, err := byKey(ctx, tx, eachRow(fields, func() {
 			if len(ending.ids) < maxReclaimed && end(c.Job.ID, renewed) {
 				ending.add(c)
@@ -176,7 +181,8 @@ SELECT q.id, q.org_id, /* jobs */'jobs', q.type, NULL, NULL/* accounting: 'accou
   FROM unnest(@ids::text[], @charged::boolean[]) AS held (id, charged)
   JOIN daybook.jobs q ON q.id = held.id
  WHERE held.charged`
-	tag, err := tx.Exec(ctx, s.kind.sql(stmt), Args{"ids": rows.ids, "charged": rows.charged, "lost_code": s.kind.lostCode})
+	tag, err := tx.Exec(ctx, s.kind.sql(stmt),
+		Args{"ids": rows.ids, "charged": rows.charged, "lost_code": s.kind.lostCode})
 	return int(tag.RowsAffected()), err
 }
 
@@ -186,7 +192,9 @@ SELECT q.id, q.org_id, /* jobs */'jobs', q.type, NULL, NULL/* accounting: 'accou
 //
 // It returns what there is to tell when the transaction is committed: what is the change of those
 // that are not charged.
-func (s *Store) endLeases(ctx context.Context, tx pgx.Tx, rows locked, what events.Name) (Reclaimed, []due.Found, []Change, error) {
+func (s *Store) endLeases(ctx context.Context, tx pgx.Tx, rows locked, what events.Name) (Reclaimed, []due.Found,
+	[]Change, error,
+) {
 	const stmt = `
 WITH held AS (
     SELECT q.id, h.charged, q.generation <> q.leased_generation AS again,
@@ -230,7 +238,12 @@ RETURNING q.state = 'pending' AND q.ready_at <= clock_timestamp(), q.state::text
 	wakes := false
 	var state string
 	var at due.Found
-	err = Each(ctx, tx, []any{&ready, &state, &at.Priority, &at.Org, &at.Slot, timeOrNever{&at.At}, &at.ID, &at.Capped, &at.Counted, &mine}, func() error {
+	err = Each(ctx, tx, []any{
+		&ready, &state, &at.Priority, &at.Org, &at.Slot,
+		timeOrNever{&at.At},
+		&at.ID, &at.Capped,
+		&at.Counted, &mine,
+	}, func() error {
 		if state == string(models.JobFailed) {
 			got.Failed++
 		}
@@ -241,7 +254,10 @@ RETURNING q.state = 'pending' AND q.ready_at <= clock_timestamp(), q.state::text
 		wakes = wakes || ready // whatever its fleet: all that wait are told
 		at.At = time.Time{}    // scanning an infinite time leaves it as it is
 		return nil
-	}, s.kind.sql(stmt), Args{"ids": rows.ids, "charged": rows.charged, "max_attempts": models.MaxAttempts, "lost_code": s.kind.lostCode, "fleet": s.kind.fleetID()})
+	}, s.kind.sql(stmt), Args{
+		"ids": rows.ids, "charged": rows.charged, "max_attempts": models.MaxAttempts,
+		"lost_code": s.kind.lostCode, "fleet": s.kind.fleetID(),
+	})
 	if err != nil || !wakes {
 		return got, nil, changes, err
 	}

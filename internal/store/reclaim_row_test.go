@@ -17,12 +17,14 @@ type reclaimedKind struct {
 	kind *store.Kind
 	// insert makes a leased row of each of leases; read says how they stand.
 	insert, read string
-	// code is that of a lost attempt, counted what reclaims are after one of a job that waited: a background job is not charged with it.
+	// code is that of a lost attempt, counted what reclaims are after one of a job that waited: a
+	// background job is not charged with it.
 	code    models.ErrorCode
 	counted string
 }
 
-// leases are leases of the turn old, whose last sign is an hour old, but for the one that is fresh. A job may be tried six times.
+// leases are leases of the turn old, whose last sign is an hour old, but for the one that is fresh.
+// A job may be tried six times.
 const leases = `(VALUES ('ahead', false, 0, false, 1, 1), ('asked', true, 1, false, 6, 1), ('asked before', true, 1, false, 1, -1), ('cancelled', true, 1, true, 6, -1), ('fresh', true, 0, false, 1, -1),
         ('last', true, 0, false, 6, -1), ('waited', false, 0, false, 1, -1), ('waited last', false, 0, false, 6, -1), ('worked', true, 0, false, 1, -1)) AS l (name, working, asked, cancel, attempts, due)`
 
@@ -38,12 +40,15 @@ const leasedRead = `concat_ws(' ', state, run_count, reclaims, last_error_code, 
 func reclaimedKinds() map[string]reclaimedKind {
 	return map[string]reclaimedKind{
 		"jobs": {
-			store.Jobs, `INSERT INTO daybook.jobs (id, type, payload, max_attempts, ` + leasedColumns + `) SELECT name, 'short', '{}', 6, ` + leasedValues + ` FROM ` + leases,
+			store.Jobs, `INSERT INTO daybook.jobs (id, type, payload, max_attempts, ` + leasedColumns +
+				`) SELECT name, 'short', '{}', 6, ` + leasedValues + ` FROM ` + leases,
 			`SELECT id, ` + leasedRead + `) FROM daybook.jobs`, models.CodeReclaimed, "2",
 		},
 		"accounting": {
-			store.Accounting, `INSERT INTO daybook.accounting_work_queue (id, document_id, version_hint, not_ready_count, ` + leasedColumns + `) SELECT name, name, 1, 4, ` + leasedValues + ` FROM ` + leases,
-			`SELECT id, ` + leasedRead + `, 'looks ' || not_ready_count) FROM daybook.accounting_work_queue`, models.CodeWorkerLost, "3",
+			store.Accounting, `INSERT INTO daybook.accounting_work_queue (id, document_id, version_hint, not_ready_count, ` +
+				leasedColumns + `) SELECT name, name, 1, 4, ` + leasedValues + ` FROM ` + leases,
+			`SELECT id, ` + leasedRead + `, 'looks ' || not_ready_count) FROM daybook.accounting_work_queue`,
+			models.CodeWorkerLost, "3",
 		},
 	}
 }
@@ -60,7 +65,8 @@ func (k reclaimedKind) rows(b *bundle) map[string]string {
 	return all
 }
 
-// wants says the same of accounting jobs, which also count how often their document was not ready: a new request begins anew.
+// wants says the same of accounting jobs, which also count how often their document was not ready:
+// a new request begins anew.
 func (k reclaimedKind) wants(want map[string]string) map[string]string {
 	for id, row := range want {
 		switch {
@@ -84,11 +90,13 @@ SELECT concat_ws(' ', job_id, outcome, attempt, CASE error_code WHEN $1 THEN 'CO
 }
 
 var lostAttempts = []string{
-	"asked lost 6 CODE run/0/1 1 w run", "asked before lost 1 CODE run/0/1 1 w run", "cancelled lost 6 CODE run/0/1 1 w run",
+	"asked lost 6 CODE run/0/1 1 w run", "asked before lost 1 CODE run/0/1 1 w run",
+	"cancelled lost 6 CODE run/0/1 1 w run",
 	"last lost 6 CODE run/0/1 1 w run", "worked lost 1 CODE run/0/1 1 w run",
 }
 
-// TestRowsOfReclaimedLeases: what a lease that has expired leaves, by what was asked for meanwhile and whether its job was being worked.
+// TestRowsOfReclaimedLeases: what a lease that has expired leaves, by what was asked for meanwhile
+// and whether its job was being worked.
 func TestRowsOfReclaimedLeases(t *testing.T) {
 	t.Parallel()
 	for name, k := range reclaimedKinds() {
@@ -115,7 +123,8 @@ func TestRowsOfReclaimedLeases(t *testing.T) {
 	}
 }
 
-// TestRowsOfReclaimedTurns: what the next activity of a turn makes of the leases of one that has crashed.
+// TestRowsOfReclaimedTurns: what the next activity of a turn makes of the leases of one that has
+// crashed.
 func TestRowsOfReclaimedTurns(t *testing.T) {
 	t.Parallel()
 	for name, k := range reclaimedKinds() {
@@ -139,7 +148,10 @@ func TestRowsOfReclaimedTurns(t *testing.T) {
 				"waited last":  "leased 6 3 " + working + "detached anew due -1 first -2 changed 0",
 				"worked":       "leased 2 3 CODE why " + working + "detached anew due -1 first -2 changed 0",
 			}), k.rows(b))
-			assert.Equal(t, []string{lostAttempts[0], lostAttempts[1], lostAttempts[2], "fresh lost 1 CODE run/0/1 1 w run", lostAttempts[3], lostAttempts[4]}, k.lost(b))
+			assert.Equal(t, []string{
+				lostAttempts[0], lostAttempts[1], lostAttempts[2], "fresh lost 1 CODE run/0/1 1 w run",
+				lostAttempts[3], lostAttempts[4],
+			}, k.lost(b))
 		})
 	}
 }

@@ -16,8 +16,8 @@ func (b *bundle) expire(turn store.Turn) {
 	b.exec(`UPDATE daybook.accounting_work_queue SET last_attempted_at = clock_timestamp() - interval '1 hour' WHERE turn_id = $1 AND state = 'leased'`, turn.ID)
 }
 
-// TestSlowChecksAlsoReclaim: on a busy server each check is slow. The pause after one must not be so long that the next one has
-// forgotten what was seen.
+// TestSlowChecksAlsoReclaim: on a busy server each check is slow. The pause after one must not be
+// so long that the next one has forgotten what was seen.
 func TestSlowChecksAlsoReclaim(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -42,8 +42,8 @@ func TestSlowChecksAlsoReclaim(t *testing.T) {
 	assert.LessOrEqual(t, <-pauses, time.Second)
 }
 
-// TestChecksWithoutLeases: while nothing is leased a process checks seldom, and still in time for what is leased right after a check by a worker that is killed
-// at once.
+// TestChecksWithoutLeases: while nothing is leased a process checks seldom, and still in time for
+// what is leased right after a check by a worker that is killed at once.
 func TestChecksWithoutLeases(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -64,7 +64,8 @@ func TestChecksWithoutLeases(t *testing.T) {
 	assert.LessOrEqual(t, watched, store.SlowWatchPause)
 }
 
-// manyLeases is how many leases the tests have expire together: more than are ended in one transaction.
+// manyLeases is how many leases the tests have expire together: more than are ended in one
+// transaction.
 const manyLeases = 12_000
 
 // expireMany has leases of workers that died together expire.
@@ -75,7 +76,8 @@ INSERT INTO daybook.accounting_work_queue (org_id, document_id, version_hint, st
 SELECT 'org_' || i % 10, 'doc_' || i, 1, 'leased', 'run/0/' || i % 20, 1, 'gone', 1, 0, clock_timestamp(), clock_timestamp() - interval '30 seconds' FROM generate_series(1, $1) AS i`, manyLeases)
 }
 
-// TestManyLeasesEndTogether: all leases that expired together are watched together, and end in as many checks as their number needs.
+// TestManyLeasesEndTogether: all leases that expired together are watched together, and end in as
+// many checks as their number needs.
 func TestManyLeasesEndTogether(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -104,7 +106,8 @@ func TestReclaimExpiredEndsAll(t *testing.T) {
 	assert.Equal(t, manyLeases, got.Jobs)
 }
 
-// TestReclaimedJobKeepsItsPlace: it is worked before what was enqueued after it, and alone if it killed its worker.
+// TestReclaimedJobKeepsItsPlace: it is worked before what was enqueued after it, and alone if it
+// killed its worker.
 func TestReclaimedJobKeepsItsPlace(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -123,8 +126,8 @@ func TestReclaimedJobKeepsItsPlace(t *testing.T) {
 	assert.Equal(t, 1, next[0].Attempt)
 }
 
-// TestChecksThatCannotReadEverythingReclaim: while an old snapshot keeps so many dead rows that no check can look at everything in time,
-// what expires is reclaimed all the same.
+// TestChecksThatCannotReadEverythingReclaim: while an old snapshot keeps so many dead rows that no
+// check can look at everything in time, what expires is reclaimed all the same.
 func TestChecksThatCannotReadEverythingReclaim(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -47,7 +47,10 @@ SELECT q.id, c.charged,
 		t, back, going, ending = ReclaimedTurns{}, nil, locked{}, locked{}
 		var ends bool
 		var c Change
-		fields := []any{&c.Job.ID, &c.Counted, &ends, &c.Job.OrgID, &c.Job.Type, &c.Job.DocumentID, &c.Job.Attempt, &c.Worker, &c.Turn}
+		fields := []any{
+			&c.Job.ID, &c.Counted, &ends, &c.Job.OrgID, &c.Job.Type, &c.Job.DocumentID, &c.Job.Attempt,
+			&c.Worker, &c.Turn,
+		}
 		_, err := byKey(ctx, tx, eachRow(fields, func() {
 			if ends {
 				ending.add(c)
@@ -55,7 +58,8 @@ SELECT q.id, c.charged,
 				going.add(c)
 			}
 		}), s.kind.sql(held), Args{
-			"from": from, "fence": turn.Fence, "crashed": crashed, "first_fence": cmp.Or(turn.FirstFence, turn.Fence), "max_attempts": models.MaxAttempts,
+			"from": from, "fence": turn.Fence, "crashed": crashed, "first_fence": cmp.Or(turn.FirstFence, turn.Fence),
+			"max_attempts": models.MaxAttempts,
 		})
 		if err == nil && len(ending.ids) > 0 {
 			var ended Reclaimed
@@ -67,7 +71,8 @@ SELECT q.id, c.charged,
 		}
 		return err
 	}
-	err := s.weeding(ctx, func() error { return s.InTx(ctx, attempt) }, func() { s.doubt(nil, slices.Concat(going.ids, ending.ids)...) })
+	err := s.weeding(ctx, func() error { return s.InTx(ctx, attempt) },
+		func() { s.doubt(nil, slices.Concat(going.ids, ending.ids)...) })
 	s.weed(ctx)
 	if err == nil {
 		s.due.FoundDue(back, nil)
@@ -77,7 +82,9 @@ SELECT q.id, c.charged,
 }
 
 // takeRows leases locked rows to the turn.
-func (s *Store) takeRows(ctx context.Context, tx pgx.Tx, turn Turn, crashed bool, rows locked, t *ReclaimedTurns) error {
+func (s *Store) takeRows(ctx context.Context, tx pgx.Tx, turn Turn, crashed bool, rows locked,
+	t *ReclaimedTurns,
+) error {
 	// A background job that is reclaimed is begun at once; a document is worked later, and one that
 	// is worked alone is marked then.
 	const lease = `
@@ -108,7 +115,8 @@ SELECT q.id
 	t.Lost += lost
 	t.changes = append(t.changes, rows.lost(models.ErrorCode(s.kind.lostCode))...)
 	a := s.kind.able(turn.args(Args{
-		"worker": turn.Worker, "detached": turn.Detached, "crashed": crashed, "lost_code": s.kind.lostCode, "ids": rows.ids, "charged": rows.charged,
+		"worker": turn.Worker, "detached": turn.Detached, "crashed": crashed, "lost_code": s.kind.lostCode, "ids": rows.ids,
+		"charged": rows.charged,
 	}))
 	batch := &pgx.Batch{}
 	batch.Queue(s.kind.sql(lease), a)

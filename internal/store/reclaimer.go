@@ -175,6 +175,7 @@ SELECT statement_timestamp(), pg_postmaster_start_time(), (
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	var o oldest
-	err := s.pool.QueryRow(ctx, s.kind.sql(stmt), Args{"from": from, "window": leaseWindow.Seconds()}).Scan(&o.now, &o.started, &o.renewed)
+	err := s.pool.QueryRow(ctx, s.kind.sql(stmt), Args{"from": from, "window": leaseWindow.Seconds()}).Scan(&o.now,
+		&o.started, &o.renewed)
 	return o, Wrap("scan for expired leases", err)
 }

@@ -20,10 +20,12 @@ type Requested struct {
 // tracedStatements holds the statement of traced for each statement.
 var tracedStatements sync.Map
 
-// traced has a statement that makes a request set daybook.traceparent to the trace that the request belongs to, until the transaction ends: the column
-// default of the table reads it. In a context without a trace it returns the statement as it is.
+// traced has a statement that makes a request set daybook.traceparent to the trace that the request
+// belongs to, until the transaction ends: the column default of the table reads it. In a context
+// without a trace it returns the statement as it is.
 //
-// OFFSET 0 keeps the request in a query of its own, which begins when the setting is there: its condition is one about the setting.
+// OFFSET 0 keeps the request in a query of its own, which begins when the setting is there: its
+// condition is one about the setting.
 func traced(ctx context.Context, stmt string, a Args) (string, Args) {
 	parent := span.Parent(ctx)
 	if parent == "" {

@@ -77,7 +77,8 @@ func TestRuleSetsAreStoredWithoutBeingActivated(t *testing.T) {
 	assert.Equal(t, ledgerdb.StoredRuleSet{Version: 1}, b.storeRules("one"), "the newest version has the source")
 	assert.Equal(t, ledgerdb.Activated{Version: 1, Changed: true}, b.activate(1))
 	assert.Equal(t, ledgerdb.StoredRuleSet{Version: 2, Added: true}, b.storeRules("two"))
-	assert.Equal(t, ledgerdb.StoredRuleSet{Version: 1, Active: true}, b.storeRules("one"), "the active version has the source")
+	assert.Equal(t, ledgerdb.StoredRuleSet{Version: 1, Active: true}, b.storeRules("one"),
+		"the active version has the source")
 	assert.Equal(t, ledgerdb.Activated{Version: 2, Changed: true}, b.apply("two"), "what was stored is activated")
 	assert.Equal(t, ledgerdb.Activated{Version: 3, Changed: true}, b.apply("one"), "an older source is a new version")
 	assert.Equal(t, ledgerdb.Activated{Version: 3}, b.apply("one"), "the same again changes nothing")
@@ -108,7 +109,8 @@ func TestActivationReturnsWhatFailedForTheRules(t *testing.T) {
 	b := setup(t)
 	b.apply("one")
 	b.storeRules("two")
-	b.fail(models.CodeUnbalanced, models.CodeDocumentInvalid, models.CodeNoMatchingRule, models.CodeAmbiguousRule, models.CodeUnknownAccount)
+	b.fail(models.CodeUnbalanced, models.CodeDocumentInvalid, models.CodeNoMatchingRule, models.CodeAmbiguousRule,
+		models.CodeUnknownAccount)
 	b.exec(`
 INSERT INTO daybook.accounting_work_queue (org_id, document_id, version_hint, state, finished_at, run_count, last_error_code, last_error, updated_at)
 SELECT 'another', document_id, 1, state, finished_at, 1, last_error_code, last_error, created_at - interval '2 hours' FROM daybook.accounting_work_queue`)
@@ -119,11 +121,13 @@ UPDATE daybook.accounting_work_queue
 	began, err := store.Now(t.Context(), b.Pool)
 	require.NoError(t, err)
 	assert.Equal(t, ledgerdb.Activated{Version: 2, Changed: true, Returned: 3}, b.activate(2))
-	assert.Equal(t, 5, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.accounting_work_queue WHERE org_id = 'another' AND state = 'failed'`))
+	assert.Equal(t, 5, fixture.Count(t, b.Pool,
+		`SELECT count(*) FROM daybook.accounting_work_queue WHERE org_id = 'another' AND state = 'failed'`))
 	assert.Equal(t, before+1, b.config().ConfigVersion, "what was judged before is judged again")
 	for code, want := range map[models.ErrorCode]models.JobState{
-		models.CodeNoMatchingRule: models.JobPending, models.CodeAmbiguousRule: models.JobPending, models.CodeUnknownAccount: models.JobPending,
-		models.CodeUnbalanced: models.JobFailed, models.CodeDocumentInvalid: models.JobFailed,
+		models.CodeNoMatchingRule: models.JobPending, models.CodeAmbiguousRule: models.JobPending,
+		models.CodeUnknownAccount: models.JobPending,
+		models.CodeUnbalanced:     models.JobFailed, models.CodeDocumentInvalid: models.JobFailed,
 	} {
 		job := fixture.Job(t, b.Pool, org, string(code))
 		assert.Equal(t, want, job.State, code)
@@ -139,7 +143,8 @@ UPDATE daybook.accounting_work_queue
 	assert.Equal(t, before+1, b.config().ConfigVersion)
 }
 
-// However many jobs have failed for the rules, an activation holds few of them, and the configuration for a moment: workers return the others.
+// However many jobs have failed for the rules, an activation holds few of them, and the
+// configuration for a moment: workers return the others.
 func TestManyFailedJobsReturnInBatches(t *testing.T) {
 	t.Parallel()
 	const jobs, atOnce = 2500, 1000
@@ -151,12 +156,14 @@ INSERT INTO daybook.accounting_work_queue (org_id, document_id, version_hint, st
 SELECT $1, g::text, 1, 'failed', 1, now(), 'no rule', CASE WHEN g % 2 = 0 THEN 'NO_MATCHING_RULE' ELSE 'UNKNOWN_ACCOUNT' END FROM generate_series(1, $2) g`, org, jobs)
 	b.fail(models.CodeUnbalanced)
 	count := func(state models.JobState) int {
-		return fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.accounting_work_queue WHERE state = $1 AND run_count = CASE $1 WHEN 'pending' THEN 0 ELSE 1 END`, string(state))
+		return fixture.Count(t, b.Pool,
+			`SELECT count(*) FROM daybook.accounting_work_queue WHERE state = $1 AND run_count = CASE $1 WHEN 'pending' THEN 0 ELSE 1 END`, string(state))
 	}
 	another, err := b.Pool.Begin(t.Context())
 	require.NoError(t, err)
 	defer func() { _ = another.Rollback(context.WithoutCancel(t.Context())) }()
-	_, err = another.Exec(t.Context(), `SELECT FROM daybook.accounting_work_queue WHERE document_id = $1 FOR UPDATE`, strconv.Itoa(jobs))
+	_, err = another.Exec(t.Context(), `SELECT FROM daybook.accounting_work_queue WHERE document_id = $1 FOR UPDATE`,
+		strconv.Itoa(jobs))
 	require.NoError(t, err)
 	assert.Equal(t, ledgerdb.Activated{Version: 2, Changed: true, Returned: jobs}, b.activate(2))
 	assert.Equal(t, atOnce, count(models.JobPending), "at once")
@@ -200,8 +207,8 @@ func TestActivationRefuses(t *testing.T) {
 	assert.Equal(t, int64(1), *b.config().RuleSetVersion)
 }
 
-// A job that is failing under the version before while another is activated is returned as well: the activation waits
-// for the transaction that completes it.
+// A job that is failing under the version before while another is activated is returned as well:
+// the activation waits for the transaction that completes it.
 func TestActivationReturnsWhatIsFailingMeanwhile(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -217,7 +224,9 @@ func TestActivationReturnsWhatIsFailingMeanwhile(t *testing.T) {
 	used, err := ledgerdb.UseConfigurations(t.Context(), worker, []string{org})
 	require.NoError(t, err)
 	require.True(t, used[org])
-	_, err = store.Accounting.Complete(t.Context(), worker, turn, []store.Completion{{Job: job, Outcome: models.OutcomeFailed, Code: models.CodeNoMatchingRule, Message: "no rule"}}, store.Access{})
+	_, err = store.Accounting.Complete(t.Context(), worker, turn,
+		[]store.Completion{{Job: job, Outcome: models.OutcomeFailed, Code: models.CodeNoMatchingRule, Message: "no rule"}},
+		store.Access{})
 	require.NoError(t, err)
 
 	type outcome struct {
@@ -235,7 +244,8 @@ func TestActivationReturnsWhatIsFailingMeanwhile(t *testing.T) {
 		activated <- o
 	}()
 	require.Eventually(t, func() bool {
-		return fixture.Count(t, b.Pool, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) == 1
+		return fixture.Count(t, b.Pool,
+			`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) == 1
 	}, pgtest.Patience, 5*time.Millisecond, "the activation waits for the worker")
 	require.NoError(t, worker.Commit(t.Context()))
 	o := <-activated

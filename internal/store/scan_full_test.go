@@ -17,7 +17,8 @@ import (
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
-// slowScan keeps full scans from being sent, as long as it is closed: as if dead rows made them slow.
+// slowScan keeps full scans from being sent, as long as it is closed: as if dead rows made them
+// slow.
 type slowScan struct {
 	closed atomic.Bool
 	// begun gets a token for each that waits, opened lets one go on.
@@ -70,7 +71,8 @@ func (b *bundle) scanAll(s *store.Store, turn store.Turn) {
 	}
 }
 
-// TestNewWorkDoesNotWaitForASlowScan: an old snapshot that keeps dead rows makes the full scan slow, for as long as seconds.
+// TestNewWorkDoesNotWaitForASlowScan: an old snapshot that keeps dead rows makes the full scan
+// slow, for as long as seconds.
 func TestNewWorkDoesNotWaitForASlowScan(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -101,8 +103,9 @@ func TestNewWorkDoesNotWaitForASlowScan(t *testing.T) {
 		id := fmt.Sprint("new_", i)
 		_, err := store.EnqueueAccountingJob(ctx, b.Pool, "org_1", id, 1, nil, 0)
 		require.NoError(t, err)
-		// The slow scan runs on until it is let go on below: one that waited for it would end with ctx. A recent scan that needs more than recentLag to be sent, as
-		// on a busy machine, may begin behind the job; the next one that reaches far back finds it.
+		// The slow scan runs on until it is let go on below: one that waited for it would end with ctx.
+		// A recent scan that needs more than recentLag to be sent, as on a busy machine, may begin
+		// behind the job; the next one that reaches far back finds it.
 		_, leased := b.leaseSome(ctx, s, turn, 10)
 		require.Len(t, leased, 1)
 		assert.Equal(t, id, leased[0].DocumentID)
@@ -125,7 +128,8 @@ func TestNewWorkDoesNotWaitForASlowScan(t *testing.T) {
 	}, time.Minute, 10*time.Millisecond)
 }
 
-// TestBurstNeedsNoFullScan: an idle worker finds what falls due at once by a recent scan, also where a full scan has just turned out to be slow.
+// TestBurstNeedsNoFullScan: an idle worker finds what falls due at once by a recent scan, also
+// where a full scan has just turned out to be slow.
 func TestBurstNeedsNoFullScan(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -37,7 +37,8 @@ SELECT 'later_' || o, 'doc_' || i, 1, at, at
 	b.exec(`ANALYZE daybook.accounting_work_queue`)
 }
 
-// leaseSoon leases one job as a waiting worker does: it scans again when it is told to, and at nothing else.
+// leaseSoon leases one job as a waiting worker does: it scans again when it is told to, and at
+// nothing else.
 func (b *bundle) leaseSoon(s *store.Store, turn store.Turn) (scans int, job store.Job) {
 	b.t.Helper()
 	scans, jobs := b.leaseSome(b.t.Context(), s, turn, 1)
@@ -45,7 +46,9 @@ func (b *bundle) leaseSoon(s *store.Store, turn store.Turn) (scans int, job stor
 }
 
 // leaseSome is leaseSoon for up to limit jobs.
-func (b *bundle) leaseSome(ctx context.Context, s *store.Store, turn store.Turn, limit int) (scans int, jobs []store.Job) {
+func (b *bundle) leaseSome(ctx context.Context, s *store.Store, turn store.Turn, limit int) (scans int,
+	jobs []store.Job,
+) {
 	b.t.Helper()
 	for scans = 1; ; scans++ {
 		leased, err := s.LeaseFor(ctx, turn, limit, pgtest.Unbounded())
@@ -58,8 +61,8 @@ func (b *bundle) leaseSome(ctx context.Context, s *store.Store, turn store.Turn,
 	}
 }
 
-// TestWorkIsFoundBesideMuchThatIsDueLater: a new job is found by the first scan, which does not read what is due later, and no
-// scan reads more than its part of the partitions.
+// TestWorkIsFoundBesideMuchThatIsDueLater: a new job is found by the first scan, which does not
+// read what is due later, and no scan reads more than its part of the partitions.
 func TestWorkIsFoundBesideMuchThatIsDueLater(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -77,7 +80,8 @@ func TestWorkIsFoundBesideMuchThatIsDueLater(t *testing.T) {
 		time.Sleep(leased.Again)
 	}
 	for i := range 20 {
-		_, err := store.EnqueueAccountingJob(t.Context(), b.Pool, fmt.Sprintf("later_%d", 1+i*100), fmt.Sprint("now_", i), 1, nil, 0)
+		_, err := store.EnqueueAccountingJob(t.Context(), b.Pool, fmt.Sprintf("later_%d", 1+i*100), fmt.Sprint("now_", i),
+			1, nil, 0)
 		require.NoError(t, err)
 		scans, job := b.leaseSoon(s, turn)
 		assert.Equal(t, 1, scans, "the job is found by the first scan")
@@ -94,7 +98,8 @@ func TestWorkIsFoundBesideMuchThatIsDueLater(t *testing.T) {
 	}
 }
 
-// TestScanGoesOnWhereItEnded finds one old row that no recent scan sees, of the last of many organizations.
+// TestScanGoesOnWhereItEnded finds one old row that no recent scan sees, of the last of many
+// organizations.
 func TestScanGoesOnWhereItEnded(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -15,20 +15,22 @@ import (
 	"github.com/daybook-dev/daybook/failure"
 )
 
-// ErrSchemaMismatch: Daybook's schema is missing, was replaced, or is not whole, for instance while a dump is being restored. No
-// attempt is counted for it.
+// ErrSchemaMismatch: Daybook's schema is missing, was replaced, or is not whole, for instance while
+// a dump is being restored. No attempt is counted for it.
 var ErrSchemaMismatch = failure.New(failure.DatabaseUnavailable, "the database's schema was replaced, or is not whole")
 
 // verifyEvery is how often a schema that did not fit is verified again, at most.
 const verifyEvery = time.Second
 
-// guard keeps the worker from a schema that it has not verified. It is verified before the first transaction, and again after
-// any sign that it was replaced. Until it fits, the worker's transactions fail with ErrSchemaMismatch.
+// guard keeps the worker from a schema that it has not verified. It is verified before the first
+// transaction, and again after any sign that it was replaced. Until it fits, the worker's
+// transactions fail with ErrSchemaMismatch.
 type guard struct {
 	// verify says whether the schema is the one of this program, and whole; nil: there is no guard.
 	verify func(ctx context.Context) error
 	log    *slog.Logger
-	// require is the call by which a transaction fails if the queue's table is not the verified one; nil: none is verified.
+	// require is the call by which a transaction fails if the queue's table is not the verified one;
+	// nil: none is verified.
 	require atomic.Pointer[string]
 
 	mu    sync.Mutex
@@ -38,12 +40,14 @@ type guard struct {
 	rights map[string]bool
 }
 
-// GuardSchema has verify called before the store works, and whenever the schema was replaced. Call it before the store is used.
+// GuardSchema has verify called before the store works, and whenever the schema was replaced. Call
+// it before the store is used.
 func (b *base) GuardSchema(verify func(ctx context.Context) error, log *slog.Logger) {
 	b.guard.verify, b.guard.log = verify, log
 }
 
-// ready returns what a transaction selects when it begins, or "" where there is no guard, or fails with ErrSchemaMismatch.
+// ready returns what a transaction selects when it begins, or "" where there is no guard, or fails
+// with ErrSchemaMismatch.
 func (b *base) ready(ctx context.Context) (require string, err error) {
 	g := &b.guard
 	if g.verify == nil {
@@ -72,15 +76,17 @@ func (b *base) ready(ctx context.Context) (require string, err error) {
 	case ctx.Err() != nil || IsTransient(err):
 		return "", err
 	case g.last == nil:
-		g.log.Warn("the worker pauses until the database's schema fits; no job is charged", "queue", b.kind.Name, "error", err)
+		g.log.Warn("the worker pauses until the database's schema fits; no job is charged", "queue", b.kind.Name, "error",
+			err)
 	}
 	g.tried = time.Now()
 	g.last = fmt.Errorf("%w: %w", ErrSchemaMismatch, err)
 	return "", g.last
 }
 
-// verifySchema verifies the schema and returns the call that requires the queue's table as it is now: another table of its
-// name makes it fail. The table is looked up first, so that one which replaces it meanwhile is noticed.
+// verifySchema verifies the schema and returns the call that requires the queue's table as it is
+// now: another table of its name makes it fail. The table is looked up first, so that one which
+// replaces it meanwhile is noticed.
 func (b *base) verifySchema(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, statementLimit)
 	defer cancel()
@@ -102,7 +108,8 @@ func (b *base) verifySchema(ctx context.Context) (string, error) {
 	return require + `('` + name + `', ` + strconv.FormatUint(uint64(*table), 10) + `)`, nil
 }
 
-// verifyRights returns an error when the worker's role lacks rights that it had when the worker started. It is called with mu held.
+// verifyRights returns an error when the worker's role lacks rights that it had when the worker
+// started. It is called with mu held.
 func (b *base) verifyRights(ctx context.Context) error {
 	const stmt = `
 SELECT 'USAGE on schema ' || n.nspname, has_schema_privilege(n.oid, 'USAGE') FROM pg_namespace n WHERE n.nspname IN ('daybook', 'queues')
@@ -132,8 +139,8 @@ SELECT 'EXECUTE on ' || n.nspname || '.' || p.proname || '(' || pg_get_function_
 	return err
 }
 
-// suspect has the schema verified again after an error that may be a sign that it was replaced, and returns ErrSchemaMismatch if it
-// does not fit.
+// suspect has the schema verified again after an error that may be a sign that it was replaced, and
+// returns ErrSchemaMismatch if it does not fit.
 func (b *base) suspect(ctx context.Context, err error) error {
 	if err == nil || b.guard.verify == nil || errors.Is(err, ErrSchemaMismatch) || !mayBeReplaced(err) {
 		return err
@@ -148,8 +155,8 @@ func (b *base) suspect(ctx context.Context, err error) error {
 	return err
 }
 
-// mayBeReplaced reports whether an error is one that a replaced schema, rights that were revoked, or another server in the place of the first,
-// lead to.
+// mayBeReplaced reports whether an error is one that a replaced schema, rights that were revoked,
+// or another server in the place of the first, lead to.
 func mayBeReplaced(err error) bool {
 	switch state := SQLState(err); state {
 	case "3F000", "42P01", "42883", "42704", "42703", // no such schema, table, function, type, column
@@ -161,8 +168,8 @@ func mayBeReplaced(err error) bool {
 	}
 }
 
-// IsSchemaMismatch reports whether err says that Daybook's schema is missing, was replaced, or is not whole. It is an outage,
-// though the database answers.
+// IsSchemaMismatch reports whether err says that Daybook's schema is missing, was replaced, or is
+// not whole. It is an outage, though the database answers.
 func IsSchemaMismatch(err error) bool {
 	return errors.Is(err, ErrSchemaMismatch) || SQLState(err) == stateTableReplaced || FaultOf(err) == Stale
 }

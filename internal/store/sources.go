@@ -9,7 +9,8 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// DocumentOf is a document of an organization that has the source on record, if there is one among some of the queue's rows.
+// DocumentOf is a document of an organization that has the source on record, if there is one among
+// some of the queue's rows.
 func DocumentOf(ctx context.Context, q Querier, source string) (org, id string, found bool, err error) {
 	const stmt = `
 SELECT q.org_id, q.document_id
@@ -25,7 +26,8 @@ SELECT q.org_id, q.document_id
 	return org, id, err == nil, Wrap("look for a document of the source", err)
 }
 
-// ReturnSourceInvalid makes documents of the sources pending again that failed because the program that read them was wrong, and returns how many.
+// ReturnSourceInvalid makes documents of the sources pending again that failed because the program
+// that read them was wrong, and returns how many.
 func ReturnSourceInvalid(ctx context.Context, q Querier, sources []string) (int, error) {
 	const stmt = `
 SELECT coalesce(sum(daybook.return_failed_jobs(f.org_id, ARRAY[$2])), 0)

@@ -12,14 +12,17 @@ import (
 const (
 	// spareAfter is how long the renewal of leases waits for a connection of the pool.
 	spareAfter = 500 * time.Millisecond
-	// spareLimit is how long a connection of its own may take to be there. Other renewals wait meanwhile.
+	// spareLimit is how long a connection of its own may take to be there. Other renewals wait
+	// meanwhile.
 	spareLimit = 3 * time.Second
 )
 
-// keeping runs f, which renews leases or keeps that waiting, on the pool. While all of the pool's connections are in use it opens one of its own, one at a time, and crowded is true: handlers
-// may use the pool as well, and hold its connections for longer than a lease lasts.
+// keeping runs f, which renews leases or keeps that waiting, on the pool. While all of the pool's
+// connections are in use it opens one of its own, one at a time, and crowded is true: handlers may
+// use the pool as well, and hold its connections for longer than a lease lasts.
 func (b *base) keeping(ctx context.Context, f func(q batcher) error) (crowded bool, err error) {
-	// One that is being made has its place in the pool until it is there, or is given up, which may take minutes.
+	// One that is being made has its place in the pool until it is there, or is given up, which may
+	// take minutes.
 	if s := b.pool.Stat(); s.AcquiredConns()+s.ConstructingConns() < s.MaxConns() {
 		return false, f(b.pool)
 	}

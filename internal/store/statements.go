@@ -54,7 +54,8 @@ func (k *Kind) text(v variantOf) string {
 		forKind = "${2}"
 	}
 	names := strings.NewReplacer("daybook.jobs", k.table, "daybook.wake_job_queue", k.wake)
-	s, _ := k.statements.LoadOrStore(v, names.Replace(variant.ReplaceAllString(ofQueues.ReplaceAllString(v.stmt, forQueues), forKind)))
+	s, _ := k.statements.LoadOrStore(v,
+		names.Replace(variant.ReplaceAllString(ofQueues.ReplaceAllString(v.stmt, forQueues), forKind)))
 	return s.(string)
 }
 

@@ -9,8 +9,8 @@ import (
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
-// BenchmarkArguments compares what it costs to bind the arguments of the statement that completes jobs: by Daybook's names, which are read
-// once, and by pgx's, which are read each time.
+// BenchmarkArguments compares what it costs to bind the arguments of the statement that completes
+// jobs: by Daybook's names, which are read once, and by pgx's, which are read each time.
 func BenchmarkArguments(b *testing.B) {
 	stmt := store.Jobs.SQL(store.CompleteStmt)
 	values := map[string]any{}
@@ -20,7 +20,10 @@ func BenchmarkArguments(b *testing.B) {
 	} {
 		values[name] = time.Time{}
 	}
-	for name, rewriter := range map[string]pgx.QueryRewriter{"named once": store.Args(values), "pgx.StrictNamedArgs": pgx.StrictNamedArgs(values)} {
+	for name, rewriter := range map[string]pgx.QueryRewriter{
+		"named once":          store.Args(values),
+		"pgx.StrictNamedArgs": pgx.StrictNamedArgs(values),
+	} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {

@@ -28,14 +28,16 @@ type statement struct {
 	shared bool
 }
 
-// noPackages has the sources of this package checked without those that it imports: constants need none of them.
+// noPackages has the sources of this package checked without those that it imports: constants need
+// none of them.
 type noPackages struct{}
 
 func (noPackages) Import(string) (*types.Package, error) {
 	return nil, errors.New("it is not wanted")
 }
 
-// startsStatement finds texts that begin as statements do. A WITH names a query next; one before a parenthesis gives the parameters of a table's storage.
+// startsStatement finds texts that begin as statements do. A WITH names a query next; one before a
+// parenthesis gives the parameters of a table's storage.
 var startsStatement = regexp.MustCompile(`^\s*(WITH\s+[A-Za-z_]|(SELECT|INSERT INTO|UPDATE|DELETE FROM)\s)`)
 
 // statements reads all SQL statements from the sources of the package, and of those in its folders.
@@ -106,8 +108,8 @@ func textOf(info types.Info, e ast.Expr) string {
 	return ""
 }
 
-// TestStatementsFitTheSchema has PostgreSQL prepare every statement, those that kinds share for each kind, so that none is noticed only
-// when it runs.
+// TestStatementsFitTheSchema has PostgreSQL prepare every statement, those that kinds share for
+// each kind, so that none is noticed only when it runs.
 func TestStatementsFitTheSchema(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
@@ -129,7 +131,8 @@ func TestStatementsFitTheSchema(t *testing.T) {
 	}
 }
 
-// numberAsGORM writes numbers in the place of GORM's question marks, and some query in the place of one that is put in.
+// numberAsGORM writes numbers in the place of GORM's question marks, and some query in the place of
+// one that is put in.
 func numberAsGORM(text string) string {
 	text = strings.ReplaceAll(text, "(?)", "(SELECT id FROM daybook.jobs)")
 	for n := 1; strings.Contains(text, "?"); n++ {
@@ -144,7 +147,8 @@ var (
 	named    = regexp.MustCompile(`@[a-z]`)
 )
 
-// TestStatementsCanBeRead: what kinds have instead of each other stands in the statement, and many arguments have names.
+// TestStatementsCanBeRead: what kinds have instead of each other stands in the statement, and many
+// arguments have names.
 func TestStatementsCanBeRead(t *testing.T) {
 	t.Parallel()
 	for _, s := range statements(t) {
@@ -161,6 +165,7 @@ func TestStatementsCanBeRead(t *testing.T) {
 			assert.NotContains(t, k.SQL(s.text), "/*", "%s: a variant that does not end, or is of an unknown kind", s.at)
 			assert.NotContains(t, k.SQL(s.text), "*/", "%s: a variant that does not begin", s.at)
 		}
-		assert.NotEqual(t, store.Jobs.SQL(s.text), store.Accounting.SQL(s.text), "%s: the kinds have the same text: it needs no variants", s.at)
+		assert.NotEqual(t, store.Jobs.SQL(s.text), store.Accounting.SQL(s.text),
+			"%s: the kinds have the same text: it needs no variants", s.at)
 	}
 }

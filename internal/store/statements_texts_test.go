@@ -23,7 +23,8 @@ var update = flag.Bool("update", false, "write the texts of the shared statement
 // marked finds statements that have another text for each kind.
 var marked = regexp.MustCompile(`/\* (jobs|accounting|queues)\b`)
 
-// TestTextsOfSharedStatements: testdata/statements has the text of each statement that kinds share, as PostgreSQL is sent it. -update writes them anew.
+// TestTextsOfSharedStatements: testdata/statements has the text of each statement that kinds share,
+// as PostgreSQL is sent it. -update writes them anew.
 func TestTextsOfSharedStatements(t *testing.T) {
 	t.Parallel()
 	want := map[string]string{}
@@ -61,7 +62,8 @@ func TestTextsOfSharedStatements(t *testing.T) {
 	}))
 }
 
-// printed is a text with numbered arguments, whose names stand before it. EXPLAIN (GENERIC_PLAN) takes it as it is.
+// printed is a text with numbered arguments, whose names stand before it. EXPLAIN (GENERIC_PLAN)
+// takes it as it is.
 func printed(stmt string) string {
 	text, names := store.Number(stmt)
 	var b strings.Builder
@@ -76,8 +78,8 @@ func printed(stmt string) string {
 	return b.String()
 }
 
-// markedStatements are the statements of the package that have another text for each kind, by name: that of the constant, or, of one that a function
-// calls stmt, that of the function.
+// markedStatements are the statements of the package that have another text for each kind, by name:
+// that of the constant, or, of one that a function calls stmt, that of the function.
 func markedStatements(t *testing.T) map[string]string {
 	t.Helper()
 	found := maps.Clone(store.Shortened)

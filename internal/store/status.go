@@ -17,11 +17,13 @@ type QueueStatus struct {
 	At time.Time
 	// Counts holds every state, also those without a job. Failed jobs are dead letters.
 	Counts map[models.JobState]int64
-	// Estimated names the states whose counts are estimates: those that completed and were cancelled, of all organizations, where the table is large.
+	// Estimated names the states whose counts are estimates: those that completed and were cancelled,
+	// of all organizations, where the table is large.
 	Estimated []models.JobState
 	// Due counts the pending jobs whose time has come.
 	Due int64
-	// Waiting counts the pending jobs that wait for their turn in a sequence or for other jobs: they are due when they need not any more.
+	// Waiting counts the pending jobs that wait for their turn in a sequence or for other jobs: they
+	// are due when they need not any more.
 	Waiting int64
 	// StaleLeases counts leases that were neither completed nor renewed for StaleAfter.
 	StaleLeases int64
@@ -49,17 +51,22 @@ type PendingJob struct {
 	ReadyAt time.Time
 	// Waits says that it waits for its turn in a sequence or for other jobs.
 	Waits bool
-	// AgeSeconds is how long ago it was first due (OldestPending), or is due (OldestDue); 0 when that lies ahead.
+	// AgeSeconds is how long ago it was first due (OldestPending), or is due (OldestDue); 0 when that
+	// lies ahead.
 	AgeSeconds float64
 }
 
-// Status reads how every queue stands, in the order of Queues, for one organization or, with the empty id, for all. All figures are of
-// one moment. For all it costs what is open or failed, however many jobs have ended; for one organization the whole table is read.
+// Status reads how every queue stands, in the order of Queues, for one organization or, with the
+// empty id, for all. All figures are of one moment. For all it costs what is open or failed,
+// however many jobs have ended; for one organization the whole table is read.
 func Status(ctx context.Context, db Beginner, org string) ([]QueueStatus, error) {
 	var all []QueueStatus
 	err := ReadSnapshot(ctx, db, func(tx pgx.Tx) error {
 		for _, q := range Queues() {
-			s := QueueStatus{Kind: q.Name, Counts: map[models.JobState]int64{}, Estimated: []models.JobState{}, FailedByCode: map[models.ErrorCode]int64{}}
+			s := QueueStatus{
+				Kind: q.Name, Counts: map[models.JobState]int64{}, Estimated: []models.JobState{},
+				FailedByCode: map[models.ErrorCode]int64{},
+			}
 			for _, state := range models.JobStates() {
 				s.Counts[state] = 0
 			}
@@ -78,8 +85,9 @@ func Status(ctx context.Context, db Beginner, org string) ([]QueueStatus, error)
 
 // status implements operations.
 func (k *Kind) status(ctx context.Context, tx pgx.Tx, org string, s *QueueStatus) error {
-	// By the indexes of what is open or failed, and a sample of 4,096 pages of the table; all of a table that is smaller, and for one organization, which may have few of the jobs. The sample is of the
-	// same pages each time, so that an estimate grows as the table does.
+	// By the indexes of what is open or failed, and a sample of 4,096 pages of the table; all of a
+	// table that is smaller, and for one organization, which may have few of the jobs. The sample is
+	// of the same pages each time, so that an estimate grows as the table does.
 	const counts = `
 SELECT 'pending', '', count(*), count(*) FILTER (WHERE ready_at <= transaction_timestamp()), count(*) FILTER (WHERE ready_at = '9999-12-31 00:00:00+00'), 0
   FROM daybook.jobs WHERE num_nulls(nullif(state, 'pending')) = 1 AND ($2 = '' OR org_id = $2)
@@ -138,7 +146,8 @@ SELECT q.id, q.org_id, q.first_ready_at, CASE WHEN q.ready_at < '9999-12-31 00:0
 func readWaiting(ctx context.Context, tx pgx.Tx, stmt, org string) (*PendingJob, error) {
 	found, err := Collect(ctx, tx, func(row pgx.CollectableRow) (p PendingJob, err error) {
 		var document, jobType *string
-		err = row.Scan(&p.JobID, &p.OrgID, timeOrNever{&p.FirstReadyAt}, timeOrNever{&p.ReadyAt}, &p.AgeSeconds, &document, &jobType)
+		err = row.Scan(&p.JobID, &p.OrgID, timeOrNever{&p.FirstReadyAt}, timeOrNever{&p.ReadyAt}, &p.AgeSeconds, &document,
+			&jobType)
 		if p.ReadyAt.IsZero() {
 			p.ReadyAt, p.Waits = p.FirstReadyAt, true
 		}

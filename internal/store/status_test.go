@@ -10,8 +10,9 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// However many jobs have ended, the status of all organizations reads a part of them, estimates how many they are, and says so. What is open or failed is
-// counted, and so is all of one organization. The rows have a page each.
+// However many jobs have ended, the status of all organizations reads a part of them, estimates how
+// many they are, and says so. What is open or failed is counted, and so is all of one organization.
+// The rows have a page each.
 func TestStatusReadsAPartOfWhatHasEnded(t *testing.T) {
 	t.Parallel()
 	const completed, cancelled, most = 9000, 3000, 4096

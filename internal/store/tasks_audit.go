@@ -1,6 +1,7 @@
 package store
 
-// checks implements operations. That facts are append-only is a matter of their triggers, which are guards of the schema.
+// checks implements operations. That facts are append-only is a matter of their triggers, which are
+// guards of the schema.
 func (tasksQueue) checks() []Check {
 	return []Check{
 		{
@@ -28,9 +29,10 @@ SELECT count(*) OVER (), NULL::text, NULL::text, NULL::bigint, format('task %s i
  ORDER BY c.task_id
  LIMIT $2`
 
-// A task may be ready later than it was scheduled: the worker puts it off while the database is unavailable. It may be ready earlier when it was leased once, which says that it was
-// due: the clock was set back since. What a cursor claims is in decision 9;
-// one of a scope that stands for too many types to name ('!#') is not checked.
+// A task may be ready later than it was scheduled: the worker puts it off while the database is
+// unavailable. It may be ready earlier when it was leased once, which says that it was due: the
+// clock was set back since. What a cursor claims is in decision 9; one of a scope that stands for
+// too many types to name ('!#') is not checked.
 const auditOpenTasks = `
 SELECT count(*) OVER (), NULL::text, NULL::text, NULL::bigint, format('task %s %s', w.task_id, w.what)
   FROM (SELECT t.task_id, 'is not completed, and no dequeue finds it: call queues.rebuild_open_tasks()' AS what

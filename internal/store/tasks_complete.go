@@ -21,8 +21,11 @@ func (*TaskQueue) LockChunk(ctx context.Context, tx pgx.Tx, turn Turn, ids []str
 	return jobs, Wrap("lock the chunk", err)
 }
 
-// Complete implements engine.Completer. A task that failed is completed as well: what went wrong is noted.
-func (q *TaskQueue) Complete(ctx context.Context, tx pgx.Tx, turn Turn, completions []Completion, a Access) (Completed, error) {
+// Complete implements engine.Completer. A task that failed is completed as well: what went wrong is
+// noted.
+func (q *TaskQueue) Complete(ctx context.Context, tx pgx.Tx, turn Turn, completions []Completion,
+	a Access,
+) (Completed, error) {
 	const (
 		wait  = `SELECT set_config('lock_timeout', $1, true)`
 		ended = `SELECT queues.end_tasks(@turn, @fence, @tasks, @attempts, @outcomes, @errors, @delays, @database)`
@@ -44,7 +47,8 @@ func (q *TaskQueue) Complete(ctx context.Context, tx pgx.Tx, turn Turn, completi
 		if (c.Outcome == models.OutcomeFailed || c.Outcome == models.OutcomeRetried) && !c.Unlogged {
 			message = new(clip(c.Message))
 		}
-		ids, attempts, outcomes = append(ids, taskNumber(c.Job.ID)), append(attempts, int32(c.Job.Attempt)), append(outcomes, string(c.Outcome))
+		ids, attempts, outcomes = append(ids, taskNumber(c.Job.ID)), append(attempts, int32(c.Job.Attempt)),
+			append(outcomes, string(c.Outcome))
 		errs, delays = append(errs, message), append(delays, c.Delay.Seconds())
 		database = append(database, c.Outcome == models.OutcomeRescheduled && c.Code == models.CodeDatabaseError)
 		counts[c.Outcome]++

@@ -7,13 +7,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestNoTaskFunctionWalksDeadRows: beside an old snapshot all tasks stay that were open since, and ANALYZE finds the table empty. Then every way to a row seems to
-// cost the same, and one that leads through all that died is as good to the planner as a look by id.
+// TestNoTaskFunctionWalksDeadRows: beside an old snapshot all tasks stay that were open since, and
+// ANALYZE finds the table empty. Then every way to a row seems to cost the same, and one that leads
+// through all that died is as good to the planner as a look by id.
 func TestNoTaskFunctionWalksDeadRows(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	enqueue := func(n int) {
-		b.exec(`SELECT queues.enqueue_tasks(array_fill('noop'::text, ARRAY[$1::int]), array_fill('{}'::jsonb, ARRAY[$1]))`, n)
+		b.exec(`SELECT queues.enqueue_tasks(array_fill('noop'::text, ARRAY[$1::int]), array_fill('{}'::jsonb, ARRAY[$1]))`,
+			n)
 	}
 	enqueue(10_000)
 	b.exec(`CREATE TABLE public.leased (task_id bigint, lease bigint)`)
@@ -28,7 +30,8 @@ func TestNoTaskFunctionWalksDeadRows(t *testing.T) {
 	conn, err := b.Pool.Acquire(t.Context())
 	require.NoError(t, err)
 	defer conn.Release()
-	const ids, leases = `ARRAY(SELECT task_id FROM public.leased ORDER BY 1 LIMIT 5)`, `ARRAY(SELECT lease FROM public.leased ORDER BY task_id LIMIT 5)`
+	const ids, leases = `ARRAY(SELECT task_id FROM public.leased ORDER BY 1 LIMIT 5)`,
+		`ARRAY(SELECT lease FROM public.leased ORDER BY task_id LIMIT 5)`
 	const held = `ARRAY(SELECT task_id FROM queues.open_task WHERE turn_id = 'turn' LIMIT 5)`
 	const attempts = `array_fill(1, ARRAY[cardinality(` + held + `)])`
 	for _, call := range []string{
@@ -51,7 +54,8 @@ func TestNoTaskFunctionWalksDeadRows(t *testing.T) {
 		`queues.lock_tasks('turn', 1, ` + held + `)`,
 		`queues.hand_tasks_over('turn', 1, 'turn', false, ` + held + `)`,
 		`queues.end_tasks('turn', 1, ` + held + `, ` + attempts + `, NULL, NULL, NULL, NULL)`,
-		`queues.end_tasks('turn', 1, ` + held + `, ` + attempts + `, array_fill('retried'::text, ARRAY[5]), array_fill('it fails'::text, ARRAY[5]), array_fill(60.0::float8, ARRAY[5]), array_fill(false, ARRAY[5]))`,
+		`queues.end_tasks('turn', 1, ` + held + `, ` + attempts +
+			`, array_fill('retried'::text, ARRAY[5]), array_fill('it fails'::text, ARRAY[5]), array_fill(60.0::float8, ARRAY[5]), array_fill(false, ARRAY[5]))`,
 		`queues.give_tasks_of_turn_back('turn', 1, ` + held + `, 0)`,
 		`queues.reclaim_tasks_of_turns('turn', 2, 2, 'worker', false, '{turn}', true)`,
 		`queues.reclaim_expired_tasks()`,

@@ -12,12 +12,16 @@ import (
 	"github.com/daybook-dev/daybook/internal/telemetry/span"
 )
 
-// CallTaskFunction calls the function that a task names, by internal.run_function and so with the rights of the caller, and returns what it
-// returns: nil for SQL's null. It ends after timeout (SQLSTATE 57014). With check, constraints that are deferred to the end of the transaction
-// are checked at once, so that an error of theirs is one of this call. What the function enqueues belongs to the trace of the context.
+// CallTaskFunction calls the function that a task names, by internal.run_function and so with the
+// rights of the caller, and returns what it returns: nil for SQL's null. It ends after timeout
+// (SQLSTATE 57014). With check, constraints that are deferred to the end of the transaction are
+// checked at once, so that an error of theirs is one of this call. What the function enqueues
+// belongs to the trace of the context.
 //
 // The name is a parameter: run_function quotes it, and refuses what the caller was not granted.
-func CallTaskFunction(ctx context.Context, tx pgx.Tx, name string, payload json.RawMessage, timeout time.Duration, check bool) (json.RawMessage, error) {
+func CallTaskFunction(ctx context.Context, tx pgx.Tx, name string, payload json.RawMessage, timeout time.Duration,
+	check bool,
+) (json.RawMessage, error) {
 	const limit = `SELECT set_config('statement_timeout', $1, true)`
 	batch := &pgx.Batch{}
 	if trace := span.Parent(ctx); trace != "" {
@@ -41,7 +45,8 @@ func CallTaskFunction(ctx context.Context, tx pgx.Tx, name string, payload json.
 	if err == nil {
 		err = results.QueryRow().Scan(&result)
 	}
-	// The first error of the batch is the one that counts: every statement after it fails because of it.
+	// The first error of the batch is the one that counts: every statement after it fails because of
+	// it.
 	if closed := results.Close(); err == nil {
 		err = closed
 	}
@@ -57,7 +62,8 @@ func FailTask(ctx context.Context, tx pgx.Tx, id int64, message string) error {
 // IsForbidden reports whether the database refused a statement to the session's role.
 func IsForbidden(err error) bool { return SQLState(err) == "42501" }
 
-// VerifyTasks says whether the functions that a worker of tasks calls are there, and whether the role of its sessions may call them. It changes nothing.
+// VerifyTasks says whether the functions that a worker of tasks calls are there, and whether the
+// role of its sessions may call them. It changes nothing.
 func VerifyTasks(ctx context.Context, q DB) error {
 	const stmt = `SELECT queues.turns_with_tasks('{}')`
 	ctx, cancel := context.WithTimeout(ctx, statementLimit)
@@ -65,7 +71,8 @@ func VerifyTasks(ctx context.Context, q DB) error {
 	_, err := q.Exec(ctx, stmt)
 	switch state := SQLState(err); {
 	case IsForbidden(err):
-		return fmt.Errorf("the worker of tasks is refused what it needs: connect as worker_service_user, after the functions' owner has called queues.grant_to_worker(): %w", err)
+		return fmt.Errorf("the worker of tasks is refused what it needs: connect as worker_service_user, after the "+
+			"functions' owner has called queues.grant_to_worker(): %w", err)
 	case state == "3F000", state == "42883": // schema, function
 		return fmt.Errorf("%w (%w)", ErrNotMigrated, err)
 	}

@@ -13,8 +13,9 @@ import (
 	"github.com/daybook-dev/daybook/internal/store/audit"
 )
 
-// TestExpiredTasksCanBeRenewed: when the database's clock is set forward, or it was unavailable for long, the leases of workers that live have expired. They have ten seconds to renew
-// them; other clients' leases end as they were told, and people end all at once.
+// TestExpiredTasksCanBeRenewed: when the database's clock is set forward, or it was unavailable for
+// long, the leases of workers that live have expired. They have ten seconds to renew them; other
+// clients' leases end as they were told, and people end all at once.
 func TestExpiredTasksCanBeRenewed(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

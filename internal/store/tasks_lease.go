@@ -12,7 +12,8 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// LeaseFor implements engine.Picker, for tasks of the types that the worker has processors for and room for.
+// LeaseFor implements engine.Picker, for tasks of the types that the worker has processors for and
+// room for.
 func (q *TaskQueue) LeaseFor(ctx context.Context, turn Turn, limit int, room Room) (Leased, error) {
 	const stmt = `
 SELECT coalesce(task_id::text, ''), coalesce(task_type, ''), payload, coalesce(enqueued_at, 'epoch'), coalesce(leased_at, 'epoch'), coalesce(attempt, 0), coalesce(reclaims, 0),
@@ -34,14 +35,16 @@ SELECT coalesce(task_id::text, ''), coalesce(task_type, ''), payload, coalesce(e
 	_, err := askTasksOn(ctx, q.pool, LeaseLimit, func(row pgx.CollectableRow) (struct{}, error) {
 		var j Job
 		var ready time.Time
-		err := row.Scan(&j.ID, &j.Type, &j.Payload, &j.EnqueuedAt, &j.StartedAt, &j.Attempt, &j.Reclaims, &due, &full, &ready, &gone, &j.TraceParent)
+		err := row.Scan(&j.ID, &j.Type, &j.Payload, &j.EnqueuedAt, &j.StartedAt, &j.Attempt, &j.Reclaims, &due, &full,
+			&ready, &gone, &j.TraceParent)
 		j.ReadyHere = readyHere(received, ready, j.StartedAt)
 		if j.ID != "" {
 			jobs = append(jobs, j)
 		}
 		return struct{}{}, err
 	}, stmt, turn.args(Args{
-		"worker": turn.Worker, "detached": turn.Detached, "begins": turn.Begins, "limit": min(limit, 10000), "types": types, "rooms": rooms, "everywhere": everywhere,
+		"worker": turn.Worker, "detached": turn.Detached, "begins": turn.Begins, "limit": min(limit, 10000), "types": types,
+		"rooms": rooms, "everywhere": everywhere,
 	}))
 	if err != nil {
 		// What was leased all the same is found by the turn's next reclaim.
@@ -65,7 +68,8 @@ SELECT coalesce(task_id::text, ''), coalesce(task_type, ''), payload, coalesce(e
 	return got, nil
 }
 
-// reserve reserves room for as many tasks as may be of each type, another type first each time, and leaves out those that have none.
+// reserve reserves room for as many tasks as may be of each type, another type first each time, and
+// leaves out those that have none.
 func (q *TaskQueue) reserve(limit int, room Room) (types []string, rooms, everywhere []int32) {
 	first := q.turn.Add(1)
 	for i := range q.types {
@@ -74,13 +78,15 @@ func (q *TaskQueue) reserve(limit int, room Room) (types []string, rooms, everyw
 			continue
 		}
 		if n := room.Reserve(t, limit); n > 0 {
-			types, rooms, everywhere = append(types, t), append(rooms, int32(n)), append(everywhere, int32(room.Everywhere(t)))
+			types, rooms, everywhere = append(types, t), append(rooms, int32(n)),
+				append(everywhere, int32(room.Everywhere(t)))
 		}
 	}
 	return types, rooms, everywhere
 }
 
-// leave gives back the room that was reserved and not used, and reports whether there may be more tasks of a type than there was room for.
+// leave gives back the room that was reserved and not used, and reports whether there may be more
+// tasks of a type than there was room for.
 func (q *TaskQueue) leave(room Room, types []string, rooms []int32, jobs []Job, limit int) (passed bool) {
 	used := map[string]int{}
 	for _, j := range jobs {
@@ -96,14 +102,17 @@ func (q *TaskQueue) leave(room Room, types []string, rooms []int32, jobs []Job, 
 	return passed
 }
 
-// HasLeft reports whether tasks are due that this worker has no processor for, and another one that lives has.
+// HasLeft reports whether tasks are due that this worker has no processor for, and another one that
+// lives has.
 func (q *TaskQueue) HasLeft(ctx context.Context) (bool, error) {
-	left, err := askTasks(ctx, q, pgx.RowTo[bool], `SELECT queues.has_other_tasks($1)`, slices.Concat([]string{}, q.types))
+	left, err := askTasks(ctx, q, pgx.RowTo[bool], `SELECT queues.has_other_tasks($1)`,
+		slices.Concat([]string{}, q.types))
 	return err == nil && left[0], Wrap("look for tasks of other workers", err)
 }
 
-// Renew gives the turn's leases five minutes more where half of that is over, except those of the overdue ids. The leases are renewed by the clock of
-// the database alone: what is young is left alone.
+// Renew gives the turn's leases five minutes more where half of that is over, except those of the
+// overdue ids. The leases are renewed by the clock of the database alone: what is young is left
+// alone.
 func (q *TaskQueue) Renew(ctx context.Context, turn Turn, overdue []string, _ time.Duration) (Renewed, error) {
 	const stmt = `SELECT task_id::text, missed FROM queues.renew_tasks_of_turn($1, $2, $3)`
 	var r Renewed
@@ -122,7 +131,8 @@ func (q *TaskQueue) Renew(ctx context.Context, turn Turn, overdue []string, _ ti
 // Held returns the ids of the tasks that the turn holds under its fence.
 func (q *TaskQueue) Held(ctx context.Context, turn Turn) ([]string, error) {
 	ids, err := kept(ctx, &q.base, func(on batcher) ([]string, error) {
-		return askTasksOn(ctx, on, statementLimit, pgx.RowTo[string], `SELECT id::text FROM queues.tasks_of_turn($1, $2) AS id`, turn.ID, turn.Fence)
+		return askTasksOn(ctx, on, statementLimit, pgx.RowTo[string],
+			`SELECT id::text FROM queues.tasks_of_turn($1, $2) AS id`, turn.ID, turn.Fence)
 	})
 	return ids, Wrap("read the turn's tasks", err)
 }
@@ -135,7 +145,8 @@ func (q *TaskQueue) TurnsWithLeases(ctx context.Context, turns []string) ([]stri
 
 // MarkWaiting says that leased tasks are not being worked yet.
 func (q *TaskQueue) MarkWaiting(ctx context.Context, turn Turn, ids []string) error {
-	_, err := askTasks(ctx, q, ignoreRow, `SELECT queues.mark_tasks_waiting($1, $2, $3)`, turn.ID, turn.Fence, taskNumbers(ids))
+	_, err := askTasks(ctx, q, ignoreRow, `SELECT queues.mark_tasks_waiting($1, $2, $3)`, turn.ID, turn.Fence,
+		taskNumbers(ids))
 	return Wrap("mark tasks as waiting", err)
 }
 
@@ -159,7 +170,8 @@ func (q *TaskQueue) BeginWaiting(ctx context.Context, turn Turn, ids []string) (
 func (q *TaskQueue) HandOver(ctx context.Context, from, to Turn, ids []string) (bool, error) {
 	const stmt = `SELECT queues.hand_tasks_over(@turn, @fence, @to, @detached, @tasks)`
 	handed, err := kept(ctx, &q.base, func(on batcher) ([]bool, error) {
-		return askTasksOn(ctx, on, statementLimit, pgx.RowTo[bool], stmt, from.args(Args{"to": to.ID, "detached": to.Detached, "tasks": taskNumbers(ids)}))
+		return askTasksOn(ctx, on, statementLimit, pgx.RowTo[bool], stmt,
+			from.args(Args{"to": to.ID, "detached": to.Detached, "tasks": taskNumbers(ids)}))
 	})
 	return err == nil && handed[0], Wrap("hand tasks over", err)
 }
@@ -174,7 +186,8 @@ func (q *TaskQueue) GiveBack(ctx context.Context, turn Turn, ids []string, delay
 		c := Change{What: events.GivenBack, Worker: turn.Worker, Turn: turn.ID}
 		err := row.Scan(&c.Job.ID, &c.Job.Type, &c.Job.Attempt)
 		return c, err
-	}, `SELECT task_id::text, task_type, attempt FROM queues.give_tasks_of_turn_back($1, $2, $3, $4)`, turn.ID, turn.Fence, numbers, delay.Seconds())
+	}, `SELECT task_id::text, task_type, attempt FROM queues.give_tasks_of_turn_back($1, $2, $3, $4)`, turn.ID,
+		turn.Fence, numbers, delay.Seconds())
 	if err != nil {
 		return 0, Wrap("give tasks back", err)
 	}
@@ -182,7 +195,8 @@ func (q *TaskQueue) GiveBack(ctx context.Context, turn Turn, ids []string, delay
 	return len(back), nil
 }
 
-// ReclaimTurns implements engine.Leases. After a crash what was being worked counts as lost, and is handed out anew.
+// ReclaimTurns implements engine.Leases. After a crash what was being worked counts as lost, and is
+// handed out anew.
 func (q *TaskQueue) ReclaimTurns(ctx context.Context, turn Turn, from []string, crashed bool) (ReclaimedTurns, error) {
 	const stmt = `
 SELECT task_id::text, coalesce(task_type, ''), payload, coalesce(enqueued_at, 'epoch'), leased_at, attempt, reclaims, lost, failed,
@@ -196,7 +210,8 @@ SELECT task_id::text, coalesce(task_type, ''), payload, coalesce(enqueued_at, 'e
 		var failed bool
 		var ready time.Time
 		var was endedTask
-		err := row.Scan(&j.ID, &j.Type, &j.Payload, &j.EnqueuedAt, &j.StartedAt, &j.Attempt, &j.Reclaims, &j.Charged, &failed, &ready, &was.Worker, &was.Turn, &j.TraceParent)
+		err := row.Scan(&j.ID, &j.Type, &j.Payload, &j.EnqueuedAt, &j.StartedAt, &j.Attempt, &j.Reclaims, &j.Charged,
+			&failed, &ready, &was.Worker, &was.Turn, &j.TraceParent)
 		j.ReadyHere = readyHere(received, ready, j.StartedAt)
 		if j.Charged {
 			t.Lost++
@@ -212,7 +227,10 @@ SELECT task_id::text, coalesce(task_type, ''), payload, coalesce(enqueued_at, 'e
 			t.Jobs = append(t.Jobs, j)
 		}
 		return struct{}{}, err
-	}, stmt, turn.args(Args{"first": cmp.Or(turn.FirstFence, turn.Fence), "worker": turn.Worker, "detached": turn.Detached, "from": from, "crashed": crashed}))
+	}, stmt, turn.args(Args{
+		"first": cmp.Or(turn.FirstFence, turn.Fence), "worker": turn.Worker,
+		"detached": turn.Detached, "from": from, "crashed": crashed,
+	}))
 	if err != nil {
 		return ReclaimedTurns{}, Wrap("reclaim tasks", q.suspect(ctx, err))
 	}
@@ -220,13 +238,15 @@ SELECT task_id::text, coalesce(task_type, ''), payload, coalesce(enqueued_at, 'e
 	return t, nil
 }
 
-// Check implements engine.Reclaimer. Each call that leases tasks ends expired leases as well; Check does it while no such call comes.
+// Check implements engine.Reclaimer. Each call that leases tasks ends expired leases as well; Check
+// does it while no such call comes.
 func (q *TaskQueue) Check(ctx context.Context) (Reclaimed, time.Duration, error) {
 	got, err := q.reclaimAll(ctx, false)
 	return got, unevenly(reclaimPause), err
 }
 
-// ReclaimExpired ends the leases that have expired, at once: their tasks are ready again. With an error it returns what was reclaimed before.
+// ReclaimExpired ends the leases that have expired, at once: their tasks are ready again. With an
+// error it returns what was reclaimed before.
 //
 // It is for people who know that a worker has ended. Check gives a holder ten seconds to renew.
 func (q *TaskQueue) ReclaimExpired(ctx context.Context) (Reclaimed, error) {
@@ -237,7 +257,8 @@ func (q *TaskQueue) reclaimAll(ctx context.Context, atOnce bool) (Reclaimed, err
 	return reclaimAll(maxReclaimedTasks, func() (Reclaimed, error) { return q.reclaimSome(ctx, atOnce) })
 }
 
-// maxReclaimedTasks is how many expired leases queues.reclaim_expired ends, or more, where there are as many.
+// maxReclaimedTasks is how many expired leases queues.reclaim_expired ends, or more, where there
+// are as many.
 const maxReclaimedTasks = 1000
 
 func (q *TaskQueue) reclaimSome(ctx context.Context, atOnce bool) (Reclaimed, error) {
@@ -256,7 +277,8 @@ func (q *TaskQueue) reclaimSome(ctx context.Context, atOnce bool) (Reclaimed, er
 // ignoreRow scans nothing.
 func ignoreRow(pgx.CollectableRow) (struct{}, error) { return struct{}{}, nil }
 
-// endedTask is a task whose lease was ended by another one than its holder. Lost: it was being worked; Failed: for the last time.
+// endedTask is a task whose lease was ended by another one than its holder. Lost: it was being
+// worked; Failed: for the last time.
 type endedTask struct {
 	ID      string `json:"id"`
 	Type    string `json:"type"`

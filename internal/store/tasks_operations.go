@@ -11,11 +11,13 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// tasksQueue is what operations ask of tasks. They have no organization: of one organization there are none, and what is a pause or a cap of
-// an organization elsewhere is one of a type here (LimitTasks).
+// tasksQueue is what operations ask of tasks. They have no organization: of one organization there
+// are none, and what is a pause or a cap of an organization elsewhere is one of a type here
+// (LimitTasks).
 type tasksQueue struct{}
 
-// status implements operations. A task that is completed counts as failed when an error was noted of it.
+// status implements operations. A task that is completed counts as failed when an error was noted
+// of it.
 func (tasksQueue) status(ctx context.Context, tx pgx.Tx, org string, s *QueueStatus) error {
 	if org != "" {
 		return nil
@@ -65,7 +67,8 @@ SELECT count(*) FILTER (WHERE leased_until IS NULL), count(*) FILTER (WHERE leas
 	return map[string]OpenJobs{"": n}, Wrap("count open tasks", err)
 }
 
-// leases implements operations. Clients other than Daybook's workers have no turn: what they hold is one group.
+// leases implements operations. Clients other than Daybook's workers have no turn: what they hold
+// is one group.
 func (tasksQueue) leases(ctx context.Context, q batcher) ([]LeaseGroup, error) {
 	const stmt = `
 SELECT 'tasks', coalesce(o.worker, ''), coalesce(o.turn_id, ''), o.detached, count(*), count(*) FILTER (WHERE o.working),
@@ -92,8 +95,10 @@ type RemovedTask struct {
 	Facts json.RawMessage
 }
 
-// RemoveTasks removes up to limit tasks that were completed before a time, the oldest first, with all their facts, and returns them in the order of
-// their ids. None: there is nothing left to remove, or another transaction is removing it. The caller writes them to an archive before it commits.
+// RemoveTasks removes up to limit tasks that were completed before a time, the oldest first, with
+// all their facts, and returns them in the order of their ids. None: there is nothing left to
+// remove, or another transaction is removing it. The caller writes them to an archive before it
+// commits.
 func RemoveTasks(ctx context.Context, tx pgx.Tx, before time.Time, limit int) ([]RemovedTask, error) {
 	const stmt = `SELECT task_id, facts FROM queues.remove_completed_tasks($1, $2) ORDER BY task_id`
 	all, err := Collect(ctx, tx, pgx.RowToStructByPos[RemovedTask], stmt, before, limit)

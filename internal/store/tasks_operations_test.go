@@ -50,7 +50,8 @@ func (b *bundle) tasksStatus(org string) store.QueueStatus {
 	return last
 }
 
-// TestCheckEndsAllExpiredTasks: one check of a worker ends all leases that have expired, not only as many as one statement does.
+// TestCheckEndsAllExpiredTasks: one check of a worker ends all leases that have expired, not only
+// as many as one statement does.
 func TestCheckEndsAllExpiredTasks(t *testing.T) {
 	t.Parallel()
 	const tasks = 3500
@@ -77,7 +78,10 @@ func TestStatusOfTasks(t *testing.T) {
 	b.exec(`SELECT queues.dequeue_next_available_task()`)
 	b.exec(`UPDATE queues.open_task SET leased_until = clock_timestamp() - interval '1 second', arrived = pg_current_xact_id() WHERE task_id = 3`)
 	s := b.tasksStatus("")
-	assert.Equal(t, map[models.JobState]int64{models.JobPending: 2, models.JobLeased: 2, models.JobCompleted: 1, models.JobFailed: 1, models.JobCancelled: 0}, s.Counts)
+	assert.Equal(t, map[models.JobState]int64{
+		models.JobPending: 2, models.JobLeased: 2, models.JobCompleted: 1,
+		models.JobFailed: 1, models.JobCancelled: 0,
+	}, s.Counts)
 	assert.EqualValues(t, 1, s.Due)
 	assert.EqualValues(t, 1, s.StaleLeases)
 	require.NotNil(t, s.OldestDue)
@@ -106,25 +110,31 @@ func TestStatusOfTasks(t *testing.T) {
 	assert.Contains(t, report.Figures.Queues, accounting.QueueFigures{Kind: "tasks", Open: 4, Failed: 2})
 }
 
-// taskDamages break each rule on purpose. Before, tasks 1 and 2 are completed, 3 is leased, and 4 and 5 are ready.
+// taskDamages break each rule on purpose. Before, tasks 1 and 2 are completed, 3 is leased, and 4
+// and 5 are ready.
 var taskDamages = map[string]damage{
 	"completed without a lease": {
-		`DELETE FROM queues.task_lease WHERE task_id = 1`, "completed_without_lease", "task 1 is completed, and was never leased",
+		`DELETE FROM queues.task_lease WHERE task_id = 1`, "completed_without_lease",
+		"task 1 is completed, and was never leased",
 	},
 	"open and not found": {
 		`DELETE FROM queues.open_task WHERE task_id = 4`, "unreachable", "task 4 is not completed, and no dequeue finds it",
 	},
 	"added without queues.enqueue": {
-		`INSERT INTO queues.task (task_type, payload) VALUES ('email', '{}')`, "unreachable", "task 6 is not completed, and no dequeue finds it",
+		`INSERT INTO queues.task (task_type, payload) VALUES ('email', '{}')`, "unreachable",
+		"task 6 is not completed, and no dequeue finds it",
 	},
 	"completed by hand": {
-		`INSERT INTO queues.task_completed (task_id) VALUES (3)`, "unreachable", "task 3 is completed, and open all the same",
+		`INSERT INTO queues.task_completed (task_id) VALUES (3)`, "unreachable",
+		"task 3 is completed, and open all the same",
 	},
 	"open and unknown": {
-		`INSERT INTO queues.open_task (task_id, task_type, scheduled_at) VALUES (99, 'email', 'tomorrow')`, "unreachable", "task 99 is open, and does not exist",
+		`INSERT INTO queues.open_task (task_id, task_type, scheduled_at) VALUES (99, 'email', 'tomorrow')`, "unreachable",
+		"task 99 is open, and does not exist",
 	},
 	"open as another type": {
-		`UPDATE queues.open_task SET task_type = 'fax' WHERE task_id = 4`, "unreachable", "task 4 is of the type sms, and open as fax",
+		`UPDATE queues.open_task SET task_type = 'fax' WHERE task_id = 4`, "unreachable",
+		"task 4 is of the type sms, and open as fax",
 	},
 	"open too early": {
 		// What became ready earlier may be behind a cursor, which is another finding.
@@ -132,7 +142,8 @@ var taskDamages = map[string]damage{
 		"unreachable", "task 5 is open for an earlier time",
 	},
 	"a lease without its fact": {
-		`DELETE FROM queues.task_lease WHERE task_id = 3`, "unreachable", "task 3 is leased, and its lease is not on record",
+		`DELETE FROM queues.task_lease WHERE task_id = 3`, "unreachable",
+		"task 3 is leased, and its lease is not on record",
 	},
 	"hidden by a cursor": {
 		`INSERT INTO queues.task_cursor (scope, seen_to, unseen, last_at, last_id, passed)
@@ -144,11 +155,13 @@ var taskDamages = map[string]damage{
 		"unreachable", "task 3 has a lease, and the cursor",
 	},
 	"a fact of no task": {
-		`INSERT INTO queues.error (task_id, error_message) VALUES (99, 'x')`, "fact_of_no_task", "an error of task 99, which does not exist",
+		`INSERT INTO queues.error (task_id, error_message) VALUES (99, 'x')`, "fact_of_no_task",
+		"an error of task 99, which does not exist",
 	},
 }
 
-// TestAuditOfTasksAfterTheClockWasSetBack: a task that was leased was due, whatever time it was scheduled for.
+// TestAuditOfTasksAfterTheClockWasSetBack: a task that was leased was due, whatever time it was
+// scheduled for.
 func TestAuditOfTasksAfterTheClockWasSetBack(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -182,7 +195,8 @@ func TestAuditOfTasks(t *testing.T) {
 				}
 			}
 			assert.Zero(t, b.audit(audit.Options{OrgID: "acme"}).Wrong(), "tasks have no organization")
-			if c.check == "unreachable" && fixture.Count(t, b.Pool, `SELECT count(*) FROM queues.task_lease WHERE task_id = 3`) > 0 {
+			if c.check == "unreachable" &&
+				fixture.Count(t, b.Pool, `SELECT count(*) FROM queues.task_lease WHERE task_id = 3`) > 0 {
 				b.exec(`SELECT queues.rebuild_open_tasks()`)
 				assert.Empty(t, wrong(b.audit(audit.Options{})), "what it says to do helps")
 			}

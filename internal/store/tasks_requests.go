@@ -19,7 +19,8 @@ type NewTask struct {
 	ScheduledAt *time.Time
 }
 
-// EnqueueTasks asks for tasks, up to limit in a statement, and returns their ids in the order of the tasks.
+// EnqueueTasks asks for tasks, up to limit in a statement, and returns their ids in the order of
+// the tasks.
 func EnqueueTasks(ctx context.Context, q Querier, tasks []NewTask, limit int) ([]int64, error) {
 	const stmt = `
 SELECT task_id FROM queues.enqueue_tasks(@types, @payloads::text[]::jsonb[], @scheduled_ats) ORDER BY ordinal`
@@ -41,7 +42,8 @@ SELECT task_id FROM queues.enqueue_tasks(@types, @payloads::text[]::jsonb[], @sc
 	return ids, nil
 }
 
-// TaskChange says what to do with the tasks of a type. The zero value of each field leaves that as it is.
+// TaskChange says what to do with the tasks of a type. The zero value of each field leaves that as
+// it is.
 type TaskChange struct {
 	// Paused pauses them, or ends the pause.
 	Paused *bool
@@ -60,8 +62,9 @@ type ChangedTasks struct {
 	MaxInFlight *int       `json:"max_in_flight,omitempty"`
 }
 
-// LimitTasks pauses, resumes or caps the tasks of a type, or all tasks (models.AllTasks): no dequeue that begins after its commit hands
-// out more than that leaves. Tasks that are leased already are finished, also those above a lowered cap. It returns ErrInvalid for what is no type
+// LimitTasks pauses, resumes or caps the tasks of a type, or all tasks (models.AllTasks): no
+// dequeue that begins after its commit hands out more than that leaves. Tasks that are leased
+// already are finished, also those above a lowered cap. It returns ErrInvalid for what is no type
 // and for a negative cap.
 func LimitTasks(ctx context.Context, q Querier, taskType string, c TaskChange) (ChangedTasks, error) {
 	const stmt = `SELECT changed, paused_at, max_in_flight FROM queues.limit_tasks($1, $2, $3)`

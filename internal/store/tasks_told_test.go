@@ -11,7 +11,8 @@ import (
 	"github.com/daybook-dev/daybook/internal/telemetry/events"
 )
 
-// TestLeaseTellsWhatItReclaimed: a call that leases tasks ends expired leases first, tells of them, and leases their tasks anew.
+// TestLeaseTellsWhatItReclaimed: a call that leases tasks ends expired leases first, tells of them,
+// and leases their tasks anew.
 func TestLeaseTellsWhatItReclaimed(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
@@ -24,14 +25,16 @@ func TestLeaseTellsWhatItReclaimed(t *testing.T) {
 	lease := func(turn, worker string) []store.Job {
 		fence, err := q.NextFence(ctx)
 		require.NoError(t, err)
-		got, err := q.LeaseFor(ctx, store.Turn{ID: turn, Fence: fence, Worker: worker, Begins: true}, 10, pgtest.Unbounded())
+		got, err := q.LeaseFor(ctx, store.Turn{ID: turn, Fence: fence, Worker: worker, Begins: true}, 10,
+			pgtest.Unbounded())
 		require.NoError(t, err)
 		return got.Jobs
 	}
 	first := lease("run/0/1", "gone")
 	require.Len(t, first, 1)
 	assert.Empty(t, told)
-	_, err = db.Pool.Exec(ctx, `UPDATE queues.open_task SET leased_until = c, last_call = c, arrived = pg_current_xact_id() FROM clock_timestamp() AS c`)
+	_, err = db.Pool.Exec(ctx,
+		`UPDATE queues.open_task SET leased_until = c, last_call = c, arrived = pg_current_xact_id() FROM clock_timestamp() AS c`)
 	require.NoError(t, err)
 	again := lease("run/0/2", "alive")
 	require.Len(t, again, 1)

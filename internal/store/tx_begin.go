@@ -9,8 +9,9 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// transaction is one of InTx. It begins with its first statement, in the same round trip if that is a batch, or a statement with arguments that Exec or QueryRow
-// sends. The batch that completes jobs in it may commit it as well, which saves another one.
+// transaction is one of InTx. It begins with its first statement, in the same round trip if that is
+// a batch, or a statement with arguments that Exec or QueryRow sends. The batch that completes jobs
+// in it may commit it as well, which saves another one.
 type transaction struct {
 	// Tx is nil until the transaction has begun, or failed to.
 	pgx.Tx
@@ -22,8 +23,8 @@ type transaction struct {
 	notBegun error
 	// savepoint: it is nested in another one.
 	savepoint bool
-	// planned: the session plans by key since the last batch of the store's own, and nothing else was sent meanwhile. planning: the next batch
-	// is one of those.
+	// planned: the session plans by key since the last batch of the store's own, and nothing else was
+	// sent meanwhile. planning: the next batch is one of those.
 	planned, planning bool
 	// nested are its savepoints' handles.
 	nested []*transaction
@@ -36,7 +37,8 @@ var ended = func() pgx.Tx {
 	return pgx.FailedBatchResults(batch, pgx.ErrTxClosed).Tx()
 }()
 
-// BeginNow begins a transaction of InTx that has not begun, by itself: when the connection is lost with a later statement, that may be the statement's doing.
+// BeginNow begins a transaction of InTx that has not begun, by itself: when the connection is lost
+// with a later statement, that may be the statement's doing.
 func BeginNow(ctx context.Context, tx pgx.Tx) error {
 	if t, own := tx.(*transaction); own {
 		return t.begin(ctx)
@@ -44,7 +46,8 @@ func BeginNow(ctx context.Context, tx pgx.Tx) error {
 	return nil
 }
 
-// HasBegun reports whether a transaction of InTx has begun, and why it could not, which is not the doing of the first statement that was sent in it.
+// HasBegun reports whether a transaction of InTx has begun, and why it could not, which is not the
+// doing of the first statement that was sent in it.
 func HasBegun(tx pgx.Tx) (bool, error) {
 	t, own := tx.(*transaction)
 	if !own {
@@ -53,8 +56,8 @@ func HasBegun(tx pgx.Tx) (bool, error) {
 	return t.Tx != nil && t.notBegun == nil, t.notBegun
 }
 
-// queuePlan has the statements that follow in a batch planned by key. That costs nothing where a transaction of InTx begins with the batch, or
-// where its last batch was planned so.
+// queuePlan has the statements that follow in a batch planned by key. That costs nothing where a
+// transaction of InTx begins with the batch, or where its last batch was planned so.
 func queuePlan(tx batcher, batch *pgx.Batch) {
 	t, own := tx.(*transaction)
 	if !own || t.Tx != nil && !t.planned {
@@ -80,7 +83,8 @@ func (t *transaction) beginning() *pgx.Batch {
 	return batch
 }
 
-// begin begins the transaction by itself, if it has not begun. What is sent next is not planned by key.
+// begin begins the transaction by itself, if it has not begun. What is sent next is not planned by
+// key.
 func (t *transaction) begin(ctx context.Context) error {
 	t.planned = false
 	if t.Tx != nil {
@@ -92,8 +96,10 @@ func (t *transaction) begin(ctx context.Context) error {
 	return t.notBegun
 }
 
-// beginWith sends the first statement, unless there was one, with what begins the transaction. It returns nil when the statement is to be sent by itself: without
-// arguments it may be a text of several, which a batch does not take, and where locks are waited for with a limit it may wait to be prepared, which is done before.
+// beginWith sends the first statement, unless there was one, with what begins the transaction. It
+// returns nil when the statement is to be sent by itself: without arguments it may be a text of
+// several, which a batch does not take, and where locks are waited for with a limit it may wait to
+// be prepared, which is done before.
 func (t *transaction) beginWith(ctx context.Context, sql string, args []any) pgx.BatchResults {
 	if t.Tx != nil || len(args) == 0 || t.limit != "0" {
 		return nil
@@ -107,7 +113,8 @@ func (t *transaction) beginWith(ctx context.Context, sql string, args []any) pgx
 	return t.SendBatch(ctx, batch)
 }
 
-// unsent reports whether beginWith has failed before anything was sent: a statement that cannot be prepared is to fail in the transaction.
+// unsent reports whether beginWith has failed before anything was sent: a statement that cannot be
+// prepared is to fail in the transaction.
 func (t *transaction) unsent(err error) bool {
 	if err == nil || t.conn.IsClosed() || t.conn.PgConn().TxStatus() != 'I' {
 		return false
@@ -129,8 +136,8 @@ func (t *transaction) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResu
 	return &laterResults{BatchResults: results, of: t, skip: skip}
 }
 
-// sendAndCommit sends a batch and COMMIT in one round trip. What the batch is to prevent must be an error of one of its statements:
-// then COMMIT is not reached.
+// sendAndCommit sends a batch and COMMIT in one round trip. What the batch is to prevent must be an
+// error of one of its statements: then COMMIT is not reached.
 func (t *transaction) sendAndCommit(ctx context.Context, batch *pgx.Batch) error {
 	batch.Queue(`COMMIT`)
 	err := t.SendBatch(ctx, batch).Close()
@@ -141,7 +148,8 @@ func (t *transaction) sendAndCommit(ctx context.Context, batch *pgx.Batch) error
 	return err
 }
 
-// end has the transaction and its savepoints refuse all that is still sent through them: the connection may be another's.
+// end has the transaction and its savepoints refuse all that is still sent through them: the
+// connection may be another's.
 func (t *transaction) end() {
 	t.Tx = ended
 	for _, nested := range t.nested {
@@ -163,9 +171,11 @@ func (t *transaction) Begin(ctx context.Context) (pgx.Tx, error) {
 }
 
 // errLent refuses to end a transaction that is only lent.
-var errLent = errors.New("the transaction is Daybook's, which commits it together with the completion of the job: return nil to have it committed, or an error to have it undone")
+var errLent = errors.New("the transaction is Daybook's, which commits it together with the completion of the job: " +
+	"return nil to have it committed, or an error to have it undone")
 
-// Commit implements pgx.Tx. It is for savepoints: a transaction of InTx is ended by InTx alone, because it is lent to handlers, hooks and sources.
+// Commit implements pgx.Tx. It is for savepoints: a transaction of InTx is ended by InTx alone,
+// because it is lent to handlers, hooks and sources.
 func (t *transaction) Commit(ctx context.Context) error {
 	if !t.savepoint {
 		return errLent
@@ -181,17 +191,22 @@ func (t *transaction) Rollback(ctx context.Context) error {
 	return t.Tx.Rollback(ctx)
 }
 
-// errEnded: code that was lent a transaction has ended it by a statement of its own. What it has written may be kept.
-var errEnded = errors.New("the transaction, which is Daybook's, was ended by a statement (COMMIT, ROLLBACK), so that what was written before may be kept without the completion of the job: " +
+// errEnded: code that was lent a transaction has ended it by a statement of its own. What it has
+// written may be kept.
+var errEnded = errors.New("the transaction, which is Daybook's, was ended by a statement (COMMIT, ROLLBACK), so that " +
+	"what was written before may be kept without the completion of the job: " +
 	"return nil, or an error, instead")
 
 // errAborted: a statement of code that was lent a transaction has failed, and the code went on.
-var errAborted = errors.New("a statement of the transaction failed, and its error was not returned: return it, or run such a statement in a savepoint (tx.Begin)")
+var errAborted = errors.New("a statement of the transaction failed, and its error was not returned: return it, or " +
+	"run such a statement in a savepoint (tx.Begin)")
 
-// IsEnded reports whether code that was lent a transaction has ended it, so that what it has written may be kept.
+// IsEnded reports whether code that was lent a transaction has ended it, so that what it has
+// written may be kept.
 func IsEnded(err error) bool { return errors.Is(err, errEnded) }
 
-// Returned says whether a transaction of InTx that was lent can still be committed: an error, which IsEnded tells apart, if not. Of a lost connection it says nothing.
+// Returned says whether a transaction of InTx that was lent can still be committed: an error, which
+// IsEnded tells apart, if not. Of a lost connection it says nothing.
 func Returned(tx pgx.Tx) error {
 	t, own := tx.(*transaction)
 	if !own || t.Tx == nil || t.conn.IsClosed() {
@@ -206,8 +221,9 @@ func Returned(tx pgx.Tx) error {
 	return nil
 }
 
-// Conn implements pgx.Tx. The transaction begins, because the caller may send something by the connection. It is also the connection of a transaction that has
-// ended, so that a caller can ask whether it is closed.
+// Conn implements pgx.Tx. The transaction begins, because the caller may send something by the
+// connection. It is also the connection of a transaction that has ended, so that a caller can ask
+// whether it is closed.
 func (t *transaction) Conn() *pgx.Conn {
 	ctx, cancel := context.WithTimeout(context.Background(), statementLimit)
 	defer cancel()
@@ -251,7 +267,9 @@ func (t *transaction) queryRow(ctx context.Context, sql string, args []any) pgx.
 	return t.Tx.QueryRow(ctx, sql, args...)
 }
 
-func (t *transaction) CopyFrom(ctx context.Context, table pgx.Identifier, columns []string, rows pgx.CopyFromSource) (int64, error) {
+func (t *transaction) CopyFrom(ctx context.Context, table pgx.Identifier, columns []string,
+	rows pgx.CopyFromSource,
+) (int64, error) {
 	if err := t.begin(ctx); err != nil {
 		return 0, err
 	}
@@ -288,7 +306,8 @@ func (r firstRow) Scan(dest ...any) error {
 	return r.of.queryRow(r.ctx, r.sql, r.args).Scan(dest...)
 }
 
-// laterResults are the results of a batch behind those of the statements that begin its transaction.
+// laterResults are the results of a batch behind those of the statements that begin its
+// transaction.
 type laterResults struct {
 	pgx.BatchResults
 	of   *transaction

@@ -14,8 +14,8 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// TestTransactionBegins: a transaction of the worker begins with its first statement, a batch included, with the settings that Daybook's rules
-// depend on; and not at all without one.
+// TestTransactionBegins: a transaction of the worker begins with its first statement, a batch
+// included, with the settings that Daybook's rules depend on; and not at all without one.
 func TestTransactionBegins(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -87,7 +87,8 @@ func TestTransactionBegins(t *testing.T) {
 	require.NoError(t, s.InTx(t.Context(), func(pgx.Tx) error { return nil }))
 }
 
-// TestTransactionThatCannotBegin: what a transaction requires when it begins fails its first statement, and nothing of that is done.
+// TestTransactionThatCannotBegin: what a transaction requires when it begins fails its first
+// statement, and nothing of that is done.
 func TestTransactionThatCannotBegin(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -133,8 +134,8 @@ func TestTransactionThatCannotBegin(t *testing.T) {
 	assert.Zero(t, n)
 }
 
-// TestFirstStatementThatFails: a first statement fails in the transaction, also one that cannot be prepared, which is found out before BEGIN is sent. One without
-// a row fails nothing.
+// TestFirstStatementThatFails: a first statement fails in the transaction, also one that cannot be
+// prepared, which is found out before BEGIN is sent. One without a row fails nothing.
 func TestFirstStatementThatFails(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -152,9 +153,12 @@ func TestFirstStatementThatFails(t *testing.T) {
 		"a row of an unknown table": {func(tx pgx.Tx) error {
 			return tx.QueryRow(t.Context(), `SELECT n FROM nowhere WHERE n = $1`, 1).Scan(&n)
 		}, "42P01", 'E'},
-		"a division by zero":            {func(tx pgx.Tx) error { _, err := tx.Exec(t.Context(), `SELECT 1 / $1::integer`, 0); return err }, "22012", 'E'},
-		"a row with a division by zero": {func(tx pgx.Tx) error { return tx.QueryRow(t.Context(), `SELECT 1 / $1::integer`, 0).Scan(&n) }, "22012", 'E'},
-		"no row":                        {func(tx pgx.Tx) error { return tx.QueryRow(t.Context(), `SELECT 1 WHERE $1`, false).Scan(&n) }, "", 'T'},
+		"a division by zero": {func(tx pgx.Tx) error { _, err := tx.Exec(t.Context(), `SELECT 1 / $1::integer`, 0); return err }, "22012", 'E'},
+		"a row with a division by zero": {func(tx pgx.Tx) error {
+			return tx.QueryRow(t.Context(), `SELECT 1 / $1::integer`,
+				0).Scan(&n)
+		}, "22012", 'E'},
+		"no row": {func(tx pgx.Tx) error { return tx.QueryRow(t.Context(), `SELECT 1 WHERE $1`, false).Scan(&n) }, "", 'T'},
 	} {
 		_ = s.InTx(t.Context(), func(tx pgx.Tx) error {
 			err := c.first(tx)
@@ -173,7 +177,8 @@ func TestFirstStatementThatFails(t *testing.T) {
 	assert.Equal(t, 7, n)
 }
 
-// TestTransactionPlansAnew: the store's batches are planned by key, also after a statement of the application that may have changed that.
+// TestTransactionPlansAnew: the store's batches are planned by key, also after a statement of the
+// application that may have changed that.
 func TestTransactionPlansAnew(t *testing.T) {
 	t.Parallel()
 	b := setupRecent(t)
@@ -192,13 +197,15 @@ func TestTransactionPlansAnew(t *testing.T) {
 		assert.Equal(t, "off", show())
 		_, err = tx.Exec(t.Context(), `SET LOCAL enable_seqscan = on`)
 		require.NoError(t, err)
-		_, err = store.Jobs.Complete(t.Context(), tx, store.Turn{ID: "run/0/1", Fence: 1}, []store.Completion{{Job: jobs[0], Outcome: models.OutcomeCompleted}}, store.Access{Picked: true})
+		_, err = store.Jobs.Complete(t.Context(), tx, store.Turn{ID: "run/0/1", Fence: 1},
+			[]store.Completion{{Job: jobs[0], Outcome: models.OutcomeCompleted}}, store.Access{Picked: true})
 		assert.Equal(t, "off", show())
 		return err
 	}))
 }
 
-// TestNoLimitOfTheWholeTransaction: transaction_timeout, which servers have from PostgreSQL 17 on, ends no session of Daybook's.
+// TestNoLimitOfTheWholeTransaction: transaction_timeout, which servers have from PostgreSQL 17 on,
+// ends no session of Daybook's.
 func TestNoLimitOfTheWholeTransaction(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -13,8 +13,8 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// TestCompletionCommits: a completion that commits its transaction commits what was written in it before. One whose lease is lost
-// commits nothing, although COMMIT was sent with it.
+// TestCompletionCommits: a completion that commits its transaction commits what was written in it
+// before. One whose lease is lost commits nothing, although COMMIT was sent with it.
 func TestCompletionCommits(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -35,7 +35,8 @@ func TestCompletionCommits(t *testing.T) {
 			for i, j := range jobs {
 				completions[i] = store.Completion{Job: j, Outcome: models.OutcomeCompleted}
 			}
-			_, err = store.Accounting.Complete(t.Context(), tx, turn, completions, store.Access{Wait: time.Second, Commit: true})
+			_, err = store.Accounting.Complete(t.Context(), tx, turn, completions,
+				store.Access{Wait: time.Second, Commit: true})
 			return err
 		})
 		return kept, err
@@ -64,7 +65,8 @@ func TestCompletionCommits(t *testing.T) {
 	assert.EqualValues(t, 1, connections(), "the same connection served all of them")
 }
 
-// oneConnection returns a store with a pool of one connection, and how many the pool has made so far.
+// oneConnection returns a store with a pool of one connection, and how many the pool has made so
+// far.
 func (b *bundle) oneConnection() (s *store.Store, made func() int64) {
 	b.t.Helper()
 	config, err := pgxpool.ParseConfig(b.URL)

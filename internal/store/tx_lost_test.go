@@ -15,8 +15,9 @@ import (
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
-// TestLostAnswerToACommit cuts the line while COMMIT runs. The error says that the transaction may have been committed, which it was; one that a statement's failure has undone
-// says nothing of the kind.
+// TestLostAnswerToACommit cuts the line while COMMIT runs. The error says that the transaction may
+// have been committed, which it was; one that a statement's failure has undone says nothing of the
+// kind.
 func TestLostAnswerToACommit(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -55,11 +56,12 @@ func TestLostAnswerToACommit(t *testing.T) {
 	require.ErrorContains(t, err, "the commit was cut off, and may have succeeded")
 	assert.True(t, store.IsTransient(err))
 	require.NoError(t, holder.Rollback(t.Context()))
-	require.Eventually(t, func() bool { return fixture.Count(t, b.Pool, `SELECT count(*) FROM public.effects`) == 2 }, time.Minute, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return fixture.Count(t, b.Pool, `SELECT count(*) FROM public.effects`) == 2 },
+		time.Minute, 5*time.Millisecond)
 }
 
-// TestCommitOutlastsItsCaller: a caller whose context ends during COMMIT learns that the transaction was committed. One whose context ended before it finds nothing
-// committed.
+// TestCommitOutlastsItsCaller: a caller whose context ends during COMMIT learns that the
+// transaction was committed. One whose context ended before it finds nothing committed.
 func TestCommitOutlastsItsCaller(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -102,5 +104,6 @@ func (p pool) BeginTx(ctx context.Context, o pgx.TxOptions) (pgx.Tx, error) {
 
 // waitsForLock7 reports whether a session waits for the advisory lock 7.
 func waitsForLock7(t *testing.T, b *bundle) bool {
-	return fixture.Count(t, b.Pool, `SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = 7 AND NOT granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`) == 1
+	return fixture.Count(t, b.Pool,
+		`SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = 7 AND NOT granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`) == 1
 }

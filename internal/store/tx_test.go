@@ -21,7 +21,8 @@ import (
 func stricter(t *testing.T, db *pgtest.DB) *pgxpool.Pool {
 	t.Helper()
 	for _, setting := range []string{
-		`default_transaction_isolation = 'serializable'`, `statement_timeout = '1s'`, `lock_timeout = '1s'`, `idle_session_timeout = '1h'`,
+		`default_transaction_isolation = 'serializable'`, `statement_timeout = '1s'`, `lock_timeout = '1s'`,
+		`idle_session_timeout = '1h'`,
 	} {
 		_, err := db.Pool.Exec(t.Context(), `ALTER DATABASE `+db.Name+` SET `+setting)
 		require.NoError(t, err)
@@ -61,7 +62,8 @@ func TestBatchWithoutTransactionIsReadCommittedInEveryExecMode(t *testing.T) {
 	db := pgtest.New(t)
 	stricter(t, db)
 	for _, mode := range []pgx.QueryExecMode{
-		pgx.QueryExecModeCacheStatement, pgx.QueryExecModeCacheDescribe, pgx.QueryExecModeDescribeExec, pgx.QueryExecModeExec, pgx.QueryExecModeSimpleProtocol,
+		pgx.QueryExecModeCacheStatement, pgx.QueryExecModeCacheDescribe, pgx.QueryExecModeDescribeExec,
+		pgx.QueryExecModeExec, pgx.QueryExecModeSimpleProtocol,
 	} {
 		t.Run(mode.String(), func(t *testing.T) {
 			t.Parallel()
@@ -98,9 +100,11 @@ func TestTransactionsBeginInOnePlace(t *testing.T) {
 		}
 		name, _ := filepath.Rel(root, path)
 		switch {
-		case e.IsDir() && (name == "bench" || name == "examples" || name == "tools" || name == ".git" || strings.HasPrefix(name, filepath.Join("internal", "dev"))):
+		case e.IsDir() && (name == "bench" || name == "examples" || name == "tools" || name == ".git" ||
+			strings.HasPrefix(name, filepath.Join("internal", "dev"))):
 			return fs.SkipDir
-		case e.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go"), name == filepath.Join("internal", "store", "tx.go"):
+		case e.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go"),
+			name == filepath.Join("internal", "store", "tx.go"):
 			return nil
 		}
 		source, err := os.ReadFile(path)
@@ -111,9 +115,11 @@ func TestTransactionsBeginInOnePlace(t *testing.T) {
 			if strings.HasPrefix(strings.TrimSpace(line), "//") {
 				continue
 			}
-			assert.False(t, begins.MatchString(line) && !savepoint.MatchString(line), "%s:%d begins a transaction by itself: use store.Begin or Store.InTx", name, i+1)
+			assert.False(t, begins.MatchString(line) && !savepoint.MatchString(line),
+				"%s:%d begins a transaction by itself: use store.Begin or Store.InTx", name, i+1)
 			if strings.HasPrefix(name, filepath.Join("internal", "store")) && filepath.Base(name) != "queuetest.go" {
-				assert.False(t, writes.MatchString(line), "%s:%d runs a statement under the session's default isolation: use byKey or Store.InTx", name, i+1)
+				assert.False(t, writes.MatchString(line),
+					"%s:%d runs a statement under the session's default isolation: use byKey or Store.InTx", name, i+1)
 			}
 		}
 		return nil

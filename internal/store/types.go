@@ -49,28 +49,33 @@ func Owners(ctx context.Context, q Querier, kind string, types []string) (map[st
 	return owners, Wrap("read the owners of types", err)
 }
 
-// SecretsOf returns the members of a background job's payload and result that its type's handler declares not to be shown.
+// SecretsOf returns the members of a background job's payload and result that its type's handler
+// declares not to be shown.
 func SecretsOf(ctx context.Context, q Querier, jobType string) ([]string, error) {
 	const stmt = `SELECT coalesce((SELECT secrets FROM daybook.job_types WHERE kind = 'jobs' AND type = $1), '{}')`
 	return value[[]string](ctx, q, "read what a type keeps secret", stmt, jobType)
 }
 
-// typeColumns are types, and the worker that puts them on record, as the arguments of a statement. The secrets of each type have newlines between them.
+// typeColumns are types, and the worker that puts them on record, as the arguments of a statement.
+// The secrets of each type have newlines between them.
 func typeColumns(worker string, types []TypeOnRecord) Args {
 	n := len(types)
 	names, aliases, owners, secrets := make([]string, n), make([]string, n), make([]string, n), make([]string, n)
 	attempts, parallel, timeouts, bulk := make([]int32, n), make([]int32, n), make([]float64, n), make([]bool, n)
 	for i, t := range types {
 		names[i], aliases[i], owners[i], secrets[i] = t.Type, t.AliasOf, clip(t.Owner), strings.Join(t.Secrets, "\n")
-		attempts[i], parallel[i], timeouts[i], bulk[i] = int32(t.MaxAttempts), int32(t.Parallel), t.Timeout.Seconds(), t.Bulk
+		attempts[i], parallel[i], timeouts[i], bulk[i] = int32(t.MaxAttempts), int32(t.Parallel), t.Timeout.Seconds(),
+			t.Bulk
 	}
 	return Args{
-		"worker": worker, "types": names, "aliases": aliases, "owners": owners, "attempts": attempts, "timeouts": timeouts, "parallel": parallel, "bulk": bulk,
+		"worker": worker, "types": names, "aliases": aliases, "owners": owners, "attempts": attempts, "timeouts": timeouts,
+		"parallel": parallel, "bulk": bulk,
 		"secrets": secrets,
 	}
 }
 
-// NoteTypes puts types of the store's kind on record, under the name of a worker that has handlers for them.
+// NoteTypes puts types of the store's kind on record, under the name of a worker that has handlers
+// for them.
 func (s *Store) NoteTypes(ctx context.Context, worker string, types []TypeOnRecord) error {
 	const stmt = `SELECT daybook.note_job_types(@kind, @worker, @types, @aliases, @owners, @attempts, @timeouts, @parallel, @bulk, @secrets)::text`
 	a := typeColumns(worker, types)

@@ -11,21 +11,27 @@ import (
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
-// TestTypesOnRecord has workers of each kind put their types on record, that of tasks by the rights of its role.
+// TestTypesOnRecord has workers of each kind put their types on record, that of tasks by the rights
+// of its role.
 func TestTypesOnRecord(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
 	ctx := t.Context()
 	jobs := store.NewQueue(db.Pool, store.Jobs)
-	webhook := store.TypeOnRecord{Type: "webhook", Owner: "growth", MaxAttempts: 5, Timeout: 1500 * time.Millisecond, Parallel: 30}
+	webhook := store.TypeOnRecord{
+		Type: "webhook", Owner: "growth", MaxAttempts: 5, Timeout: 1500 * time.Millisecond,
+		Parallel: 30,
+	}
 	alias := webhook
 	alias.Type, alias.AliasOf = "hook", "webhook"
 	require.NoError(t, jobs.NoteTypes(ctx, "host/1", []store.TypeOnRecord{webhook, alias, {Type: "import", Bulk: true}}))
 	require.NoError(t, store.New(db.Pool).NoteTypes(ctx, "host/1", []store.TypeOnRecord{{Owner: "finance"}}))
-	require.NoError(t, store.NewTaskQueue(db.As(t, "worker_service_user"), "email").NoteTypes(ctx, "host/2", []store.TypeOnRecord{{Type: "email", Owner: "growth", Timeout: time.Minute, Parallel: 8}}))
+	require.NoError(t, store.NewTaskQueue(db.As(t, "worker_service_user"), "email").NoteTypes(ctx, "host/2",
+		[]store.TypeOnRecord{{Type: "email", Owner: "growth", Timeout: time.Minute, Parallel: 8}}))
 	// A worker that names no owner leaves the one on record; one that names another replaces it.
 	webhook.Owner, webhook.MaxAttempts = "", 7
-	require.NoError(t, jobs.NoteTypes(ctx, "host/3", []store.TypeOnRecord{webhook, {Type: "import", Owner: "data", Bulk: true}}))
+	require.NoError(t, jobs.NoteTypes(ctx, "host/3",
+		[]store.TypeOnRecord{webhook, {Type: "import", Owner: "data", Bulk: true}}))
 
 	types, err := store.TypesOnRecord(ctx, db.Pool)
 	require.NoError(t, err)
@@ -36,9 +42,15 @@ func TestTypesOnRecord(t *testing.T) {
 	}
 	assert.Equal(t, []store.TypeOnRecord{
 		{Kind: "accounting", Owner: "finance", Worker: "host/1"},
-		{Kind: "jobs", Type: "hook", AliasOf: "webhook", Owner: "growth", MaxAttempts: 5, Timeout: 1500 * time.Millisecond, Parallel: 30, Worker: "host/1"},
+		{
+			Kind: "jobs", Type: "hook", AliasOf: "webhook", Owner: "growth", MaxAttempts: 5, Timeout: 1500 * time.Millisecond,
+			Parallel: 30, Worker: "host/1",
+		},
 		{Kind: "jobs", Type: "import", Owner: "data", Bulk: true, Worker: "host/3"},
-		{Kind: "jobs", Type: "webhook", Owner: "growth", MaxAttempts: 7, Timeout: 1500 * time.Millisecond, Parallel: 30, Worker: "host/3"},
+		{
+			Kind: "jobs", Type: "webhook", Owner: "growth", MaxAttempts: 7, Timeout: 1500 * time.Millisecond, Parallel: 30,
+			Worker: "host/3",
+		},
 		{Kind: "tasks", Type: "email", Owner: "growth", Timeout: time.Minute, Parallel: 8, Worker: "host/2"},
 	}, types)
 	owners, err := store.Owners(ctx, db.Pool, "jobs", []string{"hook", "import", "other"})
@@ -46,7 +58,8 @@ func TestTypesOnRecord(t *testing.T) {
 	assert.Equal(t, map[string]string{"hook": "growth", "import": "data"}, owners)
 }
 
-// TestTasksOfOtherWorkers: a worker makes way for due tasks of types that another worker has processors for, and for none that no living worker can work.
+// TestTasksOfOtherWorkers: a worker makes way for due tasks of types that another worker has
+// processors for, and for none that no living worker can work.
 func TestTasksOfOtherWorkers(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
@@ -63,7 +76,10 @@ func TestTasksOfOtherWorkers(t *testing.T) {
 		left bool
 	}{
 		{"no worker has a processor", func() { exec(`SELECT queues.enqueue('sms', '{}')`) }, false},
-		{"another worker has one", func() { require.NoError(t, q.NoteTypes(ctx, "host/2", []store.TypeOnRecord{{Type: "email"}, noted})) }, true},
+		{
+			"another worker has one",
+			func() { require.NoError(t, q.NoteTypes(ctx, "host/2", []store.TypeOnRecord{{Type: "email"}, noted})) }, true,
+		},
 		{"the type is paused", func() { exec(`SELECT queues.limit_tasks('sms', true)`) }, false},
 		{"the type is resumed", func() { exec(`SELECT queues.limit_tasks('sms', false)`) }, true},
 		{"that worker is gone", func() { exec(`UPDATE daybook.job_types SET last_seen = last_seen - interval '6 minutes'`) }, false},

@@ -133,7 +133,8 @@ func (s *Store) weed(ctx context.Context) {
 		return nil
 	})
 	if err != nil {
-		log.Warn("rows that cannot be read could not be set aside; they are tried again", "queue", s.kind.Name, "error", err)
+		log.Warn("rows that cannot be read could not be set aside; they are tried again", "queue", s.kind.Name, "error",
+			err)
 		return
 	}
 	s.changed(failed)
@@ -219,7 +220,8 @@ UPDATE daybook.jobs q
 RETURNING q.org_id, /* jobs */q.type, ''/* accounting: '', q.document_id */, q.run_count`
 	c := Change{What: events.Failed, Job: Job{ID: id}, Code: models.CodeRowUnreadable, Message: why}
 	err := pgx.BeginFunc(ctx, tx, func(point pgx.Tx) error {
-		return point.QueryRow(ctx, s.kind.sql(stmt), Args{"id": id, "why": clip(why), "first": firstReadable, "last": lastReadable}).
+		return point.QueryRow(ctx, s.kind.sql(stmt),
+			Args{"id": id, "why": clip(why), "first": firstReadable, "last": lastReadable}).
 			Scan(&c.Job.OrgID, &c.Job.Type, &c.Job.DocumentID, &c.Job.Attempt)
 	})
 	return c, err

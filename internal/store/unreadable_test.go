@@ -33,8 +33,9 @@ type poisoned struct {
 	bad        string
 }
 
-// withPoison calls f for each poison, before a row has it. Then the good jobs are as good as ever, the bad one is set aside by its code, and
-// nothing is left in the table that its constraints refuse.
+// withPoison calls f for each poison, before a row has it. Then the good jobs are as good as ever,
+// the bad one is set aside by its code, and nothing is left in the table that its constraints
+// refuse.
 func withPoison(t *testing.T, f func(p *poisoned, poison func()), only ...string) {
 	t.Helper()
 	for _, c := range poisons {
@@ -48,20 +49,25 @@ func withPoison(t *testing.T, f func(p *poisoned, poison func()), only ...string
 				p.table = "daybook.jobs"
 				p.bundle.store = store.NewQueue(p.Pool, store.Jobs)
 				for i := range 9 {
-					_, err := store.EnqueueJob(t.Context(), p.Pool, store.NewJob{OrgID: "a", Type: "greet", Payload: fmt.Appendf(nil, `{"n": %d}`, i)})
+					_, err := store.EnqueueJob(t.Context(), p.Pool,
+						store.NewJob{OrgID: "a", Type: "greet", Payload: fmt.Appendf(nil, `{"n": %d}`, i)})
 					require.NoError(t, err)
 				}
 			} else {
 				p.pending("a", 2, 9)
 			}
 			require.NoError(t, p.Pool.QueryRow(t.Context(),
-				`SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conname = 'sound' AND conrelid = $1::text::regclass`, p.table).Scan(&p.definition))
-			require.NoError(t, p.Pool.QueryRow(t.Context(), `SELECT id FROM `+p.table+` ORDER BY id OFFSET 4 LIMIT 1`).Scan(&p.bad))
+				`SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conname = 'sound' AND conrelid = $1::text::regclass`,
+				p.table).Scan(&p.definition))
+			require.NoError(t, p.Pool.QueryRow(t.Context(),
+				`SELECT id FROM `+p.table+` ORDER BY id OFFSET 4 LIMIT 1`).Scan(&p.bad))
 			p.exec(`ALTER TABLE ` + p.table + ` DROP CONSTRAINT sound`)
 			f(p, func() { p.exec(`UPDATE `+p.table+` SET `+c.set+` WHERE id = $1`, p.bad) })
 
 			var state, code, message string
-			require.NoError(t, p.Pool.QueryRow(t.Context(), `SELECT state::text, coalesce(last_error_code, ''), coalesce(last_error, '') FROM `+p.table+` WHERE id = $1`, p.bad).
+			require.NoError(t, p.Pool.QueryRow(t.Context(),
+				`SELECT state::text, coalesce(last_error_code, ''), coalesce(last_error, '') FROM `+p.table+` WHERE id = $1`,
+				p.bad).
 				Scan(&state, &code, &message))
 			assert.Equal(t, []string{"failed", string(models.CodeRowUnreadable)}, []string{state, code}, message)
 			p.exec(`ALTER TABLE ` + p.table + ` ADD CONSTRAINT sound ` + p.definition)
@@ -102,7 +108,8 @@ func TestCappedLeasePassesUnreadableRow(t *testing.T) {
 	})
 }
 
-// TestPickPassesUnreadableRow works without a lease. What the transaction fails for is set aside by the next pick or lease.
+// TestPickPassesUnreadableRow works without a lease. What the transaction fails for is set aside by
+// the next pick or lease.
 func TestPickPassesUnreadableRow(t *testing.T) {
 	t.Parallel()
 	withPoison(t, func(p *poisoned, poison func()) {
@@ -113,7 +120,8 @@ func TestPickPassesUnreadableRow(t *testing.T) {
 			if p.table == "daybook.jobs" {
 				jobType = "greet"
 			}
-			pick, err := p.store.PickTypes(p.t.Context(), 100, func(t string) bool { return t == jobType }, pgtest.Unbounded())
+			pick, err := p.store.PickTypes(p.t.Context(), 100, func(t string) bool { return t == jobType },
+				pgtest.Unbounded())
 			require.NoError(p.t, err)
 			err = p.store.InTx(p.t.Context(), func(tx pgx.Tx) error {
 				some, err := pick.Lock(p.t.Context(), tx)
@@ -128,7 +136,8 @@ func TestPickPassesUnreadableRow(t *testing.T) {
 	})
 }
 
-// TestReclaimTurnsPassesUnreadableRow is about what that reads, or writes. The other poisons are met when the job is leased again.
+// TestReclaimTurnsPassesUnreadableRow is about what that reads, or writes. The other poisons are
+// met when the job is leased again.
 func TestReclaimTurnsPassesUnreadableRow(t *testing.T) {
 	t.Parallel()
 	withPoison(t, func(p *poisoned, poison func()) {
@@ -142,7 +151,8 @@ func TestReclaimTurnsPassesUnreadableRow(t *testing.T) {
 	}, "created_at = 'infinity'")
 }
 
-// TestReclaimPassesUnreadableRow ends the leases of a worker that is gone; the row is met by the lease that follows.
+// TestReclaimPassesUnreadableRow ends the leases of a worker that is gone; the row is met by the
+// lease that follows.
 func TestReclaimPassesUnreadableRow(t *testing.T) {
 	t.Parallel()
 	withPoison(t, func(p *poisoned, poison func()) {
@@ -167,7 +177,11 @@ func TestCountsAreBounded(t *testing.T) {
 	turn := b.turn("run/0/1")
 	jobs := b.lease(turn, 1)
 	require.Len(t, jobs, 1)
-	require.NoError(t, b.completeAll(turn, store.Completion{Job: jobs[0], Outcome: models.OutcomeRescheduled, Code: models.CodeDocumentNotReady, Message: "not ready"}))
+	require.NoError(t, b.completeAll(turn,
+		store.Completion{
+			Job: jobs[0], Outcome: models.OutcomeRescheduled, Code: models.CodeDocumentNotReady,
+			Message: "not ready",
+		}))
 	b.exec(`UPDATE daybook.accounting_work_queue SET reclaims = 1000000, ready_at = clock_timestamp()`)
 	again := b.turn("run/0/2")
 	require.Len(t, b.lease(again, 1), 1)
@@ -178,8 +192,9 @@ func TestCountsAreBounded(t *testing.T) {
 	assert.Equal(t, 1_000_000, taken.Jobs[0].NotReady)
 }
 
-// TestConstraintKeepsRowsReadable: while the constraint is there no row has what the other tests put into one, and of those that it
-// allows only one cannot be leased: that of a job with a million attempts.
+// TestConstraintKeepsRowsReadable: while the constraint is there no row has what the other tests
+// put into one, and of those that it allows only one cannot be leased: that of a job with a million
+// attempts.
 func TestConstraintKeepsRowsReadable(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -196,6 +211,7 @@ func TestConstraintKeepsRowsReadable(t *testing.T) {
 		`UPDATE daybook.accounting_work_queue SET run_count = 1000000 WHERE id = (SELECT min(id) FROM daybook.accounting_work_queue) RETURNING id`).Scan(&tired))
 	assert.Len(t, b.lease(b.turn("run/0/1"), 100), 8)
 	var state, code string
-	require.NoError(t, b.Pool.QueryRow(t.Context(), `SELECT state::text, last_error_code FROM daybook.accounting_work_queue WHERE id = $1`, tired).Scan(&state, &code))
+	require.NoError(t, b.Pool.QueryRow(t.Context(),
+		`SELECT state::text, last_error_code FROM daybook.accounting_work_queue WHERE id = $1`, tired).Scan(&state, &code))
 	assert.Equal(t, []string{"failed", string(models.CodeRowUnreadable)}, []string{state, code})
 }

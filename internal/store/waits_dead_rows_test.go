@@ -11,8 +11,9 @@ import (
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
-// TestNoWaitWalksDeadRows: beside an old snapshot stays what jobs waited for since, and ANALYZE finds hardly any that waits. Then every way to a row seems to cost the
-// same, and one that leads through all that died is as good to the planner as a look by key.
+// TestNoWaitWalksDeadRows: beside an old snapshot stays what jobs waited for since, and ANALYZE
+// finds hardly any that waits. Then every way to a row seems to cost the same, and one that leads
+// through all that died is as good to the planner as a look by key.
 func TestNoWaitWalksDeadRows(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -29,9 +30,12 @@ func TestNoWaitWalksDeadRows(t *testing.T) {
 	b.exec(`DELETE FROM daybook.job_sequences`)
 	b.exec(`ANALYZE daybook.job_waits, daybook.job_wait_checks, daybook.job_callbacks, daybook.job_sequences`)
 	var first, after, turn string
-	require.NoError(t, b.Pool.QueryRow(t.Context(), `SELECT job_id FROM daybook.enqueue_job('acme', 'mail', '{}')`).Scan(&first))
-	require.NoError(t, b.Pool.QueryRow(t.Context(), `SELECT job_id FROM daybook.enqueue_job('acme', 'mail', '{}', after => ARRAY[$1])`, first).Scan(&after))
-	require.NoError(t, b.Pool.QueryRow(t.Context(), `SELECT job_id FROM daybook.enqueue_job('acme', 'mail', '{}', sequence => 's')`).Scan(&turn))
+	require.NoError(t, b.Pool.QueryRow(t.Context(),
+		`SELECT job_id FROM daybook.enqueue_job('acme', 'mail', '{}')`).Scan(&first))
+	require.NoError(t, b.Pool.QueryRow(t.Context(),
+		`SELECT job_id FROM daybook.enqueue_job('acme', 'mail', '{}', after => ARRAY[$1])`, first).Scan(&after))
+	require.NoError(t, b.Pool.QueryRow(t.Context(),
+		`SELECT job_id FROM daybook.enqueue_job('acme', 'mail', '{}', sequence => 's')`).Scan(&turn))
 	b.exec(`SELECT daybook.enqueue_job('acme', 'mail', '{}', sequence => 's')`)
 	b.exec(`SELECT daybook.check_waits()`)
 
@@ -58,7 +62,8 @@ func TestNoWaitWalksDeadRows(t *testing.T) {
 	}
 }
 
-// TestDecidedWaitsAreNotWalked: what was decided is not read again, beside an old snapshot either, and what commits late with a low number is found all the same.
+// TestDecidedWaitsAreNotWalked: what was decided is not read again, beside an old snapshot either,
+// and what commits late with a low number is found all the same.
 func TestDecidedWaitsAreNotWalked(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

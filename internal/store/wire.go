@@ -8,13 +8,15 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// pgx writes the arguments of a statement to a buffer, and that to the buffer of what is sent. It drops both after each long message, and has them grow by a quarter
-// at a time: five times as much garbage as is sent. That was a third of all that a worker makes. makeRoom has both grow once.
+// pgx writes the arguments of a statement to a buffer, and that to the buffer of what is sent. It
+// drops both after each long message, and has them grow by a quarter at a time: five times as much
+// garbage as is sent. That was a third of all that a worker makes. makeRoom has both grow once.
 
 // roomFrom is the least number of bytes for which makeRoom pays.
 const roomFrom = 4 << 10
 
-// makeRoom makes room in the buffers of a connection for the columns among the arguments of the statement that is sent next.
+// makeRoom makes room in the buffers of a connection for the columns among the arguments of the
+// statement that is sent next.
 func makeRoom(conn *pgx.Conn, values []any) {
 	n := 0
 	for _, v := range values {
@@ -44,7 +46,8 @@ func makeRoom(conn *pgx.Conn, values []any) {
 	}
 }
 
-// wireSize is about how many bytes a column takes on the wire, where the length of each element stands before it. It is 0 for other arguments.
+// wireSize is about how many bytes a column takes on the wire, where the length of each element
+// stands before it. It is 0 for other arguments.
 func wireSize(v any) (n int) {
 	const length = 4
 	switch column := v.(type) {
@@ -72,7 +75,8 @@ func wireSize(v any) (n int) {
 	return n
 }
 
-// room is a message to PostgreSQL that writes nothing: it makes room for as many bytes in the buffer of what is sent.
+// room is a message to PostgreSQL that writes nothing: it makes room for as many bytes in the
+// buffer of what is sent.
 type room int
 
 // Frontend implements pgproto3.FrontendMessage.
@@ -84,8 +88,8 @@ func (r room) Encode(buffer []byte) ([]byte, error) { return slices.Grow(buffer,
 // Decode implements pgproto3.Message.
 func (room) Decode([]byte) error { return nil }
 
-// roomy is a column that makes room for as many bytes in the buffer of arguments before it is written there. There is a type of it for each type of column, since
-// pgx keeps its plans by type.
+// roomy is a column that makes room for as many bytes in the buffer of arguments before it is
+// written there. There is a type of it for each type of column, since pgx keeps its plans by type.
 type roomy[C any] struct {
 	column C
 	bytes  int

@@ -31,8 +31,9 @@ func wideRows(n int) []wide {
 	rows := make([]wide, n)
 	for i := range rows {
 		rows[i] = wide{
-			N: int64(i + 1), Text: strings.Repeat(`é"{},\ `, i%40), Bytes: slices.Repeat([]byte{0, 255}, i%9), Small: int32(-i),
-			Day: time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC).AddDate(0, 0, i%400),
+			N: int64(i + 1), Text: strings.Repeat(`é"{},\ `, i%40), Bytes: slices.Repeat([]byte{0, 255}, i%9),
+			Small: int32(-i),
+			Day:   time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC).AddDate(0, 0, i%400),
 		}
 		if i%3 == 0 {
 			rows[i].Number, rows[i].Smaller = new(int64(i)), new(int32(i))
@@ -41,8 +42,9 @@ func wideRows(n int) []wide {
 	return rows
 }
 
-// TestLongColumnsArriveAsTheyAre sends columns for which room is made in the connection's buffers, and short ones, through each way that pgx has to send a
-// statement: alone and in a batch, twice on the same connection, with columns of other types in the same places.
+// TestLongColumnsArriveAsTheyAre sends columns for which room is made in the connection's buffers,
+// and short ones, through each way that pgx has to send a statement: alone and in a batch, twice on
+// the same connection, with columns of other types in the same places.
 func TestLongColumnsArriveAsTheyAre(t *testing.T) {
 	const stmt = `
 SELECT n, number, text, bytes, small, smaller, day
@@ -51,7 +53,8 @@ SELECT n, number, text, bytes, small, smaller, day
 	ctx := context.Background()
 	db := pgtest.New(t)
 	modes := []pgx.QueryExecMode{
-		pgx.QueryExecModeCacheStatement, pgx.QueryExecModeCacheDescribe, pgx.QueryExecModeDescribeExec, pgx.QueryExecModeExec, pgx.QueryExecModeSimpleProtocol,
+		pgx.QueryExecModeCacheStatement, pgx.QueryExecModeCacheDescribe, pgx.QueryExecModeDescribeExec,
+		pgx.QueryExecModeExec, pgx.QueryExecModeSimpleProtocol,
 	}
 	for _, mode := range modes {
 		for _, n := range []int{0, 1, 30, 3000} {
@@ -66,11 +69,18 @@ SELECT n, number, text, bytes, small, smaller, day
 				smalls, smallers, days := make([]int32, n), make([]*int32, n), make([]time.Time, n)
 				nPointers := make([]*int64, n)
 				for i, r := range rows {
-					ns[i], numbers[i], texts[i], bytes[i], smalls[i], smallers[i], days[i] = r.N, r.Number, r.Text, r.Bytes, r.Small, r.Smaller, r.Day
+					ns[i], numbers[i], texts[i], bytes[i], smalls[i], smallers[i], days[i] = r.N, r.Number, r.Text, r.Bytes,
+						r.Small, r.Smaller, r.Day
 					nPointers[i] = &ns[i]
 				}
-				args := store.Args{"ns": ns, "numbers": numbers, "texts": texts, "bytes": bytes, "smalls": smalls, "smallers": smallers, "days": days}
-				others := store.Args{"ns": nPointers, "numbers": numbers, "texts": texts, "bytes": bytes, "smalls": smalls, "smallers": smallers, "days": days}
+				args := store.Args{
+					"ns": ns, "numbers": numbers, "texts": texts, "bytes": bytes, "smalls": smalls,
+					"smallers": smallers, "days": days,
+				}
+				others := store.Args{
+					"ns": nPointers, "numbers": numbers, "texts": texts, "bytes": bytes, "smalls": smalls,
+					"smallers": smallers, "days": days,
+				}
 				for _, a := range []store.Args{args, others, args} {
 					answer, err := conn.Query(ctx, stmt, a)
 					require.NoError(t, err)

@@ -9,8 +9,8 @@ import (
 // mostWithoutEntries is how many impacts of a reason WithoutEntries looks at.
 const mostWithoutEntries = 10000
 
-// WithoutEntries counts the documents that are posted without an entry, by why; those of a reason that are more than 10,000 are not all
-// counted. org is the organization; empty: all.
+// WithoutEntries counts the documents that are posted without an entry, by why; those of a reason
+// that are more than 10,000 are not all counted. org is the organization; empty: all.
 func WithoutEntries(ctx context.Context, q Querier, org string) (map[models.NoEntries]int64, error) {
 	const stmt = `
 SELECT r.reason, n.live

@@ -1,5 +1,5 @@
-// Package temporalwait waits for a Temporal server that cannot be reached yet, and tells that from one that refuses the caller: the workers and the
-// command line wait alike.
+// Package temporalwait waits for a Temporal server that cannot be reached yet, and tells that from
+// one that refuses the caller: the workers and the command line wait alike.
 package temporalwait
 
 import (
@@ -20,8 +20,9 @@ const (
 	attemptTimeout = 10 * time.Second
 )
 
-// Until calls try until it succeeds, until its error says that another attempt is of no use (Refuses), or until ctx ends, whose error it then returns.
-// Between two attempts it logs and pauses, a second first and half a minute at most; address is for the log, and may be empty.
+// Until calls try until it succeeds, until its error says that another attempt is of no use
+// (Refuses), or until ctx ends, whose error it then returns. Between two attempts it logs and
+// pauses, a second first and half a minute at most; address is for the log, and may be empty.
 func Until(ctx context.Context, log *slog.Logger, address string, try func(ctx context.Context) error) error {
 	for pause := firstPause; ; pause = min(2*pause, slowestPause) {
 		attempt, cancel := context.WithTimeout(ctx, attemptTimeout)
@@ -50,7 +51,8 @@ func Until(ctx context.Context, log *slog.Logger, address string, try func(ctx c
 	}
 }
 
-// Refuses reports whether Temporal answered and refuses the caller: its namespace, its rights or what it asks for is wrong.
+// Refuses reports whether Temporal answered and refuses the caller: its namespace, its rights or
+// what it asks for is wrong.
 func Refuses(err error) bool {
 	var denied *serviceerror.PermissionDenied
 	var invalid *serviceerror.InvalidArgument
@@ -61,7 +63,8 @@ func Refuses(err error) bool {
 	return errors.As(err, &answered) && answered.GRPCStatus().Code() == codes.Unauthenticated
 }
 
-// Unavailable reports whether err says that Temporal did not answer in time, or asks to try again later.
+// Unavailable reports whether err says that Temporal did not answer in time, or asks to try again
+// later.
 func Unavailable(err error) bool {
 	var answered serviceerror.ServiceError
 	if !errors.As(err, &answered) {

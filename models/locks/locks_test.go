@@ -18,7 +18,8 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// takers are the files that name each class or lock. A file more for a class is written here after its purpose was read: it must be the same one.
+// takers are the files that name each class or lock. A file more for a class is written here after
+// its purpose was read: it must be the same one.
 var takers = map[string][]string{
 	"wakers":               {"internal/store/wake/lock.go", "migrations/00001_common.sql"},
 	"reclaim":              {"internal/store/reclaim.go"},
@@ -46,7 +47,8 @@ var (
 	word   = regexp.MustCompile(`[A-Z][a-z]+`)
 )
 
-// sources calls f with each file of Go and SQL that takes locks: not tests, and not what is made from others.
+// sources calls f with each file of Go and SQL that takes locks: not tests, and not what is made
+// from others.
 func sources(t *testing.T, f func(path, text string)) {
 	t.Helper()
 	root := filepath.Join("..", "..")
@@ -55,9 +57,11 @@ func sources(t *testing.T, f func(path, text string)) {
 		switch {
 		case err != nil:
 			return err
-		case e.IsDir() && (strings.HasPrefix(e.Name(), ".") && name != "." || e.Name() == "node_modules" || e.Name() == "testdata"):
+		case e.IsDir() && (strings.HasPrefix(e.Name(), ".") && name != "." || e.Name() == "node_modules" ||
+			e.Name() == "testdata"):
 			return filepath.SkipDir
-		case e.IsDir(), strings.HasSuffix(name, "_test.go"), filepath.Dir(name) == "models/locks", name == "migrations/schema.sql":
+		case e.IsDir(), strings.HasSuffix(name, "_test.go"), filepath.Dir(name) == "models/locks",
+			name == "migrations/schema.sql":
 			return nil
 		case filepath.Ext(name) != ".go" && filepath.Ext(name) != ".sql":
 			return nil
@@ -68,7 +72,8 @@ func sources(t *testing.T, f func(path, text string)) {
 	}))
 }
 
-// TestEachLockHasAName reads all statements that take an advisory lock: each names its class, and each class is for what its files do alone.
+// TestEachLockHasAName reads all statements that take an advisory lock: each names its class, and
+// each class is for what its files do alone.
 func TestEachLockHasAName(t *testing.T) {
 	t.Parallel()
 	found := map[string][]string{}
@@ -83,7 +88,8 @@ func TestEachLockHasAName(t *testing.T) {
 			if isSQL {
 				assert.Regexp(t, inSQL, m[1], "%s: %s: name the class by daybook.lock_class", path, m[0])
 			} else {
-				assert.Contains(t, []string{"$1", "%d"}, m[1], "%s: %s: give the class, or the lock, as an argument", path, m[0])
+				assert.Contains(t, []string{"$1", "%d"}, m[1], "%s: %s: give the class, or the lock, as an argument", path,
+					m[0])
 			}
 		}
 		if path != "migrations/00001_common.sql" { // which has the table
@@ -120,7 +126,8 @@ func TestClassesAreThoseOfSQL(t *testing.T) {
 		assert.Contains(t, takers, name)
 	}
 	var listed int
-	require.NoError(t, db.Pool.QueryRow(t.Context(), `SELECT count(*) FROM regexp_matches(pg_get_functiondef('daybook.lock_class'::regproc), 'WHEN', 'g')`).Scan(&listed))
+	require.NoError(t, db.Pool.QueryRow(t.Context(),
+		`SELECT count(*) FROM regexp_matches(pg_get_functiondef('daybook.lock_class'::regproc), 'WHEN', 'g')`).Scan(&listed))
 	assert.Len(t, locks.Names, listed)
 	assert.NotEqual(t, locks.Migrations, locks.Archive)
 }

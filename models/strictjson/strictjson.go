@@ -1,5 +1,6 @@
-// Package strictjson reads JSON that people and their programs write, in the same way wherever it comes from: documents in
-// rows of daybook.documents, in an application's own tables and in imported files, and settings.
+// Package strictjson reads JSON that people and their programs write, in the same way wherever it
+// comes from: documents in rows of daybook.documents, in an application's own tables and in
+// imported files, and settings.
 package strictjson
 
 import (
@@ -21,7 +22,8 @@ import (
 
 // Error says what is wrong and where.
 type Error struct {
-	// Pointer is the place, as a JSON Pointer; empty: the whole text, or a place that only the message tells.
+	// Pointer is the place, as a JSON Pointer; empty: the whole text, or a place that only the
+	// message tells.
 	Pointer string
 	message string
 	cause   error
@@ -33,13 +35,14 @@ func (e *Error) Error() string { return e.message }
 // Unwrap returns the error of the reader, or of a type that reads its own JSON.
 func (e *Error) Unwrap() error { return e.cause }
 
-// Unmarshal reads a document, and copies what it keeps of text. A field that the value does not have is an error: a misspelt
-// amount would be posted as 0. So is a field that is there twice, also in capital and small letters, and text that is not
-// UTF-8. The error is an *Error.
+// Unmarshal reads a document, and copies what it keeps of text. A field that the value does not
+// have is an error: a misspelt amount would be posted as 0. So is a field that is there twice, also
+// in capital and small letters, and text that is not UTF-8. The error is an *Error.
 //
-// The package is encoding/json/v2 of Go 1.27, for the versions before it. It takes a third of the time of encoding/json,
-// which was a seventh of all that a worker does for a document. By itself it passes over underscores and dashes in names as
-// it does over case: _total would be posted as total.
+// The package is encoding/json/v2 of Go 1.27, for the versions before it. It takes a third of the
+// time of encoding/json, which was a seventh of all that a worker does for a document. By itself it
+// passes over underscores and dashes in names as it does over case: _total would be posted as
+// total.
 func Unmarshal(text []byte, into any) error {
 	if err := json.Unmarshal(text, into, strict); err != nil {
 		return explain(err, "correct its name, or put further values under attributes")
@@ -47,7 +50,8 @@ func Unmarshal(text []byte, into any) error {
 	return nil
 }
 
-// UnmarshalSettings is Unmarshal for settings, which have no attributes. Their durations are texts such as 30s.
+// UnmarshalSettings is Unmarshal for settings, which have no attributes. Their durations are texts
+// such as 30s.
 func UnmarshalSettings(text []byte, into any) error {
 	if err := json.Unmarshal(text, into, strict); err != nil {
 		return explain(err, "correct its name, or remove it")
@@ -79,13 +83,15 @@ func readDuration(text []byte, into *time.Duration) error {
 	return nil
 }
 
-// decoding is a value that has JSON decoded into a value of its own choice, as a line of a document does, which reads
-// a field by two names. Its UnmarshalJSON would read the names that it does not have as well.
+// decoding is a value that has JSON decoded into a value of its own choice, as a line of a document
+// does, which reads a field by two names. Its UnmarshalJSON would read the names that it does not
+// have as well.
 type decoding interface {
 	DecodeJSON(decode func(into any) error) error
 }
 
-// Document is Unmarshal of text that has the content of a document, alone or in a document, and says whether that states zeros.
+// Document is Unmarshal of text that has the content of a document, alone or in a document, and
+// says whether that states zeros.
 func Document(text []byte, into any, content *models.Content) error {
 	if err := Unmarshal(text, into); err != nil {
 		return err
@@ -122,11 +128,13 @@ func statesAmount(text []byte) bool {
 	}
 }
 
-// explain has a text of its own for each error: those of the package are not the same in each process.
+// explain has a text of its own for each error: those of the package are not the same in each
+// process.
 func explain(err error, unknown string) *Error {
 	if syntax, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
 		if errors.Is(err, jsontext.ErrDuplicateName) {
-			return said(syntax.JSONPointer, syntax, "the field %q is there twice, capital and small letters being the same: remove one of them",
+			return said(syntax.JSONPointer, syntax,
+				"the field %q is there twice, capital and small letters being the same: remove one of them",
 				syntax.JSONPointer.LastToken())
 		}
 		return said("", syntax.Err, "it is no JSON from byte %d on: %v", syntax.ByteOffset, syntax.Err)

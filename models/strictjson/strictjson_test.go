@@ -13,7 +13,8 @@ import (
 	"github.com/daybook-dev/daybook/models/strictjson"
 )
 
-// TestContentIsReadAsEncodingJSONReadsIt: what encoding/json makes of a content, which is how it is imported and sent, is what is posted, and what it refuses is refused.
+// TestContentIsReadAsEncodingJSONReadsIt: what encoding/json makes of a content, which is how it is
+// imported and sent, is what is posted, and what it refuses is refused.
 func TestContentIsReadAsEncodingJSONReadsIt(t *testing.T) {
 	for _, text := range []string{
 		`{"lines": [{"kind": "product", "net": 12, "rate_bp": 1900}, {"kind": "discount", "net": -9223372036854775808}], "taxes": [{"amount": 384, "retained": true}]}`,
@@ -107,6 +108,7 @@ func TestLinesWithoutAnAmountAreRefused(t *testing.T) {
 	}
 	for _, text := range []string{`{"lines": [{"kind": "item"}]}`, `{"taxes": [{"category": "VAT", "rate": 19}]}`} {
 		var c models.Content
-		require.EqualError(t, strictjson.Document([]byte(text), &c, &c), "it has lines or taxes, and no amount: state the amounts, as 0 where they are zero")
+		require.EqualError(t, strictjson.Document([]byte(text), &c, &c),
+			"it has lines or taxes, and no amount: state the amounts, as 0 where they are zero")
 	}
 }

@@ -1,6 +1,7 @@
-// Package strictyaml reads what people write in YAML: mappings and settings. YAML by itself is generous with them. It cuts 2.9
-// to 2 where a whole number is wanted, reads 010 as 8 and yes as true, and forgets what stands after a second "---". Here
-// each of these is an error that names its line. What is read is JSON, so that strictjson says whether it fits.
+// Package strictyaml reads what people write in YAML: mappings and settings. YAML by itself is
+// generous with them. It cuts 2.9 to 2 where a whole number is wanted, reads 010 as 8 and yes as
+// true, and forgets what stands after a second "---". Here each of these is an error that names its
+// line. What is read is JSON, so that strictjson says whether it fits.
 package strictyaml
 
 import (
@@ -38,8 +39,9 @@ func (e *Error) Error() string {
 // Empty is the message about a file that has no value.
 const Empty = "the file is empty"
 
-// Parse reads a file that has one value: the tree of it, with places, and what a JSON decoder would return of it, with
-// json.Number for numbers. It refuses aliases, keys that are not plain names, the same key twice and a second document.
+// Parse reads a file that has one value: the tree of it, with places, and what a JSON decoder would
+// return of it, with json.Number for numbers. It refuses aliases, keys that are not plain names,
+// the same key twice and a second document.
 func Parse(source []byte) (root *yaml.Node, value any, problems []Problem) {
 	decoder := yaml.NewDecoder(bytes.NewReader(source))
 	var document, more yaml.Node
@@ -62,8 +64,9 @@ func Parse(source []byte) (root *yaml.Node, value any, problems []Problem) {
 	return root, value, t.problems
 }
 
-// Unmarshal reads a file into what into points to, as strictjson.Unmarshal reads JSON: by the names of json tags, and
-// durations as texts such as 30s. A file without a value leaves it as it is. The error is an *Error.
+// Unmarshal reads a file into what into points to, as strictjson.Unmarshal reads JSON: by the names
+// of json tags, and durations as texts such as 30s. A file without a value leaves it as it is. The
+// error is an *Error.
 func Unmarshal(source []byte, into any) error {
 	root, value, problems := Parse(source)
 	switch {
@@ -141,7 +144,8 @@ func yamlProblem(err error) Problem {
 	return p
 }
 
-// Value returns the value of a node of a tree that Parse had no problem with, as Parse returns that of the whole.
+// Value returns the value of a node of a tree that Parse had no problem with, as Parse returns that
+// of the whole.
 func Value(n *yaml.Node) any { return new(treeReader).value(n) }
 
 type treeReader struct{ problems []Problem }

@@ -28,7 +28,8 @@ func TestWhatIsPlainIsRead(t *testing.T) {
 	} {
 		var s settings
 		require.NoError(t, strictyaml.Unmarshal([]byte(text), &s), text)
-		assert.Equal(t, settings{Name: "a", Number: 3, On: true, Timeout: 90 * time.Second, Below: []settings{{Small: -3}}}, s)
+		assert.Equal(t, settings{Name: "a", Number: 3, On: true, Timeout: 90 * time.Second, Below: []settings{{Small: -3}}},
+			s)
 	}
 	for _, empty := range []string{"", "# nothing\n", "---\n", "null"} {
 		s := settings{Number: 7}
@@ -40,11 +41,12 @@ func TestWhatIsPlainIsRead(t *testing.T) {
 func TestWhatMeansSomethingElseIsRefused(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"number: 2.9":                 "line 1: /number is 2.9, and a whole number that fits into 64 bits is wanted",
-		"name: a\nnumber: 3.0":        "line 2: /number is 3.0, and a whole number",
-		"number: 1e3":                 "/number is 1e3",
-		"number: .inf":                ".inf is not a plain number",
-		"number: 0x10":                "line 1: 0x10 is not a plain number; write it in decimal digits, or put a text in quotes",
+		"number: 2.9":          "line 1: /number is 2.9, and a whole number that fits into 64 bits is wanted",
+		"name: a\nnumber: 3.0": "line 2: /number is 3.0, and a whole number",
+		"number: 1e3":          "/number is 1e3",
+		"number: .inf":         ".inf is not a plain number",
+		"number: 0x10": "line 1: 0x10 is not a plain number; write it in decimal digits, or put a text in " +
+			"quotes",
 		"number: 010":                 "010 is not a plain number",
 		"number: 0o10":                "0o10 is not a plain number",
 		"number: 1_000":               "1_000 is not a plain number",

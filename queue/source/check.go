@@ -11,8 +11,9 @@ import (
 	"github.com/daybook-dev/daybook/accounting"
 )
 
-// Check implements accounting.Checker: it prepares the statements of each table, looks at the names and types of their columns, and makes Lock and Read without
-// a key. Functions are not called: what they do without a key is not said.
+// Check implements accounting.Checker: it prepares the statements of each table, looks at the names
+// and types of their columns, and makes Lock and Read without a key. Functions are not called: what
+// they do without a key is not said.
 func (s source) Check(ctx context.Context, tx pgx.Tx) error {
 	for _, t := range s {
 		if err := t.try(ctx, tx); err != nil {
@@ -36,7 +37,10 @@ func (s SQL[K]) try(ctx context.Context, tx pgx.Tx) error {
 	}{
 		{"Lock", s.Lock, 2, keys, checkLock},
 		{"Read", s.Read, 2, keys, checkRead},
-		{"SetPosted", s.SetPosted, 3, keys + ", and whether each is posted as $3", func([]pgconn.FieldDescription) error { return nil }},
+		{
+			"SetPosted", s.SetPosted, 3, keys + ", and whether each is posted as $3",
+			func([]pgconn.FieldDescription) error { return nil },
+		},
 	} {
 		if stmt.sql == "" {
 			continue

@@ -30,7 +30,10 @@ var wrong = map[string]struct {
 		s.Read = `SELECT k.n, version, '2026-01-01'::timestamptz, deleted_at, document` + from
 	}, `column 3 is called "timestamptz", which is none of them; the column ready_at is missing. It must return the columns n, version, ready_at, deleted_at and document, which are matched by name`},
 	"a column without any name": {func(s *source.SQL[int64]) { s.Read = `SELECT k.n, 1 + 1, ready_at, deleted_at, document` + from }, `column 2 is called "?column?"`},
-	"a column too much":         {func(s *source.SQL[int64]) { s.Read = `SELECT k.n, i.*` + from }, `column 2 is called "org"`},
+	"a column too much": {
+		func(s *source.SQL[int64]) { s.Read = `SELECT k.n, i.*` + from },
+		`column 2 is called "org"`,
+	},
 	"a column twice": {func(s *source.SQL[int64]) {
 		s.Read = `SELECT k.n, version, version, ready_at, deleted_at, document` + from
 	}, `column 3 is called version, as one before it is`},
@@ -42,14 +45,26 @@ var wrong = map[string]struct {
 	"no table": {func(s *source.SQL[int64]) {
 		s.Lock = `SELECT 1::bigint FROM invoicez WHERE $1::text[] IS NOT NULL AND $2::bigint[] IS NOT NULL`
 	}, `relation "invoicez" does not exist`},
-	"no SQL":           {func(s *source.SQL[int64]) { s.Read = `SELEKT 1` }, `Read: ERROR: syntax error`},
-	"a parameter less": {func(s *source.SQL[int64]) { s.Lock = `SELECT 1::bigint WHERE $1::text[] IS NOT NULL` }, `Lock: it has 1 parameters`},
+	"no SQL": {func(s *source.SQL[int64]) { s.Read = `SELEKT 1` }, `Read: ERROR: syntax error`},
+	"a parameter less": {
+		func(s *source.SQL[int64]) { s.Lock = `SELECT 1::bigint WHERE $1::text[] IS NOT NULL` },
+		`Lock: it has 1 parameters`,
+	},
 	"a parameter less, posted": {func(s *source.SQL[int64]) {
 		s.SetPosted = `UPDATE invoices SET posted = true WHERE org = ANY ($1::text[])`
 	}, `SetPosted: it has 1 parameters`},
-	"SetPosted is misspelt": {func(s *source.SQL[int64]) { s.SetPosted = `UPDATE invoices SET poste = true` }, `SetPosted: ERROR: column "poste"`},
-	"Lock returns rows":     {func(s *source.SQL[int64]) { s.Lock = `SELECT k.n, i.id` + from }, `Lock: it returns the columns (n int8, id int8), and must return one`},
-	"Lock returns texts":    {func(s *source.SQL[int64]) { s.Lock = `SELECT k.n::text` + from }, `Lock: it returns the columns (n text)`},
+	"SetPosted is misspelt": {
+		func(s *source.SQL[int64]) { s.SetPosted = `UPDATE invoices SET poste = true` },
+		`SetPosted: ERROR: column "poste"`,
+	},
+	"Lock returns rows": {
+		func(s *source.SQL[int64]) { s.Lock = `SELECT k.n, i.id` + from },
+		`Lock: it returns the columns (n int8, id int8), and must return one`,
+	},
+	"Lock returns texts": {
+		func(s *source.SQL[int64]) { s.Lock = `SELECT k.n::text` + from },
+		`Lock: it returns the columns (n text)`,
+	},
 }
 
 // invoice puts one on record whose source is the shop.
@@ -58,11 +73,13 @@ func invoice(t *testing.T, db *daybooktest.DB) {
 	daybooktest.AddOrganization(t, db.Pool, daybooktest.Organization{ID: "acme", Source: "shop"})
 	const document = `{"type": "payment", "direction": "in", "currency": "EUR", "issue_date": "2026-01-31", "content": {"amount": 11900}}`
 	exec(t, db, `INSERT INTO invoices (org, id, document) VALUES ('acme', 1, $1)`, document)
-	_, err := queue.EnqueueAccountingJob(t.Context(), db.Pool, queue.AccountingJob{OrgID: "acme", DocumentID: "invoice:1", Version: 1})
+	_, err := queue.EnqueueAccountingJob(t.Context(), db.Pool,
+		queue.AccountingJob{OrgID: "acme", DocumentID: "invoice:1", Version: 1})
 	require.NoError(t, err)
 }
 
-// TestAWrongSourceIsRefused: what is wrong with a source's statements is found before a document is read, and names the statement and the column.
+// TestAWrongSourceIsRefused: what is wrong with a source's statements is found before a document is
+// read, and names the statement and the column.
 func TestAWrongSourceIsRefused(t *testing.T) {
 	t.Parallel()
 	db := daybooktest.New(t)
@@ -82,7 +99,8 @@ func TestAWrongSourceIsRefused(t *testing.T) {
 	assert.NoError(t, ledger.CheckSources(t.Context(), db.Pool, accounting.Sources{"billing": s}))
 }
 
-// TestASourceIsTriedWithADocument: what shows only when a row is read is found by a document that is on record. Nothing of that is kept.
+// TestASourceIsTriedWithADocument: what shows only when a row is read is found by a document that
+// is on record. Nothing of that is kept.
 func TestASourceIsTriedWithADocument(t *testing.T) {
 	t.Parallel()
 	db := daybooktest.New(t)
@@ -105,7 +123,11 @@ func TestASourceIsTriedWithADocument(t *testing.T) {
 		assert.ErrorContains(t, err, c.says, name)
 	}
 	for name, f := range map[string]func(ctx context.Context, tx pgx.Tx) error{
-		"an error of another service": func(context.Context, pgx.Tx) error { return errors.New("the rate service answered 500") },
+		"an error of another service": func(context.Context,
+			pgx.Tx,
+		) error {
+			return errors.New("the rate service answered 500")
+		},
 		"an error of a value": func(ctx context.Context, tx pgx.Tx) error {
 			_, err := tx.Exec(ctx, `SELECT 1 / 0`)
 			return err
@@ -176,7 +198,8 @@ func (s breaking) LockAndRead(ctx context.Context, tx pgx.Tx, keys []accounting.
 	return s.Source.LockAndRead(ctx, tx, keys)
 }
 
-// TestABrokenSourceIsSaidAtOnce: the job fails with a code that names the source, and is due again when a program starts whose source is right.
+// TestABrokenSourceIsSaidAtOnce: the job fails with a code that names the source, and is due again
+// when a program starts whose source is right.
 func TestABrokenSourceIsSaidAtOnce(t *testing.T) {
 	t.Parallel()
 	db := daybooktest.New(t)
@@ -184,14 +207,17 @@ func TestABrokenSourceIsSaidAtOnce(t *testing.T) {
 	require.NoError(t, err)
 	invoice(t, db)
 	// It is right when it is tried.
-	broken := queuetest.DrainAccounting(t, db.Pool, queuetest.AccountingOptions{Sources: accounting.Sources{"shop": breaking{right, new(int)}}}).Jobs[0]
+	broken := queuetest.DrainAccounting(t, db.Pool,
+		queuetest.AccountingOptions{Sources: accounting.Sources{"shop": breaking{right, new(int)}}}).Jobs[0]
 	assert.Equal(t, models.JobFailed, broken.State)
 	require.NotNil(t, broken.LastErrorCode)
 	assert.Equal(t, models.CodeSourceInvalid, *broken.LastErrorCode)
-	assert.Equal(t, `the document source shop: read: ERROR: column "gone" does not exist (SQLSTATE 42703)`, *broken.LastError)
+	assert.Equal(t, `the document source shop: read: ERROR: column "gone" does not exist (SQLSTATE 42703)`,
+		*broken.LastError)
 	assert.Equal(t, 1, broken.RunCount)
 
-	drained := queuetest.DrainAccounting(t, db.Pool, queuetest.AccountingOptions{Sources: accounting.Sources{"shop": right}})
+	drained := queuetest.DrainAccounting(t, db.Pool,
+		queuetest.AccountingOptions{Sources: accounting.Sources{"shop": right}})
 	drained.RequireCompleted(t)
 	assert.Len(t, drained.Jobs, 1)
 }

@@ -20,8 +20,9 @@ type column struct {
 }
 
 var (
-	whole   = []uint32{pgtype.Int2OID, pgtype.Int4OID, pgtype.Int8OID, pgtype.NumericOID}
-	times   = []uint32{pgtype.TimestamptzOID, pgtype.TimestampOID, pgtype.DateOID, pgtype.TextOID} // NULL by itself is a text
+	whole = []uint32{pgtype.Int2OID, pgtype.Int4OID, pgtype.Int8OID, pgtype.NumericOID}
+	// NULL by itself is a text
+	times   = []uint32{pgtype.TimestamptzOID, pgtype.TimestampOID, pgtype.DateOID, pgtype.TextOID}
 	content = []uint32{pgtype.JSONBOID, pgtype.JSONOID, pgtype.TextOID, pgtype.VarcharOID, pgtype.ByteaOID}
 )
 
@@ -37,7 +38,8 @@ var readColumns = []column{
 // plain is a column's name as the driver compares it with that of a field.
 func plain(name string) string { return strings.ToLower(strings.ReplaceAll(name, "_", "")) }
 
-// programError is an error in how the application reads its tables: no document can be read until its program is mended. Its code is SOURCE_INVALID.
+// programError is an error in how the application reads its tables: no document can be read until
+// its program is mended. Its code is SOURCE_INVALID.
 type programError struct{ is *models.JobError }
 
 func (e *programError) Error() string { return e.is.Message }
@@ -59,7 +61,9 @@ func checkRead(fields []pgconn.FieldDescription) error {
 		case seen[plain(f.Name)]:
 			problems = append(problems, fmt.Sprintf("column %d is called %s, as one before it is", i+1, f.Name))
 		case !slices.Contains(readColumns[at].types, f.DataTypeOID):
-			problems = append(problems, fmt.Sprintf("the column %s is of the type %s, and must be %s", f.Name, typeName(f.DataTypeOID), readColumns[at].is))
+			problems = append(problems,
+				fmt.Sprintf("the column %s is of the type %s, and must be %s", f.Name, typeName(f.DataTypeOID),
+					readColumns[at].is))
 		}
 		seen[plain(f.Name)] = true
 	}
@@ -71,7 +75,8 @@ func checkRead(fields []pgconn.FieldDescription) error {
 	if problems == nil {
 		return nil
 	}
-	return wrong("Read: %s. It must return the columns n, version, ready_at, deleted_at and document, which are matched by name: name an expression by AS, as in `now() AS ready_at`",
+	return wrong("Read: %s. It must return the columns n, version, ready_at, deleted_at and document, which are "+
+		"matched by name: name an expression by AS, as in `now() AS ready_at`",
 		strings.Join(problems, "; "))
 }
 
@@ -84,7 +89,8 @@ func checkLock(fields []pgconn.FieldDescription) error {
 	for _, f := range fields {
 		have = append(have, f.Name+" "+typeName(f.DataTypeOID))
 	}
-	return wrong("Lock: it returns the columns (%s), and must return one: the positions in the arrays, from 1, as bigint", strings.Join(have, ", "))
+	return wrong("Lock: it returns the columns (%s), and must return one: the positions in the arrays, from 1, as bigint",
+		strings.Join(have, ", "))
 }
 
 // typeName is the name of a type, or its number for one that is not PostgreSQL's own.

@@ -17,17 +17,19 @@ type Key[K queue.DocumentKey] struct {
 	ID    K
 }
 
-// Functions reads documents by functions, such as those that sqlc generates. The functions run in the transaction that posts, and are given only keys that
-// queue.ParseDocumentID accepts.
+// Functions reads documents by functions, such as those that sqlc generates. The functions run in
+// the transaction that posts, and are given only keys that queue.ParseDocumentID accepts.
 type Functions[K queue.DocumentKey] struct {
 	// Namespace is that of the documents' ids (queue.DocumentID).
 	Namespace string
-	// Lock locks the rows that it can lock without waiting (FOR NO KEY UPDATE SKIP LOCKED), and returns their keys in any order. Keys that were not
-	// asked for are left out.
+	// Lock locks the rows that it can lock without waiting (FOR NO KEY UPDATE SKIP LOCKED), and
+	// returns their keys in any order. Keys that were not asked for are left out.
 	Lock func(ctx context.Context, tx pgx.Tx, keys []Key[K]) ([]Key[K], error)
-	// Read reads the rows that there are, locked or not, with all that belongs to the documents. It waits for no lock.
+	// Read reads the rows that there are, locked or not, with all that belongs to the documents. It
+	// waits for no lock.
 	Read func(ctx context.Context, tx pgx.Tx, keys []Key[K]) (map[Key[K]]Row, error)
-	// SetPosted is told for each key whether the document is posted now. Nil: the table does not keep that.
+	// SetPosted is told for each key whether the document is posted now. Nil: the table does not keep
+	// that.
 	SetPosted func(ctx context.Context, tx pgx.Tx, keys []Key[K], live []bool) error
 }
 
@@ -152,7 +154,8 @@ func (f Functions[K]) setPosted(ctx context.Context, tx pgx.Tx, keys []accountin
 	return f.SetPosted(ctx, tx, some, are)
 }
 
-// Columns are the keys as a statement takes them: the organizations, and beside them the rows' keys.
+// Columns are the keys as a statement takes them: the organizations, and beside them the rows'
+// keys.
 func Columns[K queue.DocumentKey](keys []Key[K]) (orgs []string, ids []K) {
 	orgs, ids = make([]string, len(keys)), make([]K, len(keys))
 	for i, k := range keys {

@@ -25,7 +25,8 @@ type Table interface {
 	// try makes the table's statements without a key, and says what is wrong with them.
 	try(ctx context.Context, tx pgx.Tx) error
 	namespace() string
-	// lockAndRead fills in the answers for the positions. It takes from budget what it reads, and answers Later when that is used up.
+	// lockAndRead fills in the answers for the positions. It takes from budget what it reads, and
+	// answers Later when that is used up.
 	lockAndRead(ctx context.Context, tx pgx.Tx, c *call, positions []int) error
 	setPosted(ctx context.Context, tx pgx.Tx, keys []accounting.Key, live []bool) error
 }
@@ -34,9 +35,11 @@ type Table interface {
 type Row struct {
 	// Version is the document's, as it is enqueued: queue.AccountingJob.Version.
 	Version int64
-	// ReadyAt is when the document became complete; nil: it is not ready, and what is posted of it is reversed.
+	// ReadyAt is when the document became complete; nil: it is not ready, and what is posted of it is
+	// reversed.
 	ReadyAt *time.Time
-	// DeletedAt is when it was deleted or voided; nil: it is not. What is posted of it is reversed for good.
+	// DeletedAt is when it was deleted or voided; nil: it is not. What is posted of it is reversed
+	// for good.
 	DeletedAt *time.Time
 	// Document is what the rules read. OrgID, ID and the fields above are filled in.
 	Document *models.Document
@@ -56,7 +59,8 @@ type call struct {
 // source is several tables.
 type source []Table
 
-// New returns a source of the documents of the tables, each of which has a namespace of its own. One table alone may have none: its documents' ids are its keys.
+// New returns a source of the documents of the tables, each of which has a namespace of its own.
+// One table alone may have none: its documents' ids are its keys.
 //
 // Errors: a table without a Lock or Read, a namespace that another table has or that is none.
 func New(tables ...Table) (accounting.Source, error) {
@@ -75,7 +79,8 @@ func New(tables ...Table) (accounting.Source, error) {
 		case strings.Contains(name, ":"):
 			return nil, fmt.Errorf("source: the namespace %q must not have a colon", name)
 		case name == "" && len(tables) > 1:
-			return nil, fmt.Errorf("source: a table without a namespace must be the only one: give each type of document a namespace, such as invoice")
+			return nil, fmt.Errorf("source: a table without a namespace must be the only one: give each type of document a " +
+				"namespace, such as invoice")
 		case known[name]:
 			return nil, fmt.Errorf("source: two tables have the namespace %q", name)
 		}
@@ -116,7 +121,8 @@ func (s source) SetPosted(ctx context.Context, tx pgx.Tx, keys []accounting.Key,
 	return nil
 }
 
-// split returns the tables that keys belong to, in the order of their first keys, and the positions of each one's keys.
+// split returns the tables that keys belong to, in the order of their first keys, and the positions
+// of each one's keys.
 func (s source) split(keys []accounting.Key) (tables []Table, positions map[string][]int) {
 	byName := map[string]Table{}
 	for _, t := range s {

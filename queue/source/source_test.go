@@ -89,7 +89,8 @@ func setup(t *testing.T) (*daybooktest.DB, accounting.Source) {
 	s, err := source.New(invoices, payments)
 	require.NoError(t, err)
 	exec(t, db, `INSERT INTO payments VALUES ('acme', $1, 11900)`, aPayment)
-	exec(t, db, `INSERT INTO invoices (org, id, version, document) SELECT 'acme', n, 7, $1 FROM generate_series(1, 3) n`, aDocument)
+	exec(t, db, `INSERT INTO invoices (org, id, version, document) SELECT 'acme', n, 7, $1 FROM generate_series(1, 3) n`,
+		aDocument)
 	return db, s
 }
 
@@ -110,7 +111,10 @@ func TestEachKeyGetsItsAnswer(t *testing.T) {
 	require.NoError(t, err)
 
 	found := ask(t, db, s, "invoice:4", "invoice:1", "payment:"+aPayment, "invoice:2", "invoice:3")
-	assert.Equal(t, []accounting.State{accounting.Unknown, accounting.Here, accounting.Here, accounting.Deleted, accounting.Locked}, states(found))
+	assert.Equal(t, []accounting.State{
+		accounting.Unknown, accounting.Here, accounting.Here, accounting.Deleted,
+		accounting.Locked,
+	}, states(found))
 	d := found[1].Document
 	assert.NoError(t, found[1].Err)
 	assert.Equal(t, models.DocumentInvoice, d.Type)
@@ -127,7 +131,8 @@ func TestEachKeyGetsItsAnswer(t *testing.T) {
 func TestARowIsOneDocument(t *testing.T) {
 	t.Parallel()
 	db, s := setup(t)
-	for _, f := range ask(t, db, s, "invoice:01", "invoice:+1", "invoice: 1", "1", "invoice", "invoice:x", "other:1", ":1", "invoice:1:", "payment:"+strings.ToUpper(aPayment), "invoice:"+aPayment) {
+	for _, f := range ask(t, db, s, "invoice:01", "invoice:+1", "invoice: 1", "1", "invoice", "invoice:x", "other:1",
+		":1", "invoice:1:", "payment:"+strings.ToUpper(aPayment), "invoice:"+aPayment) {
 		assert.Equal(t, accounting.Unknown, f.State)
 	}
 }
@@ -137,7 +142,10 @@ func TestADocumentThatCannotBeReadFailsAlone(t *testing.T) {
 	db, s := setup(t)
 	wrong := []struct{ document, want string }{
 		{`{"typ": "invoice"}`, `document: there is no field "typ"`},
-		{`{"content": {"total": "11900"}}`, `document: /content/total is a text, and a whole number that fits into 64 bits is wanted`},
+		{
+			`{"content": {"total": "11900"}}`,
+			`document: /content/total is a text, and a whole number that fits into 64 bits is wanted`,
+		},
 		{`{"content": {"total": 9223372036854775808}}`, `document: /content/total is 9223372036854775808`},
 		// encoding/json would take one of the two.
 		{`{"content": {"total": 1, "Total": 2}}`, `document: the field "total" is there twice`},
@@ -147,7 +155,8 @@ func TestADocumentThatCannotBeReadFailsAlone(t *testing.T) {
 	}
 	ids := []string{"invoice:1"}
 	for i, w := range wrong {
-		exec(t, db, `INSERT INTO invoices (org, id, document) VALUES ('acme', $1, NULLIF($2::text, '')::jsonb)`, 10+i, w.document)
+		exec(t, db, `INSERT INTO invoices (org, id, document) VALUES ('acme', $1, NULLIF($2::text, '')::jsonb)`, 10+i,
+			w.document)
 		ids = append(ids, fmt.Sprintf("invoice:%d", 10+i))
 	}
 	found := ask(t, db, s, ids...)
@@ -194,7 +203,8 @@ func TestOneTableMayHaveNoNamespace(t *testing.T) {
 	table.Namespace = ""
 	s, err := source.New(table)
 	require.NoError(t, err)
-	assert.Equal(t, []accounting.State{accounting.Here, accounting.Unknown, accounting.Unknown}, states(ask(t, db, s, "1", "invoice:1", "01")))
+	assert.Equal(t, []accounting.State{accounting.Here, accounting.Unknown, accounting.Unknown},
+		states(ask(t, db, s, "1", "invoice:1", "01")))
 }
 
 func TestTablesThatCannotBeTakenTogether(t *testing.T) {
@@ -237,7 +247,8 @@ func TestAWrongStatementSaysWhichItIs(t *testing.T) {
 	}
 }
 
-// Invoices in a table of the application's own are posted, and marked in the transaction that posts.
+// Invoices in a table of the application's own are posted, and marked in the transaction that
+// posts.
 func ExampleNew() {
 	t := pgtest.NewExampleTB()
 	defer t.Close()
@@ -251,7 +262,8 @@ func ExampleNew() {
 		if _, err := tx.Exec(t.Context(), `INSERT INTO payments VALUES ('acme', $1, 11900)`, aPayment); err != nil {
 			return err
 		}
-		_, err := queue.EnqueueAccountingJob(t.Context(), tx, queue.AccountingJob{OrgID: "acme", DocumentID: "payment:" + aPayment, Version: 1})
+		_, err := queue.EnqueueAccountingJob(t.Context(), tx,
+			queue.AccountingJob{OrgID: "acme", DocumentID: "payment:" + aPayment, Version: 1})
 		return err
 	})
 	if err != nil {

@@ -17,19 +17,22 @@ import (
 	"github.com/daybook-dev/daybook/queue"
 )
 
-// SQL reads documents by whole SQL statements. Each is given the organizations as $1, a text[], and the rows' keys beside them as $2: a bigint[] for whole
-// numbers, a uuid[] for [16]byte, otherwise a text[].
+// SQL reads documents by whole SQL statements. Each is given the organizations as $1, a text[], and
+// the rows' keys beside them as $2: a bigint[] for whole numbers, a uuid[] for [16]byte, otherwise
+// a text[].
 type SQL[K queue.DocumentKey] struct {
 	// Namespace is that of the documents' ids (queue.DocumentID).
 	Namespace string
-	// Lock locks the rows that it can lock without waiting, and returns their positions in the arrays, from 1, in a column of bigint:
+	// Lock locks the rows that it can lock without waiting, and returns their positions in the
+	// arrays, from 1, in a column of bigint:
 	//
 	//	SELECT k.n
 	//	  FROM unnest($1::text[], $2::bigint[]) WITH ORDINALITY AS k (org_id, id, n)
 	//	  JOIN invoices i ON i.org_id = k.org_id AND i.id = k.id
 	//	   FOR NO KEY UPDATE OF i SKIP LOCKED
 	Lock string
-	// Read reads the rows that there are, locked or not, one for each document, in these columns, which are matched by name and are all there are:
+	// Read reads the rows that there are, locked or not, one for each document, in these columns,
+	// which are matched by name and are all there are:
 	//
 	//	n           bigint       the position, as in Lock
 	//	version     bigint       the document's version, as it is enqueued
@@ -37,9 +40,11 @@ type SQL[K queue.DocumentKey] struct {
 	//	deleted_at  timestamptz  when it was deleted or voided; null: it is not
 	//	document    jsonb        type, direction, currency, issue_date, value_date and content of a models.Document
 	//
-	// An unknown name in the document is an error, so that no amount is lost by a misspelt name: the job fails with DOCUMENT_INVALID.
+	// An unknown name in the document is an error, so that no amount is lost by a misspelt name: the
+	// job fails with DOCUMENT_INVALID.
 	Read string
-	// SetPosted is told by $3, a boolean[], whether each document is posted now. Empty: the table does not keep that.
+	// SetPosted is told by $3, a boolean[], whether each document is posted now. Empty: the table
+	// does not keep that.
 	SetPosted string
 }
 
@@ -85,7 +90,8 @@ func (s SQL[K]) lock(ctx context.Context, tx pgx.Tx, keys []Key[K]) ([]Key[K], e
 	locked := make([]Key[K], len(places))
 	for i, n := range places {
 		if n < 1 || n > int64(len(keys)) {
-			return nil, wrong("Lock: position %d of %d keys: it must return the positions of the arrays, from 1", n, len(keys))
+			return nil, wrong("Lock: position %d of %d keys: it must return the positions of the arrays, from 1", n,
+				len(keys))
 		}
 		locked[i] = keys[n-1]
 	}
@@ -114,11 +120,13 @@ func (s SQL[K]) read(ctx context.Context, tx pgx.Tx, keys []Key[K]) (map[Key[K]]
 	}
 	for _, r := range read {
 		if r.N < 1 || r.N > int64(len(keys)) {
-			return nil, wrong("Read: position %d of %d keys: it must return the positions of the arrays, from 1", r.N, len(keys))
+			return nil, wrong("Read: position %d of %d keys: it must return the positions of the arrays, from 1", r.N,
+				len(keys))
 		}
 		key := keys[r.N-1]
 		if _, twice := rows[key]; twice {
-			return nil, wrong("Read: two rows for position %d: it must return one for each, so join the lines in a subquery", r.N)
+			return nil, wrong("Read: two rows for position %d: it must return one for each, so join the lines in a subquery",
+				r.N)
 		}
 		rows[key] = r.row()
 	}
@@ -173,7 +181,8 @@ func decode(text []byte) (*models.Document, error) {
 		return &models.Document{}, fmt.Errorf("document: %w", err)
 	}
 	return &models.Document{
-		Type: d.Type, Direction: d.Direction, Currency: d.Currency, IssueDate: d.IssueDate, ValueDate: d.ValueDate, Content: d.Content,
+		Type: d.Type, Direction: d.Direction, Currency: d.Currency, IssueDate: d.IssueDate, ValueDate: d.ValueDate,
+		Content: d.Content,
 	}, nil
 }
 

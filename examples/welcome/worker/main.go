@@ -1,5 +1,6 @@
-// Command worker is the program of docs/jobs.md, "A handler in five minutes": it signs a user up and works the jobs that greet. DAYBOOK_DATABASE_URL
-// and TEMPORAL_ADDRESS name its servers, as `daybook dev --no-worker` prints them.
+// Command worker is the program of docs/jobs.md, "A handler in five minutes": it signs a user up
+// and works the jobs that greet. DAYBOOK_DATABASE_URL and TEMPORAL_ADDRESS name its servers, as
+// `daybook dev --no-worker` prints them.
 package main
 
 import (
@@ -48,7 +49,8 @@ func run(ctx context.Context, log *slog.Logger) error {
 		return err
 	}
 	defer pool.Close()
-	if _, err := pool.Exec(ctx, `CREATE TABLE IF NOT EXISTS users (id text PRIMARY KEY, address text NOT NULL, welcomed_at timestamptz)`); err != nil {
+	if _, err := pool.Exec(ctx,
+		`CREATE TABLE IF NOT EXISTS users (id text PRIMARY KEY, address text NOT NULL, welcomed_at timestamptz)`); err != nil {
 		return err
 	}
 	if err := welcome.SignUp(ctx, pool, "user-"+time.Now().Format("150405"), "ada@example.com"); err != nil {

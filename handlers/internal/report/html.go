@@ -22,9 +22,10 @@ type Templates struct {
 	general *template.Template
 }
 
-// OpenTemplates reads the templates of a directory: report.html for all kinds of reports, and trial_balance.html, account_ledger.html and
-// journal.html, which come first for theirs. What is not there is built in; so is all of it without a directory. A template may use
-// the definition "style", and define it anew. A template that cannot be read is an error.
+// OpenTemplates reads the templates of a directory: report.html for all kinds of reports, and
+// trial_balance.html, account_ledger.html and journal.html, which come first for theirs. What is
+// not there is built in; so is all of it without a directory. A template may use the definition
+// "style", and define it anew. A template that cannot be read is an error.
 func OpenTemplates(dir string, kinds ...string) (*Templates, error) {
 	t := &Templates{byKind: map[string]*template.Template{}}
 	if dir != "" {
@@ -78,7 +79,8 @@ func (t *Templates) parse(name string, must bool) (*template.Template, error) {
 	return base.New(name).Parse(string(text))
 }
 
-// TemplateError returns what is wrong with a template, if that is why Write failed, and nil if the output failed.
+// TemplateError returns what is wrong with a template, if that is why Write failed, and nil if the
+// output failed.
 func TemplateError(err error) error {
 	var exec texttemplate.ExecError
 	var escape *template.Error

@@ -14,8 +14,8 @@ import (
 // ErrTooLong: a report has more rows than may be held in memory.
 var ErrTooLong = errors.New("the report is too long")
 
-// Journal fills in the entries that the reader selects, with the sums of each currency below. It fails with ErrTooLong when there are more
-// than limit.
+// Journal fills in the entries that the reader selects, with the sums of each currency below. It
+// fails with ErrTooLong when there are more than limit.
 func (r *Report) Journal(ctx context.Context, read *ledgerdb.ExportReader, limit int) error {
 	r.Title = "Journal"
 	accounts, err := read.Accounts(ctx)
@@ -44,7 +44,8 @@ func (r *Report) Journal(ctx context.Context, read *ledgerdb.ExportReader, limit
 		for i := range m.Entries {
 			e := &m.Entries[i]
 			debit, credit := sides(e.Side, e.Amount, e.Currency)
-			t.add("", m.PostingDate.String(), m.DocumentID, m.Counterparty, e.Account, names[e.Account], debit, credit, e.Currency)
+			t.add("", m.PostingDate.String(), m.DocumentID, m.Counterparty, e.Account, names[e.Account], debit, credit,
+				e.Currency)
 			sum := sums[e.Currency]
 			if sum == nil {
 				sum = &[2]big.Int{}
@@ -62,7 +63,8 @@ func (r *Report) Journal(ctx context.Context, read *ledgerdb.ExportReader, limit
 		return err
 	}
 	for _, currency := range slices.Sorted(maps.Keys(sums)) {
-		t.add(Total, "Total", "", "", "", "", decimal(&sums[currency][0], currency), decimal(&sums[currency][1], currency), currency)
+		t.add(Total, "Total", "", "", "", "", decimal(&sums[currency][0], currency), decimal(&sums[currency][1], currency),
+			currency)
 	}
 	r.Tables = []Table{t}
 	return nil

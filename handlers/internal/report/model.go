@@ -98,7 +98,8 @@ func (r Row) Cell(id string) Cell {
 type Cell struct {
 	// Column is the column's ID.
 	Column string
-	// Text is the value as it is printed; Value is an amount without blanks between the thousands, and else equal.
+	// Text is the value as it is printed; Value is an amount without blanks between the thousands,
+	// and else equal.
 	Text, Value string
 	Number      bool
 }
@@ -161,19 +162,22 @@ func (r *Report) TrialBalance(balances []ledgerdb.SpanBalance) {
 		for len(balances) > 0 && balances[0].Currency == currency {
 			b := balances[0]
 			t.add("", b.Account, b.Name, string(b.Type),
-				decimal(b.Opening, currency), decimal(b.Debit, currency), decimal(b.Credit, currency), decimal(b.Closing, currency))
+				decimal(b.Opening, currency), decimal(b.Debit, currency), decimal(b.Credit, currency),
+				decimal(b.Closing, currency))
 			opening.Add(&opening, b.Opening)
 			debit.Add(&debit, b.Debit)
 			credit.Add(&credit, b.Credit)
 			closing.Add(&closing, b.Closing)
 			balances = balances[1:]
 		}
-		t.add(Total, "Total", "", "", decimal(&opening, currency), decimal(&debit, currency), decimal(&credit, currency), decimal(&closing, currency))
+		t.add(Total, "Total", "", "", decimal(&opening, currency), decimal(&debit, currency), decimal(&credit, currency),
+			decimal(&closing, currency))
 		r.Tables = append(r.Tables, t)
 	}
 }
 
-// AccountLedger fills in what was posted to the account, a table a currency, between its opening and its closing balance.
+// AccountLedger fills in what was posted to the account, a table a currency, between its opening
+// and its closing balance.
 func (r *Report) AccountLedger(l ledgerdb.AccountLedger) {
 	r.Title = "Account ledger"
 	columns := []Column{
@@ -196,7 +200,8 @@ func (r *Report) AccountLedger(l ledgerdb.AccountLedger) {
 			debit, credit := sides(e.Side, e.Amount, e.Currency)
 			t.add("", e.PostingDate.String(), e.DocumentID, e.RuleID, debit, credit, decimal(e.Balance, e.Currency))
 		}
-		t.add(Closing, r.To, "Closing balance", "", decimal(b.Debit, b.Currency), decimal(b.Credit, b.Currency), decimal(b.Closing, b.Currency))
+		t.add(Closing, r.To, "Closing balance", "", decimal(b.Debit, b.Currency), decimal(b.Credit, b.Currency),
+			decimal(b.Closing, b.Currency))
 		r.Tables = append(r.Tables, t)
 	}
 }

@@ -18,10 +18,11 @@ import (
 
 // PDF says how HTML is printed.
 type PDF struct {
-	// Font is a TrueType font for all text, normal and bold; nil: DejaVu Sans, which has the Latin, Greek, Cyrillic, Armenian and Georgian
-	// scripts, among others, and none of East and South Asia.
+	// Font is a TrueType font for all text, normal and bold; nil: DejaVu Sans, which has the Latin,
+	// Greek, Cyrillic, Armenian and Georgian scripts, among others, and none of East and South Asia.
 	Font []byte
-	// MadeAt is the date that the file says it was made on; required for files that are equal each time.
+	// MadeAt is the date that the file says it was made on; required for files that are equal each
+	// time.
 	MadeAt time.Time
 }
 
@@ -38,12 +39,14 @@ const (
 	ink, faint, line, hair = 31, 110, 150, 225
 )
 
-// Write prints HTML as PDF, on pages of A4 with numbers. What it prints of HTML: h1 to h3, p, div, ul, ol, li, hr, br, b and strong; tables with
-// thead (again on each page), tbody, tfoot and colspan, in which the class "number" puts a cell to the right and is never wrapped, and rows
-// of the classes opening, closing and total are bold; header and footer, which stand on each page, of which an element of the class
-// "right" goes to the right. The class "landscape" of body turns the pages. The title becomes the file's. Everything else
-// is its text alone: no style sheet, picture or script is read. Text runs from left to right, a character after the other: scripts that
-// join letters or run from right to left are not set as they should be.
+// Write prints HTML as PDF, on pages of A4 with numbers. What it prints of HTML: h1 to h3, p, div,
+// ul, ol, li, hr, br, b and strong; tables with thead (again on each page), tbody, tfoot and
+// colspan, in which the class "number" puts a cell to the right and is never wrapped, and rows of
+// the classes opening, closing and total are bold; header and footer, which stand on each page, of
+// which an element of the class "right" goes to the right. The class "landscape" of body turns the
+// pages. The title becomes the file's. Everything else is its text alone: no style sheet, picture
+// or script is read. Text runs from left to right, a character after the other: scripts that join
+// letters or run from right to left are not set as they should be.
 //
 // It returns how many characters the font does not have; each of them is printed as U+FFFD.
 func (o PDF) Write(w io.Writer, page io.Reader) (missing int, err error) {
@@ -126,7 +129,8 @@ func (p *printer) begin(root *html.Node, normal, bold []byte) {
 	p.pdf.AddPage()
 }
 
-// running prints a header or footer: its text at the left, and what has the class "right" at the right.
+// running prints a header or footer: its text at the left, and what has the class "right" at the
+// right.
 func (p *printer) running(n *html.Node, base, rule float64) {
 	if n == nil {
 		return
@@ -151,7 +155,8 @@ func (p *printer) foot() {
 	y := p.bottom + 10
 	p.running(p.footer, y, y-5)
 	p.font("", 8, faint)
-	// How many pages there are is filled in at the end, so that its place is at the right of a fixed one.
+	// How many pages there are is filled in at the end, so that its place is at the right of a fixed
+	// one.
 	at := p.right - p.pdf.GetStringWidth("000000")
 	page := fmt.Sprintf("%d / ", p.pdf.PageNo())
 	p.pdf.Text(at-p.pdf.GetStringWidth(page), y, page)
@@ -184,7 +189,8 @@ func (p *printer) room(height float64) (turned bool) {
 // down moves down.
 func (p *printer) down(mm float64) { p.pdf.SetY(p.pdf.GetY() + mm) }
 
-// clean puts a text on one line, leaves out what is not to be seen, and replaces what the font does not have.
+// clean puts a text on one line, leaves out what is not to be seen, and replaces what the font does
+// not have.
 func (p *printer) clean(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -202,7 +208,8 @@ func (p *printer) clean(s string) string {
 	}, strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r != '\u00A0' && unicode.IsSpace(r) }), " "))
 }
 
-// has reports whether the font has a character. Those above the 16 bits that the file's encoding has, it has not.
+// has reports whether the font has a character. Those above the 16 bits that the file's encoding
+// has, it has not.
 func (p *printer) has(r rune) bool {
 	has, seen := p.known[r]
 	if !seen {

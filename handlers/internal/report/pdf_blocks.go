@@ -10,11 +10,15 @@ import (
 )
 
 // ignored are elements of which nothing is printed where they stand.
-var ignored = []atom.Atom{atom.Header, atom.Footer, atom.Script, atom.Style, atom.Head, atom.Title, atom.Noscript, atom.Template}
+var ignored = []atom.Atom{
+	atom.Header, atom.Footer, atom.Script, atom.Style, atom.Head, atom.Title, atom.Noscript,
+	atom.Template,
+}
 
 // isBlock are elements that begin a line of their own.
 var isBlock = []atom.Atom{
-	atom.Div, atom.P, atom.H1, atom.H2, atom.H3, atom.Ul, atom.Ol, atom.Li, atom.Table, atom.Hr, atom.Section, atom.Article, atom.Main, atom.Body,
+	atom.Div, atom.P, atom.H1, atom.H2, atom.H3, atom.Ul, atom.Ol, atom.Li, atom.Table, atom.Hr, atom.Section,
+	atom.Article, atom.Main, atom.Body,
 	atom.Dl, atom.Dt, atom.Dd, atom.Blockquote, atom.Pre, atom.Address, atom.Figure,
 }
 
@@ -96,7 +100,8 @@ func (p *printer) blocks(n *html.Node) {
 	}
 	for c := range n.ChildNodes() {
 		switch {
-		case c.Type == html.TextNode, c.Type == html.ElementNode && !slices.Contains(isBlock, c.DataAtom) && !slices.Contains(ignored, c.DataAtom):
+		case c.Type == html.TextNode, c.Type == html.ElementNode && !slices.Contains(isBlock, c.DataAtom) &&
+			!slices.Contains(ignored, c.DataAtom):
 			line = runs(line, c, style.bold)
 		case c.Type != html.ElementNode || slices.Contains(ignored, c.DataAtom):
 		case c.DataAtom == atom.Table:

@@ -12,7 +12,8 @@ const (
 	// maxColumns bounds the columns of a table, and maxLines the lines of a cell that is printed.
 	maxColumns = 40
 	maxLines   = 30
-	// padding is beside the text of a cell, in millimetres; least is the least width of a column with text.
+	// padding is beside the text of a cell, in millimetres; least is the least width of a column with
+	// text.
 	padding = 1.4
 	least   = 14.0
 )
@@ -74,7 +75,8 @@ func (p *printer) rows(n *html.Node) (head, rows []tableRow) {
 		r.ruled = hasClass(tr, "total") || hasClass(tr, "closing") || tr.Parent.DataAtom == atom.Tfoot
 		r.strong = r.head || r.ruled || hasClass(tr, "opening")
 		for td := range tr.ChildNodes() {
-			if td.Type == html.ElementNode && (td.DataAtom == atom.Td || td.DataAtom == atom.Th) && len(r.cells) < maxColumns {
+			if td.Type == html.ElementNode && (td.DataAtom == atom.Td || td.DataAtom == atom.Th) &&
+				len(r.cells) < maxColumns {
 				r.cells = append(r.cells, cell{text: p.clean(text(td)), number: hasClass(td, "number"), span: span(td)})
 			}
 		}
@@ -94,7 +96,8 @@ func (r tableRow) weight() string {
 	return ""
 }
 
-// columns finds the widths of columns, and the size of type at which numbers fit whole and texts have a little room.
+// columns finds the widths of columns, and the size of type at which numbers fit whole and texts
+// have a little room.
 func (p *printer) columns(rows []tableRow) ([]float64, float64) {
 	room := p.right - marginX
 	for size := 8.5; ; size -= 0.5 {
@@ -156,7 +159,8 @@ func spread(widths []float64, numbers []bool, left float64, texts int) []float64
 	return widths
 }
 
-// share gives numbers their width, and divides the rest among texts: none gets more than it needs while another one lacks.
+// share gives numbers their width, and divides the rest among texts: none gets more than it needs
+// while another one lacks.
 func share(natural []float64, numbers []bool, room float64) []float64 {
 	widths := make([]float64, len(natural))
 	var open []int

@@ -28,7 +28,8 @@ var (
 	pdfText   = regexp.MustCompile(`(?s)\(((?:\\.|[^\\)])*)\) ?Tj`)
 )
 
-// pages are the texts of a PDF's pages, a line each. The file's encoding of text is that of Unicode, two bytes a character.
+// pages are the texts of a PDF's pages, a line each. The file's encoding of text is that of
+// Unicode, two bytes a character.
 func pages(t *testing.T, file []byte) []string {
 	t.Helper()
 	var texts []string
@@ -82,17 +83,23 @@ func printed(t *testing.T, r *Report) ([]byte, int) {
 
 func balance(code, name, currency string, debit, credit int64) ledgerdb.SpanBalance {
 	return ledgerdb.SpanBalance{
-		Account: code, Name: name, Type: models.AccountAsset, Currency: currency, Opening: new(big.Int), Debit: big.NewInt(debit), Credit: big.NewInt(credit),
+		Account: code, Name: name, Type: models.AccountAsset, Currency: currency, Opening: new(big.Int),
+		Debit: big.NewInt(debit), Credit: big.NewInt(credit),
 		Closing: big.NewInt(debit - credit),
 	}
 }
 
 // long is a trial balance with n accounts, of names in several scripts.
 func long(n int) *Report {
-	r := &Report{Kind: "trial_balance", Organization: "org_1", Name: "Zażółć Ελλάς Москва GmbH", From: "2026-03-01", To: "2026-03-31", MadeAt: "2026-04-01 09:00 UTC"}
+	r := &Report{
+		Kind: "trial_balance", Organization: "org_1", Name: "Zażółć Ελλάς Москва GmbH", From: "2026-03-01",
+		To: "2026-03-31", MadeAt: "2026-04-01 09:00 UTC",
+	}
 	var balances []ledgerdb.SpanBalance
 	for i := range n {
-		balances = append(balances, balance(fmt.Sprintf("%04d", 1000+i), fmt.Sprintf("Forderungen Łódź %d – πίστωση, дебет", i), "EUR", int64(i)*1_000_003, 7))
+		balances = append(balances,
+			balance(fmt.Sprintf("%04d", 1000+i), fmt.Sprintf("Forderungen Łódź %d – πίστωση, дебет", i), "EUR",
+				int64(i)*1_000_003, 7))
 	}
 	balances = append(balances, balance("9999", "Sum of what 64 bits hold", "JPY", math.MaxInt64, 0))
 	r.TrialBalance(balances)
@@ -111,7 +118,10 @@ func TestPrintedTrialBalance(t *testing.T) {
 		assert.Contains(t, text, "Opening", "and the heading of the table")
 	}
 	whole := strings.ReplaceAll(strings.Join(all, "\n"), "\u00A0", " ")
-	for _, want := range []string{"Forderungen Łódź 199 – πίστωση, дебет", "1 990 005.97", "1 990 005.90", "9 223 372 036 854 775 807"} {
+	for _, want := range []string{
+		"Forderungen Łódź 199 – πίστωση, дебет", "1 990 005.97", "1 990 005.90",
+		"9 223 372 036 854 775 807",
+	} {
 		assert.Contains(t, whole, want)
 	}
 	// Each account is there once, in order: no row is lost or repeated where pages turn.
@@ -138,12 +148,14 @@ func TestPrintedTwiceIsEqual(t *testing.T) {
 	assert.True(t, bytes.Equal(first, second))
 }
 
-// What the font does not have is counted and replaced; what is not to be seen is left out; a text without blanks is wrapped, and amounts are whole.
+// What the font does not have is counted and replaced; what is not to be seen is left out; a text
+// without blanks is wrapped, and amounts are whole.
 func TestTextsThatAreHardToPrint(t *testing.T) {
 	t.Parallel()
 	r := &Report{Kind: "trial_balance", Organization: "org_1", Name: "a\u202Eb\x07c 😀 漢", MadeAt: "now"}
 	r.TrialBalance([]ledgerdb.SpanBalance{
-		balance(strings.Repeat("W", 64), strings.Repeat("x", 5000), "EUR", math.MaxInt64, 0), balance("2", "<b>x</b>", "EUR", 0, 1),
+		balance(strings.Repeat("W", 64), strings.Repeat("x", 5000), "EUR", math.MaxInt64, 0),
+		balance("2", "<b>x</b>", "EUR", 0, 1),
 	})
 	file, missing := printed(t, r)
 	assert.Equal(t, 6, missing, "two characters, at three places")
@@ -153,11 +165,13 @@ func TestTextsThatAreHardToPrint(t *testing.T) {
 	assert.Contains(t, whole, "\n<b>x</b>\n", "as a text")
 }
 
-// A template of the operator's: blocks, inline text, a table without a head, a cell over two columns.
+// A template of the operator's: blocks, inline text, a table without a head, a cell over two
+// columns.
 func TestOwnTemplates(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "journal.html"), []byte(`<body><h1>Own {{.Title}}</h1>{{template "style"}}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "journal.html"),
+		[]byte(`<body><h1>Own {{.Title}}</h1>{{template "style"}}
 <ul><li>one<li><b>two</b> and three</ul><hr><p>a<br>b</p><script>no()</script><blockquote>{{(index (index .Tables 0).Rows 0).Cell "debit" | printf "%v"}}</blockquote>
 <table><tr><td colspan=2>wide</td></tr><tr><td>l</td><td class="number">1.00</td></tr></table>`), 0o600))
 	templates, err := OpenTemplates(dir, "journal", "trial_balance")

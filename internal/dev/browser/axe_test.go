@@ -25,7 +25,8 @@ func (b *tab) accessible(what string) {
 	source, err := os.ReadFile(os.Getenv("DAYBOOK_AXE"))
 	require.NoError(b.t, err, "DAYBOOK_AXE names axe.min.js: run `make test-browser`")
 	evaluate[bool](b, string(source)+";true")
-	found := evaluate[[]violation](b, `axe.run(document, {runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}).then(r =>
+	found := evaluate[[]violation](b,
+		`axe.run(document, {runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}).then(r =>
 		r.violations.map(v => ({id: v.id, impact: v.impact, help: v.help, nodes: v.nodes.slice(0, 5).map(n => n.html + " :: " + n.failureSummary)})))`,
 		chromedp.EvalAwaitPromise)
 	assert.Empty(b.t, found, what)

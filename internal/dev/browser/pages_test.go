@@ -20,7 +20,8 @@ import (
 func (b *tab) links(selector string) []string {
 	b.t.Helper()
 	var paths []string
-	for _, address := range evaluate[[]string](b, `[...document.querySelectorAll(`+"`"+selector+"`"+`)].map(a => a.href)`) {
+	for _, address := range evaluate[[]string](b,
+		`[...document.querySelectorAll(`+"`"+selector+"`"+`)].map(a => a.href)`) {
 		u, err := url.Parse(address)
 		require.NoError(b.t, err)
 		if path, ok := strings.CutPrefix(u.RequestURI(), server.ConsoleRoot); ok && !slices.Contains(paths, path) {
@@ -30,7 +31,8 @@ func (b *tab) links(selector string) []string {
 	return paths
 }
 
-// all are the addresses of every page that the menu leads to, and of the first page of each sort that those lead to.
+// all are the addresses of every page that the menu leads to, and of the first page of each sort
+// that those lead to.
 func (b *tab) all() []string {
 	b.t.Helper()
 	b.visit("?org=acme")
@@ -49,7 +51,8 @@ func (b *tab) all() []string {
 	return paths
 }
 
-// sortOf is an address without what differs between pages of one sort: ids and the values of its query.
+// sortOf is an address without what differs between pages of one sort: ids and the values of its
+// query.
 func sortOf(path string) string {
 	path, query, _ := strings.Cut(path, "?")
 	parts := strings.Split(path, "/")
@@ -90,14 +93,16 @@ func TestEveryPage(t *testing.T) {
 	}
 }
 
-// fits fails the test when a page is wider than the screen: a person would have to move it to read it. Tables move in themselves.
+// fits fails the test when a page is wider than the screen: a person would have to move it to read
+// it. Tables move in themselves.
 func (b *tab) fits(path string) {
 	b.t.Helper()
 	wide := evaluate[int](b, `document.documentElement.scrollWidth - document.documentElement.clientWidth`)
 	assert.LessOrEqual(b.t, wide, 0, "%s is wider than a phone's screen by so many pixels", path)
 }
 
-// wholeWords fails the test when a cell of a table breaks a word of up to 20 letters: a column of single letters cannot be read.
+// wholeWords fails the test when a cell of a table breaks a word of up to 20 letters: a column of
+// single letters cannot be read.
 func (b *tab) wholeWords(path string) {
 	b.t.Helper()
 	const find = `(() => {

@@ -36,14 +36,20 @@ SELECT 60, date_trunc('minute', now()) - n * interval '1 minute', kind, (n * 13)
 ON CONFLICT DO NOTHING`)
 }
 
-// runOthers has real workers work jobs and tasks until the test ends: calls end well, mails do not, and no
-// worker has a handler for newsletters.
+// runOthers has real workers work jobs and tasks until the test ends: calls end well, mails do not,
+// and no worker has a handler for newsletters.
 func (b *tab) runOthers(c client.Client) {
 	b.t.Helper()
 	registry := mailsAndCalls("")
-	jobsWorker, err := workers.NewJobs(workers.JobsOptions{Client: c, Pool: b.Pool, Registry: registry, Log: slog.New(slog.DiscardHandler)})
+	jobsWorker, err := workers.NewJobs(workers.JobsOptions{
+		Client: c, Pool: b.Pool, Registry: registry,
+		Log: slog.New(slog.DiscardHandler),
+	})
 	require.NoError(b.t, err)
-	tasksWorker, err := workers.NewTasks(workers.TasksOptions{Client: c, Pool: b.Pool, Registry: tasks.NewRegistry(), Log: slog.New(slog.DiscardHandler)})
+	tasksWorker, err := workers.NewTasks(workers.TasksOptions{
+		Client: c, Pool: b.Pool, Registry: tasks.NewRegistry(),
+		Log: slog.New(slog.DiscardHandler),
+	})
 	require.NoError(b.t, err)
 	ctx, stop := context.WithCancel(context.WithoutCancel(b.t.Context()))
 	ended := make(chan error, 2)
@@ -57,13 +63,14 @@ func (b *tab) runOthers(c client.Client) {
 		tasksWorker.Close()
 	})
 	for _, w := range health.Documented()[1:] {
-		_, err := c.ExecuteWorkflow(b.t.Context(), client.StartWorkflowOptions{ID: w.ID, TaskQueue: w.TaskQueue}, w.Type, workflows.Input{})
+		_, err := c.ExecuteWorkflow(b.t.Context(), client.StartWorkflowOptions{ID: w.ID, TaskQueue: w.TaskQueue}, w.Type,
+			workflows.Input{})
 		require.NoError(b.t, err)
 	}
 }
 
-// TestPictures shows the pages whose pictures are in the documents. The first line and the queues below it are of
-// one moment: what is due there is not "nothing waits" here.
+// TestPictures shows the pages whose pictures are in the documents. The first line and the queues
+// below it are of one moment: what is due there is not "nothing waits" here.
 func TestPictures(t *testing.T) {
 	t.Parallel()
 	server := temporaltest.Shared(t)
@@ -73,7 +80,8 @@ func TestPictures(t *testing.T) {
 	b.run(temporal)
 	b.runOthers(temporal)
 	fixture.Ready(t, b.Pool, fixture.Invoice("acme", "INV-1001", 119_00), fixture.Unbalanced("acme", "INV-1004"))
-	require.Eventually(t, func() bool { return b.state("INV-1001") == "completed" && b.state("INV-1004") == "failed" }, patience, 50*time.Millisecond)
+	require.Eventually(t, func() bool { return b.state("INV-1001") == "completed" && b.state("INV-1004") == "failed" },
+		patience, 50*time.Millisecond)
 	for range 3 {
 		b.enqueue(mail{"to acme", "hunter2"}, queue.JobOptions{})
 		b.enqueue(call{"acme"}, queue.JobOptions{})

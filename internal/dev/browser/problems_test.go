@@ -27,7 +27,8 @@ func (p *problems) note(event any) {
 	case *page.EventJavascriptDialogOpening:
 		p.texts = append(p.texts, "a script ran: "+e.Message)
 	case *cdplog.EventEntryAdded:
-		// A page of an error is reported as a failed request as well; its status is the tests' own matter.
+		// A page of an error is reported as a failed request as well; its status is the tests' own
+		// matter.
 		if e.Entry.Level == cdplog.EntryLevelError && e.Entry.Source != cdplog.EntrySourceNetwork {
 			p.texts = append(p.texts, fmt.Sprintf("%s: %s", e.Entry.Source, e.Entry.Text))
 		}

@@ -55,7 +55,8 @@ func chromium(t *testing.T) context.Context {
 		if os.Geteuid() == 0 {
 			options = append(options, chromedp.NoSandbox) // Chromium refuses root otherwise
 		}
-		browser, _ = chromedp.NewContext(context.Background(), chromedp.WithAllocatorOptions(options...)) // TestMain ends it
+		// TestMain ends it
+		browser, _ = chromedp.NewContext(context.Background(), chromedp.WithAllocatorOptions(options...))
 		browserError = chromedp.Do(browser)
 	})
 	require.NoError(t, browserError, "start Chromium: CHROME names its program")
@@ -70,7 +71,8 @@ type tab struct {
 	url string
 }
 
-// open starts a console and returns a page of it that has loaded nothing yet. The test fails when a page has errors of scripts or styles.
+// open starts a console and returns a page of it that has loaded nothing yet. The test fails when a
+// page has errors of scripts or styles.
 func open(t *testing.T, temporal client.Client) *tab {
 	t.Helper()
 	return openOn(t, pgtest.New(t), temporal)
@@ -79,14 +81,16 @@ func open(t *testing.T, temporal client.Client) *tab {
 // openOn is open on a database that is there.
 func openOn(t *testing.T, db *pgtest.DB, temporal client.Client) *tab {
 	t.Helper()
-	pages, err := server.New(t.Context(), server.Options{Pool: db.Pool, Temporal: server.TemporalOptions{Client: temporal}, Version: "test"})
+	pages, err := server.New(t.Context(),
+		server.Options{Pool: db.Pool, Temporal: server.TemporalOptions{Client: temporal}, Version: "test"})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, pages.Close()) })
 	serving := httptest.NewServer(pages)
 	t.Cleanup(serving.Close)
 	problems := &problems{}
 	t.Cleanup(func() { require.Empty(t, problems.all(), "errors in the browser's console") })
-	ctx, closeTab := chromedp.NewContext(chromium(t), chromedp.WithNewBrowserContext(), chromedp.WithListener(problems.note))
+	ctx, closeTab := chromedp.NewContext(chromium(t), chromedp.WithNewBrowserContext(),
+		chromedp.WithListener(problems.note))
 	t.Cleanup(closeTab)
 	require.NoError(t, chromedp.Do(ctx))
 	b := &tab{DB: db, t: t, ctx: ctx, url: serving.URL}
@@ -129,7 +133,8 @@ func (b *tab) signIn(org string, scopes ...tokens.Scope) {
 	b.t.Helper()
 	b.do(
 		chromedp.Navigate(b.url+server.ConsoleRoot), chromedp.WaitVisible(chromedp.CSS("#token")),
-		chromedp.SendKeys(chromedp.CSS("#token"), b.token(org, scopes...)+kb.Enter), chromedp.WaitNotPresent(chromedp.CSS("#token")), ready(),
+		chromedp.SendKeys(chromedp.CSS("#token"), b.token(org, scopes...)+kb.Enter),
+		chromedp.WaitNotPresent(chromedp.CSS("#token")), ready(),
 	)
 }
 
@@ -151,10 +156,12 @@ func (b *tab) text() string {
 // see waits until the page shows a text. A page that is loaded anew meanwhile is looked at again.
 func (b *tab) see(text string) {
 	b.t.Helper()
-	require.EventuallyWithT(b.t, func(c *assert.CollectT) { assert.Contains(c, b.text(), text) }, patience, 100*time.Millisecond)
+	require.EventuallyWithT(b.t, func(c *assert.CollectT) { assert.Contains(c, b.text(), text) }, patience,
+		100*time.Millisecond)
 }
 
-// click follows the first link, or presses the first button, whose text is or has these words, and waits for the page that it leads to.
+// click follows the first link, or presses the first button, whose text is or has these words, and
+// waits for the page that it leads to.
 func (b *tab) click(words string) {
 	b.t.Helper()
 	const find = `(() => {
@@ -190,12 +197,16 @@ func (b *tab) fill(selector, value string) {
 	b.do(chromedp.SetValue(chromedp.CSS(selector), value))
 }
 
-// as shows the page as a screen of this size does, in light or dark, for a person who wants nothing to move.
+// as shows the page as a screen of this size does, in light or dark, for a person who wants nothing
+// to move.
 func (b *tab) as(width, height int64, scheme string) {
 	b.t.Helper()
 	b.do(func(ctx context.Context, t *chromedp.Target) (chromedp.Void, error) {
 		_, err := cdp.Call(ctx, t, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
-			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"}},
+			Features: []*emulation.MediaFeature{
+				{Name: "prefers-color-scheme", Value: scheme},
+				{Name: "prefers-reduced-motion", Value: "reduce"},
+			},
 		})
 		return chromedp.Void{}, err
 	}, chromedp.EmulateViewport(width, height))

@@ -36,7 +36,10 @@ func openWorking(t *testing.T) *tab {
 // run has a real worker work the accounting queue until the test ends.
 func (b *tab) run(c client.Client) {
 	b.t.Helper()
-	w, err := workers.NewAccounting(workers.AccountingOptions{Client: c, Pool: b.Pool, Log: slog.New(slog.DiscardHandler)})
+	w, err := workers.NewAccounting(workers.AccountingOptions{
+		Client: c, Pool: b.Pool,
+		Log: slog.New(slog.DiscardHandler),
+	})
 	require.NoError(b.t, err)
 	ended := make(chan error, 1)
 	ctx, stop := context.WithCancel(context.WithoutCancel(b.t.Context()))
@@ -46,7 +49,8 @@ func (b *tab) run(c client.Client) {
 		assert.NoError(b.t, <-ended)
 		w.Close()
 	})
-	_, err = c.ExecuteWorkflow(b.t.Context(), client.StartWorkflowOptions{ID: "accounting-queue-worker-production", TaskQueue: workflows.AccountingTaskQueue},
+	_, err = c.ExecuteWorkflow(b.t.Context(),
+		client.StartWorkflowOptions{ID: "accounting-queue-worker-production", TaskQueue: workflows.AccountingTaskQueue},
 		workflows.AccountingWorkflow, workflows.Input{PollIntervalSeconds: new(1)})
 	require.NoError(b.t, err)
 }
@@ -60,8 +64,8 @@ func (b *tab) state(document string) models.JobState {
 // saleRule is the condition of the sample's rule for sales.
 const saleRule = `doc.type == "invoice" && doc.direction == "out"`
 
-// TestMendARule is what a person on call does: from the overview to a failed document in three clicks, the reason, the rules, and the document
-// posted by the worker.
+// TestMendARule is what a person on call does: from the overview to a failed document in three
+// clicks, the reason, the rules, and the document posted by the worker.
 func TestMendARule(t *testing.T) {
 	t.Parallel()
 	b := openWorking(t)
@@ -80,14 +84,16 @@ func TestMendARule(t *testing.T) {
 
 	rules := string(sample.Rules())
 	require.Contains(t, rules, saleRule)
-	b.fill("textarea[name=source]", strings.Replace(rules, saleRule, `(doc.type == "invoice" || doc.type == "tip") && doc.direction == "out"`, 1))
+	b.fill("textarea[name=source]",
+		strings.Replace(rules, saleRule, `(doc.type == "invoice" || doc.type == "tip") && doc.direction == "out"`, 1))
 	b.click("Preview")
 	b.see("failed job comes back")
 	assert.Equal(t, models.JobFailed, b.state("tip-1"), "a preview changes nothing")
 	b.click("Store and activate…")
 	b.click("Activate")
 	b.see("Version 2 is active")
-	require.Eventually(t, func() bool { return b.state("tip-1") == models.JobCompleted }, patience, 50*time.Millisecond, "the worker posts it")
+	require.Eventually(t, func() bool { return b.state("tip-1") == models.JobCompleted }, patience, 50*time.Millisecond,
+		"the worker posts it")
 	b.visit("documents?org=acme&document=tip-1")
 	b.see("rule set version 2")
 
@@ -96,7 +102,8 @@ func TestMendARule(t *testing.T) {
 	b.see("on call")
 }
 
-// TestWorkflowIsPausedAndResumed presses the buttons of the workers' page: the real workflow is paused, resumed and given other settings.
+// TestWorkflowIsPausedAndResumed presses the buttons of the workers' page: the real workflow is
+// paused, resumed and given other settings.
 func TestWorkflowIsPausedAndResumed(t *testing.T) {
 	t.Parallel()
 	b := openWorking(t)
@@ -116,7 +123,8 @@ func TestWorkflowIsPausedAndResumed(t *testing.T) {
 	b.visit("workers")
 	b.click("Resume")
 	b.see("Resumed.")
-	require.Eventually(t, func() bool { return b.state("inv-1") == models.JobCompleted }, patience, 50*time.Millisecond, "the document that came meanwhile is posted")
+	require.Eventually(t, func() bool { return b.state("inv-1") == models.JobCompleted }, patience, 50*time.Millisecond,
+		"the document that came meanwhile is posted")
 	b.see("Change settings…")
 	b.click("Change settings…")
 	b.fill("#accounting-batch", "70")
@@ -125,7 +133,8 @@ func TestWorkflowIsPausedAndResumed(t *testing.T) {
 	b.see("70")
 }
 
-// TestRetryManyByErrorCode retries what failed with a code, after a count, and watches it being done.
+// TestRetryManyByErrorCode retries what failed with a code, after a count, and watches it being
+// done.
 func TestRetryManyByErrorCode(t *testing.T) {
 	t.Parallel()
 	b := open(t, nil)

@@ -19,13 +19,14 @@ import (
 // markup is a text that runs a script wherever a page takes it for HTML.
 const markup = `<img src=x onerror="alert('x')"><script>alert('x')</script>"'>`
 
-// world gives a database something of everything: an organization with books, documents that are posted, failed and waiting, jobs in every
-// state, tasks, and a sample of all that.
+// world gives a database something of everything: an organization with books, documents that are
+// posted, failed and waiting, jobs in every state, tasks, and a sample of all that.
 func (b *tab) world() {
 	b.t.Helper()
 	fixture.Organization(b.t, b.Pool, "acme")
 	fixture.Ready(b.t, b.Pool,
-		fixture.Invoice("acme", "INV-1001", 119_00), fixture.Invoice("acme", "INV-1002", 2380_00), fixture.Invoice("acme", "INV-1003", 59_50), fixture.Unbalanced("acme", "INV-1004"))
+		fixture.Invoice("acme", "INV-1001", 119_00), fixture.Invoice("acme", "INV-1002", 2380_00),
+		fixture.Invoice("acme", "INV-1003", 59_50), fixture.Unbalanced("acme", "INV-1004"))
 	queuetest.DrainAccounting(b.t, b.Pool, queuetest.AccountingOptions{})
 	fixture.Ready(b.t, b.Pool, fixture.Hostile("acme", markup, markup), fixture.Invoice("acme", "INV-1005", 250_00))
 	b.jobs()
@@ -55,7 +56,8 @@ type (
 func (mail) JobType() string { return "mail" }
 func (call) JobType() string { return "call" }
 
-// jobs enqueues a few jobs and works them: calls end well, mails are dead letters after one attempt.
+// jobs enqueues a few jobs and works them: calls end well, mails are dead letters after one
+// attempt.
 func (b *tab) jobs() {
 	b.t.Helper()
 	registry := mailsAndCalls(" " + markup)
@@ -87,5 +89,8 @@ func (b *tab) enqueue(p queue.Payload, o queue.JobOptions) {
 // sample has the pages know how the queues stand.
 func (b *tab) sample() {
 	b.t.Helper()
-	require.NoError(b.t, sampler.New(sampler.Options{Pool: b.Pool, Name: "test", Every: time.Second}).Sample(b.t.Context()))
+	require.NoError(b.t, sampler.New(sampler.Options{
+		Pool: b.Pool, Name: "test",
+		Every: time.Second,
+	}).Sample(b.t.Context()))
 }

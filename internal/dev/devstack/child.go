@@ -46,8 +46,9 @@ type child struct {
 	stopping atomic.Bool
 }
 
-// start starts the program. The goroutine that starts it stays on its operating system thread until the program ends: Linux
-// sends the parent-death signal when the thread that forked ends, not when the process does, and Go ends idle threads.
+// start starts the program. The goroutine that starts it stays on its operating system thread until
+// the program ends: Linux sends the parent-death signal when the thread that forked ends, not when
+// the process does, and Go ends idle threads.
 func start(c command, log *slog.Logger) (*child, error) {
 	p := &child{command: c, done: make(chan struct{})}
 	cmd := exec.Command(c.path, c.args...) //nolint:noctx // it goes on after the call; stop and kill end it
@@ -115,7 +116,8 @@ func (p *child) stop(ctx context.Context, grace time.Duration) error {
 	p.stopping.Store(true)
 	ctx, cancel := context.WithTimeout(ctx, grace)
 	defer cancel()
-	// SIGINT is PostgreSQL's fast shutdown (sessions are cut, a checkpoint is written) and Temporal's orderly one.
+	// SIGINT is PostgreSQL's fast shutdown (sessions are cut, a checkpoint is written) and Temporal's
+	// orderly one.
 	if err := signalProcess(p.pid, syscall.SIGINT); err != nil && !p.ended() {
 		return errors.Join(fmt.Errorf("stop %s: %w", p.name, err), p.kill())
 	}
@@ -127,8 +129,8 @@ func (p *child) stop(ctx context.Context, grace time.Duration) error {
 	}
 }
 
-// kill ends the program at once and waits until it is gone. A server with processes of its own gets SIGQUIT first,
-// PostgreSQL's immediate shutdown, so that they end with it.
+// kill ends the program at once and waits until it is gone. A server with processes of its own gets
+// SIGQUIT first, PostgreSQL's immediate shutdown, so that they end with it.
 func (p *child) kill() error {
 	p.stopping.Store(true)
 	signals := []syscall.Signal{syscall.SIGQUIT, syscall.SIGKILL}
@@ -175,9 +177,11 @@ func (p *child) waitReady(ctx context.Context, ready func(context.Context) error
 		}
 		select {
 		case <-p.done:
-			return fmt.Errorf("%s ended while it started: %w\n%s\n(log: %s)", p.name, p.err, logTail(p.out.Name()), p.out.Name())
+			return fmt.Errorf("%s ended while it started: %w\n%s\n(log: %s)", p.name, p.err, logTail(p.out.Name()),
+				p.out.Name())
 		case <-ctx.Done():
-			return fmt.Errorf("%s did not answer in time: %w (last answer: %w; log: %s)", p.name, ctx.Err(), err, p.out.Name())
+			return fmt.Errorf("%s did not answer in time: %w (last answer: %w; log: %s)", p.name, ctx.Err(), err,
+				p.out.Name())
 		case <-tick.C:
 		}
 	}
@@ -220,7 +224,8 @@ func lastLines(text string, n int) string {
 	return strings.Join(lines[max(0, len(lines)-n):], "\n")
 }
 
-// environment returns this process's environment without the variables whose names begin with one of the prefixes.
+// environment returns this process's environment without the variables whose names begin with one
+// of the prefixes.
 func environment(add []string, without ...string) []string {
 	var env []string
 next:

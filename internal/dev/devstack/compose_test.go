@@ -38,7 +38,8 @@ type composeHealthcheck struct {
 	Retries           int
 }
 
-// No Docker engine takes part in this test: it checks that the file's parts agree with each other and with the program.
+// No Docker engine takes part in this test: it checks that the file's parts agree with each other
+// and with the program.
 func TestComposeFileIsCoherent(t *testing.T) {
 	t.Parallel()
 	f, err := os.Open("../../../docker-compose.yml")
@@ -69,7 +70,8 @@ func TestComposeFileIsCoherent(t *testing.T) {
 			volumeName, _, _ := strings.Cut(volume, ":")
 			if strings.HasPrefix(volumeName, "./") {
 				require.DirExists(t, "../../../"+volumeName, "service %s: folder", name)
-				require.True(t, strings.HasSuffix(volume, ":ro"), "service %s: %s of the checkout is only read", name, volumeName)
+				require.True(t, strings.HasSuffix(volume, ":ro"), "service %s: %s of the checkout is only read", name,
+					volumeName)
 				continue
 			}
 			require.Contains(t, compose.Volumes, volumeName, "service %s: volume", name)

@@ -1,8 +1,9 @@
-// Package devstack runs a private PostgreSQL and a Temporal development server for the demo, for development and for tests.
+// Package devstack runs a private PostgreSQL and a Temporal development server for the demo, for
+// development and for tests.
 //
-// Both listen on loopback only and keep everything they write in one directory. Both end with the program that started
-// them, however that program ends. A stack is for one machine and for development: it has no backups, no TLS and a single
-// superuser password kept in a file.
+// Both listen on loopback only and keep everything they write in one directory. Both end with the
+// program that started them, however that program ends. A stack is for one machine and for
+// development: it has no backups, no TLS and a single superuser password kept in a file.
 package devstack
 
 import (
@@ -25,34 +26,42 @@ const (
 	EnvTemporalAddress = "TEMPORAL_ADDRESS"
 )
 
-// stopTimeout is how long Stop waits for each server before it ends it by force, if its context allows that long.
+// stopTimeout is how long Stop waits for each server before it ends it by force, if its context
+// allows that long.
 const stopTimeout = 20 * time.Second
 
-// Options says what Start starts. The zero value is a stack of its own in a temporary directory, on free ports.
+// Options says what Start starts. The zero value is a stack of its own in a temporary directory, on
+// free ports.
 type Options struct {
-	// Dir is where the stack keeps its data, its logs and its password; it is created if missing. A second start in the same
-	// directory finds the data again. Empty: a temporary directory, which Stop removes.
+	// Dir is where the stack keeps its data, its logs and its password; it is created if missing. A
+	// second start in the same directory finds the data again. Empty: a temporary directory, which
+	// Stop removes.
 	Dir string
 	// PostgresPort, TemporalPort and UIPort are the ports on 127.0.0.1. 0: a free one.
 	PostgresPort, TemporalPort, UIPort int
 	// InMemory keeps Temporal's state in memory, so that it is gone when the stack stops.
 	InMemory bool
-	// FastAndUnsafe turns PostgreSQL's durability off (fsync, synchronous_commit, full_page_writes). For tests only: a crash of
-	// the machine may leave a database that does not start.
+	// FastAndUnsafe turns PostgreSQL's durability off (fsync, synchronous_commit, full_page_writes).
+	// For tests only: a crash of the machine may leave a database that does not start.
 	FastAndUnsafe bool
-	// PostgresSettings holds further settings of PostgreSQL, each "name=value". They come last and win.
+	// PostgresSettings holds further settings of PostgreSQL, each "name=value". They come last and
+	// win.
 	PostgresSettings []string
-	// DynamicConfig holds further settings of the Temporal server, each "key=value" with value in JSON.
+	// DynamicConfig holds further settings of the Temporal server, each "key=value" with value in
+	// JSON.
 	DynamicConfig []string
 	// NoTemporal, NoPostgres and NoUI leave out a part.
 	NoTemporal, NoPostgres, NoUI bool
-	// Private ignores DAYBOOK_DATABASE_URL and TEMPORAL_ADDRESS, which otherwise name servers to use instead of starting them.
+	// Private ignores DAYBOOK_DATABASE_URL and TEMPORAL_ADDRESS, which otherwise name servers to use
+	// instead of starting them.
 	Private bool
-	// NoInstall fails with ErrNoPostgres when PostgreSQL is not installed, also where root could install it.
+	// NoInstall fails with ErrNoPostgres when PostgreSQL is not installed, also where root could
+	// install it.
 	NoInstall bool
 	// Log gets what happens to the servers, such as one that ended by itself. Nil: nothing is logged.
 	Log *slog.Logger
-	// Progress gets one line for each step that may take a while. It may be called from several goroutines. Nil: nothing is told.
+	// Progress gets one line for each step that may take a while. It may be called from several
+	// goroutines. Nil: nothing is told.
 	Progress func(string)
 }
 
@@ -60,15 +69,18 @@ type Options struct {
 type Stack struct {
 	// Dir is the directory that the stack keeps its files in; empty when it started nothing.
 	Dir string
-	// DatabaseURL is the address of database daybook for the role daybook, its owner. Or what DAYBOOK_DATABASE_URL says.
+	// DatabaseURL is the address of database daybook for the role daybook, its owner. Or what
+	// DAYBOOK_DATABASE_URL says.
 	DatabaseURL string
-	// AdminURL is the same database for the superuser postgres; empty when the stack did not start PostgreSQL.
+	// AdminURL is the same database for the superuser postgres; empty when the stack did not start
+	// PostgreSQL.
 	AdminURL string
 	// TemporalAddress is host:port of Temporal's front end. Or what TEMPORAL_ADDRESS says.
 	TemporalAddress string
 	// TemporalUI is the URL of Temporal's web interface; empty when the stack did not start it.
 	TemporalUI string
-	// TemporalCLI is the path of the Temporal CLI that runs the server; empty when the stack did not start it. See TemporalCLI.
+	// TemporalCLI is the path of the Temporal CLI that runs the server; empty when the stack did not
+	// start it. See TemporalCLI.
 	TemporalCLI string
 
 	temporary bool
@@ -82,8 +94,8 @@ type Stack struct {
 	stopErr  error
 }
 
-// Start starts what the options ask for and returns when it answers. ctx bounds the start only: the servers run until Stop,
-// or until this process ends. When Start fails it leaves nothing running.
+// Start starts what the options ask for and returns when it answers. ctx bounds the start only: the
+// servers run until Stop, or until this process ends. When Start fails it leaves nothing running.
 func Start(ctx context.Context, o Options) (_ *Stack, err error) {
 	s := &Stack{log: o.Log, progress: o.Progress}
 	if s.log == nil {
@@ -128,13 +140,15 @@ func Start(ctx context.Context, o Options) (_ *Stack, err error) {
 	return s, nil
 }
 
-// Stop ends the servers in an orderly way and waits until they are gone; when ctx ends first, or after 20 seconds each, by
-// force. A second call does nothing and returns what the first one did. Connections to the database are cut.
+// Stop ends the servers in an orderly way and waits until they are gone; when ctx ends first, or
+// after 20 seconds each, by force. A second call does nothing and returns what the first one did.
+// Connections to the database are cut.
 func (s *Stack) Stop(ctx context.Context) error {
 	return s.stop(func(c *child) error { return c.stop(ctx, stopTimeout) })
 }
 
-// Kill ends the servers at once, as a crash of theirs would. It counts as Stop; the next start in the directory recovers.
+// Kill ends the servers at once, as a crash of theirs would. It counts as Stop; the next start in
+// the directory recovers.
 func (s *Stack) Kill() error {
 	return s.stop((*child).kill)
 }
@@ -198,8 +212,9 @@ const (
 	lockName        = "lock"
 )
 
-// sweepTemporary removes the temporary directories of stacks whose program was killed before it could. A directory is left
-// alone while its lock is held, and for its first minutes, when the lock may not be taken yet.
+// sweepTemporary removes the temporary directories of stacks whose program was killed before it
+// could. A directory is left alone while its lock is held, and for its first minutes, when the lock
+// may not be taken yet.
 func sweepTemporary() {
 	dirs, err := filepath.Glob(filepath.Join(os.TempDir(), temporaryPrefix+"*"))
 	if err != nil {

@@ -64,7 +64,8 @@ func queryString(t *testing.T, url, sql string) string {
 	return s
 }
 
-// workDir is a directory for a stack that PostgreSQL's user may enter also when root runs the tests.
+// workDir is a directory for a stack that PostgreSQL's user may enter also when root runs the
+// tests.
 func workDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "daybook-devstack-test-") //nolint:usetesting // t.TempDir lies in a directory for its owner only
@@ -97,8 +98,13 @@ func TestDurableUnlessAskedOtherwise(t *testing.T) {
 
 func TestPostgresSettingsComeLast(t *testing.T) {
 	t.Parallel()
-	s := startStack(t, Options{NoTemporal: true, FastAndUnsafe: true, PostgresSettings: []string{"track_commit_timestamp=on", "shared_buffers=32MB"}})
-	require.Equal(t, "on 32MB", queryString(t, s.DatabaseURL, `SELECT current_setting('track_commit_timestamp') || ' ' || current_setting('shared_buffers')`))
+	s := startStack(t, Options{
+		NoTemporal: true, FastAndUnsafe: true,
+		PostgresSettings: []string{"track_commit_timestamp=on", "shared_buffers=32MB"},
+	})
+	require.Equal(t, "on 32MB",
+		queryString(t, s.DatabaseURL,
+			`SELECT current_setting('track_commit_timestamp') || ' ' || current_setting('shared_buffers')`))
 }
 
 func TestStopFreesPortsAndRemovesATemporaryDirectory(t *testing.T) {
@@ -110,7 +116,8 @@ func TestStopFreesPortsAndRemovesATemporaryDirectory(t *testing.T) {
 	stopStack(t, s)
 	stopStack(t, s)
 
-	ports, err := choosePorts(t.Context(), int(config.Port), portOf(t, s.TemporalAddress), portOf(t, strings.TrimPrefix(s.TemporalUI, "http://")))
+	ports, err := choosePorts(t.Context(), int(config.Port), portOf(t, s.TemporalAddress),
+		portOf(t, strings.TrimPrefix(s.TemporalUI, "http://")))
 	require.NoError(t, err)
 	require.Len(t, ports, 3)
 	require.NoDirExists(t, s.Dir)
@@ -134,7 +141,8 @@ func TestTakenPort(t *testing.T) {
 	l, err := config.Listen(t.Context(), "tcp", address(0))
 	require.NoError(t, err)
 	defer func() { require.NoError(t, l.Close()) }()
-	_, err = Start(t.Context(), Options{NoTemporal: true, FastAndUnsafe: true, PostgresPort: portOf(t, l.Addr().String())})
+	_, err = Start(t.Context(),
+		Options{NoTemporal: true, FastAndUnsafe: true, PostgresPort: portOf(t, l.Addr().String())})
 	require.ErrorIs(t, err, ErrPortTaken)
 }
 

@@ -7,7 +7,8 @@ import (
 // ErrInUse means that another stack runs in the directory.
 var ErrInUse = failure.New(failure.StackInUse, "a dev stack is already running in")
 
-// ErrNoPostgres means that no usable PostgreSQL is installed and that it could not be installed either.
+// ErrNoPostgres means that no usable PostgreSQL is installed and that it could not be installed
+// either.
 var ErrNoPostgres = failure.New(failure.Failure, "PostgreSQL 14 or newer is not installed")
 
 // ErrNoTemporal means that there is no Temporal CLI and that it could not be built either.

@@ -20,7 +20,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The helper is this test program run again: it starts a stack in the directory, tells about it and waits to be killed.
+// The helper is this test program run again: it starts a stack in the directory, tells about it and
+// waits to be killed.
 const (
 	helperDir      = "DAYBOOK_DEVSTACK_TEST_DIR"
 	helperWatchdog = "DAYBOOK_DEVSTACK_TEST_WATCHDOG"
@@ -79,7 +80,8 @@ func TestKilledParentLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestStartAtOnceAfterAKill starts again at once, while the old server may still be writing its checkpoint.
+// TestStartAtOnceAfterAKill starts again at once, while the old server may still be writing its
+// checkpoint.
 func TestStartAtOnceAfterAKill(t *testing.T) {
 	t.Parallel()
 	dir := workDir(t)
@@ -117,7 +119,8 @@ func family(t *testing.T, root int) []int {
 	return all
 }
 
-// running reports whether the process exists and has not ended: one whose parent does not wait for it stays in the table as a zombie.
+// running reports whether the process exists and has not ended: one whose parent does not wait for
+// it stays in the table as a zombie.
 func running(pid int) bool {
 	s, _ := state(pid)
 	return s != "" && s != "Z"

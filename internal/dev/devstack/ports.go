@@ -11,8 +11,8 @@ import (
 
 const loopback = "127.0.0.1"
 
-// choosePorts returns the wanted ports, and a free one for each that is 0. A port that is named but taken is waited for
-// shortly, because a stack that was killed a moment ago may still be closing.
+// choosePorts returns the wanted ports, and a free one for each that is 0. A port that is named but
+// taken is waited for shortly, because a stack that was killed a moment ago may still be closing.
 func choosePorts(ctx context.Context, wanted ...int) ([]int, error) {
 	ports := make([]int, len(wanted))
 	var open []net.Listener
@@ -49,7 +49,8 @@ func listen(ctx context.Context, port int) (net.Listener, error) {
 		}
 		select {
 		case <-ctx.Done():
-			return nil, fmt.Errorf("port %d: %w: end the program that listens there or choose another port (%w)", port, ErrPortTaken, err)
+			return nil, fmt.Errorf("port %d: %w: end the program that listens there or choose another port (%w)", port,
+				ErrPortTaken, err)
 		case <-tick.C:
 		}
 	}

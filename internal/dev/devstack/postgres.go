@@ -26,7 +26,8 @@ const (
 	postgresTimeout = 2 * time.Minute
 )
 
-// startPostgres starts PostgreSQL in the stack's directory, which it prepares if needed, and fills in the addresses.
+// startPostgres starts PostgreSQL in the stack's directory, which it prepares if needed, and fills
+// in the addresses.
 func (s *Stack) startPostgres(ctx context.Context, o Options) error {
 	ctx, cancel := context.WithTimeout(ctx, postgresTimeout+installTimeout)
 	defer cancel()
@@ -52,7 +53,8 @@ func (s *Stack) startPostgres(ctx context.Context, o Options) error {
 			return err
 		}
 	} else if err := checkAccess(ctx, home, user); err != nil {
-		return fmt.Errorf("user %s, as whom PostgreSQL runs, may not enter %s any more: make its parent directories searchable "+
+		return fmt.Errorf("user %s, as whom PostgreSQL runs, may not enter %s any more: make its parent directories "+
+			"searchable "+
 			"for every user, or remove it to start afresh", user.name, home)
 	}
 	data := filepath.Join(home, dataName)
@@ -75,8 +77,11 @@ func (s *Stack) startPostgres(ctx context.Context, o Options) error {
 	return nil
 }
 
-// launchPostgres starts the server and waits until it answers. When another program takes the free port first, it takes another.
-func (s *Stack) launchPostgres(ctx context.Context, bin, data, password string, user *identity, o Options) (int, error) {
+// launchPostgres starts the server and waits until it answers. When another program takes the free
+// port first, it takes another.
+func (s *Stack) launchPostgres(ctx context.Context, bin, data, password string, user *identity,
+	o Options,
+) (int, error) {
 	for attempt := 1; ; attempt++ {
 		ports, err := choosePorts(ctx, o.PostgresPort)
 		if err != nil {
@@ -111,7 +116,8 @@ func (s *Stack) launchPostgres(ctx context.Context, bin, data, password string, 
 	}
 }
 
-// serverArgs are the settings of the server. What is not named has PostgreSQL's default, durability above all.
+// serverArgs are the settings of the server. What is not named has PostgreSQL's default, durability
+// above all.
 func serverArgs(data string, port int, o Options) []string {
 	settings := []string{
 		"listen_addresses=" + loopback,
@@ -133,8 +139,8 @@ func serverArgs(data string, port int, o Options) []string {
 	return args
 }
 
-// initialise creates the database cluster. It becomes visible under its name only when it is complete, so that a start that is
-// killed half way leaves nothing that a later one trips over.
+// initialise creates the database cluster. It becomes visible under its name only when it is
+// complete, so that a start that is killed half way leaves nothing that a later one trips over.
 func initialise(ctx context.Context, bin, home, password string, user *identity, fastAndUnsafe bool) error {
 	data := filepath.Join(home, dataName)
 	if _, err := os.Stat(filepath.Join(data, versionName)); err == nil {
@@ -168,8 +174,8 @@ func initialise(ctx context.Context, bin, home, password string, user *identity,
 	return os.Rename(partial, data)
 }
 
-// prepareDatabase creates the role and the database, each unless it exists, and puts the schema on the search path, so that
-// queries work without naming it.
+// prepareDatabase creates the role and the database, each unless it exists, and puts the schema on
+// the search path, so that queries work without naming it.
 func prepareDatabase(ctx context.Context, adminURL, password string) (err error) {
 	conn, err := pgx.Connect(ctx, adminURL)
 	if err != nil {
@@ -182,7 +188,8 @@ func prepareDatabase(ctx context.Context, adminURL, password string) (err error)
 		return err
 	}
 	if !role {
-		// The password is of our own making: letters and digits only. The role may create databases (tests) and roles (migrate --roles).
+		// The password is of our own making: letters and digits only. The role may create databases
+		// (tests) and roles (migrate --roles).
 		if _, err := conn.Exec(ctx, `CREATE ROLE daybook LOGIN CREATEDB CREATEROLE PASSWORD '`+password+`'`); err != nil {
 			return err
 		}
@@ -196,7 +203,8 @@ func prepareDatabase(ctx context.Context, adminURL, password string) (err error)
 	return err
 }
 
-// ping reports whether the server takes connections; a wrong password or another server on the port is an answer of its own.
+// ping reports whether the server takes connections; a wrong password or another server on the port
+// is an answer of its own.
 func ping(ctx context.Context, url string) error {
 	conn, err := pgx.Connect(ctx, url)
 	if err != nil {

@@ -13,14 +13,16 @@ import (
 	"time"
 )
 
-// postgresUser returns the user that PostgreSQL runs as: this one, or, because PostgreSQL refuses to run as root, the owner of
-// the data, and for new data user postgres or else nobody. home is empty for new data.
+// postgresUser returns the user that PostgreSQL runs as: this one, or, because PostgreSQL refuses
+// to run as root, the owner of the data, and for new data user postgres or else nobody. home is
+// empty for new data.
 func postgresUser(home string) (*identity, error) {
 	if !isRoot() {
 		return nil, nil
 	}
 	if home != "" {
-		// Not the user that would be chosen today: installing PostgreSQL's package creates user postgres.
+		// Not the user that would be chosen today: installing PostgreSQL's package creates user
+		// postgres.
 		return ownerOf(filepath.Join(home, dataName))
 	}
 	for _, name := range []string{"postgres", "nobody"} {
@@ -46,8 +48,8 @@ func parseID(s string) (uint32, error) {
 	return uint32(id), err
 }
 
-// existingHome returns the directory that holds the data of an earlier start; empty when there is none. What a start left that
-// was killed before the data was complete is removed.
+// existingHome returns the directory that holds the data of an earlier start; empty when there is
+// none. What a start left that was killed before the data was complete is removed.
 func (s *Stack) existingHome() (string, error) {
 	link := filepath.Join(s.Dir, postgresName)
 	home, err := filepath.EvalSymlinks(link)
@@ -67,8 +69,9 @@ func (s *Stack) existingHome() (string, error) {
 	return "", errors.Join(os.RemoveAll(home), os.RemoveAll(link))
 }
 
-// newHome makes the directory for PostgreSQL's data. It lies in the stack's directory, unless the user that PostgreSQL runs as
-// cannot get there, as when root works below /root: then a link there leads to a directory of its own.
+// newHome makes the directory for PostgreSQL's data. It lies in the stack's directory, unless the
+// user that PostgreSQL runs as cannot get there, as when root works below /root: then a link there
+// leads to a directory of its own.
 func (s *Stack) newHome(ctx context.Context, id *identity) (string, error) {
 	home := filepath.Join(s.Dir, postgresName)
 	if err := makeHome(home, id); err != nil {
@@ -91,12 +94,13 @@ func (s *Stack) newHome(ctx context.Context, id *identity) (string, error) {
 		}
 		_ = os.Remove(elsewhere)
 	}
-	return "", fmt.Errorf("user %s, as whom PostgreSQL runs, may not enter %s: choose a directory that every user may search",
+	return "", fmt.Errorf("user %s, as whom PostgreSQL runs, may not enter %s: choose a directory that every user may "+
+		"search",
 		id.name, s.Dir)
 }
 
-// makeHome creates the directory for its user only, and opens the stack's directory for passing through: what lies there stays
-// readable for its owner alone.
+// makeHome creates the directory for its user only, and opens the stack's directory for passing
+// through: what lies there stays readable for its owner alone.
 func makeHome(home string, id *identity) error {
 	if err := os.MkdirAll(home, 0o700); err != nil {
 		return err
@@ -127,7 +131,8 @@ func checkAccess(ctx context.Context, dir string, id *identity) error {
 	})
 }
 
-// waitForPredecessor waits until a server that still shuts down in the data directory is gone, and removes what a crash left.
+// waitForPredecessor waits until a server that still shuts down in the data directory is gone, and
+// removes what a crash left.
 func waitForPredecessor(ctx context.Context, data string) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
@@ -145,7 +150,8 @@ func waitForPredecessor(ctx context.Context, data string) error {
 		first, _, _ := strings.Cut(string(b), "\n")
 		pid, err := strconv.Atoi(strings.TrimSpace(first))
 		if err != nil || !servesFrom(pid, data) {
-			// No server works there: this process holds the stack's lock. PostgreSQL would refuse to start if its process id is another program's now.
+			// No server works there: this process holds the stack's lock. PostgreSQL would refuse to
+			// start if its process id is another program's now.
 			if err := os.Remove(pidFile); err != nil && !errors.Is(err, os.ErrNotExist) {
 				return err
 			}
@@ -153,14 +159,15 @@ func waitForPredecessor(ctx context.Context, data string) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("PostgreSQL (process %d) still runs in %s: end it, or choose another directory: %w", pid, data, ctx.Err())
+			return fmt.Errorf("PostgreSQL (process %d) still runs in %s: end it, or choose another directory: %w", pid, data,
+				ctx.Err())
 		case <-tick.C:
 		}
 	}
 }
 
-// servesFrom reports whether the process is a server whose working directory is the data directory, as PostgreSQL's is. Where
-// the system does not tell, a living process counts.
+// servesFrom reports whether the process is a server whose working directory is the data directory,
+// as PostgreSQL's is. Where the system does not tell, a living process counts.
 func servesFrom(pid int, data string) bool {
 	if !alive(pid) {
 		return false

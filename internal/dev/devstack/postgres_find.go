@@ -20,7 +20,8 @@ const (
 	installTimeout = 10 * time.Minute
 )
 
-// postgresPlaces are where packagers put PostgreSQL's server programs, which are often not on the PATH.
+// postgresPlaces are where packagers put PostgreSQL's server programs, which are often not on the
+// PATH.
 var postgresPlaces = []string{
 	"/usr/lib/postgresql/*/bin",                       // Debian, Ubuntu
 	"/usr/pgsql-*/bin",                                // Fedora, Red Hat
@@ -38,8 +39,9 @@ var postgresPlaces = []string{
 	"/home/linuxbrew/.linuxbrew/opt/postgresql@*/bin", // Homebrew on Linux
 }
 
-// postgresBinaries returns the directory of the server programs to use: of the version that made the data in home, or, for new
-// data, when home is empty, of the newest that is installed, PATH first. With install, it installs the package on Debian when it runs as root.
+// postgresBinaries returns the directory of the server programs to use: of the version that made
+// the data in home, or, for new data, when home is empty, of the newest that is installed, PATH
+// first. With install, it installs the package on Debian when it runs as root.
 func postgresBinaries(ctx context.Context, home string, install bool, progress func(string)) (string, error) {
 	found := installedPostgres(ctx)
 	if home != "" {
@@ -83,7 +85,8 @@ type installation struct {
 	major int
 }
 
-// installedPostgres lists the usable installations: the one on the PATH first, then the others, newest first.
+// installedPostgres lists the usable installations: the one on the PATH first, then the others,
+// newest first.
 func installedPostgres(ctx context.Context) []installation {
 	var found []installation
 	seen := map[string]bool{}
@@ -144,11 +147,12 @@ func canInstall() bool {
 	return isRoot() && noDebian == nil && noApt == nil
 }
 
-// installLock keeps stacks that start at the same time from installing side by side: apt-get waits for another one while it
-// installs, but not while it updates its lists. Only root writes there.
+// installLock keeps stacks that start at the same time from installing side by side: apt-get waits
+// for another one while it installs, but not while it updates its lists. Only root writes there.
 const installLock = "/run/daybook-install.lock"
 
-// installPostgres installs Debian's package without the database cluster that it would otherwise create and start.
+// installPostgres installs Debian's package without the database cluster that it would otherwise
+// create and start.
 func installPostgres(ctx context.Context, progress func(string)) error {
 	lock, err := waitLock(installLock)
 	if err != nil {
@@ -166,13 +170,15 @@ func installPostgres(ctx context.Context, progress func(string)) error {
 	}
 	apt := func(args ...string) error {
 		return run(ctx, command{
-			name: "apt-get " + args[0], path: "apt-get", args: append([]string{"-o", "DPkg::Lock::Timeout=300", "-q", "-y"}, args...),
-			env: environment([]string{"DEBIAN_FRONTEND=noninteractive"}),
+			name: "apt-get " + args[0], path: "apt-get",
+			args: append([]string{"-o", "DPkg::Lock::Timeout=300", "-q", "-y"}, args...),
+			env:  environment([]string{"DEBIAN_FRONTEND=noninteractive"}),
 			// An interrupted apt-get finishes the package at hand.
 			onDeath: syscall.SIGINT,
 		})
 	}
-	// The package lists may be old enough to name files that are gone; without a network the old ones have to do.
+	// The package lists may be old enough to name files that are gone; without a network the old ones
+	// have to do.
 	update := apt("update")
 	if err := apt("install", "--no-install-recommends", "postgresql"); err != nil {
 		return errors.Join(update, err)
@@ -180,7 +186,8 @@ func installPostgres(ctx context.Context, progress func(string)) error {
 	return nil
 }
 
-// noDefaultCluster tells Debian's package not to create a cluster, unless the machine's owner has already said what it should do.
+// noDefaultCluster tells Debian's package not to create a cluster, unless the machine's owner has
+// already said what it should do.
 func noDefaultCluster(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // a system directory
 		return err

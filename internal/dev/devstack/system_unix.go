@@ -12,8 +12,8 @@ import (
 	"syscall"
 )
 
-// attributes puts a program into a process group of its own, so that Ctrl-C in a terminal reaches this process alone, which
-// then stops the servers in order.
+// attributes puts a program into a process group of its own, so that Ctrl-C in a terminal reaches
+// this process alone, which then stops the servers in order.
 func attributes(c command) *syscall.SysProcAttr {
 	a := &syscall.SysProcAttr{Setpgid: true}
 	if c.user != nil {
@@ -59,7 +59,8 @@ var errLocked = errors.New("locked by another process")
 // fileLock is an advisory lock; the kernel gives it back when the process ends.
 type fileLock struct{ f *os.File }
 
-// tryLock takes the lock at once or returns errLocked. It writes the process id into the file, for error messages.
+// tryLock takes the lock at once or returns errLocked. It writes the process id into the file, for
+// error messages.
 func tryLock(path string) (*fileLock, error) { return lockFile(path, syscall.LOCK_NB) }
 
 // waitLock waits for the lock.
@@ -89,8 +90,8 @@ func lockFile(path string, flags int) (*fileLock, error) {
 	return &fileLock{f}, nil
 }
 
-// close gives the lock back. It says so to the kernel: a program that another goroutine starts at this moment has the open file
-// until it is loaded, and would keep the lock for so long.
+// close gives the lock back. It says so to the kernel: a program that another goroutine starts at
+// this moment has the open file until it is loaded, and would keep the lock for so long.
 func (l *fileLock) close() error {
 	return errors.Join(syscall.Flock(int(l.f.Fd()), syscall.LOCK_UN), l.f.Close())
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A program that another goroutine starts has every open file of this one until it is loaded. A lock that is given back meanwhile is
-// free at once all the same.
+// A program that another goroutine starts has every open file of this one until it is loaded. A
+// lock that is given back meanwhile is free at once all the same.
 func TestLockIsFreeThoughAnotherProgramBegins(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), lockName)

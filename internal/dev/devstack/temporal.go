@@ -56,8 +56,8 @@ func (s *Stack) startTemporal(ctx context.Context, o Options) error {
 		}
 		s.temporal = p
 		err = p.waitReady(ctx, func(ctx context.Context) error { return describe(ctx, address(ports[0])) })
-		// The server also chooses free ports for itself, which another program may take first. It says so in its log, above a
-		// stack of calls that fills the log's tail.
+		// The server also chooses free ports for itself, which another program may take first. It says
+		// so in its log, above a stack of calls that fills the log's tail.
 		lostRace := p.ended() && ctx.Err() == nil
 		if err == nil {
 			s.TemporalAddress, s.TemporalCLI = address(ports[0]), cli
@@ -102,7 +102,8 @@ func describe(ctx context.Context, address string) error {
 	return err
 }
 
-// silent keeps the client's warnings about a server that is still starting out of the program's output.
+// silent keeps the client's warnings about a server that is still starting out of the program's
+// output.
 type silent struct{}
 
 var _ sdklog.Logger = silent{}

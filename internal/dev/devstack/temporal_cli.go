@@ -13,7 +13,8 @@ import (
 	"time"
 )
 
-// temporalVersion is the release of the Temporal CLI that is built when none is installed. tools/go.mod pins the same.
+// temporalVersion is the release of the Temporal CLI that is built when none is installed.
+// tools/go.mod pins the same.
 const temporalVersion = "v1.5.1"
 
 const (
@@ -22,7 +23,8 @@ const (
 	ownModule       = "github.com/daybook-dev/daybook"
 )
 
-// temporalPlaces are where installers put the Temporal CLI, which are not on every PATH. ~ is the user's home directory.
+// temporalPlaces are where installers put the Temporal CLI, which are not on every PATH. ~ is the
+// user's home directory.
 var temporalPlaces = []string{
 	"~/.temporalio/bin/temporal",              // the CLI's own installer
 	"/opt/homebrew/bin/temporal",              // Homebrew on Apple silicon
@@ -30,10 +32,10 @@ var temporalPlaces = []string{
 	"/home/linuxbrew/.linuxbrew/bin/temporal", // Homebrew on Linux
 }
 
-// TemporalCLI returns the path of a Temporal CLI: the one on the PATH, or where installers put it, or else
-// one that it builds into the user's cache directory, which takes some minutes, once. Concurrent calls, also
-// of other processes, wait for one build. progress gets a line when the program is not that of the PATH, and
-// before a build; it may be nil.
+// TemporalCLI returns the path of a Temporal CLI: the one on the PATH, or where installers put it,
+// or else one that it builds into the user's cache directory, which takes some minutes, once.
+// Concurrent calls, also of other processes, wait for one build. progress gets a line when the
+// program is not that of the PATH, and before a build; it may be nil.
 func TemporalCLI(ctx context.Context, progress func(string)) (string, error) {
 	if progress == nil {
 		progress = func(string) {}
@@ -48,7 +50,8 @@ func TemporalCLI(ctx context.Context, progress func(string)) (string, error) {
 	return buildTemporalCLI(ctx, progress)
 }
 
-// installedTemporal is the first Temporal CLI that stands in one of temporalPlaces; empty: none does.
+// installedTemporal is the first Temporal CLI that stands in one of temporalPlaces; empty: none
+// does.
 func installedTemporal(ctx context.Context) string {
 	home, err := os.UserHomeDir()
 	for _, place := range temporalPlaces {
@@ -69,7 +72,8 @@ func installedTemporal(ctx context.Context) string {
 func buildTemporalCLI(ctx context.Context, progress func(string)) (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
-		return "", fmt.Errorf("%w, and there is no cache directory to build it in: set HOME or XDG_CACHE_HOME: %w", ErrNoTemporal, err)
+		return "", fmt.Errorf("%w, and there is no cache directory to build it in: set HOME or XDG_CACHE_HOME: %w",
+			ErrNoTemporal, err)
 	}
 	bin := filepath.Join(cache, "daybook", "bin")
 	path := filepath.Join(bin, "temporal-"+temporalVersion)
@@ -93,7 +97,8 @@ func buildTemporalCLI(ctx context.Context, progress func(string)) (string, error
 	if _, err := exec.LookPath("go"); err != nil {
 		return "", noTemporal(errors.New("there is no Go toolchain to build it with either"))
 	}
-	progress("Building the Temporal CLI " + temporalVersion + ", because none is installed; this takes some minutes, once.\n" +
+	progress("Building the Temporal CLI " + temporalVersion +
+		", because none is installed; this takes some minutes, once.\n" +
 		"It starts at once where one is installed: `brew install temporal`, or `curl -sSf https://temporal.download/cli.sh | sh`.\n" +
 		"Without building anything: `docker compose up`.")
 	if err := buildTemporal(ctx, path); err != nil {
@@ -105,7 +110,8 @@ func buildTemporalCLI(ctx context.Context, progress func(string)) (string, error
 	return path, nil
 }
 
-// buildTemporal builds into a directory beside the target and moves the program to its name when it is complete.
+// buildTemporal builds into a directory beside the target and moves the program to its name when it
+// is complete.
 func buildTemporal(ctx context.Context, path string) error {
 	dir, err := os.MkdirTemp(filepath.Dir(path), "building-")
 	if err != nil {
@@ -128,7 +134,8 @@ func buildTemporal(ctx context.Context, path string) error {
 	return os.Rename(built, path)
 }
 
-// toolsDir returns the checkout's tools directory when the program runs inside a checkout of Daybook.
+// toolsDir returns the checkout's tools directory when the program runs inside a checkout of
+// Daybook.
 func toolsDir() (string, bool) {
 	dir, err := os.Getwd()
 	if err != nil {

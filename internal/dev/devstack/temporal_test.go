@@ -32,7 +32,8 @@ func registerNamespace(t *testing.T, address, name string) {
 
 func namespaces(t *testing.T, address string) []string {
 	t.Helper()
-	list, err := dial(t, address).WorkflowService().ListNamespaces(t.Context(), &workflowservice.ListNamespacesRequest{PageSize: 100})
+	list, err := dial(t, address).WorkflowService().ListNamespaces(t.Context(),
+		&workflowservice.ListNamespacesRequest{PageSize: 100})
 	require.NoError(t, err)
 	var names []string
 	for _, n := range list.Namespaces {
@@ -63,7 +64,8 @@ func TestTemporalCLIThatIsNotOnThePath(t *testing.T) {
 	t.Setenv("PATH", filepath.Join(home, "nothing"))
 	path := filepath.Join(home, ".temporalio", "bin", "temporal")
 	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
-	require.NoError(t, os.WriteFile(path, []byte("#!/bin/sh\necho 'temporal version 1.5.1 (Server 1.29.1, UI 2.44.0)'\n"), 0o755))
+	require.NoError(t, os.WriteFile(path, []byte("#!/bin/sh\necho 'temporal version 1.5.1 (Server 1.29.1, UI 2.44.0)'\n"),
+		0o755))
 	var said []string
 	found, err := TemporalCLI(t.Context(), func(line string) { said = append(said, line) })
 	require.NoError(t, err)
@@ -71,7 +73,8 @@ func TestTemporalCLIThatIsNotOnThePath(t *testing.T) {
 	require.Equal(t, []string{"Using the Temporal CLI " + path + ", which is not on the PATH."}, said)
 }
 
-// TestTemporalCLIOfACallerThatHasEnded: a program that did not run, because the caller's context has ended, is not one that is missing.
+// TestTemporalCLIOfACallerThatHasEnded: a program that did not run, because the caller's context
+// has ended, is not one that is missing.
 func TestTemporalCLIOfACallerThatHasEnded(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -10,12 +10,13 @@ import (
 	"syscall"
 )
 
-// watchScript waits for a line, which means that the watched program is gone, or for the end of its input, which means that
-// the process that started it died: then it signals the watched program.
+// watchScript waits for a line, which means that the watched program is gone, or for the end of its
+// input, which means that the process that started it died: then it signals the watched program.
 const watchScript = `read -r line && exit 0; kill -s "$1" "$2"`
 
-// watchdog is a small process that ends a program when this process dies, on systems without a parent-death signal. It reads from a
-// pipe that the kernel closes when this process ends in any way.
+// watchdog is a small process that ends a program when this process dies, on systems without a
+// parent-death signal. It reads from a pipe that the kernel closes when this process ends in any
+// way.
 type watchdog struct {
 	cmd  *exec.Cmd
 	pipe io.WriteCloser
@@ -44,7 +45,8 @@ func startWatched(cmd *exec.Cmd, c command) (*watchdog, error) {
 	return &watchdog{cmd: sh, pipe: pipe}, nil
 }
 
-// release ends the watchdog after the watched program is gone: its process id may soon be another program's.
+// release ends the watchdog after the watched program is gone: its process id may soon be another
+// program's.
 func (w *watchdog) release() {
 	if w == nil {
 		return

@@ -23,7 +23,8 @@ type fault struct {
 	name string
 	// finding is what daybook doctor says.
 	finding func(f health.Finding) bool
-	// series is a metric that shows it, with the labels that have to be there; holds says which values do.
+	// series is a metric that shows it, with the labels that have to be there; holds says which
+	// values do.
 	series series
 	// alert fires, with these labels.
 	alert map[string]string
@@ -34,12 +35,13 @@ type fault struct {
 // code finds a finding by its code, and by kind, type and error code unless they are empty.
 func code(c health.Code, kind, kindOfJob, errorCode string) func(health.Finding) bool {
 	return func(f health.Finding) bool {
-		return f.Code == c && (kind == "" || slices.Contains(f.AboutKinds(), kind)) && (kindOfJob == "" || f.Type == kindOfJob) && (errorCode == "" || f.ErrorCode == errorCode)
+		return f.Code == c && (kind == "" || slices.Contains(f.AboutKinds(), kind)) &&
+			(kindOfJob == "" || f.Type == kindOfJob) && (errorCode == "" || f.ErrorCode == errorCode)
 	}
 }
 
-// TestTenFaultsAreNamed injects ten faults into an installation, and finds each of them named, whichever of daybook doctor, the metrics, the alerts or the console
-// is looked at.
+// TestTenFaultsAreNamed injects ten faults into an installation, and finds each of them named,
+// whichever of daybook doctor, the metrics, the alerts or the console is looked at.
 func TestTenFaultsAreNamed(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -50,27 +52,34 @@ func TestTenFaultsAreNamed(t *testing.T) {
 	b.named(
 		fault{
 			name: "rule missing", finding: code(health.FailedJobs, "accounting", "", "NO_MATCHING_RULE"),
-			series: above(0, "daybook_job_outcomes_total", "kind", "accounting", "outcome", "failed", "code", "NO_MATCHING_RULE"),
-			alert:  map[string]string{"alertname": "DaybookJobFailed", "kind": "accounting", "code": "NO_MATCHING_RULE"},
-			page:   []string{"FAILED_JOBS", "NO_MATCHING_RULE"},
+			series: above(0, "daybook_job_outcomes_total", "kind", "accounting", "outcome", "failed", "code",
+				"NO_MATCHING_RULE"),
+			alert: map[string]string{"alertname": "DaybookJobFailed", "kind": "accounting", "code": "NO_MATCHING_RULE"},
+			page:  []string{"FAILED_JOBS", "NO_MATCHING_RULE"},
 		},
 		fault{
 			name: "closed period", finding: code(health.FailedJobs, "accounting", "", "PERIOD_CLOSED"),
-			series: above(0, "daybook_job_outcomes_total", "kind", "accounting", "outcome", "failed", "code", "PERIOD_CLOSED"),
-			alert:  map[string]string{"alertname": "DaybookJobFailed", "kind": "accounting", "code": "PERIOD_CLOSED"},
-			page:   []string{"FAILED_JOBS", "PERIOD_CLOSED"},
+			series: above(0, "daybook_job_outcomes_total", "kind", "accounting", "outcome", "failed", "code",
+				"PERIOD_CLOSED"),
+			alert: map[string]string{"alertname": "DaybookJobFailed", "kind": "accounting", "code": "PERIOD_CLOSED"},
+			page:  []string{"FAILED_JOBS", "PERIOD_CLOSED"},
 		},
 		fault{
 			name: "poison payload", finding: code(health.FailedJobs, "jobs", "email", "PAYLOAD_INVALID"),
-			series: above(0, "daybook_job_outcomes_total", "kind", "jobs", "type", "email", "outcome", "failed", "code", "PAYLOAD_INVALID"),
-			alert:  map[string]string{"alertname": "DaybookJobFailed", "kind": "jobs", "type": "email", "code": "PAYLOAD_INVALID"},
-			page:   []string{"FAILED_JOBS", "email", "PAYLOAD_INVALID"},
+			series: above(0, "daybook_job_outcomes_total", "kind", "jobs", "type", "email", "outcome", "failed", "code",
+				"PAYLOAD_INVALID"),
+			alert: map[string]string{
+				"alertname": "DaybookJobFailed", "kind": "jobs", "type": "email",
+				"code": "PAYLOAD_INVALID",
+			},
+			page: []string{"FAILED_JOBS", "email", "PAYLOAD_INVALID"},
 		},
 		fault{
 			name: "mail server unavailable", finding: code(health.RetryingJobs, "jobs", "email", "NETWORK_ERROR"),
-			series: above(5, "daybook_job_outcomes_total", "kind", "jobs", "type", "email", "outcome", "retried", "code", "NETWORK_ERROR"),
-			alert:  map[string]string{"alertname": "DaybookRetries", "kind": "jobs", "type": "email", "code": "NETWORK_ERROR"},
-			page:   []string{"RETRYING_JOBS", "email", "NETWORK_ERROR"},
+			series: above(5, "daybook_job_outcomes_total", "kind", "jobs", "type", "email", "outcome", "retried", "code",
+				"NETWORK_ERROR"),
+			alert: map[string]string{"alertname": "DaybookRetries", "kind": "jobs", "type": "email", "code": "NETWORK_ERROR"},
+			page:  []string{"RETRYING_JOBS", "email", "NETWORK_ERROR"},
 		},
 		fault{
 			name: "handler missing", finding: code(health.HandlerMissing, "jobs", "shrink", ""),
@@ -124,13 +133,15 @@ func TestTenFaultsAreNamed(t *testing.T) {
 	})
 	b.exec(`SELECT pg_terminate_backend($1)`, snapshot.Conn().PgConn().PID())
 	b.over(map[string]string{"alertname": "DaybookOldSnapshot"})
-	b.worker, _ = b.start("showing metrics", "worker", "--metrics-listen", strings.TrimSuffix(strings.TrimPrefix(b.metricsOf["worker"], "http://"), "/metrics"))
+	b.worker, _ = b.start("showing metrics", "worker", "--metrics-listen",
+		strings.TrimSuffix(strings.TrimPrefix(b.metricsOf["worker"], "http://"), "/metrics"))
 	b.gone("worker started", code(health.NoWorker, "", "", ""))
 	b.over(map[string]string{"alertname": "DaybookNoWorker"})
 	b.over(map[string]string{"alertname": "DaybookProcessDown"})
 }
 
-// mended does what the runbook says about the faults that a person mends, and waits until they are over.
+// mended does what the runbook says about the faults that a person mends, and waits until they are
+// over.
 func (b *bundle) mended() {
 	b.t.Helper()
 	b.ok("rules", "apply", "../../moving/sample/rules.yaml", "--org", "norule")
@@ -150,10 +161,12 @@ func (b *bundle) mended() {
 // gone waits until daybook doctor finds something no more.
 func (b *bundle) gone(name string, finding func(health.Finding) bool) {
 	b.t.Helper()
-	assert.Eventually(b.t, func() bool { return !slices.ContainsFunc(b.doctor(), finding) }, patience, 200*time.Millisecond, "%s, and daybook doctor still finds it", name)
+	assert.Eventually(b.t, func() bool { return !slices.ContainsFunc(b.doctor(), finding) }, patience,
+		200*time.Millisecond, "%s, and daybook doctor still finds it", name)
 }
 
-// manyFaults injects what does not stand in another fault's way, and returns the transaction that holds the snapshot.
+// manyFaults injects what does not stand in another fault's way, and returns the transaction that
+// holds the snapshot.
 func (b *bundle) manyFaults() pgx.Tx {
 	b.t.Helper()
 	// A transaction that keeps an old state of the database in sight.
@@ -179,7 +192,8 @@ func (b *bundle) manyFaults() pgx.Tx {
 	require.NoError(b.t, os.WriteFile(documents, []byte(invoice("norule")+"\n"+invoice("closed")+"\n"), 0o600))
 	b.ok("import", "ndjson", documents, "--create")
 
-	// Mail to a server that is not there, a message that none can send, a type without a handler, and an organization at its cap whose webhook does not answer.
+	// Mail to a server that is not there, a message that none can send, a type without a handler, and
+	// an organization at its cap whose webhook does not answer.
 	b.exec(`SELECT daybook.enqueue_job('shop', 'email', '{"to": ["ada@example.com"], "subject": "s", "text": "t"}') FROM generate_series(1, 8)`)
 	b.exec(`SELECT daybook.enqueue_job('shop', 'email', '{"to": 5}'), daybook.enqueue_job('shop', 'shrink', '{}')`)
 	answer := make(chan struct{})
@@ -198,10 +212,16 @@ func (b *bundle) manyFaults() pgx.Tx {
 // invoice is a document of an organization, in the form that daybook import reads.
 func invoice(org string) string {
 	text, err := json.Marshal(map[string]any{
-		"org_id": org, "id": "invoice-1", "type": "invoice", "direction": "out", "currency": "EUR", "issue_date": "2026-01-12",
+		"org_id": org, "id": "invoice-1", "type": "invoice", "direction": "out", "currency": "EUR",
+		"issue_date": "2026-01-12",
 		"content": map[string]any{
-			"number": "1", "country": "DE", "lines": []any{map[string]any{"kind": "item", "description": "Goods", "net": 10000, "rate": 19, "category": "VAT"}},
-			"taxes": []any{map[string]any{"category": "VAT", "rate": 19, "base": 10000, "amount": 1900}}, "total": 11900, "payable": 11900,
+			"number": "1", "country": "DE",
+			"lines": []any{map[string]any{
+				"kind": "item", "description": "Goods", "net": 10000, "rate": 19,
+				"category": "VAT",
+			}},
+			"taxes": []any{map[string]any{"category": "VAT", "rate": 19, "base": 10000, "amount": 1900}}, "total": 11900,
+			"payable": 11900,
 		},
 	})
 	if err != nil {
@@ -233,11 +253,13 @@ func (b *bundle) named(faults ...fault) {
 			return slices.ContainsFunc(b.doctor(), f.finding)
 		}, patience, 200*time.Millisecond, "%s: daybook doctor", f.name)
 		b.t.Logf("%s: doctor names it after %s", f.name, time.Since(began).Round(100*time.Millisecond))
-		assert.Eventually(b.t, func() bool { return b.shows(f.series) }, patience, 200*time.Millisecond, "%s: metrics", f.name)
+		assert.Eventually(b.t, func() bool { return b.shows(f.series) }, patience, 200*time.Millisecond, "%s: metrics",
+			f.name)
 		b.t.Logf("%s: metrics name it after %s", f.name, time.Since(began).Round(100*time.Millisecond))
 		b.fires(f.alert)
 		b.t.Logf("%s: an alert fires after %s", f.name, time.Since(began).Round(100*time.Millisecond))
-		assert.Eventually(b.t, func() bool { return b.overviewSays(f.page) }, patience, 200*time.Millisecond, "%s: the console's overview", f.name)
+		assert.Eventually(b.t, func() bool { return b.overviewSays(f.page) }, patience, 200*time.Millisecond,
+			"%s: the console's overview", f.name)
 		b.t.Logf("%s: the overview names it after %s", f.name, time.Since(began).Round(100*time.Millisecond))
 	}
 }

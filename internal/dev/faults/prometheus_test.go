@@ -82,13 +82,15 @@ func within(want, have map[string]string) bool {
 // prometheus is a real server with the rules of deploy/prometheus, which are not made to wait.
 type prometheus struct{ address string }
 
-// sooner are thresholds of alerts that an injected fault would reach too late, and what stands in their place.
+// sooner are thresholds of alerts that an injected fault would reach too late, and what stands in
+// their place.
 var sooner = map[string][2]string{
 	"DaybookWorkflowPaused": {"> 900", "> 0"},
 	"DaybookOldSnapshot":    {"> 600", "> 2"},
 }
 
-// startPrometheus has a server scrape the processes every second; nil: the program is not to be had on this machine.
+// startPrometheus has a server scrape the processes every second; nil: the program is not to be had
+// on this machine.
 func startPrometheus(t *testing.T, targets map[string]string) *prometheus {
 	t.Helper()
 	const program = "../../../scripts/prometheus.sh"
@@ -107,13 +109,17 @@ func startPrometheus(t *testing.T, targets map[string]string) *prometheus {
 		require.NoError(t, err)
 		hosts = append(hosts, u.Host)
 	}
-	config["scrape_configs"] = []any{map[string]any{"job_name": "daybook", "static_configs": []any{map[string]any{"targets": hosts}}}}
+	config["scrape_configs"] = []any{map[string]any{
+		"job_name":       "daybook",
+		"static_configs": []any{map[string]any{"targets": hosts}},
+	}}
 	write(t, filepath.Join(dir, "prometheus.yml"), config)
 	for _, name := range []string{"recording", "works", "queues"} {
 		write(t, filepath.Join(dir, name+".rules.yml"), impatient(t, "../../../deploy/prometheus/"+name+".yml"))
 	}
 	p := &prometheus{address: "http://127.0.0.1:" + closedPort(t)}
-	cmd := exec.CommandContext(t.Context(), program, "prometheus", "--config.file="+filepath.Join(dir, "prometheus.yml"), "--storage.tsdb.path="+filepath.Join(dir, "data"),
+	cmd := exec.CommandContext(t.Context(), program, "prometheus", "--config.file="+filepath.Join(dir, "prometheus.yml"),
+		"--storage.tsdb.path="+filepath.Join(dir, "data"),
 		"--web.listen-address="+strings.TrimPrefix(p.address, "http://"), "--log.level=error")
 	logs := &logged{done: true}
 	cmd.Stdout, cmd.Stderr = logs, logs
@@ -193,7 +199,8 @@ func (b *bundle) fires(labels map[string]string) {
 	if b.prometheus == nil {
 		return
 	}
-	assert.Eventually(b.t, func() bool { yes, err := b.firing(labels); return err == nil && yes }, patience, 200*time.Millisecond, "%v fires", labels)
+	assert.Eventually(b.t, func() bool { yes, err := b.firing(labels); return err == nil && yes }, patience,
+		200*time.Millisecond, "%v fires", labels)
 }
 
 // over waits until an alert has cleared.
@@ -202,5 +209,6 @@ func (b *bundle) over(labels map[string]string) {
 	if b.prometheus == nil {
 		return
 	}
-	assert.Eventually(b.t, func() bool { yes, err := b.firing(labels); return err == nil && !yes }, patience, 200*time.Millisecond, "%v clears", labels)
+	assert.Eventually(b.t, func() bool { yes, err := b.firing(labels); return err == nil && !yes }, patience,
+		200*time.Millisecond, "%v clears", labels)
 }

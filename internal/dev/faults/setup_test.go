@@ -30,10 +30,12 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m, temporaltest.Stop) }
 
-// patience is how long the test waits for something to be seen. A sample is taken every second here.
+// patience is how long the test waits for something to be seen. A sample is taken every second
+// here.
 const patience = 90 * time.Second
 
-// bundle is an installation of Daybook: a database, Temporal behind a proxy that can be cut, and processes of the program's own binary.
+// bundle is an installation of Daybook: a database, Temporal behind a proxy that can be cut, and
+// processes of the program's own binary.
 type bundle struct {
 	*pgtest.DB
 	t           *testing.T
@@ -41,7 +43,8 @@ type bundle struct {
 	namespace   string
 	temporal    *proxy
 	environment []string
-	// worker is the running worker; its metrics are at metricsOf["worker"], the server's at metricsOf["serve"].
+	// worker is the running worker; its metrics are at metricsOf["worker"], the server's at
+	// metricsOf["serve"].
 	worker    *exec.Cmd
 	metricsOf map[string]string
 	// console is the address of the server, and browser is signed in there.
@@ -65,8 +68,10 @@ func setup(t *testing.T) *bundle {
 			b.environment = append(b.environment, e)
 		}
 	}
-	b.environment = append(b.environment, "DAYBOOK_DATABASE_URL="+b.URL, "TEMPORAL_ADDRESS="+b.temporal.address, "TEMPORAL_NAMESPACE="+b.namespace,
-		"DAYBOOK_SMTP_HOST=127.0.0.1", "DAYBOOK_SMTP_PORT="+closedPort(t), "DAYBOOK_SMTP_TLS=none", "DAYBOOK_SMTP_FROM=shop@example.com",
+	b.environment = append(b.environment, "DAYBOOK_DATABASE_URL="+b.URL, "TEMPORAL_ADDRESS="+b.temporal.address,
+		"TEMPORAL_NAMESPACE="+b.namespace,
+		"DAYBOOK_SMTP_HOST=127.0.0.1", "DAYBOOK_SMTP_PORT="+closedPort(t), "DAYBOOK_SMTP_TLS=none",
+		"DAYBOOK_SMTP_FROM=shop@example.com",
 		"DAYBOOK_WEBHOOK_ALLOW_NETWORKS=127.0.0.0/8", "DAYBOOK_WEBHOOK_TIMEOUT=5m", "DAYBOOK_METRICS_SAMPLE_EVERY=1s")
 	return b
 }
@@ -132,7 +137,8 @@ func (b *bundle) doctor() (found []health.Finding) {
 // listening finds the addresses that a process says that it listens on.
 var listening = regexp.MustCompile(`127\.0\.0\.1:\d+`)
 
-// start starts a process that runs until the test ends, and waits until it has logged a line that says so much and an address, which it returns.
+// start starts a process that runs until the test ends, and waits until it has logged a line that
+// says so much and an address, which it returns.
 func (b *bundle) start(says string, args ...string) (*exec.Cmd, string) {
 	b.t.Helper()
 	cmd := b.command(append(args, "--log-level", "info")...)
@@ -222,14 +228,16 @@ func (b *bundle) get(address string) (string, error) {
 func (b *bundle) signIn() {
 	b.t.Helper()
 	var token struct{ Token string }
-	require.NoError(b.t, json.Unmarshal([]byte(b.ok("tokens", "create", "--name", "on call", "--scope", "read", "--all-orgs", "--json")), &token))
+	require.NoError(b.t, json.Unmarshal([]byte(b.ok("tokens", "create", "--name", "on call", "--scope", "read",
+		"--all-orgs", "--json")), &token))
 	jar, err := cookiejar.New(nil)
 	require.NoError(b.t, err)
 	b.browser = &http.Client{Jar: jar}
 	ctx, cancel := context.WithTimeout(b.t.Context(), 10*time.Second)
 	defer cancel()
 	form := url.Values{"token": {token.Token}}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, b.console+"console/sign-in", strings.NewReader(form.Encode()))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, b.console+"console/sign-in",
+		strings.NewReader(form.Encode()))
 	require.NoError(b.t, err)
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	req.Header.Set("Sec-Fetch-Site", "same-origin")

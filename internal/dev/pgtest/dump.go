@@ -12,15 +12,16 @@ import (
 	"github.com/daybook-dev/daybook/internal/dev/testdb"
 )
 
-// Dump returns the schemas daybook, queues and internal of the database as pg_dump writes them, without rows, and without the tables in which the migrations keep
-// their own books.
+// Dump returns the schemas daybook, queues and internal of the database as pg_dump writes them,
+// without rows, and without the tables in which the migrations keep their own books.
 func (db *DB) Dump(tb testing.TB) string {
 	tb.Helper()
 	program, err := program(tb.Context(), shared(tb), "pg_dump")
 	if err != nil {
 		tb.Fatalf("pgtest: %v", err)
 	}
-	command := exec.CommandContext(tb.Context(), program, "--schema-only", "--schema=daybook", "--schema=queues", "--schema=internal", "--exclude-table=daybook.schema_*", "--dbname="+db.URL)
+	command := exec.CommandContext(tb.Context(), program, "--schema-only", "--schema=daybook", "--schema=queues",
+		"--schema=internal", "--exclude-table=daybook.schema_*", "--dbname="+db.URL)
 	// The session does not take the application's settings from the environment.
 	command.Env = append(os.Environ(), "PGOPTIONS=")
 	var problems bytes.Buffer
@@ -39,7 +40,8 @@ func (db *DB) Dump(tb testing.TB) string {
 	return lines.String()
 }
 
-// program returns the path of one of the server's own programs; that on the PATH when the server is not ours.
+// program returns the path of one of the server's own programs; that on the PATH when the server is
+// not ours.
 func program(ctx context.Context, s *testdb.Server, name string) (string, error) {
 	if !s.Own() {
 		return exec.LookPath(name)

@@ -10,7 +10,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Example is a database for an Example function, which is given no testing.TB, and a TB for what wants one.
+// Example is a database for an Example function, which is given no testing.TB, and a TB for what
+// wants one.
 type Example struct {
 	testing.TB
 
@@ -24,8 +25,8 @@ type Example struct {
 	cleanups []func()
 }
 
-// NewExample returns a database with Daybook's schema. Close it at the end of the example. What fails panics, which fails the
-// example.
+// NewExample returns a database with Daybook's schema. Close it at the end of the example. What
+// fails panics, which fails the example.
 func NewExample() *Example {
 	e := NewExampleTB()
 	e.DB = New(e)

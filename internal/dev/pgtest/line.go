@@ -29,7 +29,10 @@ func (db *DB) Line(tb testing.TB) *Line {
 		tb.Fatalf("pgtest: %v", err)
 	}
 	server := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
-	l := &Line{tb: tb, proxy: toxiproxy.NewProxy(server, "postgres", "127.0.0.1:0", address.Host), tried: make(chan struct{})}
+	l := &Line{
+		tb: tb, proxy: toxiproxy.NewProxy(server, "postgres", "127.0.0.1:0", address.Host),
+		tried: make(chan struct{}),
+	}
 	l.Mend()
 	tb.Cleanup(l.proxy.Stop)
 	address.Host = l.proxy.Listen
@@ -51,7 +54,8 @@ func (db *DB) Line(tb testing.TB) *Line {
 	return l
 }
 
-// Cut ends all connections, and refuses others until Mend: to its holder the database is unavailable.
+// Cut ends all connections, and refuses others until Mend: to its holder the database is
+// unavailable.
 func (l *Line) Cut() { l.proxy.Stop() }
 
 // Mend ends what Cut began.
@@ -62,7 +66,8 @@ func (l *Line) Mend() {
 	}
 }
 
-// AwaitTries waits until the pool has tried n times more to connect: while the line is cut, in vain.
+// AwaitTries waits until the pool has tried n times more to connect: while the line is cut, in
+// vain.
 func (l *Line) AwaitTries(n int) {
 	l.tb.Helper()
 	for range n {

@@ -1,7 +1,8 @@
 // Package pgtest gives each test a PostgreSQL database of its own, with Daybook's schema in it.
 //
-// A test program starts one private server when its first test asks for a database, and migrates one template database. Each
-// test's database is a copy of that template, which takes a fraction of a second, and is dropped when the test ends.
+// A test program starts one private server when its first test asks for a database, and migrates
+// one template database. Each test's database is a copy of that template, which takes a fraction of
+// a second, and is dropped when the test ends.
 //
 //	func TestMain(m *testing.M) { pgtest.Main(m) }
 //
@@ -24,12 +25,12 @@ import (
 	"github.com/daybook-dev/daybook/migrations"
 )
 
-// EnvDatabaseURL names a server to use instead of a private one, by the URL of any database on it. Its role must be allowed
-// to create databases.
+// EnvDatabaseURL names a server to use instead of a private one, by the URL of any database on it.
+// Its role must be allowed to create databases.
 const EnvDatabaseURL = testdb.EnvDatabaseURL
 
-// Patience is how long a test waits for what is to happen in the end. It only ends a test that hangs, on a machine however busy: what a test
-// claims about a time has a bound of its own.
+// Patience is how long a test waits for what is to happen in the end. It only ends a test that
+// hangs, on a machine however busy: what a test claims about a time has a bound of its own.
 const Patience = 3 * time.Minute
 
 // searchPath is that of each test's database, as of a database that the dev stack makes.
@@ -38,8 +39,8 @@ const searchPath = "daybook, public"
 // DB is a database for one test.
 type DB struct{ *testdb.Database }
 
-// Main is the body of TestMain: it runs the tests, stops what they started, fails when a goroutine was leaked, and exits.
-// stop holds further things to stop, such as temporaltest.Stop.
+// Main is the body of TestMain: it runs the tests, stops what they started, fails when a goroutine
+// was leaked, and exits. stop holds further things to stop, such as temporaltest.Stop.
 func Main(m *testing.M, stop ...func() error) {
 	code := m.Run()
 	for _, f := range append([]func() error{testdb.Stop}, stop...) {

@@ -2,7 +2,8 @@ package pgtest
 
 import "time"
 
-// Room is a store.Room for one lease or pick that has room for everything, but for named queues that turn out to be full.
+// Room is a store.Room for one lease or pick that has room for everything, but for named queues
+// that turn out to be full.
 type Room struct{ closed map[string]bool }
 
 // Unbounded returns room for everything.

@@ -19,7 +19,8 @@ import (
 	"github.com/daybook-dev/daybook/internal/dev/publicapi"
 )
 
-// around is what a reader has around the pieces of Go on the pages: imports, and what the pieces call their own.
+// around is what a reader has around the pieces of Go on the pages: imports, and what the pieces
+// call their own.
 const around = `package page
 
 import (
@@ -105,7 +106,8 @@ var (
 )
 `
 
-// TestGoOfThePages checks the types of each piece of Go in README.md and docs. docs/jobs.md is left out: a test of examples/welcome compares it with code.
+// TestGoOfThePages checks the types of each piece of Go in README.md and docs. docs/jobs.md is left
+// out: a test of examples/welcome compares it with code.
 func TestGoOfThePages(t *testing.T) {
 	t.Parallel()
 	pages, err := filepath.Glob("../../../docs/*.md")
@@ -131,7 +133,8 @@ func TestGoOfThePages(t *testing.T) {
 	assert.Greater(t, pieces, 15)
 }
 
-// split returns the declarations of a piece, and its statements. What a page leaves out is written as "…".
+// split returns the declarations of a piece, and its statements. What a page leaves out is written
+// as "…".
 func split(piece string) (declared, statements string) {
 	piece = regexp.MustCompile(`(?m)^\s*…$`).ReplaceAllString(strings.ReplaceAll(piece, "{…}", "{}"), "")
 	declarations := regexp.MustCompile(`(?m)^(?:func|type) (?:.*\{\n(?:(?:[^}\n].*)?\n)*\}|.*)$`)

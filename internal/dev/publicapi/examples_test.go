@@ -17,9 +17,11 @@ import (
 	"github.com/daybook-dev/daybook/internal/dev/publicapi"
 )
 
-// shown are the packages whose functions a program calls. models is rows, workflows and activities are registered by workers.
+// shown are the packages whose functions a program calls. models is rows, workflows and activities
+// are registered by workers.
 var shown = []string{
-	"queue", "daybooktest/queuetest", "jobs", "tasks", "workers", "posting", "migrations", "handlers", "schedules", "daybooktest", "source",
+	"queue", "daybooktest/queuetest", "jobs", "tasks", "workers", "posting", "migrations", "handlers", "schedules",
+	"daybooktest", "source",
 	"books", "inspect", "tokens",
 }
 
@@ -27,9 +29,12 @@ var shown = []string{
 var plain = map[string]bool{
 	"daybooktest.Balances": true, "daybooktest.Main": true, "daybooktest.Run": true, "daybooktest.SQL": true,
 	"daybooktest.SampleAccounts": true, "daybooktest.SampleRules": true,
-	"handlers.CleanupPolicy": true, "handlers.DBFunctionPolicy": true, "handlers.EmailPolicy": true, "handlers.ReportPolicy": true, "handlers.WebhookPolicy": true,
-	"handlers.FileDeletePolicy": true, "handlers.SMSPolicy": true, "handlers.NewFileDelete": true, "handlers.NewSMS": true,
-	"handlers.AirtablePolicy": true, "handlers.NewAirtable": true, "handlers.NotificationPolicy": true, "handlers.NewNotification": true, "handlers.PlaidPolicy": true, "handlers.NewPlaid": true,
+	"handlers.CleanupPolicy": true, "handlers.DBFunctionPolicy": true, "handlers.EmailPolicy": true,
+	"handlers.ReportPolicy": true, "handlers.WebhookPolicy": true,
+	"handlers.FileDeletePolicy": true, "handlers.SMSPolicy": true, "handlers.NewFileDelete": true,
+	"handlers.NewSMS":         true,
+	"handlers.AirtablePolicy": true, "handlers.NewAirtable": true, "handlers.NotificationPolicy": true,
+	"handlers.NewNotification": true, "handlers.PlaidPolicy": true, "handlers.NewPlaid": true,
 	"handlers.NewCleanup": true, "handlers.NewDBFunction": true, "handlers.NewEmail": true, "handlers.NewReport": true,
 	"jobs.NewRegistry":       true,
 	"migrations.Roles":       true,
@@ -57,7 +62,8 @@ func examples(t *testing.T, folder string) map[string]bool {
 	}
 	names := map[string]bool{}
 	for _, e := range doc.Examples(files...) {
-		assert.True(t, e.Output != "" || e.EmptyOutput, "%s: Example%s has no checked output, and is only compiled", folder, e.Name)
+		assert.True(t, e.Output != "" || e.EmptyOutput, "%s: Example%s has no checked output, and is only compiled", folder,
+			e.Name)
 		names[e.Name] = true
 	}
 	return names

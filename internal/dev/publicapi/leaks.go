@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Leaks are the lines of api.txt whose types name a type of an internal package, sorted. A program that uses such a name
-// cannot write its type, and the documentation does not show what it has.
+// Leaks are the lines of api.txt whose types name a type of an internal package, sorted. A program
+// that uses such a name cannot write its type, and the documentation does not show what it has.
 func Leaks(packages []*types.Package) []string {
 	var leaks []string
 	for _, p := range packages {
@@ -77,8 +77,8 @@ func (e *exported) leakingMembers(object types.Object) []string {
 	return found.lines
 }
 
-// leaks reports whether a type is of an internal package, or is made of one that is. An alias leaks where it is declared, not
-// at each use.
+// leaks reports whether a type is of an internal package, or is made of one that is. An alias leaks
+// where it is declared, not at each use.
 func leaks(t types.Type) bool {
 	switch t := t.(type) {
 	case *types.Alias:

@@ -34,7 +34,8 @@ func (e *exported) add(format string, args ...any) {
 	e.lines = append(e.lines, e.prefix+fmt.Sprintf(format, args...))
 }
 
-// name qualifies a type as the package's own code would; packages of the module are named by their path in it.
+// name qualifies a type as the package's own code would; packages of the module are named by their
+// path in it.
 func (e *exported) name(p *types.Package) string {
 	if p == e.own {
 		return ""

@@ -28,8 +28,9 @@ type listed struct {
 	Error      *struct{ Err string }
 }
 
-// Load reads the public packages of the module that dir is in, in the order of their paths: those that another module can
-// import, but for the examples and for the folders of the program in cmd, which promise nothing. It compiles them, as far as the build cache does not have them.
+// Load reads the public packages of the module that dir is in, in the order of their paths: those
+// that another module can import, but for the examples and for the folders of the program in cmd,
+// which promise nothing. It compiles them, as far as the build cache does not have them.
 func Load(ctx context.Context, dir string) ([]*types.Package, error) {
 	public, from, err := Importer(ctx, dir)
 	if err != nil {
@@ -44,9 +45,11 @@ func Load(ctx context.Context, dir string) ([]*types.Package, error) {
 	return packages, nil
 }
 
-// Importer returns the paths of what Load reads, and an importer of these packages and of all that they import.
+// Importer returns the paths of what Load reads, and an importer of these packages and of all that
+// they import.
 func Importer(ctx context.Context, dir string) ([]string, types.Importer, error) {
-	command := exec.CommandContext(ctx, "go", "list", "-e", "-export", "-deps", "-json=ImportPath,Name,Export,DepOnly,Error", Module+"/...")
+	command := exec.CommandContext(ctx, "go", "list", "-e", "-export", "-deps",
+		"-json=ImportPath,Name,Export,DepOnly,Error", Module+"/...")
 	command.Dir = dir
 	var stderr bytes.Buffer
 	command.Stderr = &stderr

@@ -37,12 +37,14 @@ func TestAPIFile(t *testing.T) {
 	t.Error("api.txt is out of date: run make api, look at what changes for users, and commit the result")
 }
 
-// A program can write the type of every name that it can use, and the documentation shows what the type has.
+// A program can write the type of every name that it can use, and the documentation shows what the
+// type has.
 func TestNoInternalTypes(t *testing.T) {
 	t.Parallel()
 	packages, err := publicapi.Load(t.Context(), "../../..")
 	require.NoError(t, err)
-	assert.Empty(t, publicapi.Leaks(packages), "a public package exports a type of an internal one: define the type in a public package, or do not export the name")
+	assert.Empty(t, publicapi.Leaks(packages), "a public package exports a type of an internal one: define the type in "+
+		"a public package, or do not export the name")
 }
 
 func set(text string) map[string]bool {

@@ -1,5 +1,6 @@
-// Package testdb is what pgtest, for this module's own tests, and daybooktest, for those of applications, have in common: one server a test program, templates
-// on it, and a copy of a template for each test.
+// Package testdb is what pgtest, for this module's own tests, and daybooktest, for those of
+// applications, have in common: one server a test program, templates on it, and a copy of a
+// template for each test.
 package testdb
 
 import (
@@ -12,8 +13,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// EnvDatabaseURL names a server to use instead of a private one, by the URL of any database on it. Its role must be allowed
-// to create databases.
+// EnvDatabaseURL names a server to use instead of a private one, by the URL of any database on it.
+// Its role must be allowed to create databases.
 const EnvDatabaseURL = "DAYBOOK_TEST_DATABASE_URL"
 
 // maxConns is how many connections the pool of one test may open.
@@ -56,7 +57,8 @@ func (s *Server) New(tb testing.TB, template, searchPath string) (*Database, err
 	return db, err
 }
 
-// closePool closes the pool. One whose connection a test did not give back would otherwise wait for ever.
+// closePool closes the pool. One whose connection a test did not give back would otherwise wait for
+// ever.
 func closePool(ctx context.Context, pool *pgxpool.Pool) error {
 	if pool == nil {
 		return nil

@@ -25,7 +25,8 @@ type Organization struct {
 	Hooks    []string
 }
 
-// AddOrganization makes an organization whose documents can be posted. It fails the test if the accounts or the rules are wrong.
+// AddOrganization makes an organization whose documents can be posted. It fails the test if the
+// accounts or the rules are wrong.
 func AddOrganization(tb testing.TB, pool *pgxpool.Pool, o Organization) {
 	tb.Helper()
 	if o.Accounts == nil {

@@ -20,7 +20,8 @@ import (
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
-// startTimeout bounds the start of the server and the migration of a template; it leaves time to install PostgreSQL.
+// startTimeout bounds the start of the server and the migration of a template; it leaves time to
+// install PostgreSQL.
 const startTimeout = 10 * time.Minute
 
 // Server is the server that the tests of this program share.
@@ -42,8 +43,8 @@ var (
 	failure error
 )
 
-// Shared returns the server, which the first call starts. When that fails, no later call tries again. With install, root on Debian
-// gets PostgreSQL installed when it is missing.
+// Shared returns the server, which the first call starts. When that fails, no later call tries
+// again. With install, root on Debian gets PostgreSQL installed when it is missing.
 func Shared(install bool) (*Server, error) {
 	mu.Lock()
 	defer mu.Unlock()
@@ -87,7 +88,10 @@ func startServer(install bool) (_ *Server, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
 	// Letters in lower case need no quotes in SQL.
-	s := &Server{prefix: "daybook_test_" + strings.ToLower(rand.Text()[:8]), templates: map[string]func() (string, error){}}
+	s := &Server{
+		prefix:    "daybook_test_" + strings.ToLower(rand.Text()[:8]),
+		templates: map[string]func() (string, error){},
+	}
 	address := os.Getenv(EnvDatabaseURL)
 	if address == "" {
 		s.stack, err = devstack.Start(ctx, devstack.Options{
@@ -131,8 +135,9 @@ func startServer(install bool) (_ *Server, err error) {
 	return s, s.chooseStrategy(ctx)
 }
 
-// chooseStrategy prefers copying files: without fsync that is twice as fast as writing everything to the log. PostgreSQL 14
-// copies files anyway and does not know the clause; on a server that is not ours its own choice is the better one.
+// chooseStrategy prefers copying files: without fsync that is twice as fast as writing everything
+// to the log. PostgreSQL 14 copies files anyway and does not know the clause; on a server that is
+// not ours its own choice is the better one.
 func (s *Server) chooseStrategy(ctx context.Context) error {
 	var version int
 	if err := s.admin.QueryRow(ctx, `SELECT current_setting('server_version_num')::int`).Scan(&version); err != nil {
@@ -154,9 +159,12 @@ func (s *Server) databaseURL(name string) string {
 	return u.String()
 }
 
-// Template returns the database that prepare has filled, which the first call for a name creates: prepare is given the address of an empty one. When
-// that fails, no later call tries again. The name has letters in lower case.
-func (s *Server) Template(name, searchPath string, prepare func(ctx context.Context, address string) error) (string, error) {
+// Template returns the database that prepare has filled, which the first call for a name creates:
+// prepare is given the address of an empty one. When that fails, no later call tries again. The
+// name has letters in lower case.
+func (s *Server) Template(name, searchPath string,
+	prepare func(ctx context.Context, address string) error,
+) (string, error) {
 	s.mu.Lock()
 	made := s.templates[name]
 	if made == nil {
@@ -178,7 +186,8 @@ func (s *Server) Template(name, searchPath string, prepare func(ctx context.Cont
 // Own reports whether this program started the server.
 func (s *Server) Own() bool { return s.stack != nil }
 
-// Programs is the directory of the server's own programs, such as pg_dump; empty when the server is not ours.
+// Programs is the directory of the server's own programs, such as pg_dump; empty when the server is
+// not ours.
 func (s *Server) Programs(ctx context.Context) (string, error) {
 	if s.stack == nil {
 		return "", nil
@@ -191,7 +200,8 @@ func (s *Server) Programs(ctx context.Context) (string, error) {
 	return store.ServerPrograms(ctx, conn)
 }
 
-// create creates a database. Its search path is set each time because a copy does not get the settings of its template.
+// create creates a database. Its search path is set each time because a copy does not get the
+// settings of its template.
 func (s *Server) create(ctx context.Context, name, template, searchPath string) error {
 	database := pgx.Identifier{name}.Sanitize()
 	_, err := s.admin.Exec(ctx, `CREATE DATABASE `+database+` TEMPLATE `+pgx.Identifier{template}.Sanitize()+s.strategy)
@@ -202,13 +212,14 @@ func (s *Server) create(ctx context.Context, name, template, searchPath string) 
 		return nil
 	}
 	if refused, ok := errors.AsType[*pgconn.PgError](err); ok && refused.Code == "55006" {
-		return fmt.Errorf("copy the template database: a connection to it is open: what migrates it must close its connections: %w", err)
+		return fmt.Errorf("copy the template database: a connection to it is open: what migrates it must close its "+
+			"connections: %w", err)
 	}
 	return fmt.Errorf("create database %s: %w", name, err)
 }
 
-// drop ends the sessions of a database and drops it. An autovacuum that is at work there has no role, so that only a superuser may end it:
-// it is waited for.
+// drop ends the sessions of a database and drops it. An autovacuum that is at work there has no
+// role, so that only a superuser may end it: it is waited for.
 func (s *Server) drop(ctx context.Context, name string) error {
 	for {
 		_, err := s.admin.Exec(ctx, `DROP DATABASE IF EXISTS `+pgx.Identifier{name}.Sanitize()+` WITH (FORCE)`)

@@ -64,7 +64,8 @@ func load(t *testing.T, name string) dashboard {
 	return d
 }
 
-// TestDashboardsAreComplete: each panel has a place of its own, a title, and a sentence that says what it shows; each query has a data source that can be chosen.
+// TestDashboardsAreComplete: each panel has a place of its own, a title, and a sentence that says
+// what it shows; each query has a data source that can be chosen.
 func TestDashboardsAreComplete(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob(filepath.Join(root, "deploy/grafana/dashboards/*.json"))
@@ -106,11 +107,13 @@ func macros(query string, span time.Duration) string {
 	moment := func(at time.Time) string { return "'" + at.UTC().Format(time.RFC3339) + "'" }
 	from, to := moment(time.Now().Add(-span)), moment(time.Now().Add(time.Minute))
 	query = regexp.MustCompile(`\$__timeFilter\(([\w.]+)\)`).ReplaceAllString(query, "$1 BETWEEN "+from+" AND "+to)
-	return strings.NewReplacer("$__timeFrom()", from, "$__timeTo()", to, "$kind", "'accounting', 'jobs', 'tasks'").Replace(query)
+	return strings.NewReplacer("$__timeFrom()", from, "$__timeTo()", to, "$kind",
+		"'accounting', 'jobs', 'tasks'").Replace(query)
 }
 
-// TestDashboardOfPostgreSQL runs each query of the dashboard on a database with every migration, as the role that the documentation names, over spans that read
-// rows of each length. All find what was sampled, but for the lists that may be empty.
+// TestDashboardOfPostgreSQL runs each query of the dashboard on a database with every migration, as
+// the role that the documentation names, over spans that read rows of each length. All find what
+// was sampled, but for the lists that may be empty.
 func TestDashboardOfPostgreSQL(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
@@ -156,18 +159,29 @@ func sampled(t *testing.T, db *pgtest.DB) {
 	now := time.Now().Add(-time.Minute)
 	up := true
 	g := figures.Gauges{Holder: "a", Database: figures.Database{
-		OldestSnapshot: &figures.Snapshot{Since: now, Xmin: "1", Holder: "session 17"}, Tables: []figures.Table{{Name: "daybook.jobs", Rows: 10, Dead: 20}},
-		TemporalUp: &up, Findings: []figures.Finding{{Code: "NO_WORKER", Severity: "critical", Kind: "jobs"}},
+		OldestSnapshot: &figures.Snapshot{Since: now, Xmin: "1", Holder: "session 17"},
+		Tables:         []figures.Table{{Name: "daybook.jobs", Rows: 10, Dead: 20}},
+		TemporalUp:     &up, Findings: []figures.Finding{{Code: "NO_WORKER", Severity: "critical", Kind: "jobs"}},
 	}}
 	for _, kind := range []string{"accounting", "jobs", "tasks"} {
-		g.Kinds = append(g.Kinds, figures.Kind{Kind: kind, Counts: figures.Counts{Due: 3, Failed: 1}, OldestDueAt: &now, OldestDueAge: time.Minute, Figures: figures.Figures{
-			Types:       []figures.Type{{Type: "email", Counts: figures.Counts{Due: 3}, OldestDueAt: &now, Owner: "growth"}},
-			DeadLetters: []figures.DeadLetters{{Type: "email", Code: "NOT_FOUND", Count: 1}},
-			Workflow:    &figures.Workflow{ID: "w", Running: true, Paused: true, PausedSince: &now, Workers: 1},
-		}})
+		g.Kinds = append(g.Kinds,
+			figures.Kind{
+				Kind: kind, Counts: figures.Counts{Due: 3, Failed: 1}, OldestDueAt: &now, OldestDueAge: time.Minute,
+				Figures: figures.Figures{
+					Types: []figures.Type{{
+						Type: "email", Counts: figures.Counts{Due: 3}, OldestDueAt: &now,
+						Owner: "growth",
+					}},
+					DeadLetters: []figures.DeadLetters{{Type: "email", Code: "NOT_FOUND", Count: 1}},
+					Workflow:    &figures.Workflow{ID: "w", Running: true, Paused: true, PausedSince: &now, Workers: 1},
+				},
+			})
 	}
 	require.NoError(t, figures.WriteGauges(t.Context(), db.Pool, g))
-	failed := figures.Attempts{Outcome: figures.Outcome{Kind: "jobs", Type: "email", Outcome: "failed", Code: "NOT_FOUND"}, Count: 2}
+	failed := figures.Attempts{Outcome: figures.Outcome{
+		Kind: "jobs", Type: "email", Outcome: "failed",
+		Code: "NOT_FOUND",
+	}, Count: 2}
 	done := figures.Attempts{Outcome: figures.Outcome{Kind: "jobs", Type: "email", Outcome: "completed"}, Count: 98}
 	for i := range 100 {
 		a := &done
@@ -180,7 +194,8 @@ func sampled(t *testing.T, db *pgtest.DB) {
 	require.NoError(t, figures.AddHistory(t.Context(), db.Pool, []figures.Attempts{done, failed}))
 }
 
-// TestDashboardKnowsTheBuckets: the queries for percentiles name the bounds of the buckets, which are the program's.
+// TestDashboardKnowsTheBuckets: the queries for percentiles name the bounds of the buckets, which
+// are the program's.
 func TestDashboardKnowsTheBuckets(t *testing.T) {
 	t.Parallel()
 	var bounds []string

@@ -37,7 +37,8 @@ func expressions(t *testing.T) map[string]string {
 	return found
 }
 
-// TestMetricsThatAreAskedForExist: rules and dashboards name metrics of the contract, by labels that they have; and series that a rule records.
+// TestMetricsThatAreAskedForExist: rules and dashboards name metrics of the contract, by labels
+// that they have; and series that a rule records.
 func TestMetricsThatAreAskedForExist(t *testing.T) {
 	t.Parallel()
 	labels := map[string][]string{}
@@ -66,7 +67,8 @@ func TestMetricsThatAreAskedForExist(t *testing.T) {
 				continue
 			}
 			for _, l := range matcher.FindAllStringSubmatch(quoted.ReplaceAllString(m[2], `""`), -1) {
-				assert.True(t, slices.Contains(labels[m[1]], l[1]) || slices.Contains(besides, l[1]), "%s: %s has no label %s", where, m[1], l[1])
+				assert.True(t, slices.Contains(labels[m[1]], l[1]) || slices.Contains(besides, l[1]), "%s: %s has no label %s",
+					where, m[1], l[1])
 			}
 		}
 	}
@@ -75,7 +77,8 @@ func TestMetricsThatAreAskedForExist(t *testing.T) {
 	}
 }
 
-// TestEachMetricIsShown: what Daybook exposes stands on the dashboard or in a rule, but for what is opted into.
+// TestEachMetricIsShown: what Daybook exposes stands on the dashboard or in a rule, but for what is
+// opted into.
 func TestEachMetricIsShown(t *testing.T) {
 	t.Parallel()
 	var all strings.Builder

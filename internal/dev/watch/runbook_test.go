@@ -17,7 +17,8 @@ const runbookURL = "https://github.com/daybook-dev/daybook/blob/main/docs/runboo
 // anchorOf is the anchor of a finding's section.
 func anchorOf(code string) string { return strings.ToLower(strings.ReplaceAll(code, "_", "-")) }
 
-// TestEachAlertSaysWhatToDo: an alert has a severity, says what is wrong and what to do, and leads to its section of the runbook.
+// TestEachAlertSaysWhatToDo: an alert has a severity, says what is wrong and what to do, and leads
+// to its section of the runbook.
 func TestEachAlertSaysWhatToDo(t *testing.T) {
 	t.Parallel()
 	all := sections(t)
@@ -55,7 +56,8 @@ func heading(anchor, alert string) string {
 	return ""
 }
 
-// TestEachFindingHasItsSection: the runbook says of every code of daybook doctor what to do, under the anchor that the finding names.
+// TestEachFindingHasItsSection: the runbook says of every code of daybook doctor what to do, under
+// the anchor that the finding names.
 func TestEachFindingHasItsSection(t *testing.T) {
 	t.Parallel()
 	all := sections(t)
@@ -67,8 +69,9 @@ func TestEachFindingHasItsSection(t *testing.T) {
 	}
 }
 
-// TestEachSectionSaysTheSame: each section says what it means, what to look at, what to do, and how to see that it is over, in this order; and each alert that it
-// names exists, and stands in the table of alerts.
+// TestEachSectionSaysTheSame: each section says what it means, what to look at, what to do, and how
+// to see that it is over, in this order; and each alert that it names exists, and stands in the
+// table of alerts.
 func TestEachSectionSaysTheSame(t *testing.T) {
 	t.Parallel()
 	known := map[string]bool{}

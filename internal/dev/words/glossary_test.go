@@ -12,7 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestGlossaryHasEachWordOnce checks that no word is explained twice, and that each section is in alphabetical order.
+// TestGlossaryHasEachWordOnce checks that no word is explained twice, and that each section is in
+// alphabetical order.
 func TestGlossaryHasEachWordOnce(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(filepath.Join(root, "docs/glossary.md"))
@@ -35,7 +36,10 @@ func TestGlossaryHasEachWordOnce(t *testing.T) {
 // TestGlossaryIsLinked: a reader finds it from the first page, and from the architecture.
 func TestGlossaryIsLinked(t *testing.T) {
 	t.Parallel()
-	for page, link := range map[string]string{"README.md": "(docs/glossary.md)", "docs/architecture.md": "(glossary.md)", "CONTRIBUTING.md": "(docs/glossary.md)"} {
+	for page, link := range map[string]string{
+		"README.md": "(docs/glossary.md)", "docs/architecture.md": "(glossary.md)",
+		"CONTRIBUTING.md": "(docs/glossary.md)",
+	} {
 		text, err := os.ReadFile(filepath.Join(root, page))
 		require.NoError(t, err)
 		assert.Contains(t, string(text), link, page)

@@ -58,7 +58,8 @@ func anchors(lines []string) []string {
 	return names
 }
 
-// TestLinksResolve: a link inside the repository leads to a file or folder that is there, and to a heading that the page has.
+// TestLinksResolve: a link inside the repository leads to a file or folder that is there, and to a
+// heading that the page has.
 func TestLinksResolve(t *testing.T) {
 	t.Parallel()
 	all := pages(t)
@@ -81,7 +82,8 @@ func TestLinksResolve(t *testing.T) {
 				}
 				_, err := os.Stat(filepath.Join(root, filepath.FromSlash(to)))
 				if assert.NoError(t, err, "%s:%d: %s", page, number, m[1]) && hasAnchor {
-					assert.True(t, slices.Contains(anchors(all[to]), anchor), "%s:%d: %s: %s has no such heading", page, number, m[1], to)
+					assert.True(t, slices.Contains(anchors(all[to]), anchor), "%s:%d: %s: %s has no such heading", page, number,
+						m[1], to)
 				}
 			}
 		})

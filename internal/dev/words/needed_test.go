@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// needed returns strings in lower case of which each text that matches the pattern has at least one. To search a line for them costs a hundredth of matching a
-// pattern under the race detector.
+// needed returns strings in lower case of which each text that matches the pattern has at least
+// one. To search a line for them costs a hundredth of matching a pattern under the race detector.
 func needed(t *testing.T, pattern string) []string {
 	t.Helper()
 	parsed, err := syntax.Parse(pattern, syntax.Perl)

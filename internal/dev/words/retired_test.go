@@ -14,7 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// retired is a word that is not used any more, in a sense that the pattern tells from others where it can.
+// retired is a word that is not used any more, in a sense that the pattern tells from others where
+// it can.
 type retired struct {
 	word    string
 	pattern string
@@ -41,9 +42,15 @@ var payment = []exception{
 	{path: "internal/moving/importer/", line: "(?i)settled", why: "the same, in imports"},
 	{path: "docs/rules.md", line: "settled", why: "the same, in the rules"},
 	{path: "docs/import.md", line: "settled", why: "the same, in the imports' page"},
-	{path: "internal/store/erasures.go", line: "'settled'", why: "the same, among the members of a document that an erasure keeps"},
+	{
+		path: "internal/store/erasures.go", line: "'settled'",
+		why: "the same, among the members of a document that an erasure keeps",
+	},
 	{path: "models/strictjson/strictjson_test.go", line: "settled", why: "the same, in a content that is read"},
-	{path: "internal/moving/sample/known_test.go", line: "settlement.json", why: "the name of a published example invoice"},
+	{
+		path: "internal/moving/sample/known_test.go", line: "settlement.json",
+		why: "the name of a published example invoice",
+	},
 }
 
 // figures: a row of figures keeps its name.
@@ -54,23 +61,48 @@ var figures = []exception{
 
 // words are the retired words. Patterns match names in code as well: they look into compound words.
 var words = []retired{
-	{word: "settle, settlement", pattern: `(?i)settl(e|ed|es|ing|ement|ements)`, instead: "complete, completion", except: payment},
+	{
+		word: "settle, settlement", pattern: `(?i)settl(e|ed|es|ing|ement|ements)`, instead: "complete, completion",
+		except: payment,
+	},
 	{word: "take-over", pattern: `(?i)\btake-?overs?\b|TakeOver|\b(takes?|taken|taking|took) (it |them |rows |leases? |the lease |the turn )?over\b`, instead: "reclaim"},
-	{word: "somebody, nobody, whoever, everybody, anybody", pattern: `(?i)\b(some|no|every|any)body('s|s)?\b|\bwho(so)?ever\b`, instead: "the subject's name: the worker, another transaction, a caller", except: []exception{
-		{path: "internal/dev/devstack/", line: `"nobody"|user postgres or (else )?nobody`, why: "the Unix user of that name"},
-		{path: "docs/dev-stack.md", line: "`nobody`", why: "the Unix user of that name"},
-	}},
+	{
+		word:    "somebody, nobody, whoever, everybody, anybody",
+		pattern: `(?i)\b(some|no|every|any)body('s|s)?\b|\bwho(so)?ever\b`,
+		instead: "the subject's name: the worker, another transaction, a caller", except: []exception{
+			{
+				path: "internal/dev/devstack/", line: `"nobody"|user postgres or (else )?nobody`,
+				why: "the Unix user of that name",
+			},
+			{path: "docs/dev-stack.md", line: "`nobody`", why: "the Unix user of that name"},
+		},
+	},
 	{word: "daybook background", pattern: `\bdaybook background\b|` + "`background " + `[a-z]`, instead: "daybook jobs"},
 	{word: "goodbye", pattern: `(?i)good-?bye`, instead: "grace period"},
 	{word: "outlived", pattern: `(?i)outliv`, instead: "detached"},
 	{word: "away", pattern: `(?i)\b(is|are|was|were|be|been|goes|went|gone|database|temporal|postgresql) away\b|_AWAY|[a-z]Away\b`, instead: "unavailable", except: figures},
 	{word: "glance", pattern: `(?i)\bglances?\b`, instead: "scan"},
-	{word: "look (as a noun)", pattern: `(?i)\b(a|the|each|every|first|last|next|these|by|two|ten|between|further|and) looks?\b[^ ]|\b(two|ten|by|between|of) looks\b|\bthe (first|last|next) look\b`, instead: "scan, read"},
-	{word: "mark (as a noun)", pattern: `(?i)\b(behind|past|before) (a|the|its|their|each|every) marks?\b`, instead: "cursor"},
-	{word: "ring", pattern: `(?i:\b(a|the|its|each|this) rings?\b)|\bring[A-Z_.]|[a-z]Ring\b`, instead: "partitions and their cursors"},
+	{
+		word:    "look (as a noun)",
+		pattern: `(?i)\b(a|the|each|every|first|last|next|these|by|two|ten|between|further|and) looks?\b[^ ]|\b(two|ten|by|between|of) looks\b|\bthe (first|last|next) look\b`, instead: "scan, read",
+	},
+	{
+		word: "mark (as a noun)", pattern: `(?i)\b(behind|past|before) (a|the|its|their|each|every) marks?\b`,
+		instead: "cursor",
+	},
+	{
+		word: "ring", pattern: `(?i:\b(a|the|its|each|this) rings?\b)|\bring[A-Z_.]|[a-z]Ring\b`,
+		instead: "partitions and their cursors",
+	},
 	{word: "flow", pattern: `(?i:\b(organizations?|their|its|whose|a) flows?\b|organizations_flow)|\bFlow\b|[a-z]Flows?\b`, instead: "limits"},
-	{word: "ALL_NOT_SAID", pattern: `ALL_NOT_SAID|(?i)\bsays all\b|saysAll\b|notAllError`, instead: "confirmation required"},
-	{word: "one organization too much", pattern: `(?i)organization too (much|many)`, instead: "throttling one organization"},
+	{
+		word: "ALL_NOT_SAID", pattern: `ALL_NOT_SAID|(?i)\bsays all\b|saysAll\b|notAllError`,
+		instead: "confirmation required",
+	},
+	{
+		word: "one organization too much", pattern: `(?i)organization too (much|many)`,
+		instead: "throttling one organization",
+	},
 }
 
 const root = "../../.."
@@ -96,7 +128,8 @@ var repository = sync.OnceValues(func() ([]file, error) {
 		}
 		name = filepath.ToSlash(name)
 		if d.IsDir() {
-			skip := name != "." && strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata" || d.Name() == "node_modules" || d.Name() == "bin" || name == "internal/dev/words"
+			skip := name != "." && strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata" || d.Name() == "node_modules" ||
+				d.Name() == "bin" || name == "internal/dev/words"
 			if skip {
 				return filepath.SkipDir
 			}
@@ -110,13 +143,17 @@ var repository = sync.OnceValues(func() ([]file, error) {
 			return err
 		}
 		all := name + "\n" + string(text)
-		found = append(found, file{path: name, lines: strings.Split(all, "\n"), lower: strings.Split(strings.ToLower(all), "\n")})
+		found = append(found, file{
+			path: name, lines: strings.Split(all, "\n"),
+			lower: strings.Split(strings.ToLower(all), "\n"),
+		})
 		return nil
 	})
 	return found, err
 })
 
-// files calls f for each line of each file that is held to the vocabulary; number 0 is the file's name.
+// files calls f for each line of each file that is held to the vocabulary; number 0 is the file's
+// name.
 func files(t *testing.T, f func(path string, number int, line string)) {
 	t.Helper()
 	all, err := repository()
@@ -150,7 +187,8 @@ func TestRetiredWords(t *testing.T) {
 				}
 				excepted := func(e exception) bool { return e.covers(file.path, line) }
 				if found := pattern.FindString(line); found != "" && !slices.ContainsFunc(w.except, excepted) {
-					t.Errorf("%s:%d: %q: instead of %s, write %s\n\t%s", file.path, number, strings.TrimSpace(found), w.word, w.instead, strings.TrimSpace(line))
+					t.Errorf("%s:%d: %q: instead of %s, write %s\n\t%s", file.path, number, strings.TrimSpace(found), w.word,
+						w.instead, strings.TrimSpace(line))
 				}
 			}
 		}

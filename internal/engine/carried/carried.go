@@ -1,5 +1,5 @@
-// Package carried lets a struct of a public package carry a value whose type is internal, for other packages of this module:
-// the struct's public API does not name that type.
+// Package carried lets a struct of a public package carry a value whose type is internal, for other
+// packages of this module: the struct's public API does not name that type.
 package carried
 
 // Value is embedded, by an alias that is not exported, in the struct that carries it.

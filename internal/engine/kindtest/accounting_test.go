@@ -20,7 +20,9 @@ func TestAccounting(t *testing.T) {
 // accounting is the queue of documents: each has one job, and a newer version asks for it anew.
 type accounting struct{ tables }
 
-func (q accounting) enqueue(ctx context.Context, db store.Querier, org, key string, priority models.Priority, in time.Duration) (id string, err error) {
+func (q accounting) enqueue(ctx context.Context, db store.Querier, org, key string, priority models.Priority,
+	in time.Duration,
+) (id string, err error) {
 	// Each request is of a newer version than the one before.
 	err = db.QueryRow(ctx, `
 SELECT job_id FROM daybook.enqueue_accounting_job($1, $2, nextval('daybook.fence_seq'), clock_timestamp() + make_interval(secs => $3), $4)`,

@@ -57,7 +57,10 @@ func outcomes(b *bundle) {
 		completed, err = b.kind.Complete(b.t.Context(), tx, turn, completions, store.Access{})
 		return err
 	}))
-	counts := store.Completed{models.OutcomeCompleted: 1, models.OutcomeRetried: 1, models.OutcomeRescheduled: 2, models.OutcomeFailed: 1}
+	counts := store.Completed{
+		models.OutcomeCompleted: 1, models.OutcomeRetried: 1, models.OutcomeRescheduled: 2,
+		models.OutcomeFailed: 1,
+	}
 	if b.has(requests) {
 		counts[models.OutcomeCancelled] = 1
 	}
@@ -79,7 +82,10 @@ func outcomes(b *bundle) {
 			continue
 		}
 		require.Len(b.t, log, 1, s.Outcome)
-		assert.Equal(b.t, attempt{Attempt: 1, Outcome: s.Outcome, Code: s.Code, Error: s.Message, Times: 1, Turn: turn.ID, Fence: turn.Fence}, log[0])
+		assert.Equal(b.t, attempt{
+			Attempt: 1, Outcome: s.Outcome, Code: s.Code, Error: s.Message, Times: 1, Turn: turn.ID,
+			Fence: turn.Fence,
+		}, log[0])
 	}
 }
 
@@ -198,7 +204,9 @@ func unlocked(b *bundle) {
 	go func() { ended <- try(time.Minute, jobs[:2]...) }()
 	b.eventually(func() bool {
 		var waits bool
-		err := b.Pool.QueryRow(ctx, `SELECT EXISTS (SELECT 1 FROM pg_stat_activity WHERE datname = $1 AND wait_event_type = 'Lock')`, b.Name).Scan(&waits)
+		err := b.Pool.QueryRow(ctx,
+			`SELECT EXISTS (SELECT 1 FROM pg_stat_activity WHERE datname = $1 AND wait_event_type = 'Lock')`,
+			b.Name).Scan(&waits)
 		return assert.NoError(b.t, err) && waits
 	}, "it waits")
 	require.NoError(b.t, tx.Rollback(ctx))
@@ -211,7 +219,8 @@ func messagesAreClipped(b *bundle) {
 	turn := b.turn("run/0/1")
 	messages := []string{"before\x00after", "before\xff\xfeafter", strings.Repeat("€", 100_000), ""}
 	for i, j := range b.leased(turn, len(messages)) {
-		_, err := b.complete(turn, store.Completion{Outcome: models.OutcomeFailed, Code: models.CodeProcessorError, Message: messages[i]}, j)
+		_, err := b.complete(turn,
+			store.Completion{Outcome: models.OutcomeFailed, Code: models.CodeProcessorError, Message: messages[i]}, j)
 		require.NoError(b.t, err)
 		kept := b.read(j.ID).Error
 		assert.LessOrEqual(b.t, len(kept), 4096+len("…"))
@@ -238,14 +247,18 @@ func (b *bundle) look(id string, s store.Completion) store.Turn {
 func folded(b *bundle) {
 	id := b.one(org, "key", 2, 0)
 	first := b.look(id, later)
-	require.Equal(b.t, []attempt{{1, models.OutcomeRescheduled, later.Code, later.Message, 1, first.ID, first.Fence, false}}, b.log(id))
+	require.Equal(b.t, []attempt{{
+		1, models.OutcomeRescheduled, later.Code, later.Message, 1, first.ID, first.Fence,
+		false,
+	}}, b.log(id))
 	var last store.Turn
 	again := later
 	again.Message = "still not"
 	for range 99 {
 		last = b.look(id, again)
 	}
-	assert.Equal(b.t, []attempt{{1, models.OutcomeRescheduled, later.Code, "still not", 100, last.ID, last.Fence, true}}, b.log(id), "the row is the last one's")
+	assert.Equal(b.t, []attempt{{1, models.OutcomeRescheduled, later.Code, "still not", 100, last.ID, last.Fence, true}},
+		b.log(id), "the row is the last one's")
 	other := later
 	other.Code = models.CodeTimeout
 	b.look(id, other)

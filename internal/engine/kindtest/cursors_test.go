@@ -76,8 +76,8 @@ func raisedPriority(b *bundle) {
 	}, "what was raised is leased")
 }
 
-// A worker that keeps up with a steady stream of new jobs also finds a row that no look at what has just become due sees, of an
-// organization that was paused for instance.
+// A worker that keeps up with a steady stream of new jobs also finds a row that no look at what has
+// just become due sees, of an organization that was paused for instance.
 func steadyWork(b *bundle) {
 	turn := b.turn("run/0/1")
 	require.Empty(b.t, b.lease(turn, 10))

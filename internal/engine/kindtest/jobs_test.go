@@ -15,14 +15,17 @@ func TestJobs(t *testing.T) {
 	run(t, func(_ *testing.T, db *pgtest.DB) queue { return jobs{tables{db, store.Jobs, "daybook.jobs"}} })
 }
 
-// jobs is the queue of jobs with a type and a payload. Those of the suite are unique by their payload, so that a job which is being worked
-// can be asked for anew.
+// jobs is the queue of jobs with a type and a payload. Those of the suite are unique by their
+// payload, so that a job which is being worked can be asked for anew.
 type jobs struct{ tables }
 
-func (q jobs) enqueue(ctx context.Context, db store.Querier, org, key string, priority models.Priority, in time.Duration) (id string, err error) {
+func (q jobs) enqueue(ctx context.Context, db store.Querier, org, key string, priority models.Priority,
+	in time.Duration,
+) (id string, err error) {
 	err = db.QueryRow(ctx, `
 SELECT job_id FROM daybook.enqueue_job($1, 'test', jsonb_build_object('key', $2::text), ready_at => clock_timestamp() + make_interval(secs => $3),
-                                       priority => $4, unique_payload => true)`, org, key, in.Seconds(), priority).Scan(&id)
+                                       priority => $4, unique_payload => true)`, org, key, in.Seconds(),
+		priority).Scan(&id)
 	return id, err
 }
 

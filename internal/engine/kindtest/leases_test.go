@@ -147,7 +147,8 @@ func otherFence(b *bundle) {
 		_, err = b.complete(no, done, j)
 		assert.ErrorIs(b.t, err, store.ErrLeaseLost, name)
 		if no.Fence <= turn.Fence {
-			// A higher fence is a later activity of the same turn, which gives back what the earlier one held.
+			// A higher fence is a later activity of the same turn, which gives back what the earlier one
+			// held.
 			n, err := b.kind.GiveBack(ctx, no, nil, 0)
 			require.NoError(b.t, err, name)
 			assert.Zero(b.t, n, name)
@@ -180,7 +181,8 @@ func renewals(b *bundle) {
 	assert.Greater(b.t, b.read(jobs[0].ID).Age, age)
 }
 
-// renewalTells: a renewal says which jobs are to be cancelled, the young and the overdue as well, and those that another transaction holds.
+// renewalTells: a renewal says which jobs are to be cancelled, the young and the overdue as well,
+// and those that another transaction holds.
 func renewalTells(b *bundle) {
 	ctx := b.t.Context()
 	turn := b.turn("run/0/1")

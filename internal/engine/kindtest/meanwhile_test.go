@@ -10,12 +10,22 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// meanwhileContracts are that nothing is swallowed which is asked for while a job is leased, however its lease ends.
+// meanwhileContracts are that nothing is swallowed which is asked for while a job is leased,
+// however its lease ends.
 var meanwhileContracts = []contract{
 	{"a job that is asked for anew is due again", meanwhile{[]ask{anew}, models.JobPending}.check, []notion{requests}},
-	{"a job that is to be cancelled is cancelled", meanwhile{[]ask{cancelled}, models.JobCancelled}.check, []notion{requests}},
-	{"a request after a cancellation takes it back", meanwhile{[]ask{cancelled, anew}, models.JobPending}.check, []notion{requests}},
-	{"a cancellation after a request cancels", meanwhile{[]ask{anew, cancelled}, models.JobCancelled}.check, []notion{requests}},
+	{
+		"a job that is to be cancelled is cancelled", meanwhile{[]ask{cancelled}, models.JobCancelled}.check,
+		[]notion{requests},
+	},
+	{
+		"a request after a cancellation takes it back", meanwhile{[]ask{cancelled, anew}, models.JobPending}.check,
+		[]notion{requests},
+	},
+	{
+		"a cancellation after a request cancels", meanwhile{[]ask{anew, cancelled}, models.JobCancelled}.check,
+		[]notion{requests},
+	},
 	{"requeued jobs are counted", requeued, []notion{requests}},
 }
 

@@ -79,14 +79,17 @@ func manyCallers(b *bundle) {
 	assert.Equal(b.t, 1, b.read(b.filledID(org, 2, 1)).Attempts)
 }
 
-// Two workers lease at once: the second passes over what the first has locked and not yet committed.
+// Two workers lease at once: the second passes over what the first has locked and not yet
+// committed.
 func leaseSkipsLocked(b *bundle) {
 	b.filled(org, 2, 4)
 	first, third := b.filledID(org, 2, 1), b.filledID(org, 2, 3)
 	b.locking(func() {
-		assert.ElementsMatch(b.t, []string{b.filledID(org, 2, 2), b.filledID(org, 2, 4)}, ids(b.lease(b.turn("run/0/1"), 10)))
+		assert.ElementsMatch(b.t, []string{b.filledID(org, 2, 2), b.filledID(org, 2, 4)},
+			ids(b.lease(b.turn("run/0/1"), 10)))
 	}, first, third)
-	// A caller that finds nothing but locked rows is told to look again, and finds them when they are unlocked.
+	// A caller that finds nothing but locked rows is told to look again, and finds them when they are
+	// unlocked.
 	var rest []string
 	b.eventually(func() bool {
 		rest = append(rest, ids(b.lease(b.turn("run/0/2"), 10))...)
@@ -101,7 +104,8 @@ func priorityThenAge(b *bundle) {
 		require.NoError(b.t, b.due(b.t.Context(), id, in))
 		return id
 	}
-	lowOld, normalYoung, normalOld := at("low old", 3, -15*time.Minute), at("normal young", 2, -time.Second), at("normal old", 2, -8*time.Minute)
+	lowOld, normalYoung, normalOld := at("low old", 3, -15*time.Minute), at("normal young", 2, -time.Second),
+		at("normal old", 2, -8*time.Minute)
 	highYoung, highOld := at("high young", 1, -time.Second), at("high old", 1, -2*time.Second)
 	at("high future", 1, time.Minute)
 	at("normal future", 2, time.Hour)
@@ -264,7 +268,8 @@ func capHolds(b *bundle) {
 				note(got.Jobs, 1)
 				<-time.After(time.Millisecond)
 				note(got.Jobs, -1)
-				// The lease of another worker may hold a row for a moment, until it sees that it came too late.
+				// The lease of another worker may hold a row for a moment, until it sees that it came too
+				// late.
 				for left := got.Jobs; len(left) > 0; {
 					err := kind.InTx(b.t.Context(), func(tx pgx.Tx) error {
 						locked, err := kind.LockChunk(b.t.Context(), tx, turn, ids(left))

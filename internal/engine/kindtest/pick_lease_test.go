@@ -32,7 +32,8 @@ func leasePicked(b *bundle) {
 		require.NoError(b.t, err)
 		require.Len(b.t, picked, 3)
 		lasting = picked[1:]
-		lasting[0].StartedAt = lasting[0].StartedAt.Add(-time.Hour) // as if the database's clock had been set back since the last request
+		// as if the database's clock had been set back since the last request
+		lasting[0].StartedAt = lasting[0].StartedAt.Add(-time.Hour)
 		leased, err := b.kind.LeasePicked(ctx, tx, turn, lasting, true)
 		require.NoError(b.t, err)
 		assert.ElementsMatch(b.t, ids(lasting), leased)
@@ -128,7 +129,8 @@ func leasePickedLater(b *bundle) {
 	}
 	require.NoError(b.t, b.cancel(ctx, b.Pool, free[0]))
 	for i := range picked {
-		picked[i].StartedAt = picked[i].StartedAt.Add(-time.Hour) // as if the database's clock had been set back since the last request
+		// as if the database's clock had been set back since the last request
+		picked[i].StartedAt = picked[i].StartedAt.Add(-time.Hour)
 	}
 	var got []string
 	require.NoError(b.t, b.kind.InTx(ctx, func(tx pgx.Tx) (err error) {

@@ -14,7 +14,8 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// pickContracts are about jobs that are locked, worked and completed in one transaction, without a lease.
+// pickContracts are about jobs that are locked, worked and completed in one transaction, without a
+// lease.
 var pickContracts = []contract{
 	{"jobs are completed in the transaction that picked them", picked, []notion{picks}},
 	{"their completion commits the transaction that picked them", pickCommits, []notion{picks}},
@@ -70,13 +71,20 @@ func picked(b *bundle) {
 		completed, err = b.kind.Complete(b.t.Context(), tx, turn, completions, store.Access{Picked: true})
 		return err
 	}))
-	assert.Equal(b.t, store.Completed{models.OutcomeCompleted: 2, models.OutcomeRetried: 1, models.OutcomeRescheduled: 1, models.OutcomeFailed: 1}, completed)
+	assert.Equal(b.t, store.Completed{
+		models.OutcomeCompleted: 2, models.OutcomeRetried: 1, models.OutcomeRescheduled: 1,
+		models.OutcomeFailed: 1,
+	}, completed)
 	for n, want := range []struct {
 		state    models.JobState
 		attempts int
 		code     models.ErrorCode
 	}{
-		{models.JobCompleted, 1, ""}, {models.JobCompleted, 1, ""}, {models.JobPending, 1, retry.Code}, {models.JobPending, 0, later.Code}, {models.JobFailed, 1, failed.Code},
+		{models.JobCompleted, 1, ""},
+		{models.JobCompleted, 1, ""},
+		{models.JobPending, 1, retry.Code},
+		{models.JobPending, 0, later.Code},
+		{models.JobFailed, 1, failed.Code},
 	} {
 		id := b.filledID(org, 2, n+1)
 		j, log := b.read(id), b.log(id)
@@ -110,7 +118,8 @@ func pickCommits(b *bundle) {
 			jobs, err := pick.Lock(b.t.Context(), tx)
 			require.NoError(b.t, err)
 			completed = ids(jobs)
-			_, err = b.kind.Complete(b.t.Context(), tx, b.turn("run/0/1"), all(done, append(jobs, more...)), store.Access{Picked: true, Commit: true})
+			_, err = b.kind.Complete(b.t.Context(), tx, b.turn("run/0/1"), all(done, append(jobs, more...)),
+				store.Access{Picked: true, Commit: true})
 			return err
 		})
 		if err != nil {
@@ -248,7 +257,8 @@ func heldBack(b *bundle) {
 	assert.False(b.t, begun, "it is held back already")
 	b.pending(b.filledID(org, 2, 1), 0, "nothing is written")
 	// A process that knows of no hold takes them; so does this one when it has passed.
-	b.eventually(func() bool { return len(b.lease(b.turn("run/0/1"), 10)) == 2 }, "they are leased when the organization is tried again")
+	b.eventually(func() bool { return len(b.lease(b.turn("run/0/1"), 10)) == 2 },
+		"they are leased when the organization is tried again")
 }
 
 func pickOutlook(b *bundle) {

@@ -34,8 +34,8 @@ func (b *bundle) checkUntil(r engine.Reclaimer, done func(store.Reclaimed) bool)
 	}, time.Minute, 200*time.Millisecond)
 }
 
-// Not at once, because the holder may be about to renew them; one that is renewed meanwhile, and one whose row a transaction holds
-// locked, stay.
+// Not at once, because the holder may be about to renew them; one that is renewed meanwhile, and
+// one whose row a transaction holds locked, stay.
 func reclaimedAfterAWhile(b *bundle) {
 	ctx := b.t.Context()
 	b.filled("a", 2, 3)
@@ -122,7 +122,8 @@ func reclaimCharges(b *bundle) {
 	assert.Equal(b.t, want, order)
 }
 
-// The database's clock was set back by a day. A holder that lives keeps its job; that of another one is due when its lease has expired, and not a day later.
+// The database's clock was set back by a day. A holder that lives keeps its job; that of another
+// one is due when its lease has expired, and not a day later.
 func leaseAhead(b *bundle) {
 	ctx := b.t.Context()
 	b.filled("a", 2, 3)

@@ -52,7 +52,10 @@ func lowerFence(b *bundle) {
 	j := b.leased(earlier, 1)[0]
 	turn := b.turn("run/0/1")
 	require.Len(b.t, b.reclaimTurns(turn, false, turn.ID).Jobs, 1)
-	for name, completion := range map[string]store.Completion{"completed": done, "retried": retry, "rescheduled": later, "failed": failed} {
+	for name, completion := range map[string]store.Completion{
+		"completed": done, "retried": retry, "rescheduled": later,
+		"failed": failed,
+	} {
 		_, err := b.complete(earlier, completion, j)
 		assert.ErrorIs(b.t, err, store.ErrLeaseLost, name)
 		assert.True(b.t, store.IsTransient(err), "no attempt is charged")
@@ -105,7 +108,8 @@ func reclaimTurnsCrashed(b *bundle) {
 	}
 }
 
-// A try that ended without saying what it took may have been committed. The next one draws a fence anew.
+// A try that ended without saying what it took may have been committed. The next one draws a fence
+// anew.
 func reclaimTurnsTwice(b *bundle) {
 	j := b.leased(b.turn("run/0/1"), 1)[0]
 	turn := b.turn("run/0/1")

@@ -20,7 +20,8 @@ var roomContracts = []contract{
 // room is room for the jobs of one type.
 type room struct {
 	mu sync.Mutex
-	// handles: there is a handler. left is for how many there is room, limit how many may be leased over all workers.
+	// handles: there is a handler. left is for how many there is room, limit how many may be leased
+	// over all workers.
 	handles     bool
 	left, limit int
 	full        bool

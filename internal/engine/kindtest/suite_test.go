@@ -29,16 +29,20 @@ type queue interface {
 	open() engine.Kind
 	// openOn is open on a pool of the size, which it returns.
 	openOn(t *testing.T, conns int32) (engine.Kind, *pgxpool.Pool)
-	// enqueue asks for a job that is due after a while, by a public request of the kind, in a transaction or on a pool, and returns its id.
-	// The same organization and key mean the same job while it is open: a job that is being worked is asked for anew by that.
-	enqueue(ctx context.Context, q store.Querier, org, key string, priority models.Priority, in time.Duration) (id string, err error)
+	// enqueue asks for a job that is due after a while, by a public request of the kind, in a
+	// transaction or on a pool, and returns its id. The same organization and key mean the same job
+	// while it is open: a job that is being worked is asked for anew by that.
+	enqueue(ctx context.Context, q store.Querier, org, key string, priority models.Priority,
+		in time.Duration) (id string, err error)
 	// cancel asks that a job not be worked, by a public request of the kind.
 	cancel(ctx context.Context, q store.Querier, id string) error
-	// lacks are the notions that the kind has not, and what it has instead: the contracts that need one do not apply.
+	// lacks are the notions that the kind has not, and what it has instead: the contracts that need
+	// one do not apply.
 	lacks() map[notion]string
 	// fill makes n pending jobs that became due ten seconds ago, one after the other.
 	fill(ctx context.Context, org string, priority, n int) error
-	// filledID is the id of the nth of them, from 1. The ids of one organization and priority are in the order of their texts.
+	// filledID is the id of the nth of them, from 1. The ids of one organization and priority are in
+	// the order of their texts.
 	filledID(org string, priority, n int) string
 	// due changes when a pending job is due.
 	due(ctx context.Context, id string, in time.Duration) error
@@ -63,7 +67,8 @@ type job struct {
 	State models.JobState
 	// Attempts counts those that count.
 	Attempts int
-	// Due is in how many seconds it is due, and Age how many seconds ago its lease was taken or renewed.
+	// Due is in how many seconds it is due, and Age how many seconds ago its lease was taken or
+	// renewed.
 	Due, Age float64
 	Turn     string
 	Fence    int64
@@ -271,9 +276,15 @@ func (b *bundle) complete(turn store.Turn, o store.Completion, jobs ...store.Job
 }
 
 var (
-	done   = store.Completion{Outcome: models.OutcomeCompleted}
-	retry  = store.Completion{Outcome: models.OutcomeRetried, Code: models.CodeTimeout, Message: "too slow", Delay: time.Minute}
-	later  = store.Completion{Outcome: models.OutcomeRescheduled, Code: models.CodeDatabaseError, Message: "not now", Delay: time.Hour}
+	done  = store.Completion{Outcome: models.OutcomeCompleted}
+	retry = store.Completion{
+		Outcome: models.OutcomeRetried, Code: models.CodeTimeout, Message: "too slow",
+		Delay: time.Minute,
+	}
+	later = store.Completion{
+		Outcome: models.OutcomeRescheduled, Code: models.CodeDatabaseError, Message: "not now",
+		Delay: time.Hour,
+	}
 	failed = store.Completion{Outcome: models.OutcomeFailed, Code: models.CodeTimeout, Message: "never"}
 )
 
@@ -303,7 +314,8 @@ func (b *bundle) change(f func(tx pgx.Tx) error) {
 	require.NoError(b.t, pgx.BeginFunc(b.t.Context(), b.Pool, f))
 }
 
-// eventually calls f until it is true. Cursors are brought up to date by scans, which cost time and are not made at once.
+// eventually calls f until it is true. Cursors are brought up to date by scans, which cost time and
+// are not made at once.
 func (b *bundle) eventually(f func() bool, what string, args ...any) {
 	b.t.Helper()
 	limit := time.Now().Add(time.Minute)

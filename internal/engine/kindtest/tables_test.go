@@ -15,7 +15,8 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// tables is what the kinds share whose rows are updated in place: the columns of a lease, in a table of the kind's own.
+// tables is what the kinds share whose rows are updated in place: the columns of a lease, in a
+// table of the kind's own.
 type tables struct {
 	db    *pgtest.DB
 	kind  *store.Kind
@@ -74,7 +75,8 @@ SELECT state::text, run_count, extract(epoch FROM ready_at - clock_timestamp()):
 }
 
 func (q tables) count(ctx context.Context, state models.JobState) (n int, err error) {
-	err = q.db.Pool.QueryRow(ctx, fmt.Sprintf(`SELECT count(*) FROM %s WHERE state::text = $1`, q.table), string(state)).Scan(&n)
+	err = q.db.Pool.QueryRow(ctx, fmt.Sprintf(`SELECT count(*) FROM %s WHERE state::text = $1`, q.table),
+		string(state)).Scan(&n)
 	return n, err
 }
 

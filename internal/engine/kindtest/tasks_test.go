@@ -21,13 +21,15 @@ func TestTasks(t *testing.T) {
 	run(t, func(t *testing.T, db *pgtest.DB) queue { return tasks{t, db} })
 }
 
-// tasks is the queue of tasks, of which only facts are kept beside the open ones. Its processes have the rights of the worker's role.
+// tasks is the queue of tasks, of which only facts are kept beside the open ones. Its processes
+// have the rights of the worker's role.
 type tasks struct {
 	t  *testing.T
 	db *pgtest.DB
 }
 
-// lacks implements queue. It is the one place that says which contracts of the port do not apply to tasks.
+// lacks implements queue. It is the one place that says which contracts of the port do not apply to
+// tasks.
 func (tasks) lacks() map[notion]string {
 	return map[notion]string{
 		organizations: "tasks are of a type alone; what is per organization elsewhere is per type",
@@ -35,7 +37,8 @@ func (tasks) lacks() map[notion]string {
 		requests:      "each request is a task of its own, and nothing cancels it",
 		picks:         "the lease of a task is on record before it is worked",
 		attemptLog:    "the facts are the log: queues.task_lease, queues.error and queues.task_completed",
-		watching:      "a lease ends when its five minutes are over, by any client's next dequeue; it is renewed when half of them are",
+		watching: "a lease ends when its five minutes are over, by any client's next dequeue; it is renewed when " +
+			"half of them are",
 	}
 }
 
@@ -53,7 +56,9 @@ func (q tasks) exec(ctx context.Context, stmt string, args ...any) error {
 	return err
 }
 
-func (tasks) enqueue(ctx context.Context, db store.Querier, _, key string, _ models.Priority, in time.Duration) (id string, err error) {
+func (tasks) enqueue(ctx context.Context, db store.Querier, _, key string, _ models.Priority,
+	in time.Duration,
+) (id string, err error) {
 	// The function does not say which task it made: it is the one with the key.
 	err = db.QueryRow(ctx, `
 WITH asked AS MATERIALIZED (SELECT queues.enqueue('test', jsonb_build_object('key', $1::text), clock_timestamp() + make_interval(secs => $2))::text)
@@ -66,7 +71,8 @@ func (tasks) cancel(context.Context, store.Querier, string) error {
 	return fmt.Errorf("tasks are not cancelled")
 }
 
-// filledID is made of the organization's letters, so that organizations have different numbers of the same length.
+// filledID is made of the organization's letters, so that organizations have different numbers of
+// the same length.
 func (tasks) filledID(org string, priority, n int) string {
 	sum := 0
 	for _, c := range org {
@@ -83,7 +89,8 @@ WITH added AS (
     SELECT $1::bigint + i, 'test', '{}', clock_timestamp() - interval '10 s' + i * interval '1 us' FROM generate_series(0, $2::int - 1) AS i
     RETURNING task_id, task_type, scheduled_at
 )
-INSERT INTO queues.open_task (task_id, task_type, scheduled_at) SELECT task_id, task_type, scheduled_at FROM added`, q.filledID(org, priority, 1), n)
+INSERT INTO queues.open_task (task_id, task_type, scheduled_at) SELECT task_id, task_type, scheduled_at FROM added`,
+			q.filledID(org, priority, 1), n)
 		return err
 	})
 }
@@ -127,7 +134,8 @@ SELECT t.task_id,
   FROM queues.task t LEFT JOIN queues.open_task o USING (task_id)`
 
 func (q tasks) job(ctx context.Context, id string) (job, error) {
-	rows, err := q.db.Pool.Query(ctx, `SELECT state, attempts, due, age, turn, fence, working, '', error, false FROM (`+taskState+`) s WHERE task_id = $1`, id)
+	rows, err := q.db.Pool.Query(ctx, `SELECT state, attempts, due, age, turn, fence, working, '', error, false FROM (`+
+		taskState+`) s WHERE task_id = $1`, id)
 	if err != nil {
 		return job{}, err
 	}

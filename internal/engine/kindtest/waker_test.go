@@ -31,8 +31,8 @@ func (b *bundle) waker() *store.Waker {
 	return w
 }
 
-// waits does what a fetch does: it looks, waits, and looks again, also when the outlook says that what it could not afford to read may be due. It returns the id of the
-// first job that it leases.
+// waits does what a fetch does: it looks, waits, and looks again, also when the outlook says that
+// what it could not afford to read may be due. It returns the id of the first job that it leases.
 func (b *bundle) waits(w *store.Waker) (string, error) {
 	turn := b.turn("run/0/1")
 	waiter := w.Subscribe(false)

@@ -17,9 +17,11 @@ import (
 // What the tables of an accounting queue are called where they are not named.
 const (
 	DefaultAccountingTable = "public.accounting_work_queue"
-	// DefaultStaleAfter is the age of a lease from which the legacy queue itself takes a row for abandoned.
+	// DefaultStaleAfter is the age of a lease from which the legacy queue itself takes a row for
+	// abandoned.
 	DefaultStaleAfter = 15 * time.Minute
-	// DefaultAttemptedWithin is how long after its last attempt a pending row is left to the legacy worker.
+	// DefaultAttemptedWithin is how long after its last attempt a pending row is left to the legacy
+	// worker.
 	DefaultAttemptedWithin = time.Minute
 )
 
@@ -27,28 +29,36 @@ const (
 type AccountingOptions struct {
 	// Table is the legacy queue. Default: DefaultAccountingTable.
 	Table string
-	// Documents is the table of documents; its column accounting_impact_created_at says whether something is posted of one. Default: the table that
-	// the legacy queue's foreign key document_id names, if there is one.
+	// Documents is the table of documents; its column accounting_impact_created_at says whether
+	// something is posted of one. Default: the table that the legacy queue's foreign key document_id
+	// names, if there is one.
 	Documents string
-	// Entries is a view or table of what the legacy ledger holds: org_id, document_id, account, side (debit or credit), amount (in minor units),
-	// currency, and, if it has it, posting_date. Empty: it is not known.
+	// Entries is a view or table of what the legacy ledger holds: org_id, document_id, account, side
+	// (debit or credit), amount (in minor units), currency, and, if it has it, posting_date. Empty:
+	// it is not known.
 	Entries string
 	// Orgs are the organizations whose rows are adopted; none: all.
 	Orgs []string
-	// Next is what the next version of a document does that is posted already. Default: models.NextDifference with Entries, else models.NextWait.
+	// Next is what the next version of a document does that is posted already. Default:
+	// models.NextDifference with Entries, else models.NextWait.
 	Next models.NextPosting
-	// Source is put on record as the source of the organizations' documents; empty: it is left as it is.
+	// Source is put on record as the source of the organizations' documents; empty: it is left as it
+	// is.
 	Source string
-	// Forward has rows that old code inserts later go straight to Daybook. Otherwise the legacy worker may work them until the next repetition.
+	// Forward has rows that old code inserts later go straight to Daybook. Otherwise the legacy
+	// worker may work them until the next repetition.
 	Forward bool
-	// StaleAfter is the age from which a lease of the legacy worker counts as abandoned. Default: DefaultStaleAfter.
+	// StaleAfter is the age from which a lease of the legacy worker counts as abandoned. Default:
+	// DefaultStaleAfter.
 	StaleAfter time.Duration
-	// AttemptedWithin is how long after its last attempt a pending row is left to the legacy worker: old code may have asked for it again while the
-	// worker still posts what it leased before. Default: DefaultAttemptedWithin.
+	// AttemptedWithin is how long after its last attempt a pending row is left to the legacy worker:
+	// old code may have asked for it again while the worker still posts what it leased before.
+	// Default: DefaultAttemptedWithin.
 	AttemptedWithin time.Duration
 }
 
-// Accounting adopts a legacy accounting queue: one row per organization and document, with a version hint.
+// Accounting adopts a legacy accounting queue: one row per organization and document, with a
+// version hint.
 type Accounting struct {
 	pool    *pgxpool.Pool
 	options AccountingOptions
@@ -61,17 +71,22 @@ type Accounting struct {
 	problems Problems
 }
 
-// The columns of a legacy accounting queue. Without the first ones nothing can be adopted; the others have defaults.
+// The columns of a legacy accounting queue. Without the first ones nothing can be adopted; the
+// others have defaults.
 var (
 	neededColumns = []string{"id", "org_id", "document_id", "version_hint", "state"}
-	knownColumns  = []string{"id", "org_id", "document_id", "version_hint", "state", "ready_at", "run_count", "last_attempted_at", "last_error", "created_at", "updated_at"}
-	entryColumns  = []string{"org_id", "document_id", "account", "side", "amount", "currency"}
+	knownColumns  = []string{
+		"id", "org_id", "document_id", "version_hint", "state", "ready_at", "run_count",
+		"last_attempted_at", "last_error", "created_at", "updated_at",
+	}
+	entryColumns = []string{"org_id", "document_id", "account", "side", "amount", "currency"}
 )
 
 // NewAccounting looks at the tables that the options name.
 func NewAccounting(ctx context.Context, pool *pgxpool.Pool, o AccountingOptions) (*Accounting, error) {
 	o.Table = cmp.Or(o.Table, DefaultAccountingTable)
-	o.StaleAfter, o.AttemptedWithin = cmp.Or(o.StaleAfter, DefaultStaleAfter), cmp.Or(o.AttemptedWithin, DefaultAttemptedWithin)
+	o.StaleAfter, o.AttemptedWithin = cmp.Or(o.StaleAfter, DefaultStaleAfter),
+		cmp.Or(o.AttemptedWithin, DefaultAttemptedWithin)
 	if o.Next == "" {
 		o.Next = models.NextWait
 		if o.Entries != "" {
@@ -114,34 +129,43 @@ func (a *Accounting) checkTables() {
 		p.Block("NOT_A_TABLE", a.table.Name+" is a view: its rows cannot be locked; name the table")
 	}
 	if lacks, _ := a.table.Compare(neededColumns); len(lacks) > 0 {
-		p.Block("COLUMN_MISSING", fmt.Sprintf("%s lacks %s: add the columns, or write a table of this shape and adopt that", a.table.Name, strings.Join(lacks, ", ")))
+		p.Block("COLUMN_MISSING",
+			fmt.Sprintf("%s lacks %s: add the columns, or write a table of this shape and adopt that", a.table.Name,
+				strings.Join(lacks, ", ")))
 	}
 	if c := a.table.Column("state"); c != nil && c.Labels != nil {
 		for _, label := range []string{"pending", "cancelled"} {
 			if !strings.Contains(" "+strings.Join(c.Labels, " ")+" ", " "+label+" ") {
-				p.Block("STATE_MISSING", fmt.Sprintf("the type %s has no %s, by which Daybook marks rows: ALTER TYPE … ADD VALUE", c.Type, label))
+				p.Block("STATE_MISSING", fmt.Sprintf("the type %s has no %s, by which Daybook marks rows: ALTER TYPE … ADD "+
+					"VALUE", c.Type, label))
 			}
 		}
 	}
 	if !a.table.MayTrigger {
-		p.Block("NO_TRIGGER_RIGHT", "the present role may not put a trigger on "+a.table.Name+", which hands requests of old code on: run as the table's owner")
+		p.Block("NO_TRIGGER_RIGHT", "the present role may not put a trigger on "+a.table.Name+
+			", which hands requests of old code on: run as the table's owner")
 	}
 	if !a.table.OwnersMay {
-		p.Block("OWNER_RIGHTS", "the owner of the schema daybook may not read and change "+a.table.Name+": GRANT SELECT, UPDATE to it, because its trigger marks rows")
+		p.Block("OWNER_RIGHTS", "the owner of the schema daybook may not read and change "+a.table.Name+
+			": GRANT SELECT, UPDATE to it, because its trigger marks rows")
 	}
 	p.addOwner(a.table)
 	if !a.table.Has("last_attempted_at") {
-		p.Add("LEASES_STAY", a.table.Name+" lacks last_attempted_at: no lease counts as abandoned, so leased rows are left until their worker ends them", "")
+		p.Add("LEASES_STAY", a.table.Name+
+			" lacks last_attempted_at: no lease counts as abandoned, so leased rows are left until their worker ends them",
+			"")
 	}
 	if a.entries != nil {
 		if lacks, _ := a.entries.Compare(entryColumns); len(lacks) > 0 {
 			p.Block("ENTRIES_COLUMN_MISSING", fmt.Sprintf("%s lacks %s", a.entries.Name, strings.Join(lacks, ", ")))
 		}
 	} else if a.options.Next == models.NextDifference {
-		p.Block("ENTRIES_UNKNOWN", "differences can be posted only where it is known what is posted already: name the legacy ledger's entries by --entries")
+		p.Block("ENTRIES_UNKNOWN", "differences can be posted only where it is known what is posted already: name the "+
+			"legacy ledger's entries by --entries")
 	}
 	if a.documents != nil && !a.documents.Has("accounting_impact_created_at") {
-		p.Add("POSTED_FLAG_MISSING", a.documents.Name+" lacks accounting_impact_created_at: whether an earlier version of an open document is posted is known only by --entries", "")
+		p.Add("POSTED_FLAG_MISSING", a.documents.Name+" lacks accounting_impact_created_at: whether an earlier version "+
+			"of an open document is posted is known only by --entries", "")
 	}
 }
 
@@ -174,8 +198,9 @@ var misfits = map[string]string{
 	"TIME_INVALID":     "a time is infinite or no year from 1 to 9999: correct the row",
 }
 
-// inWork is an expression: whether the legacy worker may be working on the row l. It holds a lease that is not abandoned, or made an attempt so
-// lately that it may still post what it leased before the row was asked for again.
+// inWork is an expression: whether the legacy worker may be working on the row l. It holds a lease
+// that is not abandoned, or made an attempt so lately that it may still post what it leased before
+// the row was asked for again.
 func (a *Accounting) inWork() string {
 	at := a.table.Time("l", "last_attempted_at", "NULL::timestamptz")
 	return fmt.Sprintf(`CASE l.state::text WHEN 'leased' THEN coalesce(%[1]s >= clock_timestamp() - interval '%[2]d milliseconds', true)
@@ -241,7 +266,10 @@ SELECT coalesce(r.org, ''), r.state, r.fate, count(*), (sum(r.hash::numeric) % 1
 		}
 		p.Leave.Merge(Groups{g})
 		if fate != "LEASED" {
-			p.Problems.Merge(Problems{{Code: fate, Rows: g.Rows, Detail: misfits[fate], Examples: append([]string(nil), examples...)}})
+			p.Problems.Merge(Problems{{
+				Code: fate, Rows: g.Rows, Detail: misfits[fate],
+				Examples: append([]string(nil), examples...),
+			}})
 		}
 		return nil
 	}, stmt, a.table.Name, a.orgs())
@@ -265,10 +293,13 @@ SELECT k.org, o.active_rule_set IS NOT NULL, coalesce(o.source, d.source)
 	var rules bool
 	return store.Each(ctx, q, []any{&org, &rules, &source}, func() error {
 		if !rules {
-			p.Problems.Add("NO_RULE_SET", "the organization has no active rules in Daybook: its documents will fail with NO_MATCHING_RULE until `daybook rules apply`", org)
+			p.Problems.Add("NO_RULE_SET", "the organization has no active rules in Daybook: its documents will fail with "+
+				"NO_MATCHING_RULE until `daybook rules apply`", org)
 		}
-		if a.options.Source == "" && source == store.SourceDaybook && a.documents != nil && a.documents.Name != "daybook.documents" {
-			p.Problems.Add("SOURCE_NOT_SET", fmt.Sprintf("its documents are in %s, and Daybook reads daybook.documents: name the source of the application's worker by --source", a.documents.Name), org)
+		if a.options.Source == "" && source == store.SourceDaybook && a.documents != nil &&
+			a.documents.Name != "daybook.documents" {
+			p.Problems.Add("SOURCE_NOT_SET", fmt.Sprintf("its documents are in %s, and Daybook reads daybook.documents: "+
+				"name the source of the application's worker by --source", a.documents.Name), org)
 		}
 		return nil
 	}, stmt, orgs)
@@ -276,14 +307,17 @@ SELECT k.org, o.active_rule_set IS NOT NULL, coalesce(o.source, d.source)
 
 // notes say what an apply does besides.
 func (a *Accounting) notes() []string {
-	notes := []string{"requests of old code for documents that Daybook holds go on to Daybook, by a trigger on " + a.table.Name}
+	notes := []string{"requests of old code for documents that Daybook holds go on to Daybook, by a trigger on " +
+		a.table.Name}
 	if a.options.Forward {
 		notes = append(notes, "rows that old code inserts go straight to Daybook, by the same trigger")
 	} else {
-		notes = append(notes, "rows that old code inserts stay with the legacy worker until the next repetition; --forward hands them on at once")
+		notes = append(notes, "rows that old code inserts stay with the legacy worker until the next repetition; "+
+			"--forward hands them on at once")
 	}
 	if a.options.Next == models.NextDifference {
-		notes = append(notes, "a newer version of a document that is posted already posts the difference to what "+a.entries.Name+" says")
+		notes = append(notes, "a newer version of a document that is posted already posts the difference to what "+
+			a.entries.Name+" says")
 	} else {
 		notes = append(notes, "a newer version of a document that is posted already waits for a person (POSTED_ELSEWHERE)")
 	}

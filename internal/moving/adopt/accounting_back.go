@@ -23,7 +23,8 @@ type heldJob struct {
 	hash                      int64
 }
 
-// GiveBack implements Adopter: jobs that Daybook has not posted and does not work at the moment return to the legacy queue, as they are now.
+// GiveBack implements Adopter: jobs that Daybook has not posted and does not work at the moment
+// return to the legacy queue, as they are now.
 func (a *Accounting) GiveBack(ctx context.Context, after string) (Step, error) {
 	var s Step
 	if blocking := a.problems.Blocking(); len(blocking) > 0 {
@@ -51,7 +52,8 @@ func (a *Accounting) GiveBack(ctx context.Context, after string) (Step, error) {
 			case j.locked:
 				code, detail = "LEASED", "a worker of Daybook holds the job at the moment: repeat --undo"
 			case j.posted:
-				code, detail = "POSTED_HERE", "Daybook has posted the document: it stays, and its next versions go on to Daybook by the trigger"
+				code, detail = "POSTED_HERE",
+					"Daybook has posted the document: it stays, and its next versions go on to Daybook by the trigger"
 			case len(j.row) == 0 || j.state == "":
 				code, detail = "JOB_GONE", "Daybook's job was removed: the legacy row stays as it is"
 			default:
@@ -68,7 +70,8 @@ func (a *Accounting) GiveBack(ctx context.Context, after string) (Step, error) {
 	return s, store.Wrap("give rows back to "+a.table.Name, err)
 }
 
-// lockHeld locks, of the jobs of the next adopted rows, those that can be had without waiting, and returns the rows.
+// lockHeld locks, of the jobs of the next adopted rows, those that can be had without waiting, and
+// returns the rows.
 func (a *Accounting) lockHeld(ctx context.Context, tx pgx.Tx, after string) ([]heldJob, error) {
 	const next = `
 SELECT * FROM daybook.adopted_rows h
@@ -76,7 +79,9 @@ SELECT * FROM daybook.adopted_rows h
  ORDER BY h.legacy_id
  LIMIT $4`
 	locked, err := lockJobs(ctx, tx, `
-SELECT q.id FROM (`+next+`) h JOIN daybook.accounting_work_queue q ON q.org_id = h.org_id AND q.document_id = h.document_id`, a.table.Name, a.orgs(), after, BatchRows)
+SELECT q.id FROM (`+next+
+		`) h JOIN daybook.accounting_work_queue q ON q.org_id = h.org_id AND q.document_id = h.document_id`, a.table.Name,
+		a.orgs(), after, BatchRows)
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +110,8 @@ SELECT h.legacy_id, h.org_id, h.document_id, coalesce(q.id, h.job_id), h.taken_s
 	return jobs, store.Wrap("read adopted rows", err)
 }
 
-// restore removes the jobs from Daybook, and makes the legacy rows what they were or, if more was asked for since, pending.
+// restore removes the jobs from Daybook, and makes the legacy rows what they were or, if more was
+// asked for since, pending.
 func (a *Accounting) restore(ctx context.Context, tx pgx.Tx, jobs []heldJob) error {
 	ids, names, patches := make([]string, len(jobs)), make([]string, len(jobs)), make([]string, len(jobs))
 	var orgs, documents []string
@@ -165,7 +171,10 @@ func (a *Accounting) patch(j *heldJob) (string, error) {
 		if c := a.table.Column("ready_at"); c != nil && !c.Zoneless {
 			at += "Z"
 		}
-		change = map[string]any{"state": "pending", "version_hint": j.hint, "ready_at": at, "run_count": 0, "last_error": nil}
+		change = map[string]any{
+			"state": "pending", "version_hint": j.hint, "ready_at": at, "run_count": 0,
+			"last_error": nil,
+		}
 	}
 	for name, value := range change {
 		text, err := json.Marshal(value)
@@ -181,7 +190,8 @@ func (a *Accounting) patch(j *heldJob) (string, error) {
 // Finish implements Adopter: without rows that Daybook holds, the legacy table needs no trigger.
 func (a *Accounting) Finish(ctx context.Context) ([]string, error) {
 	var held int64
-	if err := a.pool.QueryRow(ctx, `SELECT count(*) FROM daybook.adopted_rows WHERE legacy_table = $1`, a.table.Name).Scan(&held); err != nil {
+	if err := a.pool.QueryRow(ctx, `SELECT count(*) FROM daybook.adopted_rows WHERE legacy_table = $1`,
+		a.table.Name).Scan(&held); err != nil {
 		return nil, store.Wrap("count adopted rows", err)
 	}
 	if held > 0 {

@@ -25,7 +25,8 @@ type elsewhere struct {
 	postedOn time.Time
 }
 
-// byKey are the positions of the jobs in the order (organization, document), in which rows of Daybook's queue are locked.
+// byKey are the positions of the jobs in the order (organization, document), in which rows of
+// Daybook's queue are locked.
 func byKey(jobs []legacyJob) []int {
 	order := make([]int, len(jobs))
 	for i := range order {
@@ -37,8 +38,8 @@ func byKey(jobs []legacyJob) []int {
 	return order
 }
 
-// findElsewhere says of each job what the legacy system has posted of its document. What it is not sure of waits for a person, so that nothing is
-// posted twice.
+// findElsewhere says of each job what the legacy system has posted of its document. What it is not
+// sure of waits for a person, so that nothing is posted twice.
 func (a *Accounting) findElsewhere(ctx context.Context, q store.Querier, jobs []legacyJob, problems *Problems) error {
 	ledger, err := a.readEntries(ctx, q, jobs)
 	if err != nil {
@@ -69,14 +70,17 @@ func (a *Accounting) findElsewhere(ctx context.Context, q store.Querier, jobs []
 				continue // posted and taken back
 			}
 		case j.state == "completed" && a.entries != nil:
-			code, detail = "NO_ENTRIES", "the row is completed, and "+a.entries.Name+" has no entries of its document: its next version waits for a person"
+			code, detail = "NO_ENTRIES", "the row is completed, and "+a.entries.Name+
+				" has no entries of its document: its next version waits for a person"
 		case j.state == "completed":
 		case a.entries != nil, flagged && !flag, !flagged && j.version <= 1:
 			continue // nothing of it is posted
 		case flagged:
-			code, detail = "EARLIER_POSTED", "the document's flag says that an earlier version is posted, and its entries are not known: the version that is asked for waits for a person"
+			code, detail = "EARLIER_POSTED", "the document's flag says that an earlier version is posted, and its entries "+
+				"are not known: the version that is asked for waits for a person"
 		default:
-			code, detail = "EARLIER_UNKNOWN", "whether an earlier version is posted is not known: the version that is asked for waits for a person; --entries or --documents says it"
+			code, detail = "EARLIER_UNKNOWN", "whether an earlier version is posted is not known: the version that is "+
+				"asked for waits for a person; --entries or --documents says it"
 		}
 		if code != "" {
 			problems.Add(code, detail, j.org+"/"+j.id)
@@ -114,11 +118,13 @@ func (l *legacyEntries) problem() (code, detail string) {
 		}
 	}
 	if l.strange {
-		return "ENTRIES_INVALID", "an entry has no account, no side debit or credit, no currency of three letters, or an amount that is no whole number of minor units: the document waits for a person"
+		return "ENTRIES_INVALID", "an entry has no account, no side debit or credit, no currency of three letters, or an " +
+			"amount that is no whole number of minor units: the document waits for a person"
 	}
 	for _, sum := range sums {
 		if sum.Sign() != 0 {
-			return "ENTRIES_UNBALANCED", "debits and credits of the document's entries differ: the document waits for a person"
+			return "ENTRIES_UNBALANCED",
+				"debits and credits of the document's entries differ: the document waits for a person"
 		}
 	}
 	return "", ""
@@ -157,8 +163,11 @@ SELECT e.org_id::text, e.document_id::text, coalesce(e.account::text, ''), coale
  ORDER BY 1, 2, 3, 4`
 }
 
-// readEntries reads what the legacy ledger holds of the jobs' documents, by "document\0organization".
-func (a *Accounting) readEntries(ctx context.Context, q store.Querier, jobs []legacyJob) (map[string]*legacyEntries, error) {
+// readEntries reads what the legacy ledger holds of the jobs' documents, by
+// "document\0organization".
+func (a *Accounting) readEntries(ctx context.Context, q store.Querier,
+	jobs []legacyJob,
+) (map[string]*legacyEntries, error) {
 	found := map[string]*legacyEntries{}
 	if a.entries == nil {
 		return found, nil
@@ -187,7 +196,8 @@ func (a *Accounting) readEntries(ctx context.Context, q store.Querier, jobs []le
 	return found, store.Wrap("read "+a.entries.Name, err)
 }
 
-// readFlags reads whether the documents say that something is posted of them, by "document\0organization".
+// readFlags reads whether the documents say that something is posted of them, by
+// "document\0organization".
 func (a *Accounting) readFlags(ctx context.Context, q store.Querier, jobs []legacyJob) (map[string]bool, error) {
 	flags := map[string]bool{}
 	if a.documents == nil || a.entries != nil || !a.documents.Has("accounting_impact_created_at") {
@@ -221,7 +231,8 @@ func keysOf(jobs []legacyJob) (orgs, documents []string) {
 	return orgs, documents
 }
 
-// recordElsewhere puts on record what the legacy system has posted, in the transaction that adopts the rows.
+// recordElsewhere puts on record what the legacy system has posted, in the transaction that adopts
+// the rows.
 func recordElsewhere(ctx context.Context, tx pgx.Tx, system string, jobs []legacyJob) error {
 	const stmt = `
 INSERT INTO daybook.posted_elsewhere AS p (org_id, document_id, document_version, next, entries, posted_on, system)
@@ -239,7 +250,8 @@ ON CONFLICT (org_id, document_id) DO UPDATE
 			continue
 		}
 		orgs, documents, nexts = append(orgs, j.org), append(documents, j.document), append(nexts, string(j.elsewhere.next))
-		versions, posted = append(versions, j.elsewhere.version), append(posted, j.elsewhere.postedOn.UTC().Truncate(24*time.Hour))
+		versions, posted = append(versions, j.elsewhere.version),
+			append(posted, j.elsewhere.postedOn.UTC().Truncate(24*time.Hour))
 		var list *string
 		if j.elsewhere.entries != nil {
 			text, err := json.Marshal(j.elsewhere.entries)
@@ -251,12 +263,14 @@ ON CONFLICT (org_id, document_id) DO UPDATE
 		entries = append(entries, list)
 	}
 	_, err := tx.Exec(ctx, stmt, store.Args{
-		"system": system, "orgs": orgs, "documents": documents, "versions": versions, "nexts": nexts, "entries": entries, "posted": posted,
+		"system": system, "orgs": orgs, "documents": documents, "versions": versions, "nexts": nexts, "entries": entries,
+		"posted": posted,
 	})
 	return store.Wrap("record what is posted elsewhere", err)
 }
 
-// postDifferences sees to documents that Daybook had posted in full before it was known that they are posted elsewhere as well.
+// postDifferences sees to documents that Daybook had posted in full before it was known that they
+// are posted elsewhere as well.
 func postDifferences(ctx context.Context, tx pgx.Tx, jobs []legacyJob, problems *Problems) error {
 	const posted = `SELECT EXISTS (SELECT FROM daybook.impacts WHERE org_id = $1 AND document_id = $2)`
 	for _, i := range byKey(jobs) {
@@ -272,13 +286,16 @@ func postDifferences(ctx context.Context, tx pgx.Tx, jobs []legacyJob, problems 
 			continue
 		}
 		if j.elsewhere.next == models.NextDifference {
-			problems.Add("POSTED_IN_BOTH", "Daybook had posted the document already: it is posted anew, as the difference to what is posted elsewhere", j.org+"/"+j.id)
+			problems.Add("POSTED_IN_BOTH",
+				"Daybook had posted the document already: it is posted anew, as the difference to what is posted elsewhere",
+				j.org+"/"+j.id)
 			if _, err := store.RepostAccountingJob(ctx, tx, j.org, j.document); err != nil {
 				return err
 			}
 			continue
 		}
-		problems.Add("POSTED_TWICE", "both systems have posted the document: decide by `daybook accounting elsewhere`", j.org+"/"+j.id)
+		problems.Add("POSTED_TWICE", "both systems have posted the document: decide by `daybook accounting elsewhere`",
+			j.org+"/"+j.id)
 	}
 	return nil
 }

@@ -10,8 +10,9 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// readLater puts the entries on record of documents that wait because their entries were not known when they were adopted, and has the jobs that
-// failed for it tried again. It returns how many documents that were.
+// readLater puts the entries on record of documents that wait because their entries were not known
+// when they were adopted, and has the jobs that failed for it tried again. It returns how many
+// documents that were.
 func (a *Accounting) readLater(ctx context.Context) (int, error) {
 	if a.entries == nil || a.options.Next != models.NextDifference {
 		return 0, nil
@@ -34,7 +35,8 @@ func (a *Accounting) readLater(ctx context.Context) (int, error) {
 	}
 }
 
-// readLaterBatch is readLater for the next rows, in one transaction. A document whose entries are still not sound is left as it is.
+// readLaterBatch is readLater for the next rows, in one transaction. A document whose entries are
+// still not sound is left as it is.
 func (a *Accounting) readLaterBatch(ctx context.Context, tx pgx.Tx, after string) (n int, next string, err error) {
 	const list = `
 SELECT h.legacy_id, h.org_id, h.document_id, p.document_version, p.posted_on

@@ -17,7 +17,8 @@ const (
 	forwardTrigger = "daybook_forward_inserted"
 )
 
-// Prepare implements Adopter: the triggers are put on the table, and the organizations and their source on record.
+// Prepare implements Adopter: the triggers are put on the table, and the organizations and their
+// source on record.
 func (a *Accounting) Prepare(ctx context.Context) ([]string, error) {
 	var notes []string
 	made, err := a.makeTrigger(ctx, guardTrigger, fmt.Sprintf(`
@@ -46,12 +47,14 @@ CREATE TRIGGER %s AFTER INSERT ON %s FOR EACH ROW WHEN (NEW.state = 'pending')
 	}
 	read, err := a.readLater(ctx)
 	if read > 0 {
-		notes = append(notes, fmt.Sprintf("documents posted elsewhere whose entries are on record now, and were not: %d", read))
+		notes = append(notes, fmt.Sprintf("documents posted elsewhere whose entries are on record now, and were not: %d",
+			read))
 	}
 	return notes, err
 }
 
-// shortLock has a statement give up its wait for a lock soon, because all later writers of the table wait behind it.
+// shortLock has a statement give up its wait for a lock soon, because all later writers of the
+// table wait behind it.
 const shortLock = `SET LOCAL lock_timeout = '1s'`
 
 // makeTrigger puts a trigger on the table, unless it is there.
@@ -92,8 +95,8 @@ func (a *Accounting) dropTrigger(ctx context.Context, name string) (bool, error)
 	})
 }
 
-// knowOrganizations makes the organizations known to Daybook, and puts their source on record. Each has a transaction of its own: a worker
-// locks documents before organizations.
+// knowOrganizations makes the organizations known to Daybook, and puts their source on record. Each
+// has a transaction of its own: a worker locks documents before organizations.
 func (a *Accounting) knowOrganizations(ctx context.Context) error {
 	stmt := `
 SELECT DISTINCT l.org_id::text FROM ` + a.table.Name + ` l

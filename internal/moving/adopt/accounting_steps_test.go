@@ -36,7 +36,8 @@ func TestChild(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// TestAdoptionIsKilled in the middle: each row is held by one of both systems, and the next call goes on.
+// TestAdoptionIsKilled in the middle: each row is held by one of both systems, and the next call
+// goes on.
 func TestAdoptionIsKilled(t *testing.T) {
 	t.Parallel()
 	const n = 1000
@@ -44,7 +45,10 @@ func TestAdoptionIsKilled(t *testing.T) {
 	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestChild$")
 	child.Env = append(os.Environ(), childEnv+"="+l.URL)
 	require.NoError(t, child.Start())
-	require.Eventually(t, func() bool { return fixture.Count(t, l.Pool, `SELECT count(*) FROM daybook.adopted_rows`) > 0 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool {
+		return fixture.Count(t, l.Pool,
+			`SELECT count(*) FROM daybook.adopted_rows`) > 0
+	}, time.Minute, time.Millisecond)
 	require.NoError(t, child.Process.Kill())
 	_ = child.Wait()
 
@@ -62,7 +66,8 @@ SELECT count(*) FROM accounting_work_queue q
 	l.drain()
 }
 
-// TestWhatIsAdopted compares jobs, attempts and what is posted elsewhere with the rows that they come from.
+// TestWhatIsAdopted compares jobs, attempts and what is posted elsewhere with the rows that they
+// come from.
 func TestWhatIsAdopted(t *testing.T) {
 	t.Parallel()
 	l := newLegacy(t, 40)
@@ -83,24 +88,32 @@ func TestWhatIsAdopted(t *testing.T) {
 	assert.Equal(t, 6, failed.RunCount)
 	assert.Equal(t, models.CodeFailedElsewhere, *failed.LastErrorCode)
 	assert.Equal(t, "connection reset", *failed.LastError)
-	assert.WithinDuration(t, time.Now().Add(-2*time.Hour), *failed.FinishedAt, time.Minute, "a time without a zone is UTC")
+	assert.WithinDuration(t, time.Now().Add(-2*time.Hour), *failed.FinishedAt, time.Minute,
+		"a time without a zone is UTC")
 	assert.Len(t, fixture.Attempts(t, l.Pool, "org_a", "doc-15"), 1)
 	assert.Equal(t, 6, fixture.Count(t, l.Pool, `SELECT times FROM daybook.attempts WHERE document_id = 'doc-15'`))
 	retried := fixture.Job(t, l.Pool, "org_c", "doc-14")
 	assert.Equal(t, models.JobPending, retried.State)
 	assert.Equal(t, 2, retried.RunCount)
 	assert.Equal(t, models.JobCancelled, fixture.Job(t, l.Pool, "org_b", "doc-16").State)
-	for document, want := range map[string]string{"doc-1": "1 difference", "doc-13": "1 difference", "doc-18": "0 difference", "doc-19": "1 wait"} {
+	for document, want := range map[string]string{
+		"doc-1": "1 difference", "doc-13": "1 difference",
+		"doc-18": "0 difference", "doc-19": "1 wait",
+	} {
 		var have string
-		require.NoError(t, l.Pool.QueryRow(t.Context(), `SELECT document_version || ' ' || next FROM daybook.posted_elsewhere WHERE document_id = $1`, document).Scan(&have))
+		require.NoError(t, l.Pool.QueryRow(t.Context(),
+			`SELECT document_version || ' ' || next FROM daybook.posted_elsewhere WHERE document_id = $1`,
+			document).Scan(&have))
 		assert.Equal(t, want, have, document)
 	}
-	assert.Zero(t, fixture.Count(t, l.Pool, `SELECT count(*) FROM daybook.posted_elsewhere WHERE document_id IN ('doc-8', 'doc-15', 'doc-17')`))
+	assert.Zero(t, fixture.Count(t, l.Pool,
+		`SELECT count(*) FROM daybook.posted_elsewhere WHERE document_id IN ('doc-8', 'doc-15', 'doc-17')`))
 	again := l.apply(options())
 	assert.Empty(t, again.Done)
 }
 
-// TestWithoutEntries whatever may be posted already waits for a person, until the entries are known.
+// TestWithoutEntries whatever may be posted already waits for a person, until the entries are
+// known.
 func TestWithoutEntries(t *testing.T) {
 	t.Parallel()
 	l := newLegacy(t, 40)
@@ -109,13 +122,15 @@ func TestWithoutEntries(t *testing.T) {
 	l.apply(o)
 	assert.Zero(t, fixture.Count(t, l.Pool, `SELECT count(*) FROM daybook.posted_elsewhere WHERE next <> 'wait'`))
 	l.drain()
-	assert.Equal(t, map[string]int{"FAILED_ELSEWHERE": 2, "POSTED_ELSEWHERE": 4}, l.failures(), "doc-13, 18, 33 and 38 have an earlier posting")
+	assert.Equal(t, map[string]int{"FAILED_ELSEWHERE": 2, "POSTED_ELSEWHERE": 4}, l.failures(),
+		"doc-13, 18, 33 and 38 have an earlier posting")
 	l.apply(options())
 	l.drain()
 	assert.Equal(t, map[string]int{"FAILED_ELSEWHERE": 2}, l.failures())
 }
 
-// TestUndo gives back what Daybook has not posted, as it was or as it was asked for since, and says what stays.
+// TestUndo gives back what Daybook has not posted, as it was or as it was asked for since, and says
+// what stays.
 func TestUndo(t *testing.T) {
 	t.Parallel()
 	l := newLegacy(t, 40)
@@ -135,7 +150,8 @@ func TestUndo(t *testing.T) {
 	assert.Equal(t, "POSTED_HERE", r.Problems[0].Code)
 	require.NoError(t, l.app.QueryRow(t.Context(), rows).Scan(&after))
 	assert.Equal(t, before, after)
-	assert.Equal(t, 1, fixture.Count(t, l.app, `SELECT count(*) FROM accounting_work_queue WHERE document_id = 'doc-1' AND state = 'pending' AND version_hint = 2`))
+	assert.Equal(t, 1, fixture.Count(t, l.app,
+		`SELECT count(*) FROM accounting_work_queue WHERE document_id = 'doc-1' AND state = 'pending' AND version_hint = 2`))
 	assert.Equal(t, 1, fixture.Count(t, l.Pool, `SELECT count(*) FROM daybook.accounting_work_queue`))
 
 	// What Daybook has posted goes on to it.
@@ -144,7 +160,8 @@ func TestUndo(t *testing.T) {
 	assert.Equal(t, "cancelled", l.state("doc-8"))
 }
 
-// TestLegacyWorkerIsLate completes a row whose lease had counted as abandoned: its document waits for a person, until the entries are read.
+// TestLegacyWorkerIsLate completes a row whose lease had counted as abandoned: its document waits
+// for a person, until the entries are read.
 func TestLegacyWorkerIsLate(t *testing.T) {
 	t.Parallel()
 	l := newLegacy(t, 40)
@@ -187,7 +204,8 @@ INSERT INTO lean VALUES (1, 'org_a', 'x', 1, 'pending', 'red'), (2, '', 'y', 1, 
 	assert.EqualValues(t, 3, r.Left.Rows())
 	assert.Equal(t, models.JobPending, fixture.Job(t, l.Pool, "org_a", "x").State)
 
-	// Another role that owns the table could have its triggers do what Daybook's owner may: that is said before.
+	// Another role that owns the table could have its triggers do what Daybook's owner may: that is
+	// said before.
 	others := func() int {
 		plan, err := l.adopter(adopt.AccountingOptions{}).Look(t.Context())
 		require.NoError(t, err)

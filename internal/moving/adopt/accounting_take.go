@@ -92,8 +92,10 @@ func (a *Accounting) lockRows(ctx context.Context, tx pgx.Tx, after string) ([]l
 	stmt := `
 SELECT l.id::text, l.org_id::text, l.document_id::text, l.version_hint::text::bigint, l.state::text, ` +
 		a.table.Time("l", "ready_at", "clock_timestamp()") + `, ` +
-		`least(greatest(coalesce(` + a.table.Text("l", "run_count", "'0'") + `::bigint, 0), 0), ` + fmt.Sprint(maxRuns) + `), ` +
-		a.table.Time("l", "last_attempted_at", "NULL::timestamptz") + `, ` + a.table.Text("l", "last_error", "NULL::text") + `, coalesce(` +
+		`least(greatest(coalesce(` + a.table.Text("l", "run_count", "'0'") + `::bigint, 0), 0), ` + fmt.Sprint(maxRuns) +
+		`), ` +
+		a.table.Time("l", "last_attempted_at", "NULL::timestamptz") + `, ` + a.table.Text("l", "last_error", "NULL::text") +
+		`, coalesce(` +
 		a.table.Time("l", "created_at", "NULL::timestamptz") + `, clock_timestamp()), coalesce(` +
 		a.table.Time("l", "updated_at", "NULL::timestamptz") + `, clock_timestamp()), ` +
 		hash("l.org_id", "l.document_id", "l.version_hint") + `, to_jsonb(l)::text
@@ -141,8 +143,9 @@ func (a *Accounting) write(ctx context.Context, tx pgx.Tx, jobs []legacyJob, pro
 	for i := range jobs {
 		j := &jobs[i]
 		rows[i] = Row{
-			LegacyID: j.id, Kind: string(models.KindAccounting), OrgID: j.org, DocumentID: &j.document, JobID: j.jobID, Version: &j.version,
-			State: j.state, Generation: j.generation, Legacy: j.row,
+			LegacyID: j.id, Kind: string(models.KindAccounting), OrgID: j.org, DocumentID: &j.document, JobID: j.jobID,
+			Version: &j.version,
+			State:   j.state, Generation: j.generation, Legacy: j.row,
 		}
 	}
 	if err := Record(ctx, tx, a.table.Name, rows); err != nil {
@@ -169,7 +172,8 @@ RETURNING q.org_id, q.document_id, q.id`
 	n := len(jobs)
 	orgs, documents, states, errs := make([]string, n), make([]string, n), make([]string, n), make([]*string, n)
 	versions, runs := make([]int64, n), make([]int, n)
-	ready, created, updated, attempted := make([]time.Time, n), make([]time.Time, n), make([]time.Time, n), make([]*time.Time, n)
+	ready, created, updated, attempted := make([]time.Time, n), make([]time.Time, n), make([]time.Time, n),
+		make([]*time.Time, n)
 	at := make(map[[2]string]*legacyJob, n)
 	for i := range jobs {
 		j := &jobs[i]
@@ -187,8 +191,9 @@ RETURNING q.org_id, q.document_id, q.id`
 		j.jobID, j.inserted = id, true
 		return nil
 	}, stmt, store.Args{
-		"orgs": orgs, "documents": documents, "versions": versions, "states": states, "ready": ready, "runs": runs, "attempted": attempted,
-		"errors": errs, "created": created, "updated": updated,
+		"orgs": orgs, "documents": documents, "versions": versions, "states": states, "ready": ready, "runs": runs,
+		"attempted": attempted,
+		"errors":    errs, "created": created, "updated": updated,
 	})
 	if err != nil {
 		return store.Wrap("write accounting jobs", err)
@@ -197,7 +202,8 @@ RETURNING q.org_id, q.document_id, q.id`
 	return store.Wrap("wake the workers", err)
 }
 
-// mergeJobs asks for the documents that have a row in Daybook's queue already, in the order of their keys. The greater version counts.
+// mergeJobs asks for the documents that have a row in Daybook's queue already, in the order of
+// their keys. The greater version counts.
 func mergeJobs(ctx context.Context, tx pgx.Tx, jobs []legacyJob, problems *Problems) error {
 	const ask = `SELECT e.job_id, e.result FROM daybook.enqueue_accounting_job($1, $2, $3, $4) e`
 	const read = `SELECT id, generation FROM daybook.accounting_work_queue WHERE org_id = $1 AND document_id = $2 FOR NO KEY UPDATE`
@@ -215,7 +221,8 @@ func mergeJobs(ctx context.Context, tx pgx.Tx, jobs []legacyJob, problems *Probl
 		if err := tx.QueryRow(ctx, read, j.org, j.document).Scan(&j.jobID, &j.generation); err != nil {
 			return store.Wrap("read the job", err)
 		}
-		problems.Add("ENQUEUED_BEFORE", "the document had a job in Daybook before its row was adopted: the greater version counts", j.org+"/"+j.id)
+		problems.Add("ENQUEUED_BEFORE",
+			"the document had a job in Daybook before its row was adopted: the greater version counts", j.org+"/"+j.id)
 	}
 	return nil
 }
@@ -245,7 +252,8 @@ SELECT k.job, k.org, k.document, k.version, k.runs, k.outcome::daybook.attempt_o
 		if !j.inserted || j.runs == 0 {
 			continue
 		}
-		ids, orgs, documents, errs = append(ids, j.jobID), append(orgs, j.org), append(documents, j.document), append(errs, j.lastError)
+		ids, orgs, documents, errs = append(ids, j.jobID), append(orgs, j.org), append(documents, j.document),
+			append(errs, j.lastError)
 		versions, runs, created = append(versions, j.version), append(runs, j.runs), append(created, j.createdAt)
 		outcomes = append(outcomes, string(outcome[j.state]))
 		began := j.updatedAt
@@ -261,14 +269,16 @@ SELECT k.job, k.org, k.document, k.version, k.runs, k.outcome::daybook.attempt_o
 		times = append(times, n)
 	}
 	_, err := tx.Exec(ctx, stmt, store.Args{
-		"jobs": ids, "orgs": orgs, "documents": documents, "versions": versions, "runs": runs, "outcomes": outcomes, "errors": errs,
+		"jobs": ids, "orgs": orgs, "documents": documents, "versions": versions, "runs": runs, "outcomes": outcomes,
+		"errors":  errs,
 		"started": started, "ended": ended, "created": created, "times": times,
 	})
 	return store.Wrap("log the attempts", err)
 }
 
-// mark has the legacy worker leave the rows alone. Also rows that it leaves alone anyway are written, so that a transaction that began before, under a
-// stricter isolation level, does not change them unnoticed.
+// mark has the legacy worker leave the rows alone. Also rows that it leaves alone anyway are
+// written, so that a transaction that began before, under a stricter isolation level, does not
+// change them unnoticed.
 func (a *Accounting) mark(ctx context.Context, tx pgx.Tx, jobs []legacyJob) error {
 	note := ""
 	if a.table.Has("last_error") {
@@ -282,7 +292,8 @@ func (a *Accounting) mark(ctx context.Context, tx pgx.Tx, jobs []legacyJob) erro
 			ended = append(ended, jobs[i].id)
 		}
 	}
-	if _, err := tx.Exec(ctx, `UPDATE `+a.table.Name+` SET state = 'cancelled'`+note+` WHERE id = ANY ($1::text[]::`+a.id+`[])`, open); err != nil {
+	if _, err := tx.Exec(ctx, `UPDATE `+a.table.Name+` SET state = 'cancelled'`+note+` WHERE id = ANY ($1::text[]::`+a.id+
+		`[])`, open); err != nil {
 		return store.Wrap("mark legacy rows", err)
 	}
 	_, err := tx.Exec(ctx, `UPDATE `+a.table.Name+` SET state = state WHERE id = ANY ($1::text[]::`+a.id+`[])`, ended)

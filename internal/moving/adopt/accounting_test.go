@@ -29,7 +29,10 @@ func TestMain(m *testing.M) { pgtest.Main(m) }
 
 // options are those of the documented steps, with a short wait after an attempt.
 func options() adopt.AccountingOptions {
-	return adopt.AccountingOptions{Entries: "public.legacy_entries", Source: "shop", AttemptedWithin: 300 * time.Millisecond}
+	return adopt.AccountingOptions{
+		Entries: "public.legacy_entries", Source: "shop",
+		AttemptedWithin: 300 * time.Millisecond,
+	}
 }
 
 func (l *legacy) adopter(o adopt.AccountingOptions) *adopt.Accounting {
@@ -57,7 +60,8 @@ func (l *legacy) work(ctx context.Context, name string) error {
 	defer e.Close()
 	for n := 1; ctx.Err() == nil; n++ {
 		turn := store.Turn{ID: fmt.Sprintf("%s/0/%d", name, n), Worker: name, WorkflowRunID: name}
-		if _, err := e.Process(context.WithoutCancel(ctx), engine.TurnRequest{Turn: turn, Batch: 50, Length: 50 * time.Millisecond}); err != nil {
+		if _, err := e.Process(context.WithoutCancel(ctx),
+			engine.TurnRequest{Turn: turn, Batch: 50, Length: 50 * time.Millisecond}); err != nil {
 			return err
 		}
 	}
@@ -72,7 +76,11 @@ func (l *legacy) workOnce() {
 	require.NoError(l.t, err)
 	e := engine.New(store.NewQueue(l.Pool, kind), posts, engine.Options{Log: slog.New(slog.DiscardHandler)})
 	defer e.Close()
-	_, err = e.Process(l.t.Context(), engine.TurnRequest{Turn: store.Turn{ID: "once/0/1", Worker: "once", WorkflowRunID: "once"}, Batch: 50, Length: time.Minute})
+	_, err = e.Process(l.t.Context(),
+		engine.TurnRequest{
+			Turn: store.Turn{ID: "once/0/1", Worker: "once", WorkflowRunID: "once"}, Batch: 50,
+			Length: time.Minute,
+		})
 	require.NoError(l.t, err)
 }
 
@@ -83,14 +91,17 @@ func (l *legacy) drain() {
 	done := make(chan error, 1)
 	go func() { done <- l.work(ctx, "drain") }()
 	assert.Eventually(l.t, func() bool {
-		_, err := l.Pool.Exec(ctx, `UPDATE daybook.accounting_work_queue SET ready_at = clock_timestamp() WHERE state = 'pending' AND ready_at > clock_timestamp()`)
-		return err == nil && fixture.Count(l.t, l.Pool, `SELECT count(*) FROM daybook.accounting_work_queue WHERE state IN ('pending', 'leased')`) == 0
+		_, err := l.Pool.Exec(ctx,
+			`UPDATE daybook.accounting_work_queue SET ready_at = clock_timestamp() WHERE state = 'pending' AND ready_at > clock_timestamp()`)
+		return err == nil && fixture.Count(l.t, l.Pool,
+			`SELECT count(*) FROM daybook.accounting_work_queue WHERE state IN ('pending', 'leased')`) == 0
 	}, time.Minute, 20*time.Millisecond)
 	stop()
 	require.NoError(l.t, <-done)
 }
 
-// requireBothLedgers requires that both ledgers together hold what posting every document anew comes to, document by document.
+// requireBothLedgers requires that both ledgers together hold what posting every document anew
+// comes to, document by document.
 func (l *legacy) requireBothLedgers() {
 	l.t.Helper()
 	const differing = `
@@ -119,7 +130,8 @@ SELECT coalesce(b.document_id, w.document_id) || ' ' || coalesce(b.account, w.ac
 // failures counts Daybook's dead letters by code.
 func (l *legacy) failures() map[string]int {
 	l.t.Helper()
-	rows, err := l.Pool.Query(l.t.Context(), `SELECT last_error_code, count(*) FROM daybook.accounting_work_queue WHERE state = 'failed' GROUP BY 1`)
+	rows, err := l.Pool.Query(l.t.Context(),
+		`SELECT last_error_code, count(*) FROM daybook.accounting_work_queue WHERE state = 'failed' GROUP BY 1`)
 	require.NoError(l.t, err)
 	counts := map[string]int{}
 	var code string
@@ -132,7 +144,8 @@ func (l *legacy) failures() map[string]int {
 	return counts
 }
 
-// adoptedDocuments is how many documents the demonstration has: 400, or what DAYBOOK_TEST_ADOPTED says.
+// adoptedDocuments is how many documents the demonstration has: 400, or what DAYBOOK_TEST_ADOPTED
+// says.
 func adoptedDocuments() int {
 	if n, err := strconv.Atoi(os.Getenv("DAYBOOK_TEST_ADOPTED")); err == nil {
 		return n
@@ -140,8 +153,9 @@ func adoptedDocuments() int {
 	return 400
 }
 
-// TestAdoptedUnderLoad adopts a legacy queue with documents in every state by the documented steps, while the legacy worker, old code that enqueues
-// and Daybook's workers run. In the end both ledgers together hold what posting everything anew comes to, and nothing was posted twice.
+// TestAdoptedUnderLoad adopts a legacy queue with documents in every state by the documented steps,
+// while the legacy worker, old code that enqueues and Daybook's workers run. In the end both
+// ledgers together hold what posting everything anew comes to, and nothing was posted twice.
 func TestAdoptedUnderLoad(t *testing.T) {
 	t.Parallel()
 	n := adoptedDocuments()
@@ -179,20 +193,26 @@ func TestAdoptedUnderLoad(t *testing.T) {
 	// The legacy worker ends; what it held is adopted by the next repetitions.
 	stopOldWorker()
 	var last adopt.Report
-	assert.Eventually(t, func() bool { last = l.apply(forward); return last.Left.Rows() == 0 }, pgtest.Patience, 100*time.Millisecond)
+	assert.Eventually(t, func() bool { last = l.apply(forward); return last.Left.Rows() == 0 }, pgtest.Patience,
+		100*time.Millisecond)
 	require.Empty(t, last.Left, "%+v", last.Problems)
 	// Old code runs on for a moment: everything goes to Daybook.
 	before := fixture.Count(t, l.Pool, `SELECT count(*) FROM daybook.adopted_rows WHERE taken_state = 'forwarded'`)
 	assert.Eventually(t, func() bool {
-		return fixture.Count(t, l.Pool, `SELECT count(*) FROM daybook.adopted_rows WHERE taken_state = 'forwarded'`) > before
+		return fixture.Count(t, l.Pool,
+			`SELECT count(*) FROM daybook.adopted_rows WHERE taken_state = 'forwarded'`) > before
 	}, pgtest.Patience, 10*time.Millisecond)
 	stopOldCode()
 	stopNewWorkers()
 	require.NoError(t, group.Wait())
 
-	// Dead letters of the legacy queue are retried, as a person would; documents without an amount wait for one.
+	// Dead letters of the legacy queue are retried, as a person would; documents without an amount
+	// wait for one.
 	assert.Positive(t, l.failures()["FAILED_ELSEWHERE"])
-	f := store.AccountingRetryFilter{State: models.JobFailed, Code: models.CodeFailedElsewhere, Before: time.Now().Add(time.Hour)}
+	f := store.AccountingRetryFilter{
+		State: models.JobFailed, Code: models.CodeFailedElsewhere,
+		Before: time.Now().Add(time.Hour),
+	}
 	ids, err := store.AccountingJobsToRetry(ctx, l.Pool, f)
 	require.NoError(t, err)
 	_, err = store.MarkAccountingJobsPending(ctx, l.Pool, ids, f, 0)
@@ -215,5 +235,7 @@ SELECT daybook.decide_posted_elsewhere(q.org_id, q.document_id, 'full') FROM day
 	report, err := ledger.Audit(ctx, l.Pool, accounting.Sources{"shop": legacyDocuments{}}, audit.Options{})
 	require.NoError(t, err)
 	assert.Zero(t, report.Wrong(), "%+v", report.Checks)
-	assert.Zero(t, fixture.Count(t, l.app, `SELECT count(*) FROM accounting_work_queue WHERE state IN ('pending', 'leased')`), "the legacy queue has nothing left")
+	assert.Zero(t, fixture.Count(t, l.app,
+		`SELECT count(*) FROM accounting_work_queue WHERE state IN ('pending', 'leased')`),
+		"the legacy queue has nothing left")
 }

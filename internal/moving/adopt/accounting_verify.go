@@ -10,7 +10,8 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// Verify implements Adopter. A document is the same on both sides when Daybook asks for at least the version that the legacy row names.
+// Verify implements Adopter. A document is the same on both sides when Daybook asks for at least
+// the version that the legacy row names.
 func (a *Accounting) Verify(ctx context.Context) (Verification, error) {
 	v := Verification{Table: a.table.Name, Problems: Problems{}}
 	if blocking := a.problems.Blocking(); len(blocking) > 0 {
@@ -38,8 +39,10 @@ func (a *Accounting) Verify(ctx context.Context) (Verification, error) {
 // sides counts the adopted rows as the legacy table has them, and as Daybook's queue does.
 func (a *Accounting) sides(ctx context.Context, q store.Querier) (legacy, held Groups, err error) {
 	stmt := `
-SELECT h.org_id, h.taken_state, count(l.id), (coalesce(sum(` + hash("l.org_id", "l.document_id", "l.version_hint") + `::numeric), 0) % 18446744073709551616)::text,
-       count(q.id), (coalesce(sum(` + hash("q.org_id", "q.document_id", "least(q.version_hint, l.version_hint::text::bigint)") + `::numeric), 0) % 18446744073709551616)::text
+SELECT h.org_id, h.taken_state, count(l.id), (coalesce(sum(` + hash("l.org_id", "l.document_id", "l.version_hint") +
+		`::numeric), 0) % 18446744073709551616)::text,
+       count(q.id), (coalesce(sum(` + hash("q.org_id", "q.document_id",
+		"least(q.version_hint, l.version_hint::text::bigint)") + `::numeric), 0) % 18446744073709551616)::text
   FROM daybook.adopted_rows h
   LEFT JOIN ` + a.table.Name + ` l ON l.id = h.legacy_id::` + a.id + `
   LEFT JOIN daybook.accounting_work_queue q ON q.org_id = h.org_id AND q.document_id = h.document_id
@@ -73,9 +76,11 @@ SELECT h.org_id || '/' || h.legacy_id,
    AND (l.id IS NULL OR h.problem IS NOT NULL OR l.state::text IN ('pending', 'leased'))
  ORDER BY h.org_id, h.legacy_id`
 	details := map[string]string{
-		"ROW_GONE":       "the legacy row was removed: it can be given back no more",
-		"COMPLETED_LATE": "the legacy worker completed the row after its lease had counted as abandoned: what is posted of the document waits for a person",
-		"HELD_TWICE":     "the legacy row is open although Daybook holds it: the trigger is off, or was; repeat --apply, then compare both ledgers for the document",
+		"ROW_GONE": "the legacy row was removed: it can be given back no more",
+		"COMPLETED_LATE": "the legacy worker completed the row after its lease had counted as abandoned: what is posted " +
+			"of the document waits for a person",
+		"HELD_TWICE": "the legacy row is open although Daybook holds it: the trigger is off, or was; repeat --apply, " +
+			"then compare both ledgers for the document",
 	}
 	var row, code string
 	return store.Each(ctx, q, []any{&row, &code}, func() error {
@@ -84,7 +89,8 @@ SELECT h.org_id || '/' || h.legacy_id,
 	}, stmt, a.table.Name, a.orgs())
 }
 
-// findPostedTwice finds completed rows whose document Daybook has posted in full, and documents of which the legacy ledger has changed since.
+// findPostedTwice finds completed rows whose document Daybook has posted in full, and documents of
+// which the legacy ledger has changed since.
 func (a *Accounting) findPostedTwice(ctx context.Context, q store.Querier, problems *Problems) error {
 	const twice = `
 SELECT h.org_id || '/' || h.legacy_id
@@ -137,7 +143,8 @@ SELECT h.legacy_id, h.org_id, h.document_id, p.entries::text
 				return err
 			}
 			if !same {
-				problems.Add("ENTRIES_CHANGED", "the legacy ledger's entries of the document are not those on record: the legacy system posted or took back after the row was adopted",
+				problems.Add("ENTRIES_CHANGED", "the legacy ledger's entries of the document are not those on record: the "+
+					"legacy system posted or took back after the row was adopted",
 					jobs[i].org+"/"+jobs[i].id)
 			}
 		}
@@ -145,7 +152,8 @@ SELECT h.legacy_id, h.org_id, h.document_id, p.entries::text
 	}
 }
 
-// sameEntries reports whether what is on record is what the legacy ledger holds. Both are in the order of accounts and currencies.
+// sameEntries reports whether what is on record is what the legacy ledger holds. Both are in the
+// order of accounts and currencies.
 func sameEntries(recorded *string, found *legacyEntries) (bool, error) {
 	var known, now []models.EntryElsewhere
 	if recorded != nil {

@@ -38,8 +38,9 @@ type legacy struct {
 	app *pgxpool.Pool
 }
 
-// newLegacy makes the application with n documents, in every state of the queue, of three organizations that Daybook knows with chart and rules.
-// Document i is doc-i. The documents of the states, by i modulo 20:
+// newLegacy makes the application with n documents, in every state of the queue, of three
+// organizations that Daybook knows with chart and rules. Document i is doc-i. The documents of the
+// states, by i modulo 20:
 //
 //	0-7    completed, and posted           8-12   pending
 //	13     pending, version 1 is posted    14     pending after two failed attempts
@@ -73,7 +74,8 @@ SELECT 'c' || md5(i::text), at.utc - interval '1 day', at.utc - interval '2 hour
        (CASE WHEN k <= 7 OR k = 19 THEN 'completed' WHEN k <= 14 THEN 'pending' WHEN k = 15 THEN 'failed' WHEN k = 16 THEN 'cancelled' ELSE 'leased' END)::"ACCOUNTING_JOB_STATE",
        CASE WHEN k BETWEEN 8 AND 13 THEN 0 WHEN k = 14 THEN 2 WHEN k = 15 THEN 6 ELSE 1 END,
        CASE WHEN k NOT BETWEEN 8 AND 13 THEN at.utc - interval '1 hour' END, CASE WHEN k IN (14, 15) THEN 'connection reset' END
-  FROM generate_series(1, $1) i, LATERAL (SELECT i % 20 AS k) m, LATERAL (SELECT now() AT TIME ZONE 'UTC' AS utc) at`, n, l.orgs)
+  FROM generate_series(1, $1) i, LATERAL (SELECT i % 20 AS k) m, LATERAL (SELECT now() AT TIME ZONE 'UTC' AS utc) at`,
+		n, l.orgs)
 	for i := 1; i <= n; i++ {
 		if k := i % 20; k <= 7 || k == 13 || k == 18 {
 			net := int64(100 * (i%500 + 1))
@@ -95,7 +97,8 @@ func (l *legacy) exec(stmt string, args ...any) {
 // state is the state of a document's legacy row.
 func (l *legacy) state(document string) (state string) {
 	l.t.Helper()
-	require.NoError(l.t, l.app.QueryRow(l.t.Context(), `SELECT state FROM accounting_work_queue WHERE document_id = $1`, document).Scan(&state))
+	require.NoError(l.t, l.app.QueryRow(l.t.Context(), `SELECT state FROM accounting_work_queue WHERE document_id = $1`,
+		document).Scan(&state))
 	return state
 }
 
@@ -104,8 +107,8 @@ type execer interface {
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
 }
 
-// legacyPost is the legacy ledger's posting: what is posted of the document is taken back, and the new amounts posted. One that came to zero has
-// no entries.
+// legacyPost is the legacy ledger's posting: what is posted of the document is taken back, and the
+// new amounts posted. One that came to zero has no entries.
 func legacyPost(ctx context.Context, q execer, org, document string, net int64) error {
 	const post = `
 WITH before AS (
@@ -120,7 +123,8 @@ SELECT $1, $2, account, debit, credit, date '2026-03-01'
 	if _, err := q.Exec(ctx, post, org, document, net); err != nil {
 		return err
 	}
-	_, err := q.Exec(ctx, `UPDATE documents SET accounting_impact_created_at = now() AT TIME ZONE 'UTC' WHERE id = $1`, document)
+	_, err := q.Exec(ctx, `UPDATE documents SET accounting_impact_created_at = now() AT TIME ZONE 'UTC' WHERE id = $1`,
+		document)
 	return err
 }
 
@@ -168,11 +172,15 @@ func legacyWork(ctx context.Context, pool *pgxpool.Pool, id, org, document strin
 		var net, have, now int64
 		var deleted *time.Time
 		var state string
-		// The document first, as the code that enqueues does: the other way round the two would wait for each other.
-		if err := tx.QueryRow(ctx, `SELECT net, accounting_ready_version, deleted_at FROM documents WHERE id = $1 FOR UPDATE`, document).Scan(&net, &have, &deleted); err != nil {
+		// The document first, as the code that enqueues does: the other way round the two would wait
+		// for each other.
+		if err := tx.QueryRow(ctx,
+			`SELECT net, accounting_ready_version, deleted_at FROM documents WHERE id = $1 FOR UPDATE`, document).Scan(&net,
+			&have, &deleted); err != nil {
 			return err
 		}
-		if err := tx.QueryRow(ctx, `SELECT state, version_hint FROM accounting_work_queue WHERE id = $1 FOR UPDATE`, id).Scan(&state, &now); err != nil {
+		if err := tx.QueryRow(ctx, `SELECT state, version_hint FROM accounting_work_queue WHERE id = $1 FOR UPDATE`,
+			id).Scan(&state, &now); err != nil {
 			return err
 		}
 		if state != "leased" || now != version {
@@ -183,7 +191,8 @@ func legacyWork(ctx context.Context, pool *pgxpool.Pool, id, org, document strin
 			_, err := tx.Exec(ctx, `UPDATE accounting_work_queue SET state = 'cancelled' WHERE id = $1`, id)
 			return err
 		case have != version:
-			_, err := tx.Exec(ctx, `UPDATE accounting_work_queue SET state = 'pending', version_hint = $2 WHERE id = $1`, id, have)
+			_, err := tx.Exec(ctx, `UPDATE accounting_work_queue SET state = 'pending', version_hint = $2 WHERE id = $1`, id,
+				have)
 			return err
 		}
 		if err := legacyPost(ctx, tx, org, document, net); err != nil {
@@ -194,7 +203,8 @@ func legacyWork(ctx context.Context, pool *pgxpool.Pool, id, org, document strin
 	})
 }
 
-// legacyEnqueuer changes documents and enqueues them as old code does, until the context ends. New documents are among them.
+// legacyEnqueuer changes documents and enqueues them as old code does, until the context ends. New
+// documents are among them.
 func legacyEnqueuer(ctx context.Context, pool *pgxpool.Pool, documents int, orgs []string) error {
 	random := rand.New(rand.NewPCG(1, 2))
 	for n := 0; ctx.Err() == nil; n++ {
@@ -202,7 +212,8 @@ func legacyEnqueuer(ctx context.Context, pool *pgxpool.Pool, documents int, orgs
 		if n%10 == 0 {
 			i = documents + n/10 + 1
 		}
-		if err := legacyEnqueue(context.WithoutCancel(ctx), pool, orgs[i%3], fmt.Sprint("doc-", i), int64(random.IntN(100000)+1)); err != nil {
+		if err := legacyEnqueue(context.WithoutCancel(ctx), pool, orgs[i%3], fmt.Sprint("doc-", i),
+			int64(random.IntN(100000)+1)); err != nil {
 			return err
 		}
 		select {
@@ -213,7 +224,8 @@ func legacyEnqueuer(ctx context.Context, pool *pgxpool.Pool, documents int, orgs
 	return nil
 }
 
-// legacyEnqueue writes a document and enqueues its next version, in one transaction. A deleted document stays as it is.
+// legacyEnqueue writes a document and enqueues its next version, in one transaction. A deleted
+// document stays as it is.
 func legacyEnqueue(ctx context.Context, pool *pgxpool.Pool, org, document string, net int64) error {
 	return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
 		var version int64
@@ -278,7 +290,8 @@ SELECT k.n, d.id IS NOT NULL, EXISTS (SELECT FROM public.documents x WHERE x.id 
 // SetPosted implements accounting.Source.
 func (legacyDocuments) SetPosted(ctx context.Context, tx pgx.Tx, keys []accounting.Key, live []bool) error {
 	for i, k := range keys {
-		if _, err := tx.Exec(ctx, `UPDATE public.documents SET accounting_impact_created_at = CASE WHEN $2 THEN now() AT TIME ZONE 'UTC' END WHERE id = $1`, k.ID, live[i]); err != nil {
+		if _, err := tx.Exec(ctx,
+			`UPDATE public.documents SET accounting_impact_created_at = CASE WHEN $2 THEN now() AT TIME ZONE 'UTC' END WHERE id = $1`, k.ID, live[i]); err != nil {
 			return err
 		}
 	}

@@ -22,20 +22,23 @@ const DefaultOperationsTable = "public.async_operations"
 type OperationsOptions struct {
 	// Table is the legacy table. Default: DefaultOperationsTable.
 	Table string
-	// Org is the organization of every row or, with OrgFrom, of those whose column is null. Default: "default".
+	// Org is the organization of every row or, with OrgFrom, of those whose column is null. Default:
+	// "default".
 	Org string
-	// OrgFrom is the column that says whose a row is. Default: workspace_id without Org; none with it.
+	// OrgFrom is the column that says whose a row is. Default: workspace_id without Org; none with
+	// it.
 	OrgFrom string
 	// Completed says that rows which are completed or cancelled are adopted as well, for the record.
 	Completed bool
 	// DropCredentials takes credentials out of payloads in place of leaving their rows.
 	DropCredentials bool
-	// Check says what is wrong with a payload of a type; nil: nothing is checked but its size and form.
+	// Check says what is wrong with a payload of a type; nil: nothing is checked but its size and
+	// form.
 	Check func(operationType string, raw []byte) error
 }
 
-// Operations adopts a table of async operations: its jobs are rows with a type, a payload and the statuses pending, failed (waits to be tried
-// again), processing, completed, dead and cancelled.
+// Operations adopts a table of async operations: its jobs are rows with a type, a payload and the
+// statuses pending, failed (waits to be tried again), processing, completed, dead and cancelled.
 type Operations struct {
 	pool     *pgxpool.Pool
 	options  OperationsOptions
@@ -43,11 +46,13 @@ type Operations struct {
 	problems Problems
 }
 
-// The columns of a table of async operations. Without the first ones nothing can be adopted; the others have defaults.
+// The columns of a table of async operations. Without the first ones nothing can be adopted; the
+// others have defaults.
 var (
 	neededOperation = []string{"id", "operation_type", "payload", "status"}
 	knownOperation  = []string{
-		"id", "operation_type", "payload", "submission_id", "form_id", "workspace_id", "status", "attempts", "max_attempts", "last_attempt_at", "next_retry_at",
+		"id", "operation_type", "payload", "submission_id", "form_id", "workspace_id", "status", "attempts", "max_attempts",
+		"last_attempt_at", "next_retry_at",
 		"completed_at", "last_error", "error_history", "result", "created_at", "updated_at",
 	}
 )
@@ -93,10 +98,12 @@ func (a *Operations) checkTable() {
 		p.Block("PAYLOAD_TYPE", fmt.Sprintf("the column payload is %s: want jsonb or json", c.Type))
 	}
 	if c := t.Column("status"); c != nil && c.Labels != nil && !slices.Contains(c.Labels, statusCancelled) {
-		p.Block("STATE_MISSING", fmt.Sprintf("the type %s has no cancelled, by which Daybook marks rows: ALTER TYPE … ADD VALUE", c.Type))
+		p.Block("STATE_MISSING", fmt.Sprintf("the type %s has no cancelled, by which Daybook marks rows: ALTER TYPE … "+
+			"ADD VALUE", c.Type))
 	}
 	if !t.MayTrigger {
-		p.Block("NO_TRIGGER_RIGHT", "the present role may not put a trigger on "+t.Name+", which keeps what Daybook holds from being worked there as well: run as the table's owner")
+		p.Block("NO_TRIGGER_RIGHT", "the present role may not put a trigger on "+t.Name+
+			", which keeps what Daybook holds from being worked there as well: run as the table's owner")
 	}
 	p.addOwner(t)
 	if a.options.OrgFrom != "" && !t.Has(a.options.OrgFrom) {
@@ -121,7 +128,8 @@ func (a *Operations) payload() string {
 	if !a.options.DropCredentials {
 		return "t.payload::jsonb"
 	}
-	return "CASE jsonb_typeof(t.payload::jsonb) WHEN 'object' THEN t.payload::jsonb #- '" + credentials + "' ELSE t.payload::jsonb END"
+	return "CASE jsonb_typeof(t.payload::jsonb) WHEN 'object' THEN t.payload::jsonb #- '" + credentials +
+		"' ELSE t.payload::jsonb END"
 }
 
 // org is an expression of the organization of a row, in which $1 is the one of rows that name none.
@@ -134,7 +142,8 @@ func (a *Operations) org() string {
 
 // operationHash is an expression: the hash of an operation's id, type and payload.
 func operationHash(id, operationType, payload string) string {
-	return "hashtextextended(" + id + "::text || E'\\n' || " + operationType + "::text || E'\\n' || coalesce((" + payload + ")::text, ''), 0)"
+	return "hashtextextended(" + id + "::text || E'\\n' || " + operationType + "::text || E'\\n' || coalesce((" +
+		payload + ")::text, ''), 0)"
 }
 
 // operation is a row of the legacy table.
@@ -156,7 +165,8 @@ const (
 	codePayload    = "PAYLOAD_REFUSED"
 )
 
-// refuse says why a row is not adopted; empty: it is. A row that Daybook would work has a payload that its type's handler accepts.
+// refuse says why a row is not adopted; empty: it is. A row that Daybook would work has a payload
+// that its type's handler accepts.
 func (a *Operations) refuse(o *operation) (code, detail string) {
 	open := o.Status == statusPending || o.Status == statusFailed
 	check := func() error {
@@ -167,9 +177,11 @@ func (a *Operations) refuse(o *operation) (code, detail string) {
 	}
 	switch {
 	case o.Status == statusProcessing:
-		return codeProcessing, "the legacy worker holds the row: the next repetition adopts what comes of it. One that is stuck is reset by the legacy system's own clean-up"
+		return codeProcessing, "the legacy worker holds the row: the next repetition adopts what comes of it. One that " +
+			"is stuck is reset by the legacy system's own clean-up"
 	case !slices.Contains([]string{statusPending, statusFailed, statusDead, statusCompleted, statusCancelled}, o.Status):
-		return "STATUS_UNKNOWN", "the status is none of pending, processing, completed, failed, dead and cancelled: correct the row"
+		return "STATUS_UNKNOWN", "the status is none of pending, processing, completed, failed, dead and cancelled: " +
+			"correct the row"
 	case len(o.Org) > 255:
 		return "ORG_INVALID", "the organization has more than 255 bytes: name another column by --org-from"
 	case !typeName.MatchString(o.Type):
@@ -199,8 +211,10 @@ func (a *Operations) Look(ctx context.Context) (Plan, error) {
 		return p, nil
 	}
 	stmt := `
-SELECT t.id::text, t.operation_type::text, t.status::text, ` + a.org() + `, CASE WHEN t.status::text = ANY ($3) THEN (` + a.payload() + `)::text END,
-       (` + a.payload() + `) #>> '` + credentials + `' IS NOT NULL, ` + operationHash("t.id", "t.operation_type", a.payload()) + `, coalesce(h.taken_state, '')
+SELECT t.id::text, t.operation_type::text, t.status::text, ` + a.org() +
+		`, CASE WHEN t.status::text = ANY ($3) THEN (` + a.payload() + `)::text END,
+       (` + a.payload() + `) #>> '` + credentials + `' IS NOT NULL, ` +
+		operationHash("t.id", "t.operation_type", a.payload()) + `, coalesce(h.taken_state, '')
   FROM ` + a.table.Name + ` t
   LEFT JOIN daybook.adopted_rows h ON h.legacy_table = $2 AND h.legacy_id = t.id::text
  ORDER BY t.id`
@@ -217,7 +231,8 @@ SELECT t.id::text, t.operation_type::text, t.status::text, ` + a.org() + `, CASE
 			if o.Payload = nil; raw != nil {
 				o.Payload = []byte(*raw)
 			}
-			if o.Status != statusProcessing && (o.Status == statusCompleted || o.Status == statusCancelled) && !a.options.Completed {
+			if o.Status != statusProcessing && (o.Status == statusCompleted || o.Status == statusCancelled) &&
+				!a.options.Completed {
 				p.Leave.Add(o.Org, o.Status, o.Hash)
 				return nil
 			}

@@ -8,8 +8,8 @@ import (
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
-// Verify implements Adopter: it compares the rows that were adopted, as the legacy table has them, with Daybook's jobs: their number, and the
-// checksum of ids, types and payloads.
+// Verify implements Adopter: it compares the rows that were adopted, as the legacy table has them,
+// with Daybook's jobs: their number, and the checksum of ids, types and payloads.
 func (a *Operations) Verify(ctx context.Context) (Verification, error) {
 	v := Verification{Table: a.table.Name}
 	plan, err := a.Look(ctx)
@@ -18,8 +18,10 @@ func (a *Operations) Verify(ctx context.Context) (Verification, error) {
 	}
 	v.Left = plan.Take
 	stmt := `
-SELECT h.org_id, h.taken_state, t.id IS NOT NULL, coalesce(` + operationHash("t.id", "t.operation_type", a.payload()) + `, 0), j.id IS NOT NULL,
-       coalesce(` + operationHash("h.legacy_id", "j.type", "j.payload") + `, 0), coalesce(t.status::text IN ('pending', 'failed', 'processing'), false), h.legacy_id
+SELECT h.org_id, h.taken_state, t.id IS NOT NULL, coalesce(` + operationHash("t.id", "t.operation_type", a.payload()) +
+		`, 0), j.id IS NOT NULL,
+       coalesce(` + operationHash("h.legacy_id", "j.type", "j.payload") +
+		`, 0), coalesce(t.status::text IN ('pending', 'failed', 'processing'), false), h.legacy_id
   FROM daybook.adopted_rows h
   LEFT JOIN daybook.jobs j ON j.id = h.job_id
   LEFT JOIN ` + a.table.Name + ` t ON t.id = h.legacy_id::` + a.table.Column("id").Type + `
@@ -37,7 +39,8 @@ SELECT h.org_id, h.taken_state, t.id IS NOT NULL, coalesce(` + operationHash("t.
 				held.Add(org, state, ours)
 			}
 			if open {
-				v.Problems.Add("HELD_BY_BOTH", "the row can be worked by the legacy worker although Daybook holds it: the trigger was dropped; --apply puts it back, then cancel the row", org+"/"+id)
+				v.Problems.Add("HELD_BY_BOTH", "the row can be worked by the legacy worker although Daybook holds it: the "+
+					"trigger was dropped; --apply puts it back, then cancel the row", org+"/"+id)
 			}
 			return nil
 		}, stmt, a.table.Name)
@@ -53,11 +56,13 @@ type adopted struct {
 	there, free, untouched   bool
 }
 
-// GiveBack implements Adopter: jobs that Daybook has not worked, and that no request has changed, return to the legacy table as they were.
+// GiveBack implements Adopter: jobs that Daybook has not worked, and that no request has changed,
+// return to the legacy table as they were.
 func (a *Operations) GiveBack(ctx context.Context, after string) (Step, error) {
 	const next = `SELECT * FROM daybook.adopted_rows h WHERE h.legacy_table = $1 AND h.legacy_id > $2 ORDER BY h.legacy_id LIMIT $3`
 	stmt := `
-SELECT h.legacy_id, h.org_id, h.job_id, h.taken_state, h.legacy_row::text, ` + operationHash("h.legacy_id", "coalesce(q.type, '')", "q.payload") + `,
+SELECT h.legacy_id, h.org_id, h.job_id, h.taken_state, h.legacy_row::text, ` + operationHash("h.legacy_id",
+		"coalesce(q.type, '')", "q.payload") + `,
        EXISTS (SELECT FROM daybook.jobs x WHERE x.id = h.job_id), q.id IS NOT NULL,
        coalesce(q.state <> 'leased' AND q.generation = h.generation AND q.completed_turn_id IS NULL
                 AND NOT EXISTS (SELECT FROM daybook.attempt_log t WHERE t.job_id = h.job_id AND t.turn_id <> 'adopted'), false)
@@ -70,30 +75,33 @@ SELECT h.legacy_id, h.org_id, h.job_id, h.taken_state, h.legacy_row::text, ` + o
 		if err := Lock(ctx, tx, a.table.Name); err != nil {
 			return err
 		}
-		locked, err := lockJobs(ctx, tx, `SELECT q.id FROM (`+next+`) h JOIN daybook.jobs q ON q.id = h.job_id`, a.table.Name, after, BatchRows)
+		locked, err := lockJobs(ctx, tx, `SELECT q.id FROM (`+next+`) h JOIN daybook.jobs q ON q.id = h.job_id`,
+			a.table.Name, after, BatchRows)
 		if err != nil {
 			return err
 		}
 		var back []adopted
 		var r adopted
-		err = store.Each(ctx, tx, []any{&r.id, &r.org, &r.job, &r.taken, &r.row, &r.hash, &r.there, &r.free, &r.untouched}, func() error {
-			s.Next = r.id
-			if r.untouched {
-				s.Done.Add(r.org, r.taken, r.hash)
-				back = append(back, r)
+		err = store.Each(ctx, tx, []any{&r.id, &r.org, &r.job, &r.taken, &r.row, &r.hash, &r.there, &r.free, &r.untouched},
+			func() error {
+				s.Next = r.id
+				if r.untouched {
+					s.Done.Add(r.org, r.taken, r.hash)
+					back = append(back, r)
+					return nil
+				}
+				s.Left.Add(r.org, r.taken, r.hash)
+				switch {
+				case !r.there:
+					s.Problems.Add("JOB_GONE", "Daybook's job was removed: the legacy row stays as it is", r.org+"/"+r.id)
+				case !r.free:
+					s.Problems.Add("LEASED", "another transaction holds the job at the moment: repeat --undo", r.org+"/"+r.id)
+				default:
+					s.Problems.Add("WORKED_HERE", "Daybook has worked the job, works it, or was asked for it again: it stays",
+						r.org+"/"+r.id)
+				}
 				return nil
-			}
-			s.Left.Add(r.org, r.taken, r.hash)
-			switch {
-			case !r.there:
-				s.Problems.Add("JOB_GONE", "Daybook's job was removed: the legacy row stays as it is", r.org+"/"+r.id)
-			case !r.free:
-				s.Problems.Add("LEASED", "another transaction holds the job at the moment: repeat --undo", r.org+"/"+r.id)
-			default:
-				s.Problems.Add("WORKED_HERE", "Daybook has worked the job, works it, or was asked for it again: it stays", r.org+"/"+r.id)
-			}
-			return nil
-		}, stmt, a.table.Name, after, BatchRows, locked)
+			}, stmt, a.table.Name, after, BatchRows, locked)
 		if err != nil || len(back) == 0 {
 			return err
 		}
@@ -134,12 +142,14 @@ UPDATE `+a.table.Name+` t SET `+set+`
 // Finish implements Adopter: when Daybook holds no row of the table any more, its trigger goes.
 func (a *Operations) Finish(ctx context.Context) ([]string, error) {
 	var held bool
-	if err := a.pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM daybook.adopted_rows WHERE legacy_table = $1)`, a.table.Name).Scan(&held); err != nil {
+	if err := a.pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM daybook.adopted_rows WHERE legacy_table = $1)`,
+		a.table.Name).Scan(&held); err != nil {
 		return nil, store.Wrap("finish", err)
 	}
 	if held {
 		return []string{"the trigger on " + a.table.Name + " stays, because Daybook holds rows of it"}, nil
 	}
 	_, err := a.pool.Exec(ctx, `DROP TRIGGER IF EXISTS `+operationsTrigger+` ON `+a.table.Name)
-	return []string{"removed the trigger " + operationsTrigger + " from " + a.table.Name}, store.Wrap("drop the trigger", err)
+	return []string{"removed the trigger " + operationsTrigger + " from " + a.table.Name},
+		store.Wrap("drop the trigger", err)
 }

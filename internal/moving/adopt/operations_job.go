@@ -37,8 +37,9 @@ type adoptedAttempt struct {
 	Final bool      `json:"final"`
 }
 
-// insertAdopted writes jobs, their links and their earlier attempts. A job is due at its time or now, whichever is later: workers do not look for
-// what became due before they last looked. It returns the ids of the jobs that it inserted.
+// insertAdopted writes jobs, their links and their earlier attempts. A job is due at its time or
+// now, whichever is later: workers do not look for what became due before they last looked. It
+// returns the ids of the jobs that it inserted.
 const insertAdopted = `
 WITH r AS MATERIALIZED (
     SELECT * FROM jsonb_to_recordset($1::jsonb)
@@ -70,7 +71,8 @@ SELECT id FROM inserted`
 // job is the row as a job of that id.
 func (o *legacyOperation) job(id, table string) adoptedJob {
 	j := adoptedJob{
-		ID: id, Org: o.Org, Type: o.Type, Payload: o.Payload, Key: table + "/" + o.ID, State: models.JobPending, ReadyAt: o.NextRetry,
+		ID: id, Org: o.Org, Type: o.Type, Payload: o.Payload, Key: table + "/" + o.ID, State: models.JobPending,
+		ReadyAt:         o.NextRetry,
 		LastAttemptedAt: o.LastAttempt, CreatedAt: o.Created, Links: [][2]string{{"operation", o.ID}},
 	}
 	if o.Attempts != nil {
@@ -112,7 +114,8 @@ func (o *legacyOperation) job(id, table string) adoptedJob {
 	return j
 }
 
-// history are the errors of the row, each of an attempt. What is not written as the legacy queue writes it has the time otherwise.
+// history are the errors of the row, each of an attempt. What is not written as the legacy queue
+// writes it has the time otherwise.
 func (o *legacyOperation) history(otherwise time.Time) []adoptedAttempt {
 	var entries []struct {
 		Error     json.RawMessage `json:"error"`

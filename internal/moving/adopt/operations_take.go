@@ -21,7 +21,8 @@ func (a *Operations) Prepare(ctx context.Context) ([]string, error) {
 			if err := Lock(ctx, tx, a.table.Name); err != nil {
 				return err
 			}
-			if err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_trigger WHERE tgrelid = $1::regclass AND tgname = $2)`, a.table.Name, operationsTrigger).Scan(&there); err != nil || there {
+			if err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_trigger WHERE tgrelid = $1::regclass AND tgname = $2)`,
+				a.table.Name, operationsTrigger).Scan(&there); err != nil || there {
 				return err
 			}
 			made = true
@@ -90,12 +91,16 @@ func (a *Operations) lock(ctx context.Context, tx pgx.Tx, after string) ([]legac
 		return "least(greatest((" + t.Text("t", column, "NULL::text") + ")::numeric, 0), 1000000)::bigint"
 	}
 	stmt := `
-SELECT t.id::text, t.operation_type::text, t.status::text, ` + a.org() + `, (` + a.payload() + `)::text, (` + a.payload() + `) #>> '` + credentials + `' IS NOT NULL,
+SELECT t.id::text, t.operation_type::text, t.status::text, ` + a.org() + `, (` + a.payload() + `)::text, (` +
+		a.payload() + `) #>> '` + credentials + `' IS NOT NULL,
        ` + operationHash("t.id", "t.operation_type", a.payload()) + `,
-       ` + t.Text("t", "submission_id", "NULL::text") + `, ` + t.Text("t", "form_id", "NULL::text") + `, ` + t.Text("t", "workspace_id", "NULL::text") + `,
+       ` + t.Text("t", "submission_id", "NULL::text") + `, ` + t.Text("t", "form_id", "NULL::text") + `, ` +
+		t.Text("t", "workspace_id", "NULL::text") + `,
        ` + number("attempts") + `, ` + number("max_attempts") + `,
-       ` + at("last_attempt_at") + `, ` + at("next_retry_at") + `, ` + at("completed_at") + `, ` + at("created_at") + `, ` + at("updated_at") + `,
-       ` + t.Text("t", "last_error", "NULL::text") + `, ` + t.Text("t", "error_history", "NULL::text") + `, ` + t.Text("t", "result", "NULL::text") + `, to_jsonb(t)::text
+       ` + at("last_attempt_at") + `, ` + at("next_retry_at") + `, ` + at("completed_at") + `, ` + at("created_at") +
+		`, ` + at("updated_at") + `,
+       ` + t.Text("t", "last_error", "NULL::text") + `, ` + t.Text("t", "error_history", "NULL::text") + `, ` +
+		t.Text("t", "result", "NULL::text") + `, to_jsonb(t)::text
   FROM ` + t.Name + ` t
  WHERE t.status::text = ANY ($3) AND ($4 = '' OR t.id > nullif($4, '')::` + t.Column("id").Type + `)
    AND NOT EXISTS (SELECT FROM daybook.adopted_rows h WHERE h.legacy_table = $2 AND h.legacy_id = t.id::text)
@@ -103,7 +108,8 @@ SELECT t.id::text, t.operation_type::text, t.status::text, ` + a.org() + `, (` +
  LIMIT $5
    FOR NO KEY UPDATE OF t SKIP LOCKED`
 	return store.Collect(ctx, tx, func(row pgx.CollectableRow) (o legacyOperation, err error) {
-		err = row.Scan(&o.ID, &o.Type, &o.Status, &o.Org, &o.Payload, &o.Secret, &o.Hash, &o.Submission, &o.Form, &o.Workspace, &o.Attempts, &o.Max,
+		err = row.Scan(&o.ID, &o.Type, &o.Status, &o.Org, &o.Payload, &o.Secret, &o.Hash, &o.Submission, &o.Form,
+			&o.Workspace, &o.Attempts, &o.Max,
 			&o.LastAttempt, &o.NextRetry, &o.Completed, &o.Created, &o.Updated, &o.LastError, &o.History, &o.Result, &o.Row)
 		return o, err
 	}, stmt, a.options.Org, t.Name, a.statuses(), after, BatchRows)
@@ -128,7 +134,8 @@ func (a *Operations) hold(ctx context.Context, tx pgx.Tx, rows []legacyOperation
 	}
 	inserted := map[string]bool{}
 	var id string
-	if err := store.Each(ctx, tx, []any{&id}, func() error { inserted[id] = true; return nil }, insertAdopted, string(text)); err != nil {
+	if err := store.Each(ctx, tx, []any{&id}, func() error { inserted[id] = true; return nil }, insertAdopted,
+		string(text)); err != nil {
 		return err
 	}
 	var records []Row
@@ -137,11 +144,13 @@ func (a *Operations) hold(ctx context.Context, tx pgx.Tx, rows []legacyOperation
 		o := &rows[i]
 		if !inserted[ids[i]] {
 			s.Left.Add(o.Org, o.Status, o.Hash)
-			s.Problems.Add("KEY_TAKEN", "Daybook has a job with the key of this row: remove that job, or cancel the row", o.Org+"/"+o.ID)
+			s.Problems.Add("KEY_TAKEN", "Daybook has a job with the key of this row: remove that job, or cancel the row",
+				o.Org+"/"+o.ID)
 			continue
 		}
 		s.Done.Add(o.Org, o.Status, o.Hash)
-		records = append(records, Row{LegacyID: o.ID, Kind: "jobs", OrgID: o.Org, JobID: ids[i], State: o.Status, Legacy: o.Row})
+		records = append(records,
+			Row{LegacyID: o.ID, Kind: "jobs", OrgID: o.Org, JobID: ids[i], State: o.Status, Legacy: o.Row})
 		if o.Status != statusCompleted && o.Status != statusCancelled {
 			marked = append(marked, o.ID)
 		}
@@ -162,6 +171,7 @@ func (a *Operations) mark(ctx context.Context, tx pgx.Tx, ids []string) error {
 	if a.table.Has("last_error") {
 		set += ", last_error = 'held by Daybook'"
 	}
-	_, err := tx.Exec(ctx, `UPDATE `+a.table.Name+` t SET `+set+` WHERE t.id = ANY ($1::text[]::`+a.table.Column("id").Type+`[])`, ids)
+	_, err := tx.Exec(ctx, `UPDATE `+a.table.Name+` t SET `+set+` WHERE t.id = ANY ($1::text[]::`+
+		a.table.Column("id").Type+`[])`, ids)
 	return store.Wrap("mark rows", err)
 }

@@ -72,7 +72,8 @@ func (o *operations) apply(options adopt.OperationsOptions) adopt.Report {
 	return r
 }
 
-// fill inserts n operations of each status, of the type thumbnail. A pending one is due; a failed one waits for an hour.
+// fill inserts n operations of each status, of the type thumbnail. A pending one is due; a failed
+// one waits for an hour.
 func (o *operations) fill(n int) {
 	o.t.Helper()
 	o.exec(`
@@ -112,7 +113,8 @@ func (o *operations) oldAttempt(ctx context.Context, id string) error {
 	if _, err := o.app.Exec(ctx, `INSERT INTO worked VALUES ($1, 'legacy')`, id); err != nil {
 		return err
 	}
-	_, err := o.app.Exec(ctx, `UPDATE async_operations SET status = 'completed', completed_at = now(), result = '{}' WHERE id = $1`, id)
+	_, err := o.app.Exec(ctx,
+		`UPDATE async_operations SET status = 'completed', completed_at = now(), result = '{}' WHERE id = $1`, id)
 	return err
 }
 
@@ -142,8 +144,8 @@ func (o *operations) drain() {
 	queuetest.DrainJobs(o.t, o.Pool, registry, queuetest.JobsOptions{Advance: 2 * time.Hour})
 }
 
-// The old worker and the code that enqueues run, while rows are adopted again and again, and some runs are killed: each operation is worked once, by
-// one of both.
+// The old worker and the code that enqueues run, while rows are adopted again and again, and some
+// runs are killed: each operation is worked once, by one of both.
 func TestOperationsAreAdoptedBesideTheOldWorker(t *testing.T) {
 	t.Parallel()
 	o := newOperations(t)
@@ -155,7 +157,8 @@ func TestOperationsAreAdoptedBesideTheOldWorker(t *testing.T) {
 	}
 	group.Go(func() error {
 		for range 60 {
-			if _, err := o.app.Exec(context.WithoutCancel(ctx), `INSERT INTO async_operations (operation_type, payload) SELECT 'thumbnail', '{"n": 0}' FROM generate_series(1, 5)`); err != nil {
+			if _, err := o.app.Exec(context.WithoutCancel(ctx),
+				`INSERT INTO async_operations (operation_type, payload) SELECT 'thumbnail', '{"n": 0}' FROM generate_series(1, 5)`); err != nil {
 				return err
 			}
 		}
@@ -176,11 +179,14 @@ func TestOperationsAreAdoptedBesideTheOldWorker(t *testing.T) {
 	v, err := adopt.Check(t.Context(), o.adopter(adopt.OperationsOptions{}))
 	require.NoError(t, err, "%+v", v)
 	assert.Zero(t, v.Left.Rows())
-	assert.Zero(t, o.count(`SELECT count(*) FROM async_operations WHERE status IN ('pending', 'failed', 'dead')`), "what is open, and dead letters, are Daybook's")
+	assert.Zero(t, o.count(`SELECT count(*) FROM async_operations WHERE status IN ('pending', 'failed', 'dead')`),
+		"what is open, and dead letters, are Daybook's")
 	o.drain()
 	assert.Positive(t, o.count(`SELECT count(*) FROM worked WHERE by = 'daybook'`))
-	assert.Zero(t, o.count(`SELECT count(*) FROM (SELECT operation_id FROM worked GROUP BY 1 HAVING count(*) > 1) twice`), "worked twice")
-	// 150 of each status; of the first ones only those that were pending or failed are worked, and all that were enqueued meanwhile.
+	assert.Zero(t, o.count(`SELECT count(*) FROM (SELECT operation_id FROM worked GROUP BY 1 HAVING count(*) > 1) twice`),
+		"worked twice")
+	// 150 of each status; of the first ones only those that were pending or failed are worked, and
+	// all that were enqueued meanwhile.
 	assert.Equal(t, o.count(`SELECT count(*) FROM async_operations`)-4*150, o.count(`SELECT count(*) FROM worked`))
 	assert.Zero(t, o.apply(adopt.OperationsOptions{}).Done.Rows(), "a repetition takes nothing twice")
 }
@@ -205,14 +211,21 @@ func TestOperationsKeepWhatTheyHave(t *testing.T) {
 		was, state string
 		attempts   int
 		history    int
-	}{{"pending", "pending", 0, 0}, {"failed", "pending", 2, 2}, {"dead", "failed", 3, 3}, {"completed", "completed", 1, 0}, {"cancelled", "cancelled", 0, 0}} {
+	}{
+		{"pending", "pending", 0, 0},
+		{"failed", "pending", 2, 2},
+		{"dead", "failed", 3, 3},
+		{"completed", "completed", 1, 0},
+		{"cancelled", "cancelled", 0, 0},
+	} {
 		assert.Equal(t, 1, o.count(`
 SELECT count(*) FROM daybook.jobs j JOIN daybook.adopted_rows h ON h.job_id = j.id
  WHERE h.taken_state = $1 AND j.state::text = $2 AND j.run_count = $3 AND j.org_id = $4 AND j.max_attempts = 3
    AND (SELECT count(*) FROM daybook.attempts a WHERE a.job_id = j.id AND a.error = 'Rate limited' AND a.started_at = '2025-01-02T10:35:00Z') = $5
    AND (SELECT count(*) FROM daybook.job_links l WHERE l.job_id = j.id AND l.kind IN ('operation', 'submission', 'workspace')) = 3
    AND (j.result IS NOT NULL) = ($1 = 'completed')
-   AND (j.ready_at > now() + interval '50 minutes') = ($1 = 'failed')`, c.was, c.state, c.attempts, workspace, c.history), c.was)
+   AND (j.ready_at > now() + interval '50 minutes') = ($1 = 'failed')`, c.was, c.state, c.attempts, workspace,
+			c.history), c.was)
 	}
 	assert.Equal(t, 3, o.count(`SELECT count(*) FROM async_operations WHERE last_error = 'held by Daybook' AND status = 'cancelled'`))
 
@@ -225,7 +238,8 @@ SELECT count(*) FROM daybook.jobs j JOIN daybook.adopted_rows h ON h.job_id = j.
 	assert.Equal(t, 1, o.count(`SELECT count(*) FROM daybook.jobs WHERE org_id = 'default'`))
 }
 
-// What Daybook would refuse is reported and left; credentials stay out of the queue, or are taken out.
+// What Daybook would refuse is reported and left; credentials stay out of the queue, or are taken
+// out.
 func TestOperationsThatAreRefusedAreReported(t *testing.T) {
 	t.Parallel()
 	o := newOperations(t)
@@ -253,7 +267,10 @@ INSERT INTO async_operations (operation_type, payload, status, last_error) VALUE
 		return text
 	}
 	said := codes()
-	for _, code := range []string{"CREDENTIALS 2 store the token as the secret DAYBOOK_AIRTABLE_TOKEN_DEFAULT", "TYPE_INVALID 1", "PAYLOAD_REFUSED 1 mail: to is missing", "STATUS_UNKNOWN 1"} {
+	for _, code := range []string{
+		"CREDENTIALS 2 store the token as the secret DAYBOOK_AIRTABLE_TOKEN_DEFAULT",
+		"TYPE_INVALID 1", "PAYLOAD_REFUSED 1 mail: to is missing", "STATUS_UNKNOWN 1",
+	} {
 		assert.Contains(t, said, code)
 	}
 	assert.NotContains(t, said, "key-of-a-customer")
@@ -274,7 +291,8 @@ func TestOperationsAreGivenBack(t *testing.T) {
 	o.apply(adopt.OperationsOptions{Completed: true})
 	// Daybook works one of them.
 	var id string
-	require.NoError(t, o.Pool.QueryRow(t.Context(), `SELECT id FROM daybook.jobs WHERE state = 'pending' AND ready_at <= clock_timestamp() LIMIT 1`).Scan(&id))
+	require.NoError(t, o.Pool.QueryRow(t.Context(),
+		`SELECT id FROM daybook.jobs WHERE state = 'pending' AND ready_at <= clock_timestamp() LIMIT 1`).Scan(&id))
 	require.Equal(t, 1, o.count(`SELECT count(daybook.lease_async_operation($1))`, id))
 	o.exec(`SELECT daybook.complete_async_operation($1)`, id)
 	r, err := adopt.GiveBack(t.Context(), o.adopter(adopt.OperationsOptions{}), nil)
@@ -282,15 +300,18 @@ func TestOperationsAreGivenBack(t *testing.T) {
 	assert.EqualValues(t, 24, r.Done.Rows())
 	assert.EqualValues(t, 1, r.Left.Rows())
 	assert.Equal(t, "WORKED_HERE", r.Problems[0].Code)
-	assert.Equal(t, 1, o.count(`SELECT count(*) FROM ((TABLE async_operations) EXCEPT (TABLE before)) changed`), "only the one that Daybook has worked")
+	assert.Equal(t, 1, o.count(`SELECT count(*) FROM ((TABLE async_operations) EXCEPT (TABLE before)) changed`),
+		"only the one that Daybook has worked")
 	assert.Equal(t, 1, o.count(`SELECT count(*) FROM daybook.jobs`))
-	assert.Equal(t, 1, o.count(`SELECT count(*) FROM pg_trigger WHERE tgname = 'daybook_keeps_adopted'`), "as long as Daybook holds a row")
+	assert.Equal(t, 1, o.count(`SELECT count(*) FROM pg_trigger WHERE tgname = 'daybook_keeps_adopted'`),
+		"as long as Daybook holds a row")
 	assert.EqualValues(t, 24, o.apply(adopt.OperationsOptions{Completed: true}).Done.Rows())
 	v, err := adopt.Check(t.Context(), o.adopter(adopt.OperationsOptions{}))
 	require.NoError(t, err, "%+v", v)
 }
 
-// When a person tries a row again in the legacy system that Daybook holds, Daybook tries it, and the old worker does not.
+// When a person tries a row again in the legacy system that Daybook holds, Daybook tries it, and
+// the old worker does not.
 func TestOperationsThatAreTriedAgainGoOnToDaybook(t *testing.T) {
 	t.Parallel()
 	o := newOperations(t)

@@ -6,8 +6,9 @@ import (
 	"slices"
 )
 
-// Checksum is the sum of the hashes of rows, modulo 2^64: it does not depend on their order, and the sums of two sets add up to that of both. A
-// row's hash is PostgreSQL's hashtextextended of what names the row, with the seed 0.
+// Checksum is the sum of the hashes of rows, modulo 2^64: it does not depend on their order, and
+// the sums of two sets add up to that of both. A row's hash is PostgreSQL's hashtextextended of
+// what names the row, with the seed 0.
 type Checksum uint64
 
 // String is the sum in hex.
@@ -87,11 +88,12 @@ type Problem struct {
 // Problems are counted by code and detail.
 type Problems []Problem
 
-// addOwner says what the table's owner can do when Daybook writes to it. PostgreSQL runs a table's triggers, and functions of its constraints and indexes, with the
-// rights of the one who writes.
+// addOwner says what the table's owner can do when Daybook writes to it. PostgreSQL runs a table's
+// triggers, and functions of its constraints and indexes, with the rights of the one who writes.
 func (p *Problems) addOwner(t Table) {
 	if t.OtherOwner != "" {
-		p.Add("OTHER_OWNER", fmt.Sprintf("%s belongs to %s, who can run code with the rights of the owner of the schema daybook by its triggers: adopt it only if that role is trusted so", t.Name, t.OtherOwner), "")
+		p.Add("OTHER_OWNER", fmt.Sprintf("%s belongs to %s, who can run code with the rights of the owner of the schema "+
+			"daybook by its triggers: adopt it only if that role is trusted so", t.Name, t.OtherOwner), "")
 	}
 }
 
@@ -138,7 +140,8 @@ func (p Problems) Blocking() Problems {
 type Plan struct {
 	// Table is the legacy table with its schema.
 	Table string `json:"table"`
-	// Missing are columns that the table lacks and that have a default here; Ignored are columns that Daybook does not read.
+	// Missing are columns that the table lacks and that have a default here; Ignored are columns that
+	// Daybook does not read.
 	Missing []string `json:"missing_columns,omitempty"`
 	Ignored []string `json:"ignored_columns,omitempty"`
 	// Found are the rows that the legacy queue holds. Each is in Take or in Leave.
@@ -203,8 +206,9 @@ func Compare(legacy, held Groups) []Comparison {
 	for _, one := range all {
 		l, h := find(legacy, one), find(held, one)
 		compared = append(compared, Comparison{
-			OrgID: one.OrgID, State: one.State, LegacyRows: l.Rows, LegacyChecksum: l.Checksum, HeldRows: h.Rows, HeldChecksum: h.Checksum,
-			Same: l.Rows == h.Rows && l.Checksum == h.Checksum,
+			OrgID: one.OrgID, State: one.State, LegacyRows: l.Rows, LegacyChecksum: l.Checksum, HeldRows: h.Rows,
+			HeldChecksum: h.Checksum,
+			Same:         l.Rows == h.Rows && l.Checksum == h.Checksum,
 		})
 	}
 	return compared

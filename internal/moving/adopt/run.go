@@ -21,18 +21,20 @@ var (
 // BatchRows is how many legacy rows one transaction of an adoption holds at most.
 const BatchRows = 200
 
-// Adopter adopts one legacy queue. Its methods may be called again at any time, also after a call that was killed.
+// Adopter adopts one legacy queue. Its methods may be called again at any time, also after a call
+// that was killed.
 type Adopter interface {
 	// Look says what is there and what would be done, and changes nothing.
 	Look(ctx context.Context) (Plan, error)
-	// Prepare does once what must be so before the first row is adopted, such as a trigger on the legacy table. It says what it did.
+	// Prepare does once what must be so before the first row is adopted, such as a trigger on the
+	// legacy table. It says what it did.
 	Prepare(ctx context.Context) (notes []string, err error)
 	// Take adopts the next rows behind the one that after names, in one transaction.
 	Take(ctx context.Context, after string) (Step, error)
 	// Verify compares both sides in one snapshot.
 	Verify(ctx context.Context) (Verification, error)
-	// GiveBack gives the next adopted rows behind the one that after names back to the legacy queue, in one transaction: those that Daybook has
-	// not worked.
+	// GiveBack gives the next adopted rows behind the one that after names back to the legacy queue,
+	// in one transaction: those that Daybook has not worked.
 	GiveBack(ctx context.Context, after string) (Step, error)
 	// Finish does once what follows the last row that was given back. It says what it did.
 	Finish(ctx context.Context) (notes []string, err error)
@@ -46,7 +48,8 @@ type Step struct {
 	Problems   Problems
 }
 
-// Apply adopts every row that can be. progress is called after each transaction with what is done so far.
+// Apply adopts every row that can be. progress is called after each transaction with what is done
+// so far.
 func Apply(ctx context.Context, a Adopter, progress func(Report)) (Report, error) {
 	plan, err := a.Look(ctx)
 	if err != nil {
@@ -110,7 +113,9 @@ func Refusal(blocking Problems) error {
 const tries = 5
 
 // each calls step until there are no more rows, and adds up what it did.
-func (r *Report) each(ctx context.Context, step func(context.Context, string) (Step, error), progress func(Report)) error {
+func (r *Report) each(ctx context.Context, step func(context.Context, string) (Step, error),
+	progress func(Report),
+) error {
 	for after := ""; ; {
 		s, err := again(ctx, func() (Step, error) { return step(ctx, after) })
 		if err != nil {
@@ -129,7 +134,8 @@ func (r *Report) each(ctx context.Context, step func(context.Context, string) (S
 	}
 }
 
-// again calls a transaction again that met a deadlock, a serialization failure, a lock timeout, or the plan of a table that was changed since.
+// again calls a transaction again that met a deadlock, a serialization failure, a lock timeout, or
+// the plan of a table that was changed since.
 func again[T any](ctx context.Context, f func() (T, error)) (T, error) {
 	for n := 1; ; n++ {
 		v, err := f()

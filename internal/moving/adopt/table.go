@@ -28,21 +28,24 @@ type Column struct {
 
 // Table is a legacy table, or a view, as the database describes it.
 type Table struct {
-	// Name is the name with the schema, quoted where that is needed: it can stand in a statement as it is.
+	// Name is the name with the schema, quoted where that is needed: it can stand in a statement as
+	// it is.
 	Name string
 	// View says that it cannot be locked or changed.
 	View    bool
 	Columns []Column
 	// References are the tables that its foreign keys name, by the last column of the key.
 	References map[string]string
-	// OwnersMay says that the owner of Daybook's schema may read and change it, which a trigger of Daybook needs. MayTrigger says that the present
-	// role may put a trigger on it.
+	// OwnersMay says that the owner of Daybook's schema may read and change it, which a trigger of
+	// Daybook needs. MayTrigger says that the present role may put a trigger on it.
 	OwnersMay, MayTrigger bool
-	// OtherOwner is its owner when that role is not the owner of Daybook's schema and no member of it; empty: it is.
+	// OtherOwner is its owner when that role is not the owner of Daybook's schema and no member of
+	// it; empty: it is.
 	OtherOwner string
 }
 
-// LookAt describes a table; name is one as SQL writes it. Without a schema it is looked for on the search path.
+// LookAt describes a table; name is one as SQL writes it. Without a schema it is looked for on the
+// search path.
 func LookAt(ctx context.Context, q store.Querier, name string) (Table, error) {
 	const table = `
 SELECT c.oid, format('%I.%I', n.nspname, c.relname), c.relkind IN ('v', 'm'),
@@ -69,7 +72,8 @@ SELECT a.attname::text, format('%I.%I', n.nspname, r.relname)
 	var oid uint32
 	err := q.QueryRow(ctx, table, name).Scan(&oid, &t.Name, &t.View, &t.OwnersMay, &t.MayTrigger, &t.OtherOwner)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return t, fmt.Errorf("%w: %s in this database; if it has another name, give that with its schema, as schema.table", ErrNoTable, name)
+		return t, fmt.Errorf("%w: %s in this database; if it has another name, give that with its schema, as schema.table",
+			ErrNoTable, name)
 	}
 	if err != nil {
 		return t, store.Wrap("look at "+name, err)
@@ -97,7 +101,8 @@ func (t Table) Column(name string) *Column {
 // Has reports whether there is such a column.
 func (t Table) Has(name string) bool { return t.Column(name) != nil }
 
-// Text is an expression of the column as text, or the fallback where the table lacks it. from is the table's name in the statement.
+// Text is an expression of the column as text, or the fallback where the table lacks it. from is
+// the table's name in the statement.
 func (t Table) Text(from, column, fallback string) string {
 	if !t.Has(column) {
 		return fallback
@@ -105,7 +110,8 @@ func (t Table) Text(from, column, fallback string) string {
 	return from + "." + pgx.Identifier{column}.Sanitize() + "::text"
 }
 
-// Time is an expression of the column as a timestamptz, or the fallback where the table lacks it. A column without a time zone is UTC.
+// Time is an expression of the column as a timestamptz, or the fallback where the table lacks it. A
+// column without a time zone is UTC.
 func (t Table) Time(from, column, fallback string) string {
 	c := t.Column(column)
 	if c == nil {

@@ -13,7 +13,8 @@ import (
 	"github.com/daybook-dev/daybook/internal/moving/adopt"
 )
 
-// giveBackBeside gives rows back, and runs work when the first statement that reads the adopted rows has its snapshot, and has locked nothing yet.
+// giveBackBeside gives rows back, and runs work when the first statement that reads the adopted
+// rows has its snapshot, and has locked nothing yet.
 func giveBackBeside(t *testing.T, db *pgtest.DB, a adopt.Adopter, work func()) adopt.Step {
 	t.Helper()
 	_, err := db.Pool.Exec(t.Context(), `
@@ -35,7 +36,8 @@ CREATE VIEW daybook.adopted_rows AS SELECT * FROM daybook.all_adopted_rows WHERE
 		done <- result{step, err}
 	}()
 	waits := func() bool {
-		return fixture.Count(t, db.Pool, `SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = 4711 AND NOT granted`) > 0
+		return fixture.Count(t, db.Pool,
+			`SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = 4711 AND NOT granted`) > 0
 	}
 	require.Eventually(t, waits, pgtest.Patience, 5*time.Millisecond)
 	work()
@@ -45,7 +47,8 @@ CREATE VIEW daybook.adopted_rows AS SELECT * FROM daybook.all_adopted_rows WHERE
 	return r.step
 }
 
-// TestUndoBesideAPosting: a document that Daybook posts while its row is about to be given back stays.
+// TestUndoBesideAPosting: a document that Daybook posts while its row is about to be given back
+// stays.
 func TestUndoBesideAPosting(t *testing.T) {
 	t.Parallel()
 	l := newLegacy(t, 40)
@@ -59,7 +62,8 @@ func TestUndoBesideAPosting(t *testing.T) {
 	assert.Equal(t, "cancelled", l.state("doc-8"), "Daybook holds it")
 }
 
-// TestUndoBesideAnAttempt: an operation that Daybook tries while its row is about to be given back stays.
+// TestUndoBesideAnAttempt: an operation that Daybook tries while its row is about to be given back
+// stays.
 func TestUndoBesideAnAttempt(t *testing.T) {
 	t.Parallel()
 	o := newOperations(t)

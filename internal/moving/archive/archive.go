@@ -29,13 +29,15 @@ var ErrAddress = failure.New(failure.Invalid, "the archive cannot be opened")
 // Archive is a bucket, or a directory.
 type Archive struct {
 	bucket *blob.Bucket
-	// dir is the directory of a bucket of files; empty: the bucket is another storage, which flushes by itself.
+	// dir is the directory of a bucket of files; empty: the bucket is another storage, which flushes
+	// by itself.
 	dir string
 }
 
-// Open opens an archive by the URL of a bucket of gocloud.dev/blob, such as file:///var/lib/daybook/archive, or by the path of a directory. The directory is
-// made. For another storage than files, the program has to import its driver. Errors repeat nothing of a URL but its scheme: it may hold
-// credentials. Those of the address are ErrAddress.
+// Open opens an archive by the URL of a bucket of gocloud.dev/blob, such as
+// file:///var/lib/daybook/archive, or by the path of a directory. The directory is made. For
+// another storage than files, the program has to import its driver. Errors repeat nothing of a URL
+// but its scheme: it may hold credentials. Those of the address are ErrAddress.
 func Open(ctx context.Context, address string) (*Archive, error) {
 	scheme, _, isURL := strings.Cut(address, "://")
 	switch {
@@ -54,12 +56,14 @@ func Open(ctx context.Context, address string) (*Archive, error) {
 		}
 		return open(ctx, u)
 	case !blob.DefaultURLMux().ValidBucketScheme(scheme):
-		return nil, fmt.Errorf("%w: this program has no driver for %s; it knows %s. Another one is there in a program that imports its package of gocloud.dev/blob",
+		return nil, fmt.Errorf("%w: this program has no driver for %s; it knows %s. Another one is there in a program "+
+			"that imports its package of gocloud.dev/blob",
 			ErrAddress, scheme, strings.Join(blob.DefaultURLMux().BucketSchemes(), ", "))
 	}
 	bucket, err := blob.OpenBucket(ctx, address)
 	if err != nil {
-		return nil, fmt.Errorf("%w: check the bucket's name, the credentials and the parameters of the driver of %s", ErrAddress, scheme)
+		return nil, fmt.Errorf("%w: check the bucket's name, the credentials and the parameters of the driver of %s",
+			ErrAddress, scheme)
 	}
 	return &Archive{bucket: bucket}, nil
 }
@@ -85,8 +89,9 @@ func open(ctx context.Context, u *url.URL) (*Archive, error) {
 // Close closes the bucket.
 func (a *Archive) Close() error { return a.bucket.Close() }
 
-// RemoveTasks moves up to limit completed tasks, the oldest first, from the database to the archive, in one file, and returns how many; 0: nothing is
-// left that was completed before the time. It fails with what is wrong with the storage or the database, and has then removed nothing.
+// RemoveTasks moves up to limit completed tasks, the oldest first, from the database to the
+// archive, in one file, and returns how many; 0: nothing is left that was completed before the
+// time. It fails with what is wrong with the storage or the database, and has then removed nothing.
 func (a *Archive) RemoveTasks(ctx context.Context, pool *pgxpool.Pool, before time.Time, limit int) (int, error) {
 	n := 0
 	err := store.Begin(ctx, pool, func(tx pgx.Tx) error {
@@ -108,7 +113,8 @@ type WriteError struct{ Cause error }
 
 // Error implements error.
 func (e *WriteError) Error() string {
-	return "the archive does not accept the rows that are to be removed, and they stay in the database: " + e.Cause.Error()
+	return "the archive does not accept the rows that are to be removed, and they stay in the database: " +
+		e.Cause.Error()
 }
 
 // Unwrap returns the storage's error.
@@ -129,7 +135,8 @@ func (a *Archive) write(ctx context.Context, tasks []store.RemovedTask) error {
 	return nil
 }
 
-// writeFlushed writes a file, whole or not at all, and has it flushed, with the directories that name it: after a crash of the machine they are there.
+// writeFlushed writes a file, whole or not at all, and has it flushed, with the directories that
+// name it: after a crash of the machine they are there.
 func (a *Archive) writeFlushed(ctx context.Context, key, contentType string, content []byte) error {
 	if err := a.bucket.WriteAll(ctx, key, content, &blob.WriterOptions{ContentType: contentType}); err != nil {
 		return err

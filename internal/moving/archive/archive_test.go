@@ -24,9 +24,12 @@ func TestMain(m *testing.M) { pgtest.Main(m) }
 // completed makes n tasks, of which the last is open.
 func completed(t *testing.T, pool *pgxpool.Pool, n int) {
 	t.Helper()
-	_, err := pool.Exec(t.Context(), `SELECT queues.enqueue_tasks(array_fill('email'::text, ARRAY[$1::int]), array_fill('{"a": "b"}'::jsonb, ARRAY[$1::int]))`, n)
+	_, err := pool.Exec(t.Context(),
+		`SELECT queues.enqueue_tasks(array_fill('email'::text, ARRAY[$1::int]), array_fill('{"a": "b"}'::jsonb, ARRAY[$1::int]))`, n)
 	require.NoError(t, err)
-	_, err = pool.Exec(t.Context(), `SELECT queues.fail_task(task_id, 'busy'), queues.complete_task(task_id) FROM queues.dequeue_available_tasks($1)`, n-1)
+	_, err = pool.Exec(t.Context(),
+		`SELECT queues.fail_task(task_id, 'busy'), queues.complete_task(task_id) FROM queues.dequeue_available_tasks($1)`,
+		n-1)
 	require.NoError(t, err)
 }
 
@@ -89,7 +92,8 @@ func TestTasksAreArchived(t *testing.T) {
 	require.ErrorContains(t, err, "in the past")
 }
 
-// A commit that fails after the file was written: the tasks are in both, and the next removal replaces the file by an equal one.
+// A commit that fails after the file was written: the tasks are in both, and the next removal
+// replaces the file by an equal one.
 func TestCrashBetweenTheArchiveAndTheCommitLosesNothing(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)

@@ -15,11 +15,15 @@ import (
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
-// Erase removes from the archive what a scope has in it. A file with other rows as well is replaced by one without these. The replacement is on
-// record, and what the old file held is counted by note, in one transaction; then the old file is deleted. When the program ends between the two, the next
-// erasure deletes it. Files that are not on record and hold something of the scope are deleted: what is in them is in the database, or in
-// another file. With dry only the rows are counted.
-func (a *Archive) Erase(ctx context.Context, pool *pgxpool.Pool, s store.EraseScope, dry bool, note func(context.Context, pgx.Tx, map[string]int64) error) (map[string]int64, error) {
+// Erase removes from the archive what a scope has in it. A file with other rows as well is replaced
+// by one without these. The replacement is on record, and what the old file held is counted by
+// note, in one transaction; then the old file is deleted. When the program ends between the two,
+// the next erasure deletes it. Files that are not on record and hold something of the scope are
+// deleted: what is in them is in the database, or in another file. With dry only the rows are
+// counted.
+func (a *Archive) Erase(ctx context.Context, pool *pgxpool.Pool, s store.EraseScope, dry bool,
+	note func(context.Context, pgx.Tx, map[string]int64) error,
+) (map[string]int64, error) {
 	total := map[string]int64{}
 	files, err := store.Archives(ctx, pool, s.OrgID)
 	if err != nil {
@@ -68,7 +72,9 @@ func (l *line) isOf(s store.EraseScope) bool {
 }
 
 // eraseIn erases a scope in one file.
-func (a *Archive) eraseIn(ctx context.Context, pool *pgxpool.Pool, f store.Archived, s store.EraseScope, dry bool, note func(context.Context, pgx.Tx, map[string]int64) error) (map[string]int64, error) {
+func (a *Archive) eraseIn(ctx context.Context, pool *pgxpool.Pool, f store.Archived, s store.EraseScope, dry bool,
+	note func(context.Context, pgx.Tx, map[string]int64) error,
+) (map[string]int64, error) {
 	all, err := a.lines(ctx, f)
 	if err != nil {
 		return nil, err
@@ -125,7 +131,8 @@ func (a *Archive) deleteErased(ctx context.Context, pool *pgxpool.Pool) error {
 		if err := a.delete(ctx, files[i].Key); err != nil {
 			return err
 		}
-		if err := store.Begin(ctx, pool, func(tx pgx.Tx) error { return store.ForgetArchived(ctx, tx, files[i].Key) }); err != nil {
+		if err := store.Begin(ctx, pool,
+			func(tx pgx.Tx) error { return store.ForgetArchived(ctx, tx, files[i].Key) }); err != nil {
 			return err
 		}
 	}
@@ -142,8 +149,8 @@ func (a *Archive) delete(ctx context.Context, key string) error {
 	return nil
 }
 
-// deleteUnrecorded deletes files that are not on record and hold something of the scope. Nothing is archived meanwhile, so that no file is one that is about to be put
-// on record.
+// deleteUnrecorded deletes files that are not on record and hold something of the scope. Nothing is
+// archived meanwhile, so that no file is one that is about to be put on record.
 func (a *Archive) deleteUnrecorded(ctx context.Context, pool *pgxpool.Pool, s store.EraseScope) error {
 	return store.Begin(ctx, pool, func(tx pgx.Tx) error {
 		if err := store.LockArchive(ctx, tx, true); err != nil {
@@ -168,7 +175,8 @@ func (a *Archive) deleteUnrecorded(ctx context.Context, pool *pgxpool.Pool, s st
 	})
 }
 
-// holds reports whether a file that is not on record holds something of a scope. A manifest, or a file that is not whole, holds nothing that can be read.
+// holds reports whether a file that is not on record holds something of a scope. A manifest, or a
+// file that is not whole, holds nothing that can be read.
 func (a *Archive) holds(ctx context.Context, key string, s store.EraseScope) (bool, error) {
 	content, err := a.bucket.ReadAll(ctx, key)
 	if gcerrors.Code(err) == gcerrors.NotFound {

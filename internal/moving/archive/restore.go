@@ -18,9 +18,12 @@ import (
 // restoreLines is how many lines one statement brings back.
 const restoreLines = 200
 
-// Restore brings rows of a file back as they were, in one transaction: those of an organization, or all when org is empty. What is there already is left out, so that
-// twice is as once. The file stays, and stays on record. It fails with ErrDamaged for a file that is not the one on record.
-func (a *Archive) Restore(ctx context.Context, pool *pgxpool.Pool, f store.Archived, org string) (store.Restored, error) {
+// Restore brings rows of a file back as they were, in one transaction: those of an organization, or
+// all when org is empty. What is there already is left out, so that twice is as once. The file
+// stays, and stays on record. It fails with ErrDamaged for a file that is not the one on record.
+func (a *Archive) Restore(ctx context.Context, pool *pgxpool.Pool, f store.Archived,
+	org string,
+) (store.Restored, error) {
 	total := store.Restored{Rows: map[string]int64{}}
 	if f.ErasedAt != nil {
 		return total, nil
@@ -75,11 +78,13 @@ type Verified struct {
 	Bytes int64 `json:"bytes"`
 	// Damaged says what is wrong, a text a file.
 	Damaged []string `json:"damaged"`
-	// Unrecorded are files that no transaction put on record: what is in them is in the database, or in another file.
+	// Unrecorded are files that no transaction put on record: what is in them is in the database, or
+	// in another file.
 	Unrecorded []string `json:"unrecorded"`
 }
 
-// Verify reads every file that is on record, and compares its size, hash, lines and rows; and lists files that are not on record.
+// Verify reads every file that is on record, and compares its size, hash, lines and rows; and lists
+// files that are not on record.
 func (a *Archive) Verify(ctx context.Context, pool *pgxpool.Pool) (Verified, error) {
 	v := Verified{Damaged: []string{}, Unrecorded: []string{}}
 	unrecorded, err := a.unrecorded(ctx, pool)
@@ -109,8 +114,8 @@ func (a *Archive) Verify(ctx context.Context, pool *pgxpool.Pool) (Verified, err
 	return v, nil
 }
 
-// unrecorded lists the files of jobs and attempts that are not on record. They are listed before the records are read: a file that is put on record meanwhile is none of
-// them.
+// unrecorded lists the files of jobs and attempts that are not on record. They are listed before
+// the records are read: a file that is put on record meanwhile is none of them.
 func (a *Archive) unrecorded(ctx context.Context, q store.Querier) ([]string, error) {
 	var keys []string
 	for object, err := range a.objects(ctx) {
@@ -143,7 +148,8 @@ func (a *Archive) objects(ctx context.Context) func(yield func(string, error) bo
 				yield("", fmt.Errorf("list the archive: %w", err))
 				return
 			}
-			if !object.IsDir && (strings.HasPrefix(object.Key, string(Jobs)+"/") || strings.HasPrefix(object.Key, string(Attempts)+"/")) {
+			if !object.IsDir && (strings.HasPrefix(object.Key, string(Jobs)+"/") ||
+				strings.HasPrefix(object.Key, string(Attempts)+"/")) {
 				if !yield(object.Key, nil) {
 					return
 				}

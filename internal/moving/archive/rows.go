@@ -22,7 +22,8 @@ import (
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
-// ErrDamaged: a file of the archive is not there, or is not the one that is on record. Bring it back from a copy of the bucket.
+// ErrDamaged: a file of the archive is not there, or is not the one that is on record. Bring it
+// back from a copy of the bucket.
 var ErrDamaged = failure.New(failure.Failure, "the file of the archive is damaged")
 
 // Kind is what a file holds.
@@ -45,10 +46,14 @@ type Batch struct {
 	behind store.ArchivedRow
 }
 
-// Move moves the next jobs or attempts from the database to one file: those that the retention selects, the first ones first. The file is written, flushed, read
-// again and compared before the transaction commits that removes its rows; a file that no transaction put on record holds rows that are still
-// in the database. It fails with what is wrong with the storage (WriteError) or the database, and has then removed nothing.
-func (a *Archive) Move(ctx context.Context, pool *pgxpool.Pool, kind Kind, r store.Retention, last Batch) (Batch, error) {
+// Move moves the next jobs or attempts from the database to one file: those that the retention
+// selects, the first ones first. The file is written, flushed, read again and compared before the
+// transaction commits that removes its rows; a file that no transaction put on record holds rows
+// that are still in the database. It fails with what is wrong with the storage (WriteError) or the
+// database, and has then removed nothing.
+func (a *Archive) Move(ctx context.Context, pool *pgxpool.Pool, kind Kind, r store.Retention,
+	last Batch,
+) (Batch, error) {
 	next := Batch{behind: last.behind}
 	err := store.Begin(ctx, pool, func(tx pgx.Tx) error {
 		if err := store.LockArchive(ctx, tx, false); err != nil {
@@ -82,7 +87,10 @@ func (a *Archive) Move(ctx context.Context, pool *pgxpool.Pool, kind Kind, r sto
 
 // pack makes the file of some rows. Equal rows make an equal file.
 func pack(kind Kind, rows []store.ArchivedRow) (store.Archived, []byte, error) {
-	f := store.Archived{Kind: string(kind), Lines: len(rows), Counts: map[string]int64{}, FirstAt: rows[0].EndedAt, LastAt: rows[0].EndedAt}
+	f := store.Archived{
+		Kind: string(kind), Lines: len(rows), Counts: map[string]int64{}, FirstAt: rows[0].EndedAt,
+		LastAt: rows[0].EndedAt,
+	}
 	var out bytes.Buffer
 	z := gzip.NewWriter(&out)
 	for i := range rows {
@@ -108,7 +116,8 @@ func pack(kind Kind, rows []store.ArchivedRow) (store.Archived, []byte, error) {
 	f.Organizations = slices.Compact(f.Organizations)
 	sum := sha256.Sum256(out.Bytes())
 	f.Bytes, f.SHA256 = int64(out.Len()), hex.EncodeToString(sum[:])
-	f.Key = fmt.Sprintf("%s/%s/%019d-%s.ndjson.gz", kind, f.FirstAt.UTC().Format("2006-01"), f.FirstAt.UnixMicro(), f.SHA256[:16])
+	f.Key = fmt.Sprintf("%s/%s/%019d-%s.ndjson.gz", kind, f.FirstAt.UTC().Format("2006-01"), f.FirstAt.UnixMicro(),
+		f.SHA256[:16])
 	return f, out.Bytes(), nil
 }
 
@@ -142,7 +151,8 @@ func (a *Archive) read(ctx context.Context, f store.Archived) ([]byte, error) {
 	}
 	sum := sha256.Sum256(content)
 	if int64(len(content)) != f.Bytes || hex.EncodeToString(sum[:]) != f.SHA256 {
-		return nil, fmt.Errorf("%w: %s has %d bytes and the SHA-256 %x, and not %d and %s", ErrDamaged, f.Key, len(content), sum, f.Bytes, f.SHA256)
+		return nil, fmt.Errorf("%w: %s has %d bytes and the SHA-256 %x, and not %d and %s", ErrDamaged, f.Key, len(content),
+			sum, f.Bytes, f.SHA256)
 	}
 	return content, nil
 }
@@ -212,7 +222,8 @@ func (a *Archive) lines(ctx context.Context, f store.Archived) ([]line, error) {
 	}
 	for table, want := range f.Counts {
 		if counts[table] != want || len(all) != f.Lines {
-			return nil, fmt.Errorf("%w: %s has %d lines with %d %s, and not %d with %d", ErrDamaged, f.Key, len(all), counts[table], table, f.Lines, want)
+			return nil, fmt.Errorf("%w: %s has %d lines with %d %s, and not %d with %d", ErrDamaged, f.Key, len(all),
+				counts[table], table, f.Lines, want)
 		}
 	}
 	return all, nil

@@ -18,7 +18,8 @@ import (
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
-// finished makes n completed jobs of an organization, each with an attempt that failed and the one that completed it, a link and a receipt, and one that waits.
+// finished makes n completed jobs of an organization, each with an attempt that failed and the one
+// that completed it, a link and a receipt, and one that waits.
 func finished(t *testing.T, pool *pgxpool.Pool, org string, n int) {
 	t.Helper()
 	_, err := pool.Exec(t.Context(), `
@@ -86,7 +87,8 @@ func restoreAll(t *testing.T, a *archive.Archive, pool *pgxpool.Pool, org string
 	return back, present
 }
 
-// What is archived is gone from the database; what is restored is as it was, also when it is restored twice.
+// What is archived is gone from the database; what is restored is as it was, also when it is
+// restored twice.
 func TestJobsAreArchivedAndRestored(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
@@ -96,7 +98,8 @@ func TestJobsAreArchivedAndRestored(t *testing.T) {
 	a := open(t, t.TempDir())
 	assert.Equal(t, 7, moveAll(t, a, db.Pool, archive.Jobs))
 	assert.Equal(t, 2, fixture.Count(t, db.Pool, `SELECT count(*) FROM daybook.jobs`), "those that wait")
-	assert.Zero(t, fixture.Count(t, db.Pool, `SELECT (SELECT count(*) FROM daybook.attempts) + (SELECT count(*) FROM daybook.job_links) + (SELECT count(*) FROM daybook.webhook_deliveries)`))
+	assert.Zero(t, fixture.Count(t, db.Pool,
+		`SELECT (SELECT count(*) FROM daybook.attempts) + (SELECT count(*) FROM daybook.job_links) + (SELECT count(*) FROM daybook.webhook_deliveries)`))
 	v, err := a.Verify(t.Context(), db.Pool)
 	require.NoError(t, err)
 	assert.Equal(t, archive.Verified{Files: 4, Lines: 7, Bytes: v.Bytes, Damaged: []string{}, Unrecorded: []string{}}, v)
@@ -119,15 +122,18 @@ func TestJobsOfOthersAreReadOnce(t *testing.T) {
 	db := pgtest.New(t)
 	finished(t, db.Pool, "others", others)
 	finished(t, db.Pool, "own", own)
-	// What this leaves dead in the index lies among the jobs of others: while other tests' transactions keep PostgreSQL from knowing that it is dead, it is read as well.
-	_, err := db.Pool.Exec(t.Context(), `ALTER TABLE daybook.jobs SET (autovacuum_enabled = off); UPDATE daybook.jobs SET finished_at = finished_at + interval '1 day' WHERE org_id = 'own'`)
+	// What this leaves dead in the index lies among the jobs of others: while other tests'
+	// transactions keep PostgreSQL from knowing that it is dead, it is read as well.
+	_, err := db.Pool.Exec(t.Context(),
+		`ALTER TABLE daybook.jobs SET (autovacuum_enabled = off); UPDATE daybook.jobs SET finished_at = finished_at + interval '1 day' WHERE org_id = 'own'`)
 	require.NoError(t, err)
 	a := open(t, t.TempDir())
 	pool, reads := fixture.Reads(t, db.Pool)
 	before, _ := reads("daybook.jobs")
 	total := 0
 	for last := (archive.Batch{Rows: 1}); last.Rows > 0; total += last.Rows {
-		last, err = a.Move(t.Context(), pool, archive.Jobs, store.Retention{OrgID: "own", Before: time.Now().AddDate(0, 0, -30), Batch: 10}, last)
+		last, err = a.Move(t.Context(), pool, archive.Jobs,
+			store.Retention{OrgID: "own", Before: time.Now().AddDate(0, 0, -30), Batch: 10}, last)
 		require.NoError(t, err)
 	}
 	assert.Equal(t, own, total)
@@ -141,7 +147,8 @@ func TestRestoreLeavesKeysAlone(t *testing.T) {
 	finished(t, db.Pool, "org_1", 2)
 	a := open(t, t.TempDir())
 	moveAll(t, a, db.Pool, archive.Jobs)
-	_, err := db.Pool.Exec(t.Context(), `SELECT daybook.enqueue_job('org_1', 'webhook', '{}', idempotency_key => 'key-1')`)
+	_, err := db.Pool.Exec(t.Context(),
+		`SELECT daybook.enqueue_job('org_1', 'webhook', '{}', idempotency_key => 'key-1')`)
 	require.NoError(t, err)
 	back, present := restoreAll(t, a, db.Pool, "")
 	assert.Equal(t, []int64{2, 1}, []int64{back, present})
@@ -166,7 +173,8 @@ SELECT id, 'org_1', 'd', 1, n, 'completed', '2026-01-01', CASE WHEN n < 4 THEN '
 	assert.Equal(t, before, whole(t, db.Pool))
 }
 
-// What completed a document stays in its job's row, which stays; when the job is asked for anew it is an attempt of the log, is archived, and comes back as it was.
+// What completed a document stays in its job's row, which stays; when the job is asked for anew it
+// is an attempt of the log, is archived, and comes back as it was.
 func TestTheAttemptThatAnAccountingJobKeeps(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
@@ -192,10 +200,13 @@ VALUES ('org_1', 'd', 1, 'completed', '2026-01-01 00:00:01Z', 1, 'run/0/1', 7, '
 	back, _ := restoreAll(t, a, db.Pool, "")
 	assert.Equal(t, int64(1), back)
 	assert.Equal(t, before, whole(t, db.Pool))
-	assert.Equal(t, 1, fixture.Count(t, db.Pool, `SELECT count(*) FROM daybook.attempts a JOIN daybook.attempts b ON a.id < b.id AND a.version < b.version`), "in their order")
+	assert.Equal(t, 1, fixture.Count(t, db.Pool,
+		`SELECT count(*) FROM daybook.attempts a JOIN daybook.attempts b ON a.id < b.id AND a.version < b.version`),
+		"in their order")
 }
 
-// A commit that fails after the file was written: nothing is removed, the file counts for nothing, and the next try has all of it.
+// A commit that fails after the file was written: nothing is removed, the file counts for nothing,
+// and the next try has all of it.
 func TestArchiveWhoseTransactionIsLost(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
@@ -246,5 +257,6 @@ func TestDamagedFiles(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, json.Unmarshal(text, &manifest))
 	assert.Equal(t, files[1].SHA256, manifest.SHA256)
-	assert.Equal(t, map[string]int64{"jobs": 2, "attempts": 2, "links": 2, "receipts": 2, "deliveries": 2}, manifest.Counts)
+	assert.Equal(t, map[string]int64{"jobs": 2, "attempts": 2, "links": 2, "receipts": 2, "deliveries": 2},
+		manifest.Counts)
 }

@@ -1,7 +1,9 @@
-// Package erasure erases the data of a person or an organization: jobs, what other tables have of them, what is personal in documents, errors, the log of actions and
-// the archive. The ledger keeps its entries. What was erased, what was kept and why is on record, as a proof.
+// Package erasure erases the data of a person or an organization: jobs, what other tables have of
+// them, what is personal in documents, errors, the log of actions and the archive. The ledger keeps
+// its entries. What was erased, what was kept and why is on record, as a proof.
 //
-// Each batch commits with its counts. An erasure that ended before its end is done by another one, which finds what is left.
+// Each batch commits with its counts. An erasure that ended before its end is done by another one,
+// which finds what is left.
 package erasure
 
 import (
@@ -25,7 +27,8 @@ import (
 type Options struct {
 	// Actor is who asks for it, Ground why; both are on record.
 	Actor, Ground string
-	// Archive is the archive, in which is erased as well; nil: there is none, or the proof says that it was left out.
+	// Archive is the archive, in which is erased as well; nil: there is none, or the proof says that
+	// it was left out.
 	Archive *archive.Archive
 	// Wait is how long jobs that are being worked are waited for; 0: they are not.
 	Wait time.Duration
@@ -61,9 +64,11 @@ func Hash(salt []byte, s store.EraseScope) []byte {
 	return h.Sum(nil)
 }
 
-// Erase erases, and returns the proof. Jobs that wait are cancelled first, those that are being worked after their attempt: when some are left at the end, the proof says how many,
-// and another erasure finds them. With an error that ends it before its end it returns the proof of what it has erased until then, if that can be read. A dry run does the same in one
-// transaction that is rolled back, and leaves nothing on record.
+// Erase erases, and returns the proof. Jobs that wait are cancelled first, those that are being
+// worked after their attempt: when some are left at the end, the proof says how many, and another
+// erasure finds them. With an error that ends it before its end it returns the proof of what it has
+// erased until then, if that can be read. A dry run does the same in one transaction that is rolled
+// back, and leaves nothing on record.
 func Erase(ctx context.Context, pool *pgxpool.Pool, s store.EraseScope, o Options) (store.Erasure, error) {
 	if o.Batch <= 0 {
 		o.Batch = 1000
@@ -162,7 +167,8 @@ func (e *eraser) run(ctx context.Context) (store.Erasure, error) {
 	return proof, err
 }
 
-// jobs cancels and erases until nothing is left, or the time to wait is over, and returns how many jobs are left.
+// jobs cancels and erases until nothing is left, or the time to wait is over, and returns how many
+// jobs are left.
 func (e *eraser) jobs(ctx context.Context) (int64, error) {
 	until := time.Now().Add(e.o.Wait)
 	for {
@@ -262,13 +268,27 @@ func (e *eraser) kept(ctx context.Context, tx pgx.Tx) ([]store.Kept, error) {
 		}
 		if impacts > 0 {
 			kept = append(kept,
-				store.Kept{What: "impacts", Count: impacts, Reason: "the ledger is append-only: books must be kept; an impact has ids and dates, and no text of a person"},
-				store.Kept{What: "entries", Count: entries, Reason: "the ledger is append-only: books must be kept; an entry has accounts and amounts"})
+				store.Kept{
+					What: "impacts", Count: impacts,
+					Reason: "the ledger is append-only: books must be kept; an impact has ids and dates, and no text of a person",
+				},
+				store.Kept{
+					What: "entries", Count: entries,
+					Reason: "the ledger is append-only: books must be kept; an entry has accounts and amounts",
+				})
 		}
-		kept = append(kept, store.Kept{What: "documents", Count: e.total["documents"], Reason: "documents stay as vouchers of the ledger, with number, dates, codes, amounts and taxes; their other texts are erased"})
+		kept = append(kept, store.Kept{
+			What: "documents", Count: e.total["documents"],
+			Reason: "documents stay as vouchers of the ledger, with number, dates, codes, amounts and taxes; their other " +
+				"texts are erased",
+		})
 	}
 	if e.open > 0 {
-		kept = append(kept, store.Kept{What: "documents.attributes", Count: e.open, Reason: "these documents are still to be posted, and rules may ask for their attributes: erase again when they are posted"})
+		kept = append(kept, store.Kept{
+			What: "documents.attributes", Count: e.open,
+			Reason: "these documents are still to be posted, and rules may ask for their attributes: erase again when they " +
+				"are posted",
+		})
 	}
 	if e.o.Archive == nil {
 		files, err := store.Archives(ctx, tx, e.scope.OrgID)
@@ -276,7 +296,10 @@ func (e *eraser) kept(ctx context.Context, tx pgx.Tx) ([]store.Kept, error) {
 			return nil, err
 		}
 		if len(files) > 0 {
-			kept = append(kept, store.Kept{What: "archives", Count: int64(len(files)), Reason: "no archive was named: erase again with --archive"})
+			kept = append(kept, store.Kept{
+				What: "archives", Count: int64(len(files)),
+				Reason: "no archive was named: erase again with --archive",
+			})
 		}
 	}
 	return kept, nil

@@ -82,10 +82,12 @@ func (b *beancount) impact(m *ledgerdb.ExportImpact) error {
 }
 
 func (b *beancount) empty(m *ledgerdb.ExportImpact) {
-	b.printf("; %s impact %d of document %s of organization %s has no entries\n\n", m.PostingDate, m.ID, tagValue(m.DocumentID), tagValue(m.OrgID))
+	b.printf("; %s impact %d of document %s of organization %s has no entries\n\n", m.PostingDate, m.ID,
+		tagValue(m.DocumentID), tagValue(m.OrgID))
 }
 
-// assert writes balances without tolerance. Beancount compares them at the beginning of a day: of the one after the last.
+// assert writes balances without tolerance. Beancount compares them at the beginning of a day: of
+// the one after the last.
 func (b *beancount) assert(h *head) error {
 	for _, x := range h.balances {
 		name, err := b.names.name(x.OrgID, x.Account)

@@ -11,8 +11,10 @@ import (
 
 // csvColumns are the columns of the CSV format, one row an entry.
 var csvColumns = []string{
-	"posting_date", "document_date", "org", "document", "version", "impact", "kind", "reverses", "rule_set", "rule", "epoch", "party",
-	"line", "account", "account_name", "account_type", "side", "amount", "currency", "amount_minor", "rule_line", "document_line",
+	"posting_date", "document_date", "org", "document", "version", "impact", "kind", "reverses", "rule_set", "rule",
+	"epoch", "party",
+	"line", "account", "account_name", "account_type", "side", "amount", "currency", "amount_minor", "rule_line",
+	"document_line",
 }
 
 // table writes CSV.
@@ -49,10 +51,13 @@ func (t *table) impact(m *ledgerdb.ExportImpact) error {
 		}
 		a := t.names.accounts[account{m.OrgID, e.Account}]
 		row = append(row[:0],
-			m.PostingDate.String(), m.DocumentDate.String(), t.text(m.OrgID), t.text(m.DocumentID), strconv.FormatInt(m.DocumentVersion, 10),
-			strconv.FormatInt(m.ID, 10), string(m.Kind), optional(m.Reverses), optional(m.RuleSetVersion), t.text(m.RuleID), strconv.Itoa(m.Epoch),
+			m.PostingDate.String(), m.DocumentDate.String(), t.text(m.OrgID), t.text(m.DocumentID),
+			strconv.FormatInt(m.DocumentVersion, 10),
+			strconv.FormatInt(m.ID, 10), string(m.Kind), optional(m.Reverses), optional(m.RuleSetVersion), t.text(m.RuleID),
+			strconv.Itoa(m.Epoch),
 			t.text(m.Counterparty), strconv.Itoa(e.LineNo), t.text(e.Account), t.text(a.Name), string(a.Type), string(e.Side),
-			number(signed(e), e.Currency), e.Currency, strconv.FormatInt(e.Amount, 10), t.text(e.RuleLineID), optional(e.DocumentLine))
+			number(signed(e), e.Currency), e.Currency, strconv.FormatInt(e.Amount, 10), t.text(e.RuleLineID),
+			optional(e.DocumentLine))
 		if err := t.out.Write(row); err != nil {
 			return err
 		}

@@ -1,6 +1,8 @@
-// Package export writes the ledger in formats that other programs read: journals of hledger, Ledger and Beancount, and CSV.
+// Package export writes the ledger in formats that other programs read: journals of hledger, Ledger
+// and Beancount, and CSV.
 //
-// The bytes depend on nothing but what is exported: not on the moment, the machine, or where the database keeps its rows.
+// The bytes depend on nothing but what is exported: not on the moment, the machine, or where the
+// database keeps its rows.
 package export
 
 import (
@@ -35,7 +37,8 @@ func Formats() []Format { return []Format{HLedger, Ledger, Beancount, CSV} }
 var (
 	// ErrOptions: the options contradict each other; the message says how.
 	ErrOptions = failure.New(failure.Invalid, "the export's options do not fit together")
-	// ErrNoAccount: an account that has entries is no longer in its organization's chart; add it again.
+	// ErrNoAccount: an account that has entries is no longer in its organization's chart; add it
+	// again.
 	ErrNoAccount = failure.New(failure.Failure, "an account with entries is not in the chart")
 )
 
@@ -43,13 +46,15 @@ var (
 type Options struct {
 	// Format is required.
 	Format Format
-	// Organizations says that the file holds several organizations, each of which then has accounts of its own.
+	// Organizations says that the file holds several organizations, each of which then has accounts
+	// of its own.
 	Organizations bool
-	// Assertions adds the balance of each account and currency, as the database sums it up, for the reading program to
-	// compare with its own. ErrOptions with CSV, which has no assertions.
+	// Assertions adds the balance of each account and currency, as the database sums it up, for the
+	// reading program to compare with its own. ErrOptions with CSV, which has no assertions.
 	Assertions bool
-	// Spreadsheet has CSV keep spreadsheets from taking a text for a formula: one that begins like a formula has an apostrophe
-	// before it. Without it values are written as they are. The other formats do not change.
+	// Spreadsheet has CSV keep spreadsheets from taking a text for a formula: one that begins like a
+	// formula has an apostrophe before it. Without it values are written as they are. The other
+	// formats do not change.
 	Spreadsheet bool
 }
 
@@ -61,7 +66,8 @@ func (o Options) Check(f ledgerdb.ExportFilter) error {
 	case o.Assertions && o.Format == CSV:
 		return fmt.Errorf("%w: CSV has no assertions", ErrOptions)
 	case o.Assertions && !f.From.IsZero():
-		return fmt.Errorf("%w: a file that begins in the middle of the ledger has other balances than the ledger, so assertions need one from the beginning", ErrOptions)
+		return fmt.Errorf("%w: a file that begins in the middle of the ledger has other balances than the ledger, so "+
+			"assertions need one from the beginning", ErrOptions)
 	case !f.From.IsZero() && !f.To.IsZero() && f.To.Time().Before(f.From.Time()):
 		return fmt.Errorf("%w: %s is before %s", ErrOptions, f.To, f.From)
 	}
@@ -96,7 +102,8 @@ type head struct {
 	span       ledgerdb.ExportSpan
 }
 
-// Write writes what the reader selects to w. Memory holds the charts of accounts and one impact at a time.
+// Write writes what the reader selects to w. Memory holds the charts of accounts and one impact at
+// a time.
 func Write(ctx context.Context, r *ledgerdb.ExportReader, w io.Writer, o Options) (Counts, error) {
 	var counts Counts
 	h, err := readHead(ctx, r, o)

@@ -31,7 +31,8 @@ var update = flag.Bool("update", false, "write the golden files anew")
 // strange is a payee with everything that means something to one of the formats.
 const strange = "  Müller; \"Söhne\" | (Tokyo)\n\t東京, 100% [2026-01-01] C:\\ = @  "
 
-// ledger makes a small ledger: euros, yen and dinars, a reversal, an impact without entries, two organizations.
+// ledger makes a small ledger: euros, yen and dinars, a reversal, an impact without entries, two
+// organizations.
 func ledger(t *testing.T) *pgtest.DB {
 	t.Helper()
 	db := pgtest.New(t)
@@ -43,13 +44,20 @@ func ledger(t *testing.T) *pgtest.DB {
 		{Code: "2900", Name: "Capital", Type: models.AccountEquity},
 		{Code: "4000", Name: "Sales", Type: models.AccountIncome},
 	}
-	entry := func(impact int64, line int, org, account string, side models.Side, amount int64, currency string) models.Entry {
-		return models.Entry{ImpactID: impact, LineNo: line, OrgID: org, Account: account, Side: side, Amount: amount, Currency: currency, RuleLineID: "l", DocumentLine: new(line)}
+	entry := func(impact int64, line int, org, account string, side models.Side, amount int64,
+		currency string,
+	) models.Entry {
+		return models.Entry{
+			ImpactID: impact, LineNo: line, OrgID: org, Account: account, Side: side, Amount: amount,
+			Currency: currency, RuleLineID: "l", DocumentLine: new(line),
+		}
 	}
 	impact := func(id int64, org, document string, seq int, kind models.ImpactKind, day, entries int) models.Impact {
 		return models.Impact{
-			ID: id, OrgID: org, DocumentID: document, DocumentVersion: int64(seq), Seq: seq, Kind: kind, RuleSetVersion: new(int64(1)), RuleID: "sale",
-			DocumentDate: models.NewDate(2026, 3, 1), PostingDate: models.NewDate(2026, 3, day), EntryCount: entries, JobID: "job", Attempt: 1,
+			ID: id, OrgID: org, DocumentID: document, DocumentVersion: int64(seq), Seq: seq, Kind: kind,
+			RuleSetVersion: new(int64(1)), RuleID: "sale",
+			DocumentDate: models.NewDate(2026, 3, 1), PostingDate: models.NewDate(2026, 3, day), EntryCount: entries,
+			JobID: "job", Attempt: 1,
 		}
 	}
 	fixture.Tx(t, db.Pool, func(ctx context.Context, tx pgx.Tx) {
@@ -73,7 +81,8 @@ func ledger(t *testing.T) *pgtest.DB {
 				impact(4, two, "(odd), [2026-01-01]; id: ü", 1, models.ImpactPost, 14, 2),
 			},
 			Entries: []models.Entry{
-				entry(1, 1, de, "1200", models.Debit, 1_234_567, "EUR"), entry(1, 2, de, "4000", models.Credit, 1_234_560, "EUR"),
+				entry(1, 1, de, "1200", models.Debit, 1_234_567, "EUR"),
+				entry(1, 2, de, "4000", models.Credit, 1_234_560, "EUR"),
 				entry(1, 3, de, "bank", models.Credit, 7, "EUR"),
 				entry(2, 1, de, "1200", models.Debit, 28_305, "JPY"), entry(2, 2, de, "4000", models.Credit, 28_305, "JPY"),
 				entry(2, 3, de, "1200-x", models.Debit, 1_500, "KWD"), entry(2, 4, de, "12:00 a", models.Credit, 1_500, "KWD"),
@@ -142,7 +151,10 @@ func TestGolden(t *testing.T) {
 		for name, f := range map[string]ledgerdb.ExportFilter{"all": {}, "one": {OrgID: "de"}} {
 			t.Run(string(format)+" "+name, func(t *testing.T) {
 				t.Parallel()
-				got := written(t, db, f, export.Options{Format: format, Organizations: f.OrgID == "", Assertions: format != export.CSV})
+				got := written(t, db, f, export.Options{
+					Format: format, Organizations: f.OrgID == "",
+					Assertions: format != export.CSV,
+				})
 				file := filepath.Join("testdata", name+"."+string(format))
 				if *update {
 					require.NoError(t, os.MkdirAll("testdata", 0o750))
@@ -163,7 +175,8 @@ func TestCheckersFindAWrongBalance(t *testing.T) {
 	t.Parallel()
 	db := ledger(t)
 	for format, wrong := range map[export.Format][2]string{
-		export.HLedger: {"= 25.50 EUR", "= 25.51 EUR"}, export.Ledger: {"= 25.50 EUR", "= 25.51 EUR"}, export.Beancount: {"25.50 ~ 0 EUR", "25.51 ~ 0 EUR"},
+		export.HLedger: {"= 25.50 EUR", "= 25.51 EUR"}, export.Ledger: {"= 25.50 EUR", "= 25.51 EUR"},
+		export.Beancount: {"25.50 ~ 0 EUR", "25.51 ~ 0 EUR"},
 	} {
 		t.Run(string(format), func(t *testing.T) {
 			t.Parallel()
@@ -180,7 +193,8 @@ func TestSameBytes(t *testing.T) {
 	db := ledger(t)
 	all := func() (texts []string) {
 		for _, format := range export.Formats() {
-			texts = append(texts, written(t, db, ledgerdb.ExportFilter{}, export.Options{Format: format, Organizations: true, Assertions: format != export.CSV}))
+			texts = append(texts, written(t, db, ledgerdb.ExportFilter{},
+				export.Options{Format: format, Organizations: true, Assertions: format != export.CSV}))
 		}
 		return texts
 	}
@@ -188,7 +202,8 @@ func TestSameBytes(t *testing.T) {
 	assert.Equal(t, first, all(), "a second export")
 	// Other places in the tables, other plans.
 	for _, stmt := range []string{
-		`UPDATE daybook.documents SET updated_at = clock_timestamp()`, `VACUUM FULL`, `CLUSTER daybook.entries USING entries_account`, `ANALYZE`,
+		`UPDATE daybook.documents SET updated_at = clock_timestamp()`, `VACUUM FULL`,
+		`CLUSTER daybook.entries USING entries_account`, `ANALYZE`,
 	} {
 		_, err := db.Pool.Exec(t.Context(), stmt)
 		require.NoError(t, err, stmt)
@@ -206,13 +221,15 @@ func TestDates(t *testing.T) {
 	assert.Len(t, rows, 1+3+3, "the impact and its reversal")
 	assert.Equal(t, strange, rows[1][11], "CSV keeps a party as it is")
 	for _, format := range export.Formats() {
-		none := written(t, db, ledgerdb.ExportFilter{From: models.NewDate(2030, 1, 1)}, export.Options{Format: format, Organizations: true})
+		none := written(t, db, ledgerdb.ExportFilter{From: models.NewDate(2030, 1, 1)},
+			export.Options{Format: format, Organizations: true})
 		said, ok := check(t, format, none)
 		assert.True(t, ok, "%s without a transaction: %s", format, said)
 	}
 }
 
-// Dates that no document can have any more, in a ledger that was not held to the range, spoil no export.
+// Dates that no document can have any more, in a ledger that was not held to the range, spoil no
+// export.
 func TestDatesThatAProgramCannotRead(t *testing.T) {
 	t.Parallel()
 	db := ledger(t)
@@ -222,7 +239,8 @@ UPDATE daybook.impacts SET document_date = '0001-01-01 BC', posting_date = '0001
 UPDATE daybook.impacts SET document_date = '0001-01-01', posting_date = '9999-12-31' WHERE id = 6;`)
 	require.NoError(t, err)
 	for _, format := range export.Formats() {
-		text := written(t, db, ledgerdb.ExportFilter{}, export.Options{Format: format, Organizations: true, Assertions: format != export.CSV})
+		text := written(t, db, ledgerdb.ExportFilter{},
+			export.Options{Format: format, Organizations: true, Assertions: format != export.CSV})
 		said, ok := check(t, format, text)
 		assert.True(t, ok, "%s: %s", format, said)
 		assert.Contains(t, text, "0000-01-01", "the date is kept (%s)", format)
@@ -237,10 +255,16 @@ func TestOptions(t *testing.T) {
 		options export.Options
 		filter  ledgerdb.ExportFilter
 	}{
-		"no format":             {},
-		"assertions in CSV":     {options: export.Options{Format: export.CSV, Assertions: true}},
-		"assertions from a day": {options: export.Options{Format: export.HLedger, Assertions: true}, filter: ledgerdb.ExportFilter{From: day}},
-		"to before from":        {options: export.Options{Format: export.CSV}, filter: ledgerdb.ExportFilter{From: day, To: models.NewDate(2026, 3, 13)}},
+		"no format":         {},
+		"assertions in CSV": {options: export.Options{Format: export.CSV, Assertions: true}},
+		"assertions from a day": {
+			options: export.Options{Format: export.HLedger, Assertions: true},
+			filter:  ledgerdb.ExportFilter{From: day},
+		},
+		"to before from": {
+			options: export.Options{Format: export.CSV},
+			filter:  ledgerdb.ExportFilter{From: day, To: models.NewDate(2026, 3, 13)},
+		},
 	} {
 		assert.ErrorIs(t, c.options.Check(c.filter), export.ErrOptions, name)
 	}
@@ -252,16 +276,18 @@ func TestAccountThatLeftTheChart(t *testing.T) {
 	_, err := db.Pool.Exec(t.Context(), `DELETE FROM daybook.accounts WHERE code = 'bank'`)
 	require.NoError(t, err)
 	for _, format := range export.Formats() {
-		err := ledgerdb.ReadExport(t.Context(), db.Pool, ledgerdb.ExportFilter{OrgID: "de"}, func(r *ledgerdb.ExportReader) error {
-			_, err := export.Write(t.Context(), r, io.Discard, export.Options{Format: format})
-			return err
-		})
+		err := ledgerdb.ReadExport(t.Context(), db.Pool, ledgerdb.ExportFilter{OrgID: "de"},
+			func(r *ledgerdb.ExportReader) error {
+				_, err := export.Write(t.Context(), r, io.Discard, export.Options{Format: format})
+				return err
+			})
 		assert.ErrorIs(t, err, export.ErrNoAccount, string(format))
 		assert.ErrorContains(t, err, "account bank of organization de")
 	}
 }
 
-// Spreadsheet changes nothing where nothing begins like a formula, and nothing without it changes at all (TestGolden).
+// Spreadsheet changes nothing where nothing begins like a formula, and nothing without it changes
+// at all (TestGolden).
 func TestSpreadsheet(t *testing.T) {
 	t.Parallel()
 	db := ledger(t)
@@ -270,6 +296,8 @@ func TestSpreadsheet(t *testing.T) {
 	assert.Equal(t, plain, written(t, db, f, export.Options{Format: export.CSV, Spreadsheet: true}))
 	_, err := db.Pool.Exec(t.Context(), `UPDATE daybook.accounts SET name = '=' || name WHERE code = '4000'`)
 	require.NoError(t, err)
-	assert.Equal(t, strings.ReplaceAll(plain, ",Sales,", ",=Sales,"), written(t, db, f, export.Options{Format: export.CSV}))
-	assert.Equal(t, strings.ReplaceAll(plain, ",Sales,", ",'=Sales,"), written(t, db, f, export.Options{Format: export.CSV, Spreadsheet: true}))
+	assert.Equal(t, strings.ReplaceAll(plain, ",Sales,", ",=Sales,"),
+		written(t, db, f, export.Options{Format: export.CSV}))
+	assert.Equal(t, strings.ReplaceAll(plain, ",Sales,", ",'=Sales,"),
+		written(t, db, f, export.Options{Format: export.CSV, Spreadsheet: true}))
 }

@@ -21,7 +21,8 @@ type journal struct {
 // assertionsParty is the payee of the transaction that asserts the balances.
 const assertionsParty = "Daybook"
 
-// journalTags are the tags of transactions and postings; Ledger wants them declared before their first use.
+// journalTags are the tags of transactions and postings; Ledger wants them declared before their
+// first use.
 var journalTags = []string{
 	"org", "doc", "party", "version", "impact", "kind", "reverses", "rule-set", "rule", "epoch",
 	"document-date", "posting-date", "line",
@@ -29,7 +30,8 @@ var journalTags = []string{
 
 // accountLetters are the types of accounts as hledger declares them.
 var accountLetters = map[models.AccountType]string{
-	models.AccountAsset: "A", models.AccountLiability: "L", models.AccountEquity: "E", models.AccountIncome: "R", models.AccountExpense: "X",
+	models.AccountAsset: "A", models.AccountLiability: "L", models.AccountEquity: "E", models.AccountIncome: "R",
+	models.AccountExpense: "X",
 }
 
 func (j *journal) head(ctx context.Context, r *ledgerdb.ExportReader, h *head) error {
@@ -126,7 +128,8 @@ func (j *journal) impact(m *ledgerdb.ExportImpact) error {
 }
 
 func (j *journal) empty(m *ledgerdb.ExportImpact) {
-	j.printf("; %s impact %d of document %s of organization %s has no entries\n\n", m.PostingDate, m.ID, tagValue(m.DocumentID), tagValue(m.OrgID))
+	j.printf("; %s impact %d of document %s of organization %s has no entries\n\n", m.PostingDate, m.ID,
+		tagValue(m.DocumentID), tagValue(m.OrgID))
 }
 
 func (j *journal) assert(h *head) error {
@@ -160,7 +163,8 @@ var (
 	codeText  = strings.NewReplacer("(", "{", ")", "}")
 )
 
-// payee makes a payee of a text: on one line, without the characters that begin a comment or a note, or quote a payee.
+// payee makes a payee of a text: on one line, without the characters that begin a comment or a
+// note, or quote a payee.
 func payee(s string) string {
 	s = payeeText.Replace(oneLine(s))
 	if s == "" {
@@ -169,7 +173,8 @@ func payee(s string) string {
 	return cut(s, longestText)
 }
 
-// code makes a transaction's code of a document's id: a payee without parentheses, which end a code.
+// code makes a transaction's code of a document's id: a payee without parentheses, which end a
+// code.
 func code(s string) string { return codeText.Replace(payee(s)) }
 
 // tagValue percent-encodes what would end a tag's value, or what Ledger takes for a date.

@@ -54,8 +54,9 @@ var roots = map[models.AccountType]string{
 	models.AccountIncome: "Income", models.AccountExpense: "Expenses",
 }
 
-// journalAccount is an account's name for hledger and Ledger, such as "assets:1200 Accounts receivable". The code ends at the
-// first blank, and what would mean something else in a name is percent-encoded in it.
+// journalAccount is an account's name for hledger and Ledger, such as "assets:1200 Accounts
+// receivable". The code ends at the first blank, and what would mean something else in a name is
+// percent-encoded in it.
 func journalAccount(a models.Account, organizations bool) string {
 	name := strings.ToLower(roots[a.Type]) + ":"
 	if organizations {
@@ -94,9 +95,10 @@ func beancountAccount(a models.Account, organizations bool) string {
 // plainComponent is what Beancount takes in a name as it is.
 var plainComponent = regexp.MustCompile(`^[A-Z0-9][A-Za-z0-9]*$`)
 
-// beancountComponent makes a component of a name: the id, then what letters and digits the text has. Components consist of
-// letters, digits and hyphens, and begin with a capital or a digit. An id that does not is written between "X--" and "--",
-// its other bytes in hexadecimal; nothing else has two hyphens in a row, so different ids stay different.
+// beancountComponent makes a component of a name: the id, then what letters and digits the text
+// has. Components consist of letters, digits and hyphens, and begin with a capital or a digit. An
+// id that does not is written between "X--" and "--", its other bytes in hexadecimal; nothing else
+// has two hyphens in a row, so different ids stay different.
 func beancountComponent(id, text string) string {
 	words := strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 	text = strings.Join(words, "-")

@@ -25,11 +25,12 @@ import (
 )
 
 // oddTexts are texts by what could be odd for a program. Each becomes an organization's id, a
-// document's id, a counterparty, an account's code and name, a rule and a rule's line, as far as its
-// length allows.
+// document's id, a counterparty, an account's code and name, a rule and a rule's line, as far as
+// its length allows.
 var oddTexts = map[string][]string{
 	"comments and notes": {
-		";", "; a", "a;b", "a  ; b", "|", "a | b", "| a", "#a", "# a", "#", "%", "100%", "%41", "%(a)", "*", "* a", "!", "! a", "!a", "*a", "a  (note)",
+		";", "; a", "a;b", "a  ; b", "|", "a | b", "| a", "#a", "# a", "#", "%", "100%", "%41", "%(a)", "*", "* a", "!",
+		"! a", "!a", "*a", "a  (note)",
 	},
 	"blanks and line breaks": {
 		"a  b", "a\tb", "\ta\t", " ", "  a  ", "\u00a0", "\u3000a\u3000", "\u200b", "\u0085", "\u2028", "a\u2029b",
@@ -37,34 +38,42 @@ var oddTexts = map[string][]string{
 	},
 	"quotes": {`"`, `"a"`, `a"b`, `'`, "`a`", `\`, `a\`, `\n`, `\"`, `\\"`},
 	"brackets": {
-		"(", "(a", "(a) b", "a)", "()", "[", "[a]", "[2026-01-01]", "[=2026-01-01]", "[a", "]", "{", "{1 EUR}", "<a>", "<(a)>", "<", ">",
+		"(", "(a", "(a) b", "a)", "()", "[", "[a]", "[2026-01-01]", "[=2026-01-01]", "[a", "]", "{", "{1 EUR}", "<a>",
+		"<(a)>", "<", ">",
 		"$(a)", "${a}", "{{a}}",
 	},
 	"tags": {
-		":", "::", "a:b", "a::b", ":a", "a:", ":a:b:", "a: b", "date:2026-99-99", "date:x", "x, date:x", "date2: 1", "type: Z", "Payee: x", "payee: ",
+		":", "::", "a:b", "a::b", ":a", "a:", ":a:b:", "a: b", "date:2026-99-99", "date:x", "x, date:x", "date2: 1",
+		"type: Z", "Payee: x", "payee: ",
 		"UUID: x", "a,b", ",",
 	},
 	"amounts and dates": {
-		"a = b", "= 5 EUR", "== 5", "=", "a @ b", "@", "@@ 5 EUR", "~", "~ monthly", "a ~ 0 b", "$1", "€", "a  1 EUR", "a  =1", "=1+1", "1,000", "+", "-1",
+		"a = b", "= 5 EUR", "== 5", "=", "a @ b", "@", "@@ 5 EUR", "~", "~ monthly", "a ~ 0 b", "$1", "€", "a  1 EUR",
+		"a  =1", "=1+1", "1,000", "+", "-1",
 		"1", "0", "007", "1.5", "2026-01-01", "2026/01/01=2026/01/02", "value==1", "expr 1",
 	},
 	"points, hyphens and signs": {
-		"-", "--", "---", "1200-3", ".", "..", ".a", "a.", "/", "//", "a/b", "?", "a?b", "_", "a_b", "^a", "^", "&", "&amp;",
+		"-", "--", "---", "1200-3", ".", "..", ".a", "a.", "/", "//", "a/b", "?", "a?b", "_", "a_b", "^a", "^", "&",
+		"&amp;",
 		"X", "X--", "X--a", "-2D", "X---2D",
 	},
 	"letters and digits": {
-		"a", "A", "À", "à", "ß", "é", "e\u0301", "\u0301", "ж", "Ж", "銀行", "بنك", "בנק", "Ǆ", "ǅ", "ª", "ʰ", "२", "²", "Ⅷ", "½", "𝐀", "𠀀", "𐐀", "𝟘", "😀", "👩‍👧",
+		"a", "A", "À", "à", "ß", "é", "e\u0301", "\u0301", "ж", "Ж", "銀行", "بنك", "בנק", "Ǆ", "ǅ", "ª", "ʰ", "२", "²", "Ⅷ",
+		"½", "𝐀", "𠀀", "𐐀", "𝟘", "😀", "👩‍👧",
 	},
 	"marks that show nothing": {
-		"\u200f", "\u202ea\u202c", "a\u200fb", "\u2066", "\ufeff", "\ufeffa", "\ufffd", "\ufffe", "\U0010ffff", "\ue000", "\u00ad", "\u180e", "\u2060",
+		"\u200f", "\u202ea\u202c", "a\u200fb", "\u2066", "\ufeff", "\ufeffa", "\ufffd", "\ufffe", "\U0010ffff", "\ue000",
+		"\u00ad", "\u180e", "\u2060",
 		"\x01", "a\x02b", "\x07", "\b", "\v", "\f", "a\x1ab", "\x1b[31m", "\x7f", "\u009b", "\x1f",
 	},
 	"words": {
-		"comment", "end comment", "include x", "account", "payee", "open", "close", "TRUE", "NULL", "txn", "P", "test", "Y2026",
+		"comment", "end comment", "include x", "account", "payee", "open", "close", "TRUE", "NULL", "txn", "P", "test",
+		"Y2026",
 		"assets", "Assets:A", "Equity:X", "Daybook",
 	},
 	"long": {
-		long("a"), long("a b "), long("東"), long(";"), long("\n") + "a", long("%"), long(`"`), long(`\`) + `\`, long("a\n"), "b" + long("\u0301"),
+		long("a"), long("a b "), long("東"), long(";"), long("\n") + "a", long("%"), long(`"`), long(`\`) + `\`, long("a\n"),
+		"b" + long("\u0301"),
 		long(":"), long("\x01"), strings.Repeat("\x01", 254) + "b",
 	},
 }
@@ -95,7 +104,8 @@ func oddBooks(t *testing.T, texts []string) *pgtest.DB {
 			_, err := ledgerdb.PutDocument(ctx, tx, d)
 			require.NoError(t, err)
 			m := models.Impact{
-				ID: int64(len(p.Impacts) + 1), OrgID: org, DocumentID: document, DocumentVersion: 1, Seq: 1, Kind: models.ImpactPost,
+				ID: int64(len(p.Impacts) + 1), OrgID: org, DocumentID: document, DocumentVersion: 1, Seq: 1,
+				Kind:           models.ImpactPost,
 				RuleSetVersion: new(int64(1)), RuleID: text, JobID: "job", Attempt: 1, EntryCount: 2,
 				DocumentDate: models.NewDate(2026, 3, 1), PostingDate: models.NewDate(2026, 3, 14),
 			}

@@ -11,8 +11,9 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// WriteTrialBalance writes balances as CSV, a row each, and returns how many there are. Amounts are decimals of the currency,
-// and the same again in minor units. Spreadsheets take no text in it for a formula.
+// WriteTrialBalance writes balances as CSV, a row each, and returns how many there are. Amounts are
+// decimals of the currency, and the same again in minor units. Spreadsheets take no text in it for
+// a formula.
 func WriteTrialBalance(w io.Writer, balances []ledgerdb.SpanBalance) (int64, error) {
 	out := csv.NewWriter(w)
 	rows := [][]string{{
@@ -22,21 +23,23 @@ func WriteTrialBalance(w io.Writer, balances []ledgerdb.SpanBalance) (int64, err
 	for _, b := range balances {
 		rows = append(rows, []string{
 			guarded(b.Account), guarded(b.Name), string(b.Type), b.Currency,
-			bigNumber(b.Opening, b.Currency), bigNumber(b.Debit, b.Currency), bigNumber(b.Credit, b.Currency), bigNumber(b.Closing, b.Currency),
+			bigNumber(b.Opening, b.Currency), bigNumber(b.Debit, b.Currency), bigNumber(b.Credit, b.Currency),
+			bigNumber(b.Closing, b.Currency),
 			b.Opening.String(), b.Debit.String(), b.Credit.String(), b.Closing.String(),
 		})
 	}
 	return int64(len(balances)), out.WriteAll(rows)
 }
 
-// WriteAccountLedger writes what was posted to an account as CSV, a row an entry with the balance after it, and for each
-// currency a row "opening" before and a row "closing" behind. It returns how many rows there are. Spreadsheets take no text in
-// it for a formula.
+// WriteAccountLedger writes what was posted to an account as CSV, a row an entry with the balance
+// after it, and for each currency a row "opening" before and a row "closing" behind. It returns how
+// many rows there are. Spreadsheets take no text in it for a formula.
 func WriteAccountLedger(w io.Writer, code string, from, to models.Date, l ledgerdb.AccountLedger) (int64, error) {
 	out := csv.NewWriter(w)
 	code = guarded(code)
 	err := out.Write([]string{
-		"posting_date", "document_date", "account", "document", "version", "impact", "kind", "line", "debit", "credit", "balance", "currency",
+		"posting_date", "document_date", "account", "document", "version", "impact", "kind", "line", "debit", "credit",
+		"balance", "currency",
 		"side", "amount_minor", "balance_minor", "rule_set", "rule", "rule_line",
 	})
 	if err != nil {
@@ -48,7 +51,8 @@ func WriteAccountLedger(w io.Writer, code string, from, to models.Date, l ledger
 		return out.Write(row)
 	}
 	for _, b := range l.Balances {
-		err := write(from.String(), "", code, "", "", "", "opening", "", "", "", bigNumber(b.Opening, b.Currency), b.Currency,
+		err := write(from.String(), "", code, "", "", "", "opening", "", "", "", bigNumber(b.Opening, b.Currency),
+			b.Currency,
 			"", "", b.Opening.String(), "", "", "")
 		if err != nil {
 			return rows, err
@@ -60,15 +64,19 @@ func WriteAccountLedger(w io.Writer, code string, from, to models.Date, l ledger
 		if e.Side == models.Credit {
 			debit, credit = "", debit
 		}
-		err := write(e.PostingDate.String(), e.DocumentDate.String(), code, guarded(e.DocumentID), strconv.FormatInt(e.DocumentVersion, 10),
-			strconv.FormatInt(e.ImpactID, 10), string(e.Kind), strconv.Itoa(e.LineNo), debit, credit, bigNumber(e.Balance, e.Currency), e.Currency,
-			string(e.Side), strconv.FormatInt(e.Amount, 10), e.Balance.String(), optional(e.RuleSetVersion), guarded(e.RuleID), guarded(e.RuleLineID))
+		err := write(e.PostingDate.String(), e.DocumentDate.String(), code, guarded(e.DocumentID),
+			strconv.FormatInt(e.DocumentVersion, 10),
+			strconv.FormatInt(e.ImpactID, 10), string(e.Kind), strconv.Itoa(e.LineNo), debit, credit,
+			bigNumber(e.Balance, e.Currency), e.Currency,
+			string(e.Side), strconv.FormatInt(e.Amount, 10), e.Balance.String(), optional(e.RuleSetVersion),
+			guarded(e.RuleID), guarded(e.RuleLineID))
 		if err != nil {
 			return rows, err
 		}
 	}
 	for _, b := range l.Balances {
-		err := write(to.String(), "", code, "", "", "", "closing", "", bigNumber(b.Debit, b.Currency), bigNumber(b.Credit, b.Currency),
+		err := write(to.String(), "", code, "", "", "", "closing", "", bigNumber(b.Debit, b.Currency),
+			bigNumber(b.Credit, b.Currency),
 			bigNumber(b.Closing, b.Currency), b.Currency, "", "", b.Closing.String(), "", "", "")
 		if err != nil {
 			return rows, err

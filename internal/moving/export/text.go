@@ -10,7 +10,8 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// oneLine puts a text on one line: each run of blanks, line breaks and control characters becomes one blank.
+// oneLine puts a text on one line: each run of blanks, line breaks and control characters becomes
+// one blank.
 func oneLine(s string) string {
 	return strings.Join(strings.FieldsFunc(s, func(r rune) bool {
 		return unicode.IsSpace(r) || unicode.IsControl(r) || r == '\u2028' || r == '\u2029' || r == unicode.ReplacementChar
@@ -26,13 +27,15 @@ func cut(s string, most int) string {
 	return strings.ToValidUTF8(s[:most-len(ellipsis)], "") + ellipsis
 }
 
-// formulaMarks begin what a spreadsheet takes for a formula; the full-width ones do so in some languages.
+// formulaMarks begin what a spreadsheet takes for a formula; the full-width ones do so in some
+// languages.
 const formulaMarks = "=+-@＝＋－＠"
 
-// guarded puts an apostrophe before what a spreadsheet would take for a formula: a text that begins with = + - @, their
-// full-width forms, a tab or a line break, and such a mark inside the text where another spreadsheet begins a cell. A program
-// whose separator is a semicolon or a tab splits the text there, and one that does not know the quotes of its line splits it
-// at a line break. guarded is for texts, never for amounts.
+// guarded puts an apostrophe before what a spreadsheet would take for a formula: a text that begins
+// with = + - @, their full-width forms, a tab or a line break, and such a mark inside the text
+// where another spreadsheet begins a cell. A program whose separator is a semicolon or a tab splits
+// the text there, and one that does not know the quotes of its line splits it at a line break.
+// guarded is for texts, never for amounts.
 func guarded(text string) string {
 	first, _ := utf8.DecodeRuneInString(text)
 	var b strings.Builder
@@ -54,14 +57,16 @@ func guarded(text string) string {
 	}
 }
 
-// beginsFormula reports whether a cell with this text is a formula. Quotes before it are the cell's own.
+// beginsFormula reports whether a cell with this text is a formula. Quotes before it are the cell's
+// own.
 func beginsFormula(cell string) bool {
 	cell = strings.TrimLeft(cell, `"`)
 	first, _ := utf8.DecodeRuneInString(cell)
 	return cell != "" && strings.ContainsRune(formulaMarks, first)
 }
 
-// encode percent-encodes control characters, the percent sign, blanks other than the plain one, and the characters given.
+// encode percent-encodes control characters, the percent sign, blanks other than the plain one, and
+// the characters given.
 func encode(s, special string) string {
 	var b strings.Builder
 	for _, r := range s {

@@ -6,11 +6,12 @@ import (
 	"slices"
 )
 
-// allocate rounds exact amounts to whole minor units so that they add up to the total that the document states: all
-// are rounded down, and the missing units go, one each, to those with the greatest remainders.
+// allocate rounds exact amounts to whole minor units so that they add up to the total that the
+// document states: all are rounded down, and the missing units go, one each, to those with the
+// greatest remainders.
 //
-// If rounding cannot explain the total, the document contradicts itself. Then each amount is rounded half to even separately,
-// and the posting rules find the difference.
+// If rounding cannot explain the total, the document contradicts itself. Then each amount is
+// rounded half to even separately, and the posting rules find the difference.
 func allocate(exact []*big.Rat, total int64) ([]int64, error) {
 	floors := make([]*big.Int, len(exact))
 	remainders := make([]*big.Rat, len(exact))
@@ -25,7 +26,8 @@ func allocate(exact []*big.Rat, total int64) ([]int64, error) {
 	}
 	one := big.NewInt(1)
 	if missing.Sign() >= 0 && missing.Cmp(big.NewInt(int64(len(fractional)))) <= 0 {
-		slices.SortStableFunc(fractional, func(a, b int) int { return cmp.Or(remainders[b].Cmp(remainders[a]), cmp.Compare(a, b)) })
+		slices.SortStableFunc(fractional,
+			func(a, b int) int { return cmp.Or(remainders[b].Cmp(remainders[a]), cmp.Compare(a, b)) })
 		for _, i := range fractional[:missing.Int64()] {
 			floors[i].Add(floors[i], one)
 		}

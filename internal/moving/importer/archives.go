@@ -29,7 +29,12 @@ var archiveSuffixes = []struct {
 	suffix string
 	kind   archiveKind
 }{
-	{".zip", zipArchive}, {".tar", tarArchive}, {".tar.gz", tarGzip}, {".tgz", tarGzip}, {".tar.xz", tarXZ}, {".txz", tarXZ},
+	{".zip", zipArchive},
+	{".tar", tarArchive},
+	{".tar.gz", tarGzip},
+	{".tgz", tarGzip},
+	{".tar.xz", tarXZ},
+	{".txz", tarXZ},
 }
 
 func archiveOf(path string) archiveKind {

@@ -18,10 +18,11 @@ const (
 	maxOpenBytes = 512 << 20
 )
 
-// CSV reads documents from CSV files by a mapping, in two passes. OpenCSV counts the rows of each document. Documents reads
-// the files again and yields a document as soon as it has all its rows, wherever they are. So a document with a bad row, or with rows in
-// a file that cannot be read to its end, is never yielded in part. Only the keys of all documents and the rows of incomplete documents
-// are held in memory.
+// CSV reads documents from CSV files by a mapping, in two passes. OpenCSV counts the rows of each
+// document. Documents reads the files again and yields a document as soon as it has all its rows,
+// wherever they are. So a document with a bad row, or with rows in a file that cannot be read to
+// its end, is never yielded in part. Only the keys of all documents and the rows of incomplete
+// documents are held in memory.
 type CSV struct {
 	mapping *Mapping
 	org     string
@@ -58,12 +59,15 @@ type CSVDocument struct {
 	Document models.Document
 }
 
-// OpenCSV reads the files that open yields once, to learn which rows belong together. org is the organization whose
-// documents these are; empty: the mapping names it.
+// OpenCSV reads the files that open yields once, to learn which rows belong together. org is the
+// organization whose documents these are; empty: the mapping names it.
 //
-// The error is ctx's; or it says that nothing can be imported, and wraps ErrInvalid: neither org nor the mapping names an
-// organization, or rows of a document may stand in several files (group.files: joined) and one of those cannot be read.
-func OpenCSV(ctx context.Context, m *Mapping, org string, open func(context.Context) iter.Seq2[Source, error]) (*CSV, error) {
+// The error is ctx's; or it says that nothing can be imported, and wraps ErrInvalid: neither org
+// nor the mapping names an organization, or rows of a document may stand in several files
+// (group.files: joined) and one of those cannot be read.
+func OpenCSV(ctx context.Context, m *Mapping, org string,
+	open func(context.Context) iter.Seq2[Source, error],
+) (*CSV, error) {
 	if org == "" && m.organization.constantField() && m.organization.constant == "" {
 		return nil, invalid("neither the mapping nor the import says whose documents these are; name the organization")
 	}
@@ -171,10 +175,11 @@ func (c *CSV) key(file int, cells []string) string {
 	return b.String()
 }
 
-// Documents reads the files again and yields each document when it is complete. A document that is refused, and a file of
-// which nothing is imported, yields an error that wraps ErrInvalid, with the place in Source, and reading goes on. Any other
-// error is the last: ctx's, that the files changed since OpenCSV, or that too many documents wait for rows that stand far apart. It can
-// be called once.
+// Documents reads the files again and yields each document when it is complete. A document that is
+// refused, and a file of which nothing is imported, yields an error that wraps ErrInvalid, with the
+// place in Source, and reading goes on. Any other error is the last: ctx's, that the files changed
+// since OpenCSV, or that too many documents wait for rows that stand far apart. It can be called
+// once.
 func (c *CSV) Documents(ctx context.Context) iter.Seq2[CSVDocument, error] {
 	return func(yield func(CSVDocument, error) bool) {
 		p := &csvPass{CSV: c, ctx: ctx, yield: yield}
@@ -263,7 +268,8 @@ func (p *csvPass) row(g *csvGroup, source Source, row csvRow) error {
 		return nil
 	case g.rows > MaxDocumentRows:
 		g.closed = true
-		p.refuse(place, key, invalid("it has %d rows; at most %d are allowed; does group.key name the right columns?", g.rows, MaxDocumentRows))
+		p.refuse(place, key, invalid("it has %d rows; at most %d are allowed; does group.key name the right columns?",
+			g.rows, MaxDocumentRows))
 		return nil
 	case g.draft == nil:
 		g.draft = newDraft(p.mapping, p.org, key, place)
@@ -275,7 +281,8 @@ func (p *csvPass) row(g *csvGroup, source Source, row csvRow) error {
 	p.bytes += d.bytes - before
 	if d.rows < g.rows {
 		if p.bytes > maxOpenBytes {
-			return fmt.Errorf("%s: the rows of %d documents wait for others and need too much memory; sort the files by %s, and import the rest again",
+			return fmt.Errorf("%s: the rows of %d documents wait for others and need too much memory; sort the files by "+
+				"%s, and import the rest again",
 				place, p.waiting, strings.Join(p.keyNames(), ", "))
 		}
 		return nil
@@ -292,7 +299,8 @@ func (p *csvPass) spread(g *csvGroup) error {
 	if first := p.files[g.file]; first.err != nil {
 		return invalid("it has rows in %s too, which cannot be read; see group.files in docs/import.md", first.name)
 	}
-	return invalid("it has rows in %s too; if that is one document set group.files to joined, if not to apart", p.files[g.also].name)
+	return invalid("it has rows in %s too; if that is one document set group.files to joined, if not to apart",
+		p.files[g.also].name)
 }
 
 // deliver yields a document that has all its rows, or the error that says why it is refused.
@@ -319,7 +327,8 @@ func (p *csvPass) keyNames() []string {
 
 var escapeSlash = strings.NewReplacer("%", "%25", "/", "%2F")
 
-// id is the document's id: its key; if that has several parts they are joined by slashes, and slashes within them escaped.
+// id is the document's id: its key; if that has several parts they are joined by slashes, and
+// slashes within them escaped.
 func (p *csvPass) id(source Source, cells []string) string {
 	m := p.mapping
 	if len(m.key) == 1 && m.files != filesApart {

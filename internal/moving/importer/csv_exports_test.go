@@ -39,13 +39,15 @@ func refused(t *testing.T, mapping, file string) string {
 	return strings.Join(whys, "\n")
 }
 
-// TestCSVOfExcel: the byte order mark is there before a quoted name, in a file alone and in each file of an import.
+// TestCSVOfExcel: the byte order mark is there before a quoted name, in a file alone and in each
+// file of an import.
 func TestCSVOfExcel(t *testing.T) {
 	t.Parallel()
 	const header = `"No";"Day";"Item";"Qty";"Price"` + "\r\n"
 	semicolon := "csv: {separator: ';'}\n" + smallMapping
 	for _, start := range []string{byteOrderMark, byteOrderMark + "sep=;\r\n", "sep=;\r\n", ""} {
-		results := readCSV(t, parseMapping(t, semicolon), "shop", start+header+"\"1\";\"2026-01-05\";\"a\";\"1\";\"1.00\"\r\n",
+		results := readCSV(t, parseMapping(t, semicolon), "shop",
+			start+header+"\"1\";\"2026-01-05\";\"a\";\"1\";\"1.00\"\r\n",
 			start+header+"2;2026-01-05;\"b\";1;2\r\n")
 		require.Len(t, results, 2)
 		for i, r := range results {
@@ -53,9 +55,11 @@ func TestCSVOfExcel(t *testing.T) {
 			assert.Equal(t, int64(i+1)*100, r.doc.Content.Payable)
 		}
 	}
-	assert.Contains(t, refused(t, semicolon, "sep=,\n"+header), `the file says that its separator is ',', and csv.separator is ';'`)
+	assert.Contains(t, refused(t, semicolon, "sep=,\n"+header),
+		`the file says that its separator is ',', and csv.separator is ';'`)
 	assert.Contains(t, refused(t, semicolon, byteOrderMark+header+"1;2026-01-05;a;x;1\n"), "line 2: Qty")
-	assert.Contains(t, refused(t, semicolon, "sep=;\n"+header+"1;2026-01-05;a;x;1\n"), "line 3: Qty", "lines are counted as the file has them")
+	assert.Contains(t, refused(t, semicolon, "sep=;\n"+header+"1;2026-01-05;a;x;1\n"), "line 3: Qty",
+		"lines are counted as the file has them")
 }
 
 func TestCSVEncodingsThatContradictTheFile(t *testing.T) {
@@ -65,7 +69,8 @@ func TestCSVEncodingsThatContradictTheFile(t *testing.T) {
 	require.NoError(t, err)
 	in := func(encoding string) string { return "csv: {encoding: " + encoding + "}\n" + smallMapping }
 	for _, encoding := range []string{"latin1", "windows-1252"} {
-		assert.Contains(t, refused(t, in(encoding), byteOrderMark+text), "byte order mark of UTF-8, and csv.encoding is "+encoding)
+		assert.Contains(t, refused(t, in(encoding), byteOrderMark+text),
+			"byte order mark of UTF-8, and csv.encoding is "+encoding)
 	}
 	for _, encoding := range []string{"utf-8", "latin1"} {
 		assert.Contains(t, refused(t, in(encoding), wide), "written in UTF-16; set csv.encoding to utf-16")
@@ -86,8 +91,9 @@ lines: {net: Net}
 `
 	for thousands, cells := range map[string]map[string]int64{
 		`"."`: {
-			"12,50": 1250, "(12,50)": -1250, "12,50-": -1250, "-12,50": -1250, "+12,50": 1250, "12,50+": 1250, "\u221212,50": -1250,
-			"12,50 €": 1250, "€ 12,50": 1250, "€12,50": 1250, "EUR 12,50": 1250, "12,50 eur": 1250, "12,50\u00a0€": 1250,
+			"12,50": 1250, "(12,50)": -1250, "12,50-": -1250, "-12,50": -1250, "+12,50": 1250, "12,50+": 1250,
+			"\u221212,50": -1250,
+			"12,50 €":     1250, "€ 12,50": 1250, "€12,50": 1250, "EUR 12,50": 1250, "12,50 eur": 1250, "12,50\u00a0€": 1250,
 			"-€12,50": -1250, "€-12,50": -1250, "€ (12,50)": -1250, "(€ 12,50)": -1250, "12,50- €": -1250, "12,50 €-": -1250,
 			"1.234,50": 123450, "(1.234,50)": -123450, ",5": 50, "- 12,50": -1250, "0,00-": 0,
 		},
@@ -103,14 +109,19 @@ lines: {net: Net}
 	}
 	m := strings.Replace(mapping, "THOUSANDS", `"."`, 1)
 	for cell, want := range map[string]string{
-		"12,50 $": "is in another currency than EUR", "USD 12,50": "is in another currency than EUR", "kr 12,50": "another currency",
-		"(-12,50)": "is not a number such as", "-12,50-": "is not a number", "+-12,50": "is not a number", "(12,50": "is not a number",
-		"€ 12,50 €": "is not a number", "12,50 CR": "is not a number", "12,-": "is not a number", "€": "is not a number", "()": "is not a number",
-		"12.50": "is not a number", "1'234,50": "numbers.thousands say how", "12,50%": "is not a number", "--": "is not a number",
+		"12,50 $": "is in another currency than EUR", "USD 12,50": "is in another currency than EUR",
+		"kr 12,50": "another currency",
+		"(-12,50)": "is not a number such as", "-12,50-": "is not a number", "+-12,50": "is not a number",
+		"(12,50":    "is not a number",
+		"€ 12,50 €": "is not a number", "12,50 CR": "is not a number", "12,-": "is not a number", "€": "is not a number",
+		"()":    "is not a number",
+		"12.50": "is not a number", "1'234,50": "numbers.thousands say how", "12,50%": "is not a number",
+		"--": "is not a number",
 	} {
 		assert.Contains(t, refused(t, m, "No;Day;Net\n1;2026-01-05;"+cell+"\n"), want, cell)
 	}
-	assert.Contains(t, refused(t, smallMapping, "No,Day,Item,Qty,Price\n1,2026-01-05,a,€ 1,1\n"), "is an amount of money, and a plain number is wanted")
+	assert.Contains(t, refused(t, smallMapping, "No,Day,Item,Qty,Price\n1,2026-01-05,a,€ 1,1\n"),
+		"is an amount of money, and a plain number is wanted")
 	yen := strings.Replace(smallMapping, "EUR", "JPY", 1)
 	assert.Equal(t, int64(12), imported(t, yen, "No,Day,Item,Qty,Price\n1,2026-01-05,a,1,¥12\n")[0].Content.Payable)
 }
@@ -120,14 +131,22 @@ func TestCSVDatesAsPeopleWriteThem(t *testing.T) {
 	for layout, cells := range map[string]map[string]string{
 		"YYYY-MM-DD": {
 			"2026-01-05": "2026-01-05", "2026-01-05T23:30:00Z": "2026-01-05", "2026-01-05T00:30:00+02:00": "2026-01-05",
-			"2026-01-05 23:30:00 -0800": "2026-01-05", "2026-01-05T23:30:00.123456Z": "2026-01-05", "2026-01-05 10:00": "2026-01-05",
+			"2026-01-05 23:30:00 -0800": "2026-01-05", "2026-01-05T23:30:00.123456Z": "2026-01-05",
+			"2026-01-05 10:00":        "2026-01-05",
 			"2026-01-05 10:00:00 UTC": "2026-01-05", "2026-01-05T10:00:00+02": "2026-01-05",
-			"2026-01-05T25:00:00Z": "", "2026-01-05 morning": "", "2026-01-05T10:00:00Europe": "", "2026-02-30T10:00:00Z": "", "26-01-05": "",
+			"2026-01-05T25:00:00Z": "", "2026-01-05 morning": "", "2026-01-05T10:00:00Europe": "", "2026-02-30T10:00:00Z": "",
+			"26-01-05": "",
 		},
-		"DD.MM.YY":                 {"05.01.26": "2026-01-05", "05.01.68": "2068-01-05", "05.01.69": "1969-01-05", "05.01.2026": ""},
-		"DD.MM.YYYY":               {"05.01.2026": "2026-01-05", "05.01.26": ""},
-		"M/D/YY":                   {"1/5/26": "2026-01-05", "12/31/99": "1999-12-31"},
-		"DD.MM.YYYY hh:mm:ssZ":     {"05.01.2026 23:30:00+0100": "2026-01-05", "05.01.2026 23:30:00+01:00": "2026-01-05", "05.01.2026 23:30:00": ""},
+		"DD.MM.YY": {
+			"05.01.26": "2026-01-05", "05.01.68": "2068-01-05", "05.01.69": "1969-01-05",
+			"05.01.2026": "",
+		},
+		"DD.MM.YYYY": {"05.01.2026": "2026-01-05", "05.01.26": ""},
+		"M/D/YY":     {"1/5/26": "2026-01-05", "12/31/99": "1999-12-31"},
+		"DD.MM.YYYY hh:mm:ssZ": {
+			"05.01.2026 23:30:00+0100": "2026-01-05", "05.01.2026 23:30:00+01:00": "2026-01-05",
+			"05.01.2026 23:30:00": "",
+		},
 		"YYYY-MM-DDThh:mm:ssZ":     {"2026-01-05T23:30:00Z": "2026-01-05", "2026-01-05": ""},
 		"YYYY-MM-DD hh:mm:ss Z":    {"2026-01-05 23:30:00 -08": "2026-01-05"},
 		"DD/MM/YYYY":               {"05/01/2026": "2026-01-05"},
@@ -151,13 +170,15 @@ func TestCSVDatesAsPeopleWriteThem(t *testing.T) {
 	}
 }
 
-// TestCSVSkipsTotals: what the table says is left out and counted, also where such a row has no key or too few cells.
+// TestCSVSkipsTotals: what the table says is left out and counted, also where such a row has no key
+// or too few cells.
 func TestCSVSkipsTotals(t *testing.T) {
 	t.Parallel()
 	const file = "No,Day,Item,Qty,Price\n1,2026-01-05,a,1,1\n,Subtotal,,,1\n2,2026-01-05,b,1,2\nTotal,,,,3\nGrand total\n"
 	assert.Contains(t, refused(t, smallMapping, file), "line 3: No is empty")
 	mapping := "csv: {skip: [{column: No, is: [Total]}, {column: Day, prefix: Sub}, {column: No, matches: '(?i)^grand'}]}\n" + smallMapping
-	c, err := importer.OpenCSV(t.Context(), parseMapping(t, mapping), "shop", memory(file, "No,Day,Item,Qty,Price\n3,2026-01-05,c,1,3\n"))
+	c, err := importer.OpenCSV(t.Context(), parseMapping(t, mapping), "shop",
+		memory(file, "No,Day,Item,Qty,Price\n3,2026-01-05,c,1,3\n"))
 	require.NoError(t, err)
 	assert.Equal(t, []importer.SkippedRows{{Source: "a.csv", Rows: 3, FirstLine: 3}}, c.Skipped())
 	assert.Equal(t, 3, c.Count())
@@ -186,19 +207,27 @@ lines: {net: Net, tax: {TAX}}
 		return "No,Day,Net,Rate,Tax\n1,2026-01-05," + strings.Join(rows, "\n1,2026-01-05,") + "\n"
 	}
 
-	c := imported(t, with("rate: Rate, category: {value: VAT}"), file("10.05,19%,", "10.05,19 %,", "10.05,19,", "1,7,", "5,,"))[0].Content
+	c := imported(t, with("rate: Rate, category: {value: VAT}"),
+		file("10.05,19%,", "10.05,19 %,", "10.05,19,", "1,7,", "5,,"))[0].Content
 	assert.Equal(t, []models.Tax{
-		{Category: "VAT", Rate: models.MustRate("19"), Base: 3015, Amount: 573}, {Category: "VAT", Rate: models.MustRate("7"), Base: 100, Amount: 7},
+		{Category: "VAT", Rate: models.MustRate("19"), Base: 3015, Amount: 573},
+		{Category: "VAT", Rate: models.MustRate("7"), Base: 100, Amount: 7},
 	}, c.Taxes)
 	assert.Equal(t, int64(3015+573+100+7+500), c.Payable)
 	assert.Equal(t, map[string]string{"totals": "derived", "taxes": "derived"}, c.Attributes)
 
 	c = imported(t, with("amount: Tax, rate: Rate"), file("10,19,1.91", "10,19,"))[0].Content
-	assert.Equal(t, []models.Tax{{Rate: models.MustRate("19"), Base: 2000, Amount: 381}}, c.Taxes, "a stated tax is never computed again")
+	assert.Equal(t, []models.Tax{{Rate: models.MustRate("19"), Base: 2000, Amount: 381}}, c.Taxes,
+		"a stated tax is never computed again")
 
-	c = imported(t, with("rate: Rate, included: true"), file("0.99,19,", "0.99,19,", "0.99,19,", "-0.99,7,", "2.00,,"))[0].Content
-	assert.Equal(t, []int64{84, 83, 83, -93, 200}, []int64{c.Lines[0].Net, c.Lines[1].Net, c.Lines[2].Net, c.Lines[3].Net, c.Lines[4].Net})
-	assert.Equal(t, []models.Tax{{Rate: models.MustRate("19"), Base: 250, Amount: 47}, {Rate: models.MustRate("7"), Base: -93, Amount: -6}}, c.Taxes)
+	c = imported(t, with("rate: Rate, included: true"),
+		file("0.99,19,", "0.99,19,", "0.99,19,", "-0.99,7,", "2.00,,"))[0].Content
+	assert.Equal(t, []int64{84, 83, 83, -93, 200},
+		[]int64{c.Lines[0].Net, c.Lines[1].Net, c.Lines[2].Net, c.Lines[3].Net, c.Lines[4].Net})
+	assert.Equal(t, []models.Tax{
+		{Rate: models.MustRate("19"), Base: 250, Amount: 47},
+		{Rate: models.MustRate("7"), Base: -93, Amount: -6},
+	}, c.Taxes)
 	assert.Equal(t, int64(297-99+200), c.Payable, "lines and taxes add up to the prices")
 
 	c = imported(t, with("amount: Tax, included: true"), file("119.00,,19.00"))[0].Content
@@ -214,7 +243,8 @@ lines: {net: Net, tax: {TAX}}
 	assert.Equal(t, int64(10000+50+10000+50+3), c.Payable, "half a cent is rounded up")
 
 	for rate, want := range map[string]string{
-		"0.19": "set lines.tax.rates to fraction or to percent", "-19": "is negative", "x": "is not a rate such as 19", "EUR 19": "is not a rate",
+		"0.19": "set lines.tax.rates to fraction or to percent", "-19": "is negative", "x": "is not a rate such as 19",
+		"EUR 19": "is not a rate",
 	} {
 		assert.Contains(t, refused(t, with("rate: Rate"), file("100,"+rate+",")), want)
 	}
@@ -244,5 +274,6 @@ document:
 
 func TestCSVOfOldMacs(t *testing.T) {
 	t.Parallel()
-	assert.Contains(t, refused(t, smallMapping, "No,Day,Item,Qty,Price\r1,2026-01-05,a,1,1\r"), "its lines end in carriage returns alone")
+	assert.Contains(t, refused(t, smallMapping, "No,Day,Item,Qty,Price\r1,2026-01-05,a,1,1\r"),
+		"its lines end in carriage returns alone")
 }

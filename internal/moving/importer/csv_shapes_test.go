@@ -11,7 +11,8 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// TestCSVOfPayments: the money of a payment, refund or payout is its amount, whichever column the mapping names.
+// TestCSVOfPayments: the money of a payment, refund or payout is its amount, whichever column the
+// mapping names.
 func TestCSVOfPayments(t *testing.T) {
 	t.Parallel()
 	const head = "group: {key: Id}\ndocument:\n  date: Date\n  currency: {value: EUR}\n  direction: {value: in}\n"
@@ -28,12 +29,16 @@ func TestCSVOfPayments(t *testing.T) {
 		require.Len(t, documents, 1)
 		assert.Equal(t, int64(11900), documents[0].Content.Amount, rest)
 	}
-	assert.Zero(t, imported(t, head+"  types: [{type: invoice}]\n  total: Amount\nlines: {net: Amount}\n", file)[0].Content.Amount)
+	assert.Zero(t, imported(t, head+"  types: [{type: invoice}]\n  total: Amount\nlines: {net: Amount}\n",
+		file)[0].Content.Amount)
 
-	assert.Contains(t, refused(t, head+"  types: [{type: payment}]\n  amount: Amount\n", "Id,Date,Amount\nbank-1,2026-01-05,\n"), "Amount is empty")
+	assert.Contains(t, refused(t, head+"  types: [{type: payment}]\n  amount: Amount\n",
+		"Id,Date,Amount\nbank-1,2026-01-05,\n"), "Amount is empty")
 	twice := file + "bank-1,2026-01-05,119.00\n"
-	assert.Contains(t, refused(t, head+"  types: [{type: payment}]\n  amount: Amount\n", twice), "without lines a row is a document")
-	assert.Contains(t, refused(t, head+"  types: [{type: payment}]\n  total: Amount\nlines: {net: Amount}\n", twice), "its 2 rows come to 23800")
+	assert.Contains(t, refused(t, head+"  types: [{type: payment}]\n  amount: Amount\n", twice),
+		"without lines a row is a document")
+	assert.Contains(t, refused(t, head+"  types: [{type: payment}]\n  total: Amount\nlines: {net: Amount}\n", twice),
+		"its 2 rows come to 23800")
 	_, err := importer.ParseMapping([]byte(head + "  types: [{type: payment}]\n"))
 	assert.ErrorContains(t, err, "add lines, document.total, or document.amount")
 }
@@ -55,7 +60,8 @@ document:
     - {column: Brutto, prefix: "-", type: refund, direction: out, negate: true}
     - {type: payment, direction: in}
 `
-	documents := imported(t, mapping, byteOrderMark+`"Datum","Uhrzeit","Zeitzone","Name","Währung","Brutto","Gebühr","Netto","Transaktionscode","Gutschrift"
+	documents := imported(t, mapping, byteOrderMark+
+		`"Datum","Uhrzeit","Zeitzone","Name","Währung","Brutto","Gebühr","Netto","Transaktionscode","Gutschrift"
 "05.01.2026","10:11:12","CET","Ada","EUR","1.119,00","-28,20","1.090,80","8AB12345","1.200,00"
 "06.01.2026","10:11:12","CET","Ada","EUR","-119,00","2,96","-116,04","8AB12346",""
 `)
@@ -91,7 +97,8 @@ document:
 	assert.Equal(t, []int64{11702, 0}, []int64{documents[1].Content.Amount, documents[1].Content.Fee})
 }
 
-// TestCSVOfShopify has what belongs to an order on its first row alone, and prices that include the tax.
+// TestCSVOfShopify has what belongs to an order on its first row alone, and prices that include the
+// tax.
 func TestCSVOfShopify(t *testing.T) {
 	t.Parallel()
 	const mapping = `group: {key: Name}
@@ -104,7 +111,8 @@ document:
   types: [{type: invoice}]
 lines: {description: Lineitem name, quantity: Lineitem quantity, price: Lineitem price, tax: {rate: Rate, included: true}}
 `
-	documents := imported(t, mapping, `Name,Financial Status,Currency,Total,Billing Name,Created at,Lineitem quantity,Lineitem name,Lineitem price,Rate
+	documents := imported(t, mapping,
+		`Name,Financial Status,Currency,Total,Billing Name,Created at,Lineitem quantity,Lineitem name,Lineitem price,Rate
 #1001,paid,EUR,35.70,Ada,2026-01-05 10:11:12 +0100,2,Cup,11.90,19%
 #1001,,,,,,1,Plate,11.90,19%
 `)
@@ -116,7 +124,8 @@ lines: {description: Lineitem name, quantity: Lineitem quantity, price: Lineitem
 	assert.Equal(t, map[string]string{"taxes": "derived"}, c.Attributes)
 }
 
-// TestCSVOfGermanBanks has lines above the header, years of two digits, a total row, and signs of the currency.
+// TestCSVOfGermanBanks has lines above the header, years of two digits, a total row, and signs of
+// the currency.
 func TestCSVOfGermanBanks(t *testing.T) {
 	t.Parallel()
 	const mapping = `csv:
@@ -149,14 +158,16 @@ document:
 		assert.Equal(t, want.amount, documents[i].Content.Amount)
 		assert.Equal(t, want.direction, documents[i].Direction)
 	}
-	assert.Contains(t, refused(t, strings.Replace(mapping, "preamble: 3", "preamble: 30", 1), file), "does csv.preamble count the lines right?")
+	assert.Contains(t, refused(t, strings.Replace(mapping, "preamble: 3", "preamble: 30", 1), file),
+		"does csv.preamble count the lines right?")
 	for _, wrong := range []string{"-1", "1001", "2.5", "0x3", "'3'"} {
 		_, err := importer.ParseMapping([]byte(strings.Replace(mapping, "preamble: 3", "preamble: "+wrong, 1)))
 		assert.ErrorIs(t, err, importer.ErrInvalidMapping, wrong)
 	}
 }
 
-// TestCSVOfDATEV has a line of its own above the header, and the sign of an amount in a column beside it.
+// TestCSVOfDATEV has a line of its own above the header, and the sign of an amount in a column
+// beside it.
 func TestCSVOfDATEV(t *testing.T) {
 	t.Parallel()
 	const mapping = `csv: {separator: ";", preamble: 1, encoding: windows-1252}

@@ -103,7 +103,8 @@ func TestCSVRetail(t *testing.T) {
 	require.NoError(t, results[0].err)
 	assert.Equal(t, "a.csv: line 2", results[0].source)
 	assert.Equal(t, models.Document{
-		OrgID: "shop", ID: "1", Type: "invoice", Direction: models.DirectionOut, Currency: "GBP", IssueDate: models.NewDate(2011, time.August, 12),
+		OrgID: "shop", ID: "1", Type: "invoice", Direction: models.DirectionOut, Currency: "GBP",
+		IssueDate: models.NewDate(2011, time.August, 12),
 		Content: models.Content{
 			Number: "1", Counterparty: "9", Country: "NO", Source: "csv", Total: 2190, Payable: 2190,
 			Lines: []models.Line{
@@ -128,7 +129,8 @@ func TestCSVFull(t *testing.T) {
 		"other;7;01.02.2025;;$;P;;;1;;;a VOUCHER;1;0,5;;;;\n" +
 		"acme;7;31.01.2025;5.2.2025;\xa4;S;J\xfcrgen;Deutschland;1.300,50;north;R-1;;-1;1;;-0,19;19;VAT\n"
 	mapping := strings.Replace(fullMapping, "€", "¤", 1) // latin1 has no euro sign
-	results := readCSV(t, parseMapping(t, mapping), "", file, "\n \nacme;7;31.01.2025;5.2.2025;\xa4;S;J\xfcrgen;Deutschland;1.300,50;north;Y;;;;111,005;0,00;7;VAT\n")
+	results := readCSV(t, parseMapping(t, mapping), "", file,
+		"\n \nacme;7;31.01.2025;5.2.2025;\xa4;S;J\xfcrgen;Deutschland;1.300,50;north;Y;;;;111,005;0,00;7;VAT\n")
 	require.Len(t, results, 3)
 	for _, r := range results {
 		require.NoError(t, r.err)
@@ -136,7 +138,8 @@ func TestCSVFull(t *testing.T) {
 	paid := models.NewDate(2025, time.February, 5)
 	joined := results[2].doc
 	assert.Equal(t, models.Document{
-		OrgID: "acme", ID: "7", Type: "invoice", Direction: "out", Currency: "EUR", IssueDate: models.NewDate(2025, time.January, 31), ValueDate: &paid,
+		OrgID: "acme", ID: "7", Type: "invoice", Direction: "out", Currency: "EUR",
+		IssueDate: models.NewDate(2025, time.January, 31), ValueDate: &paid,
 		Content: models.Content{
 			Number: "7", Counterparty: "Jürgen", Country: "DE", Source: "csv", Total: 130050, Payable: 130050,
 			Lines: []models.Line{
@@ -145,7 +148,8 @@ func TestCSVFull(t *testing.T) {
 				{Kind: "item", Code: "Y", Net: 11100, Rate: models.MustRate("7"), Category: "VAT"},
 			},
 			Taxes: []models.Tax{
-				{Category: "VAT", Rate: models.MustRate("19"), Base: 99900, Amount: 18981}, {Category: "VAT", Rate: models.MustRate("7"), Base: 11100},
+				{Category: "VAT", Rate: models.MustRate("19"), Base: 99900, Amount: 18981},
+				{Category: "VAT", Rate: models.MustRate("7"), Base: 11100},
 			},
 			Attributes: map[string]string{"region": "north", "source": "till"},
 		},
@@ -162,8 +166,10 @@ func TestCSVRounding(t *testing.T) {
 	t.Parallel()
 	m := parseMapping(t, smallMapping)
 	for product, want := range map[string]int64{
-		"1,0.005": 0, "1,0.015": 2, "1,0.025": 2, "3,0.005": 2, "-1,0.015": -2, "-1,0.025": -2, "0.5,0.01": 0, "1.5,0.01": 2,
-		"3,0.3333": 100, "1,0.0250000000000000000000000000001": 3, "1,.5": 50, "1,5": 500, "92233720368547758.07,1": math.MaxInt64,
+		"1,0.005": 0, "1,0.015": 2, "1,0.025": 2, "3,0.005": 2, "-1,0.015": -2, "-1,0.025": -2, "0.5,0.01": 0,
+		"1.5,0.01": 2,
+		"3,0.3333": 100, "1,0.0250000000000000000000000000001": 3, "1,.5": 50, "1,5": 500,
+		"92233720368547758.07,1":  math.MaxInt64,
 		"-92233720368547758.08,1": math.MinInt64, "0,5": 0,
 	} {
 		results := readCSV(t, m, "shop", "No,Day,Item,Qty,Price\n1,2025-01-31,a,"+product+"\n")
@@ -194,7 +200,8 @@ func TestCSVRefusesDocuments(t *testing.T) {
 		"1,2025-01-31,a,9e,1\n1,2025-01-31,a,,1\n1,2025-01-32,a,1,1\n1,2025-01-31,a,1,1\n1,2025-01-31,a,x,1\n": `and 1 more`,
 		"1,2025-01-31,a,92233720368547758,1\n1,2025-01-31,a,92233720368547758,1\n":                             "the sum of the lines",
 		"1,2025-01-31,a,92233720368547759,1\n":                                                                 "greater than 64 bits hold",
-		strings.Repeat("1", 256) + ",2025-01-31,a,1,1\n":                                                       "at most 255 are allowed",
+		strings.Repeat("1", 256) +
+			",2025-01-31,a,1,1\n": "at most 255 are allowed",
 	} {
 		results := readCSV(t, m, "shop", "No,Day,Item,Qty,Price\n"+good+rows+"3"+good[1:])
 		require.Len(t, results, 3, rows)
@@ -208,7 +215,8 @@ func TestCSVRefusesDocuments(t *testing.T) {
 	}
 }
 
-// TestCSVRefusesFiles: where a row's document cannot be told, any document of the file could lack it.
+// TestCSVRefusesFiles: where a row's document cannot be told, any document of the file could lack
+// it.
 func TestCSVRefusesFiles(t *testing.T) {
 	t.Parallel()
 	small := parseMapping(t, smallMapping)
@@ -222,8 +230,14 @@ func TestCSVRefusesFiles(t *testing.T) {
 		{small, good + "2,2025-01-31,a\"b,1,1\n", `line 3, column 15`},
 		{small, good + "2,2025-01-31,\"a,1,1\n", `cannot be told apart`},
 		{small, good + ",2025-01-31,a,1,1\n", `line 3: No is empty, so that it cannot be told`},
-		{small, good + "2,2025-01-31,\"" + strings.Repeat("a", importer.MaxRowBytes+1<<14), "line 3: a row is longer than 1048576 bytes"},
-		{second, good + "2,2025-01-31,b,1\n", `line 3: the row has 4 cells and not 5; put cells that contain ',' in quotes, so that it cannot be told`},
+		{
+			small, good + "2,2025-01-31,\"" + strings.Repeat("a", importer.MaxRowBytes+1<<14),
+			"line 3: a row is longer than 1048576 bytes",
+		},
+		{
+			second, good + "2,2025-01-31,b,1\n",
+			`line 3: the row has 4 cells and not 5; put cells that contain ',' in quotes, so that it cannot be told`,
+		},
 		{small, "No,Day,Item,Qty\n", `the file has no column "Price"; its header is "No", "Day", "Item", "Qty"`},
 		{small, "No,Day,Item,Qty,Price,Qty\n", `the file has the column "Qty" twice`},
 		{small, "", "the file is empty"},
@@ -275,7 +289,8 @@ func TestCSVAcrossFiles(t *testing.T) {
 func TestCSVKeys(t *testing.T) {
 	t.Parallel()
 	m := parseMapping(t, strings.Replace(smallMapping, "key: No", "key: [No, Item]", 1))
-	results := readCSV(t, m, "shop", "No,Day,Item,Qty,Price\n1/2,2025-01-31,3,1,1\n1,2025-01-31,2/3,1,1\n1%2F2,2025-01-31,3,1,1\n")
+	results := readCSV(t, m, "shop",
+		"No,Day,Item,Qty,Price\n1/2,2025-01-31,3,1,1\n1,2025-01-31,2/3,1,1\n1%2F2,2025-01-31,3,1,1\n")
 	require.Len(t, results, 3)
 	for i, want := range []string{"1%2F2/3", "1/2%2F3", "1%252F2/3"} {
 		require.NoError(t, results[i].err)
@@ -286,7 +301,10 @@ func TestCSVKeys(t *testing.T) {
 func TestCSVThousands(t *testing.T) {
 	t.Parallel()
 	for sign, cells := range map[string]map[string]int64{
-		".": {"1.234,5": 123450, "-1.234.567": -123456700, "12": 1200, "1.23": 0, "1234.567": 0, ".123": 0, "1.234.56,7": 0},
+		".": {
+			"1.234,5": 123450, "-1.234.567": -123456700, "12": 1200, "1.23": 0, "1234.567": 0, ".123": 0,
+			"1.234.56,7": 0,
+		},
 		" ": {"1 234,50": 123450, "1\u00a0234": 123400, "1\u202f234": 123400, "1  234": 0},
 		"":  {"1234,5": 123450, "1.5": 0, "1.234,5": 0},
 	} {
@@ -315,10 +333,17 @@ func TestCSVNoticesChanges(t *testing.T) {
 	header := "No,Day,Item,Qty,Price\n"
 	first := header + "1,2025-01-31,a,1,1\n1,2025-01-31,a,1,1\n"
 	for _, second := range [][]string{
-		{header + "1,2025-01-31,a,1,1\n"}, {header + "2,2025-01-31,a,1,1\n"}, {first + "2,2025-01-31,a,1,1\n"}, {"No\n"}, {}, {first, first}, {first + "\""},
+		{header + "1,2025-01-31,a,1,1\n"},
+		{header + "2,2025-01-31,a,1,1\n"},
+		{first + "2,2025-01-31,a,1,1\n"},
+		{"No\n"},
+		{},
+		{first, first},
+		{first + "\""},
 	} {
 		files := memory(first)
-		c, err := importer.OpenCSV(t.Context(), parseMapping(t, smallMapping), "shop", func(ctx context.Context) iter.Seq2[importer.Source, error] { return files(ctx) })
+		c, err := importer.OpenCSV(t.Context(), parseMapping(t, smallMapping), "shop",
+			func(ctx context.Context) iter.Seq2[importer.Source, error] { return files(ctx) })
 		require.NoError(t, err)
 		files = memory(second...)
 		var last error
@@ -361,7 +386,8 @@ func TestCSVReaderFails(t *testing.T) {
 	t.Parallel()
 	broken := func(context.Context) iter.Seq2[importer.Source, error] {
 		return func(yield func(importer.Source, error) bool) {
-			reader := io.MultiReader(strings.NewReader("No,Day,Item,Qty,Price\n1,2025-01-31,a,1,1\n"), iotest.ErrReader(errors.New("broken disk")))
+			reader := io.MultiReader(strings.NewReader("No,Day,Item,Qty,Price\n1,2025-01-31,a,1,1\n"),
+				iotest.ErrReader(errors.New("broken disk")))
 			yield(importer.Source{Name: "a.csv", Reader: reader}, nil)
 		}
 	}
@@ -384,7 +410,8 @@ func FuzzCSV(f *testing.F) {
 	require.NoError(f, err)
 	full, err := importer.ParseMapping([]byte(fullMapping))
 	require.NoError(f, err)
-	f.Add(false, []byte("No,Day,Item,Qty,Price\n1,2025-01-31,a,2,1.005\n2,2025-01-31,a,2,1\n1,2025-01-31,b,-1,3\n"), []byte("No,Day,Item,Qty,Price\n"))
+	f.Add(false, []byte("No,Day,Item,Qty,Price\n1,2025-01-31,a,2,1.005\n2,2025-01-31,a,2,1\n1,2025-01-31,b,-1,3\n"),
+		[]byte("No,Day,Item,Qty,Price\n"))
 	f.Add(false, []byte("\xef\xbb\xbfNo,Day,Item,Qty,Price\r\n\"1\",2025-01-31,\"a\"\"\n\",2,1\r\n"), []byte("x"))
 	f.Add(true, []byte("acme;7;31.01.2025;5.2.2025;F;S;J\xfcrgen;Deutschland;1.300,50;n;X;Work;2;500,00;;190,00;19,0 %;VAT\n"), []byte("\n"))
 	f.Add(true, []byte("acme;G8;31.01.2025;;Fr;S;;France;-10;;V;;;;-10;;;\n"), []byte("acme;7;1.1.2025\n"))

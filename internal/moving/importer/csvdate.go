@@ -8,10 +8,12 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// isoLayout is the layout of dates if a mapping names none. A time and a time zone may follow the day.
+// isoLayout is the layout of dates if a mapping names none. A time and a time zone may follow the
+// day.
 const isoLayout = "YYYY-MM-DD"
 
-// isoTime is what may follow the day of an ISO 8601 date: a time, and the time zone in which day and time are stated.
+// isoTime is what may follow the day of an ISO 8601 date: a time, and the time zone in which day
+// and time are stated.
 var isoTime = regexp.MustCompile(
 	`^([T ]([01]\d|2[0-4]):?[0-5]\d(:?[0-6]\d([.,]\d+)?)?( ?(Z|UTC|[+-]([01]\d|2[0-3])(:?[0-5]\d)?))?)?$`)
 
@@ -38,13 +40,15 @@ func (f dateField) parse(text string) (time.Time, bool) {
 func (d *draft) date(f dateField, cells []string) (models.Date, error) {
 	t, ok := f.parse(cells[f.column])
 	if !ok || t.Year() < 1 {
-		return models.Date{}, invalid("%s: %.40q is not a date of the form %s", d.mapping.columns[f.column], cells[f.column], f.wanted)
+		return models.Date{}, invalid("%s: %.40q is not a date of the form %s", d.mapping.columns[f.column],
+			cells[f.column], f.wanted)
 	}
 	return models.NewDate(t.Year(), t.Month(), t.Day()), nil
 }
 
-// dateLayouts translates a layout of YYYY or YY, MM, M, DD, D, hh, mm, ss, Z and signs to Go's. ok is false if it has other letters
-// or digits, or if it does not name a day. Years of two digits are 1969 to 2068.
+// dateLayouts translates a layout of YYYY or YY, MM, M, DD, D, hh, mm, ss, Z and signs to Go's. ok
+// is false if it has other letters or digits, or if it does not name a day. Years of two digits are
+// 1969 to 2068.
 func dateLayouts(layout string) (translated []string, ok bool) {
 	named := map[string]bool{}
 	ok = true
@@ -65,7 +69,8 @@ var (
 	// A T that stands between date and time is a sign.
 	layoutWords = regexp.MustCompile(`Y+|M+|D+|h+|m+|s+|Z+|[A-SU-Xa-z0-9]`)
 	layoutParts = map[string]struct{ text, part string }{
-		"YYYY": {"2006", "year"}, "YY": {"06", "year"}, "MM": {"01", "month"}, "M": {"1", "month"}, "DD": {"02", "day"}, "D": {"2", "day"},
+		"YYYY": {"2006", "year"}, "YY": {"06", "year"}, "MM": {"01", "month"}, "M": {"1", "month"}, "DD": {"02", "day"},
+		"D":  {"2", "day"},
 		"hh": {"15", "hour"}, "mm": {"04", "minute"}, "ss": {"05", "second"}, "Z": {"Z07:00", "zone"},
 	}
 )

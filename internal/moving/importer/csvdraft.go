@@ -11,8 +11,8 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// totalsAttribute is the attribute of a document whose totals are the sum of its lines, because the source states none; its
-// value is totalsDerived.
+// totalsAttribute is the attribute of a document whose totals are the sum of its lines, because the
+// source states none; its value is totalsDerived.
 const (
 	totalsAttribute = "totals"
 	totalsDerived   = "derived"
@@ -31,7 +31,8 @@ type draft struct {
 	digits  int
 	negate  bool
 	stated  bool // a cell has an amount
-	// first holds the cells of the first good row; what belongs to the document must be the same in all.
+	// first holds the cells of the first good row; what belongs to the document must be the same in
+	// all.
 	first   []string
 	total   *int64
 	taxes   map[taxKey]int
@@ -47,7 +48,8 @@ func newDraft(m *Mapping, org, id, place string) *draft {
 	return d
 }
 
-// add adds a row. One bad row refuses the document, but all rows are checked, so that they can be corrected together.
+// add adds a row. One bad row refuses the document, but all rows are checked, so that they can be
+// corrected together.
 func (d *draft) add(file string, row csvRow) {
 	d.rows++
 	err := row.err
@@ -65,7 +67,8 @@ func (d *draft) add(file string, row csvRow) {
 	d.refused++
 	d.doc.Content.Lines = nil
 	if len(d.reasons) < maxRowErrors {
-		d.reasons = append(d.reasons, fmt.Sprintf("%s: line %d: %s", file, row.line, strings.TrimPrefix(err.Error(), ErrInvalid.Error()+": ")))
+		d.reasons = append(d.reasons,
+			fmt.Sprintf("%s: line %d: %s", file, row.line, strings.TrimPrefix(err.Error(), ErrInvalid.Error()+": ")))
 	}
 }
 
@@ -123,7 +126,8 @@ func (d *draft) head(cells []string) error {
 	case !validDirection(direction):
 		return invalid("direction is %.20q; want \"out\" or \"in\"; add values that translate it", direction)
 	case !validCountry(doc.Content.Country):
-		return invalid("country %.40q is not a code of two capital letters (ISO 3166-1); add values that translate it", doc.Content.Country)
+		return invalid("country %.40q is not a code of two capital letters (ISO 3166-1); add values that translate it",
+			doc.Content.Country)
 	}
 	d.digits = digits
 	chosen, ok := matching(m.types, cells)
@@ -202,11 +206,12 @@ func settledText(m *models.Money) string {
 	return totalText(&m.Amount) + " " + m.Currency
 }
 
-// agrees checks that a further row has the same values for the whole document as the first row. An empty cell states
-// nothing: shops write what belongs to an order on its first row alone.
+// agrees checks that a further row has the same values for the whole document as the first row. An
+// empty cell states nothing: shops write what belongs to an order on its first row alone.
 func (d *draft) agrees(cells []string) error {
 	if !d.mapping.lines {
-		return invalid("it is a second row of the document, and without lines a row is a document; group.key must tell them apart")
+		return invalid("it is a second row of the document, and without lines a row is a document; group.key must tell " +
+			"them apart")
 	}
 	for _, column := range d.mapping.shared {
 		if cells[column] == "" {
@@ -236,7 +241,8 @@ func (d *draft) agrees(cells []string) error {
 		{"what was settled", settledText(a.Content.Settled), settledText(b.Content.Settled)},
 	} {
 		if pair.first != pair.here {
-			return invalid("%s is %.40q, and %.40q in the document's first row; rows of one document must agree", pair.what, pair.here, pair.first)
+			return invalid("%s is %.40q, and %.40q in the document's first row; rows of one document must agree", pair.what,
+				pair.here, pair.first)
 		}
 	}
 	for _, x := range d.mapping.attributes {
@@ -276,8 +282,9 @@ func (d *draft) finish() (models.Document, error) {
 	return d.doc, nil
 }
 
-// totals fills what the document comes to: what the source states or, where it states none, the sum of the lines and taxes.
-// For a payment, refund or payout that is its amount as well, unless the mapping has a column of its own for that.
+// totals fills what the document comes to: what the source states or, where it states none, the sum
+// of the lines and taxes. For a payment, refund or payout that is its amount as well, unless the
+// mapping has a column of its own for that.
 func (d *draft) totals() error {
 	c := &d.doc.Content
 	total, err := toInt64(d.sum, d.sum.String())
@@ -296,7 +303,8 @@ func (d *draft) totals() error {
 		return nil
 	}
 	if d.mapping.lines && d.sum.Cmp(big.NewInt(total)) != 0 {
-		return invalid("its total is %d and its %d rows come to %s, in minor units; do they share a group.key by mistake?", total, d.rows, d.sum)
+		return invalid("its total is %d and its %d rows come to %s, in minor units; do they share a group.key by mistake?",
+			total, d.rows, d.sum)
 	}
 	c.Amount = total
 	return nil

@@ -40,7 +40,8 @@ func (d *draft) line(cells []string) error {
 	return nil
 }
 
-// net is the amount that the row states, or else quantity times price. Either is rounded half to even to the minor unit.
+// net is the amount that the row states, or else quantity times price. Either is rounded half to
+// even to the minor unit.
 func (d *draft) net(cells []string) (int64, error) {
 	m := d.mapping
 	if m.net != noColumn && (cells[m.net] != "" || m.quantity == noColumn || m.price == noColumn) {

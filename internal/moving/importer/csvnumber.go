@@ -7,15 +7,16 @@ import (
 	"unicode/utf8"
 )
 
-// writtenNumber is a number as a cell has it: its digits with a plain sign, and the currency that stands beside them.
+// writtenNumber is a number as a cell has it: its digits with a plain sign, and the currency that
+// stands beside them.
 type writtenNumber struct {
 	digits decimal
 	// mark is a code such as EUR or a sign such as €; empty: the cell names no currency.
 	mark string
 }
 
-// parseNumber reads a number as the files write it. A negative one is -12.50, 12.50-, (12.50) or has the minus of
-// typesetters (U+2212); a currency may stand on either side.
+// parseNumber reads a number as the files write it. A negative one is -12.50, 12.50-, (12.50) or
+// has the minus of typesetters (U+2212); a currency may stand on either side.
 func (m *Mapping) parseNumber(text string) (writtenNumber, error) {
 	var n writtenNumber
 	rest, signed, negative := text, false, false
@@ -106,7 +107,8 @@ func (m *Mapping) plainDigits(rest, text string) (string, error) {
 
 var separators = strings.NewReplacer("\u00a0", " ", "\u2007", " ", "\u2009", " ", "\u202f", " ", "\u2019", "'")
 
-// oneSeparator writes the spaces that do not break a line, and the typesetters' apostrophe, as the plain ones.
+// oneSeparator writes the spaces that do not break a line, and the typesetters' apostrophe, as the
+// plain ones.
 func oneSeparator(text string) string { return separators.Replace(text) }
 
 // example shows how the files write a number.
@@ -127,17 +129,20 @@ func (d *draft) number(cells []string, column int, currency string) (*big.Rat, e
 	}
 	switch {
 	case err != nil:
-		return nil, invalid("%s: %.60q is not a number such as %s; numbers.decimal and numbers.thousands say how the files write numbers",
+		return nil, invalid("%s: %.60q is not a number such as %s; numbers.decimal and numbers.thousands say how the "+
+			"files write numbers",
 			name, cells[column], d.mapping.example())
 	case n.mark != "" && currency == "":
 		return nil, invalid("%s: %.60q is an amount of money, and a plain number is wanted", name, cells[column])
 	case n.mark != "" && !markOf(n.mark, currency):
-		return nil, invalid("%s: %.60q is in another currency than %s, which the mapping gives", name, cells[column], currency)
+		return nil, invalid("%s: %.60q is in another currency than %s, which the mapping gives", name, cells[column],
+			currency)
 	}
 	return r, nil
 }
 
-// amount reads a cell in minor units of the document's currency, with the sign that the document's type gives it.
+// amount reads a cell in minor units of the document's currency, with the sign that the document's
+// type gives it.
 func (d *draft) amount(cells []string, column int) (int64, error) {
 	n, err := d.number(cells, column, d.doc.Currency)
 	if err != nil {

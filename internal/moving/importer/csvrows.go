@@ -17,11 +17,12 @@ import (
 	"github.com/daybook-dev/daybook/internal/text/bom"
 )
 
-// MaxRowBytes is the length of the longest row that CSV reads; a longer one is a quote that never ends.
+// MaxRowBytes is the length of the longest row that CSV reads; a longer one is a quote that never
+// ends.
 const MaxRowBytes = 1 << 20
 
-// csvRow is one row of a file: the cells that the mapping reads, without the space around them. The cells are only good
-// until the next row is read.
+// csvRow is one row of a file: the cells that the mapping reads, without the space around them. The
+// cells are only good until the next row is read.
 type csvRow struct {
 	line  int
 	cells []string
@@ -98,7 +99,8 @@ func (r *csvRows) find(names []string) error {
 		position := slices.Index(names, column)
 		switch {
 		case position < 0 && slices.ContainsFunc(names, func(name string) bool { return strings.Contains(name, "\r") }):
-			return invalid("its lines end in carriage returns alone, as \"CSV (Macintosh)\" of Excel has them; save it as CSV UTF-8")
+			return invalid("its lines end in carriage returns alone, as \"CSV (Macintosh)\" of Excel has them; save it as " +
+				"CSV UTF-8")
 		case position < 0:
 			return invalid("the file has no column %q; its header is %s", column, quotedList(names))
 		case slices.Contains(names[position+1:], column):
@@ -109,8 +111,9 @@ func (r *csvRows) find(names []string) error {
 	return nil
 }
 
-// decodeCSV returns the file in UTF-8, without a byte order mark. A mark that contradicts the mapping is an error: the file
-// would be read as other letters, and its first column would have another name.
+// decodeCSV returns the file in UTF-8, without a byte order mark. A mark that contradicts the
+// mapping is an error: the file would be read as other letters, and its first column would have
+// another name.
 func decodeCSV(m *Mapping, r io.Reader) (*bufio.Reader, error) {
 	buffered := bufio.NewReader(r)
 	first, _ := buffered.Peek(bom.Peeked)
@@ -138,8 +141,8 @@ func decodeCSV(m *Mapping, r io.Reader) (*bufio.Reader, error) {
 	return buffered, nil
 }
 
-// skipAbove leaves out the lines above the header: those that the mapping counts, and the one by which a file tells Excel
-// its separator.
+// skipAbove leaves out the lines above the header: those that the mapping counts, and the one by
+// which a file tells Excel its separator.
 func (r *csvRows) skipAbove(file *bufio.Reader) error {
 	hint, _ := file.Peek(len("sep=;\r\n"))
 	if rest, ok := bytes.CutPrefix(hint, []byte("sep=")); ok {
@@ -203,15 +206,17 @@ func (r *csvRows) read() ([]string, error) {
 	case err == nil || errors.Is(err, io.EOF):
 		return record, err
 	case errors.Is(err, errRowTooLong):
-		return nil, invalid("line %d: a row is longer than %d bytes; is there a quote without its end?", r.line+1, MaxRowBytes)
+		return nil, invalid("line %d: a row is longer than %d bytes; is there a quote without its end?", r.line+1,
+			MaxRowBytes)
 	case errors.As(err, &parse):
-		return nil, invalid("line %d, column %d: %v; the rows from there on cannot be told apart", parse.Line+r.above, parse.Column, parse.Err)
+		return nil, invalid("line %d, column %d: %v; the rows from there on cannot be told apart", parse.Line+r.above,
+			parse.Column, parse.Err)
 	}
 	return nil, invalid("it cannot be read to its end: %v", err)
 }
 
-// next returns the next row that is not empty. io.EOF is the end. Any other error means that the file cannot be used, because it is
-// unknown to which document some row belongs.
+// next returns the next row that is not empty. io.EOF is the end. Any other error means that the
+// file cannot be used, because it is unknown to which document some row belongs.
 func (r *csvRows) next() (csvRow, error) {
 	for {
 		record, err := r.read()
@@ -233,17 +238,20 @@ func (r *csvRows) next() (csvRow, error) {
 			continue
 		}
 		if err := r.place(&row, record); err != nil {
-			return csvRow{}, invalid("line %d: %w, so that it cannot be told which document the row belongs to", row.line, err)
+			return csvRow{}, invalid("line %d: %w, so that it cannot be told which document the row belongs to", row.line,
+				err)
 		}
 		return row, nil
 	}
 }
 
-// place returns an error unless it is certain to which document the row belongs. Otherwise row.err says what else is wrong with it.
+// place returns an error unless it is certain to which document the row belongs. Otherwise row.err
+// says what else is wrong with it.
 func (r *csvRows) place(row *csvRow, record []string) error {
 	m := r.mapping
 	if len(record) != r.width {
-		row.err = fmt.Errorf("the row has %d cells and not %d; put cells that contain %q in quotes", len(record), r.width, m.separator)
+		row.err = fmt.Errorf("the row has %d cells and not %d; put cells that contain %q in quotes", len(record), r.width,
+			m.separator)
 		// A cell that is missing, or too many, shifts those behind it.
 		shifted := func(column int) bool { return r.positions[column] > 0 }
 		if slices.ContainsFunc(m.key, shifted) || m.organization.column != noColumn && shifted(m.organization.column) {

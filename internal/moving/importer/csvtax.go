@@ -8,8 +8,8 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// taxesAttribute is the attribute of a document of whose taxes some were computed, because the source states a rate alone; its
-// value is totalsDerived.
+// taxesAttribute is the attribute of a document of whose taxes some were computed, because the
+// source states a rate alone; its value is totalsDerived.
 const taxesAttribute = "taxes"
 
 // rateUnit is how the files write rates.
@@ -22,7 +22,8 @@ const (
 	ratesFraction rateUnit = "fraction"
 )
 
-// openTax is a tax that is computed when all rows of the document are there: that of the lines that state a rate alone.
+// openTax is a tax that is computed when all rows of the document are there: that of the lines that
+// state a rate alone.
 type openTax struct {
 	category string
 	rate     models.Rate
@@ -59,7 +60,8 @@ func (d *draft) rate(cells []string) (*models.Rate, error) {
 		return nil, invalid("%s: %.60q is not a fraction, and lines.tax.rates is fraction", name, cell)
 	case m.rates == ratesFraction:
 	case exact.Sign() > 0 && exact.Cmp(one) < 0:
-		return nil, invalid("%s: %.60q may be a fraction or a percentage; set lines.tax.rates to fraction or to percent", name, cell)
+		return nil, invalid("%s: %.60q may be a fraction or a percentage; set lines.tax.rates to fraction or to percent",
+			name, cell)
 	default:
 		exact.Quo(exact, big.NewRat(100, 1))
 	}
@@ -67,8 +69,9 @@ func (d *draft) rate(cells []string) (*models.Rate, error) {
 	return &r, err
 }
 
-// tax takes the tax of a row into the document and the line, whose net is what the row states. A tax that is included in that
-// is taken out of it; one of which only the rate is stated is left for computeTaxes.
+// tax takes the tax of a row into the document and the line, whose net is what the row states. A
+// tax that is included in that is taken out of it; one of which only the rate is stated is left for
+// computeTaxes.
 func (d *draft) tax(cells []string, line *models.Line) error {
 	m := d.mapping
 	stated := m.taxAmount != noColumn && cells[m.taxAmount] != ""
@@ -113,8 +116,9 @@ func (d *draft) leaveOpen(category string, rate models.Rate) {
 	d.open = append(d.open, openTax{category, rate, []int{line}})
 }
 
-// computeTaxes computes the taxes of which the source states the rates alone: one for each category and rate, from the sum
-// of its lines. Where the prices include the tax, the net amounts of the lines and the tax add up to the prices.
+// computeTaxes computes the taxes of which the source states the rates alone: one for each category
+// and rate, from the sum of its lines. Where the prices include the tax, the net amounts of the
+// lines and the tax add up to the prices.
 func (d *draft) computeTaxes() error {
 	lines := d.doc.Content.Lines
 	for _, o := range d.open {

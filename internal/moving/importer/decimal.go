@@ -12,8 +12,8 @@ import (
 // maxDecimalLength bounds the digits of a number, so that no input makes arithmetic slow.
 const maxDecimalLength = 40
 
-// decimal is a number as the document writes it, such as "1620.00", or a percentage such as "21.0%". It is kept as
-// text until the currency is known. The empty decimal is absent.
+// decimal is a number as the document writes it, such as "1620.00", or a percentage such as
+// "21.0%". It is kept as text until the currency is known. The empty decimal is absent.
 type decimal string
 
 // UnmarshalJSON reads a string or a number.
@@ -92,21 +92,23 @@ func roundHalfUp(r *big.Rat) *big.Int {
 	return rounded
 }
 
-// withoutTax takes a tax that is included in an amount out of it, exactly; rate is a fraction above -1.
+// withoutTax takes a tax that is included in an amount out of it, exactly; rate is a fraction above
+// -1.
 func withoutTax(amount, rate *big.Rat) *big.Rat {
 	divisor := new(big.Rat).Add(rate, big.NewRat(1, 1))
 	return new(big.Rat).Quo(amount, divisor)
 }
 
-// floorRat returns the greatest integer not above r, and the rest, which is at least 0 and less than 1.
+// floorRat returns the greatest integer not above r, and the rest, which is at least 0 and less
+// than 1.
 func floorRat(r *big.Rat) (*big.Int, *big.Rat) {
 	// Div is Euclidean: with a positive denominator it rounds towards minus infinity.
 	floor := new(big.Int).Div(r.Num(), r.Denom())
 	return floor, new(big.Rat).Sub(r, new(big.Rat).SetInt(floor))
 }
 
-// minor returns the number in minor units of a currency with so many digits. What is more precise than the minor unit
-// is rounded half to even.
+// minor returns the number in minor units of a currency with so many digits. What is more precise
+// than the minor unit is rounded half to even.
 func (d decimal) minor(digits int) (int64, error) {
 	r, err := d.rat()
 	if err != nil {
@@ -122,7 +124,8 @@ func toInt64(i *big.Int, text string) (int64, error) {
 	return i.Int64(), nil
 }
 
-// rate returns a percentage exactly: 21 for "21.0%", or for the fraction "0.21". What a rate cannot hold is an error.
+// rate returns a percentage exactly: 21 for "21.0%", or for the fraction "0.21". What a rate cannot
+// hold is an error.
 func (d decimal) rate() (models.Rate, error) {
 	r, err := d.percent()
 	if err != nil {
@@ -131,7 +134,8 @@ func (d decimal) rate() (models.Rate, error) {
 	return rateOf(r)
 }
 
-// rateOf returns a decimal fraction as a percentage, exactly: 21 for 0.21. What a rate cannot hold is an error.
+// rateOf returns a decimal fraction as a percentage, exactly: 21 for 0.21. What a rate cannot hold
+// is an error.
 func rateOf(fraction *big.Rat) (models.Rate, error) {
 	text := scaled(fraction, 2).FloatString(maxDecimalLength) // exact: a percentage has as many digits at most
 	rate, err := models.ParseRate(text)

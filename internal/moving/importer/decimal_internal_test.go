@@ -20,7 +20,10 @@ func TestDecimalMinor(t *testing.T) {
 		require.NoError(t, err, text)
 		assert.Equal(t, want, got, text)
 	}
-	for _, text := range []decimal{"x", "1e3", "1/3", "+1", ".5", "5.", "--1", "0x10", "1_000", "92233720368547758.08", decimal(strings.Repeat("9", 41))} {
+	for _, text := range []decimal{
+		"x", "1e3", "1/3", "+1", ".5", "5.", "--1", "0x10", "1_000", "92233720368547758.08",
+		decimal(strings.Repeat("9", 41)),
+	} {
 		_, err := text.minor(2)
 		assert.ErrorIs(t, err, ErrInvalid, text)
 	}

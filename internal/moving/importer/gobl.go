@@ -14,11 +14,12 @@ import (
 
 // Imported is a converted document with what the file says about the organization that issued it.
 type Imported struct {
-	// Document lacks its OrgID, which the caller sets. Its Direction is "out": the organization is the supplier; a
-	// caller that imports for the customer sets "in" (for a payment the direction is that of the money). Its ID is
-	// the same each time the same document is imported.
+	// Document lacks its OrgID, which the caller sets. Its Direction is "out": the organization is
+	// the supplier; a caller that imports for the customer sets "in" (for a payment the direction is
+	// that of the money). Its ID is the same each time the same document is imported.
 	Document models.Document
-	// SupplierID is the supplier's tax id with the country before it, or else another identity or the name.
+	// SupplierID is the supplier's tax id with the country before it, or else another identity or the
+	// name.
 	SupplierID string
 	// SupplierName is the supplier's name, possibly empty.
 	SupplierName string
@@ -27,7 +28,8 @@ type Imported struct {
 }
 
 // GOBL converts an invoice, credit note or payment in GOBL's JSON format, bare or in an envelope.
-// For a document of another kind the error is ErrNotBookable; for one that cannot be read or booked as it is, ErrInvalid.
+// For a document of another kind the error is ErrNotBookable; for one that cannot be read or booked
+// as it is, ErrInvalid.
 func GOBL(data []byte) (Imported, error) {
 	data, err := bom.Trim(data)
 	if err != nil {
@@ -39,7 +41,8 @@ func GOBL(data []byte) (Imported, error) {
 	}
 	kind, ok := strings.CutPrefix(header.Schema, goblPrefix)
 	if !ok {
-		return Imported{}, invalid("$schema is %.100q; a GOBL document has one that starts with %s", header.Schema, goblPrefix)
+		return Imported{}, invalid("$schema is %.100q; a GOBL document has one that starts with %s", header.Schema,
+			goblPrefix)
 	}
 	if kind != "bill/invoice" && kind != "bill/payment" {
 		return Imported{}, &NotBookableError{Schema: header.Schema, Type: header.Type}
@@ -69,7 +72,8 @@ func GOBL(data []byte) (Imported, error) {
 	return out, nil
 }
 
-// turnOver changes the sign of all amounts of a credit note that is negative as a whole: Daybook's are positive.
+// turnOver changes the sign of all amounts of a credit note that is negative as a whole: Daybook's
+// are positive.
 func turnOver(doc *models.Document) {
 	c := &doc.Content
 	if doc.Type != models.DocumentCreditNote || cmp.Or(c.Total, c.Payable) >= 0 {

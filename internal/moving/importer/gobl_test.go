@@ -39,7 +39,10 @@ func TestGOBLInvoice(t *testing.T) {
 					// Both are 9.433962…; one takes the cent that the document's total of 108.87 has more.
 					{Kind: "item", Description: "Book", Net: 944, Rate: models.MustRate("6"), Category: "VAT"},
 					{Kind: "item", Description: "Book", Net: 943, Rate: models.MustRate("6"), Category: "VAT"},
-					{Kind: "shipping", Code: "delivery", Description: "By post", Net: 1000, Rate: models.MustRate("24"), Category: "VAT"},
+					{
+						Kind: "shipping", Code: "delivery", Description: "By post", Net: 1000, Rate: models.MustRate("24"),
+						Category: "VAT",
+					},
 					{Kind: "discount", Description: "Regular customer", Net: -2000, Rate: models.MustRate("24"), Category: "VAT"},
 				},
 				Taxes: []models.Tax{
@@ -55,8 +58,8 @@ func TestGOBLInvoice(t *testing.T) {
 	assert.Equal(t, got.Document.Content.Total, sum(got.Document.Content)+got.Document.Content.Rounding)
 }
 
-// TestGOBLExamplesAddUp: lines, taxes and rounding make up what is payable and was prepaid, in all examples but the
-// three whose own totals are off.
+// TestGOBLExamplesAddUp: lines, taxes and rounding make up what is payable and was prepaid, in all
+// examples but the three whose own totals are off.
 func TestGOBLExamplesAddUp(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob(filepath.Join(examples, "*", "out", "*.json"))
@@ -85,7 +88,8 @@ func TestGOBLExamplesAddUp(t *testing.T) {
 		}
 	}
 	assert.Equal(t, map[string]int64{
-		"be/out/invoice-peppol.json": 1, "es/out/invoice-es-es-vateqs-provider.json": 1, "es/out/invoice-es-bypass.json": -10,
+		"be/out/invoice-peppol.json": 1, "es/out/invoice-es-es-vateqs-provider.json": 1,
+		"es/out/invoice-es-bypass.json": -10,
 	}, off)
 }
 
@@ -110,7 +114,8 @@ func TestGOBLTypes(t *testing.T) {
 		{"org/party", "", "", "", importer.ErrNotBookable},
 	}
 	for _, test := range tests {
-		got, err := importer.GOBL([]byte(`{"$schema":"https://gobl.org/draft-0/` + test.schema + `","type":"` + test.gobl + `",
+		got, err := importer.GOBL([]byte(`{"$schema":"https://gobl.org/draft-0/` + test.schema + `","type":"` + test.gobl +
+			`",
 			"code":"1","issue_date":"2025-01-01","currency":"JPY","supplier":{"name":"S"},
 			"total":"12","totals":{"total":"0","payable":"0"}}`))
 		require.ErrorIs(t, err, test.err, "%s %s", test.schema, test.gobl)
@@ -135,7 +140,8 @@ func TestGOBLIDs(t *testing.T) {
 		return got.Document.ID
 	}
 	assert.Equal(t, "u-1", id(`,"uuid":"u-1","series":"A","code":"7"`))
-	assert.Equal(t, "receipt/A/7/ES123", id(`,"series":"A","code":"7","supplier":{"tax_id":{"country":"ES","code":"123"}}`))
+	assert.Equal(t, "receipt/A/7/ES123",
+		id(`,"series":"A","code":"7","supplier":{"tax_id":{"country":"ES","code":"123"}}`))
 	assert.Regexp(t, "^sha256-[0-9a-f]{64}$", id(`,"code":"7"`))
 	assert.Equal(t, id(`,"code":"7"`), id(`, "code" : "7" `))
 	assert.NotEqual(t, id(`,"code":"7"`), id(`,"code":"8"`))
@@ -200,7 +206,8 @@ func FuzzGOBL(f *testing.F) {
 	})
 }
 
-// A credit note that is negative as a whole becomes a positive one, whatever it consists of; a negative invoice stays as it is.
+// A credit note that is negative as a whole becomes a positive one, whatever it consists of; a
+// negative invoice stays as it is.
 func TestGOBLCreditNotesArePositive(t *testing.T) {
 	t.Parallel()
 	const source = `{"$schema": "https://gobl.org/draft-0/bill/invoice", "type": %q, "uuid": "u", "issue_date": "2025-03-31", "currency": "EUR",

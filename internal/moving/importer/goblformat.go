@@ -2,8 +2,8 @@ package importer
 
 import "encoding/json"
 
-// The parts of the GOBL format (https://docs.gobl.org) that a booking needs. Fields that are not here are ignored:
-// GOBL adds some with every version.
+// The parts of the GOBL format (https://docs.gobl.org) that a booking needs. Fields that are not
+// here are ignored: GOBL adds some with every version.
 
 const goblPrefix = "https://gobl.org/draft-0/"
 

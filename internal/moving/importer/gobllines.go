@@ -6,11 +6,11 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// goblLines returns lines, charges, discounts (negative) and outlays, each without tax. Together with the taxes and
-// the stated rounding they make up the payable amount, if the document is right.
+// goblLines returns lines, charges, discounts (negative) and outlays, each without tax. Together
+// with the taxes and the stated rounding they make up the payable amount, if the document is right.
 //
-// Where prices include a tax, GOBL states the net amount only for the whole document. The exact net amounts are
-// rounded so that they add up to it.
+// Where prices include a tax, GOBL states the net amount only for the whole document. The exact net
+// amounts are rounded so that they add up to it.
 func goblLines(in *goblDocument, digits int) ([]models.Line, error) {
 	included := ""
 	if in.Tax != nil {

@@ -6,14 +6,16 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// Mapping says how the rows of CSV files become documents. It never changes and is safe for concurrent use.
+// Mapping says how the rows of CSV files become documents. It never changes and is safe for
+// concurrent use.
 type Mapping struct {
 	separator rune
 	encoding  encoding
 	header    bool
 	preamble  int // lines above the header
 	skip      []choice
-	// all are the columns of a file without a header, in order; columns are those that the mapping reads.
+	// all are the columns of a file without a header, in order; columns are those that the mapping
+	// reads.
 	all, columns       []string
 	decimal, thousands string
 
@@ -64,7 +66,8 @@ const defaultKind = "item"
 // noColumn stands for a column that the mapping does not name.
 const noColumn = -1
 
-// field is where a text comes from: a column, perhaps through a table, or a constant. The zero value is empty.
+// field is where a text comes from: a column, perhaps through a table, or a constant. The zero
+// value is empty.
 type field struct {
 	column    int // position in columns, or noColumn
 	constant  string
@@ -99,8 +102,9 @@ func matching(choices []choice, cells []string) (choice, bool) {
 	return choice{}, false
 }
 
-// ParseMapping reads a mapping from YAML, compares it with MappingSchema and checks what the schema cannot express: patterns, date
-// layouts, currencies. All problems are reported together as a *MappingError.
+// ParseMapping reads a mapping from YAML, compares it with MappingSchema and checks what the schema
+// cannot express: patterns, date layouts, currencies. All problems are reported together as a
+// *MappingError.
 func ParseMapping(source []byte) (*Mapping, error) {
 	root, problems := mappingTree(source)
 	if len(problems) > 0 {

@@ -90,7 +90,8 @@ func TestParseMappingRefuses(t *testing.T) {
 		assert.Contains(t, e.Error(), want, change)
 	}
 	for source, want := range map[string]string{
-		"": "1:1: the file is empty", "# nothing": "the file is empty", "5": "the mapping is of type", "[]": "the mapping is of type array, want object",
+		"": "1:1: the file is empty", "# nothing": "the file is empty", "5": "the mapping is of type",
+		"[]":                         "the mapping is of type array, want object",
 		"? [a]\n: b":                 "a key must be a plain name",
 		smallMapping + "---\n{}":     "7:1: a second YAML document starts here",
 		strings.Repeat(" ", 1<<20+1): "at most 1048576 are allowed",
@@ -104,7 +105,8 @@ func TestParseMappingRefuses(t *testing.T) {
 // TestParseMappingReportsAllProblems: one call tells everything, in the order of the file.
 func TestParseMappingReportsAllProblems(t *testing.T) {
 	t.Parallel()
-	source := strings.NewReplacer("EUR", "euro", "Day", "{column: Day, layout: D}", "Item", "{value: a, values: {b: c}}").Replace(smallMapping)
+	source := strings.NewReplacer("EUR", "euro", "Day", "{column: Day, layout: D}", "Item",
+		"{value: a, values: {b: c}}").Replace(smallMapping)
 	_, err := importer.ParseMapping([]byte(source))
 	var e *importer.MappingError
 	require.ErrorAs(t, err, &e)
@@ -144,7 +146,8 @@ func TestDocumentationOfCSV(t *testing.T) {
 	}
 }
 
-// FuzzMapping: any file is a mapping that reads rows, or is refused with problems that have a message.
+// FuzzMapping: any file is a mapping that reads rows, or is refused with problems that have a
+// message.
 func FuzzMapping(f *testing.F) {
 	sample, err := os.ReadFile("../sample/online-retail/mapping.yaml")
 	require.NoError(f, err)

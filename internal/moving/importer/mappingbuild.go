@@ -177,9 +177,11 @@ func (b *mappingBuilder) build(file *mappingFile) {
 	for _, k := range file.Group.Key {
 		m.key = append(m.key, b.column(k))
 	}
-	m.organization = b.field(d.Organization, "an organization's id: 1 to 255 bytes", func(s string) bool { return s != "" && len(s) <= maxIDBytes })
+	m.organization = b.field(d.Organization, "an organization's id: 1 to 255 bytes",
+		func(s string) bool { return s != "" && len(s) <= maxIDBytes })
 	m.number = b.field(d.Number, "", nil)
-	m.currency = b.field(d.Currency, "a currency of ISO 4217 with a minor unit", func(s string) bool { _, ok := MinorDigits(s); return ok })
+	m.currency = b.field(d.Currency, "a currency of ISO 4217 with a minor unit",
+		func(s string) bool { _, ok := MinorDigits(s); return ok })
 	m.direction = field{column: noColumn, constant: string(models.DirectionOut)}
 	if d.Direction.at != nil {
 		m.direction = b.field(d.Direction, `"out" or "in"`, validDirection)
@@ -191,7 +193,8 @@ func (b *mappingBuilder) build(file *mappingFile) {
 	m.amount, m.fee, m.settled = b.signed(d.Amount), b.signed(d.Fee), signedColumn{column: noColumn}
 	if d.Settled != nil {
 		m.settled = b.signed(d.Settled.Amount)
-		m.settledCurrency = b.field(d.Settled.Currency, "a currency of ISO 4217", func(s string) bool { _, ok := MinorDigits(s); return ok })
+		m.settledCurrency = b.field(d.Settled.Currency, "a currency of ISO 4217",
+			func(s string) bool { _, ok := MinorDigits(s); return ok })
 	}
 	for _, name := range slices.Sorted(maps.Keys(d.Attributes)) {
 		if name == totalsAttribute || name == taxesAttribute {
@@ -204,7 +207,8 @@ func (b *mappingBuilder) build(file *mappingFile) {
 	if file.Lines != nil {
 		b.lines(file.Lines)
 	} else if m.total == noColumn && m.amount.column == noColumn {
-		b.report(nil, "there is no lines, and without it a document needs an amount: add lines, document.total, or document.amount")
+		b.report(nil, "there is no lines, and without it a document needs an amount: add lines, document.total, or "+
+			"document.amount")
 	}
 }
 
@@ -222,7 +226,10 @@ func (b *mappingBuilder) lines(l *linesText) {
 // sharedColumns returns the columns whose cells may decide about a whole document.
 func sharedColumns(m *Mapping) []int {
 	columns := []int{m.date.column, m.valueDate.column, m.total, m.amount.column, m.fee.column, m.settled.column}
-	for _, f := range []field{m.organization, m.number, m.currency, m.direction, m.counterparty, m.country, m.settledCurrency} {
+	for _, f := range []field{
+		m.organization, m.number, m.currency, m.direction, m.counterparty, m.country,
+		m.settledCurrency,
+	} {
 		columns = append(columns, f.column)
 	}
 	for _, a := range m.attributes {
@@ -324,21 +331,27 @@ func (b *mappingBuilder) date(d dateText) dateField {
 	wanted := cmp.Or(d.Layout.text, isoLayout)
 	layouts, ok := dateLayouts(wanted)
 	if !ok {
-		b.report(d.Layout.at, "%q is not a layout of a date; write it with YYYY or YY, MM or M, DD or D, and hh, mm, ss and Z if there are "+
+		b.report(d.Layout.at, "%q is not a layout of a date; write it with YYYY or YY, MM or M, DD or D, and hh, mm, ss "+
+			"and Z if there are "+
 			"a time and a time zone", wanted)
 	}
 	return dateField{column: b.column(d.Column), layouts: layouts, wanted: wanted}
 }
 
-// choices copies a table. A row without a column tests the column of usual, which messages call name.
+// choices copies a table. A row without a column tests the column of usual, which messages call
+// name.
 func (b *mappingBuilder) choices(rows []choiceText, usual field, name string, result func(choiceText) string) []choice {
 	var choices []choice
 	var always *yaml.Node
 	for _, row := range rows {
-		c := choice{column: b.column(row.Column), result: result(row), negate: row.Negate, direction: row.Direction, test: b.test(row)}
+		c := choice{
+			column: b.column(row.Column), result: result(row), negate: row.Negate, direction: row.Direction,
+			test: b.test(row),
+		}
 		switch {
 		case always != nil:
-			b.report(row.at, "no row reaches this: the one at %d:%d matches always; move it to the end", always.Line, always.Column)
+			b.report(row.at, "no row reaches this: the one at %d:%d matches always; move it to the end", always.Line,
+				always.Column)
 		case c.test == nil && row.Column.at != nil:
 			b.report(row.at, "the row has a column but no condition; add is, prefix or matches")
 		case c.test == nil:

@@ -27,19 +27,20 @@ const maxMappingBytes = 1 << 20
 //go:embed mapping.schema.json
 var mappingSchema []byte
 
-// MappingSchema returns the JSON Schema (draft 2020-12) of a mapping file, for editors and other tools. ParseMapping
-// checks more than the schema can express.
+// MappingSchema returns the JSON Schema (draft 2020-12) of a mapping file, for editors and other
+// tools. ParseMapping checks more than the schema can express.
 func MappingSchema() []byte { return bytes.Clone(mappingSchema) }
 
-// MappingProblem is one thing that is wrong with a mapping file, with its place counted from 1; 0 is no place.
+// MappingProblem is one thing that is wrong with a mapping file, with its place counted from 1; 0
+// is no place.
 type MappingProblem struct {
 	Line    int    `json:"line"`
 	Column  int    `json:"column"`
 	Message string `json:"message"`
 }
 
-// MappingError lists everything that is wrong with a mapping file, in the order of the file. errors.Is(err,
-// ErrInvalidMapping) holds for it.
+// MappingError lists everything that is wrong with a mapping file, in the order of the file.
+// errors.Is(err, ErrInvalidMapping) holds for it.
 type MappingError struct{ Problems []MappingProblem }
 
 // Error returns one line for each problem.
@@ -75,7 +76,8 @@ var compiledMappingSchema = sync.OnceValues(func() (*jsonschema.Schema, error) {
 // mappingTree reads the YAML of a mapping and compares it with the schema.
 func mappingTree(source []byte) (*yaml.Node, []MappingProblem) {
 	if len(source) > maxMappingBytes {
-		return nil, []MappingProblem{{Message: fmt.Sprintf("the file has %d bytes; at most %d are allowed", len(source), maxMappingBytes)}}
+		return nil, []MappingProblem{{Message: fmt.Sprintf("the file has %d bytes; at most %d are allowed", len(source),
+			maxMappingBytes)}}
 	}
 	root, value, wrong := strictyaml.Parse(source)
 	if len(wrong) == 0 {
@@ -141,7 +143,8 @@ func quoteCheck(n *yaml.Node, value any, path string, problems *[]MappingProblem
 			if path == wantsNumber {
 				return value
 			}
-			*problems = append(*problems, MappingProblem{n.Line, n.Column, fmt.Sprintf("%s is not a text; put it in quotes", n.Value)})
+			*problems = append(*problems,
+				MappingProblem{n.Line, n.Column, fmt.Sprintf("%s is not a text; put it in quotes", n.Value)})
 			return n.Value
 		}
 	}

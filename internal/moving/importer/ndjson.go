@@ -16,7 +16,8 @@ import (
 // MaxLineBytes is the length of the longest line that NDJSON reads.
 const MaxLineBytes = 8 << 20
 
-// record is one line of the format: the fields of models.Document that a document's author sets. Daybook sets the others.
+// record is one line of the format: the fields of models.Document that a document's author sets.
+// Daybook sets the others.
 type record struct {
 	OrgID     string              `json:"org_id"`
 	ID        string              `json:"id"`
@@ -34,11 +35,12 @@ type NDJSONDocument struct {
 	Document models.Document
 }
 
-// NDJSON reads documents in Daybook's own format, one JSON object a line; empty lines are skipped. It holds one line
-// in memory at a time.
+// NDJSON reads documents in Daybook's own format, one JSON object a line; empty lines are skipped.
+// It holds one line in memory at a time.
 //
-// A line that is not a valid document yields an error that names the line and wraps ErrInvalid, and reading goes on
-// with the next one. If the reader fails, or a line is longer than MaxLineBytes, that error is the last.
+// A line that is not a valid document yields an error that names the line and wraps ErrInvalid, and
+// reading goes on with the next one. If the reader fails, or a line is longer than MaxLineBytes,
+// that error is the last.
 func NDJSON(r io.Reader) iter.Seq2[NDJSONDocument, error] {
 	return func(yield func(NDJSONDocument, error) bool) {
 		text, err := bom.Reader(r)

@@ -27,7 +27,8 @@ type Sources struct {
 	files    []sourceFile
 	suffixes []string
 	size     int64
-	// OnRead, if set, is called with the number of bytes that were read from disk, for showing progress.
+	// OnRead, if set, is called with the number of bytes that were read from disk, for showing
+	// progress.
 	OnRead func(n int)
 }
 
@@ -37,10 +38,11 @@ type sourceFile struct {
 	archive    archiveKind
 }
 
-// FindSources finds the files of the paths. A path to a file is that file, with any suffix; a path to a folder is all files below it
-// with one of the suffixes; an archive (.zip, .tar, .tar.gz, .tgz, .tar.xz, .txz) is the files in it with one of the suffixes, which are
-// found when it is read. Files are in the order of the paths, those of a folder sorted; each comes once. Files whose names begin with a
-// dot are left out in folders and archives.
+// FindSources finds the files of the paths. A path to a file is that file, with any suffix; a path
+// to a folder is all files below it with one of the suffixes; an archive (.zip, .tar, .tar.gz,
+// .tgz, .tar.xz, .txz) is the files in it with one of the suffixes, which are found when it is
+// read. Files are in the order of the paths, those of a folder sorted; each comes once. Files whose
+// names begin with a dot are left out in folders and archives.
 //
 // A path that does not exist is an error. ErrNoFiles: there is no file at all.
 func FindSources(paths []string, suffixes ...string) (*Sources, error) {
@@ -107,13 +109,15 @@ func (s *Sources) wants(path string) bool {
 	if strings.HasPrefix(base, ".") {
 		return false
 	}
-	return slices.ContainsFunc(s.suffixes, func(suffix string) bool { return strings.HasSuffix(strings.ToLower(base), suffix) })
+	return slices.ContainsFunc(s.suffixes,
+		func(suffix string) bool { return strings.HasSuffix(strings.ToLower(base), suffix) })
 }
 
 // Size is how many bytes the files have on disk.
 func (s *Sources) Size() int64 { return s.size }
 
-// Files is the number of files; 0 if there is an archive, whose files are not known before it is read.
+// Files is the number of files; 0 if there is an archive, whose files are not known before it is
+// read.
 func (s *Sources) Files() int {
 	if slices.ContainsFunc(s.files, func(f sourceFile) bool { return f.archive != noArchive }) {
 		return 0
@@ -121,11 +125,11 @@ func (s *Sources) Files() int {
 	return len(s.files)
 }
 
-// All opens one file after the other; it can be called again. Nothing is unpacked to disk, and an archive needs only the memory of its
-// decompressor.
+// All opens one file after the other; it can be called again. Nothing is unpacked to disk, and an
+// archive needs only the memory of its decompressor.
 //
-// A file or archive that cannot be opened or read to its end yields an error with its name, and the next one follows. When
-// ctx ends its error is the last.
+// A file or archive that cannot be opened or read to its end yields an error with its name, and the
+// next one follows. When ctx ends its error is the last.
 func (s *Sources) All(ctx context.Context) iter.Seq2[Source, error] {
 	return func(yield func(Source, error) bool) {
 		found := false

@@ -29,7 +29,10 @@ func tarred(t *testing.T) []byte {
 	w := tar.NewWriter(&b)
 	require.NoError(t, w.WriteHeader(&tar.Header{Name: "dir.csv/", Typeflag: tar.TypeDir, Mode: 0o755}))
 	for _, e := range archived {
-		require.NoError(t, w.WriteHeader(&tar.Header{Name: e.name, Typeflag: tar.TypeReg, Mode: 0o644, Size: int64(len(e.text))}))
+		require.NoError(t, w.WriteHeader(&tar.Header{
+			Name: e.name, Typeflag: tar.TypeReg, Mode: 0o644,
+			Size: int64(len(e.text)),
+		}))
 		_, err := w.Write([]byte(e.text))
 		require.NoError(t, err)
 	}
@@ -161,12 +164,19 @@ func TestSourcesOfFolders(t *testing.T) {
 		put(t, dir, e.name, []byte(e.text))
 	}
 	named := put(t, t.TempDir(), "named.txt", []byte("named"))
-	s, err := importer.FindSources([]string{named, dir, filepath.Join(dir, "z.csv"), filepath.Join(dir, "sub", "..", "z.csv")}, ".csv", ".txx")
+	s, err := importer.FindSources([]string{
+		named, dir, filepath.Join(dir, "z.csv"),
+		filepath.Join(dir, "sub", "..", "z.csv"),
+	}, ".csv", ".txx")
 	require.NoError(t, err)
 	assert.Equal(t, 3, s.Files())
 	found, failed := walk(t, s)
 	assert.Empty(t, failed)
-	assert.Equal(t, []seen{{"named.txt", "named.txt", "named"}, {"a.CSV", "sub/a.CSV", "first"}, {"z.csv", "z.csv", "last"}}, found)
+	assert.Equal(t, []seen{
+		{"named.txt", "named.txt", "named"},
+		{"a.CSV", "sub/a.CSV", "first"},
+		{"z.csv", "z.csv", "last"},
+	}, found)
 }
 
 func TestSourcesWithoutFiles(t *testing.T) {

@@ -11,8 +11,9 @@ import (
 // maxIDBytes bounds the ids that other tables refer to.
 const maxIDBytes = 255
 
-// Validate checks what every document must have before it is stored: its ids, a type, a direction, a known currency
-// and an issue date. Errors wrap ErrInvalid. Whether the document can be posted is decided by the rules.
+// Validate checks what every document must have before it is stored: its ids, a type, a direction,
+// a known currency and an issue date. Errors wrap ErrInvalid. Whether the document can be posted is
+// decided by the rules.
 func Validate(doc models.Document) error {
 	if err := validateID("org_id", doc.OrgID); err != nil {
 		return err
@@ -70,7 +71,8 @@ func validateUnowned(doc models.Document) error {
 	return nil
 }
 
-// hasNUL reports whether any text of the document contains the one character that neither text nor jsonb can hold.
+// hasNUL reports whether any text of the document contains the one character that neither text nor
+// jsonb can hold.
 func hasNUL(doc models.Document) bool {
 	c := &doc.Content
 	texts := []string{doc.OrgID, doc.ID, string(doc.Type), c.Number, c.Counterparty, c.Country, c.Source}

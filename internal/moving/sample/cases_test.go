@@ -12,7 +12,8 @@ import (
 	"github.com/daybook-dev/daybook/accounting/posting"
 )
 
-// TestCases runs the test cases of the sample rules, as `daybook rules test internal/moving/sample/cases/*.yaml` does.
+// TestCases runs the test cases of the sample rules, as `daybook rules test
+// internal/moving/sample/cases/*.yaml` does.
 func TestCases(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("cases/*.yaml")
@@ -37,7 +38,8 @@ func TestCases(t *testing.T) {
 		}
 	}
 	for _, rule := range []string{
-		"sale", "sales-credit", "bill", "purchase-credit", "payment-received", "payment-made", "refund", "payout", "delivery",
+		"sale", "sales-credit", "bill", "purchase-credit", "payment-received", "payment-made", "refund", "payout",
+		"delivery",
 	} {
 		assert.True(t, used[rule], "no case shows what the rule %s posts", rule)
 	}

@@ -11,7 +11,8 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// TestDocumentsOfTheREADME posts what README.md has a newcomer import, by the rules that it has applied before.
+// TestDocumentsOfTheREADME posts what README.md has a newcomer import, by the rules that it has
+// applied before.
 func TestDocumentsOfTheREADME(t *testing.T) {
 	t.Parallel()
 	rules, chart := compiled(t)
@@ -35,7 +36,8 @@ func TestDocumentsOfTheREADME(t *testing.T) {
 		n++
 	}
 	assert.Equal(t, 2, n)
-	assert.Equal(t, map[string]int64{"1200": 0, "1360": 11900, "3800": -1900, "4400": -10000}, balances, "the invoice is paid")
+	assert.Equal(t, map[string]int64{"1200": 0, "1360": 11900, "3800": -1900, "4400": -10000}, balances,
+		"the invoice is paid")
 
 	readme, err := os.ReadFile("../../../README.md")
 	require.NoError(t, err)

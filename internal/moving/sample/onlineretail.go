@@ -16,10 +16,12 @@ var onlineRetailChart []byte
 //go:embed online-retail/rules.yaml
 var onlineRetailRules []byte
 
-// OnlineRetailMapping returns the mapping that imports the data set "Online Retail" (docs/import.md).
+// OnlineRetailMapping returns the mapping that imports the data set "Online Retail"
+// (docs/import.md).
 func OnlineRetailMapping() []byte { return bytes.Clone(onlineRetailMapping) }
 
-// OnlineRetailChart returns the accounts that OnlineRetailRules post to in order of their codes, without an organization.
+// OnlineRetailChart returns the accounts that OnlineRetailRules post to in order of their codes,
+// without an organization.
 func OnlineRetailChart() []models.Account { return parseChart(onlineRetailChart) }
 
 // OnlineRetailChartCSV returns the chart as a CSV file with the columns code, name and type.

@@ -39,8 +39,8 @@ func TestOnlineRetailChart(t *testing.T) {
 	assert.Contains(t, string(sample.OnlineRetailChartCSV()), "code,name,type\n")
 }
 
-// TestOnlineRetail imports and posts every document of the data set, and compares each balance with those of a script in
-// another language that reads the same archive.
+// TestOnlineRetail imports and posts every document of the data set, and compares each balance with
+// those of a script in another language that reads the same archive.
 func TestOnlineRetail(t *testing.T) {
 	t.Parallel()
 	if _, err := os.Stat(onlineRetail); err != nil {

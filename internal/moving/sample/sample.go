@@ -1,6 +1,6 @@
-// Package sample holds a chart of accounts and a rule set to start from. They post invoices, credit notes, bills,
-// payments, refunds, payouts and deliveries of any country. A second chart and rule set, with a mapping for import, post the
-// public data set "Online Retail".
+// Package sample holds a chart of accounts and a rule set to start from. They post invoices, credit
+// notes, bills, payments, refunds, payouts and deliveries of any country. A second chart and rule
+// set, with a mapping for import, post the public data set "Online Retail".
 package sample
 
 import (

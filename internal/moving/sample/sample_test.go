@@ -30,7 +30,10 @@ func TestChart(t *testing.T) {
 	t.Parallel()
 	rules, chart := compiled(t)
 	accounts := sample.Chart()
-	types := []models.AccountType{models.AccountAsset, models.AccountLiability, models.AccountEquity, models.AccountIncome, models.AccountExpense}
+	types := []models.AccountType{
+		models.AccountAsset, models.AccountLiability, models.AccountEquity,
+		models.AccountIncome, models.AccountExpense,
+	}
 	for i, a := range accounts {
 		assert.Contains(t, types, a.Type, a.Code)
 		assert.NotEmpty(t, a.Name, a.Code)
@@ -43,7 +46,8 @@ func TestChart(t *testing.T) {
 	}
 }
 
-// TestGOBLExamples posts every published example: all balance, but for the one whose taxes contradict its total.
+// TestGOBLExamples posts every published example: all balance, but for the one whose taxes
+// contradict its total.
 func TestGOBLExamples(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob(filepath.Join(examples, "*", "out", "*.json"))

@@ -1,7 +1,9 @@
-// Package actions keeps the log of actions: what operators did through the console, the HTTP API and the command line.
+// Package actions keeps the log of actions: what operators did through the console, the HTTP API
+// and the command line.
 //
-// An action is begun before the change (Begin), written in the transaction of the change where there is one (Note), and otherwise directly
-// after it (Taken.End). Actions that were refused or failed are written as well, with the error's code.
+// An action is begun before the change (Begin), written in the transaction of the change where
+// there is one (Note), and otherwise directly after it (Taken.End). Actions that were refused or
+// failed are written as well, with the error's code.
 package actions
 
 import (
@@ -73,7 +75,8 @@ type Action struct {
 type Taken struct {
 	action  Action
 	details map[string]any
-	// noted says that a transaction wrote it; when that one is rolled back, its error leads to a row of its own.
+	// noted says that a transaction wrote it; when that one is rolled back, its error leads to a row
+	// of its own.
 	noted bool
 	// dropped says that it turned out to change nothing, as a dry run.
 	dropped bool
@@ -103,7 +106,8 @@ func About(ctx context.Context, org, subject string, details map[string]any) {
 	}
 }
 
-// By is the actor of the action of the context, of 255 bytes at most; without one, or without a name, it is an operator.
+// By is the actor of the action of the context, of 255 bytes at most; without one, or without a
+// name, it is an operator.
 func By(ctx context.Context) string {
 	if t, ok := ctx.Value(takenKey{}).(*Taken); ok {
 		return cmp.Or(storable(t.action.Actor, maxOrg), anOperator)
@@ -126,8 +130,9 @@ func Drop(ctx context.Context) {
 	}
 }
 
-// Note writes the action of the context as done, in the transaction of its change: it is in the log if and only if the change is committed. A
-// request that changes several organizations notes each. Without an action in the context it does nothing.
+// Note writes the action of the context as done, in the transaction of its change: it is in the log
+// if and only if the change is committed. A request that changes several organizations notes each.
+// Without an action in the context it does nothing.
 func Note(ctx context.Context, tx store.Querier, org, subject string, details map[string]any) error {
 	t, ok := ctx.Value(takenKey{}).(*Taken)
 	if !ok {
@@ -149,8 +154,8 @@ func (t *Taken) Written(err error) bool { return t.dropped || err == nil && t.no
 // writeWithin is how long the row of an action may take that is written after the change.
 const writeWithin = 5 * time.Second
 
-// End writes the action with its outcome, unless Note has written it: err is nil when it was done. The row is written also when the
-// context has ended.
+// End writes the action with its outcome, unless Note has written it: err is nil when it was done.
+// The row is written also when the context has ended.
 func (t *Taken) End(ctx context.Context, q store.Querier, err error) error {
 	if t.Written(err) {
 		return nil
@@ -188,13 +193,15 @@ RETURNING id`
 		return store.Wrap("write the details of an action", err)
 	}
 	err = q.QueryRow(ctx, stmt, store.Args{
-		"via": string(a.Via), "action": a.Action, "token": a.TokenID, "actor": storable(a.Actor, maxSubject), "org": org, "subject": storable(a.Subject, maxSubject),
+		"via": string(a.Via), "action": a.Action, "token": a.TokenID, "actor": storable(a.Actor, maxSubject), "org": org,
+		"subject": storable(a.Subject, maxSubject),
 		"details": strings.ReplaceAll(string(details), `\u0000`, `\ufffd`), "outcome": string(a.Outcome), "code": a.Code,
 	}).Scan(&a.ID)
 	return store.Wrap("write the log of actions", err)
 }
 
-// storable is a text as PostgreSQL takes it, cut to a length: what was asked for may be anything when it was refused.
+// storable is a text as PostgreSQL takes it, cut to a length: what was asked for may be anything
+// when it was refused.
 func storable(s string, most int) string {
 	s = strings.ToValidUTF8(strings.ReplaceAll(s, "\x00", "\ufffd"), "\ufffd")
 	if len(s) > most {

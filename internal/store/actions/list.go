@@ -40,8 +40,10 @@ SELECT id, at, via, action, token_id, actor, db_role, org_id, subject, details, 
  LIMIT @limit`
 	err = store.ReadSnapshot(ctx, db, func(tx pgx.Tx) error {
 		list, err = store.Collect(ctx, tx, pgx.RowToStructByPos[Action], stmt, store.Args{
-			"org": f.OrgID, "via": string(f.Via), "action": f.Action, "actor": f.Actor, "token": f.TokenID, "subject": f.Subject, "outcome": string(f.Outcome),
-			"since": store.TimeOrNil(f.Since), "until": store.TimeOrNil(f.Until), "before": f.Before, "limit": cmp.Or(max(f.Limit, 0), store.DefaultLimit),
+			"org": f.OrgID, "via": string(f.Via), "action": f.Action, "actor": f.Actor, "token": f.TokenID,
+			"subject": f.Subject, "outcome": string(f.Outcome),
+			"since": store.TimeOrNil(f.Since), "until": store.TimeOrNil(f.Until), "before": f.Before,
+			"limit": cmp.Or(max(f.Limit, 0), store.DefaultLimit),
 		})
 		return err
 	})

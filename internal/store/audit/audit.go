@@ -19,7 +19,8 @@ type Options struct {
 	OrgID string
 	// Limit is how many findings of each check are listed; all are counted. Default 20.
 	Limit int
-	// Guards are the constraints, unique indexes and triggers that there must be: GuardsOf the schema. Nil: they are not looked for.
+	// Guards are the constraints, unique indexes and triggers that there must be: GuardsOf the
+	// schema. Nil: they are not looked for.
 	Guards []Guard
 }
 
@@ -36,14 +37,18 @@ type (
 	Report        = public.AuditReport
 )
 
-// auditSettings hold for the audit's transaction: its sums are large and its statements few. Compiling them to machine code
-// takes longer than it saves. By statistics that are missing, or older than an organization, the planner expects few rows and reads an organization's impacts
-// anew for each of its documents: each check reads its rows once, so hashes and merges do as well, and in proportion to the rows.
+// auditSettings hold for the audit's transaction: its sums are large and its statements few.
+// Compiling them to machine code takes longer than it saves. By statistics that are missing, or
+// older than an organization, the planner expects few rows and reads an organization's impacts anew
+// for each of its documents: each check reads its rows once, so hashes and merges do as well, and
+// in proportion to the rows.
 const auditSettings = `SET LOCAL work_mem = '128MB'; SET LOCAL jit = off; SET LOCAL enable_nestloop = off; SET LOCAL statement_timeout = 0`
 
-// Run checks what must hold for the documents, the ledger and the jobs of every queue, independently of the program that wrote them. It reads one
-// snapshot, waits for no other transaction and delays none. Of documents in other sources than daybook.documents only the impacts and
-// entries are looked at, and the report's Sources say so; ledger.Audit compares those as well.
+// Run checks what must hold for the documents, the ledger and the jobs of every queue,
+// independently of the program that wrote them. It reads one snapshot, waits for no other
+// transaction and delays none. Of documents in other sources than daybook.documents only the
+// impacts and entries are looked at, and the report's Sources say so; ledger.Audit compares those
+// as well.
 func Run(ctx context.Context, pool *pgxpool.Pool, o Options) (Report, error) {
 	if o.Limit <= 0 {
 		o.Limit = DefaultFindings

@@ -4,32 +4,62 @@ import "github.com/daybook-dev/daybook/internal/store"
 
 // auditChecks are the checks in the order in which they are reported.
 var auditChecks = []store.Check{
-	{Kind: "document_not_posted", Rule: "a ready document has one live impact of its version, or confirmed for it, or an open job, or a failed one", Stmt: auditNotPosted},
-	{Kind: "amount_not_posted", Rule: "a document that states an amount has entries, unless its rule posts nothing or another system has posted the same, or an open job, or a failed one", Stmt: auditAmounts},
-	{Kind: "retracted_document_posted", Rule: "a document that is deleted or not ready has no live impact, or an open job", Stmt: auditRetracted},
-	{Kind: "impact_of_unknown_document", Rule: "what is posted is of a document that its source knows, or knows to be deleted", Stmt: auditUnknown},
-	{Kind: "document_behind_its_posting", Rule: "what is posted is of the document as it is: of no newer version, and not from before it was written anew or changed unmarked", Stmt: auditBehind},
-	{Kind: "unbalanced_organization", Rule: "debits equal credits in each organization and currency", Stmt: auditOrganizations},
+	{
+		Kind: "document_not_posted",
+		Rule: "a ready document has one live impact of its version, or confirmed for it, or an open job, or a failed one",
+		Stmt: auditNotPosted,
+	},
+	{Kind: "amount_not_posted", Rule: "a document that states an amount has entries, unless its rule posts nothing or " +
+		"another system has posted the same, or an open job, or a failed one", Stmt: auditAmounts},
+	{
+		Kind: "retracted_document_posted",
+		Rule: "a document that is deleted or not ready has no live impact, or an open job", Stmt: auditRetracted,
+	},
+	{
+		Kind: "impact_of_unknown_document",
+		Rule: "what is posted is of a document that its source knows, or knows to be deleted", Stmt: auditUnknown,
+	},
+	{Kind: "document_behind_its_posting", Rule: "what is posted is of the document as it is: of no newer version, and " +
+		"not from before it was written anew or changed unmarked", Stmt: auditBehind},
+	{
+		Kind: "unbalanced_organization", Rule: "debits equal credits in each organization and currency",
+		Stmt: auditOrganizations,
+	},
 	{Kind: "unbalanced_impact", Rule: "debits equal credits in each impact and currency", Stmt: auditImpacts},
-	{Kind: "entry_count", Rule: "an impact has as many entries as it announces, numbered from 1, of its own organization; an entry has an impact", Stmt: auditEntryCount},
-	{Kind: "reversal_not_mirror", Rule: "a reversal has the lines of the impact before it, each on the opposite side", Stmt: auditMirror},
-	{Kind: "broken_chain", Rule: "a document's impacts are numbered from 1 without a gap: post, reverse, post …", Stmt: auditChain},
+	{Kind: "entry_count", Rule: "an impact has as many entries as it announces, numbered from 1, of its own " +
+		"organization; an entry has an impact", Stmt: auditEntryCount},
+	{
+		Kind: "reversal_not_mirror", Rule: "a reversal has the lines of the impact before it, each on the opposite side",
+		Stmt: auditMirror,
+	},
+	{
+		Kind: "broken_chain", Rule: "a document's impacts are numbered from 1 without a gap: post, reverse, post …",
+		Stmt: auditChain,
+	},
 	{Kind: "posted_after_closing", Rule: "no impact was made in a closed period after its closing", Stmt: auditClosed},
-	{Kind: "confirmation_of_no_posting", Rule: "a confirmation is of an impact that posts, and of no older version than the impact's", Stmt: auditConfirmations},
+	{
+		Kind: "confirmation_of_no_posting",
+		Rule: "a confirmation is of an impact that posts, and of no older version than the impact's",
+		Stmt: auditConfirmations,
+	},
 	{Kind: "unknown_account", Rule: "the accounts of entries are in the organization's chart", Stmt: auditAccounts},
 	{Kind: "unknown_rule_set", Rule: "the rule sets of impacts are kept", Stmt: auditRuleSets},
 }
 
 // auditWarnings are the checks of what need not be wrong: a person looks at it.
 var auditWarnings = []store.Check{
-	{Kind: "number_twice", Rule: "a number of a counterparty is on one document of a type and direction", Stmt: auditNumbers},
+	{
+		Kind: "number_twice", Rule: "a number of a counterparty is on one document of a type and direction",
+		Stmt: auditNumbers,
+	},
 }
 
 // Names of amounts are read in capital and small letters, as the worker reads them.
 const auditAmounts = `
 SELECT count(*) OVER (), i.org_id, i.document_id, i.id,
        format('version %s is posted by rule %s without an entry, and the document states an amount: mend the rules or the document, then ' ||
-              '` + "`daybook accounting repost`" + ` posts it, or says why it cannot be posted', i.document_version, i.rule_id)
+              '` + "`daybook accounting repost`" +
+	` posts it, or says why it cannot be posted', i.document_version, i.rule_id)
   FROM daybook.impacts i
   JOIN daybook.documents d ON d.org_id = i.org_id AND d.id = i.document_id
  WHERE i.kind = 'post' AND i.entry_count = 0 AND i.no_entries IN ('', 'zero') AND ($1 = '' OR i.org_id = $1)
@@ -100,8 +130,8 @@ SELECT count(*) OVER (), d.org_id, d.id, i.id,
  ORDER BY d.org_id, d.id
  LIMIT $2`
 
-// What a version was posted or confirmed for is compared with the row by time: its transaction held the row, so a change of the row
-// is either before both, or after.
+// What a version was posted or confirmed for is compared with the row by time: its transaction held
+// the row, so a change of the row is either before both, or after.
 const auditBehind = `
 WITH posted AS (
     SELECT i.org_id, i.document_id, i.id, greatest(i.document_version, c.document_version) AS version, greatest(i.created_at, c.created_at) AS at

@@ -25,8 +25,8 @@ type Guard struct {
 	Kind GuardKind
 	// Table is the table's name with its schema's: "daybook.jobs".
 	Table, Name string
-	// Definition is how the server writes it, with all names qualified, without the parameters of its storage; empty for a check, which
-	// versions of the server write differently.
+	// Definition is how the server writes it, with all names qualified, without the parameters of its
+	// storage; empty for a check, which versions of the server write differently.
 	Definition string
 }
 
@@ -61,7 +61,8 @@ SELECT 'trigger', c.relnamespace::regnamespace || '.' || c.relname, t.tgname, pg
   FROM pg_trigger t
   JOIN pg_class c ON c.oid = t.tgrelid
  WHERE c.relnamespace::regnamespace::text IN ('daybook', 'queues') AND NOT t.tgisinternal`
-	// With no search path the server qualifies every name. It quotes those that need it, whatever the database's default is.
+	// With no search path the server qualifies every name. It quotes those that need it, whatever the
+	// database's default is.
 	if _, err := tx.Exec(ctx, `SET LOCAL search_path = ''; SET LOCAL quote_all_identifiers = off`); err != nil {
 		return nil, err
 	}
@@ -75,11 +76,13 @@ SELECT 'trigger', c.relnamespace::regnamespace || '.' || c.relname, t.tgname, pg
 	}, stmt)
 }
 
-// checkGuards compares the guards that there should be with those that there are. Others may be there besides.
+// checkGuards compares the guards that there should be with those that there are. Others may be
+// there besides.
 func checkGuards(ctx context.Context, tx pgx.Tx, o Options) (CheckResult, error) {
 	result := CheckResult{
-		Kind:     "missing_guard",
-		Rule:     "the constraints, foreign keys, unique indexes and triggers that the migrations make are there, valid and enabled",
+		Kind: "missing_guard",
+		Rule: "the constraints, foreign keys, unique indexes and triggers that the migrations make are there, valid " +
+			"and enabled",
 		Findings: []Finding{},
 	}
 	found, err := readGuards(ctx, tx)
@@ -109,7 +112,8 @@ func checkGuards(ctx context.Context, tx pgx.Tx, o Options) (CheckResult, error)
 		}
 		result.Count++
 		if len(result.Findings) < o.Limit {
-			result.Findings = append(result.Findings, Finding{Detail: fmt.Sprintf("%s %s of %s %s", want.Kind, want.Name, want.Table, detail)})
+			result.Findings = append(result.Findings,
+				Finding{Detail: fmt.Sprintf("%s %s of %s %s", want.Kind, want.Name, want.Table, detail)})
 		}
 	}
 	return result, nil

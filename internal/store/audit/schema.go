@@ -14,8 +14,9 @@ var (
 	dumpedOn    = regexp.MustCompile(`^(CREATE (?:CONSTRAINT )?TRIGGER ([a-z0-9_]+) .* ON ((?:daybook|queues)\.[a-z_]+) .*);$`)
 )
 
-// GuardsOf are the constraints, unique indexes and triggers that the migrations make, read from the schema as they make it
-// (migrations.Schema): what the ledger relies on, and `daybook audit` looks for.
+// GuardsOf are the constraints, unique indexes and triggers that the migrations make, read from the
+// schema as they make it (migrations.Schema): what the ledger relies on, and `daybook audit` looks
+// for.
 func GuardsOf(schema string) []Guard {
 	var all []Guard
 	table := ""
@@ -48,8 +49,9 @@ func GuardsOf(schema string) []Guard {
 	return all
 }
 
-// withoutStorage is the definition of a key or an index without the parameters of its storage, such as the fill factor: an operator may change them, and PostgreSQL does
-// not write them where it writes the definition of a key.
+// withoutStorage is the definition of a key or an index without the parameters of its storage, such
+// as the fill factor: an operator may change them, and PostgreSQL does not write them where it
+// writes the definition of a key.
 func withoutStorage(definition string) string {
 	return dumpedWith.ReplaceAllString(definition, "")
 }

@@ -15,7 +15,8 @@ type NotPosted struct {
 	OrgID, DocumentID string
 }
 
-// AmountsNotPosted looks for them among those of which it is not on record why they have no entry. It looks at Most of these at most.
+// AmountsNotPosted looks for them among those of which it is not on record why they have no entry.
+// It looks at Most of these at most.
 func AmountsNotPosted(ctx context.Context, q store.Querier, org string) (n NotPosted, err error) {
 	const stmt = `
 WITH bare AS MATERIALIZED (

@@ -9,7 +9,8 @@ import (
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
-// completedLately counts what each kind has completed in the last minute, reads $2 of each at most, and says whether there may be more.
+// completedLately counts what each kind has completed in the last minute, reads $2 of each at most,
+// and says whether there may be more.
 const completedLately = `
 SELECT c.kind, c.completed, c.looked = $2, c.last
   FROM (SELECT 'accounting' AS kind, count(*) AS looked, count(*) FILTER (WHERE $1 = '' OR q.org_id = $1) AS completed, max(q.finished_at) AS last
@@ -29,11 +30,13 @@ type Completed struct {
 	Count int64
 	// More: Most rows were read, and there may be others.
 	More bool
-	// Last is when the last of all organizations was completed, of those that were read; nil: none was.
+	// Last is when the last of all organizations was completed, of those that were read; nil: none
+	// was.
 	Last *time.Time
 }
 
-// CompletedLately counts what was completed in the last minute, kind by kind; org empty: of all organizations. It reads up to Most of each kind.
+// CompletedLately counts what was completed in the last minute, kind by kind; org empty: of all
+// organizations. It reads up to Most of each kind.
 func CompletedLately(ctx context.Context, q store.Querier, org string) ([]Completed, error) {
 	all, err := store.Collect(ctx, q, pgx.RowToStructByPos[Completed], completedLately, org, Most)
 	return all, store.Wrap("count what was completed lately", err)

@@ -19,7 +19,8 @@ const (
 	Unhandled Reason = "unhandled"
 	Capped    Reason = "capped"
 	Free      Reason = "free"
-	// Of jobs in named queues: the queue is paused, no worker of its fleet lives, or it is at its limit or its rate.
+	// Of jobs in named queues: the queue is paused, no worker of its fleet lives, or it is at its
+	// limit or its rate.
 	QueuePaused   Reason = "queue paused"
 	QueueUnworked Reason = "queue unworked"
 	QueueLimited  Reason = "queue limited"
@@ -39,22 +40,26 @@ type Due struct {
 	Reason Reason
 	// OrgID is set where an organization holds them back: a pause or a cap.
 	OrgID string
-	// Needs are the source and the hooks that foreign jobs wait for, as text; of jobs that their named queue holds back, its name; of tasks that are paused or
-	// capped, whose limit it is: LimitOfType, LimitOfAll or LimitOfBoth.
+	// Needs are the source and the hooks that foreign jobs wait for, as text; of jobs that their
+	// named queue holds back, its name; of tasks that are paused or capped, whose limit it is:
+	// LimitOfType, LimitOfAll or LimitOfBoth.
 	Needs string
 	// Fleet is the fleet without a worker; empty: the one without a name.
 	Fleet string
 	Count int64
-	// Since is when the one that has been due longest fell due; ID and ExampleOrg are its own. Of an accounting job ID is the document's.
+	// Since is when the one that has been due longest fell due; ID and ExampleOrg are its own. Of an
+	// accounting job ID is the document's.
 	Since      time.Time
 	ID         string
 	ExampleOrg string
-	// Limit is the cap (0: the queue is at its rate), and HeldSince when the pause began; zero where there is none.
+	// Limit is the cap (0: the queue is at its rate), and HeldSince when the pause began; zero where
+	// there is none.
 	Limit     int64
 	HeldSince time.Time
 }
 
-// dueStatements group, of each kind, what has been due longest. $1 is the organization, or empty; $2 is Most.
+// dueStatements group, of each kind, what has been due longest. $1 is the organization, or empty;
+// $2 is Most.
 var dueStatements = map[string]string{
 	"accounting": `
 WITH due AS MATERIALIZED (
@@ -177,12 +182,13 @@ SELECT h.task_type, h.reason, '', coalesce(CASE h.reason WHEN 'paused' THEN h.pa
  ORDER BY 7`,
 }
 
-// DueJobs groups the due jobs of a kind, of those Most that have been due longest: of one organization, or, with the empty id, of all. The group
-// that has waited longest is the first.
+// DueJobs groups the due jobs of a kind, of those Most that have been due longest: of one
+// organization, or, with the empty id, of all. The group that has waited longest is the first.
 func DueJobs(ctx context.Context, q store.Querier, kind, org string) ([]Due, error) {
 	groups, err := store.Collect(ctx, q, func(row pgx.CollectableRow) (d Due, err error) {
 		var held *time.Time
-		err = row.Scan(&d.Type, &d.Reason, &d.OrgID, &d.Needs, &d.Fleet, &d.Count, &d.Since, &d.ID, &d.ExampleOrg, &d.Limit, &held)
+		err = row.Scan(&d.Type, &d.Reason, &d.OrgID, &d.Needs, &d.Fleet, &d.Count, &d.Since, &d.ID, &d.ExampleOrg, &d.Limit,
+			&held)
 		d.HeldSince = store.Value(held)
 		return d, err
 	}, dueStatements[kind], org, Most)

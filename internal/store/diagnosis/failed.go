@@ -9,7 +9,8 @@ import (
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
-// Failed is a group of jobs of one type that failed, or are to be tried again, with one error code and cause.
+// Failed is a group of jobs of one type that failed, or are to be tried again, with one error code
+// and cause.
 type Failed struct {
 	// Type is empty for accounting jobs.
 	Type string
@@ -22,11 +23,13 @@ type Failed struct {
 	ID, OrgID, Error string
 }
 
-// Words are in the errors of one of the causes that an error code has: of the first whose words are there.
+// Words are in the errors of one of the causes that an error code has: of the first whose words are
+// there.
 type Words struct{ Code, In, Cause string }
 
 // failedStatements group the newest failed jobs of each kind. The organization may be empty. codes,
-// words and causes are codes, and words that tell their causes apart. A task that failed stays on record: those of the last day count.
+// words and causes are codes, and words that tell their causes apart. A task that failed stays on
+// record: those of the last day count.
 var failedStatements = map[string]string{
 	"accounting": `
 WITH newest AS MATERIALIZED (
@@ -95,8 +98,9 @@ SELECT g.task_type, '', g.n, g.since, g.last, e.task_id::text, '', left(e.error_
  ORDER BY g.n DESC, g.task_type`,
 }
 
-// FailedJobs groups the Most newest failed jobs of a kind by type, code and, where a code has several, by cause: of one
-// organization, or, with the empty id, of all. The largest group is the first.
+// FailedJobs groups the Most newest failed jobs of a kind by type, code and, where a code has
+// several, by cause: of one organization, or, with the empty id, of all. The largest group is the
+// first.
 func FailedJobs(ctx context.Context, q store.Querier, kind, org string, apart []Words) ([]Failed, error) {
 	args := store.Args{"org": org, "most": Most}
 	if kind != "tasks" { // their errors have no code
@@ -117,9 +121,10 @@ func readFailed(row pgx.CollectableRow) (f Failed, err error) {
 	return f, err
 }
 
-// retryingStatements group the jobs of each kind that wait for another attempt, among those that fall due next and those that have been due
-// longest. $1 is the organization, or empty; $2 is Most. What is not ready or locked is read again uncounted, and is no retry;
-// neither is a job that waits for its turn, for other jobs, or for a callback.
+// retryingStatements group the jobs of each kind that wait for another attempt, among those that
+// fall due next and those that have been due longest. $1 is the organization, or empty; $2 is Most.
+// What is not ready or locked is read again uncounted, and is no retry; neither is a job that waits
+// for its turn, for other jobs, or for a callback.
 var retryingStatements = map[string]string{
 	"accounting": `
 WITH open AS MATERIALIZED (
@@ -193,8 +198,8 @@ SELECT g.task_type, '', g.n, g.since, g.last, e.task_id::text, '', left(e.error_
  ORDER BY g.n DESC, g.task_type`,
 }
 
-// RetryingJobs groups the jobs of a kind that wait for another attempt: of one organization, or, with the empty id, of all. The largest group is the
-// first.
+// RetryingJobs groups the jobs of a kind that wait for another attempt: of one organization, or,
+// with the empty id, of all. The largest group is the first.
 func RetryingJobs(ctx context.Context, q store.Querier, kind, org string) ([]Failed, error) {
 	groups, err := store.Collect(ctx, q, readFailed, retryingStatements[kind], org, Most)
 	return groups, store.Wrap("read what is tried again", err)

@@ -18,8 +18,8 @@ type Holder struct {
 	Since  time.Time
 }
 
-// holderStatements find, of each kind, the job that has been at work longest: $1 is the organization or
-// empty, $2 the named queue or empty, $3 the type of task or empty.
+// holderStatements find, of each kind, the job that has been at work longest: $1 is the
+// organization or empty, $2 the named queue or empty, $3 the type of task or empty.
 var holderStatements = map[string]string{
 	"accounting": `
 SELECT q.document_id, q.org_id, '', coalesce(q.worker, ''), coalesce(q.attempt_started_at, q.last_attempted_at)
@@ -52,9 +52,11 @@ SELECT h.task_id::text, '', h.task_type, coalesce(h.worker, ''), h.leased_at
  LIMIT 1`,
 }
 
-// LongestHeld returns the job of a kind that has been at work longest: of an organization, a named queue or
-// a type of task, where they are not empty. ok is false when none is at work.
-func LongestHeld(ctx context.Context, q store.Querier, kind, org, queue, taskType string) (h Holder, ok bool, err error) {
+// LongestHeld returns the job of a kind that has been at work longest: of an organization, a named
+// queue or a type of task, where they are not empty. ok is false when none is at work.
+func LongestHeld(ctx context.Context, q store.Querier, kind, org, queue,
+	taskType string,
+) (h Holder, ok bool, err error) {
 	list, err := store.Collect(ctx, q, pgx.RowToStructByPos[Holder], holderStatements[kind], org, queue, taskType)
 	if len(list) > 0 {
 		h, ok = list[0], true

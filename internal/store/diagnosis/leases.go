@@ -22,7 +22,8 @@ var liveStatements = map[string]string{
 	"tasks":      `SELECT EXISTS (SELECT FROM queues.open_task o WHERE o.leased_until > statement_timestamp())`,
 }
 
-// LiveLeases says whether a worker works a job of a kind for longer than a moment: then a job may take minutes.
+// LiveLeases says whether a worker works a job of a kind for longer than a moment: then a job may
+// take minutes.
 func LiveLeases(ctx context.Context, q store.Querier, kind string) (live bool, err error) {
 	err = q.QueryRow(ctx, liveStatements[kind]).Scan(&live)
 	return live, store.Wrap("look for leases", err)
@@ -53,14 +54,16 @@ SELECT count(*), coalesce(min(l.leased_until), 'epoch'), coalesce((array_agg(l.w
          LIMIT $2) l`,
 }
 
-// StaleLeases counts the leases of a kind that expired longer ago than grace and that no worker has reclaimed.
+// StaleLeases counts the leases of a kind that expired longer ago than grace and that no worker has
+// reclaimed.
 func StaleLeases(ctx context.Context, q store.Querier, kind string, grace time.Duration) (s Stale, err error) {
 	err = q.QueryRow(ctx, staleStatements[kind], grace.Seconds(), Most).Scan(&s.Count, &s.Since, &s.Worker)
 	return s, store.Wrap("read stale leases", err)
 }
 
-// aheadStatements look for leases and jobs that wait, of each kind, whose last change is more than ten seconds ahead of the clock, among the jobs that fall due next. $1 is an
-// organization, of which nothing is said, or empty; $2 is Most.
+// aheadStatements look for leases and jobs that wait, of each kind, whose last change is more than
+// ten seconds ahead of the clock, among the jobs that fall due next. $1 is an organization, of
+// which nothing is said, or empty; $2 is Most.
 var aheadStatements = map[string]string{
 	"accounting": `
 SELECT count(*), coalesce(max(a.at), 'epoch')
@@ -112,8 +115,8 @@ SELECT count(*), coalesce(max(a.at), 'epoch')
  WHERE $1 = '' AND a.at > statement_timestamp() + interval '10 seconds'`,
 }
 
-// JobsAhead counts the jobs of a kind whose last change is ahead of the database's clock, and says when the last of these changes was; of one organization
-// it says nothing.
+// JobsAhead counts the jobs of a kind whose last change is ahead of the database's clock, and says
+// when the last of these changes was; of one organization it says nothing.
 func JobsAhead(ctx context.Context, q store.Querier, kind, org string) (n int64, last time.Time, err error) {
 	err = q.QueryRow(ctx, aheadStatements[kind], org, Most).Scan(&n, &last)
 	return n, last, store.Wrap("look for times ahead of the clock", err)

@@ -8,22 +8,25 @@ import (
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
-// Creator is who may create objects in a schema of a search path that workers have, and is none of the roles who may act as those workers anyway.
-// All names are quoted as SQL needs it.
+// Creator is who may create objects in a schema of a search path that workers have, and is none of
+// the roles who may act as those workers anyway. All names are quoted as SQL needs it.
 type Creator struct {
 	Schema string
 	// Grantee is the role; empty: every role may.
 	Grantee string
-	// Roles are the workers' roles that have the schema on their path, in their order. Rest is the path of the first one without it.
+	// Roles are the workers' roles that have the schema on their path, in their order. Rest is the
+	// path of the first one without it.
 	Roles []string
 	Rest  string
 	// Database is the one that was looked at.
 	Database string
 }
 
-// Creators lists who may create objects on the search paths of roles that can work: Daybook's own, this session's, and those that programs are logged in as
-// which call themselves daybook. The schemas' owners are left out, as are superusers and the members of a worker's role. A path that the server's
-// configuration file sets, or the address of another program, is not known: those count as PostgreSQL's default.
+// Creators lists who may create objects on the search paths of roles that can work: Daybook's own,
+// this session's, and those that programs are logged in as which call themselves daybook. The
+// schemas' owners are left out, as are superusers and the members of a worker's role. A path that
+// the server's configuration file sets, or the address of another program, is not known: those
+// count as PostgreSQL's default.
 func Creators(ctx context.Context, q store.Querier) ([]Creator, error) {
 	const stmt = `
 WITH roles AS MATERIALIZED (

@@ -15,7 +15,8 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// TestCompletedLately: what was completed in the last minute is found without a look at what was completed before.
+// TestCompletedLately: what was completed in the last minute is found without a look at what was
+// completed before.
 func TestCompletedLately(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
@@ -34,18 +35,21 @@ VALUES ('o', 'mail', '{}', 'completed', 1, now(), 't', 1, '', now()), ('o', 'mai
 		require.NoError(t, err)
 	}
 	for org, want := range map[string][]diagnosis.Completed{
-		"": {{Kind: "accounting", Count: 2}, {Kind: "jobs", Count: 1}, {Kind: "tasks", Count: 0}}, "o": {{Kind: "accounting", Count: 1}, {Kind: "jobs", Count: 1}, {Kind: "tasks", Count: 0}},
+		"":  {{Kind: "accounting", Count: 2}, {Kind: "jobs", Count: 1}, {Kind: "tasks", Count: 0}},
+		"o": {{Kind: "accounting", Count: 1}, {Kind: "jobs", Count: 1}, {Kind: "tasks", Count: 0}},
 		"p": {{Kind: "accounting", Count: 1}, {Kind: "jobs", Count: 0}, {Kind: "tasks", Count: 0}},
 	} {
 		all, err := diagnosis.CompletedLately(t.Context(), db.Pool, org)
 		require.NoError(t, err)
 		for i := range all {
-			assert.Equal(t, all[i].Kind != "tasks", all[i].Last != nil, "when the last one was completed, of all organizations")
+			assert.Equal(t, all[i].Kind != "tasks", all[i].Last != nil,
+				"when the last one was completed, of all organizations")
 			all[i].Last = nil
 		}
 		assert.ElementsMatch(t, want, all, org)
 	}
-	rows, err := db.Pool.Query(t.Context(), "EXPLAIN "+diagnosis.CompletedStatement, pgx.QueryExecModeSimpleProtocol, "", 100)
+	rows, err := db.Pool.Query(t.Context(), "EXPLAIN "+diagnosis.CompletedStatement, pgx.QueryExecModeSimpleProtocol, "",
+		100)
 	require.NoError(t, err)
 	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	require.NoError(t, err)
@@ -54,7 +58,8 @@ VALUES ('o', 'mail', '{}', 'completed', 1, now(), 't', 1, '', now()), ('o', 'mai
 	assert.Contains(t, plan, "jobs_finished")
 }
 
-// TestStatementsReadABoundedNumberOfRows: with more jobs than they read, statements go along an index and never through all rows.
+// TestStatementsReadABoundedNumberOfRows: with more jobs than they read, statements go along an
+// index and never through all rows.
 func TestStatementsReadABoundedNumberOfRows(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)

@@ -24,8 +24,9 @@ type HeldSequence struct {
 	All int64
 }
 
-// heldSequences reads the Most newest dead letters, which have an index, and of each that is in a sequence whether it has the turn and others wait. $1 is the
-// organization, or empty; $2 is Most, $3 the limit, $4 HeldMost.
+// heldSequences reads the Most newest dead letters, which have an index, and of each that is in a
+// sequence whether it has the turn and others wait. $1 is the organization, or empty; $2 is Most,
+// $3 the limit, $4 HeldMost.
 const heldSequences = `
 WITH newest AS MATERIALIZED (
     SELECT q.id, q.org_id, q.sequence, q.type, q.last_error_code AS code, q.finished_at AS at
@@ -51,8 +52,9 @@ SELECT f.org_id, f.sequence, f.id, f.type, coalesce(f.code, ''), f.at,
   FROM first f
  ORDER BY f.at, f.id`
 
-// HeldSequences returns the sequences that one of the Most newest dead letters holds up while others wait, the one that has been held longest first: of one
-// organization, or, with the empty id, of all.
+// HeldSequences returns the sequences that one of the Most newest dead letters holds up while
+// others wait, the one that has been held longest first: of one organization, or, with the empty
+// id, of all.
 func HeldSequences(ctx context.Context, q store.Querier, org string, limit int) ([]HeldSequence, error) {
 	list, err := store.Collect(ctx, q, pgx.RowToStructByPos[HeldSequence], heldSequences, org, Most, limit, HeldMost)
 	return list, store.Wrap("read which sequences are held up", err)

@@ -8,7 +8,8 @@ import (
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
-// LateSequence is a sequence whose turn a job has that is due only much later, while others could be worked now.
+// LateSequence is a sequence whose turn a job has that is due only much later, while others could
+// be worked now.
 type LateSequence struct {
 	OrgID, Sequence string
 	// ID is the job that has the turn, of the type Type, due in Seconds.
@@ -20,8 +21,9 @@ type LateSequence struct {
 	All int64
 }
 
-// lateSequences reads up to Most jobs that wait, which have an index, and of each of their sequences which job has the turn.
-// One that waits for other jobs, or for a callback, is not late. A job is late from @late seconds on.
+// lateSequences reads up to Most jobs that wait, which have an index, and of each of their
+// sequences which job has the turn. One that waits for other jobs, or for a callback, is not late.
+// A job is late from @late seconds on.
 const lateSequences = `
 WITH waiting AS MATERIALIZED (
     SELECT q.org_id, q.sequence, q.first_ready_at
@@ -50,8 +52,9 @@ SELECT f.org_id, f.sequence, f.id, f.type, extract(epoch FROM f.ready_at - state
   FROM first f
  ORDER BY f.ready_at DESC, f.id`
 
-// LateSequences returns the sequences whose turn a job has that is due in more than late seconds while others could be worked,
-// the latest first: of one organization, or, with the empty id, of all.
+// LateSequences returns the sequences whose turn a job has that is due in more than late seconds
+// while others could be worked, the latest first: of one organization, or, with the empty id, of
+// all.
 func LateSequences(ctx context.Context, q store.Querier, org string, limit int, late float64) ([]LateSequence, error) {
 	list, err := store.Collect(ctx, q, pgx.RowToStructByPos[LateSequence], lateSequences,
 		pgx.NamedArgs{"org": org, "most": Most, "limit": limit, "held": HeldMost, "late": late})

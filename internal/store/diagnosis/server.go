@@ -14,15 +14,18 @@ const lastsFrom = 2 * time.Second
 
 // Standby is how commits wait for synchronous standbys.
 type Standby struct {
-	// Names is the server's synchronous_standby_names. Missing: it names one, and no synchronous standby is connected.
+	// Names is the server's synchronous_standby_names. Missing: it names one, and no synchronous
+	// standby is connected.
 	Names   string
 	Missing bool
-	// Waiting counts the sessions of this database whose commit waits, Since is since when the first does; zero: none does, or the role may not see it.
+	// Waiting counts the sessions of this database whose commit waits, Since is since when the first
+	// does; zero: none does, or the role may not see it.
 	Waiting int64
 	Since   time.Time
 }
 
-// ReadStandby looks whether commits wait for a synchronous standby. A role without the rights of pg_read_all_stats sees only whether one is missing.
+// ReadStandby looks whether commits wait for a synchronous standby. A role without the rights of
+// pg_read_all_stats sees only whether one is missing.
 func ReadStandby(ctx context.Context, q store.Querier) (s Standby, err error) {
 	const stmt = `
 SELECT n.names, n.names <> '' AND current_setting('synchronous_commit') NOT IN ('off', 'local')
@@ -40,20 +43,23 @@ SELECT n.names, n.names <> '' AND current_setting('synchronous_commit') NOT IN (
 
 // TableLock is a transaction that keeps all others from writing tables of one kind.
 type TableLock struct {
-	// Kind is whose table it is; empty: a table that kinds share. Table is one of them, and Tables how many the transaction has locked.
+	// Kind is whose table it is; empty: a table that kinds share. Table is one of them, and Tables
+	// how many the transaction has locked.
 	Kind, Table string
 	Tables      int64
 	// PID is the session's; 0: it is the prepared transaction Prepared.
 	PID                             int32
 	Prepared                        string
 	User, Application, State, Query string
-	// Since is when the transaction began, or, where the role may not see that, since when another session waits for it.
+	// Since is when the transaction began, or, where the role may not see that, since when another
+	// session waits for it.
 	Since time.Time
 	// Waiting counts the sessions that wait for one of the tables.
 	Waiting int64
 }
 
-// TableLocks lists the transactions that have held a lock on a whole table of Daybook's for a while, in a mode that keeps others from writing it.
+// TableLocks lists the transactions that have held a lock on a whole table of Daybook's for a
+// while, in a mode that keeps others from writing it.
 func TableLocks(ctx context.Context, q store.Querier) ([]TableLock, error) {
 	const stmt = `
 SELECT CASE WHEN n.nspname = 'queues' THEN 'tasks' WHEN c.relname = 'jobs' THEN 'jobs' WHEN c.relname = 'accounting_work_queue' THEN 'accounting' ELSE '' END AS kind,
@@ -76,7 +82,8 @@ HAVING coalesce(min(a.xact_start), min(w.since)) < clock_timestamp() - make_inte
  LIMIT 20`
 	list, err := store.Collect(ctx, q, func(row pgx.CollectableRow) (t TableLock, err error) {
 		var since *time.Time
-		err = row.Scan(&t.Kind, &t.Table, &t.Tables, &t.PID, &t.Prepared, &t.User, &t.Application, &t.State, &t.Query, &since, &t.Waiting)
+		err = row.Scan(&t.Kind, &t.Table, &t.Tables, &t.PID, &t.Prepared, &t.User, &t.Application, &t.State, &t.Query,
+			&since, &t.Waiting)
 		t.Since = store.Value(since)
 		return t, err
 	}, stmt, lastsFrom.Seconds(), store.TableLockModes)

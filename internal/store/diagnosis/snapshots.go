@@ -22,7 +22,8 @@ type Snapshot struct {
 	What string
 	// Name is the session's process id, the prepared transaction's id, or the slot's name.
 	Name string
-	// User, Application, State and Query are the session's; User is the prepared transaction's owner as well.
+	// User, Application, State and Query are the session's; User is the prepared transaction's owner
+	// as well.
 	User, Application, State, Query string
 	// Since is when it began; zero: that is not known, of a slot.
 	Since time.Time
@@ -30,8 +31,9 @@ type Snapshot struct {
 	Transactions int64
 }
 
-// Snapshots lists the sessions and prepared transactions of this database that are older than age, and the replication slots that hold rows back, the
-// oldest first. A role without the rights of pg_read_all_stats sees its own sessions alone; whole says that it saw all.
+// Snapshots lists the sessions and prepared transactions of this database that are older than age,
+// and the replication slots that hold rows back, the oldest first. A role without the rights of
+// pg_read_all_stats sees its own sessions alone; whole says that it saw all.
 func Snapshots(ctx context.Context, q store.Querier, age time.Duration) (list []Snapshot, whole bool, err error) {
 	const stmt = `
 SELECT 'session', a.pid::text, coalesce(a.usename::text, ''), coalesce(a.application_name, ''), coalesce(a.state, ''), left(coalesce(a.query, ''), 200), a.xact_start,

@@ -6,7 +6,8 @@ import (
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
-// usedStatements say of each kind whether a job is due soon or leased, and whether there is any job at all.
+// usedStatements say of each kind whether a job is due soon or leased, and whether there is any job
+// at all.
 var usedStatements = map[string]string{
 	"accounting": `
 SELECT EXISTS (SELECT FROM daybook.accounting_work_queue q WHERE num_nulls(nullif(q.state, 'pending')) = 1 AND q.ready_at <= statement_timestamp())

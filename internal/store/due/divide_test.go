@@ -43,7 +43,8 @@ func dealtSimply(rd *round, part int, b *budget) (asked []*partition) {
 		return true
 	}
 	var more []*orgTurns
-	for _, turns := range slices.SortedFunc(maps.Values(rd.orgs), func(a, b *orgTurns) int { return a.number - b.number }) {
+	for _, turns := range slices.SortedFunc(maps.Values(rd.orgs),
+		func(a, b *orgTurns) int { return a.number - b.number }) {
 		if dealt == part {
 			return asked
 		}
@@ -111,7 +112,10 @@ func TestDealGoesByTurns(t *testing.T) {
 	}
 	dealt := 0
 	for range 5000 {
-		room := rooms{map[string]int{"mail": random.IntN(8), "report": random.IntN(8), "call": random.IntN(8)}, map[string]bool{"nightly": random.IntN(2) == 0}}
+		room := rooms{
+			map[string]int{"mail": random.IntN(8), "report": random.IntN(8), "call": random.IntN(8)},
+			map[string]bool{"nightly": random.IntN(2) == 0},
+		}
 		part, org, slot, action := random.IntN(12), random.IntN(30), slots[random.IntN(len(slots))], random.IntN(8)
 		var shapes [2][]string
 		for i, r := range both {

@@ -28,7 +28,10 @@ func (room) Open(string) bool { return true }
 // The example of the package's page.
 func ExamplePartitions_Divide() {
 	found := func(org, slot string) due.Found {
-		return due.Found{Place: due.Place{Key: due.Key{Priority: 2, Org: org, Slot: slot}, Cursor: due.Cursor{At: time.Now(), ID: "1"}}}
+		return due.Found{Place: due.Place{
+			Key:    due.Key{Priority: 2, Org: org, Slot: slot},
+			Cursor: due.Cursor{At: time.Now(), ID: "1"},
+		}}
 	}
 	read := due.Recent{Found: []due.Found{found("acme", "mail"), found("acme", "report"), found("bell", "mail")}}
 	partitions := due.New(due.Reader{

@@ -14,11 +14,13 @@ import (
 // CountMost is how many jobs of a state are counted one by one; beyond it the count is an estimate.
 const CountMost = 10_000
 
-// maxTypes is how many types of a kind the gauges keep apart, and how many pairs of type and error code.
+// maxTypes is how many types of a kind the gauges keep apart, and how many pairs of type and error
+// code.
 const maxTypes = 100
 
-// counting is how the jobs of a kind are counted: statement returns state, type, error code, number and the earliest time at which one that is not paused fell
-// due. Each state is read from its own partial index, up to a bound, so that completed jobs cost nothing.
+// counting is how the jobs of a kind are counted: statement returns state, type, error code, number
+// and the earliest time at which one that is not paused fell due. Each state is read from its own
+// partial index, up to a bound, so that completed jobs cost nothing.
 type counting struct {
 	statement string
 	// arguments are those of statement, after the bound.
@@ -27,9 +29,11 @@ type counting struct {
 	oldest string
 	// organizations counts the due jobs of the organizations that have most of them.
 	organizations string
-	// shares says of jobs on some pages, chosen at random, how many are due and how many wait. $1 is the share of the pages, in percent.
+	// shares says of jobs on some pages, chosen at random, how many are due and how many wait. $1 is
+	// the share of the pages, in percent.
 	shares string
-	// table holds the jobs; indexes of pending, leased and failed ones say how many there are of each, as of the last vacuum or analyze.
+	// table holds the jobs; indexes of pending, leased and failed ones say how many there are of
+	// each, as of the last vacuum or analyze.
 	table, pending, leased, failed string
 }
 
@@ -132,14 +136,16 @@ SELECT d.org_id, count(*), min(d.ready_at)
  GROUP BY d.org_id ORDER BY 2 DESC, 1 LIMIT $2`,
 	},
 	"tasks": {
-		table: "queues.open_task", pending: "queues.open_task_ready", leased: "queues.open_task_leased", failed: "queues.error_task",
+		table: "queues.open_task", pending: "queues.open_task_ready", leased: "queues.open_task_leased",
+		failed: "queues.error_task",
 		oldest: `
 SELECT min(x.scheduled_at) FROM (
     SELECT o.scheduled_at FROM queues.open_task o
      WHERE o.leased_until IS NULL AND o.scheduled_at <= statement_timestamp()
        AND NOT EXISTS (SELECT FROM queues.task_limit l WHERE l.task_type IN ('*', o.task_type) AND l.paused_at IS NOT NULL)
      ORDER BY o.scheduled_at, o.task_id LIMIT 1) x`,
-		// A task is failed when it is completed and an error was noted of it. A task's error has no code.
+		// A task is failed when it is completed and an error was noted of it. A task's error has no
+		// code.
 		statement: `
 WITH due AS MATERIALIZED (
     SELECT o.task_type AS type, o.scheduled_at FROM queues.open_task o
@@ -171,8 +177,10 @@ SELECT count(*) FILTER (WHERE o.scheduled_at <= statement_timestamp()), count(*)
 	},
 }
 
-// Count counts the jobs of a kind that are open or failed. It costs the same however many jobs were completed, and little more when many are open. The
-// caller's transaction limits how long a statement may take: where an old snapshot keeps the rows of completed jobs, they are read as well.
+// Count counts the jobs of a kind that are open or failed. It costs the same however many jobs were
+// completed, and little more when many are open. The caller's transaction limits how long a
+// statement may take: where an old snapshot keeps the rows of completed jobs, they are read as
+// well.
 func Count(ctx context.Context, q store.Querier, kind string) (Kind, error) {
 	k := Kind{Kind: kind, Estimated: []string{}}
 	c, known := countings[kind]
@@ -244,7 +252,8 @@ func (k *Kind) nameOwners(ctx context.Context, q store.Querier) error {
 	return err
 }
 
-// CountOrganizations returns the organizations with the most due jobs, of those that have been due longest.
+// CountOrganizations returns the organizations with the most due jobs, of those that have been due
+// longest.
 func CountOrganizations(ctx context.Context, q store.Querier, kind string) ([]Organization, error) {
 	stmt := countings[kind].organizations
 	if stmt == "" {
@@ -257,10 +266,12 @@ func CountOrganizations(ctx context.Context, q store.Querier, kind string) ([]Or
 // maxOrganizations is how many organizations the gauges keep apart.
 const maxOrganizations = 20
 
-// bound keeps the busiest types and error codes apart. What is left out is in the counts of the kind.
+// bound keeps the busiest types and error codes apart. What is left out is in the counts of the
+// kind.
 func (k *Kind) bound() {
 	slices.SortFunc(k.Types, func(a, b Type) int {
-		return cmp.Or(cmp.Compare(b.Due+b.Leased+b.Failed+b.Waiting, a.Due+a.Leased+a.Failed+a.Waiting), cmp.Compare(a.Type, b.Type))
+		return cmp.Or(cmp.Compare(b.Due+b.Leased+b.Failed+b.Waiting, a.Due+a.Leased+a.Failed+a.Waiting),
+			cmp.Compare(a.Type, b.Type))
 	})
 	slices.SortFunc(k.DeadLetters, func(a, b DeadLetters) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Type, b.Type), cmp.Compare(a.Code, b.Code))

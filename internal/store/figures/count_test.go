@@ -31,7 +31,8 @@ func pages(t *testing.T, db *pgtest.DB) int {
 				return err
 			}
 			var text []byte
-			if err := tx.QueryRow(t.Context(), `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) `+stmt, args...).Scan(&text); err != nil {
+			if err := tx.QueryRow(t.Context(), `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) `+stmt,
+				args...).Scan(&text); err != nil {
 				return err
 			}
 			return json.Unmarshal(text, &plans)
@@ -82,13 +83,17 @@ SELECT 'o', 'email', '{}', now() - interval '1 minute' FROM generate_series(1, 1
 	assert.Equal(t, []string{figures.Due}, k.Estimated)
 	assert.InEpsilon(t, 20010, k.Due, 0.05)
 	assert.InEpsilon(t, 5000, k.Types[1].Due, 0.1)
-	assert.WithinDuration(t, time.Now().Add(-time.Minute), *k.OldestDueAt, 30*time.Second, "the first that is not paused, behind all that were counted")
+	assert.WithinDuration(t, time.Now().Add(-time.Minute), *k.OldestDueAt, 30*time.Second,
+		"the first that is not paused, behind all that were counted")
 
-	_, err = db.Pool.Exec(t.Context(), `UPDATE daybook.jobs SET ready_at = now() + interval '1 day' WHERE ready_at > now() - interval '10050 seconds' AND org_id = 'paused'`)
+	_, err = db.Pool.Exec(t.Context(),
+		`UPDATE daybook.jobs SET ready_at = now() + interval '1 day' WHERE ready_at > now() - interval '10050 seconds' AND org_id = 'paused'`)
 	require.NoError(t, err)
-	_, err = db.Pool.Exec(t.Context(), `INSERT INTO daybook.jobs (org_id, type, payload, ready_at) SELECT 'o', 'email', '{}', now() + interval '1 day' FROM generate_series(1, 5000)`)
+	_, err = db.Pool.Exec(t.Context(),
+		`INSERT INTO daybook.jobs (org_id, type, payload, ready_at) SELECT 'o', 'email', '{}', now() + interval '1 day' FROM generate_series(1, 5000)`)
 	require.NoError(t, err)
-	_, err = db.Pool.Exec(t.Context(), `INSERT INTO daybook.jobs (org_id, type, payload, ready_at) SELECT 'o', 'email', '{}', now() - interval '1 day' FROM generate_series(1, 5000)`)
+	_, err = db.Pool.Exec(t.Context(),
+		`INSERT INTO daybook.jobs (org_id, type, payload, ready_at) SELECT 'o', 'email', '{}', now() - interval '1 day' FROM generate_series(1, 5000)`)
 	require.NoError(t, err)
 	_, err = db.Pool.Exec(t.Context(), `VACUUM ANALYZE daybook.jobs`)
 	require.NoError(t, err)

@@ -10,9 +10,10 @@ import (
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
-// OldestSnapshot returns the session, prepared transaction or replication slot that keeps the oldest dead rows of this database from being removed; nil: none
-// does. before is what it returned the last time: where the server does not tell when it began, it has been there since it was first seen. Without the rights of
-// pg_read_all_stats the server does not tell of other roles' sessions.
+// OldestSnapshot returns the session, prepared transaction or replication slot that keeps the
+// oldest dead rows of this database from being removed; nil: none does. before is what it returned
+// the last time: where the server does not tell when it began, it has been there since it was first
+// seen. Without the rights of pg_read_all_stats the server does not tell of other roles' sessions.
 func OldestSnapshot(ctx context.Context, q store.Querier, before *Snapshot) (*Snapshot, error) {
 	const stmt = `
 SELECT h.holder, h.xmin::text, h.since, statement_timestamp()
@@ -48,7 +49,8 @@ SELECT h.holder, h.xmin::text, h.since, statement_timestamp()
 	return &s, nil
 }
 
-// ReadTables reads how many rows and dead rows the tables of the queues have, as the server's statistics say.
+// ReadTables reads how many rows and dead rows the tables of the queues have, as the server's
+// statistics say.
 func ReadTables(ctx context.Context, q store.Querier) ([]Table, error) {
 	const stmt = `
 SELECT s.schemaname || '.' || s.relname, s.n_live_tup, s.n_dead_tup, greatest(s.last_vacuum, s.last_autovacuum)

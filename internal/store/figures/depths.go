@@ -31,16 +31,19 @@ ON CONFLICT (seconds, at, kind) DO UPDATE
    SET due = greatest(d.due, excluded.due), waiting = greatest(d.waiting, excluded.waiting), leased = greatest(d.leased, excluded.leased),
        failed = greatest(d.failed, excluded.failed), oldest_due_seconds = greatest(d.oldest_due_seconds, excluded.oldest_due_seconds)`
 	names, oldest := make([]string, len(kinds)), make([]float64, len(kinds))
-	due, waiting, leased, failed := make([]int64, len(kinds)), make([]int64, len(kinds)), make([]int64, len(kinds)), make([]int64, len(kinds))
+	due, waiting, leased, failed := make([]int64, len(kinds)), make([]int64, len(kinds)), make([]int64, len(kinds)),
+		make([]int64, len(kinds))
 	for i, k := range kinds {
 		names[i], oldest[i] = k.Kind, k.OldestDueAge.Seconds()
 		due[i], waiting[i], leased[i], failed[i] = k.Due, k.Waiting, k.Leased, k.Failed
 	}
-	_, err := db.Exec(ctx, stmt, store.Args{"kinds": names, "due": due, "waiting": waiting, "leased": leased, "failed": failed, "oldest": oldest})
+	_, err := db.Exec(ctx, stmt,
+		store.Args{"kinds": names, "due": due, "waiting": waiting, "leased": leased, "failed": failed, "oldest": oldest})
 	return store.Wrap("add to the depths of the queues", err)
 }
 
-// Depths reads how deep the queues were, step by step, the earliest first; a step without a sample has no row. Of the filter Since, Until, Step and Kind count.
+// Depths reads how deep the queues were, step by step, the earliest first; a step without a sample
+// has no row. Of the filter Since, Until, Step and Kind count.
 func Depths(ctx context.Context, q store.Querier, f Filter) ([]Depth, error) {
 	const stmt = `
 SELECT date_bin(make_interval(secs => @step), at, @since) AS begins, kind, max(due), max(waiting), max(leased), max(failed), max(oldest_due_seconds)
@@ -57,6 +60,9 @@ SELECT date_bin(make_interval(secs => @step), at, @since) AS begins, kind, max(d
 		err = row.Scan(&d.At, &d.Kind, &d.Due, &d.Waiting, &d.Leased, &d.Failed, &seconds)
 		d.OldestDue = time.Duration(seconds * float64(time.Second))
 		return d, err
-	}, stmt, store.Args{"grain": span.grain, "step": span.step.Seconds(), "since": span.since, "until": span.until, "kind": f.Kind})
+	}, stmt, store.Args{
+		"grain": span.grain, "step": span.step.Seconds(), "since": span.since, "until": span.until,
+		"kind": f.Kind,
+	})
 	return list, store.Wrap("read the depths of the queues", err)
 }

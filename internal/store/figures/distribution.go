@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// Bounds are the upper bounds of the buckets of times, in seconds; above the last one is one bucket more. Histograms of metrics have the same.
-// A change wants a migration: rows of daybook.history have a count for each bucket.
+// Bounds are the upper bounds of the buckets of times, in seconds; above the last one is one bucket
+// more. Histograms of metrics have the same. A change wants a migration: rows of daybook.history
+// have a count for each bucket.
 func Bounds() []float64 { return slices.Clone(bounds) }
 
 var bounds = []float64{0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600}
@@ -58,8 +59,9 @@ func (d Distribution) Count() int64 {
 	return n
 }
 
-// Quantile is the time that a share of the times, from 0 to 1, does not exceed; 0 when there are none. It is an estimate: within a bucket times are taken to be
-// spread evenly, as Prometheus does it, and above the last bound it is that bound.
+// Quantile is the time that a share of the times, from 0 to 1, does not exceed; 0 when there are
+// none. It is an estimate: within a bucket times are taken to be spread evenly, as Prometheus does
+// it, and above the last bound it is that bound.
 func (d Distribution) Quantile(share float64) time.Duration {
 	n := d.Count()
 	if n == 0 {

@@ -10,7 +10,8 @@ import (
 // sampledPages is how many pages are read to learn which share of the pending jobs is due.
 const sampledPages = 300
 
-// estimate replaces the counts that reached their bound by what the indexes' statistics say, and scales those of the types.
+// estimate replaces the counts that reached their bound by what the indexes' statistics say, and
+// scales those of the types.
 func (c counting) estimate(ctx context.Context, q store.Querier, k *Kind) error {
 	for _, state := range States() {
 		if k.Of(state) > CountMost {
@@ -82,7 +83,8 @@ func (c counting) dueShare(ctx context.Context, q store.Querier, pages float64) 
 	return due / all, nil
 }
 
-// EstimateAll is Count by the indexes' statistics alone, for when counting takes too long: all pending jobs are taken to be due, and nothing is known by type.
+// EstimateAll is Count by the indexes' statistics alone, for when counting takes too long: all
+// pending jobs are taken to be due, and nothing is known by type.
 func EstimateAll(ctx context.Context, q store.Querier, kind string) (Kind, error) {
 	k := Kind{Kind: kind, Estimated: States()}
 	known, err := countings[kind].statistics(ctx, q)

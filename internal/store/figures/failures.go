@@ -11,15 +11,17 @@ type Failures struct {
 	Kind, Type, Code string
 	// Owner is who answers for the type; empty: not on record.
 	Owner string
-	// Dead counts the dead letters that there are; Failed, Retried and Reclaimed the attempts of the history that ended so.
+	// Dead counts the dead letters that there are; Failed, Retried and Reclaimed the attempts of the
+	// history that ended so.
 	Dead, Failed, Retried, Reclaimed int64
 }
 
 // reclaimed is the outcome of an attempt whose lease was ended because its worker is gone.
 const reclaimed = "reclaimed"
 
-// FailuresOf joins the dead letters of a sample with what attempts of a history that is read by type and by code failed with, in no order. Without a
-// sample, zero Gauges, there are no dead letters and no owners.
+// FailuresOf joins the dead letters of a sample with what attempts of a history that is read by
+// type and by code failed with, in no order. Without a sample, zero Gauges, there are no dead
+// letters and no owners.
 func FailuresOf(g Gauges, bars []Bar) []Failures {
 	type key struct{ kind, jobType, code string }
 	places := map[key]int{}

@@ -39,15 +39,24 @@ func TestGauges(t *testing.T) {
 	write := figures.Gauges{
 		Holder: "w/1",
 		Kinds: []figures.Kind{
-			{Kind: "jobs", Counts: figures.Counts{Due: 3, Failed: 1}, Estimated: []string{figures.Due}, OldestDueAt: &due, OldestDueAge: time.Minute, Unhandled: 2, Figures: figures.Figures{
-				Types:       []figures.Type{{Type: "email", Counts: figures.Counts{Due: 3}, OldestDueAt: &due, Owner: "shop"}},
-				DeadLetters: []figures.DeadLetters{{Type: "email", Code: "TIMEOUT", Count: 1}},
-				HeldBack:    figures.HeldBack{Paused: 1, Capped: 2},
-				Workflow:    &figures.Workflow{ID: "job-queue", Running: true, Workers: 2},
-			}},
+			{
+				Kind: "jobs", Counts: figures.Counts{Due: 3, Failed: 1}, Estimated: []string{figures.Due}, OldestDueAt: &due,
+				OldestDueAge: time.Minute, Unhandled: 2, Figures: figures.Figures{
+					Types: []figures.Type{{
+						Type: "email", Counts: figures.Counts{Due: 3}, OldestDueAt: &due,
+						Owner: "shop",
+					}},
+					DeadLetters: []figures.DeadLetters{{Type: "email", Code: "TIMEOUT", Count: 1}},
+					HeldBack:    figures.HeldBack{Paused: 1, Capped: 2},
+					Workflow:    &figures.Workflow{ID: "job-queue", Running: true, Workers: 2},
+				},
+			},
 			{Kind: "accounting"},
 		},
-		Database: figures.Database{TemporalUp: &up, Tables: []figures.Table{{Name: "daybook.jobs", Rows: 4, Dead: 1}}, TookSeconds: 0.1},
+		Database: figures.Database{
+			TemporalUp: &up, Tables: []figures.Table{{Name: "daybook.jobs", Rows: 4, Dead: 1}},
+			TookSeconds: 0.1,
+		},
 	}
 	for range 2 {
 		require.NoError(t, figures.WriteGauges(t.Context(), db.Pool, write))
@@ -68,7 +77,8 @@ func TestGauges(t *testing.T) {
 	assert.Equal(t, write.Database, g.Database)
 	assert.Equal(t, "tasks", g.Kind("tasks").Kind)
 
-	depths, err := figures.Depths(t.Context(), db.Pool, figures.Filter{Since: time.Now().Add(-time.Hour), Step: 10 * time.Minute, Kind: "jobs"})
+	depths, err := figures.Depths(t.Context(), db.Pool,
+		figures.Filter{Since: time.Now().Add(-time.Hour), Step: 10 * time.Minute, Kind: "jobs"})
 	require.NoError(t, err)
 	require.NotEmpty(t, depths)
 	assert.Equal(t, figures.Counts{Due: 3, Failed: 1}, depths[0].Counts)
@@ -83,11 +93,14 @@ func TestHistory(t *testing.T) {
 	failed := figures.Outcome{Kind: "jobs", Type: "email", Outcome: "failed", Code: "TIMEOUT"}
 	other := figures.Outcome{Kind: "jobs", Type: "sms", Outcome: "completed"}
 	require.NoError(t, figures.AddHistory(t.Context(), db.Pool, nil))
-	require.NoError(t, figures.AddHistory(t.Context(), db.Pool, []figures.Attempts{attempts(completed, 9, time.Second), attempts(failed, 1, time.Hour)}))
-	require.NoError(t, figures.AddHistory(t.Context(), db.Pool, []figures.Attempts{attempts(completed, 1, 2*time.Hour), attempts(other, 5, time.Second)}))
+	require.NoError(t, figures.AddHistory(t.Context(), db.Pool,
+		[]figures.Attempts{attempts(completed, 9, time.Second), attempts(failed, 1, time.Hour)}))
+	require.NoError(t, figures.AddHistory(t.Context(), db.Pool,
+		[]figures.Attempts{attempts(completed, 1, 2*time.Hour), attempts(other, 5, time.Second)}))
 
 	for _, step := range []time.Duration{time.Minute, 10 * time.Minute, time.Hour, 24 * time.Hour, 0} {
-		bars, err := figures.History(t.Context(), db.Pool, figures.Filter{Since: time.Now().Add(-30 * time.Hour), Step: step, Kind: "jobs", ByCode: true})
+		bars, err := figures.History(t.Context(), db.Pool,
+			figures.Filter{Since: time.Now().Add(-30 * time.Hour), Step: step, Kind: "jobs", ByCode: true})
 		require.NoError(t, err, step)
 		var n, lost int64
 		var waited figures.Distribution
@@ -108,7 +121,8 @@ func TestHistory(t *testing.T) {
 		assert.LessOrEqual(t, waited.Quantile(0.5), time.Second, step)
 		assert.Equal(t, time.Hour, waited.Quantile(0.99), step)
 	}
-	bars, err := figures.History(t.Context(), db.Pool, figures.Filter{Since: time.Now().Add(-time.Hour), ByType: true, Outcome: "completed"})
+	bars, err := figures.History(t.Context(), db.Pool,
+		figures.Filter{Since: time.Now().Add(-time.Hour), ByType: true, Outcome: "completed"})
 	require.NoError(t, err)
 	require.Len(t, bars, 2, "one a type")
 	assert.Equal(t, completed, bars[0].Outcome)
@@ -123,7 +137,8 @@ func TestPrune(t *testing.T) {
 	db := pgtest.New(t)
 	o := figures.Outcome{Kind: "accounting", Outcome: "completed"}
 	require.NoError(t, figures.AddHistory(t.Context(), db.Pool, []figures.Attempts{attempts(o, 3, 0)}))
-	require.NoError(t, figures.WriteGauges(t.Context(), db.Pool, figures.Gauges{Kinds: []figures.Kind{{Kind: "accounting"}}}))
+	require.NoError(t, figures.WriteGauges(t.Context(), db.Pool,
+		figures.Gauges{Kinds: []figures.Kind{{Kind: "accounting"}}}))
 	age := func(d string) {
 		_, err := db.Pool.Exec(t.Context(), `UPDATE daybook.history SET at = at - $1::interval`, d)
 		require.NoError(t, err)
@@ -139,7 +154,8 @@ func TestPrune(t *testing.T) {
 		require.NoError(t, err)
 		assert.EqualValues(t, 2, gone, d)
 		if d == "6 days" {
-			bars, err := figures.History(t.Context(), db.Pool, figures.Filter{Since: time.Now().Add(-10 * 24 * time.Hour), Step: time.Minute})
+			bars, err := figures.History(t.Context(), db.Pool,
+				figures.Filter{Since: time.Now().Add(-10 * 24 * time.Hour), Step: time.Minute})
 			require.NoError(t, err)
 			require.Len(t, bars, 1)
 			assert.EqualValues(t, 3, bars[0].Count)
@@ -180,7 +196,8 @@ func TestQuantile(t *testing.T) {
 	assert.EqualValues(t, 101, d.Count())
 }
 
-// TestAddHistoryBesideAnother adds to a row that another process is adding to, in a database whose transactions are stricter by default.
+// TestAddHistoryBesideAnother adds to a row that another process is adding to, in a database whose
+// transactions are stricter by default.
 func TestAddHistoryBesideAnother(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
@@ -188,7 +205,8 @@ func TestAddHistoryBesideAnother(t *testing.T) {
 	_, err := db.Pool.Exec(t.Context(), strict)
 	require.NoError(t, err)
 	db.Pool.Reset()
-	some := []figures.Attempts{attempts(figures.Outcome{Kind: "jobs", Type: "email", Outcome: "completed"}, 1, time.Second)}
+	some := []figures.Attempts{attempts(figures.Outcome{Kind: "jobs", Type: "email", Outcome: "completed"}, 1,
+		time.Second)}
 	added := make(chan error, 1)
 	require.NoError(t, store.Begin(t.Context(), db.Pool, func(tx pgx.Tx) error {
 		// Of this minute and the next one, should that begin meanwhile.
@@ -204,7 +222,8 @@ ON CONFLICT DO NOTHING`)
 		go func() { added <- figures.AddHistory(t.Context(), db.Pool, some) }()
 		assert.Eventually(t, func() bool {
 			var n int
-			err := db.Pool.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`).Scan(&n)
+			err := db.Pool.QueryRow(t.Context(),
+				`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`).Scan(&n)
 			return err == nil && n > 0
 		}, time.Minute, 10*time.Millisecond)
 		return nil

@@ -15,12 +15,14 @@ import (
 // SampleEvery is the pause between two samples of the gauges.
 const SampleEvery = 15 * time.Second
 
-// FreshFor is for how long gauges are taken for the present state: a sample may be late, or its process may have ended and another one have to begin.
+// FreshFor is for how long gauges are taken for the present state: a sample may be late, or its
+// process may have ended and another one have to begin.
 const FreshFor = 4 * SampleEvery
 
 // Gauges are how all queues stood at the last sample.
 type Gauges struct {
-	// SampledAt is when, by the database's clock; zero: there was no sample yet, and nothing else is set.
+	// SampledAt is when, by the database's clock; zero: there was no sample yet, and nothing else is
+	// set.
 	SampledAt time.Time `json:"sampled_at"`
 	// Age is how old the sample was when it was read.
 	Age time.Duration `json:"-"`
@@ -55,7 +57,8 @@ func States() []string { return []string{Due, Waiting, Leased, Failed} }
 
 // Counts are jobs by state.
 type Counts struct {
-	// Due jobs are pending and their time has come; the time of Waiting ones lies ahead, or they wait for other jobs; Failed ones are dead letters.
+	// Due jobs are pending and their time has come; the time of Waiting ones lies ahead, or they wait
+	// for other jobs; Failed ones are dead letters.
 	Due     int64 `json:"due"`
 	Waiting int64 `json:"waiting"`
 	Leased  int64 `json:"leased"`
@@ -91,7 +94,8 @@ type Kind struct {
 	OldestDueAt *time.Time `json:"oldest_due_at"`
 	// OldestDueAge is its age at the sample; 0: none is due.
 	OldestDueAge time.Duration `json:"-"`
-	// StaleLeases were neither completed nor renewed in time: their worker is gone, and no other one has reclaimed them.
+	// StaleLeases were neither completed nor renewed in time: their worker is gone, and no other one
+	// has reclaimed them.
 	StaleLeases int64 `json:"stale_leases"`
 	// Unhandled jobs are of types that no worker has a handler for.
 	Unhandled int64 `json:"unhandled"`
@@ -103,22 +107,27 @@ func (k Kind) HeldBackJobs() int64 { return k.HeldBack.Paused + k.HeldBack.Cappe
 
 // Figures are what the column of that name keeps of a kind.
 type Figures struct {
-	// Types are those that have open or failed jobs, or a worker, 100 at most, the busiest first. Of accounting there is one, the empty one.
+	// Types are those that have open or failed jobs, or a worker, 100 at most, the busiest first. Of
+	// accounting there is one, the empty one.
 	Types []Type `json:"types,omitempty"`
 	// DeadLetters are counted by type and error code, the most frequent first, 100 at most.
 	DeadLetters []DeadLetters `json:"dead_letters,omitempty"`
 	HeldBack    HeldBack      `json:"held_back"`
-	// HeldQueues are named queues that hold due jobs back, 100 at most, those with the most jobs first.
+	// HeldQueues are named queues that hold due jobs back, 100 at most, those with the most jobs
+	// first.
 	HeldQueues []HeldQueue `json:"held_queues,omitempty"`
-	// HeldSequences counts the sequences whose turn a dead letter has, or a job that is due only in more than a day.
+	// HeldSequences counts the sequences whose turn a dead letter has, or a job that is due only in
+	// more than a day.
 	HeldSequences int64 `json:"held_sequences,omitempty"`
-	// Organizations are the organizations with the most due jobs, 20 at most; empty unless the sampler is told to keep them apart.
+	// Organizations are the organizations with the most due jobs, 20 at most; empty unless the
+	// sampler is told to keep them apart.
 	Organizations []Organization `json:"organizations,omitempty"`
 	// Workflow is what Temporal says; nil: it was not asked, or did not answer.
 	Workflow *Workflow `json:"workflow,omitempty"`
 }
 
-// Type is how the jobs of a type stood. When a count of the kind is an estimate, that of its types is one as well.
+// Type is how the jobs of a type stood. When a count of the kind is an estimate, that of its types
+// is one as well.
 type Type struct {
 	Type string `json:"type"`
 	Counts
@@ -140,9 +149,11 @@ type DeadLetters struct {
 type HeldBack struct {
 	// Paused: their organization, type or named queue is paused.
 	Paused int64 `json:"paused"`
-	// Capped: their organization, type or named queue has as many jobs leased as its cap allows, or the queue is at its rate.
+	// Capped: their organization, type or named queue has as many jobs leased as its cap allows, or
+	// the queue is at its rate.
 	Capped int64 `json:"capped"`
-	// Source: their organization's source or hooks are not Daybook's own, so that not every worker can work them.
+	// Source: their organization's source or hooks are not Daybook's own, so that not every worker
+	// can work them.
 	Source int64 `json:"source"`
 }
 
@@ -154,7 +165,8 @@ type HeldQueue struct {
 	Jobs   int64  `json:"jobs"`
 }
 
-// The reasons for which a named queue holds jobs back: it is paused, no worker of its fleet runs, or it is at its limit or rate.
+// The reasons for which a named queue holds jobs back: it is paused, no worker of its fleet runs,
+// or it is at its limit or rate.
 const (
 	HeldPaused   = "paused"
 	HeldUnworked = "unworked"
@@ -177,7 +189,8 @@ type Workflow struct {
 	ID string `json:"id,omitempty"`
 	// Running says that a run is open; several are counted once.
 	Running bool `json:"running"`
-	// Paused says that it leases nothing until it is resumed. It is known only while a worker answers for the workflow.
+	// Paused says that it leases nothing until it is resumed. It is known only while a worker answers
+	// for the workflow.
 	Paused bool `json:"paused"`
 	// PausedSince is when the pause was first seen; nil: it is not paused.
 	PausedSince *time.Time `json:"paused_since,omitempty"`
@@ -203,7 +216,8 @@ type Database struct {
 	Standby bool `json:"standby,omitempty"`
 }
 
-// Snapshot is a transaction that sees an old state of the database, so that rows which were changed since are kept.
+// Snapshot is a transaction that sees an old state of the database, so that rows which were changed
+// since are kept.
 type Snapshot struct {
 	// Since is when it began or, where the server does not say, when it was first seen.
 	Since time.Time `json:"since"`
@@ -245,7 +259,8 @@ SELECT kind, sampled_at, extract(epoch FROM clock_timestamp() - sampled_at)::flo
 		var at time.Time
 		var age float64
 		var text []byte
-		err := row.Scan(&k.Kind, &at, &age, &g.Holder, &k.Due, &k.Waiting, &k.Leased, &k.Failed, &k.Estimated, &k.OldestDueAt, &k.StaleLeases, &k.Unhandled, &text)
+		err := row.Scan(&k.Kind, &at, &age, &g.Holder, &k.Due, &k.Waiting, &k.Leased, &k.Failed, &k.Estimated,
+			&k.OldestDueAt, &k.StaleLeases, &k.Unhandled, &text)
 		if err != nil {
 			return struct{}{}, err
 		}
@@ -271,7 +286,8 @@ SELECT kind, sampled_at, extract(epoch FROM clock_timestamp() - sampled_at)::flo
 	return g, nil
 }
 
-// WriteGauges replaces the sample, and adds it to the depths. The time is the database's. Only the process that samples may call it.
+// WriteGauges replaces the sample, and adds it to the depths. The time is the database's. Only the
+// process that samples may call it.
 func WriteGauges(ctx context.Context, db store.DB, g Gauges) error {
 	const write = `
 INSERT INTO daybook.gauges AS g (kind, holder, due, waiting, leased, failed, estimated, oldest_due_at, stale_leases, unhandled, held_back, figures)
@@ -295,7 +311,10 @@ ON CONFLICT (kind) DO UPDATE
 	}
 	rows := []row{{Kind: database, Figures: g.Database}}
 	for _, k := range g.Kinds {
-		rows = append(rows, row{k.Kind, k.Counts, k.Estimated, k.OldestDueAt, k.StaleLeases, k.Unhandled, k.HeldBackJobs(), k.Figures})
+		rows = append(rows, row{
+			k.Kind, k.Counts, k.Estimated, k.OldestDueAt, k.StaleLeases, k.Unhandled, k.HeldBackJobs(),
+			k.Figures,
+		})
 	}
 	text, err := json.Marshal(rows)
 	if err != nil {

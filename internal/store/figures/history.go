@@ -28,11 +28,13 @@ type Outcome struct {
 type Attempts struct {
 	Outcome
 	Count int64
-	// Waited is from when the jobs were first due until the attempts ended, Took how long the attempts took.
+	// Waited is from when the jobs were first due until the attempts ended, Took how long the
+	// attempts took.
 	Waited, Took Distribution
 }
 
-// UnknownError is the error of an addition to the history whose commit was not answered: it is there or not, which Added says later.
+// UnknownError is the error of an addition to the history whose commit was not answered: it is
+// there or not, which Added says later.
 type UnknownError struct {
 	// Transaction is its id.
 	Transaction string
@@ -47,10 +49,12 @@ func (e *UnknownError) Error() string {
 // Unwrap returns why.
 func (e *UnknownError) Unwrap() error { return e.cause }
 
-// stateInvalidParameter is the SQLSTATE for a transaction that lies in the future: the database is on another server now, which never had it.
+// stateInvalidParameter is the SQLSTATE for a transaction that lies in the future: the database is
+// on another server now, which never had it.
 const stateInvalidParameter = "22023"
 
-// Added reports whether the transaction of an UnknownError was committed; ended is false while it goes on.
+// Added reports whether the transaction of an UnknownError was committed; ended is false while it
+// goes on.
 func Added(ctx context.Context, q store.Querier, transaction string) (added, ended bool, err error) {
 	var status *string
 	err = q.QueryRow(ctx, `SELECT pg_catalog.pg_xact_status($1::text::xid8)`, transaction).Scan(&status)
@@ -61,8 +65,9 @@ func Added(ctx context.Context, q store.Querier, transaction string) (added, end
 	return s == "committed", s != "in progress", store.Wrap("ask what became of figures for the history", err)
 }
 
-// AddHistory adds what attempts came to, at the database's time, to the history. Each Outcome may be there once. Several processes add at the same time. After
-// an error nothing is added, unless it is an UnknownError.
+// AddHistory adds what attempts came to, at the database's time, to the history. Each Outcome may
+// be there once. Several processes add at the same time. After an error nothing is added, unless it
+// is an UnknownError.
 func AddHistory(ctx context.Context, db store.Beginner, all []Attempts) error {
 	const stmt = `
 INSERT INTO daybook.history AS h (seconds, at, kind, type, outcome, code, org_id, count, waited_seconds, took_seconds, waited, took)
@@ -81,7 +86,8 @@ ON CONFLICT (seconds, at, kind, type, outcome, code, org_id) DO UPDATE
 		return nil
 	}
 	n := len(all)
-	kinds, types, outcomes, codes, orgs := make([]string, n), make([]string, n), make([]string, n), make([]string, n), make([]string, n)
+	kinds, types, outcomes, codes, orgs := make([]string, n), make([]string, n), make([]string, n), make([]string, n),
+		make([]string, n)
 	counts, waitedSeconds, tookSeconds := make([]int64, n), make([]float64, n), make([]float64, n)
 	waited, took := make([]string, n), make([]string, n)
 	for i, a := range all {
@@ -111,7 +117,8 @@ ON CONFLICT (seconds, at, kind, type, outcome, code, org_id) DO UPDATE
 	return store.Wrap("add to the history", err)
 }
 
-// bucketsText is a distribution as PostgreSQL writes an array, with every bucket, because buckets are added to those that are there.
+// bucketsText is a distribution as PostgreSQL writes an array, with every bucket, because buckets
+// are added to those that are there.
 func bucketsText(d Distribution) string {
 	counts := make([]string, len(bounds)+1)
 	for i := range counts {
@@ -130,19 +137,23 @@ type Bar struct {
 	Attempts
 }
 
-// Filter says what of the history is read. The zero value of each field but Since leaves nothing out.
+// Filter says what of the history is read. The zero value of each field but Since leaves nothing
+// out.
 type Filter struct {
 	// Since is rounded down to a step.
 	Since time.Time
 	// Until is now when it is zero.
 	Until time.Time
-	// Step is the length of a bar, whole minutes; 0: all is one bar. A step that is shorter than the rows that are still kept is as long as they are: ten minutes
-	// after two days, an hour after eight.
+	// Step is the length of a bar, whole minutes; 0: all is one bar. A step that is shorter than the
+	// rows that are still kept is as long as they are: ten minutes after two days, an hour after
+	// eight.
 	Step                time.Duration
 	Kind, Type, Outcome string
-	// OrgID is an organization; there is only a history of one while workers are told to keep organizations apart.
+	// OrgID is an organization; there is only a history of one while workers are told to keep
+	// organizations apart.
 	OrgID string
-	// ByType and ByCode tell bars of different types and error codes apart; else these fields are empty.
+	// ByType and ByCode tell bars of different types and error codes apart; else these fields are
+	// empty.
 	ByType, ByCode bool
 }
 
@@ -193,7 +204,8 @@ func (f Filter) span() (span, error) {
 	return s, nil
 }
 
-// History reads what attempts came to, step by step, the earliest first. A step in which nothing ended has no bar.
+// History reads what attempts came to, step by step, the earliest first. A step in which nothing
+// ended has no bar.
 func History(ctx context.Context, q store.Querier, f Filter) ([]Bar, error) {
 	const stmt = `
 SELECT date_bin(make_interval(secs => @step), at, @since) AS begins, kind, CASE WHEN @by_type THEN type ELSE '' END, outcome, CASE WHEN @by_code THEN code ELSE '' END,
@@ -214,7 +226,8 @@ SELECT date_bin(make_interval(secs => @step), at, @since) AS begins, kind, CASE 
 	var bars []Bar
 	_, err = store.Collect(ctx, q, func(row pgx.CollectableRow) (struct{}, error) {
 		var b Bar
-		err := row.Scan(&b.At, &b.Kind, &b.Type, &b.Outcome.Outcome, &b.Code, &b.Count, &b.Waited.Seconds, &b.Took.Seconds, &b.Waited.Buckets, &b.Took.Buckets)
+		err := row.Scan(&b.At, &b.Kind, &b.Type, &b.Outcome.Outcome, &b.Code, &b.Count, &b.Waited.Seconds, &b.Took.Seconds,
+			&b.Waited.Buckets, &b.Took.Buckets)
 		at := place{b.At.UnixMicro(), b.Outcome}
 		if n, known := made[at]; known {
 			bars[n].Count += b.Count
@@ -225,19 +238,22 @@ SELECT date_bin(make_interval(secs => @step), at, @since) AS begins, kind, CASE 
 		}
 		return struct{}{}, err
 	}, stmt, store.Args{
-		"step": s.step.Seconds(), "since": s.since, "until": s.until, "grain": s.grain, "by_type": f.ByType, "by_code": f.ByCode,
-		"kind": f.Kind, "type": f.Type, "outcome": f.Outcome, "org": f.OrgID,
+		"step": s.step.Seconds(), "since": s.since, "until": s.until, "grain": s.grain, "by_type": f.ByType,
+		"by_code": f.ByCode,
+		"kind":    f.Kind, "type": f.Type, "outcome": f.Outcome, "org": f.OrgID,
 	})
 	if err != nil {
 		return nil, store.Wrap("read the history", err)
 	}
 	slices.SortFunc(bars, func(a, b Bar) int {
-		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Type, b.Type), cmp.Compare(a.Outcome.Outcome, b.Outcome.Outcome), cmp.Compare(a.Code, b.Code))
+		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Type, b.Type),
+			cmp.Compare(a.Outcome.Outcome, b.Outcome.Outcome), cmp.Compare(a.Code, b.Code))
 	})
 	return bars, nil
 }
 
-// Prune removes what is older than it is kept, and returns how many rows went. A longer row has what the shorter ones had.
+// Prune removes what is older than it is kept, and returns how many rows went. A longer row has
+// what the shorter ones had.
 func Prune(ctx context.Context, db store.DB) (int64, error) {
 	var n int64
 	for _, r := range retained {

@@ -15,10 +15,10 @@ const countLimit = 5 * time.Second
 // stateCanceled is the SQLSTATE of a statement that took longer than it may.
 const stateCanceled = "57014"
 
-// CountKinds counts the jobs of every kind in a transaction, whose statements it bounds from then on: the
-// planner is to use the partial indexes whatever the statistics say. A kind that takes too long to
-// count has what the indexes' statistics say, and the oldest due job of before. organizations has it
-// count the due jobs of organizations as well.
+// CountKinds counts the jobs of every kind in a transaction, whose statements it bounds from then
+// on: the planner is to use the partial indexes whatever the statistics say. A kind that takes too
+// long to count has what the indexes' statistics say, and the oldest due job of before.
+// organizations has it count the due jobs of organizations as well.
 func CountKinds(ctx context.Context, tx pgx.Tx, before Gauges, organizations bool) (kinds []Kind, err error) {
 	const bound = `
 SELECT set_config('statement_timeout', $1, true), set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true)`

@@ -11,9 +11,10 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// UseConfigurations takes, for as long as the transaction lasts, the shared lock on the configuration of each organization
-// that no transaction is changing or waits to change, and returns those. It never waits, and takes a bounded number of locks,
-// however many organizations there are.
+// UseConfigurations takes, for as long as the transaction lasts, the shared lock on the
+// configuration of each organization that no transaction is changing or waits to change, and
+// returns those. It never waits, and takes a bounded number of locks, however many organizations
+// there are.
 func UseConfigurations(ctx context.Context, tx pgx.Tx, orgs []string) (map[string]bool, error) {
 	const stmt = `SELECT daybook.try_use_configurations($1)`
 	used := make(map[string]bool, len(orgs))
@@ -25,8 +26,9 @@ func UseConfigurations(ctx context.Context, tx pgx.Tx, orgs []string) (map[strin
 	return used, store.Wrap("lock configurations", err)
 }
 
-// lockConfiguration waits until no transaction uses or changes the organization's configuration, and holds it until the transaction
-// ends. Every change of rules, accounts and periods begins with it.
+// lockConfiguration waits until no transaction uses or changes the organization's configuration,
+// and holds it until the transaction ends. Every change of rules, accounts and periods begins with
+// it.
 func lockConfiguration(ctx context.Context, tx pgx.Tx, org string) error {
 	_, err := tx.Exec(ctx, `SELECT daybook.lock_configuration($1)`, org)
 	return store.Wrap("lock the configuration of "+org, err)
@@ -62,10 +64,12 @@ type Activated struct {
 	Returned int
 }
 
-// PutAccounts adds accounts to an organization's chart, or changes their names and types, and returns the jobs that had
-// failed for an unknown account to pending. allow is asked before the types of accounts with entries are changed; its error
-// refuses the change. nil allows it.
-func PutAccounts(ctx context.Context, tx pgx.Tx, org string, accounts []models.Account, allow func([]Retyped) error) (Activated, error) {
+// PutAccounts adds accounts to an organization's chart, or changes their names and types, and
+// returns the jobs that had failed for an unknown account to pending. allow is asked before the
+// types of accounts with entries are changed; its error refuses the change. nil allows it.
+func PutAccounts(ctx context.Context, tx pgx.Tx, org string, accounts []models.Account,
+	allow func([]Retyped) error,
+) (Activated, error) {
 	const put = `
 INSERT INTO daybook.accounts AS a (org_id, code, name, type, currencies)
 SELECT @org, code, name, type, currencies::text[]
@@ -99,7 +103,8 @@ ON CONFLICT (org_id, code) DO UPDATE SET name = excluded.name, type = excluded.t
 			return Activated{}, err
 		}
 	}
-	tag, err := tx.Exec(ctx, put, store.Args{"org": org, "codes": codes, "names": names, "types": types, "currencies": currencies})
+	tag, err := tx.Exec(ctx, put,
+		store.Args{"org": org, "codes": codes, "names": names, "types": types, "currencies": currencies})
 	if err != nil {
 		return Activated{}, store.Wrap("write accounts", err)
 	}
@@ -142,7 +147,9 @@ SELECT a.code, a.type, n.type, e.currency, sum(CASE e.side WHEN 'debit' THEN e.a
 }
 
 // AccountExists reads whether Daybook knows an organization, and whether its chart has an account.
-func AccountExists(ctx context.Context, q store.Querier, org, account string) (orgExists, accountExists bool, err error) {
+func AccountExists(ctx context.Context, q store.Querier, org,
+	account string,
+) (orgExists, accountExists bool, err error) {
 	const stmt = `
 SELECT EXISTS (SELECT 1 FROM daybook.organizations WHERE id = $1), EXISTS (SELECT 1 FROM daybook.accounts WHERE org_id = $1 AND code = $2)`
 	err = q.QueryRow(ctx, stmt, org, account).Scan(&orgExists, &accountExists)

@@ -15,12 +15,14 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// BalanceFilter says what to sum. The zero value of each field means any; the days are posting dates.
+// BalanceFilter says what to sum. The zero value of each field means any; the days are posting
+// dates.
 type BalanceFilter struct {
 	OrgID    string
 	Account  string
 	Currency string
-	// From is the first day of the span: what was posted before makes up the opening balance. None: from the beginning.
+	// From is the first day of the span: what was posted before makes up the opening balance. None:
+	// from the beginning.
 	From models.Date
 	// To is the last day of the span. None: to the end.
 	To models.Date
@@ -28,12 +30,14 @@ type BalanceFilter struct {
 
 // args adds what to sum to the arguments of a statement.
 func (f BalanceFilter) args(a store.Args) store.Args {
-	a["org"], a["account"], a["currency"], a["from"], a["to"] = f.OrgID, f.Account, f.Currency, timeOf(f.From), timeOf(f.To)
+	a["org"], a["account"], a["currency"], a["from"], a["to"] = f.OrgID, f.Account, f.Currency, timeOf(f.From),
+		timeOf(f.To)
 	return a
 }
 
-// SpanBalance is how an account stood before and after a span of days, and what was posted in it, in minor units of the
-// currency. Balances are debits less credits. The sums may be greater than 64 bits hold.
+// SpanBalance is how an account stood before and after a span of days, and what was posted in it,
+// in minor units of the currency. Balances are debits less credits. The sums may be greater than 64
+// bits hold.
 type SpanBalance struct {
 	Account  string
 	Name     string
@@ -47,9 +51,11 @@ type SpanBalance struct {
 	Closing *big.Int
 }
 
-// Balances sums entries by currency and account, in that order, in a span of posting dates. Accounts of the same code of
-// several organizations are added up; where these give it different names or types, the first in order is returned. An account that was never posted to by the end
-// of the span is left out. Without a first or last day the entries alone are read, whatever became of their impacts.
+// Balances sums entries by currency and account, in that order, in a span of posting dates.
+// Accounts of the same code of several organizations are added up; where these give it different
+// names or types, the first in order is returned. An account that was never posted to by the end of
+// the span is left out. Without a first or last day the entries alone are read, whatever became of
+// their impacts.
 func Balances(ctx context.Context, db store.Beginner, f BalanceFilter) (list []SpanBalance, err error) {
 	err = store.ReadSnapshot(ctx, db, func(tx pgx.Tx) error {
 		list, err = balances(ctx, tx, f)
@@ -118,7 +124,8 @@ type AccountLedger struct {
 	More bool
 }
 
-// LedgerPlace is the place of a line in an account's ledger: a page begins behind it. The zero value is before the first line.
+// LedgerPlace is the place of a line in an account's ledger: a page begins behind it. The zero
+// value is before the first line.
 type LedgerPlace struct {
 	PostingDate models.Date `json:"d"`
 	ImpactID    int64       `json:"i"`
@@ -141,9 +148,12 @@ func ReadAccountLedger(ctx context.Context, pool *pgxpool.Pool, f BalanceFilter,
 	return ReadAccountLedgerAfter(ctx, pool, f, LedgerPlace{}, limit)
 }
 
-// ReadAccountLedgerAfter reads what was posted to one account of one organization behind a place, at most limit lines (0: DefaultLimit), with
-// the running balance. All of it is of one moment: the balance counts what was posted before the place by then.
-func ReadAccountLedgerAfter(ctx context.Context, pool *pgxpool.Pool, f BalanceFilter, after LedgerPlace, limit int) (AccountLedger, error) {
+// ReadAccountLedgerAfter reads what was posted to one account of one organization behind a place,
+// at most limit lines (0: DefaultLimit), with the running balance. All of it is of one moment: the
+// balance counts what was posted before the place by then.
+func ReadAccountLedgerAfter(ctx context.Context, pool *pgxpool.Pool, f BalanceFilter, after LedgerPlace,
+	limit int,
+) (AccountLedger, error) {
 	limit = cmp.Or(max(limit, 0), store.DefaultLimit)
 	var l AccountLedger
 	running := map[string]*big.Int{}
@@ -217,7 +227,8 @@ SELECT e.impact_id, e.line_no, e.side, e.amount_minor, e.currency, e.rule_line_i
 		var l LedgerLine
 		l.OrgID, l.Account = f.OrgID, f.Account
 		err := row.Scan(&l.ImpactID, &l.LineNo, &l.Side, &l.Amount, &l.Currency, &l.RuleLineID, &l.DocumentLine,
-			&l.DocumentID, &l.DocumentVersion, &l.Kind, &l.DocumentDate, &l.PostingDate, &l.RuleSetVersion, &l.RuleID, &l.Epoch,
+			&l.DocumentID, &l.DocumentVersion, &l.Kind, &l.DocumentDate, &l.PostingDate, &l.RuleSetVersion, &l.RuleID,
+			&l.Epoch,
 			&l.JobID, &l.Attempt, &l.WorkflowRunID)
 		return l, err
 	}, stmt, after.args(f.args(store.Args{"most": limit})))

@@ -25,7 +25,8 @@ type Config struct {
 	Elsewhere bool
 }
 
-// Configs reads the configuration of each organization; one that Daybook does not know is missing from the answer.
+// Configs reads the configuration of each organization; one that Daybook does not know is missing
+// from the answer.
 func Configs(ctx context.Context, tx pgx.Tx, orgs []string) (map[string]Config, error) {
 	const stmt = `
 SELECT o.id, o.active_rule_set, coalesce(r.sha256, ''), o.config_version, o.closed_period_policy,
@@ -35,14 +36,16 @@ SELECT o.id, o.active_rule_set, coalesce(r.sha256, ''), o.config_version, o.clos
  WHERE o.id = ANY ($1)`
 	configs := make(map[string]Config, len(orgs))
 	var c Config
-	err := store.Each(ctx, tx, []any{&c.OrgID, &c.RuleSetVersion, &c.RuleSetSHA256, &c.ConfigVersion, &c.Policy, &c.Elsewhere}, func() error {
-		configs[c.OrgID] = c
-		return nil
-	}, stmt, orgs)
+	err := store.Each(ctx, tx,
+		[]any{&c.OrgID, &c.RuleSetVersion, &c.RuleSetSHA256, &c.ConfigVersion, &c.Policy, &c.Elsewhere}, func() error {
+			configs[c.OrgID] = c
+			return nil
+		}, stmt, orgs)
 	return configs, store.Wrap("read organizations", err)
 }
 
-// ChartHashes returns a hash of each organization's chart of accounts. Organizations without accounts are missing.
+// ChartHashes returns a hash of each organization's chart of accounts. Organizations without
+// accounts are missing.
 func ChartHashes(ctx context.Context, tx pgx.Tx, orgs []string) (map[string]string, error) {
 	const stmt = `
 SELECT a.org_id, ` + chartHash + ` FROM daybook.accounts a WHERE a.org_id = ANY ($1) GROUP BY a.org_id`
@@ -50,7 +53,8 @@ SELECT a.org_id, ` + chartHash + ` FROM daybook.accounts a WHERE a.org_id = ANY 
 	return hashes, store.Wrap("read charts", err)
 }
 
-// chartHash is the same for charts with the same codes and currencies: a row and an array as text quote what they hold.
+// chartHash is the same for charts with the same codes and currencies: a row and an array as text
+// quote what they hold.
 const chartHash = `encode(sha256(convert_to(array_agg((a.code, a.currencies)::text ORDER BY a.code)::text, 'UTF8')), 'hex')`
 
 // Chart is an organization's chart of accounts: what may be posted to.
@@ -65,7 +69,8 @@ type Chart struct {
 func Charts(ctx context.Context, tx pgx.Tx, orgs []string) ([]Chart, error) {
 	const stmt = `
 SELECT c.org_id, c.hash, a.code, a.currencies
-  FROM (SELECT a.org_id, ` + chartHash + ` AS hash FROM daybook.accounts a WHERE a.org_id = ANY ($1) GROUP BY a.org_id) c
+  FROM (SELECT a.org_id, ` + chartHash +
+		` AS hash FROM daybook.accounts a WHERE a.org_id = ANY ($1) GROUP BY a.org_id) c
   JOIN daybook.accounts a ON a.org_id = c.org_id
  ORDER BY c.org_id, a.code`
 	var charts []Chart
@@ -88,12 +93,13 @@ SELECT c.org_id, c.hash, a.code, a.currencies
 type ClosedSpan struct {
 	// StartsOn and EndsOn are the first and the last day.
 	StartsOn, EndsOn models.Date
-	// InPeriod: it is a closed period. Otherwise it lies in no period, and before one that is closed or
-	// before the first open one.
+	// InPeriod: it is a closed period. Otherwise it lies in no period, and before one that is closed
+	// or before the first open one.
 	InPeriod bool
 }
 
-// ClosedSpans reads the closed spans of organizations, each one's oldest first. Those without any are missing.
+// ClosedSpans reads the closed spans of organizations, each one's oldest first. Those without any
+// are missing.
 func ClosedSpans(ctx context.Context, tx pgx.Tx, orgs []string) (map[string][]ClosedSpan, error) {
 	const stmt = `
 SELECT o.id, s.starts_on, s.ends_on, s.in_period

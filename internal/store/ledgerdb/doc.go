@@ -1,2 +1,3 @@
-// Package ledgerdb holds the SQL statements about the ledger: documents, impacts and entries, charts of accounts, rule sets, periods and balances.
+// Package ledgerdb holds the SQL statements about the ledger: documents, impacts and entries,
+// charts of accounts, rule sets, periods and balances.
 package ledgerdb

@@ -11,11 +11,12 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// documentScan is how many documents a page of FindDocuments looks at, at most, when its filter leaves some out: one that matches few of
-// many documents costs no more than one that matches all.
+// documentScan is how many documents a page of FindDocuments looks at, at most, when its filter
+// leaves some out: one that matches few of many documents costs no more than one that matches all.
 const documentScan = 2000
 
-// DocumentQuery says which documents to list. OrgID is required; the zero value of each other field means any.
+// DocumentQuery says which documents to list. OrgID is required; the zero value of each other field
+// means any.
 type DocumentQuery struct {
 	OrgID string
 	// Prefix is what the ids begin with.
@@ -38,8 +39,8 @@ func (q DocumentQuery) filtered() bool {
 	return q.Type != "" || q.State != "" || q.Posted != nil || !q.From.IsZero() || !q.To.IsZero()
 }
 
-// DocumentLine is a document in a list, with how it stands. One that the application keeps in tables of its own has only what its job and
-// its impacts say.
+// DocumentLine is a document in a list, with how it stands. One that the application keeps in
+// tables of its own has only what its job and its impacts say.
 type DocumentLine struct {
 	ID string
 	// Here says that daybook.documents has it; the fields up to DeletedAt are that row's.
@@ -47,7 +48,8 @@ type DocumentLine struct {
 	Type      models.DocumentType
 	Direction models.Direction
 	Currency  string
-	// Date is the date that is printed on the document, as its row or its last impact has it; zero: not known.
+	// Date is the date that is printed on the document, as its row or its last impact has it; zero:
+	// not known.
 	Date      models.Date
 	ValueDate models.Date
 	Version   int64
@@ -72,8 +74,9 @@ type DocumentPage struct {
 	Next string
 }
 
-// FindDocuments lists an organization's documents in the order of their ids: those of daybook.documents, and those of which there is a
-// job or an impact alone. A page may have fewer than Limit documents, or none, and a Next.
+// FindDocuments lists an organization's documents in the order of their ids: those of
+// daybook.documents, and those of which there is a job or an impact alone. A page may have fewer
+// than Limit documents, or none, and a Next.
 func FindDocuments(ctx context.Context, q store.Querier, f DocumentQuery) (DocumentPage, error) {
 	// Each key is looked up by itself (LIMIT 1): a join might read all documents of the organization.
 	const stmt = `
@@ -115,11 +118,13 @@ SELECT scanned.n, coalesce(scanned.last, ''), x.*
 	var last string
 	rows, err := store.Collect(ctx, q, func(row pgx.CollectableRow) (DocumentLine, error) {
 		var l nullableLine
-		err := row.Scan(&scanned, &last, &l.id, &l.here, &l.kind, &l.direction, &l.currency, &l.date, &l.version, &l.readyAt, &l.deletedAt, &l.state, &l.code, &l.posted,
+		err := row.Scan(&scanned, &last, &l.id, &l.here, &l.kind, &l.direction, &l.currency, &l.date, &l.version,
+			&l.readyAt, &l.deletedAt, &l.state, &l.code, &l.posted,
 			&l.valueDate, &l.createdAt, &l.updatedAt, &l.noEntries)
 		return l.line(), err
 	}, stmt, store.Args{
-		"org": f.OrgID, "after": f.After, "prefix": f.Prefix, "end": f.Prefix + lastCharacter, "scan": scan, "type": string(f.Type), "state": string(f.State),
+		"org": f.OrgID, "after": f.After, "prefix": f.Prefix, "end": f.Prefix + lastCharacter, "scan": scan,
+		"type": string(f.Type), "state": string(f.State),
 		"posted": f.Posted, "from": timeOf(f.From), "to": timeOf(f.To), "most": limit + 1,
 	})
 	if err != nil {
@@ -158,8 +163,10 @@ func (l nullableLine) line() DocumentLine {
 		return DocumentLine{}
 	}
 	return DocumentLine{
-		ID: *l.id, Here: *l.here, Type: models.DocumentType(*l.kind), Direction: models.Direction(*l.direction), Currency: *l.currency, Date: dateOf(l.date),
-		Version: *l.version, ReadyAt: l.readyAt, DeletedAt: l.deletedAt, JobState: models.JobState(*l.state), ErrorCode: models.ErrorCode(*l.code), PostedVersion: l.posted,
+		ID: *l.id, Here: *l.here, Type: models.DocumentType(*l.kind), Direction: models.Direction(*l.direction),
+		Currency: *l.currency, Date: dateOf(l.date),
+		Version: *l.version, ReadyAt: l.readyAt, DeletedAt: l.deletedAt, JobState: models.JobState(*l.state),
+		ErrorCode: models.ErrorCode(*l.code), PostedVersion: l.posted,
 		ValueDate: dateOf(l.valueDate), CreatedAt: l.createdAt, UpdatedAt: l.updatedAt,
 		NoEntries: *l.noEntries,
 	}

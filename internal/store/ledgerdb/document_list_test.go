@@ -31,7 +31,8 @@ func TestFindDocuments(t *testing.T) {
 	fixture.Organization(t, db.Pool, "other")
 	payment := fixture.Invoice("o", "c-payment", 100)
 	payment.Type, payment.IssueDate = "unheard-of", models.NewDate(2026, 5, 1)
-	fixture.Ready(t, db.Pool, fixture.Invoice("o", "a-1", 1000), fixture.Invoice("o", "a-2", 1000), payment, fixture.Invoice("other", "a-3", 1000))
+	fixture.Ready(t, db.Pool, fixture.Invoice("o", "a-1", 1000), fixture.Invoice("o", "a-2", 1000), payment,
+		fixture.Invoice("other", "a-3", 1000))
 	queuetest.DrainAccounting(t, db.Pool, queuetest.AccountingOptions{})
 	fixture.Ready(t, db.Pool, fixture.Invoice("o", "b-new", 1000))
 	_, err := db.Pool.Exec(t.Context(), `SELECT * FROM daybook.enqueue_accounting_job('o', 'own-table', 7)`)
@@ -70,7 +71,8 @@ func TestFindDocuments(t *testing.T) {
 	assert.Equal(t, "a-2", next)
 }
 
-// TestFindDocumentsReadsAPart: a filter that matches none of many documents reads as many as any page does, and says where the list goes on.
+// TestFindDocumentsReadsAPart: a filter that matches none of many documents reads as many as any
+// page does, and says where the list goes on.
 func TestFindDocumentsReadsAPart(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
@@ -98,7 +100,8 @@ SELECT 'o' || i % 3, to_char(i, 'FM000000'), CASE WHEN i = 29997 THEN 'rare' ELS
 	assert.Empty(t, e.whole, "tables that are read as a whole")
 }
 
-// TestFailedDocumentsReadAPart: what a preview of rules looks at is found by indexes, however many jobs an organization has.
+// TestFailedDocumentsReadAPart: what a preview of rules looks at is found by indexes, however many
+// jobs an organization has.
 func TestFailedDocumentsReadAPart(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
@@ -121,6 +124,9 @@ SELECT 'o' || i % 3, i::text, 1, CASE WHEN i % 4 = 0 THEN 'failed' ELSE 'complet
 
 	counts, err := ledgerdb.CountFailures(t.Context(), e, "o0", codes)
 	require.NoError(t, err)
-	assert.Equal(t, []ledgerdb.FailureCount{{Code: models.CodeUnbalanced, Jobs: 400}, {Code: models.CodeNoMatchingRule, Jobs: 1600}}, counts)
+	assert.Equal(t, []ledgerdb.FailureCount{
+		{Code: models.CodeUnbalanced, Jobs: 400},
+		{Code: models.CodeNoMatchingRule, Jobs: 1600},
+	}, counts)
 	assert.Empty(t, e.whole, "tables that are read as a whole")
 }

@@ -32,15 +32,17 @@ const (
 	DocumentLater   = public.Later
 )
 
-// maxContentBytes bounds the contents that LockDocuments reads at a time, as text and roughly: about 10,000 lines. A document
-// that is larger alone is read alone.
+// maxContentBytes bounds the contents that LockDocuments reads at a time, as text and roughly:
+// about 10,000 lines. A document that is larger alone is read alone.
 const maxContentBytes = 2 << 20
 
-// LockDocuments locks the documents that it can get without waiting and reads them, as many as maxContentBytes allows. The
-// answers are in the keys' order, and so are the places of their rows: those are valid for as long as the transaction does not change the rows.
+// LockDocuments locks the documents that it can get without waiting and reads them, as many as
+// maxContentBytes allows. The answers are in the keys' order, and so are the places of their rows:
+// those are valid for as long as the transaction does not change the rows.
 //
-// What a content takes is estimated by what is stored of it: PostgreSQL compresses rows of more than 2 kB. Which documents are read first does not matter, so the
-// window has no order, which would be a sort of all contents.
+// What a content takes is estimated by what is stored of it: PostgreSQL compresses rows of more
+// than 2 kB. Which documents are read first does not matter, so the window has no order, which
+// would be a sort of all contents.
 func LockDocuments(ctx context.Context, tx pgx.Tx, keys []DocumentKey) ([]FoundDocument, []pgtype.TID, error) {
 	const stmt = `
 SELECT n, got, place, type, direction, currency, issue_date, value_date, CASE WHEN NOT later THEN content::text END,
@@ -102,8 +104,8 @@ SELECT n, got, place, type, direction, currency, issue_date, value_date, CASE WH
 	return out, at, err
 }
 
-// DeletedOnRecord says for each key whether the document was marked deleted, in the version that its job asks for: its row may
-// be gone since.
+// DeletedOnRecord says for each key whether the document was marked deleted, in the version that
+// its job asks for: its row may be gone since.
 func DeletedOnRecord(ctx context.Context, tx pgx.Tx, keys []DocumentKey) ([]bool, error) {
 	const stmt = `
 SELECT coalesce(q.deleted_version = q.version_hint, false)
@@ -142,8 +144,8 @@ func splitKeys(keys []DocumentKey) (orgs, ids []string) {
 	return orgs, ids
 }
 
-// SetImpactCreated says beside each document whether an impact of it is live: since now, or not at all. The places are those that LockDocuments found;
-// a document whose row is gone has none.
+// SetImpactCreated says beside each document whether an impact of it is live: since now, or not at
+// all. The places are those that LockDocuments found; a document whose row is gone has none.
 func SetImpactCreated(ctx context.Context, tx pgx.Tx, keys []DocumentKey, places []pgtype.TID, live []bool) error {
 	const byPlace = `
 UPDATE daybook.documents d
@@ -179,8 +181,8 @@ const (
 	PutUnchanged PutResult = "unchanged"
 )
 
-// PutDocument writes a document as domain code would, in the caller's transaction. A document that is there already
-// with the same content is left alone; a deleted one is left deleted.
+// PutDocument writes a document as domain code would, in the caller's transaction. A document that
+// is there already with the same content is left alone; a deleted one is left deleted.
 func PutDocument(ctx context.Context, tx pgx.Tx, d *models.Document) (PutResult, error) {
 	const stmt = `
 INSERT INTO daybook.documents AS d (org_id, id, type, direction, currency, issue_date, value_date, content)

@@ -13,7 +13,8 @@ import (
 	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
 )
 
-// TestLargeDocumentIsReadAlone: a document that is larger than what is read at a time comes later than those before it, and alone it is read.
+// TestLargeDocumentIsReadAlone: a document that is larger than what is read at a time comes later
+// than those before it, and alone it is read.
 func TestLargeDocumentIsReadAlone(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
@@ -23,7 +24,8 @@ func TestLargeDocumentIsReadAlone(t *testing.T) {
 	_, err := db.Pool.Exec(t.Context(), `
 UPDATE daybook.documents SET content = content || jsonb_build_object('pad', (SELECT string_agg(md5(n::text), '') FROM generate_series(1, 30000) n)) WHERE id = 'doc-2'`)
 	require.NoError(t, err)
-	small, large, other := ledgerdb.DocumentKey{OrgID: org, ID: "doc-1"}, ledgerdb.DocumentKey{OrgID: org, ID: "doc-2"}, ledgerdb.DocumentKey{OrgID: org, ID: "doc-3"}
+	small, large, other := ledgerdb.DocumentKey{OrgID: org, ID: "doc-1"}, ledgerdb.DocumentKey{OrgID: org, ID: "doc-2"},
+		ledgerdb.DocumentKey{OrgID: org, ID: "doc-3"}
 	here, later := ledgerdb.DocumentHere, ledgerdb.DocumentLater
 	for _, c := range []struct {
 		keys []ledgerdb.DocumentKey

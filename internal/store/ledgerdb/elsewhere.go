@@ -20,11 +20,13 @@ type Elsewhere struct {
 	Entries  []models.EntryElsewhere
 	PostedOn models.Date
 	System   string
-	// Left is the version up to which a person decided that Daybook posts nothing; nil: no such decision.
+	// Left is the version up to which a person decided that Daybook posts nothing; nil: no such
+	// decision.
 	Left *int64
 }
 
-// ReadElsewhere reads what another system has posted of each document, nil where that is nothing. The answers are in the keys' order.
+// ReadElsewhere reads what another system has posted of each document, nil where that is nothing.
+// The answers are in the keys' order.
 func ReadElsewhere(ctx context.Context, tx pgx.Tx, keys []DocumentKey) ([]*Elsewhere, error) {
 	const stmt = `
 SELECT k.n, p.document_version, p.next, p.entries, p.posted_on, p.system, p.left_version
@@ -52,9 +54,10 @@ SELECT k.n, p.document_version, p.next, p.entries, p.posted_on, p.system, p.left
 // ErrNotPostedElsewhere: no other system has posted the document, as far as is on record.
 var ErrNotPostedElsewhere = failure.New(failure.NotFound, "the document is not posted elsewhere")
 
-// DecideElsewhere decides what Daybook posts of a document that another system has posted: difference, full or nothing. The document's job is
-// tried again. A document without a job (store.ErrJobNotFound), or that is not posted elsewhere (ErrNotPostedElsewhere), does not end the caller's
-// transaction; a decision that the document does not allow (store.ErrInvalid) does.
+// DecideElsewhere decides what Daybook posts of a document that another system has posted:
+// difference, full or nothing. The document's job is tried again. A document without a job
+// (store.ErrJobNotFound), or that is not posted elsewhere (ErrNotPostedElsewhere), does not end the
+// caller's transaction; a decision that the document does not allow (store.ErrInvalid) does.
 func DecideElsewhere(ctx context.Context, q store.Querier, org, document, post string) (store.Requested, error) {
 	const stmt = `
 WITH job AS MATERIALIZED (
@@ -76,8 +79,10 @@ SELECT '', 'not elsewhere' WHERE EXISTS (SELECT FROM job) AND NOT EXISTS (SELECT
 	case "no job":
 		return store.Requested{}, store.NoAccountingJob(org, document)
 	case "not elsewhere":
-		return store.Requested{}, store.Refuse(ErrNotPostedElsewhere, fmt.Sprintf("document %s of organization %s is not posted elsewhere", document, org),
-			"retry its job as that of any other document")
+		return store.Requested{},
+			store.Refuse(ErrNotPostedElsewhere,
+				fmt.Sprintf("document %s of organization %s is not posted elsewhere", document, org),
+				"retry its job as that of any other document")
 	}
 	return r, nil
 }

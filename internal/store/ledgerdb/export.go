@@ -28,28 +28,32 @@ type ExportEntry struct {
 	Amount     int64
 	Currency   string
 	RuleLineID string
-	// DocumentLine is the position, from 1, in the document's list that the rule line ran over; nil: it ran over none.
+	// DocumentLine is the position, from 1, in the document's list that the rule line ran over; nil:
+	// it ran over none.
 	DocumentLine *int
 }
 
 // ExportImpact is an impact with its entries, in the order of their numbers.
 type ExportImpact struct {
 	models.Impact
-	// Counterparty is what the document says now; empty: it names none, or it is not in daybook.documents.
+	// Counterparty is what the document says now; empty: it names none, or it is not in
+	// daybook.documents.
 	Counterparty string
 	// Reverses is the impact that this one mirrors; nil: it posts.
 	Reverses *int64
 	Entries  []ExportEntry
 }
 
-// ExportBalance is what was debited less what was credited to an account in a currency, summed up by the database.
+// ExportBalance is what was debited less what was credited to an account in a currency, summed up
+// by the database.
 type ExportBalance struct {
 	OrgID, Account, Currency string
 	// Balance is in minor units of Currency; it may be greater than 64 bits hold.
 	Balance *big.Int
 }
 
-// ExportSpan is the first and the last posting date of impacts with entries; no dates: there are none.
+// ExportSpan is the first and the last posting date of impacts with entries; no dates: there are
+// none.
 type ExportSpan struct{ First, Last models.Date }
 
 // ExportReader reads a part of the ledger as it was at one moment.
@@ -58,8 +62,8 @@ type ExportReader struct {
 	args []any
 }
 
-// ReadExport calls read with a reader of what the filter selects. All that it reads is of one moment, and it holds no lock
-// that a caller waits for.
+// ReadExport calls read with a reader of what the filter selects. All that it reads is of one
+// moment, and it holds no lock that a caller waits for.
 func ReadExport(ctx context.Context, pool *pgxpool.Pool, f ExportFilter, read func(*ExportReader) error) error {
 	err := store.ReadSnapshot(ctx, pool, func(tx pgx.Tx) error {
 		return read(&ExportReader{tx: tx, args: []any{f.OrgID, timeOf(f.From), timeOf(f.To)}})
@@ -85,7 +89,8 @@ SELECT min(posting_date), max(posting_date)
 	return s, err
 }
 
-// Balances sums the entries by organization, account and currency, in that order. A balance of zero is one too.
+// Balances sums the entries by organization, account and currency, in that order. A balance of zero
+// is one too.
 func (r *ExportReader) Balances(ctx context.Context) ([]ExportBalance, error) {
 	const stmt = `
 SELECT e.org_id, e.account_code, e.currency, sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END)::text
@@ -107,8 +112,8 @@ SELECT e.org_id, e.account_code, e.currency, sum(CASE e.side WHEN 'debit' THEN e
 	}, stmt, r.args...)
 }
 
-// Parties calls f with each counterparty of an impact with entries, or where there is none the document's id, once and in
-// the order of their bytes.
+// Parties calls f with each counterparty of an impact with entries, or where there is none the
+// document's id, once and in the order of their bytes.
 func (r *ExportReader) Parties(ctx context.Context, f func(string) error) error {
 	const stmt = `
 SELECT DISTINCT coalesce(nullif((SELECT d.content ->> 'counterparty' FROM daybook.documents d WHERE d.org_id = i.org_id AND d.id = i.document_id), ''),
@@ -121,11 +126,12 @@ SELECT DISTINCT coalesce(nullif((SELECT d.content ->> 'counterparty' FROM dayboo
 	return store.Each(ctx, r.tx, []any{&party}, func() error { return f(party) }, stmt, r.args...)
 }
 
-// Impacts calls f with each impact, in the order of posting dates and ids. They are read from the connection one by one, as
-// f returns, so that memory holds no more than one. f must not keep the impact, which is used again.
+// Impacts calls f with each impact, in the order of posting dates and ids. They are read from the
+// connection one by one, as f returns, so that memory holds no more than one. f must not keep the
+// impact, which is used again.
 //
-// Documents and reversed impacts are looked up by subqueries: joined, they tempt the planner into far worse while the tables
-// have no statistics, as after a first import.
+// Documents and reversed impacts are looked up by subqueries: joined, they tempt the planner into
+// far worse while the tables have no statistics, as after a first import.
 func (r *ExportReader) Impacts(ctx context.Context, f func(*ExportImpact) error) error {
 	const stmt = `
 SELECT i.id, i.org_id, i.document_id, i.document_version, i.seq, i.kind, i.rule_set_version, i.rule_id, i.document_date, i.posting_date,
@@ -149,14 +155,16 @@ SELECT i.id, i.org_id, i.document_id, i.document_version, i.seq, i.kind, i.rule_
 	var amounts []int64
 	var documentLines []*int
 	return store.Each(ctx, r.tx, []any{
-		&m.ID, &m.OrgID, &m.DocumentID, &m.DocumentVersion, &m.Seq, &m.Kind, &m.RuleSetVersion, &m.RuleID, &m.DocumentDate, &m.PostingDate,
+		&m.ID, &m.OrgID, &m.DocumentID, &m.DocumentVersion, &m.Seq, &m.Kind, &m.RuleSetVersion, &m.RuleID, &m.DocumentDate,
+		&m.PostingDate,
 		&m.EntryCount, &m.Epoch, &m.Counterparty, &m.Reverses,
 		&lines, &accounts, &sides, &amounts, &currencies, &ruleLines, &documentLines,
 	}, func() error {
 		m.Entries = m.Entries[:0]
 		for n := range lines {
 			m.Entries = append(m.Entries, ExportEntry{
-				LineNo: lines[n], Account: accounts[n], Side: models.Side(sides[n]), Amount: amounts[n], Currency: currencies[n],
+				LineNo: lines[n], Account: accounts[n], Side: models.Side(sides[n]), Amount: amounts[n],
+				Currency:   currencies[n],
 				RuleLineID: ruleLines[n], DocumentLine: documentLines[n],
 			})
 		}

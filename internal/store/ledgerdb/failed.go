@@ -21,12 +21,15 @@ type FailedDocument struct {
 	At time.Time
 }
 
-// The statements about failed jobs name a code by its bounds and ask for the order of the codes: so PostgreSQL walks the index that begins
-// with the organization and the code, and not the one of all failed jobs.
+// The statements about failed jobs name a code by its bounds and ask for the order of the codes: so
+// PostgreSQL walks the index that begins with the organization and the code, and not the one of all
+// failed jobs.
 
-// FailedDocuments lists an organization's documents whose jobs failed with one of the codes, in the order of the codes, those of a code that
-// failed last first, at most limit.
-func FailedDocuments(ctx context.Context, q store.Querier, org string, codes []models.ErrorCode, limit int) ([]FailedDocument, error) {
+// FailedDocuments lists an organization's documents whose jobs failed with one of the codes, in the
+// order of the codes, those of a code that failed last first, at most limit.
+func FailedDocuments(ctx context.Context, q store.Querier, org string, codes []models.ErrorCode,
+	limit int,
+) ([]FailedDocument, error) {
 	const stmt = `
 SELECT document_id, version_hint, last_error_code, coalesce(last_error, ''), updated_at
   FROM daybook.accounting_work_queue
@@ -56,7 +59,8 @@ type FailureCount struct {
 // MaxFailures is how far CountFailures counts: a greater number is given as MaxFailures + 1.
 const MaxFailures = 10000
 
-// CountFailures counts an organization's failed jobs by code, in the order of the codes; codes without any are left out.
+// CountFailures counts an organization's failed jobs by code, in the order of the codes; codes
+// without any are left out.
 func CountFailures(ctx context.Context, q store.Querier, org string, codes []models.ErrorCode) ([]FailureCount, error) {
 	const stmt = `
 SELECT count(*)
@@ -77,7 +81,8 @@ SELECT count(*)
 	return counts, nil
 }
 
-// RecentDocuments lists the documents of an organization that have the latest posting dates, the latest first, at most limit.
+// RecentDocuments lists the documents of an organization that have the latest posting dates, the
+// latest first, at most limit.
 func RecentDocuments(ctx context.Context, q store.Querier, org string, limit int) ([]string, error) {
 	// A document that was posted anew has several impacts.
 	const perDocument = 4
@@ -102,9 +107,12 @@ func UnfinishedDocuments(ctx context.Context, q store.Querier, org string) ([]st
 	return ids, store.Wrap("list unfinished documents", err)
 }
 
-// ReadDocuments calls f with each of an organization's documents of daybook.documents that are named, without locking them, one after the other:
-// their contents are not held together. invalid says why a content cannot be read. An error of f ends it.
-func ReadDocuments(ctx context.Context, q store.Querier, org string, ids []string, f func(d *models.Document, invalid error) error) error {
+// ReadDocuments calls f with each of an organization's documents of daybook.documents that are
+// named, without locking them, one after the other: their contents are not held together. invalid
+// says why a content cannot be read. An error of f ends it.
+func ReadDocuments(ctx context.Context, q store.Querier, org string, ids []string,
+	f func(d *models.Document, invalid error) error,
+) error {
 	const stmt = `
 SELECT d.id, d.type, d.direction, d.currency, d.issue_date, d.value_date, d.content::text, d.accounting_ready_at, d.accounting_ready_version, d.deleted_at
   FROM unnest($2::text[]) AS k (id)
@@ -112,7 +120,10 @@ SELECT d.id, d.type, d.direction, d.currency, d.issue_date, d.value_date, d.cont
 	var d models.Document
 	var issue, value *time.Time
 	var content pgtype.DriverBytes
-	fields := []any{&d.ID, &d.Type, &d.Direction, &d.Currency, &issue, &value, &content, &d.AccountingReadyAt, &d.AccountingReadyVersion, &d.DeletedAt}
+	fields := []any{
+		&d.ID, &d.Type, &d.Direction, &d.Currency, &issue, &value, &content, &d.AccountingReadyAt,
+		&d.AccountingReadyVersion, &d.DeletedAt,
+	}
 	err := store.Each(ctx, q, fields, func() error {
 		found := d
 		found.OrgID, found.IssueDate = org, dateOf(issue)

@@ -23,27 +23,33 @@ type LastImpact struct {
 	EntryCount      int
 	Epoch           int
 	ContentHash     []byte
-	// ConfirmedUnder holds the rule set versions under which the impact was confirmed for the version that was asked for.
+	// ConfirmedUnder holds the rule set versions under which the impact was confirmed for the version
+	// that was asked for.
 	ConfirmedUnder []int64
-	// LastEpoch is the highest epoch in which the version and rule set that were asked for were posted; nil: never.
+	// LastEpoch is the highest epoch in which the version and rule set that were asked for were
+	// posted; nil: never.
 	LastEpoch *int
 }
 
 // Live reports whether the document is posted.
 func (l *LastImpact) Live() bool { return l != nil && l.Kind == models.ImpactPost }
 
-// Covers reports whether the impact stands for a document version under a rule set: it was posted for both, or confirmed.
+// Covers reports whether the impact stands for a document version under a rule set: it was posted
+// for both, or confirmed.
 func (l *LastImpact) Covers(version, ruleSet int64) bool {
-	return (l.DocumentVersion == version && l.RuleSetVersion != nil && *l.RuleSetVersion == ruleSet) || slices.Contains(l.ConfirmedUnder, ruleSet)
+	return (l.DocumentVersion == version && l.RuleSetVersion != nil && *l.RuleSetVersion == ruleSet) ||
+		slices.Contains(l.ConfirmedUnder, ruleSet)
 }
 
-// ImpactKey asks for the last impact of a document, and what is known of a version and a rule set (0: none) of it.
+// ImpactKey asks for the last impact of a document, and what is known of a version and a rule set
+// (0: none) of it.
 type ImpactKey struct {
 	DocumentKey
 	Version, RuleSetVersion int64
 }
 
-// LastImpacts reads the last impact of each document, nil where there is none. The answers are in the keys' order.
+// LastImpacts reads the last impact of each document, nil where there is none. The answers are in
+// the keys' order.
 func LastImpacts(ctx context.Context, tx pgx.Tx, keys []ImpactKey) ([]*LastImpact, error) {
 	const stmt = `
 SELECT k.n, i.id, i.seq, i.kind, i.document_version, i.rule_set_version, i.rule_id, i.document_date, i.posting_date, i.entry_count, i.epoch,
@@ -64,7 +70,8 @@ SELECT k.n, i.id, i.seq, i.kind, i.document_version, i.rule_set_version, i.rule_
 	out := make([]*LastImpact, len(keys))
 	_, err := store.Collect(ctx, tx, func(row pgx.CollectableRow) (n int, err error) {
 		l := &LastImpact{}
-		if err = row.Scan(&n, &l.ID, &l.Seq, &l.Kind, &l.DocumentVersion, &l.RuleSetVersion, &l.RuleID, &l.DocumentDate, &l.PostingDate,
+		if err = row.Scan(&n, &l.ID, &l.Seq, &l.Kind, &l.DocumentVersion, &l.RuleSetVersion, &l.RuleID, &l.DocumentDate,
+			&l.PostingDate,
 			&l.EntryCount, &l.Epoch, &l.ContentHash, &l.ConfirmedUnder, &l.LastEpoch); err == nil {
 			out[n-1] = l
 		}
@@ -93,8 +100,9 @@ func ImpactIDs(ctx context.Context, tx pgx.Tx, n int) ([]int64, error) {
 	return ids, store.Wrap("draw impact ids", err)
 }
 
-// InsertPosting inserts impacts and all their entries in one statement, which the database checks as a whole: complete,
-// balanced, known accounts, open periods. An impact that reverses gets the mirror of what it reverses.
+// InsertPosting inserts impacts and all their entries in one statement, which the database checks
+// as a whole: complete, balanced, known accounts, open periods. An impact that reverses gets the
+// mirror of what it reverses.
 func InsertPosting(ctx context.Context, tx pgx.Tx, p Posting) error {
 	batch := &pgx.Batch{}
 	if len(p.Impacts) > 0 {
@@ -153,8 +161,10 @@ func addImpacts(a store.Args, impacts []models.Impact) {
 		docDates[i], postDates[i] = m.DocumentDate, m.PostingDate
 	}
 	a["ids"], a["orgs"], a["documents"], a["versions"], a["seqs"], a["kinds"] = ids, orgs, docs, versions, seqs, kinds
-	a["rule_sets"], a["rules"], a["document_dates"], a["posting_dates"] = ruleSets, rules, dates(docDates), dates(postDates)
-	a["entry_counts"], a["jobs"], a["attempts"], a["runs"], a["epochs"], a["hashes"] = counts, jobs, attempts, runs, epochs, hashes
+	a["rule_sets"], a["rules"], a["document_dates"], a["posting_dates"] = ruleSets, rules, dates(docDates),
+		dates(postDates)
+	a["entry_counts"], a["jobs"], a["attempts"], a["runs"], a["epochs"], a["hashes"] = counts, jobs, attempts, runs,
+		epochs, hashes
 	a["no_entries"] = noEntries
 }
 
@@ -163,17 +173,21 @@ func addEntries(a store.Args, entries []models.Entry) {
 	n := len(entries)
 	impacts, amounts := make([]int64, n), make([]int64, n)
 	lines, docLines := make([]int32, n), make([]*int32, n)
-	orgs, accounts, sides, currencies, ruleLines := make([]string, n), make([]string, n), make([]string, n), make([]string, n), make([]string, n)
+	orgs, accounts, sides, currencies, ruleLines := make([]string, n), make([]string, n), make([]string, n),
+		make([]string, n), make([]string, n)
 	for i := range entries {
 		e := &entries[i]
 		impacts[i], amounts[i], lines[i] = e.ImpactID, e.Amount, int32(e.LineNo)
-		orgs[i], accounts[i], sides[i], currencies[i], ruleLines[i] = e.OrgID, e.Account, string(e.Side), e.Currency, e.RuleLineID
+		orgs[i], accounts[i], sides[i], currencies[i], ruleLines[i] = e.OrgID, e.Account, string(e.Side), e.Currency,
+			e.RuleLineID
 		if e.DocumentLine != nil {
 			docLines[i] = new(int32(*e.DocumentLine))
 		}
 	}
-	a["entry_impacts"], a["entry_lines"], a["entry_orgs"], a["entry_accounts"], a["entry_sides"] = impacts, lines, orgs, accounts, sides
-	a["entry_amounts"], a["entry_currencies"], a["entry_rule_lines"], a["entry_document_lines"] = amounts, currencies, ruleLines, docLines
+	a["entry_impacts"], a["entry_lines"], a["entry_orgs"], a["entry_accounts"], a["entry_sides"] = impacts, lines, orgs,
+		accounts, sides
+	a["entry_amounts"], a["entry_currencies"], a["entry_rule_lines"], a["entry_document_lines"] = amounts, currencies,
+		ruleLines, docLines
 }
 
 func queueConfirmations(batch *pgx.Batch, confirmations []models.Confirmation) {
@@ -187,5 +201,8 @@ SELECT * FROM unnest(@impacts::bigint[], @versions::bigint[], @rule_sets::bigint
 		impacts[i], versions[i], ruleSets[i] = c.ImpactID, c.DocumentVersion, c.RuleSetVersion
 		jobs[i], attempts[i], runs[i] = c.JobID, int32(c.Attempt), c.WorkflowRunID
 	}
-	batch.Queue(stmt, store.Args{"impacts": impacts, "versions": versions, "rule_sets": ruleSets, "jobs": jobs, "attempts": attempts, "runs": runs})
+	batch.Queue(stmt, store.Args{
+		"impacts": impacts, "versions": versions, "rule_sets": ruleSets, "jobs": jobs,
+		"attempts": attempts, "runs": runs,
+	})
 }

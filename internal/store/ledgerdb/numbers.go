@@ -22,10 +22,13 @@ type NumberTwice struct {
 	Count     int64    `json:"count"`
 }
 
-// NumbersTwice lists the numbers that several documents of an organization, type, direction and counterparty have, one of which was written
-// since a moment: at most limit, and how many there are. It reads all documents of the organizations, and ends after five seconds with
-// SQLSTATE 57014.
-func NumbersTwice(ctx context.Context, tx pgx.Tx, orgs []string, since time.Time, limit int) (list []NumberTwice, all int64, err error) {
+// NumbersTwice lists the numbers that several documents of an organization, type, direction and
+// counterparty have, one of which was written since a moment: at most limit, and how many there
+// are. It reads all documents of the organizations, and ends after five seconds with SQLSTATE
+// 57014.
+func NumbersTwice(ctx context.Context, tx pgx.Tx, orgs []string, since time.Time, limit int) (list []NumberTwice,
+	all int64, err error,
+) {
 	const stmt = `
 SELECT count(*) OVER (), d.org_id, d.type, d.direction, coalesce(d.content->>'counterparty', ''), d.content->>'number',
        (array_agg(d.id ORDER BY d.id))[1:10], count(*)

@@ -15,7 +15,8 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// TestOrganizationsWithTheSameNames: what one organization has says nothing of another one's document, account or rule set of the same name.
+// TestOrganizationsWithTheSameNames: what one organization has says nothing of another one's
+// document, account or rule set of the same name.
 func TestOrganizationsWithTheSameNames(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
@@ -52,7 +53,8 @@ func TestOrganizationsWithTheSameNames(t *testing.T) {
 	})
 }
 
-// TestChartsAreChangedByWhatDiffers: accounts that are as they were change nothing, other currencies do, and only in that organization's chart.
+// TestChartsAreChangedByWhatDiffers: accounts that are as they were change nothing, other
+// currencies do, and only in that organization's chart.
 func TestChartsAreChangedByWhatDiffers(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)

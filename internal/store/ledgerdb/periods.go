@@ -35,8 +35,11 @@ SELECT starts_on, ends_on, state, closed_at, created_at, updated_at FROM daybook
 	return list, store.Wrap("read periods", err)
 }
 
-// AddPeriods adds open periods, and returns those that were not there with the same days. One that overlaps another is refused with ErrInvalid.
-func AddPeriods(ctx context.Context, tx pgx.Tx, org string, periods []models.Period) (added []models.Period, err error) {
+// AddPeriods adds open periods, and returns those that were not there with the same days. One that
+// overlaps another is refused with ErrInvalid.
+func AddPeriods(ctx context.Context, tx pgx.Tx, org string,
+	periods []models.Period,
+) (added []models.Period, err error) {
 	const stmt = `
 INSERT INTO daybook.periods (org_id, starts_on, ends_on)
 SELECT $1, $2::date, $3::date
@@ -50,7 +53,8 @@ SELECT $1, $2::date, $3::date
 		}
 		tag, err := tx.Exec(ctx, stmt, org, p.StartsOn.Time(), p.EndsOn.Time())
 		if store.SQLState(err) == "23505" {
-			return nil, store.Invalid("organization %s has a period that begins on %s already; `daybook periods list` shows it", org, p.StartsOn)
+			return nil, store.Invalid("organization %s has a period that begins on %s already; `daybook periods list` "+
+				"shows it", org, p.StartsOn)
 		}
 		if err != nil {
 			return nil, store.Wrap("add the period", err)
@@ -75,8 +79,8 @@ func checkPeriod(p models.Period) error {
 	return nil
 }
 
-// ClosePeriod closes the period that begins on a day: from its commit on nothing is posted into it. Chunks that are posting
-// for the organization are waited for. A second call changes nothing.
+// ClosePeriod closes the period that begins on a day: from its commit on nothing is posted into it.
+// Chunks that are posting for the organization are waited for. A second call changes nothing.
 func ClosePeriod(ctx context.Context, tx pgx.Tx, org string, startsOn models.Date) error {
 	const stmt = `
 UPDATE daybook.periods SET state = 'closed', closed_at = clock_timestamp(), updated_at = clock_timestamp()
@@ -85,7 +89,8 @@ UPDATE daybook.periods SET state = 'closed', closed_at = clock_timestamp(), upda
 	return err
 }
 
-// OpenPeriod opens the period that begins on a day, and returns the jobs that had failed with PERIOD_CLOSED to pending.
+// OpenPeriod opens the period that begins on a day, and returns the jobs that had failed with
+// PERIOD_CLOSED to pending.
 func OpenPeriod(ctx context.Context, tx pgx.Tx, org string, startsOn models.Date) (Activated, error) {
 	const stmt = `
 UPDATE daybook.periods SET state = 'open', closed_at = NULL, updated_at = clock_timestamp()
@@ -98,16 +103,21 @@ UPDATE daybook.periods SET state = 'open', closed_at = NULL, updated_at = clock_
 	return Activated{Changed: changed, Returned: n}, err
 }
 
-// ClosedPeriodPolicy reads what documents of the organization do whose posting date lies in a closed period.
-func ClosedPeriodPolicy(ctx context.Context, q store.Querier, org string) (policy models.ClosedPeriodPolicy, err error) {
+// ClosedPeriodPolicy reads what documents of the organization do whose posting date lies in a
+// closed period.
+func ClosedPeriodPolicy(ctx context.Context, q store.Querier,
+	org string,
+) (policy models.ClosedPeriodPolicy, err error) {
 	const stmt = `SELECT coalesce((SELECT closed_period_policy::text FROM daybook.organizations WHERE id = $1), 'fail')`
 	err = q.QueryRow(ctx, stmt, org).Scan(&policy)
 	return policy, store.Wrap("read the policy", err)
 }
 
-// SetClosedPeriodPolicy says what documents of the organization do whose posting date lies in a closed period. Jobs that had
-// failed for it return to pending.
-func SetClosedPeriodPolicy(ctx context.Context, tx pgx.Tx, org string, policy models.ClosedPeriodPolicy) (Activated, error) {
+// SetClosedPeriodPolicy says what documents of the organization do whose posting date lies in a
+// closed period. Jobs that had failed for it return to pending.
+func SetClosedPeriodPolicy(ctx context.Context, tx pgx.Tx, org string,
+	policy models.ClosedPeriodPolicy,
+) (Activated, error) {
 	const stmt = `UPDATE daybook.organizations SET closed_period_policy = $2 WHERE id = $1 AND closed_period_policy <> $2`
 	if policy != models.PolicyFail && policy != models.PolicyFirstOpenDay {
 		return Activated{}, store.Invalid("policy %q: want %s or %s", policy, models.PolicyFail, models.PolicyFirstOpenDay)
@@ -148,7 +158,8 @@ func setPeriod(ctx context.Context, tx pgx.Tx, stmt, org string, startsOn models
 	return tag.RowsAffected() > 0, nil
 }
 
-// changeConfiguration makes the organization known, holds its configuration, and raises its version.
+// changeConfiguration makes the organization known, holds its configuration, and raises its
+// version.
 func changeConfiguration(ctx context.Context, tx pgx.Tx, org string) error {
 	if err := store.PutOrganization(ctx, tx, org, ""); err != nil {
 		return err

@@ -13,8 +13,9 @@ import (
 	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
 )
 
-// TestPlansOfAnEmptyLedger: a session keeps the plans that it made while the ledger was empty until PostgreSQL analyzes the table. By them it finds the impacts
-// of one document, and does not read those of its whole organization.
+// TestPlansOfAnEmptyLedger: a session keeps the plans that it made while the ledger was empty until
+// PostgreSQL analyzes the table. By them it finds the impacts of one document, and does not read
+// those of its whole organization.
 func TestPlansOfAnEmptyLedger(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
@@ -40,7 +41,11 @@ INSERT INTO daybook.documents (org_id, id, type, direction, currency, issue_date
 		},
 		"the last impact is read": func(document string) {
 			require.NoError(t, pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
-				_, err := ledgerdb.LastImpacts(t.Context(), tx, []ledgerdb.ImpactKey{{DocumentKey: ledgerdb.DocumentKey{OrgID: "o", ID: document}, Version: 1, RuleSetVersion: 1}})
+				_, err := ledgerdb.LastImpacts(t.Context(), tx,
+					[]ledgerdb.ImpactKey{{
+						DocumentKey: ledgerdb.DocumentKey{OrgID: "o", ID: document}, Version: 1,
+						RuleSetVersion: 1,
+					}})
 				return err
 			}))
 		},
@@ -55,7 +60,10 @@ INSERT INTO daybook.documents (org_id, id, type, direction, currency, issue_date
 	for n := range planned {
 		document := "early" + strconv.Itoa(n)
 		impact(document, 1, "post")
-		for _, name := range []string{"a document is written", "the last impact is read", "an impact is reversed", "a document is to be posted anew"} {
+		for _, name := range []string{
+			"a document is written", "the last impact is read", "an impact is reversed",
+			"a document is to be posted anew",
+		} {
 			steps[name](document)
 		}
 	}
@@ -70,6 +78,7 @@ SELECT 1000 + g, 'o', 'other' || g, 1, 1, 'post', date '2026-01-01', date '2026-
 		before, _ := reads("daybook.impacts")
 		step("d0")
 		after, _ := reads("daybook.impacts")
-		assert.LessOrEqual(t, after-before, int64(20), "%s: impacts read, of one of the document and 3,000 of its organization", name)
+		assert.LessOrEqual(t, after-before, int64(20),
+			"%s: impacts read, of one of the document and 3,000 of its organization", name)
 	}
 }

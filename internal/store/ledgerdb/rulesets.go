@@ -28,8 +28,9 @@ type StoredRuleSet struct {
 	Added bool
 }
 
-// PutRuleSet stores source as the organization's next rule set version without activating it. A source that the active
-// version or the newest one has already is not stored again. An organization that Daybook does not know yet is made known.
+// PutRuleSet stores source as the organization's next rule set version without activating it. A
+// source that the active version or the newest one has already is not stored again. An organization
+// that Daybook does not know yet is made known.
 func PutRuleSet(ctx context.Context, tx pgx.Tx, org, name, source string) (StoredRuleSet, error) {
 	// An active version comes before the newest one, where both have the source.
 	const find = `
@@ -61,9 +62,10 @@ RETURNING version`
 	return s, store.Wrap("store the rule set", err)
 }
 
-// ActivateRuleSet makes a stored version the one that the organization posts by, and returns the jobs that had failed for
-// their rules or accounts to pending. A job that is failing under the version before fails before the activation or sees
-// it: see UseConfigurations. The version that is active already changes nothing. Errors: ErrOrganizationNotFound, ErrNoRuleSet.
+// ActivateRuleSet makes a stored version the one that the organization posts by, and returns the
+// jobs that had failed for their rules or accounts to pending. A job that is failing under the
+// version before fails before the activation or sees it: see UseConfigurations. The version that is
+// active already changes nothing. Errors: ErrOrganizationNotFound, ErrNoRuleSet.
 func ActivateRuleSet(ctx context.Context, tx pgx.Tx, org string, version int64) (Activated, error) {
 	const exists = `SELECT EXISTS (SELECT 1 FROM daybook.rule_sets WHERE org_id = $1 AND version = $2)`
 	const activate = `
@@ -94,12 +96,13 @@ UPDATE daybook.organizations SET active_rule_set = $2, config_version = config_v
 // CodesOfRules are the errors whose jobs are pending again when a rule set is activated.
 func CodesOfRules() []models.ErrorCode {
 	return []models.ErrorCode{
-		models.CodeNoMatchingRule, models.CodeAmbiguousRule, models.CodeUnknownAccount, models.CodeAmountNotRead, models.CodeAmountMissing, models.CodeTotalsDiffer,
+		models.CodeNoMatchingRule, models.CodeAmbiguousRule, models.CodeUnknownAccount, models.CodeAmountNotRead,
+		models.CodeAmountMissing, models.CodeTotalsDiffer,
 	}
 }
 
-// ApplyRuleSet stores source as the organization's next rule set version, unless the active or the newest version has it
-// already, and activates it as ActivateRuleSet does.
+// ApplyRuleSet stores source as the organization's next rule set version, unless the active or the
+// newest version has it already, and activates it as ActivateRuleSet does.
 func ApplyRuleSet(ctx context.Context, tx pgx.Tx, org, name, source string) (Activated, error) {
 	s, err := PutRuleSet(ctx, tx, org, name, source)
 	if err != nil {
@@ -108,8 +111,8 @@ func ApplyRuleSet(ctx context.Context, tx pgx.Tx, org, name, source string) (Act
 	return ActivateRuleSet(ctx, tx, org, s.Version)
 }
 
-// LockActiveRuleSet returns the organization's active version, nil for none, and keeps it from changing until the
-// transaction ends.
+// LockActiveRuleSet returns the organization's active version, nil for none, and keeps it from
+// changing until the transaction ends.
 func LockActiveRuleSet(ctx context.Context, tx pgx.Tx, org string) (*int64, error) {
 	if err := lockConfiguration(ctx, tx, org); err != nil {
 		return nil, err
@@ -124,10 +127,12 @@ func LockActiveRuleSet(ctx context.Context, tx pgx.Tx, org string) (*int64, erro
 
 // NoRuleSet says that a version is missing, with the sentinel of there being none.
 func NoRuleSet(org string, version int64) error {
-	return store.Refuse(ErrNoRuleSet, fmt.Sprintf("organization %s has no rule set version %d", org, version), "`daybook rules list` shows those that it has")
+	return store.Refuse(ErrNoRuleSet, fmt.Sprintf("organization %s has no rule set version %d", org, version),
+		"`daybook rules list` shows those that it has")
 }
 
-// RuleSets reads the versions of an organization's rules without their sources, the newest first, and says which one is active; 0: none.
+// RuleSets reads the versions of an organization's rules without their sources, the newest first,
+// and says which one is active; 0: none.
 func RuleSets(ctx context.Context, q store.Querier, org string) (sets []models.RuleSet, active int64, err error) {
 	const stmt = `SELECT version, name, '' AS source, sha256, created_at FROM daybook.rule_sets WHERE org_id = $1 ORDER BY version DESC`
 	const read = `SELECT coalesce((SELECT active_rule_set FROM daybook.organizations WHERE id = $1), 0)`
@@ -151,11 +156,14 @@ SELECT r.version, r.name, r.source, r.sha256, r.created_at
   FROM daybook.organizations o
   JOIN daybook.rule_sets r ON r.org_id = o.id AND r.version = o.active_rule_set
  WHERE o.id = $1`
-	return oneRuleSet(ctx, q, org, "read the active rule set", fmt.Errorf("%w: organization %s", ErrNoRuleSet, org), stmt, org)
+	return oneRuleSet(ctx, q, org, "read the active rule set", fmt.Errorf("%w: organization %s", ErrNoRuleSet, org), stmt,
+		org)
 }
 
 // oneRuleSet reads the rule set that a statement finds, or returns missing.
-func oneRuleSet(ctx context.Context, q store.Querier, org, doing string, missing error, stmt string, args ...any) (models.RuleSet, error) {
+func oneRuleSet(ctx context.Context, q store.Querier, org, doing string, missing error, stmt string,
+	args ...any,
+) (models.RuleSet, error) {
 	sets, err := store.Collect(ctx, q, scanRuleSet(org), stmt, args...)
 	if err != nil || len(sets) == 0 {
 		return models.RuleSet{}, cmp.Or(store.Wrap(doing, err), missing)

@@ -8,7 +8,8 @@ import (
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
-// OrganizationsOf lists the organizations of a source that have a job or an impact, in the order of their ids; org empty: all.
+// OrganizationsOf lists the organizations of a source that have a job or an impact, in the order of
+// their ids; org empty: all.
 func OrganizationsOf(ctx context.Context, q store.Querier, source, org string) ([]string, error) {
 	const stmt = `
 SELECT k.org_id
@@ -22,7 +23,8 @@ SELECT k.org_id
 	return orgs, store.Wrap("list the organizations of a source", err)
 }
 
-// DocumentsOf lists up to limit documents of an organization, behind the one that is named, that have a job or an impact.
+// DocumentsOf lists up to limit documents of an organization, behind the one that is named, that
+// have a job or an impact.
 func DocumentsOf(ctx context.Context, q store.Querier, org, after string, limit int) ([]DocumentKey, error) {
 	const stmt = `
 (SELECT document_id FROM daybook.accounting_work_queue WHERE org_id = $1 AND document_id > $2 ORDER BY document_id LIMIT $3)
@@ -39,17 +41,18 @@ func DocumentsOf(ctx context.Context, q store.Querier, org, after string, limit 
 
 // DocumentPosting is how a document stands in the ledger and in the queue.
 type DocumentPosting struct {
-	// LiveID and LiveVersion are the live impact's; nil: the document is not posted. ConfirmedVersion is the newest version that
-	// it was confirmed for.
+	// LiveID and LiveVersion are the live impact's; nil: the document is not posted. ConfirmedVersion
+	// is the newest version that it was confirmed for.
 	LiveID, LiveVersion, ConfirmedVersion *int64
 	// JobState and JobVersion are its job's; "": it has none.
 	JobState   string
 	JobVersion int64
-	// ElsewhereVersion is the newest version that another system has posted; nil: none, or it was taken back. LiveRetracts says that the live
-	// impact takes back what is posted there.
+	// ElsewhereVersion is the newest version that another system has posted; nil: none, or it was
+	// taken back. LiveRetracts says that the live impact takes back what is posted there.
 	ElsewhereVersion *int64
 	LiveRetracts     bool
-	// Bare says that the live impact has no entry, and that neither its rule nor another system's posting is the reason.
+	// Bare says that the live impact has no entry, and that neither its rule nor another system's
+	// posting is the reason.
 	Bare bool
 }
 

@@ -40,7 +40,8 @@ SELECT s.account_code, coalesce(min(a.name), ''), coalesce(min(a.type)::text, ''
 	return store.Collect(ctx, tx, scanBalance, stmt, f.args(store.Args{}))
 }
 
-// Trial is a trial balance: what was posted, by currency and account, and the totals of each currency.
+// Trial is a trial balance: what was posted, by currency and account, and the totals of each
+// currency.
 type Trial struct {
 	Accounts []SpanBalance
 	Totals   []SpanBalance
@@ -59,7 +60,11 @@ func AddUp(balances []SpanBalance) Trial {
 	t := Trial{Accounts: balances, Balanced: true}
 	for _, b := range balances {
 		if len(t.Totals) == 0 || t.Totals[len(t.Totals)-1].Currency != b.Currency {
-			t.Totals = append(t.Totals, SpanBalance{Currency: b.Currency, Opening: new(big.Int), Debit: new(big.Int), Credit: new(big.Int), Closing: new(big.Int)})
+			t.Totals = append(t.Totals,
+				SpanBalance{
+					Currency: b.Currency, Opening: new(big.Int), Debit: new(big.Int), Credit: new(big.Int),
+					Closing: new(big.Int),
+				})
 		}
 		total := t.Totals[len(t.Totals)-1]
 		total.Opening.Add(total.Opening, b.Opening)

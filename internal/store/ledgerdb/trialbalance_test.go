@@ -12,8 +12,9 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// TestATrialBalanceReadsOneOrganization: what an organization has posted is summed up by its own entries, also in a session that has often summed up those of a large one: PostgreSQL
-// then prefers one plan for all of them.
+// TestATrialBalanceReadsOneOrganization: what an organization has posted is summed up by its own
+// entries, also in a session that has often summed up those of a large one: PostgreSQL then prefers
+// one plan for all of them.
 func TestATrialBalanceReadsOneOrganization(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
@@ -31,7 +32,10 @@ func TestATrialBalanceReadsOneOrganization(t *testing.T) {
 		require.NoError(t, err)
 	}
 	pool, reads := fixture.Reads(t, db.Pool)
-	for name, f := range map[string]ledgerdb.BalanceFilter{"all": {}, "a day": {From: models.NewDate(2026, 4, 10), To: models.NewDate(2026, 4, 10)}} {
+	for name, f := range map[string]ledgerdb.BalanceFilter{
+		"all":   {},
+		"a day": {From: models.NewDate(2026, 4, 10), To: models.NewDate(2026, 4, 10)},
+	} {
 		for range 8 {
 			f.OrgID = "o0"
 			_, err := ledgerdb.ReadTrial(t.Context(), pool, f)
@@ -43,6 +47,7 @@ func TestATrialBalanceReadsOneOrganization(t *testing.T) {
 		require.NoError(t, err, name)
 		assert.Len(t, trial.Accounts, 2, name)
 		after, _ := reads("daybook.entries")
-		assert.LessOrEqual(t, after-before, int64(100), "%s: entries read, of 10 of the organization and 60,000 of all", name)
+		assert.LessOrEqual(t, after-before, int64(100), "%s: entries read, of 10 of the organization and 60,000 of all",
+			name)
 	}
 }

@@ -19,10 +19,12 @@ type ComputedDates struct {
 	Days []models.Date
 }
 
-// ShutOut makes a change of an organization's periods and returns what is not posted of the days that
-// were open before the change and are closed after it. It waits until no transaction posts for the
-// organization, and keeps posting out until the transaction ends. computed is called meanwhile.
-func ShutOut(ctx context.Context, tx pgx.Tx, org string, computed func() (ComputedDates, error), change func() error) (models.Unposted, error) {
+// ShutOut makes a change of an organization's periods and returns what is not posted of the days
+// that were open before the change and are closed after it. It waits until no transaction posts for
+// the organization, and keeps posting out until the transaction ends. computed is called meanwhile.
+func ShutOut(ctx context.Context, tx pgx.Tx, org string, computed func() (ComputedDates, error),
+	change func() error,
+) (models.Unposted, error) {
 	var u models.Unposted
 	if err := lockConfiguration(ctx, tx, org); err != nil {
 		return u, err

@@ -44,11 +44,15 @@ func (l *Listing) accountingJobs(ctx context.Context, f AccountingJobFilter) *go
 
 // AccountingJob reads the job of a document, or returns ErrJobNotFound.
 func (l *Listing) AccountingJob(ctx context.Context, org, document string) (models.AccountingJob, error) {
-	return one[models.AccountingJob]("read the job", l.db.WithContext(ctx).Where("org_id = ? AND document_id = ?", org, document), store.NoAccountingJob(org, document))
+	return one[models.AccountingJob]("read the job",
+		l.db.WithContext(ctx).Where("org_id = ? AND document_id = ?", org, document), store.NoAccountingJob(org, document))
 }
 
-// AccountingJobsAfter lists jobs as Jobs does, but in the order of their ids, which is that of their creation, the last one
-// first, and only those after a job of that order; the empty id: from the beginning.
-func (l *Listing) AccountingJobsAfter(ctx context.Context, f AccountingJobFilter, after string) ([]models.AccountingJob, error) {
+// AccountingJobsAfter lists jobs as Jobs does, but in the order of their ids, which is that of
+// their creation, the last one first, and only those after a job of that order; the empty id: from
+// the beginning.
+func (l *Listing) AccountingJobsAfter(ctx context.Context, f AccountingJobFilter,
+	after string,
+) ([]models.AccountingJob, error) {
 	return l.foundJobs(ctx, where(l.accountingJobs(ctx, f).Order("id DESC"), "id < ?", after))
 }

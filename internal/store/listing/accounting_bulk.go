@@ -9,12 +9,17 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// StartAccountingRetry chooses the failed accounting jobs that f means, in batches that store.RunBulk makes pending as
-// store.MarkAccountingJobPending does, after a delay. f.State and f.Limit are not looked at. With dryRun they are counted, and the operation
-// has no id.
-func (l *Listing) StartAccountingRetry(ctx context.Context, f AccountingJobFilter, delay time.Duration, dryRun bool) (models.BulkOperation, error) {
+// StartAccountingRetry chooses the failed accounting jobs that f means, in batches that
+// store.RunBulk makes pending as store.MarkAccountingJobPending does, after a delay. f.State and
+// f.Limit are not looked at. With dryRun they are counted, and the operation has no id.
+func (l *Listing) StartAccountingRetry(ctx context.Context, f AccountingJobFilter, delay time.Duration,
+	dryRun bool,
+) (models.BulkOperation, error) {
 	mode := "now"
-	op := models.BulkOperation{Kind: models.KindAccounting, Action: models.BulkRetry, Mode: &mode, States: models.Words{string(models.JobFailed)}}
+	op := models.BulkOperation{
+		Kind: models.KindAccounting, Action: models.BulkRetry, Mode: &mode,
+		States: models.Words{string(models.JobFailed)},
+	}
 	if seconds := delay.Seconds(); seconds > 0 {
 		mode, op.DelaySeconds = "later", &seconds
 	}
@@ -22,5 +27,6 @@ func (l *Listing) StartAccountingRetry(ctx context.Context, f AccountingJobFilte
 		op.OrgID = &f.OrgID
 	}
 	f.State, f.Limit = models.JobFailed, -1
-	return l.beginBulk(ctx, dryRun, op, func(l *Listing) *gorm.DB { return l.accountingJobs(ctx, f).Model(&models.AccountingJob{}) })
+	return l.beginBulk(ctx, dryRun, op,
+		func(l *Listing) *gorm.DB { return l.accountingJobs(ctx, f).Model(&models.AccountingJob{}) })
 }

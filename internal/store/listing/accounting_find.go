@@ -21,9 +21,12 @@ type FoundAccountingJobs struct {
 	Searched *time.Time
 }
 
-// FindAccountingJobs lists accounting jobs as FindJobs lists background jobs: failed ones by when they failed, all others by when they were
-// enqueued, the last one first. document is one document's id; empty: any. f.Limit is how many a page has. cursor is a page's Next.
-func (l *Listing) FindAccountingJobs(ctx context.Context, f AccountingJobFilter, document, cursor string) (found FoundAccountingJobs, err error) {
+// FindAccountingJobs lists accounting jobs as FindJobs lists background jobs: failed ones by when
+// they failed, all others by when they were enqueued, the last one first. document is one
+// document's id; empty: any. f.Limit is how many a page has. cursor is a page's Next.
+func (l *Listing) FindAccountingJobs(ctx context.Context, f AccountingJobFilter, document,
+	cursor string,
+) (found FoundAccountingJobs, err error) {
 	err = l.bounded(ctx, func(l *Listing) error {
 		found, err = l.findAccountingJobs(ctx, f, document, cursor)
 		return err
@@ -31,7 +34,9 @@ func (l *Listing) FindAccountingJobs(ctx context.Context, f AccountingJobFilter,
 	return found, err
 }
 
-func (l *Listing) findAccountingJobs(ctx context.Context, f AccountingJobFilter, document, cursor string) (FoundAccountingJobs, error) {
+func (l *Listing) findAccountingJobs(ctx context.Context, f AccountingJobFilter, document,
+	cursor string,
+) (FoundAccountingJobs, error) {
 	var found FoundAccountingJobs
 	limit := cmp.Or(f.Limit, store.DefaultLimit)
 	f.Limit = limit + 1
@@ -49,7 +54,8 @@ func (l *Listing) findAccountingJobs(ctx context.Context, f AccountingJobFilter,
 		return found, err
 	case document != "":
 	case open:
-		q = q.Where("id IN (WITH open AS MATERIALIZED (SELECT o.id FROM daybook.accounting_work_queue o WHERE o.state = ?) SELECT id FROM open)", string(f.State))
+		q = q.Where("id IN (WITH open AS MATERIALIZED (SELECT o.id FROM daybook.accounting_work_queue o WHERE o.state = "+
+			"?) SELECT id FROM open)", string(f.State))
 	case f.OrgID == "" && f.Code == "" && f.Since.IsZero() && f.Until.IsZero() && (byFailure || f.State == ""):
 	default:
 		if floor, err = l.accountingFloor(ctx, byFailure, cursor); err != nil {
@@ -81,8 +87,8 @@ func (l *Listing) findAccountingJobs(ctx context.Context, f AccountingJobFilter,
 	return found, nil
 }
 
-// jobsOfDocument finds the jobs of a document whose organization is not known. The index begins with the organization: each of the first
-// 20,000 is probed.
+// jobsOfDocument finds the jobs of a document whose organization is not known. The index begins
+// with the organization: each of the first 20,000 is probed.
 const jobsOfDocument = `
 SELECT q.id
   FROM (SELECT o.id FROM daybook.organizations o ORDER BY o.id LIMIT 20000) o
@@ -114,7 +120,8 @@ func accountingAfter(q *gorm.DB, byFailure bool, cursor string) (*gorm.DB, error
 	return after(q, byFailure, cursor, "updated_at DESC, id DESC", "updated_at <= ? AND (updated_at < ? OR id < ?)")
 }
 
-// AccountingJobByID reads an accounting job of an organization, or of any when org is empty; ErrJobNotFound when there is none.
+// AccountingJobByID reads an accounting job of an organization, or of any when org is empty;
+// ErrJobNotFound when there is none.
 func (l *Listing) AccountingJobByID(ctx context.Context, org, id string) (models.AccountingJob, error) {
 	return one[models.AccountingJob]("read the job", where(l.db.WithContext(ctx).Where("id = ?", id), "org_id = ?", org),
 		fmt.Errorf("%w: there is no accounting job %s; check the id", store.ErrJobNotFound, id))

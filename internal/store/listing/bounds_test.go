@@ -13,7 +13,8 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// counted is a listing on one connection of its own, by whose statistics the rows are counted that it reads.
+// counted is a listing on one connection of its own, by whose statistics the rows are counted that
+// it reads.
 type counted struct {
 	*jobsBundle
 	reads func(table string) (all, sequential int64)
@@ -30,7 +31,8 @@ func setupCounted(t *testing.T) *counted {
 	return &counted{b, reads}
 }
 
-// A page reads a bounded number of rows of a large table, and never all of it, however few rows match the filter.
+// A page reads a bounded number of rows of a large table, and never all of it, however few rows
+// match the filter.
 func TestPagesReadABoundedNumberOfRows(t *testing.T) {
 	t.Parallel()
 	const jobs, scan, limit = 20_000, 500, 20
@@ -57,11 +59,16 @@ UPDATE daybook.jobs j
 		assert.Equal(t, whole, scanned, "%s reads the whole table", name)
 	}
 	for name, filter := range map[string]listing.JobFilter{
-		"all": {}, "a type that no job has": {Type: "rare"}, "an organization without jobs": {OrgID: "q"}, "pending": {State: models.JobPending}, "leased": {State: models.JobLeased},
-		"cancelled": {State: models.JobCancelled}, "pending of a type": {State: models.JobPending, Type: "rare"}, "failed": {State: models.JobFailed},
-		"failed of an organization": {State: models.JobFailed, OrgID: "p"}, "failed with a rare code": {State: models.JobFailed, Code: "RARE"},
-		"failed of an organization and type": {State: models.JobFailed, OrgID: "p", Type: "rare"}, "a code": {Code: "RARE"}, "a key": {Key: "k-77"}, "a key of an organization": {Key: "k-77", OrgID: "o"},
-		"a kind of link": {Link: models.JobLink{Kind: "rare"}}, "a linked id": {Link: models.JobLink{ID: "k-7"}}, "since": {Type: "rare", Since: time.Now().Add(-time.Hour)},
+		"all": {}, "a type that no job has": {Type: "rare"}, "an organization without jobs": {OrgID: "q"},
+		"pending": {State: models.JobPending}, "leased": {State: models.JobLeased},
+		"cancelled": {State: models.JobCancelled}, "pending of a type": {State: models.JobPending, Type: "rare"},
+		"failed":                             {State: models.JobFailed},
+		"failed of an organization":          {State: models.JobFailed, OrgID: "p"},
+		"failed with a rare code":            {State: models.JobFailed, Code: "RARE"},
+		"failed of an organization and type": {State: models.JobFailed, OrgID: "p", Type: "rare"}, "a code": {Code: "RARE"},
+		"a key": {Key: "k-77"}, "a key of an organization": {Key: "k-77", OrgID: "o"},
+		"a kind of link": {Link: models.JobLink{Kind: "rare"}}, "a linked id": {Link: models.JobLink{ID: "k-7"}},
+		"since":        {Type: "rare", Since: time.Now().Add(-time.Hour)},
 		"failed since": {State: models.JobFailed, Type: "rare", Since: time.Now().Add(-time.Hour)},
 	} {
 		read(name, 5*scan, func() error {
@@ -88,7 +95,8 @@ UPDATE daybook.jobs j
 		return err
 	})
 	read("a dry run of a group", 2*jobs/10, func() error {
-		_, err := c.listing.StartRetry(t.Context(), listing.BulkJobs{Filter: listing.JobFilter{Type: "mail", Code: models.CodeTimeout}, DryRun: true}, "now", 0)
+		_, err := c.listing.StartRetry(t.Context(),
+			listing.BulkJobs{Filter: listing.JobFilter{Type: "mail", Code: models.CodeTimeout}, DryRun: true}, "now", 0)
 		return err
 	})
 }

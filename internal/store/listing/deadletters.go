@@ -30,7 +30,8 @@ type DeadLetters struct {
 	// Count is how many they are; AtLeast says that there are more, which were not counted.
 	Count   int64
 	AtLeast bool
-	// First and Last are when the oldest and the newest of them failed. Of tasks, First and Last are when they were to be done.
+	// First and Last are when the oldest and the newest of them failed. Of tasks, First and Last are
+	// when they were to be done.
 	First, Last time.Time
 	// ID, OrgID, Document and Error are those of the newest.
 	ID, OrgID, Document, Error string
@@ -41,13 +42,15 @@ type Groups struct {
 	Groups []DeadLetters
 	// More says that a kind has more groups than are shown.
 	More bool
-	// Since is set when only the newest MaxScan dead letters of an organization were read: those that failed since.
+	// Since is set when only the newest MaxScan dead letters of an organization were read: those that
+	// failed since.
 	Since *time.Time
 }
 
-// DeadLetters groups what failed and waits for a person, of an organization, or of all when org is empty; with tasks, the stuck tasks as well.
-// However many dead letters there are, a bounded number of rows is read: the groups are found by stepping through an index, and each is counted
-// up to 100,000. Of an organization the newest MaxScan dead letters are grouped.
+// DeadLetters groups what failed and waits for a person, of an organization, or of all when org is
+// empty; with tasks, the stuck tasks as well. However many dead letters there are, a bounded number
+// of rows is read: the groups are found by stepping through an index, and each is counted up to
+// 100,000. Of an organization the newest MaxScan dead letters are grouped.
 func (l *Listing) DeadLetters(ctx context.Context, org string, tasks bool) (all Groups, err error) {
 	err = store.ReadSnapshot(ctx, l.pool, func(tx pgx.Tx) error {
 		// Each step goes through an index, also where the tables' statistics are old.

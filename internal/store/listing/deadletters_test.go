@@ -23,7 +23,8 @@ func TestDeadLettersAreGrouped(t *testing.T) {
 
 	newest := map[string]string{}
 	for i := range 24 {
-		org, kind, code := []string{"o", "p"}[i%2], []string{"mail", "sms"}[i/2%2], []models.ErrorCode{models.CodeTimeout, models.CodeNotFound, "OWN"}[i%3]
+		org, kind, code := []string{"o", "p"}[i%2], []string{"mail", "sms"}[i/2%2],
+			[]models.ErrorCode{models.CodeTimeout, models.CodeNotFound, "OWN"}[i%3]
 		id := b.enqueue(store.NewJob{OrgID: org, Type: kind, Payload: fmt.Appendf(nil, `{"n": %d}`, i)})
 		b.fail(id, code, time.Duration(100-i)*time.Minute)
 		newest[kind+string(code)] = id

@@ -1,2 +1,3 @@
-// Package listing reads lists, searches and single rows for the command line and the HTTP API, by GORM, and chooses the jobs of a bulk operation.
+// Package listing reads lists, searches and single rows for the command line and the HTTP API, by
+// GORM, and chooses the jobs of a bulk operation.
 package listing

@@ -52,8 +52,9 @@ func (n planNode) read() float64 {
 	return rows
 }
 
-// TestAPageOfEntriesReadsAPart: a page of the list reads a small part of many entries, whichever filter it has. Those of an account are found
-// by its index; so small a table would be read as a whole beside it.
+// TestAPageOfEntriesReadsAPart: a page of the list reads a small part of many entries, whichever
+// filter it has. Those of an account are found by its index; so small a table would be read as a
+// whole beside it.
 func TestAPageOfEntriesReadsAPart(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
@@ -92,7 +93,8 @@ func TestAPageOfEntriesReadsAPart(t *testing.T) {
 
 	from, to := models.NewDate(2026, 2, 1), models.NewDate(2026, 2, 3)
 	for name, f := range map[string]listing.EntryFilter{
-		"all": {}, "a document": {DocumentID: "d3000"}, "an account that few post to": {Account: "a9"}, "a currency": {Currency: "EUR"},
+		"all": {}, "a document": {DocumentID: "d3000"}, "an account that few post to": {Account: "a9"},
+		"a currency": {Currency: "EUR"},
 		"three days": {From: from, To: to}, "three days of an account": {From: from, To: to, Account: "all"},
 		"an organization that others have posted after": {OrgID: "old"},
 	} {
@@ -102,7 +104,8 @@ func TestAPageOfEntriesReadsAPart(t *testing.T) {
 		assert.NotEmpty(t, found, name)
 		assert.LessOrEqual(t, len(found), 50, name)
 		var text string
-		require.NoError(t, db.Pool.QueryRow(t.Context(), `EXPLAIN (ANALYZE, FORMAT JSON) `+sent.stmt, sent.args...).Scan(&text))
+		require.NoError(t, db.Pool.QueryRow(t.Context(), `EXPLAIN (ANALYZE, FORMAT JSON) `+sent.stmt,
+			sent.args...).Scan(&text))
 		if f.Account != "" {
 			assert.Contains(t, text, "entries_account", name)
 			continue

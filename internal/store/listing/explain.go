@@ -14,31 +14,37 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// Explanation is everything that Daybook knows of how a document was posted. All of it is of one moment.
+// Explanation is everything that Daybook knows of how a document was posted. All of it is of one
+// moment.
 type Explanation struct {
 	OrgID      string
 	DocumentID string
-	// Source is where the organization's documents are read, as the database has it on record: daybook for daybook.documents.
+	// Source is where the organization's documents are read, as the database has it on record:
+	// daybook for daybook.documents.
 	Source string
-	// Document is nil when the application keeps its documents in tables of its own, or the document is gone.
+	// Document is nil when the application keeps its documents in tables of its own, or the document
+	// is gone.
 	Document *models.Document
 	// Job is nil when the document was never enqueued, or its job was purged.
 	Job *models.AccountingJob
 	// Elsewhere is what another system has posted of it; nil: nothing.
 	Elsewhere *models.PostedElsewhere
-	// Attempts are the newest DefaultLimit, the newest first; MoreAttempts says that there are older ones.
+	// Attempts are the newest DefaultLimit, the newest first; MoreAttempts says that there are older
+	// ones.
 	Attempts     []models.Attempt
 	MoreAttempts bool
 	// LiveImpactID is the impact that posts the document now; nil: it is not posted.
 	LiveImpactID *int64
-	// PostedVersion is the newest version for which the live impact stands, by a confirmation or its own; nil: the document is not posted.
+	// PostedVersion is the newest version for which the live impact stands, by a confirmation or its
+	// own; nil: the document is not posted.
 	PostedVersion *int64
 	// Impacts is the chain, the first one first; MoreImpacts says that there are older ones.
 	Impacts     []ExplainedImpact
 	MoreImpacts bool
 }
 
-// NoEntries is why the document is posted without an entry; empty: it has some, or is not posted, or the reason is not on record.
+// NoEntries is why the document is posted without an entry; empty: it has some, or is not posted,
+// or the reason is not on record.
 func (e *Explanation) NoEntries() models.NoEntries {
 	if e.LiveImpactID == nil {
 		return ""
@@ -46,11 +52,13 @@ func (e *Explanation) NoEntries() models.NoEntries {
 	return e.Impacts[len(e.Impacts)-1].NoEntries
 }
 
-// ExplainLimits bound what is read of a document that was posted often, or has many lines. The zero value of each field means all.
+// ExplainLimits bound what is read of a document that was posted often, or has many lines. The zero
+// value of each field means all.
 type ExplainLimits struct {
 	// Impacts is how many of the chain are read, the last ones.
 	Impacts int
-	// Entries is how many of each impact are read, the first ones; EntryCount says how many there are. No more confirmations are read.
+	// Entries is how many of each impact are read, the first ones; EntryCount says how many there
+	// are. No more confirmations are read.
 	Entries int
 }
 
@@ -65,7 +73,8 @@ type ExplainedImpact struct {
 	Confirmations []models.Confirmation `gorm:"-"`
 }
 
-// Explain reads how a document was posted, or returns ErrDocumentNotFound when nothing is known of it.
+// Explain reads how a document was posted, or returns ErrDocumentNotFound when nothing is known of
+// it.
 func (l *Listing) Explain(ctx context.Context, org, document string) (Explanation, error) {
 	return l.ExplainPart(ctx, org, document, ExplainLimits{})
 }
@@ -87,7 +96,8 @@ func (l *Listing) ExplainPart(ctx context.Context, org, document string, limits 
 		return e.readPostedVersion(tx)
 	}, snapshot)
 	if err == nil && e.Document == nil && e.Job == nil && e.Elsewhere == nil && len(e.Impacts) == 0 {
-		return e, store.Refuse(store.ErrDocumentNotFound, fmt.Sprintf("organization %s has no document %s", org, document), "check the id, and its namespace if it has one, such as invoice:42")
+		return e, store.Refuse(store.ErrDocumentNotFound, fmt.Sprintf("organization %s has no document %s", org, document),
+			"check the id, and its namespace if it has one, such as invoice:42")
 	}
 	return e, store.Wrap("explain the document", err)
 }
@@ -95,13 +105,16 @@ func (l *Listing) ExplainPart(ctx context.Context, org, document string, limits 
 // readDocument reads the document, its job and the attempts.
 func (e *Explanation) readDocument(tx *gorm.DB) error {
 	var err error
-	if e.Document, err = atMostOne[models.Document](tx.Where("org_id = ? AND id = ?", e.OrgID, e.DocumentID)); err != nil {
+	if e.Document, err = atMostOne[models.Document](tx.Where("org_id = ? AND id = ?", e.OrgID,
+		e.DocumentID)); err != nil {
 		return err
 	}
-	if e.Elsewhere, err = atMostOne[models.PostedElsewhere](tx.Where("org_id = ? AND document_id = ?", e.OrgID, e.DocumentID)); err != nil {
+	if e.Elsewhere, err = atMostOne[models.PostedElsewhere](tx.Where("org_id = ? AND document_id = ?", e.OrgID,
+		e.DocumentID)); err != nil {
 		return err
 	}
-	if e.Job, err = atMostOne[models.AccountingJob](tx.Where("org_id = ? AND document_id = ?", e.OrgID, e.DocumentID)); err != nil || e.Job == nil {
+	if e.Job, err = atMostOne[models.AccountingJob](tx.Where("org_id = ? AND document_id = ?", e.OrgID,
+		e.DocumentID)); err != nil || e.Job == nil {
 		return err
 	}
 	err = history(tx, e.Job.ID, HistoryPage{Limit: store.DefaultLimit + 1}).Find(&e.Attempts).Error
@@ -147,14 +160,16 @@ SELECT i.*, coalesce(s.name, '') AS rule_set_name, coalesce(s.sha256, '') AS rul
 	var entries []models.Entry
 	// The lines of an impact are numbered from 1.
 	lines := cmp.Or(limits.Entries, math.MaxInt32)
-	if err := tx.Where("impact_id IN ? AND line_no <= ?", ids, lines).Order("impact_id, line_no").Find(&entries).Error; err != nil {
+	if err := tx.Where("impact_id IN ? AND line_no <= ?", ids,
+		lines).Order("impact_id, line_no").Find(&entries).Error; err != nil {
 		return err
 	}
 	for i := range entries {
 		at[entries[i].ImpactID].Entries = append(at[entries[i].ImpactID].Entries, entries[i])
 	}
 	var confirmations []models.Confirmation
-	if err := tx.Where("impact_id IN ?", ids).Order("impact_id, created_at, document_version, rule_set_version").Limit(lines).Find(&confirmations).Error; err != nil {
+	if err := tx.Where("impact_id IN ?",
+		ids).Order("impact_id, created_at, document_version, rule_set_version").Limit(lines).Find(&confirmations).Error; err != nil {
 		return err
 	}
 	for _, c := range confirmations {

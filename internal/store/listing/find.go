@@ -17,7 +17,8 @@ const maxFinds = 50
 type Finds struct {
 	Jobs       []models.Job
 	Accounting []models.AccountingJob
-	// Documents are those that have no job, or none any more, but a row of daybook.documents or impacts.
+	// Documents are those that have no job, or none any more, but a row of daybook.documents or
+	// impacts.
 	Documents []DocumentPlace
 	Tasks     []ListedTask
 	// More says that there are others.
@@ -27,16 +28,19 @@ type Finds struct {
 // DocumentPlace names a document.
 type DocumentPlace struct{ OrgID, ID string }
 
-// Find looks for a text as the id or idempotency key of a background job, the id or document of an accounting job and, with tasks, the id of a
-// task: in one organization, or in all when org is empty. Each is found by an index.
+// Find looks for a text as the id or idempotency key of a background job, the id or document of an
+// accounting job and, with tasks, the id of a task: in one organization, or in all when org is
+// empty. Each is found by an index.
 func (l *Listing) Find(ctx context.Context, org, text string, tasks bool) (Finds, error) {
 	var f Finds
 	db := l.db.WithContext(ctx)
 	var err error
-	if f.Jobs, err = find[models.Job]("find jobs", where(db.Omit("payload", "result").Where("id = ?", text), "org_id = ?", org)); err != nil {
+	if f.Jobs, err = find[models.Job]("find jobs",
+		where(db.Omit("payload", "result").Where("id = ?", text), "org_id = ?", org)); err != nil {
 		return f, err
 	}
-	keyed, err := find[models.Job]("find jobs by key", where(db.Omit("payload", "result").Where("idempotency_key = ?", text), "org_id = ?", org).Limit(maxFinds+1))
+	keyed, err := find[models.Job]("find jobs by key",
+		where(db.Omit("payload", "result").Where("idempotency_key = ?", text), "org_id = ?", org).Limit(maxFinds+1))
 	if err != nil {
 		return f, err
 	}
@@ -83,7 +87,8 @@ SELECT o.id AS org_id, @document AS id
  ORDER BY o.id
  LIMIT @most`
 	err = l.bounded(ctx, func(l *Listing) error {
-		return l.db.Raw(stmt, sql.Named("org", org), sql.Named("document", document), sql.Named("most", maxFinds)).Scan(&found).Error
+		return l.db.Raw(stmt, sql.Named("org", org), sql.Named("document", document),
+			sql.Named("most", maxFinds)).Scan(&found).Error
 	})
 	return found, store.Wrap("find documents", err)
 }

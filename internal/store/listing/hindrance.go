@@ -11,11 +11,12 @@ import (
 type Hindrance struct {
 	// PausedAt is since when the job's organization is paused; nil: it is not.
 	PausedAt *time.Time
-	// MaxInFlight is the organization's cap; nil: it has none. InFlight counts the jobs of the kind that are leased under it.
+	// MaxInFlight is the organization's cap; nil: it has none. InFlight counts the jobs of the kind
+	// that are leased under it.
 	MaxInFlight *int
 	InFlight    int
-	// Workers counts the workers of background jobs of the fleet that works the job that were heard of in the last 5 minutes and have not stopped, Handlers those of them that
-	// work the type.
+	// Workers counts the workers of background jobs of the fleet that works the job that were heard
+	// of in the last 5 minutes and have not stopped, Handlers those of them that work the type.
 	Workers, Handlers int
 	// Fleet is the name of that fleet; empty: the one without a name.
 	Fleet string
@@ -23,8 +24,9 @@ type Hindrance struct {
 	QueuePausedAt *time.Time
 }
 
-// Hindrance reads what may keep the pending jobs of an organization, a type and a named queue from being worked; queue is empty for those in none. kind is
-// "jobs" or "accounting"; the workers of accounting jobs are not on record.
+// Hindrance reads what may keep the pending jobs of an organization, a type and a named queue from
+// being worked; queue is empty for those in none. kind is "jobs" or "accounting"; the workers of
+// accounting jobs are not on record.
 func (l *Listing) Hindrance(ctx context.Context, kind, org, jobType, queue string) (Hindrance, error) {
 	const stmt = `
 WITH of AS (SELECT coalesce((SELECT u.fleet FROM daybook.queues u WHERE u.name = @queue), 0) AS fleet),

@@ -23,8 +23,8 @@ type JobFilter struct {
 	Type  string
 	// Code is the last error's.
 	Code models.ErrorCode
-	// Since and Until bound when the job failed if State is JobFailed, and when it was enqueued otherwise: from Since on, before
-	// Until.
+	// Since and Until bound when the job failed if State is JobFailed, and when it was enqueued
+	// otherwise: from Since on, before Until.
 	Since, Until time.Time
 	// Link is something that the job is about; JobID is not looked at.
 	Link models.JobLink
@@ -32,7 +32,8 @@ type JobFilter struct {
 	Key string
 	// Queue is the named queue; "default" is the one without a row.
 	Queue string
-	// Waits is what the job waits for: WaitsForTurn, WaitsForJobs or WaitsForCallback. Any other value is ErrInvalid.
+	// Waits is what the job waits for: WaitsForTurn, WaitsForJobs or WaitsForCallback. Any other
+	// value is ErrInvalid.
 	Waits string
 }
 
@@ -63,21 +64,24 @@ type JobDetail struct {
 	Links []models.JobLink
 	// WaitsFor is what the job waits for.
 	WaitsFor []WaitsFor
-	// Attempts are a page of the history, the newest first. AttemptRows counts all of its rows, each of which may stand for several
-	// attempts; Older is the id before which the next page begins, 0: this is the last one.
+	// Attempts are a page of the history, the newest first. AttemptRows counts all of its rows, each
+	// of which may stand for several attempts; Older is the id before which the next page begins, 0:
+	// this is the last one.
 	Attempts    []models.JobAttempt
 	AttemptRows int64
 	Older       int64
 }
 
-// Jobs lists background jobs: dead letters (State is JobFailed) by when they failed, all others by when they were
-// enqueued, the last one first. limit is DefaultLimit when it is 0. cursor is a page's Next, for the same filter; empty: from the
-// beginning. A cursor that is not one is ErrInvalid.
+// Jobs lists background jobs: dead letters (State is JobFailed) by when they failed, all others by
+// when they were enqueued, the last one first. limit is DefaultLimit when it is 0. cursor is a
+// page's Next, for the same filter; empty: from the beginning. A cursor that is not one is
+// ErrInvalid.
 func (l *Listing) Jobs(ctx context.Context, f JobFilter, limit int, cursor string) (JobPage, error) {
 	return l.jobPage(ctx, l.jobs(ctx, f), f.State == models.JobFailed, limit, cursor)
 }
 
-// jobPage reads a page of the jobs of a query, in the order of dead letters or in that of the others.
+// jobPage reads a page of the jobs of a query, in the order of dead letters or in that of the
+// others.
 func (l *Listing) jobPage(ctx context.Context, q *gorm.DB, byFailure bool, limit int, cursor string) (JobPage, error) {
 	limit = cmp.Or(limit, store.DefaultLimit)
 	page := JobPage{Jobs: []models.Job{}, Links: map[string][]models.JobLink{}}
@@ -111,7 +115,8 @@ func jobsAfter(q *gorm.DB, byFailure bool, cursor string) (*gorm.DB, error) {
 	return after(q, byFailure, cursor, "finished_at DESC, id", "finished_at <= ? AND (finished_at < ? OR id > ?)")
 }
 
-// after is jobsAfter with the order of failed jobs by when they failed, and what comes behind one of them in it.
+// after is jobsAfter with the order of failed jobs by when they failed, and what comes behind one
+// of them in it.
 func after(q *gorm.DB, byFailure bool, cursor, failures, behind string) (*gorm.DB, error) {
 	if byFailure {
 		q = q.Order(failures)
@@ -131,7 +136,8 @@ func after(q *gorm.DB, byFailure bool, cursor, failures, behind string) (*gorm.D
 	return q.Where("id < ?", id), nil
 }
 
-// OrganizationOfJob returns whose a background job is: org, or any when org is empty; ErrJobNotFound when it has no such job.
+// OrganizationOfJob returns whose a background job is: org, or any when org is empty;
+// ErrJobNotFound when it has no such job.
 func (l *Listing) OrganizationOfJob(ctx context.Context, org, id string) (string, error) {
 	j, err := l.job(ctx, org, id, "org_id")
 	return j.OrgID, err
@@ -139,12 +145,13 @@ func (l *Listing) OrganizationOfJob(ctx context.Context, org, id string) (string
 
 // job reads columns of a job.
 func (l *Listing) job(ctx context.Context, org, id string, columns ...string) (models.Job, error) {
-	return one[models.Job]("read the job", where(l.db.WithContext(ctx).Select(columns).Where("id = ?", id), "org_id = ?", org),
+	return one[models.Job]("read the job",
+		where(l.db.WithContext(ctx).Select(columns).Where("id = ?", id), "org_id = ?", org),
 		store.NoJob(id))
 }
 
-// Job reads one background job of an organization, or of any when org is empty, with a page of its history; ErrJobNotFound
-// when there is none.
+// Job reads one background job of an organization, or of any when org is empty, with a page of its
+// history; ErrJobNotFound when there is none.
 func (l *Listing) Job(ctx context.Context, org, id string, p HistoryPage) (JobDetail, error) {
 	var d JobDetail
 	var err error
@@ -167,7 +174,8 @@ func (l *Listing) Job(ctx context.Context, org, id string, p HistoryPage) (JobDe
 		return d, store.Wrap("count attempts", err)
 	}
 	limit := cmp.Or(p.Limit, store.DefaultLimit)
-	d.Attempts, err = find[models.JobAttempt]("list attempts", history(db, id, HistoryPage{Before: p.Before, Limit: limit + 1}))
+	d.Attempts, err = find[models.JobAttempt]("list attempts",
+		history(db, id, HistoryPage{Before: p.Before, Limit: limit + 1}))
 	if len(d.Attempts) > limit {
 		d.Attempts = d.Attempts[:limit]
 		d.Older = d.Attempts[limit-1].ID
@@ -188,8 +196,10 @@ type JobStat struct {
 	Estimated bool
 }
 
-// JobStats counts the background jobs of an organization, or of all when org is empty, in the order of types and states: what daybook.job_status shows. Jobs that
-// completed or were cancelled are estimated as store.Status does it, for all organizations: of a large table a type with few of them may be left out.
+// JobStats counts the background jobs of an organization, or of all when org is empty, in the order
+// of types and states: what daybook.job_status shows. Jobs that completed or were cancelled are
+// estimated as store.Status does it, for all organizations: of a large table a type with few of
+// them may be left out.
 func (l *Listing) JobStats(ctx context.Context, org string) (stats []JobStat, err error) {
 	const stmt = `
 SELECT type, state, sum(weight)::bigint, min(created_at), max(created_at), avg(run_count)::float8, bool_or(weight > 1)
@@ -215,11 +225,12 @@ func (l *Listing) jobLinks(ctx context.Context, ids ...string) ([]models.JobLink
 	if len(ids) == 0 {
 		return []models.JobLink{}, nil
 	}
-	return find[models.JobLink]("read the jobs' links", l.db.WithContext(ctx).Where("job_id IN ?", ids).Order("job_id, kind, id"))
+	return find[models.JobLink]("read the jobs' links",
+		l.db.WithContext(ctx).Where("job_id IN ?", ids).Order("job_id, kind, id"))
 }
 
-// jobsOfLinkedID finds jobs by what they are linked to when its kind is not known. The index begins with the kind, and there are few kinds:
-// each is probed.
+// jobsOfLinkedID finds jobs by what they are linked to when its kind is not known. The index begins
+// with the kind, and there are few kinds: each is probed.
 const jobsOfLinkedID = `
 WITH RECURSIVE kinds AS (
     SELECT min(l.kind) AS kind FROM daybook.job_links l
@@ -238,7 +249,8 @@ func (l *Listing) jobs(ctx context.Context, f JobFilter) *gorm.DB {
 	q = whereWaits(whereQueue(q, f.Queue), f.Waits)
 	switch {
 	case f.Link.Kind != "":
-		q = q.Where("id IN (SELECT l.job_id FROM daybook.job_links l WHERE l.kind = ? AND (? = '' OR l.id = ?))", f.Link.Kind, f.Link.ID, f.Link.ID)
+		q = q.Where("id IN (SELECT l.job_id FROM daybook.job_links l WHERE l.kind = ? AND (? = '' OR l.id = ?))",
+			f.Link.Kind, f.Link.ID, f.Link.ID)
 	case f.Link.ID != "":
 		q = q.Where("id IN ("+jobsOfLinkedID+")", f.Link.ID)
 	}
@@ -267,7 +279,8 @@ func idPrefix(t time.Time) string {
 	return hex[:8] + "-" + hex[8:]
 }
 
-// writeCursor says where a list goes on after a job. failed is when it failed, for lists in that order.
+// writeCursor says where a list goes on after a job. failed is when it failed, for lists in that
+// order.
 func writeCursor(id string, failed *time.Time, byFailure bool) string {
 	place := "c " + id
 	if byFailure && failed != nil {

@@ -20,8 +20,9 @@ var ErrOperationNotFound = failure.New(failure.OperationNotFound, "no such bulk 
 
 // BulkJobs is a request for every background job that a filter means.
 type BulkJobs struct {
-	// Filter says which. A retry takes dead letters when its State is empty, and may be asked for JobCancelled or JobPending; a
-	// cancellation takes all that are not finished, and dead letters, and may be asked for one of those states.
+	// Filter says which. A retry takes dead letters when its State is empty, and may be asked for
+	// JobCancelled or JobPending; a cancellation takes all that are not finished, and dead letters,
+	// and may be asked for one of those states.
 	Filter JobFilter
 	// All must be set when the filter says nothing but a state.
 	All bool
@@ -29,9 +30,12 @@ type BulkJobs struct {
 	DryRun bool
 }
 
-// RetryJobs tries many jobs again, as RetryJob does one: StartRetry and RunBulk. Jobs that fail while it runs are not tried
-// twice. With an error the operation, which the error names, can be gone on with.
-func (l *Listing) RetryJobs(ctx context.Context, q store.Querier, r BulkJobs, mode string, delay time.Duration) (models.BulkOperation, error) {
+// RetryJobs tries many jobs again, as RetryJob does one: StartRetry and RunBulk. Jobs that fail
+// while it runs are not tried twice. With an error the operation, which the error names, can be
+// gone on with.
+func (l *Listing) RetryJobs(ctx context.Context, q store.Querier, r BulkJobs, mode string,
+	delay time.Duration,
+) (models.BulkOperation, error) {
 	op, err := l.StartRetry(ctx, r, mode, delay)
 	return l.finishBulk(ctx, q, r, op, err)
 }
@@ -42,7 +46,9 @@ func (l *Listing) CancelJobs(ctx context.Context, q store.Querier, r BulkJobs) (
 	return l.finishBulk(ctx, q, r, op, err)
 }
 
-func (l *Listing) finishBulk(ctx context.Context, q store.Querier, r BulkJobs, op models.BulkOperation, err error) (models.BulkOperation, error) {
+func (l *Listing) finishBulk(ctx context.Context, q store.Querier, r BulkJobs, op models.BulkOperation,
+	err error,
+) (models.BulkOperation, error) {
 	if err == nil && !r.DryRun {
 		id := op.ID
 		if err = store.RunBulk(ctx, q, id); err != nil {
@@ -58,9 +64,11 @@ func (l *Listing) finishBulk(ctx context.Context, q store.Querier, r BulkJobs, o
 	return op, err
 }
 
-// StartRetry chooses the jobs that are to be tried again, in batches that RunBulk changes. mode and delay are RetryJob's. With
-// DryRun they are counted, and the operation has no id.
-func (l *Listing) StartRetry(ctx context.Context, r BulkJobs, mode string, delay time.Duration) (models.BulkOperation, error) {
+// StartRetry chooses the jobs that are to be tried again, in batches that RunBulk changes. mode and
+// delay are RetryJob's. With DryRun they are counted, and the operation has no id.
+func (l *Listing) StartRetry(ctx context.Context, r BulkJobs, mode string,
+	delay time.Duration,
+) (models.BulkOperation, error) {
 	op := models.BulkOperation{Kind: models.KindJobs, Action: models.BulkRetry, Mode: &mode}
 	if seconds := delay.Seconds(); seconds > 0 {
 		op.DelaySeconds = &seconds
@@ -74,13 +82,18 @@ func (l *Listing) StartRetry(ctx context.Context, r BulkJobs, mode string, delay
 
 // StartCancel is StartRetry for jobs that are to be cancelled.
 func (l *Listing) StartCancel(ctx context.Context, r BulkJobs) (models.BulkOperation, error) {
-	return l.startBulk(ctx, r, models.BulkOperation{Kind: models.KindJobs, Action: models.BulkCancel}, []models.JobState{models.JobPending, models.JobLeased, models.JobFailed})
+	return l.startBulk(ctx, r, models.BulkOperation{Kind: models.KindJobs, Action: models.BulkCancel},
+		[]models.JobState{models.JobPending, models.JobLeased, models.JobFailed})
 }
 
-// startBulk chooses the jobs of an operation, which may have one of the states, or the one that the filter names.
-func (l *Listing) startBulk(ctx context.Context, r BulkJobs, op models.BulkOperation, states []models.JobState) (models.BulkOperation, error) {
+// startBulk chooses the jobs of an operation, which may have one of the states, or the one that the
+// filter names.
+func (l *Listing) startBulk(ctx context.Context, r BulkJobs, op models.BulkOperation,
+	states []models.JobState,
+) (models.BulkOperation, error) {
 	if !r.Filter.bounded() && !r.All {
-		return op, store.Invalid("the filter means every job: name an organization, a type, an error code, a time or a link, or say that all are meant")
+		return op, store.Invalid("the filter means every job: name an organization, a type, an error code, a time or a " +
+			"link, or say that all are meant")
 	}
 	if s := r.Filter.State; s != "" {
 		if !slices.Contains(states, s) {
@@ -99,8 +112,11 @@ func (l *Listing) startBulk(ctx context.Context, r BulkJobs, op models.BulkOpera
 	return l.beginBulk(ctx, r.DryRun, op, func(l *Listing) *gorm.DB { return l.jobs(ctx, r.Filter) })
 }
 
-// beginBulk counts the jobs that a query means and that are in one of the operation's states, or, unless it is a dry run, writes the operation and its batches.
-func (l *Listing) beginBulk(ctx context.Context, dryRun bool, op models.BulkOperation, jobs func(l *Listing) *gorm.DB) (models.BulkOperation, error) {
+// beginBulk counts the jobs that a query means and that are in one of the operation's states, or,
+// unless it is a dry run, writes the operation and its batches.
+func (l *Listing) beginBulk(ctx context.Context, dryRun bool, op models.BulkOperation,
+	jobs func(l *Listing) *gorm.DB,
+) (models.BulkOperation, error) {
 	if dryRun {
 		var n int64
 		err := jobs(l).Where("state IN ?", []string(op.States)).Count(&n).Error
@@ -115,7 +131,8 @@ func (l *Listing) beginBulk(ctx context.Context, dryRun bool, op models.BulkOper
 	return op, store.Wrap("choose jobs", err)
 }
 
-// chooseBulk writes an operation and its batches of 500 of the jobs that a query means, and forgets operations that ended a month ago.
+// chooseBulk writes an operation and its batches of 500 of the jobs that a query means, and forgets
+// operations that ended a month ago.
 func (l *Listing) chooseBulk(jobs *gorm.DB, op *models.BulkOperation) error {
 	const forget = `DELETE FROM daybook.bulk_operations WHERE finished_at < clock_timestamp() - interval '30 days'`
 	const begin = `
@@ -135,7 +152,8 @@ RETURNING matched`
 		return err
 	}
 	if err := l.db.Raw(begin, map[string]any{
-		"kind": string(op.Kind), "org": op.OrgID, "action": string(op.Action), "mode": op.Mode, "delay": op.DelaySeconds, "states": strings.Join(op.States, " "),
+		"kind": string(op.Kind), "org": op.OrgID, "action": string(op.Action), "mode": op.Mode, "delay": op.DelaySeconds,
+		"states": strings.Join(op.States, " "),
 	}).Row().Scan(&op.ID, &op.CreatedAt, &op.UpdatedAt); err != nil {
 		return err
 	}
@@ -145,8 +163,10 @@ RETURNING matched`
 	return l.db.Raw(count, op.ID).Row().Scan(&op.Matched)
 }
 
-// BulkOperation reads an operation on jobs of an organization, or any when org is empty; ErrOperationNotFound when there is none.
+// BulkOperation reads an operation on jobs of an organization, or any when org is empty;
+// ErrOperationNotFound when there is none.
 func (l *Listing) BulkOperation(ctx context.Context, org, id string) (models.BulkOperation, error) {
-	return one[models.BulkOperation]("read the bulk operation", where(l.db.WithContext(ctx).Where("id = ?", id), "org_id = ?", org),
+	return one[models.BulkOperation]("read the bulk operation",
+		where(l.db.WithContext(ctx).Where("id = ?", id), "org_id = ?", org),
 		fmt.Errorf("%w: %s; finished ones are kept for a month", ErrOperationNotFound, id))
 }

@@ -14,7 +14,8 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// found reads every page of a search, and says on how many of them it stopped before the page was full.
+// found reads every page of a search, and says on how many of them it stopped before the page was
+// full.
 func (b *jobsBundle) found(f listing.JobFilter, limit int) (ids []string, stops int) {
 	b.t.Helper()
 	cursor := ""
@@ -36,7 +37,8 @@ func (b *jobsBundle) found(f listing.JobFilter, limit int) (ids []string, stops 
 	}
 }
 
-// A search that reads a bounded number of rows for a page finds what the list finds, whatever the filter.
+// A search that reads a bounded number of rows for a page finds what the list finds, whatever the
+// filter.
 func TestBoundedSearchFindsTheSame(t *testing.T) {
 	t.Parallel()
 	b := setupJobs(t)
@@ -54,11 +56,17 @@ func TestBoundedSearchFindsTheSame(t *testing.T) {
 		}
 	}
 	filters := map[string]listing.JobFilter{
-		"all": {}, "an organization": {OrgID: "p"}, "a type": {Type: "sms"}, "open": {State: models.JobPending}, "open of a type": {State: models.JobPending, Type: "sms"},
-		"failed": {State: models.JobFailed}, "failed of an organization": {State: models.JobFailed, OrgID: "q"}, "failed with a code": {State: models.JobFailed, Code: models.CodeNotFound},
-		"failed of a type with a code": {State: models.JobFailed, Code: models.CodeNotFound, Type: "sms"}, "completed of a type": {State: models.JobCompleted, Type: "sms"},
-		"a kind of link": {Link: models.JobLink{Kind: "user"}}, "a linked id": {Link: models.JobLink{ID: "3"}}, "a link": {Link: models.JobLink{Kind: "user", ID: "3"}},
-		"a key": {Key: "k-3"}, "since": {Type: "sms", Since: time.Now().Add(-time.Hour)}, "until": {Type: "sms", Until: time.Now().Add(time.Hour)}, "none": {Type: "none"},
+		"all": {}, "an organization": {OrgID: "p"}, "a type": {Type: "sms"}, "open": {State: models.JobPending},
+		"open of a type": {State: models.JobPending, Type: "sms"},
+		"failed":         {State: models.JobFailed}, "failed of an organization": {State: models.JobFailed, OrgID: "q"},
+		"failed with a code":           {State: models.JobFailed, Code: models.CodeNotFound},
+		"failed of a type with a code": {State: models.JobFailed, Code: models.CodeNotFound, Type: "sms"},
+		"completed of a type":          {State: models.JobCompleted, Type: "sms"},
+		"a kind of link":               {Link: models.JobLink{Kind: "user"}},
+		"a linked id":                  {Link: models.JobLink{ID: "3"}},
+		"a link":                       {Link: models.JobLink{Kind: "user", ID: "3"}},
+		"a key":                        {Key: "k-3"}, "since": {Type: "sms", Since: time.Now().Add(-time.Hour)},
+		"until": {Type: "sms", Until: time.Now().Add(time.Hour)}, "none": {Type: "none"},
 		"failed since": {State: models.JobFailed, Type: "sms", Since: time.Now().Add(-30 * time.Second)},
 	}
 	for name, f := range filters {
@@ -91,11 +99,18 @@ UPDATE daybook.accounting_work_queue SET state = 'failed', finished_at = clock_t
 		document string
 		want     int
 	}{
-		"all": {want: 40}, "an organization": {f: listing.AccountingJobFilter{OrgID: "p"}, want: 20}, "open": {f: listing.AccountingJobFilter{State: models.JobPending}, want: 28},
-		"failed": {f: listing.AccountingJobFilter{State: models.JobFailed}, want: 12}, "a code": {f: listing.AccountingJobFilter{Code: models.CodeUnbalanced}, want: 6},
-		"failed with a code": {f: listing.AccountingJobFilter{State: models.JobFailed, Code: models.CodeUnbalanced}, want: 6},
-		"since":              {f: listing.AccountingJobFilter{Since: time.Now().Add(-time.Hour)}, want: 40}, "a document": {document: "inv-7", want: 2},
-		"a document of an organization": {f: listing.AccountingJobFilter{OrgID: "o"}, document: "inv-7", want: 1}, "no document": {document: "none"},
+		"all": {want: 40}, "an organization": {f: listing.AccountingJobFilter{OrgID: "p"}, want: 20},
+		"open":   {f: listing.AccountingJobFilter{State: models.JobPending}, want: 28},
+		"failed": {f: listing.AccountingJobFilter{State: models.JobFailed}, want: 12},
+		"a code": {f: listing.AccountingJobFilter{Code: models.CodeUnbalanced}, want: 6},
+		"failed with a code": {
+			f:    listing.AccountingJobFilter{State: models.JobFailed, Code: models.CodeUnbalanced},
+			want: 6,
+		},
+		"since":                         {f: listing.AccountingJobFilter{Since: time.Now().Add(-time.Hour)}, want: 40},
+		"a document":                    {document: "inv-7", want: 2},
+		"a document of an organization": {f: listing.AccountingJobFilter{OrgID: "o"}, document: "inv-7", want: 1},
+		"no document":                   {document: "none"},
 	} {
 		for _, scan := range []int{4, 1000} {
 			b.listing.SetScan(scan)

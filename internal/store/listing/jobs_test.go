@@ -118,8 +118,14 @@ func TestQueuedJobFilters(t *testing.T) {
 	b := setupJobs(t)
 	payload := []byte(`{}`)
 	mail := b.enqueue(store.NewJob{OrgID: "o", Type: "mail", Payload: payload, IdempotencyKey: "k"})
-	linked := b.enqueue(store.NewJob{OrgID: "o", Type: "report", Payload: payload, Links: []byte(`[{"kind": "order", "id": "1"}, {"kind": "form", "id": "2"}]`)})
-	other := b.enqueue(store.NewJob{OrgID: "p", Type: "mail", Payload: payload, Links: []byte(`[{"kind": "order", "id": "2"}]`)})
+	linked := b.enqueue(store.NewJob{
+		OrgID: "o", Type: "report", Payload: payload,
+		Links: []byte(`[{"kind": "order", "id": "1"}, {"kind": "form", "id": "2"}]`),
+	})
+	other := b.enqueue(store.NewJob{
+		OrgID: "p", Type: "mail", Payload: payload,
+		Links: []byte(`[{"kind": "order", "id": "2"}]`),
+	})
 	dead := b.enqueue(store.NewJob{OrgID: "o", Type: "mail", Payload: payload})
 	b.fail(dead, models.CodeNotFound, time.Hour)
 	late := b.enqueue(store.NewJob{OrgID: "p", Type: "report", Payload: payload})
@@ -130,22 +136,37 @@ func TestQueuedJobFilters(t *testing.T) {
 		f    listing.JobFilter
 		want []string
 	}{
-		"all":                     {listing.JobFilter{}, []string{mail, linked, other, dead, late}},
-		"organization":            {listing.JobFilter{OrgID: "p"}, []string{other, late}},
-		"state":                   {listing.JobFilter{State: models.JobPending}, []string{mail, linked, other}},
-		"type":                    {listing.JobFilter{Type: "report"}, []string{linked, late}},
-		"code":                    {listing.JobFilter{Code: models.CodeNotFound}, []string{dead}},
-		"key":                     {listing.JobFilter{Key: "k"}, []string{mail}},
-		"link":                    {listing.JobFilter{Link: models.JobLink{Kind: "order", ID: "2"}}, []string{other}},
-		"kind of link":            {listing.JobFilter{Link: models.JobLink{Kind: "order"}}, []string{linked, other}},
-		"id of a link":            {listing.JobFilter{Link: models.JobLink{ID: "2"}}, []string{linked, other}},
-		"enqueued since":          {listing.JobFilter{Since: now.Add(-time.Minute)}, []string{mail, linked, other, dead, late}},
-		"enqueued since later":    {listing.JobFilter{Since: now.Add(time.Hour)}, nil},
-		"enqueued until":          {listing.JobFilter{Until: now.Add(-time.Hour)}, nil},
-		"failed since":            {listing.JobFilter{State: models.JobFailed, Since: now.Add(-time.Minute)}, []string{late}},
-		"failed until":            {listing.JobFilter{State: models.JobFailed, Until: now.Add(-time.Minute)}, []string{dead}},
-		"failed, everything":      {listing.JobFilter{OrgID: "o", State: models.JobFailed, Type: "mail", Code: models.CodeNotFound, Since: now.Add(-2 * time.Hour), Until: now}, []string{dead}},
-		"failed, one too many":    {listing.JobFilter{OrgID: "o", State: models.JobFailed, Type: "mail", Code: models.CodeTimeout}, nil},
+		"all":          {listing.JobFilter{}, []string{mail, linked, other, dead, late}},
+		"organization": {listing.JobFilter{OrgID: "p"}, []string{other, late}},
+		"state":        {listing.JobFilter{State: models.JobPending}, []string{mail, linked, other}},
+		"type":         {listing.JobFilter{Type: "report"}, []string{linked, late}},
+		"code":         {listing.JobFilter{Code: models.CodeNotFound}, []string{dead}},
+		"key":          {listing.JobFilter{Key: "k"}, []string{mail}},
+		"link":         {listing.JobFilter{Link: models.JobLink{Kind: "order", ID: "2"}}, []string{other}},
+		"kind of link": {listing.JobFilter{Link: models.JobLink{Kind: "order"}}, []string{linked, other}},
+		"id of a link": {listing.JobFilter{Link: models.JobLink{ID: "2"}}, []string{linked, other}},
+		"enqueued since": {
+			listing.JobFilter{Since: now.Add(-time.Minute)},
+			[]string{mail, linked, other, dead, late},
+		},
+		"enqueued since later": {listing.JobFilter{Since: now.Add(time.Hour)}, nil},
+		"enqueued until":       {listing.JobFilter{Until: now.Add(-time.Hour)}, nil},
+		"failed since": {
+			listing.JobFilter{State: models.JobFailed, Since: now.Add(-time.Minute)},
+			[]string{late},
+		},
+		"failed until": {
+			listing.JobFilter{State: models.JobFailed, Until: now.Add(-time.Minute)},
+			[]string{dead},
+		},
+		"failed, everything": {listing.JobFilter{
+			OrgID: "o", State: models.JobFailed, Type: "mail",
+			Code: models.CodeNotFound, Since: now.Add(-2 * time.Hour), Until: now,
+		}, []string{dead}},
+		"failed, one too many": {listing.JobFilter{
+			OrgID: "o", State: models.JobFailed, Type: "mail",
+			Code: models.CodeTimeout,
+		}, nil},
 		"an unknown organization": {listing.JobFilter{OrgID: "q"}, nil},
 	} {
 		have, _ := b.all(c.f, 100)
@@ -154,14 +175,20 @@ func TestQueuedJobFilters(t *testing.T) {
 
 	page, err := b.listing.Jobs(t.Context(), listing.JobFilter{Type: "report"}, 0, "")
 	require.NoError(t, err)
-	assert.Equal(t, map[string][]models.JobLink{linked: {{JobID: linked, Kind: "form", ID: "2"}, {JobID: linked, Kind: "order", ID: "1"}}}, page.Links)
+	assert.Equal(t, map[string][]models.JobLink{linked: {
+		{JobID: linked, Kind: "form", ID: "2"},
+		{JobID: linked, Kind: "order", ID: "1"},
+	}}, page.Links)
 	assert.Nil(t, page.Jobs[0].Payload, "lists are without payloads")
 }
 
 func TestQueuedJobWithAllThatIsKnown(t *testing.T) {
 	t.Parallel()
 	b := setupJobs(t)
-	id := b.enqueue(store.NewJob{OrgID: "o", Type: "mail", Payload: []byte(`{"to": "a"}`), Links: []byte(`[{"kind": "order", "id": "1"}]`)})
+	id := b.enqueue(store.NewJob{
+		OrgID: "o", Type: "mail", Payload: []byte(`{"to": "a"}`),
+		Links: []byte(`[{"kind": "order", "id": "1"}]`),
+	})
 	b.exec(`
 INSERT INTO daybook.attempt_log (job_id, org_id, kind, type, attempt, outcome, error_code, error, started_at, worker, turn_id, fence)
 VALUES ($1, 'o', 'jobs', 'mail', 1, 'retried', 'TIMEOUT', 'e', now(), 'w', 't', 1), ($1, 'o', 'jobs', 'mail', 2, 'completed', NULL, NULL, now(), 'w', 't', 2)`, id)
@@ -211,7 +238,8 @@ func TestQueuedJobStats(t *testing.T) {
 	}
 }
 
-// However many jobs have ended, their counts by type come from a part of them, and say so; those of one organization are counted. The rows have a page each.
+// However many jobs have ended, their counts by type come from a part of them, and say so; those of
+// one organization are counted. The rows have a page each.
 func TestJobStatsReadAPartOfWhatHasEnded(t *testing.T) {
 	t.Parallel()
 	const completed, most = 8000, 4096
@@ -219,7 +247,8 @@ func TestJobStatsReadAPartOfWhatHasEnded(t *testing.T) {
 	c.exec(`ALTER TABLE daybook.jobs SET (autovacuum_enabled = false)`)
 	c.exec(`ALTER TABLE daybook.jobs ALTER payload SET STORAGE PLAIN`)
 	c.exec(`INSERT INTO daybook.jobs (org_id, type, payload, state, run_count, finished_at)
-SELECT 'o', 'mail', jsonb_build_object('a', repeat('x', 5500)), 'completed', 2, now() FROM generate_series(1, $1) g`, completed)
+SELECT 'o', 'mail', jsonb_build_object('a', repeat('x', 5500)), 'completed', 2, now() FROM generate_series(1, $1) g`,
+		completed)
 	c.enqueue(store.NewJob{OrgID: "o", Type: "mail", Payload: []byte(`{}`)})
 	c.exec(`ANALYZE daybook.jobs`)
 	before, _ := c.reads("daybook.jobs")
@@ -228,7 +257,10 @@ SELECT 'o', 'mail', jsonb_build_object('a', repeat('x', 5500)), 'completed', 2, 
 	after, _ := c.reads("daybook.jobs")
 	assert.Less(t, after-before, int64(most*5/4), "rows read")
 	require.Len(t, stats, 2)
-	assert.Equal(t, listing.JobStat{Type: "mail", State: models.JobPending, Count: 1, Oldest: stats[0].Oldest, Newest: stats[0].Newest}, stats[0])
+	assert.Equal(t, listing.JobStat{
+		Type: "mail", State: models.JobPending, Count: 1, Oldest: stats[0].Oldest,
+		Newest: stats[0].Newest,
+	}, stats[0])
 	assert.True(t, stats[1].Estimated)
 	assert.InEpsilon(t, completed, stats[1].Count, 0.2)
 	assert.InDelta(t, 2, stats[1].AverageAttempts, 0.001)
@@ -240,7 +272,8 @@ SELECT 'o', 'mail', jsonb_build_object('a', repeat('x', 5500)), 'completed', 2, 
 	assert.Equal(t, int64(completed), own[1].Count)
 }
 
-// A retry or cancellation in bulk does to each job what the single one does, and says how many there were.
+// A retry or cancellation in bulk does to each job what the single one does, and says how many
+// there were.
 func TestBulkRequests(t *testing.T) {
 	t.Parallel()
 	b := setupJobs(t)
@@ -279,10 +312,12 @@ func TestBulkRequests(t *testing.T) {
 	assert.Equal(t, bulkCounts{Matched: 1, Changed: 1}, countsOf(&done))
 	assert.Equal(t, 1, count(`state = 'pending' AND run_count = 3 AND ready_at > now() + interval '59 minutes'`))
 
-	done, err = b.listing.CancelJobs(ctx, b.Pool, listing.BulkJobs{Filter: listing.JobFilter{OrgID: "o", State: models.JobPending}})
+	done, err = b.listing.CancelJobs(ctx, b.Pool,
+		listing.BulkJobs{Filter: listing.JobFilter{OrgID: "o", State: models.JobPending}})
 	require.NoError(t, err)
 	assert.Equal(t, bulkCounts{Matched: n, Changed: n}, countsOf(&done))
-	done, err = b.listing.RetryJobs(ctx, b.Pool, listing.BulkJobs{Filter: listing.JobFilter{State: models.JobCancelled}, All: true}, "now", 0)
+	done, err = b.listing.RetryJobs(ctx, b.Pool,
+		listing.BulkJobs{Filter: listing.JobFilter{State: models.JobCancelled}, All: true}, "now", 0)
 	require.NoError(t, err)
 	assert.Equal(t, bulkCounts{Matched: n, Changed: n}, countsOf(&done))
 	done, err = b.listing.CancelJobs(ctx, b.Pool, listing.BulkJobs{All: true})
@@ -296,7 +331,8 @@ func TestBulkRetryOfUniqueJobs(t *testing.T) {
 	t.Parallel()
 	b := setupJobs(t)
 	for range 2 {
-		b.fail(b.enqueue(store.NewJob{OrgID: "o", Type: "mail", Payload: []byte(`{}`), Unique: true}), models.CodeTimeout, 0)
+		b.fail(b.enqueue(store.NewJob{OrgID: "o", Type: "mail", Payload: []byte(`{}`), Unique: true}), models.CodeTimeout,
+			0)
 	}
 	done, err := b.listing.RetryJobs(t.Context(), b.Pool, listing.BulkJobs{All: true}, "now", 0)
 	require.NoError(t, err)
@@ -311,9 +347,13 @@ func TestBulkRequestsThatAreRefused(t *testing.T) {
 		all  bool
 		says string
 	}{
-		"everything, unsaid":            {listing.JobFilter{}, false, "say that all are meant"},
-		"every dead letter, unsaid":     {listing.JobFilter{State: models.JobFailed}, false, "say that all are meant"},
-		"completed jobs of an org":      {listing.JobFilter{OrgID: "o", State: models.JobCompleted}, false, "not completed"},
+		"everything, unsaid":        {listing.JobFilter{}, false, "say that all are meant"},
+		"every dead letter, unsaid": {listing.JobFilter{State: models.JobFailed}, false, "say that all are meant"},
+		"completed jobs of an org": {
+			listing.JobFilter{OrgID: "o", State: models.JobCompleted},
+			false,
+			"not completed",
+		},
 		"all that were completed, said": {listing.JobFilter{State: models.JobCompleted}, true, "not completed"},
 	} {
 		_, err := b.listing.RetryJobs(t.Context(), b.Pool, listing.BulkJobs{Filter: c.f, All: c.all}, "now", 0)
@@ -322,7 +362,8 @@ func TestBulkRequestsThatAreRefused(t *testing.T) {
 		_, err = b.listing.CancelJobs(t.Context(), b.Pool, listing.BulkJobs{Filter: c.f, All: c.all})
 		assert.ErrorIs(t, err, store.ErrInvalid, name)
 	}
-	_, err := b.listing.RetryJobs(t.Context(), b.Pool, listing.BulkJobs{Filter: listing.JobFilter{OrgID: "o", State: models.JobLeased}}, "now", 0)
+	_, err := b.listing.RetryJobs(t.Context(), b.Pool,
+		listing.BulkJobs{Filter: listing.JobFilter{OrgID: "o", State: models.JobLeased}}, "now", 0)
 	require.ErrorIs(t, err, store.ErrInvalid, "running jobs are not retried")
 }
 
@@ -332,7 +373,10 @@ func TestSearchesUseIndexes(t *testing.T) {
 	b := setupJobs(t)
 	b.exec(`SELECT count(*) FROM daybook.enqueue_jobs(array_fill('o'::text, ARRAY[5000]), array_fill('mail'::text, ARRAY[5000]), array_fill('{}'::jsonb, ARRAY[5000]))`)
 	b.exec(`UPDATE daybook.jobs SET state = 'completed', finished_at = clock_timestamp()`)
-	b.fail(b.enqueue(store.NewJob{OrgID: "o", Type: "mail", Payload: []byte(`{}`), Links: []byte(`[{"kind": "order", "id": "1"}]`)}), models.CodeTimeout, 0)
+	b.fail(b.enqueue(store.NewJob{
+		OrgID: "o", Type: "mail", Payload: []byte(`{}`),
+		Links: []byte(`[{"kind": "order", "id": "1"}]`),
+	}), models.CodeTimeout, 0)
 	b.exec(`ANALYZE daybook.jobs, daybook.job_links`)
 	for stmt, index := range map[string]string{
 		`SELECT id FROM daybook.jobs WHERE org_id = 'o' AND state = 'failed' ORDER BY finished_at DESC, id LIMIT 10`:                                "jobs_failed",

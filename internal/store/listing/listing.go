@@ -16,7 +16,8 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// Listing reads for the command line and the HTTP API: lists, searches and single rows. It locks and changes nothing.
+// Listing reads for the command line and the HTTP API: lists, searches and single rows. It locks
+// and changes nothing.
 type Listing struct {
 	pool *pgxpool.Pool
 	sql  *sql.DB

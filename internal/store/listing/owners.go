@@ -18,9 +18,11 @@ func (l *Listing) ownersOf(ctx context.Context, jobs []models.Job) (map[string]s
 	if types = slices.Compact(types); len(types) == 0 {
 		return map[string]string{}, nil
 	}
-	// By the listing's own handle, which is the transaction of a search: a second connection might have to be waited for.
+	// By the listing's own handle, which is the transaction of a search: a second connection might
+	// have to be waited for.
 	var rows []struct{ Type, Owner string }
-	q := l.db.WithContext(ctx).Table("daybook.job_types").Select("type", "owner").Where("kind = ? AND type IN ? AND owner <> ''", store.Jobs.Name, types)
+	q := l.db.WithContext(ctx).Table("daybook.job_types").Select("type",
+		"owner").Where("kind = ? AND type IN ? AND owner <> ''", store.Jobs.Name, types)
 	if err := q.Scan(&rows).Error; err != nil {
 		return nil, store.Wrap("read the owners of types", err)
 	}

@@ -22,8 +22,8 @@ type TaskFilter struct {
 	// State is one of models.TaskSearches.
 	State models.TaskState
 	Type  string
-	// Since and Until bound when the task was completed if State is TaskDone, when its last error was noted if it is TaskFailed, and when it
-	// was enqueued otherwise: from Since on, before Until.
+	// Since and Until bound when the task was completed if State is TaskDone, when its last error was
+	// noted if it is TaskFailed, and when it was enqueued otherwise: from Since on, before Until.
 	Since, Until time.Time
 }
 
@@ -57,8 +57,8 @@ type foundTask struct {
 	by int64
 }
 
-// searches are the statements that find tasks, state by state: each returns their ids and places. They read no more of the history than they
-// show, unless a type or a time is rare in it.
+// searches are the statements that find tasks, state by state: each returns their ids and places.
+// They read no more of the history than they show, unless a type or a time is rare in it.
 var searches = map[models.TaskState]string{
 	"": `
 SELECT t.task_id, 'epoch'::timestamptz, t.task_id
@@ -109,9 +109,10 @@ SELECT c.task_id, c.completed_at, c.task_id
  LIMIT @limit`,
 }
 
-// Tasks lists tasks: completed ones by when they were completed, failed ones by their last error, all others by when they were enqueued, the
-// last one first. limit is DefaultLimit when it is 0. cursor is a page's Next, for the same filter; empty: from the beginning. A cursor that is
-// not one, and a state that is none of models.TaskSearches, are ErrInvalid.
+// Tasks lists tasks: completed ones by when they were completed, failed ones by their last error,
+// all others by when they were enqueued, the last one first. limit is DefaultLimit when it is 0.
+// cursor is a page's Next, for the same filter; empty: from the beginning. A cursor that is not
+// one, and a state that is none of models.TaskSearches, are ErrInvalid.
 func (l *Listing) Tasks(ctx context.Context, f TaskFilter, limit int, cursor string) (TaskPage, error) {
 	from, err := readTaskCursor(cursor, f.State)
 	if err != nil {
@@ -125,10 +126,12 @@ func (l *Listing) searchTasks(ctx context.Context, f TaskFilter, limit int, from
 	page := TaskPage{Tasks: []ListedTask{}}
 	stmt, known := searches[f.State]
 	if !known {
-		return page, store.Invalid("tasks are not searched by the state %q, but by %s", f.State, phrase.Or(models.TaskSearches()))
+		return page, store.Invalid("tasks are not searched by the state %q, but by %s", f.State,
+			phrase.Or(models.TaskSearches()))
 	}
 	a := store.Args{
-		"type": f.Type, "since": store.TimeOrNil(f.Since), "until": store.TimeOrNil(f.Until), "limit": limit + 1, "at": store.TimeOrNil(from.at), "by": from.by,
+		"type": f.Type, "since": store.TimeOrNil(f.Since), "until": store.TimeOrNil(f.Until), "limit": limit + 1,
+		"at": store.TimeOrNil(from.at), "by": from.by,
 		"floor": floor.by,
 	}
 	if f.State == models.TaskDone {
@@ -170,7 +173,8 @@ SELECT t.task_id, t.task_type, t.enqueued_at, t.scheduled_at,
   LEFT JOIN queues.task_completed c ON c.task_id = x.id
  ORDER BY x.n`
 	list, err := store.Collect(ctx, l.pool, func(row pgx.CollectableRow) (t ListedTask, err error) {
-		err = row.Scan(&t.ID, &t.Type, &t.EnqueuedAt, &t.ScheduledAt, &t.State, &t.Leases, &t.LeasedUntil, &t.CompletedAt, &t.LastError)
+		err = row.Scan(&t.ID, &t.Type, &t.EnqueuedAt, &t.ScheduledAt, &t.State, &t.Leases, &t.LeasedUntil, &t.CompletedAt,
+			&t.LastError)
 		return t, err
 	}, stmt, ids)
 	return list, store.Wrap("read tasks", err)

@@ -12,12 +12,13 @@ import (
 // FoundTasks is a page of a search for tasks.
 type FoundTasks struct {
 	TaskPage
-	// Searched is as that of FoundJobs: by when tasks were enqueued, were completed, or had their last error.
+	// Searched is as that of FoundJobs: by when tasks were enqueued, were completed, or had their
+	// last error.
 	Searched *time.Time
 }
 
-// Where a search for tasks stops: MaxScan places behind the place where it begins, among the rows in whose order it is. Each returns when that
-// was, and the place.
+// Where a search for tasks stops: MaxScan places behind the place where it begins, among the rows
+// in whose order it is. Each returns when that was, and the place.
 const (
 	floorOfTasks = `
 SELECT x.id, (SELECT t.enqueued_at FROM queues.task t WHERE t.task_id = x.id), x.id
@@ -35,7 +36,8 @@ SELECT c.task_id, c.completed_at, c.task_id
 OFFSET $2 LIMIT 1`
 )
 
-// FindTasks is Tasks for a person who waits: it reads at most MaxScan rows for a page, and says how far back it has looked.
+// FindTasks is Tasks for a person who waits: it reads at most MaxScan rows for a page, and says how
+// far back it has looked.
 func (l *Listing) FindTasks(ctx context.Context, f TaskFilter, limit int, cursor string) (FoundTasks, error) {
 	found := FoundTasks{TaskPage: TaskPage{Tasks: []ListedTask{}}}
 	from, err := readTaskCursor(cursor, f.State)

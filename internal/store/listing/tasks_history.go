@@ -36,8 +36,9 @@ type TaskHistory struct {
 	Next string
 }
 
-// TaskHistory reads a page of the facts of a task; ErrTaskNotFound when there is none with the id. limit is DefaultLimit when it is 0. cursor
-// is a page's Next; empty: the newest facts. A cursor that is not one is ErrInvalid.
+// TaskHistory reads a page of the facts of a task; ErrTaskNotFound when there is none with the id.
+// limit is DefaultLimit when it is 0. cursor is a page's Next; empty: the newest facts. A cursor
+// that is not one is ErrInvalid.
 func (l *Listing) TaskHistory(ctx context.Context, id int64, limit int, cursor string) (TaskHistory, error) {
 	const stmt = `
 SELECT x.at, x.event, x.rank, x.id, x.expires_at, coalesce(x.message, '')
@@ -57,7 +58,8 @@ SELECT x.at, x.event, x.rank, x.id, x.expires_at, coalesce(x.message, '')
 	if err != nil {
 		return h, err
 	}
-	h.Events, err = store.Collect(ctx, l.pool, scanEvent, stmt, store.Args{"task": id, "at": store.TimeOrNil(from.At), "rank": from.rank, "id": from.id, "limit": limit + 1})
+	h.Events, err = store.Collect(ctx, l.pool, scanEvent, stmt,
+		store.Args{"task": id, "at": store.TimeOrNil(from.At), "rank": from.rank, "id": from.id, "limit": limit + 1})
 	if err != nil {
 		return h, store.Wrap("read the task's history", err)
 	}

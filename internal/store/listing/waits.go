@@ -14,7 +14,8 @@ import (
 type WaitsFor struct {
 	// What is "job", "turn" (in its sequence) or "callback".
 	What string `gorm:"column:what"`
-	// ID is that of the other job, for a turn that of the job which has it, or the name of the callback.
+	// ID is that of the other job, for a turn that of the job which has it, or the name of the
+	// callback.
 	ID string `gorm:"column:id"`
 	// State is that of the other job; empty: it was removed, or there is none.
 	State models.JobState `gorm:"column:state"`
@@ -28,7 +29,8 @@ const (
 	WaitsForTurn = "turn"
 	// WaitsForJobs: jobs that it was enqueued after have not ended.
 	WaitsForJobs = "jobs"
-	// WaitsForCallback: its attempt, or the request that enqueued it, has asked for an answer from outside.
+	// WaitsForCallback: its attempt, or the request that enqueued it, has asked for an answer from
+	// outside.
 	WaitsForCallback = "callback"
 )
 
@@ -51,7 +53,8 @@ func whereWaits(q *gorm.DB, what string) *gorm.DB {
 		return q.Where(held + ` AND sequence IS NOT NULL AND NOT EXISTS (SELECT FROM daybook.job_sequences s
                                 WHERE s.org_id = jobs.org_id AND s.key = jobs.sequence AND s.holder = jobs.id)`)
 	case WaitsForJobs:
-		return q.Where(held + " AND EXISTS (SELECT FROM daybook.job_waits w WHERE w.job_id = jobs.id AND num_nulls(w.ended_as) = 1)")
+		return q.Where(held + " AND EXISTS (SELECT FROM daybook.job_waits w WHERE w.job_id = jobs.id AND " +
+			"num_nulls(w.ended_as) = 1)")
 	case WaitsForCallback:
 		return q.Where("state = 'pending' AND last_error_code = ?", models.CodeAwaitingCallback)
 	}
@@ -79,5 +82,6 @@ SELECT 'callback', c.name, '', max(c.deadline)
 	if j.State != models.JobPending {
 		return nil, nil
 	}
-	return find[WaitsFor]("read what the job waits for", l.db.WithContext(ctx).Raw(stmt, map[string]any{"id": j.ID, "org": j.OrgID, "sequence": store.Value(j.Sequence)}))
+	return find[WaitsFor]("read what the job waits for",
+		l.db.WithContext(ctx).Raw(stmt, map[string]any{"id": j.ID, "org": j.OrgID, "sequence": store.Value(j.Sequence)}))
 }

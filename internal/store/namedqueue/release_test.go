@@ -15,12 +15,14 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// A program asks for its settings each time that it starts. What a person has set counts until that is taken back.
+// A program asks for its settings each time that it starts. What a person has set counts until that
+// is taken back.
 func TestWhatAPersonSetsCountsAfterAProgramsStart(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
 	starts := func(most int) {
-		require.NoError(t, queue.SetQueue(t.Context(), db.Pool, queue.NamedQueue{Name: "bank", MaxParallel: most, Rate: 7, Fleet: "shop"}))
+		require.NoError(t, queue.SetQueue(t.Context(), db.Pool,
+			queue.NamedQueue{Name: "bank", MaxParallel: most, Rate: 7, Fleet: "shop"}))
 	}
 	now := func() store.NamedQueue {
 		u, err := store.QueueOf(t.Context(), db.Pool, "bank")
@@ -35,7 +37,8 @@ func TestWhatAPersonSetsCountsAfterAProgramsStart(t *testing.T) {
 
 	ada, _ := actions.Begin(t.Context(), actions.Action{Via: actions.CLI, Action: "queues.set", Actor: "ada"})
 	set := func(most int) {
-		_, _, err := namedqueue.Set(ada, db.Pool, "bank", func(u store.NamedQueue) store.NamedQueue { u.MaxParallel = most; return u })
+		_, _, err := namedqueue.Set(ada, db.Pool, "bank",
+			func(u store.NamedQueue) store.NamedQueue { u.MaxParallel = most; return u })
 		require.NoError(t, err)
 	}
 	set(2)
@@ -66,7 +69,8 @@ func TestWhatAPersonSetsCountsAfterAProgramsStart(t *testing.T) {
 	require.ErrorIs(t, err, store.ErrQueueUnknown)
 }
 
-// Also of a queue that a person has made: the program that is started afterwards does not undo its limit.
+// Also of a queue that a person has made: the program that is started afterwards does not undo its
+// limit.
 func TestWhatAPersonHasMade(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)

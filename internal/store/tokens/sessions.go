@@ -15,8 +15,9 @@ import (
 // SessionLength is how long a session of the web console lasts.
 const SessionLength = 12 * time.Hour
 
-// BeginSession signs the holder of a token in and returns the secret that the browser keeps: a random one, known to the database by its hash,
-// from which the token cannot be learned. Sessions that are over are removed on the way.
+// BeginSession signs the holder of a token in and returns the secret that the browser keeps: a
+// random one, known to the database by its hash, from which the token cannot be learned. Sessions
+// that are over are removed on the way.
 func BeginSession(ctx context.Context, db store.DB, tokenID string) (secret string, err error) {
 	const over = `DELETE FROM daybook.console_sessions WHERE expires_at < clock_timestamp()`
 	const begin = `
@@ -34,8 +35,8 @@ VALUES ($1, $2, clock_timestamp() + make_interval(secs => $3))`
 	return secret, nil
 }
 
-// OfSession returns the token of a session, or ErrRefused when the session is over or unknown, or its token is revoked. It notes that
-// the token was used.
+// OfSession returns the token of a session, or ErrRefused when the session is over or unknown, or
+// its token is revoked. It notes that the token was used.
 func OfSession(ctx context.Context, db store.DB, secret string) (Token, error) {
 	const find = `
 SELECT t.id, t.org_id, t.name, t.scopes, t.created_at, t.last_used_at, t.revoked_at, t.types, coalesce(t.requests_per_minute, 0), coalesce(t.jobs_per_minute, 0), t.run_by_get,

@@ -23,7 +23,8 @@ import (
 // Errors of tokens.
 var (
 	// ErrRefused: the token is unknown or revoked. The caller is not told which.
-	ErrRefused = failure.New(failure.Unauthorized, "the token is unknown or revoked: create one with `daybook tokens create`")
+	ErrRefused = failure.New(failure.Unauthorized,
+		"the token is unknown or revoked: create one with `daybook tokens create`")
 	// ErrNotFound: there is no token with that id; `daybook tokens list` shows those there are.
 	ErrNotFound = store.ErrTokenNotFound
 )
@@ -43,7 +44,8 @@ const (
 // Scopes lists every scope.
 func Scopes() []Scope { return []Scope{ScopeRead, ScopeEnqueue, ScopeOperate} }
 
-// Prefix begins every token, so that people and scanners for leaked secrets know one when they see it.
+// Prefix begins every token, so that people and scanners for leaked secrets know one when they see
+// it.
 const Prefix = "dbk_"
 
 const (
@@ -69,21 +71,23 @@ type Token struct {
 
 // Limits are what a token may do within its scopes. The zero value of each field is its default.
 type Limits struct {
-	// Types are the types of background jobs that it may enqueue; empty: all, but those of OperateTypes only with ScopeOperate.
+	// Types are the types of background jobs that it may enqueue; empty: all, but those of
+	// OperateTypes only with ScopeOperate.
 	Types []string `json:"types,omitempty"`
-	// RequestsPerMinute and JobsPerMinute are how many requests a server takes from it, and how many jobs it enqueues for it, in a
-	// minute; 0: no limit.
+	// RequestsPerMinute and JobsPerMinute are how many requests a server takes from it, and how many
+	// jobs it enqueues for it, in a minute; 0: no limit.
 	RequestsPerMinute int `json:"requests_per_minute,omitempty"`
 	JobsPerMinute     int `json:"jobs_per_minute,omitempty"`
-	// RunByGet has GET /api/jobs/run work due jobs, as POST does: for cron services that send nothing else. It wants ScopeOperate.
+	// RunByGet has GET /api/jobs/run work due jobs, as POST does: for cron services that send nothing
+	// else. It wants ScopeOperate.
 	RunByGet bool `json:"run_by_get,omitempty"`
 }
 
 // MaxPerMinute is the largest limit of a token.
 const MaxPerMinute = 1_000_000
 
-// OperateTypes are the types that a token without types of its own may only enqueue with ScopeOperate: they remove what is kept,
-// and call functions of the database.
+// OperateTypes are the types that a token without types of its own may only enqueue with
+// ScopeOperate: they remove what is kept, and call functions of the database.
 func OperateTypes() []string { return []string{"cleanup", "db_function"} }
 
 // Allows reports whether the token has a scope.
@@ -123,8 +127,10 @@ func (n *NewToken) check() error {
 	case len(n.Types) > 100:
 		return store.Invalid("a token may name 100 types, not %d", len(n.Types))
 	case slices.ContainsFunc(n.Types, func(t string) bool { return !models.ValidJobType(t) }):
-		return store.Invalid("each type must be a letter and then letters, digits, '_', '.', ':' or '-', 64 bytes at most: name the types as they are enqueued")
-	case n.RequestsPerMinute < 0 || n.JobsPerMinute < 0 || n.RequestsPerMinute > MaxPerMinute || n.JobsPerMinute > MaxPerMinute:
+		return store.Invalid("each type must be a letter and then letters, digits, '_', '.', ':' or '-', 64 bytes at " +
+			"most: name the types as they are enqueued")
+	case n.RequestsPerMinute < 0 || n.JobsPerMinute < 0 || n.RequestsPerMinute > MaxPerMinute ||
+		n.JobsPerMinute > MaxPerMinute:
 		return store.Invalid("limits a minute must be from 1 to %d, or left out for none", MaxPerMinute)
 	case n.RunByGet && !slices.Contains(n.Scopes, ScopeOperate):
 		return store.Invalid("running jobs by GET wants the scope operate")
@@ -160,7 +166,8 @@ RETURNING id, org_id, name, scopes, created_at, last_used_at, revoked_at, types,
 
 // Find returns the token whose secret is given, or ErrRefused, and notes that it was used.
 func Find(ctx context.Context, db store.DB, secret string) (Token, error) {
-	// The row is found by the secret's hash, so the time that it takes tells nothing about other secrets.
+	// The row is found by the secret's hash, so the time that it takes tells nothing about other
+	// secrets.
 	const find = `
 SELECT id, org_id, name, scopes, created_at, last_used_at, revoked_at, types, coalesce(requests_per_minute, 0), coalesce(jobs_per_minute, 0), run_by_get,
        hash, last_used_at > clock_timestamp() - make_interval(secs => $2)
@@ -189,8 +196,8 @@ SELECT id, org_id, name, scopes, created_at, last_used_at, revoked_at, types, co
 	return t, nil
 }
 
-// noteUse writes that a token was used, once in tokenUsedEvery at most. A database that can only be read, or a role that may not write
-// here, is no reason to refuse the token.
+// noteUse writes that a token was used, once in tokenUsedEvery at most. A database that can only be
+// read, or a role that may not write here, is no reason to refuse the token.
 func noteUse(ctx context.Context, db store.DB, id string) {
 	const used = `
 UPDATE daybook.api_tokens
@@ -210,7 +217,8 @@ SELECT id, org_id, name, scopes, created_at, last_used_at, revoked_at, types, co
 	return tokens, store.Wrap("list tokens", err)
 }
 
-// Revoke has a token refused from now on, or returns ErrNotFound. Of a token that is revoked already it changes nothing, and changed is false.
+// Revoke has a token refused from now on, or returns ErrNotFound. Of a token that is revoked
+// already it changes nothing, and changed is false.
 func Revoke(ctx context.Context, q store.Querier, id string) (t Token, changed bool, err error) {
 	const stmt = `
 UPDATE daybook.api_tokens t
@@ -235,7 +243,8 @@ func oneToken(ctx context.Context, q store.Querier, doing, stmt string, a store.
 func scanToken(row pgx.Row, more ...any) (Token, error) {
 	var t Token
 	err := row.Scan(append([]any{
-		&t.ID, &t.OrgID, &t.Name, &t.Scopes, &t.CreatedAt, &t.LastUsedAt, &t.RevokedAt, &t.Types, &t.RequestsPerMinute, &t.JobsPerMinute, &t.RunByGet,
+		&t.ID, &t.OrgID, &t.Name, &t.Scopes, &t.CreatedAt, &t.LastUsedAt, &t.RevokedAt, &t.Types, &t.RequestsPerMinute,
+		&t.JobsPerMinute, &t.RunByGet,
 	}, more...)...)
 	return t, err
 }

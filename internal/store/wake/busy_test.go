@@ -140,7 +140,8 @@ func TestTransactionOpenWhileTheLockIsWantedAgain(t *testing.T) {
 	tx := b.forgotten("open")
 	w.stop()
 	require.Eventually(t, func() bool {
-		return fixture.Count(t, b.Pool, `SELECT count(*) FROM pg_stat_activity WHERE datname = $1 AND query ~ '^\s*SELECT CASE WHEN pg_try_advisory_lock'`, b.Name) == 1
+		return fixture.Count(t, b.Pool,
+			`SELECT count(*) FROM pg_stat_activity WHERE datname = $1 AND query ~ '^\s*SELECT CASE WHEN pg_try_advisory_lock'`, b.Name) == 1
 	}, time.Minute, 5*time.Millisecond, "the waker has tried for the lock")
 	require.Empty(t, b.holders())
 	b.drain(w.Subscription)

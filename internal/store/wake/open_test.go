@@ -43,10 +43,12 @@ func TestOpenEnqueuingTransactionSlowsNoOther(t *testing.T) {
 				found <- ok && err == nil
 			}()
 			require.Eventually(t, func() bool {
-				return fixture.Count(t, b.Pool, `SELECT count(*) FROM pg_stat_activity WHERE datname = $1 AND query ~ '^\s*SELECT CASE WHEN pg_try_advisory_lock'`, b.Name) == process+1
+				return fixture.Count(t, b.Pool,
+					`SELECT count(*) FROM pg_stat_activity WHERE datname = $1 AND query ~ '^\s*SELECT CASE WHEN pg_try_advisory_lock'`, b.Name) == process+1
 			}, pgtest.Patience, 5*time.Millisecond, "the waker has tried for the lock")
 			b.exec(`SELECT daybook.enqueue_accounting_job('org_1', $1, 1)`, document)
-			require.True(t, <-found, "document %s was not found in %s, beside a transaction that stays open", document, wakeLimit)
+			require.True(t, <-found, "document %s was not found in %s, beside a transaction that stays open", document,
+				wakeLimit)
 		}
 		sub := w.Subscribe(false) // this process goes on waiting beside the next one
 		defer sub.Close()
@@ -67,7 +69,8 @@ func TestOverlappingEnqueuingTransactions(t *testing.T) {
 			ended <- func() error {
 				for n := 0; ctx.Err() == nil; n++ {
 					err := pgx.BeginFunc(t.Context(), b.Pool, func(tx pgx.Tx) error {
-						if _, err := store.EnqueueAccountingJob(t.Context(), tx, org, fmt.Sprintf("w%d-%d", w, n), 1, nil, 0); err != nil {
+						if _, err := store.EnqueueAccountingJob(t.Context(), tx, org, fmt.Sprintf("w%d-%d", w, n), 1, nil,
+							0); err != nil {
 							return err
 						}
 						<-time.After(80 * time.Millisecond)

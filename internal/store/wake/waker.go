@@ -188,7 +188,8 @@ func (w *Waker) run(ctx context.Context) {
 			w.log.Debug("the wake-up connection ended; connecting anew", "error", err)
 			pause, warned = lockTick, false
 		} else if !warned && pause >= warnPause {
-			w.log.Warn("no connection on which work is announced; the queue is polled until there is one", "queue", w.queue.Name, "error", err)
+			w.log.Warn("no connection on which work is announced; the queue is polled until there is one", "queue",
+				w.queue.Name, "error", err)
 			warned = true
 		}
 		w.poll(ctx, pause)

@@ -43,7 +43,8 @@ SELECT l.pid FROM pg_locks l JOIN pg_database d ON d.oid = l.database
 // was taken.
 func (b *bundle) waitsNow(sub *store.Subscription) int {
 	b.t.Helper()
-	require.Eventually(b.t, func() bool { return len(b.holders()) == 1 }, pgtest.Patience, 5*time.Millisecond, "the waker holds the lock")
+	require.Eventually(b.t, func() bool { return len(b.holders()) == 1 }, pgtest.Patience, 5*time.Millisecond,
+		"the waker holds the lock")
 	b.woken(sub)
 	return b.holders()[0]
 }
@@ -102,7 +103,10 @@ func waitForJob(ctx context.Context, s *store.Store, w *store.Waker, turn store.
 // Commits at any moment of a wait that begins, goes on or has just ended wake the waiter.
 func TestNoWakeUpIsLost(t *testing.T) {
 	t.Parallel()
-	for name, level := range map[string]pgx.TxIsoLevel{"read committed": pgx.ReadCommitted, "repeatable read": pgx.RepeatableRead} {
+	for name, level := range map[string]pgx.TxIsoLevel{
+		"read committed":  pgx.ReadCommitted,
+		"repeatable read": pgx.RepeatableRead,
+	} {
 		t.Run("waker that is there, "+name, func(t *testing.T) {
 			t.Parallel()
 			b := setup(t)
@@ -149,7 +153,8 @@ func (b *bundle) trials(n int, level pgx.TxIsoLevel, waker func() (*store.Waker,
 		found, err := waitForJob(b.t.Context(), b.store, w, b.turn(fmt.Sprint("run/0/", trial)))
 		require.NoError(b.t, <-committed)
 		require.NoError(b.t, err)
-		require.True(b.t, found, "trial %d: start %s, before %s, after %s: the wake-up was lost", trial, start, before, after)
+		require.True(b.t, found, "trial %d: start %s, before %s, after %s: the wake-up was lost", trial, start, before,
+			after)
 		end()
 	}
 }
@@ -218,7 +223,8 @@ func TestNotifyOnlyWhileSomebodyWaits(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	conn := b.listener()
-	const now, later = `SELECT daybook.enqueue_accounting_job('org_1', 'a', $1)`, `SELECT daybook.enqueue_accounting_job('org_1', 'a', $1, now() + interval '1 hour')`
+	const now, later = `SELECT daybook.enqueue_accounting_job('org_1', 'a', $1)`,
+		`SELECT daybook.enqueue_accounting_job('org_1', 'a', $1, now() + interval '1 hour')`
 
 	b.exec(now, 1)
 	b.exec(`SELECT daybook.mark_accounting_job_pending('org_1', 'a')`)
@@ -241,7 +247,8 @@ func TestNotifyOnlyWhileSomebodyWaits(t *testing.T) {
 
 	sub.Close()
 	// The lock is gone before the statement that gives it up has committed, and with that notified.
-	assert.Equal(t, "free", b.hears(conn), "who gives the lock up, when no worker waits any more, tells the other processes")
+	assert.Equal(t, "free", b.hears(conn),
+		"who gives the lock up, when no worker waits any more, tells the other processes")
 	assert.Empty(t, b.holders())
 	b.exec(now, 3)
 	assert.Zero(t, b.heard(conn), "no worker waits any more")
@@ -335,7 +342,8 @@ func TestLongEnqueuingTransaction(t *testing.T) {
 	}()
 	// The waiter has tried and failed when its session has been seen asking for the lock.
 	require.Eventually(t, func() bool {
-		return fixture.Count(t, b.Pool, `SELECT count(*) FROM pg_stat_activity WHERE datname = $1 AND query ~ '^\s*SELECT CASE WHEN pg_try_advisory_lock'`, b.Name) == 1
+		return fixture.Count(t, b.Pool,
+			`SELECT count(*) FROM pg_stat_activity WHERE datname = $1 AND query ~ '^\s*SELECT CASE WHEN pg_try_advisory_lock'`, b.Name) == 1
 	}, pgtest.Patience, 5*time.Millisecond)
 	assert.Empty(t, b.holders())
 	require.NoError(t, tx.Commit(t.Context()))
@@ -370,7 +378,8 @@ func TestWakerClose(t *testing.T) {
 	sub := w.Subscribe(false)
 	b.waitsNow(sub)
 	w.Close()
-	require.Eventually(t, func() bool { return len(b.holders()) == 0 }, pgtest.Patience, 5*time.Millisecond, "the lock goes with the connection")
+	require.Eventually(t, func() bool { return len(b.holders()) == 0 }, pgtest.Patience, 5*time.Millisecond,
+		"the lock goes with the connection")
 	w.Close()
 	sub.Close()
 }

@@ -1,6 +1,7 @@
 package events
 
-// Join returns one sink for several, which are called in their order; nil ones are left out. Without any it returns nil, so that observing costs nothing.
+// Join returns one sink for several, which are called in their order; nil ones are left out.
+// Without any it returns nil, so that observing costs nothing.
 func Join(sinks ...Sink) Sink {
 	var all joined
 	for _, s := range sinks {

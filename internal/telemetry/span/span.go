@@ -1,6 +1,7 @@
-// Package span is how Daybook's code takes part in traces without linking a tracing library: a trace is passed on as the text of a traceparent (W3C
-// Trace Context), and what is worth a span says so to a hook. Package workers/internal/tracing fills the hooks with OpenTelemetry, where it is asked to; without it
-// they cost the read of a pointer.
+// Package span is how Daybook's code takes part in traces without linking a tracing library: a
+// trace is passed on as the text of a traceparent (W3C Trace Context), and what is worth a span
+// says so to a hook. Package workers/internal/tracing fills the hooks with OpenTelemetry, where it
+// is asked to; without it they cost the read of a pointer.
 package span
 
 import (
@@ -8,12 +9,15 @@ import (
 	"sync/atomic"
 )
 
-// traceparentBytes is the length of a traceparent of version 00: version, trace id, span id and flags, with dashes.
+// traceparentBytes is the length of a traceparent of version 00: version, trace id, span id and
+// flags, with dashes.
 const traceparentBytes = 55
 
-// Valid reports whether the text is a traceparent of version 00, such as 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01.
+// Valid reports whether the text is a traceparent of version 00, such as
+// 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01.
 func Valid(traceparent string) bool {
-	return len(traceparent) == traceparentBytes && traceparent[:3] == "00-" && traceparent[35] == '-' && traceparent[52] == '-' &&
+	return len(traceparent) == traceparentBytes && traceparent[:3] == "00-" && traceparent[35] == '-' &&
+		traceparent[52] == '-' &&
 		isID(traceparent[3:35]) && isID(traceparent[36:52]) && isHex(traceparent[53:])
 }
 
@@ -52,7 +56,8 @@ type (
 	inheritedKey struct{}
 )
 
-// WithParent returns a context in which what is asked for belongs to the trace of traceparent, whatever span runs. One that is not valid is dropped.
+// WithParent returns a context in which what is asked for belongs to the trace of traceparent,
+// whatever span runs. One that is not valid is dropped.
 func WithParent(ctx context.Context, traceparent string) context.Context {
 	if !Valid(traceparent) {
 		return ctx
@@ -68,8 +73,8 @@ func Inherit(ctx context.Context, traceparent string) context.Context {
 	return context.WithValue(ctx, inheritedKey{}, traceparent)
 }
 
-// Parent returns the traceparent of what is asked for in the context: that of WithParent, else that of the span that runs, else that of Inherit;
-// "": it belongs to no trace.
+// Parent returns the traceparent of what is asked for in the context: that of WithParent, else that
+// of the span that runs, else that of Inherit; "": it belongs to no trace.
 func Parent(ctx context.Context) string {
 	if t, ok := ctx.Value(askedKey{}).(string); ok {
 		return t
@@ -85,7 +90,8 @@ func Parent(ctx context.Context) string {
 
 var source atomic.Pointer[func(context.Context) string]
 
-// SetSource has Parent ask f for the traceparent of the span that runs in a context, "" where none does. Nil: nothing is asked.
+// SetSource has Parent ask f for the traceparent of the span that runs in a context, "" where none
+// does. Nil: nothing is asked.
 func SetSource(f func(ctx context.Context) string) {
 	if f == nil {
 		source.Store(nil)
@@ -97,8 +103,8 @@ func SetSource(f func(ctx context.Context) string) {
 // Kind is whose side of a call a span is on.
 type Kind int
 
-// The kinds of spans: of work of this process, of a request that it answers, of one that it sends and waits for, of one that asks for work that is
-// done later, and of that work.
+// The kinds of spans: of work of this process, of a request that it answers, of one that it sends
+// and waits for, of one that asks for work that is done later, and of that work.
 const (
 	Internal Kind = iota
 	Server
@@ -107,13 +113,15 @@ const (
 	Consumer
 )
 
-// Attr is something that a span says of what it covers. It must be no secret. Value is a string, an int or a bool.
+// Attr is something that a span says of what it covers. It must be no secret. Value is a string, an
+// int or a bool.
 type Attr struct {
 	Key   string
 	Value any
 }
 
-// Span is one that is about to start. Its parent is the span that runs in the context, or else Parent.
+// Span is one that is about to start. Its parent is the span that runs in the context, or else
+// Parent.
 type Span struct {
 	// Name says what is done, not to what: "send webhook". There are few different ones.
 	Name  string

@@ -1,5 +1,6 @@
-// Package bom reads text as programs save it: as UTF-8, with a byte order mark or without one. UTF-16, as which Excel and
-// PowerShell save some files, is told apart, so that the error can say what to do.
+// Package bom reads text as programs save it: as UTF-8, with a byte order mark or without one.
+// UTF-16, as which Excel and PowerShell save some files, is told apart, so that the error can say
+// what to do.
 package bom
 
 import (
@@ -17,7 +18,8 @@ const (
 	None Encoding = iota
 	// UTF8: the text begins with the byte order mark of UTF-8.
 	UTF8
-	// UTF16: the text begins with a byte order mark of UTF-16, or each second byte is zero, which is text in no other encoding.
+	// UTF16: the text begins with a byte order mark of UTF-16, or each second byte is zero, which is
+	// text in no other encoding.
 	UTF16
 )
 
@@ -51,7 +53,8 @@ func Trim(text []byte) ([]byte, error) {
 	return bytes.TrimPrefix(text, utf8Mark), nil
 }
 
-// Reader is Trim for a text that is read bit by bit. An error of r is returned by the reads that follow.
+// Reader is Trim for a text that is read bit by bit. An error of r is returned by the reads that
+// follow.
 func Reader(r io.Reader) (io.Reader, error) {
 	buffered := bufio.NewReader(r)
 	first, _ := buffered.Peek(Peeked)

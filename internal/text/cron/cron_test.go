@@ -44,7 +44,10 @@ func TestCronsThatMeanSomethingElse(t *testing.T) {
 		err := cron.Check(text, false, words)
 		assert.ErrorContains(t, err, says, text)
 	}
-	for _, text := range []string{"0 6 * * MON-FRI", "*/15 8-18 * JUL,apr *", "0 0 6 * * SUN 2027-2030", "@midnight", "  5 4 * * 7 ", "0 0 */2 * *"} {
+	for _, text := range []string{
+		"0 6 * * MON-FRI", "*/15 8-18 * JUL,apr *", "0 0 6 * * SUN 2027-2030", "@midnight",
+		"  5 4 * * 7 ", "0 0 */2 * *",
+	} {
 		assert.NoError(t, cron.Check(text, false, words), text)
 	}
 	assert.NoError(t, cron.Check("0 9 1-7 * MON", true, words), "the first Monday")

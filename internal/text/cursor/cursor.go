@@ -1,4 +1,5 @@
-// Package cursor writes and reads the places where lists go on, for the HTTP API and the command line.
+// Package cursor writes and reads the places where lists go on, for the HTTP API and the command
+// line.
 package cursor
 
 import (
@@ -15,7 +16,8 @@ func Of(place any) string {
 	return base64.RawURLEncoding.EncodeToString(data)
 }
 
-// Read reads the place of a cursor. An error says nothing that a caller could use but that it is none.
+// Read reads the place of a cursor. An error says nothing that a caller could use but that it is
+// none.
 func Read(text string, place any) error {
 	data, err := base64.RawURLEncoding.DecodeString(text)
 	if err != nil {
@@ -24,7 +26,8 @@ func Read(text string, place any) error {
 	return json.Unmarshal(data, place)
 }
 
-// Page cuts the row off that was read beyond the limit, and returns the cursor of the next page if there was one.
+// Page cuts the row off that was read beyond the limit, and returns the cursor of the next page if
+// there was one.
 func Page[T any](limit int, rows []T, place func(T) any) ([]T, string) {
 	if len(rows) <= limit {
 		return rows, ""

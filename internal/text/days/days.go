@@ -1,4 +1,5 @@
-// Package days reads spans of posting dates as people write them: 2026-03 for a month, 2026 for a year.
+// Package days reads spans of posting dates as people write them: 2026-03 for a month, 2026 for a
+// year.
 package days
 
 import (

@@ -12,7 +12,10 @@ import (
 
 func TestSpan(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string][2]string{"2026": {"2026-01-01", "2026-12-31"}, "2028-02": {"2028-02-01", "2028-02-29"}} {
+	for text, want := range map[string][2]string{
+		"2026":    {"2026-01-01", "2026-12-31"},
+		"2028-02": {"2028-02-01", "2028-02-29"},
+	} {
 		from, to, err := days.Span(text)
 		require.NoError(t, err, text)
 		assert.Equal(t, want, [2]string{from.String(), to.String()}, text)

@@ -8,8 +8,8 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// Decimal writes an amount of minor units exactly, with the decimals of its currency: 1234 EUR is 12.34. A currency that ISO 4217 does
-// not list has no decimals.
+// Decimal writes an amount of minor units exactly, with the decimals of its currency: 1234 EUR is
+// 12.34. A currency that ISO 4217 does not list has no decimals.
 func Decimal(amount *big.Int, currency string) string {
 	digits, _ := models.MinorDigits(currency)
 	text := new(big.Int).Abs(amount).String()

@@ -29,8 +29,9 @@ func Duration(d time.Duration) string {
 	return whole(d)
 }
 
-// Age writes how long ago something was, or for how long it lasts already: whole seconds, in at most
-// two units. Below a second it is "less than 1 s", and so is what a clock that is behind makes negative.
+// Age writes how long ago something was, or for how long it lasts already: whole seconds, in at
+// most two units. Below a second it is "less than 1 s", and so is what a clock that is behind makes
+// negative.
 func Age(d time.Duration) string {
 	if d < time.Second {
 		return "less than 1 s"

@@ -15,7 +15,8 @@ func TestDuration(t *testing.T) {
 	t.Parallel()
 	for d, want := range map[time.Duration]string{
 		0: "0 s", 1: "1 µs", 380 * time.Millisecond: "380 ms", 9_440 * time.Millisecond: "9.4 s", 2 * time.Second: "2 s",
-		999_999 * time.Microsecond: "999 ms", 10 * time.Second: "10 s", time.Minute: "1 min", 190 * time.Second: "3 min 10 s",
+		999_999 * time.Microsecond: "999 ms", 10 * time.Second: "10 s", time.Minute: "1 min",
+		190 * time.Second:            "3 min 10 s",
 		5*time.Hour + 12*time.Minute: "5 h 12 min", 99 * time.Hour: "4 d 3 h", 96 * time.Hour: "4 d", -time.Second: "1 s",
 	} {
 		assert.Equal(t, want, phrase.Duration(d))
@@ -25,8 +26,9 @@ func TestDuration(t *testing.T) {
 func TestAge(t *testing.T) {
 	t.Parallel()
 	for d, want := range map[time.Duration]string{
-		0: "less than 1 s", -time.Hour: "less than 1 s", 999 * time.Millisecond: "less than 1 s", 2900 * time.Millisecond: "2 s",
-		190 * time.Second: "3 min 10 s",
+		0: "less than 1 s", -time.Hour: "less than 1 s", 999 * time.Millisecond: "less than 1 s",
+		2900 * time.Millisecond: "2 s",
+		190 * time.Second:       "3 min 10 s",
 	} {
 		assert.Equal(t, want, phrase.Age(d))
 	}

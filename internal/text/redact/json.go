@@ -6,18 +6,22 @@ import (
 	"strings"
 )
 
-// secretParts are what names of members that hold a secret have in them, in small letters and without separators.
+// secretParts are what names of members that hold a secret have in them, in small letters and
+// without separators.
 var secretParts = []string{
-	"password", "passwd", "passphrase", "secret", "token", "authorization", "apikey", "accesskey", "privatekey", "signingkey", "credential", "cookie",
+	"password", "passwd", "passphrase", "secret", "token", "authorization", "apikey", "accesskey", "privatekey",
+	"signingkey", "credential", "cookie",
 	"signature", "cardnumber", "connectionstring",
 }
 
 // secretNames are whole names of such members that are too short to be looked for within others.
 var secretNames = map[string]bool{
-	"pwd": true, "pass": true, "auth": true, "pin": true, "jwt": true, "otp": true, "cvc": true, "cvv": true, "dsn": true, "iban": true, "bearer": true,
+	"pwd": true, "pass": true, "auth": true, "pin": true, "jwt": true, "otp": true, "cvc": true, "cvv": true, "dsn": true,
+	"iban": true, "bearer": true,
 }
 
-// secretMembers are the members of payloads of the built-in types of which every value may be a secret, whatever its name.
+// secretMembers are the members of payloads of the built-in types of which every value may be a
+// secret, whatever its name.
 var secretMembers = map[string][]string{"webhook": {"headers"}}
 
 // IsSecretName reports whether the value of a member with that name is masked.
@@ -34,9 +38,10 @@ func IsSecretName(name string) bool {
 	return false
 }
 
-// JSON is a payload, a result or the progress of a job of a type, as indented text without secrets: Mask stands for the values of members whose names
-// say that they are one, for those that a built-in type declares, and for what Text finds in other texts. secrets are names of further members, at any
-// level. Of what is no JSON nothing is shown.
+// JSON is a payload, a result or the progress of a job of a type, as indented text without secrets:
+// Mask stands for the values of members whose names say that they are one, for those that a
+// built-in type declares, and for what Text finds in other texts. secrets are names of further
+// members, at any level. Of what is no JSON nothing is shown.
 func JSON(jobType string, raw json.RawMessage, secrets ...string) string {
 	if len(raw) == 0 {
 		return ""
@@ -65,7 +70,8 @@ func JSON(jobType string, raw json.RawMessage, secrets ...string) string {
 	return strings.TrimSuffix(out.String(), "\n")
 }
 
-// masked masks a value. Of the members that whole names, every value within is masked; it holds for the first level alone.
+// masked masks a value. Of the members that whole names, every value within is masked; it holds for
+// the first level alone.
 func masked(v any, secrets, whole map[string]bool) any {
 	switch v := v.(type) {
 	case map[string]any:

@@ -32,7 +32,8 @@ func TestSecretsInPayloadsAreMasked(t *testing.T) {
   "url": "https://ann:[redacted]@example.com/x?page=2&access_token=[redacted]&sig=ok",
   "user": "ann"
 }`, got)
-	assert.Contains(t, got, "\n      \"n\": 12345678901234567890.10\n", "numbers are as they were, and the text is indented")
+	assert.Contains(t, got, "\n      \"n\": 12345678901234567890.10\n",
+		"numbers are as they were, and the text is indented")
 	assert.Contains(t, redact.JSON("other", []byte(raw)), `"X-Any": "v"`, "only the type that declares it")
 	assert.Empty(t, redact.JSON("other", nil))
 	assert.Equal(t, redact.Mask, redact.JSON("other", []byte(`{"password": "x`)), "what cannot be read is not shown")
@@ -41,10 +42,16 @@ func TestSecretsInPayloadsAreMasked(t *testing.T) {
 
 func TestSecretNames(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"password", "Password", "db_password", "token", "refreshToken", "API-KEY", "x.api.key", "Authorization", "secret", "pin", "set-cookie"} {
+	for _, name := range []string{
+		"password", "Password", "db_password", "token", "refreshToken", "API-KEY", "x.api.key",
+		"Authorization", "secret", "pin", "set-cookie",
+	} {
 		assert.True(t, redact.IsSecretName(name), name)
 	}
-	for _, name := range []string{"user", "pinned", "key", "idempotency_key", "author", "passenger", "description", "id"} {
+	for _, name := range []string{
+		"user", "pinned", "key", "idempotency_key", "author", "passenger", "description",
+		"id",
+	} {
 		assert.False(t, redact.IsSecretName(name), name)
 	}
 }

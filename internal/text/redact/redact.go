@@ -1,5 +1,5 @@
-// Package redact takes secrets out of texts that are logged or shown. It knows the values that were read as secrets, and the forms in which texts of
-// other programs carry some.
+// Package redact takes secrets out of texts that are logged or shown. It knows the values that were
+// read as secrets, and the forms in which texts of other programs carry some.
 package redact
 
 import (
@@ -13,7 +13,8 @@ import (
 // Mask stands where a secret was.
 const Mask = "[redacted]"
 
-// leastSecret is how many bytes a value has at least to be looked for: a shorter one would be found in ordinary words.
+// leastSecret is how many bytes a value has at least to be looked for: a shorter one would be found
+// in ordinary words.
 const leastSecret = 6
 
 // mostKnown bounds how many values are looked for.
@@ -25,7 +26,8 @@ var (
 	known atomic.Pointer[[]string]
 )
 
-// Know has Text take a value out from now on. The code that reads a secret calls it; the same value again changes nothing.
+// Know has Text take a value out from now on. The code that reads a secret calls it; the same value
+// again changes nothing.
 func Know(secret string) {
 	if secret = strings.TrimSpace(secret); len(secret) < leastSecret {
 		return
@@ -44,8 +46,8 @@ func Know(secret string) {
 	known.Store(&values)
 }
 
-// forms are how texts carry secrets: the password in an address, what follows the name of a secret, a bearer token, a token whose beginning
-// says that it is one.
+// forms are how texts carry secrets: the password in an address, what follows the name of a secret,
+// a bearer token, a token whose beginning says that it is one.
 var forms = []struct {
 	form *regexp.Regexp
 	with string

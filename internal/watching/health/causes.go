@@ -10,11 +10,12 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// cause is what an error code means in words, and what mends it. {org}, {id}, {type}, {code} and {period} stand for what is known of
-// an example.
+// cause is what an error code means in words, and what mends it. {org}, {id}, {type}, {code} and
+// {period} stand for what is known of an example.
 type cause struct {
 	says string
-	// mend is what to do before the jobs can succeed; back says that they are pending again by themselves then.
+	// mend is what to do before the jobs can succeed; back says that they are pending again by
+	// themselves then.
 	mend string
 	back bool
 	// anew says that the jobs fail again as they are: others are enqueued in their place.
@@ -23,7 +24,8 @@ type cause struct {
 	words string
 }
 
-// steps are what to do about a finding of jobs that failed, with the command that has them worked again.
+// steps are what to do about a finding of jobs that failed, with the command that has them worked
+// again.
 func (c cause) steps(f Finding) string {
 	look := "Look at one: " + showCommand(f) + "."
 	mend := c.mendOf(f)
@@ -43,10 +45,12 @@ func (c cause) steps(f Finding) string {
 
 // mendOf is mend with what is known of the finding's example in its place.
 func (c cause) mendOf(f Finding) string {
-	return strings.NewReplacer("{org}", shell(f.ExampleOrg), "{id}", shell(f.Example), "{type}", shell(f.Type), "{code}", f.ErrorCode).Replace(c.mend)
+	return strings.NewReplacer("{org}", shell(f.ExampleOrg), "{id}", shell(f.Example), "{type}", shell(f.Type), "{code}",
+		f.ErrorCode).Replace(c.mend)
 }
 
-// ofCode is the flag that names the finding's error code; jobs that an adopted table brought may have none.
+// ofCode is the flag that names the finding's error code; jobs that an adopted table brought may
+// have none.
 func ofCode(f Finding) string {
 	if f.ErrorCode == "" {
 		return ""
@@ -55,24 +59,33 @@ func ofCode(f Finding) string {
 }
 
 // changeRules are the steps by which an organization's rules are changed.
-const changeRules = "`daybook rules show --org {org} > rules.yaml` writes them into a file; change that, then `daybook rules apply rules.yaml --org {org}`."
+const changeRules = "`daybook rules show --org {org} > rules.yaml` writes them into a file; change that, then " +
+	"`daybook rules apply rules.yaml --org {org}`."
 
 // firstOpenDay ends an advice.
-const firstOpenDay = "have such documents posted on the first open day: `daybook periods policy first_open_day --org {org}`."
+const firstOpenDay = "have such documents posted on the first open day: `daybook periods policy first_open_day --org " +
+	"{org}`."
 
-// accountingCauses are those of documents that were not posted. More than one of a code: the first whose words are in the error.
+// accountingCauses are those of documents that were not posted. More than one of a code: the first
+// whose words are in the error.
 var accountingCauses = map[models.ErrorCode][]cause{
 	models.CodeNoMatchingRule: {
 		{
-			words: "has no active rule set", back: true, says: "the organization has no posting rules yet, or none is active.",
-			mend: "Write its rules into a file, as docs/rules.md shows, such as rules.yaml, and apply them: `daybook rules apply rules.yaml --org {org}`. " +
+			words: "has no active rule set", back: true,
+			says: "the organization has no posting rules yet, or none is active.",
+			mend: "Write its rules into a file, as docs/rules.md shows, such as rules.yaml, and apply them: `daybook rules " +
+				"apply rules.yaml --org {org}`. " +
 				"`daybook rules list --org {org}` shows whether there is one to activate.",
 		},
 		{
-			words: "has no row", back: true, says: "a rule matches the document, but the map that the rule chooses an account by has no row for it.",
+			words: "has no row", back: true,
+			says: "a rule matches the document, but the map that the rule chooses an account by has no row for it.",
 			mend: "Add the row that the error names: " + changeRules,
 		},
-		{back: true, says: "no posting rule of the organization matches the document.", mend: "Add a rule that matches: " + changeRules},
+		{
+			back: true, says: "no posting rule of the organization matches the document.",
+			mend: "Add a rule that matches: " + changeRules,
+		},
 	},
 	models.CodeAmbiguousRule: {{
 		says: "more than one posting rule matches the document.", back: true,
@@ -93,14 +106,16 @@ var accountingCauses = map[models.ErrorCode][]cause{
 	}},
 	models.CodeAmountNotRead: {{
 		says: "the document states an amount that its rule does not read, so that nothing would be posted.", back: true,
-		mend: "The application that wrote the document corrects it and marks it ready again. Or have the rule read the field that it states: " + changeRules,
+		mend: "The application that wrote the document corrects it and marks it ready again. Or have the rule read the " +
+			"field that it states: " + changeRules,
 	}},
 	models.CodeAmountMissing: {{
 		says: "the document does not state the amount that it is about.", back: true,
 		mend: "The application that wrote the document corrects it and marks it ready again.",
 	}},
 	models.CodeAmountSign: {{
-		says: "an amount has a sign that the document's type does not allow (docs/import.md#amounts-and-signs).", back: true,
+		says: "an amount has a sign that the document's type does not allow (docs/import.md#amounts-and-signs).",
+		back: true,
 		mend: "The application that wrote the document corrects it and marks it ready again.",
 	}},
 	models.CodeTotalsDiffer: {{
@@ -113,27 +128,33 @@ var accountingCauses = map[models.ErrorCode][]cause{
 			mend: "Open the period: `daybook periods open --org {org} --from {period}`. Or " + firstOpenDay,
 		},
 		{
-			words: "lies in no period", says: "the posting date lies in no period, and before one that is closed or before the first open one.",
-			back: true,
-			mend: "Add a period for the date that the error names, with `daybook periods add` (`daybook periods list --org {org}` shows those " +
+			words: "lies in no period",
+			says:  "the posting date lies in no period, and before one that is closed or before the first open one.",
+			back:  true,
+			mend: "Add a period for the date that the error names, with `daybook periods add` (`daybook periods list --org " +
+				"{org}` shows those " +
 				"that are there). Or " + firstOpenDay,
 		},
 		{
 			says: "the posting date lies in a closed period.", back: true,
-			mend: "Open the period with `daybook periods open` (`daybook periods list --org {org}` shows it). Or " + firstOpenDay,
+			mend: "Open the period with `daybook periods open` (`daybook periods list --org {org}` shows it). Or " +
+				firstOpenDay,
 		},
 	},
 	models.CodeDocumentUnknown: {{
 		says: "the organization's source does not know the document.", back: true,
-		mend: "If it was asked for by mistake: `daybook accounting cancel {org} {id}`. If the organization has the wrong source on record " +
-			"(`daybook organizations list` shows it), set the right one with `daybook organizations source`; else write the document again.",
+		mend: "If it was asked for by mistake: `daybook accounting cancel {org} {id}`. If the organization has the wrong " +
+			"source on record " +
+			"(`daybook organizations list` shows it), set the right one with `daybook organizations source`; else write " +
+			"the document again.",
 	}},
 	models.CodeSourceInvalid: {{
 		says: "the worker's program cannot read the organization's source.", back: true,
 		mend: "The error names the statement and the column. Mend the program, and start its worker anew.",
 	}},
 	models.CodeProcessorError: {{
-		says: "the processor returned an error or panicked.", mend: "The error says what is wrong; mend it in the worker's program.",
+		says: "the processor returned an error or panicked.",
+		mend: "The error says what is wrong; mend it in the worker's program.",
 	}},
 }
 
@@ -141,31 +162,56 @@ var accountingCauses = map[models.ErrorCode][]cause{
 var jobCauses = map[models.ErrorCode][]cause{
 	models.CodeNetworkError: {{
 		says: "the called server cannot be reached: it is down, or its address or the network is wrong.",
-		mend: "Look whether the server answers from the worker's machine, such as the mail server that DAYBOOK_SMTP_HOST names.",
+		mend: "Look whether the server answers from the worker's machine, such as the mail server that DAYBOOK_SMTP_HOST " +
+			"names.",
 	}},
-	models.CodeUpstream5xx:  {{says: "the called server answers that it cannot answer.", mend: "Ask its operator."}},
-	models.CodeRateLimited:  {{says: "the called server asks for fewer calls.", mend: "Lower the type's limit, or raise that of the server."}},
-	models.CodeHandlerError: {{says: "the handler returned an error, or panicked.", mend: "The error says what is wrong; mend it in the handler."}},
+	models.CodeUpstream5xx: {{says: "the called server answers that it cannot answer.", mend: "Ask its operator."}},
+	models.CodeRateLimited: {{
+		says: "the called server asks for fewer calls.",
+		mend: "Lower the type's limit, or raise that of the server.",
+	}},
+	models.CodeHandlerError: {{
+		says: "the handler returned an error, or panicked.",
+		mend: "The error says what is wrong; mend it in the handler.",
+	}},
 	models.CodePayloadInvalid: {{
 		says: "the payload is not what the type asks for.", anew: true,
-		mend: "Mend the program that enqueues them, and enqueue them anew: the same payload fails again, unless a setting of the worker refused it.",
+		mend: "Mend the program that enqueues them, and enqueue them anew: the same payload fails again, unless a " +
+			"setting of the worker refused it.",
 	}},
-	models.CodePayloadTooLarge:      {{says: "the payload is too large.", anew: true, mend: "Mend the program that enqueues them, and enqueue them anew."}},
-	models.CodeAuthenticationFailed: {{says: "the called server refused the credentials.", mend: "Renew the type's credentials in the worker's environment, and restart the worker."}},
-	models.CodeNotFound:             {{says: "what the job is about does not exist.", mend: "Make it, or cancel the jobs: `daybook jobs cancel --all --type {type} --code {code}`."}},
+	models.CodePayloadTooLarge: {{
+		says: "the payload is too large.", anew: true,
+		mend: "Mend the program that enqueues them, and enqueue them anew.",
+	}},
+	models.CodeAuthenticationFailed: {{
+		says: "the called server refused the credentials.",
+		mend: "Renew the type's credentials in the worker's environment, and restart the worker.",
+	}},
+	models.CodeNotFound: {{
+		says: "what the job is about does not exist.",
+		mend: "Make it, or cancel the jobs: `daybook jobs cancel --all --type {type} --code {code}`.",
+	}},
 	models.CodeHandlerMissing: {{
 		says: "no worker had a handler for the type.", back: true,
-		mend: "Start a worker that has one. A built-in type needs its settings (docs/job-types.md); a worker logs at its start which ones it lacks.",
+		mend: "Start a worker that has one. A built-in type needs its settings (docs/job-types.md); a worker logs at its " +
+			"start which ones it lacks.",
 	}},
-	models.CodeReclaimed:    {{says: "the worker did not renew its lease.", mend: "Look whether the worker is overloaded, or its machine sleeps."}},
-	models.CodeJobCancelled: {{says: "the handler said that there is nothing left to do.", mend: "Nothing has to be done."}},
+	models.CodeReclaimed: {{
+		says: "the worker did not renew its lease.",
+		mend: "Look whether the worker is overloaded, or its machine sleeps.",
+	}},
+	models.CodeJobCancelled: {{
+		says: "the handler said that there is nothing left to do.",
+		mend: "Nothing has to be done.",
+	}},
 }
 
 // commonCauses are those of every kind.
 var commonCauses = map[models.ErrorCode][]cause{
 	models.CodeWorkerLost: {{
 		says: "the process that worked on it ended each time, so it may be what ends it.",
-		mend: "Find out what ends the worker: its log, its exit status, its memory (the kernel's log names a process that was killed for it).",
+		mend: "Find out what ends the worker: its log, its exit status, its memory (the kernel's log names a process " +
+			"that was killed for it).",
 	}},
 	models.CodeTimeout: {
 		endedByPolicy(disposition.NotFinished), endedByPolicy(disposition.NotReturned),
@@ -176,10 +222,12 @@ var commonCauses = map[models.ErrorCode][]cause{
 		},
 	},
 	models.CodeDatabaseError: {{
-		says: "the database refused a statement of it.", mend: "The error names the statement's fault: a constraint, a right, a trigger, a lock.",
+		says: "the database refused a statement of it.",
+		mend: "The error names the statement's fault: a constraint, a right, a trigger, a lock.",
 	}},
 	models.CodeRowUnreadable: {{
-		says: "its row cannot be read or leased.", mend: "The error names the column: look for a constraint of the table that was dropped, or a damaged disk.",
+		says: "its row cannot be read or leased.",
+		mend: "The error names the column: look for a constraint of the table that was dropped, or a damaged disk.",
 	}},
 }
 
@@ -187,7 +235,8 @@ var commonCauses = map[models.ErrorCode][]cause{
 func endedByPolicy(words string) cause {
 	return cause{
 		words: words, says: "it took longer than its policy allows.",
-		mend: "Find out what it waited for, or give it more time: the `Timeout` with which its handler or processor is registered.",
+		mend: "Find out what it waited for, or give it more time: the `Timeout` with which its handler or processor is " +
+			"registered.",
 	}
 }
 
@@ -200,7 +249,8 @@ func causesOf(kind string) []map[models.ErrorCode][]cause {
 	return []map[models.ErrorCode][]cause{own, commonCauses}
 }
 
-// causesApart are the words by which causes of one code are told apart, those of a code in their order.
+// causesApart are the words by which causes of one code are told apart, those of a code in their
+// order.
 func causesApart(kind string) (apart []diagnosis.Words) {
 	for _, table := range causesOf(kind) {
 		for code, causes := range table {

@@ -45,12 +45,16 @@ const (
 // serverChecks need no schema of this program's, jobChecks do.
 var (
 	serverChecks = []string{checkSnapshot, checkVacuum, checkStandby, checkLocks}
-	jobChecks    = []string{checkRights, checkPaths, checkDue, checkFailed, checkRetrying, checkLeases, checkAhead, checkHeld, checkAmounts, checkBacklog, checkDone, checkToken, checkOwners}
+	jobChecks    = []string{
+		checkRights, checkPaths, checkDue, checkFailed, checkRetrying, checkLeases, checkAhead,
+		checkHeld, checkAmounts, checkBacklog, checkDone, checkToken, checkOwners,
+	}
 )
 
-// database makes the checks of the database, one after another on one connection, because a pool may have few, and in one transaction, each behind a savepoint: workers
-// check every quarter of a minute, and an idle one is to cost next to nothing. What is left when that transaction is lost is checked in transactions of its own. then goes
-// on in it; the error is that of the transaction.
+// database makes the checks of the database, one after another on one connection, because a pool
+// may have few, and in one transaction, each behind a savepoint: workers check every quarter of a
+// minute, and an idle one is to cost next to nothing. What is left when that transaction is lost is
+// checked in transactions of its own. then goes on in it; the error is that of the transaction.
 func (p *probe) database(ctx context.Context, begin beginning, then func(tx pgx.Tx) error) (err error) {
 	p.completed = -1
 	begun := false
@@ -136,7 +140,8 @@ func (p *probe) jobs(ctx context.Context) {
 	p.once(ctx, checkOwners, p.own)
 }
 
-// done counts what was completed in the last minute. Where that is more than is looked at, the history has the last whole minute, of all organizations.
+// done counts what was completed in the last minute. Where that is more than is looked at, the
+// history has the last whole minute, of all organizations.
 func (p *probe) done(ctx context.Context, tx pgx.Tx) ([]Finding, error) {
 	all, err := diagnosis.CompletedLately(ctx, tx, p.OrgID)
 	if err != nil {
@@ -157,7 +162,8 @@ func (p *probe) done(ctx context.Context, tx pgx.Tx) ([]Finding, error) {
 		return nil, nil
 	}
 	minute := p.clock().Truncate(time.Minute)
-	bars, err := figures.History(ctx, tx, figures.Filter{Since: minute.Add(-time.Minute), Until: minute, Step: time.Minute, Outcome: "completed"})
+	bars, err := figures.History(ctx, tx,
+		figures.Filter{Since: minute.Add(-time.Minute), Until: minute, Step: time.Minute, Outcome: "completed"})
 	var whole int64
 	for _, b := range bars {
 		whole += b.Count
@@ -168,8 +174,8 @@ func (p *probe) done(ctx context.Context, tx pgx.Tx) ([]Finding, error) {
 	return nil, err
 }
 
-// stall makes critical what was found of a kind's oldest due jobs, because none of the kind was completed in the last minute, and no worker holds one that may
-// take longer.
+// stall makes critical what was found of a kind's oldest due jobs, because none of the kind was
+// completed in the last minute, and no worker holds one that may take longer.
 func (p *probe) stall(ctx context.Context, tx pgx.Tx, kind string) error {
 	overdue := func(f Finding) bool { return f.Code == OldestDue && f.Kind == kind }
 	if !slices.ContainsFunc(p.findings, overdue) {
@@ -185,8 +191,10 @@ func (p *probe) stall(ctx context.Context, tx pgx.Tx, kind string) error {
 			if f.summed {
 				continue
 			}
-			f.Says = strings.TrimSuffix(f.Says, ".") + fmt.Sprintf("; no %s was completed in the last minute, and no worker holds one.", jobWords(*f)[0])
-			f.Todo = "Look at the worker's log: what does it wait for? Also at " + showCommand(*f) + ": another transaction may hold the row."
+			f.Says = strings.TrimSuffix(f.Says, ".") +
+				fmt.Sprintf("; no %s was completed in the last minute, and no worker holds one.", jobWords(*f)[0])
+			f.Todo = "Look at the worker's log: what does it wait for? Also at " + showCommand(*f) +
+				": another transaction may hold the row."
 		}
 	}
 	return nil
@@ -203,7 +211,8 @@ func (p *probe) once(ctx context.Context, name string, f func(ctx context.Contex
 	})
 }
 
-// unmade makes a finding of the checks that could not be made: a table that another transaction has locked keeps workers waiting as well.
+// unmade makes a finding of the checks that could not be made: a table that another transaction has
+// locked keeps workers waiting as well.
 func (p *probe) unmade() {
 	var names []string
 	var failed string
@@ -216,8 +225,11 @@ func (p *probe) unmade() {
 		return
 	}
 	f := Finding{Code: DatabaseUnavailable, Severity: Warning, Count: int64(len(names))}
-	f.Says = fmt.Sprintf("The database answers, but not what was asked of %s: %s", phrase.And(names), ended(clip(failed, 300)))
-	f.Todo = "Look for a transaction that has locked a table: `SELECT pid, state, xact_start, query FROM pg_stat_activity WHERE pid IN (SELECT pid FROM pg_locks WHERE mode = 'AccessExclusiveLock')`; else for a server that is too busy."
+	f.Says = fmt.Sprintf("The database answers, but not what was asked of %s: %s", phrase.And(names),
+		ended(clip(failed, 300)))
+	f.Todo = "Look for a transaction that has locked a table: `SELECT pid, state, xact_start, query FROM " +
+		"pg_stat_activity WHERE pid IN (SELECT pid FROM pg_locks WHERE mode = 'AccessExclusiveLock')`; else for a server " +
+		"that is too busy."
 	if diskFull(failed) { // a question that wants a temporary file
 		f.Severity, f.Todo = Critical, store.DiskAdvice
 	}
@@ -242,8 +254,11 @@ func (p *probe) read(ctx context.Context, f func(ctx context.Context, tx pgx.Tx)
 	return diagnosis.Read(ctx, p.Pool, func(tx pgx.Tx) error { return f(ctx, tx) })
 }
 
-// each makes a check of every kind. What one kind's tables do not answer keeps no other from being looked at.
-func (p *probe) each(ctx context.Context, name string, f func(ctx context.Context, tx pgx.Tx, kind string) ([]Finding, error)) {
+// each makes a check of every kind. What one kind's tables do not answer keeps no other from being
+// looked at.
+func (p *probe) each(ctx context.Context, name string,
+	f func(ctx context.Context, tx pgx.Tx, kind string) ([]Finding, error),
+) {
 	p.check(name, func() (all []Finding, err error) {
 		for _, kind := range kinds() {
 			var found []Finding
@@ -261,9 +276,13 @@ func (p *probe) each(ctx context.Context, name string, f func(ctx context.Contex
 	})
 }
 
-// reach looks whether the database answers and can be written. err is why no transaction could begin.
+// reach looks whether the database answers and can be written. err is why no transaction could
+// begin.
 func (p *probe) reach(ctx context.Context, err error) (found []Finding, reached bool) {
-	f := Finding{Code: DatabaseUnavailable, Severity: Critical, Todo: "Check that PostgreSQL runs and that DAYBOOK_DATABASE_URL names it."}
+	f := Finding{
+		Code: DatabaseUnavailable, Severity: Critical,
+		Todo: "Check that PostgreSQL runs and that DAYBOOK_DATABASE_URL names it.",
+	}
 	if p.Pool == nil {
 		if p.PoolError == nil {
 			return nil, false
@@ -296,19 +315,22 @@ func (p *probe) reach(ctx context.Context, err error) (found []Finding, reached 
 		f.Todo = "Name the primary in DAYBOOK_DATABASE_URL, or promote this server."
 	case readOnly:
 		f.Says = "The database's sessions only read (default_transaction_read_only is on), so nothing can be worked."
-		f.Todo = "Look why it was set, and reset it: `SET default_transaction_read_only = off; ALTER DATABASE " + name + " RESET default_transaction_read_only`. " +
-			"It may be set for the role instead (`SELECT setdatabase, setrole, setconfig FROM pg_db_role_setting` shows it), or for the server."
+		f.Todo = "Look why it was set, and reset it: `SET default_transaction_read_only = off; ALTER DATABASE " + name +
+			" RESET default_transaction_read_only`. " +
+			"It may be set for the role instead (`SELECT setdatabase, setrole, setconfig FROM pg_db_role_setting` shows " +
+			"it), or for the server."
 	default:
 		return nil, true
 	}
 	return []Finding{f}, err == nil
 }
 
-// skewAllowed is how far the database's clock and this machine's may be apart: signatures of webhooks and Temporal's timers tolerate minutes,
-// people who compare log lines do not.
+// skewAllowed is how far the database's clock and this machine's may be apart: signatures of
+// webhooks and Temporal's timers tolerate minutes, people who compare log lines do not.
 const skewAllowed = 5 * time.Second
 
-// compareClocks looks whether the database's clock, by what reach was answered, and this machine's are alike.
+// compareClocks looks whether the database's clock, by what reach was answered, and this machine's
+// are alike.
 func (p *probe) compareClocks() []Finding {
 	// The answer was made at some moment between the two.
 	apart := max(p.asked.Sub(p.at), p.at.Sub(p.answered))
@@ -321,12 +343,14 @@ func (p *probe) compareClocks() []Finding {
 	}
 	return []Finding{{
 		Code: ClockSkew, Severity: Warning,
-		Says: fmt.Sprintf("The database's clock is %s %s this machine's. Jobs fall due by the database's clock; webhooks are signed by the worker's.", phrase.Age(apart), direction),
+		Says: fmt.Sprintf("The database's clock is %s %s this machine's. Jobs fall due by the database's clock; webhooks "+
+			"are signed by the worker's.", phrase.Age(apart), direction),
 		Todo: "Synchronise both machines' clocks (NTP): compare `date -u` here with `SELECT clock_timestamp()`.",
 	}}
 }
 
-// schema looks whether the schema is this program's. It is readable when it is, or lacks only constraints, indexes or triggers.
+// schema looks whether the schema is this program's. It is readable when it is, or lacks only
+// constraints, indexes or triggers.
 func (p *probe) schema(ctx context.Context) (found []Finding, readable bool, err error) {
 	err = p.read(ctx, func(ctx context.Context, tx pgx.Tx) error { return migrations.Verify(ctx, tx) })
 	f := Finding{Severity: Critical}
@@ -340,7 +364,8 @@ func (p *probe) schema(ctx context.Context) (found []Finding, readable bool, err
 	case errors.Is(err, migrations.ErrDifferent):
 		f.Code, f.Todo = SchemaDifferent, "Use the program that made the database, or make the database anew."
 	case errors.Is(err, migrations.ErrIncomplete):
-		f.Code, f.Todo = SchemaIncomplete, "Wait until a restore that is under way has ended; else make what is missing as migrations/schema.sql has it, and run `daybook doctor` again."
+		f.Code, f.Todo = SchemaIncomplete, "Wait until a restore that is under way has ended; else make what is missing "+
+			"as migrations/schema.sql has it, and run `daybook doctor` again."
 		readable = true
 	default:
 		return nil, false, err

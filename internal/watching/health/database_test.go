@@ -51,7 +51,8 @@ func TestNoConnectionIsLeft(t *testing.T) {
 	f := one(t, health.Check(t.Context(), health.Options{Pool: pool}), health.DatabaseUnavailable)
 	assert.Contains(t, f.Says, "The database has no connection left for this role: ")
 	assert.Contains(t, f.Todo, "max_connections")
-	assert.Contains(t, store.Explain(pool.Ping(t.Context())), "too many connections for role \""+role+"\" (SQLSTATE 53300). Raise max_connections")
+	assert.Contains(t, store.Explain(pool.Ping(t.Context())),
+		"too many connections for role \""+role+"\" (SQLSTATE 53300). Raise max_connections")
 }
 
 func TestSchema(t *testing.T) {
@@ -85,7 +86,8 @@ func TestClocksApart(t *testing.T) {
 	assert.Regexp(t, `1 min (29|30) s ahead of`, f.Says)
 }
 
-// A table that is locked is reported, with the session that has locked it, and everything else is looked at. What waits is not known then.
+// A table that is locked is reported, with the session that has locked it, and everything else is
+// looked at. What waits is not known then.
 func TestLockedTable(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

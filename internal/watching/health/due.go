@@ -16,11 +16,13 @@ import (
 )
 
 const (
-	// warnAfter is after what time a due job that nothing holds back is a warning: polls are up to ten seconds apart by default, a crash takes fifteen.
+	// warnAfter is after what time a due job that nothing holds back is a warning: polls are up to
+	// ten seconds apart by default, a crash takes fifteen.
 	warnAfter = time.Minute
 	// criticalAfter is after what time it is critical.
 	criticalAfter = 10 * time.Minute
-	// named is how many organizations, types or queues have a finding of their own; what there is beyond is summed up in one.
+	// named is how many organizations, types or queues have a finding of their own; what there is
+	// beyond is summed up in one.
 	named = 10
 )
 
@@ -44,7 +46,8 @@ func (p *probe) due(ctx context.Context, tx pgx.Tx, kind string) ([]Finding, err
 	for _, g := range groups {
 		total += g.Count
 		f := Finding{
-			Kind: kind, Type: g.Type, OrgID: g.OrgID, Count: g.Count, Since: store.TimeOrNil(g.Since), Example: g.ID, ExampleOrg: g.ExampleOrg,
+			Kind: kind, Type: g.Type, OrgID: g.OrgID, Count: g.Count, Since: store.TimeOrNil(g.Since), Example: g.ID,
+			ExampleOrg: g.ExampleOrg,
 		}
 		waits := p.clock().Sub(g.Since)
 		switch g.Reason {
@@ -103,8 +106,9 @@ func (p *probe) due(ctx context.Context, tx pgx.Tx, kind string) ([]Finding, err
 	return found, err
 }
 
-// sumUp leaves the first findings of each code, kind and sort of subject, and makes one of all that are beyond named: there may be a hundred thousand organizations, and thousands of
-// types and queues.
+// sumUp leaves the first findings of each code, kind and sort of subject, and makes one of all that
+// are beyond named: there may be a hundred thousand organizations, and thousands of types and
+// queues.
 func sumUp(found []Finding) []Finding {
 	type sort struct {
 		code     Code
@@ -126,8 +130,12 @@ func sumUp(found []Finding) []Finding {
 	for s, f := range rest {
 		if n := seen[s] - named; n > 1 {
 			f.OrgID, f.Type, f.Queue, f.ErrorCode, f.Since, f.summed = "", "", "", "", nil, true
-			f.Says = fmt.Sprintf("%s more %s are so: %s.", phrase.Count(n), s.of, plural(f.Count, jobWords(*f)[0], jobWords(*f)[1]))
-			f.Todo = "List them all: `" + map[string]string{"organizations": "daybook organizations list", "queues": "daybook queues list", "types": listTypes[s.kind]}[s.of] + "`."
+			f.Says = fmt.Sprintf("%s more %s are so: %s.", phrase.Count(n), s.of,
+				plural(f.Count, jobWords(*f)[0], jobWords(*f)[1]))
+			f.Todo = "List them all: `" + map[string]string{
+				"organizations": "daybook organizations list",
+				"queues":        "daybook queues list", "types": listTypes[s.kind],
+			}[s.of] + "`."
 		}
 		kept = append(kept, *f)
 	}
@@ -137,7 +145,8 @@ func sumUp(found []Finding) []Finding {
 // listTypes are the commands that show all types of a kind.
 var listTypes = map[string]string{"jobs": "daybook jobs stats", "tasks": "daybook tasks list"}
 
-// subjects is what there may be many of that have a finding as this one; empty: there is one, or few.
+// subjects is what there may be many of that have a finding as this one; empty: there is one, or
+// few.
 func (f Finding) subjects() string {
 	switch {
 	case f.Code == SequenceHeld: // is bounded where it is read
@@ -197,15 +206,18 @@ func cappedFinding(f Finding, g diagnosis.Due, waits time.Duration) Finding {
 		}
 	}
 	words := jobWords(f)
-	f.Says = fmt.Sprintf("%s %s at work, as many as the cap allows: %s", who, phrase.Plural(g.Limit, words[0], words[1]), waiting(f, waits))
-	f.Todo = "If more may run at a time, raise the cap: `daybook " + command + " --max-in-flight " + raised(g.Limit) + "`, or remove it: `daybook " + command + " --none`."
+	f.Says = fmt.Sprintf("%s %s at work, as many as the cap allows: %s", who, phrase.Plural(g.Limit, words[0], words[1]),
+		waiting(f, waits))
+	f.Todo = "If more may run at a time, raise the cap: `daybook " + command + " --max-in-flight " + raised(g.Limit) +
+		"`, or remove it: `daybook " + command + " --none`."
 	return f
 }
 
 // hangsAfter is from when on a job that fills a limit is looked at before the limit is raised.
 const hangsAfter = 5 * time.Minute
 
-// filled says which of the jobs that fill a cap or a limit has been at work longest, and what to do when it hangs.
+// filled says which of the jobs that fill a cap or a limit has been at work longest, and what to do
+// when it hangs.
 func (p *probe) filled(f Finding, h diagnosis.Holder, known bool) Finding {
 	if !known {
 		return f
@@ -233,20 +245,25 @@ func (p *probe) filled(f Finding, h diagnosis.Holder, known bool) Finding {
 func missingFinding(f Finding, waits time.Duration) Finding {
 	f.Code, f.Severity, f.ErrorCode, f.follows = HandlerMissing, Warning, "HANDLER_MISSING", true
 	if f.Kind == "tasks" {
-		f.Says = fmt.Sprintf("No worker that runs has a processor for tasks of type %s: %s They wait until a worker starts that has one.", f.Type, waiting(f, waits))
-		f.Todo = "Start a worker that has a processor for it. A built-in type needs its settings (docs/tasks.md); a worker logs at its start which ones it lacks."
+		f.Says = fmt.Sprintf("No worker that runs has a processor for tasks of type %s: %s They wait until a worker "+
+			"starts that has one.", f.Type, waiting(f, waits))
+		f.Todo = "Start a worker that has a processor for it. A built-in type needs its settings (docs/tasks.md); a " +
+			"worker logs at its start which ones it lacks."
 		return f
 	}
-	f.Says = fmt.Sprintf("No worker that runs has a handler for jobs of type %s: %s When they have been due for five minutes while a worker ran, they become "+
+	f.Says = fmt.Sprintf("No worker that runs has a handler for jobs of type %s: %s When they have been due for five "+
+		"minutes while a worker ran, they become "+
 		"dead letters; they come back by themselves when a worker starts that has one.", f.Type, waiting(f, waits))
-	f.Todo = "Start a worker that has a handler for it. A built-in type needs its settings (docs/job-types.md); a worker logs at its start which ones it lacks."
+	f.Todo = "Start a worker that has a handler for it. A built-in type needs its settings (docs/job-types.md); a " +
+		"worker logs at its start which ones it lacks."
 	return f
 }
 
 func foreignFinding(f Finding, g diagnosis.Due, waits time.Duration) Finding {
 	f.Code, f.Severity, f.follows = SourceMissing, Warning, true
 	f.Says = fmt.Sprintf("No worker takes documents that need the %s: %s", g.Needs, waiting(f, waits))
-	f.Todo = "Start the worker that has them. If they are on record by mistake, take them off: `daybook organizations source daybook --org " + shell(f.ExampleOrg) +
+	f.Todo = "Start the worker that has them. If they are on record by mistake, take them off: `daybook organizations " +
+		"source daybook --org " + shell(f.ExampleOrg) +
 		"` and `daybook organizations hooks --none --org " + shell(f.ExampleOrg) + "`."
 	return f
 }
@@ -261,12 +278,14 @@ func oldestFinding(f Finding, waits time.Duration) Finding {
 		what += fmt.Sprintf(" (%s due)", are(f.Count, jobWords(f)))
 	}
 	f.Says = what + ", and nothing on record holds it back."
-	f.Todo = "If workers run, they are too slow for what comes, or another transaction holds the row: look at `daybook leases` and " + showCommand(f) +
+	f.Todo = "If workers run, they are too slow for what comes, or another transaction holds the row: look at `daybook " +
+		"leases` and " + showCommand(f) +
 		"; add workers, or lanes: `daybook workflow configure " + f.Kind + " --concurrency " + lanes(f.Kind) + "`."
 	return f
 }
 
-// lanes stands in an advice for twice as many lanes as the workflow of a kind has, which Temporal says later.
+// lanes stands in an advice for twice as many lanes as the workflow of a kind has, which Temporal
+// says later.
 func lanes(kind string) string { return "{lanes of " + kind + "}" }
 
 // fillLanes puts the numbers in.
@@ -279,7 +298,8 @@ func (p *probe) fillLanes() {
 			}
 		}
 		for i := range p.findings {
-			p.findings[i].Todo = strings.ReplaceAll(p.findings[i].Todo, lanes(kind), strconv.Itoa(min(2*n, models.MaxConcurrency)))
+			p.findings[i].Todo = strings.ReplaceAll(p.findings[i].Todo, lanes(kind),
+				strconv.Itoa(min(2*n, models.MaxConcurrency)))
 		}
 	}
 }

@@ -16,13 +16,16 @@ import (
 	"github.com/daybook-dev/daybook/workflows"
 )
 
-// endedWorker is a client whose first question Temporal gave to a worker that had just ended, as after a kill -9.
+// endedWorker is a client whose first question Temporal gave to a worker that had just ended, as
+// after a kill -9.
 type endedWorker struct {
 	client.Client
 	asked atomic.Int32
 }
 
-func (c *endedWorker) QueryWorkflow(ctx context.Context, id, run, query string, args ...any) (converter.EncodedValue, error) {
+func (c *endedWorker) QueryWorkflow(ctx context.Context, id, run, query string,
+	args ...any,
+) (converter.EncodedValue, error) {
 	if c.asked.Add(1) == 1 {
 		return nil, serviceerror.NewDeadlineExceeded("context deadline exceeded")
 	}

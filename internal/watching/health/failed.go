@@ -26,13 +26,15 @@ func (p *probe) failed(ctx context.Context, tx pgx.Tx, kind string) ([]Finding, 
 		total += g.Count
 		p.dead[kind] += g.Count
 		f := Finding{
-			Code: FailedJobs, Severity: Warning, Kind: kind, Type: g.Type, ErrorCode: g.Code, Count: g.Count, Since: store.TimeOrNil(g.Since), Example: g.ID, ExampleOrg: g.OrgID,
+			Code: FailedJobs, Severity: Warning, Kind: kind, Type: g.Type, ErrorCode: g.Code, Count: g.Count,
+			Since: store.TimeOrNil(g.Since), Example: g.ID, ExampleOrg: g.OrgID,
 		}
 		c := causeOf(kind, g.Code, g.Error)
 		if g.Code == string(models.CodeHandlerMissing) {
 			f.Code = HandlerMissing
 		}
-		f.Says = fmt.Sprintf("%s failed with %s: %s The newest, %s ago: %s", counted(f), orNoCode(g.Code), c.says, phrase.Age(p.clock().Sub(g.Last)), ended(clip(redact.Text(g.Error), 200)))
+		f.Says = fmt.Sprintf("%s failed with %s: %s The newest, %s ago: %s", counted(f), orNoCode(g.Code), c.says,
+			phrase.Age(p.clock().Sub(g.Last)), ended(clip(redact.Text(g.Error), 200)))
 		f.Todo = c.steps(f)
 		found = append(found, f)
 	}
@@ -53,9 +55,11 @@ func (p *probe) retrying(ctx context.Context, tx pgx.Tx, kind string) ([]Finding
 	for _, g := range groups {
 		total += g.Count
 		f := Finding{
-			Code: RetryingJobs, Severity: Info, Kind: kind, Type: g.Type, ErrorCode: g.Code, Count: g.Count, Since: store.TimeOrNil(g.Since), Example: g.ID, ExampleOrg: g.OrgID,
+			Code: RetryingJobs, Severity: Info, Kind: kind, Type: g.Type, ErrorCode: g.Code, Count: g.Count,
+			Since: store.TimeOrNil(g.Since), Example: g.ID, ExampleOrg: g.OrgID,
 		}
-		// A server that is down makes every job of a type fail, and wants seeing to before they are dead letters.
+		// A server that is down makes every job of a type fail, and wants seeing to before they are
+		// dead letters.
 		if g.Count >= manyRetries {
 			f.Severity = Warning
 		}
@@ -63,8 +67,10 @@ func (p *probe) retrying(ctx context.Context, tx pgx.Tx, kind string) ([]Finding
 		if g.Count == 1 {
 			verb = "is"
 		}
-		f.Says = fmt.Sprintf("%s %s to be tried again after %s: %s The newest: %s", counted(f), verb, orNoCode(g.Code), causeOf(kind, g.Code, g.Error).says, ended(clip(redact.Text(g.Error), 200)))
-		f.Todo = "Nothing has to be done if the cause passes: each is tried again by itself. Look at one: " + showCommand(f) + "."
+		f.Says = fmt.Sprintf("%s %s to be tried again after %s: %s The newest: %s", counted(f), verb, orNoCode(g.Code),
+			causeOf(kind, g.Code, g.Error).says, ended(clip(redact.Text(g.Error), 200)))
+		f.Todo = "Nothing has to be done if the cause passes: each is tried again by itself. Look at one: " +
+			showCommand(f) + "."
 		found = append(found, f)
 	}
 	for i := range found {
@@ -80,15 +86,18 @@ func (p *probe) notPosted(ctx context.Context, tx pgx.Tx) ([]Finding, error) {
 		return nil, err
 	}
 	f := Finding{
-		Code: AmountNotPosted, Severity: Warning, Kind: "accounting", Count: n.Count, AtLeast: n.Count >= diagnosis.Most, Since: n.Since,
+		Code: AmountNotPosted, Severity: Warning, Kind: "accounting", Count: n.Count, AtLeast: n.Count >= diagnosis.Most,
+		Since:   n.Since,
 		Example: n.DocumentID, ExampleOrg: n.OrgID,
 	}
 	verb := "are"
 	if n.Count == 1 {
 		verb = "is"
 	}
-	f.Says = fmt.Sprintf("%s %s completed without an entry although an amount is stated: the money is not in the books.", counted(f), verb)
-	f.Todo = fmt.Sprintf("List them: `daybook audit --org %s`. Mend the organization's rules, or the document. Then `daybook accounting repost %s %s`: "+
+	f.Says = fmt.Sprintf("%s %s completed without an entry although an amount is stated: the money is not in the books.",
+		counted(f), verb)
+	f.Todo = fmt.Sprintf("List them: `daybook audit --org %s`. Mend the organization's rules, or the document. Then "+
+		"`daybook accounting repost %s %s`: "+
 		"it is posted, or its job says why it cannot be.", shell(n.OrgID), shell(n.OrgID), shell(n.DocumentID))
 	return []Finding{f}, nil
 }

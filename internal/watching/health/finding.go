@@ -9,7 +9,8 @@ import (
 // Code is the stable name of what can be found. docs/doctor.md has a section for each.
 type Code string
 
-// The codes, in the order in which docs/doctor.md has them: what keeps everything from being worked comes first.
+// The codes, in the order in which docs/doctor.md has them: what keeps everything from being worked
+// comes first.
 const (
 	DatabaseUnavailable Code = "DATABASE_UNAVAILABLE"
 	SchemaOld           Code = "SCHEMA_OLD"
@@ -50,18 +51,20 @@ const (
 // Codes lists every code, in their order.
 func Codes() []Code {
 	return []Code{
-		DatabaseUnavailable, SchemaOld, SchemaNew, SchemaDifferent, SchemaIncomplete, RoleLacksRights, StandbyMissing, TableLocked, TemporalUnavailable,
+		DatabaseUnavailable, SchemaOld, SchemaNew, SchemaDifferent, SchemaIncomplete, RoleLacksRights, StandbyMissing,
+		TableLocked, TemporalUnavailable,
 		AnswersSlowly, WorkflowNotStarted, WorkflowEnded, WorkflowPaused, NoWorker, TurnsFailing,
 		HandlerMissing, StaleLeases, OldSnapshot, AutovacuumBehind, ClockSkew, SourceMissing, OrganizationPaused,
-		TypePaused, QueuePaused, QueueUnworked, CapReached, OldestDue, BacklogGrows, FailedJobs, AmountNotPosted, SequenceHeld, RetryingJobs, NoToken, SearchPathOpen,
+		TypePaused, QueuePaused, QueueUnworked, CapReached, OldestDue, BacklogGrows, FailedJobs, AmountNotPosted,
+		SequenceHeld, RetryingJobs, NoToken, SearchPathOpen,
 	}
 }
 
 // Severity says how bad a finding is.
 type Severity string
 
-// The severities. Critical: work that is due is not done. Warning: something needs a person, and other work goes on. Info: it was set so,
-// or may be meant.
+// The severities. Critical: work that is due is not done. Warning: something needs a person, and
+// other work goes on. Info: it was set so, or may be meant.
 const (
 	Critical Severity = "critical"
 	Warning  Severity = "warning"
@@ -89,12 +92,14 @@ type Finding struct {
 	Owner string `json:"owner,omitempty"`
 	// ErrorCode is that of the jobs that failed or are tried again.
 	ErrorCode string `json:"error_code,omitempty"`
-	// Count is how many jobs, leases or rows it is about; 0: it is not about any. AtLeast says that there may be more.
+	// Count is how many jobs, leases or rows it is about; 0: it is not about any. AtLeast says that
+	// there may be more.
 	Count   int64 `json:"count,omitempty"`
 	AtLeast bool  `json:"at_least,omitempty"`
 	// Since is since when it is so; nil: that is not known.
 	Since *time.Time `json:"since,omitempty"`
-	// Example names a job that it is about: the id of a job or task, or the document of an accounting job, whose organization is ExampleOrg.
+	// Example names a job that it is about: the id of a job or task, or the document of an accounting
+	// job, whose organization is ExampleOrg.
 	Example    string `json:"example,omitempty"`
 	ExampleOrg string `json:"example_org_id,omitempty"`
 	// Says is what is wrong, in a sentence or two.
@@ -108,7 +113,8 @@ type Finding struct {
 	summed bool
 	// stalled: jobs that are due are not worked because of it, whatever its code and severity.
 	stalled bool
-	// cause is the same of findings of several kinds that have one cause, and about says it of them together.
+	// cause is the same of findings of several kinds that have one cause, and about says it of them
+	// together.
 	cause string
 	about func(kinds []string) (says, todo string)
 	// follows: it is there as well where nothing of its kind is worked, because of that.
@@ -132,7 +138,8 @@ func (f Finding) covers(kind string) bool {
 // stops reports whether the finding keeps all jobs of its kind from being worked.
 func (f Finding) stops() bool {
 	switch f.Code {
-	case DatabaseUnavailable, SchemaOld, SchemaNew, SchemaDifferent, SchemaIncomplete, StandbyMissing, TableLocked, TemporalUnavailable, WorkflowNotStarted,
+	case DatabaseUnavailable, SchemaOld, SchemaNew, SchemaDifferent, SchemaIncomplete, StandbyMissing, TableLocked,
+		TemporalUnavailable, WorkflowNotStarted,
 		WorkflowEnded, WorkflowPaused, NoWorker, TurnsFailing:
 		return f.Severity == Critical || f.stalled
 	default:
@@ -140,12 +147,15 @@ func (f Finding) stops() bool {
 	}
 }
 
-// sortFindings puts the worst first; of those that are as bad, what explains the others first, then the most; what sums others up is behind them.
+// sortFindings puts the worst first; of those that are as bad, what explains the others first, then
+// the most; what sums others up is behind them.
 func sortFindings(all []Finding) {
 	codes := Codes()
 	slices.SortStableFunc(all, func(a, b Finding) int {
-		return cmp.Or(cmp.Compare(a.Severity.rank(), b.Severity.rank()), cmp.Compare(slices.Index(codes, a.Code), slices.Index(codes, b.Code)),
-			last(a.summed)-last(b.summed), cmp.Compare(b.Count, a.Count), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Type, b.Type), cmp.Compare(a.OrgID, b.OrgID))
+		return cmp.Or(cmp.Compare(a.Severity.rank(), b.Severity.rank()),
+			cmp.Compare(slices.Index(codes, a.Code), slices.Index(codes, b.Code)),
+			last(a.summed)-last(b.summed), cmp.Compare(b.Count, a.Count), cmp.Compare(a.Kind, b.Kind),
+			cmp.Compare(a.Type, b.Type), cmp.Compare(a.OrgID, b.OrgID))
 	})
 }
 

@@ -18,7 +18,8 @@ import (
 // DefaultTimeout is how long one question to the database or to Temporal may take.
 const DefaultTimeout = 2 * time.Second
 
-// DefaultSnapshotAge is from what age on a transaction that is open is named: the queues' tables gather dead rows meanwhile, which each lease reads.
+// DefaultSnapshotAge is from what age on a transaction that is open is named: the queues' tables
+// gather dead rows meanwhile, which each lease reads.
 const DefaultSnapshotAge = time.Minute
 
 // Options say what to ask. The zero value asks nothing.
@@ -26,16 +27,19 @@ type Options struct {
 	// Pool is the database's; nil: it is not asked, and PoolError, if there is one, is why.
 	Pool      *pgxpool.Pool
 	PoolError error
-	// Temporal is asked for workflows and workers; nil: it is not asked, and TemporalError, if there is one, is why. A lazy client will do.
+	// Temporal is asked for workflows and workers; nil: it is not asked, and TemporalError, if there
+	// is one, is why. A lazy client will do.
 	Temporal      client.Client
 	TemporalError error
-	// TemporalAddress is for people; empty: it is not named. Namespace is the client's; default "default".
+	// TemporalAddress is for people; empty: it is not named. Namespace is the client's; default
+	// "default".
 	TemporalAddress, Namespace string
 	// OrgID limits what is said of jobs to an organization; empty: all of them.
 	OrgID string
 	// Workflows are the workflows to ask for; nil: those that the documentation starts (Documented).
 	Workflows []Workflow
-	// Timeout is how long one question may take; 0: DefaultTimeout. A check asks more than one question at most twice as long.
+	// Timeout is how long one question may take; 0: DefaultTimeout. A check asks more than one
+	// question at most twice as long.
 	Timeout time.Duration
 	// SnapshotAge is from what age on an open transaction is named; 0: DefaultSnapshotAge.
 	SnapshotAge time.Duration
@@ -47,7 +51,8 @@ type Options struct {
 type Report struct {
 	// At is the database's clock, or, while that is not known, this machine's.
 	At time.Time `json:"at"`
-	// Working says that nothing keeps due work of any kind from being done, as far as the report knows.
+	// Working says that nothing keeps due work of any kind from being done, as far as the report
+	// knows.
 	Working bool `json:"working"`
 	// Summary says in a line whether work gets done, and if not, why, and what to do.
 	Summary string `json:"summary"`
@@ -57,7 +62,8 @@ type Report struct {
 	Consequences []Finding `json:"-"`
 	// Checked are the checks that were made.
 	Checked []Checked `json:"checked"`
-	// Workflows are those that Temporal knows, kind by kind; nil: it was not asked, or did not answer.
+	// Workflows are those that Temporal knows, kind by kind; nil: it was not asked, or did not
+	// answer.
 	Workflows []WorkflowState `json:"workflows"`
 }
 
@@ -67,7 +73,8 @@ type Checked struct {
 	Name string `json:"name"`
 	// Findings counts what it found.
 	Findings int `json:"findings"`
-	// Error is why it could not be made, or not to its end; empty: it was. Skipped says that another finding is the reason.
+	// Error is why it could not be made, or not to its end; empty: it was. Skipped says that another
+	// finding is the reason.
 	Error string `json:"error,omitempty"`
 	// Note is what the check could not see; empty: it saw everything.
 	Note    string `json:"note,omitempty"`
@@ -84,7 +91,8 @@ func (r Report) Worst() Severity {
 	return r.Findings[0].Severity
 }
 
-// Check asks the database and Temporal at the same time, and says what was found. It returns within a few seconds whatever is unavailable.
+// Check asks the database and Temporal at the same time, and says what was found. It returns within
+// a few seconds whatever is unavailable.
 func Check(ctx context.Context, o Options) Report {
 	r, _ := check(ctx, o, store.ReadSnapshot, nil)
 	return r
@@ -100,8 +108,8 @@ func CheckThen(ctx context.Context, o Options, then Then) (Report, error) {
 	return check(ctx, o, store.Begin, then)
 }
 
-// CheckAndRead is CheckThen for what only reads: the checks and then see one state of the database, so
-// that what is shown beside the report does not contradict it.
+// CheckAndRead is CheckThen for what only reads: the checks and then see one state of the database,
+// so that what is shown beside the report does not contradict it.
 func CheckAndRead(ctx context.Context, o Options, then Then) (Report, error) {
 	return check(ctx, o, store.ReadSnapshot, then)
 }
@@ -118,7 +126,8 @@ func check(ctx context.Context, o Options, begin beginning, then Then) (Report, 
 		o.Workflows = Documented()
 	}
 	p := &probe{
-		Options: o, known: map[string]bool{}, open: map[string]bool{}, used: map[string]bool{}, lastDone: map[string]time.Time{}, dead: map[string]int64{},
+		Options: o, known: map[string]bool{}, open: map[string]bool{}, used: map[string]bool{},
+		lastDone: map[string]time.Time{}, dead: map[string]int64{},
 	}
 	var temporal temporalAnswer
 	var asking sync.WaitGroup
@@ -155,21 +164,22 @@ type probe struct {
 	// note is what the check that is being made could not see.
 	note   string
 	states []WorkflowState
-	// known are the kinds of which the database said what is due. open are those that have due or leased jobs, used those that ever had one.
+	// known are the kinds of which the database said what is due. open are those that have due or
+	// leased jobs, used those that ever had one.
 	known, open, used map[string]bool
-	// completed counts what was completed in the last minute; -1: that is not known. completedMore: there may have been more.
-	// oldest is what free due job has waited longest.
+	// completed counts what was completed in the last minute; -1: that is not known. completedMore:
+	// there may have been more. oldest is what free due job has waited longest.
 	completed     int64
 	completedMore bool
-	// lastDone is when a job of a kind was completed last, if that was in the last minute. dead counts those
-	// that failed for good.
+	// lastDone is when a job of a kind was completed last, if that was in the last minute. dead
+	// counts those that failed for good.
 	lastDone map[string]time.Time
 	dead     map[string]int64
 	// free counts the due jobs that nothing on record holds back.
 	free   int64
 	oldest time.Duration
-	// These count the due jobs that are not free: no worker has their type; none has been found for their source or hooks; a pause, a limit
-	// or a fleet without workers holds them back.
+	// These count the due jobs that are not free: no worker has their type; none has been found for
+	// their source or hooks; a pause, a limit or a fleet without workers holds them back.
 	unhandled, foreign, heldBack int64
 }
 
@@ -209,7 +219,8 @@ func (p *probe) clock() time.Time {
 	return p.at
 }
 
-// later is what the database's clock says by now: checks may have waited for seconds since it was read.
+// later is what the database's clock says by now: checks may have waited for seconds since it was
+// read.
 func (p *probe) later() time.Time {
 	if p.at.IsZero() {
 		return p.Now()
@@ -221,7 +232,10 @@ func (p *probe) later() time.Time {
 func (p *probe) report() Report {
 	p.oneCause()
 	p.fillLanes()
-	r := Report{At: p.clock(), Findings: p.findings, Consequences: p.consequences, Checked: p.checked, Workflows: p.states}
+	r := Report{
+		At: p.clock(), Findings: p.findings, Consequences: p.consequences, Checked: p.checked,
+		Workflows: p.states,
+	}
 	r.Working = !slices.ContainsFunc(r.Findings, Finding.stops)
 	r.Summary = p.summary(r)
 	if r.Findings == nil {

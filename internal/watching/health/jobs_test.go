@@ -36,13 +36,15 @@ SELECT queues.enqueue('mail', '{}', now() - interval '2 minutes')`)
 INSERT INTO daybook.jobs (id, org_id, type, payload, state, run_count, turn_id, fence, leased_generation, attempt_started_at, last_attempted_at)
   VALUES ('held', 'acme', 'mail', '{}', 'leased', 1, 't', 1, 0, now(), now())`)
 	r = b.check()
-	assert.Contains(t, r.Summary, "Not everything is worked (jobs is): the oldest due task of type mail has waited for 2 min")
+	assert.Contains(t, r.Summary,
+		"Not everything is worked (jobs is): the oldest due task of type mail has waited for 2 min")
 
 	b.exec(`DELETE FROM queues.open_task`)
 	r = b.check()
 	assert.Equal(t, health.Warning, one(t, r, health.OldestDue).Severity)
 	assert.True(t, r.Working)
-	assert.Contains(t, r.Summary, "It is not known whether work gets done: nothing was completed in the last minute, but the oldest due job has waited for 3 min")
+	assert.Contains(t, r.Summary, "It is not known whether work gets done: nothing was completed in the last minute, "+
+		"but the oldest due job has waited for 3 min")
 
 	b.exec(`SELECT queues.enqueue('mail', '{}'); INSERT INTO queues.task_completed (task_id) SELECT max(task_id) FROM queues.task`)
 	assert.Contains(t, b.check().Summary, "1 completed in the last minute, but the oldest due job has waited for 3 min")
@@ -68,7 +70,8 @@ INSERT INTO queues.task_completed (task_id) SELECT task_id FROM queues.task`)
 		said[f.Kind+" "+f.Type+" "+f.ErrorCode] = f
 	}
 	assert.Len(t, said, 7)
-	assert.Contains(t, said["jobs email NOT_FOUND"].Todo, "daybook jobs cancel --all --type email --code NOT_FOUND", "or the finding stays")
+	assert.Contains(t, said["jobs email NOT_FOUND"].Todo, "daybook jobs cancel --all --type email --code NOT_FOUND",
+		"or the finding stays")
 	assert.Contains(t, said["accounting  DOCUMENT_UNKNOWN"].Todo, "daybook accounting cancel acme u")
 	network := said["jobs email NETWORK_ERROR"]
 	assert.EqualValues(t, 3, network.Count)
@@ -119,8 +122,10 @@ INSERT INTO daybook.jobs (id, org_id, type, payload, state, run_count, turn_id, 
 INSERT INTO daybook.accounting_work_queue (version_hint, org_id, document_id, ready_at) VALUES (1, 'shop', 'd', now() - interval '2 minutes');
 SELECT queues.enqueue('mail', '{}'), queues.limit_tasks('mail', true, NULL)`)
 	r := b.check()
-	assert.Contains(t, one(t, r, health.OrganizationPaused).Says, "Organization asleep has been paused for 3 h: 1 due job has waited for 1 h.")
-	assert.Contains(t, one(t, r, health.CapReached).Says, "Organization slow has 1 job at work, as many as the cap allows: 1 due job has waited for 2 h. At work longest: job held of type mail, for ")
+	assert.Contains(t, one(t, r, health.OrganizationPaused).Says,
+		"Organization asleep has been paused for 3 h: 1 due job has waited for 1 h.")
+	assert.Contains(t, one(t, r, health.CapReached).Says, "Organization slow has 1 job at work, as many as the cap "+
+		"allows: 1 due job has waited for 2 h. At work longest: job held of type mail, for ")
 	assert.Contains(t, one(t, r, health.HandlerMissing).Says, "No worker that runs has a handler for jobs of type shrink")
 	assert.Contains(t, one(t, r, health.SourceMissing).Says, "source erp")
 	assert.Contains(t, one(t, r, health.TypePaused).Todo, "daybook tasks resume --type mail")
@@ -137,16 +142,19 @@ func TestTasksHeldBackByALimitOfAll(t *testing.T) {
 	assert.Contains(t, f.Says, ": 1 due task has waited for ")
 	assert.Equal(t, "Resume them when they may be worked: `daybook tasks resume --all`.", f.Todo)
 	b.exec(`SELECT queues.limit_tasks('mail', true, NULL)`)
-	assert.Contains(t, one(t, b.check(), health.TypePaused).Todo, "`daybook tasks resume --all` and `daybook tasks resume --type mail`")
+	assert.Contains(t, one(t, b.check(), health.TypePaused).Todo,
+		"`daybook tasks resume --all` and `daybook tasks resume --type mail`")
 	b.exec(`SELECT queues.limit_tasks('*', false, NULL)`)
-	assert.Equal(t, "Resume them when they may be worked: `daybook tasks resume --type mail`.", one(t, b.check(), health.TypePaused).Todo)
+	assert.Equal(t, "Resume them when they may be worked: `daybook tasks resume --type mail`.",
+		one(t, b.check(), health.TypePaused).Todo)
 
 	b.exec(`INSERT INTO daybook.job_types (kind, type, worker, last_seen) VALUES ('tasks', 'mail', 'w', now());
 SELECT queues.limit_tasks('mail', false, NULL);
 SELECT * FROM queues.claim_tasks(1, 'mail');
 SELECT queues.limit_tasks('*', NULL, 1), queues.enqueue('mail', '{}')`)
 	f = one(t, b.check(), health.CapReached)
-	assert.Contains(t, f.Says, "All types of tasks together, mail among them, have 1 task at work, as many as the cap allows: ")
+	assert.Contains(t, f.Says,
+		"All types of tasks together, mail among them, have 1 task at work, as many as the cap allows: ")
 	assert.Contains(t, f.Todo, "`daybook tasks cap --all --max-in-flight 2`")
 }
 
@@ -162,7 +170,8 @@ INSERT INTO daybook.jobs (id, org_id, type, payload, state, run_count, turn_id, 
 	assert.Contains(t, f.Todo, "daybook leases release")
 }
 
-// Leases and jobs that wait have times of a clock that was set back since. A retry of the present clock, and a claim by SQL, are as they should be.
+// Leases and jobs that wait have times of a clock that was set back since. A retry of the present
+// clock, and a claim by SQL, are as they should be.
 func TestClockSetBack(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -172,7 +181,8 @@ INSERT INTO daybook.jobs (id, org_id, type, payload, ready_at, updated_at) VALUE
   ('waits', 'acme', 'mail', '{}', now() + interval '59 minutes', now() + interval '59 minutes'), ('again', 'acme', 'mail', '{}', now() + interval '1 hour', now());
 INSERT INTO daybook.jobs (id, org_id, type, payload, ` + leased + `) VALUES
   ('held', 'acme', 'mail', '{}', 'leased', 1, 't', 1, 0, now(), now() + interval '1 minute'), ('claim', 'acme', 'mail', '{}', 'leased', 1, '/async-operations/1', 1, 0, now(), now() + interval '4 minutes');
-INSERT INTO daybook.accounting_work_queue (version_hint, org_id, document_id, ` + leased + `) VALUES (1, 'acme', 'd', 'leased', 1, 't', 1, 0, now(), now() + interval '2 minutes');
+INSERT INTO daybook.accounting_work_queue (version_hint, org_id, document_id, ` + leased +
+		`) VALUES (1, 'acme', 'd', 'leased', 1, 't', 1, 0, now(), now() + interval '2 minutes');
 INSERT INTO queues.task (task_type, payload, enqueued_at, scheduled_at) VALUES ('mail', '{}', now() + interval '3 minutes', now() + interval '3 minutes'), ('mail', '{}', now(), now());
 SELECT queues.rebuild_open_tasks(), queues.dequeue_next_available_task()`)
 	says := func() map[string]string {
@@ -212,7 +222,8 @@ INSERT INTO daybook.jobs (org_id, type, payload, state, finished_at, last_error,
 SELECT queues.enqueue('t' || n, '{}', now() - interval '2 minutes') FROM generate_series(1, 30) n`)
 	r := b.check()
 	for code, says := range map[health.Code]string{
-		health.OldestDue: "20 more types are so: 20 jobs.", health.QueuePaused: "20 more queues are so: 20 jobs.", health.FailedJobs: "20 more types are so: 40 jobs.",
+		health.OldestDue: "20 more types are so: 20 jobs.", health.QueuePaused: "20 more queues are so: 20 jobs.",
+		health.FailedJobs: "20 more types are so: 40 jobs.",
 	} {
 		all := slices.DeleteFunc(of(r, code), func(f health.Finding) bool { return f.Kind != "jobs" })
 		if assert.Len(t, all, 11, code) {

@@ -16,7 +16,8 @@ import (
 	"github.com/daybook-dev/daybook/internal/text/phrase"
 )
 
-// standby looks whether commits wait for a synchronous standby that is not there. Doctor itself only reads, so its own transactions end.
+// standby looks whether commits wait for a synchronous standby that is not there. Doctor itself
+// only reads, so its own transactions end.
 func (p *probe) standby(ctx context.Context, tx pgx.Tx) ([]Finding, error) {
 	s, err := diagnosis.ReadStandby(ctx, tx)
 	if err != nil || !s.Missing && s.Waiting == 0 {
@@ -32,7 +33,8 @@ func (p *probe) standby(ctx context.Context, tx pgx.Tx) ([]Finding, error) {
 		f.Says += fmt.Sprintf(": %s, the first one for %s", sessionsWait(s.Waiting), phrase.Age(p.clock().Sub(s.Since)))
 	}
 	f.Says += "."
-	f.Todo = "Start the standby, or look why it lags: `SELECT application_name, state, sync_state, replay_lag FROM pg_stat_replication`. To go on without it, when what a failover " +
+	f.Todo = "Start the standby, or look why it lags: `SELECT application_name, state, sync_state, replay_lag FROM " +
+		"pg_stat_replication`. To go on without it, when what a failover " +
 		"would lose may be lost: `ALTER SYSTEM SET synchronous_standby_names = ''`, then `SELECT pg_reload_conf()`."
 	return []Finding{f}, nil
 }
@@ -46,8 +48,9 @@ func Locks(ctx context.Context, pool *pgxpool.Pool) []Finding {
 	return p.findings
 }
 
-// locks looks for transactions that keep others from writing whole tables. A lock on the table of a kind's jobs stops the kind; of a lock on another table
-// only the checks and workers that need it can tell.
+// locks looks for transactions that keep others from writing whole tables. A lock on the table of a
+// kind's jobs stops the kind; of a lock on another table only the checks and workers that need it
+// can tell.
 func (p *probe) locks(ctx context.Context, tx pgx.Tx) (found []Finding, err error) {
 	// Else what an earlier check of the transaction read of the sessions would still hold.
 	if _, err := tx.Exec(ctx, `SELECT pg_stat_clear_snapshot()`); err != nil {
@@ -76,7 +79,8 @@ const lockedTables = "{tables}"
 // lockedTable names one of the tables that a finding is about, and counts the others.
 func lockedTable(list []diagnosis.TableLock, f Finding) string {
 	shared := len(f.AboutKinds()) == 0
-	i := slices.IndexFunc(list, func(l diagnosis.TableLock) bool { return f.Example == lockHolder(l) && (shared || l.Kind != "") })
+	i := slices.IndexFunc(list,
+		func(l diagnosis.TableLock) bool { return f.Example == lockHolder(l) && (shared || l.Kind != "") })
 	if f.Count == 1 {
 		return list[i].Table
 	}
@@ -107,7 +111,10 @@ func (f *Finding) locksMore(l diagnosis.TableLock, s Severity) {
 }
 
 func (p *probe) lockFinding(l diagnosis.TableLock) Finding {
-	f := Finding{Code: TableLocked, Severity: Warning, Kind: l.Kind, Count: l.Tables, Since: store.TimeOrNil(l.Since), Example: lockHolder(l)}
+	f := Finding{
+		Code: TableLocked, Severity: Warning, Kind: l.Kind, Count: l.Tables, Since: store.TimeOrNil(l.Since),
+		Example: lockHolder(l),
+	}
 	if s := p.severity(l.Kind); l.Kind != "" && s == Critical {
 		f.Severity = s
 	}
@@ -120,14 +127,18 @@ func (p *probe) lockFinding(l diagnosis.TableLock) Finding {
 		waits = "; " + sessionsWait(l.Waiting)
 	}
 	if l.PID == 0 {
-		f.Says = fmt.Sprintf("The prepared transaction %s has locked %s%s%s.", clip(l.Prepared, 80), lockedTables, since, waits)
-		f.Todo = "Let its coordinator end it. If that cannot be: `ROLLBACK PREPARED '" + strings.ReplaceAll(l.Prepared, "'", "''") + "'`."
+		f.Says = fmt.Sprintf("The prepared transaction %s has locked %s%s%s.", clip(l.Prepared, 80), lockedTables, since,
+			waits)
+		f.Todo = "Let its coordinator end it. If that cannot be: `ROLLBACK PREPARED '" +
+			strings.ReplaceAll(l.Prepared, "'", "''") + "'`."
 		return f
 	}
-	f.Says = fmt.Sprintf("Process %d%s has locked %s%s%s.", l.PID, whose(l.User, l.Application, l.State), lockedTables, since, waits)
+	f.Says = fmt.Sprintf("Process %d%s has locked %s%s%s.", l.PID, whose(l.User, l.Application, l.State), lockedTables,
+		since, waits)
 	if l.Query != "" {
 		f.Says += " Its last statement: " + clip(l.Query, 120) + "."
 	}
-	f.Todo = fmt.Sprintf("Let it end, or end it where it was begun. If that cannot be: `SELECT pg_terminate_backend(%d)` rolls it back. Workers go on by themselves.", l.PID)
+	f.Todo = fmt.Sprintf("Let it end, or end it where it was begun. If that cannot be: `SELECT "+
+		"pg_terminate_backend(%d)` rolls it back. Workers go on by themselves.", l.PID)
 	return f
 }

@@ -16,8 +16,8 @@ func (p *probe) oneCause() {
 	sortFindings(p.findings)
 }
 
-// together makes one finding of those of several kinds that have the same cause. A kind that was never
-// used is left out, where another one has the finding: it would be of no other use.
+// together makes one finding of those of several kinds that have the same cause. A kind that was
+// never used is left out, where another one has the finding: it would be of no other use.
 func together(all []Finding) []Finding {
 	type key struct {
 		code  Code
@@ -51,7 +51,8 @@ func (f *Finding) join(other Finding) {
 	f.Says, f.Todo = f.about(f.Kinds)
 }
 
-// explain takes out what is there because of another finding, and says of that one how much waits for it.
+// explain takes out what is there because of another finding, and says of that one how much waits
+// for it.
 func (p *probe) explain() {
 	because := map[int][]Finding{}
 	var kept []int
@@ -88,7 +89,8 @@ func (p *probe) causeOf(f Finding) int {
 	case f.Code == StaleLeases:
 		return -1
 	}
-	// Without Temporal's word: the worker whose leases expired is gone, and no other one works the kind.
+	// Without Temporal's word: the worker whose leases expired is gone, and no other one works the
+	// kind.
 	return first(func(c Finding) bool { return c.Code == StaleLeases })
 }
 

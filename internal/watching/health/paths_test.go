@@ -24,7 +24,8 @@ func (b *bundle) role(name, options string) string {
 	return name
 }
 
-// TestSearchPathOpenToAll: public as servers before PostgreSQL 15 had it. What the finding says ends it.
+// TestSearchPathOpenToAll: public as servers before PostgreSQL 15 had it. What the finding says
+// ends it.
 func TestSearchPathOpenToAll(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -33,7 +34,8 @@ func TestSearchPathOpenToAll(t *testing.T) {
 	b.exec(`GRANT CREATE ON SCHEMA public TO PUBLIC`)
 	f := one(t, b.check(), health.SearchPathOpen)
 	assert.Equal(t, health.Warning, f.Severity)
-	assert.Contains(t, f.Says, "Every role may create objects in the schema public, which is on the search path of the roles ")
+	assert.Contains(t, f.Says,
+		"Every role may create objects in the schema public, which is on the search path of the roles ")
 	assert.Regexp(t, "daybook_server(,| and) daybook_worker", f.Says)
 	assert.Contains(t, f.Todo, "`REVOKE CREATE ON SCHEMA public FROM PUBLIC`")
 	assert.Contains(t, f.Todo, " IN DATABASE "+b.Name+" SET search_path = daybook`, and so for the others.")
@@ -41,14 +43,16 @@ func TestSearchPathOpenToAll(t *testing.T) {
 	assert.Empty(t, of(b.check(), health.SearchPathOpen))
 }
 
-// TestSearchPathOpenToARole: a role that may create objects is named, unless it may do what the worker may anyway.
+// TestSearchPathOpenToARole: a role that may create objects is named, unless it may do what the
+// worker may anyway.
 func TestSearchPathOpenToARole(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	require.NoError(t, migrations.Roles(t.Context(), b.URL))
 	worker, other, owner := b.role("worker", `LOGIN IN ROLE daybook_worker`), b.role("other", ``), b.role("owner", ``)
 	var super string
-	require.NoError(t, b.Pool.QueryRow(t.Context(), `SELECT quote_ident(rolname) FROM pg_roles WHERE rolsuper LIMIT 1`).Scan(&super))
+	require.NoError(t, b.Pool.QueryRow(t.Context(),
+		`SELECT quote_ident(rolname) FROM pg_roles WHERE rolsuper LIMIT 1`).Scan(&super))
 	b.exec(`CREATE SCHEMA "App, too" AUTHORIZATION ` + owner + `;
 CREATE SCHEMA unused;
 CREATE SCHEMA ` + worker + `;
@@ -67,7 +71,8 @@ ALTER ROLE ` + worker + ` IN DATABASE ` + b.Name + ` SET search_path = "$user", 
 	found := check(as)
 	require.Len(t, found, 1)
 	assert.Equal(t, health.Info, found[0].Severity, "it may be meant")
-	assert.Contains(t, found[0].Says, `The role `+other+` may create objects in the schema "App, too", which is on the search path of the role `+worker+`:`)
+	assert.Contains(t, found[0].Says, `The role `+other+
+		` may create objects in the schema "App, too", which is on the search path of the role `+worker+`:`)
 	assert.Contains(t, found[0].Todo, "`REVOKE CREATE ON SCHEMA \"App, too\" FROM "+other+"`")
 	assert.Contains(t, found[0].Todo, "SET search_path = "+worker+", daybook`.")
 
@@ -81,7 +86,8 @@ ALTER ROLE ` + worker + ` IN DATABASE ` + b.Name + ` SET search_path = "$user", 
 	assert.Len(t, check(b.Pool), 1, "a program is")
 	assert.Len(t, check(b.As(t, "daybook_reader")), 1, "and any role sees it")
 
-	b.exec(`ALTER ROLE ` + worker + ` IN DATABASE ` + b.Name + ` SET search_path = "$user", daybook; GRANT CREATE ON SCHEMA ` + worker + ` TO ` + other)
+	b.exec(`ALTER ROLE ` + worker + ` IN DATABASE ` + b.Name +
+		` SET search_path = "$user", daybook; GRANT CREATE ON SCHEMA ` + worker + ` TO ` + other)
 	found = check(b.Pool)
 	require.Len(t, found, 1)
 	assert.Contains(t, found[0].Says, "in the schema "+worker)

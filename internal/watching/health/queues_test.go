@@ -30,13 +30,15 @@ INSERT INTO daybook.jobs (id, org_id, type, payload, queue, state, run_count, tu
 	assert.Contains(t, paused.Todo, "daybook queues resume reports")
 	unworked := one(t, r, health.QueueUnworked)
 	assert.Equal(t, "print", unworked.Queue)
-	assert.Contains(t, unworked.Says, "Queue print is worked by the workers of the fleet printers, and none of them runs: ")
+	assert.Contains(t, unworked.Says,
+		"Queue print is worked by the workers of the fleet printers, and none of them runs: ")
 	assert.Contains(t, unworked.Todo, "DAYBOOK_FLEET=printers daybook worker")
 	caps := of(r, health.CapReached)
 	if assert.Len(t, caps, 3) {
 		assert.Contains(t, caps[0].Says, "Queue narrow has 1 job at work, as many as its limit allows: ")
 		assert.Equal(t, health.Warning, caps[0].Severity)
-		assert.Contains(t, caps[1].Says, "Queue shared has 1 job at work, as many as its workers may have, 1 each: ", "of the one process")
+		assert.Contains(t, caps[1].Says, "Queue shared has 1 job at work, as many as its workers may have, 1 each: ",
+			"of the one process")
 		assert.Contains(t, caps[0].Todo, "`daybook queues set narrow --max-parallel 2`")
 		assert.Contains(t, caps[1].Todo, "`daybook queues set shared --per-process 2`")
 		assert.Contains(t, caps[2].Todo, "`daybook queues set slow --rate 2`")
@@ -59,7 +61,8 @@ INSERT INTO daybook.jobs (id, org_id, type, payload, queue, state, run_count, tu
 SELECT 'hung-' || n, 'acme', 'mail', '{}', 'bank', 'leased', 1, 't', 1, 0, now() - n * interval '1 hour', now(), 'w7' FROM generate_series(2, 3) n`)
 	f := one(t, b.check(), health.CapReached)
 	assert.Contains(t, f.Says, "At work longest: job hung-3 of type mail, for 3 h, on worker w7.")
-	assert.Regexp(t, "^See first whether it hangs: `daybook jobs show hung-3`. If it does, end it: `daybook jobs cancel hung-3`", f.Todo)
+	assert.Regexp(t, "^See first whether it hangs: `daybook jobs show hung-3`. If it does, end it: `daybook jobs "+
+		"cancel hung-3`", f.Todo)
 	assert.Contains(t, f.Todo, "`daybook queues set bank --max-parallel 4`")
 }
 
@@ -74,14 +77,16 @@ UPDATE daybook.jobs j SET state = 'failed', run_count = 3, last_error = 'no', la
 	f := one(t, b.check(), health.SequenceHeld)
 	assert.EqualValues(t, 2, f.Count)
 	assert.Equal(t, health.Warning, f.Severity)
-	assert.Contains(t, f.Says, "Sequence order-7 of organization acme has stood still for 1 h, because its job of type mail failed for good (TIMEOUT): 2 jobs wait behind it.")
+	assert.Contains(t, f.Says, "Sequence order-7 of organization acme has stood still for 1 h, because its job of type "+
+		"mail failed for good (TIMEOUT): 2 jobs wait behind it.")
 	assert.Contains(t, f.Todo, "daybook jobs retry "+f.Example)
 	b.exec(`UPDATE daybook.jobs SET state = 'cancelled' WHERE id = $1`, f.Example)
 	b.exec(`SELECT daybook.check_waits()`)
 	assert.Empty(t, of(b.check(), health.SequenceHeld), "the next one has the turn")
 }
 
-// A job that has the turn and is due only in 90 days keeps those behind it waiting, although they could be worked.
+// A job that has the turn and is due only in 90 days keeps those behind it waiting, although they
+// could be worked.
 func TestSequenceWaitsForALateJob(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -95,7 +100,8 @@ UPDATE daybook.jobs SET first_ready_at = now() + interval '100 days' WHERE seque
 	f := one(t, b.check(), health.SequenceHeld)
 	assert.EqualValues(t, 2, f.Count)
 	assert.Equal(t, health.Warning, f.Severity)
-	assert.Equal(t, "Sequence order 7 of organization acme waits for job "+f.Example+" of type mail, which has the turn and is due only in 90 d: 2 jobs wait behind it.", f.Says)
+	assert.Equal(t, "Sequence order 7 of organization acme waits for job "+f.Example+
+		" of type mail, which has the turn and is due only in 90 d: 2 jobs wait behind it.", f.Says)
 	assert.Contains(t, f.Todo, "`daybook jobs retry "+f.Example+"`")
 	b.exec(`SELECT daybook.retry_job($1)`, f.Example)
 	assert.Empty(t, of(b.check(), health.SequenceHeld), "its time has come: it is due now")
@@ -123,7 +129,8 @@ INSERT INTO daybook.jobs (id, org_id, type, payload, ready_at) VALUES
   ('a', 'acme', 'mail', '{}', now() - interval '8 minutes'), ('b', 'acme', 'mail', '{}', now() - interval '8 minutes'),
   ('c', 'acme', 'known', '{}', now() - interval '24 seconds'), ('d', 'asleep', 'known', '{}', now() - interval '1 hour');
 INSERT INTO daybook.organizations (id, paused_at) VALUES ('asleep', now())`)
-	assert.Contains(t, b.check().Summary, "2 wait for a worker that has their type, 1 is held back, nothing else waits longer than 24 s")
+	assert.Contains(t, b.check().Summary,
+		"2 wait for a worker that has their type, 1 is held back, nothing else waits longer than 24 s")
 	b.exec(`UPDATE daybook.jobs SET ready_at = now() + interval '1 hour' WHERE id IN ('b', 'c', 'd')`)
 	assert.Contains(t, b.check().Summary, "1 waits for a worker that has its type, nothing else waits")
 }

@@ -24,8 +24,10 @@ func (p *probe) rights(ctx context.Context, tx pgx.Tx) (found []Finding, err err
 		if more := len(l.Rights) - named; more > 0 {
 			rest = fmt.Sprintf(" and %d more", more)
 		}
-		f.Says = fmt.Sprintf("The role %s lacks %s%s; a worker whose role loses rights pauses.", l.Role, strings.Join(l.Rights[:min(named, len(l.Rights))], ", "), rest)
-		f.Todo = "Grant them again: `daybook migrate up --roles` as the schema's owner. Running workers go on by themselves."
+		f.Says = fmt.Sprintf("The role %s lacks %s%s; a worker whose role loses rights pauses.", l.Role,
+			strings.Join(l.Rights[:min(named, len(l.Rights))], ", "), rest)
+		f.Todo = "Grant them again: `daybook migrate up --roles` as the schema's owner. Running workers go on by " +
+			"themselves."
 		found = append(found, f)
 	}
 	return found, err
@@ -38,7 +40,9 @@ func (p *probe) token(ctx context.Context, tx pgx.Tx) ([]Finding, error) {
 		return nil, err
 	}
 	return []Finding{{
-		Code: NoToken, Severity: Info, Says: "There is no valid token: no program can use the HTTP API, and no person the console.",
-		Todo: "If `daybook serve` is used, make one: `daybook tokens create --name operators --scope read,operate --all-orgs`.",
+		Code: NoToken, Severity: Info,
+		Says: "There is no valid token: no program can use the HTTP API, and no person the console.",
+		Todo: "If `daybook serve` is used, make one: `daybook tokens create --name operators --scope read,operate " +
+			"--all-orgs`.",
 	}}, nil
 }

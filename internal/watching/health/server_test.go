@@ -32,7 +32,8 @@ func TestOldSnapshot(t *testing.T) {
 	assert.NotNil(t, f.Since)
 	_, err = held.Exec(t.Context(), `ROLLBACK`)
 	require.NoError(t, err)
-	assert.Empty(t, of(clean(t, health.Check(t.Context(), health.Options{Pool: b.Pool, SnapshotAge: time.Nanosecond})), health.OldSnapshot))
+	assert.Empty(t, of(clean(t, health.Check(t.Context(), health.Options{Pool: b.Pool, SnapshotAge: time.Nanosecond})),
+		health.OldSnapshot))
 }
 
 // A role that is not told of others' sessions says so.
@@ -51,10 +52,15 @@ func TestOldSnapshotsThatARoleCannotSee(t *testing.T) {
 	assert.Contains(t, notes[0], "GRANT pg_read_all_stats")
 }
 
-// Commits that wait for a synchronous standby are found, also before the first one waits. That is a setting of the whole server, so the test has one of its own.
+// Commits that wait for a synchronous standby are found, also before the first one waits. That is a
+// setting of the whole server, so the test has one of its own.
 func TestStandbyMissing(t *testing.T) {
 	t.Parallel()
-	s, err := devstack.Start(t.Context(), devstack.Options{Private: true, NoTemporal: true, FastAndUnsafe: true, PostgresSettings: []string{"synchronous_commit=on"}})
+	s, err := devstack.Start(t.Context(),
+		devstack.Options{
+			Private: true, NoTemporal: true, FastAndUnsafe: true,
+			PostgresSettings: []string{"synchronous_commit=on"},
+		})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, s.Stop(context.WithoutCancel(t.Context()))) }()
 	require.NoError(t, migrations.Up(t.Context(), s.DatabaseURL))
@@ -62,7 +68,10 @@ func TestStandbyMissing(t *testing.T) {
 	require.NoError(t, err)
 	defer pool.Close()
 	set := func(to string) {
-		for _, stmt := range []string{`ALTER SYSTEM SET synchronous_standby_names = '` + to + `'`, `SELECT pg_reload_conf()`} {
+		for _, stmt := range []string{
+			`ALTER SYSTEM SET synchronous_standby_names = '` + to + `'`,
+			`SELECT pg_reload_conf()`,
+		} {
 			_, err := pool.Exec(t.Context(), stmt)
 			require.NoError(t, err)
 		}
@@ -78,7 +87,8 @@ func TestStandbyMissing(t *testing.T) {
 	set("absent")
 	await(func(found []health.Finding) bool { return len(found) == 1 && found[0].Severity == health.Critical })
 	assert.False(t, r.Working)
-	assert.Contains(t, r.Summary, "Nothing is worked: every commit waits for a synchronous standby, and none is connected (synchronous_standby_names is \"absent\").")
+	assert.Contains(t, r.Summary, "Nothing is worked: every commit waits for a synchronous standby, and none is "+
+		"connected (synchronous_standby_names is \"absent\").")
 
 	enqueued := make(chan error, 1)
 	go func() {

@@ -25,7 +25,9 @@ type busy struct {
 	late atomic.Int32
 }
 
-func (c *busy) DescribeWorkflowExecution(ctx context.Context, id, run string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+func (c *busy) DescribeWorkflowExecution(ctx context.Context, id,
+	run string,
+) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
 	if c.late.Add(-1) >= 0 {
 		return nil, serviceerror.NewDeadlineExceeded("context deadline exceeded")
 	}
@@ -35,7 +37,8 @@ func (c *busy) DescribeWorkflowExecution(ctx context.Context, id, run string) (*
 func (s *stack) checkBusy(late int32) health.Report {
 	c := &busy{Client: s.client}
 	c.late.Store(late)
-	return health.Check(s.t.Context(), health.Options{Pool: s.Pool, Temporal: c, TemporalAddress: "t:1", Timeout: time.Second})
+	return health.Check(s.t.Context(),
+		health.Options{Pool: s.Pool, Temporal: c, TemporalAddress: "t:1", Timeout: time.Second})
 }
 
 // completeOne notes that a job was completed just now.
@@ -46,8 +49,8 @@ INSERT INTO daybook.jobs (org_id, type, payload, state, run_count, finished_at, 
 VALUES ('acme', 'mail', '{}', 'completed', 1, now(), 't', 1, '', now())`)
 }
 
-// A Temporal that is busy is told from one that is unavailable: by another question, which it has more time for, and
-// by what was completed a moment ago.
+// A Temporal that is busy is told from one that is unavailable: by another question, which it has
+// more time for, and by what was completed a moment ago.
 func TestTemporalAnswersSlowly(t *testing.T) {
 	t.Parallel()
 	s := withTemporal(t)
@@ -71,7 +74,8 @@ func TestTemporalAnswersSlowly(t *testing.T) {
 	assert.NotContains(t, r.Summary, "Nothing is worked")
 }
 
-// One worker that has stopped is one finding, though all kinds wait, its leases expire, and a queue is not worked.
+// One worker that has stopped is one finding, though all kinds wait, its leases expire, and a queue
+// is not worked.
 func TestOneStoppedWorkerIsOneFinding(t *testing.T) {
 	t.Parallel()
 	server := temporaltest.Shared(t)
@@ -97,7 +101,8 @@ VALUES ('acme', 'mail', '{}', 'leased', 1, 't', 1, 0, now(), now() - interval '5
 	}
 	// A workflow of each kind runs, and no worker.
 	for _, w := range health.Documented() {
-		_, err := s.client.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: w.ID, TaskQueue: w.TaskQueue}, w.Type)
+		_, err := s.client.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: w.ID, TaskQueue: w.TaskQueue},
+			w.Type)
 		assert.NoError(t, err)
 	}
 	bad := critical(health.Options{Temporal: s.client, Timeout: 2 * time.Second})
@@ -130,7 +135,8 @@ VALUES ('acme', 'mail', '{}', 'leased', 1, 't', 1, 0, now(), now() - interval '5
 	bad = critical(health.Options{Temporal: s.client, Timeout: 2 * time.Second})
 	if assert.Len(t, bad, 1, "%+v", bad) {
 		assert.Equal(t, []string{"accounting", "jobs", "tasks"}, bad[0].Kinds)
-		assert.Contains(t, bad[0].Says, "No worker answers for accounting, jobs and tasks, though w7 polled accounting-queue, job-queue and task-queue ")
+		assert.Contains(t, bad[0].Says, "No worker answers for accounting, jobs and tasks, though w7 polled "+
+			"accounting-queue, job-queue and task-queue ")
 		assert.Contains(t, bad[0].Says, "Waiting: 1 document, 2 jobs and 1 task, the oldest for 5 min")
 	}
 	// Without Temporal's word, the expired lease tells of jobs; the other kinds have no such word.

@@ -13,7 +13,8 @@ import (
 func (p *probe) summary(r Report) string {
 	var stopped []Finding
 	for _, f := range r.Findings {
-		if f.stops() && slices.ContainsFunc(kinds(), func(kind string) bool { return f.covers(kind) && !stops(stopped, kind) }) {
+		if f.stops() && slices.ContainsFunc(kinds(),
+			func(kind string) bool { return f.covers(kind) && !stops(stopped, kind) }) {
 			stopped = append(stopped, f)
 		}
 	}
@@ -94,7 +95,8 @@ func (p *probe) working() string {
 	case p.oldest > warnAfter:
 		fmt.Fprintf(&b, ", but the oldest due job has waited for %s", phrase.Age(p.oldest))
 	case p.free > 0: // it may be picked at any moment, and is counted as due
-		fmt.Fprintf(&b, ", %s waits longer than %s", nothing, phrase.Duration(max(p.oldest.Truncate(time.Second), time.Second)))
+		fmt.Fprintf(&b, ", %s waits longer than %s", nothing,
+			phrase.Duration(max(p.oldest.Truncate(time.Second), time.Second)))
 	default:
 		fmt.Fprintf(&b, ", %s waits", nothing)
 	}
@@ -152,7 +154,10 @@ func (p *probe) waitForOthers() []string {
 		all string
 	}{
 		{p.unhandled, "waits for a worker that has its type", "wait for a worker that has their type"},
-		{p.foreign, "waits for a worker that has its source and hooks", "wait for a worker that has their source and hooks"},
+		{
+			p.foreign, "waits for a worker that has its source and hooks",
+			"wait for a worker that has their source and hooks",
+		},
 		{p.heldBack, "is held back", "are held back"},
 	} {
 		switch {

@@ -34,7 +34,8 @@ type Workflow struct {
 	fleet, own string
 }
 
-// Documented are the workflows as the documentation starts them, one a kind: those of the fleet without a name.
+// Documented are the workflows as the documentation starts them, one a kind: those of the fleet
+// without a name.
 func Documented() []Workflow { return OfFleet("") }
 
 // OfFleet are the workflows of a fleet, one a kind.
@@ -42,12 +43,16 @@ func OfFleet(fleet string) []Workflow {
 	var all []Workflow
 	for _, q := range store.Queues() {
 		taskQueue := models.TaskQueueOf(q.TaskQueue, fleet)
-		all = append(all, Workflow{Kind: q.Name, ID: models.WorkflowIDOf(taskQueue), Type: q.WorkflowType, TaskQueue: taskQueue, fleet: fleet, own: q.TaskQueue})
+		all = append(all, Workflow{
+			Kind: q.Name, ID: models.WorkflowIDOf(taskQueue), Type: q.WorkflowType,
+			TaskQueue: taskQueue, fleet: fleet, own: q.TaskQueue,
+		})
 	}
 	return all
 }
 
-// isOthers reports whether a task queue is that of another fleet. One of a name that no fleet has may be any worker's: it counts as the fleet's without a name.
+// isOthers reports whether a task queue is that of another fleet. One of a name that no fleet has
+// may be any worker's: it counts as the fleet's without a name.
 func (w Workflow) isOthers(taskQueue string) bool {
 	if w.fleet != "" {
 		return taskQueue != w.TaskQueue
@@ -58,7 +63,8 @@ func (w Workflow) isOthers(taskQueue string) bool {
 // RunState is how a workflow stands.
 type RunState string
 
-// The states of a workflow. Ended is every end but that of a run that continued as new; WorkflowState.Ended says which.
+// The states of a workflow. Ended is every end but that of a run that continued as new;
+// WorkflowState.Ended says which.
 const (
 	NeverStarted RunState = "not_started"
 	Running      RunState = "running"
@@ -74,17 +80,20 @@ type WorkflowState struct {
 	Others []string `json:"other_workflow_ids,omitempty"`
 	// Unpaused is one of them that is not paused; empty: there is none.
 	Unpaused string `json:"-"`
-	// StartedAt is when the run began, ClosedAt when it ended; Ended says how ("cancelled", "failed" …), and Failure why.
+	// StartedAt is when the run began, ClosedAt when it ended; Ended says how ("cancelled", "failed"
+	// …), and Failure why.
 	StartedAt *time.Time `json:"started_at,omitempty"`
 	ClosedAt  *time.Time `json:"closed_at,omitempty"`
 	Ended     string     `json:"ended,omitempty"`
 	Failure   string     `json:"failure,omitempty"`
-	// Paused says that no turn begins, PausedSince since when, and Settings what the run works with: as a worker answers, or else as the run's memo has it,
-	// which is there also while no worker runs.
+	// Paused says that no turn begins, PausedSince since when, and Settings what the run works with:
+	// as a worker answers, or else as the run's memo has it, which is there also while no worker
+	// runs.
 	Paused      bool                `json:"paused,omitempty"`
 	PausedSince *time.Time          `json:"paused_since,omitempty"`
 	Settings    *models.RunSettings `json:"settings,omitempty"`
-	// Answered says that a worker answered for the workflow: then Status is its answer. Silent is why none did.
+	// Answered says that a worker answered for the workflow: then Status is its answer. Silent is why
+	// none did.
 	Answered bool              `json:"answered"`
 	Status   *models.RunStatus `json:"status,omitempty"`
 	Silent   string            `json:"silent,omitempty"`
@@ -96,8 +105,9 @@ type WorkflowState struct {
 	Workers []PollingWorker `json:"workers"`
 }
 
-// Live counts the workers that poll: one that runs does so once a minute. now is the time of the report. Temporal noted the polls by its own clock, which says nothing of the time:
-// when a worker has just answered, the last poll stands for the present, whatever now is.
+// Live counts the workers that poll: one that runs does so once a minute. now is the time of the
+// report. Temporal noted the polls by its own clock, which says nothing of the time: when a worker
+// has just answered, the last poll stands for the present, whatever now is.
 func (s WorkflowState) Live(now time.Time) (n int) {
 	if s.Answered && len(s.Workers) > 0 {
 		now = s.Workers[0].LastPoll
@@ -146,8 +156,8 @@ type temporalAnswer struct {
 	slowly bool
 }
 
-// slowTimeout is how long a question may take that is asked again: a server that is busy answers late, and
-// is not away.
+// slowTimeout is how long a question may take that is asked again: a server that is busy answers
+// late, and is not away.
 const slowTimeout = 5 * time.Second
 
 // askTemporal asks for all workflows at the same time.
@@ -165,14 +175,15 @@ func askTemporal(ctx context.Context, o Options) temporalAnswer {
 	return a
 }
 
-// tookTooLong reports whether an error says that no answer came in time: that is no word of a server that
-// is unavailable, nor of one that refuses.
+// tookTooLong reports whether an error says that no answer came in time: that is no word of a
+// server that is unavailable, nor of one that refuses.
 func tookTooLong(err error) bool {
-	return err != nil && (errors.Is(err, context.DeadlineExceeded) || isDeadline(err) || strings.Contains(err.Error(), context.DeadlineExceeded.Error()))
+	return err != nil && (errors.Is(err, context.DeadlineExceeded) || isDeadline(err) ||
+		strings.Contains(err.Error(), context.DeadlineExceeded.Error()))
 }
 
-// Workflows asks Temporal how workflows stand and which workers poll for them, all at the same time. Each question may take as long as timeout. It
-// fails when Temporal cannot be asked at all.
+// Workflows asks Temporal how workflows stand and which workers poll for them, all at the same
+// time. Each question may take as long as timeout. It fails when Temporal cannot be asked at all.
 func Workflows(ctx context.Context, c client.Client, which []Workflow, timeout time.Duration) ([]WorkflowState, error) {
 	states, failed := make([]WorkflowState, len(which)), make([]error, len(which))
 	var all sync.WaitGroup
@@ -189,7 +200,8 @@ func Workflows(ctx context.Context, c client.Client, which []Workflow, timeout t
 	return states, nil
 }
 
-// RunsOf are the ids of the workflows of a kind that run. Unlike Workflows it asks no worker, so that it waits for none.
+// RunsOf are the ids of the workflows of a kind that run. Unlike Workflows it asks no worker, so
+// that it waits for none.
 func RunsOf(ctx context.Context, c client.Client, w Workflow, timeout time.Duration) ([]string, error) {
 	s, err := findWorkflow(ctx, c, w, timeout)
 	return s.Runs(), err
@@ -212,8 +224,11 @@ func askWorkflow(ctx context.Context, c client.Client, w Workflow, timeout time.
 	return s, nil
 }
 
-// findWorkflow says which workflows of a kind run, and what Temporal has on record of the one that is shown.
-func findWorkflow(ctx context.Context, c client.Client, w Workflow, timeout time.Duration) (s WorkflowState, err error) {
+// findWorkflow says which workflows of a kind run, and what Temporal has on record of the one that
+// is shown.
+func findWorkflow(ctx context.Context, c client.Client, w Workflow,
+	timeout time.Duration,
+) (s WorkflowState, err error) {
 	s = WorkflowState{Workflow: w, State: NeverStarted, Workers: []PollingWorker{}}
 	var d *workflowservice.DescribeWorkflowExecutionResponse
 	var both sync.WaitGroup
@@ -235,7 +250,9 @@ func findWorkflow(ctx context.Context, c client.Client, w Workflow, timeout time
 }
 
 // describeWorkflow asks for a workflow; nil: there is none of that id.
-func describeWorkflow(ctx context.Context, c client.Client, id string, timeout time.Duration) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+func describeWorkflow(ctx context.Context, c client.Client, id string,
+	timeout time.Duration,
+) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
 	asking, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	d, err := c.DescribeWorkflowExecution(asking, id, "")
@@ -245,9 +262,11 @@ func describeWorkflow(ctx context.Context, c client.Client, id string, timeout t
 	return d, err
 }
 
-// listOthers lists the workflows of the kind that run under other ids. Temporal lists runs a moment late, and may be set up not to list them at all: then
-// there is none.
-func listOthers(ctx context.Context, c client.Client, w Workflow, timeout time.Duration) (ids []string, unpaused string) {
+// listOthers lists the workflows of the kind that run under other ids. Temporal lists runs a moment
+// late, and may be set up not to list them at all: then there is none.
+func listOthers(ctx context.Context, c client.Client, w Workflow,
+	timeout time.Duration,
+) (ids []string, unpaused string) {
 	asking, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	list, err := c.ListWorkflow(asking, &workflowservice.ListWorkflowExecutionsRequest{
@@ -298,13 +317,17 @@ func (s *WorkflowState) describe(d *workflowservice.DescribeWorkflowExecutionRes
 	}
 	for _, a := range d.GetPendingActivities() {
 		var beat models.TurnHeartbeat
-		if p := a.GetHeartbeatDetails().GetPayloads(); len(p) == 1 && converter.GetDefaultDataConverter().FromPayload(p[0], &beat) == nil {
+		if p := a.GetHeartbeatDetails().GetPayloads(); len(p) == 1 &&
+			converter.GetDefaultDataConverter().FromPayload(p[0], &beat) == nil {
 			s.Trouble = cmp.Or(s.Trouble, beat.Trouble)
 		}
 		if a.GetLastFailure() == nil || a.GetAttempt() < 2 {
 			continue
 		}
-		r := RetryingActivity{Type: a.GetActivityType().GetName(), Attempt: a.GetAttempt(), Failure: a.GetLastFailure().GetMessage()}
+		r := RetryingActivity{
+			Type: a.GetActivityType().GetName(), Attempt: a.GetAttempt(),
+			Failure: a.GetLastFailure().GetMessage(),
+		}
 		if cause := a.GetLastFailure().GetCause().GetMessage(); cause != "" {
 			r.Failure += ": " + cause
 		}
@@ -314,7 +337,10 @@ func (s *WorkflowState) describe(d *workflowservice.DescribeWorkflowExecutionRes
 		s.Retrying = append(s.Retrying, r)
 	}
 	if t := d.GetPendingWorkflowTask(); t.GetAttempt() > 2 {
-		r := RetryingActivity{Type: "workflow task", Attempt: t.GetAttempt(), Failure: "the workflow's code fails, or does not fit the run's history: the worker's log says why"}
+		r := RetryingActivity{
+			Type: "workflow task", Attempt: t.GetAttempt(),
+			Failure: "the workflow's code fails, or does not fit the run's history: the worker's log says why",
+		}
 		if at := t.GetOriginalScheduledTime(); at != nil {
 			r.Since = at.AsTime()
 		}

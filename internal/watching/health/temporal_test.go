@@ -42,7 +42,8 @@ func withTemporal(t *testing.T) *stack {
 // check looks at the database and at Temporal.
 func (s *stack) check() health.Report {
 	s.t.Helper()
-	return clean(s.t, health.Check(s.t.Context(), health.Options{Pool: s.Pool, Temporal: s.client, Timeout: 2 * time.Second}))
+	return clean(s.t, health.Check(s.t.Context(),
+		health.Options{Pool: s.Pool, Temporal: s.client, Timeout: 2 * time.Second}))
 }
 
 // await checks until a report satisfies.
@@ -88,7 +89,9 @@ func (s *stack) workAs(pool *pgxpool.Pool) (stop func()) {
 // start starts the workflow of jobs as the documentation does.
 func (s *stack) start() {
 	s.t.Helper()
-	_, err := s.client.ExecuteWorkflow(s.t.Context(), client.StartWorkflowOptions{ID: "job-queue-worker-production", TaskQueue: workflows.JobsTaskQueue}, workflows.JobsWorkflow, workflows.Input{})
+	_, err := s.client.ExecuteWorkflow(s.t.Context(),
+		client.StartWorkflowOptions{ID: "job-queue-worker-production", TaskQueue: workflows.JobsTaskQueue},
+		workflows.JobsWorkflow, workflows.Input{})
 	require.NoError(s.t, err)
 }
 
@@ -102,13 +105,16 @@ func ofJobs(r health.Report, code health.Code) health.Finding {
 	return health.Finding{}
 }
 
-// A workflow that is paused beside another one that is not stops nothing. When both are paused, nothing is worked.
+// A workflow that is paused beside another one that is not stops nothing. When both are paused,
+// nothing is worked.
 func TestOneOfTwoWorkflowsIsPaused(t *testing.T) {
 	t.Parallel()
 	s := withTemporal(t)
 	s.exec(`INSERT INTO daybook.jobs (id, org_id, type, payload) VALUES ('j', 'acme', 'other', '{}')`)
 	s.start()
-	_, err := s.client.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: "second", TaskQueue: workflows.JobsTaskQueue}, workflows.JobsWorkflow, workflows.Input{})
+	_, err := s.client.ExecuteWorkflow(t.Context(),
+		client.StartWorkflowOptions{ID: "second", TaskQueue: workflows.JobsTaskQueue}, workflows.JobsWorkflow,
+		workflows.Input{})
 	require.NoError(t, err)
 	s.work()
 	pause := func(id string) {
@@ -123,7 +129,8 @@ func TestOneOfTwoWorkflowsIsPaused(t *testing.T) {
 	assert.False(t, r.Working)
 }
 
-// TestWhetherWorkIsDone goes through what keeps jobs from being worked, one after another, and what says so.
+// TestWhetherWorkIsDone goes through what keeps jobs from being worked, one after another, and what
+// says so.
 func TestWhetherWorkIsDone(t *testing.T) {
 	t.Parallel()
 	s := withTemporal(t)
@@ -136,16 +143,23 @@ func TestWhetherWorkIsDone(t *testing.T) {
 	assert.False(t, r.Working)
 	assert.Equal(t, health.Critical, ofJobs(r, health.WorkflowNotStarted).Severity)
 	assert.Equal(t, health.Critical, ofJobs(r, health.NoWorker).Severity)
-	assert.Equal(t, "Nothing is worked: the workflow of jobs (job-queue-worker-production) was never started. Start it: `daybook workflow start --kind jobs`.", r.Summary)
+	assert.Equal(t, "Nothing is worked: the workflow of jobs (job-queue-worker-production) was never started. Start "+
+		"it: `daybook workflow start --kind jobs`.", r.Summary)
 
 	s.start()
 	r = s.check()
 	assert.Empty(t, ofJobs(r, health.WorkflowNotStarted).Code)
 	assert.Equal(t, health.Warning, ofJobs(r, health.NoWorker).Severity, "a worker may be about to poll")
-	assert.Regexp(t, "^Nothing is worked: no worker polls job-queue yet: the workflow was started .* ago. Start `daybook worker`, unless one is starting: it polls within seconds.$", r.Summary)
+	assert.Regexp(t, "^Nothing is worked: no worker polls job-queue yet: the workflow was started .* ago. Start "+
+		"`daybook worker`, unless one is starting: it polls within seconds.$", r.Summary)
 	assert.False(t, r.Working)
-	later := health.Check(t.Context(), health.Options{Temporal: s.client, Timeout: 2 * time.Second, Now: func() time.Time { return time.Now().Add(20 * time.Second) }})
-	assert.Equal(t, health.Critical, ofJobs(later, health.NoWorker).Severity, "without a database the time is this machine's")
+	later := health.Check(t.Context(),
+		health.Options{
+			Temporal: s.client, Timeout: 2 * time.Second,
+			Now: func() time.Time { return time.Now().Add(20 * time.Second) },
+		})
+	assert.Equal(t, health.Critical, ofJobs(later, health.NoWorker).Severity,
+		"without a database the time is this machine's")
 	assert.Equal(t, "No worker polls accounting-queue, job-queue and task-queue.", ofJobs(later, health.NoWorker).Says)
 
 	stop := s.work()
@@ -174,13 +188,17 @@ func TestWhetherWorkIsDone(t *testing.T) {
 	assert.Contains(t, r.Summary, "`daybook workflow resume --kind jobs`")
 
 	stop()
-	// For as long as another worker may take to reclaim its jobs, one that completed jobs a moment ago counts as busy.
+	// For as long as another worker may take to reclaim its jobs, one that completed jobs a moment
+	// ago counts as busy.
 	s.await(func(r health.Report) bool { return ofJobs(r, health.NoWorker).Severity == health.Critical })
-	ahead := health.Check(t.Context(), health.Options{Pool: s.Pool, Temporal: s.client, Now: func() time.Time { return time.Now().Add(time.Hour) }})
-	assert.Contains(t, ofJobs(ahead, health.NoWorker).Says, "No worker answers", "its last poll is a moment ago, whatever this machine's clock says")
+	ahead := health.Check(t.Context(),
+		health.Options{Pool: s.Pool, Temporal: s.client, Now: func() time.Time { return time.Now().Add(time.Hour) }})
+	assert.Contains(t, ofJobs(ahead, health.NoWorker).Says, "No worker answers",
+		"its last poll is a moment ago, whatever this machine's clock says")
 	r = s.check()
 	assert.NotNil(t, ofJobs(r, health.WorkflowPaused).Since, "the pause is known though no worker answers")
-	assert.Equal(t, health.Critical, ofJobs(r, health.NoWorker).Severity, "its last poll is a moment ago, but no worker answers")
+	assert.Equal(t, health.Critical, ofJobs(r, health.NoWorker).Severity,
+		"its last poll is a moment ago, but no worker answers")
 	assert.Contains(t, ofJobs(r, health.NoWorker).Says, "w1")
 
 	require.NoError(t, s.client.TerminateWorkflow(t.Context(), "job-queue-worker-production", "", "test"))
@@ -189,7 +207,8 @@ func TestWhetherWorkIsDone(t *testing.T) {
 	assert.NotNil(t, ofJobs(r, health.WorkflowEnded).Since)
 }
 
-// A worker that cannot log in any more still answers for its workflow. Its heartbeats say what it waits for.
+// A worker that cannot log in any more still answers for its workflow. Its heartbeats say what it
+// waits for.
 func TestWorkerThatTheDatabaseRefuses(t *testing.T) {
 	t.Parallel()
 	s := withTemporal(t)
@@ -206,7 +225,8 @@ func TestWorkerThatTheDatabaseRefuses(t *testing.T) {
 	s.await(func(r health.Report) bool { return r.Working && r.Worst() == health.Info })
 
 	s.exec(`ALTER ROLE ` + role + ` PASSWORD 'another'`)
-	// Again for a second: a session that was being begun with the old password is not yet among those that can be ended.
+	// Again for a second: a session that was being begun with the old password is not yet among those
+	// that can be ended.
 	for range 10 {
 		s.exec(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = $1`, role)
 		time.Sleep(100 * time.Millisecond)
@@ -214,14 +234,17 @@ func TestWorkerThatTheDatabaseRefuses(t *testing.T) {
 	s.exec(`INSERT INTO daybook.jobs (id, org_id, type, payload) VALUES ('k', 'acme', 'mail', '{}')`)
 	r := s.await(func(r health.Report) bool { return ofJobs(r, health.TurnsFailing).Code != "" })
 	assert.Equal(t, health.Critical, ofJobs(r, health.TurnsFailing).Severity)
-	assert.Contains(t, r.Summary, "Nothing is worked: the worker's turns of jobs wait for the database: password authentication failed for user \""+role+"\" (SQLSTATE 28P01)")
+	assert.Contains(t, r.Summary,
+		"Nothing is worked: the worker's turns of jobs wait for the database: password authentication failed for user \""+
+			role+"\" (SQLSTATE 28P01)")
 	assert.False(t, r.Working)
 
 	s.exec(`ALTER ROLE ` + role + ` PASSWORD 'for-a-test'`)
 	s.await(func(r health.Report) bool { return r.Working && r.Worst() == health.Info })
 }
 
-// TestFullDisk: a worker whose statements the server refuses for want of room says so by its heartbeats, and goes on when there is some.
+// TestFullDisk: a worker whose statements the server refuses for want of room says so by its
+// heartbeats, and goes on when there is some.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	s := withTemporal(t)
@@ -237,7 +260,8 @@ INSERT INTO daybook.jobs (id, org_id, type, payload) VALUES ('k', 'acme', 'mail'
 	r := s.await(func(r health.Report) bool { return ofJobs(r, health.TurnsFailing).Code != "" })
 	f := ofJobs(r, health.TurnsFailing)
 	assert.Equal(t, health.Critical, f.Severity)
-	assert.Contains(t, f.Says, "The worker's turns of jobs wait for the database, which has no room on its disk: could not extend file \"base/5/16403\": No space left on device (SQLSTATE 53100)")
+	assert.Contains(t, f.Says, "The worker's turns of jobs wait for the database, which has no room on its disk: could "+
+		"not extend file \"base/5/16403\": No space left on device (SQLSTATE 53100)")
 	assert.NotContains(t, f.Says, store.DiskAdvice)
 	assert.Equal(t, store.DiskAdvice, f.Todo)
 
@@ -250,14 +274,17 @@ func TestTurnsFailing(t *testing.T) {
 	t.Parallel()
 	s := withTemporal(t)
 	w := worker.New(s.client, workflows.JobsTaskQueue, worker.Options{})
-	w.RegisterActivityWithOptions(func(context.Context) error { return errors.New("no room on the device") }, activity.RegisterOptions{Name: "ProcessLeasedJobs"})
+	w.RegisterActivityWithOptions(func(context.Context) error { return errors.New("no room on the device") },
+		activity.RegisterOptions{Name: "ProcessLeasedJobs"})
 	w.RegisterWorkflowWithOptions(func(ctx workflow.Context, _ workflows.Input) error {
-		err := workflow.SetQueryHandler(ctx, models.QueryStatus, func() (models.RunStatus, error) { return models.RunStatus{}, nil })
+		err := workflow.SetQueryHandler(ctx, models.QueryStatus,
+			func() (models.RunStatus, error) { return models.RunStatus{}, nil })
 		if err != nil {
 			return err
 		}
 		ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-			StartToCloseTimeout: time.Minute, RetryPolicy: &temporal.RetryPolicy{InitialInterval: time.Millisecond, BackoffCoefficient: 1},
+			StartToCloseTimeout: time.Minute,
+			RetryPolicy:         &temporal.RetryPolicy{InitialInterval: time.Millisecond, BackoffCoefficient: 1},
 		})
 		return workflow.ExecuteActivity(ctx, "ProcessLeasedJobs").Get(ctx, nil)
 	}, workflow.RegisterOptions{Name: workflows.JobsWorkflow})
@@ -277,7 +304,8 @@ func TestTemporalUnavailable(t *testing.T) {
 	require.NoError(t, err)
 	defer away.Close()
 	b.exec(`INSERT INTO daybook.organizations (id, paused_at) VALUES ('acme', now()); INSERT INTO daybook.jobs (id, org_id, type, payload) VALUES ('j', 'acme', 'mail', '{}')`)
-	r := health.Check(t.Context(), health.Options{Pool: b.Pool, Temporal: away, TemporalAddress: "127.0.0.1:1", Timeout: time.Second})
+	r := health.Check(t.Context(),
+		health.Options{Pool: b.Pool, Temporal: away, TemporalAddress: "127.0.0.1:1", Timeout: time.Second})
 	assert.Contains(t, one(t, r, health.TemporalUnavailable).Says, "Temporal at 127.0.0.1:1 does not answer")
 	assert.Contains(t, r.Summary, "Nothing is worked: Temporal at")
 	one(t, r, health.OrganizationPaused)
@@ -286,7 +314,8 @@ func TestTemporalUnavailable(t *testing.T) {
 	unknown, err := client.NewLazyClient(client.Options{HostPort: server.Address, Namespace: "not-made"})
 	require.NoError(t, err)
 	defer unknown.Close()
-	r = health.Check(t.Context(), health.Options{Pool: b.Pool, Temporal: unknown, Namespace: "not-made", Timeout: 5 * time.Second})
+	r = health.Check(t.Context(),
+		health.Options{Pool: b.Pool, Temporal: unknown, Namespace: "not-made", Timeout: 5 * time.Second})
 	assert.Contains(t, one(t, r, health.TemporalUnavailable).Todo, "temporal operator namespace create")
 }
 
@@ -294,7 +323,11 @@ func TestTemporalUnavailable(t *testing.T) {
 func TestTemporalIsAskedWithoutADatabase(t *testing.T) {
 	t.Parallel()
 	server := temporaltest.Shared(t)
-	r := health.Check(t.Context(), health.Options{PoolError: errors.New("no database is named"), Temporal: server.Client(t, server.Namespace(t)), Timeout: 5 * time.Second})
+	r := health.Check(t.Context(),
+		health.Options{
+			PoolError: errors.New("no database is named"), Temporal: server.Client(t, server.Namespace(t)),
+			Timeout: 5 * time.Second,
+		})
 	one(t, r, health.DatabaseUnavailable)
 	assert.Equal(t, []string{"accounting", "jobs", "tasks"}, one(t, r, health.WorkflowNotStarted).Kinds)
 	assert.Len(t, r.Workflows, 3)

@@ -8,7 +8,8 @@ import (
 	"github.com/daybook-dev/daybook/internal/watching/health"
 )
 
-// What took longer than its policy allows wants more time; of a call that was not answered in time the other side is slow.
+// What took longer than its policy allows wants more time; of a call that was not answered in time
+// the other side is slow.
 func TestAdviceForATimeoutFitsItsCause(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -29,7 +30,8 @@ INSERT INTO daybook.jobs (id, org_id, type, payload, state, finished_at, last_er
 	assert.NotContains(t, said["called"].Todo, "give it more time")
 }
 
-// One code may have several causes: each is a finding of its own, with its own number, example and advice.
+// One code may have several causes: each is a finding of its own, with its own number, example and
+// advice.
 func TestCausesOfOneCodeAreToldApart(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -52,9 +54,11 @@ INSERT INTO daybook.jobs (id, org_id, type, payload, state, finished_at, last_er
 	}
 	assert.Len(t, said, 7)
 	assert.Contains(t, said["NO_MATCHING_RULE rule"].Says, "1 document failed with NO_MATCHING_RULE: no posting rule")
-	assert.Contains(t, said["NO_MATCHING_RULE row 1"].Says, "2 documents failed with NO_MATCHING_RULE: a rule matches the document, but the map")
+	assert.Contains(t, said["NO_MATCHING_RULE row 1"].Says,
+		"2 documents failed with NO_MATCHING_RULE: a rule matches the document, but the map")
 	assert.Contains(t, said["PERIOD_CLOSED span"].Todo, "`daybook periods open --org acme --from 2025-12-01`")
 	assert.Contains(t, said["PERIOD_CLOSED none"].Todo, "`daybook periods add`")
-	assert.Contains(t, said["TIMEOUT c"].Says, "1 job of type t failed with TIMEOUT: what it called did not answer in time")
+	assert.Contains(t, said["TIMEOUT c"].Says,
+		"1 job of type t failed with TIMEOUT: what it called did not answer in time")
 	assert.Contains(t, r.Summary, "7 documents could not be posted and 3 jobs failed")
 }

@@ -25,7 +25,8 @@ const (
 // noPoller begins what is said when no worker polls at all.
 const noPoller = "No worker polls "
 
-// temporal makes findings of what Temporal said. It comes after the database, which says what waits.
+// temporal makes findings of what Temporal said. It comes after the database, which says what
+// waits.
 func (p *probe) temporal(a temporalAnswer) {
 	if !a.asked {
 		p.skip(checkTemporal, checkWorkflows, checkWorkers)
@@ -61,10 +62,12 @@ func (p *probe) temporal(a temporalAnswer) {
 }
 
 const (
-	// workedLately is how long ago a job was completed at most that Temporal is taken to be there, and busy,
-	// when it does not answer in time. Turns that run when it becomes unavailable end within seconds.
+	// workedLately is how long ago a job was completed at most that Temporal is taken to be there,
+	// and busy, when it does not answer in time. Turns that run when it becomes unavailable end
+	// within seconds.
 	workedLately = 30 * time.Second
-	// reclaimedWithin is after what time at most another worker has reclaimed what one that ended held.
+	// reclaimedWithin is after what time at most another worker has reclaimed what one that ended
+	// held.
 	reclaimedWithin = 15 * time.Second
 )
 
@@ -84,20 +87,23 @@ func (p *probe) temporalNamed() string {
 	return "Temporal at " + p.TemporalAddress
 }
 
-// temporalSlow says that Temporal answers late, or that it must be there though it does not answer: jobs are completed.
+// temporalSlow says that Temporal answers late, or that it must be there though it does not answer:
+// jobs are completed.
 func (p *probe) temporalSlow(a temporalAnswer) Finding {
 	f := Finding{Code: AnswersSlowly, Severity: Info}
 	f.Says = fmt.Sprintf("%s answers slowly: its answer took %s.", p.temporalNamed(), phrase.Duration(a.took))
 	f.Todo = "If it stays so (`daybook doctor` asks anew), look how busy its machine and its database are."
 	if a.err != nil {
 		f.Severity = Warning
-		f.Says = fmt.Sprintf("%s answers slowly: no answer came within %s, though jobs were completed less than %s ago. Workflows and workers were not looked at.",
+		f.Says = fmt.Sprintf("%s answers slowly: no answer came within %s, though jobs were completed less than %s ago. "+
+			"Workflows and workers were not looked at.",
 			p.temporalNamed(), phrase.Duration(a.took), phrase.Duration(workedLately))
 	}
 	return f
 }
 
-// temporalUnavailable says why Temporal cannot be asked. Turns that run go on to their end, and no other begins.
+// temporalUnavailable says why Temporal cannot be asked. Turns that run go on to their end, and no
+// other begins.
 func (p *probe) temporalUnavailable(a temporalAnswer) Finding {
 	f := Finding{Code: TemporalUnavailable, Severity: Critical}
 	err, at := a.err, p.temporalNamed()
@@ -107,16 +113,20 @@ func (p *probe) temporalUnavailable(a temporalAnswer) Finding {
 	switch {
 	case errors.As(err, &missing):
 		f.Says = fmt.Sprintf("%s has no namespace %q.", at, namespace)
-		f.Todo = "Create it: `temporal operator namespace create --namespace " + shell(namespace) + "`, or set TEMPORAL_NAMESPACE."
+		f.Todo = "Create it: `temporal operator namespace create --namespace " + shell(namespace) +
+			"`, or set TEMPORAL_NAMESPACE."
 	case errors.As(err, &denied), strings.Contains(err.Error(), "Unauthenticated"):
 		f.Says = fmt.Sprintf("%s refuses access to namespace %q: %s.", at, namespace, sentence(err))
 		f.Todo = "Check TEMPORAL_API_KEY and the TLS settings (TEMPORAL_TLS…)."
 	case tookTooLong(err):
-		f.Says = fmt.Sprintf("%s did not answer within %s: it is unavailable, or too busy to answer.", at, phrase.Duration(a.took))
-		f.Todo = "Check that it runs and that TEMPORAL_ADDRESS names it. Jobs are kept in the database; workers go on by themselves when it answers."
+		f.Says = fmt.Sprintf("%s did not answer within %s: it is unavailable, or too busy to answer.", at,
+			phrase.Duration(a.took))
+		f.Todo = "Check that it runs and that TEMPORAL_ADDRESS names it. Jobs are kept in the database; workers go on by " +
+			"themselves when it answers."
 	default:
 		f.Says = at + " does not answer: " + sentence(err) + "."
-		f.Todo = "Check that it runs and that TEMPORAL_ADDRESS names it. Jobs are kept in the database; workers go on by themselves when it answers."
+		f.Todo = "Check that it runs and that TEMPORAL_ADDRESS names it. Jobs are kept in the database; workers go on by " +
+			"themselves when it answers."
 	}
 	return f
 }
@@ -174,8 +184,10 @@ func (p *probe) workflow(s WorkflowState) []Finding {
 		f.Todo = "Resume it when its jobs may be worked: `daybook workflow resume --kind " + s.Kind + "`."
 		if s.Unpaused != "" && s.Unpaused != s.ID {
 			f.Severity = Warning
-			f.Says = fmt.Sprintf("The workflow of %s (%s) %s, but %s runs too and is not paused: its %s are worked.", s.Kind, s.ID, is, s.Unpaused, jobWords(f)[1])
-			f.Todo = "Pause all of them, if no job may be worked: `daybook workflow pause --kind " + s.Kind + "`; or " + lowerFirst(f.Todo)
+			f.Says = fmt.Sprintf("The workflow of %s (%s) %s, but %s runs too and is not paused: its %s are worked.", s.Kind,
+				s.ID, is, s.Unpaused, jobWords(f)[1])
+			f.Todo = "Pause all of them, if no job may be worked: `daybook workflow pause --kind " + s.Kind + "`; or " +
+				lowerFirst(f.Todo)
 		}
 		found = append(found, f)
 	}
@@ -195,12 +207,14 @@ func (p *probe) failing(s WorkflowState) []Finding {
 			f.Severity = Warning
 		}
 		f.Says = fmt.Sprintf("The worker's turns of %s wait for the database: %s", s.Kind, ended(clip(t.Says, 300)))
-		f.Todo = "Mend what the database answers: the password and the rights of the worker's role, the address in the worker's environment, the limit of connections. It is tried again all " +
+		f.Todo = "Mend what the database answers: the password and the rights of the worker's role, the address in the " +
+			"worker's environment, the limit of connections. It is tried again all " +
 			"the time; a worker with another environment has to be restarted."
 		if diskFull(t.Says) {
 			// The worker says as well what to do.
 			says, _, _ := strings.Cut(t.Says, ". "+store.DiskAdvice)
-			f.Says = fmt.Sprintf("The worker's turns of %s wait for the database, which has no room on its disk: %s", s.Kind, ended(clip(says, 300)))
+			f.Says = fmt.Sprintf("The worker's turns of %s wait for the database, which has no room on its disk: %s", s.Kind,
+				ended(clip(says, 300)))
 			f.Todo = store.DiskAdvice
 		}
 		return append(found, f)
@@ -209,19 +223,25 @@ func (p *probe) failing(s WorkflowState) []Finding {
 		if r.Attempt <= fewAttempts {
 			continue
 		}
-		f := Finding{Code: TurnsFailing, Severity: p.severity(s.Kind), Kind: s.Kind, Count: int64(r.Attempt), Since: store.TimeOrNil(r.Since)}
+		f := Finding{
+			Code: TurnsFailing, Severity: p.severity(s.Kind), Kind: s.Kind, Count: int64(r.Attempt),
+			Since: store.TimeOrNil(r.Since),
+		}
 		if f.Severity == Info {
 			f.Severity = Warning
 		}
-		f.Says = fmt.Sprintf("The turns of %s fail: %s is at attempt %d. The last failure: %s", s.Kind, r.Type, r.Attempt, ended(clip(r.Failure, 300)))
-		f.Todo = "Mend what the failure names; it is tried again every five seconds. `daybook workflow show --kind " + s.Kind + "` has more, the worker's log the rest."
+		f.Says = fmt.Sprintf("The turns of %s fail: %s is at attempt %d. The last failure: %s", s.Kind, r.Type, r.Attempt,
+			ended(clip(r.Failure, 300)))
+		f.Todo = "Mend what the failure names; it is tried again every five seconds. `daybook workflow show --kind " +
+			s.Kind + "` has more, the worker's log the rest."
 		found = append(found, f)
 		break // the lanes fail for the same
 	}
 	return found
 }
 
-// startGrace is for how long after its workflow's start a worker may be about to poll for the first time.
+// startGrace is for how long after its workflow's start a worker may be about to poll for the first
+// time.
 const startGrace = 15 * time.Second
 
 // workers looks whether workers poll for a kind, and answer.
@@ -234,7 +254,8 @@ func (p *probe) workers(s WorkflowState) []Finding {
 		words := jobWords(Finding{Kind: s.Kind})
 		return []Finding{{
 			Code: AnswersSlowly, Severity: Info, Kind: s.Kind, Since: store.TimeOrNil(p.lastDone[s.Kind]),
-			Says: fmt.Sprintf("The workers of %s answer slowly: %s did not say in time how the workflow stands, though %s were completed less than %s ago.",
+			Says: fmt.Sprintf("The workers of %s answer slowly: %s did not say in time how the workflow stands, though %s "+
+				"were completed less than %s ago.",
 				s.Kind, clip(s.Workers[0].Name, 80), words[1], phrase.Duration(reclaimedWithin)),
 			Todo: "If it stays so (`daybook doctor` asks anew), look how busy the worker's machine is.",
 		}}
@@ -263,7 +284,8 @@ func (p *probe) workers(s WorkflowState) []Finding {
 	return []Finding{f}
 }
 
-// nonePolls says that no worker polls the task queue, or those of several kinds, and what is known besides.
+// nonePolls says that no worker polls the task queue, or those of several kinds, and what is known
+// besides.
 func (f *Finding) nonePolls(taskQueues func(kinds []string) []string, besides string) {
 	todo := f.Todo
 	f.cause, f.about = "none polls", func(kinds []string) (says, do string) {
@@ -272,7 +294,8 @@ func (f *Finding) nonePolls(taskQueues func(kinds []string) []string, besides st
 	f.Says, f.Todo = f.about([]string{f.Kind})
 }
 
-// noneAnswers says that a worker which polled the task queue, or those of several kinds, does not answer.
+// noneAnswers says that a worker which polled the task queue, or those of several kinds, does not
+// answer.
 func (f *Finding) noneAnswers(taskQueues func(kinds []string) []string, name, ago string) {
 	todo := f.Todo
 	f.cause, f.about = "none answers, as "+name, func(kinds []string) (says, do string) {

@@ -8,8 +8,9 @@ import (
 	"github.com/daybook-dev/daybook/internal/store/figures"
 )
 
-// published are the gauges that this process has published since it samples. What was seen once falls back to zero, so that an alert ends and a graph does not
-// break off. When another process samples, nothing of it is published any more.
+// published are the gauges that this process has published since it samples. What was seen once
+// falls back to zero, so that an alert ends and a graph does not break off. When another process
+// samples, nothing of it is published any more.
 type published struct {
 	mu   sync.Mutex
 	seen map[string]map[string]struct{}
@@ -19,7 +20,10 @@ type published struct {
 const separator = "\x00"
 
 // fallsBack says which gauges a value of a label may vanish from.
-var fallsBack = []string{queueJobs, oldestDue, unhandledJobs, heldQueueJobs, findings, organizationDue, tableRows, tableDeadRows}
+var fallsBack = []string{
+	queueJobs, oldestDue, unhandledJobs, heldQueueJobs, findings, organizationDue, tableRows,
+	tableDeadRows,
+}
 
 // write writes a sample, and zero for what earlier samples had.
 func (s *published) write(p *points, g figures.Gauges, publishes bool) {
@@ -121,8 +125,8 @@ func (w sampleWriter) kind(k figures.Kind) {
 	}
 }
 
-// types writes what is told apart by type. What the types leave over has the type other; a kind without types has zeros, so that there is always something to
-// compare with.
+// types writes what is told apart by type. What the types leave over has the type other; a kind
+// without types has zeros, so that there is always something to compare with.
 func (w sampleWriter) types(k figures.Kind) {
 	types := k.Types
 	if rest, some := restOf(k); some {
@@ -166,7 +170,8 @@ func restOf(k figures.Kind) (rest figures.Type, some bool) {
 			rest.Add(state, -rest.Of(state))
 		}
 	}
-	return rest, rest.Due > 0 || rest.Waiting > 0 || rest.Leased > 0 || rest.Failed > 0 || rest.Unhandled > 0 || rest.OldestDueAt != nil
+	return rest, rest.Due > 0 || rest.Waiting > 0 || rest.Leased > 0 || rest.Failed > 0 || rest.Unhandled > 0 ||
+		rest.OldestDueAt != nil
 }
 
 func number(b bool) float64 {

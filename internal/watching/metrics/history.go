@@ -12,8 +12,8 @@ import (
 // historyEvery is the pause between two additions to the history.
 const historyEvery = 10 * time.Second
 
-// KeepHistory adds what was told to the history, every ten seconds until ctx ends, and then the rest. What cannot be added, for instance during an outage, is added
-// later, at the time of then.
+// KeepHistory adds what was told to the history, every ten seconds until ctx ends, and then the
+// rest. What cannot be added, for instance during an outage, is added later, at the time of then.
 func (m *Metrics) KeepHistory(ctx context.Context, db HistoryDB) {
 	ticker := time.NewTicker(historyEvery)
 	defer ticker.Stop()
@@ -32,7 +32,8 @@ func (m *Metrics) KeepHistory(ctx context.Context, db HistoryDB) {
 		err := m.AddHistory(ctx, db)
 		if failing != (err != nil) && ctx.Err() == nil {
 			if failing = err != nil; failing {
-				m.log.Warn("figures cannot be added to the history; trying again", "error", store.Advised(err), "in", historyEvery.String())
+				m.log.Warn("figures cannot be added to the history; trying again", "error", store.Advised(err), "in",
+					historyEvery.String())
 			} else {
 				m.log.Info("figures are added to the history again")
 			}
@@ -52,8 +53,9 @@ type doubtful struct {
 	figures     []figures.Attempts
 }
 
-// AddHistory adds what was told since the last time. What could not be added is added the next time; where the commit was not answered, that is decided by
-// what the database says of it then, so that nothing is added twice. One goroutine calls it.
+// AddHistory adds what was told since the last time. What could not be added is added the next
+// time; where the commit was not answered, that is decided by what the database says of it then, so
+// that nothing is added twice. One goroutine calls it.
 func (m *Metrics) AddHistory(ctx context.Context, db HistoryDB) error {
 	ctx, cancel := context.WithTimeout(ctx, historyEvery)
 	defer cancel()
@@ -73,7 +75,8 @@ func (m *Metrics) AddHistory(ctx context.Context, db HistoryDB) error {
 	return err
 }
 
-// errInProgress: the server still commits what it has not answered, or has not noticed that its client has gone.
+// errInProgress: the server still commits what it has not answered, or has not noticed that its
+// client has gone.
 var errInProgress = errors.New("an earlier addition is still being committed")
 
 // resolveDoubt finds out what became of an addition whose commit was not answered.

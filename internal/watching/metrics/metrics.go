@@ -29,7 +29,8 @@ import (
 
 // Options say what is told. The zero value of each field is its default.
 type Options struct {
-	// Service names the program, unless OTEL_SERVICE_NAME does; default "daybook". Version is its version.
+	// Service names the program, unless OTEL_SERVICE_NAME does; default "daybook". Version is its
+	// version.
 	Service, Version string
 	// Organizations are kept apart, up to a bound.
 	Organizations bool
@@ -45,7 +46,8 @@ type Metrics struct {
 	provider  *sdk.MeterProvider
 	began     time.Time
 	log       *slog.Logger
-	// doubt is what may have been added to the history, or not; nil: nothing. It belongs to the goroutine that keeps the history.
+	// doubt is what may have been added to the history, or not; nil: nothing. It belongs to the
+	// goroutine that keeps the history.
 	doubt *doubtful
 
 	mu    sync.Mutex
@@ -54,10 +56,15 @@ type Metrics struct {
 	sample atomic.Pointer[func() (figures.Gauges, bool)]
 }
 
-// New returns metrics that Handler shows, and that are pushed when the environment asks for it (OTEL_METRICS_EXPORTER, OTEL_EXPORTER_OTLP_ENDPOINT). Close them.
+// New returns metrics that Handler shows, and that are pushed when the environment asks for it
+// (OTEL_METRICS_EXPORTER, OTEL_EXPORTER_OTLP_ENDPOINT). Close them.
 func New(ctx context.Context, o Options) (*Metrics, error) {
-	m := &Metrics{recorder: newRecorder(o.Organizations), registry: prometheus.NewRegistry(), began: time.Now(), log: cmp.Or(o.Log, slog.Default())}
-	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m := &Metrics{
+		recorder: newRecorder(o.Organizations), registry: prometheus.NewRegistry(), began: time.Now(),
+		log: cmp.Or(o.Log, slog.Default()),
+	}
+	m.registry.MustRegister(collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	about, err := aboutProcess(ctx, o.Service, o.Version)
 	if err != nil {
 		return nil, err
@@ -91,15 +98,20 @@ func (m *Metrics) Sink() events.Sink { return m.recorder }
 // RuleEvaluated is to be told how long the rules of a document took.
 func (m *Metrics) RuleEvaluated(took time.Duration) { m.recorder.observeRules(took) }
 
-// Requested is to be told of a request that was answered: its route as it is registered, empty when there is none.
+// Requested is to be told of a request that was answered: its route as it is registered, empty when
+// there is none.
 func (m *Metrics) Requested(route, method string, status int) {
-	if !slices.Contains([]string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions}, method) {
+	if !slices.Contains([]string{
+		http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch,
+		http.MethodDelete, http.MethodOptions,
+	}, method) {
 		method = other
 	}
 	m.recorder.observeRequest(route, method, status)
 }
 
-// Temporal is for the options of a Temporal client, so that what its SDK measures is among the metrics.
+// Temporal is for the options of a Temporal client, so that what its SDK measures is among the
+// metrics.
 func (m *Metrics) Temporal() client.MetricsHandler {
 	return temporal.NewMetricsHandler(temporal.MetricsHandlerOptions{
 		Meter: m.provider.Meter("temporal-sdk-go"), UseMonotonicCounters: true,
@@ -114,13 +126,15 @@ func (m *Metrics) AddPool(pool *pgxpool.Pool) {
 	m.pools = append(m.pools, pool)
 }
 
-// SetSampler says where the gauges come from: from sample, as long as it says that this process publishes them.
+// SetSampler says where the gauges come from: from sample, as long as it says that this process
+// publishes them.
 func (m *Metrics) SetSampler(sample func() (figures.Gauges, bool)) { m.sample.Store(&sample) }
 
 // Handler shows all metrics to Prometheus.
 func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
-		ErrorLog: slog.NewLogLogger(m.log.Handler(), slog.LevelWarn), ErrorHandling: promhttp.ContinueOnError, MaxRequestsInFlight: 4,
+		ErrorLog: slog.NewLogLogger(m.log.Handler(), slog.LevelWarn), ErrorHandling: promhttp.ContinueOnError,
+		MaxRequestsInFlight: 4,
 	})
 }
 

@@ -80,8 +80,14 @@ func everything(t *testing.T) *metrics.Metrics {
 	m := setup(t, metrics.Options{Organizations: true})
 	m.Sink().Observe([]events.Event{
 		{Name: events.Leased, Kind: "jobs", Type: "email", OrgID: "o"},
-		{Name: events.Completed, Kind: "jobs", Type: "email", OrgID: "o", Attempt: 2, Waited: time.Second, Took: 100 * time.Millisecond},
-		{Name: events.Completed, Kind: "jobs", Type: "email", OrgID: "o", Attempt: 1, Waited: time.Minute, Took: 100 * time.Millisecond},
+		{
+			Name: events.Completed, Kind: "jobs", Type: "email", OrgID: "o", Attempt: 2, Waited: time.Second,
+			Took: 100 * time.Millisecond,
+		},
+		{
+			Name: events.Completed, Kind: "jobs", Type: "email", OrgID: "o", Attempt: 1, Waited: time.Minute,
+			Took: 100 * time.Millisecond,
+		},
 		{Name: events.Failed, Kind: "jobs", Type: "email", OrgID: "o", Attempt: 3, Code: "TIMEOUT", Took: time.Minute},
 		{Name: events.Reclaimed, Kind: "jobs", Type: "email", OrgID: "o", Code: "JOB_LOCK_TIMEOUT_RECLAIMED"},
 	})
@@ -104,9 +110,13 @@ func sample() figures.Gauges {
 	return figures.Gauges{
 		SampledAt: now,
 		Kinds: []figures.Kind{{
-			Kind: "jobs", Counts: figures.Counts{Due: 7, Failed: 1}, OldestDueAt: &due, OldestDueAge: time.Hour, StaleLeases: 1, Unhandled: 2,
+			Kind: "jobs", Counts: figures.Counts{Due: 7, Failed: 1}, OldestDueAt: &due, OldestDueAge: time.Hour,
+			StaleLeases: 1, Unhandled: 2,
 			Figures: figures.Figures{
-				Types:         []figures.Type{{Type: "email", Counts: figures.Counts{Due: 5, Failed: 1}, OldestDueAt: &due, Unhandled: 2, Owner: "shop"}},
+				Types: []figures.Type{{
+					Type: "email", Counts: figures.Counts{Due: 5, Failed: 1}, OldestDueAt: &due,
+					Unhandled: 2, Owner: "shop",
+				}},
 				HeldBack:      figures.HeldBack{Paused: 3},
 				HeldQueues:    []figures.HeldQueue{{Queue: "bank", Reason: figures.HeldPaused, Jobs: 2}},
 				HeldSequences: 4,
@@ -115,20 +125,23 @@ func sample() figures.Gauges {
 			},
 		}, {Kind: "tasks"}},
 		Database: figures.Database{
-			OldestSnapshot: &figures.Snapshot{Since: due}, Tables: []figures.Table{{Name: "daybook.jobs", Rows: 9, Dead: 4}}, PausedOrganizations: 1, TemporalUp: &up,
+			OldestSnapshot: &figures.Snapshot{Since: due}, Tables: []figures.Table{{Name: "daybook.jobs", Rows: 9, Dead: 4}},
+			PausedOrganizations: 1, TemporalUp: &up,
 			Findings: []figures.Finding{{Code: "WORKFLOW_PAUSED", Severity: "critical", Kind: "jobs", Count: 1}},
 		},
 	}
 }
 
-// TestContract compares what is exposed with the contract and with docs/metrics.md, in both directions.
+// TestContract compares what is exposed with the contract and with docs/metrics.md, in both
+// directions.
 func TestContract(t *testing.T) {
 	t.Parallel()
 	families := scrape(t, everything(t))
 	text, err := os.ReadFile("../../../docs/metrics.md")
 	require.NoError(t, err)
 	rows := map[string][]string{}
-	for _, row := range regexp.MustCompile("(?m)^\\| `(daybook_[a-z_]+)` \\|(.*)\\|$").FindAllStringSubmatch(string(text), -1) {
+	for _, row := range regexp.MustCompile("(?m)^\\| `(daybook_[a-z_]+)` \\|(.*)\\|$").FindAllStringSubmatch(string(text),
+		-1) {
 		rows[row[1]] = strings.Split(row[2], "|")
 	}
 	for _, d := range metrics.Definitions() {
@@ -140,7 +153,10 @@ func TestContract(t *testing.T) {
 				names = append(names, "`"+l+"`")
 			}
 			assert.Equal(t, []string{string(d.Type), unit, strings.Join(names, " "), string(d.Source)},
-				[]string{strings.TrimSpace(row[0]), strings.TrimSpace(row[1]), strings.TrimSpace(row[2]), strings.TrimSpace(row[3])}, d.Name)
+				[]string{
+					strings.TrimSpace(row[0]), strings.TrimSpace(row[1]), strings.TrimSpace(row[2]),
+					strings.TrimSpace(row[3]),
+				}, d.Name)
 		}
 		delete(rows, d.Name)
 		f, ok := families[d.Name]
@@ -211,9 +227,12 @@ func TestGaugesFallBack(t *testing.T) {
 	now.Kinds, now.Database.Findings = []figures.Kind{{Kind: "jobs"}, {Kind: "tasks"}}, nil
 	families := scrape(t, m)
 	for of, name := range map[string]string{
-		"kind=jobs,state=due,type=email": "daybook_queue_jobs", "kind=jobs,type=email": "daybook_queue_oldest_due_age_seconds",
-		"code=WORKFLOW_PAUSED,kind=jobs,severity=critical": "daybook_finding", "kind=jobs,reason=paused": "daybook_queue_held_back_jobs",
-		"kind=jobs,queue=bank,reason=paused": "daybook_named_queue_held_back_jobs", "kind=jobs": "daybook_held_sequences",
+		"kind=jobs,state=due,type=email":                   "daybook_queue_jobs",
+		"kind=jobs,type=email":                             "daybook_queue_oldest_due_age_seconds",
+		"code=WORKFLOW_PAUSED,kind=jobs,severity=critical": "daybook_finding",
+		"kind=jobs,reason=paused":                          "daybook_queue_held_back_jobs",
+		"kind=jobs,queue=bank,reason=paused":               "daybook_named_queue_held_back_jobs",
+		"kind=jobs":                                        "daybook_held_sequences",
 	} {
 		assert.Zero(t, value(t, families[name], of), name)
 	}
@@ -234,14 +253,20 @@ func TestLabelsAreBounded(t *testing.T) {
 	t.Parallel()
 	m := setup(t, metrics.Options{Organizations: true})
 	for i := range 150 {
-		m.Sink().Observe([]events.Event{{Name: events.Completed, Kind: "jobs", Type: fmt.Sprint("type-", i), OrgID: fmt.Sprint("org-", i)}})
+		m.Sink().Observe([]events.Event{{
+			Name: events.Completed, Kind: "jobs", Type: fmt.Sprint("type-", i),
+			OrgID: fmt.Sprint("org-", i),
+		}})
 		m.Sink().Observe([]events.Event{{Name: events.Failed, Kind: "accounting", Code: fmt.Sprint("CODE_", i)}})
 	}
 	families := scrape(t, m)
 	assert.Len(t, families["daybook_job_outcomes_total"].GetMetric(), 2*101)
-	assert.InDelta(t, 50, value(t, families["daybook_job_outcomes_total"], "code=,kind=jobs,outcome=completed,type=other"), 0)
-	assert.InDelta(t, 50, value(t, families["daybook_job_outcomes_total"], "code=other,kind=accounting,outcome=failed,type="), 0)
-	assert.InDelta(t, 50, value(t, families["daybook_organization_outcomes_total"], "kind=jobs,org=other,outcome=completed"), 0)
+	assert.InDelta(t, 50, value(t, families["daybook_job_outcomes_total"],
+		"code=,kind=jobs,outcome=completed,type=other"), 0)
+	assert.InDelta(t, 50, value(t, families["daybook_job_outcomes_total"],
+		"code=other,kind=accounting,outcome=failed,type="), 0)
+	assert.InDelta(t, 50, value(t, families["daybook_organization_outcomes_total"],
+		"kind=jobs,org=other,outcome=completed"), 0)
 }
 
 // TestTemporal has the metrics of Temporal's SDK beside Daybook's, in seconds.

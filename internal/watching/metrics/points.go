@@ -20,7 +20,8 @@ type points struct {
 func newPoints(began time.Time) *points {
 	return &points{
 		began: began, now: time.Now(),
-		counters: map[string]*metricdata.Sum[int64]{}, gauges: map[string]*metricdata.Gauge[float64]{}, histograms: map[string]*metricdata.Histogram[float64]{},
+		counters: map[string]*metricdata.Sum[int64]{}, gauges: map[string]*metricdata.Gauge[float64]{},
+		histograms: map[string]*metricdata.Histogram[float64]{},
 	}
 }
 
@@ -49,7 +50,8 @@ func (p *points) count(name string, n uint64, values ...string) {
 		s = &metricdata.Sum[int64]{Temporality: metricdata.CumulativeTemporality, IsMonotonic: true}
 		p.counters[name] = s
 	}
-	s.DataPoints = append(s.DataPoints, metricdata.DataPoint[int64]{Attributes: attributes(name, values), StartTime: p.began, Time: p.now, Value: int64(n)})
+	s.DataPoints = append(s.DataPoints,
+		metricdata.DataPoint[int64]{Attributes: attributes(name, values), StartTime: p.began, Time: p.now, Value: int64(n)})
 }
 
 func (p *points) gauge(name string, v float64, values ...string) {
@@ -58,7 +60,8 @@ func (p *points) gauge(name string, v float64, values ...string) {
 		g = &metricdata.Gauge[float64]{}
 		p.gauges[name] = g
 	}
-	g.DataPoints = append(g.DataPoints, metricdata.DataPoint[float64]{Attributes: attributes(name, values), Time: p.now, Value: v})
+	g.DataPoints = append(g.DataPoints,
+		metricdata.DataPoint[float64]{Attributes: attributes(name, values), Time: p.now, Value: v})
 }
 
 func (p *points) distribution(name string, h *histogram, values ...string) {
@@ -68,7 +71,8 @@ func (p *points) distribution(name string, h *histogram, values ...string) {
 		p.histograms[name] = of
 	}
 	of.DataPoints = append(of.DataPoints, metricdata.HistogramDataPoint[float64]{
-		Attributes: attributes(name, values), StartTime: p.began, Time: p.now, Count: h.count, Sum: h.sum, Bounds: h.bounds, BucketCounts: slices.Clone(h.buckets),
+		Attributes: attributes(name, values), StartTime: p.began, Time: p.now, Count: h.count, Sum: h.sum, Bounds: h.bounds,
+		BucketCounts: slices.Clone(h.buckets),
 	})
 }
 

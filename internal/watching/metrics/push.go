@@ -18,10 +18,12 @@ import (
 	"go.opentelemetry.io/otel/sdk/resource"
 )
 
-// aboutProcess is what tells this process from others: OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES, or the program's name and version.
+// aboutProcess is what tells this process from others: OTEL_SERVICE_NAME and
+// OTEL_RESOURCE_ATTRIBUTES, or the program's name and version.
 func aboutProcess(ctx context.Context, service, version string) (*resource.Resource, error) {
 	about, err := resource.New(ctx,
-		resource.WithAttributes(attribute.String("service.name", cmp.Or(service, "daybook")), attribute.String("service.version", version)),
+		resource.WithAttributes(attribute.String("service.name", cmp.Or(service, "daybook")),
+			attribute.String("service.version", version)),
 		resource.WithHost(), resource.WithFromEnv())
 	if err != nil {
 		return nil, fmt.Errorf("read OTEL_RESOURCE_ATTRIBUTES: want name=value,name=value: %w", err)
@@ -29,15 +31,17 @@ func aboutProcess(ctx context.Context, service, version string) (*resource.Resou
 	return about, nil
 }
 
-// pushing returns a reader that pushes metrics to a collector as OpenTelemetry's variables say; nil: they do not ask for it. The reader and the exporter
-// read the variables for the address, the headers, certificates, the timeout and the interval themselves.
+// pushing returns a reader that pushes metrics to a collector as OpenTelemetry's variables say;
+// nil: they do not ask for it. The reader and the exporter read the variables for the address, the
+// headers, certificates, the timeout and the interval themselves.
 func (m *Metrics) pushing(ctx context.Context) (sdk.Reader, error) {
 	if !pushAsked() {
 		return nil, nil //nolint:nilnil // nothing is pushed
 	}
 	var to sdk.Exporter
 	var err error
-	switch protocol := cmp.Or(os.Getenv("OTEL_EXPORTER_OTLP_METRICS_PROTOCOL"), os.Getenv("OTEL_EXPORTER_OTLP_PROTOCOL"), "http/protobuf"); protocol {
+	switch protocol := cmp.Or(os.Getenv("OTEL_EXPORTER_OTLP_METRICS_PROTOCOL"), os.Getenv("OTEL_EXPORTER_OTLP_PROTOCOL"),
+		"http/protobuf"); protocol {
 	case "http/protobuf":
 		to, err = otlpmetrichttp.New(ctx)
 	case "grpc":
@@ -51,7 +55,8 @@ func (m *Metrics) pushing(ctx context.Context) (sdk.Reader, error) {
 	return sdk.NewPeriodicReader(&telling{Exporter: to, log: m.log}, sdk.WithProducer(m)), nil
 }
 
-// pushAsked reads whether metrics are pushed: OTEL_METRICS_EXPORTER names otlp or, when it names nothing, there is an endpoint.
+// pushAsked reads whether metrics are pushed: OTEL_METRICS_EXPORTER names otlp or, when it names
+// nothing, there is an endpoint.
 func pushAsked() bool {
 	if strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true") {
 		return false

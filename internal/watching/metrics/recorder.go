@@ -11,7 +11,8 @@ import (
 	"github.com/daybook-dev/daybook/internal/telemetry/events"
 )
 
-// recorder adds up what workers tell. It is an events.TurnSink. One lock protects all of it: a batch takes it once.
+// recorder adds up what workers tell. It is an events.TurnSink. One lock protects all of it: a
+// batch takes it once.
 type recorder struct {
 	// organizations: they are kept apart.
 	organizations bool
@@ -46,7 +47,8 @@ type (
 	}
 	// jobTimes are the histograms of a type.
 	jobTimes struct{ latency, duration, attempts *histogram }
-	// ruleTimes has a lock of its own, because rules are evaluated more often than anything else is told.
+	// ruleTimes has a lock of its own, because rules are evaluated more often than anything else is
+	// told.
 	ruleTimes struct {
 		mu sync.Mutex
 		*histogram
@@ -59,9 +61,11 @@ func newRecorder(organizations bool) *recorder {
 	return &recorder{
 		organizations: organizations,
 		types:         map[string]bounded{}, codes: bounded{}, orgs: bounded{},
-		outcomes: map[outcome]uint64{}, jobs: map[jobType]*jobTimes{}, reclaims: map[string]uint64{}, ofOrgs: map[orgOutcome]uint64{},
-		turns: map[string]*histogram{}, wakeups: map[wakeup]uint64{}, lanes: map[string][2]int{}, requests: map[request]uint64{},
-		pending: map[figures.Outcome]*figures.Attempts{}, rules: &ruleTimes{histogram: newHistogram(ruleBounds)},
+		outcomes: map[outcome]uint64{}, jobs: map[jobType]*jobTimes{}, reclaims: map[string]uint64{},
+		ofOrgs: map[orgOutcome]uint64{},
+		turns:  map[string]*histogram{}, wakeups: map[wakeup]uint64{}, lanes: map[string][2]int{},
+		requests: map[request]uint64{},
+		pending:  map[figures.Outcome]*figures.Attempts{}, rules: &ruleTimes{histogram: newHistogram(ruleBounds)},
 	}
 }
 
@@ -79,7 +83,8 @@ func (r *recorder) Observe(batch []events.Event) {
 		if !e.Name.Ends() && e.Name != events.Reclaimed {
 			continue
 		}
-		if attempts == nil || e.Kind != last.Kind || e.Type != last.Type || e.Name != last.Name || e.Code != last.Code || e.OrgID != last.OrgID {
+		if attempts == nil || e.Kind != last.Kind || e.Type != last.Type || e.Name != last.Name || e.Code != last.Code ||
+			e.OrgID != last.OrgID {
 			key = outcome{e.Kind, r.typeOf(e.Kind, e.Type), string(e.Name), r.codes.value(e.Code)}
 			attempts, times, last = r.attempts(key, e.OrgID), r.timesOf(key), *e
 		}
@@ -173,7 +178,8 @@ func (r *recorder) ObserveLanes(kind string, active, idle int) {
 	r.lanes[kind] = [2]int{active, idle}
 }
 
-// observeRequest counts a request. Methods that are none are told apart no further: the caller chooses them.
+// observeRequest counts a request. Methods that are none are told apart no further: the caller
+// chooses them.
 func (r *recorder) observeRequest(route, method string, status int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

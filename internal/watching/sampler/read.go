@@ -13,7 +13,8 @@ import (
 	"github.com/daybook-dev/daybook/internal/watching/health"
 )
 
-// read reads what the database alone knows. A kind that takes too long to count has what the indexes' statistics say.
+// read reads what the database alone knows. A kind that takes too long to count has what the
+// indexes' statistics say.
 func (s *Sampler) read(ctx context.Context, tx pgx.Tx, before figures.Gauges) (g figures.Gauges, err error) {
 	if g.Kinds, err = figures.CountKinds(ctx, tx, before, s.options.Organizations); err != nil {
 		return g, err
@@ -29,7 +30,8 @@ func (s *Sampler) read(ctx context.Context, tx pgx.Tx, before figures.Gauges) (g
 	return g, err
 }
 
-// addReport adds what a check of health found: what is held back, what has no handler, and the state of the workflows.
+// addReport adds what a check of health found: what is held back, what has no handler, and the
+// state of the workflows.
 func (s *Sampler) addReport(g *figures.Gauges, before figures.Gauges, r health.Report) {
 	figures.Aged(g.Kinds, r.At)
 	counts := map[figures.Finding]int64{}
@@ -76,13 +78,15 @@ func (s *Sampler) addReport(g *figures.Gauges, before figures.Gauges, r health.R
 
 // heldReasons are why named queues hold jobs back, by the finding.
 var heldReasons = map[health.Code]string{
-	health.QueuePaused: figures.HeldPaused, health.QueueUnworked: figures.HeldUnworked, health.CapReached: figures.HeldCapped,
+	health.QueuePaused: figures.HeldPaused, health.QueueUnworked: figures.HeldUnworked,
+	health.CapReached: figures.HeldCapped,
 }
 
 // addFinding adds the jobs that a finding is about.
 func addFinding(k *figures.Kind, f health.Finding) {
 	if reason := heldReasons[f.Code]; f.Queue != "" && reason != "" {
-		i := slices.IndexFunc(k.HeldQueues, func(q figures.HeldQueue) bool { return q.Queue == f.Queue && q.Reason == reason })
+		i := slices.IndexFunc(k.HeldQueues,
+			func(q figures.HeldQueue) bool { return q.Queue == f.Queue && q.Reason == reason })
 		if i < 0 {
 			i = len(k.HeldQueues)
 			k.HeldQueues = append(k.HeldQueues, figures.HeldQueue{Queue: f.Queue, Reason: reason})
@@ -112,7 +116,8 @@ func addFinding(k *figures.Kind, f health.Finding) {
 	}
 }
 
-// workflowOf says how a workflow stands, and since when it is paused: since it was first seen to be.
+// workflowOf says how a workflow stands, and since when it is paused: since it was first seen to
+// be.
 func workflowOf(w health.WorkflowState, before *figures.Workflow, now time.Time) *figures.Workflow {
 	f := &figures.Workflow{ID: w.ID, Running: w.State == health.Running, Workers: w.Live(now)}
 	switch {

@@ -20,9 +20,11 @@ import (
 const (
 	// lockKey is the second key of the lock under which a sample is written (locks.Sampler).
 	lockKey = 1
-	// silentAfter is for how many pauses the process that samples may be silent before another one samples.
+	// silentAfter is for how many pauses the process that samples may be silent before another one
+	// samples.
 	silentAfter = 2.7
-	// share bounds which part of its time the sampler works: a sample that took a second is followed by a pause of 20 at least.
+	// share bounds which part of its time the sampler works: a sample that took a second is followed
+	// by a pause of 20 at least.
 	share = 20
 	// sampleLimit bounds a whole sample.
 	sampleLimit = 30 * time.Second
@@ -32,11 +34,13 @@ const (
 
 // Options say how to sample. Pool and Name are required.
 type Options struct {
-	// Pool is the database's; its role may write daybook.gauges, daybook.depths and daybook.history. It stays the caller's to close.
+	// Pool is the database's; its role may write daybook.gauges, daybook.depths and daybook.history.
+	// It stays the caller's to close.
 	Pool *pgxpool.Pool
 	// Name names the process; no two processes have the same.
 	Name string
-	// Temporal is asked for the workflows; nil: nothing is known of them. TemporalAddress and Namespace are those of health.Options.
+	// Temporal is asked for the workflows; nil: nothing is known of them. TemporalAddress and
+	// Namespace are those of health.Options.
 	Temporal                   client.Client
 	TemporalAddress, Namespace string
 	// Standby leaves sampling to processes that are not, such as workers, which know Temporal.
@@ -54,7 +58,8 @@ type Sampler struct {
 	options Options
 	// last is the last sample of this process; nil: another process samples, or none.
 	last atomic.Pointer[taken]
-	// failing says that the last try failed, which the log was told of. It belongs to Run, as pruned does.
+	// failing says that the last try failed, which the log was told of. It belongs to Run, as pruned
+	// does.
 	failing bool
 	pruned  time.Time
 }
@@ -72,11 +77,12 @@ func New(o Options) *Sampler {
 	return &Sampler{options: o}
 }
 
-// Gauges returns the last sample, if this process is the one that samples: then it is the one that publishes them. A sample that is not followed by another one in
-// time counts no more.
+// Gauges returns the last sample, if this process is the one that samples: then it is the one that
+// publishes them. A sample that is not followed by another one in time counts no more.
 func (s *Sampler) Gauges() (figures.Gauges, bool) {
 	t := s.last.Load()
-	if t == nil || time.Since(t.at) > time.Duration(silentAfter*float64(max(s.options.Every, share*time.Duration(t.gauges.Database.TookSeconds*float64(time.Second))))) {
+	if t == nil || time.Since(t.at) > time.Duration(silentAfter*float64(max(s.options.Every,
+		share*time.Duration(t.gauges.Database.TookSeconds*float64(time.Second))))) {
 		return figures.Gauges{}, false
 	}
 	return t.gauges, true
@@ -107,7 +113,8 @@ func (s *Sampler) Run(ctx context.Context) {
 func (s *Sampler) tell(err error) {
 	switch {
 	case err != nil && !s.failing:
-		s.options.Log.Warn("the queues' figures cannot be sampled; trying again", "error", store.Advised(err), "in", s.options.Every.String())
+		s.options.Log.Warn("the queues' figures cannot be sampled; trying again", "error", store.Advised(err), "in",
+			s.options.Every.String())
 	case err == nil && s.failing:
 		s.options.Log.Info("the queues' figures are sampled again")
 	}
@@ -148,7 +155,8 @@ func (s *Sampler) Sample(ctx context.Context) error {
 		return figures.WriteGauges(ctx, tx, g)
 	}
 	report, err := health.CheckThen(ctx, health.Options{
-		Pool: s.options.Pool, Temporal: s.options.Temporal, TemporalAddress: s.options.TemporalAddress, Namespace: s.options.Namespace,
+		Pool: s.options.Pool, Temporal: s.options.Temporal, TemporalAddress: s.options.TemporalAddress,
+		Namespace: s.options.Namespace,
 	}, write)
 	if !wrote {
 		// What the checks could not do says nothing of what is counted.
@@ -170,7 +178,8 @@ func (s *Sampler) mine(ctx context.Context, q store.Querier) (figures.Gauges, bo
 		return g, false, err
 	}
 	patience := max(s.options.Every, time.Duration(share*g.Database.TookSeconds*float64(time.Second)))
-	free := g.SampledAt.IsZero() || g.Holder == "" || g.Age > time.Duration(silentAfter*float64(patience)) || g.Database.Standby && !s.options.Standby
+	free := g.SampledAt.IsZero() || g.Holder == "" || g.Age > time.Duration(silentAfter*float64(patience)) ||
+		g.Database.Standby && !s.options.Standby
 	return g, free || g.Holder == s.options.Name, nil
 }
 

@@ -34,7 +34,10 @@ func (b *bundle) exec(stmt string, args ...any) {
 }
 
 func (b *bundle) sampler(name string, standby bool) *sampler.Sampler {
-	return sampler.New(sampler.Options{Pool: b.Pool, Name: name, Standby: standby, Organizations: true, Log: slog.New(slog.DiscardHandler)})
+	return sampler.New(sampler.Options{
+		Pool: b.Pool, Name: name, Standby: standby, Organizations: true,
+		Log: slog.New(slog.DiscardHandler),
+	})
 }
 
 // publishes samples and says whether the process is the one that publishes then.
@@ -174,7 +177,8 @@ VALUES ('o', 'email', '{}', 'leased', 't', 1, 0, now(), now() - interval '1 hour
 	assert.Zero(t, g.Kind("jobs").OldestDueAge)
 }
 
-// What named queues hold back is told queue by queue, and sequences that a dead letter or a late job holds up are counted.
+// What named queues hold back is told queue by queue, and sequences that a dead letter or a late
+// job holds up are counted.
 func TestHeldQueuesAndSequences(t *testing.T) {
 	b := setup(t)
 	b.exec(`

@@ -7,8 +7,8 @@ import (
 	"net/netip"
 )
 
-// Of is the address that a request came from: of IPv6 the network, which one client has whole. What a proxy says of its clients is not
-// believed: behind one, all clients share one count.
+// Of is the address that a request came from: of IPv6 the network, which one client has whole. What
+// a proxy says of its clients is not believed: behind one, all clients share one count.
 func Of(r *http.Request) string {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {

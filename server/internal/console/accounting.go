@@ -65,7 +65,8 @@ func (c *console) accountingList(ctx context.Context, r *request) (*view, error)
 	}, nil
 }
 
-// ownAccountingJob reads the job that the address names, or returns ErrJobNotFound for one that the token does not reach.
+// ownAccountingJob reads the job that the address names, or returns ErrJobNotFound for one that the
+// token does not reach.
 func (c *console) ownAccountingJob(ctx context.Context, r *request) (models.AccountingJob, error) {
 	org, err := r.reach("")
 	if err != nil {
@@ -107,22 +108,27 @@ func (c *console) accountingPage(ctx context.Context, r *request) (*view, error)
 	if err != nil {
 		return nil, err
 	}
-	explained, err := c.Listing.ExplainPart(ctx, job.OrgID, job.DocumentID, listing.ExplainLimits{Impacts: jobImpacts, Entries: jobEntries})
+	explained, err := c.Listing.ExplainPart(ctx, job.OrgID, job.DocumentID,
+		listing.ExplainLimits{Impacts: jobImpacts, Entries: jobEntries})
 	if err != nil && !errors.Is(err, store.ErrDocumentNotFound) {
 		return nil, err
 	}
 	open := job.State == models.JobPending || job.State == models.JobLeased
 	return &view{
-		Title: "Document " + job.DocumentID, Template: "accounting-job", Nav: "accounting", Live: open, Trail: []trail{{"Accounting jobs", r.link("accounting")}}, Data: map[string]any{
-			"Job": job, "Story": told, "Error": redact.Text(answers.Text(job.LastError)), "Priority": answers.Priority(job.Priority), "Owner": owners[""], "Trace": traceID(job.TraceParent),
-			"Attempts": rows, "Timeline": drawAttempts(rows, nil, runningSince(job.State, job.AttemptStartedAt), dueNext(job.State, job.ReadyAt), r.now), "Pager": older,
-			"Explained": explained, "Impacts": postings(explained), "DocumentPage": documentAddress(job.OrgID, job.DocumentID), "Choices": accountingChoices(&job),
+		Title: "Document " + job.DocumentID, Template: "accounting-job", Nav: "accounting", Live: open,
+		Trail: []trail{{"Accounting jobs", r.link("accounting")}}, Data: map[string]any{
+			"Job": job, "Story": told, "Error": redact.Text(answers.Text(job.LastError)),
+			"Priority": answers.Priority(job.Priority), "Owner": owners[""], "Trace": traceID(job.TraceParent),
+			"Attempts": rows, "Timeline": drawAttempts(rows, nil, runningSince(job.State, job.AttemptStartedAt),
+				dueNext(job.State, job.ReadyAt), r.now), "Pager": older,
+			"Explained": explained, "Impacts": postings(explained),
+			"DocumentPage": documentAddress(job.OrgID, job.DocumentID), "Choices": accountingChoices(&job),
 		},
 	}, nil
 }
 
-// jobImpacts is how many of a document's last impacts its job's page shows, and jobEntries how many entries of each: the document's own page
-// shows more.
+// jobImpacts is how many of a document's last impacts its job's page shows, and jobEntries how many
+// entries of each: the document's own page shows more.
 const (
 	jobImpacts = 2
 	jobEntries = 50
@@ -154,12 +160,23 @@ func documentAddress(org, document string) string {
 // accountingChoices are the actions that make sense for an accounting job as it is.
 func accountingChoices(j *models.AccountingJob) []choice {
 	at := Root + "accounting/" + url.PathEscape(j.ID)
-	retry := choice{Action: at + "/retry", Label: "Retry now", Says: "It is due at once, and its attempts are counted from 0. Mend the cause first, or it fails again.", Tone: "", Mode: queue.RetryNow, Minutes: false}
-	later := choice{Action: at + "/retry", Label: "Retry later", Says: "The same, after this many minutes.", Tone: "quiet", Mode: queue.RetryLater, Minutes: true}
-	cancel := choice{Action: at + "/cancel", Label: "Cancel", Tone: "danger", Says: "The document is not posted, unless it is asked for again. What is posted already stays."}
+	retry := choice{
+		Action: at + "/retry", Label: "Retry now",
+		Says: "It is due at once, and its attempts are counted from 0. Mend the cause first, or it fails again.", Tone: "",
+		Mode: queue.RetryNow, Minutes: false,
+	}
+	later := choice{
+		Action: at + "/retry", Label: "Retry later", Says: "The same, after this many minutes.",
+		Tone: "quiet", Mode: queue.RetryLater, Minutes: true,
+	}
+	cancel := choice{
+		Action: at + "/cancel", Label: "Cancel", Tone: "danger",
+		Says: "The document is not posted, unless it is asked for again. What is posted already stays.",
+	}
 	switch j.State {
 	case models.JobPending:
-		retry.Says, later.Says = "It is due at once. Its attempts stay counted.", "It is due after this many minutes. Its attempts stay counted."
+		retry.Says, later.Says = "It is due at once. Its attempts stay counted.",
+			"It is due after this many minutes. Its attempts stay counted."
 		return []choice{retry, later, cancel}
 	case models.JobFailed:
 		return []choice{retry, later, cancel}
@@ -168,7 +185,8 @@ func accountingChoices(j *models.AccountingJob) []choice {
 		cancel.Says = "The running attempt commits nothing. What is posted already stays."
 		return []choice{retry, cancel}
 	case models.JobCompleted:
-		retry.Label, retry.Says = "Check again", "The document is read and posted anew if it, or its rules, differ from what is posted; otherwise nothing changes."
+		retry.Label, retry.Says = "Check again", "The document is read and posted anew if it, or its rules, differ from "+
+			"what is posted; otherwise nothing changes."
 		return []choice{retry}
 	case models.JobCancelled:
 	}
@@ -187,7 +205,8 @@ func (c *console) retryAccountingJob(ctx context.Context, r *request) (done, err
 	case mode != queue.RetryNow && mode != queue.RetryLater:
 		return done{}, store.Invalid("an accounting job is tried again now or later, not %q", mode)
 	}
-	answer, err := queue.MarkAccountingJobPending(ctx, c.Pool, queue.PendingAccountingJob{OrgID: job.OrgID, DocumentID: job.DocumentID, Delay: delay})
+	answer, err := queue.MarkAccountingJobPending(ctx, c.Pool,
+		queue.PendingAccountingJob{OrgID: job.OrgID, DocumentID: job.DocumentID, Delay: delay})
 	return done{
 		To: r.link("accounting/" + url.PathEscape(job.ID)), Text: retried(answer), Org: job.OrgID, Subject: job.DocumentID,
 		Details: map[string]any{"mode": mode, "delay_seconds": delay.Seconds()},
@@ -200,5 +219,8 @@ func (c *console) cancelAccountingJob(ctx context.Context, r *request) (done, er
 		return done{}, err
 	}
 	answer, err := queue.CancelAccountingJob(ctx, c.Pool, queue.Document{OrgID: job.OrgID, ID: job.DocumentID})
-	return done{To: r.link("accounting/" + url.PathEscape(job.ID)), Text: cancelled(answer), Org: job.OrgID, Subject: job.DocumentID}, err
+	return done{
+		To: r.link("accounting/" + url.PathEscape(job.ID)), Text: cancelled(answer), Org: job.OrgID,
+		Subject: job.DocumentID,
+	}, err
 }

@@ -40,7 +40,8 @@ func TestAccountingJobsAreListed(t *testing.T) {
 	one, other := s.document("acme", "inv-1"), s.document("beta", "inv/2")
 	s.failAccounting("NO_MATCHING_RULE", "no rule matches", other)
 	for filter, want := range map[string]string{
-		"state=pending": one, "org=acme": one, "documentId=inv-1": one, "documentId=inv-1&org=acme": one, "state=failed": other, "code=NO_MATCHING_RULE": other,
+		"state=pending": one, "org=acme": one, "documentId=inv-1": one, "documentId=inv-1&org=acme": one,
+		"state=failed": other, "code=NO_MATCHING_RULE": other,
 		"documentId=inv%2F2": other, "state=failed&since=1h": other,
 	} {
 		body := s.see("/console/accounting?" + filter)
@@ -99,7 +100,10 @@ func TestHostileFieldsOfAccountingJobsAreText(t *testing.T) {
 	id := s.document(hostile, hostile)
 	s.failAccounting("UNBALANCED", hostile, id)
 	bad := url.QueryEscape(hostile)
-	for _, path := range []string{"/console/accounting", "/console/accounting/" + id, "/console/accounting?documentId=" + bad + "&code=" + bad + "&org=" + bad} {
+	for _, path := range []string{
+		"/console/accounting", "/console/accounting/" + id,
+		"/console/accounting?documentId=" + bad + "&code=" + bad + "&org=" + bad,
+	} {
 		body := s.see(path)
 		assert.False(t, strings.Contains(body, "<script>alert") || strings.Contains(body, "<img src=x"), path)
 		assert.Contains(t, body, "&lt;script&gt;", path)

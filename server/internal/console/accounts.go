@@ -12,7 +12,8 @@ import (
 )
 
 const (
-	// ledgerLines is how many entries an account's page shows; a list of entries goes on from page to page.
+	// ledgerLines is how many entries an account's page shows; a list of entries goes on from page to
+	// page.
 	ledgerLines = 200
 	// accountsShown is how many accounts of a chart are shown.
 	accountsShown = 2000
@@ -20,7 +21,10 @@ const (
 
 var errNoAccount = failure.New(failure.AccountNotFound, "no such account")
 
-var accountsPage = view{Title: "Accounts", Template: "accounts", Nav: "accounts", Lead: "The chart of accounts: what may be posted to."}
+var accountsPage = view{
+	Title: "Accounts", Template: "accounts", Nav: "accounts",
+	Lead: "The chart of accounts: what may be posted to.",
+}
 
 // accounts adds the chart of accounts, and what was posted to an account.
 func (c *console) accounts() {
@@ -33,7 +37,10 @@ func (c *console) accounts() {
 		if err != nil {
 			return nil, err
 		}
-		return &view{Data: map[string]any{"Accounts": accounts[:min(len(accounts), accountsShown)], "Total": len(accounts), "Org": org}}, nil
+		return &view{Data: map[string]any{
+			"Accounts": accounts[:min(len(accounts), accountsShown)], "Total": len(accounts),
+			"Org": org,
+		}}, nil
 	})
 }
 
@@ -43,7 +50,8 @@ type accountLine struct {
 	Line entryLine
 }
 
-// accountPage shows what was posted to an account, with the running balance: the way from a sum of the trial balance to its entries.
+// accountPage shows what was posted to an account, with the running balance: the way from a sum of
+// the trial balance to its entries.
 func (c *console) accountPage(ctx context.Context, r *request, org, code string) (*view, error) {
 	f, err := balanceFilter(r, org)
 	if err != nil {
@@ -68,9 +76,13 @@ func (c *console) accountPage(ctx context.Context, r *request, org, code string)
 	}
 	return &view{
 		Title: "Account " + code, Lead: accounts[at].Name, Template: "account",
-		Trail: []trail{{"Trial balance", r.link("trial-balance", "period", r.FormValue("period"), "from", r.FormValue("from"), "to", r.FormValue("to"))}},
+		Trail: []trail{{
+			"Trial balance",
+			r.link("trial-balance", "period", r.FormValue("period"), "from", r.FormValue("from"), "to", r.FormValue("to")),
+		}},
 		Data: map[string]any{
-			"Org": org, "Account": accounts[at], "Balances": ledger.Balances, "Lines": lines, "More": ledger.More, "From": f.From, "To": f.To, "Currency": f.Currency,
+			"Org": org, "Account": accounts[at], "Balances": ledger.Balances, "Lines": lines, "More": ledger.More,
+			"From": f.From, "To": f.To, "Currency": f.Currency,
 			"Filters": filters{
 				Action: Root + "accounts", Hidden: append(r.keptOrg(), field{Name: "account", Value: code}),
 				Clear: r.withoutFilters("period", "from", "to", "currency"), Fields: balanceFields(r, f),

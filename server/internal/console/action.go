@@ -48,13 +48,15 @@ type done struct {
 	To string
 	// Text says what was done.
 	Text string
-	// Org and Subject are what it was about, for the log of actions: Subject is a job's id, a document's, a type …
+	// Org and Subject are what it was about, for the log of actions: Subject is a job's id, a
+	// document's, a type …
 	Org, Subject string
 	// Details are what was asked for, for the log of actions: no secrets and no payloads.
 	Details map[string]any
 }
 
-// unless says instead that nothing was changed, and why, unless something was. The log of actions says it as well.
+// unless says instead that nothing was changed, and why, unless something was. The log of actions
+// says it as well.
 func (d *done) unless(changed bool, why string) {
 	if d.Details == nil {
 		d.Details = map[string]any{}
@@ -65,10 +67,11 @@ func (d *done) unless(changed bool, why string) {
 	}
 }
 
-// action adds a POST of a form by a caller who is signed in with the scope. name is what the log of actions calls it, such as jobs.retry.
+// action adds a POST of a form by a caller who is signed in with the scope. name is what the log of
+// actions calls it, such as jobs.retry.
 //
-// Each call is in the log. do may add it in the transaction of its change, by actions.Note with the context that it gets and what done would
-// have; otherwise it is written directly afterwards.
+// Each call is in the log. do may add it in the transaction of its change, by actions.Note with the
+// context that it gets and what done would have; otherwise it is written directly afterwards.
 func (c *console) action(pattern string, scope tokens.Scope, name string, do func(ctx context.Context, r *request) (done, error)) { //nolint:unparam // each action names its scope, as each page does
 	c.handle("POST "+pattern, func(w http.ResponseWriter, raw *http.Request) {
 		r, ok := c.signedIn(w, raw, scope)
@@ -77,7 +80,8 @@ func (c *console) action(pattern string, scope tokens.Scope, name string, do fun
 		}
 		ctx, cancel := context.WithTimeout(raw.Context(), pageTimeout)
 		defer cancel()
-		ctx, taken := actions.Begin(ctx, actions.Action{Via: actions.Console, Action: name, TokenID: &r.Token.ID, Actor: r.Token.Name})
+		ctx, taken := actions.Begin(ctx,
+			actions.Action{Via: actions.Console, Action: name, TokenID: &r.Token.ID, Actor: r.Token.Name})
 		var d done
 		// A form that cannot be read has empty fields, and those mean "none", or all.
 		err := raw.ParseForm()
@@ -88,7 +92,8 @@ func (c *console) action(pattern string, scope tokens.Scope, name string, do fun
 		}
 		taken.About(d.Org, d.Subject, d.Details)
 		if noted := taken.End(ctx, c.Pool, err); noted != nil {
-			c.log.ErrorContext(ctx, "an action is not in the log of actions", "action", name, "token", r.Token.ID, "error", noted)
+			c.log.ErrorContext(ctx, "an action is not in the log of actions", "action", name, "token", r.Token.ID, "error",
+				noted)
 		}
 		if err != nil {
 			c.fail(w, r, err)

@@ -70,7 +70,8 @@ func (c *console) actionsPage() {
 func actionFilter(r *request) (f actions.Filter, err error) {
 	q := r.URL.Query()
 	f = actions.Filter{
-		Via: actions.Via(q.Get("via")), Action: q.Get("action"), Actor: strings.TrimSpace(q.Get("actor")), TokenID: q.Get("token"),
+		Via: actions.Via(q.Get("via")), Action: q.Get("action"), Actor: strings.TrimSpace(q.Get("actor")),
+		TokenID: q.Get("token"),
 		Subject: strings.TrimSpace(q.Get("subject")), Outcome: actions.Outcome(q.Get("outcome")),
 	}
 	for name, into := range map[string]*time.Time{"since": &f.Since, "until": &f.Until} {
@@ -86,7 +87,8 @@ func actionFilter(r *request) (f actions.Filter, err error) {
 	return f, nil
 }
 
-// formTime reads what an input of the type datetime-local sends, in UTC, or a time as RFC 3339; empty is zero.
+// formTime reads what an input of the type datetime-local sends, in UTC, or a time as RFC 3339;
+// empty is zero.
 func formTime(text string) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
@@ -103,12 +105,16 @@ func actionFilters(r *request, names []string) filters {
 	q := r.URL.Query()
 	unset := option{Label: "any"}
 	f := filters{
-		Action: Root + "actions", Hidden: []field{{Name: "org", Value: r.chosenOrg()}, {Name: "token", Value: q.Get("token")}},
+		Action: Root + "actions",
+		Hidden: []field{{Name: "org", Value: r.chosenOrg()}, {Name: "token", Value: q.Get("token")}},
 		Fields: []field{
 			{Name: "action", Label: "Action", Value: q.Get("action"), Options: []option{unset}},
 			{Name: "actor", Label: "By", Value: q.Get("actor"), Placeholder: "token or user"},
 			{Name: "via", Label: "Via", Value: q.Get("via"), Options: append([]option{unset}, optionsOf(actions.Vias())...)},
-			{Name: "outcome", Label: "Outcome", Value: q.Get("outcome"), Options: append([]option{unset}, optionsOf(actions.Outcomes())...)},
+			{
+				Name: "outcome", Label: "Outcome", Value: q.Get("outcome"),
+				Options: append([]option{unset}, optionsOf(actions.Outcomes())...),
+			},
 			{Name: "subject", Label: "About", Value: q.Get("subject"), Placeholder: "job, document, type …"},
 			{Name: "since", Label: "Since (UTC)", Value: q.Get("since"), Type: "datetime-local"},
 			{Name: "until", Label: "Until (UTC)", Value: q.Get("until"), Type: "datetime-local"},
@@ -140,7 +146,8 @@ func actionLines(list []actions.Action) []actionLine {
 	return lines
 }
 
-// detailWords are the details of an action by their names; what is not a text or a number stays JSON.
+// detailWords are the details of an action by their names; what is not a text or a number stays
+// JSON.
 func detailWords(details json.RawMessage) []field {
 	var named map[string]json.RawMessage
 	if json.Unmarshal(details, &named) != nil {

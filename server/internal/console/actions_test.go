@@ -16,12 +16,14 @@ import (
 // noteAction writes a row of the log.
 func (s *site) noteAction(org, action, subject string, details map[string]any) {
 	s.t.Helper()
-	ctx, taken := actions.Begin(s.t.Context(), actions.Action{Via: actions.CLI, Action: action, Actor: "<script>alert(1)</script>"})
+	ctx, taken := actions.Begin(s.t.Context(),
+		actions.Action{Via: actions.CLI, Action: action, Actor: "<script>alert(1)</script>"})
 	taken.About(org, subject, details)
 	require.NoError(s.t, taken.End(ctx, s.Pool, nil))
 }
 
-// TestActionsPage shows what was done, as text, filtered, in parts, and to each token what it may see.
+// TestActionsPage shows what was done, as text, filtered, in parts, and to each token what it may
+// see.
 func TestActionsPage(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -54,7 +56,8 @@ func TestActionsPage(t *testing.T) {
 	require.NotContains(t, body, "&lt;b&gt;")
 }
 
-// TestActionsOfTheConsoleAreRecorded presses buttons: what is done is in the log with the token, and so is what is refused.
+// TestActionsOfTheConsoleAreRecorded presses buttons: what is done is in the log with the token,
+// and so is what is refused.
 func TestActionsOfTheConsoleAreRecorded(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -69,7 +72,8 @@ func TestActionsOfTheConsoleAreRecorded(t *testing.T) {
 	require.Equal(t, "test", list[0].Actor)
 }
 
-// TestAnActionOnAJobIsOfTheJobsOrganization: whose token asked for it makes no difference to who sees it.
+// TestAnActionOnAJobIsOfTheJobsOrganization: whose token asked for it makes no difference to who
+// sees it.
 func TestAnActionOnAJobIsOfTheJobsOrganization(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

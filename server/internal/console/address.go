@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// address makes the address of a page: path is below Root, org is kept in it, and of the pairs of names and values those with an empty
-// value are left out.
+// address makes the address of a page: path is below Root, org is kept in it, and of the pairs of
+// names and values those with an empty value are left out.
 func address(org, path string, pairs ...string) string {
 	q := url.Values{}
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -35,7 +35,8 @@ func joinPath(parts ...string) string {
 	return strings.Join(parts, "/")
 }
 
-// chosenOrg is the organization that the address names, for a token that reaches several; empty: none.
+// chosenOrg is the organization that the address names, for a token that reaches several; empty:
+// none.
 func (r *request) chosenOrg() string {
 	if r.Token.OrgID != nil {
 		return ""
@@ -48,7 +49,8 @@ func (r *request) link(path string, pairs ...string) string {
 	return address(r.chosenOrg(), path, pairs...)
 }
 
-// here is this page's address with other values for some of its parameters; an empty value drops one.
+// here is this page's address with other values for some of its parameters; an empty value drops
+// one.
 func (r *request) here(pairs ...string) string {
 	q := r.URL.Query()
 	for i := 0; i+1 < len(pairs); i += 2 {

@@ -33,24 +33,29 @@ type attemptRow struct {
 
 func (c *console) attemptRow(a *models.Attempt) attemptRow {
 	return attemptRow{
-		Number: a.Attempt, Version: a.Version, Times: a.Times, First: a.FirstStartedAt, Outcome: a.Outcome, Started: a.StartedAt, Took: a.EndedAt.Sub(a.StartedAt),
-		Code: answers.Text(a.ErrorCode), Error: redact.Text(answers.Text(a.Error)), Worker: a.Worker, RunID: a.WorkflowRunID, Run: c.runAddress(a.WorkflowRunID),
+		Number: a.Attempt, Version: a.Version, Times: a.Times, First: a.FirstStartedAt, Outcome: a.Outcome,
+		Started: a.StartedAt, Took: a.EndedAt.Sub(a.StartedAt),
+		Code: answers.Text(a.ErrorCode), Error: redact.Text(answers.Text(a.Error)), Worker: a.Worker,
+		RunID: a.WorkflowRunID, Run: c.runAddress(a.WorkflowRunID),
 	}
 }
 
 func (c *console) jobAttemptRow(a *models.JobAttempt) attemptRow {
 	return c.attemptRow(&models.Attempt{
-		Attempt: a.Attempt, Times: a.Times, FirstStartedAt: a.FirstStartedAt, Outcome: a.Outcome, StartedAt: a.StartedAt, EndedAt: a.EndedAt,
+		Attempt: a.Attempt, Times: a.Times, FirstStartedAt: a.FirstStartedAt, Outcome: a.Outcome, StartedAt: a.StartedAt,
+		EndedAt:   a.EndedAt,
 		ErrorCode: a.ErrorCode, Error: a.Error, Worker: a.Worker, WorkflowRunID: a.WorkflowRunID,
 	})
 }
 
-// runAddress is the address of a run's page in Temporal's own UI; empty: the UI or the run is not known.
+// runAddress is the address of a run's page in Temporal's own UI; empty: the UI or the run is not
+// known.
 func (c *console) runAddress(run string) string {
 	if c.TemporalUI == "" || run == "" {
 		return ""
 	}
-	return c.TemporalUI + "/namespaces/" + url.PathEscape(c.namespace()) + "/workflows?query=" + url.QueryEscape(`RunId="`+strings.ReplaceAll(run, `"`, "")+`"`)
+	return c.TemporalUI + "/namespaces/" + url.PathEscape(c.namespace()) + "/workflows?query=" +
+		url.QueryEscape(`RunId="`+strings.ReplaceAll(run, `"`, "")+`"`)
 }
 
 // traceID is the id of the trace that a traceparent names; empty: it names none.
@@ -79,8 +84,9 @@ type timeline struct {
 // barWidth is the least width of a bar, in thousandths.
 const barWidth = 6
 
-// drawAttempts draws attempts, the newest first as they are listed, the running one, which began at running, and when the job is due. since is
-// when the drawing begins: when the job was enqueued. since, running and due are nil when there is none; then it begins with the first attempt.
+// drawAttempts draws attempts, the newest first as they are listed, the running one, which began at
+// running, and when the job is due. since is when the drawing begins: when the job was enqueued.
+// since, running and due are nil when there is none; then it begins with the first attempt.
 func drawAttempts(rows []attemptRow, since, running, due *time.Time, now time.Time) *timeline {
 	if len(rows) == 0 {
 		return nil
@@ -136,7 +142,8 @@ func drawAttempts(rows []attemptRow, since, running, due *time.Time, now time.Ti
 func sayOutcomes(n map[models.Outcome]int) string {
 	var parts []string
 	for _, o := range []models.Outcome{
-		models.OutcomeCompleted, models.OutcomeRetried, models.OutcomeRescheduled, models.OutcomeFailed, models.OutcomeCancelled, models.OutcomeLost,
+		models.OutcomeCompleted, models.OutcomeRetried, models.OutcomeRescheduled, models.OutcomeFailed,
+		models.OutcomeCancelled, models.OutcomeLost,
 	} {
 		if n[o] > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n[o], o))

@@ -29,8 +29,8 @@ func (c *counted) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// TestNoRequestsBodyIsReadWhole: parameters are read from a multipart body as well, of any method and before there is a session, and what is large
-// of one is kept in files.
+// TestNoRequestsBodyIsReadWhole: parameters are read from a multipart body as well, of any method
+// and before there is a session, and what is large of one is kept in files.
 func TestNoRequestsBodyIsReadWhole(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -42,7 +42,8 @@ func TestNoRequestsBodyIsReadWhole(t *testing.T) {
 		{http.MethodPost, "/console/rules/preview"},
 	} {
 		body := &counted{Reader: io.MultiReader(
-			strings.NewReader("--b\r\nContent-Disposition: form-data; name=\"f\"; filename=\"f\"\r\n\r\n"), strings.NewReader(strings.Repeat("x", 40<<20)), strings.NewReader("\r\n--b--\r\n"))}
+			strings.NewReader("--b\r\nContent-Disposition: form-data; name=\"f\"; filename=\"f\"\r\n\r\n"),
+			strings.NewReader(strings.Repeat("x", 40<<20)), strings.NewReader("\r\n--b--\r\n"))}
 		r := httptest.NewRequestWithContext(t.Context(), c.method, c.path, body)
 		r.Header.Set("Content-Type", "multipart/form-data; boundary=b")
 		r.Header.Set("Sec-Fetch-Site", "same-origin")
@@ -58,7 +59,8 @@ func TestAFormThatCannotBeReadChangesNothing(t *testing.T) {
 	fixture.Organization(t, s.Pool, "acme")
 	s.exec(`UPDATE daybook.organizations SET max_in_flight = 7`)
 	s.signIn("", tokens.ScopeRead, tokens.ScopeOperate)
-	status, body := s.post("/console/organizations/acme/cap", url.Values{"most": {"8"}, "more": {strings.Repeat("x", 2<<20)}})
+	status, body := s.post("/console/organizations/acme/cap",
+		url.Values{"most": {"8"}, "more": {strings.Repeat("x", 2<<20)}})
 	assert.Equal(t, http.StatusRequestEntityTooLarge, status, body)
 	assert.Equal(t, 1, fixture.Count(t, s.Pool, `SELECT count(*) FROM daybook.organizations WHERE max_in_flight = 7`))
 	list, err := actions.List(t.Context(), s.Pool, actions.Filter{})

@@ -10,10 +10,12 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// bulkInline is how long a request works its bulk operation before it shows how far it has come; what is left then goes on without it.
+// bulkInline is how long a request works its bulk operation before it shows how far it has come;
+// what is left then goes on without it.
 const bulkInline = time.Second
 
-// begun works an operation that was begun for a short while, has it go on, and leads to the page of its progress.
+// begun works an operation that was begun for a short while, has it go on, and leads to the page of
+// its progress.
 func (c *console) begun(ctx context.Context, r *request, m many, op models.BulkOperation, err error) (done, error) {
 	if err != nil {
 		return done{}, err
@@ -21,7 +23,8 @@ func (c *console) begun(ctx context.Context, r *request, m many, op models.BulkO
 	within, cancel := context.WithTimeout(ctx, bulkInline)
 	defer cancel()
 	if err := store.RunBulk(within, c.Pool, op.ID); err != nil && c.GoOn != nil {
-		// Its time is over, the caller has gone, or the database is unavailable: the rest is done, and counted, all the same.
+		// Its time is over, the caller has gone, or the database is unavailable: the rest is done, and
+		// counted, all the same.
 		c.GoOn(op.ID)
 	}
 	details := m.details()
@@ -55,7 +58,11 @@ func (c *console) bulkPage(ctx context.Context, r *request) (*view, error) {
 		took = op.FinishedAt.Sub(op.CreatedAt)
 	}
 	return &view{
-		Title: title, Template: "bulk", Nav: "dead-letters", Live: op.FinishedAt == nil, Trail: []trail{{"Dead letters", r.link("dead-letters")}},
-		Data: map[string]any{"Operation": op, "Worked": worked, "Left": max(op.Matched-worked, 0), "Took": took, "List": list},
+		Title: title, Template: "bulk", Nav: "dead-letters", Live: op.FinishedAt == nil,
+		Trail: []trail{{"Dead letters", r.link("dead-letters")}},
+		Data: map[string]any{
+			"Operation": op, "Worked": worked, "Left": max(op.Matched-worked, 0), "Took": took,
+			"List": list,
+		},
 	}, nil
 }

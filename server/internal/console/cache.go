@@ -7,7 +7,8 @@ import (
 )
 
 const (
-	// freshFor is for how long a remembered answer is shown without asking again; a viewer then still sees it while the next one is made.
+	// freshFor is for how long a remembered answer is shown without asking again; a viewer then still
+	// sees it while the next one is made.
 	freshFor = 10 * time.Second
 	// oldAfter is after how long a remembered answer is worth nothing: it is waited for.
 	oldAfter = time.Minute
@@ -15,7 +16,8 @@ const (
 	answersKept = 100
 )
 
-// remembered makes answers that take long once for all viewers: a page never waits for one while there is a recent one.
+// remembered makes answers that take long once for all viewers: a page never waits for one while
+// there is a recent one.
 type remembered[T any] struct {
 	mu      sync.Mutex
 	answers map[string]*remember[T]
@@ -28,9 +30,11 @@ type remember[T any] struct {
 	making chan struct{}
 }
 
-// get returns the answer for a key, made by ask at most freshFor ago, or a little longer while the next one is made. ok is false when ctx ends
-// before there is one.
-func (m *remembered[T]) get(ctx context.Context, key string, now func() time.Time, ask func(ctx context.Context) T) (value T, at time.Time, ok bool) {
+// get returns the answer for a key, made by ask at most freshFor ago, or a little longer while the
+// next one is made. ok is false when ctx ends before there is one.
+func (m *remembered[T]) get(ctx context.Context, key string, now func() time.Time,
+	ask func(ctx context.Context) T,
+) (value T, at time.Time, ok bool) {
 	m.mu.Lock()
 	if m.answers == nil || len(m.answers) > answersKept && m.answers[key] == nil {
 		m.answers = map[string]*remember[T]{}

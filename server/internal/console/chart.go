@@ -12,9 +12,11 @@ const (
 	chartHeight = 60.0
 )
 
-// chart is a small picture of figures over time. Its numbers are in a table beside it, for those who do not see it.
+// chart is a small picture of figures over time. Its numbers are in a table beside it, for those
+// who do not see it.
 type chart struct {
-	// ID is unique on the page; Title names the chart, Says what it shows in a sentence, Most the highest figure.
+	// ID is unique on the page; Title names the chart, Says what it shows in a sentence, Most the
+	// highest figure.
 	ID, Title, Says, Most string
 	// Good and Bad are bars, the bad ones on top; Area and Line are drawn where there are no bars.
 	Good, Bad, Area, Line string
@@ -65,7 +67,8 @@ func (a axis) bars(good, bad []float64) (goodPath, badPath string, most float64)
 	return g.String(), b.String(), most
 }
 
-// column adds a bar with a gap beside it; one that has a height is at least one unit high, so that few failures among many jobs are seen.
+// column adds a bar with a gap beside it; one that has a height is at least one unit high, so that
+// few failures among many jobs are seen.
 func column(path *strings.Builder, x, top, width, bottom float64) {
 	if bottom-top <= 0 {
 		return

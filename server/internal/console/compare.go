@@ -13,7 +13,8 @@ type entryLine struct {
 	Currency string
 	// RuleLine names the line of the rule that made it.
 	RuleLine string
-	// DocumentLine is the position, from 1, in the document's list that the rule's line ran over; 0: it ran over none.
+	// DocumentLine is the position, from 1, in the document's list that the rule's line ran over; 0:
+	// it ran over none.
 	DocumentLine int
 }
 
@@ -33,7 +34,10 @@ func (e *entryLine) on(side models.Side) string {
 func linesOfEntries(entries []models.Entry) []entryLine {
 	lines := make([]entryLine, len(entries))
 	for i, e := range entries {
-		lines[i] = entryLine{Account: e.Account, Side: e.Side, Amount: e.Amount, Currency: e.Currency, RuleLine: e.RuleLineID}
+		lines[i] = entryLine{
+			Account: e.Account, Side: e.Side, Amount: e.Amount, Currency: e.Currency,
+			RuleLine: e.RuleLineID,
+		}
 		if e.DocumentLine != nil {
 			lines[i].DocumentLine = *e.DocumentLine
 		}
@@ -66,15 +70,16 @@ type comparison struct {
 	Changed, Hidden int
 }
 
-// comparedLines is how many lines a comparison shows, previewedLines how many one of a preview, which has many; of a longer one those that
-// changed are shown.
+// comparedLines is how many lines a comparison shows, previewedLines how many one of a preview,
+// which has many; of a longer one those that changed are shown.
 const (
 	comparedLines  = 200
 	previewedLines = 20
 )
 
-// sameLine are the ways in which a line stands for another one, the surest first: a line that is equal, one to the same account by the same
-// line of the rule, one by the same line of the rule, one to the same account.
+// sameLine are the ways in which a line stands for another one, the surest first: a line that is
+// equal, one to the same account by the same line of the rule, one by the same line of the rule,
+// one to the same account.
 var sameLine = []func(entryLine) entryLine{
 	func(e entryLine) entryLine { return e },
 	func(e entryLine) entryLine {
@@ -86,7 +91,8 @@ var sameLine = []func(entryLine) entryLine{
 	func(e entryLine) entryLine { return entryLine{Account: e.Account, Currency: e.Currency} },
 }
 
-// compareLines puts two versions side by side, in the order of the new one, and shows so many lines at most.
+// compareLines puts two versions side by side, in the order of the new one, and shows so many lines
+// at most.
 func compareLines(before, after []entryLine, most int) comparison {
 	partner := make([]int, len(after)) // the position from 1 in before; 0: none
 	taken := make([]bool, len(before))
@@ -128,7 +134,8 @@ func compareLines(before, after []entryLine, most int) comparison {
 	return c.shorten(most)
 }
 
-// shorten counts what changed, and leaves out what is past most: first of the lines that are the same.
+// shorten counts what changed, and leaves out what is past most: first of the lines that are the
+// same.
 func (c comparison) shorten(most int) comparison {
 	var changed []comparedLine
 	for _, l := range c.Lines {

@@ -26,16 +26,20 @@ type Options struct {
 	Pool *pgxpool.Pool
 	// Listing reads on the same database; it stays the caller's to close.
 	Listing *listing.Listing
-	// Temporal is asked for workflows, workers and schedules; nil: pages say that they are not known here. It stays the caller's to close.
+	// Temporal is asked for workflows, workers and schedules; nil: pages say that they are not known
+	// here. It stays the caller's to close.
 	Temporal client.Client
-	// TemporalError is why there is no client although one was asked for; TemporalAddress names the server to people.
+	// TemporalError is why there is no client although one was asked for; TemporalAddress names the
+	// server to people.
 	TemporalError   error
 	TemporalAddress string
 	// TemporalNamespace is the client's; empty: "default".
 	TemporalNamespace string
-	// TemporalUI is the address of Temporal's own pages, to which runs are linked; empty: they are not.
+	// TemporalUI is the address of Temporal's own pages, to which runs are linked; empty: they are
+	// not.
 	TemporalUI string
-	// GoOn works a bulk operation to its end in the background; nil: httpapi.ResumeBulk, of this process or another one, goes on with it.
+	// GoOn works a bulk operation to its end in the background; nil: httpapi.ResumeBulk, of this
+	// process or another one, goes on with it.
 	GoOn func(operation string)
 	// Log is told of what fails; nil: slog.Default.
 	Log *slog.Logger
@@ -73,7 +77,10 @@ func newConsole(o Options) *console {
 	if err != nil {
 		panic(err) // the same for every start
 	}
-	c := &console{Options: o, log: cmp.Or(o.Log, slog.Default()), mux: http.NewServeMux(), assets: fingerprint(files), now: time.Now, previews: make(chan struct{}, previewsAtOnce)}
+	c := &console{
+		Options: o, log: cmp.Or(o.Log, slog.Default()), mux: http.NewServeMux(), assets: fingerprint(files),
+		now: time.Now, previews: make(chan struct{}, previewsAtOnce),
+	}
 	c.Version = cmp.Or(c.Version, "dev")
 	c.pages = parsePages()
 	c.session()
@@ -103,7 +110,8 @@ func (c *console) handle(pattern string, handler http.HandlerFunc) {
 	c.mux.HandleFunc(pattern, handler)
 }
 
-// fingerprint is made of the files' contents: it is part of their addresses, so that a browser keeps none of an older program.
+// fingerprint is made of the files' contents: it is part of their addresses, so that a browser
+// keeps none of an older program.
 func fingerprint(files fs.FS) string {
 	sum := sha256.New()
 	names, err := fs.Glob(files, "*")
@@ -120,17 +128,20 @@ func fingerprint(files fs.FS) string {
 	return hex.EncodeToString(sum.Sum(nil)[:6])
 }
 
-// secured gives each answer the headers that keep a browser from running, framing or leaking anything, and each request a body of maxForm bytes at most.
+// secured gives each answer the headers that keep a browser from running, framing or leaking
+// anything, and each request a body of maxForm bytes at most.
 func secured(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
-		h.Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'")
+		h.Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; "+
+			"connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'")
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Referrer-Policy", "same-origin")
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")
 		h.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
 		h.Set("Cache-Control", "no-store")
-		// Pages read parameters by FormValue, which takes a multipart body of any request, also of one without a session, and keeps what is large in files.
+		// Pages read parameters by FormValue, which takes a multipart body of any request, also of one
+		// without a session, and keeps what is large in files.
 		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 		next.ServeHTTP(w, r)
 	})

@@ -125,14 +125,18 @@ func (c *console) manyOf(ctx context.Context, r *request) (many, error) {
 	switch m.kind {
 	case "jobs":
 	case "accounting":
-		m.accounting = listing.AccountingJobFilter{OrgID: m.jobs.OrgID, Code: m.jobs.Code, Since: m.jobs.Since, Until: m.until}
+		m.accounting = listing.AccountingJobFilter{
+			OrgID: m.jobs.OrgID, Code: m.jobs.Code, Since: m.jobs.Since,
+			Until: m.until,
+		}
 	default:
 		return m, store.Invalid("kind is %q: dead letters of jobs and accounting can be changed together", m.kind)
 	}
 	return m, nil
 }
 
-// hidden are the fields by which a form means the same dead letters: times are those of now, whatever they were relative to.
+// hidden are the fields by which a form means the same dead letters: times are those of now,
+// whatever they were relative to.
 func (m *many) hidden() []field {
 	f := m.jobs
 	fields := []field{{Name: "kind", Value: m.kind}, {Name: "until", Value: m.until.UTC().Format(time.RFC3339Nano)}}
@@ -178,12 +182,19 @@ func (c *console) confirmRetry(ctx context.Context, r *request) (*view, error) {
 	counted := "Their attempts stay counted, and at least one more of each is made."
 	choices := []choice{
 		{Action: at, Label: "Retry now", Mode: queue.RetryNow, Says: "They are due at once. " + counted},
-		{Action: at, Label: "Retry later", Mode: queue.RetryLater, Minutes: true, Tone: "quiet", Says: "They are due after this many minutes. " + counted},
-		{Action: at, Label: "Retry from the first attempt", Mode: queue.RetryReset, Tone: "quiet", Says: "They are due at once, as if they had never been tried, and their last error is cleared."},
+		{
+			Action: at, Label: "Retry later", Mode: queue.RetryLater, Minutes: true, Tone: "quiet",
+			Says: "They are due after this many minutes. " + counted,
+		},
+		{
+			Action: at, Label: "Retry from the first attempt", Mode: queue.RetryReset, Tone: "quiet",
+			Says: "They are due at once, as if they had never been tried, and their last error is cleared.",
+		},
 	}
 	if m.kind == "accounting" {
 		choices = choices[:2]
-		choices[0].Says, choices[1].Says = "They are due at once, and their attempts are counted from 0.", "The same, after this many minutes."
+		choices[0].Says, choices[1].Says = "They are due at once, and their attempts are counted from 0.",
+			"The same, after this many minutes."
 		op, err = c.Listing.StartAccountingRetry(ctx, m.accounting, 0, true)
 	} else {
 		op, err = c.Listing.StartRetry(ctx, m.bulk(true), string(queue.RetryNow), 0)
@@ -209,16 +220,22 @@ func (c *console) confirmCancel(ctx context.Context, r *request) (*view, error) 
 
 var errCancelAccounting = failure.New(failure.Invalid, "accounting jobs are cancelled one by one, on their pages")
 
-func (c *console) confirm(r *request, title string, m many, op models.BulkOperation, choices []choice, err error) (*view, error) {
+func (c *console) confirm(r *request, title string, m many, op models.BulkOperation, choices []choice,
+	err error,
+) (*view, error) {
 	if err != nil {
 		return nil, err
 	}
 	for i := range choices {
 		choices[i].Hidden = m.hidden()
 	}
-	return &view{Title: title, Template: "confirm", Nav: "dead-letters", Trail: []trail{{"Dead letters", r.link("dead-letters")}}, Data: map[string]any{
-		"Matched": op.Matched, "Kind": m.kind, "Filter": m.jobs, "Until": m.until, "Choices": choices, "Reason": reasons[m.jobs.Code],
-	}}, nil
+	return &view{
+		Title: title, Template: "confirm", Nav: "dead-letters",
+		Trail: []trail{{"Dead letters", r.link("dead-letters")}}, Data: map[string]any{
+			"Matched": op.Matched, "Kind": m.kind, "Filter": m.jobs, "Until": m.until, "Choices": choices,
+			"Reason": reasons[m.jobs.Code],
+		},
+	}, nil
 }
 
 func (c *console) retryMany(ctx context.Context, r *request) (done, error) {

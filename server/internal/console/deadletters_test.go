@@ -30,7 +30,8 @@ func (s *site) failed(org, kind, code, text string, n int) []string {
 // states counts the jobs in a state.
 func (s *site) states(state models.JobState) int {
 	s.t.Helper()
-	return fixture.Count(s.t, s.Pool, `SELECT count(*) FROM daybook.jobs WHERE state = $1::daybook.job_state`, string(state))
+	return fixture.Count(s.t, s.Pool, `SELECT count(*) FROM daybook.jobs WHERE state = $1::daybook.job_state`,
+		string(state))
 }
 
 // hiddenFields are the fields of the form on a page whose action ends in a path.
@@ -64,7 +65,10 @@ func TestDeadLettersInGroups(t *testing.T) {
 	s.owner("mail", "growth")
 	body := s.see("/console/dead-letters")
 	assert.Contains(t, body, "<td>growth</td>", "the owner of the type is named")
-	for _, says := range []string{"the server is unavailable", "too slow", "no rule matches", "inv-1", "no worker has leased it", "Ask those who run that server."} {
+	for _, says := range []string{
+		"the server is unavailable", "too slow", "no rule matches", "inv-1",
+		"no worker has leased it", "Ask those who run that server.",
+	} {
 		assert.Contains(t, body, says)
 	}
 	list := links(body, "mail")
@@ -98,8 +102,10 @@ func TestDeadLettersAreRetriedTogether(t *testing.T) {
 	require.Equal(t, http.StatusOK, status, body)
 	assert.Contains(t, body, "It is finished.")
 	assert.Contains(t, body, `value="7"`)
-	assert.Equal(t, 7, s.states(models.JobPending), "what failed after the count is left alone, and so are other organizations and codes")
-	assert.Equal(t, 7, fixture.Count(t, s.Pool, `SELECT count(*) FROM daybook.jobs WHERE state = 'pending' AND run_count = 3`))
+	assert.Equal(t, 7, s.states(models.JobPending),
+		"what failed after the count is left alone, and so are other organizations and codes")
+	assert.Equal(t, 7, fixture.Count(t, s.Pool,
+		`SELECT count(*) FROM daybook.jobs WHERE state = 'pending' AND run_count = 3`))
 	assert.Equal(t, 1, fixture.Count(t, s.Pool, `SELECT count(*) FROM daybook.actions WHERE action = 'jobs.retry_many'`))
 
 	body = s.see(links(s.see("/console/dead-letters?org=beta"), "Cancel…")[0])
@@ -107,7 +113,12 @@ func TestDeadLettersAreRetriedTogether(t *testing.T) {
 	_, body = s.post("/console/dead-letters/cancel", hiddenFields(t, body, "/console/dead-letters/cancel"))
 	assert.Contains(t, body, "It is finished.")
 	assert.Equal(t, 2, s.states(models.JobCancelled))
-	for _, wrong := range []url.Values{{"kind": {"tasks"}}, {"kind": {"jobs"}, "state": {"pending"}}, {"kind": {"jobs"}, "mode": {"never"}}, {"kind": {"jobs"}, "mode": {"later"}, "minutes": {"x"}}} {
+	for _, wrong := range []url.Values{
+		{"kind": {"tasks"}},
+		{"kind": {"jobs"}, "state": {"pending"}},
+		{"kind": {"jobs"}, "mode": {"never"}},
+		{"kind": {"jobs"}, "mode": {"later"}, "minutes": {"x"}},
+	} {
 		status, _ := s.post("/console/dead-letters/retry", wrong)
 		assert.Equal(t, http.StatusUnprocessableEntity, status, "%v", wrong)
 	}
@@ -137,7 +148,8 @@ func TestDeadLettersOfOthersAreNotReached(t *testing.T) {
 	s.failed("acme", "mail", "TIMEOUT", "slow", 2)
 	s.exec(`SELECT queues.enqueue('email', '{}', now() - interval '1 hour')`)
 	s.signIn("", tokens.ScopeRead, tokens.ScopeOperate)
-	_, body := s.post("/console/dead-letters/retry", url.Values{"kind": {"jobs"}, "mode": {"later"}, "minutes": {"60"}, "org": {"acme"}})
+	_, body := s.post("/console/dead-letters/retry",
+		url.Values{"kind": {"jobs"}, "mode": {"later"}, "minutes": {"60"}, "org": {"acme"}})
 	assert.Contains(t, body, "It is finished.")
 	var operation string
 	require.NoError(t, s.Pool.QueryRow(t.Context(), `SELECT id FROM daybook.bulk_operations`).Scan(&operation))
@@ -146,7 +158,10 @@ func TestDeadLettersOfOthersAreNotReached(t *testing.T) {
 	s.signIn("beta", tokens.ScopeRead, tokens.ScopeOperate)
 	body = s.see("/console/dead-letters")
 	assert.Contains(t, body, "Nothing is a dead letter.")
-	for _, path := range []string{"/console/bulk/" + operation, "/console/dead-letters?org=acme", "/console/dead-letters/retry?kind=jobs&org=acme"} {
+	for _, path := range []string{
+		"/console/bulk/" + operation, "/console/dead-letters?org=acme",
+		"/console/dead-letters/retry?kind=jobs&org=acme",
+	} {
 		status, body := s.get(path)
 		assert.Equal(t, http.StatusNotFound, status, path)
 		assert.NotContains(t, body, "slow again", path)
@@ -160,7 +175,10 @@ func TestDeadLettersOfOthersAreNotReached(t *testing.T) {
 	body = s.see("/console/dead-letters")
 	assert.Contains(t, body, "slow again")
 	assert.NotContains(t, body, "Retry…")
-	for _, path := range []string{"/console/dead-letters/retry?kind=jobs", "/console/dead-letters/cancel?kind=jobs", "/console/bulk/" + operation} {
+	for _, path := range []string{
+		"/console/dead-letters/retry?kind=jobs", "/console/dead-letters/cancel?kind=jobs",
+		"/console/bulk/" + operation,
+	} {
 		status, _ := s.get(path)
 		assert.Equal(t, http.StatusForbidden, status, path)
 	}
@@ -177,8 +195,12 @@ func TestHostileFieldsOfDeadLettersAreText(t *testing.T) {
 	s.failed(hostile, "mail", "HANDLER_ERROR", hostile, 1)
 	s.exec(`UPDATE daybook.jobs SET last_error_code = $1`, hostile)
 	bad := url.QueryEscape(hostile)
-	filter := "?kind=jobs&type=" + bad + "&code=" + bad + "&linkKind=" + bad + "&linkId=" + bad + "&idempotencyKey=" + bad + "&org=" + bad
-	for _, path := range []string{"/console/dead-letters", "/console/dead-letters?org=" + bad, "/console/dead-letters/retry" + filter, "/console/dead-letters/cancel" + filter} {
+	filter := "?kind=jobs&type=" + bad + "&code=" + bad + "&linkKind=" + bad + "&linkId=" + bad + "&idempotencyKey=" +
+		bad + "&org=" + bad
+	for _, path := range []string{
+		"/console/dead-letters", "/console/dead-letters?org=" + bad,
+		"/console/dead-letters/retry" + filter, "/console/dead-letters/cancel" + filter,
+	} {
 		body := s.see(path)
 		assert.False(t, strings.Contains(body, "<script>alert") || strings.Contains(body, "<img src=x"), path)
 		assert.Contains(t, body, "&lt;script&gt;", path)

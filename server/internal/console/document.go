@@ -11,10 +11,12 @@ import (
 )
 
 const (
-	// impactsShown is how many impacts of a document's chain its page reads, the last ones, and entriesRead how many entries of each.
+	// impactsShown is how many impacts of a document's chain its page reads, the last ones, and
+	// entriesRead how many entries of each.
 	impactsShown = 10
 	entriesRead  = 2000
-	// entriesShown is how many entries of an impact are shown, linesShown how many lines of the document at a time.
+	// entriesShown is how many entries of an impact are shown, linesShown how many lines of the
+	// document at a time.
 	entriesShown = 100
 	linesShown   = 100
 	lastAttempts = 10
@@ -123,15 +125,18 @@ func (d *documentView) page(r *request) {
 	}
 }
 
-// chain prepares the impacts, and puts two of them side by side: the one that is asked for, or else the last one that posts, and the one that
-// posted before it.
+// chain prepares the impacts, and puts two of them side by side: the one that is asked for, or else
+// the last one that posts, and the one that posted before it.
 func (d *documentView) chain(wanted string) {
 	var before *listing.ExplainedImpact
 	pairs := map[string]*comparedImpacts{}
 	newest := ""
 	for i := range d.Impacts {
 		m := &d.Impacts[i]
-		shown := shownImpact{ExplainedImpact: m, Live: d.LiveImpactID != nil && *d.LiveImpactID == m.ID, Lines: linesOfEntries(m.Entries[:min(len(m.Entries), entriesShown)])}
+		shown := shownImpact{
+			ExplainedImpact: m, Live: d.LiveImpactID != nil && *d.LiveImpactID == m.ID,
+			Lines: linesOfEntries(m.Entries[:min(len(m.Entries), entriesShown)]),
+		}
 		if m.Kind == models.ImpactPost {
 			if before != nil {
 				shown.Previous = before.ID

@@ -14,7 +14,8 @@ func (c *console) documentsElsewhere() {
 	c.action(Root+"documents/elsewhere", tokens.ScopeOperate, "accounting.elsewhere", c.decideElsewhere)
 }
 
-// elsewhereButtons are the decisions that a document as it is allows: none without a job, which is what is tried again.
+// elsewhereButtons are the decisions that a document as it is allows: none without a job, which is
+// what is tried again.
 func elsewhereButtons(e *listing.Explanation) []button {
 	if e.Elsewhere == nil || e.Job == nil {
 		return nil
@@ -23,19 +24,26 @@ func elsewhereButtons(e *listing.Explanation) []button {
 	decision := func(post, label, tone, confirm string) button {
 		return button{
 			Action: Root + "documents/elsewhere", Label: label, Tone: tone, Confirm: confirm,
-			Hidden: []field{{Name: "org", Value: e.OrgID}, {Name: "document", Value: e.DocumentID}, {Name: "post", Value: post}},
+			Hidden: []field{
+				{Name: "org", Value: e.OrgID},
+				{Name: "document", Value: e.DocumentID},
+				{Name: "post", Value: post},
+			},
 		}
 	}
 	var list []button
 	if e.Elsewhere.Entries != nil {
 		list = append(list, decision("difference", "Post the difference", "quiet",
-			"Daybook posts version "+version+" and the mirror of what is posted elsewhere, so that both ledgers together hold the document once."))
+			"Daybook posts version "+version+
+				" and the mirror of what is posted elsewhere, so that both ledgers together hold the document once."))
 	}
 	list = append(list, decision("full", "Post in full", "quiet",
-		"Daybook posts all of version "+version+". Choose it only when "+e.Elsewhere.System+" has taken its posting back: otherwise the document is posted twice."))
+		"Daybook posts all of version "+version+". Choose it only when "+e.Elsewhere.System+
+			" has taken its posting back: otherwise the document is posted twice."))
 	if len(e.Impacts) == 0 {
 		list = append(list, decision("nothing", "Post nothing", "quiet",
-			"Daybook leaves version "+version+" to "+e.Elsewhere.System+", also when the document is no longer ready or is deleted. A newer version waits for another decision."))
+			"Daybook leaves version "+version+" to "+e.Elsewhere.System+
+				", also when the document is no longer ready or is deleted. A newer version waits for another decision."))
 	}
 	return list
 }
@@ -52,7 +60,8 @@ func (c *console) decideElsewhere(ctx context.Context, r *request) (done, error)
 		return d, err
 	}
 	d.Text = map[string]string{
-		"difference": "Decided: the difference is posted.", "full": "Decided: the document is posted in full.", "nothing": "Decided: Daybook posts nothing of this version.",
+		"difference": "Decided: the difference is posted.", "full": "Decided: the document is posted in full.",
+		"nothing": "Decided: Daybook posts nothing of this version.",
 	}[post] + " The job is tried again."
 	return d, nil
 }

@@ -15,22 +15,28 @@ const (
 	documentsSearch = time.Second
 )
 
-var documentsPage = view{Title: "Documents", Template: "documents", Nav: "documents", Lead: "What was written, and whether it is posted."}
+var documentsPage = view{
+	Title: "Documents", Template: "documents", Nav: "documents",
+	Lead: "What was written, and whether it is posted.",
+}
 
 // documents adds the list of documents and a document's page.
 func (c *console) documents() {
 	c.addToMenu(menuEntry{Group: "Ledger", Name: "Documents", Path: "documents"})
 	c.documentsElsewhere()
-	c.ledgerPage("GET "+Root+"documents", documentsPage, func(ctx context.Context, r *request, org string) (*view, error) {
-		// A document is a parameter, and not a part of the path: browsers take an id of dots or slashes for folders.
-		if id := r.FormValue("document"); id != "" {
-			return c.documentPage(ctx, r, org, id)
-		}
-		return c.documentList(ctx, r, org)
-	})
+	c.ledgerPage("GET "+Root+"documents", documentsPage,
+		func(ctx context.Context, r *request, org string) (*view, error) {
+			// A document is a parameter, and not a part of the path: browsers take an id of dots or slashes
+			// for folders.
+			if id := r.FormValue("document"); id != "" {
+				return c.documentPage(ctx, r, org, id)
+			}
+			return c.documentList(ctx, r, org)
+		})
 }
 
-// documentStates are the choices of the list's filter: how a document stands in the ledger or in the queue.
+// documentStates are the choices of the list's filter: how a document stands in the ledger or in
+// the queue.
 var documentStates = []option{
 	{Value: "", Label: "Any"},
 	{Value: "posted", Label: "Posted"},
@@ -43,7 +49,8 @@ var documentStates = []option{
 
 func (c *console) documentList(ctx context.Context, r *request, org string) (*view, error) {
 	q := ledgerdb.DocumentQuery{
-		OrgID: org, Prefix: r.FormValue("id"), Type: models.DocumentType(r.FormValue("type")), After: r.FormValue("after"), Limit: documentsListed,
+		OrgID: org, Prefix: r.FormValue("id"), Type: models.DocumentType(r.FormValue("type")), After: r.FormValue("after"),
+		Limit: documentsListed,
 	}
 	var err error
 	if q.From, q.To, err = spanParameters(r); err != nil {
@@ -70,11 +77,13 @@ func (c *console) documentList(ctx context.Context, r *request, org string) (*vi
 		"Org":       org,
 		"Pager":     p,
 		"Filters": filters{
-			Action: Root + "documents", Hidden: r.keptOrg(), Clear: r.withoutFilters("id", "type", "state", "from", "to", "after"),
+			Action: Root + "documents", Hidden: r.keptOrg(),
+			Clear: r.withoutFilters("id", "type", "state", "from", "to", "after"),
 			Fields: []field{
 				{Name: "id", Label: "Id begins with", Value: q.Prefix, Type: "search"},
 				{Name: "type", Label: "Type", Value: string(q.Type), Suggestions: []string{
-					string(models.DocumentInvoice), string(models.DocumentCreditNote), string(models.DocumentPayment), string(models.DocumentRefund),
+					string(models.DocumentInvoice), string(models.DocumentCreditNote), string(models.DocumentPayment),
+					string(models.DocumentRefund),
 					string(models.DocumentPayout), string(models.DocumentDelivery),
 				}},
 				{Name: "state", Label: "State", Value: r.FormValue("state"), Options: documentStates},
@@ -85,7 +94,8 @@ func (c *console) documentList(ctx context.Context, r *request, org string) (*vi
 	}}, nil
 }
 
-// findDocuments reads a page of the list. Where few documents match it looks at some after others, for as long as documentsSearch.
+// findDocuments reads a page of the list. Where few documents match it looks at some after others,
+// for as long as documentsSearch.
 func (c *console) findDocuments(ctx context.Context, q ledgerdb.DocumentQuery) (ledgerdb.DocumentPage, error) {
 	var found ledgerdb.DocumentPage
 	for began := time.Now(); ; {
@@ -94,7 +104,8 @@ func (c *console) findDocuments(ctx context.Context, q ledgerdb.DocumentQuery) (
 			return found, err
 		}
 		found.Documents, found.Next = append(found.Documents, page.Documents...), page.Next
-		if q.After, q.Limit = page.Next, documentsListed-len(found.Documents); q.After == "" || q.Limit == 0 || time.Since(began) > documentsSearch {
+		if q.After, q.Limit = page.Next, documentsListed-len(found.Documents); q.After == "" || q.Limit == 0 ||
+			time.Since(began) > documentsSearch {
 			return found, nil
 		}
 	}

@@ -12,7 +12,8 @@ import (
 	"github.com/daybook-dev/daybook/internal/store/tokens"
 )
 
-// The page of a document that another system has posted asks what Daybook is to post, behind a question, and does what is decided.
+// The page of a document that another system has posted asks what Daybook is to post, behind a
+// question, and does what is decided.
 func TestDecisionsAboutDocumentsPostedElsewhere(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -45,6 +46,8 @@ func TestDecisionsAboutDocumentsPostedElsewhere(t *testing.T) {
 	status, body = s.post(action, decide("doc", "full"))
 	assert.Equal(t, http.StatusOK, status)
 	assert.Contains(t, body, "Decided: the document is posted in full.")
-	assert.Equal(t, 1, fixture.Count(t, s.Pool, `SELECT count(*) FROM daybook.accounting_work_queue WHERE document_id = 'doc' AND state = 'pending'`))
-	assert.Equal(t, 1, fixture.Count(t, s.Pool, `SELECT count(*) FROM daybook.actions WHERE action = 'accounting.elsewhere' AND outcome = 'done' AND subject = 'doc'`))
+	assert.Equal(t, 1, fixture.Count(t, s.Pool,
+		`SELECT count(*) FROM daybook.accounting_work_queue WHERE document_id = 'doc' AND state = 'pending'`))
+	assert.Equal(t, 1, fixture.Count(t, s.Pool,
+		`SELECT count(*) FROM daybook.actions WHERE action = 'accounting.elsewhere' AND outcome = 'done' AND subject = 'doc'`))
 }

@@ -14,7 +14,8 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// books is a site with the organization acme, which has the sample's chart and rules, and a caller who may read it.
+// books is a site with the organization acme, which has the sample's chart and rules, and a caller
+// who may read it.
 func books(t *testing.T, scopes ...tokens.Scope) *site {
 	t.Helper()
 	s := newSite(t)
@@ -40,7 +41,8 @@ const markup = `<img src=x onerror="alert('x')">`
 func TestDocumentsAreListed(t *testing.T) {
 	t.Parallel()
 	s := books(t)
-	s.write(fixture.Invoice("acme", "inv-1", 1000), fixture.Invoice("acme", "inv-2", 2000), fixture.Unbalanced("acme", "off-1"))
+	s.write(fixture.Invoice("acme", "inv-1", 1000), fixture.Invoice("acme", "inv-2", 2000),
+		fixture.Unbalanced("acme", "off-1"))
 	s.work()
 	s.write(fixture.Invoice("acme", "new/1", 1000))
 
@@ -128,7 +130,8 @@ func TestABigDocumentIsShownInParts(t *testing.T) {
 	d := fixture.Invoice("acme", "big", 0)
 	d.Content.Lines, d.Content.Taxes, d.Content.Total, d.Content.Payable = nil, nil, 0, 0
 	for range 3000 {
-		d.Content.Lines = append(d.Content.Lines, models.Line{Kind: "item", Code: "chair", Net: 10, Rate: models.MustRate("19")})
+		d.Content.Lines = append(d.Content.Lines,
+			models.Line{Kind: "item", Code: "chair", Net: 10, Rate: models.MustRate("19")})
 		d.Content.Payable += 10
 	}
 	s.write(d)
@@ -151,7 +154,8 @@ func TestHostileDocumentsAreShownAsText(t *testing.T) {
 	s.write(d)
 	s.work()
 	for _, path := range []string{
-		"/console/documents?org=acme", "/console/documents?org=acme&type=" + url.QueryEscape(markup) + "&id=" + url.QueryEscape(markup) + "&after=" + url.QueryEscape(markup),
+		"/console/documents?org=acme", "/console/documents?org=acme&type=" + url.QueryEscape(markup) + "&id=" +
+			url.QueryEscape(markup) + "&after=" + url.QueryEscape(markup),
 		"/console/documents?org=acme&document=" + url.QueryEscape(id), "/console/documents?org=acme&document=type",
 	} {
 		body := s.see(path)
@@ -161,10 +165,13 @@ func TestHostileDocumentsAreShownAsText(t *testing.T) {
 	assert.Contains(t, s.see("/console/documents?org=acme&document="+url.QueryEscape(id)), "&lt;img src=x")
 }
 
-// ledgerPages are the addresses of the pages about documents and books, each with what it shows of acme.
+// ledgerPages are the addresses of the pages about documents and books, each with what it shows of
+// acme.
 var ledgerPages = map[string]string{
-	"documents": "inv-1", "documents?document=inv-1": "SECRET", "entries": "inv-1", "entries?document=inv-1": "11.90", "trial-balance": "11.90",
-	"periods": "2031-01-01", "rules": "SECRET", "rules/1": "SECRET", "rules/1/preview": "SECRET", "rules/edit": "SECRET", "accounts": "SECRET", "accounts?account=1200": "inv-1",
+	"documents": "inv-1", "documents?document=inv-1": "SECRET", "entries": "inv-1", "entries?document=inv-1": "11.90",
+	"trial-balance": "11.90",
+	"periods":       "2031-01-01", "rules": "SECRET", "rules/1": "SECRET", "rules/1/preview": "SECRET",
+	"rules/edit": "SECRET", "accounts": "SECRET", "accounts?account=1200": "inv-1",
 }
 
 func TestAnotherOrganizationSeesNothingOfTheLedger(t *testing.T) {

@@ -12,7 +12,10 @@ import (
 // entriesListed is how many entries a page of the list has.
 const entriesListed = 100
 
-var entriesPage = view{Title: "Entries", Template: "entries", Nav: "entries", Lead: "What was posted, line by line, the latest posting date first."}
+var entriesPage = view{
+	Title: "Entries", Template: "entries", Nav: "entries",
+	Lead: "What was posted, line by line, the latest posting date first.",
+}
 
 // entries adds the list of entries.
 func (c *console) entries() {
@@ -28,7 +31,8 @@ type postedLine struct {
 
 func (c *console) entryList(ctx context.Context, r *request, org string) (*view, error) {
 	f := listing.EntryFilter{
-		OrgID: org, DocumentID: r.FormValue("document"), Account: r.FormValue("account"), Currency: r.FormValue("currency"), Limit: entriesListed + 1,
+		OrgID: org, DocumentID: r.FormValue("document"), Account: r.FormValue("account"), Currency: r.FormValue("currency"),
+		Limit: entriesListed + 1,
 	}
 	var err error
 	if f.From, f.To, err = spanParameters(r); err != nil {
@@ -58,7 +62,8 @@ func (c *console) entryList(ctx context.Context, r *request, org string) (*view,
 		"Lines": lines,
 		"Pager": pagerBy(r, "after", next),
 		"Filters": filters{
-			Action: Root + "entries", Hidden: r.keptOrg(), Clear: r.withoutFilters("document", "account", "currency", "from", "to", "after"),
+			Action: Root + "entries", Hidden: r.keptOrg(),
+			Clear: r.withoutFilters("document", "account", "currency", "from", "to", "after"),
 			Fields: []field{
 				{Name: "account", Label: "Account", Value: f.Account},
 				{Name: "document", Label: "Document", Value: f.DocumentID},

@@ -51,7 +51,8 @@ func TestPagesRunNothingOfTheirOwn(t *testing.T) {
 	require.NotRegexp(t, `(?i)<style|\sstyle=|\son[a-z]+=|<script>|javascript:`, body)
 }
 
-// TestTheOrganizationStaysInTheAddress: a token of all organizations looks at one, and links of the frame keep it.
+// TestTheOrganizationStaysInTheAddress: a token of all organizations looks at one, and links of the
+// frame keep it.
 func TestTheOrganizationStaysInTheAddress(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

@@ -48,7 +48,8 @@ func functions() template.FuncMap {
 // moment is a time as a page sees it; the template "time" shows it.
 type moment struct{ Now, Time time.Time }
 
-// at makes a moment of a time or a pointer to one; nil when there is none, which the template "time" shows as a dash.
+// at makes a moment of a time or a pointer to one; nil when there is none, which the template
+// "time" shows as a dash.
 func at(now time.Time, t any) *moment {
 	switch v := t.(type) {
 	case time.Time:
@@ -98,7 +99,8 @@ func number(n any) string {
 	return strings.Replace(phrase.Grouped(asText(n), "\u202f"), "-", "−", 1)
 }
 
-// ago says when t was, or will be, as seen from now. It is as exact as a person needs it, and console.js says the same.
+// ago says when t was, or will be, as seen from now. It is as exact as a person needs it, and
+// console.js says the same.
 func ago(now, t time.Time) string {
 	d := now.Sub(t)
 	var text string
@@ -118,7 +120,8 @@ func ago(now, t time.Time) string {
 	return "in " + text
 }
 
-// query makes the part of an address after the question mark, of names and values; pairs whose value is empty are left out.
+// query makes the part of an address after the question mark, of names and values; pairs whose
+// value is empty are left out.
 func query(pairs ...string) template.URL {
 	q := url.Values{}
 	for i := 0; i+1 < len(pairs); i += 2 {

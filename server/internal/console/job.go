@@ -71,11 +71,17 @@ func (c *console) jobPage(ctx context.Context, r *request) (*view, error) {
 		older.First = r.here("before", "")
 	}
 	return &view{
-		Title: "Job " + d.Type, Template: "job", Nav: "jobs", Live: open, Trail: []trail{{"Jobs", r.link("jobs")}}, Data: map[string]any{
-			"Job": d.Job, "Fleet": fleets[answers.Text(d.Queue)], "Owner": d.Owner, "Trace": traceID(d.TraceParent), "Links": d.Links, "WaitsFor": d.WaitsFor, "Waits": d.Waits(), "Story": told, "Error": redact.Text(answers.Text(d.LastError)),
-			"Attempts": rows, "AttemptRows": d.AttemptRows, "Timeline": drawAttempts(rows, enqueued(&d, h), runningSince(d.State, d.AttemptStartedAt), dueNext(d.State, dueTime(&d.Job)), r.now), "Pager": older,
-			"Payload": redact.JSON(d.Type, d.Payload, secrets...), "Result": redact.JSON(d.Type, d.Result, secrets...), "Progress": redact.JSON(d.Type, d.Progress, secrets...),
-			"Choices": jobChoices(&d.Job), "Priority": answers.Priority(d.Priority),
+		Title: "Job " + d.Type, Template: "job", Nav: "jobs", Live: open, Trail: []trail{{"Jobs", r.link("jobs")}},
+		Data: map[string]any{
+			"Job": d.Job, "Fleet": fleets[answers.Text(d.Queue)], "Owner": d.Owner, "Trace": traceID(d.TraceParent),
+			"Links": d.Links, "WaitsFor": d.WaitsFor, "Waits": d.Waits(), "Story": told,
+			"Error":    redact.Text(answers.Text(d.LastError)),
+			"Attempts": rows, "AttemptRows": d.AttemptRows,
+			"Timeline": drawAttempts(rows, enqueued(&d, h), runningSince(d.State, d.AttemptStartedAt),
+				dueNext(d.State, dueTime(&d.Job)), r.now), "Pager": older,
+			"Payload": redact.JSON(d.Type, d.Payload, secrets...), "Result": redact.JSON(d.Type, d.Result, secrets...),
+			"Progress": redact.JSON(d.Type, d.Progress, secrets...),
+			"Choices":  jobChoices(&d.Job), "Priority": answers.Priority(d.Priority),
 		},
 	}, nil
 }
@@ -130,20 +136,38 @@ func jobChoices(j *models.Job) []choice {
 		counted = "It was not tried yet."
 	}
 	retry := []choice{
-		{Action: at + "/retry", Label: "Retry now", Says: "It is due at once. " + counted, Tone: "", Mode: queue.RetryNow, Minutes: false},
-		{Action: at + "/retry", Label: "Retry later", Says: "It is due after this many minutes. " + counted, Tone: "quiet", Mode: queue.RetryLater, Minutes: true},
-		{Action: at + "/retry", Label: "Retry from the first attempt", Says: "It is due at once, as if it had never been tried: attempts are counted from 0, and the last error is cleared. The attempts below stay.", Tone: "quiet", Mode: queue.RetryReset, Minutes: false},
+		{
+			Action: at + "/retry", Label: "Retry now", Says: "It is due at once. " + counted, Tone: "", Mode: queue.RetryNow,
+			Minutes: false,
+		},
+		{
+			Action: at + "/retry", Label: "Retry later", Says: "It is due after this many minutes. " + counted, Tone: "quiet",
+			Mode: queue.RetryLater, Minutes: true,
+		},
+		{
+			Action: at + "/retry", Label: "Retry from the first attempt",
+			Says: "It is due at once, as if it had never been tried: attempts are counted from 0, and the last error is " +
+				"cleared. The attempts below stay.", Tone: "quiet", Mode: queue.RetryReset, Minutes: false,
+		},
 	}
-	cancel := choice{Action: at + "/cancel", Label: "Cancel", Tone: "danger", Says: "It is not worked any more. It stays listed as cancelled, and can be retried."}
+	cancel := choice{
+		Action: at + "/cancel", Label: "Cancel", Tone: "danger",
+		Says: "It is not worked any more. It stays listed as cancelled, and can be retried.",
+	}
 	switch {
 	case j.State == models.JobPending || j.State == models.JobFailed:
 		return append(retry, cancel)
 	case j.State == models.JobCancelled:
 		return retry
 	case j.State == models.JobLeased && j.CancelRequested:
-		return []choice{{Action: at + "/retry", Label: "Withdraw the cancellation", Says: "The running attempt goes on, or, where it was interrupted already, another one follows it.", Tone: "quiet", Mode: queue.RetryNow, Minutes: false}}
+		return []choice{{
+			Action: at + "/retry", Label: "Withdraw the cancellation",
+			Says: "The running attempt goes on, or, where it was interrupted already, another one follows it.", Tone: "quiet",
+			Mode: queue.RetryNow, Minutes: false,
+		}}
 	case j.State == models.JobLeased:
-		cancel.Says = "An attempt that runs is interrupted within seconds and commits nothing. What its handler did outside of the database stays done."
+		cancel.Says = "An attempt that runs is interrupted within seconds and commits nothing. What its handler did " +
+			"outside of the database stays done."
 		return []choice{cancel}
 	}
 	return nil
@@ -160,12 +184,14 @@ func retryMode(r *request) (queue.RetryMode, time.Duration, error) {
 	}
 	minutes, err := strconv.ParseFloat(r.PostFormValue("minutes"), 64)
 	if err != nil || !(minutes > 0 && minutes <= maxRetryMinutes) {
-		return mode, 0, store.Invalid("the minutes are %q: give a number from 1 to %d", r.PostFormValue("minutes"), maxRetryMinutes)
+		return mode, 0, store.Invalid("the minutes are %q: give a number from 1 to %d", r.PostFormValue("minutes"),
+			maxRetryMinutes)
 	}
 	return mode, time.Duration(minutes * float64(time.Minute)), nil
 }
 
-// ownJob returns the job's id and its page, or ErrJobNotFound for one that the token does not reach. The action of the context is about the job either way.
+// ownJob returns the job's id and its page, or ErrJobNotFound for one that the token does not
+// reach. The action of the context is about the job either way.
 func (c *console) ownJob(ctx context.Context, r *request) (id, page string, err error) {
 	org, err := r.reach("")
 	if err != nil {
@@ -189,7 +215,10 @@ func (c *console) retryJob(ctx context.Context, r *request) (done, error) {
 		return done{}, err
 	}
 	answer, err := queue.RetryJob(ctx, c.Pool, id, queue.RetryOptions{Mode: mode, Delay: delay})
-	return done{To: page, Text: retried(answer), Subject: id, Details: map[string]any{"mode": mode, "delay_seconds": delay.Seconds()}}, err
+	return done{
+		To: page, Text: retried(answer), Subject: id,
+		Details: map[string]any{"mode": mode, "delay_seconds": delay.Seconds()},
+	}, err
 }
 
 // retried says what a retry led to.

@@ -28,7 +28,8 @@ func (c *console) jobs() {
 	c.action(Root+"jobs/{id}/cancel", tokens.ScopeOperate, "jobs.cancel", c.cancelJob)
 }
 
-// jobFilter reads the filter of background jobs from the address. It has the names of the API's parameters.
+// jobFilter reads the filter of background jobs from the address. It has the names of the API's
+// parameters.
 func jobFilter(r *request) (listing.JobFilter, error) {
 	var f listing.JobFilter
 	var err error
@@ -63,7 +64,8 @@ func stateOf(text string) (models.JobState, error) {
 	return state, err
 }
 
-// timeOf reads a time: one of a calendar, in UTC unless it names another zone, or a duration before now such as 90m, 24h or 7d.
+// timeOf reads a time: one of a calendar, in UTC unless it names another zone, or a duration before
+// now such as 90m, 24h or 7d.
 func timeOf(r *request, name string) (time.Time, error) {
 	text := value(r, name)
 	if text == "" {
@@ -77,12 +79,16 @@ func timeOf(r *request, name string) (time.Time, error) {
 	if d, err := time.ParseDuration(text); err == nil && d >= 0 {
 		return r.now.Add(-d), nil
 	}
-	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02 15:04:05", "2006-01-02 15:04", "2006-01-02"} {
+	for _, layout := range []string{
+		time.RFC3339, "2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02 15:04:05",
+		"2006-01-02 15:04", "2006-01-02",
+	} {
 		if t, err := time.Parse(layout, text); err == nil {
 			return t, nil
 		}
 	}
-	return time.Time{}, store.Invalid("%s is %q: write a time as 2026-01-31T09:30 (UTC), or how long ago as 90m, 24h or 7d", name, text)
+	return time.Time{}, store.Invalid("%s is %q: write a time as 2026-01-31T09:30 (UTC), or how long ago as 90m, 24h "+
+		"or 7d", name, text)
 }
 
 // jobStates are the choices of a filter by state.
@@ -159,13 +165,15 @@ func (c *console) jobList(ctx context.Context, r *request) (*view, error) {
 	}
 	return &view{
 		Title: "Jobs", Template: "jobs", Nav: "jobs", Live: cursor == "", Data: map[string]any{
-			"Filters": form, "Jobs": maskedErrors(found.Jobs), "Links": found.Links, "Owners": found.Owners, "Fleets": fleets, "Searched": found.Searched, "Pager": pagerOf(r, found.Next),
+			"Filters": form, "Jobs": maskedErrors(found.Jobs), "Links": found.Links, "Owners": found.Owners, "Fleets": fleets,
+			"Searched": found.Searched, "Pager": pagerOf(r, found.Next),
 			"Filtered": form.Clear != "" || f.OrgID != "", "ByFailure": f.State == models.JobFailed, "Many": many,
 		},
 	}, nil
 }
 
-// fleetsOf returns the names of the fleets that work the queues of jobs, by the queues; the fleet without a name has none.
+// fleetsOf returns the names of the fleets that work the queues of jobs, by the queues; the fleet
+// without a name has none.
 func fleetsOf(ctx context.Context, c *console, jobs []models.Job) (map[string]string, error) {
 	queues := map[string]bool{}
 	for i := range jobs {

@@ -62,7 +62,8 @@ SELECT id, org_id, 'jobs', type, n, CASE n WHEN 3 THEN 'failed'::daybook.attempt
 func (s *site) state(id string) models.JobState {
 	s.t.Helper()
 	var state string
-	require.NoError(s.t, s.Pool.QueryRow(s.t.Context(), `SELECT state::text FROM daybook.jobs WHERE id = $1`, id).Scan(&state))
+	require.NoError(s.t, s.Pool.QueryRow(s.t.Context(), `SELECT state::text FROM daybook.jobs WHERE id = $1`,
+		id).Scan(&state))
 	return models.JobState(state)
 }
 
@@ -94,12 +95,17 @@ func TestJobsAreListedByTheFiltersOfTheAPI(t *testing.T) {
 	s.signIn("", tokens.ScopeRead)
 	assert.Contains(t, s.see("/console/jobs"), "Enqueue one", "an empty list says what to do")
 
-	mail := s.enqueue(store.NewJob{OrgID: "acme", Type: "mail", IdempotencyKey: "key-1", Links: []byte(`[{"kind": "order", "id": "7"}]`)})
+	mail := s.enqueue(store.NewJob{
+		OrgID: "acme", Type: "mail", IdempotencyKey: "key-1",
+		Links: []byte(`[{"kind": "order", "id": "7"}]`),
+	})
 	report := s.enqueue(store.NewJob{OrgID: "beta", Type: "report"})
 	s.fail("TIMEOUT", "it took too long", report)
 	for filter, want := range map[string]string{
-		"state=pending": mail, "state=failed": report, "type=mail": mail, "org=beta": report, "code=TIMEOUT": report, "linkKind=order&linkId=7": mail, "linkId=7": mail,
-		"linkKind=order": mail, "idempotencyKey=key-1": mail, "state=failed&since=1h": report, "type=report&until=" + url.QueryEscape(time.Now().Add(time.Hour).Format(time.RFC3339)): report,
+		"state=pending": mail, "state=failed": report, "type=mail": mail, "org=beta": report, "code=TIMEOUT": report,
+		"linkKind=order&linkId=7": mail, "linkId=7": mail,
+		"linkKind=order": mail, "idempotencyKey=key-1": mail, "state=failed&since=1h": report,
+		"type=report&until=" + url.QueryEscape(time.Now().Add(time.Hour).Format(time.RFC3339)): report,
 	} {
 		body := s.see("/console/jobs?" + filter)
 		other := map[string]string{mail: report, report: mail}[want]
@@ -154,7 +160,11 @@ func TestJobPageSaysWhy(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.signIn("", tokens.ScopeRead)
-	id := s.enqueue(store.NewJob{OrgID: "acme", Type: "webhook", Payload: []byte(`{"url": "https://ann:hunter2@example.com", "api_key": "k-1", "order": 7}`), Links: []byte(`[{"kind": "order", "id": "7"}]`)})
+	id := s.enqueue(store.NewJob{
+		OrgID: "acme", Type: "webhook",
+		Payload: []byte(`{"url": "https://ann:hunter2@example.com", "api_key": "k-1", "order": 7}`),
+		Links:   []byte(`[{"kind": "order", "id": "7"}]`),
+	})
 	body := s.see("/console/jobs/" + id)
 	assert.Contains(t, body, "No worker of background jobs runs", "a due job says what it waits for")
 	assert.NotContains(t, body, "hunter2")
@@ -174,7 +184,8 @@ func TestJobPageSaysWhy(t *testing.T) {
 	assert.NotContains(t, body, "style=")
 	assert.NotEmpty(t, links(body, "order 7"))
 	s.exec(`UPDATE daybook.jobs SET traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01' WHERE id = $1`, id)
-	assert.Contains(t, s.see("/console/jobs/"+id), ">0af7651916cd43dd8448eb211c80319c<", "the trace of what enqueued it is named")
+	assert.Contains(t, s.see("/console/jobs/"+id), ">0af7651916cd43dd8448eb211c80319c<",
+		"the trace of what enqueued it is named")
 	assert.Contains(t, body, "<dd>growth</dd>")
 
 	s.exec(`UPDATE daybook.jobs SET state = 'pending', finished_at = NULL, ready_at = clock_timestamp() + interval '1 hour' WHERE id = $1`, id)
@@ -190,8 +201,12 @@ func TestWhatATypeKeepsSecretIsMasked(t *testing.T) {
 	s := newSite(t)
 	s.signIn("", tokens.ScopeRead)
 	registry := jobs.NewRegistry()
-	jobs.Register(registry, jobs.Policy{Owner: "growth", Secrets: []string{"birthday", "diagnosis"}}, func(context.Context, *jobs.Job[patient]) error { return nil })
-	id := s.enqueue(store.NewJob{OrgID: "acme", Type: "patient", Payload: []byte(`{"name": "Ann", "file": [{"birthday": "1970-02-03", "diagnosis": {"code": "J45"}}]}`)})
+	jobs.Register(registry, jobs.Policy{Owner: "growth", Secrets: []string{"birthday", "diagnosis"}},
+		func(context.Context, *jobs.Job[patient]) error { return nil })
+	id := s.enqueue(store.NewJob{
+		OrgID: "acme", Type: "patient",
+		Payload: []byte(`{"name": "Ann", "file": [{"birthday": "1970-02-03", "diagnosis": {"code": "J45"}}]}`),
+	})
 	assert.Contains(t, s.see("/console/jobs/"+id), "1970-02-03", "the type is not on record yet")
 
 	due, err := workers.NewDueJobs(workers.DueJobsOptions{Pool: s.Pool, Registry: registry})
@@ -234,7 +249,10 @@ func TestJobsAreRetriedAndCancelled(t *testing.T) {
 	s.fail("TIMEOUT", "slow", id)
 	page := "/console/jobs/" + id
 	body := s.see(page)
-	for _, says := range []string{"Retry now", "The 3 attempts stay counted, and at least one more is made.", "Retry from the first attempt", "It stays listed as cancelled"} {
+	for _, says := range []string{
+		"Retry now", "The 3 attempts stay counted, and at least one more is made.",
+		"Retry from the first attempt", "It stays listed as cancelled",
+	} {
 		assert.Contains(t, body, says)
 	}
 
@@ -289,14 +307,18 @@ func TestHostileFieldsOfJobsAreText(t *testing.T) {
 	s := newSite(t)
 	s.signIn("", tokens.ScopeRead, tokens.ScopeOperate)
 	id := s.enqueue(store.NewJob{
-		OrgID: hostile, Type: "mail", IdempotencyKey: hostile, Payload: fmt.Appendf(nil, `{"a": %q}`, hostile), Links: fmt.Appendf(nil, `[{"kind": "k<b>", "id": %q}]`, hostile),
+		OrgID: hostile, Type: "mail", IdempotencyKey: hostile, Payload: fmt.Appendf(nil, `{"a": %q}`, hostile),
+		Links: fmt.Appendf(nil, `[{"kind": "k<b>", "id": %q}]`, hostile),
 	})
 	s.fail("HANDLER_ERROR", hostile, id)
 	s.exec(`UPDATE daybook.jobs SET result = jsonb_build_object('r', $2::text), progress = jsonb_build_object('p', $2::text) WHERE id = $1`, id, hostile)
 	s.owner("mail", hostile)
 	s.exec(`UPDATE daybook.attempt_log SET worker = $2, workflow_run_id = $2 WHERE job_id = $1`, id, hostile)
 	bad := url.QueryEscape(hostile)
-	for _, path := range []string{"/console/jobs", "/console/jobs/" + id, "/console/jobs?type=" + bad + "&code=" + bad + "&linkId=" + bad + "&idempotencyKey=" + bad + "&org=" + bad} {
+	for _, path := range []string{
+		"/console/jobs", "/console/jobs/" + id,
+		"/console/jobs?type=" + bad + "&code=" + bad + "&linkId=" + bad + "&idempotencyKey=" + bad + "&org=" + bad,
+	} {
 		body := s.see(path)
 		assert.NotContains(t, body, "<script>alert", path)
 		assert.NotContains(t, body, "<img src=x", path)
@@ -305,7 +327,8 @@ func TestHostileFieldsOfJobsAreText(t *testing.T) {
 	}
 }
 
-// TestSecretsInErrorsAreMaskedEverywhere: the pages that show an error of a job beside the job's own.
+// TestSecretsInErrorsAreMaskedEverywhere: the pages that show an error of a job beside the job's
+// own.
 func TestSecretsInErrorsAreMaskedEverywhere(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -320,7 +343,8 @@ SELECT id, org_id, 'accounting', document_id, 1, 1, 'failed', last_error_code, l
 	s.fail("HANDLER_ERROR", failed, job)
 	s.signIn("", tokens.ScopeRead) // not sooner: the overview shows an answer of some seconds ago
 	for _, path := range []string{
-		"/console/", "/console/jobs?state=failed", "/console/jobs/" + job, "/console/accounting?state=failed", "/console/accounting/" + id, "/console/dead-letters",
+		"/console/", "/console/jobs?state=failed", "/console/jobs/" + job, "/console/accounting?state=failed",
+		"/console/accounting/" + id, "/console/dead-letters",
 		"/console/documents?org=acme&document=inv-1", "/console/search?q=mail",
 	} {
 		body := s.see(path)

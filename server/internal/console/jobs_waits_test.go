@@ -19,7 +19,10 @@ func TestJobPageSaysWhatTheJobWaitsFor(t *testing.T) {
 	after := s.enqueue(store.NewJob{OrgID: "acme", Type: "mail", After: []string{first}})
 	s.exec(`SELECT daybook.check_waits()`)
 	s.exec(`INSERT INTO daybook.job_callbacks (token_hash, job_id, name, deadline) VALUES (sha256(''), $1, 'signed', now() + interval '1 day')`, first)
-	for id, want := range map[string]string{first: "the callback signed", next: "its turn, after", after: "/console/jobs/" + first} {
+	for id, want := range map[string]string{
+		first: "the callback signed", next: "its turn, after",
+		after: "/console/jobs/" + first,
+	} {
 		body := s.see("/console/jobs/" + id)
 		assert.Contains(t, body, "Waits for")
 		assert.Contains(t, body, want)

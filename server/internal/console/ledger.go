@@ -32,9 +32,11 @@ func (c *console) ledger() {
 	c.periods()
 }
 
-// ledgerPage adds a page about one organization's documents, books or rules. Where neither the address nor the token names one, it asks
-// for one, unless there is only one.
-func (c *console) ledgerPage(pattern string, page view, handle func(ctx context.Context, r *request, org string) (*view, error)) {
+// ledgerPage adds a page about one organization's documents, books or rules. Where neither the
+// address nor the token names one, it asks for one, unless there is only one.
+func (c *console) ledgerPage(pattern string, page view,
+	handle func(ctx context.Context, r *request, org string) (*view, error),
+) {
 	c.page(pattern, tokens.ScopeRead, func(ctx context.Context, r *request) (*view, error) {
 		if err := r.ParseForm(); err != nil {
 			return nil, unreadableForm(err)
@@ -45,12 +47,16 @@ func (c *console) ledgerPage(pattern string, page view, handle func(ctx context.
 		}
 		if org == "" {
 			// Not those that the switch remembers: one that was added since would be passed over.
-			known, err := store.Collect(ctx, c.Pool, pgx.RowTo[string], `SELECT id FROM daybook.organizations ORDER BY id LIMIT $1`, orgsSuggested)
+			known, err := store.Collect(ctx, c.Pool, pgx.RowTo[string],
+				`SELECT id FROM daybook.organizations ORDER BY id LIMIT $1`, orgsSuggested)
 			if err != nil {
 				return nil, err
 			}
 			if len(known) != 1 {
-				return &view{Title: page.Title, Template: "organization-choice", Nav: page.Nav, Data: map[string]any{"Orgs": known, "All": len(known) < orgsSuggested}}, nil
+				return &view{
+					Title: page.Title, Template: "organization-choice", Nav: page.Nav,
+					Data: map[string]any{"Orgs": known, "All": len(known) < orgsSuggested},
+				}, nil
 			}
 			org = known[0]
 		}
@@ -75,7 +81,8 @@ func (c *console) ledgerPage(pattern string, page view, handle func(ctx context.
 	})
 }
 
-// money writes an amount of minor units as a decimal number with the decimals of its currency, in groups of three digits.
+// money writes an amount of minor units as a decimal number with the decimals of its currency, in
+// groups of three digits.
 func money(amount any, currency string) string {
 	n := new(big.Int)
 	switch v := amount.(type) {

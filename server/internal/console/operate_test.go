@@ -22,12 +22,14 @@ import (
 	"github.com/daybook-dev/daybook/workflows"
 )
 
-// TestOverview shows what is wrong with where to look, how the queues stand at the same moment, and what failed.
+// TestOverview shows what is wrong with where to look, how the queues stand at the same moment, and
+// what failed.
 func TestOverview(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	// What a process sampled a moment ago is not shown beside a check that says otherwise.
-	require.NoError(t, figures.WriteGauges(t.Context(), s.Pool, figures.Gauges{Holder: "w", Kinds: []figures.Kind{{Kind: "jobs", Counts: figures.Counts{Due: 77}}}}))
+	require.NoError(t, figures.WriteGauges(t.Context(), s.Pool,
+		figures.Gauges{Holder: "w", Kinds: []figures.Kind{{Kind: "jobs", Counts: figures.Counts{Due: 77}}}}))
 	s.exec(`
 SELECT daybook.note_job_types('jobs', 'w', '{webhook}', '{""}', '{shop team}', '{3}', '{60}', '{1}', '{f}');
 INSERT INTO daybook.jobs (org_id, type, payload) SELECT 'other', 'webhook', '{}' FROM generate_series(1, 1234);
@@ -50,7 +52,8 @@ INSERT INTO queues.task_completed (task_id) SELECT task_id FROM queues.task`)
 		require.Contains(t, body, "3 jobs failed and 7 tasks failed in the last day")
 		require.Contains(t, body, "shop team")
 		require.Contains(t, body, `<dt>Dead letters</dt><dd class="bad"><a href="/console/jobs?state=failed">3<`)
-		require.Contains(t, body, `<dt>Failed</dt><dd class="bad"><a href="/console/tasks?state=failed">7<`, "a task that failed is completed: the page Dead letters does not list it")
+		require.Contains(t, body, `<dt>Failed</dt><dd class="bad"><a href="/console/tasks?state=failed">7<`,
+			"a task that failed is completed: the page Dead letters does not list it")
 		require.Contains(t, body, `href="/console/jobs?code=UPSTREAM_5XX&amp;state=failed&amp;type=webhook"`)
 		require.Contains(t, body, `class="bar-bad"`)
 		require.Contains(t, body, "<desc")
@@ -65,7 +68,8 @@ INSERT INTO queues.task_completed (task_id) SELECT task_id FROM queues.task`)
 	require.Contains(t, body, "DAYBOOK_METRICS_ORGANIZATIONS")
 }
 
-// TestOrganizationsAreHeldBack presses each button of an organization's page; all are in the log of actions.
+// TestOrganizationsAreHeldBack presses each button of an organization's page; all are in the log of
+// actions.
 func TestOrganizationsAreHeldBack(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -101,7 +105,8 @@ func TestOrganizationsAreHeldBack(t *testing.T) {
 	require.Len(t, list, 9)
 	require.JSONEq(t, `{"changed": true, "max_in_flight": 20}`, string(list[7].Details))
 
-	status, body = s.post("/console/task-limits", url.Values{"type": {"email"}, "paused": {"yes"}, "cap": {"3"}, "next": {"/console/organizations"}})
+	status, body = s.post("/console/task-limits",
+		url.Values{"type": {"email"}, "paused": {"yes"}, "cap": {"3"}, "next": {"/console/organizations"}})
 	require.Equal(t, http.StatusOK, status, body)
 	limits, err := store.TaskLimits(t.Context(), s.Pool)
 	require.NoError(t, err)
@@ -121,7 +126,8 @@ func TestOrganizationsAreHeldBack(t *testing.T) {
 func TestTokensPage(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	other, secret, err := tokens.Create(t.Context(), s.Pool, tokens.NewToken{OrgID: "beta", Name: "shop <1>", Scopes: []tokens.Scope{tokens.ScopeEnqueue}})
+	other, secret, err := tokens.Create(t.Context(), s.Pool,
+		tokens.NewToken{OrgID: "beta", Name: "shop <1>", Scopes: []tokens.Scope{tokens.ScopeEnqueue}})
 	require.NoError(t, err)
 	s.signIn("acme", tokens.ScopeRead, tokens.ScopeOperate)
 	_, body := s.get("/console/tokens")
@@ -140,7 +146,8 @@ func TestTokensPage(t *testing.T) {
 	require.ErrorIs(t, err, tokens.ErrRefused)
 }
 
-// TestPauseOfEveryRun: the button pauses each workflow of the kind that runs, also when only another id than the documented one does.
+// TestPauseOfEveryRun: the button pauses each workflow of the kind that runs, also when only
+// another id than the documented one does.
 func TestPauseOfEveryRun(t *testing.T) {
 	t.Parallel()
 	server := temporaltest.Shared(t)
@@ -148,7 +155,8 @@ func TestPauseOfEveryRun(t *testing.T) {
 	s := newSiteOn(t, c)
 	s.signIn("", tokens.ScopeRead, tokens.ScopeOperate)
 	signals := func(id string) (n int) {
-		for events := c.GetWorkflowHistory(t.Context(), id, "", false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT); events.HasNext(); {
+		for events := c.GetWorkflowHistory(t.Context(), id, "", false,
+			enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT); events.HasNext(); {
 			e, err := events.Next()
 			require.NoError(t, err)
 			if e.GetWorkflowExecutionSignaledEventAttributes().GetSignalName() == models.SignalPause {
@@ -158,12 +166,14 @@ func TestPauseOfEveryRun(t *testing.T) {
 		return n
 	}
 	for _, id := range []string{"by-hand", "by-hand-2"} {
-		_, err := c.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: id, TaskQueue: workflows.JobsTaskQueue}, workflows.JobsWorkflow, workflows.Input{})
+		_, err := c.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: id, TaskQueue: workflows.JobsTaskQueue},
+			workflows.JobsWorkflow, workflows.Input{})
 		require.NoError(t, err)
 	}
 	require.Eventually(t, func() bool {
 		status, body := s.post("/console/workers/jobs/pause", url.Values{"next": {"/console/workers"}})
-		return status == http.StatusOK && strings.Contains(body, "Paused") && signals("by-hand") > 0 && signals("by-hand-2") > 0
+		return status == http.StatusOK && strings.Contains(body, "Paused") && signals("by-hand") > 0 &&
+			signals("by-hand-2") > 0
 	}, time.Minute, 10*time.Millisecond, "Temporal lists them a moment late")
 }
 

@@ -20,13 +20,16 @@ const organizationsShown = 100
 
 var errNumber = failure.New(failure.Invalid, "want a number from 1, or leave it empty for none")
 
-// organizations adds the list of organizations, a page of each, and what holds their jobs and tasks back.
+// organizations adds the list of organizations, a page of each, and what holds their jobs and tasks
+// back.
 func (c *console) organizations() {
 	c.addToMenu(menuEntry{Group: "Operate", Name: "Organizations", Path: "organizations"})
 	c.page("GET "+Root+"organizations", tokens.ScopeRead, c.organizationList)
 	c.page("GET "+Root+"organizations/{id}", tokens.ScopeRead, c.organizationPage)
-	c.action(Root+"organizations/{id}/pause", tokens.ScopeOperate, "organizations.pause", c.limitOrganization("paused", store.PauseOrganization))
-	c.action(Root+"organizations/{id}/resume", tokens.ScopeOperate, "organizations.resume", c.limitOrganization("resumed", store.ResumeOrganization))
+	c.action(Root+"organizations/{id}/pause", tokens.ScopeOperate, "organizations.pause",
+		c.limitOrganization("paused", store.PauseOrganization))
+	c.action(Root+"organizations/{id}/resume", tokens.ScopeOperate, "organizations.resume",
+		c.limitOrganization("resumed", store.ResumeOrganization))
 	c.action(Root+"organizations/{id}/cap", tokens.ScopeOperate, "organizations.cap", c.capOrganization)
 	c.action(Root+"organizations/{id}/source", tokens.ScopeOperate, "organizations.source", c.setSource)
 	c.action(Root+"organizations/{id}/hooks", tokens.ScopeOperate, "organizations.hooks", c.setHooks)
@@ -39,7 +42,10 @@ func (c *console) organizationList(ctx context.Context, r *request) (*view, erro
 		return nil, err
 	}
 	q := r.URL.Query()
-	p := store.OrganizationsPage{OrgID: org, Prefix: strings.TrimSpace(q.Get("prefix")), HeldBack: q.Get("held") != "", After: q.Get("after"), Limit: organizationsShown + 1}
+	p := store.OrganizationsPage{
+		OrgID: org, Prefix: strings.TrimSpace(q.Get("prefix")), HeldBack: q.Get("held") != "",
+		After: q.Get("after"), Limit: organizationsShown + 1,
+	}
 	list, err := store.KnownOrganizations(ctx, c.Pool, p)
 	if err != nil {
 		return nil, err
@@ -53,7 +59,10 @@ func (c *console) organizationList(ctx context.Context, r *request) (*view, erro
 		Action: Root + "organizations", Hidden: []field{{Name: "org", Value: r.chosenOrg()}},
 		Fields: []field{
 			{Name: "prefix", Label: "Id begins with", Value: p.Prefix},
-			{Name: "held", Label: "Held back", Value: q.Get("held"), Options: []option{{Label: "any"}, {Value: "yes", Label: "paused or capped"}}},
+			{
+				Name: "held", Label: "Held back", Value: q.Get("held"),
+				Options: []option{{Label: "any"}, {Value: "yes", Label: "paused or capped"}},
+			},
 		},
 	}}
 	if r.Token.OrgID == nil {
@@ -64,7 +73,10 @@ func (c *console) organizationList(ctx context.Context, r *request) (*view, erro
 		data["Tasks"], data["TaskButton"] = limits, button{
 			Action: Root + "task-limits", Label: "Set", Next: r.here(), Fields: []field{
 				{Name: "type", Label: "Type (* for all)", Suggestions: []string{models.AllTasks}},
-				{Name: "paused", Label: "Paused", Options: []option{{Value: "", Label: "as it is"}, {Value: "yes"}, {Value: "no"}}},
+				{
+					Name: "paused", Label: "Paused",
+					Options: []option{{Value: "", Label: "as it is"}, {Value: "yes"}, {Value: "no"}},
+				},
 				{Name: "cap", Label: "Cap (0: none)", Type: "number"},
 			},
 		}
@@ -84,7 +96,10 @@ func (c *console) organizationPage(ctx context.Context, r *request) (*view, erro
 	if err != nil {
 		return nil, err
 	}
-	o := store.KnownOrganization{OrgID: org, OrganizationSettings: store.OrganizationSettings{Source: store.SourceDaybook}}
+	o := store.KnownOrganization{
+		OrgID:                org,
+		OrganizationSettings: store.OrganizationSettings{Source: store.SourceDaybook},
+	}
 	if len(list) > 0 {
 		o = list[0]
 	} else if unknown, err := store.UnknownOrganizations(ctx, c.Pool, []string{org}); err != nil || len(unknown) > 0 {
@@ -98,13 +113,17 @@ func (c *console) organizationPage(ctx context.Context, r *request) (*view, erro
 		data["Buttons"] = organizationButtons(r, o)
 	}
 	return &view{
-		Title: org, Template: "organization", Nav: "organizations", Data: data, Trail: []trail{{"Organizations", r.link("organizations")}},
+		Title: org, Template: "organization", Nav: "organizations", Data: data,
+		Trail: []trail{{"Organizations", r.link("organizations")}},
 	}, nil
 }
 
 func organizationButtons(r *request, o store.KnownOrganization) []button {
 	base := Root + joinPath("organizations", o.OrgID) + "/"
-	pause := button{Action: base + "pause", Label: "Pause", Tone: "quiet", Next: r.here(), Confirm: "No worker leases a job of it until it is resumed. What is leased is finished."}
+	pause := button{
+		Action: base + "pause", Label: "Pause", Tone: "quiet", Next: r.here(),
+		Confirm: "No worker leases a job of it until it is resumed. What is leased is finished.",
+	}
 	if o.PausedAt != nil {
 		pause = button{Action: base + "resume", Label: "Resume", Next: r.here()}
 	}
@@ -116,20 +135,34 @@ func organizationButtons(r *request, o store.KnownOrganization) []button {
 	}
 	return []button{
 		pause,
-		{Action: base + "cap", Label: "Set cap", Tone: "quiet", Next: r.here(), Confirm: "How many of its jobs may be leased at a time in each queue, over all workers. Empty: any number.", Fields: []field{
-			{Name: "most", Label: "Jobs at a time", Type: "number", Value: asText(o.MaxInFlight)},
-		}},
-		{Action: base + "source", Label: "Set source", Tone: "quiet", Next: r.here(), Confirm: "Only workers that have the source work its documents. Empty: follow the default.", Fields: []field{
-			{Name: "source", Label: "Source", Value: own(o.OwnSource, o.Source)},
-		}},
-		{Action: base + "hooks", Label: "Set hooks", Tone: "quiet", Next: r.here(), Confirm: "Called with what is posted, by workers that have all of them. Names with spaces between; none: a hyphen; empty: follow the default.", Fields: []field{
-			{Name: "hooks", Label: "Hooks", Value: own(o.OwnHooks, strings.Join(o.Hooks, " "))},
-		}},
+		{
+			Action: base + "cap", Label: "Set cap", Tone: "quiet", Next: r.here(),
+			Confirm: "How many of its jobs may be leased at a time in each queue, over all workers. Empty: any number.",
+			Fields: []field{
+				{Name: "most", Label: "Jobs at a time", Type: "number", Value: asText(o.MaxInFlight)},
+			},
+		},
+		{
+			Action: base + "source", Label: "Set source", Tone: "quiet", Next: r.here(),
+			Confirm: "Only workers that have the source work its documents. Empty: follow the default.", Fields: []field{
+				{Name: "source", Label: "Source", Value: own(o.OwnSource, o.Source)},
+			},
+		},
+		{
+			Action: base + "hooks", Label: "Set hooks", Tone: "quiet", Next: r.here(),
+			Confirm: "Called with what is posted, by workers that have all of them. Names with spaces between; none: a " +
+				"hyphen; empty: follow the default.", Fields: []field{
+				{Name: "hooks", Label: "Hooks", Value: own(o.OwnHooks, strings.Join(o.Hooks, " "))},
+			},
+		},
 	}
 }
 
-// limitOrganization makes a change of what holds an organization back, and writes its action in the same transaction.
-func (c *console) limitOrganization(what string, change func(ctx context.Context, tx pgx.Tx, org string) (store.Limits, error)) func(ctx context.Context, r *request) (done, error) {
+// limitOrganization makes a change of what holds an organization back, and writes its action in the
+// same transaction.
+func (c *console) limitOrganization(what string,
+	change func(ctx context.Context, tx pgx.Tx, org string) (store.Limits, error)) func(ctx context.Context,
+	r *request) (done, error) {
 	return func(ctx context.Context, r *request) (done, error) {
 		org := r.PathValue("id")
 		d := done{Org: org, Text: fmt.Sprintf("Organization %s is %s.", org, what)}
@@ -152,9 +185,10 @@ func (c *console) capOrganization(ctx context.Context, r *request) (done, error)
 		return done{Org: r.PathValue("id")}, err
 	}
 	actions.About(ctx, "", "", map[string]any{"max_in_flight": most})
-	return c.limitOrganization("capped as you said", func(ctx context.Context, tx pgx.Tx, org string) (store.Limits, error) {
-		return store.CapOrganization(ctx, tx, org, most)
-	})(ctx, r)
+	return c.limitOrganization("capped as you said",
+		func(ctx context.Context, tx pgx.Tx, org string) (store.Limits, error) {
+			return store.CapOrganization(ctx, tx, org, most)
+		})(ctx, r)
 }
 
 // optionalNumber reads a number from 1; empty is none.
@@ -169,8 +203,11 @@ func optionalNumber(text string) (*int, error) {
 	return &n, nil
 }
 
-// needs changes what an organization's documents need of a worker, and writes its action in the same transaction.
-func (c *console) needs(ctx context.Context, r *request, details map[string]any, change func(tx pgx.Tx, org string) (store.NeedsSet, error)) (done, error) {
+// needs changes what an organization's documents need of a worker, and writes its action in the
+// same transaction.
+func (c *console) needs(ctx context.Context, r *request, details map[string]any,
+	change func(tx pgx.Tx, org string) (store.NeedsSet, error),
+) (done, error) {
 	org := r.PathValue("id")
 	d := done{Org: org, Details: details}
 	if err := wholeInstance(r); err != nil {

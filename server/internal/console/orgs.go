@@ -18,14 +18,16 @@ const (
 	orgsFor = 15 * time.Second
 )
 
-// knownOrgs remembers the organizations that the switch suggests, so that no page reads them for itself.
+// knownOrgs remembers the organizations that the switch suggests, so that no page reads them for
+// itself.
 type knownOrgs struct {
 	mu   sync.Mutex
 	ids  []string
 	read time.Time
 }
 
-// suggestedOrgs are organizations for the switch of a token that reaches several. That they cannot be read is no reason to fail.
+// suggestedOrgs are organizations for the switch of a token that reaches several. That they cannot
+// be read is no reason to fail.
 func (c *console) suggestedOrgs(r *request) []string {
 	if r.Token.ID == "" || r.Token.OrgID != nil {
 		return nil
@@ -35,7 +37,8 @@ func (c *console) suggestedOrgs(r *request) []string {
 	if now := c.now(); c.orgs.read.IsZero() || now.Sub(c.orgs.read) > orgsFor {
 		ctx, cancel := context.WithTimeout(r.Context(), time.Second)
 		defer cancel()
-		ids, err := store.Collect(ctx, c.Pool, pgx.RowTo[string], `SELECT id FROM daybook.organizations ORDER BY id LIMIT $1`, orgsSuggested)
+		ids, err := store.Collect(ctx, c.Pool, pgx.RowTo[string],
+			`SELECT id FROM daybook.organizations ORDER BY id LIMIT $1`, orgsSuggested)
 		if err != nil {
 			return nil
 		}

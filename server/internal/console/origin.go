@@ -5,8 +5,9 @@ import (
 	"net/url"
 )
 
-// sameOrigin refuses a POST that no page of this server sent. Go's own protection reads Sec-Fetch-Site and Origin, and lets pass what has
-// neither, for programs. The console is for browsers alone (programs have the API): of those that send neither header, the page must be named
+// sameOrigin refuses a POST that no page of this server sent. Go's own protection reads
+// Sec-Fetch-Site and Origin, and lets pass what has neither, for programs. The console is for
+// browsers alone (programs have the API): of those that send neither header, the page must be named
 // by Referer. The session's cookie, which other sites' forms do not carry, is the second line.
 func (c *console) sameOrigin(next http.Handler) http.Handler {
 	refuse := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -14,8 +14,9 @@ import (
 	"github.com/daybook-dev/daybook/server/internal/console"
 )
 
-// TestOthersReachNothing asks for every page and every action about what one organization has, by a token that may do everything for another one, and by one of its own
-// that may enqueue alone: the answers hold nothing of it, and nothing of it is changed.
+// TestOthersReachNothing asks for every page and every action about what one organization has, by a
+// token that may do everything for another one, and by one of its own that may enqueue alone: the
+// answers hold nothing of it, and nothing of it is changed.
 func TestOthersReachNothing(t *testing.T) {
 	t.Parallel()
 	const mark = "of acme alone"
@@ -62,13 +63,16 @@ SELECT concat((SELECT array_agg(x) FROM daybook.jobs x WHERE org_id = 'acme'), (
 			before := state()
 			_, _ = s.post("/console/sign-in", url.Values{"token": {s.token(token.org, token.scopes...)}})
 			fields := url.Values{
-				"document": {"1"}, "id": {"1"}, "account": {"1200"}, "kind": {"jobs"}, "mode": {"now"}, "type": {"mail"}, "all": {"1"}, "post": {"full"}, "version": {"1"},
-				"year": {"2031"}, "month": {"2031-01"}, "starts_on": {"2031-01-01"}, "policy": {"first_open_day"}, "source": {"daybook"}, "name": {"bank"}, "q": {"1"},
+				"document": {"1"}, "id": {"1"}, "account": {"1200"}, "kind": {"jobs"}, "mode": {"now"}, "type": {"mail"},
+				"all": {"1"}, "post": {"full"}, "version": {"1"},
+				"year": {"2031"}, "month": {"2031-01"}, "starts_on": {"2031-01-01"}, "policy": {"first_open_day"},
+				"source": {"daybook"}, "name": {"bank"}, "q": {"1"},
 			}
 			for _, pattern := range console.Patterns() {
 				method, path, _ := strings.Cut(pattern, " ")
 				for _, id := range []string{"1", "acme"} {
-					at := strings.NewReplacer("{$}", "", "{id}", id, "{version}", id, "{name}", "bank", "{kind}", "jobs").Replace(path)
+					at := strings.NewReplacer("{$}", "", "{id}", id, "{version}", id, "{name}", "bank", "{kind}",
+						"jobs").Replace(path)
 					require.NotContains(t, at, "{", "name a value of the parameter")
 					for _, org := range []string{"", "acme"} {
 						fields.Set("org", org)

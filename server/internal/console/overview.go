@@ -13,7 +13,8 @@ import (
 )
 
 const (
-	// healthTimeout is how long a question of the check of health may take, healthWait how long the page waits for a first answer.
+	// healthTimeout is how long a question of the check of health may take, healthWait how long the
+	// page waits for a first answer.
 	healthTimeout = time.Second
 	healthWait    = 3 * time.Second
 )
@@ -47,7 +48,8 @@ type overviewData struct {
 	// Sampled is when the gauges were sampled; Stale says that they are too old to stand for now.
 	Sampled time.Time
 	Stale   bool
-	// OneOrg says that the page is about one organization, of which there are only the figures that workers are told to keep apart.
+	// OneOrg says that the page is about one organization, of which there are only the figures that
+	// workers are told to keep apart.
 	OneOrg, Apart bool
 }
 
@@ -67,8 +69,8 @@ func (c *console) overview() {
 	})
 }
 
-// overviewOf reads what the overview shows: the gauges, the history and the depths, whose cost does not depend on how many jobs there are, and
-// the remembered answer of the check of health.
+// overviewOf reads what the overview shows: the gauges, the history and the depths, whose cost does
+// not depend on how many jobs there are, and the remembered answer of the check of health.
 func (c *console) overviewOf(ctx context.Context, r *request, org string) (*overviewData, error) {
 	d := &overviewData{OneOrg: org != ""}
 	for _, p := range periods {
@@ -104,7 +106,8 @@ func (c *console) overviewOf(ctx context.Context, r *request, org string) (*over
 		if org != "" && !q.Organizations() {
 			continue
 		}
-		d.Queues = append(d.Queues, newQueueCard(steps, gauges.Kind(q.Name), bars, depths, org == "" && !gauges.SampledAt.IsZero()))
+		d.Queues = append(d.Queues,
+			newQueueCard(steps, gauges.Kind(q.Name), bars, depths, org == "" && !gauges.SampledAt.IsZero()))
 	}
 	d.Failures = failureLines(r, gauges, bars, org == "")
 	return d, nil
@@ -116,9 +119,10 @@ type checked struct {
 	gauges figures.Gauges
 }
 
-// readHealth asks whether work gets done, or takes the answer of a moment ago, and returns how the queues
-// stand: what was counted in the same snapshot of the database, so that the page does not contradict itself.
-// Until there is an answer, and where it could not be counted, it is what a process sampled last.
+// readHealth asks whether work gets done, or takes the answer of a moment ago, and returns how the
+// queues stand: what was counted in the same snapshot of the database, so that the page does not
+// contradict itself. Until there is an answer, and where it could not be counted, it is what a
+// process sampled last.
 func (c *console) readHealth(ctx context.Context, r *request, org string, d *overviewData) (figures.Gauges, error) {
 	waiting, cancel := context.WithTimeout(ctx, healthWait)
 	defer cancel()
@@ -140,7 +144,8 @@ func (c *console) readHealth(ctx context.Context, r *request, org string, d *ove
 func (c *console) check(ctx context.Context, org string) checked {
 	var gauges figures.Gauges
 	o := health.Options{
-		Pool: c.Pool, Temporal: c.Temporal, TemporalError: c.TemporalError, TemporalAddress: c.TemporalAddress, OrgID: org, Timeout: healthTimeout,
+		Pool: c.Pool, Temporal: c.Temporal, TemporalError: c.TemporalError, TemporalAddress: c.TemporalAddress, OrgID: org,
+		Timeout: healthTimeout,
 	}
 	r, err := health.CheckAndRead(ctx, o, func(ctx context.Context, tx pgx.Tx, r health.Report) (err error) {
 		if org != "" {
@@ -156,10 +161,12 @@ func (c *console) check(ctx context.Context, org string) checked {
 	return checked{r, gauges}
 }
 
-// concerns reports whether a finding is for those who see one organization: what is said of it, and what keeps everything from being worked.
+// concerns reports whether a finding is for those who see one organization: what is said of it, and
+// what keeps everything from being worked.
 func concerns(f health.Finding, org string) bool {
 	switch f.Code {
-	case health.OldSnapshot, health.AutovacuumBehind, health.ClockSkew, health.NoToken, health.RoleLacksRights, health.SearchPathOpen, health.SourceMissing:
+	case health.OldSnapshot, health.AutovacuumBehind, health.ClockSkew, health.NoToken, health.RoleLacksRights,
+		health.SearchPathOpen, health.SourceMissing:
 		return false
 	default:
 		return f.OrgID == "" && f.ExampleOrg == "" || f.OrgID == org || f.ExampleOrg == org

@@ -16,7 +16,8 @@ import (
 // findingLine is a finding with where to look.
 type findingLine struct {
 	health.Finding
-	// Look is the address of the jobs that it is about, Example that of one of them; empty: there is none.
+	// Look is the address of the jobs that it is about, Example that of one of them; empty: there is
+	// none.
 	Look, Example string
 }
 
@@ -30,7 +31,8 @@ func newFindingLine(r *request, f health.Finding) findingLine {
 		line.Look = listAddress(r, f.Kind, f.Type, f.ErrorCode, models.JobFailed)
 	case health.RetryingJobs, health.HandlerMissing, health.OldestDue, health.BacklogGrows:
 		line.Look = listAddress(r, f.Kind, f.Type, f.ErrorCode, models.JobPending)
-	case health.StaleLeases, health.NoWorker, health.WorkflowPaused, health.WorkflowEnded, health.WorkflowNotStarted, health.TurnsFailing:
+	case health.StaleLeases, health.NoWorker, health.WorkflowPaused, health.WorkflowEnded, health.WorkflowNotStarted,
+		health.TurnsFailing:
 		line.Look = r.link("workers")
 	case health.OrganizationPaused, health.CapReached, health.SourceMissing, health.TypePaused:
 		line.Look = r.link("organizations")
@@ -109,7 +111,8 @@ func endedBadly(outcome string) bool { return outcome == "failed" || outcome == 
 
 func newQueueCard(steps axis, k figures.Kind, bars []figures.Bar, depths []figures.Depth, gauges bool) queueCard {
 	q := queueCard{Kind: k, Gauges: gauges}
-	good, bad, due, late := make([]float64, steps.n), make([]float64, steps.n), make([]float64, steps.n), make([]float64, steps.n)
+	good, bad, due, late := make([]float64, steps.n), make([]float64, steps.n), make([]float64, steps.n),
+		make([]float64, steps.n)
 	waited := make([]figures.Distribution, steps.n)
 	var all figures.Distribution
 	for i := range bars {
@@ -140,7 +143,8 @@ func newQueueCard(steps axis, k figures.Kind, bars []figures.Bar, depths []figur
 		late[i] = waited[i].Quantile(0.95).Seconds()
 		if good[i]+bad[i]+due[i] > 0 {
 			q.Rows = append(q.Rows, stepRow{
-				At: steps.label(i), Completed: int64(good[i]), Failed: int64(bad[i]), Due: int64(due[i]), P95: waited[i].Quantile(0.95),
+				At: steps.label(i), Completed: int64(good[i]), Failed: int64(bad[i]), Due: int64(due[i]),
+				P95: waited[i].Quantile(0.95),
 			})
 		}
 	}
@@ -166,9 +170,11 @@ func (q *queueCard) draw(steps axis, good, bad, due, late []float64) {
 	if most == 0 && deepest == 0 {
 		return
 	}
-	add("done", "Worked", "Jobs completed and, in red, failed.", chart{Good: goodPath, Bad: badPath, Most: "up to " + number(int64(most)) + per})
+	add("done", "Worked", "Jobs completed and, in red, failed.",
+		chart{Good: goodPath, Bad: badPath, Most: "up to " + number(int64(most)) + per})
 	if q.Gauges {
-		add("due", "Due", "Jobs that waited to be worked.", chart{Line: line, Area: area, Most: "up to " + number(int64(deepest))})
+		add("due", "Due", "Jobs that waited to be worked.",
+			chart{Line: line, Area: area, Most: "up to " + number(int64(deepest))})
 	}
 	add("late", "Ready to completed, P95", "The time within which 95 of 100 jobs were completed.", chart{
 		Line: slow, Area: below, Most: "up to " + phrase.Duration(time.Duration(slowest*float64(time.Second))),
@@ -184,7 +190,8 @@ type failureLine struct {
 	Look string
 }
 
-// failureLines joins the dead letters that there are with what failed in the period, the most first.
+// failureLines joins the dead letters that there are with what failed in the period, the most
+// first.
 func failureLines(r *request, gauges figures.Gauges, bars []figures.Bar, all bool) []failureLine {
 	if !all {
 		gauges = figures.Gauges{}
@@ -193,12 +200,14 @@ func failureLines(r *request, gauges figures.Gauges, bars []figures.Bar, all boo
 	list := make([]failureLine, len(failures))
 	for i, f := range failures {
 		list[i] = failureLine{
-			Kind: f.Kind, Type: f.Type, Code: f.Code, Owner: f.Owner, Dead: f.Dead, Failed: f.Failed + f.Reclaimed, Retried: f.Retried,
-			Look: listAddress(r, f.Kind, f.Type, f.Code, models.JobFailed),
+			Kind: f.Kind, Type: f.Type, Code: f.Code, Owner: f.Owner, Dead: f.Dead, Failed: f.Failed + f.Reclaimed,
+			Retried: f.Retried,
+			Look:    listAddress(r, f.Kind, f.Type, f.Code, models.JobFailed),
 		}
 	}
 	slices.SortFunc(list, func(a, b failureLine) int {
-		return cmp.Or(cmp.Compare(b.Dead, a.Dead), cmp.Compare(b.Failed, a.Failed), cmp.Compare(b.Retried, a.Retried), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Type, b.Type), cmp.Compare(a.Code, b.Code))
+		return cmp.Or(cmp.Compare(b.Dead, a.Dead), cmp.Compare(b.Failed, a.Failed), cmp.Compare(b.Retried, a.Retried),
+			cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Type, b.Type), cmp.Compare(a.Code, b.Code))
 	})
 	return list[:min(len(list), 20)]
 }

@@ -28,11 +28,12 @@ type request struct {
 	now   time.Time
 }
 
-// org returns the organization that the address asks for in ?org=, or the only one that the token reaches; empty: all. One that the
-// token does not reach does not exist for it.
+// org returns the organization that the address asks for in ?org=, or the only one that the token
+// reaches; empty: all. One that the token does not reach does not exist for it.
 func (r *request) org() (string, error) { return r.reach(r.FormValue("org")) }
 
-// reach returns the organization that a request is about: org, or the token's own when org is empty.
+// reach returns the organization that a request is about: org, or the token's own when org is
+// empty.
 func (r *request) reach(org string) (string, error) {
 	switch {
 	case r.Token.OrgID == nil:
@@ -107,7 +108,8 @@ type pages struct {
 	menu   []menuEntry
 }
 
-// parsePages reads every page's template once, each with the layout and the parts that pages share (files whose names begin with "shared-").
+// parsePages reads every page's template once, each with the layout and the parts that pages share
+// (files whose names begin with "shared-").
 func parsePages() pages {
 	shared := template.Must(template.New("layout").Funcs(functions()).ParseFS(templates, "templates/shared-*.html"))
 	p := pages{byName: map[string]*template.Template{}}
@@ -124,8 +126,11 @@ func parsePages() pages {
 	return p
 }
 
-// page adds a page that a caller who is signed in with the scope may see. pattern is that of http.ServeMux, with Root.
-func (c *console) page(pattern string, scope tokens.Scope, handle func(ctx context.Context, r *request) (*view, error)) {
+// page adds a page that a caller who is signed in with the scope may see. pattern is that of
+// http.ServeMux, with Root.
+func (c *console) page(pattern string, scope tokens.Scope,
+	handle func(ctx context.Context, r *request) (*view, error),
+) {
 	c.handle(pattern, func(w http.ResponseWriter, raw *http.Request) {
 		r, ok := c.signedIn(w, raw, scope)
 		if !ok {
@@ -149,7 +154,8 @@ func (c *console) page(pattern string, scope tokens.Scope, handle func(ctx conte
 // liveHeader is sent by console.js when it reads a page anew: it wants the content alone.
 const liveHeader = "X-Daybook-Live"
 
-// render writes a page. It is made in memory first: an error in a template answers with status 500, not with half a page.
+// render writes a page. It is made in memory first: an error in a template answers with status 500,
+// not with half a page.
 func (c *console) render(w http.ResponseWriter, r *request, v *view) {
 	f := frame{view: *v, Root: Root, Version: c.Version, Assets: c.assets, Now: c.now(), Address: r.URL.RequestURI()}
 	if r.Token.ID != "" {
@@ -178,6 +184,7 @@ func (c *console) render(w http.ResponseWriter, r *request, v *view) {
 }
 
 func (c *console) broken(w http.ResponseWriter, r *http.Request, err error) {
-	c.log.LogAttrs(r.Context(), slog.LevelError, "a page of the console could not be rendered", slog.String("path", r.URL.Path), slog.String("error", err.Error()))
+	c.log.LogAttrs(r.Context(), slog.LevelError, "a page of the console could not be rendered",
+		slog.String("path", r.URL.Path), slog.String("error", err.Error()))
 	http.Error(w, "This page could not be rendered. The server's log says why.", http.StatusInternalServerError)
 }

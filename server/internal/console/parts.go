@@ -4,12 +4,14 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// The types of this file are what templates/shared-parts.html shows: a handler fills one, its template says {{template "pager" .Data.Pager}}.
+// The types of this file are what templates/shared-parts.html shows: a handler fills one, its
+// template says {{template "pager" .Data.Pager}}.
 
 // pager leads to the next and the first part of a list; an empty address is not shown.
 type pager struct{ First, Next string }
 
-// pagerOf leads to the next part of the list of this address, which begins at the cursor next, and back to its beginning.
+// pagerOf leads to the next part of the list of this address, which begins at the cursor next, and
+// back to its beginning.
 func pagerOf(r *request, next string) pager { return pagerBy(r, "cursor", next) }
 
 // pagerBy is pagerOf for a list whose place in the address has another name.
@@ -24,9 +26,11 @@ func pagerBy(r *request, name, next string) pager {
 	return p
 }
 
-// filters is the form above a list. It is sent by GET, so that what is shown can be shared as a link.
+// filters is the form above a list. It is sent by GET, so that what is shown can be shared as a
+// link.
 type filters struct {
-	// Action is the list's address without parameters, Hidden what stays in the address beside the fields.
+	// Action is the list's address without parameters, Hidden what stays in the address beside the
+	// fields.
 	Action string
 	Hidden []field
 	Fields []field
@@ -39,7 +43,8 @@ type field struct {
 	Name, Label, Value string
 	// ID is that of the input where a page has several of the name; empty: made of the name.
 	ID string
-	// Type is that of the input (text, search, number, datetime-local …); empty: text, or a select when there are Options.
+	// Type is that of the input (text, search, number, datetime-local …); empty: text, or a select
+	// when there are Options.
 	Type        string
 	Placeholder string
 	Options     []option

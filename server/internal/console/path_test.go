@@ -33,7 +33,8 @@ func (s *site) click(body, text string) string {
 	return s.see(found[0])
 }
 
-// A person on call finds a failed job from the overview in three clicks, reads why, mends the rule, and sees the job come back.
+// A person on call finds a failed job from the overview in three clicks, reads why, mends the rule,
+// and sees the job come back.
 func TestFailedJobIsFoundInThreeClicks(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -51,7 +52,8 @@ func TestFailedJobIsFoundInThreeClicks(t *testing.T) {
 	list := s.click(groups, "accounting")
 	job := s.click(list, "inv-1")
 	for _, says := range []string{
-		"It is a dead letter after 1 attempt", "No rule, or no row of an account map, matches the document.", "has no row for line 1", "the job comes back by itself", "1 failed",
+		"It is a dead letter after 1 attempt", "No rule, or no row of an account map, matches the document.",
+		"has no row for line 1", "the job comes back by itself", "1 failed",
 	} {
 		assert.Contains(t, job, says)
 	}

@@ -15,7 +15,11 @@ import (
 // closedOutShown is how many of the documents are shown that failed because a period is closed.
 const closedOutShown = 50
 
-var periodsPage = view{Title: "Periods", Template: "periods", Nav: "periods", Lead: "Spans of posting dates. Nothing is posted into a closed one; a date in no period is open, unless it lies before a closed one, or between the last closed one and the first open one after it."}
+var periodsPage = view{
+	Title: "Periods", Template: "periods", Nav: "periods",
+	Lead: "Spans of posting dates. Nothing is posted into a closed one; a date in no period is open, unless it lies " +
+		"before a closed one, or between the last closed one and the first open one after it.",
+}
 
 // periods adds the page of an organization's periods, and the actions on them.
 func (c *console) periods() {
@@ -66,14 +70,19 @@ func (c *console) periodList(ctx context.Context, r *request, org string) (*view
 		shown[i] = shownPeriod{p, periodButton(r, org, p, o.ClosedPeriodPolicy)}
 	}
 	data := map[string]any{
-		"Org": org, "Periods": shown, "Policy": o.ClosedPeriodPolicy, "Failed": failed, "FailedJobs": int64(0), "Most": int64(ledgerdb.MaxFailures),
+		"Org": org, "Periods": shown, "Policy": o.ClosedPeriodPolicy, "Failed": failed, "FailedJobs": int64(0),
+		"Most": int64(ledgerdb.MaxFailures),
 		"Add": button{
 			Action: Root + "periods/add", Label: "Add", Hidden: []field{{Name: "org", Value: org}}, Next: r.URL.RequestURI(),
 			Fields: []field{{Name: "span", Label: "A month, or the twelve months of a year", Placeholder: "2026-03"}},
 		},
 		"SetPolicy": button{
-			Action: Root + "periods/policy", Label: "Set", Tone: "quiet", Hidden: []field{{Name: "org", Value: org}}, Next: r.URL.RequestURI(),
-			Fields: []field{{Name: "policy", Label: "Documents with a date in a closed period", Value: string(o.ClosedPeriodPolicy), Options: policyOptions}},
+			Action: Root + "periods/policy", Label: "Set", Tone: "quiet", Hidden: []field{{Name: "org", Value: org}},
+			Next: r.URL.RequestURI(),
+			Fields: []field{{
+				Name: "policy", Label: "Documents with a date in a closed period",
+				Value: string(o.ClosedPeriodPolicy), Options: policyOptions,
+			}},
 		},
 	}
 	if len(counts) > 0 {
@@ -86,17 +95,22 @@ func (c *console) periodList(ctx context.Context, r *request, org string) (*view
 func periodButton(r *request, org string, p models.Period, policy models.ClosedPeriodPolicy) button {
 	b := button{
 		Action: Root + "periods/open", Label: "Open", Tone: "quiet", Next: r.URL.RequestURI(),
-		Hidden:  []field{{Name: "org", Value: org}, {Name: "from", Value: p.StartsOn.String()}},
-		Confirm: fmt.Sprintf("Documents are posted into %s to %s again, and jobs that failed because it is closed are tried again.", p.StartsOn, p.EndsOn),
+		Hidden: []field{{Name: "org", Value: org}, {Name: "from", Value: p.StartsOn.String()}},
+		Confirm: fmt.Sprintf("Documents are posted into %s to %s again, and jobs that failed because it is closed are "+
+			"tried again.", p.StartsOn, p.EndsOn),
 	}
 	if p.State == models.PeriodOpen {
 		b.Action, b.Label, b.Tone = Root+"periods/close", "Close", "danger"
-		b.Fields = []field{{Name: "force", ID: "force-" + p.StartsOn.String(), Label: "If documents are not posted", Options: forceOptions}}
+		b.Fields = []field{{
+			Name: "force", ID: "force-" + p.StartsOn.String(), Label: "If documents are not posted",
+			Options: forceOptions,
+		}}
 		then := "Documents with a date in it fail with PERIOD_CLOSED until it is opened."
 		if policy == models.PolicyFirstOpenDay {
 			then = "Documents with a date in it are posted on the first open day after it."
 		}
-		b.Confirm = fmt.Sprintf("Nothing is posted into %s to %s any more, nor before it outside of open periods. %s What is being posted now is waited for.", p.StartsOn, p.EndsOn, then)
+		b.Confirm = fmt.Sprintf("Nothing is posted into %s to %s any more, nor before it outside of open periods. %s "+
+			"What is being posted now is waited for.", p.StartsOn, p.EndsOn, then)
 	}
 	return b
 }
@@ -132,9 +146,10 @@ func (c *console) addPeriods(ctx context.Context, r *request) (done, error) {
 }
 
 func (c *console) closePeriod(ctx context.Context, r *request) (done, error) {
-	return c.changePeriod(ctx, r, "closed", func(ctx context.Context, db books.DB, org string, p models.Period) (books.PeriodChange, error) {
-		return books.ClosePeriod(ctx, db, org, p, books.CloseOptions{Force: r.PostFormValue("force") == "true"})
-	})
+	return c.changePeriod(ctx, r, "closed",
+		func(ctx context.Context, db books.DB, org string, p models.Period) (books.PeriodChange, error) {
+			return books.ClosePeriod(ctx, db, org, p, books.CloseOptions{Force: r.PostFormValue("force") == "true"})
+		})
 }
 
 func (c *console) openPeriod(ctx context.Context, r *request) (done, error) {
@@ -143,7 +158,8 @@ func (c *console) openPeriod(ctx context.Context, r *request) (done, error) {
 
 // changePeriod closes or opens the period that a form names.
 func (c *console) changePeriod(
-	ctx context.Context, r *request, state string, change func(context.Context, books.DB, string, models.Period) (books.PeriodChange, error),
+	ctx context.Context, r *request, state string,
+	change func(context.Context, books.DB, string, models.Period) (books.PeriodChange, error),
 ) (done, error) {
 	day, err := periodOf(r)
 	if err != nil {
@@ -155,7 +171,8 @@ func (c *console) changePeriod(
 	}
 	p, err := change(ctx, c.Pool, org, models.Period{StartsOn: day})
 	d := done{
-		Org: org, Subject: day.String(), Text: "The period that begins on " + day.String() + " is " + state + "." + broughtBack(p.Returned),
+		Org: org, Subject: day.String(),
+		Text:    "The period that begins on " + day.String() + " is " + state + "." + broughtBack(p.Returned),
 		Details: map[string]any{"returned": p.Returned},
 	}
 	if !p.Changed && p.Returned == 0 {

@@ -31,12 +31,14 @@ func TestAPeriodIsClosedAndOpened(t *testing.T) {
 	sees(t, s.see("/console/periods"), "There are no periods")
 	sees(t, s.done("/console/periods/add", url.Values{"span": {"2026"}}), "12 open periods added", "2026-12-31")
 	sees(t, s.done("/console/periods/add", url.Values{"span": {"2027-02"}}), "1 open period added", "2027-02-28")
-	sees(t, s.done("/console/periods/close", url.Values{"from": {"2026-03-01"}}), "The period that begins on 2026-03-01 is closed", "closed")
+	sees(t, s.done("/console/periods/close", url.Values{"from": {"2026-03-01"}}),
+		"The period that begins on 2026-03-01 is closed", "closed")
 
 	s.write(fixture.Invoice("acme", "late", 1000))
 	s.work()
 	body := s.see("/console/periods?org=acme")
-	sees(t, content(body), "1 document failed because a period is closed", "late", "lies in the closed period from 2026-03-01")
+	sees(t, content(body), "1 document failed because a period is closed", "late",
+		"lies in the closed period from 2026-03-01")
 	sees(t, body, "<code>daybook periods open</code>")
 	sees(t, s.see("/console/documents?org=acme&document=late"), "PERIOD_CLOSED", "Open the period")
 
@@ -45,9 +47,11 @@ func TestAPeriodIsClosedAndOpened(t *testing.T) {
 	status, body := s.post("/console/periods/close", url.Values{"org": {"acme"}, "from": {"2026-03-01"}})
 	assert.Equal(t, http.StatusConflict, status)
 	sees(t, body, "UNPOSTED_DOCUMENTS", "1 document that is not posted (0 failed, 1 wait): late of 2026-03-14")
-	sees(t, s.done("/console/periods/close", url.Values{"from": {"2026-03-01"}, "force": {"true"}}), "The closing shut out 1 document that is not posted")
+	sees(t, s.done("/console/periods/close", url.Values{"from": {"2026-03-01"}, "force": {"true"}}),
+		"The closing shut out 1 document that is not posted")
 	s.work()
-	sees(t, s.done("/console/periods/policy", url.Values{"policy": {"first_open_day"}}), "The policy is set. 1 failed job is pending again")
+	sees(t, s.done("/console/periods/policy", url.Values{"policy": {"first_open_day"}}),
+		"The policy is set. 1 failed job is pending again")
 	s.work()
 	sees(t, s.see("/console/documents?org=acme&document=late"), "posting 2026-04-01")
 }

@@ -21,7 +21,8 @@ func (c *console) queues() {
 	c.page("GET "+Root+"queues/{name}", tokens.ScopeRead, c.queuePage)
 	c.action(Root+"queues", tokens.ScopeOperate, "queues.create", c.createQueue)
 	c.action(Root+"queues/{name}/set", tokens.ScopeOperate, "queues.set", c.setQueue)
-	c.action(Root+"queues/{name}/pause", tokens.ScopeOperate, "queues.pause", c.pauseQueue(true, "Paused: nothing of it begins until it is resumed. What has begun is finished."))
+	c.action(Root+"queues/{name}/pause", tokens.ScopeOperate, "queues.pause",
+		c.pauseQueue(true, "Paused: nothing of it begins until it is resumed. What has begun is finished."))
 	c.action(Root+"queues/{name}/resume", tokens.ScopeOperate, "queues.resume", c.pauseQueue(false, "Resumed."))
 	c.action(Root+"queues/{name}/release", tokens.ScopeOperate, "queues.release", c.releaseQueue)
 	c.action(Root+"queues/{name}/delete", tokens.ScopeOperate, "queues.delete", c.deleteQueue)
@@ -74,21 +75,29 @@ func (c *console) queueList(ctx context.Context, r *request) (*view, error) {
 	for i, u := range list {
 		lines[i] = queueLine{u}
 	}
-	form := filters{Action: Root + "queues", Hidden: hiddenOrg(r), Fields: fields(r, field{Name: "fleet", Label: "Fleet"})}
+	form := filters{
+		Action: Root + "queues", Hidden: hiddenOrg(r),
+		Fields: fields(r, field{Name: "fleet", Label: "Fleet"}),
+	}
 	if p.Fleet != nil {
 		form.Clear = r.link("queues")
 	}
 	return &view{
-		Title: "Queues", Template: "queues", Nav: "queues", Live: p.After == "", Lead: "Named queues of background jobs: each has limits of its own, and a fleet of workers that works it.",
+		Title: "Queues", Template: "queues", Nav: "queues", Live: p.After == "",
+		Lead: "Named queues of background jobs: each has limits of its own, and a fleet of workers that works it.",
 		Data: map[string]any{
 			"Queues": lines, "Pager": pagerBy(r, "after", next), "Filters": form, "Filtered": form.Clear != "",
-			"New": button{Action: Root + "queues", Label: "Make a queue", Tone: "quiet", Confirm: "Jobs can be enqueued in it at once.", Fields: append(
-				[]field{{Name: "name", ID: "new-name", Label: "Name"}}, queueFields("new-", store.NamedQueue{})...)},
+			"New": button{
+				Action: Root + "queues", Label: "Make a queue", Tone: "quiet",
+				Confirm: "Jobs can be enqueued in it at once.", Fields: append(
+					[]field{{Name: "name", ID: "new-name", Label: "Name"}}, queueFields("new-", store.NamedQueue{})...),
+			},
 		},
 	}, nil
 }
 
-// queueFields are the settings of a queue as a form asks for them; prefix tells the inputs of one form from those of another.
+// queueFields are the settings of a queue as a form asks for them; prefix tells the inputs of one
+// form from those of another.
 func queueFields(prefix string, u store.NamedQueue) []field {
 	most := func(n int) string {
 		if n == 0 {
@@ -102,8 +111,14 @@ func queueFields(prefix string, u store.NamedQueue) []field {
 	}
 	return []field{
 		{Name: "fleet", ID: prefix + "fleet", Label: "Fleet", Value: u.Fleet, Placeholder: "the one without a name"},
-		{Name: "maxParallel", ID: prefix + "parallel", Label: "Jobs at a time", Type: "number", Value: most(u.MaxParallel), Placeholder: "any"},
-		{Name: "perProcess", ID: prefix + "process", Label: "Jobs a process", Type: "number", Value: most(u.PerProcess), Placeholder: "any"},
+		{
+			Name: "maxParallel", ID: prefix + "parallel", Label: "Jobs at a time", Type: "number", Value: most(u.MaxParallel),
+			Placeholder: "any",
+		},
+		{
+			Name: "perProcess", ID: prefix + "process", Label: "Jobs a process", Type: "number", Value: most(u.PerProcess),
+			Placeholder: "any",
+		},
 		{Name: "rate", ID: prefix + "rate", Label: "Attempts", Type: "number", Value: most(u.Rate), Placeholder: "any"},
 		{Name: "rateSeconds", ID: prefix + "seconds", Label: "in seconds", Value: seconds, Placeholder: "1"},
 		{Name: "rateBurst", ID: prefix + "burst", Label: "of them at once", Type: "number", Value: most(u.RateBurst)},
@@ -120,7 +135,10 @@ func (c *console) queuePage(ctx context.Context, r *request) (*view, error) {
 		return nil, err
 	}
 	at := Root + joinPath("queues", u.Name) + "/"
-	pause := button{Action: at + "pause", Label: "Pause", Tone: "quiet", Next: r.here(), Confirm: "Nothing of it begins until it is resumed. What has begun is finished."}
+	pause := button{
+		Action: at + "pause", Label: "Pause", Tone: "quiet", Next: r.here(),
+		Confirm: "Nothing of it begins until it is resumed. What has begun is finished.",
+	}
 	if u.PausedAt != nil {
 		pause = button{Action: at + "resume", Label: "Resume", Next: r.here()}
 	}
@@ -128,28 +146,42 @@ func (c *console) queuePage(ctx context.Context, r *request) (*view, error) {
 		pause,
 		{
 			Action: at + "set", Label: "Change settings", Tone: "quiet", Next: r.here(), Fields: queueFields("set-", u),
-			Confirm: "They hold for what begins from now on. A field that is empty is at its default. Open jobs go to the fleet that is named.",
+			Confirm: "They hold for what begins from now on. A field that is empty is at its default. Open jobs go to the " +
+				"fleet that is named.",
 		},
 	}
 	if u.SetBy != "" {
 		buttons = append(buttons, button{
 			Action: at + "release", Label: "Give the settings back", Tone: "quiet", Next: r.here(),
-			Confirm: "What its programs have asked for last counts again. Where none has asked for any, the settings stay until one does.",
+			Confirm: "What its programs have asked for last counts again. Where none has asked for any, the settings stay " +
+				"until one does.",
 		})
 	}
-	buttons = append(buttons, button{Action: at + "delete", Label: "Delete", Tone: "danger", Confirm: "Only a queue without open jobs can be deleted."})
+	buttons = append(buttons,
+		button{
+			Action: at + "delete", Label: "Delete", Tone: "danger",
+			Confirm: "Only a queue without open jobs can be deleted.",
+		})
 	return &view{
-		Title: "Queue " + u.Name, Template: "queue", Nav: "queues", Live: true, Trail: []trail{{"Queues", r.link("queues")}}, Data: map[string]any{
+		Title: "Queue " + u.Name, Template: "queue", Nav: "queues", Live: true,
+		Trail: []trail{{"Queues", r.link("queues")}}, Data: map[string]any{
 			"Queue": queueLine{u}, "Buttons": buttons,
 		},
 	}, nil
 }
 
-// queueForm reads the settings of a queue from a form, and notes those that are given for the log of actions.
+// queueForm reads the settings of a queue from a form, and notes those that are given for the log
+// of actions.
 func queueForm(ctx context.Context, r *request, name string) (store.NamedQueue, error) {
-	u := store.NamedQueue{Name: name, Fleet: strings.TrimSpace(r.PostFormValue("fleet")), Owner: strings.TrimSpace(r.PostFormValue("owner"))}
+	u := store.NamedQueue{
+		Name: name, Fleet: strings.TrimSpace(r.PostFormValue("fleet")),
+		Owner: strings.TrimSpace(r.PostFormValue("owner")),
+	}
 	details := map[string]any{"fleet": u.Fleet, "owner": u.Owner}
-	for name, into := range map[string]*int{"maxParallel": &u.MaxParallel, "perProcess": &u.PerProcess, "rate": &u.Rate, "rateBurst": &u.RateBurst} {
+	for name, into := range map[string]*int{
+		"maxParallel": &u.MaxParallel, "perProcess": &u.PerProcess, "rate": &u.Rate,
+		"rateBurst": &u.RateBurst,
+	} {
 		n, err := optionalNumber(r.PostFormValue(name))
 		if err != nil {
 			return u, err

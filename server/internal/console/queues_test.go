@@ -12,14 +12,19 @@ import (
 	"github.com/daybook-dev/daybook/internal/store/tokens"
 )
 
-// TestQueuesPage makes a named queue and presses each button of its page; all are in the log of actions.
+// TestQueuesPage makes a named queue and presses each button of its page; all are in the log of
+// actions.
 func TestQueuesPage(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.signIn("", tokens.ScopeRead, tokens.ScopeOperate)
 	_, body := s.get("/console/queues")
 	require.Contains(t, body, "There is no named queue")
-	status, body := s.post("/console/queues", url.Values{"name": {"bank"}, "fleet": {"shop"}, "maxParallel": {"10"}, "rate": {"100"}, "rateSeconds": {"60"}, "owner": {"payments"}})
+	status, body := s.post("/console/queues",
+		url.Values{
+			"name": {"bank"}, "fleet": {"shop"}, "maxParallel": {"10"}, "rate": {"100"}, "rateSeconds": {"60"},
+			"owner": {"payments"},
+		})
 	require.Equal(t, http.StatusOK, status, body)
 	require.Contains(t, body, "<h1>Queue bank</h1>")
 	require.Contains(t, body, "10 jobs at a time")
@@ -36,8 +41,16 @@ func TestQueuesPage(t *testing.T) {
 		{"/release", nil, "<dd>its programs</dd>"},
 		{"/release", nil, "Nothing was changed: the settings are those of its programs already."},
 		{"/set", url.Values{"maxParallel": {"3"}, "fleet": {"shop"}}, "3 jobs at a time"},
-		{"/set", url.Values{"maxParallel": {"3"}, "fleet": {"shop"}}, "Nothing was changed: the queue has these settings already."},
-		{"/set", url.Values{"rate": {"2"}, "rateSeconds": {"0.5"}, "rateBurst": {"4"}, "fleet": {"shop"}}, "2 in 500 ms, 4 at once"},
+		{
+			"/set",
+			url.Values{"maxParallel": {"3"}, "fleet": {"shop"}},
+			"Nothing was changed: the queue has these settings already.",
+		},
+		{
+			"/set",
+			url.Values{"rate": {"2"}, "rateSeconds": {"0.5"}, "rateBurst": {"4"}, "fleet": {"shop"}},
+			"2 in 500 ms, 4 at once",
+		},
 	} {
 		form := url.Values{"next": {page}}
 		maps.Copy(form, c.form)

@@ -19,9 +19,13 @@ import (
 // versionsShown is how many versions of an organization's rules are listed, the newest first.
 const versionsShown = 200
 
-var rulesPage = view{Title: "Rules", Template: "rules", Nav: "rules", Lead: "What documents are posted as: each change is a version, and one version is active."}
+var rulesPage = view{
+	Title: "Rules", Template: "rules", Nav: "rules",
+	Lead: "What documents are posted as: each change is a version, and one version is active.",
+}
 
-// rules adds the versions of an organization's rules, their sources, and the preview of a change with what applies it.
+// rules adds the versions of an organization's rules, their sources, and the preview of a change
+// with what applies it.
 func (c *console) rules() {
 	c.addToMenu(menuEntry{Group: "Ledger", Name: "Rules", Path: "rules"})
 	c.ledgerPage("GET "+Root+"rules", rulesPage, c.ruleSetList)
@@ -44,7 +48,8 @@ func (c *console) ruleSetList(ctx context.Context, r *request, org string) (*vie
 		return nil, err
 	}
 	return &view{Data: map[string]any{
-		"Org": org, "Sets": sets[:min(len(sets), versionsShown)], "Total": len(sets), "Failures": failures, "Most": int64(ledgerdb.MaxFailures),
+		"Org": org, "Sets": sets[:min(len(sets), versionsShown)], "Total": len(sets), "Failures": failures,
+		"Most": int64(ledgerdb.MaxFailures),
 	}}, nil
 }
 
@@ -112,7 +117,8 @@ func (c *console) ruleSetPage(ctx context.Context, r *request, org string) (*vie
 	}
 	data["Source"], data["Rule"], data["RuleLine"] = numbered(set.Source, marked...), r.FormValue("rule"), marked[0]
 	return &view{
-		Title: "Rule set version " + strconv.FormatInt(set.Version, 10), Lead: set.Name, Template: "rules-version", Data: data,
+		Title: "Rule set version " + strconv.FormatInt(set.Version, 10), Lead: set.Name, Template: "rules-version",
+		Data:  data,
 		Trail: []trail{{"Rules", r.link("rules")}},
 	}, nil
 }
@@ -129,7 +135,8 @@ func linesOf(problems []posting.Problem) []int {
 	return lines
 }
 
-// editRules shows the form for a new version: the source of the version that the address names, or of the active one, or the sample's.
+// editRules shows the form for a new version: the source of the version that the address names, or
+// of the active one, or the sample's.
 func (c *console) editRules(ctx context.Context, r *request, org string) (*view, error) {
 	o, err := c.Listing.Organization(ctx, org)
 	if err != nil {
@@ -151,7 +158,8 @@ func (c *console) editRules(ctx context.Context, r *request, org string) (*view,
 		}
 		d.Source, d.From = set.Source, "version "+strconv.FormatInt(version, 10)
 	}
-	return &view{Title: "Change the rules", Template: "rules-edit", Data: d, Trail: []trail{{"Rules", r.link("rules")}}}, nil
+	return &view{Title: "Change the rules", Template: "rules-edit", Data: d, Trail: []trail{{"Rules", r.link("rules")}}},
+		nil
 }
 
 // versionNumber is a version; 0: none.

@@ -11,7 +11,8 @@ import (
 	"github.com/daybook-dev/daybook/failure"
 )
 
-var errFormTooLarge = failure.New(failure.BodyTooLarge, "the form is too large: apply the rules with `daybook rules apply`")
+var errFormTooLarge = failure.New(failure.BodyTooLarge,
+	"the form is too large: apply the rules with `daybook rules apply`")
 
 // unreadableForm is the error of a form that could not be read.
 func unreadableForm(err error) error {
@@ -21,7 +22,8 @@ func unreadableForm(err error) error {
 	return wrongParameter("%v", err)
 }
 
-// rulesRequest reads what an action on rules is about: the organization, and the version that was active when the caller looked.
+// rulesRequest reads what an action on rules is about: the organization, and the version that was
+// active when the caller looked.
 func (c *console) rulesRequest(ctx context.Context, r *request) (org string, active *int64, err error) {
 	if org, err = r.org(); err != nil {
 		return org, nil, err
@@ -36,7 +38,8 @@ func (c *console) rulesRequest(ctx context.Context, r *request) (org string, act
 	return org, &base, nil
 }
 
-// applyRules stores a source as the next version, and activates it unless it is only to be stored: as `daybook rules apply` does.
+// applyRules stores a source as the next version, and activates it unless it is only to be stored:
+// as `daybook rules apply` does.
 func (c *console) applyRules(ctx context.Context, r *request) (done, error) {
 	org, active, err := c.rulesRequest(ctx, r)
 	if err != nil {
@@ -79,10 +82,14 @@ func rulesDone(r *request, c books.Change, activated bool) done {
 		text += " " + plural(c.Returned, "failed job is", "failed jobs are") + " pending again."
 	}
 	if len(c.MissingAccounts) > 0 {
-		text += " The chart lacks the accounts " + strings.Join(c.MissingAccounts, ", ") + ": documents that need them fail with UNKNOWN_ACCOUNT."
+		text += " The chart lacks the accounts " + strings.Join(c.MissingAccounts, ", ") +
+			": documents that need them fail with UNKNOWN_ACCOUNT."
 	}
 	return done{
 		To: r.link("rules"), Text: text, Org: c.OrgID, Subject: "version " + version,
-		Details: map[string]any{"version": c.Version, "name": c.Name, "activated": activated, "changed": c.Changed, "returned": c.Returned},
+		Details: map[string]any{
+			"version": c.Version, "name": c.Name, "activated": activated, "changed": c.Changed,
+			"returned": c.Returned,
+		},
 	}
 }

@@ -15,11 +15,12 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// previewsAtOnce is how many previews a server makes side by side: each reads a source for up to some seconds, and evaluates documents for up to five.
-// Further ones wait.
+// previewsAtOnce is how many previews a server makes side by side: each reads a source for up to
+// some seconds, and evaluates documents for up to five. Further ones wait.
 const previewsAtOnce = 2
 
-// previewsShown is how many documents of each kind a preview shows; all that were tried are counted.
+// previewsShown is how many documents of each kind a preview shows; all that were tried are
+// counted.
 const previewsShown = 25
 
 var errPreviewsBusy = failure.New(failure.RateLimited, "too many previews: try again in a moment")
@@ -37,7 +38,8 @@ type previewView struct {
 	// Cases is the YAML of test cases, Results what became of them.
 	Cases   string
 	Results []posting.CaseResult
-	// CaseProblems and Problems say why the cases, or the source, cannot be used; Lines is the source with its wrong lines marked.
+	// CaseProblems and Problems say why the cases, or the source, cannot be used; Lines is the source
+	// with its wrong lines marked.
 	CaseProblems, Problems []posting.Problem
 	Lines                  []sourceLine
 	// Effect is nil when the source cannot be used.
@@ -50,14 +52,16 @@ type effect struct {
 	Preview books.Preview
 	// Readable says that this server reads the organization's documents.
 	Readable bool
-	// Returned counts the jobs that come back, FailedJobs those that failed for any reason. More says that there are more than are counted.
+	// Returned counts the jobs that come back, FailedJobs those that failed for any reason. More says
+	// that there are more than are counted.
 	Returned, FailedJobs int64
 	More                 bool
 	// Mended would be posted, StillFailing would fail; both are of documents whose jobs failed.
 	Mended, StillFailing []previewed
 	// Unchanged counts recent documents of which nothing would change.
 	Unchanged int
-	// Different would be posted differently, Broken would fail; Repaired would be posted and would not be by the present rules.
+	// Different would be posted differently, Broken would fail; Repaired would be posted and would
+	// not be by the present rules.
 	Different, Broken, Repaired []previewed
 }
 
@@ -85,7 +89,8 @@ func (c *console) previewVersion(ctx context.Context, r *request, org string) (*
 		return nil, err
 	}
 	number := strconv.FormatInt(set.Version, 10)
-	return c.preview(ctx, r, previewView{Org: org, Version: set.Version, Source: set.Source, From: "version " + number}, "Preview of version "+number)
+	return c.preview(ctx, r, previewView{Org: org, Version: set.Version, Source: set.Source, From: "version " + number},
+		"Preview of version "+number)
 }
 
 // formText is a text of several lines. Browsers send each line's end as two characters.
@@ -122,7 +127,8 @@ func (c *console) preview(ctx context.Context, r *request, d previewView, title 
 	return &view{Title: title, Template: "rules-preview", Data: d, Trail: []trail{{"Rules", r.link("rules")}}}, nil
 }
 
-// runCases runs the test cases of the form with the source, and the chart that they name or else the organization's.
+// runCases runs the test cases of the form with the source, and the chart that they name or else
+// the organization's.
 func (c *console) runCases(ctx context.Context, d *previewView, rules *posting.RuleSet) error {
 	if strings.TrimSpace(d.Cases) == "" {
 		return nil

@@ -7,7 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestASourceIsReadWhenThereIsAPlace: reading a large source takes seconds, and every token with the scope read may send one.
+// TestASourceIsReadWhenThereIsAPlace: reading a large source takes seconds, and every token with
+// the scope read may send one.
 func TestASourceIsReadWhenThereIsAPlace(t *testing.T) {
 	t.Parallel()
 	c := &console{previews: make(chan struct{}, 1)}

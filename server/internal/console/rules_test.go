@@ -57,8 +57,8 @@ func content(body string) string {
 	return html.UnescapeString(regexp.MustCompile(`\s+`).ReplaceAllString(regexp.MustCompile(`<[^>]*>`).ReplaceAllString(body, " "), " "))
 }
 
-// TestMendTheRuleAndSeeItComeBack is the way of an operator on call: a document failed for want of a rule, the rule is mended, and the job comes
-// back.
+// TestMendTheRuleAndSeeItComeBack is the way of an operator on call: a document failed for want of
+// a rule, the rule is mended, and the job comes back.
 func TestMendTheRuleAndSeeItComeBack(t *testing.T) {
 	t.Parallel()
 	s := books(t, tokens.ScopeOperate)
@@ -74,20 +74,23 @@ func TestMendTheRuleAndSeeItComeBack(t *testing.T) {
 
 	mended := rulesWith(t, saleRule, `(doc.type == "invoice" || doc.type == "tip") && doc.direction == "out"`)
 	body = s.preview(mended, nil)
-	sees(t, content(body), "1 failed job comes back", "1 of 1 failed document that was tried would be posted", "Would be posted", "tip-1", "Nothing is posted yet")
+	sees(t, content(body), "1 failed job comes back", "1 of 1 failed document that was tried would be posted",
+		"Would be posted", "tip-1", "Nothing is posted yet")
 	sees(t, body, ">added<", "11.90", "Store and activate")
 	assert.Equal(t, models.JobFailed, fixture.Job(t, s.Pool, "acme", "tip-1").State, "a preview changes nothing")
 
 	base := regexp.MustCompile(`name="base" value="(\d+)"`).FindStringSubmatch(body)
 	require.Len(t, base, 2)
-	status, body := s.post("/console/rules/apply", url.Values{"org": {"acme"}, "base": {base[1]}, "source": {asBrowser(mended)}})
+	status, body := s.post("/console/rules/apply",
+		url.Values{"org": {"acme"}, "base": {base[1]}, "source": {asBrowser(mended)}})
 	require.Equal(t, http.StatusOK, status)
 	sees(t, body, "Version 2 is active. 1 failed job is pending again.")
 	job := fixture.Job(t, s.Pool, "acme", "tip-1")
 	assert.Equal(t, models.JobPending, job.State)
 	sees(t, s.see("/console/documents?org=acme&document=tip-1"), "pending")
 	var stored string
-	require.NoError(t, s.Pool.QueryRow(t.Context(), `SELECT source FROM daybook.rule_sets WHERE org_id = 'acme' AND version = 2`).Scan(&stored))
+	require.NoError(t, s.Pool.QueryRow(t.Context(),
+		`SELECT source FROM daybook.rule_sets WHERE org_id = 'acme' AND version = 2`).Scan(&stored))
 	assert.Equal(t, mended, stored, "as it was pasted, also where a browser sends other ends of lines")
 
 	s.work()
@@ -97,12 +100,17 @@ func TestMendTheRuleAndSeeItComeBack(t *testing.T) {
 func TestVersionsOfRules(t *testing.T) {
 	t.Parallel()
 	s := books(t, tokens.ScopeOperate)
-	status, body := s.post("/console/rules/apply", url.Values{"org": {"acme"}, "base": {"1"}, "store": {"only"}, "source": {rulesWith(t, "ruleset: sample", "ruleset: second")}})
+	status, body := s.post("/console/rules/apply",
+		url.Values{
+			"org": {"acme"}, "base": {"1"}, "store": {"only"},
+			"source": {rulesWith(t, "ruleset: sample", "ruleset: second")},
+		})
 	require.Equal(t, http.StatusOK, status)
 	sees(t, body, "Version 2 is stored. It is not active.", "second")
 	assert.Less(t, strings.Index(body, ">2<"), strings.Index(body, ">1<"), "the newest first")
 
-	sees(t, s.see("/console/rules/2?org=acme&rule=sale"), "Rule set version 2", "ruleset: second", `Rule <code>sale</code> begins in <a href="#L49">`, "stored")
+	sees(t, s.see("/console/rules/2?org=acme&rule=sale"), "Rule set version 2", "ruleset: second",
+		`Rule <code>sale</code> begins in <a href="#L49">`, "stored")
 	body = s.see("/console/rules/2/preview?org=acme")
 	sees(t, body, "Activate version 2")
 	status, body = s.post("/console/rules/activate", url.Values{"org": {"acme"}, "base": {"1"}, "version": {"2"}})
@@ -186,7 +194,10 @@ func TestAChangeOfRulesThatOvertakesAnotherIsRefused(t *testing.T) {
 func TestRulesNeedTheirScopesAndOrganization(t *testing.T) {
 	t.Parallel()
 	s := books(t)
-	apply := url.Values{"org": {"acme"}, "base": {"1"}, "version": {"1"}, "source": {rulesWith(t, "ruleset: sample", "ruleset: second")}}
+	apply := url.Values{
+		"org": {"acme"}, "base": {"1"}, "version": {"1"},
+		"source": {rulesWith(t, "ruleset: sample", "ruleset: second")},
+	}
 	for _, path := range []string{"/console/rules/apply", "/console/rules/activate"} {
 		status, body := s.post(path, apply)
 		assert.Equal(t, http.StatusForbidden, status, path)
@@ -218,7 +229,10 @@ func TestHostileRulesAreShownAsText(t *testing.T) {
 	_, body := s.post("/console/rules/apply", url.Values{"org": {"acme"}, "base": {"1"}, "source": {source}})
 	sees(t, body, "Version 2 is active")
 	s.exec(`UPDATE daybook.rule_sets SET name = $1`, markup)
-	for _, path := range []string{"/console/rules?org=acme", "/console/rules/2?org=acme&rule=" + url.QueryEscape(markup), "/console/rules/edit?org=acme&from=2"} {
+	for _, path := range []string{
+		"/console/rules?org=acme", "/console/rules/2?org=acme&rule=" + url.QueryEscape(markup),
+		"/console/rules/edit?org=acme&from=2",
+	} {
 		body := s.see(path)
 		assert.NotContains(t, body, markup, path)
 		assert.NotContains(t, body, "</textarea><img", path)
@@ -228,7 +242,8 @@ func TestHostileRulesAreShownAsText(t *testing.T) {
 func TestChangesOfTheBooksAreInTheLogOfActions(t *testing.T) {
 	t.Parallel()
 	s := books(t, tokens.ScopeOperate)
-	_, _ = s.post("/console/rules/apply", url.Values{"org": {"acme"}, "base": {"1"}, "source": {rulesWith(t, "ruleset: sample", "ruleset: second")}})
+	_, _ = s.post("/console/rules/apply",
+		url.Values{"org": {"acme"}, "base": {"1"}, "source": {rulesWith(t, "ruleset: sample", "ruleset: second")}})
 	_, _ = s.post("/console/rules/activate", url.Values{"org": {"acme"}, "base": {"7"}, "version": {"1"}})
 	s.done("/console/periods/add", url.Values{"span": {"2026-03"}})
 	s.done("/console/periods/close", url.Values{"from": {"2026-03-01"}})

@@ -29,27 +29,32 @@ func (c *console) schedules() {
 		{"resume", "Resumed.", func(ctx context.Context, id string) (bool, error) {
 			return schedules.Resume(ctx, c.Temporal, id, "")
 		}},
-		{"trigger", "Fired once. What that did stands in the list once a worker has executed it.", func(ctx context.Context, id string) (bool, error) {
-			return true, schedules.Trigger(ctx, c.Temporal, id)
-		}},
+		{
+			"trigger", "Fired once. What that did stands in the list once a worker has executed it.",
+			func(ctx context.Context, id string) (bool, error) {
+				return true, schedules.Trigger(ctx, c.Temporal, id)
+			},
+		},
 	} {
-		c.action(Root+"schedules/{id}/"+a.name, tokens.ScopeOperate, "schedules."+a.name, func(ctx context.Context, r *request) (done, error) {
-			id := r.PathValue("id")
-			d := done{Subject: id, Text: a.text}
-			return d, c.withTemporal(ctx, func(ctx context.Context) error {
-				s, err := schedules.Describe(ctx, c.Temporal, id)
-				if err != nil {
+		c.action(Root+"schedules/{id}/"+a.name, tokens.ScopeOperate, "schedules."+a.name,
+			func(ctx context.Context, r *request) (done, error) {
+				id := r.PathValue("id")
+				d := done{Subject: id, Text: a.text}
+				return d, c.withTemporal(ctx, func(ctx context.Context) error {
+					s, err := schedules.Describe(ctx, c.Temporal, id)
+					if err != nil {
+						return err
+					}
+					if r.Token.OrgID != nil && *r.Token.OrgID != s.OrgID {
+						return fmt.Errorf("%w: %s", schedules.ErrNotFound, id)
+					}
+					d.Org = s.OrgID
+					changed, err := a.do(ctx, id)
+					d.unless(changed, "the schedule "+id+" is "+map[bool]string{true: "paused", false: "active"}[s.Paused]+
+						" already")
 					return err
-				}
-				if r.Token.OrgID != nil && *r.Token.OrgID != s.OrgID {
-					return fmt.Errorf("%w: %s", schedules.ErrNotFound, id)
-				}
-				d.Org = s.OrgID
-				changed, err := a.do(ctx, id)
-				d.unless(changed, "the schedule "+id+" is "+map[bool]string{true: "paused", false: "active"}[s.Paused]+" already")
-				return err
+				})
 			})
-		})
 	}
 }
 
@@ -78,7 +83,8 @@ func (c *console) scheduleList(ctx context.Context, r *request) (*view, error) {
 			toggle = button{Action: base + "resume", Label: "Resume", Next: r.here()}
 		}
 		lines[i] = scheduleLine{s, []button{toggle, {
-			Action: base + "trigger", Label: "Fire now", Tone: "quiet", Next: r.here(), Confirm: "It enqueues its job once, also while it is paused.",
+			Action: base + "trigger", Label: "Fire now", Tone: "quiet", Next: r.here(),
+			Confirm: "It enqueues its job once, also while it is paused.",
 		}}}
 	}
 	data["Lines"] = lines

@@ -17,7 +17,8 @@ func (c *console) search() {
 	c.page("GET "+Root+"search", tokens.ScopeRead, c.find)
 }
 
-// find looks for a text as the id of a job, an idempotency key, a document's id, also of a document whose job was removed, and a task's id. One that is found is shown at once.
+// find looks for a text as the id of a job, an idempotency key, a document's id, also of a document
+// whose job was removed, and a task's id. One that is found is shown at once.
 func (c *console) find(ctx context.Context, r *request) (*view, error) {
 	q := value(r, "q")
 	org, err := r.org()
@@ -37,7 +38,8 @@ func (c *console) find(ctx context.Context, r *request) (*view, error) {
 	if len(hits) == 1 && !found.More {
 		return &view{To: hits[0].Address}, nil
 	}
-	return &view{Title: "Search", Template: "search", Data: map[string]any{"Query": q, "Hits": hits, "More": found.More}}, nil
+	return &view{Title: "Search", Template: "search", Data: map[string]any{"Query": q, "Hits": hits, "More": found.More}},
+		nil
 }
 
 // hit is something that a search found.
@@ -59,13 +61,22 @@ func (c *console) hits(r *request, found listing.Finds) []hit {
 		if j.ID != value(r, "q") {
 			why = "its document"
 		}
-		hits = append(hits, hit{"Accounting job", j.DocumentID, r.link("accounting/" + joinPath(j.ID)), j.OrgID, "", string(j.State), why})
+		hits = append(hits, hit{
+			"Accounting job", j.DocumentID, r.link("accounting/" + joinPath(j.ID)), j.OrgID, "",
+			string(j.State), why,
+		})
 	}
 	for _, d := range found.Documents {
-		hits = append(hits, hit{"Document", d.ID, r.link("documents", "org", d.OrgID, "document", d.ID), d.OrgID, "", "", "its id"})
+		hits = append(hits, hit{
+			"Document", d.ID, r.link("documents", "org", d.OrgID, "document", d.ID), d.OrgID, "", "",
+			"its id",
+		})
 	}
 	for _, t := range found.Tasks {
-		hits = append(hits, hit{"Task", strconv.FormatInt(t.ID, 10), r.link("tasks/" + strconv.FormatInt(t.ID, 10)), "", t.Type, string(t.State), "its id"})
+		hits = append(hits, hit{
+			"Task", strconv.FormatInt(t.ID, 10), r.link("tasks/" + strconv.FormatInt(t.ID, 10)), "",
+			t.Type, string(t.State), "its id",
+		})
 	}
 	return hits
 }

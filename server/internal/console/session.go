@@ -15,12 +15,14 @@ import (
 )
 
 const (
-	// sessionCookie holds a random secret of the session, not the token: signing out ends it in the database, and so does revoking the token
-	// (docs/decisions/0013). No script reads it (HttpOnly), and no other site's form carries it (SameSite).
+	// sessionCookie holds a random secret of the session, not the token: signing out ends it in the
+	// database, and so does revoking the token (docs/decisions/0013). No script reads it (HttpOnly),
+	// and no other site's form carries it (SameSite).
 	sessionCookie = "daybook_session"
 	// hostPrefix has browsers keep a cookie only if this very host set it over TLS.
 	hostPrefix = "__Host-"
-	// maxForm is how many bytes of any request's body are read; the form with the source of a rule set is the largest.
+	// maxForm is how many bytes of any request's body are read; the form with the source of a rule
+	// set is the largest.
 	maxForm = 1 << 20
 )
 
@@ -35,7 +37,8 @@ func (c *console) session() {
 
 func (c *console) signIn(w http.ResponseWriter, r *http.Request, status int, message string) {
 	c.render(w, &request{Request: r}, &view{
-		Title: "Sign in", Template: "sign-in", Status: status, Data: map[string]any{"Message": message, "Next": localPath(r.FormValue("next"))},
+		Title: "Sign in", Template: "sign-in", Status: status,
+		Data: map[string]any{"Message": message, "Next": localPath(r.FormValue("next"))},
 	})
 }
 
@@ -49,7 +52,8 @@ func (c *console) checkToken(w http.ResponseWriter, r *http.Request) {
 	token, err := tokens.Find(r.Context(), c.Pool, strings.TrimSpace(r.PostFormValue("token")))
 	switch {
 	case errors.Is(err, tokens.ErrRefused):
-		c.signIn(w, r, http.StatusUnauthorized, "This token is unknown or revoked. Create one with `daybook tokens create`.")
+		c.signIn(w, r, http.StatusUnauthorized,
+			"This token is unknown or revoked. Create one with `daybook tokens create`.")
 		return
 	case err != nil:
 		c.attempts.succeeded(from)
@@ -104,11 +108,13 @@ func cookieOf(r *http.Request, name string) (value string, ok bool) {
 // setCookie gives the browser a cookie for a time; a negative one removes it.
 func setCookie(w http.ResponseWriter, r *http.Request, name, value string, lasts time.Duration) {
 	http.SetCookie(w, &http.Cookie{ //nolint:gosec // Secure follows the request: over plain HTTP the console answers this machine alone
-		Name: cookieName(r, name), Value: value, Path: "/", MaxAge: int(lasts.Seconds()), HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: secure(r),
+		Name: cookieName(r, name), Value: value, Path: "/", MaxAge: int(lasts.Seconds()), HttpOnly: true,
+		SameSite: http.SameSiteLaxMode, Secure: secure(r),
 	})
 }
 
-// signedIn returns the request with its token, or answers: with the page to sign in, or with what the token lacks.
+// signedIn returns the request with its token, or answers: with the page to sign in, or with what
+// the token lacks.
 func (c *console) signedIn(w http.ResponseWriter, raw *http.Request, scope tokens.Scope) (*request, bool) {
 	r := &request{Request: raw, now: c.now()}
 	err := tokens.ErrRefused

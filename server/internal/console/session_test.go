@@ -40,7 +40,8 @@ func TestSignIn(t *testing.T) {
 	require.Contains(t, body, "daybook tokens create")
 }
 
-// TestOtherSitesPostNothing sends what browsers send for a form of another site, and what a browser sends that says nothing of it.
+// TestOtherSitesPostNothing sends what browsers send for a form of another site, and what a browser
+// sends that says nothing of it.
 func TestOtherSitesPostNothing(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -73,7 +74,8 @@ func TestOtherSitesPostNothing(t *testing.T) {
 	}
 }
 
-// TestASessionEnds signs out, revokes the token and lets the time pass: each ends the session in the database, whatever the browser keeps.
+// TestASessionEnds signs out, revokes the token and lets the time pass: each ends the session in
+// the database, whatever the browser keeps.
 func TestASessionEnds(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(s *site, id string){
@@ -90,7 +92,8 @@ func TestASessionEnds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newSite(t)
-			token, secret, err := tokens.Create(t.Context(), s.Pool, tokens.NewToken{Name: "test", Scopes: []tokens.Scope{tokens.ScopeRead}})
+			token, secret, err := tokens.Create(t.Context(), s.Pool,
+				tokens.NewToken{Name: "test", Scopes: []tokens.Scope{tokens.ScopeRead}})
 			require.NoError(t, err)
 			s.post("/console/sign-in", url.Values{"token": {secret}})
 			address, err := url.Parse(s.server.URL)
@@ -110,7 +113,8 @@ func TestASessionEnds(t *testing.T) {
 	}
 }
 
-// TestCookiesBehindTLS: over TLS, also that of a proxy, only this very host can have set the cookie.
+// TestCookiesBehindTLS: over TLS, also that of a proxy, only this very host can have set the
+// cookie.
 func TestCookiesBehindTLS(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

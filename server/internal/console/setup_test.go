@@ -21,7 +21,8 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m, temporaltest.Stop) }
 
-// site is a console on a database of its own, and a browser of the plainest kind: it keeps cookies and follows redirects.
+// site is a console on a database of its own, and a browser of the plainest kind: it keeps cookies
+// and follows redirects.
 type site struct {
 	*pgtest.DB
 	t      *testing.T
@@ -77,7 +78,8 @@ func (s *site) post(path string, form url.Values) (status int, body string) {
 
 func (s *site) postRequest(path string, form url.Values) *http.Request {
 	s.t.Helper()
-	r, err := http.NewRequestWithContext(s.t.Context(), http.MethodPost, s.server.URL+path, strings.NewReader(form.Encode()))
+	r, err := http.NewRequestWithContext(s.t.Context(), http.MethodPost, s.server.URL+path,
+		strings.NewReader(form.Encode()))
 	require.NoError(s.t, err)
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	r.Header.Set("Sec-Fetch-Site", "same-origin") // as browsers do

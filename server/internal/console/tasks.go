@@ -32,7 +32,8 @@ func wholeDatabase(r *request) error {
 // taskStates are the choices of a filter of tasks.
 func taskStates() []option {
 	says := map[models.TaskState]string{
-		models.TaskWaiting: "waiting for its time", models.TaskReady: "ready", models.TaskLeased: "leased", models.TaskStuck: "stuck: needs a person",
+		models.TaskWaiting: "waiting for its time", models.TaskReady: "ready", models.TaskLeased: "leased",
+		models.TaskStuck:  "stuck: needs a person",
 		models.TaskFailed: "failed: has an error", models.TaskDone: "completed",
 	}
 	options := []option{{"", "any"}}
@@ -72,7 +73,8 @@ func (c *console) taskList(ctx context.Context, r *request) (*view, error) {
 		form.Clear = r.link("tasks")
 	}
 	return &view{Title: "Tasks", Template: "tasks", Nav: "tasks", Live: cursor == "", Data: map[string]any{
-		"Filters": form, "Tasks": found.Tasks, "Searched": found.Searched, "Pager": pagerOf(r, found.Next), "Filtered": form.Clear != "",
+		"Filters": form, "Tasks": found.Tasks, "Searched": found.Searched, "Pager": pagerOf(r, found.Next),
+		"Filtered": form.Clear != "",
 	}}, nil
 }
 
@@ -97,7 +99,8 @@ func taskStory(d *listing.TaskDetail, now time.Time) story {
 	default: // models.TaskStuck and models.TaskFailed are searched for, and are no state
 	}
 	if d.Stuck != "" {
-		s.Next, s.Todo = "It needs a person: "+d.Stuck+".", "Read its last error and the worker's log at the time of its leases. `daybook doctor` says whether workers of tasks run."
+		s.Next, s.Todo = "It needs a person: "+d.Stuck+".", "Read its last error and the worker's log at the time of its "+
+			"leases. `daybook doctor` says whether workers of tasks run."
 	}
 	return s
 }
@@ -108,7 +111,8 @@ func (c *console) taskPage(ctx context.Context, r *request) (*view, error) {
 	}
 	id, err := strconv.ParseInt(r.PathValue("id"), 10, 64)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %q is no id of a task, which is a number", store.ErrTaskNotFound, clip(r.PathValue("id"), 50))
+		return nil, fmt.Errorf("%w: %q is no id of a task, which is a number", store.ErrTaskNotFound,
+			clip(r.PathValue("id"), 50))
 	}
 	d, err := c.Listing.Task(ctx, id)
 	if err != nil {
@@ -127,10 +131,12 @@ func (c *console) taskPage(ctx context.Context, r *request) (*view, error) {
 		history.Events[i].Error = redact.Text(history.Events[i].Error)
 	}
 	return &view{
-		Title: "Task " + strconv.FormatInt(id, 10), Template: "task", Nav: "tasks", Live: d.State != models.TaskDone && cursor == "", Trail: []trail{{"Tasks", r.link("tasks")}},
+		Title: "Task " + strconv.FormatInt(id, 10), Template: "task", Nav: "tasks", Live: d.State != models.TaskDone &&
+			cursor == "", Trail: []trail{{"Tasks", r.link("tasks")}},
 		Data: map[string]any{
-			"Task": d, "Owner": owners[d.Type], "Story": taskStory(&d, r.now), "Error": redact.Text(d.LastError), "Payload": redact.JSON(d.Type, d.Payload),
-			"Events": history.Events, "Pager": pagerOf(r, history.Next),
+			"Task": d, "Owner": owners[d.Type], "Story": taskStory(&d, r.now), "Error": redact.Text(d.LastError),
+			"Payload": redact.JSON(d.Type, d.Payload),
+			"Events":  history.Events, "Pager": pagerOf(r, history.Next),
 		},
 	}, nil
 }

@@ -32,10 +32,14 @@ func TestTasksAreListedAndShown(t *testing.T) {
 	first := s.task("email", `{"to": "ann", "api_key": "k-1"}`)
 	s.exec(`SELECT queues.fail_task(task_id, 'the server answered Bearer abcdefgh12345 with 500') FROM queues.dequeue_next_available_task()`)
 	second := s.task("sms", `{}`)
-	for filter, want := range map[string][]int64{"": {second, first}, "state=failed": {first}, "type=sms": {second}, "state=ready": {second}, "type=sms&since=1h": {second}, "type=sms&until=1h": nil} {
+	for filter, want := range map[string][]int64{
+		"": {second, first}, "state=failed": {first}, "type=sms": {second},
+		"state=ready": {second}, "type=sms&since=1h": {second}, "type=sms&until=1h": nil,
+	} {
 		body := s.see("/console/tasks?" + filter)
 		for _, id := range []int64{first, second} {
-			assert.Equal(t, fmt.Sprint(want) != "[]" && strings.Contains(fmt.Sprint(want), fmt.Sprint(id)), strings.Contains(body, fmt.Sprintf(`"/console/tasks/%d"`, id)), "%s: %d", filter, id)
+			assert.Equal(t, fmt.Sprint(want) != "[]" && strings.Contains(fmt.Sprint(want), fmt.Sprint(id)),
+				strings.Contains(body, fmt.Sprintf(`"/console/tasks/%d"`, id)), "%s: %d", filter, id)
 		}
 	}
 	body := s.see(fmt.Sprintf("/console/tasks/%d", first))
@@ -71,10 +75,14 @@ func TestHostileFieldsOfTasksAreText(t *testing.T) {
 	s := newSite(t)
 	s.signIn("", tokens.ScopeRead)
 	id := s.task("email", fmt.Sprintf(`{"a": %q}`, hostile))
-	_, err := s.Pool.Exec(t.Context(), `SELECT queues.fail_task(task_id, $1) FROM queues.dequeue_next_available_task()`, hostile)
+	_, err := s.Pool.Exec(t.Context(), `SELECT queues.fail_task(task_id, $1) FROM queues.dequeue_next_available_task()`,
+		hostile)
 	require.NoError(t, err)
 	bad := url.QueryEscape(hostile)
-	for _, path := range []string{"/console/tasks", fmt.Sprintf("/console/tasks/%d", id), "/console/tasks?type=" + bad, "/console/search?q=" + bad} {
+	for _, path := range []string{
+		"/console/tasks", fmt.Sprintf("/console/tasks/%d", id), "/console/tasks?type=" + bad,
+		"/console/search?q=" + bad,
+	} {
 		body := s.see(path)
 		assert.False(t, strings.Contains(body, "<script>alert") || strings.Contains(body, "<img src=x"), path)
 		assert.Contains(t, body, "&lt;script&gt;", path)
@@ -94,7 +102,8 @@ func TestSearchGoesToWhatItFinds(t *testing.T) {
 
 	s.signIn("", tokens.ScopeRead)
 	for q, title := range map[string]string{
-		job: "Job mail", "key-1": "Job mail", "inv-1": "Document inv-1", document: "Document inv-1", fmt.Sprint(task): fmt.Sprintf("Task %d", task),
+		job: "Job mail", "key-1": "Job mail", "inv-1": "Document inv-1", document: "Document inv-1",
+		fmt.Sprint(task): fmt.Sprintf("Task %d", task),
 	} {
 		assert.Contains(t, s.see("/console/search?q="+url.QueryEscape(" "+q+" ")), "<h1>"+title, q)
 	}

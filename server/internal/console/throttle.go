@@ -6,14 +6,16 @@ import (
 )
 
 const (
-	// signInAttempts is how many attempts to sign in may fail in signInWindow for each address that they come from.
+	// signInAttempts is how many attempts to sign in may fail in signInWindow for each address that
+	// they come from.
 	signInAttempts = 10
 	signInWindow   = time.Minute
 	// signInAddresses bounds how many addresses are remembered.
 	signInAddresses = 10_000
 )
 
-// throttle counts failed attempts to sign in. Tokens cannot be guessed; it keeps attempts from being work for the database.
+// throttle counts failed attempts to sign in. Tokens cannot be guessed; it keeps attempts from
+// being work for the database.
 type throttle struct {
 	mu       sync.Mutex
 	failures map[string]*failures
@@ -24,7 +26,8 @@ type failures struct {
 	since time.Time
 }
 
-// begin counts an attempt, which counts as failed until succeeded is called. It returns how long to wait when there were too many.
+// begin counts an attempt, which counts as failed until succeeded is called. It returns how long to
+// wait when there were too many.
 func (t *throttle) begin(from string, now time.Time) (wait time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

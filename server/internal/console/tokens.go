@@ -43,7 +43,10 @@ func (c *console) tokenList(ctx context.Context, r *request) (*view, error) {
 			if lines[i].Own {
 				ask = "This is the token that you are signed in with: you are signed out."
 			}
-			lines[i].Revoke = &button{Action: Root + joinPath("tokens", t.ID, "revoke"), Label: "Revoke", Tone: "danger", Next: r.here(), Confirm: ask}
+			lines[i].Revoke = &button{
+				Action: Root + joinPath("tokens", t.ID, "revoke"), Label: "Revoke", Tone: "danger",
+				Next: r.here(), Confirm: ask,
+			}
 		}
 	}
 	return &view{

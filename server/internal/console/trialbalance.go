@@ -27,7 +27,8 @@ type trialCurrency struct {
 	Balanced bool
 }
 
-// balanceFilter reads what a page about balances is to sum: period is a month or a year, in place of from and to.
+// balanceFilter reads what a page about balances is to sum: period is a month or a year, in place
+// of from and to.
 func balanceFilter(r *request, org string) (ledgerdb.BalanceFilter, error) {
 	f := ledgerdb.BalanceFilter{OrgID: org, Currency: r.FormValue("currency")}
 	from, to, err := spanParameters(r)
@@ -73,14 +74,16 @@ func (c *console) trialBalancePage(ctx context.Context, r *request, org string) 
 		for n < len(rest) && rest[n].Currency == total.Currency {
 			n++
 		}
-		currencies[i] = trialCurrency{total.Currency, rest[:n], total, total.Opening.Sign() == 0 && total.Closing.Sign() == 0}
+		currencies[i] = trialCurrency{total.Currency, rest[:n], total, total.Opening.Sign() == 0 &&
+			total.Closing.Sign() == 0}
 		rest = rest[n:]
 	}
 	return &view{Data: map[string]any{
 		"Org": org, "Currencies": currencies, "Balanced": trial.Balanced,
 		"Spanned": !f.From.IsZero() || !f.To.IsZero(), "From": f.From, "To": f.To,
 		"Filters": filters{
-			Action: Root + "trial-balance", Hidden: r.keptOrg(), Clear: r.withoutFilters("period", "from", "to", "currency"), Fields: balanceFields(r, f),
+			Action: Root + "trial-balance", Hidden: r.keptOrg(), Clear: r.withoutFilters("period", "from", "to", "currency"),
+			Fields: balanceFields(r, f),
 		},
 	}}, nil
 }

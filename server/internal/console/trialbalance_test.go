@@ -112,7 +112,11 @@ func TestTheChartOfAccounts(t *testing.T) {
 	s := books(t)
 	const hostileName = `<b onclick="x">`
 	fixture.Tx(t, s.Pool, func(ctx context.Context, tx pgx.Tx) {
-		_, err := ledgerdb.PutAccounts(ctx, tx, "acme", []models.Account{{Code: hostileName, Name: hostileName, Type: models.AccountAsset, Currencies: []string{"EUR", "JPY"}}}, nil)
+		_, err := ledgerdb.PutAccounts(ctx, tx, "acme",
+			[]models.Account{{
+				Code: hostileName, Name: hostileName, Type: models.AccountAsset,
+				Currencies: []string{"EUR", "JPY"},
+			}}, nil)
 		require.NoError(t, err)
 	})
 	body := s.see("/console/accounts?org=acme")

@@ -41,16 +41,20 @@ type standing struct {
 
 func standingOfJob(j *models.Job) standing {
 	return standing{
-		kind: "jobs", org: j.OrgID, jobType: j.Type, state: j.State, attempts: j.RunCount, max: j.MaxAttempts, ready: j.ReadyAt, attempted: j.LastAttemptedAt,
-		code: models.ErrorCode(answers.Text(j.LastErrorCode)), worker: answers.Text(j.Worker), working: j.Working, detached: j.Detached, cancel: j.CancelRequested, waits: j.Waits(),
+		kind: "jobs", org: j.OrgID, jobType: j.Type, state: j.State, attempts: j.RunCount, max: j.MaxAttempts,
+		ready: j.ReadyAt, attempted: j.LastAttemptedAt,
+		code: models.ErrorCode(answers.Text(j.LastErrorCode)), worker: answers.Text(j.Worker), working: j.Working,
+		detached: j.Detached, cancel: j.CancelRequested, waits: j.Waits(),
 		queue: answers.Text(j.Queue),
 	}
 }
 
 func standingOfAccounting(j *models.AccountingJob) standing {
 	return standing{
-		kind: "accounting", org: j.OrgID, state: j.State, attempts: j.RunCount, ready: j.ReadyAt, attempted: j.LastAttemptedAt,
-		code: models.ErrorCode(answers.Text(j.LastErrorCode)), worker: answers.Text(j.Worker), working: j.Working, detached: j.Detached, cancel: j.CancelRequested,
+		kind: "accounting", org: j.OrgID, state: j.State, attempts: j.RunCount, ready: j.ReadyAt,
+		attempted: j.LastAttemptedAt,
+		code:      models.ErrorCode(answers.Text(j.LastErrorCode)), worker: answers.Text(j.Worker), working: j.Working,
+		detached: j.Detached, cancel: j.CancelRequested,
 	}
 }
 
@@ -67,7 +71,8 @@ func (c *console) tell(ctx context.Context, r *request, j standing) (story, erro
 	case models.JobCancelled:
 		s.Says, s.Todo = "It is cancelled and is not worked.", "Retry it if it is wanted after all."
 	case models.JobFailed:
-		s.Says = fmt.Sprintf("It is a dead letter after %s: it is not tried again by itself.", plural(j.attempts, "attempt", "attempts"))
+		s.Says = fmt.Sprintf("It is a dead letter after %s: it is not tried again by itself.",
+			plural(j.attempts, "attempt", "attempts"))
 		if models.JobErrorIsFinal(j.code) && j.kind == "jobs" {
 			s.Says = "It is a dead letter: with this error trying again cannot help by itself."
 		}
@@ -122,7 +127,8 @@ func (c *console) tellPending(ctx context.Context, r *request, j standing) (stor
 		if j.attempts == 0 {
 			s.Says = "It waits for its time, " + ago(r.now, j.ready) + "."
 		} else {
-			s.Says = fmt.Sprintf("It is tried again %s, after %s.", ago(r.now, j.ready), plural(j.attempts, "attempt", "attempts"))
+			s.Says = fmt.Sprintf("It is tried again %s, after %s.", ago(r.now, j.ready),
+				plural(j.attempts, "attempt", "attempts"))
 		}
 	} else {
 		s.Says = "It has been due for " + phrase.Duration(r.now.Sub(j.ready)) + " and waits for a worker."
@@ -146,17 +152,21 @@ func hindered(s *story, h listing.Hindrance, j standing, now time.Time) {
 		s.Todo = "Its organization is paused since " + phrase.Duration(now.Sub(*h.PausedAt)) + ": resume it, or wait."
 		s.Mend = &trail{Name: "Organizations", Address: address(j.org, "organizations")}
 	case h.QueuePausedAt != nil:
-		s.Todo = "Its queue " + j.queue + " is paused since " + phrase.Duration(now.Sub(*h.QueuePausedAt)) + ": resume it, or wait."
+		s.Todo = "Its queue " + j.queue + " is paused since " + phrase.Duration(now.Sub(*h.QueuePausedAt)) +
+			": resume it, or wait."
 		s.Mend = &trail{Name: "Queues", Address: address("", joinPath("queues", j.queue))}
 	case h.MaxInFlight != nil && h.InFlight >= *h.MaxInFlight:
-		s.Todo = fmt.Sprintf("Its organization is at its cap: %d of its jobs are worked, and no more are allowed.", h.InFlight)
+		s.Todo = fmt.Sprintf("Its organization is at its cap: %d of its jobs are worked, and no more are allowed.",
+			h.InFlight)
 		s.Mend = &trail{Name: "Organizations", Address: address(j.org, "organizations")}
 	case j.ready.After(now):
 	case j.kind == "jobs" && h.Workers == 0 && h.Fleet != "":
-		s.Todo = "No worker of the fleet " + h.Fleet + ", which works its queue " + j.queue + ", runs: start one (`DAYBOOK_FLEET=" + h.Fleet + " daybook worker`), or let another fleet work the queue."
+		s.Todo = "No worker of the fleet " + h.Fleet + ", which works its queue " + j.queue +
+			", runs: start one (`DAYBOOK_FLEET=" + h.Fleet + " daybook worker`), or let another fleet work the queue."
 		s.Mend = &trail{Name: "Queues", Address: address("", joinPath("queues", j.queue))}
 	case j.kind == "jobs" && h.Workers == 0:
-		s.Todo = "No worker of background jobs runs: start one (`daybook worker`), or look why it does not work (`daybook doctor`)."
+		s.Todo = "No worker of background jobs runs: start one (`daybook worker`), or look why it does not work " +
+			"(`daybook doctor`)."
 		s.Mend = &trail{Name: "Workers", Address: address("", "workers")}
 	case j.kind == "jobs" && h.Handlers == 0:
 		s.Todo = "No worker that runs has a handler for " + j.jobType + ": start one that registers it."

@@ -35,15 +35,18 @@ type runLine struct {
 	Lanes, AllLanes int
 }
 
-// fleetsShown is how many fleets' workflows the page shows side by side; those of the others are a link away.
+// fleetsShown is how many fleets' workflows the page shows side by side; those of the others are a
+// link away.
 const fleetsShown = 6
 
 // workers adds the page of workflows, workers and leases, and what can be done to them.
 func (c *console) workers() {
 	c.addToMenu(menuEntry{Group: "Operate", Name: "Workers", Path: "workers"})
 	c.page("GET "+Root+"workers", tokens.ScopeRead, c.workersPage)
-	c.action(Root+"workers/{kind}/pause", tokens.ScopeOperate, "workflow.pause", c.signalRun(models.SignalPause, "Paused: no new turn begins. What is leased is finished."))
-	c.action(Root+"workers/{kind}/resume", tokens.ScopeOperate, "workflow.resume", c.signalRun(models.SignalResume, "Resumed."))
+	c.action(Root+"workers/{kind}/pause", tokens.ScopeOperate, "workflow.pause",
+		c.signalRun(models.SignalPause, "Paused: no new turn begins. What is leased is finished."))
+	c.action(Root+"workers/{kind}/resume", tokens.ScopeOperate, "workflow.resume",
+		c.signalRun(models.SignalResume, "Resumed."))
 	c.action(Root+"workers/{kind}/configure", tokens.ScopeOperate, "workflow.configure", c.configureRun)
 	c.action(Root+"leases/release", tokens.ScopeOperate, "leases.release", c.releaseLeases)
 }
@@ -104,8 +107,9 @@ func (c *console) workersPage(ctx context.Context, r *request) (*view, error) {
 	}, nil
 }
 
-// runLines are the workflows as the page shows them; fleets are whose they are. Of a fleet with a name, those of documents and tasks are shown where they are
-// used: it is there for its queues of background jobs.
+// runLines are the workflows as the page shows them; fleets are whose they are. Of a fleet with a
+// name, those of documents and tasks are shown where they are used: it is there for its queues of
+// background jobs.
 func (c *console) runLines(r *request, states []health.WorkflowState, fleets []string) []runLine {
 	lines := make([]runLine, 0, len(states))
 	for i, s := range states {
@@ -125,18 +129,29 @@ func (c *console) runLines(r *request, states []health.WorkflowState, fleets []s
 			l.Buttons = append(l.Buttons, button{Action: action + "resume", Label: "Resume", Next: r.here()})
 		default:
 			l.Buttons = append(l.Buttons, button{
-				Action: action + "pause", Label: "Pause", Tone: "quiet", Next: r.here(), Confirm: "No new job of " + s.Kind + " is leased until it is resumed. What is leased is finished.",
+				Action: action + "pause", Label: "Pause", Tone: "quiet", Next: r.here(),
+				Confirm: "No new job of " + s.Kind + " is leased until it is resumed. What is leased is finished.",
 			})
 		}
 		if s.Status != nil {
 			l.Lanes, l.AllLanes = s.Status.Lanes, s.Status.Settings.Concurrency
 			set := s.Status.Settings
 			l.Buttons = append(l.Buttons, button{
-				Action: action + "configure", Label: "Change settings", Tone: "quiet", Next: r.here(), Confirm: "From the next turn on. They stay until they are changed again.",
+				Action: action + "configure", Label: "Change settings", Tone: "quiet", Next: r.here(),
+				Confirm: "From the next turn on. They stay until they are changed again.",
 				Fields: []field{
-					{Name: "batchSize", ID: ids + "-batch", Label: "Jobs a batch", Type: "number", Value: strconv.Itoa(set.BatchSize)},
-					{Name: "pollIntervalSeconds", ID: ids + "-poll", Label: "Poll interval, seconds", Type: "number", Value: strconv.Itoa(set.PollIntervalSeconds)},
-					{Name: "concurrency", ID: ids + "-lanes", Label: "Lanes", Type: "number", Value: strconv.Itoa(set.Concurrency)},
+					{
+						Name: "batchSize", ID: ids + "-batch", Label: "Jobs a batch", Type: "number",
+						Value: strconv.Itoa(set.BatchSize),
+					},
+					{
+						Name: "pollIntervalSeconds", ID: ids + "-poll", Label: "Poll interval, seconds", Type: "number",
+						Value: strconv.Itoa(set.PollIntervalSeconds),
+					},
+					{
+						Name: "concurrency", ID: ids + "-lanes", Label: "Lanes", Type: "number",
+						Value: strconv.Itoa(set.Concurrency),
+					},
 				},
 			})
 		}
@@ -176,13 +191,18 @@ func (c *console) signalRun(signal, text string) func(ctx context.Context, r *re
 		if err != nil {
 			return d, err
 		}
-		err = c.eachRun(ctx, w, func(ctx context.Context, id string) error { return c.Temporal.SignalWorkflow(ctx, id, "", signal, nil) })
+		err = c.eachRun(ctx, w, func(ctx context.Context,
+			id string,
+		) error {
+			return c.Temporal.SignalWorkflow(ctx, id, "", signal, nil)
+		})
 		c.health.forget()
 		return d, err
 	}
 }
 
-// eachRun calls f for each workflow of the kind that runs, under whatever id; without any for the documented one, of which Temporal then says how it stands.
+// eachRun calls f for each workflow of the kind that runs, under whatever id; without any for the
+// documented one, of which Temporal then says how it stands.
 func (c *console) eachRun(ctx context.Context, w health.Workflow, f func(ctx context.Context, id string) error) error {
 	return c.withTemporal(ctx, func(ctx context.Context) error {
 		ids, err := health.RunsOf(ctx, c.Temporal, w, healthTimeout)
@@ -206,7 +226,10 @@ func (c *console) configureRun(ctx context.Context, r *request) (done, error) {
 		return d, err
 	}
 	var in workflows.ConfigureInput
-	for name, into := range map[string]**int{"batchSize": &in.BatchSize, "pollIntervalSeconds": &in.PollIntervalSeconds, "concurrency": &in.Concurrency} {
+	for name, into := range map[string]**int{
+		"batchSize": &in.BatchSize, "pollIntervalSeconds": &in.PollIntervalSeconds,
+		"concurrency": &in.Concurrency,
+	} {
 		text := r.PostFormValue(name)
 		if text == "" {
 			continue
@@ -219,7 +242,8 @@ func (c *console) configureRun(ctx context.Context, r *request) (done, error) {
 	}
 	return d, c.eachRun(ctx, w, func(ctx context.Context, id string) error {
 		handle, err := c.Temporal.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
-			WorkflowID: id, UpdateName: models.UpdateConfigure, Args: []any{in}, WaitForStage: client.WorkflowUpdateStageCompleted,
+			WorkflowID: id, UpdateName: models.UpdateConfigure, Args: []any{in},
+			WaitForStage: client.WorkflowUpdateStageCompleted,
 		})
 		if err == nil {
 			err = handle.Get(ctx, nil)

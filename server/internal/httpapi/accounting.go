@@ -23,26 +23,34 @@ type DocumentInput struct {
 
 func (s *server) accounting() {
 	operation(s, tokens.ScopeEnqueue, huma.Operation{
-		OperationID: "enqueueAccountingJob", Method: http.MethodPost, Path: "/api/accounting/jobs/enqueue", Tags: []string{tagAccounting},
-		Summary: "Ask for a document version to be posted", Description: "There is one job a document: a newer version takes the place of an older one, never the reverse.",
-		Metadata: map[string]any{exampleKey: `{"documentId": "invoice-17", "version": 1}`},
+		OperationID: "enqueueAccountingJob", Method: http.MethodPost, Path: "/api/accounting/jobs/enqueue",
+		Tags:        []string{tagAccounting},
+		Summary:     "Ask for a document version to be posted",
+		Description: "There is one job a document: a newer version takes the place of an older one, never the reverse.",
+		Metadata:    map[string]any{exampleKey: `{"documentId": "invoice-17", "version": 1}`},
 	}, s.enqueueAccountingJob, http.StatusNotFound)
 	operation(s, tokens.ScopeRead, huma.Operation{
-		OperationID: "listAccountingJobs", Method: http.MethodGet, Path: "/api/accounting/jobs", Tags: []string{tagAccounting},
+		OperationID: "listAccountingJobs", Method: http.MethodGet, Path: "/api/accounting/jobs",
+		Tags:    []string{tagAccounting},
 		Summary: "List accounting jobs, the last created one first",
 	}, s.listAccountingJobs, http.StatusNotFound)
 	operation(s, tokens.ScopeRead, huma.Operation{
-		OperationID: "getAccountingJob", Method: http.MethodGet, Path: "/api/accounting/jobs/{documentId}", Tags: []string{tagAccounting},
+		OperationID: "getAccountingJob", Method: http.MethodGet, Path: "/api/accounting/jobs/{documentId}",
+		Tags:    []string{tagAccounting},
 		Summary: "Get a document's job and a page of the attempts at it",
 	}, s.getAccountingJob, http.StatusNotFound)
 	operation(s, tokens.ScopeOperate, huma.Operation{
-		OperationID: "retryAccountingJob", Method: http.MethodPost, Path: "/api/accounting/jobs/{documentId}/retry", Tags: []string{tagAccounting},
-		Summary: "Make a document's job due again, whatever became of it", Metadata: map[string]any{actionKey: "accounting.retry"},
+		OperationID: "retryAccountingJob", Method: http.MethodPost, Path: "/api/accounting/jobs/{documentId}/retry",
+		Tags:     []string{tagAccounting},
+		Summary:  "Make a document's job due again, whatever became of it",
+		Metadata: map[string]any{actionKey: "accounting.retry"},
 	}, s.retryAccountingJob, http.StatusNotFound)
 	operation(s, tokens.ScopeOperate, huma.Operation{
-		OperationID: "cancelAccountingJob", Method: http.MethodPost, Path: "/api/accounting/jobs/{documentId}/cancel", Tags: []string{tagAccounting},
-		Summary: "Ask that a document not be posted", Description: "A running attempt commits nothing. What is posted already stays.",
-		Metadata: map[string]any{actionKey: "accounting.cancel"},
+		OperationID: "cancelAccountingJob", Method: http.MethodPost, Path: "/api/accounting/jobs/{documentId}/cancel",
+		Tags:        []string{tagAccounting},
+		Summary:     "Ask that a document not be posted",
+		Description: "A running attempt commits nothing. What is posted already stays.",
+		Metadata:    map[string]any{actionKey: "accounting.cancel"},
 	}, s.cancelAccountingJob, http.StatusNotFound, http.StatusConflict)
 }
 
@@ -65,7 +73,8 @@ func (s *server) enqueueAccountingJob(ctx context.Context, in *enqueueAccounting
 		return nil, err
 	}
 	return requested(queue.EnqueueAccountingJob(ctx, s.pool, queue.AccountingJob{
-		OrgID: org, DocumentID: in.Body.DocumentID, Version: in.Body.Version, ReadyAt: in.Body.ReadyAt, Priority: priority(in.Body.Priority),
+		OrgID: org, DocumentID: in.Body.DocumentID, Version: in.Body.Version, ReadyAt: in.Body.ReadyAt,
+		Priority: priority(in.Body.Priority),
 	}))
 }
 
@@ -82,7 +91,9 @@ type listAccountingJobsOutput struct {
 	Body struct{ answers.AccountingJobList }
 }
 
-func (s *server) listAccountingJobs(ctx context.Context, in *listAccountingJobsInput) (*listAccountingJobsOutput, error) {
+func (s *server) listAccountingJobs(ctx context.Context,
+	in *listAccountingJobsInput,
+) (*listAccountingJobsOutput, error) {
 	org, err := caller(ctx).reach(in.OrgID)
 	if err != nil {
 		return nil, err
@@ -91,7 +102,10 @@ func (s *server) listAccountingJobs(ctx context.Context, in *listAccountingJobsI
 	if err := in.decode(&after); err != nil {
 		return nil, err
 	}
-	f := listing.AccountingJobFilter{OrgID: org, State: models.JobState(in.State), Code: models.ErrorCode(in.Code), Since: in.Since, Until: in.Until, Limit: in.Limit + 1}
+	f := listing.AccountingJobFilter{
+		OrgID: org, State: models.JobState(in.State), Code: models.ErrorCode(in.Code),
+		Since: in.Since, Until: in.Until, Limit: in.Limit + 1,
+	}
 	jobs, err := s.Listing.AccountingJobsAfter(ctx, f, after)
 	if err != nil {
 		return nil, err
@@ -150,9 +164,10 @@ func (s *server) retryAccountingJob(ctx context.Context, in *retryAccountingJobI
 	if in.Body != nil {
 		p.Delay = seconds(in.Body.DelaySeconds)
 	}
-	return s.changed(ctx, org, in.DocumentID, map[string]any{"delay_seconds": p.Delay.Seconds()}, func(tx pgx.Tx) (queue.Response, error) {
-		return queue.MarkAccountingJobPending(ctx, tx, p)
-	})
+	return s.changed(ctx, org, in.DocumentID, map[string]any{"delay_seconds": p.Delay.Seconds()},
+		func(tx pgx.Tx) (queue.Response, error) {
+			return queue.MarkAccountingJobPending(ctx, tx, p)
+		})
 }
 
 func (s *server) cancelAccountingJob(ctx context.Context, in *DocumentInput) (*changeOutput, error) {

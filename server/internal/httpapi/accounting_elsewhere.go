@@ -23,7 +23,8 @@ func (s *server) accountingElsewhere() {
 	operation(s, tokens.ScopeOperate, huma.Operation{
 		OperationID: "decidePostedElsewhere", Method: http.MethodPost, Path: path, Tags: []string{tagAccounting},
 		Summary: "Decide what Daybook posts of a document that another system has posted",
-		Description: "`difference` posts the document less what is posted elsewhere; `full` posts all of it, because the other system has taken its posting back; " +
+		Description: "`difference` posts the document less what is posted elsewhere; `full` posts all of it, because the " +
+			"other system has taken its posting back; " +
 			"`nothing` leaves the version that is asked for to the other system. The document's job is tried again.",
 		Metadata: map[string]any{exampleKey: `{"post": "difference"}`, actionKey: "accounting.elsewhere"},
 	}, s.decidePostedElsewhere, http.StatusNotFound)
@@ -59,8 +60,9 @@ func (s *server) decidePostedElsewhere(ctx context.Context, in *decidePostedElse
 	if err != nil {
 		return nil, err
 	}
-	return s.changed(ctx, org, in.DocumentID, map[string]any{"post": in.Body.Post}, func(tx pgx.Tx) (queue.Response, error) {
-		r, err := ledgerdb.DecideElsewhere(ctx, tx, org, in.DocumentID, in.Body.Post)
-		return queue.Response{JobID: r.JobID, Result: queue.Result(r.Result)}, err
-	})
+	return s.changed(ctx, org, in.DocumentID, map[string]any{"post": in.Body.Post},
+		func(tx pgx.Tx) (queue.Response, error) {
+			r, err := ledgerdb.DecideElsewhere(ctx, tx, org, in.DocumentID, in.Body.Post)
+			return queue.Response{JobID: r.JobID, Result: queue.Result(r.Result)}, err
+		})
 }

@@ -14,7 +14,8 @@ import (
 	"github.com/daybook-dev/daybook/internal/store/tokens"
 )
 
-// A token with the scope operate decides about a document that another system has posted; the decision is in the log of actions, and the job is tried again.
+// A token with the scope operate decides about a document that another system has posted; the
+// decision is in the log of actions, and the job is tried again.
 func TestPostedElsewhereIsDecided(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -34,7 +35,10 @@ UPDATE daybook.accounting_work_queue SET state = 'failed', last_error_code = 'PO
 	require.NoError(t, json.Unmarshal(a.body, &known))
 	assert.Equal(t, "legacy", known.System)
 	assert.Equal(t, "wait", known.Next)
-	assert.Equal(t, []answers.EntryElsewhere{{Account: "1200", Side: "debit", AmountMinor: 500, Amount: "5.00", Currency: "EUR"}}, known.Entries)
+	assert.Equal(t, []answers.EntryElsewhere{{
+		Account: "1200", Side: "debit", AmountMinor: 500, Amount: "5.00",
+		Currency: "EUR",
+	}}, known.Entries)
 
 	for _, c := range []struct {
 		token, path, body string
@@ -55,8 +59,10 @@ UPDATE daybook.accounting_work_queue SET state = 'failed', last_error_code = 'PO
 	a = b.send(operate, http.MethodPost, path, `{"post": "difference"}`)
 	require.Equal(t, http.StatusOK, a.status, a.body)
 	assert.Contains(t, string(a.body), `"requeued"`)
-	assert.Equal(t, 1, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.posted_elsewhere WHERE next = 'difference'`))
-	assert.Equal(t, 1, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.accounting_work_queue WHERE document_id = 'doc' AND state = 'pending'`))
+	assert.Equal(t, 1, fixture.Count(t, b.Pool,
+		`SELECT count(*) FROM daybook.posted_elsewhere WHERE next = 'difference'`))
+	assert.Equal(t, 1, fixture.Count(t, b.Pool,
+		`SELECT count(*) FROM daybook.accounting_work_queue WHERE document_id = 'doc' AND state = 'pending'`))
 	logged, err := actions.List(t.Context(), b.Pool, actions.Filter{Action: "accounting.elsewhere", Outcome: "done"})
 	require.NoError(t, err)
 	require.Len(t, logged, 1)

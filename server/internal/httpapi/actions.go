@@ -15,8 +15,9 @@ import (
 func (s *server) actions() {
 	operation(s, tokens.ScopeRead, huma.Operation{
 		OperationID: "listActions", Method: http.MethodGet, Path: "/api/actions", Tags: []string{tagOperators},
-		Summary:     "List what operators did, the newest first",
-		Description: "Through the console, this API and the command line. A token of one organization sees what was about that one alone.",
+		Summary: "List what operators did, the newest first",
+		Description: "Through the console, this API and the command line. A token of one organization sees what was " +
+			"about that one alone.",
 	}, s.listActions, http.StatusNotFound)
 }
 
@@ -42,8 +43,9 @@ func (s *server) listActions(ctx context.Context, in *listActionsInput) (*listAc
 		return nil, err
 	}
 	f := actions.Filter{
-		OrgID: org, Via: actions.Via(in.Via), Action: in.Action, Actor: in.Actor, Subject: in.Subject, Outcome: actions.Outcome(in.Outcome),
-		Since: in.Since, Until: in.Until, Limit: in.Limit + 1,
+		OrgID: org, Via: actions.Via(in.Via), Action: in.Action, Actor: in.Actor, Subject: in.Subject,
+		Outcome: actions.Outcome(in.Outcome),
+		Since:   in.Since, Until: in.Until, Limit: in.Limit + 1,
 	}
 	if err := in.decode(&f.Before); err != nil {
 		return nil, err

@@ -12,8 +12,8 @@ import (
 	"github.com/daybook-dev/daybook/queue"
 )
 
-// recorded begins the action of an operation; end has it written in the log of actions, unless the transaction of the change wrote it. An
-// operation without an action is not in the log.
+// recorded begins the action of an operation; end has it written in the log of actions, unless the
+// transaction of the change wrote it. An operation without an action is not in the log.
 func (s *server) recorded(ctx context.Context, action string) (with context.Context, end func(error)) {
 	p := caller(ctx)
 	if action == "" || p == nil {
@@ -28,7 +28,9 @@ func (s *server) recorded(ctx context.Context, action string) (with context.Cont
 }
 
 // changed makes a change of one job, and writes its action in the same transaction.
-func (s *server) changed(ctx context.Context, org, subject string, details map[string]any, change func(tx pgx.Tx) (queue.Response, error)) (*changeOutput, error) {
+func (s *server) changed(ctx context.Context, org, subject string, details map[string]any,
+	change func(tx pgx.Tx) (queue.Response, error),
+) (*changeOutput, error) {
 	actions.About(ctx, org, subject, details)
 	var r queue.Response
 	err := store.Begin(ctx, s.pool, func(tx pgx.Tx) (err error) {

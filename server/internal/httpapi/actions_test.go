@@ -13,8 +13,8 @@ import (
 	"github.com/daybook-dev/daybook/internal/store/tokens"
 )
 
-// TestActionsOfTheAPI: what a caller of the API changes is in the log with the token, what is refused with its code, and what only counts
-// is not.
+// TestActionsOfTheAPI: what a caller of the API changes is in the log with the token, what is
+// refused with its code, and what only counts is not.
 func TestActionsOfTheAPI(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -60,8 +60,8 @@ func TestActionsOfTheAPI(t *testing.T) {
 	assert.NotContains(t, string(a.body), `"outcome"`, "another organization's token sees none of it")
 }
 
-// TestEveryOperationThatChangesIsInTheLog sends each request that wants the scope operate and may change something: one that is added without an
-// action, or without a row below, fails here.
+// TestEveryOperationThatChangesIsInTheLog sends each request that wants the scope operate and may
+// change something: one that is added without an action, or without a row below, fails here.
 func TestEveryOperationThatChangesIsInTheLog(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -101,7 +101,8 @@ func TestEveryOperationThatChangesIsInTheLog(t *testing.T) {
 		}
 		before, err := actions.List(t.Context(), b.Pool, actions.Filter{})
 		require.NoError(t, err)
-		a := b.send(token, r.method, strings.NewReplacer("{id}", id, "{documentId}", "nothing", "{name}", "nothing").Replace(r.path), body)
+		a := b.send(token, r.method,
+			strings.NewReplacer("{id}", id, "{documentId}", "nothing", "{name}", "nothing").Replace(r.path), body)
 		after, err := actions.List(t.Context(), b.Pool, actions.Filter{})
 		require.NoError(t, err)
 		require.Len(t, after, len(before)+1, "%s %s: %d %s", r.method, r.path, a.status, a.body)

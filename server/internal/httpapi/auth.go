@@ -57,8 +57,8 @@ func (s *server) authorize(ctx context.Context, header string, scope tokens.Scop
 	return &principal{token}, nil
 }
 
-// mayEnqueue counts a job that the caller enqueues, and refuses a type that the token does not allow. A type that has several
-// names is allowed, or refused, under each of them.
+// mayEnqueue counts a job that the caller enqueues, and refuses a type that the token does not
+// allow. A type that has several names is allowed, or refused, under each of them.
 func (s *server) mayEnqueue(ctx context.Context, jobType string) error {
 	token := &caller(ctx).Token
 	names := []string{jobType}
@@ -69,13 +69,16 @@ func (s *server) mayEnqueue(ctx context.Context, jobType string) error {
 	case token.AllowsType(names...):
 		return s.limits.job(token)
 	case len(token.Types) > 0:
-		return fmt.Errorf("%w: jobs of the type %s, only %s: create a token with `daybook tokens create --types`", errType, jobType, strings.Join(token.Types, ", "))
+		return fmt.Errorf("%w: jobs of the type %s, only %s: create a token with `daybook tokens create --types`", errType,
+			jobType, strings.Join(token.Types, ", "))
 	}
-	return fmt.Errorf("%w: jobs of the type %s want a token with the scope operate, or one whose --types name it", errType, jobType)
+	return fmt.Errorf("%w: jobs of the type %s want a token with the scope operate, or one whose --types name it",
+		errType, jobType)
 }
 
-// reach returns the organization that a request is about: the one that it names, or that of the token. The empty
-// organization is all of them. An organization that the token does not reach does not exist for it.
+// reach returns the organization that a request is about: the one that it names, or that of the
+// token. The empty organization is all of them. An organization that the token does not reach does
+// not exist for it.
 func (p *principal) reach(org string) (string, error) {
 	switch {
 	case p.OrgID == nil:

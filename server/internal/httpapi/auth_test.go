@@ -36,13 +36,17 @@ func TestEveryOperationWantsItsScope(t *testing.T) {
 		for scope, token := range secrets {
 			a := b.send(token, r.method, r.address(), nil)
 			if scope == scopeOf(&r) {
-				assert.NotContains(t, []int{http.StatusUnauthorized, http.StatusForbidden}, a.status, "%s with %s: %s", name, scope, a.body)
+				assert.NotContains(t, []int{http.StatusUnauthorized, http.StatusForbidden}, a.status, "%s with %s: %s", name,
+					scope, a.body)
 				continue
 			}
 			assert.Equal(t, http.StatusForbidden, a.status, "%s with %s", name, scope)
 			assert.Equal(t, "FORBIDDEN", a.code(), name)
 		}
-		for _, token := range []string{"", "dbk_", "dbk_" + strings.Repeat("A", 43), strings.TrimPrefix(b.everything, "dbk_"), b.everything + "A", "x y"} {
+		for _, token := range []string{
+			"", "dbk_", "dbk_" + strings.Repeat("A", 43),
+			strings.TrimPrefix(b.everything, "dbk_"), b.everything + "A", "x y",
+		} {
 			a := b.send(token, r.method, r.address(), nil)
 			assert.Equal(t, http.StatusUnauthorized, a.status, "%s with token %q", name, token)
 			assert.Equal(t, "UNAUTHORIZED", a.code(), name)
@@ -55,7 +59,8 @@ func TestOtherSchemesAreNoTokens(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	for header, want := range map[string]int{
-		"Basic " + b.everything: http.StatusUnauthorized, b.everything: http.StatusUnauthorized, "Bearer": http.StatusUnauthorized,
+		"Basic " + b.everything: http.StatusUnauthorized, b.everything: http.StatusUnauthorized,
+		"Bearer":                 http.StatusUnauthorized,
 		"bearer " + b.everything: http.StatusOK, "BEARER  " + b.everything: http.StatusOK,
 	} {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, b.url+"/api/jobs", nil)
@@ -68,7 +73,8 @@ func TestOtherSchemesAreNoTokens(t *testing.T) {
 func TestRevokedTokensAreRefused(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	token, secret, err := tokens.Create(t.Context(), b.Pool, tokens.NewToken{OrgID: "acme", Name: "test", Scopes: []tokens.Scope{tokens.ScopeRead}})
+	token, secret, err := tokens.Create(t.Context(), b.Pool,
+		tokens.NewToken{OrgID: "acme", Name: "test", Scopes: []tokens.Scope{tokens.ScopeRead}})
 	require.NoError(t, err)
 	require.Equal(t, http.StatusOK, b.send(secret, http.MethodGet, "/api/jobs", nil).status)
 	first, _, err := tokens.Revoke(t.Context(), b.Pool, token.ID)
@@ -85,16 +91,19 @@ func TestRevokedTokensAreRefused(t *testing.T) {
 func TestTokensAreHashedAndTheirUseIsNoted(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	token, secret, err := tokens.Create(t.Context(), b.Pool, tokens.NewToken{OrgID: "acme", Name: "test", Scopes: []tokens.Scope{tokens.ScopeRead}})
+	token, secret, err := tokens.Create(t.Context(), b.Pool,
+		tokens.NewToken{OrgID: "acme", Name: "test", Scopes: []tokens.Scope{tokens.ScopeRead}})
 	require.NoError(t, err)
 	used := func() *time.Time {
 		var at *time.Time
-		require.NoError(t, b.Pool.QueryRow(t.Context(), `SELECT last_used_at FROM daybook.api_tokens WHERE id = $1`, token.ID).Scan(&at))
+		require.NoError(t, b.Pool.QueryRow(t.Context(), `SELECT last_used_at FROM daybook.api_tokens WHERE id = $1`,
+			token.ID).Scan(&at))
 		return at
 	}
 	assert.Nil(t, used())
 	var rows string
-	require.NoError(t, b.Pool.QueryRow(t.Context(), `SELECT string_agg(t::text, '') FROM daybook.api_tokens t`).Scan(&rows))
+	require.NoError(t, b.Pool.QueryRow(t.Context(),
+		`SELECT string_agg(t::text, '') FROM daybook.api_tokens t`).Scan(&rows))
 	assert.NotContains(t, rows, strings.TrimPrefix(secret, tokens.Prefix))
 
 	b.send(secret, http.MethodGet, "/api/jobs", nil)
@@ -102,7 +111,8 @@ func TestTokensAreHashedAndTheirUseIsNoted(t *testing.T) {
 	require.NotNil(t, first)
 	b.send(secret, http.MethodGet, "/api/jobs", nil)
 	assert.Equal(t, first, used(), "it is written once a minute at most")
-	_, err = b.Pool.Exec(t.Context(), `UPDATE daybook.api_tokens SET last_used_at = last_used_at - interval '61 s' WHERE id = $1`, token.ID)
+	_, err = b.Pool.Exec(t.Context(),
+		`UPDATE daybook.api_tokens SET last_used_at = last_used_at - interval '61 s' WHERE id = $1`, token.ID)
 	require.NoError(t, err)
 	b.send(secret, http.MethodGet, "/api/jobs", nil)
 	assert.True(t, used().After(*first))

@@ -27,8 +27,8 @@ func loggedPath(path string) string {
 	return path
 }
 
-// callbacks adds the address at which other systems answer jobs. It needs no other token than the callback's: 256 random bits, of which the
-// database knows the hash.
+// callbacks adds the address at which other systems answer jobs. It needs no other token than the
+// callback's: 256 random bits, of which the database knows the hash.
 func (s *server) callbacks(mux *http.ServeMux) {
 	mux.HandleFunc("POST "+callbackPath+"{token}", func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), answerTimeout)
@@ -69,21 +69,25 @@ type CompleteCallbackResponse struct {
 	Result string `json:"result" enum:"received,unchanged" doc:"unchanged: the same answer came before"`
 }
 
-// describeCallbacks adds the address to the OpenAPI document. Its operation wants no token, and is lenient about the content type, so it is not one of
-// the others.
+// describeCallbacks adds the address to the OpenAPI document. Its operation wants no token, and is
+// lenient about the content type, so it is not one of the others.
 func (s *server) describeCallbacks() {
 	api := s.api.OpenAPI()
 	schemas := api.Components.Schemas
 	op := &huma.Operation{
 		OperationID: "completeCallback", Method: http.MethodPost, Path: callbackPath + "{token}", Tags: []string{tagJobs},
 		Summary: "Answer a job that waits for a callback",
-		Description: "Needs no token but the callback's own, which the job has given away. The same answer may be sent again. " +
+		Description: "Needs no token but the callback's own, which the job has given away. The same answer may be sent " +
+			"again. " +
 			"Counted by the address that it comes from, wrong tokens apart.",
 		Security:   []map[string][]string{{}},
 		Parameters: []*huma.Param{{Name: "token", In: "path", Required: true, Schema: &huma.Schema{Type: huma.TypeString}}},
 		RequestBody: &huma.RequestBody{
 			Description: "The answer, a JSON object; nothing is {}",
-			Content:     map[string]*huma.MediaType{"application/json": {Schema: &huma.Schema{Type: huma.TypeObject, AdditionalProperties: true}}},
+			Content: map[string]*huma.MediaType{"application/json": {Schema: &huma.Schema{
+				Type:                 huma.TypeObject,
+				AdditionalProperties: true,
+			}}},
 		},
 		Responses: map[string]*huma.Response{"200": {
 			Description: http.StatusText(http.StatusOK),
@@ -92,11 +96,13 @@ func (s *server) describeCallbacks() {
 	}
 	problem := schemas.Schema(reflect.TypeFor[Problem](), true, "")
 	for _, status := range []int{
-		http.StatusBadRequest, http.StatusNotFound, http.StatusConflict, http.StatusGone, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity,
+		http.StatusBadRequest, http.StatusNotFound, http.StatusConflict, http.StatusGone, http.StatusRequestEntityTooLarge,
+		http.StatusUnprocessableEntity,
 		http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusServiceUnavailable,
 	} {
 		op.Responses[strconv.Itoa(status)] = &huma.Response{
-			Description: http.StatusText(status), Content: map[string]*huma.MediaType{"application/problem+json": {Schema: problem}},
+			Description: http.StatusText(status),
+			Content:     map[string]*huma.MediaType{"application/problem+json": {Schema: problem}},
 		}
 	}
 	api.AddOperation(op)

@@ -10,10 +10,11 @@ import (
 )
 
 const (
-	// callbacksPerMinute is how many callbacks an address may send, a tenth of them at once. Functions behind one address may have many.
+	// callbacksPerMinute is how many callbacks an address may send, a tenth of them at once.
+	// Functions behind one address may have many.
 	callbacksPerMinute = 6000
-	// wrongPerMinute is how many of them may have a token that no job has given away. Tokens cannot be guessed; it keeps guesses from being work for
-	// the database.
+	// wrongPerMinute is how many of them may have a token that no job has given away. Tokens cannot
+	// be guessed; it keeps guesses from being work for the database.
 	wrongPerMinute, wrongAtOnce = 60, 20
 	// mostAddresses bounds how many addresses are remembered.
 	mostAddresses = 10_000
@@ -34,7 +35,10 @@ func (l *limits) address(r *http.Request) *addressLimits {
 		if l.addresses == nil || len(l.addresses) >= mostAddresses {
 			l.addresses = map[string]*addressLimits{}
 		}
-		known = &addressLimits{callbacks: limiter(callbacksPerMinute), wrong: rate.NewLimiter(wrongPerMinute/60.0, wrongAtOnce)}
+		known = &addressLimits{
+			callbacks: limiter(callbacksPerMinute),
+			wrong:     rate.NewLimiter(wrongPerMinute/60.0, wrongAtOnce),
+		}
 		l.addresses[from] = known
 	}
 	return known
@@ -43,7 +47,8 @@ func (l *limits) address(r *http.Request) *addressLimits {
 // callback counts a callback, or returns the problem of one too many.
 func (a *addressLimits) callback() error {
 	if missing := 1 - a.wrong.Tokens(); missing > 0 {
-		return tooMany(time.Duration(missing*float64(time.Minute)/wrongPerMinute), "this address", wrongPerMinute, "callbacks with a wrong token")
+		return tooMany(time.Duration(missing*float64(time.Minute)/wrongPerMinute), "this address", wrongPerMinute,
+			"callbacks with a wrong token")
 	}
 	return taken(a.callbacks, "this address", callbacksPerMinute, "callbacks")
 }

@@ -9,7 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Each address has limits of its own, a network of IPv6 is one address, and a bounded number of them is remembered.
+// Each address has limits of its own, a network of IPv6 is one address, and a bounded number of
+// them is remembered.
 func TestCallbacksAreCountedByAddress(t *testing.T) {
 	t.Parallel()
 	var l limits

@@ -20,7 +20,8 @@ func TestCallbacks(t *testing.T) {
 	b := setup(t)
 	ask := func(token string, within time.Duration) {
 		var id string
-		require.NoError(t, b.Pool.QueryRow(t.Context(), `SELECT job_id FROM daybook.enqueue_job('acme', 'mail', '{}')`).Scan(&id))
+		require.NoError(t, b.Pool.QueryRow(t.Context(),
+			`SELECT job_id FROM daybook.enqueue_job('acme', 'mail', '{}')`).Scan(&id))
 		require.NoError(t, store.NewCallback(t.Context(), b.Pool, id, "paid", token, within))
 	}
 	ask("secret-1", time.Hour)
@@ -32,7 +33,10 @@ func TestCallbacks(t *testing.T) {
 	}{
 		{"secret-1", `[1]`, http.StatusUnprocessableEntity, "PAYLOAD_INVALID"},
 		{"secret-1", `{`, http.StatusBadRequest, "MALFORMED"},
-		{"secret-1", `{"a": "` + strings.Repeat("x", 140_000) + `"}`, http.StatusRequestEntityTooLarge, "PAYLOAD_TOO_LARGE"},
+		{
+			"secret-1", `{"a": "` + strings.Repeat("x", 140_000) + `"}`, http.StatusRequestEntityTooLarge,
+			"PAYLOAD_TOO_LARGE",
+		},
 		{"secret-1", `{"a": "` + strings.Repeat("x", 300_000) + `"}`, http.StatusRequestEntityTooLarge, "BODY_TOO_LARGE"},
 		{"secret-1", `{"paid": true}`, http.StatusOK, "received"},
 		{"secret-1", `{"paid":true}`, http.StatusOK, "unchanged"},
@@ -40,7 +44,8 @@ func TestCallbacks(t *testing.T) {
 		{"secret-2", `{}`, http.StatusGone, "CALLBACK_EXPIRED"},
 		{"guessed", ``, http.StatusNotFound, "CALLBACK_UNKNOWN"},
 	} {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, b.url+"/api/callbacks/"+c.token, strings.NewReader(c.body))
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, b.url+"/api/callbacks/"+c.token,
+			strings.NewReader(c.body))
 		require.NoError(t, err)
 		a, err := b.client.Do(r)
 		require.NoError(t, err)
@@ -55,18 +60,21 @@ func TestCallbacks(t *testing.T) {
 	var problem httpapi.Problem
 	require.NoError(t, json.Unmarshal(wrong.body, &problem))
 	assert.Equal(t, "answer: it must be a JSON object", problem.Detail)
-	assert.Equal(t, []httpapi.ProblemPart{{Location: "body", Message: "it must be a JSON object"}}, problem.Errors, "the body is the answer, and has no member payload")
+	assert.Equal(t, []httpapi.ProblemPart{{Location: "body", Message: "it must be a JSON object"}}, problem.Errors,
+		"the body is the answer, and has no member payload")
 	large := b.send("", http.MethodPost, "/api/callbacks/secret-1", map[string]string{"a": strings.Repeat("x", 140_000)})
 	assert.Contains(t, string(large.body), "keep what is large elsewhere, and its name in the answer")
 	assert.NotContains(t, b.log.String(), "secret-", "the log does not name tokens")
 }
 
-// An address that sends many wrong tokens is answered 429, also with a right one, until it has been quiet; one that sends too many of any kind likewise.
+// An address that sends many wrong tokens is answered 429, also with a right one, until it has been
+// quiet; one that sends too many of any kind likewise.
 func TestCallbacksBeyondTheRate(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	var id string
-	require.NoError(t, b.Pool.QueryRow(t.Context(), `SELECT job_id FROM daybook.enqueue_job('acme', 'mail', '{}')`).Scan(&id))
+	require.NoError(t, b.Pool.QueryRow(t.Context(),
+		`SELECT job_id FROM daybook.enqueue_job('acme', 'mail', '{}')`).Scan(&id))
 	require.NoError(t, store.NewCallback(t.Context(), b.Pool, id, "paid", "right", time.Hour))
 	wrong := func() answer { return b.send("", http.MethodPost, "/api/callbacks/guessed", object{}) }
 	require.Equal(t, http.StatusNotFound, wrong().status)
@@ -87,7 +95,10 @@ func TestCallbacksBeyondTheRate(t *testing.T) {
 func TestEnqueueWithACallback(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	request := object{"orgId": "acme", "type": "mail", "payload": object{}, "idempotencyKey": "k", "callback": object{"name": "paid", "within": 3600}}
+	request := object{
+		"orgId": "acme", "type": "mail", "payload": object{}, "idempotencyKey": "k",
+		"callback": object{"name": "paid", "within": 3600},
+	}
 	var made struct{ ID, CallbackToken string }
 	a := b.send(b.everything, http.MethodPost, "/api/jobs/enqueue", request)
 	require.Equal(t, http.StatusCreated, a.status, string(a.body))
@@ -99,7 +110,9 @@ func TestEnqueueWithACallback(t *testing.T) {
 	var got struct{ WaitsFor []struct{ What, ID string } }
 	b.get(&got, "/api/jobs/"+made.ID)
 	assert.Equal(t, []struct{ What, ID string }{{"callback", "paid"}}, got.WaitsFor)
-	assert.Equal(t, http.StatusOK, b.send("", http.MethodPost, "/api/callbacks/"+made.CallbackToken, object{"paid": true}).status)
+	assert.Equal(t, http.StatusOK,
+		b.send("", http.MethodPost, "/api/callbacks/"+made.CallbackToken, object{"paid": true}).status)
 	request["unique"] = true
-	assert.Equal(t, http.StatusUnprocessableEntity, b.send(b.everything, http.MethodPost, "/api/jobs/enqueue", request).status)
+	assert.Equal(t, http.StatusUnprocessableEntity,
+		b.send(b.everything, http.MethodPost, "/api/jobs/enqueue", request).status)
 }

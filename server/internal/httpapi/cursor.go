@@ -14,12 +14,14 @@ func (p PageInput) decode(place any) error {
 		return nil
 	}
 	if err := cursor.Read(p.Cursor, place); err != nil {
-		return invalid("query.cursor", "the cursor is not one of this server's: take nextCursor as it is, or begin without one")
+		return invalid("query.cursor",
+			"the cursor is not one of this server's: take nextCursor as it is, or begin without one")
 	}
 	return nil
 }
 
-// page cuts the row off that was read beyond the limit, and returns the cursor of the next page if there was one.
+// page cuts the row off that was read beyond the limit, and returns the cursor of the next page if
+// there was one.
 func page[T any](p PageInput, rows []T, place func(T) any) ([]T, string) {
 	return cursor.Page(p.Limit, rows, place)
 }

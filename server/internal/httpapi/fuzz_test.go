@@ -6,15 +6,17 @@ import (
 	"testing"
 )
 
-// FuzzBodies sends arbitrary bodies to every operation that takes one: whatever is wrong with them is the caller's fault, and
-// said as the document says.
+// FuzzBodies sends arbitrary bodies to every operation that takes one: whatever is wrong with them
+// is the caller's fault, and said as the document says.
 func FuzzBodies(f *testing.F) {
 	b := setup(f)
 	for _, body := range []string{
 		``, `{}`, `null`, `[]`, `{"all":true,"mode":"now"}`, `{"mode":"later","delaySeconds":1e308}`,
 		`{"orgId":"acme","type":"t","payload":{"a":[1,{"b":"\u0000"}]},"runAt":"2024-01-15T10:30:00Z","priority":"normal","links":[{"kind":"a","id":"b"}]}`,
-		`{"orgId":"acme","documentId":"d","version":9223372036854775807}`, `{"filter":{"since":"0000-01-01T00:00:00Z"},"dryRun":true,"mode":"reset"}`,
-		`{"orgId":"acme","type":"t","payload":{"n":1e99999}}`, `{"orgId":"\ud800","type":"t","payload":{}}`, nested(200), "\xff", `{"orgId":"a","type":"t","payload":{},"runAt":"9999-12-31T23:59:59.999999999Z"}`,
+		`{"orgId":"acme","documentId":"d","version":9223372036854775807}`,
+		`{"filter":{"since":"0000-01-01T00:00:00Z"},"dryRun":true,"mode":"reset"}`,
+		`{"orgId":"acme","type":"t","payload":{"n":1e99999}}`, `{"orgId":"\ud800","type":"t","payload":{}}`, nested(200),
+		"\xff", `{"orgId":"a","type":"t","payload":{},"runAt":"9999-12-31T23:59:59.999999999Z"}`,
 	} {
 		f.Add(body)
 	}
@@ -38,7 +40,10 @@ func FuzzBodies(f *testing.F) {
 // FuzzQueries does the same with parameters and ids.
 func FuzzQueries(f *testing.F) {
 	b := setup(f)
-	for _, value := range []string{"", "a", "%00", "%ff", "a/b", "..", "2026-01-01", "2026-01-01T00:00:00Z", "-1", "1e9", "failed", "Y3VyIA", "YyB4", "ZiAxIHg", "WzEsMl0", "EUR"} {
+	for _, value := range []string{
+		"", "a", "%00", "%ff", "a/b", "..", "2026-01-01", "2026-01-01T00:00:00Z", "-1", "1e9",
+		"failed", "Y3VyIA", "YyB4", "ZiAxIHg", "WzEsMl0", "EUR",
+	} {
 		f.Add(value)
 	}
 	var routes []route

@@ -20,9 +20,11 @@ import (
 
 func (s *server) jobs() {
 	operation(s, tokens.ScopeEnqueue, huma.Operation{
-		OperationID: "enqueueJob", Method: http.MethodPost, Path: "/api/jobs/enqueue", Tags: []string{tagJobs}, DefaultStatus: http.StatusCreated,
-		Summary: "Ask for a background job",
-		Description: "The same idempotencyKey with the same type and payload leads to the first job, with status 200 and duplicate true, " +
+		OperationID: "enqueueJob", Method: http.MethodPost, Path: "/api/jobs/enqueue", Tags: []string{tagJobs},
+		DefaultStatus: http.StatusCreated,
+		Summary:       "Ask for a background job",
+		Description: "The same idempotencyKey with the same type and payload leads to the first job, with status 200 and " +
+			"duplicate true, " +
 			"for as long as that job is kept; with other input it is refused (KEY_REUSED).",
 		Responses: map[string]*huma.Response{"200": {
 			Description: "The job was there already",
@@ -34,13 +36,15 @@ func (s *server) jobs() {
 	}, s.enqueueJob, http.StatusNotFound, http.StatusConflict)
 	operation(s, tokens.ScopeOperate, huma.Operation{
 		OperationID: "runJobs", Method: http.MethodPost, Path: "/api/jobs/run", Tags: []string{tagJobs},
-		Summary: "Work due jobs once", Description: "For a cron job where no worker runs. It wants a token for all organizations.",
-		Metadata: map[string]any{limitKey: runTimeout},
+		Summary:     "Work due jobs once",
+		Description: "For a cron job where no worker runs. It wants a token for all organizations.",
+		Metadata:    map[string]any{limitKey: runTimeout},
 	}, s.runJobs, http.StatusNotImplemented)
 	operation(s, tokens.ScopeOperate, huma.Operation{
 		OperationID: "runJobsByGet", Method: http.MethodGet, Path: "/api/jobs/run", Tags: []string{tagJobs},
-		Summary: "Work due jobs once, for cron services that send GET", Description: "As POST, for a token that allows it (`--run-by-get`); for others the address knows POST alone.",
-		Metadata: map[string]any{limitKey: runTimeout},
+		Summary:     "Work due jobs once, for cron services that send GET",
+		Description: "As POST, for a token that allows it (`--run-by-get`); for others the address knows POST alone.",
+		Metadata:    map[string]any{limitKey: runTimeout},
 	}, s.runJobsByGet, http.StatusNotImplemented, http.StatusMethodNotAllowed)
 	operation(s, tokens.ScopeRead, huma.Operation{
 		OperationID: "listJobs", Method: http.MethodGet, Path: "/api/jobs", Tags: []string{tagJobs},
@@ -98,8 +102,8 @@ func (s *server) runJobs(ctx context.Context, in *runJobsInput) (*runJobsOutput,
 	return out, nil
 }
 
-// runJobsByGet is runJobs for tokens with RunByGet alone: browsers, proxies and crawlers send a GET on their own, and it must change
-// nothing then.
+// runJobsByGet is runJobs for tokens with RunByGet alone: browsers, proxies and crawlers send a GET
+// on their own, and it must change nothing then.
 func (s *server) runJobsByGet(ctx context.Context, in *runJobsInput) (*runJobsOutput, error) {
 	if !caller(ctx).RunByGet {
 		p := problemOf(errMethod)
@@ -123,10 +127,12 @@ type retryJobInput struct {
 	}
 }
 
-// retryDelay returns how long a job that is tried again waits. A delay with another mode than later is refused.
+// retryDelay returns how long a job that is tried again waits. A delay with another mode than later
+// is refused.
 func retryDelay(mode string, delaySeconds float64) (time.Duration, error) {
 	if delaySeconds > 0 && mode != string(queue.RetryLater) {
-		return 0, invalid("body.delaySeconds", fmt.Sprintf(`delaySeconds goes with "mode": "later" alone, not with %q`, mode))
+		return 0, invalid("body.delaySeconds",
+			fmt.Sprintf(`delaySeconds goes with "mode": "later" alone, not with %q`, mode))
 	}
 	return seconds(delaySeconds), nil
 }
@@ -140,9 +146,10 @@ func (s *server) retryJob(ctx context.Context, in *retryJobInput) (*changeOutput
 	if err != nil {
 		return nil, err
 	}
-	return s.changed(ctx, org, in.ID, map[string]any{"mode": in.Body.Mode, "delay_seconds": delay.Seconds()}, func(tx pgx.Tx) (queue.Response, error) {
-		return queue.RetryJob(ctx, tx, in.ID, queue.RetryOptions{Mode: queue.RetryMode(in.Body.Mode), Delay: delay})
-	})
+	return s.changed(ctx, org, in.ID, map[string]any{"mode": in.Body.Mode, "delay_seconds": delay.Seconds()},
+		func(tx pgx.Tx) (queue.Response, error) {
+			return queue.RetryJob(ctx, tx, in.ID, queue.RetryOptions{Mode: queue.RetryMode(in.Body.Mode), Delay: delay})
+		})
 }
 
 func (s *server) cancelJob(ctx context.Context, in *JobInput) (*changeOutput, error) {
@@ -150,10 +157,12 @@ func (s *server) cancelJob(ctx context.Context, in *JobInput) (*changeOutput, er
 	if err != nil {
 		return nil, err
 	}
-	return s.changed(ctx, org, in.ID, nil, func(tx pgx.Tx) (queue.Response, error) { return queue.CancelJob(ctx, tx, in.ID) })
+	return s.changed(ctx, org, in.ID, nil,
+		func(tx pgx.Tx) (queue.Response, error) { return queue.CancelJob(ctx, tx, in.ID) })
 }
 
-// visible returns whose a job is, or ErrJobNotFound for one that the token does not reach. The action of the context is about the job either way.
+// visible returns whose a job is, or ErrJobNotFound for one that the token does not reach. The
+// action of the context is about the job either way.
 func (s *server) visible(ctx context.Context, id string) (org string, err error) {
 	actions.About(ctx, answers.Text(caller(ctx).OrgID), id, nil)
 	return s.Listing.OrganizationOfJob(ctx, answers.Text(caller(ctx).OrgID), id)
@@ -207,8 +216,9 @@ func (s *server) listJobs(ctx context.Context, in *listJobsInput) (*listJobsOutp
 		return nil, err
 	}
 	page, err := s.Listing.Jobs(ctx, listing.JobFilter{
-		OrgID: org, State: models.JobState(in.State), Type: in.Type, Code: models.ErrorCode(in.Code), Since: in.Since, Until: in.Until,
-		Link: models.JobLink{Kind: in.LinkKind, ID: in.LinkID}, Key: in.Key, Queue: in.Queue, Waits: in.Waits,
+		OrgID: org, State: models.JobState(in.State), Type: in.Type, Code: models.ErrorCode(in.Code), Since: in.Since,
+		Until: in.Until,
+		Link:  models.JobLink{Kind: in.LinkKind, ID: in.LinkID}, Key: in.Key, Queue: in.Queue, Waits: in.Waits,
 	}, in.Limit, in.Cursor)
 	if err != nil {
 		return nil, err

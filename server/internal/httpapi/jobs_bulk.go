@@ -18,10 +18,11 @@ import (
 )
 
 const (
-	// bulkInline is how long a request waits for its bulk operation; what is left then goes on in the background.
+	// bulkInline is how long a request waits for its bulk operation; what is left then goes on in the
+	// background.
 	bulkInline = 10 * time.Second
-	// bulkIdle is how long no process has worked on an operation that a server resumes, bulkEvery the pause between two searches for
-	// such operations.
+	// bulkIdle is how long no process has worked on an operation that a server resumes, bulkEvery the
+	// pause between two searches for such operations.
 	bulkIdle  = 15 * time.Second
 	bulkEvery = 10 * time.Second
 )
@@ -39,8 +40,8 @@ type bulkOutput struct {
 	Body     answers.BulkOperation
 }
 
-// runBulk works an operation that was begun, and answers with its result. After bulkInline it answers with status 202 and how far the
-// operation has come, and the server goes on with it.
+// runBulk works an operation that was begun, and answers with its result. After bulkInline it
+// answers with status 202 and how far the operation has come, and the server goes on with it.
 func (s *server) runBulk(ctx context.Context, op models.BulkOperation, dryRun bool, err error) (*bulkOutput, error) {
 	if err != nil || dryRun {
 		return &bulkOutput{Status: http.StatusOK, Body: answers.BulkOperationOf(&op, dryRun)}, err
@@ -48,7 +49,8 @@ func (s *server) runBulk(ctx context.Context, op models.BulkOperation, dryRun bo
 	within, cancel := context.WithTimeout(ctx, bulkInline)
 	defer cancel()
 	if err := store.RunBulk(within, s.pool, op.ID); err != nil {
-		// Its time is over, the caller has gone, or the database is unavailable: the rest is done, and counted, all the same.
+		// Its time is over, the caller has gone, or the database is unavailable: the rest is done, and
+		// counted, all the same.
 		s.goOnWithBulk(ctx, op.ID)
 	}
 	now, err := s.Listing.BulkOperation(context.WithoutCancel(ctx), "", op.ID)

@@ -27,29 +27,34 @@ SELECT 'acme', 'webhook', '{}', sha256('x'), 'failed', 3, 'no', 'UPSTREAM_5XX', 
 	require.NoError(b.t, err)
 }
 
-// Many dead letters are tried again set by set: the answer counts them, and comes before a proxy gives up.
+// Many dead letters are tried again set by set: the answer counts them, and comes before a proxy
+// gives up.
 func TestRetryOfManyDeadLetters(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	const n = 50_000
 	b.deadLetters(n)
-	a := b.send(b.everything, http.MethodPost, "/api/jobs/retry", `{"all": true, "mode": "reset", "filter": {"type": "webhook"}}`)
+	a := b.send(b.everything, http.MethodPost, "/api/jobs/retry",
+		`{"all": true, "mode": "reset", "filter": {"type": "webhook"}}`)
 	require.Less(t, a.status, 300, string(a.body))
 	var op answers.BulkOperation
 	a.into(t, &op)
 	assert.Equal(t, n, op.Matched)
 	require.Eventually(t, func() bool {
 		b.get(&op, "/api/bulk-operations/"+op.OperationID)
-		assert.LessOrEqual(t, op.Changed, fixture.Count(t, b.Pool, `SELECT changed FROM daybook.bulk_operations`), "it goes on meanwhile")
+		assert.LessOrEqual(t, op.Changed, fixture.Count(t, b.Pool, `SELECT changed FROM daybook.bulk_operations`),
+			"it goes on meanwhile")
 		return op.Finished
 	}, 2*time.Minute, 100*time.Millisecond)
 	assert.Equal(t, n, op.Changed)
 	assert.Zero(t, op.Left)
 	assert.NotNil(t, op.FinishedAt)
-	assert.Equal(t, n, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.jobs WHERE state = 'pending' AND run_count = 0`))
+	assert.Equal(t, n, fixture.Count(t, b.Pool,
+		`SELECT count(*) FROM daybook.jobs WHERE state = 'pending' AND run_count = 0`))
 }
 
-// An operation that is cut off has counted what it did, and is gone on with: nothing is changed twice.
+// An operation that is cut off has counted what it did, and is gone on with: nothing is changed
+// twice.
 func TestBulkOperationIsGoneOnWith(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -72,7 +77,8 @@ func TestBulkOperationIsGoneOnWith(t *testing.T) {
 	assert.Equal(t, 1000, seen.Changed)
 	assert.False(t, seen.Finished)
 	assert.Equal(t, 1000, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.jobs WHERE state = 'pending'`))
-	assert.Equal(t, http.StatusNotFound, b.send(b.token("beta", tokens.ScopeOperate), http.MethodGet, path, nil).status, "another organization's")
+	assert.Equal(t, http.StatusNotFound, b.send(b.token("beta", tokens.ScopeOperate), http.MethodGet, path, nil).status,
+		"another organization's")
 
 	_, err = b.Pool.Exec(t.Context(), `
 UPDATE daybook.bulk_operations SET updated_at = updated_at - interval '1 hour';
@@ -92,5 +98,6 @@ UPDATE daybook.jobs SET state = 'cancelled', finished_at = clock_timestamp() WHE
 	<-ended
 	assert.Equal(t, n-1, seen.Changed)
 	assert.Equal(t, 1, seen.Left, "what has changed meanwhile is left alone")
-	assert.Equal(t, n-1, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.jobs WHERE state = 'pending' AND generation = 1`))
+	assert.Equal(t, n-1, fixture.Count(t, b.Pool,
+		`SELECT count(*) FROM daybook.jobs WHERE state = 'pending' AND generation = 1`))
 }

@@ -31,7 +31,10 @@ func (s *server) deadLetters() {
 		Summary:     "Try all jobs again that match",
 		Description: "Dead letters, unless the filter names another state. Jobs that fail meanwhile are not tried twice.",
 		Responses:   s.goesOn(),
-		Metadata:    map[string]any{limitKey: runTimeout, exampleKey: `{"all": true, "mode": "now"}`, actionKey: "jobs.retry_many"},
+		Metadata: map[string]any{
+			limitKey: runTimeout, exampleKey: `{"all": true, "mode": "now"}`,
+			actionKey: "jobs.retry_many",
+		},
 	}, s.retryJobs, http.StatusNotFound)
 	operation(s, tokens.ScopeOperate, huma.Operation{
 		OperationID: "cancelJobs", Method: http.MethodPost, Path: "/api/jobs/cancel", Tags: []string{tagJobs},
@@ -64,15 +67,17 @@ func bulkJobs(ctx context.Context, f *BulkFilter, state string, dryRun bool) (li
 	}
 	return listing.BulkJobs{
 		Filter: listing.JobFilter{
-			OrgID: org, State: models.JobState(state), Type: f.Type, Code: models.ErrorCode(f.Code), Since: f.Since, Until: f.Until,
-			Link: models.JobLink{Kind: f.LinkKind, ID: f.LinkID},
+			OrgID: org, State: models.JobState(state), Type: f.Type, Code: models.ErrorCode(f.Code), Since: f.Since,
+			Until: f.Until,
+			Link:  models.JobLink{Kind: f.LinkKind, ID: f.LinkID},
 		},
 		All: true, DryRun: dryRun,
 	}, nil
 }
 
-// unconfirmedError is the error of a request that changes all jobs without confirmation; its text says what to send. huma asks for it
-// while it checks the request, so that one answer names it and what else is missing.
+// unconfirmedError is the error of a request that changes all jobs without confirmation; its text
+// says what to send. huma asks for it while it checks the request, so that one answer names it and
+// what else is missing.
 type unconfirmedError string
 
 // Error implements error.
@@ -86,13 +91,15 @@ func (e unconfirmedError) ErrorDetail() *huma.ErrorDetail {
 	return &huma.ErrorDetail{Location: "body.all", Message: string(e)}
 }
 
-// requireAll returns an unconfirmedError unless the request has all or dryRun. missing is added to its text.
+// requireAll returns an unconfirmedError unless the request has all or dryRun. missing is added to
+// its text.
 func requireAll(all, dryRun bool, missing string) []error {
 	if all || dryRun {
 		return nil
 	}
 	return []error{unconfirmedError(fmt.Sprintf(
-		`%v: this changes every job that matches: send "all": true, or "dryRun": true to count them first%s`, errUnconfirmed, missing))}
+		`%v: this changes every job that matches: send "all": true, or "dryRun": true to count them first%s`,
+		errUnconfirmed, missing))}
 }
 
 // RetryFilter says which jobs are tried again.

@@ -58,7 +58,8 @@ func (s *server) enqueueJob(ctx context.Context, in *enqueueJobInput) (*enqueueO
 	}
 	payload := queue.RawPayload{Type: b.Type, Data: json.RawMessage(b.Payload)}
 	options := queue.JobOptions{
-		IdempotencyKey: b.IdempotencyKey, RunAt: b.RunAt, Priority: priority(b.Priority), MaxAttempts: b.MaxAttempts, Links: links, Unique: b.Unique,
+		IdempotencyKey: b.IdempotencyKey, RunAt: b.RunAt, Priority: priority(b.Priority), MaxAttempts: b.MaxAttempts,
+		Links: links, Unique: b.Unique,
 		SkipValidation: b.SkipValidation, Queue: b.Queue, Sequence: b.Sequence, After: b.After, AfterAnyEnd: b.AfterAnyEnd,
 	}
 	var done queue.EnqueuedJobWithCallback
@@ -66,12 +67,19 @@ func (s *server) enqueueJob(ctx context.Context, in *enqueueJobInput) (*enqueueO
 		done.EnqueuedJob, err = queue.EnqueueJob(ctx, s.pool, org, payload, options)
 	} else {
 		within := time.Duration(b.Callback.Within * float64(time.Second))
-		done, err = queue.EnqueueJobWithCallback(ctx, s.pool, org, payload, queue.CallbackOptions{Name: b.Callback.Name, Within: within}, options)
+		done, err = queue.EnqueueJobWithCallback(ctx, s.pool, org, payload,
+			queue.CallbackOptions{Name: b.Callback.Name, Within: within}, options)
 	}
 	if err != nil {
 		return nil, err
 	}
-	out := &enqueueOutput{Status: http.StatusCreated, Body: answers.EnqueuedJob{ID: done.ID, Duplicate: done.Duplicate, CallbackToken: done.Token, Result: string(done.Result)}}
+	out := &enqueueOutput{
+		Status: http.StatusCreated,
+		Body: answers.EnqueuedJob{
+			ID: done.ID, Duplicate: done.Duplicate, CallbackToken: done.Token,
+			Result: string(done.Result),
+		},
+	}
 	if done.Duplicate {
 		out.Status = http.StatusOK
 	}

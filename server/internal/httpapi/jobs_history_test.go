@@ -10,7 +10,8 @@ import (
 	"github.com/daybook-dev/daybook/internal/answers"
 )
 
-// The history of a background job comes in pages, the newest attempt first, however long it is: an answer is never large.
+// The history of a background job comes in pages, the newest attempt first, however long it is: an
+// answer is never large.
 func TestHistoryOfAJobComesInPages(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

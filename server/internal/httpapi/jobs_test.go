@@ -94,12 +94,16 @@ func TestEnqueueAsTheSeedPrintsIt(t *testing.T) {
 func TestEnqueueOptions(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	id := b.enqueue(object{"maxAttempts": 7, "links": []object{{"kind": "order", "id": "17"}, {"kind": "form", "id": "f"}}, "priority": "low", "unique": true})
+	id := b.enqueue(object{
+		"maxAttempts": 7,
+		"links":       []object{{"kind": "order", "id": "17"}, {"kind": "form", "id": "f"}}, "priority": "low", "unique": true,
+	})
 	j := b.job(id)
 	assert.Equal(t, 7, j.MaxAttempts)
 	assert.Equal(t, "low", j.Priority)
 	assert.ElementsMatch(t, []answers.Link{{Kind: "order", ID: "17"}, {Kind: "form", ID: "f"}}, j.Links)
-	a := b.send(b.everything, http.MethodPost, "/api/jobs/enqueue", object{"orgId": "acme", "type": "webhook", "payload": object{}, "unique": true})
+	a := b.send(b.everything, http.MethodPost, "/api/jobs/enqueue",
+		object{"orgId": "acme", "type": "webhook", "payload": object{}, "unique": true})
 	assert.Equal(t, http.StatusOK, a.status)
 	assert.JSONEq(t, `{"id":"`+id+`","duplicate":true,"result":"unchanged"}`, string(a.body))
 }
@@ -130,7 +134,8 @@ func TestIdempotentEnqueueUnderConcurrency(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range callers {
 		wg.Go(func() {
-			got[i] = b.send(b.everything, http.MethodPost, "/api/jobs/enqueue", object{"orgId": "acme", "type": "t", "payload": object{"n": 1}, "idempotencyKey": "k"})
+			got[i] = b.send(b.everything, http.MethodPost, "/api/jobs/enqueue",
+				object{"orgId": "acme", "type": "t", "payload": object{"n": 1}, "idempotencyKey": "k"})
 		})
 	}
 	wg.Wait()
@@ -146,10 +151,12 @@ func TestIdempotentEnqueueUnderConcurrency(t *testing.T) {
 	}
 	assert.Len(t, ids, 1)
 	assert.Equal(t, 1, created)
-	a := b.send(b.everything, http.MethodPost, "/api/jobs/enqueue", object{"orgId": "acme", "type": "t", "payload": object{"n": 2}, "idempotencyKey": "k"})
+	a := b.send(b.everything, http.MethodPost, "/api/jobs/enqueue",
+		object{"orgId": "acme", "type": "t", "payload": object{"n": 2}, "idempotencyKey": "k"})
 	assert.Equal(t, http.StatusConflict, a.status)
 	assert.Equal(t, "KEY_REUSED", a.code())
-	a = b.send(b.everything, http.MethodPost, "/api/jobs/enqueue", object{"orgId": "other", "type": "t", "payload": object{"n": 2}, "idempotencyKey": "k"})
+	a = b.send(b.everything, http.MethodPost, "/api/jobs/enqueue",
+		object{"orgId": "other", "type": "t", "payload": object{"n": 2}, "idempotencyKey": "k"})
 	assert.Equal(t, http.StatusCreated, a.status, "keys are each organization's own")
 }
 
@@ -172,29 +179,34 @@ func TestEnqueueErrors(t *testing.T) {
 		status int
 		code   string
 	}{
-		"nothing":             {``, 400, "MALFORMED"},
-		"no JSON":             {`{"orgId"`, 400, "MALFORMED"},
-		"two values":          {`{} {}`, 400, "MALFORMED"},
-		"a list":              {`[]`, 422, "INVALID"},
-		"null":                {`null`, 422, "INVALID"},
-		"no type":             {`{"orgId":"acme","payload":{}}`, 422, "INVALID"},
-		"no payload":          {`{"orgId":"acme","type":"t"}`, 422, "INVALID"},
-		"no organization":     {`{"type":"t","payload":{}}`, 422, "INVALID"},
-		"payload is a list":   {`{"orgId":"acme","type":"t","payload":[]}`, 422, "INVALID"},
-		"payload is null":     {`{"orgId":"acme","type":"t","payload":null}`, 422, "INVALID"},
-		"odd type":            {`{"orgId":"acme","type":"1t","payload":{}}`, 422, "INVALID"},
-		"odd priority":        {`{"orgId":"acme","type":"t","payload":{},"priority":"urgent"}`, 422, "INVALID"},
-		"odd time":            {`{"orgId":"acme","type":"t","payload":{},"runAt":"tomorrow"}`, 422, "INVALID"},
-		"no attempts":         {`{"orgId":"acme","type":"t","payload":{},"maxAttempts":0}`, 422, "INVALID"},
-		"empty link":          {`{"orgId":"acme","type":"t","payload":{},"links":[{"kind":"","id":"1"}]}`, 422, "INVALID"},
-		"unknown field":       {`{"orgId":"acme","type":"t","payload":{},"extra":1}`, 422, "INVALID"},
-		"NUL in the key":      {`{"orgId":"acme","type":"t","payload":{},"idempotencyKey":"a\u0000"}`, 422, "INVALID"},
-		"long key in bytes":   {`{"orgId":"acme","type":"t","payload":{},"idempotencyKey":"` + strings.Repeat("ü", 200) + `"}`, 422, "INVALID"},
-		"NUL in the payload":  {`{"orgId":"acme","type":"t","payload":{"a":"\u0000"}}`, 422, "PAYLOAD_INVALID"},
-		"too deep":            {`{"orgId":"acme","type":"t","payload":` + nested(11) + `}`, 422, "PAYLOAD_INVALID"},
-		"too many keys":       {`{"orgId":"acme","type":"t","payload":` + manyKeys(501) + `}`, 422, "PAYLOAD_INVALID"},
-		"payload too large":   {`{"orgId":"acme","type":"t","payload":{"a":"` + strings.Repeat("x", 131073) + `"}}`, 413, "PAYLOAD_TOO_LARGE"},
-		"body too large":      {`{"orgId":"acme","type":"t","payload":{"a":"` + strings.Repeat("x", httpapi.MaxBodyBytes) + `"}}`, 413, "BODY_TOO_LARGE"},
+		"nothing":           {``, 400, "MALFORMED"},
+		"no JSON":           {`{"orgId"`, 400, "MALFORMED"},
+		"two values":        {`{} {}`, 400, "MALFORMED"},
+		"a list":            {`[]`, 422, "INVALID"},
+		"null":              {`null`, 422, "INVALID"},
+		"no type":           {`{"orgId":"acme","payload":{}}`, 422, "INVALID"},
+		"no payload":        {`{"orgId":"acme","type":"t"}`, 422, "INVALID"},
+		"no organization":   {`{"type":"t","payload":{}}`, 422, "INVALID"},
+		"payload is a list": {`{"orgId":"acme","type":"t","payload":[]}`, 422, "INVALID"},
+		"payload is null":   {`{"orgId":"acme","type":"t","payload":null}`, 422, "INVALID"},
+		"odd type":          {`{"orgId":"acme","type":"1t","payload":{}}`, 422, "INVALID"},
+		"odd priority":      {`{"orgId":"acme","type":"t","payload":{},"priority":"urgent"}`, 422, "INVALID"},
+		"odd time":          {`{"orgId":"acme","type":"t","payload":{},"runAt":"tomorrow"}`, 422, "INVALID"},
+		"no attempts":       {`{"orgId":"acme","type":"t","payload":{},"maxAttempts":0}`, 422, "INVALID"},
+		"empty link":        {`{"orgId":"acme","type":"t","payload":{},"links":[{"kind":"","id":"1"}]}`, 422, "INVALID"},
+		"unknown field":     {`{"orgId":"acme","type":"t","payload":{},"extra":1}`, 422, "INVALID"},
+		"NUL in the key":    {`{"orgId":"acme","type":"t","payload":{},"idempotencyKey":"a\u0000"}`, 422, "INVALID"},
+		"long key in bytes": {`{"orgId":"acme","type":"t","payload":{},"idempotencyKey":"` + strings.Repeat("ü", 200) +
+			`"}`, 422, "INVALID"},
+		"NUL in the payload": {`{"orgId":"acme","type":"t","payload":{"a":"\u0000"}}`, 422, "PAYLOAD_INVALID"},
+		"too deep":           {`{"orgId":"acme","type":"t","payload":` + nested(11) + `}`, 422, "PAYLOAD_INVALID"},
+		"too many keys":      {`{"orgId":"acme","type":"t","payload":` + manyKeys(501) + `}`, 422, "PAYLOAD_INVALID"},
+		"payload too large": {
+			`{"orgId":"acme","type":"t","payload":{"a":"` + strings.Repeat("x", 131073) + `"}}`, 413,
+			"PAYLOAD_TOO_LARGE",
+		},
+		"body too large": {`{"orgId":"acme","type":"t","payload":{"a":"` + strings.Repeat("x", httpapi.MaxBodyBytes) +
+			`"}}`, 413, "BODY_TOO_LARGE"},
 		"deep enough to hurt": {`{"orgId":"acme","type":"t","payload":` + nested(20000) + `}`, 400, "MALFORMED"},
 	} {
 		a := b.send(b.everything, http.MethodPost, "/api/jobs/enqueue", test.body)
@@ -202,13 +214,16 @@ func TestEnqueueErrors(t *testing.T) {
 		assert.Equal(t, test.code, a.code(), "%s: %.300s", name, a.body)
 	}
 	for name, body := range map[string]string{
-		"10 levels": `{"orgId":"acme","type":"t","payload":` + nested(10) + `}`, "500 keys": `{"orgId":"acme","type":"t","payload":` + manyKeys(500) + `}`,
-		"a body of the largest size": `{"orgId":"acme","type":"t","payload":{}` + strings.Repeat(" ", httpapi.MaxBodyBytes-40) + `}`,
+		"10 levels": `{"orgId":"acme","type":"t","payload":` + nested(10) + `}`,
+		"500 keys":  `{"orgId":"acme","type":"t","payload":` + manyKeys(500) + `}`,
+		"a body of the largest size": `{"orgId":"acme","type":"t","payload":{}` +
+			strings.Repeat(" ", httpapi.MaxBodyBytes-40) + `}`,
 	} {
 		a := b.send(b.everything, http.MethodPost, "/api/jobs/enqueue", body)
 		assert.Equal(t, http.StatusCreated, a.status, "%s: %.300s", name, a.body)
 	}
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, b.url+"/api/jobs/enqueue", strings.NewReader("type=t"))
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, b.url+"/api/jobs/enqueue",
+		strings.NewReader("type=t"))
 	require.NoError(t, err)
 	r.Header.Set("Authorization", "Bearer "+b.everything)
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
@@ -245,7 +260,8 @@ func TestRetryAndCancel(t *testing.T) {
 	assert.Equal(t, "unchanged", change("cancel", nil))
 
 	done := b.enqueue(nil)
-	_, err := b.Pool.Exec(t.Context(), `UPDATE daybook.jobs SET state = 'completed', finished_at = clock_timestamp() WHERE id = $1`, done)
+	_, err := b.Pool.Exec(t.Context(),
+		`UPDATE daybook.jobs SET state = 'completed', finished_at = clock_timestamp() WHERE id = $1`, done)
 	require.NoError(t, err)
 	for _, what := range []string{"retry", "cancel"} {
 		a := b.send(b.everything, http.MethodPost, "/api/jobs/"+done+"/"+what, `{"mode":"now"}`)
@@ -269,7 +285,11 @@ func TestJobsOfOthersDoNotExist(t *testing.T) {
 	b.fail(theirs, "TIMEOUT")
 	acme := b.token("acme", tokens.Scopes()...)
 	for _, id := range []string{theirs, "nothing"} {
-		for _, request := range [][2]string{{http.MethodGet, ""}, {http.MethodPost, "/retry"}, {http.MethodPost, "/cancel"}} {
+		for _, request := range [][2]string{
+			{http.MethodGet, ""},
+			{http.MethodPost, "/retry"},
+			{http.MethodPost, "/cancel"},
+		} {
 			var body any
 			if request[1] == "/retry" {
 				body = `{"mode":"now"}`
@@ -287,7 +307,8 @@ func TestJobsOfOthersDoNotExist(t *testing.T) {
 
 	a := b.send(acme, http.MethodPost, "/api/jobs/enqueue", object{"orgId": "other", "type": "t", "payload": object{}})
 	assert.Equal(t, "ORGANIZATION_NOT_FOUND", a.code())
-	a = b.send(acme, http.MethodPost, "/api/jobs/retry", object{"all": true, "mode": "now", "filter": object{"orgId": "other"}})
+	a = b.send(acme, http.MethodPost, "/api/jobs/retry",
+		object{"all": true, "mode": "now", "filter": object{"orgId": "other"}})
 	assert.Equal(t, "ORGANIZATION_NOT_FOUND", a.code())
 	a = b.send(acme, http.MethodPost, "/api/jobs/retry", object{"all": true, "mode": "now"})
 	assert.Equal(t, bulkCounts{Matched: 1, Changed: 1}, a.counts(t))
@@ -343,7 +364,10 @@ func TestSearch(t *testing.T) {
 		}
 		assert.Equal(t, want, got, query)
 	}
-	for _, query := range []string{"?state=odd", "?since=x", "?limit=0", "?limit=x", "?cursor=!", "?cursor=eA", "?unknown=1"} {
+	for _, query := range []string{
+		"?state=odd", "?since=x", "?limit=0", "?limit=x", "?cursor=!", "?cursor=eA",
+		"?unknown=1",
+	} {
 		a := b.send(b.everything, http.MethodGet, "/api/jobs"+query, nil)
 		assert.Equal(t, "INVALID", a.code(), query)
 	}
@@ -375,12 +399,19 @@ func TestManyDeadLetters(t *testing.T) {
 		assert.Equal(t, http.StatusUnprocessableEntity, a.status)
 		assert.Equal(t, "CONFIRMATION_REQUIRED", a.code())
 	}
-	assert.JSONEq(t, `{"matched":3,"changed":0,"left":0,"dryRun":true}`, many("retry", object{"mode": "now", "dryRun": true, "filter": object{"code": "TIMEOUT"}}))
+	assert.JSONEq(t, `{"matched":3,"changed":0,"left":0,"dryRun":true}`,
+		many("retry", object{"mode": "now", "dryRun": true, "filter": object{"code": "TIMEOUT"}}))
 	assert.JSONEq(t, `{"matched":5,"changed":0,"left":0,"dryRun":true}`, many("cancel", object{"dryRun": true}))
-	assert.JSONEq(t, `{"matched":0,"changed":0,"left":0,"dryRun":false}`, many("cancel", object{"all": true, "filter": object{"type": "none"}}))
-	assert.JSONEq(t, `{"matched":3,"changed":3,"left":0,"dryRun":false}`, many("retry", object{"all": true, "mode": "reset", "filter": object{"code": "TIMEOUT", "since": "2026-01-01T00:00:00Z"}}))
+	assert.JSONEq(t, `{"matched":0,"changed":0,"left":0,"dryRun":false}`,
+		many("cancel", object{"all": true, "filter": object{"type": "none"}}))
+	assert.JSONEq(t, `{"matched":3,"changed":3,"left":0,"dryRun":false}`,
+		many("retry", object{
+			"all": true, "mode": "reset",
+			"filter": object{"code": "TIMEOUT", "since": "2026-01-01T00:00:00Z"},
+		}))
 	assert.JSONEq(t, `{"matched":2,"changed":2,"left":0,"dryRun":false}`, many("cancel", object{"all": true}))
-	assert.Equal(t, []string{"pending", "cancelled", "pending", "cancelled", "pending", "pending"}, b.states(append(ids, waiting)...))
+	assert.Equal(t, []string{"pending", "cancelled", "pending", "cancelled", "pending", "pending"},
+		b.states(append(ids, waiting)...))
 	assert.Zero(t, b.job(ids[0]).Attempts)
 }
 
@@ -409,12 +440,21 @@ func TestWhatToSendIsSaid(t *testing.T) {
 		path, body, code string
 		says             []string
 	}{
-		{one, ``, "MALFORMED", []string{`request body is required: send for instance {"mode": "now"}`, `"later" or "reset"`}},
+		{one, ``, "MALFORMED", []string{
+			`request body is required: send for instance {"mode": "now"}`,
+			`"later" or "reset"`,
+		}},
 		{one, `{}`, "INVALID", []string{`property mode`, `send for instance {"mode": "now"}`}},
 		{"/api/jobs/retry", ``, "MALFORMED", []string{`send for instance {"all": true, "mode": "now"}`}},
-		{"/api/jobs/retry", `{}`, "CONFIRMATION_REQUIRED", []string{`send "all": true`, `"dryRun": true`, `a "mode": "now", "later" or "reset"`}},
+		{
+			"/api/jobs/retry", `{}`, "CONFIRMATION_REQUIRED",
+			[]string{`send "all": true`, `"dryRun": true`, `a "mode": "now", "later" or "reset"`},
+		},
 		{"/api/jobs/retry", `{"mode":"now"}`, "CONFIRMATION_REQUIRED", []string{`send "all": true`}},
-		{"/api/jobs/retry", `{"all":true}`, "INVALID", []string{`property mode`, `send for instance {"all": true, "mode": "now"}`}},
+		{
+			"/api/jobs/retry", `{"all":true}`, "INVALID",
+			[]string{`property mode`, `send for instance {"all": true, "mode": "now"}`},
+		},
 		{"/api/jobs/retry", `{"all":`, "MALFORMED", nil},
 		{"/api/jobs/cancel", ``, "MALFORMED", []string{`send for instance {"all": true}`}},
 		{"/api/jobs/cancel", `{}`, "CONFIRMATION_REQUIRED", []string{`send "all": true`}},

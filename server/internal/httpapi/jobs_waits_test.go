@@ -40,7 +40,8 @@ func TestJobsInOrder(t *testing.T) {
 	assert.True(t, got.Waits)
 	assert.Equal(t, "order-7", got.Sequence)
 	assert.WithinDuration(t, time.Now(), got.RunAt, time.Hour)
-	assert.Equal(t, []struct{ What, ID, State string }{{"job", first, "pending"}, {"turn", first, "pending"}}, got.WaitsFor)
+	assert.Equal(t, []struct{ What, ID, State string }{{"job", first, "pending"}, {"turn", first, "pending"}},
+		got.WaitsFor)
 	var page struct{ Jobs []struct{ ID string } }
 	b.get(&page, "/api/jobs?waits=jobs")
 	assert.Equal(t, []struct{ ID string }{{next}}, page.Jobs)
@@ -51,7 +52,8 @@ func TestJobsInOrder(t *testing.T) {
 	assert.Equal(t, "slow", got.Queue)
 	assert.False(t, got.Waits)
 	assert.Empty(t, got.WaitsFor)
-	a := b.send(b.everything, http.MethodPost, "/api/jobs/enqueue", map[string]any{"orgId": "acme", "type": "mail", "payload": map[string]any{}, "after": []string{"unknown"}})
+	a := b.send(b.everything, http.MethodPost, "/api/jobs/enqueue",
+		map[string]any{"orgId": "acme", "type": "mail", "payload": map[string]any{}, "after": []string{"unknown"}})
 	assert.Equal(t, http.StatusNotFound, a.status)
 	assert.Contains(t, string(a.body), "JOB_NOT_FOUND")
 }

@@ -32,7 +32,8 @@ func (s *server) ledger() {
 	operation(s, tokens.ScopeRead, huma.Operation{
 		OperationID: "getTrialBalance", Method: http.MethodGet, Path: "/api/trial-balance", Tags: []string{tagLedger},
 		Summary: "Sum an organization's entries by currency and account",
-		Description: "With from or to: opening balance, what was posted in the span, closing balance, by posting dates. Balances are debits less credits. " +
+		Description: "With from or to: opening balance, what was posted in the span, closing balance, by posting dates. " +
+			"Balances are debits less credits. " +
 			"Sums are strings, for they may be greater than 64 bits hold.",
 	}, s.getTrialBalance, http.StatusNotFound)
 }
@@ -75,13 +76,15 @@ func (s *server) listDocuments(ctx context.Context, in *listDocumentsInput) (*li
 	}
 	out := &listDocumentsOutput{}
 	out.Body.Documents = []answers.Document{}
-	// Where few documents are of the type, a page may have fewer than were asked for, and another one behind it.
+	// Where few documents are of the type, a page may have fewer than were asked for, and another one
+	// behind it.
 	page, err := ledgerdb.FindDocuments(ctx, s.pool, q)
 	if err != nil {
 		return nil, err
 	}
 	for i := range page.Documents {
-		out.Body.Documents = append(out.Body.Documents, answers.DocumentOf(q.OrgID, needs[q.OrgID].Source, &page.Documents[i]))
+		out.Body.Documents = append(out.Body.Documents,
+			answers.DocumentOf(q.OrgID, needs[q.OrgID].Source, &page.Documents[i]))
 	}
 	if page.Next != "" {
 		out.Body.NextCursor = cursor.Of(page.Next)

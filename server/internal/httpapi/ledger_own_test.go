@@ -9,7 +9,8 @@ import (
 	"github.com/daybook-dev/daybook/internal/answers"
 )
 
-// TestDocumentsOfTheApplicationsOwnTables: they are listed and shown by what their jobs and impacts say, and under the name of their source.
+// TestDocumentsOfTheApplicationsOwnTables: they are listed and shown by what their jobs and impacts
+// say, and under the name of their source.
 func TestDocumentsOfTheApplicationsOwnTables(t *testing.T) {
 	t.Parallel()
 	b := posted(t)

@@ -38,7 +38,8 @@ func (b *bundle) work() {
 	b.t.Helper()
 	e := engine.New(store.New(b.Pool), ledger.New(nil), engine.Options{Log: slog.New(slog.DiscardHandler)})
 	defer e.Close()
-	_, err := e.Process(b.t.Context(), engine.TurnRequest{Turn: store.Turn{ID: "run/0/1", Worker: "test"}, Batch: 100, Length: time.Minute})
+	_, err := e.Process(b.t.Context(),
+		engine.TurnRequest{Turn: store.Turn{ID: "run/0/1", Worker: "test"}, Batch: 100, Length: time.Minute})
 	require.NoError(b.t, err)
 }
 
@@ -47,9 +48,11 @@ func TestAccountingJobs(t *testing.T) {
 	b := setup(t)
 	acme := b.token("acme", tokens.Scopes()...)
 	var out struct{ JobID, Result string }
-	b.post(&out, "/api/accounting/jobs/enqueue", object{"orgId": "acme", "documentId": "a/1", "version": 2, "priority": "high"})
+	b.post(&out, "/api/accounting/jobs/enqueue",
+		object{"orgId": "acme", "documentId": "a/1", "version": 2, "priority": "high"})
 	assert.Equal(t, "enqueued", out.Result)
-	a := b.send(acme, http.MethodPost, "/api/accounting/jobs/enqueue", object{"documentId": "a/1", "version": 3, "readyAt": "2999-01-01T00:00:00Z"})
+	a := b.send(acme, http.MethodPost, "/api/accounting/jobs/enqueue",
+		object{"documentId": "a/1", "version": 3, "readyAt": "2999-01-01T00:00:00Z"})
 	require.Equal(t, http.StatusOK, a.status, string(a.body))
 	a.into(t, &out)
 	assert.Equal(t, "coalesced", out.Result)
@@ -95,7 +98,8 @@ func TestAccountingJobsOfOthers(t *testing.T) {
 		unknown := b.send(acme, request[0], request[1]+"-unknown", nil)
 		assert.Equal(t, a.status, unknown.status, "an organization that is there is told from none: %v", request)
 	}
-	a := b.send(acme, http.MethodPost, "/api/accounting/jobs/enqueue", object{"orgId": "other", "documentId": "x", "version": 1})
+	a := b.send(acme, http.MethodPost, "/api/accounting/jobs/enqueue",
+		object{"orgId": "other", "documentId": "x", "version": 1})
 	assert.Equal(t, "ORGANIZATION_NOT_FOUND", a.code())
 
 	var list struct{ Jobs []answers.AccountingJob }
@@ -126,8 +130,18 @@ func TestAccountingErrors(t *testing.T) {
 		{http.MethodPost, "/api/accounting/jobs/nothing/cancel?orgId=acme", nil, 404, "JOB_NOT_FOUND"},
 		{http.MethodPost, "/api/accounting/jobs/a%2F0/cancel?orgId=acme", nil, 409, "JOB_COMPLETED"},
 		{http.MethodPost, "/api/accounting/jobs/a%2F0/retry?orgId=acme", object{"delaySeconds": -1}, 422, "INVALID"},
-		{http.MethodPost, "/api/accounting/jobs/enqueue", object{"orgId": "acme", "documentId": "x", "version": -1}, 422, "INVALID"},
-		{http.MethodPost, "/api/accounting/jobs/enqueue", object{"orgId": "acme", "documentId": "x\x00", "version": 1}, 422, "INVALID"},
+		{
+			http.MethodPost, "/api/accounting/jobs/enqueue",
+			object{"orgId": "acme", "documentId": "x", "version": -1},
+			422,
+			"INVALID",
+		},
+		{
+			http.MethodPost, "/api/accounting/jobs/enqueue",
+			object{"orgId": "acme", "documentId": "x\x00", "version": 1},
+			422,
+			"INVALID",
+		},
 		{http.MethodPost, "/api/accounting/jobs/enqueue", object{"documentId": "x", "version": 1}, 422, "INVALID"},
 		{http.MethodGet, "/api/accounting/jobs?state=odd", nil, 422, "INVALID"},
 		{http.MethodGet, "/api/accounting/jobs?since=yesterday", nil, 422, "INVALID"},
@@ -209,7 +223,8 @@ func TestPages(t *testing.T) {
 		b.post(&object{}, "/api/jobs/enqueue", object{"orgId": "acme", "type": "t", "payload": object{"i": i}})
 	}
 	for path, rows := range map[string]string{
-		"/api/accounting/jobs?": "jobs", "/api/jobs?": "jobs", "/api/documents?orgId=acme&": "documents", "/api/entries?orgId=acme&": "entries",
+		"/api/accounting/jobs?": "jobs", "/api/jobs?": "jobs", "/api/documents?orgId=acme&": "documents",
+		"/api/entries?orgId=acme&": "entries",
 	} {
 		var all map[string]any
 		b.get(&all, path+"limit=1000")

@@ -14,7 +14,8 @@ import (
 	"github.com/daybook-dev/daybook/internal/text/phrase"
 )
 
-// limits holds tokens to what they may do in a minute. Each server counts for itself, from its start on.
+// limits holds tokens to what they may do in a minute. Each server counts for itself, from its
+// start on.
 type limits struct {
 	mu     sync.Mutex
 	tokens map[string]*tokenLimits
@@ -70,7 +71,8 @@ func (l *limits) job(t *tokens.Token) error {
 	return taken(l.token(t).jobs, "the token", t.JobsPerMinute, "enqueued jobs")
 }
 
-// taken takes one from a limiter. When none is left it returns the problem that says when there will be one.
+// taken takes one from a limiter. When none is left it returns the problem that says when there
+// will be one.
 func taken(l *rate.Limiter, whose string, perMinute int, what string) error {
 	r := l.Reserve()
 	wait := r.Delay()
@@ -85,7 +87,8 @@ func taken(l *rate.Limiter, whose string, perMinute int, what string) error {
 func tooMany(wait time.Duration, whose string, perMinute int, what string) *Problem {
 	seconds := int(math.Ceil(wait.Seconds()))
 	p := problemOf(errTooMany)
-	p.Detail = fmt.Sprintf("more %s than %s may have, %d a minute: try again in %s", what, whose, perMinute, phrase.Duration(time.Duration(seconds)*time.Second))
+	p.Detail = fmt.Sprintf("more %s than %s may have, %d a minute: try again in %s", what, whose, perMinute,
+		phrase.Duration(time.Duration(seconds)*time.Second))
 	p.header = http.Header{"Retry-After": {strconv.Itoa(seconds)}}
 	return p
 }

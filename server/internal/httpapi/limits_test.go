@@ -20,7 +20,8 @@ func job(jobType string) object {
 	return object{"orgId": "acme", "type": jobType, "payload": object{}}
 }
 
-// Which types a token may enqueue: those it names; without, all but those that want the scope operate.
+// Which types a token may enqueue: those it names; without, all but those that want the scope
+// operate.
 func TestTypesOfATokenAreWhatItMayEnqueue(t *testing.T) {
 	t.Parallel()
 	names := func(o *httpapi.Options) {
@@ -37,9 +38,18 @@ func TestTypesOfATokenAreWhatItMayEnqueue(t *testing.T) {
 		scopes        []tokens.Scope
 		allows, lacks []string
 	}{
-		"enqueue alone":        {nil, enqueue, []string{"webhook", "webhook_delivery", "email", "report", "mine"}, []string{"cleanup", "db_function"}},
-		"enqueue and operate":  {nil, operate, []string{"webhook", "cleanup", "db_function"}, nil},
-		"named types":          {[]string{"webhook"}, enqueue, []string{"webhook", "webhook_delivery"}, []string{"email", "cleanup", "db_function", "mine"}},
+		"enqueue alone": {
+			nil, enqueue,
+			[]string{"webhook", "webhook_delivery", "email", "report", "mine"},
+			[]string{"cleanup", "db_function"},
+		},
+		"enqueue and operate": {nil, operate, []string{"webhook", "cleanup", "db_function"}, nil},
+		"named types": {
+			[]string{"webhook"},
+			enqueue,
+			[]string{"webhook", "webhook_delivery"},
+			[]string{"email", "cleanup", "db_function", "mine"},
+		},
 		"named, and operate":   {[]string{"webhook"}, operate, []string{"webhook"}, []string{"email", "cleanup"}},
 		"cleanup by its name":  {[]string{"cleanup"}, enqueue, []string{"cleanup"}, []string{"db_function", "webhook"}},
 		"an alias by its name": {[]string{"webhook_delivery"}, enqueue, []string{"webhook_delivery"}, []string{"webhook"}},
@@ -49,7 +59,8 @@ func TestTypesOfATokenAreWhatItMayEnqueue(t *testing.T) {
 			b := setupWith(t, names)
 			token := b.limited("acme", tokens.Limits{Types: c.types}, c.scopes...)
 			for _, jobType := range c.allows {
-				assert.Equal(t, http.StatusCreated, b.send(token, http.MethodPost, "/api/jobs/enqueue", job(jobType)).status, jobType)
+				assert.Equal(t, http.StatusCreated, b.send(token, http.MethodPost, "/api/jobs/enqueue", job(jobType)).status,
+					jobType)
 			}
 			for _, jobType := range c.lacks {
 				a := b.send(token, http.MethodPost, "/api/jobs/enqueue", job(jobType))
@@ -73,7 +84,8 @@ func tooMany(t *testing.T, a answer) {
 	assert.LessOrEqual(t, after, 60)
 }
 
-// Requests beyond a token's rate are answered with 429 on every operation, and cost other tokens nothing.
+// Requests beyond a token's rate are answered with 429 on every operation, and cost other tokens
+// nothing.
 func TestRequestsBeyondTheRate(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -124,7 +136,9 @@ func TestRunByGet(t *testing.T) {
 	assert.Equal(t, http.StatusOK, b.send(token, http.MethodGet, "/api/jobs/run?limit=7", nil).status)
 	assert.EqualValues(t, 1, calls.Load())
 	assert.Equal(t, 7, ran.limit)
-	assert.Equal(t, http.StatusForbidden, b.send(b.limited("acme", tokens.Limits{RunByGet: true}, tokens.ScopeOperate), http.MethodGet, "/api/jobs/run", nil).status)
+	assert.Equal(t, http.StatusForbidden,
+		b.send(b.limited("acme", tokens.Limits{RunByGet: true}, tokens.ScopeOperate), http.MethodGet, "/api/jobs/run",
+			nil).status)
 }
 
 // An address of its own is no job's: another method there is 405, with the methods that it knows.
@@ -132,7 +146,8 @@ func TestOtherMethodsOfAnAddress(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	for path, allow := range map[string]string{
-		"/api/jobs/enqueue": "POST", "/api/jobs/retry": "POST", "/api/jobs/cancel": "POST", "/api/accounting/jobs/enqueue": "POST",
+		"/api/jobs/enqueue": "POST", "/api/jobs/retry": "POST", "/api/jobs/cancel": "POST",
+		"/api/accounting/jobs/enqueue": "POST",
 	} {
 		for _, method := range []string{http.MethodGet, http.MethodDelete, http.MethodPut} {
 			a := b.send(b.everything, method, path, nil)
@@ -154,7 +169,8 @@ func TestLimitsThatAreRefused(t *testing.T) {
 		"from 1 to 1000000":                   {JobsPerMinute: 1_000_001},
 		"wants the scope operate":             {RunByGet: true},
 	} {
-		_, _, err := tokens.Create(t.Context(), b.Pool, tokens.NewToken{Name: "n", Scopes: []tokens.Scope{tokens.ScopeEnqueue}, Limits: limits})
+		_, _, err := tokens.Create(t.Context(), b.Pool,
+			tokens.NewToken{Name: "n", Scopes: []tokens.Scope{tokens.ScopeEnqueue}, Limits: limits})
 		require.ErrorIs(t, err, store.ErrInvalid)
 		assert.ErrorContains(t, err, says)
 	}

@@ -18,7 +18,8 @@ import (
 	"github.com/daybook-dev/daybook/internal/telemetry/span"
 )
 
-// noted is what the log says of a request, gathered while it is answered. Bodies, queries and headers are never in it.
+// noted is what the log says of a request, gathered while it is answered. Bodies, queries and
+// headers are never in it.
 type noted struct {
 	id, token, code, trace string
 	cause                  error
@@ -70,7 +71,8 @@ func (a *answer) Write(data []byte) (int, error) {
 // Unwrap is for http.ResponseController.
 func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
-// watch gives each request an id and a line in the log, and answers with status 500 when a handler panics.
+// watch gives each request an id and a line in the log, and answers with status 500 when a handler
+// panics.
 func (s *server) watch(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		begun := time.Now()
@@ -79,8 +81,13 @@ func (s *server) watch(next http.Handler) http.Handler {
 		a.Header().Set("X-Request-Id", n.id)
 		a.Header().Set("Cache-Control", "no-store")
 		a.Header().Set("X-Content-Type-Options", "nosniff")
-		ctx, answering := span.Start(span.Inherit(context.WithValue(r.Context(), notedKey{}, n), r.Header.Get("Traceparent")), span.Span{
-			Name: r.Method, Kind: span.Server, Attrs: []span.Attr{{Key: "http.request.method", Value: r.Method}, {Key: "url.path", Value: loggedPath(r.URL.Path)}},
+		ctx, answering := span.Start(span.Inherit(context.WithValue(r.Context(), notedKey{}, n),
+			r.Header.Get("Traceparent")), span.Span{
+			Name: r.Method, Kind: span.Server,
+			Attrs: []span.Attr{
+				{Key: "http.request.method", Value: r.Method},
+				{Key: "url.path", Value: loggedPath(r.URL.Path)},
+			},
 		})
 		r = r.WithContext(ctx)
 		n.trace = span.TraceID(span.Parent(ctx))
@@ -133,7 +140,8 @@ func (s *server) logRequest(r *http.Request, a *answer, n *noted, took time.Dura
 	}
 	attrs := []slog.Attr{
 		slog.String("request", n.id), slog.String("method", r.Method), slog.String("path", loggedPath(r.URL.Path)),
-		slog.Int("status", a.status), slog.Float64("milliseconds", float64(took.Microseconds())/1000), slog.String("remote", r.RemoteAddr),
+		slog.Int("status", a.status), slog.Float64("milliseconds", float64(took.Microseconds())/1000),
+		slog.String("remote", r.RemoteAddr),
 	}
 	if n.token != "" {
 		attrs = append(attrs, slog.String("token", n.token))

@@ -8,7 +8,8 @@ import (
 	"github.com/daybook-dev/daybook/internal/store/tokens"
 )
 
-// metrics adds /metrics. It wants a token, because a proxy in front of the server may let the whole world reach its addresses.
+// metrics adds /metrics. It wants a token, because a proxy in front of the server may let the whole
+// world reach its addresses.
 func (s *server) metrics(mux *http.ServeMux) {
 	if s.Metrics == nil {
 		return
@@ -16,7 +17,8 @@ func (s *server) metrics(mux *http.ServeMux) {
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
 		p, err := s.authorize(r.Context(), r.Header.Get("Authorization"), tokens.ScopeRead)
 		if err == nil && p.OrgID != nil {
-			err = fmt.Errorf("%w: metrics are of all organizations, and this token reaches one: create one without --org", errScope)
+			err = fmt.Errorf("%w: metrics are of all organizations, and this token reaches one: create one without --org",
+				errScope)
 		}
 		if err != nil {
 			writeProblem(w, note(r.Context()), problemOf(err))

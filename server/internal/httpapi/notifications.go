@@ -11,7 +11,8 @@ import (
 
 func (s *server) notifications() {
 	operation(s, tokens.ScopeRead, huma.Operation{
-		OperationID: "getNotificationStats", Method: http.MethodGet, Path: "/api/notifications/stats", Tags: []string{tagJobs},
+		OperationID: "getNotificationStats", Method: http.MethodGet, Path: "/api/notifications/stats",
+		Tags:    []string{tagJobs},
 		Summary: "Count notifications", Description: "Counts the background jobs of the types email, sms and notification.",
 	}, s.getNotificationStats, http.StatusNotFound)
 }
@@ -31,7 +32,9 @@ type notificationStatsOutput struct {
 	}
 }
 
-func (s *server) getNotificationStats(ctx context.Context, in *notificationStatsInput) (*notificationStatsOutput, error) {
+func (s *server) getNotificationStats(ctx context.Context,
+	in *notificationStatsInput,
+) (*notificationStatsOutput, error) {
 	org, err := caller(ctx).reach(in.OrgID)
 	if err != nil {
 		return nil, err
@@ -42,6 +45,7 @@ func (s *server) getNotificationStats(ctx context.Context, in *notificationStats
 	}
 	out := &notificationStatsOutput{}
 	b := &out.Body
-	b.Pending, b.Processing, b.Completed, b.Failed, b.TodaysSent = stats.Pending, stats.Processing, stats.Completed, stats.Failed, stats.TodaysSent
+	b.Pending, b.Processing, b.Completed, b.Failed, b.TodaysSent = stats.Pending, stats.Processing, stats.Completed,
+		stats.Failed, stats.TodaysSent
 	return out, nil
 }

@@ -25,11 +25,15 @@ SELECT o, y, '{}', s::daybook.job_state, 1, CASE s WHEN 'failed' THEN 'e' END, C
 	read := func(secret, query string) string {
 		return string(b.send(secret, http.MethodGet, "/api/notifications/stats"+query, nil).body)
 	}
-	assert.JSONEq(t, `{"pending": 1, "processing": 0, "completed": 1, "failed": 1, "todaysSent": 0}`, read(acme, "?timeZone=Asia/Tokyo"))
-	assert.JSONEq(t, `{"pending": 1, "processing": 0, "completed": 2, "failed": 1, "todaysSent": 1}`, read(b.everything, "?timeZone=Asia/Tokyo"))
-	assert.JSONEq(t, `{"pending": 0, "processing": 0, "completed": 1, "failed": 0, "todaysSent": 1}`, read(b.everything, "?orgId=beta&timeZone=Pacific/Niue"))
+	assert.JSONEq(t, `{"pending": 1, "processing": 0, "completed": 1, "failed": 1, "todaysSent": 0}`,
+		read(acme, "?timeZone=Asia/Tokyo"))
+	assert.JSONEq(t, `{"pending": 1, "processing": 0, "completed": 2, "failed": 1, "todaysSent": 1}`,
+		read(b.everything, "?timeZone=Asia/Tokyo"))
+	assert.JSONEq(t, `{"pending": 0, "processing": 0, "completed": 1, "failed": 0, "todaysSent": 1}`,
+		read(b.everything, "?orgId=beta&timeZone=Pacific/Niue"))
 	assert.Equal(t, http.StatusNotFound, b.send(acme, http.MethodGet, "/api/notifications/stats?orgId=beta", nil).status)
-	assert.Equal(t, http.StatusForbidden, b.send(b.token("acme", tokens.ScopeEnqueue), http.MethodGet, "/api/notifications/stats", nil).status)
+	assert.Equal(t, http.StatusForbidden,
+		b.send(b.token("acme", tokens.ScopeEnqueue), http.MethodGet, "/api/notifications/stats", nil).status)
 	a := b.send(acme, http.MethodGet, "/api/notifications/stats?timeZone=Mars/Olympus", nil)
 	assert.Equal(t, http.StatusUnprocessableEntity, a.status)
 	assert.Contains(t, string(a.body), "INVALID")

@@ -13,8 +13,9 @@ import (
 	"github.com/daybook-dev/daybook/internal/store/tokens"
 )
 
-// TestAnotherOrganizationsToken sends every request of the document, about what one organization has, by a token that may do everything for another one: the
-// answers hold nothing of it, and nothing of it is changed.
+// TestAnotherOrganizationsToken sends every request of the document, about what one organization
+// has, by a token that may do everything for another one: the answers hold nothing of it, and
+// nothing of it is changed.
 func TestAnotherOrganizationsToken(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -65,7 +66,8 @@ SELECT concat((SELECT array_agg(x ORDER BY id) FROM daybook.jobs x WHERE org_id 
 			for _, body := range bodies {
 				a := b.send(other, r.method, address+query, body)
 				assert.NotContains(t, string(a.body), mark, "%s %s%s %v", r.method, address, query, body)
-				assert.Less(t, a.status, http.StatusInternalServerError, "%s %s%s %v: %s", r.method, address, query, body, a.body)
+				assert.Less(t, a.status, http.StatusInternalServerError, "%s %s%s %v: %s", r.method, address, query, body,
+					a.body)
 			}
 		}
 		require.Equal(t, before, state(), "%s %s", r.method, r.path)

@@ -46,7 +46,8 @@ func (s *server) document() ([]byte, error) {
 	return json.Marshal(s.api.OpenAPI())
 }
 
-// openAnswers lets answers have further fields, so that new ones break no client. Requests may not: an unknown field is a mistake.
+// openAnswers lets answers have further fields, so that new ones break no client. Requests may not:
+// an unknown field is a mistake.
 func openAnswers(api *huma.OpenAPI) {
 	schemas := api.Components.Schemas.Map()
 	sent := map[string]bool{}
@@ -101,8 +102,9 @@ func literalPaths(api *huma.OpenAPI) map[string][]string {
 	return paths
 }
 
-// routed answers with a problem where the mux would refuse a request in plain text. A literal address is never the value of another
-// one's parameter: GET /api/jobs/retry does not ask for a job with the id "retry".
+// routed answers with a problem where the mux would refuse a request in plain text. A literal
+// address is never the value of another one's parameter: GET /api/jobs/retry does not ask for a job
+// with the id "retry".
 func routed(mux *http.ServeMux, literal map[string][]string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		handler, pattern := mux.Handler(r)

@@ -19,14 +19,16 @@ var (
 	errScope       = failure.New(failure.Forbidden, "the token lacks a scope")
 	errNoRunner    = failure.New(failure.NoRunner, "this server runs no jobs")
 	errUnconfirmed = failure.New(failure.ConfirmationRequired, "confirmation required")
-	errNoRoute     = failure.New(failure.NotFound, "there is nothing under this address; /openapi.json lists what there is")
-	errTooMany     = failure.New(failure.RateLimited, "too many requests")
-	errType        = failure.New(failure.TypeNotAllowed, "the token may not enqueue this type")
-	errMethod      = failure.New(failure.MethodNotAllowed, "the address does not know this method")
-	errBadRequest  = failure.New(failure.Invalid, "the request is invalid")
+	errNoRoute     = failure.New(failure.NotFound,
+		"there is nothing under this address; /openapi.json lists what there is")
+	errTooMany    = failure.New(failure.RateLimited, "too many requests")
+	errType       = failure.New(failure.TypeNotAllowed, "the token may not enqueue this type")
+	errMethod     = failure.New(failure.MethodNotAllowed, "the address does not know this method")
+	errBadRequest = failure.New(failure.Invalid, "the request is invalid")
 )
 
-// statusTable has the class of each status with which huma refuses a request before a handler is called.
+// statusTable has the class of each status with which huma refuses a request before a handler is
+// called.
 var statusTable = map[int]*failure.Class{
 	http.StatusBadRequest:            failure.Malformed,
 	http.StatusRequestTimeout:        failure.RequestTimeout,
@@ -49,7 +51,8 @@ type Problem struct { //nolint:errname // the schema in the OpenAPI document has
 	cause  error
 }
 
-// ProblemPart says what is wrong with one part of a request. It does not repeat the part: that may be secret.
+// ProblemPart says what is wrong with one part of a request. It does not repeat the part: that may
+// be secret.
 type ProblemPart struct {
 	Location string `json:"location,omitempty" doc:"The part, such as body.runAt or query.limit"`
 	Message  string `json:"message" doc:"What is wrong with it"`
@@ -75,7 +78,8 @@ const problemType = "https://github.com/daybook-dev/daybook/blob/main/docs/error
 
 func newProblem(class *failure.Class, detail string) *Problem {
 	p := &Problem{
-		Type: problemType + strings.ToLower(class.Code), Title: class.Title, Status: class.Status, Detail: cmp.Or(class.Instead, detail), Code: class.Code,
+		Type: problemType + strings.ToLower(class.Code), Title: class.Title, Status: class.Status,
+		Detail: cmp.Or(class.Instead, detail), Code: class.Code,
 		header: http.Header{},
 	}
 	switch class.Status {
@@ -87,15 +91,16 @@ func newProblem(class *failure.Class, detail string) *Problem {
 	return p
 }
 
-// problemOf makes a problem of any error. One whose class has other words for callers keeps its own for the log; one without a
-// class is INTERNAL.
+// problemOf makes a problem of any error. One whose class has other words for callers keeps its own
+// for the log; one without a class is INTERNAL.
 func problemOf(err error) *Problem {
 	if p, ok := errors.AsType[*Problem](err); ok {
 		return p
 	}
 	class := store.Failure(err)
 	if state := store.SQLState(err); class == nil && (strings.HasPrefix(state, "22") || state == "54001") {
-		// Daybook's own checks let it through: a text with a NUL, a number out of range, a document too deep for the parser.
+		// Daybook's own checks let it through: a text with a NUL, a number out of range, a document too
+		// deep for the parser.
 		return problemOfClass(failure.Invalid, err)
 	}
 	p := newProblem(cmp.Or(class, failure.Internal), err.Error())
@@ -123,7 +128,8 @@ func invalid(location, message string) error {
 	return p
 }
 
-// cannotRead is what huma says, with status 500, of a body that ends early or is not framed as HTTP wants it.
+// cannotRead is what huma says, with status 500, of a body that ends early or is not framed as HTTP
+// wants it.
 const cannotRead = "cannot read request body"
 
 // problemOfHuma makes a problem of what huma itself refuses.
@@ -160,14 +166,15 @@ func problemOfHuma(status int, message string, errs ...error) huma.StatusError {
 	return p
 }
 
-// bodyMissing is huma's message for a request without the body that its operation wants; fieldMissing is how its message for a missing
-// field begins.
+// bodyMissing is huma's message for a request without the body that its operation wants;
+// fieldMissing is how its message for a missing field begins.
 const (
 	bodyMissing  = "request body is required"
 	fieldMissing = "expected required property "
 )
 
-// problemOfRequest is problemOfHuma for a request whose operation is known: it says what to send to a caller that left it out.
+// problemOfRequest is problemOfHuma for a request whose operation is known: it says what to send to
+// a caller that left it out.
 func problemOfRequest(ctx huma.Context, status int, message string, errs ...error) huma.StatusError {
 	err := problemOfHuma(status, message, errs...)
 	p, ok := err.(*Problem)
@@ -181,7 +188,8 @@ func problemOfRequest(ctx huma.Context, status int, message string, errs ...erro
 	return p
 }
 
-// inWords replaces huma's message for a parameter that is no time, which shows Go's layout of times.
+// inWords replaces huma's message for a parameter that is no time, which shows Go's layout of
+// times.
 func inWords(message string) string {
 	if strings.HasPrefix(message, "invalid date/time for format ") {
 		return "expected a time as RFC 3339, such as 2026-01-31T09:00:00Z"
@@ -189,8 +197,8 @@ func inWords(message string) string {
 	return message
 }
 
-// huma keeps in package variables how errors are made, from which it derives their schema too, and whether lists may be null: here they
-// never are.
+// huma keeps in package variables how errors are made, from which it derives their schema too, and
+// whether lists may be null: here they never are.
 func init() {
 	huma.NewError = problemOfHuma
 	huma.NewErrorWithContext = problemOfRequest

@@ -16,7 +16,8 @@ import (
 // settingsOf returns settings as those of a queue.
 func settingsOf(name string, q *answers.QueueSettings) store.NamedQueue {
 	return store.NamedQueue{
-		Name: name, Fleet: q.Fleet, MaxParallel: q.MaxParallel, PerProcess: q.PerProcess, Rate: q.Rate, RateSeconds: q.RateSeconds, RateBurst: q.RateBurst, Owner: q.Owner,
+		Name: name, Fleet: q.Fleet, MaxParallel: q.MaxParallel, PerProcess: q.PerProcess, Rate: q.Rate,
+		RateSeconds: q.RateSeconds, RateBurst: q.RateBurst, Owner: q.Owner,
 	}
 }
 
@@ -24,7 +25,8 @@ func settingsOf(name string, q *answers.QueueSettings) store.NamedQueue {
 func settingsGiven(q *answers.QueueSettings) map[string]any {
 	given := map[string]any{}
 	for name, value := range map[string]any{
-		"fleet": q.Fleet, "maxParallel": q.MaxParallel, "perProcess": q.PerProcess, "rate": q.Rate, "rateSeconds": q.RateSeconds, "rateBurst": q.RateBurst, "owner": q.Owner,
+		"fleet": q.Fleet, "maxParallel": q.MaxParallel, "perProcess": q.PerProcess, "rate": q.Rate,
+		"rateSeconds": q.RateSeconds, "rateBurst": q.RateBurst, "owner": q.Owner,
 	} {
 		if value != "" && value != 0 && value != 0.0 {
 			given[name] = value
@@ -47,14 +49,19 @@ func (s *server) queues() {
 	operation(s, tokens.ScopeOperate, huma.Operation{
 		OperationID: "setQueue", Method: http.MethodPut, Path: "/api/queues/{name}", Tags: []string{tagQueues},
 		Summary: "Make a named queue, or give it these settings",
-		Description: "A setting that is left out is at its default. A pause stays. Open jobs go to the fleet that is named. The settings count until `POST /api/queues/{name}/release`, " +
+		Description: "A setting that is left out is at its default. A pause stays. Open jobs go to the fleet that is " +
+			"named. The settings count until `POST /api/queues/{name}/release`, " +
 			"also when a program asks for others at its start. " + allOrganizations,
-		Metadata: map[string]any{actionKey: "queues.set", exampleKey: `{"maxParallel": 10, "rate": 100, "rateSeconds": 60}`},
+		Metadata: map[string]any{
+			actionKey:  "queues.set",
+			exampleKey: `{"maxParallel": 10, "rate": 100, "rateSeconds": 60}`,
+		},
 	}, s.setQueue)
 	operation(s, tokens.ScopeOperate, huma.Operation{
 		OperationID: "pauseQueue", Method: http.MethodPost, Path: "/api/queues/{name}/pause", Tags: []string{tagQueues},
-		Summary: "Have nothing of a named queue begin until it is resumed", Description: "What has begun is finished. " + allOrganizations,
-		Metadata: map[string]any{actionKey: "queues.pause"},
+		Summary:     "Have nothing of a named queue begin until it is resumed",
+		Description: "What has begun is finished. " + allOrganizations,
+		Metadata:    map[string]any{actionKey: "queues.pause"},
 	}, s.pauseQueue(true), http.StatusNotFound)
 	operation(s, tokens.ScopeOperate, huma.Operation{
 		OperationID: "resumeQueue", Method: http.MethodPost, Path: "/api/queues/{name}/resume", Tags: []string{tagQueues},
@@ -63,13 +70,15 @@ func (s *server) queues() {
 	}, s.pauseQueue(false), http.StatusNotFound)
 	operation(s, tokens.ScopeOperate, huma.Operation{
 		OperationID: "releaseQueue", Method: http.MethodPost, Path: "/api/queues/{name}/release", Tags: []string{tagQueues},
-		Summary:     "Give the settings of a named queue back to its programs",
-		Description: "What its programs have asked for last counts again, instead of what a person has set (setBy). Where none has asked for any, the settings stay until one does. " + allOrganizations,
-		Metadata:    map[string]any{actionKey: "queues.release"},
+		Summary: "Give the settings of a named queue back to its programs",
+		Description: "What its programs have asked for last counts again, instead of what a person has set (setBy). " +
+			"Where none has asked for any, the settings stay until one does. " + allOrganizations,
+		Metadata: map[string]any{actionKey: "queues.release"},
 	}, s.releaseQueue, http.StatusNotFound)
 	operation(s, tokens.ScopeOperate, huma.Operation{
-		OperationID: "deleteQueue", Method: http.MethodDelete, Path: "/api/queues/{name}", Tags: []string{tagQueues}, DefaultStatus: http.StatusNoContent,
-		Summary: "Delete a named queue that has no open jobs", Description: allOrganizations,
+		OperationID: "deleteQueue", Method: http.MethodDelete, Path: "/api/queues/{name}", Tags: []string{tagQueues},
+		DefaultStatus: http.StatusNoContent,
+		Summary:       "Delete a named queue that has no open jobs", Description: allOrganizations,
 		Metadata: map[string]any{actionKey: "queues.delete"},
 	}, s.deleteQueue, http.StatusNotFound, http.StatusConflict)
 }
@@ -165,7 +174,8 @@ func (s *server) deleteQueue(ctx context.Context, in *QueueInput) (*struct{}, er
 	return nil, namedqueue.Delete(ctx, s.pool, in.Name)
 }
 
-// wholeQueue refuses a token of one organization, and says in the log of actions which queue was meant.
+// wholeQueue refuses a token of one organization, and says in the log of actions which queue was
+// meant.
 func wholeQueue(ctx context.Context, name string) error {
 	actions.About(ctx, "", name, nil)
 	return wholeDatabase(ctx, "named queues are for all organizations")

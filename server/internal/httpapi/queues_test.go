@@ -13,7 +13,8 @@ import (
 	"github.com/daybook-dev/daybook/internal/store/tokens"
 )
 
-// TestQueuesOverHTTP makes, changes, pauses, resumes and deletes a named queue; each change is in the log of actions.
+// TestQueuesOverHTTP makes, changes, pauses, resumes and deletes a named queue; each change is in
+// the log of actions.
 func TestQueuesOverHTTP(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -25,14 +26,18 @@ func TestQueuesOverHTTP(t *testing.T) {
 		a.into(t, &u)
 		return u
 	}
-	u := call(http.MethodPut, "/api/queues/bank", object{"maxParallel": 10, "rate": 100, "rateSeconds": 60, "fleet": "shop", "owner": "payments"})
-	assert.Equal(t, answers.QueueSettings{Fleet: "shop", MaxParallel: 10, Rate: 100, RateSeconds: 60, Owner: "payments"}, u.QueueSettings)
+	u := call(http.MethodPut, "/api/queues/bank",
+		object{"maxParallel": 10, "rate": 100, "rateSeconds": 60, "fleet": "shop", "owner": "payments"})
+	assert.Equal(t, answers.QueueSettings{Fleet: "shop", MaxParallel: 10, Rate: 100, RateSeconds: 60, Owner: "payments"},
+		u.QueueSettings)
 	assert.NotNil(t, call(http.MethodPost, "/api/queues/bank/pause", nil).PausedAt)
 	u = call(http.MethodPut, "/api/queues/bank", object{"maxParallel": 5, "perProcess": 2})
-	assert.Equal(t, answers.QueueSettings{MaxParallel: 5, PerProcess: 2}, u.QueueSettings, "what is left out is at its default")
+	assert.Equal(t, answers.QueueSettings{MaxParallel: 5, PerProcess: 2}, u.QueueSettings,
+		"what is left out is at its default")
 	assert.NotNil(t, u.PausedAt, "a pause stays")
 	assert.Nil(t, call(http.MethodPost, "/api/queues/bank/resume", nil).PausedAt)
-	_, err := b.Pool.Exec(t.Context(), `SELECT daybook.set_queue('bank', max_parallel => 7)`) // as a program does when it starts
+	// as a program does when it starts
+	_, err := b.Pool.Exec(t.Context(), `SELECT daybook.set_queue('bank', max_parallel => 7)`)
 	require.NoError(t, err)
 	u = call(http.MethodPut, "/api/queues/bank", object{"maxParallel": 5, "perProcess": 2})
 	assert.Equal(t, "test", u.SetBy)
@@ -65,7 +70,8 @@ func TestQueuesOverHTTP(t *testing.T) {
 		assert.Equal(t, "bank", one.Subject)
 	}
 	assert.Equal(t, []string{
-		"queues.delete done", "queues.delete refused", "queues.release done, unchanged", "queues.release done", "queues.set done, unchanged",
+		"queues.delete done", "queues.delete refused", "queues.release done, unchanged", "queues.release done",
+		"queues.set done, unchanged",
 		"queues.resume done", "queues.set done", "queues.pause done", "queues.set done",
 	}, names)
 	assert.JSONEq(t, `{"maxParallel": 10, "rate": 100, "rateSeconds": 60, "fleet": "shop", "owner": "payments", "changed": true}`, string(list[8].Details))
@@ -75,7 +81,8 @@ func TestQueuesOverHTTP(t *testing.T) {
 func TestListOfQueues(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	_, err := b.Pool.Exec(t.Context(), `SELECT daybook.set_queue(n, f) FROM (VALUES ('a', 'shop'), ('b', NULL), ('c', 'shop')) AS v (n, f)`)
+	_, err := b.Pool.Exec(t.Context(),
+		`SELECT daybook.set_queue(n, f) FROM (VALUES ('a', 'shop'), ('b', NULL), ('c', 'shop')) AS v (n, f)`)
 	require.NoError(t, err)
 	list := func(query string) (names []string, next string) {
 		var out struct {

@@ -38,7 +38,8 @@ func TestTheServersRole(t *testing.T) {
 	})
 	fixture.Organization(t, b.Pool, "acme")
 	fixture.Ready(t, b.Pool, fixture.Invoice("acme", "doc", 1000))
-	_, err := b.Pool.Exec(t.Context(), `INSERT INTO daybook.posted_elsewhere (org_id, document_id, document_version, posted_on, system, next) VALUES ('acme', 'doc', 0, '2027-01-31', 'legacy', 'wait')`)
+	_, err := b.Pool.Exec(t.Context(),
+		`INSERT INTO daybook.posted_elsewhere (org_id, document_id, document_version, posted_on, system, next) VALUES ('acme', 'doc', 0, '2027-01-31', 'legacy', 'wait')`)
 	require.NoError(t, err)
 	id := b.enqueue(object{"links": []object{{"kind": "a", "id": "b"}}, "idempotencyKey": "k"})
 	b.fail(id, "TIMEOUT")
@@ -75,7 +76,8 @@ func TestTheServersRole(t *testing.T) {
 	deleted := b.send(b.everything, http.MethodDelete, "/api/queues/bank", nil)
 	assert.Equal(t, http.StatusNoContent, deleted.status, string(deleted.body))
 	var used bool
-	require.NoError(t, b.Pool.QueryRow(t.Context(), `SELECT last_used_at IS NOT NULL FROM daybook.api_tokens`).Scan(&used))
+	require.NoError(t, b.Pool.QueryRow(t.Context(),
+		`SELECT last_used_at IS NOT NULL FROM daybook.api_tokens`).Scan(&used))
 	assert.True(t, used)
 	assert.NotContains(t, b.log.String(), `"level":"ERROR"`)
 }

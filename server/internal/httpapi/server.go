@@ -22,13 +22,14 @@ import (
 )
 
 const (
-	// MaxBodyBytes is how long a request's body may be: twice the largest payload, which leaves room for escapes and blanks in its
-	// JSON.
+	// MaxBodyBytes is how long a request's body may be: twice the largest payload, which leaves room
+	// for escapes and blanks in its JSON.
 	MaxBodyBytes = 256 << 10
 
 	headerTimeout = 5 * time.Second
 	bodyTimeout   = 15 * time.Second
-	// answerTimeout is how long an operation may take; runTimeout is after what time a run begins no further job.
+	// answerTimeout is how long an operation may take; runTimeout is after what time a run begins no
+	// further job.
 	answerTimeout = 30 * time.Second
 	runTimeout    = 55 * time.Second
 	writeTimeout  = 90 * time.Second
@@ -41,8 +42,8 @@ const (
 
 // Runner works due jobs.
 type Runner interface {
-	// RunDue works at most limit due jobs, once each, and says what became of them. When ctx ends it begins no further job
-	// and returns; what runs goes on.
+	// RunDue works at most limit due jobs, once each, and says what became of them. When ctx ends it
+	// begins no further job and returns; what runs goes on.
 	RunDue(ctx context.Context, limit int) (Report, error)
 }
 
@@ -67,18 +68,22 @@ type Options struct {
 	Listing *listing.Listing
 	// Runner works jobs for POST /api/jobs/run; nil: that answers NO_RUNNER.
 	Runner Runner
-	// CheckPayload checks the payload of a type that the program knows before it is enqueued, unless the caller skips that;
-	// nil: only the limits of size, depth and keys are checked. An error should wrap queue.ErrPayloadInvalid.
+	// CheckPayload checks the payload of a type that the program knows before it is enqueued, unless
+	// the caller skips that; nil: only the limits of size, depth and keys are checked. An error
+	// should wrap queue.ErrPayloadInvalid.
 	CheckPayload func(jobType string, payload json.RawMessage) error
-	// TypeName returns the name by which a job's type is registered, for one that has others as well; nil: types have one name.
+	// TypeName returns the name by which a job's type is registered, for one that has others as well;
+	// nil: types have one name.
 	TypeName func(jobType string) string
 	// Console answers everything under ConsoleRoot, and / leads there; nil: there is no console.
 	Console http.Handler
 	// ConsoleRoot is the address of the console's first page, which ends in a slash.
 	ConsoleRoot string
-	// Metrics answers /metrics, for a token that may read all organizations; nil: there is no such address.
+	// Metrics answers /metrics, for a token that may read all organizations; nil: there is no such
+	// address.
 	Metrics http.Handler
-	// Requested is told of each request that was answered: the route as it is registered, empty when there is none; nil: it is not.
+	// Requested is told of each request that was answered: the route as it is registered, empty when
+	// there is none; nil: it is not.
 	Requested func(route, method string, status int)
 	// Log is told of each request; nil: slog.Default.
 	Log *slog.Logger
@@ -134,7 +139,8 @@ func newServer(o Options) (*server, *http.ServeMux) {
 	return s, mux
 }
 
-// Serve answers requests on l until ctx ends; then it accepts no more, and waits for those that are being answered.
+// Serve answers requests on l until ctx ends; then it accepts no more, and waits for those that are
+// being answered.
 func Serve(ctx context.Context, l net.Listener, handler http.Handler, log *slog.Logger) error {
 	server := &http.Server{
 		Handler:           handler,
@@ -167,11 +173,12 @@ func Serve(ctx context.Context, l net.Listener, handler http.Handler, log *slog.
 	return err
 }
 
-// servingKey is the key of a request's context under which stands the context that ends when the server is asked to stop.
+// servingKey is the key of a request's context under which stands the context that ends when the
+// server is asked to stop.
 type servingKey struct{}
 
-// whileServing returns a context that ends with ctx or as soon as the server is asked to stop. It is for long operations that can be
-// cut short.
+// whileServing returns a context that ends with ctx or as soon as the server is asked to stop. It
+// is for long operations that can be cut short.
 func whileServing(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	serving, ok := ctx.Value(servingKey{}).(context.Context)
@@ -188,10 +195,14 @@ func whileServing(ctx context.Context) (context.Context, context.CancelFunc) {
 func (s *server) config() huma.Config {
 	c := huma.DefaultConfig("Daybook", cmp.Or(s.Version, "dev"))
 	c.Components.Schemas = huma.NewMapRegistry("#/components/schemas/", schemaName)
-	c.Info.Description = "Enqueue, watch and operate Daybook's jobs, and read its ledger. Errors are application/problem+json (RFC 9457) with a stable code."
+	c.Info.Description = "Enqueue, watch and operate Daybook's jobs, and read its ledger. Errors are " +
+		"application/problem+json (RFC 9457) with a stable code."
 	c.Info.License = &huma.License{Name: "Apache 2.0", Identifier: "Apache-2.0"}
 	c.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
-		bearer: {Type: "http", Scheme: "bearer", BearerFormat: "dbk_…", Description: "A token of `daybook tokens create`, with the scope that the operation names."},
+		bearer: {
+			Type: "http", Scheme: "bearer", BearerFormat: "dbk_…",
+			Description: "A token of `daybook tokens create`, with the scope that the operation names.",
+		},
 	}
 	c.Tags = []*huma.Tag{
 		{Name: tagJobs, Description: "Background jobs"},
@@ -202,7 +213,8 @@ func (s *server) config() huma.Config {
 		{Name: tagOperators, Description: "What operators did"},
 		{Name: tagServer, Description: "The server itself"},
 	}
-	// The document is served by plain, made once. Pages that load scripts from elsewhere, and links in answers, are left out.
+	// The document is served by plain, made once. Pages that load scripts from elsewhere, and links
+	// in answers, are left out.
 	c.OpenAPIPath, c.DocsPath, c.SchemasPath, c.CreateHooks = "", "", "", nil
 	c.RejectUnknownQueryParameters = true
 	c.Transformers = []huma.Transformer{func(ctx huma.Context, _ string, v any) (any, error) {
@@ -215,7 +227,8 @@ func (s *server) config() huma.Config {
 	return c
 }
 
-// schemaName names a schema after its Go type, in the words of a caller: an input's body is a request, an output's a response.
+// schemaName names a schema after its Go type, in the words of a caller: an input's body is a
+// request, an output's a response.
 func schemaName(t reflect.Type, hint string) string {
 	name := huma.DefaultSchemaNamer(t, hint)
 	name = strings.Replace(name, "InputBody", "Request", 1)
@@ -224,8 +237,8 @@ func schemaName(t reflect.Type, hint string) string {
 
 const (
 	bearer = "bearer"
-	// Keys of an operation's metadata: the scope that it wants, how long it may take if not answerTimeout, and an example of its body,
-	// for the error that a request without one gets.
+	// Keys of an operation's metadata: the scope that it wants, how long it may take if not
+	// answerTimeout, and an example of its body, for the error that a request without one gets.
 	scopeKey   = "scope"
 	limitKey   = "limit"
 	exampleKey = "example"
@@ -241,9 +254,11 @@ const (
 	tagServer     = "server"
 )
 
-// operation adds an operation that a token with the scope may call. statuses are those of the problems that it may answer
-// with, beyond those that every operation may.
-func operation[I, O any](s *server, scope tokens.Scope, op huma.Operation, handle func(context.Context, *I) (*O, error), statuses ...int) {
+// operation adds an operation that a token with the scope may call. statuses are those of the
+// problems that it may answer with, beyond those that every operation may.
+func operation[I, O any](s *server, scope tokens.Scope, op huma.Operation, handle func(context.Context, *I) (*O, error),
+	statuses ...int,
+) {
 	limit, _ := op.Metadata[limitKey].(time.Duration)
 	action, _ := op.Metadata[actionKey].(string)
 	op.Metadata = map[string]any{scopeKey: scope, exampleKey: op.Metadata[exampleKey], actionKey: action}
@@ -251,9 +266,13 @@ func operation[I, O any](s *server, scope tokens.Scope, op huma.Operation, handl
 	op.MaxBodyBytes = MaxBodyBytes + 1 // huma refuses a body that reaches its limit
 	op.BodyReadTimeout = bodyTimeout
 	op.Description = strings.TrimSpace(fmt.Sprintf("%s\n\nScope: `%s`.", op.Description, scope))
-	op.Errors = append([]int{http.StatusUnauthorized, http.StatusForbidden, http.StatusUnprocessableEntity, http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusServiceUnavailable}, statuses...)
+	op.Errors = append([]int{
+		http.StatusUnauthorized, http.StatusForbidden, http.StatusUnprocessableEntity,
+		http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusServiceUnavailable,
+	}, statuses...)
 	if op.Method == http.MethodPost || op.Method == http.MethodPut {
-		op.Errors = append(op.Errors, http.StatusBadRequest, http.StatusRequestTimeout, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType)
+		op.Errors = append(op.Errors, http.StatusBadRequest, http.StatusRequestTimeout, http.StatusRequestEntityTooLarge,
+			http.StatusUnsupportedMediaType)
 	}
 	huma.Register(s.api, op, func(ctx context.Context, in *I) (*O, error) {
 		ctx, cancel := context.WithTimeout(ctx, cmp.Or(limit, answerTimeout))

@@ -86,7 +86,8 @@ func TestTheLogHasNoSecrets(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.send(b.everything, http.MethodGet, "/api/jobs?code=geheim", nil)
-	b.send(b.everything, http.MethodPost, "/api/jobs/enqueue", `{"orgId":"acme","type":"t","payload":{"password":"geheim"}}`)
+	b.send(b.everything, http.MethodPost, "/api/jobs/enqueue",
+		`{"orgId":"acme","type":"t","payload":{"password":"geheim"}}`)
 	b.send(b.everything, http.MethodPost, "/api/jobs/enqueue", `{"password":"geheim"`)
 	a := b.send(b.everything, http.MethodPost, "/api/jobs/enqueue", `{"orgId":"acme","type":"t","payload":"geheim"}`)
 	assert.NotContains(t, string(a.body), "geheim", "errors do not repeat what was sent")
@@ -121,15 +122,20 @@ func TestRun(t *testing.T) {
 		deadline, ok := ctx.Deadline()
 		assert.True(t, ok)
 		assert.Greater(t, time.Until(deadline), 40*time.Second)
-		return httpapi.Report{Processed: 15, Completed: 1, Retried: 2, Rescheduled: 3, Failed: 4, Cancelled: 5, Running: 6}, nil
+		return httpapi.Report{Processed: 15, Completed: 1, Retried: 2, Rescheduled: 3, Failed: 4, Cancelled: 5, Running: 6},
+			nil
 	})
 	var out map[string]int
 	b.post(&out, "/api/jobs/run", nil)
-	assert.Equal(t, map[string]int{"processed": 15, "completed": 1, "retried": 2, "rescheduled": 3, "failed": 4, "cancelled": 5, "running": 6}, out)
+	assert.Equal(t, map[string]int{
+		"processed": 15, "completed": 1, "retried": 2, "rescheduled": 3, "failed": 4,
+		"cancelled": 5, "running": 6,
+	}, out)
 	assert.Equal(t, 100, r.limit)
 	b.post(&out, "/api/jobs/run?limit=7", nil)
 	assert.Equal(t, 7, r.limit)
-	assert.Equal(t, http.StatusForbidden, b.send(b.token("acme", "operate"), http.MethodPost, "/api/jobs/run", nil).status,
+	assert.Equal(t, http.StatusForbidden,
+		b.send(b.token("acme", "operate"), http.MethodPost, "/api/jobs/run", nil).status,
 		"what runs may be another organization's")
 }
 
@@ -174,7 +180,8 @@ func TestTheDatabaseIsUnavailable(t *testing.T) {
 	assert.Equal(t, "DATABASE_UNAVAILABLE", a.code())
 }
 
-// TestShutdown stops a server while it answers: the answer still comes, and nothing new is accepted.
+// TestShutdown stops a server while it answers: the answer still comes, and nothing new is
+// accepted.
 func TestShutdown(t *testing.T) {
 	t.Parallel()
 	begun, finish := make(chan struct{}), make(chan struct{})

@@ -22,7 +22,8 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// bundle is a server on a database of its own, called over TCP. Every answer is checked against the OpenAPI document.
+// bundle is a server on a database of its own, called over TCP. Every answer is checked against the
+// OpenAPI document.
 type bundle struct {
 	*pgtest.DB
 	t      testing.TB
@@ -48,7 +49,10 @@ func setupWith(tb testing.TB, change func(*httpapi.Options)) *bundle {
 	listing, err := listing.New(b.Pool)
 	require.NoError(tb, err)
 	tb.Cleanup(func() { _ = listing.Close() })
-	o := httpapi.Options{Pool: b.Pool, Listing: listing, Log: slog.New(slog.NewJSONHandler(b.log, &slog.HandlerOptions{Level: slog.LevelDebug}))}
+	o := httpapi.Options{
+		Pool: b.Pool, Listing: listing,
+		Log: slog.New(slog.NewJSONHandler(b.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+	}
 	if change != nil {
 		change(&o)
 	}
@@ -104,7 +108,8 @@ func (b *bundle) token(org string, scopes ...tokens.Scope) string {
 // limited makes a token with limits and returns its secret.
 func (b *bundle) limited(org string, limits tokens.Limits, scopes ...tokens.Scope) string {
 	b.t.Helper()
-	_, secret, err := tokens.Create(b.t.Context(), b.Pool, tokens.NewToken{OrgID: org, Name: "test", Scopes: scopes, Limits: limits})
+	_, secret, err := tokens.Create(b.t.Context(), b.Pool,
+		tokens.NewToken{OrgID: org, Name: "test", Scopes: scopes, Limits: limits})
 	require.NoError(b.t, err)
 	return secret
 }
@@ -129,7 +134,8 @@ func (a answer) code() string {
 	return p.Code
 }
 
-// send sends a request and checks the answer against the OpenAPI document. body is sent as it is if it is a string.
+// send sends a request and checks the answer against the OpenAPI document. body is sent as it is if
+// it is a string.
 func (b *bundle) send(token, method, path string, body any) answer {
 	b.t.Helper()
 	var reader io.Reader

@@ -62,13 +62,15 @@ func readSpec(tb testing.TB, client *http.Client, url string) *spec {
 	return s
 }
 
-// find returns the operation that a request is for; a path without parameters comes before one with some, whatever its methods.
+// find returns the operation that a request is for; a path without parameters comes before one with
+// some, whatever its methods.
 func (s *spec) find(r *http.Request) *route {
 	var found *route
 	literal := slices.ContainsFunc(s.routes, func(c route) bool { return c.path == r.URL.EscapedPath() })
 	for i := range s.routes {
 		c := &s.routes[i]
-		if c.method == r.Method && c.pattern.MatchString(r.URL.EscapedPath()) && (!literal || c.path == r.URL.EscapedPath()) && (found == nil || !strings.Contains(c.path, "{")) {
+		if c.method == r.Method && c.pattern.MatchString(r.URL.EscapedPath()) &&
+			(!literal || c.path == r.URL.EscapedPath()) && (found == nil || !strings.Contains(c.path, "{")) {
 			found = c
 		}
 	}
@@ -85,7 +87,8 @@ func (s *spec) secured() []route {
 
 var pointerEscape = strings.NewReplacer("~", "~0", "/", "~1")
 
-// check holds an answer against the document: its status and content type are announced, and its body is what the schema says.
+// check holds an answer against the document: its status and content type are announced, and its
+// body is what the schema says.
 func (s *spec) check(tb testing.TB, r *http.Request, a answer) {
 	tb.Helper()
 	found := s.find(r)
@@ -109,7 +112,8 @@ func (s *spec) check(tb testing.TB, r *http.Request, a answer) {
 	if !assert.Contains(tb, response["content"], contentType, "%s %s: %s", found.method, found.path, status) {
 		return
 	}
-	schema, err := s.compiler.Compile(specURL + "#/paths/" + pointerEscape.Replace(found.path) + "/" + strings.ToLower(found.method) +
+	schema, err := s.compiler.Compile(specURL + "#/paths/" + pointerEscape.Replace(found.path) + "/" +
+		strings.ToLower(found.method) +
 		"/responses/" + status + "/content/" + pointerEscape.Replace(contentType) + "/schema")
 	require.NoError(tb, err)
 	body, err := jsonschema.UnmarshalJSON(bytes.NewReader(a.body))

@@ -18,13 +18,16 @@ import (
 
 func (s *server) tasks() {
 	operation(s, tokens.ScopeEnqueue, huma.Operation{
-		OperationID: "enqueueTask", Method: http.MethodPost, Path: "/api/tasks/enqueue", Tags: []string{tagTasks}, DefaultStatus: http.StatusCreated,
-		Summary: "Ask for a task", Description: "Every request makes a task. It wants a token for all organizations, with the scope operate or with `task:` and the type among its types.",
+		OperationID: "enqueueTask", Method: http.MethodPost, Path: "/api/tasks/enqueue", Tags: []string{tagTasks},
+		DefaultStatus: http.StatusCreated,
+		Summary:       "Ask for a task", Description: "Every request makes a task. It wants a token for all " +
+			"organizations, with the scope operate or with `task:` and the type among its types.",
 		Metadata: map[string]any{exampleKey: `{"type": "db_function", "payload": {"task_type": "db_function", "db_function": "comms.send_email_supervisor"}}`},
 	}, s.enqueueTask)
 	operation(s, tokens.ScopeRead, huma.Operation{
 		OperationID: "listTasks", Method: http.MethodGet, Path: "/api/tasks", Tags: []string{tagTasks},
-		Summary: "List and search tasks, the last enqueued one first", Description: "It wants a token for all organizations.",
+		Summary:     "List and search tasks, the last enqueued one first",
+		Description: "It wants a token for all organizations.",
 	}, s.listTasks)
 	operation(s, tokens.ScopeRead, huma.Operation{
 		OperationID: "getTask", Method: http.MethodGet, Path: "/api/tasks/{id}", Tags: []string{tagTasks},
@@ -62,7 +65,8 @@ func (s *server) enqueueTask(ctx context.Context, in *enqueueTaskInput) (*enqueu
 	if err := wholeDatabase(ctx, tasksOfNone); err != nil {
 		return nil, err
 	}
-	// A task calls functions of the database: a token that may enqueue any job may not for that reason enqueue it.
+	// A task calls functions of the database: a token that may enqueue any job may not for that
+	// reason enqueue it.
 	name := "task:" + in.Body.Type
 	if t := caller(ctx).Token; len(t.Types) == 0 && !t.Allows(tokens.ScopeOperate) {
 		return nil, fmt.Errorf("%w: tasks want a token with the scope operate, or one whose --types name %s", errType, name)
@@ -70,7 +74,8 @@ func (s *server) enqueueTask(ctx context.Context, in *enqueueTaskInput) (*enqueu
 	if err := s.mayEnqueue(ctx, name); err != nil {
 		return nil, err
 	}
-	id, err := queue.EnqueueTask(ctx, s.pool, queue.RawTask{Type: in.Body.Type, Data: json.RawMessage(in.Body.Payload)}, queue.TaskOptions{ScheduledAt: in.Body.ScheduledAt})
+	id, err := queue.EnqueueTask(ctx, s.pool, queue.RawTask{Type: in.Body.Type, Data: json.RawMessage(in.Body.Payload)},
+		queue.TaskOptions{ScheduledAt: in.Body.ScheduledAt})
 	if err != nil {
 		return nil, err
 	}

@@ -26,7 +26,8 @@ func TestTasksOverHTTP(t *testing.T) {
 	b := setup(t)
 	first := b.task(object{"type": "email", "payload": object{"n": 1.5}})
 	second := b.task(object{"type": "sms", "payload": object{}, "scheduledAt": "2999-01-15T10:30:00Z"})
-	_, err := b.Pool.Exec(t.Context(), `SELECT queues.fail_task(task_id, 'busy'), queues.complete_task(task_id) FROM queues.dequeue_next_available_task()`)
+	_, err := b.Pool.Exec(t.Context(),
+		`SELECT queues.fail_task(task_id, 'busy'), queues.complete_task(task_id) FROM queues.dequeue_next_available_task()`)
 	require.NoError(t, err)
 
 	var detail struct {
@@ -53,8 +54,10 @@ func TestTasksOverHTTP(t *testing.T) {
 		return ids, out.NextCursor
 	}
 	for query, ids := range map[string][]int64{
-		"": {second, first}, "?state=waiting": {second}, "?state=completed": {first}, "?state=failed": {first}, "?state=stuck": nil, "?state=leased": nil,
-		"?type=sms": {second}, "?state=failed&until=2020-01-01T00:00:00Z": nil, "?since=2020-01-01T00:00:00Z": {second, first},
+		"": {second, first}, "?state=waiting": {second}, "?state=completed": {first}, "?state=failed": {first},
+		"?state=stuck": nil, "?state=leased": nil,
+		"?type=sms": {second}, "?state=failed&until=2020-01-01T00:00:00Z": nil,
+		"?since=2020-01-01T00:00:00Z": {second, first},
 	} {
 		got, _ := list(query)
 		assert.Equal(t, ids, got, query)
@@ -92,11 +95,29 @@ func TestTasksThatAreWrong(t *testing.T) {
 		{http.MethodGet, "/api/tasks?state=odd", nil, http.StatusUnprocessableEntity, "INVALID"},
 		{http.MethodGet, "/api/tasks?cursor=bm8", nil, http.StatusUnprocessableEntity, "INVALID"},
 		{http.MethodGet, "/api/tasks?limit=0", nil, http.StatusUnprocessableEntity, "INVALID"},
-		{http.MethodPost, "/api/tasks/enqueue", object{"type": "Email", "payload": object{}}, http.StatusUnprocessableEntity, "INVALID"},
+		{
+			http.MethodPost, "/api/tasks/enqueue",
+			object{"type": "Email", "payload": object{}},
+			http.StatusUnprocessableEntity, "INVALID",
+		},
 		{http.MethodPost, "/api/tasks/enqueue", object{"type": "email"}, http.StatusUnprocessableEntity, "INVALID"},
-		{http.MethodPost, "/api/tasks/enqueue", object{"type": "email", "payload": "text"}, http.StatusUnprocessableEntity, "INVALID"},
-		{http.MethodPost, "/api/tasks/enqueue", object{"type": "email", "payload": object{"a": "\x00"}}, http.StatusUnprocessableEntity, "PAYLOAD_INVALID"},
-		{http.MethodPost, "/api/tasks/enqueue", object{"type": "email", "payload": object{"a": strings.Repeat("x", 131072)}}, http.StatusRequestEntityTooLarge, "PAYLOAD_TOO_LARGE"},
+		{
+			http.MethodPost, "/api/tasks/enqueue",
+			object{"type": "email", "payload": "text"},
+			http.StatusUnprocessableEntity,
+			"INVALID",
+		},
+		{
+			http.MethodPost, "/api/tasks/enqueue",
+			object{"type": "email", "payload": object{"a": "\x00"}},
+			http.StatusUnprocessableEntity, "PAYLOAD_INVALID",
+		},
+		{
+			http.MethodPost, "/api/tasks/enqueue",
+			object{"type": "email", "payload": object{"a": strings.Repeat("x", 131072)}},
+			http.StatusRequestEntityTooLarge,
+			"PAYLOAD_TOO_LARGE",
+		},
 	} {
 		a := b.send(b.everything, c.method, c.path, c.body)
 		assert.Equal(t, c.status, a.status, "%s %s: %s", c.method, c.path, a.body)
@@ -104,7 +125,8 @@ func TestTasksThatAreWrong(t *testing.T) {
 	}
 }
 
-// Tasks belong to no organization: a token of one reaches none of them, and one that may enqueue jobs may not for that reason enqueue tasks.
+// Tasks belong to no organization: a token of one reaches none of them, and one that may enqueue
+// jobs may not for that reason enqueue tasks.
 func TestTokensAndTasks(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -113,18 +135,24 @@ func TestTokensAndTasks(t *testing.T) {
 		return b.send(token, http.MethodPost, "/api/tasks/enqueue", object{"type": "db_function", "payload": object{}})
 	}
 	ofOne := b.token("acme", tokens.Scopes()...)
-	for _, path := range []string{"/api/tasks", fmt.Sprintf("/api/tasks/%d", id), fmt.Sprintf("/api/tasks/%d/history", id)} {
+	for _, path := range []string{
+		"/api/tasks", fmt.Sprintf("/api/tasks/%d", id),
+		fmt.Sprintf("/api/tasks/%d/history", id),
+	} {
 		a := b.send(ofOne, http.MethodGet, path, nil)
 		assert.Equal(t, http.StatusForbidden, a.status, path)
 		assert.Equal(t, "FORBIDDEN", a.code(), path)
-		assert.Equal(t, http.StatusForbidden, b.send(b.token("", tokens.ScopeEnqueue), http.MethodGet, path, nil).status, path)
+		assert.Equal(t, http.StatusForbidden, b.send(b.token("", tokens.ScopeEnqueue), http.MethodGet, path, nil).status,
+			path)
 		assert.Equal(t, http.StatusUnauthorized, b.send("", http.MethodGet, path, nil).status, path)
 		assert.Equal(t, http.StatusOK, b.send(b.token("", tokens.ScopeRead), http.MethodGet, path, nil).status, path)
 	}
 	assert.Equal(t, "FORBIDDEN", enqueue(ofOne).code())
 	assert.Equal(t, "FORBIDDEN", enqueue(b.token("", tokens.ScopeRead)).code())
 	assert.Equal(t, "TYPE_NOT_ALLOWED", enqueue(b.token("", tokens.ScopeEnqueue)).code())
-	assert.Equal(t, "TYPE_NOT_ALLOWED", enqueue(b.limited("", tokens.Limits{Types: []string{"db_function", "task:email"}}, tokens.ScopeEnqueue)).code())
-	assert.Equal(t, http.StatusCreated, enqueue(b.limited("", tokens.Limits{Types: []string{"task:db_function"}}, tokens.ScopeEnqueue)).status)
+	assert.Equal(t, "TYPE_NOT_ALLOWED",
+		enqueue(b.limited("", tokens.Limits{Types: []string{"db_function", "task:email"}}, tokens.ScopeEnqueue)).code())
+	assert.Equal(t, http.StatusCreated,
+		enqueue(b.limited("", tokens.Limits{Types: []string{"task:db_function"}}, tokens.ScopeEnqueue)).status)
 	assert.Equal(t, http.StatusCreated, enqueue(b.token("", tokens.ScopeEnqueue, tokens.ScopeOperate)).status)
 }

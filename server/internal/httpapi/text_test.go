@@ -7,7 +7,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// TestTextsThatNoRowCanHave: a parameter or field that PostgreSQL cannot hold is refused, and the answer says why.
+// TestTextsThatNoRowCanHave: a parameter or field that PostgreSQL cannot hold is refused, and the
+// answer says why.
 func TestTextsThatNoRowCanHave(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -74,8 +74,9 @@ type handlers struct {
 	kind string
 }
 
-// Work implements engine.Handlers. The attempt belongs to the trace that the job was enqueued in, and to one of its own otherwise; it links to the
-// activity that it is a part of, which works many jobs.
+// Work implements engine.Handlers. The attempt belongs to the trace that the job was enqueued in,
+// and to one of its own otherwise; it links to the activity that it is a part of, which works many
+// jobs.
 func (h handlers) Work(ctx context.Context, job store.Job, progress engine.Progress) engine.Attempt {
 	o := []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindConsumer), trace.WithAttributes(about(h.kind, &job)...)}
 	if activity := trace.SpanContextFromContext(ctx); activity.IsValid() {
@@ -93,7 +94,8 @@ func (h handlers) Work(ctx context.Context, job store.Job, progress engine.Progr
 	if inTx := a.InTx; inTx != nil {
 		of := trace.SpanContextFromContext(ctx)
 		a.InTx = func(ctx context.Context, tx pgx.Tx) (result []byte, err error) {
-			ctx, s := tracer().Start(trace.ContextWithSpanContext(ctx, of), "handler's transaction "+job.Type, trace.WithAttributes(about(h.kind, &job)...))
+			ctx, s := tracer().Start(trace.ContextWithSpanContext(ctx, of), "handler's transaction "+job.Type,
+				trace.WithAttributes(about(h.kind, &job)...))
 			defer func() { running{s}.End(err) }()
 			return inTx(ctx, tx)
 		}
@@ -101,8 +103,8 @@ func (h handlers) Work(ctx context.Context, job store.Job, progress engine.Progr
 	return a
 }
 
-// finish says how an attempt ended. The message is the error that the attempt's record has: it may quote what a handler said, so only the code and its
-// beginning are told.
+// finish says how an attempt ended. The message is the error that the attempt's record has: it may
+// quote what a handler said, so only the code and its beginning are told.
 func finish(s trace.Span, outcome models.Outcome, code models.ErrorCode, message string) {
 	s.SetAttributes(attrOutcome.String(string(outcome)))
 	if code != "" {
@@ -115,7 +117,8 @@ func finish(s trace.Span, outcome models.Outcome, code models.ErrorCode, message
 	}
 }
 
-// Prepare implements engine.Handlers: a chunk of jobs, each of a trace of its own, is worked in the activity's trace, with links to theirs.
+// Prepare implements engine.Handlers: a chunk of jobs, each of a trace of its own, is worked in the
+// activity's trace, with links to theirs.
 func (h handlers) Prepare(ctx context.Context, workflowRun string, jobs []store.Job) (engine.BulkCommit, error) {
 	preparing, s := h.chunk(ctx, "prepare chunk", jobs)
 	commit, err := h.Handlers.Prepare(preparing, workflowRun, jobs)
@@ -131,14 +134,18 @@ func (h handlers) Prepare(ctx context.Context, workflowRun string, jobs []store.
 }
 
 func (h handlers) chunk(ctx context.Context, name string, jobs []store.Job) (context.Context, trace.Span) {
-	return tracer().Start(ctx, name, trace.WithLinks(links(jobs)...), trace.WithAttributes(attrKind.String(h.kind), attrJobs.Int(len(jobs))))
+	return tracer().Start(ctx, name, trace.WithLinks(links(jobs)...),
+		trace.WithAttributes(attrKind.String(h.kind), attrJobs.Int(len(jobs))))
 }
 
-// completing makes a span, in the trace of each job that has one, of the statement that completes it.
+// completing makes a span, in the trace of each job that has one, of the statement that completes
+// it.
 type completing struct{ engine.Kind }
 
 // Complete implements engine.Completer.
-func (k completing) Complete(ctx context.Context, tx pgx.Tx, turn store.Turn, completions []store.Completion, a store.Access) (store.Completed, error) {
+func (k completing) Complete(ctx context.Context, tx pgx.Tx, turn store.Turn, completions []store.Completion,
+	a store.Access,
+) (store.Completed, error) {
 	began, name := time.Now(), "complete"
 	if a.Commit {
 		name = "complete and commit"
@@ -148,8 +155,11 @@ func (k completing) Complete(ctx context.Context, tx pgx.Tx, turn store.Turn, co
 	return done, err
 }
 
-// tell makes the spans. Each links to the span in which it was done, which has many jobs of other traces.
-func (k completing) tell(ctx context.Context, name string, turn store.Turn, completions []store.Completion, began time.Time, err error) {
+// tell makes the spans. Each links to the span in which it was done, which has many jobs of other
+// traces.
+func (k completing) tell(ctx context.Context, name string, turn store.Turn, completions []store.Completion,
+	began time.Time, err error,
+) {
 	ended := time.Now()
 	within := trace.SpanContextFromContext(ctx)
 	for i := range completions {
@@ -160,7 +170,8 @@ func (k completing) tell(ctx context.Context, name string, turn store.Turn, comp
 		}
 		o := []trace.SpanStartOption{
 			trace.WithTimestamp(began), trace.WithAttributes(about(k.Name(), &c.Job)...),
-			trace.WithAttributes(attrTurn.String(turn.ID), attrJobs.Int(len(completions)), attrOutcome.String(string(c.Outcome))),
+			trace.WithAttributes(attrTurn.String(turn.ID), attrJobs.Int(len(completions)),
+				attrOutcome.String(string(c.Outcome))),
 		}
 		if within.IsValid() && within.TraceID() != parent.TraceID() {
 			o = append(o, trace.WithLinks(trace.Link{SpanContext: within}))

@@ -1,6 +1,8 @@
-// Package tracing makes spans of OpenTelemetry of what Daybook does: of requests to the HTTP API, of activities, of attempts at jobs, of the
-// transactions that complete them, and of what handlers send. It is the one package that links OpenTelemetry's traces; the others say what is worth a
-// span to package internal/telemetry/span, or are wrapped here. Nothing is made until Enable is called.
+// Package tracing makes spans of OpenTelemetry of what Daybook does: of requests to the HTTP API,
+// of activities, of attempts at jobs, of the transactions that complete them, and of what handlers
+// send. It is the one package that links OpenTelemetry's traces; the others say what is worth a
+// span to package internal/telemetry/span, or are wrapped here. Nothing is made until Enable is
+// called.
 package tracing
 
 import (
@@ -28,8 +30,8 @@ var enabled atomic.Bool
 
 var enableOnce sync.Once
 
-// Enable has this process make spans from now on, by OpenTelemetry's global TracerProvider. Workers that were made before make none of activities,
-// attempts and completions.
+// Enable has this process make spans from now on, by OpenTelemetry's global TracerProvider. Workers
+// that were made before make none of activities, attempts and completions.
 func Enable() {
 	enableOnce.Do(func() {
 		span.SetSource(traceparent)
@@ -44,13 +46,17 @@ func Enabled() bool { return enabled.Load() }
 // tracer is Daybook's, of the global provider as it is now.
 func tracer() trace.Tracer { return otel.Tracer(scope) }
 
-// Interceptors make a span of each activity; none, before Enable. Workflows have no spans: a queue's workflow runs for ever, so that a span of it would
-// never end, and one trace would hold all that was ever done. An activity's span names the workflow and its run.
+// Interceptors make a span of each activity; none, before Enable. Workflows have no spans: a
+// queue's workflow runs for ever, so that a span of it would never end, and one trace would hold
+// all that was ever done. An activity's span names the workflow and its run.
 func Interceptors() []interceptor.WorkerInterceptor {
 	if !Enabled() {
 		return nil
 	}
-	all, err := opentelemetry.NewTracingInterceptor(opentelemetry.TracerOptions{Tracer: tracer(), TextMapPropagator: format})
+	all, err := opentelemetry.NewTracingInterceptor(opentelemetry.TracerOptions{
+		Tracer:            tracer(),
+		TextMapPropagator: format,
+	})
 	if err != nil {
 		otel.Handle(fmt.Errorf("trace activities: %w", err))
 		return nil
@@ -65,7 +71,9 @@ type activities struct {
 }
 
 // InterceptActivity implements interceptor.WorkerInterceptor.
-func (a *activities) InterceptActivity(ctx context.Context, next interceptor.ActivityInboundInterceptor) interceptor.ActivityInboundInterceptor {
+func (a *activities) InterceptActivity(ctx context.Context,
+	next interceptor.ActivityInboundInterceptor,
+) interceptor.ActivityInboundInterceptor {
 	return a.all.InterceptActivity(ctx, next)
 }
 
@@ -99,7 +107,8 @@ func remote(parent string) trace.SpanContext {
 	return trace.SpanContextFromContext(format.Extract(context.Background(), carrier))
 }
 
-// under is a context in which spans have the parent that a traceparent names: ctx, if that names none.
+// under is a context in which spans have the parent that a traceparent names: ctx, if that names
+// none.
 func under(ctx context.Context, parent string) context.Context {
 	if c := remote(parent); c.IsValid() {
 		return trace.ContextWithRemoteSpanContext(ctx, c)
@@ -108,7 +117,8 @@ func under(ctx context.Context, parent string) context.Context {
 }
 
 var kinds = map[span.Kind]trace.SpanKind{
-	span.Internal: trace.SpanKindInternal, span.Server: trace.SpanKindServer, span.Client: trace.SpanKindClient, span.Producer: trace.SpanKindProducer,
+	span.Internal: trace.SpanKindInternal, span.Server: trace.SpanKindServer, span.Client: trace.SpanKindClient,
+	span.Producer: trace.SpanKindProducer,
 	span.Consumer: trace.SpanKindConsumer,
 }
 

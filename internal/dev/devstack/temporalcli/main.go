@@ -1,4 +1,5 @@
-// Command temporalcli prints the path of a Temporal CLI, which it builds into the user's cache directory if none is installed.
+// Command temporalcli prints the path of a Temporal CLI, which it builds into the user's cache
+// directory if none is installed.
 package main
 
 import (

@@ -1,7 +1,9 @@
-// Package temporaltest gives tests a real Temporal server: one in-memory development server for all tests of a program.
+// Package temporaltest gives tests a real Temporal server: one in-memory development server for all
+// tests of a program.
 //
-// Tests keep out of each other's way by namespaces (Namespace), or, which costs nothing, by names (Unique) for their task
-// queues and workflows. TestMain has to stop the server: pgtest.Main(m, temporaltest.Stop).
+// Tests keep out of each other's way by namespaces (Namespace), or, which costs nothing, by names
+// (Unique) for their task queues and workflows. TestMain has to stop the server: pgtest.Main(m,
+// temporaltest.Stop).
 package temporaltest
 
 import (
@@ -47,7 +49,8 @@ type Server struct {
 	CLI string
 }
 
-// Shared returns the server, which the first call starts. When that fails, no later test tries again.
+// Shared returns the server, which the first call starts. When that fails, no later test tries
+// again.
 func Shared(tb testing.TB) *Server {
 	tb.Helper()
 	mu.Lock()
@@ -96,13 +99,15 @@ func Unique(prefix string) string {
 	return prefix + "-" + strings.ToLower(rand.Text()[:10])
 }
 
-// Client returns a client for the namespace; empty: the namespace "default". It is closed when the test ends.
+// Client returns a client for the namespace; empty: the namespace "default". It is closed when the
+// test ends.
 func (s *Server) Client(tb testing.TB, namespace string) client.Client {
 	tb.Helper()
 	if namespace == "" {
 		namespace = devstack.Namespace
 	}
-	c, err := client.DialContext(tb.Context(), client.Options{HostPort: s.Address, Namespace: namespace, Logger: quiet{tb}})
+	c, err := client.DialContext(tb.Context(),
+		client.Options{HostPort: s.Address, Namespace: namespace, Logger: quiet{tb}})
 	if err != nil {
 		tb.Fatalf("temporaltest: connect to %s: %v", s.Address, err)
 	}
@@ -139,7 +144,8 @@ func (s *Server) Namespace(tb testing.TB) string {
 	}
 }
 
-// quiet passes on warnings and errors only, and nothing once the test is over, when a late line would be a panic.
+// quiet passes on warnings and errors only, and nothing once the test is over, when a late line
+// would be a panic.
 type quiet struct{ tb testing.TB }
 
 var _ log.Logger = quiet{}

@@ -1,4 +1,5 @@
-// Command apitxt prints api.txt: what the module exports, one name a line. `make api` writes the file with it.
+// Command apitxt prints api.txt: what the module exports, one name a line. `make api` writes the
+// file with it.
 package main
 
 import (

@@ -1,4 +1,5 @@
-// Package eventlog writes what happens to jobs as structured log lines, one a job and event, all with the same keys.
+// Package eventlog writes what happens to jobs as structured log lines, one a job and event, all
+// with the same keys.
 package eventlog
 
 import (
@@ -16,7 +17,8 @@ type Mode string
 
 // The modes, which are the values of DAYBOOK_LOG_JOBS.
 const (
-	// Problems is the default: dead letters and lost attempts are warnings, retries and cancellations are infos, all else is for debugging.
+	// Problems is the default: dead letters and lost attempts are warnings, retries and cancellations
+	// are infos, all else is for debugging.
 	Problems Mode = ""
 	// All logs every end of an attempt as an info at least.
 	All Mode = "1"
@@ -84,12 +86,15 @@ func (s *sink) Observe(batch []events.Event) {
 
 // messages are what the lines say.
 var messages = map[events.Name]string{
-	events.Leased: "job leased", events.Completed: "job completed", events.Retried: "job failed, and is tried again", events.Rescheduled: "job put off",
-	events.Failed: "job failed for good: it is a dead letter", events.Cancelled: "job cancelled", events.Reclaimed: "lease reclaimed",
+	events.Leased: "job leased", events.Completed: "job completed", events.Retried: "job failed, and is tried again",
+	events.Rescheduled: "job put off",
+	events.Failed:      "job failed for good: it is a dead letter", events.Cancelled: "job cancelled",
+	events.Reclaimed: "lease reclaimed",
 	events.GivenBack: "job given back",
 }
 
-// message is what the line of an event says. A task that failed is completed, and is no dead letter.
+// message is what the line of an event says. A task that failed is completed, and is no dead
+// letter.
 func message(e *events.Event) string {
 	if e.Kind == "tasks" && e.Name == events.Failed {
 		return "task failed: it is completed, and its error is noted with it"
@@ -97,8 +102,9 @@ func message(e *events.Event) string {
 	return messages[e.Name]
 }
 
-// Attrs are an event's attributes: kind, org, type, job, document, attempt, outcome, code, error, duration_ms, waited_ms, owner, worker, turn and trace.
-// Those that an event lacks are left out. Secrets are taken out of the error.
+// Attrs are an event's attributes: kind, org, type, job, document, attempt, outcome, code, error,
+// duration_ms, waited_ms, owner, worker, turn and trace. Those that an event lacks are left out.
+// Secrets are taken out of the error.
 func Attrs(e *events.Event) []slog.Attr {
 	attrs := make([]slog.Attr, 0, 15)
 	text := func(key, value string) {

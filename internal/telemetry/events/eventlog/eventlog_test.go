@@ -60,23 +60,29 @@ func TestLevels(t *testing.T) {
 // A task that failed is completed: the line does not send people to dead letters.
 func TestATaskThatFailed(t *testing.T) {
 	t.Parallel()
-	_, text := logged(eventlog.Problems, slog.LevelInfo, events.Event{Name: events.Failed, Kind: "tasks", Type: "email", JobID: "17"})
+	_, text := logged(eventlog.Problems, slog.LevelInfo,
+		events.Event{Name: events.Failed, Kind: "tasks", Type: "email", JobID: "17"})
 	assert.Contains(t, text, `"msg":"task failed: it is completed, and its error is noted with it"`)
 }
 
 func TestKeys(t *testing.T) {
 	t.Parallel()
 	_, text := logged(eventlog.Problems, slog.LevelInfo, events.Event{
-		Name: events.Failed, Kind: "jobs", OrgID: "acme", Type: "webhook", JobID: "j1", DocumentID: "d1", Attempt: 3, Code: "TIMEOUT",
-		Error: "POST https://u:hunter22@example.com failed\nsecond line", Owner: "growth", Worker: "host/1", Turn: "run/0/1", Trace: "00-aa-bb-01",
+		Name: events.Failed, Kind: "jobs", OrgID: "acme", Type: "webhook", JobID: "j1", DocumentID: "d1", Attempt: 3,
+		Code:  "TIMEOUT",
+		Error: "POST https://u:hunter22@example.com failed\nsecond line", Owner: "growth", Worker: "host/1",
+		Turn: "run/0/1", Trace: "00-aa-bb-01",
 		At: time.Unix(1, 0), Waited: 1500 * time.Millisecond, Took: 250 * time.Microsecond,
 	})
 	var line map[string]any
 	require.NoError(t, json.Unmarshal([]byte(text), &line))
 	delete(line, "time")
 	assert.Equal(t, map[string]any{
-		"level": "WARN", "msg": "job failed for good: it is a dead letter", "kind": "jobs", "org": "acme", "type": "webhook", "job": "j1", "document": "d1",
-		"attempt": 3.0, "outcome": "failed", "code": "TIMEOUT", "error": "POST https://u:[redacted]@example.com failed\nsecond line",
-		"duration_ms": 0.25, "waited_ms": 1500.0, "owner": "growth", "worker": "host/1", "turn": "run/0/1", "trace": "00-aa-bb-01",
+		"level": "WARN", "msg": "job failed for good: it is a dead letter", "kind": "jobs", "org": "acme",
+		"type": "webhook", "job": "j1", "document": "d1",
+		"attempt": 3.0, "outcome": "failed", "code": "TIMEOUT",
+		"error":       "POST https://u:[redacted]@example.com failed\nsecond line",
+		"duration_ms": 0.25, "waited_ms": 1500.0, "owner": "growth", "worker": "host/1", "turn": "run/0/1",
+		"trace": "00-aa-bb-01",
 	}, line)
 }
