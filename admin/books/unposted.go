@@ -72,11 +72,10 @@ func computedDates(ctx context.Context, tx pgx.Tx, org string) (ledgerdb.Compute
 		return computed, err
 	}
 	err = ledgerdb.ReadDocuments(ctx, tx, org, ids, func(d *models.Document, invalid error) error {
-		if invalid != nil {
-			return nil
-		}
-		if day, ok := trial.ComputedDate(d); ok {
-			computed.IDs, computed.Days = append(computed.IDs, d.ID), append(computed.Days, day)
+		if invalid == nil { // else there is nothing to compute a date of
+			if day, ok := trial.ComputedDate(d); ok {
+				computed.IDs, computed.Days = append(computed.IDs, d.ID), append(computed.Days, day)
+			}
 		}
 		return nil
 	})
