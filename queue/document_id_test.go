@@ -78,6 +78,7 @@ func ExampleParseDocumentID() {
 	fmt.Println(namespace, id, err)
 	_, _, err = queue.ParseDocumentID[int64]("invoice:042")
 	fmt.Println(err)
-	// Output: invoice 42 <nil> this is no document id of a row of a table: "invoice:042" is not what
-	// DocumentID returns for a key of type int64
+	// Output:
+	// invoice 42 <nil>
+	// this is no document id of a row of a table: "invoice:042" is not what DocumentID returns for a key of type int64
 }

@@ -69,8 +69,7 @@ func ExampleEnqueueJob_refused() {
 	_, err := queue.EnqueueJob(context.Background(), tx, "org_123", Receipt{OrderID: strings.Repeat("x", 200_000)},
 		queue.JobOptions{})
 	fmt.Println(errors.Is(err, queue.ErrPayloadTooLarge), err)
-	// Output: true payload: it has 200016 bytes and may have 131072: keep what is large elsewhere,
-	// and its name in the payload
+	// Output: true payload: it has 200016 bytes and may have 131072: keep what is large elsewhere, and its name in the payload
 }
 
 // Many jobs are enqueued by one statement.

@@ -63,8 +63,9 @@ func ExampleCheckTask() {
 	fmt.Println(queue.CheckTask(SendWelcome{Function: "comms.welcome_supervisor"}, queue.TaskOptions{}))
 	err := queue.CheckTask(queue.RawTask{Type: "Email", Data: json.RawMessage(`{}`)}, queue.TaskOptions{})
 	fmt.Println(errors.Is(err, queue.ErrInvalidTaskType), err)
-	// Output: <nil> true a task's type must be a small letter and then small letters, digits or '_',
-	// 63 at most, not "Email"
+	// Output:
+	// <nil>
+	// true a task's type must be a small letter and then small letters, digits or '_', 63 at most, not "Email"
 }
 
 // A program that has no struct for a payload, such as a gateway, passes JSON.

@@ -56,8 +56,7 @@ func ExampleCreate_never() {
 	never := weekly
 	never.Crons = []string{"0 6 31 2 *"}
 	fmt.Println(schedules.Create(e.Context(), temporal, never))
-	// Output: schedule weekly-digest (0 6 31 2 *, Europe/Berlin) would never fire: no time to come
-	// matches it
+	// Output: schedule weekly-digest (0 6 31 2 *, Europe/Berlin) would never fire: no time to come matches it
 }
 
 // Replace may be called at each start of a program: the schedule is what the program says, and
