@@ -178,8 +178,19 @@ func (f *fetch) get(ctx context.Context) (out Fetched, err error) {
 		}
 		out.Leased += g.jobs
 		out.Worked = g.worked
+		left := len(out.LeftBehind)
 		if out.LeftBehind, err = f.Holding(ctx, out.LeftBehind); err != nil {
 			return out, err
+		}
+		if out.Leased == 0 && len(out.LeftBehind) < left {
+			// What was given back after the lease has looked is due now. Without another look the fetch
+			// would report that nothing is held and nothing is due, and a run that exits when the queue is
+			// empty would leave it.
+			g, err := f.leaseNow(ctx, limit, false)
+			if err != nil {
+				return out, err
+			}
+			out.Leased = g.jobs
 		}
 	}
 	out.Full = out.Leased >= limit
