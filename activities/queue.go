@@ -37,74 +37,28 @@ func (a *Queue) engine() *engine.Engine { return carried.Get[*engine.Engine](&a.
 // ReadSettings returns the settings of the worker's environment.
 func (a *Queue) ReadSettings(context.Context) (Settings, error) { return a.settings, nil }
 
-// FetchInput asks for the first jobs of a turn.
-type FetchInput struct {
-	TurnID string `json:"turnId"`
-	Batch  int    `json:"batch"`
-	// WaitSeconds is how long to wait for work when none is due; 0 does not wait.
-	WaitSeconds int `json:"waitSeconds,omitempty"`
-	// LeftBehind names earlier turns of the lane that still hold leases.
-	LeftBehind []string `json:"leftBehind,omitempty"`
-	// Silent names turns that fell silent and may hold leases; they are asked about and left alone.
-	Silent []string `json:"silent,omitempty"`
-}
-
-// FetchOutput says what the turn holds.
-type FetchOutput struct {
-	Leased int `json:"leased"`
-	// Full says that there may be more than was leased.
-	Full   bool `json:"full,omitempty"`
-	Lost   int  `json:"lost,omitempty"`
-	Failed int  `json:"failed,omitempty"`
-	// LeftBehind names the turns that still hold leases.
-	LeftBehind []string `json:"leftBehind,omitempty"`
-	// Worked counts the jobs that were worked at once when the wait ended with work; Leased includes
-	// them.
-	Worked *models.TurnReport `json:"worked,omitempty"`
-	// Silent names those of the silent turns that still hold leases.
-	Silent []string `json:"silent,omitempty"`
-}
-
-// FetchBatch leases the first jobs of a turn, and waits for some when none is due. Cancelled, it
-// gives back what it leased and reports none.
-func (a *Queue) FetchBatch(ctx context.Context, in FetchInput) (out FetchOutput, err error) {
-	_, silent := resume(ctx, in.TurnID)
-	ctx, p := startPulse(ctx, a.client, in.TurnID, false)
-	defer func() { p.end(ctx, err) }()
-	f, err := a.engine().Fetch(ctx, engine.FetchRequest{
-		Turn:       a.turn(ctx, in.TurnID),
-		Batch:      in.Batch,
-		Wait:       time.Duration(in.WaitSeconds) * time.Second,
-		LeftBehind: in.LeftBehind,
-		Again:      activity.GetInfo(ctx).Attempt > 1,
-		Crashed:    len(silent) > 0,
-		Stop:       activity.GetWorkerStopChannel(ctx),
-		Trouble:    p.meet,
-	})
-	if err != nil {
-		return FetchOutput{}, translateError(ctx, err)
-	}
-	holding, err := a.engine().Holding(ctx, in.Silent)
-	if err != nil {
-		holding = in.Silent // asked about again by the next fetch
-	}
-	return FetchOutput{
-		Leased: f.Leased, Full: f.Full, Lost: f.Lost, Failed: f.Failed, LeftBehind: f.LeftBehind,
-		Worked: (*models.TurnReport)(f.Worked), Silent: holding,
-	}, nil
-}
-
-// ProcessInput asks for one pass over the queue.
+// ProcessInput asks for one turn: a pass over the queue.
 type ProcessInput struct {
 	TurnID string `json:"turnId"`
 	Batch  int    `json:"batch"`
-	// TurnSeconds is how long the turn goes on refilling.
+	// WaitSeconds is how long the turn waits for its first job; 0: it ends when nothing is due.
+	WaitSeconds int `json:"waitSeconds,omitempty"`
+	// TurnSeconds is how long the turn goes on refilling once it has found a job.
 	TurnSeconds int `json:"turnSeconds"`
-	// Linger lets the turn wait for new work until its time is up.
+	// Linger lets a turn that has found jobs wait for more until its time is up.
 	Linger bool `json:"linger,omitempty"`
+	// LeftBehind names earlier turns that still hold leases, which the turn reclaims.
+	LeftBehind []string `json:"leftBehind,omitempty"`
+	// Silent names turns that fell silent and may hold leases; they are asked about and left alone.
+	Silent []string `json:"silent,omitempty"`
+	// Alone says that no other activity leases for the turn: nothing is to be reclaimed at first.
+	// The turn tells the workflow by the signal models.SignalFound that it has found work.
+	Alone bool `json:"alone,omitempty"`
 }
 
-// ProcessBatch works a turn: what FetchBatch leased for it, and what it refills.
+// ProcessBatch works a turn: it waits for work, leases or picks jobs, works them, and gets more
+// until its time is up. Cancelled, a turn that waits ends, and one that works begins nothing more;
+// one that does not linger ends its running calls first, as it does when its worker stops.
 func (a *Queue) ProcessBatch(ctx context.Context, in ProcessInput) (out models.TurnReport, err error) {
 	turn, silent := resume(ctx, in.TurnID)
 	crashed := len(silent) > 0
@@ -113,22 +67,52 @@ func (a *Queue) ProcessBatch(ctx context.Context, in ProcessInput) (out models.T
 	}
 	ctx, p := startPulse(ctx, a.client, turn, true)
 	defer func() { p.end(ctx, err) }()
-	report, err := a.engine().Process(ctx, engine.TurnRequest{
-		Turn:     a.turn(ctx, turn),
-		Batch:    in.Batch,
-		Length:   time.Duration(in.TurnSeconds) * time.Second,
-		Linger:   in.Linger,
-		Crashed:  crashed,
-		Stop:     activity.GetWorkerStopChannel(ctx),
-		Alive:    p.alive,
-		Progress: func(r engine.Report) { p.report(models.TurnReport(r)) },
-		Trouble:  p.meet,
-	})
+	q := engine.TurnRequest{
+		Turn:       a.turn(ctx, turn),
+		Batch:      in.Batch,
+		Wait:       time.Duration(in.WaitSeconds) * time.Second,
+		Length:     time.Duration(in.TurnSeconds) * time.Second,
+		Linger:     in.Linger,
+		LeftBehind: in.LeftBehind,
+		Fresh:      in.Alone && activity.GetInfo(ctx).Attempt == 1,
+		Crashed:    crashed,
+		Stop:       activity.GetWorkerStopChannel(ctx),
+		Alive:      p.alive,
+		Progress:   func(r engine.Report) { p.report(models.TurnReport(r)) },
+		Trouble:    p.meet,
+	}
+	if in.Alone {
+		q.Found, q.Gently = a.sayFound(ctx, in), in.Linger
+	}
+	report, err := a.engine().Process(ctx, q)
 	out = models.TurnReport(report)
 	if err == nil {
-		out.Silent, err = a.engine().Holding(ctx, silent)
+		out.Silent, err = a.engine().Holding(ctx, append(silent, in.Silent...))
 	}
 	return out, translateError(ctx, err)
+}
+
+// foundLimit bounds the signal that a turn has found work. Without it other lanes begin when the
+// turn ends.
+const foundLimit = 10 * time.Second
+
+// sayFound returns what tells the workflow that the turn has found work, beside the turn. A turn
+// that has not waited says only that there is more.
+func (a *Queue) sayFound(ctx context.Context, in ProcessInput) func(full bool) {
+	run := activity.GetInfo(ctx).WorkflowExecution
+	return func(full bool) {
+		if in.WaitSeconds == 0 && !full {
+			return
+		}
+		go func() {
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), foundLimit)
+			defer cancel()
+			found := models.FoundWork{TurnID: in.TurnID, Full: full}
+			if err := a.client.SignalWorkflow(ctx, run.ID, run.RunID, models.SignalFound, found); err != nil {
+				activity.GetLogger(ctx).Debug("the workflow was not told that a turn has found work", "error", err)
+			}
+		}()
+	}
 }
 
 // ReleaseInput names turns that will not be processed.

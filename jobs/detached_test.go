@@ -166,17 +166,17 @@ func TestDetachedJobsAreReclaimed(t *testing.T) {
 	id := b.enqueue(greet{}, queue.JobOptions{})
 	b.detach(b.engine, nil, 1)
 	other := b.engineOn(b.Pool)
-	f, err := other.Fetch(t.Context(), engine.FetchRequest{Turn: b.turn(), Batch: 10})
+	n, err := other.Lease(t.Context(), b.turn(), 10, nil)
 	require.NoError(t, err)
-	assert.Zero(t, f.Leased, "it is renewed")
+	assert.Zero(t, n, "it is renewed")
 	b.exec(`UPDATE daybook.jobs SET last_attempted_at = clock_timestamp() - interval '11 seconds' WHERE id = $1`, id)
 	got, err := store.NewQueue(b.Pool, store.Jobs).ReclaimExpired(t.Context())
 	require.NoError(t, err)
 	assert.Equal(t, store.Reclaimed{Jobs: 1, Lost: 1}, got)
 	turn := b.turn()
-	f, err = other.Fetch(t.Context(), engine.FetchRequest{Turn: turn, Batch: 10})
+	n, err = other.Lease(t.Context(), turn, 10, nil)
 	require.NoError(t, err)
-	assert.Equal(t, 1, f.Leased)
+	assert.Equal(t, 1, n)
 	r, err := other.Process(t.Context(), engine.TurnRequest{Turn: turn, Batch: 10, Length: 0})
 	require.NoError(t, err)
 	assert.Equal(t, 1, r.Completed)
@@ -188,41 +188,74 @@ func TestDetachedJobsAreReclaimed(t *testing.T) {
 	assert.Equal(t, 2, j.Attempts, "one lost, one completed")
 }
 
-// TestFetchBeginsWhatComes: what comes while a fetch waits is begun at once, and reported by the
-// turn that follows.
-func TestFetchBeginsWhatComes(t *testing.T) {
+// TestTurnBeginsWhatComes: what comes while a turn waits is begun at once, and from then on the turn
+// has its length.
+func TestTurnBeginsWhatComes(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	jobs.Register(b.registry, jobs.Policy{}, func(context.Context, *jobs.Job[greet]) error { return nil })
-	turn := b.turn()
-	done := make(chan engine.Fetched, 1)
+	found := make(chan bool, 9)
+	done := make(chan engine.Report, 1)
 	go func() {
-		f, err := b.engine.Fetch(context.Background(), engine.FetchRequest{Turn: turn, Batch: 50, Wait: time.Minute})
+		r, err := b.engine.Process(context.Background(), engine.TurnRequest{
+			Turn: b.turn(), Batch: 50, Wait: time.Second, Length: 3 * time.Second, Linger: true, Fresh: true,
+			Found: func(full bool) { found <- full },
+		})
 		assert.NoError(t, err)
-		done <- f
+		done <- r
 	}()
-	id := b.enqueue(greet{}, queue.JobOptions{RunAt: time.Now().Add(300 * time.Millisecond)})
-	require.Eventually(t, func() bool { return b.row(id).State == models.JobCompleted }, pgtest.Patience,
-		5*time.Millisecond)
-	f := <-done
-	assert.Equal(t, 1, f.Leased, "so that the turn goes on")
-	assert.Nil(t, f.Worked)
-	var total engine.Report
-	require.Eventually(t, func() bool {
-		r, err := b.engine.Process(t.Context(),
-			engine.TurnRequest{Turn: turn, Batch: 50, Length: 100 * time.Millisecond, Linger: true})
-		require.NoError(t, err)
-		total.Leased += r.Leased
-		total.Completed += r.Completed
-		return total.Completed > 0
-	}, pgtest.Patience, 10*time.Millisecond)
-	assert.Equal(t, 1, total.Leased)
-	assert.Equal(t, 1, total.Completed)
-	assert.Equal(t, 1, b.count(`SELECT count(*) FROM daybook.attempts`))
+	runAt := time.Now().Add(300 * time.Millisecond)
+	b.enqueue(greet{}, queue.JobOptions{RunAt: runAt})
+	assert.False(t, receive(t, found), "it has found less than it asked for")
+	b.enqueue(greet{}, queue.JobOptions{RunAt: runAt.Add(1500 * time.Millisecond)})
+	r := receive(t, done)
+	assert.Equal(t, 2, r.Completed, "the second one was due when the wait would have been over")
+	assert.Equal(t, 2, r.Leased)
+	assert.Empty(t, found, "the first find is told, and no other")
+	assert.Equal(t, 2, b.count(`SELECT count(*) FROM daybook.attempts`))
 }
 
-// TestFetchBeginsLongJobs: they count among those of their type when the fetch is over.
-func TestFetchBeginsLongJobs(t *testing.T) {
+// TestTurnThatWaitsEndsGently: when its context ends, a turn that waits ends at once, and one that
+// works begins nothing more and hands on what lasts.
+func TestTurnThatWaitsEndsGently(t *testing.T) {
+	t.Parallel()
+	for name, works := range map[string]bool{"it waits": false, "it works": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t)
+			begun, end := b.untilTold(1)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			done := make(chan engine.Report, 1)
+			go func() {
+				r, err := b.engine.Process(ctx, engine.TurnRequest{
+					Turn: b.turn(), Batch: 50, Wait: time.Hour, Length: time.Hour, Linger: true, Fresh: true, Gently: true,
+				})
+				assert.NoError(t, err)
+				done <- r
+			}()
+			b.untilQuiet()
+			if works {
+				b.enqueueFor(org, 2, 2)
+				receive(t, begun)
+			}
+			cancel()
+			r := receive(t, done)
+			assert.False(t, r.Stopped)
+			if !works {
+				assert.Zero(t, r.Leased)
+				return
+			}
+			assert.Equal(t, 1, b.count(`SELECT count(*) FROM daybook.jobs WHERE state = 'leased'`), "it goes on")
+			assert.Equal(t, 1, b.count(`SELECT count(*) FROM daybook.jobs WHERE state = 'pending'`), "it is not begun")
+			close(end)
+			b.until(1, completed)
+		})
+	}
+}
+
+// TestTurnBeginsLongJobs: they count among those of their type when the turn is over.
+func TestTurnBeginsLongJobs(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	var now, most atomic.Int32
@@ -233,17 +266,17 @@ func TestFetchBeginsLongJobs(t *testing.T) {
 		now.Add(-1)
 		return nil
 	})
-	done := make(chan engine.Fetched, 1)
+	done := make(chan engine.Report, 1)
 	go func() {
-		f, err := b.engine.Fetch(context.Background(), engine.FetchRequest{Turn: b.turn(), Batch: 50, Wait: time.Minute})
+		r, err := b.engine.Process(context.Background(),
+			engine.TurnRequest{Turn: b.turn(), Batch: 50, Wait: time.Minute, Length: 100 * time.Millisecond, Linger: true})
 		assert.NoError(t, err)
-		done <- f
+		done <- r
 	}()
 	first := b.enqueue(greet{}, queue.JobOptions{RunAt: time.Now().Add(300 * time.Millisecond)})
-	<-done
-	require.Eventually(t, func() bool { return now.Load() == 1 }, pgtest.Patience, 5*time.Millisecond)
+	<-done // it goes on without the turn
+	require.EqualValues(t, 1, now.Load())
 	second := b.enqueue(greet{}, queue.JobOptions{})
-	time.Sleep(1500 * time.Millisecond) // longer than the bridge
 	b.short(b.engine, nil)
 	assert.EqualValues(t, 1, most.Load())
 	assert.Equal(t, models.JobPending, b.row(second).State, "it is not leased before there is room")

@@ -15,19 +15,19 @@ import (
 	"github.com/daybook-dev/daybook/queue"
 )
 
-// soon is more than a worker waits before it hands on, and less than poll, for which a fetch waits.
+// soon is more than a worker waits before it hands on, and less than poll, for which a turn waits.
 const (
 	soon = 8 * time.Second
 	poll = 20 * time.Second
 )
 
-// fetching waits for work at an engine, and returns how many jobs it got, and how long that took.
-func (b *bundle) fetching(e *engine.Engine, wait time.Duration) (int, time.Duration) {
+// waiting waits for work at an engine, and returns how many jobs it got, and how long that took.
+func (b *bundle) waiting(e *engine.Engine, wait time.Duration) (int, time.Duration) {
 	b.t.Helper()
 	began := time.Now()
-	f, err := e.Fetch(b.t.Context(), engine.FetchRequest{Turn: b.turn(), Batch: 50, Wait: wait})
+	r, err := e.Process(b.t.Context(), engine.TurnRequest{Turn: b.turn(), Batch: 50, Wait: wait})
 	require.NoError(b.t, err)
-	return f.Leased, time.Since(began)
+	return r.Leased, time.Since(began)
 }
 
 // greeter has the bundle's own worker be one that greets, and nothing else.
@@ -36,19 +36,19 @@ func greeter(b *bundle) {
 	b.noted("greeter", 0, greet{}.JobType())
 }
 
-// TestWaitingFetchLeavesJobsOfOtherTypes: workers with handlers of different types share a task
-// queue. A fetch that waits at one of them ends after a moment when only jobs of others are due, so
-// that one that has their handler fetches (docs/embedding.md, "Which worker works what").
-func TestWaitingFetchLeavesJobsOfOtherTypes(t *testing.T) {
+// TestWaitingTurnLeavesJobsOfOtherTypes: workers with handlers of different types share a task
+// queue. A turn that waits at one of them ends after a moment when only jobs of others are due, so
+// that one that has their handler has the next turn (docs/embedding.md, "Which worker works what").
+func TestWaitingTurnLeavesJobsOfOtherTypes(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	greeter(b)
 	b.noted("another worker", 0, ping{}.JobType())
 	b.enqueue(ping{}, queue.JobOptions{})
-	got, took := b.fetching(b.engine, poll)
+	got, took := b.waiting(b.engine, poll)
 	assert.Zero(t, got)
 	assert.Less(t, took, soon,
-		"the fetch waited for its whole poll interval, while a job was due that another worker has the handler of")
+		"the turn waited for its whole poll interval, while a job was due that another worker has the handler of")
 }
 
 // TestWorkersOfDifferentTypesTakeTurns: two workers share a task queue, and each waits in turn.
@@ -69,10 +69,10 @@ func TestWorkersOfDifferentTypesTakeTurns(t *testing.T) {
 		pinger := engine.NewJobs(store.NewQueue(b.Pool, store.Jobs), registry,
 			engine.Options{Log: slog.New(slog.DiscardHandler)})
 		b.enqueue(ping{}, queue.JobOptions{})
-		got, took := b.fetching(b.engine, poll)
+		got, took := b.waiting(b.engine, poll)
 		assert.Zero(t, got)
 		assert.Less(t, took, soon)
-		got, took = b.fetching(pinger, poll)
+		got, took = b.waiting(pinger, poll)
 		assert.Equal(t, 1, got)
 		assert.Less(t, took, soon)
 		<-pinged
@@ -87,12 +87,12 @@ func TestWaitingFetchHandsOnToANewWorker(t *testing.T) {
 	b := setup(t)
 	greeter(b)
 	b.enqueue(ping{}, queue.JobOptions{})
-	got, took := b.fetching(b.engine, 2*time.Second)
+	got, took := b.waiting(b.engine, 2*time.Second)
 	assert.Zero(t, got)
 	assert.GreaterOrEqual(t, took, 2*time.Second, "there is no worker to hand on to")
 	over := make(chan time.Duration)
 	go func() {
-		_, took := b.fetching(b.engine, poll)
+		_, took := b.waiting(b.engine, poll)
 		over <- took
 	}()
 	require.NoError(t, b.store.NoteJobWorker(t.Context(),
@@ -107,7 +107,7 @@ func TestWaitingFetchHandsOnWhatFallsDue(t *testing.T) {
 	greeter(b)
 	b.noted("pinger", 0, ping{}.JobType())
 	b.enqueue(ping{}, queue.JobOptions{RunAt: time.Now().Add(3 * time.Second)})
-	got, took := b.fetching(b.engine, poll)
+	got, took := b.waiting(b.engine, poll)
 	assert.Zero(t, got)
 	assert.Less(t, took, 3*time.Second+soon)
 }
@@ -156,7 +156,7 @@ func TestJobsThatNoWorkerMayWorkAreNotHandedOn(t *testing.T) {
 				require.NoError(t, err)
 				return left
 			}
-			_, _ = b.fetching(b.engine, time.Millisecond)
+			_, _ = b.waiting(b.engine, time.Millisecond)
 			require.True(t, left())
 			held(b)
 			assert.False(t, left())

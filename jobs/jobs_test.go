@@ -531,7 +531,7 @@ func TestDueLater(t *testing.T) {
 	turn := b.turn()
 	go func() {
 		r, err := b.engine.Process(context.Background(),
-			engine.TurnRequest{Turn: turn, Batch: 50, Length: time.Hour, Linger: true, Stop: stop})
+			engine.TurnRequest{Turn: turn, Batch: 50, Wait: time.Hour, Length: time.Hour, Linger: true, Stop: stop})
 		assert.NoError(t, err)
 		done <- r
 	}()

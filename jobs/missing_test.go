@@ -130,7 +130,7 @@ func TestTwoFleetsUseUpAttempts(t *testing.T) {
 	id := b.enqueue(greet{}, queue.JobOptions{})
 	one := func(e *engine.Engine) {
 		turn := b.turn()
-		_, err := e.Fetch(t.Context(), engine.FetchRequest{Turn: turn, Batch: 1})
+		_, err := e.Lease(t.Context(), turn, 1, nil)
 		require.NoError(t, err)
 		_, err = e.Process(t.Context(), engine.TurnRequest{Turn: turn, Batch: 1})
 		require.NoError(t, err)

@@ -18,7 +18,7 @@ import (
 	"github.com/daybook-dev/daybook/queue"
 )
 
-// lanes works with so many lanes of one engine, in short turns and with fetches in between, as the
+// lanes works with so many lanes of one engine, in short turns that wait, as the
 // workflow does, until the test ends.
 func (b *bundle) lanes(n int, e *engine.Engine, name string) {
 	ctx, cancel := context.WithCancel(context.Background())
@@ -27,11 +27,9 @@ func (b *bundle) lanes(n int, e *engine.Engine, name string) {
 		wg.Go(func() {
 			for k := 0; ctx.Err() == nil; k++ {
 				turn := store.Turn{ID: fmt.Sprintf("%s/%d/%d", name, lane, k), Worker: name, WorkflowRunID: name}
-				f, err := e.Fetch(ctx, engine.FetchRequest{Turn: turn, Batch: 50, Wait: time.Second})
-				if err != nil || f.Leased == 0 {
-					continue
-				}
-				_, _ = e.Process(ctx, engine.TurnRequest{Turn: turn, Batch: 50, Length: 1500 * time.Millisecond, Linger: true})
+				_, _ = e.Process(ctx, engine.TurnRequest{
+					Turn: turn, Batch: 50, Wait: time.Second, Length: 1500 * time.Millisecond, Linger: true,
+				})
 			}
 		})
 	}

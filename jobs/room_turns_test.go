@@ -12,9 +12,9 @@ import (
 	"github.com/daybook-dev/daybook/jobs"
 )
 
-// TestFetchWithoutWaitLeavesAFullType: a type of which as many are leased as may be over all
-// processes keeps no fetch busy.
-func TestFetchWithoutWaitLeavesAFullType(t *testing.T) {
+// TestLeaseLeavesAFullType: a type of which as many are leased as may be over all processes keeps
+// no lease busy.
+func TestLeaseLeavesAFullType(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	jobs.Register(b.registry, jobs.Policy{Parallel: 4, ParallelEverywhere: 2},
@@ -23,10 +23,10 @@ func TestFetchWithoutWaitLeavesAFullType(t *testing.T) {
 	for _, want := range []int{2, 0} {
 		ctx, cancel := context.WithTimeout(t.Context(), long)
 		began := time.Now()
-		f, err := b.engine.Fetch(ctx, engine.FetchRequest{Turn: b.turn(), Batch: 50})
+		n, err := b.engine.Lease(ctx, b.turn(), 50, nil)
 		cancel()
 		require.NoError(t, err)
-		assert.Equal(t, want, f.Leased)
+		assert.Equal(t, want, n)
 		assert.Less(t, time.Since(began), 5*time.Second)
 	}
 }
@@ -54,9 +54,9 @@ func TestWaitingJobsThatWereGivenBackTakeNoRoom(t *testing.T) {
 	begun, end := b.untilTold(2)
 	b.enqueueFor(org, 2, 4)
 	turn := b.turn()
-	f, err := b.engine.Fetch(t.Context(), engine.FetchRequest{Turn: turn, Batch: 50})
+	n, err := b.engine.Lease(t.Context(), turn, 50, nil)
 	require.NoError(t, err)
-	require.Equal(t, 4, f.Leased)
+	require.Equal(t, 4, n)
 	r, err := b.engine.Process(t.Context(),
 		engine.TurnRequest{Turn: turn, Batch: 50, Length: 2 * time.Second, Linger: true})
 	require.NoError(t, err)

@@ -434,9 +434,9 @@ func (b *bundle) untilQuiet() {
 	}, long, 50*time.Millisecond)
 }
 
-// TestRetriesWakeAFetch: who waits in a fetch learns of retries that another turn has written, also
+// TestRetriesWakeATurn: a turn that waits learns of retries that another turn has written, also
 // when that has ended.
-func TestRetriesWakeAFetch(t *testing.T) {
+func TestRetriesWakeATurn(t *testing.T) {
 	t.Parallel()
 	for name, ends := range map[string]bool{"the other turn goes on": false, "the other turn has ended": true} {
 		t.Run(name, func(t *testing.T) {
@@ -466,13 +466,11 @@ func TestRetriesWakeAFetch(t *testing.T) {
 			waiter.Go(func() {
 				for n := 0; ; n++ {
 					turn := store.Turn{ID: fmt.Sprintf("run/1/%d", n), Worker: "test", WorkflowRunID: "run"}
-					f, err := b.engine.Fetch(context.Background(),
-						engine.FetchRequest{Turn: turn, Batch: 50, Wait: 30 * time.Second, Stop: stop})
-					if !assert.NoError(t, err) || f.Leased == 0 {
+					r, err := b.engine.Process(context.Background(),
+						engine.TurnRequest{Turn: turn, Batch: 50, Wait: 30 * time.Second, Stop: stop})
+					if !assert.NoError(t, err) || r.Leased == 0 {
 						return
 					}
-					_, err = b.engine.Process(context.Background(), engine.TurnRequest{Turn: turn, Batch: 50, Stop: stop})
-					assert.NoError(t, err)
 				}
 			})
 			b.until(fence+1, `SELECT last_value FROM daybook.fence_seq`)

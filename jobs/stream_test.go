@@ -47,7 +47,7 @@ func (b *bundle) linger(e *engine.Engine) *lingering {
 	go func() {
 		defer close(over)
 		r, err := e.Process(context.Background(),
-			engine.TurnRequest{Turn: turn, Batch: 50, Length: time.Hour, Linger: true, Stop: stop})
+			engine.TurnRequest{Turn: turn, Batch: 50, Wait: time.Hour, Length: time.Hour, Linger: true, Stop: stop})
 		assert.NoError(b.t, err)
 		l.done <- r
 	}()

@@ -7,8 +7,10 @@ import "time"
 
 // The names of the signals, the query and the update of a queue's workflow.
 const (
-	SignalPause     = "pause"
-	SignalResume    = "resume"
+	SignalPause  = "pause"
+	SignalResume = "resume"
+	// SignalFound comes from the worker: a turn has found work. Its argument is FoundWork.
+	SignalFound     = "found"
 	QueryStatus     = "status"
 	UpdateConfigure = "configure"
 )
@@ -110,6 +112,13 @@ type TurnSummary struct {
 	Lane   int        `json:"lane"`
 	At     time.Time  `json:"at"`
 	Report TurnReport `json:"report"`
+}
+
+// FoundWork is the argument of SignalFound.
+type FoundWork struct {
+	TurnID string `json:"turnId"`
+	// Full says that there is probably more than one lane takes.
+	Full bool `json:"full,omitempty"`
 }
 
 // RunStatus answers the query "status".

@@ -163,10 +163,9 @@ func (o AccountingOptions) processor() (engine.Processor, engine.Options, error)
 				"set one, or leave the options out")
 		}
 		eo.Direct = true
-		eo.Apart = o.apart()
 		return ledger.New(o.Sources).WithHooks(o.Hooks).WithTiming(o.Metrics.ruleEvaluated()), eo, o.checkNames()
 	}
-	if o.apart() {
+	if len(o.Sources)+len(o.Hooks) > 0 {
 		return nil, eo, errors.New("workers: Sources and Hooks are for Daybook's ledger, which Processor and " +
 			"JobProcessor replace: let them read what they work and do what follows; ProcessorOptions.Sources names the " +
 			"sources whose jobs they work")

@@ -134,7 +134,7 @@ func (d *DueJobs) Run(ctx context.Context, limit int) (DueReport, error) {
 		d.log.Info("dead letters are back, because there is a handler for their type now", "jobs", n)
 	}
 	turn := store.Turn{ID: "/due/" + strconv.FormatInt(fence, 10), Worker: d.worker}
-	if _, err := d.engine.Fetch(ctx, engine.FetchRequest{Turn: turn, Batch: limit, Stop: d.stop}); err != nil {
+	if _, err := d.engine.Lease(ctx, turn, limit, d.stop); err != nil {
 		return DueReport{}, err
 	}
 	run := &dueRun{done: make(chan struct{})}
@@ -166,10 +166,10 @@ func (d *DueJobs) begin() bool {
 	return true
 }
 
-// process works what a run has fetched, and no more: its turn has no length.
+// process works what a run has leased, and no more: its turn has no length.
 func (d *DueJobs) process(ctx context.Context, enough <-chan struct{}, turn store.Turn, limit int, run *dueRun) {
 	r, err := d.engine.Process(ctx,
-		engine.TurnRequest{Turn: turn, Batch: limit, Length: 0, Enough: enough, Stop: d.stop, Progress: run.note})
+		engine.TurnRequest{Turn: turn, Batch: limit, Enough: enough, Stop: d.stop, Progress: run.note})
 	run.note(r)
 	if err != nil || len(r.LeftBehind) > 0 {
 		// There is no later activity that would reclaim it, or give back what another transaction had

@@ -126,6 +126,3 @@ func (o AccountingOptions) abilities() store.Abilities {
 	slices.Sort(sources)
 	return store.Abilities{Sources: slices.Compact(sources)}
 }
-
-// apart reports whether the worker works what a stock worker of the same task queue leaves.
-func (o AccountingOptions) apart() bool { return len(o.Sources)+len(o.Hooks) > 0 }

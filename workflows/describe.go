@@ -26,27 +26,24 @@ func (a *run) describe() {
 	workflow.SetCurrentDetails(a.laneCtx, b.String())
 }
 
-// fetchSummary is the summary of a turn's first activity. A summary is fixed when its activity is
+// turnSummary is the summary of a turn's activity. A summary is fixed when its activity is
 // scheduled, before the activity does anything: so what a turn did is told by its result, and by
 // the lane's next summary.
-func (l *lane) fetchSummary() string {
-	next := fmt.Sprintf("turn %d looks for work", l.turnNumber)
+func (l *lane) turnSummary(waits bool) string {
+	next := "works what is due, for up to %d s"
+	if waits {
+		next = "waits for work, and works for up to %d s"
+	}
+	return l.summary(fmt.Sprintf("turn %d "+next, l.turnNumber, turnSeconds))
+}
+
+// summary says what the lane's last turn did, unless that was told already, and what comes next.
+func (l *lane) summary(next string) string {
 	if l.said != "" {
 		next = l.said + "; " + next
 		l.said = ""
 	}
 	return fmt.Sprintf("lane %d: %s", l.number, next)
-}
-
-// processSummary is the summary of a turn's second activity, or of a lane's first one, for which
-// nothing was fetched.
-func (l *lane) processSummary(leased int) string {
-	jobs := "what is due"
-	if leased > 0 {
-		jobs = count(int64(leased), "job")
-	}
-	return fmt.Sprintf("lane %d: turn %d begins with %s and goes on for up to %d s", l.number, l.turnNumber, jobs,
-		turnSeconds)
 }
 
 // mode is what the run is doing, in one line.

@@ -22,20 +22,23 @@ const (
 	lastRest  = 5 * time.Second
 )
 
-// lane is one of the loops that run side by side: fetch, process, again.
+// lane is one of the loops that run side by side, turn after turn.
 type lane struct {
 	a      *run
 	number int
-	// worksAtOnce: the lane's next turn, which is its first, needs no fetch before it.
+	// worksAtOnce: the lane's next turn, which is its first, does not wait.
 	worksAtOnce bool
 	// turn is the number of the lane's present turn.
 	turnNumber int
-	// seen is the backlog at the lane's last fetch: when it has grown since, there is work for one
-	// more lane.
-	seen        int
-	processing  bool
-	fetching    bool
-	cancelFetch workflow.CancelFunc
+	// seen is the backlog when the lane's last turn began: when it has grown since, there is work for
+	// one more lane.
+	seen int
+	// turnID names the lane's present turn, or its last one.
+	turnID     string
+	processing bool
+	// fetching: the lane's fetch is under way, in a run of versions 1 to 3.
+	fetching   bool
+	cancelWait workflow.CancelFunc
 	// said is what the lane's last turn did, for the summary of its next activity; empty: that was
 	// told already.
 	said string
@@ -64,7 +67,7 @@ func (l *lane) run(ctx workflow.Context) {
 	rest := firstRest
 	for {
 		// An error is the cancellation: then the run drains.
-		if err := workflow.Await(ctx, func() bool { return l.ending() || l.mayFetch() }); err != nil || l.ending() {
+		if err := workflow.Await(ctx, func() bool { return l.ending() || l.mayBegin() }); err != nil || l.ending() {
 			return
 		}
 		if err := l.turn(ctx); err != nil && !temporal.IsCanceledError(err) {
@@ -84,9 +87,9 @@ func (l *lane) run(ctx workflow.Context) {
 
 func (l *lane) ending() bool { return l.a.draining || l.number >= l.a.state.Settings.Concurrency }
 
-// mayFetch says whether the lane may fetch. One lane waits for work; the others are parked until
-// there is more than that lane can lease, or until it is busy.
-func (l *lane) mayFetch() bool {
+// mayBegin says whether the lane may begin a turn. One lane waits for work; the others are parked
+// until it has found some, or there is more than the lanes that work can take.
+func (l *lane) mayBegin() bool {
 	a := l.a
 	if a.state.Paused {
 		return false
@@ -115,88 +118,113 @@ func (l *lane) any() bool          { return true }
 func (l *lane) isProcessing() bool { return l.processing }
 func (l *lane) isBusy() bool       { return l.fetching || l.processing }
 
-// turn is one pass: fetch, and process what was fetched.
+// turn is one pass over the queue. The lane that finds no other lane waiting waits for work; it
+// waits no more when the turn says that it has found some.
 func (l *lane) turn(ctx workflow.Context) error {
 	a := l.a
 	a.turns++
 	l.turnNumber = a.turns
-	id := fmt.Sprintf("%s/%d/%d", a.runID, l.number, l.turnNumber)
-	if l.worksAtOnce {
-		l.worksAtOnce = false
-		return l.process(ctx, id, 0)
+	l.turnID = fmt.Sprintf("%s/%d/%d", a.runID, l.number, l.turnNumber)
+	if !a.wholeTurns {
+		return l.fetchAndProcess(ctx, l.turnID)
 	}
-	fetched, err := l.fetch(ctx, id)
-	if err != nil {
-		// If it leased something before it failed, a later fetch reclaims it.
-		a.leaveBehind(id)
-		return err
+	first := l.worksAtOnce
+	l.worksAtOnce, l.seen, l.processing = false, a.backlog, true
+	in := activities.ProcessInput{
+		TurnID: l.turnID, Batch: a.state.Settings.BatchSize, TurnSeconds: turnSeconds,
+		Linger: !a.input.ExitWhenEmpty, LeftBehind: slices.Clone(a.state.LeftBehind), Alone: true,
 	}
-	a.state.Counts.Lost += int64(fetched.Lost)
-	a.state.Counts.Failed += int64(fetched.Failed)
-	if fetched.Worked != nil {
-		addJobs(&a.state.Counts, *fetched.Worked)
-	}
-	if fetched.Full {
-		a.backlog++
-		l.seen = a.backlog
-	}
-	if fetched.Leased == 0 {
-		if a.input.ExitWhenEmpty && a.count((*lane).isBusy) == 0 && len(a.state.LeftBehind)+len(a.state.Silent) == 0 {
-			a.empty = true
-			a.drain()
-		}
-		return nil
-	}
-	a.state.IdleSince = nil
-	if a.cancelled {
-		a.leaveBehind(id)
-		return nil
-	}
-	return l.process(ctx, id, fetched.Leased)
-}
-
-// fetch leases the first jobs of a turn. The lane that finds no other lane waiting waits.
-func (l *lane) fetch(ctx workflow.Context, id string) (activities.FetchOutput, error) {
-	a := l.a
-	in := activities.FetchInput{
-		TurnID: id, Batch: a.state.Settings.BatchSize,
-		LeftBehind: slices.Clone(a.state.LeftBehind),
-	}
-	l.seen = a.backlog
-	ctx, l.cancelFetch = workflow.WithCancel(ctx)
-	defer l.cancelFetch()
-	l.fetching = true
-	defer func() { l.fetching = false }()
-	if a.waiting == nil && !a.input.ExitWhenEmpty {
-		in.WaitSeconds = a.state.Settings.PollIntervalSeconds
-		a.waiting = l
-		defer func() { a.waiting = nil }()
+	ctx, l.cancelWait = workflow.WithCancel(ctx)
+	defer l.cancelWait()
+	defer func() {
+		l.stopWaiting()
+		l.processing = false
 		a.noteIdle(ctx)
-	}
-	if a.input.ExitWhenEmpty {
+	}()
+	switch {
+	case a.input.ExitWhenEmpty:
 		in.Silent = slices.Clone(a.state.Silent)
 		if len(in.LeftBehind)+len(in.Silent) > 0 {
-			// Only rows are left that another transaction or worker holds: fetch again, but not at once.
-			in.WaitSeconds = 1
+			in.WaitSeconds = 1 // only rows are left that another transaction or worker holds
 		}
+	case a.waiting == nil && !first:
+		in.WaitSeconds = a.state.Settings.PollIntervalSeconds
+		a.waiting, l.processing = l, false
+		a.noteIdle(ctx)
 	}
+	out, err := l.process(ctx, in, first)
+	if err != nil {
+		a.leaveBehind(l.turnID)
+		return err
+	}
+	a.noteReclaimed(in.LeftBehind, out.LeftBehind)
+	if a.input.ExitWhenEmpty {
+		a.state.Silent = update(a.state.Silent, in.Silent, out.Silent)
+	}
+	l.note(ctx, out)
+	if a.input.ExitWhenEmpty && out.Leased == 0 && len(in.LeftBehind)+len(in.Silent) == 0 &&
+		a.count((*lane).isBusy) == 1 && len(a.state.LeftBehind)+len(a.state.Silent) == 0 {
+		a.empty = true
+		a.drain()
+	}
+	return nil
+}
+
+// process has an activity work the turn. Temporal hands turns out, so that lanes spread over
+// workers; the workflow's first one begins at once, on the worker that runs the workflow.
+func (l *lane) process(ctx workflow.Context, in activities.ProcessInput, first bool) (out models.TurnReport, err error) {
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		StartToCloseTimeout: time.Duration(in.WaitSeconds)*time.Second + time.Minute,
-		HeartbeatTimeout:    activities.HeartbeatTimeout,
-		RetryPolicy:         retryForEver(),
-		WaitForCancellation: true,
-		Summary:             l.fetchSummary(),
+		StartToCloseTimeout:   time.Duration(in.WaitSeconds)*time.Second + processTimeout,
+		HeartbeatTimeout:      activities.HeartbeatTimeout,
+		RetryPolicy:           retryForEver(),
+		WaitForCancellation:   true,
+		DisableEagerExecution: !first || l.number > 0,
+		Summary:               l.turnSummary(in.WaitSeconds > 0),
 	})
 	var acts *activities.Queue
-	var out activities.FetchOutput
-	err := workflow.ExecuteActivity(ctx, acts.FetchBatch, in).Get(ctx, &out)
-	if err == nil {
-		a.noteReclaimed(in.LeftBehind, out.LeftBehind)
-		a.state.Silent = slices.DeleteFunc(a.state.Silent, func(id string) bool {
-			return slices.Contains(in.Silent, id) && !slices.Contains(out.Silent, id)
-		})
-	}
+	err = workflow.ExecuteActivity(ctx, acts.ProcessBatch, in).Get(ctx, &out)
 	return out, err
+}
+
+// note adds what a turn did. One that waited in vain is not counted.
+func (l *lane) note(ctx workflow.Context, out models.TurnReport) {
+	a := l.a
+	if out.Leased == 0 {
+		addJobs(&a.state.Counts, out)
+		return
+	}
+	a.state.IdleSince = nil
+	l.said = fmt.Sprintf("turn %d worked %s", l.turnNumber, say(out))
+	if out.More {
+		a.backlog++
+	}
+	addTurn(&a.state.Counts, out)
+	a.state.LastTurn = &models.TurnSummary{ID: l.turnID, Lane: l.number, At: workflow.Now(ctx), Report: out}
+	a.describe()
+}
+
+// found takes in that a turn has found work: its lane waits no more, and with more work than it
+// takes all lanes begin.
+func (a *run) found(f models.FoundWork) {
+	for _, l := range a.lanes {
+		if l == nil || !l.processing && a.waiting != l || l.turnID != f.TurnID {
+			continue
+		}
+		l.stopWaiting()
+		l.processing, a.state.IdleSince = true, nil
+		if f.Full {
+			a.backlog++
+			l.seen = a.backlog
+		}
+		a.describe()
+	}
+}
+
+// stopWaiting lets another lane wait.
+func (l *lane) stopWaiting() {
+	if l.a.waiting == l {
+		l.a.waiting = nil
+	}
 }
 
 // noteIdle notes that nothing is due: a lane waits for work, and no other one works or is to look
@@ -210,8 +238,8 @@ func (a *run) noteIdle(ctx workflow.Context) {
 	a.describe()
 }
 
-// leaveBehind remembers turns that hold leases and have ended. Every fetch is told of them, so that
-// the next lane reclaims what they hold; a fetch that waits already is begun anew for it.
+// leaveBehind remembers turns that hold leases and have ended. Every turn is told of them when it
+// begins, and reclaims what they hold; one that waits already is begun anew for it.
 func (a *run) leaveBehind(turns ...string) {
 	for _, id := range turns {
 		if !slices.Contains(a.state.LeftBehind, id) {
@@ -225,55 +253,19 @@ func (a *run) leaveBehind(turns ...string) {
 
 // noteReclaimed forgets the turns that no longer hold anything, and remembers new ones.
 func (a *run) noteReclaimed(asked, left []string) {
-	a.state.LeftBehind = slices.DeleteFunc(a.state.LeftBehind, func(id string) bool {
-		return slices.Contains(asked, id) && !slices.Contains(left, id)
-	})
-	for _, id := range left {
-		if !slices.Contains(a.state.LeftBehind, id) {
-			a.state.LeftBehind = append(a.state.LeftBehind, id)
-		}
-	}
+	a.state.LeftBehind = update(a.state.LeftBehind, asked, left)
 }
 
-// process works the turn, for which leased jobs were fetched. A turn for which none were is the
-// first one of its lane, and ends when nothing is due. Temporal hands turns out, so that lanes
-// spread over workers; the workflow's first one begins at once, on the worker that runs the
-// workflow.
-func (l *lane) process(ctx workflow.Context, id string, leased int) error {
-	a := l.a
-	first := leased == 0
-	l.processing = true
-	defer func() {
-		l.processing = false
-		a.noteIdle(ctx)
-	}()
-	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		StartToCloseTimeout:   processTimeout,
-		HeartbeatTimeout:      activities.HeartbeatTimeout,
-		RetryPolicy:           retryForEver(),
-		WaitForCancellation:   true,
-		DisableEagerExecution: !first || l.number > 0,
-		Summary:               l.processSummary(leased),
+// update removes from known turns those that were asked about and hold nothing any more, and adds
+// those that hold something.
+func update(known, asked, holding []string) []string {
+	known = slices.DeleteFunc(known, func(id string) bool {
+		return slices.Contains(asked, id) && !slices.Contains(holding, id)
 	})
-	in := activities.ProcessInput{
-		TurnID: id, Batch: a.state.Settings.BatchSize, TurnSeconds: turnSeconds, Linger: !a.input.ExitWhenEmpty && !first,
+	for _, id := range holding {
+		if !slices.Contains(known, id) {
+			known = append(known, id)
+		}
 	}
-	var acts *activities.Queue
-	var out models.TurnReport
-	if err := workflow.ExecuteActivity(ctx, acts.ProcessBatch, in).Get(ctx, &out); err != nil {
-		a.leaveBehind(id)
-		return err
-	}
-	a.leaveBehind(out.LeftBehind...)
-	if a.input.ExitWhenEmpty {
-		a.state.Silent = append(a.state.Silent, out.Silent...)
-	}
-	l.said = fmt.Sprintf("turn %d worked %s", l.turnNumber, say(out))
-	if out.More {
-		a.backlog++
-	}
-	addTurn(&a.state.Counts, out)
-	a.state.LastTurn = &models.TurnSummary{ID: id, Lane: l.number, At: workflow.Now(ctx), Report: out}
-	a.describe()
-	return nil
+	return known
 }

@@ -44,6 +44,13 @@ func (a *run) handleMessages(ctx workflow.Context) error {
 	}
 	a.onSignal(ctx, models.SignalPause)
 	a.onSignal(ctx, models.SignalResume)
+	workflow.Go(ctx, func(ctx workflow.Context) {
+		for {
+			var f models.FoundWork
+			workflow.GetSignalChannel(ctx, models.SignalFound).Receive(ctx, &f)
+			a.found(f)
+		}
+	})
 	return nil
 }
 
@@ -75,8 +82,11 @@ func (a *run) setPaused(ctx workflow.Context, paused bool) {
 }
 
 // drainSignals takes in what came while the run was ending, so that continue-as-new loses no
-// message.
+// message. Turns that have found work have ended by now.
 func (a *run) drainSignals(ctx workflow.Context) {
+	for workflow.GetSignalChannel(ctx, models.SignalFound).ReceiveAsync(nil) {
+		continue
+	}
 	for _, name := range []string{models.SignalResume, models.SignalPause} {
 		for workflow.GetSignalChannel(ctx, name).ReceiveAsync(nil) {
 			a.setPaused(ctx, pauseAsked(ctx, name))

@@ -37,13 +37,15 @@ type run struct {
 	turns int
 	// configured is set when the settings are there.
 	configured bool
-	// waiting is the lane that waits for work in a fetch; nil: none does.
+	// waiting is the lane that waits for work; nil: none does.
 	waiting *lane
-	// backlog grows whenever there is more work than one lane could lease: then parked lanes fetch as
+	// backlog grows whenever there is more work than one lane could take: then parked lanes begin as
 	// well.
 	backlog int
-	// worksAtOnce: lanes begin with a turn that has no fetch before it.
+	// worksAtOnce: lanes begin with a turn that does not wait.
 	worksAtOnce bool
+	// wholeTurns: a turn is one activity, which waits as well.
+	wholeTurns bool
 	// keepsMemo: the run keeps a memo; memo is what it says, nil before it was written.
 	keepsMemo bool
 	memo      *memo
@@ -75,6 +77,7 @@ func newRun(ctx workflow.Context, in Input) (*run, error) {
 		a.backlog = 1
 	}
 	a.keepMemo(ctx)
+	a.wholeTurns = workflow.GetVersion(ctx, changeTurns, workflow.DefaultVersion, 1) == 1
 	if err := a.handleMessages(ctx); err != nil {
 		return nil, err
 	}
@@ -91,6 +94,10 @@ func newRun(ctx workflow.Context, in Input) (*run, error) {
 // task reads the settings itself and has lanes work. Before, it waited for three activities, one
 // after the other, until the first job began.
 const changeBegin = "begin"
+
+// changeTurns is the change of the code by which a turn is one activity, which waits for work as
+// well. Before, a turn fetched first, and then processed what was fetched.
+const changeTurns = "turns"
 
 // begin makes the first run of a workflow ready.
 func (a *run) begin(ctx workflow.Context) error {
@@ -182,11 +189,11 @@ func (a *run) drain() {
 	a.interruptWaiting()
 }
 
-// interruptWaiting ends the fetch that waits for work, so that a change takes effect now and not
+// interruptWaiting ends the turn that waits for work, so that a change takes effect now and not
 // after the poll interval.
 func (a *run) interruptWaiting() {
 	if a.waiting != nil {
-		a.waiting.cancelFetch()
+		a.waiting.cancelWait()
 	}
 }
 

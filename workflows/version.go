@@ -8,4 +8,5 @@ package workflows
 // 1: lanes and turns.
 // 2: a run keeps a memo.
 // 3: a workflow begins with turns.
-const Version = 3
+// 4: a turn is one activity, which waits for work as well.
+const Version = 4

@@ -2,28 +2,55 @@ package engine
 
 import (
 	"context"
+	"time"
 
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
 // lease leases up to n jobs, for which it reserves room.
 func (t *turn) lease(work context.Context, n int) refilled {
-	l, err := t.engine.leaseRoomy(work, t.leases.heldBy(), n)
+	e, turn := t.engine, t.leases.heldBy()
+	turn.Begins = e.begins
+	l, err := e.leaseWhole(work, turn, n, e.room)
+	t.leases.note(len(l.Jobs), err)
+	for i := range l.Jobs {
+		h, _ := e.handlers.Handling(l.Jobs[i].Type)
+		l.Jobs[i].Room = !h.Bulk
+	}
 	return refilled{
-		jobs: l.Jobs, asked: n, again: l.Wait(), unread: l.Unread, capped: l.Capped, roomless: l.Passed, err: err,
+		jobs: e.marked(l.Jobs), asked: n, again: l.Wait(), unread: l.Unread, capped: l.Capped, roomless: l.Passed,
+		heldBack: l.Again > 0 && !l.Unread && !l.Locked, err: err,
 	}
 }
 
-// leaseRoomy leases jobs that can be begun at once, and notes that room for them is reserved.
-func (e *Engine) leaseRoomy(ctx context.Context, turn store.Turn, n int) (store.Leased, error) {
-	turn.Begins = e.begins
-	leased, err := e.leaseWhole(ctx, turn, n, e.room)
-	for i := range leased.Jobs {
-		h, _ := e.handlers.Handling(leased.Jobs[i].Type)
-		leased.Jobs[i].Room = !h.Bulk
+// Lease leases up to limit due jobs for a turn, which Process works then. Cancelled, it may have
+// leased some all the same.
+func (e *Engine) Lease(ctx context.Context, turn store.Turn, limit int, stop <-chan struct{}) (n int, err error) {
+	err = e.persist(ctx, stop, "lease", func() error {
+		if turn.Fence, err = e.kind.NextFence(ctx); err != nil {
+			return err
+		}
+		n, err = e.leaseDue(ctx, turn, limit, stop)
+		return err
+	})
+	return n, err
+}
+
+// leaseDue leases what is due. Only a scan that has read everything can tell that nothing is.
+func (e *Engine) leaseDue(ctx context.Context, turn store.Turn, limit int, stop <-chan struct{}) (int, error) {
+	for room := e.room.unbounded(); ; {
+		leased, err := e.leaseWhole(ctx, turn, limit, room)
+		if err != nil || len(leased.Jobs) > 0 || leased.Again == 0 || leased.Locked {
+			return len(leased.Jobs), err
+		}
+		select {
+		case <-time.After(leased.Again):
+		case <-stop:
+			return 0, nil
+		case <-ctx.Done():
+			return 0, nil
+		}
 	}
-	leased.Jobs = e.marked(leased.Jobs)
-	return leased, err
 }
 
 // leaseWhole leases jobs. The caller may be told to stop meanwhile: the statement is not cut off,

@@ -77,7 +77,7 @@ func (t *turn) pickBulk(work context.Context, jobType string, n int) refilled {
 	l := t.pickWith(ctx, work, c, h, min(n, max(1, h.Parallel)))
 	l.call = c
 	if h.Picked == PickedWhenAlone && time.Since(c.began) > pickLimit {
-		l.leaseFor = time.Until(t.ends)
+		l.leaseFor = time.Until(*t.ends.Load())
 	}
 	return l
 }
@@ -110,6 +110,7 @@ func (t *turn) pickSome(ctx, work context.Context, n int, may func(string) bool,
 		p.result = refilled{asked: n, mustLease: chosen.Capped || chosen.Others, capped: chosen.Capped}
 		if chosen.Empty() {
 			p.result.again, p.result.unread = chosen.Wait(), chosen.Unread
+			p.result.heldBack = chosen.Again > 0 && !chosen.Unread
 			return p.result
 		}
 		if found := p.run(ctx, work, chosen); found || p.result.mustLease || t.beginsNoMore() {
@@ -227,6 +228,7 @@ func (t *turn) leaseSuspects(ctx context.Context, tx pgx.Tx, picked []store.Job)
 // leasePicked leases picked jobs in the transaction that has picked them.
 func (t *turn) leasePicked(ctx context.Context, tx pgx.Tx, picked []store.Job) error {
 	leased, err := t.engine.kind.LeasePicked(ctx, tx, t.leases.heldBy(), picked, true)
+	t.leases.note(len(leased), err)
 	if err == nil && len(leased) < len(picked) {
 		err = store.ErrLeaseLost
 	}

@@ -21,6 +21,9 @@ const (
 	maxRefill = 1000
 	// readOn is the pause between two scans of a turn that reads all before it ends.
 	readOn = 10 * time.Millisecond
+	// longestWait is the longest pause between two scans: requests wake a turn for jobs that are due
+	// within a minute, and not for those that are due later.
+	longestWait = 50 * time.Second
 )
 
 // acquirer gets a turn more jobs, by one refill at a time.
@@ -38,11 +41,11 @@ type acquirer struct {
 	// batch is what the next one asks for. full: the last one found all that it asked for.
 	batch int
 	full  bool
-	// nothingDue: the last one found nothing; another one is due at again, or, if that is zero,
-	// when a wake-up comes. unread: it could not afford to read everything, so that jobs may be due
-	// all the same.
-	nothingDue, unread bool
-	again              time.Time
+	// nothingDue: the last one found nothing; another one is due at again, or when a wake-up comes.
+	// unread: it could not afford to read everything, so that jobs may be due all the same.
+	// heldBack: it left due jobs alone for a while, of organizations that this process holds back.
+	nothingDue, unread, heldBack bool
+	again                        time.Time
 	// capped: organizations with a cap may have work. roomless: it passed over jobs for which there
 	// was no room.
 	capped, roomless bool
@@ -70,8 +73,10 @@ type picks struct {
 	jobType string
 }
 
-func newAcquirer(p part) acquirer {
-	a := acquirer{part: p, batch: p.request.Batch}
+func newAcquirer(p part, waiter *store.Subscription) acquirer {
+	// A turn that waits for its first job leases first: then the poll that drew its fence stands for
+	// a scan.
+	a := acquirer{part: p, batch: p.request.Batch, waiter: waiter, mustLease: p.request.Wait > 0}
 	if h, ok := p.engine.handlers.Handling(""); ok && h.Picked == PickedAtOnce {
 		a.next.bulk = true
 	}
@@ -94,7 +99,8 @@ type refilled struct {
 	// comes.
 	again time.Duration
 	// unread: jobs may be due of which the scan does not know, although this one brought nothing.
-	unread bool
+	// heldBack: due jobs were left alone until again.
+	unread, heldBack bool
 	// capped: organizations with a cap may have work. roomless: jobs are due for which there was no
 	// room.
 	capped, roomless bool
@@ -140,8 +146,6 @@ func (a *acquirer) refill(work context.Context, room, active int) {
 	now := time.Now()
 	if a.nothingDue && now.Before(a.again) {
 		a.wakeAt(a.again)
-	}
-	if a.nothingDue && (a.again.IsZero() || now.Before(a.again)) {
 		return
 	}
 	expected := room
@@ -159,7 +163,9 @@ func (a *acquirer) refill(work context.Context, room, active int) {
 	if a.nothingDue {
 		a.engine.observer.woken(events.Scan)
 	}
-	a.engine.waits.look()
+	if !a.at.IsZero() { // the turn's first scan follows a poll, which has looked
+		a.engine.waits.look()
+	}
 	a.underWay, a.freed, a.at = true, false, now
 	if a.picks = a.next; a.mustLease || now.Before(a.pickAgainAfter) || a.request.Crashed {
 		a.picks = picks{}
@@ -197,9 +203,10 @@ func (a *acquirer) take(l refilled) {
 	if (l.mustLease || l.leaseFor > 0) && found == 0 {
 		return // it is leased at once
 	}
-	a.nothingDue, a.called, a.again = found == 0 && !a.called && (!l.capped || !a.freed), false, time.Time{}
-	a.capped, a.roomless, a.unread = l.capped, l.roomless, l.unread
-	if l.again > 0 {
+	a.nothingDue, a.called = found == 0 && !a.called && (!l.capped || !a.freed), false
+	a.capped, a.roomless, a.unread, a.heldBack = l.capped, l.roomless, l.unread, l.heldBack
+	a.again = time.Now().Add(longestWait)
+	if l.again > 0 && l.again < longestWait {
 		a.again = time.Now().Add(l.again)
 	}
 	if len(l.jobs) > 0 {
@@ -209,7 +216,8 @@ func (a *acquirer) take(l refilled) {
 		r.Leased += found
 		r.More = found >= l.asked
 	})
-	if a.full = found >= l.asked; l.open == nil {
+	a.full = found >= l.asked
+	if a.waiter.Scanned(found > 0); l.open == nil {
 		tellFound(a.waiter, found, l.asked)
 	}
 	a.batch = a.nextBatch(found, l.asked)
@@ -220,7 +228,7 @@ func (a *acquirer) tryAgain() { a.underWay, a.nothingDue = false, false }
 
 // abandonPick takes in that the call of the pick under way is not waited for: from now on the turn
 // leases.
-func (a *acquirer) abandonPick() { a.underWay, a.pickAgainAfter = false, a.ends }
+func (a *acquirer) abandonPick() { a.underWay, a.pickAgainAfter = false, *a.ends.Load() }
 
 // tellFound tells other waiters that there is work, and whether there is more than was asked for.
 func tellFound(waiter *store.Subscription, n, asked int) {
@@ -242,24 +250,26 @@ func (a *acquirer) nextBatch(found, asked int) int {
 	return min(2*a.batch, maxGrowth*a.request.Batch, max(maxRefill, a.request.Batch))
 }
 
-// allRead reports that nothing is due, as far as the turn has to know that: one that does not
-// linger reads everything first.
+// allRead reports that nothing is due, after everything was read.
 func (a *acquirer) allRead() bool {
-	if !a.nothingDue || !a.unread || a.request.Linger {
-		return a.nothingDue
+	switch {
+	case !a.nothingDue, a.heldBack:
+		return false
+	case !a.unread:
+		return true
 	}
 	a.engine.kind.ReadOn()
-	if soon := time.Now().Add(readOn); a.again.IsZero() || soon.Before(a.again) {
+	if soon := time.Now().Add(readOn); soon.Before(a.again) {
 		a.again = soon
 	}
 	a.wakeAt(a.again)
 	return false
 }
 
-// listen has the turn be told of work and of room, until leave is called.
+// listen has the turn be told of room, until leave is called, which ends its wake-ups as well.
 func (a *acquirer) listen() (leave func()) {
 	roomy, noRoom := a.engine.room.subscribe()
-	a.roomy, a.waiter = roomy, a.engine.waker.Subscribe(true)
+	a.roomy = roomy
 	return func() {
 		a.takeNoMore()
 		noRoom()

@@ -12,7 +12,7 @@ import (
 // all workers, unless one of them ends in this process: other workers do not say when theirs do.
 const fullFor = 100 * time.Millisecond
 
-// room counts what a process works of each type, over all of its turns, fetches and detached jobs.
+// room counts what a process works of each type, over all of its turns and detached jobs.
 // It is the store's Room: what is leased has its room reserved before, and keeps it until its
 // handler has returned. It is safe for concurrent use.
 type room struct {

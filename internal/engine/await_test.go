@@ -18,15 +18,15 @@ import (
 	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
 )
 
-// fetching fetches with a poll interval that no test waits for, until there is work. It returns
-// when the fetch waits and hears of work.
-func (b *bundle) fetching(e *engine.Engine) <-chan engine.Fetched {
+// waiting has a turn wait for its first job, with a poll interval that no test waits for, and work
+// it. It returns when the turn waits and hears of work.
+func (b *bundle) waiting(e *engine.Engine) <-chan engine.Report {
 	b.t.Helper()
-	got := make(chan engine.Fetched, 1)
+	got := make(chan engine.Report, 1)
 	go func() {
-		f, err := e.Fetch(b.t.Context(), engine.FetchRequest{Turn: turn(1), Batch: 50, Wait: time.Hour})
+		r, err := e.Process(b.t.Context(), engine.TurnRequest{Turn: turn(1), Batch: 50, Wait: time.Hour, Fresh: true})
 		assert.NoError(b.t, err)
-		got <- f
+		got <- r
 	}()
 	const hears = `SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND mode = 'ExclusiveLock' AND classid = daybook.lock_class('wakers')::oid
 	                  AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`
@@ -35,23 +35,23 @@ func (b *bundle) fetching(e *engine.Engine) <-chan engine.Fetched {
 	return got
 }
 
-func (b *bundle) fetched(got <-chan engine.Fetched) engine.Fetched {
+func (b *bundle) worked(got <-chan engine.Report) engine.Report {
 	b.t.Helper()
 	select {
-	case f := <-got:
-		return f
+	case r := <-got:
+		return r
 	case <-time.After(3 * time.Minute):
-		require.Fail(b.t, "the fetch waits on")
-		return engine.Fetched{}
+		require.Fail(b.t, "the turn waits on")
+		return engine.Report{}
 	}
 }
 
-// TestWaitingFetchAwaitsWhatIsDueLater: what is enqueued for later while a fetch waits is worked
-// when it is due.
-func TestWaitingFetchAwaitsWhatIsDueLater(t *testing.T) {
+// TestWaitingTurnAwaitsWhatIsDueLater: what is enqueued for later while a turn waits is worked when
+// it is due.
+func TestWaitingTurnAwaitsWhatIsDueLater(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	got := b.fetching(b.engine)
+	got := b.waiting(b.engine)
 	fixture.Tx(t, b.Pool, func(ctx context.Context, tx pgx.Tx) {
 		_, err := ledgerdb.PutDocument(ctx, tx, fixture.Invoice(org, "inv", 1000))
 		require.NoError(t, err)
@@ -59,7 +59,7 @@ func TestWaitingFetchAwaitsWhatIsDueLater(t *testing.T) {
 		_, err = store.EnqueueAccountingJob(ctx, tx, org, "inv", 0, &due, 0)
 		require.NoError(t, err)
 	})
-	assert.Equal(t, 1, b.fetched(got).Leased)
+	assert.Equal(t, 1, b.worked(got).Leased)
 }
 
 // TestWakerConnectsAsThePool: a pool whose hook fills in the password that is valid now.
@@ -76,7 +76,7 @@ func TestWakerConnectsAsThePool(t *testing.T) {
 	t.Cleanup(pool.Close)
 	e := engine.New(store.New(pool), ledger.New(nil), engine.Options{Direct: true, Log: slog.New(slog.DiscardHandler)})
 	t.Cleanup(e.Close)
-	got := b.fetching(e)
+	got := b.waiting(e)
 	fixture.Ready(t, b.Pool, fixture.Invoice(org, "inv", 1000))
-	assert.Equal(t, 1, b.fetched(got).Leased)
+	assert.Equal(t, 1, b.worked(got).Leased)
 }

@@ -225,8 +225,8 @@ func TestLanesUnderStricterIsolation(t *testing.T) {
 				lanes.Go(func() {
 					for k := range 40 {
 						tn := store.Turn{ID: fmt.Sprintf("run/%d/%d", lane, k), Worker: "test", WorkflowRunID: "run"}
-						f, err := e.Fetch(t.Context(), engine.FetchRequest{Turn: tn, Batch: 20})
-						if !assert.NoError(t, err) || f.Leased == 0 {
+						n, err := e.Lease(t.Context(), tn, 20, nil)
+						if !assert.NoError(t, err) || n == 0 {
 							return
 						}
 						_, err = e.Process(t.Context(), engine.TurnRequest{Turn: tn, Batch: 20, Length: time.Second})

@@ -43,7 +43,6 @@ func TestTurnIsDetachedWhenItOnlyWaits(t *testing.T) {
 	some := []ended{{job: store.Job{ID: "b", Type: "named"}}}
 	for name, busy := range map[string]func(r *runner, c *call){
 		"it only waits":                func(*runner, *call) {},
-		"it belongs to no activity":    func(r *runner, _ *call) { r.unattended = true },
 		"it does not linger":           func(r *runner, _ *call) { r.request.Linger = false },
 		"nothing is worked":            func(r *runner, c *call) { r.worker.active = 0; r.calls.end(c) },
 		"a refill is under way":        func(r *runner, _ *call) { r.acquirer.underWay = true },
@@ -57,7 +56,7 @@ func TestTurnIsDetachedWhenItOnlyWaits(t *testing.T) {
 		"a completion pins the holder": func(r *runner, _ *call) { r.leases.pin() },
 	} {
 		k.asked = 0
-		r := e.newRunner(TurnRequest{Turn: store.Turn{ID: "run/0/1"}, Batch: 50, Length: time.Minute, Linger: true}, nil)
+		r := e.newRunner(TurnRequest{Turn: store.Turn{ID: "run/0/1"}, Batch: 50, Length: time.Minute, Linger: true}, e.waker.Subscribe(), nil)
 		c := &call{jobType: "named", single: true, open: 1, inHand: []store.Job{{ID: "a"}}}
 		r.calls.begin(c)
 		c.began, r.worker.active = time.Now().Add(-2*detachAfter), 1
@@ -296,5 +295,5 @@ func leasing(t *testing.T, e *Engine, n int) (*runner, []store.Job) {
 	leased, err := e.kind.LeaseFor(t.Context(), turn, n, pgtest.Unbounded())
 	require.NoError(t, err)
 	require.Len(t, leased.Jobs, n)
-	return e.newRunner(TurnRequest{Turn: turn, Batch: 50, Length: time.Minute, Linger: true}, nil), leased.Jobs
+	return e.newRunner(TurnRequest{Turn: turn, Batch: 50, Length: time.Minute, Linger: true}, e.waker.Subscribe(), nil), leased.Jobs
 }

@@ -37,7 +37,7 @@ SELECT 'big', 'doc_' || i, 1 FROM generate_series(1, 5000) i`)
 	done := make(chan engine.Report, 1)
 	go func() {
 		r, err := b.engine.Process(context.Background(),
-			engine.TurnRequest{Turn: turn(1), Batch: 50, Length: time.Hour, Linger: true, Stop: stop})
+			engine.TurnRequest{Turn: turn(1), Batch: 50, Wait: time.Hour, Length: time.Hour, Linger: true, Stop: stop})
 		assert.NoError(t, err)
 		done <- r
 	}()

@@ -34,7 +34,7 @@ func TestDirectlyWorkedJobsAreNeverLeased(t *testing.T) {
 	<-g.reached
 	assert.Equal(t, 20, fixture.Count(t, b.Pool,
 		`SELECT count(*) FROM daybook.accounting_work_queue WHERE state = 'pending'`))
-	assert.Zero(t, b.fetch(2, 50).Leased, "they are locked")
+	assert.Zero(t, b.lease(2, 50), "they are locked")
 	close(g.proceed)
 	r := <-done
 	assert.Equal(t, 20, r.Leased)

@@ -28,9 +28,6 @@ type Options struct {
 	// Direct is for processors that prepare in microseconds: what a turn refills is locked,
 	// prepared, committed and completed in one transaction, without a lease before it.
 	Direct bool
-	// Apart says that other workers of the task queue may not be able to work what this one can:
-	// what a fetch leases is worked in the fetch, because the turn's next activity may be theirs.
-	Apart bool
 	// PickInterval is the least pause between the beginnings of two refills of the process, unless
 	// the turn's last one found as many jobs as it asked for: what comes meanwhile is picked
 	// together. Default 5 ms.
@@ -69,7 +66,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Engine fetches and works the jobs of one kind of queue. It is safe for concurrent use.
+// Engine works the jobs of one kind of queue. It is safe for concurrent use.
 type Engine struct {
 	kind     Kind
 	waker    *store.Waker
@@ -83,8 +80,8 @@ type Engine struct {
 	options Options
 	// capacity is how many jobs a turn has begun or leased at a time, at most.
 	capacity int
-	// begins: what is leased begins at once, so that its lease charges it, and a fetch that waits
-	// begins it. Otherwise it may wait in its turn, and is charged when it is worked alone.
+	// begins: what is leased begins at once, so that its lease charges it. Otherwise it may wait in
+	// its turn, and is charged when it is worked alone.
 	begins bool
 	// resumes is what Resumes says.
 	resumes bool

@@ -54,12 +54,12 @@ func turn(n int) store.Turn {
 	return store.Turn{ID: fmt.Sprintf("run/0/%d", n), Worker: "test", WorkflowRunID: "run"}
 }
 
-// fetch leases a batch for turn n.
-func (b *bundle) fetch(n, batch int) engine.Fetched {
+// lease leases a batch for turn n, and returns how many it has got.
+func (b *bundle) lease(n, batch int) int {
 	b.t.Helper()
-	f, err := b.engine.Fetch(b.t.Context(), engine.FetchRequest{Turn: turn(n), Batch: batch})
+	leased, err := b.engine.Lease(b.t.Context(), turn(n), batch, nil)
 	require.NoError(b.t, err)
-	return f
+	return leased
 }
 
 // process works turn n once, without refills that would wait.
@@ -70,10 +70,10 @@ func (b *bundle) process(n int) engine.Report {
 	return r
 }
 
-// work fetches and processes everything that is due.
+// work leases and processes everything that is due.
 func (b *bundle) work(n int) engine.Report {
 	b.t.Helper()
-	b.fetch(n, 50)
+	b.lease(n, 50)
 	return b.process(n)
 }
 
@@ -126,9 +126,7 @@ func TestRefillsUntilEmpty(t *testing.T) {
 	b := setup(t)
 	fixture.ManyReady(t, b.Pool, org, "inv-", 730)
 
-	f := b.fetch(1, 50)
-	assert.Equal(t, 50, f.Leased)
-	assert.True(t, f.Full)
+	assert.Equal(t, 50, b.lease(1, 50))
 	report := b.process(1)
 
 	assert.Equal(t, 730, report.Leased)

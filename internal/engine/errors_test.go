@@ -316,7 +316,7 @@ func TestTransientErrorsBackOff(t *testing.T) {
 				assert.Equal(t, 1, b.work(attempt+1).Retried)
 				b.assertJob("doc", models.JobPending, attempt+1, c.code)
 				assert.Equal(t, want, b.readyIn("doc"), "after attempt %d", attempt+1)
-				assert.Zero(t, b.fetch(100+attempt, 50).Leased, "not before it is due")
+				assert.Zero(t, b.lease(100+attempt, 50), "not before it is due")
 				b.due()
 			}
 			assert.Equal(t, 1, b.work(6).Failed)
@@ -358,7 +358,7 @@ func TestBadDocumentsAreIsolated(t *testing.T) {
 	}}, engine.Options{})
 	fixture.ManyReady(t, b.Pool, org, "doc-", 100)
 
-	b.fetch(1, 100)
+	b.lease(1, 100)
 	report := b.process(1)
 
 	assert.Equal(t, 97, report.Completed)

@@ -348,7 +348,7 @@ func TestWhatIsLostIsTold(t *testing.T) {
 // TestWhatIsGivenBackIsTold stops a turn whose handlers do not end by themselves.
 func TestWhatIsGivenBackIsTold(t *testing.T) {
 	everyObserved(t, 20, func(b *bundle, r *recorder, start func(func(), engine.Options) *engine.Engine, log string) {
-		_, err := start(func() {}, engine.Options{}).Fetch(b.t.Context(), engine.FetchRequest{Turn: turn(1), Batch: 20})
+		_, err := start(func() {}, engine.Options{}).Lease(b.t.Context(), turn(1), 20, nil)
 		require.NoError(b.t, err)
 		leased := len(r.of(events.Leased))
 		assert.Equal(b.t, 20, leased)
@@ -398,11 +398,11 @@ func TestWaitingLanesTellWhatWokeThem(t *testing.T) {
 	}
 	e := start()
 	t.Cleanup(e.Close)
-	f, err := e.Fetch(t.Context(), engine.FetchRequest{Turn: turn(1), Batch: 10, Wait: 50 * time.Millisecond})
+	report, err := e.Process(t.Context(), engine.TurnRequest{Turn: turn(1), Batch: 10, Wait: 50 * time.Millisecond})
 	require.NoError(t, err)
-	assert.Zero(t, f.Leased)
+	assert.Zero(t, report.Leased)
 	assert.Contains(t, r.causes, events.Poll)
-	assert.Equal(t, [][2]int{{0, 1}, {0, 0}}, r.lanes)
+	assert.Equal(t, [][2]int{{1, 0}, {0, 1}, {1, 0}, {0, 0}}, r.lanes)
 	e.Close()
 
 	// What comes before the fetch has read the queue for the first time wakes nothing. Each try has
@@ -411,9 +411,9 @@ func TestWaitingLanesTellWhatWokeThem(t *testing.T) {
 	require.Eventually(t, func() bool {
 		e := start()
 		defer e.Close()
-		got := b.fetching(e)
+		got := b.waiting(e)
 		enqueueNamed(b, 1)
-		assert.Equal(t, 1, b.fetched(got).Leased)
+		assert.Equal(t, 1, b.worked(got).Leased)
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		return slices.Contains(r.causes, events.Notification)

@@ -62,7 +62,7 @@ func TestSleeperCommitsNothing(t *testing.T) {
 	b := setupWith(t, g, engine.Options{})
 	successor := b.another(ledger.New(nil), engine.Options{})
 	fixture.ManyReady(t, b.Pool, org, "doc-", 20)
-	b.fetch(1, 50)
+	b.lease(1, 50)
 	sleeper := b.processing(b.engine, request(1))
 	<-g.reached
 
@@ -96,7 +96,7 @@ func TestSleeperInsideItsTransaction(t *testing.T) {
 	}}, engine.Options{})
 	successor := b.another(ledger.New(nil), engine.Options{})
 	fixture.ManyReady(t, b.Pool, org, "doc-", 5)
-	b.fetch(1, 50)
+	b.lease(1, 50)
 	sleeper := b.processing(b.engine, request(1))
 	<-inside
 
@@ -112,32 +112,19 @@ func TestSleeperInsideItsTransaction(t *testing.T) {
 	assert.Equal(t, 5, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.impacts`))
 }
 
-// TestLeftBehindIsTakenByTheNextTurn names an earlier turn of the lane to a fetch.
+// TestLeftBehindIsTakenByTheNextTurn names an earlier turn of the lane to the next one.
 func TestLeftBehindIsTakenByTheNextTurn(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	fixture.ManyReady(t, b.Pool, org, "doc-", 3)
-	b.fetch(1, 50)
+	b.lease(1, 50)
 
-	f, err := b.engine.Fetch(t.Context(), engine.FetchRequest{Turn: turn(2), Batch: 50, LeftBehind: []string{turn(1).ID}})
+	r, err := b.engine.Process(t.Context(), engine.TurnRequest{Turn: turn(2), Batch: 50, LeftBehind: []string{turn(1).ID}})
 	require.NoError(t, err)
-	assert.Equal(t, 3, f.Leased)
-	assert.Empty(t, f.LeftBehind)
-	assert.Equal(t, 3, b.process(2).Completed)
+	assert.Equal(t, 3, r.Leased)
+	assert.Empty(t, r.LeftBehind)
+	assert.Equal(t, 3, r.Completed)
 	assert.Equal(t, 1, b.job("doc-1").RunCount, "reclaiming what was not begun is no attempt")
-}
-
-// TestFetchIsIdempotent calls the fetch of one turn twice.
-func TestFetchIsIdempotent(t *testing.T) {
-	t.Parallel()
-	b := setup(t)
-	fixture.ManyReady(t, b.Pool, org, "doc-", 80)
-	assert.Equal(t, 50, b.fetch(1, 50).Leased)
-	f, err := b.engine.Fetch(t.Context(), engine.FetchRequest{Turn: turn(1), Batch: 50, Again: true})
-	require.NoError(t, err)
-	assert.Equal(t, 50, f.Leased)
-	assert.Equal(t, 50, fixture.Count(t, b.Pool,
-		`SELECT count(*) FROM daybook.accounting_work_queue WHERE state = 'leased'`))
 }
 
 // TestTwoEnginesShareAQueue runs turns of two workers side by side.
@@ -192,7 +179,7 @@ func TestRequestsDuringAnAttempt(t *testing.T) {
 			g := newGate()
 			b := setupWith(t, g, engine.Options{})
 			fixture.Ready(t, b.Pool, fixture.Invoice(org, "doc", 1000))
-			b.fetch(1, 50)
+			b.lease(1, 50)
 			stop := make(chan struct{})
 			r := request(1)
 			r.Stop = stop
@@ -278,7 +265,7 @@ func TestLockedQueueRow(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	fixture.Ready(t, b.Pool, fixture.Invoice(org, "doc-1", 1000), fixture.Invoice(org, "doc-2", 1000))
-	b.fetch(1, 50)
+	b.lease(1, 50)
 	ctx := t.Context()
 	tx, err := b.Pool.Begin(ctx)
 	require.NoError(t, err)
@@ -294,9 +281,9 @@ func TestLockedQueueRow(t *testing.T) {
 	assert.Equal(t, []string{turn(1).ID}, report.LeftBehind)
 	require.NoError(t, tx.Commit(ctx))
 
-	f, err := b.engine.Fetch(ctx, engine.FetchRequest{Turn: turn(2), Batch: 50, LeftBehind: report.LeftBehind})
+	report, err = b.engine.Process(ctx, engine.TurnRequest{Turn: turn(2), Batch: 50, Length: time.Minute, LeftBehind: report.LeftBehind})
 	require.NoError(t, err)
-	assert.Equal(t, 1, f.Leased)
+	assert.Equal(t, 1, report.Leased)
 }
 
 // TestExpiredLeasesAreReclaimed lets leases expire that their holder does not renew.
@@ -304,16 +291,16 @@ func TestExpiredLeasesAreReclaimed(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	fixture.ManyReady(t, b.Pool, org, "doc-", 3)
-	b.fetch(1, 50)
+	b.lease(1, 50)
 	b.reclaim()
-	assert.Zero(t, b.fetch(2, 50).Leased, "they have not expired")
+	assert.Zero(t, b.lease(2, 50), "they have not expired")
 	b.exec(`UPDATE daybook.accounting_work_queue SET last_attempted_at = now() - interval '11 seconds',
 	               run_count = CASE document_id WHEN 'doc-3' THEN 6 ELSE run_count END, working = document_id <> 'doc-1'`)
 
 	got := b.reclaim()
 
 	assert.Equal(t, store.Reclaimed{Jobs: 3, Lost: 2, Failed: 1}, got)
-	assert.Equal(t, 2, b.fetch(2, 50).Leased)
+	assert.Equal(t, 2, b.lease(2, 50))
 	b.assertJob("doc-3", models.JobFailed, 6, models.CodeWorkerLost)
 	assert.Equal(t, 2, b.process(2).Completed)
 	b.assertJob("doc-1", models.JobCompleted, 1, "")
@@ -325,15 +312,15 @@ func TestExpiredLeasesAreReclaimed(t *testing.T) {
 	assert.Equal(t, turn(1).ID, attempts[0].TurnID)
 }
 
-// TestWaitingFetchReclaims: what expires while a fetch waits is found while it waits.
-func TestWaitingFetchReclaims(t *testing.T) {
+// TestWaitingTurnReclaims: what expires while a turn waits is found while it waits.
+func TestWaitingTurnReclaims(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	fixture.Ready(t, b.Pool, fixture.Invoice(org, "inv", 1000))
-	b.fetch(1, 50)
-	f, err := b.engine.Fetch(t.Context(), engine.FetchRequest{Turn: turn(2), Batch: 50, Wait: 5 * time.Minute})
+	b.lease(1, 50)
+	r, err := b.engine.Process(t.Context(), engine.TurnRequest{Turn: turn(2), Batch: 50, Wait: 5 * time.Minute})
 	require.NoError(t, err)
-	assert.Equal(t, 1, f.Leased)
+	assert.Equal(t, 1, r.Leased)
 }
 
 // TestRenewedLeasesAreNotStale has a slow job live longer than the renewal interval.
@@ -342,7 +329,7 @@ func TestRenewalKeepsLeasesAndSweepsZombies(t *testing.T) {
 	g := newGate()
 	b := setupWith(t, g, engine.Options{RenewEvery: 20 * time.Millisecond})
 	fixture.ManyReady(t, b.Pool, org, "doc-", 2)
-	b.fetch(1, 1)
+	b.lease(1, 1)
 	done := b.processing(b.engine, engine.TurnRequest{Turn: turn(1), Batch: 1, Length: 0})
 	<-g.reached
 	// A predecessor with a lower fence leases after the turn was reclaimed.
@@ -371,7 +358,7 @@ func TestBulkGoesOnWithoutWhatItHasLost(t *testing.T) {
 	g := newGate()
 	b := setupWith(t, g, engine.Options{RenewEvery: 20 * time.Millisecond})
 	fixture.ManyReady(t, b.Pool, org, "doc-", 3)
-	b.fetch(1, 50)
+	b.lease(1, 50)
 	done := b.processing(b.engine, engine.TurnRequest{Turn: turn(1), Batch: 50})
 	require.Len(t, <-g.reached, 3)
 	b.exec(`UPDATE daybook.accounting_work_queue SET turn_id = 'run/1/1', fence = nextval('daybook.fence_seq') WHERE document_id = 'doc-1'`)
@@ -394,7 +381,7 @@ func TestStopGivesTheRestBack(t *testing.T) {
 	g := newGate()
 	b := setupWith(t, g, engine.Options{ChunkSize: 10})
 	fixture.ManyReady(t, b.Pool, org, "doc-", 50)
-	b.fetch(1, 50)
+	b.lease(1, 50)
 	stop := make(chan struct{})
 	r := request(1)
 	r.Stop = stop
@@ -417,7 +404,7 @@ func TestGraceEndsARunningChunk(t *testing.T) {
 	g := newGate()
 	b := setupWith(t, g, engine.Options{Grace: 10 * time.Millisecond})
 	fixture.ManyReady(t, b.Pool, org, "doc-", 5)
-	b.fetch(1, 50)
+	b.lease(1, 50)
 	stop := make(chan struct{})
 	r := request(1)
 	r.Stop = stop

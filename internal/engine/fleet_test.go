@@ -51,9 +51,8 @@ func TestFleetLosesOneProcessBeforeAJobIsBlamed(t *testing.T) {
 		start   func(f *fleet, stop <-chan struct{})
 		enqueue func(f *fleet)
 	}{
-		"documents in turns":   {"daybook.accounting_work_queue", documentsInTurns, poisonedDocument},
-		"documents in fetches": {"daybook.accounting_work_queue", documentsInFetches, poisonedDocument},
-		"single jobs":          {"daybook.jobs", singleJobs, poisonedJob},
+		"documents":   {"daybook.accounting_work_queue", documentsInTurns, poisonedDocument},
+		"single jobs": {"daybook.jobs", singleJobs, poisonedJob},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -103,7 +102,7 @@ func (f *fleet) turns(all []*engine.Engine, stop <-chan struct{}) {
 // turnUntil works a turn until stop is closed. One that died may end with an error.
 func turnUntil(e *engine.Engine, n int, stop <-chan struct{}) {
 	_, _ = e.Process(context.Background(),
-		engine.TurnRequest{Turn: turn(n), Batch: 50, Length: time.Hour, Linger: true, Stop: stop})
+		engine.TurnRequest{Turn: turn(n), Batch: 50, Wait: time.Hour, Length: time.Hour, Linger: true, Stop: stop})
 }
 
 func documentsEngine(pool *pgxpool.Pool, w work) *engine.Engine {
@@ -117,21 +116,6 @@ func documentsInTurns(f *fleet, stop <-chan struct{}) {
 		all = append(all, f.process(documentsEngine))
 	}
 	f.turns(all, stop)
-}
-
-func documentsInFetches(f *fleet, stop <-chan struct{}) {
-	for i := range processes {
-		e := f.process(documentsEngine)
-		ctx, cancel := context.WithCancel(context.Background())
-		var fetching sync.WaitGroup
-		f.t.Cleanup(func() { cancel(); fetching.Wait() })
-		fetching.Go(func() {
-			fetched, err := e.Fetch(ctx, engine.FetchRequest{Turn: turn(i + 1), Batch: 50, Wait: time.Hour, Stop: stop})
-			if err == nil && fetched.Leased > 0 && fetched.Worked == nil {
-				turnUntil(e, i+1, stop)
-			}
-		})
-	}
 }
 
 func poisonedDocument(f *fleet) {

@@ -82,9 +82,8 @@ func TestHeldConfigurationIsTriedAgain(t *testing.T) {
 	time.AfterFunc(500*time.Millisecond, func() { assert.NoError(t, change.Commit(context.WithoutCancel(t.Context()))) })
 	open := 10
 	for n := 1; open > 0 && n < 20; n++ {
-		_, err := b.engine.Fetch(t.Context(), engine.FetchRequest{Turn: turn(n), Batch: 50, Wait: time.Minute})
+		_, err := b.engine.Process(t.Context(), engine.TurnRequest{Turn: turn(n), Batch: 50, Wait: time.Minute})
 		require.NoError(t, err)
-		b.process(n)
 		open = fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.accounting_work_queue WHERE state <> 'completed'`)
 	}
 	assert.Zero(t, open)

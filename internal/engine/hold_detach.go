@@ -39,7 +39,7 @@ func (d *detachedTurns) addTo(r Report) Report {
 // detach hands the jobs that are being worked over, if the turn has nothing else to do than to wait
 // for them.
 func (r *runner) detach(work context.Context) (bool, error) {
-	if r.unattended || !r.request.Linger || r.worker.active == 0 || r.acquirer.underWay || r.finisher.busy() {
+	if !r.request.Linger || r.worker.active == 0 || r.acquirer.underWay || r.finisher.busy() {
 		return false, nil
 	}
 	ids := r.calls.longRunning(detachAfter)

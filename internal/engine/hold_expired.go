@@ -12,7 +12,7 @@ import (
 const sleptFor = 5 * time.Second
 
 // reclaims ends leases that their holders do not renew, for as long as the engine lives: also while
-// its fetches and turns wait.
+// its turns wait.
 type reclaims struct {
 	begin   sync.Once
 	running sync.WaitGroup
@@ -26,7 +26,7 @@ type reclaims struct {
 
 // StartReclaiming makes the engine look for leases that are not renewed. It also has the engine
 // release jobs that wait for nothing any more, and failed jobs whose error has no cause any more. A
-// fetch and a turn begin that as well; it ends with Close.
+// turn begins that as well; it ends with Close.
 func (e *Engine) StartReclaiming() {
 	e.reclaims.begin.Do(func() {
 		e.reclaims.running.Go(e.reclaim)
@@ -84,7 +84,7 @@ func (r *reclaims) note(got store.Reclaimed) {
 	r.late.Add(got)
 }
 
-// take returns what was reclaimed since it was last called: a fetch reports it.
+// take returns what was reclaimed since it was last called: the next turn that ends reports it.
 func (r *reclaims) take() store.Reclaimed {
 	r.mu.Lock()
 	defer r.mu.Unlock()

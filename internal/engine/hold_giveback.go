@@ -63,7 +63,7 @@ func (l *leases) giveBackAll(ctx context.Context, stop <-chan struct{}, as store
 			return err
 		}
 		if n > 0 {
-			l.engine.waker.Remind() // a fetch that waits has not seen them
+			l.engine.waker.Remind() // a turn that waits has not seen them
 		}
 		left, err := l.engine.kind.TurnsWithLeases(ctx, []string{as.ID})
 		l.tally.note(func(r *Report) {
@@ -71,7 +71,7 @@ func (l *leases) giveBackAll(ctx context.Context, stop <-chan struct{}, as store
 			r.LeftBehind = left
 		})
 		if len(left) > 0 {
-			// Nothing renews them, and the lane's next fetch may come late for what another
+			// Nothing renews them, and the lane's next turn may come late for what another
 			// transaction had locked for a moment.
 			l.engine.reclaimLater(as)
 		}

@@ -32,6 +32,8 @@ type leases struct {
 	// arrived has a token when there are such jobs.
 	arrived chan struct{}
 
+	// some: the turn has leased something, or may have.
+	some atomic.Bool
 	// unsure: a reclaim ended with an error, so that it is unknown what it took.
 	unsure atomic.Bool
 	// lost: leases of the turn were taken while it worked on them.
@@ -42,6 +44,13 @@ func newLeases(e *Engine, turn store.Turn, cs *calls, t *tally) *leases {
 	l := &leases{engine: e, calls: cs, tally: t, arrived: make(chan struct{}, 1)}
 	l.identity.Store(&turn)
 	return l
+}
+
+// note takes in that n jobs were leased, and with an error perhaps more.
+func (l *leases) note(n int, err error) {
+	if n > 0 || err != nil {
+		l.some.Store(true)
+	}
 }
 
 // heldBy is the turn that holds the leases now.

@@ -7,12 +7,14 @@ import (
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
-// reclaim takes what earlier activities of the turn leased, for the loop.
-func (l *leases) reclaim(ctx context.Context, crashed bool) error {
+// reclaim takes what the named turns have leased, for the loop. crashed: a worker has ended while
+// it worked on it.
+func (l *leases) reclaim(ctx context.Context, from []string, crashed bool) error {
 	l.taking.Lock()
 	defer l.taking.Unlock()
 	turn := l.heldBy()
-	taken, err := l.engine.kind.ReclaimTurns(ctx, turn, []string{turn.ID}, crashed)
+	taken, err := l.engine.kind.ReclaimTurns(ctx, turn, from, crashed)
+	l.note(len(taken.Jobs), err)
 	if err != nil {
 		return err
 	}
@@ -34,12 +36,12 @@ func (l *leases) reclaim(ctx context.Context, crashed bool) error {
 	return nil
 }
 
-// reclaimFirst is reclaim before anything else is done. A try that ended with an error may have
-// been committed: the next one draws a new fence, under which it finds those jobs too, and charges
-// none twice.
-func (l *leases) reclaimFirst(ctx, work context.Context, stop <-chan struct{}, crashed bool) error {
+// reclaimFirst takes, before anything else is done, what earlier activities of the turn leased and
+// what was left behind by others. A try that ended with an error may have been committed: the next
+// one draws a new fence, under which it finds those jobs too, and charges none twice.
+func (l *leases) reclaimFirst(ctx, work context.Context, q TurnRequest) error {
 	tried := false
-	return l.engine.persist(ctx, stop, "reclaim the turn", func() error {
+	return l.engine.persist(ctx, q.Stop, "reclaim the turn", func() error {
 		if tried {
 			fence, err := l.engine.kind.NextFence(work)
 			if err != nil {
@@ -52,7 +54,15 @@ func (l *leases) reclaimFirst(ctx, work context.Context, stop <-chan struct{}, c
 			l.moving.Unlock()
 		}
 		tried = true
-		return l.reclaim(work, crashed)
+		if !q.Fresh {
+			if err := l.reclaim(work, []string{q.Turn.ID}, q.Crashed); err != nil {
+				return err
+			}
+		}
+		if len(q.LeftBehind) > 0 {
+			return l.reclaim(work, q.LeftBehind, false)
+		}
+		return nil
 	})
 }
 

@@ -53,8 +53,11 @@ func (l *leases) renew(ctx context.Context, every time.Duration) {
 }
 
 // renewOnce reports whether it is to be repeated soon, because it has missed rows that another
-// transaction held locked.
+// transaction held locked. It asks nothing before the turn may have leased something.
 func (l *leases) renewOnce(ctx context.Context, every time.Duration) (again bool, err error) {
+	if !l.some.Load() {
+		return false, nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, renewLimit)
 	defer cancel()
 	turn, free := l.pin()
@@ -71,7 +74,7 @@ func (l *leases) renewOnce(ctx context.Context, every time.Duration) (again bool
 	if renewed.Crowded {
 		return renewed.Missed, nil // a reclaim would wait for a connection
 	}
-	if err = l.reclaim(ctx, false); err != nil {
+	if err = l.reclaim(ctx, []string{turn.ID}, false); err != nil {
 		l.unsure.Store(true)
 	}
 	return renewed.Missed, err

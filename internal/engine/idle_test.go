@@ -35,9 +35,9 @@ func (*sends) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData)  
 func (*sends) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryData) {}
 func (*sends) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData)     {}
 
-// TestIdleFetchAsksOnce: a fetch that waits in vain is one transaction, and one that work comes to
+// TestIdleTurnAsksOnce: a turn that waits in vain is one transaction, and one that work comes to
 // finds it all the same.
-func TestIdleFetchAsksOnce(t *testing.T) {
+func TestIdleTurnAsksOnce(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	asked := &sends{}
@@ -50,17 +50,17 @@ func TestIdleFetchAsksOnce(t *testing.T) {
 	t.Cleanup(pool.Close)
 	e := engine.New(store.New(pool), ledger.New(nil), engine.Options{Direct: true, Log: slog.New(slog.DiscardHandler)})
 	t.Cleanup(e.Close)
-	fetch := func(wait time.Duration) engine.Fetched {
-		f, err := e.Fetch(t.Context(), engine.FetchRequest{Turn: turn(1), Batch: 10, Wait: wait})
+	wait := func(wait time.Duration) engine.Report {
+		r, err := e.Process(t.Context(), engine.TurnRequest{Turn: turn(1), Batch: 10, Wait: wait, Fresh: true})
 		require.NoError(t, err)
-		return f
+		return r
 	}
 	require.Eventually(t, func() bool {
 		before := asked.n.Load()
-		assert.Zero(t, fetch(1200*time.Millisecond).Leased) // longer than until it would ask for jobs of other workers
+		assert.Zero(t, wait(1200*time.Millisecond).Leased) // longer than until it would ask for jobs of other workers
 		return asked.n.Load()-before == 1
-	}, time.Minute, time.Millisecond, "each fetch asks more than once")
+	}, time.Minute, time.Millisecond, "each turn asks more than once")
 
 	fixture.Ready(t, b.Pool, fixture.Invoice(org, "inv-1", 1000))
-	assert.Equal(t, 1, fetch(time.Minute).Leased)
+	assert.Equal(t, 1, wait(time.Minute).Leased)
 }

@@ -46,7 +46,7 @@ func TestDocumentThatKillsItsWorkerEndsAlone(t *testing.T) {
 	k := &killer{Processor: ledger.New(nil), document: "doc-30", met: make(chan struct{}), revive: make(chan struct{})}
 	b := setupWith(t, k, engine.Options{ChunkSize: 50})
 	fixture.ManyReady(t, b.Pool, org, "doc-", 50)
-	b.fetch(1, 50)
+	b.lease(1, 50)
 
 	var dead []<-chan engine.Report
 	for alive := true; alive; {
@@ -94,7 +94,7 @@ func TestSlowProcessor(t *testing.T) {
 	b := setupWith(t, g, engine.Options{Slow: true, ChunkSize: 1, Parallel: 3})
 	fixture.ManyReady(t, b.Pool, org, "doc-", 7)
 
-	assert.Equal(t, 3, b.fetch(1, 50).Leased)
+	assert.Equal(t, 3, b.lease(1, 3))
 	done := b.processing(b.engine, request(1))
 	for range 3 {
 		<-g.reached

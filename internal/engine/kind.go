@@ -16,7 +16,7 @@ import (
 //
 // What is said here of every method:
 //
-//   - It is safe for concurrent use, by all turns, fetches and detached jobs of a process, unless
+//   - It is safe for concurrent use, by all turns and detached jobs of a process, unless
 //     its comment says otherwise.
 //   - The database's clock decides what is due, stale or expired. No time of this process is
 //     compared with one of the database.
@@ -72,9 +72,9 @@ type Transactions interface {
 	// NextFence draws a number that is higher than every one drawn before, by any process. It fails
 	// while the schema is not the one that this program works with, so that no turn begins.
 	NextFence(ctx context.Context) (int64, error)
-	// Poll is NextFence for a fetch, which leases under the fence next. What an idle process asks
+	// Poll is NextFence for a turn, which leases under the fence next. What an idle process asks
 	// each time it polls may be asked with it: then the first LeaseFor under the fence finds what
-	// is due as Poll saw it. So a fetch that is to wait has subscribed to the Waker before.
+	// is due as Poll saw it. So a turn has subscribed to the Waker before.
 	Poll(ctx context.Context, room store.Room) (store.Polled, error)
 	// InTx runs f in a transaction, and commits it, or rolls it back when f fails. It names its
 	// isolation level (read committed) and its time limits, whatever the database's defaults are.

@@ -164,10 +164,9 @@ func (o *observer) lanes(active, idle int) {
 	o.turns.ObserveLanes(o.kind, o.active, o.idle)
 }
 
-// rest tells that the turn's lane waits for work, or works again. A turn that no activity waits for
-// is no lane's.
+// rest tells that the turn's lane waits for work, or works again.
 func (r *runner) rest(resting bool) {
-	if r.unattended || resting == r.resting {
+	if resting == r.resting {
 		return
 	}
 	if r.resting = resting; resting {

@@ -60,8 +60,7 @@ func enqueueNamed(t *testing.T, db *pgtest.DB, n int) {
 func picker(t *testing.T, e *Engine, q TurnRequest) *runner {
 	t.Helper()
 	q.Turn, q.Batch = store.Turn{ID: "run/0/1", Fence: 1}, 50
-	r := e.newRunner(q, nil)
-	r.acquirer.waiter = e.waker.Subscribe(true)
+	r := e.newRunner(q, e.waker.Subscribe(), nil)
 	t.Cleanup(r.acquirer.takeNoMore)
 	return r
 }
@@ -172,7 +171,7 @@ func TestAbandonedCallOfALostPickIsCharged(t *testing.T) {
 
 	work, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	r := e.newRunner(TurnRequest{Turn: store.Turn{ID: "run/0/1", Fence: 1}, Batch: 50, Length: time.Minute}, cancel)
+	r := e.newRunner(TurnRequest{Turn: store.Turn{ID: "run/0/1", Fence: 1}, Batch: 50, Length: time.Minute}, e.waker.Subscribe(), cancel)
 	r.acquirer.next = picks{short: true}
 	turned := make(chan error, 1)
 	end := r.tend(t.Context(), work)
@@ -216,7 +215,7 @@ SELECT count(*) FROM (SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHE
 func TestCallsThatReturnAfterTheirTurnBlockNothing(t *testing.T) {
 	t.Parallel()
 	e, _ := picking(t, pgtest.New(t), 1, done)
-	r := e.newRunner(TurnRequest{Turn: store.Turn{ID: "run/0/1"}}, nil)
+	r := e.newRunner(TurnRequest{Turn: store.Turn{ID: "run/0/1"}}, e.waker.Subscribe(), nil)
 	r.close()
 	for range cap(r.events) + 1 {
 		r.tell(&returned{})

@@ -18,7 +18,7 @@ func TestPickInterval(t *testing.T) {
 	b := setupWith(t, effortless{}, engine.Options{Direct: true, PickInterval: 3 * time.Second})
 	stop := make(chan struct{})
 	report := b.processing(b.engine,
-		engine.TurnRequest{Turn: turn(1), Batch: 50, Length: time.Hour, Linger: true, Stop: stop})
+		engine.TurnRequest{Turn: turn(1), Batch: 50, Wait: time.Hour, Length: time.Hour, Linger: true, Stop: stop})
 	enqueue := func(document string) {
 		b.exec(`SELECT daybook.enqueue_accounting_job($1, $2, 1)`, org, document)
 	}
@@ -47,9 +47,9 @@ func TestPickIntervalOfTheProcess(t *testing.T) {
 	b := setupWith(t, effortless{}, engine.Options{Direct: true, PickInterval: interval})
 	stop := make(chan struct{})
 	first := b.processing(b.engine,
-		engine.TurnRequest{Turn: turn(1), Batch: 50, Length: time.Hour, Linger: true, Stop: stop})
+		engine.TurnRequest{Turn: turn(1), Batch: 50, Wait: time.Hour, Length: time.Hour, Linger: true, Stop: stop})
 	second := b.processing(b.engine,
-		engine.TurnRequest{Turn: turn(2), Batch: 50, Length: time.Hour, Linger: true, Stop: stop})
+		engine.TurnRequest{Turn: turn(2), Batch: 50, Wait: time.Hour, Length: time.Hour, Linger: true, Stop: stop})
 	for n, document := range []string{"a", "b", "c"} {
 		b.exec(`SELECT daybook.enqueue_accounting_job($1, $2, 1)`, org, document)
 		require.Eventually(t, func() bool {
@@ -74,9 +74,9 @@ func TestFullTurnHoldsUpNoOther(t *testing.T) {
 	b.exec(`INSERT INTO daybook.accounting_work_queue (org_id, document_id, version_hint) SELECT 'org_' || i % 100, 'doc_' || i, 1 FROM generate_series(1, $1) i`, documents)
 	stop := make(chan struct{})
 	first := b.processing(b.engine,
-		engine.TurnRequest{Turn: turn(1), Batch: 50, Length: time.Hour, Linger: true, Stop: stop})
+		engine.TurnRequest{Turn: turn(1), Batch: 50, Wait: time.Hour, Length: time.Hour, Linger: true, Stop: stop})
 	second := b.processing(b.engine,
-		engine.TurnRequest{Turn: turn(2), Batch: 50, Length: time.Hour, Linger: true, Stop: stop})
+		engine.TurnRequest{Turn: turn(2), Batch: 50, Wait: time.Hour, Length: time.Hour, Linger: true, Stop: stop})
 	require.Eventually(t, func() bool {
 		return fixture.Count(t, b.Pool, `SELECT count(*) FROM (SELECT DISTINCT turn_id FROM daybook.attempts) AS s`) == 2
 	}, time.Minute, 20*time.Millisecond)

@@ -30,7 +30,7 @@ func TestPlansMadeOnSmallTablesStayGood(t *testing.T) {
 	e := engine.New(store.New(pool), ledger.New(nil), engine.Options{})
 	t.Cleanup(e.Close)
 	work := func(n int) {
-		_, err := e.Fetch(t.Context(), engine.FetchRequest{Turn: turn(n), Batch: 50})
+		_, err := e.Lease(t.Context(), turn(n), 50, nil)
 		require.NoError(t, err)
 		_, err = e.Process(t.Context(), request(n))
 		require.NoError(t, err)

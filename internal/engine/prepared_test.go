@@ -62,17 +62,15 @@ func TestPreparedTransactions(t *testing.T) {
 		_, err = tx.Exec(t.Context(), `PREPARE TRANSACTION '`+name+`'`, pgx.QueryExecModeSimpleProtocol)
 		return err
 	}
-	// completed waits until so many documents are posted, and works turn n meanwhile; 0: a fetch has
-	// begun them.
+	// completed waits until so many documents are posted, and works turn n meanwhile; 0: another turn
+	// does.
 	completed := func(n, want int) {
 		t.Helper()
 		began := time.Now()
 		if n > 0 {
-			f, err := e.Fetch(t.Context(), engine.FetchRequest{Turn: turn(n), Batch: 50, Wait: time.Minute})
+			r, err := e.Process(t.Context(), engine.TurnRequest{Turn: turn(n), Batch: 50, Wait: time.Minute})
 			require.NoError(t, err)
-			assert.Positive(t, f.Leased)
-			_, err = e.Process(t.Context(), request(n))
-			require.NoError(t, err)
+			assert.Positive(t, r.Leased)
 		}
 		require.Eventually(t, func() bool {
 			return fixture.Count(t, pool,
@@ -81,14 +79,14 @@ func TestPreparedTransactions(t *testing.T) {
 		assert.Less(t, time.Since(began), soon)
 	}
 
-	got := b.fetching(e)
+	got := b.waiting(e)
 	var refused *pgconn.PgError
 	require.ErrorAs(t, prepare("told", "", "doc-1"), &refused)
 	assert.Equal(t, "0A000", refused.Code, "PostgreSQL prepares no transaction that has notified")
 	require.NoError(t, prepare("ready", "off", "doc-1", "doc-2"))
 	require.NoError(t, prepare("undone", "off", "doc-3"))
 	fixture.Ready(t, pool, fixture.Invoice(org, "doc-4", 1000))
-	assert.Equal(t, 1, b.fetched(got).Leased, "others do not wait for it")
+	assert.Equal(t, 1, b.worked(got).Leased, "others do not wait for it")
 	_, err = e.Process(t.Context(), request(1))
 	require.NoError(t, err)
 	completed(0, 1)

@@ -128,7 +128,7 @@ func TestRescueThatIsCommittedLate(t *testing.T) {
 	r := e.newRunner(TurnRequest{
 		Turn: store.Turn{ID: "run/0/1", Fence: 1, Begins: true}, Batch: 50, Length: time.Minute,
 		Linger: true,
-	}, nil)
+	}, e.waker.Subscribe(), nil)
 	pick, err := k.PickTypes(t.Context(), 1, func(string) bool { return true }, e.room)
 	require.NoError(t, err)
 	lost, err := db.Pool.Begin(t.Context())

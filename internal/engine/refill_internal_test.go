@@ -1,12 +1,17 @@
 package engine
 
 import (
+	"context"
+	"log/slog"
 	"testing"
+	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/store/wake"
 	"github.com/daybook-dev/daybook/models"
 )
 
@@ -29,6 +34,10 @@ func TestRefillOfAnAbandonedCall(t *testing.T) {
 // organizations with a cap have work.
 func TestCapThatIsFreedDuringARefill(t *testing.T) {
 	t.Parallel()
+	waker := wake.NewWaker(wake.Queue{Connect: func(context.Context) (*pgx.Conn, error) { return nil, pgx.ErrNoRows }},
+		time.Second, slog.New(slog.DiscardHandler))
+	t.Cleanup(waker.Close)
+	waiter := waker.Subscribe()
 	for name, c := range map[string]struct {
 		completed int
 		capped    bool
@@ -41,7 +50,7 @@ func TestCapThatIsFreedDuringARefill(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := part{turn: &turn{tally: &tally{}}}
-			r := &runner{turn: p.turn, acquirer: acquirer{part: p, underWay: true}}
+			r := &runner{turn: p.turn, acquirer: acquirer{part: p, waiter: waiter, underWay: true}}
 			r.tally.count(store.Completed{models.OutcomeCompleted: c.completed})
 			r.noticeCompleted()
 			require.NoError(t, r.takeRefilled(t.Context(), refilled{asked: 50, capped: c.capped}))

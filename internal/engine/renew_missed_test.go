@@ -20,7 +20,7 @@ func TestMissedRowsAreRenewedSoon(t *testing.T) {
 	const every = 8 * time.Second
 	b := setupWith(t, g, engine.Options{RenewEvery: every})
 	fixture.ManyReady(t, b.Pool, org, "doc-", 1)
-	b.fetch(1, 1)
+	b.lease(1, 1)
 	began := time.Now()
 	done := b.processing(b.engine, engine.TurnRequest{Turn: turn(1), Batch: 1, Length: 0})
 	<-g.reached

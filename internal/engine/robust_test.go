@@ -87,7 +87,7 @@ func TestTimeoutInCommitIsCharged(t *testing.T) {
 		return nil, err
 	}}, engine.Options{ChunkTimeout: 60 * time.Millisecond, ChunkSize: 1, Parallel: 4, Slow: true})
 	fixture.ManyReady(t, b.Pool, org, "doc-", 16)
-	b.fetch(1, 4)
+	b.lease(1, 4)
 	report, err := b.engine.Process(t.Context(), engine.TurnRequest{Turn: turn(1), Batch: 4, Length: time.Minute})
 	require.NoError(t, err)
 	assert.Equal(t, 16, report.Retried)
@@ -101,21 +101,21 @@ func TestLeaseThatWasNotWorkedIsNotCharged(t *testing.T) {
 	b := setup(t)
 	fixture.Ready(t, b.Pool, fixture.Invoice(org, "doc", 1000))
 	for n := range 8 {
-		require.Equal(t, 1, b.fetch(n+1, 50).Leased, n)
+		require.Equal(t, 1, b.lease(n+1, 50), n)
 		b.exec(`UPDATE daybook.accounting_work_queue SET last_attempted_at = now() - interval '11 seconds' WHERE state = 'leased'`)
 		require.Equal(t, 1, b.reclaim().Jobs)
 	}
 	assert.Zero(t, b.job("doc").RunCount)
-	b.fetch(100, 50)
+	b.lease(100, 50)
 	assert.Equal(t, 1, b.process(100).Completed)
 }
 
-// TestWaitingFetchTakesWhatWasLeftBehind unlocks a row while a fetch waits.
-func TestWaitingFetchTakesWhatWasLeftBehind(t *testing.T) {
+// TestWaitingTurnTakesWhatWasLeftBehind unlocks a row while a turn waits.
+func TestWaitingTurnTakesWhatWasLeftBehind(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	fixture.Ready(t, b.Pool, fixture.Invoice(org, "doc", 1000))
-	b.fetch(1, 50)
+	b.lease(1, 50)
 	tx, err := b.Pool.Begin(t.Context())
 	require.NoError(t, err)
 	_, err = tx.Exec(t.Context(), `SELECT 1 FROM daybook.accounting_work_queue FOR UPDATE`)
@@ -127,11 +127,11 @@ func TestWaitingFetchTakesWhatWasLeftBehind(t *testing.T) {
 	require.Equal(t, []string{turn(1).ID}, report.LeftBehind)
 	time.AfterFunc(300*time.Millisecond, func() { _ = tx.Rollback(context.Background()) })
 
-	f, err := b.engine.Fetch(t.Context(),
-		engine.FetchRequest{Turn: turn(2), Batch: 50, LeftBehind: report.LeftBehind, Wait: 20 * time.Second})
+	report, err = b.engine.Process(t.Context(),
+		engine.TurnRequest{Turn: turn(2), Batch: 50, LeftBehind: report.LeftBehind, Wait: 20 * time.Second})
 	require.NoError(t, err)
-	assert.Equal(t, 1, f.Leased)
-	assert.Empty(t, f.LeftBehind)
+	assert.Equal(t, 1, report.Completed)
+	assert.Empty(t, report.LeftBehind)
 }
 
 // TestReleaseWaitsForLockedRows unlocks a row while a turn is given back.
@@ -139,7 +139,7 @@ func TestReleaseWaitsForLockedRows(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	fixture.Ready(t, b.Pool, fixture.Invoice(org, "doc", 1000))
-	b.fetch(1, 50)
+	b.lease(1, 50)
 	tx, err := b.Pool.Begin(t.Context())
 	require.NoError(t, err)
 	_, err = tx.Exec(t.Context(), `SELECT 1 FROM daybook.accounting_work_queue FOR UPDATE`)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/telemetry/events"
 )
 
@@ -27,8 +28,8 @@ type runner struct {
 	worker   worker
 	finisher finisher
 
-	// unattended: no activity waits for the turn.
-	unattended bool
+	// found: the turn has found a job. Until then it waits.
+	found bool
 	// resting: the turn has nothing to do, and waits for work.
 	resting bool
 	// others is when a turn that rests looks for jobs that only other workers may work; looked: it
@@ -58,22 +59,23 @@ type part struct {
 // event is what has ended beside the loop: a *returned, a refilled or a completed.
 type event interface{ event() }
 
-func (e *Engine) newRunner(q TurnRequest, cancelWork context.CancelFunc) *runner {
+func (e *Engine) newRunner(q TurnRequest, waiter *store.Subscription, cancelWork context.CancelFunc) *runner {
 	p := part{e.newTurn(q, cancelWork), &alarm{}}
 	return &runner{
 		turn: p.turn, alarm: p.alarm,
-		acquirer: newAcquirer(p), holder: newHolder(p), worker: newWorker(p), finisher: newFinisher(p),
+		acquirer: newAcquirer(p, waiter), holder: newHolder(p), worker: newWorker(p), finisher: newFinisher(p),
 	}
 }
 
 // run works until the turn is over. detached says that jobs are being worked that go on without it.
 func (r *runner) run(ctx, work context.Context) (detached bool, err error) {
-	if err := r.leases.reclaimFirst(ctx, work, r.request.Stop, r.request.Crashed); err != nil {
-		return false, err
-	}
 	leave := r.acquirer.listen()
 	defer leave()
+	if err := r.leases.reclaimFirst(ctx, work, r.request); err != nil {
+		return false, err
+	}
 	defer r.rest(false)
+	r.recallHandOn(work)
 	if detached, err = r.loop(ctx, work); detached {
 		return true, nil
 	}
@@ -84,17 +86,21 @@ func (r *runner) run(ctx, work context.Context) (detached bool, err error) {
 // another worker begins nothing more, and gives back what has not begun; what runs goes on.
 // detached is as run's.
 func (r *runner) loop(ctx, work context.Context) (detached bool, err error) {
+	enough := r.request.Enough
 	for alive := true; !r.stopping(ctx); {
 		if alive = alive && (r.request.Alive == nil || r.request.Alive()); !alive {
 			r.beginNoMore()
 		}
+		r.noticeFound()
 		now := time.Now()
-		timeUp := !alive || !now.Before(r.ends)
+		ends := *r.ends.Load()
 		r.at = now.Add(time.Second)
+		timeUp := !alive || r.noMore() || !now.Before(ends) || r.waitsInVain(now)
 		if timeUp {
 			r.acquirer.takeNoMore()
+			enough = nil
 		} else {
-			r.wakeAt(r.ends)
+			r.wakeAt(ends)
 		}
 		if detached, err = r.step(work, !alive || r.noMore()); detached || err != nil {
 			return detached, err
@@ -105,19 +111,52 @@ func (r *runner) loop(ctx, work context.Context) (detached bool, err error) {
 			r.refill(work)
 		}
 		r.acquirer.passOn()
-		r.rest(!r.busy() && r.acquirer.nothingDue && r.holder.empty())
-		if !r.busy() && (timeUp || !r.request.Linger && r.holder.empty() && r.acquirer.allRead()) {
+		idle := !r.busy() && r.acquirer.nothingDue && r.holder.empty()
+		r.rest(idle || r.request.Wait > 0 && !r.found && r.worker.active == 0)
+		if !r.busy() && (timeUp || !r.waits() && r.holder.empty() && r.acquirer.allRead()) {
 			return false, nil
 		}
-		if r.handsOn(work) {
+		if r.handsOn(work, idle) {
 			return false, nil
 		}
-		if err := r.wait(work, ctx.Done(), r.request.Stop); err != nil {
+		if err := r.wait(work, ctx.Done(), r.request.Stop, enough); err != nil {
 			return false, err
 		}
 	}
 	return false, nil
 }
+
+// noticeFound takes in that the turn has found its first jobs: from now on it has its length.
+func (r *runner) noticeFound() {
+	if r.found || r.tally.soFar().Leased == 0 {
+		return
+	}
+	r.found = true
+	if r.request.Wait > 0 {
+		r.endIn(r.request.Length)
+	}
+	if r.request.Found != nil {
+		r.request.Found(r.acquirer.full)
+	}
+}
+
+// waitsInVain reports whether the turn has waited long enough for its first job. It has looked for
+// one before, however slow the machine is, and waits for a refill that is under way.
+func (r *runner) waitsInVain(now time.Time) bool {
+	if r.found || r.request.Wait == 0 || r.acquirer.at.IsZero() || r.acquirer.underWay {
+		return false
+	}
+	until := r.began.Add(r.request.Wait)
+	if now.Before(until) {
+		r.wakeAt(until)
+		return false
+	}
+	r.engine.observer.woken(events.Poll)
+	return true
+}
+
+// waits reports whether the turn waits for work when nothing is due, until its time is up.
+func (r *runner) waits() bool { return r.request.Linger && r.found || r.request.Wait > 0 && !r.found }
 
 // stopping reports whether the turn was told to stop or is cancelled.
 func (r *runner) stopping(ctx context.Context) bool {
@@ -231,7 +270,7 @@ func (r *runner) drain(work context.Context, err error) error {
 		if !r.busy() {
 			return err
 		}
-		err = cmp.Or(err, r.wait(work, nil, nil))
+		err = cmp.Or(err, r.wait(work, nil, nil, nil))
 	}
 }
 
@@ -252,7 +291,7 @@ func (r *runner) putBack(work context.Context) {
 }
 
 // wait waits until something has happened, and takes note of it.
-func (r *runner) wait(work context.Context, cancelled, stop <-chan struct{}) error {
+func (r *runner) wait(work context.Context, cancelled, stop, enough <-chan struct{}) error {
 	var err error
 	select {
 	case e := <-r.events:
@@ -271,6 +310,7 @@ func (r *runner) wait(work context.Context, cancelled, stop <-chan struct{}) err
 	case <-time.After(time.Until(r.at)):
 	case <-cancelled:
 	case <-stop:
+	case <-enough:
 	}
 	if r.worker.toCheck() {
 		r.abandon(work)

@@ -29,7 +29,7 @@ func TestSuspectBeginsBesideNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			queue := []store.Job{{ID: "a", Type: "named", Reclaims: 2}, {ID: "c", Type: "named"}}
-			r := e.newRunner(TurnRequest{Turn: store.Turn{ID: "run/0/1"}, Batch: 50, Length: time.Minute}, nil)
+			r := e.newRunner(TurnRequest{Turn: store.Turn{ID: "run/0/1"}, Batch: 50, Length: time.Minute}, e.waker.Subscribe(), nil)
 			busy(r)
 			suspects := func() int { return r.worker.suspects(queue, r.acquirer.underWay || r.finisher.busy()) }
 			assert.Zero(t, suspects())
@@ -72,7 +72,7 @@ func TestStatementsThatFailKeepTheQueue(t *testing.T) {
 	failed, cancel := context.WithCancel(t.Context())
 	cancel()
 	for name, waiting := range map[string]bool{"mark waiting": false, "mark working": true} {
-		r := e.newRunner(TurnRequest{Turn: store.Turn{ID: "run/0/1"}}, nil)
+		r := e.newRunner(TurnRequest{Turn: store.Turn{ID: "run/0/1"}}, e.waker.Subscribe(), nil)
 		r.holder.queue = []store.Job{{ID: "a", Type: "named", Waiting: waiting}}
 		if !waiting {
 			e.room.used["named"] = 10
@@ -119,7 +119,7 @@ func TestPickLeasesItsSuspectsAlone(t *testing.T) {
 		suspect).Scan(&state))
 	assert.Equal(t, "leased true", state, "it is charged when it has begun")
 	for r.worker.active > 0 {
-		require.NoError(t, r.wait(t.Context(), nil, nil))
+		require.NoError(t, r.wait(t.Context(), nil, nil, nil))
 	}
 	r.close()
 }

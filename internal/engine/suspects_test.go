@@ -72,10 +72,9 @@ CREATE CONSTRAINT TRIGGER commit_slowly AFTER UPDATE ON daybook.accounting_work_
 // committing counts the transactions that do.
 const committing = `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'PgSleep'`
 
-// TestCancelledFetchLeavesNoSuspectLeased cancels a waiting fetch while the transaction commits
-// that leases a suspect of its pick: nothing answers whether that was committed. The fetch says
-// that the turn may hold something, and the job is given back.
-func TestCancelledFetchLeavesNoSuspectLeased(t *testing.T) {
+// TestCancelledTurnLeavesNoSuspectLeased cancels a waiting turn while the transaction commits
+// that leases a suspect of its pick: the turn waits for that, and gives the job back.
+func TestCancelledTurnLeavesNoSuspectLeased(t *testing.T) {
 	t.Parallel()
 	b := setupWith(t, effortless{}, engine.Options{Direct: true})
 	b.exec(commitSlowly + `
@@ -88,16 +87,16 @@ INSERT INTO daybook.accounting_work_queue (org_id, document_id, version_hint, re
 
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	fetched := make(chan engine.Fetched, 1)
+	ended := make(chan engine.Report, 1)
 	go func() {
-		f, err := b.engine.Fetch(ctx, engine.FetchRequest{Turn: turn(1), Batch: 50, Wait: time.Minute})
+		r, err := b.engine.Process(ctx, engine.TurnRequest{Turn: turn(1), Batch: 50, Wait: time.Minute})
 		assert.NoError(t, err)
-		fetched <- f
+		ended <- r
 	}()
 	require.Eventually(t, func() bool { return fixture.Count(t, b.Pool, committing) == 1 }, pgtest.Patience,
 		10*time.Millisecond)
 	cancel()
-	assert.Equal(t, []string{turn(1).ID}, (<-fetched).LeftBehind)
+	<-ended
 	require.Eventually(t, func() bool { return fixture.Count(t, b.Pool, committing) == 0 }, pgtest.Patience,
 		10*time.Millisecond)
 	leased := `SELECT count(*) FROM daybook.accounting_work_queue WHERE state = 'leased'`
@@ -106,10 +105,10 @@ INSERT INTO daybook.accounting_work_queue (org_id, document_id, version_hint, re
 	b.assertJob("doc", models.JobPending, 0, "")
 }
 
-// TestLeaseOfACutFetchIsGivenBack cuts the connection of a fetch while its lease commits: the next
+// TestLeaseOfACutTurnIsGivenBack cuts the connection of a turn while its lease commits: the next
 // try finds the rows locked, and the lease is committed after it. Its holder lives, and gives the
 // job back before it expires.
-func TestLeaseOfACutFetchIsGivenBack(t *testing.T) {
+func TestLeaseOfACutTurnIsGivenBack(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.exec(commitSlowly + `
@@ -117,11 +116,11 @@ INSERT INTO daybook.accounting_work_queue (org_id, document_id, version_hint) VA
 	line := b.Line(t)
 	e := engine.New(store.New(line.Pool), effortless{}, engine.Options{Log: slog.New(slog.DiscardHandler)})
 	t.Cleanup(e.Close)
-	fetched := make(chan engine.Fetched, 1)
+	ended := make(chan engine.Report, 1)
 	go func() {
-		f, err := e.Fetch(t.Context(), engine.FetchRequest{Turn: turn(1), Batch: 50, Wait: time.Minute})
+		r, err := e.Process(t.Context(), engine.TurnRequest{Turn: turn(1), Batch: 50, Wait: time.Minute})
 		assert.NoError(t, err)
-		fetched <- f
+		ended <- r
 	}()
 	require.Eventually(t, func() bool { return fixture.Count(t, b.Pool, committing) == 1 }, pgtest.Patience,
 		10*time.Millisecond)
@@ -129,7 +128,7 @@ INSERT INTO daybook.accounting_work_queue (org_id, document_id, version_hint) VA
 	b.exec(`CREATE OR REPLACE FUNCTION commit_slowly() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'`)
 	line.Cut()
 	line.Mend()
-	assert.Equal(t, 1, (<-fetched).Leased)
+	assert.Equal(t, 1, (<-ended).Leased)
 	assert.Zero(t, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.accounting_work_queue WHERE reclaims > 0`),
 		"the lease has expired")
 }

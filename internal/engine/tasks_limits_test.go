@@ -42,10 +42,10 @@ func TestPausedTypeThroughTheWorker(t *testing.T) {
 	assert.Zero(t, fixture.Count(t, b.Pool,
 		`SELECT count(*) FROM queues.task_lease JOIN queues.task USING (task_id) WHERE task_type = 'named'`))
 
-	got := b.fetching(e)
+	got := b.waiting(e)
 	resumed := time.Now()
 	b.exec(`SELECT queues.limit_tasks('named', false)`)
-	assert.Positive(t, b.fetched(got).Leased)
+	assert.Positive(t, b.worked(got).Leased)
 	assert.Less(t, time.Since(resumed), soon)
 }
 
@@ -55,13 +55,13 @@ func TestCapFreedByAnotherClient(t *testing.T) {
 	t.Parallel()
 	for name, waits := range map[string]func(b *bundle, e *engine.Engine) (worked func() int){
 		"between turns": func(b *bundle, e *engine.Engine) func() int {
-			got := b.fetching(e)
-			return func() int { return b.fetched(got).Leased }
+			got := b.waiting(e)
+			return func() int { return b.worked(got).Leased }
 		},
 		"in a turn": func(b *bundle, e *engine.Engine) func() int {
 			enough := make(chan struct{})
 			q := request(1)
-			q.Batch, q.Length, q.Linger, q.Stop = 10, time.Minute, true, enough
+			q.Batch, q.Wait, q.Length, q.Linger, q.Stop = 10, time.Minute, time.Minute, true, enough
 			done := b.processing(e, q)
 			return func() int {
 				require.Eventually(b.t, func() bool {

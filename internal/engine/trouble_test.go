@@ -16,9 +16,9 @@ import (
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
-// TestFetchTellsOfAFullDisk: that the database can be read does not end the trouble of a fetch
-// whose leases it refuses. The log says it once, and does not say that something was given back.
-func TestFetchTellsOfAFullDisk(t *testing.T) {
+// TestTurnTellsOfAFullDisk: that the database can be read does not end the trouble of a turn whose
+// leases it refuses. The log says it once, and does not say that something was given back.
+func TestTurnTellsOfAFullDisk(t *testing.T) {
 	t.Parallel()
 	log := &lines{}
 	b := setupWith(t, failing{}, engine.Options{})
@@ -37,18 +37,18 @@ CREATE TRIGGER full_disk BEFORE UPDATE ON daybook.accounting_work_queue FOR EACH
 		return len(told)
 	}
 	type answer struct {
-		engine.Fetched
+		engine.Report
 		err error
 	}
 	done := make(chan answer, 1)
 	go func() {
-		f, err := e.Fetch(context.Background(),
-			engine.FetchRequest{Turn: turn(1), Batch: 50, Wait: time.Minute, Trouble: func(err error) {
+		r, err := e.Process(context.Background(),
+			engine.TurnRequest{Turn: turn(1), Batch: 50, Wait: time.Minute, Trouble: func(err error) {
 				mu.Lock()
 				defer mu.Unlock()
 				told = append(told, err)
 			}})
-		done <- answer{f, err}
+		done <- answer{r, err}
 	}()
 	// Long enough that what a failed lease may have left is looked for.
 	require.Eventually(t, func() bool { return tried() > 9 }, time.Minute, 10*time.Millisecond)
@@ -64,7 +64,7 @@ CREATE TRIGGER full_disk BEFORE UPDATE ON daybook.accounting_work_queue FOR EACH
 		require.NoError(t, a.err)
 		assert.Equal(t, 1, a.Leased)
 	case <-time.After(time.Minute):
-		require.FailNow(t, "the fetch does not end")
+		require.FailNow(t, "the turn does not end")
 	}
 	assert.NoError(t, told[len(told)-1], "and then it has")
 	assert.NotZero(t, log.count(store.DiskAdvice))

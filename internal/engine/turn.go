@@ -14,29 +14,43 @@ type TurnRequest struct {
 	Turn store.Turn
 	// Batch is how many jobs each refill leases at most.
 	Batch int
-	// Length is how long the turn goes on refilling; running calls are finished after it.
+	// Wait is how long the turn waits for its first job. 0: it ends when nothing is due that could be
+	// worked now: not what another transaction has locked, nor that for which there is no room.
+	Wait time.Duration
+	// Length is how long the turn goes on refilling once it has found a job; running calls are
+	// finished after it.
 	Length time.Duration
-	// Linger lets the turn wait for new work until Length is up when the queue runs empty.
-	// Otherwise the turn ends when all is read, and nothing is due that could be worked now: not
-	// what another transaction has locked, nor that for which there is no room.
+	// Linger lets a turn that has found jobs wait for more until its time is up, and hand those that
+	// last over to a turn that goes on without an activity. Otherwise it ends when all is read and
+	// nothing is due, and when all that it has begun has ended.
 	Linger bool
-	// Crashed says that an earlier activity of this turn did not end by itself.
-	Crashed bool
+	// LeftBehind names earlier turns that could not complete or give back all their jobs, because
+	// another transaction held the rows locked: the turn reclaims what they hold.
+	LeftBehind []string
+	// Fresh says that nothing can have been leased for this turn yet; otherwise it first reclaims what
+	// was. Crashed says that an earlier activity of this turn did not end by itself.
+	Fresh, Crashed bool
 	// Stop tells the turn to finish its running calls, give the rest back and report.
 	Stop <-chan struct{}
-	// Enough tells a turn to begin nothing more and to give back what it has not begun; what runs
-	// ends in its own time. Nil: never.
+	// Enough tells a turn to wait no more, to begin nothing more and to give back what it has not
+	// begun; what runs ends in its own time. Nil: never. Gently says that the end of the context of
+	// Process means that, too; otherwise it means what Stop does.
 	Enough <-chan struct{}
+	Gently bool
 	// Alive says whether the turn may go on leasing: its last acknowledged heartbeat is young
 	// enough. Nil: always.
 	Alive func() bool
+	// Found is called once, when the turn has found its first jobs; full: as many as it asked for.
+	// It does not block. Nil: not called.
+	Found func(full bool)
 	// Progress is called with the counts so far when they change. Nil: not called.
 	Progress func(Report)
-	// Trouble is that of FetchRequest.
+	// Trouble is called with the error of a statement that the database failed and that is tried
+	// again, and with nil when it answers again. Nil: not called.
 	Trouble func(error)
 }
 
-// Process works a turn: it reclaims what the turn's earlier activities leased, works it, and
+// Process works a turn: it reclaims what may be its own already, waits for work, works it, and
 // refills until the turn's time is up. An error means that the database is unavailable: no job is
 // charged, and the same turn may be processed again.
 func (e *Engine) Process(ctx context.Context, q TurnRequest) (Report, error) {
@@ -44,32 +58,59 @@ func (e *Engine) Process(ctx context.Context, q TurnRequest) (Report, error) {
 	began := time.Now()
 	e.observer.lanes(1, 0)
 	defer e.observer.lanes(-1, 0)
-	err := e.persist(ctx, q.Stop, "begin a turn", func() (err error) {
-		q.Turn.Fence, err = e.kind.NextFence(ctx)
+	// What is committed before this is seen by the poll; what comes later, and the poll may not see,
+	// is announced.
+	waiter := e.waker.Subscribe()
+	err := e.persist(ctx, q.Stop, "begin a turn", func() error {
+		polled, err := e.kind.Poll(ctx, e.room)
 		tell(q.Trouble, err)
+		q.Turn.Fence = polled.Fence
+		e.waits.notePoll(polled)
 		return err
 	})
 	if err != nil {
+		waiter.Close()
 		return Report{}, err
 	}
+	if q.Gently {
+		q.Enough, ctx = ctx.Done(), context.WithoutCancel(ctx)
+	}
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	r := e.newRunner(q, cancel)
+	r := e.newRunner(q, waiter, cancel)
 	end := r.tend(ctx, work)
 	detached, err := r.run(ctx, work)
 	end()
 	if detached {
 		report, err := r.goOn(ctx, work)
-		e.observer.turn(q, q.Turn, report, began, err)
-		return report, err
+		return e.report(ctx, r, report, began, err)
 	}
 	defer cancel()
-	if err == nil {
+	if err == nil && r.leases.some.Load() {
 		err = r.leases.giveBackAll(ctx, q.Stop, r.leases.heldBy())
 	}
 	r.close()
-	report := r.tally.soFar()
-	e.observer.turn(q, q.Turn, report, began, err)
-	return e.detached.addTo(report), err
+	return e.report(ctx, r, r.tally.soFar(), began, err)
+}
+
+// report completes the report of a turn that has ended with err: what jobs of earlier turns came to
+// that went on by themselves, what was reclaimed of other workers, and which of the turns that were
+// left behind still hold something.
+func (e *Engine) report(ctx context.Context, r *runner, report Report, began time.Time, err error) (Report, error) {
+	if report.Leased > 0 || err != nil {
+		e.observer.turn(r.request, r.request.Turn, report, began, err)
+	}
+	if err != nil {
+		return report, err // it is not read: what is to be reported is left to the next turn
+	}
+	if left := r.request.LeftBehind; len(left) > 0 {
+		if still, asked := e.Holding(context.WithoutCancel(ctx), left); asked == nil {
+			left = still
+		}
+		report.LeftBehind = append(report.LeftBehind, left...)
+	}
+	reclaimed := e.reclaims.take()
+	report.Lost, report.Failed = report.Lost+reclaimed.Lost, report.Failed+reclaimed.Failed
+	return e.detached.addTo(report), nil
 }
 
 const (
@@ -98,19 +139,36 @@ type turn struct {
 	quiet chan struct{}
 	// failed: the turn ends with an error.
 	failed atomic.Bool
-	// began is when the turn began, ends when its time is up.
-	began, ends time.Time
+	// began is when the turn began, ends when its time is up. A turn that waits has it from its first
+	// job on.
+	began time.Time
+	ends  atomic.Pointer[time.Time]
 }
 
 func (e *Engine) newTurn(q TurnRequest, cancelWork context.CancelFunc) *turn {
 	cs, counts, now := &calls{all: map[*call]bool{}}, &tally{listener: q.Progress}, time.Now()
-	return &turn{
+	t := &turn{
 		engine: e, request: q, cancelWork: cancelWork,
 		leases: newLeases(e, q.Turn, cs, counts), calls: cs, tally: counts,
 		// Calls, and besides them a refill and a completion.
 		events: make(chan event, max(laneJobs, e.capacity)+2), closed: make(chan struct{}), quiet: make(chan struct{}),
-		began: now, ends: now.Add(q.Length),
+		began: now,
 	}
+	t.leases.some.Store(!q.Fresh)
+	t.endIn(q.Length)
+	if q.Wait > 0 {
+		t.endIn(never)
+	}
+	return t
+}
+
+// never is longer than any turn waits.
+const never = 365 * 24 * time.Hour
+
+// endIn sets when the turn's time is up.
+func (t *turn) endIn(d time.Duration) {
+	ends := time.Now().Add(d)
+	t.ends.Store(&ends)
 }
 
 // tell tells the loop of what has ended, unless the turn is over.
@@ -180,13 +238,10 @@ func (t *turn) beginsNoMore() bool {
 // noMore reports whether the turn's time is up, or it was told to begin nothing more. A turn
 // without a length works what it has.
 func (t *turn) noMore() bool {
-	if t.request.Length > 0 {
-		return !time.Now().Before(t.ends)
-	}
 	select {
 	case <-t.request.Enough:
 		return true
 	default:
-		return false
+		return t.request.Length > 0 && !time.Now().Before(*t.ends.Load())
 	}
 }

@@ -50,7 +50,7 @@ func TestWhoIsToBlameForACompletionThatFailed(t *testing.T) {
 	enqueueNamed(t, db, 1)
 	var j store.Job
 	require.NoError(t, db.Pool.QueryRow(t.Context(), `SELECT id FROM daybook.jobs`).Scan(&j.ID))
-	r := e.newRunner(TurnRequest{Turn: store.Turn{ID: "run/0/1"}}, nil)
+	r := e.newRunner(TurnRequest{Turn: store.Turn{ID: "run/0/1"}}, e.waker.Subscribe(), nil)
 	for err, want := range map[error]models.Outcome{
 		store.ErrRowHeld:   models.OutcomeRescheduled,
 		store.ErrLeaseLost: models.OutcomeRescheduled,

@@ -31,7 +31,7 @@ func TestUnreadableRowsAreSetAside(t *testing.T) {
 			b.exec(`UPDATE daybook.accounting_work_queue SET run_count = 2147483647 WHERE document_id = 'inv-4'`)
 			b.exec(`UPDATE daybook.accounting_work_queue SET ready_at = '-infinity' WHERE document_id = 'inv-7'`)
 
-			b.fetch(1, fetched)
+			b.lease(1, fetched)
 			assert.Equal(t, 8, b.process(1).Completed)
 			for _, document := range []string{"inv-4", "inv-7"} {
 				b.assertJob(document, models.JobFailed, 0, models.CodeRowUnreadable)

@@ -48,7 +48,7 @@ type base struct {
 type Store struct {
 	base
 	due *due.Partitions
-	// polled is what the last poll found, until the fetch that it was for has taken it.
+	// polled is what the last poll found, until the turn that it was for has taken it.
 	polled       atomic.Pointer[polled]
 	doubts       doubts
 	decidedWaits decidedWaits

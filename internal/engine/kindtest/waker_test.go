@@ -35,7 +35,7 @@ func (b *bundle) waker() *store.Waker {
 // what it could not afford to read may be due. It returns the id of the first job that it leases.
 func (b *bundle) waits(w *store.Waker) (string, error) {
 	turn := b.turn("run/0/1")
-	waiter := w.Subscribe(false)
+	waiter := w.Subscribe()
 	defer waiter.Close()
 	limit := time.NewTimer(wakeLimit)
 	defer limit.Stop()
@@ -97,7 +97,7 @@ func openTransaction(b *bundle) {
 
 func reminding(b *bundle) {
 	w := b.waker()
-	waiter := w.Subscribe(true)
+	waiter := w.Subscribe()
 	defer waiter.Close()
 	w.Remind()
 	select {
@@ -117,7 +117,7 @@ func closing(b *bundle) {
 	unused := b.waker()
 	unused.Close()
 	w := b.waker()
-	waiter := w.Subscribe(false)
+	waiter := w.Subscribe()
 	b.eventually(func() bool { return sessions() == 1 }, "it waits")
 	w.Close()
 	b.eventually(func() bool { return sessions() == 0 }, "nothing is left of it")

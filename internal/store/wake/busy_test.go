@@ -29,7 +29,7 @@ func (b *bundle) busyWaiter() *busyWaiter {
 	b.t.Helper()
 	w := store.New(b.Pool).NewWaker(busyInterval, slog.New(slog.DiscardHandler))
 	b.t.Cleanup(w.Close)
-	return &busyWaiter{Subscription: w.Subscribe(false), waker: w, stop: func() {}}
+	return &busyWaiter{Subscription: w.Subscribe(), waker: w, stop: func() {}}
 }
 
 // find has the waiter find work whenever it is told to scan, until stop is called.

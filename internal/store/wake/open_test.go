@@ -50,7 +50,7 @@ func TestOpenEnqueuingTransactionSlowsNoOther(t *testing.T) {
 			require.True(t, <-found, "document %s was not found in %s, beside a transaction that stays open", document,
 				wakeLimit)
 		}
-		sub := w.Subscribe(false) // this process goes on waiting beside the next one
+		sub := w.Subscribe() // this process goes on waiting beside the next one
 		defer sub.Close()
 	}
 	assert.Empty(t, b.holders(), "the open transaction holds the lock off all the time")
@@ -85,7 +85,7 @@ func TestOverlappingEnqueuingTransactions(t *testing.T) {
 		}()
 	}
 	w := b.waker()
-	sub := w.Subscribe(false)
+	sub := w.Subscribe()
 	for range 20 {
 		b.woken(sub)
 	}
@@ -101,9 +101,9 @@ func TestOverlappingEnqueuingTransactions(t *testing.T) {
 func TestLockIsHandedOver(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	first := b.waker().Subscribe(false)
+	first := b.waker().Subscribe()
 	pid := b.waitsNow(first)
-	second := b.waker().Subscribe(false)
+	second := b.waker().Subscribe()
 	defer second.Close()
 	b.woken(second)
 	first.Close()
@@ -122,7 +122,7 @@ func TestNotifyCanBeTurnedOff(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	conn := b.listener()
-	sub := b.waker().Subscribe(false)
+	sub := b.waker().Subscribe()
 	defer sub.Close()
 	b.waitsNow(sub)
 	fixture.Tx(t, b.Pool, func(ctx context.Context, tx pgx.Tx) {

@@ -4,8 +4,7 @@ import "time"
 
 const (
 	// otherDelay is for how long the first waiter of a process may leave its token before the
-	// others are told: it is busy then. A turn that lingers comes before a fetch, which is a
-	// Temporal hop slower.
+	// others are told: it is busy then.
 	otherDelay = 20 * time.Millisecond
 	// allEvery is the longest pause between two times that all waiters are told, while work comes.
 	allEvery = 250 * time.Millisecond
@@ -33,11 +32,11 @@ func (w *Waker) broadcast() {
 	}
 }
 
-// first is the waiter that is told first: the urgent one that has waited longest, so that it stays
-// the same one.
+// first is the waiter that is told first: the one that has waited longest, so that it stays the same
+// one.
 func (w *Waker) first() (first *Subscription) {
 	for s := range w.subs {
-		if first == nil || s.urgent && !first.urgent || s.urgent == first.urgent && s.number < first.number {
+		if first == nil || s.number < first.number {
 			first = s
 		}
 	}

@@ -9,11 +9,11 @@ import (
 )
 
 // quiet is a waker that is not connected, with waiters that have no token.
-func quiet(urgent ...bool) (*Waker, []*Subscription) {
+func quiet(waiters int) (*Waker, []*Subscription) {
 	w := &Waker{subs: map[*Subscription]struct{}{}, changed: make(chan struct{}), started: true, told: time.Now()}
-	subs := make([]*Subscription, len(urgent))
-	for i, u := range urgent {
-		subs[i] = w.Subscribe(u)
+	subs := make([]*Subscription, waiters)
+	for i := range subs {
+		subs[i] = w.Subscribe()
 	}
 	return w, subs
 }
@@ -34,11 +34,11 @@ func told(subs []*Subscription) []bool {
 func TestOneWaiterIsTold(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w, subs := quiet(false, true, true)
+		w, subs := quiet(3)
 		for range 5 {
 			w.broadcast()
 			synctest.Wait()
-			assert.Equal(t, []bool{false, true, false}, told(subs), "the urgent one that has waited longest, each time")
+			assert.Equal(t, []bool{true, false, false}, told(subs), "the one that has waited longest, each time")
 			time.Sleep(otherDelay + time.Millisecond)
 			assert.Equal(t, []bool{false, false, false}, told(subs), "it took its token: the others are left alone")
 		}
@@ -52,7 +52,7 @@ func TestOneWaiterIsTold(t *testing.T) {
 func TestOthersAreToldOfWhatTheFirstWaiterLeaves(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w, subs := quiet(true, true)
+		w, subs := quiet(2)
 		w.broadcast()
 		time.Sleep(otherDelay + time.Millisecond)
 		assert.Equal(t, []bool{true, true}, told(subs), "it did not take its token")
@@ -74,7 +74,7 @@ func TestOthersAreToldOfWhatTheFirstWaiterLeaves(t *testing.T) {
 func TestWaitersWithoutRoomDoNotTellEachOther(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w, subs := quiet(true, true, false)
+		w, subs := quiet(3)
 		for range 3 {
 			w.broadcast()
 			got := make([]int, len(subs))
@@ -114,7 +114,7 @@ func TestOthersAreToldOfAWaiterThatLeaves(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				w, subs := quiet(true, false)
+				w, subs := quiet(2)
 				c.before(w, subs[0])
 				subs[0].Close()
 				time.Sleep(remindAfter + time.Millisecond)

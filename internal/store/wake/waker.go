@@ -83,8 +83,7 @@ func NewWaker(queue Queue, interval time.Duration, log *slog.Logger) *Waker {
 
 // Subscription is one waiter. C receives when the queue is worth a scan; tokens coalesce.
 type Subscription struct {
-	C      chan struct{}
-	urgent bool
+	C chan struct{}
 	// number grows from subscription to subscription.
 	number int64
 	waker  *Waker
@@ -94,10 +93,9 @@ type Subscription struct {
 }
 
 // Subscribe starts waiting. Scan the queue once after Subscribe and after each token of C: work
-// committed before the lock was held is found by that scan, later work sends a token. urgent
-// waiters are told before the others.
-func (w *Waker) Subscribe(urgent bool) *Subscription {
-	s := &Subscription{C: make(chan struct{}, 1), urgent: urgent, waker: w}
+// committed before the lock was held is found by that scan, later work sends a token.
+func (w *Waker) Subscribe() *Subscription {
+	s := &Subscription{C: make(chan struct{}, 1), waker: w}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.joined++

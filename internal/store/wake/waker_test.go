@@ -78,7 +78,7 @@ func (b *bundle) enqueueIn(level pgx.TxIsoLevel, document string, before, after 
 // waitForJob does what a fetch does: subscribe, look, wait for a token or for as long as the look
 // asks for that could not read all, look again.
 func waitForJob(ctx context.Context, s *store.Store, w *store.Waker, turn store.Turn) (bool, error) {
-	sub := w.Subscribe(false)
+	sub := w.Subscribe()
 	defer sub.Close()
 	limit := time.NewTimer(wakeLimit)
 	defer limit.Stop()
@@ -126,7 +126,7 @@ func TestNoWakeUpIsLost(t *testing.T) {
 		t.Run("new waker beside another process, "+name, func(t *testing.T) {
 			t.Parallel()
 			b := setup(t)
-			other := b.waker().Subscribe(false)
+			other := b.waker().Subscribe()
 			defer other.Close()
 			b.waitsNow(other)
 			b.trials(120, level, func() (*store.Waker, func()) {
@@ -164,7 +164,7 @@ func TestWhatWakes(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	fixture.Ready(t, b.Pool, fixture.Invoice(org, "doc_1", 1000))
-	sub := b.waker().Subscribe(false)
+	sub := b.waker().Subscribe()
 	defer sub.Close()
 	b.waitsNow(sub)
 	for _, stmt := range []string{
@@ -232,7 +232,7 @@ func TestNotifyOnlyWhileSomebodyWaits(t *testing.T) {
 	assert.Zero(t, b.heard(conn), "no worker waits")
 
 	w := b.waker()
-	sub := w.Subscribe(false)
+	sub := w.Subscribe()
 	b.waitsNow(sub)
 	b.exec(now, 2)
 	assert.Equal(t, 1, b.heard(conn), "a worker waits")
@@ -259,7 +259,7 @@ func TestRollbackWakesNobody(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	conn := b.listener()
-	sub := b.waker().Subscribe(false)
+	sub := b.waker().Subscribe()
 	defer sub.Close()
 	b.waitsNow(sub)
 	tx, err := b.Pool.Begin(t.Context())
@@ -273,7 +273,7 @@ func TestRollbackWakesNobody(t *testing.T) {
 func TestWakerRecoversItsConnection(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	sub := b.waker().Subscribe(false)
+	sub := b.waker().Subscribe()
 	defer sub.Close()
 	for round := range 3 {
 		pid := b.waitsNow(sub)
@@ -305,10 +305,10 @@ func (b *bundle) drain(sub *store.Subscription) {
 func TestTwoProcessesWait(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	first := b.waker().Subscribe(false)
+	first := b.waker().Subscribe()
 	defer first.Close()
 	b.waitsNow(first)
-	second := b.waker().Subscribe(false)
+	second := b.waker().Subscribe()
 	defer second.Close()
 	require.Eventually(t, func() bool {
 		b.exec(`SELECT daybook.mark_accounting_job_pending(org_id, document_id) FROM daybook.enqueue_accounting_job('org_1', 'a', 1), (VALUES ('org_1', 'a')) AS k (org_id, document_id)`)
@@ -351,22 +351,22 @@ func TestLongEnqueuingTransaction(t *testing.T) {
 	assert.True(t, <-found)
 }
 
-// An urgent waiter, a turn that lingers, is told of work, and the fetch of what it leaves.
-func TestUrgentWaitersAreTold(t *testing.T) {
+// The waiter that has waited longest is told of work, and the next one of what it leaves.
+func TestWaitersAreToldOfWhatIsLeft(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	w := b.waker()
-	urgent, fetch := w.Subscribe(true), w.Subscribe(false)
-	defer urgent.Close()
-	defer fetch.Close()
-	b.waitsNow(urgent)
-	b.drain(fetch)
+	first, second := w.Subscribe(), w.Subscribe()
+	defer first.Close()
+	defer second.Close()
+	b.waitsNow(first)
+	b.drain(second)
 	b.exec(`SELECT daybook.enqueue_accounting_job('org_1', 'a', 1)`)
-	b.woken(urgent)
-	// It leaves work: the fetch is told. In which order they are told is what TestOneWaiterIsTold
+	b.woken(first)
+	// It leaves work: the second one is told. In which order they are told is what TestOneWaiterIsTold
 	// says.
-	urgent.Pass()
-	b.woken(fetch)
+	first.Pass()
+	b.woken(second)
 }
 
 func TestWakerClose(t *testing.T) {
@@ -375,7 +375,7 @@ func TestWakerClose(t *testing.T) {
 	unused := b.waker()
 	unused.Close()
 	w := b.waker()
-	sub := w.Subscribe(false)
+	sub := w.Subscribe()
 	b.waitsNow(sub)
 	w.Close()
 	require.Eventually(t, func() bool { return len(b.holders()) == 0 }, pgtest.Patience, 5*time.Millisecond,

@@ -50,9 +50,9 @@ WHEN (NEW.state = 'leased' AND OLD.state = 'pending') EXECUTE FUNCTION slow()`)
 	return hurry
 }
 
-// TestCancelledFetchLeavesNothing cancels a fetch while its lease commits: what that leased is
+// TestCancelledTurnLeavesNothing cancels a turn while its first lease commits: what that leased is
 // given back, and is worked by the next turn.
-func TestCancelledFetchLeavesNothing(t *testing.T) {
+func TestCancelledTurnLeavesNothing(t *testing.T) {
 	t.Parallel()
 	for name, wait := range map[string]bool{"that has waited": true, "that finds work": false} {
 		t.Run(name, func(t *testing.T) {
@@ -69,11 +69,11 @@ func TestCancelledFetchLeavesNothing(t *testing.T) {
 			}
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			done := make(chan engine.Fetched, 1)
+			done := make(chan engine.Report, 1)
 			go func() {
-				f, err := b.engine.Fetch(ctx, engine.FetchRequest{Turn: b.turn(), Batch: 50, Wait: time.Minute})
+				r, err := b.engine.Process(ctx, engine.TurnRequest{Turn: b.turn(), Batch: 50, Wait: time.Minute, Gently: true})
 				assert.NoError(t, err)
-				done <- f
+				done <- r
 			}()
 			if wait {
 				b.untilQuiet()
@@ -82,8 +82,7 @@ func TestCancelledFetchLeavesNothing(t *testing.T) {
 			b.until(1, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'PgSleep'`)
 			cancel()
 			hurry()
-			f := receive(t, done)
-			assert.Zero(t, f.Leased)
+			assert.Zero(t, receive(t, done).Completed)
 			assert.Zero(t, b.count(`SELECT count(*) FROM daybook.jobs WHERE state = 'leased'`))
 			assert.Zero(t, calls.Load())
 			assert.Equal(t, 1, b.work().Completed)
@@ -93,10 +92,10 @@ func TestCancelledFetchLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestCutFetchIsReclaimed cuts the line of a fetch while its lease commits: what it leased is
+// TestCutTurnIsReclaimed cuts the line of a turn while its first lease commits: what it leased is
 // unknown then. It goes on when the line is there again, and what it had leased is worked,
 // uncharged.
-func TestCutFetchIsReclaimed(t *testing.T) {
+func TestCutTurnIsReclaimed(t *testing.T) {
 	t.Parallel()
 	for name, wait := range map[string]bool{"that has waited": true, "that finds work": false} {
 		t.Run(name, func(t *testing.T) {
@@ -113,11 +112,9 @@ func TestCutFetchIsReclaimed(t *testing.T) {
 			done := make(chan bool, 1)
 			go func() {
 				for found := false; !found && t.Context().Err() == nil; {
-					f, err := e.Fetch(t.Context(), engine.FetchRequest{Turn: turn, Batch: 50, Wait: time.Minute})
-					found = assert.NoError(t, err) && f.Leased > 0
+					r, err := e.Process(t.Context(), engine.TurnRequest{Turn: turn, Batch: 50, Wait: time.Minute})
+					found = assert.NoError(t, err) && r.Leased > 0
 				}
-				_, err := e.Process(t.Context(), engine.TurnRequest{Turn: turn, Batch: 50})
-				assert.NoError(t, err)
 				done <- true
 			}()
 			if wait {

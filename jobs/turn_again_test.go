@@ -14,30 +14,28 @@ import (
 	"github.com/daybook-dev/daybook/queue"
 )
 
-// A worker that Temporal no longer hears goes on with what its fetch has begun. The next attempt of
-// the activity, on another worker, works under the same turn id: what it gives back is its own.
+// A worker that Temporal no longer hears goes on with what its turn has handed on. The next attempt
+// of the activity, on another worker, works under the same turn id: what it gives back is its own.
 func TestNextAttemptLeavesAloneWhatIsBegun(t *testing.T) {
 	t.Parallel()
-	for name, next := range map[string]func(b *bundle, e *engine.Engine, turn engine.FetchRequest){
-		"a fetch that is cancelled": func(b *bundle, e *engine.Engine, r engine.FetchRequest) {
+	for name, next := range map[string]func(b *bundle, e *engine.Engine, r engine.TurnRequest){
+		"a turn that is cancelled": func(b *bundle, e *engine.Engine, r engine.TurnRequest) {
 			ctx, cancel := context.WithCancel(b.t.Context())
-			done := make(chan engine.Fetched, 1)
+			done := make(chan engine.Report, 1)
 			go func() {
-				f, err := e.Fetch(ctx, r)
+				r, err := e.Process(ctx, r)
 				assert.NoError(b.t, err)
-				done <- f
+				done <- r
 			}()
 			b.untilQuiet()
 			cancel()
 			assert.Zero(b.t, receive(b.t, done).Leased)
 		},
-		"a fetch and a turn": func(b *bundle, e *engine.Engine, r engine.FetchRequest) {
-			r.Wait = 0
-			f, err := e.Fetch(b.t.Context(), r)
+		"a turn that does not wait": func(b *bundle, e *engine.Engine, r engine.TurnRequest) {
+			r.Wait, r.Crashed = 0, true
+			report, err := e.Process(b.t.Context(), r)
 			assert.NoError(b.t, err)
-			assert.Zero(b.t, f.Leased)
-			_, err = e.Process(b.t.Context(), engine.TurnRequest{Turn: r.Turn, Batch: 50, Crashed: true})
-			assert.NoError(b.t, err)
+			assert.Zero(b.t, report.Leased)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -51,19 +49,21 @@ func TestNextAttemptLeavesAloneWhatIsBegun(t *testing.T) {
 				<-finish
 				return nil
 			})
-			first := engine.FetchRequest{Turn: b.turn(), Batch: 50, Wait: time.Minute}
-			done := make(chan engine.Fetched, 1)
+			first := engine.TurnRequest{
+				Turn: b.turn(), Batch: 50, Wait: time.Minute, Length: 10 * time.Millisecond, Linger: true, Fresh: true,
+			}
+			done := make(chan engine.Report, 1)
 			go func() {
-				f, err := b.engine.Fetch(context.WithoutCancel(t.Context()), first)
+				r, err := b.engine.Process(context.WithoutCancel(t.Context()), first)
 				assert.NoError(t, err)
-				done <- f
+				done <- r
 			}()
 			b.untilQuiet()
 			id := b.enqueue(greet{}, queue.JobOptions{})
 			receive(t, began)
 			assert.Equal(t, 1, receive(t, done).Leased)
 			again := first
-			again.Again = true
+			again.Fresh = false
 			next(b, b.worker(b.registry), again)
 			assert.Equal(t, models.JobLeased, b.row(id).State, "the first worker has it")
 			close(finish)

@@ -15,23 +15,24 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// TestDocumentThatKillsTheWorkerOfAFetchEndsAlone: where a fetch works what it has leased, as
-// beside workers with other sources, a document that ends its worker is charged as in a turn.
-func TestDocumentThatKillsTheWorkerOfAFetchEndsAlone(t *testing.T) {
+// TestDocumentThatKillsAWaitingTurnEndsAlone: a document that ends the worker of a turn which waits
+// is charged as in any other turn.
+func TestDocumentThatKillsAWaitingTurnEndsAlone(t *testing.T) {
 	t.Parallel()
 	k := &killer{Processor: ledger.New(nil), document: "doc-3", met: make(chan struct{}), revive: make(chan struct{})}
-	b := setupWith(t, k, engine.Options{ChunkSize: 50, Apart: true})
+	b := setupWith(t, k, engine.Options{ChunkSize: 50})
 	fixture.ManyReady(t, b.Pool, org, "doc-", 5)
 
 	dead := 0
-	ended := make(chan engine.Fetched, 30)
+	ended := make(chan engine.Report, 30)
 	for alive := true; alive; {
 		again := dead > 0
 		go func() {
-			f, err := b.engine.Fetch(t.Context(),
-				engine.FetchRequest{Turn: store.Turn{ID: "run/0/1", Worker: "w"}, Batch: 50, Again: again, Crashed: again})
+			r, err := b.engine.Process(t.Context(), engine.TurnRequest{
+				Turn: store.Turn{ID: "run/0/1", Worker: "w"}, Batch: 50, Wait: time.Minute, Fresh: !again, Crashed: again,
+			})
 			assert.NoError(t, err)
-			ended <- f
+			ended <- r
 		}()
 		select {
 		case <-k.met:
@@ -40,7 +41,7 @@ func TestDocumentThatKillsTheWorkerOfAFetchEndsAlone(t *testing.T) {
 		case <-ended:
 			alive = false
 		case <-time.After(pgtest.Patience):
-			require.Fail(t, "the fetch neither died nor ended")
+			require.Fail(t, "the turn neither died nor ended")
 		}
 	}
 	b.assertJob("doc-3", models.JobFailed, 6, models.CodeWorkerLost)
