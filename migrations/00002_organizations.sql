@@ -1,5 +1,5 @@
--- Chapter 2: organizations and their configuration (chart of accounts, rule sets, periods), and the locks under which configuration is
--- changed and used.
+-- Chapter 2: organizations and their configuration (chart of accounts, rule sets, periods), and the
+-- locks under which configuration is changed and used.
 
 -- +goose Up
 -- +goose StatementBegin
@@ -11,7 +11,7 @@ CREATE TABLE daybook.organizations (
     name            text NOT NULL DEFAULT '',
     active_rule_set bigint,
     config_version  bigint NOT NULL DEFAULT 0,
-    -- Names without anything that needs quoting: they stand in the text of the worker's statements.
+    -- Names that need no quoting: they are part of the text of the worker's statements.
     source          text CHECK (source ~ '^[a-z0-9][a-z0-9_.-]{0,62}$'),
     hooks           text[] CHECK (array_to_string(hooks, '/', ' ') ~ '^([a-z0-9][a-z0-9_.-]{0,62}(/[a-z0-9][a-z0-9_.-]{0,62})*)?$'),
     closed_period_policy daybook.closed_period_policy NOT NULL DEFAULT 'fail',
@@ -35,15 +35,18 @@ COMMENT ON COLUMN daybook.organizations.hooks IS
 COMMENT ON COLUMN daybook.organizations.closed_period_policy IS
     'What a document does whose posting date lies in a closed period: fail with PERIOD_CLOSED, or post on the first open day after it';
 COMMENT ON COLUMN daybook.organizations.paused_at IS 'Since when nothing of it is leased; null: it is not paused';
-COMMENT ON COLUMN daybook.organizations.max_in_flight IS 'How many of its jobs may be leased at a time, over all workers; null: any number';
+COMMENT ON COLUMN daybook.organizations.max_in_flight IS
+    'How many of its jobs may be leased at a time, over all workers; null: any number';
 
--- The source and hooks of organizations that name none, also of those without a row. The table has one row.
+-- The source and hooks of organizations that name none, also of those without a row. The table has
+-- one row.
 CREATE TABLE daybook.defaults (
     one    boolean PRIMARY KEY DEFAULT true CHECK (one),
     source text NOT NULL DEFAULT 'daybook' CHECK (source ~ '^[a-z0-9][a-z0-9_.-]{0,62}$'),
     hooks  text[] NOT NULL DEFAULT '{}' CHECK (array_to_string(hooks, '/', ' ') ~ '^([a-z0-9][a-z0-9_.-]{0,62}(/[a-z0-9][a-z0-9_.-]{0,62})*)?$')
 );
-COMMENT ON COLUMN daybook.defaults.source IS 'The source of organizations that name none; daybook is the table daybook.documents';
+COMMENT ON COLUMN daybook.defaults.source IS
+    'The source of organizations that name none; daybook is the table daybook.documents';
 INSERT INTO daybook.defaults DEFAULT VALUES;
 CREATE TRIGGER defaults_stay BEFORE DELETE OR TRUNCATE ON daybook.defaults
     FOR EACH STATEMENT EXECUTE FUNCTION daybook.refuse_removal();
@@ -61,8 +64,8 @@ CREATE TABLE daybook.accounts (
 );
 COMMENT ON COLUMN daybook.accounts.currencies IS 'The currencies that may be posted to the account; empty: all';
 
--- Workers cache an organization's chart and periods under its config_version. This trigger raises it, so that accounts and periods may be
--- changed by SQL too.
+-- Workers cache an organization's chart and periods under its config_version. This trigger raises
+-- it, so that accounts and periods may be changed by SQL too.
 CREATE FUNCTION daybook.configuration_changed() RETURNS trigger
     LANGUAGE plpgsql
 AS $$
@@ -105,8 +108,8 @@ CREATE TABLE daybook.periods (
     CHECK ((state = 'closed') = (closed_at IS NOT NULL))
 );
 
--- Periods of an organization do not overlap. A change waits until no transaction posts for the organization, and keeps other changes out,
--- so this sees all of them.
+-- Periods of an organization do not overlap. A change waits until no transaction posts for the
+-- organization, and keeps other changes out, so this sees all of them.
 CREATE FUNCTION daybook.check_periods() RETURNS trigger
     LANGUAGE plpgsql
 AS $$
@@ -130,10 +133,12 @@ CREATE TRIGGER periods_check BEFORE INSERT OR UPDATE OR DELETE ON daybook.period
 CREATE TRIGGER periods_changed AFTER INSERT OR UPDATE OR DELETE ON daybook.periods
     FOR EACH ROW EXECUTE FUNCTION daybook.configuration_changed();
 
--- The days on which nothing is posted for an organization: its closed periods, and the days in no period that lie before one that is
--- closed, or between the last closed one and the first open one after it. Without a closed period there are none. closed_at is a time
--- since when the span has been closed: the earliest that the periods tell.
-CREATE FUNCTION daybook.closed_spans(org_id text, OUT starts_on date, OUT ends_on date, OUT in_period boolean, OUT closed_at timestamptz)
+-- The days on which nothing is posted for an organization: its closed periods, and the days in no
+-- period that lie before one that is closed, or between the last closed one and the first open one
+-- after it. Without a closed period there are none. closed_at is a time since when the span has
+-- been closed: the earliest that the periods give.
+CREATE FUNCTION daybook.closed_spans(org_id text, OUT starts_on date, OUT ends_on date, OUT in_period boolean,
+    OUT closed_at timestamptz)
     RETURNS SETOF record
     LANGUAGE sql STABLE ROWS 12
 AS $$
@@ -158,12 +163,15 @@ $$;
 COMMENT ON FUNCTION daybook.closed_spans IS
     'The days on which nothing is posted for an organization: closed periods, and gaps before and between them and up to the first open period after them';
 
--- An organization's configuration (rules, accounts, periods) is changed under its exclusive lock and used under its shared
--- one. Advisory locks queue fairly: what waits to change it is not overtaken by what uses it.
+-- An organization's configuration (rules, accounts, periods) is changed under its exclusive lock
+-- and used under its shared one. Advisory locks queue fairly: what waits to change it is not
+-- overtaken by what uses it.
 --
--- A transaction that posts for 500 organizations must not take 500 places in the server's lock table. So organizations share 64 locks,
--- and only when the lock that it shares is taken, an organization is locked by a lock of its own: a change of one does not hold up the
--- others that share the lock. Posting never waits for these locks. Changes take the shared lock first, so that they do not deadlock.
+-- A transaction that posts for 500 organizations must not take 500 places in the server's lock
+-- table. So organizations share 64 locks, and only when the lock that it shares is taken, an
+-- organization is locked by a lock of its own: a change of one does not hold up the others that
+-- share the lock. Posting never waits for these locks. Changes take the shared lock first, so that
+-- they do not deadlock.
 CREATE FUNCTION daybook.lock_configuration(org_id text) RETURNS void
     LANGUAGE sql
 AS $$
@@ -173,8 +181,8 @@ $$;
 COMMENT ON FUNCTION daybook.lock_configuration IS
     'Waits until no transaction posts for the organization, and keeps posting and other changes of its configuration out until the end of the transaction';
 
--- Returns those of the organizations that may be posted for until the transaction ends. It takes at most 64 locks of single organizations;
--- the others are left for later transactions.
+-- Returns those of the organizations that may be posted for until the transaction ends. It takes at
+-- most 64 locks of single organizations; the others are left for later transactions.
 CREATE FUNCTION daybook.try_use_configurations(org_ids text[]) RETURNS SETOF text
     LANGUAGE plpgsql
 AS $$

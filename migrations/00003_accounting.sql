@@ -23,18 +23,22 @@ CREATE TABLE daybook.documents (
     PRIMARY KEY (org_id, id),
     CONSTRAINT dates_are_bookable CHECK (daybook.is_bookable(issue_date) AND daybook.is_bookable(value_date))
 ) WITH (
-    -- Room for the next version of every document on the same page: then a chunk that posts all of them touches no index.
+    -- Room for the next version of every document on the same page: then a chunk that posts all of
+    -- them touches no index.
     fillfactor = 50,
-    -- A document is updated once a posting, which leaves a dead row: the server's default would wait until a fifth of the table is dead.
+    -- A document is updated once a posting, which leaves a dead row: the server's default would
+    -- wait until a fifth of the table is dead.
     autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 10000, autovacuum_vacuum_cost_delay = 1);
 COMMENT ON COLUMN daybook.documents.accounting_ready_version IS
     'Grows by one each time the document is marked ready, not ready or deleted';
 COMMENT ON COLUMN daybook.documents.accounting_impact_created_at IS
     'When the live impact was posted; kept for readers of older schemas, nothing is locked by it';
 
--- One row per (organization, document). No foreign keys: an application may keep its documents in tables of its own.
+-- One row per (organization, document). No foreign keys: an application may keep its documents in
+-- tables of its own.
 CREATE TABLE daybook.accounting_work_queue (
-    -- Ids grow with time. A page of the index keeps room for the entries that completions write, which would else look for dead ones to remove.
+    -- Ids grow with time. Pages of the index keep room for the entries that completions write,
+    -- which would otherwise look for dead entries to remove.
     id                text COLLATE "C" DEFAULT daybook.new_id() PRIMARY KEY WITH (fillfactor = 55),
     created_at        timestamptz NOT NULL DEFAULT clock_timestamp(),
     updated_at        timestamptz NOT NULL DEFAULT clock_timestamp(),
@@ -51,15 +55,17 @@ CREATE TABLE daybook.accounting_work_queue (
     priority          smallint NOT NULL DEFAULT 2,
     first_ready_at    timestamptz NOT NULL DEFAULT clock_timestamp(),
     finished_at       timestamptz,
-    -- Requests: each raises generation; a completion finishes a job only if it is the one that was leased.
+    -- Requests: each raises generation; a completion finishes a job only if it is the one that was
+    -- leased.
     generation        bigint NOT NULL DEFAULT 0,
     -- Grows with each deliberate repost under unchanged versions.
     epoch             integer NOT NULL DEFAULT 0,
     cancel_requested  boolean NOT NULL DEFAULT false,
-    -- The version in which the document was deleted (mark_document_deleted). While it is version_hint, a source may answer that it does not
-    -- know the document: it counts as deleted.
+    -- The version in which the document was deleted (mark_document_deleted). While it is
+    -- version_hint, a source may answer that it does not know the document: it counts as deleted.
     deleted_version   bigint,
-    -- Consecutive attempts that found the document not ready; the delay of the next one grows with them.
+    -- Consecutive attempts that found the document not ready; the delay of the next one grows with
+    -- them.
     not_ready_count   integer NOT NULL DEFAULT 0,
     -- The lease. last_attempted_at is when it was taken or renewed.
     turn_id           text COLLATE "C",
@@ -67,18 +73,21 @@ CREATE TABLE daybook.accounting_work_queue (
     leased_generation bigint,
     worker            text,
     attempt_started_at timestamptz,
-    -- Set while the row alone is being worked: when its lease is reclaimed, the lost attempt counts.
+    -- Set while the row alone is being worked: when its lease is reclaimed, the lost attempt
+    -- counts.
     working           boolean NOT NULL DEFAULT false,
     -- Held by its process beyond its turn, under a turn of its own that no activity works.
     detached          boolean NOT NULL DEFAULT false,
     -- Reclaims since the last completion: the more, the smaller the chunk.
     reclaims         integer NOT NULL DEFAULT 0,
-    -- Whether the lease counts towards its organization's cap; only such leases are indexed by organization.
+    -- Whether the lease counts towards its organization's cap; only such leases are indexed by
+    -- organization.
     capped            boolean NOT NULL DEFAULT false,
     -- The trace of the request.
     traceparent       varchar(55) DEFAULT daybook.traceparent(),
 
-    -- The attempt that completed the job: its version is version_hint, its number run_count and its end finished_at. It has no row in attempt_log until the row is changed.
+    -- The attempt that completed the job: its version is version_hint, its number run_count and its
+    -- end finished_at. It has no row in attempt_log until the row is changed.
     completed_turn_id    text COLLATE "C",
     completed_fence      bigint,
     completed_by         text,
@@ -88,11 +97,13 @@ CREATE TABLE daybook.accounting_work_queue (
 ) WITH (
     -- Room for some of the jobs' next versions on the same page.
     fillfactor = 75,
-    -- A row is updated twice a job, which leaves two dead ones: the server's default would wait until a fifth of the table is dead.
+    -- A row is updated twice a job, which leaves two dead ones: the server's default would wait
+    -- until a fifth of the table is dead.
     autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 10000, autovacuum_vacuum_cost_delay = 1,
     autovacuum_analyze_scale_factor = 0.05, autovacuum_analyze_threshold = 10000);
 COMMENT ON COLUMN daybook.accounting_work_queue.priority IS '1 high, 2 normal, 3 low';
-COMMENT ON COLUMN daybook.accounting_work_queue.traceparent IS 'The trace of the request that the next attempt answers, as W3C Trace Context writes it';
+COMMENT ON COLUMN daybook.accounting_work_queue.traceparent IS
+    'The trace of the request that the next attempt answers, as W3C Trace Context writes it';
 COMMENT ON COLUMN daybook.accounting_work_queue.run_count IS 'Attempts, the running one included';
 COMMENT ON COLUMN daybook.accounting_work_queue.first_ready_at IS
     'When the present request was first due; backoff moves ready_at and leaves this for the latency figures';
@@ -104,7 +115,8 @@ COMMENT ON COLUMN daybook.accounting_work_queue.completed_fence IS 'The fence of
 COMMENT ON COLUMN daybook.accounting_work_queue.completed_by IS 'The worker that completed the job';
 COMMENT ON COLUMN daybook.accounting_work_queue.completed_started_at IS 'When the attempt that completed the job began';
 
--- What a row of the queue must be, rule by rule; each has the name that a CHECK of its own would have.
+-- What a row of the queue must be, rule by rule; each has the name that a CHECK of its own would
+-- have.
 CREATE FUNCTION daybook.is_sound_accounting_job(job daybook.accounting_work_queue) RETURNS boolean
     LANGUAGE plpgsql IMMUTABLE
 AS $$
@@ -116,7 +128,8 @@ BEGIN
         WHEN job.deleted_version < 0 THEN daybook.refuse_row('accounting_work_queue', 'accounting_work_queue_deleted_version_check')
         WHEN job.epoch < 0 THEN daybook.refuse_row('accounting_work_queue', 'accounting_work_queue_epoch_check')
         WHEN NOT (job.priority BETWEEN 1 AND 3) THEN daybook.refuse_row('accounting_work_queue', 'accounting_work_queue_priority_check')
-        -- Counts end far below what their type can hold: a lease adds to them, and one that overflows fails with all its rows.
+        -- Counts end far below what their type can hold: a lease adds to them, and one that
+        -- overflows fails with all its rows.
         WHEN NOT (job.run_count BETWEEN 0 AND 1000000) THEN daybook.refuse_row('accounting_work_queue', 'accounting_work_queue_run_count_check')
         WHEN NOT (job.not_ready_count BETWEEN 0 AND 1000000) THEN daybook.refuse_row('accounting_work_queue', 'accounting_work_queue_not_ready_count_check')
         WHEN NOT (job.reclaims BETWEEN 0 AND 1000000) THEN daybook.refuse_row('accounting_work_queue', 'accounting_work_queue_reclaims_check')
@@ -132,8 +145,9 @@ BEGIN
         WHEN job.state = 'failed' AND num_nulls(job.last_error, job.last_error_code) > 0 THEN daybook.refuse_row('accounting_work_queue', 'failed_has_error')
         WHEN (job.state IN ('completed', 'failed', 'cancelled')) <> (job.finished_at IS NOT NULL)
             THEN daybook.refuse_row('accounting_work_queue', 'finished_has_time')
-        -- Every time is one that every program can read: from the year 1 to the year 9999. An infinite one in a row that is leased
-        -- with others would keep all of them from being worked.
+        -- Every time is one that every program can read: from the year 1 to the year 9999. An
+        -- infinite one in a row that is leased with others would keep all of them from being
+        -- worked.
         WHEN least(job.ready_at, job.first_ready_at, job.created_at, job.updated_at, job.last_attempted_at, job.attempt_started_at, job.finished_at,
                    job.completed_started_at) < '0001-01-01 00:00:00+00'
              OR greatest(job.ready_at, job.first_ready_at, job.created_at, job.updated_at, job.last_attempted_at, job.attempt_started_at, job.finished_at,
@@ -143,13 +157,16 @@ BEGIN
 END
 $$;
 
--- The worker's completion is not checked, because that takes a tenth of PostgreSQL's time for it: it alone gives a row a completed_fence. A row that has one
--- loses it with the next change, which is checked then, and is checked when it is inserted.
-ALTER TABLE daybook.accounting_work_queue ADD CONSTRAINT sound CHECK (completed_fence IS NOT NULL OR daybook.is_sound_accounting_job(accounting_work_queue));
+-- The worker's completion is not checked, because that takes a tenth of PostgreSQL's time for it:
+-- it alone gives a row a completed_fence. A row that has one loses it with the next change, which
+-- is checked then, and is checked when it is inserted.
+ALTER TABLE daybook.accounting_work_queue ADD CONSTRAINT sound
+    CHECK (completed_fence IS NOT NULL OR daybook.is_sound_accounting_job(accounting_work_queue));
 
--- A completed job may be asked for anew, and its row says then what is asked for. So the attempt that completed it leaves the row with the next change,
--- whatever that is: it gets its row in the log, before any attempt that follows. It runs with the rights of the schema's owner, because domain code asks for
--- documents and writes no attempts.
+-- A completed job may be asked for anew, and its row says then what is asked for. So the attempt
+-- that completed it leaves the row with the next change, whatever that is: it gets its row in the
+-- log, before any attempt that follows. It runs with the rights of the schema's owner, because
+-- domain code asks for documents and writes no attempts.
 CREATE FUNCTION daybook.log_kept_attempt() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
@@ -168,7 +185,8 @@ BEGIN
 END
 $$;
 REVOKE ALL ON FUNCTION daybook.log_kept_attempt FROM PUBLIC; -- the right to execute it is the right to make it a trigger of any table
--- One condition of one column: PostgreSQL reads the conditions of a table's triggers, as text, for each statement.
+-- One condition of one column: PostgreSQL reads the conditions of a table's triggers, as text, for
+-- each statement.
 CREATE TRIGGER kept_attempt_leaves BEFORE UPDATE ON daybook.accounting_work_queue
     FOR EACH ROW WHEN (OLD.completed_fence IS NOT NULL)
     EXECUTE FUNCTION daybook.log_kept_attempt();
@@ -190,27 +208,33 @@ CREATE TRIGGER kept_attempt_inserted AFTER INSERT ON daybook.accounting_work_que
 
 -- The lease query: one range a priority and organization, oldest first.
 CREATE INDEX accounting_work_queue_due ON daybook.accounting_work_queue (priority, org_id, ready_at, id) WHERE state = 'pending';
--- Recent scans: what has fallen due lately, of all organizations. Only statements that say it in these words use it: where a snapshot keeps
--- the rows that were completed, ANALYZE finds hardly any pending one, and to the planner both indexes cost nothing.
+-- Recent scans: what has fallen due lately, of all organizations. Only statements with this very
+-- condition use it: where a snapshot keeps completed rows, ANALYZE finds hardly any pending row,
+-- and to the planner both indexes cost nothing.
 CREATE INDEX accounting_work_queue_ready ON daybook.accounting_work_queue (ready_at) WHERE num_nulls(nullif(state, 'pending')) = 1;
--- Leases of a turn, and stale leases by age. Each index of leases has words of its own as well: as one of state = 'leased' that by age would be
--- walked for each of the others where ANALYZE finds no lease.
+-- Leases of a turn, and stale leases by age. Each index of leases has a condition in words of its
+-- own: if all said state = 'leased', the one by age would be walked in place of the others where
+-- ANALYZE finds no lease.
 CREATE INDEX accounting_work_queue_turn ON daybook.accounting_work_queue (turn_id, last_attempted_at) WHERE num_nulls(nullif(state, 'leased')) = 1;
 CREATE INDEX accounting_work_queue_stale ON daybook.accounting_work_queue (last_attempted_at) WHERE state = 'leased';
 -- The caps of organizations. A job has a turn while it is leased.
-CREATE INDEX accounting_work_queue_capped ON daybook.accounting_work_queue (org_id) WHERE capped AND turn_id IS NOT NULL;
--- Failed jobs: those that wait for a person, newest first; and those that return when their cause is gone.
+CREATE INDEX accounting_work_queue_capped ON daybook.accounting_work_queue (org_id)
+    WHERE capped AND turn_id IS NOT NULL;
+-- Failed jobs: those that wait for a person, newest first; and those that return when their cause
+-- is gone.
 CREATE INDEX accounting_work_queue_failed ON daybook.accounting_work_queue (updated_at DESC) WHERE state = 'failed';
 CREATE INDEX accounting_work_queue_failed_code ON daybook.accounting_work_queue (org_id, last_error_code, updated_at DESC, id) WHERE state = 'failed';
--- Failed jobs of all organizations by what they failed of, with the newest and the oldest of each.
+-- Failed jobs of all organizations by the code that they failed with, and the newest and the oldest
+-- of each code.
 CREATE INDEX accounting_work_queue_failed_cause ON daybook.accounting_work_queue (last_error_code, updated_at DESC, id) WHERE state = 'failed';
 
--- What was completed lately: an entry for 32 pages of rows, which costs a completion next to nothing.
+-- What was completed lately: an entry for 32 pages of rows, which costs a completion next to
+-- nothing.
 CREATE INDEX accounting_work_queue_completed ON daybook.accounting_work_queue USING brin (finished_at) WITH (pages_per_range = 32) WHERE state = 'completed';
 
--- Wakes a waiting worker at commit. NOTIFY takes a global lock at commit, so it is sent only while a worker waits. PostgreSQL refuses
--- PREPARE TRANSACTION after a NOTIFY: a transaction that is to be prepared sets daybook.notify to off, and its work is found at the
--- poll interval.
+-- Wakes a waiting worker at commit. NOTIFY takes a global lock at commit, so it is sent only while
+-- a worker waits. PostgreSQL refuses PREPARE TRANSACTION after a NOTIFY: a transaction that is to
+-- be prepared sets daybook.notify to off, and its work is found at the poll interval.
 CREATE FUNCTION daybook.wake_accounting_queue() RETURNS void
     LANGUAGE plpgsql
 AS $$

@@ -1,6 +1,8 @@
--- Chapter 4: the ledger. Impacts, entries and confirmations are append-only, and checked when they are inserted.
+-- Chapter 4: the ledger. Impacts, entries and confirmations are append-only, and checked when they
+-- are inserted.
 --
--- SQLSTATEs: DB001 to DB003 and DB006 (check_entries, check_impacts), DB005 nothing is posted on that date any more: its period is closed, or a later one.
+-- SQLSTATEs: DB001 to DB003 and DB006 (check_entries, check_impacts), DB005 nothing is posted on
+-- that date any more: its period is closed, or a later one.
 
 -- +goose Up
 -- +goose StatementBegin
@@ -23,7 +25,8 @@ CREATE TABLE daybook.impacts (
     document_date    date NOT NULL,
     posting_date     date NOT NULL,
     entry_count      integer NOT NULL CHECK (entry_count >= 0),
-    -- SHA-256 of what the rules made of the document, before periods are applied: a new version with the same hash posts nothing.
+    -- SHA-256 of what the rules made of the document, before periods are applied: a new version
+    -- with the same hash posts nothing.
     content_hash     bytea CHECK (octet_length(content_hash) = 32),
     job_id           text COLLATE "C" NOT NULL,
     attempt          integer NOT NULL,
@@ -36,20 +39,23 @@ CREATE TABLE daybook.impacts (
     CONSTRAINT dates_are_bookable CHECK (daybook.is_bookable(document_date) AND daybook.is_bookable(posting_date))
 );
 CREATE SEQUENCE daybook.impact_id_seq OWNED BY daybook.impacts.id;
--- Posting is idempotent. A document's first posting has no entry here, which saves nearly every document one: check_impacts compares later ones with it.
+-- Posting is idempotent. A document's first posting has no entry here, which saves nearly every
+-- document one: check_impacts compares later ones with it.
 CREATE UNIQUE INDEX impacts_once ON daybook.impacts (org_id, document_id, document_version, rule_set_version, epoch) WHERE kind = 'post' AND seq > 1;
 -- Reports and exports of a span of days.
 CREATE INDEX impacts_date ON daybook.impacts (org_id, posting_date, id);
--- The chain, after the index of days: both begin with the organization, and while the table is empty they cost a search for a document the same. PostgreSQL takes
--- the one that was made last then, and a session keeps that plan until the table is analyzed. By the other one it would read all impacts of the organization.
+-- The chain, after the index of days: both begin with the organization, and while the table is
+-- empty they cost a search for a document the same. Then PostgreSQL takes the one that was made
+-- last, and a session keeps that plan until the table is analyzed. With the other index it would
+-- read all impacts of the organization.
 ALTER TABLE daybook.impacts ADD UNIQUE (org_id, document_id, seq);
 -- Documents that are posted without an entry, which are few.
 CREATE INDEX impacts_without_entries ON daybook.impacts (no_entries, org_id, id) WHERE kind = 'post' AND entry_count = 0;
 CREATE TRIGGER impacts_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON daybook.impacts
     FOR EACH STATEMENT EXECUTE FUNCTION daybook.refuse_change();
 
--- Whether a document's content states an amount that is not zero: models.Content.Amounts says which fields are amounts. Names are taken in
--- capital and small letters, as the worker reads them.
+-- Whether a document's content states an amount that is not zero: models.Content.Amounts says which
+-- fields are amounts. Names are taken in capital and small letters, as the worker reads them.
 CREATE FUNCTION daybook.states_amount(content jsonb) RETURNS boolean
     LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -91,19 +97,22 @@ CREATE TABLE daybook.confirmations (
 CREATE TRIGGER confirmations_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON daybook.confirmations
     FOR EACH STATEMENT EXECUTE FUNCTION daybook.refuse_change();
 
--- An impact and its entries are inserted by one statement (a WITH), at whose end both checks see all rows. So an impact always has
--- the entries that it announces, and can get no other later. The checks run once for a statement, not once for a row.
+-- An impact and its entries are inserted by one statement (a WITH), at whose end both checks see
+-- all rows. So an impact always has the entries that it announces, and can get no other later. The
+-- checks run once for a statement, not once for a row.
 --
--- SQLSTATEs: DB001 an impact does not balance, DB002 it has not the entries that it announces, DB003 an account is unknown or does
--- not take the currency, DB006 a reversal does not mirror the impact before it.
+-- SQLSTATEs: DB001 an impact does not balance, DB002 it has not the entries that it announces,
+-- DB003 an account is unknown or does not take the currency, DB006 a reversal does not mirror the
+-- impact before it.
 CREATE FUNCTION daybook.check_entries() RETURNS trigger
     LANGUAGE plpgsql
 AS $$
 DECLARE
     bad record;
 BEGIN
-    -- One pass finds that nothing is wrong, as long as an impact has one currency; two more say what is wrong, and look at impacts of several currencies.
-    -- The impact is looked up by its id alone: with more keys in the join the planner may prefer another index.
+    -- One pass finds that nothing is wrong, as long as an impact has one currency; two more say
+    -- what is wrong, and look at impacts of several currencies. The impact is looked up by its id
+    -- alone: with more keys in the join the planner may prefer another index.
     IF EXISTS (SELECT 1
                  FROM (SELECT impact_id, org_id, currency, count(*) AS entries, max(line_no) AS last_line,
                               sum(CASE side WHEN 'debit' THEN amount_minor ELSE -amount_minor END) AS difference
@@ -135,8 +144,9 @@ BEGIN
         END IF;
     END IF;
 
-    -- All lines are compared with the present chart at once. Reversals are compared with what they mirror (check_impacts) and not with
-    -- the chart; which lines belong to reversals is only read when a line does not fit the chart.
+    -- All lines are compared with the present chart at once. Reversals are compared with what they
+    -- mirror (check_impacts) and not with the chart; which lines belong to reversals is only read
+    -- when a line does not fit the chart.
     IF EXISTS (SELECT 1
                  FROM (SELECT DISTINCT org_id, account_code, currency FROM new_entries) n
                  LEFT JOIN daybook.accounts a ON a.org_id = n.org_id AND a.code = n.account_code
@@ -163,7 +173,8 @@ CREATE TRIGGER entries_check AFTER INSERT ON daybook.entries
     REFERENCING NEW TABLE AS new_entries
     FOR EACH STATEMENT EXECUTE FUNCTION daybook.check_entries();
 
--- Whether an impact with entries has all of them is checked with the entries; here are those without any.
+-- Whether an impact with entries has all of them is checked with the entries; here are those
+-- without any.
 CREATE FUNCTION daybook.check_impacts() RETURNS trigger
     LANGUAGE plpgsql
 AS $$
@@ -181,9 +192,11 @@ BEGIN
     END IF;
 
     IF EXISTS (SELECT 1 FROM new_impacts n WHERE n.seq > 1) THEN
-        -- Each impact is looked up by itself (OFFSET 0 keeps the join from being put another way): a plan that was made while the table was empty would read all of it.
-        -- chain_has_no_gap is no foreign key: that would be a trigger's call for each first impact as well, which has none before it. Impacts are never changed or
-        -- removed, so the one before needs no lock: it has to be visible here, which makes it committed or this transaction's own.
+        -- Each impact is looked up by itself (OFFSET 0 keeps the join from being put another way):
+        -- a plan that was made while the table was empty would read all of it. chain_has_no_gap is
+        -- no foreign key: that would be a trigger's call for each first impact as well, which has
+        -- none before it. Impacts are never changed or removed, so the one before needs no lock: it
+        -- has to be visible here, which makes it committed or this transaction's own.
         SELECT n.id, n.seq
           INTO bad
           FROM new_impacts n
@@ -252,8 +265,9 @@ CREATE TRIGGER impacts_check AFTER INSERT ON daybook.impacts
     REFERENCING NEW TABLE AS new_impacts
     FOR EACH STATEMENT EXECUTE FUNCTION daybook.check_impacts();
 
--- A document's version never decreases: a row that is inserted anew continues after the highest version that the queue or the ledger
--- knows of the document, so that a new request is newer than everything that was done. INSERT … RETURNING returns the version.
+-- A document's version never decreases: a row that is inserted anew continues after the highest
+-- version that the queue or the ledger knows of the document, so that a new request is newer than
+-- everything that was done. INSERT … RETURNING returns the version.
 CREATE FUNCTION daybook.continue_versions() RETURNS trigger
     LANGUAGE plpgsql
 AS $$

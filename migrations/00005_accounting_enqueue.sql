@@ -1,5 +1,5 @@
--- Chapter 5: enqueuing accounting jobs. The Go package queue calls these functions, and programs in other languages may too.
--- docs/states.md says what a request does to a job in each state.
+-- Chapter 5: enqueuing accounting jobs. The Go package queue calls these functions, and programs in
+-- other languages may too. docs/states.md says what a request does to a job in each state.
 --
 -- SQLSTATE: DB010 the request is invalid.
 
@@ -31,8 +31,8 @@ BEGIN
 END
 $$;
 
--- Reports whether a request is invalid; only then is check_accounting_request called, which says why. One expression, so that the planner
--- can inline it.
+-- Reports whether a request is invalid; only then is check_accounting_request called, which says
+-- why. One expression, so that the planner can inline it.
 CREATE FUNCTION daybook.accounting_request_in_doubt(
     org_id text, document_id text, version_hint bigint, priority integer, ready_at timestamptz
 ) RETURNS boolean
@@ -42,7 +42,8 @@ AS $$
             AND (priority IS NULL OR priority BETWEEN 1 AND 3) AND (ready_at IS NULL OR ready_at <= '9999-12-31 23:59:59+00')) IS NOT TRUE
 $$;
 
--- ready_at: null or in the past is now. priority: null is 2 (normal). A version below the job's changes nothing.
+-- ready_at: null or in the past is now. priority: null is 2 (normal). A version below the job's
+-- changes nothing.
 CREATE FUNCTION daybook.enqueue_accounting_job(
     org_id       text,
     document_id  text,
@@ -86,8 +87,9 @@ BEGIN
         job_id := job.id;
         due := greatest(due, clock_timestamp());
         IF job.state = 'leased' AND (version > job.version_hint OR (version = job.version_hint AND job.cancel_requested)) THEN
-            -- The running attempt goes on; its completion sees that the generation has grown and makes the job pending again.
-            -- Of several requests since the job was leased, the earliest time counts.
+            -- The running attempt goes on; its completion sees that the generation has grown and
+            -- makes the job pending again. Of several requests since the job was leased, the
+            -- earliest time counts.
             result := 'coalesced';
             UPDATE daybook.accounting_work_queue q
                SET version_hint = version, priority = least(q.priority, prio), generation = q.generation + 1,
@@ -113,7 +115,8 @@ BEGIN
         ELSE
             result := 'unchanged';
             IF job.state = 'pending' AND version = job.version_hint AND prio < job.priority THEN
-                -- A worker's cursor of the new priority may have passed the job's time already: the time of this request is ahead of it.
+                -- A worker's cursor of the new priority may have passed the job's time already: the
+                -- time of this request is ahead of it.
                 UPDATE daybook.accounting_work_queue q
                    SET priority = prio, ready_at = greatest(q.ready_at, clock_timestamp()), updated_at = clock_timestamp()
                  WHERE q.id = job.id;
@@ -130,8 +133,9 @@ $$;
 COMMENT ON FUNCTION daybook.enqueue_accounting_job IS
     'Asks for a document version to be posted. result: enqueued, coalesced, requeued or unchanged';
 
--- Makes the requests of enqueue_accounting_jobs in the order of their keys. With bulk, neighbours in that order that have no job yet are
--- one INSERT, which raises unique_violation if another transaction has enqueued one of them since.
+-- Makes the requests of enqueue_accounting_jobs in the order of their keys. With bulk, neighbours
+-- in that order that have no job yet are one INSERT, which raises unique_violation if another
+-- transaction has enqueued one of them since.
 CREATE FUNCTION daybook.enqueue_accounting_runs(
     org_ids       text[],
     document_ids  text[],
@@ -194,9 +198,9 @@ BEGIN
 END
 $$;
 
--- Many requests at once. They are made in the order (organization, document) of bytes, so that two callers that both keep to it
--- cannot deadlock. ready_ats and priorities may be null (now, normal) or as long as the others. ordinal is the position in the
--- arrays, from 1.
+-- Many requests at once. They are made in the order (organization, document) of bytes, so that two
+-- callers that both keep to it cannot deadlock. ready_ats and priorities may be null (now, normal)
+-- or as long as the others. ordinal is the position in the arrays, from 1.
 CREATE FUNCTION daybook.enqueue_accounting_jobs(
     org_ids       text[],
     document_ids  text[],
@@ -205,7 +209,8 @@ CREATE FUNCTION daybook.enqueue_accounting_jobs(
     priorities    integer[] DEFAULT NULL
 ) RETURNS TABLE (ordinal integer, job_id text, result text)
     LANGUAGE plpgsql
-    -- Rows are found by their keys, also when the planner takes the table for a small one. JIT is off: compiling takes longer than running.
+    -- Rows are found by their keys, also when the planner takes the table for a small one. JIT is
+    -- off: compiling takes longer than running.
     SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
 AS $$
 #variable_conflict use_column
@@ -218,7 +223,8 @@ BEGIN
        OR coalesce(cardinality(ready_ats), total) <> total OR coalesce(cardinality(priorities), total) <> total THEN
         RAISE EXCEPTION 'org_ids, document_ids, version_hints, ready_ats and priorities must be equally long' USING ERRCODE = 'DB010';
     END IF;
-    -- One statement checks all requests. Only when one is invalid does the loop look for it, and raise its error.
+    -- One statement checks all requests. Only when one is invalid does the loop look for it, and
+    -- raise its error.
     IF EXISTS (SELECT FROM (SELECT unnest(org_ids) AS o, unnest(document_ids) AS d, unnest(version_hints) AS v, unnest(priorities) AS p, unnest(ready_ats) AS t) r
                 WHERE daybook.accounting_request_in_doubt(r.o, r.d, r.v, r.p, r.t)) THEN
         FOR bad IN SELECT * FROM unnest(org_ids, document_ids, version_hints, priorities, ready_ats) AS r (o, d, v, p, t) LOOP
@@ -226,7 +232,8 @@ BEGIN
         END LOOP;
     END IF;
 
-    -- If no document has a job yet, all are one INSERT. It fails if a document is named twice, or another transaction enqueues one meanwhile.
+    -- If no document has a job yet, all are one INSERT. It fails if a document is named twice, or
+    -- another transaction enqueues one meanwhile.
     IF NOT EXISTS (SELECT FROM (SELECT unnest(org_ids) AS o, unnest(document_ids) AS d OFFSET 0) r
                      JOIN daybook.accounting_work_queue q ON q.org_id = r.o AND q.document_id = r.d) THEN
         -- Sorted before they get their ids, so that ids grow in the order of insertion.
@@ -254,7 +261,8 @@ BEGIN
         END;
     END IF;
 
-    -- Otherwise documents without a job are inserted in runs. If another transaction enqueues one of them meanwhile, all are made one by one.
+    -- Otherwise documents without a job are inserted in runs. If another transaction enqueues one
+    -- of them meanwhile, all are made one by one.
     BEGIN
         RETURN QUERY SELECT * FROM daybook.enqueue_accounting_runs(org_ids, document_ids, version_hints, ready_ats, priorities, true);
     EXCEPTION WHEN unique_violation THEN

@@ -1,8 +1,8 @@
--- Chapter 6: further requests to the accounting queue: to try a document again, to post it anew, to cancel its job; and the three
--- functions that change a document's readiness.
+-- Chapter 6: further requests to the accounting queue: to try a document again, to post it anew, to
+-- cancel its job; and the three functions that change a document's readiness.
 --
--- SQLSTATEs: DB010 the request is invalid, DB011 there is no such job, DB012 the job is completed, DB013 there is no such document,
--- DB014 the document is deleted.
+-- SQLSTATEs: DB010 the request is invalid, DB011 there is no such job, DB012 the job is completed,
+-- DB013 there is no such document, DB014 the document is deleted.
 
 -- +goose Up
 -- +goose StatementBegin
@@ -74,8 +74,9 @@ CREATE FUNCTION daybook.repost_accounting_job(
 AS $$
 #variable_conflict use_column
 BEGIN
-    -- The row's lock first: what posts the document holds it until its commit, so the statement after it sees that impact. An
-    -- impact's epoch may be above the job's: activating an older rule set again raises it, and a job that was purged begins at 0.
+    -- The row's lock first: what posts the document holds it until its commit, so the statement
+    -- after it sees that impact. An impact's epoch may be above the job's: activating an older rule
+    -- set again raises it, and a job that was purged begins at 0.
     PERFORM 1 FROM daybook.accounting_work_queue q
       WHERE q.org_id = repost_accounting_job.org_id AND q.document_id = repost_accounting_job.document_id
         FOR NO KEY UPDATE;
@@ -135,7 +136,8 @@ $$;
 COMMENT ON FUNCTION daybook.cancel_accounting_job IS
     'Asks that a document not be posted. result: cancelled, cancelling (after the running attempt, which commits nothing) or unchanged';
 
--- The functions that change a document's readiness. Each raises the version and enqueues it in the same statement.
+-- The functions that change a document's readiness. Each raises the version and enqueues it in the
+-- same statement.
 CREATE FUNCTION daybook.mark_document_ready(
     org_id      text,
     document_id text,
@@ -232,8 +234,9 @@ BEGIN
 END
 $$;
 
--- Failed jobs are pending again when the cause of their error is gone: the rules, an account, a closed period, the source. The change
--- that mends the cause returns the first of them; the others are on record here, and workers return them, a batch a transaction. So such a change holds few
+-- Failed jobs are pending again when the cause of their error is gone: the rules, an account, a
+-- closed period, the source. The change that mends the cause returns the first of them; the others
+-- are on record here, and workers return them, a batch a transaction. So such a change holds few
 -- rows, and the configuration only for a moment, however many jobs have failed for it.
 CREATE TABLE daybook.accounting_returns (
     id     bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -241,12 +244,16 @@ CREATE TABLE daybook.accounting_returns (
     code   text NOT NULL,
     up_to  timestamptz NOT NULL
 );
-COMMENT ON TABLE daybook.accounting_returns IS 'Failed jobs that workers make pending again, because the cause of their error is gone';
-COMMENT ON COLUMN daybook.accounting_returns.up_to IS 'When the last of them failed: they are returned in the order of that, the last ones first';
+COMMENT ON TABLE daybook.accounting_returns IS
+    'Failed jobs that workers make pending again, because the cause of their error is gone';
+COMMENT ON COLUMN daybook.accounting_returns.up_to IS
+    'When the last of them failed: they are returned in the order of that, the last ones first';
 
--- Makes up to batch of an organization's jobs that failed with a code, the last ones of those up to a time, pending again, their attempts reset. Afterwards up_to is
--- when the last of them failed. A row that another transaction is changing is left to it: it is not failed any more.
-CREATE FUNCTION daybook.return_failed_batch(org_id text, code text, INOUT up_to timestamptz, batch integer, OUT returned integer)
+-- Makes up to batch of an organization's jobs that failed with a code, the last ones of those up to
+-- a time, pending again, their attempts reset. Afterwards up_to is when the last of them failed. A
+-- row that another transaction is changing is left to it: it is not failed any more.
+CREATE FUNCTION daybook.return_failed_batch(org_id text, code text, INOUT up_to timestamptz, batch integer,
+    OUT returned integer)
     LANGUAGE plpgsql
 AS $$
 #variable_conflict use_variable
@@ -269,8 +276,9 @@ BEGIN
 END
 $$;
 
--- Returns the jobs of an organization that failed with one of the codes: 1,000 at once, the others by way of return_more_jobs. Null: those of the
--- organizations that name no source. Returns how many are pending again, or will be.
+-- Returns the jobs of an organization that failed with one of the codes: 1,000 at once, the others
+-- by way of return_more_jobs. Null: those of the organizations that name no source. Returns how
+-- many are pending again, or will be.
 CREATE FUNCTION daybook.return_failed_jobs(org_id text, codes text[]) RETURNS integer
     LANGUAGE plpgsql
 AS $$
@@ -309,7 +317,8 @@ BEGIN
 END
 $$;
 
--- Returns up to batch jobs of what is on record. Returns how much was done; 0: nothing is left, or another transaction does it. Workers call it.
+-- Returns up to batch jobs of what is on record. Returns how much was done; 0: nothing is left, or
+-- another transaction does it. Workers call it.
 CREATE FUNCTION daybook.return_more_jobs(batch integer DEFAULT 1000) RETURNS integer
     LANGUAGE plpgsql
 AS $$
@@ -331,7 +340,9 @@ BEGIN
     RETURN done.returned + 1;
 END
 $$;
-COMMENT ON FUNCTION daybook.return_more_jobs IS 'Makes failed jobs pending again whose cause is gone, where the change that mended it left them to workers. Workers call it';
+COMMENT ON FUNCTION daybook.return_more_jobs IS
+    'Makes failed jobs pending again whose cause is gone, where the change that mended it left them to workers. '
+    'Workers call it';
 
 -- +goose StatementEnd
 

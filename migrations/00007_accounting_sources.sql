@@ -1,6 +1,7 @@
--- Chapter 7: functions that set the source and the hooks of organizations (chapter 2). A call that changes nothing waits for nothing, so
--- that a program may make it each time it starts. Otherwise the function waits until no transaction posts by the old record, and makes jobs
--- pending again that failed because the old source did not know their documents, or could not read them.
+-- Chapter 7: functions that set the source and the hooks of organizations (chapter 2). A call that
+-- changes nothing waits for nothing, so that a program may make it each time it starts. Otherwise
+-- the function waits until no transaction posts by the old record, and makes jobs pending again
+-- that failed because the old source did not know their documents, or could not read them.
 --
 -- SQLSTATE: DB010 the request is invalid.
 
@@ -77,7 +78,8 @@ $$;
 COMMENT ON FUNCTION daybook.set_hooks IS
     'Puts on record which hooks are called with an organization''s postings; null: those of daybook.defaults; empty: none';
 
--- The defaults are locked as the configuration of the organization '', which each posting transaction uses as well.
+-- The defaults are locked as the configuration of the organization '', which each posting
+-- transaction uses as well.
 CREATE FUNCTION daybook.set_default_source(source text, OUT changed boolean, OUT returned integer)
     LANGUAGE plpgsql
 AS $$
@@ -94,7 +96,8 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION daybook.set_default_source IS 'Puts on record from which source the documents of organizations that name none are read';
+COMMENT ON FUNCTION daybook.set_default_source IS
+    'Puts on record from which source the documents of organizations that name none are read';
 
 CREATE FUNCTION daybook.set_default_hooks(hooks text[], OUT changed boolean)
     LANGUAGE plpgsql
@@ -112,7 +115,8 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION daybook.set_default_hooks IS 'Puts on record which hooks are called with the postings of organizations that name none';
+COMMENT ON FUNCTION daybook.set_default_hooks IS
+    'Puts on record which hooks are called with the postings of organizations that name none';
 
 -- +goose StatementEnd
 

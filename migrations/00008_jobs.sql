@@ -1,4 +1,5 @@
--- Chapter 8: background jobs: their queue, a table that works like accounting_work_queue, and the tables that belong to it.
+-- Chapter 8: background jobs: their queue, a table that works like accounting_work_queue, and the
+-- tables that belong to it.
 
 -- +goose Up
 -- +goose StatementBegin
@@ -44,12 +45,14 @@ CREATE TABLE daybook.jobs (
     counted           boolean NOT NULL DEFAULT false,
     traceparent       varchar(55) DEFAULT daybook.traceparent(),
 
-    -- Which named queue works it, what it is worked in turn with, and whether what becomes of it concerns others (00023_waits.sql).
+    -- Which named queue works it, what it is worked in turn with, and whether what becomes of it
+    -- concerns others (00023_waits.sql).
     queue             text COLLATE "C",
     sequence          text COLLATE "C",
     awaited           boolean NOT NULL DEFAULT false,
 
-    -- The attempt that completed the job, which is its last: its number is run_count and its end finished_at. It has no row in attempt_log.
+    -- The attempt that completed the job, which is its last: its number is run_count and its end
+    -- finished_at. It has no row in attempt_log.
     completed_turn_id    text COLLATE "C",
     completed_fence      bigint,
     completed_by         text,
@@ -59,29 +62,41 @@ CREATE TABLE daybook.jobs (
     fillfactor = 75,
     autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 10000, autovacuum_vacuum_cost_delay = 1,
     autovacuum_analyze_scale_factor = 0.05, autovacuum_analyze_threshold = 10000);
-COMMENT ON COLUMN daybook.jobs.input_hash IS 'daybook.job_input_hash of type and payload: whether a key is used again with other input; null: it has no key and need not be unique';
-COMMENT ON COLUMN daybook.jobs.unique_hash IS 'What no other open job of its organization may have: input_hash, if the job is to be the only one with this type and payload, or daybook.job_skip_hash of skip_while_open';
+COMMENT ON COLUMN daybook.jobs.input_hash IS
+    'daybook.job_input_hash of type and payload: whether a key is used again with other input; null: it has no key '
+    'and need not be unique';
+COMMENT ON COLUMN daybook.jobs.unique_hash IS
+    'What no other open job of its organization may have: input_hash, if the job is to be the only one with this '
+    'type and payload, or daybook.job_skip_hash of skip_while_open';
 COMMENT ON COLUMN daybook.jobs.priority IS '1 high, 2 normal, 3 low';
-COMMENT ON COLUMN daybook.jobs.traceparent IS 'The trace of the request that made the job, as W3C Trace Context writes it';
+COMMENT ON COLUMN daybook.jobs.traceparent IS
+    'The trace of the request that made the job, as W3C Trace Context writes it';
 COMMENT ON COLUMN daybook.jobs.state IS 'failed is the dead letter';
 COMMENT ON COLUMN daybook.jobs.run_count IS 'Attempts, the running one included';
 COMMENT ON COLUMN daybook.jobs.max_attempts IS 'Null: the policy of the type''s handler says';
-COMMENT ON COLUMN daybook.jobs.counted IS 'Whether the lease counts towards its type''s limit over all workers; only such leases are indexed by type';
-COMMENT ON COLUMN daybook.jobs.fleet IS 'The fleet whose workers work it (daybook.fleets): that of its queue; 0: the one without a name';
+COMMENT ON COLUMN daybook.jobs.counted IS
+    'Whether the lease counts towards its type''s limit over all workers; only such leases are indexed by type';
+COMMENT ON COLUMN daybook.jobs.fleet IS
+    'The fleet whose workers work it (daybook.fleets): that of its queue; 0: the one without a name';
 COMMENT ON COLUMN daybook.jobs.first_ready_at IS
     'When the present request was first due; backoff moves ready_at and leaves this for the latency figures. While the job waits for something, when it is to be due';
 COMMENT ON COLUMN daybook.jobs.queue IS 'The named queue; null: the queue default';
-COMMENT ON COLUMN daybook.jobs.sequence IS 'The key of its sequence: jobs of one organization and key are worked one after the other';
-COMMENT ON COLUMN daybook.jobs.completed_turn_id IS 'The turn whose attempt completed the job; null: the job is not completed, or its completion was adopted';
+COMMENT ON COLUMN daybook.jobs.sequence IS
+    'The key of its sequence: jobs of one organization and key are worked one after the other';
+COMMENT ON COLUMN daybook.jobs.completed_turn_id IS
+    'The turn whose attempt completed the job; null: the job is not completed, or its completion was adopted';
 COMMENT ON COLUMN daybook.jobs.completed_fence IS 'The fence of that turn';
 COMMENT ON COLUMN daybook.jobs.completed_by IS 'The worker that completed the job';
 COMMENT ON COLUMN daybook.jobs.completed_started_at IS 'When the attempt that completed the job began';
-COMMENT ON COLUMN daybook.jobs.awaited IS 'Other jobs may wait for its end, or it for a callback: its changes are looked at';
+COMMENT ON COLUMN daybook.jobs.awaited IS
+    'Other jobs may wait for its end, or it for a callback: its changes are looked at';
 
 -- What a row of the queue must be, as for accounting_work_queue.
 --
--- Nearly all rows are pending or completed ones without anything special, and pass the first condition, which is the second one for such rows. PL/pgSQL prepares a
--- condition when it first comes by it in a transaction, so that in a transaction of one job most of the time goes to preparing: a short condition takes half.
+-- Nearly all rows are pending or completed ones without anything special, and pass the first
+-- condition, which is the second one for such rows. PL/pgSQL prepares a condition when a
+-- transaction first reaches it, and a transaction of one job spends most of its time on that: a
+-- short condition takes half as long.
 CREATE FUNCTION daybook.is_sound_job(job daybook.jobs) RETURNS boolean
     LANGUAGE plpgsql IMMUTABLE
 AS $$
@@ -133,8 +148,9 @@ BEGIN
 END
 $$;
 
--- The worker's completion is not checked, because that takes an eighth of the time of a job that does nothing: it alone gives a row a completed_fence. A
--- row that has one is checked whenever it is changed, and when it is inserted.
+-- The worker's completion is not checked, because that takes an eighth of the time of a job that
+-- does nothing: it alone gives a row a completed_fence. A row that has one is checked whenever it
+-- is changed, and when it is inserted.
 ALTER TABLE daybook.jobs ADD CONSTRAINT sound CHECK (completed_fence IS NOT NULL OR daybook.is_sound_job(jobs));
 
 CREATE FUNCTION daybook.check_completed_job() RETURNS trigger
@@ -152,41 +168,48 @@ CREATE TRIGGER completed_inserted AFTER INSERT ON daybook.jobs
     FOR EACH ROW WHEN (NEW.completed_fence IS NOT NULL)
     EXECUTE FUNCTION daybook.check_completed_job();
 
--- Where a job stands among those of its organization and priority: its type, and for a job in a named queue both. A type has no slash. One expression, so
--- that the planner can inline it.
+-- Where a job stands among those of its organization and priority: its type, and for a job in a
+-- named queue both. A type has no slash. One expression, so that the planner can inline it.
 CREATE FUNCTION daybook.job_slot(type text, queue text) RETURNS text
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
 AS $$
     SELECT coalesce($1 || '/' || $2, $1)
 $$;
-COMMENT ON FUNCTION daybook.job_slot IS 'type, or type/queue: what the due jobs of an organization and a priority are divided by';
+COMMENT ON FUNCTION daybook.job_slot IS
+    'type, or type/queue: what the due jobs of an organization and a priority are divided by';
 
 -- The lease query: one range a fleet, priority, organization and slot, oldest first.
 CREATE INDEX jobs_due ON daybook.jobs (fleet, priority, org_id, daybook.job_slot(type, queue), ready_at, id) WHERE state = 'pending';
--- Recent scans: what has fallen due lately, of all organizations and types of a fleet. Only statements that say it in these words use it: where a snapshot keeps
--- the rows that were completed, ANALYZE finds hardly any pending one, and to the planner both indexes cost nothing.
+-- Recent scans: what has fallen due lately, of all organizations and types of a fleet. Only
+-- statements with this very condition use it: where a snapshot keeps completed rows, ANALYZE finds
+-- hardly any pending row, and to the planner both indexes cost nothing.
 CREATE INDEX jobs_ready ON daybook.jobs (fleet, ready_at) WHERE num_nulls(nullif(state, 'pending')) = 1;
--- Leases of a turn, and stale leases by age. Each index of leases has words of its own as well: as one of state = 'leased' that by age would be walked for each of
--- the others where ANALYZE finds no lease.
+-- Leases of a turn, and stale leases by age. Each index of leases has a condition in words of its
+-- own: if all said state = 'leased', the one by age would be walked in place of the others where
+-- ANALYZE finds no lease.
 CREATE INDEX jobs_turn ON daybook.jobs (turn_id, last_attempted_at) WHERE num_nulls(nullif(state, 'leased')) = 1;
 CREATE INDEX jobs_stale ON daybook.jobs (last_attempted_at) WHERE state = 'leased';
--- The caps of organizations, and the limits of types over all workers. A job has a turn while it is leased.
+-- The caps of organizations, and the limits of types over all workers. A job has a turn while it is
+-- leased.
 CREATE INDEX jobs_capped ON daybook.jobs (org_id) WHERE capped AND turn_id IS NOT NULL;
 CREATE INDEX jobs_counted ON daybook.jobs (type) WHERE counted AND turn_id IS NOT NULL;
--- Named queues: how many of a queue's jobs are leased, how many are in each state, and which are to move to another fleet. A job without a queue has no entry.
+-- Named queues: how many of a queue's jobs are leased, how many are in each state, and which are to
+-- move to another fleet. A job without a queue has no entry.
 CREATE INDEX jobs_queue ON daybook.jobs (queue, state, fleet) WHERE queue IS NOT NULL;
--- Dead letters, newest first, of all organizations and of one; and by what they failed of: those that return when their cause is gone, and
--- groups of them with the newest and the oldest of each.
+-- Dead letters, newest first, of all organizations and of one; and by the code that they failed
+-- with: those that return when their cause is gone, and the newest and the oldest of each code.
 CREATE INDEX jobs_failed ON daybook.jobs (finished_at DESC, id) WHERE state = 'failed';
 CREATE INDEX jobs_failed_org ON daybook.jobs (org_id, finished_at DESC, id) WHERE state = 'failed';
 CREATE INDEX jobs_failed_code ON daybook.jobs (last_error_code, type, finished_at DESC, id) WHERE state = 'failed';
 -- Retention.
 CREATE INDEX jobs_finished ON daybook.jobs (finished_at) WHERE state IN ('completed', 'cancelled');
--- One job a key, found also when its organization is not known; one open job of those that are to be unique.
+-- One job a key, found also when its organization is not known; one open job of those that are to
+-- be unique.
 CREATE UNIQUE INDEX jobs_key ON daybook.jobs (idempotency_key, org_id) WHERE idempotency_key IS NOT NULL;
 CREATE UNIQUE INDEX jobs_unique ON daybook.jobs (org_id, unique_hash) WHERE unique_hash IS NOT NULL AND state IN ('pending', 'leased');
 
--- The key of the lock by which the workers of a fleet wait for jobs. Each fleet has its own, so that a job wakes only those who may work it.
+-- The key of the lock by which the workers of a fleet wait for jobs. Each fleet has its own, so
+-- that a job wakes only those who may work it.
 CREATE FUNCTION daybook.jobs_key(fleet integer) RETURNS integer
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
 AS $$
@@ -206,10 +229,13 @@ BEGIN
 END
 $$;
 
--- Each attempt of every kind. What completed a job stays in the job's row, which saves each job a row of the log and an index entry: a background job that is
--- completed is final, and that of a document goes to the log when its row is changed. Among the attempts of its job it has the highest id.
+-- Each attempt of every kind. What completed a job stays in the job's row, which saves each job a
+-- row of the log and an index entry: a background job that is completed is final, and that of a
+-- document goes to the log when its row is changed. Among the attempts of its job it has the
+-- highest id.
 CREATE VIEW daybook.attempts AS
-SELECT id, job_id, org_id, kind, document_id, version, type, attempt, outcome, error_code, error, started_at, ended_at, worker, turn_id, fence,
+SELECT id, job_id, org_id, kind, document_id, version, type, attempt, outcome, error_code, error, started_at, ended_at,
+    worker, turn_id, fence,
        workflow_run_id, times, first_started_at
   FROM daybook.attempt_log
 UNION ALL
@@ -224,7 +250,8 @@ SELECT 9007199254740991, q.id, q.org_id, 'accounting', q.document_id, q.version_
        split_part(q.completed_turn_id COLLATE "default", '/', 1), 1, NULL::timestamptz
   FROM daybook.accounting_work_queue q
  WHERE q.state = 'completed' AND q.completed_turn_id IS NOT NULL;
-COMMENT ON VIEW daybook.attempts IS 'Every attempt at a job: those of attempt_log, and those that completed jobs, which the rows of the jobs keep';
+COMMENT ON VIEW daybook.attempts IS
+    'Every attempt at a job: those of attempt_log, and those that completed jobs, which the rows of the jobs keep';
 
 -- What a job is about: pairs of words by which it is found.
 CREATE TABLE daybook.job_links (
@@ -246,14 +273,20 @@ CREATE TABLE daybook.job_workers (
     last_seen  timestamptz NOT NULL DEFAULT clock_timestamp(),
     stopped_at timestamptz
 );
-COMMENT ON TABLE daybook.job_workers IS 'Each worker of background jobs writes every minute that it is alive, and its types; a row that is a day old is removed';
-COMMENT ON COLUMN daybook.job_workers.stopped_at IS 'When the worker stopped; null: it runs, or has ended without saying so. For want of a handler jobs become dead letters five minutes later';
+COMMENT ON TABLE daybook.job_workers IS
+    'Each worker of background jobs writes every minute that it is alive, and its types; a row that is a day old is '
+    'removed';
+COMMENT ON COLUMN daybook.job_workers.stopped_at IS
+    'When the worker stopped; null: it runs, or has ended without saying so. For want of a handler jobs become dead '
+    'letters five minutes later';
 
 CREATE VIEW daybook.live_job_workers AS
 SELECT w.id, w.name, w.fleet, w.types
   FROM daybook.job_workers w
  WHERE w.stopped_at IS NULL AND w.last_seen > statement_timestamp() - interval '5 minutes';
-COMMENT ON VIEW daybook.live_job_workers IS 'Workers of background jobs that were heard of in the last five minutes and have not stopped, among them what claims operations by SQL (async-operations)';
+COMMENT ON VIEW daybook.live_job_workers IS
+    'Workers of background jobs that were heard of in the last five minutes and have not stopped, among them what '
+    'claims operations by SQL (async-operations)';
 
 -- Receipts of webhooks. They stay when their job is purged.
 CREATE TABLE daybook.webhook_deliveries (
@@ -273,7 +306,8 @@ CREATE INDEX webhook_deliveries_org_id ON daybook.webhook_deliveries (org_id);
 COMMENT ON COLUMN daybook.webhook_deliveries.url IS 'Without query and credentials';
 COMMENT ON COLUMN daybook.webhook_deliveries.status IS 'The answer''s HTTP status; null: none came';
 
--- What became of each channel of a job that sends by several. The row is written before the channel is asked, so that no later attempt asks it again.
+-- What became of each channel of a job that sends by several. The row is written before the channel
+-- is asked, so that no later attempt asks it again.
 CREATE TABLE daybook.job_deliveries (
     job_id     text COLLATE "C" NOT NULL,
     channel    text COLLATE "C" NOT NULL CHECK (channel ~ '^[a-z][a-z0-9_]{0,31}$'),
@@ -289,8 +323,10 @@ CREATE TABLE daybook.job_deliveries (
 );
 COMMENT ON COLUMN daybook.job_deliveries.state IS
     'sending: asked, no answer yet; sent; failed: not sent, the next attempt asks again; refused: not sent for good; unknown: perhaps sent, and not sent again';
-COMMENT ON COLUMN daybook.job_deliveries.generation IS 'The job''s when the channel was asked: a later request to try the job again asks channels that refused anew';
-COMMENT ON COLUMN daybook.job_deliveries.reference IS 'What the channel calls the message; while it is being asked, the mark of the call that asks';
+COMMENT ON COLUMN daybook.job_deliveries.generation IS
+    'The job''s when the channel was asked: a later request to try the job again asks channels that refused anew';
+COMMENT ON COLUMN daybook.job_deliveries.reference IS
+    'What the channel calls the message; while it is being asked, the mark of the call that asks';
 
 -- +goose StatementEnd
 

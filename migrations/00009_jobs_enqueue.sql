@@ -1,14 +1,19 @@
--- Chapter 9: enqueuing jobs. The Go package queue calls these functions, and programs in other languages may too.
+-- Chapter 9: enqueuing jobs. The Go package queue calls these functions, and programs in other
+-- languages may too.
 --
--- SQLSTATEs: DB010 the request is invalid, DB011 a job that it is to wait for is unknown, DB020 the payload is too large, DB021 it is invalid, DB022 the idempotency key was used with other input, DB023 there is no such queue.
+-- SQLSTATEs: DB010 the request is invalid, DB011 a job that it is to wait for is unknown, DB020 the
+-- payload is too large, DB021 it is invalid, DB022 the idempotency key was used with other input,
+-- DB023 there is no such queue.
 
 -- +goose Up
 -- +goose StatementBegin
 
--- The hash of a job's type and payload (as jsonb writes it), by which idempotency keys and unique jobs recognize the same input. webhook and webhook_delivery
--- are two names of one type, and hash alike. Numbers count by their value: jsonb writes 1e0 as 1 and keeps the zeros at the end of 1.0 and 1.50, which are left
--- out here. The pattern takes strings whole, so that what looks like a number in them stays.
--- STABLE, as convert_to is: the planner inlines no function that is declared stricter than its body.
+-- The hash of a job's type and payload (as jsonb writes it), by which idempotency keys and unique
+-- jobs recognize the same input. webhook and webhook_delivery are two names of one type, and hash
+-- alike. Numbers count by their value: jsonb writes 1e0 as 1 and keeps the zeros at the end of 1.0
+-- and 1.50, which are left out here. The pattern takes strings whole, so that what looks like a
+-- number in them stays. STABLE, as convert_to is: the planner inlines no function that is declared
+-- stricter than its body.
 CREATE FUNCTION daybook.job_input_hash(type text, payload text) RETURNS bytea
     LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
@@ -18,18 +23,21 @@ AS $$
              ELSE $2 END, 'UTF8'))
 $$;
 
--- By which an open job of the key is found that keeps further ones out (skip_while_open). No type begins with a line break, so it is no job_input_hash.
+-- By which an open job of the key is found that keeps further ones out (skip_while_open). No type
+-- begins with a line break, so it is no job_input_hash.
 CREATE FUNCTION daybook.job_skip_hash(key text) RETURNS bytea
     LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
     SELECT sha256(convert_to(E'\n' || $1, 'UTF8'))
 $$;
 
--- Raises DB020 when a payload has more than 131072 bytes, and DB021 when it is no object, is nested deeper than 10 levels, or has more
--- than 500 keys. as_text is payload::text, which the caller has already.
+-- Raises DB020 when a payload has more than 131072 bytes, and DB021 when it is no object, is nested
+-- deeper than 10 levels, or has more than 500 keys. as_text is payload::text, which the caller has
+-- already.
 --
--- Walking through a payload is slow, and its text tells enough of nearly all: a key takes at least 5 bytes of it, so 2500 bytes hold no more
--- than 500 keys; and there are no more levels than opening brackets.
+-- Walking through a payload is slow, and its text tells enough of nearly all: a key takes at least
+-- 5 bytes of it, so 2500 bytes hold no more than 500 keys; and there are no more levels than
+-- opening brackets.
 CREATE FUNCTION daybook.check_job_payload(payload jsonb, as_text text) RETURNS void
     LANGUAGE plpgsql IMMUTABLE
 AS $$
@@ -73,7 +81,8 @@ $$;
 
 -- Raises DB010 when a part of a request other than its payload is invalid.
 CREATE FUNCTION daybook.check_job_request(
-    org_id text, type text, idempotency_key text, ready_at timestamptz, priority integer, max_attempts integer, links jsonb
+    org_id text, type text, idempotency_key text, ready_at timestamptz, priority integer, max_attempts integer,
+    links jsonb
 ) RETURNS void
     LANGUAGE plpgsql IMMUTABLE
 AS $$
@@ -115,10 +124,12 @@ BEGIN
 END
 $$;
 
--- Reports whether a request may be invalid; only then is check_job called. It is false for a valid request without links whose payload is
--- short and contains no object or array. The caller checks the pattern of the type. One expression, so that the planner can inline it.
+-- Reports whether a request may be invalid; only then is check_job called. It is false for a valid
+-- request without links whose payload is short and contains no object or array. The caller checks
+-- the pattern of the type. One expression, so that the planner can inline it.
 CREATE FUNCTION daybook.job_in_doubt(
-    org_id text, type text, payload jsonb, as_text text, idempotency_key text, ready_at timestamptz, priority integer, max_attempts integer, links jsonb
+    org_id text, type text, payload jsonb, as_text text, idempotency_key text, ready_at timestamptz, priority integer,
+    max_attempts integer, links jsonb
 ) RETURNS boolean
     LANGUAGE sql IMMUTABLE
 AS $$
@@ -131,7 +142,8 @@ $$;
 
 -- Returns the payload of a valid request; raises DB010, DB020 or DB021 when the request is invalid.
 CREATE FUNCTION daybook.check_job(
-    org_id text, type text, payload jsonb, as_text text, idempotency_key text, ready_at timestamptz, priority integer, max_attempts integer, links jsonb
+    org_id text, type text, payload jsonb, as_text text, idempotency_key text, ready_at timestamptz, priority integer,
+    max_attempts integer, links jsonb
 ) RETURNS jsonb
     LANGUAGE plpgsql IMMUTABLE
 AS $$
@@ -154,7 +166,8 @@ BEGIN
 END
 $$;
 
--- Raises DB010 when a request's named queue, sequence or awaited jobs are invalid; requests without them are not checked.
+-- Raises DB010 when a request's named queue, sequence or awaited jobs are invalid; requests without
+-- them are not checked.
 CREATE FUNCTION daybook.check_job_order(queue text, sequence text, after text[]) RETURNS void
     LANGUAGE plpgsql IMMUTABLE
 AS $$
@@ -175,10 +188,12 @@ BEGIN
 END
 $$;
 
--- Merges a request into the unique job of the same input that is open, whose row the caller has locked. Returns enqueue_job's result.
+-- Merges a request into the unique job of the same input that is open, whose row the caller has
+-- locked. Returns enqueue_job's result.
 --
--- An attempt that has begun may have read old data, so the job is pending again after it. A job that has not begun will read what the
--- caller wrote. If it was never tried it is moved to an earlier time; if it waits after an attempt it keeps its time.
+-- An attempt that has begun may have read old data, so the job is pending again after it. A job
+-- that has not begun will read what the caller wrote. If it was never tried it is moved to an
+-- earlier time; if it waits after an attempt it keeps its time.
 CREATE FUNCTION daybook.join_unique_job(opened daybook.jobs, due timestamptz, asked_priority integer) RETURNS text
     LANGUAGE plpgsql
 AS $$
@@ -208,7 +223,8 @@ BEGIN
         RETURN 'rescheduled';
     END IF;
     IF opened.state = 'pending' AND asked_priority < opened.priority THEN
-        -- A worker's cursor of the new priority may have passed the job's time already: the time of this request is ahead of it.
+        -- A worker's cursor of the new priority may have passed the job's time already: the time of
+        -- this request is ahead of it.
         UPDATE daybook.jobs j
            SET priority = asked_priority, ready_at = greatest(j.ready_at, clock_timestamp()), updated_at = clock_timestamp()
          WHERE j.id = opened.id;
@@ -217,17 +233,19 @@ BEGIN
 END
 $$;
 
--- ready_at: null or in the past is now. priority: null is 2 (normal). max_attempts: null is the policy of the type's handler.
--- duplicate: job_id is a job that existed before. result:
+-- ready_at: null or in the past is now. priority: null is 2 (normal). max_attempts: null is the
+-- policy of the type's handler. duplicate: job_id is a job that existed before. result:
 --   enqueued     a new job was made
 --   unchanged    the key's job, or the unique one that waits, does what is asked for; a higher priority is given to the latter
 --   rescheduled  the unique job is due earlier now
 --   coalesced    the unique job is running and is worked again after its attempt, or its cancellation was undone
 --   skipped      a job of skip_while_open's key is open, and nothing was asked of it
--- queue: the named queue; null is default. sequence: jobs of one organization and sequence are worked one after the other. after: ids of jobs
--- of the organization that must have been completed before; after_any_end: it is enough that they have ended, also as dead letters, cancelled or
--- removed. A job that existed before keeps its own. skip_while_open: a key; while a job of the organization that was enqueued with it waits or runs, nothing is
--- enqueued, and job_id is that job. It is not combined with unique_payload, which has a running job worked again.
+-- queue: the named queue; null is default. sequence: jobs of one organization and sequence are
+-- worked one after the other. after: ids of jobs of the organization that must have been completed
+-- before; after_any_end: it is enough that they have ended, also as dead letters, cancelled or
+-- removed. A job that existed before keeps its own. skip_while_open: a key; while a job of the
+-- organization that was enqueued with it waits or runs, nothing is enqueued, and job_id is that
+-- job. It is not combined with unique_payload, which has a running job worked again.
 CREATE FUNCTION daybook.enqueue_job(
     org_id          text,
     type            text,
@@ -265,9 +283,11 @@ DECLARE
     first   record;
     opened  daybook.jobs;
 BEGIN
-    -- Most requests ask for no more than this. One statement checks and serves them, because PL/pgSQL prepares each expression that it comes by anew in
-    -- each transaction: the rest of this function takes a fifth of what an enqueue costs then.
-    -- A priority out of range is left to the checks below: the planner may cast it to smallint, and fail, before the statement's condition is looked at.
+    -- Most requests ask for no more than this. One statement checks and serves them, because
+    -- PL/pgSQL prepares each expression anew in each transaction that reaches it: the rest of this
+    -- function then takes a fifth of what an enqueue costs. A priority out of range is left to the
+    -- checks below: the planner may cast it to smallint, and fail, before the statement's condition
+    -- is looked at.
     IF num_nonnulls(enqueue_job.idempotency_key, enqueue_job.queue, enqueue_job.sequence, enqueue_job.after, skip_while_open) = 0 AND NOT unique_payload
        AND coalesce(enqueue_job.priority, 2) BETWEEN 1 AND 3 THEN
         INSERT INTO daybook.jobs (org_id, type, payload, ready_at, first_ready_at, priority, max_attempts)
@@ -276,7 +296,7 @@ BEGIN
            AND NOT daybook.job_in_doubt(enqueue_job.org_id, enqueue_job.type, enqueue_job.payload, enqueue_job.payload::text, NULL, enqueue_job.ready_at,
                                         enqueue_job.priority, enqueue_job.max_attempts, enqueue_job.links)
         RETURNING id, false, 'enqueued', daybook.must_wake(daybook.jobs_key(0), due) INTO job_id, duplicate, result, wake;
-        -- Null: the request is in doubt, and no row was made.
+        -- Null: the request may be invalid, and no row was made.
         IF NOT wake THEN
             RETURN;
         ELSIF wake THEN
@@ -312,7 +332,8 @@ BEGIN
     ELSIF unique_payload THEN
         single := hash;
     END IF;
-    -- The conflicting job may have been removed, or have ended, before it is read: then the insert is tried again.
+    -- The conflicting job may have been removed, or have ended, before it is read: then the insert
+    -- is tried again.
     WHILE job_id IS NULL LOOP
         due := greatest(due, clock_timestamp());
         INSERT INTO daybook.jobs (org_id, type, payload, input_hash, idempotency_key, unique_hash, ready_at, first_ready_at, priority, max_attempts,
@@ -350,7 +371,8 @@ BEGIN
             END IF;
         END IF;
         IF unique_payload THEN
-            -- The lock lasts until the caller commits: an attempt that begins after that sees what the caller wrote.
+            -- The lock lasts until the caller commits: an attempt that begins after that sees what
+            -- the caller wrote.
             SELECT * INTO opened
               FROM daybook.jobs j
              WHERE j.org_id = enqueue_job.org_id AND j.unique_hash = hash AND j.state IN ('pending', 'leased')
@@ -381,11 +403,13 @@ $$;
 COMMENT ON FUNCTION daybook.enqueue_job IS
     'Asks for a background job. In a CTE it runs only if the query reads from that CTE';
 
--- Many jobs at once. The first three arrays must be equally long; each other one is null or as long as they are. ordinal is the position
--- in the arrays, from 1. afters are JSON arrays of ids. Jobs of one sequence follow each other in the order of the arrays.
+-- Many jobs at once. The first three arrays must be equally long; each other one is null or as long
+-- as they are. ordinal is the position in the arrays, from 1. afters are JSON arrays of ids. Jobs
+-- of one sequence follow each other in the order of the arrays.
 --
--- Unique jobs are inserted first, in the order of organization and hash; then jobs with a key, in the order of organization and key.
--- So two callers do not deadlock, unless jobs are unique and have a key as well.
+-- Unique jobs are inserted first, in the order of organization and hash; then jobs with a key, in
+-- the order of organization and key. So two callers do not deadlock, unless jobs are unique and
+-- have a key as well.
 CREATE FUNCTION daybook.enqueue_jobs(
     org_ids          text[],
     types            text[],
@@ -477,7 +501,8 @@ BEGIN
         SELECT coalesce(array_agg(ins.id), '{}') INTO fresh FROM ins;
     END IF;
 
-    -- IS TRUE keeps IN from becoming a join: its ids are looked up in a hash, also when the planner expects few rows.
+    -- IS TRUE keeps IN from becoming a join: its ids are looked up in a hash, also when the planner
+    -- expects few rows.
     IF links IS NOT NULL THEN
         INSERT INTO daybook.job_links (job_id, kind, id)
         SELECT DISTINCT x.id, l ->> 'kind', l ->> 'id'
@@ -506,7 +531,8 @@ BEGIN
       FROM unnest(ids) WITH ORDINALITY AS x (id, n)
      WHERE (x.id IN (SELECT unnest(fresh))) IS TRUE;
 
-    -- Requests that met an existing job, and repeats within this call, are made one by one, by enqueue_job's rules.
+    -- Requests that met an existing job, and repeats within this call, are made one by one, by
+    -- enqueue_job's rules.
     FOR req IN
         SELECT x.*
           FROM unnest(org_ids, types, payloads, idempotency_keys, ready_ats, priorities, enqueue_jobs.max_attempts, links, unique_payloads,
@@ -530,5 +556,6 @@ COMMENT ON FUNCTION daybook.enqueue_jobs IS 'Asks for many background jobs in on
 
 -- +goose Down
 DROP FUNCTION daybook.enqueue_jobs, daybook.enqueue_job, daybook.join_unique_job;
-DROP FUNCTION daybook.check_job_order, daybook.job_ids, daybook.check_job, daybook.job_in_doubt, daybook.check_job_request, daybook.check_job_payload,
+DROP FUNCTION daybook.check_job_order, daybook.job_ids, daybook.check_job, daybook.job_in_doubt,
+    daybook.check_job_request, daybook.check_job_payload,
     daybook.job_skip_hash, daybook.job_input_hash;

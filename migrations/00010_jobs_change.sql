@@ -65,7 +65,8 @@ BEGIN
             result := CASE job.state WHEN 'pending' THEN 'rescheduled' ELSE 'requeued' END;
     END CASE;
 
-    -- Its queue may have been deleted, whose limits it would go around, or belong to another fleet by now.
+    -- Its queue may have been deleted, whose limits it would go around, or belong to another fleet
+    -- by now.
     SELECT u.fleet INTO target FROM (SELECT) AS one LEFT JOIN daybook.queues u ON u.name = job.queue;
     IF job.queue IS NOT NULL AND target IS NULL THEN
         RAISE EXCEPTION 'the queue % of job % was deleted', quote_literal(job.queue), job.id
@@ -89,7 +90,8 @@ BEGIN
                updated_at      = clock_timestamp()
          WHERE j.id = job.id;
     EXCEPTION WHEN unique_violation THEN
-        -- Another job that is to be the only one, as this one is, is open, and does its work. It may have ended just now: then there is no id to tell.
+        -- Another job that is to be the only one, as this one is, is open, and does its work. It
+        -- may have ended just now: then there is no id to name.
         result := 'unchanged';
         reason := 'job ' || coalesce(daybook.open_twin(job), '(ended meanwhile)') || ' is open, and one of the two may be: it has '
                || CASE WHEN job.unique_hash = job.input_hash THEN 'the same payload' ELSE 'the same schedule' END
@@ -105,8 +107,9 @@ $$;
 COMMENT ON FUNCTION daybook.retry_job IS
     'Tries a job again, which waits for its turn and for other jobs as before: now (attempts stay counted), later (after delay_seconds, 300 if null) or reset (as if never tried). result: requeued, rescheduled, coalesced or unchanged. reason: why it is unchanged';
 
--- retry_job for many in one statement: those that are in one of the states and that no other transaction has locked, and whose queue there is. Returns how many
--- were changed. Of several that are to be unique and have the same payload one is.
+-- retry_job for many in one statement: those that are in one of the states and that no other
+-- transaction has locked, and whose queue there is. Returns how many were changed. Of several that
+-- are to be unique and have the same payload one is.
 CREATE FUNCTION daybook.retry_jobs(
     job_ids       text[],
     states        text[],
@@ -165,7 +168,8 @@ BEGIN
     RETURN changed;
 END
 $$;
-COMMENT ON FUNCTION daybook.retry_jobs IS 'retry_job for many: those in one of the states that no other transaction has locked, and whose queue there is';
+COMMENT ON FUNCTION daybook.retry_jobs IS
+    'retry_job for many: those in one of the states that no other transaction has locked, and whose queue there is';
 
 CREATE FUNCTION daybook.cancel_job(
     INOUT job_id text,
@@ -198,8 +202,9 @@ $$;
 COMMENT ON FUNCTION daybook.cancel_job IS
     'Asks that a job not be worked. result: cancelled, cancelling (after the running attempt) or unchanged. reason: why it is unchanged';
 
--- cancel_job for many, as retry_jobs. A job whose attempt has begun is cancelled after it. Any other is cancelled at once, also when it is
--- leased: its worker notices that before it begins the job.
+-- cancel_job for many, as retry_jobs. A job whose attempt has begun is cancelled after it. Any
+-- other is cancelled at once, also when it is leased: its worker notices that before it begins the
+-- job.
 CREATE FUNCTION daybook.cancel_jobs(job_ids text[], states text[]) RETURNS integer
     LANGUAGE sql
 AS $$
@@ -230,10 +235,11 @@ AS $$
     )
     SELECT count(*)::integer FROM updated
 $$;
-COMMENT ON FUNCTION daybook.cancel_jobs IS 'cancel_job for many: those in one of the states that no other transaction has locked';
+COMMENT ON FUNCTION daybook.cancel_jobs IS
+    'cancel_job for many: those in one of the states that no other transaction has locked';
 
--- Requests that change many jobs. The jobs are chosen when the request is made. Each batch is changed, counted and removed
--- in one transaction, so that an interrupted request can be continued.
+-- Requests that change many jobs. The jobs are chosen when the request is made. Each batch is
+-- changed, counted and removed in one transaction, so that an interrupted request can be continued.
 CREATE TABLE daybook.bulk_operations (
     id            text COLLATE "C" PRIMARY KEY DEFAULT daybook.new_id(),
     kind          text NOT NULL DEFAULT 'jobs' CHECK (kind IN ('jobs', 'accounting')),
@@ -251,10 +257,12 @@ CREATE TABLE daybook.bulk_operations (
     updated_at    timestamptz NOT NULL DEFAULT clock_timestamp(),
     finished_at   timestamptz,
     CHECK ((action = 'retry') = (mode IS NOT NULL)),
-    -- Accounting jobs are tried again as mark_accounting_job_pending does it, which counts their attempts from 0.
+    -- Accounting jobs are tried again as mark_accounting_job_pending does it, which counts their
+    -- attempts from 0.
     CHECK (kind = 'jobs' OR action = 'retry' AND mode IN ('now', 'later'))
 );
-COMMENT ON COLUMN daybook.bulk_operations.left_open IS 'Those of left_alone that are to be the only open job of their payload or schedule, while another one is open';
+COMMENT ON COLUMN daybook.bulk_operations.left_open IS
+    'Those of left_alone that are to be the only open job of their payload or schedule, while another one is open';
 COMMENT ON COLUMN daybook.bulk_operations.left_queue IS 'Those of left_alone whose named queue was deleted';
 COMMENT ON COLUMN daybook.bulk_operations.org_id IS 'The organization whose jobs are changed; null: all organizations';
 -- Operations that are not finished.
@@ -267,8 +275,10 @@ CREATE TABLE daybook.bulk_batches (
     PRIMARY KEY (operation_id, n)
 );
 
--- mark_accounting_job_pending for many: those in one of the states that no other transaction has locked. Returns how many there were.
-CREATE FUNCTION daybook.retry_accounting_jobs(job_ids text[], states text[], delay_seconds double precision DEFAULT NULL) RETURNS integer
+-- mark_accounting_job_pending for many: those in one of the states that no other transaction has
+-- locked. Returns how many there were.
+CREATE FUNCTION daybook.retry_accounting_jobs(job_ids text[], states text[],
+    delay_seconds double precision DEFAULT NULL) RETURNS integer
     LANGUAGE sql
 AS $$
     WITH matching AS MATERIALIZED (
@@ -283,8 +293,8 @@ AS $$
      CROSS JOIN LATERAL daybook.mark_accounting_job_pending(m.org_id, m.document_id, NULL, coalesce(retry_accounting_jobs.delay_seconds, 0)) r
 $$;
 
--- Changes the next batch of jobs of a bulk operation that no other transaction works, and counts them with it. Returns whether there
--- was one; when none is left the operation is finished.
+-- Changes the next batch of jobs of a bulk operation that no other transaction works, and counts
+-- them with it. Returns whether there was one; when none is left the operation is finished.
 CREATE FUNCTION daybook.work_bulk_batch(operation_id text) RETURNS boolean
     LANGUAGE plpgsql
 AS $$
@@ -317,7 +327,7 @@ BEGIN
        SET changed = o.changed + done, left_alone = o.left_alone + cardinality(ids) - done, updated_at = clock_timestamp()
      WHERE o.id = operation.id;
     IF operation.kind = 'jobs' AND operation.action = 'retry' AND done < cardinality(ids) THEN
-        -- What was to be tried again and still is where it was.
+        -- The jobs that were to be tried again and have not changed.
         UPDATE daybook.bulk_operations o
            SET left_open = o.left_open + x.open, left_queue = o.left_queue + x.queue
           FROM (SELECT count(*) FILTER (WHERE queued AND daybook.open_twin(j) IS NOT NULL) AS open, count(*) FILTER (WHERE NOT queued) AS queue
@@ -335,4 +345,5 @@ $$;
 -- +goose Down
 DROP FUNCTION daybook.work_bulk_batch, daybook.retry_accounting_jobs;
 DROP TABLE daybook.bulk_batches, daybook.bulk_operations;
-DROP FUNCTION daybook.cancel_jobs, daybook.cancel_job, daybook.retry_jobs, daybook.retry_job, daybook.open_twin, daybook.retry_due;
+DROP FUNCTION daybook.cancel_jobs, daybook.cancel_job, daybook.retry_jobs, daybook.retry_job, daybook.open_twin,
+    daybook.retry_due;

@@ -4,13 +4,14 @@
 -- +goose StatementBegin
 
 CREATE VIEW daybook.job_status AS
-SELECT j.type, j.state, count(*) AS count, min(j.created_at) AS oldest, max(j.created_at) AS newest, avg(j.run_count) AS average_attempts
+SELECT j.type, j.state, count(*) AS count, min(j.created_at) AS oldest, max(j.created_at) AS newest,
+    avg(j.run_count) AS average_attempts
   FROM daybook.jobs j
  GROUP BY j.type, j.state;
 COMMENT ON VIEW daybook.job_status IS 'Background jobs by type and state';
 
--- For applications that come from a table async_operations: its columns, its states and its function. workspace_id is the organization,
--- the ids that a job is linked with are text.
+-- For applications that come from a table async_operations: its columns, its states and its
+-- function. workspace_id is the organization, the ids that a job is linked with are text.
 CREATE VIEW daybook.async_operations AS
 SELECT j.id,
        j.type AS operation_type,
@@ -37,10 +38,12 @@ SELECT j.id,
        j.created_at,
        j.updated_at
   FROM daybook.jobs j;
-COMMENT ON VIEW daybook.async_operations IS 'daybook.jobs under other names: failed is a job that waits to be tried again, dead one that will not be';
+COMMENT ON VIEW daybook.async_operations IS
+    'daybook.jobs under other names: failed is a job that waits to be tried again, dead one that will not be';
 
 CREATE VIEW daybook.async_operations_status AS
-SELECT o.operation_type, o.status, count(*) AS count, min(o.created_at) AS oldest, max(o.created_at) AS newest, avg(o.attempts) AS avg_attempts
+SELECT o.operation_type, o.status, count(*) AS count, min(o.created_at) AS oldest, max(o.created_at) AS newest,
+    avg(o.attempts) AS avg_attempts
   FROM daybook.async_operations o
  GROUP BY o.operation_type, o.status;
 

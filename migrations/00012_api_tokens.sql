@@ -21,8 +21,10 @@ CREATE TABLE daybook.api_tokens (
 COMMENT ON COLUMN daybook.api_tokens.org_id IS 'The organization that it may reach; null: all';
 COMMENT ON COLUMN daybook.api_tokens.types IS
     'The types of background jobs that it may enqueue; null: all, but cleanup and db_function only with the scope operate';
-COMMENT ON COLUMN daybook.api_tokens.requests_per_minute IS 'How many requests each server takes from it in a minute; null: no limit';
-COMMENT ON COLUMN daybook.api_tokens.jobs_per_minute IS 'How many jobs each server enqueues for it in a minute; null: no limit';
+COMMENT ON COLUMN daybook.api_tokens.requests_per_minute IS
+    'How many requests each server takes from it in a minute; null: no limit';
+COMMENT ON COLUMN daybook.api_tokens.jobs_per_minute IS
+    'How many jobs each server enqueues for it in a minute; null: no limit';
 COMMENT ON COLUMN daybook.api_tokens.run_by_get IS 'GET /api/jobs/run works due jobs, as POST does';
 
 -- +goose StatementEnd

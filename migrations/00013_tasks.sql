@@ -1,9 +1,11 @@
--- Chapter 13: tasks: business processes that are supervised in SQL. What became of a task is told by facts, which are only ever added:
--- when it was handed out, what went wrong, that it is completed. Beside the facts stands one row for each task that is not completed.
+-- Chapter 13: tasks: business processes that are supervised in SQL. What became of a task is
+-- recorded as facts, which are only ever added: when it was handed out, what went wrong, that it is
+-- completed. Beside the facts stands one row for each task that is not completed.
 --
 -- The schemas queues and internal may be the application's as well: what is in them besides stays.
 --
--- SQLSTATEs: DB004 a fact may not be changed, DB010 the request is invalid, DB020 the payload is too large, DB021 the payload is no object.
+-- SQLSTATEs: DB004 a fact may not be changed, DB010 the request is invalid, DB020 the payload is
+-- too large, DB021 the payload is no object.
 
 -- +goose Up
 -- +goose StatementBegin
@@ -32,7 +34,8 @@ CREATE TABLE queues.task (
 ) WITH (autovacuum_vacuum_insert_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.05);
 COMMENT ON TABLE queues.task IS 'What is to be done. Append-only: queues.enqueue adds to it';
 COMMENT ON COLUMN queues.task.traceparent IS 'The trace of what asked for the task, as W3C Trace Context writes it';
-COMMENT ON COLUMN queues.task.task_type IS 'db_function, email, sms, file_delete, or a type that the application gives its worker a processor for';
+COMMENT ON COLUMN queues.task.task_type IS
+    'db_function, email, sms, file_delete, or a type that the application gives its worker a processor for';
 
 CREATE TABLE queues.task_lease (
     task_lease_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -43,7 +46,8 @@ CREATE TABLE queues.task_lease (
     CONSTRAINT lease_ends_after_it_begins CHECK (expires_at > leased_at)
 ) WITH (autovacuum_vacuum_insert_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.05);
 COMMENT ON TABLE queues.task_lease IS 'Each time that a task was handed out, or its lease renewed. Append-only';
-COMMENT ON COLUMN queues.task_lease.renews IS 'The claim that this row renews, by its task_lease_id; null: the task was handed out';
+COMMENT ON COLUMN queues.task_lease.renews IS
+    'The claim that this row renews, by its task_lease_id; null: the task was handed out';
 CREATE INDEX task_lease_task ON queues.task_lease (task_id);
 
 CREATE TABLE queues.task_completed (
@@ -63,8 +67,9 @@ CREATE TABLE queues.error (
 COMMENT ON TABLE queues.error IS 'What went wrong while tasks were processed. Append-only; it decides nothing';
 CREATE INDEX error_task ON queues.error (task_id, error_id);
 
--- Facts are kept from everyone, the owner and superusers as well. The one way out is queues.remove_completed_tasks, which sets
--- queues.removal to its transaction: then rows may be deleted, and still not be updated or truncated.
+-- No role changes facts, not even the owner or a superuser. The one way out is
+-- queues.remove_completed_tasks, which sets queues.removal to its transaction: then rows may be
+-- deleted, and still not be updated or truncated.
 CREATE FUNCTION queues.refuse_change() RETURNS trigger
     LANGUAGE plpgsql
 AS $$
@@ -85,8 +90,9 @@ CREATE TRIGGER task_completed_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON
 CREATE TRIGGER error_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON queues.error
     FOR EACH STATEMENT EXECUTE FUNCTION queues.refuse_change();
 
--- The tasks that are not completed. It says nothing that the facts do not say, and is what tasks are claimed by: a row is ready, or
--- leased until a time. It is as large as the work that is left, whatever the history's size.
+-- The tasks that are not completed. It says nothing that the facts do not say, and is what tasks
+-- are claimed by: a row is ready, or leased until a time. It is as large as the work that is left,
+-- whatever the history's size.
 CREATE TABLE queues.open_task (
     task_id       bigint PRIMARY KEY,
     task_type     text COLLATE "C" NOT NULL,
@@ -109,23 +115,34 @@ CREATE TABLE queues.open_task (
 ) WITH (
     autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 10000, autovacuum_vacuum_cost_delay = 1,
     autovacuum_analyze_scale_factor = 0.05, autovacuum_analyze_threshold = 10000);
-COMMENT ON TABLE queues.open_task IS 'One row for each task that is not completed; queues.rebuild_open_tasks makes it anew from the facts';
-COMMENT ON COLUMN queues.open_task.scheduled_at IS 'When it is ready: the task''s scheduled_at, or later where it was put off';
+COMMENT ON TABLE queues.open_task IS
+    'One row for each task that is not completed; queues.rebuild_open_tasks makes it anew from the facts';
+COMMENT ON COLUMN queues.open_task.scheduled_at IS
+    'When it is ready: the task''s scheduled_at, or later where it was put off';
 COMMENT ON COLUMN queues.open_task.leases IS 'How often the task was handed out';
-COMMENT ON COLUMN queues.open_task.task_lease_id IS 'The claim that holds it; null: it is ready, now or from scheduled_at on';
+COMMENT ON COLUMN queues.open_task.task_lease_id IS
+    'The claim that holds it; null: it is ready, now or from scheduled_at on';
 COMMENT ON COLUMN queues.open_task.arrived IS 'The transaction that made it ready, or leased it';
-COMMENT ON COLUMN queues.open_task.turn_id IS 'The turn of Daybook''s worker that holds the lease, under the fence; null: another client holds it, or it is ready';
-COMMENT ON COLUMN queues.open_task.working IS 'The worker works on it: the attempt counts as lost should the worker end';
+COMMENT ON COLUMN queues.open_task.turn_id IS
+    'The turn of Daybook''s worker that holds the lease, under the fence; null: another client holds it, or it is '
+    'ready';
+COMMENT ON COLUMN queues.open_task.working IS
+    'The worker works on it: the attempt counts as lost should the worker end';
 COMMENT ON COLUMN queues.open_task.counted IS 'Its lease counts towards the limit of its type over all workers';
-COMMENT ON COLUMN queues.open_task.reclaims IS 'How often a worker ended while it had the task; a suspect is worked alone';
+COMMENT ON COLUMN queues.open_task.reclaims IS
+    'How often a worker ended while it had the task; a suspect is worked alone';
 COMMENT ON COLUMN queues.open_task.put_off IS 'How often this attempt was put off because of the database';
-COMMENT ON COLUMN queues.open_task.last_call IS 'The end of a lease that had expired, and lasts some seconds more so that a worker that lives can renew it: it is equal to leased_until then';
--- Each index has a condition of its own, which says ready or leased in other words: a statement names the one that it means, and whatever the
--- statistics are no other index will do. That a table is nearly empty makes all of them look alike, also with a million dead rows.
+COMMENT ON COLUMN queues.open_task.last_call IS
+    'The end of a lease that had expired, and lasts some seconds more so that a worker that lives can renew it: it '
+    'is equal to leased_until then';
+-- Each index has a condition of its own, which says ready or leased in other words: a statement
+-- names the one that it means, and no other index can serve it, whatever the statistics are. In a
+-- table that is nearly empty all of them look alike, even with a million dead rows.
 --
 -- Ready tasks in their order: all, and those of a type.
 CREATE INDEX open_task_ready ON queues.open_task (scheduled_at, task_id) WHERE leased_until IS NULL;
-CREATE INDEX open_task_ready_type ON queues.open_task (task_type, scheduled_at, task_id) WHERE num_nulls(leased_until) = 1;
+CREATE INDEX open_task_ready_type ON queues.open_task (task_type, scheduled_at, task_id)
+    WHERE num_nulls(leased_until) = 1;
 -- Leases in the order in which they expire.
 CREATE INDEX open_task_leased ON queues.open_task (leased_until) WHERE leased_until IS NOT NULL;
 -- What a turn of the worker holds, and the leases that count towards a limit.
@@ -135,9 +152,11 @@ CREATE INDEX open_task_counted ON queues.open_task (task_type, leased_until) WHE
 CREATE INDEX open_task_ready_arrived ON queues.open_task (arrived) WHERE task_lease_id IS NULL;
 CREATE INDEX open_task_leased_arrived ON queues.open_task (arrived) WHERE task_lease_id IS NOT NULL;
 
--- What is known of the front of an order, so that a scan begins after the rows that are gone (decision 9). A row says: everything that
--- the snapshot (seen_to, unseen) saw up to (last_at, last_id) is gone from the order, but for the tasks in passed. That stays true, so rows are
--- never changed, and any of them may be used; the last is the best. What the snapshot did not see is found by open_task.arrived.
+-- What is known of the front of an order, so that a scan begins after the rows that are gone
+-- (decision 9). A row says: everything that the snapshot (seen_to, unseen) saw up to (last_at,
+-- last_id) is gone from the order, except the tasks in passed. That stays true, so rows are never
+-- changed, and any of them may be used; the last is the best. What the snapshot did not see is
+-- found by open_task.arrived.
 CREATE TABLE queues.task_cursor (
     scope     text COLLATE "C" NOT NULL,
     cursor_no bigint GENERATED ALWAYS AS IDENTITY,
@@ -151,12 +170,17 @@ CREATE TABLE queues.task_cursor (
     leases    bigint NOT NULL DEFAULT 0,
     PRIMARY KEY (scope, cursor_no)
 );
-COMMENT ON COLUMN queues.task_cursor.scope IS '*: ready tasks, by (scheduled_at, task_id); the name of a type: those of it; ! and names: those of all other types; @: leases, by leased_until';
+COMMENT ON COLUMN queues.task_cursor.scope IS
+    '*: ready tasks, by (scheduled_at, task_id); the name of a type: those of it; ! and names: those of all other '
+    'types; @: leases, by leased_until';
 COMMENT ON COLUMN queues.task_cursor.server IS 'The server whose transactions are counted';
-COMMENT ON COLUMN queues.task_cursor.unseen IS 'The transactions below seen_to that had not ended, and the one that made the row';
-COMMENT ON COLUMN queues.task_cursor.leases IS 'The last task_lease_id that had been drawn: when another one has been drawn since, the cursor is worth moving';
+COMMENT ON COLUMN queues.task_cursor.unseen IS
+    'The transactions below seen_to that had not ended, and the one that made the row';
+COMMENT ON COLUMN queues.task_cursor.leases IS
+    'The last task_lease_id that had been drawn: when another one has been drawn since, the cursor is worth moving';
 
--- What holds tasks back: a pause, or a cap, of a type or of all tasks together (*). Chapter 18 says how a dequeue takes it into account.
+-- What holds tasks back: a pause, or a cap, of a type or of all tasks together (*). Chapter 18 says
+-- how a dequeue takes it into account.
 CREATE TABLE queues.task_limit (
     task_type     text COLLATE "C" PRIMARY KEY CONSTRAINT task_limit_is_of_a_type CHECK (task_type = '*' OR task_type ~ '^[a-z][a-z0-9_]{0,62}$'),
     paused_at     timestamptz,
@@ -179,7 +203,8 @@ BEGIN
 END
 $$;
 
--- Fails unless a type may be one, as the table of tasks has it. What is no name is no scope of a cursor for ready tasks either (decision 9).
+-- Fails unless a type may be one, as the table of tasks has it. What is not a name cannot be the
+-- scope of a cursor for ready tasks either (decision 9).
 CREATE FUNCTION queues.require_task_type(_task_type text) RETURNS void
     LANGUAGE plpgsql IMMUTABLE
 AS $$
@@ -191,7 +216,8 @@ BEGIN
 END
 $$;
 
--- The functions that write are security definer, so that no caller needs a right to the tables, and PUBLIC may call none of them.
+-- The functions that write are security definer, so that no caller needs a right to the tables, and
+-- PUBLIC may call none of them.
 CREATE FUNCTION queues.enqueue(_task_type text, _payload jsonb, _scheduled_at timestamptz DEFAULT now()) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp
@@ -219,9 +245,11 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION queues.enqueue IS 'Asks for a task, in the transaction of the caller: a supervisor, a handler or a kickoff function';
+COMMENT ON FUNCTION queues.enqueue IS
+    'Asks for a task, in the transaction of the caller: a supervisor, a handler or a kickoff function';
 
--- What an owner calls who has added tasks without queues.enqueue, or has restored a dump into another server. Others wait meanwhile.
+-- What an owner calls who has added tasks without queues.enqueue, or has restored a dump into
+-- another server. Others wait meanwhile.
 CREATE FUNCTION queues.rebuild_open_tasks() RETURNS bigint
     LANGUAGE plpgsql
     SET search_path = pg_catalog, pg_temp
@@ -232,11 +260,13 @@ BEGIN
     IF current_setting('transaction_isolation') <> 'read committed' THEN
         RAISE EXCEPTION 'open tasks are made anew in a transaction that is READ COMMITTED' USING ERRCODE = 'DB010', HINT = 'SET TRANSACTION ISOLATION LEVEL READ COMMITTED';
     END IF;
-    -- Each transaction that adds a task, leases or completes one writes its open row: what is read below is what such transactions left.
+    -- Each transaction that adds a task, leases or completes one writes its open row: what is read
+    -- below is what such transactions left.
     LOCK TABLE queues.open_task, queues.task_cursor IN ACCESS EXCLUSIVE MODE;
     TRUNCATE queues.open_task, queues.task_cursor;
     INSERT INTO queues.open_task (task_id, task_type, scheduled_at, leases, task_lease_id, leased_until)
-    -- A renewal keeps the claim that it renews, which is the last one: it ends when the last row says.
+    -- A renewal keeps the claim that it renews, which is the last one: it ends when the last row
+    -- says.
     SELECT t.task_id, t.task_type, t.scheduled_at, l.leases, l.task_lease_id, l.expires_at
       FROM queues.task t
      CROSS JOIN LATERAL (SELECT count(*) FILTER (WHERE x.renews IS NULL) AS leases, max(x.task_lease_id) FILTER (WHERE x.renews IS NULL) AS task_lease_id,
@@ -250,11 +280,13 @@ BEGIN
     RETURN n;
 END
 $$;
-COMMENT ON FUNCTION queues.rebuild_open_tasks IS 'Makes queues.open_task anew from the facts, and returns how many tasks are open';
+COMMENT ON FUNCTION queues.rebuild_open_tasks IS
+    'Makes queues.open_task anew from the facts, and returns how many tasks are open';
 
--- Removes tasks, the oldest first, that were completed before a time, with all their facts, and returns them for an archive, which the
--- caller writes in the same transaction.
-CREATE FUNCTION queues.remove_completed_tasks(_completed_before timestamptz, _limit integer DEFAULT 1000) RETURNS TABLE (task_id bigint, facts jsonb)
+-- Removes tasks, the oldest first, that were completed before a time, with all their facts, and
+-- returns them for an archive, which the caller writes in the same transaction.
+CREATE FUNCTION queues.remove_completed_tasks(_completed_before timestamptz, _limit integer DEFAULT 1000)
+    RETURNS TABLE (task_id bigint, facts jsonb)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp
 AS $$
@@ -284,15 +316,19 @@ BEGIN
     PERFORM set_config('queues.removal', '', true);
 END
 $$;
-COMMENT ON FUNCTION queues.remove_completed_tasks IS 'Retention: removes completed tasks and returns them with all their facts';
+COMMENT ON FUNCTION queues.remove_completed_tasks IS
+    'Retention: removes completed tasks and returns them with all their facts';
 
-REVOKE ALL ON FUNCTION queues.require_task_type, queues.enqueue, queues.rebuild_open_tasks, queues.remove_completed_tasks, daybook.wake_task_queue FROM PUBLIC;
+REVOKE ALL ON FUNCTION queues.require_task_type, queues.enqueue, queues.rebuild_open_tasks,
+    queues.remove_completed_tasks, daybook.wake_task_queue FROM PUBLIC;
 
 -- +goose StatementEnd
 
 -- +goose Down
-DROP FUNCTION queues.remove_completed_tasks, queues.rebuild_open_tasks, queues.enqueue, queues.require_task_type, daybook.wake_task_queue;
-DROP TABLE queues.task_limit, queues.task_cursor, queues.open_task, queues.error, queues.task_completed, queues.task_lease, queues.task;
+DROP FUNCTION queues.remove_completed_tasks, queues.rebuild_open_tasks, queues.enqueue, queues.require_task_type,
+    daybook.wake_task_queue;
+DROP TABLE queues.task_limit, queues.task_cursor, queues.open_task, queues.error, queues.task_completed,
+    queues.task_lease, queues.task;
 DROP FUNCTION queues.refuse_change;
 -- +goose StatementBegin
 DO $$

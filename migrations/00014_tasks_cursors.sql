@@ -1,22 +1,27 @@
--- Chapter 14: where the work begins in queues.open_task. docs/decisions/0009-tasks.md says why nothing here is slower with more history.
+-- Chapter 14: where the work begins in queues.open_task. docs/decisions/0009-tasks.md says why
+-- nothing here is slower with more history.
 --
--- Each function reads the front of an order from a cursor on. Three places together hold all that is in the order: the index from the cursor
--- on; what arrived since the cursor's snapshot; and the few tasks that the cursor passed and names.
+-- Each function reads the front of an order from a cursor on. Three places together hold all that
+-- is in the order: the index from the cursor on; what arrived since the cursor's snapshot; and the
+-- few tasks that the cursor passed and names.
 --
--- Each condition leaves one index that bounds the scan, so that no statistics lead to a walk over what is gone: each index has its own words for
--- ready and leased, OFFSET 0 keeps other conditions out of a scan, and coalesce(task_lease_id, 0) says of a row that was found by its id whether
--- it is leased. Rows that are joined by their ids are compared with all of these as well (task_id = ANY (ids)), and what a turn holds is put in the order
--- task_id + 0, which no index has: while the table seems empty either would begin with a walk over all of it. A position within a type is compared without the
--- type, by (scheduled_at, task_id): beside task_type = … a comparison of all three columns would not be where the scan begins.
+-- Each condition leaves one index that bounds the scan, so that no statistics lead to a walk over
+-- what is gone: each index has its own words for ready and leased, OFFSET 0 keeps other conditions
+-- out of a scan, and coalesce(task_lease_id, 0) says of a row that was found by its id whether it
+-- is leased. Rows that are joined by their ids are compared with all of these as well (task_id =
+-- ANY (ids)), and what a turn holds is put in the order task_id + 0, which no index has: while the
+-- table seems empty either would begin with a walk over all of it. A position within a type is
+-- compared without the type, by (scheduled_at, task_id): beside task_type = … a comparison of all
+-- three columns would not be where the scan begins.
 --
--- A list of ids that is compared is never empty: from = ANY of an empty one the planner concludes that the rows are those of any partial index, and where
--- the table seems empty it walks one. No task has the id 0.
+-- A list of ids that is compared is never empty: with = ANY of an empty list the planner takes any
+-- partial index to be enough, and walks one where the table seems empty. No task has the id 0.
 
 -- +goose Up
 -- +goose StatementBegin
 
--- The last cursor of a scope; one that hides nothing when there is none. A cursor of another server, which came with a dump, counts
--- that server's transactions, and means nothing here.
+-- The last cursor of a scope; one that hides nothing when there is none. A cursor of another
+-- server, which came with a dump, counts that server's transactions, and means nothing here.
 CREATE FUNCTION queues.last_cursor(_scope text) RETURNS queues.task_cursor
     LANGUAGE plpgsql
     -- A bitmap of the scope would hold every cursor that was removed since the oldest snapshot.
@@ -37,9 +42,10 @@ BEGIN
 END
 $$;
 
--- The tasks before the cursor that are ready all the same: what the cursor names, and what arrived since. _type null: of every type but those
--- of _without.
-CREATE FUNCTION queues.ready_before(c queues.task_cursor, _type text, _without text[], _most integer) RETURNS TABLE (task_id bigint, scheduled_at timestamptz)
+-- The tasks before the cursor that are ready all the same: what the cursor names, and what arrived
+-- since. _type null: of every type but those of _without.
+CREATE FUNCTION queues.ready_before(c queues.task_cursor, _type text, _without text[], _most integer)
+    RETURNS TABLE (task_id bigint, scheduled_at timestamptz)
     LANGUAGE sql STABLE
 AS $$
     SELECT r.task_id, r.scheduled_at
@@ -55,9 +61,11 @@ AS $$
      LIMIT _most
 $$;
 
--- Notes how far the order of ready tasks is gone, at most up to (_to_at, _to_id): after a dequeue that got what it asked for the last task
--- that it got, else everything that is due. A cursor names 64 tasks, which other transactions hold; it goes no further than the last of these.
-CREATE FUNCTION queues.move_ready_cursor(c queues.task_cursor, _type text, _without text[], _to_at timestamptz, _to_id bigint) RETURNS void
+-- Notes how far the order of ready tasks is gone, at most up to (_to_at, _to_id): after a dequeue
+-- that got what it asked for the last task that it got, else everything that is due. A cursor names
+-- 64 tasks, which other transactions hold; it goes no further than the last of these.
+CREATE FUNCTION queues.move_ready_cursor(c queues.task_cursor, _type text, _without text[], _to_at timestamptz,
+    _to_id bigint) RETURNS void
     LANGUAGE plpgsql
 AS $$
 DECLARE
@@ -100,9 +108,11 @@ BEGIN
 END
 $$;
 
--- Removes the cursor that a transaction has moved, and earlier ones of its scope. What another transaction removes is left to it. The window of 100
--- numbers holds what was made at about the same time, and few dead rows. What commits later, or was left by a transaction that rolled back, is
--- found by a walk over the whole scope: for one cursor in 100, and for each that is a minute old, as those of scopes that rarely move are.
+-- Removes the cursor that a transaction has moved, and earlier ones of its scope. What another
+-- transaction removes is left to it. The window of 100 numbers holds what was made at about the
+-- same time, and few dead rows. What commits later, or was left by a transaction that rolled back,
+-- is found by a walk over the whole scope: for one cursor in 100, and for each that is a minute
+-- old, as those of scopes that rarely move are.
 CREATE FUNCTION queues.forget_cursors(c queues.task_cursor) RETURNS void
     LANGUAGE plpgsql
 AS $$
@@ -122,8 +132,9 @@ CREATE FUNCTION queues.last_lease() RETURNS bigint
     LANGUAGE sql
 AS $$ SELECT coalesce(pg_sequence_last_value(pg_get_serial_sequence('queues.task_lease', 'task_lease_id')::regclass), 0) $$;
 
--- Whether the cursor is worth moving: a tenth of a second after it was made, when something was leased or has arrived since. That something was leased
--- the sequence says: the rows may be gone by now, and a search for one would walk them in every call.
+-- Whether the cursor is worth moving: a tenth of a second after it was made, when something was
+-- leased or has arrived since. The sequence says that something was leased: the rows may be gone by
+-- now, and a search for one would walk through dead rows in every call.
 CREATE FUNCTION queues.cursor_is_old(c queues.task_cursor) RETURNS boolean
     LANGUAGE plpgsql
 AS $$
@@ -139,7 +150,8 @@ END
 $$;
 
 -- The leases that end before the cursor: what the cursor names, and what was leased since.
-CREATE FUNCTION queues.leased_before(c queues.task_cursor) RETURNS TABLE (task_id bigint, leased_until timestamptz, task_type text, counted boolean)
+CREATE FUNCTION queues.leased_before(c queues.task_cursor)
+    RETURNS TABLE (task_id bigint, leased_until timestamptz, task_type text, counted boolean)
     LANGUAGE sql STABLE
 AS $$
     SELECT r.task_id, r.leased_until, r.task_type, r.counted
@@ -153,8 +165,9 @@ AS $$
      WHERE r.leased_until < c.last_at
 $$;
 
--- Notes where the leases begin. Those that have expired and that other transactions hold are named, 64 at most; the cursor is the first
--- of all others, which may end in the future: then the next lease to expire is found without a walk.
+-- Notes where the leases begin. Those that have expired and that other transactions hold are named,
+-- 64 at most; the cursor is the first of all others, which may end in the future: then the next
+-- lease to expire is found without a walk.
 CREATE FUNCTION queues.move_lease_cursor(c queues.task_cursor, _now timestamptz) RETURNS void
     LANGUAGE plpgsql
 AS $$
@@ -180,11 +193,13 @@ BEGIN
 END
 $$;
 
-REVOKE ALL ON FUNCTION queues.last_cursor, queues.ready_before, queues.move_ready_cursor, queues.forget_cursors, queues.last_lease, queues.cursor_is_old,
+REVOKE ALL ON FUNCTION queues.last_cursor, queues.ready_before, queues.move_ready_cursor, queues.forget_cursors,
+    queues.last_lease, queues.cursor_is_old,
     queues.leased_before, queues.move_lease_cursor FROM PUBLIC;
 
 -- +goose StatementEnd
 
 -- +goose Down
-DROP FUNCTION queues.move_lease_cursor, queues.leased_before, queues.cursor_is_old, queues.last_lease, queues.forget_cursors, queues.move_ready_cursor, queues.ready_before;
+DROP FUNCTION queues.move_lease_cursor, queues.leased_before, queues.cursor_is_old, queues.last_lease,
+    queues.forget_cursors, queues.move_ready_cursor, queues.ready_before;
 DROP FUNCTION queues.last_cursor;

@@ -1,9 +1,11 @@
--- Chapter 15: claiming tasks and ending the claim, one by one for any client and many at once for a worker.
+-- Chapter 15: claiming tasks and ending the claim, one by one for any client and many at once for a
+-- worker.
 
 -- +goose Up
 -- +goose StatementBegin
 
--- After so many attempts that ended with their worker, a task is completed: it ends its worker each time.
+-- After so many attempts that ended with their worker, a task is completed: it ends its worker each
+-- time.
 CREATE FUNCTION queues.most_task_attempts() RETURNS integer
     LANGUAGE sql IMMUTABLE
 AS $$ SELECT 10 $$;
@@ -13,11 +15,15 @@ CREATE FUNCTION queues.lost_task_message(_attempt integer) RETURNS text
     LANGUAGE sql IMMUTABLE
 AS $$ SELECT 'the worker ended while it worked on this task, in attempt ' || _attempt || ', which was the last one: the task is completed' $$;
 
--- Makes tasks ready again whose leases have expired, 1,000 at once. Each goes back to its place in the order. What Daybook's worker was working on
--- is lost; what it had not begun does not count as handed out. What Daybook's worker has not renewed in time ends ten seconds later, unless _at_once: the database was unavailable
--- or its clock was set forward, and a worker that lives renews its lease in that time. tasks: how many leases ended; lost: how
--- many of them were being worked; failed: how many of these were the last attempt; ended: each of them, for those that observe the worker; null: none.
-CREATE FUNCTION queues.reclaim_expired(_now timestamptz, _at_once boolean, OUT tasks integer, OUT lost integer, OUT failed integer, OUT ended jsonb)
+-- Makes tasks ready again whose leases have expired, 1,000 at once. Each goes back to its place in
+-- the order. What Daybook's worker was working on is lost; what it had not begun does not count as
+-- handed out. What Daybook's worker has not renewed in time ends ten seconds later, unless
+-- _at_once: the database was unavailable or its clock was set forward, and a worker that lives
+-- renews its lease in that time. tasks: how many leases ended; lost: how many of them were being
+-- worked; failed: how many of these were the last attempt; ended: each of them, for those that
+-- observe the worker; null: none.
+CREATE FUNCTION queues.reclaim_expired(_now timestamptz, _at_once boolean, OUT tasks integer, OUT lost integer,
+    OUT failed integer, OUT ended jsonb)
     LANGUAGE plpgsql
 AS $$
 DECLARE
@@ -25,7 +31,8 @@ DECLARE
     ids bigint[];
     last CONSTANT timestamptz := _now + interval '10 seconds';
 BEGIN
-    -- Leases from before the clock was set back count from now on, so that their holders can renew them.
+    -- Leases from before the clock was set back count from now on, so that their holders can renew
+    -- them.
     IF EXISTS (SELECT FROM queues.open_task o WHERE o.leased_until > _now + interval '310 seconds') THEN
         PERFORM queues.prolong_tasks(ARRAY(SELECT o.task_id FROM queues.open_task o WHERE o.leased_until > _now + interval '310 seconds' FOR UPDATE SKIP LOCKED));
     END IF;
@@ -79,13 +86,16 @@ BEGIN
 END
 $$;
 
--- Leases up to _limit ready tasks of one type, null: of every type, for five minutes, in the order (scheduled_at, task_id). What other
--- transactions hold is passed over. _turn and what follows it are those of Daybook's worker (chapter 16).
+-- Leases up to _limit ready tasks of one type, null: of every type, for five minutes, in the order
+-- (scheduled_at, task_id). What other transactions hold is passed over. _turn and what follows it
+-- are those of Daybook's worker (chapter 16).
 CREATE FUNCTION queues.claim_tasks(
-    _limit integer, _type text, _turn text DEFAULT NULL, _fence bigint DEFAULT NULL, _worker text DEFAULT NULL, _detached boolean DEFAULT false,
+    _limit integer, _type text, _turn text DEFAULT NULL, _fence bigint DEFAULT NULL, _worker text DEFAULT NULL,
+    _detached boolean DEFAULT false,
     _working boolean DEFAULT false, _counted boolean DEFAULT false)
     RETURNS TABLE (task_id bigint, task_type text, payload jsonb, enqueued_at timestamptz, scheduled_at timestamptz,
-                   task_lease_id bigint, leased_at timestamptz, expires_at timestamptz, leases integer, reclaims integer, traceparent text)
+                   task_lease_id bigint, leased_at timestamptz, expires_at timestamptz, leases integer,
+                   reclaims integer, traceparent text)
     LANGUAGE plpgsql
 AS $$
 #variable_conflict use_column
@@ -132,7 +142,8 @@ BEGIN
         ids := queues.within_caps(ids, room.capped, room.left_of);
     END IF;
     IF cardinality(ids) > 0 THEN
-        -- The tasks are read here, by a snapshot that saw them become ready: that of a caller's statement may be older.
+        -- The tasks are read here, by a snapshot that saw them become ready: that of a caller's
+        -- statement may be older.
         RETURN QUERY
         WITH added AS (
             INSERT INTO queues.task_lease (task_id, leased_at, expires_at)
@@ -161,7 +172,8 @@ $$;
 
 CREATE FUNCTION queues.dequeue_next_available_task() RETURNS queues.task
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
+    SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+    SET jit = off
 AS $$
 DECLARE
     leased queues.task;
@@ -174,13 +186,15 @@ $$;
 COMMENT ON FUNCTION queues.dequeue_next_available_task IS
     'Leases the first task that is due for five minutes, and returns it; all columns are null when there is none. Commit before you process it';
 
--- As dequeue_next_available_task, for many tasks. With types the tasks of these alone, up to _limit of each: what waits of other types is
--- not read. attempt is 1 when a task is handed out for the first time.
+-- As dequeue_next_available_task, for many tasks. With types only the tasks of these, up to _limit
+-- of each: waiting tasks of other types are not read. attempt is 1 when a task is handed out for
+-- the first time.
 CREATE FUNCTION queues.dequeue_available_tasks(_limit integer, _task_types text[] DEFAULT NULL) RETURNS TABLE (
     task_id bigint, task_type text, payload jsonb, enqueued_at timestamptz, scheduled_at timestamptz,
     task_lease_id bigint, leased_at timestamptz, expires_at timestamptz, attempt integer)
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
+    SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+    SET jit = off
 AS $$
 #variable_conflict use_column
 DECLARE
@@ -204,11 +218,13 @@ BEGIN
 END
 $$;
 
--- When the next task falls due, or the next lease expires, whichever is first; null: nothing is open. A time in the past: now, or as soon
--- as another transaction ends that holds the task, or its type is no longer at its cap. What is paused is not due.
+-- When the next task falls due, or the next lease expires, whichever is first; null: nothing is
+-- open. A time in the past: now, or as soon as another transaction ends that holds the task, or its
+-- type is no longer at its cap. What is paused is not due.
 CREATE FUNCTION queues.next_task_due(_task_types text[] DEFAULT NULL) RETURNS timestamptz
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
+    SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+    SET jit = off
 AS $$
 DECLARE
     c     queues.task_cursor := queues.last_cursor('@');
@@ -253,10 +269,13 @@ BEGIN
 END
 $$;
 
--- Gives tasks a new lease of five minutes where the caller still has the one that it names. The claim keeps its id.
-CREATE FUNCTION queues.renew_task_leases(_task_ids bigint[], _task_lease_ids bigint[]) RETURNS TABLE (task_id bigint, expires_at timestamptz)
+-- Gives tasks a new lease of five minutes where the caller still has the one that it names. The
+-- claim keeps its id.
+CREATE FUNCTION queues.renew_task_leases(_task_ids bigint[], _task_lease_ids bigint[])
+    RETURNS TABLE (task_id bigint, expires_at timestamptz)
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
+    SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+    SET jit = off
 AS $$
 #variable_conflict use_column
 DECLARE
@@ -277,11 +296,13 @@ BEGIN
 END
 $$;
 
--- Makes tasks ready again before their leases expire, where the caller still has the one that it names, and returns which. Their leases stay on
--- record as they were; the tasks do not count as handed out. A worker that waits is woken: they were due.
+-- Makes tasks ready again before their leases expire, where the caller still has the one that it
+-- names, and returns which. Their leases stay on record as they were; the tasks do not count as
+-- handed out. A worker that waits is woken: they were due.
 CREATE FUNCTION queues.give_back_tasks(_task_ids bigint[], _task_lease_ids bigint[]) RETURNS SETOF bigint
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
+    SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+    SET jit = off
 AS $$
 BEGIN
     RETURN QUERY
@@ -312,12 +333,15 @@ BEGIN
     INSERT INTO queues.task_completed (task_id) VALUES (_task_id) ON CONFLICT DO NOTHING;
 END
 $$;
-COMMENT ON FUNCTION queues.complete_task IS 'Says that a task is done with, whether it succeeded or failed; a second call does nothing';
+COMMENT ON FUNCTION queues.complete_task IS
+    'Says that a task is done with, whether it succeeded or failed; a second call does nothing';
 
--- Completes tasks, and returns those that were open until then. With _task_lease_ids only those of which the caller still has the lease that it names.
+-- Completes tasks, and returns those that were open until then. With _task_lease_ids only those of
+-- which the caller still has the lease that it names.
 CREATE FUNCTION queues.complete_tasks(_task_ids bigint[], _task_lease_ids bigint[] DEFAULT NULL) RETURNS SETOF bigint
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
+    SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+    SET jit = off
 AS $$
 BEGIN
     IF cardinality(_task_lease_ids) <> cardinality(_task_ids) THEN
@@ -346,11 +370,13 @@ BEGIN
     INSERT INTO queues.error (task_id, error_message) VALUES (_task_id, coalesce(_error_message, ''));
 END
 $$;
-COMMENT ON FUNCTION queues.fail_task IS 'Notes what went wrong with a task. The task stays open until queues.complete_task';
+COMMENT ON FUNCTION queues.fail_task IS
+    'Notes what went wrong with a task. The task stays open until queues.complete_task';
 
 CREATE FUNCTION queues.fail_tasks(_task_ids bigint[], _error_messages text[]) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
+    SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+    SET jit = off
 AS $$
 BEGIN
     IF cardinality(_error_messages) IS DISTINCT FROM cardinality(_task_ids) THEN
@@ -361,12 +387,16 @@ BEGIN
 END
 $$;
 
-REVOKE ALL ON FUNCTION queues.most_task_attempts, queues.lost_task_message, queues.reclaim_expired, queues.claim_tasks, queues.dequeue_next_available_task, queues.dequeue_available_tasks, queues.next_task_due, queues.is_type_due,
-    queues.renew_task_leases, queues.give_back_tasks, queues.complete_task, queues.complete_tasks, queues.fail_task, queues.fail_tasks FROM PUBLIC;
+REVOKE ALL ON FUNCTION queues.most_task_attempts, queues.lost_task_message, queues.reclaim_expired, queues.claim_tasks,
+    queues.dequeue_next_available_task, queues.dequeue_available_tasks, queues.next_task_due, queues.is_type_due,
+    queues.renew_task_leases, queues.give_back_tasks, queues.complete_task, queues.complete_tasks, queues.fail_task,
+    queues.fail_tasks FROM PUBLIC;
 
 -- +goose StatementEnd
 
 -- +goose Down
-DROP FUNCTION queues.fail_tasks, queues.fail_task, queues.complete_tasks, queues.complete_task, queues.give_back_tasks, queues.renew_task_leases;
-DROP FUNCTION queues.is_type_due, queues.next_task_due, queues.dequeue_available_tasks, queues.dequeue_next_available_task, queues.claim_tasks, queues.reclaim_expired;
+DROP FUNCTION queues.fail_tasks, queues.fail_task, queues.complete_tasks, queues.complete_task, queues.give_back_tasks,
+    queues.renew_task_leases;
+DROP FUNCTION queues.is_type_due, queues.next_task_due, queues.dequeue_available_tasks,
+    queues.dequeue_next_available_task, queues.claim_tasks, queues.reclaim_expired;
 DROP FUNCTION queues.lost_task_message, queues.most_task_attempts;

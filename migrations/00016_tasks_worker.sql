@@ -1,12 +1,15 @@
--- Chapter 16: what Daybook's worker asks of tasks, by functions alone: its role reads no table. docs/decisions/0009-tasks.md says why.
--- A task that the worker has leased is held by one turn, under its fence: both stand in queues.open_task. A function that is given another turn or
--- another fence changes nothing, where it does not say otherwise. Rows that another transaction holds are skipped.
--- The facts are those of any client. A task that a later activity of a crashed turn works again has a lease of its own.
+-- Chapter 16: what Daybook's worker asks of tasks, by functions alone: its role reads no table.
+-- docs/decisions/0009-tasks.md says why. A task that the worker has leased is held by one turn,
+-- under its fence: both stand in queues.open_task. A function that is given another turn or another
+-- fence changes nothing, unless it says otherwise. Rows that another transaction holds are skipped.
+-- The facts are those of any client. A task that a later activity of a crashed turn works again has
+-- a lease of its own.
 
 -- +goose Up
 -- +goose StatementBegin
 
--- As daybook.require_table and the fences of schema daybook, of which the worker's role has nothing.
+-- As daybook.require_table and the fences of schema daybook, of which the worker's role has
+-- nothing.
 CREATE FUNCTION queues.require_table(name text, table_id oid) RETURNS void
     LANGUAGE plpgsql STABLE SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp
@@ -21,16 +24,21 @@ CREATE FUNCTION queues.next_fence() RETURNS bigint
     SET search_path = pg_catalog, pg_temp
 AS $$ SELECT nextval('daybook.fence_seq') $$;
 
--- Leases up to _limit ready tasks to a turn, types in turn: of each of _types as many as _rooms says, and no more than _everywhere over all workers
--- (0: any number). Null types: of every type, in the order (scheduled_at, task_id). The last row has no task. full: the types of which as many are leased as
--- may be. ended: the leases that have expired (queues.reclaim_expired). due: when nothing was leased, in how many seconds to ask again (null: nothing is open; not above 0: a transaction or a cap holds it back).
+-- Leases up to _limit ready tasks to a turn, types in turn: of each of _types as many as _rooms
+-- says, and no more than _everywhere over all workers (0: any number). Null types: of every type,
+-- in the order (scheduled_at, task_id). The last row has no task. full: the types of which as many
+-- are leased as may be. ended: the leases that have expired (queues.reclaim_expired). due: when
+-- nothing was leased, in how many seconds to ask again (null: nothing is open; not above 0: a
+-- transaction or a cap holds it back).
 CREATE FUNCTION queues.lease_tasks(
     _turn text, _fence bigint, _worker text, _detached boolean, _working boolean, _limit integer,
     _types text[], _rooms integer[], _everywhere integer[])
-    RETURNS TABLE (task_id bigint, task_type text, payload jsonb, enqueued_at timestamptz, leased_at timestamptz, attempt integer, reclaims integer,
+    RETURNS TABLE (task_id bigint, task_type text, payload jsonb, enqueued_at timestamptz, leased_at timestamptz,
+    attempt integer, reclaims integer,
                    due double precision, "full" text[], ready_at timestamptz, ended jsonb, traceparent text)
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET enable_bitmapscan = off
+    SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+    SET enable_bitmapscan = off
     SET jit = off SET plan_cache_mode = force_generic_plan
 AS $$
 #variable_conflict use_column
@@ -91,11 +99,12 @@ BEGIN
 END
 $$;
 
--- Whether tasks are due of types that are not among these, and not paused, and that another worker has a processor for: one that was heard of (chapter 20)
--- in the last five minutes.
+-- Whether tasks are due of types that are not among these, and not paused, and that another worker
+-- has a processor for: one that has reported its types (chapter 20) in the last five minutes.
 CREATE FUNCTION queues.has_other_tasks(_types text[]) RETURNS boolean
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off SET plan_cache_mode = force_generic_plan
+    SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off
+    SET plan_cache_mode = force_generic_plan
 AS $$
 BEGIN
     RETURN EXISTS (SELECT FROM daybook.job_types t
@@ -113,7 +122,8 @@ CREATE FUNCTION queues.turns_with_tasks(_turns text[]) RETURNS SETOF text
     SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET jit = off
 AS $$ SELECT t FROM unnest(_turns) AS t WHERE EXISTS (SELECT FROM queues.open_task o WHERE o.turn_id = t) ORDER BY t COLLATE "C" $$;
 
--- Gives the tasks a lease of five minutes from now on, by a fact that renews their claim. The caller has them locked.
+-- Gives the tasks a lease of five minutes from now on, by a fact that renews their claim. The
+-- caller has them locked.
 CREATE FUNCTION queues.prolong_tasks(_task_ids bigint[]) RETURNS void
     LANGUAGE plpgsql
 AS $$
@@ -129,10 +139,13 @@ BEGIN
 END
 $$;
 
--- Renews what the turn holds, but for _overdue, where half of the five minutes is over, and returns all. missed: another transaction holds it.
-CREATE FUNCTION queues.renew_tasks_of_turn(_turn text, _fence bigint, _overdue bigint[]) RETURNS TABLE (task_id bigint, missed boolean)
+-- Renews what the turn holds, except _overdue, where half of the five minutes is over, and returns
+-- all. missed: another transaction holds it.
+CREATE FUNCTION queues.renew_tasks_of_turn(_turn text, _fence bigint, _overdue bigint[])
+    RETURNS TABLE (task_id bigint, missed boolean)
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
+    SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+    SET jit = off
     SET plan_cache_mode = force_generic_plan
 AS $$
 #variable_conflict use_column
@@ -151,10 +164,12 @@ BEGIN
 END
 $$;
 
--- Says that leased tasks are not being worked yet, or are now. begun: it is worked now, else another transaction holds it.
+-- Says that leased tasks are not being worked yet, or are now. begun: it is worked now, else
+-- another transaction holds it.
 CREATE FUNCTION queues.mark_tasks_waiting(_turn text, _fence bigint, _task_ids bigint[]) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
+    SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+    SET jit = off
 AS $$
 BEGIN
     UPDATE queues.open_task o SET working = false
@@ -162,9 +177,11 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION queues.begin_tasks(_turn text, _fence bigint, _task_ids bigint[]) RETURNS TABLE (task_id bigint, begun boolean)
+CREATE FUNCTION queues.begin_tasks(_turn text, _fence bigint, _task_ids bigint[])
+    RETURNS TABLE (task_id bigint, begun boolean)
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
+    SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+    SET jit = off
 AS $$
 #variable_conflict use_column
 BEGIN
@@ -177,10 +194,13 @@ BEGIN
 END
 $$;
 
--- Makes all of these tasks those of another turn, under the same fence, or says false and changes nothing. What was handed over already counts as such.
-CREATE FUNCTION queues.hand_tasks_over(_turn text, _fence bigint, _to text, _detached boolean, _task_ids bigint[]) RETURNS boolean
+-- Makes all of these tasks those of another turn, under the same fence, or says false and changes
+-- nothing. What was handed over already counts as such.
+CREATE FUNCTION queues.hand_tasks_over(_turn text, _fence bigint, _to text, _detached boolean, _task_ids bigint[])
+    RETURNS boolean
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
+    SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+    SET jit = off
 AS $$
 DECLARE
     ids CONSTANT bigint[] := ARRAY(SELECT o.task_id FROM queues.open_task o
@@ -199,11 +219,13 @@ BEGIN
 END
 $$;
 
--- Makes tasks (null: all) of the turn, of this fence or a lower one, ready after so many seconds, uncounted, and returns them. Those that wait are told.
+-- Makes tasks (null: all) of the turn, of this fence or a lower one, ready after so many seconds,
+-- uncounted, and returns them. Workers that wait are woken.
 CREATE FUNCTION queues.give_tasks_of_turn_back(_turn text, _fence bigint, _task_ids bigint[], _delay double precision)
     RETURNS TABLE (task_id bigint, task_type text, attempt integer)
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
+    SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+    SET jit = off
 AS $$
 #variable_conflict use_column
 BEGIN
@@ -226,13 +248,17 @@ BEGIN
 END
 $$;
 
--- Makes the turn's own what the named turns hold under a lower fence, and returns it. After a crash what was being worked under a fence below _first_fence is lost: the
--- task is handed out anew, or completed, with what happened in queues.error, when that was its last attempt (failed).
-CREATE FUNCTION queues.reclaim_tasks_of_turns(_turn text, _fence bigint, _first_fence bigint, _worker text, _detached boolean, _from text[], _crashed boolean)
-    RETURNS TABLE (task_id bigint, task_type text, payload jsonb, enqueued_at timestamptz, leased_at timestamptz, attempt integer, reclaims integer, lost boolean, failed boolean,
+-- Makes the turn's own what the named turns hold under a lower fence, and returns it. After a crash
+-- what was being worked under a fence below _first_fence is lost: the task is handed out anew, or
+-- completed, with what happened in queues.error, when that was its last attempt (failed).
+CREATE FUNCTION queues.reclaim_tasks_of_turns(_turn text, _fence bigint, _first_fence bigint, _worker text,
+    _detached boolean, _from text[], _crashed boolean)
+    RETURNS TABLE (task_id bigint, task_type text, payload jsonb, enqueued_at timestamptz, leased_at timestamptz,
+    attempt integer, reclaims integer, lost boolean, failed boolean,
                    ready_at timestamptz, was_worker text, was_turn text, traceparent text)
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
+    SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+    SET jit = off
     SET plan_cache_mode = force_generic_plan
 AS $$
 #variable_conflict use_column
@@ -291,10 +317,14 @@ BEGIN
 END
 $$;
 
--- Ends the leases that have expired, as each dequeue does, or without the ten seconds that a worker has to renew them (_at_once): how many; lost: those that were being worked; failed: of these the last attempts.
-CREATE FUNCTION queues.reclaim_expired_tasks(_at_once boolean DEFAULT false, OUT tasks integer, OUT lost integer, OUT failed integer, OUT ended jsonb)
+-- Ends the leases that have expired, as each dequeue does, or without the ten seconds that a worker
+-- has to renew them (_at_once): how many; lost: those that were being worked; failed: of these the
+-- last attempts.
+CREATE FUNCTION queues.reclaim_expired_tasks(_at_once boolean DEFAULT false, OUT tasks integer, OUT lost integer,
+    OUT failed integer, OUT ended jsonb)
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
+    SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+    SET jit = off
 AS $$
 BEGIN
     SELECT * INTO tasks, lost, failed, ended FROM queues.reclaim_expired(clock_timestamp(), _at_once);
@@ -305,7 +335,8 @@ END
 $$;
 
 -- Puts the types on record that a worker has processors for (chapter 20).
-CREATE FUNCTION queues.note_task_types(_worker text, _types text[], _owners text[], _timeouts double precision[], _parallel integer[]) RETURNS void
+CREATE FUNCTION queues.note_task_types(_worker text, _types text[], _owners text[], _timeouts double precision[],
+    _parallel integer[]) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp
 AS $$
@@ -317,9 +348,11 @@ END
 $$;
 
 -- Locks those of the tasks that the turn holds until the transaction ends.
-CREATE FUNCTION queues.lock_tasks(_turn text, _fence bigint, _task_ids bigint[]) RETURNS TABLE (task_id bigint, attempt integer)
+CREATE FUNCTION queues.lock_tasks(_turn text, _fence bigint, _task_ids bigint[])
+    RETURNS TABLE (task_id bigint, attempt integer)
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
+    SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+    SET jit = off
 AS $$
 #variable_conflict use_column
 BEGIN
@@ -330,13 +363,16 @@ BEGIN
 END
 $$;
 
--- Ends attempts: all of them, or it fails with DB031 when one of the tasks is not the turn's, or in another attempt. completed and failed complete
--- the task; what else there is makes it ready again after a delay. An error is noted. Null outcomes: all are completed.
+-- Ends attempts: all of them, or it fails with DB031 when one of the tasks is not the turn's, or in
+-- another attempt. completed and failed complete the task; what else there is makes it ready again
+-- after a delay. An error is noted. Null outcomes: all are completed.
 CREATE FUNCTION queues.end_tasks(
-    _turn text, _fence bigint, _task_ids bigint[], _attempts integer[], _outcomes text[], _errors text[], _delays double precision[], _database boolean[])
+    _turn text, _fence bigint, _task_ids bigint[], _attempts integer[], _outcomes text[], _errors text[],
+    _delays double precision[], _database boolean[])
     RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
+    SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+    SET jit = off
     SET plan_cache_mode = force_generic_plan
 AS $$
 DECLARE
@@ -386,13 +422,18 @@ CREATE FUNCTION queues.task_put_off(_task_id bigint, _attempt integer) RETURNS i
     SET search_path = pg_catalog, pg_temp
 AS $$ SELECT coalesce((SELECT o.put_off FROM queues.open_task o WHERE o.task_id = _task_id AND o.leases + (o.turn_id IS NULL)::integer = _attempt), 0) $$;
 
-REVOKE ALL ON FUNCTION queues.require_table, queues.next_fence, queues.lease_tasks, queues.has_other_tasks, queues.tasks_of_turn, queues.turns_with_tasks,
-    queues.prolong_tasks, queues.renew_tasks_of_turn, queues.mark_tasks_waiting, queues.begin_tasks, queues.hand_tasks_over, queues.give_tasks_of_turn_back,
-    queues.reclaim_tasks_of_turns, queues.reclaim_expired_tasks, queues.note_task_types, queues.lock_tasks, queues.end_tasks, queues.task_put_off FROM PUBLIC;
+REVOKE ALL ON FUNCTION queues.require_table, queues.next_fence, queues.lease_tasks, queues.has_other_tasks,
+    queues.tasks_of_turn, queues.turns_with_tasks,
+    queues.prolong_tasks, queues.renew_tasks_of_turn, queues.mark_tasks_waiting, queues.begin_tasks,
+    queues.hand_tasks_over, queues.give_tasks_of_turn_back,
+    queues.reclaim_tasks_of_turns, queues.reclaim_expired_tasks, queues.note_task_types, queues.lock_tasks,
+    queues.end_tasks, queues.task_put_off FROM PUBLIC;
 
 -- +goose StatementEnd
 
 -- +goose Down
-DROP FUNCTION queues.task_put_off, queues.end_tasks, queues.lock_tasks, queues.note_task_types, queues.reclaim_expired_tasks, queues.reclaim_tasks_of_turns, queues.give_tasks_of_turn_back;
-DROP FUNCTION queues.hand_tasks_over, queues.begin_tasks, queues.mark_tasks_waiting, queues.renew_tasks_of_turn, queues.prolong_tasks, queues.turns_with_tasks;
+DROP FUNCTION queues.task_put_off, queues.end_tasks, queues.lock_tasks, queues.note_task_types,
+    queues.reclaim_expired_tasks, queues.reclaim_tasks_of_turns, queues.give_tasks_of_turn_back;
+DROP FUNCTION queues.hand_tasks_over, queues.begin_tasks, queues.mark_tasks_waiting, queues.renew_tasks_of_turn,
+    queues.prolong_tasks, queues.turns_with_tasks;
 DROP FUNCTION queues.tasks_of_turn, queues.has_other_tasks, queues.lease_tasks, queues.next_fence, queues.require_table;

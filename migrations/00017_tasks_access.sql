@@ -1,10 +1,12 @@
--- Chapter 17: who may do what with tasks, the runner of functions that tasks name, and tasks to look at.
+-- Chapter 17: who may do what with tasks, the runner of functions that tasks name, and tasks to
+-- look at.
 
 -- +goose Up
 -- +goose StatementBegin
 
--- Calls the function that a task names, as the caller: function_name is schema.name, its argument and its result are jsonb. The caller must own
--- the function or have been granted it; what PUBLIC may call, PostgreSQL's own functions above all, is not enough.
+-- Calls the function that a task names, as the caller: function_name is schema.name, its argument
+-- and its result are jsonb. The caller must own the function or have been granted it; what PUBLIC
+-- may call, PostgreSQL's own functions above all, is not enough.
 CREATE FUNCTION internal.run_function(function_name text, payload jsonb) RETURNS jsonb
     LANGUAGE plpgsql SECURITY INVOKER
 AS $$
@@ -43,19 +45,23 @@ BEGIN
     RETURN result;
 END
 $$;
-COMMENT ON FUNCTION internal.run_function IS 'Calls the function that a task names, with the rights of the caller, who must have been granted it';
+COMMENT ON FUNCTION internal.run_function IS
+    'Calls the function that a task names, with the rights of the caller, who must have been granted it';
 
 CREATE VIEW queues.open_tasks AS
--- Times are those of the open row, so that the first of many are found without reading the others' tasks.
+-- Times are those of the open row, so that the first of many are found without reading the others'
+-- tasks.
 SELECT o.task_id, t.task_type, t.payload, t.enqueued_at, o.scheduled_at,
        CASE WHEN o.leased_until > clock_timestamp() THEN 'leased' WHEN o.scheduled_at > clock_timestamp() THEN 'waiting' ELSE 'ready' END AS state,
        o.leases, CASE WHEN o.leased_until > clock_timestamp() THEN o.leased_until END AS leased_until,
-       (SELECT e.error_message FROM queues.error e WHERE e.task_id = o.task_id ORDER BY e.error_id DESC LIMIT 1) AS last_error
+       (SELECT e.error_message FROM queues.error e
+       WHERE e.task_id = o.task_id ORDER BY e.error_id DESC LIMIT 1) AS last_error
   FROM queues.open_task o JOIN queues.task t USING (task_id);
 COMMENT ON VIEW queues.open_tasks IS 'Tasks that are not completed: waiting for their time, ready, or leased';
 
 CREATE VIEW queues.leased_tasks AS
-SELECT o.task_id, t.task_type, t.payload, t.scheduled_at, o.task_lease_id, l.leased_at, o.leased_until AS expires_at, o.leases
+SELECT o.task_id, t.task_type, t.payload, t.scheduled_at, o.task_lease_id, l.leased_at, o.leased_until AS expires_at,
+    o.leases
   FROM queues.open_task o JOIN queues.task t USING (task_id) JOIN queues.task_lease l USING (task_lease_id)
  WHERE o.leased_until > clock_timestamp();
 COMMENT ON VIEW queues.leased_tasks IS 'Tasks that a worker holds now';
@@ -66,12 +72,14 @@ SELECT o.task_id, t.task_type, t.payload, t.scheduled_at, o.leases, o.leased_unt
             WHEN o.leases >= 3 THEN 'handed out three times or more, and never completed: its worker ended each time'
             WHEN o.leased_until <= clock_timestamp() THEN 'its lease has expired, and no worker has reclaimed it'
             ELSE 'due for five minutes, and no worker has leased it' END AS reason,
-       (SELECT e.error_message FROM queues.error e WHERE e.task_id = o.task_id ORDER BY e.error_id DESC LIMIT 1) AS last_error
+       (SELECT e.error_message FROM queues.error e
+       WHERE e.task_id = o.task_id ORDER BY e.error_id DESC LIMIT 1) AS last_error
   FROM queues.open_task o JOIN queues.task t USING (task_id)
  WHERE o.leases >= 3 OR coalesce(o.leased_until, o.scheduled_at) < clock_timestamp() - interval '5 minutes';
 COMMENT ON VIEW queues.stuck_tasks IS 'Open tasks that need a person: their workers end, or no worker leases them';
 
--- One row a task: its last error. The latest come first by ORDER BY last_error_id DESC, which reads no more than it shows.
+-- One row a task: its last error. The latest come first by ORDER BY last_error_id DESC, which reads
+-- no more than it shows.
 CREATE VIEW queues.failed_tasks AS
 SELECT e.task_id, t.task_type, t.payload, t.scheduled_at,
        (SELECT count(*) FROM queues.error x WHERE x.task_id = e.task_id) AS errors,
@@ -80,10 +88,12 @@ SELECT e.task_id, t.task_type, t.payload, t.scheduled_at,
   JOIN queues.task t ON t.task_id = e.task_id
   LEFT JOIN queues.task_completed c ON c.task_id = e.task_id
  WHERE NOT EXISTS (SELECT FROM queues.error n WHERE n.task_id = e.task_id AND n.error_id > e.error_id);
-COMMENT ON VIEW queues.failed_tasks IS 'Tasks of which an error was noted. Whether the process behind one succeeded later, its own tables say';
+COMMENT ON VIEW queues.failed_tasks IS
+    'Tasks of which an error was noted. Whether the process behind one succeeded later, its own tables say';
 
--- Grants worker_service_user what the worker needs: to lease tasks, to end them, and to call what it was granted. No table, and not queues.enqueue: supervisors
--- and handlers ask for tasks, with the rights of their owner. Says false when there is no such role. A second call does no harm.
+-- Grants worker_service_user what the worker needs: to lease tasks, to end them, and to call what
+-- it was granted. No table, and not queues.enqueue: supervisors and handlers ask for tasks, with
+-- the rights of their owner. Says false when there is no such role. A second call does no harm.
 CREATE FUNCTION queues.grant_to_worker() RETURNS boolean
     LANGUAGE plpgsql
     SET search_path = pg_catalog, pg_temp
@@ -108,7 +118,8 @@ END
 $$;
 REVOKE ALL ON FUNCTION internal.run_function, queues.grant_to_worker FROM PUBLIC;
 
--- A role belongs to the whole server: it may be there, another database may make it at this moment, and taking this migration back leaves it.
+-- A role belongs to the whole server: it may be there, another database may make it at this moment,
+-- and taking this migration back leaves it.
 DO $$
 BEGIN
     IF to_regrole('worker_service_user') IS NULL THEN

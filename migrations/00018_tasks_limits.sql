@@ -3,9 +3,10 @@
 -- +goose Up
 -- +goose StatementBegin
 
--- As queues.enqueue, for many tasks. Returns their ids in the order of the arrays. What is wrong is named by its place, from 1. No times: all
--- are due now; a time that is null: this one is.
-CREATE FUNCTION queues.enqueue_tasks(_task_types text[], _payloads jsonb[], _scheduled_ats timestamptz[] DEFAULT NULL) RETURNS TABLE (ordinal bigint, task_id bigint)
+-- As queues.enqueue, for many tasks. Returns their ids in the order of the arrays. What is wrong is
+-- named by its place, from 1. No times: all are due now; a time that is null: this one is.
+CREATE FUNCTION queues.enqueue_tasks(_task_types text[], _payloads jsonb[], _scheduled_ats timestamptz[] DEFAULT NULL)
+    RETURNS TABLE (ordinal bigint, task_id bigint)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp
 AS $$
@@ -53,8 +54,9 @@ END
 $$;
 COMMENT ON FUNCTION queues.enqueue_tasks IS 'queues.enqueue for many tasks in one statement; returns their ids';
 
--- The types that a dequeue leaves out because they are paused, and the scope of its cursor; no scope: all that it asks for is paused. _type null: it
--- asks for tasks of every type. A cursor that leaves types out is one of an order of its own (decision 9).
+-- The types that a dequeue leaves out because they are paused, and the scope of its cursor; no
+-- scope: all that it asks for is paused. _type null: it asks for tasks of every type. A cursor that
+-- leaves types out is one of an order of its own (decision 9).
 CREATE FUNCTION queues.task_pause(_type text, OUT without text[], OUT scope text)
     LANGUAGE plpgsql STABLE
 AS $$
@@ -73,9 +75,11 @@ CREATE FUNCTION queues.scope_without(_types text[]) RETURNS text
     LANGUAGE sql IMMUTABLE
 AS $$ SELECT CASE WHEN cardinality(_types) <= 16 THEN '!' || array_to_string(_types, ',') ELSE '!#' || md5(array_to_string(_types, ',')) END $$;
 
--- What a dequeue may take: how many tasks at most, which types it leaves out, and how many are left of the caps of others. A cap's row is locked, so that
--- two dequeues do not both take what is left. One that is locked by another transaction has nothing left: no dequeue waits for another one.
-CREATE FUNCTION queues.task_room(_type text, _limit integer, OUT most integer, OUT scope text, OUT without text[], OUT capped text[], OUT left_of bigint[])
+-- What a dequeue may take: how many tasks at most, which types it leaves out, and how many are left
+-- of the caps of others. A cap's row is locked, so that two dequeues do not both take what is left.
+-- One that is locked by another transaction has nothing left: no dequeue waits for another one.
+CREATE FUNCTION queues.task_room(_type text, _limit integer, OUT most integer, OUT scope text, OUT without text[],
+    OUT capped text[], OUT left_of bigint[])
     LANGUAGE plpgsql
 AS $$
 DECLARE
@@ -147,8 +151,9 @@ AS $$
      WHERE c.space IS NULL OR r.nth <= c.space
 $$;
 
--- Pauses or resumes a type (*: all tasks), or sets its cap. _cap 0: none. What is not given stays as it is. changed: false when it was so already. A
--- row that says nothing more is removed. Those that wait for tasks are woken: there may be more to do now.
+-- Pauses or resumes a type (*: all tasks), or sets its cap. _cap 0: none. What is not given stays
+-- as it is. changed: false when it was so already. A row that limits nothing any more is removed.
+-- Workers that wait for tasks are woken: there may be more to do now.
 CREATE FUNCTION queues.limit_tasks(_task_type text, _paused boolean DEFAULT NULL, _cap integer DEFAULT NULL,
     OUT changed boolean, OUT paused_at timestamptz, OUT max_in_flight integer)
     LANGUAGE plpgsql SECURITY DEFINER
@@ -180,11 +185,14 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION queues.limit_tasks IS 'Pauses, resumes or caps the tasks of a type, or all (*): no dequeue that begins after the commit hands out more';
+COMMENT ON FUNCTION queues.limit_tasks IS
+    'Pauses, resumes or caps the tasks of a type, or all (*): no dequeue that begins after the commit hands out more';
 
-REVOKE ALL ON FUNCTION queues.enqueue_tasks, queues.task_pause, queues.scope_without, queues.task_room, queues.tasks_in_flight, queues.counted_tasks, queues.within_caps, queues.limit_tasks FROM PUBLIC;
+REVOKE ALL ON FUNCTION queues.enqueue_tasks, queues.task_pause, queues.scope_without, queues.task_room,
+    queues.tasks_in_flight, queues.counted_tasks, queues.within_caps, queues.limit_tasks FROM PUBLIC;
 
 -- +goose StatementEnd
 
 -- +goose Down
-DROP FUNCTION queues.limit_tasks, queues.within_caps, queues.counted_tasks, queues.tasks_in_flight, queues.task_room, queues.scope_without, queues.task_pause, queues.enqueue_tasks;
+DROP FUNCTION queues.limit_tasks, queues.within_caps, queues.counted_tasks, queues.tasks_in_flight, queues.task_room,
+    queues.scope_without, queues.task_pause, queues.enqueue_tasks;

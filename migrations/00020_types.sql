@@ -1,4 +1,5 @@
--- Chapter 20: which types of jobs there are, who owns each, and what its handler's policy says. Workers write it; lists, logs, metrics and reports read it.
+-- Chapter 20: which types of jobs there are, who owns each, and what its handler's policy says.
+-- Workers write it; lists, logs, metrics and reports read it.
 
 -- +goose Up
 -- +goose StatementBegin
@@ -20,18 +21,24 @@ CREATE TABLE daybook.job_types (
     PRIMARY KEY (kind, type),
     CHECK ((kind = 'accounting') = (type = ''))
 ) WITH (fillfactor = 70, autovacuum_vacuum_threshold = 1000, autovacuum_analyze_threshold = 1000);
-COMMENT ON TABLE daybook.job_types IS 'Types that workers have handlers for: each worker writes its own every minute; what no worker has written for 90 days is removed';
+COMMENT ON TABLE daybook.job_types IS
+    'Types that workers have handlers for: each worker writes its own every minute; what no worker has written for '
+    '90 days is removed';
 COMMENT ON COLUMN daybook.job_types.type IS 'As jobs are enqueued; empty for the kind accounting';
-COMMENT ON COLUMN daybook.job_types.alias_of IS 'The type whose handler works it, if this is another name of it; else empty';
+COMMENT ON COLUMN daybook.job_types.alias_of IS
+    'The type whose handler works it, if this is another name of it; else empty';
 COMMENT ON COLUMN daybook.job_types.owner IS 'The team or contact responsible; empty: no worker has said';
-COMMENT ON COLUMN daybook.job_types.max_attempts IS 'How many attempts a job has that says nothing else; 0: that is the kind''s rule';
-COMMENT ON COLUMN daybook.job_types.parallel IS 'How many a worker works side by side, or how many share a call of a bulk handler';
+COMMENT ON COLUMN daybook.job_types.max_attempts IS
+    'How many attempts a job has that says nothing else; 0: that is the kind''s rule';
+COMMENT ON COLUMN daybook.job_types.parallel IS
+    'How many a worker works side by side, or how many share a call of a bulk handler';
 COMMENT ON COLUMN daybook.job_types.secrets IS 'Members of payloads and results that are not shown to people';
 COMMENT ON COLUMN daybook.job_types.worker IS 'The worker that wrote the row last';
 
--- Puts types of a kind on record; the arrays have one element a type, which of _secrets is names with newlines between them. An owner that is
--- empty leaves the one on record.
-CREATE FUNCTION daybook.note_job_types(_kind text, _worker text, _types text[], _aliases text[], _owners text[], _attempts integer[], _timeouts double precision[],
+-- Puts types of a kind on record; the arrays have one element a type, which of _secrets is names
+-- with newlines between them. An owner that is empty leaves the one on record.
+CREATE FUNCTION daybook.note_job_types(_kind text, _worker text, _types text[], _aliases text[], _owners text[],
+    _attempts integer[], _timeouts double precision[],
                                        _parallel integer[], _bulk boolean[], _secrets text[] DEFAULT NULL) RETURNS void
     LANGUAGE plpgsql
     SET search_path = pg_catalog, pg_temp

@@ -1,6 +1,7 @@
 -- Chapter 22: named queues of background jobs, and the fleets of workers that they belong to.
 --
--- SQLSTATEs: DB010 the request is invalid, DB023 there is no such queue, DB025 the queue has open jobs.
+-- SQLSTATEs: DB010 the request is invalid, DB023 there is no such queue, DB025 the queue has open
+-- jobs.
 
 -- +goose Up
 -- +goose StatementBegin
@@ -39,22 +40,30 @@ CREATE TABLE daybook.queues (
     CHECK (rate_burst IS NULL OR rate IS NOT NULL)
 );
 COMMENT ON COLUMN daybook.queues.fleet IS 'The fleet whose workers work it';
-COMMENT ON COLUMN daybook.queues.max_parallel IS 'How many of its jobs may be leased at a time, over all workers; null: any number';
-COMMENT ON COLUMN daybook.queues.per_process IS 'How many of its jobs each worker process may have leased at a time; null: any number';
-COMMENT ON COLUMN daybook.queues.rate IS 'How many attempts may begin in rate_seconds, over all workers; null: any number';
-COMMENT ON COLUMN daybook.queues.rate_burst IS 'How many of them may begin at once; null: what the rate allows in 50 ms, at least one';
+COMMENT ON COLUMN daybook.queues.max_parallel IS
+    'How many of its jobs may be leased at a time, over all workers; null: any number';
+COMMENT ON COLUMN daybook.queues.per_process IS
+    'How many of its jobs each worker process may have leased at a time; null: any number';
+COMMENT ON COLUMN daybook.queues.rate IS
+    'How many attempts may begin in rate_seconds, over all workers; null: any number';
+COMMENT ON COLUMN daybook.queues.rate_burst IS
+    'How many of them may begin at once; null: what the rate allows in 50 ms, at least one';
 COMMENT ON COLUMN daybook.queues.owner IS 'The team or contact responsible; empty: it is not said';
-COMMENT ON COLUMN daybook.queues.set_by IS 'Which person has set the settings; null: they are those that programs ask for';
-COMMENT ON COLUMN daybook.queues.declared IS 'While a person has set them, those that programs have asked for last, as arguments of set_queue; null: none has';
+COMMENT ON COLUMN daybook.queues.set_by IS
+    'Which person has set the settings; null: they are those that programs ask for';
+COMMENT ON COLUMN daybook.queues.declared IS
+    'While a person has set them, those that programs have asked for last, as arguments of set_queue; null: none has';
 COMMENT ON COLUMN daybook.queues.paused_at IS 'Since when nothing of it is leased; null: it is not paused';
 
--- What is left of a queue's rate. A table of its own, because each lease of such a queue writes it, and each scan reads daybook.queues.
+-- What is left of a queue's rate. A table of its own, because each lease of such a queue writes it,
+-- and each scan reads daybook.queues.
 CREATE TABLE daybook.queue_rates (
     queue  text COLLATE "C" PRIMARY KEY REFERENCES daybook.queues (name) ON DELETE CASCADE,
     starts double precision NOT NULL,
     at     timestamptz NOT NULL
 ) WITH (fillfactor = 20, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0);
-COMMENT ON TABLE daybook.queue_rates IS 'How many attempts could begin at a time, of each queue with a rate that was leased from';
+COMMENT ON TABLE daybook.queue_rates IS
+    'How many attempts could begin at a time, of each queue with a rate that was leased from';
 
 -- The number of a fleet, which is made if there is none of that name.
 CREATE FUNCTION daybook.fleet_of(name text) RETURNS smallint
@@ -81,7 +90,8 @@ END
 $$;
 COMMENT ON FUNCTION daybook.fleet_of IS 'The number of a fleet; it is made on first use';
 
--- The fleet of a queue that a job is enqueued in. What does not exist is refused: a misspelt name would go around the limits of the queue that was meant.
+-- The fleet of a queue that a job is enqueued in. What does not exist is refused: a misspelt name
+-- would go around the limits of the queue that was meant.
 CREATE FUNCTION daybook.queue_fleet(queue text) RETURNS smallint
     LANGUAGE plpgsql STABLE
 AS $$
@@ -101,8 +111,9 @@ END
 $$;
 COMMENT ON FUNCTION daybook.queue_fleet IS 'The fleet that works a queue; DB023 when there is no such queue';
 
--- Whether the jobs of a queue may be worked uncounted: false for one with a limit or a rate, null for one that is paused. A function, so that the statement
--- that asks it reads the table for jobs in queues alone.
+-- Whether the jobs of a queue may be worked uncounted: false for one with a limit or a rate, null
+-- for one that is paused. A function, so that the statement that asks it reads the table for jobs
+-- in queues alone.
 CREATE FUNCTION daybook.queue_uncounted(queue text) RETURNS boolean
     LANGUAGE plpgsql STABLE
 AS $$
@@ -112,7 +123,8 @@ BEGIN
 END
 $$;
 
--- Moves up to batch open jobs of a queue to the fleet that works it, and wakes that. Returns false when others are left, because they are more or a row is locked.
+-- Moves up to batch open jobs of a queue to the fleet that works it, and wakes that. Returns false
+-- when others are left, because they are more or a row is locked.
 CREATE FUNCTION daybook.move_queue(queue text, batch integer DEFAULT 1000) RETURNS boolean
     LANGUAGE plpgsql
     SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off
@@ -144,11 +156,13 @@ AS $$
                               'rate_seconds', $1.rate_seconds, 'rate_burst', $1.rate_burst, 'owner', $1.owner, 'per_process', $1.per_process)
 $$;
 
--- Makes a queue, or gives it these settings: what is null is at its default. A pause stays. Open jobs go to the fleet that is named: 1,000 at once, the others
--- by way of check_waits, so that the change holds few rows.
+-- Makes a queue, or gives it these settings: what is null is at its default. A pause stays. Open
+-- jobs go to the fleet that is named: 1,000 at once, the others by way of check_waits, so that the
+-- change holds few rows.
 --
--- set_by: a person sets them, whose settings count until release_queue gives them back to the programs. What a program asks for meanwhile, as each does when it
--- starts, is kept and counts then.
+-- set_by: a person sets them, whose settings count until release_queue gives them back to the
+-- programs. What a program asks for meanwhile, as each does when it starts, is kept and counts
+-- then.
 CREATE FUNCTION daybook.set_queue(
     name         text,
     fleet        text DEFAULT NULL,
@@ -218,9 +232,12 @@ BEGIN
     RETURN made;
 END
 $$;
-COMMENT ON FUNCTION daybook.set_queue IS 'Makes a named queue, or gives it these settings: what is null is at its default. At most rate attempts begin in rate_seconds. What a person sets (set_by) counts until release_queue';
+COMMENT ON FUNCTION daybook.set_queue IS
+    'Makes a named queue, or gives it these settings: what is null is at its default. At most rate attempts begin in '
+    'rate_seconds. What a person sets (set_by) counts until release_queue';
 
--- Gives a queue that a person has set back to the programs: what they have asked for last counts again. Returns whether a person had set it.
+-- Gives a queue that a person has set back to the programs: what they have asked for last counts
+-- again. Returns whether a person had set it.
 CREATE FUNCTION daybook.release_queue(name text) RETURNS boolean
     LANGUAGE plpgsql
 AS $$
@@ -244,8 +261,8 @@ END
 $$;
 COMMENT ON FUNCTION daybook.release_queue IS 'Gives the settings of a queue that a person has set back to the programs';
 
--- paused: nothing of the queue is leased after the commit; what is leased already is finished. Pausing twice keeps the time of the first. Returns whether
--- something changed.
+-- paused: nothing of the queue is leased after the commit; what is leased already is finished.
+-- Pausing twice keeps the time of the first. Returns whether something changed.
 CREATE FUNCTION daybook.pause_queue(name text, paused boolean DEFAULT true) RETURNS boolean
     LANGUAGE plpgsql
 AS $$
@@ -290,5 +307,6 @@ COMMENT ON FUNCTION daybook.delete_queue IS 'Deletes a named queue that has no o
 -- +goose StatementEnd
 
 -- +goose Down
-DROP FUNCTION daybook.delete_queue, daybook.pause_queue, daybook.release_queue, daybook.set_queue, daybook.queue_settings, daybook.move_queue, daybook.queue_uncounted, daybook.queue_fleet, daybook.fleet_of;
+DROP FUNCTION daybook.delete_queue, daybook.pause_queue, daybook.release_queue, daybook.set_queue,
+    daybook.queue_settings, daybook.move_queue, daybook.queue_uncounted, daybook.queue_fleet, daybook.fleet_of;
 DROP TABLE daybook.queue_rates, daybook.queues, daybook.fleets;

@@ -1,23 +1,30 @@
--- Chapter 23: jobs that wait: for their turn in a sequence, for the end of other jobs, and for a callback.
+-- Chapter 23: jobs that wait: for their turn in a sequence, for the end of other jobs, and for a
+-- callback.
 --
--- A job that waits for its turn or for other jobs is pending with a ready_at of 9999-12-31, and first_ready_at says when it is to be due; so
--- picks do not see it. When nothing is left to wait for, it is released: it is due then, or at its time. Statements that name such jobs by their ids ask for the
--- state as text: otherwise they could use the index of due jobs, which has all that wait at one time, and statistics that are older than these jobs expect few of them there.
+-- A job that waits for its turn or for other jobs is pending with a ready_at of 9999-12-31, and
+-- first_ready_at says when it is to be due; so picks do not see it. When nothing is left to wait
+-- for, it is released: it is due then, or at its time. Statements that name such jobs by their ids
+-- ask for the state as text: otherwise they could use the index of due jobs, which has all that
+-- wait at one time, and statistics that are older than these jobs expect few of them there.
 --
--- No statement here waits for a row lock (SKIP LOCKED), and enqueuing locks nothing but what it inserts. What cannot be decided because a row is
--- locked is put on record (job_wait_checks), and a worker decides it a moment later. So waiting takes part in no deadlock, and an application's
--- open transaction holds up no other job.
+-- No statement here waits for a row lock (SKIP LOCKED), and enqueuing locks nothing but what it
+-- inserts. What cannot be decided because a row is locked is put on record (job_wait_checks), and a
+-- worker decides it a moment later. So waiting takes part in no deadlock, and an application's open
+-- transaction holds up no other job.
 --
--- A job can only wait for jobs that exist when it is enqueued, and what it waits for is not changed later. So nothing waits in a circle.
+-- A job can only wait for jobs that exist when it is enqueued, and what it waits for is not changed
+-- later. So nothing waits in a circle.
 --
--- SQLSTATEs: DB010 the request is invalid, DB011 there is no such job, DB020 the data of a callback is too large, DB021 it is invalid,
--- DB026 there is no such callback, DB027 it came too late, DB028 it came before with other data.
+-- SQLSTATEs: DB010 the request is invalid, DB011 there is no such job, DB020 the data of a callback
+-- is too large, DB021 it is invalid, DB026 there is no such callback, DB027 it came too late, DB028
+-- it came before with other data.
 
 -- +goose Up
 -- +goose StatementBegin
 
--- Which jobs must be completed before a job is due. Neither this table nor job_callbacks refers to daybook.jobs by a foreign key, which would cost each
--- job that is removed a statement of its own: forget_waits removes their rows, once a statement.
+-- Which jobs must be completed before a job is due. Neither this table nor job_callbacks refers to
+-- daybook.jobs by a foreign key, which would cost each job that is removed a statement of its own:
+-- forget_waits removes their rows, once a statement.
 CREATE TABLE daybook.job_waits (
     job_id text COLLATE "C" NOT NULL,
     awaits text COLLATE "C" NOT NULL CHECK (awaits <> '' AND octet_length(awaits) <= 255),
@@ -26,10 +33,13 @@ CREATE TABLE daybook.job_waits (
     PRIMARY KEY (job_id, awaits),
     CHECK (any_end OR ended_as IS NULL)
 );
-COMMENT ON COLUMN daybook.job_waits.awaits IS 'The id of the other job. Unless any_end is set, the row goes when that job is completed, or has failed this one';
-COMMENT ON COLUMN daybook.job_waits.any_end IS 'The job goes on however the other one ends, also as a dead letter; ended_as then says how';
--- What waits for a job, when it ends. Statements that look for what one job waits for say num_nulls(ended_as) = 1 in place of IS NULL: they could use this index, which they would read
--- to its end, and while the table is small it costs no more to the planner than the primary key.
+COMMENT ON COLUMN daybook.job_waits.awaits IS
+    'The id of the other job. Unless any_end is set, the row goes when that job is completed, or has failed this one';
+COMMENT ON COLUMN daybook.job_waits.any_end IS
+    'The job goes on however the other one ends, also as a dead letter; ended_as then says how';
+-- What waits for a job, when it ends. Statements that look for what one job waits for say
+-- num_nulls(ended_as) = 1 in place of IS NULL: they could use this index, and read it to its end,
+-- and while the table is small it costs the planner no more than the primary key.
 CREATE INDEX job_waits_awaits ON daybook.job_waits (awaits, job_id) WHERE ended_as IS NULL;
 
 -- Whose turn it is in a sequence; a sequence without open jobs has no row.
@@ -39,11 +49,13 @@ CREATE TABLE daybook.job_sequences (
     holder text COLLATE "C" NOT NULL,
     PRIMARY KEY (org_id, key)
 );
-COMMENT ON COLUMN daybook.job_sequences.holder IS 'The job whose turn it is: the others of its sequence wait until it is completed, cancelled or removed';
+COMMENT ON COLUMN daybook.job_sequences.holder IS
+    'The job whose turn it is: the others of its sequence wait until it is completed, cancelled or removed';
 -- The order of a sequence is that of its jobs' ids, which is that of their creation.
 CREATE INDEX jobs_sequence ON daybook.jobs (org_id, sequence, id) WHERE sequence IS NOT NULL AND state IN ('pending', 'leased', 'failed');
 
--- What a worker has to decide: whose turn it is in a sequence, what waits for a job, whether a job may be due, or which jobs of a queue are still in another fleet's hands.
+-- What a worker has to decide: whose turn it is in a sequence, what waits for a job, whether a job
+-- may be due, or which jobs of a queue are still in another fleet's hands.
 CREATE TABLE daybook.job_wait_checks (
     id         bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
@@ -55,7 +67,8 @@ CREATE TABLE daybook.job_wait_checks (
     CHECK (num_nonnulls(sequence, awaits, job_id, queue) = 1 AND (sequence IS NULL) = (org_id IS NULL))
 );
 
--- Callbacks that jobs have asked for. The token is a secret of the other side: only its SHA-256 is here.
+-- Callbacks that jobs have asked for. The token is a secret of the other side: only its SHA-256 is
+-- here.
 CREATE TABLE daybook.job_callbacks (
     token_hash bytea PRIMARY KEY CHECK (octet_length(token_hash) = 32),
     job_id     text COLLATE "C" NOT NULL,
@@ -70,7 +83,9 @@ CREATE TABLE daybook.job_callbacks (
     CHECK (NOT seen OR called_at IS NOT NULL)
 );
 COMMENT ON COLUMN daybook.job_callbacks.name IS 'What the handler calls it: a job may ask for several';
-COMMENT ON COLUMN daybook.job_callbacks.awaited IS 'Who asked for it has waited for it. An attempt that ended otherwise may not have given the token to another system';
+COMMENT ON COLUMN daybook.job_callbacks.awaited IS
+    'Who asked for it has waited for it. An attempt that ended otherwise may not have given the token to another '
+    'system';
 COMMENT ON COLUMN daybook.job_callbacks.seen IS 'An attempt has read what came';
 CREATE INDEX job_callbacks_job ON daybook.job_callbacks (job_id, name);
 
@@ -82,7 +97,8 @@ AS $$
            AND (job.sequence IS NOT NULL OR EXISTS (SELECT FROM daybook.job_waits w WHERE w.job_id = job.id AND num_nulls(w.ended_as) = 1))
 $$;
 
--- Whether a job that is tried again has to wait, as if it were enqueued: it has not the turn, or others that it waits for are not completed.
+-- Whether a job that is tried again has to wait, as if it were enqueued: it has not the turn, or
+-- others that it waits for are not completed.
 CREATE FUNCTION daybook.must_wait(job_id text, org_id text, sequence text) RETURNS boolean
     LANGUAGE sql STABLE
 AS $$
@@ -90,10 +106,13 @@ AS $$
            OR $3 IS NOT NULL AND NOT EXISTS (SELECT FROM daybook.job_sequences s WHERE s.org_id = $2 AND s.key = $3 AND s.holder = $1)
 $$;
 
--- Makes jobs wait that the caller has just inserted as waiting. ids are in the order of the sequences; afters are arrays of ids.
-CREATE FUNCTION daybook.hold_jobs(ids text[], orgs text[], sequences text[], afters jsonb[], any_ends boolean[]) RETURNS void
+-- Makes jobs wait that the caller has just inserted as waiting. ids are in the order of the
+-- sequences; afters are arrays of ids.
+CREATE FUNCTION daybook.hold_jobs(ids text[], orgs text[], sequences text[], afters jsonb[], any_ends boolean[])
+    RETURNS void
     LANGUAGE plpgsql
-    -- Rows are found by their keys, also when the planner takes a table for a small one, as in the session or transaction that fills it.
+    -- Rows are found by their keys, also when the planner takes a table for a small one, as in the
+    -- session or transaction that fills it.
     SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
 AS $$
 DECLARE
@@ -126,12 +145,14 @@ BEGIN
     UPDATE daybook.jobs j
        SET ready_at = j.first_ready_at
      WHERE j.id IN (SELECT x.id FROM unnest(ids, sequences) AS x (id, sequence) WHERE x.sequence IS NULL) AND j.ready_at = '9999-12-31 00:00:00+00'
-       -- OFFSET 0 has each job's waits looked up by their key: as a join, or hashed, it would be a walk over the table while that seems empty.
+       -- OFFSET 0 has each job's waits looked up by their key: as a join, or hashed, it would be a
+       -- walk over the table while that seems empty.
        AND NOT EXISTS (SELECT FROM daybook.job_waits w WHERE w.job_id = j.id AND num_nulls(w.ended_as) = 1 OFFSET 0);
 END
 $$;
 
--- Puts on record that it is to be decided about those of the jobs that wait: they have been tried again.
+-- Puts those of the jobs on record that wait and have been tried again: a worker decides about
+-- them.
 CREATE FUNCTION daybook.note_waiting(ids text[]) RETURNS void
     LANGUAGE sql
 AS $$
@@ -164,13 +185,15 @@ BEGIN
 END
 $$;
 
--- Whether a wait concerns an end: a dead letter may yet be completed, and ends only the waits for any end.
+-- Whether a wait concerns an end: a dead letter may yet be completed, and ends only the waits for
+-- any end.
 CREATE FUNCTION daybook.ends_wait(any_end boolean, ended_as text) RETURNS boolean
     LANGUAGE sql IMMUTABLE
 AS $$ SELECT $1 OR $2 <> 'failed' $$;
 
--- Tells up to batch jobs that wait for a job that it has ended: a completed one releases them, any other end makes dead letters of those that wait for
--- its completion. Returns whether all were told: false when there are more, or another transaction has locked one.
+-- Decides about up to batch jobs that wait for a job which has ended: if it was completed they are
+-- released, and any other end makes dead letters of those that wait for its completion. Returns
+-- false when there are more, or another transaction has locked one.
 CREATE FUNCTION daybook.tell_waiting_jobs(ended text, ended_as text, batch integer) RETURNS boolean
     LANGUAGE plpgsql
 AS $$
@@ -202,14 +225,16 @@ BEGIN
 END
 $$;
 
--- Decides what the jobs that wait for a job have to wait for. Returns false when that has to be tried again.
+-- Decides what the jobs that wait for a job have to wait for. Returns false when that has to be
+-- tried again.
 CREATE FUNCTION daybook.check_awaited(awaited text, batch integer) RETURNS boolean
     LANGUAGE plpgsql
 AS $$
 DECLARE
     job record;
 BEGIN
-    -- The lock: as long as it is held, the job does not end, and the transaction that ends it later sees that it is awaited.
+    -- The lock: as long as it is held, the job does not end, and the transaction that ends it later
+    -- sees that it is awaited.
     SELECT j.state, j.awaited INTO job FROM daybook.jobs j WHERE j.id = check_awaited.awaited FOR NO KEY UPDATE SKIP LOCKED;
     IF NOT FOUND THEN
         IF EXISTS (SELECT FROM daybook.jobs j WHERE j.id = check_awaited.awaited) THEN
@@ -230,8 +255,9 @@ BEGIN
 END
 $$;
 
--- Decides whose turn it is in a sequence, and releases that job. The turn goes to the first job that is not completed or cancelled; a dead
--- letter keeps it. Returns false when that has to be tried again.
+-- Decides whose turn it is in a sequence, and releases that job. The turn goes to the first job
+-- that is not completed or cancelled; a dead letter keeps it. Returns false when that has to be
+-- tried again.
 CREATE FUNCTION daybook.check_sequence(org_id text, sequence text) RETURNS boolean
     LANGUAGE plpgsql
 AS $$
@@ -276,7 +302,8 @@ BEGIN
 END
 $$;
 
--- Decides whether a job may be due, also because the callback that it waits for has come. Returns false when that has to be tried again.
+-- Decides whether a job may be due, also because the callback that it waits for has come. Returns
+-- false when that has to be tried again.
 CREATE FUNCTION daybook.check_waiting_job(job_id text) RETURNS boolean
     LANGUAGE plpgsql
 AS $$
@@ -297,11 +324,13 @@ BEGIN
 END
 $$;
 
--- Decides up to batch things that are on record behind an id. Returns how many were decided, how many are to be tried again, and the last id of them (0: none).
--- Workers call it.
-CREATE FUNCTION daybook.check_waits(batch integer DEFAULT 500, beyond bigint DEFAULT 0, OUT decided integer, OUT again integer, OUT last bigint)
+-- Decides up to batch things on record, from an id on. Returns how many were decided, how many are
+-- to be tried again, and the last id of them (0: none). Workers call it.
+CREATE FUNCTION daybook.check_waits(batch integer DEFAULT 500, beyond bigint DEFAULT 0, OUT decided integer,
+    OUT again integer, OUT last bigint)
     LANGUAGE plpgsql
-    SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
+    SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+    SET jit = off
 AS $$
 DECLARE
     ids   bigint[];
@@ -333,10 +362,13 @@ BEGIN
     END LOOP;
 END
 $$;
-COMMENT ON FUNCTION daybook.check_waits IS 'Releases jobs that wait for nothing any more, and moves jobs of queues to their fleets, where the transaction that caused it could not. Workers call it';
+COMMENT ON FUNCTION daybook.check_waits IS
+    'Releases jobs that wait for nothing any more, and moves jobs of queues to their fleets, where the transaction '
+    'that caused it could not. Workers call it';
 
--- However a job ends, what waits for it learns of that in the same transaction: a few jobs at once, the others by way of check_waits. A
--- transaction of another isolation level does not see what was committed after it began, and leaves all to check_waits.
+-- However a job ends, what waits for it learns of that in the same transaction: a few jobs at once,
+-- the others by way of check_waits. A transaction of another isolation level does not see what was
+-- committed after it began, and leaves all to check_waits.
 CREATE FUNCTION daybook.tell_of_ended_job(job daybook.jobs, ended_as text) RETURNS void
     LANGUAGE plpgsql
 AS $$
@@ -373,7 +405,8 @@ CREATE TRIGGER awaited_goes AFTER DELETE ON daybook.jobs
     FOR EACH ROW WHEN (OLD.awaited AND OLD.state NOT IN ('completed', 'cancelled'))
     EXECUTE FUNCTION daybook.awaited_job_removed();
 
--- What a removed job waited for goes with it. As a foreign key would, it needs no right of the caller's.
+-- What a removed job waited for goes with it. As a foreign key would, it needs no right of the
+-- caller's.
 CREATE FUNCTION daybook.forget_waits() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp
@@ -389,7 +422,7 @@ CREATE TRIGGER waiting_goes AFTER DELETE ON daybook.jobs
     REFERENCING OLD TABLE AS removed
     FOR EACH STATEMENT EXECUTE FUNCTION daybook.forget_waits();
 
--- What came for a job while it was worked is not waited for.
+-- A job does not wait for a callback that came while it was worked.
 CREATE FUNCTION daybook.find_callback(job_id text) RETURNS void
     LANGUAGE plpgsql
 AS $$
@@ -402,8 +435,9 @@ BEGIN
 END
 $$;
 
--- There is one trigger of updates, and its condition is one column: PostgreSQL reads the conditions of all triggers anew for each statement, also for
--- the jobs that no other one awaits. (Three with longer conditions took 10 µs of each statement, this one takes 4.)
+-- There is one trigger of updates, and its condition is one column: PostgreSQL reads the conditions
+-- of all triggers anew for each statement, also for the jobs that no other one awaits. (Three with
+-- longer conditions took 10 µs of each statement, this one takes 4.)
 CREATE FUNCTION daybook.awaited_job_changed() RETURNS trigger
     LANGUAGE plpgsql
 AS $$
@@ -456,8 +490,9 @@ BEGIN
     result := 'received';
 END
 $$;
--- Asks for a job that begins when a callback comes, or at its deadline: its first attempt reads the callback by its name. The token is returned once, and is null
--- when the job existed before. The other arguments are those of enqueue_job.
+-- Asks for a job that begins when a callback comes, or at its deadline: its first attempt reads the
+-- callback by its name. The token is returned once, and is null when the job existed before. The
+-- other arguments are those of enqueue_job.
 CREATE FUNCTION daybook.enqueue_job_with_callback(
     org_id          text,
     type            text,
@@ -488,7 +523,7 @@ BEGIN
     IF duplicate THEN
         RETURN;
     END IF;
-    -- Three random UUIDs have 366 random bits; they are strong ones.
+    -- Three random UUIDs have 366 random bits, of a strong source.
     token := translate(rtrim(encode(sha256(uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid())), 'base64'), '='), '+/', '-_');
     INSERT INTO daybook.job_callbacks (token_hash, job_id, name, deadline, awaited) VALUES (sha256(convert_to(token, 'UTF8')), job_id, callback, due, true);
     UPDATE daybook.jobs j
@@ -496,18 +531,24 @@ BEGIN
      WHERE j.id = job_id;
 END
 $$;
-COMMENT ON FUNCTION daybook.enqueue_job_with_callback IS 'Asks for a background job that begins when another system answers, or at the deadline. Returns the token for that system once';
+COMMENT ON FUNCTION daybook.enqueue_job_with_callback IS
+    'Asks for a background job that begins when another system answers, or at the deadline. Returns the token for '
+    'that system once';
 
-COMMENT ON FUNCTION daybook.complete_callback IS 'Tells a job what it waits for: token is the one that its handler gave away, data a JSON object';
+COMMENT ON FUNCTION daybook.complete_callback IS
+    'Tells a job what it waits for: token is the one that its handler gave away, data a JSON object';
 
 -- +goose StatementEnd
 
 -- +goose Down
 DROP TRIGGER awaited_changed ON daybook.jobs;
-DROP FUNCTION daybook.enqueue_job_with_callback, daybook.complete_callback, daybook.awaited_job_changed, daybook.find_callback;
+DROP FUNCTION daybook.enqueue_job_with_callback, daybook.complete_callback, daybook.awaited_job_changed,
+    daybook.find_callback;
 DROP TRIGGER waiting_goes ON daybook.jobs;
 DROP TRIGGER awaited_goes ON daybook.jobs;
-DROP FUNCTION daybook.forget_waits, daybook.awaited_job_removed, daybook.tell_of_ended_job, daybook.check_waits, daybook.check_waiting_job, daybook.check_sequence, daybook.check_awaited,
-    daybook.tell_waiting_jobs, daybook.ends_wait, daybook.release_jobs, daybook.note_waiting, daybook.hold_jobs, daybook.must_wait, daybook.is_waiting;
+DROP FUNCTION daybook.forget_waits, daybook.awaited_job_removed, daybook.tell_of_ended_job, daybook.check_waits,
+    daybook.check_waiting_job, daybook.check_sequence, daybook.check_awaited,
+    daybook.tell_waiting_jobs, daybook.ends_wait, daybook.release_jobs, daybook.note_waiting, daybook.hold_jobs,
+    daybook.must_wait, daybook.is_waiting;
 DROP INDEX daybook.jobs_sequence;
 DROP TABLE daybook.job_callbacks, daybook.job_wait_checks, daybook.job_sequences, daybook.job_waits;

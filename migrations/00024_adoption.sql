@@ -1,11 +1,14 @@
--- Chapter 24: moving in: rows that were adopted from a legacy queue, and documents that another system has posted.
+-- Chapter 24: moving in: rows that were adopted from a legacy queue, and documents that another
+-- system has posted.
 --
--- SQLSTATEs: DB010 the decision is invalid, DB011 there is no such job, DB013 no such document is posted elsewhere.
+-- SQLSTATEs: DB010 the decision is invalid, DB011 there is no such job, DB013 no such document is
+-- posted elsewhere.
 
 -- +goose Up
 -- +goose StatementBegin
 
--- What another system has posted of a document. The ledger reads it before it posts: see daybook.decide_posted_elsewhere.
+-- What another system has posted of a document. The ledger reads it before it posts: see
+-- daybook.decide_posted_elsewhere.
 CREATE TABLE daybook.posted_elsewhere (
     org_id           text COLLATE "C" NOT NULL CHECK (octet_length(org_id) BETWEEN 1 AND 255),
     document_id      text COLLATE "C" NOT NULL CHECK (octet_length(document_id) BETWEEN 1 AND 255),
@@ -21,18 +24,21 @@ CREATE TABLE daybook.posted_elsewhere (
     PRIMARY KEY (org_id, document_id),
     CONSTRAINT difference_has_entries CHECK (next <> 'difference' OR entries IS NOT NULL)
 );
-COMMENT ON TABLE daybook.posted_elsewhere IS 'Documents that another system has posted, so that Daybook does not post them in full again';
-COMMENT ON COLUMN daybook.posted_elsewhere.document_version IS 'The newest version that is posted elsewhere: Daybook posts nothing for it';
+COMMENT ON TABLE daybook.posted_elsewhere IS
+    'Documents that another system has posted, so that Daybook does not post them in full again';
+COMMENT ON COLUMN daybook.posted_elsewhere.document_version IS
+    'The newest version that is posted elsewhere: Daybook posts nothing for it';
 COMMENT ON COLUMN daybook.posted_elsewhere.next IS
     'What a newer version does: post the difference, wait for a person (POSTED_ELSEWHERE), or post in full because the other system took its posting back';
-COMMENT ON COLUMN daybook.posted_elsewhere.entries IS 'What is posted elsewhere: [{"account", "side", "amount", "currency"}], amounts in minor units; null: not known';
+COMMENT ON COLUMN daybook.posted_elsewhere.entries IS
+    'What is posted elsewhere: [{"account", "side", "amount", "currency"}], amounts in minor units; null: not known';
 COMMENT ON COLUMN daybook.posted_elsewhere.posted_on IS 'The posting date of what is posted elsewhere';
 COMMENT ON COLUMN daybook.posted_elsewhere.system IS 'Where it is posted, such as the table that it was adopted from';
 COMMENT ON COLUMN daybook.posted_elsewhere.left_version IS
     'Up to this version a person decided that Daybook posts nothing, also when the document is not ready or deleted; null: none';
 
--- Rows of legacy queues that Daybook holds. Each is held by Daybook from the transaction that inserts its row here, and by the legacy queue
--- again from the one that deletes it.
+-- Rows of legacy queues that Daybook holds. Each is held by Daybook from the transaction that
+-- inserts its row here, and by the legacy queue again from the one that deletes it.
 CREATE TABLE daybook.adopted_rows (
     legacy_table text NOT NULL,
     legacy_id    text COLLATE "C" NOT NULL,
@@ -42,7 +48,8 @@ CREATE TABLE daybook.adopted_rows (
     job_id       text COLLATE "C" NOT NULL,
     version      bigint,
     taken_state  text NOT NULL,
-    -- What the job's row was right after: a generation that has grown says that it was asked for since.
+    -- What the job's row was right after: a generation that has grown says that it was asked for
+    -- since.
     generation   bigint NOT NULL DEFAULT 0,
     legacy_row   jsonb NOT NULL,
     problem      text,
@@ -50,13 +57,18 @@ CREATE TABLE daybook.adopted_rows (
     PRIMARY KEY (legacy_table, legacy_id)
 );
 CREATE INDEX adopted_rows_job_id ON daybook.adopted_rows (job_id);
-COMMENT ON TABLE daybook.adopted_rows IS 'Rows of legacy queues that Daybook holds, as they were when they were adopted';
+COMMENT ON TABLE daybook.adopted_rows IS
+    'Rows of legacy queues that Daybook holds, as they were when they were adopted';
 COMMENT ON COLUMN daybook.adopted_rows.legacy_table IS 'The table with its schema, quoted where that is needed';
-COMMENT ON COLUMN daybook.adopted_rows.taken_state IS 'The state that the row had; forwarded: it was inserted later, and went straight to Daybook';
+COMMENT ON COLUMN daybook.adopted_rows.taken_state IS
+    'The state that the row had; forwarded: it was inserted later, and went straight to Daybook';
 COMMENT ON COLUMN daybook.adopted_rows.legacy_row IS 'The row as it was, for daybook adopt … --undo';
-COMMENT ON COLUMN daybook.adopted_rows.problem IS 'COMPLETED_LATE: the legacy worker completed the row after Daybook had adopted it, and what it posted is not known; null: none';
+COMMENT ON COLUMN daybook.adopted_rows.problem IS
+    'COMPLETED_LATE: the legacy worker completed the row after Daybook had adopted it, and what it posted is not '
+    'known; null: none';
 
--- A person's decision about a document that is posted elsewhere: difference, full or nothing. The document's job is tried again.
+-- A person's decision about a document that is posted elsewhere: difference, full or nothing. The
+-- document's job is tried again.
 CREATE FUNCTION daybook.decide_posted_elsewhere(
     org_id      text,
     document_id text,
@@ -111,7 +123,8 @@ BEGIN
     IF post = 'nothing' THEN
         SELECT m.job_id, m.result INTO job_id, result FROM daybook.mark_accounting_job_pending(job.org_id, job.document_id) m;
     ELSE
-        -- A new epoch, so that a version which Daybook has looked at before is posted by the decision.
+        -- A new epoch, so that a version which Daybook has looked at before is posted by the
+        -- decision.
         SELECT m.job_id, m.result INTO job_id, result FROM daybook.repost_accounting_job(job.org_id, job.document_id) m;
     END IF;
 END
@@ -119,9 +132,11 @@ $$;
 COMMENT ON FUNCTION daybook.decide_posted_elsewhere IS
     'Decides what a document that is posted elsewhere does: difference posts what is missing, full posts all of it, nothing leaves this version to the other system';
 
--- The trigger that `daybook adopt accounting-queue` puts on a legacy queue. A row that Daybook holds and that old code asks for again goes to
--- Daybook, in the transaction of that code; with the argument forward also a row that is new. It runs with the rights of the schema's owner, so
--- that old code needs none of its own. Columns are read through JSON, because a legacy table may lack some.
+-- The trigger that `daybook adopt accounting-queue` puts on a legacy queue. A row that Daybook
+-- holds and that old code asks for again goes to Daybook, in the transaction of that code; with the
+-- argument forward also a row that is new. It runs with the rights of the schema's owner, so that
+-- old code needs none of its own. Columns are read through JSON, because a legacy table may lack
+-- some.
 CREATE FUNCTION daybook.forward_accounting_request() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
@@ -142,8 +157,9 @@ BEGIN
     END IF;
 
     IF wanted ->> 'state' = 'completed' THEN
-        -- The legacy worker ended an attempt that counted as abandoned: that it posted is on record in its own transaction. A row that was asked for
-        -- again meanwhile may name a later version than the one that it posted.
+        -- The legacy worker ended an attempt that counted as abandoned: that it posted is on record
+        -- in its own transaction. A row that was asked for again meanwhile may name a later version
+        -- than the one that it posted.
         IF taken.taken_state IN ('leased', 'pending') THEN
             PERFORM 1 FROM daybook.accounting_work_queue q WHERE q.org_id = org AND q.document_id = doc FOR NO KEY UPDATE;
             INSERT INTO daybook.posted_elsewhere AS p (org_id, document_id, document_version, next, posted_on, system)
@@ -173,7 +189,8 @@ BEGIN
 END
 $$;
 REVOKE ALL ON FUNCTION daybook.forward_accounting_request FROM PUBLIC;
-COMMENT ON FUNCTION daybook.forward_accounting_request IS 'Hands requests of old code for documents that Daybook holds on to it; a trigger of legacy queues';
+COMMENT ON FUNCTION daybook.forward_accounting_request IS
+    'Hands requests of old code for documents that Daybook holds on to it; a trigger of legacy queues';
 
 -- +goose StatementEnd
 

@@ -1,14 +1,18 @@
--- Chapter 25: background jobs under the functions of a table async_operations, for programs that claim, complete and fail operations by SQL.
--- The views, and the function that enqueues, are in chapter 11.
+-- Chapter 25: background jobs under the functions of a table async_operations, for programs that
+-- claim, complete and fail operations by SQL. The views, and the function that enqueues, are in
+-- chapter 11.
 --
--- A claim holds a job as any worker does: under a turn, a fence and a lease that expires. The lease lasts 5 minutes and is not renewed by itself:
--- last_attempted_at, from which leases are counted that expire after 10 seconds, is 290 seconds ahead of the claim. So workers of Daybook end
--- an expired claim as they end any lease, and reset_stuck_async_operations does it where no worker runs.
+-- A claim holds a job as any worker does: under a turn, a fence and a lease that expires. The lease
+-- lasts 5 minutes and is not renewed by itself: last_attempted_at, from which leases are counted
+-- that expire after 10 seconds, is 290 seconds ahead of the claim. So workers of Daybook end an
+-- expired claim as they end any lease, and reset_stuck_async_operations does it where no worker
+-- runs.
 --
--- Statements that name a job by its id ask for the state as text: otherwise they could read an index of all that are leased or pending, of which statistics that
--- are older than the claims expect few.
+-- Statements that name a job by its id ask for the state as text: otherwise they could read an
+-- index of all leased or pending jobs, of which statistics from before the claims expect few.
 --
--- SQLSTATEs: DB010 the request is invalid, DB011 there is no such job, DB031 the job is not the caller's any more.
+-- SQLSTATEs: DB010 the request is invalid, DB011 there is no such job, DB031 the job is not the
+-- caller's any more.
 
 -- +goose Up
 -- +goose StatementBegin
@@ -23,13 +27,15 @@ CREATE FUNCTION daybook.is_async_operation_claim(turn_id text) RETURNS boolean
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
 AS $$ SELECT coalesce(starts_with($1, '/async-operations/'), false) $$;
 
--- Whether a job's id is a UUID. Those that enqueue_job makes are; a row that was inserted by hand may have another, and is no operation.
+-- Whether a job's id is a UUID. Those that enqueue_job makes are; a row that was inserted by hand
+-- may have another, and is no operation.
 CREATE FUNCTION daybook.is_async_operation_id(id text) RETURNS boolean
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
 AS $$ SELECT $1 ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' $$;
 
--- Puts on record that a program claims operations of these types, so that no worker makes dead letters of them for want of a handler.
--- One row stands for all such programs. It is written once a minute, and never waits for another transaction that writes it.
+-- Puts on record that a program claims operations of these types, so that no worker makes dead
+-- letters of them for want of a handler. One row stands for all such programs. It is written once a
+-- minute, and never waits for another transaction that writes it.
 CREATE FUNCTION daybook.note_async_operation_types(types text[]) RETURNS void
     LANGUAGE plpgsql
 AS $$
@@ -98,7 +104,8 @@ COMMENT ON FUNCTION daybook.lease_async_operation IS
 CREATE FUNCTION daybook.claim_async_operation(p_operation_id uuid) RETURNS boolean
     LANGUAGE sql
 AS $$ SELECT daybook.lease_async_operation(p_operation_id) IS NOT NULL $$;
-COMMENT ON FUNCTION daybook.claim_async_operation IS 'lease_async_operation for programs that do not keep the fence of their claim';
+COMMENT ON FUNCTION daybook.claim_async_operation IS
+    'lease_async_operation for programs that do not keep the fence of their claim';
 
 CREATE FUNCTION daybook.renew_async_operation(p_operation_id uuid, p_fence bigint DEFAULT NULL) RETURNS boolean
     LANGUAGE plpgsql
@@ -111,9 +118,11 @@ BEGIN
     RETURN FOUND;
 END
 $$;
-COMMENT ON FUNCTION daybook.renew_async_operation IS 'Has the lease of a claim last for 5 minutes from now; false: the job is not the claim''s any more';
+COMMENT ON FUNCTION daybook.renew_async_operation IS
+    'Has the lease of a claim last for 5 minutes from now; false: the job is not the claim''s any more';
 
--- How many attempts a job has: its own number, else that of its type's policy, else that of the operation's type.
+-- How many attempts a job has: its own number, else that of its type's policy, else that of the
+-- operation's type.
 CREATE FUNCTION daybook.async_operation_attempts(job daybook.jobs) RETURNS integer
     LANGUAGE sql STABLE
 AS $$
@@ -121,8 +130,10 @@ AS $$
                     CASE WHEN job.type IN ('webhook', 'webhook_delivery') THEN 5 ELSE 3 END)
 $$;
 
--- Ends the attempt of a claim, whose row the caller has locked: as it came out, or as a request has it that was made meanwhile.
-CREATE FUNCTION daybook.end_async_operation(job daybook.jobs, outcome daybook.attempt_outcome, result jsonb, code text, error text, delay interval) RETURNS void
+-- Ends the attempt of a claim, whose row the caller has locked: as it came out, or as a request
+-- that was made meanwhile asks.
+CREATE FUNCTION daybook.end_async_operation(job daybook.jobs, outcome daybook.attempt_outcome, result jsonb, code text,
+    error text, delay interval) RETURNS void
     LANGUAGE plpgsql
 AS $$
 DECLARE
@@ -170,7 +181,8 @@ AS $$
        FOR NO KEY UPDATE
 $$;
 
-CREATE FUNCTION daybook.complete_async_operation(p_operation_id uuid, p_result jsonb DEFAULT NULL, p_fence bigint DEFAULT NULL) RETURNS boolean
+CREATE FUNCTION daybook.complete_async_operation(p_operation_id uuid, p_result jsonb DEFAULT NULL,
+    p_fence bigint DEFAULT NULL) RETURNS boolean
     LANGUAGE plpgsql
 AS $$
 DECLARE
@@ -255,17 +267,22 @@ COMMENT ON FUNCTION daybook.reset_stuck_async_operations IS
 CREATE FUNCTION daybook.retry_async_operation(p_operation_id uuid) RETURNS boolean
     LANGUAGE sql
 AS $$ SELECT r.result <> 'unchanged' FROM daybook.retry_job(p_operation_id::text, 'reset') r $$;
-COMMENT ON FUNCTION daybook.retry_async_operation IS 'retry_job as if the job had never been tried; false: it runs, or waits as another job with its payload does';
+COMMENT ON FUNCTION daybook.retry_async_operation IS
+    'retry_job as if the job had never been tried; false: it runs, or waits as another job with its payload does';
 
 CREATE FUNCTION daybook.cancel_async_operation(p_operation_id uuid) RETURNS boolean
     LANGUAGE sql
 AS $$ SELECT c.result <> 'unchanged' FROM daybook.cancel_job(p_operation_id::text) c $$;
 COMMENT ON FUNCTION daybook.cancel_async_operation IS 'cancel_job; false: it was cancelled before';
 
--- Of the operations that are due, the 1000 of each fleet that have been due for longest are put in order: to sort all of a backlog takes seconds.
-CREATE FUNCTION daybook.get_pending_async_operations(p_operation_types text[] DEFAULT NULL, p_limit integer DEFAULT 10) RETURNS TABLE (
-    id uuid, operation_type text, payload jsonb, submission_id text, form_id text, workspace_id text, status text, attempts integer, max_attempts integer,
-    last_attempt_at timestamptz, next_retry_at timestamptz, completed_at timestamptz, last_error text, error_history jsonb, result jsonb, created_at timestamptz, updated_at timestamptz)
+-- Of the operations that are due, the 1000 of each fleet that have been due for longest are put in
+-- order: to sort all of a backlog takes seconds.
+CREATE FUNCTION daybook.get_pending_async_operations(p_operation_types text[] DEFAULT NULL, p_limit integer DEFAULT 10)
+    RETURNS TABLE (
+    id uuid, operation_type text, payload jsonb, submission_id text, form_id text, workspace_id text, status text,
+    attempts integer, max_attempts integer,
+    last_attempt_at timestamptz, next_retry_at timestamptz, completed_at timestamptz, last_error text,
+    error_history jsonb, result jsonb, created_at timestamptz, updated_at timestamptz)
     LANGUAGE plpgsql
 AS $$
 #variable_conflict use_column
@@ -295,8 +312,10 @@ COMMENT ON FUNCTION daybook.get_pending_async_operations IS
     'Operations that are due and may be claimed, of these types or of all (null): high priorities first, then the longest due';
 
 CREATE FUNCTION daybook.get_dead_async_operations(p_limit integer DEFAULT 50) RETURNS TABLE (
-    id uuid, operation_type text, payload jsonb, submission_id text, form_id text, workspace_id text, status text, attempts integer, max_attempts integer,
-    last_attempt_at timestamptz, next_retry_at timestamptz, completed_at timestamptz, last_error text, error_history jsonb, result jsonb, created_at timestamptz, updated_at timestamptz)
+    id uuid, operation_type text, payload jsonb, submission_id text, form_id text, workspace_id text, status text,
+    attempts integer, max_attempts integer,
+    last_attempt_at timestamptz, next_retry_at timestamptz, completed_at timestamptz, last_error text,
+    error_history jsonb, result jsonb, created_at timestamptz, updated_at timestamptz)
     LANGUAGE sql STABLE
 AS $$
     SELECT o.id::uuid, o.operation_type, o.payload, o.submission_id, o.form_id, o.workspace_id, o.status, o.attempts, o.max_attempts, o.last_attempt_at,
@@ -337,8 +356,9 @@ $$;
 COMMENT ON FUNCTION daybook.notification_stats IS
     'Counts jobs of the types email, sms and notification, of an organization or of all (null): pending also those that are to be tried again, failed the dead letters, todays_sent those completed since midnight in the time zone';
 
--- The trigger that `daybook adopt async-operations` puts on a legacy table. A row that Daybook holds stays as it is there: when a person or a
--- program has it tried again, Daybook tries its job again. It runs with the rights of the schema's owner.
+-- The trigger that `daybook adopt async-operations` puts on a legacy table. A row that Daybook
+-- holds stays as it is there: when a person or a program has it tried again, Daybook tries its job
+-- again. It runs with the rights of the schema's owner.
 CREATE FUNCTION daybook.keep_adopted_operation() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
@@ -358,14 +378,20 @@ BEGIN
 END
 $$;
 REVOKE ALL ON FUNCTION daybook.keep_adopted_operation FROM PUBLIC;
-COMMENT ON FUNCTION daybook.keep_adopted_operation IS 'Keeps a legacy queue from working rows that Daybook holds, and tries their jobs again; a trigger of legacy tables';
+COMMENT ON FUNCTION daybook.keep_adopted_operation IS
+    'Keeps a legacy queue from working rows that Daybook holds, and tries their jobs again; a trigger of legacy '
+    'tables';
 
 -- +goose StatementEnd
 
 -- +goose Down
 DROP FUNCTION daybook.keep_adopted_operation;
-DROP FUNCTION daybook.notification_stats, daybook.get_dead_async_operations, daybook.get_pending_async_operations, daybook.cancel_async_operation,
-    daybook.retry_async_operation, daybook.reset_stuck_async_operations, daybook.fail_async_operation, daybook.complete_async_operation,
-    daybook.held_async_operation, daybook.end_async_operation, daybook.async_operation_attempts, daybook.renew_async_operation,
-    daybook.claim_async_operation, daybook.lease_async_operation, daybook.note_async_operation_types, daybook.is_async_operation_claim, daybook.is_async_operation_id,
+DROP FUNCTION daybook.notification_stats, daybook.get_dead_async_operations, daybook.get_pending_async_operations,
+    daybook.cancel_async_operation,
+    daybook.retry_async_operation, daybook.reset_stuck_async_operations, daybook.fail_async_operation,
+    daybook.complete_async_operation,
+    daybook.held_async_operation, daybook.end_async_operation, daybook.async_operation_attempts,
+    daybook.renew_async_operation,
+    daybook.claim_async_operation, daybook.lease_async_operation, daybook.note_async_operation_types,
+    daybook.is_async_operation_claim, daybook.is_async_operation_id,
     daybook.async_operation_lease;

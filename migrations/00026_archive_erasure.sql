@@ -5,8 +5,9 @@
 -- +goose Up
 -- +goose StatementBegin
 
--- The files of the archive. A file belongs to the archive from the transaction that inserts its row, which is the one that removes the rows that
--- the file holds. A file without a row was written by a transaction that did not commit: what is in it is in the database.
+-- The files of the archive. A file belongs to the archive from the transaction that inserts its
+-- row, which is the one that removes the rows that the file holds. A file without a row was written
+-- by a transaction that did not commit: what is in it is in the database.
 CREATE TABLE daybook.archives (
     key         text COLLATE "C" PRIMARY KEY CHECK (octet_length(key) BETWEEN 1 AND 255),
     kind        text NOT NULL CHECK (kind IN ('jobs', 'attempts')),
@@ -24,14 +25,17 @@ CREATE TABLE daybook.archives (
 );
 CREATE INDEX archives_org_ids ON daybook.archives USING gin (org_ids);
 CREATE INDEX archives_archived_at ON daybook.archives (archived_at, key);
-COMMENT ON TABLE daybook.archives IS 'The files of the archive; a file that is not on record holds nothing that was removed';
+COMMENT ON TABLE daybook.archives IS
+    'The files of the archive; a file that is not on record holds nothing that was removed';
 COMMENT ON COLUMN daybook.archives.sha256 IS 'Of the file as it is stored';
 COMMENT ON COLUMN daybook.archives.first_at IS 'When the first of what is in it ended, and last_at the last';
 COMMENT ON COLUMN daybook.archives.restored_at IS 'When its rows were last brought back; null: never';
-COMMENT ON COLUMN daybook.archives.erased_at IS 'An erasure replaced the file: it is to be deleted, and its row with it';
+COMMENT ON COLUMN daybook.archives.erased_at IS
+    'An erasure replaced the file: it is to be deleted, and its row with it';
 
--- Puts rows of a table back as they were: the columns that they have, also those that are otherwise made by the database. Rows that are
--- there already, or whose place is taken, are left out. Returns the first column of the others.
+-- Puts rows of a table back as they were: the columns that they have, also those that are otherwise
+-- made by the database. Rows that are there already, or whose place is taken, are left out. Returns
+-- the first column of the others.
 CREATE FUNCTION daybook.restore_rows(_table regclass, _first text, _rows jsonb) RETURNS SETOF text
     LANGUAGE plpgsql
 AS $$
@@ -51,7 +55,8 @@ END
 $$;
 REVOKE ALL ON FUNCTION daybook.restore_rows FROM PUBLIC;
 
--- What was erased, for whom it has to be shown. The rows that an erasure removes and its counts commit together.
+-- What was erased, for whom it has to be shown. The rows that an erasure removes and its counts
+-- commit together.
 CREATE TABLE daybook.erasures (
     id          text COLLATE "C" PRIMARY KEY DEFAULT daybook.new_id(),
     started_at  timestamptz NOT NULL DEFAULT clock_timestamp(),
@@ -73,11 +78,14 @@ CREATE TABLE daybook.erasures (
 CREATE INDEX erasures_org_id ON daybook.erasures (org_id, started_at DESC);
 COMMENT ON TABLE daybook.erasures IS 'The proof of what was erased, and of what was kept and why';
 COMMENT ON COLUMN daybook.erasures.finished_at IS 'Null: it runs, or ended before its end; erase again';
-COMMENT ON COLUMN daybook.erasures.scope_hash IS 'SHA-256 of the salt, the organization, and the kind and id of the link, each but the salt with its length in bytes and a colon before it';
+COMMENT ON COLUMN daybook.erasures.scope_hash IS
+    'SHA-256 of the salt, the organization, and the kind and id of the link, each but the salt with its length in '
+    'bytes and a colon before it';
 COMMENT ON COLUMN daybook.erasures.ground IS 'What the operator gave as the reason';
 COMMENT ON COLUMN daybook.erasures.counts IS 'How many rows, by table, and files were erased';
 COMMENT ON COLUMN daybook.erasures.kept IS '[{"what", "count", "reason"}]: what was not erased';
-COMMENT ON COLUMN daybook.erasures.open_jobs IS 'Jobs that were being worked at its end: erase again when they have ended';
+COMMENT ON COLUMN daybook.erasures.open_jobs IS
+    'Jobs that were being worked at its end: erase again when they have ended';
 
 CREATE FUNCTION daybook.keep_erasure() RETURNS trigger
     LANGUAGE plpgsql
@@ -95,7 +103,8 @@ CREATE TRIGGER erasures_stay BEFORE DELETE OR TRUNCATE ON daybook.erasures
 CREATE TRIGGER erasures_keep BEFORE UPDATE ON daybook.erasures
     FOR EACH ROW EXECUTE FUNCTION daybook.keep_erasure();
 
--- The log of actions is append-only but for this: what an action was about may be replaced by the mark of an erasure that runs.
+-- The log of actions is append-only except for this: what an action was about may be replaced by
+-- the mark of an erasure that runs.
 CREATE FUNCTION daybook.refuse_change_of_action() RETURNS trigger
     LANGUAGE plpgsql
 AS $$

@@ -429,7 +429,8 @@ CREATE FUNCTION daybook.check_awaited(awaited text, batch integer) RETURNS boole
 DECLARE
     job record;
 BEGIN
-    -- The lock: as long as it is held, the job does not end, and the transaction that ends it later sees that it is awaited.
+    -- The lock: as long as it is held, the job does not end, and the transaction that ends it later
+    -- sees that it is awaited.
     SELECT j.state, j.awaited INTO job FROM daybook.jobs j WHERE j.id = check_awaited.awaited FOR NO KEY UPDATE SKIP LOCKED;
     IF NOT FOUND THEN
         IF EXISTS (SELECT FROM daybook.jobs j WHERE j.id = check_awaited.awaited) THEN
@@ -480,8 +481,9 @@ CREATE FUNCTION daybook.check_entries() RETURNS trigger
 DECLARE
     bad record;
 BEGIN
-    -- One pass finds that nothing is wrong, as long as an impact has one currency; two more say what is wrong, and look at impacts of several currencies.
-    -- The impact is looked up by its id alone: with more keys in the join the planner may prefer another index.
+    -- One pass finds that nothing is wrong, as long as an impact has one currency; two more say
+    -- what is wrong, and look at impacts of several currencies. The impact is looked up by its id
+    -- alone: with more keys in the join the planner may prefer another index.
     IF EXISTS (SELECT 1
                  FROM (SELECT impact_id, org_id, currency, count(*) AS entries, max(line_no) AS last_line,
                               sum(CASE side WHEN 'debit' THEN amount_minor ELSE -amount_minor END) AS difference
@@ -513,8 +515,9 @@ BEGIN
         END IF;
     END IF;
 
-    -- All lines are compared with the present chart at once. Reversals are compared with what they mirror (check_impacts) and not with
-    -- the chart; which lines belong to reversals is only read when a line does not fit the chart.
+    -- All lines are compared with the present chart at once. Reversals are compared with what they
+    -- mirror (check_impacts) and not with the chart; which lines belong to reversals is only read
+    -- when a line does not fit the chart.
     IF EXISTS (SELECT 1
                  FROM (SELECT DISTINCT org_id, account_code, currency FROM new_entries) n
                  LEFT JOIN daybook.accounts a ON a.org_id = n.org_id AND a.code = n.account_code
@@ -557,9 +560,11 @@ BEGIN
     END IF;
 
     IF EXISTS (SELECT 1 FROM new_impacts n WHERE n.seq > 1) THEN
-        -- Each impact is looked up by itself (OFFSET 0 keeps the join from being put another way): a plan that was made while the table was empty would read all of it.
-        -- chain_has_no_gap is no foreign key: that would be a trigger's call for each first impact as well, which has none before it. Impacts are never changed or
-        -- removed, so the one before needs no lock: it has to be visible here, which makes it committed or this transaction's own.
+        -- Each impact is looked up by itself (OFFSET 0 keeps the join from being put another way):
+        -- a plan that was made while the table was empty would read all of it. chain_has_no_gap is
+        -- no foreign key: that would be a trigger's call for each first impact as well, which has
+        -- none before it. Impacts are never changed or removed, so the one before needs no lock: it
+        -- has to be visible here, which makes it committed or this transaction's own.
         SELECT n.id, n.seq
           INTO bad
           FROM new_impacts n
@@ -1091,7 +1096,8 @@ BEGIN
     IF post = 'nothing' THEN
         SELECT m.job_id, m.result INTO job_id, result FROM daybook.mark_accounting_job_pending(job.org_id, job.document_id) m;
     ELSE
-        -- A new epoch, so that a version which Daybook has looked at before is posted by the decision.
+        -- A new epoch, so that a version which Daybook has looked at before is posted by the
+        -- decision.
         SELECT m.job_id, m.result INTO job_id, result FROM daybook.repost_accounting_job(job.org_id, job.document_id) m;
     END IF;
 END
@@ -1209,8 +1215,9 @@ BEGIN
         job_id := job.id;
         due := greatest(due, clock_timestamp());
         IF job.state = 'leased' AND (version > job.version_hint OR (version = job.version_hint AND job.cancel_requested)) THEN
-            -- The running attempt goes on; its completion sees that the generation has grown and makes the job pending again.
-            -- Of several requests since the job was leased, the earliest time counts.
+            -- The running attempt goes on; its completion sees that the generation has grown and
+            -- makes the job pending again. Of several requests since the job was leased, the
+            -- earliest time counts.
             result := 'coalesced';
             UPDATE daybook.accounting_work_queue q
                SET version_hint = version, priority = least(q.priority, prio), generation = q.generation + 1,
@@ -1236,7 +1243,8 @@ BEGIN
         ELSE
             result := 'unchanged';
             IF job.state = 'pending' AND version = job.version_hint AND prio < job.priority THEN
-                -- A worker's cursor of the new priority may have passed the job's time already: the time of this request is ahead of it.
+                -- A worker's cursor of the new priority may have passed the job's time already: the
+                -- time of this request is ahead of it.
                 UPDATE daybook.accounting_work_queue q
                    SET priority = prio, ready_at = greatest(q.ready_at, clock_timestamp()), updated_at = clock_timestamp()
                  WHERE q.id = job.id;
@@ -1274,7 +1282,8 @@ BEGIN
        OR coalesce(cardinality(ready_ats), total) <> total OR coalesce(cardinality(priorities), total) <> total THEN
         RAISE EXCEPTION 'org_ids, document_ids, version_hints, ready_ats and priorities must be equally long' USING ERRCODE = 'DB010';
     END IF;
-    -- One statement checks all requests. Only when one is invalid does the loop look for it, and raise its error.
+    -- One statement checks all requests. Only when one is invalid does the loop look for it, and
+    -- raise its error.
     IF EXISTS (SELECT FROM (SELECT unnest(org_ids) AS o, unnest(document_ids) AS d, unnest(version_hints) AS v, unnest(priorities) AS p, unnest(ready_ats) AS t) r
                 WHERE daybook.accounting_request_in_doubt(r.o, r.d, r.v, r.p, r.t)) THEN
         FOR bad IN SELECT * FROM unnest(org_ids, document_ids, version_hints, priorities, ready_ats) AS r (o, d, v, p, t) LOOP
@@ -1282,7 +1291,8 @@ BEGIN
         END LOOP;
     END IF;
 
-    -- If no document has a job yet, all are one INSERT. It fails if a document is named twice, or another transaction enqueues one meanwhile.
+    -- If no document has a job yet, all are one INSERT. It fails if a document is named twice, or
+    -- another transaction enqueues one meanwhile.
     IF NOT EXISTS (SELECT FROM (SELECT unnest(org_ids) AS o, unnest(document_ids) AS d OFFSET 0) r
                      JOIN daybook.accounting_work_queue q ON q.org_id = r.o AND q.document_id = r.d) THEN
         -- Sorted before they get their ids, so that ids grow in the order of insertion.
@@ -1310,7 +1320,8 @@ BEGIN
         END;
     END IF;
 
-    -- Otherwise documents without a job are inserted in runs. If another transaction enqueues one of them meanwhile, all are made one by one.
+    -- Otherwise documents without a job are inserted in runs. If another transaction enqueues one
+    -- of them meanwhile, all are made one by one.
     BEGIN
         RETURN QUERY SELECT * FROM daybook.enqueue_accounting_runs(org_ids, document_ids, version_hints, ready_ats, priorities, true);
     EXCEPTION WHEN unique_violation THEN
@@ -1414,9 +1425,11 @@ DECLARE
     first   record;
     opened  daybook.jobs;
 BEGIN
-    -- Most requests ask for no more than this. One statement checks and serves them, because PL/pgSQL prepares each expression that it comes by anew in
-    -- each transaction: the rest of this function takes a fifth of what an enqueue costs then.
-    -- A priority out of range is left to the checks below: the planner may cast it to smallint, and fail, before the statement's condition is looked at.
+    -- Most requests ask for no more than this. One statement checks and serves them, because
+    -- PL/pgSQL prepares each expression anew in each transaction that reaches it: the rest of this
+    -- function then takes a fifth of what an enqueue costs. A priority out of range is left to the
+    -- checks below: the planner may cast it to smallint, and fail, before the statement's condition
+    -- is looked at.
     IF num_nonnulls(enqueue_job.idempotency_key, enqueue_job.queue, enqueue_job.sequence, enqueue_job.after, skip_while_open) = 0 AND NOT unique_payload
        AND coalesce(enqueue_job.priority, 2) BETWEEN 1 AND 3 THEN
         INSERT INTO daybook.jobs (org_id, type, payload, ready_at, first_ready_at, priority, max_attempts)
@@ -1425,7 +1438,7 @@ BEGIN
            AND NOT daybook.job_in_doubt(enqueue_job.org_id, enqueue_job.type, enqueue_job.payload, enqueue_job.payload::text, NULL, enqueue_job.ready_at,
                                         enqueue_job.priority, enqueue_job.max_attempts, enqueue_job.links)
         RETURNING id, false, 'enqueued', daybook.must_wake(daybook.jobs_key(0), due) INTO job_id, duplicate, result, wake;
-        -- Null: the request is in doubt, and no row was made.
+        -- Null: the request may be invalid, and no row was made.
         IF NOT wake THEN
             RETURN;
         ELSIF wake THEN
@@ -1461,7 +1474,8 @@ BEGIN
     ELSIF unique_payload THEN
         single := hash;
     END IF;
-    -- The conflicting job may have been removed, or have ended, before it is read: then the insert is tried again.
+    -- The conflicting job may have been removed, or have ended, before it is read: then the insert
+    -- is tried again.
     WHILE job_id IS NULL LOOP
         due := greatest(due, clock_timestamp());
         INSERT INTO daybook.jobs (org_id, type, payload, input_hash, idempotency_key, unique_hash, ready_at, first_ready_at, priority, max_attempts,
@@ -1499,7 +1513,8 @@ BEGIN
             END IF;
         END IF;
         IF unique_payload THEN
-            -- The lock lasts until the caller commits: an attempt that begins after that sees what the caller wrote.
+            -- The lock lasts until the caller commits: an attempt that begins after that sees what
+            -- the caller wrote.
             SELECT * INTO opened
               FROM daybook.jobs j
              WHERE j.org_id = enqueue_job.org_id AND j.unique_hash = hash AND j.state IN ('pending', 'leased')
@@ -1549,7 +1564,7 @@ BEGIN
     IF duplicate THEN
         RETURN;
     END IF;
-    -- Three random UUIDs have 366 random bits; they are strong ones.
+    -- Three random UUIDs have 366 random bits, of a strong source.
     token := translate(rtrim(encode(sha256(uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid())), 'base64'), '='), '+/', '-_');
     INSERT INTO daybook.job_callbacks (token_hash, job_id, name, deadline, awaited) VALUES (sha256(convert_to(token, 'UTF8')), job_id, callback, due, true);
     UPDATE daybook.jobs j
@@ -1640,7 +1655,8 @@ BEGIN
         SELECT coalesce(array_agg(ins.id), '{}') INTO fresh FROM ins;
     END IF;
 
-    -- IS TRUE keeps IN from becoming a join: its ids are looked up in a hash, also when the planner expects few rows.
+    -- IS TRUE keeps IN from becoming a join: its ids are looked up in a hash, also when the planner
+    -- expects few rows.
     IF links IS NOT NULL THEN
         INSERT INTO daybook.job_links (job_id, kind, id)
         SELECT DISTINCT x.id, l ->> 'kind', l ->> 'id'
@@ -1669,7 +1685,8 @@ BEGIN
       FROM unnest(ids) WITH ORDINALITY AS x (id, n)
      WHERE (x.id IN (SELECT unnest(fresh))) IS TRUE;
 
-    -- Requests that met an existing job, and repeats within this call, are made one by one, by enqueue_job's rules.
+    -- Requests that met an existing job, and repeats within this call, are made one by one, by
+    -- enqueue_job's rules.
     FOR req IN
         SELECT x.*
           FROM unnest(org_ids, types, payloads, idempotency_keys, ready_ats, priorities, enqueue_jobs.max_attempts, links, unique_payloads,
@@ -1803,8 +1820,9 @@ BEGIN
     END IF;
 
     IF wanted ->> 'state' = 'completed' THEN
-        -- The legacy worker ended an attempt that counted as abandoned: that it posted is on record in its own transaction. A row that was asked for
-        -- again meanwhile may name a later version than the one that it posted.
+        -- The legacy worker ended an attempt that counted as abandoned: that it posted is on record
+        -- in its own transaction. A row that was asked for again meanwhile may name a later version
+        -- than the one that it posted.
         IF taken.taken_state IN ('leased', 'pending') THEN
             PERFORM 1 FROM daybook.accounting_work_queue q WHERE q.org_id = org AND q.document_id = doc FOR NO KEY UPDATE;
             INSERT INTO daybook.posted_elsewhere AS p (org_id, document_id, document_version, next, posted_on, system)
@@ -1937,7 +1955,8 @@ BEGIN
     UPDATE daybook.jobs j
        SET ready_at = j.first_ready_at
      WHERE j.id IN (SELECT x.id FROM unnest(ids, sequences) AS x (id, sequence) WHERE x.sequence IS NULL) AND j.ready_at = '9999-12-31 00:00:00+00'
-       -- OFFSET 0 has each job's waits looked up by their key: as a join, or hashed, it would be a walk over the table while that seems empty.
+       -- OFFSET 0 has each job's waits looked up by their key: as a join, or hashed, it would be a
+       -- walk over the table while that seems empty.
        AND NOT EXISTS (SELECT FROM daybook.job_waits w WHERE w.job_id = j.id AND num_nulls(w.ended_as) = 1 OFFSET 0);
 END
 $$;
@@ -2055,7 +2074,8 @@ BEGIN
         WHEN job.deleted_version < 0 THEN daybook.refuse_row('accounting_work_queue', 'accounting_work_queue_deleted_version_check')
         WHEN job.epoch < 0 THEN daybook.refuse_row('accounting_work_queue', 'accounting_work_queue_epoch_check')
         WHEN NOT (job.priority BETWEEN 1 AND 3) THEN daybook.refuse_row('accounting_work_queue', 'accounting_work_queue_priority_check')
-        -- Counts end far below what their type can hold: a lease adds to them, and one that overflows fails with all its rows.
+        -- Counts end far below what their type can hold: a lease adds to them, and one that
+        -- overflows fails with all its rows.
         WHEN NOT (job.run_count BETWEEN 0 AND 1000000) THEN daybook.refuse_row('accounting_work_queue', 'accounting_work_queue_run_count_check')
         WHEN NOT (job.not_ready_count BETWEEN 0 AND 1000000) THEN daybook.refuse_row('accounting_work_queue', 'accounting_work_queue_not_ready_count_check')
         WHEN NOT (job.reclaims BETWEEN 0 AND 1000000) THEN daybook.refuse_row('accounting_work_queue', 'accounting_work_queue_reclaims_check')
@@ -2071,8 +2091,9 @@ BEGIN
         WHEN job.state = 'failed' AND num_nulls(job.last_error, job.last_error_code) > 0 THEN daybook.refuse_row('accounting_work_queue', 'failed_has_error')
         WHEN (job.state IN ('completed', 'failed', 'cancelled')) <> (job.finished_at IS NOT NULL)
             THEN daybook.refuse_row('accounting_work_queue', 'finished_has_time')
-        -- Every time is one that every program can read: from the year 1 to the year 9999. An infinite one in a row that is leased
-        -- with others would keep all of them from being worked.
+        -- Every time is one that every program can read: from the year 1 to the year 9999. An
+        -- infinite one in a row that is leased with others would keep all of them from being
+        -- worked.
         WHEN least(job.ready_at, job.first_ready_at, job.created_at, job.updated_at, job.last_attempted_at, job.attempt_started_at, job.finished_at,
                    job.completed_started_at) < '0001-01-01 00:00:00+00'
              OR greatest(job.ready_at, job.first_ready_at, job.created_at, job.updated_at, job.last_attempted_at, job.attempt_started_at, job.finished_at,
@@ -2239,7 +2260,8 @@ BEGIN
         RETURN 'rescheduled';
     END IF;
     IF opened.state = 'pending' AND asked_priority < opened.priority THEN
-        -- A worker's cursor of the new priority may have passed the job's time already: the time of this request is ahead of it.
+        -- A worker's cursor of the new priority may have passed the job's time already: the time of
+        -- this request is ahead of it.
         UPDATE daybook.jobs j
            SET priority = asked_priority, ready_at = greatest(j.ready_at, clock_timestamp()), updated_at = clock_timestamp()
          WHERE j.id = opened.id;
@@ -2592,7 +2614,8 @@ DECLARE
     first CONSTANT bigint := date_part('epoch', clock_timestamp()) * 4096000;
     seed  CONSTANT text := gen_random_uuid()::text;
 BEGIN
-    -- 48 bits of milliseconds, the version 7, and 12 bits of 4096ths of one; then the variant (binary 10), and 62 bits of the hash.
+    -- 48 bits of milliseconds, the version 7, and 12 bits of 4096ths of one; then the variant
+    -- (binary 10), and 62 bits of the hash.
     RETURN ARRAY(
         SELECT encode(int8send(((t & -4096) << 4) | 28672 | (t & 4095))
                       || int8send((hashtextextended(seed, t) & 4611686018427387903) | -9223372036854775808), 'hex')::uuid::text
@@ -2956,8 +2979,9 @@ CREATE FUNCTION daybook.repost_accounting_job(org_id text, document_id text, OUT
     AS $$
 #variable_conflict use_column
 BEGIN
-    -- The row's lock first: what posts the document holds it until its commit, so the statement after it sees that impact. An
-    -- impact's epoch may be above the job's: activating an older rule set again raises it, and a job that was purged begins at 0.
+    -- The row's lock first: what posts the document holds it until its commit, so the statement
+    -- after it sees that impact. An impact's epoch may be above the job's: activating an older rule
+    -- set again raises it, and a job that was purged begins at 0.
     PERFORM 1 FROM daybook.accounting_work_queue q
       WHERE q.org_id = repost_accounting_job.org_id AND q.document_id = repost_accounting_job.document_id
         FOR NO KEY UPDATE;
@@ -3118,7 +3142,8 @@ BEGIN
             result := CASE job.state WHEN 'pending' THEN 'rescheduled' ELSE 'requeued' END;
     END CASE;
 
-    -- Its queue may have been deleted, whose limits it would go around, or belong to another fleet by now.
+    -- Its queue may have been deleted, whose limits it would go around, or belong to another fleet
+    -- by now.
     SELECT u.fleet INTO target FROM (SELECT) AS one LEFT JOIN daybook.queues u ON u.name = job.queue;
     IF job.queue IS NOT NULL AND target IS NULL THEN
         RAISE EXCEPTION 'the queue % of job % was deleted', quote_literal(job.queue), job.id
@@ -3142,7 +3167,8 @@ BEGIN
                updated_at      = clock_timestamp()
          WHERE j.id = job.id;
     EXCEPTION WHEN unique_violation THEN
-        -- Another job that is to be the only one, as this one is, is open, and does its work. It may have ended just now: then there is no id to tell.
+        -- Another job that is to be the only one, as this one is, is open, and does its work. It
+        -- may have ended just now: then there is no id to name.
         result := 'unchanged';
         reason := 'job ' || coalesce(daybook.open_twin(job), '(ended meanwhile)') || ' is open, and one of the two may be: it has '
                || CASE WHEN job.unique_hash = job.input_hash THEN 'the same payload' ELSE 'the same schedule' END
@@ -3640,7 +3666,7 @@ BEGIN
        SET changed = o.changed + done, left_alone = o.left_alone + cardinality(ids) - done, updated_at = clock_timestamp()
      WHERE o.id = operation.id;
     IF operation.kind = 'jobs' AND operation.action = 'retry' AND done < cardinality(ids) THEN
-        -- What was to be tried again and still is where it was.
+        -- The jobs that were to be tried again and have not changed.
         UPDATE daybook.bulk_operations o
            SET left_open = o.left_open + x.open, left_queue = o.left_queue + x.queue
           FROM (SELECT count(*) FILTER (WHERE queued AND daybook.open_twin(j) IS NOT NULL) AS open, count(*) FILTER (WHERE NOT queued) AS queue
@@ -3768,7 +3794,8 @@ BEGIN
         ids := queues.within_caps(ids, room.capped, room.left_of);
     END IF;
     IF cardinality(ids) > 0 THEN
-        -- The tasks are read here, by a snapshot that saw them become ready: that of a caller's statement may be older.
+        -- The tasks are read here, by a snapshot that saw them become ready: that of a caller's
+        -- statement may be older.
         RETURN QUERY
         WITH added AS (
             INSERT INTO queues.task_lease (task_id, leased_at, expires_at)
@@ -4690,11 +4717,13 @@ BEGIN
     IF current_setting('transaction_isolation') <> 'read committed' THEN
         RAISE EXCEPTION 'open tasks are made anew in a transaction that is READ COMMITTED' USING ERRCODE = 'DB010', HINT = 'SET TRANSACTION ISOLATION LEVEL READ COMMITTED';
     END IF;
-    -- Each transaction that adds a task, leases or completes one writes its open row: what is read below is what such transactions left.
+    -- Each transaction that adds a task, leases or completes one writes its open row: what is read
+    -- below is what such transactions left.
     LOCK TABLE queues.open_task, queues.task_cursor IN ACCESS EXCLUSIVE MODE;
     TRUNCATE queues.open_task, queues.task_cursor;
     INSERT INTO queues.open_task (task_id, task_type, scheduled_at, leases, task_lease_id, leased_until)
-    -- A renewal keeps the claim that it renews, which is the last one: it ends when the last row says.
+    -- A renewal keeps the claim that it renews, which is the last one: it ends when the last row
+    -- says.
     SELECT t.task_id, t.task_type, t.scheduled_at, l.leases, l.task_lease_id, l.expires_at
       FROM queues.task t
      CROSS JOIN LATERAL (SELECT count(*) FILTER (WHERE x.renews IS NULL) AS leases, max(x.task_lease_id) FILTER (WHERE x.renews IS NULL) AS task_lease_id,
@@ -4723,7 +4752,8 @@ DECLARE
     ids bigint[];
     last CONSTANT timestamptz := _now + interval '10 seconds';
 BEGIN
-    -- Leases from before the clock was set back count from now on, so that their holders can renew them.
+    -- Leases from before the clock was set back count from now on, so that their holders can renew
+    -- them.
     IF EXISTS (SELECT FROM queues.open_task o WHERE o.leased_until > _now + interval '310 seconds') THEN
         PERFORM queues.prolong_tasks(ARRAY(SELECT o.task_id FROM queues.open_task o WHERE o.leased_until > _now + interval '310 seconds' FOR UPDATE SKIP LOCKED));
     END IF;

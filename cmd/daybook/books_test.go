@@ -296,8 +296,9 @@ func TestAccountsWithCurrencies(t *testing.T) {
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 		return path
 	}
-	b.ok("accounts", "import", chart("code,name,type,currencies\n1200,Bank,asset,EUR USD\n4400,Sales,income,\n"), "--org",
-		"acme", "--create")
+	assert.Regexp(t, `^ORGANIZATION +RESULT +JOBS RETURNED\nacme +changed +0\n$`,
+		b.ok("accounts", "import", chart("code,name,type,currencies\n1200,Bank,asset,EUR USD\n4400,Sales,income,\n"),
+			"--org", "acme", "--create"))
 	var l struct{ Accounts []models.Account }
 	b.json(&l, "accounts", "list", "--org", "acme")
 	require.Len(t, l.Accounts, 2)

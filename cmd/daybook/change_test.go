@@ -112,6 +112,7 @@ func TestRulesApplyReturnsFailedJobs(t *testing.T) {
 	var first, second applied
 	args := []string{"rules", "apply", "../../internal/moving/sample/rules.yaml", "--all-orgs"}
 	r := b.run(args...)
+	assert.Regexp(t, `^ORGANIZATION +VERSION +RESULT +JOBS RETURNED\nde +1 +changed `, r.out)
 	assert.Contains(t, r.err, "organization de lacks accounts 1000, ", "the missing accounts are named")
 	b.ok("accounts", "import", "../../internal/moving/sample/chart.csv", "--all-orgs")
 	b.json(&first, args...)

@@ -123,7 +123,6 @@ func watchBegin(a *cli.App, command *cobra.Command) {
 			}
 			return cli.UnknownCommand(c, args[0])
 		}
-		command.SuggestionsMinimumDistance = 2
 	}
 	for _, c := range command.Commands() {
 		watchBegin(a, c)

@@ -67,6 +67,18 @@ func TestTasksEnqueue(t *testing.T) {
 	assert.Len(t, b.taskIDs(), 2, "nothing else was enqueued")
 }
 
+// A type that no worker has a processor for is noted, as it is for jobs: it may be a typing error.
+func TestTasksEnqueueNotesUnknownTypes(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	enqueue := func(taskType string) string { return b.run("tasks", "enqueue", taskType).err }
+	assert.Contains(t, enqueue("own"), "Note: own is none of Daybook's own types. Its tasks wait for a worker of yours")
+	assert.Contains(t, enqueue("emial"), "Note: emial is none of Daybook's own types; did you mean email? Its tasks wait")
+	assert.NotContains(t, enqueue("db_function"), "Note:")
+	require.NoError(t, store.NewTaskQueue(b.Pool).NoteTypes(t.Context(), "host/1", []store.TypeOnRecord{{Type: "own"}}))
+	assert.NotContains(t, enqueue("own"), "Note:", "a worker has a processor for it")
+}
+
 func TestTasksSearch(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -1,5 +1,6 @@
--- Billing in tables of its own, whatever writes them: triggers give each change of a document a version, and enqueue it in the same transaction.
--- Invoices have whole numbers as keys, payments UUIDs. Their documents are invoice:42 and payment:0b7e1152-….
+-- Billing in tables of its own, whatever writes them: triggers give each change of a document a
+-- version, and enqueue it in the same transaction. Invoices have whole numbers as keys, payments
+-- UUIDs. Their documents are invoice:42 and payment:0b7e1152-….
 CREATE SCHEMA billing;
 
 CREATE TABLE billing.invoices (
@@ -35,7 +36,8 @@ CREATE TABLE billing.payments (
     version      bigint      NOT NULL DEFAULT 1
 );
 
--- A change of an invoice, but for the worker's mark, is a new version. The row is locked by it, so that the worker reads the document before it or after it.
+-- A change of an invoice, except the worker's mark, is a new version. The change locks the row, so
+-- that the worker reads the document before it or after it.
 CREATE FUNCTION billing.next_version() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF NEW.org_id <> OLD.org_id THEN
@@ -70,7 +72,8 @@ END $$;
 
 CREATE TRIGGER enqueue AFTER INSERT OR UPDATE ON billing.payments FOR EACH ROW EXECUTE FUNCTION billing.enqueue_payment();
 
--- Lines belong to their invoice: a change of one is a new version of the invoice, and locks its row.
+-- Lines belong to their invoice: a change of one is a new version of the invoice, and locks its
+-- row.
 CREATE FUNCTION billing.touch_invoice() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     UPDATE billing.invoices SET version = version WHERE id IN (OLD.invoice_id, NEW.invoice_id);
@@ -79,7 +82,8 @@ END $$;
 
 CREATE TRIGGER touch AFTER INSERT OR UPDATE OR DELETE ON billing.invoice_lines FOR EACH ROW EXECUTE FUNCTION billing.touch_invoice();
 
--- A row that is removed leaves its deletion on record beside its job. An invoice that was never issued has none.
+-- A row that is removed leaves its deletion on record beside its job. An invoice that was never
+-- issued has none.
 CREATE FUNCTION billing.delete_invoice() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF EXISTS (SELECT FROM daybook.accounting_work_queue WHERE org_id = OLD.org_id AND document_id = 'invoice:' || OLD.id) THEN

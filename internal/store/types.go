@@ -49,6 +49,15 @@ func Owners(ctx context.Context, q Querier, kind string, types []string) (map[st
 	return owners, Wrap("read the owners of types", err)
 }
 
+// HasProcessor reports whether a worker has put on record in the last five minutes that it has a
+// processor for tasks of the type.
+func HasProcessor(ctx context.Context, q Querier, taskType string) (bool, error) {
+	const stmt = `
+SELECT EXISTS (SELECT FROM daybook.job_types t
+                WHERE t.kind = 'tasks' AND t.type = $1 AND t.last_seen > clock_timestamp() - interval '5 minutes')`
+	return value[bool](ctx, q, "look for a worker that has a processor", stmt, taskType)
+}
+
 // SecretsOf returns the members of a background job's payload and result that its type's handler
 // declares not to be shown.
 func SecretsOf(ctx context.Context, q Querier, jobType string) ([]string, error) {

@@ -64,7 +64,7 @@ func accountsImportCommand(a *cli.App) *cobra.Command {
 				results = append(results, result)
 			}
 			return a.Emit(map[string]any{"accounts": len(accounts), "organizations": results}, func(w io.Writer) error {
-				t := cli.NewTable("ORGANIZATION", "", "JOBS RETURNED")
+				t := cli.NewTable("ORGANIZATION", "RESULT", "JOBS RETURNED")
 				t.Right = []int{2}
 				for _, r := range results {
 					t.Add(r.OrgID, cli.ChangedText(r.Changed), strconv.Itoa(r.Returned))

@@ -148,7 +148,7 @@ func rulesApplyCommand(a *cli.App) *cobra.Command {
 
 func showApplied(a *cli.App, name string, results []books.Change) error {
 	return a.Emit(map[string]any{"name": name, "organizations": results}, func(w io.Writer) error {
-		t := cli.NewTable("ORGANIZATION", "VERSION", "", "JOBS RETURNED")
+		t := cli.NewTable("ORGANIZATION", "VERSION", "RESULT", "JOBS RETURNED")
 		t.Right = []int{1, 3}
 		for _, r := range results {
 			t.Add(r.OrgID, strconv.FormatInt(r.Version, 10), cli.ChangedText(r.Changed), strconv.Itoa(r.Returned))

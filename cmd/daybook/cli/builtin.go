@@ -18,6 +18,7 @@ import (
 	"github.com/daybook-dev/daybook/jobs"
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/queue"
+	"github.com/daybook-dev/daybook/tasks"
 )
 
 // BuiltinJobs registers the built-in job types that the environment configures. Without a Temporal
@@ -49,20 +50,32 @@ var builtinPayloads = []queue.Payload{
 // NoteType tells of a type that is not built in, unless a worker that lives has a handler for it,
 // as far as the database is named and says so.
 func (a *App) NoteType(ctx context.Context, jobType, queue string) {
-	handled := false
+	a.noteType(ctx, jobType, builtinTypes(), "Its jobs wait for a worker of yours that has a handler for it; when no "+
+		"worker has had one for five minutes, those that are due are dead letters (HANDLER_MISSING), until one starts.",
+		func(pool *pgxpool.Pool) (bool, error) { return store.HasHandler(ctx, pool, jobType, queue) })
+}
+
+// NoteTaskType is NoteType for tasks.
+func (a *App) NoteTaskType(ctx context.Context, taskType string) {
+	a.noteType(ctx, taskType, builtinTaskTypes, "Its tasks wait for a worker of yours that has a processor for it; "+
+		"queues.stuck_tasks lists those that have been due for five minutes.",
+		func(pool *pgxpool.Pool) (bool, error) { return store.HasProcessor(ctx, pool, taskType) })
+}
+
+func (a *App) noteType(ctx context.Context, name string, builtin []string, rest string,
+	works func(*pgxpool.Pool) (bool, error),
+) {
+	if slices.Contains(builtin, name) {
+		return
+	}
 	if pool, err := a.Pool(ctx, 1); err == nil {
 		defer ClosePool(pool)
-		handled, _ = store.HasHandler(ctx, pool, jobType, queue)
-	}
-	if !handled {
-		meant := ""
-		if near := nearest(jobType, builtinTypes()); near != "" {
-			meant = "; did you mean " + near + "?"
+		if is, _ := works(pool); is {
+			return
 		}
-		a.Say("Note: %s is none of Daybook's own types%s Its jobs wait for a worker of yours that has a handler for it; "+
-			"when no worker has had one for five minutes, those that are due are dead letters (HANDLER_MISSING), until one "+
-			"starts.", jobType, cmp.Or(meant, "."))
 	}
+	near := nearest(name, builtin)
+	a.Say("Note: %s is none of Daybook's own types%s %s", name, cmp.Or(didYouMean(near[:min(1, len(near))]), "."), rest)
 }
 
 // builtinTypes are the names of Daybook's own types.
@@ -72,6 +85,11 @@ func builtinTypes() []string {
 		names = append(names, p.JobType())
 	}
 	return names
+}
+
+// builtinTaskTypes are those of them that tasks can have.
+var builtinTaskTypes = []string{
+	tasks.DBFunction, handlers.Email{}.JobType(), handlers.SMS{}.JobType(), handlers.FileDelete{}.JobType(),
 }
 
 // CheckBuiltinType checks the payload of a built-in type. It reports false for every other type.

@@ -48,8 +48,8 @@ func UnknownOrganization(ctx context.Context, pool *pgxpool.Pool, mayCreate bool
 	} else {
 		message += "; an organization is known from its first rules, account, document or job on"
 	}
-	if near := nearest(ids[0], similarOrganizations(ctx, pool, ids[0])); near != "" {
-		message += fmt.Sprintf("; did you mean %s?", terminal.OneLine(near))
+	if near := nearest(ids[0], similarOrganizations(ctx, pool, ids[0])); len(near) > 0 {
+		message += didYouMean([]string{terminal.OneLine(near[0])})
 	}
 	return Tagged(store.ErrOrganizationNotFound, "%s", message)
 }

@@ -138,7 +138,7 @@ func showLimits(a *cli.App, results []ChangedLimits) error {
 		}
 	}
 	return a.Emit(map[string]any{"organizations": results}, func(w io.Writer) error {
-		t := cli.NewTable("ORGANIZATION", "", "PAUSED SINCE", "CAP")
+		t := cli.NewTable("ORGANIZATION", "RESULT", "PAUSED SINCE", "CAP")
 		t.Right = []int{3}
 		for _, r := range results {
 			t.Add(r.OrgID, cli.ChangedText(r.Changed), cli.OptionalTime(r.PausedAt), capText(r.MaxInFlight))

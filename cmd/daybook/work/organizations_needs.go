@@ -147,7 +147,7 @@ func changeNeeds(ctx context.Context, a *cli.App, orgs *needsFlags,
 		results = append(results, r)
 	}
 	return a.Emit(map[string]any{"organizations": results}, func(w io.Writer) error {
-		t := cli.NewTable("ORGANIZATION", "", "JOBS RETURNED")
+		t := cli.NewTable("ORGANIZATION", "RESULT", "JOBS RETURNED")
 		t.Right = []int{2}
 		for _, r := range results {
 			name := r.OrgID

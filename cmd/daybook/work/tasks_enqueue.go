@@ -48,6 +48,7 @@ func tasksEnqueueCommand(a *cli.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			a.NoteTaskType(c.Context(), task.Type)
 			return a.Emit(answers.EnqueuedTask{ID: id}, func(w io.Writer) error {
 				_, err := fmt.Fprintf(w, "enqueued (task %d)\n", id)
 				return err

@@ -132,7 +132,7 @@ func limitTasks(a *cli.App, c *cobra.Command, of *tasksOf, change store.TaskChan
 		return err
 	}
 	return a.Emit(map[string]any{"limits": results}, func(w io.Writer) error {
-		t := cli.NewTable("TASKS", "", "PAUSED SINCE", "CAP")
+		t := cli.NewTable("TASKS", "RESULT", "PAUSED SINCE", "CAP")
 		t.Right = []int{3}
 		for _, r := range results {
 			t.Add(cli.TasksText(r.Type), cli.ChangedText(r.Changed), cli.OptionalTime(r.PausedAt), capText(r.MaxInFlight))

@@ -5,17 +5,7 @@ import (
 	"time"
 )
 
-// What the tests of package store read and change.
-
-// Known returns all partitions with their cursors.
-func (p *Partitions) Known() (all []Place) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, at := range p.byKey {
-		all = append(all, Place{at.key, at.cursor})
-	}
-	return all
-}
+// What the tests of package store need and cannot have from a _test.go file of this package.
 
 // ReadAll scans until everything that is due is known.
 func (p *Partitions) ReadAll(ctx context.Context, room Room) error {

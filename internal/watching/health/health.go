@@ -181,6 +181,8 @@ type probe struct {
 	// These count the due jobs that are not free: no worker has their type; none has been found for
 	// their source or hooks; a pause, a limit or a fleet without workers holds them back.
 	unhandled, foreign, heldBack int64
+	// behind counts the jobs of sequences that stand still.
+	behind int64
 }
 
 // check makes one check and notes what it found.

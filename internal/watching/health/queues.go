@@ -75,6 +75,7 @@ func (p *probe) heldSequences(ctx context.Context, tx pgx.Tx) ([]Finding, error)
 	}
 	var found []Finding
 	for _, h := range held {
+		p.behind += h.Waiting
 		f := Finding{
 			Code: SequenceHeld, Severity: Warning, Kind: "jobs", OrgID: h.OrgID, Type: h.Type, ErrorCode: h.Code,
 			Count: h.Waiting, AtLeast: h.Waiting >= diagnosis.HeldMost,
@@ -123,6 +124,7 @@ func (p *probe) lateSequences(ctx context.Context, tx pgx.Tx) ([]Finding, error)
 	}
 	var found []Finding
 	for _, l := range late {
+		p.behind += l.Waiting
 		f := Finding{
 			Code: SequenceHeld, Severity: Warning, Kind: "jobs", OrgID: l.OrgID, Type: l.Type, Count: l.Waiting,
 			AtLeast: l.Waiting >= diagnosis.HeldMost,

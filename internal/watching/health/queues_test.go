@@ -74,7 +74,9 @@ func TestSequenceHeld(t *testing.T) {
 	b.exec(`
 UPDATE daybook.jobs j SET state = 'failed', run_count = 3, last_error = 'no', last_error_code = 'TIMEOUT', finished_at = clock_timestamp() - interval '1 hour'
   FROM daybook.job_sequences s WHERE s.holder = j.id AND s.key IN ('order-7', 'alone')`)
-	f := one(t, b.check(), health.SequenceHeld)
+	r := b.check()
+	assert.Contains(t, r.Summary, ", 2 wait for their turn in a sequence, nothing else waits")
+	f := one(t, r, health.SequenceHeld)
 	assert.EqualValues(t, 2, f.Count)
 	assert.Equal(t, health.Warning, f.Severity)
 	assert.Contains(t, f.Says, "Sequence order-7 of organization acme has stood still for 1 h, because its job of type "+
@@ -97,7 +99,9 @@ UPDATE daybook.jobs j SET ready_at = now() + CASE s.key WHEN 'soon' THEN interva
        last_error_code = CASE WHEN s.key = 'asks' THEN 'AWAITING_CALLBACK' END
   FROM daybook.job_sequences s WHERE s.holder = j.id;
 UPDATE daybook.jobs SET first_ready_at = now() + interval '100 days' WHERE sequence = 'all later' AND ready_at > '9999-01-01'`)
-	f := one(t, b.check(), health.SequenceHeld)
+	r := b.check()
+	assert.Contains(t, r.Summary, ", 2 wait for their turn in a sequence, nothing else waits")
+	f := one(t, r, health.SequenceHeld)
 	assert.EqualValues(t, 2, f.Count)
 	assert.Equal(t, health.Warning, f.Severity)
 	assert.Equal(t, "Sequence order 7 of organization acme waits for job "+f.Example+

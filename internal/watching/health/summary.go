@@ -145,7 +145,7 @@ func (p *probe) whyUnknown() string {
 	return "the schema could not be read"
 }
 
-// waitForOthers says what is due and waits for something else than its turn.
+// waitForOthers says what could be worked and waits for something else than a worker's time.
 func (p *probe) waitForOthers() []string {
 	var says []string
 	for _, w := range []struct {
@@ -159,6 +159,7 @@ func (p *probe) waitForOthers() []string {
 			"wait for a worker that has their source and hooks",
 		},
 		{p.heldBack, "is held back", "are held back"},
+		{p.behind, "waits for its turn in a sequence", "wait for their turn in a sequence"},
 	} {
 		switch {
 		case w.n == 1:

@@ -77,6 +77,7 @@ func TestQueuesPage(t *testing.T) {
 	require.Contains(t, body, "no worker of its fleet runs")
 	_, body = s.get("/console/queues?fleet=shop")
 	require.Contains(t, body, `href="/console/queues/bank"`)
+	require.Regexp(t, `(?s)>Set by</th>.*<td>test</td>`, body)
 	_, body = s.get("/console/queues?fleet=none")
 	require.Contains(t, body, "The fleet has no queue")
 	status, _ = s.post(page+"/delete", nil)
