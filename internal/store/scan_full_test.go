@@ -3,6 +3,7 @@ package store_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -31,17 +32,18 @@ type slowScan struct {
 type waited struct{}
 
 func (s *slowScan) TraceBatchStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceBatchStartData) context.Context {
-	for _, q := range data.Batch.QueuedQueries {
-		if strings.Contains(q.SQL, "WITH RECURSIVE parts") && s.closed.Load() {
-			s.begun <- struct{}{}
-			select {
-			case <-s.opened:
-			case <-ctx.Done():
-			}
-			ctx = context.WithValue(ctx, waited{}, true)
-		}
+	full := slices.ContainsFunc(data.Batch.QueuedQueries, func(q *pgx.QueuedQuery) bool {
+		return strings.Contains(q.SQL, "WITH RECURSIVE parts")
+	})
+	if !full || !s.closed.Load() {
+		return ctx
 	}
-	return ctx
+	s.begun <- struct{}{}
+	select {
+	case <-s.opened:
+	case <-ctx.Done():
+	}
+	return context.WithValue(ctx, waited{}, true)
 }
 
 func (s *slowScan) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryData) {}
