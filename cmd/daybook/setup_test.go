@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -18,16 +17,7 @@ import (
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
-func TestMain(m *testing.M) {
-	// Each test that runs a worker in this process would give all of them the worker's limit of
-	// memory (tuneGC), and the collector would never rest.
-	if os.Getenv("GOGC") == "" {
-		if err := os.Setenv("GOGC", "100"); err != nil {
-			panic(err)
-		}
-	}
-	pgtest.Main(m, temporaltest.Stop)
-}
+func TestMain(m *testing.M) { pgtest.Main(m, temporaltest.Stop) }
 
 // result is what a call of the command line led to.
 type result struct {

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/internal/dev/pgtest"
 	"github.com/daybook-dev/daybook/internal/dev/pgtest/fixture"
 	"github.com/daybook-dev/daybook/internal/engine"
 	"github.com/daybook-dev/daybook/internal/ledger"
@@ -32,7 +33,7 @@ func TestPlansMadeOnSmallTablesStayGood(t *testing.T) {
 	work := func(n int) {
 		_, err := e.Lease(t.Context(), turn(n), 50, nil)
 		require.NoError(t, err)
-		_, err = e.Process(t.Context(), request(n))
+		_, err = e.Process(t.Context(), engine.TurnRequest{Turn: turn(n), Batch: 50, Length: pgtest.Patience})
 		require.NoError(t, err)
 	}
 	for n := range 8 {
@@ -64,7 +65,7 @@ func (b *bundle) rowsScanned() map[string]int64 {
 		before := last
 		last = b.readScans()
 		return maps.Equal(before, last)
-	}, time.Minute, 500*time.Millisecond)
+	}, pgtest.Patience, 500*time.Millisecond)
 	return last
 }
 

@@ -41,10 +41,11 @@ func TestNoStatementWalksDeadRows(t *testing.T) {
 			b.exec(`SELECT daybook.set_queue('bounded', NULL, 10), daybook.set_queue('bounded', per_process => 10)`)
 			enqueue(1, 20000)
 			b.holdSnapshot()
+			// Renewed in an hour: none of them seems to have expired, however long the test takes.
 			b.exec(`
 UPDATE daybook.` + name + `
    SET state = 'leased', turn_id = 'turn-' || (random() * 100)::integer, fence = 1, worker = 'w', leased_generation = generation, run_count = 1, capped = true` + counted + `,
-       attempt_started_at = clock_timestamp(), last_attempted_at = clock_timestamp()`)
+       attempt_started_at = clock_timestamp(), last_attempted_at = clock_timestamp() + interval '1 hour'`)
 			b.exec(`
 UPDATE daybook.` + name + `
    SET state = 'cancelled', turn_id = NULL, fence = NULL, worker = NULL, leased_generation = NULL, attempt_started_at = NULL, finished_at = clock_timestamp()`)

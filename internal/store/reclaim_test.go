@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/internal/dev/pgtest"
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
@@ -84,7 +85,7 @@ func TestManyLeasesEndTogether(t *testing.T) {
 	b.expireMany()
 	r := b.store.NewReclaimer()
 	ended, checks := 0, 0
-	for began := time.Now(); ended < manyLeases && time.Since(began) < time.Minute; {
+	for began := time.Now(); ended < manyLeases && time.Since(began) < pgtest.Patience; {
 		got, pause, err := r.Check(t.Context())
 		require.NoError(t, err)
 		if ended += got.Jobs; ended > 0 {

@@ -3,6 +3,7 @@ package store_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -23,24 +24,35 @@ type slowScan struct {
 	closed atomic.Bool
 	// begun gets a token for each that waits, opened lets one go on.
 	begun, opened chan struct{}
+	// answered counts those that waited and are answered.
+	answered atomic.Int32
 }
 
+// waited marks the context of a full scan that waited.
+type waited struct{}
+
 func (s *slowScan) TraceBatchStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceBatchStartData) context.Context {
-	for _, q := range data.Batch.QueuedQueries {
-		if strings.Contains(q.SQL, "WITH RECURSIVE parts") && s.closed.Load() {
-			s.begun <- struct{}{}
-			select {
-			case <-s.opened:
-			case <-ctx.Done():
-			}
-		}
+	full := slices.ContainsFunc(data.Batch.QueuedQueries, func(q *pgx.QueuedQuery) bool {
+		return strings.Contains(q.SQL, "WITH RECURSIVE parts")
+	})
+	if !full || !s.closed.Load() {
+		return ctx
 	}
-	return ctx
+	s.begun <- struct{}{}
+	select {
+	case <-s.opened:
+	case <-ctx.Done():
+	}
+	return context.WithValue(ctx, waited{}, true)
 }
 
 func (s *slowScan) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryData) {}
 
-func (s *slowScan) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {}
+func (s *slowScan) TraceBatchEnd(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatchEndData) {
+	if ctx.Value(waited{}) != nil {
+		s.answered.Add(1)
+	}
+}
 
 func (s *slowScan) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
 	return ctx
@@ -136,7 +148,7 @@ func TestBurstNeedsNoFullScan(t *testing.T) {
 	s, slow := b.withSlowScan()
 	turn := b.turn("run/0/1")
 	b.scanAll(s, turn)
-	var begun, ended atomic.Int32
+	var begun atomic.Int32
 	ctx := t.Context()
 	go func() {
 		for {
@@ -146,17 +158,15 @@ func TestBurstNeedsNoFullScan(t *testing.T) {
 				return
 			}
 			begun.Add(1)
-			time.Sleep(500 * time.Millisecond) // another one is allowed after 49 times that
+			time.Sleep(2 * time.Second) // another one is allowed after 49 times that
 			slow.opened <- struct{}{}
-			ended.Add(1)
 		}
 	}()
 	slow.closed.Store(true)
 	require.Eventually(t, func() bool {
 		_, err := s.LeaseFor(t.Context(), turn, 10, pgtest.Unbounded())
-		return assert.NoError(t, err) && ended.Load() == 1
+		return assert.NoError(t, err) && slow.answered.Load() == 1
 	}, time.Minute, 10*time.Millisecond)
-	time.Sleep(100 * time.Millisecond) // it was sent, and is answered by now
 
 	b.exec(`INSERT INTO daybook.accounting_work_queue (org_id, document_id, version_hint, ready_at) SELECT 'org_1', 'd_' || i, 1, clock_timestamp() FROM generate_series(1, 2000) AS i`)
 	for n := 0; n < 2000; {

@@ -7,6 +7,7 @@
 package devstack
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -42,7 +43,8 @@ type Options struct {
 	// InMemory keeps Temporal's state in memory, so that it is gone when the stack stops.
 	InMemory bool
 	// FastAndUnsafe turns PostgreSQL's durability off (fsync, synchronous_commit, full_page_writes).
-	// For tests only: a crash of the machine may leave a database that does not start.
+	// For tests only: a crash of the machine may leave a database that does not start. A temporary
+	// directory is in memory then, where there is room.
 	FastAndUnsafe bool
 	// PostgresSettings holds further settings of PostgreSQL, each "name=value". They come last and
 	// win.
@@ -117,7 +119,7 @@ func Start(ctx context.Context, o Options) (_ *Stack, err error) {
 		return s, nil
 	}
 
-	if err := s.openDir(o.Dir); err != nil {
+	if err := s.openDir(o.Dir, o.FastAndUnsafe); err != nil {
 		return nil, err
 	}
 	defer func() {
@@ -168,10 +170,14 @@ func (s *Stack) stop(end func(*child) error) error {
 }
 
 // openDir creates the directory if needed and locks it, so that no second stack runs in it.
-func (s *Stack) openDir(dir string) error {
+func (s *Stack) openDir(dir string, inMemory bool) error {
 	if dir == "" {
-		sweepTemporary()
-		tmp, err := os.MkdirTemp("", temporaryPrefix)
+		parent := os.TempDir()
+		if inMemory {
+			parent = cmp.Or(temporaryParent(), parent)
+		}
+		sweepTemporary(parent)
+		tmp, err := os.MkdirTemp(parent, temporaryPrefix)
 		if err != nil {
 			return fmt.Errorf("dev stack: %w", err)
 		}
@@ -215,8 +221,8 @@ const (
 // sweepTemporary removes the temporary directories of stacks whose program was killed before it
 // could. A directory is left alone while its lock is held, and for its first minutes, when the lock
 // may not be taken yet.
-func sweepTemporary() {
-	dirs, err := filepath.Glob(filepath.Join(os.TempDir(), temporaryPrefix+"*"))
+func sweepTemporary(parent string) {
+	dirs, err := filepath.Glob(filepath.Join(parent, temporaryPrefix+"*"))
 	if err != nil {
 		return
 	}

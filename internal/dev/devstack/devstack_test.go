@@ -96,6 +96,19 @@ func TestDurableUnlessAskedOtherwise(t *testing.T) {
 	require.Equal(t, "off off off", queryString(t, fast.DatabaseURL, q))
 }
 
+func TestServersForTestsAreInMemory(t *testing.T) {
+	t.Setenv("TMPDIR", "")
+	if temporaryParent() == "" {
+		t.Skip("this system has no room in memory")
+	}
+	fast := startStack(t, Options{NoTemporal: true, FastAndUnsafe: true})
+	require.Equal(t, temporaryParent(), filepath.Dir(fast.Dir))
+	durable := startStack(t, Options{NoTemporal: true})
+	require.Equal(t, os.TempDir(), filepath.Dir(durable.Dir))
+	t.Setenv("TMPDIR", workDir(t))
+	require.Empty(t, temporaryParent(), "a directory that the user names is used")
+}
+
 func TestPostgresSettingsComeLast(t *testing.T) {
 	t.Parallel()
 	s := startStack(t, Options{

@@ -1,0 +1,5 @@
+//go:build !linux
+
+package devstack
+
+func temporaryParent() string { return "" }
