@@ -273,23 +273,25 @@ func TestInterruptedImport(t *testing.T) {
 	assert.Equal(t, "daybook: interrupted\n", r.err)
 }
 
-// TestInterruptedCommandsSayWhatTheyDid interrupts an import whose last document is locked by
-// another transaction: the first ones are there, and counted.
+// TestInterruptedCommandsSayWhatTheyDid interrupts an import whose last document, which it changes,
+// is locked by another transaction: the first ones are there, and counted.
 func TestInterruptedCommandsSayWhatTheyDid(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
+	const documents = 1000
+	one := func(n, payable int) string {
+		return fmt.Sprintf(`{"org_id":"acme","id":"d-%03d","type":"invoice","direction":"out","currency":"EUR","issue_date":"2026-03-14","content":{"payable":%d}}`+"\n", n, payable)
+	}
 	var lines strings.Builder
-	for n := range 200 {
-		_, _ = fmt.Fprintf(&lines,
-			`{"org_id":"acme","id":"d-%03d","type":"invoice","direction":"out","currency":"EUR","issue_date":"2026-03-14","content":{"payable":100}}`+"\n", n)
+	for n := range documents {
+		lines.WriteString(one(n, 100))
 	}
 	file := write(t, t.TempDir()+"/d.ndjson", lines.String())
-	b.ok("import", "ndjson", write(t, t.TempDir()+"/one.ndjson", strings.SplitAfter(lines.String(), "\n")[199]),
-		"--create")
+	b.ok("import", "ndjson", write(t, t.TempDir()+"/one.ndjson", one(documents-1, 200)), "--create")
 	tx, err := b.Pool.Begin(t.Context())
 	require.NoError(t, err)
 	defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }()
-	_, err = tx.Exec(t.Context(), `SELECT FROM daybook.documents WHERE id = 'd-199' FOR UPDATE`)
+	_, err = tx.Exec(t.Context(), `SELECT FROM daybook.documents WHERE id = 'd-999' FOR UPDATE`)
 	require.NoError(t, err)
 
 	ctx, cancel := context.WithCancel(t.Context())

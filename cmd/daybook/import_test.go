@@ -1,6 +1,7 @@
 package main
 
 import (
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -145,6 +146,28 @@ func TestImportDoesNotWaitForAnOrganizationThatIsKnown(t *testing.T) {
 	item.Document.ID = "other"
 	require.NoError(t, i.Many(t.Context(), []books.ImportItem{item}))
 	assert.Equal(t, 2, i.Result.Inserted)
+}
+
+// TestImportWithoutPreparedStatements imports as programs do behind a pooler in transaction mode, in
+// a session with a time zone west of UTC: dates are not moved.
+func TestImportWithoutPreparedStatements(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []string{"exec", "simple_protocol"} {
+		b := setup(t)
+		u, err := url.Parse(b.URL)
+		require.NoError(t, err)
+		query := u.Query()
+		query.Set("default_query_exec_mode", mode)
+		query.Set("timezone", "America/New_York")
+		u.RawQuery = query.Encode()
+		lines := line("a", "payment", `{"amount": 100}`) + "\n" + line("b", "payment", `{"amount": 200}`)
+		r := call(t.Context(), lines, "--database-url", u.String(), "import", "ndjson", "-", "--create")
+		require.Equal(t, failure.ExitOK, r.exit, "%s: %s%s", mode, r.out, r.err)
+		var days []string
+		require.NoError(t, b.Pool.QueryRow(t.Context(),
+			`SELECT array_agg(issue_date::text) FROM daybook.documents`).Scan(&days))
+		assert.Equal(t, []string{"2026-01-05", "2026-01-05"}, days, mode)
+	}
 }
 
 // TestImportNDJSONHasNoOrganization: the documents name theirs, and the error says so.

@@ -5,11 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"io"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -28,11 +28,15 @@ import (
 )
 
 const (
-	// ImportLanes is how many transactions an import runs side by side.
-	ImportLanes = 4
-	// importBatch is how many documents a transaction writes at most: those that wait already, so
-	// that a slow source does not hold back what it has handed over.
-	importBatch = 50
+	// ImportWriters is how many transactions an import runs side by side.
+	ImportWriters = 4
+	// importBatch and importBytes bound what a transaction writes: the documents, and the bytes of
+	// their contents unless it is one document.
+	importBatch = 500
+	importBytes = 512 << 10
+	// importWait is how long a document waits for others, so that a slow source does not hold back
+	// what it has handed over.
+	importWait = 50 * time.Millisecond
 )
 
 func importCommand(a *cli.App) *cobra.Command {
@@ -57,6 +61,8 @@ type ImportItem struct {
 	line int
 	// name is the organization's, if the source tells it.
 	name string
+	// text is the document's content as it is stored; empty until it is encoded.
+	text string
 }
 
 // ImportProblem is a source that was not imported.
@@ -94,12 +100,14 @@ func newImportResult() *ImportResult {
 	return &ImportResult{Skipped: []ImportProblem{}, Failed: []ImportProblem{}}
 }
 
-// importer writes documents side by side, those of one id in their order.
+// Importer writes documents side by side, many in a transaction.
 type Importer struct {
 	pool  *pgxpool.Pool
 	admit *admission
 	// done is called after each document.
 	done func()
+	// gathering is held by the writer that takes the documents of its next transaction.
+	gathering sync.Mutex
 
 	mu sync.Mutex
 	// known are the organizations that have been found or made, with their names; unknown: why
@@ -136,24 +144,22 @@ func (i *Importer) Run(ctx context.Context, feed func(context.Context, func(Impo
 // work writes the documents that feed hands over, side by side.
 func (i *Importer) work(ctx context.Context, feed func(context.Context, func(ImportItem) error) error) error {
 	group, ctx := errgroup.WithContext(ctx)
-	lanes := make([]chan ImportItem, ImportLanes)
-	for n := range lanes {
-		lanes[n] = make(chan ImportItem, importBatch)
+	admitted := make(chan ImportItem)
+	for range ImportWriters {
 		group.Go(func() error {
-			for item := range lanes[n] {
-				if err := i.Many(ctx, waiting(lanes[n], item)); err != nil {
+			for {
+				items := i.gather(admitted)
+				if len(items) == 0 {
+					return nil
+				}
+				if err := i.Many(ctx, items); err != nil {
 					return err
 				}
 			}
-			return nil
 		})
 	}
 	group.Go(func() error {
-		defer func() {
-			for _, lane := range lanes {
-				close(lane)
-			}
-		}()
+		defer close(admitted)
 		return feed(ctx, func(item ImportItem) error {
 			switch err := i.admit.admit(ctx, &item); {
 			case errors.Is(err, errSameDocument):
@@ -165,10 +171,8 @@ func (i *Importer) work(ctx context.Context, feed func(context.Context, func(Imp
 			case err != nil:
 				return err
 			}
-			hash := fnv.New32a()
-			_, _ = io.WriteString(hash, item.Document.OrgID+"\x00"+item.Document.ID)
 			select {
-			case lanes[hash.Sum32()%ImportLanes] <- item:
+			case admitted <- item:
 				return nil
 			case <-ctx.Done():
 				return ctx.Err()
@@ -178,58 +182,77 @@ func (i *Importer) work(ctx context.Context, feed func(context.Context, func(Imp
 	return group.Wait()
 }
 
-// waiting returns the item and those that can be had without waiting.
-func waiting(lane <-chan ImportItem, item ImportItem) []ImportItem {
-	items := []ImportItem{item}
-	for len(items) < importBatch {
+// gather takes the documents of a transaction; none: there are no more.
+func (i *Importer) gather(admitted <-chan ImportItem) []ImportItem {
+	i.gathering.Lock()
+	defer i.gathering.Unlock()
+	item, ok := <-admitted
+	late := time.After(importWait)
+	var items []ImportItem
+	for bytes := 0; ok; {
+		items = append(items, item)
+		if bytes += len(item.text); len(items) == importBatch || bytes >= importBytes {
+			break
+		}
 		select {
-		case next, ok := <-lane:
-			if !ok {
-				return items
-			}
-			items = append(items, next)
-		default:
-			return items
+		case item, ok = <-admitted:
+		case <-late:
+			ok = false
 		}
 	}
 	return items
 }
 
-// Many writes documents in one transaction. If that fails each gets a transaction of its own, so
-// that one that cannot be written does not keep the others out.
+// Many writes documents in one transaction. If that fails each half gets a transaction of its own,
+// so that one that cannot be written does not keep the others out.
 func (i *Importer) Many(ctx context.Context, items []ImportItem) error {
-	// Every writer of several documents locks them in this order. Those of one id stay in theirs.
+	// Every writer of several documents locks them in this order.
 	slices.SortStableFunc(items, func(a, b ImportItem) int {
 		return cmp.Or(strings.Compare(a.Document.OrgID, b.Document.OrgID), strings.Compare(a.Document.ID, b.Document.ID))
 	})
-	puts, err := i.write(ctx, items)
-	if err == nil {
-		for n, put := range puts {
-			i.counted(items[n], put, nil)
+	known := make([]ImportItem, 0, len(items))
+	for _, item := range items {
+		switch err := i.makeKnown(ctx, item); {
+		case err == nil:
+			known = append(known, item)
+		case endsImport(ctx, err):
+			return fmt.Errorf("%s: %w", item.Source, err)
+		default:
+			i.counted(item, "", err)
 		}
+	}
+	return i.parts(ctx, known)
+}
+
+// parts writes sorted documents in one transaction, or in halves.
+func (i *Importer) parts(ctx context.Context, items []ImportItem) error {
+	if len(items) == 0 {
 		return nil
 	}
-	for _, item := range items {
-		if err := i.one(ctx, item); err != nil {
+	puts, err := i.write(ctx, items)
+	switch {
+	case err == nil:
+		for n, put := range puts {
+			i.counted(items[n], put.Result, nil)
+		}
+		return nil
+	case len(items) > 1:
+		half := len(items) / 2
+		if err := i.parts(ctx, items[:half]); err != nil {
 			return err
 		}
+		return i.parts(ctx, items[half:])
+	case endsImport(ctx, err):
+		return fmt.Errorf("%s: %w", items[0].Source, err)
 	}
+	i.counted(items[0], "", err)
 	return nil
 }
 
-// one writes a document in a transaction of its own.
-func (i *Importer) one(ctx context.Context, item ImportItem) error {
-	puts, err := i.write(ctx, []ImportItem{item})
-	// A right that the role lacks for one document it lacks for all.
-	if err != nil && (ctx.Err() != nil || store.IsTransient(err) || store.IsForbidden(err)) {
-		return fmt.Errorf("%s: %w", item.Source, err)
-	}
-	var put ledgerdb.PutResult
-	if err == nil {
-		put = puts[0]
-	}
-	i.counted(item, put, err)
-	return nil
+// endsImport reports whether what is wrong with one document is wrong with all: a right that the
+// role lacks for one it lacks for all.
+func endsImport(ctx context.Context, err error) bool {
+	return ctx.Err() != nil || store.IsTransient(err) || store.IsForbidden(err)
 }
 
 // counted records what became of a document.
@@ -249,30 +272,32 @@ func (i *Importer) counted(item ImportItem, put ledgerdb.PutResult, err error) {
 	i.done()
 }
 
-// write does what domain code does: each document with its readiness and its job, all of them in
-// one transaction.
-func (i *Importer) write(ctx context.Context, items []ImportItem) ([]ledgerdb.PutResult, error) {
-	for _, item := range items {
-		if err := i.makeKnown(ctx, item); err != nil {
+// write does what domain code does: it writes the documents, marks them ready and enqueues them, all
+// in one transaction.
+func (i *Importer) write(ctx context.Context, items []ImportItem) ([]ledgerdb.Put, error) {
+	docs := make([]ledgerdb.NewDocument, len(items))
+	for n := range items {
+		if err := items[n].encode(); err != nil {
 			return nil, err
 		}
+		docs[n] = ledgerdb.NewDocument{Document: &items[n].Document, Text: items[n].text}
 	}
-	puts := make([]ledgerdb.PutResult, len(items))
-	err := store.Begin(ctx, i.pool, func(tx pgx.Tx) error {
-		for n := range items {
-			d := &items[n].Document
-			var err error
-			if puts[n], err = ledgerdb.PutDocument(ctx, tx, d); err != nil {
-				return err
-			}
-			if puts[n] == ledgerdb.PutUnchanged {
-				continue
-			}
-			if _, err = queue.MarkDocumentReady(ctx, tx, queue.Document{OrgID: d.OrgID, ID: d.ID}); err != nil {
-				return err
+	var puts []ledgerdb.Put
+	err := store.Begin(ctx, i.pool, func(tx pgx.Tx) (err error) {
+		if err = store.PlanByKey(ctx, tx); err != nil {
+			return err
+		}
+		if puts, err = ledgerdb.PutDocuments(ctx, tx, docs, true); err != nil {
+			return err
+		}
+		var jobs []queue.AccountingJob
+		for n, put := range puts {
+			if put.Result != ledgerdb.PutUnchanged {
+				jobs = append(jobs, queue.AccountingJob{OrgID: docs[n].OrgID, DocumentID: docs[n].ID, Version: put.Version})
 			}
 		}
-		return nil
+		_, err = queue.EnqueueAccountingJobs(ctx, tx, jobs)
+		return err
 	})
 	return puts, err
 }

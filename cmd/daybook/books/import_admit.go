@@ -13,6 +13,7 @@ import (
 	"github.com/daybook-dev/daybook/accounting/posting"
 	"github.com/daybook-dev/daybook/failure"
 	"github.com/daybook-dev/daybook/internal/moving/importer"
+	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
 )
 
@@ -61,12 +62,11 @@ func (a *admission) admit(ctx context.Context, item *ImportItem) error {
 	if err := posting.Check(&item.Document, rules); err != nil {
 		return fmt.Errorf("%w: %w", importer.ErrInvalid, err)
 	}
-	content, err := json.Marshal(item.Document)
-	if err != nil {
+	if err := item.encode(); err != nil {
 		return fmt.Errorf("%w: %w", importer.ErrInvalid, err)
 	}
 	sum := sha256.Sum256([]byte(item.Document.OrgID + "\x00" + item.Document.ID))
-	key, here := documentSum(sum[:16]), seenDocument{line: uint32(item.line), content: maphash.Bytes(a.seed, content)}
+	key, here := documentSum(sum[:16]), seenDocument{line: uint32(item.line), content: a.sumOf(item)}
 	first, ok := a.seen[key]
 	switch {
 	case !ok:
@@ -78,6 +78,30 @@ func (a *admission) admit(ctx context.Context, item *ImportItem) error {
 	}
 	return fmt.Errorf("%w: it has the id of %s (%s) and other content: the first one counts; %s", importer.ErrInvalid,
 		a.place(first), item.Document.ID, a.remedy)
+}
+
+// encode fills in the text of the document's content.
+func (i *ImportItem) encode() error {
+	if i.text != "" {
+		return nil
+	}
+	text, err := json.Marshal(i.Document.Content)
+	i.text = string(text)
+	return err
+}
+
+// sumOf stands for what the document is, but for its organization and id.
+func (a *admission) sumOf(item *ImportItem) uint64 {
+	d := &item.Document
+	var sum maphash.Hash
+	sum.SetSeed(a.seed)
+	for _, part := range []string{
+		string(d.Type), string(d.Direction), d.Currency, d.IssueDate.String(), store.Value(d.ValueDate).String(), item.text,
+	} {
+		_, _ = sum.WriteString(part)
+		_ = sum.WriteByte(0)
+	}
+	return sum.Sum64()
 }
 
 // fileOf is the number of a file, whose documents come one after the other.

@@ -62,7 +62,7 @@ func importCSV(ctx context.Context, a *cli.App, mapping *importer.Mapping, org s
 		return err
 	}
 	sources.OnRead = nil
-	db, err := a.Open(ctx, ImportLanes+1)
+	db, err := a.Open(ctx, ImportWriters+1)
 	if err != nil {
 		return err
 	}

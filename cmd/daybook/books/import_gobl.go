@@ -96,7 +96,7 @@ func importGOBLCommand(a *cli.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			db, err := a.Open(c.Context(), ImportLanes+1)
+			db, err := a.Open(c.Context(), ImportWriters+1)
 			if err != nil {
 				return err
 			}

@@ -44,7 +44,7 @@ func importNDJSONCommand(a *cli.App) *cobra.Command {
 
 // importNDJSON imports the sources; nil is standard input, whose size is unknown.
 func importNDJSON(ctx context.Context, a *cli.App, sources *importer.Sources) error {
-	db, err := a.Open(ctx, ImportLanes+1)
+	db, err := a.Open(ctx, ImportWriters+1)
 	if err != nil {
 		return err
 	}

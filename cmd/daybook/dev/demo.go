@@ -78,7 +78,7 @@ func (d *demo) run(ctx context.Context, options devstack.Options) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, cli.StopStack(ctx, d.stack)) }()
-	if d.db, err = d.Open(ctx, books.ImportLanes+2); err != nil {
+	if d.db, err = d.Open(ctx, books.ImportWriters+2); err != nil {
 		return err
 	}
 	defer d.db.Close()

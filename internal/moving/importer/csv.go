@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"strconv"
 	"strings"
 
 	"github.com/daybook-dev/daybook/models"
@@ -29,6 +30,7 @@ type CSV struct {
 	open    func(context.Context) iter.Seq2[Source, error]
 	files   []csvFile
 	groups  map[string]*csvGroup
+	lastKey []byte
 	count   int
 }
 
@@ -143,10 +145,10 @@ func (c *CSV) index(ctx context.Context, source Source) (SkippedRows, error) {
 			return rows.skipped, ctx.Err()
 		}
 		key := c.key(number, row.cells)
-		g, ok := c.groups[key]
+		g, ok := c.groups[string(key)]
 		if !ok {
 			g = &csvGroup{file: number, also: noFile}
-			c.groups[key] = g
+			c.groups[string(key)] = g
 		}
 		g.rows++
 		if g.file != number && g.also == noFile {
@@ -155,24 +157,25 @@ func (c *CSV) index(ctx context.Context, source Source) (SkippedRows, error) {
 	}
 }
 
-// key is the key of a row's document: the same in all its rows, and in no others.
-func (c *CSV) key(file int, cells []string) string {
+// key is the key of a row's document: the same in all its rows, and in no others. It is good until
+// the next one is asked for.
+func (c *CSV) key(file int, cells []string) []byte {
 	m := c.mapping
-	var b strings.Builder
+	key := c.lastKey[:0]
 	if m.files == filesApart {
-		fmt.Fprintf(&b, "%d\x00", file)
+		key = append(strconv.AppendInt(key, int64(file), 10), 0)
 	}
 	if c.org == "" && !m.organization.constantField() {
-		b.WriteString(cells[m.organization.column])
-		b.WriteByte(0)
+		key = append(append(key, cells[m.organization.column]...), 0)
 	}
 	for i, k := range m.key {
 		if i > 0 {
-			b.WriteByte(0)
+			key = append(key, 0)
 		}
-		b.WriteString(cells[k])
+		key = append(key, cells[k]...)
 	}
-	return b.String()
+	c.lastKey = key
+	return key
 }
 
 // Documents reads the files again and yields each document when it is complete. A document that is
@@ -243,7 +246,7 @@ func (p *csvPass) file(source Source) error {
 		case err != nil:
 			return errChanged
 		}
-		g, ok := p.groups[p.key(p.number, row.cells)]
+		g, ok := p.groups[string(p.key(p.number, row.cells))]
 		if !ok || !g.closed && p.files[g.file].err == nil && g.file > p.number {
 			return errChanged
 		}
@@ -259,19 +262,19 @@ func (p *csvPass) file(source Source) error {
 
 // row adds a row to its document, and closes the document if it was the last.
 func (p *csvPass) row(g *csvGroup, source Source, row csvRow) error {
-	place := fmt.Sprintf("%s: line %d", source.Name, row.line)
-	key := p.id(source, row.cells)
-	switch {
-	case g.also != noFile && p.mapping.files == filesOne:
-		g.closed = true
-		p.refuse(place, key, p.spread(g))
-		return nil
-	case g.rows > MaxDocumentRows:
-		g.closed = true
-		p.refuse(place, key, invalid("it has %d rows; at most %d are allowed; does group.key name the right columns?",
-			g.rows, MaxDocumentRows))
-		return nil
-	case g.draft == nil:
+	if g.draft == nil {
+		place, key := placeOf(source, row), p.id(source, row.cells)
+		switch {
+		case g.also != noFile && p.mapping.files == filesOne:
+			g.closed = true
+			p.refuse(place, key, p.spread(g))
+			return nil
+		case g.rows > MaxDocumentRows:
+			g.closed = true
+			p.refuse(place, key, invalid("it has %d rows; at most %d are allowed; does group.key name the right columns?",
+				g.rows, MaxDocumentRows))
+			return nil
+		}
 		g.draft = newDraft(p.mapping, p.org, key, place)
 		p.waiting++
 	}
@@ -283,15 +286,19 @@ func (p *csvPass) row(g *csvGroup, source Source, row csvRow) error {
 		if p.bytes > maxOpenBytes {
 			return fmt.Errorf("%s: the rows of %d documents wait for others and need too much memory; sort the files by "+
 				"%s, and import the rest again",
-				place, p.waiting, strings.Join(p.keyNames(), ", "))
+				placeOf(source, row), p.waiting, strings.Join(p.keyNames(), ", "))
 		}
 		return nil
 	}
 	p.waiting--
 	p.bytes -= d.bytes
 	g.draft, g.closed = nil, true
-	p.deliver(d, key)
+	p.deliver(d)
 	return nil
+}
+
+func placeOf(source Source, row csvRow) string {
+	return fmt.Sprintf("%s: line %d", source.Name, row.line)
 }
 
 // spread is the error of a document that must be in one file and has rows in two.
@@ -304,10 +311,10 @@ func (p *csvPass) spread(g *csvGroup) error {
 }
 
 // deliver yields a document that has all its rows, or the error that says why it is refused.
-func (p *csvPass) deliver(d *draft, key string) {
+func (p *csvPass) deliver(d *draft) {
 	document, err := d.finish()
 	if err != nil {
-		p.refuse(d.place, key, err)
+		p.refuse(d.place, d.doc.ID, err)
 		return
 	}
 	p.stopped = !p.yield(CSVDocument{Source: d.place, Document: document}, nil)

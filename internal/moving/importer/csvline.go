@@ -55,5 +55,5 @@ func (d *draft) net(cells []string) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return d.minor(quantity.Mul(quantity, price), cells[m.quantity]+" × "+cells[m.price])
+	return d.minor(quantity.times(price), cells[m.quantity], cells[m.price])
 }

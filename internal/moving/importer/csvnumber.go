@@ -1,7 +1,6 @@
 package importer
 
 import (
-	"math/big"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -117,28 +116,28 @@ func (m *Mapping) example() string {
 }
 
 // number reads a cell that is an amount of the currency, or a plain number where currency is empty.
-func (d *draft) number(cells []string, column int, currency string) (*big.Rat, error) {
+func (d *draft) number(cells []string, column int, currency string) (exactNumber, error) {
 	name := d.mapping.columns[column]
 	if cells[column] == "" {
-		return nil, invalid("%s is empty", name)
+		return exactNumber{}, invalid("%s is empty", name)
 	}
 	n, err := d.mapping.parseNumber(cells[column])
-	var r *big.Rat
+	var e exactNumber
 	if err == nil {
-		r, err = n.digits.rat()
+		e, err = n.digits.exact()
 	}
 	switch {
 	case err != nil:
-		return nil, invalid("%s: %.60q is not a number such as %s; numbers.decimal and numbers.thousands say how the "+
+		return exactNumber{}, invalid("%s: %.60q is not a number such as %s; numbers.decimal and numbers.thousands say how the "+
 			"files write numbers",
 			name, cells[column], d.mapping.example())
 	case n.mark != "" && currency == "":
-		return nil, invalid("%s: %.60q is an amount of money, and a plain number is wanted", name, cells[column])
+		return exactNumber{}, invalid("%s: %.60q is an amount of money, and a plain number is wanted", name, cells[column])
 	case n.mark != "" && !markOf(n.mark, currency):
-		return nil, invalid("%s: %.60q is in another currency than %s, which the mapping gives", name, cells[column],
+		return exactNumber{}, invalid("%s: %.60q is in another currency than %s, which the mapping gives", name, cells[column],
 			currency)
 	}
-	return r, nil
+	return e, nil
 }
 
 // amount reads a cell in minor units of the document's currency, with the sign that the document's
@@ -151,12 +150,15 @@ func (d *draft) amount(cells []string, column int) (int64, error) {
 	return d.minor(n, cells[column])
 }
 
-// minor rounds an amount to the currency's minor unit.
-func (d *draft) minor(amount *big.Rat, text string) (int64, error) {
-	units := roundHalfEven(scaled(amount, d.digits))
+// minor rounds an amount, written as the product of texts, to the currency's minor unit.
+func (d *draft) minor(amount exactNumber, written ...string) (int64, error) {
+	units := amount.minor(d.digits)
 	d.stated = true
 	if d.negate {
 		units.Neg(units)
 	}
-	return toInt64(units, text)
+	if units.IsInt64() {
+		return units.Int64(), nil
+	}
+	return toInt64(units, strings.Join(written, " × "))
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"math/big"
+	"strconv"
 	"strings"
 
 	"github.com/daybook-dev/daybook/models"
@@ -34,22 +35,54 @@ func (d *decimal) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// rat returns the exact number; an absent one is zero.
-func (d decimal) rat() (*big.Rat, error) {
+// exactNumber is a decimal number: its units divided by ten to the power of its places.
+type exactNumber struct {
+	units  *big.Int
+	places int
+}
+
+// exact returns the number; an absent one is zero.
+func (d decimal) exact() (exactNumber, error) {
 	s := string(d)
 	if s == "" {
-		return new(big.Rat), nil
+		return exactNumber{units: new(big.Int)}, nil
 	}
 	digits := strings.TrimPrefix(s, "-")
 	whole, fraction, point := strings.Cut(digits, ".")
 	if len(s) > maxDecimalLength || !allDigits(whole) || point && !allDigits(fraction) {
-		return nil, invalid("%.60q is not a decimal number", s)
+		return exactNumber{}, invalid("%.60q is not a decimal number", s)
 	}
-	r, ok := new(big.Rat).SetString(s)
-	if !ok {
-		return nil, invalid("%.60q is not a decimal number", s)
+	if point {
+		s = s[:len(s)-len(fraction)-1] + fraction
 	}
-	return r, nil
+	if small, err := strconv.ParseInt(s, 10, 64); err == nil {
+		return exactNumber{big.NewInt(small), len(fraction)}, nil
+	}
+	units, _ := new(big.Int).SetString(s, 10)
+	return exactNumber{units, len(fraction)}, nil
+}
+
+// times returns the product of two numbers that were read.
+func (e exactNumber) times(f exactNumber) exactNumber {
+	return exactNumber{new(big.Int).Mul(e.units, f.units), e.places + f.places}
+}
+
+// minor returns the nearest integer to the number in minor units of a currency with so many digits;
+// of two equally near ones the even one.
+func (e exactNumber) minor(digits int) *big.Int {
+	if digits >= e.places {
+		return new(big.Int).Mul(e.units, tenTo(digits-e.places))
+	}
+	return divideHalfEven(e.units, tenTo(e.places-digits))
+}
+
+// rat returns the exact number; an absent one is zero.
+func (d decimal) rat() (*big.Rat, error) {
+	e, err := d.exact()
+	if err != nil {
+		return nil, err
+	}
+	return new(big.Rat).SetFrac(e.units, tenTo(e.places)), nil
 }
 
 // percent returns the exact fraction: 21/100 for "21.0%".
@@ -63,23 +96,44 @@ func (d decimal) percent() (*big.Rat, error) {
 }
 
 func allDigits(s string) bool {
-	return s != "" && strings.Trim(s, "0123456789") == ""
+	for i := range len(s) {
+		if s[i] < '0' || s[i] > '9' {
+			return false
+		}
+	}
+	return s != ""
 }
+
+// powersOfTen are those that numbers need, of which two may be multiplied.
+var powersOfTen = func() (powers [2*maxDecimalLength + 1]*big.Int) {
+	powers[0] = big.NewInt(1)
+	for n := 1; n < len(powers); n++ {
+		powers[n] = new(big.Int).Mul(powers[n-1], big.NewInt(10))
+	}
+	return powers
+}()
+
+// tenTo returns ten to the power of digits, which is not to be changed.
+func tenTo(digits int) *big.Int { return powersOfTen[digits] }
 
 // scaled returns the number times ten to the power of digits.
 func scaled(r *big.Rat, digits int) *big.Rat {
-	factor := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(digits)), nil)
-	return new(big.Rat).Mul(r, new(big.Rat).SetInt(factor))
+	return new(big.Rat).Mul(r, new(big.Rat).SetInt(tenTo(digits)))
 }
 
 // roundHalfEven returns the nearest integer; of two equally near ones the even one.
-func roundHalfEven(r *big.Rat) *big.Int {
-	floor, remainder := floorRat(r)
-	switch twice := remainder.Mul(remainder, big.NewRat(2, 1)).Cmp(big.NewRat(1, 1)); {
-	case twice > 0, twice == 0 && floor.Bit(0) == 1:
-		floor.Add(floor, big.NewInt(1))
+func roundHalfEven(r *big.Rat) *big.Int { return divideHalfEven(r.Num(), r.Denom()) }
+
+// divideHalfEven returns the integer nearest to a quotient with a positive divisor; of two equally
+// near ones the even one.
+func divideHalfEven(a, b *big.Int) *big.Int {
+	// Euclidean: the remainder is not negative.
+	quotient, remainder := new(big.Int).DivMod(a, b, new(big.Int))
+	switch half := remainder.Lsh(remainder, 1).Cmp(b); {
+	case half > 0, half == 0 && quotient.Bit(0) == 1:
+		quotient.Add(quotient, big.NewInt(1))
 	}
-	return floor
+	return quotient
 }
 
 // roundHalfUp returns the nearest integer; of two equally near ones the one farther from zero.
@@ -110,11 +164,11 @@ func floorRat(r *big.Rat) (*big.Int, *big.Rat) {
 // minor returns the number in minor units of a currency with so many digits. What is more precise
 // than the minor unit is rounded half to even.
 func (d decimal) minor(digits int) (int64, error) {
-	r, err := d.rat()
+	e, err := d.exact()
 	if err != nil {
 		return 0, err
 	}
-	return toInt64(roundHalfEven(scaled(r, digits)), string(d))
+	return toInt64(e.minor(digits), string(d))
 }
 
 func toInt64(i *big.Int, text string) (int64, error) {

@@ -45,6 +45,30 @@ func TestDecimalRate(t *testing.T) {
 	}
 }
 
+// TestExactNumbersAreRoundedToTheNearest: a product is rounded to the nearest minor unit, the even
+// one of two, also where 64 bits do not hold it.
+func TestExactNumbersAreRoundedToTheNearest(t *testing.T) {
+	t.Parallel()
+	number := rapid.StringMatching(`-?[0-9]{1,18}(\.[0-9]{1,20})?|-?[0-9]{1,3}(\.[05]{1,4})?`)
+	rapid.Check(t, func(t *rapid.T) {
+		a, b, digits := number.Draw(t, "a"), number.Draw(t, "b"), rapid.IntRange(0, 4).Draw(t, "digits")
+		x, err := decimal(a).exact()
+		require.NoError(t, err)
+		y, err := decimal(b).exact()
+		require.NoError(t, err)
+		got := x.times(y).minor(digits)
+
+		want, ok := new(big.Rat).SetString(a)
+		require.True(t, ok)
+		factor, ok := new(big.Rat).SetString(b)
+		require.True(t, ok)
+		want = scaled(want.Mul(want, factor), digits)
+		off := new(big.Rat).Sub(want, new(big.Rat).SetInt(got))
+		distance := off.Abs(off).Cmp(big.NewRat(1, 2))
+		require.True(t, distance < 0 || distance == 0 && got.Bit(0) == 0, "%s × %s = %s, not %s", a, b, want, got)
+	})
+}
+
 func TestMinorDigits(t *testing.T) {
 	t.Parallel()
 	for code, want := range map[string]int{"EUR": 2, "JPY": 0, "KWD": 3, "CLF": 4, "COP": 2, "ISK": 0} {

@@ -3,7 +3,6 @@ package ledgerdb
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
@@ -172,7 +171,7 @@ UPDATE daybook.documents d
 	return store.Wrap("mark documents posted", err)
 }
 
-// PutResult says what PutDocument did.
+// PutResult says what PutDocuments did with a document.
 type PutResult string
 
 const (
@@ -181,38 +180,100 @@ const (
 	PutUnchanged PutResult = "unchanged"
 )
 
-// PutDocument writes a document as domain code would, in the caller's transaction. A document that
-// is there already with the same content is left alone; a deleted one is left deleted.
+// NewDocument is a document that is to be written, with the text of its content.
+type NewDocument struct {
+	*models.Document
+	Text string
+}
+
+// Put is what became of a document, and its version unless it is unchanged.
+type Put struct {
+	Result  PutResult
+	Version int64
+}
+
+// PutDocument writes a document as domain code would, in the caller's transaction, and leaves it to
+// the caller to mark it ready.
 func PutDocument(ctx context.Context, tx pgx.Tx, d *models.Document) (PutResult, error) {
+	text, err := json.Marshal(d.Content)
+	if err != nil {
+		return "", fmt.Errorf("encode document %s: %w", d.ID, err)
+	}
+	puts, err := PutDocuments(ctx, tx, []NewDocument{{d, string(text)}}, false)
+	if err != nil {
+		return "", err
+	}
+	return puts[0].Result, nil
+}
+
+// PutDocuments writes documents in their order, in one statement, and gives those that it writes
+// their next version and readiness if they are ready. A document that is there already with the
+// same content is neither changed nor locked; a deleted one is left deleted. It fails when a
+// document is named twice.
+func PutDocuments(ctx context.Context, tx pgx.Tx, docs []NewDocument, ready bool) ([]Put, error) {
 	const stmt = `
-INSERT INTO daybook.documents AS d (org_id, id, type, direction, currency, issue_date, value_date, content)
-VALUES (@org, @id, @type, @direction, @currency, @issue_date, @value_date, @content)
+INSERT INTO daybook.documents AS d (org_id, id, type, direction, currency, issue_date, value_date, content, accounting_ready_at, accounting_ready_version)
+SELECT k.org_id, k.id, k.type, k.direction, k.currency, k.issue_date, k.value_date, k.content, CASE WHEN @ready THEN clock_timestamp() END, @ready::boolean::integer
+  FROM (SELECT org_id, id, type, direction, currency, issue_date, value_date, content::jsonb, n
+          FROM unnest(@orgs::text[], @ids::text[], @types::text[], @directions::text[], @currencies::text[], @issue_dates::date[], @value_dates::date[],
+                      @contents::text[]) WITH ORDINALITY AS r (org_id, id, type, direction, currency, issue_date, value_date, content, n)
+        OFFSET 0) k
+ WHERE NOT EXISTS (
+       SELECT FROM daybook.documents d
+        WHERE d.org_id = k.org_id AND d.id = k.id
+          AND (d.deleted_at IS NOT NULL
+               OR (d.type, d.direction, d.currency, d.issue_date, d.value_date, d.content)
+                  IS NOT DISTINCT FROM (k.type, k.direction, k.currency, k.issue_date, k.value_date, k.content)))
+ ORDER BY k.n
 ON CONFLICT (org_id, id) DO UPDATE
    SET type = excluded.type, direction = excluded.direction, currency = excluded.currency, issue_date = excluded.issue_date,
-       value_date = excluded.value_date, content = excluded.content, updated_at = clock_timestamp()
+       value_date = excluded.value_date, content = excluded.content, updated_at = clock_timestamp(),
+       accounting_ready_at = coalesce(excluded.accounting_ready_at, d.accounting_ready_at),
+       accounting_ready_version = d.accounting_ready_version + @ready::boolean::integer
  WHERE d.deleted_at IS NULL
    AND (d.type, d.direction, d.currency, d.issue_date, d.value_date, d.content)
        IS DISTINCT FROM
        (excluded.type, excluded.direction, excluded.currency, excluded.issue_date, excluded.value_date, excluded.content)
-RETURNING d.xmax = 0`
-	content, err := json.Marshal(d.Content)
-	if err != nil {
-		return "", fmt.Errorf("encode document %s: %w", d.ID, err)
+RETURNING d.org_id, d.id, d.accounting_ready_version, d.xmax = 0`
+	puts := make([]Put, len(docs))
+	for i := range puts {
+		puts[i].Result = PutUnchanged
 	}
+	rows, _ := tx.Query(ctx, stmt, columnsOf(docs, ready)) // its error is that of the rows
+	next := 0
+	var org, id string
+	var version int64
 	var inserted bool
-	err = tx.QueryRow(ctx, stmt, store.Args{
-		"org": d.OrgID, "id": d.ID, "type": string(d.Type), "direction": string(d.Direction), "currency": d.Currency,
-		"issue_date": d.IssueDate.Time(), "value_date": timeOf(store.Value(d.ValueDate)), "content": content,
-	}).Scan(&inserted)
-	switch {
-	case errors.Is(err, pgx.ErrNoRows):
-		return PutUnchanged, nil
-	case err != nil:
-		return "", store.Wrap("write document "+d.ID, err)
-	case inserted:
-		return PutInserted, nil
+	_, err := pgx.ForEachRow(rows, []any{&org, &id, &version, &inserted}, func() error {
+		// The rows come in the order of the documents, without those that are unchanged.
+		for docs[next].OrgID != org || docs[next].ID != id {
+			if next++; next == len(docs) {
+				return fmt.Errorf("a trigger wrote document %s of organization %s in place of another one", id, org)
+			}
+		}
+		puts[next] = Put{PutChanged, version}
+		if inserted {
+			puts[next].Result = PutInserted
+		}
+		return nil
+	})
+	return puts, store.Wrap("write documents", err)
+}
+
+// columnsOf returns the arguments of PutDocuments.
+func columnsOf(docs []NewDocument, ready bool) store.Args {
+	n := len(docs)
+	orgs, ids, types := make([]string, n), make([]string, n), make([]string, n)
+	directions, currencies, texts := make([]string, n), make([]string, n), make([]string, n)
+	issued, values := make([]time.Time, n), make([]*time.Time, n)
+	for i, d := range docs {
+		orgs[i], ids[i], types[i], directions[i], currencies[i] = d.OrgID, d.ID, string(d.Type), string(d.Direction), d.Currency
+		issued[i], values[i], texts[i] = d.IssueDate.Time(), timeOf(store.Value(d.ValueDate)), d.Text
 	}
-	return PutChanged, nil
+	return store.Args{
+		"orgs": orgs, "ids": ids, "types": types, "directions": directions, "currencies": currencies,
+		"issue_dates": issued, "value_dates": values, "contents": texts, "ready": ready,
+	}
 }
 
 // dates turns calendar days into what pgx encodes as date[].
