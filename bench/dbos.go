@@ -182,7 +182,8 @@ func (e *dbosExecutor) drain(ctx context.Context, d *database, n int) (took drai
 		if all < int64(n) {
 			return false, all, nil
 		}
-		open, err := one[bool](ctx, d.pool, `SELECT EXISTS (SELECT FROM dbos.workflow_status WHERE status IN ('ENQUEUED', 'PENDING'))`)
+		open, err := one[bool](ctx, d.pool,
+			`SELECT EXISTS (SELECT FROM dbos.workflow_status WHERE status IN ('ENQUEUED', 'PENDING'))`)
 		return !open, all, err
 	})
 	if err != nil {
@@ -213,8 +214,9 @@ func (b *bench) drainDBOS(ctx context.Context, s dbosSettings, n int, posts bool
 // rows if it posts.
 func verifyDBOS(ctx context.Context, pool *pgxpool.Pool, n int, posts bool, begun int64) error {
 	var all, succeeded int
-	err := pool.QueryRow(ctx, `SELECT count(*), count(*) FILTER (WHERE status = 'SUCCESS' AND recovery_attempts = 1) FROM dbos.workflow_status`).
-		Scan(&all, &succeeded)
+	err := pool.QueryRow(ctx, `
+SELECT count(*), count(*) FILTER (WHERE status = 'SUCCESS' AND recovery_attempts = 1)
+  FROM dbos.workflow_status`).Scan(&all, &succeeded)
 	if err != nil {
 		return fmt.Errorf("count DBOS's workflows: %w", err)
 	}

@@ -94,6 +94,12 @@ func (o observed) figures() []float64 {
 		}
 		f[figure] = max(f[figure], again.Seconds())
 	}
+	o.outcomes(f)
+	return f
+}
+
+// outcomes come to the figures of what became of the jobs.
+func (o observed) outcomes(f []float64) {
 	for number := range o.committed {
 		job, there := o.found[number]
 		if !there || job.finished && o.effects[number] == 0 {
@@ -115,7 +121,6 @@ func (o observed) figures() []float64 {
 		}
 	}
 	f[figureRefused] = float64(o.refused)
-	return f
 }
 
 // killedHad says whether a worker that was killed held the job, or had begun it.

@@ -204,7 +204,8 @@ func (r *faultRun) without(from, until time.Time) {
 // figures come to the figures of what was seen.
 func (r *faultRun) figures(ctx context.Context) ([]float64, error) {
 	o := observed{
-		windows: r.windows, held: r.held, killed: r.killed, found: map[int]foundJob{}, effects: map[int]int{}, end: time.Now(),
+		windows: r.windows, held: r.held, killed: r.killed, found: map[int]foundJob{}, effects: map[int]int{},
+		end: time.Now(),
 	}
 	var err error
 	if o.committed, o.refused, err = r.load.result(); err != nil {

@@ -31,7 +31,9 @@ func (s graphileSettings) String() string {
 
 // graphileNoop drains n jobs that do nothing, on a database of its own. graphile-worker deletes
 // what is completed.
-func (b *bench) graphileNoop(ctx context.Context, peers *nodePeers, s graphileSettings, n int) (took drained, err error) {
+func (b *bench) graphileNoop(ctx context.Context, peers *nodePeers, s graphileSettings,
+	n int,
+) (took drained, err error) {
 	err = b.withDatabase(ctx, graphileTemplate, func(d *database) error {
 		const add = `
 SELECT count(*) FROM graphile_worker.add_jobs(ARRAY(

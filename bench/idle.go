@@ -24,16 +24,10 @@ func runIdle(ctx context.Context, b *bench) ([]report.Row, error) {
 	counting, runs := b.lasting(time.Minute, 2*time.Second), b.repeated(1)
 	sides := []idleSide{{name: "Daybook", measure: b.idleDaybook}}
 	if !b.alone {
-		sides = append(sides,
-			idleSide{riverName, riverDefault.String(), b.idleRiver}, idleSide{dbosName, dbosDefault.String(), b.idleDBOS})
+		sides = append(sides, idleSide{riverName, riverDefault.String(), b.idleRiver})
 	}
-	if node, _ := b.useNode(ctx); node != nil {
-		sides = append(sides, idleSide{
-			pgbossName, pgbossQuick.String() + ", NOTIFY",
-			func(ctx context.Context, measure rateOf) error {
-				return b.withPgboss(ctx, node, pgbossQuick, func(d *database, _ *journal) error { return measure(ctx, d) })
-			},
-		})
+	if !b.alone && !b.smoke {
+		sides = append(sides, b.idlePeers(ctx)...)
 	}
 	var measurements []measurement
 	for _, s := range sides {
@@ -77,6 +71,20 @@ type rateOf func(ctx context.Context, d *database) error
 type idleSide struct {
 	name, settings string
 	measure        func(ctx context.Context, measure rateOf) error
+}
+
+// idlePeers are the peers besides River.
+func (b *bench) idlePeers(ctx context.Context) []idleSide {
+	sides := []idleSide{{dbosName, dbosDefault.String(), b.idleDBOS}}
+	if node, _ := b.useNode(ctx); node != nil {
+		sides = append(sides, idleSide{
+			pgbossName, pgbossQuick.String() + ", NOTIFY",
+			func(ctx context.Context, measure rateOf) error {
+				return b.withPgboss(ctx, node, pgbossQuick, func(d *database, _ *journal) error { return measure(ctx, d) })
+			},
+		})
+	}
+	return sides
 }
 
 func (b *bench) idleDaybook(ctx context.Context, measure rateOf) error {

@@ -13,8 +13,8 @@ import (
 	"github.com/daybook-dev/daybook/queue"
 )
 
-// drainJobs drains n jobs of Daybook, of the organizations in turn, on a database of its own. rows is how many ledger
-// rows each job is to leave.
+// drainJobs drains n jobs of Daybook, of the organizations in turn, on a database of its own. rows
+// is how many ledger rows each job is to leave.
 func (b *bench) drainJobs(ctx context.Context, name string, orgs []string, n, rows int,
 	payload func(int) queue.Payload,
 ) (took drained, err error) {

@@ -56,24 +56,24 @@ func runJobsLatency(ctx context.Context, b *bench) ([]report.Row, error) {
 		}
 	}
 	row := func(name string, s latencySide, own, peer, target float64) report.Row {
-		r := report.Row{
-			Name: name, Daybook: own, Unit: "ms", Runs: runs, Note: fmt.Sprintf("%d samples.", n),
-		}.Beside(s.peer, peer)
+		r := report.Row{Name: name, Daybook: own, Unit: "ms", Runs: runs, Note: fmt.Sprintf("%d samples.", n)}
 		if s.peer == "" {
 			return r
 		}
+		r = r.Beside(s.peer, peer)
 		r.Name, r.Note = name+", "+s.name, fmt.Sprintf("%d samples; %s: %s.", n, s.peer, s.settings)
 		if s.tuned {
 			r.Target = report.AtMostTimesPeer(target)
 		}
 		return r
 	}
-	if len(sides) == 1 {
-		return []report.Row{row("p50", latencySide{}, median(p50[0]), 0, 0), row("p99", latencySide{}, median(p99[0]), 0, 0)}, nil
-	}
 	var rows []report.Row
-	for i, s := range sides[1:] {
-		rows = append(rows, row("p50", s, median(p50[0]), median(p50[i+1]), 1), row("p99", s, median(p99[0]), median(p99[i+1]), 0.9))
+	for i, s := range sides {
+		if i == 0 && len(sides) > 1 {
+			continue
+		}
+		rows = append(rows, row("p50", s, median(p50[0]), median(p50[i]), 1),
+			row("p99", s, median(p99[0]), median(p99[i]), 0.9))
 	}
 	return rows, nil
 }

@@ -67,8 +67,8 @@ func riverEnqueuer(pool *pgxpool.Pool, s riverSettings) (enqueuer, error) {
 }
 
 func dbosEnqueuer(ctx context.Context, pool *pgxpool.Pool) (enqueuer, error) {
-	// It is not launched, so it listens to nothing, and not shut down: that would close the pool, which
-	// is the caller's.
+	// It is not launched, so it listens to nothing, and not shut down, because that would close the
+	// pool, which is the caller's.
 	c, err := dbos.NewContext(ctx, dbos.Config{
 		AppName: dbosApp, ApplicationVersion: dbosApp, SystemDBPool: pool, SkipMigrations: true,
 		Logger: slog.New(slog.DiscardHandler),

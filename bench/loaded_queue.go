@@ -72,7 +72,8 @@ func pgbossLoaded(node *nodePeers, s pgbossSettings, patience time.Duration) loa
 		name: pgbossName, template: pgbossTemplate, pgboss: &s, node: node, patience: patience,
 		open: `SELECT count(*) FROM pgboss.job WHERE name = 'bench' AND state < 'completed'`,
 		// A job does not say who holds it: of all that are held, the others' handlers name theirs.
-		held:  `SELECT (data->>'number')::bigint FROM pgboss.job WHERE name = 'bench' AND state = 'active' AND $1::text IS NOT NULL`,
+		held: `
+SELECT (data->>'number')::bigint FROM pgboss.job WHERE name = 'bench' AND state = 'active' AND $1::text IS NOT NULL`,
 		found: `SELECT (data->>'number')::bigint, state = 'completed', retry_count > 0 FROM pgboss.job WHERE name = 'bench'`,
 	}
 }
@@ -94,7 +95,9 @@ func (q loadedQueue) settings() string {
 }
 
 // start starts a process that works the queue, and does not wait until it does.
-func (q loadedQueue) start(ctx context.Context, b *bench, url string, c processConfig, j *journal) (*queueProcess, error) {
+func (q loadedQueue) start(ctx context.Context, b *bench, url string, c processConfig,
+	j *journal,
+) (*queueProcess, error) {
 	if q.pgboss != nil {
 		config := q.pgboss.node("fault")
 		config.DatabaseURL, config.Idle = url, c.Idle

@@ -143,9 +143,9 @@ func (b *bench) withPgboss(ctx context.Context, node *nodePeers, s pgbossSetting
 // three rows if it posts.
 func verifyPgboss(ctx context.Context, d *database, n int, posts bool) error {
 	var all, completed int
-	err := d.pool.QueryRow(ctx,
-		`SELECT count(*), count(*) FILTER (WHERE state = 'completed' AND retry_count = 0) FROM pgboss.job WHERE name = 'bench'`).
-		Scan(&all, &completed)
+	err := d.pool.QueryRow(ctx, `
+SELECT count(*), count(*) FILTER (WHERE state = 'completed' AND retry_count = 0)
+  FROM pgboss.job WHERE name = 'bench'`).Scan(&all, &completed)
 	if err != nil {
 		return fmt.Errorf("count pg-boss's jobs: %w", err)
 	}

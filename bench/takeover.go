@@ -144,11 +144,11 @@ func takeOverRows(p faultPhase, queues []loadedQueue, figures [][]float64, runs 
 		Name: p.name + ": " + of.name, Daybook: median(figures[0]), Unit: of.unit, Target: of.target, Runs: runs, Note: note,
 	}
 	var rows []report.Row
-	for i, q := range queues[1:] {
-		if len(figures[i+1]) == 0 {
+	for i, q := range queues {
+		if i == 0 || len(figures[i]) == 0 {
 			continue
 		}
-		r := row.Beside(q.name, median(figures[i+1]))
+		r := row.Beside(q.name, median(figures[i]))
 		if len(rows) > 0 {
 			r.Name += ", beside " + q.name
 		}
