@@ -16,10 +16,10 @@ func init() {
 		about: "50,000 jobs of ten organizations wait; an embedded worker works them with default settings, " +
 			"from the start of the workflow, or of the peer's client, until the last one is completed. They do " +
 			"nothing, or write three ledger rows: by a bulk handler, or in the transaction that completes " +
-			"the job. DBOS's workflows write them in a step, in one transaction with the step's record; the " +
-			"workflow's own record follows in another. pg-boss writes them in the transaction of a batch: two " +
-			"jobs, because it pauses after batches of one, or 500. graphile-worker and pg-boss run in two " +
-			"processes. The peers' best settings are looked for first.",
+			"the job. DBOS writes them with the step's record in one transaction, the workflow's own in " +
+			"another; pg-boss in the transaction of a batch: two jobs, because it pauses after batches of one, " +
+			"or 500. graphile-worker and pg-boss run in two processes. The peers' best settings are looked for " +
+			"first.",
 		run: runJobs,
 	})
 }

@@ -27,8 +27,8 @@ func init() {
 			"besides. *Idle*: nothing came for half a minute before, and nothing comes besides. *Charged* are " +
 			"jobs with a second attempt that the killed worker never had. River's tuned client has a JobTimeout " +
 			"and RescueStuckJobsAfter of 15 s; pg-boss's jobs have heartbeats of 10 s, the least that it takes, " +
-			"looked at every second. DBOS leaves a dead executor's workflows to a process that starts with its " +
-			"id, or to its Conductor; graphile-worker unlocks jobs after four hours.",
+			"looked at every second. DBOS leaves a dead executor's workflows to a process of its id, or to " +
+			"Conductor.",
 		skip: func(b *bench) string {
 			if b.smoke {
 				return "it cannot be short"
