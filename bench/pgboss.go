@@ -58,7 +58,7 @@ var pgbossQuick = pgbossSettings{concurrency: 1, batch: 10}
 // pgbossWatchful are settings that find a dead worker as soon as pg-boss allows: heartbeats of ten
 // seconds, looked at every second (pgboss.io/api/queues, Heartbeat vs expiration), and polls for
 // the jobs that are tried again.
-var pgbossWatchful = pgbossSettings{concurrency: 30, batch: 1, heartbeat: 10, monitor: 1, polling: 0.5}
+var pgbossWatchful = pgbossSettings{concurrency: 50, batch: 1, heartbeat: 10, monitor: 1, polling: 0.5}
 
 // node is the configuration of a process.
 func (s pgbossSettings) node(handler string) nodeConfig {

@@ -56,32 +56,47 @@ func takeOverPhases() []faultPhase {
 	}
 }
 
-// killHolder puts long jobs into hand and kills the worker that has more of them.
+// killHolder puts long jobs into hand and kills the worker that has more of them. When the other one
+// has none, more jobs come once, so that a living worker has what must not be charged.
 func (r *faultRun) killHolder(ctx context.Context) error {
-	for i := range heldJobs {
+	for added := heldJobs; added <= 2*heldJobs; added += heldJobs {
+		if err := r.hold(ctx, added-heldJobs, added); err != nil {
+			return err
+		}
+		if min(r.longInHand(0), r.longInHand(1)) > 0 {
+			break
+		}
+	}
+	pause(ctx, heldFor)
+	if r.longInHand(1) > r.longInHand(0) {
+		return r.kill(ctx, r.workers[1])
+	}
+	return r.kill(ctx, r.workers[0])
+}
+
+// hold enqueues the long jobs from first to last and waits until all are in hand.
+func (r *faultRun) hold(ctx context.Context, first, last int) error {
+	for i := first; i < last; i++ {
 		r.load.add(ctx, []faultJob{{Number: longJobs + i, Takes: int(heldTakes.Milliseconds())}})
 	}
-	long := func(w *queueProcess) (n int) {
-		for _, number := range r.journal.inHand(w.name) {
-			if number >= longJobs {
-				n++
-			}
-		}
-		return n
-	}
 	err := await(ctx, 10*time.Millisecond, func(context.Context) (bool, int64, error) {
-		n := long(r.workers[0]) + long(r.workers[1])
-		return n == heldJobs, int64(n), nil
+		n := r.longInHand(0) + r.longInHand(1)
+		return n == last, int64(n), nil
 	})
 	if err != nil {
 		return fmt.Errorf("wait until the long jobs are in hand: %w", err)
 	}
-	pause(ctx, heldFor)
-	chosen := r.workers[0]
-	if long(r.workers[1]) > long(chosen) {
-		chosen = r.workers[1]
+	return nil
+}
+
+// longInHand is how many long jobs a worker is at.
+func (r *faultRun) longInHand(worker int) (n int) {
+	for _, number := range r.journal.inHand(r.workers[worker].name) {
+		if number >= longJobs {
+			n++
+		}
 	}
-	return r.kill(ctx, chosen)
+	return n
 }
 
 // takeOverSides are the queues of the scenario, Daybook first.
