@@ -17,6 +17,8 @@ const (
 	riverTemplate    = "bench_river"
 	byHandTemplate   = "bench_by_hand"
 	graphileTemplate = "bench_graphile"
+	pgbossTemplate   = "bench_pgboss"
+	dbosTemplate     = "bench_dbos"
 )
 
 // benchConns is how many connections a scenario itself may open to a run's database.

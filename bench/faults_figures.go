@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/daybook-dev/daybook/bench/report"
@@ -21,8 +22,9 @@ type observed struct {
 	committed map[int]time.Time
 	begun     map[int][]beginning
 	windows   []window
-	// held is when the worker that held a job was killed.
-	held map[int]time.Time
+	// held is when the worker that held a job was killed; killed are the workers that were.
+	held   map[int]time.Time
+	killed map[string]bool
 	// found are the jobs that are in the database in the end.
 	found map[int]foundJob
 	// effects is how many calls of its handler have left their effect.
@@ -54,6 +56,8 @@ const (
 	figureOpen
 	figureTwice
 	figureCharged
+	// figureChargedOthers is how many of those no killed worker ever had.
+	figureChargedOthers
 	figureRefused
 	figureCount
 )
@@ -90,6 +94,12 @@ func (o observed) figures() []float64 {
 		}
 		f[figure] = max(f[figure], again.Seconds())
 	}
+	o.outcomes(f)
+	return f
+}
+
+// outcomes come to the figures of what became of the jobs.
+func (o observed) outcomes(f []float64) {
 	for number := range o.committed {
 		job, there := o.found[number]
 		if !there || job.finished && o.effects[number] == 0 {
@@ -102,13 +112,21 @@ func (o observed) figures() []float64 {
 		}
 		if job.again {
 			f[figureCharged]++
+			if !o.killedHad(number) {
+				f[figureChargedOthers]++
+			}
 		}
 		if o.effects[number] > 1 {
 			f[figureTwice]++
 		}
 	}
 	f[figureRefused] = float64(o.refused)
-	return f
+}
+
+// killedHad says whether a worker that was killed held the job, or had begun it.
+func (o observed) killedHad(number int) bool {
+	_, held := o.held[number]
+	return held || slices.ContainsFunc(o.begun[number], func(c beginning) bool { return o.killed[c.worker] })
 }
 
 // recovers says whether the job first began after the worker that held it was killed: its wait is a

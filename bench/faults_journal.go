@@ -19,12 +19,16 @@ type beginning struct {
 
 // journal collects what the handlers of all workers tell, by the numbers of their jobs.
 type journal struct {
-	mu     sync.Mutex
-	begun  map[int][]beginning
-	broken error
+	mu    sync.Mutex
+	begun map[int][]beginning
+	// counted is how many jobs are done by the workers that tell no more than that.
+	counted map[string]int64
+	broken  error
 }
 
-func newJournal() *journal { return &journal{begun: map[int][]beginning{}} }
+func newJournal() *journal {
+	return &journal{begun: map[int][]beginning{}, counted: map[string]int64{}}
+}
 
 // follow reads the lines of a worker until it is gone. ready is called when the worker says that it
 // works.
@@ -43,9 +47,17 @@ func (j *journal) follow(worker string, lines io.Reader, ready func()) {
 	}
 }
 
-// note keeps a line: b (begins) or e (ends), the job's number, and the time in nanoseconds.
+// note keeps a line: b (begins) or e (ends), the job's number, and the time in nanoseconds; or d
+// (done) and how many jobs are.
 func (j *journal) note(worker, line string) error {
 	fields := strings.Fields(line)
+	if len(fields) == 2 && fields[0] == "d" {
+		n, err := strconv.ParseInt(fields[1], 10, 64)
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		j.counted[worker] = n
+		return err
+	}
 	if len(fields) != 3 || fields[0] != "b" && fields[0] != "e" {
 		return fmt.Errorf("worker %s said %q", worker, line)
 	}
@@ -71,6 +83,30 @@ func (j *journal) note(worker, line string) error {
 		}
 	}
 	return nil
+}
+
+// done is how many jobs are done by the workers that count them.
+func (j *journal) done() (n int64) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, counted := range j.counted {
+		n += counted
+	}
+	return n
+}
+
+// first is when the first handler began; the zero time: none has.
+func (j *journal) first() (first time.Time) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, calls := range j.begun {
+		for _, c := range calls {
+			if first.IsZero() || c.at.Before(first) {
+				first = c.at
+			}
+		}
+	}
+	return first
 }
 
 // inHand returns the jobs that a worker has begun and not ended.

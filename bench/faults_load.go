@@ -23,7 +23,7 @@ const (
 // load enqueues jobs at a rate that does not depend on how fast they are accepted or worked.
 type load struct {
 	pool    *pgxpool.Pool
-	enqueue func(ctx context.Context, tx pgx.Tx, jobs []faultJob) error
+	enqueue enqueuer
 	// punctual: what could not be enqueued by the end of the time is left out, instead of being
 	// enqueued late.
 	punctual bool

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -16,6 +17,9 @@ import (
 
 // createEffects makes the table of what the handlers have done: one row a call.
 const createEffects = `CREATE TABLE effects (job bigint, invocation bigint, PRIMARY KEY (job, invocation))`
+
+// afterKill is how long a killed worker's last statements may take to be done.
+const afterKill = 50 * time.Millisecond
 
 // faultRun is one phase with one queue while it runs.
 type faultRun struct {
@@ -35,6 +39,7 @@ type faultRun struct {
 	workers []*queueProcess
 	windows []window
 	held    map[int]time.Time
+	killed  map[string]bool
 }
 
 // underFault runs one phase with one queue on a database of its own and returns its figures.
@@ -43,7 +48,10 @@ func (b *bench) underFault(ctx context.Context, q loadedQueue, p faultPhase) (fi
 		if _, err := d.pool.Exec(ctx, createEffects); err != nil {
 			return fmt.Errorf("create the table of effects: %w", err)
 		}
-		r := &faultRun{b: b, d: d, q: q, phase: p, url: d.url, journal: newJournal(), held: map[int]time.Time{}}
+		r := &faultRun{
+			b: b, d: d, q: q, phase: p, url: d.url, journal: newJournal(), held: map[int]time.Time{},
+			killed: map[string]bool{},
+		}
 		if p.proxied {
 			if err := r.throughProxy(ctx); err != nil {
 				return err
@@ -83,7 +91,7 @@ func (r *faultRun) run(ctx context.Context) ([]float64, error) {
 	}
 	defer pool.Close()
 	r.load = &load{pool: pool, committed: map[int]time.Time{}}
-	if r.load.enqueue, err = r.q.enqueue(pool); err != nil {
+	if r.load.enqueue, err = r.q.enqueue(ctx, pool); err != nil {
 		return nil, err
 	}
 	for range 2 {
@@ -102,7 +110,9 @@ func (r *faultRun) run(ctx context.Context) ([]float64, error) {
 	pause(ctx, jobsRest)
 	striking := make(chan error, 1)
 	go func() { striking <- r.phase.strike(ctx, r) }()
-	err = r.load.run(ctx, r.phase.rate, r.phase.perTx, r.phase.lasting)
+	if r.phase.rate > 0 {
+		err = r.load.run(ctx, r.phase.rate, r.phase.perTx, r.phase.lasting)
+	}
 	if err = errors.Join(err, <-striking); err != nil {
 		return nil, err
 	}
@@ -114,7 +124,7 @@ func (r *faultRun) run(ctx context.Context) ([]float64, error) {
 
 // startWorkflow starts Daybook's workflow; River has none.
 func (r *faultRun) startWorkflow(ctx context.Context) (err error) {
-	if r.q.river == nil {
+	if r.q.own() {
 		r.workflow, err = r.b.startWorkflow(ctx, workflows.JobsWorkflow, workflows.JobsTaskQueue, settings{})
 	}
 	return err
@@ -135,7 +145,7 @@ func (r *faultRun) stop(ctx context.Context) error {
 // startWorker starts a process of this program that works the queue, and does not wait until it
 // does.
 func (r *faultRun) startWorker(ctx context.Context) error {
-	w, err := r.b.startProcess(ctx, r.q.process(r.url, processConfig{Idle: r.phase.idle}), r.journal)
+	w, err := r.q.start(ctx, r.b, r.url, processConfig{Idle: r.phase.idle}, r.journal)
 	if err != nil {
 		return err
 	}
@@ -155,6 +165,9 @@ func (r *faultRun) kill(ctx context.Context, w *queueProcess) error {
 	if err := process.Kill(); err != nil {
 		return fmt.Errorf("kill worker %s: %w", w.name, err)
 	}
+	<-w.done
+	<-w.read
+	pause(ctx, afterKill)
 	rows, err := r.d.pool.Query(ctx, r.q.held, w.name)
 	if err != nil {
 		return err
@@ -163,14 +176,22 @@ func (r *faultRun) kill(ctx context.Context, w *queueProcess) error {
 	if err != nil {
 		return fmt.Errorf("look for what worker %s held: %w", w.name, err)
 	}
-	<-w.done
-	<-w.read
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.killed[w.name] = true
 	for _, number := range append(held, r.journal.inHand(w.name)...) {
-		r.held[number] = at
+		if !r.inLivingHands(number) {
+			r.held[number] = at
+		}
 	}
 	return nil
+}
+
+// inLivingHands says whether a worker that was not killed is at a job.
+func (r *faultRun) inLivingHands(number int) bool {
+	return slices.ContainsFunc(r.workers, func(w *queueProcess) bool {
+		return !r.killed[w.name] && slices.Contains(r.journal.inHand(w.name), number)
+	})
 }
 
 // without notes a time in which nothing could be done.
@@ -182,7 +203,10 @@ func (r *faultRun) without(from, until time.Time) {
 
 // figures come to the figures of what was seen.
 func (r *faultRun) figures(ctx context.Context) ([]float64, error) {
-	o := observed{windows: r.windows, held: r.held, found: map[int]foundJob{}, effects: map[int]int{}, end: time.Now()}
+	o := observed{
+		windows: r.windows, held: r.held, killed: r.killed, found: map[int]foundJob{}, effects: map[int]int{},
+		end: time.Now(),
+	}
 	var err error
 	if o.committed, o.refused, err = r.load.result(); err != nil {
 		return nil, err

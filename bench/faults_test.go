@@ -33,9 +33,10 @@ func TestFaultFiguresTellWaitsFromRecoveries(t *testing.T) {
 			4:        {{at: at(3.5), worker: "b"}},
 			longJobs: {{at: at(0.5), worker: "a"}, {at: at(20), worker: "b"}},
 		},
-		held: map[int]time.Time{2: at(2), 3: at(2), longJobs: at(2)},
+		held:   map[int]time.Time{2: at(2), 3: at(2), longJobs: at(2)},
+		killed: map[string]bool{"a": true},
 		found: map[int]foundJob{
-			1: {finished: true}, 2: {finished: true, again: true}, 3: {finished: true}, 4: {finished: true},
+			1: {finished: true, again: true}, 2: {finished: true, again: true}, 3: {finished: true}, 4: {finished: true, again: true},
 			longJobs: {finished: true, again: true},
 		},
 		effects: map[int]int{1: 1, 2: 2, 3: 1, 4: 1, longJobs: 1},
@@ -45,7 +46,7 @@ func TestFaultFiguresTellWaitsFromRecoveries(t *testing.T) {
 	want := map[int]float64{
 		figureJobs: 5, figureSlowest: 1.5, figureOverHalf: 1, figureOverOne: 1, figureOverTwo: 0, figureHeld: 3,
 		figureRecovery: 7, figureLongRecovery: 18,
-		figureLost: 0, figureOpen: 0, figureTwice: 1, figureCharged: 2, figureP50: 0.2,
+		figureLost: 0, figureOpen: 0, figureTwice: 1, figureCharged: 4, figureChargedOthers: 1, figureP50: 0.2,
 	}
 	for figure, value := range want {
 		assert.InDelta(t, value, f[figure], 1e-6, "figure %d", figure)

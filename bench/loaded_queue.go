@@ -2,28 +2,24 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"time"
-
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/riverqueue/river"
-	"github.com/riverqueue/river/riverdriver/riverpgxv5"
-
-	"github.com/daybook-dev/daybook/queue"
 )
 
-// loadedQueue is a queue that is put under load or fault: Daybook, or River with some settings.
+// loadedQueue is a queue that is put under load or fault: Daybook, or a peer with some settings.
 type loadedQueue struct {
 	name, template string
-	// river are River's settings; nil: it is Daybook.
-	river *riverSettings
+	// river, dbos and pgboss are the peer's settings; none: it is Daybook.
+	river  *riverSettings
+	dbos   *dbosSettings
+	pgboss *pgbossSettings
+	// node is what pg-boss runs on.
+	node *nodePeers
 	// economy is what Daybook's worker trades latency for processor time by; 0: its default.
 	economy time.Duration
 	// patience is how long after the load the queue may take to be empty.
 	patience time.Duration
-	// open counts what is not finished, held lists the numbers of the jobs that a worker holds, found
-	// lists all jobs.
+	// open counts what is not finished, held lists the numbers of the jobs that a worker holds, or
+	// that are held at all, found lists all jobs.
 	open, held, found string
 	// scan reads the whole table of jobs.
 	scan string
@@ -56,48 +52,65 @@ func riverLoaded(name string, s riverSettings, patience time.Duration) loadedQue
 	}
 }
 
-// process completes the configuration of a process that works the queue.
-func (q loadedQueue) process(url string, c processConfig) processConfig {
-	c.DatabaseURL, c.Economy = url, q.economy
-	if s := q.river; s != nil {
-		c.River, c.MaxWorkers, c.Pool, c.FetchCooldown, c.RescueAfter = true, s.maxWorkers, s.pool, s.fetchCooldown,
-			s.rescueAfter
+// dbosNumber is the number of a job of dbosJobs, whose input DBOS's own serializer wrote.
+const (
+	dbosNumber = `(convert_from(decode(i.inputs, 'base64'), 'UTF8')::jsonb->>'number')::bigint`
+	dbosJobs   = ` FROM dbos.workflow_status s JOIN dbos.workflow_input i USING (workflow_uuid)`
+)
+
+func dbosLoaded(s dbosSettings, patience time.Duration) loadedQueue {
+	return loadedQueue{
+		name: dbosName, template: dbosTemplate, dbos: &s, patience: patience,
+		open:  `SELECT count(*) FROM dbos.workflow_status WHERE status IN ('ENQUEUED', 'PENDING')`,
+		held:  `SELECT ` + dbosNumber + dbosJobs + ` WHERE s.status = 'PENDING' AND s.executor_id = $1`,
+		found: `SELECT ` + dbosNumber + `, s.status = 'SUCCESS', s.recovery_attempts > 1` + dbosJobs,
 	}
-	return c
 }
 
-// enqueue is how the queue takes jobs in a transaction of the application.
-func (q loadedQueue) enqueue(pool *pgxpool.Pool) (func(context.Context, pgx.Tx, []faultJob) error, error) {
-	if q.river == nil {
-		orgs := organizations()
-		return func(ctx context.Context, tx pgx.Tx, jobs []faultJob) error {
-			if len(jobs) == 1 {
-				_, err := queue.EnqueueJob(ctx, tx, orgs[jobs[0].Number%len(orgs)], jobs[0], queue.JobOptions{})
-				return err
-			}
-			some := make([]queue.NewJob, len(jobs))
-			for i, j := range jobs {
-				some[i] = queue.NewJob{OrgID: orgs[j.Number%len(orgs)], Payload: j}
-			}
-			_, err := queue.EnqueueJobs(ctx, tx, some)
-			return err
-		}, nil
+func pgbossLoaded(node *nodePeers, s pgbossSettings, patience time.Duration) loadedQueue {
+	return loadedQueue{
+		name: pgbossName, template: pgbossTemplate, pgboss: &s, node: node, patience: patience,
+		open: `SELECT count(*) FROM pgboss.job WHERE name = 'bench' AND state < 'completed'`,
+		// A job does not say who holds it: of all that are held, the others' handlers name theirs.
+		held: `
+SELECT (data->>'number')::bigint FROM pgboss.job WHERE name = 'bench' AND state = 'active' AND $1::text IS NOT NULL`,
+		found: `SELECT (data->>'number')::bigint, state = 'completed', retry_count > 0 FROM pgboss.job WHERE name = 'bench'`,
 	}
-	// A client announces at most one insert a queue in its FetchCooldown.
-	inserts, err := river.NewClient(riverpgxv5.New(pool), &river.Config{FetchCooldown: q.river.fetchCooldown})
-	if err != nil {
-		return nil, fmt.Errorf("make River's client that inserts: %w", err)
+}
+
+// own says whether it is Daybook.
+func (q loadedQueue) own() bool { return q.river == nil && q.dbos == nil && q.pgboss == nil }
+
+// settings are how a peer works.
+func (q loadedQueue) settings() string {
+	switch {
+	case q.river != nil:
+		return q.river.String()
+	case q.dbos != nil:
+		return q.dbos.String()
+	case q.pgboss != nil:
+		return q.pgboss.String()
 	}
-	return func(ctx context.Context, tx pgx.Tx, jobs []faultJob) error {
-		if len(jobs) == 1 {
-			_, err := inserts.InsertTx(ctx, tx, jobs[0], nil)
-			return err
-		}
-		some := make([]river.InsertManyParams, len(jobs))
-		for i, j := range jobs {
-			some[i].Args = j
-		}
-		_, err := inserts.InsertManyTx(ctx, tx, some)
-		return err
-	}, nil
+	return ""
+}
+
+// start starts a process that works the queue, and does not wait until it does.
+func (q loadedQueue) start(ctx context.Context, b *bench, url string, c processConfig,
+	j *journal,
+) (*queueProcess, error) {
+	if q.pgboss != nil {
+		config := q.pgboss.node("fault")
+		config.DatabaseURL, config.Idle = url, c.Idle
+		return b.startNode(q.node, "pgboss.mjs", config, j)
+	}
+	c.DatabaseURL, c.Economy = url, q.economy
+	switch {
+	case q.river != nil:
+		s := q.river
+		c.Peer, c.MaxWorkers, c.Pool, c.FetchCooldown, c.RescueAfter = riverName, s.maxWorkers, s.pool, s.fetchCooldown,
+			s.rescueAfter
+	case q.dbos != nil:
+		c.Peer, c.MaxWorkers, c.Pool, c.Polling = dbosName, q.dbos.concurrency, q.dbos.pool, q.dbos.polling
+	}
+	return b.startProcess(ctx, c, j)
 }

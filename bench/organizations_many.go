@@ -165,12 +165,13 @@ func numbered(n int) []string {
 func (b *bench) jobOfEach(ctx context.Context, n int) ([]float64, error) {
 	figures := make([]float64, 2)
 	for i, orgs := range [][]string{numbered(n), organizations()} {
-		var err error
 		name := fmt.Sprintf("%s jobs of %s organizations", report.Count(n), report.Count(len(orgs)))
-		if figures[i], err = b.jobsRate(ctx, name, orgs, n, 0,
-			func(i int) queue.Payload { return defaultJob{newBenchJob(i)} }); err != nil {
+		took, err := b.drainJobs(ctx, name, orgs, n, 0,
+			func(i int) queue.Payload { return defaultJob{newBenchJob(i)} })
+		if err != nil {
 			return nil, err
 		}
+		figures[i] = perSecond(n, took.took)
 	}
 	return figures, nil
 }

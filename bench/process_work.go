@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/dbos-inc/dbos-transact-golang/dbos"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
@@ -44,10 +45,11 @@ const (
 // processConfig says what a worker process works.
 type processConfig struct {
 	Name, DatabaseURL, TemporalAddress string
-	// River: it is a worker of River; MaxWorkers to RescueAfter are its settings.
-	River                      bool
-	MaxWorkers, Pool           int
-	FetchCooldown, RescueAfter time.Duration
+	// Peer is River's or DBOS's name; empty: it is a worker of Daybook. MaxWorkers to Polling are the
+	// peer's settings.
+	Peer                                string
+	MaxWorkers, Pool                    int
+	FetchCooldown, RescueAfter, Polling time.Duration
 	// Idle: the handlers do nothing and write nothing.
 	Idle bool
 	// Record: what the handlers do is kept, and told when the process ends, so that telling costs
@@ -101,8 +103,11 @@ func runProcess(ctx context.Context, text string, tells *os.File) error {
 	if address, err = withApplicationName(w.config.DatabaseURL, workersName); err != nil {
 		return err
 	}
-	if w.config.River {
+	switch w.config.Peer {
+	case riverName:
 		return w.river(ctx, address)
+	case dbosName:
+		return w.dbos(ctx, address)
 	}
 	return w.daybook(ctx, address)
 }
@@ -174,7 +179,26 @@ func (w *processWork) river(ctx context.Context, address string) error {
 	return c.Stop(stop)
 }
 
-// handle is the handler of both: it takes some time and writes a row, again and again until that is
+func (w *processWork) dbos(ctx context.Context, address string) error {
+	s := dbosSettings{concurrency: w.config.MaxWorkers, pool: w.config.Pool, polling: w.config.Polling}
+	c, err := newDBOS(ctx, address, w.config.Name, s, func(c dbos.Context, _ *dbos.DataSource) {
+		dbos.RegisterWorkflow(c, func(c dbos.Context, job faultJob) (bool, error) {
+			err := w.handle(c, job, 1)
+			return err == nil, err
+		}, dbos.WithWorkflowName(dbosWorkflow))
+	})
+	if err != nil {
+		return err
+	}
+	if err := dbos.Launch(c); err != nil {
+		return fmt.Errorf("launch DBOS: %w", err)
+	}
+	w.tell("ready")
+	<-ctx.Done()
+	return dbos.Shutdown(c, workerStop/2)
+}
+
+// handle is the handler of all: it takes some time and writes a row, again and again until that is
 // done. It never fails by itself.
 func (w *processWork) handle(ctx context.Context, job faultJob, attempt int) error {
 	invocation := int64(os.Getpid())<<32 | w.invocations.Add(1)

@@ -197,31 +197,31 @@ func fillRiver(ctx context.Context, c *riverClient, n int, jobs func(first, n in
 	return nil
 }
 
-// drain is drainDaybook's counterpart: n of the jobs wait, the client starts. It returns how long
-// it took until they were completed in the database.
+// drain is drainDaybook's counterpart: n of the jobs wait, the client starts. It returns when that
+// was, and how long it took until they were completed in the database.
 func (c *riverClient) drain(ctx context.Context, d *database, n int,
 	jobs func(first, n int) []river.InsertManyParams,
-) (took time.Duration, err error) {
+) (began time.Time, took time.Duration, err error) {
 	if err := fillRiver(ctx, c, n, jobs); err != nil {
-		return 0, err
+		return began, 0, err
 	}
 	if err := d.quiesce(ctx); err != nil {
-		return 0, err
+		return began, 0, err
 	}
-	began := time.Now()
+	began = time.Now()
 	err = c.started(ctx, func() error {
 		err := c.awaitCompleted(ctx, n)
 		took = time.Since(began)
 		return err
 	})
-	return took, err
+	return began, took, err
 }
 
 // drainRiver drains n invoices, on a database of its own.
 func (b *bench) drainRiver(ctx context.Context, s riverSettings, n int) (took time.Duration, err error) {
 	err = b.withDatabase(ctx, riverTemplate, func(d *database) error {
 		return withRiver(ctx, d, s, nil, func(c *riverClient) error {
-			if took, err = c.drain(ctx, d, n, riverJobs); err != nil {
+			if _, took, err = c.drain(ctx, d, n, riverJobs); err != nil {
 				return err
 			}
 			return verifyRiver(ctx, d, n)

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -85,21 +86,23 @@ func withRiverNoop(ctx context.Context, d *database, s riverSettings, n int, beg
 	})
 }
 
-// riverNoopRate is jobs/s of River, of jobs that do nothing, on a database of its own.
-func (b *bench) riverNoopRate(ctx context.Context, s riverSettings, n int) (rate float64, err error) {
+// drainRiverNoop drains n jobs of River that do nothing, on a database of its own.
+func (b *bench) drainRiverNoop(ctx context.Context, s riverSettings, n int) (took drained, err error) {
 	err = b.withDatabase(ctx, riverTemplate, func(d *database) error {
-		return withRiverNoop(ctx, d, s, n, nil, func(c *riverClient) error {
-			took, err := c.drain(ctx, d, n, riverNoopJobs)
+		var first atomic.Int64
+		began := func(int) { first.CompareAndSwap(0, time.Now().UnixNano()) }
+		return withRiverNoop(ctx, d, s, n, began, func(c *riverClient) error {
+			started, lasted, err := c.drain(ctx, d, n, riverNoopJobs)
 			if err != nil {
 				return err
 			}
-			rate = perSecond(n, took)
+			took = drained{lasted, time.Unix(0, first.Load()).Sub(started)}
 			return verifyRiverCompleted(ctx, d, n)
 		})
 	})
 	if err != nil {
-		return 0, fmt.Errorf("River, jobs that do nothing, %s: %w", s, err)
+		return took, fmt.Errorf("River, jobs that do nothing, %s: %w", s, err)
 	}
-	b.say("  River, jobs that do nothing, %s: %s jobs/s", s, report.Figure(rate))
-	return rate, nil
+	b.say("  River, jobs that do nothing, %s: %s jobs/s", s, report.Figure(perSecond(n, took.took)))
+	return took, nil
 }

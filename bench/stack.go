@@ -40,10 +40,10 @@ type bench struct {
 	// counted numbers databases, workers and workflow runs.
 	counted int
 
-	graphileOnce sync.Once
-	graphile     *graphile
-	// noGraphile is why graphile-worker cannot be run here.
-	noGraphile string
+	nodeOnce sync.Once
+	node     *nodePeers
+	// noNode is why the peers that run on node cannot be run here.
+	noNode string
 }
 
 // newBench starts the servers, with the durability that PostgreSQL has by default, builds the
@@ -122,7 +122,7 @@ func (b *bench) stop() error {
 // makeTemplates makes one database for each program, with its schema and nothing in it.
 func (b *bench) makeTemplates(ctx context.Context) error {
 	for template, migrate := range map[string]func(context.Context, string) error{
-		daybookTemplate: migrations.Up, riverTemplate: migrateRiver, byHandTemplate: migrateByHand,
+		daybookTemplate: migrations.Up, riverTemplate: migrateRiver, dbosTemplate: migrateDBOS, byHandTemplate: migrateByHand,
 	} {
 		address, err := b.createDatabase(ctx, template, "template0")
 		if err != nil {

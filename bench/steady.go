@@ -144,14 +144,13 @@ func (r *steadyRun) run(ctx context.Context) (err error) {
 	}
 	defer pool.Close()
 	r.load = &load{pool: pool, committed: map[int]time.Time{}, punctual: true}
-	if r.load.enqueue, err = r.q.enqueue(pool); err != nil {
+	if r.load.enqueue, err = r.q.enqueue(ctx, pool); err != nil {
 		return err
 	}
 	if err := r.d.quiesce(ctx); err != nil {
 		return err
 	}
-	if r.worker, err = r.b.startProcess(ctx, r.q.process(r.d.url, processConfig{Idle: true, Record: true}),
-		r.journal); err != nil {
+	if r.worker, err = r.q.start(ctx, r.b, r.d.url, processConfig{Idle: true, Record: true}, r.journal); err != nil {
 		return err
 	}
 	defer func() {
@@ -162,7 +161,7 @@ func (r *steadyRun) run(ctx context.Context) (err error) {
 		return err
 	}
 	var run client.WorkflowRun
-	if r.q.river == nil {
+	if r.q.own() {
 		if run, err = r.b.startWorkflow(ctx, workflows.JobsWorkflow, workflows.JobsTaskQueue, settings{}); err != nil {
 			return err
 		}

@@ -29,7 +29,7 @@ func (r *steadyRun) figures(ctx context.Context) (f steadyFigures, err error) {
 	}
 	for number := range committed {
 		_, done := completed[number]
-		if r.q.river == nil && (!done || len(begun[number]) != 1) {
+		if r.q.own() && (!done || len(begun[number]) != 1) {
 			return f, fmt.Errorf("not exactly once: job %d was begun %d times, completed by its first attempt: %t: %s",
 				number, len(begun[number]), done, r.story(ctx, number))
 		}

