@@ -45,7 +45,7 @@ var (
 		{concurrency: 4, batch: 1000},
 	}
 	pgbossOwnVariants = []pgbossSettings{
-		{concurrency: 5, batch: 2}, {concurrency: 10, batch: 2}, {concurrency: 20, batch: 2},
+		{concurrency: 2, batch: 2}, {concurrency: 5, batch: 2}, {concurrency: 10, batch: 2}, {concurrency: 20, batch: 2},
 	}
 	pgbossBulkVariants = []pgbossSettings{
 		{concurrency: 1, batch: 500}, {concurrency: 2, batch: 500}, {concurrency: 4, batch: 500},
