@@ -130,7 +130,7 @@ oracle: ## post Online Retail and let hledger, Ledger, Beancount and a script ju
 	scripts/oracle/oracle.sh
 
 # The benchmarks: SCENARIO=drain,latency RUNS=3 SIZE=1000 SAMPLES=20; JSON=1 prints lines of JSON, WRITE=1 writes the rows to docs/performance.md.
-# PART=text chooses among the parts of organizations, take-over and faults. ALONE=1 leaves the peers out; BATCH=500 and CONCURRENCY=3 set what is otherwise looked for.
+# PART=text chooses among the parts of organizations, reclaim and faults. ALONE=1 leaves the peers out; BATCH=500 and CONCURRENCY=3 set what is otherwise looked for.
 # HELD=2m shortens the steady loads, STATEMENTS=1 tells what their statements cost; RENDER=1 only writes docs/performance.md anew. bench/README.md lists the scenarios.
 BENCH = $(if $(SCENARIO),-scenario '$(SCENARIO)') $(if $(PART),-part '$(PART)') $(if $(RUNS),-runs $(RUNS)) $(if $(SIZE),-size $(SIZE)) $(if $(SAMPLES),-samples $(SAMPLES)) \
 	$(if $(filter 1,$(ALONE)),-alone) $(if $(BATCH),-batch $(BATCH)) $(if $(CONCURRENCY),-concurrency $(CONCURRENCY)) \

@@ -52,19 +52,19 @@ func TestJournalFollowsAWorkerThatCounts(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestRowsOfATakeOver(t *testing.T) {
+func TestRowsOfReclaims(t *testing.T) {
 	t.Parallel()
 	queues := []loadedQueue{
 		daybookLoaded(0), riverLoaded(riverName, riverTuned, 0), dbosLoaded(dbosQuick, 0),
 		pgbossLoaded(nil, pgbossWatchful, 0),
 	}
 	figures := [][]float64{{4, 6}, {20, 22}, nil, {10, 10}}
-	rows := takeOverRows(takeOverPhases()[0], queues, figures, 2, "DBOS: never.")
+	rows := reclaimRows(reclaimPhases()[0], queues, figures, 2, "DBOS: never.")
 	require.Len(t, rows, 2, "none is beside what did not begin again")
 	assert.InDelta(t, 5, rows[0].Daybook, 0)
 	assert.True(t, *rows[0].Met())
 	assert.InDelta(t, 21, *rows[0].Peer, 0)
 	assert.Equal(t, "working: until the last begins again, beside pg-boss", rows[1].Name)
 	assert.Contains(t, rows[1].Note, "heartbeatSeconds 10, monitorIntervalSeconds 1. DBOS: never.")
-	assert.Len(t, takeOverRows(takeOverPhases()[1], queues[:1], figures[:1], 1, ""), 1)
+	assert.Len(t, reclaimRows(reclaimPhases()[1], queues[:1], figures[:1], 1, ""), 1)
 }

@@ -11,7 +11,7 @@ import (
 
 const (
 	// heldJobs are in hand when a worker is killed, over both workers; each takes heldTakes, so that
-	// those of the other worker go on for as long as a take-over lasts. River's tuned client gives up
+	// those of the other worker go on for as long as a reclaim lasts. River's tuned client gives up
 	// a job after 15 s.
 	heldJobs  = 20
 	heldTakes = 14 * time.Second
@@ -21,7 +21,7 @@ const (
 
 func init() {
 	register(scenario{
-		order: 189, name: "take-over", topic: topicFaults, takes: "8 minutes",
+		order: 189, name: "reclaim", topic: topicFaults, takes: "8 minutes",
 		about: "Two worker processes have 20 jobs of 14 s in hand, and the one that has more of them is killed after two " +
 			"seconds: until the last of what it held begins again. *Working*: 50 short jobs a second come " +
 			"besides. *Idle*: nothing came for half a minute before, and nothing comes besides. *Charged* are " +
@@ -35,12 +35,12 @@ func init() {
 			}
 			return ""
 		},
-		run: runTakeOver,
+		run: runReclaim,
 	})
 }
 
-// takeOverPhases are those of the scenario.
-func takeOverPhases() []faultPhase {
+// reclaimPhases are those of the scenario.
+func reclaimPhases() []faultPhase {
 	kill := func(rest time.Duration) func(context.Context, *faultRun) error {
 		return func(ctx context.Context, r *faultRun) error {
 			pause(ctx, rest)
@@ -99,8 +99,8 @@ func (r *faultRun) longInHand(worker int) (n int) {
 	return n
 }
 
-// takeOverSides are the queues of the scenario, Daybook first.
-func (b *bench) takeOverSides(ctx context.Context) []loadedQueue {
+// reclaimSides are the queues of the scenario, Daybook first.
+func (b *bench) reclaimSides(ctx context.Context) []loadedQueue {
 	queues := []loadedQueue{daybookLoaded(time.Minute)}
 	if b.alone {
 		return queues
@@ -112,11 +112,11 @@ func (b *bench) takeOverSides(ctx context.Context) []loadedQueue {
 	return queues
 }
 
-func runTakeOver(ctx context.Context, b *bench) ([]report.Row, error) {
-	runs, queues := b.repeated(2), b.takeOverSides(ctx)
+func runReclaim(ctx context.Context, b *bench) ([]report.Row, error) {
+	runs, queues := b.repeated(2), b.reclaimSides(ctx)
 	var rows []report.Row
 	charged := make([]float64, len(queues))
-	for _, p := range takeOverPhases() {
+	for _, p := range reclaimPhases() {
 		if !b.wanted(p.name) {
 			continue
 		}
@@ -139,7 +139,7 @@ func runTakeOver(ctx context.Context, b *bench) ([]report.Row, error) {
 				figures[i] = append(figures[i], max(f[figureRecovery], f[figureLongRecovery]))
 			}
 		}
-		rows = append(rows, takeOverRows(p, queues, figures, runs, strings.Join(notes, " "))...)
+		rows = append(rows, reclaimRows(p, queues, figures, runs, strings.Join(notes, " "))...)
 	}
 	if len(rows) == 0 {
 		return nil, fmt.Errorf("no phase is called %q", b.part)
@@ -152,8 +152,8 @@ func runTakeOver(ctx context.Context, b *bench) ([]report.Row, error) {
 	return append(rows, row), nil
 }
 
-// takeOverRows are those of a phase, one beside each of the peers whose jobs began again.
-func takeOverRows(p faultPhase, queues []loadedQueue, figures [][]float64, runs int, note string) []report.Row {
+// reclaimRows are those of a phase, one beside each of the peers whose jobs began again.
+func reclaimRows(p faultPhase, queues []loadedQueue, figures [][]float64, runs int, note string) []report.Row {
 	of := p.rows[0]
 	row := report.Row{
 		Name: p.name + ": " + of.name, Daybook: median(figures[0]), Unit: of.unit, Target: of.target, Runs: runs, Note: note,
