@@ -124,11 +124,12 @@ func TestLanesBeginWithATurn(t *testing.T) {
 	b.start(workers.AccountingOptions{})
 	id := b.run(`{"concurrency": 2, "pollIntervalSeconds": 3600}`)
 	b.eventually("it is idle", 20*time.Second, func() bool { return b.status(id).IdleSince != nil })
+	summaries := b.summaries(id)
 	assert.Equal(t, []string{
 		"lane 0: turn 1 works what is due, for up to 5 s",
 		"lane 1: turn 2 works what is due, for up to 5 s",
-		"lane 0: turn 3 waits for work, and works for up to 5 s",
-	}, b.summaries(id)[:3])
+	}, summaries[:2])
+	assert.Regexp(t, `^lane [01]: turn 3 waits for work, and works for up to 5 s$`, summaries[2])
 	assert.Zero(t, b.status(id).Counts.Turns, "turns that found nothing are not counted")
 	assert.Equal(t, 1, b.pendingActivities(id), "one lane waits for work")
 }

@@ -107,18 +107,13 @@ func (b *bundle) kill(p *os.Process, name string) {
 	})
 }
 
-// leasedBy counts the jobs that a worker holds.
-func (b *bundle) leasedBy(worker string) int {
+// inHand returns the ids of the jobs that workers hold: those that are leased, and those whose rows
+// are locked because they are picked.
+func (b *bundle) inHand() []string {
 	b.t.Helper()
-	return fixture.Count(b.t, b.Pool,
-		`SELECT count(*) FROM daybook.accounting_work_queue WHERE state = 'leased' AND worker = $1`, worker)
-}
-
-// heldBy returns the ids of the jobs that a worker holds.
-func (b *bundle) heldBy(worker string) []string {
-	b.t.Helper()
-	rows, err := b.Pool.Query(b.t.Context(),
-		`SELECT id FROM daybook.accounting_work_queue WHERE state = 'leased' AND worker = $1`, worker)
+	rows, err := b.Pool.Query(b.t.Context(), `
+WITH free AS MATERIALIZED (SELECT id FROM daybook.accounting_work_queue WHERE state = 'pending' FOR UPDATE SKIP LOCKED)
+SELECT id FROM daybook.accounting_work_queue WHERE state = 'leased' OR state = 'pending' AND id NOT IN (SELECT id FROM free)`)
 	require.NoError(b.t, err)
 	ids, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	require.NoError(b.t, err)
@@ -152,12 +147,12 @@ CREATE TRIGGER take_time AFTER INSERT ON daybook.impacts FOR EACH STATEMENT EXEC
 	require.NoError(b.t, err)
 }
 
-// inMidTurn waits until the worker has refilled its turns many times and holds leases.
+// inMidTurn waits until the worker has refilled its turns many times and has jobs in hand.
 func (b *bundle) inMidTurn(worker string) {
 	b.t.Helper()
 	b.eventually(worker+" is in mid-turn", 60*time.Second, func() bool {
 		return fixture.Count(b.t, b.Pool, `SELECT count(*) FROM daybook.attempts WHERE worker = $1`, worker) > 1000 &&
-			b.leasedBy(worker) > 0
+			len(b.inHand()) > 0
 	})
 }
 
@@ -172,10 +167,10 @@ func TestKilledWorkersTurnGoesOnElsewhere(t *testing.T) {
 	b.inMidTurn("victim")
 	b.process("survivor")
 
+	var held []string
+	b.eventually("jobs are in hand", 60*time.Second, func() bool { held = b.inHand(); return len(held) > 0 })
 	require.NoError(t, victim.Signal(syscall.SIGKILL))
 	killed, crowd := time.Now(), watchCrowd(t)
-	held := b.heldBy("victim")
-	require.NotEmpty(t, held)
 
 	b.eventually("what the victim held is completed", 60*time.Second, func() bool {
 		return fixture.Count(t, b.Pool,
@@ -249,10 +244,13 @@ func TestSleepingWorkerCommitsNothing(t *testing.T) {
 	id := b.run(`{"exitWhenEmpty": true}`)
 	b.inMidTurn("sleeper")
 	require.NoError(t, sleeper.Signal(syscall.SIGSTOP))
+	held := b.inHand()
 	done := fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.attempts WHERE worker = 'sleeper'`)
 	b.process("survivor")
 
-	b.eventually("the sleeper's jobs are reclaimed", 60*time.Second, func() bool { return b.leasedBy("sleeper") == 0 })
+	b.eventually("others have the sleeper's jobs", 60*time.Second, func() bool {
+		return fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.accounting_work_queue WHERE id = ANY ($1) AND state <> 'completed'`, held) == 0
+	})
 	require.NoError(t, sleeper.Signal(syscall.SIGCONT))
 
 	require.NoError(t, b.client.GetWorkflow(t.Context(), id, "").Get(t.Context(), nil))
