@@ -53,9 +53,6 @@ type pulse struct {
 	cancel context.CancelFunc
 	// turn is the turn that the activity works, if it is not the one that it was given.
 	turn string
-	// goesOn says that the activity has been given to another worker, so that this one ends its turn
-	// when its time is up.
-	goesOn bool
 
 	mu       sync.Mutex
 	progress any
@@ -68,10 +65,10 @@ type pulse struct {
 }
 
 // startPulse begins to beat. The returned context ends when the activity is cancelled.
-func startPulse(ctx context.Context, c client.Client, turn string, goesOn bool) (context.Context, *pulse) {
+func startPulse(ctx context.Context, c client.Client, turn string) (context.Context, *pulse) {
 	ctx, cancel := context.WithCancel(ctx)
 	p := &pulse{
-		client: c, token: activity.GetInfo(ctx).TaskToken, turn: turn, goesOn: goesOn,
+		client: c, token: activity.GetInfo(ctx).TaskToken, turn: turn,
 		cancel: cancel, stop: make(chan struct{}), done: make(chan struct{}),
 	}
 	// The task was handed out a moment ago: that counts as an acknowledgement.
@@ -144,10 +141,8 @@ func (p *pulse) beat(ctx context.Context, details beatDetails) {
 		p.acknowledged.Store(&sent)
 		p.cancel()
 	case errors.As(err, &notFound):
+		// The activity was given to another worker: this one ends its turn, and is not cancelled.
 		p.gone.Store(true)
-		if !p.goesOn {
-			p.cancel()
-		}
 	}
 }
 

@@ -65,7 +65,7 @@ func (a *Queue) ProcessBatch(ctx context.Context, in ProcessInput) (out models.T
 	if crashed && a.engine().Resumes() {
 		turn, silent = in.TurnID, nil
 	}
-	ctx, p := startPulse(ctx, a.client, turn, true)
+	ctx, p := startPulse(ctx, a.client, turn)
 	defer func() { p.end(ctx, err) }()
 	q := engine.TurnRequest{
 		Turn:       a.turn(ctx, turn),

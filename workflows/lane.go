@@ -158,10 +158,12 @@ func (l *lane) turn(ctx workflow.Context) error {
 		return err
 	}
 	a.noteReclaimed(in.LeftBehind, out.LeftBehind)
-	if a.input.ExitWhenEmpty {
-		a.state.Silent = update(a.state.Silent, in.Silent, out.Silent)
+	a.noteSilent(in.Silent, out.Silent)
+	if out.Leased > 0 {
+		l.countTurn(ctx, out)
+	} else {
+		addJobs(&a.state.Counts, out)
 	}
-	l.note(ctx, out)
 	if a.input.ExitWhenEmpty && out.Leased == 0 && len(in.LeftBehind)+len(in.Silent) == 0 &&
 		a.count((*lane).isBusy) == 1 && len(a.state.LeftBehind)+len(a.state.Silent) == 0 {
 		a.empty = true
@@ -186,13 +188,9 @@ func (l *lane) process(ctx workflow.Context, in activities.ProcessInput, first b
 	return out, err
 }
 
-// note adds what a turn did. One that waited in vain is not counted.
-func (l *lane) note(ctx workflow.Context, out models.TurnReport) {
+// countTurn adds what a turn did.
+func (l *lane) countTurn(ctx workflow.Context, out models.TurnReport) {
 	a := l.a
-	if out.Leased == 0 {
-		addJobs(&a.state.Counts, out)
-		return
-	}
 	a.state.IdleSince = nil
 	l.said = fmt.Sprintf("turn %d worked %s", l.turnNumber, say(out))
 	if out.More {
@@ -254,6 +252,14 @@ func (a *run) leaveBehind(turns ...string) {
 // noteReclaimed forgets the turns that no longer hold anything, and remembers new ones.
 func (a *run) noteReclaimed(asked, left []string) {
 	a.state.LeftBehind = update(a.state.LeftBehind, asked, left)
+}
+
+// noteSilent does the same for turns whose worker fell silent, for which a run with ExitWhenEmpty
+// waits.
+func (a *run) noteSilent(asked, holding []string) {
+	if a.input.ExitWhenEmpty {
+		a.state.Silent = update(a.state.Silent, asked, holding)
+	}
 }
 
 // update removes from known turns those that were asked about and hold nothing any more, and adds

@@ -8,7 +8,6 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/daybook-dev/daybook/activities"
-	"github.com/daybook-dev/daybook/models"
 )
 
 // Runs of versions 1 to 3 have two activities a turn: one fetches, which also waits, and one
@@ -88,15 +87,13 @@ func (l *lane) fetch(ctx workflow.Context, id string) (activities.FetchOutput, e
 	err := workflow.ExecuteActivity(ctx, acts.FetchBatch, in).Get(ctx, &out)
 	if err == nil {
 		a.noteReclaimed(in.LeftBehind, out.LeftBehind)
-		a.state.Silent = update(a.state.Silent, in.Silent, out.Silent)
+		a.noteSilent(in.Silent, out.Silent)
 	}
 	return out, err
 }
 
-// processFetched works the turn, for which leased jobs were fetched. A turn for which none were is the
-// first one of its lane, and ends when nothing is due. Temporal hands turns out, so that lanes
-// spread over workers; the workflow's first one begins at once, on the worker that runs the
-// workflow.
+// processFetched works the turn, for which leased jobs were fetched. A turn for which none were is
+// the first one of its lane, and ends when nothing is due.
 func (l *lane) processFetched(ctx workflow.Context, id string, leased int) error {
 	a := l.a
 	first := leased == 0
@@ -105,33 +102,15 @@ func (l *lane) processFetched(ctx workflow.Context, id string, leased int) error
 		l.processing = false
 		a.noteIdle(ctx)
 	}()
-	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		StartToCloseTimeout:   processTimeout,
-		HeartbeatTimeout:      activities.HeartbeatTimeout,
-		RetryPolicy:           retryForEver(),
-		WaitForCancellation:   true,
-		DisableEagerExecution: !first || l.number > 0,
-		Summary:               l.summary(fmt.Sprintf("turn %d goes on for up to %d s", l.turnNumber, turnSeconds)),
-	})
-	in := activities.ProcessInput{
+	out, err := l.process(ctx, activities.ProcessInput{
 		TurnID: id, Batch: a.state.Settings.BatchSize, TurnSeconds: turnSeconds, Linger: !a.input.ExitWhenEmpty && !first,
-	}
-	var acts *activities.Queue
-	var out models.TurnReport
-	if err := workflow.ExecuteActivity(ctx, acts.ProcessBatch, in).Get(ctx, &out); err != nil {
+	}, first)
+	if err != nil {
 		a.leaveBehind(id)
 		return err
 	}
 	a.leaveBehind(out.LeftBehind...)
-	if a.input.ExitWhenEmpty {
-		a.state.Silent = append(a.state.Silent, out.Silent...)
-	}
-	l.said = fmt.Sprintf("turn %d worked %s", l.turnNumber, say(out))
-	if out.More {
-		a.backlog++
-	}
-	addTurn(&a.state.Counts, out)
-	a.state.LastTurn = &models.TurnSummary{ID: id, Lane: l.number, At: workflow.Now(ctx), Report: out}
-	a.describe()
+	a.noteSilent(nil, out.Silent)
+	l.countTurn(ctx, out)
 	return nil
 }

@@ -58,7 +58,9 @@ func (p *pick) workOpen(ctx, work context.Context, tx pgx.Tx) (err error) {
 		p.engine.room.leave(p.jobs)
 		return nil
 	}
-	tellFound(p.waiter, len(p.jobs), p.result.asked)
+	if p.waiter.Found(); len(p.jobs) >= p.result.asked {
+		p.waiter.Pass()
+	}
 	o := p.open
 	o.begin(p.jobs)
 	p.workCalls(work)

@@ -217,8 +217,8 @@ func (a *acquirer) take(l refilled) {
 		r.More = found >= l.asked
 	})
 	a.full = found >= l.asked
-	if a.waiter.Scanned(found > 0); l.open == nil {
-		tellFound(a.waiter, found, l.asked)
+	if a.waiter.Scanned(found > 0); a.full && l.open == nil {
+		a.waiter.Pass() // an open pick has told the others when it had locked its jobs
 	}
 	a.batch = a.nextBatch(found, l.asked)
 }
@@ -229,16 +229,6 @@ func (a *acquirer) tryAgain() { a.underWay, a.nothingDue = false, false }
 // abandonPick takes in that the call of the pick under way is not waited for: from now on the turn
 // leases.
 func (a *acquirer) abandonPick() { a.underWay, a.pickAgainAfter = false, *a.ends.Load() }
-
-// tellFound tells other waiters that there is work, and whether there is more than was asked for.
-func tellFound(waiter *store.Subscription, n, asked int) {
-	if n > 0 {
-		waiter.Found()
-	}
-	if n >= asked {
-		waiter.Pass()
-	}
-}
 
 // nextBatch says how much the next refill asks for, after one that brought found jobs of those that
 // it asked for: twice as much while the queue is long, for fewer and larger transactions; the batch

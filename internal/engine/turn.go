@@ -102,12 +102,11 @@ func (e *Engine) report(ctx context.Context, r *runner, report Report, began tim
 	if err != nil {
 		return report, err // it is not read: what is to be reported is left to the next turn
 	}
-	if left := r.request.LeftBehind; len(left) > 0 {
-		if still, asked := e.Holding(context.WithoutCancel(ctx), left); asked == nil {
-			left = still
-		}
-		report.LeftBehind = append(report.LeftBehind, left...)
+	left, err := e.Holding(context.WithoutCancel(ctx), r.request.LeftBehind)
+	if err != nil {
+		left = r.request.LeftBehind // the next turn asks
 	}
+	report.LeftBehind = append(report.LeftBehind, left...)
 	reclaimed := e.reclaims.take()
 	report.Lost, report.Failed = report.Lost+reclaimed.Lost, report.Failed+reclaimed.Failed
 	return e.detached.addTo(report), nil
