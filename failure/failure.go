@@ -6,7 +6,7 @@
 //	var ErrJobNotFound = failure.New(failure.JobNotFound, "no such job")
 //
 // The HTTP API, the command line and the activities answer from the class; docs/errors.md is tested
-// against the table. A new class is a row of classes.go and of docs/errors.md, and nothing else.
+// against the table. A new class is a row of classes.go and of docs/errors.md; make api lists it.
 //
 // What an attempt at a job ends with is another matter: those codes and what they do to the job are
 // the table of models.

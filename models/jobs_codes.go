@@ -43,7 +43,8 @@ const (
 )
 
 // JobCodeIsReserved says whether only Daybook gives a background job the code: it treats the job by
-// it. A handler that says it has failed with CodeHandlerError.
+// it. A handler that says it has failed with CodeHandlerError. The function
+// daybook.fail_async_operation has the same list.
 func JobCodeIsReserved(code ErrorCode) bool {
 	switch code {
 	case CodeSnoozed, CodeAwaitingCallback, CodeAwaitedCancelled, CodeHandlerMissing, CodeRowUnreadable,

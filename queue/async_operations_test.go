@@ -292,7 +292,7 @@ func TestAsyncOperationFailsWithReservedCode(t *testing.T) {
 	b := setup(t)
 	for _, code := range []models.ErrorCode{
 		models.CodeSnoozed, models.CodeAwaitingCallback, models.CodeAwaitedCancelled, models.CodeHandlerMissing,
-		models.CodeRowUnreadable, models.CodeReclaimed, models.CodeWorkerLost,
+		models.CodeRowUnreadable, models.CodeResultNotStored, models.CodeReclaimed, models.CodeWorkerLost,
 		models.CodeDatabaseError, models.CodeNotFound, models.CodeNetworkError, "CARD_DECLINED",
 	} {
 		id := b.operation("email", 3)
