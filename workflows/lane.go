@@ -28,7 +28,7 @@ type lane struct {
 	number int
 	// worksAtOnce: the lane's next turn, which is its first, does not wait.
 	worksAtOnce bool
-	// turn is the number of the lane's present turn.
+	// turnNumber is the number of the lane's present turn.
 	turnNumber int
 	// seen is the backlog when the lane's last turn began: when it has grown since, there is work for
 	// one more lane.

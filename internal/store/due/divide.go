@@ -143,7 +143,7 @@ func (rd *round) any(b *budget) bool {
 }
 
 // deal asks the partitions of one priority for up to part of the n leases that are left, one by one
-// in their turn, and adds those that it asks first to asked. What the budget has left only shrinks:
+// in their order, and adds those that it asks first to asked. What the budget has left only shrinks:
 // a slot that has nothing to give is passed over with all that wait for it, and the others go on
 // among those that were given something.
 func (rd *round) deal(part int, b *budget, asked []*partition, n *int) []*partition {
@@ -151,8 +151,8 @@ func (rd *round) deal(part int, b *budget, asked []*partition, n *int) []*partit
 		return asked
 	}
 	dealt := 0
-	give := func(turns *orgTurns) bool {
-		at := turns.turn(b)
+	give := func(org *activeOrg) bool {
+		at := org.takeNext(b)
 		if at == nil {
 			return false
 		}
@@ -164,30 +164,30 @@ func (rd *round) deal(part int, b *budget, asked []*partition, n *int) []*partit
 		*n--
 		return true
 	}
-	var more []*orgTurns
+	var more []*activeOrg
 	lines := rd.merge()
 	for before := rd.last; len(lines) > 0; {
 		if b.free(lines[0].slot) <= 0 {
 			heap.Pop(&lines)
 			continue
 		}
-		turns := lines[0].first()
-		if turns.number > before {
-			break // each has had its turn
+		org := lines[0].first()
+		if org.number > before {
+			break // each was asked
 		}
-		give(turns)
-		rd.toBack(turns, &lines)
+		give(org)
+		rd.toBack(org, &lines)
 		if dealt == part {
 			return asked
 		}
-		more = append(more, turns)
+		more = append(more, org)
 	}
 	for len(more) > 0 {
 		of := more
 		more = more[:0]
-		for _, turns := range of {
-			if give(turns) {
-				more = append(more, turns)
+		for _, org := range of {
+			if give(org) {
+				more = append(more, org)
 			}
 			if dealt == part {
 				return asked
@@ -197,8 +197,9 @@ func (rd *round) deal(part int, b *budget, asked []*partition, n *int) []*partit
 	return asked
 }
 
-// turn returns the next of the organization's partitions for which there is room, or nil.
-func (o *orgTurns) turn(b *budget) *partition {
+// takeNext returns the next of the organization's partitions for which there is room, or nil, and
+// takes the room.
+func (o *activeOrg) takeNext(b *budget) *partition {
 	for i := range o.partitions {
 		k := (o.next + i) % len(o.partitions)
 		at := o.partitions[k]

@@ -31,8 +31,8 @@ func (r rooms) Open(queue string) bool { return !r.closed[queue] }
 // is room for one of its slots.
 func dealtSimply(rd *round, part int, b *budget) (asked []*partition) {
 	dealt := 0
-	give := func(turns *orgTurns) bool {
-		at := turns.turn(b)
+	give := func(org *activeOrg) bool {
+		at := org.takeNext(b)
 		if at == nil {
 			return false
 		}
@@ -42,27 +42,27 @@ func dealtSimply(rd *round, part int, b *budget) (asked []*partition) {
 		dealt++
 		return true
 	}
-	var more []*orgTurns
-	for _, turns := range slices.SortedFunc(maps.Values(rd.orgs),
-		func(a, b *orgTurns) int { return a.number - b.number }) {
+	var more []*activeOrg
+	for _, org := range slices.SortedFunc(maps.Values(rd.orgs),
+		func(a, b *activeOrg) int { return a.number - b.number }) {
 		if dealt == part {
 			return asked
 		}
-		if give(turns) {
+		if give(org) {
 			rd.last++
-			turns.number = rd.last
-			more = append(more, turns)
+			org.number = rd.last
+			more = append(more, org)
 		}
 	}
 	for len(more) > 0 {
 		of := more
 		more = nil
-		for _, turns := range of {
+		for _, org := range of {
 			if dealt == part {
 				return asked
 			}
-			if give(turns) {
-				more = append(more, turns)
+			if give(org) {
+				more = append(more, org)
 			}
 		}
 	}
@@ -89,12 +89,12 @@ func assertOrdered(t *testing.T, rd *round) {
 			require.Equal(t, i, at.place)
 			require.Same(t, l, at.line)
 			if i > 0 {
-				require.Less(t, l.partitions[(i-1)/2].turns.number, at.turns.number)
+				require.Less(t, l.partitions[(i-1)/2].org.number, at.org.number)
 			}
 		}
 	}
-	for _, turns := range rd.orgs {
-		n -= len(turns.partitions)
+	for _, org := range rd.orgs {
+		n -= len(org.partitions)
 	}
 	require.Zero(t, n, "each partition is in one line")
 }
@@ -125,7 +125,7 @@ func TestDealGoesByTurns(t *testing.T) {
 			case 1, 2:
 				r.activate(at(r, org, slot))
 			case 3:
-				if p := at(r, org, slot); p.turns != nil {
+				if p := at(r, org, slot); p.org != nil {
 					r.Undo([]Share{p.share()})
 				}
 			default:
@@ -137,7 +137,7 @@ func TestDealGoesByTurns(t *testing.T) {
 				} else {
 					shapes[i] = shape(dealtSimply(&r.rounds[0], part, b))
 					for _, l := range r.rounds[0].lines { // it knows nothing of lines
-						slices.SortFunc(l.partitions, func(a, b *partition) int { return a.turns.number - b.turns.number })
+						slices.SortFunc(l.partitions, func(a, b *partition) int { return a.org.number - b.org.number })
 						for i, p := range l.partitions {
 							p.place = i
 						}

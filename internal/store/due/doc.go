@@ -19,27 +19,28 @@
 // about ten milliseconds, and goes on where the last part ended. It finds what a recent scan
 // misses: rows that were committed late, organizations that were resumed, leases that another
 // worker gave back, a backlog. A cursor is moved back to any job that a scan finds before it. While
-// there is work, scans take a fiftieth of the worker's time each.
+// there is work, each of the two kinds takes a fiftieth of the worker's time at most.
 //
-// A partition in which a scan found work has turns; one that gave fewer jobs than it was asked for
-// is parked until a scan finds work in it again.
+// A partition in which a scan found work is active. One that gave fewer jobs than it was asked for
+// is parked: leases leave it out until a scan finds work in it again.
 //
 // A share is what one lease asks of one partition: at most so many jobs, from its cursor on. Divide
 // makes the shares and reserves room for them, so that each leased job can begin at once.
 //
 // # Order
 //
-//  1. A higher priority comes first, but leaves a fifth to the lower ones, of the leases and of each
-//     type's room. So nothing waits for ever.
-//  2. Within a priority, the organizations take turns, one job a turn, so that a large backlog of
-//     one does not delay another. An organization that has had its turn goes behind the others. One
-//     whose types have no room keeps its turn.
-//  3. Within an organization, its slots take turns: more types do not give it more jobs.
+//  1. A higher priority comes first. It leaves a fifth of the leases to the lower ones, and a fifth
+//     of the room of each type, so that nothing waits for ever.
+//  2. Within a priority, the organizations are asked one after another, for one job each, so that a
+//     large backlog of one does not delay another. Then an organization goes behind the others. One
+//     whose types have no room stays where it is.
+//  3. Within an organization, its slots are asked one after another: more types do not give it more
+//     jobs.
 //  4. Within a partition, the job that has been due longest comes first.
 //
 // # Example
 //
-// Three partitions have turns, all at normal priority, and the worker has room for two reports and
+// Three partitions are active, all at normal priority, and the worker has room for two reports and
 // any number of mails:
 //
 //	acme    mail    90 due
@@ -47,15 +48,16 @@
 //	bell    mail     1 due
 //
 // Divide(4) goes acme, bell, acme, bell, …: it asks acme for a mail, bell for a mail, acme for a
-// report, bell for a mail. The lease gets one mail of bell, fewer than it was asked for, and bell
-// is parked. The cursors of acme move behind the jobs that were leased. The next lease asks acme
-// alone, for three mails and one report: then the room for reports is used up. When bell enqueues a
-// mail, the next recent scan finds it, and bell has turns again.
+// report, and bell for a second mail, because it does not know how many are due. The lease gets one
+// mail of bell, fewer than it was asked for, and bell is parked. The cursors of acme move behind
+// the jobs that were leased. The next lease asks acme alone, for three mails and one report: then
+// the room for reports is used up. When bell enqueues a mail, the next recent scan finds it, and
+// bell is active again.
 //
 // # Files
 //
-// partitions.go has what is remembered, divide.go and lines.go the order, scan.go and scan_full.go
-// the scans, hold.go organizations that are left alone for a while because their configuration is
-// being changed, foreign.go what the worker has no handler for, recent_pick.go picks that need no
-// scan.
+// partitions.go and partition.go have what is remembered, divide.go and lines.go the order, scan.go
+// and scan_full.go the scans, recent.go picks that need no scan, hold.go organizations that are left
+// alone for a while because their configuration is being changed, foreign.go what the worker has no
+// handler for.
 package due

@@ -13,15 +13,15 @@ type line struct {
 	place, number int
 }
 
-// first is the organization whose turn comes first.
-func (l *line) first() *orgTurns { return l.partitions[0].turns }
+// first is the organization that is asked first.
+func (l *line) first() *activeOrg { return l.partitions[0].org }
 
 // The methods of heap.Interface.
 
 func (l *line) Len() int { return len(l.partitions) }
 
 func (l *line) Less(i, j int) bool {
-	return l.partitions[i].turns.number < l.partitions[j].turns.number
+	return l.partitions[i].org.number < l.partitions[j].org.number
 }
 
 func (l *line) Swap(i, j int) {
@@ -41,7 +41,7 @@ func (l *line) Pop() any {
 	return at
 }
 
-// join puts a partition, which has its turns, into the line of its slot.
+// join puts an active partition into the line of its slot.
 func (rd *round) join(at *partition) {
 	l := rd.lines[at.key.Slot]
 	if l == nil {
@@ -62,10 +62,10 @@ func (rd *round) leave(at *partition) {
 }
 
 // toBack puts an organization behind all others, also in the lines that a lease goes through.
-func (rd *round) toBack(turns *orgTurns, through *lines) {
+func (rd *round) toBack(org *activeOrg, through *lines) {
 	rd.last++
-	turns.renumber(rd.last)
-	for _, at := range turns.partitions {
+	org.renumber(rd.last)
+	for _, at := range org.partitions {
 		if at.line.place >= 0 {
 			at.line.number = at.line.first().number
 			heap.Fix(through, at.line.place)
@@ -74,20 +74,20 @@ func (rd *round) toBack(turns *orgTurns, through *lines) {
 }
 
 // toFront puts an organization before all others, while no lease is being divided.
-func (rd *round) toFront(turns *orgTurns) {
+func (rd *round) toFront(org *activeOrg) {
 	rd.first--
-	turns.renumber(rd.first)
+	org.renumber(rd.first)
 }
 
 // renumber gives an organization another place in the order, in each of its lines.
-func (o *orgTurns) renumber(number int) {
+func (o *activeOrg) renumber(number int) {
 	o.number = number
 	for _, at := range o.partitions {
 		heap.Fix(at.line, at.place)
 	}
 }
 
-// lines are those of a round that a lease goes through, as a heap by whose turn comes first.
+// lines are those of a round that a lease goes through, as a heap by which organization is asked first.
 type lines []*line
 
 // merge are all lines of the round.

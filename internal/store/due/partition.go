@@ -95,10 +95,9 @@ type Got struct {
 type partition struct {
 	key    Key
 	cursor Cursor
-	// turns is the partition's organization in the round of its priority, while there was due work
-	// at the last scan; nil: it is parked.
-	turns *orgTurns
-	// line has it, at this place, while it has its turns.
+	// org is the partition's organization in the round of its priority; nil: the partition is parked.
+	org *activeOrg
+	// line has it, at this place, while it is active.
 	line  *line
 	place int
 	// capped and counted are those of the last scan (Found).

@@ -42,19 +42,19 @@ func roomIn(room Room, slot string) bool {
 	return room.Free(jobType) && (queue == "" || room.Open(queue))
 }
 
-// orgTurns are an organization's partitions in the round of one priority, which take turns.
-type orgTurns struct {
-	org        string
+// activeOrg is an organization with active partitions in the round of one priority.
+type activeOrg struct {
+	id         string
 	partitions []*partition
-	// next is whose turn it is.
+	// next is which of them is asked next.
 	next int
-	// number is the organization's in the order of the round: the lowest one's turn it is.
+	// number is the organization's in the order of the round: the lowest is asked first.
 	number int
 }
 
 // round holds the organizations with work of one priority, in the order in which their turn comes.
 type round struct {
-	orgs map[string]*orgTurns
+	orgs map[string]*activeOrg
 	// lines are the same by slot: however many organizations wait for room of one slot, the first
 	// that waits for another is found at once.
 	lines map[string]*line
@@ -96,7 +96,7 @@ func New(read Reader) *Partitions {
 		scans: scans{read: read},
 	}
 	for i := range p.rounds {
-		p.rounds[i] = round{orgs: map[string]*orgTurns{}, lines: map[string]*line{}, lowersPart: map[string]int{}}
+		p.rounds[i] = round{orgs: map[string]*activeOrg{}, lines: map[string]*line{}, lowersPart: map[string]int{}}
 	}
 	return p
 }
@@ -111,39 +111,39 @@ func (p *Partitions) at(key Key) *partition {
 	return at
 }
 
-// activate gives a partition its turns again, after those that have them.
+// activate makes a parked partition active. An organization that had none goes behind the others.
 func (p *Partitions) activate(at *partition) {
-	if at.turns != nil {
+	if at.org != nil {
 		return
 	}
 	rd := &p.rounds[at.key.Priority-1]
-	turns := rd.orgs[at.key.Org]
-	if turns == nil {
+	org := rd.orgs[at.key.Org]
+	if org == nil {
 		rd.last++
-		turns = &orgTurns{org: at.key.Org, number: rd.last}
-		rd.orgs[at.key.Org] = turns
+		org = &activeOrg{id: at.key.Org, number: rd.last}
+		rd.orgs[at.key.Org] = org
 	}
-	at.turns = turns
-	turns.partitions = append(turns.partitions, at)
+	at.org = org
+	org.partitions = append(org.partitions, at)
 	rd.join(at)
 }
 
-// park takes a partition's turns from it.
+// park has leases leave a partition out until a scan finds work in it again.
 func (p *Partitions) park(at *partition) {
-	turns := at.turns
-	if turns == nil {
+	org := at.org
+	if org == nil {
 		return
 	}
 	rd := &p.rounds[at.key.Priority-1]
 	rd.leave(at)
-	at.turns = nil
-	i := slices.Index(turns.partitions, at)
-	turns.partitions = slices.Delete(turns.partitions, i, i+1)
-	if turns.next > i {
-		turns.next--
+	at.org = nil
+	i := slices.Index(org.partitions, at)
+	org.partitions = slices.Delete(org.partitions, i, i+1)
+	if org.next > i {
+		org.next--
 	}
-	if len(turns.partitions) == 0 {
-		delete(rd.orgs, turns.org)
+	if len(org.partitions) == 0 {
+		delete(rd.orgs, org.id)
 	}
 	if len(p.byKey) > manyPartitions && !p.atCap[at] {
 		delete(p.byKey, at.key)
@@ -207,9 +207,9 @@ func (p *Partitions) Undo(shares []Share) {
 	defer p.mu.Unlock()
 	p.takeBack(shares)
 	for _, s := range slices.Backward(shares) {
-		if turns := s.partition.turns; turns != nil {
-			turns.next = slices.Index(turns.partitions, s.partition)
-			p.rounds[s.Priority-1].toFront(turns)
+		if org := s.partition.org; org != nil {
+			org.next = slices.Index(org.partitions, s.partition)
+			p.rounds[s.Priority-1].toFront(org)
 		}
 	}
 }
@@ -261,7 +261,7 @@ func (p *Partitions) changesSoFar() int {
 	return p.changes
 }
 
-// apply gives partitions that have due rows their turns, with their cursor at the row where moves
+// apply makes partitions active that have due rows, with their cursor at the row where moves
 // says so.
 func (p *Partitions) apply(all []Found, room Room, moves func(at *partition, row Cursor) bool) {
 	now := time.Now()
@@ -281,7 +281,7 @@ func (p *Partitions) apply(all []Found, room Room, moves func(at *partition, row
 	}
 }
 
-// tryCapped gives partitions of capped organizations their turns again, so many at most: jobs of
+// tryCapped makes partitions of capped organizations active again, so many at most: jobs of
 // theirs may have ended.
 func (p *Partitions) tryCapped(most int) {
 	p.mu.Lock()
@@ -304,7 +304,7 @@ func (p *Partitions) forget() {
 	defer p.mu.Unlock()
 	now := time.Now()
 	for key, at := range p.byKey {
-		if at.turns == nil && now.Sub(at.lastWork) > forgetAfter {
+		if at.org == nil && now.Sub(at.lastWork) > forgetAfter {
 			delete(p.byKey, key)
 			delete(p.atCap, at)
 		}
