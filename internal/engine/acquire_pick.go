@@ -74,7 +74,10 @@ func (t *turn) pickBulk(work context.Context, jobType string, n int) refilled {
 	defer cancel()
 	t.calls.begin(c)
 	defer t.calls.end(c)
-	l := t.pickWith(ctx, work, c, h, min(n, max(1, h.Parallel)))
+	may := func(other string) bool { return other == jobType }
+	l := t.pickSome(ctx, work, min(n, max(1, h.Parallel)), may, func() *pick {
+		return &pick{turn: t, call: c, handling: h, began: time.Now()}
+	})
 	l.call = c
 	if h.Picked == PickedWhenAlone && time.Since(c.began) > pickLimit {
 		l.leaseFor = time.Until(*t.ends.Load())
@@ -82,20 +85,12 @@ func (t *turn) pickBulk(work context.Context, jobType string, n int) refilled {
 	return l
 }
 
-// pickWith works the next jobs of a call's bulk type.
-func (t *turn) pickWith(ctx, work context.Context, c *call, h Handling, n int) refilled {
-	may := func(jobType string) bool { return jobType == c.jobType }
-	return t.pickSome(ctx, work, n, may, func() *pick {
-		return &pick{turn: t, call: c, handling: h, began: time.Now()}
-	})
-}
-
 // pickShort works the next jobs of short types.
 func (t *turn) pickShort(work context.Context, n int, waiter *store.Subscription) refilled {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(work), completeLimit)
 	defer cancel()
 	return t.pickSome(ctx, work, n, t.engine.pace.short, func() *pick {
-		return &pick{turn: t, open: newOpenPick(), waiter: waiter}
+		return &pick{turn: t, open: &openPick{hurry: make(chan struct{}, 1), over: make(chan struct{})}, waiter: waiter}
 	})
 }
 
@@ -165,8 +160,9 @@ func (p *pick) take(work context.Context, worked bool, err error) {
 	switch {
 	case len(p.suspects) > 0:
 		p.engine.room.leave(without(p.jobs, p.suspects))
-		p.tellSuspects(p.suspects, err)
-		l.jobs, l.err = p.suspects, err
+		if l.jobs, l.err = p.suspects, err; err == nil {
+			p.engine.observer.leased(p.leases.heldBy(), p.suspects)
+		}
 	case p.open != nil && worked:
 		p.ended(work, err)
 	case store.IsTableLock(err) && !isOwn(err):
@@ -203,18 +199,16 @@ func (t *turn) leasedInstead(n int, err error) refilled {
 	return refilled{asked: n, leaseFor: pickPause}
 }
 
-// suspicious reports whether a job may have ended its worker: it was reclaimed since its last
-// completion, or a transaction that had picked it was lost.
-func suspicious(j store.Job) bool { return j.Reclaims > 0 || j.Dropped }
-
-// leaseSuspects leases the suspicious ones of picked jobs in the transaction that has picked them,
-// and returns them, also with an error. They are charged from when they begin.
+// leaseSuspects leases those of picked jobs that may have ended their worker, because they were
+// reclaimed since their last completion, or a transaction that had picked them was lost: in the
+// transaction that has picked them now. It returns them, also with an error. They are charged from
+// when they begin.
 //
 // Their neighbours stay unsuspicious: once this is committed, no transaction that was lost is on
 // record in the neighbours' rows.
 func (t *turn) leaseSuspects(ctx context.Context, tx pgx.Tx, picked []store.Job) (suspects []store.Job, err error) {
 	for _, j := range picked {
-		if suspicious(j) {
+		if j.Reclaims > 0 || j.Dropped {
 			j.Waiting = true
 			suspects = append(suspects, j)
 		}
@@ -233,11 +227,4 @@ func (t *turn) leasePicked(ctx context.Context, tx pgx.Tx, picked []store.Job) e
 		err = store.ErrLeaseLost
 	}
 	return err
-}
-
-// tellSuspects tells the engine's sink that suspects are leased, unless their transaction failed.
-func (t *turn) tellSuspects(suspects []store.Job, err error) {
-	if err == nil {
-		t.engine.observer.leased(t.leases.heldBy(), suspects)
-	}
 }

@@ -45,10 +45,6 @@ type openPick struct {
 	running []store.Job
 }
 
-func newOpenPick() *openPick {
-	return &openPick{hurry: make(chan struct{}, 1), over: make(chan struct{})}
-}
-
 var errAborted = errors.New("the turn ends with an error")
 
 // workOpen begins the jobs, each beside the others, waits for them, completes what has ended, and

@@ -122,14 +122,10 @@ type moment struct {
 }
 
 // begin notes that it happens now, unless it has happened within the interval; then it returns how
-// long to wait. What must happen does not wait, and is not noted: the others would otherwise wait
-// for as long as one of them goes on with it.
-func (m *moment) begin(now time.Time, interval time.Duration, must bool) (wait time.Duration) {
+// long to wait.
+func (m *moment) begin(now time.Time, interval time.Duration) (wait time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if must {
-		return 0
-	}
 	if next := m.at.Add(interval); now.Before(next) {
 		return next.Sub(now)
 	}
@@ -156,9 +152,11 @@ func (a *acquirer) refill(work context.Context, room, active int) {
 		a.wakeAt(small)
 		return
 	}
-	if wait := a.engine.lastRefill.begin(now, a.engine.options.PickInterval, a.full); wait > 0 {
-		a.wakeAt(now.Add(wait))
-		return
+	if !a.full { // one that is not to wait is not noted, or the others would wait for as long as it goes on
+		if wait := a.engine.lastRefill.begin(now, a.engine.options.PickInterval); wait > 0 {
+			a.wakeAt(now.Add(wait))
+			return
+		}
 	}
 	if a.nothingDue {
 		a.engine.observer.woken(events.Scan)
@@ -222,9 +220,6 @@ func (a *acquirer) take(l refilled) {
 	}
 	a.batch = a.nextBatch(found, l.asked)
 }
-
-// tryAgain takes in that a refill has failed.
-func (a *acquirer) tryAgain() { a.underWay, a.nothingDue = false, false }
 
 // abandonPick takes in that the call of the pick under way is not waited for: from now on the turn
 // leases.

@@ -248,18 +248,15 @@ func (r *room) regained() (n int) {
 	return n
 }
 
-// known is room for any number of jobs of the types that have a handler, for one lease that is not
-// begun at once. Of a type that is full over all workers, and of a named queue that is, it has none
-// any more.
-type known struct {
-	*room
-	full, closed map[string]bool
+// known is room for any number of jobs of the types that have a handler and are not full over all
+// workers, for a lease that is not begun at once.
+type known struct{ *room }
+
+func (k known) Free(jobType string) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.Handles(jobType) && !k.full[jobType]
 }
-
-// unbounded returns room for a lease that is not begun at once.
-func (r *room) unbounded() store.Room { return known{r, map[string]bool{}, map[string]bool{}} }
-
-func (k known) Free(jobType string) bool { return k.Handles(jobType) && !k.full[jobType] }
 
 func (k known) Reserve(jobType string, most int) int {
 	if k.Free(jobType) {
@@ -269,9 +266,3 @@ func (k known) Reserve(jobType string, most int) int {
 }
 
 func (k known) Return(string, int) {}
-
-func (k known) Full(jobType string) { k.full[jobType] = true }
-
-func (k known) Open(queue string) bool { return !k.closed[queue] }
-
-func (k known) QueueFull(queue string, _ time.Duration) { k.closed[queue] = true }

@@ -366,7 +366,7 @@ func (r *runner) takeRefilled(work context.Context, l refilled) error {
 	}
 	if l.err != nil {
 		r.engine.room.leave(l.jobs)
-		r.acquirer.tryAgain()
+		r.acquirer.underWay, r.acquirer.nothingDue = false, false
 		r.holder.loseTrack(0)
 		return r.retryLater(work, &r.holder.db, l.err)
 	}
