@@ -109,7 +109,8 @@ type callCounts struct{ running, interrupted atomic.Int64 }
 func New(s *store.Store, p Processor, o Options) *Engine {
 	o = o.withDefaults()
 	k := Tables(s)
-	e := newEngine(k, &accounting{processor: p, options: o, holdBack: k.HoldBack}, o)
+	e := NewOn(k, &accounting{processor: p, options: o, holdBack: k.HoldBack}, o)
+	e.begins = false
 	if o.Slow {
 		e.capacity = o.ChunkSize * o.Parallel
 	}
@@ -136,15 +137,11 @@ func (e *Engine) Resumes() bool { return e.resumes }
 
 // NewOn returns an engine of a kind whose jobs are begun as they are leased. Close it.
 func NewOn(k Kind, h Handlers, o Options) *Engine {
-	e := newEngine(k, h, o.withDefaults())
-	e.begins = true
-	return e
-}
-
-func newEngine(k Kind, h Handlers, o Options) *Engine {
+	o = o.withDefaults()
 	e := &Engine{
 		kind: k, waker: k.NewWaker(o.PickInterval, o.Log), handlers: h, room: newRoom(h), pace: newPace(),
-		options: o, capacity: laneJobs, waits: waits{looks: make(chan struct{}, 1), looked: make(chan struct{}, 1)},
+		options: o, capacity: laneJobs, begins: true,
+		waits: waits{looks: make(chan struct{}, 1), looked: make(chan struct{}, 1)},
 	}
 	e.observer = newObserver(o.Events, k, h)
 	e.reviewer, _ = h.(Reviewer)

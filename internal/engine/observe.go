@@ -41,6 +41,9 @@ var batches = sync.Pool{New: func() any { return new([]events.Event) }}
 
 // tell has the sink observe n events that each says.
 func (o *observer) tell(n int, each func(i int, e *events.Event)) {
+	if o == nil || n == 0 {
+		return
+	}
 	batch, _ := batches.Get().(*[]events.Event)
 	*batch = (*batch)[:0]
 	now := time.Now()
@@ -72,9 +75,6 @@ func about(e *events.Event, j *store.Job) {
 // completed tells how attempts have ended, by a transaction that is committed; counted is what it
 // led to. took is how long the call took for attempts that do not say so themselves.
 func (o *observer) completed(turn store.Turn, all []store.Completion, counted store.Completed, took time.Duration) {
-	if o == nil || len(all) == 0 {
-		return
-	}
 	o.tell(len(all), func(i int, e *events.Event) {
 		c := &all[i]
 		about(e, &c.Job)
@@ -95,28 +95,10 @@ func (o *observer) completed(turn store.Turn, all []store.Completion, counted st
 
 // leased tells of jobs that a turn has on record from now on.
 func (o *observer) leased(turn store.Turn, jobs []store.Job) {
-	if o == nil || len(jobs) == 0 {
-		return
-	}
 	o.tell(len(jobs), func(i int, e *events.Event) {
 		about(e, &jobs[i])
 		e.Name, e.Worker, e.Turn, e.Unlogged = events.Leased, turn.Worker, turn.ID, true
 	})
-}
-
-// leasedAgain is leased for jobs of which a turn that is gone held those under the same attempt
-// that was lost: the others go on as they were.
-func (o *observer) leasedAgain(turn store.Turn, jobs []store.Job, lost int) {
-	if o == nil || lost == 0 {
-		return
-	}
-	var anew []store.Job
-	for _, j := range jobs {
-		if j.Charged {
-			anew = append(anew, j)
-		}
-	}
-	o.leased(turn, anew)
 }
 
 // changed tells of what the store has done by itself.

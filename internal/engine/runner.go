@@ -86,7 +86,7 @@ func (r *runner) run(ctx, work context.Context) (detached bool, err error) {
 // another worker begins nothing more, and gives back what has not begun; what runs goes on.
 // detached is as run's.
 func (r *runner) loop(ctx, work context.Context) (detached bool, err error) {
-	enough := r.request.Enough
+	enough := r.request.enough
 	for alive := true; !r.stopping(ctx); {
 		if alive = alive && (r.request.Alive == nil || r.request.Alive()); !alive {
 			r.beginNoMore()

@@ -32,11 +32,11 @@ type TurnRequest struct {
 	Fresh, Crashed bool
 	// Stop tells the turn to finish its running calls, give the rest back and report.
 	Stop <-chan struct{}
-	// Enough tells a turn to wait no more, to begin nothing more and to give back what it has not
-	// begun; what runs ends in its own time. Nil: never. Gently says that the end of the context of
-	// Process means that, too; otherwise it means what Stop does.
-	Enough <-chan struct{}
+	// Gently says that the end of the context of Process has the turn wait no more, begin nothing
+	// more and give back what it has not begun; what runs ends in its own time. Otherwise it means
+	// what Stop does. enough is closed then.
 	Gently bool
+	enough <-chan struct{}
 	// Alive says whether the turn may go on leasing: its last acknowledged heartbeat is young
 	// enough. Nil: always.
 	Alive func() bool
@@ -61,7 +61,11 @@ func (e *Engine) Process(ctx context.Context, q TurnRequest) (Report, error) {
 	// What is committed before this is seen by the poll; what comes later, and the poll may not see,
 	// is announced.
 	waiter := e.waker.Subscribe()
-	err := e.persist(ctx, q.Stop, "begin a turn", func() error {
+	caller := ctx
+	if q.Gently {
+		q.enough, ctx = ctx.Done(), context.WithoutCancel(ctx)
+	}
+	err := e.persist(caller, q.Stop, "begin a turn", func() error {
 		polled, err := e.kind.Poll(ctx, e.room)
 		tell(q.Trouble, err)
 		q.Turn.Fence = polled.Fence
@@ -71,9 +75,6 @@ func (e *Engine) Process(ctx context.Context, q TurnRequest) (Report, error) {
 	if err != nil {
 		waiter.Close()
 		return Report{}, err
-	}
-	if q.Gently {
-		q.Enough, ctx = ctx.Done(), context.WithoutCancel(ctx)
 	}
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	r := e.newRunner(q, waiter, cancel)
@@ -238,7 +239,7 @@ func (t *turn) beginsNoMore() bool {
 // without a length works what it has.
 func (t *turn) noMore() bool {
 	select {
-	case <-t.request.Enough:
+	case <-t.request.enough:
 		return true
 	default:
 		return t.request.Length > 0 && !time.Now().Before(*t.ends.Load())
