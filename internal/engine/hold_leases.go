@@ -1,7 +1,9 @@
 package engine
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -94,4 +96,147 @@ func (l *leases) giveBack(ctx context.Context, jobs []store.Job, delay time.Dura
 	l.tally.note(func(r *Report) { r.Released += n })
 	l.tally.tell()
 	return n, err
+}
+
+// reclaim takes what the named turns have leased, for the loop. crashed: a worker has ended while
+// it worked on it.
+func (l *leases) reclaim(ctx context.Context, from []string, crashed bool) error {
+	l.taking.Lock()
+	defer l.taking.Unlock()
+	turn := l.heldBy()
+	taken, err := l.engine.kind.ReclaimTurns(ctx, turn, from, crashed)
+	l.note(len(taken.Jobs), err)
+	if err != nil {
+		return err
+	}
+	l.tally.note(func(r *Report) {
+		r.Leased += len(taken.Jobs)
+		r.Lost += taken.Lost
+		r.Failed += taken.Failed
+	})
+	// Those whose attempt was lost begin anew, and the others go on as they were.
+	l.engine.observer.leased(turn,
+		slices.DeleteFunc(slices.Clone(taken.Jobs), func(j store.Job) bool { return !j.Charged }))
+	if len(taken.Jobs) > 0 {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.taken = append(l.taken, l.engine.marked(taken.Jobs)...)
+		select {
+		case l.arrived <- struct{}{}:
+		default:
+		}
+	}
+	return nil
+}
+
+// reclaimFirst takes, before anything else is done, what earlier activities of the turn leased and
+// what was left behind by others. A try that ended with an error may have been committed: the next
+// one draws a new fence, under which it finds those jobs too, and charges none twice.
+func (l *leases) reclaimFirst(ctx, work context.Context, q TurnRequest) error {
+	tried := false
+	return l.engine.persist(ctx, q.Stop, "reclaim the turn", func() error {
+		if tried {
+			fence, err := l.engine.kind.NextFence(work)
+			if err != nil {
+				return err
+			}
+			l.moving.Lock()
+			again := l.heldBy()
+			again.FirstFence, again.Fence = cmp.Or(again.FirstFence, again.Fence), fence
+			l.identity.Store(&again)
+			l.moving.Unlock()
+		}
+		tried = true
+		if !q.Fresh {
+			if err := l.reclaim(work, []string{q.Turn.ID}, q.Crashed); err != nil {
+				return err
+			}
+		}
+		if len(q.LeftBehind) > 0 {
+			return l.reclaim(work, q.LeftBehind, false)
+		}
+		return nil
+	})
+}
+
+// takeArrived returns what was reclaimed since it was last called.
+func (l *leases) takeArrived() []store.Job {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	taken := l.taken
+	l.taken = nil
+	return taken
+}
+
+const (
+	// renewLimit bounds one try at renewing, renewRetry is the pause before the next. After one
+	// that missed rows which were locked it grows.
+	renewLimit = 3 * time.Second
+	renewRetry = 200 * time.Millisecond
+)
+
+// renew renews the turn's leases until ctx ends, cancels the calls of jobs that the turn has lost
+// or that are to be cancelled, and reclaims what a suspended earlier activity leased after this one
+// had begun. When that fails it is tried again at once: after an outage a holder has to renew
+// before others reclaim.
+func (l *leases) renew(ctx context.Context, every time.Duration) {
+	log := l.engine.options.Log
+	timer := time.NewTimer(every)
+	defer timer.Stop()
+	failing, missed := false, time.Duration(0)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		}
+		again, err := l.renewOnce(ctx, every)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil && !failing:
+			log.Warn("leases were not renewed; trying again until the database answers",
+				"turn", l.heldBy().ID, "error", store.Explain(err))
+		case err == nil && failing:
+			log.Info("leases are renewed again", "turn", l.heldBy().ID)
+		}
+		pause := every
+		if failing = err != nil; failing {
+			pause = min(every, renewRetry)
+		}
+		if !again {
+			missed = 0
+		} else if missed = min(every, max(2*missed, renewRetry)); !failing {
+			pause = missed
+		}
+		timer.Reset(pause)
+	}
+}
+
+// renewOnce reports whether it is to be repeated soon, because it has missed rows that another
+// transaction held locked. It asks nothing before the turn may have leased something.
+func (l *leases) renewOnce(ctx context.Context, every time.Duration) (again bool, err error) {
+	if !l.some.Load() {
+		return false, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, renewLimit)
+	defer cancel()
+	turn, free := l.pin()
+	defer free()
+	before := l.calls.inHand()
+	renewed, err := l.engine.kind.Renew(ctx, turn, l.calls.overdue(), every/2)
+	if err != nil {
+		return false, err
+	}
+	l.calls.cancelAsked(before, renewed.Asked)
+	if l.calls.cancelLost(before, renewed.Held) && !l.lost.Swap(true) {
+		l.engine.reclaims.lost.Add(1)
+	}
+	if renewed.Crowded {
+		return renewed.Missed, nil // a reclaim would wait for a connection
+	}
+	if err = l.reclaim(ctx, []string{turn.ID}, false); err != nil {
+		l.unsure.Store(true)
+	}
+	return renewed.Missed, err
 }
