@@ -102,8 +102,8 @@ func (t *turn) pickSome(ctx, work context.Context, n int, may func(string) bool,
 			return t.leasedInstead(n, err)
 		}
 		p := begin()
-		p.result = refilled{asked: n, mustLease: chosen.Capped || chosen.Others, capped: chosen.Capped}
-		if chosen.Empty() {
+		p.result = refilled{asked: n, mustLease: chosen.Capped || chosen.Others}
+		if p.result.capped = chosen.Capped; chosen.Empty() {
 			p.result.again, p.result.unread = chosen.Wait(), chosen.Unread
 			p.result.heldBack = chosen.Again > 0 && !chosen.Unread
 			return p.result

@@ -42,13 +42,9 @@ type acquirer struct {
 	batch int
 	full  bool
 	// nothingDue: the last one found nothing; another one is due at again, or when a wake-up comes.
-	// unread: it could not afford to read everything, so that jobs may be due all the same.
-	// heldBack: it left due jobs alone for a while, of organizations that this process holds back.
-	nothingDue, unread, heldBack bool
-	again                        time.Time
-	// capped: organizations with a cap may have work. roomless: it passed over jobs for which there
-	// was no room.
-	capped, roomless bool
+	nothingDue bool
+	again      time.Time
+	outlook
 
 	// next says which of the next jobs are picked: not before pickAgainAfter, and not when
 	// mustLease says that the due jobs cannot be picked.
@@ -83,8 +79,19 @@ func newAcquirer(p part, waiter *store.Subscription) acquirer {
 	return a
 }
 
+// outlook is what a refill has seen besides the jobs that it brought.
+type outlook struct {
+	// unread: it could not afford to read everything, so that jobs may be due all the same.
+	// heldBack: it left due jobs alone for a while, of organizations that this process holds back.
+	unread, heldBack bool
+	// capped: organizations with a cap may have work. roomless: it passed over jobs for which there
+	// was no room.
+	capped, roomless bool
+}
+
 // refilled is the result of a refill.
 type refilled struct {
+	outlook
 	// jobs are leased, if there is no error; worked counts those that were picked.
 	jobs   []store.Job
 	worked int
@@ -98,13 +105,7 @@ type refilled struct {
 	// again is when another refill is worth while, if this one brought nothing; 0: when a wake-up
 	// comes.
 	again time.Duration
-	// unread: jobs may be due of which the scan does not know, although this one brought nothing.
-	// heldBack: due jobs were left alone until again.
-	unread, heldBack bool
-	// capped: organizations with a cap may have work. roomless: jobs are due for which there was no
-	// room.
-	capped, roomless bool
-	err              error
+	err   error
 
 	// call is the one that worked what was picked; nil: a lease.
 	call *call
@@ -202,8 +203,7 @@ func (a *acquirer) take(l refilled) {
 		return // it is leased at once
 	}
 	a.nothingDue, a.called = found == 0 && !a.called && (!l.capped || !a.freed), false
-	a.capped, a.roomless, a.unread, a.heldBack = l.capped, l.roomless, l.unread, l.heldBack
-	a.again = time.Now().Add(longestWait)
+	a.outlook, a.again = l.outlook, time.Now().Add(longestWait)
 	if l.again > 0 && l.again < longestWait {
 		a.again = time.Now().Add(l.again)
 	}
@@ -310,8 +310,9 @@ func (t *turn) lease(work context.Context, n int) refilled {
 		l.Jobs[i].Room = !h.Bulk
 	}
 	return refilled{
-		jobs: e.marked(l.Jobs), asked: n, again: l.Wait(), unread: l.Unread, capped: l.Capped, roomless: l.Passed,
-		heldBack: l.Again > 0 && !l.Unread && !l.Locked, err: err,
+		jobs: e.marked(l.Jobs), asked: n, again: l.Wait(), err: err, outlook: outlook{
+			unread: l.Unread, heldBack: l.Again > 0 && !l.Unread && !l.Locked, capped: l.Capped, roomless: l.Passed,
+		},
 	}
 }
 

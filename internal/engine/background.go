@@ -3,8 +3,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/daybook-dev/daybook/internal/store"
@@ -13,35 +11,18 @@ import (
 // sleptFor is the delay of a check from which the process counts as having been suspended.
 const sleptFor = 5 * time.Second
 
-// reclaims ends leases that their holders do not renew, for as long as the engine lives: also while
-// its turns wait.
-type reclaims struct {
-	begin   sync.Once
-	running sync.WaitGroup
-
-	mu sync.Mutex
-	// late is what was reclaimed and not reported yet.
-	late store.Reclaimed
-	// lost counts the turns, since the engine was made, that found leases of theirs taken.
-	lost atomic.Int64
-}
-
 // StartReclaiming makes the engine look for leases that are not renewed. It also has the engine
 // release jobs that wait for nothing any more, and failed jobs whose error has no cause any more. A
 // turn begins that as well; it ends with Close.
 func (e *Engine) StartReclaiming() {
-	e.reclaims.begin.Do(func() {
-		e.reclaims.running.Go(e.reclaim)
-		e.reclaims.running.Go(e.checkWaits)
+	e.reclaiming.Do(func() {
+		e.background.Go(e.reclaim)
+		e.background.Go(e.checkWaits)
 	})
 }
 
-// stopReclaiming waits until the engine, whose life has ended, reclaims and releases no more.
-func (e *Engine) stopReclaiming() {
-	e.reclaims.begin.Do(func() {})
-	e.reclaims.running.Wait()
-}
-
+// reclaim ends leases that their holders do not renew, for as long as the engine lives: also while
+// its turns wait.
 func (e *Engine) reclaim() {
 	log := e.options.Log
 	reclaimer := e.kind.NewReclaimer()
@@ -56,7 +37,7 @@ func (e *Engine) reclaim() {
 		case got.Jobs > 0:
 			log.Warn("leases that were not renewed have been reclaimed",
 				"queue", e.kind.Name(), "jobs", got.Jobs, "lost", got.Lost, "failed", got.Failed)
-			e.reclaims.note(got)
+			e.late.note(func(r *Report) { r.Lost, r.Failed = r.Lost+got.Lost, r.Failed+got.Failed })
 			e.waker.Remind()
 		}
 		failing = err != nil
@@ -67,7 +48,7 @@ func (e *Engine) reclaim() {
 		case <-time.After(pause):
 		}
 		if late := time.Since(planned); late >= sleptFor {
-			go e.saySlept(late+pause, e.reclaims.lost.Load())
+			go e.saySlept(late+pause, e.lost.Load())
 		}
 	}
 }
@@ -77,22 +58,7 @@ func (e *Engine) reclaim() {
 func (e *Engine) saySlept(slept time.Duration, before int64) {
 	rest(e.life, e.options.RenewEvery+time.Second)
 	e.options.Log.Warn("this worker was not running for a while: it slept, or had no processor time",
-		"for", slept.Round(time.Second).String(), "turns_reclaimed", e.reclaims.lost.Load()-before)
-}
-
-func (r *reclaims) note(got store.Reclaimed) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.late.Add(got)
-}
-
-// take returns what was reclaimed since it was last called: the next turn that ends reports it.
-func (r *reclaims) take() store.Reclaimed {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	late := r.late
-	r.late = store.Reclaimed{}
-	return late
+		"for", slept.Round(time.Second).String(), "turns_reclaimed", e.lost.Load()-before)
 }
 
 const (

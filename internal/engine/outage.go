@@ -178,9 +178,7 @@ const (
 
 // sayLocked logs once in a while that a table is locked.
 func (e *Engine) sayLocked(cause error) {
-	now := time.Now().UnixNano()
-	said := e.saidLocked.Load()
-	if now-said < int64(sayLockedEvery) || !e.saidLocked.CompareAndSwap(said, now) {
+	if e.saidLocked.begin(time.Now(), sayLockedEvery) > 0 {
 		return
 	}
 	e.options.Log.Warn("another transaction holds a table locked; its jobs wait, uncounted (pg_locks names the session)",

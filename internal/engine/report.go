@@ -29,6 +29,7 @@ func (r *Report) add(o Report) {
 	r.Rescheduled += o.Rescheduled
 	r.Failed += o.Failed
 	r.Cancelled += o.Cancelled
+	r.Lost += o.Lost
 	r.Released += o.Released
 }
 

@@ -108,9 +108,8 @@ func (e *Engine) report(ctx context.Context, r *runner, report Report, began tim
 		left = r.request.LeftBehind // the next turn asks
 	}
 	report.LeftBehind = append(report.LeftBehind, left...)
-	reclaimed := e.reclaims.take()
-	report.Lost, report.Failed = report.Lost+reclaimed.Lost, report.Failed+reclaimed.Failed
-	return e.detached.addTo(report), nil
+	report.add(e.late.split())
+	return report, nil
 }
 
 const (
@@ -206,7 +205,7 @@ func (t *turn) watchStop(ctx context.Context, over <-chan struct{}) {
 	case <-over:
 	case <-time.After(t.engine.options.Grace):
 		if handlers, jobs := t.calls.running(); handlers > 0 {
-			t.engine.counts.interrupted.Add(int64(handlers))
+			t.engine.interrupted.Add(int64(handlers))
 			t.engine.options.Log.Warn("the worker was told to stop, and its grace period is over: "+
 				"handlers that still run are interrupted, and their jobs are given back",
 				append([]any{"turn", t.leases.heldBy().ID}, inLog(jobs)...)...)
