@@ -15,7 +15,7 @@ import (
 // in place share one implementation, the store's. A kind whose rows are never updated, with its
 // leases in a table of its own, has another one. Both pass the suite of package kindtest.
 //
-// What is said here of every method:
+// Of every method:
 //
 //   - It is safe for concurrent use, by all turns and detached jobs of a process, unless
 //     its comment says otherwise.
@@ -96,11 +96,8 @@ type Transactions interface {
 // than is left of it, over all processes; a type with a limit (Room.Everywhere) likewise. Jobs that
 // this worker may not work (no handler, source or hook) are left as they are.
 //
-// Cursors make that cheap: where the due jobs of each partition begin is remembered from call to
-// call. They are this process's own and never decide alone: what became due behind a cursor (a
-// transaction that committed late, a raised priority, a lease that another process gave back, an
-// organization that is paused no longer) is found by a scan, in bounded time, also while there is
-// other work.
+// What a process remembers from call to call of where due jobs begin never decides alone: what
+// became due behind that is found in bounded time, also while there is other work (decision 2).
 type Picker interface {
 	// LeaseFor leases up to limit due jobs to the turn, under its fence. Two callers never get the
 	// same job. Each job's Attempt is counted already, and is returned to it when the job is given

@@ -181,9 +181,7 @@ func without(shares, free []due.Share) (others []due.Share) {
 // it as it is leaves no trace, so no unique one is leased in another transaction. Times are
 // compared for equality alone, because the clock may have been set back.
 //
-// The state is compared as text, and so no partial index of it is used: where ANALYZE has found
-// nothing pending the planner would walk the index of what is, with all that died there beside an
-// old snapshot, instead of looking the rows up by their key.
+// The state is compared as text, and so no partial index of it is used, but the key (decision 2).
 func (s *Store) LeasePicked(ctx context.Context, tx pgx.Tx, turn Turn, jobs []Job, locked bool) ([]string, error) {
 	const stmt = `
 UPDATE daybook.jobs q

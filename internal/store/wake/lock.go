@@ -212,9 +212,8 @@ const (
 	quietAfter = 4
 )
 
-// pace decides when a waker is notified of work, and when its waiters scan every interval instead:
-// a notification costs the transaction that sends it, its commit and this process more than a scan
-// costs that finds several jobs. It knows no clock.
+// pace decides when a waker is notified of work, and when its waiters scan every interval instead.
+// It knows no clock.
 type pace struct {
 	interval time.Duration
 	// heard are the times of the last notifications; next is the oldest of them, which the next
