@@ -223,7 +223,7 @@ func (r *runner) refill(work context.Context) {
 // beginNoMore has the turn begin no more jobs.
 func (r *runner) beginNoMore() {
 	r.acquirer.takeNoMore()
-	r.quieten()
+	r.quiet.Store(true)
 }
 
 // capacityLeft is how many more jobs the turn may have.
@@ -383,7 +383,7 @@ func (r *runner) takeRefilled(work context.Context, l refilled) error {
 // close ends the turn. Calls that were abandoned keep their room until they return. What a lease
 // may have left that ended without saying what it leased is given back later.
 func (r *runner) close() {
-	r.quieten()
+	r.quiet.Store(true)
 	close(r.closed)
 	r.holder.takeArrived()
 	r.engine.room.leave(r.holder.takeQueue())

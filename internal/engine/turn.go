@@ -134,10 +134,8 @@ type turn struct {
 	// events tell the loop what has ended beside it. Nothing is read when the turn has closed.
 	events chan event
 	closed chan struct{}
-	// quiet is closed when nothing more is begun.
-	quiet chan struct{}
-	// failed: the turn ends with an error.
-	failed atomic.Bool
+	// quiet: what runs beside the loop begins nothing more. failed: the turn ends with an error.
+	quiet, failed atomic.Bool
 	// began is when the turn began, ends when its time is up. A turn that waits has it from its first
 	// job on.
 	began time.Time
@@ -150,7 +148,7 @@ func (e *Engine) newTurn(q TurnRequest, cancelWork context.CancelFunc) *turn {
 		engine: e, request: q, cancelWork: cancelWork,
 		leases: newLeases(e, q.Turn, cs, counts), calls: cs, tally: counts,
 		// Calls, and besides them a refill and a completion.
-		events: make(chan event, max(laneJobs, e.capacity)+2), closed: make(chan struct{}), quiet: make(chan struct{}),
+		events: make(chan event, max(laneJobs, e.capacity)+2), closed: make(chan struct{}),
 		began: now,
 	}
 	t.leases.some.Store(!q.Fresh)
@@ -214,25 +212,9 @@ func (t *turn) watchStop(ctx context.Context, over <-chan struct{}) {
 	}
 }
 
-// quieten tells what runs beside the loop to begin nothing more. The loop alone calls it.
-func (t *turn) quieten() {
-	select {
-	case <-t.quiet:
-	default:
-		close(t.quiet)
-	}
-}
-
 // beginsNoMore is noMore for other goroutines than the loop's: a turn that ends begins nothing more
 // as well.
-func (t *turn) beginsNoMore() bool {
-	select {
-	case <-t.quiet:
-		return true
-	default:
-		return t.noMore()
-	}
-}
+func (t *turn) beginsNoMore() bool { return t.quiet.Load() || t.noMore() }
 
 // noMore reports whether the turn's time is up, or it was told to begin nothing more. A turn
 // without a length works what it has.
