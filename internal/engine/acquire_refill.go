@@ -221,10 +221,6 @@ func (a *acquirer) take(l refilled) {
 	a.batch = a.nextBatch(found, l.asked)
 }
 
-// abandonPick takes in that the call of the pick under way is not waited for: from now on the turn
-// leases.
-func (a *acquirer) abandonPick() { a.underWay, a.pickAgainAfter = false, *a.ends.Load() }
-
 // nextBatch says how much the next refill asks for, after one that brought found jobs of those that
 // it asked for: twice as much while the queue is long, for fewer and larger transactions; the batch
 // that was asked for as soon as it is not.
@@ -251,16 +247,6 @@ func (a *acquirer) allRead() bool {
 	return false
 }
 
-// listen has the turn be told of room, until leave is called, which ends its wake-ups as well.
-func (a *acquirer) listen() (leave func()) {
-	roomy, noRoom := a.engine.room.subscribe()
-	a.roomy = roomy
-	return func() {
-		a.takeNoMore()
-		noRoom()
-	}
-}
-
 // takeNoMore ends the turn's wake-ups. Work that it was told of and does not take is left to the
 // other waiters.
 func (a *acquirer) takeNoMore() {
@@ -277,12 +263,9 @@ func (a *acquirer) scanAgain() { a.nothingDue, a.called = false, a.underWay }
 // wake takes in that work has come. It is passed on when this turn cannot take it soon.
 func (a *acquirer) wake(takesSome bool) {
 	a.scanAgain()
-	a.declines = a.underWay
-	if !takesSome {
-		a.declines = false
+	if a.declines = a.underWay && takesSome; !takesSome {
 		a.waiter.Decline()
 	}
-	a.passOn()
 }
 
 // passOn tells others of work that has come since the refill under way began, when that takes long.

@@ -27,8 +27,6 @@ type holder struct {
 	db trouble
 }
 
-func newHolder(p part) holder { return holder{part: p, db: trouble{doing: "lease and give back"}} }
-
 // empty reports whether no job waits to begin.
 func (h *holder) empty() bool { return len(h.queue)+len(h.locked) == 0 }
 

@@ -63,14 +63,18 @@ func (e *Engine) newRunner(q TurnRequest, waiter *store.Subscription, cancelWork
 	p := part{e.newTurn(q, cancelWork), &alarm{}}
 	return &runner{
 		turn: p.turn, alarm: p.alarm,
-		acquirer: newAcquirer(p, waiter), holder: newHolder(p), worker: newWorker(p), finisher: newFinisher(p),
+		acquirer: newAcquirer(p, waiter), finisher: newFinisher(p),
+		holder: holder{part: p, db: trouble{doing: "lease and give back"}},
+		worker: worker{part: p, running: map[string]int{}, begun: map[string]bool{}},
 	}
 }
 
 // run works until the turn is over. detached says that jobs are being worked that go on without it.
 func (r *runner) run(ctx, work context.Context) (detached bool, err error) {
-	leave := r.acquirer.listen()
-	defer leave()
+	roomy, noRoom := r.engine.room.subscribe()
+	defer noRoom()
+	r.acquirer.roomy = roomy
+	defer r.acquirer.takeNoMore()
 	if err := r.leases.reclaimFirst(ctx, work, r.request); err != nil {
 		return false, err
 	}
@@ -312,9 +316,7 @@ func (r *runner) wait(work context.Context, cancelled, stop, enough <-chan struc
 	case <-stop:
 	case <-enough:
 	}
-	if r.worker.toCheck() {
-		r.abandon(work)
-	}
+	r.abandon(work)
 	return err
 }
 
@@ -337,7 +339,9 @@ func (r *runner) take(work context.Context, e event) error {
 
 // takeReturned takes in a call that has returned.
 func (r *runner) takeReturned(c *returned) {
-	r.worker.forget(c)
+	for _, e := range c.jobs {
+		delete(r.worker.begun, e.job.ID)
+	}
 	if r.acquirer.roomless {
 		r.acquirer.scanAgain()
 	}

@@ -26,10 +26,6 @@ type worker struct {
 	checked, stoppedAt time.Time
 }
 
-func newWorker(p part) worker {
-	return worker{part: p, running: map[string]int{}, begun: map[string]bool{}}
-}
-
 // unbegun are queued jobs that have not begun: those that wait for room or to be worked alone,
 // those whose rows another transaction holds locked, and those that have no handler here.
 type unbegun struct{ waiting, locked, unknown []store.Job }
@@ -119,13 +115,6 @@ type returned struct {
 
 func (*returned) event() {}
 
-// forget takes in that the jobs of a call are not worked any more.
-func (w *worker) forget(c *returned) {
-	for _, e := range c.jobs {
-		delete(w.begun, e.job.ID)
-	}
-}
-
 // leave takes a call from what is being worked.
 func (w *worker) leave(c *call) {
 	w.active -= c.open
@@ -147,7 +136,7 @@ func (w *worker) sort(queue []store.Job, busy bool) sorted {
 			q.unknown = append(q.unknown, *j)
 			continue
 		case i >= suspects,
-			h.Bulk && !w.hasCall(h, len(q.bulk[j.Type]), j.Type),
+			h.Bulk && h.Calls > 0 && len(q.bulk[j.Type]) >= (h.Calls-w.running[j.Type])*h.Parallel,
 			!h.Bulk && !j.Room && !w.engine.room.take(j.Type):
 			if !h.Bulk && !j.Room {
 				q.wait[j.Type]++
@@ -165,12 +154,6 @@ func (w *worker) sort(queue []store.Job, busy bool) sorted {
 		}
 	}
 	return q
-}
-
-// hasCall reports whether one more job of a bulk type may be worked, when n others are begun with
-// it.
-func (w *worker) hasCall(h Handling, n int, jobType string) bool {
-	return h.Calls == 0 || n < (h.Calls-w.running[jobType])*h.Parallel
 }
 
 // markWaiting says of charged jobs that they have begun to wait for room.
