@@ -66,7 +66,6 @@ func picksLike(e *Engine, jobs []store.Job) picks {
 	return picks{bulk: true, jobType: jobType}
 }
 
-// pickBulk works the next jobs of a bulk type.
 func (t *turn) pickBulk(work context.Context, jobType string, n int) refilled {
 	h, _ := t.engine.handlers.Handling(jobType)
 	c := &call{jobType: jobType, picked: true}
@@ -85,7 +84,6 @@ func (t *turn) pickBulk(work context.Context, jobType string, n int) refilled {
 	return l
 }
 
-// pickShort works the next jobs of short types.
 func (t *turn) pickShort(work context.Context, n int, waiter *store.Subscription) refilled {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(work), completeLimit)
 	defer cancel()
@@ -176,7 +174,6 @@ func (p *pick) take(work context.Context, worked bool, err error) {
 	}
 }
 
-// workBulk has the handler work the jobs in the transaction, and completes them.
 func (p *pick) workBulk(ctx, work context.Context, tx pgx.Tx) error {
 	defer p.engine.handles()()
 	commit, err := p.prepare(ctx, p.jobs)
@@ -219,7 +216,6 @@ func (t *turn) leaseSuspects(ctx context.Context, tx pgx.Tx, picked []store.Job)
 	return suspects, t.leasePicked(ctx, tx, suspects)
 }
 
-// leasePicked leases picked jobs in the transaction that has picked them.
 func (t *turn) leasePicked(ctx context.Context, tx pgx.Tx, picked []store.Job) error {
 	leased, err := t.engine.kind.LeasePicked(ctx, tx, t.leases.heldBy(), picked, true)
 	t.leases.note(len(leased), err)

@@ -132,7 +132,6 @@ func (p *pick) ended(work context.Context, err error) {
 	}
 }
 
-// begin makes the calls of the jobs.
 func (o *openPick) begin(jobs []store.Job) {
 	calls := make([]call, len(jobs))
 	o.calls, o.done, o.free = make([]*call, len(jobs)), make([]ended, 0, len(jobs)), make(chan struct{}, len(jobs))
@@ -161,7 +160,6 @@ func (o *openPick) end() []ended {
 	return o.done
 }
 
-// endNow has the transaction end.
 func (o *openPick) endNow() {
 	select {
 	case o.hurry <- struct{}{}:
@@ -261,7 +259,6 @@ type pace struct {
 	types map[string]*typePace
 }
 
-// typePace is what is known of a type.
 type typePace struct {
 	// inARow counts the latest short attempts; below 0: so many are missing.
 	inARow int
@@ -272,7 +269,6 @@ type typePace struct {
 
 func newPace() *pace { return &pace{types: map[string]*typePace{}} }
 
-// short reports whether jobs of the type are picked.
 func (p *pace) short(jobType string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -89,7 +89,6 @@ type outlook struct {
 	capped, roomless bool
 }
 
-// refilled is the result of a refill.
 type refilled struct {
 	outlook
 	// jobs are leased, if there is no error; worked counts those that were picked.
@@ -172,10 +171,8 @@ func (a *acquirer) refill(work context.Context, room, active int) {
 	go a.getJobs(work, a.picks, min(room, a.batch), a.waiter)
 }
 
-// leasing reports whether a lease is under way.
 func (a *acquirer) leasing() bool { return a.underWay && a.picks == picks{} }
 
-// getJobs leases or picks up to n jobs, and tells the loop.
 func (t *turn) getJobs(work context.Context, how picks, n int, waiter *store.Subscription) {
 	var l refilled
 	switch {
@@ -192,7 +189,6 @@ func (t *turn) getJobs(work context.Context, how picks, n int, waiter *store.Sub
 	}
 }
 
-// take takes in the result of a refill.
 func (a *acquirer) take(l refilled) {
 	a.underWay = false
 	found := len(l.jobs) + l.worked

@@ -112,7 +112,6 @@ func (r *room) reservable(jobType string, most int) int {
 	return max(0, min(left, most))
 }
 
-// take takes room for one leased job.
 func (r *room) take(jobType string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -215,7 +214,6 @@ func (r *room) open(l limited) {
 	}
 }
 
-// tell tells all that wait for room.
 func (r *room) tell() {
 	for c := range r.subs {
 		select {

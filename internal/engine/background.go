@@ -124,7 +124,6 @@ func (e *Engine) checkWaits() {
 	}
 }
 
-// await waits until it is worth while to look for something to decide.
 func (w *waits) await(life context.Context) {
 	for {
 		select {

@@ -182,7 +182,6 @@ func (e *Engine) Handling() int { return int(e.handling.Load()) }
 // they went on after the grace period.
 func (e *Engine) Interrupted() int { return int(e.interrupted.Load()) }
 
-// handles counts a call of a handler until it is over.
 func (e *Engine) handles() (over func()) {
 	e.handling.Add(1)
 	return func() { e.handling.Add(-1) }

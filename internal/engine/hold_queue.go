@@ -27,13 +27,10 @@ type holder struct {
 	db trouble
 }
 
-// empty reports whether no job waits to begin.
 func (h *holder) empty() bool { return len(h.queue)+len(h.locked) == 0 }
 
-// takeArrived takes in what was reclaimed.
 func (h *holder) takeArrived() { h.queue = append(h.queue, h.leases.takeArrived()...) }
 
-// takeQueue removes the jobs from the queue, and returns them.
 func (h *holder) takeQueue() []store.Job {
 	queue := h.queue
 	h.queue = nil

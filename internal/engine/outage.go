@@ -25,7 +25,6 @@ const (
 	uncountedDelay = time.Second
 )
 
-// rest waits for a pause, or until ctx ends.
 func rest(ctx context.Context, pause time.Duration) {
 	select {
 	case <-ctx.Done():
@@ -105,7 +104,6 @@ type trouble struct {
 // succeeded before.
 const troubleOver = time.Minute
 
-// healthy reports whether the next statement may be made.
 func (t *trouble) healthy(now time.Time) bool { return !now.Before(t.until) }
 
 // retryLater takes in how a statement ended. It returns the error only if the turn is to end with
@@ -176,7 +174,6 @@ const (
 	sayLockedEvery = time.Minute
 )
 
-// sayLocked logs once in a while that a table is locked.
 func (e *Engine) sayLocked(cause error) {
 	if e.saidLocked.begin(time.Now(), sayLockedEvery) > 0 {
 		return

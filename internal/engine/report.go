@@ -21,7 +21,6 @@ type Report struct {
 	Stopped            bool
 }
 
-// add counts what another report counts.
 func (r *Report) add(o Report) {
 	r.Leased += o.Leased
 	r.Completed += o.Completed
@@ -44,7 +43,6 @@ type tally struct {
 	listener func(Report)
 }
 
-// note changes the report.
 func (t *tally) note(change func(r *Report)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -64,7 +62,6 @@ func (t *tally) count(completed store.Completed) {
 	t.tell()
 }
 
-// tell tells the listener the counts so far.
 func (t *tally) tell() {
 	t.mu.Lock()
 	report, listener := t.report, t.listener
@@ -126,7 +123,6 @@ func newObserver(sink events.Sink, k Kind, h Handlers) *observer {
 // batches are slices of events that are used again.
 var batches = sync.Pool{New: func() any { return new([]events.Event) }}
 
-// tell has the sink observe n events that each says.
 func (o *observer) tell(n int, each func(i int, e *events.Event)) {
 	if o == nil || n == 0 {
 		return
@@ -150,7 +146,6 @@ func (o *observer) tell(n int, each func(i int, e *events.Event)) {
 	batches.Put(batch)
 }
 
-// about says which job an event is about.
 func about(e *events.Event, j *store.Job) {
 	e.OrgID, e.Type, e.JobID, e.DocumentID, e.Attempt = j.OrgID, j.Type, j.ID, j.DocumentID, j.Attempt
 	e.Trace = span.TraceID(j.TraceParent)
@@ -198,7 +193,6 @@ func (o *observer) changed(changes []store.Change) {
 	})
 }
 
-// turn tells of a turn that has ended.
 func (o *observer) turn(q TurnRequest, turn store.Turn, r Report, began time.Time, err error) {
 	if o == nil || o.turns == nil {
 		return

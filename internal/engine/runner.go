@@ -50,7 +50,6 @@ func (a *alarm) wakeAt(at time.Time) {
 	}
 }
 
-// part is what the parts of a runner have in common.
 type part struct {
 	*turn
 	*alarm
@@ -162,7 +161,6 @@ func (r *runner) waitsInVain(now time.Time) bool {
 // waits reports whether the turn waits for work when nothing is due, until its time is up.
 func (r *runner) waits() bool { return r.request.Linger && r.found || r.request.Wait > 0 && !r.found }
 
-// stopping reports whether the turn was told to stop or is cancelled.
 func (r *runner) stopping(ctx context.Context) bool {
 	select {
 	case <-ctx.Done():
@@ -205,7 +203,6 @@ func (r *runner) giveBack(work context.Context) error {
 	return r.holder.reconcile(work, func() map[string]bool { return r.finisher.known(r.worker.begun) })
 }
 
-// begin starts the queued jobs.
 func (r *runner) begin(work context.Context) error {
 	left, err := r.worker.begin(work, r.holder.takeQueue(), r.acquirer.underWay || r.finisher.busy())
 	r.holder.queue = append(r.holder.queue, left.waiting...)
@@ -224,13 +221,11 @@ func (r *runner) refill(work context.Context) {
 	}
 }
 
-// beginNoMore has the turn begin no more jobs.
 func (r *runner) beginNoMore() {
 	r.acquirer.takeNoMore()
 	r.quiet.Store(true)
 }
 
-// capacityLeft is how many more jobs the turn may have.
 func (r *runner) capacityLeft() int {
 	return r.engine.capacity - r.worker.active - len(r.holder.queue) - len(r.holder.locked)
 }
@@ -294,7 +289,6 @@ func (r *runner) putBack(work context.Context) {
 	_ = r.retryLater(work, &r.holder.db, r.giveBack(work))
 }
 
-// wait waits until something has happened, and takes note of it.
 func (r *runner) wait(work context.Context, cancelled, stop, enough <-chan struct{}) error {
 	var err error
 	select {
@@ -337,7 +331,6 @@ func (r *runner) take(work context.Context, e event) error {
 	return nil
 }
 
-// takeReturned takes in a call that has returned.
 func (r *runner) takeReturned(c *returned) {
 	for _, e := range c.jobs {
 		delete(r.worker.begun, e.job.ID)
@@ -357,7 +350,6 @@ func (r *runner) takeReturned(c *returned) {
 	}
 }
 
-// takeRefilled takes in what a refill has brought.
 func (r *runner) takeRefilled(work context.Context, l refilled) error {
 	if l.call != nil && l.call.abandoned {
 		// Another refill may be under way. What this one has leased is the turn's all the same.

@@ -162,7 +162,6 @@ func (e *Engine) newTurn(q TurnRequest, cancelWork context.CancelFunc) *turn {
 // never is longer than any turn waits.
 const never = 365 * 24 * time.Hour
 
-// endIn sets when the turn's time is up.
 func (t *turn) endIn(d time.Duration) {
 	ends := time.Now().Add(d)
 	t.ends.Store(&ends)

@@ -26,7 +26,6 @@ func someOf(jobs []store.Job, field func(store.Job) string) []string {
 	return some
 }
 
-// inLog says in a log line which jobs it is about.
 func inLog(jobs []store.Job) []any {
 	return []any{
 		"jobs", len(jobs), "ids", someOf(jobs, func(j store.Job) string { return j.ID }),

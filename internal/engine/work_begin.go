@@ -72,7 +72,6 @@ func (w *worker) begin(work context.Context, queue []store.Job, busy bool) (unbe
 	return unbegun{waiting: q.waiting, locked: locked, unknown: q.unknown}, nil
 }
 
-// start works a job beside the loop.
 func (w *worker) start(work context.Context, j store.Job) {
 	w.active++
 	w.begun[j.ID] = true

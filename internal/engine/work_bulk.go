@@ -77,7 +77,6 @@ func (b bulk) run(work context.Context, jobs []store.Job) {
 	}
 }
 
-// bulked is the result of a transaction of a bulk.
 type bulked struct {
 	// skipped are rows that another transaction holds locked, or that are no longer the turn's;
 	// later those that the handler put off.
@@ -134,7 +133,6 @@ func (b bulk) try(work context.Context, jobs []store.Job) (bulked, error) {
 	}
 }
 
-// commit prepares jobs, and works and completes them in one transaction.
 func (b bulk) commit(ctx, work context.Context, jobs []store.Job) (done bulked, err error) {
 	by, began := b.leases.heldBy(), time.Now()
 	commit, err := b.prepare(ctx, jobs)
@@ -191,7 +189,6 @@ func withContent(locked, leased store.Job) store.Job {
 	return locked
 }
 
-// prepare calls a bulk handler's first phase.
 func (t *turn) prepare(ctx context.Context, jobs []store.Job) (commit BulkCommit, err error) {
 	err = inOwnGoroutine(func() (err error) {
 		commit, err = t.engine.handlers.Prepare(ctx, t.request.Turn.WorkflowRunID, jobs)

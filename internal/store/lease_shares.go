@@ -11,7 +11,6 @@ import (
 	"github.com/daybook-dev/daybook/models/locks"
 )
 
-// leaseShares leases what each partition is asked for.
 func (s *Store) leaseShares(ctx context.Context, turn Turn, shares []due.Share, room Room) ([]Job, error) {
 	free, counted, _ := splitCounted(shares, room)
 	var jobs, more []Job
@@ -123,7 +122,6 @@ func tryLocks(ctx context.Context, tx pgx.Tx, class locks.Class, names []string)
 	return byKey(ctx, tx, pgx.RowTo[string], stmt, class, names)
 }
 
-// limitedTypes are the types of shares that have a limit over all workers.
 func limitedTypes(shares []due.Share, room Room) []string {
 	types := []string{}
 	for _, sh := range shares {

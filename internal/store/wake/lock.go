@@ -152,7 +152,6 @@ func (l *lock) wait(ctx context.Context, tick time.Duration) error {
 	return err
 }
 
-// pause waits for d, or until changed is closed.
 func pause(ctx context.Context, d time.Duration, changed <-chan struct{}) error {
 	select {
 	case <-ctx.Done():
