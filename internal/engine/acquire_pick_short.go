@@ -160,12 +160,7 @@ func (o *openPick) end() []ended {
 	return o.done
 }
 
-func (o *openPick) endNow() {
-	select {
-	case o.hurry <- struct{}{}:
-	default:
-	}
-}
+func (o *openPick) endNow() { signal(o.hurry) }
 
 // take takes in how a call ended. It reports false when the transaction completes it. Of a late one
 // it says when that has ended whether there is something to complete.

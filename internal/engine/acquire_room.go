@@ -216,10 +216,7 @@ func (r *room) open(l limited) {
 
 func (r *room) tell() {
 	for c := range r.subs {
-		select {
-		case c <- struct{}{}:
-		default:
-		}
+		signal(c)
 	}
 }
 

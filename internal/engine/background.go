@@ -80,12 +80,7 @@ type waits struct {
 }
 
 // look says that something may have been put on record about jobs that wait.
-func (w *waits) look() {
-	select {
-	case w.looks <- struct{}{}:
-	default:
-	}
-}
+func (w *waits) look() { signal(w.looks) }
 
 // notePoll takes in whether a poll has seen something on record about jobs that wait.
 func (w *waits) notePoll(p store.Polled) {
@@ -93,10 +88,7 @@ func (w *waits) notePoll(p store.Polled) {
 	case p.Waits:
 		w.look()
 	case p.Looked:
-		select {
-		case w.looked <- struct{}{}:
-		default:
-		}
+		signal(w.looked)
 	}
 }
 

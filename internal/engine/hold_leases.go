@@ -120,10 +120,7 @@ func (l *leases) reclaim(ctx context.Context, from []string, crashed bool) error
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.taken = append(l.taken, l.engine.marked(taken.Jobs)...)
-		select {
-		case l.arrived <- struct{}{}:
-		default:
-		}
+		signal(l.arrived)
 	}
 	return nil
 }

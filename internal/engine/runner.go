@@ -55,6 +55,14 @@ type part struct {
 	*alarm
 }
 
+// signal puts a token into a channel that has room for one, if it has none.
+func signal(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
 // event is what has ended beside the loop: a *returned, a refilled or a completed.
 type event interface{ event() }
 
