@@ -140,7 +140,7 @@ func (d *DueJobs) Run(ctx context.Context, limit int) (DueReport, error) {
 	run := &dueRun{done: make(chan struct{})}
 	d.running.Go(func() {
 		defer close(run.done)
-		d.process(context.WithoutCancel(ctx), ctx.Done(), turn, limit, run)
+		d.process(ctx, turn, limit, run)
 	})
 	select {
 	case <-run.done:
@@ -167,9 +167,9 @@ func (d *DueJobs) begin() bool {
 }
 
 // process works what a run has leased, and no more: its turn has no length.
-func (d *DueJobs) process(ctx context.Context, enough <-chan struct{}, turn store.Turn, limit int, run *dueRun) {
+func (d *DueJobs) process(ctx context.Context, turn store.Turn, limit int, run *dueRun) {
 	r, err := d.engine.Process(ctx,
-		engine.TurnRequest{Turn: turn, Batch: limit, Enough: enough, Stop: d.stop, Progress: run.note})
+		engine.TurnRequest{Turn: turn, Batch: limit, Gently: true, Stop: d.stop, Progress: run.note})
 	run.note(r)
 	if err != nil || len(r.LeftBehind) > 0 {
 		// There is no later activity that would reclaim it, or give back what another transaction had

@@ -102,7 +102,6 @@ func (a *accounting) commit(ctx context.Context, tx pgx.Tx, commit Commit, jobs 
 	return errs, err
 }
 
-// attempt says how an attempt ends when the processor returned err.
 func (a *accounting) attempt(j store.Job, err error) Attempt {
 	if errors.Is(err, ErrLater) {
 		return Attempt{Later: true}
@@ -135,7 +134,6 @@ func (a *accounting) Failed(j store.Job, err error) Attempt {
 	return a.attempt(j, err)
 }
 
-// jobsOf are jobs as a processor sees them.
 func jobsOf(workflowRun string, jobs []store.Job) []Job {
 	in := make([]Job, len(jobs))
 	for i, j := range jobs {

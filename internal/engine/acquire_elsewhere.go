@@ -70,14 +70,6 @@ func (h *handingOn) done(handedOn bool) {
 	}
 }
 
-// handOn reports whether a turn that waits is to end, because jobs are due that this worker may not
-// work.
-func (h *handingOn) handOn(ctx context.Context, k Kind) bool {
-	left, err := k.HasLeft(ctx)
-	h.done(left && err == nil)
-	return left && err == nil
-}
-
 // handOnLimit is how long a turn that rests looks for jobs of other workers.
 const handOnLimit = time.Second
 
@@ -112,7 +104,9 @@ func (r *runner) handsOn(work context.Context, idle bool) bool {
 		r.looked = true
 		ctx, cancel := context.WithTimeout(work, handOnLimit)
 		defer cancel()
-		return r.engine.handingOn.handOn(ctx, r.engine.kind)
+		left, err := r.engine.kind.HasLeft(ctx)
+		r.engine.handingOn.done(left && err == nil)
+		return left && err == nil
 	}
 	return false
 }

@@ -18,8 +18,9 @@ func (t *turn) lease(work context.Context, n int) refilled {
 		l.Jobs[i].Room = !h.Bulk
 	}
 	return refilled{
-		jobs: e.marked(l.Jobs), asked: n, again: l.Wait(), unread: l.Unread, capped: l.Capped, roomless: l.Passed,
-		heldBack: l.Again > 0 && !l.Unread && !l.Locked, err: err,
+		jobs: e.marked(l.Jobs), asked: n, again: l.Wait(), err: err, outlook: outlook{
+			unread: l.Unread, heldBack: l.Again > 0 && !l.Unread && !l.Locked, capped: l.Capped, roomless: l.Passed,
+		},
 	}
 }
 
@@ -30,27 +31,22 @@ func (e *Engine) Lease(ctx context.Context, turn store.Turn, limit int, stop <-c
 		if turn.Fence, err = e.kind.NextFence(ctx); err != nil {
 			return err
 		}
-		n, err = e.leaseDue(ctx, turn, limit, stop)
-		return err
+		for {
+			l, err := e.leaseWhole(ctx, turn, limit, known{e.room})
+			n = len(l.Jobs)
+			if err != nil || n > 0 || l.Again == 0 || l.Locked {
+				return err
+			}
+			select { // only a scan that has read everything can tell that nothing is due
+			case <-time.After(l.Again):
+			case <-stop:
+				return nil
+			case <-ctx.Done():
+				return nil
+			}
+		}
 	})
 	return n, err
-}
-
-// leaseDue leases what is due. Only a scan that has read everything can tell that nothing is.
-func (e *Engine) leaseDue(ctx context.Context, turn store.Turn, limit int, stop <-chan struct{}) (int, error) {
-	for room := e.room.unbounded(); ; {
-		leased, err := e.leaseWhole(ctx, turn, limit, room)
-		if err != nil || len(leased.Jobs) > 0 || leased.Again == 0 || leased.Locked {
-			return len(leased.Jobs), err
-		}
-		select {
-		case <-time.After(leased.Again):
-		case <-stop:
-			return 0, nil
-		case <-ctx.Done():
-			return 0, nil
-		}
-	}
 }
 
 // leaseWhole leases jobs. The caller may be told to stop meanwhile: the statement is not cut off,

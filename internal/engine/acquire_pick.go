@@ -66,7 +66,6 @@ func picksLike(e *Engine, jobs []store.Job) picks {
 	return picks{bulk: true, jobType: jobType}
 }
 
-// pickBulk works the next jobs of a bulk type.
 func (t *turn) pickBulk(work context.Context, jobType string, n int) refilled {
 	h, _ := t.engine.handlers.Handling(jobType)
 	c := &call{jobType: jobType, picked: true}
@@ -74,7 +73,10 @@ func (t *turn) pickBulk(work context.Context, jobType string, n int) refilled {
 	defer cancel()
 	t.calls.begin(c)
 	defer t.calls.end(c)
-	l := t.pickWith(ctx, work, c, h, min(n, max(1, h.Parallel)))
+	may := func(other string) bool { return other == jobType }
+	l := t.pickSome(ctx, work, min(n, max(1, h.Parallel)), may, func() *pick {
+		return &pick{turn: t, call: c, handling: h, began: time.Now()}
+	})
 	l.call = c
 	if h.Picked == PickedWhenAlone && time.Since(c.began) > pickLimit {
 		l.leaseFor = time.Until(*t.ends.Load())
@@ -82,20 +84,11 @@ func (t *turn) pickBulk(work context.Context, jobType string, n int) refilled {
 	return l
 }
 
-// pickWith works the next jobs of a call's bulk type.
-func (t *turn) pickWith(ctx, work context.Context, c *call, h Handling, n int) refilled {
-	may := func(jobType string) bool { return jobType == c.jobType }
-	return t.pickSome(ctx, work, n, may, func() *pick {
-		return &pick{turn: t, call: c, handling: h, began: time.Now()}
-	})
-}
-
-// pickShort works the next jobs of short types.
 func (t *turn) pickShort(work context.Context, n int, waiter *store.Subscription) refilled {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(work), completeLimit)
 	defer cancel()
 	return t.pickSome(ctx, work, n, t.engine.pace.short, func() *pick {
-		return &pick{turn: t, open: newOpenPick(), waiter: waiter}
+		return &pick{turn: t, open: &openPick{hurry: make(chan struct{}, 1), over: make(chan struct{})}, waiter: waiter}
 	})
 }
 
@@ -107,8 +100,8 @@ func (t *turn) pickSome(ctx, work context.Context, n int, may func(string) bool,
 			return t.leasedInstead(n, err)
 		}
 		p := begin()
-		p.result = refilled{asked: n, mustLease: chosen.Capped || chosen.Others, capped: chosen.Capped}
-		if chosen.Empty() {
+		p.result = refilled{asked: n, mustLease: chosen.Capped || chosen.Others}
+		if p.result.capped = chosen.Capped; chosen.Empty() {
 			p.result.again, p.result.unread = chosen.Wait(), chosen.Unread
 			p.result.heldBack = chosen.Again > 0 && !chosen.Unread
 			return p.result
@@ -165,8 +158,9 @@ func (p *pick) take(work context.Context, worked bool, err error) {
 	switch {
 	case len(p.suspects) > 0:
 		p.engine.room.leave(without(p.jobs, p.suspects))
-		p.tellSuspects(p.suspects, err)
-		l.jobs, l.err = p.suspects, err
+		if l.jobs, l.err = p.suspects, err; err == nil {
+			p.engine.observer.leased(p.leases.heldBy(), p.suspects)
+		}
 	case p.open != nil && worked:
 		p.ended(work, err)
 	case store.IsTableLock(err) && !isOwn(err):
@@ -180,7 +174,6 @@ func (p *pick) take(work context.Context, worked bool, err error) {
 	}
 }
 
-// workBulk has the handler work the jobs in the transaction, and completes them.
 func (p *pick) workBulk(ctx, work context.Context, tx pgx.Tx) error {
 	defer p.engine.handles()()
 	commit, err := p.prepare(ctx, p.jobs)
@@ -203,18 +196,16 @@ func (t *turn) leasedInstead(n int, err error) refilled {
 	return refilled{asked: n, leaseFor: pickPause}
 }
 
-// suspicious reports whether a job may have ended its worker: it was reclaimed since its last
-// completion, or a transaction that had picked it was lost.
-func suspicious(j store.Job) bool { return j.Reclaims > 0 || j.Dropped }
-
-// leaseSuspects leases the suspicious ones of picked jobs in the transaction that has picked them,
-// and returns them, also with an error. They are charged from when they begin.
+// leaseSuspects leases those of picked jobs that may have ended their worker, because they were
+// reclaimed since their last completion, or a transaction that had picked them was lost: in the
+// transaction that has picked them now. It returns them, also with an error. They are charged from
+// when they begin.
 //
 // Their neighbours stay unsuspicious: once this is committed, no transaction that was lost is on
 // record in the neighbours' rows.
 func (t *turn) leaseSuspects(ctx context.Context, tx pgx.Tx, picked []store.Job) (suspects []store.Job, err error) {
 	for _, j := range picked {
-		if suspicious(j) {
+		if j.Reclaims > 0 || j.Dropped {
 			j.Waiting = true
 			suspects = append(suspects, j)
 		}
@@ -225,7 +216,6 @@ func (t *turn) leaseSuspects(ctx context.Context, tx pgx.Tx, picked []store.Job)
 	return suspects, t.leasePicked(ctx, tx, suspects)
 }
 
-// leasePicked leases picked jobs in the transaction that has picked them.
 func (t *turn) leasePicked(ctx context.Context, tx pgx.Tx, picked []store.Job) error {
 	leased, err := t.engine.kind.LeasePicked(ctx, tx, t.leases.heldBy(), picked, true)
 	t.leases.note(len(leased), err)
@@ -233,11 +223,4 @@ func (t *turn) leasePicked(ctx context.Context, tx pgx.Tx, picked []store.Job) e
 		err = store.ErrLeaseLost
 	}
 	return err
-}
-
-// tellSuspects tells the engine's sink that suspects are leased, unless their transaction failed.
-func (t *turn) tellSuspects(suspects []store.Job, err error) {
-	if err == nil {
-		t.engine.observer.leased(t.leases.heldBy(), suspects)
-	}
 }

@@ -42,13 +42,9 @@ type acquirer struct {
 	batch int
 	full  bool
 	// nothingDue: the last one found nothing; another one is due at again, or when a wake-up comes.
-	// unread: it could not afford to read everything, so that jobs may be due all the same.
-	// heldBack: it left due jobs alone for a while, of organizations that this process holds back.
-	nothingDue, unread, heldBack bool
-	again                        time.Time
-	// capped: organizations with a cap may have work. roomless: it passed over jobs for which there
-	// was no room.
-	capped, roomless bool
+	nothingDue bool
+	again      time.Time
+	outlook
 
 	// next says which of the next jobs are picked: not before pickAgainAfter, and not when
 	// mustLease says that the due jobs cannot be picked.
@@ -83,8 +79,18 @@ func newAcquirer(p part, waiter *store.Subscription) acquirer {
 	return a
 }
 
-// refilled is the result of a refill.
+// outlook is what a refill has seen besides the jobs that it brought.
+type outlook struct {
+	// unread: it could not afford to read everything, so that jobs may be due all the same.
+	// heldBack: it left due jobs alone for a while, of organizations that this process holds back.
+	unread, heldBack bool
+	// capped: organizations with a cap may have work. roomless: it passed over jobs for which there
+	// was no room.
+	capped, roomless bool
+}
+
 type refilled struct {
+	outlook
 	// jobs are leased, if there is no error; worked counts those that were picked.
 	jobs   []store.Job
 	worked int
@@ -98,13 +104,7 @@ type refilled struct {
 	// again is when another refill is worth while, if this one brought nothing; 0: when a wake-up
 	// comes.
 	again time.Duration
-	// unread: jobs may be due of which the scan does not know, although this one brought nothing.
-	// heldBack: due jobs were left alone until again.
-	unread, heldBack bool
-	// capped: organizations with a cap may have work. roomless: jobs are due for which there was no
-	// room.
-	capped, roomless bool
-	err              error
+	err   error
 
 	// call is the one that worked what was picked; nil: a lease.
 	call *call
@@ -122,14 +122,10 @@ type moment struct {
 }
 
 // begin notes that it happens now, unless it has happened within the interval; then it returns how
-// long to wait. What must happen does not wait, and is not noted: the others would otherwise wait
-// for as long as one of them goes on with it.
-func (m *moment) begin(now time.Time, interval time.Duration, must bool) (wait time.Duration) {
+// long to wait.
+func (m *moment) begin(now time.Time, interval time.Duration) (wait time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if must {
-		return 0
-	}
 	if next := m.at.Add(interval); now.Before(next) {
 		return next.Sub(now)
 	}
@@ -156,9 +152,11 @@ func (a *acquirer) refill(work context.Context, room, active int) {
 		a.wakeAt(small)
 		return
 	}
-	if wait := a.engine.lastRefill.begin(now, a.engine.options.PickInterval, a.full); wait > 0 {
-		a.wakeAt(now.Add(wait))
-		return
+	if !a.full { // one that is not to wait is not noted, or the others would wait for as long as it goes on
+		if wait := a.engine.lastRefill.begin(now, a.engine.options.PickInterval); wait > 0 {
+			a.wakeAt(now.Add(wait))
+			return
+		}
 	}
 	if a.nothingDue {
 		a.engine.observer.woken(events.Scan)
@@ -173,10 +171,8 @@ func (a *acquirer) refill(work context.Context, room, active int) {
 	go a.getJobs(work, a.picks, min(room, a.batch), a.waiter)
 }
 
-// leasing reports whether a lease is under way.
 func (a *acquirer) leasing() bool { return a.underWay && a.picks == picks{} }
 
-// getJobs leases or picks up to n jobs, and tells the loop.
 func (t *turn) getJobs(work context.Context, how picks, n int, waiter *store.Subscription) {
 	var l refilled
 	switch {
@@ -193,7 +189,6 @@ func (t *turn) getJobs(work context.Context, how picks, n int, waiter *store.Sub
 	}
 }
 
-// take takes in the result of a refill.
 func (a *acquirer) take(l refilled) {
 	a.underWay = false
 	found := len(l.jobs) + l.worked
@@ -204,8 +199,7 @@ func (a *acquirer) take(l refilled) {
 		return // it is leased at once
 	}
 	a.nothingDue, a.called = found == 0 && !a.called && (!l.capped || !a.freed), false
-	a.capped, a.roomless, a.unread, a.heldBack = l.capped, l.roomless, l.unread, l.heldBack
-	a.again = time.Now().Add(longestWait)
+	a.outlook, a.again = l.outlook, time.Now().Add(longestWait)
 	if l.again > 0 && l.again < longestWait {
 		a.again = time.Now().Add(l.again)
 	}
@@ -222,13 +216,6 @@ func (a *acquirer) take(l refilled) {
 	}
 	a.batch = a.nextBatch(found, l.asked)
 }
-
-// tryAgain takes in that a refill has failed.
-func (a *acquirer) tryAgain() { a.underWay, a.nothingDue = false, false }
-
-// abandonPick takes in that the call of the pick under way is not waited for: from now on the turn
-// leases.
-func (a *acquirer) abandonPick() { a.underWay, a.pickAgainAfter = false, *a.ends.Load() }
 
 // nextBatch says how much the next refill asks for, after one that brought found jobs of those that
 // it asked for: twice as much while the queue is long, for fewer and larger transactions; the batch
@@ -256,16 +243,6 @@ func (a *acquirer) allRead() bool {
 	return false
 }
 
-// listen has the turn be told of room, until leave is called, which ends its wake-ups as well.
-func (a *acquirer) listen() (leave func()) {
-	roomy, noRoom := a.engine.room.subscribe()
-	a.roomy = roomy
-	return func() {
-		a.takeNoMore()
-		noRoom()
-	}
-}
-
 // takeNoMore ends the turn's wake-ups. Work that it was told of and does not take is left to the
 // other waiters.
 func (a *acquirer) takeNoMore() {
@@ -282,12 +259,9 @@ func (a *acquirer) scanAgain() { a.nothingDue, a.called = false, a.underWay }
 // wake takes in that work has come. It is passed on when this turn cannot take it soon.
 func (a *acquirer) wake(takesSome bool) {
 	a.scanAgain()
-	a.declines = a.underWay
-	if !takesSome {
-		a.declines = false
+	if a.declines = a.underWay && takesSome; !takesSome {
 		a.waiter.Decline()
 	}
-	a.passOn()
 }
 
 // passOn tells others of work that has come since the refill under way began, when that takes long.

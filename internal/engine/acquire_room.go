@@ -8,8 +8,9 @@ import (
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
-// fullFor is for how long jobs of a type are left alone of which as many are leased as may be over
-// all workers, unless one of them ends in this process: other workers do not say when theirs do.
+// fullFor is for how long jobs of a type or a named queue are left alone of which as many are leased
+// as may be over all workers, unless one of them ends in this process: other workers do not say when
+// theirs do.
 const fullFor = 100 * time.Millisecond
 
 // room counts what a process works of each type, over all of its turns and detached jobs.
@@ -26,16 +27,17 @@ type room struct {
 	waiting map[*turn]map[string]int
 	// passed are the types that were passed over because there was no room.
 	passed map[string]bool
-	// full are the types of which as many are leased as may be over all workers.
-	full map[string]bool
-	// closed are the named queues of which nothing may be leased now.
-	closed map[string]closedQueue
+	// closed are those of which nothing may be leased now.
+	closed map[limited]closed
 	subs   map[chan struct{}]bool
 }
 
-// closedQueue says until when a named queue is passed over. rated: because of its rate, whatever
-// ends.
-type closedQueue struct {
+// limited is a type, or a named queue, of which only so many may be leased over all workers.
+type limited struct{ jobType, queue string }
+
+// closed says until when a type or a named queue is passed over. rated: because of the queue's rate,
+// whatever ends.
+type closed struct {
 	until time.Time
 	rated bool
 }
@@ -43,7 +45,7 @@ type closedQueue struct {
 func newRoom(h Handlers) *room {
 	return &room{
 		handlers: h, used: map[string]int{}, waiting: map[*turn]map[string]int{}, passed: map[string]bool{},
-		full: map[string]bool{}, closed: map[string]closedQueue{}, subs: map[chan struct{}]bool{},
+		closed: map[limited]closed{}, subs: map[chan struct{}]bool{},
 	}
 }
 
@@ -65,7 +67,7 @@ func (r *room) subscribe() (c <-chan struct{}, end func()) {
 // number.
 func (r *room) left(jobType string) (n int, bulk bool) {
 	h, ok := r.handlers.Handling(jobType)
-	if !ok || r.full[jobType] {
+	if !ok || r.isClosed(limited{jobType: jobType}) {
 		return 0, false
 	}
 	if h.Bulk {
@@ -110,7 +112,6 @@ func (r *room) reservable(jobType string, most int) int {
 	return max(0, min(left, most))
 }
 
-// take takes room for one leased job.
 func (r *room) take(jobType string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -129,8 +130,9 @@ func (r *room) Return(jobType string, n int) {
 	if h, _ := r.handlers.Handling(jobType); !h.Bulk {
 		r.used[jobType] -= n
 	}
-	if r.passed[jobType] && !r.full[jobType] {
-		r.regain(jobType)
+	if r.passed[jobType] && !r.isClosed(limited{jobType: jobType}) {
+		delete(r.passed, jobType)
+		r.tell()
 	}
 }
 
@@ -145,9 +147,7 @@ func (r *room) leave(jobs []store.Job) {
 
 // ended gives back the room of a job that was worked, which may be room over all workers.
 func (r *room) ended(jobType string) {
-	r.mu.Lock()
-	delete(r.full, jobType)
-	r.mu.Unlock()
+	r.open(limited{jobType: jobType})
 	r.Return(jobType, 1)
 }
 
@@ -167,71 +167,56 @@ func (r *room) Everywhere(jobType string) int {
 	return h.Everywhere
 }
 
-func (r *room) Full(jobType string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.full[jobType] = true
-	time.AfterFunc(fullFor, func() {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		if r.full[jobType] {
-			r.regain(jobType)
-		}
-	})
-}
+func (r *room) Full(jobType string) { r.close(limited{jobType: jobType}, 0) }
+
+func (r *room) QueueFull(queue string, wait time.Duration) { r.close(limited{queue: queue}, wait) }
 
 func (r *room) Open(queue string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	_, closed := r.closed[queue]
-	return !closed
+	return !r.isClosed(limited{queue: queue})
 }
 
-func (r *room) QueueFull(queue string, wait time.Duration) {
-	c := closedQueue{rated: wait > 0}
+func (r *room) isClosed(l limited) bool {
+	_, closed := r.closed[l]
+	return closed
+}
+
+// close has a type or a named queue passed over for wait; 0: until one of its jobs ends here, or for
+// a while.
+func (r *room) close(l limited, wait time.Duration) {
+	c := closed{rated: wait > 0}
 	wait = cmp.Or(wait, fullFor)
 	c.until = time.Now().Add(wait)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.closed[queue] = c
+	r.closed[l] = c
 	time.AfterFunc(wait, func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		if r.closed[queue] == c {
-			delete(r.closed, queue)
+		if r.closed[l] == c {
+			delete(r.closed, l)
 			r.tell()
 		}
 	})
 }
 
-// completed says that jobs are no longer leased: of the named queues that were full there may be
-// more.
-func (r *room) completed(queue string) {
-	if queue == "" {
-		return
-	}
+// completed says that jobs are no longer leased: of a named queue that was full there may be more.
+func (r *room) completed(queue string) { r.open(limited{queue: queue}) }
+
+// open ends what close has begun, unless that is for a rate.
+func (r *room) open(l limited) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if c, closed := r.closed[queue]; closed && !c.rated {
-		delete(r.closed, queue)
+	if c := r.closed[l]; !c.until.IsZero() && !c.rated {
+		delete(r.closed, l)
 		r.tell()
 	}
 }
 
-// regain says that there is room again for a type.
-func (r *room) regain(jobType string) {
-	delete(r.full, jobType)
-	delete(r.passed, jobType)
-	r.tell()
-}
-
-// tell tells all that wait for room.
 func (r *room) tell() {
 	for c := range r.subs {
-		select {
-		case c <- struct{}{}:
-		default:
-		}
+		signal(c)
 	}
 }
 
@@ -248,18 +233,15 @@ func (r *room) regained() (n int) {
 	return n
 }
 
-// known is room for any number of jobs of the types that have a handler, for one lease that is not
-// begun at once. Of a type that is full over all workers, and of a named queue that is, it has none
-// any more.
-type known struct {
-	*room
-	full, closed map[string]bool
+// known is room for any number of jobs of the types that have a handler and are not full over all
+// workers, for a lease that is not begun at once.
+type known struct{ *room }
+
+func (k known) Free(jobType string) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.Handles(jobType) && !k.isClosed(limited{jobType: jobType})
 }
-
-// unbounded returns room for a lease that is not begun at once.
-func (r *room) unbounded() store.Room { return known{r, map[string]bool{}, map[string]bool{}} }
-
-func (k known) Free(jobType string) bool { return k.Handles(jobType) && !k.full[jobType] }
 
 func (k known) Reserve(jobType string, most int) int {
 	if k.Free(jobType) {
@@ -269,9 +251,3 @@ func (k known) Reserve(jobType string, most int) int {
 }
 
 func (k known) Return(string, int) {}
-
-func (k known) Full(jobType string) { k.full[jobType] = true }
-
-func (k known) Open(queue string) bool { return !k.closed[queue] }
-
-func (k known) QueueFull(queue string, _ time.Duration) { k.closed[queue] = true }

@@ -150,7 +150,7 @@ func TestDetachedTurnLeavesNothingBehind(t *testing.T) {
 		}
 		r.endDetached(work, nil, func() {})
 		assert.Zero(t, fixture.Count(t, db.Pool, notAsBefore), "stopped: %v", stopped)
-		assert.Equal(t, 2, e.detached.addTo(Report{}).Released, "stopped: %v", stopped)
+		assert.Equal(t, 2, e.late.split().Released, "stopped: %v", stopped)
 	}
 }
 

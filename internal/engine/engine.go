@@ -1,9 +1,16 @@
+// Package engine works the turns of a queue: it leases jobs, hands them to a processor chunk by
+// chunk, and completes them under the turn's fence in the transaction that commits the processor's
+// effect.
+//
+// It knows nothing of Temporal: the activities give it a turn, a function to report progress and a
+// channel that tells it to stop.
 package engine
 
 import (
 	"cmp"
 	"context"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -86,30 +93,31 @@ type Engine struct {
 	// resumes is what Resumes says.
 	resumes bool
 	// life ends with the engine.
-	life     context.Context
-	end      context.CancelFunc
-	detached detachedTurns
-	reclaims reclaims
-	counts   callCounts
-	waits    waits
-	// lastRefill is when one of the turns last began a refill.
-	lastRefill moment
-	// saidLocked is when a log line last said that a table is locked.
-	saidLocked atomic.Int64
-	handingOn  handingOn
+	life context.Context
+	end  context.CancelFunc
+	// background is what goes on beside its turns, late what that came to and was not reported yet:
+	// the next turn that ends reports it.
+	background sync.WaitGroup
+	late       tally
+	reclaiming sync.Once
+	waits      waits
+	// handling counts the calls of handlers that have not returned, interrupted those that were cut
+	// off when their process was told to stop, lost the turns that found leases of theirs taken.
+	handling, interrupted, lost atomic.Int64
+	// lastRefill is when one of the turns last began a refill, saidLocked when a log line last said
+	// that a table is locked.
+	lastRefill, saidLocked moment
+	handingOn              handingOn
 	// observer tells Options.Events; nil: there is none.
 	observer *observer
 }
-
-// callCounts count the calls of handlers that have not returned, and those that were cut off when
-// their process was told to stop.
-type callCounts struct{ running, interrupted atomic.Int64 }
 
 // New returns an engine that works the accounting queue of a store with a processor. Close it.
 func New(s *store.Store, p Processor, o Options) *Engine {
 	o = o.withDefaults()
 	k := Tables(s)
-	e := newEngine(k, &accounting{processor: p, options: o, holdBack: k.HoldBack}, o)
+	e := NewOn(k, &accounting{processor: p, options: o, holdBack: k.HoldBack}, o)
+	e.begins = false
 	if o.Slow {
 		e.capacity = o.ChunkSize * o.Parallel
 	}
@@ -136,15 +144,11 @@ func (e *Engine) Resumes() bool { return e.resumes }
 
 // NewOn returns an engine of a kind whose jobs are begun as they are leased. Close it.
 func NewOn(k Kind, h Handlers, o Options) *Engine {
-	e := newEngine(k, h, o.withDefaults())
-	e.begins = true
-	return e
-}
-
-func newEngine(k Kind, h Handlers, o Options) *Engine {
+	o = o.withDefaults()
 	e := &Engine{
 		kind: k, waker: k.NewWaker(o.PickInterval, o.Log), handlers: h, room: newRoom(h), pace: newPace(),
-		options: o, capacity: laneJobs, waits: waits{looks: make(chan struct{}, 1), looked: make(chan struct{}, 1)},
+		options: o, capacity: laneJobs, begins: true,
+		waits: waits{looks: make(chan struct{}, 1), looked: make(chan struct{}, 1)},
 	}
 	e.observer = newObserver(o.Events, k, h)
 	e.reviewer, _ = h.(Reviewer)
@@ -159,8 +163,8 @@ func newEngine(k Kind, h Handlers, o Options) *Engine {
 // long as a turn's are waited for that was told to stop. The pool stays open.
 func (e *Engine) Close() {
 	e.end()
-	e.detached.running.Wait()
-	e.stopReclaiming()
+	e.reclaiming.Do(func() {})
+	e.background.Wait()
 	e.waker.Close()
 }
 
@@ -172,16 +176,15 @@ func (e *Engine) Grace() time.Duration { return e.options.Grace }
 
 // Handling counts the calls of handlers that have not returned, of all turns, also those that are
 // not waited for any more.
-func (e *Engine) Handling() int { return int(e.counts.running.Load()) }
+func (e *Engine) Handling() int { return int(e.handling.Load()) }
 
 // Interrupted counts, since the engine was made, the calls of handlers that were cut off because
 // they went on after the grace period.
-func (e *Engine) Interrupted() int { return int(e.counts.interrupted.Load()) }
+func (e *Engine) Interrupted() int { return int(e.interrupted.Load()) }
 
-// handles counts a call of a handler until it is over.
 func (e *Engine) handles() (over func()) {
-	e.counts.running.Add(1)
-	return func() { e.counts.running.Add(-1) }
+	e.handling.Add(1)
+	return func() { e.handling.Add(-1) }
 }
 
 // Tracer wraps what an engine works with, to make spans of what it does.

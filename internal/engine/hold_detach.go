@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"sync"
 	"time"
 )
 
@@ -17,24 +16,6 @@ const (
 	// it.
 	handOverPause = 20 * time.Millisecond
 )
-
-// detachedTurns is what an engine knows of jobs that go on after their turns.
-type detachedTurns struct {
-	running sync.WaitGroup
-
-	mu sync.Mutex
-	// late are the results of such jobs that were not reported yet.
-	late Report
-}
-
-// addTo adds to a turn's report the results of jobs that went on after earlier turns.
-func (d *detachedTurns) addTo(r Report) Report {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	r.add(d.late)
-	d.late = Report{}
-	return r
-}
 
 // detach hands the jobs that are being worked over, if the turn has nothing else to do than to wait
 // for them.
@@ -99,16 +80,15 @@ func (r *runner) goOn(ctx, work context.Context) (Report, error) {
 	r.engine.room.leave(r.holder.takeQueue())
 	r.engine.room.wait(r.turn, nil)
 	report := r.tally.split()
-	e := r.engine
-	end := r.tend(e.life, work)
-	e.detached.running.Go(func() { r.endDetached(work, r.drain(work, nil), end) })
-	return e.detached.addTo(report), err
+	end := r.tend(r.engine.life, work)
+	r.engine.background.Go(func() { r.endDetached(work, r.drain(work, nil), end) })
+	return report, err
 }
 
 // endDetached ends a turn that no activity waits for; err is its own.
 func (r *runner) endDetached(work context.Context, err error, end func()) {
 	defer r.cancelWork()
-	d, log := &r.engine.detached, r.engine.options.Log
+	log := r.engine.options.Log
 	if err != nil {
 		log.Error("jobs that went on after their turn could not be completed; they are given back",
 			"turn", r.leases.heldBy().ID, "error", err)
@@ -120,9 +100,7 @@ func (r *runner) endDetached(work context.Context, err error, end func()) {
 	r.close()
 	late := r.tally.soFar()
 	r.engine.observer.turn(r.request, r.leases.heldBy(), late, r.began, err)
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.late.add(late)
+	r.engine.late.note(func(r *Report) { r.add(late) })
 }
 
 // finishDetached gives back all that the turn holds. No later activity gives back what another

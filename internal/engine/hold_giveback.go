@@ -85,7 +85,7 @@ func (e *Engine) reclaimLater(turn store.Turn) {
 	if e.life.Err() != nil {
 		return
 	}
-	e.detached.running.Go(func() {
+	e.background.Go(func() {
 		until := time.Now().Add(store.LeaseLimit + reconcileEvery)
 		for holds := true; (holds || time.Now().Before(until)) && e.life.Err() == nil; {
 			rest(e.life, reconcileEvery)

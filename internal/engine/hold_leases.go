@@ -53,7 +53,6 @@ func (l *leases) note(n int, err error) {
 	}
 }
 
-// heldBy is the turn that holds the leases now.
 func (l *leases) heldBy() store.Turn { return *l.identity.Load() }
 
 // pin returns by which turn the leases are held, and keeps that from changing until free is called.

@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"context"
+	"slices"
 
 	"github.com/daybook-dev/daybook/internal/store"
 )
@@ -23,15 +24,14 @@ func (l *leases) reclaim(ctx context.Context, from []string, crashed bool) error
 		r.Lost += taken.Lost
 		r.Failed += taken.Failed
 	})
-	l.engine.observer.leasedAgain(turn, taken.Jobs, taken.Lost)
+	// Those whose attempt was lost begin anew, and the others go on as they were.
+	l.engine.observer.leased(turn,
+		slices.DeleteFunc(slices.Clone(taken.Jobs), func(j store.Job) bool { return !j.Charged }))
 	if len(taken.Jobs) > 0 {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.taken = append(l.taken, l.engine.marked(taken.Jobs)...)
-		select {
-		case l.arrived <- struct{}{}:
-		default:
-		}
+		signal(l.arrived)
 	}
 	return nil
 }

@@ -69,7 +69,7 @@ func (l *leases) renewOnce(ctx context.Context, every time.Duration) (again bool
 	}
 	l.calls.cancelAsked(before, renewed.Asked)
 	if l.calls.cancelLost(before, renewed.Held) && !l.lost.Swap(true) {
-		l.engine.reclaims.lost.Add(1)
+		l.engine.lost.Add(1)
 	}
 	if renewed.Crowded {
 		return renewed.Missed, nil // a reclaim would wait for a connection

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 
@@ -14,7 +15,7 @@ import (
 // in place share one implementation, the store's. A kind whose rows are never updated, with its
 // leases in a table of its own, has another one. Both pass the suite of package kindtest.
 //
-// What is said here of every method:
+// Of every method:
 //
 //   - It is safe for concurrent use, by all turns and detached jobs of a process, unless
 //     its comment says otherwise.
@@ -95,11 +96,8 @@ type Transactions interface {
 // than is left of it, over all processes; a type with a limit (Room.Everywhere) likewise. Jobs that
 // this worker may not work (no handler, source or hook) are left as they are.
 //
-// Cursors make that cheap: where the due jobs of each partition begin is remembered from call to
-// call. They are this process's own and never decide alone: what became due behind a cursor (a
-// transaction that committed late, a raised priority, a lease that another process gave back, an
-// organization that is paused no longer) is found by a scan, in bounded time, also while there is
-// other work.
+// What a process remembers from call to call of where due jobs begin never decides alone: what
+// became due behind that is found in bounded time, also while there is other work (decision 2).
 type Picker interface {
 	// LeaseFor leases up to limit due jobs to the turn, under its fence. Two callers never get the
 	// same job. Each job's Attempt is counted already, and is returned to it when the job is given
@@ -244,3 +242,46 @@ func (t tables) Name() string { return t.Kind.Name }
 
 // NewReclaimer implements Kind.
 func (t tables) NewReclaimer() Reclaimer { return t.Store.NewReclaimer() }
+
+// Tasks is the Kind of tasks, which a store.TaskQueue works. Tasks have no organizations,
+// priorities, requests that ask for them anew or cancel them, progress, and log of attempts: their
+// facts are the log. Their lease is on record before they are worked, so none is picked.
+func Tasks(q *store.TaskQueue) Kind { return tasks{q} }
+
+type tasks struct{ *store.TaskQueue }
+
+// PickTypes implements Picker: every task is to be leased.
+func (tasks) PickTypes(context.Context, int, func(string) bool, store.Room) (*store.Pick, error) {
+	return &store.Pick{Others: true}, nil
+}
+
+// Poll implements Transactions: a lease is all that is asked.
+func (t tasks) Poll(ctx context.Context, _ store.Room) (store.Polled, error) {
+	fence, err := t.NextFence(ctx)
+	return store.Polled{Fence: fence}, err
+}
+
+// ReadOn implements Picker: each lease reads all.
+func (tasks) ReadOn() {}
+
+// HoldBack implements Picker: nothing holds tasks back.
+func (tasks) HoldBack(string) (pause time.Duration, begun bool) { return 0, false }
+
+// LeasePicked implements Leases.
+func (tasks) LeasePicked(context.Context, pgx.Tx, store.Turn, []store.Job, bool) ([]string, error) {
+	return nil, errors.ErrUnsupported
+}
+
+// SetProgress implements Completer.
+func (tasks) SetProgress(context.Context, store.Turn, store.Job, []byte) error {
+	return errors.ErrUnsupported
+}
+
+// CheckWaits implements Kind: no task waits for another one.
+func (tasks) CheckWaits(context.Context) (store.CheckedWaits, error) {
+	return store.CheckedWaits{}, errors.ErrUnsupported
+}
+
+// NewReclaimer implements Kind. The queue is its own Reclaimer: what it has seen before does not
+// count.
+func (t tasks) NewReclaimer() Reclaimer { return t }

@@ -25,7 +25,6 @@ const (
 	uncountedDelay = time.Second
 )
 
-// rest waits for a pause, or until ctx ends.
 func rest(ctx context.Context, pause time.Duration) {
 	select {
 	case <-ctx.Done():
@@ -105,7 +104,6 @@ type trouble struct {
 // succeeded before.
 const troubleOver = time.Minute
 
-// healthy reports whether the next statement may be made.
 func (t *trouble) healthy(now time.Time) bool { return !now.Before(t.until) }
 
 // retryLater takes in how a statement ended. It returns the error only if the turn is to end with
@@ -176,11 +174,8 @@ const (
 	sayLockedEvery = time.Minute
 )
 
-// sayLocked logs once in a while that a table is locked.
 func (e *Engine) sayLocked(cause error) {
-	now := time.Now().UnixNano()
-	said := e.saidLocked.Load()
-	if now-said < int64(sayLockedEvery) || !e.saidLocked.CompareAndSwap(said, now) {
+	if e.saidLocked.begin(time.Now(), sayLockedEvery) > 0 {
 		return
 	}
 	e.options.Log.Warn("another transaction holds a table locked; its jobs wait, uncounted (pg_locks names the session)",

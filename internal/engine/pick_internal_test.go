@@ -125,7 +125,7 @@ func TestPickThatComesTooLateIsLeftAlone(t *testing.T) {
 	enough := make(chan struct{})
 	close(enough)
 	for name, q := range map[string]TurnRequest{
-		"enough":         {Enough: enough},
+		"enough":         {enough: enough},
 		"its time is up": {Length: time.Nanosecond},
 		"it ends":        {Length: time.Minute},
 	} {

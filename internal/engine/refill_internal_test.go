@@ -53,7 +53,7 @@ func TestCapThatIsFreedDuringARefill(t *testing.T) {
 			r := &runner{turn: p.turn, acquirer: acquirer{part: p, waiter: waiter, underWay: true}}
 			r.tally.count(store.Completed{models.OutcomeCompleted: c.completed})
 			r.noticeCompleted()
-			require.NoError(t, r.takeRefilled(t.Context(), refilled{asked: 50, capped: c.capped}))
+			require.NoError(t, r.takeRefilled(t.Context(), refilled{asked: 50, outlook: outlook{capped: c.capped}}))
 			assert.Equal(t, c.dry, r.acquirer.nothingDue)
 		})
 	}

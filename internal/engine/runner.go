@@ -50,10 +50,17 @@ func (a *alarm) wakeAt(at time.Time) {
 	}
 }
 
-// part is what the parts of a runner have in common.
 type part struct {
 	*turn
 	*alarm
+}
+
+// signal puts a token into a channel that has room for one, if it has none.
+func signal(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
 }
 
 // event is what has ended beside the loop: a *returned, a refilled or a completed.
@@ -63,14 +70,18 @@ func (e *Engine) newRunner(q TurnRequest, waiter *store.Subscription, cancelWork
 	p := part{e.newTurn(q, cancelWork), &alarm{}}
 	return &runner{
 		turn: p.turn, alarm: p.alarm,
-		acquirer: newAcquirer(p, waiter), holder: newHolder(p), worker: newWorker(p), finisher: newFinisher(p),
+		acquirer: newAcquirer(p, waiter), finisher: newFinisher(p),
+		holder: holder{part: p, db: trouble{doing: "lease and give back"}},
+		worker: worker{part: p, running: map[string]int{}, begun: map[string]bool{}},
 	}
 }
 
 // run works until the turn is over. detached says that jobs are being worked that go on without it.
 func (r *runner) run(ctx, work context.Context) (detached bool, err error) {
-	leave := r.acquirer.listen()
-	defer leave()
+	roomy, noRoom := r.engine.room.subscribe()
+	defer noRoom()
+	r.acquirer.roomy = roomy
+	defer r.acquirer.takeNoMore()
 	if err := r.leases.reclaimFirst(ctx, work, r.request); err != nil {
 		return false, err
 	}
@@ -86,7 +97,7 @@ func (r *runner) run(ctx, work context.Context) (detached bool, err error) {
 // another worker begins nothing more, and gives back what has not begun; what runs goes on.
 // detached is as run's.
 func (r *runner) loop(ctx, work context.Context) (detached bool, err error) {
-	enough := r.request.Enough
+	enough := r.request.enough
 	for alive := true; !r.stopping(ctx); {
 		if alive = alive && (r.request.Alive == nil || r.request.Alive()); !alive {
 			r.beginNoMore()
@@ -158,7 +169,6 @@ func (r *runner) waitsInVain(now time.Time) bool {
 // waits reports whether the turn waits for work when nothing is due, until its time is up.
 func (r *runner) waits() bool { return r.request.Linger && r.found || r.request.Wait > 0 && !r.found }
 
-// stopping reports whether the turn was told to stop or is cancelled.
 func (r *runner) stopping(ctx context.Context) bool {
 	select {
 	case <-ctx.Done():
@@ -201,7 +211,6 @@ func (r *runner) giveBack(work context.Context) error {
 	return r.holder.reconcile(work, func() map[string]bool { return r.finisher.known(r.worker.begun) })
 }
 
-// begin starts the queued jobs.
 func (r *runner) begin(work context.Context) error {
 	left, err := r.worker.begin(work, r.holder.takeQueue(), r.acquirer.underWay || r.finisher.busy())
 	r.holder.queue = append(r.holder.queue, left.waiting...)
@@ -220,13 +229,11 @@ func (r *runner) refill(work context.Context) {
 	}
 }
 
-// beginNoMore has the turn begin no more jobs.
 func (r *runner) beginNoMore() {
 	r.acquirer.takeNoMore()
-	r.quieten()
+	r.quiet.Store(true)
 }
 
-// capacityLeft is how many more jobs the turn may have.
 func (r *runner) capacityLeft() int {
 	return r.engine.capacity - r.worker.active - len(r.holder.queue) - len(r.holder.locked)
 }
@@ -290,7 +297,6 @@ func (r *runner) putBack(work context.Context) {
 	_ = r.retryLater(work, &r.holder.db, r.giveBack(work))
 }
 
-// wait waits until something has happened, and takes note of it.
 func (r *runner) wait(work context.Context, cancelled, stop, enough <-chan struct{}) error {
 	var err error
 	select {
@@ -312,9 +318,7 @@ func (r *runner) wait(work context.Context, cancelled, stop, enough <-chan struc
 	case <-stop:
 	case <-enough:
 	}
-	if r.worker.toCheck() {
-		r.abandon(work)
-	}
+	r.abandon(work)
 	return err
 }
 
@@ -335,9 +339,10 @@ func (r *runner) take(work context.Context, e event) error {
 	return nil
 }
 
-// takeReturned takes in a call that has returned.
 func (r *runner) takeReturned(c *returned) {
-	r.worker.forget(c)
+	for _, e := range c.jobs {
+		delete(r.worker.begun, e.job.ID)
+	}
 	if r.acquirer.roomless {
 		r.acquirer.scanAgain()
 	}
@@ -353,7 +358,6 @@ func (r *runner) takeReturned(c *returned) {
 	}
 }
 
-// takeRefilled takes in what a refill has brought.
 func (r *runner) takeRefilled(work context.Context, l refilled) error {
 	if l.call != nil && l.call.abandoned {
 		// Another refill may be under way. What this one has leased is the turn's all the same.
@@ -366,7 +370,7 @@ func (r *runner) takeRefilled(work context.Context, l refilled) error {
 	}
 	if l.err != nil {
 		r.engine.room.leave(l.jobs)
-		r.acquirer.tryAgain()
+		r.acquirer.underWay, r.acquirer.nothingDue = false, false
 		r.holder.loseTrack(0)
 		return r.retryLater(work, &r.holder.db, l.err)
 	}
@@ -383,7 +387,7 @@ func (r *runner) takeRefilled(work context.Context, l refilled) error {
 // close ends the turn. Calls that were abandoned keep their room until they return. What a lease
 // may have left that ended without saying what it leased is given back later.
 func (r *runner) close() {
-	r.quieten()
+	r.quiet.Store(true)
 	close(r.closed)
 	r.holder.takeArrived()
 	r.engine.room.leave(r.holder.takeQueue())

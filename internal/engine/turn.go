@@ -32,11 +32,11 @@ type TurnRequest struct {
 	Fresh, Crashed bool
 	// Stop tells the turn to finish its running calls, give the rest back and report.
 	Stop <-chan struct{}
-	// Enough tells a turn to wait no more, to begin nothing more and to give back what it has not
-	// begun; what runs ends in its own time. Nil: never. Gently says that the end of the context of
-	// Process means that, too; otherwise it means what Stop does.
-	Enough <-chan struct{}
+	// Gently says that the end of the context of Process has the turn wait no more, begin nothing
+	// more and give back what it has not begun; what runs ends in its own time. Otherwise it means
+	// what Stop does. enough is closed then.
 	Gently bool
+	enough <-chan struct{}
 	// Alive says whether the turn may go on leasing: its last acknowledged heartbeat is young
 	// enough. Nil: always.
 	Alive func() bool
@@ -61,7 +61,11 @@ func (e *Engine) Process(ctx context.Context, q TurnRequest) (Report, error) {
 	// What is committed before this is seen by the poll; what comes later, and the poll may not see,
 	// is announced.
 	waiter := e.waker.Subscribe()
-	err := e.persist(ctx, q.Stop, "begin a turn", func() error {
+	caller := ctx
+	if q.Gently {
+		q.enough, ctx = ctx.Done(), context.WithoutCancel(ctx)
+	}
+	err := e.persist(caller, q.Stop, "begin a turn", func() error {
 		polled, err := e.kind.Poll(ctx, e.room)
 		tell(q.Trouble, err)
 		q.Turn.Fence = polled.Fence
@@ -71,9 +75,6 @@ func (e *Engine) Process(ctx context.Context, q TurnRequest) (Report, error) {
 	if err != nil {
 		waiter.Close()
 		return Report{}, err
-	}
-	if q.Gently {
-		q.Enough, ctx = ctx.Done(), context.WithoutCancel(ctx)
 	}
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	r := e.newRunner(q, waiter, cancel)
@@ -107,9 +108,8 @@ func (e *Engine) report(ctx context.Context, r *runner, report Report, began tim
 		left = r.request.LeftBehind // the next turn asks
 	}
 	report.LeftBehind = append(report.LeftBehind, left...)
-	reclaimed := e.reclaims.take()
-	report.Lost, report.Failed = report.Lost+reclaimed.Lost, report.Failed+reclaimed.Failed
-	return e.detached.addTo(report), nil
+	report.add(e.late.split())
+	return report, nil
 }
 
 const (
@@ -134,10 +134,8 @@ type turn struct {
 	// events tell the loop what has ended beside it. Nothing is read when the turn has closed.
 	events chan event
 	closed chan struct{}
-	// quiet is closed when nothing more is begun.
-	quiet chan struct{}
-	// failed: the turn ends with an error.
-	failed atomic.Bool
+	// quiet: what runs beside the loop begins nothing more. failed: the turn ends with an error.
+	quiet, failed atomic.Bool
 	// began is when the turn began, ends when its time is up. A turn that waits has it from its first
 	// job on.
 	began time.Time
@@ -150,7 +148,7 @@ func (e *Engine) newTurn(q TurnRequest, cancelWork context.CancelFunc) *turn {
 		engine: e, request: q, cancelWork: cancelWork,
 		leases: newLeases(e, q.Turn, cs, counts), calls: cs, tally: counts,
 		// Calls, and besides them a refill and a completion.
-		events: make(chan event, max(laneJobs, e.capacity)+2), closed: make(chan struct{}), quiet: make(chan struct{}),
+		events: make(chan event, max(laneJobs, e.capacity)+2), closed: make(chan struct{}),
 		began: now,
 	}
 	t.leases.some.Store(!q.Fresh)
@@ -164,7 +162,6 @@ func (e *Engine) newTurn(q TurnRequest, cancelWork context.CancelFunc) *turn {
 // never is longer than any turn waits.
 const never = 365 * 24 * time.Hour
 
-// endIn sets when the turn's time is up.
 func (t *turn) endIn(d time.Duration) {
 	ends := time.Now().Add(d)
 	t.ends.Store(&ends)
@@ -205,7 +202,7 @@ func (t *turn) watchStop(ctx context.Context, over <-chan struct{}) {
 	case <-over:
 	case <-time.After(t.engine.options.Grace):
 		if handlers, jobs := t.calls.running(); handlers > 0 {
-			t.engine.counts.interrupted.Add(int64(handlers))
+			t.engine.interrupted.Add(int64(handlers))
 			t.engine.options.Log.Warn("the worker was told to stop, and its grace period is over: "+
 				"handlers that still run are interrupted, and their jobs are given back",
 				append([]any{"turn", t.leases.heldBy().ID}, inLog(jobs)...)...)
@@ -214,31 +211,15 @@ func (t *turn) watchStop(ctx context.Context, over <-chan struct{}) {
 	}
 }
 
-// quieten tells what runs beside the loop to begin nothing more. The loop alone calls it.
-func (t *turn) quieten() {
-	select {
-	case <-t.quiet:
-	default:
-		close(t.quiet)
-	}
-}
-
 // beginsNoMore is noMore for other goroutines than the loop's: a turn that ends begins nothing more
 // as well.
-func (t *turn) beginsNoMore() bool {
-	select {
-	case <-t.quiet:
-		return true
-	default:
-		return t.noMore()
-	}
-}
+func (t *turn) beginsNoMore() bool { return t.quiet.Load() || t.noMore() }
 
 // noMore reports whether the turn's time is up, or it was told to begin nothing more. A turn
 // without a length works what it has.
 func (t *turn) noMore() bool {
 	select {
-	case <-t.request.Enough:
+	case <-t.request.enough:
 		return true
 	default:
 		return t.request.Length > 0 && !time.Now().Before(*t.ends.Load())

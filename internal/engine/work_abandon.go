@@ -26,21 +26,11 @@ func someOf(jobs []store.Job, field func(store.Job) string) []string {
 	return some
 }
 
-// inLog says in a log line which jobs it is about.
 func inLog(jobs []store.Job) []any {
 	return []any{
 		"jobs", len(jobs), "ids", someOf(jobs, func(j store.Job) string { return j.ID }),
 		"organizations", someOf(jobs, func(j store.Job) string { return j.OrgID }),
 	}
-}
-
-// toCheck reports, once a second, whether to look for calls that do not return.
-func (w *worker) toCheck() bool {
-	if time.Since(w.checked) <= time.Second {
-		return false
-	}
-	w.checked = time.Now()
-	return true
 }
 
 // abandoned marks the calls that are given up, and returns them.
@@ -57,14 +47,19 @@ func (w *worker) abandoned(work context.Context, now time.Time) []*call {
 	return gone
 }
 
-// abandon gives up calls that go on although their time has long been up: nothing can stop them,
-// and the turn does not wait for them. Their jobs in hand end as TIMEOUT. When the turn was told to
-// stop, nothing is said of the attempts, and everything is given back.
+// abandon gives up, once a second, calls that go on although their time has long been up: nothing
+// can stop them, and the turn does not wait for them. Their jobs in hand end as TIMEOUT. When the
+// turn was told to stop, nothing is said of the attempts, and everything is given back.
 func (r *runner) abandon(work context.Context) {
 	now := time.Now()
+	if now.Sub(r.worker.checked) <= time.Second {
+		return
+	}
+	r.worker.checked = now
 	for _, c := range r.worker.abandoned(work, now) {
 		if c.picked && !c.single {
-			r.acquirer.abandonPick()
+			// It is not waited for, and from now on the turn leases.
+			r.acquirer.underWay, r.acquirer.pickAgainAfter = false, *r.ends.Load()
 			continue
 		}
 		r.worker.leave(c)

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -23,10 +24,6 @@ type worker struct {
 	// checked is when calls that do not return were last looked for, stoppedAt when that was first
 	// done after the turn was told to stop.
 	checked, stoppedAt time.Time
-}
-
-func newWorker(p part) worker {
-	return worker{part: p, running: map[string]int{}, begun: map[string]bool{}}
 }
 
 // unbegun are queued jobs that have not begun: those that wait for room or to be worked alone,
@@ -75,7 +72,6 @@ func (w *worker) begin(work context.Context, queue []store.Job, busy bool) (unbe
 	return unbegun{waiting: q.waiting, locked: locked, unknown: q.unknown}, nil
 }
 
-// start works a job beside the loop.
 func (w *worker) start(work context.Context, j store.Job) {
 	w.active++
 	w.begun[j.ID] = true
@@ -118,13 +114,6 @@ type returned struct {
 
 func (*returned) event() {}
 
-// forget takes in that the jobs of a call are not worked any more.
-func (w *worker) forget(c *returned) {
-	for _, e := range c.jobs {
-		delete(w.begun, e.job.ID)
-	}
-}
-
 // leave takes a call from what is being worked.
 func (w *worker) leave(c *call) {
 	w.active -= c.open
@@ -146,7 +135,7 @@ func (w *worker) sort(queue []store.Job, busy bool) sorted {
 			q.unknown = append(q.unknown, *j)
 			continue
 		case i >= suspects,
-			h.Bulk && !w.hasCall(h, len(q.bulk[j.Type]), j.Type),
+			h.Bulk && h.Calls > 0 && len(q.bulk[j.Type]) >= (h.Calls-w.running[j.Type])*h.Parallel,
 			!h.Bulk && !j.Room && !w.engine.room.take(j.Type):
 			if !h.Bulk && !j.Room {
 				q.wait[j.Type]++
@@ -164,12 +153,6 @@ func (w *worker) sort(queue []store.Job, busy bool) sorted {
 		}
 	}
 	return q
-}
-
-// hasCall reports whether one more job of a bulk type may be worked, when n others are begun with
-// it.
-func (w *worker) hasCall(h Handling, n int, jobType string) bool {
-	return h.Calls == 0 || n < (h.Calls-w.running[jobType])*h.Parallel
 }
 
 // markWaiting says of charged jobs that they have begun to wait for room.
@@ -207,4 +190,45 @@ func (w *worker) markWorking(
 	}
 	w.tally.note(func(r *Report) { r.Cancelled += begun.Cancelled })
 	return setOf(idsOf(others)), keep(others, begun.Held), nil
+}
+
+// suspects puts the leased jobs first whose worker died with them before, and says how many of all
+// may be begun now. A job that kills its worker must be found, and other jobs are charged if they
+// are being worked when the worker dies. So bulks that were reclaimed once are worked in tenths,
+// jobs that were reclaimed again one by one, and no other jobs meanwhile. Until they can begin, the
+// turn gets no more jobs: those could be picked, and begin without going through the queue. busy:
+// more goes on than the calls.
+func (w *worker) suspects(queue []store.Job, busy bool) int {
+	suspicion := func(j store.Job) int {
+		if h, ok := w.engine.handlers.Handling(j.Type); j.Reclaims == 1 && (!ok || !h.Bulk || h.Parallel == 1) {
+			return 0
+		}
+		return min(j.Reclaims, 2)
+	}
+	slices.SortStableFunc(queue, func(a, b store.Job) int {
+		return cmp.Or(cmp.Compare(suspicion(b), suspicion(a)), cmp.Compare(a.Type, b.Type)*min(1, suspicion(a)))
+	})
+	worst := suspicion(queue[0])
+	switch {
+	case worst == 0 && !w.careful:
+		return len(queue)
+	case w.active > 0, busy:
+		// A refill may begin what it picks. What has ended would be charged, too, until it is
+		// completed.
+		w.careful = true
+		return 0
+	}
+	w.careful = worst > 0
+	switch worst {
+	case 0:
+		return len(queue)
+	case 1:
+		h, _ := w.engine.handlers.Handling(queue[0].Type)
+		n := 1
+		for n < h.Parallel/10 && n < len(queue) && suspicion(queue[n]) == 1 && queue[n].Type == queue[0].Type {
+			n++
+		}
+		return n
+	}
+	return 1
 }

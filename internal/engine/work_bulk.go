@@ -77,7 +77,6 @@ func (b bulk) run(work context.Context, jobs []store.Job) {
 	}
 }
 
-// bulked is the result of a transaction of a bulk.
 type bulked struct {
 	// skipped are rows that another transaction holds locked, or that are no longer the turn's;
 	// later those that the handler put off.
@@ -134,7 +133,6 @@ func (b bulk) try(work context.Context, jobs []store.Job) (bulked, error) {
 	}
 }
 
-// commit prepares jobs, and works and completes them in one transaction.
 func (b bulk) commit(ctx, work context.Context, jobs []store.Job) (done bulked, err error) {
 	by, began := b.leases.heldBy(), time.Now()
 	commit, err := b.prepare(ctx, jobs)
@@ -191,7 +189,6 @@ func withContent(locked, leased store.Job) store.Job {
 	return locked
 }
 
-// prepare calls a bulk handler's first phase.
 func (t *turn) prepare(ctx context.Context, jobs []store.Job) (commit BulkCommit, err error) {
 	err = inOwnGoroutine(func() (err error) {
 		commit, err = t.engine.handlers.Prepare(ctx, t.request.Turn.WorkflowRunID, jobs)
@@ -200,25 +197,18 @@ func (t *turn) prepare(ctx context.Context, jobs []store.Job) (commit BulkCommit
 	return commit, err
 }
 
-func cancelRequested(j store.Job) bool { return j.CancelRequested }
-
 // effects calls a bulk handler's second phase for the locked jobs that are not to be cancelled. It
 // returns how each is completed, and which are put off. picked says that they are not leased.
 func (t *turn) effects(
 	ctx context.Context, tx pgx.Tx, commit BulkCommit, jobs []store.Job, picked bool,
 ) (completions []store.Completion, later []store.Job, err error) {
 	completions = make([]store.Completion, 0, len(jobs))
-	going := jobs
-	if slices.ContainsFunc(jobs, cancelRequested) {
-		going = nil
-		for _, j := range jobs {
-			if cancelRequested(j) {
-				completions = append(completions, store.Completion{Job: j, Outcome: models.OutcomeCancelled})
-			} else {
-				going = append(going, j)
-			}
+	going := slices.DeleteFunc(slices.Clone(jobs), func(j store.Job) bool {
+		if j.CancelRequested {
+			completions = append(completions, store.Completion{Job: j, Outcome: models.OutcomeCancelled})
 		}
-	}
+		return j.CancelRequested
+	})
 	if len(going) == 0 {
 		return completions, nil, nil
 	}

@@ -92,12 +92,8 @@ const endsItsJob = `v.outcome = 'completed' AND NOT q.cancel_requested AND q.gen
 // it takes a fifth of the time of one completion. So is what a job that awaits a callback needs:
 // its trigger looks for what came meanwhile.
 //
-// A lease is known by its turn, its fence, the attempt and the request (generation) that the
-// attempt is for: a turn may lease a job again that it has had.
-//
-// The state is compared by turn and fence, not by state = 'leased': that would tempt the planner
-// into the partial index of leased rows, and a chunk's completion would walk all of them for each
-// job.
+// The state is compared by turn and fence, not by state = 'leased', which would tempt the planner
+// into walking the partial index of leased rows for each job. What a lease is known by: decision 4.
 //
 // Accounting jobs of a chunk finish at one moment, because each later one in their block range
 // index would be written into the index anew, which takes a quarter of the update. Background jobs

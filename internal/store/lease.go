@@ -154,7 +154,6 @@ func (s *Store) LeaseFor(ctx context.Context, turn Turn, limit int, room Room) (
 	return got, nil
 }
 
-// quotas is how many jobs the shares ask for.
 func quotas(shares []due.Share) (n int) {
 	for _, sh := range shares {
 		n += sh.Quota

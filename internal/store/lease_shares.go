@@ -11,9 +11,8 @@ import (
 	"github.com/daybook-dev/daybook/models/locks"
 )
 
-// leaseShares leases what each partition is asked for.
 func (s *Store) leaseShares(ctx context.Context, turn Turn, shares []due.Share, room Room) ([]Job, error) {
-	free, counted := splitCounted(shares, room)
+	free, counted, _ := splitCounted(shares, room)
 	var jobs, more []Job
 	if len(free) > 0 {
 		if err := s.weeding(ctx, func() (err error) {
@@ -41,9 +40,9 @@ func (s *Store) leaseShares(ctx context.Context, turn Turn, shares []due.Share, 
 // splitCounted separates the partitions whose jobs in flight are counted: those of organizations
 // with a cap, of types with a limit over all workers, and of named queues with a limit or a rate.
 // Of each such organization and type one partition a time is asked, so that its partitions do not
-// each get all that is left. Among the partitions of a queue what is left is divided
-// (withinQueues).
-func splitCounted(shares []due.Share, room Room) (free, counted []due.Share) {
+// each get all that is left; rest are the others. Among the partitions of a queue what is left is
+// divided (withinQueues).
+func splitCounted(shares []due.Share, room Room) (free, counted, rest []due.Share) {
 	orgs, types := map[string]bool{}, map[string]bool{}
 	for _, s := range shares {
 		jobType := s.Type()
@@ -52,12 +51,14 @@ func splitCounted(shares []due.Share, room Room) (free, counted []due.Share) {
 		switch {
 		case !s.Capped && !limited && !s.Counted:
 			free = append(free, s)
-		case !asked:
+		case asked:
+			rest = append(rest, s)
+		default:
 			orgs[s.Org], types[jobType] = true, true
 			counted = append(counted, s)
 		}
 	}
-	return free, counted
+	return free, counted, rest
 }
 
 // leaseCounted counts what is in flight and leases what is left of each cap and limit, one caller
@@ -121,7 +122,6 @@ func tryLocks(ctx context.Context, tx pgx.Tx, class locks.Class, names []string)
 	return byKey(ctx, tx, pgx.RowTo[string], stmt, class, names)
 }
 
-// limitedTypes are the types of shares that have a limit over all workers.
 func limitedTypes(shares []due.Share, room Room) []string {
 	types := []string{}
 	for _, sh := range shares {

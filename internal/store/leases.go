@@ -102,9 +102,8 @@ RETURNING q.id, q.org_id, /* jobs */q.type, ''/* accounting: '', q.document_id *
 
 // GiveBack implements engine.Leases.
 //
-// The generation is not compared, because it would not tell: what was given back, uncounted, and is
-// leased again has the same attempt and generation. Should a try whose answer was lost be repeated
-// after that, the lease ends as a lost one does: its attempt commits nothing, and the job is worked
+// The generation would not tell what was given back and is leased again. Should a try whose answer
+// was lost be repeated after that, the attempt of that lease commits nothing, and the job is worked
 // again.
 func (s *Store) GiveBack(ctx context.Context, turn Turn, ids []string, delay time.Duration) (int, error) {
 	released, err := byKey(ctx, s.pool, backFrom(turn), s.kind.sql(giveBackStmt),

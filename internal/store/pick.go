@@ -56,9 +56,9 @@ func (s *Store) PickTypes(ctx context.Context, limit int, may func(jobType strin
 // ask chooses shares that may be picked.
 func (p *Pick) ask() []due.Share {
 	all := p.store.due.Divide(p.limit, p.room)
-	free, counted := splitCounted(all, p.room)
+	free, counted, rest := splitCounted(all, p.room)
 	p.Capped = p.Capped || len(counted) > 0
-	returnUnused(p.room, without(all, free), nil)
+	returnUnused(p.room, append(counted, rest...), nil)
 	for _, sh := range free {
 		if !p.may(sh.Type()) {
 			p.Others = true
@@ -164,26 +164,12 @@ func (p *Pick) Undo() {
 // are due as before, and their organizations have had their turn.
 func (p *Pick) LeaveAlone(others bool) { p.store.due.LeaveAlone(p.shares, others) }
 
-// without returns the shares that are not among the free ones, which are in the same order.
-func without(shares, free []due.Share) (others []due.Share) {
-	for _, sh := range shares {
-		if len(free) > 0 && free[0].Key == sh.Key {
-			free = free[1:]
-			continue
-		}
-		others = append(others, sh)
-	}
-	return others
-}
-
 // LeasePicked implements engine.Leases. Every request for a job sets its updated_at, under the lock
 // of its row: what was asked for since is not swallowed. Only a request for a unique job that finds
 // it as it is leaves no trace, so no unique one is leased in another transaction. Times are
 // compared for equality alone, because the clock may have been set back.
 //
-// The state is compared as text, and so no partial index of it is used: where ANALYZE has found
-// nothing pending the planner would walk the index of what is, with all that died there beside an
-// old snapshot, instead of looking the rows up by their key.
+// The state is compared as text, and so no partial index of it is used, but the key (decision 2).
 func (s *Store) LeasePicked(ctx context.Context, tx pgx.Tx, turn Turn, jobs []Job, locked bool) ([]string, error) {
 	const stmt = `
 UPDATE daybook.jobs q

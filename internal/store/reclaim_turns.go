@@ -81,7 +81,6 @@ SELECT q.id, c.charged,
 	return t, Wrap("reclaim turns", err)
 }
 
-// takeRows leases locked rows to the turn.
 func (s *Store) takeRows(ctx context.Context, tx pgx.Tx, turn Turn, crashed bool, rows locked,
 	t *ReclaimedTurns,
 ) error {

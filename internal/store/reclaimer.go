@@ -157,7 +157,6 @@ func unevenly(pause time.Duration) time.Duration {
 	return pause + rand.N(pause/4) //nolint:gosec // no secret
 }
 
-// oldest is the oldest lease of the queue.
 type oldest struct {
 	now, started time.Time
 	// renewed is nil where there is none.

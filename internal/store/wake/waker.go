@@ -1,3 +1,9 @@
+// Package wake tells the waiters of one process that a queue may have work. A transaction that
+// enqueues notifies only while a waiter waits, which it sees by an advisory lock; a waker holds
+// that lock, listens, and has its waiters scan. A wake-up says "look", never what there is.
+//
+// waker.go has the waiters and the connection, lock.go what is known of the lock, and when
+// notifications are given up, tell.go which waiter is told first.
 package wake
 
 import (
@@ -34,10 +40,9 @@ const (
 // polling, and never waits for another transaction. Each waiter also scans again by itself after
 // its poll interval.
 //
-// A notification costs the transaction that sends it, its commit and this process more than a scan
-// costs for all jobs that it finds. So while notifications come faster than the waiters scan, the
-// waker gives the lock up and tells a waiter to scan every interval. When several scans in a row
-// find nothing it takes the lock again.
+// While notifications, which cost more than scans, come faster than the waiters scan, the waker
+// gives the lock up and tells a waiter to scan every interval; when several scans in a row find
+// nothing it takes the lock again (decision 2).
 type Waker struct {
 	queue    Queue
 	interval time.Duration

@@ -8,6 +8,59 @@ import (
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
+// sleptFor is the delay of a check from which the process counts as having been suspended.
+const sleptFor = 5 * time.Second
+
+// StartReclaiming makes the engine look for leases that are not renewed. It also has the engine
+// release jobs that wait for nothing any more, and failed jobs whose error has no cause any more. A
+// turn begins that as well; it ends with Close.
+func (e *Engine) StartReclaiming() {
+	e.reclaiming.Do(func() {
+		e.background.Go(e.reclaim)
+		e.background.Go(e.checkWaits)
+	})
+}
+
+// reclaim ends leases that their holders do not renew, for as long as the engine lives: also while
+// its turns wait.
+func (e *Engine) reclaim() {
+	log := e.options.Log
+	reclaimer := e.kind.NewReclaimer()
+	failing := false
+	for {
+		got, pause, err := reclaimer.Check(e.life)
+		switch {
+		case e.life.Err() != nil:
+			return
+		case err != nil && !failing:
+			log.Debug("expired leases cannot be looked for", "error", store.Explain(err))
+		case got.Jobs > 0:
+			log.Warn("leases that were not renewed have been reclaimed",
+				"queue", e.kind.Name(), "jobs", got.Jobs, "lost", got.Lost, "failed", got.Failed)
+			e.late.note(func(r *Report) { r.Lost, r.Failed = r.Lost+got.Lost, r.Failed+got.Failed })
+			e.waker.Remind()
+		}
+		failing = err != nil
+		planned := time.Now().Add(pause)
+		select {
+		case <-e.life.Done():
+			return
+		case <-time.After(pause):
+		}
+		if late := time.Since(planned); late >= sleptFor {
+			go e.saySlept(late+pause, e.lost.Load())
+		}
+	}
+}
+
+// saySlept says for how long the process did not run, and what that has cost it, as soon as its
+// turns have renewed what they still hold.
+func (e *Engine) saySlept(slept time.Duration, before int64) {
+	rest(e.life, e.options.RenewEvery+time.Second)
+	e.options.Log.Warn("this worker was not running for a while: it slept, or had no processor time",
+		"for", slept.Round(time.Second).String(), "turns_reclaimed", e.lost.Load()-before)
+}
+
 const (
 	// checkWaitsEvery is for how long nothing is asked about jobs that wait, for when an
 	// announcement was missed. Work that is announced ends it, so an idle process asks hardly
@@ -27,12 +80,7 @@ type waits struct {
 }
 
 // look says that something may have been put on record about jobs that wait.
-func (w *waits) look() {
-	select {
-	case w.looks <- struct{}{}:
-	default:
-	}
-}
+func (w *waits) look() { signal(w.looks) }
 
 // notePoll takes in whether a poll has seen something on record about jobs that wait.
 func (w *waits) notePoll(p store.Polled) {
@@ -40,10 +88,7 @@ func (w *waits) notePoll(p store.Polled) {
 	case p.Waits:
 		w.look()
 	case p.Looked:
-		select {
-		case w.looked <- struct{}{}:
-		default:
-		}
+		signal(w.looked)
 	}
 }
 
@@ -71,7 +116,6 @@ func (e *Engine) checkWaits() {
 	}
 }
 
-// await waits until it is worth while to look for something to decide.
 func (w *waits) await(life context.Context) {
 	for {
 		select {
