@@ -14,7 +14,6 @@ import (
 // log, nothing that recovers a lease; a batch is leased, its rows are written and it is completed,
 // in one transaction.
 const (
-	byHandName  = "SQL by hand"
 	byHandBatch = 500
 	byHandConns = 3
 )

@@ -64,7 +64,7 @@ func runDrain(ctx context.Context, b *bench) ([]report.Row, error) {
 		func(ctx context.Context) (float64, error) { return b.drainRate(ctx, settings{}, n) },
 		b.peer(func(ctx context.Context) (float64, error) {
 			took, err := b.drainByHand(ctx, n)
-			b.say("  %s: %s documents/s", byHandName, report.Figure(perSecond(n, took)))
+			b.say("  %s: %s documents/s", report.ByHand, report.Figure(perSecond(n, took)))
 			return perSecond(n, took), err
 		}),
 	)
@@ -79,7 +79,7 @@ func runDrain(ctx context.Context, b *bench) ([]report.Row, error) {
 	rows := []report.Row{
 		row("best settings", median(rates[0])).Beside(riverName, river),
 		row("default settings", median(rates[2])).Beside(riverName, river),
-		row("best settings, beside SQL by hand", median(rates[0])).Beside(byHandName, median(rates[3])),
+		row("best settings, beside SQL by hand", median(rates[0])).Beside(report.ByHand, median(rates[3])),
 	}
 	rows[0].Target, rows[0].Note = report.TimesPeer(10), fmt.Sprintf("%s; Daybook: %s; River: %s.", size, best, riverBest)
 	rows[1].Target, rows[1].Note = report.TimesPeer(5), fmt.Sprintf("%s; River: %s.", size, riverBest)

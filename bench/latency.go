@@ -78,8 +78,8 @@ func runLatency(ctx context.Context, b *bench, p latencyPlan) ([]report.Row, err
 		}.Beside(riverName, peer)
 	}
 	return []report.Row{
-		row("p50", median(p50), median(riverP50), p.p50),
-		row("p99", median(p99), median(riverP99), p.p99),
+		row("p50, River's default client", median(p50), median(riverP50), p.p50),
+		row("p99, River's default client", median(p99), median(riverP99), p.p99),
 	}, nil
 }
 

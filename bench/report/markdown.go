@@ -49,6 +49,7 @@ func (f File) markdown(chart string, explained []Explained) string {
 		"figure divided by the peer's. " +
 		"*Flushes* are how often a second the disk made a page durable: each commit waits for one. The settings of each " +
 		"run, of Daybook and its peers, and its other figures are in [performance.json](performance.json) (`note`).\n")
+	f.lead(&b)
 	for len(explained) > 0 {
 		n := slices.IndexFunc(explained, func(e Explained) bool { return e.Topic != explained[0].Topic })
 		if n < 0 {
@@ -64,6 +65,64 @@ func (f File) markdown(chart string, explained []Explained) string {
 	}
 	b.WriteString("\n")
 	return b.String()
+}
+
+// lead writes what Daybook does beside the best peer at the very same, also where it is behind.
+func (f File) lead(b *strings.Builder) {
+	b.WriteString("\n### Beside the best peer\n\nHow many times as good Daybook is: below 1 it is behind.\n\n" +
+		"| the same work | Daybook | best peer | unit | times as good |\n|---|--:|--:|---|--:|\n")
+	for _, r := range f.bestPeers() {
+		work, peer := r.contract()
+		times := Figure(r.timesAsGood())
+		if r.timesAsGood() < 1 {
+			times = "**" + times + "**"
+		}
+		fmt.Fprintf(b, "| %s | %s | %s (%s) | %s | %s |\n", work, Figure(r.Daybook), Figure(*r.Peer), peer, r.Unit, times)
+	}
+}
+
+// bestPeers are the figures of the same work beside its best peer: one of each, in the order of the
+// page. What SQL by hand does is no peer's, and what should not happen at all has no ratio.
+func (f File) bestPeers() (best []Record) {
+	for _, r := range f.Records {
+		if r.Ratio == nil || *r.Ratio == 0 || r.PeerName == ByHand {
+			continue
+		}
+		n := slices.IndexFunc(best, func(other Record) bool {
+			one, _ := other.contract()
+			work, _ := r.contract()
+			return one == work
+		})
+		switch {
+		case n < 0:
+			best = append(best, r)
+		case r.timesAsGood() < best[n].timesAsGood():
+			best[n] = r
+		}
+	}
+	return best
+}
+
+// ByHand is the name of statements that do the work without a queue.
+const ByHand = "SQL by hand"
+
+// contract splits the record's name into what is done and which of the peer's clients is beside it.
+func (r Record) contract() (work, peer string) {
+	for _, joint := range []string{", beside ", ", "} {
+		if work, client, found := strings.Cut(r.Scenario, joint+r.PeerName); found {
+			return work, r.PeerName + client
+		}
+	}
+	return r.Scenario, r.PeerName
+}
+
+// timesAsGood is the ratio, or its inverse where less is better: of times, and of what idle workers
+// ask.
+func (r Record) timesAsGood() float64 {
+	if strings.HasSuffix(r.Unit, "/s") && r.Group != "idle" || strings.Contains(r.Unit, "first 15 s") {
+		return *r.Ratio
+	}
+	return 1 / *r.Ratio
 }
 
 // topic writes one topic: its command, its table, and how each figure comes about.

@@ -157,3 +157,30 @@ func TestMarkdownWithoutMarksIsRefused(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "# Performance\n", string(text))
 }
+
+// TestBestPeerLeads: each work is named once, beside the peer that is best at it, and says so where
+// Daybook is behind.
+func TestBestPeerLeads(t *testing.T) {
+	t.Parallel()
+	f := report.File{}
+	rate := report.Row{Group: "jobs", Name: "that do nothing", Daybook: 300, Unit: "jobs/s"}
+	other := rate.Beside("graphile-worker", 250)
+	other.Name += ", beside graphile-worker"
+	hand := rate.Beside(report.ByHand, 900)
+	hand.Name += ", beside SQL by hand"
+	late := report.Row{Group: "faults", Name: "slowest, River's tuned client", Daybook: 0.4, Unit: "s"}.Beside("River", 0.1)
+	later := report.Row{Group: "faults", Name: "slowest, River's default client", Daybook: 0.4, Unit: "s"}.Beside("River", 0.5)
+	idle := report.Row{Group: "idle", Name: "transactions", Daybook: 0.5, Unit: "transactions/s"}.Beside("River", 2)
+	alone := report.Row{Group: "memory", Name: "of a worker", Daybook: 90, Unit: "MiB"}
+	f.Merge([]report.Row{rate.Beside("River", 100), other, hand, late, later, idle, alone},
+		[]string{"jobs", "faults", "idle", "memory"}, report.Measured{Date: "2026-01-31"})
+	path := filepath.Join(t.TempDir(), "page.md")
+	require.NoError(t, f.WriteMarkdown(path, "chart.svg", []report.Explained{{Topic: "All", Group: "jobs"}}))
+	page, err := os.ReadFile(path)
+	require.NoError(t, err)
+	_, lead, _ := strings.Cut(string(page), "|---|--:|--:|---|--:|\n")
+	lead, _, _ = strings.Cut(lead, "\n\n")
+	assert.Equal(t, `| jobs: that do nothing | 300 | 250 (graphile-worker) | jobs/s | 1.20 |
+| faults: slowest | 0.40 | 0.10 (River's tuned client) | s | **0.25** |
+| idle: transactions | 0.50 | 2.00 (River) | transactions/s | 4.00 |`, lead)
+}
