@@ -45,6 +45,9 @@ type Options struct {
 	Events events.Sink
 	// Tracer makes spans; nil: nothing does.
 	Tracer Tracer
+	// Worker is the process's name in the leases of its turns. Without it, others do not see that the
+	// process has died, and its leases last until they expire.
+	Worker string
 	// Owner is who is responsible for accounting jobs; the handlers of other kinds say it by type.
 	Owner string
 	// Log is where the engine logs; default slog.Default().
@@ -143,7 +146,7 @@ func NewOn(k Kind, h Handlers, o Options) *Engine {
 
 func newEngine(k Kind, h Handlers, o Options) *Engine {
 	e := &Engine{
-		kind: k, waker: k.NewWaker(o.PickInterval, o.Log), handlers: h, room: newRoom(h), pace: newPace(),
+		kind: k, waker: k.NewWaker(o.Worker, o.PickInterval, o.Log), handlers: h, room: newRoom(h), pace: newPace(),
 		options: o, capacity: laneJobs, waits: waits{looks: make(chan struct{}, 1), looked: make(chan struct{}, 1)},
 	}
 	e.observer = newObserver(o.Events, k, h)

@@ -63,7 +63,7 @@ func (l *leases) renewOnce(ctx context.Context, every time.Duration) (again bool
 	turn, free := l.pin()
 	defer free()
 	before := l.calls.inHand()
-	renewed, err := l.engine.kind.Renew(ctx, turn, l.calls.overdue(), every/2)
+	renewed, err := l.engine.kind.Renew(ctx, turn, l.calls.overdue(), every/6)
 	if err != nil {
 		return false, err
 	}

@@ -60,8 +60,10 @@ type Kind interface {
 	// that makes a job due within a minute wakes a waiter of some process within a fraction of a
 	// second, also while another transaction that enqueues stays open. What falls due later is not
 	// told: Leased.Outlook and Pick.Wait say when. While the waiters find work all the time the
-	// Waker may tell them to scan every interval, and make enqueuing cheaper meanwhile. Close it.
-	NewWaker(interval time.Duration, log *slog.Logger) *store.Waker
+	// Waker may tell them to scan every interval, and make enqueuing cheaper meanwhile. worker is the
+	// process's name in its leases: while the Waker is connected, others know that it lives. Close
+	// it.
+	NewWaker(worker string, interval time.Duration, log *slog.Logger) *store.Waker
 }
 
 // Transactions are how the runner reaches the database of a kind.
