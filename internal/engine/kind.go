@@ -190,7 +190,9 @@ type Leases interface {
 //
 // A lease that expires after seconds (store.StaleAfter) ends when the Reclaimer has itself seen,
 // for as long as a holder takes to renew, in uninterrupted contact with a database that has not
-// been restarted meanwhile, that it was neither renewed nor locked. One that expires after minutes
+// been restarted meanwhile, that it was neither renewed nor locked. It ends after less than half of
+// that time when the Reclaimer has seen that its worker lived, and that all processes of the
+// worker's name have ended since (Waker). One that expires after minutes
 // gives its holder that time by itself: it ends when it has expired, also by a lease of any
 // process. Its job is pending again. It is charged if it was being worked, and fails when that was
 // its last attempt; what waited is not charged.

@@ -6,9 +6,9 @@ import (
 )
 
 const (
-	// departedAfter is the age from which the lease of a worker that has departed ends. It is above
-	// the age to which a living one lets its leases grow: it renews every RenewEvery what is older
-	// than a sixth of that.
+	// departedAfter is the age from which the lease of a worker that has departed ends. A living one
+	// lets its leases grow to 3.5 s: it renews every RenewEvery what is older than a sixth of that. It
+	// may wait for a connection for half a second more.
 	departedAfter = 4200 * time.Millisecond
 	// departedPatience is for how long a Reclaimer sees, in uninterrupted contact with the database,
 	// that a worker has departed and its lease is neither renewed nor locked. A living one whose

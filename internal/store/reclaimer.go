@@ -120,7 +120,7 @@ func (r *Reclaimer) check(ctx context.Context, began time.Time) (Reclaimed, time
 	}
 	r.departed.look(o.now, o.workers)
 	r.from = o.now.Add(-leaseWindow)
-	if o.renewed == nil {
+	if o.renewed == nil || o.renewed.After(o.now) { // claims by SQL are ahead for minutes
 		clear(r.watched)
 		return Reclaimed{}, unleasedPause, nil
 	}
