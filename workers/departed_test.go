@@ -2,6 +2,7 @@ package workers_test
 
 import (
 	"context"
+	"os"
 	"syscall"
 	"testing"
 	"time"
@@ -31,20 +32,26 @@ func naps() *jobs.Registry {
 }
 
 // napping has a worker process be at a job, and starts another one, which knows that it lives.
-func (b *bundle) napping() (kill func()) {
+func (b *bundle) napping() (victim *os.Process) {
 	b.t.Helper()
-	victim := b.process("victim", envNaps+"=yes")
+	victim = b.process("victim", envNaps+"=yes")
 	b.runJobs(`{}`)
 	_, err := queue.EnqueueJob(b.t.Context(), b.Pool, org, nap{}, queue.JobOptions{})
 	require.NoError(b.t, err)
 	b.eventually("the victim works", time.Minute, func() bool { return b.nappers("victim") == 1 })
 	b.process("survivor", envNaps+"=yes")
+	b.bothLive()
+	return victim
+}
+
+// bothLive waits until both workers hold their locks.
+func (b *bundle) bothLive() {
+	b.t.Helper()
 	b.eventually("both live", time.Minute, func() bool {
 		return fixture.Count(b.t, b.Pool, `
 SELECT count(DISTINCT objid) FROM pg_locks
  WHERE classid = daybook.lock_class('workers')::oid AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`) == 2
 	})
-	return func() { require.NoError(b.t, victim.Signal(syscall.SIGKILL)) }
 }
 
 // nappers counts the jobs that a worker is at, or is charged with.
@@ -58,8 +65,7 @@ func (b *bundle) nappers(worker string) int {
 func TestKilledWorkersJobBeginsElsewhere(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	kill := b.napping()
-	kill()
+	require.NoError(t, b.napping().Kill())
 	killed, crowd := time.Now(), watchCrowd(t)
 	b.eventually("the survivor works", time.Minute, func() bool { return b.nappers("survivor") == 1 })
 	took := time.Since(killed)
@@ -68,15 +74,19 @@ func TestKilledWorkersJobBeginsElsewhere(t *testing.T) {
 	t.Logf("the job began elsewhere within %s", took.Round(100*time.Millisecond))
 }
 
-// TestLivingWorkerLosesItsSessions: all sessions of a worker are ended, again and again. It keeps
-// its job.
-func TestLivingWorkerLosesItsSessions(t *testing.T) {
+// TestLivingWorkerKeepsItsJob: all sessions of a worker are ended, again and again, and then it
+// does not run for a while, but has sessions.
+func TestLivingWorkerKeepsItsJob(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	b.napping()
+	victim := b.napping()
 	for began := time.Now(); time.Since(began) < 12*time.Second; time.Sleep(300 * time.Millisecond) {
 		b.exec(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'victim' AND datname = current_database()`)
 	}
+	b.bothLive()
+	require.NoError(t, victim.Signal(syscall.SIGSTOP))
+	time.Sleep(5 * time.Second)
+	require.NoError(t, victim.Signal(syscall.SIGCONT))
 	assert.Equal(t, 1, b.nappers("victim"))
 	assert.Zero(t, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.attempts WHERE outcome = 'lost'`))
 }
