@@ -24,8 +24,14 @@ func (b *bundle) living() (end func()) {
 	b.t.Helper()
 	conn, err := pgx.Connect(b.t.Context(), b.URL)
 	require.NoError(b.t, err)
-	end = func() { _ = conn.Close(context.WithoutCancel(b.t.Context())) }
-	b.t.Cleanup(end)
+	pid := conn.PgConn().PID()
+	b.t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(b.t.Context())) })
+	end = func() {
+		require.NoError(b.t, conn.Close(b.t.Context()))
+		require.Eventually(b.t, func() bool {
+			return fixture.Count(b.t, b.Pool, `SELECT count(*) FROM pg_stat_activity WHERE pid = $1`, pid) == 0
+		}, pgtest.Patience, time.Millisecond)
+	}
 	_, err = conn.Exec(b.t.Context(), `SELECT pg_advisory_lock_shared($1, hashtext('test'))`, locks.Workers)
 	require.NoError(b.t, err)
 	return end

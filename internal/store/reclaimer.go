@@ -18,8 +18,9 @@ const (
 	// later.
 	suspectAfter = StaleAfter - reclaimPatience
 	// reclaimPause is the longest pause between two checks while anything is leased: then it is seen
-	// in time that a worker has departed. watchPause is the one while leases are watched, slowWatchPause the longest one while leases are watched by
-	// checks that are slow. maxGap is the pause after which what was seen before counts no more.
+	// in time that a worker has departed. watchPause is the one while leases are watched,
+	// slowWatchPause the longest one while leases are watched by checks that are slow. maxGap is the
+	// pause after which what was seen before counts no more.
 	reclaimPause   = 2500 * time.Millisecond
 	watchPause     = 500 * time.Millisecond
 	slowWatchPause = time.Second
@@ -68,7 +69,8 @@ func (r *Reclaimer) Check(ctx context.Context) (got Reclaimed, pause time.Durati
 	if began.Sub(r.checked) > maxGap {
 		clear(r.watched)
 	}
-	got, pause, err = r.check(ctx, began)
+	full := !began.Before(r.full)
+	got, pause, err = r.check(ctx, began, full)
 	if errors.Is(err, errElsewhere) {
 		return got, unevenly(watchPause), nil // what was seen counts on, for maxGap
 	}
@@ -80,7 +82,10 @@ func (r *Reclaimer) Check(ctx context.Context) (got Reclaimed, pause time.Durati
 		return got, watchPause, err
 	}
 	rest := costShare * now.Sub(began)
-	if len(r.watched) > 0 {
+	switch {
+	case full:
+		rest = 0 // the next one that looks at everything comes later instead
+	case len(r.watched) > 0:
 		// A longer pause would forget what was seen: a check that is always slow would never end a
 		// lease.
 		rest = min(rest, slowWatchPause)
@@ -88,9 +93,8 @@ func (r *Reclaimer) Check(ctx context.Context) (got Reclaimed, pause time.Durati
 	return got, max(pause, rest), nil
 }
 
-func (r *Reclaimer) check(ctx context.Context, began time.Time) (Reclaimed, time.Duration, error) {
+func (r *Reclaimer) check(ctx context.Context, began time.Time, full bool) (Reclaimed, time.Duration, error) {
 	from, limit := &r.from, maxGap
-	full := !began.Before(r.full)
 	switch {
 	case full:
 		from, limit = &time.Time{}, r.fullLimit
@@ -122,6 +126,9 @@ func (r *Reclaimer) check(ctx context.Context, began time.Time) (Reclaimed, time
 	r.from = o.now.Add(-leaseWindow)
 	if o.renewed == nil || o.renewed.After(o.now) { // claims by SQL are ahead for minutes
 		clear(r.watched)
+		if r.checked.IsZero() {
+			return Reclaimed{}, reclaimPause, nil // to know the workers that start together with this one
+		}
 		return Reclaimed{}, unleasedPause, nil
 	}
 	if o.renewed.Before(r.from) {
