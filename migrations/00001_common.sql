@@ -72,6 +72,7 @@ AS $$
         WHEN 'async operations'     THEN 1684109675
         WHEN 'queue leases'         THEN 1684109680
         WHEN 'fleets'               THEN 1684109681
+        WHEN 'workers'              THEN 1684109682
     END
 $$;
 COMMENT ON FUNCTION daybook.lock_class(text) IS 'The classid, in pg_locks, of Daybook''s advisory locks of a purpose';

@@ -2383,6 +2383,7 @@ CREATE FUNCTION daybook.lock_class(name text) RETURNS integer
         WHEN 'async operations'     THEN 1684109675
         WHEN 'queue leases'         THEN 1684109680
         WHEN 'fleets'               THEN 1684109681
+        WHEN 'workers'              THEN 1684109682
     END
 $$;
 

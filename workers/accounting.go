@@ -156,7 +156,10 @@ func NewAccounting(o AccountingOptions) (*Worker, error) {
 
 // processor picks who works the jobs, and the engine's options for it.
 func (o AccountingOptions) processor() (engine.Processor, engine.Options, error) {
-	eo := engine.Options{PickInterval: o.PickInterval, Owner: o.Owner, Tracer: tracing.Engine(), Log: o.Log}
+	eo := engine.Options{
+		Worker: cmp.Or(o.Name, store.ProcessName()), PickInterval: o.PickInterval, Owner: o.Owner,
+		Tracer: tracing.Engine(), Log: o.Log,
+	}
 	if o.Processor == nil && o.JobProcessor == nil {
 		if po := o.ProcessorOptions; po.ChunkSize != 0 || po.Parallel != 0 || po.Timeout != 0 || len(po.Sources) > 0 {
 			return nil, eo, errors.New("workers: ProcessorOptions are for a Processor or JobProcessor, and neither is set: " +

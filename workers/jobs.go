@@ -89,7 +89,10 @@ func NewJobs(o JobsOptions) (*Worker, error) {
 	s.GuardSchema(verifySchema(o.Pool), o.Log)
 	w := &Worker{pool: o.Pool, log: o.Log, hub: hub.notifying(o.NotifyEvents, o.Pool, o.Log), fatal: make(chan error, 1)}
 	w.engine = engine.NewJobs(s, o.Registry,
-		engine.Options{PickInterval: o.PickInterval, Events: sink, Tracer: tracing.Engine(), Log: o.Log})
+		engine.Options{
+			Worker: cmp.Or(o.Name, store.ProcessName()), PickInterval: o.PickInterval, Events: sink,
+			Tracer: tracing.Engine(), Log: o.Log,
+		})
 	id, noted := rand.Text(), false
 	w.tend = func(ctx context.Context) error {
 		if err := o.Registry.Started(); err != nil {

@@ -31,9 +31,10 @@ const (
 	envNamespace     = "DAYBOOK_TEST_NAMESPACE"
 	envTemporal      = "DAYBOOK_TEST_TEMPORAL"
 	envDatabase      = "DAYBOOK_TEST_DATABASE"
-	// envTasks has the variables of a worker of tasks, as JSON; without it the process works
-	// documents.
+	// envTasks has the variables of a worker of tasks, as JSON; with envNaps the process works
+	// background jobs that do not end; without either it works documents.
 	envTasks = "DAYBOOK_TEST_TASK_VARIABLES"
+	envNaps  = "DAYBOOK_TEST_NAPS"
 )
 
 // workerProcess is the main function of a worker process; it ends by being killed.
@@ -57,6 +58,9 @@ func workerProcess() {
 // processWorker makes the worker that the environment asks for.
 func processWorker(c client.Client, pool *pgxpool.Pool) (*workers.Worker, error) {
 	name := os.Getenv(envWorkerProcess)
+	if os.Getenv(envNaps) != "" {
+		return workers.NewJobs(workers.JobsOptions{Client: c, Pool: pool, Registry: naps(), Name: name})
+	}
 	if os.Getenv(envTasks) == "" {
 		return workers.NewAccounting(workers.AccountingOptions{Client: c, Pool: pool, Name: name})
 	}

@@ -11,6 +11,9 @@ import (
 // sleptFor is the delay of a check from which the process counts as having been suspended.
 const sleptFor = 5 * time.Second
 
+// busyPause is the longest pause between two checks while handlers run in this process.
+const busyPause = 2500 * time.Millisecond
+
 // StartReclaiming makes the engine look for leases that are not renewed. It also has the engine
 // release jobs that wait for nothing any more, and failed jobs whose error has no cause any more. A
 // turn begins that as well; it ends with Close.
@@ -41,16 +44,33 @@ func (e *Engine) reclaim() {
 			e.waker.Remind()
 		}
 		failing = err != nil
-		planned := time.Now().Add(pause)
-		select {
-		case <-e.life.Done():
+		late, ended := e.restToCheck(pause)
+		if ended {
 			return
-		case <-time.After(pause):
 		}
-		if late := time.Since(planned); late >= sleptFor {
-			go e.saySlept(late+pause, e.lost.Load())
+		if late >= sleptFor {
+			go e.saySlept(late+min(pause, busyPause), e.lost.Load())
 		}
 	}
+}
+
+// restToCheck waits until the next check is due: after busyPause already where this process is at
+// work, because others may have begun to hold leases then as well. It returns by how much it was
+// late, and whether the engine has ended.
+func (e *Engine) restToCheck(pause time.Duration) (late time.Duration, ended bool) {
+	for ; pause > 0; pause -= busyPause {
+		step := min(pause, busyPause)
+		planned := time.Now().Add(step)
+		select {
+		case <-e.life.Done():
+			return 0, true
+		case <-time.After(step):
+		}
+		if late = time.Since(planned); late >= sleptFor || e.Handling() > 0 {
+			break
+		}
+	}
+	return late, false
 }
 
 // saySlept says for how long the process did not run, and what that has cost it, as soon as its

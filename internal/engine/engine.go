@@ -52,6 +52,9 @@ type Options struct {
 	Events events.Sink
 	// Tracer makes spans; nil: nothing does.
 	Tracer Tracer
+	// Worker is the process's name in the leases of its turns. Without it, others do not see that the
+	// process has died, and its leases last until they expire.
+	Worker string
 	// Owner is who is responsible for accounting jobs; the handlers of other kinds say it by type.
 	Owner string
 	// Log is where the engine logs; default slog.Default().
@@ -146,7 +149,7 @@ func (e *Engine) Resumes() bool { return e.resumes }
 func NewOn(k Kind, h Handlers, o Options) *Engine {
 	o = o.withDefaults()
 	e := &Engine{
-		kind: k, waker: k.NewWaker(o.PickInterval, o.Log), handlers: h, room: newRoom(h), pace: newPace(),
+		kind: k, waker: k.NewWaker(o.Worker, o.PickInterval, o.Log), handlers: h, room: newRoom(h), pace: newPace(),
 		options: o, capacity: laneJobs, begins: true,
 		waits: waits{looks: make(chan struct{}, 1), looked: make(chan struct{}, 1)},
 	}

@@ -12,6 +12,9 @@ const (
 	// that missed rows which were locked it grows.
 	renewLimit = 3 * time.Second
 	renewRetry = 200 * time.Millisecond
+	// youngShare: what is younger than such a part of the pause is left out. Leases grow older than
+	// the pause by so much, which must stay well below the age at which a dead worker's end.
+	youngShare = 6
 )
 
 // renew renews the turn's leases until ctx ends, cancels the calls of jobs that the turn has lost
@@ -63,7 +66,7 @@ func (l *leases) renewOnce(ctx context.Context, every time.Duration) (again bool
 	turn, free := l.pin()
 	defer free()
 	before := l.calls.inHand()
-	renewed, err := l.engine.kind.Renew(ctx, turn, l.calls.overdue(), every/2)
+	renewed, err := l.engine.kind.Renew(ctx, turn, l.calls.overdue(), every/youngShare)
 	if err != nil {
 		return false, err
 	}

@@ -61,8 +61,10 @@ type Kind interface {
 	// that makes a job due within a minute wakes a waiter of some process within a fraction of a
 	// second, also while another transaction that enqueues stays open. What falls due later is not
 	// told: Leased.Outlook and Pick.Wait say when. While the waiters find work all the time the
-	// Waker may tell them to scan every interval, and make enqueuing cheaper meanwhile. Close it.
-	NewWaker(interval time.Duration, log *slog.Logger) *store.Waker
+	// Waker may tell them to scan every interval, and make enqueuing cheaper meanwhile. worker is the
+	// process's name in its leases: while the Waker is connected, others know that it lives. Close
+	// it.
+	NewWaker(worker string, interval time.Duration, log *slog.Logger) *store.Waker
 }
 
 // Transactions are how the runner reaches the database of a kind.
@@ -186,7 +188,9 @@ type Leases interface {
 //
 // A lease that expires after seconds (store.StaleAfter) ends when the Reclaimer has itself seen,
 // for as long as a holder takes to renew, in uninterrupted contact with a database that has not
-// been restarted meanwhile, that it was neither renewed nor locked. One that expires after minutes
+// been restarted meanwhile, that it was neither renewed nor locked. It ends after less than half of
+// that time when the Reclaimer has seen that its worker lived, and that all processes of the
+// worker's name have ended since (Waker). One that expires after minutes
 // gives its holder that time by itself: it ends when it has expired, also by a lease of any
 // process. Its job is pending again. It is charged if it was being worked, and fails when that was
 // its last attempt; what waited is not charged.

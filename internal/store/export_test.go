@@ -75,3 +75,6 @@ func (s *Store) AgeWaits(d time.Duration) {
 	defer w.mu.Unlock()
 	w.at, w.full = w.at.Add(-d), w.full.Add(-d)
 }
+
+// Restarted has the Reclaimer see that PostgreSQL was started again.
+func (r *Reclaimer) Restarted() { r.started = time.Time{} }

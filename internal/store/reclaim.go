@@ -38,7 +38,8 @@ func (r *Reclaimed) Add(o Reclaimed) {
 // time to renew.
 func (s *Store) ReclaimExpired(ctx context.Context) (Reclaimed, error) {
 	return reclaimAll(maxReclaimed, func() (Reclaimed, error) {
-		got, _, err := s.reclaim(ctx, lockWaiting, time.Time{}, StaleAfter, func(string, time.Time) bool { return true })
+		of := suspicion{age: StaleAfter, gone: []uint32{}}
+		got, _, err := s.reclaim(ctx, lockWaiting, of, func(suspect, time.Time) bool { return true })
 		return got, err
 	})
 }
@@ -72,18 +73,31 @@ type suspect struct {
 	id string
 	// renewed is when, in microseconds.
 	renewed int64
+	// worker is the key of the lock of who holds it.
+	worker uint32
 }
 
-// reclaim locks the leases that have not been renewed for age, and since from at the latest, and
-// ends those that end says. It returns the locked ones that it left alone. It returns errElsewhere
-// where it did not get the lock.
-func (s *Store) reclaim(ctx context.Context, lock reclaimLocking, from time.Time, age time.Duration,
-	end func(id string, renewed time.Time) bool,
+// suspicion says which leases a transaction looks at: from from on, those that are older than age,
+// and those of the workers gone that were renewed before a time.
+type suspicion struct {
+	from   time.Time
+	age    time.Duration
+	gone   []uint32
+	before time.Time
+}
+
+// reclaim locks the leases that are suspicious, and ends those that end says. It returns the locked
+// ones that it left alone. It returns errElsewhere where it did not get the lock.
+func (s *Store) reclaim(ctx context.Context, lock reclaimLocking, of suspicion,
+	end func(one suspect, renewed time.Time) bool,
 ) (Reclaimed, []suspect, error) {
 	const find = `
-SELECT id, last_attempted_at, working, org_id, /* jobs */type, ''/* accounting: '', document_id */, run_count, coalesce(worker, ''), coalesce(turn_id, '')
+SELECT id, last_attempted_at, working, org_id, /* jobs */type, ''/* accounting: '', document_id */, run_count, coalesce(worker, ''), coalesce(turn_id, ''),
+       hashtext(coalesce(worker, ''))::oid
   FROM daybook.jobs
- WHERE state = 'leased' AND last_attempted_at >= @from AND last_attempted_at < statement_timestamp() - make_interval(secs => @age)
+ WHERE state = 'leased' AND last_attempted_at >= @from
+   AND last_attempted_at < greatest(statement_timestamp() - make_interval(secs => @age), @before)
+   AND (last_attempted_at < statement_timestamp() - make_interval(secs => @age) OR hashtext(worker)::oid = ANY (@gone))
  ORDER BY last_attempted_at
  LIMIT @most
    FOR NO KEY UPDATE SKIP LOCKED`
@@ -101,18 +115,22 @@ SELECT id, last_attempted_at, working, org_id, /* jobs */type, ''/* accounting: 
 			return cmp.Or(err, errElsewhere)
 		}
 		var renewed time.Time
+		var worker uint32
 		var c Change
 		fields := []any{
 			&c.Job.ID, &renewed, &c.Counted, &c.Job.OrgID, &c.Job.Type, &c.Job.DocumentID, &c.Job.Attempt,
-			&c.Worker, &c.Turn,
+			&c.Worker, &c.Turn, &worker,
 		}
 		_, err := byKey(ctx, tx, eachRow(fields, func() {
-			if len(ending.ids) < maxReclaimed && end(c.Job.ID, renewed) {
+			one := suspect{c.Job.ID, renewed.UnixMicro(), worker}
+			if len(ending.ids) < maxReclaimed && end(one, renewed) {
 				ending.add(c)
 			} else {
-				left = append(left, suspect{c.Job.ID, renewed.UnixMicro()})
+				left = append(left, one)
 			}
-		}), s.kind.sql(find), Args{"from": from, "age": age.Seconds(), "most": maxSuspects})
+		}), s.kind.sql(find), Args{
+			"from": of.from, "age": of.age.Seconds(), "before": of.before, "gone": of.gone, "most": maxSuspects,
+		})
 		if err == nil && len(ending.ids) == 0 {
 			return errNothing // a rollback gives the locks back without waiting for the disk
 		}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"math/rand/v2"
 	"time"
+
+	"github.com/daybook-dev/daybook/models/locks"
 )
 
 const (
@@ -15,10 +17,11 @@ const (
 	// suspectAfter is the age from which a lease is watched: so it ends when it has expired, and no
 	// later.
 	suspectAfter = StaleAfter - reclaimPatience
-	// reclaimPause is the longest pause between two checks while anything is leased, watchPause the
-	// one while leases are watched, slowWatchPause the longest one while leases are watched by
-	// checks that are slow. maxGap is the pause after which what was seen before counts no more.
-	reclaimPause   = 5 * time.Second
+	// reclaimPause is the longest pause between two checks while anything is leased: then it is seen
+	// in time that a worker has departed. watchPause is the one while leases are watched,
+	// slowWatchPause the longest one while leases are watched by checks that are slow. maxGap is the
+	// pause after which what was seen before counts no more.
+	reclaimPause   = 2500 * time.Millisecond
 	watchPause     = 500 * time.Millisecond
 	slowWatchPause = time.Second
 	maxGap         = 2 * time.Second
@@ -45,6 +48,8 @@ type Reclaimer struct {
 	store *Store
 	// watched holds, for each lease that is not renewed, when that was first seen.
 	watched map[suspect]time.Time
+	// departed are the workers that have held their locks since the last error.
+	departed departed
 	// checked is when the last check ended, started when PostgreSQL was started.
 	checked, started time.Time
 	// from is where the next check begins to look; zero: a leaseWindow ago. full is when the next
@@ -55,7 +60,7 @@ type Reclaimer struct {
 
 // NewReclaimer returns a Reclaimer of the store's leases.
 func (s *Store) NewReclaimer() *Reclaimer {
-	return &Reclaimer{store: s, watched: map[suspect]time.Time{}, fullLimit: maxGap}
+	return &Reclaimer{store: s, watched: map[suspect]time.Time{}, departed: departed{}, fullLimit: maxGap}
 }
 
 // Check implements engine.Reclaimer.
@@ -64,7 +69,8 @@ func (r *Reclaimer) Check(ctx context.Context) (got Reclaimed, pause time.Durati
 	if began.Sub(r.checked) > maxGap {
 		clear(r.watched)
 	}
-	got, pause, err = r.check(ctx, began)
+	full := !began.Before(r.full)
+	got, pause, err = r.check(ctx, began, full)
 	if errors.Is(err, errElsewhere) {
 		return got, unevenly(watchPause), nil // what was seen counts on, for maxGap
 	}
@@ -72,10 +78,14 @@ func (r *Reclaimer) Check(ctx context.Context) (got Reclaimed, pause time.Durati
 	r.checked = now
 	if err != nil {
 		clear(r.watched)
+		clear(r.departed) // the same outage may have ended the sessions of workers that live
 		return got, watchPause, err
 	}
 	rest := costShare * now.Sub(began)
-	if len(r.watched) > 0 {
+	switch {
+	case full:
+		rest = 0 // the next one that looks at everything comes later instead
+	case len(r.watched) > 0:
 		// A longer pause would forget what was seen: a check that is always slow would never end a
 		// lease.
 		rest = min(rest, slowWatchPause)
@@ -83,9 +93,8 @@ func (r *Reclaimer) Check(ctx context.Context) (got Reclaimed, pause time.Durati
 	return got, max(pause, rest), nil
 }
 
-func (r *Reclaimer) check(ctx context.Context, began time.Time) (Reclaimed, time.Duration, error) {
+func (r *Reclaimer) check(ctx context.Context, began time.Time, full bool) (Reclaimed, time.Duration, error) {
 	from, limit := &r.from, maxGap
-	full := !began.Before(r.full)
 	switch {
 	case full:
 		from, limit = &time.Time{}, r.fullLimit
@@ -110,33 +119,50 @@ func (r *Reclaimer) check(ctx context.Context, began time.Time) (Reclaimed, time
 	}
 	if !o.started.Equal(r.started) {
 		clear(r.watched)
+		clear(r.departed)
 		r.started = o.started
 	}
+	r.departed.look(o.now, o.workers)
 	r.from = o.now.Add(-leaseWindow)
-	if o.renewed == nil {
+	if o.renewed == nil || o.renewed.After(o.now) { // claims by SQL are ahead for minutes
 		clear(r.watched)
+		if r.checked.IsZero() {
+			return Reclaimed{}, reclaimPause, nil // to know the workers that start together with this one
+		}
 		return Reclaimed{}, unleasedPause, nil
 	}
 	if o.renewed.Before(r.from) {
 		r.from = *o.renewed
 	}
-	if age := o.now.Sub(*o.renewed); age < suspectAfter {
+	gone, last := r.departed.gone()
+	if age := o.now.Sub(*o.renewed); age < suspectAfter && !o.renewed.Before(last) {
 		clear(r.watched)
 		return Reclaimed{}, min(max(suspectAfter-age, watchPause), reclaimPause), nil
 	}
-	return r.watch(ctx, o)
+	return r.watch(ctx, o, suspicion{from: r.from, age: suspectAfter, gone: gone, before: last})
 }
 
 // watch ends the leases that have been watched for long enough, and watches the others.
-func (r *Reclaimer) watch(ctx context.Context, o oldest) (Reclaimed, time.Duration, error) {
+func (r *Reclaimer) watch(ctx context.Context, o oldest, of suspicion) (Reclaimed, time.Duration, error) {
 	now := time.Now()
 	expired := o.now.Add(-StaleAfter)
-	got, left, err := r.store.reclaim(ctx, lockAtOnce, r.from, suspectAfter, func(id string, renewed time.Time) bool {
-		since, known := r.watched[suspect{id, renewed.UnixMicro()}]
-		return known && now.Sub(since) >= reclaimPatience && !renewed.After(expired)
+	got, left, err := r.store.reclaim(ctx, lockAtOnce, of, func(one suspect, renewed time.Time) bool {
+		since, known := r.watched[one]
+		switch seen := now.Sub(since); {
+		case !known:
+			return false
+		case seen >= departedPatience && r.departed.ends(one.worker, renewed, o.now):
+			return true
+		default:
+			return seen >= reclaimPatience && !renewed.After(expired)
+		}
 	})
 	if err != nil {
 		return got, 0, err
+	}
+	pause := unevenly(watchPause)
+	if len(left) == 0 && o.now.Sub(*o.renewed) < suspectAfter {
+		pause = reclaimPause
 	}
 	// What was renewed, or is locked, is not watched any more.
 	watched := make(map[suspect]time.Time, len(left))
@@ -146,9 +172,12 @@ func (r *Reclaimer) watch(ctx context.Context, o oldest) (Reclaimed, time.Durati
 			since = now
 		}
 		watched[one] = since
+		if r.departed.held(one.worker, time.UnixMicro(one.renewed)) {
+			pause = unevenly(departedPause)
+		}
 	}
 	r.watched = watched
-	return got, unevenly(watchPause), nil
+	return got, pause, nil
 }
 
 // unevenly is a pause, or up to a quarter more: processes that have begun to watch a lease together
@@ -161,6 +190,8 @@ type oldest struct {
 	now, started time.Time
 	// renewed is nil where there is none.
 	renewed *time.Time
+	// workers are the keys of the locks that workers hold.
+	workers []uint32
 }
 
 // oldestLease returns the lease that was taken or renewed first, from from on; nil: from a
@@ -170,11 +201,14 @@ func (s *Store) oldestLease(ctx context.Context, from *time.Time, limit time.Dur
 SELECT statement_timestamp(), pg_postmaster_start_time(), (
        SELECT last_attempted_at FROM daybook.jobs
         WHERE state = 'leased' AND last_attempted_at >= coalesce(@from, statement_timestamp() - make_interval(secs => @window)) AND last_attempted_at < 'infinity'
-        ORDER BY last_attempted_at LIMIT 1)`
+        ORDER BY last_attempted_at LIMIT 1), (
+       SELECT coalesce(array_agg(DISTINCT objid), '{}') FROM pg_locks
+        WHERE locktype = 'advisory' AND classid = @workers::integer::oid AND objsubid = 2 AND granted
+          AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))`
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	var o oldest
-	err := s.pool.QueryRow(ctx, s.kind.sql(stmt), Args{"from": from, "window": leaseWindow.Seconds()}).Scan(&o.now,
-		&o.started, &o.renewed)
+	a := Args{"from": from, "window": leaseWindow.Seconds(), "workers": locks.Workers}
+	err := s.pool.QueryRow(ctx, s.kind.sql(stmt), a).Scan(&o.now, &o.started, &o.renewed, &o.workers)
 	return o, Wrap("scan for expired leases", err)
 }

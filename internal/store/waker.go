@@ -18,11 +18,13 @@ type (
 )
 
 // NewWaker returns a waker of the queue that connects, when a waiter first waits, as the pool does.
-// interval is the pause between two scans while the waiters find work all the time. Close it.
-func (b *base) NewWaker(interval time.Duration, log *slog.Logger) *Waker {
+// worker is the process's name in its leases; empty: it takes none. interval is the pause between
+// two scans while the waiters find work all the time. Close it.
+func (b *base) NewWaker(worker string, interval time.Duration, log *slog.Logger) *Waker {
 	config := b.pool.Config()
 	return wake.NewWaker(wake.Queue{
 		Name:    b.kind.Name,
+		Worker:  worker,
 		Address: func() (string, int) { return b.kind.wakeChannel(), b.kind.wakeKey() },
 		Connect: func(ctx context.Context) (*pgx.Conn, error) {
 			conn, err := connectAs(ctx, config)

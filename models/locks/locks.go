@@ -45,6 +45,9 @@ const (
 	QueueLeases Class = 1684109680
 	// Fleets: one transaction at a time gives a fleet its number. Key: 0.
 	Fleets Class = 1684109681
+	// Workers: each session on which a worker process waits holds its own, shared, for as long as the
+	// process lives. So its leases end early when it has died. Key: the hash of the worker's name.
+	Workers Class = 1684109682
 )
 
 // Names are the classes by the names that SQL has for them.
@@ -53,7 +56,7 @@ var Names = map[string]Class{
 	"configuration groups": ConfigurationGroups, "configurations": Configurations, "sampler": Sampler,
 	"adoption":         Adoption,
 	"task type leases": TaskTypeLeases, "async operations": AsyncOperations, "queue leases": QueueLeases,
-	"fleets": Fleets,
+	"fleets": Fleets, "workers": Workers,
 }
 
 // Whole is a lock with one key alone, a number of 64 bits. PostgreSQL keeps these apart from those

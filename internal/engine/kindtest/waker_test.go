@@ -26,7 +26,7 @@ const wakeLimit = 20 * time.Second
 
 func (b *bundle) waker() *store.Waker {
 	b.t.Helper()
-	w := b.kind.NewWaker(5*time.Millisecond, slog.New(slog.DiscardHandler))
+	w := b.kind.NewWaker("", 5*time.Millisecond, slog.New(slog.DiscardHandler))
 	b.t.Cleanup(w.Close)
 	return w
 }

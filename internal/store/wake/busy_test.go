@@ -27,7 +27,7 @@ type busyWaiter struct {
 
 func (b *bundle) busyWaiter() *busyWaiter {
 	b.t.Helper()
-	w := store.New(b.Pool).NewWaker(busyInterval, slog.New(slog.DiscardHandler))
+	w := store.New(b.Pool).NewWaker("", busyInterval, slog.New(slog.DiscardHandler))
 	b.t.Cleanup(w.Close)
 	return &busyWaiter{Subscription: w.Subscribe(), waker: w, stop: func() {}}
 }

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/daybook-dev/daybook/models/locks"
 )
 
 const (
@@ -73,6 +75,9 @@ type Queue struct {
 	// Address returns the channel on which its wake function notifies, and the key of the lock that
 	// makes enqueuers notify.
 	Address func() (channel string, key int)
+	// Worker is the name of this process in its leases; empty: it takes none. The waker's connection
+	// holds the worker's lock.
+	Worker string
 	// Connect opens the waker's connection.
 	Connect func(ctx context.Context) (*pgx.Conn, error)
 }
@@ -223,18 +228,56 @@ func (w *Waker) listen(ctx context.Context) (connected bool, err error) {
 	if _, err := conn.Exec(ctx, "SET idle_session_timeout = 0; LISTEN "+w.channel()); err != nil {
 		return true, err
 	}
+	if err := w.showLife(ctx, conn); err != nil {
+		return true, err
+	}
 	// While another process holds the lock, work is notified and heard from here on; what was
 	// committed before is found by a scan after this moment.
 	w.broadcast()
 	for {
 		for n, changed := w.waiters(); n == 0; n, changed = w.waiters() {
-			if err := pause(ctx, time.Hour, changed); err != nil {
+			if err := watch(ctx, conn, changed); err != nil {
 				return true, err
 			}
 		}
 		l := &lock{waker: w, conn: conn, state: lockOpen, pace: newPace(w.interval)}
 		if err := l.serve(ctx); err != nil {
 			return true, err
+		}
+	}
+}
+
+// showLife takes the lock by which others know that the process lives: when it is killed, PostgreSQL
+// ends its sessions at once.
+func (w *Waker) showLife(ctx context.Context, conn *pgx.Conn) error {
+	if w.queue.Worker == "" {
+		return nil
+	}
+	_, err := conn.Exec(ctx, `SELECT pg_advisory_lock_shared($1, hashtext($2))`, locks.Workers, w.queue.Worker)
+	return err
+}
+
+// watch waits until changed is closed, or the connection has ended: without it the process would
+// seem to be dead.
+func watch(ctx context.Context, conn *pgx.Conn, changed <-chan struct{}) error {
+	waitCtx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-changed:
+			cancel()
+		case <-waitCtx.Done():
+		}
+	}()
+	for {
+		_, err := conn.WaitForNotification(waitCtx)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case waitCtx.Err() != nil:
+			return nil
+		case err != nil:
+			return err
 		}
 	}
 }

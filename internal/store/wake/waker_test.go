@@ -22,7 +22,7 @@ const wakeLimit = 20 * time.Second
 
 func (b *bundle) waker() *store.Waker {
 	b.t.Helper()
-	w := store.New(b.Pool).NewWaker(5*time.Millisecond, slog.New(slog.DiscardHandler))
+	w := store.New(b.Pool).NewWaker("", 5*time.Millisecond, slog.New(slog.DiscardHandler))
 	b.t.Cleanup(w.Close)
 	return w
 }
@@ -118,7 +118,7 @@ func TestNoWakeUpIsLost(t *testing.T) {
 			t.Parallel()
 			b := setup(t)
 			b.trials(120, level, func() (*store.Waker, func()) {
-				w := store.New(b.Pool).NewWaker(5*time.Millisecond, slog.New(slog.DiscardHandler))
+				w := store.New(b.Pool).NewWaker("", 5*time.Millisecond, slog.New(slog.DiscardHandler))
 				return w, w.Close
 			})
 		})
@@ -130,7 +130,7 @@ func TestNoWakeUpIsLost(t *testing.T) {
 			defer other.Close()
 			b.waitsNow(other)
 			b.trials(120, level, func() (*store.Waker, func()) {
-				w := store.New(b.Pool).NewWaker(5*time.Millisecond, slog.New(slog.DiscardHandler))
+				w := store.New(b.Pool).NewWaker("", 5*time.Millisecond, slog.New(slog.DiscardHandler))
 				return w, w.Close
 			})
 		})
