@@ -137,7 +137,7 @@ func NewAccounting(o AccountingOptions) (*Worker, error) {
 		engine: engine.New(s, processor, engineOptions), fatal: make(chan error, 1),
 	}
 	left := &leftovers{store: s, log: o.Log, can: o.abilities()}
-	w.check = o.checkSources
+	w.check, w.warm = o.checkSources, s.Warm
 	w.tend = func(ctx context.Context) error {
 		noteTypes(ctx, s, o.Name, accountingType(o.Owner), o.Log)
 		if err := left.tell(ctx); err != nil && ctx.Err() == nil {

@@ -106,6 +106,7 @@ func NewJobs(o JobsOptions) (*Worker, error) {
 		noted = true
 		return tendTypes(ctx, s, me, o.Log)
 	}
+	w.warm = s.Warm
 	w.stopped = func(ctx context.Context) error {
 		if !noted {
 			return nil

@@ -67,6 +67,8 @@ type Worker struct {
 	// tend is called once the schema is complete, before the first job, and every tendEvery after
 	// that; nil: it is not called.
 	tend func(ctx context.Context) error
+	// warm opens sessions of the database for the first jobs; nil: the kind has none.
+	warm func(ctx context.Context) error
 	// stopped is called when Run ends, after the last call of tend; nil: it is not called.
 	stopped func(ctx context.Context) error
 	// schemaPool is connected as a role that may read which schema the database has; nil: pool.
@@ -196,6 +198,11 @@ func (w *Worker) Run(ctx context.Context) error {
 			return nil // told to stop before there was anything to drain
 		}
 		return err
+	}
+	if w.warm != nil {
+		if err := w.warm(ctx); err != nil {
+			w.log.Debug("no sessions of the database were opened ahead of the first jobs", "error", err)
+		}
 	}
 	sdk, err := w.start(ctx)
 	if err != nil {
