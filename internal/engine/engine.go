@@ -32,6 +32,9 @@ type Options struct {
 	// the turn's last one found as many jobs as it asked for: what comes meanwhile is picked
 	// together. Default 5 ms.
 	PickInterval time.Duration
+	// GatherShared is how long the first job that is ready to share a transaction waits for others of
+	// its type whose handlers are running; default 2 ms.
+	GatherShared time.Duration
 	// RetryBase is the first backoff; default models.DefaultRetryBase.
 	RetryBase time.Duration
 	// RenewEvery is the pause between two renewals of a turn's leases; default store.RenewEvery.
@@ -56,6 +59,7 @@ func (o Options) withDefaults() Options {
 	o.ChunkTimeout = cmp.Or(o.ChunkTimeout, time.Minute)
 	o.Parallel = cmp.Or(o.Parallel, 1)
 	o.PickInterval = cmp.Or(o.PickInterval, 5*time.Millisecond)
+	o.GatherShared = cmp.Or(o.GatherShared, 2*time.Millisecond)
 	o.RetryBase = cmp.Or(o.RetryBase, models.DefaultRetryBase)
 	o.RenewEvery = cmp.Or(o.RenewEvery, store.RenewEvery)
 	o.Grace = cmp.Or(o.Grace, 20*time.Second)
@@ -97,6 +101,8 @@ type Engine struct {
 	// saidLocked is when a log line last said that a table is locked.
 	saidLocked atomic.Int64
 	handingOn  handingOn
+	// unshared are the types whose jobs share no transaction now.
+	unshared unshared
 	// observer tells Options.Events; nil: there is none.
 	observer *observer
 }
