@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daybook-dev/daybook/internal/engine"
+	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/jobs"
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/queue"
@@ -550,4 +551,44 @@ func TestSharedFunctionMayEnqueue(t *testing.T) {
 	assert.Equal(t, 10, b.count(`SELECT count(*) FROM daybook.jobs WHERE type = 'ping'`))
 	assert.Less(t, b.transactions(), 10)
 	assert.NotContains(t, b.log.String(), "transaction_unshared")
+}
+
+// TestSharedTransactionOfADeadWorker: the worker dies while jobs share a transaction. Nothing of it
+// is committed, and each job is done once by the next worker, also when the dead one comes back.
+func TestSharedTransactionOfADeadWorker(t *testing.T) {
+	t.Parallel()
+	b := setupSharing(t)
+	line := b.Line(t)
+	dead := engine.NewJobs(store.NewQueue(line.Pool, store.Jobs), b.registry,
+		engine.Options{Log: slog.New(slog.DiscardHandler), GatherShared: long})
+	t.Cleanup(dead.Close)
+	reached, revive := make(chan struct{}), make(chan struct{})
+	var deaths atomic.Int32
+	b.share(10, jobs.Policy{MaxAttempts: 3}, func(_ context.Context, s sharer) error {
+		if s.special() && deaths.Add(1) == 1 {
+			line.Cut()
+			close(reached)
+			<-revive
+		}
+		return nil
+	})
+	b.neighbours(10)
+	request := engine.TurnRequest{Turn: b.turn(), Batch: 50, Length: time.Minute}
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		_, err := dead.Process(context.Background(), request)
+		assert.NoError(t, err)
+	}()
+	receive(t, reached)
+	request.Crashed = true
+	r, err := b.engine.Process(t.Context(), request)
+	require.NoError(t, err)
+	assert.Equal(t, 10, r.Completed)
+	line.Mend()
+	close(revive)
+	receive(t, over)
+	assert.Equal(t, 10, b.count(completed))
+	assert.Equal(t, 10, b.count(`SELECT count(*) FROM greeted`))
+	assert.Equal(t, 10, b.count(`SELECT count(DISTINCT name) FROM greeted`))
 }
