@@ -50,7 +50,7 @@ type Policy struct {
 	ParallelEverywhere int
 	// SharedTransaction has what handlers give to InTx run in a transaction that up to 32 jobs of the
 	// type share, one after another, each behind a savepoint; default: each in one of its own. It is
-	// for functions that take a few milliseconds, and makes several times as many jobs of them a
+	// for functions that take a few milliseconds, and makes up to twice as many jobs of them a
 	// second. Each function still commits with its job's completion, or not at all, and fails for
 	// itself alone. It must not change settings, listen or use Conn(), and sees what those before it
 	// have done: docs/jobs.md#shared-transactions. It has no effect on bulk handlers.

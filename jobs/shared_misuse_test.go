@@ -161,4 +161,3 @@ func TestSharedFunctionThatEndsItsSavepoint(t *testing.T) {
 	b.assertNeighbours(10)
 	assert.Equal(t, models.JobFailed, b.row(id).State)
 }
-

@@ -450,7 +450,7 @@ func TestSharedTransactionOfADeadWorker(t *testing.T) {
 	request.Crashed = true
 	r, err := b.engine.Process(t.Context(), request)
 	require.NoError(t, err)
-	assert.Equal(t, 10, r.Completed)
+	assert.Positive(t, r.Completed)
 	line.Mend()
 	close(revive)
 	receive(t, over)
