@@ -448,9 +448,11 @@ func TestSharedTransactionOfADeadWorker(t *testing.T) {
 	}()
 	receive(t, reached)
 	request.Crashed = true
-	r, err := b.engine.Process(t.Context(), request)
-	require.NoError(t, err)
-	assert.Positive(t, r.Completed)
+	// The rows are locked until PostgreSQL notices that the connection is gone.
+	require.Eventually(t, func() bool {
+		_, err := b.engine.Process(t.Context(), request)
+		return assert.NoError(t, err) && b.count(completed) == 10
+	}, long, 10*time.Millisecond)
 	line.Mend()
 	close(revive)
 	receive(t, over)
