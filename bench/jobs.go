@@ -15,8 +15,8 @@ func init() {
 		order: 40, name: "jobs", topic: topicJobs, takes: "12 minutes",
 		about: "50,000 jobs of ten organizations wait; an embedded worker works them with default settings, " +
 			"from the start of the workflow, or of the peer's client, until the last one is completed. They do " +
-			"nothing, or write three ledger rows: by a bulk handler, or in the transaction that completes " +
-			"the job. DBOS writes them with the step's record in one transaction, the workflow's own in " +
+			"nothing, or write three ledger rows: by a bulk handler, in the transaction that completes " +
+			"the job, or in one that jobs share. DBOS writes them with the step's record in one transaction, the workflow's own in " +
 			"another; pg-boss in the transaction of a batch: two jobs, because it pauses after batches of one, " +
 			"or 500. graphile-worker and pg-boss run in two processes. The peers' best settings are looked for " +
 			"first.",
