@@ -34,13 +34,12 @@ type sharer struct {
 // special reports whether it is the function of the job that a test is about.
 func (s sharer) special() bool { return s.Payload.Name == "special" }
 
-// setupSharing is setup with an engine that waits for all jobs that may share a transaction, however
-// slow the machine is.
+// setupSharing is setup with an engine whose jobs share transactions however slow the machine is.
 func setupSharing(t *testing.T) *bundle {
 	t.Helper()
 	b := setup(t)
 	b.engine = engine.NewJobs(b.store, b.registry,
-		engine.Options{Log: slog.New(slog.NewTextHandler(b.log, nil)), GatherShared: long})
+		engine.Options{Log: slog.New(slog.NewTextHandler(b.log, nil)), GatherShared: long, ShareFor: long})
 	t.Cleanup(b.engine.Close)
 	return b
 }
@@ -426,7 +425,7 @@ func TestSharedTransactionOfADeadWorker(t *testing.T) {
 	b := setupSharing(t)
 	line := b.Line(t)
 	dead := engine.NewJobs(store.NewQueue(line.Pool, store.Jobs), b.registry,
-		engine.Options{Log: slog.New(slog.DiscardHandler), GatherShared: long})
+		engine.Options{Log: slog.New(slog.DiscardHandler), GatherShared: long, ShareFor: long})
 	t.Cleanup(dead.Close)
 	reached, revive := make(chan struct{}), make(chan struct{})
 	var deaths atomic.Int32

@@ -35,6 +35,8 @@ type Options struct {
 	// GatherShared is how long the first job that is ready to share a transaction waits for others of
 	// its type whose handlers are running; default 2 ms.
 	GatherShared time.Duration
+	// ShareFor is how long a shared transaction begins more functions; default 20 ms.
+	ShareFor time.Duration
 	// RetryBase is the first backoff; default models.DefaultRetryBase.
 	RetryBase time.Duration
 	// RenewEvery is the pause between two renewals of a turn's leases; default store.RenewEvery.
@@ -60,6 +62,7 @@ func (o Options) withDefaults() Options {
 	o.Parallel = cmp.Or(o.Parallel, 1)
 	o.PickInterval = cmp.Or(o.PickInterval, 5*time.Millisecond)
 	o.GatherShared = cmp.Or(o.GatherShared, 2*time.Millisecond)
+	o.ShareFor = cmp.Or(o.ShareFor, 20*time.Millisecond)
 	o.RetryBase = cmp.Or(o.RetryBase, models.DefaultRetryBase)
 	o.RenewEvery = cmp.Or(o.RenewEvery, store.RenewEvery)
 	o.Grace = cmp.Or(o.Grace, 20*time.Second)

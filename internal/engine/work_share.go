@@ -12,10 +12,9 @@ import (
 // not done are completed one by one (completion.run).
 
 const (
-	// shareJobs and shareFor bound a shared transaction, shareSavepoints as well: PostgreSQL keeps 64
-	// subtransactions of a session where others find them quickly.
+	// shareJobs bounds a shared transaction, and so do Options.ShareFor and shareSavepoints: PostgreSQL
+	// keeps 64 subtransactions of a session where others find them quickly.
 	shareJobs       = 32
-	shareFor        = 20 * time.Millisecond
 	shareSavepoints = 48
 	// gatherStep is the pause between two looks at how many are ready.
 	gatherStep = 200 * time.Microsecond

@@ -116,7 +116,7 @@ func (s *sharedWork) lock(ctx context.Context, all []*sharer) ([]*sharer, error)
 func (s *sharedWork) functions(ctx, work context.Context, going []*sharer) error {
 	began := time.Now()
 	for i, m := range going {
-		if time.Since(began) > shareFor || s.shared.Savepoints() >= shareSavepoints {
+		if time.Since(began) > s.engine.options.ShareFor || s.shared.Savepoints() >= shareSavepoints {
 			s.again = going[i:]
 			return nil
 		}
