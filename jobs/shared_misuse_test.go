@@ -11,7 +11,7 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// TestSharedHandleIsReleased: a goroutine that outlives its function cannot write into a neighbour.
+// TestSharedHandleIsReleased: a goroutine that goes on after its function cannot write into a neighbour.
 func TestSharedHandleIsReleased(t *testing.T) {
 	t.Parallel()
 	b := setupSharing(t)

@@ -200,7 +200,7 @@ func raise(ctx context.Context, tx pgx.Tx, state string) error {
 }
 
 // TestSharedFaultChargesNone: what the neighbours, the limits or PostgreSQL may have done to a
-// function is nobody's attempt: the function runs again alone, also if it hides the error.
+// function is no attempt: the function runs again alone, also if it hides the error.
 func TestSharedFaultChargesNone(t *testing.T) {
 	t.Parallel()
 	for _, state := range []string{"40P01", "40001", "55P03", "57014", "25P03", "42P07"} {

@@ -16,7 +16,7 @@ const (
 	// keeps 64 subtransactions of a session where others find them quickly.
 	shareJobs       = 32
 	shareSavepoints = 48
-	// gatherStep is the pause between two looks at how many are ready.
+	// gatherStep is the pause before it is read anew how many are ready.
 	gatherStep = 200 * time.Microsecond
 	// shareLock is how long a function's statement may wait for a lock, shareFunction how long the
 	// function may take: its neighbours wait for it.
@@ -70,7 +70,7 @@ func (s *sharing) run(work context.Context, c *completion) (alone bool, err erro
 	s.mu.Unlock()
 	<-m.decided
 	if m.after != nil {
-		<-m.after
+		<-m.after //nolint:errcheck // what it says has no effect any more
 	}
 	if m.alone {
 		s.calls.spare(c.call)

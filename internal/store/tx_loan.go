@@ -11,7 +11,7 @@ import (
 )
 
 // Loan is the use of a shared transaction by one function. Its handles refuse all use once the loan
-// has ended, so that a goroutine that outlives the function cannot write into a neighbour.
+// has ended, so that a goroutine that goes on without the function cannot write into a neighbour.
 type Loan struct {
 	shared *Shared
 	// ctx bounds the statements: the end of a function's own context would end the connection, which
