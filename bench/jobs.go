@@ -15,8 +15,8 @@ func init() {
 		order: 40, name: "jobs", topic: topicJobs, takes: "12 minutes",
 		about: "50,000 jobs of ten organizations wait; an embedded worker works them with default settings, " +
 			"from the start of the workflow, or of the peer's client, until the last one is completed. They do " +
-			"nothing, or write three ledger rows: by a bulk handler, or in the transaction that completes " +
-			"the job. DBOS writes them with the step's record in one transaction, the workflow's own in " +
+			"nothing, or write three ledger rows: by a bulk handler, in the transaction that completes " +
+			"the job, or in one that jobs share. DBOS writes them with the step's record in one transaction, the workflow's own in " +
 			"another; pg-boss in the transaction of a batch: two jobs, because it pauses after batches of one, " +
 			"or 500. graphile-worker and pg-boss run in two processes. The peers' best settings are looked for " +
 			"first.",
@@ -117,23 +117,31 @@ func (b *bench) ledgerRows(ctx context.Context, n, single, runs int) ([]report.R
 		return b.drainJobs(ctx, "handler with its own transaction", organizations(), single, 3,
 			func(i int) queue.Payload { return singleJob{newBenchJob(i)} })
 	}}
+	shared := side{n: single, drain: func(ctx context.Context) (drained, error) {
+		return b.drainJobs(ctx, "handler with a shared transaction", organizations(), single, 3,
+			func(i int) queue.Payload { return sharedJob{newBenchJob(i)} })
+	}}
 	peers, err := b.ownPeers(ctx, single)
 	if err != nil {
 		return nil, err
 	}
-	sides := append([]side{bulk, own}, peers...)
-	rates, _, err := contest(ctx, runs, sides)
+	rates, _, err := contest(ctx, runs, append([]side{bulk, own, shared}, peers...))
 	if err != nil {
 		return nil, err
 	}
-	row := func(name string) report.Row { return report.Row{Name: name, Unit: "jobs/s", Runs: runs} }
+	row := func(of int, name string, s side, peers []side, targets map[string]report.Target) []report.Row {
+		return beside(report.Row{Name: name + ", three rows each", Unit: "jobs/s", Runs: runs}, append([]side{s}, peers...),
+			append([]float64{rates[of]}, rates[3:3+len(peers)]...), targets)
+	}
 	// Beside the transaction a job of its first peer, River, a bulk handler is another contract.
-	first := min(len(peers), 1)
-	rows := beside(row("bulk handler, three rows each"), append([]side{bulk}, peers[:first]...),
-		append(rates[:1:1], rates[2:2+first]...), map[string]report.Target{riverName: report.TimesPeer(8)})
-	return append(rows, beside(row("own transaction, three rows each"), sides[1:], rates[1:], map[string]report.Target{
-		riverName: report.TimesPeer(1.2), dbosName: report.TimesPeer(1.2), pgbossName: report.TimesPeer(1.2),
-	})...), nil
+	return slices.Concat(
+		row(0, "bulk handler", bulk, peers[:min(len(peers), 1)], map[string]report.Target{riverName: report.TimesPeer(8)}),
+		row(1, "own transaction", own, peers, map[string]report.Target{
+			riverName: report.TimesPeer(1.2), dbosName: report.TimesPeer(1.2), pgbossName: report.TimesPeer(1.2),
+		}),
+		row(2, "shared transactions", shared, peers, map[string]report.Target{
+			riverName: report.TimesPeer(2.5), dbosName: report.TimesPeer(2.5), pgbossName: report.TimesPeer(1.2),
+		})), nil
 }
 
 // ownPeers are the peers with n jobs that write three rows in a transaction of their own.

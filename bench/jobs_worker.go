@@ -27,6 +27,7 @@ type (
 	noopJob    struct{ benchJob }
 	bulkJob    struct{ benchJob }
 	singleJob  struct{ benchJob }
+	sharedJob  struct{ benchJob }
 	defaultJob struct{ benchJob }
 )
 
@@ -41,6 +42,9 @@ func (defaultJob) JobType() string { return "does_nothing" }
 
 // JobType implements queue.Payload.
 func (singleJob) JobType() string { return "post_single" }
+
+// JobType implements queue.Payload.
+func (sharedJob) JobType() string { return "post_shared" }
 
 func newBenchJob(i int) benchJob {
 	net := int64(1000 + i%100_000)
@@ -82,13 +86,22 @@ func benchRegistry(began func(number int)) *jobs.Registry {
 	policy.Parallel = 48 // over the lanes of the process
 	jobs.Register(r, policy, func(_ context.Context, j *jobs.Job[singleJob]) error {
 		began(j.Payload.Number)
-		j.InTx(func(ctx context.Context, tx pgx.Tx) error {
-			_, err := tx.Exec(ctx, postRows, []int64{int64(j.Payload.Number)}, []int64{j.Payload.Net}, []int64{j.Payload.Tax})
-			return err
-		})
+		j.InTx(j.Payload.post)
+		return nil
+	})
+	policy.Parallel, policy.SharedTransaction = 200, true
+	jobs.Register(r, policy, func(_ context.Context, j *jobs.Job[sharedJob]) error {
+		began(j.Payload.Number)
+		j.InTx(j.Payload.post)
 		return nil
 	})
 	return r
+}
+
+// post writes the rows of one job.
+func (j benchJob) post(ctx context.Context, tx pgx.Tx) error {
+	_, err := tx.Exec(ctx, postRows, []int64{int64(j.Number)}, []int64{j.Net}, []int64{j.Tax})
+	return err
 }
 
 // withJobs runs f while an embedded worker works the background jobs of benchRegistry.

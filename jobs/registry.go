@@ -48,6 +48,13 @@ type Policy struct {
 	// allows ten calls at a time; each lease of the type then counts the leased jobs in the database.
 	// All workers must have the same number. Each alias is counted separately.
 	ParallelEverywhere int
+	// SharedTransaction has what handlers give to InTx run in a transaction that up to 32 jobs of the
+	// type share, one after another, each behind a savepoint; default: each in one of its own. It is
+	// for functions that take a few milliseconds, and makes up to twice as many jobs of them a
+	// second. Each function still commits with its job's completion, or not at all, and fails for
+	// itself alone. It must not change settings, listen or use Conn(), and sees what those before it
+	// have done: docs/jobs.md#shared-transactions. It has no effect on bulk handlers.
+	SharedTransaction bool
 	// Aliases are other names under which jobs of the type may be enqueued.
 	Aliases []string
 	// Secrets are the names of members of payload, result and progress, at any level, whose values

@@ -44,7 +44,10 @@ func (b *bundle) assertOnce(n int) {
 // again.
 func TestOutageWhileJobsEnd(t *testing.T) {
 	t.Parallel()
-	for name, inTx := range map[string]bool{"completed together": false, "in transactions of their own": true} {
+	for name, c := range map[string]struct{ inTx, shared bool }{
+		"completed together": {}, "in transactions of their own": {inTx: true}, "in shared ones": {inTx: true, shared: true},
+	} {
+		inTx := c.inTx
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			const n = 11
@@ -52,7 +55,7 @@ func TestOutageWhileJobsEnd(t *testing.T) {
 			b.exec(`CREATE TABLE greeted (name text)`)
 			var begun, ended, cut atomic.Int32
 			early, lateOnes, ends := make(chan struct{}), make(chan struct{}), make(chan struct{}, n)
-			jobs.Register(b.registry, jobs.Policy{Parallel: 2 * n, Timeout: 5 * time.Minute, MaxAttempts: 1},
+			jobs.Register(b.registry, jobs.Policy{Parallel: 2 * n, Timeout: 5 * time.Minute, MaxAttempts: 1, SharedTransaction: c.shared},
 				func(ctx context.Context, job *jobs.Job[greet]) error {
 					begun.Add(1)
 					until := lateOnes
@@ -130,13 +133,19 @@ func TestOutageWhileADetachedJobEnds(t *testing.T) {
 // job is run again or charged for it, and no turn ends with it.
 func TestTerminatedBackends(t *testing.T) {
 	t.Parallel()
+	t.Run("own transactions", func(t *testing.T) { t.Parallel(); terminateBackends(t, false) })
+	t.Run("shared transactions", func(t *testing.T) { t.Parallel(); terminateBackends(t, true) })
+}
+
+func terminateBackends(t *testing.T, shared bool) {
+	t.Helper()
 	// between is how many jobs are completed at least between the ends of two sessions.
 	const n, between = 400, 10
 	b := setup(t)
 	b.exec(`CREATE TABLE greeted (name text)`)
 	var handled sync.Map
 	var twice, killed atomic.Int32
-	jobs.Register(b.registry, jobs.Policy{MaxAttempts: 1, Parallel: 20},
+	jobs.Register(b.registry, jobs.Policy{MaxAttempts: 1, Parallel: 20, SharedTransaction: shared},
 		func(_ context.Context, job *jobs.Job[greet]) error {
 			if _, again := handled.LoadOrStore(job.Payload.Name, true); again {
 				twice.Add(1)
@@ -192,6 +201,7 @@ SELECT n FROM (SELECT count(*) AS n FROM daybook.jobs WHERE state = 'completed')
 	assert.Positive(t, killed.Load())
 	assert.Zero(t, twice.Load())
 	b.assertOnce(n)
+	assert.Equal(t, b.count(`SELECT count(*) FROM greeted`), b.count(`SELECT count(DISTINCT name) FROM greeted`))
 	const others = `SELECT coalesce(string_agg(concat_ws(' ', outcome, error_code, error), '; '), '') FROM daybook.attempts WHERE outcome <> 'completed'`
 	var said string
 	require.NoError(t, b.Pool.QueryRow(t.Context(), others).Scan(&said))

@@ -39,6 +39,11 @@ type Options struct {
 	// the turn's last one found as many jobs as it asked for: what comes meanwhile is picked
 	// together. Default 5 ms.
 	PickInterval time.Duration
+	// GatherShared is how long the first job that is ready to share a transaction waits for others of
+	// its type whose handlers are running; default 2 ms.
+	GatherShared time.Duration
+	// ShareFor is how long a shared transaction begins more functions; default 20 ms.
+	ShareFor time.Duration
 	// RetryBase is the first backoff; default models.DefaultRetryBase.
 	RetryBase time.Duration
 	// RenewEvery is the pause between two renewals of a turn's leases; default store.RenewEvery.
@@ -66,6 +71,8 @@ func (o Options) withDefaults() Options {
 	o.ChunkTimeout = cmp.Or(o.ChunkTimeout, time.Minute)
 	o.Parallel = cmp.Or(o.Parallel, 1)
 	o.PickInterval = cmp.Or(o.PickInterval, 5*time.Millisecond)
+	o.GatherShared = cmp.Or(o.GatherShared, 2*time.Millisecond)
+	o.ShareFor = cmp.Or(o.ShareFor, 20*time.Millisecond)
 	o.RetryBase = cmp.Or(o.RetryBase, models.DefaultRetryBase)
 	o.RenewEvery = cmp.Or(o.RenewEvery, store.RenewEvery)
 	o.Grace = cmp.Or(o.Grace, 20*time.Second)
@@ -111,6 +118,8 @@ type Engine struct {
 	// that a table is locked.
 	lastRefill, saidLocked moment
 	handingOn              handingOn
+	// unshared are the types whose jobs share no transaction now.
+	unshared unshared
 	// observer tells Options.Events; nil: there is none.
 	observer *observer
 }

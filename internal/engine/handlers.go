@@ -59,6 +59,9 @@ type Handling struct {
 	// Charged: an attempt at the job is counted when its worker dies. What is not charged is
 	// charged only when it is worked alone, because it may have ended its worker before.
 	Charged bool
+	// Shared: of jobs that are worked each in a call of its own, what they give to InTx runs in a
+	// transaction that several of them share.
+	Shared bool
 
 	// Bulk: Prepare and its BulkCommit work them. The rest is for these.
 	Bulk bool

@@ -41,7 +41,10 @@ var errEndedGoroutine = errors.New(
 
 // inOwnGoroutine calls a handler in a goroutine of its own: one that ends its goroutine fails as
 // one that panics does.
-func inOwnGoroutine(f func() error) error {
+func inOwnGoroutine(f func() error) error { return <-startOwnGoroutine(f) }
+
+// startOwnGoroutine is inOwnGoroutine that does not wait.
+func startOwnGoroutine(f func() error) <-chan error {
 	over := make(chan error, 1)
 	go func() {
 		var err error = &ownError{errEndedGoroutine}
@@ -49,7 +52,7 @@ func inOwnGoroutine(f func() error) error {
 		defer recovered(&err)
 		err = f()
 	}()
-	return <-over
+	return over
 }
 
 // recovered turns a panic into an error that carries the stack. It is the handler's own.

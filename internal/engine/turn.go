@@ -130,6 +130,7 @@ type turn struct {
 	leases     *leases
 	calls      *calls
 	tally      *tally
+	sharing    *sharing
 	cancelWork context.CancelFunc
 	// events tell the loop what has ended beside it. Nothing is read when the turn has closed.
 	events chan event
@@ -151,6 +152,7 @@ func (e *Engine) newTurn(q TurnRequest, cancelWork context.CancelFunc) *turn {
 		events: make(chan event, max(laneJobs, e.capacity)+2), closed: make(chan struct{}),
 		began: now,
 	}
+	t.sharing = &sharing{turn: t, waiting: map[string][]*sharer{}, active: map[string]bool{}}
 	t.leases.some.Store(!q.Fresh)
 	t.endIn(q.Length)
 	if q.Wait > 0 {

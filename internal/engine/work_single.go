@@ -82,7 +82,13 @@ func (s single) work(work context.Context, j store.Job) ended {
 		return ended{job: j, closed: true} // it is worked again, or is given back
 	}
 	done := &completion{turn: s.turn, call: c, timeout: h.Timeout, job: j, attempt: a}
-	err := done.run(work)
+	alone, err := true, error(nil)
+	if completes && h.Shared {
+		alone, err = s.sharing.run(work, done)
+	}
+	if alone {
+		err = done.run(work)
+	}
 	switch {
 	case err == nil:
 		return ended{job: j, closed: true}

@@ -33,13 +33,15 @@ func PlanByKey(ctx context.Context, tx pgx.Tx) error {
 	return Wrap("set the planner", err)
 }
 
-// PlanFreely takes that back, to what the session has, for statements that are not Daybook's.
-func PlanFreely(ctx context.Context, tx pgx.Tx) error {
-	// With null for a value a setting is what it is when the session begins.
-	const stmt = `
+// planFreely takes planByKey back. With null for a value a setting is what it is when the session
+// begins.
+const planFreely = `
 SELECT set_config('enable_hashjoin', $1, true), set_config('enable_mergejoin', $1, true), set_config('enable_seqscan', $1, true), set_config('jit', $1, true),
        set_config('plan_cache_mode', $1, true)`
-	_, err := tx.Exec(ctx, stmt, nil)
+
+// PlanFreely takes that back, to what the session has, for statements that are not Daybook's.
+func PlanFreely(ctx context.Context, tx pgx.Tx) error {
+	_, err := tx.Exec(ctx, planFreely, nil)
 	return Wrap("reset the planner", err)
 }
 

@@ -1,0 +1,171 @@
+package engine
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// A job whose handler asked for the completing transaction needs a commit of its own. Where the
+// policy of its type says so, it shares one with others of its type that are ready to complete. What
+// goes wrong there charges no job, unless its function has failed by itself: then the jobs that are
+// not done are completed one by one (completion.run).
+
+const (
+	// shareJobs bounds a shared transaction, and so do Options.ShareFor and shareSavepoints: PostgreSQL
+	// keeps 64 subtransactions of a session where others find them quickly.
+	shareJobs       = 32
+	shareSavepoints = 48
+	// gatherStep is the pause before it is read anew how many are ready.
+	gatherStep = 200 * time.Microsecond
+	// shareLock is how long a function's statement may wait for a lock, shareFunction how long the
+	// function may take: its neighbours wait for it.
+	shareLock     = 100 * time.Millisecond
+	shareFunction = 200 * time.Millisecond
+	// sharePause is for how long jobs of a type are completed one by one after a function took longer.
+	sharePause = time.Second
+)
+
+// sharing has the jobs of a turn that wait to share a transaction with others of their type. It is
+// safe for concurrent use.
+type sharing struct {
+	*turn
+	mu      sync.Mutex
+	waiting map[string][]*sharer
+	// active are the types for which a goroutine works what waits.
+	active map[string]bool
+}
+
+// sharer is a job that shares a transaction.
+type sharer struct {
+	*completion
+	// decided is told once how that has ended.
+	decided chan struct{}
+	// err is why the attempt has failed, if it is not to be completed alone.
+	err   error
+	alone bool
+	// after: the function goes on, and is to end before it is called again.
+	after <-chan error
+}
+
+// decide says how it has ended for the job.
+func (s *sharer) decide(alone bool, err error) {
+	s.alone, s.err = alone, err
+	close(s.decided)
+}
+
+// run completes a job in a transaction that it shares. alone: it is to be completed by itself.
+func (s *sharing) run(work context.Context, c *completion) (alone bool, err error) {
+	jobType := c.job.Type
+	if s.engine.unshared.has(jobType) {
+		return true, nil
+	}
+	m := &sharer{completion: c, decided: make(chan struct{})}
+	s.mu.Lock()
+	s.waiting[jobType] = append(s.waiting[jobType], m)
+	if !s.active[jobType] {
+		s.active[jobType] = true
+		go s.loop(work, jobType)
+	}
+	s.mu.Unlock()
+	<-m.decided
+	if m.after != nil {
+		<-m.after //nolint:errcheck // what it says has no effect any more
+	}
+	if m.alone {
+		s.calls.spare(c.call)
+	}
+	return m.alone, m.err
+}
+
+// loop works the jobs of a type that wait, until there are none.
+func (s *sharing) loop(work context.Context, jobType string) {
+	for {
+		s.gather(work, jobType)
+		some := s.take(jobType)
+		switch {
+		case len(some) == 0:
+			return
+		case len(some) == 1, s.engine.unshared.has(jobType), work.Err() != nil:
+			for _, m := range some {
+				m.decide(true, nil)
+			}
+		default:
+			again := sharedWork{turn: s.turn, jobType: jobType}.run(work, some)
+			s.mu.Lock()
+			s.waiting[jobType] = append(again, s.waiting[jobType]...)
+			s.mu.Unlock()
+		}
+	}
+}
+
+// gather waits a moment while handlers of the type are running that may be ready soon.
+func (s *sharing) gather(work context.Context, jobType string) {
+	limit := s.engine.options.GatherShared
+	for began := time.Now(); time.Since(began) < limit && work.Err() == nil; rest(work, gatherStep) {
+		running := 0
+		s.calls.each(func(c *call) {
+			if c.jobType == jobType && !c.abandoned {
+				running++
+			}
+		})
+		s.mu.Lock()
+		ready := len(s.waiting[jobType])
+		s.mu.Unlock()
+		if ready >= min(running, shareJobs) {
+			return
+		}
+	}
+}
+
+// take takes jobs that share the next transaction. When there are none the type is not active any
+// more.
+func (s *sharing) take(jobType string) []*sharer {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := s.waiting[jobType]
+	n := min(len(all), shareJobs)
+	if s.waiting[jobType] = all[n:]; n == 0 {
+		delete(s.waiting, jobType)
+		delete(s.active, jobType)
+	}
+	return all[:n:n]
+}
+
+// unshared are the types whose jobs share no transaction: for a while, or for as long as the process
+// lives. It is safe for concurrent use.
+type unshared struct {
+	mu    sync.Mutex
+	until map[string]time.Time
+}
+
+// has reports whether jobs of the type are completed one by one.
+func (u *unshared) has(jobType string) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return time.Now().Before(u.until[jobType])
+}
+
+// add adds a type for so long, and reports whether it was not among them.
+func (u *unshared) add(jobType string, d time.Duration) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.until == nil {
+		u.until = map[string]time.Time{}
+	}
+	now, until := time.Now(), u.until[jobType]
+	if again := now.Add(d); again.After(until) {
+		u.until[jobType] = again
+	}
+	return !now.Before(until)
+}
+
+// unshare takes a type out of sharing for as long as the process lives, because of what a function
+// of its job has done.
+func (e *Engine) unshare(jobType, does string) {
+	if e.unshared.add(jobType, never) {
+		e.options.Log.Warn("jobs of a type do not share transactions any more in this process, because a function that "+
+			"was given to InTx did what its neighbours would notice; no job is charged: take SharedTransaction from the "+
+			"type's policy, or change the function", "event", "transaction_unshared", "type", jobType, "does", does)
+	}
+}
