@@ -24,11 +24,13 @@ const (
 	scanned = 100_000
 )
 
-// steadyAbout says what the scenarios of steady load have in common.
+// steadyAbout says what the scenarios of steady load have in common, and asSteady that they have it.
 const steadyAbout = "One worker; jobs that do nothing come at a steady rate. The clock runs from just before COMMIT " +
 	"until the " +
 	"completing transaction has committed (`pg_xact_commit_timestamp`). Processor time is that of PostgreSQL and of " +
 	"the worker. "
+
+const asSteady = "As `steady`: "
 
 func init() {
 	linux := func(*bench) string {
@@ -40,21 +42,21 @@ func init() {
 	register(scenario{
 		order: 120, name: "snapshot-steady", topic: topicSnapshots, takes: "11 minutes a run; HELD=2m shortens it",
 		skip: linux,
-		about: steadyAbout + "800 jobs/s, one a transaction, beside a snapshot that is held for ten minutes. The " +
+		about: asSteady + "800 jobs/s, one a transaction, beside a snapshot that is held for ten minutes. The " +
 			"percentiles " +
 			"are those of the last minute.",
 		run: runSnapshotSteady,
 	})
 	register(scenario{
 		order: 130, name: "snapshot-busy", topic: topicSnapshots, takes: "16 minutes; HELD=1m shortens it", skip: linux,
-		about: steadyAbout + "2,500 jobs/s, ten a transaction, beside a snapshot that is held for three minutes. What " +
+		about: asSteady + "2,500 jobs/s, ten a transaction, beside a snapshot that is held for three minutes. What " +
 			"River's " +
 			"tuned client has not done ten seconds after the load counts as if it were done then.",
 		run: runSnapshotBusy,
 	})
 	register(scenario{
 		order: 140, name: "readers", topic: topicSnapshots, takes: "7 minutes; HELD=30s shortens it", skip: linux,
-		about: steadyAbout + "800 jobs/s for 100 seconds, beside four connections that read the whole table of jobs " +
+		about: asSteady + "800 jobs/s for 100 seconds, beside four connections that read the whole table of jobs " +
 			"again and " +
 			"again, each in a REPEATABLE READ transaction and with one process. River runs once, with its " +
 			"tuned client.",

@@ -70,14 +70,14 @@ func (f File) markdown(chart string, explained []Explained) string {
 // lead writes what Daybook does beside the best peer at the very same, also where it is behind.
 func (f File) lead(b *strings.Builder) {
 	b.WriteString("\n### Beside the best peer\n\nHow many times as good Daybook is: below 1 it is behind.\n\n" +
-		"| the same work | Daybook | best peer | unit | times as good |\n|---|--:|--:|---|--:|\n")
+		"the same work | Daybook | best peer | unit | times as good\n---|--:|--:|---|--:\n")
 	for _, r := range f.bestPeers() {
 		work, peer := r.contract()
 		times := Figure(r.timesAsGood())
 		if r.timesAsGood() < 1 {
 			times = "**" + times + "**"
 		}
-		fmt.Fprintf(b, "| %s | %s | %s (%s) | %s | %s |\n", work, Figure(r.Daybook), Figure(*r.Peer), peer, r.Unit, times)
+		fmt.Fprintf(b, "%s | %s | %s (%s) | %s | %s\n", work, Figure(r.Daybook), Figure(*r.Peer), peer, r.Unit, times)
 	}
 }
 
