@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/daybook-dev/daybook/failure"
 )
 
 // Shared is a transaction of InTx that the functions of several jobs share: they run one after
@@ -97,7 +99,7 @@ func (s *Shared) Keep(ctx context.Context) error {
 
 // ErrSpoilt says that nothing of a shared transaction can be committed, because of what one of its
 // functions did.
-var ErrSpoilt = errors.New("a function has spoilt the transaction that jobs share")
+var ErrSpoilt = failure.New(failure.DatabaseUnavailable, "a function has spoilt the transaction that jobs share")
 
 // Undo undoes what the last function has done. With an error nothing can be committed.
 func (s *Shared) Undo(ctx context.Context) error {
