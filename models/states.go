@@ -47,7 +47,7 @@ func Transitions() []Transition {
 		{JobLeased, JobCompleted, "the attempt commits its effect and completes the job in one transaction"},
 		{JobLeased, JobPending, "the attempt is to be repeated (backoff, not ready, version mismatch, locked), is given " +
 			"back uncounted, something newer was asked for meanwhile, or the lease expired: its holder has not renewed it " +
-			"for ten seconds"},
+			"for ten seconds, or for four and its process has died"},
 		{JobLeased, JobFailed, "the error is permanent, or the attempts are used up"},
 		{JobLeased, JobCancelled, "the document is deleted, or Cancel was asked for during the attempt"},
 		{JobLeased, JobLeased, "another turn, or a later activity of the same turn, reclaims the job"},

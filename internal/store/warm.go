@@ -2,9 +2,11 @@ package store
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"golang.org/x/sync/errgroup"
 )
@@ -52,23 +54,27 @@ func (s *Store) Warm(ctx context.Context) error {
 	return Wrap("warm sessions", err)
 }
 
+// errPlanned rolls back a transaction in which a session has planned its statements.
+var errPlanned = errors.New("the statements are planned")
+
 // plan has a session plan the statements of leases and completions, by calling them for no job.
 func (s *Store) plan(ctx context.Context, conn *pgxpool.Conn) error {
-	tx, err := conn.Begin(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = tx.Rollback(ctx) }()
-	batch := plannedBatch(tx, alongIndex)
-	batch.Queue(s.kind.sql(recentScanStmt), s.kind.able(Args{"since": 0.0, "most": 0, "next": false}))
-	s.queueLease(batch, Turn{}, nil, []string{}, []string{})
-	if err := sendAll(ctx, tx, batch); err != nil {
-		return err
-	}
-	for _, picked := range []bool{false, true} {
-		if _, err := s.kind.Complete(ctx, tx, Turn{}, nil, Access{Picked: picked}); err != nil {
+	err := Begin(ctx, conn, func(tx pgx.Tx) error {
+		batch := plannedBatch(tx, alongIndex)
+		batch.Queue(s.kind.sql(recentScanStmt), s.kind.able(Args{"since": 0.0, "most": 0, "next": false}))
+		s.queueLease(batch, Turn{}, nil, []string{}, []string{})
+		if err := sendAll(ctx, tx, batch); err != nil {
 			return err
 		}
+		for _, picked := range []bool{false, true} {
+			if _, err := s.kind.Complete(ctx, tx, Turn{}, nil, Access{Picked: picked}); err != nil {
+				return err
+			}
+		}
+		return errPlanned
+	})
+	if errors.Is(err, errPlanned) {
+		return nil
 	}
-	return nil
+	return err
 }
