@@ -2,6 +2,7 @@ package jobs_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -89,6 +90,9 @@ func TestSharedFunctionTakesItsTypeOut(t *testing.T) {
 		"a setting": {func(ctx context.Context, _ *bundle, s sharer) error {
 			return sql(ctx, s.tx, `SELECT set_config('app.tenant', $1, true)`, s.Payload.Name)
 		}, "set_config"},
+		"a setting, in capital letters": {func(ctx context.Context, _ *bundle, s sharer) error {
+			return sql(ctx, s.tx, `SELECT SET_CONFIG('app.tenant', $1, true)`, s.Payload.Name)
+		}, "set_config"},
 		"a setting by a function": {func(ctx context.Context, _ *bundle, s sharer) error {
 			return sql(ctx, s.tx, `SELECT be($1)`, "UTC")
 		}, "setting"},
@@ -124,6 +128,7 @@ func TestSharedFunctionThatEndsTheTransaction(t *testing.T) {
 	for _, stmt := range []string{
 		"COMMIT", "/* now /* really */ */ -- or not\n commit", "END", "ABORT", "ROLLBACK", "SELECT 1; COMMIT",
 		"PREPARE TRANSACTION 'x'", "ROLLBACK WORK", "COMMIT; BEGIN",
+		"SELECT '; --'; COMMIT", "SELECT ';/*'; COMMIT", "SELECT 1; -- it ends here\rCOMMIT",
 	} {
 		t.Run(stmt, func(t *testing.T) {
 			t.Parallel()
@@ -160,4 +165,54 @@ func TestSharedFunctionThatEndsItsSavepoint(t *testing.T) {
 	b.work()
 	b.assertNeighbours(10)
 	assert.Equal(t, models.JobFailed, b.row(id).State)
+}
+
+// TestSharedFunctionsInEachOthersWay: what can be done once in a transaction, or not behind what a
+// neighbour has done, is done in a transaction of its own, uncharged.
+func TestSharedFunctionsInEachOthersWay(t *testing.T) {
+	t.Parallel()
+	for name, do := range map[string]func(ctx context.Context, s sharer) error{
+		"a cursor of one name": func(ctx context.Context, s sharer) error {
+			return sql(ctx, s.tx, `DECLARE each CURSOR FOR SELECT 1`)
+		},
+		"a table with deferred checks": func(ctx context.Context, s sharer) error {
+			if s.special() {
+				return sql(ctx, s.tx, `ALTER TABLE fond ADD COLUMN since date`)
+			}
+			return sql(ctx, s.tx, `INSERT INTO fond VALUES ('friend')`)
+		},
+		"a snapshot": func(ctx context.Context, s sharer) error { return sql(ctx, s.tx, `SELECT pg_export_snapshot()`) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setupSharing(t)
+			b.exec(`CREATE TABLE people (name text PRIMARY KEY)`)
+			b.exec(`INSERT INTO people VALUES ('friend')`)
+			b.exec(`CREATE TABLE fond (name text REFERENCES people DEFERRABLE INITIALLY DEFERRED)`)
+			b.share(10, jobs.Policy{MaxAttempts: 1}, do)
+			id := b.neighbours(10)
+			assert.Equal(t, 10, b.work().Completed)
+			b.assertNeighbours(10)
+			assert.Equal(t, "completed", b.outcomes(id))
+		})
+	}
+}
+
+// TestSharedFaultThatIsDropped: a function that goes on without a statement which alone may succeed
+// runs again alone.
+func TestSharedFaultThatIsDropped(t *testing.T) {
+	t.Parallel()
+	b := setupSharing(t)
+	var tries atomic.Int32
+	b.share(10, jobs.Policy{MaxAttempts: 1}, func(ctx context.Context, s sharer) error {
+		if s.special() && tries.Add(1) == 1 {
+			_ = pgx.BeginFunc(ctx, s.tx, func(tx pgx.Tx) error { return raise(ctx, tx, "55P03") })
+		}
+		return nil
+	})
+	id := b.neighbours(10)
+	assert.Equal(t, 10, b.work().Completed)
+	b.assertNeighbours(10)
+	assert.Equal(t, "completed", b.outcomes(id))
+	assert.EqualValues(t, 2, tries.Load())
 }

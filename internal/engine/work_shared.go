@@ -139,6 +139,9 @@ func (s *sharedWork) function(ctx, work context.Context, m *sharer) (goOn bool, 
 	case end.Unshared != "":
 		s.engine.unshare(s.jobType, end.Unshared)
 		return false, s.shared.Undo(ctx)
+	case err == nil && end.Fault != nil:
+		// It goes on without a statement that alone may succeed.
+		return true, s.shared.Undo(ctx)
 	case err == nil:
 		if err = s.shared.Keep(ctx); err == nil {
 			s.done = append(s.done, m)

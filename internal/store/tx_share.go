@@ -128,7 +128,10 @@ func IsBlameless(err error) bool {
 	case "": // the driver's
 		return false
 	case stateLockNotAvailable, "57014", // it was cancelled: by statement_timeout, too
-		"42P07", "42710": // a table or another object exists, such as a temporary table of the same name
+		"42P07", "42710", // a table or another object exists, such as a temporary table of the same name
+		"42P03", // a cursor of the name is open
+		"55006", // a deferred constraint or a cursor has a table in use
+		"25001": // it is not for subtransactions
 		return true
 	}
 	return FaultOf(err) != NoFault

@@ -11,13 +11,11 @@ const setConfig = "set_config"
 // makes. A text after a semicolon counts as a statement, also in a literal: then the function runs
 // in a transaction of its own for nothing.
 func ofTransaction(sql string) (word string, savepoints int) {
-	if strings.Contains(sql, setConfig) &&
-		strings.Count(sql, setConfig) > strings.Count(sql, setConfig+"('daybook.") {
+	if lower := strings.ToLower(sql); strings.Count(lower, setConfig) > strings.Count(lower, setConfig+"('daybook.") {
 		return setConfig, 0
 	}
 	for {
-		sql = skipSpace(sql)
-		first, rest := nextWord(sql)
+		first, rest := nextWord(skipSpace(sql))
 		switch first {
 		case "COMMIT", "END", "ABORT", "SET", "RESET", "DISCARD", "LISTEN", "UNLISTEN":
 			return first, savepoints
@@ -36,6 +34,7 @@ func ofTransaction(sql string) (word string, savepoints int) {
 		case "SAVEPOINT":
 			savepoints++
 		}
+		// What was skipped is looked at as well: in a literal it is no comment.
 		end := strings.IndexByte(sql, ';')
 		if end < 0 {
 			return "", savepoints
@@ -50,7 +49,7 @@ func skipSpace(sql string) string {
 		sql = strings.TrimLeft(sql, " \t\r\n\f\v")
 		switch {
 		case strings.HasPrefix(sql, "--"):
-			_, sql, _ = strings.Cut(sql, "\n")
+			sql = strings.TrimLeftFunc(sql, func(r rune) bool { return r != '\n' && r != '\r' })
 		case strings.HasPrefix(sql, "/*"):
 			sql = skipComment(sql)
 		default:
