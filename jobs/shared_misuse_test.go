@@ -59,6 +59,13 @@ func TestSharedHandleIsReleased(t *testing.T) {
 	assert.Less(t, b.transactions(), 10)
 }
 
+// commits is an argument that writes the text of its statement.
+type commits struct{}
+
+func (commits) RewriteQuery(context.Context, *pgx.Conn, string, []any) (string, []any, error) {
+	return "COMMIT", nil, nil
+}
+
 // TestSharedFunctionTakesItsTypeOut: what would reach its neighbours is not done in a shared
 // transaction. The function runs again alone, and so do its type's from then on.
 func TestSharedFunctionTakesItsTypeOut(t *testing.T) {
@@ -93,6 +100,15 @@ func TestSharedFunctionTakesItsTypeOut(t *testing.T) {
 		"a setting, in capital letters": {func(ctx context.Context, _ *bundle, s sharer) error {
 			return sql(ctx, s.tx, `SELECT SET_CONFIG('app.tenant', $1, true)`, s.Payload.Name)
 		}, "set_config"},
+		"a savepoint of Daybook's name": {func(ctx context.Context, _ *bundle, s sharer) error {
+			return sql(ctx, s.tx, `SAVEPOINT daybook_job`)
+		}, "SAVEPOINT"},
+		"a text that an argument writes": {func(ctx context.Context, _ *bundle, s sharer) error {
+			if s.try > 1 {
+				return nil
+			}
+			return sql(ctx, s.tx, `SELECT 1`, commits{})
+		}, "QUERYREWRITER"},
 		"a setting by a function": {func(ctx context.Context, _ *bundle, s sharer) error {
 			return sql(ctx, s.tx, `SELECT be($1)`, "UTC")
 		}, "setting"},
@@ -129,6 +145,7 @@ func TestSharedFunctionThatEndsTheTransaction(t *testing.T) {
 		"COMMIT", "/* now /* really */ */ -- or not\n commit", "END", "ABORT", "ROLLBACK", "SELECT 1; COMMIT",
 		"PREPARE TRANSACTION 'x'", "ROLLBACK WORK", "COMMIT; BEGIN",
 		"SELECT '; --'; COMMIT", "SELECT ';/*'; COMMIT", "SELECT 1; -- it ends here\rCOMMIT",
+		"RELEASE SAVEPOINT daybook_job", "ROLLBACK TO SAVEPOINT daybook_shared",
 	} {
 		t.Run(stmt, func(t *testing.T) {
 			t.Parallel()
@@ -148,23 +165,6 @@ func TestSharedFunctionThatEndsTheTransaction(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestSharedFunctionThatEndsItsSavepoint: what is not noticed before, because it names the savepoint
-// of Daybook's, fails the job.
-func TestSharedFunctionThatEndsItsSavepoint(t *testing.T) {
-	t.Parallel()
-	b := setupSharing(t)
-	b.share(10, jobs.Policy{MaxAttempts: 1}, func(ctx context.Context, s sharer) error {
-		if !s.special() {
-			return nil
-		}
-		return sql(ctx, s.tx, `RELEASE SAVEPOINT daybook_job`)
-	})
-	id := b.neighbours(10)
-	b.work()
-	b.assertNeighbours(10)
-	assert.Equal(t, models.JobFailed, b.row(id).State)
 }
 
 // TestSharedFunctionsInEachOthersWay: what can be done once in a transaction, or not behind what a

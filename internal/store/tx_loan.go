@@ -194,13 +194,26 @@ func (t *lent) finish(ctx context.Context, end func(context.Context) error) erro
 }
 
 func (t *lent) Exec(ctx context.Context, sql string, args ...any) (tag pgconn.CommandTag, err error) {
-	ctx, err = t.of.enter(ctx, sql)
+	ctx, err = t.of.enter(ctx, textsOf(sql, args)...)
 	if err != nil {
 		return tag, err
 	}
 	tag, err = t.Tx.Exec(ctx, sql, args...)
 	t.of.leave(err)
 	return tag, err
+}
+
+// textsOf are the texts that a call may send, or one that is refused where an argument writes it
+// anew. pgx.NamedArgs only replace the names of the arguments.
+func textsOf(sql string, args []any) []string {
+	for _, arg := range args {
+		switch arg.(type) {
+		case pgx.NamedArgs, pgx.StrictNamedArgs, Args:
+		case pgx.QueryRewriter:
+			return []string{rewritten}
+		}
+	}
+	return []string{sql}
 }
 
 func (t *lent) Prepare(ctx context.Context, name, sql string) (*pgconn.StatementDescription, error) {
@@ -226,7 +239,7 @@ func (t *lent) CopyFrom(ctx context.Context, table pgx.Identifier, columns []str
 }
 
 func (t *lent) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
-	ctx, err := t.of.enter(ctx, sql)
+	ctx, err := t.of.enter(ctx, textsOf(sql, args)...)
 	if err != nil {
 		rows, _ := pgx.FailedBatchResults(&pgx.Batch{}, err).Query()
 		return rows, err
@@ -241,7 +254,7 @@ func (t *lent) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, er
 }
 
 func (t *lent) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
-	ctx, err := t.of.enter(ctx, sql)
+	ctx, err := t.of.enter(ctx, textsOf(sql, args)...)
 	if err != nil {
 		return failedRow{err}
 	}
@@ -251,9 +264,9 @@ func (t *lent) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
 }
 
 func (t *lent) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
-	sqls := make([]string, len(b.QueuedQueries))
-	for i, q := range b.QueuedQueries {
-		sqls[i] = q.SQL
+	var sqls []string
+	for _, q := range b.QueuedQueries {
+		sqls = append(sqls, textsOf(q.SQL, q.Arguments)...)
 	}
 	ctx, err := t.of.enter(ctx, sqls...)
 	if err != nil {

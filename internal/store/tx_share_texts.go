@@ -4,7 +4,11 @@ import (
 	"strings"
 )
 
-const setConfig = "set_config"
+const (
+	setConfig = "set_config"
+	// rewritten stands for a text that an argument writes anew.
+	rewritten = "QUERYREWRITER"
+)
 
 // ofTransaction says which statement in a text of SQL would reach beyond a function's savepoint: it
 // ends the transaction, changes a setting or listens; empty: none does. savepoints is how many it
@@ -17,12 +21,19 @@ func ofTransaction(sql string) (word string, savepoints int) {
 	for {
 		first, rest := nextWord(skipSpace(sql))
 		switch first {
-		case "COMMIT", "END", "ABORT", "SET", "RESET", "DISCARD", "LISTEN", "UNLISTEN":
+		case "COMMIT", "END", "ABORT", "SET", "RESET", "DISCARD", "LISTEN", "UNLISTEN", rewritten:
 			return first, savepoints
 		case "PREPARE":
 			if second, _ := nextWord(skipSpace(rest)); second == "TRANSACTION" {
 				return first + " " + second, savepoints
 			}
+		case "SAVEPOINT", "RELEASE", "ROLLBACK":
+			// The transaction's own savepoints have such names.
+			if own, _, _ := strings.Cut(rest, ";"); strings.Contains(strings.ToLower(own), "daybook_") {
+				return first, savepoints
+			}
+		}
+		switch first {
 		case "ROLLBACK":
 			second, rest := nextWord(skipSpace(rest))
 			if second == "WORK" || second == "TRANSACTION" {

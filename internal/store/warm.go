@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -19,17 +18,21 @@ const (
 )
 
 // warming is held by Warm: two that each had a part of a small pool would wait for each other.
-var warming sync.Mutex
+var warming = make(chan struct{}, 1)
 
 // Warm opens sessions of the pool, half of what it may have at most, and has each plan the
 // statements that find, lease and complete jobs, which changes nothing. In a new session the first
 // lease takes ten times as long as the next one: without this the first jobs that a process works,
 // which come at once, wait for several new sessions that plan beside each other.
 func (s *Store) Warm(ctx context.Context) error {
-	warming.Lock()
-	defer warming.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, warmLimit)
 	defer cancel()
+	select {
+	case warming <- struct{}{}:
+		defer func() { <-warming }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 	var opening, planning errgroup.Group
 	conns := make([]*pgxpool.Conn, min(warmSessions, s.pool.Config().MaxConns/2))
 	for i := range conns {
