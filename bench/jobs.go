@@ -134,8 +134,9 @@ func (b *bench) ledgerRows(ctx context.Context, n, single, runs int) ([]report.R
 			append([]float64{rates[of]}, rates[3:3+len(peers)]...), targets)
 	}
 	// Beside the transaction a job of its first peer, River, a bulk handler is another contract.
-	return slices.Concat(
-		row(0, "bulk handler", bulk, peers[:min(len(peers), 1)], map[string]report.Target{riverName: report.TimesPeer(8)}),
+	many := row(0, "bulk handler", bulk, peers[:min(len(peers), 1)], map[string]report.Target{riverName: report.TimesPeer(8)})
+	many[0].Name += ", River: a transaction a job"
+	return slices.Concat(many,
 		row(1, "own transaction", own, peers, map[string]report.Target{
 			riverName: report.TimesPeer(1.2), dbosName: report.TimesPeer(1.2), pgbossName: report.TimesPeer(1.2),
 		}),
