@@ -150,8 +150,8 @@ SELECT id, last_attempted_at, working, org_id, /* jobs */type, ''/* accounting: 
 	return got, left, nil
 }
 
-// errNothing rolls a transaction back that has nothing to do.
-var errNothing = errors.New("nothing to reclaim")
+// errNothing rolls a transaction back that has nothing to commit.
+var errNothing = errors.New("nothing to commit")
 
 const (
 	// maxSuspects bounds how many leases one transaction reads, and locks: those of a dozen workers

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -14,7 +15,7 @@ const (
 	// warmSessions is how many sessions Warm opens at most: as many as a process uses that works a
 	// few jobs at a time. warmLimit is how long it may take.
 	warmSessions = 4
-	warmLimit    = 5 * time.Second
+	warmLimit    = time.Second
 )
 
 // warming is held by Warm: two that each had a part of a small pool would wait for each other.
@@ -57,14 +58,11 @@ func (s *Store) Warm(ctx context.Context) error {
 	return Wrap("warm sessions", err)
 }
 
-// errPlanned rolls back a transaction in which a session has planned its statements.
-var errPlanned = errors.New("the statements are planned")
-
-// plan has a session plan the statements of leases and completions, by calling them for no job.
+// plan has a session plan the statements of leases and completions, by calling them for no job. A
+// plan is made under the settings of the moment: those of the scan come last.
 func (s *Store) plan(ctx context.Context, conn *pgxpool.Conn) error {
 	err := Begin(ctx, conn, func(tx pgx.Tx) error {
-		batch := plannedBatch(tx, alongIndex)
-		batch.Queue(s.kind.sql(recentScanStmt), s.kind.able(Args{"since": 0.0, "most": 0, "next": false}))
+		batch := batchByKey(tx)
 		s.queueLease(batch, Turn{}, nil, []string{}, []string{})
 		if err := sendAll(ctx, tx, batch); err != nil {
 			return err
@@ -74,9 +72,11 @@ func (s *Store) plan(ctx context.Context, conn *pgxpool.Conn) error {
 				return err
 			}
 		}
-		return errPlanned
+		batch = plannedBatch(tx, alongIndex)
+		batch.Queue(s.kind.sql(recentScanStmt), s.kind.able(Args{"since": 0.0, "most": 0, "next": false}))
+		return cmp.Or(sendAll(ctx, tx, batch), errNothing)
 	})
-	if errors.Is(err, errPlanned) {
+	if errors.Is(err, errNothing) {
 		return nil
 	}
 	return err
