@@ -79,6 +79,15 @@ func (b *bundle) neighbours(n int) (special string) {
 	return special
 }
 
+// assertDoneAlone: the special one of ten jobs was done once, uncharged, and its neighbours were done
+// without it.
+func (b *bundle) assertDoneAlone(id string) {
+	b.t.Helper()
+	b.assertNeighbours(10)
+	assert.Equal(b.t, "completed", b.outcomes(id))
+	assert.Equal(b.t, 1, b.count(`SELECT count(*) FROM greeted WHERE name = 'special'`))
+}
+
 // assertNeighbours asserts that all jobs but the special one were completed by their first attempts,
 // and have written down their names once.
 func (b *bundle) assertNeighbours(n int) {
@@ -220,9 +229,7 @@ func TestSharedFaultChargesNone(t *testing.T) {
 				})
 				id := b.neighbours(10)
 				assert.Equal(t, 10, b.work().Completed)
-				b.assertNeighbours(10)
-				assert.Equal(t, "completed", b.outcomes(id))
-				assert.Equal(t, 1, b.count(`SELECT count(*) FROM greeted WHERE name = 'special'`))
+				b.assertDoneAlone(id)
 			})
 		}
 	}
@@ -295,9 +302,7 @@ func TestSharedFunctionThatTakesLong(t *testing.T) {
 			})
 			id := b.neighbours(10)
 			assert.Equal(t, 10, b.work().Completed)
-			b.assertNeighbours(10)
-			assert.Equal(t, "completed", b.outcomes(id))
-			assert.Equal(t, 1, b.count(`SELECT count(*) FROM greeted WHERE name = 'special'`))
+			b.assertDoneAlone(id)
 		})
 	}
 }
@@ -319,9 +324,7 @@ func TestSharedTransactionIsLost(t *testing.T) {
 	})
 	id := b.neighbours(10)
 	assert.Equal(t, 10, b.work().Completed)
-	b.assertNeighbours(10)
-	assert.Equal(t, "completed", b.outcomes(id))
-	assert.Equal(t, 1, b.count(`SELECT count(*) FROM greeted WHERE name = 'special'`))
+	b.assertDoneAlone(id)
 }
 
 // TestSharedCommitThatFails: a constraint that is checked at the commit refuses what functions have

@@ -27,23 +27,21 @@ func ofTransaction(sql string) (word string, savepoints int) {
 			if second, _ := nextWord(skipSpace(rest)); second == "TRANSACTION" {
 				return first + " " + second, savepoints
 			}
-		case "SAVEPOINT", "RELEASE", "ROLLBACK":
-			// The transaction's own savepoints have such names.
-			if own, _, _ := strings.Cut(rest, ";"); strings.Contains(strings.ToLower(own), "daybook_") {
-				return first, savepoints
-			}
-		}
-		switch first {
 		case "ROLLBACK":
-			second, rest := nextWord(skipSpace(rest))
+			second, third := nextWord(skipSpace(rest))
 			if second == "WORK" || second == "TRANSACTION" {
-				second, _ = nextWord(skipSpace(rest))
+				second, _ = nextWord(skipSpace(third))
 			}
-			if second != "TO" {
+			if second != "TO" || namesOwn(rest) {
 				return first, savepoints
 			}
-		case "SAVEPOINT":
-			savepoints++
+		case "SAVEPOINT", "RELEASE":
+			if namesOwn(rest) {
+				return first, savepoints
+			}
+			if first == "SAVEPOINT" {
+				savepoints++
+			}
 		}
 		// What was skipped is looked at as well: in a literal it is no comment.
 		end := strings.IndexByte(sql, ';')
@@ -52,6 +50,12 @@ func ofTransaction(sql string) (word string, savepoints int) {
 		}
 		sql = sql[end+1:]
 	}
+}
+
+// namesOwn reports whether a statement may name a savepoint of the shared transaction's own.
+func namesOwn(statement string) bool {
+	statement, _, _ = strings.Cut(statement, ";")
+	return strings.Contains(strings.ToLower(statement), "daybook_")
 }
 
 // skipSpace returns a text of SQL without the spaces and comments that it begins with.
