@@ -157,7 +157,7 @@ func NewAccounting(o AccountingOptions) (*Worker, error) {
 // processor picks who works the jobs, and the engine's options for it.
 func (o AccountingOptions) processor() (engine.Processor, engine.Options, error) {
 	eo := engine.Options{
-		Worker: cmp.Or(o.Name, store.ProcessName()), PickInterval: o.PickInterval, Owner: o.Owner,
+		Worker: processName(o.Name), PickInterval: o.PickInterval, Owner: o.Owner,
 		Tracer: tracing.Engine(), Log: o.Log,
 	}
 	if o.Processor == nil && o.JobProcessor == nil {

@@ -90,7 +90,7 @@ func NewJobs(o JobsOptions) (*Worker, error) {
 	w := &Worker{pool: o.Pool, log: o.Log, hub: hub.notifying(o.NotifyEvents, o.Pool, o.Log), fatal: make(chan error, 1)}
 	w.engine = engine.NewJobs(s, o.Registry,
 		engine.Options{
-			Worker: cmp.Or(o.Name, store.ProcessName()), PickInterval: o.PickInterval, Events: sink,
+			Worker: processName(o.Name), PickInterval: o.PickInterval, Events: sink,
 			Tracer: tracing.Engine(), Log: o.Log,
 		})
 	id, noted := rand.Text(), false
@@ -102,7 +102,7 @@ func NewJobs(o JobsOptions) (*Worker, error) {
 			return err
 		}
 		noteTypes(ctx, s, o.Name, typesOf(o.Registry), o.Log)
-		me := store.JobWorker{ID: id, Name: cmp.Or(o.Name, store.ProcessName()), Types: o.Registry.Names()}
+		me := store.JobWorker{ID: id, Name: processName(o.Name), Types: o.Registry.Names()}
 		noted = true
 		return tendTypes(ctx, s, me, o.Log)
 	}

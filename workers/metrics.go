@@ -13,7 +13,6 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"go.temporal.io/sdk/client"
 
-	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/telemetry/events"
 	"github.com/daybook-dev/daybook/internal/watching/metrics"
 	"github.com/daybook-dev/daybook/internal/watching/sampler"
@@ -90,7 +89,7 @@ func (m *Metrics) Requested(route, method string, status int) {
 func (m *Metrics) Run(ctx context.Context, c client.Client) {
 	// The name is one process's, also where containers share host names and process ids.
 	s := sampler.New(sampler.Options{
-		Pool: m.options.Pool, Name: cmp.Or(m.options.Name, store.ProcessName()) + "/" + rand.Text()[:8], Temporal: c,
+		Pool: m.options.Pool, Name: processName(m.options.Name) + "/" + rand.Text()[:8], Temporal: c,
 		Namespace: m.options.Namespace,
 		Standby:   m.options.Standby, Organizations: m.options.Organizations, Every: m.options.SampleEvery,
 		Log: m.options.Log,

@@ -74,7 +74,10 @@ func (w *Worker) sayStopped() {
 func (w *Worker) who() []any { return []any{"kind", w.engine.Kind(), "worker", w.name()} }
 
 // name is the one that leases and attempts have.
-func (w *Worker) name() string { return cmp.Or(w.introduces.name, store.ProcessName()) }
+func (w *Worker) name() string { return processName(w.introduces.name) }
+
+// processName is what a worker is called: as its options say, or as its process.
+func processName(given string) string { return cmp.Or(given, store.ProcessName()) }
 
 // modulePath is Daybook's.
 const modulePath = "github.com/daybook-dev/daybook"

@@ -1,7 +1,6 @@
 package workers
 
 import (
-	"cmp"
 	"context"
 	"log/slog"
 
@@ -53,7 +52,7 @@ type typeNoter interface {
 
 // noteTypes puts a worker's types on record. The worker works without: what fails is logged.
 func noteTypes(ctx context.Context, s typeNoter, worker string, types []store.TypeOnRecord, log *slog.Logger) {
-	if err := s.NoteTypes(ctx, cmp.Or(worker, store.ProcessName()), types); err != nil && ctx.Err() == nil {
+	if err := s.NoteTypes(ctx, processName(worker), types); err != nil && ctx.Err() == nil {
 		log.Warn("the worker's types and their owners could not be put on record; trying again in a minute", "error", err)
 	}
 }

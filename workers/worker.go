@@ -1,7 +1,6 @@
 package workers
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -83,7 +82,7 @@ type Worker struct {
 
 // activities are those of the worker's queue.
 func (w *Worker) activities(c client.Client, settings activities.Settings, name string) *activities.Queue {
-	q := activities.NewQueue(c, settings, cmp.Or(name, store.ProcessName()))
+	q := activities.NewQueue(c, settings, processName(name))
 	carried.Set(q, w.engine)
 	return q
 }

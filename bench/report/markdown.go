@@ -88,10 +88,10 @@ func (f File) bestPeers() (best []Record) {
 		if r.Ratio == nil || *r.Ratio == 0 || r.PeerName == ByHand {
 			continue
 		}
+		work, _ := r.contract()
 		n := slices.IndexFunc(best, func(other Record) bool {
-			one, _ := other.contract()
-			work, _ := r.contract()
-			return one == work
+			known, _ := other.contract()
+			return known == work
 		})
 		switch {
 		case n < 0:

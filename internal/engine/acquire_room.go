@@ -202,7 +202,11 @@ func (r *room) close(l limited, wait time.Duration) {
 }
 
 // completed says that jobs are no longer leased: of a named queue that was full there may be more.
-func (r *room) completed(queue string) { r.open(limited{queue: queue}) }
+func (r *room) completed(queue string) {
+	if queue != "" {
+		r.open(limited{queue: queue})
+	}
+}
 
 // open ends what close has begun, unless that is for a rate.
 func (r *room) open(l limited) {
