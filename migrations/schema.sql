@@ -3725,6 +3725,51 @@ $_$;
 
 COMMENT ON FUNCTION internal.run_function(function_name text, payload jsonb) IS 'Calls the function that a task names, with the rights of the caller, who must have been granted it';
 
+-- Name: run_functions(text, jsonb[], text[], interval); Type: FUNCTION; Schema: internal; Owner: -
+
+CREATE FUNCTION internal.run_functions(function_name text, payloads jsonb[], traceparents text[], begins_for interval) RETURNS TABLE(result jsonb, undone_by text)
+    LANGUAGE plpgsql
+    AS $_$
+DECLARE
+    began CONSTANT timestamptz := pg_catalog.clock_timestamp();
+    parts text[];
+    call  text;
+BEGIN
+    FOR i IN 1 .. pg_catalog.cardinality(payloads) LOOP
+        EXIT WHEN i OPERATOR(pg_catalog.>) 1 AND pg_catalog.clock_timestamp() OPERATOR(pg_catalog.>) (began OPERATOR(pg_catalog.+) begins_for);
+        result := NULL;
+        undone_by := NULL;
+        BEGIN
+            PERFORM pg_catalog.set_config('daybook.traceparent', traceparents[i], true);
+            IF call IS NULL THEN
+                result := internal.run_function(function_name, payloads[i]);
+                -- It has checked the name and the grant.
+                parts := pg_catalog.parse_ident(function_name);
+                call := pg_catalog.format('SELECT %I.%I($1)', parts[1], parts[2]);
+            ELSE
+                EXECUTE call INTO result USING payloads[i];
+            END IF;
+            -- Undone, so that the constraints of the next call are deferred as they are declared.
+            BEGIN
+                SET CONSTRAINTS ALL IMMEDIATE;
+                RAISE EXCEPTION USING ERRCODE = 'DB099';
+            EXCEPTION WHEN SQLSTATE 'DB099' THEN
+                NULL;
+            END;
+        EXCEPTION
+            WHEN OTHERS OR query_canceled OR assert_failure THEN
+                undone_by := SQLSTATE;
+        END;
+        RETURN NEXT;
+        EXIT WHEN undone_by IN ('40001', '40P01', '55P03', '57014');
+    END LOOP;
+END
+$_$;
+
+-- Name: FUNCTION run_functions(function_name text, payloads jsonb[], traceparents text[], begins_for interval); Type: COMMENT; Schema: internal; Owner: -
+
+COMMENT ON FUNCTION internal.run_functions(function_name text, payloads jsonb[], traceparents text[], begins_for interval) IS 'Calls a function that tasks name for several of them, in one transaction; a call that fails is undone';
+
 -- Name: begin_tasks(text, bigint, bigint[]); Type: FUNCTION; Schema: queues; Owner: -
 
 CREATE FUNCTION queues.begin_tasks(_turn text, _fence bigint, _task_ids bigint[]) RETURNS TABLE(task_id bigint, begun boolean)
@@ -4272,7 +4317,7 @@ BEGIN
     END IF;
     GRANT USAGE ON SCHEMA queues, internal TO worker_service_user;
     GRANT EXECUTE ON FUNCTION queues.dequeue_next_available_task(), queues.complete_task(bigint), queues.fail_task(bigint, text),
-        internal.run_function(text, jsonb) TO worker_service_user;
+        internal.run_function(text, jsonb), internal.run_functions(text, jsonb[], text[], interval) TO worker_service_user;
     -- The same for many tasks at once, and what keeps the leases of a worker that lives.
     GRANT EXECUTE ON FUNCTION queues.dequeue_available_tasks(integer, text[]), queues.next_task_due(text[]), queues.renew_task_leases(bigint[], bigint[]),
         queues.give_back_tasks(bigint[], bigint[]), queues.complete_tasks(bigint[], bigint[]), queues.fail_tasks(bigint[], text[]) TO worker_service_user;

@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"time"
@@ -116,6 +117,10 @@ type Attempt struct {
 	// UnstoredError; nil: nothing is run. Where the attempt has not completed the job, and InTx
 	// fails, it ends all the same.
 	InTx func(ctx context.Context, tx pgx.Tx) (result []byte, err error)
+	// Call is what InTx does, where that is to call a function of the database: then one statement
+	// calls it for several jobs, in a transaction that they share (Handling.Shared). Nil: InTx does
+	// something else.
+	Call *Call
 	// Later is for a BulkCommit: it has left the job alone, because the transaction is large enough
 	// without it. The job comes again in one of the turn's next calls. At least one job of a call
 	// must not be put off.
@@ -126,6 +131,15 @@ type Attempt struct {
 
 	// took is how long the handler took; 0: it was not called.
 	took time.Duration
+}
+
+// Call is a call of a function of the database.
+type Call struct {
+	// Function is its name, as the database takes it.
+	Function string
+	store.FunctionCall
+	// Returned takes in what the function has returned, in the transaction in which it was called.
+	Returned func(ctx context.Context, tx pgx.Tx, result json.RawMessage) error
 }
 
 func (a Attempt) completion(job store.Job) store.Completion {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/daybook-dev/daybook/internal/store"
 )
 
 // A job whose handler asked for the completing transaction needs a commit of its own. Where the
@@ -26,14 +28,28 @@ const (
 	sharePause = time.Second
 )
 
+var shareLimits = store.ShareLimits{Lock: shareLock, Statement: shareFunction}
+
 // sharing has the jobs of a turn that wait to share a transaction with others of their type. It is
 // safe for concurrent use.
 type sharing struct {
 	*turn
 	mu      sync.Mutex
-	waiting map[string][]*sharer
-	// active are the types for which a goroutine works what waits.
-	active map[string]bool
+	waiting map[shareKey][]*sharer
+	// active are the keys for which a goroutine works what waits.
+	active map[shareKey]bool
+}
+
+// shareKey is what jobs have in common that share a transaction: their type, and the function of the
+// database that they call, if it is that (Attempt.Call).
+type shareKey struct{ jobType, function string }
+
+func keyOf(c *completion) shareKey {
+	key := shareKey{jobType: c.job.Type}
+	if c.attempt.Call != nil {
+		key.function = c.attempt.Call.Function
+	}
+	return key
 }
 
 // sharer is a job that shares a transaction.
@@ -56,16 +72,17 @@ func (s *sharer) decide(alone bool, err error) {
 
 // run completes a job in a transaction that it shares. alone: it is to be completed by itself.
 func (s *sharing) run(work context.Context, c *completion) (alone bool, err error) {
-	jobType := c.job.Type
-	if s.engine.unshared.has(jobType) {
+	key := keyOf(c)
+	if s.engine.unshared.has(key) {
 		return true, nil
 	}
+	s.calls.ready(c.call)
 	m := &sharer{completion: c, decided: make(chan struct{})}
 	s.mu.Lock()
-	s.waiting[jobType] = append(s.waiting[jobType], m)
-	if !s.active[jobType] {
-		s.active[jobType] = true
-		go s.loop(work, jobType)
+	s.waiting[key] = append(s.waiting[key], m)
+	if !s.active[key] {
+		s.active[key] = true
+		go s.loop(work, key)
 	}
 	s.mu.Unlock()
 	<-m.decided
@@ -78,94 +95,105 @@ func (s *sharing) run(work context.Context, c *completion) (alone bool, err erro
 	return m.alone, m.err
 }
 
-// loop works the jobs of a type that wait, until there are none.
-func (s *sharing) loop(work context.Context, jobType string) {
+// loop works the jobs of a key that wait, until there are none.
+func (s *sharing) loop(work context.Context, key shareKey) {
 	for {
-		s.gather(work, jobType)
-		some := s.take(jobType)
+		s.gather(work, key)
+		some := s.take(key)
 		switch {
 		case len(some) == 0:
 			return
-		case len(some) == 1, s.engine.unshared.has(jobType), work.Err() != nil:
+		case len(some) == 1, s.engine.unshared.has(key), work.Err() != nil:
 			for _, m := range some {
 				m.decide(true, nil)
 			}
 		default:
-			again := sharedWork{turn: s.turn, jobType: jobType}.run(work, some)
+			again := sharedWork{turn: s.turn, key: key}.run(work, some)
 			s.mu.Lock()
-			s.waiting[jobType] = append(again, s.waiting[jobType]...)
+			s.waiting[key] = append(again, s.waiting[key]...)
 			s.mu.Unlock()
 		}
 	}
 }
 
 // gather waits a moment while handlers of the type are running that may be ready soon.
-func (s *sharing) gather(work context.Context, jobType string) {
+func (s *sharing) gather(work context.Context, key shareKey) {
 	limit := s.engine.options.GatherShared
+	if key.function != "" {
+		rest(work, gatherStep) // what was leased together is ready within microseconds
+	}
 	for began := time.Now(); time.Since(began) < limit && work.Err() == nil; rest(work, gatherStep) {
 		running := 0
 		s.calls.each(func(c *call) {
-			if c.jobType == jobType && !c.abandoned {
+			if c.jobType == key.jobType && !c.abandoned && !c.ready {
 				running++
 			}
 		})
 		s.mu.Lock()
-		ready := len(s.waiting[jobType])
+		ready := len(s.waiting[key])
 		s.mu.Unlock()
-		if ready >= min(running, shareJobs) {
+		if running == 0 || ready >= shareJobs {
 			return
 		}
 	}
 }
 
-// take takes jobs that share the next transaction. When there are none the type is not active any
+// take takes jobs that share the next transaction. When there are none the key is not active any
 // more.
-func (s *sharing) take(jobType string) []*sharer {
+func (s *sharing) take(key shareKey) []*sharer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	all := s.waiting[jobType]
+	all := s.waiting[key]
 	n := min(len(all), shareJobs)
-	if s.waiting[jobType] = all[n:]; n == 0 {
-		delete(s.waiting, jobType)
-		delete(s.active, jobType)
+	if s.waiting[key] = all[n:]; n == 0 {
+		delete(s.waiting, key)
+		delete(s.active, key)
 	}
 	return all[:n:n]
 }
 
-// unshared are the types whose jobs share no transaction: for a while, or for as long as the process
+// unshared are the keys whose jobs share no transaction: for a while, or for as long as the process
 // lives. It is safe for concurrent use.
 type unshared struct {
 	mu    sync.Mutex
-	until map[string]time.Time
+	until map[shareKey]time.Time
 }
 
-// has reports whether jobs of the type are completed one by one.
-func (u *unshared) has(jobType string) bool {
+// has reports whether jobs of the key are completed one by one.
+func (u *unshared) has(key shareKey) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return time.Now().Before(u.until[jobType])
+	return time.Now().Before(u.until[key])
 }
 
-// add adds a type for so long, and reports whether it was not among them.
-func (u *unshared) add(jobType string, d time.Duration) bool {
+// add adds a key for so long, and reports whether it was not among them.
+func (u *unshared) add(key shareKey, d time.Duration) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.until == nil {
-		u.until = map[string]time.Time{}
+		u.until = map[shareKey]time.Time{}
 	}
-	now, until := time.Now(), u.until[jobType]
+	now, until := time.Now(), u.until[key]
 	if again := now.Add(d); again.After(until) {
-		u.until[jobType] = again
+		u.until[key] = again
 	}
 	return !now.Before(until)
 }
 
-// unshare takes a type out of sharing for as long as the process lives, because of what a function
-// of its job has done.
-func (e *Engine) unshare(jobType, does string) {
-	if e.unshared.add(jobType, never) {
-		e.options.Log.Warn("jobs of a type do not share transactions any more in this process, because a function that "+
-			"was given to InTx did what its neighbours would notice; no job is charged: take SharedTransaction from the "+
-			"type's policy, or change the function", "event", "transaction_unshared", "type", jobType, "does", does)
+// unshare takes a type, or a function of the database, out of sharing for as long as the process
+// lives, because of what a function of its job has done.
+func (e *Engine) unshare(key shareKey, does string) {
+	if !e.unshared.add(key, never) {
+		return
 	}
+	told := []any{"event", "transaction_unshared", "type", key.jobType, "does", does}
+	if key.function != "" {
+		e.options.Log.Warn("tasks that call a function do not share transactions any more in this process, because it did "+
+			"what its neighbours would notice; no task is charged: change the function, or take SharedTransaction from "+
+			"the policy of db_function", append(told, "function", key.function)...)
+		return
+	}
+	e.options.Log.Warn("jobs of a type do not share transactions any more in this process, because a function that "+
+		"was given to InTx did what its neighbours would notice; no job is charged: take SharedTransaction from the "+
+		"type's policy, or change the function", told...)
 }

@@ -76,6 +76,7 @@ const (
 	stateLeaseLost     = "DB031"
 
 	stateLockNotAvailable = "55P03"
+	stateCanceled         = "57014"
 	stateNoSavepoint      = "3B001"
 	stateDiskFull         = "53100"
 	// stateReadOnly is that of a statement that would write in a session that only reads.

@@ -127,7 +127,7 @@ func IsBlameless(err error) bool {
 	switch SQLState(err) {
 	case "": // the driver's
 		return false
-	case stateLockNotAvailable, "57014", // it was cancelled: by statement_timeout, too
+	case stateLockNotAvailable, stateCanceled, // it was cancelled: by statement_timeout, too
 		"42P07", "42710", // a table or another object exists, such as a temporary table of the same name
 		"42P03", // a cursor of the name is open
 		"55006", // a deferred constraint or a cursor has a table in use
