@@ -3761,7 +3761,7 @@ BEGIN
                 undone_by := SQLSTATE;
         END;
         RETURN NEXT;
-        EXIT WHEN undone_by IN ('40001', '40P01', '55P03', '57014');
+        EXIT WHEN undone_by OPERATOR(pg_catalog.=) ANY (ARRAY['40001', '40P01', '55P03', '57014']);
     END LOOP;
 END
 $_$;
