@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/daybook-dev/daybook/encryption"
 	"github.com/daybook-dev/daybook/internal/payload"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
@@ -80,6 +81,9 @@ func (j *Job[P]) Progress(ctx context.Context, v any) error {
 	}
 	if err := payload.CheckResult(raw); err != nil {
 		return fmt.Errorf("the progress cannot be stored: %w", err)
+	}
+	if raw, err = j.attempt.reads.private.seal(ctx, encryption.Progress, raw); err != nil {
+		return err
 	}
 	return j.attempt.progress(ctx, raw)
 }

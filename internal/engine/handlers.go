@@ -116,6 +116,8 @@ type Attempt struct {
 	// UnstoredError; nil: nothing is run. Where the attempt has not completed the job, and InTx
 	// fails, it ends all the same.
 	InTx func(ctx context.Context, tx pgx.Tx) (result []byte, err error)
+	// Hide returns what is put on record and logged in place of Message; nil: Message is.
+	Hide func(message string) string
 	// Later is for a BulkCommit: it has left the job alone, because the transaction is large enough
 	// without it. The job comes again in one of the turn's next calls. At least one job of a call
 	// must not be put off.
@@ -128,9 +130,17 @@ type Attempt struct {
 	took time.Duration
 }
 
+// OnRecord is what is put on record, and shown, of Message.
+func (a Attempt) OnRecord() string {
+	if a.Hide == nil || a.Message == "" {
+		return a.Message
+	}
+	return a.Hide(a.Message)
+}
+
 func (a Attempt) completion(job store.Job) store.Completion {
 	return store.Completion{
-		Job: job, Outcome: a.Outcome, Code: a.Code, Message: a.Message, Delay: a.Delay,
+		Job: job, Outcome: a.Outcome, Code: a.Code, Message: a.OnRecord(), Delay: a.Delay,
 		Version: a.Version, Result: a.Result, Unlogged: a.Unlogged, Took: a.took,
 	}
 }
