@@ -32,7 +32,7 @@ type Keys interface {
 var (
 	// ErrKeyUnknown: the key under which a value was encrypted is not among the keys here. It has not
 	// come yet, or was erased.
-	ErrKeyUnknown = failure.New(failure.Forbidden, "the key of the encrypted value is not here")
+	ErrKeyUnknown = failure.New(failure.KeyUnknown, "the key of the encrypted value is not here")
 	// ErrKeyFile: a file of keys cannot be read, or holds what is no key.
 	ErrKeyFile = failure.New(failure.Usage, "the file of encryption keys is wrong")
 )

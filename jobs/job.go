@@ -31,6 +31,9 @@ type Job[P queue.Payload] struct {
 	IdempotencyKey string
 	Payload        P
 	EnqueuedAt     time.Time
+	// Encrypted: the payload is encrypted in the database, and so are the result, the progress and the
+	// errors. A handler that keeps what it knows elsewhere should take care of that itself.
+	Encrypted bool
 
 	attempt *attempt
 }

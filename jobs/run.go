@@ -266,7 +266,7 @@ func newJob[P queue.Payload](t *registered, job store.Job, a *attempt) *Job[P] {
 	return &Job[P]{
 		ID: job.ID, OrgID: job.OrgID, Type: job.Type, Attempt: job.Attempt, MaxAttempts: t.maxAttempts(job),
 		Priority: models.Priority(job.Priority), IdempotencyKey: cmp.Or(job.Key, job.ID), EnqueuedAt: job.EnqueuedAt,
-		attempt: a,
+		Encrypted: a.reads.private != nil, attempt: a,
 	}
 }
 

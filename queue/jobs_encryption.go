@@ -21,7 +21,7 @@ type EncryptedPayload interface {
 
 var (
 	// ErrNoEncryption: members are named to be encrypted, and there are no keys.
-	ErrNoEncryption = failure.New(failure.Misuse,
+	ErrNoEncryption = failure.New(failure.KeyUnknown,
 		"members of the payload are to be encrypted, and there are no keys: set JobOptions.Encryption")
 	// ErrEncryptedUnique: a payload with encrypted members cannot be compared with those of other
 	// jobs.
