@@ -124,8 +124,10 @@ func (r *Registry) Registrations() []Registration {
 	var all []Registration
 	for _, name := range slices.Sorted(maps.Keys(r.types)) {
 		if t := r.types[name]; t.jobType == name {
-			all = append(all, Registration{Type: name, Policy: t.policy, Schema: t.schema.JSON(),
-				Bulk: t.many != nil, Encrypted: t.encrypted})
+			all = append(all, Registration{
+				Type: name, Policy: t.policy, Schema: t.schema.JSON(),
+				Bulk: t.many != nil, Encrypted: t.encrypted,
+			})
 		}
 	}
 	return all

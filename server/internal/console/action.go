@@ -74,7 +74,7 @@ func (d *done) unless(changed bool, why string) {
 //
 // Each call is in the log. do may add it in the transaction of its change, by actions.Note with the
 // context that it gets and what done would have; otherwise it is written directly afterwards.
-func (c *console) action(pattern string, scope tokens.Scope, name string, do func(ctx context.Context, r *request) (done, error)) { //nolint:unparam // each action names its scope, as each page does
+func (c *console) action(pattern string, scope tokens.Scope, name string, do func(ctx context.Context, r *request) (done, error)) {
 	c.handle("POST "+pattern, func(w http.ResponseWriter, raw *http.Request) {
 		r, ok := c.signedIn(w, raw, scope)
 		if !ok {
