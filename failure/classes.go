@@ -165,6 +165,10 @@ var (
 		Code: "KEY_REUSED", Title: "The idempotency key was used for something else",
 		Status: http.StatusConflict, Exit: ExitConflict,
 	})
+	KeyUnknown = row(Class{
+		Code: "KEY_UNKNOWN", Title: "The key of an encrypted value is not here",
+		Status: http.StatusConflict, Exit: ExitConflict,
+	})
 	CallbackUsed = row(Class{
 		Code: "CALLBACK_USED", Title: "The callback came before with other data",
 		Status: http.StatusConflict, Exit: ExitConflict,

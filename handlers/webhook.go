@@ -174,6 +174,9 @@ func (h *WebhookHandler) deliver(ctx context.Context, c *call[Webhook]) error {
 		JobID: c.id, OrgID: c.orgID, Attempt: c.attempt, URL: bareURL(request.URL),
 		SentAt: time.Now(),
 	}
+	if c.encrypted {
+		receipt.URL = "encrypted"
+	}
 	status, failed := h.send(request)
 	receipt.Duration = time.Since(receipt.SentAt)
 	receipt.Status, receipt.OK = status, failed == nil

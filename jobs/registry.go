@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/daybook-dev/daybook/encryption"
 	"github.com/daybook-dev/daybook/failure"
 	"github.com/daybook-dev/daybook/internal/engine"
 	"github.com/daybook-dev/daybook/internal/engine/carried"
@@ -86,6 +87,8 @@ type Registry struct {
 	middleware     []Middleware
 	bulkMiddleware []BulkMiddleware
 	onError        ErrorHandler
+	// encryption is for the types whose payloads name members to encrypt; nil: there is none.
+	encryption *encryption.Cipher
 	// started: a worker reads all of this, from several goroutines.
 	started atomic.Bool
 }
@@ -95,6 +98,9 @@ type registered struct {
 	jobType string
 	policy  Policy
 	schema  *payload.Schema
+	// encrypted are the members that payloads of the type name to be encrypted; empty: none.
+	encrypted []string
+	registry  *Registry
 	// One of them is set.
 	work func(ctx context.Context, job store.Job, a *attempt) error
 	many func(ctx context.Context, tx pgx.Tx, jobs []store.Job, said []*attempt) ([]error, error)
@@ -109,6 +115,8 @@ type Registration struct {
 	Schema json.RawMessage
 	// Bulk says that a BulkFunc works the type.
 	Bulk bool
+	// Encrypted are the members of the payload that are encrypted.
+	Encrypted []string
 }
 
 // Registrations describes what is registered, in the order of the types' names.
@@ -116,7 +124,10 @@ func (r *Registry) Registrations() []Registration {
 	var all []Registration
 	for _, name := range slices.Sorted(maps.Keys(r.types)) {
 		if t := r.types[name]; t.jobType == name {
-			all = append(all, Registration{Type: name, Policy: t.policy, Schema: t.schema.JSON(), Bulk: t.many != nil})
+			all = append(all, Registration{
+				Type: name, Policy: t.policy, Schema: t.schema.JSON(),
+				Bulk: t.many != nil, Encrypted: t.encrypted,
+			})
 		}
 	}
 	return all
@@ -135,10 +146,16 @@ func (r *Registry) TypeName(name string) string {
 }
 
 // Started is for package workers: a worker uses the registry from now on, and nothing more can be
-// registered. It returns ErrNoHandlers when the registry is empty.
+// registered. It returns ErrNoHandlers when the registry is empty, and queue.ErrNoEncryption when a
+// payload names members to encrypt and Encrypt was not called.
 func (r *Registry) Started() error {
 	if len(r.types) == 0 {
 		return ErrNoHandlers
+	}
+	for _, t := range r.types {
+		if len(t.encrypted) > 0 && r.encryption == nil {
+			return fmt.Errorf("jobs: %s: %w, and call Registry.Encrypt", t.jobType, queue.ErrNoEncryption)
+		}
 	}
 	r.started.Store(true)
 	return nil
@@ -291,10 +308,17 @@ func newType[P queue.Payload](jobType string, policy Policy) *registered {
 	if err != nil {
 		panic(fmt.Sprintf("jobs: the payload of %s: %v", jobType, err))
 	}
-	return &registered{jobType: jobType, policy: policy.withDefaults(), schema: schema}
+	var zero P
+	t := &registered{jobType: jobType, policy: policy.withDefaults(), schema: schema}
+	if p, ok := any(zero).(queue.EncryptedPayload); ok {
+		t.encrypted = p.EncryptedMembers()
+		t.checkEncrypted()
+	}
+	return t
 }
 
 func (r *Registry) add(t *registered) {
+	t.registry = r
 	for _, name := range append([]string{t.jobType}, t.policy.Aliases...) {
 		if r.types[name] != nil {
 			panic(fmt.Sprintf("jobs: %s has a handler already: register each type, and each alias, once", name))

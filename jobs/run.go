@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/daybook-dev/daybook/encryption"
 	"github.com/daybook-dev/daybook/internal/disposition"
 	"github.com/daybook-dev/daybook/internal/engine"
 	"github.com/daybook-dev/daybook/internal/payload"
@@ -51,17 +52,20 @@ func (r working) Work(ctx context.Context, job store.Job, progress engine.Progre
 		}
 	}()
 	a := &attempt{
-		reads:    r.reads(),
+		reads:    r.reads(t, job),
 		progress: func(ctx context.Context, v json.RawMessage) error { return progress(ctx, v) },
 	}
 	if r.pool != nil {
 		a.callbacks = r.pool
 	}
-	err := t.exhausted(job)
+	err, plain := t.exhausted(job), job
+	if err == nil {
+		plain, err = t.open(ctx, job)
+	}
 	if err == nil {
 		err = protected(func() error {
-			return r.single(ctx, func() *Info { return t.info(job, a.reads) },
-				func(ctx context.Context) error { return t.work(ctx, job, a) })
+			return r.single(ctx, func() *Info { return t.info(plain, a.reads) },
+				func(ctx context.Context) error { return t.work(ctx, plain, a) })
 		})
 	}
 	if err != nil {
@@ -77,13 +81,13 @@ func (r working) Work(ctx context.Context, job store.Job, progress engine.Progre
 		}
 		return ended
 	}
-	return t.completed(job, a)
+	return t.completed(ctx, job, a)
 }
 
 // completed is the attempt of a handler that returned nil.
-func (t *registered) completed(job store.Job, a *attempt) engine.Attempt {
-	done := engine.Attempt{Outcome: models.OutcomeCompleted}
-	if err := done.Leave(a.resultJSON()); err != nil {
+func (t *registered) completed(ctx context.Context, job store.Job, a *attempt) engine.Attempt {
+	done := engine.Attempt{Outcome: models.OutcomeCompleted, Hide: a.reads.private.hider()}
+	if err := done.Leave(a.resultJSON(ctx)); err != nil {
 		return t.judge(job, err)
 	}
 	if len(a.inTx) > 0 {
@@ -96,7 +100,7 @@ func (t *registered) completed(job store.Job, a *attempt) engine.Attempt {
 					return nil, err
 				}
 			}
-			return a.resultJSON() // what ran in the transaction may have set it
+			return a.resultJSON(ctx) // what ran in the transaction may have set it
 		}
 	}
 	return done
@@ -104,7 +108,7 @@ func (t *registered) completed(job store.Job, a *attempt) engine.Attempt {
 
 // resultJSON is what the handler leaves with the job; nil: nothing. Its error is why that cannot be
 // stored.
-func (a *attempt) resultJSON() (raw []byte, err error) {
+func (a *attempt) resultJSON(ctx context.Context) (raw []byte, err error) {
 	if a.result == nil {
 		return nil, nil
 	}
@@ -119,6 +123,9 @@ func (a *attempt) resultJSON() (raw []byte, err error) {
 	}
 	if err == nil {
 		err = payload.CheckResult(raw)
+	}
+	if err == nil {
+		raw, err = a.reads.private.seal(ctx, encryption.Result, raw)
 	}
 	if err != nil {
 		return nil, &engine.UnstoredError{Why: textOf(err)}
@@ -138,11 +145,15 @@ func (r working) commit(ctx context.Context, tx pgx.Tx, jobs []store.Job) ([]eng
 	var going []store.Job
 	var places []int
 	for i, j := range jobs {
-		if err := t.exhausted(j); err != nil {
+		err, plain := t.exhausted(j), j
+		if err == nil {
+			plain, err = t.open(ctx, j)
+		}
+		if err != nil {
 			attempts[i] = t.judge(j, err)
 			continue
 		}
-		going, places = append(going, j), append(places, i)
+		going, places = append(going, plain), append(places, i)
 	}
 	if len(going) == 0 {
 		return attempts, nil
@@ -153,14 +164,14 @@ func (r working) commit(ctx context.Context, tx pgx.Tx, jobs []store.Job) ([]eng
 	}
 	said := make([]*attempt, len(going))
 	for i := range said {
-		said[i] = &attempt{progress: noProgress, reads: reads{tx}}
+		said[i] = &attempt{progress: noProgress, reads: reads{tx, t.private(jobs[places[i]])}}
 	}
 	var errs []error
 	err := protected(func() (err error) {
 		errs, err = r.bulk(ctx, tx, func() []*Info {
 			infos := make([]*Info, len(going))
 			for i, j := range going {
-				infos[i] = t.info(j, reads{tx})
+				infos[i] = t.info(j, said[i].reads)
 			}
 			return infos
 		}, func(ctx context.Context) ([]error, error) { return t.many(ctx, tx, going, said) })
@@ -181,9 +192,9 @@ func (r working) commit(ctx context.Context, tx pgx.Tx, jobs []store.Job) ([]eng
 		if err == nil && len(said[i].inTx) > 0 {
 			err = Final(errors.New("a bulk handler has its transaction already: InTx is for handlers of single jobs"))
 		}
-		done := engine.Attempt{Outcome: models.OutcomeCompleted}
-		if err = cmp.Or(err, done.Leave(said[i].resultJSON())); err != nil {
-			done = t.judge(going[i], err)
+		done := engine.Attempt{Outcome: models.OutcomeCompleted, Hide: said[i].reads.private.hider()}
+		if err = cmp.Or(err, done.Leave(said[i].resultJSON(ctx))); err != nil {
+			done = t.judge(jobs[places[i]], err)
 		}
 		attempts[places[i]] = done
 	}
@@ -255,7 +266,7 @@ func newJob[P queue.Payload](t *registered, job store.Job, a *attempt) *Job[P] {
 	return &Job[P]{
 		ID: job.ID, OrgID: job.OrgID, Type: job.Type, Attempt: job.Attempt, MaxAttempts: t.maxAttempts(job),
 		Priority: models.Priority(job.Priority), IdempotencyKey: cmp.Or(job.Key, job.ID), EnqueuedAt: job.EnqueuedAt,
-		attempt: a,
+		Encrypted: a.reads.private != nil, attempt: a,
 	}
 }
 
@@ -264,17 +275,16 @@ func (t *registered) judge(job store.Job, err error) engine.Attempt {
 	s := read(err)
 	a := engine.Attempt{
 		Outcome: models.OutcomeRetried, Code: s.code, Message: s.remark + textOf(err), Cause: err,
-		Delay: t.policy.delay(job.ID, job.Attempt),
+		Delay: t.policy.delay(job.ID, job.Attempt), Hide: t.private(job).hider(),
 	}
 	if s.word != nil {
 		switch s.word.kind {
 		case snoozed:
-			return engine.Attempt{
-				Outcome: models.OutcomeRescheduled, Code: s.word.code, Message: textOf(err),
-				Delay: s.word.delay,
-			}
+			a.Outcome, a.Code, a.Message, a.Cause, a.Delay = models.OutcomeRescheduled, s.word.code, textOf(err), nil, s.word.delay
+			return a
 		case cancelled:
-			return engine.Attempt{Outcome: models.OutcomeCancelled, Code: s.word.code, Message: textOf(err)}
+			a.Outcome, a.Code, a.Message, a.Cause, a.Delay = models.OutcomeCancelled, s.word.code, textOf(err), nil, 0
+			return a
 		case retriedAfter:
 			a.Delay = s.word.delay
 		case final, coded:

@@ -2196,7 +2196,8 @@ CREATE FUNCTION daybook.job_input_hash(type text, payload text) RETURNS bytea
     LANGUAGE sql STABLE PARALLEL SAFE
     AS $_$
     SELECT sha256(convert_to(CASE $1 WHEN 'webhook_delivery' THEN 'webhook' ELSE $1 END || E'\n' ||
-        CASE WHEN $2 ~ '\.[0-9]*0[],}]'
+        CASE WHEN strpos($2, '"$encrypted": {') > 0 THEN ($2::jsonb - '$encrypted')::text
+             WHEN $2 ~ '\.[0-9]*0[],}]'
              THEN regexp_replace($2, '("(?:[^"\\]|\\.)*")|(\.[0-9]*[1-9])0+(?![0-9])|\.0+(?![0-9])', '\1\2', 'g')
              ELSE $2 END, 'UTF8'))
 $_$;
@@ -5345,7 +5346,7 @@ CREATE TABLE daybook.api_tokens (
     CONSTRAINT api_tokens_jobs_per_minute_check CHECK (((jobs_per_minute >= 1) AND (jobs_per_minute <= 1000000))),
     CONSTRAINT api_tokens_org_id_check CHECK (((org_id <> ''::text) AND (octet_length(org_id) <= 255))),
     CONSTRAINT api_tokens_requests_per_minute_check CHECK (((requests_per_minute >= 1) AND (requests_per_minute <= 1000000))),
-    CONSTRAINT api_tokens_scopes_check CHECK (((cardinality(scopes) > 0) AND (scopes <@ ARRAY['read'::text, 'enqueue'::text, 'operate'::text]) AND (array_position(scopes, NULL::text) IS NULL))),
+    CONSTRAINT api_tokens_scopes_check CHECK (((cardinality(scopes) > 0) AND (scopes <@ ARRAY['read'::text, 'enqueue'::text, 'operate'::text, 'decrypt'::text]) AND (array_position(scopes, NULL::text) IS NULL))),
     CONSTRAINT api_tokens_types_check CHECK ((((cardinality(types) >= 1) AND (cardinality(types) <= 100)) AND (array_position(types, NULL::text) IS NULL)))
 );
 

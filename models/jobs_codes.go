@@ -38,6 +38,11 @@ const (
 	CodeAwaitedCancelled ErrorCode = "AWAITED_CANCELLED"
 	// CodeResultNotStored: the job is completed, and the database cannot hold its result.
 	CodeResultNotStored ErrorCode = "RESULT_NOT_STORED"
+	// CodeNotEncrypted: members of the payload are plain that its type encrypts. Final.
+	CodeNotEncrypted ErrorCode = "PAYLOAD_NOT_ENCRYPTED"
+	// CodeKeyUnknown: the worker does not have the key under which the payload was encrypted. Tried
+	// again by the policy, because the key may be on its way.
+	CodeKeyUnknown ErrorCode = "KEY_UNKNOWN"
 	// CodeJobCancelled: the handler said that there is nothing left to do. The job is cancelled.
 	CodeJobCancelled ErrorCode = "JOB_CANCELLED"
 )
@@ -60,7 +65,7 @@ func JobCodeIsReserved(code ErrorCode) bool {
 func JobErrorIsFinal(code ErrorCode) bool {
 	switch code {
 	case CodePayloadInvalid, CodePayloadTooLarge, CodeAuthenticationFailed, CodeNotFound, CodeHandlerMissing,
-		CodeRowUnreadable, CodeAwaitedCancelled:
+		CodeRowUnreadable, CodeAwaitedCancelled, CodeNotEncrypted:
 		return true
 	default:
 		return false

@@ -63,7 +63,7 @@ func EnqueueJobWithCallback(ctx context.Context, q Querier, orgID string, p Payl
 		o.Sequence != "" || len(o.After) > 0 {
 		return EnqueuedJobWithCallback{}, ErrInvalidCallback
 	}
-	row, err := newJobRow(NewJob{OrgID: orgID, Payload: p, Options: o})
+	row, err := encryptedRow(ctx, NewJob{OrgID: orgID, Payload: p, Options: o})
 	if err == nil {
 		err = cmp.Or(check(q), checkText("callback's name", c.Name))
 	}

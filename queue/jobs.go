@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/daybook-dev/daybook/encryption"
 	"github.com/daybook-dev/daybook/internal/payload"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
@@ -90,6 +91,12 @@ type JobOptions struct {
 	// must be completed. With an empty After the job waits for none, whichever this is, so that a
 	// list of jobs to wait for may turn out empty.
 	AfterAnyEnd bool
+	// Encryption encrypts the members of the payload that Encrypt names, or the payload itself
+	// (EncryptedPayload). Where none is named it does nothing; nil: where some are, the job is refused.
+	Encryption *encryption.Cipher
+	// Encrypt names members of the payload to encrypt, or encryption.AllMembers alone, for payloads
+	// that do not name them: those of job types that come with Daybook, and a RawPayload.
+	Encrypt []string
 }
 
 // EnqueuedJob is the job that a request led to.
@@ -112,7 +119,8 @@ type NewJob struct {
 
 // EnqueueJob enqueues a job, in the transaction q.
 //
-// Errors: ErrKeyReused, ErrPayloadTooLarge, ErrPayloadInvalid, ErrInvalidJobType, ErrKeyTooLong,
+// Errors: ErrKeyReused, ErrPayloadTooLarge, ErrPayloadInvalid, ErrNoEncryption, ErrEncryptedUnique,
+// those of Options.Encryption, ErrInvalidJobType, ErrKeyTooLong,
 // ErrInvalidMaxAttempts, ErrInvalidLink, ErrInvalidPriority, ErrInvalidQueue, ErrQueueUnknown,
 // ErrSequenceTooLong, ErrInvalidAfter, ErrJobNotFound (one of After), ErrEmptyID and ErrIDTooLong
 // (of the organization), ErrInvalidText, ErrInvalidTime, ErrNoQuerier, ErrNoTransaction (a GORM
@@ -120,7 +128,7 @@ type NewJob struct {
 // ErrQueueUnknown and ErrJobNotFound, after which a transaction of PostgreSQL can only be rolled
 // back.
 func EnqueueJob(ctx context.Context, q Querier, orgID string, p Payload, o JobOptions) (EnqueuedJob, error) {
-	row, err := newJobRow(NewJob{OrgID: orgID, Payload: p, Options: o})
+	row, err := encryptedRow(ctx, NewJob{OrgID: orgID, Payload: p, Options: o})
 	if err == nil {
 		err = check(q)
 	}
@@ -144,7 +152,7 @@ func EnqueueJob(ctx context.Context, q Querier, orgID string, p Payload, o JobOp
 func EnqueueJobs(ctx context.Context, q Querier, jobs []NewJob) ([]EnqueuedJob, error) {
 	rows := make([]store.NewJob, len(jobs))
 	for i, j := range jobs {
-		row, err := newJobRow(j)
+		row, err := encryptedRow(ctx, j)
 		if err != nil {
 			return nil, fmt.Errorf("job %d: %w", i, err)
 		}
@@ -261,7 +269,7 @@ func newJobRow(j NewJob) (store.NewJob, error) {
 	case len(o.After) > models.MaxAwaited || slices.Contains(o.After, ""):
 		return store.NewJob{}, ErrInvalidAfter
 	}
-	if err := checkTexts(j); err != nil {
+	if err := cmp.Or(checkTexts(j), checkEncryption(j)); err != nil {
 		return store.NewJob{}, err
 	}
 	if err := checkTime(o.RunAt); err != nil {

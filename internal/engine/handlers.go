@@ -121,6 +121,8 @@ type Attempt struct {
 	// calls it for several jobs, in a transaction that they share (Handling.Shared). Nil: InTx does
 	// something else.
 	Call *Call
+	// Hide returns what is put on record and logged in place of Message; nil: Message is.
+	Hide func(message string) string
 	// Later is for a BulkCommit: it has left the job alone, because the transaction is large enough
 	// without it. The job comes again in one of the turn's next calls. At least one job of a call
 	// must not be put off.
@@ -142,9 +144,17 @@ type Call struct {
 	Returned func(ctx context.Context, tx pgx.Tx, result json.RawMessage) error
 }
 
+// OnRecord is what is put on record, and shown, of Message.
+func (a Attempt) OnRecord() string {
+	if a.Hide == nil || a.Message == "" {
+		return a.Message
+	}
+	return a.Hide(a.Message)
+}
+
 func (a Attempt) completion(job store.Job) store.Completion {
 	return store.Completion{
-		Job: job, Outcome: a.Outcome, Code: a.Code, Message: a.Message, Delay: a.Delay,
+		Job: job, Outcome: a.Outcome, Code: a.Code, Message: a.OnRecord(), Delay: a.Delay,
 		Version: a.Version, Result: a.Result, Unlogged: a.Unlogged, Took: a.took,
 	}
 }

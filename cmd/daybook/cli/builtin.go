@@ -24,7 +24,14 @@ import (
 // BuiltinJobs registers the built-in job types that the environment configures. Without a Temporal
 // client, those that a workflow works are left out. Close what it returns.
 func (a *App) BuiltinJobs(pool *pgxpool.Pool, temporal client.Client) (*jobs.Registry, *handlers.Builtin, error) {
+	keys, err := a.Encryption()
+	if err != nil {
+		return nil, nil, err
+	}
 	registry := jobs.NewRegistry()
+	if keys != nil {
+		registry.Encrypt(keys)
+	}
 	builtin, err := handlers.Register(registry, handlers.Config{Pool: pool, Temporal: temporal})
 	if err != nil {
 		return nil, nil, Usagef("%v", err)

@@ -54,6 +54,9 @@ func jobsEnqueueCommand(a *cli.App) *cobra.Command {
 				}
 				o.Links = append(o.Links, queue.Link{Kind: l.Kind, ID: l.ID})
 			}
+			if o.Encryption, err = a.Encryption(); err != nil {
+				return err
+			}
 			job := queue.RawPayload{Type: args[0], Data: raw}
 			if err := queue.CheckJob(org, job, o); err != nil {
 				return err
@@ -108,6 +111,8 @@ func jobsEnqueueCommand(a *cli.App) *cobra.Command {
 		"have it begin when another system has called back; the name by which the handler reads the callback")
 	flags.DurationVar(&callback.Within, "callback-within", 24*time.Hour,
 		"how long the callback may take to come; the job begins then in any case")
+	flags.StringSliceVar(&o.Encrypt, "encrypt", nil,
+		"members of the payload to keep encrypted, or * for all; needs DAYBOOK_ENCRYPTION_KEYS")
 	flags.BoolVar(&o.SkipValidation, "skip-validation", false, "leave the check against the type's schema to the worker")
 	a.CreateFlag(command)
 	_ = command.MarkFlagRequired("org")

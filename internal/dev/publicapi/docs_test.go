@@ -34,6 +34,7 @@ import (
 	"github.com/daybook-dev/daybook/admin/books"
 	"github.com/daybook-dev/daybook/daybooktest"
 	"github.com/daybook-dev/daybook/handlers"
+	"github.com/daybook-dev/daybook/encryption"
 	"github.com/daybook-dev/daybook/jobs"
 	"github.com/daybook-dev/daybook/queue"
 	"github.com/daybook-dev/daybook/daybooktest/queuetest"
@@ -96,6 +97,7 @@ var (
 	lockPayments                  func(context.Context, pgx.Tx, []source.Key[[16]byte]) ([]source.Key[[16]byte], error)
 	log                           *slog.Logger
 	order, org, schema, TaskQueue string
+	payment                       struct{ IBAN string }
 	greet                         func(context.Context, *jobs.Job[greeting]) error
 	pool                          *pgxpool.Pool
 	registry                      *jobs.Registry

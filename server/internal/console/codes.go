@@ -58,6 +58,16 @@ var reasons = map[models.ErrorCode]reason{
 		"The job is done, and the database cannot hold its result.",
 		"Nothing for this job. Have the handler leave a result that can be stored: the error says what is wrong.", "", "",
 	},
+	models.CodeKeyUnknown: {
+		"The worker does not have the key under which the payload was encrypted.",
+		"Give the worker's file of keys the key that the page names, and retry. A key that was erased is not to be had: cancel.",
+		"", "",
+	},
+	models.CodeNotEncrypted: {
+		"Members of the payload came in plain that the job's type encrypts.",
+		"Cancel it, and enqueue it by a program that has the keys. The plain text is in the database until the job is removed.",
+		"", "",
+	},
 	models.CodeSnoozed: {
 		"The handler put the job off. No attempt was counted.",
 		"Nothing: it is worked again at the time that it asked for.", "", "",

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"go.temporal.io/sdk/client"
 
+	"github.com/daybook-dev/daybook/encryption"
 	"github.com/daybook-dev/daybook/internal/store/listing"
 	"github.com/daybook-dev/daybook/internal/store/tokens"
 )
@@ -26,6 +27,8 @@ type Options struct {
 	Pool *pgxpool.Pool
 	// Listing reads on the same database; it stays the caller's to close.
 	Listing *listing.Listing
+	// Encryption decrypts what jobs keep; nil: there are no keys.
+	Encryption *encryption.Cipher
 	// Temporal is asked for workflows, workers and schedules; nil: pages say that they are not known
 	// here. It stays the caller's to close.
 	Temporal client.Client

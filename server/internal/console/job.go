@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/daybook-dev/daybook/encryption"
 	"github.com/daybook-dev/daybook/internal/answers"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/actions"
@@ -34,6 +35,24 @@ func historyPage(r *request) (listing.HistoryPage, error) {
 }
 
 func (c *console) jobPage(ctx context.Context, r *request) (*view, error) {
+	return c.jobView(ctx, r, func(*listing.JobDetail) error { return nil })
+}
+
+// decryptJob shows a job with what is encrypted of it in plain.
+func (c *console) decryptJob(ctx context.Context, r *request) (done, error) {
+	var of models.Job
+	v, err := c.jobView(ctx, r, func(d *listing.JobDetail) error {
+		of = d.Job
+		return answers.Decrypt(ctx, c.Encryption, d)
+	})
+	if v != nil {
+		v.Live = false // what is read anew is encrypted
+	}
+	return done{Show: v, Org: of.OrgID, Subject: r.PathValue("id")}, err
+}
+
+// jobView is a job's page. prepare may change what it shows of the job.
+func (c *console) jobView(ctx context.Context, r *request, prepare func(*listing.JobDetail) error) (*view, error) {
 	org, err := r.reach("")
 	if err != nil {
 		return nil, err
@@ -44,6 +63,10 @@ func (c *console) jobPage(ctx context.Context, r *request) (*view, error) {
 	}
 	d, err := c.Listing.Job(ctx, org, r.PathValue("id"), h)
 	if err != nil {
+		return nil, err
+	}
+	key := encryption.KeyOf(d.Payload)
+	if err := prepare(&d); err != nil {
 		return nil, err
 	}
 	secrets, err := store.SecretsOf(ctx, c.Pool, d.Type)
@@ -75,7 +98,7 @@ func (c *console) jobPage(ctx context.Context, r *request) (*view, error) {
 		Data: map[string]any{
 			"Job": d.Job, "Fleet": fleets[answers.Text(d.Queue)], "Owner": d.Owner, "Trace": traceID(d.TraceParent),
 			"Links": d.Links, "WaitsFor": d.WaitsFor, "Waits": d.Waits(), "Story": told,
-			"Error":    redact.Text(answers.Text(d.LastError)),
+			"Error": redact.Text(answers.ErrorText(d.LastError)), "Key": key, "Opened": key != "" && encryption.KeyOf(d.Payload) == "",
 			"Attempts": rows, "AttemptRows": d.AttemptRows,
 			"Timeline": drawAttempts(rows, enqueued(&d, h), runningSince(d.State, d.AttemptStartedAt),
 				dueNext(d.State, dueTime(&d.Job)), r.now), "Pager": older,

@@ -54,6 +54,12 @@ func (s *server) jobs() {
 		OperationID: "getJob", Method: http.MethodGet, Path: "/api/jobs/{id}", Tags: []string{tagJobs},
 		Summary: "Get a job with its payload, links and attempts",
 	}, s.getJob, http.StatusNotFound)
+	operation(s, tokens.ScopeDecrypt, huma.Operation{
+		OperationID: "decryptJob", Method: http.MethodPost, Path: "/api/jobs/{id}/decrypt", Tags: []string{tagJobs},
+		Summary:     "Get a job with what is encrypted of it in plain",
+		Description: "Each call is in the log of actions. The server needs the keys (KEY_UNKNOWN).",
+		Metadata:    map[string]any{actionKey: "jobs.decrypt"},
+	}, s.decryptJob, http.StatusNotFound, http.StatusConflict)
 	operation(s, tokens.ScopeOperate, huma.Operation{
 		OperationID: "retryJob", Method: http.MethodPost, Path: "/api/jobs/{id}/retry", Tags: []string{tagJobs},
 		Summary:  "Make a dead letter or a cancelled job due again, or move a pending one",
@@ -184,6 +190,24 @@ func (s *server) getJob(ctx context.Context, in *getJobInput) (*jobOutput, error
 	}
 	d, err := s.Listing.Job(ctx, answers.Text(caller(ctx).OrgID), in.ID, h)
 	if err != nil {
+		return nil, err
+	}
+	out := &jobOutput{}
+	out.Body.JobDetail = answers.JobDetailOf(&d)
+	return out, nil
+}
+
+func (s *server) decryptJob(ctx context.Context, in *getJobInput) (*jobOutput, error) {
+	h := listing.HistoryPage{Limit: in.Limit}
+	if err := in.decode(&h.Before); err != nil {
+		return nil, err
+	}
+	d, err := s.Listing.Job(ctx, answers.Text(caller(ctx).OrgID), in.ID, h)
+	if err != nil {
+		return nil, err
+	}
+	actions.About(ctx, d.OrgID, d.ID, nil)
+	if err := answers.Decrypt(ctx, s.Encryption, &d); err != nil {
 		return nil, err
 	}
 	out := &jobOutput{}

@@ -2,6 +2,7 @@ package tracing
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -9,6 +10,7 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/daybook-dev/daybook/encryption"
 	"github.com/daybook-dev/daybook/internal/engine"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
@@ -90,13 +92,13 @@ func (h handlers) Work(ctx context.Context, job store.Job, progress engine.Progr
 	ctx, s := tracer().Start(ctx, "attempt "+job.Type, o...)
 	defer s.End()
 	a := h.Handlers.Work(ctx, job, progress)
-	finish(s, a.Outcome, a.Code, a.Message)
+	finish(s, a.Outcome, a.Code, a.OnRecord())
 	if inTx := a.InTx; inTx != nil {
 		of := trace.SpanContextFromContext(ctx)
 		a.InTx = func(ctx context.Context, tx pgx.Tx) (result []byte, err error) {
 			ctx, s := tracer().Start(trace.ContextWithSpanContext(ctx, of), "handler's transaction "+job.Type,
 				trace.WithAttributes(about(h.kind, &job)...))
-			defer func() { running{s}.End(err) }()
+			defer func() { running{s}.End(shown(err, job)) }()
 			return inTx(ctx, tx)
 		}
 	}
@@ -117,18 +119,31 @@ func finish(s trace.Span, outcome models.Outcome, code models.ErrorCode, message
 	}
 }
 
+// errEncrypted stands for an error that may quote what is encrypted.
+var errEncrypted = errors.New("the error is kept with the job, encrypted")
+
+// shown is what a span says of an error of jobs.
+func shown(err error, jobs ...store.Job) error {
+	for i := range jobs {
+		if err != nil && encryption.KeyOf(jobs[i].Payload) != "" {
+			return errEncrypted
+		}
+	}
+	return err
+}
+
 // Prepare implements engine.Handlers: a chunk of jobs, each of a trace of its own, is worked in the
 // activity's trace, with links to theirs.
 func (h handlers) Prepare(ctx context.Context, workflowRun string, jobs []store.Job) (engine.BulkCommit, error) {
 	preparing, s := h.chunk(ctx, "prepare chunk", jobs)
 	commit, err := h.Handlers.Prepare(preparing, workflowRun, jobs)
-	running{s}.End(err)
+	running{s}.End(shown(err, jobs...))
 	if err != nil || commit == nil {
 		return commit, err
 	}
 	return func(ctx context.Context, tx pgx.Tx, jobs []store.Job) (attempts []engine.Attempt, err error) {
 		ctx, s := h.chunk(ctx, "work chunk", jobs)
-		defer func() { running{s}.End(err) }()
+		defer func() { running{s}.End(shown(err, jobs...)) }()
 		return commit(ctx, tx, jobs)
 	}, nil
 }
