@@ -56,18 +56,21 @@ CREATE TABLE daybook.jobs (
     completed_turn_id    text COLLATE "C",
     completed_fence      bigint,
     completed_by         text,
-    completed_started_at timestamptz
+    completed_started_at timestamptz,
+
+    -- Its earlier payloads (edit_job), which go where the row goes; null: it has its first one.
+    edits                jsonb
 ) WITH (
     -- As accounting_work_queue.
     fillfactor = 75,
     autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 10000, autovacuum_vacuum_cost_delay = 1,
     autovacuum_analyze_scale_factor = 0.05, autovacuum_analyze_threshold = 10000);
 COMMENT ON COLUMN daybook.jobs.input_hash IS
-    'daybook.job_input_hash of type and payload: whether a key is used again with other input; null: it has no key '
-    'and need not be unique';
+    'daybook.job_input_hash of type and payload as it was enqueued: whether a key is used again with other input; null: '
+    'it has no key and need not be unique';
 COMMENT ON COLUMN daybook.jobs.unique_hash IS
-    'What no other open job of its organization may have: input_hash, if the job is to be the only one with this '
-    'type and payload, or daybook.job_skip_hash of skip_while_open';
+    'What no other open job of its organization may have: daybook.job_input_hash, if the job is to be the only one with '
+    'its type and payload, or daybook.job_skip_hash of skip_while_open';
 COMMENT ON COLUMN daybook.jobs.priority IS '1 high, 2 normal, 3 low';
 COMMENT ON COLUMN daybook.jobs.traceparent IS
     'The trace of the request that made the job, as W3C Trace Context writes it';
@@ -88,6 +91,8 @@ COMMENT ON COLUMN daybook.jobs.completed_turn_id IS
 COMMENT ON COLUMN daybook.jobs.completed_fence IS 'The fence of that turn';
 COMMENT ON COLUMN daybook.jobs.completed_by IS 'The worker that completed the job';
 COMMENT ON COLUMN daybook.jobs.completed_started_at IS 'When the attempt that completed the job began';
+COMMENT ON COLUMN daybook.jobs.edits IS
+    '[{"at", "by", "attempts", "payload"}], the first one first: the payload that the job had until then, after so many attempts';
 COMMENT ON COLUMN daybook.jobs.awaited IS
     'Other jobs may wait for its end, or it for a callback: its changes are looked at';
 

@@ -158,17 +158,18 @@ CREATE TABLE daybook.jobs (
     completed_turn_id text COLLATE pg_catalog."C",
     completed_fence bigint,
     completed_by text,
-    completed_started_at timestamp with time zone
+    completed_started_at timestamp with time zone,
+    edits jsonb
 )
 WITH (fillfactor='75', autovacuum_vacuum_scale_factor='0.01', autovacuum_vacuum_threshold='10000', autovacuum_vacuum_cost_delay='1', autovacuum_analyze_scale_factor='0.05', autovacuum_analyze_threshold='10000');
 
 -- Name: COLUMN jobs.input_hash; Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON COLUMN daybook.jobs.input_hash IS 'daybook.job_input_hash of type and payload: whether a key is used again with other input; null: it has no key and need not be unique';
+COMMENT ON COLUMN daybook.jobs.input_hash IS 'daybook.job_input_hash of type and payload as it was enqueued: whether a key is used again with other input; null: it has no key and need not be unique';
 
 -- Name: COLUMN jobs.unique_hash; Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON COLUMN daybook.jobs.unique_hash IS 'What no other open job of its organization may have: input_hash, if the job is to be the only one with this type and payload, or daybook.job_skip_hash of skip_while_open';
+COMMENT ON COLUMN daybook.jobs.unique_hash IS 'What no other open job of its organization may have: daybook.job_input_hash, if the job is to be the only one with its type and payload, or daybook.job_skip_hash of skip_while_open';
 
 -- Name: COLUMN jobs.priority; Type: COMMENT; Schema: daybook; Owner: -
 
@@ -229,6 +230,10 @@ COMMENT ON COLUMN daybook.jobs.completed_by IS 'The worker that completed the jo
 -- Name: COLUMN jobs.completed_started_at; Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON COLUMN daybook.jobs.completed_started_at IS 'When the attempt that completed the job began';
+
+-- Name: COLUMN jobs.edits; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.jobs.edits IS '[{"at", "by", "attempts", "payload"}], the first one first: the payload that the job had until then, after so many attempts';
 
 -- Name: async_operation_attempts(daybook.jobs); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -1130,6 +1135,97 @@ $$;
 -- Name: FUNCTION delete_queue(name text); Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON FUNCTION daybook.delete_queue(name text) IS 'Deletes a named queue that has no open jobs';
+
+-- Name: edit_job(text, jsonb, text, text, bigint, text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.edit_job(INOUT job_id text, payload jsonb, actor text DEFAULT NULL::text, retry text DEFAULT NULL::text, generation bigint DEFAULT NULL::bigint, type text DEFAULT NULL::text, OUT result text, OUT reason text) RETURNS record
+    LANGUAGE plpgsql
+    AS $$
+#variable_conflict use_column
+DECLARE
+    job     daybook.jobs;
+    as_text CONSTANT text := edit_job.payload::text;
+BEGIN
+    PERFORM daybook.check_job_payload(edit_job.payload, as_text);
+    PERFORM daybook.retry_due(edit_job.retry, NULL) WHERE edit_job.retry IS NOT NULL;
+    SELECT * INTO job FROM daybook.jobs j WHERE j.id = edit_job.job_id FOR NO KEY UPDATE;
+    CASE
+        WHEN NOT FOUND THEN
+            RAISE EXCEPTION 'there is no job %', edit_job.job_id USING ERRCODE = 'DB011', HINT = 'check the id, the job may have been purged';
+        WHEN job.type <> edit_job.type THEN
+            RAISE EXCEPTION 'job % has the type %, not %', job.id, job.type, edit_job.type USING ERRCODE = 'DB010';
+        WHEN job.state = 'completed' THEN
+            RAISE EXCEPTION 'job % is completed', job.id USING ERRCODE = 'DB012', HINT = 'enqueue a new one';
+        WHEN job.state = 'leased' THEN
+            RAISE EXCEPTION 'job % is being worked', job.id USING ERRCODE = 'DB040', HINT = 'edit it when its attempt has ended';
+        WHEN job.generation <> edit_job.generation THEN
+            RAISE EXCEPTION 'job % was changed meanwhile', job.id USING ERRCODE = 'DB041', HINT = 'look at it again, and repeat the edit if it is still right';
+        WHEN jsonb_array_length(job.edits) >= 100 THEN
+            RAISE EXCEPTION 'job % was edited 100 times', job.id USING ERRCODE = 'DB010', HINT = 'cancel it, and enqueue a new one';
+        ELSE
+    END CASE;
+    result := 'unchanged';
+    reason := 'the job has this payload already';
+    IF job.payload <> edit_job.payload THEN
+        UPDATE daybook.jobs j
+           SET payload     = edit_job.payload,
+               unique_hash = CASE j.unique_hash WHEN daybook.job_input_hash(j.type, j.payload::text) THEN daybook.job_input_hash(j.type, as_text)
+                                                ELSE j.unique_hash END,
+               edits       = coalesce(j.edits, '[]') || jsonb_build_object(
+                                 'at', clock_timestamp(), 'by', left(coalesce(nullif(actor, ''), session_user), 255), 'attempts', j.run_count, 'payload', j.payload),
+               generation  = j.generation + 1,
+               updated_at  = clock_timestamp()
+         WHERE j.id = job.id;
+        result := 'edited';
+        reason := NULL;
+    END IF;
+    IF edit_job.retry IS NOT NULL THEN
+        SELECT r.result, r.reason INTO result, reason FROM daybook.retry_job(job.id, edit_job.retry) r;
+        IF result = 'unchanged' THEN
+            RAISE unique_violation USING MESSAGE = reason;
+        END IF;
+    END IF;
+EXCEPTION WHEN unique_violation THEN
+    RAISE EXCEPTION 'another job with the payload or schedule of job % is open, and one of the two may be', job.id
+        USING ERRCODE = 'DB042', HINT = 'wait for its end, or cancel it, and edit then';
+END
+$$;
+
+-- Name: FUNCTION edit_job(INOUT job_id text, payload jsonb, actor text, retry text, generation bigint, type text, OUT result text, OUT reason text); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.edit_job(INOUT job_id text, payload jsonb, actor text, retry text, generation bigint, type text, OUT result text, OUT reason text) IS 'Gives a job that waits, is a dead letter or is cancelled another payload, and keeps the old one in edits. retry: null, or the mode by which retry_job tries it again in the same transaction. generation: refused unless the job is still at it. result: edited, unchanged, or what retry_job says';
+
+-- Name: edit_jobs(text[], text[], jsonb, text, text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.edit_jobs(job_ids text[], states text[], patch jsonb, actor text DEFAULT NULL::text, retry text DEFAULT NULL::text) RETURNS integer
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    job     record;
+    changed integer := 0;
+BEGIN
+    FOR job IN
+        SELECT j.id, daybook.patch_json(j.payload, patch) AS wanted, j.payload
+          FROM daybook.jobs j
+         WHERE j.id = ANY (job_ids) AND j.state::text = ANY (states) AND j.state IN ('pending', 'failed', 'cancelled')
+         ORDER BY j.id
+           FOR NO KEY UPDATE SKIP LOCKED
+    LOOP
+        CONTINUE WHEN (job.wanted <> job.payload) IS NOT TRUE;
+        BEGIN
+            PERFORM daybook.edit_job(job.id, job.wanted, actor, retry);
+            changed := changed + 1;
+        EXCEPTION WHEN SQLSTATE 'DB010' OR SQLSTATE 'DB020' OR SQLSTATE 'DB021' OR SQLSTATE 'DB023' OR SQLSTATE 'DB042' THEN
+            NULL; -- it is left as it is
+        END;
+    END LOOP;
+    RETURN changed;
+END
+$$;
+
+-- Name: FUNCTION edit_jobs(job_ids text[], states text[], patch jsonb, actor text, retry text); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.edit_jobs(job_ids text[], states text[], patch jsonb, actor text, retry text) IS 'edit_job with a JSON patch (RFC 6902) for many: those in one of the states that no other transaction has locked. retry: null, or retry_job''s mode';
 
 -- Name: end_async_operation(daybook.jobs, daybook.attempt_outcome, jsonb, text, text, interval); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -2270,6 +2366,60 @@ BEGIN
 END
 $$;
 
+-- Name: json_add(jsonb, text[], jsonb); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.json_add(doc jsonb, place text[], value jsonb) RETURNS jsonb
+    LANGUAGE plpgsql IMMUTABLE
+    AS $_$
+DECLARE
+    n      CONSTANT integer := cardinality(place);
+    parent CONSTANT jsonb := daybook.json_at(doc, place[:n - 1]);
+    last   CONSTANT text := place[n];
+BEGIN
+    RETURN CASE
+        WHEN n = 0 THEN value
+        WHEN jsonb_typeof(parent) = 'object' THEN jsonb_set(doc, place, value)
+        WHEN jsonb_typeof(parent) <> 'array' THEN NULL
+        WHEN last = '-' THEN jsonb_insert(doc, place[:n - 1] || jsonb_array_length(parent)::text, value)
+        WHEN last ~ '^(0|[1-9][0-9]{0,5})$' AND last::integer <= jsonb_array_length(parent) THEN jsonb_insert(doc, place, value)
+    END;
+END
+$_$;
+
+-- Name: json_at(jsonb, text[]); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.json_at(doc jsonb, place text[]) RETURNS jsonb
+    LANGUAGE plpgsql IMMUTABLE
+    AS $_$
+DECLARE
+    token text;
+BEGIN
+    FOREACH token IN ARRAY place LOOP
+        doc := CASE jsonb_typeof(doc)
+            WHEN 'object' THEN doc -> token
+            WHEN 'array' THEN CASE WHEN token ~ '^(0|[1-9][0-9]{0,5})$' THEN doc -> token::integer END
+        END;
+    END LOOP;
+    RETURN doc;
+END
+$_$;
+
+-- Name: json_place(jsonb); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.json_place(pointer jsonb) RETURNS text[]
+    LANGUAGE plpgsql IMMUTABLE
+    AS $_$
+DECLARE
+    as_text CONSTANT text := pointer #>> '{}';
+BEGIN
+    IF jsonb_typeof(pointer) IS DISTINCT FROM 'string' OR as_text !~ '^(/([^~/]|~[01])*)*$' THEN
+        RAISE EXCEPTION 'a JSON patch names places by pointers such as "/lines/0/net", not by %', coalesce(pointer::text, 'nothing') USING ERRCODE = 'DB010';
+    END IF;
+    RETURN ARRAY(SELECT replace(replace(t.token, '~1', '/'), '~0', '~')
+                   FROM regexp_split_to_table(as_text, '/') WITH ORDINALITY AS t (token, n) WHERE t.n > 1 ORDER BY t.n);
+END
+$_$;
+
 -- Name: keep_adopted_operation(); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.keep_adopted_operation() RETURNS trigger
@@ -2718,6 +2868,52 @@ CREATE FUNCTION daybook.open_twin(job daybook.jobs) RETURNS text
     SELECT o.id FROM daybook.jobs o
      WHERE o.org_id = $1.org_id AND o.unique_hash = $1.unique_hash AND o.state IN ('pending', 'leased') AND o.id <> $1.id
 $_$;
+
+-- Name: patch_json(jsonb, jsonb); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.patch_json(doc jsonb, patch jsonb) RETURNS jsonb
+    LANGUAGE plpgsql IMMUTABLE
+    AS $$
+DECLARE
+    step  jsonb;
+    op    text;
+    place text[];
+    value jsonb;
+BEGIN
+    IF jsonb_typeof(patch) IS DISTINCT FROM 'array' OR jsonb_array_length(patch) NOT BETWEEN 1 AND 100 THEN
+        RAISE EXCEPTION 'a JSON patch is an array of 1 to 100 operations'
+            USING ERRCODE = 'DB010', HINT = 'for instance [{"op": "replace", "path": "/currency", "value": "EUR"}]';
+    END IF;
+    FOR step IN SELECT * FROM jsonb_array_elements(patch) LOOP
+        op := step ->> 'op';
+        place := daybook.json_place(step -> 'path');
+        value := CASE WHEN op IN ('move', 'copy') THEN daybook.json_at(doc, daybook.json_place(step -> 'from')) ELSE step -> 'value' END;
+        CASE
+            WHEN op IS NULL OR op NOT IN ('add', 'remove', 'replace', 'move', 'copy', 'test') THEN
+                RAISE EXCEPTION 'an operation of a JSON patch is add, remove, replace, move, copy or test, not %', coalesce(step -> 'op', 'null')
+                    USING ERRCODE = 'DB010';
+            WHEN op IN ('add', 'replace', 'test') AND value IS NULL THEN
+                RAISE EXCEPTION 'the operation % of a JSON patch needs a value', op USING ERRCODE = 'DB010';
+            WHEN op = 'move' AND (step ->> 'path') LIKE replace(replace(step ->> 'from', '\', '\\'), '%', '\%') || '/%'
+                 OR op = 'remove' AND place = '{}' THEN
+                RAISE EXCEPTION 'a JSON patch cannot % %', op, step ->> 'path' USING ERRCODE = 'DB010';
+            ELSE
+        END CASE;
+        doc := CASE op
+            WHEN 'test' THEN CASE WHEN daybook.json_at(doc, place) = value THEN doc END
+            WHEN 'remove' THEN CASE WHEN daybook.json_at(doc, place) IS NOT NULL THEN doc #- place END
+            WHEN 'replace' THEN CASE WHEN place = '{}' THEN value WHEN daybook.json_at(doc, place) IS NOT NULL THEN jsonb_set(doc, place, value) END
+            WHEN 'move' THEN daybook.json_add(doc #- daybook.json_place(step -> 'from'), place, value)
+            ELSE daybook.json_add(doc, place, value)
+        END;
+    END LOOP;
+    RETURN doc;
+END
+$$;
+
+-- Name: FUNCTION patch_json(doc jsonb, patch jsonb); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.patch_json(doc jsonb, patch jsonb) IS 'The document with a JSON patch (RFC 6902); null: the patch does not apply, because a place is missing or a test fails';
 
 -- Name: pause_queue(text, boolean); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -3172,7 +3368,7 @@ BEGIN
         -- may have ended just now: then there is no id to name.
         result := 'unchanged';
         reason := 'job ' || coalesce(daybook.open_twin(job), '(ended meanwhile)') || ' is open, and one of the two may be: it has '
-               || CASE WHEN job.unique_hash = job.input_hash THEN 'the same payload' ELSE 'the same schedule' END
+               || CASE WHEN job.unique_hash = daybook.job_input_hash(job.type, job.payload::text) THEN 'the same payload' ELSE 'the same schedule' END
                || '. Wait for its end, or cancel it, and retry then';
         RETURN;
     END;
@@ -3653,7 +3849,7 @@ BEGIN
     RETURNING b.job_ids INTO ids;
     IF NOT FOUND THEN
         UPDATE daybook.bulk_operations o
-           SET finished_at = clock_timestamp(), updated_at = clock_timestamp()
+           SET finished_at = clock_timestamp(), updated_at = clock_timestamp(), patch = NULL
          WHERE o.id = work_bulk_batch.operation_id AND o.finished_at IS NULL
            AND NOT EXISTS (SELECT FROM daybook.bulk_batches b WHERE b.operation_id = o.id);
         RETURN false;
@@ -3661,6 +3857,7 @@ BEGIN
     SELECT * INTO operation FROM daybook.bulk_operations o WHERE o.id = work_bulk_batch.operation_id;
     done := CASE
         WHEN operation.kind = 'accounting' THEN daybook.retry_accounting_jobs(ids, operation.states, operation.delay_seconds)
+        WHEN operation.action = 'edit' THEN daybook.edit_jobs(ids, operation.states, operation.patch, operation.actor, operation.mode)
         WHEN operation.action = 'retry' THEN daybook.retry_jobs(ids, operation.states, operation.mode, operation.delay_seconds)
         ELSE daybook.cancel_jobs(ids, operation.states) END;
     UPDATE daybook.bulk_operations o
@@ -5586,6 +5783,8 @@ CREATE TABLE daybook.bulk_operations (
     action text NOT NULL,
     mode text,
     delay_seconds double precision,
+    patch jsonb,
+    actor text,
     states text[] NOT NULL,
     matched integer DEFAULT 0 NOT NULL,
     changed integer DEFAULT 0 NOT NULL,
@@ -5595,9 +5794,10 @@ CREATE TABLE daybook.bulk_operations (
     created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     updated_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     finished_at timestamp with time zone,
-    CONSTRAINT bulk_operations_action_check CHECK ((action = ANY (ARRAY['retry'::text, 'cancel'::text]))),
-    CONSTRAINT bulk_operations_check CHECK (((action = 'retry'::text) = (mode IS NOT NULL))),
-    CONSTRAINT bulk_operations_check1 CHECK (((kind = 'jobs'::text) OR ((action = 'retry'::text) AND (mode = ANY (ARRAY['now'::text, 'later'::text]))))),
+    CONSTRAINT bulk_operations_action_check CHECK ((action = ANY (ARRAY['retry'::text, 'cancel'::text, 'edit'::text]))),
+    CONSTRAINT bulk_operations_check CHECK (((action = 'edit'::text) OR ((action = 'retry'::text) = (mode IS NOT NULL)))),
+    CONSTRAINT bulk_operations_check1 CHECK ((((action = 'edit'::text) AND (finished_at IS NULL)) = (patch IS NOT NULL))),
+    CONSTRAINT bulk_operations_check2 CHECK (((kind = 'jobs'::text) OR ((action = 'retry'::text) AND (mode = ANY (ARRAY['now'::text, 'later'::text]))))),
     CONSTRAINT bulk_operations_kind_check CHECK ((kind = ANY (ARRAY['jobs'::text, 'accounting'::text]))),
     CONSTRAINT bulk_operations_mode_check CHECK ((mode = ANY (ARRAY['now'::text, 'later'::text, 'reset'::text]))),
     CONSTRAINT bulk_operations_org_id_check CHECK (((org_id <> ''::text) AND (octet_length(org_id) <= 255)))
@@ -5606,6 +5806,14 @@ CREATE TABLE daybook.bulk_operations (
 -- Name: COLUMN bulk_operations.org_id; Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON COLUMN daybook.bulk_operations.org_id IS 'The organization whose jobs are changed; null: all organizations';
+
+-- Name: COLUMN bulk_operations.patch; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.bulk_operations.patch IS 'The JSON patch of an edit, until it is finished: it may hold what is to be erased';
+
+-- Name: COLUMN bulk_operations.actor; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.bulk_operations.actor IS 'Who edits, for the jobs'' edits';
 
 -- Name: COLUMN bulk_operations.left_open; Type: COMMENT; Schema: daybook; Owner: -
 

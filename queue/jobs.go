@@ -238,8 +238,7 @@ func CancelJob(ctx context.Context, q Querier, jobID string) (Response, error) {
 func newJobRow(j NewJob) (store.NewJob, error) {
 	o := j.Options
 	if store.IsNil(j.Payload) {
-		return store.NewJob{}, fmt.Errorf("%w: it is nil: give a struct with a JobType, or a queue.RawPayload",
-			ErrPayloadInvalid)
+		return store.NewJob{}, errNilPayload
 	}
 	switch {
 	case j.OrgID == "":
@@ -271,21 +270,9 @@ func newJobRow(j NewJob) (store.NewJob, error) {
 	if err != nil {
 		return store.NewJob{}, err
 	}
-	raw, err := json.Marshal(j.Payload)
+	raw, err := payloadJSON(j.Payload, o.SkipValidation)
 	if err != nil {
-		return store.NewJob{}, fmt.Errorf("%w: %w", ErrPayloadInvalid, err)
-	}
-	if err := payload.Check(raw); err != nil {
 		return store.NewJob{}, err
-	}
-	if _, schemaless := j.Payload.(RawPayload); !schemaless && !o.SkipValidation {
-		schema, err := payload.SchemaFor(reflect.TypeOf(j.Payload))
-		if err != nil {
-			return store.NewJob{}, err
-		}
-		if err := schema.Validate(raw); err != nil {
-			return store.NewJob{}, err
-		}
 	}
 	return store.NewJob{
 		OrgID: j.OrgID, Type: j.Payload.JobType(), Payload: raw, IdempotencyKey: o.IdempotencyKey,
@@ -293,6 +280,25 @@ func newJobRow(j NewJob) (store.NewJob, error) {
 		Priority: o.Priority, MaxAttempts: o.MaxAttempts, Links: links, Unique: o.Unique,
 		Queue: o.Queue, Sequence: o.Sequence, After: o.After, AfterAnyEnd: o.AfterAnyEnd,
 	}, nil
+}
+
+// payloadJSON checks a payload against the limits, and the schema of its type, and writes it.
+func payloadJSON(p Payload, skipSchema bool) (json.RawMessage, error) {
+	raw, err := json.Marshal(p)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrPayloadInvalid, err)
+	}
+	if err := payload.Check(raw); err != nil {
+		return nil, err
+	}
+	if _, schemaless := p.(RawPayload); schemaless || skipSchema {
+		return raw, nil
+	}
+	schema, err := payload.SchemaFor(reflect.TypeOf(p))
+	if err != nil {
+		return nil, err
+	}
+	return raw, schema.Validate(raw)
 }
 
 // checkTexts checks what a job has of free text.
@@ -308,6 +314,8 @@ func checkTexts(j NewJob) error {
 	}
 	return err
 }
+
+var errNilPayload = fmt.Errorf("%w: it is nil: give a struct with a JobType, or a queue.RawPayload", ErrPayloadInvalid)
 
 // A background job has an organization and no document: its errors speak of the one alone.
 var (

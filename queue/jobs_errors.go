@@ -10,6 +10,11 @@ var (
 	// ErrKeyReused: the idempotency key was used before, in the same organization, with another type
 	// or payload.
 	ErrKeyReused = store.ErrKeyReused
+	// ErrJobRunning: a job that is to be edited is being worked. ErrJobChanged: it was changed after
+	// it was read. ErrJobDuplicate: it is to be unique, and another open job has its payload.
+	ErrJobRunning   = store.ErrJobRunning
+	ErrJobChanged   = store.ErrJobChanged
+	ErrJobDuplicate = store.ErrJobDuplicate
 	// ErrPayloadTooLarge: the payload has more than models.MaxPayloadBytes. Its error code is
 	// PAYLOAD_TOO_LARGE.
 	ErrPayloadTooLarge = store.ErrPayloadTooLarge

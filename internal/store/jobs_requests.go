@@ -225,6 +225,30 @@ SELECT $1, 'absent', '' WHERE NOT EXISTS (SELECT FROM found)`
 	return changeJob(ctx, q, "cancel the job", "what it did has to be undone elsewhere", stmt, id)
 }
 
+// JobEdit is how a background job is to be changed.
+type JobEdit struct {
+	// Type is the type that the job must have.
+	Type    string
+	Payload json.RawMessage
+	// By is who edits; empty: the role of the database.
+	By string
+	// Retry is RetryJob's mode; empty: the job is not tried again.
+	Retry string
+	// Generation is the one that the job must be at; nil: any.
+	Generation *int64
+}
+
+// EditJob gives a background job another payload.
+func EditJob(ctx context.Context, q Querier, id string, e JobEdit) (r Requested, err error) {
+	const stmt = `
+SELECT job_id, result, coalesce(reason, '')
+  FROM daybook.edit_job(@id, @payload::text::jsonb, @by, NULLIF(@retry::text, ''), @generation, @type)`
+	err = queryRow(ctx, q, stmt, Args{
+		"id": id, "payload": string(e.Payload), "by": e.By, "retry": e.Retry, "generation": e.Generation, "type": e.Type,
+	}).Scan(&r.JobID, &r.Result, &r.Reason)
+	return r, Wrap("edit the job", err)
+}
+
 // changeJob runs a statement that answers with a job's id and a result, and returns the answer, or
 // the error that stands for it.
 func changeJob(ctx context.Context, q Querier, doing, completedHint, stmt string,
