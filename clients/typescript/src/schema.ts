@@ -300,6 +300,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/jobs/edit": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Edit the payloads of all jobs that match by a JSON patch
+         * @description Dead letters, unless the filter names another state. If the payload of one of them would be refused, nothing is changed. Jobs that the patch does not apply to are left alone.
+         *
+         *     Scope: `operate`.
+         */
+        post: operations["editJobs"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/jobs/enqueue": {
         parameters: {
             query?: never;
@@ -408,6 +430,28 @@ export interface paths {
          *     Scope: `operate`.
          */
         post: operations["cancelJob"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/jobs/{id}/edit": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Give a dead letter, or a job that waits or is cancelled, another payload
+         * @description Its attempts, its place in its sequence and its key stay, and getJob shows the old payload. A job that runs is refused (JOB_RUNNING).
+         *
+         *     Scope: `operate`.
+         */
+        post: operations["editJob"];
         delete?: never;
         options?: never;
         head?: never;
@@ -942,10 +986,10 @@ export interface components {
         };
         BulkOperation: {
             /** @enum {string} */
-            action: "retry" | "cancel";
+            action: "retry" | "cancel" | "edit";
             /**
              * Format: int64
-             * @description How many of them are pending again, or cancelled
+             * @description How many of them are pending again, edited or cancelled; with dryRun of an edit: how many would be edited
              */
             changed: number;
             /** Format: date-time */
@@ -958,7 +1002,7 @@ export interface components {
             finishedAt?: string;
             /**
              * Format: int64
-             * @description How many were left alone, because another transaction changed or locked them meanwhile, or for what leftOpen and leftQueue count
+             * @description How many were left alone, because another transaction changed or locked them meanwhile, because the patch of an edit does not apply or changes nothing, or for what leftOpen and leftQueue count
              */
             left: number;
             /**
@@ -1027,13 +1071,13 @@ export interface components {
         };
         ChangeResponse: {
             jobId: string;
-            /** @description Of a job that was retried or cancelled and is unchanged: why */
+            /** @description Of a job that was retried, edited or cancelled and is unchanged: why */
             reason?: string;
             /**
              * @description What the request did
              * @enum {string}
              */
-            result: "enqueued" | "coalesced" | "requeued" | "rescheduled" | "unchanged" | "cancelled" | "cancelling";
+            result: "enqueued" | "coalesced" | "requeued" | "rescheduled" | "unchanged" | "cancelled" | "cancelling" | "edited";
         } & {
             [key: string]: unknown;
         };
@@ -1140,6 +1184,41 @@ export interface components {
             version: number;
         } & {
             [key: string]: unknown;
+        };
+        EditJobRequest: {
+            /**
+             * Format: int64
+             * @description As getJob showed it: the edit is refused (JOB_CHANGED) if the job was changed since; absent: it is not looked at
+             */
+            generation?: number;
+            /** @description The whole new payload: 128 KB, 10 levels, 500 keys at most */
+            payload: {
+                [key: string]: unknown;
+            };
+            /**
+             * @description Try it again in the same transaction, as retryJob does with this mode; absent: it is not
+             * @enum {string}
+             */
+            retry?: "now" | "later" | "reset";
+            /** @description Leave the check against the type's schema to the worker */
+            skipValidation?: boolean;
+        };
+        EditJobsRequest: {
+            /** @description Must be true, unless dryRun is: every job that matches is meant */
+            all?: boolean;
+            /** @description Count those that would be changed, and change nothing */
+            dryRun?: boolean;
+            /** @description Which jobs are meant; none: every one that the token reaches */
+            filter?: components["schemas"]["RetryFilter"];
+            /** @description A JSON patch (RFC 6902) of each payload */
+            patch: {
+                [key: string]: unknown;
+            }[];
+            /**
+             * @description Try them again as well, as retryJobs does with this mode; absent: they are not
+             * @enum {string}
+             */
+            retry?: "now" | "later" | "reset";
         };
         EnqueueAccountingJobRequest: {
             documentId: string;
@@ -1316,6 +1395,26 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
+        JobEdit: {
+            /**
+             * Format: date-time
+             * @description When it was edited
+             */
+            at: string;
+            /**
+             * Format: int64
+             * @description How many attempts there had been then
+             */
+            attempts: number;
+            /** @description Who edited it */
+            by: string;
+            /** @description What it was until then */
+            payload: {
+                [key: string]: unknown;
+            };
+        } & {
+            [key: string]: unknown;
+        };
         JobResponse: {
             /**
              * Format: int64
@@ -1326,11 +1425,18 @@ export interface components {
             cancelRequested?: boolean;
             /** Format: date-time */
             createdAt: string;
+            /** @description The payloads that it had before, the first one first; absent: it has its first one */
+            edits?: components["schemas"]["JobEdit"][];
             error?: string;
             /** @description The last error's code */
             errorCode?: string;
             /** Format: date-time */
             finishedAt?: string;
+            /**
+             * Format: int64
+             * @description Grows with each request for the job
+             */
+            generation: number;
             /** @description A page of the attempts, the newest first */
             history: components["schemas"]["Attempt"][];
             /**
@@ -3694,6 +3800,139 @@ export interface operations {
             };
         };
     };
+    editJobs: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["EditJobsRequest"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    Location?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BulkOperation"];
+                };
+            };
+            /** @description It takes longer: the server goes on, and GET /api/bulk-operations/{id} says how far it has come */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BulkOperation"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unsupported Media Type */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     enqueueJob: {
         parameters: {
             query?: never;
@@ -4285,6 +4524,140 @@ export interface operations {
             cookie?: never;
         };
         requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChangeResponse"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unsupported Media Type */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    editJob: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["EditJobRequest"];
+            };
+        };
         responses: {
             /** @description OK */
             200: {

@@ -20,9 +20,9 @@ import (
 )
 
 func jobsCommand(a *cli.App) *cobra.Command {
-	command := &cobra.Command{Use: "jobs", Short: "Enqueue, search, show, retry, cancel and count jobs"}
+	command := &cobra.Command{Use: "jobs", Short: "Enqueue, search, show, retry, edit, cancel and count jobs"}
 	command.AddCommand(jobsEnqueueCommand(a), jobsListCommand(a), jobsShowCommand(a), jobsRetryCommand(a),
-		jobsCancelCommand(a), jobsResumeCommand(a), jobsStatsCommand(a), jobsTypesCommand(a))
+		jobsEditCommand(a), jobsCancelCommand(a), jobsResumeCommand(a), jobsStatsCommand(a), jobsTypesCommand(a))
 	return command
 }
 
@@ -185,9 +185,14 @@ func printJob(a *cli.App, w io.Writer, d *listing.JobDetail, older string) error
 		{"", answers.Text(d.LastError)},
 		{"worker", answers.Text(d.Worker)},
 		{"trace", span.TraceID(answers.Text(d.TraceParent))},
+		{"generation", strconv.FormatInt(d.Generation, 10)},
 		{"payload", string(d.Payload)},
 		{"progress", string(d.Progress)},
 		{"result", string(d.Result)},
+	}
+	for _, e := range d.Edits {
+		lines = append(lines, [2]string{"edited", fmt.Sprintf("%s by %s, after %s; the payload was %s",
+			cli.FormatTime(e.At), e.By, phrase.Plural(int64(e.Attempts), "attempt", "attempts"), e.Payload)})
 	}
 	for _, l := range d.Links {
 		lines = append(lines, [2]string{"link", l.Kind + "=" + l.ID})

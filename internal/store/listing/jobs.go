@@ -143,6 +143,12 @@ func (l *Listing) OrganizationOfJob(ctx context.Context, org, id string) (string
 	return j.OrgID, err
 }
 
+// JobToEdit reads a job of an organization, or of any when org is empty, without its result and
+// its edits; ErrJobNotFound when there is none.
+func (l *Listing) JobToEdit(ctx context.Context, org, id string) (models.Job, error) {
+	return l.job(ctx, org, id, "id", "org_id", "type", "state", "payload", "generation")
+}
+
 // job reads columns of a job.
 func (l *Listing) job(ctx context.Context, org, id string, columns ...string) (models.Job, error) {
 	return one[models.Job]("read the job",

@@ -24,6 +24,9 @@ func (c *console) jobs() {
 	c.addToMenu(menuEntry{"Work", "Jobs", "jobs"})
 	c.page("GET "+Root+"jobs", tokens.ScopeRead, c.jobList)
 	c.page("GET "+Root+"jobs/{id}", tokens.ScopeRead, c.jobPage)
+	c.page("GET "+Root+"jobs/{id}/edit", tokens.ScopeOperate, c.editPage)
+	c.page("POST "+Root+"jobs/{id}/edit/compare", tokens.ScopeOperate, c.comparePage)
+	c.action(Root+"jobs/{id}/edit", tokens.ScopeOperate, "jobs.edit", c.editJob)
 	c.action(Root+"jobs/{id}/retry", tokens.ScopeOperate, "jobs.retry", c.retryJob)
 	c.action(Root+"jobs/{id}/cancel", tokens.ScopeOperate, "jobs.cancel", c.cancelJob)
 }
