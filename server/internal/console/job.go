@@ -81,8 +81,8 @@ func (c *console) jobPage(ctx context.Context, r *request) (*view, error) {
 				dueNext(d.State, dueTime(&d.Job)), r.now), "Pager": older,
 			"Payload": redact.JSON(d.Type, d.Payload, secrets...), "Result": redact.JSON(d.Type, d.Result, secrets...),
 			"Progress": redact.JSON(d.Type, d.Progress, secrets...),
-			"Edits": editsShown(&d.Job, secrets), "Editable": editable(&d.Job),
-			"Choices":  jobChoices(&d.Job), "Priority": answers.Priority(d.Priority),
+			"Edits":    editsShown(&d.Job, secrets), "Editable": editable(&d.Job),
+			"Choices": jobChoices(&d.Job), "Priority": answers.Priority(d.Priority),
 		},
 	}, nil
 }
