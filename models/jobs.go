@@ -139,6 +139,8 @@ type Job struct {
 	TraceParent *string `gorm:"->;column:traceparent" json:"traceparent,omitempty"`
 	// Queue is the named queue; nil: the queue default.
 	Queue *string `gorm:"column:queue" json:"queue,omitempty"`
+	// MinVersion is the lowest version of the type's handler that may work it; nil: any.
+	MinVersion *int `gorm:"column:min_version" json:"min_version,omitempty"`
 	// Sequence is the key of its sequence: the jobs of one organization and key are worked one after
 	// the other. Nil: it has none.
 	Sequence *string `gorm:"column:sequence" json:"sequence,omitempty"`

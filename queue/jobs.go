@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
 	"time"
@@ -72,6 +73,10 @@ type JobOptions struct {
 	// SkipValidation leaves the check against the type's schema to the worker. The limits are checked
 	// all the same.
 	SkipValidation bool
+	// MinVersion is the lowest version of the type's handler that may work the job (jobs.Policy.Version):
+	// workers with an older one leave it alone. 0: any. A unique job that existed before gets the
+	// higher one; any other that existed before (Duplicate) keeps its own.
+	MinVersion int
 	// Queue is the name of the queue that works the job; empty is the queue "default".
 	Queue string
 	// Sequence makes the jobs of one organization with the same key run one after the other, in the
@@ -113,7 +118,7 @@ type NewJob struct {
 // EnqueueJob enqueues a job, in the transaction q.
 //
 // Errors: ErrKeyReused, ErrPayloadTooLarge, ErrPayloadInvalid, ErrInvalidJobType, ErrKeyTooLong,
-// ErrInvalidMaxAttempts, ErrInvalidLink, ErrInvalidPriority, ErrInvalidQueue, ErrQueueUnknown,
+// ErrInvalidMaxAttempts, ErrInvalidMinVersion, ErrInvalidLink, ErrInvalidPriority, ErrInvalidQueue, ErrQueueUnknown,
 // ErrSequenceTooLong, ErrInvalidAfter, ErrJobNotFound (one of After), ErrEmptyID and ErrIDTooLong
 // (of the organization), ErrInvalidText, ErrInvalidTime, ErrNoQuerier, ErrNoTransaction (a GORM
 // handle outside of a transaction). Each is found before anything is written but for ErrKeyReused,
@@ -253,6 +258,8 @@ func newJobRow(j NewJob) (store.NewJob, error) {
 		return store.NewJob{}, ErrInvalidPriority
 	case o.MaxAttempts < 0 || o.MaxAttempts > models.MaxJobAttempts:
 		return store.NewJob{}, ErrInvalidMaxAttempts
+	case o.MinVersion < 0 || o.MinVersion > math.MaxInt32:
+		return store.NewJob{}, ErrInvalidMinVersion
 	case o.Queue != "" && !models.ValidQueueName(o.Queue):
 		return store.NewJob{}, fmt.Errorf("%w, not %q", ErrInvalidQueue, o.Queue)
 	case len(o.Sequence) > models.MaxSequenceBytes:
@@ -279,6 +286,7 @@ func newJobRow(j NewJob) (store.NewJob, error) {
 		ReadyAt:  store.TimeOrNil(o.RunAt),
 		Priority: o.Priority, MaxAttempts: o.MaxAttempts, Links: links, Unique: o.Unique,
 		Queue: o.Queue, Sequence: o.Sequence, After: o.After, AfterAnyEnd: o.AfterAnyEnd,
+		MinVersion: o.MinVersion,
 	}, nil
 }
 

@@ -32,6 +32,9 @@ var (
 	// ErrInvalidMaxAttempts: MaxAttempts is negative or more than models.MaxJobAttempts.
 	ErrInvalidMaxAttempts = failure.New(failure.Invalid,
 		"MaxAttempts must be from 1 to 1000, or 0 for the policy of the type's handler")
+	// ErrInvalidMinVersion: MinVersion is negative, or more than an integer of 32 bits holds.
+	ErrInvalidMinVersion = failure.New(failure.Invalid,
+		"MinVersion must be at least 1, or 0 for any version of the type's handler")
 	// ErrInvalidLink: a link lacks its kind or id, one of them is too long, or there are more than
 	// models.MaxJobLinks.
 	ErrInvalidLink = failure.New(failure.Invalid,

@@ -40,6 +40,7 @@ type Job struct {
 	TurnID          string     `json:"turnId,omitempty" doc:"The turn that has leased it"`
 	CancelRequested bool       `json:"cancelRequested,omitempty" doc:"It is cancelled after the running attempt"`
 	Queue           string     `json:"queue,omitempty" doc:"The named queue; absent: the queue default"`
+	MinVersion      int        `json:"minVersion,omitempty" doc:"The lowest version of the type's handler that may work it; absent: any"`
 	Waits           bool       `json:"waits,omitempty" doc:"It waits for its turn or for other jobs; runAt is when it is to be due after that"`
 	Sequence        string     `json:"sequence,omitempty" doc:"The key of its sequence: jobs of one organization and key are worked one after the other"`
 	TraceParent     string     `json:"traceparent,omitempty" doc:"The trace of the request that made it, as W3C Trace Context writes it"`
@@ -55,7 +56,7 @@ func jobOf(j *models.Job, owner string) Job {
 		FinishedAt: j.FinishedAt, ErrorCode: Text(j.LastErrorCode), Error: Text(j.LastError), Worker: Text(j.Worker),
 		TurnID:          Text(j.TurnID),
 		CancelRequested: j.CancelRequested, TraceParent: Text(j.TraceParent), Queue: Text(j.Queue),
-		Sequence: Text(j.Sequence),
+		Sequence: Text(j.Sequence), MinVersion: zeroOf(j.MinVersion),
 	}
 	if j.Waits() {
 		out.RunAt, out.Waits = j.FirstReadyAt, true

@@ -157,7 +157,7 @@ SELECT j.id
        SELECT q.id
          FROM daybook.jobs q
         WHERE q.state = 'pending' AND /* jobs */q.fleet = @fleet AND /* accounting: */q.priority = s.priority AND q.org_id = s.org_id
-          /* jobs */AND daybook.job_slot(q.type, q.queue) = s.slot/* accounting: */
+          /* jobs */AND daybook.job_slot(q.type, q.queue, q.min_version) = s.slot/* accounting: */
           AND (q.ready_at, q.id) >= (s.at, s.id) AND q.ready_at <= statement_timestamp()
         ORDER BY q.ready_at, q.id
         LIMIT s.quota

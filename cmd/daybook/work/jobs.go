@@ -176,6 +176,7 @@ func printJob(a *cli.App, w io.Writer, d *listing.JobDetail, older string) error
 		{"priority", answers.Priority(d.Priority)},
 		{"key", answers.Text(d.IdempotencyKey)},
 		{"queue", answers.Text(d.Queue)},
+		{"min version", versionText(d.MinVersion)},
 		{"sequence", answers.Text(d.Sequence)},
 		{"enqueued", cli.FormatTime(d.CreatedAt)},
 		{"due", dueOf(&d.Job)},
@@ -226,6 +227,14 @@ func printJob(a *cli.App, w io.Writer, d *listing.JobDetail, older string) error
 	_, err := fmt.Fprintf(w, "%s in all; older ones: --cursor %s\n", phrase.Plural(d.AttemptRows, "entry", "entries"),
 		older)
 	return err
+}
+
+// versionText is the lowest version of a handler; empty: there is none.
+func versionText(version *int) string {
+	if version == nil {
+		return ""
+	}
+	return strconv.Itoa(*version)
 }
 
 func jobsStatsCommand(a *cli.App) *cobra.Command {

@@ -97,6 +97,8 @@ func jobsEnqueueCommand(a *cli.App) *cobra.Command {
 	flags.StringVar(&priority, "priority", "normal", "high, normal or low")
 	flags.IntVar(&o.MaxAttempts, "max-attempts", 0,
 		"after how many attempts it is a dead letter (default the policy of the type's handler)")
+	flags.IntVar(&o.MinVersion, "min-version", 0,
+		"the lowest version of the type's handler that may work it: workers with an older one leave it alone (default any)")
 	flags.StringArrayVar(&links, "link", nil, "what it is about, such as order=17; may be repeated")
 	flags.BoolVar(&o.Unique, "unique", false, "have no second one of the same type and payload while one waits or runs")
 	flags.StringVar(&o.Queue, "queue", "", "the named queue (default the queue default)")
