@@ -13,6 +13,7 @@ import (
 	"github.com/daybook-dev/daybook/internal/engine"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/jobs"
+	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/queue"
 )
 
@@ -113,4 +114,25 @@ func TestMinVersionStays(t *testing.T) {
 	require.ErrorContains(t, err, "DB010")
 	_, err = b.Pool.Exec(t.Context(), `SELECT daybook.enqueue_jobs('{o}', '{t}', ARRAY['{}'::jsonb], min_versions => '{0}')`)
 	require.ErrorContains(t, err, "DB010")
+}
+
+// TestOlderWorkerGivesBackWhatItsTurnHeld: Temporal gives a turn of a newer worker that died to an
+// older one, which finds the leased job and must not work it.
+func TestOlderWorkerGivesBackWhatItsTurnHeld(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	worked := false
+	jobs.Register(b.registry, jobs.Policy{Version: 1}, func(context.Context, *jobs.Job[greet]) error {
+		worked = true
+		return nil
+	})
+	id := b.enqueue(greet{}, queue.JobOptions{MinVersion: 2})
+	turn := b.turn()
+	b.exec(`
+UPDATE daybook.jobs SET state = 'leased', working = true, run_count = 1, turn_id = $1, fence = 0, leased_generation = generation, worker = 'newer',
+       attempt_started_at = now(), last_attempted_at = now()`, turn.ID)
+	_, err := b.engine.Process(t.Context(), engine.TurnRequest{Turn: turn, Batch: 50, Length: 2 * time.Second})
+	require.NoError(t, err)
+	assert.False(t, worked)
+	assert.Equal(t, models.JobPending, b.row(id).State)
 }
