@@ -181,6 +181,18 @@ var (
 		Code: "JOB_COMPLETED", Title: "The job is completed", Status: http.StatusConflict,
 		Exit: ExitConflict,
 	})
+	JobRunning = row(Class{
+		Code: "JOB_RUNNING", Title: "The job is being worked", Status: http.StatusConflict,
+		Exit: ExitConflict,
+	})
+	JobChanged = row(Class{
+		Code: "JOB_CHANGED", Title: "The job was changed meanwhile", Status: http.StatusConflict,
+		Exit: ExitConflict,
+	})
+	JobDuplicate = row(Class{
+		Code: "JOB_DUPLICATE", Title: "Another open job has the payload", Status: http.StatusConflict,
+		Exit: ExitConflict,
+	})
 	DocumentDeleted = row(Class{
 		Code: "DOCUMENT_DELETED", Title: "The document is deleted", Status: http.StatusConflict,
 		Exit: ExitConflict,

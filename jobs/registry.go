@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"math"
 	"reflect"
 	"slices"
 	"sync/atomic"
@@ -56,6 +57,10 @@ type Policy struct {
 	// itself alone. It must not change settings, listen or use Conn(), and sees what those before it
 	// have done: docs/jobs.md#shared-transactions. It has no effect on bulk handlers.
 	SharedTransaction bool
+	// Version is that of the handler; default 0. A job that was enqueued with a MinVersion is worked
+	// by handlers of that version or a higher one alone: raise it when a payload says something that
+	// the handler before cannot do (docs/deploying.md).
+	Version int
 	// Aliases are other names under which jobs of the type may be enqueued.
 	Aliases []string
 	// Secrets are the names of members of payload, result and progress, at any level, whose values
@@ -135,6 +140,16 @@ func (r *Registry) Registrations() []Registration {
 
 // Names returns every name under which jobs are handled, aliases included.
 func (r *Registry) Names() []string { return slices.Sorted(maps.Keys(r.types)) }
+
+// Versions are the versions of the handlers of Names, in their order.
+func (r *Registry) Versions() []int32 {
+	names := r.Names()
+	versions := make([]int32, len(names))
+	for i, name := range names {
+		versions[i] = int32(min(r.types[name].policy.Version, math.MaxInt32))
+	}
+	return versions
+}
 
 // TypeName returns the type that is registered under a name: the name itself, or, for an alias, the
 // type that has it.
@@ -285,7 +300,7 @@ func (r *Registry) check(jobType string, p Policy, noHandler bool, longest time.
 	case noHandler:
 		panic(fmt.Sprintf("jobs: the handler of %s is nil: give the function that works its jobs", jobType))
 	case p.MaxAttempts < 0 || p.Timeout < 0 || p.Base < 0 || p.Factor < 0 || p.Cap < 0 || p.Parallel < 0 ||
-		p.ParallelEverywhere < 0:
+		p.ParallelEverywhere < 0 || p.Version < 0:
 		panic(fmt.Sprintf("jobs: the policy of %s has a negative value: leave a field out for its default", jobType))
 	case p.MaxAttempts > models.MaxJobAttempts:
 		panic(fmt.Sprintf("jobs: MaxAttempts of %s is %d and may be %d", jobType, p.MaxAttempts, models.MaxJobAttempts))

@@ -39,6 +39,7 @@ func (r working) Handling(jobType string) (engine.Handling, bool) {
 	return engine.Handling{
 		Owner: t.policy.Owner, Parallel: t.policy.Parallel, Everywhere: t.policy.ParallelEverywhere, Bulk: t.many != nil,
 		Timeout: t.policy.Timeout, Charged: true, Shared: t.policy.SharedTransaction,
+		Version: t.policy.Version,
 	}, true
 }
 

@@ -48,6 +48,7 @@ CREATE TABLE daybook.jobs (
     -- Which named queue works it, what it is worked in turn with, and whether what becomes of it
     -- concerns others (00023_waits.sql).
     queue             text COLLATE "C",
+    min_version       integer,
     sequence          text COLLATE "C",
     awaited           boolean NOT NULL DEFAULT false,
 
@@ -56,18 +57,21 @@ CREATE TABLE daybook.jobs (
     completed_turn_id    text COLLATE "C",
     completed_fence      bigint,
     completed_by         text,
-    completed_started_at timestamptz
+    completed_started_at timestamptz,
+
+    -- Its earlier payloads (edit_job), which go where the row goes; null: it has its first one.
+    edits                jsonb
 ) WITH (
     -- As accounting_work_queue.
     fillfactor = 75,
     autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 10000, autovacuum_vacuum_cost_delay = 1,
     autovacuum_analyze_scale_factor = 0.05, autovacuum_analyze_threshold = 10000);
 COMMENT ON COLUMN daybook.jobs.input_hash IS
-    'daybook.job_input_hash of type and payload: whether a key is used again with other input; null: it has no key '
-    'and need not be unique';
+    'daybook.job_input_hash of type and payload as it was enqueued: whether a key is used again with other input; null: '
+    'it has no key and need not be unique';
 COMMENT ON COLUMN daybook.jobs.unique_hash IS
-    'What no other open job of its organization may have: input_hash, if the job is to be the only one with this '
-    'type and payload, or daybook.job_skip_hash of skip_while_open';
+    'What no other open job of its organization may have: daybook.job_input_hash, if the job is to be the only one with '
+    'its type and payload, or daybook.job_skip_hash of skip_while_open';
 COMMENT ON COLUMN daybook.jobs.priority IS '1 high, 2 normal, 3 low';
 COMMENT ON COLUMN daybook.jobs.traceparent IS
     'The trace of the request that made the job, as W3C Trace Context writes it';
@@ -81,6 +85,8 @@ COMMENT ON COLUMN daybook.jobs.fleet IS
 COMMENT ON COLUMN daybook.jobs.first_ready_at IS
     'When the present request was first due; backoff moves ready_at and leaves this for the latency figures. While the job waits for something, when it is to be due';
 COMMENT ON COLUMN daybook.jobs.queue IS 'The named queue; null: the queue default';
+COMMENT ON COLUMN daybook.jobs.min_version IS
+    'The lowest version of its type''s handler that may work it; null: any';
 COMMENT ON COLUMN daybook.jobs.sequence IS
     'The key of its sequence: jobs of one organization and key are worked one after the other';
 COMMENT ON COLUMN daybook.jobs.completed_turn_id IS
@@ -88,6 +94,8 @@ COMMENT ON COLUMN daybook.jobs.completed_turn_id IS
 COMMENT ON COLUMN daybook.jobs.completed_fence IS 'The fence of that turn';
 COMMENT ON COLUMN daybook.jobs.completed_by IS 'The worker that completed the job';
 COMMENT ON COLUMN daybook.jobs.completed_started_at IS 'When the attempt that completed the job began';
+COMMENT ON COLUMN daybook.jobs.edits IS
+    '[{"at", "by", "attempts", "payload"}], the first one first: the payload that the job had until then, after so many attempts';
 COMMENT ON COLUMN daybook.jobs.awaited IS
     'Other jobs may wait for its end, or it for a callback: its changes are looked at';
 
@@ -101,7 +109,7 @@ CREATE FUNCTION daybook.is_sound_job(job daybook.jobs) RETURNS boolean
     LANGUAGE plpgsql IMMUTABLE
 AS $$
 BEGIN
-    IF num_nonnulls(job.input_hash, job.unique_hash, job.idempotency_key, job.max_attempts, job.queue, job.sequence,
+    IF num_nonnulls(job.input_hash, job.unique_hash, job.idempotency_key, job.max_attempts, job.queue, job.sequence, job.min_version,
                     job.turn_id, job.fence, job.leased_generation, job.worker, job.attempt_started_at) = 0
        AND num_nonnulls(job.finished_at, job.completed_turn_id, job.completed_fence, job.completed_by, job.completed_started_at)
            = (CASE job.state WHEN 'pending' THEN 0 WHEN 'completed' THEN 5 END)
@@ -125,6 +133,7 @@ BEGIN
         WHEN NOT (job.priority BETWEEN 1 AND 3) THEN daybook.refuse_row('jobs', 'jobs_priority_check')
         WHEN NOT (job.max_attempts BETWEEN 1 AND 1000) THEN daybook.refuse_row('jobs', 'jobs_max_attempts_check')
         WHEN job.queue IS NOT NULL AND (octet_length(job.queue) > 64 OR job.queue !~ '^[A-Za-z][A-Za-z0-9_.:-]*$') THEN daybook.refuse_row('jobs', 'jobs_queue_check')
+        WHEN job.min_version < 1 THEN daybook.refuse_row('jobs', 'jobs_min_version_check')
         WHEN NOT (octet_length(job.sequence) BETWEEN 1 AND 255) THEN daybook.refuse_row('jobs', 'jobs_sequence_check')
         WHEN NOT (job.run_count BETWEEN 0 AND 1000000) THEN daybook.refuse_row('jobs', 'jobs_run_count_check')
         WHEN NOT (job.reclaims BETWEEN 0 AND 1000000) THEN daybook.refuse_row('jobs', 'jobs_reclaims_check')
@@ -169,17 +178,18 @@ CREATE TRIGGER completed_inserted AFTER INSERT ON daybook.jobs
     EXECUTE FUNCTION daybook.check_completed_job();
 
 -- Where a job stands among those of its organization and priority: its type, and for a job in a
--- named queue both. A type has no slash. One expression, so that the planner can inline it.
-CREATE FUNCTION daybook.job_slot(type text, queue text) RETURNS text
+-- named queue both. A job with a lowest version has a slot that only workers of that version ask
+-- for. A type has no slash. One expression, so that the planner can inline it.
+CREATE FUNCTION daybook.job_slot(type text, queue text, min_version integer) RETURNS text
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
 AS $$
-    SELECT coalesce($1 || '/' || $2, $1)
+    SELECT CASE WHEN $3 IS NULL THEN coalesce($1 || '/' || $2, $1) ELSE $1 || '/' || coalesce($2, '') || '/' || $3::text END
 $$;
 COMMENT ON FUNCTION daybook.job_slot IS
-    'type, or type/queue: what the due jobs of an organization and a priority are divided by';
+    'type, type/queue, or type/queue/min_version: what the due jobs of an organization and a priority are divided by';
 
 -- The lease query: one range a fleet, priority, organization and slot, oldest first.
-CREATE INDEX jobs_due ON daybook.jobs (fleet, priority, org_id, daybook.job_slot(type, queue), ready_at, id) WHERE state = 'pending';
+CREATE INDEX jobs_due ON daybook.jobs (fleet, priority, org_id, daybook.job_slot(type, queue, min_version), ready_at, id) WHERE state = 'pending';
 -- Recent scans: what has fallen due lately, of all organizations and types of a fleet. Only
 -- statements with this very condition use it: where a snapshot keeps completed rows, ANALYZE finds
 -- hardly any pending row, and to the planner both indexes cost nothing.
@@ -269,6 +279,7 @@ CREATE TABLE daybook.job_workers (
     name       text NOT NULL,
     fleet      smallint NOT NULL DEFAULT 0,
     types      text[] NOT NULL,
+    versions   integer[] NOT NULL DEFAULT '{}',
     first_seen timestamptz NOT NULL DEFAULT clock_timestamp(),
     last_seen  timestamptz NOT NULL DEFAULT clock_timestamp(),
     stopped_at timestamptz
@@ -276,12 +287,13 @@ CREATE TABLE daybook.job_workers (
 COMMENT ON TABLE daybook.job_workers IS
     'Each worker of background jobs writes every minute that it is alive, and its types; a row that is a day old is '
     'removed';
+COMMENT ON COLUMN daybook.job_workers.versions IS 'The version of the handler of each of types; empty: each is 0';
 COMMENT ON COLUMN daybook.job_workers.stopped_at IS
     'When the worker stopped; null: it runs, or has ended without saying so. For want of a handler jobs become dead '
     'letters five minutes later';
 
 CREATE VIEW daybook.live_job_workers AS
-SELECT w.id, w.name, w.fleet, w.types
+SELECT w.id, w.name, w.fleet, w.types, w.versions
   FROM daybook.job_workers w
  WHERE w.stopped_at IS NULL AND w.last_seen > statement_timestamp() - interval '5 minutes';
 COMMENT ON VIEW daybook.live_job_workers IS

@@ -246,7 +246,9 @@ $$;
 -- before; after_any_end: it is enough that they have ended, also as dead letters, cancelled or
 -- removed. A job that existed before keeps its own. skip_while_open: a key; while a job of the
 -- organization that was enqueued with it waits or runs, nothing is enqueued, and job_id is that
--- job. It is not combined with unique_payload, which has a running job worked again.
+-- job. It is not combined with unique_payload, which has a running job worked again. min_version: the
+-- lowest version of the type's handler that may work it; null is any. A unique job that existed
+-- before gets the higher one.
 CREATE FUNCTION daybook.enqueue_job(
     org_id          text,
     type            text,
@@ -262,6 +264,7 @@ CREATE FUNCTION daybook.enqueue_job(
     after           text[] DEFAULT NULL,
     after_any_end   boolean DEFAULT false,
     skip_while_open text DEFAULT NULL,
+    min_version     integer DEFAULT NULL,
     OUT job_id      text,
     OUT duplicate   boolean,
     OUT result      text
@@ -289,7 +292,7 @@ BEGIN
     -- function then takes a fifth of what an enqueue costs. A priority out of range is left to the
     -- checks below: the planner may cast it to smallint, and fail, before the statement's condition
     -- is looked at.
-    IF num_nonnulls(enqueue_job.idempotency_key, enqueue_job.queue, enqueue_job.sequence, enqueue_job.after, skip_while_open) = 0 AND NOT unique_payload
+    IF num_nonnulls(enqueue_job.idempotency_key, enqueue_job.queue, enqueue_job.sequence, enqueue_job.after, skip_while_open, enqueue_job.min_version) = 0 AND NOT unique_payload
        AND coalesce(enqueue_job.priority, 2) BETWEEN 1 AND 3 THEN
         INSERT INTO daybook.jobs (org_id, type, payload, ready_at, first_ready_at, priority, max_attempts)
         SELECT enqueue_job.org_id, enqueue_job.type, enqueue_job.payload, due, due, coalesce(enqueue_job.priority, 2), enqueue_job.max_attempts
@@ -319,6 +322,9 @@ BEGIN
     IF waits OR enqueue_job.queue IS NOT NULL THEN
         PERFORM daybook.check_job_order(enqueue_job.queue, enqueue_job.sequence, enqueue_job.after);
     END IF;
+    IF enqueue_job.min_version < 1 THEN
+        RAISE EXCEPTION 'min_version must be at least 1, not %', enqueue_job.min_version USING ERRCODE = 'DB010', HINT = 'leave it null for any version';
+    END IF;
     duplicate := false;
     result := 'enqueued';
 
@@ -338,10 +344,10 @@ BEGIN
     WHILE job_id IS NULL LOOP
         due := greatest(due, clock_timestamp());
         INSERT INTO daybook.jobs (org_id, type, payload, input_hash, idempotency_key, unique_hash, ready_at, first_ready_at, priority, max_attempts,
-                                  fleet, queue, sequence, awaited)
+                                  fleet, queue, sequence, awaited, min_version)
         VALUES (enqueue_job.org_id, enqueue_job.type, enqueue_job.payload, hash, enqueue_job.idempotency_key, single,
                 CASE WHEN waits THEN '9999-12-31 00:00:00+00' ELSE due END, due, coalesce(enqueue_job.priority, 2), enqueue_job.max_attempts,
-                crew, named, enqueue_job.sequence, enqueue_job.sequence IS NOT NULL)
+                crew, named, enqueue_job.sequence, enqueue_job.sequence IS NOT NULL, enqueue_job.min_version)
         ON CONFLICT DO NOTHING
         RETURNING id INTO job_id;
         EXIT WHEN FOUND;
@@ -382,6 +388,9 @@ BEGIN
                 job_id := opened.id;
                 duplicate := true;
                 result := daybook.join_unique_job(opened, due, enqueue_job.priority);
+                IF enqueue_job.min_version > coalesce(opened.min_version, 0) THEN
+                    UPDATE daybook.jobs j SET min_version = enqueue_job.min_version, updated_at = clock_timestamp() WHERE j.id = opened.id;
+                END IF;
                 RETURN;
             END IF;
         END IF;
@@ -424,7 +433,8 @@ CREATE FUNCTION daybook.enqueue_jobs(
     queues           text[] DEFAULT NULL,
     sequences        text[] DEFAULT NULL,
     afters           jsonb[] DEFAULT NULL,
-    afters_any_end   boolean[] DEFAULT NULL
+    afters_any_end   boolean[] DEFAULT NULL,
+    min_versions     integer[] DEFAULT NULL
 ) RETURNS TABLE (ordinal integer, job_id text, duplicate boolean, result text)
     LANGUAGE plpgsql
     -- JIT is off: compiling takes longer than running.
@@ -447,8 +457,12 @@ BEGIN
        OR coalesce(cardinality(priorities), total) <> total OR coalesce(cardinality(enqueue_jobs.max_attempts), total) <> total
        OR coalesce(cardinality(links), total) <> total OR coalesce(cardinality(unique_payloads), total) <> total
        OR coalesce(cardinality(queues), total) <> total OR coalesce(cardinality(sequences), total) <> total
-       OR coalesce(cardinality(afters), total) <> total OR coalesce(cardinality(afters_any_end), total) <> total THEN
+       OR coalesce(cardinality(afters), total) <> total OR coalesce(cardinality(afters_any_end), total) <> total
+       OR coalesce(cardinality(min_versions), total) <> total THEN
         RAISE EXCEPTION 'all arrays must be equally long, or null but for org_ids, types and payloads' USING ERRCODE = 'DB010';
+    END IF;
+    IF 0 >= ANY (min_versions) THEN
+        RAISE EXCEPTION 'min_versions must be at least 1' USING ERRCODE = 'DB010', HINT = 'leave them null for any version';
     END IF;
     ids := daybook.new_ids(total);
     IF queues IS NOT NULL OR sequences IS NOT NULL OR afters IS NOT NULL THEN
@@ -460,17 +474,18 @@ BEGIN
     -- OFFSET 0 keeps the planner from making a payload's text anew for each use.
     IF idempotency_keys IS NULL AND unique_payloads IS NULL THEN
         -- None of these conflicts with another job.
-        INSERT INTO daybook.jobs (id, org_id, type, payload, ready_at, first_ready_at, priority, max_attempts, fleet, queue, sequence, awaited)
+        INSERT INTO daybook.jobs (id, org_id, type, payload, ready_at, first_ready_at, priority, max_attempts, fleet, queue, sequence, awaited, min_version)
         SELECT r.id, r.org, r.type,
                CASE WHEN strange OR daybook.job_in_doubt(r.org, r.type, r.payload, r.as_text, NULL, r.ready_at, r.priority, r.attempts, r.links)
                     THEN daybook.check_job(r.org, r.type, r.payload, r.as_text, NULL, r.ready_at, r.priority, r.attempts, r.links)
                     ELSE r.payload END,
                CASE WHEN r.sequence IS NOT NULL OR r.after <> '[]' THEN '9999-12-31 00:00:00+00' ELSE r.due END, r.due,
-               coalesce(r.priority, 2), r.attempts, CASE WHEN r.queue IS NULL THEN 0 ELSE daybook.queue_fleet(r.queue) END, r.queue, r.sequence, r.sequence IS NOT NULL
+               coalesce(r.priority, 2), r.attempts, CASE WHEN r.queue IS NULL THEN 0 ELSE daybook.queue_fleet(r.queue) END, r.queue, r.sequence, r.sequence IS NOT NULL, r.min_version
           FROM (SELECT x.*, x.payload::text AS as_text, greatest(coalesce(x.ready_at, '-infinity'), clock_timestamp()) AS due
                   FROM (SELECT unnest(ids) AS id, unnest(org_ids) AS org, unnest(types) AS type, unnest(payloads) AS payload, unnest(ready_ats) AS ready_at,
                                unnest(priorities) AS priority, unnest(enqueue_jobs.max_attempts) AS attempts, unnest(links) AS links,
-                               nullif(unnest(queues), 'default') AS queue, unnest(sequences) AS sequence, unnest(afters) AS after) x
+                               nullif(unnest(queues), 'default') AS queue, unnest(sequences) AS sequence, unnest(afters) AS after,
+                               unnest(min_versions) AS min_version) x
                 OFFSET 0) r;
         fresh := ids;
     ELSE
@@ -485,14 +500,15 @@ BEGIN
                                    unnest(payloads) AS payload, unnest(idempotency_keys) AS key,
                                    unnest(ready_ats) AS ready_at, unnest(priorities) AS priority, unnest(enqueue_jobs.max_attempts) AS attempts,
                                    unnest(links) AS links, unnest(unique_payloads) AS asked_unique,
-                                   nullif(unnest(queues), 'default') AS queue, unnest(sequences) AS sequence, unnest(afters) AS after) x
+                                   nullif(unnest(queues), 'default') AS queue, unnest(sequences) AS sequence, unnest(afters) AS after,
+                               unnest(min_versions) AS min_version) x
                     OFFSET 0) r
         ), ins AS (
             INSERT INTO daybook.jobs AS j (id, org_id, type, payload, input_hash, idempotency_key, unique_hash, ready_at, first_ready_at, priority,
-                                           max_attempts, fleet, queue, sequence, awaited)
+                                           max_attempts, fleet, queue, sequence, awaited, min_version)
             SELECT h.id, h.org, h.type, h.checked, h.hash, h.key, CASE WHEN h.is_unique THEN h.hash END,
                    CASE WHEN h.sequence IS NOT NULL OR h.after <> '[]' THEN '9999-12-31 00:00:00+00' ELSE h.due END, h.due,
-                   coalesce(h.priority, 2), h.attempts, CASE WHEN h.queue IS NULL THEN 0 ELSE daybook.queue_fleet(h.queue) END, h.queue, h.sequence, h.sequence IS NOT NULL
+                   coalesce(h.priority, 2), h.attempts, CASE WHEN h.queue IS NULL THEN 0 ELSE daybook.queue_fleet(h.queue) END, h.queue, h.sequence, h.sequence IS NOT NULL, h.min_version
               FROM hashed h
              ORDER BY h.is_unique DESC, CASE WHEN h.is_unique OR h.key IS NOT NULL THEN h.org END COLLATE "C",
                       CASE WHEN h.is_unique THEN h.hash END, h.key COLLATE "C", h.n
@@ -537,8 +553,8 @@ BEGIN
     FOR req IN
         SELECT x.*
           FROM unnest(org_ids, types, payloads, idempotency_keys, ready_ats, priorities, enqueue_jobs.max_attempts, links, unique_payloads,
-                      queues, sequences, afters, afters_any_end)
-               WITH ORDINALITY AS x (org, type, payload, key, ready_at, priority, attempts, links, is_unique, queue, sequence, after, any_end, n)
+                      queues, sequences, afters, afters_any_end, min_versions)
+               WITH ORDINALITY AS x (org, type, payload, key, ready_at, priority, attempts, links, is_unique, queue, sequence, after, any_end, min_version, n)
          WHERE (ids[x.n] IN (SELECT unnest(fresh))) IS NOT TRUE
          ORDER BY coalesce(x.is_unique, false) DESC, x.org COLLATE "C",
                   CASE WHEN x.is_unique THEN daybook.job_input_hash(x.type, x.payload::text) END, x.key COLLATE "C", x.n
@@ -546,7 +562,8 @@ BEGIN
         ordinal := req.n;
         SELECT e.job_id, e.duplicate, e.result INTO job_id, duplicate, result
           FROM daybook.enqueue_job(req.org, req.type, req.payload, req.key, req.ready_at, req.priority, req.attempts, req.links,
-                                   coalesce(req.is_unique, false), req.queue, req.sequence, daybook.job_ids(req.after), req.any_end) e;
+                                   coalesce(req.is_unique, false), req.queue, req.sequence, daybook.job_ids(req.after), req.any_end,
+                                   min_version => req.min_version) e;
         RETURN NEXT;
     END LOOP;
 END

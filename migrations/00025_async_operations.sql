@@ -69,7 +69,7 @@ DECLARE
     mine  bigint;
 BEGIN
     SELECT * INTO job FROM daybook.jobs j
-     WHERE j.id = p_operation_id::text AND j.state::text = 'pending' AND j.ready_at <= clock_timestamp()
+     WHERE j.id = p_operation_id::text AND j.state::text = 'pending' AND j.ready_at <= clock_timestamp() AND j.min_version IS NULL
        FOR NO KEY UPDATE SKIP LOCKED;
     IF NOT FOUND THEN
         RETURN NULL;

@@ -153,22 +153,24 @@ CREATE TABLE daybook.jobs (
     counted boolean DEFAULT false NOT NULL,
     traceparent character varying(55) DEFAULT daybook.traceparent(),
     queue text COLLATE pg_catalog."C",
+    min_version integer,
     sequence text COLLATE pg_catalog."C",
     awaited boolean DEFAULT false NOT NULL,
     completed_turn_id text COLLATE pg_catalog."C",
     completed_fence bigint,
     completed_by text,
-    completed_started_at timestamp with time zone
+    completed_started_at timestamp with time zone,
+    edits jsonb
 )
 WITH (fillfactor='75', autovacuum_vacuum_scale_factor='0.01', autovacuum_vacuum_threshold='10000', autovacuum_vacuum_cost_delay='1', autovacuum_analyze_scale_factor='0.05', autovacuum_analyze_threshold='10000');
 
 -- Name: COLUMN jobs.input_hash; Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON COLUMN daybook.jobs.input_hash IS 'daybook.job_input_hash of type and payload: whether a key is used again with other input; null: it has no key and need not be unique';
+COMMENT ON COLUMN daybook.jobs.input_hash IS 'daybook.job_input_hash of type and payload as it was enqueued: whether a key is used again with other input; null: it has no key and need not be unique';
 
 -- Name: COLUMN jobs.unique_hash; Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON COLUMN daybook.jobs.unique_hash IS 'What no other open job of its organization may have: input_hash, if the job is to be the only one with this type and payload, or daybook.job_skip_hash of skip_while_open';
+COMMENT ON COLUMN daybook.jobs.unique_hash IS 'What no other open job of its organization may have: daybook.job_input_hash, if the job is to be the only one with its type and payload, or daybook.job_skip_hash of skip_while_open';
 
 -- Name: COLUMN jobs.priority; Type: COMMENT; Schema: daybook; Owner: -
 
@@ -206,6 +208,10 @@ COMMENT ON COLUMN daybook.jobs.traceparent IS 'The trace of the request that mad
 
 COMMENT ON COLUMN daybook.jobs.queue IS 'The named queue; null: the queue default';
 
+-- Name: COLUMN jobs.min_version; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.jobs.min_version IS 'The lowest version of its type''s handler that may work it; null: any';
+
 -- Name: COLUMN jobs.sequence; Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON COLUMN daybook.jobs.sequence IS 'The key of its sequence: jobs of one organization and key are worked one after the other';
@@ -229,6 +235,10 @@ COMMENT ON COLUMN daybook.jobs.completed_by IS 'The worker that completed the jo
 -- Name: COLUMN jobs.completed_started_at; Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON COLUMN daybook.jobs.completed_started_at IS 'When the attempt that completed the job began';
+
+-- Name: COLUMN jobs.edits; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.jobs.edits IS '[{"at", "by", "attempts", "payload"}], the first one first: the payload that the job had until then, after so many attempts';
 
 -- Name: async_operation_attempts(daybook.jobs); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -1131,6 +1141,97 @@ $$;
 
 COMMENT ON FUNCTION daybook.delete_queue(name text) IS 'Deletes a named queue that has no open jobs';
 
+-- Name: edit_job(text, jsonb, text, text, bigint, text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.edit_job(INOUT job_id text, payload jsonb, actor text DEFAULT NULL::text, retry text DEFAULT NULL::text, generation bigint DEFAULT NULL::bigint, type text DEFAULT NULL::text, OUT result text, OUT reason text) RETURNS record
+    LANGUAGE plpgsql
+    AS $$
+#variable_conflict use_column
+DECLARE
+    job     daybook.jobs;
+    as_text CONSTANT text := edit_job.payload::text;
+BEGIN
+    PERFORM daybook.check_job_payload(edit_job.payload, as_text);
+    PERFORM daybook.retry_due(edit_job.retry, NULL) WHERE edit_job.retry IS NOT NULL;
+    SELECT * INTO job FROM daybook.jobs j WHERE j.id = edit_job.job_id FOR NO KEY UPDATE;
+    CASE
+        WHEN NOT FOUND THEN
+            RAISE EXCEPTION 'there is no job %', edit_job.job_id USING ERRCODE = 'DB011', HINT = 'check the id, the job may have been purged';
+        WHEN job.type <> edit_job.type THEN
+            RAISE EXCEPTION 'job % has the type %, not %', job.id, job.type, edit_job.type USING ERRCODE = 'DB010';
+        WHEN job.state = 'completed' THEN
+            RAISE EXCEPTION 'job % is completed', job.id USING ERRCODE = 'DB012', HINT = 'enqueue a new one';
+        WHEN job.state = 'leased' THEN
+            RAISE EXCEPTION 'job % is being worked', job.id USING ERRCODE = 'DB040', HINT = 'edit it when its attempt has ended';
+        WHEN job.generation <> edit_job.generation THEN
+            RAISE EXCEPTION 'job % was changed meanwhile', job.id USING ERRCODE = 'DB041', HINT = 'look at it again, and repeat the edit if it is still right';
+        WHEN jsonb_array_length(job.edits) >= 100 THEN
+            RAISE EXCEPTION 'job % was edited 100 times', job.id USING ERRCODE = 'DB010', HINT = 'cancel it, and enqueue a new one';
+        ELSE
+    END CASE;
+    result := 'unchanged';
+    reason := 'the job has this payload already';
+    IF job.payload <> edit_job.payload THEN
+        UPDATE daybook.jobs j
+           SET payload     = edit_job.payload,
+               unique_hash = CASE j.unique_hash WHEN daybook.job_input_hash(j.type, j.payload::text) THEN daybook.job_input_hash(j.type, as_text)
+                                                ELSE j.unique_hash END,
+               edits       = coalesce(j.edits, '[]') || jsonb_build_object(
+                                 'at', clock_timestamp(), 'by', left(coalesce(nullif(actor, ''), session_user), 255), 'attempts', j.run_count, 'payload', j.payload),
+               generation  = j.generation + 1,
+               updated_at  = clock_timestamp()
+         WHERE j.id = job.id;
+        result := 'edited';
+        reason := NULL;
+    END IF;
+    IF edit_job.retry IS NOT NULL THEN
+        SELECT r.result, r.reason INTO result, reason FROM daybook.retry_job(job.id, edit_job.retry) r;
+        IF result = 'unchanged' THEN
+            RAISE unique_violation USING MESSAGE = reason;
+        END IF;
+    END IF;
+EXCEPTION WHEN unique_violation THEN
+    RAISE EXCEPTION 'another job with the payload or schedule of job % is open, and one of the two may be', job.id
+        USING ERRCODE = 'DB042', HINT = 'wait for its end, or cancel it, and edit then';
+END
+$$;
+
+-- Name: FUNCTION edit_job(INOUT job_id text, payload jsonb, actor text, retry text, generation bigint, type text, OUT result text, OUT reason text); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.edit_job(INOUT job_id text, payload jsonb, actor text, retry text, generation bigint, type text, OUT result text, OUT reason text) IS 'Gives a job that waits, is a dead letter or is cancelled another payload, and keeps the old one in edits. retry: null, or the mode by which retry_job tries it again in the same transaction. generation: refused unless the job is still at it. result: edited, unchanged, or what retry_job says';
+
+-- Name: edit_jobs(text[], text[], jsonb, text, text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.edit_jobs(job_ids text[], states text[], patch jsonb, actor text DEFAULT NULL::text, retry text DEFAULT NULL::text) RETURNS integer
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    job     record;
+    changed integer := 0;
+BEGIN
+    FOR job IN
+        SELECT j.id, daybook.patch_json(j.payload, patch) AS wanted, j.payload
+          FROM daybook.jobs j
+         WHERE j.id = ANY (job_ids) AND j.state::text = ANY (states) AND j.state IN ('pending', 'failed', 'cancelled')
+         ORDER BY j.id
+           FOR NO KEY UPDATE SKIP LOCKED
+    LOOP
+        CONTINUE WHEN (job.wanted <> job.payload) IS NOT TRUE;
+        BEGIN
+            PERFORM daybook.edit_job(job.id, job.wanted, actor, retry);
+            changed := changed + 1;
+        EXCEPTION WHEN SQLSTATE 'DB010' OR SQLSTATE 'DB020' OR SQLSTATE 'DB021' OR SQLSTATE 'DB023' OR SQLSTATE 'DB042' THEN
+            NULL; -- it is left as it is
+        END;
+    END LOOP;
+    RETURN changed;
+END
+$$;
+
+-- Name: FUNCTION edit_jobs(job_ids text[], states text[], patch jsonb, actor text, retry text); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.edit_jobs(job_ids text[], states text[], patch jsonb, actor text, retry text) IS 'edit_job with a JSON patch (RFC 6902) for many: those in one of the states that no other transaction has locked. retry: null, or retry_job''s mode';
+
 -- Name: end_async_operation(daybook.jobs, daybook.attempt_outcome, jsonb, text, text, interval); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.end_async_operation(job daybook.jobs, outcome daybook.attempt_outcome, result jsonb, code text, error text, delay interval) RETURNS void
@@ -1404,9 +1505,9 @@ $$;
 
 COMMENT ON FUNCTION daybook.enqueue_async_operation(p_operation_type text, p_payload jsonb, p_submission_id uuid, p_form_id uuid, p_workspace_id uuid, p_max_attempts integer) IS 'enqueue_job for applications that come from async_operations. The organization is the workspace, or "default"';
 
--- Name: enqueue_job(text, text, jsonb, text, timestamp with time zone, integer, integer, jsonb, boolean, text, text, text[], boolean, text); Type: FUNCTION; Schema: daybook; Owner: -
+-- Name: enqueue_job(text, text, jsonb, text, timestamp with time zone, integer, integer, jsonb, boolean, text, text, text[], boolean, text, integer); Type: FUNCTION; Schema: daybook; Owner: -
 
-CREATE FUNCTION daybook.enqueue_job(org_id text, type text, payload jsonb, idempotency_key text DEFAULT NULL::text, ready_at timestamp with time zone DEFAULT NULL::timestamp with time zone, priority integer DEFAULT NULL::integer, max_attempts integer DEFAULT NULL::integer, links jsonb DEFAULT NULL::jsonb, unique_payload boolean DEFAULT false, queue text DEFAULT NULL::text, sequence text DEFAULT NULL::text, after text[] DEFAULT NULL::text[], after_any_end boolean DEFAULT false, skip_while_open text DEFAULT NULL::text, OUT job_id text, OUT duplicate boolean, OUT result text) RETURNS record
+CREATE FUNCTION daybook.enqueue_job(org_id text, type text, payload jsonb, idempotency_key text DEFAULT NULL::text, ready_at timestamp with time zone DEFAULT NULL::timestamp with time zone, priority integer DEFAULT NULL::integer, max_attempts integer DEFAULT NULL::integer, links jsonb DEFAULT NULL::jsonb, unique_payload boolean DEFAULT false, queue text DEFAULT NULL::text, sequence text DEFAULT NULL::text, after text[] DEFAULT NULL::text[], after_any_end boolean DEFAULT false, skip_while_open text DEFAULT NULL::text, min_version integer DEFAULT NULL::integer, OUT job_id text, OUT duplicate boolean, OUT result text) RETURNS record
     LANGUAGE plpgsql
     AS $_$
 #variable_conflict use_column
@@ -1430,7 +1531,7 @@ BEGIN
     -- function then takes a fifth of what an enqueue costs. A priority out of range is left to the
     -- checks below: the planner may cast it to smallint, and fail, before the statement's condition
     -- is looked at.
-    IF num_nonnulls(enqueue_job.idempotency_key, enqueue_job.queue, enqueue_job.sequence, enqueue_job.after, skip_while_open) = 0 AND NOT unique_payload
+    IF num_nonnulls(enqueue_job.idempotency_key, enqueue_job.queue, enqueue_job.sequence, enqueue_job.after, skip_while_open, enqueue_job.min_version) = 0 AND NOT unique_payload
        AND coalesce(enqueue_job.priority, 2) BETWEEN 1 AND 3 THEN
         INSERT INTO daybook.jobs (org_id, type, payload, ready_at, first_ready_at, priority, max_attempts)
         SELECT enqueue_job.org_id, enqueue_job.type, enqueue_job.payload, due, due, coalesce(enqueue_job.priority, 2), enqueue_job.max_attempts
@@ -1460,6 +1561,9 @@ BEGIN
     IF waits OR enqueue_job.queue IS NOT NULL THEN
         PERFORM daybook.check_job_order(enqueue_job.queue, enqueue_job.sequence, enqueue_job.after);
     END IF;
+    IF enqueue_job.min_version < 1 THEN
+        RAISE EXCEPTION 'min_version must be at least 1, not %', enqueue_job.min_version USING ERRCODE = 'DB010', HINT = 'leave it null for any version';
+    END IF;
     duplicate := false;
     result := 'enqueued';
 
@@ -1479,10 +1583,10 @@ BEGIN
     WHILE job_id IS NULL LOOP
         due := greatest(due, clock_timestamp());
         INSERT INTO daybook.jobs (org_id, type, payload, input_hash, idempotency_key, unique_hash, ready_at, first_ready_at, priority, max_attempts,
-                                  fleet, queue, sequence, awaited)
+                                  fleet, queue, sequence, awaited, min_version)
         VALUES (enqueue_job.org_id, enqueue_job.type, enqueue_job.payload, hash, enqueue_job.idempotency_key, single,
                 CASE WHEN waits THEN '9999-12-31 00:00:00+00' ELSE due END, due, coalesce(enqueue_job.priority, 2), enqueue_job.max_attempts,
-                crew, named, enqueue_job.sequence, enqueue_job.sequence IS NOT NULL)
+                crew, named, enqueue_job.sequence, enqueue_job.sequence IS NOT NULL, enqueue_job.min_version)
         ON CONFLICT DO NOTHING
         RETURNING id INTO job_id;
         EXIT WHEN FOUND;
@@ -1523,6 +1627,9 @@ BEGIN
                 job_id := opened.id;
                 duplicate := true;
                 result := daybook.join_unique_job(opened, due, enqueue_job.priority);
+                IF enqueue_job.min_version > coalesce(opened.min_version, 0) THEN
+                    UPDATE daybook.jobs j SET min_version = enqueue_job.min_version, updated_at = clock_timestamp() WHERE j.id = opened.id;
+                END IF;
                 RETURN;
             END IF;
         END IF;
@@ -1543,9 +1650,9 @@ BEGIN
 END
 $_$;
 
--- Name: FUNCTION enqueue_job(org_id text, type text, payload jsonb, idempotency_key text, ready_at timestamp with time zone, priority integer, max_attempts integer, links jsonb, unique_payload boolean, queue text, sequence text, after text[], after_any_end boolean, skip_while_open text, OUT job_id text, OUT duplicate boolean, OUT result text); Type: COMMENT; Schema: daybook; Owner: -
+-- Name: FUNCTION enqueue_job(org_id text, type text, payload jsonb, idempotency_key text, ready_at timestamp with time zone, priority integer, max_attempts integer, links jsonb, unique_payload boolean, queue text, sequence text, after text[], after_any_end boolean, skip_while_open text, min_version integer, OUT job_id text, OUT duplicate boolean, OUT result text); Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON FUNCTION daybook.enqueue_job(org_id text, type text, payload jsonb, idempotency_key text, ready_at timestamp with time zone, priority integer, max_attempts integer, links jsonb, unique_payload boolean, queue text, sequence text, after text[], after_any_end boolean, skip_while_open text, OUT job_id text, OUT duplicate boolean, OUT result text) IS 'Asks for a background job. In a CTE it runs only if the query reads from that CTE';
+COMMENT ON FUNCTION daybook.enqueue_job(org_id text, type text, payload jsonb, idempotency_key text, ready_at timestamp with time zone, priority integer, max_attempts integer, links jsonb, unique_payload boolean, queue text, sequence text, after text[], after_any_end boolean, skip_while_open text, min_version integer, OUT job_id text, OUT duplicate boolean, OUT result text) IS 'Asks for a background job. In a CTE it runs only if the query reads from that CTE';
 
 -- Name: enqueue_job_with_callback(text, text, jsonb, text, interval, text, integer, integer, jsonb, text); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -1577,9 +1684,9 @@ $$;
 
 COMMENT ON FUNCTION daybook.enqueue_job_with_callback(org_id text, type text, payload jsonb, callback text, within interval, idempotency_key text, priority integer, max_attempts integer, links jsonb, queue text, OUT job_id text, OUT duplicate boolean, OUT result text, OUT token text) IS 'Asks for a background job that begins when another system answers, or at the deadline. Returns the token for that system once';
 
--- Name: enqueue_jobs(text[], text[], jsonb[], text[], timestamp with time zone[], integer[], integer[], jsonb[], boolean[], text[], text[], jsonb[], boolean[]); Type: FUNCTION; Schema: daybook; Owner: -
+-- Name: enqueue_jobs(text[], text[], jsonb[], text[], timestamp with time zone[], integer[], integer[], jsonb[], boolean[], text[], text[], jsonb[], boolean[], integer[]); Type: FUNCTION; Schema: daybook; Owner: -
 
-CREATE FUNCTION daybook.enqueue_jobs(org_ids text[], types text[], payloads jsonb[], idempotency_keys text[] DEFAULT NULL::text[], ready_ats timestamp with time zone[] DEFAULT NULL::timestamp with time zone[], priorities integer[] DEFAULT NULL::integer[], max_attempts integer[] DEFAULT NULL::integer[], links jsonb[] DEFAULT NULL::jsonb[], unique_payloads boolean[] DEFAULT NULL::boolean[], queues text[] DEFAULT NULL::text[], sequences text[] DEFAULT NULL::text[], afters jsonb[] DEFAULT NULL::jsonb[], afters_any_end boolean[] DEFAULT NULL::boolean[]) RETURNS TABLE(ordinal integer, job_id text, duplicate boolean, result text)
+CREATE FUNCTION daybook.enqueue_jobs(org_ids text[], types text[], payloads jsonb[], idempotency_keys text[] DEFAULT NULL::text[], ready_ats timestamp with time zone[] DEFAULT NULL::timestamp with time zone[], priorities integer[] DEFAULT NULL::integer[], max_attempts integer[] DEFAULT NULL::integer[], links jsonb[] DEFAULT NULL::jsonb[], unique_payloads boolean[] DEFAULT NULL::boolean[], queues text[] DEFAULT NULL::text[], sequences text[] DEFAULT NULL::text[], afters jsonb[] DEFAULT NULL::jsonb[], afters_any_end boolean[] DEFAULT NULL::boolean[], min_versions integer[] DEFAULT NULL::integer[]) RETURNS TABLE(ordinal integer, job_id text, duplicate boolean, result text)
     LANGUAGE plpgsql
     SET jit TO 'off'
     AS $_$
@@ -1600,8 +1707,12 @@ BEGIN
        OR coalesce(cardinality(priorities), total) <> total OR coalesce(cardinality(enqueue_jobs.max_attempts), total) <> total
        OR coalesce(cardinality(links), total) <> total OR coalesce(cardinality(unique_payloads), total) <> total
        OR coalesce(cardinality(queues), total) <> total OR coalesce(cardinality(sequences), total) <> total
-       OR coalesce(cardinality(afters), total) <> total OR coalesce(cardinality(afters_any_end), total) <> total THEN
+       OR coalesce(cardinality(afters), total) <> total OR coalesce(cardinality(afters_any_end), total) <> total
+       OR coalesce(cardinality(min_versions), total) <> total THEN
         RAISE EXCEPTION 'all arrays must be equally long, or null but for org_ids, types and payloads' USING ERRCODE = 'DB010';
+    END IF;
+    IF 0 >= ANY (min_versions) THEN
+        RAISE EXCEPTION 'min_versions must be at least 1' USING ERRCODE = 'DB010', HINT = 'leave them null for any version';
     END IF;
     ids := daybook.new_ids(total);
     IF queues IS NOT NULL OR sequences IS NOT NULL OR afters IS NOT NULL THEN
@@ -1613,17 +1724,18 @@ BEGIN
     -- OFFSET 0 keeps the planner from making a payload's text anew for each use.
     IF idempotency_keys IS NULL AND unique_payloads IS NULL THEN
         -- None of these conflicts with another job.
-        INSERT INTO daybook.jobs (id, org_id, type, payload, ready_at, first_ready_at, priority, max_attempts, fleet, queue, sequence, awaited)
+        INSERT INTO daybook.jobs (id, org_id, type, payload, ready_at, first_ready_at, priority, max_attempts, fleet, queue, sequence, awaited, min_version)
         SELECT r.id, r.org, r.type,
                CASE WHEN strange OR daybook.job_in_doubt(r.org, r.type, r.payload, r.as_text, NULL, r.ready_at, r.priority, r.attempts, r.links)
                     THEN daybook.check_job(r.org, r.type, r.payload, r.as_text, NULL, r.ready_at, r.priority, r.attempts, r.links)
                     ELSE r.payload END,
                CASE WHEN r.sequence IS NOT NULL OR r.after <> '[]' THEN '9999-12-31 00:00:00+00' ELSE r.due END, r.due,
-               coalesce(r.priority, 2), r.attempts, CASE WHEN r.queue IS NULL THEN 0 ELSE daybook.queue_fleet(r.queue) END, r.queue, r.sequence, r.sequence IS NOT NULL
+               coalesce(r.priority, 2), r.attempts, CASE WHEN r.queue IS NULL THEN 0 ELSE daybook.queue_fleet(r.queue) END, r.queue, r.sequence, r.sequence IS NOT NULL, r.min_version
           FROM (SELECT x.*, x.payload::text AS as_text, greatest(coalesce(x.ready_at, '-infinity'), clock_timestamp()) AS due
                   FROM (SELECT unnest(ids) AS id, unnest(org_ids) AS org, unnest(types) AS type, unnest(payloads) AS payload, unnest(ready_ats) AS ready_at,
                                unnest(priorities) AS priority, unnest(enqueue_jobs.max_attempts) AS attempts, unnest(links) AS links,
-                               nullif(unnest(queues), 'default') AS queue, unnest(sequences) AS sequence, unnest(afters) AS after) x
+                               nullif(unnest(queues), 'default') AS queue, unnest(sequences) AS sequence, unnest(afters) AS after,
+                               unnest(min_versions) AS min_version) x
                 OFFSET 0) r;
         fresh := ids;
     ELSE
@@ -1638,14 +1750,15 @@ BEGIN
                                    unnest(payloads) AS payload, unnest(idempotency_keys) AS key,
                                    unnest(ready_ats) AS ready_at, unnest(priorities) AS priority, unnest(enqueue_jobs.max_attempts) AS attempts,
                                    unnest(links) AS links, unnest(unique_payloads) AS asked_unique,
-                                   nullif(unnest(queues), 'default') AS queue, unnest(sequences) AS sequence, unnest(afters) AS after) x
+                                   nullif(unnest(queues), 'default') AS queue, unnest(sequences) AS sequence, unnest(afters) AS after,
+                               unnest(min_versions) AS min_version) x
                     OFFSET 0) r
         ), ins AS (
             INSERT INTO daybook.jobs AS j (id, org_id, type, payload, input_hash, idempotency_key, unique_hash, ready_at, first_ready_at, priority,
-                                           max_attempts, fleet, queue, sequence, awaited)
+                                           max_attempts, fleet, queue, sequence, awaited, min_version)
             SELECT h.id, h.org, h.type, h.checked, h.hash, h.key, CASE WHEN h.is_unique THEN h.hash END,
                    CASE WHEN h.sequence IS NOT NULL OR h.after <> '[]' THEN '9999-12-31 00:00:00+00' ELSE h.due END, h.due,
-                   coalesce(h.priority, 2), h.attempts, CASE WHEN h.queue IS NULL THEN 0 ELSE daybook.queue_fleet(h.queue) END, h.queue, h.sequence, h.sequence IS NOT NULL
+                   coalesce(h.priority, 2), h.attempts, CASE WHEN h.queue IS NULL THEN 0 ELSE daybook.queue_fleet(h.queue) END, h.queue, h.sequence, h.sequence IS NOT NULL, h.min_version
               FROM hashed h
              ORDER BY h.is_unique DESC, CASE WHEN h.is_unique OR h.key IS NOT NULL THEN h.org END COLLATE "C",
                       CASE WHEN h.is_unique THEN h.hash END, h.key COLLATE "C", h.n
@@ -1690,8 +1803,8 @@ BEGIN
     FOR req IN
         SELECT x.*
           FROM unnest(org_ids, types, payloads, idempotency_keys, ready_ats, priorities, enqueue_jobs.max_attempts, links, unique_payloads,
-                      queues, sequences, afters, afters_any_end)
-               WITH ORDINALITY AS x (org, type, payload, key, ready_at, priority, attempts, links, is_unique, queue, sequence, after, any_end, n)
+                      queues, sequences, afters, afters_any_end, min_versions)
+               WITH ORDINALITY AS x (org, type, payload, key, ready_at, priority, attempts, links, is_unique, queue, sequence, after, any_end, min_version, n)
          WHERE (ids[x.n] IN (SELECT unnest(fresh))) IS NOT TRUE
          ORDER BY coalesce(x.is_unique, false) DESC, x.org COLLATE "C",
                   CASE WHEN x.is_unique THEN daybook.job_input_hash(x.type, x.payload::text) END, x.key COLLATE "C", x.n
@@ -1699,15 +1812,16 @@ BEGIN
         ordinal := req.n;
         SELECT e.job_id, e.duplicate, e.result INTO job_id, duplicate, result
           FROM daybook.enqueue_job(req.org, req.type, req.payload, req.key, req.ready_at, req.priority, req.attempts, req.links,
-                                   coalesce(req.is_unique, false), req.queue, req.sequence, daybook.job_ids(req.after), req.any_end) e;
+                                   coalesce(req.is_unique, false), req.queue, req.sequence, daybook.job_ids(req.after), req.any_end,
+                                   min_version => req.min_version) e;
         RETURN NEXT;
     END LOOP;
 END
 $_$;
 
--- Name: FUNCTION enqueue_jobs(org_ids text[], types text[], payloads jsonb[], idempotency_keys text[], ready_ats timestamp with time zone[], priorities integer[], max_attempts integer[], links jsonb[], unique_payloads boolean[], queues text[], sequences text[], afters jsonb[], afters_any_end boolean[]); Type: COMMENT; Schema: daybook; Owner: -
+-- Name: FUNCTION enqueue_jobs(org_ids text[], types text[], payloads jsonb[], idempotency_keys text[], ready_ats timestamp with time zone[], priorities integer[], max_attempts integer[], links jsonb[], unique_payloads boolean[], queues text[], sequences text[], afters jsonb[], afters_any_end boolean[], min_versions integer[]); Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON FUNCTION daybook.enqueue_jobs(org_ids text[], types text[], payloads jsonb[], idempotency_keys text[], ready_ats timestamp with time zone[], priorities integer[], max_attempts integer[], links jsonb[], unique_payloads boolean[], queues text[], sequences text[], afters jsonb[], afters_any_end boolean[]) IS 'Asks for many background jobs in one statement';
+COMMENT ON FUNCTION daybook.enqueue_jobs(org_ids text[], types text[], payloads jsonb[], idempotency_keys text[], ready_ats timestamp with time zone[], priorities integer[], max_attempts integer[], links jsonb[], unique_payloads boolean[], queues text[], sequences text[], afters jsonb[], afters_any_end boolean[], min_versions integer[]) IS 'Asks for many background jobs in one statement';
 
 -- Name: fail_async_operation(uuid, text, bigint, text); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -2109,7 +2223,7 @@ CREATE FUNCTION daybook.is_sound_job(job daybook.jobs) RETURNS boolean
     LANGUAGE plpgsql IMMUTABLE
     AS $_$
 BEGIN
-    IF num_nonnulls(job.input_hash, job.unique_hash, job.idempotency_key, job.max_attempts, job.queue, job.sequence,
+    IF num_nonnulls(job.input_hash, job.unique_hash, job.idempotency_key, job.max_attempts, job.queue, job.sequence, job.min_version,
                     job.turn_id, job.fence, job.leased_generation, job.worker, job.attempt_started_at) = 0
        AND num_nonnulls(job.finished_at, job.completed_turn_id, job.completed_fence, job.completed_by, job.completed_started_at)
            = (CASE job.state WHEN 'pending' THEN 0 WHEN 'completed' THEN 5 END)
@@ -2133,6 +2247,7 @@ BEGIN
         WHEN NOT (job.priority BETWEEN 1 AND 3) THEN daybook.refuse_row('jobs', 'jobs_priority_check')
         WHEN NOT (job.max_attempts BETWEEN 1 AND 1000) THEN daybook.refuse_row('jobs', 'jobs_max_attempts_check')
         WHEN job.queue IS NOT NULL AND (octet_length(job.queue) > 64 OR job.queue !~ '^[A-Za-z][A-Za-z0-9_.:-]*$') THEN daybook.refuse_row('jobs', 'jobs_queue_check')
+        WHEN job.min_version < 1 THEN daybook.refuse_row('jobs', 'jobs_min_version_check')
         WHEN NOT (octet_length(job.sequence) BETWEEN 1 AND 255) THEN daybook.refuse_row('jobs', 'jobs_sequence_check')
         WHEN NOT (job.run_count BETWEEN 0 AND 1000000) THEN daybook.refuse_row('jobs', 'jobs_run_count_check')
         WHEN NOT (job.reclaims BETWEEN 0 AND 1000000) THEN daybook.refuse_row('jobs', 'jobs_reclaims_check')
@@ -2210,17 +2325,17 @@ CREATE FUNCTION daybook.job_skip_hash(key text) RETURNS bytea
     SELECT sha256(convert_to(E'\n' || $1, 'UTF8'))
 $_$;
 
--- Name: job_slot(text, text); Type: FUNCTION; Schema: daybook; Owner: -
+-- Name: job_slot(text, text, integer); Type: FUNCTION; Schema: daybook; Owner: -
 
-CREATE FUNCTION daybook.job_slot(type text, queue text) RETURNS text
+CREATE FUNCTION daybook.job_slot(type text, queue text, min_version integer) RETURNS text
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     AS $_$
-    SELECT coalesce($1 || '/' || $2, $1)
+    SELECT CASE WHEN $3 IS NULL THEN coalesce($1 || '/' || $2, $1) ELSE $1 || '/' || coalesce($2, '') || '/' || $3::text END
 $_$;
 
--- Name: FUNCTION job_slot(type text, queue text); Type: COMMENT; Schema: daybook; Owner: -
+-- Name: FUNCTION job_slot(type text, queue text, min_version integer); Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON FUNCTION daybook.job_slot(type text, queue text) IS 'type, or type/queue: what the due jobs of an organization and a priority are divided by';
+COMMENT ON FUNCTION daybook.job_slot(type text, queue text, min_version integer) IS 'type, type/queue, or type/queue/min_version: what the due jobs of an organization and a priority are divided by';
 
 -- Name: jobs_key(integer); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -2270,6 +2385,60 @@ BEGIN
     RETURN 'unchanged';
 END
 $$;
+
+-- Name: json_add(jsonb, text[], jsonb); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.json_add(doc jsonb, place text[], value jsonb) RETURNS jsonb
+    LANGUAGE plpgsql IMMUTABLE
+    AS $_$
+DECLARE
+    n      CONSTANT integer := cardinality(place);
+    parent CONSTANT jsonb := daybook.json_at(doc, place[:n - 1]);
+    last   CONSTANT text := place[n];
+BEGIN
+    RETURN CASE
+        WHEN n = 0 THEN value
+        WHEN jsonb_typeof(parent) = 'object' THEN jsonb_set(doc, place, value)
+        WHEN jsonb_typeof(parent) <> 'array' THEN NULL
+        WHEN last = '-' THEN jsonb_insert(doc, place[:n - 1] || jsonb_array_length(parent)::text, value)
+        WHEN last ~ '^(0|[1-9][0-9]{0,5})$' AND last::integer <= jsonb_array_length(parent) THEN jsonb_insert(doc, place, value)
+    END;
+END
+$_$;
+
+-- Name: json_at(jsonb, text[]); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.json_at(doc jsonb, place text[]) RETURNS jsonb
+    LANGUAGE plpgsql IMMUTABLE
+    AS $_$
+DECLARE
+    token text;
+BEGIN
+    FOREACH token IN ARRAY place LOOP
+        doc := CASE jsonb_typeof(doc)
+            WHEN 'object' THEN doc -> token
+            WHEN 'array' THEN CASE WHEN token ~ '^(0|[1-9][0-9]{0,5})$' THEN doc -> token::integer END
+        END;
+    END LOOP;
+    RETURN doc;
+END
+$_$;
+
+-- Name: json_place(jsonb); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.json_place(pointer jsonb) RETURNS text[]
+    LANGUAGE plpgsql IMMUTABLE
+    AS $_$
+DECLARE
+    as_text CONSTANT text := pointer #>> '{}';
+BEGIN
+    IF jsonb_typeof(pointer) IS DISTINCT FROM 'string' OR as_text !~ '^(/([^~/]|~[01])*)*$' THEN
+        RAISE EXCEPTION 'a JSON patch names places by pointers such as "/lines/0/net", not by %', coalesce(pointer::text, 'nothing') USING ERRCODE = 'DB010';
+    END IF;
+    RETURN ARRAY(SELECT replace(replace(t.token, '~1', '/'), '~0', '~')
+                   FROM regexp_split_to_table(as_text, '/') WITH ORDINALITY AS t (token, n) WHERE t.n > 1 ORDER BY t.n);
+END
+$_$;
 
 -- Name: keep_adopted_operation(); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -2322,7 +2491,7 @@ DECLARE
     mine  bigint;
 BEGIN
     SELECT * INTO job FROM daybook.jobs j
-     WHERE j.id = p_operation_id::text AND j.state::text = 'pending' AND j.ready_at <= clock_timestamp()
+     WHERE j.id = p_operation_id::text AND j.state::text = 'pending' AND j.ready_at <= clock_timestamp() AND j.min_version IS NULL
        FOR NO KEY UPDATE SKIP LOCKED;
     IF NOT FOUND THEN
         RETURN NULL;
@@ -2719,6 +2888,52 @@ CREATE FUNCTION daybook.open_twin(job daybook.jobs) RETURNS text
     SELECT o.id FROM daybook.jobs o
      WHERE o.org_id = $1.org_id AND o.unique_hash = $1.unique_hash AND o.state IN ('pending', 'leased') AND o.id <> $1.id
 $_$;
+
+-- Name: patch_json(jsonb, jsonb); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.patch_json(doc jsonb, patch jsonb) RETURNS jsonb
+    LANGUAGE plpgsql IMMUTABLE
+    AS $$
+DECLARE
+    step  jsonb;
+    op    text;
+    place text[];
+    value jsonb;
+BEGIN
+    IF jsonb_typeof(patch) IS DISTINCT FROM 'array' OR jsonb_array_length(patch) NOT BETWEEN 1 AND 100 THEN
+        RAISE EXCEPTION 'a JSON patch is an array of 1 to 100 operations'
+            USING ERRCODE = 'DB010', HINT = 'for instance [{"op": "replace", "path": "/currency", "value": "EUR"}]';
+    END IF;
+    FOR step IN SELECT * FROM jsonb_array_elements(patch) LOOP
+        op := step ->> 'op';
+        place := daybook.json_place(step -> 'path');
+        value := CASE WHEN op IN ('move', 'copy') THEN daybook.json_at(doc, daybook.json_place(step -> 'from')) ELSE step -> 'value' END;
+        CASE
+            WHEN op IS NULL OR op NOT IN ('add', 'remove', 'replace', 'move', 'copy', 'test') THEN
+                RAISE EXCEPTION 'an operation of a JSON patch is add, remove, replace, move, copy or test, not %', coalesce(step -> 'op', 'null')
+                    USING ERRCODE = 'DB010';
+            WHEN op IN ('add', 'replace', 'test') AND value IS NULL THEN
+                RAISE EXCEPTION 'the operation % of a JSON patch needs a value', op USING ERRCODE = 'DB010';
+            WHEN op = 'move' AND (step ->> 'path') LIKE replace(replace(step ->> 'from', '\', '\\'), '%', '\%') || '/%'
+                 OR op = 'remove' AND place = '{}' THEN
+                RAISE EXCEPTION 'a JSON patch cannot % %', op, step ->> 'path' USING ERRCODE = 'DB010';
+            ELSE
+        END CASE;
+        doc := CASE op
+            WHEN 'test' THEN CASE WHEN daybook.json_at(doc, place) = value THEN doc END
+            WHEN 'remove' THEN CASE WHEN daybook.json_at(doc, place) IS NOT NULL THEN doc #- place END
+            WHEN 'replace' THEN CASE WHEN place = '{}' THEN value WHEN daybook.json_at(doc, place) IS NOT NULL THEN jsonb_set(doc, place, value) END
+            WHEN 'move' THEN daybook.json_add(doc #- daybook.json_place(step -> 'from'), place, value)
+            ELSE daybook.json_add(doc, place, value)
+        END;
+    END LOOP;
+    RETURN doc;
+END
+$$;
+
+-- Name: FUNCTION patch_json(doc jsonb, patch jsonb); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.patch_json(doc jsonb, patch jsonb) IS 'The document with a JSON patch (RFC 6902); null: the patch does not apply, because a place is missing or a test fails';
 
 -- Name: pause_queue(text, boolean); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -3173,7 +3388,7 @@ BEGIN
         -- may have ended just now: then there is no id to name.
         result := 'unchanged';
         reason := 'job ' || coalesce(daybook.open_twin(job), '(ended meanwhile)') || ' is open, and one of the two may be: it has '
-               || CASE WHEN job.unique_hash = job.input_hash THEN 'the same payload' ELSE 'the same schedule' END
+               || CASE WHEN job.unique_hash = daybook.job_input_hash(job.type, job.payload::text) THEN 'the same payload' ELSE 'the same schedule' END
                || '. Wait for its end, or cancel it, and retry then';
         RETURN;
     END;
@@ -3654,7 +3869,7 @@ BEGIN
     RETURNING b.job_ids INTO ids;
     IF NOT FOUND THEN
         UPDATE daybook.bulk_operations o
-           SET finished_at = clock_timestamp(), updated_at = clock_timestamp()
+           SET finished_at = clock_timestamp(), updated_at = clock_timestamp(), patch = NULL
          WHERE o.id = work_bulk_batch.operation_id AND o.finished_at IS NULL
            AND NOT EXISTS (SELECT FROM daybook.bulk_batches b WHERE b.operation_id = o.id);
         RETURN false;
@@ -3662,6 +3877,7 @@ BEGIN
     SELECT * INTO operation FROM daybook.bulk_operations o WHERE o.id = work_bulk_batch.operation_id;
     done := CASE
         WHEN operation.kind = 'accounting' THEN daybook.retry_accounting_jobs(ids, operation.states, operation.delay_seconds)
+        WHEN operation.action = 'edit' THEN daybook.edit_jobs(ids, operation.states, operation.patch, operation.actor, operation.mode)
         WHEN operation.action = 'retry' THEN daybook.retry_jobs(ids, operation.states, operation.mode, operation.delay_seconds)
         ELSE daybook.cancel_jobs(ids, operation.states) END;
     UPDATE daybook.bulk_operations o
@@ -5632,6 +5848,8 @@ CREATE TABLE daybook.bulk_operations (
     action text NOT NULL,
     mode text,
     delay_seconds double precision,
+    patch jsonb,
+    actor text,
     states text[] NOT NULL,
     matched integer DEFAULT 0 NOT NULL,
     changed integer DEFAULT 0 NOT NULL,
@@ -5641,9 +5859,10 @@ CREATE TABLE daybook.bulk_operations (
     created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     updated_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     finished_at timestamp with time zone,
-    CONSTRAINT bulk_operations_action_check CHECK ((action = ANY (ARRAY['retry'::text, 'cancel'::text]))),
-    CONSTRAINT bulk_operations_check CHECK (((action = 'retry'::text) = (mode IS NOT NULL))),
-    CONSTRAINT bulk_operations_check1 CHECK (((kind = 'jobs'::text) OR ((action = 'retry'::text) AND (mode = ANY (ARRAY['now'::text, 'later'::text]))))),
+    CONSTRAINT bulk_operations_action_check CHECK ((action = ANY (ARRAY['retry'::text, 'cancel'::text, 'edit'::text]))),
+    CONSTRAINT bulk_operations_check CHECK (((action = 'edit'::text) OR ((action = 'retry'::text) = (mode IS NOT NULL)))),
+    CONSTRAINT bulk_operations_check1 CHECK ((((action = 'edit'::text) AND (finished_at IS NULL)) = (patch IS NOT NULL))),
+    CONSTRAINT bulk_operations_check2 CHECK (((kind = 'jobs'::text) OR ((action = 'retry'::text) AND (mode = ANY (ARRAY['now'::text, 'later'::text]))))),
     CONSTRAINT bulk_operations_kind_check CHECK ((kind = ANY (ARRAY['jobs'::text, 'accounting'::text]))),
     CONSTRAINT bulk_operations_mode_check CHECK ((mode = ANY (ARRAY['now'::text, 'later'::text, 'reset'::text]))),
     CONSTRAINT bulk_operations_org_id_check CHECK (((org_id <> ''::text) AND (octet_length(org_id) <= 255)))
@@ -5652,6 +5871,14 @@ CREATE TABLE daybook.bulk_operations (
 -- Name: COLUMN bulk_operations.org_id; Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON COLUMN daybook.bulk_operations.org_id IS 'The organization whose jobs are changed; null: all organizations';
+
+-- Name: COLUMN bulk_operations.patch; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.bulk_operations.patch IS 'The JSON patch of an edit, until it is finished: it may hold what is to be erased';
+
+-- Name: COLUMN bulk_operations.actor; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.bulk_operations.actor IS 'Who edits, for the jobs'' edits';
 
 -- Name: COLUMN bulk_operations.left_open; Type: COMMENT; Schema: daybook; Owner: -
 
@@ -6204,6 +6431,7 @@ CREATE TABLE daybook.job_workers (
     name text NOT NULL,
     fleet smallint DEFAULT 0 NOT NULL,
     types text[] NOT NULL,
+    versions integer[] DEFAULT '{}'::integer[] NOT NULL,
     first_seen timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     last_seen timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     stopped_at timestamp with time zone
@@ -6212,6 +6440,10 @@ CREATE TABLE daybook.job_workers (
 -- Name: TABLE job_workers; Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON TABLE daybook.job_workers IS 'Each worker of background jobs writes every minute that it is alive, and its types; a row that is a day old is removed';
+
+-- Name: COLUMN job_workers.versions; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.job_workers.versions IS 'The version of the handler of each of types; empty: each is 0';
 
 -- Name: COLUMN job_workers.stopped_at; Type: COMMENT; Schema: daybook; Owner: -
 
@@ -6262,7 +6494,8 @@ CREATE VIEW daybook.live_job_workers AS
  SELECT w.id,
     w.name,
     w.fleet,
-    w.types
+    w.types,
+    w.versions
    FROM daybook.job_workers w
   WHERE ((w.stopped_at IS NULL) AND (w.last_seen > (statement_timestamp() - '00:05:00'::interval)));
 
@@ -7126,7 +7359,7 @@ CREATE INDEX jobs_counted ON daybook.jobs USING btree (type) WHERE (counted AND 
 
 -- Name: jobs_due; Type: INDEX; Schema: daybook; Owner: -
 
-CREATE INDEX jobs_due ON daybook.jobs USING btree (fleet, priority, org_id, daybook.job_slot(type, queue), ready_at, id) WHERE (state = 'pending'::daybook.job_state);
+CREATE INDEX jobs_due ON daybook.jobs USING btree (fleet, priority, org_id, daybook.job_slot(type, queue, min_version), ready_at, id) WHERE (state = 'pending'::daybook.job_state);
 
 -- Name: jobs_failed; Type: INDEX; Schema: daybook; Owner: -
 

@@ -83,13 +83,13 @@ type Job struct {
 	Type string `gorm:"column:type" json:"type"`
 	// Payload is a JSON object.
 	Payload json.RawMessage `gorm:"column:payload" json:"payload"`
-	// InputHash is the SHA-256 of type and payload: it tells whether a key is used again with other
-	// input. Nil: the job has no key and need not be unique.
+	// InputHash is the SHA-256 of type and payload as the job was enqueued: it tells whether a key is
+	// used again with other input. Nil: the job has no key and need not be unique.
 	InputHash      []byte  `gorm:"column:input_hash" json:"-"`
 	IdempotencyKey *string `gorm:"column:idempotency_key" json:"idempotency_key,omitempty"`
-	// UniqueHash is what no other open job of its organization may have: InputHash when the job is to
-	// be the only one with its type and payload, or the hash of a key that keeps further jobs out,
-	// such as a schedule's.
+	// UniqueHash is what no other open job of its organization may have: the SHA-256 of type and
+	// payload when the job is to be the only one with these, or the hash of a key that keeps further
+	// jobs out, such as a schedule's.
 	UniqueHash []byte   `gorm:"column:unique_hash" json:"-"`
 	Priority   Priority `gorm:"column:priority" json:"priority"`
 	// Fleet is the number of the fleet that works it (daybook.fleets), 0 that of the one without a
@@ -139,11 +139,15 @@ type Job struct {
 	TraceParent *string `gorm:"->;column:traceparent" json:"traceparent,omitempty"`
 	// Queue is the named queue; nil: the queue default.
 	Queue *string `gorm:"column:queue" json:"queue,omitempty"`
+	// MinVersion is the lowest version of the type's handler that may work it; nil: any.
+	MinVersion *int `gorm:"column:min_version" json:"min_version,omitempty"`
 	// Sequence is the key of its sequence: the jobs of one organization and key are worked one after
 	// the other. Nil: it has none.
 	Sequence *string `gorm:"column:sequence" json:"sequence,omitempty"`
 	// Awaited says that other jobs may wait for its end, or that it has waited for a callback.
 	Awaited bool `gorm:"column:awaited" json:"awaited,omitempty"`
+	// Edits are the payloads that it had before, the first one first.
+	Edits []JobEdit `gorm:"->;column:edits;serializer:json" json:"edits,omitempty"`
 	// The attempt that completed the job: its turn, its fence, the worker, and when it began. All nil
 	// unless State is JobCompleted, and of a job that was adopted as completed. RunCount is its
 	// number and FinishedAt its end; JobAttempt has it in one.

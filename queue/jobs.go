@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
 	"time"
@@ -73,6 +74,10 @@ type JobOptions struct {
 	// SkipValidation leaves the check against the type's schema to the worker. The limits are checked
 	// all the same.
 	SkipValidation bool
+	// MinVersion is the lowest version of the type's handler that may work the job (jobs.Policy.Version):
+	// workers with an older one leave it alone. 0: any. A unique job that existed before gets the
+	// higher one; any other that existed before (Duplicate) keeps its own.
+	MinVersion int
 	// Queue is the name of the queue that works the job; empty is the queue "default".
 	Queue string
 	// Sequence makes the jobs of one organization with the same key run one after the other, in the
@@ -120,8 +125,8 @@ type NewJob struct {
 // EnqueueJob enqueues a job, in the transaction q.
 //
 // Errors: ErrKeyReused, ErrPayloadTooLarge, ErrPayloadInvalid, ErrNoEncryption, ErrEncryptedUnique,
-// those of Options.Encryption, ErrInvalidJobType, ErrKeyTooLong,
-// ErrInvalidMaxAttempts, ErrInvalidLink, ErrInvalidPriority, ErrInvalidQueue, ErrQueueUnknown,
+// those of Options.Encryption, ErrInvalidJobType, ErrKeyTooLong, ErrInvalidMaxAttempts,
+// ErrInvalidMinVersion, ErrInvalidLink, ErrInvalidPriority, ErrInvalidQueue, ErrQueueUnknown,
 // ErrSequenceTooLong, ErrInvalidAfter, ErrJobNotFound (one of After), ErrEmptyID and ErrIDTooLong
 // (of the organization), ErrInvalidText, ErrInvalidTime, ErrNoQuerier, ErrNoTransaction (a GORM
 // handle outside of a transaction). Each is found before anything is written but for ErrKeyReused,
@@ -246,8 +251,7 @@ func CancelJob(ctx context.Context, q Querier, jobID string) (Response, error) {
 func newJobRow(j NewJob) (store.NewJob, error) {
 	o := j.Options
 	if store.IsNil(j.Payload) {
-		return store.NewJob{}, fmt.Errorf("%w: it is nil: give a struct with a JobType, or a queue.RawPayload",
-			ErrPayloadInvalid)
+		return store.NewJob{}, errNilPayload
 	}
 	switch {
 	case j.OrgID == "":
@@ -262,6 +266,8 @@ func newJobRow(j NewJob) (store.NewJob, error) {
 		return store.NewJob{}, ErrInvalidPriority
 	case o.MaxAttempts < 0 || o.MaxAttempts > models.MaxJobAttempts:
 		return store.NewJob{}, ErrInvalidMaxAttempts
+	case o.MinVersion < 0 || o.MinVersion > math.MaxInt32:
+		return store.NewJob{}, ErrInvalidMinVersion
 	case o.Queue != "" && !models.ValidQueueName(o.Queue):
 		return store.NewJob{}, fmt.Errorf("%w, not %q", ErrInvalidQueue, o.Queue)
 	case len(o.Sequence) > models.MaxSequenceBytes:
@@ -279,28 +285,36 @@ func newJobRow(j NewJob) (store.NewJob, error) {
 	if err != nil {
 		return store.NewJob{}, err
 	}
-	raw, err := json.Marshal(j.Payload)
+	raw, err := payloadJSON(j.Payload, o.SkipValidation)
 	if err != nil {
-		return store.NewJob{}, fmt.Errorf("%w: %w", ErrPayloadInvalid, err)
-	}
-	if err := payload.Check(raw); err != nil {
 		return store.NewJob{}, err
-	}
-	if _, schemaless := j.Payload.(RawPayload); !schemaless && !o.SkipValidation {
-		schema, err := payload.SchemaFor(reflect.TypeOf(j.Payload))
-		if err != nil {
-			return store.NewJob{}, err
-		}
-		if err := schema.Validate(raw); err != nil {
-			return store.NewJob{}, err
-		}
 	}
 	return store.NewJob{
 		OrgID: j.OrgID, Type: j.Payload.JobType(), Payload: raw, IdempotencyKey: o.IdempotencyKey,
 		ReadyAt:  store.TimeOrNil(o.RunAt),
 		Priority: o.Priority, MaxAttempts: o.MaxAttempts, Links: links, Unique: o.Unique,
 		Queue: o.Queue, Sequence: o.Sequence, After: o.After, AfterAnyEnd: o.AfterAnyEnd,
+		MinVersion: o.MinVersion,
 	}, nil
+}
+
+// payloadJSON checks a payload against the limits, and the schema of its type, and writes it.
+func payloadJSON(p Payload, skipSchema bool) (json.RawMessage, error) {
+	raw, err := json.Marshal(p)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrPayloadInvalid, err)
+	}
+	if err := payload.Check(raw); err != nil {
+		return nil, err
+	}
+	if _, schemaless := p.(RawPayload); schemaless || skipSchema {
+		return raw, nil
+	}
+	schema, err := payload.SchemaFor(reflect.TypeOf(p))
+	if err != nil {
+		return nil, err
+	}
+	return raw, schema.Validate(raw)
 }
 
 // checkTexts checks what a job has of free text.
@@ -316,6 +330,8 @@ func checkTexts(j NewJob) error {
 	}
 	return err
 }
+
+var errNilPayload = fmt.Errorf("%w: it is nil: give a struct with a JobType, or a queue.RawPayload", ErrPayloadInvalid)
 
 // A background job has an organization and no document: its errors speak of the one alone.
 var (

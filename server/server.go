@@ -108,8 +108,9 @@ func New(ctx context.Context, o Options) (*Server, error) {
 
 func (s *Server) consoleOptions(o Options) console.Options {
 	return console.Options{
-		Pool: o.Pool, Listing: s.listing, Encryption: o.Encryption, Log: s.log, Version: o.Version,
-		Temporal: o.Temporal.Client, TemporalError: o.Temporal.Err, TemporalUI: o.Temporal.UI,
+		Pool: o.Pool, Listing: s.listing, Log: s.log, Version: o.Version, CheckPayload: o.CheckPayload,
+		Encryption: o.Encryption,
+		Temporal:   o.Temporal.Client, TemporalError: o.Temporal.Err, TemporalUI: o.Temporal.UI,
 		TemporalAddress: o.Temporal.Address, TemporalNamespace: o.Temporal.Namespace,
 		GoOn: func(operation string) {
 			s.background.Go(func() {

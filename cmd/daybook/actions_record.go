@@ -29,6 +29,7 @@ var recordedCommands = map[string]string{
 	"erase":                  "erase",
 	"jobs cancel":            "jobs.cancel",
 	"jobs decrypt":           "jobs.decrypt",
+	"jobs edit":              "jobs.edit",
 	"jobs resume":            "jobs.resume",
 	"jobs retry":             "jobs.retry",
 	"leases release":         "leases.release",
@@ -70,7 +71,7 @@ var recordedCommands = map[string]string{
 // unrecordedFlags are not kept with an action: they may hold what is secret, or say nothing of what
 // was asked for.
 var unrecordedFlags = map[string]bool{
-	"payload": true, "json": true, "database-url": true, "log-level": true,
+	"payload": true, "patch": true, "json": true, "database-url": true, "log-level": true,
 	"org": true,
 }
 

@@ -9,8 +9,8 @@ import (
 // Change is what a request about one job did.
 type Change struct {
 	JobID  string `json:"jobId"`
-	Result string `json:"result" enum:"enqueued,coalesced,requeued,rescheduled,unchanged,cancelled,cancelling" doc:"What the request did"`
-	Reason string `json:"reason,omitempty" doc:"Of a job that was retried or cancelled and is unchanged: why"`
+	Result string `json:"result" enum:"enqueued,coalesced,requeued,rescheduled,unchanged,cancelled,cancelling,edited" doc:"What the request did"`
+	Reason string `json:"reason,omitempty" doc:"Of a job that was retried, edited or cancelled and is unchanged: why"`
 }
 
 // EnqueuedJob is the job that a request led to.
@@ -29,10 +29,10 @@ type EnqueuedTask struct {
 // BulkOperation is how far a request for many jobs has come.
 type BulkOperation struct {
 	OperationID string     `json:"operationId,omitempty" doc:"For GET /api/bulk-operations/{id}; absent with dryRun"`
-	Action      string     `json:"action" enum:"retry,cancel"`
+	Action      string     `json:"action" enum:"retry,cancel,edit"`
 	Matched     int        `json:"matched" doc:"How many jobs the filter meant when the request began"`
-	Changed     int        `json:"changed" doc:"How many of them are pending again, or cancelled"`
-	Left        int        `json:"left" doc:"How many were left alone, because another transaction changed or locked them meanwhile, or for what leftOpen and leftQueue count"`
+	Changed     int        `json:"changed" doc:"How many of them are pending again, edited or cancelled; with dryRun of an edit: how many would be edited"`
+	Left        int        `json:"left" doc:"How many were left alone, because another transaction changed or locked them meanwhile, because the patch of an edit does not apply or changes nothing, or for what leftOpen and leftQueue count"`
 	LeftOpen    int        `json:"leftOpen" doc:"How many of those are to be the only open job of their payload or schedule, while another one is open"`
 	LeftQueue   int        `json:"leftQueue" doc:"How many of those are in a named queue that was deleted"`
 	DryRun      bool       `json:"dryRun" doc:"They were only counted"`

@@ -40,6 +40,7 @@ type Job struct {
 	TurnID          string     `json:"turnId,omitempty" doc:"The turn that has leased it"`
 	CancelRequested bool       `json:"cancelRequested,omitempty" doc:"It is cancelled after the running attempt"`
 	Queue           string     `json:"queue,omitempty" doc:"The named queue; absent: the queue default"`
+	MinVersion      int        `json:"minVersion,omitempty" doc:"The lowest version of the type's handler that may work it; absent: any"`
 	Waits           bool       `json:"waits,omitempty" doc:"It waits for its turn or for other jobs; runAt is when it is to be due after that"`
 	Sequence        string     `json:"sequence,omitempty" doc:"The key of its sequence: jobs of one organization and key are worked one after the other"`
 	TraceParent     string     `json:"traceparent,omitempty" doc:"The trace of the request that made it, as W3C Trace Context writes it"`
@@ -55,7 +56,7 @@ func jobOf(j *models.Job, owner string) Job {
 		FinishedAt: j.FinishedAt, ErrorCode: Text(j.LastErrorCode), Error: Text(j.LastError), Worker: Text(j.Worker),
 		TurnID:          Text(j.TurnID),
 		CancelRequested: j.CancelRequested, TraceParent: Text(j.TraceParent), Queue: Text(j.Queue),
-		Sequence: Text(j.Sequence),
+		Sequence: Text(j.Sequence), MinVersion: zeroOf(j.MinVersion),
 	}
 	if j.Waits() {
 		out.RunAt, out.Waits = j.FirstReadyAt, true
@@ -85,26 +86,44 @@ func JobListOf(p *listing.JobPage) JobList {
 // JobDetail is a background job with all that is known of it.
 type JobDetail struct {
 	Job
-	Payload  Object          `json:"payload"`
-	Links    []Link          `json:"links"`
-	WaitsFor []WaitsFor      `json:"waitsFor,omitempty" doc:"What it waits for; absent: for nothing but its time"`
-	Result   json.RawMessage `json:"result,omitempty" doc:"What the handler left when it completed the job"`
-	Progress json.RawMessage `json:"progress,omitempty" doc:"What the handler says while it works"`
-	History  []Attempt       `json:"history" doc:"A page of the attempts, the newest first"`
+	Payload Object `json:"payload"`
+	// Generation and Edits are for editJob.
+	Generation int64           `json:"generation" doc:"Grows with each request for the job"`
+	Edits      []JobEdit       `json:"edits,omitempty" doc:"The payloads that it had before, the first one first; absent: it has its first one"`
+	Links      []Link          `json:"links"`
+	WaitsFor   []WaitsFor      `json:"waitsFor,omitempty" doc:"What it waits for; absent: for nothing but its time"`
+	Result     json.RawMessage `json:"result,omitempty" doc:"What the handler left when it completed the job"`
+	Progress   json.RawMessage `json:"progress,omitempty" doc:"What the handler says while it works"`
+	History    []Attempt       `json:"history" doc:"A page of the attempts, the newest first"`
 	// HistoryCount counts rows of the log.
 	HistoryCount int64  `json:"historyCount" doc:"How many entries the whole history has"`
 	NextCursor   string `json:"nextCursor,omitempty" doc:"For the next page of the history; absent: this is the last one"`
+}
+
+// JobEdit is a payload that a job had until it was edited.
+type JobEdit struct {
+	At       time.Time `json:"at" doc:"When it was edited"`
+	By       string    `json:"by" doc:"Who edited it"`
+	Attempts int       `json:"attempts" doc:"How many attempts there had been then"`
+	Payload  Object    `json:"payload" doc:"What it was until then"`
+}
+
+func jobEdit(e *models.JobEdit) JobEdit {
+	return JobEdit{At: e.At, By: e.By, Attempts: e.Attempts, Payload: Object(e.Payload)}
 }
 
 // JobDetailOf makes the answer of a background job with a page of its history.
 func JobDetailOf(d *listing.JobDetail) JobDetail {
 	out := JobDetail{
 		Job: jobOf(&d.Job, d.Owner), Payload: Object(d.Payload), Links: List(d.Links, linkOf), Result: d.Result,
-		Progress: d.Progress,
-		History:  List(d.Attempts, jobAttempt), HistoryCount: d.AttemptRows,
+		Progress: d.Progress, Generation: d.Generation,
+		History: List(d.Attempts, jobAttempt), HistoryCount: d.AttemptRows,
 	}
 	if len(d.WaitsFor) > 0 {
 		out.WaitsFor = List(d.WaitsFor, waitsFor)
+	}
+	if len(d.Edits) > 0 {
+		out.Edits = List(d.Edits, jobEdit)
 	}
 	if d.Older > 0 {
 		out.NextCursor = cursor.Of(d.Older)

@@ -55,6 +55,8 @@ type Handling struct {
 	// Everywhere is how many jobs of the type are leased at a time, over all processes; 0: any
 	// number.
 	Everywhere int
+	// Version is the handler's: jobs that need a higher one are left alone.
+	Version int
 	// Timeout is how long an attempt may take.
 	Timeout time.Duration
 	// Charged: an attempt at the job is counted when its worker dies. What is not charged is

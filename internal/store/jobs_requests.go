@@ -30,6 +30,8 @@ type NewJob struct {
 	// SkipWhileOpen is a key: while a job of the organization that was enqueued with it is open,
 	// nothing is enqueued. EnqueueJob alone has it.
 	SkipWhileOpen string
+	// MinVersion is the lowest version of the handler that may work it; 0: any.
+	MinVersion int
 	// Queue is the named queue, Sequence the key of its sequence, After the ids of the jobs that it
 	// waits for.
 	Queue    string
@@ -57,7 +59,8 @@ func EnqueueJob(ctx context.Context, q Querier, j NewJob) (EnqueuedJob, error) {
 SELECT job_id, duplicate, result
   FROM daybook.enqueue_job(@org, @type, @payload::text::jsonb, NULLIF(@key::text, ''), @ready_at, NULLIF(@priority::integer, 0),
                            NULLIF(@max_attempts::integer, 0), @links::text::jsonb, @is_unique, NULLIF(@queue::text, ''), NULLIF(@sequence::text, ''),
-                           @after::text[], @after_any_end, NULLIF(@skip_while_open::text, ''))`
+                           @after::text[], @after_any_end, NULLIF(@skip_while_open::text, ''),
+                           NULLIF(@min_version::integer, 0))`
 	stmt, args := whole, j.args()
 	if j.plain() {
 		stmt, args = plain, Args{"org": j.OrgID, "type": j.Type, "payload": string(j.Payload)}
@@ -81,7 +84,7 @@ func (j *NewJob) args() Args {
 		"priority": int32(j.Priority), "max_attempts": int32(j.MaxAttempts), "links": textOrNil(j.Links),
 		"is_unique": j.Unique,
 		"queue":     j.Queue, "sequence": j.Sequence, "after": j.After, "after_any_end": j.AfterAnyEnd,
-		"skip_while_open": j.SkipWhileOpen,
+		"skip_while_open": j.SkipWhileOpen, "min_version": int32(j.MinVersion),
 	}
 }
 
@@ -117,13 +120,13 @@ func enqueueJobs(ctx context.Context, q Querier, jobs []NewJob, positions []int,
 	const stmt = `
 SELECT ordinal, job_id, duplicate, result
   FROM daybook.enqueue_jobs(@orgs, @types, @payloads::text[]::jsonb[], @keys, @ready_ats, @priorities, @max_attempts, @links::text[]::jsonb[], @are_unique,
-                            @queues, @sequences, @afters::text[]::jsonb[], @afters_any_end)`
+                            @queues, @sequences, @afters::text[]::jsonb[], @afters_any_end, @min_versions)`
 	n := len(positions)
 	orgs, types, payloads := make([]string, n), make([]string, n), make([]string, n)
 	// A column that no job asks for is not sent.
 	var keys, links, queues, sequences, afters []*string
 	var due []*time.Time
-	var priorities, attempts []*int32
+	var priorities, attempts, versions []*int32
 	var unique, anyEnds []*bool
 	for i, at := range positions {
 		j := &jobs[at]
@@ -132,6 +135,7 @@ SELECT ordinal, job_id, duplicate, result
 		due = setPointerAt(due, i, n, j.ReadyAt)
 		priorities = setAt(priorities, i, n, int32(j.Priority))
 		attempts = setAt(attempts, i, n, int32(j.MaxAttempts))
+		versions = setAt(versions, i, n, int32(j.MinVersion))
 		links = setAt(links, i, n, string(j.Links))
 		queues = setAt(queues, i, n, j.Queue)
 		sequences = setAt(sequences, i, n, j.Sequence)
@@ -143,7 +147,7 @@ SELECT ordinal, job_id, duplicate, result
 		"orgs": orgs, "types": types, "payloads": payloads, "keys": keys, "ready_ats": due, "priorities": priorities,
 		"max_attempts": attempts, "links": links, "are_unique": unique, "queues": queues, "sequences": sequences,
 		"afters":         afters,
-		"afters_any_end": anyEnds,
+		"afters_any_end": anyEnds, "min_versions": versions,
 	})
 	var ordinal int
 	var r EnqueuedJob
@@ -223,6 +227,30 @@ SELECT f.id, 'completed', '' FROM found f WHERE f.completed
 UNION ALL
 SELECT $1, 'absent', '' WHERE NOT EXISTS (SELECT FROM found)`
 	return changeJob(ctx, q, "cancel the job", "what it did has to be undone elsewhere", stmt, id)
+}
+
+// JobEdit is how a background job is to be changed.
+type JobEdit struct {
+	// Type is the type that the job must have.
+	Type    string
+	Payload json.RawMessage
+	// By is who edits; empty: the role of the database.
+	By string
+	// Retry is RetryJob's mode; empty: the job is not tried again.
+	Retry string
+	// Generation is the one that the job must be at; nil: any.
+	Generation *int64
+}
+
+// EditJob gives a background job another payload.
+func EditJob(ctx context.Context, q Querier, id string, e JobEdit) (r Requested, err error) {
+	const stmt = `
+SELECT job_id, result, coalesce(reason, '')
+  FROM daybook.edit_job(@id, @payload::text::jsonb, @by, NULLIF(@retry::text, ''), @generation, @type)`
+	err = queryRow(ctx, q, stmt, Args{
+		"id": id, "payload": string(e.Payload), "by": e.By, "retry": e.Retry, "generation": e.Generation, "type": e.Type,
+	}).Scan(&r.JobID, &r.Result, &r.Reason)
+	return r, Wrap("edit the job", err)
 }
 
 // changeJob runs a statement that answers with a job's id and a result, and returns the answer, or

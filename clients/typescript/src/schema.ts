@@ -300,6 +300,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/jobs/edit": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Edit the payloads of all jobs that match by a JSON patch
+         * @description Dead letters, unless the filter names another state. If the payload of one of them would be refused, nothing is changed. Jobs that the patch does not apply to are left alone.
+         *
+         *     Scope: `operate`.
+         */
+        post: operations["editJobs"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/jobs/enqueue": {
         parameters: {
             query?: never;
@@ -430,6 +452,28 @@ export interface paths {
          *     Scope: `decrypt`.
          */
         post: operations["decryptJob"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/jobs/{id}/edit": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Give a dead letter, or a job that waits or is cancelled, another payload
+         * @description Its attempts, its place in its sequence and its key stay, and getJob shows the old payload. A job that runs is refused (JOB_RUNNING).
+         *
+         *     Scope: `operate`.
+         */
+        post: operations["editJob"];
         delete?: never;
         options?: never;
         head?: never;
@@ -964,10 +1008,10 @@ export interface components {
         };
         BulkOperation: {
             /** @enum {string} */
-            action: "retry" | "cancel";
+            action: "retry" | "cancel" | "edit";
             /**
              * Format: int64
-             * @description How many of them are pending again, or cancelled
+             * @description How many of them are pending again, edited or cancelled; with dryRun of an edit: how many would be edited
              */
             changed: number;
             /** Format: date-time */
@@ -980,7 +1024,7 @@ export interface components {
             finishedAt?: string;
             /**
              * Format: int64
-             * @description How many were left alone, because another transaction changed or locked them meanwhile, or for what leftOpen and leftQueue count
+             * @description How many were left alone, because another transaction changed or locked them meanwhile, because the patch of an edit does not apply or changes nothing, or for what leftOpen and leftQueue count
              */
             left: number;
             /**
@@ -1049,13 +1093,13 @@ export interface components {
         };
         ChangeResponse: {
             jobId: string;
-            /** @description Of a job that was retried or cancelled and is unchanged: why */
+            /** @description Of a job that was retried, edited or cancelled and is unchanged: why */
             reason?: string;
             /**
              * @description What the request did
              * @enum {string}
              */
-            result: "enqueued" | "coalesced" | "requeued" | "rescheduled" | "unchanged" | "cancelled" | "cancelling";
+            result: "enqueued" | "coalesced" | "requeued" | "rescheduled" | "unchanged" | "cancelled" | "cancelling" | "edited";
         } & {
             [key: string]: unknown;
         };
@@ -1163,6 +1207,41 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
+        EditJobRequest: {
+            /**
+             * Format: int64
+             * @description As getJob showed it: the edit is refused (JOB_CHANGED) if the job was changed since; absent: it is not looked at
+             */
+            generation?: number;
+            /** @description The whole new payload: 128 KB, 10 levels, 500 keys at most */
+            payload: {
+                [key: string]: unknown;
+            };
+            /**
+             * @description Try it again in the same transaction, as retryJob does with this mode; absent: it is not
+             * @enum {string}
+             */
+            retry?: "now" | "later" | "reset";
+            /** @description Leave the check against the type's schema to the worker */
+            skipValidation?: boolean;
+        };
+        EditJobsRequest: {
+            /** @description Must be true, unless dryRun is: every job that matches is meant */
+            all?: boolean;
+            /** @description Count those that would be changed, and change nothing */
+            dryRun?: boolean;
+            /** @description Which jobs are meant; none: every one that the token reaches */
+            filter?: components["schemas"]["RetryFilter"];
+            /** @description A JSON patch (RFC 6902) of each payload */
+            patch: {
+                [key: string]: unknown;
+            }[];
+            /**
+             * @description Try them again as well, as retryJobs does with this mode; absent: they are not
+             * @enum {string}
+             */
+            retry?: "now" | "later" | "reset";
+        };
         EnqueueAccountingJobRequest: {
             documentId: string;
             /** @description The organization; default that of the token */
@@ -1201,6 +1280,11 @@ export interface components {
              * @description After how many attempts it is a dead letter; default the policy of the type's handler
              */
             maxAttempts?: number;
+            /**
+             * Format: int64
+             * @description The lowest version of the type's handler that may work it: workers with an older one leave it alone; default any
+             */
+            minVersion?: number;
             /** @description The organization; default that of the token */
             orgId?: string;
             /** @description What the job is about: 128 KB, 10 levels, 500 keys at most */
@@ -1340,6 +1424,26 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
+        JobEdit: {
+            /**
+             * Format: date-time
+             * @description When it was edited
+             */
+            at: string;
+            /**
+             * Format: int64
+             * @description How many attempts there had been then
+             */
+            attempts: number;
+            /** @description Who edited it */
+            by: string;
+            /** @description What it was until then */
+            payload: {
+                [key: string]: unknown;
+            };
+        } & {
+            [key: string]: unknown;
+        };
         JobResponse: {
             /**
              * Format: int64
@@ -1350,11 +1454,18 @@ export interface components {
             cancelRequested?: boolean;
             /** Format: date-time */
             createdAt: string;
+            /** @description The payloads that it had before, the first one first; absent: it has its first one */
+            edits?: components["schemas"]["JobEdit"][];
             error?: string;
             /** @description The last error's code */
             errorCode?: string;
             /** Format: date-time */
             finishedAt?: string;
+            /**
+             * Format: int64
+             * @description Grows with each request for the job
+             */
+            generation: number;
             /** @description A page of the attempts, the newest first */
             history: components["schemas"]["Attempt"][];
             /**
@@ -1372,6 +1483,11 @@ export interface components {
              * @description Absent: the policy of the type's handler says
              */
             maxAttempts?: number;
+            /**
+             * Format: int64
+             * @description The lowest version of the type's handler that may work it; absent: any
+             */
+            minVersion?: number;
             /** @description For the next page of the history; absent: this is the last one */
             nextCursor?: string;
             orgId: string;
@@ -1496,6 +1612,11 @@ export interface components {
              * @description Absent: the policy of the type's handler says
              */
             maxAttempts?: number;
+            /**
+             * Format: int64
+             * @description The lowest version of the type's handler that may work it; absent: any
+             */
+            minVersion?: number;
             orgId: string;
             /** @description Who owns the type, as a worker put it on record */
             owner?: string;
@@ -3718,6 +3839,139 @@ export interface operations {
             };
         };
     };
+    editJobs: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["EditJobsRequest"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    Location?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BulkOperation"];
+                };
+            };
+            /** @description It takes longer: the server goes on, and GET /api/bulk-operations/{id} says how far it has come */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BulkOperation"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unsupported Media Type */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     enqueueJob: {
         parameters: {
             query?: never;
@@ -4452,6 +4706,140 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["JobResponse"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unsupported Media Type */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    editJob: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["EditJobRequest"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChangeResponse"];
                 };
             };
             /** @description Bad Request */

@@ -22,9 +22,10 @@ import (
 )
 
 func jobsCommand(a *cli.App) *cobra.Command {
-	command := &cobra.Command{Use: "jobs", Short: "Enqueue, search, show, retry, cancel and count jobs"}
-	command.AddCommand(jobsEnqueueCommand(a), jobsListCommand(a), jobsShowCommand(a), jobsDecryptCommand(a), jobsRetryCommand(a),
-		jobsCancelCommand(a), jobsResumeCommand(a), jobsStatsCommand(a), jobsTypesCommand(a))
+	command := &cobra.Command{Use: "jobs", Short: "Enqueue, search, show, retry, edit, cancel and count jobs"}
+	command.AddCommand(jobsEnqueueCommand(a), jobsListCommand(a), jobsShowCommand(a), jobsDecryptCommand(a),
+		jobsRetryCommand(a), jobsEditCommand(a), jobsCancelCommand(a), jobsResumeCommand(a), jobsStatsCommand(a),
+		jobsTypesCommand(a))
 	return command
 }
 
@@ -202,6 +203,7 @@ func printJob(a *cli.App, w io.Writer, d *listing.JobDetail, older string) error
 		{"priority", answers.Priority(d.Priority)},
 		{"key", answers.Text(d.IdempotencyKey)},
 		{"queue", answers.Text(d.Queue)},
+		{"min version", versionText(d.MinVersion)},
 		{"sequence", answers.Text(d.Sequence)},
 		{"enqueued", cli.FormatTime(d.CreatedAt)},
 		{"due", dueOf(&d.Job)},
@@ -211,9 +213,14 @@ func printJob(a *cli.App, w io.Writer, d *listing.JobDetail, older string) error
 		{"", answers.ErrorText(d.LastError)},
 		{"worker", answers.Text(d.Worker)},
 		{"trace", span.TraceID(answers.Text(d.TraceParent))},
+		{"generation", strconv.FormatInt(d.Generation, 10)},
 		{"payload", string(d.Payload)},
 		{"progress", string(d.Progress)},
 		{"result", string(d.Result)},
+	}
+	for _, e := range d.Edits {
+		lines = append(lines, [2]string{"edited", fmt.Sprintf("%s by %s, after %s; the payload was %s",
+			cli.FormatTime(e.At), e.By, phrase.Plural(int64(e.Attempts), "attempt", "attempts"), e.Payload)})
 	}
 	for _, l := range d.Links {
 		lines = append(lines, [2]string{"link", l.Kind + "=" + l.ID})
@@ -247,6 +254,14 @@ func printJob(a *cli.App, w io.Writer, d *listing.JobDetail, older string) error
 	_, err := fmt.Fprintf(w, "%s in all; older ones: --cursor %s\n", phrase.Plural(d.AttemptRows, "entry", "entries"),
 		older)
 	return err
+}
+
+// versionText is the lowest version of a handler; empty: there is none.
+func versionText(version *int) string {
+	if version == nil {
+		return ""
+	}
+	return strconv.Itoa(*version)
 }
 
 func jobsStatsCommand(a *cli.App) *cobra.Command {

@@ -100,6 +100,8 @@ func jobsEnqueueCommand(a *cli.App) *cobra.Command {
 	flags.StringVar(&priority, "priority", "normal", "high, normal or low")
 	flags.IntVar(&o.MaxAttempts, "max-attempts", 0,
 		"after how many attempts it is a dead letter (default the policy of the type's handler)")
+	flags.IntVar(&o.MinVersion, "min-version", 0,
+		"the lowest version of the type's handler that may work it: workers with an older one leave it alone (default any)")
 	flags.StringArrayVar(&links, "link", nil, "what it is about, such as order=17; may be repeated")
 	flags.BoolVar(&o.Unique, "unique", false, "have no second one of the same type and payload while one waits or runs")
 	flags.StringVar(&o.Queue, "queue", "", "the named queue (default the queue default)")
@@ -137,9 +139,17 @@ func emitEnqueued(a *cli.App, done *queue.EnqueuedJobWithCallback) error {
 	})
 }
 
-// readPayload reads a payload from the flag, or from the file that it names. It says where it is no
-// JSON; what is empty is {}.
+// readPayload reads a payload from the flag, or from the file that it names. What is empty is {}.
 func readPayload(a *cli.App, text string) (json.RawMessage, error) {
+	raw, err := readJSON(a, "--payload", text)
+	if err == nil && len(raw) == 0 {
+		raw = json.RawMessage("{}")
+	}
+	return raw, err
+}
+
+// readJSON reads JSON from a flag, or from the file that it names, and says where it is none.
+func readJSON(a *cli.App, flag, text string) (json.RawMessage, error) {
 	data := []byte(text)
 	if path, isFile := strings.CutPrefix(text, "@"); isFile {
 		var err error
@@ -149,20 +159,20 @@ func readPayload(a *cli.App, text string) (json.RawMessage, error) {
 	}
 	data, err := bom.Trim(data) // a flag may hold what was a file
 	if err != nil {
-		return nil, cli.Tagged(queue.ErrPayloadInvalid, "--payload: %v", err)
+		return nil, cli.Tagged(queue.ErrPayloadInvalid, "%s: %v", flag, err)
 	}
 	if len(bytes.TrimSpace(data)) == 0 {
-		return json.RawMessage("{}"), nil
+		return nil, nil
 	}
 	var raw json.RawMessage
 	if err := json.Unmarshal(data, &raw); err != nil {
 		if at, ok := errors.AsType[*json.SyntaxError](err); ok {
-			return nil, cli.Tagged(queue.ErrPayloadInvalid, "--payload is no JSON: at byte %d: %v", at.Offset, err)
+			return nil, cli.Tagged(queue.ErrPayloadInvalid, "%s is no JSON: at byte %d: %v", flag, at.Offset, err)
 		}
-		return nil, cli.Tagged(queue.ErrPayloadInvalid, "--payload is no JSON: %v", err)
+		return nil, cli.Tagged(queue.ErrPayloadInvalid, "%s is no JSON: %v", flag, err)
 	}
 	if err := strictjson.UnmarshalSettings(data, new(any)); err != nil { // such as a name that is there twice
-		return nil, cli.Tagged(queue.ErrPayloadInvalid, "--payload: %v", err)
+		return nil, cli.Tagged(queue.ErrPayloadInvalid, "%s: %v", flag, err)
 	}
 	return raw, nil
 }

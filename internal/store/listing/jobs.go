@@ -46,7 +46,7 @@ func (f *JobFilter) bounded() bool {
 
 // JobPage is a part of a list of background jobs.
 type JobPage struct {
-	// Jobs are without payload and result, which may be large; Job reads them.
+	// Jobs are without payload, result and edits, which may be large; Job reads them.
 	Jobs []models.Job
 	// Links are those of Jobs, by the job's id.
 	Links map[string][]models.JobLink
@@ -85,7 +85,7 @@ func (l *Listing) Jobs(ctx context.Context, f JobFilter, limit int, cursor strin
 func (l *Listing) jobPage(ctx context.Context, q *gorm.DB, byFailure bool, limit int, cursor string) (JobPage, error) {
 	limit = cmp.Or(limit, store.DefaultLimit)
 	page := JobPage{Jobs: []models.Job{}, Links: map[string][]models.JobLink{}}
-	q, err := jobsAfter(q.Omit("payload", "result").Limit(limit+1), byFailure, cursor)
+	q, err := jobsAfter(q.Omit("payload", "result", "edits").Limit(limit+1), byFailure, cursor)
 	if err != nil {
 		return page, err
 	}
@@ -141,6 +141,12 @@ func after(q *gorm.DB, byFailure bool, cursor, failures, behind string) (*gorm.D
 func (l *Listing) OrganizationOfJob(ctx context.Context, org, id string) (string, error) {
 	j, err := l.job(ctx, org, id, "org_id")
 	return j.OrgID, err
+}
+
+// JobToEdit reads a job of an organization, or of any when org is empty, without its result and
+// its edits; ErrJobNotFound when there is none.
+func (l *Listing) JobToEdit(ctx context.Context, org, id string) (models.Job, error) {
+	return l.job(ctx, org, id, "id", "org_id", "type", "state", "payload", "generation")
 }
 
 // job reads columns of a job.

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
+	"encoding/json"
 	"io/fs"
 	"log/slog"
 	"net/http"
@@ -44,6 +45,9 @@ type Options struct {
 	// GoOn works a bulk operation to its end in the background; nil: httpapi.ResumeBulk, of this
 	// process or another one, goes on with it.
 	GoOn func(operation string)
+	// CheckPayload checks a payload against the schema of its type before a job is edited; nil: the
+	// worker alone does.
+	CheckPayload func(jobType string, payload json.RawMessage) error
 	// Log is told of what fails; nil: slog.Default.
 	Log *slog.Logger
 	// Version is the program's; empty: "dev".

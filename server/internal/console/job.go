@@ -104,7 +104,8 @@ func (c *console) jobView(ctx context.Context, r *request, prepare func(*listing
 				dueNext(d.State, dueTime(&d.Job)), r.now), "Pager": older,
 			"Payload": redact.JSON(d.Type, d.Payload, secrets...), "Result": redact.JSON(d.Type, d.Result, secrets...),
 			"Progress": redact.JSON(d.Type, d.Progress, secrets...),
-			"Choices":  jobChoices(&d.Job), "Priority": answers.Priority(d.Priority),
+			"Edits":    editsShown(&d.Job, secrets), "Editable": editable(&d.Job),
+			"Choices": jobChoices(&d.Job), "Priority": answers.Priority(d.Priority),
 		},
 	}, nil
 }

@@ -19,6 +19,7 @@ type enqueueJobInput struct {
 		RunAt          time.Time      `json:"runAt,omitzero" required:"false" doc:"When it is due; default now" example:"2024-01-15T10:30:00Z"`
 		Priority       string         `json:"priority,omitempty" enum:"low,normal,high" doc:"Default normal"`
 		MaxAttempts    int            `json:"maxAttempts,omitempty" minimum:"1" maximum:"1000" doc:"After how many attempts it is a dead letter; default the policy of the type's handler"`
+		MinVersion     int            `json:"minVersion,omitempty" minimum:"1" maximum:"2147483647" doc:"The lowest version of the type's handler that may work it: workers with an older one leave it alone; default any"`
 		Links          []answers.Link `json:"links,omitempty" maxItems:"32" doc:"What it is about, to find it by"`
 		Unique         bool           `json:"unique,omitempty" doc:"Have no second one of the same type and payload while one waits or runs"`
 		Queue          string         `json:"queue,omitempty" maxLength:"64" doc:"The named queue; default the queue default"`
@@ -60,8 +61,7 @@ func (s *server) enqueueJob(ctx context.Context, in *enqueueJobInput) (*enqueueO
 	payload := queue.RawPayload{Type: b.Type, Data: json.RawMessage(b.Payload)}
 	options := queue.JobOptions{
 		IdempotencyKey: b.IdempotencyKey, RunAt: b.RunAt, Priority: priority(b.Priority), MaxAttempts: b.MaxAttempts,
-		Links: links, Unique: b.Unique,
-		Encryption: s.Encryption, Encrypt: b.Encrypt,
+		Links: links, Unique: b.Unique, MinVersion: b.MinVersion, Encryption: s.Encryption, Encrypt: b.Encrypt,
 		SkipValidation: b.SkipValidation, Queue: b.Queue, Sequence: b.Sequence, After: b.After, AfterAnyEnd: b.AfterAnyEnd,
 	}
 	var done queue.EnqueuedJobWithCallback
