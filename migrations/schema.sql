@@ -6160,7 +6160,8 @@ CREATE TABLE daybook.job_workers (
     types text[] NOT NULL,
     first_seen timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     last_seen timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
-    stopped_at timestamp with time zone
+    stopped_at timestamp with time zone,
+    unshared jsonb DEFAULT '{}'::jsonb NOT NULL
 );
 
 -- Name: TABLE job_workers; Type: COMMENT; Schema: daybook; Owner: -
@@ -6170,6 +6171,10 @@ COMMENT ON TABLE daybook.job_workers IS 'Each worker of background jobs writes e
 -- Name: COLUMN job_workers.stopped_at; Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON COLUMN daybook.job_workers.stopped_at IS 'When the worker stopped; null: it runs, or has ended without saying so. For want of a handler jobs become dead letters five minutes later';
+
+-- Name: COLUMN job_workers.unshared; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.job_workers.unshared IS 'The types whose jobs share no transactions in this process although their policy says so, with what a function of theirs did there';
 
 -- Name: job_workflows; Type: TABLE; Schema: daybook; Owner: -
 
@@ -6216,7 +6221,8 @@ CREATE VIEW daybook.live_job_workers AS
  SELECT w.id,
     w.name,
     w.fleet,
-    w.types
+    w.types,
+    w.unshared
    FROM daybook.job_workers w
   WHERE ((w.stopped_at IS NULL) AND (w.last_seen > (statement_timestamp() - '00:05:00'::interval)));
 

@@ -102,7 +102,9 @@ func NewJobs(o JobsOptions) (*Worker, error) {
 			return err
 		}
 		noteTypes(ctx, s, o.Name, typesOf(o.Registry), o.Log)
-		me := store.JobWorker{ID: id, Name: processName(o.Name), Types: o.Registry.Names()}
+		me := store.JobWorker{
+			ID: id, Name: processName(o.Name), Types: o.Registry.Names(), Unshared: w.engine.Unshared(),
+		}
 		noted = true
 		return tendTypes(ctx, s, me, o.Log)
 	}

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"maps"
 	"sync"
 	"time"
 )
@@ -137,6 +138,8 @@ func (s *sharing) take(jobType string) []*sharer {
 type unshared struct {
 	mu    sync.Mutex
 	until map[string]time.Time
+	// does is what a function of the type did, if it is for as long as the process lives.
+	does map[string]string
 }
 
 // has reports whether jobs of the type are completed one by one.
@@ -164,8 +167,27 @@ func (u *unshared) add(jobType string, d time.Duration) bool {
 // of its job has done.
 func (e *Engine) unshare(jobType, does string) {
 	if e.unshared.add(jobType, never) {
+		e.unshared.because(jobType, does)
 		e.options.Log.Warn("jobs of a type do not share transactions any more in this process, because a function that "+
 			"was given to InTx did what its neighbours would notice; no job is charged: take SharedTransaction from the "+
 			"type's policy, or change the function", "event", "transaction_unshared", "type", jobType, "does", does)
 	}
+}
+
+// because notes what a function of the type did.
+func (u *unshared) because(jobType, does string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.does == nil {
+		u.does = map[string]string{}
+	}
+	u.does[jobType] = does
+}
+
+// Unshared returns the types that were taken out of sharing for as long as the engine lives, each
+// with what a function of its jobs did.
+func (e *Engine) Unshared() map[string]string {
+	e.unshared.mu.Lock()
+	defer e.unshared.mu.Unlock()
+	return maps.Clone(e.unshared.does)
 }
