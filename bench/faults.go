@@ -51,15 +51,17 @@ type faultPhase struct {
 	lasting     time.Duration
 	// strike makes the trouble while the queue is loaded, and returns when it is over.
 	strike func(ctx context.Context, r *faultRun) error
-	// proxied: PostgreSQL is reached through a proxy. idle: the handlers do nothing. alone: River has
-	// nothing like it.
+	// proxied: PostgreSQL is reached through a proxy. idle: the handlers do nothing. alone: it is
+	// Daybook's only.
 	proxied, idle, alone bool
 	// shared: handlers write three rows in transactions that jobs share. andShared: the phase has such
 	// a variant.
 	shared, andShared bool
 	// killed: a worker is killed, and its jobs are rightly counted an attempt.
 	killed bool
-	rows   []faultRow
+	// slowest: of several runs the slowest counts, where it is one of the scenario reclaim.
+	slowest bool
+	rows    []faultRow
 }
 
 // faultRow is a figure of a phase that has a row of its own.

@@ -26,6 +26,9 @@ func init() {
 
 func runJobs(ctx context.Context, b *bench) ([]report.Row, error) {
 	n, runs := b.sized(50_000, 1_000), b.repeated(3)
+	if b.part == partBeside {
+		return b.besideRows(ctx, max(1, n/5), runs)
+	}
 	var rows []report.Row
 	if b.wanted("that do nothing") {
 		noop, err := b.noopRows(ctx, n, runs)
