@@ -29,7 +29,7 @@ func init() {
 		about: "Two worker processes have 20 jobs of 14 s in hand, and the one that has more of them is killed after two " +
 			"seconds: until the last of what it held begins again. *Working*: 50 short jobs a second come " +
 			"besides. *Idle*: nothing came for half a minute before, and nothing comes besides; or one job came, " +
-			"its worker is killed at a random moment, and the slowest of the runs counts. *Charged* are " +
+			"its worker is killed at once, at a random moment, and the slowest of the runs counts. *Charged* are " +
 			"jobs with a second attempt that the killed worker never had. River's tuned client has a JobTimeout " +
 			"and RescueStuckJobsAfter of 15 s; pg-boss's jobs have heartbeats of 10 s, the least that it takes, " +
 			"looked at every second. DBOS leaves a dead executor's workflows to a process of its id, or to " +
@@ -61,7 +61,7 @@ func reclaimPhases() []faultPhase {
 		{
 			name: "idle, the other one without jobs", slowest: true, alone: true, rows: recovery(10),
 			strike: func(ctx context.Context, r *faultRun) error {
-				pause(ctx, 30*time.Second)
+				pause(ctx, 30*time.Second+rand.N(checksApart)) //nolint:gosec // no secret
 				return r.killOnly(ctx)
 			},
 		},
@@ -86,13 +86,12 @@ func (r *faultRun) killHolder(ctx context.Context) error {
 	return r.kill(ctx, r.workers[0])
 }
 
-// killOnly puts one long job into hand and kills its worker, at a random moment of the other one's
-// checks.
+// killOnly puts one long job into hand and kills its worker at once: the other one has not seen a
+// lease, and checks as seldom as an idle worker does.
 func (r *faultRun) killOnly(ctx context.Context) error {
 	if err := r.hold(ctx, 0, 1); err != nil {
 		return err
 	}
-	pause(ctx, heldFor+rand.N(checksApart)) //nolint:gosec // no secret
 	return r.kill(ctx, r.workers[r.longInHand(1)])
 }
 
