@@ -20,6 +20,8 @@ type benchJob struct {
 	Number int   `json:"number"`
 	Net    int64 `json:"net"`
 	Tax    int64 `json:"tax"`
+	// Nested: it writes its rows by postNested.
+	Nested bool `json:"nested,omitempty"`
 }
 
 // The same payload under the types of the handlers.
@@ -100,6 +102,10 @@ func benchRegistry(began func(number int)) *jobs.Registry {
 
 // post writes the rows of one job.
 func (j benchJob) post(ctx context.Context, tx pgx.Tx) error {
+	if j.Nested {
+		_, err := tx.Exec(ctx, `SELECT post_nested($1, $2, $3)`, j.Number, j.Net, j.Tax)
+		return err
+	}
 	_, err := tx.Exec(ctx, postRows, []int64{int64(j.Number)}, []int64{j.Net}, []int64{j.Tax})
 	return err
 }

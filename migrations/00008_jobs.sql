@@ -282,7 +282,8 @@ CREATE TABLE daybook.job_workers (
     versions   integer[] NOT NULL DEFAULT '{}',
     first_seen timestamptz NOT NULL DEFAULT clock_timestamp(),
     last_seen  timestamptz NOT NULL DEFAULT clock_timestamp(),
-    stopped_at timestamptz
+    stopped_at timestamptz,
+    unshared   jsonb NOT NULL DEFAULT '{}'
 );
 COMMENT ON TABLE daybook.job_workers IS
     'Each worker of background jobs writes every minute that it is alive, and its types; a row that is a day old is '
@@ -291,9 +292,12 @@ COMMENT ON COLUMN daybook.job_workers.versions IS 'The version of the handler of
 COMMENT ON COLUMN daybook.job_workers.stopped_at IS
     'When the worker stopped; null: it runs, or has ended without saying so. For want of a handler jobs become dead '
     'letters five minutes later';
+COMMENT ON COLUMN daybook.job_workers.unshared IS
+    'The types whose jobs share no transactions in this process although their policy says so, with what a function of '
+    'theirs did there';
 
 CREATE VIEW daybook.live_job_workers AS
-SELECT w.id, w.name, w.fleet, w.types, w.versions
+SELECT w.id, w.name, w.fleet, w.types, w.versions, w.unshared
   FROM daybook.job_workers w
  WHERE w.stopped_at IS NULL AND w.last_seen > statement_timestamp() - interval '5 minutes';
 COMMENT ON VIEW daybook.live_job_workers IS

@@ -6434,7 +6434,8 @@ CREATE TABLE daybook.job_workers (
     versions integer[] DEFAULT '{}'::integer[] NOT NULL,
     first_seen timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     last_seen timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
-    stopped_at timestamp with time zone
+    stopped_at timestamp with time zone,
+    unshared jsonb DEFAULT '{}'::jsonb NOT NULL
 );
 
 -- Name: TABLE job_workers; Type: COMMENT; Schema: daybook; Owner: -
@@ -6448,6 +6449,10 @@ COMMENT ON COLUMN daybook.job_workers.versions IS 'The version of the handler of
 -- Name: COLUMN job_workers.stopped_at; Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON COLUMN daybook.job_workers.stopped_at IS 'When the worker stopped; null: it runs, or has ended without saying so. For want of a handler jobs become dead letters five minutes later';
+
+-- Name: COLUMN job_workers.unshared; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.job_workers.unshared IS 'The types whose jobs share no transactions in this process although their policy says so, with what a function of theirs did there';
 
 -- Name: job_workflows; Type: TABLE; Schema: daybook; Owner: -
 
@@ -6495,7 +6500,8 @@ CREATE VIEW daybook.live_job_workers AS
     w.name,
     w.fleet,
     w.types,
-    w.versions
+    w.versions,
+    w.unshared
    FROM daybook.job_workers w
   WHERE ((w.stopped_at IS NULL) AND (w.last_seen > (statement_timestamp() - '00:05:00'::interval)));
 

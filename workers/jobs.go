@@ -102,7 +102,10 @@ func NewJobs(o JobsOptions) (*Worker, error) {
 			return err
 		}
 		noteTypes(ctx, s, o.Name, typesOf(o.Registry), o.Log)
-		me := store.JobWorker{ID: id, Name: processName(o.Name), Types: o.Registry.Names(), Versions: o.Registry.Versions()}
+		me := store.JobWorker{
+			ID: id, Name: processName(o.Name), Types: o.Registry.Names(), Versions: o.Registry.Versions(),
+			Unshared: w.engine.Unshared(),
+		}
 		noted = true
 		return tendTypes(ctx, s, me, o.Log)
 	}

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"maps"
 	"sync"
 	"time"
 
@@ -157,6 +158,8 @@ func (s *sharing) take(key shareKey) []*sharer {
 type unshared struct {
 	mu    sync.Mutex
 	until map[shareKey]time.Time
+	// does is what a function of a type did that is out for as long as the process lives.
+	does map[string]string
 }
 
 // has reports whether jobs of the key are completed one by one.
@@ -193,7 +196,26 @@ func (e *Engine) unshare(key shareKey, does string) {
 			"the policy of db_function", append(told, "function", key.function)...)
 		return
 	}
+	e.unshared.because(key.jobType, does)
 	e.options.Log.Warn("jobs of a type do not share transactions any more in this process, because a function that "+
 		"was given to InTx did what its neighbours would notice; no job is charged: take SharedTransaction from the "+
 		"type's policy, or change the function", told...)
+}
+
+// because notes what a function of the type did.
+func (u *unshared) because(jobType, does string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.does == nil {
+		u.does = map[string]string{}
+	}
+	u.does[jobType] = does
+}
+
+// Unshared returns the types that were taken out of sharing for as long as the engine lives, each
+// with what a function of its jobs did.
+func (e *Engine) Unshared() map[string]string {
+	e.unshared.mu.Lock()
+	defer e.unshared.mu.Unlock()
+	return maps.Clone(e.unshared.does)
 }

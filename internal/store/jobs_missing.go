@@ -23,25 +23,33 @@ type JobWorker struct {
 	Types    []string
 	// Versions are those of the handlers of Types, in their order; nil: each is 0.
 	Versions []int32
+	// Unshared has, for each type whose jobs share no transactions although their policy says so,
+	// what a function of theirs did there.
+	Unshared map[string]string
 }
 
 const noteWorkerStmt = `
 WITH gone AS (
     DELETE FROM daybook.job_workers WHERE last_seen < clock_timestamp() - interval '1 day' AND id <> @id
 )
-INSERT INTO daybook.job_workers AS w (id, name, types, fleet, versions) VALUES (@id, @name, coalesce(@types::text[], '{}'), @fleet, coalesce(@versions::integer[], '{}'))
-ON CONFLICT (id) DO UPDATE SET name = excluded.name, fleet = excluded.fleet, types = excluded.types, versions = excluded.versions, last_seen = clock_timestamp(), stopped_at = NULL
+INSERT INTO daybook.job_workers AS w (id, name, types, fleet, versions, unshared)
+VALUES (@id, @name, coalesce(@types::text[], '{}'), @fleet, coalesce(@versions::integer[], '{}'), coalesce(@unshared::jsonb, '{}'))
+ON CONFLICT (id) DO UPDATE SET name = excluded.name, fleet = excluded.fleet, types = excluded.types, versions = excluded.versions, unshared = excluded.unshared, last_seen = clock_timestamp(), stopped_at = NULL
 RETURNING CASE WHEN w.xmax = 0 THEN daybook.wake_job_queue(@fleet::integer)::text ELSE '' END`
 
-func (s *Store) noteWorkerArgs(w JobWorker) Args {
-	return Args{"id": w.ID, "name": w.Name, "types": w.Types, "versions": w.Versions, "fleet": s.kind.fleetID()}
+// note are the arguments of noteWorkerStmt.
+func (s *Store) note(w JobWorker) Args {
+	return Args{
+		"id": w.ID, "name": w.Name, "types": w.Types, "versions": w.Versions, "fleet": s.kind.fleetID(),
+		"unshared": w.Unshared,
+	}
 }
 
 // NoteJobWorker puts on record that a worker lives, and which types it has handlers for. When it is
 // new, the waiting workers of its fleet are woken: they may be waiting in its place while jobs of
 // its types are due.
 func (s *Store) NoteJobWorker(ctx context.Context, w JobWorker) error {
-	_, err := byKey(ctx, s.pool, pgx.RowTo[string], noteWorkerStmt, s.noteWorkerArgs(w))
+	_, err := byKey(ctx, s.pool, pgx.RowTo[string], noteWorkerStmt, s.note(w))
 	return Wrap("put the worker on record", err)
 }
 
@@ -56,7 +64,7 @@ SELECT EXISTS (SELECT FROM daybook.jobs WHERE state = 'failed' AND last_error_co
 	for try := 0; ; try++ {
 		batch := batchByKey(s.pool)
 		batch.Queue(gatherStmt, s.kind.fleetID())
-		batch.Queue(noteWorkerStmt, s.noteWorkerArgs(w))
+		batch.Queue(noteWorkerStmt, s.note(w))
 		batch.Queue(missing, w.Types, s.kind.fleetID())
 		found, err := lastRows(within, s.pool, batch, pgx.RowTo[bool])
 		switch {
