@@ -153,6 +153,11 @@ func (c *Cipher) Decrypt(ctx context.Context, of Of, value json.RawMessage) (jso
 	if err := json.Unmarshal(plain, &hidden); err != nil {
 		return nil, err
 	}
+	for name := range hidden {
+		if all[name] != nil {
+			return nil, fmt.Errorf("%w: %s is there in plain as well", ErrNotAuthentic, name)
+		}
+	}
 	maps.Copy(all, hidden)
 	return json.Marshal(all)
 }

@@ -333,3 +333,43 @@ func TestKeysAreRotatedUnderLoad(t *testing.T) {
 	assert.EqualValues(t, rounds*each, worked.Load())
 	assert.Equal(t, rounds, b.count(`SELECT count(DISTINCT payload->'$encrypted'->>'key') FROM daybook.jobs WHERE state = 'completed'`))
 }
+
+// TestEncryptedJobsAreEdited corrects the payload of a dead letter.
+func TestEncryptedJobsAreEdited(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	cipher := newKeys(t).cipher()
+	b.registry.Encrypt(cipher)
+	var got string
+	jobs.Register(b.registry, jobs.Policy{}, func(_ context.Context, job *jobs.Job[payout]) error {
+		if got = job.Payload.IBAN; got == "wrong" {
+			return jobs.Final(errors.New("it is wrong"))
+		}
+		return nil
+	})
+	id := b.enqueue(payout{"a", "wrong"}, queue.JobOptions{Encryption: cipher})
+	b.work()
+	require.Equal(t, models.JobFailed, b.row(id).State)
+
+	_, err := queue.EditJob(t.Context(), b.Pool, id, payout{"a", secret}, queue.EditOptions{})
+	require.ErrorIs(t, err, queue.ErrNoEncryption)
+	raw := queue.RawPayload{Type: "payout", Data: json.RawMessage(`{"account_id": "a", "iban": "` + secret + `"}`)}
+	_, err = queue.EditJob(t.Context(), b.Pool, id, raw, queue.EditOptions{})
+	require.ErrorContains(t, err, "is encrypted, and the new one is not")
+	_, err = queue.EditJob(t.Context(), b.Pool, "absent", payout{"a", secret}, queue.EditOptions{Encryption: cipher})
+	require.ErrorIs(t, err, queue.ErrJobNotFound)
+	r, err := queue.EditJob(t.Context(), b.Pool, id, payout{"a", secret},
+		queue.EditOptions{Encryption: cipher, Retry: queue.RetryNow})
+	require.NoError(t, err)
+	assert.Equal(t, queue.Requeued, r.Result)
+	assert.False(t, b.holds(secret))
+	b.work()
+	assert.Equal(t, secret, got)
+	assert.Equal(t, models.JobCompleted, b.row(id).State)
+
+	// A patch cannot put in plain what is encrypted.
+	id = b.enqueue(payout{"a", "wrong"}, queue.JobOptions{Encryption: cipher})
+	b.exec(`SELECT daybook.edit_jobs(ARRAY[$1::text], '{pending}', '[{"op": "add", "path": "/iban", "value": "x"}]')`, id)
+	b.work()
+	assert.Equal(t, string(models.CodeNotEncrypted), b.row(id).Code)
+}

@@ -275,6 +275,9 @@ BEGIN
             RAISE EXCEPTION 'job % is being worked', job.id USING ERRCODE = 'DB040', HINT = 'edit it when its attempt has ended';
         WHEN job.generation <> edit_job.generation THEN
             RAISE EXCEPTION 'job % was changed meanwhile', job.id USING ERRCODE = 'DB041', HINT = 'look at it again, and repeat the edit if it is still right';
+        WHEN job.payload ? '$encrypted' AND NOT edit_job.payload ? '$encrypted' THEN
+            RAISE EXCEPTION 'the payload of job % is encrypted, and the new one is not', job.id
+                USING ERRCODE = 'DB010', HINT = 'name the members to encrypt, as when the job was enqueued';
         WHEN jsonb_array_length(job.edits) >= 100 THEN
             RAISE EXCEPTION 'job % was edited 100 times', job.id USING ERRCODE = 'DB010', HINT = 'cancel it, and enqueue a new one';
         ELSE

@@ -1145,7 +1145,7 @@ COMMENT ON FUNCTION daybook.delete_queue(name text) IS 'Deletes a named queue th
 
 CREATE FUNCTION daybook.edit_job(INOUT job_id text, payload jsonb, actor text DEFAULT NULL::text, retry text DEFAULT NULL::text, generation bigint DEFAULT NULL::bigint, type text DEFAULT NULL::text, OUT result text, OUT reason text) RETURNS record
     LANGUAGE plpgsql
-    AS $$
+    AS $_$
 #variable_conflict use_column
 DECLARE
     job     daybook.jobs;
@@ -1165,6 +1165,9 @@ BEGIN
             RAISE EXCEPTION 'job % is being worked', job.id USING ERRCODE = 'DB040', HINT = 'edit it when its attempt has ended';
         WHEN job.generation <> edit_job.generation THEN
             RAISE EXCEPTION 'job % was changed meanwhile', job.id USING ERRCODE = 'DB041', HINT = 'look at it again, and repeat the edit if it is still right';
+        WHEN job.payload ? '$encrypted' AND NOT edit_job.payload ? '$encrypted' THEN
+            RAISE EXCEPTION 'the payload of job % is encrypted, and the new one is not', job.id
+                USING ERRCODE = 'DB010', HINT = 'name the members to encrypt, as when the job was enqueued';
         WHEN jsonb_array_length(job.edits) >= 100 THEN
             RAISE EXCEPTION 'job % was edited 100 times', job.id USING ERRCODE = 'DB010', HINT = 'cancel it, and enqueue a new one';
         ELSE
@@ -1194,7 +1197,7 @@ EXCEPTION WHEN unique_violation THEN
     RAISE EXCEPTION 'another job with the payload or schedule of job % is open, and one of the two may be', job.id
         USING ERRCODE = 'DB042', HINT = 'wait for its end, or cancel it, and edit then';
 END
-$$;
+$_$;
 
 -- Name: FUNCTION edit_job(INOUT job_id text, payload jsonb, actor text, retry text, generation bigint, type text, OUT result text, OUT reason text); Type: COMMENT; Schema: daybook; Owner: -
 

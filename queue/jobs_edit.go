@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/daybook-dev/daybook/encryption"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
 )
@@ -23,6 +24,10 @@ type EditOptions struct {
 	// SkipValidation leaves the check against the type's schema to the worker. The limits are checked
 	// all the same.
 	SkipValidation bool
+	// Encryption and Encrypt are as those of JobOptions. The payload of a job that is encrypted must
+	// be encrypted again.
+	Encryption *encryption.Cipher
+	Encrypt    []string
 }
 
 // EditJob gives a dead letter, a cancelled job or one that waits another payload (Edited). Its
@@ -35,7 +40,7 @@ type EditOptions struct {
 //
 // Errors: ErrJobNotFound, ErrJobCompleted, ErrJobRunning, ErrJobChanged, ErrJobDuplicate (another
 // job that is open has the payload of this unique one, which waits or is to be tried again),
-// ErrPayloadTooLarge, ErrPayloadInvalid, ErrInvalidJobType, ErrInvalidRetryMode, ErrInvalidText,
+// ErrPayloadTooLarge, ErrPayloadInvalid, ErrNoEncryption, those of Encryption, ErrInvalidJobType, ErrInvalidRetryMode, ErrInvalidText,
 // ErrQueueUnknown (with Retry: the job's named queue was deleted), and an ErrInvalid request if the
 // job has another type, or was edited a hundred times. After those that are found in the database a
 // transaction of PostgreSQL can only be rolled back.
@@ -55,6 +60,9 @@ func EditJob(ctx context.Context, q Querier, jobID string, p Payload, o EditOpti
 		return Response{}, err
 	}
 	raw, err := payloadJSON(p, o.SkipValidation)
+	if members := membersOf(p, o.Encrypt); err == nil && len(members) > 0 {
+		raw, err = encryptedEdit(ctx, q, jobID, p.JobType(), raw, members, o.Encryption)
+	}
 	if err != nil {
 		return Response{}, err
 	}

@@ -2,6 +2,7 @@ package queue
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 
 	"github.com/daybook-dev/daybook/encryption"
@@ -43,11 +44,13 @@ func checkEncryption(j NewJob) error {
 }
 
 // encryptedMembers are those that a job's options and payload name.
-func encryptedMembers(j NewJob) []string {
-	if p, ok := j.Payload.(EncryptedPayload); ok {
-		return slices.Concat(p.EncryptedMembers(), j.Options.Encrypt)
+func encryptedMembers(j NewJob) []string { return membersOf(j.Payload, j.Options.Encrypt) }
+
+func membersOf(p Payload, further []string) []string {
+	if e, ok := p.(EncryptedPayload); ok {
+		return slices.Concat(e.EncryptedMembers(), further)
 	}
-	return j.Options.Encrypt
+	return further
 }
 
 // encryptedRow checks a job, writes its payload and encrypts what the payload names.
@@ -57,10 +60,31 @@ func encryptedRow(ctx context.Context, j NewJob) (store.NewJob, error) {
 	if err != nil || len(members) == 0 {
 		return row, err
 	}
-	of := encryption.Of{OrgID: j.OrgID, JobType: row.Type, Use: encryption.Payload}
-	row.Payload, err = j.Options.Encryption.EncryptMembers(ctx, of, row.Payload, members)
-	if err == nil {
-		err = payload.Check(row.Payload)
-	}
+	row.Payload, err = encryptedJSON(ctx, j.Options.Encryption, j.OrgID, row.Type, row.Payload, members)
 	return row, err
+}
+
+func encryptedJSON(ctx context.Context, c *encryption.Cipher, org, jobType string, raw json.RawMessage,
+	members []string,
+) (json.RawMessage, error) {
+	of := encryption.Of{OrgID: org, JobType: jobType, Use: encryption.Payload}
+	out, err := c.EncryptMembers(ctx, of, raw, members)
+	if err == nil {
+		err = payload.Check(out)
+	}
+	return out, err
+}
+
+// encryptedEdit is a job's new payload with its members encrypted.
+func encryptedEdit(ctx context.Context, q Querier, jobID, jobType string, raw json.RawMessage, members []string,
+	c *encryption.Cipher,
+) (json.RawMessage, error) {
+	if c == nil {
+		return nil, ErrNoEncryption
+	}
+	org, err := store.OrganizationOfJob(ctx, q, jobID)
+	if err != nil {
+		return nil, err
+	}
+	return encryptedJSON(ctx, c, org, jobType, raw, members)
 }

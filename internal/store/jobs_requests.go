@@ -4,9 +4,12 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"reflect"
 	"slices"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/daybook-dev/daybook/models"
 )
@@ -251,6 +254,16 @@ SELECT job_id, result, coalesce(reason, '')
 		"id": id, "payload": string(e.Payload), "by": e.By, "retry": e.Retry, "generation": e.Generation, "type": e.Type,
 	}).Scan(&r.JobID, &r.Result, &r.Reason)
 	return r, Wrap("edit the job", err)
+}
+
+// OrganizationOfJob returns whose a background job is, or ErrJobNotFound.
+func OrganizationOfJob(ctx context.Context, q Querier, id string) (org string, err error) {
+	const stmt = `SELECT j.org_id FROM daybook.jobs j WHERE j.id = @id`
+	err = queryRow(ctx, q, stmt, Args{"id": id}).Scan(&org)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return "", ErrJobNotFound
+	}
+	return org, Wrap("read whose the job is", err)
 }
 
 // changeJob runs a statement that answers with a job's id and a result, and returns the answer, or

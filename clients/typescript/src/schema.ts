@@ -1208,6 +1208,8 @@ export interface components {
             [key: string]: unknown;
         };
         EditJobRequest: {
+            /** @description Members of the payload to keep encrypted, or * alone for all; needed for a job that is encrypted */
+            encrypt?: string[];
             /**
              * Format: int64
              * @description As getJob showed it: the edit is refused (JOB_CHANGED) if the job was changed since; absent: it is not looked at

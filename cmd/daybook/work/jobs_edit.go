@@ -26,6 +26,7 @@ type editFlags struct {
 	generation            int64
 	// based says that generation was given.
 	based, skipValidation bool
+	encrypt               []string
 }
 
 func (f *editFlags) check(args []string) error {
@@ -39,8 +40,8 @@ func (f *editFlags) check(args []string) error {
 		return cli.Usagef("give the job's new payload by --payload; --patch is for --all that match")
 	case len(args) == 0 && !f.all && !f.dryRun:
 		return cli.Usagef("name a job, or say --all; --dry-run counts those that match")
-	case len(args) == 0 && (f.patch == "" || f.payload != "" || f.based || f.skipValidation):
-		return cli.Usagef("many jobs are edited by --patch alone; --payload, --generation and --skip-validation are for one job")
+	case len(args) == 0 && (f.patch == "" || f.payload != "" || f.based || f.skipValidation || f.encrypt != nil):
+		return cli.Usagef("many jobs are edited by --patch alone; --payload, --generation, --encrypt and --skip-validation are for one job")
 	}
 	return nil
 }
@@ -75,6 +76,8 @@ func jobsEditCommand(a *cli.App) *cobra.Command {
 	flags.StringVar(&f.retry, "retry", "", "try them again as well, in the same transaction; =reset as if never tried")
 	flags.Lookup("retry").NoOptDefVal = string(queue.RetryNow)
 	flags.Int64Var(&f.generation, "generation", 0, "refuse if the job was changed since `daybook jobs show` showed this")
+	flags.StringSliceVar(&f.encrypt, "encrypt", nil,
+		"members of the payload to keep encrypted, or * for all; needed for a job that is encrypted")
 	flags.BoolVar(&f.skipValidation, "skip-validation", false, "leave the check against the type's schema to the worker")
 	return command
 }
@@ -100,7 +103,10 @@ func (f *editFlags) one(ctx context.Context, a *cli.App, id string) error {
 			return err
 		}
 	}
-	o := queue.EditOptions{By: cli.SystemUser(), Retry: queue.RetryMode(f.retry)}
+	o := queue.EditOptions{By: cli.SystemUser(), Retry: queue.RetryMode(f.retry), Encrypt: f.encrypt}
+	if o.Encryption, err = a.Encryption(); err != nil {
+		return err
+	}
 	if f.based {
 		o.Generation = &f.generation
 	}

@@ -43,6 +43,7 @@ type editJobInput struct {
 		Payload        answers.Object `json:"payload" doc:"The whole new payload: 128 KB, 10 levels, 500 keys at most"`
 		Retry          string         `json:"retry,omitempty" enum:"now,later,reset" doc:"Try it again in the same transaction, as retryJob does with this mode; absent: it is not"`
 		Generation     *int64         `json:"generation,omitempty" doc:"As getJob showed it: the edit is refused (JOB_CHANGED) if the job was changed since; absent: it is not looked at"`
+		Encrypt        []string       `json:"encrypt,omitempty" maxItems:"100" doc:"Members of the payload to keep encrypted, or * alone for all; needed for a job that is encrypted"`
 		SkipValidation bool           `json:"skipValidation,omitempty" doc:"Leave the check against the type's schema to the worker"`
 	}
 }
@@ -65,7 +66,10 @@ func (s *server) editJob(ctx context.Context, in *editJobInput) (*changeOutput, 
 	}
 	return s.changed(ctx, job.OrgID, in.ID, map[string]any{"retry": b.Retry}, func(tx pgx.Tx) (queue.Response, error) {
 		return queue.EditJob(ctx, tx, in.ID, queue.RawPayload{Type: job.Type, Data: json.RawMessage(b.Payload)},
-			queue.EditOptions{By: caller(ctx).Name, Retry: queue.RetryMode(b.Retry), Generation: b.Generation})
+			queue.EditOptions{
+				By: caller(ctx).Name, Retry: queue.RetryMode(b.Retry), Generation: b.Generation, Encryption: s.Encryption,
+				Encrypt: b.Encrypt,
+			})
 	})
 }
 
