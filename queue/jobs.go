@@ -90,16 +90,21 @@ type JobOptions struct {
 	// must be completed. With an empty After the job waits for none, whichever this is, so that a
 	// list of jobs to wait for may turn out empty.
 	AfterAnyEnd bool
+	// Debounce has the job wait for further requests with a key, which change its payload and its
+	// time. It is not combined with IdempotencyKey, RunAt, Unique, Sequence and After. Queue,
+	// MaxAttempts and Links are those of the request that made the job, and Priority is the highest.
+	Debounce Debounce
 }
 
 // EnqueuedJob is the job that a request led to.
 type EnqueuedJob struct {
 	ID string
-	// Duplicate says that the job existed already: it has the same key, or is unique.
+	// Duplicate says that the job existed already: it has the same key, is unique, or is debounced.
 	Duplicate bool
 	// Result says what the request did. Enqueued: it made the job. Unchanged: the job existed and was
 	// not changed. Coalesced: the unique job is running, and is worked again after its attempt.
-	// Rescheduled: the unique job is due earlier now.
+	// Rescheduled: the unique job is due earlier now, or the debounced one, whose payload stays, has
+	// its time anew. Replaced: the debounced job that waits has a new payload, and its time anew.
 	Result Result
 }
 
@@ -114,7 +119,7 @@ type NewJob struct {
 //
 // Errors: ErrKeyReused, ErrPayloadTooLarge, ErrPayloadInvalid, ErrInvalidJobType, ErrKeyTooLong,
 // ErrInvalidMaxAttempts, ErrInvalidLink, ErrInvalidPriority, ErrInvalidQueue, ErrQueueUnknown,
-// ErrSequenceTooLong, ErrInvalidAfter, ErrJobNotFound (one of After), ErrEmptyID and ErrIDTooLong
+// ErrSequenceTooLong, ErrInvalidAfter, ErrInvalidDebounce, ErrJobNotFound (one of After), ErrEmptyID and ErrIDTooLong
 // (of the organization), ErrInvalidText, ErrInvalidTime, ErrNoQuerier, ErrNoTransaction (a GORM
 // handle outside of a transaction). Each is found before anything is written but for ErrKeyReused,
 // ErrQueueUnknown and ErrJobNotFound, after which a transaction of PostgreSQL can only be rolled
@@ -138,7 +143,8 @@ func EnqueueJob(ctx context.Context, q Querier, orgID string, p Payload, o JobOp
 // EnqueueJobs is EnqueueJob for many jobs, in one statement per MaxMany. The answers are in the
 // order of the jobs. One job that is wrong refuses all; the error names its position.
 //
-// Keys and unique payloads are locked in one order, so two callers do not deadlock. The exception
+// Unique payloads are locked first, then idempotency keys, then keys of Debounce, each in one order,
+// so callers with one call in their transaction do not deadlock. The exception
 // are jobs with both a key and Unique: PostgreSQL may end one of the two transactions (SQLSTATE
 // 40P01), which can then be tried again.
 func EnqueueJobs(ctx context.Context, q Querier, jobs []NewJob) ([]EnqueuedJob, error) {
@@ -264,6 +270,10 @@ func newJobRow(j NewJob) (store.NewJob, error) {
 	if err := checkTexts(j); err != nil {
 		return store.NewJob{}, err
 	}
+	debounce, err := o.Debounce.row(&o)
+	if err != nil {
+		return store.NewJob{}, err
+	}
 	if err := checkTime(o.RunAt); err != nil {
 		return store.NewJob{}, err
 	}
@@ -291,7 +301,7 @@ func newJobRow(j NewJob) (store.NewJob, error) {
 		OrgID: j.OrgID, Type: j.Payload.JobType(), Payload: raw, IdempotencyKey: o.IdempotencyKey,
 		ReadyAt:  store.TimeOrNil(o.RunAt),
 		Priority: o.Priority, MaxAttempts: o.MaxAttempts, Links: links, Unique: o.Unique,
-		Queue: o.Queue, Sequence: o.Sequence, After: o.After, AfterAnyEnd: o.AfterAnyEnd,
+		Queue: o.Queue, Sequence: o.Sequence, After: o.After, AfterAnyEnd: o.AfterAnyEnd, Debounce: debounce,
 	}, nil
 }
 
