@@ -22,7 +22,7 @@ import (
 const (
 	debouncers     = 12
 	debouncedKeys  = 5
-	debounceRounds = 40
+	debounceRounds = 20
 )
 
 // note is what a request leaves: in the payload, and in the table asked, in one transaction.
@@ -159,7 +159,8 @@ UPDATE daybook.jobs SET state = 'leased', working = true, run_count = run_count 
 	})
 	if errors.Is(err, pgx.ErrNoRows) {
 		time.Sleep(time.Millisecond)
-		return nil
+		_, err = b.Pool.Exec(ctx, `SELECT daybook.check_waits()`)
+		return err
 	}
 	if err != nil || picked {
 		return err
