@@ -60,7 +60,9 @@ func TestDebounceByManyAtOnce(t *testing.T) {
 					callers.Go(func() error { return b.askForNotes(i, level, o) })
 				}
 				require.NoError(t, callers.Wait())
-				require.Eventually(t, func() bool { return b.number(`SELECT count(*) FROM daybook.jobs WHERE state IN ('pending', 'leased')`) == 0 },
+				require.Eventually(t, func() bool {
+					return b.number(`SELECT count(*) FROM daybook.jobs WHERE state IN ('pending', 'leased')`) == 0
+				},
 					30*time.Second, 10*time.Millisecond)
 				close(stop)
 				require.NoError(t, workers.Wait())

@@ -42,6 +42,7 @@ type Job struct {
 	Queue           string     `json:"queue,omitempty" doc:"The named queue; absent: the queue default"`
 	Waits           bool       `json:"waits,omitempty" doc:"It waits for its turn or for other jobs; runAt is when it is to be due after that"`
 	Sequence        string     `json:"sequence,omitempty" doc:"The key of its sequence: jobs of one organization and key are worked one after the other"`
+	DebounceKey     string     `json:"debounceKey,omitempty" doc:"The key of the requests that it has gathered"`
 	TraceParent     string     `json:"traceparent,omitempty" doc:"The trace of the request that made it, as W3C Trace Context writes it"`
 }
 
@@ -55,7 +56,7 @@ func jobOf(j *models.Job, owner string) Job {
 		FinishedAt: j.FinishedAt, ErrorCode: Text(j.LastErrorCode), Error: Text(j.LastError), Worker: Text(j.Worker),
 		TurnID:          Text(j.TurnID),
 		CancelRequested: j.CancelRequested, TraceParent: Text(j.TraceParent), Queue: Text(j.Queue),
-		Sequence: Text(j.Sequence),
+		Sequence: Text(j.Sequence), DebounceKey: Text(j.DebounceKey),
 	}
 	if j.Waits() {
 		out.RunAt, out.Waits = j.FirstReadyAt, true

@@ -177,6 +177,7 @@ func printJob(a *cli.App, w io.Writer, d *listing.JobDetail, older string) error
 		{"key", answers.Text(d.IdempotencyKey)},
 		{"queue", answers.Text(d.Queue)},
 		{"sequence", answers.Text(d.Sequence)},
+		{"debounce key", answers.Text(d.DebounceKey)},
 		{"enqueued", cli.FormatTime(d.CreatedAt)},
 		{"due", dueOf(&d.Job)},
 		{"finished", cli.OptionalTime(d.FinishedAt)},
