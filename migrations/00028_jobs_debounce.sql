@@ -53,6 +53,25 @@ BEGIN
 END
 $$;
 
+-- A time of debounce in seconds; null: there is none, or it is out of range. The cases keep the
+-- planner from casting what is no such number.
+CREATE FUNCTION daybook.debounce_seconds(debounce jsonb, member text) RETURNS double precision
+    LANGUAGE sql IMMUTABLE
+AS $$
+    SELECT CASE WHEN jsonb_typeof($1 -> $2) = 'number'
+                THEN CASE WHEN ($1 -> $2)::numeric BETWEEN 0 AND 3.2e9 THEN ($1 -> $2)::double precision END END
+$$;
+
+-- Whether debounce passes check_debounce; null or false: it may not. One expression, so that the
+-- planner can inline it.
+CREATE FUNCTION daybook.is_plain_debounce(debounce jsonb) RETURNS boolean
+    LANGUAGE sql IMMUTABLE
+AS $$
+    SELECT $1 - '{key,wait_seconds,max_wait_seconds}'::text[] = '{}' AND jsonb_typeof($1 -> 'key') = 'string'
+           AND octet_length($1 ->> 'key') BETWEEN 1 AND 255
+           AND daybook.debounce_seconds($1, 'wait_seconds') <= CASE WHEN $1 ? 'max_wait_seconds' THEN daybook.debounce_seconds($1, 'max_wait_seconds') ELSE 3.2e9 END
+$$;
+
 -- The function that merges payloads, as it is written in a statement; null for null. Raises DB010
 -- when there is none.
 CREATE FUNCTION daybook.merge_function(merge text) RETURNS text
@@ -126,53 +145,62 @@ CREATE FUNCTION daybook.debounce_job(
 AS $$
 #variable_conflict use_column
 DECLARE
-    hash    bytea;
+    -- Null: not all parts of the request were checked.
+    known   boolean;
     keep    text;
-    wait    double precision;
-    longest double precision;
     merger  text;
-    named   text;
+    wake    boolean;
     crew    smallint;
-    until   timestamptz;
     opened  daybook.jobs;
     -- The job that has begun, which the new one follows.
     earlier text;
 BEGIN
-    IF debounce_job.type !~ '^[A-Za-z][A-Za-z0-9_.:-]*$'
-       OR daybook.job_in_doubt(debounce_job.org_id, debounce_job.type, debounce_job.payload, debounce_job.payload::text, NULL, NULL,
-                               debounce_job.priority, debounce_job.max_attempts, debounce_job.links) THEN
-        PERFORM daybook.check_job(debounce_job.org_id, debounce_job.type, debounce_job.payload, debounce_job.payload::text, NULL, NULL,
-                                  debounce_job.priority, debounce_job.max_attempts, debounce_job.links);
-    END IF;
-    PERFORM daybook.check_debounce(debounce), daybook.check_job_order(debounce_job.queue, NULL, NULL);
-    SELECT daybook.job_debounce_hash(debounce_job.type, debounce ->> 'key'), coalesce(debounce ->> 'keep', 'newest'), debounce ->> 'wait_seconds',
-           debounce ->> 'max_wait_seconds', nullif(debounce_job.queue, 'default'),
-           CASE WHEN debounce_job.queue <> 'default' THEN daybook.queue_fleet(debounce_job.queue) ELSE 0 END,
-           CASE WHEN debounce ->> 'merge' IS NOT NULL THEN daybook.merge_function(debounce ->> 'merge') END
-      INTO hash, keep, wait, longest, named, crew, merger;
-
-    WHILE job_id IS NULL LOOP
+    LOOP
+        -- As in enqueue_job, one statement checks and serves most requests.
         INSERT INTO daybook.jobs AS j (org_id, type, payload, unique_hash, debounce_key, ready_at, first_ready_at, priority, max_attempts, fleet, queue)
-        SELECT debounce_job.org_id, debounce_job.type, debounce_job.payload, hash, debounce ->> 'key',
-               CASE WHEN earlier IS NULL THEN x.due ELSE '9999-12-31 00:00:00+00' END, x.due, coalesce(debounce_job.priority, 2),
-               debounce_job.max_attempts, crew, named
-          FROM (SELECT clock_timestamp() + make_interval(secs => wait) AS due) x
+        SELECT debounce_job.org_id, debounce_job.type, debounce_job.payload, daybook.job_debounce_hash(debounce_job.type, debounce ->> 'key'),
+               debounce ->> 'key', CASE WHEN earlier IS NULL THEN x.due ELSE '9999-12-31 00:00:00+00' END, x.due, coalesce(debounce_job.priority, 2),
+               debounce_job.max_attempts, CASE WHEN debounce_job.queue <> 'default' THEN daybook.queue_fleet(debounce_job.queue) ELSE 0 END,
+               nullif(debounce_job.queue, 'default')
+          FROM (SELECT clock_timestamp() + make_interval(secs => daybook.debounce_seconds(debounce, 'wait_seconds')) AS due
+                 WHERE known
+                    OR debounce_job.type ~ '^[A-Za-z][A-Za-z0-9_.:-]*$'
+                       AND NOT daybook.job_in_doubt(debounce_job.org_id, debounce_job.type, debounce_job.payload, debounce_job.payload::text, NULL, NULL,
+                                                    debounce_job.priority, debounce_job.max_attempts, debounce_job.links)
+                       AND debounce_job.queue IS NULL AND daybook.is_plain_debounce(debounce) OFFSET 0) x
         ON CONFLICT (org_id, unique_hash) WHERE unique_hash IS NOT NULL AND state IN ('pending', 'leased') DO UPDATE
-           SET payload = CASE keep WHEN 'newest' THEN excluded.payload
-                                   WHEN 'first' THEN j.payload
-                                   ELSE daybook.merge_payloads(j.payload, excluded.payload, merger) END,
+           SET payload = CASE keep WHEN 'first' THEN j.payload
+                                   WHEN 'merged' THEN daybook.merge_payloads(j.payload, excluded.payload, merger)
+                                   ELSE excluded.payload END,
                (ready_at, first_ready_at) = (
                    SELECT CASE WHEN j.ready_at = '9999-12-31 00:00:00+00' THEN j.ready_at ELSE x.due END, x.due
-                     FROM (SELECT daybook.debounced_until(j.created_at, j.first_ready_at, wait, longest) AS due OFFSET 0) x),
+                     FROM (SELECT daybook.debounced_until(j.created_at, j.first_ready_at, daybook.debounce_seconds(debounce, 'wait_seconds'),
+                                                          daybook.debounce_seconds(debounce, 'max_wait_seconds')) AS due OFFSET 0) x),
                priority = least(j.priority, debounce_job.priority), generation = j.generation + 1, updated_at = clock_timestamp()
          WHERE j.state = 'pending' AND j.last_attempted_at IS NULL
-        RETURNING id, j.generation > 0, ready_at INTO job_id, duplicate, until;
-        EXIT WHEN FOUND;
+        RETURNING id, j.generation > 0, fleet, daybook.must_wake(daybook.jobs_key(j.fleet), j.ready_at),
+                  CASE WHEN j.generation = 0 THEN 'enqueued' WHEN keep = 'first' THEN 'rescheduled' ELSE 'replaced' END
+             INTO job_id, duplicate, crew, wake, result;
+        IF wake IS FALSE AND known IS NULL THEN
+            RETURN;
+        END IF;
+        EXIT WHEN wake IS NOT NULL;
+        IF known IS NULL THEN
+            -- The request may be invalid, and no row was made; or the job of the key has begun.
+            PERFORM daybook.check_job(debounce_job.org_id, debounce_job.type, debounce_job.payload, debounce_job.payload::text, NULL, NULL,
+                                      debounce_job.priority, debounce_job.max_attempts, debounce_job.links);
+            PERFORM daybook.check_debounce(debounce), daybook.check_job_order(debounce_job.queue, NULL, NULL);
+            merger := daybook.merge_function(debounce ->> 'merge');
+            keep := coalesce(debounce ->> 'keep', 'newest');
+            known := true;
+            CONTINUE;
+        END IF;
 
         -- The job of the key has begun, and the statement has locked it.
         SELECT * INTO opened
           FROM daybook.jobs j
-         WHERE j.org_id = debounce_job.org_id AND j.unique_hash = hash AND j.state IN ('pending', 'leased')
+         WHERE j.org_id = debounce_job.org_id AND j.unique_hash = daybook.job_debounce_hash(debounce_job.type, debounce ->> 'key')
+           AND j.state IN ('pending', 'leased')
            FOR NO KEY UPDATE;
         CONTINUE WHEN NOT FOUND;
         IF opened.state = 'pending' AND keep = 'first' THEN
@@ -195,16 +223,11 @@ BEGIN
             PERFORM daybook.yield_to_newer(earlier);
         END IF;
     END IF;
-    IF duplicate THEN
-        result := CASE keep WHEN 'first' THEN 'rescheduled' ELSE 'replaced' END;
-    ELSE
-        result := 'enqueued';
-        IF debounce_job.links IS NOT NULL THEN
-            INSERT INTO daybook.job_links (job_id, kind, id)
-            SELECT DISTINCT debounce_job.job_id, l ->> 'kind', l ->> 'id' FROM jsonb_array_elements(debounce_job.links) l;
-        END IF;
+    IF debounce_job.links IS NOT NULL AND NOT duplicate THEN
+        INSERT INTO daybook.job_links (job_id, kind, id)
+        SELECT DISTINCT debounce_job.job_id, l ->> 'kind', l ->> 'id' FROM jsonb_array_elements(debounce_job.links) l;
     END IF;
-    IF daybook.must_wake(daybook.jobs_key(crew), until) THEN
+    IF wake THEN
         PERFORM daybook.wake_job_queue(crew);
     END IF;
 END
@@ -230,4 +253,4 @@ $$;
 
 -- +goose Down
 DROP FUNCTION daybook.yield_to_newer, daybook.debounce_job, daybook.debounced_until, daybook.merge_payloads, daybook.merge_function,
-    daybook.check_debounce, daybook.job_debounce_hash;
+    daybook.is_plain_debounce, daybook.debounce_seconds, daybook.check_debounce, daybook.job_debounce_hash;

@@ -225,7 +225,8 @@ func TestDebounceIsRefused(t *testing.T) {
 	}
 	for _, args := range []string{
 		`debounce => '[]'`, `debounce => '{"key": "k"}'`, `debounce => '{"key": 1, "wait_seconds": 1}'`,
-		`debounce => '{"key": "k", "wait_seconds": 1e400}'`, `debounce => '{"key": "k", "wait_seconds": 2, "max_wait_seconds": 1}'`,
+		`debounce => '{"key": "k", "wait_seconds": 1e400}'`, `debounce => '{"key": "k", "wait_seconds": "1"}'`,
+		`debounce => '{"key": "k", "wait_seconds": 1, "max_wait_seconds": "2"}'`, `debounce => '{"key": "k", "wait_seconds": 2, "max_wait_seconds": 1}'`,
 		`debounce => '{"key": "k", "wait_seconds": 1, "keep": "last"}'`, `debounce => '{"key": "k", "wait_seconds": 1, "merge": "f"}'`,
 		`debounce => '{"key": "k", "wait_seconds": 1, "more": 1}'`, `debounce => '{"key": "k", "wait_seconds": 1}', ready_at => now()`,
 		`debounce => '{"key": "k", "wait_seconds": 1}', unique_payload => true`,
