@@ -10,9 +10,10 @@ import (
 
 // ErrInvalidDebounce: the options of a debounced job contradict each other, or its key or one of
 // its times is out of range.
-var ErrInvalidDebounce = failure.New(failure.Invalid, "a debounced job needs a key of 1 to 255 bytes, a Wait from 0 to "+
-	"100 years, and a MaxWait that is 0 or no shorter; Keep is queue.KeepNewest, KeepFirst or KeepMerged, and Merge is "+
-	"for the last; it has no IdempotencyKey, RunAt, Unique, Sequence or After")
+var ErrInvalidDebounce = failure.New(failure.Invalid,
+	"a debounced job needs a key of 1 to 255 bytes, a Wait from 0 to "+
+		"100 years, and a MaxWait that is 0 or no shorter; Keep is queue.KeepNewest, KeepFirst or KeepMerged, and Merge is "+
+		"for the last; it has no IdempotencyKey, RunAt, Unique, Sequence or After")
 
 // Keep says which payload a debounced job has after several requests.
 type Keep string
