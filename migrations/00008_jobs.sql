@@ -51,6 +51,7 @@ CREATE TABLE daybook.jobs (
     min_version       integer,
     sequence          text COLLATE "C",
     awaited           boolean NOT NULL DEFAULT false,
+    debounce_key      text COLLATE "C",
 
     -- The attempt that completed the job, which is its last: its number is run_count and its end
     -- finished_at. It has no row in attempt_log.
@@ -68,10 +69,10 @@ CREATE TABLE daybook.jobs (
     autovacuum_analyze_scale_factor = 0.05, autovacuum_analyze_threshold = 10000);
 COMMENT ON COLUMN daybook.jobs.input_hash IS
     'daybook.job_input_hash of type and payload as it was enqueued: whether a key is used again with other input; null: '
-    'it has no key and need not be unique';
+    'it has no key and need not be unique, or is debounced';
 COMMENT ON COLUMN daybook.jobs.unique_hash IS
     'What no other open job of its organization may have: daybook.job_input_hash, if the job is to be the only one with '
-    'its type and payload, or daybook.job_skip_hash of skip_while_open';
+    'its type and payload, daybook.job_skip_hash of skip_while_open, or daybook.job_debounce_hash of type and debounce_key';
 COMMENT ON COLUMN daybook.jobs.priority IS '1 high, 2 normal, 3 low';
 COMMENT ON COLUMN daybook.jobs.traceparent IS
     'The trace of the request that made the job, as W3C Trace Context writes it';
@@ -89,6 +90,8 @@ COMMENT ON COLUMN daybook.jobs.min_version IS
     'The lowest version of its type''s handler that may work it; null: any';
 COMMENT ON COLUMN daybook.jobs.sequence IS
     'The key of its sequence: jobs of one organization and key are worked one after the other';
+COMMENT ON COLUMN daybook.jobs.debounce_key IS
+    'The key of the requests that the job has gathered (debounce_job)';
 COMMENT ON COLUMN daybook.jobs.completed_turn_id IS
     'The turn whose attempt completed the job; null: the job is not completed, or its completion was adopted';
 COMMENT ON COLUMN daybook.jobs.completed_fence IS 'The fence of that turn';
@@ -128,7 +131,8 @@ BEGIN
         WHEN jsonb_typeof(job.payload) <> 'object' THEN daybook.refuse_row('jobs', 'jobs_payload_check')
         WHEN octet_length(job.input_hash) <> 32 THEN daybook.refuse_row('jobs', 'jobs_input_hash_check')
         WHEN NOT (octet_length(job.idempotency_key) BETWEEN 1 AND 255) THEN daybook.refuse_row('jobs', 'jobs_idempotency_key_check')
-        WHEN job.input_hash IS NULL AND num_nonnulls(job.idempotency_key, job.unique_hash) > 0 THEN daybook.refuse_row('jobs', 'key_has_hash')
+        WHEN NOT (octet_length(job.debounce_key) BETWEEN 1 AND 255) THEN daybook.refuse_row('jobs', 'jobs_debounce_key_check')
+        WHEN job.input_hash IS NULL AND num_nonnulls(job.idempotency_key, CASE WHEN job.debounce_key IS NULL THEN job.unique_hash END) > 0 THEN daybook.refuse_row('jobs', 'key_has_hash')
         WHEN octet_length(job.unique_hash) <> 32 THEN daybook.refuse_row('jobs', 'jobs_unique_hash_check')
         WHEN NOT (job.priority BETWEEN 1 AND 3) THEN daybook.refuse_row('jobs', 'jobs_priority_check')
         WHEN NOT (job.max_attempts BETWEEN 1 AND 1000) THEN daybook.refuse_row('jobs', 'jobs_max_attempts_check')

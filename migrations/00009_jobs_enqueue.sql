@@ -241,6 +241,7 @@ $$;
 --   rescheduled  the unique job is due earlier now
 --   coalesced    the unique job is running and is worked again after its attempt, or its cancellation was undone
 --   skipped      a job of skip_while_open's key is open, and nothing was asked of it
+--   replaced     the debounced job that waits has a new payload
 -- queue: the named queue; null is default. sequence: jobs of one organization and sequence are
 -- worked one after the other. after: ids of jobs of the organization that must have been completed
 -- before; after_any_end: it is enough that they have ended, also as dead letters, cancelled or
@@ -248,7 +249,8 @@ $$;
 -- organization that was enqueued with it waits or runs, nothing is enqueued, and job_id is that
 -- job. It is not combined with unique_payload, which has a running job worked again. min_version: the
 -- lowest version of the type's handler that may work it; null is any. A unique job that existed
--- before gets the higher one.
+-- before gets the higher one. debounce: has the job wait for further requests with a key, which
+-- change it (debounce_job).
 CREATE FUNCTION daybook.enqueue_job(
     org_id          text,
     type            text,
@@ -265,6 +267,7 @@ CREATE FUNCTION daybook.enqueue_job(
     after_any_end   boolean DEFAULT false,
     skip_while_open text DEFAULT NULL,
     min_version     integer DEFAULT NULL,
+    debounce        jsonb DEFAULT NULL,
     OUT job_id      text,
     OUT duplicate   boolean,
     OUT result      text
@@ -292,7 +295,8 @@ BEGIN
     -- function then takes a fifth of what an enqueue costs. A priority out of range is left to the
     -- checks below: the planner may cast it to smallint, and fail, before the statement's condition
     -- is looked at.
-    IF num_nonnulls(enqueue_job.idempotency_key, enqueue_job.queue, enqueue_job.sequence, enqueue_job.after, skip_while_open, enqueue_job.min_version) = 0 AND NOT unique_payload
+    IF num_nonnulls(enqueue_job.idempotency_key, enqueue_job.queue, enqueue_job.sequence, enqueue_job.after, skip_while_open, enqueue_job.min_version,
+                    debounce) = 0 AND NOT unique_payload
        AND coalesce(enqueue_job.priority, 2) BETWEEN 1 AND 3 THEN
         INSERT INTO daybook.jobs (org_id, type, payload, ready_at, first_ready_at, priority, max_attempts)
         SELECT enqueue_job.org_id, enqueue_job.type, enqueue_job.payload, due, due, coalesce(enqueue_job.priority, 2), enqueue_job.max_attempts
@@ -307,6 +311,16 @@ BEGIN
             PERFORM daybook.wake_job_queue(0);
             RETURN;
         END IF;
+    ELSIF debounce IS NOT NULL THEN
+        IF unique_payload
+           OR num_nonnulls(enqueue_job.idempotency_key, enqueue_job.ready_at, enqueue_job.sequence, enqueue_job.after, skip_while_open, enqueue_job.min_version) > 0 THEN
+            RAISE EXCEPTION 'debounce is not combined with an idempotency key, a time, unique_payload, sequence, after, skip_while_open or min_version'
+                USING ERRCODE = 'DB010', HINT = 'the key of debounce says which requests are one, and wait_seconds when the job is due';
+        END IF;
+        SELECT d.job_id, d.duplicate, d.result INTO job_id, duplicate, result
+          FROM daybook.debounce_job(enqueue_job.org_id, enqueue_job.type, enqueue_job.payload, debounce, enqueue_job.priority, enqueue_job.max_attempts,
+                                    enqueue_job.links, enqueue_job.queue) d;
+        RETURN;
     END IF;
 
     as_text := enqueue_job.payload::text;
@@ -418,8 +432,8 @@ COMMENT ON FUNCTION daybook.enqueue_job IS
 -- of one sequence follow each other in the order of the arrays.
 --
 -- Unique jobs are inserted first, in the order of organization and hash; then jobs with a key, in
--- the order of organization and key. So two callers do not deadlock, unless jobs are unique and
--- have a key as well.
+-- the order of organization and key; debounced jobs last, in the order of organization, type and
+-- key. So two callers do not deadlock, unless jobs are unique and have a key as well.
 CREATE FUNCTION daybook.enqueue_jobs(
     org_ids          text[],
     types            text[],
@@ -434,7 +448,8 @@ CREATE FUNCTION daybook.enqueue_jobs(
     sequences        text[] DEFAULT NULL,
     afters           jsonb[] DEFAULT NULL,
     afters_any_end   boolean[] DEFAULT NULL,
-    min_versions     integer[] DEFAULT NULL
+    min_versions     integer[] DEFAULT NULL,
+    debounces        jsonb[] DEFAULT NULL
 ) RETURNS TABLE (ordinal integer, job_id text, duplicate boolean, result text)
     LANGUAGE plpgsql
     -- JIT is off: compiling takes longer than running.
@@ -458,11 +473,41 @@ BEGIN
        OR coalesce(cardinality(links), total) <> total OR coalesce(cardinality(unique_payloads), total) <> total
        OR coalesce(cardinality(queues), total) <> total OR coalesce(cardinality(sequences), total) <> total
        OR coalesce(cardinality(afters), total) <> total OR coalesce(cardinality(afters_any_end), total) <> total
-       OR coalesce(cardinality(min_versions), total) <> total THEN
+       OR coalesce(cardinality(min_versions), total) <> total OR coalesce(cardinality(debounces), total) <> total THEN
         RAISE EXCEPTION 'all arrays must be equally long, or null but for org_ids, types and payloads' USING ERRCODE = 'DB010';
     END IF;
     IF 0 >= ANY (min_versions) THEN
         RAISE EXCEPTION 'min_versions must be at least 1' USING ERRCODE = 'DB010', HINT = 'leave them null for any version';
+    END IF;
+    IF debounces IS NOT NULL THEN
+        RETURN QUERY
+        SELECT x.places[e.ordinal], e.job_id, e.duplicate, e.result
+          FROM (SELECT array_agg(u.n::integer ORDER BY u.n) AS places, array_agg(u.org ORDER BY u.n) AS orgs, array_agg(u.type ORDER BY u.n) AS types,
+                       array_agg(u.payload ORDER BY u.n) AS payloads, array_agg(u.key ORDER BY u.n) AS keys, array_agg(u.ready_at ORDER BY u.n) AS ready_ats,
+                       array_agg(u.priority ORDER BY u.n) AS priorities, array_agg(u.attempts ORDER BY u.n) AS attempts, array_agg(u.links ORDER BY u.n) AS links,
+                       array_agg(u.is_unique ORDER BY u.n) AS uniques, array_agg(u.queue ORDER BY u.n) AS queues, array_agg(u.sequence ORDER BY u.n) AS sequences,
+                       array_agg(u.after ORDER BY u.n) AS afters, array_agg(u.any_end ORDER BY u.n) AS any_ends, array_agg(u.min_version ORDER BY u.n) AS min_versions
+                  FROM unnest(org_ids, types, payloads, idempotency_keys, ready_ats, priorities, enqueue_jobs.max_attempts, links, unique_payloads,
+                              queues, sequences, afters, afters_any_end, debounces)
+                       WITH ORDINALITY AS u (org, type, payload, key, ready_at, priority, attempts, links, is_unique, queue, sequence, after, any_end, debounce, n)
+                 WHERE u.debounce IS NULL) x
+         CROSS JOIN LATERAL daybook.enqueue_jobs(x.orgs, x.types, x.payloads, x.keys, x.ready_ats, x.priorities, x.attempts, x.links, x.uniques,
+                                                 x.queues, x.sequences, x.afters, x.any_ends, x.min_versions) e;
+        FOR req IN
+            SELECT u.*
+              FROM unnest(org_ids, types, payloads, idempotency_keys, ready_ats, priorities, enqueue_jobs.max_attempts, links, unique_payloads,
+                          queues, sequences, afters, debounces)
+                   WITH ORDINALITY AS u (org, type, payload, key, ready_at, priority, attempts, links, is_unique, queue, sequence, after, debounce, n)
+             WHERE u.debounce IS NOT NULL
+             ORDER BY u.org COLLATE "C", u.type COLLATE "C", u.debounce ->> 'key' COLLATE "C", u.n
+        LOOP
+            ordinal := req.n;
+            SELECT e.job_id, e.duplicate, e.result INTO job_id, duplicate, result
+              FROM daybook.enqueue_job(req.org, req.type, req.payload, req.key, req.ready_at, req.priority, req.attempts, req.links,
+                                       coalesce(req.is_unique, false), req.queue, req.sequence, daybook.job_ids(req.after), min_version => req.min_version, debounce => req.debounce) e;
+            RETURN NEXT;
+        END LOOP;
+        RETURN;
     END IF;
     ids := daybook.new_ids(total);
     IF queues IS NOT NULL OR sequences IS NOT NULL OR afters IS NOT NULL THEN

@@ -97,7 +97,9 @@ BEGIN
         -- may have ended just now: then there is no id to name.
         result := 'unchanged';
         reason := 'job ' || coalesce(daybook.open_twin(job), '(ended meanwhile)') || ' is open, and one of the two may be: it has '
-               || CASE WHEN job.unique_hash = daybook.job_input_hash(job.type, job.payload::text) THEN 'the same payload' ELSE 'the same schedule' END
+               || CASE WHEN job.unique_hash = daybook.job_input_hash(job.type, job.payload::text) THEN 'the same payload'
+                       WHEN job.debounce_key IS NOT NULL THEN 'the same debounce key'
+                       ELSE 'the same schedule' END
                || '. Wait for its end, or cancel it, and retry then';
         RETURN;
     END;

@@ -30,6 +30,7 @@ CREATE TABLE daybook.job_waits (
     awaits text COLLATE "C" NOT NULL CHECK (awaits <> '' AND octet_length(awaits) <= 255),
     any_end boolean NOT NULL DEFAULT false,
     ended_as text CHECK (ended_as IN ('completed', 'failed', 'cancelled', 'removed')),
+    replaces boolean NOT NULL DEFAULT false,
     PRIMARY KEY (job_id, awaits),
     CHECK (any_end OR ended_as IS NULL)
 );
@@ -37,6 +38,8 @@ COMMENT ON COLUMN daybook.job_waits.awaits IS
     'The id of the other job. Unless any_end is set, the row goes when that job is completed, or has failed this one';
 COMMENT ON COLUMN daybook.job_waits.any_end IS
     'The job goes on however the other one ends, also as a dead letter; ended_as then says how';
+COMMENT ON COLUMN daybook.job_waits.replaces IS
+    'The other one is cancelled when its attempt fails: this one does its work, with a newer payload (debounce_job)';
 -- What waits for a job, when it ends. Statements that look for what one job waits for say
 -- num_nulls(ended_as) = 1 in place of IS NULL: they could use this index, and read it to its end,
 -- and while the table is small it costs the planner no more than the primary key.
@@ -449,6 +452,8 @@ BEGIN
     ELSIF NEW.last_error_code = 'AWAITING_CALLBACK' AND NEW.state = 'pending' AND NEW.ready_at > OLD.ready_at THEN
         UPDATE daybook.job_callbacks c SET awaited = true WHERE c.job_id = NEW.id AND NOT c.awaited;
         PERFORM daybook.find_callback(NEW.id);
+    ELSIF NEW.state = 'pending' AND OLD.state = 'leased' THEN
+        PERFORM daybook.yield_to_newer(NEW.id);
     END IF;
     RETURN NULL;
 END

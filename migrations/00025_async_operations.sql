@@ -215,7 +215,7 @@ BEGIN
         RETURN false;
     END IF;
     -- Daybook treats jobs by these codes (models.JobCodeIsReserved).
-    IF code IN ('SNOOZED', 'AWAITING_CALLBACK', 'AWAITED_CANCELLED', 'HANDLER_MISSING', 'ROW_UNREADABLE', 'RESULT_NOT_STORED') THEN
+    IF code IN ('SNOOZED', 'AWAITING_CALLBACK', 'AWAITED_CANCELLED', 'REPLACED', 'HANDLER_MISSING', 'ROW_UNREADABLE', 'RESULT_NOT_STORED') THEN
         said := format('the code %s is Daybook''s own: %s', code, said);
         code := 'HANDLER_ERROR';
     END IF;

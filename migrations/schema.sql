@@ -156,6 +156,7 @@ CREATE TABLE daybook.jobs (
     min_version integer,
     sequence text COLLATE pg_catalog."C",
     awaited boolean DEFAULT false NOT NULL,
+    debounce_key text COLLATE pg_catalog."C",
     completed_turn_id text COLLATE pg_catalog."C",
     completed_fence bigint,
     completed_by text,
@@ -166,11 +167,11 @@ WITH (fillfactor='75', autovacuum_vacuum_scale_factor='0.01', autovacuum_vacuum_
 
 -- Name: COLUMN jobs.input_hash; Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON COLUMN daybook.jobs.input_hash IS 'daybook.job_input_hash of type and payload as it was enqueued: whether a key is used again with other input; null: it has no key and need not be unique';
+COMMENT ON COLUMN daybook.jobs.input_hash IS 'daybook.job_input_hash of type and payload as it was enqueued: whether a key is used again with other input; null: it has no key and need not be unique, or is debounced';
 
 -- Name: COLUMN jobs.unique_hash; Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON COLUMN daybook.jobs.unique_hash IS 'What no other open job of its organization may have: daybook.job_input_hash, if the job is to be the only one with its type and payload, or daybook.job_skip_hash of skip_while_open';
+COMMENT ON COLUMN daybook.jobs.unique_hash IS 'What no other open job of its organization may have: daybook.job_input_hash, if the job is to be the only one with its type and payload, daybook.job_skip_hash of skip_while_open, or daybook.job_debounce_hash of type and debounce_key';
 
 -- Name: COLUMN jobs.priority; Type: COMMENT; Schema: daybook; Owner: -
 
@@ -220,6 +221,10 @@ COMMENT ON COLUMN daybook.jobs.sequence IS 'The key of its sequence: jobs of one
 
 COMMENT ON COLUMN daybook.jobs.awaited IS 'Other jobs may wait for its end, or it for a callback: its changes are looked at';
 
+-- Name: COLUMN jobs.debounce_key; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.jobs.debounce_key IS 'The key of the requests that the job has gathered (debounce_job)';
+
 -- Name: COLUMN jobs.completed_turn_id; Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON COLUMN daybook.jobs.completed_turn_id IS 'The turn whose attempt completed the job; null: the job is not completed, or its completion was adopted';
@@ -268,6 +273,8 @@ BEGIN
     ELSIF NEW.last_error_code = 'AWAITING_CALLBACK' AND NEW.state = 'pending' AND NEW.ready_at > OLD.ready_at THEN
         UPDATE daybook.job_callbacks c SET awaited = true WHERE c.job_id = NEW.id AND NOT c.awaited;
         PERFORM daybook.find_callback(NEW.id);
+    ELSIF NEW.state = 'pending' AND OLD.state = 'leased' THEN
+        PERFORM daybook.yield_to_newer(NEW.id);
     END IF;
     RETURN NULL;
 END
@@ -480,6 +487,36 @@ CREATE FUNCTION daybook.check_completed_job() RETURNS trigger
 BEGIN
     PERFORM daybook.is_sound_job(NEW);
     RETURN NULL;
+END
+$$;
+
+-- Name: check_debounce(jsonb); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.check_debounce(debounce jsonb) RETURNS void
+    LANGUAGE plpgsql IMMUTABLE
+    AS $$
+BEGIN
+    IF jsonb_typeof(debounce) <> 'object' OR debounce - '{key,wait_seconds,max_wait_seconds,keep,merge}'::text[] <> '{}' THEN
+        RAISE EXCEPTION 'debounce must be an object with key, wait_seconds and perhaps max_wait_seconds, keep and merge'
+            USING ERRCODE = 'DB010', HINT = 'for instance {"key": "customer-17", "wait_seconds": 60}';
+    END IF;
+    IF (jsonb_typeof(debounce -> 'key') = 'string' AND octet_length(debounce ->> 'key') BETWEEN 1 AND 255) IS NOT TRUE THEN
+        RAISE EXCEPTION 'the key of debounce must have 1 to 255 bytes' USING ERRCODE = 'DB010';
+    END IF;
+    IF (jsonb_typeof(debounce -> 'wait_seconds') = 'number' AND (debounce ->> 'wait_seconds')::numeric BETWEEN 0 AND 3.2e9) IS NOT TRUE THEN
+        RAISE EXCEPTION 'wait_seconds of debounce must be a number from 0 to 3.2e9' USING ERRCODE = 'DB010';
+    END IF;
+    IF debounce ->> 'max_wait_seconds' IS NOT NULL
+       AND (jsonb_typeof(debounce -> 'max_wait_seconds') = 'number'
+            AND (debounce ->> 'max_wait_seconds')::numeric BETWEEN (debounce ->> 'wait_seconds')::numeric AND 3.2e9) IS NOT TRUE THEN
+        RAISE EXCEPTION 'max_wait_seconds of debounce must be a number from wait_seconds to 3.2e9, or null' USING ERRCODE = 'DB010';
+    END IF;
+    IF coalesce(debounce ->> 'keep', 'newest') NOT IN ('newest', 'first', 'merged') THEN
+        RAISE EXCEPTION 'keep of debounce must be newest, first or merged, not %', debounce ->> 'keep' USING ERRCODE = 'DB010';
+    END IF;
+    IF debounce ->> 'merge' IS NOT NULL AND debounce ->> 'keep' IS DISTINCT FROM 'merged' THEN
+        RAISE EXCEPTION 'merge of debounce is for keep merged alone' USING ERRCODE = 'DB010';
+    END IF;
 END
 $$;
 
@@ -1057,6 +1094,123 @@ BEGIN
 END
 $$;
 
+-- Name: debounce_job(text, text, jsonb, jsonb, integer, integer, jsonb, text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.debounce_job(org_id text, type text, payload jsonb, debounce jsonb, priority integer DEFAULT NULL::integer, max_attempts integer DEFAULT NULL::integer, links jsonb DEFAULT NULL::jsonb, queue text DEFAULT NULL::text, OUT job_id text, OUT duplicate boolean, OUT result text) RETURNS record
+    LANGUAGE plpgsql
+    AS $_$
+#variable_conflict use_column
+DECLARE
+    -- Null: not all parts of the request were checked.
+    known   boolean;
+    keep    text;
+    merger  text;
+    wake    boolean;
+    crew    smallint;
+    opened  daybook.jobs;
+    -- The job that has begun, which the new one follows.
+    earlier text;
+BEGIN
+    LOOP
+        -- As in enqueue_job, one statement checks and serves most requests.
+        INSERT INTO daybook.jobs AS j (org_id, type, payload, unique_hash, debounce_key, ready_at, first_ready_at, priority, max_attempts, fleet, queue)
+        SELECT debounce_job.org_id, debounce_job.type, debounce_job.payload, daybook.job_debounce_hash(debounce_job.type, debounce ->> 'key'),
+               debounce ->> 'key', CASE WHEN earlier IS NULL THEN x.due ELSE '9999-12-31 00:00:00+00' END, x.due, coalesce(debounce_job.priority, 2),
+               debounce_job.max_attempts, CASE WHEN debounce_job.queue <> 'default' THEN daybook.queue_fleet(debounce_job.queue) ELSE 0 END,
+               nullif(debounce_job.queue, 'default')
+          FROM (SELECT clock_timestamp() + make_interval(secs => daybook.debounce_seconds(debounce, 'wait_seconds')) AS due
+                 WHERE known
+                    OR debounce_job.type ~ '^[A-Za-z][A-Za-z0-9_.:-]*$'
+                       AND NOT daybook.job_in_doubt(debounce_job.org_id, debounce_job.type, debounce_job.payload, debounce_job.payload::text, NULL, NULL,
+                                                    debounce_job.priority, debounce_job.max_attempts, debounce_job.links)
+                       AND debounce_job.queue IS NULL AND daybook.is_plain_debounce(debounce) OFFSET 0) x
+        ON CONFLICT (org_id, unique_hash) WHERE unique_hash IS NOT NULL AND state IN ('pending', 'leased') DO UPDATE
+           SET payload = CASE keep WHEN 'first' THEN j.payload
+                                   WHEN 'merged' THEN daybook.merge_payloads(j.payload, excluded.payload, merger)
+                                   ELSE excluded.payload END,
+               (ready_at, first_ready_at) = (
+                   SELECT CASE WHEN j.ready_at = '9999-12-31 00:00:00+00' THEN j.ready_at ELSE x.due END, x.due
+                     FROM (SELECT daybook.debounced_until(j.created_at, j.first_ready_at, daybook.debounce_seconds(debounce, 'wait_seconds'),
+                                                          daybook.debounce_seconds(debounce, 'max_wait_seconds')) AS due OFFSET 0) x),
+               priority = least(j.priority, debounce_job.priority), generation = j.generation + 1, updated_at = clock_timestamp()
+         WHERE j.state = 'pending' AND j.last_attempted_at IS NULL
+        RETURNING id, j.generation > 0, fleet, daybook.must_wake(daybook.jobs_key(j.fleet), j.ready_at),
+                  CASE WHEN j.generation = 0 THEN 'enqueued' WHEN keep = 'first' THEN 'rescheduled' ELSE 'replaced' END
+             INTO job_id, duplicate, crew, wake, result;
+        IF wake IS FALSE AND known IS NULL THEN
+            RETURN;
+        END IF;
+        EXIT WHEN wake IS NOT NULL;
+        IF known IS NULL THEN
+            -- The request may be invalid, and no row was made; or the job of the key has begun.
+            PERFORM daybook.check_job(debounce_job.org_id, debounce_job.type, debounce_job.payload, debounce_job.payload::text, NULL, NULL,
+                                      debounce_job.priority, debounce_job.max_attempts, debounce_job.links);
+            PERFORM daybook.check_debounce(debounce), daybook.check_job_order(debounce_job.queue, NULL, NULL);
+            merger := daybook.merge_function(debounce ->> 'merge');
+            keep := coalesce(debounce ->> 'keep', 'newest');
+            known := true;
+            CONTINUE;
+        END IF;
+
+        -- The job of the key has begun, and the statement has locked it.
+        SELECT * INTO opened
+          FROM daybook.jobs j
+         WHERE j.org_id = debounce_job.org_id AND j.unique_hash = daybook.job_debounce_hash(debounce_job.type, debounce ->> 'key')
+           AND j.state IN ('pending', 'leased')
+           FOR NO KEY UPDATE;
+        CONTINUE WHEN NOT FOUND;
+        IF opened.state = 'pending' AND keep = 'first' THEN
+            UPDATE daybook.jobs j SET generation = j.generation + 1, updated_at = clock_timestamp() WHERE j.id = opened.id;
+            job_id := opened.id;
+            duplicate := true;
+            result := 'unchanged';
+            RETURN;
+        END IF;
+        -- It gives the key up. A lease goes by the generation, which stays.
+        UPDATE daybook.jobs j
+           SET unique_hash = NULL, awaited = true, generation = j.generation + (j.state = 'pending')::integer, updated_at = clock_timestamp()
+         WHERE j.id = opened.id;
+        earlier := opened.id;
+    END LOOP;
+
+    IF earlier IS NOT NULL THEN
+        INSERT INTO daybook.job_waits (job_id, awaits, any_end, replaces) VALUES (debounce_job.job_id, earlier, true, keep = 'newest');
+        IF opened.state = 'pending' THEN
+            PERFORM daybook.yield_to_newer(earlier);
+        END IF;
+    END IF;
+    IF debounce_job.links IS NOT NULL AND NOT duplicate THEN
+        INSERT INTO daybook.job_links (job_id, kind, id)
+        SELECT DISTINCT debounce_job.job_id, l ->> 'kind', l ->> 'id' FROM jsonb_array_elements(debounce_job.links) l;
+    END IF;
+    IF wake THEN
+        PERFORM daybook.wake_job_queue(crew);
+    END IF;
+END
+$_$;
+
+-- Name: FUNCTION debounce_job(org_id text, type text, payload jsonb, debounce jsonb, priority integer, max_attempts integer, links jsonb, queue text, OUT job_id text, OUT duplicate boolean, OUT result text); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.debounce_job(org_id text, type text, payload jsonb, debounce jsonb, priority integer, max_attempts integer, links jsonb, queue text, OUT job_id text, OUT duplicate boolean, OUT result text) IS 'Asks for a background job that waits for further requests with its key: enqueue_job with debounce';
+
+-- Name: debounce_seconds(jsonb, text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.debounce_seconds(debounce jsonb, member text) RETURNS double precision
+    LANGUAGE sql IMMUTABLE
+    AS $_$
+    SELECT CASE WHEN jsonb_typeof($1 -> $2) = 'number'
+                THEN CASE WHEN ($1 -> $2)::numeric BETWEEN 0 AND 3.2e9 THEN ($1 -> $2)::double precision END END
+$_$;
+
+-- Name: debounced_until(timestamp with time zone, timestamp with time zone, double precision, double precision); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.debounced_until(first_asked timestamp with time zone, due timestamp with time zone, wait double precision, longest double precision) RETURNS timestamp with time zone
+    LANGUAGE sql
+    AS $$
+    SELECT CASE WHEN first_asked + make_interval(secs => longest) <= clock_timestamp() THEN least(due, clock_timestamp())
+                ELSE least(clock_timestamp() + make_interval(secs => wait), first_asked + make_interval(secs => longest)) END
+$$;
+
 -- Name: decide_posted_elsewhere(text, text, text); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.decide_posted_elsewhere(org_id text, document_id text, post text, OUT version bigint, OUT job_id text, OUT result text) RETURNS record
@@ -1508,9 +1662,9 @@ $$;
 
 COMMENT ON FUNCTION daybook.enqueue_async_operation(p_operation_type text, p_payload jsonb, p_submission_id uuid, p_form_id uuid, p_workspace_id uuid, p_max_attempts integer) IS 'enqueue_job for applications that come from async_operations. The organization is the workspace, or "default"';
 
--- Name: enqueue_job(text, text, jsonb, text, timestamp with time zone, integer, integer, jsonb, boolean, text, text, text[], boolean, text, integer); Type: FUNCTION; Schema: daybook; Owner: -
+-- Name: enqueue_job(text, text, jsonb, text, timestamp with time zone, integer, integer, jsonb, boolean, text, text, text[], boolean, text, integer, jsonb); Type: FUNCTION; Schema: daybook; Owner: -
 
-CREATE FUNCTION daybook.enqueue_job(org_id text, type text, payload jsonb, idempotency_key text DEFAULT NULL::text, ready_at timestamp with time zone DEFAULT NULL::timestamp with time zone, priority integer DEFAULT NULL::integer, max_attempts integer DEFAULT NULL::integer, links jsonb DEFAULT NULL::jsonb, unique_payload boolean DEFAULT false, queue text DEFAULT NULL::text, sequence text DEFAULT NULL::text, after text[] DEFAULT NULL::text[], after_any_end boolean DEFAULT false, skip_while_open text DEFAULT NULL::text, min_version integer DEFAULT NULL::integer, OUT job_id text, OUT duplicate boolean, OUT result text) RETURNS record
+CREATE FUNCTION daybook.enqueue_job(org_id text, type text, payload jsonb, idempotency_key text DEFAULT NULL::text, ready_at timestamp with time zone DEFAULT NULL::timestamp with time zone, priority integer DEFAULT NULL::integer, max_attempts integer DEFAULT NULL::integer, links jsonb DEFAULT NULL::jsonb, unique_payload boolean DEFAULT false, queue text DEFAULT NULL::text, sequence text DEFAULT NULL::text, after text[] DEFAULT NULL::text[], after_any_end boolean DEFAULT false, skip_while_open text DEFAULT NULL::text, min_version integer DEFAULT NULL::integer, debounce jsonb DEFAULT NULL::jsonb, OUT job_id text, OUT duplicate boolean, OUT result text) RETURNS record
     LANGUAGE plpgsql
     AS $_$
 #variable_conflict use_column
@@ -1534,7 +1688,8 @@ BEGIN
     -- function then takes a fifth of what an enqueue costs. A priority out of range is left to the
     -- checks below: the planner may cast it to smallint, and fail, before the statement's condition
     -- is looked at.
-    IF num_nonnulls(enqueue_job.idempotency_key, enqueue_job.queue, enqueue_job.sequence, enqueue_job.after, skip_while_open, enqueue_job.min_version) = 0 AND NOT unique_payload
+    IF num_nonnulls(enqueue_job.idempotency_key, enqueue_job.queue, enqueue_job.sequence, enqueue_job.after, skip_while_open, enqueue_job.min_version,
+                    debounce) = 0 AND NOT unique_payload
        AND coalesce(enqueue_job.priority, 2) BETWEEN 1 AND 3 THEN
         INSERT INTO daybook.jobs (org_id, type, payload, ready_at, first_ready_at, priority, max_attempts)
         SELECT enqueue_job.org_id, enqueue_job.type, enqueue_job.payload, due, due, coalesce(enqueue_job.priority, 2), enqueue_job.max_attempts
@@ -1549,6 +1704,16 @@ BEGIN
             PERFORM daybook.wake_job_queue(0);
             RETURN;
         END IF;
+    ELSIF debounce IS NOT NULL THEN
+        IF unique_payload
+           OR num_nonnulls(enqueue_job.idempotency_key, enqueue_job.ready_at, enqueue_job.sequence, enqueue_job.after, skip_while_open, enqueue_job.min_version) > 0 THEN
+            RAISE EXCEPTION 'debounce is not combined with an idempotency key, a time, unique_payload, sequence, after, skip_while_open or min_version'
+                USING ERRCODE = 'DB010', HINT = 'the key of debounce says which requests are one, and wait_seconds when the job is due';
+        END IF;
+        SELECT d.job_id, d.duplicate, d.result INTO job_id, duplicate, result
+          FROM daybook.debounce_job(enqueue_job.org_id, enqueue_job.type, enqueue_job.payload, debounce, enqueue_job.priority, enqueue_job.max_attempts,
+                                    enqueue_job.links, enqueue_job.queue) d;
+        RETURN;
     END IF;
 
     as_text := enqueue_job.payload::text;
@@ -1653,9 +1818,9 @@ BEGIN
 END
 $_$;
 
--- Name: FUNCTION enqueue_job(org_id text, type text, payload jsonb, idempotency_key text, ready_at timestamp with time zone, priority integer, max_attempts integer, links jsonb, unique_payload boolean, queue text, sequence text, after text[], after_any_end boolean, skip_while_open text, min_version integer, OUT job_id text, OUT duplicate boolean, OUT result text); Type: COMMENT; Schema: daybook; Owner: -
+-- Name: FUNCTION enqueue_job(org_id text, type text, payload jsonb, idempotency_key text, ready_at timestamp with time zone, priority integer, max_attempts integer, links jsonb, unique_payload boolean, queue text, sequence text, after text[], after_any_end boolean, skip_while_open text, min_version integer, debounce jsonb, OUT job_id text, OUT duplicate boolean, OUT result text); Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON FUNCTION daybook.enqueue_job(org_id text, type text, payload jsonb, idempotency_key text, ready_at timestamp with time zone, priority integer, max_attempts integer, links jsonb, unique_payload boolean, queue text, sequence text, after text[], after_any_end boolean, skip_while_open text, min_version integer, OUT job_id text, OUT duplicate boolean, OUT result text) IS 'Asks for a background job. In a CTE it runs only if the query reads from that CTE';
+COMMENT ON FUNCTION daybook.enqueue_job(org_id text, type text, payload jsonb, idempotency_key text, ready_at timestamp with time zone, priority integer, max_attempts integer, links jsonb, unique_payload boolean, queue text, sequence text, after text[], after_any_end boolean, skip_while_open text, min_version integer, debounce jsonb, OUT job_id text, OUT duplicate boolean, OUT result text) IS 'Asks for a background job. In a CTE it runs only if the query reads from that CTE';
 
 -- Name: enqueue_job_with_callback(text, text, jsonb, text, interval, text, integer, integer, jsonb, text); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -1687,9 +1852,9 @@ $$;
 
 COMMENT ON FUNCTION daybook.enqueue_job_with_callback(org_id text, type text, payload jsonb, callback text, within interval, idempotency_key text, priority integer, max_attempts integer, links jsonb, queue text, OUT job_id text, OUT duplicate boolean, OUT result text, OUT token text) IS 'Asks for a background job that begins when another system answers, or at the deadline. Returns the token for that system once';
 
--- Name: enqueue_jobs(text[], text[], jsonb[], text[], timestamp with time zone[], integer[], integer[], jsonb[], boolean[], text[], text[], jsonb[], boolean[], integer[]); Type: FUNCTION; Schema: daybook; Owner: -
+-- Name: enqueue_jobs(text[], text[], jsonb[], text[], timestamp with time zone[], integer[], integer[], jsonb[], boolean[], text[], text[], jsonb[], boolean[], integer[], jsonb[]); Type: FUNCTION; Schema: daybook; Owner: -
 
-CREATE FUNCTION daybook.enqueue_jobs(org_ids text[], types text[], payloads jsonb[], idempotency_keys text[] DEFAULT NULL::text[], ready_ats timestamp with time zone[] DEFAULT NULL::timestamp with time zone[], priorities integer[] DEFAULT NULL::integer[], max_attempts integer[] DEFAULT NULL::integer[], links jsonb[] DEFAULT NULL::jsonb[], unique_payloads boolean[] DEFAULT NULL::boolean[], queues text[] DEFAULT NULL::text[], sequences text[] DEFAULT NULL::text[], afters jsonb[] DEFAULT NULL::jsonb[], afters_any_end boolean[] DEFAULT NULL::boolean[], min_versions integer[] DEFAULT NULL::integer[]) RETURNS TABLE(ordinal integer, job_id text, duplicate boolean, result text)
+CREATE FUNCTION daybook.enqueue_jobs(org_ids text[], types text[], payloads jsonb[], idempotency_keys text[] DEFAULT NULL::text[], ready_ats timestamp with time zone[] DEFAULT NULL::timestamp with time zone[], priorities integer[] DEFAULT NULL::integer[], max_attempts integer[] DEFAULT NULL::integer[], links jsonb[] DEFAULT NULL::jsonb[], unique_payloads boolean[] DEFAULT NULL::boolean[], queues text[] DEFAULT NULL::text[], sequences text[] DEFAULT NULL::text[], afters jsonb[] DEFAULT NULL::jsonb[], afters_any_end boolean[] DEFAULT NULL::boolean[], min_versions integer[] DEFAULT NULL::integer[], debounces jsonb[] DEFAULT NULL::jsonb[]) RETURNS TABLE(ordinal integer, job_id text, duplicate boolean, result text)
     LANGUAGE plpgsql
     SET jit TO 'off'
     AS $_$
@@ -1711,11 +1876,41 @@ BEGIN
        OR coalesce(cardinality(links), total) <> total OR coalesce(cardinality(unique_payloads), total) <> total
        OR coalesce(cardinality(queues), total) <> total OR coalesce(cardinality(sequences), total) <> total
        OR coalesce(cardinality(afters), total) <> total OR coalesce(cardinality(afters_any_end), total) <> total
-       OR coalesce(cardinality(min_versions), total) <> total THEN
+       OR coalesce(cardinality(min_versions), total) <> total OR coalesce(cardinality(debounces), total) <> total THEN
         RAISE EXCEPTION 'all arrays must be equally long, or null but for org_ids, types and payloads' USING ERRCODE = 'DB010';
     END IF;
     IF 0 >= ANY (min_versions) THEN
         RAISE EXCEPTION 'min_versions must be at least 1' USING ERRCODE = 'DB010', HINT = 'leave them null for any version';
+    END IF;
+    IF debounces IS NOT NULL THEN
+        RETURN QUERY
+        SELECT x.places[e.ordinal], e.job_id, e.duplicate, e.result
+          FROM (SELECT array_agg(u.n::integer ORDER BY u.n) AS places, array_agg(u.org ORDER BY u.n) AS orgs, array_agg(u.type ORDER BY u.n) AS types,
+                       array_agg(u.payload ORDER BY u.n) AS payloads, array_agg(u.key ORDER BY u.n) AS keys, array_agg(u.ready_at ORDER BY u.n) AS ready_ats,
+                       array_agg(u.priority ORDER BY u.n) AS priorities, array_agg(u.attempts ORDER BY u.n) AS attempts, array_agg(u.links ORDER BY u.n) AS links,
+                       array_agg(u.is_unique ORDER BY u.n) AS uniques, array_agg(u.queue ORDER BY u.n) AS queues, array_agg(u.sequence ORDER BY u.n) AS sequences,
+                       array_agg(u.after ORDER BY u.n) AS afters, array_agg(u.any_end ORDER BY u.n) AS any_ends, array_agg(u.min_version ORDER BY u.n) AS min_versions
+                  FROM unnest(org_ids, types, payloads, idempotency_keys, ready_ats, priorities, enqueue_jobs.max_attempts, links, unique_payloads,
+                              queues, sequences, afters, afters_any_end, debounces)
+                       WITH ORDINALITY AS u (org, type, payload, key, ready_at, priority, attempts, links, is_unique, queue, sequence, after, any_end, debounce, n)
+                 WHERE u.debounce IS NULL) x
+         CROSS JOIN LATERAL daybook.enqueue_jobs(x.orgs, x.types, x.payloads, x.keys, x.ready_ats, x.priorities, x.attempts, x.links, x.uniques,
+                                                 x.queues, x.sequences, x.afters, x.any_ends, x.min_versions) e;
+        FOR req IN
+            SELECT u.*
+              FROM unnest(org_ids, types, payloads, idempotency_keys, ready_ats, priorities, enqueue_jobs.max_attempts, links, unique_payloads,
+                          queues, sequences, afters, debounces)
+                   WITH ORDINALITY AS u (org, type, payload, key, ready_at, priority, attempts, links, is_unique, queue, sequence, after, debounce, n)
+             WHERE u.debounce IS NOT NULL
+             ORDER BY u.org COLLATE "C", u.type COLLATE "C", u.debounce ->> 'key' COLLATE "C", u.n
+        LOOP
+            ordinal := req.n;
+            SELECT e.job_id, e.duplicate, e.result INTO job_id, duplicate, result
+              FROM daybook.enqueue_job(req.org, req.type, req.payload, req.key, req.ready_at, req.priority, req.attempts, req.links,
+                                       coalesce(req.is_unique, false), req.queue, req.sequence, daybook.job_ids(req.after), min_version => req.min_version, debounce => req.debounce) e;
+            RETURN NEXT;
+        END LOOP;
+        RETURN;
     END IF;
     ids := daybook.new_ids(total);
     IF queues IS NOT NULL OR sequences IS NOT NULL OR afters IS NOT NULL THEN
@@ -1822,9 +2017,9 @@ BEGIN
 END
 $_$;
 
--- Name: FUNCTION enqueue_jobs(org_ids text[], types text[], payloads jsonb[], idempotency_keys text[], ready_ats timestamp with time zone[], priorities integer[], max_attempts integer[], links jsonb[], unique_payloads boolean[], queues text[], sequences text[], afters jsonb[], afters_any_end boolean[], min_versions integer[]); Type: COMMENT; Schema: daybook; Owner: -
+-- Name: FUNCTION enqueue_jobs(org_ids text[], types text[], payloads jsonb[], idempotency_keys text[], ready_ats timestamp with time zone[], priorities integer[], max_attempts integer[], links jsonb[], unique_payloads boolean[], queues text[], sequences text[], afters jsonb[], afters_any_end boolean[], min_versions integer[], debounces jsonb[]); Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON FUNCTION daybook.enqueue_jobs(org_ids text[], types text[], payloads jsonb[], idempotency_keys text[], ready_ats timestamp with time zone[], priorities integer[], max_attempts integer[], links jsonb[], unique_payloads boolean[], queues text[], sequences text[], afters jsonb[], afters_any_end boolean[], min_versions integer[]) IS 'Asks for many background jobs in one statement';
+COMMENT ON FUNCTION daybook.enqueue_jobs(org_ids text[], types text[], payloads jsonb[], idempotency_keys text[], ready_ats timestamp with time zone[], priorities integer[], max_attempts integer[], links jsonb[], unique_payloads boolean[], queues text[], sequences text[], afters jsonb[], afters_any_end boolean[], min_versions integer[], debounces jsonb[]) IS 'Asks for many background jobs in one statement';
 
 -- Name: fail_async_operation(uuid, text, bigint, text); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -1840,7 +2035,7 @@ BEGIN
         RETURN false;
     END IF;
     -- Daybook treats jobs by these codes (models.JobCodeIsReserved).
-    IF code IN ('SNOOZED', 'AWAITING_CALLBACK', 'AWAITED_CANCELLED', 'HANDLER_MISSING', 'ROW_UNREADABLE', 'RESULT_NOT_STORED') THEN
+    IF code IN ('SNOOZED', 'AWAITING_CALLBACK', 'AWAITED_CANCELLED', 'REPLACED', 'HANDLER_MISSING', 'ROW_UNREADABLE', 'RESULT_NOT_STORED') THEN
         said := format('the code %s is Daybook''s own: %s', code, said);
         code := 'HANDLER_ERROR';
     END IF;
@@ -2102,6 +2297,16 @@ $$;
 
 COMMENT ON FUNCTION daybook.is_bookable(day date) IS 'Whether documents, postings and periods may have the date';
 
+-- Name: is_plain_debounce(jsonb); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.is_plain_debounce(debounce jsonb) RETURNS boolean
+    LANGUAGE sql IMMUTABLE
+    AS $_$
+    SELECT $1 - '{key,wait_seconds,max_wait_seconds}'::text[] = '{}' AND jsonb_typeof($1 -> 'key') = 'string'
+           AND octet_length($1 ->> 'key') BETWEEN 1 AND 255
+           AND daybook.debounce_seconds($1, 'wait_seconds') <= CASE WHEN $1 ? 'max_wait_seconds' THEN daybook.debounce_seconds($1, 'max_wait_seconds') ELSE 3.2e9 END
+$_$;
+
 -- Name: accounting_work_queue; Type: TABLE; Schema: daybook; Owner: -
 
 CREATE TABLE daybook.accounting_work_queue (
@@ -2245,7 +2450,8 @@ BEGIN
         WHEN jsonb_typeof(job.payload) <> 'object' THEN daybook.refuse_row('jobs', 'jobs_payload_check')
         WHEN octet_length(job.input_hash) <> 32 THEN daybook.refuse_row('jobs', 'jobs_input_hash_check')
         WHEN NOT (octet_length(job.idempotency_key) BETWEEN 1 AND 255) THEN daybook.refuse_row('jobs', 'jobs_idempotency_key_check')
-        WHEN job.input_hash IS NULL AND num_nonnulls(job.idempotency_key, job.unique_hash) > 0 THEN daybook.refuse_row('jobs', 'key_has_hash')
+        WHEN NOT (octet_length(job.debounce_key) BETWEEN 1 AND 255) THEN daybook.refuse_row('jobs', 'jobs_debounce_key_check')
+        WHEN job.input_hash IS NULL AND num_nonnulls(job.idempotency_key, CASE WHEN job.debounce_key IS NULL THEN job.unique_hash END) > 0 THEN daybook.refuse_row('jobs', 'key_has_hash')
         WHEN octet_length(job.unique_hash) <> 32 THEN daybook.refuse_row('jobs', 'jobs_unique_hash_check')
         WHEN NOT (job.priority BETWEEN 1 AND 3) THEN daybook.refuse_row('jobs', 'jobs_priority_check')
         WHEN NOT (job.max_attempts BETWEEN 1 AND 1000) THEN daybook.refuse_row('jobs', 'jobs_max_attempts_check')
@@ -2282,6 +2488,14 @@ CREATE FUNCTION daybook.is_waiting(job daybook.jobs) RETURNS boolean
     SELECT job.state = 'pending' AND job.ready_at = '9999-12-31 00:00:00+00'
            AND (job.sequence IS NOT NULL OR EXISTS (SELECT FROM daybook.job_waits w WHERE w.job_id = job.id AND num_nulls(w.ended_as) = 1))
 $$;
+
+-- Name: job_debounce_hash(text, text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.job_debounce_hash(type text, key text) RETURNS bytea
+    LANGUAGE sql STABLE PARALLEL SAFE
+    AS $_$
+    SELECT sha256(convert_to(E'\r' || $1 || E'\n' || $2, 'UTF8'))
+$_$;
 
 -- Name: job_ids(jsonb); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -2734,6 +2948,44 @@ BEGIN
       FROM daybook.enqueue_accounting_job(mark_document_ready.org_id, mark_document_ready.document_id, version, NULL, mark_document_ready.priority) e;
 END
 $$;
+
+-- Name: merge_function(text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.merge_function(merge text) RETURNS text
+    LANGUAGE plpgsql STABLE
+    AS $$
+DECLARE
+    found text;
+BEGIN
+    IF merge IS NOT NULL THEN
+        SELECT format('%I.%I', n.nspname, p.proname) INTO found
+          FROM pg_proc p
+          JOIN pg_namespace n ON n.oid = p.pronamespace
+         WHERE p.oid = to_regprocedure(merge || '(jsonb,jsonb)') AND p.prorettype = 'jsonb'::regtype AND p.prokind = 'f' AND NOT p.proretset;
+        IF found IS NULL THEN
+            RAISE EXCEPTION 'there is no function %(jsonb, jsonb) that returns jsonb', merge
+                USING ERRCODE = 'DB010', HINT = 'name one that merges the payload that waits and the new one, with its schema, or none: the members of both are taken then';
+        END IF;
+    END IF;
+    RETURN found;
+END
+$$;
+
+-- Name: merge_payloads(jsonb, jsonb, text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.merge_payloads(older jsonb, newer jsonb, merger text) RETURNS jsonb
+    LANGUAGE plpgsql
+    AS $_$
+DECLARE
+    merged jsonb := older || newer;
+BEGIN
+    IF merger IS NOT NULL THEN
+        EXECUTE 'SELECT ' || merger || '($1, $2)' INTO merged USING older, newer;
+    END IF;
+    PERFORM daybook.check_job_payload(merged, merged::text);
+    RETURN merged;
+END
+$_$;
 
 -- Name: move_queue(text, integer); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -3391,7 +3643,9 @@ BEGIN
         -- may have ended just now: then there is no id to name.
         result := 'unchanged';
         reason := 'job ' || coalesce(daybook.open_twin(job), '(ended meanwhile)') || ' is open, and one of the two may be: it has '
-               || CASE WHEN job.unique_hash = daybook.job_input_hash(job.type, job.payload::text) THEN 'the same payload' ELSE 'the same schedule' END
+               || CASE WHEN job.unique_hash = daybook.job_input_hash(job.type, job.payload::text) THEN 'the same payload'
+                       WHEN job.debounce_key IS NOT NULL THEN 'the same debounce key'
+                       ELSE 'the same schedule' END
                || '. Wait for its end, or cancel it, and retry then';
         RETURN;
     END;
@@ -3899,6 +4153,20 @@ BEGIN
     RETURN true;
 END
 $$;
+
+-- Name: yield_to_newer(text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.yield_to_newer(job_id text) RETURNS void
+    LANGUAGE sql
+    AS $_$
+    UPDATE daybook.jobs j
+       SET state = 'cancelled', finished_at = clock_timestamp(), updated_at = clock_timestamp(), generation = j.generation + 1,
+           last_error_code = 'REPLACED', last_error = format('job %s, with the same key and a newer payload, takes its place', w.job_id)
+      FROM daybook.job_waits w
+     WHERE j.id = $1 AND j.state::text = 'pending' AND w.awaits = j.id AND w.replaces AND w.ended_as IS NULL
+       AND j.last_error_code IS DISTINCT FROM 'AWAITING_CALLBACK'
+       AND NOT EXISTS (SELECT FROM daybook.job_waits o WHERE o.awaits = j.id AND o.ended_as IS NULL AND NOT o.replaces)
+$_$;
 
 -- Name: run_function(text, jsonb); Type: FUNCTION; Schema: internal; Owner: -
 
@@ -6414,6 +6682,7 @@ CREATE TABLE daybook.job_waits (
     awaits text NOT NULL COLLATE pg_catalog."C",
     any_end boolean DEFAULT false NOT NULL,
     ended_as text,
+    replaces boolean DEFAULT false NOT NULL,
     CONSTRAINT job_waits_awaits_check CHECK (((awaits <> ''::text) AND (octet_length(awaits) <= 255))),
     CONSTRAINT job_waits_check CHECK ((any_end OR (ended_as IS NULL))),
     CONSTRAINT job_waits_ended_as_check CHECK ((ended_as = ANY (ARRAY['completed'::text, 'failed'::text, 'cancelled'::text, 'removed'::text])))
@@ -6426,6 +6695,10 @@ COMMENT ON COLUMN daybook.job_waits.awaits IS 'The id of the other job. Unless a
 -- Name: COLUMN job_waits.any_end; Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON COLUMN daybook.job_waits.any_end IS 'The job goes on however the other one ends, also as a dead letter; ended_as then says how';
+
+-- Name: COLUMN job_waits.replaces; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.job_waits.replaces IS 'The other one is cancelled when its attempt fails: this one does its work, with a newer payload (debounce_job)';
 
 -- Name: job_workers; Type: TABLE; Schema: daybook; Owner: -
 

@@ -84,12 +84,12 @@ type Job struct {
 	// Payload is a JSON object.
 	Payload json.RawMessage `gorm:"column:payload" json:"payload"`
 	// InputHash is the SHA-256 of type and payload as the job was enqueued: it tells whether a key is
-	// used again with other input. Nil: the job has no key and need not be unique.
+	// used again with other input. Nil: the job has no key and need not be unique, or is debounced.
 	InputHash      []byte  `gorm:"column:input_hash" json:"-"`
 	IdempotencyKey *string `gorm:"column:idempotency_key" json:"idempotency_key,omitempty"`
 	// UniqueHash is what no other open job of its organization may have: the SHA-256 of type and
 	// payload when the job is to be the only one with these, or the hash of a key that keeps further
-	// jobs out, such as a schedule's.
+	// jobs out, such as a schedule's, or of DebounceKey.
 	UniqueHash []byte   `gorm:"column:unique_hash" json:"-"`
 	Priority   Priority `gorm:"column:priority" json:"priority"`
 	// Fleet is the number of the fleet that works it (daybook.fleets), 0 that of the one without a
@@ -144,6 +144,8 @@ type Job struct {
 	// Sequence is the key of its sequence: the jobs of one organization and key are worked one after
 	// the other. Nil: it has none.
 	Sequence *string `gorm:"column:sequence" json:"sequence,omitempty"`
+	// DebounceKey is the key of the requests that the job has gathered; nil: it is not debounced.
+	DebounceKey *string `gorm:"column:debounce_key" json:"debounce_key,omitempty"`
 	// Awaited says that other jobs may wait for its end, or that it has waited for a callback.
 	Awaited bool `gorm:"column:awaited" json:"awaited,omitempty"`
 	// Edits are the payloads that it had before, the first one first.

@@ -36,6 +36,9 @@ const (
 	// CodeAwaitedCancelled: a job that this one waited for was cancelled or removed. Final: tried
 	// again, this one is worked without it.
 	CodeAwaitedCancelled ErrorCode = "AWAITED_CANCELLED"
+	// CodeReplaced: a newer request with the same debounce key has made a job that takes this one's
+	// place. The job is cancelled.
+	CodeReplaced ErrorCode = "REPLACED"
 	// CodeResultNotStored: the job is completed, and the database cannot hold its result.
 	CodeResultNotStored ErrorCode = "RESULT_NOT_STORED"
 	// CodeNotEncrypted: members of the payload are plain that its type encrypts. Final.
@@ -52,8 +55,8 @@ const (
 // daybook.fail_async_operation has the same list.
 func JobCodeIsReserved(code ErrorCode) bool {
 	switch code {
-	case CodeSnoozed, CodeAwaitingCallback, CodeAwaitedCancelled, CodeHandlerMissing, CodeRowUnreadable,
-		CodeResultNotStored:
+	case CodeSnoozed, CodeAwaitingCallback, CodeAwaitedCancelled, CodeReplaced, CodeHandlerMissing,
+		CodeRowUnreadable, CodeResultNotStored:
 		return true
 	default:
 		return false

@@ -102,16 +102,21 @@ type JobOptions struct {
 	// Encrypt names members of the payload to encrypt, or encryption.AllMembers alone, for payloads
 	// that do not name them: those of job types that come with Daybook, and a RawPayload.
 	Encrypt []string
+	// Debounce has the job wait for further requests with a key, which change its payload and its
+	// time. It is not combined with IdempotencyKey, RunAt, Unique, Sequence and After. Queue,
+	// MaxAttempts and Links are those of the request that made the job, and Priority is the highest.
+	Debounce Debounce
 }
 
 // EnqueuedJob is the job that a request led to.
 type EnqueuedJob struct {
 	ID string
-	// Duplicate says that the job existed already: it has the same key, or is unique.
+	// Duplicate says that the job existed already: it has the same key, is unique, or is debounced.
 	Duplicate bool
 	// Result says what the request did. Enqueued: it made the job. Unchanged: the job existed and was
 	// not changed. Coalesced: the unique job is running, and is worked again after its attempt.
-	// Rescheduled: the unique job is due earlier now.
+	// Rescheduled: the unique job is due earlier now, or the debounced one, whose payload stays, has
+	// its time anew. Replaced: the debounced job that waits has a new payload, and its time anew.
 	Result Result
 }
 
@@ -127,7 +132,7 @@ type NewJob struct {
 // Errors: ErrKeyReused, ErrPayloadTooLarge, ErrPayloadInvalid, ErrNoEncryption, ErrEncryptedUnique,
 // those of Options.Encryption, ErrInvalidJobType, ErrKeyTooLong, ErrInvalidMaxAttempts,
 // ErrInvalidMinVersion, ErrInvalidLink, ErrInvalidPriority, ErrInvalidQueue, ErrQueueUnknown,
-// ErrSequenceTooLong, ErrInvalidAfter, ErrJobNotFound (one of After), ErrEmptyID and ErrIDTooLong
+// ErrSequenceTooLong, ErrInvalidAfter, ErrInvalidDebounce, ErrJobNotFound (one of After), ErrEmptyID and ErrIDTooLong
 // (of the organization), ErrInvalidText, ErrInvalidTime, ErrNoQuerier, ErrNoTransaction (a GORM
 // handle outside of a transaction). Each is found before anything is written but for ErrKeyReused,
 // ErrQueueUnknown and ErrJobNotFound, after which a transaction of PostgreSQL can only be rolled
@@ -151,7 +156,8 @@ func EnqueueJob(ctx context.Context, q Querier, orgID string, p Payload, o JobOp
 // EnqueueJobs is EnqueueJob for many jobs, in one statement per MaxMany. The answers are in the
 // order of the jobs. One job that is wrong refuses all; the error names its position.
 //
-// Keys and unique payloads are locked in one order, so two callers do not deadlock. The exception
+// Unique payloads are locked first, then idempotency keys, then keys of Debounce, each in one order,
+// so callers with one call in their transaction do not deadlock. The exception
 // are jobs with both a key and Unique: PostgreSQL may end one of the two transactions (SQLSTATE
 // 40P01), which can then be tried again.
 func EnqueueJobs(ctx context.Context, q Querier, jobs []NewJob) ([]EnqueuedJob, error) {
@@ -278,6 +284,10 @@ func newJobRow(j NewJob) (store.NewJob, error) {
 	if err := cmp.Or(checkTexts(j), checkEncryption(j)); err != nil {
 		return store.NewJob{}, err
 	}
+	debounce, err := o.Debounce.row(&o)
+	if err != nil {
+		return store.NewJob{}, err
+	}
 	if err := checkTime(o.RunAt); err != nil {
 		return store.NewJob{}, err
 	}
@@ -294,7 +304,7 @@ func newJobRow(j NewJob) (store.NewJob, error) {
 		ReadyAt:  store.TimeOrNil(o.RunAt),
 		Priority: o.Priority, MaxAttempts: o.MaxAttempts, Links: links, Unique: o.Unique,
 		Queue: o.Queue, Sequence: o.Sequence, After: o.After, AfterAnyEnd: o.AfterAnyEnd,
-		MinVersion: o.MinVersion,
+		MinVersion: o.MinVersion, Debounce: debounce,
 	}, nil
 }
 

@@ -24,10 +24,10 @@ var (
 	// ErrNoEncryption: members are named to be encrypted, and there are no keys.
 	ErrNoEncryption = failure.New(failure.KeyUnknown,
 		"members of the payload are to be encrypted, and there are no keys: set JobOptions.Encryption")
-	// ErrEncryptedUnique: a payload with encrypted members cannot be compared with those of other
-	// jobs.
-	ErrEncryptedUnique = failure.New(failure.Misuse, "a job with encrypted members cannot be Unique, because encrypted "+
-		"payloads differ each time: give it an IdempotencyKey or a Sequence")
+	// ErrEncryptedUnique: a payload with encrypted members cannot be compared or merged with those of
+	// other jobs.
+	ErrEncryptedUnique = failure.New(failure.Misuse, "a job with encrypted members cannot be Unique or "+
+		"KeepMerged, because encrypted payloads differ each time: give it an IdempotencyKey, or debounce it by KeepNewest")
 )
 
 // checkEncryption refuses what is not encrypted as its payload asks for.
@@ -37,7 +37,7 @@ func checkEncryption(j NewJob) error {
 		return nil
 	case j.Options.Encryption == nil:
 		return ErrNoEncryption
-	case j.Options.Unique:
+	case j.Options.Unique, j.Options.Debounce.Keep == KeepMerged:
 		return ErrEncryptedUnique
 	}
 	return nil

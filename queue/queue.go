@@ -49,6 +49,8 @@ const (
 	Rescheduled Result = "rescheduled"
 	// Edited: the job has another payload.
 	Edited Result = "edited"
+	// Replaced: the debounced job that waits has a new payload, and its time anew.
+	Replaced Result = "replaced"
 	// Unchanged: an earlier request was for the same, or for a newer version.
 	Unchanged Result = "unchanged"
 	// Skipped: a firing of a schedule enqueued nothing, because the job of an earlier firing waits or

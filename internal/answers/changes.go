@@ -16,9 +16,9 @@ type Change struct {
 // EnqueuedJob is the job that a request led to.
 type EnqueuedJob struct {
 	ID            string `json:"id"`
-	Duplicate     bool   `json:"duplicate" doc:"It was there already, because of its key or because it is unique"`
+	Duplicate     bool   `json:"duplicate" doc:"It was there already, because of its key, because it is unique, or because it is debounced"`
 	CallbackToken string `json:"callbackToken,omitempty" doc:"For the other system, which answers by POST /api/callbacks/{token}; it is told once, and not of a duplicate"`
-	Result        string `json:"result" enum:"enqueued,unchanged,rescheduled,coalesced" doc:"What the request did: rescheduled, the unique job that was there is due earlier now; coalesced, it runs and is worked again after its attempt"`
+	Result        string `json:"result" enum:"enqueued,unchanged,rescheduled,coalesced,replaced" doc:"What the request did: rescheduled, the unique job that was there is due earlier now, or the debounced one has its time anew; coalesced, it runs and is worked again after its attempt; replaced, the debounced job that waits has a new payload"`
 }
 
 // EnqueuedTask is the task that a request made.

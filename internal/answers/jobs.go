@@ -43,6 +43,7 @@ type Job struct {
 	MinVersion      int        `json:"minVersion,omitempty" doc:"The lowest version of the type's handler that may work it; absent: any"`
 	Waits           bool       `json:"waits,omitempty" doc:"It waits for its turn or for other jobs; runAt is when it is to be due after that"`
 	Sequence        string     `json:"sequence,omitempty" doc:"The key of its sequence: jobs of one organization and key are worked one after the other"`
+	DebounceKey     string     `json:"debounceKey,omitempty" doc:"The key of the requests that it has gathered"`
 	TraceParent     string     `json:"traceparent,omitempty" doc:"The trace of the request that made it, as W3C Trace Context writes it"`
 }
 
@@ -56,7 +57,7 @@ func jobOf(j *models.Job, owner string) Job {
 		FinishedAt: j.FinishedAt, ErrorCode: Text(j.LastErrorCode), Error: Text(j.LastError), Worker: Text(j.Worker),
 		TurnID:          Text(j.TurnID),
 		CancelRequested: j.CancelRequested, TraceParent: Text(j.TraceParent), Queue: Text(j.Queue),
-		Sequence: Text(j.Sequence), MinVersion: zeroOf(j.MinVersion),
+		Sequence: Text(j.Sequence), MinVersion: zeroOf(j.MinVersion), DebounceKey: Text(j.DebounceKey),
 	}
 	if j.Waits() {
 		out.RunAt, out.Waits = j.FirstReadyAt, true

@@ -42,6 +42,35 @@ type NewJob struct {
 	After    []string
 	// AfterAnyEnd: those may have ended in any way.
 	AfterAnyEnd bool
+	// Debounce has it wait for further requests; nil: it does not.
+	Debounce *Debounce
+}
+
+// Debounce is what daybook.debounce_job takes, with times in seconds.
+type Debounce struct {
+	Key     string  `json:"key"`
+	Wait    float64 `json:"wait_seconds"`
+	MaxWait float64 `json:"max_wait_seconds,omitempty"`
+	Keep    string  `json:"keep,omitempty"`
+	Merge   string  `json:"merge,omitempty"`
+}
+
+// json writes it as the database takes it; "" for nil.
+func (d *Debounce) json() string {
+	if d == nil {
+		return ""
+	}
+	raw, _ := json.Marshal(d) // finite numbers and strings can be written
+	return string(raw)
+}
+
+// compareDebounce orders debounced jobs as the database locks them, and others before them.
+func (j *NewJob) compareDebounce(other *NewJob) int {
+	if j.Debounce == nil || other.Debounce == nil {
+		return boolOrder(j.Debounce == nil, other.Debounce == nil)
+	}
+	return cmp.Or(cmp.Compare(j.OrgID, other.OrgID), cmp.Compare(j.Type, other.Type),
+		cmp.Compare(j.Debounce.Key, other.Debounce.Key))
 }
 
 // EnqueuedJob is the job that a request led to, whether it was there already, and what the request
@@ -55,7 +84,7 @@ type EnqueuedJob struct {
 // EnqueueJob asks for a background job.
 //
 // Most requests say no more than what is to be done. They have a statement of their own, because
-// each argument costs the database something, in each transaction.
+// each argument costs the database something, in each transaction. So have debounced ones.
 func EnqueueJob(ctx context.Context, q Querier, j NewJob) (EnqueuedJob, error) {
 	const plain = `SELECT job_id, duplicate, result FROM daybook.enqueue_job(@org, @type, @payload::text::jsonb)`
 	const whole = `
@@ -64,7 +93,14 @@ SELECT job_id, duplicate, result
                            NULLIF(@max_attempts::integer, 0), @links::text::jsonb, @is_unique, NULLIF(@queue::text, ''), NULLIF(@sequence::text, ''),
                            @after::text[], @after_any_end, NULLIF(@skip_while_open::text, ''),
                            NULLIF(@min_version::integer, 0))`
+	const debounced = `
+SELECT job_id, duplicate, result
+  FROM daybook.debounce_job(@org, @type, @payload::text::jsonb, @debounce::text::jsonb, NULLIF(@priority::integer, 0), NULLIF(@max_attempts::integer, 0),
+                            @links::text::jsonb, NULLIF(@queue::text, ''))`
 	stmt, args := whole, j.args()
+	if j.Debounce != nil {
+		stmt, args["debounce"] = debounced, j.Debounce.json()
+	}
 	if j.plain() {
 		stmt, args = plain, Args{"org": j.OrgID, "type": j.Type, "payload": string(j.Payload)}
 	}
@@ -98,14 +134,19 @@ func EnqueueJobs(ctx context.Context, q Querier, jobs []NewJob, limit int) ([]En
 	for i := range order {
 		order[i] = i
 	}
-	if len(jobs) > limit && !slices.ContainsFunc(jobs, func(j NewJob) bool { return j.Sequence != "" }) {
+	if len(jobs) > limit {
 		// A statement sorts its own jobs; when they need several, the statements follow each other in
 		// the same order. The hash that unique jobs are sorted by is the database's; its order is not
 		// needed unless another transaction has jobs with the same payload that are enqueued by several
 		// statements. Jobs of sequences keep their order.
-		slices.SortStableFunc(order, func(a, b int) int {
-			return cmp.Or(boolOrder(jobs[b].Unique, jobs[a].Unique), cmp.Compare(jobs[a].OrgID, jobs[b].OrgID),
-				cmp.Compare(jobs[a].IdempotencyKey, jobs[b].IdempotencyKey))
+		inOrder := slices.ContainsFunc(jobs, func(j NewJob) bool { return j.Sequence != "" })
+		slices.SortStableFunc(order, func(x, y int) int {
+			a, b := &jobs[x], &jobs[y]
+			if c := a.compareDebounce(b); c != 0 || inOrder {
+				return c
+			}
+			return cmp.Or(boolOrder(b.Unique, a.Unique), cmp.Compare(a.OrgID, b.OrgID),
+				cmp.Compare(a.IdempotencyKey, b.IdempotencyKey))
 		})
 	}
 	out := make([]EnqueuedJob, len(jobs))
@@ -123,11 +164,11 @@ func enqueueJobs(ctx context.Context, q Querier, jobs []NewJob, positions []int,
 	const stmt = `
 SELECT ordinal, job_id, duplicate, result
   FROM daybook.enqueue_jobs(@orgs, @types, @payloads::text[]::jsonb[], @keys, @ready_ats, @priorities, @max_attempts, @links::text[]::jsonb[], @are_unique,
-                            @queues, @sequences, @afters::text[]::jsonb[], @afters_any_end, @min_versions)`
+                            @queues, @sequences, @afters::text[]::jsonb[], @afters_any_end, @min_versions, @debounces::text[]::jsonb[])`
 	n := len(positions)
 	orgs, types, payloads := make([]string, n), make([]string, n), make([]string, n)
 	// A column that no job asks for is not sent.
-	var keys, links, queues, sequences, afters []*string
+	var keys, links, queues, sequences, afters, debounces []*string
 	var due []*time.Time
 	var priorities, attempts, versions []*int32
 	var unique, anyEnds []*bool
@@ -145,12 +186,13 @@ SELECT ordinal, job_id, duplicate, result
 		afters = setAt(afters, i, n, idsJSON(j.After))
 		unique = setAt(unique, i, n, j.Unique)
 		anyEnds = setAt(anyEnds, i, n, j.AfterAnyEnd)
+		debounces = setAt(debounces, i, n, j.Debounce.json())
 	}
 	text, args := traced(ctx, stmt, Args{
 		"orgs": orgs, "types": types, "payloads": payloads, "keys": keys, "ready_ats": due, "priorities": priorities,
 		"max_attempts": attempts, "links": links, "are_unique": unique, "queues": queues, "sequences": sequences,
 		"afters":         afters,
-		"afters_any_end": anyEnds, "min_versions": versions,
+		"afters_any_end": anyEnds, "min_versions": versions, "debounces": debounces,
 	})
 	var ordinal int
 	var r EnqueuedJob

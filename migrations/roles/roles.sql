@@ -63,11 +63,11 @@ GRANT INSERT (
 GRANT INSERT (
     id, created_at, updated_at, org_id, type, payload, input_hash, idempotency_key, unique_hash, priority, fleet, state, ready_at, first_ready_at, run_count,
     max_attempts, last_attempted_at, last_error, last_error_code, result, progress, finished_at, generation, cancel_requested, turn_id, fence, leased_generation, worker,
-    attempt_started_at, working, detached, reclaims, capped, counted, traceparent, queue, sequence, awaited, edits, min_version
+    attempt_started_at, working, detached, reclaims, capped, counted, traceparent, queue, sequence, awaited, edits, min_version, debounce_key
 ), UPDATE (
     id, created_at, updated_at, org_id, type, payload, input_hash, idempotency_key, unique_hash, priority, fleet, state, ready_at, first_ready_at, run_count,
     max_attempts, last_attempted_at, last_error, last_error_code, result, progress, finished_at, generation, cancel_requested, turn_id, fence, leased_generation, worker,
-    attempt_started_at, working, detached, reclaims, capped, counted, traceparent, queue, sequence, awaited, edits, min_version
+    attempt_started_at, working, detached, reclaims, capped, counted, traceparent, queue, sequence, awaited, edits, min_version, debounce_key
 ) ON daybook.jobs TO daybook_domain;
 GRANT INSERT ON daybook.job_links TO daybook_domain;
 -- What its jobs wait for; who cancels a job releases what waits for it.

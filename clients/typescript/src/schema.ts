@@ -1112,6 +1112,28 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
+        DebounceStruct: {
+            /**
+             * @description Which payload it has: that of the last request, of the first, or the members of all, the newer ones first; default newest
+             * @enum {string}
+             */
+            keep?: "newest" | "first" | "merged";
+            /**
+             * @description Says which requests of the organization and type are one
+             * @example customer-17
+             */
+            key: string;
+            /**
+             * Format: double
+             * @description How long after the first request it is due at the latest; default: there is no such time
+             */
+            maxWaitSeconds?: number;
+            /**
+             * Format: double
+             * @description How long after the last request the job is due
+             */
+            waitSeconds: number;
+        };
         DecidePostedElsewhereRequest: {
             /**
              * @description What Daybook posts of the document
@@ -1269,8 +1291,10 @@ export interface components {
             after?: string[];
             /** @description Have it wait until those of after have ended in any way: completed, as dead letters, cancelled or removed */
             afterAnyEnd?: boolean;
-            /** @description Have it begin when another system has called back, or when the time is over; without runAt, unique, sequence and after */
+            /** @description Have it begin when another system has called back, or when the time is over; without runAt, unique, sequence, after and debounce */
             callback?: components["schemas"]["CallbackStruct"];
+            /** @description Have it wait for further requests with a key, which change its payload and its time; without idempotencyKey, runAt, unique, sequence, after and callback */
+            debounce?: components["schemas"]["DebounceStruct"];
             /** @description Members of the payload to keep encrypted in the database, or * alone for all */
             encrypt?: string[];
             /** @description Makes the request repeatable */
@@ -1344,14 +1368,14 @@ export interface components {
         EnqueuedJob: {
             /** @description For the other system, which answers by POST /api/callbacks/{token}; it is told once, and not of a duplicate */
             callbackToken?: string;
-            /** @description It was there already, because of its key or because it is unique */
+            /** @description It was there already, because of its key, because it is unique, or because it is debounced */
             duplicate: boolean;
             id: string;
             /**
-             * @description What the request did: rescheduled, the unique job that was there is due earlier now; coalesced, it runs and is worked again after its attempt
+             * @description What the request did: rescheduled, the unique job that was there is due earlier now, or the debounced one has its time anew; coalesced, it runs and is worked again after its attempt; replaced, the debounced job that waits has a new payload
              * @enum {string}
              */
-            result: "enqueued" | "unchanged" | "rescheduled" | "coalesced";
+            result: "enqueued" | "unchanged" | "rescheduled" | "coalesced" | "replaced";
         } & {
             [key: string]: unknown;
         };
@@ -1456,6 +1480,8 @@ export interface components {
             cancelRequested?: boolean;
             /** Format: date-time */
             createdAt: string;
+            /** @description The key of the requests that it has gathered */
+            debounceKey?: string;
             /** @description The payloads that it had before, the first one first; absent: it has its first one */
             edits?: components["schemas"]["JobEdit"][];
             error?: string;
@@ -1599,6 +1625,8 @@ export interface components {
             cancelRequested?: boolean;
             /** Format: date-time */
             createdAt: string;
+            /** @description The key of the requests that it has gathered */
+            debounceKey?: string;
             error?: string;
             /** @description The last error's code */
             errorCode?: string;

@@ -205,6 +205,7 @@ func printJob(a *cli.App, w io.Writer, d *listing.JobDetail, older string) error
 		{"queue", answers.Text(d.Queue)},
 		{"min version", versionText(d.MinVersion)},
 		{"sequence", answers.Text(d.Sequence)},
+		{"debounce key", answers.Text(d.DebounceKey)},
 		{"enqueued", cli.FormatTime(d.CreatedAt)},
 		{"due", dueOf(&d.Job)},
 		{"finished", cli.OptionalTime(d.FinishedAt)},

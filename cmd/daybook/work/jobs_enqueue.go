@@ -47,6 +47,12 @@ func jobsEnqueueCommand(a *cli.App) *cobra.Command {
 			if o.RunAt, err = parseDue("--run-at", runAt, delay); err != nil {
 				return err
 			}
+			if o.Debounce.Key == "" {
+				if err := unusedDebounce(c); err != nil {
+					return err
+				}
+				o.Debounce = queue.Debounce{}
+			}
 			for _, text := range links {
 				l, err := cli.ParseLink(text)
 				if err != nil {
@@ -109,6 +115,14 @@ func jobsEnqueueCommand(a *cli.App) *cobra.Command {
 	flags.StringArrayVar(&o.After, "after", nil, "the id of a job that must be completed before; may be repeated")
 	flags.BoolVar(&o.AfterAnyEnd, "after-any-end", false,
 		"have it wait until those jobs have ended in any way, also as dead letters, cancelled or removed")
+	flags.StringVar(&o.Debounce.Key, "debounce", "",
+		"have it wait for further requests with this key, which change its payload and its time")
+	flags.DurationVar(&o.Debounce.Wait, "debounce-wait", time.Minute, "how long after the last request it is due")
+	flags.DurationVar(&o.Debounce.MaxWait, "debounce-max-wait", 0,
+		"how long after the first request it is due at the latest (default: there is no such time)")
+	flags.StringVar((*string)(&o.Debounce.Keep), "debounce-keep", "newest", "which payload it has: newest, first or merged")
+	flags.StringVar(&o.Debounce.Merge, "debounce-merge", "",
+		"the function of the database that merges payloads (default: the members of both, the newer ones first)")
 	flags.StringVar(&callback.Name, "callback", "",
 		"have it begin when another system has called back; the name by which the handler reads the callback")
 	flags.DurationVar(&callback.Within, "callback-within", 24*time.Hour,
@@ -121,6 +135,16 @@ func jobsEnqueueCommand(a *cli.App) *cobra.Command {
 	return command
 }
 
+// unusedDebounce refuses the flags of a debounced job that has no key.
+func unusedDebounce(c *cobra.Command) error {
+	for _, name := range []string{"debounce", "debounce-wait", "debounce-max-wait", "debounce-keep", "debounce-merge"} {
+		if c.Flags().Changed(name) {
+			return cli.Usagef("--%s needs a key: --debounce KEY", name)
+		}
+	}
+	return nil
+}
+
 // emitEnqueued says what a request led to.
 func emitEnqueued(a *cli.App, done *queue.EnqueuedJobWithCallback) error {
 	return a.Emit(answers.EnqueuedJob{
@@ -128,7 +152,10 @@ func emitEnqueued(a *cli.App, done *queue.EnqueuedJobWithCallback) error {
 		Result: string(done.Result),
 	}, func(w io.Writer) error {
 		what := "enqueued"
-		if done.Duplicate {
+		switch {
+		case done.Result == queue.Replaced:
+			what = "replaced the payload that waited"
+		case done.Duplicate:
 			what = "there already"
 		}
 		_, err := fmt.Fprintf(w, "%s (job %s)\n", what, done.ID)

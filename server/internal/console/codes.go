@@ -80,6 +80,10 @@ var reasons = map[models.ErrorCode]reason{
 		"A job that this one waited for was cancelled or removed.",
 		"Retry to work this one without that. Or cancel it.", "", "",
 	},
+	models.CodeReplaced: {
+		"A newer request with the same debounce key has made a job that takes this one's place.",
+		"Nothing: the newer job has the payload that counts.", "", "",
+	},
 	models.CodeJobCancelled: {
 		"The handler said that there is nothing left to do.",
 		"Nothing, unless the text surprises you.", "", "",
