@@ -1256,6 +1256,11 @@ export interface components {
              * @description After how many attempts it is a dead letter; default the policy of the type's handler
              */
             maxAttempts?: number;
+            /**
+             * Format: int64
+             * @description The lowest version of the type's handler that may work it: workers with an older one leave it alone; default any
+             */
+            minVersion?: number;
             /** @description The organization; default that of the token */
             orgId?: string;
             /** @description What the job is about: 128 KB, 10 levels, 500 keys at most */
@@ -1454,6 +1459,11 @@ export interface components {
              * @description Absent: the policy of the type's handler says
              */
             maxAttempts?: number;
+            /**
+             * Format: int64
+             * @description The lowest version of the type's handler that may work it; absent: any
+             */
+            minVersion?: number;
             /** @description For the next page of the history; absent: this is the last one */
             nextCursor?: string;
             orgId: string;
@@ -1578,6 +1588,11 @@ export interface components {
              * @description Absent: the policy of the type's handler says
              */
             maxAttempts?: number;
+            /**
+             * Format: int64
+             * @description The lowest version of the type's handler that may work it; absent: any
+             */
+            minVersion?: number;
             orgId: string;
             /** @description Who owns the type, as a worker put it on record */
             owner?: string;
