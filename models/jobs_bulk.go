@@ -1,6 +1,9 @@
 package models
 
-import "time"
+import (
+	"encoding/json"
+	"time"
+)
 
 // BulkAction is what a bulk operation does with its jobs.
 type BulkAction string
@@ -23,6 +26,9 @@ type BulkOperation struct {
 	// Mode and DelaySeconds are a retry's; an edit with a Mode is a retry as well.
 	Mode         *string  `gorm:"column:mode" json:"mode,omitempty"`
 	DelaySeconds *float64 `gorm:"column:delay_seconds" json:"delay_seconds,omitempty"`
+	// Patch is the JSON patch of an edit that is not finished, Actor who edits.
+	Patch json.RawMessage `gorm:"column:patch" json:"-"`
+	Actor *string         `gorm:"column:actor" json:"actor,omitempty"`
 	// States are those in which a job is changed.
 	States Words `gorm:"column:states" json:"states"`
 	// Matched counts the jobs that were meant when the request was made.

@@ -101,6 +101,7 @@ var kinds = map[reflect.Type][]string{
 	reflect.TypeFor[models.NextPosting]():   {"text"},
 	reflect.TypeFor[float64]():              {"double precision"},
 	reflect.TypeFor[json.RawMessage]():      {"jsonb"},
+	reflect.TypeFor[[]models.JobEdit]():     {"jsonb"},
 	reflect.TypeFor[models.Outcome]():       {"daybook.attempt_outcome"},
 	reflect.TypeFor[models.AccountType]():   {"daybook.account_type"},
 	reflect.TypeFor[models.Side]():          {"daybook.entry_side"},
@@ -116,7 +117,7 @@ var kinds = map[reflect.Type][]string{
 // otherwise are the columns whose Go type does not say whether they may be null: slices of bytes
 // that never are, and what the attempts of one kind of job have and those of the other do not.
 var otherwise = map[string]bool{
-	"jobs.payload":            false,
+	"jobs.payload": false, "jobs.edits": true,
 	"attempt_log.document_id": true, "attempt_log.version": true,
 }
 

@@ -121,7 +121,7 @@ func mainPaths(task, dir string) []inRole {
 		line("accounting repost acme doc"),
 		line("jobs enqueue greet --org acme --payload {}"),
 		line("jobs list"), line("jobs retry --org acme --all"), line("jobs cancel --org acme --all"),
-		{"jobs", "edit", "--org", "acme", "--all", "--patch", `[{"op": "add", "path": "/a", "value": 1}]`, "--retry"},
+		{args: []string{"jobs", "edit", "--org", "acme", "--all", "--patch", `[{"op": "add", "path": "/a", "value": 1}]`, "--retry"}},
 		line("organizations pause --org acme"), line("organizations resume --org acme"),
 		line("organizations cap --org acme --max-in-flight 5"),
 		line("organizations list"), line("organizations source daybook --org acme"),

@@ -156,7 +156,11 @@ func (f *editFlags) many(ctx context.Context, a *cli.App) error {
 	}
 	defer db.Close()
 	op, ended := db.EditJobs(ctx, db.Pool, listing.BulkJobs{Filter: filter, All: true, DryRun: f.dryRun}, listing.BulkEdit{
-		Patch: patch, Retry: f.retry, By: cli.SystemUser(), Check: cli.CheckBuiltinPayload,
+		Patch: patch, Retry: f.retry, By: cli.SystemUser(),
+		Check: func(jobType string, raw json.RawMessage) error {
+			p := queue.RawPayload{Type: jobType, Data: raw}
+			return cmp.Or(queue.CheckJob("any", p, queue.JobOptions{}), cli.CheckBuiltinPayload(jobType, raw))
+		},
 	})
 	if ended != nil && op.ID == "" {
 		return ended

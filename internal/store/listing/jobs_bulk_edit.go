@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/daybook-dev/daybook/internal/payload"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
 )
@@ -19,7 +18,7 @@ type BulkEdit struct {
 	Retry string
 	// By is who edits.
 	By string
-	// Check checks a payload against the schema of its type; nil: the worker alone does.
+	// Check checks a payload as when a job is enqueued: the limits, and the schema of its type.
 	Check func(jobType string, payload json.RawMessage) error
 }
 
@@ -73,11 +72,7 @@ func (l *Listing) tryPatch(ctx context.Context, r BulkJobs, op *models.BulkOpera
 			continue
 		}
 		op.Changed++
-		err := payload.Check([]byte(*after))
-		if err == nil && e.Check != nil {
-			err = e.Check(jobType, json.RawMessage(*after))
-		}
-		if err != nil {
+		if err := e.Check(jobType, json.RawMessage(*after)); err != nil {
 			return fmt.Errorf("job %s, as it would be: %w", id, err)
 		}
 	}

@@ -227,6 +227,7 @@ func (c *console) editJob(ctx context.Context, r *request) (done, error) {
 		text += " " + retried(answer)
 	case queue.Unchanged:
 		text = "Nothing was changed: " + answer.Reason + "."
+	default:
 	}
 	return done{To: page, Text: text, Subject: id, Details: map[string]any{"retry": mode}}, err
 }

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -100,7 +101,9 @@ func (s *server) editJobs(ctx context.Context, in *editJobsInput) (*bulkOutput, 
 	}
 	op, err := s.Listing.StartEdit(ctx, r, listing.BulkEdit{
 		Patch: patch, Retry: b.Retry, By: caller(ctx).Name, Check: func(jobType string, payload json.RawMessage) error {
-			if err := s.allowsType(ctx, jobType); err != nil || s.CheckPayload == nil {
+			p := queue.RawPayload{Type: jobType, Data: payload}
+			err := cmp.Or(s.allowsType(ctx, jobType), queue.CheckJob("any", p, queue.JobOptions{}))
+			if err != nil || s.CheckPayload == nil {
 				return err
 			}
 			return s.CheckPayload(jobType, payload)
