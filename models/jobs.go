@@ -22,6 +22,11 @@ const (
 const (
 	// MaxResultBytes is the size of the JSON: 16 MB.
 	MaxResultBytes = 16 << 20
+	// MaxSteps is how many steps of a job may be kept, MaxStepBytes the size of the result of each, as
+	// JSON: 1 MB, and MaxStepsBytes of all of them: 16 MB.
+	MaxSteps      = 1000
+	MaxStepBytes  = 1 << 20
+	MaxStepsBytes = 16 << 20
 	// MaxResultLevels is how deep objects and arrays may be nested.
 	MaxResultLevels = 500
 )

@@ -43,6 +43,8 @@ type Job struct {
 	Priority int16
 	// Queue is the named queue of a background job, or "".
 	Queue string
+	// Awaited: a background job may have kept steps, among others.
+	Awaited bool
 	// TraceParent is the trace of the request, "" when it belonged to none. What a completion locks
 	// has none.
 	TraceParent string
@@ -222,7 +224,7 @@ UPDATE daybook.jobs q
 RETURNING q.priority, q.ready_at, q.id, q.org_id, q.run_count, q.attempt_started_at, q.reclaims, q.cancel_requested, q.leased_generation,
           /* jobs */q.type, q.payload, coalesce(q.max_attempts, 0), coalesce(q.idempotency_key, ''), q.created_at
           /* accounting: q.document_id, q.version_hint, q.not_ready_count, q.epoch */,
-          coalesce(q.traceparent, '')/* jobs */, coalesce(q.queue, '')/* accounting: */`
+          coalesce(q.traceparent, '')/* jobs */, coalesce(q.queue, ''), q.awaited/* accounting: */`
 
 // HoldBack implements engine.Picker.
 func (s *Store) HoldBack(org string) (pause time.Duration, begun bool) { return s.due.HoldBack(org) }
