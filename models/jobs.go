@@ -147,7 +147,8 @@ type Job struct {
 	// Sequence is the key of its sequence: the jobs of one organization and key are worked one after
 	// the other. Nil: it has none.
 	Sequence *string `gorm:"column:sequence" json:"sequence,omitempty"`
-	// Awaited says that other jobs may wait for its end, or that it has waited for a callback.
+	// Awaited says that other jobs may wait for its end, that it has waited for a callback, or that it
+	// has kept steps.
 	Awaited bool `gorm:"column:awaited" json:"awaited,omitempty"`
 	// The attempt that completed the job: its turn, its fence, the worker, and when it began. All nil
 	// unless State is JobCompleted, and of a job that was adopted as completed. RunCount is its

@@ -3,6 +3,7 @@ package console
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"net/url"
 	"strconv"
 	"time"
@@ -62,6 +63,9 @@ func (c *console) jobPage(ctx context.Context, r *request) (*view, error) {
 	for i := range d.Attempts {
 		rows[i] = c.jobAttemptRow(&d.Attempts[i])
 	}
+	for i := range d.Steps {
+		d.Steps[i].Result = json.RawMessage(redact.JSON(d.Type, d.Steps[i].Result, secrets...))
+	}
 	open := d.State == models.JobPending || d.State == models.JobLeased
 	var older pager
 	if d.Older > 0 {
@@ -74,7 +78,7 @@ func (c *console) jobPage(ctx context.Context, r *request) (*view, error) {
 		Title: "Job " + d.Type, Template: "job", Nav: "jobs", Live: open, Trail: []trail{{"Jobs", r.link("jobs")}},
 		Data: map[string]any{
 			"Job": d.Job, "Fleet": fleets[answers.Text(d.Queue)], "Owner": d.Owner, "Trace": traceID(d.TraceParent),
-			"Links": d.Links, "WaitsFor": d.WaitsFor, "Waits": d.Waits(), "Story": told,
+			"Links": d.Links, "WaitsFor": d.WaitsFor, "Waits": d.Waits(), "Story": told, "Steps": d.Steps,
 			"Error":    redact.Text(answers.Text(d.LastError)),
 			"Attempts": rows, "AttemptRows": d.AttemptRows,
 			"Timeline": drawAttempts(rows, enqueued(&d, h), runningSince(d.State, d.AttemptStartedAt),
@@ -146,8 +150,8 @@ func jobChoices(j *models.Job) []choice {
 		},
 		{
 			Action: at + "/retry", Label: "Retry from the first attempt",
-			Says: "It is due at once, as if it had never been tried: attempts are counted from 0, and the last error is " +
-				"cleared. The attempts below stay.", Tone: "quiet", Mode: queue.RetryReset, Minutes: false,
+			Says: "It is due at once, as if it had never been tried: attempts are counted from 0, the last error is " +
+				"cleared, and steps are forgotten. The attempts below stay.", Tone: "quiet", Mode: queue.RetryReset, Minutes: false,
 		},
 	}
 	cancel := choice{
