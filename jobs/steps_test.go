@@ -243,9 +243,9 @@ func TestStepsThatCannotBe(t *testing.T) {
 		says string
 		is   error
 	}{
-		"U+0000": {plain("\x00"), models.CodeStepNotStored, `character \u0000`, jobs.ErrStepNotStored},
+		"U+0000":  {plain("\x00"), models.CodeStepNotStored, `character \u0000`, jobs.ErrStepNotStored},
 		"no JSON": {plain(func() {}), models.CodeStepNotStored, "unsupported type", jobs.ErrStepNotStored},
-		"large": {plain(strings.Repeat("x", models.MaxStepBytes)), models.CodeStepNotStored, "may have 1048576", jobs.ErrStepNotStored},
+		"large":   {plain(strings.Repeat("x", models.MaxStepBytes)), models.CodeStepNotStored, "may have 1048576", jobs.ErrStepNotStored},
 		"no name": {func(ctx context.Context, job *jobs.Job[greet]) error {
 			_, err := twice.step(ctx, job, "")
 			return err
