@@ -25,9 +25,9 @@ func finished(t *testing.T, pool *pgxpool.Pool, org string, n int) {
 	_, err := pool.Exec(t.Context(), `
 WITH jobs AS (
     INSERT INTO daybook.jobs (id, org_id, type, payload, idempotency_key, input_hash, state, run_count, result, finished_at,
-                              completed_turn_id, completed_fence, completed_by, completed_started_at)
+                              completed_turn_id, completed_fence, completed_by, completed_started_at, awaited)
     SELECT $1 || '-' || i, $1, 'webhook', jsonb_build_object('n', i, 'amount', 12345678901234567890.123456789), 'key-' || i, sha256('x'), 'completed', 2,
-           '{"größe": "7 \" \\ "}', clock_timestamp() - interval '40 days' + i * interval '1 second', 'run/0/1', 8, 'host', '2026-01-02 03:05:05.678901+02'
+           '{"größe": "7 \" \\ "}', clock_timestamp() - interval '40 days' + i * interval '1 second', 'run/0/1', 8, 'host', '2026-01-02 03:05:05.678901+02', true
       FROM generate_series(1, $2::int) AS i
     RETURNING id, org_id
 ), attempts AS (
