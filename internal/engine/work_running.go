@@ -65,7 +65,8 @@ func untilKept(ctx context.Context, f func() error) error {
 		switch {
 		case err == nil, isOwn(err), errors.Is(err, store.ErrLeaseLost), conflicts >= completeTries:
 			return err
-		case !store.IsTransient(err) && !errors.Is(err, store.ErrRowHeld), ctx.Err() != nil, time.Since(began) > store.OutageLimit:
+		case !store.IsTransient(err) && !errors.Is(err, store.ErrRowHeld), ctx.Err() != nil,
+			time.Since(began) > store.OutageLimit:
 			return store.Unavailable(ctx, err)
 		}
 		rest(ctx, pause)
