@@ -113,7 +113,7 @@ func (b *bench) idleRiver(ctx context.Context, measure rateOf) error {
 
 func (b *bench) idleDBOS(ctx context.Context, measure rateOf) error {
 	return b.withDatabase(ctx, dbosTemplate, func(d *database) error {
-		return withDBOS(ctx, d, dbosDefault, false, nil, func(e *dbosExecutor) error {
+		return withDBOS(ctx, d, dbosDefault, dbosNothing, nil, func(e *dbosExecutor) error {
 			if err := dbos.Launch(e.Context); err != nil {
 				return fmt.Errorf("launch DBOS: %w", err)
 			}

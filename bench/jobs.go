@@ -101,7 +101,7 @@ func (b *bench) noopSides(ctx context.Context, n, fewer int) ([]side, error) {
 	}
 	if err := add(tuned(ctx, b, dbosName, fewer, dbosVariants,
 		func(ctx context.Context, s dbosSettings, n int) (drained, error) {
-			return b.drainDBOS(ctx, s, n, false)
+			return b.drainDBOS(ctx, s, n, dbosNothing)
 		})); err != nil {
 		return nil, err
 	}
@@ -187,7 +187,9 @@ func (b *bench) ownPeers(ctx context.Context, n int) ([]side, error) {
 		return nil, err
 	}
 	steps, err := tuned(ctx, b, dbosName, n, dbosVariants,
-		func(ctx context.Context, s dbosSettings, n int) (drained, error) { return b.drainDBOS(ctx, s, n, true) })
+		func(ctx context.Context, s dbosSettings, n int) (drained, error) {
+			return b.drainDBOS(ctx, s, n, dbosPosts)
+		})
 	if err != nil {
 		return nil, err
 	}

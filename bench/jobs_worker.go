@@ -31,6 +31,7 @@ type (
 	singleJob  struct{ benchJob }
 	sharedJob  struct{ benchJob }
 	defaultJob struct{ benchJob }
+	stepsJob   struct{ benchJob }
 )
 
 // JobType implements queue.Payload.
@@ -47,6 +48,9 @@ func (singleJob) JobType() string { return "post_single" }
 
 // JobType implements queue.Payload.
 func (sharedJob) JobType() string { return "post_shared" }
+
+// JobType implements queue.Payload.
+func (stepsJob) JobType() string { return "has_steps" }
 
 func newBenchJob(i int) benchJob {
 	net := int64(1000 + i%100_000)
@@ -74,6 +78,11 @@ func benchRegistry(began func(number int)) *jobs.Registry {
 	jobs.Register(r, policy, func(_ context.Context, j *jobs.Job[defaultJob]) error {
 		began(j.Payload.Number)
 		return nil
+	})
+	policy.Parallel = 200
+	jobs.Register(r, policy, func(ctx context.Context, j *jobs.Job[stepsJob]) error {
+		began(j.Payload.Number)
+		return runSteps(ctx, j)
 	})
 	policy.Parallel = 500 // in a call
 	jobs.RegisterBulk(r, policy, func(ctx context.Context, tx pgx.Tx, all []*jobs.Job[bulkJob]) ([]error, error) {

@@ -40,6 +40,7 @@ const (
 	Payload  Use = "payload"
 	Result   Use = "result"
 	Progress Use = "progress"
+	Step     Use = "step"
 	ErrorOf  Use = "error"
 )
 

@@ -94,13 +94,20 @@ func (p *private) seal(ctx context.Context, use encryption.Use, v json.RawMessag
 	return p.cipher.Encrypt(ctx, of(p.job, use), v)
 }
 
+func (p *private) open(ctx context.Context, use encryption.Use, v json.RawMessage) (json.RawMessage, error) {
+	if p == nil {
+		return v, nil
+	}
+	return p.cipher.Decrypt(ctx, of(p.job, use), v)
+}
+
 // errorText is an error that is on record, in plain, or as it is kept when that cannot be.
 func (p *private) errorText(ctx context.Context, kept string) string {
 	if p == nil {
 		return kept
 	}
 	var text string
-	plain, err := p.cipher.Decrypt(ctx, of(p.job, encryption.ErrorOf), json.RawMessage(kept))
+	plain, err := p.open(ctx, encryption.ErrorOf, json.RawMessage(kept))
 	if err != nil || json.Unmarshal(plain, &text) != nil {
 		return kept
 	}

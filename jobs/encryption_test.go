@@ -87,6 +87,13 @@ func (b *bundle) holds(text string) bool {
 	return false
 }
 
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
 // decrypted is a stored value in plain.
 func decrypted(t *testing.T, c *encryption.Cipher, use encryption.Use, stored string) string {
 	t.Helper()
@@ -118,6 +125,9 @@ func TestPayloadIsEncrypted(t *testing.T) {
 		if job.Attempt == 2 {
 			assert.Equal(t, "the bank does not know "+secret, earlier[0].Error, "a handler reads errors in plain")
 		}
+		got = append(got, must(jobs.Step(ctx, job, "look up", func(context.Context) (string, error) {
+			return "looked up " + job.Payload.IBAN, nil
+		})))
 		switch job.Attempt {
 		case 1:
 			return fmt.Errorf("the bank does not know %s", job.Payload.IBAN)
@@ -137,7 +147,9 @@ func TestPayloadIsEncrypted(t *testing.T) {
 	assert.Equal(t, models.JobCompleted, j.State, j.Error)
 	assert.JSONEq(t, fmt.Sprintf(`{"account_id":"a1","iban":"%s"}`, secret), got[0], "middleware sees it in plain")
 	assert.Equal(t, secret, got[1])
-	assert.Equal(t, "the bank does not know "+secret, got[2], "and so does the error handler")
+	assert.Equal(t, "looked up "+secret, got[2])
+	assert.Equal(t, "the bank does not know "+secret, got[3], "and so does the error handler")
+	assert.Equal(t, "looked up "+secret, got[6], "the next attempt reads the step")
 	assert.JSONEq(t, `{"paid": "`+secret+`"}`, decrypted(t, cipher, encryption.Result, j.Result))
 	assert.False(t, b.holds(secret), "the database holds the secret")
 	assert.Equal(t, 1, b.count(`SELECT count(*) FROM daybook.jobs WHERE payload->>'account_id' = 'a1'`),

@@ -46,6 +46,8 @@ type attempt struct {
 	reads    reads
 	// callbacks is where callbacks are put on record; nil: there are none.
 	callbacks store.Querier
+	// steps are those of the attempt; nil: it has none, in a bulk handler.
+	steps *steps
 }
 
 // Links are those that the job was enqueued with, read from the database. A bulk handler reads them

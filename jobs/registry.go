@@ -183,7 +183,7 @@ type handlers = carried.Value[engine.HandlersFor]
 func NewRegistry() *Registry {
 	r := &Registry{types: map[string]*registered{}}
 	carried.Set[engine.HandlersFor](&r.handlers,
-		func(pool *pgxpool.Pool, _ *slog.Logger) engine.Handlers { return working{r, pool} })
+		func(pool *pgxpool.Pool, log *slog.Logger) engine.Handlers { return working{r, pool, log} })
 	return r
 }
 

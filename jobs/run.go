@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"log/slog"
 	"math"
 	"runtime/debug"
 	"time"
@@ -28,6 +29,7 @@ type working struct {
 	*Registry
 	// pool is where handlers read; nil: there is none.
 	pool *pgxpool.Pool
+	log  *slog.Logger
 }
 
 // Handling says how jobs of a type are worked.
@@ -44,7 +46,7 @@ func (r working) Handling(jobType string) (engine.Handling, bool) {
 }
 
 // Work works one job.
-func (r working) Work(ctx context.Context, job store.Job, progress engine.Progress) (ended engine.Attempt) {
+func (r working) Work(ctx context.Context, job store.Job, running *engine.Running) (ended engine.Attempt) {
 	t := r.types[job.Type]
 	defer func() {
 		// What the handler returned may panic as well: an error's text, a result's JSON.
@@ -54,10 +56,11 @@ func (r working) Work(ctx context.Context, job store.Job, progress engine.Progre
 	}()
 	a := &attempt{
 		reads:    r.reads(t, job),
-		progress: func(ctx context.Context, v json.RawMessage) error { return progress(ctx, v) },
+		progress: func(ctx context.Context, v json.RawMessage) error { return running.Progress(ctx, v) },
 	}
 	if r.pool != nil {
-		a.callbacks = r.pool
+		a.callbacks, a.steps = r.pool, &steps{running: running, q: r.pool, job: job, private: a.reads.private}
+		defer a.steps.close()
 	}
 	err, plain := t.exhausted(job), job
 	if err == nil {
@@ -82,7 +85,21 @@ func (r working) Work(ctx context.Context, job store.Job, progress engine.Progre
 		}
 		return ended
 	}
+	r.sayUnused(job, a.steps)
 	return t.completed(ctx, job, a)
+}
+
+// sayUnused says which steps an earlier attempt has kept that the one which ended well has not asked
+// for.
+func (r working) sayUnused(job store.Job, s *steps) {
+	if s == nil {
+		return
+	}
+	if unused, instead := s.unused(); len(unused) > 0 {
+		r.log.Warn("an earlier attempt has kept steps that this one did not ask for: were they renamed or removed? "+
+			"What stands in their place was run",
+			"job", job.ID, "type", job.Type, "kept", unused, "run", instead)
+	}
 }
 
 // completed is the attempt of a handler that returned nil.

@@ -100,7 +100,7 @@ COMMENT ON COLUMN daybook.jobs.completed_started_at IS 'When the attempt that co
 COMMENT ON COLUMN daybook.jobs.edits IS
     '[{"at", "by", "attempts", "payload"}], the first one first: the payload that the job had until then, after so many attempts';
 COMMENT ON COLUMN daybook.jobs.awaited IS
-    'Other jobs may wait for its end, or it for a callback: its changes are looked at';
+    'Other jobs may wait for its end, or it for a callback, or it has kept steps: its changes are looked at';
 
 -- What a row of the queue must be, as for accounting_work_queue.
 --
@@ -348,12 +348,32 @@ COMMENT ON COLUMN daybook.job_deliveries.generation IS
 COMMENT ON COLUMN daybook.job_deliveries.reference IS
     'What the channel calls the message; while it is being asked, the mark of the call that asks';
 
+-- The results of steps that attempts at a job have kept, for the attempts after them. Only a job
+-- that is awaited may have any. Like the waits of a job they have no foreign key: forget_waits
+-- (00023_waits.sql) removes them with it.
+CREATE TABLE daybook.job_steps (
+    job_id     text COLLATE "C" NOT NULL,
+    name       text COLLATE "C" NOT NULL CHECK (name <> '' AND octet_length(name) <= 64),
+    position   integer NOT NULL CHECK (position > 0),
+    attempt    integer NOT NULL CHECK (attempt > 0),
+    result     jsonb NOT NULL,
+    done       boolean NOT NULL DEFAULT true,
+    times      integer NOT NULL DEFAULT 1 CHECK (times > 0),
+    started_at timestamptz NOT NULL,
+    kept_at    timestamptz NOT NULL DEFAULT clock_timestamp(),
+    PRIMARY KEY (job_id, name)
+);
+COMMENT ON COLUMN daybook.job_steps.position IS 'The how many-th step of its attempt it was, from 1';
+COMMENT ON COLUMN daybook.job_steps.attempt IS 'The attempt that has kept it, or the last one that has';
+COMMENT ON COLUMN daybook.job_steps.done IS 'False: a loop, which goes on from the result';
+COMMENT ON COLUMN daybook.job_steps.times IS 'How often it was kept: once, or once for each round of a loop';
+
 -- +goose StatementEnd
 
 -- +goose Down
 DROP VIEW daybook.attempts, daybook.live_job_workers;
 DELETE FROM daybook.attempt_log WHERE kind = 'jobs';
-DROP TABLE daybook.job_deliveries, daybook.webhook_deliveries, daybook.job_workers, daybook.job_links;
+DROP TABLE daybook.job_steps, daybook.job_deliveries, daybook.webhook_deliveries, daybook.job_workers, daybook.job_links;
 DROP FUNCTION daybook.wake_job_queue, daybook.jobs_key;
 ALTER TABLE daybook.jobs DROP CONSTRAINT sound;
 DROP FUNCTION daybook.is_sound_job(daybook.jobs);

@@ -194,7 +194,8 @@ $$;
 --
 -- An attempt that has begun may have read old data, so the job is pending again after it. A job
 -- that has not begun will read what the caller wrote. If it was never tried it is moved to an
--- earlier time; if it waits after an attempt it keeps its time.
+-- earlier time; if it waits after an attempt it keeps its time. Steps that were kept before the
+-- request are forgotten: what they did, they did with old data.
 CREATE FUNCTION daybook.join_unique_job(opened daybook.jobs, due timestamptz, asked_priority integer) RETURNS text
     LANGUAGE plpgsql
 AS $$
@@ -205,6 +206,9 @@ BEGIN
                ready_at = CASE WHEN j.generation = j.leased_generation OR j.cancel_requested THEN due ELSE least(j.ready_at, due) END
          WHERE j.id = opened.id;
         RETURN 'coalesced';
+    END IF;
+    IF opened.awaited THEN
+        DELETE FROM daybook.job_steps s WHERE s.job_id = opened.id;
     END IF;
     IF opened.cancel_requested THEN
         -- The attempt has not begun: without the cancellation it will.

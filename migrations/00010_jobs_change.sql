@@ -103,6 +103,9 @@ BEGIN
                || '. Wait for its end, or cancel it, and retry then';
         RETURN;
     END;
+    IF mode = 'reset' AND job.awaited THEN
+        DELETE FROM daybook.job_steps s WHERE s.job_id = job.id;
+    END IF;
     PERFORM daybook.note_waiting(ARRAY[job.id]);
     IF daybook.must_wake(daybook.jobs_key(target), due) THEN
         PERFORM daybook.wake_job_queue(target);
@@ -110,7 +113,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION daybook.retry_job IS
-    'Tries a job again, which waits for its turn and for other jobs as before: now (attempts stay counted), later (after delay_seconds, 300 if null) or reset (as if never tried). result: requeued, rescheduled, coalesced or unchanged. reason: why it is unchanged';
+    'Tries a job again, which waits for its turn and for other jobs as before: now (attempts stay counted), later (after delay_seconds, 300 if null) or reset (as if never tried: its steps are forgotten). result: requeued, rescheduled, coalesced or unchanged. reason: why it is unchanged';
 
 -- retry_job for many in one statement: those that are in one of the states and that no other
 -- transaction has locked, and whose queue there is. Returns how many were changed. Of several that
@@ -153,7 +156,9 @@ BEGIN
                    updated_at      = clock_timestamp()
               FROM chosen
              WHERE j.id = chosen.id
-            RETURNING j.id
+            RETURNING j.id, j.awaited
+        ), steps AS (
+            DELETE FROM daybook.job_steps s USING updated u WHERE s.job_id = u.id AND u.awaited AND retry_jobs.mode = 'reset'
         )
         SELECT count(*), array_agg(u.id) INTO changed, tried FROM updated u;
         PERFORM daybook.note_waiting(tried);

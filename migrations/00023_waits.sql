@@ -408,8 +408,8 @@ CREATE TRIGGER awaited_goes AFTER DELETE ON daybook.jobs
     FOR EACH ROW WHEN (OLD.awaited AND OLD.state NOT IN ('completed', 'cancelled'))
     EXECUTE FUNCTION daybook.awaited_job_removed();
 
--- What a removed job waited for goes with it. As a foreign key would, it needs no right of the
--- caller's.
+-- What a removed job waited for goes with it, and so do its steps. As a foreign key would, it needs
+-- no right of the caller's.
 CREATE FUNCTION daybook.forget_waits() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp
@@ -417,6 +417,9 @@ AS $$
 BEGIN
     DELETE FROM daybook.job_waits w USING removed r WHERE w.job_id = r.id;
     DELETE FROM daybook.job_callbacks c USING removed r WHERE c.job_id = r.id;
+    IF EXISTS (SELECT FROM removed r WHERE r.awaited) THEN
+        DELETE FROM daybook.job_steps s USING removed r WHERE s.job_id = r.id AND r.awaited;
+    END IF;
     RETURN NULL;
 END
 $$;
@@ -445,6 +448,10 @@ CREATE FUNCTION daybook.awaited_job_changed() RETURNS trigger
     LANGUAGE plpgsql
 AS $$
 BEGIN
+    -- It was asked for anew while it was worked: the steps were kept for the request before.
+    IF OLD.state = 'leased' AND NEW.state = 'pending' AND OLD.generation <> OLD.leased_generation AND NOT OLD.cancel_requested THEN
+        DELETE FROM daybook.job_steps s WHERE s.job_id = NEW.id;
+    END IF;
     IF NEW.state IN ('completed', 'failed', 'cancelled') THEN
         IF NEW.state <> OLD.state AND OLD.state NOT IN ('completed', 'cancelled') THEN
             PERFORM daybook.tell_of_ended_job(OLD, NEW.state::text);

@@ -219,7 +219,7 @@ COMMENT ON COLUMN daybook.jobs.sequence IS 'The key of its sequence: jobs of one
 
 -- Name: COLUMN jobs.awaited; Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON COLUMN daybook.jobs.awaited IS 'Other jobs may wait for its end, or it for a callback: its changes are looked at';
+COMMENT ON COLUMN daybook.jobs.awaited IS 'Other jobs may wait for its end, or it for a callback, or it has kept steps: its changes are looked at';
 
 -- Name: COLUMN jobs.debounce_key; Type: COMMENT; Schema: daybook; Owner: -
 
@@ -266,6 +266,10 @@ CREATE FUNCTION daybook.awaited_job_changed() RETURNS trigger
     LANGUAGE plpgsql
     AS $$
 BEGIN
+    -- It was asked for anew while it was worked: the steps were kept for the request before.
+    IF OLD.state = 'leased' AND NEW.state = 'pending' AND OLD.generation <> OLD.leased_generation AND NOT OLD.cancel_requested THEN
+        DELETE FROM daybook.job_steps s WHERE s.job_id = NEW.id;
+    END IF;
     IF NEW.state IN ('completed', 'failed', 'cancelled') THEN
         IF NEW.state <> OLD.state AND OLD.state NOT IN ('completed', 'cancelled') THEN
             PERFORM daybook.tell_of_ended_job(OLD, NEW.state::text);
@@ -2105,6 +2109,9 @@ CREATE FUNCTION daybook.forget_waits() RETURNS trigger
 BEGIN
     DELETE FROM daybook.job_waits w USING removed r WHERE w.job_id = r.id;
     DELETE FROM daybook.job_callbacks c USING removed r WHERE c.job_id = r.id;
+    IF EXISTS (SELECT FROM removed r WHERE r.awaited) THEN
+        DELETE FROM daybook.job_steps s USING removed r WHERE s.job_id = r.id AND r.awaited;
+    END IF;
     RETURN NULL;
 END
 $$;
@@ -2574,6 +2581,9 @@ BEGIN
                ready_at = CASE WHEN j.generation = j.leased_generation OR j.cancel_requested THEN due ELSE least(j.ready_at, due) END
          WHERE j.id = opened.id;
         RETURN 'coalesced';
+    END IF;
+    IF opened.awaited THEN
+        DELETE FROM daybook.job_steps s WHERE s.job_id = opened.id;
     END IF;
     IF opened.cancel_requested THEN
         -- The attempt has not begun: without the cancellation it will.
@@ -3649,6 +3659,9 @@ BEGIN
                || '. Wait for its end, or cancel it, and retry then';
         RETURN;
     END;
+    IF mode = 'reset' AND job.awaited THEN
+        DELETE FROM daybook.job_steps s WHERE s.job_id = job.id;
+    END IF;
     PERFORM daybook.note_waiting(ARRAY[job.id]);
     IF daybook.must_wake(daybook.jobs_key(target), due) THEN
         PERFORM daybook.wake_job_queue(target);
@@ -3658,7 +3671,7 @@ $$;
 
 -- Name: FUNCTION retry_job(INOUT job_id text, mode text, delay_seconds double precision, OUT result text, OUT reason text); Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON FUNCTION daybook.retry_job(INOUT job_id text, mode text, delay_seconds double precision, OUT result text, OUT reason text) IS 'Tries a job again, which waits for its turn and for other jobs as before: now (attempts stay counted), later (after delay_seconds, 300 if null) or reset (as if never tried). result: requeued, rescheduled, coalesced or unchanged. reason: why it is unchanged';
+COMMENT ON FUNCTION daybook.retry_job(INOUT job_id text, mode text, delay_seconds double precision, OUT result text, OUT reason text) IS 'Tries a job again, which waits for its turn and for other jobs as before: now (attempts stay counted), later (after delay_seconds, 300 if null) or reset (as if never tried: its steps are forgotten). result: requeued, rescheduled, coalesced or unchanged. reason: why it is unchanged';
 
 -- Name: retry_jobs(text[], text[], text, double precision); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -3695,7 +3708,9 @@ BEGIN
                    updated_at      = clock_timestamp()
               FROM chosen
              WHERE j.id = chosen.id
-            RETURNING j.id
+            RETURNING j.id, j.awaited
+        ), steps AS (
+            DELETE FROM daybook.job_steps s USING updated u WHERE s.job_id = u.id AND u.awaited AND retry_jobs.mode = 'reset'
         )
         SELECT count(*), array_agg(u.id) INTO changed, tried FROM updated u;
         PERFORM daybook.note_waiting(tried);
@@ -6596,6 +6611,40 @@ CREATE VIEW daybook.job_status AS
 
 COMMENT ON VIEW daybook.job_status IS 'Background jobs by type and state';
 
+-- Name: job_steps; Type: TABLE; Schema: daybook; Owner: -
+
+CREATE TABLE daybook.job_steps (
+    job_id text NOT NULL COLLATE pg_catalog."C",
+    name text NOT NULL COLLATE pg_catalog."C",
+    "position" integer NOT NULL,
+    attempt integer NOT NULL,
+    result jsonb NOT NULL,
+    done boolean DEFAULT true NOT NULL,
+    times integer DEFAULT 1 NOT NULL,
+    started_at timestamp with time zone NOT NULL,
+    kept_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT job_steps_attempt_check CHECK ((attempt > 0)),
+    CONSTRAINT job_steps_name_check CHECK (((name <> ''::text) AND (octet_length(name) <= 64))),
+    CONSTRAINT job_steps_position_check CHECK (("position" > 0)),
+    CONSTRAINT job_steps_times_check CHECK ((times > 0))
+);
+
+-- Name: COLUMN job_steps."position"; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.job_steps."position" IS 'The how many-th step of its attempt it was, from 1';
+
+-- Name: COLUMN job_steps.attempt; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.job_steps.attempt IS 'The attempt that has kept it, or the last one that has';
+
+-- Name: COLUMN job_steps.done; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.job_steps.done IS 'False: a loop, which goes on from the result';
+
+-- Name: COLUMN job_steps.times; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.job_steps.times IS 'How often it was kept: once, or once for each round of a loop';
+
 -- Name: job_types; Type: TABLE; Schema: daybook; Owner: -
 
 CREATE TABLE daybook.job_types (
@@ -7406,6 +7455,11 @@ ALTER TABLE ONLY daybook.job_links
 
 ALTER TABLE ONLY daybook.job_sequences
     ADD CONSTRAINT job_sequences_pkey PRIMARY KEY (org_id, key);
+
+-- Name: job_steps job_steps_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.job_steps
+    ADD CONSTRAINT job_steps_pkey PRIMARY KEY (job_id, name);
 
 -- Name: job_types job_types_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
 

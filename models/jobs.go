@@ -22,6 +22,11 @@ const (
 const (
 	// MaxResultBytes is the size of the JSON: 16 MB.
 	MaxResultBytes = 16 << 20
+	// MaxSteps is how many steps of a job may be kept, MaxStepBytes the size of the result of each, as
+	// JSON: 1 MB, and MaxStepsBytes of all of them: 16 MB.
+	MaxSteps      = 1000
+	MaxStepBytes  = 1 << 20
+	MaxStepsBytes = 16 << 20
 	// MaxResultLevels is how deep objects and arrays may be nested.
 	MaxResultLevels = 500
 )
@@ -146,7 +151,8 @@ type Job struct {
 	Sequence *string `gorm:"column:sequence" json:"sequence,omitempty"`
 	// DebounceKey is the key of the requests that the job has gathered; nil: it is not debounced.
 	DebounceKey *string `gorm:"column:debounce_key" json:"debounce_key,omitempty"`
-	// Awaited says that other jobs may wait for its end, or that it has waited for a callback.
+	// Awaited says that other jobs may wait for its end, that it has waited for a callback, or that it
+	// has kept steps.
 	Awaited bool `gorm:"column:awaited" json:"awaited,omitempty"`
 	// Edits are the payloads that it had before, the first one first.
 	Edits []JobEdit `gorm:"->;column:edits;serializer:json" json:"edits,omitempty"`

@@ -46,6 +46,14 @@ const (
 	// CodeKeyUnknown: the worker does not have the key under which the payload was encrypted. Tried
 	// again by the policy, because the key may be on its way.
 	CodeKeyUnknown ErrorCode = "KEY_UNKNOWN"
+	// CodeStepInvalid: a step was asked for that cannot be: its name is wrong or was used before, or
+	// there are too many. Tried again by the policy.
+	CodeStepInvalid ErrorCode = "STEP_INVALID"
+	// CodeStepNotStored: the database cannot hold the result of a step. Tried again by the policy.
+	CodeStepNotStored ErrorCode = "STEP_NOT_STORED"
+	// CodeStepChanged: what an earlier attempt has kept of a step does not fit the program any more.
+	// Tried again by the policy.
+	CodeStepChanged ErrorCode = "STEP_CHANGED"
 	// CodeJobCancelled: the handler said that there is nothing left to do. The job is cancelled.
 	CodeJobCancelled ErrorCode = "JOB_CANCELLED"
 )

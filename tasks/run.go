@@ -44,7 +44,7 @@ func (w *working) Handling(taskType string) (engine.Handling, bool) {
 
 // Work works one task. Whatever happens, the task is completed: what went wrong is recorded. Only
 // an outage of the database, and the end of the worker, leave it open.
-func (w *working) Work(ctx context.Context, job store.Job, _ engine.Progress) (ended engine.Attempt) {
+func (w *working) Work(ctx context.Context, job store.Job, _ *engine.Running) (ended engine.Attempt) {
 	r := &run{working: w, registered: w.types[job.Type], job: job, log: w.log.With("task", job.ID, "type", job.Type)}
 	defer func() {
 		if p := recover(); p != nil {

@@ -28,6 +28,13 @@ func Decrypt(ctx context.Context, c *encryption.Cipher, d *listing.JobDetail) er
 		}
 		*v = plain
 	}
+	for i := range d.Steps {
+		plain, err := opened(encryption.Step, d.Steps[i].Result)
+		if err != nil {
+			return err
+		}
+		d.Steps[i].Result = plain
+	}
 	errors := []*string{d.LastError}
 	for i := range d.Attempts {
 		errors = append(errors, d.Attempts[i].Error)

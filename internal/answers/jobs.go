@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/listing"
 	"github.com/daybook-dev/daybook/internal/text/cursor"
 	"github.com/daybook-dev/daybook/models"
@@ -93,6 +94,7 @@ type JobDetail struct {
 	Edits      []JobEdit       `json:"edits,omitempty" doc:"The payloads that it had before, the first one first; absent: it has its first one"`
 	Links      []Link          `json:"links"`
 	WaitsFor   []WaitsFor      `json:"waitsFor,omitempty" doc:"What it waits for; absent: for nothing but its time"`
+	Steps      []JobStep       `json:"steps,omitempty" doc:"Steps whose results are kept, in the order in which they were begun"`
 	Result     json.RawMessage `json:"result,omitempty" doc:"What the handler left when it completed the job"`
 	Progress   json.RawMessage `json:"progress,omitempty" doc:"What the handler says while it works"`
 	History    []Attempt       `json:"history" doc:"A page of the attempts, the newest first"`
@@ -126,10 +128,32 @@ func JobDetailOf(d *listing.JobDetail) JobDetail {
 	if len(d.Edits) > 0 {
 		out.Edits = List(d.Edits, jobEdit)
 	}
+	if len(d.Steps) > 0 {
+		out.Steps = List(d.Steps, jobStep)
+	}
 	if d.Older > 0 {
 		out.NextCursor = cursor.Of(d.Older)
 	}
 	return out
+}
+
+// JobStep is a step whose result is kept for the attempts after it.
+type JobStep struct {
+	Name      string          `json:"name"`
+	Position  int             `json:"position" doc:"The how many-th step of its attempt it was, from 1"`
+	Attempt   int             `json:"attempt" doc:"The attempt that kept it last"`
+	Result    json.RawMessage `json:"result" doc:"What the step returned, or where its loop stands"`
+	Done      bool            `json:"done" doc:"False: a loop that has not ended"`
+	Times     int             `json:"times" doc:"How often it was kept: once, or once for each round of a loop"`
+	StartedAt time.Time       `json:"startedAt"`
+	KeptAt    time.Time       `json:"keptAt" doc:"When it was kept last"`
+}
+
+func jobStep(s *store.Step) JobStep {
+	return JobStep{
+		Name: s.Name, Position: s.Position, Attempt: s.Attempt, Result: s.Result, Done: s.Done, Times: s.Times,
+		StartedAt: s.StartedAt, KeptAt: s.KeptAt,
+	}
 }
 
 // WaitsFor is one thing that a job waits for.

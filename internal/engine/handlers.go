@@ -21,8 +21,8 @@ import (
 type Handlers interface {
 	// Handling says how jobs of a type are worked; ok is false when there is no handler for it.
 	Handling(jobType string) (h Handling, ok bool)
-	// Work works one job outside of transactions.
-	Work(ctx context.Context, job store.Job, progress Progress) Attempt
+	// Work works one job outside of transactions. running is what it may ask for meanwhile.
+	Work(ctx context.Context, job store.Job, running *Running) Attempt
 	// Prepare does, for jobs of one bulk type, what takes time and needs no transaction. It may be
 	// called more than once for a job. workflowRun is the run of the workflow that works them. An
 	// error is of all of them: one that Own has marked is theirs, also where it looks like one of
@@ -90,9 +90,6 @@ const (
 	// PickedNever always leases.
 	PickedNever
 )
-
-// Progress stores what a running job says of itself.
-type Progress func(ctx context.Context, progress []byte) error
 
 // Attempt is how an attempt at a job ended.
 type Attempt struct {

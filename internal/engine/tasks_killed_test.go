@@ -68,7 +68,7 @@ func (functionTasks) Handling(jobType string) (engine.Handling, bool) {
 	return engine.Handling{Parallel: 20, Timeout: time.Minute, Charged: true, Shared: shared}, jobType == "db_function"
 }
 
-func (h functionTasks) Work(ctx context.Context, j store.Job, _ engine.Progress) engine.Attempt {
+func (h functionTasks) Work(ctx context.Context, j store.Job, _ *engine.Running) engine.Attempt {
 	if _, err := h.pool.Exec(ctx, `SELECT business.begin($1, $2)`, j.ID, j.Attempt); err != nil {
 		return h.Failed(j, err)
 	}

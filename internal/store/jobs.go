@@ -15,7 +15,7 @@ func newJobs() *Kind {
 		},
 		fields: func(j *Job) []any {
 			return append(leaseFields(j), &j.Type, &j.Payload, &j.MaxAttempts, &j.Key, &j.EnqueuedAt, &j.TraceParent,
-				&j.Queue, &j.MinVersion)
+				&j.Queue, &j.MinVersion, &j.Awaited)
 		},
 		locked: leaseFields,
 	}

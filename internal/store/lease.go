@@ -45,6 +45,8 @@ type Job struct {
 	Queue string
 	// MinVersion is the lowest version of the type's handler that may work a background job; 0: any.
 	MinVersion int
+	// Awaited: a background job may have kept steps, among others.
+	Awaited bool
 	// TraceParent is the trace of the request, "" when it belonged to none. What a completion locks
 	// has none.
 	TraceParent string
@@ -224,7 +226,7 @@ UPDATE daybook.jobs q
 RETURNING q.priority, q.ready_at, q.id, q.org_id, q.run_count, q.attempt_started_at, q.reclaims, q.cancel_requested, q.leased_generation,
           /* jobs */q.type, q.payload, coalesce(q.max_attempts, 0), coalesce(q.idempotency_key, ''), q.created_at
           /* accounting: q.document_id, q.version_hint, q.not_ready_count, q.epoch */,
-          coalesce(q.traceparent, '')/* jobs */, coalesce(q.queue, ''), coalesce(q.min_version, 0)/* accounting: */`
+          coalesce(q.traceparent, '')/* jobs */, coalesce(q.queue, ''), coalesce(q.min_version, 0), q.awaited/* accounting: */`
 
 // HoldBack implements engine.Picker.
 func (s *Store) HoldBack(org string) (pause time.Duration, begun bool) { return s.due.HoldBack(org) }

@@ -71,7 +71,7 @@ GRANT INSERT (
 ) ON daybook.jobs TO daybook_domain;
 GRANT INSERT ON daybook.job_links TO daybook_domain;
 -- What its jobs wait for; who cancels a job releases what waits for it.
-GRANT INSERT, UPDATE, DELETE ON daybook.job_waits, daybook.job_sequences, daybook.job_wait_checks, daybook.job_callbacks TO daybook_domain, daybook_worker;
+GRANT INSERT, UPDATE, DELETE ON daybook.job_waits, daybook.job_sequences, daybook.job_wait_checks, daybook.job_callbacks, daybook.job_steps TO daybook_domain, daybook_worker;
 -- A change that mends the cause of errors puts on record which failed jobs workers are to make
 -- pending again.
 GRANT INSERT, UPDATE, DELETE ON daybook.accounting_returns TO daybook_domain, daybook_worker;

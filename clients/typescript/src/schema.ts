@@ -1544,6 +1544,8 @@ export interface components {
              * @enum {string}
              */
             state: "pending" | "leased" | "completed" | "failed" | "cancelled";
+            /** @description Steps whose results are kept, in the order in which they were begun */
+            steps?: components["schemas"]["JobStep"][];
             /** @description The trace of the request that made it, as W3C Trace Context writes it */
             traceparent?: string;
             /** @description The turn that has leased it */
@@ -1557,6 +1559,37 @@ export interface components {
             waitsFor?: components["schemas"]["WaitsFor"][];
             /** @description Who works on it now */
             worker?: string;
+        } & {
+            [key: string]: unknown;
+        };
+        JobStep: {
+            /**
+             * Format: int64
+             * @description The attempt that kept it last
+             */
+            attempt: number;
+            /** @description False: a loop that has not ended */
+            done: boolean;
+            /**
+             * Format: date-time
+             * @description When it was kept last
+             */
+            keptAt: string;
+            name: string;
+            /**
+             * Format: int64
+             * @description The how many-th step of its attempt it was, from 1
+             */
+            position: number;
+            /** @description What the step returned, or where its loop stands */
+            result: unknown;
+            /** Format: date-time */
+            startedAt: string;
+            /**
+             * Format: int64
+             * @description How often it was kept: once, or once for each round of a loop
+             */
+            times: number;
         } & {
             [key: string]: unknown;
         };

@@ -229,6 +229,9 @@ func printJob(a *cli.App, w io.Writer, d *listing.JobDetail, older string) error
 	for _, w := range d.WaitsFor {
 		lines = append(lines, [2]string{"waits for", waitsForText(w)})
 	}
+	for i := range d.Steps {
+		lines = append(lines, [2]string{"step", stepText(&d.Steps[i])})
+	}
 	for _, line := range lines {
 		if line[1] == "" {
 			continue
@@ -263,6 +266,19 @@ func versionText(version *int) string {
 		return ""
 	}
 	return strconv.Itoa(*version)
+}
+
+// stepText is a step that is kept, in a line.
+func stepText(s *store.Step) string {
+	text := fmt.Sprintf("%s, attempt %d, %s, took %s", s.Name, s.Attempt, cli.FormatTime(s.KeptAt),
+		phrase.Duration(s.KeptAt.Sub(s.StartedAt)))
+	if s.Times > 1 || !s.Done {
+		text += ", " + phrase.Plural(int64(s.Times), "round", "rounds")
+	}
+	if !s.Done {
+		text += ", goes on"
+	}
+	return text + ": " + string(s.Result)
 }
 
 func jobsStatsCommand(a *cli.App) *cobra.Command {

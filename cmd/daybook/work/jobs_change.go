@@ -140,8 +140,8 @@ func jobsRetryCommand(a *cli.App) *cobra.Command {
 		Use:   "retry (ID | --all [--org ORG] [--type TYPE] [--code CODE] [--since 24h])",
 		Short: "Try a job again, or all dead letters that match",
 		Long: "Tries a job again: --mode now at once, later after a delay (--delay, default 5m), reset at once and with its attempts\n" +
-			"counted from 0. now and later keep the count, and give it at least one more attempt. Fix the cause of a " +
-			"failure first.",
+			"counted from 0 and its steps forgotten. now and later keep both, and give it at least one more attempt. " +
+			"Fix the cause of a failure first.",
 		Example: "  daybook jobs retry 0197… --mode reset\n  daybook jobs retry --all --type webhook --code UPSTREAM_5XX " +
 			"--since 24h --dry-run",
 		Args: cobra.MaximumNArgs(1),

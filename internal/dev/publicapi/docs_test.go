@@ -85,6 +85,10 @@ func post(context.Context, Letter, string) (Posted, error)  { return Posted{}, n
 func sendWelcome(context.Context, string, string) error     { return nil }
 func ShipWorkflow()                                         {}
 
+func upload(context.Context, Charge, string) (string, error)       { return "", nil }
+func book(context.Context, pgx.Tx, Charge, string) (int64, error)   { return 0, nil }
+func importRows(context.Context, pgx.Tx, int64, int, int) (int, error) { return 0, nil }
+
 var (
 	c                             client.Client
 	content, payload              []byte

@@ -64,6 +64,8 @@ type JobDetail struct {
 	Links []models.JobLink
 	// WaitsFor is what the job waits for.
 	WaitsFor []WaitsFor
+	// Steps are those that attempts have kept, in the order in which they were begun.
+	Steps []store.Step
 	// Attempts are a page of the history, the newest first. AttemptRows counts all of its rows, each
 	// of which may stand for several attempts; Older is the id before which the next page begins, 0:
 	// this is the last one.
@@ -170,6 +172,9 @@ func (l *Listing) Job(ctx context.Context, org, id string, p HistoryPage) (JobDe
 	if d.WaitsFor, err = l.waitsFor(ctx, &d.Job); err != nil {
 		return d, err
 	}
+	if d.Steps, err = l.steps(ctx, &d.Job); err != nil {
+		return d, err
+	}
 	owners, err := l.ownersOf(ctx, []models.Job{d.Job})
 	if err != nil {
 		return d, err
@@ -187,6 +192,17 @@ func (l *Listing) Job(ctx context.Context, org, id string, p HistoryPage) (JobDe
 		d.Older = d.Attempts[limit-1].ID
 	}
 	return d, err
+}
+
+// steps reads the steps that are kept of a job; only one whose changes are looked at has any.
+func (l *Listing) steps(ctx context.Context, j *models.Job) ([]store.Step, error) {
+	const stmt = `
+SELECT name, position, attempt, result, done, times, started_at, kept_at
+  FROM daybook.job_steps WHERE job_id = ? ORDER BY started_at, position`
+	if !j.Awaited {
+		return nil, nil
+	}
+	return find[store.Step]("read the job's steps", l.db.WithContext(ctx).Raw(stmt, j.ID))
 }
 
 // JobStat counts the background jobs of a type and state.

@@ -84,6 +84,18 @@ var reasons = map[models.ErrorCode]reason{
 		"A newer request with the same debounce key has made a job that takes this one's place.",
 		"Nothing: the newer job has the payload that counts.", "", "",
 	},
+	models.CodeStepInvalid: {
+		"The handler asked for a step that cannot be: its name is wrong or was used before, or there are too many.",
+		"Mend the handler, then retry: the job goes on behind the steps that are kept.", "", "",
+	},
+	models.CodeStepNotStored: {
+		"The database cannot hold the result of a step.",
+		"Have the step return something smaller, such as the name of where the rest is, then retry.", "", "",
+	},
+	models.CodeStepChanged: {
+		"What an earlier attempt has kept of a step does not fit the program any more.",
+		"Give the step another name, or have the program read both forms, then retry; or retry as if never tried.", "", "",
+	},
 	models.CodeJobCancelled: {
 		"The handler said that there is nothing left to do.",
 		"Nothing, unless the text surprises you.", "", "",

@@ -3,6 +3,7 @@ package console
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"net/url"
 	"strconv"
 	"time"
@@ -85,6 +86,9 @@ func (c *console) jobView(ctx context.Context, r *request, prepare func(*listing
 	for i := range d.Attempts {
 		rows[i] = c.jobAttemptRow(&d.Attempts[i])
 	}
+	for i := range d.Steps {
+		d.Steps[i].Result = json.RawMessage(redact.JSON(d.Type, d.Steps[i].Result, secrets...))
+	}
 	open := d.State == models.JobPending || d.State == models.JobLeased
 	var older pager
 	if d.Older > 0 {
@@ -97,7 +101,7 @@ func (c *console) jobView(ctx context.Context, r *request, prepare func(*listing
 		Title: "Job " + d.Type, Template: "job", Nav: "jobs", Live: open, Trail: []trail{{"Jobs", r.link("jobs")}},
 		Data: map[string]any{
 			"Job": d.Job, "Fleet": fleets[answers.Text(d.Queue)], "Owner": d.Owner, "Trace": traceID(d.TraceParent),
-			"Links": d.Links, "WaitsFor": d.WaitsFor, "Waits": d.Waits(), "Story": told,
+			"Links": d.Links, "WaitsFor": d.WaitsFor, "Waits": d.Waits(), "Story": told, "Steps": d.Steps,
 			"Error": redact.Text(answers.ErrorText(d.LastError)), "Key": key, "Opened": key != "" && encryption.KeyOf(d.Payload) == "",
 			"Attempts": rows, "AttemptRows": d.AttemptRows,
 			"Timeline": drawAttempts(rows, enqueued(&d, h), runningSince(d.State, d.AttemptStartedAt),
@@ -170,8 +174,8 @@ func jobChoices(j *models.Job) []choice {
 		},
 		{
 			Action: at + "/retry", Label: "Retry from the first attempt",
-			Says: "It is due at once, as if it had never been tried: attempts are counted from 0, and the last error is " +
-				"cleared. The attempts below stay.", Tone: "quiet", Mode: queue.RetryReset, Minutes: false,
+			Says: "It is due at once, as if it had never been tried: attempts are counted from 0, the last error is " +
+				"cleared, and steps are forgotten. The attempts below stay.", Tone: "quiet", Mode: queue.RetryReset, Minutes: false,
 		},
 	}
 	cancel := choice{

@@ -79,7 +79,7 @@ type handlers struct {
 // Work implements engine.Handlers. The attempt belongs to the trace that the job was enqueued in,
 // and to one of its own otherwise; it links to the activity that it is a part of, which works many
 // jobs.
-func (h handlers) Work(ctx context.Context, job store.Job, progress engine.Progress) engine.Attempt {
+func (h handlers) Work(ctx context.Context, job store.Job, asks *engine.Running) engine.Attempt {
 	o := []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindConsumer), trace.WithAttributes(about(h.kind, &job)...)}
 	if activity := trace.SpanContextFromContext(ctx); activity.IsValid() {
 		o = append(o, trace.WithLinks(trace.Link{SpanContext: activity}))
@@ -91,7 +91,7 @@ func (h handlers) Work(ctx context.Context, job store.Job, progress engine.Progr
 	}
 	ctx, s := tracer().Start(ctx, "attempt "+job.Type, o...)
 	defer s.End()
-	a := h.Handlers.Work(ctx, job, progress)
+	a := h.Handlers.Work(ctx, job, asks)
 	finish(s, a.Outcome, a.Code, a.OnRecord())
 	if inTx := a.InTx; inTx != nil {
 		of := trace.SpanContextFromContext(ctx)

@@ -15,7 +15,7 @@ SELECT j.*
        SELECT q.priority, q.ready_at, q.id, q.org_id, q.run_count + 1, clock_timestamp(), q.reclaims, q.cancel_requested, q.generation,
               q.type, q.payload, coalesce(q.max_attempts, 0), coalesce(q.idempotency_key, ''), q.created_at
               ,
-              coalesce(q.traceparent, ''), coalesce(q.queue, ''), coalesce(q.min_version, 0),
+              coalesce(q.traceparent, ''), coalesce(q.queue, ''), coalesce(q.min_version, 0), q.awaited,
               q.updated_at,
               CASE WHEN q.xmax = '0'::xid THEN false
                    WHEN (x.own - q.xmax::text::bigint) & 4294967295 NOT BETWEEN 1 AND least(x.own - 3, 2147483647) THEN false
