@@ -55,7 +55,7 @@ type together struct {
 	all   chan struct{}
 }
 
-func (h *together) Work(ctx context.Context, job store.Job, p engine.Progress) engine.Attempt {
+func (h *together) Work(ctx context.Context, job store.Job, p *engine.Running) engine.Attempt {
 	if h.begun.Add(1) == h.n {
 		close(h.all)
 	}
@@ -321,4 +321,3 @@ func TestSharedTransactionOfADeadWorker(t *testing.T) {
 	assert.Equal(t, 10, b.count(`SELECT count(DISTINCT what) FROM app.facts`))
 	assert.Empty(t, b.errors())
 }
-
