@@ -10,6 +10,7 @@ import (
 
 	"github.com/daybook-dev/daybook/encryption"
 	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/telemetry/span"
 	"github.com/daybook-dev/daybook/models"
 )
 
@@ -85,6 +86,14 @@ func (t *registered) private(job store.Job) *private {
 		return nil
 	}
 	return &private{t.registry.encryption, job}
+}
+
+// context is one in which spans say nothing of what is encrypted.
+func (p *private) context(ctx context.Context) context.Context {
+	if p == nil {
+		return ctx
+	}
+	return span.Private(ctx)
 }
 
 func (p *private) seal(ctx context.Context, use encryption.Use, v json.RawMessage) (json.RawMessage, error) {

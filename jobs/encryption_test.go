@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"filippo.io/age"
 	"github.com/jackc/pgx/v5"
@@ -17,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daybook-dev/daybook/encryption"
+	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/jobs"
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/queue"
@@ -163,6 +166,45 @@ func TestPayloadIsEncrypted(t *testing.T) {
 	require.Len(t, errs, 2)
 	assert.Equal(t, `"the bank does not know `+secret+`"`, decrypted(t, cipher, encryption.ErrorOf, errs[0]))
 	assert.Contains(t, decrypted(t, cipher, encryption.ErrorOf, errs[1]), "panic: lost "+secret)
+}
+
+// TestErrorsThatAreNotCountedAreEncrypted: what a handler says of an attempt that the database
+// failed is kept like other errors.
+func TestErrorsThatAreNotCountedAreEncrypted(t *testing.T) {
+	t.Parallel()
+	fails := func(ctx context.Context, iban string) error {
+		refused := &net.OpError{Op: "dial", Err: errors.New("connection refused")}
+		return fmt.Errorf("paying to %s: %w", iban, store.Unavailable(ctx, refused))
+	}
+	for name, handler := range map[string]jobs.Func[payout]{
+		"in the handler": func(ctx context.Context, job *jobs.Job[payout]) error { return fails(ctx, job.Payload.IBAN) },
+		"put off": func(_ context.Context, job *jobs.Job[payout]) error {
+			if job.Attempt == 1 {
+				return fmt.Errorf("no %s: %w", job.Payload.IBAN, jobs.Snooze(time.Millisecond))
+			}
+			return jobs.Cancel("the account " + job.Payload.IBAN + " is closed")
+		},
+		"ended": func(_ context.Context, job *jobs.Job[payout]) error {
+			panic(fmt.Sprintf("no %s", job.Payload.IBAN))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t)
+			cipher := newKeys(t).cipher()
+			b.registry.Encrypt(cipher)
+			jobs.Register(b.registry, jobs.Policy{}, handler)
+			b.registry.OnError(func(_ context.Context, _ *jobs.Info, f jobs.Failure) jobs.Verdict { panic(f.Err) })
+			b.enqueue(payout{AccountID: "a1", IBAN: secret}, queue.JobOptions{Encryption: cipher, MaxAttempts: 2})
+			for range 3 {
+				b.due()
+				b.work()
+			}
+			assert.Positive(t, b.count(`SELECT count(*) FROM daybook.attempts`))
+			assert.False(t, b.holds(secret), "the database holds the secret")
+			assert.NotContains(t, b.log.String(), secret)
+		})
+	}
 }
 
 func TestPayloadsOfBulkHandlersAreEncrypted(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"math"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -20,6 +21,7 @@ import (
 	"github.com/daybook-dev/daybook/internal/engine"
 	"github.com/daybook-dev/daybook/internal/payload"
 	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/telemetry/span"
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/queue"
 )
@@ -62,6 +64,7 @@ func (r working) Work(ctx context.Context, job store.Job, running *engine.Runnin
 		a.callbacks, a.steps = r.pool, &steps{running: running, q: r.pool, job: job, private: a.reads.private}
 		defer a.steps.close()
 	}
+	ctx = a.reads.private.context(ctx)
 	err, plain := t.exhausted(job), job
 	if err == nil {
 		plain, err = t.open(ctx, job)
@@ -110,6 +113,7 @@ func (t *registered) completed(ctx context.Context, job store.Job, a *attempt) e
 	}
 	if len(a.inTx) > 0 {
 		done.InTx = func(ctx context.Context, tx pgx.Tx) ([]byte, error) {
+			ctx = a.reads.private.context(ctx)
 			for _, f := range a.inTx {
 				if f == nil {
 					return nil, Final(errors.New("Job.InTx was given a nil function"))
@@ -183,6 +187,9 @@ func (r working) commit(ctx context.Context, tx pgx.Tx, jobs []store.Job) ([]eng
 	said := make([]*attempt, len(going))
 	for i := range said {
 		said[i] = &attempt{progress: noProgress, reads: reads{tx, t.private(jobs[places[i]])}}
+	}
+	if slices.ContainsFunc(said, func(a *attempt) bool { return a.reads.private != nil }) {
+		ctx = span.Private(ctx)
 	}
 	var errs []error
 	err := protected(func() (err error) {

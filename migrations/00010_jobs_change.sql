@@ -393,7 +393,7 @@ BEGIN
                     USING ERRCODE = 'DB010';
             WHEN op IN ('add', 'replace', 'test') AND value IS NULL THEN
                 RAISE EXCEPTION 'the operation % of a JSON patch needs a value', op USING ERRCODE = 'DB010';
-            WHEN op = 'move' AND (step ->> 'path') LIKE replace(replace(step ->> 'from', '\', '\\'), '%', '\%') || '/%'
+            WHEN op = 'move' AND starts_with(step ->> 'path', concat(step ->> 'from', '/'))
                  OR op = 'remove' AND place = '{}' THEN
                 RAISE EXCEPTION 'a JSON patch cannot % %', op, step ->> 'path' USING ERRCODE = 'DB010';
             ELSE

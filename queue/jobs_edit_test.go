@@ -219,6 +219,7 @@ func TestPatchJSON(t *testing.T) {
 		{`{"a": 1}`, `[{"op": "replace", "path": "/b", "value": 1}]`, ``},
 		{`{"a": 1}`, `[{"op": "copy", "from": "/b", "path": "/c"}]`, ``},
 		{`{"a%": 1}`, `[{"op": "move", "from": "/a%", "path": "/ab"}]`, `{"ab": 1}`},
+		{`{"a_b": 1, "a-b": {}}`, `[{"op": "move", "from": "/a_b", "path": "/a-b/c"}]`, `{"a-b": {"c": 1}}`},
 	} {
 		var got *string
 		err := b.Pool.QueryRow(t.Context(), `SELECT daybook.patch_json($1::text::jsonb, $2::text::jsonb)::text`, c.doc, c.patch).Scan(&got)

@@ -232,7 +232,7 @@ func TestSharedCommitThatFails(t *testing.T) {
 	t.Parallel()
 	b := setupSharing(t, `NULL;`)
 	b.exec(`CREATE FUNCTION app.alone() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN
-  IF current_setting('lock_timeout') = '0' AND (SELECT count(*) FROM app.facts WHERE tx = txid_current()) > 1 THEN RAISE 'not together'; END IF;
+  IF current_setting('statement_timeout') = '0' AND (SELECT count(*) FROM app.facts WHERE tx = txid_current()) > 1 THEN RAISE 'not together'; END IF;
   RETURN NULL;
 END $$`)
 	b.exec(`CREATE CONSTRAINT TRIGGER alone AFTER INSERT ON app.facts DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION app.alone()`)
@@ -256,6 +256,34 @@ func TestSharedFunctionThatChangesASetting(t *testing.T) {
 	assert.Equal(t, 1, b.count(`SELECT count(DISTINCT tx) FROM app.facts WHERE what = 'other'`))
 	assert.Equal(t, 1, strings.Count(b.log.String(), "event=transaction_unshared"))
 	assert.Contains(t, b.log.String(), "function=app.note")
+}
+
+// TestSharedFunctionThatHidesErrors: a supervisor notes what it meets, and so must meet nothing that
+// it would not meet alone: no limit on waiting for locks, no table or cursor of a neighbour.
+func TestSharedFunctionThatHidesErrors(t *testing.T) {
+	t.Parallel()
+	for name, does := range map[string]string{
+		"a lock":   `UPDATE app.counters SET n = n + 1;`,
+		"a table":  `CREATE TEMPORARY TABLE mine ON COMMIT DROP AS SELECT 1;`,
+		"a cursor": `DECLARE mine refcursor := 'mine'; BEGIN OPEN mine FOR SELECT 1; END;`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t)
+			b.registry.SetDBFunctionPolicy(tasks.Policy{SharedTransaction: true})
+			b.exec(`CREATE TABLE app.counters (n integer); INSERT INTO app.counters VALUES (0)`)
+			b.function("note", `BEGIN `+does+` EXCEPTION WHEN OTHERS THEN RETURN jsonb_build_object('success', false, 'error', SQLERRM); END;
+RETURN '{"status": "succeeded"}';`)
+			blocking, err := b.Pool.Begin(t.Context())
+			require.NoError(t, err)
+			_, err = blocking.Exec(t.Context(), `UPDATE app.counters SET n = n + 1`)
+			require.NoError(t, err)
+			time.AfterFunc(time.Second, func() { _ = blocking.Commit(context.WithoutCancel(t.Context())) })
+			b.neighbours(10)
+			assert.Equal(t, 10, b.process(10).Completed)
+			assert.Empty(t, b.errors())
+		})
+	}
 }
 
 // TestSharedFunctionThatIsNotGranted: run_functions refuses what run_function does.

@@ -5,8 +5,6 @@ import (
 	"maps"
 	"sync"
 	"time"
-
-	"github.com/daybook-dev/daybook/internal/store"
 )
 
 // A job whose handler asked for the completing transaction needs a commit of its own. Where the
@@ -21,15 +19,11 @@ const (
 	shareSavepoints = 48
 	// gatherStep is the pause before it is read anew how many are ready.
 	gatherStep = 200 * time.Microsecond
-	// shareLock is how long a function's statement may wait for a lock, shareFunction how long the
-	// function may take: its neighbours wait for it.
-	shareLock     = 100 * time.Millisecond
+	// shareFunction is how long a function, or a statement of it, may take: its neighbours wait for it.
 	shareFunction = 200 * time.Millisecond
 	// sharePause is for how long jobs of a type are completed one by one after a function took longer.
 	sharePause = time.Second
 )
-
-var shareLimits = store.ShareLimits{Lock: shareLock, Statement: shareFunction}
 
 // sharing has the jobs of a turn that wait to share a transaction with others of their type. It is
 // safe for concurrent use.

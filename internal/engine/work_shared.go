@@ -112,7 +112,7 @@ func (s *sharedWork) lock(ctx context.Context, all []*sharer) ([]*sharer, error)
 // functions runs the functions of the jobs until the transaction is full or one of them fails for a
 // reason that may lie in its neighbours.
 func (s *sharedWork) functions(ctx, work context.Context, going []*sharer) (err error) {
-	if s.shared, err = store.Share(ctx, s.tx, shareLimits); err != nil {
+	if s.shared, err = store.Share(ctx, s.tx, shareFunction); err != nil {
 		return err
 	}
 	if err = s.eachFunction(ctx, work, going); err != nil || len(s.done) == 0 {
@@ -197,7 +197,11 @@ func (s *sharedWork) checkSettings(same bool, err error) error {
 	if err != nil || same {
 		return err
 	}
-	s.engine.unshare(s.key, "change a setting")
+	does := "change a setting"
+	if s.key.function != "" {
+		does += ", or leave a temporary table or an open cursor"
+	}
+	s.engine.unshare(s.key, does)
 	return store.ErrSpoilt
 }
 
@@ -208,7 +212,7 @@ func (s *sharedWork) callTogether(ctx context.Context, going []*sharer) error {
 	for i, m := range going {
 		calls[i] = m.attempt.Call.FunctionCall
 	}
-	called, same, err := store.CallTogether(ctx, s.tx, shareLimits, s.engine.options.ShareFor, s.key.function, calls)
+	called, same, err := store.CallTogether(ctx, s.tx, shareFunction, s.engine.options.ShareFor, s.key.function, calls)
 	if err = s.checkSettings(same, err); err != nil {
 		return err
 	}

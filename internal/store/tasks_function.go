@@ -76,9 +76,10 @@ func (c FunctionCalled) Late() bool { return c.State == stateCanceled }
 
 // CallTogether calls one function several times in tx, a transaction of InTx, by
 // internal.run_functions, and begins no call after so long. It returns how those calls have ended
-// that it has begun. With an error, or when not same, because a call has changed a setting, nothing
-// can be committed. The limits are lifted in the end.
-func CallTogether(ctx context.Context, tx pgx.Tx, l ShareLimits, begin time.Duration, name string,
+// that it has begun. With an error, or when not same, because a call has changed a setting, or left
+// a temporary table or an open cursor, nothing can be committed. All calls may take limit together,
+// which is lifted in the end.
+func CallTogether(ctx context.Context, tx pgx.Tx, limit, begin time.Duration, name string,
 	calls []FunctionCall,
 ) (called []FunctionCalled, same bool, err error) {
 	const run = `SELECT result, coalesce(undone_by, '') FROM internal.run_functions($1, $2, $3, $4)`
@@ -88,13 +89,13 @@ func CallTogether(ctx context.Context, tx pgx.Tx, l ShareLimits, begin time.Dura
 	}
 	var before, after string
 	batch := &pgx.Batch{}
-	batch.Queue(share, nil, milliseconds(l.Statement), milliseconds(l.Lock))
-	batch.Queue(shareSettings).QueryRow(func(row pgx.Row) error { return row.Scan(&before) })
+	batch.Queue(share, nil, milliseconds(limit))
+	batch.Queue(callSettings).QueryRow(func(row pgx.Row) error { return row.Scan(&before) })
 	batch.Queue(run, name, payloads, traces, begin).Query(func(rows pgx.Rows) error {
 		called, err = pgx.CollectRows(rows, pgx.RowToStructByPos[FunctionCalled])
 		return err
 	})
-	batch.Queue(shareSettings).QueryRow(func(row pgx.Row) error { return row.Scan(&after) })
+	batch.Queue(callSettings).QueryRow(func(row pgx.Row) error { return row.Scan(&after) })
 	batch.Queue(unlimited)
 	err = tx.SendBatch(ctx, batch).Close()
 	return called, before == after, Wrap("call a function for several tasks", err)

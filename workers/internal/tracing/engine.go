@@ -2,7 +2,6 @@ package tracing
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -13,6 +12,7 @@ import (
 	"github.com/daybook-dev/daybook/encryption"
 	"github.com/daybook-dev/daybook/internal/engine"
 	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/telemetry/span"
 	"github.com/daybook-dev/daybook/models"
 )
 
@@ -98,7 +98,13 @@ func (h handlers) Work(ctx context.Context, job store.Job, asks *engine.Running)
 		a.InTx = func(ctx context.Context, tx pgx.Tx) (result []byte, err error) {
 			ctx, s := tracer().Start(trace.ContextWithSpanContext(ctx, of), "handler's transaction "+job.Type,
 				trace.WithAttributes(about(h.kind, &job)...))
-			defer func() { running{s}.End(shown(err, job)) }()
+			defer func() {
+				if a.Hide != nil && err != nil {
+					running{s}.End(span.ErrPrivate)
+					return
+				}
+				running{s}.End(err)
+			}()
 			return inTx(ctx, tx)
 		}
 	}
@@ -119,14 +125,11 @@ func finish(s trace.Span, outcome models.Outcome, code models.ErrorCode, message
 	}
 }
 
-// errEncrypted stands for an error that may quote what is encrypted.
-var errEncrypted = errors.New("the error is kept with the job, encrypted")
-
 // shown is what a span says of an error of jobs.
 func shown(err error, jobs ...store.Job) error {
 	for i := range jobs {
 		if err != nil && encryption.KeyOf(jobs[i].Payload) != "" {
-			return errEncrypted
+			return span.ErrPrivate
 		}
 	}
 	return err
