@@ -6,3 +6,9 @@ CREATE TABLE app.orders (
     customer text NOT NULL,
     net      bigint NOT NULL CHECK (net > 0)
 );
+-- What the handlers of worker_test.go write in the transaction that completes their job.
+CREATE TABLE app.effects (
+    id     bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    job_id text NOT NULL,
+    note   text NOT NULL
+);
