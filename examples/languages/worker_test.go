@@ -33,7 +33,7 @@ func languages() []language {
 		{"Python", func(t *testing.T) ([]string, []string) {
 			t.Helper()
 			return []string{python(t, "psycopg"), "testdata/conformance.py"},
-				[]string{"PYTHONPATH=../../clients/python", "PYTHONDONTWRITEBYTECODE=1"}
+				pythonPath()
 		}},
 		{"TypeScript", func(t *testing.T) ([]string, []string) {
 			t.Helper()
@@ -41,6 +41,11 @@ func languages() []language {
 				[]string{"WORKER_JS=" + filepath.Join(compiled(t, clientSource), "dist", "worker.js")}
 		}},
 	}
+}
+
+// pythonPath has Python find the library, and leave nothing beside it.
+func pythonPath() []string {
+	return []string{"PYTHONPATH=../../clients/python", "PYTHONDONTWRITEBYTECODE=1"}
 }
 
 // conformance is a database with workers of one language.
@@ -160,6 +165,8 @@ func TestWorkersOfAllLanguages(t *testing.T) {
 	scenarios := map[string]func(c *conformance){
 		"outcomes": (*conformance).outcomes, "order": (*conformance).order, "limits": (*conformance).limits,
 		"cancelled": (*conformance).cancelled, "killed": (*conformance).killed, "stops": (*conformance).stops,
+		"alone": (*conformance).alone, "together": (*conformance).together, "gives back": (*conformance).givesBack,
+		"sessions end": (*conformance).sessionsEnd,
 	}
 	for _, l := range languages() {
 		t.Run(l.name, func(t *testing.T) {
@@ -248,11 +255,45 @@ func (c *conformance) killed() {
 	c.until("it runs", `SELECT state = 'leased' FROM daybook.jobs WHERE id = $1`, id)
 	require.NoError(c.t, victim.Process.Kill())
 	<-victim.ended
-	c.start()
+	c.goWorker().start() // reclaims what it finds, of its own language or another's, and works it
 	c.until("it is worked again", `SELECT state = 'completed' FROM daybook.jobs WHERE id = $1`, id)
 	assert.Equal(c.t, "completed 2 effect a", c.text(stateStmt, id))
 	assert.Equal(c.t, "1 lost JOB_LOCK_TIMEOUT_RECLAIMED, 2 completed", c.text(`
 SELECT string_agg(concat_ws(' ', attempt, outcome, error_code), ', ' ORDER BY attempt) FROM daybook.attempts WHERE job_id = $1`, id))
+}
+
+// goWorker is the same database with workers in Go.
+func (c *conformance) goWorker() *conformance {
+	return &conformance{DB: c.DB, t: c.t, command: []string{os.Args[0]}}
+}
+
+// alone: what a killed worker leaves is worked by another one of its language where there is none
+// in Go, and what has no handler for a while comes back.
+func (c *conformance) alone() {
+	id := c.enqueue("patient", `{"do": "hang once", "note": "a"}`, queue.JobOptions{})
+	lacked := c.enqueue("patient", `{"do": "note", "note": "b"}`, queue.JobOptions{})
+	_, err := c.Pool.Exec(c.t.Context(), `
+UPDATE daybook.jobs SET state = 'failed', finished_at = now(), last_error = 'x', last_error_code = 'HANDLER_MISSING' WHERE id = $1`, lacked)
+	require.NoError(c.t, err)
+	victim := c.start()
+	c.until("it runs", `SELECT state = 'leased' FROM daybook.jobs WHERE id = $1`, id)
+	c.until("the other has come back", `SELECT state = 'completed' FROM daybook.jobs WHERE id = $1`, lacked)
+	require.NoError(c.t, victim.Process.Kill())
+	<-victim.ended
+	c.start()
+	c.until("it is worked again", `SELECT state = 'completed' FROM daybook.jobs WHERE id = $1`, id)
+	assert.Equal(c.t, "completed 2 effect a", c.text(stateStmt, id))
+}
+
+// together: a worker of the language and one in Go work the same jobs, each once.
+func (c *conformance) together() {
+	_, err := c.Pool.Exec(c.t.Context(),
+		`SELECT daybook.enqueue_job('acme', 'quick', '{"do": "note", "note": "a"}') FROM generate_series(1, 500)`)
+	require.NoError(c.t, err)
+	c.start()
+	c.goWorker().start()
+	c.until("all are worked", `SELECT count(*) = 500 FROM daybook.jobs WHERE state = 'completed' AND run_count = 1`)
+	assert.Equal(c.t, "500 of 500", c.text(`SELECT count(DISTINCT job_id) || ' of ' || count(*) FROM app.effects`))
 }
 
 // stops: a worker that is to stop ends what runs, and begins nothing.
@@ -262,4 +303,59 @@ func (c *conformance) stops() {
 	c.until("it runs", `SELECT state <> 'pending' FROM daybook.jobs WHERE id = $1`, id)
 	c.stopped(worker)
 	assert.Equal(c.t, "completed 1", c.text(stateStmt, id))
+}
+
+// givesBack: what has not ended within the grace period is due again, and no attempt is counted.
+func (c *conformance) givesBack() {
+	id := c.enqueue("patient", `{"do": "hang", "note": "a"}`, queue.JobOptions{})
+	worker := c.start("GRACE=0.2")
+	c.until("it runs", `SELECT state = 'leased' FROM daybook.jobs WHERE id = $1`, id)
+	c.stopped(worker)
+	assert.Equal(c.t, "pending 0", c.text(`SELECT state || ' ' || run_count FROM daybook.jobs WHERE id = $1`, id))
+}
+
+// sessionsEnd: a worker whose sessions are ended again and again goes on, and completes what its
+// handlers have done.
+func (c *conformance) sessionsEnd() {
+	_, err := c.Pool.Exec(c.t.Context(),
+		`SELECT daybook.enqueue_job('acme', 'quick', '{"do": "nap"}') FROM generate_series(1, 60)`)
+	require.NoError(c.t, err)
+	worker := c.start()
+	c.until("all are worked", `
+SELECT count(*) = 60 FROM daybook.jobs WHERE state = 'completed' AND (SELECT count(pg_terminate_backend(pid)) >= 0 FROM pg_stat_activity
+        WHERE application_name = 'daybook worker' AND datname = current_database() AND extract(epoch FROM clock_timestamp())::bigint % 2 = 0)`)
+	assert.Equal(c.t, "0", c.text(`SELECT count(*)::text FROM daybook.attempts WHERE outcome <> 'completed'`))
+	c.stopped(worker)
+}
+
+// TestExampleWorkers has the worker in each language confirm an order, and stop.
+func TestExampleWorkers(t *testing.T) {
+	t.Parallel()
+	for name, command := range map[string]func(t *testing.T) []string{
+		"Python": func(t *testing.T) []string {
+			t.Helper()
+			return []string{python(t, "psycopg"), "python/worker.py"}
+		},
+		"TypeScript": func(t *testing.T) []string {
+			t.Helper()
+			return []string{found(t, "node"), filepath.Join(compiled(t, clientSource), "example", "worker.mjs")}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := &conformance{DB: daybooktest.New(t), t: t, command: command(t), env: pythonPath()}
+			daybooktest.AddOrganization(t, c.Pool, daybooktest.Organization{ID: "acme"})
+			_, err := c.Pool.Exec(t.Context(), `INSERT INTO app.orders (id, org_id, customer, net) VALUES ('o', 'acme', 'c', 1)`)
+			require.NoError(t, err)
+			good := c.enqueue("order_confirmation", `{"order_id": "o"}`, queue.JobOptions{})
+			bad := c.enqueue("order_confirmation", `{}`, queue.JobOptions{})
+			worker := c.start()
+			c.until("both are worked", `SELECT count(*) = 2 FROM daybook.jobs WHERE finished_at IS NOT NULL`)
+			c.stopped(worker)
+			assert.Equal(t, `completed 1 {"confirmed": "o"}`, c.text(stateStmt, good))
+			assert.Equal(t, "failed 1 PAYLOAD_INVALID", c.text(stateStmt, bad))
+			assert.Equal(t, "true", c.text(`SELECT confirmed::text FROM app.orders`))
+			assert.Equal(t, "true", c.text(`SELECT bool_and(stopped_at IS NOT NULL)::text FROM daybook.job_workers`))
+		})
+	}
 }

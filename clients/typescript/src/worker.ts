@@ -195,6 +195,8 @@ export class Worker {
   private async transaction<T>(f: (tx: pg.ClientBase) => Promise<T>): Promise<T> {
     const client = await this.pool.connect();
     let failed: Error | undefined;
+    const broken = (e: Error) => void (failed = e); // the statement that finds it so fails as well
+    client.on("error", broken);
     try {
       await client.query("BEGIN ISOLATION LEVEL READ COMMITTED");
       const result = await f(client);
@@ -204,6 +206,7 @@ export class Worker {
       failed = e as Error;
       throw e;
     } finally {
+      client.off("error", broken);
       client.release(failed); // with an error it is closed, which rolls back
     }
   }
