@@ -131,6 +131,7 @@ export class Worker {
       connectionString: options.connectionString, application_name: "daybook worker", max: this.options.parallel + 2,
       connectionTimeoutMillis: 5000,
     });
+    this.pool.on("connect", (client) => client.on("error", () => {})); // the next statement fails with it
     this.pool.on("error", (e) => this.options.log.warn(`daybook: ${e.message}`));
   }
 
@@ -195,8 +196,6 @@ export class Worker {
   private async transaction<T>(f: (tx: pg.ClientBase) => Promise<T>): Promise<T> {
     const client = await this.pool.connect();
     let failed: Error | undefined;
-    const broken = (e: Error) => void (failed = e); // the statement that finds it so fails as well
-    client.on("error", broken);
     try {
       await client.query("BEGIN ISOLATION LEVEL READ COMMITTED");
       const result = await f(client);
@@ -206,7 +205,6 @@ export class Worker {
       failed = e as Error;
       throw e;
     } finally {
-      client.off("error", broken);
       client.release(failed); // with an error it is closed, which rolls back
     }
   }
@@ -340,10 +338,9 @@ function asJSON(result: unknown): [string | null, string | null] {
   }
 }
 
-/** Errors without a SQLSTATE are those of the connection. */
+/** Whether the connection failed: pg has no type for that, but texts of its own and the socket's codes. */
 function isUnavailable(e: unknown): boolean {
-  const code = (e as { code?: unknown }).code;
-  return e instanceof pg.DatabaseError
-    ? /^(08|57P0[123])/.test(e.code ?? "")
-    : typeof code === "string" && /^E[A-Z]+$/.test(code) || /^(Connection terminated|timeout exceeded)/.test((e as Error).message ?? "");
+  if (e instanceof pg.DatabaseError) return /^(08|57P0[123])/.test(e.code ?? "");
+  const { code, message } = (e ?? {}) as { code?: unknown; message?: unknown };
+  return /^E[A-Z]+$/.test(String(code)) || /^(Connection terminated|timeout exceeded|Client (has|was) )/.test(String(message));
 }
