@@ -90,7 +90,7 @@ class Job:
     _in_tx: list = field(default_factory=list)
 
     def in_tx(self, f: Callable[[psycopg.Connection], Any]) -> None:
-        """Has f run with the connection, in the transaction that completes the job. An error of it fails the attempt."""
+        """Has f run in the transaction that completes the job, with its connection. An error fails the attempt."""
         self._in_tx.append(f)
 
 
@@ -125,8 +125,8 @@ class Worker:
         self._running: dict[tuple, tuple[Job, float]] = {}  # by id and fence: the job, and when its time is over
         self._idle: list[psycopg.Connection] = []
 
-    def handler(self, type: str, *, max_attempts: int = 3, timeout: float = 30.0, base: float = 30.0, factor: float = 2.0,
-                cap: float = 21600.0, version: int = 0):
+    def handler(self, type: str, *, max_attempts: int = 3, timeout: float = 30.0, base: float = 30.0,
+                factor: float = 2.0, cap: float = 21600.0, version: int = 0):
         """Registers a function for a type. What it returns, as JSON, is the job's result.
 
         timeout is of an attempt, in seconds. The next one begins after base seconds, each later one after factor times
@@ -219,7 +219,8 @@ class Worker:
             self._parallel)
 
     def _claim(self, most: int) -> list:
-        return [Job(**row) for row in self._call("SELECT * FROM daybook.claim_jobs(%s, %s)", self.name, min(most, 1000))]
+        rows = self._call("SELECT * FROM daybook.claim_jobs(%s, %s)", self.name, min(most, 1000))
+        return [Job(**row) for row in rows]
 
     # Attempts.
 
@@ -255,8 +256,8 @@ class Worker:
         h, state = self._handlers[job.type], None
         if isinstance(e, Snooze):
             state = self._enduring(lambda: self._call(
-                "SELECT daybook.snooze_job(%s, %s, make_interval(secs => %s), %s) AS state", job.job_id, job.fence, e.seconds,
-                str(e)))
+                "SELECT daybook.snooze_job(%s, %s, make_interval(secs => %s), %s) AS state",
+                job.job_id, job.fence, e.seconds, str(e)))
         else:
             code = "JOB_CANCELLED" if isinstance(e, Cancel) else e.code if isinstance(e, JobError) else None
             text = str(e) if isinstance(e, (JobError, Cancel)) else f"{type(e).__name__}: {e}"
@@ -277,7 +278,7 @@ class Worker:
             time.sleep(RENEW_EVERY)
 
     def _look(self, held: dict) -> None:
-        """Ends attempts whose time is over or whose jobs are to be cancelled, and tells handlers that have lost theirs."""
+        """Ends attempts whose time is over or whose jobs are to be cancelled. Tells handlers that have lost theirs."""
         with self._changed:
             # A job that was claimed after the leases were read is not in held; its time has just begun.
             running = [(key, job, until) for key, (job, until) in self._running.items() if not job.stopped.is_set()]
@@ -298,10 +299,13 @@ def _as_json(result: Any) -> tuple[Optional[Jsonb], Optional[str]]:
         return None, None
     try:
         text = json.dumps(result, allow_nan=False)
-        return (None, "the result has a character that the database cannot hold") if "\\u0000" in text else (Jsonb(result), None)
+        if "\\u0000" in text:
+            return None, "the result has a character that the database cannot hold"
+        return Jsonb(result), None
     except (TypeError, ValueError, RecursionError) as e:
         return None, f"the result is no JSON: {e}"
 
 
 def _unavailable(e: psycopg.Error) -> bool:
-    return isinstance(e, psycopg.OperationalError) and (e.sqlstate is None or e.sqlstate[:2] == "08" or e.sqlstate in CLOSED)
+    state = e.sqlstate
+    return isinstance(e, psycopg.OperationalError) and (state is None or state[:2] == "08" or state in CLOSED)

@@ -66,8 +66,10 @@ type process struct {
 // start starts a worker, which ends with the test.
 func (c *conformance) start(env ...string) *process {
 	c.t.Helper()
-	p := &process{Cmd: exec.CommandContext(c.t.Context(), c.command[0], c.command[1:]...), log: &bytes.Buffer{},
-		ended: make(chan struct{})}
+	p := &process{
+		Cmd: exec.CommandContext(c.t.Context(), c.command[0], c.command[1:]...), log: &bytes.Buffer{},
+		ended: make(chan struct{}),
+	}
 	p.Env = append(append(os.Environ(), c.env...), "GRACE=30", "DAYBOOK_DATABASE_URL="+c.URL, envGoWorker+"="+c.URL)
 	p.Env = append(p.Env, env...)
 	p.Stdout, p.Stderr = p.log, p.log

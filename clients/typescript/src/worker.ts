@@ -16,7 +16,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
 
 const renewEvery = 1000; // milliseconds; a lease lasts for 10 seconds
-const outagePatience = 30_000; // milliseconds for which the end of an attempt is sent again while the database is not there
+const outagePatience = 30_000; // milliseconds for which a statement is sent again while the database is not there
 
 /** Fails an attempt with a code, of 1 to 64 capital letters, digits and "_". */
 export class JobError extends Error {
@@ -78,7 +78,7 @@ export interface Policy {
   maxAttempts?: number;
   /** How long an attempt may take, in seconds; default 30. */
   timeout?: number;
-  /** The delay before the second attempt, in seconds, what each further one is multiplied by, and the longest; 30, 2, 21600. */
+  /** The second attempt's delay in seconds, what each further one is multiplied by, the longest: 30, 2, 21600. */
   base?: number;
   factor?: number;
   cap?: number;
@@ -97,7 +97,7 @@ export interface WorkerOptions {
   owner?: string;
   /** The pause between two looks while nothing is due, in seconds; default 1. */
   poll?: number;
-  /** How long run waits, when it is stopped, for jobs that run, in seconds; default 30. Then they are given back, uncounted. */
+  /** How long run waits for jobs when it is stopped, in seconds; default 30. Then they are given back, uncounted. */
   grace?: number;
   /** Where is told what does not go well; default console. */
   log?: Pick<Console, "warn" | "error">;
@@ -138,7 +138,8 @@ export class Worker {
   /** Registers a function for a type. What it returns, as JSON, is the job's result. */
   handle<P = any>(type: string, policy: Policy, work: (job: Job<P>) => unknown): void {
     if (this.handlers.has(type)) throw new Error(`type ${type} has a handler`);
-    this.handlers.set(type, { maxAttempts: 3, timeout: 30, base: 30, factor: 2, cap: 21600, version: 0, ...policy, work });
+    const defaults = { maxAttempts: 3, timeout: 30, base: 30, factor: 2, cap: 21600, version: 0 };
+    this.handlers.set(type, { ...defaults, ...policy, work });
   }
 
   /** Has run return: it claims nothing more, and waits for the jobs that run. SIGTERM and SIGINT do the same. */
@@ -235,8 +236,9 @@ export class Worker {
 
   private start(): Promise<unknown> {
     const all = [...this.handlers.values()];
-    return this.query("SELECT daybook.start_job_worker($1, $2, $3, $4, $5, $6, $7, $8)", this.name, [...this.handlers.keys()],
-      this.options.fleet, all.map((h) => h.version), all.map((h) => h.maxAttempts), all.map((h) => h.timeout),
+    return this.query("SELECT daybook.start_job_worker($1, $2, $3, $4, $5, $6, $7, $8)", this.name,
+      [...this.handlers.keys()], this.options.fleet, all.map((h) => h.version),
+      all.map((h) => h.maxAttempts), all.map((h) => h.timeout),
       this.options.owner, this.options.parallel);
   }
 
@@ -245,9 +247,9 @@ export class Worker {
     return rows.map((r) => {
       const inTx: InTx[] = [], abort = new AbortController();
       const job: Job = {
-        id: r.job_id, orgId: r.org_id, type: r.type, payload: r.payload, attempt: r.attempt, maxAttempts: r.max_attempts,
-        idempotencyKey: r.idempotency_key, priority: r.priority, queue: r.queue, enqueuedAt: r.enqueued_at,
-        traceparent: r.traceparent, signal: abort.signal, inTx: (f) => void inTx.push(f),
+        id: r.job_id, orgId: r.org_id, type: r.type, payload: r.payload, attempt: r.attempt,
+        maxAttempts: r.max_attempts, idempotencyKey: r.idempotency_key, priority: r.priority, queue: r.queue,
+        enqueuedAt: r.enqueued_at, traceparent: r.traceparent, signal: abort.signal, inTx: (f) => void inTx.push(f),
       };
       return { job, fence: r.fence, until: Date.now() + this.handlers.get(r.type)!.timeout * 1000, inTx, abort };
     });
@@ -270,7 +272,7 @@ export class Worker {
         await this.end(running, e);
       }
     } catch (e) {
-      this.options.log.error(`daybook: job ${job.id}: the end of the attempt is not on record: its lease expires: ${e}`);
+      this.options.log.error(`daybook: job ${job.id}: the attempt's end is not on record: its lease expires: ${e}`);
     } finally {
       this.running.delete(key);
       this.wake();
@@ -281,15 +283,15 @@ export class Worker {
   private end({ job, fence }: Running, e: unknown): Promise<unknown> {
     const h = this.handlers.get(job.type)!;
     if (e instanceof Snooze) {
-      return this.enduring(() =>
-        this.query("SELECT daybook.snooze_job($1, $2, make_interval(secs => $3), $4)", job.id, fence, e.seconds, e.message));
+      return this.enduring(() => this.query("SELECT daybook.snooze_job($1, $2, make_interval(secs => $3), $4)",
+        job.id, fence, e.seconds, e.message));
     }
     const own = e instanceof JobError || e instanceof Cancel;
     const code = e instanceof Cancel ? "JOB_CANCELLED" : e instanceof JobError ? e.code : null;
+    const text = (own ? e.message : String(e)).replaceAll("\0", "");
     return this.enduring(() =>
-      this.query("SELECT daybook.fail_job($1, $2, $3, $4, make_interval(secs => $5), $6, $7, $8, $9)", job.id, fence, code,
-        (own ? e.message : String(e)).replaceAll("\0", ""), e instanceof RetryAfter ? e.seconds : null, e instanceof Final,
-        h.base, h.factor, h.cap));
+      this.query("SELECT daybook.fail_job($1, $2, $3, $4, make_interval(secs => $5), $6, $7, $8, $9)", job.id, fence,
+        code, text, e instanceof RetryAfter ? e.seconds : null, e instanceof Final, h.base, h.factor, h.cap));
   }
 
   private renewing(): { stop: () => Promise<void> } {
@@ -332,7 +334,8 @@ export class Worker {
 function asJSON(result: unknown): [string | null, string | null] {
   try {
     const text = JSON.stringify(result) ?? null;
-    return text?.includes("\\u0000") ? [null, "the result has a character that the database cannot hold"] : [text, null];
+    if (text?.includes("\\u0000")) return [null, "the result has a character that the database cannot hold"];
+    return [text, null];
   } catch (e) {
     return [null, `the result is no JSON: ${e}`];
   }
@@ -342,5 +345,6 @@ function asJSON(result: unknown): [string | null, string | null] {
 function isUnavailable(e: unknown): boolean {
   if (e instanceof pg.DatabaseError) return /^(08|57P0[123])/.test(e.code ?? "");
   const { code, message } = (e ?? {}) as { code?: unknown; message?: unknown };
-  return /^E[A-Z]+$/.test(String(code)) || /^(Connection terminated|timeout exceeded|Client (has|was) )/.test(String(message));
+  const own = /^(Connection terminated|timeout exceeded|Client (has|was) )/;
+  return /^E[A-Z]+$/.test(String(code)) || own.test(String(message));
 }

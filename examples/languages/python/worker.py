@@ -15,8 +15,9 @@ worker = Worker(os.environ["DAYBOOK_DATABASE_URL"], owner="orders")
 def confirm(job):
     if "order_id" not in job.payload:
         raise Final("the payload has no order_id", "PAYLOAD_INVALID")
-    job.in_tx(lambda conn: conn.execute("UPDATE app.orders SET confirmed = true WHERE id = %s", (job.payload["order_id"],)))
-    return {"confirmed": job.payload["order_id"]}
+    order = job.payload["order_id"]
+    job.in_tx(lambda conn: conn.execute("UPDATE app.orders SET confirmed = true WHERE id = %s", (order,)))
+    return {"confirmed": order}
 
 
 if __name__ == "__main__":

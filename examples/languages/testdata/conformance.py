@@ -9,7 +9,8 @@ worker = Worker(os.environ["DAYBOOK_DATABASE_URL"], poll=0.1, grace=float(os.env
 
 
 def note(job):
-    job.in_tx(lambda conn: conn.execute("INSERT INTO app.effects (job_id, note) VALUES (%s, %s)", (job.job_id, job.payload["note"])))
+    row = (job.job_id, job.payload["note"])
+    job.in_tx(lambda conn: conn.execute("INSERT INTO app.effects (job_id, note) VALUES (%s, %s)", row))
 
 
 def fail(error):
@@ -32,7 +33,9 @@ def hang_once(job):
 
 
 DO = {
-    "complete": lambda job: {"attempt": job.attempt, "of": job.max_attempts, "org": job.org_id, "key": job.idempotency_key},
+    "complete": lambda job: {
+        "attempt": job.attempt, "of": job.max_attempts, "org": job.org_id, "key": job.idempotency_key
+    },
     "note": note,
     "refuse": refuse,
     "error": lambda job: fail(ValueError("no")),
