@@ -136,15 +136,17 @@ SELECT concat_ws(' ', state, run_count, last_error_code, result, (SELECT 'effect
   FROM daybook.jobs j WHERE id = $1`
 )
 
-// cases are what a job asks for, and what becomes of it, whichever worker works it. Placeholders
-// are $id and $key.
+// cases are what a job asks for, and what becomes of it, whichever worker works it. $id is its
+// id.
 var cases = []struct {
 	do, want string
 	options  queue.JobOptions
 }{
 	{do: "complete", want: `completed 1 {"of": 3, "key": "$id", "org": "acme", "attempt": 1}`},
-	{do: "complete", want: `completed 1 {"of": 7, "key": "k", "org": "acme", "attempt": 1}`,
-		options: queue.JobOptions{MaxAttempts: 7, IdempotencyKey: "k"}},
+	{
+		do: "complete", want: `completed 1 {"of": 7, "key": "k", "org": "acme", "attempt": 1}`,
+		options: queue.JobOptions{MaxAttempts: 7, IdempotencyKey: "k"},
+	},
 	{do: "note", want: `completed 1 effect a`},
 	{do: "refuse", want: `pending 1 HANDLER_ERROR by the policy`},
 	{do: "error", want: `pending 1 HANDLER_ERROR by the policy`},
