@@ -130,8 +130,8 @@ AS $$
                     CASE WHEN job.type IN ('webhook', 'webhook_delivery') THEN 5 ELSE 3 END)
 $$;
 
--- Ends the attempt of a claim, whose row the caller has locked: as it came out, or as a request
--- that was made meanwhile asks.
+-- Ends the attempt of a claim, also of chapter 28, whose row the caller has locked: as it came out,
+-- or as a request that was made meanwhile asks.
 CREATE FUNCTION daybook.end_async_operation(job daybook.jobs, outcome daybook.attempt_outcome, result jsonb, code text,
     error text, delay interval) RETURNS void
     LANGUAGE plpgsql
@@ -139,20 +139,28 @@ AS $$
 DECLARE
     again CONSTANT boolean := job.generation <> job.leased_generation AND NOT job.cancel_requested;
     due   CONSTANT timestamptz := CASE WHEN again THEN greatest(job.ready_at, clock_timestamp())
-                                       WHEN end_async_operation.outcome = 'retried' THEN clock_timestamp() + end_async_operation.delay
+                                       WHEN end_async_operation.outcome IN ('retried', 'rescheduled') THEN clock_timestamp() + end_async_operation.delay
                                        ELSE least(job.ready_at, clock_timestamp()) END;
     fails CONSTANT boolean := end_async_operation.outcome = 'failed' OR end_async_operation.outcome = 'lost' AND job.run_count >= daybook.async_operation_attempts(job);
     ends  CONSTANT text := CASE WHEN job.cancel_requested THEN 'cancelled' WHEN again THEN 'pending' WHEN fails THEN 'failed'
-                                WHEN end_async_operation.outcome IN ('retried', 'lost') THEN 'pending' ELSE end_async_operation.outcome::text END;
+                                WHEN end_async_operation.outcome IN ('retried', 'rescheduled', 'lost') THEN 'pending' ELSE end_async_operation.outcome::text END;
 BEGIN
-    IF ends <> 'completed' THEN
+    IF end_async_operation.outcome = 'rescheduled' THEN
+        -- One row for an attempt that is put off again and again, as completeStmt folds it.
+        UPDATE daybook.attempt_log a
+           SET times = a.times + 1, first_started_at = coalesce(a.first_started_at, a.started_at), error = end_async_operation.error,
+               started_at = job.attempt_started_at, ended_at = clock_timestamp(), worker = coalesce(job.worker, ''), turn_id = job.turn_id, fence = job.fence
+         WHERE a.job_id = job.id AND a.id = (SELECT max(l.id) FROM daybook.attempt_log l WHERE l.job_id = job.id)
+           AND a.outcome = 'rescheduled' AND a.attempt = job.run_count AND a.error_code = end_async_operation.code;
+    END IF;
+    IF ends <> 'completed' AND NOT (end_async_operation.outcome = 'rescheduled' AND FOUND) THEN
         INSERT INTO daybook.attempt_log (job_id, org_id, kind, type, attempt, outcome, error_code, error, started_at, worker, turn_id, fence)
         VALUES (job.id, job.org_id, 'jobs', job.type, job.run_count, end_async_operation.outcome, end_async_operation.code, end_async_operation.error,
                 job.attempt_started_at, coalesce(job.worker, ''), job.turn_id, job.fence);
     END IF;
     UPDATE daybook.jobs j
        SET state = ends::daybook.job_state,
-           run_count = CASE WHEN again THEN 0 ELSE j.run_count END,
+           run_count = CASE WHEN again THEN 0 WHEN end_async_operation.outcome = 'rescheduled' THEN j.run_count - 1 ELSE j.run_count END,
            ready_at = due,
            first_ready_at = CASE WHEN again THEN due ELSE j.first_ready_at END,
            finished_at = CASE WHEN ends <> 'pending' THEN clock_timestamp() END,

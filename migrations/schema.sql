@@ -973,6 +973,154 @@ CREATE FUNCTION daybook.claim_async_operation(p_operation_id uuid) RETURNS boole
 
 COMMENT ON FUNCTION daybook.claim_async_operation(p_operation_id uuid) IS 'lease_async_operation for programs that do not keep the fence of their claim';
 
+-- Name: claim_jobs(text, integer); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.claim_jobs(worker text, most integer DEFAULT 1) RETURNS TABLE(job_id text, org_id text, type text, payload jsonb, attempt integer, max_attempts integer, fence bigint, idempotency_key text, priority integer, queue text, enqueued_at timestamp with time zone, traceparent text)
+    LANGUAGE plpgsql
+    AS $$
+#variable_conflict use_column
+DECLARE
+    known  daybook.job_workers;
+    mine   bigint;
+    ids    text[] := '{}';
+    before integer;
+    part   record;
+    job    daybook.jobs;
+BEGIN
+    IF current_setting('transaction_isolation') <> 'read committed' THEN
+        RAISE EXCEPTION 'claim_jobs counts leases, and needs READ COMMITTED for that' USING ERRCODE = 'DB010', HINT = 'call it in a transaction of its own, and commit before you work the jobs';
+    END IF;
+    IF most IS NULL OR most NOT BETWEEN 1 AND 1000 THEN
+        RAISE EXCEPTION 'most must be 1 to 1000' USING ERRCODE = 'DB010';
+    END IF;
+    SELECT * INTO known FROM daybook.job_workers w WHERE w.id = daybook.sql_turn(claim_jobs.worker);
+    IF known.id IS NULL OR known.stopped_at IS NOT NULL THEN
+        RAISE EXCEPTION 'no worker % has started', coalesce(quote_literal(worker), 'null') USING ERRCODE = 'DB010', HINT = 'call daybook.start_job_worker first';
+    END IF;
+    IF known.last_seen < clock_timestamp() - interval '1 minute' THEN
+        UPDATE daybook.job_workers w SET last_seen = clock_timestamp() WHERE w.id = known.id;
+        UPDATE daybook.job_types t SET last_seen = clock_timestamp() WHERE t.kind = 'jobs' AND t.type = ANY (known.types) AND t.last_seen < clock_timestamp() - interval '1 day';
+        PERFORM daybook.return_missing_jobs(known.types, known.fleet);
+    END IF;
+    PERFORM daybook.reclaim_claimed_jobs();
+    IF EXISTS (SELECT FROM daybook.job_wait_checks) THEN
+        PERFORM daybook.check_waits();
+    END IF;
+    mine := nextval('daybook.fence_seq');
+    FOR prio IN 1..3 LOOP
+        LOOP
+            before := cardinality(ids);
+            -- The organizations in a random order, none with more than its share.
+            FOR part IN SELECT p.org_id, p.slot, ceil((claim_jobs.most - before)::numeric / count(*) OVER ())::integer AS share
+                          FROM daybook.job_partitions(known.fleet, prio::smallint, known.types, known.versions) p ORDER BY random() LOOP
+                EXIT WHEN cardinality(ids) >= claim_jobs.most;
+                ids := ids || daybook.claim_of_partition(known.fleet, prio::smallint, part.org_id, part.slot, claim_jobs.worker, mine,
+                                                         least(part.share, claim_jobs.most - cardinality(ids)));
+            END LOOP;
+            EXIT WHEN cardinality(ids) = before OR cardinality(ids) >= claim_jobs.most;
+        END LOOP;
+    END LOOP;
+    -- What has ended its worker in the last attempt that it may have is a dead letter.
+    FOR job IN SELECT * FROM daybook.jobs j WHERE j.id = ANY (ids) AND j.reclaims > 0 AND j.run_count > daybook.async_operation_attempts(j) LOOP
+        PERFORM daybook.end_async_operation(job, 'failed', NULL, 'JOB_LOCK_TIMEOUT_RECLAIMED',
+                                            format('the worker ended in the last attempt, of %s', daybook.async_operation_attempts(job)), NULL);
+    END LOOP;
+    RETURN QUERY
+    SELECT j.id, j.org_id, j.type, j.payload, j.run_count, daybook.async_operation_attempts(j), j.fence, coalesce(j.idempotency_key, j.id), j.priority::integer, j.queue,
+           j.created_at, j.traceparent::text
+      FROM daybook.jobs j
+     WHERE j.id = ANY (ids) AND j.fence = mine
+     ORDER BY j.priority, j.ready_at, j.id;
+END
+$$;
+
+-- Name: FUNCTION claim_jobs(worker text, most integer); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.claim_jobs(worker text, most integer) IS 'Leases up to most due jobs of the types of a worker (start_job_worker) for 10 seconds: commit, and call renew_jobs every second or two. Priority first, then organizations in turn, then the longest due; pauses, caps, and limits and rates of named queues are kept';
+
+-- Name: claim_of_partition(smallint, smallint, text, text, text, bigint, integer); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.claim_of_partition(fleet smallint, priority smallint, org_id text, slot text, worker text, fence bigint, most integer) RETURNS text[]
+    LANGUAGE plpgsql
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
+    SET jit TO 'off'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    queue CONSTANT text := nullif(split_part(claim_of_partition.slot, '/', 2), '');
+    room  CONSTANT integer := daybook.claim_room(claim_of_partition.org_id, queue, claim_of_partition.worker, claim_of_partition.most);
+    of    daybook.queues;
+    ids   text[];
+BEGIN
+    IF room < 1 THEN
+        RETURN '{}';
+    END IF;
+    ids := ARRAY(SELECT j.id FROM daybook.jobs j
+                  WHERE j.state = 'pending' AND j.fleet = claim_of_partition.fleet AND j.priority = claim_of_partition.priority AND j.org_id = claim_of_partition.org_id
+                    AND daybook.job_slot(j.type, j.queue, j.min_version) = claim_of_partition.slot AND j.ready_at <= clock_timestamp()
+                  ORDER BY j.ready_at, j.id
+                  LIMIT room
+                    FOR NO KEY UPDATE SKIP LOCKED);
+    IF cardinality(ids) = 0 THEN
+        RETURN ids;
+    END IF;
+    UPDATE daybook.jobs j
+       SET state = 'leased', turn_id = daybook.sql_turn(claim_of_partition.worker), detached = false, fence = claim_of_partition.fence,
+           leased_generation = j.generation, worker = claim_of_partition.worker, run_count = j.run_count + 1, working = true,
+           capped = EXISTS (SELECT FROM daybook.organizations o WHERE o.id = j.org_id AND o.max_in_flight IS NOT NULL), counted = true,
+           attempt_started_at = clock_timestamp(), last_attempted_at = clock_timestamp(), updated_at = clock_timestamp()
+     WHERE j.id = ANY (ids);
+    SELECT * INTO of FROM daybook.queues u WHERE u.name = queue AND u.rate IS NOT NULL;
+    IF FOUND THEN
+        INSERT INTO daybook.queue_rates AS r (queue, starts, at)
+        VALUES (of.name, daybook.queue_starts(of) - cardinality(ids), clock_timestamp())
+        ON CONFLICT (queue) DO UPDATE SET starts = excluded.starts, at = excluded.at;
+    END IF;
+    RETURN ids;
+END
+$$;
+
+-- Name: claim_room(text, text, text, integer); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.claim_room(org_id text, queue text, worker text, most integer) RETURNS integer
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    org  daybook.organizations;
+    of   daybook.queues;
+    left_of integer := most;
+BEGIN
+    SELECT * INTO org FROM daybook.organizations o WHERE o.id = claim_room.org_id;
+    IF org.paused_at IS NOT NULL THEN
+        RETURN 0;
+    END IF;
+    IF org.max_in_flight IS NOT NULL THEN
+        IF NOT pg_try_advisory_xact_lock(daybook.lock_class('organization leases'), hashtext(claim_room.org_id)) THEN
+            RETURN 0;
+        END IF;
+        left_of := least(left_of, org.max_in_flight - (SELECT count(*) FROM daybook.jobs l WHERE l.capped AND l.turn_id IS NOT NULL AND l.org_id = claim_room.org_id));
+    END IF;
+    IF claim_room.queue IS NULL THEN
+        RETURN left_of;
+    END IF;
+    SELECT * INTO of FROM daybook.queues u WHERE u.name = claim_room.queue;
+    IF of.paused_at IS NOT NULL THEN
+        RETURN 0;
+    END IF;
+    IF num_nonnulls(of.max_parallel, of.per_process, of.rate) = 0 THEN
+        RETURN left_of;
+    END IF;
+    IF NOT pg_try_advisory_xact_lock(daybook.lock_class('queue leases'), hashtext(claim_room.queue)) THEN
+        RETURN 0;
+    END IF;
+    RETURN least(left_of,
+        of.max_parallel - (SELECT count(*) FROM daybook.jobs l WHERE l.queue = of.name AND l.state = 'leased'),
+        of.per_process - (SELECT count(*) FROM daybook.jobs l WHERE l.queue = of.name AND l.state = 'leased' AND l.worker = claim_room.worker),
+        CASE WHEN of.rate IS NOT NULL THEN floor(daybook.queue_starts(of)) END);
+END
+$$;
+
 -- Name: closed_spans(text); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.closed_spans(org_id text, OUT starts_on date, OUT ends_on date, OUT in_period boolean, OUT closed_at timestamp with time zone) RETURNS SETOF record
@@ -1064,6 +1212,28 @@ $$;
 -- Name: FUNCTION complete_callback(token text, data jsonb, OUT job_id text, OUT result text); Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON FUNCTION daybook.complete_callback(token text, data jsonb, OUT job_id text, OUT result text) IS 'Tells a job what it waits for: token is the one that its handler gave away, data a JSON object';
+
+-- Name: complete_job(text, bigint, jsonb, text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.complete_job(job_id text, fence bigint, result jsonb DEFAULT NULL::jsonb, unstored text DEFAULT NULL::text) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    job CONSTANT daybook.jobs := daybook.held_job(complete_job.job_id, complete_job.fence);
+    why CONSTANT text := CASE WHEN octet_length(complete_job.result::text) > 16777216 THEN 'the result has more than 16777216 bytes' ELSE complete_job.unstored END;
+BEGIN
+    IF job.id IS NULL OR job.cancel_requested THEN
+        RAISE EXCEPTION 'job % is %', complete_job.job_id, CASE WHEN job.id IS NULL THEN 'not held by this claim any more' ELSE 'to be cancelled' END
+            USING ERRCODE = 'DB031', HINT = 'roll back: what the attempt did in this transaction must not be kept; then call daybook.fail_job';
+    END IF;
+    PERFORM daybook.end_async_operation(job, 'completed', CASE WHEN why IS NULL THEN complete_job.result END,
+                                        CASE WHEN why IS NOT NULL THEN 'RESULT_NOT_STORED' END, why, NULL);
+END
+$$;
+
+-- Name: FUNCTION complete_job(job_id text, fence bigint, result jsonb, unstored text); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.complete_job(job_id text, fence bigint, result jsonb, unstored text) IS 'Completes a claimed job, with a result, in the transaction that writes its effects. unstored: why it leaves no result. DB031, which undoes that, when the claim is lost or the job is to be cancelled';
 
 -- Name: configuration_changed(); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -1401,20 +1571,28 @@ CREATE FUNCTION daybook.end_async_operation(job daybook.jobs, outcome daybook.at
 DECLARE
     again CONSTANT boolean := job.generation <> job.leased_generation AND NOT job.cancel_requested;
     due   CONSTANT timestamptz := CASE WHEN again THEN greatest(job.ready_at, clock_timestamp())
-                                       WHEN end_async_operation.outcome = 'retried' THEN clock_timestamp() + end_async_operation.delay
+                                       WHEN end_async_operation.outcome IN ('retried', 'rescheduled') THEN clock_timestamp() + end_async_operation.delay
                                        ELSE least(job.ready_at, clock_timestamp()) END;
     fails CONSTANT boolean := end_async_operation.outcome = 'failed' OR end_async_operation.outcome = 'lost' AND job.run_count >= daybook.async_operation_attempts(job);
     ends  CONSTANT text := CASE WHEN job.cancel_requested THEN 'cancelled' WHEN again THEN 'pending' WHEN fails THEN 'failed'
-                                WHEN end_async_operation.outcome IN ('retried', 'lost') THEN 'pending' ELSE end_async_operation.outcome::text END;
+                                WHEN end_async_operation.outcome IN ('retried', 'rescheduled', 'lost') THEN 'pending' ELSE end_async_operation.outcome::text END;
 BEGIN
-    IF ends <> 'completed' THEN
+    IF end_async_operation.outcome = 'rescheduled' THEN
+        -- One row for an attempt that is put off again and again, as completeStmt folds it.
+        UPDATE daybook.attempt_log a
+           SET times = a.times + 1, first_started_at = coalesce(a.first_started_at, a.started_at), error = end_async_operation.error,
+               started_at = job.attempt_started_at, ended_at = clock_timestamp(), worker = coalesce(job.worker, ''), turn_id = job.turn_id, fence = job.fence
+         WHERE a.job_id = job.id AND a.id = (SELECT max(l.id) FROM daybook.attempt_log l WHERE l.job_id = job.id)
+           AND a.outcome = 'rescheduled' AND a.attempt = job.run_count AND a.error_code = end_async_operation.code;
+    END IF;
+    IF ends <> 'completed' AND NOT (end_async_operation.outcome = 'rescheduled' AND FOUND) THEN
         INSERT INTO daybook.attempt_log (job_id, org_id, kind, type, attempt, outcome, error_code, error, started_at, worker, turn_id, fence)
         VALUES (job.id, job.org_id, 'jobs', job.type, job.run_count, end_async_operation.outcome, end_async_operation.code, end_async_operation.error,
                 job.attempt_started_at, coalesce(job.worker, ''), job.turn_id, job.fence);
     END IF;
     UPDATE daybook.jobs j
        SET state = ends::daybook.job_state,
-           run_count = CASE WHEN again THEN 0 ELSE j.run_count END,
+           run_count = CASE WHEN again THEN 0 WHEN end_async_operation.outcome = 'rescheduled' THEN j.run_count - 1 ELSE j.run_count END,
            ready_at = due,
            first_ready_at = CASE WHEN again THEN due ELSE j.first_ready_at END,
            finished_at = CASE WHEN ends <> 'pending' THEN clock_timestamp() END,
@@ -2057,6 +2235,43 @@ $$;
 
 COMMENT ON FUNCTION daybook.fail_async_operation(p_operation_id uuid, p_error text, p_fence bigint, p_error_code text) IS 'Ends the attempt at a claimed job: it is due again in 5, 10, 20 … minutes (6 hours at most), or a dead letter after its last attempt, or at once when the code says that trying again cannot help. False: the claim does not hold it any more';
 
+-- Name: fail_job(text, bigint, text, text, interval, boolean, double precision, double precision, double precision); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.fail_job(job_id text, fence bigint, code text, error text, delay interval DEFAULT NULL::interval, final boolean DEFAULT false, base double precision DEFAULT 30, factor double precision DEFAULT 2, most double precision DEFAULT 21600) RETURNS text
+    LANGUAGE plpgsql
+    AS $_$
+DECLARE
+    job  CONSTANT daybook.jobs := daybook.held_job(fail_job.job_id, fail_job.fence);
+    what text := coalesce(nullif(fail_job.code, ''), 'HANDLER_ERROR');
+    said text := coalesce(nullif(fail_job.error, ''), 'the handler said no more');
+BEGIN
+    IF job.id IS NULL THEN
+        RETURN NULL;
+    END IF;
+    -- As package jobs, allowedCode.
+    IF what !~ '^[A-Z0-9_]{1,64}$' THEN
+        said := format('the code %s is not of 1 to 64 capital letters, digits and ''_'': %s', quote_literal(left(what, 200)), said);
+        what := 'HANDLER_ERROR';
+    ELSIF what IN ('SNOOZED', 'AWAITING_CALLBACK', 'AWAITED_CANCELLED', 'HANDLER_MISSING', 'ROW_UNREADABLE', 'RESULT_NOT_STORED') THEN
+        said := format('the code %s is Daybook''s own: %s', what, said);
+        what := 'HANDLER_ERROR';
+    END IF;
+    PERFORM daybook.end_async_operation(
+        job,
+        CASE WHEN job.cancel_requested OR what = 'JOB_CANCELLED' THEN 'cancelled'
+             WHEN fail_job.final OR job.run_count >= daybook.async_operation_attempts(job)
+               OR fail_job.delay IS NULL AND what IN ('PAYLOAD_INVALID', 'PAYLOAD_TOO_LARGE', 'AUTHENTICATION_FAILED', 'NOT_FOUND', 'PAYLOAD_NOT_ENCRYPTED') THEN 'failed'
+             ELSE 'retried' END::daybook.attempt_outcome,
+        NULL, what, left(said, 4096),
+        coalesce(CASE WHEN fail_job.delay < interval '0' THEN interval '0' ELSE fail_job.delay END, daybook.retry_delay(job.id, job.run_count, fail_job.base, fail_job.factor, fail_job.most)));
+    RETURN (SELECT j.state::text FROM daybook.jobs j WHERE j.id = job.id);
+END
+$_$;
+
+-- Name: FUNCTION fail_job(job_id text, fence bigint, code text, error text, delay interval, final boolean, base double precision, factor double precision, most double precision); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.fail_job(job_id text, fence bigint, code text, error text, delay interval, final boolean, base double precision, factor double precision, most double precision) IS 'Ends the attempt at a claimed job as failed: due again after delay (null: as retry_delay says of base, factor and most), a dead letter after the last attempt, with final, or by a final code; JOB_CANCELLED cancels it. Returns the job''s state; null: the claim is lost';
+
 -- Name: find_callback(text); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.find_callback(job_id text) RETURNS void
@@ -2234,6 +2449,16 @@ CREATE FUNCTION daybook.held_async_operation(p_operation_id uuid, p_fence bigint
      WHERE j.id = p_operation_id::text AND j.state::text = 'leased' AND daybook.is_async_operation_claim(j.turn_id) AND j.fence = coalesce(p_fence, j.fence)
        FOR NO KEY UPDATE
 $$;
+
+-- Name: held_job(text, bigint); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.held_job(job_id text, fence bigint) RETURNS daybook.jobs
+    LANGUAGE sql
+    AS $_$
+    SELECT j FROM daybook.jobs j
+     WHERE j.id = $1 AND j.state::text = 'leased' AND starts_with(j.turn_id, '/sql/') AND j.fence = $2
+       FOR NO KEY UPDATE
+$_$;
 
 -- Name: hold_jobs(text[], text[], text[], jsonb[], boolean[]); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -2539,6 +2764,38 @@ CREATE FUNCTION daybook.job_input_hash(type text, payload text) RETURNS bytea
              WHEN $2 ~ '\.[0-9]*0[],}]'
              THEN regexp_replace($2, '("(?:[^"\\]|\\.)*")|(\.[0-9]*[1-9])0+(?![0-9])|\.0+(?![0-9])', '\1\2', 'g')
              ELSE $2 END, 'UTF8'))
+$_$;
+
+-- Name: job_partitions(smallint, smallint, text[], integer[]); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.job_partitions(fleet smallint, priority smallint, types text[], versions integer[]) RETURNS TABLE(org_id text, slot text)
+    LANGUAGE sql STABLE ROWS 10
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
+    SET enable_sort TO 'off'
+    SET jit TO 'off'
+    AS $_$
+    WITH RECURSIVE part AS (
+        (SELECT j.org_id, daybook.job_slot(j.type, j.queue, j.min_version) AS slot
+           FROM daybook.jobs j
+          WHERE j.state = 'pending' AND j.fleet = $1 AND j.priority = $2
+          ORDER BY j.org_id, daybook.job_slot(j.type, j.queue, j.min_version)
+          LIMIT 1)
+        UNION ALL
+        SELECT n.org_id, n.slot
+          FROM part p
+         CROSS JOIN LATERAL (
+               SELECT j.org_id, daybook.job_slot(j.type, j.queue, j.min_version) AS slot
+                 FROM daybook.jobs j
+                WHERE j.state = 'pending' AND j.fleet = $1 AND j.priority = $2
+                  AND (j.org_id, daybook.job_slot(j.type, j.queue, j.min_version)) > (p.org_id, p.slot)
+                ORDER BY j.org_id, daybook.job_slot(j.type, j.queue, j.min_version)
+                LIMIT 1) n
+    )
+    SELECT p.org_id, p.slot
+      FROM part p
+      JOIN unnest($3) WITH ORDINALITY AS t (type, n) ON t.type = split_part(p.slot, '/', 1)
+     WHERE coalesce(nullif(split_part(p.slot, '/', 3), '')::integer, 0) <= coalesce($4[t.n], 0)
 $_$;
 
 -- Name: job_skip_hash(text); Type: FUNCTION; Schema: daybook; Owner: -
@@ -3326,6 +3583,19 @@ CREATE FUNCTION daybook.queue_settings(of daybook.queues) RETURNS jsonb
                               'rate_seconds', $1.rate_seconds, 'rate_burst', $1.rate_burst, 'owner', $1.owner, 'per_process', $1.per_process)
 $_$;
 
+-- Name: queue_starts(daybook.queues); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.queue_starts(of daybook.queues) RETURNS double precision
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    most CONSTANT double precision := coalesce(of.rate_burst, greatest(1, ceil(of.rate * 0.05 / of.rate_seconds)));
+BEGIN
+    RETURN least(most, coalesce((SELECT r.starts + greatest(extract(epoch FROM clock_timestamp() - r.at), 0) * of.rate / of.rate_seconds
+                                   FROM daybook.queue_rates r WHERE r.queue = of.name), most));
+END
+$$;
+
 -- Name: queue_uncounted(text); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.queue_uncounted(queue text) RETURNS boolean
@@ -3336,6 +3606,36 @@ BEGIN
               FROM (SELECT) AS one LEFT JOIN daybook.queues u ON u.name = queue_uncounted.queue);
 END
 $$;
+
+-- Name: reclaim_claimed_jobs(); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.reclaim_claimed_jobs() RETURNS integer
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    job   daybook.jobs;
+    total integer := 0;
+BEGIN
+    IF pg_postmaster_start_time() > clock_timestamp() - interval '30 seconds' THEN
+        RETURN 0;
+    END IF;
+    FOR job IN
+        SELECT * FROM daybook.jobs j
+         WHERE j.state = 'leased' AND j.last_attempted_at < clock_timestamp() - interval '30 seconds' AND starts_with(j.turn_id, '/sql/')
+         ORDER BY j.last_attempted_at
+         LIMIT 1000
+           FOR NO KEY UPDATE SKIP LOCKED
+    LOOP
+        PERFORM daybook.end_async_operation(job, 'lost', NULL, 'JOB_LOCK_TIMEOUT_RECLAIMED', 'the worker ended while it worked on this job', NULL);
+        total := total + 1;
+    END LOOP;
+    RETURN total;
+END
+$$;
+
+-- Name: FUNCTION reclaim_claimed_jobs(); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.reclaim_claimed_jobs() IS 'Ends claims by SQL that were not renewed for 30 seconds: their jobs are due again, or dead letters after their last attempt. claim_jobs calls it';
 
 -- Name: refuse_change(); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -3453,6 +3753,28 @@ $$;
 -- Name: FUNCTION renew_async_operation(p_operation_id uuid, p_fence bigint); Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON FUNCTION daybook.renew_async_operation(p_operation_id uuid, p_fence bigint) IS 'Has the lease of a claim last for 5 minutes from now; false: the job is not the claim''s any more';
+
+-- Name: renew_jobs(text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.renew_jobs(worker text) RETURNS TABLE(job_id text, fence bigint, cancel_requested boolean)
+    LANGUAGE plpgsql
+    AS $$
+#variable_conflict use_column
+DECLARE
+    turn CONSTANT text := daybook.sql_turn(worker);
+BEGIN
+    -- What is locked is being completed.
+    UPDATE daybook.jobs j SET last_attempted_at = clock_timestamp()
+     WHERE j.id = ANY (ARRAY(SELECT h.id FROM daybook.jobs h WHERE h.turn_id = turn AND num_nulls(nullif(h.state, 'leased')) = 1
+                                AND h.last_attempted_at < clock_timestamp() - interval '1.5 seconds'
+                              ORDER BY h.org_id, h.id FOR NO KEY UPDATE SKIP LOCKED));
+    RETURN QUERY SELECT j.id, j.fence, j.cancel_requested FROM daybook.jobs j WHERE j.turn_id = turn AND num_nulls(nullif(j.state, 'leased')) = 1;
+END
+$$;
+
+-- Name: FUNCTION renew_jobs(worker text); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.renew_jobs(worker text) IS 'Has the leases of a worker last for 10 seconds from now, and returns what it holds; cancel_requested: end the attempt, by fail_job';
 
 -- Name: repost_accounting_job(text, text); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -3574,6 +3896,28 @@ CREATE FUNCTION daybook.retry_async_operation(p_operation_id uuid) RETURNS boole
 -- Name: FUNCTION retry_async_operation(p_operation_id uuid); Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON FUNCTION daybook.retry_async_operation(p_operation_id uuid) IS 'retry_job as if the job had never been tried; false: it runs, or waits as another job with its payload does';
+
+-- Name: retry_delay(text, integer, double precision, double precision, double precision); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.retry_delay(job_id text, attempt integer, base double precision DEFAULT 30, factor double precision DEFAULT 2, most double precision DEFAULT 21600) RETURNS interval
+    LANGUAGE plpgsql IMMUTABLE
+    AS $$
+DECLARE
+    bytes CONSTANT bytea := convert_to(job_id || '/' || attempt, 'UTF8');
+    hash  numeric := 14695981039346656037;
+    low   integer;
+BEGIN
+    FOR i IN 0 .. length(bytes) - 1 LOOP
+        low := mod(hash, 256);
+        hash := mod((hash - low + (low # get_byte(bytes, i))) * 1099511628211, 18446744073709551616);
+    END LOOP;
+    RETURN make_interval(secs => least(base * factor ^ least(attempt - 1, 200), most) * (1 + 0.1 * (trunc(hash / 2048)::double precision / 4503599627370496 - 1)));
+END
+$$;
+
+-- Name: FUNCTION retry_delay(job_id text, attempt integer, base double precision, factor double precision, most double precision); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.retry_delay(job_id text, attempt integer, base double precision, factor double precision, most double precision) IS 'The pause after a failed attempt, in seconds: base × factor^(attempt - 1), most at most, changed by up to 10 %, always the same for the same job and attempt';
 
 -- Name: retry_due(text, double precision); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -3800,6 +4144,20 @@ BEGIN
 END
 $$;
 
+-- Name: return_missing_jobs(text[], smallint); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.return_missing_jobs(types text[], fleet smallint) RETURNS void
+    LANGUAGE sql
+    AS $_$
+    SELECT daybook.retry_job(f.id, 'now')
+      FROM (SELECT j.id FROM daybook.jobs j
+             WHERE j.state = 'failed' AND j.last_error_code = 'HANDLER_MISSING' AND j.type = ANY ($1) AND j.fleet = $2
+               AND (j.queue IS NULL OR EXISTS (SELECT FROM daybook.queues u WHERE u.name = j.queue))
+             ORDER BY j.id
+             LIMIT 1000
+               FOR NO KEY UPDATE SKIP LOCKED) f
+$_$;
+
 -- Name: return_more_jobs(integer); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.return_more_jobs(batch integer DEFAULT 1000) RETURNS integer
@@ -3992,6 +4350,69 @@ $$;
 
 COMMENT ON FUNCTION daybook.set_source(org_id text, source text, OUT changed boolean, OUT returned integer) IS 'Puts on record which source an organization''s documents are read from; null: that of daybook.defaults. returned: failed jobs that are pending again';
 
+-- Name: snooze_job(text, bigint, interval, text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.snooze_job(job_id text, fence bigint, delay interval, reason text DEFAULT 'snoozed'::text) RETURNS text
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    job CONSTANT daybook.jobs := daybook.held_job(snooze_job.job_id, snooze_job.fence);
+BEGIN
+    IF job.id IS NULL THEN
+        RETURN NULL;
+    END IF;
+    PERFORM daybook.end_async_operation(job, CASE WHEN job.cancel_requested THEN 'cancelled' ELSE 'rescheduled' END::daybook.attempt_outcome, NULL, 'SNOOZED',
+                                        coalesce(snooze_job.reason, 'snoozed'), greatest(snooze_job.delay, interval '0'));
+    RETURN (SELECT j.state::text FROM daybook.jobs j WHERE j.id = job.id);
+END
+$$;
+
+-- Name: FUNCTION snooze_job(job_id text, fence bigint, delay interval, reason text); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.snooze_job(job_id text, fence bigint, delay interval, reason text) IS 'Puts a claimed job off for delay; no attempt is counted. Returns the job''s state; null: the claim is lost';
+
+-- Name: sql_turn(text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.sql_turn(worker text) RETURNS text
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    AS $_$ SELECT '/sql/' || $1 $_$;
+
+-- Name: start_job_worker(text, text[], text, integer[], integer[], double precision[], text, integer); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.start_job_worker(worker text, types text[], fleet text DEFAULT NULL::text, versions integer[] DEFAULT NULL::integer[], max_attempts integer[] DEFAULT NULL::integer[], timeouts double precision[] DEFAULT NULL::double precision[], owner text DEFAULT NULL::text, parallel integer DEFAULT 1) RETURNS void
+    LANGUAGE plpgsql
+    AS $_$
+#variable_conflict use_column
+DECLARE
+    n    CONSTANT integer := cardinality(start_job_worker.types);
+    here CONSTANT smallint := daybook.fleet_of(start_job_worker.fleet);
+BEGIN
+    IF worker IS NULL OR octet_length(worker) NOT BETWEEN 1 AND 200 THEN
+        RAISE EXCEPTION 'worker must be 1 to 200 bytes' USING ERRCODE = 'DB010', HINT = 'take a name that no other process has: host, process id and a random part';
+    END IF;
+    IF coalesce(n, 0) = 0 OR EXISTS (SELECT FROM unnest(start_job_worker.types) t WHERE t IS NULL OR t !~ '^[A-Za-z][A-Za-z0-9_.:-]{0,63}$') THEN
+        RAISE EXCEPTION 'types must be one or more types of jobs: a letter and then letters, digits, "_", ".", ":" or "-", 64 bytes at most' USING ERRCODE = 'DB010';
+    END IF;
+    IF coalesce(cardinality(start_job_worker.versions), n) <> n OR coalesce(cardinality(start_job_worker.max_attempts), n) <> n OR coalesce(cardinality(start_job_worker.timeouts), n) <> n THEN
+        RAISE EXCEPTION 'versions, max_attempts and timeouts must have an element for each of types, or be null' USING ERRCODE = 'DB010';
+    END IF;
+    INSERT INTO daybook.job_workers AS w (id, name, fleet, types, versions)
+    VALUES (daybook.sql_turn(start_job_worker.worker), start_job_worker.worker, here, start_job_worker.types, coalesce(start_job_worker.versions, '{}'))
+    ON CONFLICT (id) DO UPDATE
+       SET fleet = excluded.fleet, types = excluded.types, versions = excluded.versions, last_seen = clock_timestamp(), stopped_at = NULL;
+    PERFORM daybook.note_job_types('jobs', start_job_worker.worker, start_job_worker.types, array_fill(''::text, ARRAY[n]),
+                                   array_fill(coalesce(start_job_worker.owner, ''), ARRAY[n]),
+                                   coalesce(start_job_worker.max_attempts, array_fill(0, ARRAY[n])),
+                                   coalesce(start_job_worker.timeouts, array_fill(0::double precision, ARRAY[n])),
+                                   array_fill(start_job_worker.parallel, ARRAY[n]), array_fill(false, ARRAY[n]), array_fill(''::text, ARRAY[n]));
+    PERFORM daybook.return_missing_jobs(start_job_worker.types, here);
+END
+$_$;
+
+-- Name: FUNCTION start_job_worker(worker text, types text[], fleet text, versions integer[], max_attempts integer[], timeouts double precision[], owner text, parallel integer); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.start_job_worker(worker text, types text[], fleet text, versions integer[], max_attempts integer[], timeouts double precision[], owner text, parallel integer) IS 'Puts a worker that claims jobs by SQL on record, with the types that it has handlers for. Call it when the worker starts';
+
 -- Name: states_amount(jsonb); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.states_amount(content jsonb) RETURNS boolean
@@ -4003,6 +4424,33 @@ SELECT jsonb_path_exists(content, '$.keyvalue() ? (@.key like_regex "^(total|pre
     OR jsonb_path_exists(content, '$.keyvalue() ? (@.key like_regex "^lines$" flag "i").value[*].keyvalue() ? (@.key like_regex "^(net|cost)$" flag "i").value ? (@ != 0)')
     OR jsonb_path_exists(content, '$.keyvalue() ? (@.key like_regex "^taxes$" flag "i").value[*].keyvalue() ? (@.key like_regex "^(base|amount)$" flag "i").value ? (@ != 0)')
 $_$;
+
+-- Name: stop_job_worker(text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.stop_job_worker(worker text) RETURNS integer
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    job   daybook.jobs;
+    total integer := 0;
+BEGIN
+    UPDATE daybook.job_workers w SET stopped_at = clock_timestamp() WHERE w.id = daybook.sql_turn(stop_job_worker.worker);
+    FOR job IN
+        SELECT * FROM daybook.jobs j
+         WHERE j.turn_id = daybook.sql_turn(stop_job_worker.worker) AND num_nulls(nullif(j.state, 'leased')) = 1
+         ORDER BY j.org_id, j.id
+           FOR NO KEY UPDATE
+    LOOP
+        PERFORM daybook.end_async_operation(job, 'rescheduled', NULL, 'SNOOZED', 'its worker stopped before it was done', interval '0');
+        total := total + 1;
+    END LOOP;
+    RETURN total;
+END
+$$;
+
+-- Name: FUNCTION stop_job_worker(worker text); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.stop_job_worker(worker text) IS 'Puts on record that a worker has stopped, gives back what it holds, uncounted, and returns how many jobs that were';
 
 -- Name: tell_of_ended_job(daybook.jobs, text); Type: FUNCTION; Schema: daybook; Owner: -
 

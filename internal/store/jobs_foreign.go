@@ -15,13 +15,13 @@ import (
 // type (due.Partitions.Foreign), so that it costs the same however many jobs and organizations
 // there are. For each the index of due jobs is read from the row on that the scan found.
 func (s *Store) hasForeign(ctx context.Context) (bool, error) {
-	// What operations by SQL claim is not fetched by any worker.
+	// What is claimed by SQL is not fetched by any worker that waits.
 	const living = `
 SELECT DISTINCT n.need
   FROM daybook.live_job_workers w
  CROSS JOIN LATERAL unnest(w.types) WITH ORDINALITY AS t (type, n)
   JOIN unnest(@types::text[]) AS n (need) ON split_part(n.need, '/', 1) = t.type
- WHERE w.fleet = @fleet AND w.id <> 'async-operations'
+ WHERE w.fleet = @fleet AND w.id <> 'async-operations' AND NOT starts_with(w.id, '/sql/')
    AND coalesce(w.versions[t.n], 0) >= coalesce(nullif(split_part(n.need, '/', 3), '')::integer, 0)`
 	const left = `
 SELECT EXISTS (
