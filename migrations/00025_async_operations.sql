@@ -130,7 +130,7 @@ AS $$
                     CASE WHEN job.type IN ('webhook', 'webhook_delivery') THEN 5 ELSE 3 END)
 $$;
 
--- Ends the attempt of a claim, also of chapter 28, whose row the caller has locked: as it came out,
+-- Ends the attempt of a claim, also of chapter 29, whose row the caller has locked: as it came out,
 -- or as a request that was made meanwhile asks.
 CREATE FUNCTION daybook.end_async_operation(job daybook.jobs, outcome daybook.attempt_outcome, result jsonb, code text,
     error text, delay interval) RETURNS void

@@ -62,7 +62,7 @@ func TestEncryptionWithoutKeys(t *testing.T) {
 	})
 	assert.Equal(t, "KEY_UNKNOWN", a.code(), string(a.body))
 	assert.Equal(t, http.StatusConflict, a.status)
-	id := b.enqueue(object{})
+	id := b.enqueue(object{"payload": object{"$encrypted": object{"key": "age1", "wrapped": "", "data": ""}}})
 	a = b.send(b.everything, http.MethodPost, "/api/jobs/"+id+"/decrypt", nil)
 	assert.Equal(t, "KEY_UNKNOWN", a.code(), string(a.body))
 }

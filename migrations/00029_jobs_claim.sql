@@ -1,4 +1,4 @@
--- Chapter 28: claiming background jobs by SQL, for workers in languages other than Go.
+-- Chapter 29: claiming background jobs by SQL, for workers in languages other than Go.
 --
 -- A claim holds a job as a worker of Daybook does: under a turn ('/sql/' and the worker's name), a
 -- fence, and a lease of 10 seconds that renew_jobs prolongs. So workers of Daybook reclaim what a
