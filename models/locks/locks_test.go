@@ -23,7 +23,7 @@ func TestMain(m *testing.M) { pgtest.Main(m) }
 var takers = map[string][]string{
 	"wakers":               {"internal/store/wake/lock.go", "migrations/00001_common.sql"},
 	"reclaim":              {"internal/store/reclaim.go"},
-	"organization leases":  {"internal/store/lease_shares.go", "migrations/00025_async_operations.sql"},
+	"organization leases":  {"internal/store/lease_shares.go", "migrations/00025_async_operations.sql", "migrations/00029_jobs_claim.sql"},
 	"type leases":          {"internal/store/lease_shares.go"},
 	"configuration groups": {"migrations/00002_organizations.sql"},
 	"configurations":       {"migrations/00002_organizations.sql"},
@@ -31,7 +31,7 @@ var takers = map[string][]string{
 	"adoption":             {"internal/moving/adopt/record.go"},
 	"task type leases":     {"migrations/00016_tasks_worker.sql"},
 	"async operations":     {"migrations/00025_async_operations.sql"},
-	"queue leases":         {"internal/store/queues_limits.go"},
+	"queue leases":         {"internal/store/queues_limits.go", "migrations/00029_jobs_claim.sql"},
 	"fleets":               {"migrations/00022_queues.sql"},
 	"workers":              {"internal/store/reclaimer.go", "internal/store/wake/waker.go"},
 	"migrations":           {"migrations/migrations.go", "migrations/roles.go"},
