@@ -184,20 +184,18 @@ type getJobInput struct {
 }
 
 func (s *server) getJob(ctx context.Context, in *getJobInput) (*jobOutput, error) {
-	h := listing.HistoryPage{Limit: in.Limit}
-	if err := in.decode(&h.Before); err != nil {
-		return nil, err
-	}
-	d, err := s.Listing.Job(ctx, answers.Text(caller(ctx).OrgID), in.ID, h)
-	if err != nil {
-		return nil, err
-	}
-	out := &jobOutput{}
-	out.Body.JobDetail = answers.JobDetailOf(&d)
-	return out, nil
+	return s.showJob(ctx, in, func(*listing.JobDetail) error { return nil })
 }
 
 func (s *server) decryptJob(ctx context.Context, in *getJobInput) (*jobOutput, error) {
+	return s.showJob(ctx, in, func(d *listing.JobDetail) error {
+		actions.About(ctx, d.OrgID, d.ID, nil)
+		return answers.Decrypt(ctx, s.Encryption, d)
+	})
+}
+
+// showJob answers with a job. prepare may change what it shows.
+func (s *server) showJob(ctx context.Context, in *getJobInput, prepare func(*listing.JobDetail) error) (*jobOutput, error) {
 	h := listing.HistoryPage{Limit: in.Limit}
 	if err := in.decode(&h.Before); err != nil {
 		return nil, err
@@ -206,8 +204,7 @@ func (s *server) decryptJob(ctx context.Context, in *getJobInput) (*jobOutput, e
 	if err != nil {
 		return nil, err
 	}
-	actions.About(ctx, d.OrgID, d.ID, nil)
-	if err := answers.Decrypt(ctx, s.Encryption, &d); err != nil {
+	if err := prepare(&d); err != nil {
 		return nil, err
 	}
 	out := &jobOutput{}
