@@ -211,6 +211,19 @@ $$;
 COMMENT ON FUNCTION daybook.complete_async_operation IS
     'Completes a claimed job, with a result. An error (DB031), which undoes the caller''s transaction, when the claim does not hold it any more; false: it was cancelled meanwhile, and is';
 
+-- Whether only Daybook gives a job the code: models.JobCodeIsReserved.
+CREATE FUNCTION daybook.job_code_is_reserved(code text) RETURNS boolean
+    LANGUAGE sql IMMUTABLE
+AS $$ SELECT $1 IN ('SNOOZED', 'AWAITING_CALLBACK', 'AWAITED_CANCELLED', 'REPLACED', 'HANDLER_MISSING', 'ROW_UNREADABLE', 'RESULT_NOT_STORED') $$;
+
+-- Whether a job that failed with the code is a dead letter at once: models.JobErrorIsFinal.
+CREATE FUNCTION daybook.job_error_is_final(code text) RETURNS boolean
+    LANGUAGE sql IMMUTABLE
+AS $$
+    SELECT $1 IN ('PAYLOAD_INVALID', 'PAYLOAD_TOO_LARGE', 'PAYLOAD_NOT_ENCRYPTED', 'AUTHENTICATION_FAILED', 'NOT_FOUND', 'HANDLER_MISSING',
+                  'ROW_UNREADABLE', 'AWAITED_CANCELLED')
+$$;
+
 CREATE FUNCTION daybook.fail_async_operation(p_operation_id uuid, p_error text, p_fence bigint DEFAULT NULL, p_error_code text DEFAULT 'HANDLER_ERROR') RETURNS boolean
     LANGUAGE plpgsql
 AS $$
@@ -222,14 +235,13 @@ BEGIN
     IF job.id IS NULL THEN
         RETURN false;
     END IF;
-    -- Daybook treats jobs by these codes (models.JobCodeIsReserved).
-    IF code IN ('SNOOZED', 'AWAITING_CALLBACK', 'AWAITED_CANCELLED', 'REPLACED', 'HANDLER_MISSING', 'ROW_UNREADABLE', 'RESULT_NOT_STORED') THEN
+    IF daybook.job_code_is_reserved(code) THEN
         said := format('the code %s is Daybook''s own: %s', code, said);
         code := 'HANDLER_ERROR';
     END IF;
     PERFORM daybook.end_async_operation(
         job,
-        CASE WHEN code IN ('PAYLOAD_INVALID', 'PAYLOAD_TOO_LARGE', 'AUTHENTICATION_FAILED', 'NOT_FOUND') OR job.run_count >= daybook.async_operation_attempts(job)
+        CASE WHEN daybook.job_error_is_final(code) OR job.run_count >= daybook.async_operation_attempts(job)
              THEN 'failed' ELSE 'retried' END::daybook.attempt_outcome,
         NULL, code, left(said, 4096),
         least(interval '5 minutes' * power(2, least(job.run_count, 20) - 1), interval '6 hours'));
@@ -396,7 +408,7 @@ COMMENT ON FUNCTION daybook.keep_adopted_operation IS
 DROP FUNCTION daybook.keep_adopted_operation;
 DROP FUNCTION daybook.notification_stats, daybook.get_dead_async_operations, daybook.get_pending_async_operations,
     daybook.cancel_async_operation,
-    daybook.retry_async_operation, daybook.reset_stuck_async_operations, daybook.fail_async_operation,
+    daybook.retry_async_operation, daybook.reset_stuck_async_operations, daybook.fail_async_operation, daybook.job_code_is_reserved, daybook.job_error_is_final,
     daybook.complete_async_operation,
     daybook.held_async_operation, daybook.end_async_operation, daybook.async_operation_attempts,
     daybook.renew_async_operation,

@@ -322,7 +322,7 @@ BEGIN
     IF what !~ '^[A-Z0-9_]{1,64}$' THEN
         said := format('the code %s is not of 1 to 64 capital letters, digits and ''_'': %s', quote_literal(left(what, 200)), said);
         what := 'HANDLER_ERROR';
-    ELSIF what IN ('SNOOZED', 'AWAITING_CALLBACK', 'AWAITED_CANCELLED', 'HANDLER_MISSING', 'ROW_UNREADABLE', 'RESULT_NOT_STORED') THEN
+    ELSIF daybook.job_code_is_reserved(what) THEN
         said := format('the code %s is Daybook''s own: %s', what, said);
         what := 'HANDLER_ERROR';
     END IF;
@@ -330,7 +330,7 @@ BEGIN
         job,
         CASE WHEN job.cancel_requested OR what = 'JOB_CANCELLED' THEN 'cancelled'
              WHEN fail_job.final OR job.run_count >= daybook.async_operation_attempts(job)
-               OR fail_job.delay IS NULL AND what IN ('PAYLOAD_INVALID', 'PAYLOAD_TOO_LARGE', 'AUTHENTICATION_FAILED', 'NOT_FOUND', 'PAYLOAD_NOT_ENCRYPTED') THEN 'failed'
+               OR fail_job.delay IS NULL AND daybook.job_error_is_final(what) THEN 'failed'
              ELSE 'retried' END::daybook.attempt_outcome,
         NULL, what, left(said, 4096),
         coalesce(CASE WHEN fail_job.delay < interval '0' THEN interval '0' ELSE fail_job.delay END, daybook.retry_delay(job.id, job.run_count, fail_job.base, fail_job.factor, fail_job.most)));

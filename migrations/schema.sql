@@ -2216,14 +2216,13 @@ BEGIN
     IF job.id IS NULL THEN
         RETURN false;
     END IF;
-    -- Daybook treats jobs by these codes (models.JobCodeIsReserved).
-    IF code IN ('SNOOZED', 'AWAITING_CALLBACK', 'AWAITED_CANCELLED', 'REPLACED', 'HANDLER_MISSING', 'ROW_UNREADABLE', 'RESULT_NOT_STORED') THEN
+    IF daybook.job_code_is_reserved(code) THEN
         said := format('the code %s is Daybook''s own: %s', code, said);
         code := 'HANDLER_ERROR';
     END IF;
     PERFORM daybook.end_async_operation(
         job,
-        CASE WHEN code IN ('PAYLOAD_INVALID', 'PAYLOAD_TOO_LARGE', 'AUTHENTICATION_FAILED', 'NOT_FOUND') OR job.run_count >= daybook.async_operation_attempts(job)
+        CASE WHEN daybook.job_error_is_final(code) OR job.run_count >= daybook.async_operation_attempts(job)
              THEN 'failed' ELSE 'retried' END::daybook.attempt_outcome,
         NULL, code, left(said, 4096),
         least(interval '5 minutes' * power(2, least(job.run_count, 20) - 1), interval '6 hours'));
@@ -2252,7 +2251,7 @@ BEGIN
     IF what !~ '^[A-Z0-9_]{1,64}$' THEN
         said := format('the code %s is not of 1 to 64 capital letters, digits and ''_'': %s', quote_literal(left(what, 200)), said);
         what := 'HANDLER_ERROR';
-    ELSIF what IN ('SNOOZED', 'AWAITING_CALLBACK', 'AWAITED_CANCELLED', 'HANDLER_MISSING', 'ROW_UNREADABLE', 'RESULT_NOT_STORED') THEN
+    ELSIF daybook.job_code_is_reserved(what) THEN
         said := format('the code %s is Daybook''s own: %s', what, said);
         what := 'HANDLER_ERROR';
     END IF;
@@ -2260,7 +2259,7 @@ BEGIN
         job,
         CASE WHEN job.cancel_requested OR what = 'JOB_CANCELLED' THEN 'cancelled'
              WHEN fail_job.final OR job.run_count >= daybook.async_operation_attempts(job)
-               OR fail_job.delay IS NULL AND what IN ('PAYLOAD_INVALID', 'PAYLOAD_TOO_LARGE', 'AUTHENTICATION_FAILED', 'NOT_FOUND', 'PAYLOAD_NOT_ENCRYPTED') THEN 'failed'
+               OR fail_job.delay IS NULL AND daybook.job_error_is_final(what) THEN 'failed'
              ELSE 'retried' END::daybook.attempt_outcome,
         NULL, what, left(said, 4096),
         coalesce(CASE WHEN fail_job.delay < interval '0' THEN interval '0' ELSE fail_job.delay END, daybook.retry_delay(job.id, job.run_count, fail_job.base, fail_job.factor, fail_job.most)));
@@ -2721,12 +2720,27 @@ CREATE FUNCTION daybook.is_waiting(job daybook.jobs) RETURNS boolean
            AND (job.sequence IS NOT NULL OR EXISTS (SELECT FROM daybook.job_waits w WHERE w.job_id = job.id AND num_nulls(w.ended_as) = 1))
 $$;
 
+-- Name: job_code_is_reserved(text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.job_code_is_reserved(code text) RETURNS boolean
+    LANGUAGE sql IMMUTABLE
+    AS $_$ SELECT $1 IN ('SNOOZED', 'AWAITING_CALLBACK', 'AWAITED_CANCELLED', 'REPLACED', 'HANDLER_MISSING', 'ROW_UNREADABLE', 'RESULT_NOT_STORED') $_$;
+
 -- Name: job_debounce_hash(text, text); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.job_debounce_hash(type text, key text) RETURNS bytea
     LANGUAGE sql STABLE PARALLEL SAFE
     AS $_$
     SELECT sha256(convert_to(E'\r' || $1 || E'\n' || $2, 'UTF8'))
+$_$;
+
+-- Name: job_error_is_final(text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.job_error_is_final(code text) RETURNS boolean
+    LANGUAGE sql IMMUTABLE
+    AS $_$
+    SELECT $1 IN ('PAYLOAD_INVALID', 'PAYLOAD_TOO_LARGE', 'PAYLOAD_NOT_ENCRYPTED', 'AUTHENTICATION_FAILED', 'NOT_FOUND', 'HANDLER_MISSING',
+                  'ROW_UNREADABLE', 'AWAITED_CANCELLED')
 $_$;
 
 -- Name: job_ids(jsonb); Type: FUNCTION; Schema: daybook; Owner: -

@@ -59,8 +59,8 @@ const (
 )
 
 // JobCodeIsReserved says whether only Daybook gives a background job the code: it treats the job by
-// it. A handler that says it has failed with CodeHandlerError. The function
-// daybook.fail_async_operation has the same list.
+// it. A handler that says it has failed with CodeHandlerError. daybook.job_code_is_reserved has the
+// same list.
 func JobCodeIsReserved(code ErrorCode) bool {
 	switch code {
 	case CodeSnoozed, CodeAwaitingCallback, CodeAwaitedCancelled, CodeReplaced, CodeHandlerMissing,
@@ -73,6 +73,7 @@ func JobCodeIsReserved(code ErrorCode) bool {
 
 // JobErrorIsFinal says whether a background job that failed with the code is a dead letter at once:
 // trying again cannot help. Every other code is tried again by the policy of the job's type.
+// daybook.job_error_is_final has the same list.
 func JobErrorIsFinal(code ErrorCode) bool {
 	switch code {
 	case CodePayloadInvalid, CodePayloadTooLarge, CodeAuthenticationFailed, CodeNotFound, CodeHandlerMissing,
