@@ -125,6 +125,9 @@ func (c *conformance) until(what, query string, args ...any) {
 }
 
 const (
+	// runsStmt: the job's attempt has begun, or is over. A lease alone can still be given back, and
+	// the attempt with it.
+	runsStmt = `SELECT working OR finished_at IS NOT NULL FROM daybook.jobs WHERE id = $1`
 	// workedStmt: each job has been worked, and the attempt is over.
 	workedStmt = `SELECT count(*) = 0 FROM daybook.jobs WHERE state = 'leased' OR state = 'pending' AND last_attempted_at IS NULL`
 	// stateStmt is a job's state, attempts, code, result, effects, and the delay until the next one.
@@ -245,7 +248,7 @@ SELECT (max(completed_started_at) - min(completed_started_at) > interval '0.7 se
 func (c *conformance) cancelled() {
 	id := c.enqueue("patient", `{"do": "hang"}`, queue.JobOptions{})
 	c.start()
-	c.until("it runs", `SELECT state = 'leased' FROM daybook.jobs WHERE id = $1`, id)
+	c.until("it runs", runsStmt, id)
 	_, err := queue.CancelJob(c.t.Context(), c.Pool, id)
 	require.NoError(c.t, err)
 	c.until("it is cancelled", `SELECT state = 'cancelled' FROM daybook.jobs WHERE id = $1`, id)
@@ -256,7 +259,7 @@ func (c *conformance) cancelled() {
 func (c *conformance) killed() {
 	id := c.enqueue("patient", `{"do": "hang once", "note": "a"}`, queue.JobOptions{})
 	victim := c.start()
-	c.until("it runs", `SELECT state = 'leased' FROM daybook.jobs WHERE id = $1`, id)
+	c.until("it runs", runsStmt, id)
 	require.NoError(c.t, victim.Process.Kill())
 	<-victim.ended
 	c.goWorker().start() // reclaims what it finds, of its own language or another's, and works it
@@ -280,7 +283,7 @@ func (c *conformance) alone() {
 UPDATE daybook.jobs SET state = 'failed', finished_at = now(), last_error = 'x', last_error_code = 'HANDLER_MISSING' WHERE id = $1`, lacked)
 	require.NoError(c.t, err)
 	victim := c.start()
-	c.until("it runs", `SELECT state = 'leased' FROM daybook.jobs WHERE id = $1`, id)
+	c.until("it runs", runsStmt, id)
 	c.until("the other has come back", `SELECT state = 'completed' FROM daybook.jobs WHERE id = $1`, lacked)
 	require.NoError(c.t, victim.Process.Kill())
 	<-victim.ended
@@ -304,7 +307,7 @@ func (c *conformance) together() {
 func (c *conformance) stops() {
 	id := c.enqueue("patient", `{"do": "nap"}`, queue.JobOptions{})
 	worker := c.start()
-	c.until("it runs", `SELECT state <> 'pending' FROM daybook.jobs WHERE id = $1`, id)
+	c.until("it runs", runsStmt, id)
 	c.stopped(worker)
 	assert.Equal(c.t, "completed 1", c.text(stateStmt, id))
 }
@@ -313,7 +316,7 @@ func (c *conformance) stops() {
 func (c *conformance) givesBack() {
 	id := c.enqueue("patient", `{"do": "hang", "note": "a"}`, queue.JobOptions{})
 	worker := c.start("GRACE=0.2")
-	c.until("it runs", `SELECT state = 'leased' FROM daybook.jobs WHERE id = $1`, id)
+	c.until("it runs", runsStmt, id)
 	c.stopped(worker)
 	assert.Equal(c.t, "pending 0", c.text(`SELECT state || ' ' || run_count FROM daybook.jobs WHERE id = $1`, id))
 }
