@@ -51,6 +51,7 @@ VALUES ('due', 'acme', 'mail', '{}', '` + queue + `', daybook.queue_fleet('` + q
 
 // advice has every code that doctor can find: one without an entry fails the test.
 var advice = map[health.Code]advised{
+	health.SplitBrain:          {elsewhere: "no command"},
 	health.DatabaseUnavailable: {elsewhere: "TestAdviceOfASessionThatOnlyReads"},
 	health.SchemaOld:           {elsewhere: "TestRunbookSchemaOld"},
 	health.SchemaNew:           {elsewhere: "no command"},

@@ -17,6 +17,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/daybook-dev/daybook/failure"
+	"github.com/daybook-dev/daybook/internal/store/hosts"
 	"github.com/daybook-dev/daybook/models"
 )
 
@@ -220,6 +221,11 @@ const DiskAdvice = "Free space on the disk of PostgreSQL, or of the tablespace t
 // LacksDisk reports whether the server has no room on a disk for what was to be written.
 func LacksDisk(err error) bool { return SQLState(err) == stateDiskFull }
 
+// SplitAdvice is what to do about hosts.ErrSplit.
+const SplitAdvice = "Stop the server that was not promoted last, the one with the lower timeline, and keep it from " +
+	"starting; what it alone has written since is lost when it is rewound, so read that first " +
+	"(docs/operating.md#failover)."
+
 // Advice is what to do about an error by which the server says itself what it lacks; empty: it does
 // not.
 func Advice(err error) string {
@@ -228,6 +234,8 @@ func Advice(err error) string {
 		return ConnectionsAdvice
 	case LacksDisk(err):
 		return DiskAdvice
+	case errors.Is(err, hosts.ErrSplit):
+		return SplitAdvice
 	}
 	return ""
 }
@@ -294,7 +302,7 @@ func IsTransient(err error) bool {
 	if err == nil {
 		return false
 	}
-	if IsSchemaMismatch(err) || isConnectError(err) || FaultOf(err) != NoFault {
+	if IsSchemaMismatch(err) || errors.Is(err, hosts.ErrSplit) || isConnectError(err) || FaultOf(err) != NoFault {
 		return true
 	}
 	if SQLState(err) != "" {

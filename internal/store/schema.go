@@ -47,9 +47,12 @@ func (b *base) GuardSchema(verify func(ctx context.Context) error, log *slog.Log
 }
 
 // ready returns what a transaction selects when it begins, or "" where there is no guard, or fails
-// with ErrSchemaMismatch.
+// with ErrSchemaMismatch, or with hosts.ErrSplit while two servers take writes.
 func (b *base) ready(ctx context.Context) (require string, err error) {
 	g := &b.guard
+	if err := b.hosts.Check(ctx); err != nil {
+		return "", err
+	}
 	if g.verify == nil {
 		return "", nil
 	}

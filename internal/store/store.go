@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/daybook-dev/daybook/internal/store/due"
+	"github.com/daybook-dev/daybook/internal/store/hosts"
 )
 
 // DefaultLimit is how many rows a list has when its filter does not say.
@@ -38,6 +39,8 @@ type base struct {
 	kind *Kind
 	// guard keeps the worker from a schema that is not this program's.
 	guard guard
+	// hosts are the servers of the pool's address, which have to agree on one primary.
+	hosts *hosts.Watch
 	// observe is told of changes; nil: nothing is.
 	observe func([]Change)
 	// spare is held while leases are renewed on a connection that is not the pool's.
@@ -60,7 +63,7 @@ func New(pool *pgxpool.Pool) *Store { return NewQueue(pool, Accounting) }
 
 // NewQueue returns a store of a kind of queue.
 func NewQueue(pool *pgxpool.Pool, kind *Kind) *Store {
-	s := &Store{base: base{pool: pool, kind: kind}}
+	s := &Store{base: base{pool: pool, kind: kind, hosts: hosts.NewWatch(pool)}}
 	s.due = due.New(due.Reader{Recent: s.readRecent, Part: s.readPart})
 	return s
 }

@@ -8,6 +8,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/daybook-dev/daybook/internal/store/hosts"
 )
 
 // TaskAttempts is how often a worker may end while it works on a task: then the task is completed,
@@ -37,7 +39,7 @@ type TaskQueue struct {
 // that has the same rights. It cannot verify the schema: what GuardSchema is given uses another
 // connection.
 func NewTaskQueue(pool *pgxpool.Pool, types ...string) *TaskQueue {
-	return &TaskQueue{base: base{pool: pool, kind: taskQueue}, types: types}
+	return &TaskQueue{base: base{pool: pool, kind: taskQueue, hosts: hosts.NewWatch(pool)}, types: types}
 }
 
 // Name is the kind's.

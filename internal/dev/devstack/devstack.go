@@ -57,6 +57,9 @@ type Options struct {
 	// Private ignores DAYBOOK_DATABASE_URL and TEMPORAL_ADDRESS, which otherwise name servers to use
 	// instead of starting them.
 	Private bool
+	// StandbyOf has PostgreSQL begin as a standby of another stack's, with its password; nil: it is a
+	// server of its own. It takes nothing from an earlier start.
+	StandbyOf *Stack
 	// NoInstall fails with ErrNoPostgres when PostgreSQL is not installed, also where root could
 	// install it.
 	NoInstall bool

@@ -31,7 +31,7 @@ const (
 func (s *Stack) startPostgres(ctx context.Context, o Options) error {
 	ctx, cancel := context.WithTimeout(ctx, postgresTimeout+installTimeout)
 	defer cancel()
-	password, err := s.password()
+	password, err := s.password(o.StandbyOf)
 	if err != nil {
 		return fmt.Errorf("dev stack's password: %w", err)
 	}
@@ -58,7 +58,12 @@ func (s *Stack) startPostgres(ctx context.Context, o Options) error {
 			"for every user, or remove it to start afresh", user.name, home)
 	}
 	data := filepath.Join(home, dataName)
-	if err := initialise(ctx, bin, home, password, user, o.FastAndUnsafe); err != nil {
+	if o.StandbyOf != nil {
+		err = copyFrom(ctx, o.StandbyOf, bin, home, user)
+	} else {
+		err = initialise(ctx, bin, home, password, user, o.FastAndUnsafe)
+	}
+	if err != nil {
 		return err
 	}
 	if err := waitForPredecessor(ctx, data); err != nil {
@@ -69,7 +74,10 @@ func (s *Stack) startPostgres(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	if err := prepareDatabase(ctx, postgresURL(postgresName, password, port, postgresName), password); err != nil {
+	if o.StandbyOf == nil {
+		err = prepareDatabase(ctx, postgresURL(postgresName, password, port, postgresName), password)
+	}
+	if err != nil {
 		return fmt.Errorf("prepare the dev stack's database: %w", err)
 	}
 	s.DatabaseURL = postgresURL(databaseName, password, port, databaseName)
@@ -174,6 +182,17 @@ func initialise(ctx context.Context, bin, home, password string, user *identity,
 	return os.Rename(partial, data)
 }
 
+// copyFrom makes the data of a standby: a base backup of the server that it follows.
+func copyFrom(ctx context.Context, from *Stack, bin, home string, user *identity) error {
+	return run(ctx, command{
+		name: "pg_basebackup", path: filepath.Join(bin, "pg_basebackup"),
+		args: []string{
+			"-D", filepath.Join(home, dataName), "-d", from.AdminURL, "--write-recovery-conf", "--checkpoint=fast", "--no-sync",
+		},
+		env: environment([]string{"LC_ALL=C"}, "PG", "LC_"), dir: home, user: user,
+	})
+}
+
 // prepareDatabase creates the role and the database, each unless it exists, and puts the schema on
 // the search path, so that queries work without naming it.
 func prepareDatabase(ctx context.Context, adminURL, password string) (err error) {
@@ -224,10 +243,15 @@ func postgresURL(user, password string, port int, database string) string {
 	return u.String()
 }
 
-// password returns the password of both roles, which the first start in the directory makes.
-func (s *Stack) password() (string, error) {
+// password returns the password of both roles, which the first start in the directory makes, or
+// which a standby's primary has.
+func (s *Stack) password(primary *Stack) (string, error) {
 	path := filepath.Join(s.Dir, "database-password")
-	b, err := os.ReadFile(path)
+	from := path
+	if primary != nil {
+		from = filepath.Join(primary.Dir, "database-password")
+	}
+	b, err := os.ReadFile(from)
 	if err == nil {
 		return strings.TrimSpace(string(b)), nil
 	}

@@ -20,6 +20,7 @@ import (
 
 // The names of the checks of the database, in their order.
 const (
+	checkHosts    = "servers"
 	checkDatabase = "database"
 	checkSchema   = "migrations"
 	checkClock    = "clock"

@@ -12,6 +12,7 @@ type Code string
 // The codes, in the order in which docs/doctor.md has them: what keeps everything from being worked
 // comes first.
 const (
+	SplitBrain          Code = "SPLIT_BRAIN"
 	DatabaseUnavailable Code = "DATABASE_UNAVAILABLE"
 	SchemaOld           Code = "SCHEMA_OLD"
 	SchemaNew           Code = "SCHEMA_NEW"
@@ -52,8 +53,8 @@ const (
 // Codes lists every code, in their order.
 func Codes() []Code {
 	return []Code{
-		DatabaseUnavailable, SchemaOld, SchemaNew, SchemaDifferent, SchemaIncomplete, RoleLacksRights, StandbyMissing,
-		TableLocked, TemporalUnavailable,
+		SplitBrain, DatabaseUnavailable, SchemaOld, SchemaNew, SchemaDifferent, SchemaIncomplete, RoleLacksRights,
+		StandbyMissing, TableLocked, TemporalUnavailable,
 		AnswersSlowly, WorkflowNotStarted, WorkflowEnded, WorkflowPaused, NoWorker, TurnsFailing,
 		HandlerMissing, StaleLeases, OldSnapshot, AutovacuumBehind, ClockSkew, SourceMissing, OrganizationPaused,
 		TypePaused, QueuePaused, QueueUnworked, CapReached, OldestDue, BacklogGrows, TransactionUnshared, FailedJobs,
@@ -139,9 +140,8 @@ func (f Finding) covers(kind string) bool {
 // stops reports whether the finding keeps all jobs of its kind from being worked.
 func (f Finding) stops() bool {
 	switch f.Code {
-	case DatabaseUnavailable, SchemaOld, SchemaNew, SchemaDifferent, SchemaIncomplete, StandbyMissing, TableLocked,
-		TemporalUnavailable, WorkflowNotStarted,
-		WorkflowEnded, WorkflowPaused, NoWorker, TurnsFailing:
+	case SplitBrain, DatabaseUnavailable, SchemaOld, SchemaNew, SchemaDifferent, SchemaIncomplete, StandbyMissing,
+		TableLocked, TemporalUnavailable, WorkflowNotStarted, WorkflowEnded, WorkflowPaused, NoWorker, TurnsFailing:
 		return f.Severity == Critical || f.stalled
 	default:
 		return f.stalled

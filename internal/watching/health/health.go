@@ -13,6 +13,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/store/hosts"
 )
 
 // DefaultTimeout is how long one question to the database or to Temporal may take.
@@ -130,7 +131,9 @@ func check(ctx context.Context, o Options, begin beginning, then Then) (Report, 
 		lastDone: map[string]time.Time{}, dead: map[string]int64{},
 	}
 	var temporal temporalAnswer
+	var servers []hosts.Host
 	var asking sync.WaitGroup
+	asking.Go(func() { servers = askHosts(ctx, o.Pool) })
 	asking.Go(func() { temporal = askTemporal(ctx, o) })
 	if then != nil {
 		asking.Wait() // no transaction waits for it
@@ -138,6 +141,7 @@ func check(ctx context.Context, o Options, begin beginning, then Then) (Report, 
 	report := sync.OnceValue(func() Report {
 		p.unmade()
 		asking.Wait()
+		p.servers(servers)
 		p.temporal(temporal)
 		return p.report()
 	})

@@ -96,7 +96,7 @@ func (p *probe) causeOf(f Finding) int {
 
 // explaining are the codes of what has everything of a kind wait.
 var explaining = map[Code]bool{
-	StandbyMissing: true, TableLocked: true, TemporalUnavailable: true, WorkflowNotStarted: true, WorkflowEnded: true,
+	SplitBrain: true, StandbyMissing: true, TableLocked: true, TemporalUnavailable: true, WorkflowNotStarted: true, WorkflowEnded: true,
 	WorkflowPaused: true, NoWorker: true, TurnsFailing: true,
 }
 
