@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daybook-dev/daybook/internal/dev/devstack"
-
 	"github.com/daybook-dev/daybook/internal/watching/health"
 	"github.com/daybook-dev/daybook/jobs"
 	"github.com/daybook-dev/daybook/migrations"

@@ -172,7 +172,7 @@ func (w *Watch) Check(ctx context.Context) error {
 	age := time.Since(w.at)
 	if age > lookEvery && w.looking == nil {
 		w.looking = make(chan struct{})
-		go w.look()
+		go w.look(context.WithoutCancel(ctx)) // others wait for it as well
 	}
 	looking := w.looking
 	w.mu.Unlock()
@@ -192,8 +192,8 @@ func (w *Watch) Check(ctx context.Context) error {
 }
 
 // look asks once, and lets those go on who wait for it.
-func (w *Watch) look() {
-	split := Split(Ask(context.Background(), w.config))
+func (w *Watch) look(ctx context.Context) {
+	split := Split(Ask(ctx, w.config))
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.at, w.split = time.Now(), split
