@@ -22,6 +22,11 @@ type Standby struct {
 	// does; zero: none does, or the role may not see it.
 	Waiting int64
 	Since   time.Time
+	// Patroni says that Patroni is connected, which writes the server's settings. Overrides are those
+	// of synchronous commits that ALTER SYSTEM has set, and that its manager does not undo; a role
+	// without the rights of pg_read_all_settings sees none.
+	Patroni   bool
+	Overrides []string
 }
 
 // ReadStandby looks whether commits wait for a synchronous standby. A role without the rights of
@@ -30,13 +35,16 @@ func ReadStandby(ctx context.Context, q store.Querier) (s Standby, err error) {
 	const stmt = `
 SELECT n.names, n.names <> '' AND current_setting('synchronous_commit') NOT IN ('off', 'local')
          AND NOT EXISTS (SELECT FROM pg_stat_replication r WHERE coalesce(r.sync_state, 'sync') IN ('sync', 'quorum')),
-       w.waiting, w.since
+       w.waiting, w.since,
+       EXISTS (SELECT FROM pg_stat_activity WHERE application_name LIKE 'Patroni%'),
+       ARRAY(SELECT name FROM pg_settings WHERE name IN ('synchronous_commit', 'synchronous_standby_names') AND sourcefile LIKE '%/postgresql.auto.conf')
   FROM (SELECT current_setting('synchronous_standby_names') AS names) n
  CROSS JOIN (SELECT count(*) AS waiting, min(a.query_start) AS since
                FROM pg_stat_activity a
               WHERE a.datname = current_database() AND a.wait_event = 'SyncRep' AND a.query_start < clock_timestamp() - make_interval(secs => $1)) w`
 	var since *time.Time
-	err = q.QueryRow(ctx, stmt, lastsFrom.Seconds()).Scan(&s.Names, &s.Missing, &s.Waiting, &since)
+	err = q.QueryRow(ctx, stmt, lastsFrom.Seconds()).Scan(&s.Names, &s.Missing, &s.Waiting, &since,
+		&s.Patroni, &s.Overrides)
 	s.Since = store.Value(since)
 	return s, store.Wrap("look for synchronous standbys", err)
 }

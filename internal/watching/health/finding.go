@@ -20,6 +20,7 @@ const (
 	SchemaIncomplete    Code = "SCHEMA_INCOMPLETE"
 	RoleLacksRights     Code = "ROLE_LACKS_RIGHTS"
 	StandbyMissing      Code = "STANDBY_MISSING"
+	SettingOverridden   Code = "SETTING_OVERRIDDEN"
 	TableLocked         Code = "TABLE_LOCKED"
 	TemporalUnavailable Code = "TEMPORAL_UNAVAILABLE"
 	AnswersSlowly       Code = "ANSWERS_SLOWLY"
@@ -54,7 +55,7 @@ const (
 func Codes() []Code {
 	return []Code{
 		SplitBrain, DatabaseUnavailable, SchemaOld, SchemaNew, SchemaDifferent, SchemaIncomplete, RoleLacksRights,
-		StandbyMissing, TableLocked, TemporalUnavailable,
+		StandbyMissing, SettingOverridden, TableLocked, TemporalUnavailable,
 		AnswersSlowly, WorkflowNotStarted, WorkflowEnded, WorkflowPaused, NoWorker, TurnsFailing,
 		HandlerMissing, StaleLeases, OldSnapshot, AutovacuumBehind, ClockSkew, SourceMissing, OrganizationPaused,
 		TypePaused, QueuePaused, QueueUnworked, CapReached, OldestDue, BacklogGrows, TransactionUnshared, FailedJobs,

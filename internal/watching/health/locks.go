@@ -20,8 +20,12 @@ import (
 // only reads, so its own transactions end.
 func (p *probe) standby(ctx context.Context, tx pgx.Tx) ([]Finding, error) {
 	s, err := diagnosis.ReadStandby(ctx, tx)
+	var found []Finding
+	if s.Patroni && len(s.Overrides) > 0 {
+		found = append(found, overridden(s.Overrides))
+	}
 	if err != nil || !s.Missing && s.Waiting == 0 {
-		return nil, err
+		return found, err
 	}
 	f := Finding{Code: StandbyMissing, Severity: Critical, Count: s.Waiting, Since: store.TimeOrNil(s.Since)}
 	names := "synchronous_standby_names is " + clip(strconv.Quote(s.Names), 100)
@@ -34,9 +38,35 @@ func (p *probe) standby(ctx context.Context, tx pgx.Tx) ([]Finding, error) {
 	}
 	f.Says += "."
 	f.Todo = "Start the standby, or look why it lags: `SELECT application_name, state, sync_state, replay_lag FROM " +
-		"pg_stat_replication`. To go on without it, when what a failover " +
-		"would lose may be lost: `ALTER SYSTEM SET synchronous_standby_names = ''`, then `SELECT pg_reload_conf()`."
-	return []Finding{f}, nil
+		"pg_stat_replication`. To go on without it, when what a failover would lose may be lost: "
+	if s.Patroni {
+		f.Todo += "`patronictl edit-config --set synchronous_mode=false`. Set nothing by ALTER SYSTEM: Patroni would not " +
+			"undo it after the outage."
+	} else {
+		f.Todo += "`ALTER SYSTEM SET synchronous_standby_names = ''`, then `SELECT pg_reload_conf()`; afterwards " +
+			"`ALTER SYSTEM RESET synchronous_standby_names`. Where a manager of the cluster writes the settings, use its " +
+			"command instead: what ALTER SYSTEM sets outlasts what it writes."
+	}
+	return append(found, f), nil
+}
+
+// overridden is the finding of settings of synchronous commits that the cluster's manager cannot
+// change.
+func overridden(names []string) Finding {
+	var resets []string
+	for _, name := range names {
+		resets = append(resets, "`ALTER SYSTEM RESET "+name+"`")
+	}
+	is := "was"
+	if len(names) > 1 {
+		is = "were"
+	}
+	return Finding{
+		Code: SettingOverridden, Severity: Warning, Example: names[0], Count: int64(len(names)),
+		Says: phrase.And(names) + " " + is + " set by ALTER SYSTEM. That outranks what Patroni writes, so a failover may " +
+			"lose what Patroni was told to keep.",
+		Todo: phrase.And(resets) + ", then `SELECT pg_reload_conf()`; set it by `patronictl edit-config`.",
+	}
 }
 
 func sessionsWait(n int64) string { return plural(n, "session waits", "sessions wait") }

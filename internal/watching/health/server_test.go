@@ -2,6 +2,7 @@ package health_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -97,6 +98,17 @@ func TestStandbyMissing(t *testing.T) {
 	}()
 	await(func(found []health.Finding) bool { return len(found) == 1 && found[0].Count == 1 })
 	assert.Contains(t, one(t, r, health.StandbyMissing).Says, "1 session waits, the first one for ")
+	assert.Contains(t, one(t, r, health.StandbyMissing).Todo, "ALTER SYSTEM SET synchronous_standby_names = ''")
+
+	// Patroni's own connections are named so.
+	manager, err := pgx.Connect(t.Context(), s.AdminURL+"&application_name=Patroni")
+	require.NoError(t, err)
+	defer func() { _ = manager.Close(context.WithoutCancel(t.Context())) }()
+	await(func(found []health.Finding) bool { return strings.Contains(found[0].Todo, "patronictl edit-config") })
+	assert.NotContains(t, one(t, r, health.StandbyMissing).Todo, "ALTER SYSTEM SET")
+	overridden := one(t, r, health.SettingOverridden)
+	assert.Equal(t, "synchronous_standby_names", overridden.Example)
+	assert.Contains(t, overridden.Todo, "`ALTER SYSTEM RESET synchronous_standby_names`")
 	set("")
 	require.NoError(t, <-enqueued)
 	await(func(found []health.Finding) bool { return len(found) == 0 })
