@@ -49,6 +49,15 @@ SELECT n.names, n.names <> '' AND current_setting('synchronous_commit') NOT IN (
 	return s, store.Wrap("look for synchronous standbys", err)
 }
 
+// Timeline reads the timeline that the primary writes; 0: the server does not say.
+func Timeline(ctx context.Context, q store.Querier) (timeline int64, err error) {
+	const stmt = `SELECT ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::bigint`
+	if err = q.QueryRow(ctx, stmt).Scan(&timeline); store.SQLState(err) != "" {
+		return 0, nil
+	}
+	return timeline, store.Wrap("read the timeline", err)
+}
+
 // TableLock is a transaction that keeps all others from writing tables of one kind.
 type TableLock struct {
 	// Kind is whose table it is; empty: a table that kinds share. Table is one of them, and Tables

@@ -210,6 +210,10 @@ type Database struct {
 	TemporalUp *bool `json:"temporal_up,omitempty"`
 	// Findings are what a check of health found.
 	Findings []Finding `json:"findings,omitempty"`
+	// Timeline is the server's, which each promotion counts; 0: it does not say. PromotedAt is when a
+	// sample first saw it; nil: it is as old as the first sample.
+	Timeline   int64      `json:"timeline,omitempty"`
+	PromotedAt *time.Time `json:"promoted_at,omitempty"`
 	// TookSeconds is how long the sample took.
 	TookSeconds float64 `json:"took_seconds"`
 	// Standby says that the process which samples leaves it to others as soon as there are any.

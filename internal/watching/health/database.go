@@ -23,6 +23,7 @@ const (
 	checkHosts    = "servers"
 	checkDatabase = "database"
 	checkSchema   = "migrations"
+	checkTimeline = "failovers"
 	checkClock    = "clock"
 	checkDue      = "due jobs"
 	checkFailed   = "failed jobs"
@@ -48,7 +49,7 @@ const (
 var (
 	serverChecks = []string{checkSnapshot, checkVacuum, checkStandby, checkLocks}
 	jobChecks    = []string{
-		checkRights, checkPaths, checkDue, checkFailed, checkRetrying, checkLeases, checkAhead,
+		checkTimeline, checkRights, checkPaths, checkDue, checkFailed, checkRetrying, checkLeases, checkAhead,
 		checkHeld, checkAmounts, checkBacklog, checkUnshared, checkDone, checkToken, checkOwners,
 	}
 )
@@ -126,6 +127,7 @@ func (p *probe) checks(ctx context.Context, failed error) {
 
 // jobs makes the checks that read Daybook's own tables.
 func (p *probe) jobs(ctx context.Context) {
+	p.check(checkTimeline, func() ([]Finding, error) { return nil, p.failover(ctx) })
 	p.once(ctx, checkRights, p.rights)
 	p.once(ctx, checkPaths, p.paths)
 	p.each(ctx, checkDue, p.due)

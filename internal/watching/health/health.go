@@ -63,6 +63,10 @@ type Report struct {
 	Consequences []Finding `json:"-"`
 	// Checked are the checks that were made.
 	Checked []Checked `json:"checked"`
+	// Timeline is the one that the database's primary writes; 0: it is not known. PromotedAt is when a
+	// sample first saw it; nil: that is not known, or it has always been so.
+	Timeline   int64      `json:"-"`
+	PromotedAt *time.Time `json:"-"`
 	// Workflows are those that Temporal knows, kind by kind; nil: it was not asked, or did not
 	// answer.
 	Workflows []WorkflowState `json:"workflows"`
@@ -168,6 +172,9 @@ type probe struct {
 	// note is what the check that is being made could not see.
 	note   string
 	states []WorkflowState
+	// timeline is the primary's, promoted since when it is known to be.
+	timeline int64
+	promoted *time.Time
 	// known are the kinds of which the database said what is due. open are those that have due or
 	// leased jobs, used those that ever had one.
 	known, open, used map[string]bool
@@ -240,7 +247,7 @@ func (p *probe) report() Report {
 	p.fillLanes()
 	r := Report{
 		At: p.clock(), Findings: p.findings, Consequences: p.consequences, Checked: p.checked,
-		Workflows: p.states,
+		Timeline: p.timeline, PromotedAt: p.promoted, Workflows: p.states,
 	}
 	r.Working = !slices.ContainsFunc(r.Findings, Finding.stops)
 	r.Summary = p.summary(r)

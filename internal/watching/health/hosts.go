@@ -2,12 +2,18 @@ package health
 
 import (
 	"context"
+	"fmt"
 	"strings"
+	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/store/diagnosis"
+	"github.com/daybook-dev/daybook/internal/store/figures"
 	"github.com/daybook-dev/daybook/internal/store/hosts"
+	"github.com/daybook-dev/daybook/internal/text/phrase"
 )
 
 // askHosts asks the servers of a pool's address what they are, where it names several.
@@ -45,4 +51,33 @@ func (p *probe) servers(all []hosts.Host) {
 			Todo: store.SplitAdvice,
 		}}, nil
 	})
+}
+
+// failover looks whether the primary has another timeline than in the last sample, or had when that
+// was made.
+func (p *probe) failover(ctx context.Context) error {
+	err := p.read(ctx, func(ctx context.Context, tx pgx.Tx) (err error) {
+		p.timeline, err = diagnosis.Timeline(ctx, tx)
+		return err
+	})
+	if err != nil || p.timeline == 0 {
+		return err
+	}
+	return p.read(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		g, err := figures.ReadGauges(ctx, tx)
+		p.promoted = g.Database.PromotedAt
+		if sampled := g.Database.Timeline; err == nil && sampled != 0 && sampled != p.timeline {
+			p.promoted = &p.at
+		}
+		return err
+	})
+}
+
+// failedOver says that a failover was lately; empty: none is known.
+func (p *probe) failedOver() string {
+	const lately = 10 * time.Minute
+	if p.promoted == nil || p.clock().Sub(*p.promoted) > lately {
+		return ""
+	}
+	return fmt.Sprintf("After a failover %s ago (timeline %d)", phrase.Age(p.clock().Sub(*p.promoted)), p.timeline)
 }

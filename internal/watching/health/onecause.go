@@ -83,6 +83,9 @@ func (p *probe) causeOf(f Finding) int {
 	first := func(is func(c Finding) bool) int {
 		return slices.IndexFunc(p.findings, func(c Finding) bool { return c.covers(f.Kind) && is(c) })
 	}
+	if f.Code == TurnsFailing {
+		return first(func(c Finding) bool { return c.stops() && ofDatabase[c.Code] })
+	}
 	switch i := first(func(c Finding) bool { return c.stops() && explaining[c.Code] }); {
 	case i >= 0:
 		return i
@@ -99,6 +102,9 @@ var explaining = map[Code]bool{
 	SplitBrain: true, StandbyMissing: true, TableLocked: true, TemporalUnavailable: true, WorkflowNotStarted: true, WorkflowEnded: true,
 	WorkflowPaused: true, NoWorker: true, TurnsFailing: true,
 }
+
+// ofDatabase are the codes of what has every statement of a worker fail or wait.
+var ofDatabase = map[Code]bool{SplitBrain: true, DatabaseUnavailable: true, StandbyMissing: true}
 
 // explains adds to the finding how much waits because of it.
 func (f *Finding) explains(all []Finding, now time.Time) {

@@ -145,3 +145,17 @@ func TestNoToken(t *testing.T) {
 	b.exec(`INSERT INTO daybook.api_tokens (org_id, name, scopes, hash) VALUES (NULL, 't', '{read}', sha256('x'))`)
 	assert.Empty(t, of(b.check(), health.NoToken))
 }
+
+// TestFailoverIsNoted: the timeline of the last sample is another one.
+func TestFailoverIsNoted(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	r := b.check()
+	assert.Positive(t, r.Timeline)
+	assert.Nil(t, r.PromotedAt, "there is no sample")
+	b.exec(`INSERT INTO daybook.gauges (kind, holder, figures) VALUES ('database', 'w', '{"timeline": 7}')`)
+	assert.NotNil(t, b.check().PromotedAt)
+	b.exec(`UPDATE daybook.gauges SET figures = jsonb_build_object('timeline', $1::bigint, 'promoted_at', '2026-03-01T00:00:00Z')`, r.Timeline)
+	require.NotNil(t, b.check().PromotedAt)
+	assert.Equal(t, 2026, b.check().PromotedAt.Year(), "as the samples before have it")
+}

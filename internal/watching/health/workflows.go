@@ -13,6 +13,7 @@ import (
 
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/text/phrase"
+	"github.com/daybook-dev/daybook/models"
 )
 
 // The names of the checks of Temporal.
@@ -202,22 +203,7 @@ func (p *probe) failing(s WorkflowState) []Finding {
 	const fewAttempts = 3
 	var found []Finding
 	if t := s.Trouble; t != nil && p.clock().Sub(t.Since) > troubleFrom {
-		f := Finding{Code: TurnsFailing, Severity: p.severity(s.Kind), Kind: s.Kind, Since: store.TimeOrNil(t.Since)}
-		if f.Severity == Info {
-			f.Severity = Warning
-		}
-		f.Says = fmt.Sprintf("The worker's turns of %s wait for the database: %s", s.Kind, ended(clip(t.Says, 300)))
-		f.Todo = "Mend what the database answers: the password and the rights of the worker's role, the address in the " +
-			"worker's environment, the limit of connections. It is tried again all " +
-			"the time; a worker with another environment has to be restarted."
-		if diskFull(t.Says) {
-			// The worker says as well what to do.
-			says, _, _ := strings.Cut(t.Says, ". "+store.DiskAdvice)
-			f.Says = fmt.Sprintf("The worker's turns of %s wait for the database, which has no room on its disk: %s", s.Kind,
-				ended(clip(says, 300)))
-			f.Todo = store.DiskAdvice
-		}
-		return append(found, f)
+		return append(found, p.troubled(s.Kind, *t))
 	}
 	for _, r := range s.Retrying {
 		if r.Attempt <= fewAttempts {
@@ -238,6 +224,41 @@ func (p *probe) failing(s WorkflowState) []Finding {
 		break // the lanes fail for the same
 	}
 	return found
+}
+
+// troubled is the finding of turns that wait for the database. It is one for all kinds, and stands
+// behind what is known of the database itself.
+func (p *probe) troubled(kind string, t models.TurnTrouble) Finding {
+	f := Finding{
+		Code: TurnsFailing, Severity: p.severity(kind), Kind: kind, Since: store.TimeOrNil(t.Since), follows: true,
+	}
+	if f.Severity == Info {
+		f.Severity = Warning
+	}
+	says, wait := t.Says, "wait for the database"
+	f.Todo = "They go on by themselves when it answers. If it answers here, look at the address in the worker's " +
+		"environment and at what is between the two; a worker with another environment has to be restarted."
+	switch {
+	case diskFull(says):
+		wait += ", which has no room on its disk"
+		says, _, _ = strings.Cut(says, ". "+store.DiskAdvice) // the worker says as well what to do
+		f.Todo = store.DiskAdvice
+	case strings.Contains(says, "(SQLSTATE 28") || strings.Contains(says, "(SQLSTATE 42501)"):
+		f.Todo = "Mend the password or the rights of the worker's role. It is tried again all the time; a worker with " +
+			"another environment has to be restarted."
+	case strings.Contains(says, "(SQLSTATE 53300)"):
+		f.Todo = store.ConnectionsAdvice
+	}
+	says = ended(clip(says, 300))
+	f.cause, f.about = "trouble: "+f.Todo, func(kinds []string) (string, string) {
+		after, the := p.failedOver(), "The"
+		if after != "" {
+			after, the = after+", ", "the"
+		}
+		return fmt.Sprintf("%s%s worker's turns of %s %s: %s", after, the, phrase.And(kinds), wait, says), f.Todo
+	}
+	f.Says, f.Todo = f.about([]string{kind})
+	return f
 }
 
 // startGrace is for how long after its workflow's start a worker may be about to poll for the first

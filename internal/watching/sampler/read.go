@@ -34,6 +34,7 @@ func (s *Sampler) read(ctx context.Context, tx pgx.Tx, before figures.Gauges) (g
 // state of the workflows.
 func (s *Sampler) addReport(g *figures.Gauges, before figures.Gauges, r health.Report) {
 	figures.Aged(g.Kinds, r.At)
+	g.Database.Timeline, g.Database.PromotedAt = r.Timeline, r.PromotedAt
 	counts := map[figures.Finding]int64{}
 	for _, f := range r.Findings {
 		about := f.AboutKinds()
