@@ -8,6 +8,7 @@ import (
 
 	"github.com/daybook-dev/daybook/encryption"
 	"github.com/daybook-dev/daybook/internal/store/listing"
+	"github.com/daybook-dev/daybook/models"
 )
 
 // Decrypt replaces what is encrypted of a job, of its earlier payloads, and of the attempts that are
@@ -38,16 +39,6 @@ func Decrypt(ctx context.Context, c *encryption.Cipher, d *listing.JobDetail) er
 		}
 		*k.v = plain
 	}
-	for i := range d.Edits {
-		plain, err := opened(encryption.Payload, d.Edits[i].Payload)
-		if errors.Is(err, encryption.ErrKeyUnknown) {
-			continue // it was edited under a key that is gone: that hides nothing of the job as it is
-		}
-		if err != nil {
-			return err
-		}
-		d.Edits[i].Payload = plain
-	}
 	texts := []*string{d.LastError}
 	for i := range d.Attempts {
 		texts = append(texts, d.Attempts[i].Error)
@@ -61,6 +52,23 @@ func Decrypt(ctx context.Context, c *encryption.Cipher, d *listing.JobDetail) er
 			err = json.Unmarshal(plain, e)
 		}
 		if err != nil {
+			return err
+		}
+	}
+	return decryptEdits(d.Edits, opened)
+}
+
+// decryptEdits replaces earlier payloads by what they were. One under a key that is gone stays: that
+// hides nothing of the job as it is.
+func decryptEdits(edits []models.JobEdit,
+	opened func(encryption.Use, json.RawMessage) (json.RawMessage, error),
+) error {
+	for i := range edits {
+		plain, err := opened(encryption.Payload, edits[i].Payload)
+		switch {
+		case err == nil:
+			edits[i].Payload = plain
+		case !errors.Is(err, encryption.ErrKeyUnknown):
 			return err
 		}
 	}
