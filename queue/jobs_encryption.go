@@ -23,7 +23,8 @@ type EncryptedPayload interface {
 var (
 	// ErrNoEncryption: members are named to be encrypted, and there are no keys.
 	ErrNoEncryption = failure.New(failure.KeyUnknown,
-		"members of the payload are to be encrypted, and there are no keys: set JobOptions.Encryption")
+		"members of the payload are to be encrypted, and there are no keys: set JobOptions.Encryption, or "+
+			"DAYBOOK_ENCRYPTION_KEYS for the command and the server")
 	// ErrEncryptedUnique: a payload with encrypted members cannot be compared or merged with those of
 	// other jobs.
 	ErrEncryptedUnique = failure.New(failure.Misuse, "a job with encrypted members cannot be Unique or "+

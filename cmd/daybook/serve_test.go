@@ -58,6 +58,18 @@ func TestTokens(t *testing.T) {
 	}
 }
 
+func TestTokensHaveEveryScope(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	var all []string
+	for _, scope := range tokens.Scopes() {
+		all = append(all, string(scope))
+	}
+	var created start.CreatedToken
+	b.json(&created, "tokens", "create", "--name", "t", "--scope", strings.Join(all, ","), "--all-orgs")
+	assert.Len(t, created.Scopes, len(all))
+}
+
 // lines hands over what is logged, line by line.
 type lines struct {
 	mu   sync.Mutex

@@ -3,14 +3,16 @@ package answers
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/daybook-dev/daybook/encryption"
 	"github.com/daybook-dev/daybook/internal/store/listing"
+	"github.com/daybook-dev/daybook/models"
 )
 
-// Decrypt replaces what is encrypted of a job, and of the attempts that are shown with it, by what
-// it was. c is nil where there are no keys. Errors: encryption.ErrKeyUnknown and
+// Decrypt replaces what is encrypted of a job, of its earlier payloads, and of the attempts that are
+// shown with it, by what it was. c is nil where there are no keys. Errors: encryption.ErrKeyUnknown and
 // encryption.ErrNotAuthentic.
 func Decrypt(ctx context.Context, c *encryption.Cipher, d *listing.JobDetail) error {
 	switch {
@@ -22,27 +24,26 @@ func Decrypt(ctx context.Context, c *encryption.Cipher, d *listing.JobDetail) er
 	opened := func(use encryption.Use, v json.RawMessage) (json.RawMessage, error) {
 		return c.Decrypt(ctx, encryption.Of{OrgID: d.OrgID, JobType: d.Type, Use: use}, v)
 	}
-	for use, v := range map[encryption.Use]*json.RawMessage{
-		encryption.Payload: &d.Payload, encryption.Result: &d.Result, encryption.Progress: &d.Progress,
-	} {
-		plain, err := opened(use, *v)
-		if err != nil {
-			return err
-		}
-		*v = plain
+	type kept struct {
+		use encryption.Use
+		v   *json.RawMessage
 	}
+	values := []kept{{encryption.Payload, &d.Payload}, {encryption.Result, &d.Result}, {encryption.Progress, &d.Progress}}
 	for i := range d.Steps {
-		plain, err := opened(encryption.Step, d.Steps[i].Result)
+		values = append(values, kept{encryption.Step, &d.Steps[i].Result})
+	}
+	for _, k := range values {
+		plain, err := opened(k.use, *k.v)
 		if err != nil {
 			return err
 		}
-		d.Steps[i].Result = plain
+		*k.v = plain
 	}
-	errors := []*string{d.LastError}
+	texts := []*string{d.LastError}
 	for i := range d.Attempts {
-		errors = append(errors, d.Attempts[i].Error)
+		texts = append(texts, d.Attempts[i].Error)
 	}
-	for _, e := range errors {
+	for _, e := range texts {
 		if e == nil || encryption.KeyOf(json.RawMessage(*e)) == "" {
 			continue
 		}
@@ -51,6 +52,23 @@ func Decrypt(ctx context.Context, c *encryption.Cipher, d *listing.JobDetail) er
 			err = json.Unmarshal(plain, e)
 		}
 		if err != nil {
+			return err
+		}
+	}
+	return decryptEdits(d.Edits, opened)
+}
+
+// decryptEdits replaces earlier payloads by what they were. One under a key that is gone stays: that
+// hides nothing of the job as it is.
+func decryptEdits(edits []models.JobEdit,
+	opened func(encryption.Use, json.RawMessage) (json.RawMessage, error),
+) error {
+	for i := range edits {
+		plain, err := opened(encryption.Payload, edits[i].Payload)
+		switch {
+		case err == nil:
+			edits[i].Payload = plain
+		case !errors.Is(err, encryption.ErrKeyUnknown):
 			return err
 		}
 	}

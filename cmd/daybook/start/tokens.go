@@ -35,7 +35,8 @@ func tokensCreateCommand(a *cli.App) *cobra.Command {
 		Use:   "create --name NAME --scope SCOPE[,SCOPE…] (--org ORG | --all-orgs)",
 		Short: "Create a token and print it, once",
 		Long: "Creates a token for one organization or for all and prints it. It is shown this once: the database keeps only a hash of it.\n" +
-			"Scopes: read (look at jobs, documents, the ledger), enqueue (ask for work), operate (retry, cancel, run). None contains another.\n\n" +
+			"Scopes: read (look at jobs, documents, the ledger), enqueue (ask for work), operate (retry, edit, cancel,\n" +
+			"run), decrypt (see in plain what jobs keep encrypted). None contains another.\n\n" +
 			"With --types it may enqueue background jobs of these types alone. Without --types it may enqueue all types, but cleanup and\n" +
 			"db_function only with the scope operate as well. --rate and --job-rate limit its requests and its enqueued jobs a minute at each\n" +
 			"server; a tenth of them may come at once. The server answers what exceeds them with status 429.",
@@ -99,7 +100,7 @@ func parseScopes(names []string) ([]tokens.Scope, error) {
 	var scopes []tokens.Scope
 	for _, name := range names {
 		scope := tokens.Scope(strings.TrimSpace(name))
-		if !slices.Contains([]tokens.Scope{tokens.Read, tokens.Enqueue, tokens.Operate}, scope) {
+		if !slices.Contains([]tokens.Scope{tokens.Read, tokens.Enqueue, tokens.Operate, tokens.Decrypt}, scope) {
 			return nil, cli.Usagef("--scope %q: want read, enqueue, operate or decrypt", name)
 		}
 		if !slices.Contains(scopes, scope) {

@@ -75,7 +75,7 @@ func jobsEditCommand(a *cli.App) *cobra.Command {
 	flags.StringVar(&f.patch, "patch", "", "a JSON patch of each payload; @FILE reads a file, @- standard input")
 	flags.StringVar(&f.retry, "retry", "", "try them again as well, in the same transaction; =reset as if never tried")
 	flags.Lookup("retry").NoOptDefVal = string(queue.RetryNow)
-	flags.Int64Var(&f.generation, "generation", 0, "refuse if the job was changed since `daybook jobs show` showed this")
+	flags.Int64Var(&f.generation, "generation", 0, "refuse if the job was changed since jobs show said this number")
 	flags.StringSliceVar(&f.encrypt, "encrypt", nil,
 		"members of the payload to keep encrypted, or * for all; needed for a job that is encrypted")
 	flags.BoolVar(&f.skipValidation, "skip-validation", false, "leave the check against the type's schema to the worker")

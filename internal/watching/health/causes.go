@@ -37,7 +37,7 @@ func (c cause) steps(f Finding) string {
 	case f.Kind == "accounting":
 		return fmt.Sprintf("%s %s Then: `daybook accounting retry --state failed%s --all`.", mend, look, ofCode(f))
 	case c.anew:
-		return fmt.Sprintf("%s %s Then: `daybook jobs cancel --all --type %s%s`.", mend, look, shell(f.Type), ofCode(f))
+		return fmt.Sprintf("%s %s The others: `daybook jobs cancel --all --type %s%s`.", mend, look, shell(f.Type), ofCode(f))
 	default:
 		return fmt.Sprintf("%s %s Then: `daybook jobs retry --all --type %s%s`.", mend, look, shell(f.Type), ofCode(f))
 	}
@@ -174,10 +174,26 @@ var jobCauses = map[models.ErrorCode][]cause{
 		says: "the handler returned an error, or panicked.",
 		mend: "The error says what is wrong; mend it in the handler.",
 	}},
-	models.CodePayloadInvalid: {{
-		says: "the payload is not what the type asks for.", anew: true,
-		mend: "Mend the program that enqueues them, and enqueue them anew: the same payload fails again, unless a " +
-			"setting of the worker refused it.",
+	models.CodePayloadInvalid: {
+		{
+			words: "unknown field", says: "the payload has a field that the worker's program does not know.",
+			mend: "If that program is older than the one that enqueues, start the newer one; jobs that need it name a " +
+				"version (docs/deploying.md). Else correct them: `daybook jobs edit ID --payload @corrected.json`.",
+		},
+		{
+			says: "the payload is not what the type asks for.", anew: true,
+			mend: "Mend the program that enqueues them. The same payload fails again, unless a setting of the worker " +
+				"refused it: correct it (`daybook jobs edit ID --payload @corrected.json --retry`), or enqueue anew.",
+		},
+	},
+	models.CodeKeyUnknown: {{
+		says: "the worker does not have the key of the payload.",
+		mend: "Give it the key, in its file of keys (docs/encryption.md).",
+	}},
+	models.CodeNotEncrypted: {{
+		says: "members of the payload came in plain that the type encrypts.", anew: true,
+		mend: "Mend the program that enqueues them (docs/encryption.md), and encrypt these: `daybook jobs edit ID " +
+			"--payload @FILE --encrypt MEMBERS --retry`.",
 	}},
 	models.CodePayloadTooLarge: {{
 		says: "the payload is too large.", anew: true,

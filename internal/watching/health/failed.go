@@ -2,11 +2,13 @@ package health
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/daybook-dev/daybook/encryption"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/diagnosis"
 	"github.com/daybook-dev/daybook/internal/text/phrase"
@@ -34,7 +36,7 @@ func (p *probe) failed(ctx context.Context, tx pgx.Tx, kind string) ([]Finding, 
 			f.Code = HandlerMissing
 		}
 		f.Says = fmt.Sprintf("%s failed with %s: %s The newest, %s ago: %s", counted(f), orNoCode(g.Code), c.says,
-			phrase.Age(p.clock().Sub(g.Last)), ended(clip(redact.Text(g.Error), 200)))
+			phrase.Age(p.clock().Sub(g.Last)), told(g.Error))
 		f.Todo = c.steps(f)
 		found = append(found, f)
 	}
@@ -68,7 +70,7 @@ func (p *probe) retrying(ctx context.Context, tx pgx.Tx, kind string) ([]Finding
 			verb = "is"
 		}
 		f.Says = fmt.Sprintf("%s %s to be tried again after %s: %s The newest: %s", counted(f), verb, orNoCode(g.Code),
-			causeOf(kind, g.Code, g.Error).says, ended(clip(redact.Text(g.Error), 200)))
+			causeOf(kind, g.Code, g.Error).says, told(g.Error))
 		f.Todo = "Nothing has to be done if the cause passes: each is tried again by itself. Look at one: " +
 			showCommand(f) + "."
 		found = append(found, f)
@@ -128,4 +130,12 @@ func ended(s string) string {
 		return s
 	}
 	return s + "."
+}
+
+// told is an error as findings say it.
+func told(text string) string {
+	if key := encryption.KeyOf(json.RawMessage(text)); key != "" {
+		return "it is encrypted under the key " + key + " (`daybook jobs decrypt` shows it)."
+	}
+	return ended(clip(redact.Text(text), 200))
 }

@@ -57,7 +57,8 @@ func TestFailedJobsAreGrouped(t *testing.T) {
 INSERT INTO daybook.jobs (id, org_id, type, payload, state, last_error, last_error_code, finished_at, run_count)
 SELECT 'm' || n, 'acme', 'email', '{}', 'failed', 'dial tcp 10.0.0.1:25: connection refused', 'NETWORK_ERROR', now() - n * interval '1 hour', 5 FROM generate_series(1, 3) n;
 INSERT INTO daybook.jobs (id, org_id, type, payload, state, last_error, last_error_code, finished_at, run_count) VALUES
-  ('p', 'acme', 'email', '{}', 'failed', 'no recipient', 'PAYLOAD_INVALID', now(), 1), ('n', 'acme', 'email', '{}', 'failed', 'gone', 'NOT_FOUND', now(), 1), ('h', 'acme', 'shrink', '{}', 'failed', 'no worker has a handler', 'HANDLER_MISSING', now(), 0);
+  ('p', 'acme', 'email', '{}', 'failed', 'no recipient', 'PAYLOAD_INVALID', now(), 1), ('n', 'acme', 'email', '{}', 'failed', 'gone', 'NOT_FOUND', now(), 1), ('h', 'acme', 'shrink', '{}', 'failed', 'no worker has a handler', 'HANDLER_MISSING', now(), 0),
+  ('f', 'acme', 'bill', '{}', 'failed', 'payload: unknown field "currency"', 'PAYLOAD_INVALID', now(), 1), ('k', 'acme', 'payout', '{}', 'failed', '{"$encrypted": {"key": "age1x", "wrapped": "", "data": ""}}', 'KEY_UNKNOWN', now(), 1);
 INSERT INTO daybook.accounting_work_queue (version_hint, org_id, document_id, state, last_error, last_error_code, finished_at, updated_at) VALUES
   (1, 'acme', 'invoice 7', 'failed', 'no rule matches', 'NO_MATCHING_RULE', now(), now()), (1, 'acme', 'd', 'failed', 'in March', 'PERIOD_CLOSED', now(), now()),
   (1, 'acme', 'u', 'failed', 'unknown', 'DOCUMENT_UNKNOWN', now(), now());
@@ -69,7 +70,7 @@ INSERT INTO queues.task_completed (task_id) SELECT task_id FROM queues.task`)
 	for _, f := range of(r, health.FailedJobs) {
 		said[f.Kind+" "+f.Type+" "+f.ErrorCode] = f
 	}
-	assert.Len(t, said, 7)
+	assert.Len(t, said, 9)
 	assert.Contains(t, said["jobs email NOT_FOUND"].Todo, "daybook jobs cancel --all --type email --code NOT_FOUND",
 		"or the finding stays")
 	assert.Contains(t, said["accounting  DOCUMENT_UNKNOWN"].Todo, "daybook accounting cancel acme u")
@@ -83,6 +84,14 @@ INSERT INTO queues.task_completed (task_id) SELECT task_id FROM queues.task`)
 	payload := said["jobs email PAYLOAD_INVALID"]
 	assert.Contains(t, payload.Todo, "daybook jobs cancel --all --type email --code PAYLOAD_INVALID")
 	assert.NotContains(t, payload.Todo, "jobs retry", "the same payload fails again")
+	assert.Contains(t, payload.Todo, "daybook jobs edit ID --payload @corrected.json --retry")
+	newer := said["jobs bill PAYLOAD_INVALID"]
+	assert.Contains(t, newer.Todo, "docs/deploying.md", "the worker's program may be older")
+	assert.Contains(t, newer.Todo, "daybook jobs retry --all --type bill --code PAYLOAD_INVALID")
+	locked := said["jobs payout KEY_UNKNOWN"]
+	assert.Contains(t, locked.Says, "it is encrypted under the key age1x")
+	assert.NotContains(t, locked.Says, "wrapped")
+	assert.Contains(t, locked.Todo, "docs/encryption.md")
 	rule := said["accounting  NO_MATCHING_RULE"]
 	assert.Contains(t, rule.Says, "no posting rule")
 	assert.Contains(t, rule.Todo, "daybook rules apply")

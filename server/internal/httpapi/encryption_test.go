@@ -51,6 +51,14 @@ func TestEncryptionOverHTTP(t *testing.T) {
 	assert.Equal(t, "jobs.decrypt", list[0].Action)
 	assert.Equal(t, made.ID, list[0].Subject)
 	assert.Equal(t, "acme", *list[0].OrgID)
+
+	a = b.send(b.everything, http.MethodPost, "/api/jobs/"+made.ID+"/edit", object{
+		"payload": object{"iban": "XX11-TEST", "account_id": "a1"}, "encrypt": []string{"iban"},
+	})
+	require.Equal(t, http.StatusOK, a.status, string(a.body))
+	a = b.send(b.token("acme", tokens.ScopeDecrypt), http.MethodPost, "/api/jobs/"+made.ID+"/decrypt", nil)
+	assert.Contains(t, string(a.body), "XX11-TEST")
+	assert.Contains(t, string(a.body), "XX00-TEST", "the payload that it had before")
 }
 
 // TestEncryptionWithoutKeys asks a server for it that has none.
