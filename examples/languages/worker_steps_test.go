@@ -80,3 +80,19 @@ func (c *conformance) onceBySecond(id string) {
 	assert.Equal(c.t, `completed 2 {"attempt": 2} effects a`, c.text(stateStmt, id))
 	assert.Equal(c.t, `effect 2 1 t {"attempt": 2}`, c.text(stepsStmt, id))
 }
+
+// encrypted: a worker without keys works no job whose payload or steps are encrypted.
+func (c *conformance) encrypted() {
+	const sealed = `{"$encrypted": {"key": "k", "wrapped": "AA==", "data": "AA=="}}`
+	payload := c.enqueue("quick", sealed, queue.JobOptions{})
+	step := c.enqueue("quick", `{"do": "refuse step", "note": "a"}`, queue.JobOptions{})
+	_, err := c.Pool.Exec(c.t.Context(), `UPDATE daybook.jobs SET awaited = true WHERE id = $1`, step)
+	require.NoError(c.t, err)
+	_, err = c.Pool.Exec(c.t.Context(), `
+INSERT INTO daybook.job_steps (job_id, name, position, attempt, result, started_at) VALUES ($1, 'effect', 1, 1, $2, now())`, step, sealed)
+	require.NoError(c.t, err)
+	c.start()
+	c.until("both are worked", workedStmt)
+	assert.Equal(c.t, "pending 1 KEY_UNKNOWN by the policy", c.text(stateStmt, payload))
+	assert.Equal(c.t, "pending 1 KEY_UNKNOWN by the policy", c.text(stateStmt, step))
+}

@@ -184,7 +184,7 @@ func TestWorkersOfAllLanguages(t *testing.T) {
 		"alone": (*conformance).alone, "together": (*conformance).together, "gives back": (*conformance).givesBack,
 		"sessions end": (*conformance).sessionsEnd, "steps killed": (*conformance).stepsKilled,
 		"steps of another": (*conformance).stepsOfAnother, "paused in a step": (*conformance).pausedInStep,
-		"killed in a step": (*conformance).killedInStep,
+		"killed in a step": (*conformance).killedInStep, "encrypted": (*conformance).encrypted,
 	}
 	for _, l := range languages() {
 		t.Run(l.name, func(t *testing.T) {
