@@ -348,6 +348,19 @@ SELECT count(*) = 60 FROM daybook.jobs WHERE state = 'completed' AND (SELECT cou
 	c.stopped(worker)
 }
 
+// TestPythonWorkerIsInstalled installs the library as pip does, from its folder.
+func TestPythonWorkerIsInstalled(t *testing.T) {
+	t.Parallel()
+	interpreter := python(t, "psycopg, pip, setuptools, wheel")
+	dir := t.TempDir()
+	source, target := filepath.Join(dir, "source"), filepath.Join(dir, "target")
+	require.NoError(t, os.CopyFS(source, os.DirFS("../../clients/python"))) // pip leaves files beside what it builds
+	run(t, dir, interpreter, "-m", "pip", "install", "--no-build-isolation", "--no-index", "--no-deps", "--no-cache-dir",
+		"--target", target, source)
+	require.NoError(t, os.RemoveAll(source))
+	run(t, target, interpreter, "-c", "import daybook_worker; daybook_worker.Worker('postgresql://')")
+}
+
 // TestExampleWorkers has the worker in each language confirm an order, and stop.
 func TestExampleWorkers(t *testing.T) {
 	t.Parallel()
