@@ -1,6 +1,8 @@
 package console
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
@@ -62,8 +64,9 @@ func sayStep(s *store.Step) string {
 		return says
 	}
 	says += ", " + plural(s.Times, "round", "rounds")
-	if encryption.KeyOf(s.Result) == "" {
-		says += ", at " + clip(strings.Trim(string(s.Result), `"`), 24)
+	var stands bytes.Buffer
+	if encryption.KeyOf(s.Result) == "" && json.Compact(&stands, s.Result) == nil {
+		says += ", at " + clip(strings.Trim(stands.String(), `"`), 24)
 	}
 	if !s.Done {
 		says += ", goes on"
