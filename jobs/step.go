@@ -173,6 +173,10 @@ func goOn[T any](ctx context.Context, s *steps, of store.Step, run round[T]) (v 
 
 // stepValue is the result of a step that is kept.
 func stepValue[T any](ctx context.Context, s *steps, of store.Step) (v T, err error) {
+	if key := encryption.KeyOf(of.Result); key != "" && s.private == nil {
+		return v, WithCode(models.CodeKeyUnknown,
+			fmt.Errorf("step %q was kept under the key %q, and this worker encrypts nothing of the type", of.Name, key))
+	}
 	raw, err := s.private.open(ctx, encryption.Step, of.Result)
 	if err != nil {
 		return v, err

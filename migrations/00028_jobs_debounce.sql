@@ -205,6 +205,9 @@ BEGIN
         CONTINUE WHEN NOT FOUND;
         IF opened.state = 'pending' AND keep = 'first' THEN
             UPDATE daybook.jobs j SET generation = j.generation + 1, updated_at = clock_timestamp() WHERE j.id = opened.id;
+            IF opened.awaited THEN
+                DELETE FROM daybook.job_steps s WHERE s.job_id = opened.id; -- they were kept before this request
+            END IF;
             job_id := opened.id;
             duplicate := true;
             result := 'unchanged';

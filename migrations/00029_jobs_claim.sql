@@ -198,7 +198,7 @@ $$;
 
 CREATE FUNCTION daybook.claim_jobs(worker text, most integer DEFAULT 1) RETURNS TABLE (
     job_id text, org_id text, type text, payload jsonb, attempt integer, max_attempts integer, fence bigint,
-    idempotency_key text, priority integer, queue text, enqueued_at timestamptz, traceparent text)
+    idempotency_key text, priority integer, queue text, enqueued_at timestamptz, traceparent text, steps integer)
     LANGUAGE plpgsql
 AS $$
 #variable_conflict use_column
@@ -250,7 +250,8 @@ BEGIN
     END LOOP;
     RETURN QUERY
     SELECT j.id, j.org_id, j.type, j.payload, j.run_count, daybook.async_operation_attempts(j), j.fence, coalesce(j.idempotency_key, j.id), j.priority::integer, j.queue,
-           j.created_at, j.traceparent::text
+           j.created_at, j.traceparent::text,
+           CASE WHEN j.awaited THEN (SELECT count(*)::integer FROM daybook.job_steps s WHERE s.job_id = j.id) ELSE 0 END
       FROM daybook.jobs j
      WHERE j.id = ANY (ids) AND j.fence = mine
      ORDER BY j.priority, j.ready_at, j.id;
@@ -285,6 +286,80 @@ AS $$
      WHERE j.id = $1 AND j.state::text = 'leased' AND starts_with(j.turn_id, '/sql/') AND j.fence = $2
        FOR NO KEY UPDATE
 $$;
+
+-- Keeps a step of a job that the caller has locked. took is in seconds. A step that is there already
+-- is replaced by the next round of its loop alone; with again also by itself, when an answer was
+-- lost. False: it is not replaced. internal/store and keep_step call it.
+CREATE FUNCTION daybook.put_step(job_id text, awaited boolean, name text, place integer, attempt integer, result jsonb,
+    done boolean, round integer, took double precision, again boolean) RETURNS boolean
+    LANGUAGE plpgsql
+AS $$
+BEGIN
+    IF NOT put_step.awaited THEN
+        UPDATE daybook.jobs j SET awaited = true WHERE j.id = put_step.job_id;
+    END IF;
+    INSERT INTO daybook.job_steps AS s (job_id, name, position, attempt, result, done, times, started_at)
+    VALUES (put_step.job_id, put_step.name, put_step.place, put_step.attempt, put_step.result, put_step.done, put_step.round,
+            clock_timestamp() - make_interval(secs => put_step.took))
+        ON CONFLICT ON CONSTRAINT job_steps_pkey DO UPDATE
+       SET position = excluded.position, attempt = excluded.attempt, result = excluded.result, done = excluded.done, times = excluded.times,
+           kept_at = clock_timestamp()
+     WHERE s.times = excluded.times - 1 OR put_step.again AND s.times = excluded.times AND s.attempt = excluded.attempt;
+    RETURN FOUND;
+END
+$$;
+
+-- Raises DB010 when a step of a job cannot be kept, with the error code of the job as the detail. The
+-- limits are package models'. Up to 16 results of 1 MB need not be counted.
+CREATE FUNCTION daybook.check_step(job_id text, name text, bytes integer) RETURNS void
+    LANGUAGE plpgsql
+AS $$
+DECLARE
+    others CONSTANT bigint := (SELECT count(*) FROM daybook.job_steps s WHERE s.job_id = check_step.job_id AND s.name <> check_step.name);
+    total  bigint := check_step.bytes;
+BEGIN
+    IF (octet_length(check_step.name) BETWEEN 1 AND 64) IS NOT TRUE THEN
+        RAISE EXCEPTION 'the name of a step must have 1 to 64 bytes' USING ERRCODE = 'DB010', DETAIL = 'STEP_INVALID';
+    END IF;
+    IF others >= 1000 THEN
+        RAISE EXCEPTION 'the job has kept % steps', others USING ERRCODE = 'DB010', DETAIL = 'STEP_INVALID', HINT = 'use a loop: one step of many rounds';
+    END IF;
+    IF check_step.bytes > 1048576 THEN
+        RAISE EXCEPTION 'the result of step % has % bytes, and may have 1048576', quote_literal(check_step.name), check_step.bytes
+            USING ERRCODE = 'DB010', DETAIL = 'STEP_NOT_STORED', HINT = 'store it elsewhere, and keep where it is';
+    END IF;
+    IF others >= 16 THEN
+        total := total + (SELECT sum(octet_length(s.result::text)) FROM daybook.job_steps s WHERE s.job_id = check_step.job_id AND s.name <> check_step.name);
+    END IF;
+    IF total > 16777216 THEN
+        RAISE EXCEPTION 'with step % the steps of the job have % bytes, and may have 16777216', quote_literal(check_step.name), total
+            USING ERRCODE = 'DB010', DETAIL = 'STEP_NOT_STORED', HINT = 'store results elsewhere, and keep where they are';
+    END IF;
+END
+$$;
+
+CREATE FUNCTION daybook.keep_step(job_id text, fence bigint, name text, result jsonb, done boolean DEFAULT true,
+    round integer DEFAULT 1, place integer DEFAULT 1, took double precision DEFAULT 0, again boolean DEFAULT false) RETURNS void
+    LANGUAGE plpgsql
+AS $$
+DECLARE
+    job   CONSTANT daybook.jobs := daybook.held_job(keep_step.job_id, keep_step.fence);
+    value CONSTANT jsonb := coalesce(keep_step.result, 'null');
+BEGIN
+    IF job.id IS NULL THEN
+        RAISE EXCEPTION 'job % is not held by this claim any more', keep_step.job_id
+            USING ERRCODE = 'DB031', HINT = 'roll back, and leave the job alone: another attempt has it, or it is done';
+    END IF;
+    PERFORM daybook.check_step(job.id, keep_step.name, octet_length(value::text));
+    IF NOT daybook.put_step(job.id, job.awaited, keep_step.name, keep_step.place, job.run_count, value, keep_step.done, keep_step.round,
+                            keep_step.took, keep_step.again) THEN
+        RAISE EXCEPTION 'round % of step % is kept already, or the one before it is not', keep_step.round, quote_literal(keep_step.name)
+            USING ERRCODE = 'DB031', HINT = 'roll back, and read daybook.job_steps: it has what is kept';
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION daybook.keep_step IS
+    'Keeps the result of a step of a claimed job (daybook.job_steps has what is kept), alone or in the transaction that writes its effects. round: from 1, of a loop, which goes on unless done. again: the answer of a call before may be lost. DB031, which undoes that, when the claim is lost or the round is there; DB010 with STEP_INVALID or STEP_NOT_STORED as its detail when it cannot be kept';
 
 CREATE FUNCTION daybook.complete_job(job_id text, fence bigint, result jsonb DEFAULT NULL, unstored text DEFAULT NULL)
     RETURNS void
@@ -433,6 +508,6 @@ COMMENT ON FUNCTION daybook.stop_job_worker IS
 
 -- +goose Down
 DROP FUNCTION daybook.stop_job_worker, daybook.reclaim_claimed_jobs, daybook.retry_delay, daybook.snooze_job,
-    daybook.fail_job, daybook.complete_job, daybook.held_job, daybook.renew_jobs, daybook.claim_jobs,
+    daybook.fail_job, daybook.complete_job, daybook.keep_step, daybook.check_step, daybook.put_step, daybook.held_job, daybook.renew_jobs, daybook.claim_jobs,
     daybook.claim_of_partition, daybook.queue_starts, daybook.claim_room, daybook.job_partitions,
     daybook.return_missing_jobs, daybook.start_job_worker, daybook.sql_turn;

@@ -80,7 +80,7 @@ func TestRoles(t *testing.T) {
 		{worker, `SELECT count(daybook.start_job_worker('w', '{w}')::text)`},
 		{worker, `SELECT count(daybook.snooze_job(c.job_id, c.fence, interval '0')) FROM daybook.claim_jobs('w', 5) c`},
 		{worker, `SELECT count(daybook.fail_job(c.job_id, c.fence, 'X', 'x', interval '0')) FROM daybook.claim_jobs('w', 5) c`},
-		{worker, `SELECT count(daybook.complete_job(c.job_id, c.fence)::text) FROM daybook.claim_jobs('w', 5) c`},
+		{worker, `SELECT count(daybook.keep_step(c.job_id, c.fence, 's', '1')::text || daybook.complete_job(c.job_id, c.fence)::text) FROM daybook.claim_jobs('w', 5) c`},
 		{worker, `SELECT 1 + daybook.stop_job_worker('w')`},
 	} {
 		require.NoError(t, did.pool.QueryRow(t.Context(), did.stmt).Scan(&n), did.stmt)

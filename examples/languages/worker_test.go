@@ -129,10 +129,10 @@ const (
 	// the attempt with it.
 	runsStmt = `SELECT working OR finished_at IS NOT NULL FROM daybook.jobs WHERE id = $1`
 	// workedStmt: each job has been worked, and the attempt is over.
-	workedStmt = `SELECT count(*) = 0 FROM daybook.jobs WHERE state = 'leased' OR state = 'pending' AND last_attempted_at IS NULL`
+	workedStmt = `SELECT count(*) = 0 FROM daybook.jobs WHERE state = 'leased' OR state = 'pending' AND (last_attempted_at IS NULL OR ready_at <= clock_timestamp())`
 	// stateStmt is a job's state, attempts, code, result, effects, and the delay until the next one.
 	stateStmt = `
-SELECT concat_ws(' ', state, run_count, last_error_code, result, (SELECT 'effect ' || e.note FROM app.effects e WHERE e.job_id = j.id),
+SELECT concat_ws(' ', state, run_count, last_error_code, result, (SELECT 'effects ' || string_agg(e.note, ' ' ORDER BY e.id) FROM app.effects e WHERE e.job_id = j.id),
                  CASE WHEN state = 'pending' THEN
                      CASE WHEN abs(extract(epoch FROM ready_at - updated_at - daybook.retry_delay(id, 1, 60, 2, 600))) < 0.05 THEN 'by the policy'
                           ELSE 'after ' || round(extract(epoch FROM ready_at - updated_at)) END END)
@@ -150,7 +150,7 @@ var cases = []struct {
 		do: "complete", want: `completed 1 {"of": 7, "key": "k", "org": "acme", "attempt": 1}`,
 		options: queue.JobOptions{MaxAttempts: 7, IdempotencyKey: "k"},
 	},
-	{do: "note", want: `completed 1 effect a`},
+	{do: "note", want: `completed 1 effects a`},
 	{do: "refuse", want: `pending 1 HANDLER_ERROR by the policy`},
 	{do: "error", want: `pending 1 HANDLER_ERROR by the policy`},
 	{do: "error", want: `failed 1 HANDLER_ERROR`, options: queue.JobOptions{MaxAttempts: 1}},
@@ -164,6 +164,15 @@ var cases = []struct {
 	{do: "cancel", want: `cancelled 1 JOB_CANCELLED`},
 	{do: "no result", want: `completed 1 RESULT_NOT_STORED`},
 	{do: "hang", want: `pending 1 TIMEOUT by the policy`},
+	{do: "steps", want: `completed 2 [[1], {"attempt": 1}, 3] effects a a a a`},
+	{do: "cut step", want: `completed 1 effects a`},
+	{do: "refuse step", want: `completed 2 {"attempt": 2} effects a`},
+	{do: "big step", want: `pending 1 STEP_NOT_STORED by the policy`},
+	{do: "unstorable step", want: `pending 1 STEP_NOT_STORED by the policy`},
+	{do: "step twice", want: `pending 1 STEP_INVALID by the policy`},
+	{do: "long step", want: `pending 1 STEP_INVALID by the policy`},
+	{do: "step of loop", want: `failed 2 STEP_CHANGED`, options: queue.JobOptions{MaxAttempts: 2}},
+	{do: "renamed step", want: `completed 2 {"new": 2}`},
 }
 
 // TestWorkersOfAllLanguages works the same jobs by workers in Go, Python and TypeScript.
@@ -173,7 +182,9 @@ func TestWorkersOfAllLanguages(t *testing.T) {
 		"outcomes": (*conformance).outcomes, "order": (*conformance).order, "limits": (*conformance).limits,
 		"cancelled": (*conformance).cancelled, "killed": (*conformance).killed, "stops": (*conformance).stops,
 		"alone": (*conformance).alone, "together": (*conformance).together, "gives back": (*conformance).givesBack,
-		"sessions end": (*conformance).sessionsEnd,
+		"sessions end": (*conformance).sessionsEnd, "steps killed": (*conformance).stepsKilled,
+		"steps of another": (*conformance).stepsOfAnother, "paused in a step": (*conformance).pausedInStep,
+		"killed in a step": (*conformance).killedInStep, "encrypted": (*conformance).encrypted,
 	}
 	for _, l := range languages() {
 		t.Run(l.name, func(t *testing.T) {
@@ -197,7 +208,7 @@ func (c *conformance) outcomes() {
 		ids[i] = c.enqueue("quick", fmt.Sprintf(`{"do": %q, "note": "a"}`, k.do), k.options)
 	}
 	foreign := c.enqueue("other", `{}`, queue.JobOptions{})
-	c.start()
+	worker := c.start()
 	c.until("all are worked", workedStmt+` AND type <> 'other'`)
 	for i, k := range cases {
 		assert.Equal(c.t, strings.ReplaceAll(k.want, "$id", ids[i]), c.text(stateStmt, ids[i]), k.do)
@@ -206,6 +217,8 @@ func (c *conformance) outcomes() {
 	assert.Equal(c.t, "patient quick", c.text(
 		`SELECT string_agg(t, ' ' ORDER BY t) FROM daybook.live_job_workers w, unnest(w.types) t`), "it is on record")
 	assert.Equal(c.t, "3", c.text(`SELECT max_attempts::text FROM daybook.job_types WHERE type = 'quick'`))
+	c.stopped(worker)
+	assert.Contains(c.t, worker.log.String(), "were they renamed or removed?")
 }
 
 // order: high priorities first, and the jobs of a sequence one after the other, also around one
@@ -264,7 +277,7 @@ func (c *conformance) killed() {
 	<-victim.ended
 	c.goWorker().start() // reclaims what it finds, of its own language or another's, and works it
 	c.until("it is worked again", `SELECT state = 'completed' FROM daybook.jobs WHERE id = $1`, id)
-	assert.Equal(c.t, "completed 2 effect a", c.text(stateStmt, id))
+	assert.Equal(c.t, "completed 2 effects a", c.text(stateStmt, id))
 	assert.Equal(c.t, "1 lost JOB_LOCK_TIMEOUT_RECLAIMED, 2 completed", c.text(`
 SELECT string_agg(concat_ws(' ', attempt, outcome, error_code), ', ' ORDER BY attempt) FROM daybook.attempts WHERE job_id = $1`, id))
 }
@@ -289,7 +302,7 @@ UPDATE daybook.jobs SET state = 'failed', finished_at = now(), last_error = 'x',
 	<-victim.ended
 	c.start()
 	c.until("it is worked again", `SELECT state = 'completed' FROM daybook.jobs WHERE id = $1`, id)
-	assert.Equal(c.t, "completed 2 effect a", c.text(stateStmt, id))
+	assert.Equal(c.t, "completed 2 effects a", c.text(stateStmt, id))
 }
 
 // together: a worker of the language and one in Go work the same jobs, each once.
@@ -333,6 +346,19 @@ SELECT count(*) = 60 FROM daybook.jobs WHERE state = 'completed' AND (SELECT cou
         WHERE application_name = 'daybook worker' AND datname = current_database() AND extract(epoch FROM clock_timestamp())::bigint % 2 = 0)`)
 	assert.Equal(c.t, "0", c.text(`SELECT count(*)::text FROM daybook.attempts WHERE outcome <> 'completed'`))
 	c.stopped(worker)
+}
+
+// TestPythonWorkerIsInstalled installs the library as pip does, from its folder.
+func TestPythonWorkerIsInstalled(t *testing.T) {
+	t.Parallel()
+	interpreter := python(t, "psycopg, pip, setuptools, wheel")
+	dir := t.TempDir()
+	source, target := filepath.Join(dir, "source"), filepath.Join(dir, "target")
+	require.NoError(t, os.CopyFS(source, os.DirFS("../../clients/python"))) // pip leaves files beside what it builds
+	run(t, dir, interpreter, "-m", "pip", "install", "--no-build-isolation", "--no-index", "--no-deps", "--no-cache-dir",
+		"--target", target, source)
+	require.NoError(t, os.RemoveAll(source))
+	run(t, target, interpreter, "-c", "import daybook_worker; daybook_worker.Worker('postgresql://')")
 }
 
 // TestExampleWorkers has the worker in each language confirm an order, and stop.

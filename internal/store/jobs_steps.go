@@ -45,25 +45,16 @@ SELECT name, position, attempt, result, done, times, started_at, kept_at
 }
 
 // keepStepStmt keeps a step under the fence of its job's lease: the lock on the job keeps others
-// from reclaiming it before the step is committed. A step that is there already is replaced by the
-// next round of its loop alone; with @again also by itself, when an answer was lost.
+// from reclaiming it before the step is committed.
 const keepStepStmt = `
 WITH held AS MATERIALIZED (
     SELECT id, awaited FROM daybook.jobs
      WHERE id = @id AND turn_id = @turn AND fence = @fence AND run_count = @attempt AND leased_generation = @generation
        FOR NO KEY UPDATE
-), marked AS (
-    UPDATE daybook.jobs j SET awaited = true FROM held h WHERE j.id = h.id AND NOT h.awaited
-), kept AS (
-    INSERT INTO daybook.job_steps AS s (job_id, name, position, attempt, result, done, times, started_at)
-    SELECT h.id, @name, @position, @attempt, @result::text::jsonb, @done, @times, clock_timestamp() - make_interval(secs => @took) FROM held h
-        ON CONFLICT (job_id, name) DO UPDATE
-       SET position = excluded.position, attempt = excluded.attempt, result = excluded.result, done = excluded.done, times = excluded.times,
-           kept_at = clock_timestamp()
-     WHERE s.times = excluded.times - 1 OR @again AND s.times = excluded.times AND s.attempt = excluded.attempt
-    RETURNING 1
+), kept AS MATERIALIZED (
+    SELECT daybook.put_step(h.id, h.awaited, @name, @position, @attempt, @result::text::jsonb, @done, @times, @took, @again) AS kept FROM held h
 )
-SELECT CASE WHEN count(*) = 1 THEN count(*) ELSE daybook.lease_lost(1, count(*)) END FROM kept`
+SELECT CASE WHEN (SELECT kept FROM kept) THEN 1 ELSE daybook.lease_lost(1, 0) END`
 
 func (s *Step) args(turn Turn, j Job, again bool) Args {
 	return turn.args(Args{

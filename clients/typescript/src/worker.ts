@@ -3,8 +3,9 @@
  *
  *     const worker = new Worker({ connectionString: "postgresql://…" });
  *     worker.handle("welcome", { maxAttempts: 4, timeout: 30 }, async (job) => {
+ *       const letter = await job.step("write", () => write(job.payload)); // kept: the next attempt does not write it
  *       job.inTx((tx) => tx.query("INSERT INTO greeted VALUES ($1)", [job.payload.email]));
- *       return { sent: true };
+ *       return { sent: letter };
  *     });
  *     await worker.run();
  *
@@ -14,16 +15,12 @@ import { randomBytes } from "node:crypto";
 import { hostname } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
+import { asJSON, JobError, Steps } from "./steps.js";
+
+export { JobError };
 
 const renewEvery = 1000; // milliseconds; a lease lasts for 10 seconds
 const outagePatience = 30_000; // milliseconds for which a statement is sent again while the database is not there
-
-/** Fails an attempt with a code, of 1 to 64 capital letters, digits and "_". */
-export class JobError extends Error {
-  constructor(message: string, readonly code = "HANDLER_ERROR") {
-    super(message);
-  }
-}
 
 /** Makes the job a dead letter, even if attempts are left. */
 export class Final extends JobError {}
@@ -70,7 +67,25 @@ export interface Job<P = any> {
   readonly signal: AbortSignal;
   /** Has f run in the transaction that completes the job. An error of it fails the attempt. */
   inTx(f: InTx): void;
+  /**
+   * Runs f, keeps its result as JSON, and returns it; the attempts after this one get it without running f. f runs at
+   * least once: again if the worker dies before the result is kept. A name, of 1 to 64 bytes, is for one step, whatever
+   * their order. A worker whose lease is lost keeps nothing, and gets an error.
+   */
+  step<T>(name: string, f: () => T | Promise<T>): Promise<T>;
+  /** Is step for what f writes by tx: that and the result commit together, exactly once. */
+  stepInTx<T>(name: string, f: (tx: pg.ClientBase) => T | Promise<T>): Promise<T>;
+  /**
+   * Is a step of many rounds. f gets where the loop stands, at first undefined; it returns where it stands now, which
+   * is kept, and whether there is more to do. Returns where it ended.
+   */
+  loop<T>(name: string, f: (done?: T) => Stand<T> | Promise<Stand<T>>): Promise<T>;
+  /** Is loop whose rounds are exactly once, as stepInTx is. */
+  loopInTx<T>(name: string, f: (tx: pg.ClientBase, done?: T) => Stand<T> | Promise<Stand<T>>): Promise<T>;
 }
+
+/** Where a loop stands after a round, and whether there is more to do. */
+export type Stand<T> = [now: T, more: boolean];
 
 /** How a type is worked. The zero value of each is its default. */
 export interface Policy {
@@ -108,6 +123,7 @@ interface Running {
   fence: string;
   until: number;
   inTx: InTx[];
+  steps: Steps;
   abort: AbortController;
 }
 
@@ -121,18 +137,25 @@ export class Worker {
   private readonly handlers = new Map<string, Handler>();
   private readonly running = new Map<string, Running>();
   private readonly options: Required<WorkerOptions>;
-  private readonly pool: pg.Pool;
+  private readonly pool: pg.Pool; // for what handlers do
+  private readonly own: pg.Pool; // for leases, which handlers that hold many connections do not hold up
   private stopping = false;
   private wake = () => {};
 
   constructor(options: WorkerOptions) {
     this.options = { fleet: "", parallel: 10, owner: "", poll: 1, grace: 30, log: console, ...options };
-    this.pool = new pg.Pool({
-      connectionString: options.connectionString, application_name: "daybook worker", max: this.options.parallel + 2,
+    this.pool = this.connections(this.options.parallel);
+    this.own = this.connections(3);
+  }
+
+  private connections(max: number): pg.Pool {
+    const pool = new pg.Pool({
+      connectionString: this.options.connectionString, application_name: "daybook worker", max,
       connectionTimeoutMillis: 5000,
     });
-    this.pool.on("connect", (client) => client.on("error", () => {})); // the next statement fails with it
-    this.pool.on("error", (e) => this.options.log.warn(`daybook: ${e.message}`));
+    pool.on("connect", (client) => client.on("error", () => {})); // the next statement fails with it
+    pool.on("error", (e) => this.options.log.warn(`daybook: ${e.message}`));
+    return pool;
   }
 
   /** Registers a function for a type. What it returns, as JSON, is the job's result. */
@@ -163,7 +186,7 @@ export class Worker {
       }
     } finally {
       process.off("SIGTERM", this.stop).off("SIGINT", this.stop);
-      await this.pool.end();
+      await Promise.all([this.pool.end(), this.own.end()]);
     }
   }
 
@@ -194,8 +217,8 @@ export class Worker {
 
   // The database.
 
-  private async transaction<T>(f: (tx: pg.ClientBase) => Promise<T>): Promise<T> {
-    const client = await this.pool.connect();
+  private async transaction<T>(f: (tx: pg.ClientBase) => Promise<T>, pool = this.pool): Promise<T> {
+    const client = await pool.connect();
     let failed: Error | undefined;
     try {
       await client.query("BEGIN ISOLATION LEVEL READ COMMITTED");
@@ -211,7 +234,7 @@ export class Worker {
   }
 
   private query(text: string, ...values: unknown[]): Promise<any[]> {
-    return this.transaction(async (tx) => (await tx.query(text, values)).rows);
+    return this.transaction(async (tx) => (await tx.query(text, values)).rows, this.own);
   }
 
   /** Calls f again for a while if the database is not there. */
@@ -246,24 +269,34 @@ export class Worker {
     const rows = await this.query("SELECT * FROM daybook.claim_jobs($1, $2)", this.name, Math.min(most, 1000));
     return rows.map((r) => {
       const inTx: InTx[] = [], abort = new AbortController();
+      const steps = new Steps({
+        jobId: r.job_id, fence: r.fence, number: r.attempt, signal: abort.signal, steps: r.steps,
+        transaction: (f) => this.transaction(f), enduring: (f) => this.enduring(f),
+        warn: (text) => this.options.log.warn(`daybook: job ${r.job_id}: ${text}`),
+      });
       const job: Job = {
         id: r.job_id, orgId: r.org_id, type: r.type, payload: r.payload, attempt: r.attempt,
         maxAttempts: r.max_attempts, idempotencyKey: r.idempotency_key, priority: r.priority, queue: r.queue,
         enqueuedAt: r.enqueued_at, traceparent: r.traceparent, signal: abort.signal, inTx: (f) => void inTx.push(f),
+        step: (name, f) => steps.run(name, async () => [await f(), false], {}),
+        stepInTx: (name, f) => steps.run(name, async (tx) => [await f(tx!), false], { inTx: true }),
+        loop: (name, f) => steps.run(name, (_, done) => f(done), { loop: true }),
+        loopInTx: (name, f) => steps.run(name, (tx, done) => f(tx!, done), { inTx: true, loop: true }),
       };
-      return { job, fence: r.fence, until: Date.now() + this.handlers.get(r.type)!.timeout * 1000, inTx, abort };
+      return { job, fence: r.fence, until: Date.now() + this.handlers.get(r.type)!.timeout * 1000, inTx, steps, abort };
     });
   }
 
   // Attempts.
 
   private async work(running: Running): Promise<void> {
-    const { job, fence, inTx } = running, key = `${job.id} ${fence}`;
+    const { job, fence, inTx, steps } = running, key = `${job.id} ${fence}`;
     this.running.set(key, running);
     try {
       try {
         if ("$encrypted" in job.payload) throw new JobError("this worker cannot decrypt payloads", "KEY_UNKNOWN");
         const [result, unstored] = asJSON(await this.handlers.get(job.type)!.work(job));
+        await steps.close();
         await this.enduring(() => this.transaction(async (tx) => {
           for (const f of inTx) await f(tx);
           await tx.query("SELECT daybook.complete_job($1, $2, $3, $4)", [job.id, fence, result, unstored]);
@@ -327,17 +360,6 @@ export class Worker {
       }
       abort.abort(new Error(why));
     }
-  }
-}
-
-/** The result as JSON, or why there is none. */
-function asJSON(result: unknown): [string | null, string | null] {
-  try {
-    const text = JSON.stringify(result) ?? null;
-    if (text?.includes("\\u0000")) return [null, "the result has a character that the database cannot hold"];
-    return [text, null];
-  } catch (e) {
-    return [null, `the result is no JSON: ${e}`];
   }
 }
 

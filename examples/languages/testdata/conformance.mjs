@@ -13,7 +13,55 @@ const fail = (error) => {
   throw error;
 };
 const stopped = (job) => new Promise((resolve) => job.signal.addEventListener("abort", resolve));
+
+// Steps.
+const cut = new Set(); // the jobs whose connection was lost in a step
+const again = (job) => job.attempt === 1 && fail(new RetryAfter(0, "again")); // the next attempt begins at once
+const effect = (tx, job) =>
+  tx.query("INSERT INTO app.effects (job_id, note) VALUES ($1, $2)", [job.id, job.payload.note]);
+const effectStep = (job, then = () => {}) => job.stepInTx("effect", async (tx) => {
+  await effect(tx, job);
+  await then(tx);
+  return { attempt: job.attempt };
+});
+const rounds = (job, f = () => {}) => job.loopInTx("rounds", async (tx, done = 0) => {
+  if (done === 2) f(job);
+  await effect(tx, job);
+  return [done + 1, done < 2];
+});
+const steps = async (job, f) => [await job.step("first", () => [job.attempt]), await effectStep(job), await rounds(job, f)];
+const lose = (job) => async (tx) => {
+  if (cut.has(job.id)) return;
+  cut.add(job.id);
+  await tx.query("SELECT pg_terminate_backend(pg_backend_pid())");
+};
+
 const actions = {
+  "steps": (job) => steps(job, again),
+  "hang behind steps": async (job) => {
+    const done = await steps(job);
+    if (job.attempt === 1) await stopped(job);
+    return done;
+  },
+  "cut step": async (job) => void await effectStep(job, lose(job)),
+  "refuse step": (job) => effectStep(job, () => again(job)),
+  "pause in step": (job) => effectStep(job, () => sleep(job.attempt === 1 ? 3000 : 0)),
+  "big step": (job) => job.step("a", () => "x".repeat(1 << 20)),
+  "unstorable step": (job) => job.step("a", () => "\0"),
+  "step twice": async (job) => {
+    await job.step("a", () => 1);
+    await job.step("a", () => 2);
+  },
+  "long step": (job) => job.step("a".repeat(65), () => 1),
+  "step of loop": async (job) => {
+    if (job.attempt === 2) await job.step("a", () => 1);
+    await job.loop("a", (done) => done ? again(job) : [1, true]);
+  },
+  "renamed step": async (job) => {
+    const kept = await job.step(job.attempt === 1 ? "old" : "new", () => job.attempt);
+    again(job);
+    return { new: kept };
+  },
   "complete": (job) => ({ attempt: job.attempt, of: job.maxAttempts, org: job.orgId, key: job.idempotencyKey }),
   "note": note,
   "refuse": (job) => {

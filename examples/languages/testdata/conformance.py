@@ -32,7 +32,97 @@ def hang_once(job):
     note(job)
 
 
+# Steps.
+
+cut = set()  # the jobs whose connection was lost in a step
+
+
+def effect(conn, job):
+    conn.execute("INSERT INTO app.effects (job_id, note) VALUES (%s, %s)", (job.job_id, job.payload["note"]))
+
+
+def again(job):
+    """Fails the first attempt. The next one begins at once."""
+    if job.attempt == 1:
+        raise RetryAfter(0, "again")
+
+
+def effect_step(job, then=lambda conn: None):
+    def work(conn):
+        effect(conn, job)
+        then(conn)
+        return {"attempt": job.attempt}
+    return job.step_in_tx("effect", work)
+
+
+def rounds(job, f=lambda job: None):
+    def one(conn, done):
+        if done == 2:
+            f(job)
+        effect(conn, job)
+        return (done or 0) + 1, (done or 0) < 2
+    return job.loop_in_tx("rounds", one)
+
+
+def steps(job):
+    first = job.step("first", lambda: (job.attempt,))
+    second = effect_step(job)
+    third = rounds(job, again)
+    return [first, second, third]
+
+
+def hang_behind_steps(job):
+    done = [job.step("first", lambda: (job.attempt,)), effect_step(job), rounds(job)]
+    if job.attempt == 1:
+        job.stopped.wait()
+    return done
+
+
+def cut_step(job):
+    def lose(conn):
+        if job.job_id not in cut:
+            cut.add(job.job_id)
+            conn.execute("SELECT pg_terminate_backend(pg_backend_pid())")
+    effect_step(job, then=lose)
+
+
+def refuse_step(job):
+    return effect_step(job, then=lambda conn: again(job))
+
+
+def pause_in_step(job):
+    return effect_step(job, then=lambda conn: time.sleep(3 if job.attempt == 1 else 0))
+
+
+def step_twice(job):
+    job.step("a", lambda: 1)
+    job.step("a", lambda: 2)
+
+
+def step_of_loop(job):
+    if job.attempt == 2:
+        job.step("a", lambda: 1)
+    job.loop("a", lambda done: again(job) if done else (1, True))
+
+
+def renamed(job):
+    new = job.step("old" if job.attempt == 1 else "new", lambda: job.attempt)
+    again(job)
+    return {"new": new}
+
+
 DO = {
+    "steps": steps,
+    "hang behind steps": hang_behind_steps,
+    "cut step": cut_step,
+    "refuse step": refuse_step,
+    "pause in step": pause_in_step,
+    "big step": lambda job: job.step("a", lambda: "x" * (1 << 20)),
+    "unstorable step": lambda job: job.step("a", lambda: "\0"),
+    "step twice": step_twice,
+    "long step": lambda job: job.step("a" * 65, lambda: 1),
+    "step of loop": step_of_loop,
+    "renamed step": renamed,
     "complete": lambda job: {
         "attempt": job.attempt, "of": job.max_attempts, "org": job.org_id, "key": job.idempotency_key
     },

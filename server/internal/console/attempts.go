@@ -79,6 +79,16 @@ type timeline struct {
 	// Says is the drawing in words.
 	Says string
 	Bars []bar
+	// Steps are those that were kept in its time, below the attempts; MoreSteps earlier ones are not
+	// drawn.
+	Steps                  []stepBar
+	MoreSteps, StepsHeight int
+}
+
+// place is where a time is, in thousandths of the width.
+func (t *timeline) place(at time.Time) float64 {
+	whole := max(t.To.Sub(t.From).Seconds(), 0.001)
+	return math.Round(min(max(at.Sub(t.From).Seconds()/whole*1000, 0), 1000-barWidth)*10) / 10
 }
 
 // barWidth is the least width of a bar, in thousandths.
@@ -86,15 +96,21 @@ const barWidth = 6
 
 // drawAttempts draws attempts, the newest first as they are listed, the running one, which began at
 // running, and when the job is due. since is when the drawing begins: when the job was enqueued.
-// since, running and due are nil when there is none; then it begins with the first attempt.
+// since, running and due are nil when there is none; then it begins with the first attempt. Nil: no
+// attempt has begun.
 func drawAttempts(rows []attemptRow, since, running, due *time.Time, now time.Time) *timeline {
-	if len(rows) == 0 {
+	t := &timeline{}
+	switch {
+	case len(rows) > 0:
+		oldest, newest := rows[len(rows)-1], rows[0]
+		t.From, t.To = oldest.Started, newest.Started.Add(newest.Took)
+		if oldest.First != nil {
+			t.From = *oldest.First
+		}
+	case running != nil:
+		t.From = *running
+	default:
 		return nil
-	}
-	oldest, newest := rows[len(rows)-1], rows[0]
-	t := &timeline{From: oldest.Started, To: newest.Started.Add(newest.Took)}
-	if oldest.First != nil {
-		t.From = *oldest.First
 	}
 	if since != nil && since.Before(t.From) {
 		t.From = *since
@@ -106,11 +122,8 @@ func drawAttempts(rows []attemptRow, since, running, due *time.Time, now time.Ti
 		t.To = *due
 	}
 	whole := max(t.To.Sub(t.From).Seconds(), 0.001)
-	place := func(at time.Time) float64 {
-		return math.Round(min(max(at.Sub(t.From).Seconds()/whole*1000, 0), 1000-barWidth)*10) / 10
-	}
 	add := func(from, to time.Time, class, title string) {
-		x := place(from)
+		x := t.place(from)
 		width := math.Round(min(max(to.Sub(from).Seconds()/whole*1000, barWidth), 1000-x)*10) / 10
 		t.Bars = append(t.Bars, bar{x, width, class, title})
 	}
@@ -134,6 +147,9 @@ func drawAttempts(rows []attemptRow, since, running, due *time.Time, now time.Ti
 	if due != nil {
 		add(*due, *due, "next", "Due "+ago(now, *due))
 	}
+	if running != nil {
+		outcomes["running"] = 1
+	}
 	t.Says = sayOutcomes(outcomes) + " in " + phrase.Duration(t.To.Sub(t.From))
 	return t
 }
@@ -143,7 +159,7 @@ func sayOutcomes(n map[models.Outcome]int) string {
 	var parts []string
 	for _, o := range []models.Outcome{
 		models.OutcomeCompleted, models.OutcomeRetried, models.OutcomeRescheduled, models.OutcomeFailed,
-		models.OutcomeCancelled, models.OutcomeLost,
+		models.OutcomeCancelled, models.OutcomeLost, "running",
 	} {
 		if n[o] > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n[o], o))

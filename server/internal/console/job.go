@@ -97,6 +97,8 @@ func (c *console) jobView(ctx context.Context, r *request, prepare func(*listing
 	if h.Before > 0 {
 		older.First = r.here("before", "")
 	}
+	line := drawAttempts(rows, enqueued(&d, h), runningSince(d.State, d.AttemptStartedAt), dueNext(d.State, dueTime(&d.Job)), r.now)
+	line.drawSteps(d.Steps, r.now)
 	return &view{
 		Title: "Job " + d.Type, Template: "job", Nav: "jobs", Live: open, Trail: []trail{{"Jobs", r.link("jobs")}},
 		Data: map[string]any{
@@ -104,8 +106,7 @@ func (c *console) jobView(ctx context.Context, r *request, prepare func(*listing
 			"Links": d.Links, "WaitsFor": d.WaitsFor, "Waits": d.Waits(), "Story": told, "Steps": d.Steps,
 			"Error": redact.Text(answers.ErrorText(d.LastError)), "Key": key, "Opened": key != "" && encryption.KeyOf(d.Payload) == "",
 			"Attempts": rows, "AttemptRows": d.AttemptRows,
-			"Timeline": drawAttempts(rows, enqueued(&d, h), runningSince(d.State, d.AttemptStartedAt),
-				dueNext(d.State, dueTime(&d.Job)), r.now), "Pager": older,
+			"Timeline": line, "Pager": older,
 			"Payload": redact.JSON(d.Type, d.Payload, secrets...), "Result": redact.JSON(d.Type, d.Result, secrets...),
 			"Progress": redact.JSON(d.Type, d.Progress, secrets...),
 			"Edits":    editsShown(&d.Job, secrets), "Editable": editable(&d.Job),

@@ -4,8 +4,9 @@
 
     @worker.handler("welcome", max_attempts=4, timeout=30)
     def welcome(job):
+        letter = job.step("write", lambda: write(job.payload))  # kept: the next attempt does not write it again
         job.in_tx(lambda conn: conn.execute("INSERT INTO greeted VALUES (%s)", (job.payload["email"],)))
-        return {"sent": True}
+        return {"sent": letter}
 
     worker.run()
 
@@ -13,7 +14,6 @@ A job is worked at least once. What in_tx is given commits together with the job
 """
 
 import contextlib
-import json
 import logging
 import os
 import secrets
@@ -27,45 +27,17 @@ from typing import Any, Callable, Optional
 
 import psycopg
 from psycopg.rows import dict_row
-from psycopg.types.json import Jsonb
+
+from .errors import Cancel, Final, JobError, RetryAfter, Snooze
+from .steps import Steps, as_json
+
+__all__ = ["Cancel", "Final", "Job", "JobError", "RetryAfter", "Snooze", "Worker"]
 
 log = logging.getLogger("daybook")
 
 RENEW_EVERY = 1.0  # seconds; a lease lasts for 10
 OUTAGE_PATIENCE = 30.0  # seconds for which the end of an attempt is sent again while the database is not there
 CLOSED = ("57P01", "57P02", "57P03")  # the server ends, has crashed, or starts
-
-
-class JobError(Exception):
-    """Fails an attempt with a code. The code is of 1 to 64 capital letters, digits and "_"."""
-
-    def __init__(self, message: str, code: str = "HANDLER_ERROR"):
-        super().__init__(message)
-        self.code = code
-
-
-class Final(JobError):
-    """Makes the job a dead letter, even if attempts are left."""
-
-
-class RetryAfter(JobError):
-    """Fails the attempt. The next one, if one is left, begins after so many seconds."""
-
-    def __init__(self, seconds: float, message: str, code: str = "HANDLER_ERROR"):
-        super().__init__(message, code)
-        self.seconds = seconds
-
-
-class Snooze(Exception):
-    """Puts the job off for so many seconds, at least one. No attempt is counted."""
-
-    def __init__(self, seconds: float):
-        self.seconds = max(seconds, 1.0)
-        super().__init__(f"snoozed for {self.seconds:g} s")
-
-
-class Cancel(Exception):
-    """Ends the job as cancelled, because there is nothing left to do."""
 
 
 @dataclass
@@ -84,14 +56,37 @@ class Job:
     queue: Optional[str]
     enqueued_at: datetime
     traceparent: Optional[str]
+    steps: int  # how many earlier attempts have kept
     # Set when the attempt has ended without the handler: by its timeout, a request to cancel the job,
     # the stop of the worker, or because its lease is lost. What the handler does then is not kept.
     stopped: threading.Event = field(default_factory=threading.Event)
     _in_tx: list = field(default_factory=list)
+    _steps: Optional[Steps] = None
 
     def in_tx(self, f: Callable[[psycopg.Connection], Any]) -> None:
         """Has f run in the transaction that completes the job, with its connection. An error fails the attempt."""
         self._in_tx.append(f)
+
+    def step(self, name: str, f: Callable[[], Any]) -> Any:
+        """Runs f, keeps its result as JSON, and returns it; the attempts after this one get it without running f.
+
+        f runs at least once: again if the worker dies before the result is kept. A name, of 1 to 64 bytes, is for one
+        step, whatever their order. A worker whose lease is lost keeps nothing, and gets an error.
+        """
+        return self._steps.run(name, lambda conn, done: (f(), False))
+
+    def step_in_tx(self, name: str, f: Callable[[psycopg.Connection], Any]) -> Any:
+        """Is step for what f writes by the connection: that and the result commit together, exactly once."""
+        return self._steps.run(name, lambda conn, done: (f(conn), False), in_tx=True)
+
+    def loop(self, name: str, f: Callable[[Any], tuple[Any, bool]]) -> Any:
+        """Is a step of many rounds. f gets where the loop stands, at first None; it returns where it stands now, which
+        is kept, and whether there is more to do. Returns where it ended."""
+        return self._steps.run(name, lambda conn, done: f(done), loop=True)
+
+    def loop_in_tx(self, name: str, f: Callable[[psycopg.Connection, Any], tuple[Any, bool]]) -> Any:
+        """Is loop whose rounds are exactly once, as step_in_tx is."""
+        return self._steps.run(name, f, in_tx=True, loop=True)
 
 
 @dataclass
@@ -220,7 +215,10 @@ class Worker:
 
     def _claim(self, most: int) -> list:
         rows = self._call("SELECT * FROM daybook.claim_jobs(%s, %s)", self.name, min(most, 1000))
-        return [Job(**row) for row in rows]
+        jobs = [Job(**row) for row in rows]
+        for job in jobs:
+            job._steps = Steps(self, job)
+        return jobs
 
     # Attempts.
 
@@ -234,7 +232,8 @@ class Worker:
             try:
                 if "$encrypted" in job.payload:
                     raise JobError("this worker cannot decrypt payloads", "KEY_UNKNOWN")
-                result, unstored = _as_json(self._handlers[job.type].work(job))
+                result, unstored = as_json(self._handlers[job.type].work(job))
+                job._steps.close()
                 self._enduring(lambda: self._complete(job, result, unstored))
             except Exception as e:
                 self._end(job, e)
@@ -245,7 +244,7 @@ class Worker:
                 self._running.pop((job.job_id, job.fence), None)
                 self._changed.notify_all()
 
-    def _complete(self, job: Job, result: Optional[Jsonb], unstored: Optional[str]) -> None:
+    def _complete(self, job: Job, result: Optional[str], unstored: Optional[str]) -> None:
         with self._connection() as conn, conn.transaction():
             for f in job._in_tx:
                 f(conn)
@@ -291,19 +290,6 @@ class Worker:
             elif key in held or until - timeout > time.monotonic() - 3 * RENEW_EVERY:
                 continue
             job.stopped.set()
-
-
-def _as_json(result: Any) -> tuple[Optional[Jsonb], Optional[str]]:
-    """Returns the result as JSON, or why there is none."""
-    if result is None:
-        return None, None
-    try:
-        text = json.dumps(result, allow_nan=False)
-        if "\\u0000" in text:
-            return None, "the result has a character that the database cannot hold"
-        return Jsonb(result), None
-    except (TypeError, ValueError, RecursionError) as e:
-        return None, f"the result is no JSON: {e}"
 
 
 def _unavailable(e: psycopg.Error) -> bool:
