@@ -209,7 +209,8 @@ func setAt[T comparable](list []*T, i, n int, v T) []*T {
 	if v == zero {
 		return list
 	}
-	return setPointerAt(list, i, n, &v)
+	set := v // not &v, which would be made for each zero value as well
+	return setPointerAt(list, i, n, &set)
 }
 
 func setPointerAt[T any](list []*T, i, n int, v *T) []*T {
