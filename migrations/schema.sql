@@ -2825,7 +2825,7 @@ $_$;
 CREATE FUNCTION daybook.job_slot(type text, queue text, min_version integer) RETURNS text
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     AS $_$
-    SELECT CASE WHEN $3 IS NULL THEN coalesce($1 || '/' || $2, $1) ELSE $1 || '/' || coalesce($2, '') || '/' || $3::text END
+    SELECT CASE WHEN $3 IS NULL THEN coalesce($1 || '/' || $2, $1) ELSE daybook.versioned_job_slot($1, $2, $3) END
 $_$;
 
 -- Name: FUNCTION job_slot(type text, queue text, min_version integer); Type: COMMENT; Schema: daybook; Owner: -
@@ -4544,6 +4544,16 @@ BEGIN
      WHERE pg_try_advisory_xact_lock_shared(daybook.lock_class('configurations'), hashtext(own.o));
 END
 $$;
+
+-- Name: versioned_job_slot(text, text, integer); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.versioned_job_slot(type text, queue text, min_version integer) RETURNS text
+    LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
+    AS $_$
+BEGIN
+    RETURN $1 || '/' || coalesce($2, '') || '/' || $3::text;
+END
+$_$;
 
 -- Name: wake_accounting_queue(); Type: FUNCTION; Schema: daybook; Owner: -
 
