@@ -61,7 +61,10 @@ func (r working) Work(ctx context.Context, job store.Job, running *engine.Runnin
 		progress: func(ctx context.Context, v json.RawMessage) error { return running.Progress(ctx, v) },
 	}
 	if r.pool != nil {
-		a.callbacks, a.steps = r.pool, &steps{running: running, q: r.pool, job: job, private: a.reads.private}
+		a.callbacks = r.pool
+		a.steps = &steps{
+			running: running, q: r.pool, job: job.ID, attempt: job.Attempt, earlier: job.Awaited, private: a.reads.private,
+		}
 		defer a.steps.close()
 	}
 	ctx = a.reads.private.context(ctx)

@@ -161,7 +161,7 @@ func goOn[T any](ctx context.Context, s *steps, of store.Step, run round[T]) (v 
 			return v, s.fail(of, err)
 		}
 		next := of
-		next.Times, next.Attempt = of.Times+1, s.job.Attempt
+		next.Times, next.Attempt = of.Times+1, s.attempt
 		kept, err := run(ctx, s, next, v)
 		if err != nil {
 			return v, s.fail(of, err)

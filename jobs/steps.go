@@ -18,7 +18,11 @@ import (
 type steps struct {
 	running *engine.Running
 	q       store.Querier
-	job     store.Job
+	// job is the id of the job, attempt this attempt's number.
+	job     string
+	attempt int
+	// earlier: earlier attempts may have kept some.
+	earlier bool
 	// private encrypts results; nil: they are kept as they are.
 	private *private
 
@@ -77,9 +81,9 @@ func (s *steps) load(ctx context.Context) error {
 		return nil
 	}
 	var found []store.Step
-	if s.job.Awaited {
+	if s.earlier {
 		err := store.Await(ctx, store.OutageLimit, func(ctx context.Context) (err error) {
-			found, err = store.JobSteps(ctx, s.q, s.job.ID)
+			found, err = store.JobSteps(ctx, s.q, s.job)
 			return err
 		})
 		if err != nil {
@@ -135,6 +139,9 @@ func (s *steps) close() {
 func (s *steps) unused() (unused, run string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if len(s.kept) == 0 {
+		return "", ""
+	}
 	var names []string
 	for _, name := range slices.Sorted(maps.Keys(s.kept)) {
 		if !s.asked[name] {

@@ -497,20 +497,9 @@ BEGIN
                  WHERE u.debounce IS NULL) x
          CROSS JOIN LATERAL daybook.enqueue_jobs(x.orgs, x.types, x.payloads, x.keys, x.ready_ats, x.priorities, x.attempts, x.links, x.uniques,
                                                  x.queues, x.sequences, x.afters, x.any_ends, x.min_versions) e;
-        FOR req IN
-            SELECT u.*
-              FROM unnest(org_ids, types, payloads, idempotency_keys, ready_ats, priorities, enqueue_jobs.max_attempts, links, unique_payloads,
-                          queues, sequences, afters, min_versions, debounces)
-                   WITH ORDINALITY AS u (org, type, payload, key, ready_at, priority, attempts, links, is_unique, queue, sequence, after, min_version, debounce, n)
-             WHERE u.debounce IS NOT NULL
-             ORDER BY u.org COLLATE "C", u.type COLLATE "C", u.debounce ->> 'key' COLLATE "C", u.n
-        LOOP
-            ordinal := req.n;
-            SELECT e.job_id, e.duplicate, e.result INTO job_id, duplicate, result
-              FROM daybook.enqueue_job(req.org, req.type, req.payload, req.key, req.ready_at, req.priority, req.attempts, req.links,
-                                       coalesce(req.is_unique, false), req.queue, req.sequence, daybook.job_ids(req.after), min_version => req.min_version, debounce => req.debounce) e;
-            RETURN NEXT;
-        END LOOP;
+        RETURN QUERY
+        SELECT d.* FROM daybook.debounce_jobs(org_ids, types, payloads, debounces, idempotency_keys, ready_ats, priorities, enqueue_jobs.max_attempts,
+                                              links, unique_payloads, queues, sequences, afters, min_versions) d;
         RETURN;
     END IF;
     ids := daybook.new_ids(total);

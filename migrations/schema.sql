@@ -1400,6 +1400,63 @@ $_$;
 
 COMMENT ON FUNCTION daybook.debounce_job(org_id text, type text, payload jsonb, debounce jsonb, priority integer, max_attempts integer, links jsonb, queue text, OUT job_id text, OUT duplicate boolean, OUT result text) IS 'Asks for a background job that waits for further requests with its key: enqueue_job with debounce';
 
+-- Name: debounce_jobs(text[], text[], jsonb[], jsonb[], text[], timestamp with time zone[], integer[], integer[], jsonb[], boolean[], text[], text[], jsonb[], integer[]); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.debounce_jobs(org_ids text[], types text[], payloads jsonb[], debounces jsonb[], idempotency_keys text[], ready_ats timestamp with time zone[], priorities integer[], max_attempts integer[], links jsonb[], unique_payloads boolean[], queues text[], sequences text[], afters jsonb[], min_versions integer[]) RETURNS TABLE(ordinal integer, job_id text, duplicate boolean, result text)
+    LANGUAGE plpgsql
+    AS $_$
+#variable_conflict use_column
+DECLARE
+    req   record;
+    -- As in enqueue_jobs; null: all are made one by one.
+    ids   text[];
+    fresh text[];
+    due   timestamptz;
+BEGIN
+    IF num_nonnulls(idempotency_keys, ready_ats, links, unique_payloads, queues, sequences, afters, min_versions) = 0
+       AND (SELECT bool_and(d IS NOT NULL AND daybook.is_plain_debounce(d)) FROM unnest(debounces) AS d) THEN
+        ids := daybook.new_ids(cardinality(debounces));
+        WITH ins AS (
+            INSERT INTO daybook.jobs AS j (id, org_id, type, payload, unique_hash, debounce_key, ready_at, first_ready_at, priority, max_attempts)
+            SELECT u.id, u.org, u.type,
+                   CASE WHEN u.type ~ '^[A-Za-z][A-Za-z0-9_.:-]*$'
+                             AND NOT daybook.job_in_doubt(u.org, u.type, u.payload, u.payload::text, NULL, NULL, u.priority, u.attempts, NULL) THEN u.payload
+                        ELSE daybook.check_job(u.org, u.type, u.payload, u.payload::text, NULL, NULL, u.priority, u.attempts, NULL) END,
+                   daybook.job_debounce_hash(u.type, u.key), u.key, u.due, u.due, coalesce(u.priority, 2), u.attempts
+              FROM (SELECT DISTINCT ON (x.org COLLATE "C", x.type COLLATE "C", x.debounce ->> 'key' COLLATE "C") x.*, x.debounce ->> 'key' AS key,
+                           clock_timestamp() + make_interval(secs => daybook.debounce_seconds(x.debounce, 'wait_seconds')) AS due
+                      FROM unnest(ids, org_ids, types, payloads, priorities, debounce_jobs.max_attempts, debounces)
+                           WITH ORDINALITY AS x (id, org, type, payload, priority, attempts, debounce, n)
+                     ORDER BY x.org COLLATE "C", x.type COLLATE "C", x.debounce ->> 'key' COLLATE "C", x.n) u
+            ON CONFLICT (org_id, unique_hash) WHERE unique_hash IS NOT NULL AND state IN ('pending', 'leased') DO UPDATE SET id = j.id WHERE false
+            RETURNING j.id, j.ready_at
+        )
+        SELECT array_agg(ins.id), min(ins.ready_at) INTO fresh, due FROM ins;
+        IF daybook.must_wake(daybook.jobs_key(0), due) THEN
+            PERFORM daybook.wake_job_queue(0);
+        END IF;
+    END IF;
+    RETURN QUERY
+    SELECT x.n::integer, x.id, false, 'enqueued'::text
+      FROM unnest(ids) WITH ORDINALITY AS x (id, n)
+     WHERE (x.id IN (SELECT unnest(fresh))) IS TRUE;
+    FOR req IN
+        SELECT u.*
+          FROM unnest(org_ids, types, payloads, idempotency_keys, ready_ats, priorities, debounce_jobs.max_attempts, links, unique_payloads,
+                      queues, sequences, afters, min_versions, debounces)
+               WITH ORDINALITY AS u (org, type, payload, key, ready_at, priority, attempts, links, is_unique, queue, sequence, after, min_version, debounce, n)
+         WHERE u.debounce IS NOT NULL AND (ids[u.n] IN (SELECT unnest(fresh))) IS NOT TRUE
+         ORDER BY u.org COLLATE "C", u.type COLLATE "C", u.debounce ->> 'key' COLLATE "C", u.n
+    LOOP
+        ordinal := req.n;
+        SELECT e.job_id, e.duplicate, e.result INTO job_id, duplicate, result
+          FROM daybook.enqueue_job(req.org, req.type, req.payload, req.key, req.ready_at, req.priority, req.attempts, req.links,
+                                   coalesce(req.is_unique, false), req.queue, req.sequence, daybook.job_ids(req.after), min_version => req.min_version, debounce => req.debounce) e;
+        RETURN NEXT;
+    END LOOP;
+END
+$_$;
+
 -- Name: debounce_seconds(jsonb, text); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.debounce_seconds(debounce jsonb, member text) RETURNS double precision
@@ -2111,20 +2168,9 @@ BEGIN
                  WHERE u.debounce IS NULL) x
          CROSS JOIN LATERAL daybook.enqueue_jobs(x.orgs, x.types, x.payloads, x.keys, x.ready_ats, x.priorities, x.attempts, x.links, x.uniques,
                                                  x.queues, x.sequences, x.afters, x.any_ends, x.min_versions) e;
-        FOR req IN
-            SELECT u.*
-              FROM unnest(org_ids, types, payloads, idempotency_keys, ready_ats, priorities, enqueue_jobs.max_attempts, links, unique_payloads,
-                          queues, sequences, afters, min_versions, debounces)
-                   WITH ORDINALITY AS u (org, type, payload, key, ready_at, priority, attempts, links, is_unique, queue, sequence, after, min_version, debounce, n)
-             WHERE u.debounce IS NOT NULL
-             ORDER BY u.org COLLATE "C", u.type COLLATE "C", u.debounce ->> 'key' COLLATE "C", u.n
-        LOOP
-            ordinal := req.n;
-            SELECT e.job_id, e.duplicate, e.result INTO job_id, duplicate, result
-              FROM daybook.enqueue_job(req.org, req.type, req.payload, req.key, req.ready_at, req.priority, req.attempts, req.links,
-                                       coalesce(req.is_unique, false), req.queue, req.sequence, daybook.job_ids(req.after), min_version => req.min_version, debounce => req.debounce) e;
-            RETURN NEXT;
-        END LOOP;
+        RETURN QUERY
+        SELECT d.* FROM daybook.debounce_jobs(org_ids, types, payloads, debounces, idempotency_keys, ready_ats, priorities, enqueue_jobs.max_attempts,
+                                              links, unique_payloads, queues, sequences, afters, min_versions) d;
         RETURN;
     END IF;
     ids := daybook.new_ids(total);
@@ -2858,7 +2904,7 @@ $_$;
 CREATE FUNCTION daybook.job_slot(type text, queue text, min_version integer) RETURNS text
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     AS $_$
-    SELECT CASE WHEN $3 IS NULL THEN coalesce($1 || '/' || $2, $1) ELSE $1 || '/' || coalesce($2, '') || '/' || $3::text END
+    SELECT CASE WHEN $3 IS NULL THEN coalesce($1 || '/' || $2, $1) ELSE daybook.versioned_job_slot($1, $2, $3) END
 $_$;
 
 -- Name: FUNCTION job_slot(type text, queue text, min_version integer); Type: COMMENT; Schema: daybook; Owner: -
@@ -4623,6 +4669,16 @@ BEGIN
      WHERE pg_try_advisory_xact_lock_shared(daybook.lock_class('configurations'), hashtext(own.o));
 END
 $$;
+
+-- Name: versioned_job_slot(text, text, integer); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.versioned_job_slot(type text, queue text, min_version integer) RETURNS text
+    LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
+    AS $_$
+BEGIN
+    RETURN $1 || '/' || coalesce($2, '') || '/' || $3::text;
+END
+$_$;
 
 -- Name: wake_accounting_queue(); Type: FUNCTION; Schema: daybook; Owner: -
 

@@ -63,6 +63,31 @@ func TestDebouncedJobThatWaits(t *testing.T) {
 	}
 }
 
+// In one call, requests for new keys make jobs, and those for a key that has one, also by an earlier
+// request of the call, change it. The answers are in the order of the requests.
+func TestManyDebouncedJobs(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	o := debounced(hour, 0, "")
+	request := func(key, user string) queue.NewJob {
+		o.Debounce.Key = key
+		return queue.NewJob{OrgID: org, Payload: welcome{UserID: user}, Options: o}
+	}
+	o.Debounce.Key = "b"
+	there := b.newJob(welcome{UserID: "0"}, o).ID
+
+	rs, err := queue.EnqueueJobs(t.Context(), b.Pool, []queue.NewJob{
+		request("c", "1"), request("b", "2"), request("a", "3"), request("c", "4"),
+	})
+	require.NoError(t, err)
+	assert.Equal(t, queue.EnqueuedJob{ID: there, Duplicate: true, Result: queue.Replaced}, rs[1])
+	assert.Equal(t, queue.EnqueuedJob{ID: rs[0].ID, Duplicate: true, Result: queue.Replaced}, rs[3])
+	for i, user := range map[int]string{0: "4", 1: "2", 2: "3"} {
+		assert.Equal(t, i != 1, rs[i].Result == queue.Enqueued)
+		assert.JSONEq(t, `{"user_id": "`+user+`"}`, string(b.queued(rs[i].ID).Payload))
+	}
+}
+
 // However many requests follow, the job is due at MaxWait after the first.
 func TestDebouncedJobIsDueAtMaxWait(t *testing.T) {
 	t.Parallel()

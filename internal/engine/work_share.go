@@ -114,9 +114,7 @@ func (s *sharing) loop(work context.Context, key shareKey) {
 // gather waits a moment while handlers of the type are running that may be ready soon.
 func (s *sharing) gather(work context.Context, key shareKey) {
 	limit := s.engine.options.GatherShared
-	if key.function != "" {
-		rest(work, gatherStep) // what was leased together is ready within microseconds
-	}
+	rest(work, gatherStep) // what was leased together is ready within microseconds
 	for began := time.Now(); time.Since(began) < limit && work.Err() == nil; rest(work, gatherStep) {
 		running := 0
 		s.calls.each(func(c *call) {

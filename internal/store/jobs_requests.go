@@ -97,12 +97,12 @@ SELECT job_id, duplicate, result
 SELECT job_id, duplicate, result
   FROM daybook.debounce_job(@org, @type, @payload::text::jsonb, @debounce::text::jsonb, NULLIF(@priority::integer, 0), NULLIF(@max_attempts::integer, 0),
                             @links::text::jsonb, NULLIF(@queue::text, ''))`
-	stmt, args := whole, j.args()
+	stmt, args := plain, Args{"org": j.OrgID, "type": j.Type, "payload": string(j.Payload)}
+	if !j.plain() {
+		stmt, args = whole, j.args()
+	}
 	if j.Debounce != nil {
 		stmt, args["debounce"] = debounced, j.Debounce.json()
-	}
-	if j.plain() {
-		stmt, args = plain, Args{"org": j.OrgID, "type": j.Type, "payload": string(j.Payload)}
 	}
 	var r EnqueuedJob
 	err := requestRow(ctx, q, stmt, args).Scan(&r.JobID, &r.Duplicate, &r.Result)
@@ -209,7 +209,8 @@ func setAt[T comparable](list []*T, i, n int, v T) []*T {
 	if v == zero {
 		return list
 	}
-	return setPointerAt(list, i, n, &v)
+	set := v // not &v, which would be made for each zero value as well
+	return setPointerAt(list, i, n, &set)
 }
 
 func setPointerAt[T any](list []*T, i, n int, v *T) []*T {
