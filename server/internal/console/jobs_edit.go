@@ -44,7 +44,7 @@ func (f *patchForm) Fields() []field { return f.many.hidden() }
 func (f *patchForm) Filter() listing.JobFilter { return f.many.jobs }
 
 // Rows is how high the field of the patch is.
-func (f *patchForm) Rows() int { return (&payloadField{Value: f.Patch}).Rows() }
+func (f *patchForm) Rows() int { return max((&payloadField{Value: f.Patch}).Rows(), 4) }
 
 // patchPage asks for a patch.
 func (c *console) patchPage(ctx context.Context, r *request) (*view, error) {
