@@ -232,7 +232,8 @@ func TestEveryFieldThatIsWrong(t *testing.T) {
 	var wrong *payload.Error
 	require.ErrorAs(t, err, &wrong)
 	assert.ElementsMatch(t, []payload.FieldError{
-		{Field: "/street", Message: "it is missing"}, {Field: "/zip", Message: "the schema has no such field"},
+		{Field: "/street", Message: "it is missing"},
+		{Field: "/zip", Message: "the schema has no such field"},
 		{Field: "/a~1b", Message: "the schema has no such field"},
 		{Field: "/number", Message: "it is string and should be integer"},
 	}, wrong.Fields)

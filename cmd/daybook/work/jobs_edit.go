@@ -144,9 +144,6 @@ func (f *editFlags) edit(ctx context.Context, db *cli.Database, id string, p que
 	return queue.Response{JobID: id, Result: queue.Unchanged, Reason: "nothing was changed: it was a dry run"}, err
 }
 
-// errDryRun rolls back.
-var errDryRun = errors.New("a dry run")
-
 // print shows where a payload differs. Of members that are encrypted it says that alone.
 func (f *editFlags) print(w io.Writer, change answers.Change, before, after json.RawMessage) error {
 	lines := []string{}

@@ -5,9 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
+	"strings"
 
-	"github.com/daybook-dev/daybook/internal/payload"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
 )
@@ -59,10 +58,11 @@ func (l *Listing) StartEdit(ctx context.Context, r BulkJobs, e BulkEdit) (models
 // tryPatch counts the jobs that a patch would change, and shows some of them.
 func (l *Listing) tryPatch(ctx context.Context, r BulkJobs, op *models.BulkOperation, e BulkEdit) (err error) {
 	// A patch that no job has to do with is checked all the same.
-	if err := payload.CheckTask(slices.Concat([]byte(`{"patch":`), e.Patch, []byte("}"))); err != nil {
-		return err
-	}
 	if _, err := l.pool.Exec(ctx, `SELECT daybook.patch_json('{}', $1::text::jsonb)`, string(e.Patch)); err != nil {
+		if strings.HasPrefix(store.SQLState(err), "22") {
+			return store.Refuse(models.ErrPayloadInvalid,
+				"the patch is not valid JSON, or holds what the database cannot store: "+err.Error(), "")
+		}
 		return store.Wrap("try the patch", err)
 	}
 	const columns = `id, type, payload::text, p.patched::text, coalesce(daybook.edit_refusal(payload, p.patched), '')`
