@@ -2,6 +2,7 @@ package jobs_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"testing"
 
@@ -9,6 +10,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/internal/engine"
+	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/telemetry/span"
 	"github.com/daybook-dev/daybook/jobs"
 	"github.com/daybook-dev/daybook/models"
@@ -55,4 +58,34 @@ func TestSpansOfEncryptedJobs(t *testing.T) {
 		assert.ErrorIs(t, err, span.ErrPrivate)
 	}
 	assert.Equal(t, 2, n)
+}
+
+// TestChunksOfEncryptedTypes: the error of a bulk handler says nothing in spans, also where no payload
+// of the chunk has a member that its type encrypts.
+func TestChunksOfEncryptedTypes(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.registry.Encrypt(newKeys(t).cipher())
+	failed := errors.New("no " + secret)
+	jobs.RegisterBulk(b.registry, jobs.Policy{}, func(context.Context, pgx.Tx, []*jobs.Job[payout]) ([]error, error) {
+		return nil, failed
+	})
+	jobs.RegisterBulk(b.registry, jobs.Policy{}, func(context.Context, pgx.Tx, []*jobs.Job[greet]) ([]error, error) {
+		return nil, failed
+	})
+	handlers := engine.HandlersOf(b.registry, b.Pool, nil)
+	for jobType, private := range map[string]bool{"payout": true, "greet": false} {
+		chunk := []store.Job{{ID: "j", OrgID: org, Type: jobType, Attempt: 1, Payload: json.RawMessage(`{"account_id": "a"}`)}}
+		if !private {
+			chunk[0].Payload = json.RawMessage(`{"name": "n"}`)
+		}
+		commit, err := handlers.Prepare(t.Context(), "", chunk)
+		require.NoError(t, err)
+		err = store.Begin(t.Context(), b.Pool, func(tx pgx.Tx) error {
+			_, err := commit(t.Context(), tx, chunk)
+			return err
+		})
+		require.ErrorIs(t, err, failed)
+		assert.Equal(t, private, errors.Is(err, span.ErrPrivate), jobType)
+	}
 }

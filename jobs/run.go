@@ -209,11 +209,11 @@ func (r working) commit(ctx context.Context, tx pgx.Tx, jobs []store.Job) ([]eng
 		if engine.TimedOut(ctx) {
 			err = timedOut(t, err)
 		}
-		return nil, engine.Own(ctx, tx, err)
+		return nil, span.Quiet(ctx, engine.Own(ctx, tx, err))
 	}
 	for _, err := range errs {
 		if undecided(err) && (engine.IsUndone(tx, err) || store.IsTransactionTimeout(err)) {
-			return nil, engine.Own(ctx, tx, err)
+			return nil, span.Quiet(ctx, engine.Own(ctx, tx, err))
 		}
 	}
 	for i, err := range errs {

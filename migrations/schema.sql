@@ -1563,7 +1563,7 @@ COMMENT ON FUNCTION daybook.delete_queue(name text) IS 'Deletes a named queue th
 
 CREATE FUNCTION daybook.edit_job(INOUT job_id text, payload jsonb, actor text DEFAULT NULL::text, retry text DEFAULT NULL::text, generation bigint DEFAULT NULL::bigint, type text DEFAULT NULL::text, OUT result text, OUT reason text) RETURNS record
     LANGUAGE plpgsql
-    AS $_$
+    AS $$
 #variable_conflict use_column
 DECLARE
     job     daybook.jobs;
@@ -1583,9 +1583,9 @@ BEGIN
             RAISE EXCEPTION 'job % is being worked', job.id USING ERRCODE = 'DB040', HINT = 'edit it when its attempt has ended';
         WHEN job.generation <> edit_job.generation THEN
             RAISE EXCEPTION 'job % was changed meanwhile', job.id USING ERRCODE = 'DB041', HINT = 'look at it again, and repeat the edit if it is still right';
-        WHEN job.payload ? '$encrypted' AND NOT edit_job.payload ? '$encrypted' THEN
-            RAISE EXCEPTION 'the payload of job % is encrypted, and the new one is not', job.id
-                USING ERRCODE = 'DB010', HINT = 'name the members to encrypt, as when the job was enqueued';
+        WHEN daybook.edit_refusal(job.payload, edit_job.payload) IS NOT NULL THEN
+            RAISE EXCEPTION 'the payload of job % %', job.id, daybook.edit_refusal(job.payload, edit_job.payload)
+                USING ERRCODE = 'DB010', HINT = 'give all of it, and name the members to encrypt, as when the job was enqueued';
         WHEN jsonb_array_length(job.edits) >= 100 THEN
             RAISE EXCEPTION 'job % was edited 100 times', job.id USING ERRCODE = 'DB010', HINT = 'cancel it, and enqueue a new one';
         ELSE
@@ -1615,7 +1615,7 @@ EXCEPTION WHEN unique_violation THEN
     RAISE EXCEPTION 'another job with the payload or schedule of job % is open, and one of the two may be', job.id
         USING ERRCODE = 'DB042', HINT = 'wait for its end, or cancel it, and edit then';
 END
-$_$;
+$$;
 
 -- Name: FUNCTION edit_job(INOUT job_id text, payload jsonb, actor text, retry text, generation bigint, type text, OUT result text, OUT reason text); Type: COMMENT; Schema: daybook; Owner: -
 
@@ -1627,31 +1627,57 @@ CREATE FUNCTION daybook.edit_jobs(job_ids text[], states text[], patch jsonb, ac
     LANGUAGE plpgsql
     AS $$
 DECLARE
-    job     record;
-    changed integer := 0;
+    job      record;
+    wanted   jsonb;
+    edited   text[];
+    together boolean;
 BEGIN
-    FOR job IN
-        SELECT j.id, daybook.patch_json(j.payload, patch) AS wanted, j.payload
-          FROM daybook.jobs j
-         WHERE j.id = ANY (job_ids) AND j.state::text = ANY (states) AND j.state IN ('pending', 'failed', 'cancelled')
-         ORDER BY j.id
-           FOR NO KEY UPDATE SKIP LOCKED
-    LOOP
-        CONTINUE WHEN (job.wanted <> job.payload) IS NOT TRUE;
+    PERFORM daybook.patch_json('{}', patch);
+    PERFORM daybook.retry_due(retry, NULL) WHERE retry IS NOT NULL;
+    FOREACH together IN ARRAY '{true,false}'::boolean[] LOOP
+        edited := '{}';
         BEGIN
-            PERFORM daybook.edit_job(job.id, job.wanted, actor, retry);
-            changed := changed + 1;
-        EXCEPTION WHEN SQLSTATE 'DB010' OR SQLSTATE 'DB020' OR SQLSTATE 'DB021' OR SQLSTATE 'DB023' OR SQLSTATE 'DB042' THEN
-            NULL; -- it is left as it is
+            FOR job IN
+                SELECT j.id, j.payload
+                  FROM daybook.jobs j
+                 WHERE j.id = ANY (job_ids) AND j.state::text = ANY (states) AND j.state IN ('pending', 'failed', 'cancelled')
+                 ORDER BY j.id
+                   FOR NO KEY UPDATE SKIP LOCKED
+            LOOP
+                BEGIN
+                    wanted := daybook.patched_payload(job.payload, patch);
+                    CONTINUE WHEN wanted IS NULL;
+                    PERFORM daybook.edit_job(job.id, wanted, actor, CASE WHEN NOT together THEN retry END);
+                    edited := edited || job.id;
+                EXCEPTION WHEN SQLSTATE 'DB010' OR SQLSTATE 'DB020' OR SQLSTATE 'DB021' OR SQLSTATE 'DB023' OR SQLSTATE 'DB042' THEN
+                    NULL; -- it is left as it is
+                END;
+            END LOOP;
+            EXIT WHEN NOT together OR retry IS NULL OR daybook.retry_jobs(edited, states, retry) = cardinality(edited);
+            RAISE unique_violation;
+        EXCEPTION WHEN unique_violation THEN
+            NULL;
         END;
     END LOOP;
-    RETURN changed;
+    RETURN cardinality(edited);
 END
 $$;
 
 -- Name: FUNCTION edit_jobs(job_ids text[], states text[], patch jsonb, actor text, retry text); Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON FUNCTION daybook.edit_jobs(job_ids text[], states text[], patch jsonb, actor text, retry text) IS 'edit_job with a JSON patch (RFC 6902) for many: those in one of the states that no other transaction has locked. retry: null, or retry_job''s mode';
+
+-- Name: edit_refusal(jsonb, jsonb); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.edit_refusal(before jsonb, after jsonb) RETURNS text
+    LANGUAGE sql IMMUTABLE
+    AS $_$
+    SELECT CASE
+        WHEN NOT $1 ? '$encrypted' THEN NULL
+        WHEN NOT $2 ? '$encrypted' THEN 'is encrypted, and the new one is not'
+        WHEN $1 -> '$encrypted' = $2 -> '$encrypted' AND $2 - ARRAY(SELECT jsonb_object_keys($1)) <> '{}'
+            THEN 'is encrypted, and the new one has further members in plain' END
+$_$;
 
 -- Name: end_async_operation(daybook.jobs, daybook.attempt_outcome, jsonb, text, text, interval); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -3560,6 +3586,7 @@ BEGIN
                 RAISE EXCEPTION 'a JSON patch cannot % %', op, step ->> 'path' USING ERRCODE = 'DB010';
             ELSE
         END CASE;
+        CONTINUE WHEN doc IS NULL; -- an earlier operation did not apply
         doc := CASE op
             WHEN 'test' THEN CASE WHEN daybook.json_at(doc, place) = value THEN doc END
             WHEN 'remove' THEN CASE WHEN daybook.json_at(doc, place) IS NOT NULL THEN doc #- place END
@@ -3567,6 +3594,10 @@ BEGIN
             WHEN 'move' THEN daybook.json_add(doc #- daybook.json_place(step -> 'from'), place, value)
             ELSE daybook.json_add(doc, place, value)
         END;
+        -- Copies of copies would soon fill the memory.
+        IF pg_column_size(doc) > 10 * 131072 THEN
+            RAISE EXCEPTION 'the patched document has more than 1310720 bytes' USING ERRCODE = 'DB020', HINT = 'a payload may have 131072';
+        END IF;
     END LOOP;
     RETURN doc;
 END
@@ -3575,6 +3606,21 @@ $$;
 -- Name: FUNCTION patch_json(doc jsonb, patch jsonb); Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON FUNCTION daybook.patch_json(doc jsonb, patch jsonb) IS 'The document with a JSON patch (RFC 6902); null: the patch does not apply, because a place is missing or a test fails';
+
+-- Name: patched_payload(jsonb, jsonb); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.patched_payload(payload jsonb, patch jsonb) RETURNS jsonb
+    LANGUAGE plpgsql IMMUTABLE
+    AS $_$
+DECLARE
+    patched CONSTANT jsonb := nullif(daybook.patch_json(payload, patch), payload);
+BEGIN
+    IF patched IS NOT NULL AND patched -> '$encrypted' IS DISTINCT FROM payload -> '$encrypted' THEN
+        RAISE EXCEPTION 'a JSON patch reaches the plain members of a payload alone, not "$encrypted"' USING ERRCODE = 'DB010';
+    END IF;
+    RETURN patched;
+END
+$_$;
 
 -- Name: pause_queue(text, boolean); Type: FUNCTION; Schema: daybook; Owner: -
 

@@ -2,6 +2,7 @@ package queue_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -218,6 +219,8 @@ func TestPatchJSON(t *testing.T) {
 		{`{"a": 1}`, `[{"op": "remove", "path": "/b"}]`, ``},
 		{`{"a": 1}`, `[{"op": "replace", "path": "/b", "value": 1}]`, ``},
 		{`{"a": 1}`, `[{"op": "copy", "from": "/b", "path": "/c"}]`, ``},
+		{`{"a": 1}`, `[{"op": "test", "path": "/a", "value": 2}, {"op": "replace", "path": "", "value": {"b": 2}}]`, ``},
+		{`{"a": 1}`, `[{"op": "remove", "path": "/b"}, {"op": "add", "path": "", "value": {"b": 2}}]`, ``},
 		{`{"a%": 1}`, `[{"op": "move", "from": "/a%", "path": "/ab"}]`, `{"ab": 1}`},
 		{`{"a_b": 1, "a-b": {}}`, `[{"op": "move", "from": "/a_b", "path": "/a-b/c"}]`, `{"a-b": {"c": 1}}`},
 	} {
@@ -238,6 +241,117 @@ func TestPatchJSON(t *testing.T) {
 		_, err := b.Pool.Exec(t.Context(), `SELECT daybook.patch_json('{"a": {}}', $1::text::jsonb)`, bad)
 		assert.ErrorContains(t, err, "DB010", bad)
 	}
+}
+
+// A patch whose copies of copies would fill the memory of the database is refused.
+func TestPatchOfCopies(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	var patch strings.Builder
+	for i := range 40 {
+		fmt.Fprintf(&patch, `, {"op": "copy", "from": "", "path": "/c%d"}`, i)
+	}
+	_, err := b.Pool.Exec(t.Context(), `SELECT daybook.patch_json('{"a": 1}', $1::text::jsonb)`, "["+patch.String()[1:]+"]")
+	require.ErrorContains(t, err, "DB020")
+}
+
+// editMany edits jobs by daybook.edit_jobs, and returns how many.
+func (b *bundle) editMany(ids []string, patch string, retry any) (n int) {
+	b.t.Helper()
+	require.NoError(b.t, b.Pool.QueryRow(b.t.Context(), `SELECT daybook.edit_jobs($1, '{failed,pending}', $2::text::jsonb, 'ann', $3)`, ids, patch, retry).
+		Scan(&n))
+	return n
+}
+
+// Of many jobs that are edited and tried again, those that cannot be tried again are left as they
+// were, and the others are not held up by them.
+func TestEditJobsWithRetry(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	var ids []string
+	for i := range 6 {
+		id := b.newJob(welcome{UserID: fmt.Sprint(i), Note: "old"}, queue.JobOptions{Unique: i < 3}).ID
+		b.end(id, models.JobFailed)
+		ids = append(ids, id)
+	}
+	b.newJob(welcome{UserID: "1", Note: "new"}, queue.JobOptions{Unique: true})
+	b.exec(`UPDATE daybook.jobs SET queue = 'gone' WHERE id = $1`, ids[5])
+	assert.Equal(t, 4, b.editMany(ids, `[{"op": "replace", "path": "/note", "value": "new"}]`, "now"))
+	for i, id := range ids {
+		j := b.queued(id)
+		if i == 1 || i == 5 {
+			assert.Equal(t, models.JobFailed, j.State, i)
+			assert.Empty(t, j.Edits, i)
+			continue
+		}
+		assert.Equal(t, models.JobPending, j.State, i)
+		require.Len(t, j.Edits, 1, i)
+		assert.Equal(t, "ann", j.Edits[0].By)
+	}
+	// Of two that would be the same, one is.
+	assert.Equal(t, 1, b.editMany([]string{ids[0], ids[2]}, `[{"op": "replace", "path": "/user_id", "value": "x"}]`, nil))
+	_, err := b.Pool.Exec(t.Context(), `SELECT daybook.edit_jobs('{}', '{failed}', '[{"op": "spam", "path": "/a"}]')`)
+	require.ErrorContains(t, err, "DB010", "a patch that no job has to do with is checked too")
+}
+
+// TestEditsBesideOthers has two edits, a retry and a cancellation of the same jobs run at once, as
+// the batches of bulk operations do: none fails, and each job is as one of them has left it.
+func TestEditsBesideOthers(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	ids := make([]string, 200)
+	for i := range ids {
+		ids[i] = b.newJob(welcome{UserID: fmt.Sprint(i)}, queue.JobOptions{Unique: i%2 == 0, Sequence: fmt.Sprint(i % 10)}).ID
+	}
+	b.exec(`UPDATE daybook.jobs SET state = 'failed', run_count = 1, last_error = 'e', last_error_code = 'X', finished_at = now()`)
+	var wait sync.WaitGroup
+	errs := make([]error, 4)
+	for i, statement := range []string{
+		`SELECT daybook.edit_jobs($1, '{failed,pending,cancelled}', '[{"op": "add", "path": "/note", "value": "a"}]', retry => 'now')`,
+		`SELECT daybook.edit_jobs($1, '{failed,pending,cancelled}', '[{"op": "add", "path": "/note", "value": "b"}]', retry => 'reset')`,
+		`SELECT daybook.retry_jobs($1, '{failed,cancelled}', 'now')`, `SELECT daybook.cancel_jobs($1, '{failed,pending}')`,
+	} {
+		wait.Go(func() {
+			for range 10 {
+				if _, err := b.Pool.Exec(t.Context(), statement, ids); err != nil {
+					errs[i] = err
+				}
+			}
+		})
+	}
+	wait.Wait()
+	for _, err := range errs {
+		require.NoError(t, err)
+	}
+	for _, id := range ids {
+		j := b.queued(id)
+		assert.Contains(t, []models.JobState{models.JobPending, models.JobFailed, models.JobCancelled}, j.State)
+		assert.NotContains(t, string(j.Payload), `"old"`)
+	}
+}
+
+// A job whose payload is encrypted gets no further member in plain, which could be one of those that
+// are encrypted; the plain ones may change, and what is encrypted is not reached by a patch.
+func TestEditOfEncryptedMembersInPlain(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	id := b.newJob(welcome{UserID: "u1"}, queue.JobOptions{}).ID
+	const stored = `{"user_id": "u1", "$encrypted": {"key": "k", "wrapped": "AA==", "data": "AA=="}}`
+	b.exec(`UPDATE daybook.jobs SET payload = $2::text::jsonb WHERE id = $1`, id, stored)
+	b.end(id, models.JobFailed)
+	raw := queue.RawPayload{Type: "welcome", Data: json.RawMessage(strings.Replace(stored, `"u1"`, `"u2", "iban": "XX00"`, 1))}
+	_, err := queue.EditJob(t.Context(), b.Pool, id, raw, queue.EditOptions{})
+	require.ErrorIs(t, err, queue.ErrInvalid)
+	require.ErrorContains(t, err, "further members in plain")
+	for _, patch := range []string{
+		`{"op": "add", "path": "/iban", "value": "XX00"}`, `{"op": "remove", "path": "/$encrypted"}`,
+		`{"op": "replace", "path": "/$encrypted/key", "value": "x"}`, `{"op": "replace", "path": "", "value": {"$encrypted": 1}}`,
+		`{"op": "copy", "from": "/$encrypted", "path": "/copied"}`,
+	} {
+		assert.Zero(t, b.editMany([]string{id}, "["+patch+"]", nil), patch)
+	}
+	assert.JSONEq(t, stored, string(b.queued(id).Payload))
+	assert.Equal(t, 1, b.editMany([]string{id}, `[{"op": "replace", "path": "/user_id", "value": "u2"}]`, nil))
 }
 
 // An edit commits or rolls back with the caller's transaction.

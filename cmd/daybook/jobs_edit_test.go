@@ -3,7 +3,9 @@ package main
 import (
 	"testing"
 
+	"filippo.io/age"
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/daybook-dev/daybook/failure"
 	"github.com/daybook-dev/daybook/internal/answers"
@@ -45,4 +47,43 @@ func TestJobsEdit(t *testing.T) {
 	} {
 		assert.Equal(t, failure.ExitUsage, b.run(append([]string{"jobs", "edit"}, wrong...)...).exit, wrong)
 	}
+}
+
+// TestDryRunOfAnEdit is refused for what the edit would be refused for.
+func TestDryRunOfAnEdit(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	id := b.background("bill", "--org", "acme", "--payload", `{"currency": "EU"}`)
+	r := b.run("jobs", "edit", id, "--payload", `{"currency": "EUR", "iban": "XX00"}`, "--encrypt", "iban", "--dry-run")
+	assert.NotZero(t, r.exit, "there are no keys")
+	assert.Contains(t, r.err, "there are no keys")
+	assert.NotZero(t, b.run("jobs", "edit", id, "--payload", "{}", "--generation", "7", "--dry-run").exit)
+
+	_, err := b.Pool.Exec(t.Context(), `UPDATE daybook.jobs SET payload = payload || '{"$encrypted": {"key": "k"}}' WHERE id = $1`, id)
+	require.NoError(t, err)
+	r = b.run("jobs", "edit", id, "--payload", `{"currency": "EUR"}`, "--dry-run")
+	assert.NotZero(t, r.exit, "the payload is encrypted")
+	assert.Contains(t, r.err, "is encrypted, and the new one is not")
+	assert.Empty(t, b.backgroundJob(id).Edits)
+}
+
+// TestEditOfAnEncryptedJob encrypts it again, and prints nothing of what is encrypted.
+//
+//nolint:paralleltest // it sets the environment
+func TestEditOfAnEncryptedJob(t *testing.T) {
+	b := setup(t)
+	key, err := age.GenerateX25519Identity()
+	require.NoError(t, err)
+	t.Setenv("DAYBOOK_ENCRYPTION_KEYS", write(t, t.TempDir()+"/keys.txt", key.String()))
+	id := b.background("bill", "--org", "acme", "--payload", `{"currency": "EU", "iban": "XX00"}`, "--encrypt", "iban")
+	for _, dry := range []string{"--dry-run", "--retry"} {
+		said := b.ok("jobs", "edit", id, "--payload", `{"currency": "EUR", "iban": "XX11"}`, "--encrypt", "iban", dry)
+		assert.Contains(t, said, `/currency: "EU" → "EUR"`)
+		assert.Contains(t, said, "encrypted anew: iban")
+		assert.NotContains(t, said, "XX11")
+	}
+	d := b.backgroundJob(id)
+	assert.Len(t, d.Edits, 1)
+	assert.NotContains(t, string(d.Payload), "XX11")
+	assert.Contains(t, b.ok("jobs", "decrypt", id), "XX11")
 }

@@ -14,9 +14,15 @@ type Error struct {
 	// Field is the JSON pointer of what is wrong, "/lines/0/net"; empty: the payload as a whole.
 	Field   string
 	Message string
+	// Fields are all that the schema refuses, each beside its field, a missing one too; nil: it is not
+	// the schema that refuses the payload.
+	Fields []FieldError
 	// Answer: it is the answer of a callback, for which the limits of a payload hold.
 	Answer bool
 }
+
+// FieldError is what is wrong with one field, which Field names as that of Error does.
+type FieldError struct{ Field, Message string }
 
 // Error implements error.
 func (e *Error) Error() string {

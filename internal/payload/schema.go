@@ -114,35 +114,69 @@ func (s *Schema) validate(raw []byte) error {
 }
 
 // explain names the first field that is wrong, by its place, and what it should be; the value
-// itself may be a secret.
+// itself may be a secret. Fields has all of them.
 func explain(v *jsonschema.ValidationError) *Error {
-	for len(v.Causes) > 0 {
-		v = slices.MinFunc(v.Causes, func(a, b *jsonschema.ValidationError) int {
-			return slices.Compare(a.InstanceLocation, b.InstanceLocation)
-		})
-	}
-	field := ""
-	if len(v.InstanceLocation) > 0 {
-		parts := make([]string, len(v.InstanceLocation))
-		for i, part := range v.InstanceLocation {
-			parts[i] = strings.NewReplacer("~", "~0", "/", "~1").Replace(part)
+	wrong := leaves(v, nil)
+	slices.SortStableFunc(wrong, func(a, b *jsonschema.ValidationError) int {
+		return slices.Compare(a.InstanceLocation, b.InstanceLocation)
+	})
+	first := wrong[0]
+	e := invalid(pointer(first.InstanceLocation...), says(first.ErrorKind))
+	for _, w := range wrong {
+		place := pointer(w.InstanceLocation...)
+		add := func(names []string, message string) {
+			slices.Sort(names)
+			for _, name := range names {
+				e.Fields = append(e.Fields, FieldError{place + pointer(name), message})
+			}
 		}
-		field = "/" + strings.Join(parts, "/")
+		switch k := w.ErrorKind.(type) {
+		case *kind.AdditionalProperties:
+			add(k.Properties, "the schema has no such field")
+		case *kind.Required:
+			add(k.Missing, "it is missing")
+		default:
+			e.Fields = append(e.Fields, FieldError{place, says(k)})
+		}
 	}
-	switch k := v.ErrorKind.(type) {
+	return e
+}
+
+// leaves are the errors that have no causes.
+func leaves(v *jsonschema.ValidationError, found []*jsonschema.ValidationError) []*jsonschema.ValidationError {
+	if len(v.Causes) == 0 {
+		return append(found, v)
+	}
+	for _, cause := range v.Causes {
+		found = leaves(cause, found)
+	}
+	return found
+}
+
+// pointer is a JSON pointer to a place.
+func pointer(parts ...string) (out string) {
+	for _, part := range parts {
+		out += "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(part)
+	}
+	return out
+}
+
+// says is what a schema asks for that a value is not.
+func says(k jsonschema.ErrorKind) string {
+	switch k := k.(type) {
 	case *kind.AdditionalProperties:
 		slices.Sort(k.Properties)
-		return invalid(field, "unknown field "+quoted(k.Properties))
+		return "unknown field " + quoted(k.Properties)
 	case *kind.Required:
-		return invalid(field, "missing field "+quoted(k.Missing))
+		return "missing field " + quoted(k.Missing)
 	case *kind.Type:
-		return invalid(field, fmt.Sprintf("it is %s and should be %s", k.Got, strings.Join(k.Want, " or ")))
+		return fmt.Sprintf("it is %s and should be %s", k.Got, strings.Join(k.Want, " or "))
 	case *kind.Minimum:
-		return invalid(field, "it should be at least "+k.Want.RatString())
+		return "it should be at least " + k.Want.RatString()
 	case *kind.Maximum:
-		return invalid(field, "it should be at most "+k.Want.RatString())
+		return "it should be at most " + k.Want.RatString()
 	default:
-		return invalid(field, "it is not what the schema asks for ("+strings.Join(v.ErrorKind.KeywordPath(), "/")+")")
+		return "it is not what the schema asks for (" + strings.Join(k.KeywordPath(), "/") + ")"
 	}
 }
 

@@ -224,3 +224,24 @@ func BenchmarkValidate(b *testing.B) {
 		}
 	})
 }
+
+// All that the schema refuses is named, a field each, the first one in the message.
+func TestEveryFieldThatIsWrong(t *testing.T) {
+	t.Parallel()
+	err := schemaOf[address](t).Validate([]byte(`{"number": "x", "zip": 1, "a/b": 2}`))
+	var wrong *payload.Error
+	require.ErrorAs(t, err, &wrong)
+	assert.ElementsMatch(t, []payload.FieldError{
+		{Field: "/street", Message: "it is missing"},
+		{Field: "/zip", Message: "the schema has no such field"},
+		{Field: "/a~1b", Message: "the schema has no such field"},
+		{Field: "/number", Message: "it is string and should be integer"},
+	}, wrong.Fields)
+	assert.Empty(t, wrong.Field)
+
+	err = schemaOf[mail](t).Validate([]byte(`{"to": 1, "lines": [{"street": 2}]}`))
+	require.ErrorAs(t, err, &wrong)
+	assert.Contains(t, wrong.Fields, payload.FieldError{Field: "/lines/0/street", Message: "it is number and should be string"})
+	assert.Contains(t, wrong.Fields, payload.FieldError{Field: "/to", Message: "it is number and should be string"})
+	assert.Contains(t, wrong.Fields, payload.FieldError{Field: "/copies", Message: "it is missing"})
+}

@@ -182,7 +182,7 @@ SELECT coalesce((SELECT max(id) FROM looked), ''),
            'webhook_deliveries', (SELECT count(*) FROM receipts), 'job_deliveries', (SELECT count(*) FROM deliveries), 'job_steps', (SELECT count(*) FROM steps), 'adopted_rows', (SELECT count(*) FROM adopted), 'actions', (SELECT count(*) FROM actions))`
 
 // eraseRest erases what an organization has beside its jobs: receipts and attempts whose jobs are
-// gone, its tokens, its name, and what legacy rows were.
+// gone, requests for many jobs (a patch, who edits), its tokens, its name, and what legacy rows were.
 const eraseRest = `
 WITH receipts AS (
     DELETE FROM daybook.webhook_deliveries w WHERE w.org_id = @org AND NOT EXISTS (SELECT FROM daybook.jobs j WHERE j.id = w.job_id) RETURNING 1
@@ -194,11 +194,14 @@ WITH receipts AS (
     DELETE FROM daybook.console_sessions s USING daybook.api_tokens t WHERE t.id = s.token_id AND t.org_id = @org RETURNING 1
 ), tokens AS (
     UPDATE daybook.api_tokens t SET name = '[erased]', revoked_at = coalesce(t.revoked_at, clock_timestamp()) WHERE t.org_id = @org AND t.name <> '[erased]' RETURNING 1
+), operations AS (
+    DELETE FROM daybook.bulk_operations b WHERE b.org_id = @org RETURNING 1
 ), organizations AS (
     UPDATE daybook.organizations o SET name = '', updated_at = clock_timestamp() WHERE o.id = @org AND o.name <> '' RETURNING 1
 )
 SELECT '', jsonb_build_object('webhook_deliveries', (SELECT count(*) FROM receipts), 'attempts', (SELECT count(*) FROM attempts), 'adopted_rows', (SELECT count(*) FROM adopted),
-           'console_sessions', (SELECT count(*) FROM sessions), 'api_tokens', (SELECT count(*) FROM tokens), 'organizations', (SELECT count(*) FROM organizations))`
+           'console_sessions', (SELECT count(*) FROM sessions), 'api_tokens', (SELECT count(*) FROM tokens), 'bulk_operations', (SELECT count(*) FROM operations),
+           'organizations', (SELECT count(*) FROM organizations))`
 
 // eraseActions replaces what actions of the organization, or that name the link, were about by the
 // erasure's mark.

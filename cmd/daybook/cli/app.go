@@ -7,11 +7,14 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/caarlos0/env/v11"
 	"github.com/spf13/cobra"
+
+	"github.com/daybook-dev/daybook/encryption"
 )
 
 // Environment is what the command line takes from environment variables.
@@ -65,6 +68,11 @@ type App struct {
 	// Level is the one from which Log writes.
 	Level slog.LevelVar
 	Log   *slog.Logger
+
+	// cipher and keysError are what Encryption returns, once it was called.
+	encrypting sync.Once
+	cipher     *encryption.Cipher
+	keysError  error
 
 	// waitsEvery is the pause between two lines of a long command; 0: the default. drawing says that
 	// a bar is shown.

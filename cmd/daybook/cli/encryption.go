@@ -2,10 +2,13 @@ package cli
 
 import "github.com/daybook-dev/daybook/encryption"
 
-// Encryption is the cipher with the keys that the environment names; nil: it names none.
+// Encryption is the cipher with the keys that the environment names, which all parts of the program
+// share; nil: it names none.
 func (a *App) Encryption() (*encryption.Cipher, error) {
-	if a.Environment.EncryptionKeys == "" {
-		return nil, nil //nolint:nilnil // that there are no keys is no error
-	}
-	return encryption.FromFile(a.Environment.EncryptionKeys)
+	a.encrypting.Do(func() {
+		if a.Environment.EncryptionKeys != "" {
+			a.cipher, a.keysError = encryption.FromFile(a.Environment.EncryptionKeys)
+		}
+	})
+	return a.cipher, a.keysError
 }

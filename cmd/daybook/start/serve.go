@@ -117,11 +117,11 @@ func Serve(ctx context.Context, a *cli.App, o ServeOptions) (err error) {
 	if err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, builtin.Close()) }()
 	keys, err := a.Encryption()
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, builtin.Close()) }()
 	measured, stopMeasuring, err := newMetrics(ctx, a,
 		workers.MetricsOptions{Pool: db.Pool, Service: "daybook-serve", Standby: true}, o.metricsListen)
 	if err != nil {

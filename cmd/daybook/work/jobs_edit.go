@@ -4,15 +4,21 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/spf13/cobra"
 
 	"github.com/daybook-dev/daybook/cmd/daybook/cli"
 	"github.com/daybook-dev/daybook/cmd/daybook/internal/terminal"
+	"github.com/daybook-dev/daybook/encryption"
 	"github.com/daybook-dev/daybook/internal/answers"
 	"github.com/daybook-dev/daybook/internal/payload"
+	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/actions"
 	"github.com/daybook-dev/daybook/internal/store/listing"
 	"github.com/daybook-dev/daybook/models"
@@ -110,34 +116,69 @@ func (f *editFlags) one(ctx context.Context, a *cli.App, id string) error {
 	if f.based {
 		o.Generation = &f.generation
 	}
-	p := queue.RawPayload{Type: job.Type, Data: raw}
-	var done queue.Response
-	if f.dryRun {
-		err = queue.CheckJob(job.OrgID, p, queue.JobOptions{})
-		done = queue.Response{JobID: id, Result: queue.Unchanged, Reason: "nothing was changed: it was a dry run"}
-	} else {
-		done, err = queue.EditJob(ctx, db.Pool, id, p, o)
-	}
+	done, err := f.edit(ctx, db, id, queue.RawPayload{Type: job.Type, Data: raw}, o)
 	if err != nil {
 		return err
 	}
 	change := answers.Change{JobID: done.JobID, Result: string(done.Result), Reason: done.Reason}
-	return a.Emit(change, func(w io.Writer) error { return printEdit(w, change, job.Payload, raw) })
+	return a.Emit(change, func(w io.Writer) error { return f.print(w, change, job.Payload, raw) })
 }
 
-func printEdit(w io.Writer, change answers.Change, before, after json.RawMessage) error {
-	for _, d := range payload.Diff(before, after) {
-		line := fmt.Sprintf("%s: %s → %s", cmp.Or(d.Place, "/"), cmp.Or(d.Before, "(nothing)"), cmp.Or(d.After, "(nothing)"))
-		if _, err := fmt.Fprintln(w, terminal.OneLine(line)); err != nil {
+// edit edits a job. A dry run does all of it, and rolls back: it is refused for what the edit would
+// be refused for.
+func (f *editFlags) edit(ctx context.Context, db *cli.Database, id string, p queue.Payload,
+	o queue.EditOptions,
+) (done queue.Response, err error) {
+	if !f.dryRun {
+		return queue.EditJob(ctx, db.Pool, id, p, o)
+	}
+	err = store.Begin(ctx, db.Pool, func(tx pgx.Tx) error {
+		if _, err := queue.EditJob(ctx, tx, id, p, o); err != nil {
 			return err
 		}
+		return errDryRun
+	})
+	if errors.Is(err, errDryRun) {
+		err = nil
+	}
+	return queue.Response{JobID: id, Result: queue.Unchanged, Reason: "nothing was changed: it was a dry run"}, err
+}
+
+// print shows where a payload differs. Of members that are encrypted it says that alone.
+func (f *editFlags) print(w io.Writer, change answers.Change, before, after json.RawMessage) error {
+	lines := []string{}
+	for _, d := range payload.Diff(f.plain(before), f.plain(after)) {
+		lines = append(lines, fmt.Sprintf("%s: %s → %s", cmp.Or(d.Place, "/"), cmp.Or(d.Before, "(nothing)"), cmp.Or(d.After, "(nothing)")))
+	}
+	if len(f.encrypt) > 0 {
+		lines = append(lines, "encrypted anew: "+strings.Join(f.encrypt, ", "))
 	}
 	said := fmt.Sprintf("%s (job %s)", change.Result, change.JobID)
 	if change.Reason != "" {
 		said += ": " + change.Reason
 	}
-	_, err := fmt.Fprintln(w, said)
-	return err
+	for _, line := range append(lines, said) {
+		if _, err := fmt.Fprintln(w, terminal.OneLine(line)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// plain is a payload without the members that are encrypted or are to be.
+func (f *editFlags) plain(raw json.RawMessage) json.RawMessage {
+	var all map[string]json.RawMessage
+	if len(f.encrypt) == 0 || json.Unmarshal(raw, &all) != nil {
+		return raw
+	}
+	delete(all, encryption.Member)
+	for name := range all {
+		if slices.Contains(f.encrypt, name) || slices.Contains(f.encrypt, encryption.AllMembers) {
+			delete(all, name)
+		}
+	}
+	raw, _ = json.Marshal(all) // it was JSON
+	return raw
 }
 
 // many edits all jobs that match.

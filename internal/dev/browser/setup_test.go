@@ -82,7 +82,10 @@ func open(t *testing.T, temporal client.Client) *tab {
 func openOn(t *testing.T, db *pgtest.DB, temporal client.Client) *tab {
 	t.Helper()
 	pages, err := server.New(t.Context(),
-		server.Options{Pool: db.Pool, Temporal: server.TemporalOptions{Client: temporal}, Version: "test"})
+		server.Options{
+			Pool: db.Pool, Temporal: server.TemporalOptions{Client: temporal}, Version: "test",
+			CheckPayload: mailsAndCalls("").CheckPayload,
+		})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, pages.Close()) })
 	serving := httptest.NewServer(pages)

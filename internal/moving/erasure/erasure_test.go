@@ -57,9 +57,10 @@ func person(t *testing.T, pool *pgxpool.Pool, org, who string) {
 		id := fmt.Sprintf("%s-%s-%s", org, who, state)
 		_, err := pool.Exec(t.Context(), `
 WITH job AS (
-    INSERT INTO daybook.jobs (id, org_id, type, payload, idempotency_key, input_hash, state, run_count, result, progress, last_error, last_error_code, finished_at,
+    INSERT INTO daybook.jobs (id, org_id, type, payload, idempotency_key, input_hash, state, run_count, result, progress, last_error, last_error_code, edits, finished_at,
                               completed_turn_id, completed_fence, completed_by, completed_started_at)
     VALUES ($1, $2, 'webhook', jsonb_build_object('name', $3::text), $3 || $4, sha256('x'), $4::text::daybook.job_state, 1, jsonb_build_object('to', $3), jsonb_build_object('at', $3), $3, 'TIMEOUT',
+            jsonb_build_array(jsonb_build_object('at', clock_timestamp(), 'by', $3, 'attempts', 1, 'payload', jsonb_build_object('name', $3))),
             CASE WHEN $4 <> 'pending' THEN clock_timestamp() - interval '40 days' END,
             CASE WHEN $4 = 'completed' THEN $3 END, CASE WHEN $4 = 'completed' THEN 8 END, CASE WHEN $4 = 'completed' THEN $3 END, CASE WHEN $4 = 'completed' THEN clock_timestamp() END)
 ), attempts AS (
@@ -212,7 +213,9 @@ func TestEraseAnOrganization(t *testing.T) {
 	person(t, db.Pool, "org_2", "two")
 	_, err := db.Pool.Exec(t.Context(),
 		`INSERT INTO daybook.webhook_deliveries (job_id, attempt, url, ok, duration_ms, org_id) VALUES ('gone', 1, 'https://example.com/MARK-one', true, 1, 'org_1');
-INSERT INTO daybook.api_tokens (org_id, name, scopes, hash) VALUES ('org_1', 'MARK-one', '{read}', sha256('x'))`)
+INSERT INTO daybook.api_tokens (org_id, name, scopes, hash) VALUES ('org_1', 'MARK-one', '{read}', sha256('x'));
+INSERT INTO daybook.bulk_operations (org_id, action, states, patch, actor)
+VALUES ('org_1', 'edit', '{failed}', '[{"op": "add", "path": "/name", "value": "MARK-one"}]', 'MARK-one')`)
 	require.NoError(t, err)
 	two := found(t, db.Pool, "MARK-two")
 	proof, err := erasure.Erase(t.Context(), db.Pool, store.EraseScope{OrgID: "org_1"},
@@ -431,7 +434,7 @@ var harmless = map[string]string{
 	"daybook.impacts":  "the ledger", "daybook.entries": "the ledger", "daybook.confirmations": "the ledger",
 	"daybook.posted_elsewhere": "accounts and amounts",
 	"daybook.archives":         "files and counts", "daybook.erasures": "the proof",
-	"daybook.bulk_operations": "ids and counts", "daybook.bulk_batches": "ids of jobs",
+	"daybook.bulk_batches":       "ids of jobs",
 	"daybook.job_waits":          "ids of jobs",
 	"daybook.job_sequences":      "keys of open jobs: go with them",
 	"daybook.job_wait_checks":    "go when a worker has read them",
@@ -454,7 +457,7 @@ func TestEveryTableIsErasedOrHarmless(t *testing.T) {
 	t.Parallel()
 	erased := []string{
 		"daybook.jobs", "daybook.job_links", "daybook.attempt_log", "daybook.webhook_deliveries", "daybook.job_deliveries",
-		"daybook.job_steps",
+		"daybook.job_steps", "daybook.bulk_operations",
 		"daybook.actions", "daybook.adopted_rows", "daybook.api_tokens",
 		"daybook.console_sessions", "daybook.organizations", "daybook.documents", "daybook.accounting_work_queue",
 	}

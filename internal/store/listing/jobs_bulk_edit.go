@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
@@ -20,6 +21,8 @@ type BulkEdit struct {
 	By string
 	// Check checks a payload as when a job is enqueued: the limits, and the schema of its type.
 	Check func(jobType string, payload json.RawMessage) error
+	// Try, if it is set, is told of each job that would be changed.
+	Try func(id, jobType string, before, after json.RawMessage)
 }
 
 // patch is the patch as an argument of a statement; nil: there is none.
@@ -52,28 +55,43 @@ func (l *Listing) StartEdit(ctx context.Context, r BulkJobs, e BulkEdit) (models
 	return l.startBulk(ctx, r, op, e, states)
 }
 
-// tryPatch counts the jobs that a patch would change.
+// tryPatch counts the jobs that a patch would change, and shows some of them.
 func (l *Listing) tryPatch(ctx context.Context, r BulkJobs, op *models.BulkOperation, e BulkEdit) (err error) {
-	const columns = `id, type, payload::text, daybook.patch_json(payload, CAST(? AS text)::jsonb)::text`
-	rows, err := l.jobs(ctx, r.Filter).Where("state IN ?", []string(op.States)).Select(columns, string(e.Patch)).Rows()
+	// A patch that no job has to do with is checked all the same.
+	if _, err := l.pool.Exec(ctx, `SELECT daybook.patch_json('{}', $1::text::jsonb)`, string(e.Patch)); err != nil {
+		if strings.HasPrefix(store.SQLState(err), "22") {
+			return store.Refuse(models.ErrPayloadInvalid,
+				"the patch is not valid JSON, or holds what the database cannot store: "+err.Error(), "")
+		}
+		return store.Wrap("try the patch", err)
+	}
+	const columns = `id, type, payload::text, p.patched::text, coalesce(daybook.edit_refusal(payload, p.patched), '')`
+	const patched = `CROSS JOIN LATERAL (SELECT daybook.patched_payload(payload, CAST(? AS text)::jsonb) AS patched OFFSET 0) p`
+	rows, err := l.jobs(ctx, r.Filter).Where("state IN ?", []string(op.States)).Joins(patched, string(e.Patch)).Select(columns).Rows()
 	if err != nil {
 		return store.Wrap("try the patch", err)
 	}
 	defer func() { err = errors.Join(err, rows.Close()) }()
 	for rows.Next() {
-		var id, jobType, before string
+		var id, jobType, before, refusal string
 		var after *string
-		if err := rows.Scan(&id, &jobType, &before, &after); err != nil {
+		if err := rows.Scan(&id, &jobType, &before, &after, &refusal); err != nil {
 			return store.Wrap("try the patch", err)
 		}
 		op.Matched++
-		if after == nil || *after == before {
+		if after == nil {
 			op.LeftAlone++
 			continue
 		}
 		op.Changed++
+		if refusal != "" {
+			return store.Invalid("the payload of job %s %s: a patch reaches what is there in plain", id, refusal)
+		}
 		if err := e.Check(jobType, json.RawMessage(*after)); err != nil {
 			return fmt.Errorf("job %s, as it would be: %w", id, err)
+		}
+		if e.Try != nil {
+			e.Try(id, jobType, json.RawMessage(before), json.RawMessage(*after))
 		}
 	}
 	if err := rows.Err(); err != nil {

@@ -176,6 +176,20 @@ func Private(ctx context.Context) context.Context { return context.WithValue(ctx
 // ErrPrivate stands for an error of which a span says nothing.
 var ErrPrivate = errors.New("the error is kept with the job, encrypted")
 
+// Quiet returns err so that a span of any context says ErrPrivate alone of it, if ctx is private.
+func Quiet(ctx context.Context, err error) error {
+	if err == nil || ctx.Value(privateKey{}) == nil {
+		return err
+	}
+	return quiet{err}
+}
+
+type quiet struct{ err error }
+
+func (q quiet) Error() string        { return q.err.Error() }
+func (q quiet) Unwrap() error        { return q.err }
+func (q quiet) Is(target error) bool { return target == ErrPrivate }
+
 // private is a span that keeps errors to itself.
 type private struct{ Running }
 

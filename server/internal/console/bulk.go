@@ -46,8 +46,13 @@ func (c *console) bulkPage(ctx context.Context, r *request) (*view, error) {
 		return nil, err
 	}
 	title, list := "Retry of many jobs", r.link("jobs", "state", "pending")
-	if op.Action == models.BulkCancel {
+	switch {
+	case op.Action == models.BulkCancel:
 		title, list = "Cancellation of many jobs", r.link("jobs", "state", "cancelled")
+	case op.Action == models.BulkEdit && op.Mode == nil:
+		title, list = "Edit of many jobs", r.link("jobs", "state", "failed")
+	case op.Action == models.BulkEdit:
+		title = "Edit of many jobs"
 	}
 	if op.Kind == models.KindAccounting {
 		list = r.link("accounting", "state", "pending")
@@ -62,7 +67,7 @@ func (c *console) bulkPage(ctx context.Context, r *request) (*view, error) {
 		Trail: []trail{{"Dead letters", r.link("dead-letters")}},
 		Data: map[string]any{
 			"Operation": op, "Worked": worked, "Left": max(op.Matched-worked, 0), "Took": took,
-			"List": list,
+			"List": list, "By": answers.Text(op.Actor),
 		},
 	}, nil
 }

@@ -24,6 +24,9 @@ func (c *console) deadLetters() {
 	c.page("GET "+Root+"dead-letters/cancel", tokens.ScopeOperate, c.confirmCancel)
 	c.action(Root+"dead-letters/retry", tokens.ScopeOperate, "jobs.retry_many", c.retryMany)
 	c.action(Root+"dead-letters/cancel", tokens.ScopeOperate, "jobs.cancel_many", c.cancelMany)
+	c.page("GET "+Root+"dead-letters/edit", tokens.ScopeOperate, c.patchPage)
+	c.page("POST "+Root+"dead-letters/edit/try", tokens.ScopeOperate, c.tryPatchPage)
+	c.action(Root+"dead-letters/edit", tokens.ScopeOperate, "jobs.edit_many", c.patchMany)
 	c.page("GET "+Root+"bulk/{id}", tokens.ScopeOperate, c.bulkPage)
 }
 
@@ -34,8 +37,8 @@ type letterRow struct {
 	Owner string
 	// List is the address of the group's list, Example that of its newest job.
 	List, Example string
-	// Retry and Cancel lead to the pages that ask first; empty: there is no such action.
-	Retry, Cancel string
+	// Retry, Cancel and Edit lead to the pages that ask first; empty: there is no such action.
+	Retry, Cancel, Edit string
 	// What helps.
 	Todo string
 }
@@ -64,6 +67,7 @@ func (c *console) deadLetterGroups(ctx context.Context, r *request) (*view, erro
 			row.Example = r.link("jobs/" + url.PathEscape(g.ID))
 			row.Retry = r.link("dead-letters/retry", "kind", g.Kind, "type", g.Type, "code", code)
 			row.Cancel = r.link("dead-letters/cancel", "kind", g.Kind, "type", g.Type, "code", code)
+			row.Edit = r.link("dead-letters/edit", "kind", g.Kind, "type", g.Type, "code", code)
 		case "accounting":
 			row.List = r.link("accounting", "state", "failed", "code", code)
 			row.Example = r.link("accounting/" + url.PathEscape(g.ID))

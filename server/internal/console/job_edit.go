@@ -9,11 +9,13 @@ import (
 	"io"
 	"maps"
 	"net/url"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/daybook-dev/daybook/encryption"
 	"github.com/daybook-dev/daybook/internal/payload"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/text/redact"
@@ -76,28 +78,60 @@ type payloadForm struct {
 	edited json.RawMessage
 }
 
+// Encrypted reports whether members of the payload are encrypted, which the form does not show.
+func (f *payloadForm) Encrypted() bool { return encryption.KeyOf(f.Job.Payload) != "" }
+
 // payloadField is a member of a payload, as JSON; without a name: one that is to be added.
-type payloadField struct{ Name, ID, Value, Error string }
+type payloadField struct {
+	Name, ID, Value string
+	// Errors are all that is wrong with it.
+	Errors []string
+}
+
+func (f *payloadField) wrong(says string) { f.Errors = append(f.Errors, says) }
+
+// Wrong counts the fields that have errors.
+func (f *payloadForm) Wrong() (n int) {
+	for i := range f.Fields {
+		if f.Fields[i].Errors != nil {
+			n++
+		}
+	}
+	return n
+}
 
 // Rows is how high the field is.
 func (f *payloadField) Rows() int { return min(strings.Count(f.Value, "\n")+1, 20) }
 
-// fail puts what is wrong beside the field that has it.
+// fail puts what is wrong beside the fields that have it, those that are missing too.
 func (f *payloadForm) fail(err error) {
 	wrong, ok := errors.AsType[*payload.Error](err)
 	if !ok {
 		f.Problem = err.Error()
 		return
 	}
-	token, _, _ := strings.Cut(strings.TrimPrefix(wrong.Field, "/"), "/")
-	name := strings.NewReplacer("~1", "/", "~0", "~").Replace(token)
+	if len(wrong.Fields) == 0 {
+		f.Problem = wrong.Error()
+	}
+	for _, one := range wrong.Fields {
+		token, _, deeper := strings.Cut(strings.TrimPrefix(one.Field, "/"), "/")
+		name := strings.NewReplacer("~1", "/", "~0", "~").Replace(token)
+		says := strings.ToUpper(one.Message[:1]) + one.Message[1:] + "."
+		if deeper {
+			says = one.Field + ": " + one.Message + "."
+		}
+		f.field(name).wrong(says)
+	}
+}
+
+// field is the field of a member; one that is missing is added.
+func (f *payloadForm) field(name string) *payloadField {
 	for i := range f.Fields {
-		if wrong.Field != "" && f.Fields[i].Name == name {
-			f.Fields[i].Error = strings.TrimPrefix(wrong.Error(), "payload ")
-			return
+		if f.Fields[i].Name == name {
+			return &f.Fields[i]
 		}
 	}
-	f.Problem = wrong.Error()
+	return f.add(name, "")
 }
 
 // jobToEdit reads the job that a form is about.
@@ -124,7 +158,9 @@ func (c *console) editPage(ctx context.Context, r *request) (*view, error) {
 	}
 	members, _ := object(json.RawMessage(redact.JSON(f.Job.Type, f.Job.Payload, f.secrets...)))
 	for _, name := range slices.Sorted(maps.Keys(members)) {
-		f.add(name, indented(members[name]))
+		if name != encryption.Member {
+			f.add(name, indented(members[name]))
+		}
 	}
 	return f.view(r), nil
 }
@@ -153,36 +189,16 @@ func (f *payloadForm) view(r *request) *view {
 	}
 }
 
-// readForm makes the payload of the form's fields, and checks it as when it is enqueued.
+// readForm makes the payload of the form's fields, and checks it as when it is enqueued. All that is
+// wrong is found at once: what the schema refuses beside what is no JSON.
 func (c *console) readForm(r *request, f *payloadForm) {
 	f.Generation = r.PostFormValue("generation")
-	shown, _ := object(json.RawMessage(redact.JSON(f.Job.Type, f.Job.Payload, f.secrets...)))
-	stored, _ := object(f.Job.Payload)
-	edited := map[string]any{}
-	wrong := false
-	names, values := r.PostForm["name"], r.PostForm["value"]
-	for i, name := range names[:min(len(names), len(values))] {
-		text := strings.TrimSpace(values[i])
-		if name == "" || text == "" {
-			continue
+	edited := f.members(r)
+	unread := map[int][]string{}
+	for i := range f.Fields {
+		if f.Fields[i].Errors != nil {
+			unread[i] = f.Fields[i].Errors
 		}
-		field := f.add(name, strings.ReplaceAll(text, "\r\n", "\n"))
-		value, err := decodeJSON([]byte(text))
-		value = unmask(value, shown[name], stored[name])
-		_, twice := edited[name]
-		switch {
-		case err != nil:
-			field.Error = "It is no JSON: a text stands in quotes."
-		case strings.Contains(indented(value), redact.Mask):
-			field.Error = "It has " + redact.Mask + " where it had not: write the value itself."
-		case twice:
-			field.Error = "There is such a field already."
-		}
-		wrong = wrong || field.Error != ""
-		edited[name] = value
-	}
-	if wrong {
-		return
 	}
 	raw, err := json.Marshal(edited)
 	if err == nil {
@@ -193,10 +209,52 @@ func (c *console) readForm(r *request, f *payloadForm) {
 	}
 	if err != nil {
 		f.fail(err)
+	}
+	for i, says := range unread {
+		f.Fields[i].Errors = says // what it should be can be told when it can be read
+	}
+	if err != nil || len(unread) > 0 {
 		return
 	}
 	f.edited, f.Compared = raw, true
 	f.Changes, f.Hidden = shownDiff(f.Job.Type, f.secrets, f.Job.Payload, raw)
+}
+
+// members reads the form's fields. What is encrypted stays as it is.
+func (f *payloadForm) members(r *request) map[string]any {
+	shown, _ := object(json.RawMessage(redact.JSON(f.Job.Type, f.Job.Payload, f.secrets...)))
+	stored, _ := object(f.Job.Payload)
+	edited := map[string]any{}
+	hidden, encrypted := stored[encryption.Member]
+	names, values := r.PostForm["name"], r.PostForm["value"]
+	for i, name := range names[:min(len(names), len(values))] {
+		text := strings.TrimSpace(values[i])
+		if name == "" || text == "" {
+			continue
+		}
+		field := f.add(name, strings.ReplaceAll(text, "\r\n", "\n"))
+		value, err := decodeJSON([]byte(text))
+		value = unmask(value, shown[name], stored[name])
+		_, twice := edited[name]
+		_, known := stored[name]
+		switch {
+		case err != nil:
+			field.wrong("It is no JSON: a text stands in quotes.")
+		case strings.Contains(indented(value), redact.Mask):
+			field.wrong("It has " + redact.Mask + " where it had not: write the value itself.")
+		case twice:
+			field.wrong("There is such a field already.")
+		case encrypted && (!known || name == encryption.Member):
+			field.wrong("The payload is encrypted, and a further field would be kept in plain: give all of it by " +
+				"daybook jobs edit --encrypt.")
+		default:
+			edited[name] = value
+		}
+	}
+	if encrypted {
+		edited[encryption.Member] = hidden
+	}
+	return edited
 }
 
 // editJob stores an edited payload.
@@ -248,13 +306,39 @@ func unmask(v, shown, stored any) any {
 	case []any:
 		shown, _ := shown.([]any)
 		stored, _ := stored.([]any)
-		for i := range v {
-			if i < len(shown) && i < len(stored) {
-				v[i] = unmask(v[i], shown[i], stored[i])
-			}
-		}
+		unmaskList(v, shown, stored)
 	}
 	return v
+}
+
+// unmaskList is unmask for an array, of which elements may have been moved, added or removed. The
+// element that alone was edited is known by its place, any other by what it shows. The mask stays
+// where two elements that show the same hide different values.
+func unmaskList(v, shown, stored []any) {
+	if len(shown) != len(stored) {
+		return
+	}
+	edited := 0
+	for i := range v {
+		if len(v) != len(shown) || !reflect.DeepEqual(v[i], shown[i]) {
+			edited++
+		}
+	}
+	for i := range v {
+		if edited <= 1 && len(v) == len(shown) {
+			v[i] = unmask(v[i], shown[i], stored[i])
+			continue
+		}
+		var known []any
+		for k := range shown {
+			if reflect.DeepEqual(v[i], shown[k]) && !slices.ContainsFunc(known, func(o any) bool { return reflect.DeepEqual(o, stored[k]) }) {
+				known = append(known, stored[k])
+			}
+		}
+		if len(known) == 1 {
+			v[i] = known[0]
+		}
+	}
 }
 
 // decodeJSON reads one JSON value, with numbers as they are written.

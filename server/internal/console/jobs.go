@@ -163,15 +163,16 @@ func (c *console) jobList(ctx context.Context, r *request) (*view, error) {
 	if set(r, names...) {
 		form.Clear = r.link("jobs")
 	}
-	many := ""
+	many, edit := "", ""
 	if f.State == models.JobFailed && len(found.Jobs) > 0 {
-		many = r.link("dead-letters/retry", append(keep(r, names[1:]...), "kind", "jobs")...)
+		those := append(keep(r, names[1:]...), "kind", "jobs")
+		many, edit = r.link("dead-letters/retry", those...), r.link("dead-letters/edit", those...)
 	}
 	return &view{
 		Title: "Jobs", Template: "jobs", Nav: "jobs", Live: cursor == "", Data: map[string]any{
 			"Filters": form, "Jobs": maskedErrors(found.Jobs), "Links": found.Links, "Owners": found.Owners, "Fleets": fleets,
 			"Searched": found.Searched, "Pager": pagerOf(r, found.Next),
-			"Filtered": form.Clear != "" || f.OrgID != "", "ByFailure": f.State == models.JobFailed, "Many": many,
+			"Filtered": form.Clear != "" || f.OrgID != "", "ByFailure": f.State == models.JobFailed, "Many": many, "Edit": edit,
 		},
 	}, nil
 }

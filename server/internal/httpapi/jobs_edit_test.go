@@ -71,9 +71,20 @@ func TestEditJobs(t *testing.T) {
 		a := b.send(b.everything, http.MethodPost, "/api/jobs/edit", `{"all": true, "patch": `+bad+`}`)
 		assert.Equal(t, http.StatusUnprocessableEntity, a.status, bad)
 	}
+	for _, bad := range []string{
+		`[{"op": "add", "path": "/a", "value": "\u0000"}]`, `[{"op": "add", "path": "/a", "value": 1e999999}]`,
+	} {
+		a := b.send(b.everything, http.MethodPost, "/api/jobs/edit", `{"all": true, "patch": `+bad+`}`)
+		assert.Contains(t, []string{"PAYLOAD_INVALID", "MALFORMED"}, a.code(), "the database could not store %s", bad)
+	}
+	a := b.send(b.everything, http.MethodPost, "/api/jobs/edit",
+		`{"dryRun": true, "filter": {"type": "none"}, "patch": [{"op": "spam", "path": "/a"}]}`)
+	assert.Equal(t, http.StatusUnprocessableEntity, a.status, "a patch is checked although no job matches")
+	b.post(&op, "/api/jobs/edit", `{"dryRun": true, "filter": {"state": "pending"}, "patch": [{"op": "replace", "path": "/n", "value": 1.0}]}`)
+	assert.Equal(t, []int{550, 0, 550}, []int{op.Matched, op.Changed, op.Left}, "1.0 is 1")
 	large, err := json.Marshal(make([]int, 70_000))
 	assert.NoError(t, err)
-	a := b.send(b.everything, http.MethodPost, "/api/jobs/edit", `{"all": true, "patch": [{"op": "add", "path": "/l", "value": `+string(large)+`}]}`)
+	a = b.send(b.everything, http.MethodPost, "/api/jobs/edit", `{"all": true, "patch": [{"op": "add", "path": "/l", "value": `+string(large)+`}]}`)
 	assert.Equal(t, "PAYLOAD_TOO_LARGE", a.code(), "all of it, or nothing")
 	a = b.send(b.everything, http.MethodPost, "/api/jobs/edit", `{"patch": `+patch+`}`)
 	assert.Equal(t, "CONFIRMATION_REQUIRED", a.code())

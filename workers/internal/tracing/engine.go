@@ -2,6 +2,8 @@ package tracing
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -125,12 +127,13 @@ func finish(s trace.Span, outcome models.Outcome, code models.ErrorCode, message
 	}
 }
 
-// shown is what a span says of an error of jobs.
+// shown is what a span says of an error of jobs: nothing where a payload is encrypted, or its type
+// would encrypt what it says.
 func shown(err error, jobs ...store.Job) error {
-	for i := range jobs {
-		if err != nil && encryption.KeyOf(jobs[i].Payload) != "" {
-			return span.ErrPrivate
-		}
+	if errors.Is(err, span.ErrPrivate) || err != nil && slices.ContainsFunc(jobs, func(j store.Job) bool {
+		return encryption.KeyOf(j.Payload) != ""
+	}) {
+		return span.ErrPrivate
 	}
 	return err
 }
