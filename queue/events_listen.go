@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/store/direct"
 )
 
 // ListenEvents calls handle with each event that matches the filter, of all workers that were told
@@ -80,6 +81,9 @@ func listenOnce(ctx context.Context, pool *pgxpool.Pool, began func(), handle fu
 		defer cancel()
 		_ = own.Close(closing)
 	}()
+	if err := direct.Require(ctx, own); err != nil {
+		return err
+	}
 	// The session idles by design, whatever limit the role or the database has.
 	if _, err := own.Exec(ctx, "SET idle_session_timeout = 0; LISTEN "+store.EventsChannel); err != nil {
 		return err

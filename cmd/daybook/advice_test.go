@@ -60,6 +60,7 @@ var advice = map[health.Code]advised{
 		faults: []string{`REVOKE UPDATE ON daybook.jobs FROM daybook_worker`},
 		before: func(b *bundle) { require.NoError(b.t, migrations.Roles(b.t.Context(), b.URL)) },
 	},
+	health.DirectAddressNeeded: {elsewhere: "TestBehindAPooler"},
 	health.StandbyMissing:      {elsewhere: "it changes the settings of a server that other tests use"},
 	health.TableLocked:         {elsewhere: "TestAdviceOfOpenTransactions"},
 	health.TemporalUnavailable: {elsewhere: "no command of Daybook's"},

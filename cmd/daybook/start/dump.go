@@ -51,7 +51,7 @@ func dumpSchema(ctx context.Context, a *cli.App) ([]byte, error) {
 			return nil, errors.New("pg_dump is not on the PATH: install PostgreSQL's client programs, " +
 				"or leave the database out to dump the schema of a private one")
 		}
-		return dump(ctx, program, a.DatabaseURL)
+		return dump(ctx, program, a.SessionURL())
 	}
 	return dumpPrivate(ctx, a)
 }

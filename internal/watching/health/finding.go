@@ -18,6 +18,7 @@ const (
 	SchemaDifferent     Code = "SCHEMA_DIFFERENT"
 	SchemaIncomplete    Code = "SCHEMA_INCOMPLETE"
 	RoleLacksRights     Code = "ROLE_LACKS_RIGHTS"
+	DirectAddressNeeded Code = "DIRECT_ADDRESS_NEEDED"
 	StandbyMissing      Code = "STANDBY_MISSING"
 	TableLocked         Code = "TABLE_LOCKED"
 	TemporalUnavailable Code = "TEMPORAL_UNAVAILABLE"
@@ -52,8 +53,8 @@ const (
 // Codes lists every code, in their order.
 func Codes() []Code {
 	return []Code{
-		DatabaseUnavailable, SchemaOld, SchemaNew, SchemaDifferent, SchemaIncomplete, RoleLacksRights, StandbyMissing,
-		TableLocked, TemporalUnavailable,
+		DatabaseUnavailable, SchemaOld, SchemaNew, SchemaDifferent, SchemaIncomplete, RoleLacksRights, DirectAddressNeeded,
+		StandbyMissing, TableLocked, TemporalUnavailable,
 		AnswersSlowly, WorkflowNotStarted, WorkflowEnded, WorkflowPaused, NoWorker, TurnsFailing,
 		HandlerMissing, StaleLeases, OldSnapshot, AutovacuumBehind, ClockSkew, SourceMissing, OrganizationPaused,
 		TypePaused, QueuePaused, QueueUnworked, CapReached, OldestDue, BacklogGrows, TransactionUnshared, FailedJobs,
