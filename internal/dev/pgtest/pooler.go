@@ -24,15 +24,21 @@ const (
 	PoolSessions     PoolMode = "session"
 )
 
-// Pooler starts a PgBouncer in front of the test's database, with three sessions at most, and
-// returns the database's address through it. It ends with the test.
+// Pooler is Pooler of the test's database.
+func (db *DB) Pooler(tb testing.TB, mode PoolMode) string {
+	tb.Helper()
+	return Pooler(tb, db.URL, mode)
+}
+
+// Pooler starts a PgBouncer in front of a test's database, with three sessions at most, and returns
+// the database's address through it. It ends with the test.
 //
 // PgBouncer is looked for on the PATH and where Debian puts it. Where it lacks the test is skipped;
 // DAYBOOK_TEST_POOLER=all, as in CI, makes that a failure.
-func (db *DB) Pooler(tb testing.TB, mode PoolMode) string {
+func Pooler(tb testing.TB, databaseURL string, mode PoolMode) string {
 	tb.Helper()
 	program := poolerProgram(tb)
-	server, err := pgx.ParseConfig(db.URL)
+	server, err := pgx.ParseConfig(databaseURL)
 	if err != nil {
 		tb.Fatalf("pgtest: %v", err)
 	}
@@ -44,6 +50,7 @@ func (db *DB) Pooler(tb testing.TB, mode PoolMode) string {
 listen_addr = 127.0.0.1
 listen_port = %d
 unix_socket_dir =
+ignore_startup_parameters = extra_float_digits, options
 auth_type = any
 pool_mode = %s
 default_pool_size = 3
@@ -68,7 +75,7 @@ default_pool_size = 3
 		stop()
 		_ = command.Wait()
 	})
-	address, err := url.Parse(db.URL)
+	address, err := url.Parse(databaseURL)
 	if err != nil {
 		tb.Fatalf("pgtest: %v", err)
 	}
