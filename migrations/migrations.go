@@ -71,7 +71,8 @@ type Step struct {
 // Up applies every migration that is missing. Concurrent calls wait for each other; a second call
 // does nothing. It returns ErrDifferent, and applies nothing, when an applied migration has another
 // text than this build's. The address must lead to
-// PostgreSQL itself, or through a pooler in session mode.
+// PostgreSQL itself, or through a pooler in session mode: else it returns
+// queue.ErrDirectAddressNeeded.
 func Up(ctx context.Context, databaseURL string) error {
 	return withProvider(ctx, databaseURL, func(db *sql.DB, p *goose.Provider) error { return up(ctx, db, p) })
 }

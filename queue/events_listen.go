@@ -16,7 +16,7 @@ import (
 // ListenEvents calls handle with each event that matches the filter, of all workers that were told
 // to notify (NotifyEvents of their options), until ctx ends: then it returns nil. handle is called
 // by one goroutine, an event after the other. ListenEvents holds a connection of the pool, which
-// must be a direct one or go through a session-pooling proxy.
+// must be a direct one or go through a pooler in session mode.
 //
 // Events come within a fraction of a second of their commit, and say which job is meant, and how it
 // ended: its error and its result are read by ReadJobStatus. They are a hint and no record. A
@@ -25,8 +25,8 @@ import (
 // of the jobs that you wait for then, and when you begin to listen. What must not be missed belongs
 // into the transaction of the job: Job.InTx, a hook of the ledger, or a job of its own.
 //
-// Errors: ErrNoQuerier without a pool, ErrNoFunction without a function, and one of the first
-// connection.
+// Errors: ErrNoQuerier without a pool, ErrNoFunction without a function, ErrDirectAddressNeeded
+// behind a pooler in transaction mode, and one of the first connection.
 func ListenEvents(ctx context.Context, pool *pgxpool.Pool, f EventFilter, handle func(Event)) error {
 	switch {
 	case pool == nil:

@@ -177,7 +177,8 @@ const stickyTimeout = time.Second
 // a second first and every half a minute at most. For a program that may start before Temporal,
 // make the client by client.NewLazyClient: client.Dial fails instead. A schema that this version
 // was not made for, a namespace that does not exist and a client that is refused
-// (ErrTemporalRefuses) end it at once.
+// (ErrTemporalRefuses) end it at once, and so does a pool that leads through a pooler in transaction
+// mode, without DirectPool (queue.ErrDirectAddressNeeded).
 //
 // It may be called again once it has returned. A call beside another one is ErrRunning, one after
 // Close ErrClosed, and one of the zero value ErrNotMade.

@@ -75,9 +75,7 @@ func verifySession(ctx context.Context, pool *pgxpool.Pool) (pooled bool, err er
 		return false, err
 	}
 	if pooled, err = direct.Pooled(ctx, conn); err == nil && pooled && prepares(conn) {
-		err = fmt.Errorf("%w: the driver prepares statements, and a pooler gives the session to another client after each "+
-			"transaction (SQLSTATE 42P05, 26000): add default_query_exec_mode=cache_describe to the pool's address, or set "+
-			"ConnConfig.DefaultQueryExecMode", ErrSession)
+		err = fmt.Errorf("%w: %s", ErrSession, direct.PreparedAdvice)
 	}
 	return pooled, err
 }

@@ -23,6 +23,11 @@ var ErrNeeded = failure.New(failure.DirectAddressNeeded, "the address leads thro
 	"to another client after each transaction: set "+EnvURL+" to an address of PostgreSQL itself, or have the pooler "+
 	"work in session mode")
 
+// PreparedAdvice is what to do about prepared statements that another client has in the session, or
+// that are not in it (SQLSTATE 42P05, 26000).
+const PreparedAdvice = "the driver prepares statements, and a pooler gives the session to another client after each " +
+	"transaction: add default_query_exec_mode=cache_describe to the address, or see docs/scaling.md for other drivers"
+
 const (
 	// looks is how many times two clients look at their sessions before the pooler is known to give
 	// each client a session of its own. One look shows it, unless other clients take what is free
