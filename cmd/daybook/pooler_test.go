@@ -66,8 +66,13 @@ EXECUTE format('ALTER DATABASE %I SET default_transaction_isolation = ''serializ
 		assert.Equal(t, []string{want, want, want}, txs, "after %v", after)
 	}
 	for _, args := range [][]string{
-		{"status"}, {"organizations", "set-source", "acme", "daybook", "--create"}, {"migrate", "status"}, {"jobs", "list"}, {"leases"},
-		{"queues", "create", "bank"}, {"periods", "add", "--org", "acme", "--month", "2026-03", "--create"},
+		{"status"},
+		{"organizations", "set-source", "acme", "daybook", "--create"},
+		{"migrate", "status"},
+		{"jobs", "list"},
+		{"leases"},
+		{"queues", "create", "bank"},
+		{"periods", "add", "--org", "acme", "--month", "2026-03", "--create"},
 	} {
 		for range 2 { // what one connection has prepared another one does not look for
 			r := b.run(args...)
@@ -75,7 +80,9 @@ EXECUTE format('ALTER DATABASE %I SET default_transaction_isolation = ''serializ
 		}
 		clean(args...)
 	}
-	for _, args := range [][]string{{"migrate", "up"}, {"migrate", "up", "--roles"}, {"migrate", "down"}, {"worker"}} {
+	for _, args := range [][]string{
+		{"migrate", "up"}, {"migrate", "up", "--roles"}, {"migrate", "down"}, {"migrate", "dump"}, {"worker"},
+	} {
 		r := b.run(args...)
 		assert.Equal(t, failure.ExitUsage, r.exit, args)
 		assert.Contains(t, r.err, "set DAYBOOK_DATABASE_DIRECT_URL", args)

@@ -133,8 +133,10 @@ func nameDefaults(ctx context.Context, conn *pgx.Conn, backend uint32) (own bool
 			settings = append(settings, "('"+d.name+"', '"+d.value+"')")
 		}
 	}
-	stmt := fmt.Sprintf(`SELECT CASE WHEN current_setting(nullif(name, ''), true) IS NOT NULL THEN set_config(name, value, false) END
-  FROM (VALUES %s) d (name, value) WHERE pg_backend_pid() = %d`, strings.Join(settings, ", "), backend)
+	const ask = `
+SELECT CASE WHEN current_setting(nullif(name, ''), true) IS NOT NULL THEN set_config(name, value, false) END
+  FROM (VALUES %s) d (name, value) WHERE pg_backend_pid() = %d`
+	stmt := fmt.Sprintf(ask, strings.Join(settings, ", "), backend)
 	tag, err := conn.Exec(ctx, stmt)
 	return tag.RowsAffected() > 0, err
 }
