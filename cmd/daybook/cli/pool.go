@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -47,7 +48,10 @@ func PoolOf(ctx context.Context, address string, conns int32) (*pgxpool.Pool, er
 		config.MaxConns = conns
 	}
 	if config.ConnConfig.ConnectTimeout == 0 {
-		config.ConnConfig.ConnectTimeout = 10 * time.Second
+		config.ConnConfig.ConnectTimeout = serverLimit
+		if severalServers(config.ConnConfig) {
+			config.ConnConfig.ConnectTimeout = oneOfServersLimit
+		}
 	}
 	if config.ConnConfig.RuntimeParams["application_name"] == "" {
 		config.ConnConfig.RuntimeParams["application_name"] = "daybook"
@@ -59,6 +63,20 @@ func PoolOf(ctx context.Context, address string, conns int32) (*pgxpool.Pool, er
 		return p.IdleDuration > trustedFor && hasEnded(p.Conn)
 	}
 	return pgxpool.NewWithConfig(ctx, config)
+}
+
+const (
+	// serverLimit is how long a server may take to answer a new connection, and oneOfServersLimit one
+	// of several, which are tried in their order: the next one may be well.
+	serverLimit       = 10 * time.Second
+	oneOfServersLimit = 3 * time.Second
+)
+
+// severalServers reports whether an address names more than one server.
+func severalServers(config *pgx.ConnConfig) bool {
+	return slices.ContainsFunc(config.Fallbacks, func(f *pgconn.FallbackConfig) bool {
+		return f.Host != config.Host || f.Port != config.Port
+	})
 }
 
 // trustedFor is how long a connection may have been idle to be used without a look whether the

@@ -61,7 +61,7 @@ default_pool_size = 3
 	}
 	args := []string{file}
 	if os.Geteuid() == 0 { // as which it refuses to run
-		args = []string{"-u", "nobody", file}
+		args = []string{"-u", "daemon", file}
 	}
 	ctx, stop := context.WithCancel(context.WithoutCancel(tb.Context()))
 	command := exec.CommandContext(ctx, program, args...)

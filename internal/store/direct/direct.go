@@ -29,12 +29,12 @@ const PreparedAdvice = "the driver prepares statements, and a pooler gives the s
 	"transaction: add default_query_exec_mode=cache_describe to the address, or see docs/scaling.md for other drivers"
 
 const (
-	// looks is how many times two clients look at their sessions before the pooler is known to give
-	// each client a session of its own. One look shows it, unless other clients take what is free
+	// rounds is how many times two clients compare their sessions before the pooler is known to give
+	// each client a session of its own. One round shows it, unless other clients take what is free
 	// at that moment.
-	looks = 5
-	// lookLimit bounds the looks.
-	lookLimit = 5 * time.Second
+	rounds = 5
+	// compareLimit bounds all rounds together.
+	compareLimit = 5 * time.Second
 )
 
 // Require returns ErrNeeded for a connection that has no session of its own. Where there is no
@@ -55,7 +55,7 @@ func Pooled(ctx context.Context, conn *pgx.Conn) (bool, error) {
 	if err != nil || IsOwn(conn, first) {
 		return false, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, lookLimit)
+	ctx, cancel := context.WithTimeout(ctx, compareLimit)
 	defer cancel()
 	pooled, err := shares(ctx, conn, first)
 	if err != nil {
@@ -72,7 +72,7 @@ func shares(ctx context.Context, conn *pgx.Conn, first uint32) (bool, error) {
 		return false, err
 	}
 	defer func() { _ = other.Close(context.WithoutCancel(ctx)) }()
-	for range looks {
+	for range rounds {
 		for _, c := range []*pgx.Conn{other, conn} {
 			now, err := Backend(ctx, c)
 			if err != nil {
