@@ -40,6 +40,10 @@ var (
 		Code: "NO_DATABASE", Title: "No database is named", Status: http.StatusInternalServerError,
 		Exit: ExitUsage, Instead: internalDetail,
 	})
+	DirectAddressNeeded = row(Class{
+		Code: "DIRECT_ADDRESS_NEEDED", Title: "The database is needed past its pooler",
+		Status: http.StatusInternalServerError, Exit: ExitUsage, Instead: internalDetail,
+	})
 
 	ConfirmationRequired = row(Class{
 		Code: "CONFIRMATION_REQUIRED", Title: "Confirmation required",

@@ -22,7 +22,7 @@ var declaring = map[string]string{
 	"queue": "Err", "jobs": "Err", "workers": "Err", "migrations": "Err", "admin/schedules": "Err", "admin/books": "Err",
 	"admin/inspect": "Err", "admin/tokens": "Err", "handlers": "Err", "accounting/posting": "Err", "models": "Err",
 	"activities": "Err", "workflows": "Err", "daybooktest/queuetest": "Err",
-	"internal/store": "Err", "internal/store/ledgerdb": "Err", "internal/store/listing": "Err",
+	"internal/store": "Err", "internal/store/direct": "Err", "internal/store/ledgerdb": "Err", "internal/store/listing": "Err",
 	"internal/store/tokens": "Err", "internal/moving/importer": "Err", "internal/moving/adopt": "Err",
 	"internal/moving/export": "Err", "internal/dev/devstack": "Err",
 	"server/internal/httpapi": "err", "server/internal/console": "err",

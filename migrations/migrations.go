@@ -17,6 +17,7 @@ import (
 	"github.com/pressly/goose/v3"
 
 	"github.com/daybook-dev/daybook/failure"
+	"github.com/daybook-dev/daybook/internal/store/direct"
 	"github.com/daybook-dev/daybook/models/locks"
 )
 
@@ -69,7 +70,9 @@ type Step struct {
 
 // Up applies every migration that is missing. Concurrent calls wait for each other; a second call
 // does nothing. It returns ErrDifferent, and applies nothing, when an applied migration has another
-// text than this build's.
+// text than this build's. The address must lead to
+// PostgreSQL itself, or through a pooler in session mode: else it returns
+// queue.ErrDirectAddressNeeded.
 func Up(ctx context.Context, databaseURL string) error {
 	return withProvider(ctx, databaseURL, func(db *sql.DB, p *goose.Provider) error { return up(ctx, db, p) })
 }
@@ -102,6 +105,8 @@ func Status(ctx context.Context, databaseURL string) (steps []Step, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("database address: %w", err)
 	}
+	// Behind a pooler a prepared statement may be looked for in another session.
+	config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
 	conn, err := pgx.ConnectConfig(ctx, config.ConnConfig)
 	if err != nil {
 		return nil, fmt.Errorf("connect to the database: %w", err)
@@ -198,7 +203,7 @@ func withProvider(ctx context.Context, databaseURL string, f func(*sql.DB, *goos
 		return fmt.Errorf("database address: %w", err)
 	}
 	connected := false
-	db := stdlib.OpenDB(*config.ConnConfig, stdlib.OptionBeforeConnect(func(context.Context, *pgx.ConnConfig) error {
+	db := stdlib.OpenDB(*config.ConnConfig, stdlib.OptionAfterConnect(direct.Require), stdlib.OptionBeforeConnect(func(context.Context, *pgx.ConnConfig) error {
 		if connected {
 			return errLockLost
 		}

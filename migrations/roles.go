@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/daybook-dev/daybook/internal/store/direct"
 	"github.com/daybook-dev/daybook/models/locks"
 )
 
@@ -22,7 +23,7 @@ func Roles(ctx context.Context, databaseURL string) error {
 	if err != nil {
 		return fmt.Errorf("database address: %w", err)
 	}
-	config.MaxConns = 1
+	config.MaxConns, config.AfterConnect = 1, direct.Require
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return fmt.Errorf("connect to the database: %w", err)

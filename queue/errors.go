@@ -3,6 +3,7 @@ package queue
 import (
 	"github.com/daybook-dev/daybook/failure"
 	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/store/direct"
 )
 
 // Errors that a request can lead to; compare with errors.Is.
@@ -36,6 +37,9 @@ var (
 	ErrNoFunction = failure.New(failure.Misuse, "the function is nil: pass the one that is to be called with each event")
 	// ErrNotMigrated: the database lacks Daybook's schema: run `daybook migrate up`.
 	ErrNotMigrated = store.ErrNotMigrated
+	// ErrDirectAddressNeeded: ListenEvents, a worker or a migration was given an address that leads
+	// through a pooler in transaction mode: give it one of PostgreSQL itself (docs/scaling.md).
+	ErrDirectAddressNeeded = direct.ErrNeeded
 	// ErrInTransaction: WaitAccountingJob or WaitJob was given a transaction; pass the pool, after
 	// the transaction's commit.
 	ErrInTransaction = failure.New(failure.Misuse,

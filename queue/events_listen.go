@@ -10,12 +10,13 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/store/direct"
 )
 
 // ListenEvents calls handle with each event that matches the filter, of all workers that were told
 // to notify (NotifyEvents of their options), until ctx ends: then it returns nil. handle is called
 // by one goroutine, an event after the other. ListenEvents holds a connection of the pool, which
-// must be a direct one or go through a session-pooling proxy.
+// must be a direct one or go through a pooler in session mode.
 //
 // Events come within a fraction of a second of their commit, and say which job is meant, and how it
 // ended: its error and its result are read by ReadJobStatus. They are a hint and no record. A
@@ -24,8 +25,8 @@ import (
 // of the jobs that you wait for then, and when you begin to listen. What must not be missed belongs
 // into the transaction of the job: Job.InTx, a hook of the ledger, or a job of its own.
 //
-// Errors: ErrNoQuerier without a pool, ErrNoFunction without a function, and one of the first
-// connection.
+// Errors: ErrNoQuerier without a pool, ErrNoFunction without a function, ErrDirectAddressNeeded
+// behind a pooler in transaction mode, and one of the first connection.
 func ListenEvents(ctx context.Context, pool *pgxpool.Pool, f EventFilter, handle func(Event)) error {
 	switch {
 	case pool == nil:
@@ -80,6 +81,9 @@ func listenOnce(ctx context.Context, pool *pgxpool.Pool, began func(), handle fu
 		defer cancel()
 		_ = own.Close(closing)
 	}()
+	if err := direct.Require(ctx, own); err != nil {
+		return err
+	}
 	// The session idles by design, whatever limit the role or the database has.
 	if _, err := own.Exec(ctx, "SET idle_session_timeout = 0; LISTEN "+store.EventsChannel); err != nil {
 		return err

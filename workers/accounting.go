@@ -29,9 +29,14 @@ type AccountingOptions struct {
 	// Client is connected to Temporal; it stays the caller's to close.
 	Client client.Client
 	// Pool is connected to the database; it stays the caller's to close. Give it two connections for
-	// each activity that runs at once, and let it connect directly or through a session-pooling
-	// proxy.
+	// each activity that runs at once. Behind a pooler in transaction mode it needs DirectPool, and
+	// DefaultQueryExecMode as in docs/scaling.md.
 	Pool *pgxpool.Pool
+	// DirectPool is connected to the same database past a pooler that gives sessions to other clients
+	// after each transaction, where Pool leads through one: the worker listens, and holds the lock by
+	// which others know that it lives, on connections that are made as this pool makes them. nil:
+	// Pool. It stays the caller's to close.
+	DirectPool *pgxpool.Pool
 	// Settings are the settings of the queue.
 	Settings Settings
 	// Sources are where the ledger reads documents, by name, besides daybook.documents. The worker
@@ -131,10 +136,12 @@ func NewAccounting(o AccountingOptions) (*Worker, error) {
 		return nil, fmt.Errorf("workers: %w", err)
 	}
 	s := store.NewQueue(o.Pool, kind)
-	s.GuardSchema(verifySchema(o.Pool), o.Log)
+	s.ListenBy(o.DirectPool)
+	verify := verifySchema(o.Pool, o.DirectPool)
+	s.GuardSchema(verify, o.Log)
 	w := &Worker{
 		pool: o.Pool, log: o.Log, hub: hub.notifying(o.NotifyEvents, o.Pool, o.Log),
-		engine: engine.New(s, processor, engineOptions), fatal: make(chan error, 1),
+		engine: engine.New(s, processor, engineOptions), verify: verify, fatal: make(chan error, 1),
 	}
 	left := &leftovers{store: s, log: o.Log, can: o.abilities()}
 	w.check, w.warm = o.checkSources, s.Warm

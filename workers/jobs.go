@@ -30,6 +30,8 @@ type JobsOptions struct {
 	// Pool is connected to the database; it stays the caller's to close. A handler that asks for the
 	// transaction that completes its job takes one connection while it has it.
 	Pool *pgxpool.Pool
+	// DirectPool is that of AccountingOptions.
+	DirectPool *pgxpool.Pool
 	// Registry holds the handlers.
 	Registry *jobs.Registry
 	// Settings are the settings of the queue.
@@ -86,8 +88,13 @@ func NewJobs(o JobsOptions) (*Worker, error) {
 		return nil, err
 	}
 	s := store.NewQueue(o.Pool, store.JobsOf(o.Fleet))
-	s.GuardSchema(verifySchema(o.Pool), o.Log)
-	w := &Worker{pool: o.Pool, log: o.Log, hub: hub.notifying(o.NotifyEvents, o.Pool, o.Log), fatal: make(chan error, 1)}
+	s.ListenBy(o.DirectPool)
+	verify := verifySchema(o.Pool, o.DirectPool)
+	s.GuardSchema(verify, o.Log)
+	w := &Worker{
+		pool: o.Pool, log: o.Log, hub: hub.notifying(o.NotifyEvents, o.Pool, o.Log), verify: verify,
+		fatal: make(chan error, 1),
+	}
 	w.engine = engine.NewJobs(s, o.Registry,
 		engine.Options{
 			Worker: processName(o.Name), PickInterval: o.PickInterval, Events: sink,

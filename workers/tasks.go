@@ -31,6 +31,8 @@ type TasksOptions struct {
 	// functions that this role is granted (docs/tasks.md). It stays the caller's to close. A function
 	// of the database takes one connection while it runs.
 	Pool *pgxpool.Pool
+	// DirectPool is that of AccountingOptions.
+	DirectPool *pgxpool.Pool
 	// SchemaPool is connected as a role that may read which schema the database has, so that the
 	// worker never works another one; nil: Pool. When that may not, as worker_service_user, the
 	// worker only looks whether the functions of tasks are there.
@@ -84,6 +86,7 @@ func NewTasks(o TasksOptions) (*Worker, error) {
 	}
 	o.Registry.Started()
 	queue := store.NewTaskQueue(o.Pool, o.Registry.Names()...)
+	queue.ListenBy(o.DirectPool)
 	queue.GuardSchema(o.verify, o.Log)
 	w := &Worker{
 		pool: o.Pool, log: o.Log, hub: hub.notifying(o.NotifyEvents, o.Pool, o.Log), verify: o.verify,
@@ -107,7 +110,7 @@ func NewTasks(o TasksOptions) (*Worker, error) {
 // may see, and whether the worker's role may call what it needs, and whether the sessions can be
 // used.
 func (o TasksOptions) verify(ctx context.Context) error {
-	if err := store.VerifySession(ctx, o.Pool); err != nil {
+	if err := store.VerifyWorker(ctx, o.Pool, o.DirectPool); err != nil {
 		return err
 	}
 	pool := cmp.Or(o.SchemaPool, o.Pool)

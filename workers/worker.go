@@ -57,8 +57,7 @@ type Worker struct {
 	make  func() worker.Worker
 	fatal chan error
 	hub   *hub
-	// verify says whether the schema is the one that this program was made for; nil: the pool's
-	// schema is asked for.
+	// verify says whether the schema is the one that this program was made for.
 	verify func(ctx context.Context) error
 	// check says, once the schema is complete, what is wrong with the program's own part; nil: it has
 	// none.
@@ -178,7 +177,8 @@ const stickyTimeout = time.Second
 // a second first and every half a minute at most. For a program that may start before Temporal,
 // make the client by client.NewLazyClient: client.Dial fails instead. A schema that this version
 // was not made for, a namespace that does not exist and a client that is refused
-// (ErrTemporalRefuses) end it at once.
+// (ErrTemporalRefuses) end it at once, and so does a pool that leads through a pooler in transaction
+// mode, without DirectPool (queue.ErrDirectAddressNeeded).
 //
 // It may be called again once it has returned. A call beside another one is ErrRunning, one after
 // Close ErrClosed, and one of the zero value ErrNotMade.
@@ -270,12 +270,8 @@ func (w *Worker) keepTending(ctx context.Context) {
 // what is done now and then, such as putting the worker on record. It waits while the database is
 // unavailable to either.
 func (w *Worker) awaitDatabase(ctx context.Context) error {
-	verify := w.verify
-	if verify == nil {
-		verify = verifySchema(w.pool)
-	}
 	for pause := time.Second; ; pause = min(2*pause, 30*time.Second) {
-		err := verify(ctx)
+		err := w.verify(ctx)
 		if err == nil && w.check != nil {
 			err = w.check(ctx)
 		}
@@ -327,10 +323,10 @@ func (w *Worker) locked(ctx context.Context, err error) []any {
 }
 
 // verifySchema says whether the schema is the one that this program was made for, and whole, and
-// whether the sessions can be used.
-func verifySchema(pool *pgxpool.Pool) func(context.Context) error {
+// whether the sessions can be used; listening is DirectPool of the options.
+func verifySchema(pool, listening *pgxpool.Pool) func(context.Context) error {
 	return func(ctx context.Context) error {
-		if err := store.VerifySession(ctx, pool); err != nil {
+		if err := store.VerifyWorker(ctx, pool, listening); err != nil {
 			return err
 		}
 		return migrations.Verify(ctx, pool)

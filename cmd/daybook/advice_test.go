@@ -62,6 +62,7 @@ var advice = map[health.Code]advised{
 		before: func(b *bundle) { require.NoError(b.t, migrations.Roles(b.t.Context(), b.URL)) },
 	},
 	health.SettingOverridden:   {elsewhere: "it changes the settings of a server that other tests use"},
+	health.DirectAddressNeeded: {elsewhere: "TestBehindAPooler"},
 	health.StandbyMissing:      {elsewhere: "it changes the settings of a server that other tests use"},
 	health.TableLocked:         {elsewhere: "TestAdviceOfOpenTransactions"},
 	health.TemporalUnavailable: {elsewhere: "no command of Daybook's"},

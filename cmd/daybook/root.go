@@ -69,6 +69,9 @@ func newRoot(a *cli.App) *cobra.Command {
 	flags.BoolVar(&a.JSON, "json", false, "print JSON for programs")
 	flags.StringVar(&a.DatabaseURL, "database-url", "",
 		"the database, instead of DAYBOOK_DATABASE_URL (other users of the machine may see it)")
+	flags.StringVar(&a.DirectURL, "database-direct-url", "",
+		"the same database past a pooler in transaction mode, for migrations, LISTEN and locks "+
+			"(default DAYBOOK_DATABASE_DIRECT_URL, unless --database-url is given)")
 	flags.StringVar(&a.LogLevel, "log-level", "", "debug, info, warn or error (default DAYBOOK_LOG_LEVEL, or else info)")
 	addCommands(a, root)
 	tellRoles(root)

@@ -17,6 +17,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/daybook-dev/daybook/failure"
+	"github.com/daybook-dev/daybook/internal/store/direct"
 	"github.com/daybook-dev/daybook/internal/store/hosts"
 	"github.com/daybook-dev/daybook/models"
 )
@@ -128,6 +129,9 @@ func Wrap(doing string, err error) error {
 		}
 		if lacksSchema(pg) {
 			return fmt.Errorf("%s: %w (%w)", doing, ErrNotMigrated, err)
+		}
+		if pg.Code == "42P05" || pg.Code == "26000" {
+			return fmt.Errorf("%s: %w (%s)", doing, err, direct.PreparedAdvice)
 		}
 	}
 	return fmt.Errorf("%s: %w", doing, err)

@@ -36,7 +36,9 @@ type DB interface {
 // known of the schema and of jobs.
 type base struct {
 	pool *pgxpool.Pool
-	kind *Kind
+	// listening has the sessions that listen and hold locks; nil: pool.
+	listening *pgxpool.Pool
+	kind      *Kind
 	// guard keeps the worker from a schema that is not this program's.
 	guard guard
 	// hosts are the servers of the pool's address, which have to agree on one primary.
@@ -73,6 +75,11 @@ func (s *Store) Kind() *Kind { return s.kind }
 
 // Pool returns the pool that the store was made with.
 func (b *base) Pool() *pgxpool.Pool { return b.pool }
+
+// ListenBy has the store listen, and hold locks that outlast a transaction, in sessions of another
+// pool of the database, because a pooler gives those of its own to other clients; nil: in its own.
+// Call it before the store is used.
+func (b *base) ListenBy(pool *pgxpool.Pool) { b.listening = pool }
 
 // Turn is who leases: one bounded pass of a lane.
 type Turn struct {

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -21,7 +22,7 @@ type (
 // worker is the process's name in its leases; empty: it takes none. interval is the pause between
 // two scans while the waiters find work all the time. Close it.
 func (b *base) NewWaker(worker string, interval time.Duration, log *slog.Logger) *Waker {
-	config := b.pool.Config()
+	config := cmp.Or(b.listening, b.pool).Config()
 	return wake.NewWaker(wake.Queue{
 		Name:    b.kind.Name,
 		Worker:  worker,

@@ -20,6 +20,8 @@ import (
 // Environment is what the command line takes from environment variables.
 type Environment struct {
 	DatabaseURL string `env:"DAYBOOK_DATABASE_URL"`
+	// DatabaseDirectURL is that of DatabaseURL past a pooler in transaction mode; empty: there is none.
+	DatabaseDirectURL string `env:"DAYBOOK_DATABASE_DIRECT_URL"`
 	// TasksDatabaseURL is the database as the worker of tasks sees it; empty: DatabaseURL.
 	TasksDatabaseURL string `env:"DAYBOOK_TASKS_DATABASE_URL"`
 	LogLevel         string `env:"DAYBOOK_LOG_LEVEL"`
@@ -51,8 +53,10 @@ type App struct {
 
 	Environment Environment
 	DatabaseURL string
-	LogLevel    string
-	JSON        bool
+	// DirectURL is the address of the same database past a pooler; empty: there is none.
+	DirectURL string
+	LogLevel  string
+	JSON      bool
 
 	// Organization is the one that the command is about; empty: it is about all.
 	Organization string
@@ -98,7 +102,9 @@ func (a *App) Begin(c *cobra.Command) {
 
 // SetUp makes of the global flags what the commands use.
 func (a *App) SetUp() error {
-	a.DatabaseURL = cmp.Or(a.DatabaseURL, a.Environment.DatabaseURL)
+	if a.DatabaseURL == "" { // else the variables are another database's
+		a.DatabaseURL, a.DirectURL = a.Environment.DatabaseURL, cmp.Or(a.DirectURL, a.Environment.DatabaseDirectURL)
+	}
 	if err := a.setLevel(cmp.Or(a.LogLevel, a.Environment.LogLevel, "info")); err != nil {
 		return err
 	}

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 
@@ -100,84 +98,16 @@ func (a *App) OnDatabase(run func(c *cobra.Command, db *Database, args []string)
 	}
 }
 
-// Pool returns a pool that has not connected yet.
-func (a *App) Pool(ctx context.Context, conns int32) (*pgxpool.Pool, error) {
-	if err := a.CheckDatabaseURL(); err != nil {
-		return nil, err
-	}
-	return PoolOf(ctx, a.DatabaseURL, conns)
-}
-
-// PoolOf returns a pool of an address that has not connected yet.
-func PoolOf(ctx context.Context, address string, conns int32) (*pgxpool.Pool, error) {
-	config, err := pgxpool.ParseConfig(address)
-	if err != nil {
-		return nil, ErrBadDatabaseURL
-	}
-	if !strings.Contains(address, "pool_max_conns") {
-		config.MaxConns = conns
-	}
-	if config.ConnConfig.ConnectTimeout == 0 {
-		config.ConnConfig.ConnectTimeout = 10 * time.Second
-	}
-	if config.ConnConfig.RuntimeParams["application_name"] == "" {
-		config.ConnConfig.RuntimeParams["application_name"] = "daybook"
-	}
-	config.ConnConfig.RuntimeParams["client_encoding"] = "UTF8" // the driver knows no other
-	config.AfterConnect = nameDefaults
-	config.ShouldPing = func(_ context.Context, p pgxpool.ShouldPingParams) bool {
-		return p.IdleDuration > trustedFor && hasEnded(p.Conn)
-	}
-	return pgxpool.NewWithConfig(ctx, config)
-}
-
-// trustedFor is how long a connection may have been idle to be used without a look whether the
-// server has ended it. pgx asks the server after a second: that is a transaction of its own for
-// nearly each statement of an idle worker.
-const trustedFor = 10 * time.Second
-
-// hasEnded reports whether the server has ended an idle session, which then has something to read:
-// so it costs no transaction, and a millisecond. What breaks in silence is noticed by the next
-// statement, as it would be by asking.
-func hasEnded(conn *pgx.Conn) bool {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
-	defer cancel()
-	_, err := conn.PgConn().ReceiveMessage(ctx)
-	return err != nil && !pgconn.Timeout(err)
-}
-
-// nameDefaults has the session begin transactions as Daybook's own, also those of a single
-// statement, and gives no statement less time than it takes. What the address itself says is left
-// alone.
-func nameDefaults(ctx context.Context, conn *pgx.Conn) error {
-	said := conn.Config().RuntimeParams
-	var statements strings.Builder
-	for _, d := range []struct{ name, value string }{
-		{"default_transaction_isolation", "'read committed'"},
-		{"statement_timeout", "0"},
-		{"lock_timeout", "0"},
-		{"idle_session_timeout", "0"},
-	} {
-		if _, ok := said[d.name]; !ok && !strings.Contains(said["options"], d.name) {
-			statements.WriteString("SET " + d.name + " = " + d.value + ";")
-		}
-	}
-	// PostgreSQL 17
-	if _, ok := said["transaction_timeout"]; !ok && !strings.Contains(said["options"], "transaction_timeout") {
-		statements.WriteString(`SELECT set_config(s, '0', false) FROM (VALUES ('transaction_timeout')) v (s) WHERE current_setting(s, true) <> '0'`)
-	}
-	_, err := conn.Exec(ctx, statements.String())
-	return err
-}
-
 // CheckDatabaseURL refuses an address that cannot be read, without repeating any of it: what is
 // wrong may be the password.
 func (a *App) CheckDatabaseURL() error {
 	if a.DatabaseURL == "" {
 		return ErrNoDatabaseURL
 	}
-	if _, err := pgxpool.ParseConfig(a.DatabaseURL); err != nil {
-		return ErrBadDatabaseURL
+	for _, address := range []string{a.DatabaseURL, a.DirectURL} {
+		if _, err := pgxpool.ParseConfig(address); err != nil {
+			return ErrBadDatabaseURL
+		}
 	}
 	return nil
 }

@@ -13,7 +13,7 @@ var (
 		"no database is named: set DAYBOOK_DATABASE_URL to postgres://user:password@host:5432/database, "+
 			"or run `daybook dev`, which starts one and prints its address")
 	ErrBadDatabaseURL = failure.New(failure.NoDatabase, "the database's address (DAYBOOK_DATABASE_URL or "+
-		"--database-url) cannot be read: want postgres://user:password@host:5432/database, "+
+		"--database-url, or the direct one) cannot be read: want postgres://user:password@host:5432/database, "+
 		"special characters of the password percent-encoded")
 	ErrRoleLacksRight      = failure.New(failure.RoleLacksRight, "the database's role lacks a right")
 	ErrTemporalUnavailable = failure.New(failure.TemporalUnavailable, "Temporal cannot be reached")

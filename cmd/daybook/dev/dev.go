@@ -104,9 +104,9 @@ func startStack(ctx context.Context, a *cli.App, options devstack.Options) (*dev
 		return nil, err
 	}
 	if a.DatabaseURL == "" {
-		a.DatabaseURL = stack.DatabaseURL
+		a.DatabaseURL, a.DirectURL = stack.DatabaseURL, ""
 	}
-	if err := migrations.Up(ctx, a.DatabaseURL); err != nil {
+	if err := migrations.Up(ctx, a.SessionURL()); err != nil {
 		return nil, errors.Join(err, cli.StopStack(ctx, stack))
 	}
 	return stack, nil

@@ -16,6 +16,7 @@ import (
 
 	"github.com/daybook-dev/daybook/cmd/daybook/cli"
 	"github.com/daybook-dev/daybook/cmd/daybook/internal/terminal"
+	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/text/phrase"
 	"github.com/daybook-dev/daybook/internal/watching/health"
 )
@@ -71,6 +72,14 @@ func diagnose(ctx context.Context, a *cli.App, f doctorFlags) (health.Report, er
 		if err := a.KnowsOrganization(ctx, o.Pool); err != nil {
 			return health.Report{}, err
 		}
+		past, err := a.DirectPool(ctx)
+		if err != nil {
+			return health.Report{}, err
+		}
+		if past != nil {
+			defer cli.ClosePool(past)
+		}
+		o.Sessions = func(ctx context.Context) error { return store.VerifyWorker(ctx, o.Pool, past) }
 	}
 	if !f.noTemporal {
 		askTemporal(a, &o)

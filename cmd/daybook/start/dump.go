@@ -18,6 +18,7 @@ import (
 	"github.com/daybook-dev/daybook/cmd/daybook/cli"
 	"github.com/daybook-dev/daybook/internal/dev/devstack"
 	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/store/direct"
 	"github.com/daybook-dev/daybook/migrations"
 )
 
@@ -51,9 +52,23 @@ func dumpSchema(ctx context.Context, a *cli.App) ([]byte, error) {
 			return nil, errors.New("pg_dump is not on the PATH: install PostgreSQL's client programs, " +
 				"or leave the database out to dump the schema of a private one")
 		}
-		return dump(ctx, program, a.DatabaseURL)
+		if err := requireSession(ctx, a.SessionURL()); err != nil {
+			return nil, err
+		}
+		return dump(ctx, program, a.SessionURL())
 	}
 	return dumpPrivate(ctx, a)
+}
+
+// requireSession refuses an address through a pooler for pg_dump, which changes settings of its
+// session.
+func requireSession(ctx context.Context, address string) (err error) {
+	conn, err := pgx.Connect(ctx, address)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, conn.Close(context.WithoutCancel(ctx))) }()
+	return direct.Require(ctx, conn)
 }
 
 // dumpPrivate dumps the schema that the migrations make in a database that is made and thrown away

@@ -30,10 +30,10 @@ func migrateUpCommand(a *cli.App) *cobra.Command {
 			if err := a.CheckDatabaseURL(); err != nil {
 				return err
 			}
-			err := migrations.Up(c.Context(), a.DatabaseURL)
+			err := migrations.Up(c.Context(), a.SessionURL())
 			switch {
 			case err == nil && roles:
-				err = migrations.Roles(c.Context(), a.DatabaseURL)
+				err = migrations.Roles(c.Context(), a.SessionURL())
 			case err == nil:
 				noteRoles(c.Context(), a)
 			}
@@ -67,7 +67,7 @@ func migrateDownCommand(a *cli.App) *cobra.Command {
 			if err := a.CheckDatabaseURL(); err != nil {
 				return err
 			}
-			err := migrations.Down(c.Context(), a.DatabaseURL, all)
+			err := migrations.Down(c.Context(), a.SessionURL(), all)
 			if err != nil && !all {
 				a.Say("Each call undoes one migration: look at `daybook migrate status` before you call it again.")
 			}
@@ -121,7 +121,7 @@ func migrated(ctx context.Context, a *cli.App, err error) error {
 }
 
 func showMigrations(ctx context.Context, a *cli.App) error {
-	steps, err := migrations.Status(ctx, a.DatabaseURL)
+	steps, err := migrations.Status(ctx, a.SessionURL())
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/daybook-dev/daybook/cmd/daybook/cli"
 	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/store/direct"
 	"github.com/daybook-dev/daybook/migrations"
 	"github.com/daybook-dev/daybook/workers"
 )
@@ -125,13 +126,23 @@ func Work(ctx context.Context, a *cli.App, temporal client.Options, options work
 		return err
 	}
 	defer cli.ClosePool(pool)
+	if options.DirectPool, err = a.DirectPool(ctx); err != nil {
+		return err
+	}
+	if options.DirectPool != nil {
+		defer cli.ClosePool(options.DirectPool)
+	}
 	// A wrong schema, user, password, database or role is told at once; while the database is
 	// unavailable, the worker waits for it.
 	err = cli.Verify(ctx, pool)
 	if err == nil {
+		err = store.VerifyWorker(ctx, pool, options.DirectPool)
+	}
+	if err == nil {
 		err = cli.RequireRight(ctx, pool, "INSERT", "daybook.impacts")
 	}
-	if migrations.Wrong(err) || store.RefusesConnection(err) || errors.Is(err, cli.ErrRoleLacksRight) {
+	if migrations.Wrong(err) || store.RefusesConnection(err) || errors.Is(err, cli.ErrRoleLacksRight) ||
+		errors.Is(err, direct.ErrNeeded) || errors.Is(err, store.ErrSession) {
 		return err
 	}
 	tellWorker(ctx, a, pool, temporal, options)

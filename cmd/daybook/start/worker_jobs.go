@@ -17,7 +17,8 @@ func jobsWorker(a *cli.App, options workers.AccountingOptions) (*workers.Worker,
 			"dead letters (HANDLER_MISSING) after five minutes", "types", builtin.Missing)
 	}
 	w, err := workers.NewJobs(workers.JobsOptions{
-		Client: options.Client, Pool: options.Pool, Registry: registry, Name: options.Name, Log: options.Log,
+		Client: options.Client, Pool: options.Pool, DirectPool: options.DirectPool, Registry: registry,
+		Name: options.Name, Log: options.Log,
 		Metrics:                    options.Metrics,
 		MaxConcurrentActivities:    options.MaxConcurrentActivities,
 		MaxConcurrentWorkflowTasks: options.MaxConcurrentWorkflowTasks, PickInterval: options.PickInterval,

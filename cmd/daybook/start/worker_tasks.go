@@ -41,7 +41,8 @@ func tasksWorker(a *cli.App, options workers.AccountingOptions) (w *workers.Work
 			builtin.Missing)
 	}
 	w, err = workers.NewTasks(workers.TasksOptions{
-		Client: options.Client, Pool: pool, SchemaPool: options.Pool, Registry: registry, Name: options.Name,
+		Client: options.Client, Pool: pool, DirectPool: options.DirectPool, SchemaPool: options.Pool,
+		Registry: registry, Name: options.Name,
 		Log: options.Log, Metrics: options.Metrics,
 		MaxConcurrentActivities:    options.MaxConcurrentActivities,
 		MaxConcurrentWorkflowTasks: options.MaxConcurrentWorkflowTasks, PickInterval: options.PickInterval,

@@ -13,6 +13,7 @@ import (
 
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/diagnosis"
+	"github.com/daybook-dev/daybook/internal/store/direct"
 	"github.com/daybook-dev/daybook/internal/store/figures"
 	"github.com/daybook-dev/daybook/internal/text/phrase"
 	"github.com/daybook-dev/daybook/migrations"
@@ -35,6 +36,7 @@ const (
 	checkVacuum   = "autovacuum"
 	checkRights   = "roles"
 	checkPaths    = "search paths"
+	checkPooler   = "pooler"
 	checkStandby  = "synchronous standbys"
 	checkLocks    = "locked tables"
 	checkToken    = "tokens"
@@ -114,6 +116,9 @@ func (p *probe) checks(ctx context.Context, failed error) {
 		p.note = note
 		return found, err
 	})
+	if p.Sessions != nil {
+		p.check(checkPooler, func() ([]Finding, error) { return p.sessions(ctx) })
+	}
 	p.once(ctx, checkVacuum, p.vacuum)
 	p.once(ctx, checkStandby, p.standby)
 	if fits {
@@ -377,4 +382,19 @@ func (p *probe) schema(ctx context.Context) (found []Finding, readable bool, err
 	}
 	f.Says = upperFirst(sentence(err)) + "."
 	return []Finding{f}, readable, nil
+}
+
+// sessions looks whether workers have sessions of their own.
+func (p *probe) sessions(ctx context.Context) ([]Finding, error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*p.Timeout)
+	defer cancel()
+	err := p.Sessions(ctx)
+	if !errors.Is(err, direct.ErrNeeded) && !errors.Is(err, store.ErrSession) {
+		return nil, err
+	}
+	return []Finding{{
+		Code: DirectAddressNeeded, Severity: Warning, Says: upperFirst(sentence(err)) + ".",
+		Todo: "Give migrations and workers an address of PostgreSQL itself, by " + direct.EnvURL +
+			"; all else may go through the pooler.",
+	}}, nil
 }

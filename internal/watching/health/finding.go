@@ -19,6 +19,7 @@ const (
 	SchemaDifferent     Code = "SCHEMA_DIFFERENT"
 	SchemaIncomplete    Code = "SCHEMA_INCOMPLETE"
 	RoleLacksRights     Code = "ROLE_LACKS_RIGHTS"
+	DirectAddressNeeded Code = "DIRECT_ADDRESS_NEEDED"
 	StandbyMissing      Code = "STANDBY_MISSING"
 	SettingOverridden   Code = "SETTING_OVERRIDDEN"
 	TableLocked         Code = "TABLE_LOCKED"
@@ -55,7 +56,7 @@ const (
 func Codes() []Code {
 	return []Code{
 		SplitBrain, DatabaseUnavailable, SchemaOld, SchemaNew, SchemaDifferent, SchemaIncomplete, RoleLacksRights,
-		StandbyMissing, SettingOverridden, TableLocked, TemporalUnavailable,
+		DirectAddressNeeded, StandbyMissing, SettingOverridden, TableLocked, TemporalUnavailable,
 		AnswersSlowly, WorkflowNotStarted, WorkflowEnded, WorkflowPaused, NoWorker, TurnsFailing,
 		HandlerMissing, StaleLeases, OldSnapshot, AutovacuumBehind, ClockSkew, SourceMissing, OrganizationPaused,
 		TypePaused, QueuePaused, QueueUnworked, CapReached, OldestDue, BacklogGrows, TransactionUnshared, FailedJobs,

@@ -28,6 +28,9 @@ type Options struct {
 	// Pool is the database's; nil: it is not asked, and PoolError, if there is one, is why.
 	Pool      *pgxpool.Pool
 	PoolError error
+	// Sessions says whether workers have sessions of their own by the addresses that the program has;
+	// nil: it is not looked at.
+	Sessions func(ctx context.Context) error
 	// Temporal is asked for workflows and workers; nil: it is not asked, and TemporalError, if there
 	// is one, is why. A lazy client will do.
 	Temporal      client.Client
