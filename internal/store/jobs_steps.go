@@ -50,7 +50,7 @@ SELECT name, position, attempt, result, done, times, started_at, kept_at
 const keepStepStmt = `
 WITH held AS MATERIALIZED (
     SELECT id, awaited FROM daybook.jobs
-     WHERE id = @id AND turn_id = @turn AND fence = @fence AND run_count = @attempt AND leased_generation = @generation
+     WHERE id = @id AND turn_id = @turn AND fence = @fence AND run_count = @attempt AND leased_generation = @generation AND attempt_started_at = @started
        FOR NO KEY UPDATE
 ), marked AS (
     UPDATE daybook.jobs j SET awaited = true FROM held h WHERE j.id = h.id AND NOT h.awaited
@@ -67,7 +67,7 @@ SELECT CASE WHEN count(*) = 1 THEN count(*) ELSE daybook.lease_lost(1, count(*))
 
 func (s *Step) args(turn Turn, j Job, again bool) Args {
 	return turn.args(Args{
-		"id": j.ID, "attempt": int32(j.Attempt), "generation": j.Generation, "name": s.Name,
+		"id": j.ID, "attempt": int32(j.Attempt), "generation": j.Generation, "started": j.StartedAt, "name": s.Name,
 		"position": int32(s.Position), "result": string(s.Result), "done": s.Done, "times": int32(s.Times),
 		"took": s.Took.Seconds(), "again": again,
 	})
