@@ -50,7 +50,8 @@ SELECT name, position, attempt, result, done, times, started_at, kept_at
 const keepStepStmt = `
 WITH held AS MATERIALIZED (
     SELECT id, awaited FROM daybook.jobs
-     WHERE id = @id AND turn_id = @turn AND fence = @fence AND run_count = @attempt AND leased_generation = @generation AND attempt_started_at = @started
+     WHERE id = @id AND turn_id = @turn AND fence = @fence AND run_count = @attempt AND leased_generation = @generation
+       AND attempt_started_at = @started
        FOR NO KEY UPDATE
 ), marked AS (
     UPDATE daybook.jobs j SET awaited = true FROM held h WHERE j.id = h.id AND NOT h.awaited

@@ -136,7 +136,7 @@ RETURNING q.id`
 type Begun struct {
 	// Working are the jobs that are marked as being worked.
 	Working []string
-	// StartedAt says of each of them when its attempt began, where that is what its lease is known by.
+	// StartedAt says of each of them when its attempt began, where a lease is known by that.
 	StartedAt map[string]time.Time
 	// Held are still the turn's and wait: another transaction holds their rows.
 	Held []string
@@ -213,10 +213,14 @@ SELECT coalesce(sum(times), 0) FROM daybook.attempt_log
 func (s *Store) SetProgress(ctx context.Context, turn Turn, j Job, progress []byte) error {
 	const stmt = `
 UPDATE daybook.jobs SET progress = @progress::text::jsonb, updated_at = clock_timestamp()
- WHERE id = @id AND turn_id = @turn AND fence = @fence AND run_count = @attempt AND leased_generation = @generation AND attempt_started_at = @started
+ WHERE id = @id AND turn_id = @turn AND fence = @fence AND run_count = @attempt AND leased_generation = @generation
+       AND attempt_started_at = @started
 RETURNING id`
 	written, err := byKey(ctx, s.pool, pgx.RowTo[string], stmt,
-		turn.args(Args{"id": j.ID, "attempt": int32(j.Attempt), "generation": j.Generation, "started": j.StartedAt, "progress": string(progress)}))
+		turn.args(Args{
+			"id": j.ID, "attempt": int32(j.Attempt), "generation": j.Generation, "started": j.StartedAt,
+			"progress": string(progress),
+		}))
 	if err == nil && len(written) == 0 {
 		return fmt.Errorf("job %s: %w", j.ID, ErrLeaseLost)
 	}
