@@ -122,7 +122,8 @@ end:	do
 proctype Activity(byte i) {
 end:	do
 	:: atomic { !alive[i] && !gone[i] -> /* NextFence, then ReclaimTurns */
-		fences++; has[i] = fences; alive[i] = true; awake[i] = true; slept[i] = false; calls[i] = 0; orphans[i] = false; arrived[i] = false;
+		fences++; has[i] = fences; alive[i] = true; awake[i] = true; slept[i] = false;
+		calls[i] = 0; orphans[i] = false; arrived[i] = false;
 		if
 		:: state == leased && fence < has[i] && generation == leased_generation ->
 			attempt++; took(has[i]); arrived[i] = true

@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/daybook-dev/daybook/models/locks"
 )
 
 // search is one exhaustive search of a model.
@@ -50,6 +52,11 @@ var searches = []search{
 	{"turns", "NO_ORDER", "obeyed", "acceptance cycle"},
 	{"turns", "NO_DRAIN", "obeyed", "acceptance cycle"},
 	{"turns", "NO_CARRY", "reclaimed", "acceptance cycle"},
+	{"locks", "", "", ""},
+	{"locks", "WORKER_WAITS", "", "invalid end state"},
+	{"locks", "LEASE_WAITS", "", "invalid end state"},
+	{"locks", "CONFIGURATION_FIRST", "", "invalid end state"},
+	{"locks", "ROW_FIRST", "", "invalid end state"},
 	{"shared", "", "", ""},
 	{"shared", "NO_SAVEPOINT", "", "assertion violated ((effects[1]==0)"},
 	{"shared", "NO_LEASE", "", "assertion violated ((effects[0]==1)"},
@@ -82,7 +89,7 @@ func (s search) check(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "model.pml"), text, 0o600))
 	args := []string{"-a"}
-	for _, d := range strings.Fields(s.defines) {
+	for d := range strings.FieldsSeq(s.defines) {
 		args = append(args, "-D"+d)
 	}
 	run(t, dir, "spin", append(args, "model.pml")...)
@@ -108,6 +115,21 @@ func (s search) check(t *testing.T) {
 	n, err := strconv.Atoi(states.FindStringSubmatch(said)[1])
 	require.NoError(t, err)
 	t.Logf("%d states", n)
+}
+
+// advisory is a lock of the model that is one of the table's.
+var advisory = regexp.MustCompile(`(?m)^#define [A-Z]+ \d +/\* (configuration[a-z ]*|[a-z]+ leases|reclaim)\b`)
+
+// TestLocksAreThoseOfTheTable: the advisory locks of the model have the names of models/locks.
+func TestLocksAreThoseOfTheTable(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("locks.pml")
+	require.NoError(t, err)
+	found := advisory.FindAllStringSubmatch(string(text), -1)
+	require.Len(t, found, 6)
+	for _, m := range found {
+		assert.Contains(t, locks.Names, m[1])
+	}
 }
 
 // run runs a program in a folder, and returns what it says. pan ends with 0 whatever it finds.
