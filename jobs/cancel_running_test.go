@@ -167,6 +167,35 @@ func TestCancelThatIsTakenBack(t *testing.T) {
 	assert.Empty(t, i.failures)
 }
 
+// TestRequestBeforeACancelThatIsTakenBack: a unique job is asked for anew during its attempt, and
+// that attempt is cancelled and the cancel taken back before the handler notices. The request stands:
+// the job is worked again, for the attempt may have read what was true before it.
+func TestRequestBeforeACancelThatIsTakenBack(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	var calls atomic.Int32
+	began, goOn := make(chan struct{}), make(chan struct{})
+	jobs.Register(b.registry, jobs.Policy{}, func(context.Context, *jobs.Job[greet]) error {
+		if calls.Add(1) == 1 {
+			close(began)
+			<-goOn
+		}
+		return nil
+	})
+	id := b.enqueue(greet{Name: "refresh"}, queue.JobOptions{Unique: true})
+	turn := b.linger(b.engine)
+	receive(t, began)
+	b.coalesced(greet{Name: "refresh"})
+	for range 2 { // the second one changes nothing
+		b.exec(`SELECT daybook.cancel_job($1)`, id)
+	}
+	b.exec(`SELECT daybook.retry_job($1, 'now')`, id)
+	close(goOn)
+	b.until(1, `SELECT count(*) FROM daybook.jobs WHERE id = $1 AND state = 'completed'`, id)
+	turn.end()
+	assert.EqualValues(t, 2, calls.Load(), "the request is worked after the attempt that it met")
+}
+
 // TestCancelDuringInTx: a statement of the completing transaction is interrupted. The job is
 // cancelled, or, when a later request has taken that back, worked again, and the attempt does not
 // count.

@@ -220,9 +220,22 @@ func TestLeaseThatWasReclaimedIsNotThatOfTheNextAttempt(t *testing.T) {
 
 // TestCommitOfARetryIsUnknownAndItsJobIsLeasedAgain is the same for an attempt that failed and is
 // repeated at once. The completion of the first attempt took place, and is tried again when the
-// turn holds the job for its second one. It does not hold up what else ends in the turn.
+// turn holds the job for its second one. It does not hold up what else ends in the turn. An attempt
+// that snoozes is not counted: the second one has the same number.
 func TestCommitOfARetryIsUnknownAndItsJobIsLeasedAgain(t *testing.T) {
 	t.Parallel()
+	for name, first := range map[string]error{
+		"retried": jobs.RetryAfter(0, errors.New("not yet")), "snoozed": jobs.Snooze(0),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			leasedAgainAfterALostCommit(t, first)
+		})
+	}
+}
+
+func leasedAgainAfterALostCommit(t *testing.T, first error) {
+	t.Helper()
 	b := setup(t)
 	cut, e := b.cutting()
 	// The database fails completions for a while, and leases not as long: after an outage the one or
@@ -246,7 +259,7 @@ func TestCommitOfARetryIsUnknownAndItsJobIsLeasedAgain(t *testing.T) {
 		switch calls.Add(1) {
 		case 1:
 			cut.armed.Store(true)
-			return jobs.RetryAfter(0, errors.New("not yet"))
+			return first
 		case 2:
 			close(second)
 			<-release
@@ -272,6 +285,7 @@ func TestCommitOfARetryIsUnknownAndItsJobIsLeasedAgain(t *testing.T) {
 	goOn()
 	b.until(1, `SELECT count(*) FROM daybook.jobs WHERE id = $1 AND state = 'completed'`, id)
 	turn.end()
+	assert.EqualValues(t, 2, calls.Load(), "the second attempt keeps its lease")
 }
 
 // TestReclaimedJobThatIsReset is the same for any job: a person has it tried as if it had never

@@ -396,7 +396,7 @@ CREATE FUNCTION daybook.cancel_jobs(job_ids text[], states text[]) RETURNS integ
         UPDATE daybook.jobs j
            SET state              = CASE WHEN j.working THEN j.state ELSE 'cancelled' END,
                cancel_requested   = j.working,
-               generation         = CASE WHEN j.working THEN j.leased_generation ELSE j.generation END + 1,
+               generation         = j.generation + (NOT j.cancel_requested)::integer,
                run_count          = CASE WHEN j.state = 'leased' AND NOT j.working THEN greatest(j.run_count - 1, 0) ELSE j.run_count END,
                reclaims          = CASE WHEN j.working THEN j.reclaims ELSE 0 END,
                finished_at        = CASE WHEN NOT j.working THEN clock_timestamp() END,
@@ -4140,12 +4140,13 @@ BEGIN
         WHEN 'completed' THEN
             RAISE EXCEPTION 'job % is completed', job.id USING ERRCODE = 'DB012', HINT = 'enqueue a new one';
         WHEN 'leased' THEN
-            -- It is being worked; only a requested cancellation is withdrawn.
+            -- It is being worked; only a requested cancellation is withdrawn. What was asked for before
+            -- that one stands: it counts on, as in cancel_jobs.
             result := CASE WHEN job.cancel_requested THEN 'coalesced' ELSE 'unchanged' END;
             reason := CASE WHEN NOT job.cancel_requested THEN 'the job runs already' END;
             IF job.cancel_requested THEN
                 UPDATE daybook.jobs j
-                   SET cancel_requested = false, generation = j.leased_generation, updated_at = clock_timestamp()
+                   SET cancel_requested = false, generation = j.generation - 1, updated_at = clock_timestamp()
                  WHERE j.id = job.id;
             END IF;
             RETURN;

@@ -122,7 +122,7 @@ func TestWaitingJobWhoseRowIsHeld(t *testing.T) {
 	other := locking(t, db, jobs[0].ID)
 	defer func() { require.NoError(t, other.Rollback(context.WithoutCancel(t.Context()))) }()
 
-	left, locked, err := r.worker.markWorking(t.Context(), jobs)
+	left, locked, _, err := r.worker.markWorking(t.Context(), jobs)
 	require.NoError(t, err)
 	assert.Equal(t, map[string]bool{jobs[0].ID: true}, left)
 	require.Equal(t, []string{jobs[0].ID}, idsOf(locked))

@@ -57,16 +57,18 @@ func (w *worker) begin(work context.Context, queue []store.Job, busy bool) (unbe
 	if err := w.markWaiting(work, q.waiting); err != nil {
 		return unbegun{waiting: queue}, err // they keep the room that they have
 	}
-	left, locked, err := w.markWorking(work, q.unmarked)
+	left, locked, begun, err := w.markWorking(work, q.unmarked)
 	if err != nil {
 		return unbegun{waiting: queue}, err
 	}
+	begunAt(q.start, begun)
 	for _, j := range q.start {
 		if !left[j.ID] {
 			w.start(work, j)
 		}
 	}
 	for jobType, jobs := range q.bulk {
+		begunAt(jobs, begun)
 		w.startBulk(work, jobType, slices.DeleteFunc(jobs, func(j store.Job) bool { return left[j.ID] }))
 	}
 	return unbegun{waiting: q.waiting, locked: locked, unknown: q.unknown}, nil
@@ -172,24 +174,34 @@ func (w *worker) markWaiting(work context.Context, waiting []store.Job) error {
 
 // markWorking says that jobs which were not charged until now are worked. It returns which of them
 // are not to be begun: those that were cancelled while they waited, that another turn has, or whose
-// rows another transaction holds. The last ones, which are locked, go on waiting.
+// rows another transaction holds. The last ones, which are locked, go on waiting. The others began
+// when begun says.
 func (w *worker) markWorking(
 	work context.Context, jobs []store.Job,
-) (left map[string]bool, locked []store.Job, err error) {
+) (left map[string]bool, locked []store.Job, begun map[string]time.Time, err error) {
 	if len(jobs) == 0 {
-		return nil, nil, nil
+		return nil, nil, nil, nil
 	}
-	begun, err := w.engine.kind.BeginWaiting(work, w.leases.heldBy(), idsOf(jobs))
-	if err != nil || len(begun.Working) == len(jobs) {
-		return nil, nil, err
+	now, err := w.engine.kind.BeginWaiting(work, w.leases.heldBy(), idsOf(jobs))
+	if err != nil || len(now.Working) == len(jobs) {
+		return nil, nil, now.StartedAt, err
 	}
-	others := without(jobs, keep(jobs, begun.Working))
+	others := without(jobs, keep(jobs, now.Working))
 	w.engine.room.leave(others)
 	for i := range others {
 		others[i].Room = false
 	}
-	w.tally.note(func(r *Report) { r.Cancelled += begun.Cancelled })
-	return setOf(idsOf(others)), keep(others, begun.Held), nil
+	w.tally.note(func(r *Report) { r.Cancelled += now.Cancelled })
+	return setOf(idsOf(others)), keep(others, now.Held), now.StartedAt, nil
+}
+
+// begunAt notes in jobs when they began.
+func begunAt(jobs []store.Job, begun map[string]time.Time) {
+	for i := range jobs {
+		if at, known := begun[jobs[i].ID]; known {
+			jobs[i].StartedAt = at
+		}
+	}
 }
 
 // suspects puts the leased jobs first whose worker died with them before, and says how many of all

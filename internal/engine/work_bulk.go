@@ -176,9 +176,10 @@ func (b bulk) commit(ctx, work context.Context, jobs []store.Job) (done bulked, 
 var errAbandoned = fmt.Errorf("the handler has returned too late: %w", context.DeadlineExceeded)
 
 // sameAttempt reports whether a row that the turn has leased is leased for the attempt at the job
-// that the turn knows.
+// that the turn knows. A locked task does not say when it began: its number is never used again.
 func sameAttempt(locked, known store.Job) bool {
-	return locked.Attempt == known.Attempt && locked.Generation == known.Generation
+	began := locked.StartedAt.IsZero() || locked.StartedAt.Equal(known.StartedAt)
+	return began && locked.Attempt == known.Attempt && locked.Generation == known.Generation
 }
 
 // withContent is a locked job, as it is now, with what does not change while it is leased.

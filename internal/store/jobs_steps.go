@@ -50,6 +50,7 @@ const keepStepStmt = `
 WITH held AS MATERIALIZED (
     SELECT id, awaited FROM daybook.jobs
      WHERE id = @id AND turn_id = @turn AND fence = @fence AND run_count = @attempt AND leased_generation = @generation
+       AND attempt_started_at = @started
        FOR NO KEY UPDATE
 ), kept AS MATERIALIZED (
     SELECT daybook.put_step(h.id, h.awaited, @name, @position, @attempt, @result::text::jsonb, @done, @times, @took, @again) AS kept FROM held h
@@ -58,7 +59,7 @@ SELECT CASE WHEN (SELECT kept FROM kept) THEN 1 ELSE daybook.lease_lost(1, 0) EN
 
 func (s *Step) args(turn Turn, j Job, again bool) Args {
 	return turn.args(Args{
-		"id": j.ID, "attempt": int32(j.Attempt), "generation": j.Generation, "name": s.Name,
+		"id": j.ID, "attempt": int32(j.Attempt), "generation": j.Generation, "started": j.StartedAt, "name": s.Name,
 		"position": int32(s.Position), "result": string(s.Result), "done": s.Done, "times": int32(s.Times),
 		"took": s.Took.Seconds(), "again": again,
 	})

@@ -136,6 +136,8 @@ RETURNING q.id`
 type Begun struct {
 	// Working are the jobs that are marked as being worked.
 	Working []string
+	// StartedAt says of each of them when its attempt began, where a lease is known by that.
+	StartedAt map[string]time.Time
 	// Held are still the turn's and wait: another transaction holds their rows.
 	Held []string
 	// Cancelled counts those that were to be cancelled, and are.
@@ -144,7 +146,7 @@ type Begun struct {
 
 // BeginWaiting implements engine.Leases. A job that the turn has leased anew meanwhile is the
 // turn's, and may be begun: which of its attempts completes it is decided by the completion, which
-// compares the attempt and the generation.
+// compares the attempt, the generation and the begin.
 func (s *Store) BeginWaiting(ctx context.Context, turn Turn, ids []string) (Begun, error) {
 	const begin = `
 UPDATE daybook.jobs q
@@ -152,13 +154,16 @@ UPDATE daybook.jobs q
  WHERE q.id = ANY (ARRAY(SELECT id FROM daybook.jobs
                           WHERE id = ANY (@ids) AND turn_id = @turn AND fence = @fence AND NOT cancel_requested
                           ORDER BY org_id, id FOR NO KEY UPDATE SKIP LOCKED))
-RETURNING q.id`
+RETURNING q.id, q.attempt_started_at`
 	const held = `
 SELECT id FROM daybook.jobs WHERE id = ANY (@ids) AND turn_id = @turn AND fence = @fence AND NOT working`
-	var b Begun
-	var err error
+	b := Begun{StartedAt: map[string]time.Time{}}
+	var id string
+	var at time.Time
 	a := turn.args(Args{"ids": ids, "cancelled": true, "delay": 0.0})
-	if b.Working, err = byKey(ctx, s.pool, pgx.RowTo[string], s.kind.sql(begin), a); err != nil {
+	if _, err := byKey(ctx, s.pool, eachRow([]any{&id, &at}, func() {
+		b.Working, b.StartedAt[id] = append(b.Working, id), at
+	}), s.kind.sql(begin), a); err != nil {
 		return b, Wrap("begin jobs", err)
 	}
 	if len(b.Working) == len(ids) {
@@ -209,9 +214,13 @@ func (s *Store) SetProgress(ctx context.Context, turn Turn, j Job, progress []by
 	const stmt = `
 UPDATE daybook.jobs SET progress = @progress::text::jsonb, updated_at = clock_timestamp()
  WHERE id = @id AND turn_id = @turn AND fence = @fence AND run_count = @attempt AND leased_generation = @generation
+       AND attempt_started_at = @started
 RETURNING id`
 	written, err := byKey(ctx, s.pool, pgx.RowTo[string], stmt,
-		turn.args(Args{"id": j.ID, "attempt": int32(j.Attempt), "generation": j.Generation, "progress": string(progress)}))
+		turn.args(Args{
+			"id": j.ID, "attempt": int32(j.Attempt), "generation": j.Generation, "started": j.StartedAt,
+			"progress": string(progress),
+		}))
 	if err == nil && len(written) == 0 {
 		return fmt.Errorf("job %s: %w", j.ID, ErrLeaseLost)
 	}

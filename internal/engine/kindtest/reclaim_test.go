@@ -131,6 +131,9 @@ func leaseAhead(b *bundle) {
 	kept, lost, back := b.lease(lives, 1), b.lease(gone, 1), b.lease(ends, 1)
 	require.Len(b.t, slices.Concat(kept, lost, back), 3)
 	require.NoError(b.t, b.ahead(ctx))
+	for i := range kept {
+		kept[i].StartedAt = kept[i].StartedAt.Add(24 * time.Hour)
+	}
 	n, err := b.kind.GiveBack(ctx, ends, nil, 0)
 	require.NoError(b.t, err)
 	assert.Equal(b.t, 1, n)

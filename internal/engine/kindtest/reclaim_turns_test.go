@@ -51,7 +51,8 @@ func lowerFence(b *bundle) {
 	earlier := b.turn("run/0/1")
 	j := b.leased(earlier, 1)[0]
 	turn := b.turn("run/0/1")
-	require.Len(b.t, b.reclaimTurns(turn, false, turn.ID).Jobs, 1)
+	reclaimed := b.reclaimTurns(turn, false, turn.ID).Jobs
+	require.Len(b.t, reclaimed, 1)
 	for name, completion := range map[string]store.Completion{
 		"completed": done, "retried": retry, "rescheduled": later,
 		"failed": failed,
@@ -64,7 +65,7 @@ func lowerFence(b *bundle) {
 	require.NoError(b.t, err)
 	assert.Zero(b.t, n)
 	assert.Empty(b.t, b.log(j.ID))
-	_, err = b.complete(turn, done, j)
+	_, err = b.complete(turn, done, reclaimed[0])
 	require.NoError(b.t, err)
 }
 

@@ -60,7 +60,7 @@ WITH v AS (
       FROM v
      WHERE q.ctid = v.place AND q.id = v.id
        AND CASE WHEN $14 THEN q.turn_id IS NULL AND q.finished_at IS NULL AND q.generation = v.generation
-                ELSE q.turn_id = $15 AND q.fence = $16 AND q.run_count = v.attempt AND q.leased_generation = v.generation AND NOT ($18 AND q.cancel_requested) END
+                ELSE q.turn_id = $15 AND q.fence = $16 AND q.run_count = v.attempt AND q.leased_generation = v.generation AND q.attempt_started_at = v.started_at AND NOT ($18 AND q.cancel_requested) END
     RETURNING q.id AS job_id, q.org_id, v.attempt, v.outcome, v.code, v.error, v.started_at, v.unlogged,
               'jobs' AS kind, q.type, NULL::text AS document_id, NULL::bigint AS version
               ,
