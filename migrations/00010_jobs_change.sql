@@ -77,7 +77,7 @@ BEGIN
     BEGIN
         UPDATE daybook.jobs j
            SET state           = 'pending',
-               fleet           = target,
+               fleet           = CASE WHEN j.limit_key IS NULL THEN target ELSE -1 END,
                ready_at        = CASE WHEN daybook.must_wait(j.id, j.org_id, j.sequence) THEN '9999-12-31 00:00:00+00' ELSE due END,
                first_ready_at  = due,
                generation      = j.generation + 1,
@@ -139,7 +139,8 @@ BEGIN
              ORDER BY m.org_id, m.hash, CASE WHEN m.hash IS NULL THEN m.id END, m.id
         ), updated AS (
             UPDATE daybook.jobs j
-               SET state = 'pending', fleet = coalesce((SELECT u.fleet FROM daybook.queues u WHERE u.name = j.queue), 0), first_ready_at = due, generation = j.generation + 1, reclaims = 0, finished_at = NULL,
+               SET state = 'pending', fleet = CASE WHEN j.limit_key IS NULL THEN coalesce((SELECT u.fleet FROM daybook.queues u WHERE u.name = j.queue), 0) ELSE -1 END,
+                   first_ready_at = due, generation = j.generation + 1, reclaims = 0, finished_at = NULL,
                    run_count       = CASE retry_jobs.mode WHEN 'reset' THEN 0 ELSE j.run_count END,
                    last_error      = CASE WHEN retry_jobs.mode <> 'reset' THEN j.last_error END,
                    last_error_code = CASE WHEN retry_jobs.mode <> 'reset' THEN j.last_error_code END,

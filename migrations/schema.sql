@@ -88,6 +88,119 @@ CREATE FUNCTION daybook.accounting_request_in_doubt(org_id text, document_id tex
             AND (priority IS NULL OR priority BETWEEN 1 AND 3) AND (ready_at IS NULL OR ready_at <= '9999-12-31 23:59:59+00')) IS NOT TRUE
 $$;
 
+-- Name: admit_all_limited(text, text, text, integer); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.admit_all_limited(type text, org_id text, key text, batch integer) RETURNS boolean
+    LANGUAGE plpgsql
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
+    SET enable_sort TO 'off'
+    SET jit TO 'off'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    o text := admit_all_limited.org_id;
+    k text := admit_all_limited.key;
+BEGIN
+    FOR i IN 1..batch LOOP
+        SELECT j.org_id, j.limit_key INTO o, k
+          FROM daybook.jobs j
+         WHERE j.type = admit_all_limited.type AND (j.org_id, j.limit_key) > (o, k) AND j.limit_key IS NOT NULL AND j.finished_at IS NULL
+         ORDER BY j.org_id, j.limit_key
+         LIMIT 1;
+        IF NOT FOUND THEN
+            RETURN true;
+        END IF;
+        IF NOT daybook.admit_limited(admit_all_limited.type, o, k) THEN
+            INSERT INTO daybook.job_wait_checks (limit_type, org_id, limit_key) VALUES (admit_all_limited.type, o, k);
+        END IF;
+    END LOOP;
+    INSERT INTO daybook.job_wait_checks (limit_type, org_id, limit_key, limit_all) VALUES (admit_all_limited.type, o, k, true);
+    RETURN true;
+END
+$$;
+
+-- Name: admit_limited(text, text, text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.admit_limited(type text, org_id text, key text) RETURNS boolean
+    LANGUAGE plpgsql
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
+    SET enable_sort TO 'off'
+    SET jit TO 'off'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    most  CONSTANT integer := 200;
+    ahead CONSTANT double precision := 0.25;
+    found daybook.job_limits;
+    room  integer := most;
+    held  integer;
+    begun integer;
+    -- Of a rate: seconds from one beginning to the next, how many may begin at once, when the bucket
+    -- is full, and how many it allows.
+    step  double precision;
+    burst integer;
+    base  timestamptz;
+    allowed integer;
+    due   timestamptz;
+    n     integer;
+    line  boolean;
+    at    CONSTANT timestamptz := clock_timestamp();
+BEGIN
+    -- Another isolation level does not see what was committed before the lock was taken.
+    IF current_setting('transaction_isolation') <> 'read committed'
+       OR NOT pg_try_advisory_xact_lock(daybook.lock_class('job limits'), hashtext(admit_limited.type || '/' || admit_limited.org_id || '/' || admit_limited.key)) THEN
+        RETURN false;
+    END IF;
+    SELECT l.* INTO found FROM daybook.job_limits l WHERE l.type = admit_limited.type;
+    IF found.type IS NOT NULL THEN
+        SELECT count(*), count(*) FILTER (WHERE j.turn_id IS NOT NULL) INTO held, begun
+          FROM daybook.jobs j
+         WHERE j.type = admit_limited.type AND j.org_id = admit_limited.org_id AND j.limit_key = admit_limited.key AND j.finished_at IS NULL AND j.fleet >= 0;
+        room := least(room, found.parallel - held);
+    END IF;
+    IF found.rate IS NOT NULL THEN
+        step := found.rate_seconds / found.rate;
+        burst := greatest(1, least(most, floor(0.05 / step)));
+        base := greatest(at, (SELECT r.next_at FROM daybook.job_limit_rates r
+                               WHERE r.type = admit_limited.type AND r.org_id = admit_limited.org_id AND r.limit_key = admit_limited.key));
+        allowed := greatest(0, least(most, floor((ahead - extract(epoch FROM base - at)) / step + burst)));
+        room := least(room, allowed, greatest(burst, least(most, ceil(ahead / step))) - (held - begun));
+    END IF;
+    WITH next AS MATERIALIZED (
+        SELECT x.id, row_number() OVER () AS nth
+          FROM (SELECT j.id
+                  FROM daybook.jobs j
+                 WHERE j.type = admit_limited.type AND j.org_id = admit_limited.org_id AND j.limit_key = admit_limited.key AND j.finished_at IS NULL AND j.fleet = -2
+                 ORDER BY j.priority, j.ready_at, j.id
+                 LIMIT greatest(room, 0)
+                   FOR NO KEY UPDATE SKIP LOCKED) x
+    ), admitted AS (
+        UPDATE daybook.jobs j
+           SET fleet = coalesce((SELECT u.fleet FROM daybook.queues u WHERE u.name = j.queue), 0),
+               ready_at = greatest(at, base + make_interval(secs => (next.nth - burst) * step)),
+               first_ready_at = CASE WHEN j.run_count = 0 THEN greatest(at, base + make_interval(secs => (next.nth - burst) * step)) ELSE j.first_ready_at END,
+               updated_at = at
+          FROM next
+         WHERE j.id = next.id AND j.fleet = -2
+        RETURNING j.ready_at
+    )
+    SELECT count(*), min(a.ready_at) INTO n, due FROM admitted a;
+    IF n > 0 THEN
+        PERFORM daybook.wake_job_queue();
+    END IF;
+    line := (found.rate IS NOT NULL OR room > 0)
+            AND EXISTS (SELECT FROM daybook.jobs j
+                         WHERE j.type = admit_limited.type AND j.org_id = admit_limited.org_id AND j.limit_key = admit_limited.key AND j.finished_at IS NULL AND j.fleet = -2);
+    IF found.rate IS NOT NULL THEN
+        PERFORM daybook.note_limit_rate(admit_limited.type, admit_limited.org_id, admit_limited.key, base + make_interval(secs => n * step),
+                                        CASE WHEN line AND n >= allowed THEN base + make_interval(secs => (n + 1 - burst) * step - ahead) END);
+    END IF;
+    RETURN NOT (line AND n < room OR line AND room = most AND n = room);
+END
+$$;
+
 -- Name: new_id(); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.new_id() RETURNS text
@@ -155,6 +268,7 @@ CREATE TABLE daybook.jobs (
     queue text COLLATE pg_catalog."C",
     sequence text COLLATE pg_catalog."C",
     awaited boolean DEFAULT false NOT NULL,
+    limit_key text COLLATE pg_catalog."C",
     completed_turn_id text COLLATE pg_catalog."C",
     completed_fence bigint,
     completed_by text,
@@ -176,7 +290,7 @@ COMMENT ON COLUMN daybook.jobs.priority IS '1 high, 2 normal, 3 low';
 
 -- Name: COLUMN jobs.fleet; Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON COLUMN daybook.jobs.fleet IS 'The fleet whose workers work it (daybook.fleets): that of its queue; 0: the one without a name';
+COMMENT ON COLUMN daybook.jobs.fleet IS 'The fleet whose workers work it (daybook.fleets): that of its queue; 0: the one without a name; -1 or -2: none yet, because its limit_key comes first (00028_limits.sql)';
 
 -- Name: COLUMN jobs.state; Type: COMMENT; Schema: daybook; Owner: -
 
@@ -212,7 +326,11 @@ COMMENT ON COLUMN daybook.jobs.sequence IS 'The key of its sequence: jobs of one
 
 -- Name: COLUMN jobs.awaited; Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON COLUMN daybook.jobs.awaited IS 'Other jobs may wait for its end, or it for a callback: its changes are looked at';
+COMMENT ON COLUMN daybook.jobs.awaited IS 'Other jobs may wait for its end, also those of its limit_key, or it for a callback: its changes are looked at';
+
+-- Name: COLUMN jobs.limit_key; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.jobs.limit_key IS 'The key of its type''s limit: of the jobs of one type, organization and key so many run at a time, or begin in a time';
 
 -- Name: COLUMN jobs.completed_turn_id; Type: COMMENT; Schema: daybook; Owner: -
 
@@ -251,6 +369,9 @@ CREATE FUNCTION daybook.awaited_job_changed() RETURNS trigger
     LANGUAGE plpgsql
     AS $$
 BEGIN
+    IF NEW.limit_key IS NOT NULL THEN
+        PERFORM daybook.limited_job_changed(OLD, NEW);
+    END IF;
     IF NEW.state IN ('completed', 'failed', 'cancelled') THEN
         IF NEW.state <> OLD.state AND OLD.state NOT IN ('completed', 'cancelled') THEN
             PERFORM daybook.tell_of_ended_job(OLD, NEW.state::text);
@@ -269,6 +390,9 @@ CREATE FUNCTION daybook.awaited_job_removed() RETURNS trigger
     LANGUAGE plpgsql
     AS $$
 BEGIN
+    IF OLD.limit_key IS NOT NULL THEN
+        PERFORM daybook.limited_job_changed(OLD, NULL);
+    END IF;
     PERFORM daybook.tell_of_ended_job(OLD, 'removed');
     RETURN NULL;
 END
@@ -642,9 +766,9 @@ BEGIN
 END
 $$;
 
--- Name: check_job_order(text, text, text[]); Type: FUNCTION; Schema: daybook; Owner: -
+-- Name: check_job_order(text, text, text[], text); Type: FUNCTION; Schema: daybook; Owner: -
 
-CREATE FUNCTION daybook.check_job_order(queue text, sequence text, after text[]) RETURNS void
+CREATE FUNCTION daybook.check_job_order(queue text, sequence text, after text[], limit_key text) RETURNS void
     LANGUAGE plpgsql IMMUTABLE
     AS $_$
 BEGIN
@@ -653,6 +777,9 @@ BEGIN
     END IF;
     IF sequence = '' OR octet_length(sequence) > 255 THEN
         RAISE EXCEPTION 'sequence must have 1 to 255 bytes, or be null' USING ERRCODE = 'DB010';
+    END IF;
+    IF limit_key = '' OR octet_length(limit_key) > 255 THEN
+        RAISE EXCEPTION 'limit_key must have 1 to 255 bytes, or be null' USING ERRCODE = 'DB010';
     END IF;
     IF cardinality(after) > 100 THEN
         RAISE EXCEPTION 'a job may wait for 100 others, not %', cardinality(after)
@@ -867,9 +994,9 @@ BEGIN
 END
 $$;
 
--- Name: check_waits(integer, bigint); Type: FUNCTION; Schema: daybook; Owner: -
+-- Name: check_waits(integer, bigint, timestamp with time zone); Type: FUNCTION; Schema: daybook; Owner: -
 
-CREATE FUNCTION daybook.check_waits(batch integer DEFAULT 500, beyond bigint DEFAULT 0, OUT decided integer, OUT again integer, OUT last bigint) RETURNS record
+CREATE FUNCTION daybook.check_waits(batch integer DEFAULT 500, beyond bigint DEFAULT 0, since timestamp with time zone DEFAULT '-infinity'::timestamp with time zone, OUT decided integer, OUT again integer, OUT last bigint, OUT left_from timestamp with time zone) RETURNS record
     LANGUAGE plpgsql
     SET enable_seqscan TO 'off'
     SET enable_bitmapscan TO 'off'
@@ -884,33 +1011,37 @@ DECLARE
 BEGIN
     decided := 0;
     again := 0;
+    SELECT g.decided, g.again, g.left_from INTO decided, again, left_from FROM daybook.pass_limits(batch, since) g;
     ids := ARRAY(SELECT t.id FROM daybook.job_wait_checks t WHERE t.id > beyond ORDER BY t.id LIMIT batch FOR UPDATE SKIP LOCKED);
     last := coalesce(ids[cardinality(ids)], 0);
     FOR asked IN
         WITH taken AS (
             DELETE FROM daybook.job_wait_checks c WHERE c.id = ANY (ids)
-            RETURNING c.org_id, c.sequence, c.awaits, c.job_id, c.queue
+            RETURNING c.org_id, c.sequence, c.awaits, c.job_id, c.queue, c.limit_type, c.limit_key, c.limit_all
         )
-        SELECT DISTINCT t.org_id, t.sequence, t.awaits, t.job_id, t.queue FROM taken t ORDER BY t.org_id, t.sequence, t.awaits, t.job_id, t.queue
+        SELECT DISTINCT * FROM taken t ORDER BY t.org_id, t.sequence, t.awaits, t.job_id, t.queue, t.limit_type, t.limit_key
     LOOP
         done := CASE
             WHEN asked.sequence IS NOT NULL THEN daybook.check_sequence(asked.org_id, asked.sequence)
             WHEN asked.awaits IS NOT NULL THEN daybook.check_awaited(asked.awaits, batch)
             WHEN asked.queue IS NOT NULL THEN daybook.move_queue(asked.queue)
+            WHEN asked.limit_all THEN daybook.admit_all_limited(asked.limit_type, asked.org_id, asked.limit_key, batch)
+            WHEN asked.limit_type IS NOT NULL THEN daybook.admit_limited(asked.limit_type, asked.org_id, asked.limit_key)
             ELSE daybook.check_waiting_job(asked.job_id) END;
         IF done THEN
             decided := decided + 1;
         ELSE
             again := again + 1;
-            INSERT INTO daybook.job_wait_checks (org_id, sequence, awaits, job_id, queue) VALUES (asked.org_id, asked.sequence, asked.awaits, asked.job_id, asked.queue);
+            INSERT INTO daybook.job_wait_checks (org_id, sequence, awaits, job_id, queue, limit_type, limit_key, limit_all)
+            VALUES (asked.org_id, asked.sequence, asked.awaits, asked.job_id, asked.queue, asked.limit_type, asked.limit_key, asked.limit_all);
         END IF;
     END LOOP;
 END
 $$;
 
--- Name: FUNCTION check_waits(batch integer, beyond bigint, OUT decided integer, OUT again integer, OUT last bigint); Type: COMMENT; Schema: daybook; Owner: -
+-- Name: FUNCTION check_waits(batch integer, beyond bigint, since timestamp with time zone, OUT decided integer, OUT again integer, OUT last bigint, OUT left_from timestamp with time zone); Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON FUNCTION daybook.check_waits(batch integer, beyond bigint, OUT decided integer, OUT again integer, OUT last bigint) IS 'Releases jobs that wait for nothing any more, and moves jobs of queues to their fleets, where the transaction that caused it could not. Workers call it';
+COMMENT ON FUNCTION daybook.check_waits(batch integer, beyond bigint, since timestamp with time zone, OUT decided integer, OUT again integer, OUT last bigint, OUT left_from timestamp with time zone) IS 'Releases jobs that wait for nothing any more, or whose limit allows it, and moves jobs of queues to their fleets, where the transaction that caused it could not. Workers call it';
 
 -- Name: claim_async_operation(uuid); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -1404,9 +1535,9 @@ $$;
 
 COMMENT ON FUNCTION daybook.enqueue_async_operation(p_operation_type text, p_payload jsonb, p_submission_id uuid, p_form_id uuid, p_workspace_id uuid, p_max_attempts integer) IS 'enqueue_job for applications that come from async_operations. The organization is the workspace, or "default"';
 
--- Name: enqueue_job(text, text, jsonb, text, timestamp with time zone, integer, integer, jsonb, boolean, text, text, text[], boolean, text); Type: FUNCTION; Schema: daybook; Owner: -
+-- Name: enqueue_job(text, text, jsonb, text, timestamp with time zone, integer, integer, jsonb, boolean, text, text, text[], boolean, text, text); Type: FUNCTION; Schema: daybook; Owner: -
 
-CREATE FUNCTION daybook.enqueue_job(org_id text, type text, payload jsonb, idempotency_key text DEFAULT NULL::text, ready_at timestamp with time zone DEFAULT NULL::timestamp with time zone, priority integer DEFAULT NULL::integer, max_attempts integer DEFAULT NULL::integer, links jsonb DEFAULT NULL::jsonb, unique_payload boolean DEFAULT false, queue text DEFAULT NULL::text, sequence text DEFAULT NULL::text, after text[] DEFAULT NULL::text[], after_any_end boolean DEFAULT false, skip_while_open text DEFAULT NULL::text, OUT job_id text, OUT duplicate boolean, OUT result text) RETURNS record
+CREATE FUNCTION daybook.enqueue_job(org_id text, type text, payload jsonb, idempotency_key text DEFAULT NULL::text, ready_at timestamp with time zone DEFAULT NULL::timestamp with time zone, priority integer DEFAULT NULL::integer, max_attempts integer DEFAULT NULL::integer, links jsonb DEFAULT NULL::jsonb, unique_payload boolean DEFAULT false, queue text DEFAULT NULL::text, sequence text DEFAULT NULL::text, after text[] DEFAULT NULL::text[], after_any_end boolean DEFAULT false, skip_while_open text DEFAULT NULL::text, limit_key text DEFAULT NULL::text, OUT job_id text, OUT duplicate boolean, OUT result text) RETURNS record
     LANGUAGE plpgsql
     AS $_$
 #variable_conflict use_column
@@ -1430,15 +1561,17 @@ BEGIN
     -- function then takes a fifth of what an enqueue costs. A priority out of range is left to the
     -- checks below: the planner may cast it to smallint, and fail, before the statement's condition
     -- is looked at.
-    IF num_nonnulls(enqueue_job.idempotency_key, enqueue_job.queue, enqueue_job.sequence, enqueue_job.after, skip_while_open) = 0 AND NOT unique_payload
+    IF num_nonnulls(enqueue_job.idempotency_key, enqueue_job.queue, enqueue_job.sequence, enqueue_job.after, skip_while_open,
+                    enqueue_job.limit_key) = 0 AND NOT unique_payload
        AND coalesce(enqueue_job.priority, 2) BETWEEN 1 AND 3 THEN
         INSERT INTO daybook.jobs (org_id, type, payload, ready_at, first_ready_at, priority, max_attempts)
         SELECT enqueue_job.org_id, enqueue_job.type, enqueue_job.payload, due, due, coalesce(enqueue_job.priority, 2), enqueue_job.max_attempts
          WHERE enqueue_job.type ~ '^[A-Za-z][A-Za-z0-9_.:-]*$'
            AND NOT daybook.job_in_doubt(enqueue_job.org_id, enqueue_job.type, enqueue_job.payload, enqueue_job.payload::text, NULL, enqueue_job.ready_at,
                                         enqueue_job.priority, enqueue_job.max_attempts, enqueue_job.links)
+           AND NOT EXISTS (SELECT FROM daybook.job_limits l WHERE l.type = enqueue_job.type)
         RETURNING id, false, 'enqueued', daybook.must_wake(daybook.jobs_key(0), due) INTO job_id, duplicate, result, wake;
-        -- Null: the request may be invalid, and no row was made.
+        -- Null: the request may be invalid, or its type has a limit, and no row was made.
         IF NOT wake THEN
             RETURN;
         ELSIF wake THEN
@@ -1457,8 +1590,8 @@ BEGIN
         PERFORM daybook.check_job(enqueue_job.org_id, enqueue_job.type, enqueue_job.payload, as_text, enqueue_job.idempotency_key,
                                   enqueue_job.ready_at, enqueue_job.priority, enqueue_job.max_attempts, enqueue_job.links);
     END IF;
-    IF waits OR enqueue_job.queue IS NOT NULL THEN
-        PERFORM daybook.check_job_order(enqueue_job.queue, enqueue_job.sequence, enqueue_job.after);
+    IF waits OR num_nonnulls(enqueue_job.queue, enqueue_job.limit_key) > 0 THEN
+        PERFORM daybook.check_job_order(enqueue_job.queue, enqueue_job.sequence, enqueue_job.after, enqueue_job.limit_key);
     END IF;
     duplicate := false;
     result := 'enqueued';
@@ -1479,10 +1612,12 @@ BEGIN
     WHILE job_id IS NULL LOOP
         due := greatest(due, clock_timestamp());
         INSERT INTO daybook.jobs (org_id, type, payload, input_hash, idempotency_key, unique_hash, ready_at, first_ready_at, priority, max_attempts,
-                                  fleet, queue, sequence, awaited)
-        VALUES (enqueue_job.org_id, enqueue_job.type, enqueue_job.payload, hash, enqueue_job.idempotency_key, single,
+                                  fleet, queue, sequence, awaited, limit_key)
+        SELECT enqueue_job.org_id, enqueue_job.type, enqueue_job.payload, hash, enqueue_job.idempotency_key, single,
                 CASE WHEN waits THEN '9999-12-31 00:00:00+00' ELSE due END, due, coalesce(enqueue_job.priority, 2), enqueue_job.max_attempts,
-                crew, named, enqueue_job.sequence, enqueue_job.sequence IS NOT NULL)
+                CASE WHEN k.key IS NULL THEN crew ELSE -1 END, named, enqueue_job.sequence, num_nonnulls(enqueue_job.sequence, k.key) > 0, k.key
+          FROM (SELECT coalesce(enqueue_job.limit_key, (SELECT daybook.limit_key(l, enqueue_job.org_id, enqueue_job.payload)
+                                                          FROM daybook.job_limits l WHERE l.type = enqueue_job.type)) AS key OFFSET 0) k
         ON CONFLICT DO NOTHING
         RETURNING id INTO job_id;
         EXIT WHEN FOUND;
@@ -1543,9 +1678,9 @@ BEGIN
 END
 $_$;
 
--- Name: FUNCTION enqueue_job(org_id text, type text, payload jsonb, idempotency_key text, ready_at timestamp with time zone, priority integer, max_attempts integer, links jsonb, unique_payload boolean, queue text, sequence text, after text[], after_any_end boolean, skip_while_open text, OUT job_id text, OUT duplicate boolean, OUT result text); Type: COMMENT; Schema: daybook; Owner: -
+-- Name: FUNCTION enqueue_job(org_id text, type text, payload jsonb, idempotency_key text, ready_at timestamp with time zone, priority integer, max_attempts integer, links jsonb, unique_payload boolean, queue text, sequence text, after text[], after_any_end boolean, skip_while_open text, limit_key text, OUT job_id text, OUT duplicate boolean, OUT result text); Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON FUNCTION daybook.enqueue_job(org_id text, type text, payload jsonb, idempotency_key text, ready_at timestamp with time zone, priority integer, max_attempts integer, links jsonb, unique_payload boolean, queue text, sequence text, after text[], after_any_end boolean, skip_while_open text, OUT job_id text, OUT duplicate boolean, OUT result text) IS 'Asks for a background job. In a CTE it runs only if the query reads from that CTE';
+COMMENT ON FUNCTION daybook.enqueue_job(org_id text, type text, payload jsonb, idempotency_key text, ready_at timestamp with time zone, priority integer, max_attempts integer, links jsonb, unique_payload boolean, queue text, sequence text, after text[], after_any_end boolean, skip_while_open text, limit_key text, OUT job_id text, OUT duplicate boolean, OUT result text) IS 'Asks for a background job. In a CTE it runs only if the query reads from that CTE';
 
 -- Name: enqueue_job_with_callback(text, text, jsonb, text, interval, text, integer, integer, jsonb, text); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -1577,9 +1712,9 @@ $$;
 
 COMMENT ON FUNCTION daybook.enqueue_job_with_callback(org_id text, type text, payload jsonb, callback text, within interval, idempotency_key text, priority integer, max_attempts integer, links jsonb, queue text, OUT job_id text, OUT duplicate boolean, OUT result text, OUT token text) IS 'Asks for a background job that begins when another system answers, or at the deadline. Returns the token for that system once';
 
--- Name: enqueue_jobs(text[], text[], jsonb[], text[], timestamp with time zone[], integer[], integer[], jsonb[], boolean[], text[], text[], jsonb[], boolean[]); Type: FUNCTION; Schema: daybook; Owner: -
+-- Name: enqueue_jobs(text[], text[], jsonb[], text[], timestamp with time zone[], integer[], integer[], jsonb[], boolean[], text[], text[], jsonb[], boolean[], text[]); Type: FUNCTION; Schema: daybook; Owner: -
 
-CREATE FUNCTION daybook.enqueue_jobs(org_ids text[], types text[], payloads jsonb[], idempotency_keys text[] DEFAULT NULL::text[], ready_ats timestamp with time zone[] DEFAULT NULL::timestamp with time zone[], priorities integer[] DEFAULT NULL::integer[], max_attempts integer[] DEFAULT NULL::integer[], links jsonb[] DEFAULT NULL::jsonb[], unique_payloads boolean[] DEFAULT NULL::boolean[], queues text[] DEFAULT NULL::text[], sequences text[] DEFAULT NULL::text[], afters jsonb[] DEFAULT NULL::jsonb[], afters_any_end boolean[] DEFAULT NULL::boolean[]) RETURNS TABLE(ordinal integer, job_id text, duplicate boolean, result text)
+CREATE FUNCTION daybook.enqueue_jobs(org_ids text[], types text[], payloads jsonb[], idempotency_keys text[] DEFAULT NULL::text[], ready_ats timestamp with time zone[] DEFAULT NULL::timestamp with time zone[], priorities integer[] DEFAULT NULL::integer[], max_attempts integer[] DEFAULT NULL::integer[], links jsonb[] DEFAULT NULL::jsonb[], unique_payloads boolean[] DEFAULT NULL::boolean[], queues text[] DEFAULT NULL::text[], sequences text[] DEFAULT NULL::text[], afters jsonb[] DEFAULT NULL::jsonb[], afters_any_end boolean[] DEFAULT NULL::boolean[], limit_keys text[] DEFAULT NULL::text[]) RETURNS TABLE(ordinal integer, job_id text, duplicate boolean, result text)
     LANGUAGE plpgsql
     SET jit TO 'off'
     AS $_$
@@ -1592,6 +1727,8 @@ DECLARE
     fresh text[];
     -- Whether a type is invalid. A call has few different types, and each is checked once.
     strange boolean;
+    -- Whether a type has a limit by key.
+    limited boolean;
     -- The earliest time of the jobs that were inserted.
     due   timestamptz := '-infinity';
 BEGIN
@@ -1600,30 +1737,35 @@ BEGIN
        OR coalesce(cardinality(priorities), total) <> total OR coalesce(cardinality(enqueue_jobs.max_attempts), total) <> total
        OR coalesce(cardinality(links), total) <> total OR coalesce(cardinality(unique_payloads), total) <> total
        OR coalesce(cardinality(queues), total) <> total OR coalesce(cardinality(sequences), total) <> total
-       OR coalesce(cardinality(afters), total) <> total OR coalesce(cardinality(afters_any_end), total) <> total THEN
+       OR coalesce(cardinality(afters), total) <> total OR coalesce(cardinality(afters_any_end), total) <> total
+       OR coalesce(cardinality(limit_keys), total) <> total THEN
         RAISE EXCEPTION 'all arrays must be equally long, or null but for org_ids, types and payloads' USING ERRCODE = 'DB010';
     END IF;
     ids := daybook.new_ids(total);
-    IF queues IS NOT NULL OR sequences IS NOT NULL OR afters IS NOT NULL THEN
-        PERFORM daybook.check_job_order(x.queue, x.sequence, daybook.job_ids(x.after))
-           FROM unnest(queues, sequences, afters) AS x (queue, sequence, after);
+    IF queues IS NOT NULL OR sequences IS NOT NULL OR afters IS NOT NULL OR limit_keys IS NOT NULL THEN
+        PERFORM daybook.check_job_order(x.queue, x.sequence, daybook.job_ids(x.after), x.limit_key)
+           FROM unnest(queues, sequences, afters, limit_keys) AS x (queue, sequence, after, limit_key);
     END IF;
-    strange := EXISTS (SELECT FROM (SELECT DISTINCT unnest(types) AS type) t WHERE (t.type ~ '^[A-Za-z][A-Za-z0-9_.:-]*$') IS NOT TRUE);
+    SELECT bool_or((t.type ~ '^[A-Za-z][A-Za-z0-9_.:-]*$') IS NOT TRUE), bool_or(EXISTS (SELECT FROM daybook.job_limits l WHERE l.type = t.type))
+      INTO strange, limited
+      FROM (SELECT DISTINCT unnest(types) AS type) t;
 
     -- OFFSET 0 keeps the planner from making a payload's text anew for each use.
     IF idempotency_keys IS NULL AND unique_payloads IS NULL THEN
         -- None of these conflicts with another job.
-        INSERT INTO daybook.jobs (id, org_id, type, payload, ready_at, first_ready_at, priority, max_attempts, fleet, queue, sequence, awaited)
+        INSERT INTO daybook.jobs (id, org_id, type, payload, ready_at, first_ready_at, priority, max_attempts, fleet, queue, sequence, awaited, limit_key)
         SELECT r.id, r.org, r.type,
                CASE WHEN strange OR daybook.job_in_doubt(r.org, r.type, r.payload, r.as_text, NULL, r.ready_at, r.priority, r.attempts, r.links)
                     THEN daybook.check_job(r.org, r.type, r.payload, r.as_text, NULL, r.ready_at, r.priority, r.attempts, r.links)
                     ELSE r.payload END,
                CASE WHEN r.sequence IS NOT NULL OR r.after <> '[]' THEN '9999-12-31 00:00:00+00' ELSE r.due END, r.due,
-               coalesce(r.priority, 2), r.attempts, CASE WHEN r.queue IS NULL THEN 0 ELSE daybook.queue_fleet(r.queue) END, r.queue, r.sequence, r.sequence IS NOT NULL
-          FROM (SELECT x.*, x.payload::text AS as_text, greatest(coalesce(x.ready_at, '-infinity'), clock_timestamp()) AS due
+               coalesce(r.priority, 2), r.attempts, least(CASE WHEN r.queue IS NULL THEN 0 ELSE daybook.queue_fleet(r.queue) END, CASE WHEN r.lk IS NOT NULL THEN -1 END), r.queue, r.sequence,
+               num_nonnulls(r.sequence, r.lk) > 0, r.lk
+          FROM (SELECT x.*, CASE WHEN limited THEN coalesce(x.limit_key, (SELECT daybook.limit_key(l, x.org, x.payload) FROM daybook.job_limits l WHERE l.type = x.type)) ELSE x.limit_key END AS lk,
+                       x.payload::text AS as_text, greatest(coalesce(x.ready_at, '-infinity'), clock_timestamp()) AS due
                   FROM (SELECT unnest(ids) AS id, unnest(org_ids) AS org, unnest(types) AS type, unnest(payloads) AS payload, unnest(ready_ats) AS ready_at,
                                unnest(priorities) AS priority, unnest(enqueue_jobs.max_attempts) AS attempts, unnest(links) AS links,
-                               nullif(unnest(queues), 'default') AS queue, unnest(sequences) AS sequence, unnest(afters) AS after) x
+                               nullif(unnest(queues), 'default') AS queue, unnest(sequences) AS sequence, unnest(afters) AS after, unnest(limit_keys) AS limit_key) x
                 OFFSET 0) r;
         fresh := ids;
     ELSE
@@ -1632,20 +1774,22 @@ BEGIN
                    CASE WHEN strange OR daybook.job_in_doubt(r.org, r.type, r.payload, r.as_text, r.key, r.ready_at, r.priority, r.attempts, r.links)
                         THEN daybook.check_job(r.org, r.type, r.payload, r.as_text, r.key, r.ready_at, r.priority, r.attempts, r.links)
                         ELSE r.payload END AS checked
-              FROM (SELECT x.*, x.payload::text AS as_text, greatest(coalesce(x.ready_at, '-infinity'), clock_timestamp()) AS due,
+              FROM (SELECT x.*, CASE WHEN limited THEN coalesce(x.limit_key, (SELECT daybook.limit_key(l, x.org, x.payload) FROM daybook.job_limits l WHERE l.type = x.type)) ELSE x.limit_key END AS lk,
+                           x.payload::text AS as_text, greatest(coalesce(x.ready_at, '-infinity'), clock_timestamp()) AS due,
                            coalesce(x.asked_unique, false) AS is_unique
                       FROM (SELECT generate_series(1, total) AS n, unnest(ids) AS id, unnest(org_ids) AS org, unnest(types) AS type,
                                    unnest(payloads) AS payload, unnest(idempotency_keys) AS key,
                                    unnest(ready_ats) AS ready_at, unnest(priorities) AS priority, unnest(enqueue_jobs.max_attempts) AS attempts,
                                    unnest(links) AS links, unnest(unique_payloads) AS asked_unique,
-                                   nullif(unnest(queues), 'default') AS queue, unnest(sequences) AS sequence, unnest(afters) AS after) x
+                                   nullif(unnest(queues), 'default') AS queue, unnest(sequences) AS sequence, unnest(afters) AS after, unnest(limit_keys) AS limit_key) x
                     OFFSET 0) r
         ), ins AS (
             INSERT INTO daybook.jobs AS j (id, org_id, type, payload, input_hash, idempotency_key, unique_hash, ready_at, first_ready_at, priority,
-                                           max_attempts, fleet, queue, sequence, awaited)
+                                           max_attempts, fleet, queue, sequence, awaited, limit_key)
             SELECT h.id, h.org, h.type, h.checked, h.hash, h.key, CASE WHEN h.is_unique THEN h.hash END,
                    CASE WHEN h.sequence IS NOT NULL OR h.after <> '[]' THEN '9999-12-31 00:00:00+00' ELSE h.due END, h.due,
-                   coalesce(h.priority, 2), h.attempts, CASE WHEN h.queue IS NULL THEN 0 ELSE daybook.queue_fleet(h.queue) END, h.queue, h.sequence, h.sequence IS NOT NULL
+                   coalesce(h.priority, 2), h.attempts, least(CASE WHEN h.queue IS NULL THEN 0 ELSE daybook.queue_fleet(h.queue) END, CASE WHEN h.lk IS NOT NULL THEN -1 END), h.queue, h.sequence,
+                   num_nonnulls(h.sequence, h.lk) > 0, h.lk
               FROM hashed h
              ORDER BY h.is_unique DESC, CASE WHEN h.is_unique OR h.key IS NOT NULL THEN h.org END COLLATE "C",
                       CASE WHEN h.is_unique THEN h.hash END, h.key COLLATE "C", h.n
@@ -1690,8 +1834,8 @@ BEGIN
     FOR req IN
         SELECT x.*
           FROM unnest(org_ids, types, payloads, idempotency_keys, ready_ats, priorities, enqueue_jobs.max_attempts, links, unique_payloads,
-                      queues, sequences, afters, afters_any_end)
-               WITH ORDINALITY AS x (org, type, payload, key, ready_at, priority, attempts, links, is_unique, queue, sequence, after, any_end, n)
+                      queues, sequences, afters, afters_any_end, limit_keys)
+               WITH ORDINALITY AS x (org, type, payload, key, ready_at, priority, attempts, links, is_unique, queue, sequence, after, any_end, limit_key, n)
          WHERE (ids[x.n] IN (SELECT unnest(fresh))) IS NOT TRUE
          ORDER BY coalesce(x.is_unique, false) DESC, x.org COLLATE "C",
                   CASE WHEN x.is_unique THEN daybook.job_input_hash(x.type, x.payload::text) END, x.key COLLATE "C", x.n
@@ -1699,15 +1843,16 @@ BEGIN
         ordinal := req.n;
         SELECT e.job_id, e.duplicate, e.result INTO job_id, duplicate, result
           FROM daybook.enqueue_job(req.org, req.type, req.payload, req.key, req.ready_at, req.priority, req.attempts, req.links,
-                                   coalesce(req.is_unique, false), req.queue, req.sequence, daybook.job_ids(req.after), req.any_end) e;
+                                   coalesce(req.is_unique, false), req.queue, req.sequence, daybook.job_ids(req.after), req.any_end,
+                                   limit_key => req.limit_key) e;
         RETURN NEXT;
     END LOOP;
 END
 $_$;
 
--- Name: FUNCTION enqueue_jobs(org_ids text[], types text[], payloads jsonb[], idempotency_keys text[], ready_ats timestamp with time zone[], priorities integer[], max_attempts integer[], links jsonb[], unique_payloads boolean[], queues text[], sequences text[], afters jsonb[], afters_any_end boolean[]); Type: COMMENT; Schema: daybook; Owner: -
+-- Name: FUNCTION enqueue_jobs(org_ids text[], types text[], payloads jsonb[], idempotency_keys text[], ready_ats timestamp with time zone[], priorities integer[], max_attempts integer[], links jsonb[], unique_payloads boolean[], queues text[], sequences text[], afters jsonb[], afters_any_end boolean[], limit_keys text[]); Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON FUNCTION daybook.enqueue_jobs(org_ids text[], types text[], payloads jsonb[], idempotency_keys text[], ready_ats timestamp with time zone[], priorities integer[], max_attempts integer[], links jsonb[], unique_payloads boolean[], queues text[], sequences text[], afters jsonb[], afters_any_end boolean[]) IS 'Asks for many background jobs in one statement';
+COMMENT ON FUNCTION daybook.enqueue_jobs(org_ids text[], types text[], payloads jsonb[], idempotency_keys text[], ready_ats timestamp with time zone[], priorities integer[], max_attempts integer[], links jsonb[], unique_payloads boolean[], queues text[], sequences text[], afters jsonb[], afters_any_end boolean[], limit_keys text[]) IS 'Asks for many background jobs in one statement';
 
 -- Name: fail_async_operation(uuid, text, bigint, text); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -2109,7 +2254,7 @@ CREATE FUNCTION daybook.is_sound_job(job daybook.jobs) RETURNS boolean
     LANGUAGE plpgsql IMMUTABLE
     AS $_$
 BEGIN
-    IF num_nonnulls(job.input_hash, job.unique_hash, job.idempotency_key, job.max_attempts, job.queue, job.sequence,
+    IF num_nonnulls(job.input_hash, job.unique_hash, job.idempotency_key, job.max_attempts, job.queue, job.sequence, job.limit_key,
                     job.turn_id, job.fence, job.leased_generation, job.worker, job.attempt_started_at) = 0
        AND num_nonnulls(job.finished_at, job.completed_turn_id, job.completed_fence, job.completed_by, job.completed_started_at)
            = (CASE job.state WHEN 'pending' THEN 0 WHEN 'completed' THEN 5 END)
@@ -2134,6 +2279,7 @@ BEGIN
         WHEN NOT (job.max_attempts BETWEEN 1 AND 1000) THEN daybook.refuse_row('jobs', 'jobs_max_attempts_check')
         WHEN job.queue IS NOT NULL AND (octet_length(job.queue) > 64 OR job.queue !~ '^[A-Za-z][A-Za-z0-9_.:-]*$') THEN daybook.refuse_row('jobs', 'jobs_queue_check')
         WHEN NOT (octet_length(job.sequence) BETWEEN 1 AND 255) THEN daybook.refuse_row('jobs', 'jobs_sequence_check')
+        WHEN NOT (octet_length(job.limit_key) BETWEEN 1 AND 255) THEN daybook.refuse_row('jobs', 'jobs_limit_key_check')
         WHEN NOT (job.run_count BETWEEN 0 AND 1000000) THEN daybook.refuse_row('jobs', 'jobs_run_count_check')
         WHEN NOT (job.reclaims BETWEEN 0 AND 1000000) THEN daybook.refuse_row('jobs', 'jobs_reclaims_check')
         WHEN CASE WHEN job.state = 'leased'
@@ -2254,7 +2400,7 @@ BEGIN
         UPDATE daybook.jobs j
            SET ready_at = CASE WHEN daybook.is_waiting(opened) THEN j.ready_at ELSE due END, first_ready_at = due, priority = least(j.priority, asked_priority), updated_at = clock_timestamp()
          WHERE j.id = opened.id;
-        IF daybook.must_wake(daybook.jobs_key(opened.fleet), due) THEN
+        IF opened.fleet < 0 OR daybook.must_wake(daybook.jobs_key(opened.fleet), due) THEN
             PERFORM daybook.wake_job_queue(opened.fleet);
         END IF;
         RETURN 'rescheduled';
@@ -2365,6 +2511,75 @@ BEGIN
 END
 $$;
 
+-- Name: job_limits; Type: TABLE; Schema: daybook; Owner: -
+
+CREATE TABLE daybook.job_limits (
+    type text NOT NULL COLLATE pg_catalog."C",
+    by text DEFAULT ''::text NOT NULL,
+    parallel integer,
+    rate integer,
+    rate_seconds double precision,
+    declared boolean DEFAULT false NOT NULL,
+    updated_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT job_limits_by_check CHECK (((by = ANY (ARRAY[''::text, 'org_id'::text])) OR ((by ~ '^payload(\.[^.]+)+$'::text) AND (octet_length(by) <= 255)))),
+    CONSTRAINT job_limits_check CHECK (((num_nonnulls(parallel, rate) > 0) AND ((rate IS NULL) = (rate_seconds IS NULL)))),
+    CONSTRAINT job_limits_parallel_check CHECK ((parallel > 0)),
+    CONSTRAINT job_limits_rate_check CHECK ((rate > 0)),
+    CONSTRAINT job_limits_rate_seconds_check CHECK (((rate_seconds >= (0.001)::double precision) AND (rate_seconds <= (31536000)::double precision))),
+    CONSTRAINT job_limits_type_check CHECK ((type ~ '^[A-Za-z][A-Za-z0-9_.:-]{0,63}$'::text))
+);
+
+-- Name: TABLE job_limits; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON TABLE daybook.job_limits IS 'Limits by key of types of background jobs';
+
+-- Name: COLUMN job_limits.by; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.job_limits.by IS 'What the key of a job is that was enqueued without one: org_id, or a member of its payload such as payload.account_id; empty: such a job has no key, and no limit';
+
+-- Name: COLUMN job_limits.parallel; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.job_limits.parallel IS 'How many jobs of a key run at a time, over all workers; null: any number';
+
+-- Name: COLUMN job_limits.rate; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.job_limits.rate IS 'How many attempts of a key begin in rate_seconds, over all workers; null: any number';
+
+-- Name: COLUMN job_limits.declared; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.job_limits.declared IS 'Workers set it, as the policy of the type''s handler says; otherwise a person, whose limit they leave alone';
+
+-- Name: limit_key(daybook.job_limits, text, jsonb); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.limit_key(l daybook.job_limits, org_id text, payload jsonb) RETURNS text
+    LANGUAGE sql STABLE
+    AS $_$
+    SELECT CASE WHEN octet_length(k.key) > 255 THEN encode(sha256(convert_to(k.key, 'UTF8')), 'hex') ELSE nullif(k.key, '') END
+      FROM (SELECT CASE $1.by WHEN '' THEN NULL WHEN 'org_id' THEN $2 ELSE $3 #>> string_to_array(substr($1.by, 9), '.') END AS key) k
+$_$;
+
+-- Name: limited_job_changed(daybook.jobs, daybook.jobs); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.limited_job_changed(was daybook.jobs, became daybook.jobs) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    held CONSTANT boolean := was.fleet >= 0 AND was.finished_at IS NULL;
+    holds boolean := coalesce(became.fleet >= 0 AND became.finished_at IS NULL, false);
+BEGIN
+    -- What is to be tried again, or at another time, is admitted anew.
+    IF became.state = 'pending' AND became.fleet <> -1 AND became.fleet = was.fleet AND (was.state <> 'pending' OR became.ready_at <> was.ready_at) THEN
+        UPDATE daybook.jobs j SET fleet = -1 WHERE j.id = became.id;
+        holds := false;
+    END IF;
+    IF held AND (NOT holds OR was.turn_id IS NULL AND became.turn_id IS NOT NULL AND EXISTS (SELECT FROM daybook.job_limits l WHERE l.type = was.type AND l.rate IS NOT NULL))
+       AND NOT daybook.admit_limited(was.type, was.org_id, was.limit_key) THEN
+        INSERT INTO daybook.job_wait_checks (limit_type, org_id, limit_key) VALUES (was.type, was.org_id, was.limit_key);
+        PERFORM daybook.wake_job_queue();
+    END IF;
+END
+$$;
+
 -- Name: lock_class(text); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.lock_class(name text) RETURNS integer
@@ -2384,6 +2599,7 @@ CREATE FUNCTION daybook.lock_class(name text) RETURNS integer
         WHEN 'queue leases'         THEN 1684109680
         WHEN 'fleets'               THEN 1684109681
         WHEN 'workers'              THEN 1684109682
+        WHEN 'job limits'           THEN 1684109683
     END
 $$;
 
@@ -2672,6 +2888,25 @@ BEGIN
 END
 $$;
 
+-- Name: note_limit_rate(text, text, text, timestamp with time zone, timestamp with time zone); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.note_limit_rate(type text, org_id text, key text, next_at timestamp with time zone, look_at timestamp with time zone) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+#variable_conflict use_column
+BEGIN
+    IF note_limit_rate.look_at IS NULL AND note_limit_rate.next_at <= clock_timestamp() THEN
+        DELETE FROM daybook.job_limit_rates r WHERE r.type = note_limit_rate.type AND r.org_id = note_limit_rate.org_id AND r.limit_key = note_limit_rate.key;
+        RETURN;
+    END IF;
+    INSERT INTO daybook.job_limit_rates AS r (type, org_id, limit_key, next_at, look_at)
+    VALUES (note_limit_rate.type, note_limit_rate.org_id, note_limit_rate.key, note_limit_rate.next_at,
+            greatest(coalesce(note_limit_rate.look_at, note_limit_rate.next_at), clock_timestamp() + interval '10 ms'))
+    ON CONFLICT (type, org_id, limit_key) DO UPDATE SET next_at = excluded.next_at, look_at = excluded.look_at
+     WHERE (r.next_at, r.look_at) IS DISTINCT FROM (excluded.next_at, excluded.look_at);
+END
+$$;
+
 -- Name: note_waiting(text[]); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.note_waiting(ids text[]) RETURNS void
@@ -2718,6 +2953,60 @@ CREATE FUNCTION daybook.open_twin(job daybook.jobs) RETURNS text
     SELECT o.id FROM daybook.jobs o
      WHERE o.org_id = $1.org_id AND o.unique_hash = $1.unique_hash AND o.state IN ('pending', 'leased') AND o.id <> $1.id
 $_$;
+
+-- Name: pass_limits(integer, timestamp with time zone); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.pass_limits(batch integer, since timestamp with time zone, OUT decided integer, OUT again integer, OUT left_from timestamp with time zone) RETURNS record
+    LANGUAGE plpgsql
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
+    SET jit TO 'off'
+    AS $$
+DECLARE
+    asked record;
+    ids   text[];
+BEGIN
+    decided := 0;
+    again := 0;
+    SELECT array_agg(x.id), max(x.ready_at) INTO ids, left_from
+      FROM (SELECT j.id, j.ready_at
+              FROM daybook.jobs j
+             WHERE j.fleet = -1 AND num_nulls(nullif(j.state, 'pending')) = 1 AND j.ready_at > coalesce(since, statement_timestamp() - interval '1 minute')
+               AND j.ready_at <= clock_timestamp()
+             ORDER BY j.ready_at
+             LIMIT batch
+               FOR NO KEY UPDATE SKIP LOCKED) x;
+    IF coalesce(cardinality(ids), 0) < batch THEN
+        left_from := NULL;
+    END IF;
+    FOR asked IN
+        WITH joined AS (
+            UPDATE daybook.jobs j SET fleet = -2 WHERE j.id = ANY (ids) AND j.fleet = -1 AND j.state::text = 'pending'
+            RETURNING j.type, j.org_id, j.limit_key
+        )
+        SELECT o.type, o.org_id, o.limit_key, bool_or(o.joined) AS joined
+          FROM (SELECT *, true AS joined FROM joined
+                 UNION ALL
+                (SELECT r.type, r.org_id, r.limit_key, false FROM daybook.job_limit_rates r WHERE r.look_at <= clock_timestamp() ORDER BY r.look_at LIMIT batch)) o
+         GROUP BY o.type, o.org_id, o.limit_key
+    LOOP
+        IF NOT asked.joined THEN
+            -- Its type may have no rate any more.
+            DELETE FROM daybook.job_limit_rates r
+             WHERE r.type = asked.type AND r.org_id = asked.org_id AND r.limit_key = asked.limit_key
+               AND NOT EXISTS (SELECT FROM daybook.job_limits l WHERE l.type = asked.type AND l.rate IS NOT NULL);
+        END IF;
+        IF daybook.admit_limited(asked.type, asked.org_id, asked.limit_key) THEN
+            decided := decided + 1;
+            CONTINUE;
+        END IF;
+        again := again + 1;
+        IF asked.joined THEN
+            INSERT INTO daybook.job_wait_checks (limit_type, org_id, limit_key) VALUES (asked.type, asked.org_id, asked.limit_key);
+        END IF;
+    END LOOP;
+END
+$$;
 
 -- Name: pause_queue(text, boolean); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -3155,7 +3444,7 @@ BEGIN
     BEGIN
         UPDATE daybook.jobs j
            SET state           = 'pending',
-               fleet           = target,
+               fleet           = CASE WHEN j.limit_key IS NULL THEN target ELSE -1 END,
                ready_at        = CASE WHEN daybook.must_wait(j.id, j.org_id, j.sequence) THEN '9999-12-31 00:00:00+00' ELSE due END,
                first_ready_at  = due,
                generation      = j.generation + 1,
@@ -3213,7 +3502,8 @@ BEGIN
              ORDER BY m.org_id, m.hash, CASE WHEN m.hash IS NULL THEN m.id END, m.id
         ), updated AS (
             UPDATE daybook.jobs j
-               SET state = 'pending', fleet = coalesce((SELECT u.fleet FROM daybook.queues u WHERE u.name = j.queue), 0), first_ready_at = due, generation = j.generation + 1, reclaims = 0, finished_at = NULL,
+               SET state = 'pending', fleet = CASE WHEN j.limit_key IS NULL THEN coalesce((SELECT u.fleet FROM daybook.queues u WHERE u.name = j.queue), 0) ELSE -1 END,
+                   first_ready_at = due, generation = j.generation + 1, reclaims = 0, finished_at = NULL,
                    run_count       = CASE retry_jobs.mode WHEN 'reset' THEN 0 ELSE j.run_count END,
                    last_error      = CASE WHEN retry_jobs.mode <> 'reset' THEN j.last_error END,
                    last_error_code = CASE WHEN retry_jobs.mode <> 'reset' THEN j.last_error_code END,
@@ -3409,6 +3699,49 @@ $$;
 -- Name: FUNCTION set_hooks(org_id text, hooks text[], OUT changed boolean); Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON FUNCTION daybook.set_hooks(org_id text, hooks text[], OUT changed boolean) IS 'Puts on record which hooks are called with an organization''s postings; null: those of daybook.defaults; empty: none';
+
+-- Name: set_job_limit(text, text, integer, integer, double precision, boolean); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.set_job_limit(type text, by text DEFAULT ''::text, parallel integer DEFAULT NULL::integer, rate integer DEFAULT NULL::integer, rate_seconds double precision DEFAULT NULL::double precision, declared boolean DEFAULT false) RETURNS boolean
+    LANGUAGE plpgsql
+    AS $_$
+#variable_conflict use_column
+DECLARE
+    per CONSTANT double precision := CASE WHEN set_job_limit.rate IS NOT NULL THEN coalesce(set_job_limit.rate_seconds, 1) END;
+BEGIN
+    IF (set_job_limit.type ~ '^[A-Za-z][A-Za-z0-9_.:-]{0,63}$') IS NOT TRUE THEN
+        RAISE EXCEPTION 'type must be a letter and then letters, digits, "_", ".", ":" or "-", 64 bytes at most' USING ERRCODE = 'DB010';
+    END IF;
+    IF (set_job_limit.by IN ('', 'org_id') OR set_job_limit.by ~ '^payload(\.[^.]+)+$' AND octet_length(set_job_limit.by) <= 255) IS NOT TRUE THEN
+        RAISE EXCEPTION 'a limit cannot be by %', coalesce(quote_literal(set_job_limit.by), 'null')
+            USING ERRCODE = 'DB010', HINT = 'take org_id, a member of the payload such as payload.account_id, or an empty text for the limit_key of each request';
+    END IF;
+    IF set_job_limit.parallel < 1 OR set_job_limit.rate < 1 OR per NOT BETWEEN 0.001 AND 31536000 OR set_job_limit.rate IS NULL AND set_job_limit.rate_seconds IS NOT NULL THEN
+        RAISE EXCEPTION 'parallel and rate must be at least 1, or null, and a rate is a number of jobs in 0.001 to 31536000 seconds' USING ERRCODE = 'DB010';
+    END IF;
+    IF num_nonnulls(set_job_limit.parallel, set_job_limit.rate) = 0 THEN
+        DELETE FROM daybook.job_limits l WHERE l.type = set_job_limit.type AND (l.declared OR NOT set_job_limit.declared);
+    ELSE
+        INSERT INTO daybook.job_limits AS l (type, by, parallel, rate, rate_seconds, declared)
+        VALUES (set_job_limit.type, set_job_limit.by, set_job_limit.parallel, set_job_limit.rate, per, set_job_limit.declared)
+        ON CONFLICT (type) DO UPDATE
+           SET by = excluded.by, parallel = excluded.parallel, rate = excluded.rate, rate_seconds = excluded.rate_seconds, declared = excluded.declared,
+               updated_at = clock_timestamp()
+         WHERE (l.declared OR NOT excluded.declared)
+           AND (l.by, l.parallel, l.rate, l.rate_seconds, l.declared) IS DISTINCT FROM (excluded.by, excluded.parallel, excluded.rate, excluded.rate_seconds, excluded.declared);
+    END IF;
+    IF NOT FOUND THEN
+        RETURN false;
+    END IF;
+    INSERT INTO daybook.job_wait_checks (limit_type, org_id, limit_key, limit_all) VALUES (set_job_limit.type, '', '', true);
+    PERFORM daybook.wake_job_queue();
+    RETURN true;
+END
+$_$;
+
+-- Name: FUNCTION set_job_limit(type text, by text, parallel integer, rate integer, rate_seconds double precision, declared boolean); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.set_job_limit(type text, by text, parallel integer, rate integer, rate_seconds double precision, declared boolean) IS 'Limits the jobs of a type by key: parallel run at a time, rate attempts begin in rate_seconds; without both the limit goes';
 
 -- Name: set_queue(text, text, integer, integer, double precision, integer, text, integer, text); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -3613,7 +3946,7 @@ CREATE FUNCTION daybook.wake_job_queue(fleet integer DEFAULT NULL::integer) RETU
     LANGUAGE plpgsql
     AS $$
 BEGIN
-    IF fleet IS NULL THEN
+    IF fleet IS NULL OR fleet < 0 THEN
         PERFORM daybook.wake_job_queue(f.id) FROM daybook.fleets f;
     ELSIF daybook.must_wake(daybook.jobs_key(fleet), '-infinity') AND current_setting('daybook.notify', true) IS DISTINCT FROM 'off' THEN
         PERFORM pg_notify(CASE fleet WHEN 0 THEN 'daybook_jobs' ELSE 'daybook_jobs_' || fleet END, '');
@@ -6022,6 +6355,25 @@ COMMENT ON COLUMN daybook.job_deliveries.generation IS 'The job''s when the chan
 
 COMMENT ON COLUMN daybook.job_deliveries.reference IS 'What the channel calls the message; while it is being asked, the mark of the call that asks';
 
+-- Name: job_limit_rates; Type: TABLE; Schema: daybook; Owner: -
+
+CREATE TABLE daybook.job_limit_rates (
+    type text NOT NULL COLLATE pg_catalog."C",
+    org_id text NOT NULL COLLATE pg_catalog."C",
+    limit_key text NOT NULL COLLATE pg_catalog."C",
+    next_at timestamp with time zone NOT NULL,
+    look_at timestamp with time zone NOT NULL
+)
+WITH (fillfactor='70', autovacuum_vacuum_threshold='1000', autovacuum_vacuum_scale_factor='0.05');
+
+-- Name: COLUMN job_limit_rates.next_at; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.job_limit_rates.next_at IS 'When the rate is whole again, if nothing more begins';
+
+-- Name: COLUMN job_limit_rates.look_at; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.job_limit_rates.look_at IS 'When a worker looks at the key: to admit the next job, or to remove the row';
+
 -- Name: job_sequences; Type: TABLE; Schema: daybook; Owner: -
 
 CREATE TABLE daybook.job_sequences (
@@ -6117,7 +6469,10 @@ CREATE TABLE daybook.job_wait_checks (
     awaits text COLLATE pg_catalog."C",
     job_id text COLLATE pg_catalog."C",
     queue text COLLATE pg_catalog."C",
-    CONSTRAINT job_wait_checks_check CHECK (((num_nonnulls(sequence, awaits, job_id, queue) = 1) AND ((sequence IS NULL) = (org_id IS NULL))))
+    limit_type text COLLATE pg_catalog."C",
+    limit_key text COLLATE pg_catalog."C",
+    limit_all boolean DEFAULT false NOT NULL,
+    CONSTRAINT job_wait_checks_check CHECK (((num_nonnulls(sequence, awaits, job_id, queue, limit_type) = 1) AND ((num_nonnulls(sequence, limit_type) = 0) = (org_id IS NULL)) AND ((limit_type IS NULL) = (limit_key IS NULL))))
 );
 
 -- Name: job_wait_checks_id_seq; Type: SEQUENCE; Schema: daybook; Owner: -
@@ -6836,6 +7191,16 @@ ALTER TABLE ONLY daybook.job_callbacks
 ALTER TABLE ONLY daybook.job_deliveries
     ADD CONSTRAINT job_deliveries_pkey PRIMARY KEY (job_id, channel);
 
+-- Name: job_limit_rates job_limit_rates_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.job_limit_rates
+    ADD CONSTRAINT job_limit_rates_pkey PRIMARY KEY (type, org_id, limit_key);
+
+-- Name: job_limits job_limits_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.job_limits
+    ADD CONSTRAINT job_limits_pkey PRIMARY KEY (type);
+
 -- Name: job_links job_links_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
 
 ALTER TABLE ONLY daybook.job_links
@@ -7062,6 +7427,10 @@ CREATE INDEX impacts_without_entries ON daybook.impacts USING btree (no_entries,
 
 CREATE INDEX job_callbacks_job ON daybook.job_callbacks USING btree (job_id, name);
 
+-- Name: job_limit_rates_look; Type: INDEX; Schema: daybook; Owner: -
+
+CREATE INDEX job_limit_rates_look ON daybook.job_limit_rates USING btree (look_at);
+
 -- Name: job_links_job; Type: INDEX; Schema: daybook; Owner: -
 
 CREATE INDEX job_links_job ON daybook.job_links USING btree (job_id);
@@ -7101,6 +7470,10 @@ CREATE INDEX jobs_finished ON daybook.jobs USING btree (finished_at) WHERE (stat
 -- Name: jobs_key; Type: INDEX; Schema: daybook; Owner: -
 
 CREATE UNIQUE INDEX jobs_key ON daybook.jobs USING btree (idempotency_key, org_id) WHERE (idempotency_key IS NOT NULL);
+
+-- Name: jobs_limited; Type: INDEX; Schema: daybook; Owner: -
+
+CREATE INDEX jobs_limited ON daybook.jobs USING btree (type, org_id, limit_key, fleet, priority, ready_at, id) WHERE ((limit_key IS NOT NULL) AND (finished_at IS NULL));
 
 -- Name: jobs_queue; Type: INDEX; Schema: daybook; Owner: -
 

@@ -2,6 +2,8 @@ package models
 
 import (
 	"encoding/json"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/daybook-dev/daybook/failure"
@@ -48,6 +50,8 @@ const (
 	// key.
 	MaxQueueNameBytes = 64
 	MaxSequenceBytes  = 255
+	// MaxLimitKeyBytes is the length of the key of a limit.
+	MaxLimitKeyBytes = 255
 	// MaxAwaited is how many other jobs a job may wait for.
 	MaxAwaited = 100
 )
@@ -55,6 +59,13 @@ const (
 // ValidQueueName reports whether a text can be the name of a named queue: it is made as the type of
 // a job is.
 func ValidQueueName(s string) bool { return ValidJobType(s) }
+
+// ValidLimitBy reports whether a limit can be by it: org_id, a member of the payload such as
+// payload.account_id, or nothing.
+func ValidLimitBy(s string) bool {
+	path, ofPayload := strings.CutPrefix(s, "payload.")
+	return s == "" || s == "org_id" || ofPayload && len(s) <= 255 && !slices.Contains(strings.Split(path, "."), "")
+}
 
 // ValidJobType reports whether a text can be the type of a job: a letter and then letters, digits,
 // '_', '.', ':' or '-', at most MaxJobTypeBytes.
@@ -142,7 +153,10 @@ type Job struct {
 	// Sequence is the key of its sequence: the jobs of one organization and key are worked one after
 	// the other. Nil: it has none.
 	Sequence *string `gorm:"column:sequence" json:"sequence,omitempty"`
-	// Awaited says that other jobs may wait for its end, or that it has waited for a callback.
+	// LimitKey is what it shares its type's limit with; nil: it has no limit.
+	LimitKey *string `gorm:"column:limit_key" json:"limit_key,omitempty"`
+	// Awaited says that other jobs may wait for its end, also those of its LimitKey, or that it has
+	// waited for a callback.
 	Awaited bool `gorm:"column:awaited" json:"awaited,omitempty"`
 	// The attempt that completed the job: its turn, its fence, the worker, and when it began. All nil
 	// unless State is JobCompleted, and of a job that was adopted as completed. RunCount is its

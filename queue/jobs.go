@@ -90,6 +90,10 @@ type JobOptions struct {
 	// must be completed. With an empty After the job waits for none, whichever this is, so that a
 	// list of jobs to wait for may turn out empty.
 	AfterAnyEnd bool
+	// LimitKey is what the job shares its type's limit with (jobs.Policy.Limit): the jobs of one type,
+	// organization and key, such as those for one customer's account. It goes before what Limit.By
+	// says. Without a limit of the type it has no effect. Empty: what Limit.By says.
+	LimitKey string
 }
 
 // EnqueuedJob is the job that a request led to.
@@ -114,7 +118,7 @@ type NewJob struct {
 //
 // Errors: ErrKeyReused, ErrPayloadTooLarge, ErrPayloadInvalid, ErrInvalidJobType, ErrKeyTooLong,
 // ErrInvalidMaxAttempts, ErrInvalidLink, ErrInvalidPriority, ErrInvalidQueue, ErrQueueUnknown,
-// ErrSequenceTooLong, ErrInvalidAfter, ErrJobNotFound (one of After), ErrEmptyID and ErrIDTooLong
+// ErrSequenceTooLong, ErrLimitKeyTooLong, ErrInvalidAfter, ErrJobNotFound (one of After), ErrEmptyID and ErrIDTooLong
 // (of the organization), ErrInvalidText, ErrInvalidTime, ErrNoQuerier, ErrNoTransaction (a GORM
 // handle outside of a transaction). Each is found before anything is written but for ErrKeyReused,
 // ErrQueueUnknown and ErrJobNotFound, after which a transaction of PostgreSQL can only be rolled
@@ -258,6 +262,8 @@ func newJobRow(j NewJob) (store.NewJob, error) {
 		return store.NewJob{}, fmt.Errorf("%w, not %q", ErrInvalidQueue, o.Queue)
 	case len(o.Sequence) > models.MaxSequenceBytes:
 		return store.NewJob{}, ErrSequenceTooLong
+	case len(o.LimitKey) > models.MaxLimitKeyBytes:
+		return store.NewJob{}, ErrLimitKeyTooLong
 	case len(o.After) > models.MaxAwaited || slices.Contains(o.After, ""):
 		return store.NewJob{}, ErrInvalidAfter
 	}
@@ -291,7 +297,7 @@ func newJobRow(j NewJob) (store.NewJob, error) {
 		OrgID: j.OrgID, Type: j.Payload.JobType(), Payload: raw, IdempotencyKey: o.IdempotencyKey,
 		ReadyAt:  store.TimeOrNil(o.RunAt),
 		Priority: o.Priority, MaxAttempts: o.MaxAttempts, Links: links, Unique: o.Unique,
-		Queue: o.Queue, Sequence: o.Sequence, After: o.After, AfterAnyEnd: o.AfterAnyEnd,
+		Queue: o.Queue, Sequence: o.Sequence, After: o.After, AfterAnyEnd: o.AfterAnyEnd, LimitKey: o.LimitKey,
 	}, nil
 }
 
@@ -299,7 +305,7 @@ func newJobRow(j NewJob) (store.NewJob, error) {
 func checkTexts(j NewJob) error {
 	o := j.Options
 	err := cmp.Or(checkText("organization id", j.OrgID), checkText("idempotency key", o.IdempotencyKey),
-		checkText("key of the sequence", o.Sequence))
+		checkText("key of the sequence", o.Sequence), checkText("key of the limit", o.LimitKey))
 	for _, id := range o.After {
 		err = cmp.Or(err, checkText("ids of After", id))
 	}

@@ -37,6 +37,8 @@ type NewJob struct {
 	After    []string
 	// AfterAnyEnd: those may have ended in any way.
 	AfterAnyEnd bool
+	// LimitKey is what it shares its type's limit with.
+	LimitKey string
 }
 
 // EnqueuedJob is the job that a request led to, whether it was there already, and what the request
@@ -57,7 +59,7 @@ func EnqueueJob(ctx context.Context, q Querier, j NewJob) (EnqueuedJob, error) {
 SELECT job_id, duplicate, result
   FROM daybook.enqueue_job(@org, @type, @payload::text::jsonb, NULLIF(@key::text, ''), @ready_at, NULLIF(@priority::integer, 0),
                            NULLIF(@max_attempts::integer, 0), @links::text::jsonb, @is_unique, NULLIF(@queue::text, ''), NULLIF(@sequence::text, ''),
-                           @after::text[], @after_any_end, NULLIF(@skip_while_open::text, ''))`
+                           @after::text[], @after_any_end, NULLIF(@skip_while_open::text, ''), NULLIF(@limit_key::text, ''))`
 	stmt, args := whole, j.args()
 	if j.plain() {
 		stmt, args = plain, Args{"org": j.OrgID, "type": j.Type, "payload": string(j.Payload)}
@@ -81,7 +83,7 @@ func (j *NewJob) args() Args {
 		"priority": int32(j.Priority), "max_attempts": int32(j.MaxAttempts), "links": textOrNil(j.Links),
 		"is_unique": j.Unique,
 		"queue":     j.Queue, "sequence": j.Sequence, "after": j.After, "after_any_end": j.AfterAnyEnd,
-		"skip_while_open": j.SkipWhileOpen,
+		"skip_while_open": j.SkipWhileOpen, "limit_key": j.LimitKey,
 	}
 }
 
@@ -117,11 +119,11 @@ func enqueueJobs(ctx context.Context, q Querier, jobs []NewJob, positions []int,
 	const stmt = `
 SELECT ordinal, job_id, duplicate, result
   FROM daybook.enqueue_jobs(@orgs, @types, @payloads::text[]::jsonb[], @keys, @ready_ats, @priorities, @max_attempts, @links::text[]::jsonb[], @are_unique,
-                            @queues, @sequences, @afters::text[]::jsonb[], @afters_any_end)`
+                            @queues, @sequences, @afters::text[]::jsonb[], @afters_any_end, @limit_keys)`
 	n := len(positions)
 	orgs, types, payloads := make([]string, n), make([]string, n), make([]string, n)
 	// A column that no job asks for is not sent.
-	var keys, links, queues, sequences, afters []*string
+	var keys, links, queues, sequences, afters, limitKeys []*string
 	var due []*time.Time
 	var priorities, attempts []*int32
 	var unique, anyEnds []*bool
@@ -138,12 +140,12 @@ SELECT ordinal, job_id, duplicate, result
 		afters = setAt(afters, i, n, idsJSON(j.After))
 		unique = setAt(unique, i, n, j.Unique)
 		anyEnds = setAt(anyEnds, i, n, j.AfterAnyEnd)
+		limitKeys = setAt(limitKeys, i, n, j.LimitKey)
 	}
 	text, args := traced(ctx, stmt, Args{
 		"orgs": orgs, "types": types, "payloads": payloads, "keys": keys, "ready_ats": due, "priorities": priorities,
 		"max_attempts": attempts, "links": links, "are_unique": unique, "queues": queues, "sequences": sequences,
-		"afters":         afters,
-		"afters_any_end": anyEnds,
+		"afters": afters, "afters_any_end": anyEnds, "limit_keys": limitKeys,
 	})
 	var ordinal int
 	var r EnqueuedJob
