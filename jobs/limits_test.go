@@ -154,9 +154,11 @@ func TestLimitAndEveryEnd(t *testing.T) {
 		"cancelled in a transaction that sees less": {end: func(b *bundle, id string) {
 			b.exec(`BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT daybook.cancel_job('` + id + `'); COMMIT`)
 		}},
-		"put off":  {end: func(b *bundle, id string) { b.exec(`SELECT daybook.retry_job($1, 'later')`, id) }},
-		"removed":  {end: func(b *bundle, id string) { b.exec(`DELETE FROM daybook.jobs WHERE id = $1`, id) }},
-		"moved on": {end: func(b *bundle, id string) { b.exec(`UPDATE daybook.jobs SET ready_at = ready_at + interval '1 hour' WHERE id = $1`, id) }},
+		"put off": {end: func(b *bundle, id string) { b.exec(`SELECT daybook.retry_job($1, 'later')`, id) }},
+		"removed": {end: func(b *bundle, id string) { b.exec(`DELETE FROM daybook.jobs WHERE id = $1`, id) }},
+		"moved on": {end: func(b *bundle, id string) {
+			b.exec(`UPDATE daybook.jobs SET ready_at = ready_at + interval '1 hour' WHERE id = $1`, id)
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
