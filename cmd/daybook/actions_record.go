@@ -28,6 +28,7 @@ var recordedCommands = map[string]string{
 	"archive restore":        "archive.restore",
 	"erase":                  "erase",
 	"jobs cancel":            "jobs.cancel",
+	"jobs limit":             "limits.set",
 	"jobs resume":            "jobs.resume",
 	"jobs retry":             "jobs.retry",
 	"leases release":         "leases.release",

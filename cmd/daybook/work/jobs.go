@@ -22,7 +22,8 @@ import (
 func jobsCommand(a *cli.App) *cobra.Command {
 	command := &cobra.Command{Use: "jobs", Short: "Enqueue, search, show, retry, cancel and count jobs"}
 	command.AddCommand(jobsEnqueueCommand(a), jobsListCommand(a), jobsShowCommand(a), jobsRetryCommand(a),
-		jobsCancelCommand(a), jobsResumeCommand(a), jobsStatsCommand(a), jobsTypesCommand(a))
+		jobsCancelCommand(a), jobsResumeCommand(a), jobsStatsCommand(a), jobsTypesCommand(a),
+		jobsLimitCommand(a), jobsLimitsCommand(a))
 	return command
 }
 
@@ -43,7 +44,7 @@ func (f *jobsFlags) add(flags *pflag.FlagSet, states string) {
 	flags.StringVar(&f.until, "until", "", "only enqueued, or with failed jobs failed, before: the same")
 	flags.StringVar(&f.filter.Queue, "queue", "",
 		"only of this named queue; default: of the one that jobs without a queue are in")
-	flags.StringVar(&f.filter.Waits, "waits", "", "only those that wait for: turn (in their sequence), jobs or callback")
+	flags.StringVar(&f.filter.Waits, "waits", "", "only those that wait for: turn (in their sequence), jobs, callback or limit (of their key)")
 	flags.StringVar(&f.about, "link", "", "only with a link, such as order=17")
 }
 
@@ -177,6 +178,7 @@ func printJob(a *cli.App, w io.Writer, d *listing.JobDetail, older string) error
 		{"key", answers.Text(d.IdempotencyKey)},
 		{"queue", answers.Text(d.Queue)},
 		{"sequence", answers.Text(d.Sequence)},
+		{"limit key", answers.Text(d.LimitKey)},
 		{"enqueued", cli.FormatTime(d.CreatedAt)},
 		{"due", dueOf(&d.Job)},
 		{"finished", cli.OptionalTime(d.FinishedAt)},

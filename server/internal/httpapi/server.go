@@ -128,6 +128,7 @@ func newServer(o Options) (*server, *http.ServeMux) {
 	s.deadLetters()
 	s.bulk()
 	s.queues()
+	s.keyLimits()
 	s.accounting()
 	s.accountingElsewhere()
 	s.tasks()
