@@ -48,6 +48,9 @@ SELECT coalesce((SELECT id FROM daybook.job_wait_checks WHERE id > $1 ORDER BY i
                                 (SELECT r.look_at FROM daybook.job_limit_rates r ORDER BY r.look_at LIMIT 1),
                                 statement_timestamp() + interval '1 day') - statement_timestamp())::float8`
 
+// day is what a probe says where no limit is to be looked at sooner.
+const day = 24 * time.Hour
+
 // probed is what a probe has found.
 type probed struct {
 	lowest int64
@@ -133,7 +136,9 @@ func (s *Store) CheckWaits(ctx context.Context) (CheckedWaits, error) {
 			return tx.QueryRow(ctx, s.kind.waits.decide, beyond, limits).Scan(&c.Decided, &c.Again, &decided, &limits)
 		})
 	default:
-		limits, c.Next = nil, seconds(p.limits)
+		if limits = nil; seconds(p.limits) < day {
+			c.Next = seconds(p.limits)
+		}
 	}
 	if err != nil {
 		return c, Wrap("look for jobs that need not wait any more", err)
