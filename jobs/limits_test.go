@@ -3,9 +3,7 @@ package jobs_test
 import (
 	"context"
 	"errors"
-	"runtime"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -92,7 +90,7 @@ func TestLimitOfAKey(t *testing.T) {
 		assert.LessOrEqual(t, crowds[key].most.Load(), int32(2), key)
 	}
 	assert.Greater(t, crowds[""].most.Load(), int32(2), "without a key there is no limit")
-	assert.Zero(t, b.count(`SELECT count(*) FROM daybook.job_wait_checks`))
+	b.until(0, `SELECT count(*) FROM daybook.job_wait_checks`)
 }
 
 // TestRateOfAKey: over two workers, attempts of a key begin no faster than its rate says, and other
@@ -272,19 +270,22 @@ func TestKilledWorkerFreesItsPlaces(t *testing.T) {
 	b := setup(t)
 	l := b.lives()
 	var most atomic.Int32
+	var first atomic.Pointer[life]
+	var killed atomic.Bool
 	policy := jobs.Policy{Timeout: time.Hour, MaxAttempts: 4, Limit: jobs.Limit{By: "payload.name", Parallel: 2}}
-	jobs.Register(b.registry, policy, func(_ context.Context, job *jobs.Job[greet]) error {
+	jobs.Register(b.registry, policy, func(context.Context, *jobs.Job[greet]) error {
 		life := l.now.Load()
 		life.at.enter()
 		defer life.at.leave()
 		most.Store(max(most.Load(), life.at.most.Load()))
-		if job.Attempt == 1 {
-			if strings.HasPrefix(job.Payload.Name, "k") && len(l.all) == 1 {
-				l.killed(func() {})
-				runtime.Goexit()
-			}
+		if first.CompareAndSwap(nil, life); first.Load() != life {
+			return nil
 		}
-		return nil
+		if killed.CompareAndSwap(false, true) {
+			l.killed(func() {})
+		}
+		<-l.hang
+		return errors.New("it is dead")
 	})
 	b.limit(policy.Limit)
 	b.keyed(6, "k")
