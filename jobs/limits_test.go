@@ -263,42 +263,23 @@ func TestLimitedJobsOfASequence(t *testing.T) {
 	assert.Equal(t, []string{"three", "one", "two"}, order)
 }
 
-// TestKilledWorkerFreesItsPlaces: the jobs of a worker that died are tried again, and its places are
-// free.
-func TestKilledWorkerFreesItsPlaces(t *testing.T) {
+// TestReclaimedJobsFreeTheirPlaces: what a worker held whose leases have ended lines up again, and
+// others of the key begin.
+func TestReclaimedJobsFreeTheirPlaces(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	l := b.lives()
-	var most atomic.Int32
-	var first atomic.Pointer[life]
-	var killed atomic.Bool
-	policy := jobs.Policy{Timeout: time.Hour, MaxAttempts: 4, Limit: jobs.Limit{By: "payload.name", Parallel: 2}}
-	jobs.Register(b.registry, policy, func(context.Context, *jobs.Job[greet]) error {
-		life := l.now.Load()
-		life.at.enter()
-		defer life.at.leave()
-		most.Store(max(most.Load(), life.at.most.Load()))
-		if first.CompareAndSwap(nil, life); first.Load() != life {
-			return nil
-		}
-		if killed.CompareAndSwap(false, true) {
-			l.killed(func() {})
-		}
-		<-l.hang
-		return errors.New("it is dead")
-	})
-	b.limit(policy.Limit)
+	const hold = `SELECT count(*) FROM daybook.jobs WHERE finished_at IS NULL AND fleet >= 0`
+	b.limit(jobs.Limit{By: "payload.name", Parallel: 2})
 	b.keyed(6, "k")
 	b.check()
-	require.True(t, l.next())
-	for range 12 {
-		if b.count(open) == 0 {
-			break
-		}
-		l.next()
-		b.check()
-	}
-	assert.Equal(t, 6, b.count(completed))
-	assert.LessOrEqual(t, most.Load(), int32(2))
-	l.revive()
+	assert.Equal(t, 2, b.count(hold))
+	b.exec(`UPDATE daybook.jobs SET state = 'leased', turn_id = 'dead', fence = 1, worker = 'dead', leased_generation = generation, run_count = 1,
+       attempt_started_at = clock_timestamp(), last_attempted_at = clock_timestamp() WHERE fleet >= 0`)
+	b.check()
+	assert.Equal(t, 2, b.count(hold), "a lease keeps its place")
+	b.exec(`UPDATE daybook.jobs SET state = 'pending', turn_id = NULL, fence = NULL, worker = NULL, leased_generation = NULL, attempt_started_at = NULL
+ WHERE turn_id = 'dead'`)
+	b.check()
+	assert.Equal(t, 2, b.count(hold))
+	assert.Equal(t, 4, b.count(inLine), "those that were reclaimed wait with the others, in the order of their times")
 }
