@@ -277,8 +277,8 @@ func TestReclaimedJobsFreeTheirPlaces(t *testing.T) {
        attempt_started_at = clock_timestamp(), last_attempted_at = clock_timestamp() WHERE fleet >= 0`)
 	b.check()
 	assert.Equal(t, 2, b.count(hold), "a lease keeps its place")
-	b.exec(`UPDATE daybook.jobs SET state = 'pending', turn_id = NULL, fence = NULL, worker = NULL, leased_generation = NULL, attempt_started_at = NULL
- WHERE turn_id = 'dead'`)
+	_, err := b.store.ReclaimTurns(t.Context(), b.turn(), []string{"dead"}, true)
+	require.NoError(t, err)
 	b.check()
 	assert.Equal(t, 2, b.count(hold))
 	assert.Equal(t, 4, b.count(inLine), "those that were reclaimed wait with the others, in the order of their times")
