@@ -221,19 +221,19 @@ func TestLimitChanges(t *testing.T) {
 	b := setup(t)
 	b.limit(jobs.Limit{By: "payload.name", Parallel: 1})
 	b.keyed(5, "a", "b")
-	settle := func() int {
+	inLineNow := func() int {
 		b.check()
 		return b.count(inLine)
 	}
-	assert.Equal(t, 8, settle())
+	assert.Equal(t, 8, inLineNow())
 	b.limit(jobs.Limit{By: "payload.name", Parallel: 3})
-	assert.Equal(t, 4, settle())
+	assert.Equal(t, 4, inLineNow())
 	b.exec(`SELECT daybook.set_job_limit('greet', by => 'payload.name', parallel => 4)`)
-	assert.Equal(t, 2, settle())
+	assert.Equal(t, 2, inLineNow())
 	b.limit(jobs.Limit{})
-	assert.Equal(t, 2, settle(), "a person's limit stays")
+	assert.Equal(t, 2, inLineNow(), "a person's limit stays")
 	b.exec(`SELECT daybook.set_job_limit('greet')`)
-	assert.Equal(t, 0, settle())
+	assert.Equal(t, 0, inLineNow())
 	assert.Equal(t, 10, b.count(`SELECT count(*) FROM daybook.jobs WHERE fleet = 0`))
 }
 
