@@ -113,9 +113,37 @@ func newDBOS(ctx context.Context, address, id string, s dbosSettings,
 	return c, nil
 }
 
-// withDBOS runs f with an executor of this process that is not launched yet. Its workflow does
-// nothing, or posts an invoice: in one transaction with the record that the step is done.
-func withDBOS(ctx context.Context, d *database, s dbosSettings, posts bool, began func(number int),
+// dbosWork is what a workflow of DBOS does: nothing, or it posts an invoice, in one transaction with
+// the record that the step is done, or it has three steps that do nothing.
+type dbosWork int
+
+const (
+	dbosNothing dbosWork = iota
+	dbosPosts
+	dbosSteps
+)
+
+// do does it.
+func (w dbosWork) do(c dbos.Context, source *dbos.DataSource, j benchJob) (err error) {
+	switch w {
+	case dbosNothing:
+	case dbosPosts:
+		_, err = dbos.RunAsTransaction(c, source, func(ctx context.Context, tx dbos.Tx) (bool, error) {
+			_, err := tx.Exec(ctx, postRows, []int64{int64(j.Number)}, []int64{j.Net}, []int64{j.Tax})
+			return true, err
+		})
+	case dbosSteps:
+		for range stepsEach {
+			if _, err = dbos.RunAsStep(c, func(context.Context) (int64, error) { return j.Net, nil }); err != nil {
+				return err
+			}
+		}
+	}
+	return err
+}
+
+// withDBOS runs f with an executor of this process that is not launched yet.
+func withDBOS(ctx context.Context, d *database, s dbosSettings, does dbosWork, began func(number int),
 	f func(*dbosExecutor) error,
 ) (err error) {
 	e := &dbosExecutor{}
@@ -126,13 +154,7 @@ func withDBOS(ctx context.Context, d *database, s dbosSettings, posts bool, bega
 		if began != nil {
 			began(j.Number)
 		}
-		var err error
-		if posts {
-			_, err = dbos.RunAsTransaction(c, source, func(ctx context.Context, tx dbos.Tx) (bool, error) {
-				_, err := tx.Exec(ctx, postRows, []int64{int64(j.Number)}, []int64{j.Net}, []int64{j.Tax})
-				return true, err
-			})
-		}
+		err := does.do(c, source, j)
 		if err == nil {
 			e.returned.Add(1)
 		}
@@ -194,13 +216,13 @@ func (e *dbosExecutor) drain(ctx context.Context, d *database, n int) (took drai
 }
 
 // drainDBOS drains n workflows, on a database of its own.
-func (b *bench) drainDBOS(ctx context.Context, s dbosSettings, n int, posts bool) (took drained, err error) {
+func (b *bench) drainDBOS(ctx context.Context, s dbosSettings, n int, does dbosWork) (took drained, err error) {
 	err = b.withDatabase(ctx, dbosTemplate, func(d *database) error {
-		return withDBOS(ctx, d, s, posts, nil, func(e *dbosExecutor) error {
+		return withDBOS(ctx, d, s, does, nil, func(e *dbosExecutor) error {
 			if took, err = e.drain(ctx, d, n); err != nil {
 				return err
 			}
-			return verifyDBOS(ctx, d.pool, n, posts, e.begun.Load())
+			return verifyDBOS(ctx, d.pool, n, does, e.begun.Load())
 		})
 	})
 	if err != nil {
@@ -211,8 +233,8 @@ func (b *bench) drainDBOS(ctx context.Context, s dbosSettings, n int, posts bool
 }
 
 // verifyDBOS fails unless there are n workflows, each began once and succeeded, and has its three
-// rows if it posts.
-func verifyDBOS(ctx context.Context, pool *pgxpool.Pool, n int, posts bool, begun int64) error {
+// rows if it posts, and its steps if it has some.
+func verifyDBOS(ctx context.Context, pool *pgxpool.Pool, n int, does dbosWork, begun int64) error {
 	var all, succeeded int
 	err := pool.QueryRow(ctx, `
 SELECT count(*), count(*) FILTER (WHERE status = 'SUCCESS' AND recovery_attempts = 1)
@@ -223,7 +245,14 @@ SELECT count(*), count(*) FILTER (WHERE status = 'SUCCESS' AND recovery_attempts
 	if all != n || succeeded != n || begun != int64(n) {
 		return fmt.Errorf("of %d workflows %d are there, %d began and %d succeeded", n, all, begun, succeeded)
 	}
-	if !posts {
+	if does == dbosSteps {
+		kept, err := one[int](ctx, pool, `SELECT count(*) FROM dbos.operation_outputs`)
+		if err == nil && kept != stepsEach*n {
+			err = fmt.Errorf("%d workflows have kept %d steps", n, kept)
+		}
+		return err
+	}
+	if does != dbosPosts {
 		return nil
 	}
 	right, err := postedOnce(ctx, pool)

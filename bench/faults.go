@@ -28,7 +28,7 @@ var riverTuned = riverSettings{
 
 func init() {
 	register(scenario{
-		order: 190, name: "faults", topic: topicFaults, takes: "10 minutes",
+		order: 190, name: "faults", topic: topicFaults, takes: "13 minutes",
 		about: "Two worker processes and 600 jobs a second, whether or not the ones before them are done. A " +
 			"handler takes 10 ms and writes a row in a transaction of its own, so that what was lost or done " +
 			"twice is counted. The clock runs from just before COMMIT until the handler begins. *One worker " +
@@ -37,7 +37,8 @@ func init() {
 			"second*: at random. *PostgreSQL away for 15 s*: behind a proxy. *Synchronous standby away for " +
 			"15 s*: each commit waits. *Workflow paused, cancelled, started again*: three seconds, and one. " +
 			"*2,500 jobs a second*: handlers that do nothing. *Charged* are jobs with a second attempt, " +
-			"although no handler fails. River's tuned client has a FetchCooldown of 1 ms, and a JobTimeout " +
+			"although no handler fails. *Shared transactions*: a handler's three rows are written by a function " +
+			"given to InTx; done twice and partly done count alike. River's tuned client has a FetchCooldown of 1 ms, and a JobTimeout " +
 			"and RescueStuckJobsAfter of 15 s.",
 		run: runFaults,
 	})
@@ -50,12 +51,17 @@ type faultPhase struct {
 	lasting     time.Duration
 	// strike makes the trouble while the queue is loaded, and returns when it is over.
 	strike func(ctx context.Context, r *faultRun) error
-	// proxied: PostgreSQL is reached through a proxy. idle: the handlers do nothing. alone: River has
-	// nothing like it.
+	// proxied: PostgreSQL is reached through a proxy. idle: the handlers do nothing. alone: it is
+	// Daybook's only.
 	proxied, idle, alone bool
+	// shared: handlers write three rows in transactions that jobs share. andShared: the phase has such
+	// a variant.
+	shared, andShared bool
 	// killed: a worker is killed, and its jobs are rightly counted an attempt.
 	killed bool
-	rows   []faultRow
+	// slowest: of several runs the slowest counts, where it is one of the scenario reclaim.
+	slowest bool
+	rows    []faultRow
 }
 
 // faultRow is a figure of a phase that has a row of its own.
@@ -74,8 +80,25 @@ func slowest(target report.Target) faultRow {
 
 func p99(target report.Target) faultRow { return faultRow{figureP99, "p99", "ms", 1000, target} }
 
-// faultPhases are all of them.
+// faultPhases are all of them, those of shared transactions behind the others.
 func (b *bench) faultPhases() []faultPhase {
+	all := b.usualPhases()
+	for _, p := range all {
+		if !p.andShared || b.smoke && !p.killed {
+			continue
+		}
+		p.name, p.shared, p.alone = p.name+", shared transactions", true, true
+		p.rows = []faultRow{
+			{figureTwice, "done twice", "jobs", 1, report.AtMost(0)},
+			{figureChargedOthers, "charged, not a killed worker's", "jobs", 1, report.AtMost(0)},
+		}
+		all = append(all, p)
+	}
+	return all
+}
+
+// usualPhases are those in which handlers write by connections of their own.
+func (b *bench) usualPhases() []faultPhase {
 	rate, steady := b.sized(faultRate, 100), chooseNumber(0, steadyRate, 200, b.smoke)
 	long := func(full time.Duration) time.Duration { return b.lasting(full, 2*time.Second) }
 	calm := func(full time.Duration) time.Duration { return b.lasting(full, time.Second) }
@@ -97,12 +120,12 @@ func (b *bench) faultPhases() []faultPhase {
 		},
 		{
 			name: "killed every 15 s", rate: rate, perTx: 1, lasting: long(24 * time.Second), strike: b.killOften,
-			killed: true,
-			rows:   []faultRow{slowest(report.AtMost(2)), recovery(figureRecovery, "recovery of what they held")},
+			killed: true, andShared: true,
+			rows: []faultRow{slowest(report.AtMost(2)), recovery(figureRecovery, "recovery of what they held")},
 		},
 		{
 			name: "two backends terminated a second", rate: rate, perTx: 1, lasting: long(10 * time.Second),
-			strike: b.terminateBackends,
+			strike: b.terminateBackends, andShared: true,
 			rows: []faultRow{
 				slowest(report.AtMost(0.5)),
 				{figureOverOne, "waited over a second", "jobs", 1, report.AtMost(0)},
@@ -110,7 +133,7 @@ func (b *bench) faultPhases() []faultPhase {
 		},
 		{
 			name: "PostgreSQL away for 15 s", rate: rate, perTx: 1, lasting: b.lasting(25*time.Second, 4*time.Second),
-			strike: b.cutOff, proxied: true,
+			strike: b.cutOff, proxied: true, andShared: true,
 			rows: []faultRow{slowest(report.Target{})},
 		},
 		{

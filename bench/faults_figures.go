@@ -22,15 +22,17 @@ type observed struct {
 	committed map[int]time.Time
 	begun     map[int][]beginning
 	windows   []window
-	// held is when the worker that held a job was killed; killed are the workers that were.
+	// held is when the worker that held a job was killed; killed is when each worker was that was.
 	held   map[int]time.Time
-	killed map[string]bool
+	killed map[string]time.Time
 	// found are the jobs that are in the database in the end.
 	found map[int]foundJob
 	// effects is how many calls of its handler have left their effect.
 	effects map[int]int
-	end     time.Time
-	refused int
+	// transactions is how many jobs that share them were completed in; 0: none shares any.
+	transactions int
+	end          time.Time
+	refused      int
 }
 
 // foundJob is a job as the database has it in the end.
@@ -59,6 +61,8 @@ const (
 	// figureChargedOthers is how many of those no killed worker ever had.
 	figureChargedOthers
 	figureRefused
+	// figureShare is how many jobs shared a transaction, on average.
+	figureShare
 	figureCount
 )
 
@@ -121,12 +125,15 @@ func (o observed) outcomes(f []float64) {
 		}
 	}
 	f[figureRefused] = float64(o.refused)
+	if o.transactions > 0 {
+		f[figureShare] = float64(len(o.effects)) / float64(o.transactions)
+	}
 }
 
 // killedHad says whether a worker that was killed held the job, or had begun it.
 func (o observed) killedHad(number int) bool {
 	_, held := o.held[number]
-	return held || slices.ContainsFunc(o.begun[number], func(c beginning) bool { return o.killed[c.worker] })
+	return held || slices.ContainsFunc(o.begun[number], func(c beginning) bool { return !o.killed[c.worker].IsZero() })
 }
 
 // recovers says whether the job first began after the worker that held it was killed: its wait is a
@@ -201,6 +208,10 @@ func faultLine(f []float64) string {
 		text += fmt.Sprintf(" (long ones %s s)", report.Figure(f[figureLongRecovery]))
 	}
 	text += fmt.Sprintf(", lost %s, twice %s, charged %s", n(figureLost), n(figureTwice), n(figureCharged))
+	if f[figureShare] > 0 {
+		text += fmt.Sprintf(" (not a killed worker's: %s), %s jobs a transaction", n(figureChargedOthers),
+			report.Figure(f[figureShare]))
+	}
 	if f[figureOpen] > 0 {
 		text += fmt.Sprintf(", not done in the end %s", n(figureOpen))
 	}

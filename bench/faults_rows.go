@@ -18,6 +18,7 @@ type phaseFigures struct {
 // settings.
 func (b *bench) faultSides(p faultPhase) []loadedQueue {
 	queues := []loadedQueue{daybookLoaded(b.lasting(60*time.Second, 5*time.Second))}
+	queues[0].shared = p.shared
 	if b.alone || p.alone || b.smoke && !p.killed {
 		return queues
 	}

@@ -15,8 +15,9 @@ import (
 	"github.com/daybook-dev/daybook/workflows"
 )
 
-// createEffects makes the table of what the handlers have done: one row a call.
-const createEffects = `CREATE TABLE effects (job bigint, invocation bigint, PRIMARY KEY (job, invocation))`
+// createEffects makes the table of what the handlers have done: one row a call, or sharedRows.
+const createEffects = `
+CREATE TABLE effects (job bigint, invocation bigint, tx bigint NOT NULL DEFAULT txid_current(), PRIMARY KEY (job, invocation))`
 
 // afterKill is how long a killed worker's last statements may take to be done.
 const afterKill = 50 * time.Millisecond
@@ -39,7 +40,7 @@ type faultRun struct {
 	workers []*queueProcess
 	windows []window
 	held    map[int]time.Time
-	killed  map[string]bool
+	killed  map[string]time.Time
 }
 
 // underFault runs one phase with one queue on a database of its own and returns its figures.
@@ -50,7 +51,7 @@ func (b *bench) underFault(ctx context.Context, q loadedQueue, p faultPhase) (fi
 		}
 		r := &faultRun{
 			b: b, d: d, q: q, phase: p, url: d.url, journal: newJournal(), held: map[int]time.Time{},
-			killed: map[string]bool{},
+			killed: map[string]time.Time{},
 		}
 		if p.proxied {
 			if err := r.throughProxy(ctx); err != nil {
@@ -178,7 +179,7 @@ func (r *faultRun) kill(ctx context.Context, w *queueProcess) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.killed[w.name] = true
+	r.killed[w.name] = at
 	for _, number := range append(held, r.journal.inHand(w.name)...) {
 		if !r.inLivingHands(number) {
 			r.held[number] = at
@@ -190,7 +191,7 @@ func (r *faultRun) kill(ctx context.Context, w *queueProcess) error {
 // inLivingHands says whether a worker that was not killed is at a job.
 func (r *faultRun) inLivingHands(number int) bool {
 	return slices.ContainsFunc(r.workers, func(w *queueProcess) bool {
-		return !r.killed[w.name] && slices.Contains(r.journal.inHand(w.name), number)
+		return r.killed[w.name].IsZero() && slices.Contains(r.journal.inHand(w.name), number)
 	})
 }
 
@@ -227,12 +228,22 @@ func (r *faultRun) figures(ctx context.Context) ([]float64, error) {
 		return nil, err
 	}
 	if _, err := pgx.ForEachRow(rows, []any{&number, &n}, func() error {
-		o.effects[number] = n
+		if o.effects[number] = n; r.q.shared {
+			o.effects[number] = sharedCalls(n)
+		}
 		return nil
 	}); err != nil {
 		return nil, fmt.Errorf("count the effects: %w", err)
 	}
+	if r.q.shared {
+		if o.transactions, err = one[int](ctx, r.d.pool, `SELECT count(DISTINCT tx) FROM effects`); err != nil {
+			return nil, fmt.Errorf("count the transactions: %w", err)
+		}
+	}
 	if o.begun, err = r.journal.all(); err != nil {
+		return nil, err
+	}
+	if err := r.addHeld(ctx); err != nil {
 		return nil, err
 	}
 	if r.phase.idle {
@@ -242,4 +253,37 @@ func (r *faultRun) figures(ctx context.Context) ([]float64, error) {
 		}
 	}
 	return o.figures(), nil
+}
+
+// addHeld adds to what killed workers held the jobs that they leased by statements which were done
+// after they had been looked for.
+func (r *faultRun) addHeld(ctx context.Context) error {
+	for name, at := range r.killed {
+		if r.q.lost == "" {
+			return nil
+		}
+		rows, err := r.d.pool.Query(ctx, r.q.lost, name)
+		if err != nil {
+			return err
+		}
+		lost, err := pgx.CollectRows(rows, pgx.RowTo[int])
+		if err != nil {
+			return fmt.Errorf("look for what was lost with worker %s: %w", name, err)
+		}
+		for _, number := range lost {
+			if _, known := r.held[number]; !known {
+				r.held[number] = at
+			}
+		}
+	}
+	return nil
+}
+
+// sharedCalls is how many calls have left n rows in shared transactions. A call that has left a part
+// of its rows is more than one.
+func sharedCalls(n int) int {
+	if n%sharedRows == 0 {
+		return n / sharedRows
+	}
+	return n/sharedRows + 2
 }

@@ -34,7 +34,7 @@ func TestFaultFiguresTellWaitsFromRecoveries(t *testing.T) {
 			longJobs: {{at: at(0.5), worker: "a"}, {at: at(20), worker: "b"}},
 		},
 		held:   map[int]time.Time{2: at(2), 3: at(2), longJobs: at(2)},
-		killed: map[string]bool{"a": true},
+		killed: map[string]time.Time{"a": at(2)},
 		found: map[int]foundJob{
 			1: {finished: true, again: true}, 2: {finished: true, again: true}, 3: {finished: true}, 4: {finished: true, again: true},
 			longJobs: {finished: true, again: true},

@@ -113,7 +113,7 @@ func (b *bench) idleRiver(ctx context.Context, measure rateOf) error {
 
 func (b *bench) idleDBOS(ctx context.Context, measure rateOf) error {
 	return b.withDatabase(ctx, dbosTemplate, func(d *database) error {
-		return withDBOS(ctx, d, dbosDefault, false, nil, func(e *dbosExecutor) error {
+		return withDBOS(ctx, d, dbosDefault, dbosNothing, nil, func(e *dbosExecutor) error {
 			if err := dbos.Launch(e.Context); err != nil {
 				return fmt.Errorf("launch DBOS: %w", err)
 			}
@@ -132,11 +132,15 @@ func (d *database) transactionRate(ctx context.Context, resting, counting time.D
 	if err != nil {
 		return 0, err
 	}
+	if err := d.resetStatements(ctx); err != nil {
+		return 0, err
+	}
 	began := time.Now()
 	pause(ctx, counting)
 	after, err := one[int](ctx, d.b.admin, count, d.name)
 	if err != nil {
 		return 0, err
 	}
-	return perSecond(after-before, time.Since(began)), nil
+	rate := perSecond(after-before, time.Since(began))
+	return rate, d.sayStatements(ctx, fmt.Sprintf("idle for %s", counting), 1)
 }

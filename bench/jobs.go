@@ -18,33 +18,48 @@ func init() {
 			"nothing, or write three ledger rows: by a bulk handler, in the transaction that completes " +
 			"the job, or in one that jobs share. DBOS writes them with the step's record in one transaction, the workflow's own in " +
 			"another; pg-boss in the transaction of a batch: two jobs, because it pauses after batches of one, " +
-			"or 500. graphile-worker and pg-boss run in two processes. The peers' best settings are looked for " +
-			"first.",
+			"as many as share a transaction, with a statement a job or a batch, or 500. graphile-worker and " +
+			"pg-boss run in two processes. The peers' best settings are looked for first.",
 		run: runJobs,
 	})
 }
 
 func runJobs(ctx context.Context, b *bench) ([]report.Row, error) {
 	n, runs := b.sized(50_000, 1_000), b.repeated(3)
-	noop, err := b.noopRows(ctx, n, runs)
-	if err != nil {
-		return nil, err
+	if b.part == partBeside {
+		return b.besideRows(ctx, max(1, n/5), runs)
 	}
-	post, err := b.ledgerRows(ctx, n, max(1, n/5), runs)
-	if err != nil {
-		return nil, err
+	var rows []report.Row
+	if b.wanted("that do nothing") {
+		noop, err := b.noopRows(ctx, n, runs)
+		if err != nil {
+			return nil, err
+		}
+		rows = noop
 	}
-	rows := slices.Concat(noop, post)
+	if b.wanted("transactions") {
+		post, err := b.ledgerRows(ctx, n, max(1, n/5), runs)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, post...)
+	}
 	sizes := map[int]float64{max(1, n/5): 1.5, max(1, n*3/5): 2}
 	if b.smoke {
 		sizes = map[int]float64{n: 2}
 	}
 	for _, size := range slices.Sorted(maps.Keys(sizes)) {
+		if !b.wanted("bulk") {
+			continue
+		}
 		bulk, err := b.bulkRows(ctx, size, runs, sizes[size])
 		if err != nil {
 			return nil, err
 		}
 		rows = append(rows, bulk...)
+	}
+	if len(rows) == 0 {
+		return nil, fmt.Errorf("no part is called %q", b.part)
 	}
 	if _, none := b.useNode(ctx); none != "" {
 		rows[0].Note += fmt.Sprintf(" %s, %s: %s.", graphileName, pgbossName, none)
@@ -86,7 +101,7 @@ func (b *bench) noopSides(ctx context.Context, n, fewer int) ([]side, error) {
 	}
 	if err := add(tuned(ctx, b, dbosName, fewer, dbosVariants,
 		func(ctx context.Context, s dbosSettings, n int) (drained, error) {
-			return b.drainDBOS(ctx, s, n, false)
+			return b.drainDBOS(ctx, s, n, dbosNothing)
 		})); err != nil {
 		return nil, err
 	}
@@ -125,23 +140,35 @@ func (b *bench) ledgerRows(ctx context.Context, n, single, runs int) ([]report.R
 	if err != nil {
 		return nil, err
 	}
-	rates, _, err := contest(ctx, runs, append([]side{bulk, own, shared}, peers...))
+	batches, err := b.sharedPeers(ctx, single)
 	if err != nil {
 		return nil, err
 	}
-	row := func(of int, name string, s side, peers []side, targets map[string]report.Target) []report.Row {
-		return beside(report.Row{Name: name + ", three rows each", Unit: "jobs/s", Runs: runs}, append([]side{s}, peers...),
-			append([]float64{rates[of]}, rates[3:3+len(peers)]...), targets)
+	sides := slices.Concat([]side{bulk, own, shared}, peers, batches)
+	rates, _, err := contest(ctx, runs, sides)
+	if err != nil {
+		return nil, err
+	}
+	// of are the places of a row's sides; those of peers that are not here are left out.
+	row := func(name string, of []int, targets map[string]report.Target) []report.Row {
+		var chosen []side
+		var figures []float64
+		for _, i := range of {
+			if i < len(sides) {
+				chosen, figures = append(chosen, sides[i]), append(figures, rates[i])
+			}
+		}
+		return beside(report.Row{Name: name + ", three rows each", Unit: "jobs/s", Runs: runs}, chosen, figures, targets)
 	}
 	// Beside the transaction a job of its first peer, River, a bulk handler is another contract.
-	many := row(0, "bulk handler", bulk, peers[:min(len(peers), 1)], map[string]report.Target{riverName: report.TimesPeer(8)})
+	many := row("bulk handler", []int{0, 3}, map[string]report.Target{riverName: report.TimesPeer(8)})
 	many[0].Name += ", River: a transaction a job"
 	return slices.Concat(many,
-		row(1, "own transaction", own, peers, map[string]report.Target{
+		row("own transaction", []int{1, 3, 4, 5}, map[string]report.Target{
 			riverName: report.TimesPeer(1.2), dbosName: report.TimesPeer(1.2), pgbossName: report.TimesPeer(1.2),
 		}),
-		row(2, "shared transactions", shared, peers, map[string]report.Target{
-			riverName: report.TimesPeer(2.5), dbosName: report.TimesPeer(2.5), pgbossName: report.TimesPeer(1.2),
+		row("shared transactions", []int{2, 3, 4, 6, 7}, map[string]report.Target{
+			riverName: report.TimesPeer(2.5), dbosName: report.TimesPeer(2.5), pgbossName: report.TimesPeer(2),
 		})), nil
 }
 
@@ -160,13 +187,15 @@ func (b *bench) ownPeers(ctx context.Context, n int) ([]side, error) {
 		return nil, err
 	}
 	steps, err := tuned(ctx, b, dbosName, n, dbosVariants,
-		func(ctx context.Context, s dbosSettings, n int) (drained, error) { return b.drainDBOS(ctx, s, n, true) })
+		func(ctx context.Context, s dbosSettings, n int) (drained, error) {
+			return b.drainDBOS(ctx, s, n, dbosPosts)
+		})
 	if err != nil {
 		return nil, err
 	}
 	peers := []side{post, steps}
 	if node, _ := b.useNode(ctx); node != nil {
-		pairs, err := tuned(ctx, b, pgbossName, n, pgbossOwnVariants, b.pgbossPost(node))
+		pairs, err := tuned(ctx, b, pgbossName, n, pgbossOwnVariants, b.pgbossPost(node, "post"))
 		if err != nil {
 			return nil, err
 		}
@@ -176,11 +205,30 @@ func (b *bench) ownPeers(ctx context.Context, n int) ([]side, error) {
 }
 
 // pgbossPost drains jobs of pg-boss that write three rows in the transaction that completes their
-// batch.
-func (b *bench) pgbossPost(node *nodePeers) func(context.Context, pgbossSettings, int) (drained, error) {
+// batch, by a statement a batch (post) or a job (postEach).
+func (b *bench) pgbossPost(node *nodePeers, handler string,
+) func(context.Context, pgbossSettings, int) (drained, error) {
 	return func(ctx context.Context, s pgbossSettings, n int) (drained, error) {
-		return b.drainPgboss(ctx, node, s, "post", n)
+		return b.drainPgboss(ctx, node, s, handler, n)
 	}
+}
+
+// pgbossBatch is the name of pg-boss with a statement a batch, as a bulk handler has.
+const pgbossBatch = pgbossName + " with a statement a batch"
+
+// sharedPeers are pg-boss with n jobs in transactions of as many as Daybook's jobs share: with a
+// statement a job, as they have, and with one a batch.
+func (b *bench) sharedPeers(ctx context.Context, n int) ([]side, error) {
+	node, _ := b.useNode(ctx)
+	if b.alone || node == nil {
+		return nil, nil
+	}
+	each, err := tuned(ctx, b, pgbossName, n, pgbossSharedVariants, b.pgbossPost(node, "postEach"))
+	if err != nil {
+		return nil, err
+	}
+	batch, err := tuned(ctx, b, pgbossBatch, n, pgbossSharedVariants, b.pgbossPost(node, "post"))
+	return []side{each, batch}, err
 }
 
 // bulkRows is that of n jobs in bulk beside pg-boss's transactional batches.
@@ -189,7 +237,7 @@ func (b *bench) bulkRows(ctx context.Context, n, runs int, target float64) ([]re
 	if node == nil {
 		return nil, nil
 	}
-	batches, err := tuned(ctx, b, pgbossName, n, pgbossBulkVariants, b.pgbossPost(node))
+	batches, err := tuned(ctx, b, pgbossName, n, pgbossBulkVariants, b.pgbossPost(node, "post"))
 	if err != nil {
 		return nil, err
 	}

@@ -17,6 +17,15 @@ import (
 // is how many ledger rows each job is to leave.
 func (b *bench) drainJobs(ctx context.Context, name string, orgs []string, n, rows int,
 	payload func(int) queue.Payload,
+) (drained, error) {
+	none := func(context.Context, *database) (func(), error) { return func() {}, nil }
+	return b.drainBeside(ctx, name, orgs, n, rows, payload, none)
+}
+
+// drainBeside is drainJobs beside other sessions, which begin when the jobs are there and go on
+// until end is called.
+func (b *bench) drainBeside(ctx context.Context, name string, orgs []string, n, rows int,
+	payload func(int) queue.Payload, beside func(context.Context, *database) (end func(), err error),
 ) (took drained, err error) {
 	err = b.withDatabase(ctx, daybookTemplate, func(d *database) error {
 		if _, err := d.pool.Exec(ctx, createLedger); err != nil {
@@ -28,13 +37,18 @@ func (b *bench) drainJobs(ctx context.Context, name string, orgs []string, n, ro
 		if err := d.quiesce(ctx); err != nil {
 			return err
 		}
+		end, err := beside(ctx, d)
+		if err != nil {
+			return fmt.Errorf("begin the sessions beside the worker: %w", err)
+		}
+		defer end()
 		var begun, first atomic.Int64
 		began := func(int) {
 			if begun.Add(1) == 1 {
 				first.Store(time.Now().UnixNano())
 			}
 		}
-		err := b.withJobs(ctx, d, began, func(ctx context.Context, start func() error) error {
+		err = b.withJobs(ctx, d, began, func(ctx context.Context, start func() error) error {
 			started := time.Now()
 			if err := start(); err != nil {
 				return err

@@ -158,7 +158,7 @@ func (b *bench) dbosLatency(ctx context.Context, samples int) (delays []float64,
 	n := latencyWarmUp + samples
 	err = b.withDatabase(ctx, dbosTemplate, func(d *database) error {
 		began := newBeginnings(n)
-		return withDBOS(ctx, d, dbosQuick, false, began.mark, func(e *dbosExecutor) error {
+		return withDBOS(ctx, d, dbosQuick, dbosNothing, began.mark, func(e *dbosExecutor) error {
 			if err := dbos.Launch(e.Context); err != nil {
 				return fmt.Errorf("launch DBOS: %w", err)
 			}

@@ -20,6 +20,8 @@ type benchJob struct {
 	Number int   `json:"number"`
 	Net    int64 `json:"net"`
 	Tax    int64 `json:"tax"`
+	// Nested: it writes its rows by postNested.
+	Nested bool `json:"nested,omitempty"`
 }
 
 // The same payload under the types of the handlers.
@@ -29,6 +31,7 @@ type (
 	singleJob  struct{ benchJob }
 	sharedJob  struct{ benchJob }
 	defaultJob struct{ benchJob }
+	stepsJob   struct{ benchJob }
 )
 
 // JobType implements queue.Payload.
@@ -45,6 +48,9 @@ func (singleJob) JobType() string { return "post_single" }
 
 // JobType implements queue.Payload.
 func (sharedJob) JobType() string { return "post_shared" }
+
+// JobType implements queue.Payload.
+func (stepsJob) JobType() string { return "has_steps" }
 
 func newBenchJob(i int) benchJob {
 	net := int64(1000 + i%100_000)
@@ -73,6 +79,11 @@ func benchRegistry(began func(number int)) *jobs.Registry {
 		began(j.Payload.Number)
 		return nil
 	})
+	policy.Parallel = 200
+	jobs.Register(r, policy, func(ctx context.Context, j *jobs.Job[stepsJob]) error {
+		began(j.Payload.Number)
+		return runSteps(ctx, j)
+	})
 	policy.Parallel = 500 // in a call
 	jobs.RegisterBulk(r, policy, func(ctx context.Context, tx pgx.Tx, all []*jobs.Job[bulkJob]) ([]error, error) {
 		numbers, nets, taxes := make([]int64, len(all)), make([]int64, len(all)), make([]int64, len(all))
@@ -100,6 +111,10 @@ func benchRegistry(began func(number int)) *jobs.Registry {
 
 // post writes the rows of one job.
 func (j benchJob) post(ctx context.Context, tx pgx.Tx) error {
+	if j.Nested {
+		_, err := tx.Exec(ctx, `SELECT post_nested($1, $2, $3)`, j.Number, j.Net, j.Tax)
+		return err
+	}
 	_, err := tx.Exec(ctx, postRows, []int64{int64(j.Number)}, []int64{j.Net}, []int64{j.Tax})
 	return err
 }

@@ -16,11 +16,15 @@ type loadedQueue struct {
 	node *nodePeers
 	// economy is what Daybook's worker trades latency for processor time by; 0: its default.
 	economy time.Duration
+	// shared: Daybook's handlers write in transactions that jobs share.
+	shared bool
 	// patience is how long after the load the queue may take to be empty.
 	patience time.Duration
 	// open counts what is not finished, held lists the numbers of the jobs that a worker holds, or
 	// that are held at all, found lists all jobs.
 	open, held, found string
+	// lost lists the numbers of the jobs that were lost with a worker; empty: that is not on record.
+	lost string
 	// scan reads the whole table of jobs.
 	scan string
 	// completed lists the numbers of the completed jobs and when the transaction that completed each
@@ -34,7 +38,9 @@ func daybookLoaded(patience time.Duration) loadedQueue {
 		open:  `SELECT count(*) FROM daybook.jobs WHERE state IN ('pending', 'leased')`,
 		held:  `SELECT (payload->>'number')::bigint FROM daybook.jobs WHERE state = 'leased' AND worker = $1`,
 		found: `SELECT (payload->>'number')::bigint, state NOT IN ('pending', 'leased'), run_count > 1 FROM daybook.jobs`,
-		scan:  `SELECT count(*) FROM daybook.jobs WHERE payload->>'number' = '-1'`,
+		lost: `
+SELECT (j.payload->>'number')::bigint FROM daybook.jobs j JOIN daybook.attempts a ON a.job_id = j.id WHERE a.outcome = 'lost' AND a.worker = $1`,
+		scan: `SELECT count(*) FROM daybook.jobs WHERE payload->>'number' = '-1'`,
 
 		completed: `SELECT (payload->>'number')::bigint, pg_xact_commit_timestamp(xmin) FROM daybook.jobs WHERE state = 'completed' AND run_count = 1`,
 	}
@@ -103,7 +109,7 @@ func (q loadedQueue) start(ctx context.Context, b *bench, url string, c processC
 		config.DatabaseURL, config.Idle = url, c.Idle
 		return b.startNode(q.node, "pgboss.mjs", config, j)
 	}
-	c.DatabaseURL, c.Economy = url, q.economy
+	c.DatabaseURL, c.Economy, c.Shared = url, q.economy, q.shared
 	switch {
 	case q.river != nil:
 		s := q.river

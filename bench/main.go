@@ -71,7 +71,7 @@ func start(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags.StringVar(&o.scenarios, "scenario", "",
 		"the `names` of the scenarios to run, separated by commas (default all)")
 	flags.StringVar(&o.part, "part", "",
-		"only the parts of the scenarios organizations, reclaim and faults whose name contains `text`")
+		"only the parts of the scenarios jobs, organizations, reclaim and faults whose name contains `text`")
 	flags.IntVar(&o.runs, "runs", 0, "how often each side of a scenario runs (default 3, or what the scenario says)")
 	flags.IntVar(&o.size, "size", 0, "how many documents or jobs, instead of what the scenario says")
 	flags.IntVar(&o.samples, "samples", 0, "how many samples of a latency, instead of what the scenario says")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -46,6 +47,10 @@ var (
 	}
 	pgbossOwnVariants = []pgbossSettings{
 		{concurrency: 2, batch: 2}, {concurrency: 5, batch: 2}, {concurrency: 10, batch: 2}, {concurrency: 20, batch: 2},
+	}
+	// Batches of as many jobs as share a transaction of Daybook's at most.
+	pgbossSharedVariants = []pgbossSettings{
+		{concurrency: 1, batch: 32}, {concurrency: 2, batch: 32}, {concurrency: 4, batch: 32}, {concurrency: 8, batch: 32},
 	}
 	pgbossBulkVariants = []pgbossSettings{
 		{concurrency: 1, batch: 500}, {concurrency: 2, batch: 500}, {concurrency: 4, batch: 500},
@@ -107,7 +112,7 @@ func (b *bench) drainPgboss(ctx context.Context, peers *nodePeers, s pgbossSetti
 		if err != nil {
 			return err
 		}
-		return verifyPgboss(ctx, d, n, handler == "post")
+		return verifyPgboss(ctx, d, n, strings.HasPrefix(handler, "post"))
 	})
 	if err != nil {
 		return took, fmt.Errorf("%s, %s: %w", pgbossName, s, err)

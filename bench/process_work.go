@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/dbos-inc/dbos-transact-golang/dbos"
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
@@ -37,6 +38,8 @@ const (
 	faultConns = 32
 	// faultParallel is as many jobs as River's client runs side by side.
 	faultParallel = 100
+	// sharedRows is how many rows a job writes in a transaction that it shares.
+	sharedRows = 3
 	// workersName is the application_name of the workers' connections, by which the backends to
 	// terminate are found; the handlers' own connections are not among them.
 	workersName = "bench-worker"
@@ -52,6 +55,8 @@ type processConfig struct {
 	FetchCooldown, RescueAfter, Polling time.Duration
 	// Idle: the handlers do nothing and write nothing.
 	Idle bool
+	// Shared: Daybook's handlers write sharedRows rows in transactions that jobs share.
+	Shared bool
 	// Record: what the handlers do is kept, and told when the process ends, so that telling costs
 	// nothing meanwhile.
 	Record bool
@@ -125,8 +130,12 @@ func (w *processWork) daybook(ctx context.Context, address string) error {
 	}
 	defer temporal.Close()
 	registry := jobs.NewRegistry()
-	jobs.Register(registry, jobs.Policy{Owner: "bench", Parallel: faultParallel},
+	jobs.Register(registry, jobs.Policy{Owner: "bench", Parallel: faultParallel, SharedTransaction: w.config.Shared},
 		func(ctx context.Context, j *jobs.Job[faultJob]) error {
+			if w.config.Shared {
+				w.share(ctx, j)
+				return nil
+			}
 			return w.handle(ctx, j.Payload, j.Attempt)
 		})
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
@@ -201,16 +210,11 @@ func (w *processWork) dbos(ctx context.Context, address string) error {
 // handle is the handler of all: it takes some time and writes a row, again and again until that is
 // done. It never fails by itself.
 func (w *processWork) handle(ctx context.Context, job faultJob, attempt int) error {
-	invocation := int64(os.Getpid())<<32 | w.invocations.Add(1)
-	w.note("b", job.Number)
+	invocation := w.begin(job)
 	if w.config.Idle {
 		return nil
 	}
-	takes := faultPause
-	if attempt == 1 {
-		takes += time.Duration(job.Takes) * time.Millisecond
-	}
-	pause(ctx, takes)
+	pause(ctx, job.takes(attempt))
 	for {
 		// The same call writes one row, also when it does not learn that it has written it.
 		_, err := w.effects.Exec(ctx, `INSERT INTO effects (job, invocation) VALUES ($1, $2) ON CONFLICT DO NOTHING`,
@@ -225,6 +229,32 @@ func (w *processWork) handle(ctx context.Context, job faultJob, attempt int) err
 	}
 	w.note("e", job.Number)
 	return nil
+}
+
+// begin tells that a handler begins, and returns the number of the call.
+func (w *processWork) begin(job faultJob) int64 {
+	w.note("b", job.Number)
+	return int64(os.Getpid())<<32 | w.invocations.Add(1)
+}
+
+// takes is how long a handler takes besides writing its effect.
+func (j faultJob) takes(attempt int) time.Duration {
+	if attempt == 1 {
+		return faultPause + time.Duration(j.Takes)*time.Millisecond
+	}
+	return faultPause
+}
+
+// share is the handler of jobs that write in transactions that they share.
+func (w *processWork) share(ctx context.Context, j *jobs.Job[faultJob]) {
+	invocation := w.begin(j.Payload)
+	pause(ctx, j.Payload.takes(j.Attempt))
+	j.InTx(func(ctx context.Context, tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, `INSERT INTO effects (job, invocation) SELECT $1, $3::bigint * $2 + n FROM generate_series(1, $3) n`,
+			j.Payload.Number, invocation, sharedRows)
+		return err
+	})
+	w.note("e", j.Payload.Number)
 }
 
 // note tells, or keeps, that a handler begins (b) or ends (e) now.

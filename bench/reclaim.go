@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,14 +19,17 @@ const (
 	heldTakes = 14 * time.Second
 	// heldFor is how long they have been in hand when the worker is killed.
 	heldFor = 2 * time.Second
+	// checksApart is how far apart the checks of an idle worker are.
+	checksApart = 8 * time.Second
 )
 
 func init() {
 	register(scenario{
-		order: 189, name: "reclaim", topic: topicFaults, takes: "8 minutes",
+		order: 189, name: "reclaim", topic: topicFaults, takes: "11 minutes",
 		about: "Two worker processes have 20 jobs of 14 s in hand, and the one that has more of them is killed after two " +
 			"seconds: until the last of what it held begins again. *Working*: 50 short jobs a second come " +
-			"besides. *Idle*: nothing came for half a minute before, and nothing comes besides. *Charged* are " +
+			"besides. *Idle*: nothing came for half a minute before, and nothing comes besides; or one job came, " +
+			"its worker is killed at once, at a random moment, and the slowest of the runs counts. *Charged* are " +
 			"jobs with a second attempt that the killed worker never had. River's tuned client has a JobTimeout " +
 			"and RescueStuckJobsAfter of 15 s; pg-boss's jobs have heartbeats of 10 s, the least that it takes, " +
 			"looked at every second. DBOS leaves a dead executor's workflows to a process of its id, or to " +
@@ -53,6 +58,13 @@ func reclaimPhases() []faultPhase {
 	return []faultPhase{
 		{name: "working", rate: 50, perTx: 1, lasting: 20 * time.Second, strike: kill(3 * time.Second), rows: recovery(5)},
 		{name: "idle", strike: kill(30 * time.Second), rows: recovery(10)},
+		{
+			name: "idle, the other one without jobs", slowest: true, alone: true, rows: recovery(10),
+			strike: func(ctx context.Context, r *faultRun) error {
+				pause(ctx, 30*time.Second+rand.N(checksApart)) //nolint:gosec // no secret
+				return r.killOnly(ctx)
+			},
+		},
 	}
 }
 
@@ -72,6 +84,15 @@ func (r *faultRun) killHolder(ctx context.Context) error {
 		return r.kill(ctx, r.workers[1])
 	}
 	return r.kill(ctx, r.workers[0])
+}
+
+// killOnly puts one long job into hand and kills its worker at once: the other one has not seen a
+// lease, and checks as seldom as an idle worker does.
+func (r *faultRun) killOnly(ctx context.Context) error {
+	if err := r.hold(ctx, 0, 1); err != nil {
+		return err
+	}
+	return r.kill(ctx, r.workers[r.longInHand(1)])
 }
 
 // hold enqueues the long jobs from first to last and waits until all are in hand.
@@ -113,12 +134,16 @@ func (b *bench) reclaimSides(ctx context.Context) []loadedQueue {
 }
 
 func runReclaim(ctx context.Context, b *bench) ([]report.Row, error) {
-	runs, queues := b.repeated(2), b.reclaimSides(ctx)
+	runs, all := b.repeated(2), b.reclaimSides(ctx)
 	var rows []report.Row
-	charged := make([]float64, len(queues))
+	charged := make([]float64, len(all))
 	for _, p := range reclaimPhases() {
 		if !b.wanted(p.name) {
 			continue
+		}
+		queues := all
+		if p.alone {
+			queues = all[:1]
 		}
 		figures := make([][]float64, len(queues))
 		var notes []string
@@ -145,7 +170,7 @@ func runReclaim(ctx context.Context, b *bench) ([]report.Row, error) {
 		return nil, fmt.Errorf("no phase is called %q", b.part)
 	}
 	row := report.Row{Name: "charged", Unit: "jobs", Runs: runs, Target: report.AtMost(0), Daybook: charged[0]}
-	for i, q := range queues[1:] {
+	for i, q := range all[1:] {
 		row.Note += fmt.Sprintf("%s: %.0f. ", q.name, charged[i+1])
 	}
 	row.Note = strings.TrimSpace(row.Note)
@@ -156,14 +181,14 @@ func runReclaim(ctx context.Context, b *bench) ([]report.Row, error) {
 func reclaimRows(p faultPhase, queues []loadedQueue, figures [][]float64, runs int, note string) []report.Row {
 	of := p.rows[0]
 	row := report.Row{
-		Name: p.name + ": " + of.name, Daybook: median(figures[0]), Unit: of.unit, Target: of.target, Runs: runs, Note: note,
+		Name: p.name + ": " + of.name, Daybook: p.of(figures[0]), Unit: of.unit, Target: of.target, Runs: runs, Note: note,
 	}
 	var rows []report.Row
 	for i, q := range queues {
 		if i == 0 || len(figures[i]) == 0 {
 			continue
 		}
-		r := row.Beside(q.name, median(figures[i]))
+		r := row.Beside(q.name, p.of(figures[i]))
 		if len(rows) > 0 {
 			r.Name += ", beside " + q.name
 		}
@@ -174,4 +199,12 @@ func reclaimRows(p faultPhase, queues []loadedQueue, figures [][]float64, runs i
 		return []report.Row{row}
 	}
 	return rows
+}
+
+// of is the figure of several runs: the median, or the slowest.
+func (p faultPhase) of(figures []float64) float64 {
+	if p.slowest {
+		return slices.Max(figures)
+	}
+	return median(figures)
 }

@@ -21,20 +21,23 @@ func init() {
 	register(scenario{
 		order: 45, name: "tasks", topic: topicTasks, takes: "2 minutes",
 		about: "20,000 tasks of the type `db_function` wait, each of which calls a function that writes a row; " +
-			"an embedded worker works them with default settings.",
+			"an embedded worker works them with default settings, and with shared transactions.",
 		run: runTasks,
 	})
 }
 
 func runTasks(ctx context.Context, b *bench) ([]report.Row, error) {
 	n, runs := b.sized(20_000, 500), b.repeated(3)
-	rates, err := alternate(ctx, runs, func(ctx context.Context) (rate float64, err error) {
-		err = b.withTaskDatabase(ctx, func(d *database) error {
-			rate, err = b.taskRate(ctx, d, n)
-			return err
-		})
-		return rate, err
-	})
+	drain := func(p tasks.Policy) measurement {
+		return func(ctx context.Context) (rate float64, err error) {
+			err = b.withTaskDatabase(ctx, func(d *database) error {
+				rate, err = b.taskRate(ctx, d, p, n)
+				return err
+			})
+			return rate, err
+		}
+	}
+	rates, err := alternate(ctx, runs, drain(tasks.Policy{}), drain(tasks.Policy{SharedTransaction: true}))
 	if err != nil {
 		return nil, err
 	}
@@ -42,6 +45,9 @@ func runTasks(ctx context.Context, b *bench) ([]report.Row, error) {
 		Name: "calls of a function of the database", Daybook: median(rates[0]), Unit: "tasks/s", Runs: runs,
 		Note: fmt.Sprintf("%s tasks, each leased, called and completed; the call and the completion are one transaction.",
 			report.Figure(float64(n))),
+	}, {
+		Name: "calls in shared transactions", Daybook: median(rates[1]), Unit: "tasks/s", Runs: runs,
+		Note: "The same tasks, of which up to 32 share a transaction (tasks.Policy.SharedTransaction).",
 	}}, nil
 }
 
@@ -85,7 +91,7 @@ SELECT count(*) FROM queues.enqueue_tasks(array_fill('db_function'::text, ARRAY[
 }
 
 // taskRate is tasks/s of n tasks more.
-func (b *bench) taskRate(ctx context.Context, d *database, n int) (rate float64, err error) {
+func (b *bench) taskRate(ctx context.Context, d *database, p tasks.Policy, n int) (rate float64, err error) {
 	var before int
 	if err := d.pool.QueryRow(ctx, `SELECT count(*) FROM effects.note`).Scan(&before); err != nil {
 		return 0, err
@@ -96,7 +102,7 @@ func (b *bench) taskRate(ctx context.Context, d *database, n int) (rate float64,
 	if err := d.quiesce(ctx); err != nil {
 		return 0, err
 	}
-	err = b.withTasks(ctx, d, func(ctx context.Context, start func() error) error {
+	err = b.withTasks(ctx, d, p, func(ctx context.Context, start func() error) error {
 		began := time.Now()
 		if err := start(); err != nil {
 			return err
@@ -108,20 +114,26 @@ func (b *bench) taskRate(ctx context.Context, d *database, n int) (rate float64,
 	if err != nil {
 		return 0, err
 	}
-	b.say("  Daybook, tasks: %s tasks/s", report.Figure(rate))
+	how := "a transaction a task"
+	if p.SharedTransaction {
+		how = "shared transactions"
+	}
+	b.say("  Daybook, %s: %s tasks/s", how, report.Figure(rate))
 	return rate, verifyTasks(ctx, d.pool, before+n)
 }
 
 // withTasks runs f while an embedded worker works tasks. start starts the workflow, which runs
 // until f returns.
-func (b *bench) withTasks(ctx context.Context, d *database,
+func (b *bench) withTasks(ctx context.Context, d *database, p tasks.Policy,
 	f func(ctx context.Context, start func() error) error,
 ) error {
+	registry := tasks.NewRegistry()
+	registry.SetDBFunctionPolicy(p)
 	return b.withEmbedded(ctx, d, embedded{
 		workflow: workflows.TasksWorkflow, taskQueue: workflows.TasksTaskQueue,
 		make: func(pool *pgxpool.Pool, name string) (*workers.Worker, error) {
 			return workers.NewTasks(workers.TasksOptions{
-				Client: b.temporal, Pool: pool, Registry: tasks.NewRegistry(), Name: name, Log: slog.New(slog.DiscardHandler),
+				Client: b.temporal, Pool: pool, Registry: registry, Name: name, Log: slog.New(slog.DiscardHandler),
 				MaxConcurrentActivities: 6,
 			})
 		},

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/daybook-dev/daybook/bench/report"
+	"github.com/daybook-dev/daybook/tasks"
 )
 
 func init() {
@@ -36,7 +37,7 @@ func runTasksCompleted(ctx context.Context, b *bench) (rows []report.Row, err er
 				return err
 			}
 			work := func(d *database) func(context.Context) (float64, error) {
-				return func(ctx context.Context) (float64, error) { return b.taskRate(ctx, d, n) }
+				return func(ctx context.Context) (float64, error) { return b.taskRate(ctx, d, tasks.Policy{}, n) }
 			}
 			rates, err := alternate(ctx, runs, work(empty), work(full))
 			if err != nil {
@@ -129,7 +130,7 @@ func (b *bench) taskSnapshot(ctx context.Context, s snapshotRun) (rates snapshot
 			}
 			return nil
 		}
-		err := b.withTasks(ctx, d, func(ctx context.Context, start func() error) error {
+		err := b.withTasks(ctx, d, tasks.Policy{}, func(ctx context.Context, start func() error) error {
 			if err := start(); err != nil {
 				return err
 			}

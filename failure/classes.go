@@ -165,6 +165,10 @@ var (
 		Code: "KEY_REUSED", Title: "The idempotency key was used for something else",
 		Status: http.StatusConflict, Exit: ExitConflict,
 	})
+	KeyUnknown = row(Class{
+		Code: "KEY_UNKNOWN", Title: "The key of an encrypted value is not here",
+		Status: http.StatusConflict, Exit: ExitConflict,
+	})
 	CallbackUsed = row(Class{
 		Code: "CALLBACK_USED", Title: "The callback came before with other data",
 		Status: http.StatusConflict, Exit: ExitConflict,
@@ -175,6 +179,18 @@ var (
 	})
 	JobCompleted = row(Class{
 		Code: "JOB_COMPLETED", Title: "The job is completed", Status: http.StatusConflict,
+		Exit: ExitConflict,
+	})
+	JobRunning = row(Class{
+		Code: "JOB_RUNNING", Title: "The job is being worked", Status: http.StatusConflict,
+		Exit: ExitConflict,
+	})
+	JobChanged = row(Class{
+		Code: "JOB_CHANGED", Title: "The job was changed meanwhile", Status: http.StatusConflict,
+		Exit: ExitConflict,
+	})
+	JobDuplicate = row(Class{
+		Code: "JOB_DUPLICATE", Title: "Another open job has the payload", Status: http.StatusConflict,
 		Exit: ExitConflict,
 	})
 	DocumentDeleted = row(Class{

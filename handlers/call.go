@@ -18,6 +18,8 @@ type call[P queue.Payload] struct {
 	key        string
 	payload    P
 	enqueuedAt time.Time
+	// encrypted: no table may hold in plain what the payload, or an answer, says.
+	encrypted bool
 
 	result   func(v any)
 	progress func(ctx context.Context, v any) error
@@ -27,8 +29,8 @@ type call[P queue.Payload] struct {
 func callOf[P queue.Payload](job *jobs.Job[P]) *call[P] {
 	return &call[P]{
 		id: job.ID, orgID: job.OrgID, attempt: job.Attempt, key: job.IdempotencyKey, payload: job.Payload,
-		enqueuedAt: job.EnqueuedAt,
-		result:     job.SetResult, progress: job.Progress, inTx: job.InTx,
+		enqueuedAt: job.EnqueuedAt, encrypted: job.Encrypted,
+		result: job.SetResult, progress: job.Progress, inTx: job.InTx,
 	}
 }
 

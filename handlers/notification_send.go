@@ -136,6 +136,9 @@ func (h *NotificationHandler) notify(ctx context.Context, c *call[Notification],
 		}
 		d, failed := ask(ctx, ch, c.attempt)
 		sum.add(d, failed)
+		if c.encrypted && d.Error != "" {
+			d.Error = "it is kept with the job's attempt, encrypted"
+		}
 		if !h.note(ctx, c.id, d) {
 			*left = append(*left, func(ctx context.Context, tx pgx.Tx) error { return store.EndDelivery(ctx, tx, c.id, d) })
 		}

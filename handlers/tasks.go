@@ -15,8 +15,10 @@ type functionsConfig struct {
 	// FunctionTimeout bounds each function of the database that a task names; default 30 s.
 	FunctionTimeout time.Duration `env:"TASKS_FUNCTION_TIMEOUT"`
 	// Parallel is how many functions the worker calls side by side for tasks of the type db_function;
-	// default 8.
+	// default 8, and 64 where they share transactions.
 	Parallel int `env:"TASKS_PARALLEL_FUNCTIONS"`
+	// Shared has tasks that name the same function share transactions; default false.
+	Shared bool `env:"TASKS_SHARED_TRANSACTION"`
 }
 
 // RegisterTasks adds to r the processors of the types that the environment configures: email, sms
@@ -37,7 +39,7 @@ func RegisterTasks(r *tasks.Registry, c Config) (*Builtin, error) {
 	s.functionTimeout = functions.FunctionTimeout
 	r.SetDBFunctionPolicy(tasks.Policy{
 		Owner: s.Owner, FunctionTimeout: functions.FunctionTimeout,
-		Parallel: functions.Parallel,
+		Parallel: functions.Parallel, SharedTransaction: functions.Shared,
 	})
 	channels := slices.DeleteFunc(slices.Clone(builtins), func(t builtin) bool { return t.process == nil })
 	return s.configured(channels, "task type", func(t builtin) error { return t.process(r, s) })

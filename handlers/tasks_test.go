@@ -20,7 +20,7 @@ func TestRegisterTasks(t *testing.T) {
 		"DAYBOOK_SMTP_HOST": "mail.example.com", "DAYBOOK_SMTP_FROM": "Shop <shop@example.com>",
 		"DAYBOOK_TASKS_FUNCTION_TIMEOUT": "5s",
 		"DAYBOOK_FILES_BUCKETS":          "recordings=" + bucketURL(t.TempDir()), "DAYBOOK_JOBS_OWNER": "platform",
-		"DAYBOOK_TASKS_PARALLEL_FUNCTIONS": "3",
+		"DAYBOOK_TASKS_PARALLEL_FUNCTIONS": "3", "DAYBOOK_TASKS_SHARED_TRANSACTION": "true",
 	}})
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, builtin.Close()) })
@@ -29,7 +29,7 @@ func TestRegisterTasks(t *testing.T) {
 	assert.Equal(t, []tasks.Registration{
 		{Type: "db_function", Policy: tasks.Policy{
 			Owner: "platform", Timeout: 30 * time.Second,
-			FunctionTimeout: 5 * time.Second, Parallel: 3,
+			FunctionTimeout: 5 * time.Second, Parallel: 3, SharedTransaction: true,
 		}},
 		{Type: "email", Policy: tasks.Policy{
 			Owner: "platform", Timeout: time.Minute, FunctionTimeout: 5 * time.Second,

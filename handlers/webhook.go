@@ -174,10 +174,14 @@ func (h *WebhookHandler) deliver(ctx context.Context, c *call[Webhook]) error {
 		JobID: c.id, OrgID: c.orgID, Attempt: c.attempt, URL: bareURL(request.URL),
 		SentAt: time.Now(),
 	}
+	address := request.URL.Hostname()
+	if c.encrypted {
+		receipt.URL, address = "encrypted", "encrypted"
+	}
 	status, failed := h.send(request)
 	receipt.Duration = time.Since(receipt.SentAt)
 	receipt.Status, receipt.OK = status, failed == nil
-	sending.Set(span.Attr{Key: "server.address", Value: request.URL.Hostname()},
+	sending.Set(span.Attr{Key: "server.address", Value: address},
 		span.Attr{Key: "http.request.method", Value: http.MethodPost},
 		span.Attr{Key: "http.response.status_code", Value: status})
 	if failed != nil {

@@ -13,7 +13,7 @@ import (
 
 func TestCodesThatAreNone(t *testing.T) {
 	t.Parallel()
-	r := &registered{policy: Policy{MaxAttempts: 3}}
+	r := &registered{registry: NewRegistry(), policy: Policy{MaxAttempts: 3}}
 	long := strings.Repeat("A", MaxCodeBytes+1)
 	for _, code := range []string{"card declined", "card_declined", "CARD-DECLINED", "A\x00", "\xff", long} {
 		a := r.judge(store.Job{Attempt: 1}, WithCode(models.ErrorCode(code), errors.New("the card is refused")))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/daybook-dev/daybook/encryption"
 	"github.com/daybook-dev/daybook/internal/payload"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
@@ -30,6 +31,9 @@ type Job[P queue.Payload] struct {
 	IdempotencyKey string
 	Payload        P
 	EnqueuedAt     time.Time
+	// Encrypted: the payload is encrypted in the database, and so are the result, the progress and the
+	// errors. A handler that keeps what it knows elsewhere should take care of that itself.
+	Encrypted bool
 
 	attempt *attempt
 }
@@ -42,6 +46,8 @@ type attempt struct {
 	reads    reads
 	// callbacks is where callbacks are put on record; nil: there are none.
 	callbacks store.Querier
+	// steps are those of the attempt; nil: it has none, in a bulk handler.
+	steps *steps
 }
 
 // Links are those that the job was enqueued with, read from the database. A bulk handler reads them
@@ -80,6 +86,9 @@ func (j *Job[P]) Progress(ctx context.Context, v any) error {
 	}
 	if err := payload.CheckResult(raw); err != nil {
 		return fmt.Errorf("the progress cannot be stored: %w", err)
+	}
+	if raw, err = j.attempt.reads.private.seal(ctx, encryption.Progress, raw); err != nil {
+		return err
 	}
 	return j.attempt.progress(ctx, raw)
 }

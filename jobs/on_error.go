@@ -79,7 +79,11 @@ func (r working) Review(ctx context.Context, job store.Job, a engine.Attempt) (r
 			reviewed.Message += fmt.Sprintf("\nThe error handler panicked as well: %v", p)
 		}
 	}()
-	if r.onError(ctx, t.info(job, r.reads()), f) == DeadLetter {
+	plain, err := t.open(ctx, job)
+	if err != nil {
+		plain = job // that is why it failed
+	}
+	if r.onError(ctx, t.info(plain, r.reads(t, job)), f) == DeadLetter {
 		reviewed.Outcome, reviewed.Delay = models.OutcomeFailed, 0
 	}
 	return reviewed

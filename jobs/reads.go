@@ -27,7 +27,10 @@ type EarlierAttempt struct {
 
 // reads is where a handler's questions are answered. Time in which the database holds up the answer
 // is not the handler's.
-type reads struct{ q store.Querier }
+type reads struct {
+	q       store.Querier
+	private *private
+}
 
 var errNoReads = errors.New("the job is not worked by a worker: there is no database to read from")
 
@@ -58,7 +61,7 @@ func (r reads) links(ctx context.Context, id string) ([]queue.Link, error) {
 func (r reads) attempts(ctx context.Context, id string) ([]EarlierAttempt, error) {
 	return ask(ctx, r, id, store.LoggedAttempts, func(a store.LoggedAttempt) EarlierAttempt {
 		return EarlierAttempt{
-			Number: a.Attempt, Outcome: a.Outcome, Code: a.Code, Error: a.Error, StartedAt: a.StartedAt, EndedAt: a.EndedAt,
+			Number: a.Attempt, Outcome: a.Outcome, Code: a.Code, Error: r.private.errorText(ctx, a.Error), StartedAt: a.StartedAt, EndedAt: a.EndedAt,
 			Times: a.Times,
 		}
 	})
@@ -91,10 +94,11 @@ func (t *registered) info(job store.Job, r reads) *Info {
 	}
 }
 
-// reads is where the handlers' questions are answered.
-func (r working) reads() reads {
-	if r.pool == nil {
-		return reads{}
+// reads is where the questions of a job's handler are answered.
+func (r working) reads(t *registered, job store.Job) reads {
+	answered := reads{private: t.private(job)}
+	if r.pool != nil {
+		answered.q = r.pool
 	}
-	return reads{r.pool}
+	return answered
 }

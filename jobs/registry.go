@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"math"
 	"reflect"
 	"slices"
 	"sync/atomic"
@@ -15,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/daybook-dev/daybook/encryption"
 	"github.com/daybook-dev/daybook/failure"
 	"github.com/daybook-dev/daybook/internal/engine"
 	"github.com/daybook-dev/daybook/internal/engine/carried"
@@ -58,6 +60,10 @@ type Policy struct {
 	// itself alone. It must not change settings, listen or use Conn(), and sees what those before it
 	// have done: docs/jobs.md#shared-transactions. It has no effect on bulk handlers.
 	SharedTransaction bool
+	// Version is that of the handler; default 0. A job that was enqueued with a MinVersion is worked
+	// by handlers of that version or a higher one alone: raise it when a payload says something that
+	// the handler before cannot do (docs/deploying.md).
+	Version int
 	// Aliases are other names under which jobs of the type may be enqueued.
 	Aliases []string
 	// Secrets are the names of members of payload, result and progress, at any level, whose values
@@ -105,6 +111,8 @@ type Registry struct {
 	middleware     []Middleware
 	bulkMiddleware []BulkMiddleware
 	onError        ErrorHandler
+	// encryption is for the types whose payloads name members to encrypt; nil: there is none.
+	encryption *encryption.Cipher
 	// started: a worker reads all of this, from several goroutines.
 	started atomic.Bool
 }
@@ -114,6 +122,9 @@ type registered struct {
 	jobType string
 	policy  Policy
 	schema  *payload.Schema
+	// encrypted are the members that payloads of the type name to be encrypted; empty: none.
+	encrypted []string
+	registry  *Registry
 	// One of them is set.
 	work func(ctx context.Context, job store.Job, a *attempt) error
 	many func(ctx context.Context, tx pgx.Tx, jobs []store.Job, said []*attempt) ([]error, error)
@@ -128,6 +139,8 @@ type Registration struct {
 	Schema json.RawMessage
 	// Bulk says that a BulkFunc works the type.
 	Bulk bool
+	// Encrypted are the members of the payload that are encrypted.
+	Encrypted []string
 }
 
 // Registrations describes what is registered, in the order of the types' names.
@@ -135,7 +148,10 @@ func (r *Registry) Registrations() []Registration {
 	var all []Registration
 	for _, name := range slices.Sorted(maps.Keys(r.types)) {
 		if t := r.types[name]; t.jobType == name {
-			all = append(all, Registration{Type: name, Policy: t.policy, Schema: t.schema.JSON(), Bulk: t.many != nil})
+			all = append(all, Registration{
+				Type: name, Policy: t.policy, Schema: t.schema.JSON(),
+				Bulk: t.many != nil, Encrypted: t.encrypted,
+			})
 		}
 	}
 	return all
@@ -143,6 +159,16 @@ func (r *Registry) Registrations() []Registration {
 
 // Names returns every name under which jobs are handled, aliases included.
 func (r *Registry) Names() []string { return slices.Sorted(maps.Keys(r.types)) }
+
+// Versions are the versions of the handlers of Names, in their order.
+func (r *Registry) Versions() []int32 {
+	names := r.Names()
+	versions := make([]int32, len(names))
+	for i, name := range names {
+		versions[i] = int32(min(r.types[name].policy.Version, math.MaxInt32))
+	}
+	return versions
+}
 
 // TypeName returns the type that is registered under a name: the name itself, or, for an alias, the
 // type that has it.
@@ -154,10 +180,16 @@ func (r *Registry) TypeName(name string) string {
 }
 
 // Started is for package workers: a worker uses the registry from now on, and nothing more can be
-// registered. It returns ErrNoHandlers when the registry is empty.
+// registered. It returns ErrNoHandlers when the registry is empty, and queue.ErrNoEncryption when a
+// payload names members to encrypt and Encrypt was not called.
 func (r *Registry) Started() error {
 	if len(r.types) == 0 {
 		return ErrNoHandlers
+	}
+	for _, t := range r.types {
+		if len(t.encrypted) > 0 && r.encryption == nil {
+			return fmt.Errorf("jobs: %s: %w, and call Registry.Encrypt", t.jobType, queue.ErrNoEncryption)
+		}
 	}
 	r.started.Store(true)
 	return nil
@@ -170,7 +202,7 @@ type handlers = carried.Value[engine.HandlersFor]
 func NewRegistry() *Registry {
 	r := &Registry{types: map[string]*registered{}}
 	carried.Set[engine.HandlersFor](&r.handlers,
-		func(pool *pgxpool.Pool, _ *slog.Logger) engine.Handlers { return working{r, pool} })
+		func(pool *pgxpool.Pool, log *slog.Logger) engine.Handlers { return working{r, pool, log} })
 	return r
 }
 
@@ -187,9 +219,10 @@ type Func[P queue.Payload] func(ctx context.Context, job *Job[P]) error
 type BulkFunc[P queue.Payload] func(ctx context.Context, tx pgx.Tx, jobs []*Job[P]) ([]error, error)
 
 // CheckPayload checks a payload against the schema of its type, for callers that enqueue without
-// the struct. A type that is not registered is not checked.
+// the struct. A type that is not registered is not checked, nor what is encrypted: the worker checks
+// that.
 func (r *Registry) CheckPayload(jobType string, raw json.RawMessage) error {
-	if t := r.types[jobType]; t != nil {
+	if t := r.types[jobType]; t != nil && encryption.KeyOf(raw) == "" {
 		return t.schema.Validate(raw)
 	}
 	return nil
@@ -287,7 +320,7 @@ func (r *Registry) check(jobType string, p Policy, noHandler bool, longest time.
 	case noHandler:
 		panic(fmt.Sprintf("jobs: the handler of %s is nil: give the function that works its jobs", jobType))
 	case p.MaxAttempts < 0 || p.Timeout < 0 || p.Base < 0 || p.Factor < 0 || p.Cap < 0 || p.Parallel < 0 ||
-		p.ParallelEverywhere < 0:
+		p.ParallelEverywhere < 0 || p.Version < 0:
 		panic(fmt.Sprintf("jobs: the policy of %s has a negative value: leave a field out for its default", jobType))
 	case !p.Limit.valid():
 		panic(fmt.Sprintf("jobs: Limit of %s cannot be kept: give Parallel or Rate, which are at least 1, Per from a "+
@@ -327,10 +360,17 @@ func newType[P queue.Payload](jobType string, policy Policy) *registered {
 	if err != nil {
 		panic(fmt.Sprintf("jobs: the payload of %s: %v", jobType, err))
 	}
-	return &registered{jobType: jobType, policy: policy.withDefaults(), schema: schema}
+	var zero P
+	t := &registered{jobType: jobType, policy: policy.withDefaults(), schema: schema}
+	if p, ok := any(zero).(queue.EncryptedPayload); ok {
+		t.encrypted = p.EncryptedMembers()
+		t.checkEncrypted()
+	}
+	return t
 }
 
 func (r *Registry) add(t *registered) {
+	t.registry = r
 	for _, name := range append([]string{t.jobType}, t.policy.Aliases...) {
 		if r.types[name] != nil {
 			panic(fmt.Sprintf("jobs: %s has a handler already: register each type, and each alias, once", name))

@@ -7,17 +7,21 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"log/slog"
 	"math"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/daybook-dev/daybook/encryption"
 	"github.com/daybook-dev/daybook/internal/disposition"
 	"github.com/daybook-dev/daybook/internal/engine"
 	"github.com/daybook-dev/daybook/internal/payload"
 	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/telemetry/span"
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/queue"
 )
@@ -27,6 +31,7 @@ type working struct {
 	*Registry
 	// pool is where handlers read; nil: there is none.
 	pool *pgxpool.Pool
+	log  *slog.Logger
 }
 
 // Handling says how jobs of a type are worked.
@@ -38,11 +43,12 @@ func (r working) Handling(jobType string) (engine.Handling, bool) {
 	return engine.Handling{
 		Owner: t.policy.Owner, Parallel: t.policy.Parallel, Everywhere: t.policy.ParallelEverywhere, Bulk: t.many != nil,
 		Timeout: t.policy.Timeout, Charged: true, Shared: t.policy.SharedTransaction,
+		Version: t.policy.Version,
 	}, true
 }
 
 // Work works one job.
-func (r working) Work(ctx context.Context, job store.Job, progress engine.Progress) (ended engine.Attempt) {
+func (r working) Work(ctx context.Context, job store.Job, running *engine.Running) (ended engine.Attempt) {
 	t := r.types[job.Type]
 	defer func() {
 		// What the handler returned may panic as well: an error's text, a result's JSON.
@@ -51,17 +57,22 @@ func (r working) Work(ctx context.Context, job store.Job, progress engine.Progre
 		}
 	}()
 	a := &attempt{
-		reads:    r.reads(),
-		progress: func(ctx context.Context, v json.RawMessage) error { return progress(ctx, v) },
+		reads:    r.reads(t, job),
+		progress: func(ctx context.Context, v json.RawMessage) error { return running.Progress(ctx, v) },
 	}
 	if r.pool != nil {
-		a.callbacks = r.pool
+		a.callbacks, a.steps = r.pool, &steps{running: running, q: r.pool, job: job, private: a.reads.private}
+		defer a.steps.close()
 	}
-	err := t.exhausted(job)
+	ctx = a.reads.private.context(ctx)
+	err, plain := t.exhausted(job), job
+	if err == nil {
+		plain, err = t.open(ctx, job)
+	}
 	if err == nil {
 		err = protected(func() error {
-			return r.single(ctx, func() *Info { return t.info(job, a.reads) },
-				func(ctx context.Context) error { return t.work(ctx, job, a) })
+			return r.single(ctx, func() *Info { return t.info(plain, a.reads) },
+				func(ctx context.Context) error { return t.work(ctx, plain, a) })
 		})
 	}
 	if err != nil {
@@ -77,17 +88,32 @@ func (r working) Work(ctx context.Context, job store.Job, progress engine.Progre
 		}
 		return ended
 	}
-	return t.completed(job, a)
+	r.sayUnused(job, a.steps)
+	return t.completed(ctx, job, a)
+}
+
+// sayUnused says which steps an earlier attempt has kept that the one which ended well has not asked
+// for.
+func (r working) sayUnused(job store.Job, s *steps) {
+	if s == nil {
+		return
+	}
+	if unused, instead := s.unused(); len(unused) > 0 {
+		r.log.Warn("an earlier attempt has kept steps that this one did not ask for: were they renamed or removed? "+
+			"What stands in their place was run",
+			"job", job.ID, "type", job.Type, "kept", unused, "run", instead)
+	}
 }
 
 // completed is the attempt of a handler that returned nil.
-func (t *registered) completed(job store.Job, a *attempt) engine.Attempt {
-	done := engine.Attempt{Outcome: models.OutcomeCompleted}
-	if err := done.Leave(a.resultJSON()); err != nil {
+func (t *registered) completed(ctx context.Context, job store.Job, a *attempt) engine.Attempt {
+	done := engine.Attempt{Outcome: models.OutcomeCompleted, Hide: a.reads.private.hider()}
+	if err := done.Leave(a.resultJSON(ctx)); err != nil {
 		return t.judge(job, err)
 	}
 	if len(a.inTx) > 0 {
 		done.InTx = func(ctx context.Context, tx pgx.Tx) ([]byte, error) {
+			ctx = a.reads.private.context(ctx)
 			for _, f := range a.inTx {
 				if f == nil {
 					return nil, Final(errors.New("Job.InTx was given a nil function"))
@@ -96,7 +122,7 @@ func (t *registered) completed(job store.Job, a *attempt) engine.Attempt {
 					return nil, err
 				}
 			}
-			return a.resultJSON() // what ran in the transaction may have set it
+			return a.resultJSON(ctx) // what ran in the transaction may have set it
 		}
 	}
 	return done
@@ -104,7 +130,7 @@ func (t *registered) completed(job store.Job, a *attempt) engine.Attempt {
 
 // resultJSON is what the handler leaves with the job; nil: nothing. Its error is why that cannot be
 // stored.
-func (a *attempt) resultJSON() (raw []byte, err error) {
+func (a *attempt) resultJSON(ctx context.Context) (raw []byte, err error) {
 	if a.result == nil {
 		return nil, nil
 	}
@@ -119,6 +145,9 @@ func (a *attempt) resultJSON() (raw []byte, err error) {
 	}
 	if err == nil {
 		err = payload.CheckResult(raw)
+	}
+	if err == nil {
+		raw, err = a.reads.private.seal(ctx, encryption.Result, raw)
 	}
 	if err != nil {
 		return nil, &engine.UnstoredError{Why: textOf(err)}
@@ -138,11 +167,15 @@ func (r working) commit(ctx context.Context, tx pgx.Tx, jobs []store.Job) ([]eng
 	var going []store.Job
 	var places []int
 	for i, j := range jobs {
-		if err := t.exhausted(j); err != nil {
+		err, plain := t.exhausted(j), j
+		if err == nil {
+			plain, err = t.open(ctx, j)
+		}
+		if err != nil {
 			attempts[i] = t.judge(j, err)
 			continue
 		}
-		going, places = append(going, j), append(places, i)
+		going, places = append(going, plain), append(places, i)
 	}
 	if len(going) == 0 {
 		return attempts, nil
@@ -153,14 +186,17 @@ func (r working) commit(ctx context.Context, tx pgx.Tx, jobs []store.Job) ([]eng
 	}
 	said := make([]*attempt, len(going))
 	for i := range said {
-		said[i] = &attempt{progress: noProgress, reads: reads{tx}}
+		said[i] = &attempt{progress: noProgress, reads: reads{tx, t.private(jobs[places[i]])}}
+	}
+	if slices.ContainsFunc(said, func(a *attempt) bool { return a.reads.private != nil }) {
+		ctx = span.Private(ctx)
 	}
 	var errs []error
 	err := protected(func() (err error) {
 		errs, err = r.bulk(ctx, tx, func() []*Info {
 			infos := make([]*Info, len(going))
 			for i, j := range going {
-				infos[i] = t.info(j, reads{tx})
+				infos[i] = t.info(j, said[i].reads)
 			}
 			return infos
 		}, func(ctx context.Context) ([]error, error) { return t.many(ctx, tx, going, said) })
@@ -181,9 +217,9 @@ func (r working) commit(ctx context.Context, tx pgx.Tx, jobs []store.Job) ([]eng
 		if err == nil && len(said[i].inTx) > 0 {
 			err = Final(errors.New("a bulk handler has its transaction already: InTx is for handlers of single jobs"))
 		}
-		done := engine.Attempt{Outcome: models.OutcomeCompleted}
-		if err = cmp.Or(err, done.Leave(said[i].resultJSON())); err != nil {
-			done = t.judge(going[i], err)
+		done := engine.Attempt{Outcome: models.OutcomeCompleted, Hide: said[i].reads.private.hider()}
+		if err = cmp.Or(err, done.Leave(said[i].resultJSON(ctx))); err != nil {
+			done = t.judge(jobs[places[i]], err)
 		}
 		attempts[places[i]] = done
 	}
@@ -255,7 +291,7 @@ func newJob[P queue.Payload](t *registered, job store.Job, a *attempt) *Job[P] {
 	return &Job[P]{
 		ID: job.ID, OrgID: job.OrgID, Type: job.Type, Attempt: job.Attempt, MaxAttempts: t.maxAttempts(job),
 		Priority: models.Priority(job.Priority), IdempotencyKey: cmp.Or(job.Key, job.ID), EnqueuedAt: job.EnqueuedAt,
-		attempt: a,
+		Encrypted: a.reads.private != nil, attempt: a,
 	}
 }
 
@@ -264,17 +300,16 @@ func (t *registered) judge(job store.Job, err error) engine.Attempt {
 	s := read(err)
 	a := engine.Attempt{
 		Outcome: models.OutcomeRetried, Code: s.code, Message: s.remark + textOf(err), Cause: err,
-		Delay: t.policy.delay(job.ID, job.Attempt),
+		Delay: t.policy.delay(job.ID, job.Attempt), Hide: t.private(job).hider(),
 	}
 	if s.word != nil {
 		switch s.word.kind {
 		case snoozed:
-			return engine.Attempt{
-				Outcome: models.OutcomeRescheduled, Code: s.word.code, Message: textOf(err),
-				Delay: s.word.delay,
-			}
+			a.Outcome, a.Code, a.Message, a.Cause, a.Delay = models.OutcomeRescheduled, s.word.code, textOf(err), nil, s.word.delay
+			return a
 		case cancelled:
-			return engine.Attempt{Outcome: models.OutcomeCancelled, Code: s.word.code, Message: textOf(err)}
+			a.Outcome, a.Code, a.Message, a.Cause, a.Delay = models.OutcomeCancelled, s.word.code, textOf(err), nil, 0
+			return a
 		case retriedAfter:
 			a.Delay = s.word.delay
 		case final, coded:

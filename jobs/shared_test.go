@@ -107,6 +107,7 @@ func (b *bundle) assertUnshared(does string) {
 	b.t.Helper()
 	assert.Equal(b.t, 1, strings.Count(b.log.String(), "event=transaction_unshared"))
 	assert.Contains(b.t, b.log.String(), does)
+	assert.NotEmpty(b.t, b.engine.Unshared()[greet{}.JobType()])
 }
 
 // TestSharedTransaction: what jobs of a type give to InTx is committed with their completions, in

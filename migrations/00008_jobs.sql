@@ -48,9 +48,11 @@ CREATE TABLE daybook.jobs (
     -- Which named queue works it, what it is worked in turn with, and whether what becomes of it
     -- concerns others (00023_waits.sql).
     queue             text COLLATE "C",
+    min_version       integer,
     sequence          text COLLATE "C",
     awaited           boolean NOT NULL DEFAULT false,
-    -- Which of its type's jobs it shares a limit with (00028_limits.sql).
+    debounce_key      text COLLATE "C",
+    -- What it shares its type's limit with (00030_limits.sql).
     limit_key         text COLLATE "C",
 
     -- The attempt that completed the job, which is its last: its number is run_count and its end
@@ -58,18 +60,21 @@ CREATE TABLE daybook.jobs (
     completed_turn_id    text COLLATE "C",
     completed_fence      bigint,
     completed_by         text,
-    completed_started_at timestamptz
+    completed_started_at timestamptz,
+
+    -- Its earlier payloads (edit_job), which go where the row goes; null: it has its first one.
+    edits                jsonb
 ) WITH (
     -- As accounting_work_queue.
     fillfactor = 75,
     autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 10000, autovacuum_vacuum_cost_delay = 1,
     autovacuum_analyze_scale_factor = 0.05, autovacuum_analyze_threshold = 10000);
 COMMENT ON COLUMN daybook.jobs.input_hash IS
-    'daybook.job_input_hash of type and payload: whether a key is used again with other input; null: it has no key '
-    'and need not be unique';
+    'daybook.job_input_hash of type and payload as it was enqueued: whether a key is used again with other input; null: '
+    'it has no key and need not be unique, or is debounced';
 COMMENT ON COLUMN daybook.jobs.unique_hash IS
-    'What no other open job of its organization may have: input_hash, if the job is to be the only one with this '
-    'type and payload, or daybook.job_skip_hash of skip_while_open';
+    'What no other open job of its organization may have: daybook.job_input_hash, if the job is to be the only one with '
+    'its type and payload, daybook.job_skip_hash of skip_while_open, or daybook.job_debounce_hash of type and debounce_key';
 COMMENT ON COLUMN daybook.jobs.priority IS '1 high, 2 normal, 3 low';
 COMMENT ON COLUMN daybook.jobs.traceparent IS
     'The trace of the request that made the job, as W3C Trace Context writes it';
@@ -79,21 +84,27 @@ COMMENT ON COLUMN daybook.jobs.max_attempts IS 'Null: the policy of the type''s 
 COMMENT ON COLUMN daybook.jobs.counted IS
     'Whether the lease counts towards its type''s limit over all workers; only such leases are indexed by type';
 COMMENT ON COLUMN daybook.jobs.fleet IS
-    'The fleet whose workers work it (daybook.fleets): that of its queue; 0: the one without a name; -1 or -2: none yet, because its limit_key comes first (00028_limits.sql)';
+    'The fleet whose workers work it (daybook.fleets): that of its queue; 0: the one without a name; -1 or -2: none yet, because its limit_key comes first (00030_limits.sql)';
 COMMENT ON COLUMN daybook.jobs.first_ready_at IS
     'When the present request was first due; backoff moves ready_at and leaves this for the latency figures. While the job waits for something, when it is to be due';
 COMMENT ON COLUMN daybook.jobs.queue IS 'The named queue; null: the queue default';
+COMMENT ON COLUMN daybook.jobs.min_version IS
+    'The lowest version of its type''s handler that may work it; null: any';
 COMMENT ON COLUMN daybook.jobs.sequence IS
     'The key of its sequence: jobs of one organization and key are worked one after the other';
 COMMENT ON COLUMN daybook.jobs.limit_key IS
     'The key of its type''s limit: of the jobs of one type, organization and key so many run at a time, or begin in a time';
+COMMENT ON COLUMN daybook.jobs.debounce_key IS
+    'The key of the requests that the job has gathered (debounce_job)';
 COMMENT ON COLUMN daybook.jobs.completed_turn_id IS
     'The turn whose attempt completed the job; null: the job is not completed, or its completion was adopted';
 COMMENT ON COLUMN daybook.jobs.completed_fence IS 'The fence of that turn';
 COMMENT ON COLUMN daybook.jobs.completed_by IS 'The worker that completed the job';
 COMMENT ON COLUMN daybook.jobs.completed_started_at IS 'When the attempt that completed the job began';
+COMMENT ON COLUMN daybook.jobs.edits IS
+    '[{"at", "by", "attempts", "payload"}], the first one first: the payload that the job had until then, after so many attempts';
 COMMENT ON COLUMN daybook.jobs.awaited IS
-    'Other jobs may wait for its end, also those of its limit_key, or it for a callback: its changes are looked at';
+    'Other jobs may wait for its end, also those of its limit_key, or it for a callback, or it has kept steps: its changes are looked at';
 
 -- What a row of the queue must be, as for accounting_work_queue.
 --
@@ -105,7 +116,7 @@ CREATE FUNCTION daybook.is_sound_job(job daybook.jobs) RETURNS boolean
     LANGUAGE plpgsql IMMUTABLE
 AS $$
 BEGIN
-    IF num_nonnulls(job.input_hash, job.unique_hash, job.idempotency_key, job.max_attempts, job.queue, job.sequence, job.limit_key,
+    IF num_nonnulls(job.input_hash, job.unique_hash, job.idempotency_key, job.max_attempts, job.queue, job.sequence, job.min_version, job.limit_key,
                     job.turn_id, job.fence, job.leased_generation, job.worker, job.attempt_started_at) = 0
        AND num_nonnulls(job.finished_at, job.completed_turn_id, job.completed_fence, job.completed_by, job.completed_started_at)
            = (CASE job.state WHEN 'pending' THEN 0 WHEN 'completed' THEN 5 END)
@@ -124,11 +135,13 @@ BEGIN
         WHEN jsonb_typeof(job.payload) <> 'object' THEN daybook.refuse_row('jobs', 'jobs_payload_check')
         WHEN octet_length(job.input_hash) <> 32 THEN daybook.refuse_row('jobs', 'jobs_input_hash_check')
         WHEN NOT (octet_length(job.idempotency_key) BETWEEN 1 AND 255) THEN daybook.refuse_row('jobs', 'jobs_idempotency_key_check')
-        WHEN job.input_hash IS NULL AND num_nonnulls(job.idempotency_key, job.unique_hash) > 0 THEN daybook.refuse_row('jobs', 'key_has_hash')
+        WHEN NOT (octet_length(job.debounce_key) BETWEEN 1 AND 255) THEN daybook.refuse_row('jobs', 'jobs_debounce_key_check')
+        WHEN job.input_hash IS NULL AND num_nonnulls(job.idempotency_key, CASE WHEN job.debounce_key IS NULL THEN job.unique_hash END) > 0 THEN daybook.refuse_row('jobs', 'key_has_hash')
         WHEN octet_length(job.unique_hash) <> 32 THEN daybook.refuse_row('jobs', 'jobs_unique_hash_check')
         WHEN NOT (job.priority BETWEEN 1 AND 3) THEN daybook.refuse_row('jobs', 'jobs_priority_check')
         WHEN NOT (job.max_attempts BETWEEN 1 AND 1000) THEN daybook.refuse_row('jobs', 'jobs_max_attempts_check')
         WHEN job.queue IS NOT NULL AND (octet_length(job.queue) > 64 OR job.queue !~ '^[A-Za-z][A-Za-z0-9_.:-]*$') THEN daybook.refuse_row('jobs', 'jobs_queue_check')
+        WHEN job.min_version < 1 THEN daybook.refuse_row('jobs', 'jobs_min_version_check')
         WHEN NOT (octet_length(job.sequence) BETWEEN 1 AND 255) THEN daybook.refuse_row('jobs', 'jobs_sequence_check')
         WHEN NOT (octet_length(job.limit_key) BETWEEN 1 AND 255) THEN daybook.refuse_row('jobs', 'jobs_limit_key_check')
         WHEN NOT (job.run_count BETWEEN 0 AND 1000000) THEN daybook.refuse_row('jobs', 'jobs_run_count_check')
@@ -174,17 +187,18 @@ CREATE TRIGGER completed_inserted AFTER INSERT ON daybook.jobs
     EXECUTE FUNCTION daybook.check_completed_job();
 
 -- Where a job stands among those of its organization and priority: its type, and for a job in a
--- named queue both. A type has no slash. One expression, so that the planner can inline it.
-CREATE FUNCTION daybook.job_slot(type text, queue text) RETURNS text
+-- named queue both. A job with a lowest version has a slot that only workers of that version ask
+-- for. A type has no slash. One expression, so that the planner can inline it.
+CREATE FUNCTION daybook.job_slot(type text, queue text, min_version integer) RETURNS text
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
 AS $$
-    SELECT coalesce($1 || '/' || $2, $1)
+    SELECT CASE WHEN $3 IS NULL THEN coalesce($1 || '/' || $2, $1) ELSE $1 || '/' || coalesce($2, '') || '/' || $3::text END
 $$;
 COMMENT ON FUNCTION daybook.job_slot IS
-    'type, or type/queue: what the due jobs of an organization and a priority are divided by';
+    'type, type/queue, or type/queue/min_version: what the due jobs of an organization and a priority are divided by';
 
 -- The lease query: one range a fleet, priority, organization and slot, oldest first.
-CREATE INDEX jobs_due ON daybook.jobs (fleet, priority, org_id, daybook.job_slot(type, queue), ready_at, id) WHERE state = 'pending';
+CREATE INDEX jobs_due ON daybook.jobs (fleet, priority, org_id, daybook.job_slot(type, queue, min_version), ready_at, id) WHERE state = 'pending';
 -- Recent scans: what has fallen due lately, of all organizations and types of a fleet. Only
 -- statements with this very condition use it: where a snapshot keeps completed rows, ANALYZE finds
 -- hardly any pending row, and to the planner both indexes cost nothing.
@@ -275,19 +289,25 @@ CREATE TABLE daybook.job_workers (
     name       text NOT NULL,
     fleet      smallint NOT NULL DEFAULT 0,
     types      text[] NOT NULL,
+    versions   integer[] NOT NULL DEFAULT '{}',
     first_seen timestamptz NOT NULL DEFAULT clock_timestamp(),
     last_seen  timestamptz NOT NULL DEFAULT clock_timestamp(),
-    stopped_at timestamptz
+    stopped_at timestamptz,
+    unshared   jsonb NOT NULL DEFAULT '{}'
 );
 COMMENT ON TABLE daybook.job_workers IS
     'Each worker of background jobs writes every minute that it is alive, and its types; a row that is a day old is '
     'removed';
+COMMENT ON COLUMN daybook.job_workers.versions IS 'The version of the handler of each of types; empty: each is 0';
 COMMENT ON COLUMN daybook.job_workers.stopped_at IS
     'When the worker stopped; null: it runs, or has ended without saying so. For want of a handler jobs become dead '
     'letters five minutes later';
+COMMENT ON COLUMN daybook.job_workers.unshared IS
+    'The types whose jobs share no transactions in this process although their policy says so, with what a function of '
+    'theirs did there';
 
 CREATE VIEW daybook.live_job_workers AS
-SELECT w.id, w.name, w.fleet, w.types
+SELECT w.id, w.name, w.fleet, w.types, w.versions, w.unshared
   FROM daybook.job_workers w
  WHERE w.stopped_at IS NULL AND w.last_seen > statement_timestamp() - interval '5 minutes';
 COMMENT ON VIEW daybook.live_job_workers IS
@@ -334,12 +354,32 @@ COMMENT ON COLUMN daybook.job_deliveries.generation IS
 COMMENT ON COLUMN daybook.job_deliveries.reference IS
     'What the channel calls the message; while it is being asked, the mark of the call that asks';
 
+-- The results of steps that attempts at a job have kept, for the attempts after them. Only a job
+-- that is awaited may have any. Like the waits of a job they have no foreign key: forget_waits
+-- (00023_waits.sql) removes them with it.
+CREATE TABLE daybook.job_steps (
+    job_id     text COLLATE "C" NOT NULL,
+    name       text COLLATE "C" NOT NULL CHECK (name <> '' AND octet_length(name) <= 64),
+    position   integer NOT NULL CHECK (position > 0),
+    attempt    integer NOT NULL CHECK (attempt > 0),
+    result     jsonb NOT NULL,
+    done       boolean NOT NULL DEFAULT true,
+    times      integer NOT NULL DEFAULT 1 CHECK (times > 0),
+    started_at timestamptz NOT NULL,
+    kept_at    timestamptz NOT NULL DEFAULT clock_timestamp(),
+    PRIMARY KEY (job_id, name)
+);
+COMMENT ON COLUMN daybook.job_steps.position IS 'The how many-th step of its attempt it was, from 1';
+COMMENT ON COLUMN daybook.job_steps.attempt IS 'The attempt that has kept it, or the last one that has';
+COMMENT ON COLUMN daybook.job_steps.done IS 'False: a loop, which goes on from the result';
+COMMENT ON COLUMN daybook.job_steps.times IS 'How often it was kept: once, or once for each round of a loop';
+
 -- +goose StatementEnd
 
 -- +goose Down
 DROP VIEW daybook.attempts, daybook.live_job_workers;
 DELETE FROM daybook.attempt_log WHERE kind = 'jobs';
-DROP TABLE daybook.job_deliveries, daybook.webhook_deliveries, daybook.job_workers, daybook.job_links;
+DROP TABLE daybook.job_steps, daybook.job_deliveries, daybook.webhook_deliveries, daybook.job_workers, daybook.job_links;
 DROP FUNCTION daybook.wake_job_queue, daybook.jobs_key;
 ALTER TABLE daybook.jobs DROP CONSTRAINT sound;
 DROP FUNCTION daybook.is_sound_job(daybook.jobs);

@@ -12,13 +12,14 @@
 -- jobs recognize the same input. webhook and webhook_delivery are two names of one type, and hash
 -- alike. Numbers count by their value: jsonb writes 1e0 as 1 and keeps the zeros at the end of 1.0
 -- and 1.50, which are left out here. The pattern takes strings whole, so that what looks like a
--- number in them stays. STABLE, as convert_to is: the planner inlines no function that is declared
+-- number in them stays. Encrypted members differ each time and are left out. STABLE, as convert_to is: the planner inlines no function that is declared
 -- stricter than its body.
 CREATE FUNCTION daybook.job_input_hash(type text, payload text) RETURNS bytea
     LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
     SELECT sha256(convert_to(CASE $1 WHEN 'webhook_delivery' THEN 'webhook' ELSE $1 END || E'\n' ||
-        CASE WHEN $2 ~ '\.[0-9]*0[],}]'
+        CASE WHEN strpos($2, '"$encrypted": {') > 0 THEN ($2::jsonb - '$encrypted')::text
+             WHEN $2 ~ '\.[0-9]*0[],}]'
              THEN regexp_replace($2, '("(?:[^"\\]|\\.)*")|(\.[0-9]*[1-9])0+(?![0-9])|\.0+(?![0-9])', '\1\2', 'g')
              ELSE $2 END, 'UTF8'))
 $$;
@@ -196,7 +197,8 @@ $$;
 --
 -- An attempt that has begun may have read old data, so the job is pending again after it. A job
 -- that has not begun will read what the caller wrote. If it was never tried it is moved to an
--- earlier time; if it waits after an attempt it keeps its time.
+-- earlier time; if it waits after an attempt it keeps its time. Steps that were kept before the
+-- request are forgotten: what they did, they did with old data.
 CREATE FUNCTION daybook.join_unique_job(opened daybook.jobs, due timestamptz, asked_priority integer) RETURNS text
     LANGUAGE plpgsql
 AS $$
@@ -207,6 +209,9 @@ BEGIN
                ready_at = CASE WHEN j.generation = j.leased_generation OR j.cancel_requested THEN due ELSE least(j.ready_at, due) END
          WHERE j.id = opened.id;
         RETURN 'coalesced';
+    END IF;
+    IF opened.awaited THEN
+        DELETE FROM daybook.job_steps s WHERE s.job_id = opened.id;
     END IF;
     IF opened.cancel_requested THEN
         -- The attempt has not begun: without the cancellation it will.
@@ -243,13 +248,17 @@ $$;
 --   rescheduled  the unique job is due earlier now
 --   coalesced    the unique job is running and is worked again after its attempt, or its cancellation was undone
 --   skipped      a job of skip_while_open's key is open, and nothing was asked of it
+--   replaced     the debounced job that waits has a new payload
 -- queue: the named queue; null is default. sequence: jobs of one organization and sequence are
 -- worked one after the other. after: ids of jobs of the organization that must have been completed
 -- before; after_any_end: it is enough that they have ended, also as dead letters, cancelled or
 -- removed. A job that existed before keeps its own. skip_while_open: a key; while a job of the
 -- organization that was enqueued with it waits or runs, nothing is enqueued, and job_id is that
--- job. It is not combined with unique_payload, which has a running job worked again. limit_key: what
--- it shares its type's limit with (set_job_limit); null: what the limit itself says.
+-- job. It is not combined with unique_payload, which has a running job worked again. min_version: the
+-- lowest version of the type's handler that may work it; null is any. A unique job that existed
+-- before gets the higher one. debounce: has the job wait for further requests with a key, which
+-- change it (debounce_job). limit_key: what it shares its type's limit with
+-- (set_job_limit); null: what the limit itself says.
 CREATE FUNCTION daybook.enqueue_job(
     org_id          text,
     type            text,
@@ -265,6 +274,8 @@ CREATE FUNCTION daybook.enqueue_job(
     after           text[] DEFAULT NULL,
     after_any_end   boolean DEFAULT false,
     skip_while_open text DEFAULT NULL,
+    min_version     integer DEFAULT NULL,
+    debounce        jsonb DEFAULT NULL,
     limit_key       text DEFAULT NULL,
     OUT job_id      text,
     OUT duplicate   boolean,
@@ -293,8 +304,8 @@ BEGIN
     -- function then takes a fifth of what an enqueue costs. A priority out of range is left to the
     -- checks below: the planner may cast it to smallint, and fail, before the statement's condition
     -- is looked at.
-    IF num_nonnulls(enqueue_job.idempotency_key, enqueue_job.queue, enqueue_job.sequence, enqueue_job.after, skip_while_open,
-                    enqueue_job.limit_key) = 0 AND NOT unique_payload
+    IF num_nonnulls(enqueue_job.idempotency_key, enqueue_job.queue, enqueue_job.sequence, enqueue_job.after, skip_while_open, enqueue_job.min_version,
+                    debounce, enqueue_job.limit_key) = 0 AND NOT unique_payload
        AND coalesce(enqueue_job.priority, 2) BETWEEN 1 AND 3 THEN
         INSERT INTO daybook.jobs (org_id, type, payload, ready_at, first_ready_at, priority, max_attempts)
         SELECT enqueue_job.org_id, enqueue_job.type, enqueue_job.payload, due, due, coalesce(enqueue_job.priority, 2), enqueue_job.max_attempts
@@ -310,6 +321,16 @@ BEGIN
             PERFORM daybook.wake_job_queue(0);
             RETURN;
         END IF;
+    ELSIF debounce IS NOT NULL THEN
+        IF unique_payload
+           OR num_nonnulls(enqueue_job.idempotency_key, enqueue_job.ready_at, enqueue_job.sequence, enqueue_job.after, skip_while_open, enqueue_job.min_version) > 0 THEN
+            RAISE EXCEPTION 'debounce is not combined with an idempotency key, a time, unique_payload, sequence, after, skip_while_open or min_version'
+                USING ERRCODE = 'DB010', HINT = 'the key of debounce says which requests are one, and wait_seconds when the job is due';
+        END IF;
+        SELECT d.job_id, d.duplicate, d.result INTO job_id, duplicate, result
+          FROM daybook.debounce_job(enqueue_job.org_id, enqueue_job.type, enqueue_job.payload, debounce, enqueue_job.priority, enqueue_job.max_attempts,
+                                    enqueue_job.links, enqueue_job.queue, enqueue_job.limit_key) d;
+        RETURN;
     END IF;
 
     as_text := enqueue_job.payload::text;
@@ -324,6 +345,9 @@ BEGIN
     END IF;
     IF waits OR num_nonnulls(enqueue_job.queue, enqueue_job.limit_key) > 0 THEN
         PERFORM daybook.check_job_order(enqueue_job.queue, enqueue_job.sequence, enqueue_job.after, enqueue_job.limit_key);
+    END IF;
+    IF enqueue_job.min_version < 1 THEN
+        RAISE EXCEPTION 'min_version must be at least 1, not %', enqueue_job.min_version USING ERRCODE = 'DB010', HINT = 'leave it null for any version';
     END IF;
     duplicate := false;
     result := 'enqueued';
@@ -344,12 +368,12 @@ BEGIN
     WHILE job_id IS NULL LOOP
         due := greatest(due, clock_timestamp());
         INSERT INTO daybook.jobs (org_id, type, payload, input_hash, idempotency_key, unique_hash, ready_at, first_ready_at, priority, max_attempts,
-                                  fleet, queue, sequence, awaited, limit_key)
+                                  fleet, queue, sequence, awaited, min_version, limit_key)
         SELECT enqueue_job.org_id, enqueue_job.type, enqueue_job.payload, hash, enqueue_job.idempotency_key, single,
                 CASE WHEN waits THEN '9999-12-31 00:00:00+00' ELSE due END, due, coalesce(enqueue_job.priority, 2), enqueue_job.max_attempts,
-                CASE WHEN k.key IS NULL THEN crew ELSE -1 END, named, enqueue_job.sequence, num_nonnulls(enqueue_job.sequence, k.key) > 0, k.key
-          FROM (SELECT coalesce(enqueue_job.limit_key, (SELECT daybook.limit_key(l, enqueue_job.org_id, enqueue_job.payload)
-                                                          FROM daybook.job_limits l WHERE l.type = enqueue_job.type)) AS key OFFSET 0) k
+                CASE WHEN k.key IS NULL THEN crew ELSE -1 END, named, enqueue_job.sequence, num_nonnulls(enqueue_job.sequence, k.key) > 0, enqueue_job.min_version,
+                k.key
+          FROM (SELECT coalesce(enqueue_job.limit_key, daybook.limit_key_of(enqueue_job.type, enqueue_job.org_id, enqueue_job.payload)) AS key OFFSET 0) k
         ON CONFLICT DO NOTHING
         RETURNING id INTO job_id;
         EXIT WHEN FOUND;
@@ -390,6 +414,9 @@ BEGIN
                 job_id := opened.id;
                 duplicate := true;
                 result := daybook.join_unique_job(opened, due, enqueue_job.priority);
+                IF enqueue_job.min_version > coalesce(opened.min_version, 0) THEN
+                    UPDATE daybook.jobs j SET min_version = enqueue_job.min_version, updated_at = clock_timestamp() WHERE j.id = opened.id;
+                END IF;
                 RETURN;
             END IF;
         END IF;
@@ -417,8 +444,8 @@ COMMENT ON FUNCTION daybook.enqueue_job IS
 -- of one sequence follow each other in the order of the arrays.
 --
 -- Unique jobs are inserted first, in the order of organization and hash; then jobs with a key, in
--- the order of organization and key. So two callers do not deadlock, unless jobs are unique and
--- have a key as well.
+-- the order of organization and key; debounced jobs last, in the order of organization, type and
+-- key. So two callers do not deadlock, unless jobs are unique and have a key as well.
 CREATE FUNCTION daybook.enqueue_jobs(
     org_ids          text[],
     types            text[],
@@ -433,6 +460,8 @@ CREATE FUNCTION daybook.enqueue_jobs(
     sequences        text[] DEFAULT NULL,
     afters           jsonb[] DEFAULT NULL,
     afters_any_end   boolean[] DEFAULT NULL,
+    min_versions     integer[] DEFAULT NULL,
+    debounces        jsonb[] DEFAULT NULL,
     limit_keys       text[] DEFAULT NULL
 ) RETURNS TABLE (ordinal integer, job_id text, duplicate boolean, result text)
     LANGUAGE plpgsql
@@ -459,8 +488,44 @@ BEGIN
        OR coalesce(cardinality(links), total) <> total OR coalesce(cardinality(unique_payloads), total) <> total
        OR coalesce(cardinality(queues), total) <> total OR coalesce(cardinality(sequences), total) <> total
        OR coalesce(cardinality(afters), total) <> total OR coalesce(cardinality(afters_any_end), total) <> total
+       OR coalesce(cardinality(min_versions), total) <> total OR coalesce(cardinality(debounces), total) <> total
        OR coalesce(cardinality(limit_keys), total) <> total THEN
         RAISE EXCEPTION 'all arrays must be equally long, or null but for org_ids, types and payloads' USING ERRCODE = 'DB010';
+    END IF;
+    IF 0 >= ANY (min_versions) THEN
+        RAISE EXCEPTION 'min_versions must be at least 1' USING ERRCODE = 'DB010', HINT = 'leave them null for any version';
+    END IF;
+    IF debounces IS NOT NULL THEN
+        RETURN QUERY
+        SELECT x.places[e.ordinal], e.job_id, e.duplicate, e.result
+          FROM (SELECT array_agg(u.n::integer ORDER BY u.n) AS places, array_agg(u.org ORDER BY u.n) AS orgs, array_agg(u.type ORDER BY u.n) AS types,
+                       array_agg(u.payload ORDER BY u.n) AS payloads, array_agg(u.key ORDER BY u.n) AS keys, array_agg(u.ready_at ORDER BY u.n) AS ready_ats,
+                       array_agg(u.priority ORDER BY u.n) AS priorities, array_agg(u.attempts ORDER BY u.n) AS attempts, array_agg(u.links ORDER BY u.n) AS links,
+                       array_agg(u.is_unique ORDER BY u.n) AS uniques, array_agg(u.queue ORDER BY u.n) AS queues, array_agg(u.sequence ORDER BY u.n) AS sequences,
+                       array_agg(u.after ORDER BY u.n) AS afters, array_agg(u.any_end ORDER BY u.n) AS any_ends, array_agg(u.min_version ORDER BY u.n) AS min_versions,
+                       array_agg(u.limit_key ORDER BY u.n) AS limit_keys
+                  FROM unnest(org_ids, types, payloads, idempotency_keys, ready_ats, priorities, enqueue_jobs.max_attempts, links, unique_payloads,
+                              queues, sequences, afters, afters_any_end, min_versions, debounces, limit_keys)
+                       WITH ORDINALITY AS u (org, type, payload, key, ready_at, priority, attempts, links, is_unique, queue, sequence, after, any_end, min_version, debounce, limit_key, n)
+                 WHERE u.debounce IS NULL) x
+         CROSS JOIN LATERAL daybook.enqueue_jobs(x.orgs, x.types, x.payloads, x.keys, x.ready_ats, x.priorities, x.attempts, x.links, x.uniques,
+                                                 x.queues, x.sequences, x.afters, x.any_ends, x.min_versions, limit_keys => x.limit_keys) e;
+        FOR req IN
+            SELECT u.*
+              FROM unnest(org_ids, types, payloads, idempotency_keys, ready_ats, priorities, enqueue_jobs.max_attempts, links, unique_payloads,
+                          queues, sequences, afters, min_versions, debounces, limit_keys)
+                   WITH ORDINALITY AS u (org, type, payload, key, ready_at, priority, attempts, links, is_unique, queue, sequence, after, min_version, debounce, limit_key, n)
+             WHERE u.debounce IS NOT NULL
+             ORDER BY u.org COLLATE "C", u.type COLLATE "C", u.debounce ->> 'key' COLLATE "C", u.n
+        LOOP
+            ordinal := req.n;
+            SELECT e.job_id, e.duplicate, e.result INTO job_id, duplicate, result
+              FROM daybook.enqueue_job(req.org, req.type, req.payload, req.key, req.ready_at, req.priority, req.attempts, req.links,
+                                       coalesce(req.is_unique, false), req.queue, req.sequence, daybook.job_ids(req.after), min_version => req.min_version, debounce => req.debounce,
+                                       limit_key => req.limit_key) e;
+            RETURN NEXT;
+        END LOOP;
+        RETURN;
     END IF;
     ids := daybook.new_ids(total);
     IF queues IS NOT NULL OR sequences IS NOT NULL OR afters IS NOT NULL OR limit_keys IS NOT NULL THEN
@@ -474,19 +539,20 @@ BEGIN
     -- OFFSET 0 keeps the planner from making a payload's text anew for each use.
     IF idempotency_keys IS NULL AND unique_payloads IS NULL THEN
         -- None of these conflicts with another job.
-        INSERT INTO daybook.jobs (id, org_id, type, payload, ready_at, first_ready_at, priority, max_attempts, fleet, queue, sequence, awaited, limit_key)
+        INSERT INTO daybook.jobs (id, org_id, type, payload, ready_at, first_ready_at, priority, max_attempts, fleet, queue, sequence, awaited, min_version, limit_key)
         SELECT r.id, r.org, r.type,
                CASE WHEN strange OR daybook.job_in_doubt(r.org, r.type, r.payload, r.as_text, NULL, r.ready_at, r.priority, r.attempts, r.links)
                     THEN daybook.check_job(r.org, r.type, r.payload, r.as_text, NULL, r.ready_at, r.priority, r.attempts, r.links)
                     ELSE r.payload END,
                CASE WHEN r.sequence IS NOT NULL OR r.after <> '[]' THEN '9999-12-31 00:00:00+00' ELSE r.due END, r.due,
                coalesce(r.priority, 2), r.attempts, least(CASE WHEN r.queue IS NULL THEN 0 ELSE daybook.queue_fleet(r.queue) END, CASE WHEN r.lk IS NOT NULL THEN -1 END), r.queue, r.sequence,
-               num_nonnulls(r.sequence, r.lk) > 0, r.lk
-          FROM (SELECT x.*, CASE WHEN limited THEN coalesce(x.limit_key, (SELECT daybook.limit_key(l, x.org, x.payload) FROM daybook.job_limits l WHERE l.type = x.type)) ELSE x.limit_key END AS lk,
+               num_nonnulls(r.sequence, r.lk) > 0, r.min_version, r.lk
+          FROM (SELECT x.*, CASE WHEN limited THEN coalesce(x.limit_key, daybook.limit_key_of(x.type, x.org, x.payload)) ELSE x.limit_key END AS lk,
                        x.payload::text AS as_text, greatest(coalesce(x.ready_at, '-infinity'), clock_timestamp()) AS due
                   FROM (SELECT unnest(ids) AS id, unnest(org_ids) AS org, unnest(types) AS type, unnest(payloads) AS payload, unnest(ready_ats) AS ready_at,
                                unnest(priorities) AS priority, unnest(enqueue_jobs.max_attempts) AS attempts, unnest(links) AS links,
-                               nullif(unnest(queues), 'default') AS queue, unnest(sequences) AS sequence, unnest(afters) AS after, unnest(limit_keys) AS limit_key) x
+                               nullif(unnest(queues), 'default') AS queue, unnest(sequences) AS sequence, unnest(afters) AS after,
+                               unnest(min_versions) AS min_version, unnest(limit_keys) AS limit_key) x
                 OFFSET 0) r;
         fresh := ids;
     ELSE
@@ -495,22 +561,23 @@ BEGIN
                    CASE WHEN strange OR daybook.job_in_doubt(r.org, r.type, r.payload, r.as_text, r.key, r.ready_at, r.priority, r.attempts, r.links)
                         THEN daybook.check_job(r.org, r.type, r.payload, r.as_text, r.key, r.ready_at, r.priority, r.attempts, r.links)
                         ELSE r.payload END AS checked
-              FROM (SELECT x.*, CASE WHEN limited THEN coalesce(x.limit_key, (SELECT daybook.limit_key(l, x.org, x.payload) FROM daybook.job_limits l WHERE l.type = x.type)) ELSE x.limit_key END AS lk,
+              FROM (SELECT x.*, CASE WHEN limited THEN coalesce(x.limit_key, daybook.limit_key_of(x.type, x.org, x.payload)) ELSE x.limit_key END AS lk,
                            x.payload::text AS as_text, greatest(coalesce(x.ready_at, '-infinity'), clock_timestamp()) AS due,
                            coalesce(x.asked_unique, false) AS is_unique
                       FROM (SELECT generate_series(1, total) AS n, unnest(ids) AS id, unnest(org_ids) AS org, unnest(types) AS type,
                                    unnest(payloads) AS payload, unnest(idempotency_keys) AS key,
                                    unnest(ready_ats) AS ready_at, unnest(priorities) AS priority, unnest(enqueue_jobs.max_attempts) AS attempts,
                                    unnest(links) AS links, unnest(unique_payloads) AS asked_unique,
-                                   nullif(unnest(queues), 'default') AS queue, unnest(sequences) AS sequence, unnest(afters) AS after, unnest(limit_keys) AS limit_key) x
+                                   nullif(unnest(queues), 'default') AS queue, unnest(sequences) AS sequence, unnest(afters) AS after,
+                                   unnest(min_versions) AS min_version, unnest(limit_keys) AS limit_key) x
                     OFFSET 0) r
         ), ins AS (
             INSERT INTO daybook.jobs AS j (id, org_id, type, payload, input_hash, idempotency_key, unique_hash, ready_at, first_ready_at, priority,
-                                           max_attempts, fleet, queue, sequence, awaited, limit_key)
+                                           max_attempts, fleet, queue, sequence, awaited, min_version, limit_key)
             SELECT h.id, h.org, h.type, h.checked, h.hash, h.key, CASE WHEN h.is_unique THEN h.hash END,
                    CASE WHEN h.sequence IS NOT NULL OR h.after <> '[]' THEN '9999-12-31 00:00:00+00' ELSE h.due END, h.due,
                    coalesce(h.priority, 2), h.attempts, least(CASE WHEN h.queue IS NULL THEN 0 ELSE daybook.queue_fleet(h.queue) END, CASE WHEN h.lk IS NOT NULL THEN -1 END), h.queue, h.sequence,
-                   num_nonnulls(h.sequence, h.lk) > 0, h.lk
+                   num_nonnulls(h.sequence, h.lk) > 0, h.min_version, h.lk
               FROM hashed h
              ORDER BY h.is_unique DESC, CASE WHEN h.is_unique OR h.key IS NOT NULL THEN h.org END COLLATE "C",
                       CASE WHEN h.is_unique THEN h.hash END, h.key COLLATE "C", h.n
@@ -555,8 +622,8 @@ BEGIN
     FOR req IN
         SELECT x.*
           FROM unnest(org_ids, types, payloads, idempotency_keys, ready_ats, priorities, enqueue_jobs.max_attempts, links, unique_payloads,
-                      queues, sequences, afters, afters_any_end, limit_keys)
-               WITH ORDINALITY AS x (org, type, payload, key, ready_at, priority, attempts, links, is_unique, queue, sequence, after, any_end, limit_key, n)
+                      queues, sequences, afters, afters_any_end, min_versions, limit_keys)
+               WITH ORDINALITY AS x (org, type, payload, key, ready_at, priority, attempts, links, is_unique, queue, sequence, after, any_end, min_version, limit_key, n)
          WHERE (ids[x.n] IN (SELECT unnest(fresh))) IS NOT TRUE
          ORDER BY coalesce(x.is_unique, false) DESC, x.org COLLATE "C",
                   CASE WHEN x.is_unique THEN daybook.job_input_hash(x.type, x.payload::text) END, x.key COLLATE "C", x.n
@@ -565,7 +632,7 @@ BEGIN
         SELECT e.job_id, e.duplicate, e.result INTO job_id, duplicate, result
           FROM daybook.enqueue_job(req.org, req.type, req.payload, req.key, req.ready_at, req.priority, req.attempts, req.links,
                                    coalesce(req.is_unique, false), req.queue, req.sequence, daybook.job_ids(req.after), req.any_end,
-                                   limit_key => req.limit_key) e;
+                                   min_version => req.min_version, limit_key => req.limit_key) e;
         RETURN NEXT;
     END LOOP;
 END

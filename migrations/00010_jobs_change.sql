@@ -1,6 +1,9 @@
--- Chapter 10: further requests for jobs: to try them again and to cancel them, one by one or many.
+-- Chapter 10: further requests for jobs: to try them again, to cancel them and to correct their
+-- payloads, one by one or many.
 --
--- SQLSTATEs: DB010 the request is invalid, DB011 there is no such job, DB012 the job is completed.
+-- SQLSTATEs: DB010 the request is invalid, DB011 there is no such job, DB012 the job is completed,
+-- DB020 the payload is too large, DB021 it is invalid, DB040 the job is being worked, DB041 it was
+-- changed meanwhile, DB042 another job that is open has the payload.
 
 -- +goose Up
 -- +goose StatementBegin
@@ -94,10 +97,15 @@ BEGIN
         -- may have ended just now: then there is no id to name.
         result := 'unchanged';
         reason := 'job ' || coalesce(daybook.open_twin(job), '(ended meanwhile)') || ' is open, and one of the two may be: it has '
-               || CASE WHEN job.unique_hash = job.input_hash THEN 'the same payload' ELSE 'the same schedule' END
+               || CASE WHEN job.unique_hash = daybook.job_input_hash(job.type, job.payload::text) THEN 'the same payload'
+                       WHEN job.debounce_key IS NOT NULL THEN 'the same debounce key'
+                       ELSE 'the same schedule' END
                || '. Wait for its end, or cancel it, and retry then';
         RETURN;
     END;
+    IF mode = 'reset' AND job.awaited THEN
+        DELETE FROM daybook.job_steps s WHERE s.job_id = job.id;
+    END IF;
     PERFORM daybook.note_waiting(ARRAY[job.id]);
     IF daybook.must_wake(daybook.jobs_key(target), due) THEN
         PERFORM daybook.wake_job_queue(target);
@@ -105,7 +113,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION daybook.retry_job IS
-    'Tries a job again, which waits for its turn and for other jobs as before: now (attempts stay counted), later (after delay_seconds, 300 if null) or reset (as if never tried). result: requeued, rescheduled, coalesced or unchanged. reason: why it is unchanged';
+    'Tries a job again, which waits for its turn and for other jobs as before: now (attempts stay counted), later (after delay_seconds, 300 if null) or reset (as if never tried: its steps are forgotten). result: requeued, rescheduled, coalesced or unchanged. reason: why it is unchanged';
 
 -- retry_job for many in one statement: those that are in one of the states and that no other
 -- transaction has locked, and whose queue there is. Returns how many were changed. Of several that
@@ -149,7 +157,9 @@ BEGIN
                    updated_at      = clock_timestamp()
               FROM chosen
              WHERE j.id = chosen.id
-            RETURNING j.id
+            RETURNING j.id, j.awaited
+        ), steps AS (
+            DELETE FROM daybook.job_steps s USING updated u WHERE s.job_id = u.id AND u.awaited AND retry_jobs.mode = 'reset'
         )
         SELECT count(*), array_agg(u.id) INTO changed, tried FROM updated u;
         PERFORM daybook.note_waiting(tried);
@@ -239,15 +249,215 @@ $$;
 COMMENT ON FUNCTION daybook.cancel_jobs IS
     'cancel_job for many: those in one of the states that no other transaction has locked';
 
+-- Gives a job another payload. A job that waits may have one, too: it need not use up its attempts
+-- first. The idempotency key stands for the request, and keeps the hash of what was asked for: the
+-- same request still leads to this job. A unique job is the only one of its new payload, and a job
+-- whose limit_key is of its payload gets that of the new one.
+CREATE FUNCTION daybook.edit_job(
+    INOUT job_id text,
+    payload      jsonb,
+    actor        text DEFAULT NULL,
+    retry        text DEFAULT NULL,
+    generation   bigint DEFAULT NULL,
+    type         text DEFAULT NULL,
+    OUT result   text,
+    OUT reason   text
+)
+    LANGUAGE plpgsql
+AS $$
+#variable_conflict use_column
+DECLARE
+    job     daybook.jobs;
+    as_text CONSTANT text := edit_job.payload::text;
+BEGIN
+    PERFORM daybook.check_job_payload(edit_job.payload, as_text);
+    PERFORM daybook.retry_due(edit_job.retry, NULL) WHERE edit_job.retry IS NOT NULL;
+    SELECT * INTO job FROM daybook.jobs j WHERE j.id = edit_job.job_id FOR NO KEY UPDATE;
+    CASE
+        WHEN NOT FOUND THEN
+            RAISE EXCEPTION 'there is no job %', edit_job.job_id USING ERRCODE = 'DB011', HINT = 'check the id, the job may have been purged';
+        WHEN job.type <> edit_job.type THEN
+            RAISE EXCEPTION 'job % has the type %, not %', job.id, job.type, edit_job.type USING ERRCODE = 'DB010';
+        WHEN job.state = 'completed' THEN
+            RAISE EXCEPTION 'job % is completed', job.id USING ERRCODE = 'DB012', HINT = 'enqueue a new one';
+        WHEN job.state = 'leased' THEN
+            RAISE EXCEPTION 'job % is being worked', job.id USING ERRCODE = 'DB040', HINT = 'edit it when its attempt has ended';
+        WHEN job.generation <> edit_job.generation THEN
+            RAISE EXCEPTION 'job % was changed meanwhile', job.id USING ERRCODE = 'DB041', HINT = 'look at it again, and repeat the edit if it is still right';
+        WHEN job.payload ? '$encrypted' AND NOT edit_job.payload ? '$encrypted' THEN
+            RAISE EXCEPTION 'the payload of job % is encrypted, and the new one is not', job.id
+                USING ERRCODE = 'DB010', HINT = 'name the members to encrypt, as when the job was enqueued';
+        WHEN jsonb_array_length(job.edits) >= 100 THEN
+            RAISE EXCEPTION 'job % was edited 100 times', job.id USING ERRCODE = 'DB010', HINT = 'cancel it, and enqueue a new one';
+        ELSE
+    END CASE;
+    result := 'unchanged';
+    reason := 'the job has this payload already';
+    IF job.payload <> edit_job.payload THEN
+        UPDATE daybook.jobs j
+           SET payload     = edit_job.payload,
+               unique_hash = CASE j.unique_hash WHEN daybook.job_input_hash(j.type, j.payload::text) THEN daybook.job_input_hash(j.type, as_text)
+                                                ELSE j.unique_hash END,
+               edits       = coalesce(j.edits, '[]') || jsonb_build_object(
+                                 'at', clock_timestamp(), 'by', left(coalesce(nullif(actor, ''), session_user), 255), 'attempts', j.run_count, 'payload', j.payload),
+               generation  = j.generation + 1,
+               updated_at  = clock_timestamp()
+         WHERE j.id = job.id;
+        PERFORM daybook.change_limit_key(job.id, daybook.limit_key_of(job.type, job.org_id, edit_job.payload))
+          WHERE job.limit_key = daybook.limit_key_of(job.type, job.org_id, job.payload);
+        result := 'edited';
+        reason := NULL;
+    END IF;
+    IF edit_job.retry IS NOT NULL THEN
+        SELECT r.result, r.reason INTO result, reason FROM daybook.retry_job(job.id, edit_job.retry) r;
+        IF result = 'unchanged' THEN
+            RAISE unique_violation USING MESSAGE = reason;
+        END IF;
+    END IF;
+EXCEPTION WHEN unique_violation THEN
+    RAISE EXCEPTION 'another job with the payload or schedule of job % is open, and one of the two may be', job.id
+        USING ERRCODE = 'DB042', HINT = 'wait for its end, or cancel it, and edit then';
+END
+$$;
+COMMENT ON FUNCTION daybook.edit_job IS
+    'Gives a job that waits, is a dead letter or is cancelled another payload, and keeps the old one in edits. retry: null, or the mode by which retry_job tries it again in the same transaction. generation: refused unless the job is still at it. result: edited, unchanged, or what retry_job says';
+
+-- The value at a place of a JSON document (RFC 6901, as json_place reads it); null: there is none.
+CREATE FUNCTION daybook.json_at(doc jsonb, place text[]) RETURNS jsonb
+    LANGUAGE plpgsql IMMUTABLE
+AS $$
+DECLARE
+    token text;
+BEGIN
+    FOREACH token IN ARRAY place LOOP
+        doc := CASE jsonb_typeof(doc)
+            WHEN 'object' THEN doc -> token
+            WHEN 'array' THEN CASE WHEN token ~ '^(0|[1-9][0-9]{0,5})$' THEN doc -> token::integer END
+        END;
+    END LOOP;
+    RETURN doc;
+END
+$$;
+
+-- The tokens of a JSON pointer of a patch.
+CREATE FUNCTION daybook.json_place(pointer jsonb) RETURNS text[]
+    LANGUAGE plpgsql IMMUTABLE
+AS $$
+DECLARE
+    as_text CONSTANT text := pointer #>> '{}';
+BEGIN
+    IF jsonb_typeof(pointer) IS DISTINCT FROM 'string' OR as_text !~ '^(/([^~/]|~[01])*)*$' THEN
+        RAISE EXCEPTION 'a JSON patch names places by pointers such as "/lines/0/net", not by %', coalesce(pointer::text, 'nothing') USING ERRCODE = 'DB010';
+    END IF;
+    RETURN ARRAY(SELECT replace(replace(t.token, '~1', '/'), '~0', '~')
+                   FROM regexp_split_to_table(as_text, '/') WITH ORDINALITY AS t (token, n) WHERE t.n > 1 ORDER BY t.n);
+END
+$$;
+
+-- The document with a value added at a place; null: there is no such place.
+CREATE FUNCTION daybook.json_add(doc jsonb, place text[], value jsonb) RETURNS jsonb
+    LANGUAGE plpgsql IMMUTABLE
+AS $$
+DECLARE
+    n      CONSTANT integer := cardinality(place);
+    parent CONSTANT jsonb := daybook.json_at(doc, place[:n - 1]);
+    last   CONSTANT text := place[n];
+BEGIN
+    RETURN CASE
+        WHEN n = 0 THEN value
+        WHEN jsonb_typeof(parent) = 'object' THEN jsonb_set(doc, place, value)
+        WHEN jsonb_typeof(parent) <> 'array' THEN NULL
+        WHEN last = '-' THEN jsonb_insert(doc, place[:n - 1] || jsonb_array_length(parent)::text, value)
+        WHEN last ~ '^(0|[1-9][0-9]{0,5})$' AND last::integer <= jsonb_array_length(parent) THEN jsonb_insert(doc, place, value)
+    END;
+END
+$$;
+
+-- In SQL, because bulk operations are worked in the database, and any process goes on with them.
+CREATE FUNCTION daybook.patch_json(doc jsonb, patch jsonb) RETURNS jsonb
+    LANGUAGE plpgsql IMMUTABLE
+AS $$
+DECLARE
+    step  jsonb;
+    op    text;
+    place text[];
+    value jsonb;
+BEGIN
+    IF jsonb_typeof(patch) IS DISTINCT FROM 'array' OR jsonb_array_length(patch) NOT BETWEEN 1 AND 100 THEN
+        RAISE EXCEPTION 'a JSON patch is an array of 1 to 100 operations'
+            USING ERRCODE = 'DB010', HINT = 'for instance [{"op": "replace", "path": "/currency", "value": "EUR"}]';
+    END IF;
+    FOR step IN SELECT * FROM jsonb_array_elements(patch) LOOP
+        op := step ->> 'op';
+        place := daybook.json_place(step -> 'path');
+        value := CASE WHEN op IN ('move', 'copy') THEN daybook.json_at(doc, daybook.json_place(step -> 'from')) ELSE step -> 'value' END;
+        CASE
+            WHEN op IS NULL OR op NOT IN ('add', 'remove', 'replace', 'move', 'copy', 'test') THEN
+                RAISE EXCEPTION 'an operation of a JSON patch is add, remove, replace, move, copy or test, not %', coalesce(step -> 'op', 'null')
+                    USING ERRCODE = 'DB010';
+            WHEN op IN ('add', 'replace', 'test') AND value IS NULL THEN
+                RAISE EXCEPTION 'the operation % of a JSON patch needs a value', op USING ERRCODE = 'DB010';
+            WHEN op = 'move' AND starts_with(step ->> 'path', concat(step ->> 'from', '/'))
+                 OR op = 'remove' AND place = '{}' THEN
+                RAISE EXCEPTION 'a JSON patch cannot % %', op, step ->> 'path' USING ERRCODE = 'DB010';
+            ELSE
+        END CASE;
+        doc := CASE op
+            WHEN 'test' THEN CASE WHEN daybook.json_at(doc, place) = value THEN doc END
+            WHEN 'remove' THEN CASE WHEN daybook.json_at(doc, place) IS NOT NULL THEN doc #- place END
+            WHEN 'replace' THEN CASE WHEN place = '{}' THEN value WHEN daybook.json_at(doc, place) IS NOT NULL THEN jsonb_set(doc, place, value) END
+            WHEN 'move' THEN daybook.json_add(doc #- daybook.json_place(step -> 'from'), place, value)
+            ELSE daybook.json_add(doc, place, value)
+        END;
+    END LOOP;
+    RETURN doc;
+END
+$$;
+COMMENT ON FUNCTION daybook.patch_json IS
+    'The document with a JSON patch (RFC 6902); null: the patch does not apply, because a place is missing or a test fails';
+
+-- edit_job with a JSON patch for many: those that are in one of the states and that no other
+-- transaction has locked. Returns how many were changed; those that the patch does not apply to,
+-- or leaves as they are, or whose payload would be refused, are not.
+CREATE FUNCTION daybook.edit_jobs(job_ids text[], states text[], patch jsonb, actor text DEFAULT NULL, retry text DEFAULT NULL) RETURNS integer
+    LANGUAGE plpgsql
+AS $$
+DECLARE
+    job     record;
+    changed integer := 0;
+BEGIN
+    FOR job IN
+        SELECT j.id, daybook.patch_json(j.payload, patch) AS wanted, j.payload
+          FROM daybook.jobs j
+         WHERE j.id = ANY (job_ids) AND j.state::text = ANY (states) AND j.state IN ('pending', 'failed', 'cancelled')
+         ORDER BY j.id
+           FOR NO KEY UPDATE SKIP LOCKED
+    LOOP
+        CONTINUE WHEN (job.wanted <> job.payload) IS NOT TRUE;
+        BEGIN
+            PERFORM daybook.edit_job(job.id, job.wanted, actor, retry);
+            changed := changed + 1;
+        EXCEPTION WHEN SQLSTATE 'DB010' OR SQLSTATE 'DB020' OR SQLSTATE 'DB021' OR SQLSTATE 'DB023' OR SQLSTATE 'DB042' THEN
+            NULL; -- it is left as it is
+        END;
+    END LOOP;
+    RETURN changed;
+END
+$$;
+COMMENT ON FUNCTION daybook.edit_jobs IS
+    'edit_job with a JSON patch (RFC 6902) for many: those in one of the states that no other transaction has locked. retry: null, or retry_job''s mode';
+
 -- Requests that change many jobs. The jobs are chosen when the request is made. Each batch is
 -- changed, counted and removed in one transaction, so that an interrupted request can be continued.
 CREATE TABLE daybook.bulk_operations (
     id            text COLLATE "C" PRIMARY KEY DEFAULT daybook.new_id(),
     kind          text NOT NULL DEFAULT 'jobs' CHECK (kind IN ('jobs', 'accounting')),
     org_id        text COLLATE "C" CHECK (org_id <> '' AND octet_length(org_id) <= 255),
-    action        text NOT NULL CHECK (action IN ('retry', 'cancel')),
+    action        text NOT NULL CHECK (action IN ('retry', 'cancel', 'edit')),
     mode          text CHECK (mode IN ('now', 'later', 'reset')),
     delay_seconds double precision,
+    patch         jsonb,
+    actor         text,
     states        text[] NOT NULL,
     matched       integer NOT NULL DEFAULT 0,
     changed       integer NOT NULL DEFAULT 0,
@@ -257,11 +467,15 @@ CREATE TABLE daybook.bulk_operations (
     created_at    timestamptz NOT NULL DEFAULT clock_timestamp(),
     updated_at    timestamptz NOT NULL DEFAULT clock_timestamp(),
     finished_at   timestamptz,
-    CHECK ((action = 'retry') = (mode IS NOT NULL)),
+    CHECK (action = 'edit' OR (action = 'retry') = (mode IS NOT NULL)),
+    CHECK ((action = 'edit' AND finished_at IS NULL) = (patch IS NOT NULL)),
     -- Accounting jobs are tried again as mark_accounting_job_pending does it, which counts their
     -- attempts from 0.
     CHECK (kind = 'jobs' OR action = 'retry' AND mode IN ('now', 'later'))
 );
+COMMENT ON COLUMN daybook.bulk_operations.patch IS
+    'The JSON patch of an edit, until it is finished: it may hold what is to be erased';
+COMMENT ON COLUMN daybook.bulk_operations.actor IS 'Who edits, for the jobs'' edits';
 COMMENT ON COLUMN daybook.bulk_operations.left_open IS
     'Those of left_alone that are to be the only open job of their payload or schedule, while another one is open';
 COMMENT ON COLUMN daybook.bulk_operations.left_queue IS 'Those of left_alone whose named queue was deleted';
@@ -314,7 +528,7 @@ BEGIN
     RETURNING b.job_ids INTO ids;
     IF NOT FOUND THEN
         UPDATE daybook.bulk_operations o
-           SET finished_at = clock_timestamp(), updated_at = clock_timestamp()
+           SET finished_at = clock_timestamp(), updated_at = clock_timestamp(), patch = NULL
          WHERE o.id = work_bulk_batch.operation_id AND o.finished_at IS NULL
            AND NOT EXISTS (SELECT FROM daybook.bulk_batches b WHERE b.operation_id = o.id);
         RETURN false;
@@ -322,6 +536,7 @@ BEGIN
     SELECT * INTO operation FROM daybook.bulk_operations o WHERE o.id = work_bulk_batch.operation_id;
     done := CASE
         WHEN operation.kind = 'accounting' THEN daybook.retry_accounting_jobs(ids, operation.states, operation.delay_seconds)
+        WHEN operation.action = 'edit' THEN daybook.edit_jobs(ids, operation.states, operation.patch, operation.actor, operation.mode)
         WHEN operation.action = 'retry' THEN daybook.retry_jobs(ids, operation.states, operation.mode, operation.delay_seconds)
         ELSE daybook.cancel_jobs(ids, operation.states) END;
     UPDATE daybook.bulk_operations o
@@ -346,5 +561,6 @@ $$;
 -- +goose Down
 DROP FUNCTION daybook.work_bulk_batch, daybook.retry_accounting_jobs;
 DROP TABLE daybook.bulk_batches, daybook.bulk_operations;
+DROP FUNCTION daybook.edit_jobs, daybook.patch_json, daybook.json_add, daybook.json_place, daybook.json_at, daybook.edit_job;
 DROP FUNCTION daybook.cancel_jobs, daybook.cancel_job, daybook.retry_jobs, daybook.retry_job, daybook.open_twin,
     daybook.retry_due;

@@ -8,7 +8,7 @@ CREATE TABLE daybook.api_tokens (
     id           text COLLATE "C" PRIMARY KEY DEFAULT daybook.new_id(),
     org_id       text COLLATE "C" CHECK (org_id <> '' AND octet_length(org_id) <= 255),
     name         text NOT NULL,
-    scopes       text[] NOT NULL CHECK (cardinality(scopes) > 0 AND scopes <@ ARRAY['read', 'enqueue', 'operate'] AND array_position(scopes, NULL) IS NULL),
+    scopes       text[] NOT NULL CHECK (cardinality(scopes) > 0 AND scopes <@ ARRAY['read', 'enqueue', 'operate', 'decrypt'] AND array_position(scopes, NULL) IS NULL),
     hash         bytea NOT NULL UNIQUE CHECK (octet_length(hash) = 32),
     created_at   timestamptz NOT NULL DEFAULT clock_timestamp(),
     last_used_at timestamptz,

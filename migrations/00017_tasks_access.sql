@@ -48,6 +48,52 @@ $$;
 COMMENT ON FUNCTION internal.run_function IS
     'Calls the function that a task names, with the rights of the caller, who must have been granted it';
 
+-- Calls a function as run_function does, once for each payload, one after another, and begins no call
+-- after so long: what has no row was not called. A call that raises an error, or leaves what a
+-- deferred constraint refuses, is undone; after an error that may be a neighbour's doing, or that of
+-- the limits, it begins no other.
+CREATE FUNCTION internal.run_functions(function_name text, payloads jsonb[], traceparents text[], begins_for interval)
+    RETURNS TABLE (result jsonb, undone_by text)
+    LANGUAGE plpgsql SECURITY INVOKER
+AS $$
+DECLARE
+    began CONSTANT timestamptz := pg_catalog.clock_timestamp();
+    parts text[];
+    call  text;
+BEGIN
+    FOR i IN 1 .. pg_catalog.cardinality(payloads) LOOP
+        EXIT WHEN i OPERATOR(pg_catalog.>) 1 AND pg_catalog.clock_timestamp() OPERATOR(pg_catalog.>) (began OPERATOR(pg_catalog.+) begins_for);
+        result := NULL;
+        undone_by := NULL;
+        BEGIN
+            PERFORM pg_catalog.set_config('daybook.traceparent', traceparents[i], true);
+            IF call IS NULL THEN
+                result := internal.run_function(function_name, payloads[i]);
+                -- It has checked the name and the grant.
+                parts := pg_catalog.parse_ident(function_name);
+                call := pg_catalog.format('SELECT %I.%I($1)', parts[1], parts[2]);
+            ELSE
+                EXECUTE call INTO result USING payloads[i];
+            END IF;
+            -- Undone, so that the constraints of the next call are deferred as they are declared.
+            BEGIN
+                SET CONSTRAINTS ALL IMMEDIATE;
+                RAISE EXCEPTION USING ERRCODE = 'DB099';
+            EXCEPTION WHEN SQLSTATE 'DB099' THEN
+                NULL;
+            END;
+        EXCEPTION
+            WHEN OTHERS OR query_canceled OR assert_failure THEN
+                undone_by := SQLSTATE;
+        END;
+        RETURN NEXT;
+        EXIT WHEN undone_by OPERATOR(pg_catalog.=) ANY (ARRAY['40001', '40P01', '55P03', '57014']);
+    END LOOP;
+END
+$$;
+COMMENT ON FUNCTION internal.run_functions IS
+    'Calls a function that tasks name for several of them, in one transaction; a call that fails is undone';
+
 CREATE VIEW queues.open_tasks AS
 -- Times are those of the open row, so that the first of many are found without reading the others'
 -- tasks.
@@ -104,7 +150,7 @@ BEGIN
     END IF;
     GRANT USAGE ON SCHEMA queues, internal TO worker_service_user;
     GRANT EXECUTE ON FUNCTION queues.dequeue_next_available_task(), queues.complete_task(bigint), queues.fail_task(bigint, text),
-        internal.run_function(text, jsonb) TO worker_service_user;
+        internal.run_function(text, jsonb), internal.run_functions(text, jsonb[], text[], interval) TO worker_service_user;
     -- The same for many tasks at once, and what keeps the leases of a worker that lives.
     GRANT EXECUTE ON FUNCTION queues.dequeue_available_tasks(integer, text[]), queues.next_task_due(text[]), queues.renew_task_leases(bigint[], bigint[]),
         queues.give_back_tasks(bigint[], bigint[]), queues.complete_tasks(bigint[], bigint[]), queues.fail_tasks(bigint[], text[]) TO worker_service_user;
@@ -116,7 +162,7 @@ BEGIN
     RETURN true;
 END
 $$;
-REVOKE ALL ON FUNCTION internal.run_function, queues.grant_to_worker FROM PUBLIC;
+REVOKE ALL ON FUNCTION internal.run_function, internal.run_functions, queues.grant_to_worker FROM PUBLIC;
 
 -- A role belongs to the whole server: it may be there, another database may make it at this moment,
 -- and taking this migration back leaves it.
@@ -140,7 +186,7 @@ SELECT queues.grant_to_worker();
 -- +goose Down
 DROP FUNCTION queues.grant_to_worker;
 DROP VIEW queues.failed_tasks, queues.stuck_tasks, queues.leased_tasks, queues.open_tasks;
-DROP FUNCTION internal.run_function;
+DROP FUNCTION internal.run_functions, internal.run_function;
 -- The role stays: others may use it. What the chapters before made, it may not use any more.
 -- +goose StatementBegin
 DO $$

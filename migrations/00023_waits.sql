@@ -30,6 +30,7 @@ CREATE TABLE daybook.job_waits (
     awaits text COLLATE "C" NOT NULL CHECK (awaits <> '' AND octet_length(awaits) <= 255),
     any_end boolean NOT NULL DEFAULT false,
     ended_as text CHECK (ended_as IN ('completed', 'failed', 'cancelled', 'removed')),
+    replaces boolean NOT NULL DEFAULT false,
     PRIMARY KEY (job_id, awaits),
     CHECK (any_end OR ended_as IS NULL)
 );
@@ -37,6 +38,8 @@ COMMENT ON COLUMN daybook.job_waits.awaits IS
     'The id of the other job. Unless any_end is set, the row goes when that job is completed, or has failed this one';
 COMMENT ON COLUMN daybook.job_waits.any_end IS
     'The job goes on however the other one ends, also as a dead letter; ended_as then says how';
+COMMENT ON COLUMN daybook.job_waits.replaces IS
+    'The other one is cancelled when its attempt fails: this one does its work, with a newer payload (debounce_job)';
 -- What waits for a job, when it ends. Statements that look for what one job waits for say
 -- num_nulls(ended_as) = 1 in place of IS NULL: they could use this index, and read it to its end,
 -- and while the table is small it costs the planner no more than the primary key.
@@ -418,8 +421,8 @@ CREATE TRIGGER awaited_goes AFTER DELETE ON daybook.jobs
     FOR EACH ROW WHEN (OLD.awaited AND OLD.state NOT IN ('completed', 'cancelled'))
     EXECUTE FUNCTION daybook.awaited_job_removed();
 
--- What a removed job waited for goes with it. As a foreign key would, it needs no right of the
--- caller's.
+-- What a removed job waited for goes with it, and so do its steps. As a foreign key would, it needs
+-- no right of the caller's.
 CREATE FUNCTION daybook.forget_waits() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp
@@ -427,6 +430,9 @@ AS $$
 BEGIN
     DELETE FROM daybook.job_waits w USING removed r WHERE w.job_id = r.id;
     DELETE FROM daybook.job_callbacks c USING removed r WHERE c.job_id = r.id;
+    IF EXISTS (SELECT FROM removed r WHERE r.awaited) THEN
+        DELETE FROM daybook.job_steps s USING removed r WHERE s.job_id = r.id AND r.awaited;
+    END IF;
     RETURN NULL;
 END
 $$;
@@ -455,8 +461,12 @@ CREATE FUNCTION daybook.awaited_job_changed() RETURNS trigger
     LANGUAGE plpgsql
 AS $$
 BEGIN
-    IF NEW.limit_key IS NOT NULL THEN
+    IF num_nonnulls(NEW.limit_key, OLD.limit_key) > 0 THEN
         PERFORM daybook.limited_job_changed(OLD, NEW);
+    END IF;
+    -- It was asked for anew while it was worked: the steps were kept for the request before.
+    IF OLD.state = 'leased' AND NEW.state = 'pending' AND OLD.generation <> OLD.leased_generation AND NOT OLD.cancel_requested THEN
+        DELETE FROM daybook.job_steps s WHERE s.job_id = NEW.id;
     END IF;
     IF NEW.state IN ('completed', 'failed', 'cancelled') THEN
         IF NEW.state <> OLD.state AND OLD.state NOT IN ('completed', 'cancelled') THEN
@@ -465,6 +475,8 @@ BEGIN
     ELSIF NEW.last_error_code = 'AWAITING_CALLBACK' AND NEW.state = 'pending' AND NEW.ready_at > OLD.ready_at THEN
         UPDATE daybook.job_callbacks c SET awaited = true WHERE c.job_id = NEW.id AND NOT c.awaited;
         PERFORM daybook.find_callback(NEW.id);
+    ELSIF NEW.state = 'pending' AND OLD.state = 'leased' THEN
+        PERFORM daybook.yield_to_newer(NEW.id);
     END IF;
     RETURN NULL;
 END

@@ -69,7 +69,7 @@ DECLARE
     mine  bigint;
 BEGIN
     SELECT * INTO job FROM daybook.jobs j
-     WHERE j.id = p_operation_id::text AND j.state::text = 'pending' AND j.ready_at <= clock_timestamp()
+     WHERE j.id = p_operation_id::text AND j.state::text = 'pending' AND j.ready_at <= clock_timestamp() AND j.min_version IS NULL
        FOR NO KEY UPDATE SKIP LOCKED;
     IF NOT FOUND THEN
         RETURN NULL;
@@ -130,8 +130,8 @@ AS $$
                     CASE WHEN job.type IN ('webhook', 'webhook_delivery') THEN 5 ELSE 3 END)
 $$;
 
--- Ends the attempt of a claim, whose row the caller has locked: as it came out, or as a request
--- that was made meanwhile asks.
+-- Ends the attempt of a claim, also of chapter 29, whose row the caller has locked: as it came out,
+-- or as a request that was made meanwhile asks.
 CREATE FUNCTION daybook.end_async_operation(job daybook.jobs, outcome daybook.attempt_outcome, result jsonb, code text,
     error text, delay interval) RETURNS void
     LANGUAGE plpgsql
@@ -139,20 +139,28 @@ AS $$
 DECLARE
     again CONSTANT boolean := job.generation <> job.leased_generation AND NOT job.cancel_requested;
     due   CONSTANT timestamptz := CASE WHEN again THEN greatest(job.ready_at, clock_timestamp())
-                                       WHEN end_async_operation.outcome = 'retried' THEN clock_timestamp() + end_async_operation.delay
+                                       WHEN end_async_operation.outcome IN ('retried', 'rescheduled') THEN clock_timestamp() + end_async_operation.delay
                                        ELSE least(job.ready_at, clock_timestamp()) END;
     fails CONSTANT boolean := end_async_operation.outcome = 'failed' OR end_async_operation.outcome = 'lost' AND job.run_count >= daybook.async_operation_attempts(job);
     ends  CONSTANT text := CASE WHEN job.cancel_requested THEN 'cancelled' WHEN again THEN 'pending' WHEN fails THEN 'failed'
-                                WHEN end_async_operation.outcome IN ('retried', 'lost') THEN 'pending' ELSE end_async_operation.outcome::text END;
+                                WHEN end_async_operation.outcome IN ('retried', 'rescheduled', 'lost') THEN 'pending' ELSE end_async_operation.outcome::text END;
 BEGIN
-    IF ends <> 'completed' THEN
+    IF end_async_operation.outcome = 'rescheduled' THEN
+        -- One row for an attempt that is put off again and again, as completeStmt folds it.
+        UPDATE daybook.attempt_log a
+           SET times = a.times + 1, first_started_at = coalesce(a.first_started_at, a.started_at), error = end_async_operation.error,
+               started_at = job.attempt_started_at, ended_at = clock_timestamp(), worker = coalesce(job.worker, ''), turn_id = job.turn_id, fence = job.fence
+         WHERE a.job_id = job.id AND a.id = (SELECT max(l.id) FROM daybook.attempt_log l WHERE l.job_id = job.id)
+           AND a.outcome = 'rescheduled' AND a.attempt = job.run_count AND a.error_code = end_async_operation.code;
+    END IF;
+    IF ends <> 'completed' AND NOT (end_async_operation.outcome = 'rescheduled' AND FOUND) THEN
         INSERT INTO daybook.attempt_log (job_id, org_id, kind, type, attempt, outcome, error_code, error, started_at, worker, turn_id, fence)
         VALUES (job.id, job.org_id, 'jobs', job.type, job.run_count, end_async_operation.outcome, end_async_operation.code, end_async_operation.error,
                 job.attempt_started_at, coalesce(job.worker, ''), job.turn_id, job.fence);
     END IF;
     UPDATE daybook.jobs j
        SET state = ends::daybook.job_state,
-           run_count = CASE WHEN again THEN 0 ELSE j.run_count END,
+           run_count = CASE WHEN again THEN 0 WHEN end_async_operation.outcome = 'rescheduled' THEN j.run_count - 1 ELSE j.run_count END,
            ready_at = due,
            first_ready_at = CASE WHEN again THEN due ELSE j.first_ready_at END,
            finished_at = CASE WHEN ends <> 'pending' THEN clock_timestamp() END,
@@ -203,6 +211,19 @@ $$;
 COMMENT ON FUNCTION daybook.complete_async_operation IS
     'Completes a claimed job, with a result. An error (DB031), which undoes the caller''s transaction, when the claim does not hold it any more; false: it was cancelled meanwhile, and is';
 
+-- Whether only Daybook gives a job the code: models.JobCodeIsReserved.
+CREATE FUNCTION daybook.job_code_is_reserved(code text) RETURNS boolean
+    LANGUAGE sql IMMUTABLE
+AS $$ SELECT $1 IN ('SNOOZED', 'AWAITING_CALLBACK', 'AWAITED_CANCELLED', 'REPLACED', 'HANDLER_MISSING', 'ROW_UNREADABLE', 'RESULT_NOT_STORED') $$;
+
+-- Whether a job that failed with the code is a dead letter at once: models.JobErrorIsFinal.
+CREATE FUNCTION daybook.job_error_is_final(code text) RETURNS boolean
+    LANGUAGE sql IMMUTABLE
+AS $$
+    SELECT $1 IN ('PAYLOAD_INVALID', 'PAYLOAD_TOO_LARGE', 'PAYLOAD_NOT_ENCRYPTED', 'AUTHENTICATION_FAILED', 'NOT_FOUND', 'HANDLER_MISSING',
+                  'ROW_UNREADABLE', 'AWAITED_CANCELLED')
+$$;
+
 CREATE FUNCTION daybook.fail_async_operation(p_operation_id uuid, p_error text, p_fence bigint DEFAULT NULL, p_error_code text DEFAULT 'HANDLER_ERROR') RETURNS boolean
     LANGUAGE plpgsql
 AS $$
@@ -214,14 +235,13 @@ BEGIN
     IF job.id IS NULL THEN
         RETURN false;
     END IF;
-    -- Daybook treats jobs by these codes (models.JobCodeIsReserved).
-    IF code IN ('SNOOZED', 'AWAITING_CALLBACK', 'AWAITED_CANCELLED', 'HANDLER_MISSING', 'ROW_UNREADABLE', 'RESULT_NOT_STORED') THEN
+    IF daybook.job_code_is_reserved(code) THEN
         said := format('the code %s is Daybook''s own: %s', code, said);
         code := 'HANDLER_ERROR';
     END IF;
     PERFORM daybook.end_async_operation(
         job,
-        CASE WHEN code IN ('PAYLOAD_INVALID', 'PAYLOAD_TOO_LARGE', 'AUTHENTICATION_FAILED', 'NOT_FOUND') OR job.run_count >= daybook.async_operation_attempts(job)
+        CASE WHEN daybook.job_error_is_final(code) OR job.run_count >= daybook.async_operation_attempts(job)
              THEN 'failed' ELSE 'retried' END::daybook.attempt_outcome,
         NULL, code, left(said, 4096),
         least(interval '5 minutes' * power(2, least(job.run_count, 20) - 1), interval '6 hours'));
@@ -388,7 +408,7 @@ COMMENT ON FUNCTION daybook.keep_adopted_operation IS
 DROP FUNCTION daybook.keep_adopted_operation;
 DROP FUNCTION daybook.notification_stats, daybook.get_dead_async_operations, daybook.get_pending_async_operations,
     daybook.cancel_async_operation,
-    daybook.retry_async_operation, daybook.reset_stuck_async_operations, daybook.fail_async_operation,
+    daybook.retry_async_operation, daybook.reset_stuck_async_operations, daybook.fail_async_operation, daybook.job_code_is_reserved, daybook.job_error_is_final,
     daybook.complete_async_operation,
     daybook.held_async_operation, daybook.end_async_operation, daybook.async_operation_attempts,
     daybook.renew_async_operation,

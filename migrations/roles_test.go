@@ -75,6 +75,13 @@ func TestRoles(t *testing.T) {
 		{reader, `SELECT count(*) + 1 FROM (SELECT job_id, name, deadline, created_at, called_at, data, awaited, seen FROM daybook.job_callbacks) x`},
 		{worker, `SELECT count(daybook.lease_async_operation(daybook.enqueue_async_operation('email', '{}')))`},
 		{worker, `SELECT count(daybook.complete_async_operation(j.id::uuid)) FROM daybook.jobs j WHERE j.state = 'leased'`},
+		{domain, `SELECT count(*) FROM daybook.set_queue('rated', rate => 100)`},
+		{domain, `SELECT count(*) FROM daybook.enqueue_job('o', 'w', '{}', queue => 'rated')`},
+		{worker, `SELECT count(daybook.start_job_worker('w', '{w}')::text)`},
+		{worker, `SELECT count(daybook.snooze_job(c.job_id, c.fence, interval '0')) FROM daybook.claim_jobs('w', 5) c`},
+		{worker, `SELECT count(daybook.fail_job(c.job_id, c.fence, 'X', 'x', interval '0')) FROM daybook.claim_jobs('w', 5) c`},
+		{worker, `SELECT count(daybook.complete_job(c.job_id, c.fence)::text) FROM daybook.claim_jobs('w', 5) c`},
+		{worker, `SELECT 1 + daybook.stop_job_worker('w')`},
 	} {
 		require.NoError(t, did.pool.QueryRow(t.Context(), did.stmt).Scan(&n), did.stmt)
 		assert.Positive(t, n, did.stmt)
@@ -97,8 +104,9 @@ func TestRoles(t *testing.T) {
 			domain,
 			`SELECT daybook.claim_async_operation(daybook.enqueue_async_operation('email', '{}'))`,
 		},
-		"domain code removes a job": {domain, `DELETE FROM daybook.accounting_work_queue`},
-		"the worker changes a fact": {worker, `UPDATE queues.task SET payload = '{}'`},
+		"domain code starts a worker": {domain, `SELECT daybook.start_job_worker('d', '{w}')`},
+		"domain code removes a job":   {domain, `DELETE FROM daybook.accounting_work_queue`},
+		"the worker changes a fact":   {worker, `UPDATE queues.task SET payload = '{}'`},
 		"the worker opens a task": {
 			worker,
 			`INSERT INTO queues.open_task (task_id, task_type, scheduled_at) VALUES (1, 'email', now())`,

@@ -266,23 +266,26 @@ CREATE TABLE daybook.jobs (
     counted boolean DEFAULT false NOT NULL,
     traceparent character varying(55) DEFAULT daybook.traceparent(),
     queue text COLLATE pg_catalog."C",
+    min_version integer,
     sequence text COLLATE pg_catalog."C",
     awaited boolean DEFAULT false NOT NULL,
+    debounce_key text COLLATE pg_catalog."C",
     limit_key text COLLATE pg_catalog."C",
     completed_turn_id text COLLATE pg_catalog."C",
     completed_fence bigint,
     completed_by text,
-    completed_started_at timestamp with time zone
+    completed_started_at timestamp with time zone,
+    edits jsonb
 )
 WITH (fillfactor='75', autovacuum_vacuum_scale_factor='0.01', autovacuum_vacuum_threshold='10000', autovacuum_vacuum_cost_delay='1', autovacuum_analyze_scale_factor='0.05', autovacuum_analyze_threshold='10000');
 
 -- Name: COLUMN jobs.input_hash; Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON COLUMN daybook.jobs.input_hash IS 'daybook.job_input_hash of type and payload: whether a key is used again with other input; null: it has no key and need not be unique';
+COMMENT ON COLUMN daybook.jobs.input_hash IS 'daybook.job_input_hash of type and payload as it was enqueued: whether a key is used again with other input; null: it has no key and need not be unique, or is debounced';
 
 -- Name: COLUMN jobs.unique_hash; Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON COLUMN daybook.jobs.unique_hash IS 'What no other open job of its organization may have: input_hash, if the job is to be the only one with this type and payload, or daybook.job_skip_hash of skip_while_open';
+COMMENT ON COLUMN daybook.jobs.unique_hash IS 'What no other open job of its organization may have: daybook.job_input_hash, if the job is to be the only one with its type and payload, daybook.job_skip_hash of skip_while_open, or daybook.job_debounce_hash of type and debounce_key';
 
 -- Name: COLUMN jobs.priority; Type: COMMENT; Schema: daybook; Owner: -
 
@@ -290,7 +293,7 @@ COMMENT ON COLUMN daybook.jobs.priority IS '1 high, 2 normal, 3 low';
 
 -- Name: COLUMN jobs.fleet; Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON COLUMN daybook.jobs.fleet IS 'The fleet whose workers work it (daybook.fleets): that of its queue; 0: the one without a name; -1 or -2: none yet, because its limit_key comes first (00028_limits.sql)';
+COMMENT ON COLUMN daybook.jobs.fleet IS 'The fleet whose workers work it (daybook.fleets): that of its queue; 0: the one without a name; -1 or -2: none yet, because its limit_key comes first (00030_limits.sql)';
 
 -- Name: COLUMN jobs.state; Type: COMMENT; Schema: daybook; Owner: -
 
@@ -320,13 +323,21 @@ COMMENT ON COLUMN daybook.jobs.traceparent IS 'The trace of the request that mad
 
 COMMENT ON COLUMN daybook.jobs.queue IS 'The named queue; null: the queue default';
 
+-- Name: COLUMN jobs.min_version; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.jobs.min_version IS 'The lowest version of its type''s handler that may work it; null: any';
+
 -- Name: COLUMN jobs.sequence; Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON COLUMN daybook.jobs.sequence IS 'The key of its sequence: jobs of one organization and key are worked one after the other';
 
 -- Name: COLUMN jobs.awaited; Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON COLUMN daybook.jobs.awaited IS 'Other jobs may wait for its end, also those of its limit_key, or it for a callback: its changes are looked at';
+COMMENT ON COLUMN daybook.jobs.awaited IS 'Other jobs may wait for its end, also those of its limit_key, or it for a callback, or it has kept steps: its changes are looked at';
+
+-- Name: COLUMN jobs.debounce_key; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.jobs.debounce_key IS 'The key of the requests that the job has gathered (debounce_job)';
 
 -- Name: COLUMN jobs.limit_key; Type: COMMENT; Schema: daybook; Owner: -
 
@@ -347,6 +358,10 @@ COMMENT ON COLUMN daybook.jobs.completed_by IS 'The worker that completed the jo
 -- Name: COLUMN jobs.completed_started_at; Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON COLUMN daybook.jobs.completed_started_at IS 'When the attempt that completed the job began';
+
+-- Name: COLUMN jobs.edits; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.jobs.edits IS '[{"at", "by", "attempts", "payload"}], the first one first: the payload that the job had until then, after so many attempts';
 
 -- Name: async_operation_attempts(daybook.jobs); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -369,8 +384,12 @@ CREATE FUNCTION daybook.awaited_job_changed() RETURNS trigger
     LANGUAGE plpgsql
     AS $$
 BEGIN
-    IF NEW.limit_key IS NOT NULL THEN
+    IF num_nonnulls(NEW.limit_key, OLD.limit_key) > 0 THEN
         PERFORM daybook.limited_job_changed(OLD, NEW);
+    END IF;
+    -- It was asked for anew while it was worked: the steps were kept for the request before.
+    IF OLD.state = 'leased' AND NEW.state = 'pending' AND OLD.generation <> OLD.leased_generation AND NOT OLD.cancel_requested THEN
+        DELETE FROM daybook.job_steps s WHERE s.job_id = NEW.id;
     END IF;
     IF NEW.state IN ('completed', 'failed', 'cancelled') THEN
         IF NEW.state <> OLD.state AND OLD.state NOT IN ('completed', 'cancelled') THEN
@@ -379,6 +398,8 @@ BEGIN
     ELSIF NEW.last_error_code = 'AWAITING_CALLBACK' AND NEW.state = 'pending' AND NEW.ready_at > OLD.ready_at THEN
         UPDATE daybook.job_callbacks c SET awaited = true WHERE c.job_id = NEW.id AND NOT c.awaited;
         PERFORM daybook.find_callback(NEW.id);
+    ELSIF NEW.state = 'pending' AND OLD.state = 'leased' THEN
+        PERFORM daybook.yield_to_newer(NEW.id);
     END IF;
     RETURN NULL;
 END
@@ -521,6 +542,17 @@ $$;
 
 COMMENT ON FUNCTION daybook.cancel_jobs(job_ids text[], states text[]) IS 'cancel_job for many: those in one of the states that no other transaction has locked';
 
+-- Name: change_limit_key(text, text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.change_limit_key(job_id text, key text) RETURNS void
+    LANGUAGE sql
+    AS $_$
+    UPDATE daybook.jobs j
+       SET limit_key = $2, awaited = j.awaited OR $2 IS NOT NULL,
+           fleet = CASE WHEN $2 IS NULL THEN coalesce((SELECT u.fleet FROM daybook.queues u WHERE u.name = j.queue), 0) ELSE -1 END
+     WHERE j.id = $1 AND j.limit_key IS DISTINCT FROM $2
+$_$;
+
 -- Name: check_accounting_request(text, text, bigint, integer, timestamp with time zone); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.check_accounting_request(org_id text, document_id text, version_hint bigint, priority integer, ready_at timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS void
@@ -594,6 +626,36 @@ CREATE FUNCTION daybook.check_completed_job() RETURNS trigger
 BEGIN
     PERFORM daybook.is_sound_job(NEW);
     RETURN NULL;
+END
+$$;
+
+-- Name: check_debounce(jsonb); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.check_debounce(debounce jsonb) RETURNS void
+    LANGUAGE plpgsql IMMUTABLE
+    AS $$
+BEGIN
+    IF jsonb_typeof(debounce) <> 'object' OR debounce - '{key,wait_seconds,max_wait_seconds,keep,merge}'::text[] <> '{}' THEN
+        RAISE EXCEPTION 'debounce must be an object with key, wait_seconds and perhaps max_wait_seconds, keep and merge'
+            USING ERRCODE = 'DB010', HINT = 'for instance {"key": "customer-17", "wait_seconds": 60}';
+    END IF;
+    IF (jsonb_typeof(debounce -> 'key') = 'string' AND octet_length(debounce ->> 'key') BETWEEN 1 AND 255) IS NOT TRUE THEN
+        RAISE EXCEPTION 'the key of debounce must have 1 to 255 bytes' USING ERRCODE = 'DB010';
+    END IF;
+    IF (jsonb_typeof(debounce -> 'wait_seconds') = 'number' AND (debounce ->> 'wait_seconds')::numeric BETWEEN 0 AND 3.2e9) IS NOT TRUE THEN
+        RAISE EXCEPTION 'wait_seconds of debounce must be a number from 0 to 3.2e9' USING ERRCODE = 'DB010';
+    END IF;
+    IF debounce ->> 'max_wait_seconds' IS NOT NULL
+       AND (jsonb_typeof(debounce -> 'max_wait_seconds') = 'number'
+            AND (debounce ->> 'max_wait_seconds')::numeric BETWEEN (debounce ->> 'wait_seconds')::numeric AND 3.2e9) IS NOT TRUE THEN
+        RAISE EXCEPTION 'max_wait_seconds of debounce must be a number from wait_seconds to 3.2e9, or null' USING ERRCODE = 'DB010';
+    END IF;
+    IF coalesce(debounce ->> 'keep', 'newest') NOT IN ('newest', 'first', 'merged') THEN
+        RAISE EXCEPTION 'keep of debounce must be newest, first or merged, not %', debounce ->> 'keep' USING ERRCODE = 'DB010';
+    END IF;
+    IF debounce ->> 'merge' IS NOT NULL AND debounce ->> 'keep' IS DISTINCT FROM 'merged' THEN
+        RAISE EXCEPTION 'merge of debounce is for keep merged alone' USING ERRCODE = 'DB010';
+    END IF;
 END
 $$;
 
@@ -1053,6 +1115,154 @@ CREATE FUNCTION daybook.claim_async_operation(p_operation_id uuid) RETURNS boole
 
 COMMENT ON FUNCTION daybook.claim_async_operation(p_operation_id uuid) IS 'lease_async_operation for programs that do not keep the fence of their claim';
 
+-- Name: claim_jobs(text, integer); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.claim_jobs(worker text, most integer DEFAULT 1) RETURNS TABLE(job_id text, org_id text, type text, payload jsonb, attempt integer, max_attempts integer, fence bigint, idempotency_key text, priority integer, queue text, enqueued_at timestamp with time zone, traceparent text)
+    LANGUAGE plpgsql
+    AS $$
+#variable_conflict use_column
+DECLARE
+    known  daybook.job_workers;
+    mine   bigint;
+    ids    text[] := '{}';
+    before integer;
+    part   record;
+    job    daybook.jobs;
+BEGIN
+    IF current_setting('transaction_isolation') <> 'read committed' THEN
+        RAISE EXCEPTION 'claim_jobs counts leases, and needs READ COMMITTED for that' USING ERRCODE = 'DB010', HINT = 'call it in a transaction of its own, and commit before you work the jobs';
+    END IF;
+    IF most IS NULL OR most NOT BETWEEN 1 AND 1000 THEN
+        RAISE EXCEPTION 'most must be 1 to 1000' USING ERRCODE = 'DB010';
+    END IF;
+    SELECT * INTO known FROM daybook.job_workers w WHERE w.id = daybook.sql_turn(claim_jobs.worker);
+    IF known.id IS NULL OR known.stopped_at IS NOT NULL THEN
+        RAISE EXCEPTION 'no worker % has started', coalesce(quote_literal(worker), 'null') USING ERRCODE = 'DB010', HINT = 'call daybook.start_job_worker first';
+    END IF;
+    IF known.last_seen < clock_timestamp() - interval '1 minute' THEN
+        UPDATE daybook.job_workers w SET last_seen = clock_timestamp() WHERE w.id = known.id;
+        UPDATE daybook.job_types t SET last_seen = clock_timestamp() WHERE t.kind = 'jobs' AND t.type = ANY (known.types) AND t.last_seen < clock_timestamp() - interval '1 day';
+        PERFORM daybook.return_missing_jobs(known.types, known.fleet);
+    END IF;
+    PERFORM daybook.reclaim_claimed_jobs();
+    IF EXISTS (SELECT FROM daybook.job_wait_checks) THEN
+        PERFORM daybook.check_waits();
+    END IF;
+    mine := nextval('daybook.fence_seq');
+    FOR prio IN 1..3 LOOP
+        LOOP
+            before := cardinality(ids);
+            -- The organizations in a random order, none with more than its share.
+            FOR part IN SELECT p.org_id, p.slot, ceil((claim_jobs.most - before)::numeric / count(*) OVER ())::integer AS share
+                          FROM daybook.job_partitions(known.fleet, prio::smallint, known.types, known.versions) p ORDER BY random() LOOP
+                EXIT WHEN cardinality(ids) >= claim_jobs.most;
+                ids := ids || daybook.claim_of_partition(known.fleet, prio::smallint, part.org_id, part.slot, claim_jobs.worker, mine,
+                                                         least(part.share, claim_jobs.most - cardinality(ids)));
+            END LOOP;
+            EXIT WHEN cardinality(ids) = before OR cardinality(ids) >= claim_jobs.most;
+        END LOOP;
+    END LOOP;
+    -- What has ended its worker in the last attempt that it may have is a dead letter.
+    FOR job IN SELECT * FROM daybook.jobs j WHERE j.id = ANY (ids) AND j.reclaims > 0 AND j.run_count > daybook.async_operation_attempts(j) LOOP
+        PERFORM daybook.end_async_operation(job, 'failed', NULL, 'JOB_LOCK_TIMEOUT_RECLAIMED',
+                                            format('the worker ended in the last attempt, of %s', daybook.async_operation_attempts(job)), NULL);
+    END LOOP;
+    RETURN QUERY
+    SELECT j.id, j.org_id, j.type, j.payload, j.run_count, daybook.async_operation_attempts(j), j.fence, coalesce(j.idempotency_key, j.id), j.priority::integer, j.queue,
+           j.created_at, j.traceparent::text
+      FROM daybook.jobs j
+     WHERE j.id = ANY (ids) AND j.fence = mine
+     ORDER BY j.priority, j.ready_at, j.id;
+END
+$$;
+
+-- Name: FUNCTION claim_jobs(worker text, most integer); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.claim_jobs(worker text, most integer) IS 'Leases up to most due jobs of the types of a worker (start_job_worker) for 10 seconds: commit, and call renew_jobs every second or two. Priority first, then organizations in turn, then the longest due; pauses, caps, and limits and rates of named queues are kept';
+
+-- Name: claim_of_partition(smallint, smallint, text, text, text, bigint, integer); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.claim_of_partition(fleet smallint, priority smallint, org_id text, slot text, worker text, fence bigint, most integer) RETURNS text[]
+    LANGUAGE plpgsql
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
+    SET jit TO 'off'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    queue CONSTANT text := nullif(split_part(claim_of_partition.slot, '/', 2), '');
+    room  CONSTANT integer := daybook.claim_room(claim_of_partition.org_id, queue, claim_of_partition.worker, claim_of_partition.most);
+    of    daybook.queues;
+    ids   text[];
+BEGIN
+    IF room < 1 THEN
+        RETURN '{}';
+    END IF;
+    ids := ARRAY(SELECT j.id FROM daybook.jobs j
+                  WHERE j.state = 'pending' AND j.fleet = claim_of_partition.fleet AND j.priority = claim_of_partition.priority AND j.org_id = claim_of_partition.org_id
+                    AND daybook.job_slot(j.type, j.queue, j.min_version) = claim_of_partition.slot AND j.ready_at <= clock_timestamp()
+                  ORDER BY j.ready_at, j.id
+                  LIMIT room
+                    FOR NO KEY UPDATE SKIP LOCKED);
+    IF cardinality(ids) = 0 THEN
+        RETURN ids;
+    END IF;
+    UPDATE daybook.jobs j
+       SET state = 'leased', turn_id = daybook.sql_turn(claim_of_partition.worker), detached = false, fence = claim_of_partition.fence,
+           leased_generation = j.generation, worker = claim_of_partition.worker, run_count = j.run_count + 1, working = true,
+           capped = EXISTS (SELECT FROM daybook.organizations o WHERE o.id = j.org_id AND o.max_in_flight IS NOT NULL), counted = true,
+           attempt_started_at = clock_timestamp(), last_attempted_at = clock_timestamp(), updated_at = clock_timestamp()
+     WHERE j.id = ANY (ids);
+    SELECT * INTO of FROM daybook.queues u WHERE u.name = queue AND u.rate IS NOT NULL;
+    IF FOUND THEN
+        INSERT INTO daybook.queue_rates AS r (queue, starts, at)
+        VALUES (of.name, daybook.queue_starts(of) - cardinality(ids), clock_timestamp())
+        ON CONFLICT (queue) DO UPDATE SET starts = excluded.starts, at = excluded.at;
+    END IF;
+    RETURN ids;
+END
+$$;
+
+-- Name: claim_room(text, text, text, integer); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.claim_room(org_id text, queue text, worker text, most integer) RETURNS integer
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    org  daybook.organizations;
+    of   daybook.queues;
+    left_of integer := most;
+BEGIN
+    SELECT * INTO org FROM daybook.organizations o WHERE o.id = claim_room.org_id;
+    IF org.paused_at IS NOT NULL THEN
+        RETURN 0;
+    END IF;
+    IF org.max_in_flight IS NOT NULL THEN
+        IF NOT pg_try_advisory_xact_lock(daybook.lock_class('organization leases'), hashtext(claim_room.org_id)) THEN
+            RETURN 0;
+        END IF;
+        left_of := least(left_of, org.max_in_flight - (SELECT count(*) FROM daybook.jobs l WHERE l.capped AND l.turn_id IS NOT NULL AND l.org_id = claim_room.org_id));
+    END IF;
+    IF claim_room.queue IS NULL THEN
+        RETURN left_of;
+    END IF;
+    SELECT * INTO of FROM daybook.queues u WHERE u.name = claim_room.queue;
+    IF of.paused_at IS NOT NULL THEN
+        RETURN 0;
+    END IF;
+    IF num_nonnulls(of.max_parallel, of.per_process, of.rate) = 0 THEN
+        RETURN left_of;
+    END IF;
+    IF NOT pg_try_advisory_xact_lock(daybook.lock_class('queue leases'), hashtext(claim_room.queue)) THEN
+        RETURN 0;
+    END IF;
+    RETURN least(left_of,
+        of.max_parallel - (SELECT count(*) FROM daybook.jobs l WHERE l.queue = of.name AND l.state = 'leased'),
+        of.per_process - (SELECT count(*) FROM daybook.jobs l WHERE l.queue = of.name AND l.state = 'leased' AND l.worker = claim_room.worker),
+        CASE WHEN of.rate IS NOT NULL THEN floor(daybook.queue_starts(of)) END);
+END
+$$;
+
 -- Name: closed_spans(text); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.closed_spans(org_id text, OUT starts_on date, OUT ends_on date, OUT in_period boolean, OUT closed_at timestamp with time zone) RETURNS SETOF record
@@ -1145,6 +1355,28 @@ $$;
 
 COMMENT ON FUNCTION daybook.complete_callback(token text, data jsonb, OUT job_id text, OUT result text) IS 'Tells a job what it waits for: token is the one that its handler gave away, data a JSON object';
 
+-- Name: complete_job(text, bigint, jsonb, text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.complete_job(job_id text, fence bigint, result jsonb DEFAULT NULL::jsonb, unstored text DEFAULT NULL::text) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    job CONSTANT daybook.jobs := daybook.held_job(complete_job.job_id, complete_job.fence);
+    why CONSTANT text := CASE WHEN octet_length(complete_job.result::text) > 16777216 THEN 'the result has more than 16777216 bytes' ELSE complete_job.unstored END;
+BEGIN
+    IF job.id IS NULL OR job.cancel_requested THEN
+        RAISE EXCEPTION 'job % is %', complete_job.job_id, CASE WHEN job.id IS NULL THEN 'not held by this claim any more' ELSE 'to be cancelled' END
+            USING ERRCODE = 'DB031', HINT = 'roll back: what the attempt did in this transaction must not be kept; then call daybook.fail_job';
+    END IF;
+    PERFORM daybook.end_async_operation(job, 'completed', CASE WHEN why IS NULL THEN complete_job.result END,
+                                        CASE WHEN why IS NOT NULL THEN 'RESULT_NOT_STORED' END, why, NULL);
+END
+$$;
+
+-- Name: FUNCTION complete_job(job_id text, fence bigint, result jsonb, unstored text); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.complete_job(job_id text, fence bigint, result jsonb, unstored text) IS 'Completes a claimed job, with a result, in the transaction that writes its effects. unstored: why it leaves no result. DB031, which undoes that, when the claim is lost or the job is to be cancelled';
+
 -- Name: configuration_changed(); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.configuration_changed() RETURNS trigger
@@ -1176,6 +1408,133 @@ BEGIN
     END IF;
     RETURN NEW;
 END
+$$;
+
+-- Name: debounce_job(text, text, jsonb, jsonb, integer, integer, jsonb, text, text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.debounce_job(org_id text, type text, payload jsonb, debounce jsonb, priority integer DEFAULT NULL::integer, max_attempts integer DEFAULT NULL::integer, links jsonb DEFAULT NULL::jsonb, queue text DEFAULT NULL::text, limit_key text DEFAULT NULL::text, OUT job_id text, OUT duplicate boolean, OUT result text) RETURNS record
+    LANGUAGE plpgsql
+    AS $_$
+#variable_conflict use_column
+DECLARE
+    -- Null: not all parts of the request were checked.
+    known   boolean;
+    keep    text;
+    merger  text;
+    wake    boolean;
+    crew    smallint;
+    -- The limit_key of another payload, when it is not the one that the job has.
+    other   text;
+    opened  daybook.jobs;
+    -- The job that has begun, which the new one follows.
+    earlier text;
+BEGIN
+    LOOP
+        -- As in enqueue_job, one statement checks and serves most requests.
+        INSERT INTO daybook.jobs AS j (org_id, type, payload, unique_hash, debounce_key, ready_at, first_ready_at, priority, max_attempts, fleet, queue,
+                                       limit_key, awaited)
+        SELECT debounce_job.org_id, debounce_job.type, debounce_job.payload, daybook.job_debounce_hash(debounce_job.type, debounce ->> 'key'),
+               debounce ->> 'key', CASE WHEN earlier IS NULL THEN x.due ELSE '9999-12-31 00:00:00+00' END, x.due, coalesce(debounce_job.priority, 2),
+               debounce_job.max_attempts,
+               least(CASE WHEN debounce_job.queue <> 'default' THEN daybook.queue_fleet(debounce_job.queue) ELSE 0 END, CASE WHEN x.lk IS NOT NULL THEN -1 END),
+               nullif(debounce_job.queue, 'default'), x.lk, x.lk IS NOT NULL
+          FROM (SELECT clock_timestamp() + make_interval(secs => daybook.debounce_seconds(debounce, 'wait_seconds')) AS due,
+                       coalesce(debounce_job.limit_key, daybook.limit_key_of(debounce_job.type, debounce_job.org_id, debounce_job.payload)) AS lk
+                 WHERE known
+                    OR debounce_job.type ~ '^[A-Za-z][A-Za-z0-9_.:-]*$'
+                       AND NOT daybook.job_in_doubt(debounce_job.org_id, debounce_job.type, debounce_job.payload, debounce_job.payload::text, NULL, NULL,
+                                                    debounce_job.priority, debounce_job.max_attempts, debounce_job.links)
+                       AND num_nonnulls(debounce_job.queue, debounce_job.limit_key) = 0 AND daybook.is_plain_debounce(debounce) OFFSET 0) x
+        ON CONFLICT (org_id, unique_hash) WHERE unique_hash IS NOT NULL AND state IN ('pending', 'leased') DO UPDATE
+           SET payload = CASE keep WHEN 'first' THEN j.payload
+                                   WHEN 'merged' THEN daybook.merge_payloads(j.payload, excluded.payload, merger)
+                                   ELSE excluded.payload END,
+               (ready_at, first_ready_at) = (
+                   SELECT CASE WHEN j.ready_at = '9999-12-31 00:00:00+00' THEN j.ready_at ELSE x.due END, x.due
+                     FROM (SELECT daybook.debounced_until(j.created_at, j.first_ready_at, daybook.debounce_seconds(debounce, 'wait_seconds'),
+                                                          daybook.debounce_seconds(debounce, 'max_wait_seconds')) AS due OFFSET 0) x),
+               priority = least(j.priority, debounce_job.priority), generation = j.generation + 1, updated_at = clock_timestamp()
+         WHERE j.state = 'pending' AND j.last_attempted_at IS NULL
+        RETURNING id, j.generation > 0, fleet, daybook.must_wake(daybook.jobs_key(greatest(j.fleet, 0)), j.ready_at),
+                  CASE WHEN j.generation = 0 THEN 'enqueued' WHEN keep = 'first' THEN 'rescheduled' ELSE 'replaced' END,
+                  CASE WHEN j.generation > 0 AND keep IS DISTINCT FROM 'first'
+                       THEN nullif(coalesce(debounce_job.limit_key, daybook.limit_key_of(j.type, j.org_id, j.payload)), j.limit_key) END
+             INTO job_id, duplicate, crew, wake, result, other;
+        IF other IS NOT NULL THEN
+            PERFORM daybook.change_limit_key(job_id, other);
+        END IF;
+        IF wake IS FALSE AND known IS NULL THEN
+            RETURN;
+        END IF;
+        EXIT WHEN wake IS NOT NULL;
+        IF known IS NULL THEN
+            -- The request may be invalid, and no row was made; or the job of the key has begun.
+            PERFORM daybook.check_job(debounce_job.org_id, debounce_job.type, debounce_job.payload, debounce_job.payload::text, NULL, NULL,
+                                      debounce_job.priority, debounce_job.max_attempts, debounce_job.links);
+            PERFORM daybook.check_debounce(debounce), daybook.check_job_order(debounce_job.queue, NULL, NULL, debounce_job.limit_key);
+            merger := daybook.merge_function(debounce ->> 'merge');
+            keep := coalesce(debounce ->> 'keep', 'newest');
+            known := true;
+            CONTINUE;
+        END IF;
+
+        -- The job of the key has begun, and the statement has locked it.
+        SELECT * INTO opened
+          FROM daybook.jobs j
+         WHERE j.org_id = debounce_job.org_id AND j.unique_hash = daybook.job_debounce_hash(debounce_job.type, debounce ->> 'key')
+           AND j.state IN ('pending', 'leased')
+           FOR NO KEY UPDATE;
+        CONTINUE WHEN NOT FOUND;
+        IF opened.state = 'pending' AND keep = 'first' THEN
+            UPDATE daybook.jobs j SET generation = j.generation + 1, updated_at = clock_timestamp() WHERE j.id = opened.id;
+            job_id := opened.id;
+            duplicate := true;
+            result := 'unchanged';
+            RETURN;
+        END IF;
+        -- It gives the key up. A lease goes by the generation, which stays.
+        UPDATE daybook.jobs j
+           SET unique_hash = NULL, awaited = true, generation = j.generation + (j.state = 'pending')::integer, updated_at = clock_timestamp()
+         WHERE j.id = opened.id;
+        earlier := opened.id;
+    END LOOP;
+
+    IF earlier IS NOT NULL THEN
+        INSERT INTO daybook.job_waits (job_id, awaits, any_end, replaces) VALUES (debounce_job.job_id, earlier, true, keep = 'newest');
+        IF opened.state = 'pending' THEN
+            PERFORM daybook.yield_to_newer(earlier);
+        END IF;
+    END IF;
+    IF debounce_job.links IS NOT NULL AND NOT duplicate THEN
+        INSERT INTO daybook.job_links (job_id, kind, id)
+        SELECT DISTINCT debounce_job.job_id, l ->> 'kind', l ->> 'id' FROM jsonb_array_elements(debounce_job.links) l;
+    END IF;
+    IF wake THEN
+        PERFORM daybook.wake_job_queue(crew);
+    END IF;
+END
+$_$;
+
+-- Name: FUNCTION debounce_job(org_id text, type text, payload jsonb, debounce jsonb, priority integer, max_attempts integer, links jsonb, queue text, limit_key text, OUT job_id text, OUT duplicate boolean, OUT result text); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.debounce_job(org_id text, type text, payload jsonb, debounce jsonb, priority integer, max_attempts integer, links jsonb, queue text, limit_key text, OUT job_id text, OUT duplicate boolean, OUT result text) IS 'Asks for a background job that waits for further requests with its key: enqueue_job with debounce';
+
+-- Name: debounce_seconds(jsonb, text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.debounce_seconds(debounce jsonb, member text) RETURNS double precision
+    LANGUAGE sql IMMUTABLE
+    AS $_$
+    SELECT CASE WHEN jsonb_typeof($1 -> $2) = 'number'
+                THEN CASE WHEN ($1 -> $2)::numeric BETWEEN 0 AND 3.2e9 THEN ($1 -> $2)::double precision END END
+$_$;
+
+-- Name: debounced_until(timestamp with time zone, timestamp with time zone, double precision, double precision); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.debounced_until(first_asked timestamp with time zone, due timestamp with time zone, wait double precision, longest double precision) RETURNS timestamp with time zone
+    LANGUAGE sql
+    AS $$
+    SELECT CASE WHEN first_asked + make_interval(secs => longest) <= clock_timestamp() THEN least(due, clock_timestamp())
+                ELSE least(clock_timestamp() + make_interval(secs => wait), first_asked + make_interval(secs => longest)) END
 $$;
 
 -- Name: decide_posted_elsewhere(text, text, text); Type: FUNCTION; Schema: daybook; Owner: -
@@ -1262,6 +1621,102 @@ $$;
 
 COMMENT ON FUNCTION daybook.delete_queue(name text) IS 'Deletes a named queue that has no open jobs';
 
+-- Name: edit_job(text, jsonb, text, text, bigint, text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.edit_job(INOUT job_id text, payload jsonb, actor text DEFAULT NULL::text, retry text DEFAULT NULL::text, generation bigint DEFAULT NULL::bigint, type text DEFAULT NULL::text, OUT result text, OUT reason text) RETURNS record
+    LANGUAGE plpgsql
+    AS $_$
+#variable_conflict use_column
+DECLARE
+    job     daybook.jobs;
+    as_text CONSTANT text := edit_job.payload::text;
+BEGIN
+    PERFORM daybook.check_job_payload(edit_job.payload, as_text);
+    PERFORM daybook.retry_due(edit_job.retry, NULL) WHERE edit_job.retry IS NOT NULL;
+    SELECT * INTO job FROM daybook.jobs j WHERE j.id = edit_job.job_id FOR NO KEY UPDATE;
+    CASE
+        WHEN NOT FOUND THEN
+            RAISE EXCEPTION 'there is no job %', edit_job.job_id USING ERRCODE = 'DB011', HINT = 'check the id, the job may have been purged';
+        WHEN job.type <> edit_job.type THEN
+            RAISE EXCEPTION 'job % has the type %, not %', job.id, job.type, edit_job.type USING ERRCODE = 'DB010';
+        WHEN job.state = 'completed' THEN
+            RAISE EXCEPTION 'job % is completed', job.id USING ERRCODE = 'DB012', HINT = 'enqueue a new one';
+        WHEN job.state = 'leased' THEN
+            RAISE EXCEPTION 'job % is being worked', job.id USING ERRCODE = 'DB040', HINT = 'edit it when its attempt has ended';
+        WHEN job.generation <> edit_job.generation THEN
+            RAISE EXCEPTION 'job % was changed meanwhile', job.id USING ERRCODE = 'DB041', HINT = 'look at it again, and repeat the edit if it is still right';
+        WHEN job.payload ? '$encrypted' AND NOT edit_job.payload ? '$encrypted' THEN
+            RAISE EXCEPTION 'the payload of job % is encrypted, and the new one is not', job.id
+                USING ERRCODE = 'DB010', HINT = 'name the members to encrypt, as when the job was enqueued';
+        WHEN jsonb_array_length(job.edits) >= 100 THEN
+            RAISE EXCEPTION 'job % was edited 100 times', job.id USING ERRCODE = 'DB010', HINT = 'cancel it, and enqueue a new one';
+        ELSE
+    END CASE;
+    result := 'unchanged';
+    reason := 'the job has this payload already';
+    IF job.payload <> edit_job.payload THEN
+        UPDATE daybook.jobs j
+           SET payload     = edit_job.payload,
+               unique_hash = CASE j.unique_hash WHEN daybook.job_input_hash(j.type, j.payload::text) THEN daybook.job_input_hash(j.type, as_text)
+                                                ELSE j.unique_hash END,
+               edits       = coalesce(j.edits, '[]') || jsonb_build_object(
+                                 'at', clock_timestamp(), 'by', left(coalesce(nullif(actor, ''), session_user), 255), 'attempts', j.run_count, 'payload', j.payload),
+               generation  = j.generation + 1,
+               updated_at  = clock_timestamp()
+         WHERE j.id = job.id;
+        PERFORM daybook.change_limit_key(job.id, daybook.limit_key_of(job.type, job.org_id, edit_job.payload))
+          WHERE job.limit_key = daybook.limit_key_of(job.type, job.org_id, job.payload);
+        result := 'edited';
+        reason := NULL;
+    END IF;
+    IF edit_job.retry IS NOT NULL THEN
+        SELECT r.result, r.reason INTO result, reason FROM daybook.retry_job(job.id, edit_job.retry) r;
+        IF result = 'unchanged' THEN
+            RAISE unique_violation USING MESSAGE = reason;
+        END IF;
+    END IF;
+EXCEPTION WHEN unique_violation THEN
+    RAISE EXCEPTION 'another job with the payload or schedule of job % is open, and one of the two may be', job.id
+        USING ERRCODE = 'DB042', HINT = 'wait for its end, or cancel it, and edit then';
+END
+$_$;
+
+-- Name: FUNCTION edit_job(INOUT job_id text, payload jsonb, actor text, retry text, generation bigint, type text, OUT result text, OUT reason text); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.edit_job(INOUT job_id text, payload jsonb, actor text, retry text, generation bigint, type text, OUT result text, OUT reason text) IS 'Gives a job that waits, is a dead letter or is cancelled another payload, and keeps the old one in edits. retry: null, or the mode by which retry_job tries it again in the same transaction. generation: refused unless the job is still at it. result: edited, unchanged, or what retry_job says';
+
+-- Name: edit_jobs(text[], text[], jsonb, text, text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.edit_jobs(job_ids text[], states text[], patch jsonb, actor text DEFAULT NULL::text, retry text DEFAULT NULL::text) RETURNS integer
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    job     record;
+    changed integer := 0;
+BEGIN
+    FOR job IN
+        SELECT j.id, daybook.patch_json(j.payload, patch) AS wanted, j.payload
+          FROM daybook.jobs j
+         WHERE j.id = ANY (job_ids) AND j.state::text = ANY (states) AND j.state IN ('pending', 'failed', 'cancelled')
+         ORDER BY j.id
+           FOR NO KEY UPDATE SKIP LOCKED
+    LOOP
+        CONTINUE WHEN (job.wanted <> job.payload) IS NOT TRUE;
+        BEGIN
+            PERFORM daybook.edit_job(job.id, job.wanted, actor, retry);
+            changed := changed + 1;
+        EXCEPTION WHEN SQLSTATE 'DB010' OR SQLSTATE 'DB020' OR SQLSTATE 'DB021' OR SQLSTATE 'DB023' OR SQLSTATE 'DB042' THEN
+            NULL; -- it is left as it is
+        END;
+    END LOOP;
+    RETURN changed;
+END
+$$;
+
+-- Name: FUNCTION edit_jobs(job_ids text[], states text[], patch jsonb, actor text, retry text); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.edit_jobs(job_ids text[], states text[], patch jsonb, actor text, retry text) IS 'edit_job with a JSON patch (RFC 6902) for many: those in one of the states that no other transaction has locked. retry: null, or retry_job''s mode';
+
 -- Name: end_async_operation(daybook.jobs, daybook.attempt_outcome, jsonb, text, text, interval); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.end_async_operation(job daybook.jobs, outcome daybook.attempt_outcome, result jsonb, code text, error text, delay interval) RETURNS void
@@ -1270,20 +1725,28 @@ CREATE FUNCTION daybook.end_async_operation(job daybook.jobs, outcome daybook.at
 DECLARE
     again CONSTANT boolean := job.generation <> job.leased_generation AND NOT job.cancel_requested;
     due   CONSTANT timestamptz := CASE WHEN again THEN greatest(job.ready_at, clock_timestamp())
-                                       WHEN end_async_operation.outcome = 'retried' THEN clock_timestamp() + end_async_operation.delay
+                                       WHEN end_async_operation.outcome IN ('retried', 'rescheduled') THEN clock_timestamp() + end_async_operation.delay
                                        ELSE least(job.ready_at, clock_timestamp()) END;
     fails CONSTANT boolean := end_async_operation.outcome = 'failed' OR end_async_operation.outcome = 'lost' AND job.run_count >= daybook.async_operation_attempts(job);
     ends  CONSTANT text := CASE WHEN job.cancel_requested THEN 'cancelled' WHEN again THEN 'pending' WHEN fails THEN 'failed'
-                                WHEN end_async_operation.outcome IN ('retried', 'lost') THEN 'pending' ELSE end_async_operation.outcome::text END;
+                                WHEN end_async_operation.outcome IN ('retried', 'rescheduled', 'lost') THEN 'pending' ELSE end_async_operation.outcome::text END;
 BEGIN
-    IF ends <> 'completed' THEN
+    IF end_async_operation.outcome = 'rescheduled' THEN
+        -- One row for an attempt that is put off again and again, as completeStmt folds it.
+        UPDATE daybook.attempt_log a
+           SET times = a.times + 1, first_started_at = coalesce(a.first_started_at, a.started_at), error = end_async_operation.error,
+               started_at = job.attempt_started_at, ended_at = clock_timestamp(), worker = coalesce(job.worker, ''), turn_id = job.turn_id, fence = job.fence
+         WHERE a.job_id = job.id AND a.id = (SELECT max(l.id) FROM daybook.attempt_log l WHERE l.job_id = job.id)
+           AND a.outcome = 'rescheduled' AND a.attempt = job.run_count AND a.error_code = end_async_operation.code;
+    END IF;
+    IF ends <> 'completed' AND NOT (end_async_operation.outcome = 'rescheduled' AND FOUND) THEN
         INSERT INTO daybook.attempt_log (job_id, org_id, kind, type, attempt, outcome, error_code, error, started_at, worker, turn_id, fence)
         VALUES (job.id, job.org_id, 'jobs', job.type, job.run_count, end_async_operation.outcome, end_async_operation.code, end_async_operation.error,
                 job.attempt_started_at, coalesce(job.worker, ''), job.turn_id, job.fence);
     END IF;
     UPDATE daybook.jobs j
        SET state = ends::daybook.job_state,
-           run_count = CASE WHEN again THEN 0 ELSE j.run_count END,
+           run_count = CASE WHEN again THEN 0 WHEN end_async_operation.outcome = 'rescheduled' THEN j.run_count - 1 ELSE j.run_count END,
            ready_at = due,
            first_ready_at = CASE WHEN again THEN due ELSE j.first_ready_at END,
            finished_at = CASE WHEN ends <> 'pending' THEN clock_timestamp() END,
@@ -1535,9 +1998,9 @@ $$;
 
 COMMENT ON FUNCTION daybook.enqueue_async_operation(p_operation_type text, p_payload jsonb, p_submission_id uuid, p_form_id uuid, p_workspace_id uuid, p_max_attempts integer) IS 'enqueue_job for applications that come from async_operations. The organization is the workspace, or "default"';
 
--- Name: enqueue_job(text, text, jsonb, text, timestamp with time zone, integer, integer, jsonb, boolean, text, text, text[], boolean, text, text); Type: FUNCTION; Schema: daybook; Owner: -
+-- Name: enqueue_job(text, text, jsonb, text, timestamp with time zone, integer, integer, jsonb, boolean, text, text, text[], boolean, text, integer, jsonb, text); Type: FUNCTION; Schema: daybook; Owner: -
 
-CREATE FUNCTION daybook.enqueue_job(org_id text, type text, payload jsonb, idempotency_key text DEFAULT NULL::text, ready_at timestamp with time zone DEFAULT NULL::timestamp with time zone, priority integer DEFAULT NULL::integer, max_attempts integer DEFAULT NULL::integer, links jsonb DEFAULT NULL::jsonb, unique_payload boolean DEFAULT false, queue text DEFAULT NULL::text, sequence text DEFAULT NULL::text, after text[] DEFAULT NULL::text[], after_any_end boolean DEFAULT false, skip_while_open text DEFAULT NULL::text, limit_key text DEFAULT NULL::text, OUT job_id text, OUT duplicate boolean, OUT result text) RETURNS record
+CREATE FUNCTION daybook.enqueue_job(org_id text, type text, payload jsonb, idempotency_key text DEFAULT NULL::text, ready_at timestamp with time zone DEFAULT NULL::timestamp with time zone, priority integer DEFAULT NULL::integer, max_attempts integer DEFAULT NULL::integer, links jsonb DEFAULT NULL::jsonb, unique_payload boolean DEFAULT false, queue text DEFAULT NULL::text, sequence text DEFAULT NULL::text, after text[] DEFAULT NULL::text[], after_any_end boolean DEFAULT false, skip_while_open text DEFAULT NULL::text, min_version integer DEFAULT NULL::integer, debounce jsonb DEFAULT NULL::jsonb, limit_key text DEFAULT NULL::text, OUT job_id text, OUT duplicate boolean, OUT result text) RETURNS record
     LANGUAGE plpgsql
     AS $_$
 #variable_conflict use_column
@@ -1561,8 +2024,8 @@ BEGIN
     -- function then takes a fifth of what an enqueue costs. A priority out of range is left to the
     -- checks below: the planner may cast it to smallint, and fail, before the statement's condition
     -- is looked at.
-    IF num_nonnulls(enqueue_job.idempotency_key, enqueue_job.queue, enqueue_job.sequence, enqueue_job.after, skip_while_open,
-                    enqueue_job.limit_key) = 0 AND NOT unique_payload
+    IF num_nonnulls(enqueue_job.idempotency_key, enqueue_job.queue, enqueue_job.sequence, enqueue_job.after, skip_while_open, enqueue_job.min_version,
+                    debounce, enqueue_job.limit_key) = 0 AND NOT unique_payload
        AND coalesce(enqueue_job.priority, 2) BETWEEN 1 AND 3 THEN
         INSERT INTO daybook.jobs (org_id, type, payload, ready_at, first_ready_at, priority, max_attempts)
         SELECT enqueue_job.org_id, enqueue_job.type, enqueue_job.payload, due, due, coalesce(enqueue_job.priority, 2), enqueue_job.max_attempts
@@ -1578,6 +2041,16 @@ BEGIN
             PERFORM daybook.wake_job_queue(0);
             RETURN;
         END IF;
+    ELSIF debounce IS NOT NULL THEN
+        IF unique_payload
+           OR num_nonnulls(enqueue_job.idempotency_key, enqueue_job.ready_at, enqueue_job.sequence, enqueue_job.after, skip_while_open, enqueue_job.min_version) > 0 THEN
+            RAISE EXCEPTION 'debounce is not combined with an idempotency key, a time, unique_payload, sequence, after, skip_while_open or min_version'
+                USING ERRCODE = 'DB010', HINT = 'the key of debounce says which requests are one, and wait_seconds when the job is due';
+        END IF;
+        SELECT d.job_id, d.duplicate, d.result INTO job_id, duplicate, result
+          FROM daybook.debounce_job(enqueue_job.org_id, enqueue_job.type, enqueue_job.payload, debounce, enqueue_job.priority, enqueue_job.max_attempts,
+                                    enqueue_job.links, enqueue_job.queue, enqueue_job.limit_key) d;
+        RETURN;
     END IF;
 
     as_text := enqueue_job.payload::text;
@@ -1592,6 +2065,9 @@ BEGIN
     END IF;
     IF waits OR num_nonnulls(enqueue_job.queue, enqueue_job.limit_key) > 0 THEN
         PERFORM daybook.check_job_order(enqueue_job.queue, enqueue_job.sequence, enqueue_job.after, enqueue_job.limit_key);
+    END IF;
+    IF enqueue_job.min_version < 1 THEN
+        RAISE EXCEPTION 'min_version must be at least 1, not %', enqueue_job.min_version USING ERRCODE = 'DB010', HINT = 'leave it null for any version';
     END IF;
     duplicate := false;
     result := 'enqueued';
@@ -1612,12 +2088,12 @@ BEGIN
     WHILE job_id IS NULL LOOP
         due := greatest(due, clock_timestamp());
         INSERT INTO daybook.jobs (org_id, type, payload, input_hash, idempotency_key, unique_hash, ready_at, first_ready_at, priority, max_attempts,
-                                  fleet, queue, sequence, awaited, limit_key)
+                                  fleet, queue, sequence, awaited, min_version, limit_key)
         SELECT enqueue_job.org_id, enqueue_job.type, enqueue_job.payload, hash, enqueue_job.idempotency_key, single,
                 CASE WHEN waits THEN '9999-12-31 00:00:00+00' ELSE due END, due, coalesce(enqueue_job.priority, 2), enqueue_job.max_attempts,
-                CASE WHEN k.key IS NULL THEN crew ELSE -1 END, named, enqueue_job.sequence, num_nonnulls(enqueue_job.sequence, k.key) > 0, k.key
-          FROM (SELECT coalesce(enqueue_job.limit_key, (SELECT daybook.limit_key(l, enqueue_job.org_id, enqueue_job.payload)
-                                                          FROM daybook.job_limits l WHERE l.type = enqueue_job.type)) AS key OFFSET 0) k
+                CASE WHEN k.key IS NULL THEN crew ELSE -1 END, named, enqueue_job.sequence, num_nonnulls(enqueue_job.sequence, k.key) > 0, enqueue_job.min_version,
+                k.key
+          FROM (SELECT coalesce(enqueue_job.limit_key, daybook.limit_key_of(enqueue_job.type, enqueue_job.org_id, enqueue_job.payload)) AS key OFFSET 0) k
         ON CONFLICT DO NOTHING
         RETURNING id INTO job_id;
         EXIT WHEN FOUND;
@@ -1658,6 +2134,9 @@ BEGIN
                 job_id := opened.id;
                 duplicate := true;
                 result := daybook.join_unique_job(opened, due, enqueue_job.priority);
+                IF enqueue_job.min_version > coalesce(opened.min_version, 0) THEN
+                    UPDATE daybook.jobs j SET min_version = enqueue_job.min_version, updated_at = clock_timestamp() WHERE j.id = opened.id;
+                END IF;
                 RETURN;
             END IF;
         END IF;
@@ -1678,9 +2157,9 @@ BEGIN
 END
 $_$;
 
--- Name: FUNCTION enqueue_job(org_id text, type text, payload jsonb, idempotency_key text, ready_at timestamp with time zone, priority integer, max_attempts integer, links jsonb, unique_payload boolean, queue text, sequence text, after text[], after_any_end boolean, skip_while_open text, limit_key text, OUT job_id text, OUT duplicate boolean, OUT result text); Type: COMMENT; Schema: daybook; Owner: -
+-- Name: FUNCTION enqueue_job(org_id text, type text, payload jsonb, idempotency_key text, ready_at timestamp with time zone, priority integer, max_attempts integer, links jsonb, unique_payload boolean, queue text, sequence text, after text[], after_any_end boolean, skip_while_open text, min_version integer, debounce jsonb, limit_key text, OUT job_id text, OUT duplicate boolean, OUT result text); Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON FUNCTION daybook.enqueue_job(org_id text, type text, payload jsonb, idempotency_key text, ready_at timestamp with time zone, priority integer, max_attempts integer, links jsonb, unique_payload boolean, queue text, sequence text, after text[], after_any_end boolean, skip_while_open text, limit_key text, OUT job_id text, OUT duplicate boolean, OUT result text) IS 'Asks for a background job. In a CTE it runs only if the query reads from that CTE';
+COMMENT ON FUNCTION daybook.enqueue_job(org_id text, type text, payload jsonb, idempotency_key text, ready_at timestamp with time zone, priority integer, max_attempts integer, links jsonb, unique_payload boolean, queue text, sequence text, after text[], after_any_end boolean, skip_while_open text, min_version integer, debounce jsonb, limit_key text, OUT job_id text, OUT duplicate boolean, OUT result text) IS 'Asks for a background job. In a CTE it runs only if the query reads from that CTE';
 
 -- Name: enqueue_job_with_callback(text, text, jsonb, text, interval, text, integer, integer, jsonb, text); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -1712,9 +2191,9 @@ $$;
 
 COMMENT ON FUNCTION daybook.enqueue_job_with_callback(org_id text, type text, payload jsonb, callback text, within interval, idempotency_key text, priority integer, max_attempts integer, links jsonb, queue text, OUT job_id text, OUT duplicate boolean, OUT result text, OUT token text) IS 'Asks for a background job that begins when another system answers, or at the deadline. Returns the token for that system once';
 
--- Name: enqueue_jobs(text[], text[], jsonb[], text[], timestamp with time zone[], integer[], integer[], jsonb[], boolean[], text[], text[], jsonb[], boolean[], text[]); Type: FUNCTION; Schema: daybook; Owner: -
+-- Name: enqueue_jobs(text[], text[], jsonb[], text[], timestamp with time zone[], integer[], integer[], jsonb[], boolean[], text[], text[], jsonb[], boolean[], integer[], jsonb[], text[]); Type: FUNCTION; Schema: daybook; Owner: -
 
-CREATE FUNCTION daybook.enqueue_jobs(org_ids text[], types text[], payloads jsonb[], idempotency_keys text[] DEFAULT NULL::text[], ready_ats timestamp with time zone[] DEFAULT NULL::timestamp with time zone[], priorities integer[] DEFAULT NULL::integer[], max_attempts integer[] DEFAULT NULL::integer[], links jsonb[] DEFAULT NULL::jsonb[], unique_payloads boolean[] DEFAULT NULL::boolean[], queues text[] DEFAULT NULL::text[], sequences text[] DEFAULT NULL::text[], afters jsonb[] DEFAULT NULL::jsonb[], afters_any_end boolean[] DEFAULT NULL::boolean[], limit_keys text[] DEFAULT NULL::text[]) RETURNS TABLE(ordinal integer, job_id text, duplicate boolean, result text)
+CREATE FUNCTION daybook.enqueue_jobs(org_ids text[], types text[], payloads jsonb[], idempotency_keys text[] DEFAULT NULL::text[], ready_ats timestamp with time zone[] DEFAULT NULL::timestamp with time zone[], priorities integer[] DEFAULT NULL::integer[], max_attempts integer[] DEFAULT NULL::integer[], links jsonb[] DEFAULT NULL::jsonb[], unique_payloads boolean[] DEFAULT NULL::boolean[], queues text[] DEFAULT NULL::text[], sequences text[] DEFAULT NULL::text[], afters jsonb[] DEFAULT NULL::jsonb[], afters_any_end boolean[] DEFAULT NULL::boolean[], min_versions integer[] DEFAULT NULL::integer[], debounces jsonb[] DEFAULT NULL::jsonb[], limit_keys text[] DEFAULT NULL::text[]) RETURNS TABLE(ordinal integer, job_id text, duplicate boolean, result text)
     LANGUAGE plpgsql
     SET jit TO 'off'
     AS $_$
@@ -1738,8 +2217,44 @@ BEGIN
        OR coalesce(cardinality(links), total) <> total OR coalesce(cardinality(unique_payloads), total) <> total
        OR coalesce(cardinality(queues), total) <> total OR coalesce(cardinality(sequences), total) <> total
        OR coalesce(cardinality(afters), total) <> total OR coalesce(cardinality(afters_any_end), total) <> total
+       OR coalesce(cardinality(min_versions), total) <> total OR coalesce(cardinality(debounces), total) <> total
        OR coalesce(cardinality(limit_keys), total) <> total THEN
         RAISE EXCEPTION 'all arrays must be equally long, or null but for org_ids, types and payloads' USING ERRCODE = 'DB010';
+    END IF;
+    IF 0 >= ANY (min_versions) THEN
+        RAISE EXCEPTION 'min_versions must be at least 1' USING ERRCODE = 'DB010', HINT = 'leave them null for any version';
+    END IF;
+    IF debounces IS NOT NULL THEN
+        RETURN QUERY
+        SELECT x.places[e.ordinal], e.job_id, e.duplicate, e.result
+          FROM (SELECT array_agg(u.n::integer ORDER BY u.n) AS places, array_agg(u.org ORDER BY u.n) AS orgs, array_agg(u.type ORDER BY u.n) AS types,
+                       array_agg(u.payload ORDER BY u.n) AS payloads, array_agg(u.key ORDER BY u.n) AS keys, array_agg(u.ready_at ORDER BY u.n) AS ready_ats,
+                       array_agg(u.priority ORDER BY u.n) AS priorities, array_agg(u.attempts ORDER BY u.n) AS attempts, array_agg(u.links ORDER BY u.n) AS links,
+                       array_agg(u.is_unique ORDER BY u.n) AS uniques, array_agg(u.queue ORDER BY u.n) AS queues, array_agg(u.sequence ORDER BY u.n) AS sequences,
+                       array_agg(u.after ORDER BY u.n) AS afters, array_agg(u.any_end ORDER BY u.n) AS any_ends, array_agg(u.min_version ORDER BY u.n) AS min_versions,
+                       array_agg(u.limit_key ORDER BY u.n) AS limit_keys
+                  FROM unnest(org_ids, types, payloads, idempotency_keys, ready_ats, priorities, enqueue_jobs.max_attempts, links, unique_payloads,
+                              queues, sequences, afters, afters_any_end, min_versions, debounces, limit_keys)
+                       WITH ORDINALITY AS u (org, type, payload, key, ready_at, priority, attempts, links, is_unique, queue, sequence, after, any_end, min_version, debounce, limit_key, n)
+                 WHERE u.debounce IS NULL) x
+         CROSS JOIN LATERAL daybook.enqueue_jobs(x.orgs, x.types, x.payloads, x.keys, x.ready_ats, x.priorities, x.attempts, x.links, x.uniques,
+                                                 x.queues, x.sequences, x.afters, x.any_ends, x.min_versions, limit_keys => x.limit_keys) e;
+        FOR req IN
+            SELECT u.*
+              FROM unnest(org_ids, types, payloads, idempotency_keys, ready_ats, priorities, enqueue_jobs.max_attempts, links, unique_payloads,
+                          queues, sequences, afters, min_versions, debounces, limit_keys)
+                   WITH ORDINALITY AS u (org, type, payload, key, ready_at, priority, attempts, links, is_unique, queue, sequence, after, min_version, debounce, limit_key, n)
+             WHERE u.debounce IS NOT NULL
+             ORDER BY u.org COLLATE "C", u.type COLLATE "C", u.debounce ->> 'key' COLLATE "C", u.n
+        LOOP
+            ordinal := req.n;
+            SELECT e.job_id, e.duplicate, e.result INTO job_id, duplicate, result
+              FROM daybook.enqueue_job(req.org, req.type, req.payload, req.key, req.ready_at, req.priority, req.attempts, req.links,
+                                       coalesce(req.is_unique, false), req.queue, req.sequence, daybook.job_ids(req.after), min_version => req.min_version, debounce => req.debounce,
+                                       limit_key => req.limit_key) e;
+            RETURN NEXT;
+        END LOOP;
+        RETURN;
     END IF;
     ids := daybook.new_ids(total);
     IF queues IS NOT NULL OR sequences IS NOT NULL OR afters IS NOT NULL OR limit_keys IS NOT NULL THEN
@@ -1753,19 +2268,20 @@ BEGIN
     -- OFFSET 0 keeps the planner from making a payload's text anew for each use.
     IF idempotency_keys IS NULL AND unique_payloads IS NULL THEN
         -- None of these conflicts with another job.
-        INSERT INTO daybook.jobs (id, org_id, type, payload, ready_at, first_ready_at, priority, max_attempts, fleet, queue, sequence, awaited, limit_key)
+        INSERT INTO daybook.jobs (id, org_id, type, payload, ready_at, first_ready_at, priority, max_attempts, fleet, queue, sequence, awaited, min_version, limit_key)
         SELECT r.id, r.org, r.type,
                CASE WHEN strange OR daybook.job_in_doubt(r.org, r.type, r.payload, r.as_text, NULL, r.ready_at, r.priority, r.attempts, r.links)
                     THEN daybook.check_job(r.org, r.type, r.payload, r.as_text, NULL, r.ready_at, r.priority, r.attempts, r.links)
                     ELSE r.payload END,
                CASE WHEN r.sequence IS NOT NULL OR r.after <> '[]' THEN '9999-12-31 00:00:00+00' ELSE r.due END, r.due,
                coalesce(r.priority, 2), r.attempts, least(CASE WHEN r.queue IS NULL THEN 0 ELSE daybook.queue_fleet(r.queue) END, CASE WHEN r.lk IS NOT NULL THEN -1 END), r.queue, r.sequence,
-               num_nonnulls(r.sequence, r.lk) > 0, r.lk
-          FROM (SELECT x.*, CASE WHEN limited THEN coalesce(x.limit_key, (SELECT daybook.limit_key(l, x.org, x.payload) FROM daybook.job_limits l WHERE l.type = x.type)) ELSE x.limit_key END AS lk,
+               num_nonnulls(r.sequence, r.lk) > 0, r.min_version, r.lk
+          FROM (SELECT x.*, CASE WHEN limited THEN coalesce(x.limit_key, daybook.limit_key_of(x.type, x.org, x.payload)) ELSE x.limit_key END AS lk,
                        x.payload::text AS as_text, greatest(coalesce(x.ready_at, '-infinity'), clock_timestamp()) AS due
                   FROM (SELECT unnest(ids) AS id, unnest(org_ids) AS org, unnest(types) AS type, unnest(payloads) AS payload, unnest(ready_ats) AS ready_at,
                                unnest(priorities) AS priority, unnest(enqueue_jobs.max_attempts) AS attempts, unnest(links) AS links,
-                               nullif(unnest(queues), 'default') AS queue, unnest(sequences) AS sequence, unnest(afters) AS after, unnest(limit_keys) AS limit_key) x
+                               nullif(unnest(queues), 'default') AS queue, unnest(sequences) AS sequence, unnest(afters) AS after,
+                               unnest(min_versions) AS min_version, unnest(limit_keys) AS limit_key) x
                 OFFSET 0) r;
         fresh := ids;
     ELSE
@@ -1774,22 +2290,23 @@ BEGIN
                    CASE WHEN strange OR daybook.job_in_doubt(r.org, r.type, r.payload, r.as_text, r.key, r.ready_at, r.priority, r.attempts, r.links)
                         THEN daybook.check_job(r.org, r.type, r.payload, r.as_text, r.key, r.ready_at, r.priority, r.attempts, r.links)
                         ELSE r.payload END AS checked
-              FROM (SELECT x.*, CASE WHEN limited THEN coalesce(x.limit_key, (SELECT daybook.limit_key(l, x.org, x.payload) FROM daybook.job_limits l WHERE l.type = x.type)) ELSE x.limit_key END AS lk,
+              FROM (SELECT x.*, CASE WHEN limited THEN coalesce(x.limit_key, daybook.limit_key_of(x.type, x.org, x.payload)) ELSE x.limit_key END AS lk,
                            x.payload::text AS as_text, greatest(coalesce(x.ready_at, '-infinity'), clock_timestamp()) AS due,
                            coalesce(x.asked_unique, false) AS is_unique
                       FROM (SELECT generate_series(1, total) AS n, unnest(ids) AS id, unnest(org_ids) AS org, unnest(types) AS type,
                                    unnest(payloads) AS payload, unnest(idempotency_keys) AS key,
                                    unnest(ready_ats) AS ready_at, unnest(priorities) AS priority, unnest(enqueue_jobs.max_attempts) AS attempts,
                                    unnest(links) AS links, unnest(unique_payloads) AS asked_unique,
-                                   nullif(unnest(queues), 'default') AS queue, unnest(sequences) AS sequence, unnest(afters) AS after, unnest(limit_keys) AS limit_key) x
+                                   nullif(unnest(queues), 'default') AS queue, unnest(sequences) AS sequence, unnest(afters) AS after,
+                                   unnest(min_versions) AS min_version, unnest(limit_keys) AS limit_key) x
                     OFFSET 0) r
         ), ins AS (
             INSERT INTO daybook.jobs AS j (id, org_id, type, payload, input_hash, idempotency_key, unique_hash, ready_at, first_ready_at, priority,
-                                           max_attempts, fleet, queue, sequence, awaited, limit_key)
+                                           max_attempts, fleet, queue, sequence, awaited, min_version, limit_key)
             SELECT h.id, h.org, h.type, h.checked, h.hash, h.key, CASE WHEN h.is_unique THEN h.hash END,
                    CASE WHEN h.sequence IS NOT NULL OR h.after <> '[]' THEN '9999-12-31 00:00:00+00' ELSE h.due END, h.due,
                    coalesce(h.priority, 2), h.attempts, least(CASE WHEN h.queue IS NULL THEN 0 ELSE daybook.queue_fleet(h.queue) END, CASE WHEN h.lk IS NOT NULL THEN -1 END), h.queue, h.sequence,
-                   num_nonnulls(h.sequence, h.lk) > 0, h.lk
+                   num_nonnulls(h.sequence, h.lk) > 0, h.min_version, h.lk
               FROM hashed h
              ORDER BY h.is_unique DESC, CASE WHEN h.is_unique OR h.key IS NOT NULL THEN h.org END COLLATE "C",
                       CASE WHEN h.is_unique THEN h.hash END, h.key COLLATE "C", h.n
@@ -1834,8 +2351,8 @@ BEGIN
     FOR req IN
         SELECT x.*
           FROM unnest(org_ids, types, payloads, idempotency_keys, ready_ats, priorities, enqueue_jobs.max_attempts, links, unique_payloads,
-                      queues, sequences, afters, afters_any_end, limit_keys)
-               WITH ORDINALITY AS x (org, type, payload, key, ready_at, priority, attempts, links, is_unique, queue, sequence, after, any_end, limit_key, n)
+                      queues, sequences, afters, afters_any_end, min_versions, limit_keys)
+               WITH ORDINALITY AS x (org, type, payload, key, ready_at, priority, attempts, links, is_unique, queue, sequence, after, any_end, min_version, limit_key, n)
          WHERE (ids[x.n] IN (SELECT unnest(fresh))) IS NOT TRUE
          ORDER BY coalesce(x.is_unique, false) DESC, x.org COLLATE "C",
                   CASE WHEN x.is_unique THEN daybook.job_input_hash(x.type, x.payload::text) END, x.key COLLATE "C", x.n
@@ -1844,15 +2361,15 @@ BEGIN
         SELECT e.job_id, e.duplicate, e.result INTO job_id, duplicate, result
           FROM daybook.enqueue_job(req.org, req.type, req.payload, req.key, req.ready_at, req.priority, req.attempts, req.links,
                                    coalesce(req.is_unique, false), req.queue, req.sequence, daybook.job_ids(req.after), req.any_end,
-                                   limit_key => req.limit_key) e;
+                                   min_version => req.min_version, limit_key => req.limit_key) e;
         RETURN NEXT;
     END LOOP;
 END
 $_$;
 
--- Name: FUNCTION enqueue_jobs(org_ids text[], types text[], payloads jsonb[], idempotency_keys text[], ready_ats timestamp with time zone[], priorities integer[], max_attempts integer[], links jsonb[], unique_payloads boolean[], queues text[], sequences text[], afters jsonb[], afters_any_end boolean[], limit_keys text[]); Type: COMMENT; Schema: daybook; Owner: -
+-- Name: FUNCTION enqueue_jobs(org_ids text[], types text[], payloads jsonb[], idempotency_keys text[], ready_ats timestamp with time zone[], priorities integer[], max_attempts integer[], links jsonb[], unique_payloads boolean[], queues text[], sequences text[], afters jsonb[], afters_any_end boolean[], min_versions integer[], debounces jsonb[], limit_keys text[]); Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON FUNCTION daybook.enqueue_jobs(org_ids text[], types text[], payloads jsonb[], idempotency_keys text[], ready_ats timestamp with time zone[], priorities integer[], max_attempts integer[], links jsonb[], unique_payloads boolean[], queues text[], sequences text[], afters jsonb[], afters_any_end boolean[], limit_keys text[]) IS 'Asks for many background jobs in one statement';
+COMMENT ON FUNCTION daybook.enqueue_jobs(org_ids text[], types text[], payloads jsonb[], idempotency_keys text[], ready_ats timestamp with time zone[], priorities integer[], max_attempts integer[], links jsonb[], unique_payloads boolean[], queues text[], sequences text[], afters jsonb[], afters_any_end boolean[], min_versions integer[], debounces jsonb[], limit_keys text[]) IS 'Asks for many background jobs in one statement';
 
 -- Name: fail_async_operation(uuid, text, bigint, text); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -1867,14 +2384,13 @@ BEGIN
     IF job.id IS NULL THEN
         RETURN false;
     END IF;
-    -- Daybook treats jobs by these codes (models.JobCodeIsReserved).
-    IF code IN ('SNOOZED', 'AWAITING_CALLBACK', 'AWAITED_CANCELLED', 'HANDLER_MISSING', 'ROW_UNREADABLE', 'RESULT_NOT_STORED') THEN
+    IF daybook.job_code_is_reserved(code) THEN
         said := format('the code %s is Daybook''s own: %s', code, said);
         code := 'HANDLER_ERROR';
     END IF;
     PERFORM daybook.end_async_operation(
         job,
-        CASE WHEN code IN ('PAYLOAD_INVALID', 'PAYLOAD_TOO_LARGE', 'AUTHENTICATION_FAILED', 'NOT_FOUND') OR job.run_count >= daybook.async_operation_attempts(job)
+        CASE WHEN daybook.job_error_is_final(code) OR job.run_count >= daybook.async_operation_attempts(job)
              THEN 'failed' ELSE 'retried' END::daybook.attempt_outcome,
         NULL, code, left(said, 4096),
         least(interval '5 minutes' * power(2, least(job.run_count, 20) - 1), interval '6 hours'));
@@ -1885,6 +2401,43 @@ $$;
 -- Name: FUNCTION fail_async_operation(p_operation_id uuid, p_error text, p_fence bigint, p_error_code text); Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON FUNCTION daybook.fail_async_operation(p_operation_id uuid, p_error text, p_fence bigint, p_error_code text) IS 'Ends the attempt at a claimed job: it is due again in 5, 10, 20 … minutes (6 hours at most), or a dead letter after its last attempt, or at once when the code says that trying again cannot help. False: the claim does not hold it any more';
+
+-- Name: fail_job(text, bigint, text, text, interval, boolean, double precision, double precision, double precision); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.fail_job(job_id text, fence bigint, code text, error text, delay interval DEFAULT NULL::interval, final boolean DEFAULT false, base double precision DEFAULT 30, factor double precision DEFAULT 2, most double precision DEFAULT 21600) RETURNS text
+    LANGUAGE plpgsql
+    AS $_$
+DECLARE
+    job  CONSTANT daybook.jobs := daybook.held_job(fail_job.job_id, fail_job.fence);
+    what text := coalesce(nullif(fail_job.code, ''), 'HANDLER_ERROR');
+    said text := coalesce(nullif(fail_job.error, ''), 'the handler said no more');
+BEGIN
+    IF job.id IS NULL THEN
+        RETURN NULL;
+    END IF;
+    -- As package jobs, allowedCode.
+    IF what !~ '^[A-Z0-9_]{1,64}$' THEN
+        said := format('the code %s is not of 1 to 64 capital letters, digits and ''_'': %s', quote_literal(left(what, 200)), said);
+        what := 'HANDLER_ERROR';
+    ELSIF daybook.job_code_is_reserved(what) THEN
+        said := format('the code %s is Daybook''s own: %s', what, said);
+        what := 'HANDLER_ERROR';
+    END IF;
+    PERFORM daybook.end_async_operation(
+        job,
+        CASE WHEN job.cancel_requested OR what = 'JOB_CANCELLED' THEN 'cancelled'
+             WHEN fail_job.final OR job.run_count >= daybook.async_operation_attempts(job)
+               OR fail_job.delay IS NULL AND daybook.job_error_is_final(what) THEN 'failed'
+             ELSE 'retried' END::daybook.attempt_outcome,
+        NULL, what, left(said, 4096),
+        coalesce(CASE WHEN fail_job.delay < interval '0' THEN interval '0' ELSE fail_job.delay END, daybook.retry_delay(job.id, job.run_count, fail_job.base, fail_job.factor, fail_job.most)));
+    RETURN (SELECT j.state::text FROM daybook.jobs j WHERE j.id = job.id);
+END
+$_$;
+
+-- Name: FUNCTION fail_job(job_id text, fence bigint, code text, error text, delay interval, final boolean, base double precision, factor double precision, most double precision); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.fail_job(job_id text, fence bigint, code text, error text, delay interval, final boolean, base double precision, factor double precision, most double precision) IS 'Ends the attempt at a claimed job as failed: due again after delay (null: as retry_delay says of base, factor and most), a dead letter after the last attempt, with final, or by a final code; JOB_CANCELLED cancels it. Returns the job''s state; null: the claim is lost';
 
 -- Name: find_callback(text); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -1938,6 +2491,9 @@ CREATE FUNCTION daybook.forget_waits() RETURNS trigger
 BEGIN
     DELETE FROM daybook.job_waits w USING removed r WHERE w.job_id = r.id;
     DELETE FROM daybook.job_callbacks c USING removed r WHERE c.job_id = r.id;
+    IF EXISTS (SELECT FROM removed r WHERE r.awaited) THEN
+        DELETE FROM daybook.job_steps s USING removed r WHERE s.job_id = r.id AND r.awaited;
+    END IF;
     RETURN NULL;
 END
 $$;
@@ -2061,6 +2617,16 @@ CREATE FUNCTION daybook.held_async_operation(p_operation_id uuid, p_fence bigint
        FOR NO KEY UPDATE
 $$;
 
+-- Name: held_job(text, bigint); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.held_job(job_id text, fence bigint) RETURNS daybook.jobs
+    LANGUAGE sql
+    AS $_$
+    SELECT j FROM daybook.jobs j
+     WHERE j.id = $1 AND j.state::text = 'leased' AND starts_with(j.turn_id, '/sql/') AND j.fence = $2
+       FOR NO KEY UPDATE
+$_$;
+
 -- Name: hold_jobs(text[], text[], text[], jsonb[], boolean[]); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.hold_jobs(ids text[], orgs text[], sequences text[], afters jsonb[], any_ends boolean[]) RETURNS void
@@ -2129,6 +2695,16 @@ $$;
 -- Name: FUNCTION is_bookable(day date); Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON FUNCTION daybook.is_bookable(day date) IS 'Whether documents, postings and periods may have the date';
+
+-- Name: is_plain_debounce(jsonb); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.is_plain_debounce(debounce jsonb) RETURNS boolean
+    LANGUAGE sql IMMUTABLE
+    AS $_$
+    SELECT $1 - '{key,wait_seconds,max_wait_seconds}'::text[] = '{}' AND jsonb_typeof($1 -> 'key') = 'string'
+           AND octet_length($1 ->> 'key') BETWEEN 1 AND 255
+           AND daybook.debounce_seconds($1, 'wait_seconds') <= CASE WHEN $1 ? 'max_wait_seconds' THEN daybook.debounce_seconds($1, 'max_wait_seconds') ELSE 3.2e9 END
+$_$;
 
 -- Name: accounting_work_queue; Type: TABLE; Schema: daybook; Owner: -
 
@@ -2254,7 +2830,7 @@ CREATE FUNCTION daybook.is_sound_job(job daybook.jobs) RETURNS boolean
     LANGUAGE plpgsql IMMUTABLE
     AS $_$
 BEGIN
-    IF num_nonnulls(job.input_hash, job.unique_hash, job.idempotency_key, job.max_attempts, job.queue, job.sequence, job.limit_key,
+    IF num_nonnulls(job.input_hash, job.unique_hash, job.idempotency_key, job.max_attempts, job.queue, job.sequence, job.min_version, job.limit_key,
                     job.turn_id, job.fence, job.leased_generation, job.worker, job.attempt_started_at) = 0
        AND num_nonnulls(job.finished_at, job.completed_turn_id, job.completed_fence, job.completed_by, job.completed_started_at)
            = (CASE job.state WHEN 'pending' THEN 0 WHEN 'completed' THEN 5 END)
@@ -2273,11 +2849,13 @@ BEGIN
         WHEN jsonb_typeof(job.payload) <> 'object' THEN daybook.refuse_row('jobs', 'jobs_payload_check')
         WHEN octet_length(job.input_hash) <> 32 THEN daybook.refuse_row('jobs', 'jobs_input_hash_check')
         WHEN NOT (octet_length(job.idempotency_key) BETWEEN 1 AND 255) THEN daybook.refuse_row('jobs', 'jobs_idempotency_key_check')
-        WHEN job.input_hash IS NULL AND num_nonnulls(job.idempotency_key, job.unique_hash) > 0 THEN daybook.refuse_row('jobs', 'key_has_hash')
+        WHEN NOT (octet_length(job.debounce_key) BETWEEN 1 AND 255) THEN daybook.refuse_row('jobs', 'jobs_debounce_key_check')
+        WHEN job.input_hash IS NULL AND num_nonnulls(job.idempotency_key, CASE WHEN job.debounce_key IS NULL THEN job.unique_hash END) > 0 THEN daybook.refuse_row('jobs', 'key_has_hash')
         WHEN octet_length(job.unique_hash) <> 32 THEN daybook.refuse_row('jobs', 'jobs_unique_hash_check')
         WHEN NOT (job.priority BETWEEN 1 AND 3) THEN daybook.refuse_row('jobs', 'jobs_priority_check')
         WHEN NOT (job.max_attempts BETWEEN 1 AND 1000) THEN daybook.refuse_row('jobs', 'jobs_max_attempts_check')
         WHEN job.queue IS NOT NULL AND (octet_length(job.queue) > 64 OR job.queue !~ '^[A-Za-z][A-Za-z0-9_.:-]*$') THEN daybook.refuse_row('jobs', 'jobs_queue_check')
+        WHEN job.min_version < 1 THEN daybook.refuse_row('jobs', 'jobs_min_version_check')
         WHEN NOT (octet_length(job.sequence) BETWEEN 1 AND 255) THEN daybook.refuse_row('jobs', 'jobs_sequence_check')
         WHEN NOT (octet_length(job.limit_key) BETWEEN 1 AND 255) THEN daybook.refuse_row('jobs', 'jobs_limit_key_check')
         WHEN NOT (job.run_count BETWEEN 0 AND 1000000) THEN daybook.refuse_row('jobs', 'jobs_run_count_check')
@@ -2311,6 +2889,29 @@ CREATE FUNCTION daybook.is_waiting(job daybook.jobs) RETURNS boolean
            AND (job.sequence IS NOT NULL OR EXISTS (SELECT FROM daybook.job_waits w WHERE w.job_id = job.id AND num_nulls(w.ended_as) = 1))
 $$;
 
+-- Name: job_code_is_reserved(text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.job_code_is_reserved(code text) RETURNS boolean
+    LANGUAGE sql IMMUTABLE
+    AS $_$ SELECT $1 IN ('SNOOZED', 'AWAITING_CALLBACK', 'AWAITED_CANCELLED', 'REPLACED', 'HANDLER_MISSING', 'ROW_UNREADABLE', 'RESULT_NOT_STORED') $_$;
+
+-- Name: job_debounce_hash(text, text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.job_debounce_hash(type text, key text) RETURNS bytea
+    LANGUAGE sql STABLE PARALLEL SAFE
+    AS $_$
+    SELECT sha256(convert_to(E'\r' || $1 || E'\n' || $2, 'UTF8'))
+$_$;
+
+-- Name: job_error_is_final(text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.job_error_is_final(code text) RETURNS boolean
+    LANGUAGE sql IMMUTABLE
+    AS $_$
+    SELECT $1 IN ('PAYLOAD_INVALID', 'PAYLOAD_TOO_LARGE', 'PAYLOAD_NOT_ENCRYPTED', 'AUTHENTICATION_FAILED', 'NOT_FOUND', 'HANDLER_MISSING',
+                  'ROW_UNREADABLE', 'AWAITED_CANCELLED')
+$_$;
+
 -- Name: job_ids(jsonb); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.job_ids(list jsonb) RETURNS text[]
@@ -2342,9 +2943,42 @@ CREATE FUNCTION daybook.job_input_hash(type text, payload text) RETURNS bytea
     LANGUAGE sql STABLE PARALLEL SAFE
     AS $_$
     SELECT sha256(convert_to(CASE $1 WHEN 'webhook_delivery' THEN 'webhook' ELSE $1 END || E'\n' ||
-        CASE WHEN $2 ~ '\.[0-9]*0[],}]'
+        CASE WHEN strpos($2, '"$encrypted": {') > 0 THEN ($2::jsonb - '$encrypted')::text
+             WHEN $2 ~ '\.[0-9]*0[],}]'
              THEN regexp_replace($2, '("(?:[^"\\]|\\.)*")|(\.[0-9]*[1-9])0+(?![0-9])|\.0+(?![0-9])', '\1\2', 'g')
              ELSE $2 END, 'UTF8'))
+$_$;
+
+-- Name: job_partitions(smallint, smallint, text[], integer[]); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.job_partitions(fleet smallint, priority smallint, types text[], versions integer[]) RETURNS TABLE(org_id text, slot text)
+    LANGUAGE sql STABLE ROWS 10
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
+    SET enable_sort TO 'off'
+    SET jit TO 'off'
+    AS $_$
+    WITH RECURSIVE part AS (
+        (SELECT j.org_id, daybook.job_slot(j.type, j.queue, j.min_version) AS slot
+           FROM daybook.jobs j
+          WHERE j.state = 'pending' AND j.fleet = $1 AND j.priority = $2
+          ORDER BY j.org_id, daybook.job_slot(j.type, j.queue, j.min_version)
+          LIMIT 1)
+        UNION ALL
+        SELECT n.org_id, n.slot
+          FROM part p
+         CROSS JOIN LATERAL (
+               SELECT j.org_id, daybook.job_slot(j.type, j.queue, j.min_version) AS slot
+                 FROM daybook.jobs j
+                WHERE j.state = 'pending' AND j.fleet = $1 AND j.priority = $2
+                  AND (j.org_id, daybook.job_slot(j.type, j.queue, j.min_version)) > (p.org_id, p.slot)
+                ORDER BY j.org_id, daybook.job_slot(j.type, j.queue, j.min_version)
+                LIMIT 1) n
+    )
+    SELECT p.org_id, p.slot
+      FROM part p
+      JOIN unnest($3) WITH ORDINALITY AS t (type, n) ON t.type = split_part(p.slot, '/', 1)
+     WHERE coalesce(nullif(split_part(p.slot, '/', 3), '')::integer, 0) <= coalesce($4[t.n], 0)
 $_$;
 
 -- Name: job_skip_hash(text); Type: FUNCTION; Schema: daybook; Owner: -
@@ -2355,17 +2989,17 @@ CREATE FUNCTION daybook.job_skip_hash(key text) RETURNS bytea
     SELECT sha256(convert_to(E'\n' || $1, 'UTF8'))
 $_$;
 
--- Name: job_slot(text, text); Type: FUNCTION; Schema: daybook; Owner: -
+-- Name: job_slot(text, text, integer); Type: FUNCTION; Schema: daybook; Owner: -
 
-CREATE FUNCTION daybook.job_slot(type text, queue text) RETURNS text
+CREATE FUNCTION daybook.job_slot(type text, queue text, min_version integer) RETURNS text
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     AS $_$
-    SELECT coalesce($1 || '/' || $2, $1)
+    SELECT CASE WHEN $3 IS NULL THEN coalesce($1 || '/' || $2, $1) ELSE $1 || '/' || coalesce($2, '') || '/' || $3::text END
 $_$;
 
--- Name: FUNCTION job_slot(type text, queue text); Type: COMMENT; Schema: daybook; Owner: -
+-- Name: FUNCTION job_slot(type text, queue text, min_version integer); Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON FUNCTION daybook.job_slot(type text, queue text) IS 'type, or type/queue: what the due jobs of an organization and a priority are divided by';
+COMMENT ON FUNCTION daybook.job_slot(type text, queue text, min_version integer) IS 'type, type/queue, or type/queue/min_version: what the due jobs of an organization and a priority are divided by';
 
 -- Name: jobs_key(integer); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -2387,6 +3021,9 @@ BEGIN
                ready_at = CASE WHEN j.generation = j.leased_generation OR j.cancel_requested THEN due ELSE least(j.ready_at, due) END
          WHERE j.id = opened.id;
         RETURN 'coalesced';
+    END IF;
+    IF opened.awaited THEN
+        DELETE FROM daybook.job_steps s WHERE s.job_id = opened.id;
     END IF;
     IF opened.cancel_requested THEN
         -- The attempt has not begun: without the cancellation it will.
@@ -2415,6 +3052,60 @@ BEGIN
     RETURN 'unchanged';
 END
 $$;
+
+-- Name: json_add(jsonb, text[], jsonb); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.json_add(doc jsonb, place text[], value jsonb) RETURNS jsonb
+    LANGUAGE plpgsql IMMUTABLE
+    AS $_$
+DECLARE
+    n      CONSTANT integer := cardinality(place);
+    parent CONSTANT jsonb := daybook.json_at(doc, place[:n - 1]);
+    last   CONSTANT text := place[n];
+BEGIN
+    RETURN CASE
+        WHEN n = 0 THEN value
+        WHEN jsonb_typeof(parent) = 'object' THEN jsonb_set(doc, place, value)
+        WHEN jsonb_typeof(parent) <> 'array' THEN NULL
+        WHEN last = '-' THEN jsonb_insert(doc, place[:n - 1] || jsonb_array_length(parent)::text, value)
+        WHEN last ~ '^(0|[1-9][0-9]{0,5})$' AND last::integer <= jsonb_array_length(parent) THEN jsonb_insert(doc, place, value)
+    END;
+END
+$_$;
+
+-- Name: json_at(jsonb, text[]); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.json_at(doc jsonb, place text[]) RETURNS jsonb
+    LANGUAGE plpgsql IMMUTABLE
+    AS $_$
+DECLARE
+    token text;
+BEGIN
+    FOREACH token IN ARRAY place LOOP
+        doc := CASE jsonb_typeof(doc)
+            WHEN 'object' THEN doc -> token
+            WHEN 'array' THEN CASE WHEN token ~ '^(0|[1-9][0-9]{0,5})$' THEN doc -> token::integer END
+        END;
+    END LOOP;
+    RETURN doc;
+END
+$_$;
+
+-- Name: json_place(jsonb); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.json_place(pointer jsonb) RETURNS text[]
+    LANGUAGE plpgsql IMMUTABLE
+    AS $_$
+DECLARE
+    as_text CONSTANT text := pointer #>> '{}';
+BEGIN
+    IF jsonb_typeof(pointer) IS DISTINCT FROM 'string' OR as_text !~ '^(/([^~/]|~[01])*)*$' THEN
+        RAISE EXCEPTION 'a JSON patch names places by pointers such as "/lines/0/net", not by %', coalesce(pointer::text, 'nothing') USING ERRCODE = 'DB010';
+    END IF;
+    RETURN ARRAY(SELECT replace(replace(t.token, '~1', '/'), '~0', '~')
+                   FROM regexp_split_to_table(as_text, '/') WITH ORDINALITY AS t (token, n) WHERE t.n > 1 ORDER BY t.n);
+END
+$_$;
 
 -- Name: keep_adopted_operation(); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -2467,7 +3158,7 @@ DECLARE
     mine  bigint;
 BEGIN
     SELECT * INTO job FROM daybook.jobs j
-     WHERE j.id = p_operation_id::text AND j.state::text = 'pending' AND j.ready_at <= clock_timestamp()
+     WHERE j.id = p_operation_id::text AND j.state::text = 'pending' AND j.ready_at <= clock_timestamp() AND j.min_version IS NULL
        FOR NO KEY UPDATE SKIP LOCKED;
     IF NOT FOUND THEN
         RETURN NULL;
@@ -2511,51 +3202,15 @@ BEGIN
 END
 $$;
 
--- Name: job_limits; Type: TABLE; Schema: daybook; Owner: -
+-- Name: limit_key_of(text, text, jsonb); Type: FUNCTION; Schema: daybook; Owner: -
 
-CREATE TABLE daybook.job_limits (
-    type text NOT NULL COLLATE pg_catalog."C",
-    by text DEFAULT ''::text NOT NULL,
-    parallel integer,
-    rate integer,
-    rate_seconds double precision,
-    declared boolean DEFAULT false NOT NULL,
-    updated_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
-    CONSTRAINT job_limits_by_check CHECK (((by = ANY (ARRAY[''::text, 'org_id'::text])) OR ((by ~ '^payload(\.[^.]+)+$'::text) AND (octet_length(by) <= 255)))),
-    CONSTRAINT job_limits_check CHECK (((num_nonnulls(parallel, rate) > 0) AND ((rate IS NULL) = (rate_seconds IS NULL)))),
-    CONSTRAINT job_limits_parallel_check CHECK ((parallel > 0)),
-    CONSTRAINT job_limits_rate_check CHECK ((rate > 0)),
-    CONSTRAINT job_limits_rate_seconds_check CHECK (((rate_seconds >= (0.001)::double precision) AND (rate_seconds <= (31536000)::double precision))),
-    CONSTRAINT job_limits_type_check CHECK ((type ~ '^[A-Za-z][A-Za-z0-9_.:-]{0,63}$'::text))
-);
-
--- Name: TABLE job_limits; Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON TABLE daybook.job_limits IS 'Limits by key of types of background jobs';
-
--- Name: COLUMN job_limits.by; Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON COLUMN daybook.job_limits.by IS 'What the key of a job is that was enqueued without one: org_id, or a member of its payload such as payload.account_id; empty: such a job has no key, and no limit';
-
--- Name: COLUMN job_limits.parallel; Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON COLUMN daybook.job_limits.parallel IS 'How many jobs of a key run at a time, over all workers; null: any number';
-
--- Name: COLUMN job_limits.rate; Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON COLUMN daybook.job_limits.rate IS 'How many attempts of a key begin in rate_seconds, over all workers; null: any number';
-
--- Name: COLUMN job_limits.declared; Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON COLUMN daybook.job_limits.declared IS 'Workers set it, as the policy of the type''s handler says; otherwise a person, whose limit they leave alone';
-
--- Name: limit_key(daybook.job_limits, text, jsonb); Type: FUNCTION; Schema: daybook; Owner: -
-
-CREATE FUNCTION daybook.limit_key(l daybook.job_limits, org_id text, payload jsonb) RETURNS text
+CREATE FUNCTION daybook.limit_key_of(type text, org_id text, payload jsonb) RETURNS text
     LANGUAGE sql STABLE
     AS $_$
-    SELECT CASE WHEN octet_length(k.key) > 255 THEN encode(sha256(convert_to(k.key, 'UTF8')), 'hex') ELSE nullif(k.key, '') END
-      FROM (SELECT CASE $1.by WHEN '' THEN NULL WHEN 'org_id' THEN $2 ELSE $3 #>> string_to_array(substr($1.by, 9), '.') END AS key) k
+    SELECT (SELECT CASE WHEN octet_length(k.key) > 255 THEN encode(sha256(convert_to(k.key, 'UTF8')), 'hex') ELSE nullif(k.key, '') END
+              FROM daybook.job_limits l
+             CROSS JOIN LATERAL (SELECT CASE l.by WHEN '' THEN NULL WHEN 'org_id' THEN $2 ELSE $3 #>> string_to_array(substr(l.by, 9), '.') END) AS k (key)
+             WHERE l.type = $1)
 $_$;
 
 -- Name: limited_job_changed(daybook.jobs, daybook.jobs); Type: FUNCTION; Schema: daybook; Owner: -
@@ -2565,10 +3220,10 @@ CREATE FUNCTION daybook.limited_job_changed(was daybook.jobs, became daybook.job
     AS $$
 DECLARE
     held CONSTANT boolean := was.fleet >= 0 AND was.finished_at IS NULL;
-    holds boolean := coalesce(became.fleet >= 0 AND became.finished_at IS NULL, false);
+    holds boolean := coalesce(became.fleet >= 0 AND became.finished_at IS NULL AND became.limit_key = was.limit_key, false);
 BEGIN
     -- What is to be tried again, or at another time, is admitted anew.
-    IF became.state = 'pending' AND became.fleet <> -1 AND became.fleet = was.fleet AND (was.state <> 'pending' OR became.ready_at <> was.ready_at) THEN
+    IF became.limit_key IS NOT NULL AND became.state = 'pending' AND became.fleet <> -1 AND became.fleet = was.fleet AND (was.state <> 'pending' OR became.ready_at <> was.ready_at) THEN
         UPDATE daybook.jobs j SET fleet = -1 WHERE j.id = became.id;
         holds := false;
     END IF;
@@ -2777,6 +3432,44 @@ BEGIN
       FROM daybook.enqueue_accounting_job(mark_document_ready.org_id, mark_document_ready.document_id, version, NULL, mark_document_ready.priority) e;
 END
 $$;
+
+-- Name: merge_function(text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.merge_function(merge text) RETURNS text
+    LANGUAGE plpgsql STABLE
+    AS $$
+DECLARE
+    found text;
+BEGIN
+    IF merge IS NOT NULL THEN
+        SELECT format('%I.%I', n.nspname, p.proname) INTO found
+          FROM pg_proc p
+          JOIN pg_namespace n ON n.oid = p.pronamespace
+         WHERE p.oid = to_regprocedure(merge || '(jsonb,jsonb)') AND p.prorettype = 'jsonb'::regtype AND p.prokind = 'f' AND NOT p.proretset;
+        IF found IS NULL THEN
+            RAISE EXCEPTION 'there is no function %(jsonb, jsonb) that returns jsonb', merge
+                USING ERRCODE = 'DB010', HINT = 'name one that merges the payload that waits and the new one, with its schema, or none: the members of both are taken then';
+        END IF;
+    END IF;
+    RETURN found;
+END
+$$;
+
+-- Name: merge_payloads(jsonb, jsonb, text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.merge_payloads(older jsonb, newer jsonb, merger text) RETURNS jsonb
+    LANGUAGE plpgsql
+    AS $_$
+DECLARE
+    merged jsonb := older || newer;
+BEGIN
+    IF merger IS NOT NULL THEN
+        EXECUTE 'SELECT ' || merger || '($1, $2)' INTO merged USING older, newer;
+    END IF;
+    PERFORM daybook.check_job_payload(merged, merged::text);
+    RETURN merged;
+END
+$_$;
 
 -- Name: move_queue(text, integer); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -3008,6 +3701,52 @@ BEGIN
 END
 $$;
 
+-- Name: patch_json(jsonb, jsonb); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.patch_json(doc jsonb, patch jsonb) RETURNS jsonb
+    LANGUAGE plpgsql IMMUTABLE
+    AS $$
+DECLARE
+    step  jsonb;
+    op    text;
+    place text[];
+    value jsonb;
+BEGIN
+    IF jsonb_typeof(patch) IS DISTINCT FROM 'array' OR jsonb_array_length(patch) NOT BETWEEN 1 AND 100 THEN
+        RAISE EXCEPTION 'a JSON patch is an array of 1 to 100 operations'
+            USING ERRCODE = 'DB010', HINT = 'for instance [{"op": "replace", "path": "/currency", "value": "EUR"}]';
+    END IF;
+    FOR step IN SELECT * FROM jsonb_array_elements(patch) LOOP
+        op := step ->> 'op';
+        place := daybook.json_place(step -> 'path');
+        value := CASE WHEN op IN ('move', 'copy') THEN daybook.json_at(doc, daybook.json_place(step -> 'from')) ELSE step -> 'value' END;
+        CASE
+            WHEN op IS NULL OR op NOT IN ('add', 'remove', 'replace', 'move', 'copy', 'test') THEN
+                RAISE EXCEPTION 'an operation of a JSON patch is add, remove, replace, move, copy or test, not %', coalesce(step -> 'op', 'null')
+                    USING ERRCODE = 'DB010';
+            WHEN op IN ('add', 'replace', 'test') AND value IS NULL THEN
+                RAISE EXCEPTION 'the operation % of a JSON patch needs a value', op USING ERRCODE = 'DB010';
+            WHEN op = 'move' AND starts_with(step ->> 'path', concat(step ->> 'from', '/'))
+                 OR op = 'remove' AND place = '{}' THEN
+                RAISE EXCEPTION 'a JSON patch cannot % %', op, step ->> 'path' USING ERRCODE = 'DB010';
+            ELSE
+        END CASE;
+        doc := CASE op
+            WHEN 'test' THEN CASE WHEN daybook.json_at(doc, place) = value THEN doc END
+            WHEN 'remove' THEN CASE WHEN daybook.json_at(doc, place) IS NOT NULL THEN doc #- place END
+            WHEN 'replace' THEN CASE WHEN place = '{}' THEN value WHEN daybook.json_at(doc, place) IS NOT NULL THEN jsonb_set(doc, place, value) END
+            WHEN 'move' THEN daybook.json_add(doc #- daybook.json_place(step -> 'from'), place, value)
+            ELSE daybook.json_add(doc, place, value)
+        END;
+    END LOOP;
+    RETURN doc;
+END
+$$;
+
+-- Name: FUNCTION patch_json(doc jsonb, patch jsonb); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.patch_json(doc jsonb, patch jsonb) IS 'The document with a JSON patch (RFC 6902); null: the patch does not apply, because a place is missing or a test fails';
+
 -- Name: pause_queue(text, boolean); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.pause_queue(name text, paused boolean DEFAULT true) RETURNS boolean
@@ -3134,6 +3873,19 @@ CREATE FUNCTION daybook.queue_settings(of daybook.queues) RETURNS jsonb
                               'rate_seconds', $1.rate_seconds, 'rate_burst', $1.rate_burst, 'owner', $1.owner, 'per_process', $1.per_process)
 $_$;
 
+-- Name: queue_starts(daybook.queues); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.queue_starts(of daybook.queues) RETURNS double precision
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    most CONSTANT double precision := coalesce(of.rate_burst, greatest(1, ceil(of.rate * 0.05 / of.rate_seconds)));
+BEGIN
+    RETURN least(most, coalesce((SELECT r.starts + greatest(extract(epoch FROM clock_timestamp() - r.at), 0) * of.rate / of.rate_seconds
+                                   FROM daybook.queue_rates r WHERE r.queue = of.name), most));
+END
+$$;
+
 -- Name: queue_uncounted(text); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.queue_uncounted(queue text) RETURNS boolean
@@ -3144,6 +3896,36 @@ BEGIN
               FROM (SELECT) AS one LEFT JOIN daybook.queues u ON u.name = queue_uncounted.queue);
 END
 $$;
+
+-- Name: reclaim_claimed_jobs(); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.reclaim_claimed_jobs() RETURNS integer
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    job   daybook.jobs;
+    total integer := 0;
+BEGIN
+    IF pg_postmaster_start_time() > clock_timestamp() - interval '30 seconds' THEN
+        RETURN 0;
+    END IF;
+    FOR job IN
+        SELECT * FROM daybook.jobs j
+         WHERE j.state = 'leased' AND j.last_attempted_at < clock_timestamp() - interval '30 seconds' AND starts_with(j.turn_id, '/sql/')
+         ORDER BY j.last_attempted_at
+         LIMIT 1000
+           FOR NO KEY UPDATE SKIP LOCKED
+    LOOP
+        PERFORM daybook.end_async_operation(job, 'lost', NULL, 'JOB_LOCK_TIMEOUT_RECLAIMED', 'the worker ended while it worked on this job', NULL);
+        total := total + 1;
+    END LOOP;
+    RETURN total;
+END
+$$;
+
+-- Name: FUNCTION reclaim_claimed_jobs(); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.reclaim_claimed_jobs() IS 'Ends claims by SQL that were not renewed for 30 seconds: their jobs are due again, or dead letters after their last attempt. claim_jobs calls it';
 
 -- Name: refuse_change(); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -3261,6 +4043,28 @@ $$;
 -- Name: FUNCTION renew_async_operation(p_operation_id uuid, p_fence bigint); Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON FUNCTION daybook.renew_async_operation(p_operation_id uuid, p_fence bigint) IS 'Has the lease of a claim last for 5 minutes from now; false: the job is not the claim''s any more';
+
+-- Name: renew_jobs(text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.renew_jobs(worker text) RETURNS TABLE(job_id text, fence bigint, cancel_requested boolean)
+    LANGUAGE plpgsql
+    AS $$
+#variable_conflict use_column
+DECLARE
+    turn CONSTANT text := daybook.sql_turn(worker);
+BEGIN
+    -- What is locked is being completed.
+    UPDATE daybook.jobs j SET last_attempted_at = clock_timestamp()
+     WHERE j.id = ANY (ARRAY(SELECT h.id FROM daybook.jobs h WHERE h.turn_id = turn AND num_nulls(nullif(h.state, 'leased')) = 1
+                                AND h.last_attempted_at < clock_timestamp() - interval '1.5 seconds'
+                              ORDER BY h.org_id, h.id FOR NO KEY UPDATE SKIP LOCKED));
+    RETURN QUERY SELECT j.id, j.fence, j.cancel_requested FROM daybook.jobs j WHERE j.turn_id = turn AND num_nulls(nullif(j.state, 'leased')) = 1;
+END
+$$;
+
+-- Name: FUNCTION renew_jobs(worker text); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.renew_jobs(worker text) IS 'Has the leases of a worker last for 10 seconds from now, and returns what it holds; cancel_requested: end the attempt, by fail_job';
 
 -- Name: repost_accounting_job(text, text); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -3383,6 +4187,28 @@ CREATE FUNCTION daybook.retry_async_operation(p_operation_id uuid) RETURNS boole
 
 COMMENT ON FUNCTION daybook.retry_async_operation(p_operation_id uuid) IS 'retry_job as if the job had never been tried; false: it runs, or waits as another job with its payload does';
 
+-- Name: retry_delay(text, integer, double precision, double precision, double precision); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.retry_delay(job_id text, attempt integer, base double precision DEFAULT 30, factor double precision DEFAULT 2, most double precision DEFAULT 21600) RETURNS interval
+    LANGUAGE plpgsql IMMUTABLE
+    AS $$
+DECLARE
+    bytes CONSTANT bytea := convert_to(job_id || '/' || attempt, 'UTF8');
+    hash  numeric := 14695981039346656037;
+    low   integer;
+BEGIN
+    FOR i IN 0 .. length(bytes) - 1 LOOP
+        low := mod(hash, 256);
+        hash := mod((hash - low + (low # get_byte(bytes, i))) * 1099511628211, 18446744073709551616);
+    END LOOP;
+    RETURN make_interval(secs => least(base * factor ^ least(attempt - 1, 200), most) * (1 + 0.1 * (trunc(hash / 2048)::double precision / 4503599627370496 - 1)));
+END
+$$;
+
+-- Name: FUNCTION retry_delay(job_id text, attempt integer, base double precision, factor double precision, most double precision); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.retry_delay(job_id text, attempt integer, base double precision, factor double precision, most double precision) IS 'The pause after a failed attempt, in seconds: base × factor^(attempt - 1), most at most, changed by up to 10 %, always the same for the same job and attempt';
+
 -- Name: retry_due(text, double precision); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.retry_due(mode text, delay_seconds double precision) RETURNS timestamp with time zone
@@ -3461,10 +4287,15 @@ BEGIN
         -- may have ended just now: then there is no id to name.
         result := 'unchanged';
         reason := 'job ' || coalesce(daybook.open_twin(job), '(ended meanwhile)') || ' is open, and one of the two may be: it has '
-               || CASE WHEN job.unique_hash = job.input_hash THEN 'the same payload' ELSE 'the same schedule' END
+               || CASE WHEN job.unique_hash = daybook.job_input_hash(job.type, job.payload::text) THEN 'the same payload'
+                       WHEN job.debounce_key IS NOT NULL THEN 'the same debounce key'
+                       ELSE 'the same schedule' END
                || '. Wait for its end, or cancel it, and retry then';
         RETURN;
     END;
+    IF mode = 'reset' AND job.awaited THEN
+        DELETE FROM daybook.job_steps s WHERE s.job_id = job.id;
+    END IF;
     PERFORM daybook.note_waiting(ARRAY[job.id]);
     IF daybook.must_wake(daybook.jobs_key(target), due) THEN
         PERFORM daybook.wake_job_queue(target);
@@ -3474,7 +4305,7 @@ $$;
 
 -- Name: FUNCTION retry_job(INOUT job_id text, mode text, delay_seconds double precision, OUT result text, OUT reason text); Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON FUNCTION daybook.retry_job(INOUT job_id text, mode text, delay_seconds double precision, OUT result text, OUT reason text) IS 'Tries a job again, which waits for its turn and for other jobs as before: now (attempts stay counted), later (after delay_seconds, 300 if null) or reset (as if never tried). result: requeued, rescheduled, coalesced or unchanged. reason: why it is unchanged';
+COMMENT ON FUNCTION daybook.retry_job(INOUT job_id text, mode text, delay_seconds double precision, OUT result text, OUT reason text) IS 'Tries a job again, which waits for its turn and for other jobs as before: now (attempts stay counted), later (after delay_seconds, 300 if null) or reset (as if never tried: its steps are forgotten). result: requeued, rescheduled, coalesced or unchanged. reason: why it is unchanged';
 
 -- Name: retry_jobs(text[], text[], text, double precision); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -3512,7 +4343,9 @@ BEGIN
                    updated_at      = clock_timestamp()
               FROM chosen
              WHERE j.id = chosen.id
-            RETURNING j.id
+            RETURNING j.id, j.awaited
+        ), steps AS (
+            DELETE FROM daybook.job_steps s USING updated u WHERE s.job_id = u.id AND u.awaited AND retry_jobs.mode = 'reset'
         )
         SELECT count(*), array_agg(u.id) INTO changed, tried FROM updated u;
         PERFORM daybook.note_waiting(tried);
@@ -3601,6 +4434,20 @@ BEGIN
     RETURN total;
 END
 $$;
+
+-- Name: return_missing_jobs(text[], smallint); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.return_missing_jobs(types text[], fleet smallint) RETURNS void
+    LANGUAGE sql
+    AS $_$
+    SELECT daybook.retry_job(f.id, 'now')
+      FROM (SELECT j.id FROM daybook.jobs j
+             WHERE j.state = 'failed' AND j.last_error_code = 'HANDLER_MISSING' AND j.type = ANY ($1) AND j.fleet = $2
+               AND (j.queue IS NULL OR EXISTS (SELECT FROM daybook.queues u WHERE u.name = j.queue))
+             ORDER BY j.id
+             LIMIT 1000
+               FOR NO KEY UPDATE SKIP LOCKED) f
+$_$;
 
 -- Name: return_more_jobs(integer); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -3837,6 +4684,69 @@ $$;
 
 COMMENT ON FUNCTION daybook.set_source(org_id text, source text, OUT changed boolean, OUT returned integer) IS 'Puts on record which source an organization''s documents are read from; null: that of daybook.defaults. returned: failed jobs that are pending again';
 
+-- Name: snooze_job(text, bigint, interval, text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.snooze_job(job_id text, fence bigint, delay interval, reason text DEFAULT 'snoozed'::text) RETURNS text
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    job CONSTANT daybook.jobs := daybook.held_job(snooze_job.job_id, snooze_job.fence);
+BEGIN
+    IF job.id IS NULL THEN
+        RETURN NULL;
+    END IF;
+    PERFORM daybook.end_async_operation(job, CASE WHEN job.cancel_requested THEN 'cancelled' ELSE 'rescheduled' END::daybook.attempt_outcome, NULL, 'SNOOZED',
+                                        coalesce(snooze_job.reason, 'snoozed'), greatest(snooze_job.delay, interval '0'));
+    RETURN (SELECT j.state::text FROM daybook.jobs j WHERE j.id = job.id);
+END
+$$;
+
+-- Name: FUNCTION snooze_job(job_id text, fence bigint, delay interval, reason text); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.snooze_job(job_id text, fence bigint, delay interval, reason text) IS 'Puts a claimed job off for delay; no attempt is counted. Returns the job''s state; null: the claim is lost';
+
+-- Name: sql_turn(text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.sql_turn(worker text) RETURNS text
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    AS $_$ SELECT '/sql/' || $1 $_$;
+
+-- Name: start_job_worker(text, text[], text, integer[], integer[], double precision[], text, integer); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.start_job_worker(worker text, types text[], fleet text DEFAULT NULL::text, versions integer[] DEFAULT NULL::integer[], max_attempts integer[] DEFAULT NULL::integer[], timeouts double precision[] DEFAULT NULL::double precision[], owner text DEFAULT NULL::text, parallel integer DEFAULT 1) RETURNS void
+    LANGUAGE plpgsql
+    AS $_$
+#variable_conflict use_column
+DECLARE
+    n    CONSTANT integer := cardinality(start_job_worker.types);
+    here CONSTANT smallint := daybook.fleet_of(start_job_worker.fleet);
+BEGIN
+    IF worker IS NULL OR octet_length(worker) NOT BETWEEN 1 AND 200 THEN
+        RAISE EXCEPTION 'worker must be 1 to 200 bytes' USING ERRCODE = 'DB010', HINT = 'take a name that no other process has: host, process id and a random part';
+    END IF;
+    IF coalesce(n, 0) = 0 OR EXISTS (SELECT FROM unnest(start_job_worker.types) t WHERE t IS NULL OR t !~ '^[A-Za-z][A-Za-z0-9_.:-]{0,63}$') THEN
+        RAISE EXCEPTION 'types must be one or more types of jobs: a letter and then letters, digits, "_", ".", ":" or "-", 64 bytes at most' USING ERRCODE = 'DB010';
+    END IF;
+    IF coalesce(cardinality(start_job_worker.versions), n) <> n OR coalesce(cardinality(start_job_worker.max_attempts), n) <> n OR coalesce(cardinality(start_job_worker.timeouts), n) <> n THEN
+        RAISE EXCEPTION 'versions, max_attempts and timeouts must have an element for each of types, or be null' USING ERRCODE = 'DB010';
+    END IF;
+    INSERT INTO daybook.job_workers AS w (id, name, fleet, types, versions)
+    VALUES (daybook.sql_turn(start_job_worker.worker), start_job_worker.worker, here, start_job_worker.types, coalesce(start_job_worker.versions, '{}'))
+    ON CONFLICT (id) DO UPDATE
+       SET fleet = excluded.fleet, types = excluded.types, versions = excluded.versions, last_seen = clock_timestamp(), stopped_at = NULL;
+    PERFORM daybook.note_job_types('jobs', start_job_worker.worker, start_job_worker.types, array_fill(''::text, ARRAY[n]),
+                                   array_fill(coalesce(start_job_worker.owner, ''), ARRAY[n]),
+                                   coalesce(start_job_worker.max_attempts, array_fill(0, ARRAY[n])),
+                                   coalesce(start_job_worker.timeouts, array_fill(0::double precision, ARRAY[n])),
+                                   array_fill(start_job_worker.parallel, ARRAY[n]), array_fill(false, ARRAY[n]), array_fill(''::text, ARRAY[n]));
+    PERFORM daybook.return_missing_jobs(start_job_worker.types, here);
+END
+$_$;
+
+-- Name: FUNCTION start_job_worker(worker text, types text[], fleet text, versions integer[], max_attempts integer[], timeouts double precision[], owner text, parallel integer); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.start_job_worker(worker text, types text[], fleet text, versions integer[], max_attempts integer[], timeouts double precision[], owner text, parallel integer) IS 'Puts a worker that claims jobs by SQL on record, with the types that it has handlers for. Call it when the worker starts';
+
 -- Name: states_amount(jsonb); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.states_amount(content jsonb) RETURNS boolean
@@ -3848,6 +4758,33 @@ SELECT jsonb_path_exists(content, '$.keyvalue() ? (@.key like_regex "^(total|pre
     OR jsonb_path_exists(content, '$.keyvalue() ? (@.key like_regex "^lines$" flag "i").value[*].keyvalue() ? (@.key like_regex "^(net|cost)$" flag "i").value ? (@ != 0)')
     OR jsonb_path_exists(content, '$.keyvalue() ? (@.key like_regex "^taxes$" flag "i").value[*].keyvalue() ? (@.key like_regex "^(base|amount)$" flag "i").value ? (@ != 0)')
 $_$;
+
+-- Name: stop_job_worker(text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.stop_job_worker(worker text) RETURNS integer
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    job   daybook.jobs;
+    total integer := 0;
+BEGIN
+    UPDATE daybook.job_workers w SET stopped_at = clock_timestamp() WHERE w.id = daybook.sql_turn(stop_job_worker.worker);
+    FOR job IN
+        SELECT * FROM daybook.jobs j
+         WHERE j.turn_id = daybook.sql_turn(stop_job_worker.worker) AND num_nulls(nullif(j.state, 'leased')) = 1
+         ORDER BY j.org_id, j.id
+           FOR NO KEY UPDATE
+    LOOP
+        PERFORM daybook.end_async_operation(job, 'rescheduled', NULL, 'SNOOZED', 'its worker stopped before it was done', interval '0');
+        total := total + 1;
+    END LOOP;
+    RETURN total;
+END
+$$;
+
+-- Name: FUNCTION stop_job_worker(worker text); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.stop_job_worker(worker text) IS 'Puts on record that a worker has stopped, gives back what it holds, uncounted, and returns how many jobs that were';
 
 -- Name: tell_of_ended_job(daybook.jobs, text); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -3986,7 +4923,7 @@ BEGIN
     RETURNING b.job_ids INTO ids;
     IF NOT FOUND THEN
         UPDATE daybook.bulk_operations o
-           SET finished_at = clock_timestamp(), updated_at = clock_timestamp()
+           SET finished_at = clock_timestamp(), updated_at = clock_timestamp(), patch = NULL
          WHERE o.id = work_bulk_batch.operation_id AND o.finished_at IS NULL
            AND NOT EXISTS (SELECT FROM daybook.bulk_batches b WHERE b.operation_id = o.id);
         RETURN false;
@@ -3994,6 +4931,7 @@ BEGIN
     SELECT * INTO operation FROM daybook.bulk_operations o WHERE o.id = work_bulk_batch.operation_id;
     done := CASE
         WHEN operation.kind = 'accounting' THEN daybook.retry_accounting_jobs(ids, operation.states, operation.delay_seconds)
+        WHEN operation.action = 'edit' THEN daybook.edit_jobs(ids, operation.states, operation.patch, operation.actor, operation.mode)
         WHEN operation.action = 'retry' THEN daybook.retry_jobs(ids, operation.states, operation.mode, operation.delay_seconds)
         ELSE daybook.cancel_jobs(ids, operation.states) END;
     UPDATE daybook.bulk_operations o
@@ -4012,6 +4950,20 @@ BEGIN
     RETURN true;
 END
 $$;
+
+-- Name: yield_to_newer(text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.yield_to_newer(job_id text) RETURNS void
+    LANGUAGE sql
+    AS $_$
+    UPDATE daybook.jobs j
+       SET state = 'cancelled', finished_at = clock_timestamp(), updated_at = clock_timestamp(), generation = j.generation + 1,
+           last_error_code = 'REPLACED', last_error = format('job %s, with the same key and a newer payload, takes its place', w.job_id)
+      FROM daybook.job_waits w
+     WHERE j.id = $1 AND j.state::text = 'pending' AND w.awaits = j.id AND w.replaces AND w.ended_as IS NULL
+       AND j.last_error_code IS DISTINCT FROM 'AWAITING_CALLBACK'
+       AND NOT EXISTS (SELECT FROM daybook.job_waits o WHERE o.awaits = j.id AND o.ended_as IS NULL AND NOT o.replaces)
+$_$;
 
 -- Name: run_function(text, jsonb); Type: FUNCTION; Schema: internal; Owner: -
 
@@ -4057,6 +5009,51 @@ $_$;
 -- Name: FUNCTION run_function(function_name text, payload jsonb); Type: COMMENT; Schema: internal; Owner: -
 
 COMMENT ON FUNCTION internal.run_function(function_name text, payload jsonb) IS 'Calls the function that a task names, with the rights of the caller, who must have been granted it';
+
+-- Name: run_functions(text, jsonb[], text[], interval); Type: FUNCTION; Schema: internal; Owner: -
+
+CREATE FUNCTION internal.run_functions(function_name text, payloads jsonb[], traceparents text[], begins_for interval) RETURNS TABLE(result jsonb, undone_by text)
+    LANGUAGE plpgsql
+    AS $_$
+DECLARE
+    began CONSTANT timestamptz := pg_catalog.clock_timestamp();
+    parts text[];
+    call  text;
+BEGIN
+    FOR i IN 1 .. pg_catalog.cardinality(payloads) LOOP
+        EXIT WHEN i OPERATOR(pg_catalog.>) 1 AND pg_catalog.clock_timestamp() OPERATOR(pg_catalog.>) (began OPERATOR(pg_catalog.+) begins_for);
+        result := NULL;
+        undone_by := NULL;
+        BEGIN
+            PERFORM pg_catalog.set_config('daybook.traceparent', traceparents[i], true);
+            IF call IS NULL THEN
+                result := internal.run_function(function_name, payloads[i]);
+                -- It has checked the name and the grant.
+                parts := pg_catalog.parse_ident(function_name);
+                call := pg_catalog.format('SELECT %I.%I($1)', parts[1], parts[2]);
+            ELSE
+                EXECUTE call INTO result USING payloads[i];
+            END IF;
+            -- Undone, so that the constraints of the next call are deferred as they are declared.
+            BEGIN
+                SET CONSTRAINTS ALL IMMEDIATE;
+                RAISE EXCEPTION USING ERRCODE = 'DB099';
+            EXCEPTION WHEN SQLSTATE 'DB099' THEN
+                NULL;
+            END;
+        EXCEPTION
+            WHEN OTHERS OR query_canceled OR assert_failure THEN
+                undone_by := SQLSTATE;
+        END;
+        RETURN NEXT;
+        EXIT WHEN undone_by OPERATOR(pg_catalog.=) ANY (ARRAY['40001', '40P01', '55P03', '57014']);
+    END LOOP;
+END
+$_$;
+
+-- Name: FUNCTION run_functions(function_name text, payloads jsonb[], traceparents text[], begins_for interval); Type: COMMENT; Schema: internal; Owner: -
+
+COMMENT ON FUNCTION internal.run_functions(function_name text, payloads jsonb[], traceparents text[], begins_for interval) IS 'Calls a function that tasks name for several of them, in one transaction; a call that fails is undone';
 
 -- Name: begin_tasks(text, bigint, bigint[]); Type: FUNCTION; Schema: queues; Owner: -
 
@@ -4605,7 +5602,7 @@ BEGIN
     END IF;
     GRANT USAGE ON SCHEMA queues, internal TO worker_service_user;
     GRANT EXECUTE ON FUNCTION queues.dequeue_next_available_task(), queues.complete_task(bigint), queues.fail_task(bigint, text),
-        internal.run_function(text, jsonb) TO worker_service_user;
+        internal.run_function(text, jsonb), internal.run_functions(text, jsonb[], text[], interval) TO worker_service_user;
     -- The same for many tasks at once, and what keeps the leases of a worker that lives.
     GRANT EXECUTE ON FUNCTION queues.dequeue_available_tasks(integer, text[]), queues.next_task_due(text[]), queues.renew_task_leases(bigint[], bigint[]),
         queues.give_back_tasks(bigint[], bigint[]), queues.complete_tasks(bigint[], bigint[]), queues.fail_tasks(bigint[], text[]) TO worker_service_user;
@@ -5633,7 +6630,7 @@ CREATE TABLE daybook.api_tokens (
     CONSTRAINT api_tokens_jobs_per_minute_check CHECK (((jobs_per_minute >= 1) AND (jobs_per_minute <= 1000000))),
     CONSTRAINT api_tokens_org_id_check CHECK (((org_id <> ''::text) AND (octet_length(org_id) <= 255))),
     CONSTRAINT api_tokens_requests_per_minute_check CHECK (((requests_per_minute >= 1) AND (requests_per_minute <= 1000000))),
-    CONSTRAINT api_tokens_scopes_check CHECK (((cardinality(scopes) > 0) AND (scopes <@ ARRAY['read'::text, 'enqueue'::text, 'operate'::text]) AND (array_position(scopes, NULL::text) IS NULL))),
+    CONSTRAINT api_tokens_scopes_check CHECK (((cardinality(scopes) > 0) AND (scopes <@ ARRAY['read'::text, 'enqueue'::text, 'operate'::text, 'decrypt'::text]) AND (array_position(scopes, NULL::text) IS NULL))),
     CONSTRAINT api_tokens_types_check CHECK ((((cardinality(types) >= 1) AND (cardinality(types) <= 100)) AND (array_position(types, NULL::text) IS NULL)))
 );
 
@@ -5919,6 +6916,8 @@ CREATE TABLE daybook.bulk_operations (
     action text NOT NULL,
     mode text,
     delay_seconds double precision,
+    patch jsonb,
+    actor text,
     states text[] NOT NULL,
     matched integer DEFAULT 0 NOT NULL,
     changed integer DEFAULT 0 NOT NULL,
@@ -5928,9 +6927,10 @@ CREATE TABLE daybook.bulk_operations (
     created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     updated_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     finished_at timestamp with time zone,
-    CONSTRAINT bulk_operations_action_check CHECK ((action = ANY (ARRAY['retry'::text, 'cancel'::text]))),
-    CONSTRAINT bulk_operations_check CHECK (((action = 'retry'::text) = (mode IS NOT NULL))),
-    CONSTRAINT bulk_operations_check1 CHECK (((kind = 'jobs'::text) OR ((action = 'retry'::text) AND (mode = ANY (ARRAY['now'::text, 'later'::text]))))),
+    CONSTRAINT bulk_operations_action_check CHECK ((action = ANY (ARRAY['retry'::text, 'cancel'::text, 'edit'::text]))),
+    CONSTRAINT bulk_operations_check CHECK (((action = 'edit'::text) OR ((action = 'retry'::text) = (mode IS NOT NULL)))),
+    CONSTRAINT bulk_operations_check1 CHECK ((((action = 'edit'::text) AND (finished_at IS NULL)) = (patch IS NOT NULL))),
+    CONSTRAINT bulk_operations_check2 CHECK (((kind = 'jobs'::text) OR ((action = 'retry'::text) AND (mode = ANY (ARRAY['now'::text, 'later'::text]))))),
     CONSTRAINT bulk_operations_kind_check CHECK ((kind = ANY (ARRAY['jobs'::text, 'accounting'::text]))),
     CONSTRAINT bulk_operations_mode_check CHECK ((mode = ANY (ARRAY['now'::text, 'later'::text, 'reset'::text]))),
     CONSTRAINT bulk_operations_org_id_check CHECK (((org_id <> ''::text) AND (octet_length(org_id) <= 255)))
@@ -5939,6 +6939,14 @@ CREATE TABLE daybook.bulk_operations (
 -- Name: COLUMN bulk_operations.org_id; Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON COLUMN daybook.bulk_operations.org_id IS 'The organization whose jobs are changed; null: all organizations';
+
+-- Name: COLUMN bulk_operations.patch; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.bulk_operations.patch IS 'The JSON patch of an edit, until it is finished: it may hold what is to be erased';
+
+-- Name: COLUMN bulk_operations.actor; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.bulk_operations.actor IS 'Who edits, for the jobs'' edits';
 
 -- Name: COLUMN bulk_operations.left_open; Type: COMMENT; Schema: daybook; Owner: -
 
@@ -6374,6 +7382,44 @@ COMMENT ON COLUMN daybook.job_limit_rates.next_at IS 'When the rate is whole aga
 
 COMMENT ON COLUMN daybook.job_limit_rates.look_at IS 'When a worker looks at the key: to admit the next job, or to remove the row';
 
+-- Name: job_limits; Type: TABLE; Schema: daybook; Owner: -
+
+CREATE TABLE daybook.job_limits (
+    type text NOT NULL COLLATE pg_catalog."C",
+    by text DEFAULT ''::text NOT NULL,
+    parallel integer,
+    rate integer,
+    rate_seconds double precision,
+    declared boolean DEFAULT false NOT NULL,
+    updated_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT job_limits_by_check CHECK (((by = ANY (ARRAY[''::text, 'org_id'::text])) OR ((by ~ '^payload(\.[^.]+)+$'::text) AND (octet_length(by) <= 255)))),
+    CONSTRAINT job_limits_check CHECK (((num_nonnulls(parallel, rate) > 0) AND ((rate IS NULL) = (rate_seconds IS NULL)))),
+    CONSTRAINT job_limits_parallel_check CHECK ((parallel > 0)),
+    CONSTRAINT job_limits_rate_check CHECK ((rate > 0)),
+    CONSTRAINT job_limits_rate_seconds_check CHECK (((rate_seconds >= (0.001)::double precision) AND (rate_seconds <= (31536000)::double precision))),
+    CONSTRAINT job_limits_type_check CHECK ((type ~ '^[A-Za-z][A-Za-z0-9_.:-]{0,63}$'::text))
+);
+
+-- Name: TABLE job_limits; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON TABLE daybook.job_limits IS 'Limits by key of types of background jobs';
+
+-- Name: COLUMN job_limits.by; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.job_limits.by IS 'What the key of a job is that was enqueued without one: org_id, or a member of its payload such as payload.account_id; empty: such a job has no key, and no limit';
+
+-- Name: COLUMN job_limits.parallel; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.job_limits.parallel IS 'How many jobs of a key run at a time, over all workers; null: any number';
+
+-- Name: COLUMN job_limits.rate; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.job_limits.rate IS 'How many attempts of a key begin in rate_seconds, over all workers; null: any number';
+
+-- Name: COLUMN job_limits.declared; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.job_limits.declared IS 'Workers set it, as the policy of the type''s handler says; otherwise a person, whose limit they leave alone';
+
 -- Name: job_sequences; Type: TABLE; Schema: daybook; Owner: -
 
 CREATE TABLE daybook.job_sequences (
@@ -6403,6 +7449,40 @@ CREATE VIEW daybook.job_status AS
 -- Name: VIEW job_status; Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON VIEW daybook.job_status IS 'Background jobs by type and state';
+
+-- Name: job_steps; Type: TABLE; Schema: daybook; Owner: -
+
+CREATE TABLE daybook.job_steps (
+    job_id text NOT NULL COLLATE pg_catalog."C",
+    name text NOT NULL COLLATE pg_catalog."C",
+    "position" integer NOT NULL,
+    attempt integer NOT NULL,
+    result jsonb NOT NULL,
+    done boolean DEFAULT true NOT NULL,
+    times integer DEFAULT 1 NOT NULL,
+    started_at timestamp with time zone NOT NULL,
+    kept_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT job_steps_attempt_check CHECK ((attempt > 0)),
+    CONSTRAINT job_steps_name_check CHECK (((name <> ''::text) AND (octet_length(name) <= 64))),
+    CONSTRAINT job_steps_position_check CHECK (("position" > 0)),
+    CONSTRAINT job_steps_times_check CHECK ((times > 0))
+);
+
+-- Name: COLUMN job_steps."position"; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.job_steps."position" IS 'The how many-th step of its attempt it was, from 1';
+
+-- Name: COLUMN job_steps.attempt; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.job_steps.attempt IS 'The attempt that has kept it, or the last one that has';
+
+-- Name: COLUMN job_steps.done; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.job_steps.done IS 'False: a loop, which goes on from the result';
+
+-- Name: COLUMN job_steps.times; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.job_steps.times IS 'How often it was kept: once, or once for each round of a loop';
 
 -- Name: job_types; Type: TABLE; Schema: daybook; Owner: -
 
@@ -6493,6 +7573,7 @@ CREATE TABLE daybook.job_waits (
     awaits text NOT NULL COLLATE pg_catalog."C",
     any_end boolean DEFAULT false NOT NULL,
     ended_as text,
+    replaces boolean DEFAULT false NOT NULL,
     CONSTRAINT job_waits_awaits_check CHECK (((awaits <> ''::text) AND (octet_length(awaits) <= 255))),
     CONSTRAINT job_waits_check CHECK ((any_end OR (ended_as IS NULL))),
     CONSTRAINT job_waits_ended_as_check CHECK ((ended_as = ANY (ARRAY['completed'::text, 'failed'::text, 'cancelled'::text, 'removed'::text])))
@@ -6506,6 +7587,10 @@ COMMENT ON COLUMN daybook.job_waits.awaits IS 'The id of the other job. Unless a
 
 COMMENT ON COLUMN daybook.job_waits.any_end IS 'The job goes on however the other one ends, also as a dead letter; ended_as then says how';
 
+-- Name: COLUMN job_waits.replaces; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.job_waits.replaces IS 'The other one is cancelled when its attempt fails: this one does its work, with a newer payload (debounce_job)';
+
 -- Name: job_workers; Type: TABLE; Schema: daybook; Owner: -
 
 CREATE TABLE daybook.job_workers (
@@ -6513,18 +7598,28 @@ CREATE TABLE daybook.job_workers (
     name text NOT NULL,
     fleet smallint DEFAULT 0 NOT NULL,
     types text[] NOT NULL,
+    versions integer[] DEFAULT '{}'::integer[] NOT NULL,
     first_seen timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     last_seen timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
-    stopped_at timestamp with time zone
+    stopped_at timestamp with time zone,
+    unshared jsonb DEFAULT '{}'::jsonb NOT NULL
 );
 
 -- Name: TABLE job_workers; Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON TABLE daybook.job_workers IS 'Each worker of background jobs writes every minute that it is alive, and its types; a row that is a day old is removed';
 
+-- Name: COLUMN job_workers.versions; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.job_workers.versions IS 'The version of the handler of each of types; empty: each is 0';
+
 -- Name: COLUMN job_workers.stopped_at; Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON COLUMN daybook.job_workers.stopped_at IS 'When the worker stopped; null: it runs, or has ended without saying so. For want of a handler jobs become dead letters five minutes later';
+
+-- Name: COLUMN job_workers.unshared; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.job_workers.unshared IS 'The types whose jobs share no transactions in this process although their policy says so, with what a function of theirs did there';
 
 -- Name: job_workflows; Type: TABLE; Schema: daybook; Owner: -
 
@@ -6571,7 +7666,9 @@ CREATE VIEW daybook.live_job_workers AS
  SELECT w.id,
     w.name,
     w.fleet,
-    w.types
+    w.types,
+    w.versions,
+    w.unshared
    FROM daybook.job_workers w
   WHERE ((w.stopped_at IS NULL) AND (w.last_seen > (statement_timestamp() - '00:05:00'::interval)));
 
@@ -7211,6 +8308,11 @@ ALTER TABLE ONLY daybook.job_links
 ALTER TABLE ONLY daybook.job_sequences
     ADD CONSTRAINT job_sequences_pkey PRIMARY KEY (org_id, key);
 
+-- Name: job_steps job_steps_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.job_steps
+    ADD CONSTRAINT job_steps_pkey PRIMARY KEY (job_id, name);
+
 -- Name: job_types job_types_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
 
 ALTER TABLE ONLY daybook.job_types
@@ -7449,7 +8551,7 @@ CREATE INDEX jobs_counted ON daybook.jobs USING btree (type) WHERE (counted AND 
 
 -- Name: jobs_due; Type: INDEX; Schema: daybook; Owner: -
 
-CREATE INDEX jobs_due ON daybook.jobs USING btree (fleet, priority, org_id, daybook.job_slot(type, queue), ready_at, id) WHERE (state = 'pending'::daybook.job_state);
+CREATE INDEX jobs_due ON daybook.jobs USING btree (fleet, priority, org_id, daybook.job_slot(type, queue, min_version), ready_at, id) WHERE (state = 'pending'::daybook.job_state);
 
 -- Name: jobs_failed; Type: INDEX; Schema: daybook; Owner: -
 

@@ -24,6 +24,11 @@ const (
 const (
 	// MaxResultBytes is the size of the JSON: 16 MB.
 	MaxResultBytes = 16 << 20
+	// MaxSteps is how many steps of a job may be kept, MaxStepBytes the size of the result of each, as
+	// JSON: 1 MB, and MaxStepsBytes of all of them: 16 MB.
+	MaxSteps      = 1000
+	MaxStepBytes  = 1 << 20
+	MaxStepsBytes = 16 << 20
 	// MaxResultLevels is how deep objects and arrays may be nested.
 	MaxResultLevels = 500
 )
@@ -94,13 +99,13 @@ type Job struct {
 	Type string `gorm:"column:type" json:"type"`
 	// Payload is a JSON object.
 	Payload json.RawMessage `gorm:"column:payload" json:"payload"`
-	// InputHash is the SHA-256 of type and payload: it tells whether a key is used again with other
-	// input. Nil: the job has no key and need not be unique.
+	// InputHash is the SHA-256 of type and payload as the job was enqueued: it tells whether a key is
+	// used again with other input. Nil: the job has no key and need not be unique, or is debounced.
 	InputHash      []byte  `gorm:"column:input_hash" json:"-"`
 	IdempotencyKey *string `gorm:"column:idempotency_key" json:"idempotency_key,omitempty"`
-	// UniqueHash is what no other open job of its organization may have: InputHash when the job is to
-	// be the only one with its type and payload, or the hash of a key that keeps further jobs out,
-	// such as a schedule's.
+	// UniqueHash is what no other open job of its organization may have: the SHA-256 of type and
+	// payload when the job is to be the only one with these, or the hash of a key that keeps further
+	// jobs out, such as a schedule's, or of DebounceKey.
 	UniqueHash []byte   `gorm:"column:unique_hash" json:"-"`
 	Priority   Priority `gorm:"column:priority" json:"priority"`
 	// Fleet is the number of the fleet that works it (daybook.fleets), 0 that of the one without a
@@ -150,14 +155,20 @@ type Job struct {
 	TraceParent *string `gorm:"->;column:traceparent" json:"traceparent,omitempty"`
 	// Queue is the named queue; nil: the queue default.
 	Queue *string `gorm:"column:queue" json:"queue,omitempty"`
+	// MinVersion is the lowest version of the type's handler that may work it; nil: any.
+	MinVersion *int `gorm:"column:min_version" json:"min_version,omitempty"`
 	// Sequence is the key of its sequence: the jobs of one organization and key are worked one after
 	// the other. Nil: it has none.
 	Sequence *string `gorm:"column:sequence" json:"sequence,omitempty"`
+	// DebounceKey is the key of the requests that the job has gathered; nil: it is not debounced.
+	DebounceKey *string `gorm:"column:debounce_key" json:"debounce_key,omitempty"`
 	// LimitKey is what it shares its type's limit with; nil: it has no limit.
 	LimitKey *string `gorm:"column:limit_key" json:"limit_key,omitempty"`
-	// Awaited says that other jobs may wait for its end, also those of its LimitKey, or that it has
-	// waited for a callback.
+	// Awaited says that other jobs may wait for its end, also those of its LimitKey, that it has waited
+	// for a callback, or that it has kept steps.
 	Awaited bool `gorm:"column:awaited" json:"awaited,omitempty"`
+	// Edits are the payloads that it had before, the first one first.
+	Edits []JobEdit `gorm:"->;column:edits;serializer:json" json:"edits,omitempty"`
 	// The attempt that completed the job: its turn, its fence, the worker, and when it began. All nil
 	// unless State is JobCompleted, and of a job that was adopted as completed. RunCount is its
 	// number and FinishedAt its end; JobAttempt has it in one.

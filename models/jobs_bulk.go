@@ -1,6 +1,9 @@
 package models
 
-import "time"
+import (
+	"encoding/json"
+	"time"
+)
 
 // BulkAction is what a bulk operation does with its jobs.
 type BulkAction string
@@ -9,6 +12,7 @@ type BulkAction string
 const (
 	BulkRetry  BulkAction = "retry"
 	BulkCancel BulkAction = "cancel"
+	BulkEdit   BulkAction = "edit"
 )
 
 // BulkOperation is one row of daybook.bulk_operations: a request that changes many jobs.
@@ -19,15 +23,18 @@ type BulkOperation struct {
 	// OrgID is the organization whose jobs are meant; nil: those of all.
 	OrgID  *string    `gorm:"column:org_id" json:"org_id,omitempty"`
 	Action BulkAction `gorm:"column:action" json:"action"`
-	// Mode and DelaySeconds are a retry's.
+	// Mode and DelaySeconds are a retry's; an edit with a Mode is a retry as well.
 	Mode         *string  `gorm:"column:mode" json:"mode,omitempty"`
 	DelaySeconds *float64 `gorm:"column:delay_seconds" json:"delay_seconds,omitempty"`
+	// Patch is the JSON patch of an edit that is not finished, Actor who edits.
+	Patch json.RawMessage `gorm:"column:patch" json:"-"`
+	Actor *string         `gorm:"column:actor" json:"actor,omitempty"`
 	// States are those in which a job is changed.
 	States Words `gorm:"column:states" json:"states"`
 	// Matched counts the jobs that were meant when the request was made.
 	Matched int `gorm:"column:matched" json:"matched"`
-	// Changed counts those that are pending again, or cancelled, or will be after their running
-	// attempt.
+	// Changed counts those that are pending again, or edited, or cancelled, or will be after their
+	// running attempt.
 	Changed int `gorm:"column:changed" json:"changed"`
 	// LeftAlone counts those that had changed meanwhile, were locked by another transaction, or are
 	// counted by LeftOpen and LeftQueue.

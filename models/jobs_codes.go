@@ -36,19 +36,35 @@ const (
 	// CodeAwaitedCancelled: a job that this one waited for was cancelled or removed. Final: tried
 	// again, this one is worked without it.
 	CodeAwaitedCancelled ErrorCode = "AWAITED_CANCELLED"
+	// CodeReplaced: a newer request with the same debounce key has made a job that takes this one's
+	// place. The job is cancelled.
+	CodeReplaced ErrorCode = "REPLACED"
 	// CodeResultNotStored: the job is completed, and the database cannot hold its result.
 	CodeResultNotStored ErrorCode = "RESULT_NOT_STORED"
+	// CodeNotEncrypted: members of the payload are plain that its type encrypts. Final.
+	CodeNotEncrypted ErrorCode = "PAYLOAD_NOT_ENCRYPTED"
+	// CodeKeyUnknown: the worker does not have the key under which the payload was encrypted. Tried
+	// again by the policy, because the key may be on its way.
+	CodeKeyUnknown ErrorCode = "KEY_UNKNOWN"
+	// CodeStepInvalid: a step was asked for that cannot be: its name is wrong or was used before, or
+	// there are too many. Tried again by the policy.
+	CodeStepInvalid ErrorCode = "STEP_INVALID"
+	// CodeStepNotStored: the database cannot hold the result of a step. Tried again by the policy.
+	CodeStepNotStored ErrorCode = "STEP_NOT_STORED"
+	// CodeStepChanged: what an earlier attempt has kept of a step does not fit the program any more.
+	// Tried again by the policy.
+	CodeStepChanged ErrorCode = "STEP_CHANGED"
 	// CodeJobCancelled: the handler said that there is nothing left to do. The job is cancelled.
 	CodeJobCancelled ErrorCode = "JOB_CANCELLED"
 )
 
 // JobCodeIsReserved says whether only Daybook gives a background job the code: it treats the job by
-// it. A handler that says it has failed with CodeHandlerError. The function
-// daybook.fail_async_operation has the same list.
+// it. A handler that says it has failed with CodeHandlerError. daybook.job_code_is_reserved has the
+// same list.
 func JobCodeIsReserved(code ErrorCode) bool {
 	switch code {
-	case CodeSnoozed, CodeAwaitingCallback, CodeAwaitedCancelled, CodeHandlerMissing, CodeRowUnreadable,
-		CodeResultNotStored:
+	case CodeSnoozed, CodeAwaitingCallback, CodeAwaitedCancelled, CodeReplaced, CodeHandlerMissing,
+		CodeRowUnreadable, CodeResultNotStored:
 		return true
 	default:
 		return false
@@ -57,10 +73,11 @@ func JobCodeIsReserved(code ErrorCode) bool {
 
 // JobErrorIsFinal says whether a background job that failed with the code is a dead letter at once:
 // trying again cannot help. Every other code is tried again by the policy of the job's type.
+// daybook.job_error_is_final has the same list.
 func JobErrorIsFinal(code ErrorCode) bool {
 	switch code {
 	case CodePayloadInvalid, CodePayloadTooLarge, CodeAuthenticationFailed, CodeNotFound, CodeHandlerMissing,
-		CodeRowUnreadable, CodeAwaitedCancelled:
+		CodeRowUnreadable, CodeAwaitedCancelled, CodeNotEncrypted:
 		return true
 	default:
 		return false

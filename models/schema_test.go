@@ -64,8 +64,9 @@ var own = []string{
 	"daybook.job_types", "daybook.console_sessions", "daybook.actions", "daybook.adopted_rows",
 	"daybook.archives", "daybook.erasures", "daybook.api_tokens", "daybook.bulk_batches", "daybook.defaults",
 	"daybook.fleets", "daybook.queues", "daybook.queue_rates",
-	"daybook.job_callbacks", "daybook.job_deliveries", "daybook.job_sequences", "daybook.job_waits",
-	"daybook.job_wait_checks", "daybook.job_limits", "daybook.job_limit_rates", "daybook.job_workers", "daybook.job_workflows",
+	"daybook.job_callbacks", "daybook.job_deliveries", "daybook.job_sequences", "daybook.job_steps", "daybook.job_waits",
+	"daybook.job_wait_checks", "daybook.job_limits", "daybook.job_limit_rates", "daybook.job_workers",
+	"daybook.job_workflows",
 	"daybook.webhook_deliveries", "daybook.accounting_returns",
 	"queues.task", "queues.task_lease", "queues.task_completed", "queues.error", "queues.open_task", "queues.task_cursor",
 }
@@ -101,6 +102,7 @@ var kinds = map[reflect.Type][]string{
 	reflect.TypeFor[models.NextPosting]():   {"text"},
 	reflect.TypeFor[float64]():              {"double precision"},
 	reflect.TypeFor[json.RawMessage]():      {"jsonb"},
+	reflect.TypeFor[[]models.JobEdit]():     {"jsonb"},
 	reflect.TypeFor[models.Outcome]():       {"daybook.attempt_outcome"},
 	reflect.TypeFor[models.AccountType]():   {"daybook.account_type"},
 	reflect.TypeFor[models.Side]():          {"daybook.entry_side"},
@@ -116,7 +118,7 @@ var kinds = map[reflect.Type][]string{
 // otherwise are the columns whose Go type does not say whether they may be null: slices of bytes
 // that never are, and what the attempts of one kind of job have and those of the other do not.
 var otherwise = map[string]bool{
-	"jobs.payload":            false,
+	"jobs.payload": false, "jobs.edits": true,
 	"attempt_log.document_id": true, "attempt_log.version": true,
 }
 

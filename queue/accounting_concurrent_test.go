@@ -252,7 +252,7 @@ func (b *bundle) askAtRandom(random *rand.Rand, d int, version int64, h *history
 		h.cancelled = append(h.cancelled, ended)
 	case queue.Enqueued, queue.Coalesced, queue.Requeued, queue.Rescheduled:
 		h.asks = append(h.asks, asked{version, begun})
-	case queue.Unchanged, queue.Received, queue.Skipped:
+	case queue.Unchanged, queue.Received, queue.Skipped, queue.Replaced, queue.Edited:
 	}
 	return nil
 }

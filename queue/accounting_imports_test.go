@@ -22,7 +22,7 @@ func TestImports(t *testing.T) {
 		"queue": true, "models": true, "internal/store": true, "internal/store/due": true,
 		"internal/store/wake": true, "internal/payload": true, "failure": true, "models/locks": true,
 		"internal/text/phrase": true, "internal/telemetry/span": true, "internal/telemetry/events": true,
-		"accounting": true,
+		"accounting": true, "encryption": true,
 	}
 	for _, dep := range deps {
 		if name, ok := strings.CutPrefix(dep, ours); ok {

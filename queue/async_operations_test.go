@@ -308,3 +308,21 @@ func TestAsyncOperationFailsWithReservedCode(t *testing.T) {
 		}
 	}
 }
+
+// TestCodesInSQL compares what the codes of jobs mean in the database and in Go.
+func TestCodesInSQL(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	for _, code := range []models.ErrorCode{
+		models.CodeRateLimited, models.CodeUpstream5xx, models.CodeNetworkError, models.CodeHandlerError,
+		models.CodePayloadInvalid, models.CodePayloadTooLarge, models.CodeAuthenticationFailed, models.CodeNotFound,
+		models.CodeHandlerMissing, models.CodeReclaimed, models.CodeSnoozed, models.CodeAwaitingCallback,
+		models.CodeAwaitedCancelled, models.CodeResultNotStored, models.CodeReplaced, models.CodeNotEncrypted,
+		models.CodeKeyUnknown, models.CodeStepInvalid, models.CodeStepNotStored, models.CodeStepChanged,
+		models.CodeJobCancelled, models.CodeTimeout, models.CodeDatabaseError, models.CodeRowUnreadable,
+		models.CodeWorkerLost, "CARD_DECLINED",
+	} {
+		assert.Equal(t, models.JobCodeIsReserved(code), b.asks(`daybook.job_code_is_reserved($1)`, string(code)), code)
+		assert.Equal(t, models.JobErrorIsFinal(code), b.asks(`daybook.job_error_is_final($1)`, string(code)), code)
+	}
+}

@@ -28,7 +28,7 @@ var (
 // is due, or its callback has no name or no time.
 var ErrInvalidCallback = failure.New(failure.Invalid,
 	"a job that waits for a callback needs a name of 1 to 64 bytes and a time to come, 10 years at most, and has no "+
-		"RunAt, Unique, Sequence or After")
+		"RunAt, Unique, Sequence, After or Debounce")
 
 // maxCallback is the longest time that a callback may have: 10 years.
 const maxCallback = 10 * 365 * 24 * time.Hour
@@ -52,18 +52,18 @@ type EnqueuedJobWithCallback struct {
 
 // EnqueueJobWithCallback enqueues a job that waits for an answer from outside, in the transaction
 // q. Its first attempt begins when the callback comes, or at its deadline, and reads it by
-// job.Callback. Give the token away after the commit. RunAt, Unique, Sequence and After of the
-// options must not be set.
+// job.Callback. Give the token away after the commit. RunAt, Unique, Sequence, After and
+// Debounce of the options must not be set.
 //
 // Errors: ErrInvalidCallback, and those of EnqueueJob.
 func EnqueueJobWithCallback(ctx context.Context, q Querier, orgID string, p Payload, c CallbackOptions,
 	o JobOptions,
 ) (EnqueuedJobWithCallback, error) {
 	if c.Name == "" || len(c.Name) > 64 || c.Within <= 0 || c.Within > maxCallback || !o.RunAt.IsZero() || o.Unique ||
-		o.Sequence != "" || len(o.After) > 0 {
+		o.Sequence != "" || len(o.After) > 0 || o.MinVersion != 0 || o.Debounce != (Debounce{}) {
 		return EnqueuedJobWithCallback{}, ErrInvalidCallback
 	}
-	row, err := newJobRow(NewJob{OrgID: orgID, Payload: p, Options: o})
+	row, err := encryptedRow(ctx, NewJob{OrgID: orgID, Payload: p, Options: o})
 	if err == nil {
 		err = cmp.Or(check(q), checkText("callback's name", c.Name))
 	}

@@ -6,10 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
 	"time"
 
+	"github.com/daybook-dev/daybook/encryption"
 	"github.com/daybook-dev/daybook/internal/payload"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
@@ -72,6 +74,10 @@ type JobOptions struct {
 	// SkipValidation leaves the check against the type's schema to the worker. The limits are checked
 	// all the same.
 	SkipValidation bool
+	// MinVersion is the lowest version of the type's handler that may work the job (jobs.Policy.Version):
+	// workers with an older one leave it alone. 0: any. A unique job that existed before gets the
+	// higher one; any other that existed before (Duplicate) keeps its own.
+	MinVersion int
 	// Queue is the name of the queue that works the job; empty is the queue "default".
 	Queue string
 	// Sequence makes the jobs of one organization with the same key run one after the other, in the
@@ -94,16 +100,27 @@ type JobOptions struct {
 	// organization and key, such as those for one customer's account. It goes before what Limit.By
 	// says. Without a limit of the type it has no effect. Empty: what Limit.By says.
 	LimitKey string
+	// Encryption encrypts the members of the payload that Encrypt names, or the payload itself
+	// (EncryptedPayload). Where none is named it does nothing; nil: where some are, the job is refused.
+	Encryption *encryption.Cipher
+	// Encrypt names members of the payload to encrypt, or encryption.AllMembers alone, for payloads
+	// that do not name them: those of job types that come with Daybook, and a RawPayload.
+	Encrypt []string
+	// Debounce has the job wait for further requests with a key, which change its payload and its
+	// time. It is not combined with IdempotencyKey, RunAt, Unique, Sequence and After. Queue,
+	// MaxAttempts and Links are those of the request that made the job, and Priority is the highest.
+	Debounce Debounce
 }
 
 // EnqueuedJob is the job that a request led to.
 type EnqueuedJob struct {
 	ID string
-	// Duplicate says that the job existed already: it has the same key, or is unique.
+	// Duplicate says that the job existed already: it has the same key, is unique, or is debounced.
 	Duplicate bool
 	// Result says what the request did. Enqueued: it made the job. Unchanged: the job existed and was
 	// not changed. Coalesced: the unique job is running, and is worked again after its attempt.
-	// Rescheduled: the unique job is due earlier now.
+	// Rescheduled: the unique job is due earlier now, or the debounced one, whose payload stays, has
+	// its time anew. Replaced: the debounced job that waits has a new payload, and its time anew.
 	Result Result
 }
 
@@ -116,15 +133,17 @@ type NewJob struct {
 
 // EnqueueJob enqueues a job, in the transaction q.
 //
-// Errors: ErrKeyReused, ErrPayloadTooLarge, ErrPayloadInvalid, ErrInvalidJobType, ErrKeyTooLong,
-// ErrInvalidMaxAttempts, ErrInvalidLink, ErrInvalidPriority, ErrInvalidQueue, ErrQueueUnknown,
-// ErrSequenceTooLong, ErrLimitKeyTooLong, ErrInvalidAfter, ErrJobNotFound (one of After), ErrEmptyID and ErrIDTooLong
+// Errors: ErrKeyReused, ErrPayloadTooLarge, ErrPayloadInvalid, ErrNoEncryption, ErrEncryptedUnique,
+// those of Options.Encryption, ErrInvalidJobType, ErrKeyTooLong, ErrInvalidMaxAttempts,
+// ErrInvalidMinVersion, ErrInvalidLink, ErrInvalidPriority, ErrInvalidQueue, ErrQueueUnknown,
+// ErrSequenceTooLong, ErrLimitKeyTooLong, ErrInvalidAfter, ErrInvalidDebounce, ErrJobNotFound (one of
+// After), ErrEmptyID and ErrIDTooLong
 // (of the organization), ErrInvalidText, ErrInvalidTime, ErrNoQuerier, ErrNoTransaction (a GORM
 // handle outside of a transaction). Each is found before anything is written but for ErrKeyReused,
 // ErrQueueUnknown and ErrJobNotFound, after which a transaction of PostgreSQL can only be rolled
 // back.
 func EnqueueJob(ctx context.Context, q Querier, orgID string, p Payload, o JobOptions) (EnqueuedJob, error) {
-	row, err := newJobRow(NewJob{OrgID: orgID, Payload: p, Options: o})
+	row, err := encryptedRow(ctx, NewJob{OrgID: orgID, Payload: p, Options: o})
 	if err == nil {
 		err = check(q)
 	}
@@ -142,13 +161,14 @@ func EnqueueJob(ctx context.Context, q Querier, orgID string, p Payload, o JobOp
 // EnqueueJobs is EnqueueJob for many jobs, in one statement per MaxMany. The answers are in the
 // order of the jobs. One job that is wrong refuses all; the error names its position.
 //
-// Keys and unique payloads are locked in one order, so two callers do not deadlock. The exception
+// Unique payloads are locked first, then idempotency keys, then keys of Debounce, each in one order,
+// so callers with one call in their transaction do not deadlock. The exception
 // are jobs with both a key and Unique: PostgreSQL may end one of the two transactions (SQLSTATE
 // 40P01), which can then be tried again.
 func EnqueueJobs(ctx context.Context, q Querier, jobs []NewJob) ([]EnqueuedJob, error) {
 	rows := make([]store.NewJob, len(jobs))
 	for i, j := range jobs {
-		row, err := newJobRow(j)
+		row, err := encryptedRow(ctx, j)
 		if err != nil {
 			return nil, fmt.Errorf("job %d: %w", i, err)
 		}
@@ -242,8 +262,7 @@ func CancelJob(ctx context.Context, q Querier, jobID string) (Response, error) {
 func newJobRow(j NewJob) (store.NewJob, error) {
 	o := j.Options
 	if store.IsNil(j.Payload) {
-		return store.NewJob{}, fmt.Errorf("%w: it is nil: give a struct with a JobType, or a queue.RawPayload",
-			ErrPayloadInvalid)
+		return store.NewJob{}, errNilPayload
 	}
 	switch {
 	case j.OrgID == "":
@@ -258,6 +277,8 @@ func newJobRow(j NewJob) (store.NewJob, error) {
 		return store.NewJob{}, ErrInvalidPriority
 	case o.MaxAttempts < 0 || o.MaxAttempts > models.MaxJobAttempts:
 		return store.NewJob{}, ErrInvalidMaxAttempts
+	case o.MinVersion < 0 || o.MinVersion > math.MaxInt32:
+		return store.NewJob{}, ErrInvalidMinVersion
 	case o.Queue != "" && !models.ValidQueueName(o.Queue):
 		return store.NewJob{}, fmt.Errorf("%w, not %q", ErrInvalidQueue, o.Queue)
 	case len(o.Sequence) > models.MaxSequenceBytes:
@@ -267,7 +288,11 @@ func newJobRow(j NewJob) (store.NewJob, error) {
 	case len(o.After) > models.MaxAwaited || slices.Contains(o.After, ""):
 		return store.NewJob{}, ErrInvalidAfter
 	}
-	if err := checkTexts(j); err != nil {
+	if err := cmp.Or(checkTexts(j), checkEncryption(j)); err != nil {
+		return store.NewJob{}, err
+	}
+	debounce, err := o.Debounce.row(&o)
+	if err != nil {
 		return store.NewJob{}, err
 	}
 	if err := checkTime(o.RunAt); err != nil {
@@ -277,28 +302,36 @@ func newJobRow(j NewJob) (store.NewJob, error) {
 	if err != nil {
 		return store.NewJob{}, err
 	}
-	raw, err := json.Marshal(j.Payload)
+	raw, err := payloadJSON(j.Payload, o.SkipValidation)
 	if err != nil {
-		return store.NewJob{}, fmt.Errorf("%w: %w", ErrPayloadInvalid, err)
-	}
-	if err := payload.Check(raw); err != nil {
 		return store.NewJob{}, err
-	}
-	if _, schemaless := j.Payload.(RawPayload); !schemaless && !o.SkipValidation {
-		schema, err := payload.SchemaFor(reflect.TypeOf(j.Payload))
-		if err != nil {
-			return store.NewJob{}, err
-		}
-		if err := schema.Validate(raw); err != nil {
-			return store.NewJob{}, err
-		}
 	}
 	return store.NewJob{
 		OrgID: j.OrgID, Type: j.Payload.JobType(), Payload: raw, IdempotencyKey: o.IdempotencyKey,
 		ReadyAt:  store.TimeOrNil(o.RunAt),
 		Priority: o.Priority, MaxAttempts: o.MaxAttempts, Links: links, Unique: o.Unique,
-		Queue: o.Queue, Sequence: o.Sequence, After: o.After, AfterAnyEnd: o.AfterAnyEnd, LimitKey: o.LimitKey,
+		Queue: o.Queue, Sequence: o.Sequence, After: o.After, AfterAnyEnd: o.AfterAnyEnd,
+		MinVersion: o.MinVersion, Debounce: debounce, LimitKey: o.LimitKey,
 	}, nil
+}
+
+// payloadJSON checks a payload against the limits, and the schema of its type, and writes it.
+func payloadJSON(p Payload, skipSchema bool) (json.RawMessage, error) {
+	raw, err := json.Marshal(p)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrPayloadInvalid, err)
+	}
+	if err := payload.Check(raw); err != nil {
+		return nil, err
+	}
+	if _, schemaless := p.(RawPayload); schemaless || skipSchema {
+		return raw, nil
+	}
+	schema, err := payload.SchemaFor(reflect.TypeOf(p))
+	if err != nil {
+		return nil, err
+	}
+	return raw, schema.Validate(raw)
 }
 
 // checkTexts checks what a job has of free text.
@@ -314,6 +347,8 @@ func checkTexts(j NewJob) error {
 	}
 	return err
 }
+
+var errNilPayload = fmt.Errorf("%w: it is nil: give a struct with a JobType, or a queue.RawPayload", ErrPayloadInvalid)
 
 // A background job has an organization and no document: its errors speak of the one alone.
 var (

@@ -10,6 +10,11 @@ var (
 	// ErrKeyReused: the idempotency key was used before, in the same organization, with another type
 	// or payload.
 	ErrKeyReused = store.ErrKeyReused
+	// ErrJobRunning: a job that is to be edited is being worked. ErrJobChanged: it was changed after
+	// it was read. ErrJobDuplicate: it is to be unique, and another open job has its payload.
+	ErrJobRunning   = store.ErrJobRunning
+	ErrJobChanged   = store.ErrJobChanged
+	ErrJobDuplicate = store.ErrJobDuplicate
 	// ErrPayloadTooLarge: the payload has more than models.MaxPayloadBytes. Its error code is
 	// PAYLOAD_TOO_LARGE.
 	ErrPayloadTooLarge = store.ErrPayloadTooLarge
@@ -27,6 +32,9 @@ var (
 	// ErrInvalidMaxAttempts: MaxAttempts is negative or more than models.MaxJobAttempts.
 	ErrInvalidMaxAttempts = failure.New(failure.Invalid,
 		"MaxAttempts must be from 1 to 1000, or 0 for the policy of the type's handler")
+	// ErrInvalidMinVersion: MinVersion is negative, or more than an integer of 32 bits holds.
+	ErrInvalidMinVersion = failure.New(failure.Invalid,
+		"MinVersion must be at least 1, or 0 for any version of the type's handler")
 	// ErrInvalidLink: a link lacks its kind or id, one of them is too long, or there are more than
 	// models.MaxJobLinks.
 	ErrInvalidLink = failure.New(failure.Invalid,

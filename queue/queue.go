@@ -47,6 +47,10 @@ const (
 	Requeued Result = "requeued"
 	// Rescheduled: the pending job is due at another time.
 	Rescheduled Result = "rescheduled"
+	// Edited: the job has another payload.
+	Edited Result = "edited"
+	// Replaced: the debounced job that waits has a new payload, and its time anew.
+	Replaced Result = "replaced"
 	// Unchanged: an earlier request was for the same, or for a newer version.
 	Unchanged Result = "unchanged"
 	// Skipped: a firing of a schedule enqueued nothing, because the job of an earlier firing waits or
@@ -63,8 +67,8 @@ type Response struct {
 	// JobID is the same for all versions of a document.
 	JobID  string
 	Result Result
-	// Reason says, for people, why RetryJob and CancelJob changed nothing (Unchanged): for a unique
-	// job it names the one that is open.
+	// Reason says, for people, why RetryJob, EditJob and CancelJob changed nothing (Unchanged): for a
+	// unique job it names the one that is open.
 	Reason string
 }
 

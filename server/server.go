@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"go.temporal.io/sdk/client"
 
+	"github.com/daybook-dev/daybook/encryption"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/listing"
 	"github.com/daybook-dev/daybook/server/internal/console"
@@ -35,6 +36,9 @@ type Options struct {
 	// the request skips that; nil: only the limits of size, depth and keys are checked. Its errors
 	// should wrap queue.ErrPayloadInvalid.
 	CheckPayload func(jobType string, payload json.RawMessage) error
+	// Encryption encrypts members of payloads that requests name, and shows to tokens with the scope
+	// decrypt what jobs keep encrypted; nil: there are no keys.
+	Encryption *encryption.Cipher
 	// TypeName returns the name by which a job's type is registered, for a type that has other names
 	// as well: Registry.TypeName of package jobs does. nil: each type has one name.
 	TypeName func(jobType string) string
@@ -89,7 +93,7 @@ func New(ctx context.Context, o Options) (*Server, error) {
 	s.resuming, s.stop = context.WithCancel(ctx)
 	s.background.Go(func() { httpapi.ResumeBulk(s.resuming, o.Pool, s.log) })
 	api := httpapi.Options{
-		Pool: o.Pool, Listing: lists, CheckPayload: o.CheckPayload, TypeName: o.TypeName, Log: s.log, Version: o.Version,
+		Pool: o.Pool, Listing: lists, CheckPayload: o.CheckPayload, Encryption: o.Encryption, TypeName: o.TypeName, Log: s.log, Version: o.Version,
 		Console: console.New(s.consoleOptions(o)), ConsoleRoot: console.Root,
 	}
 	if o.DueJobs != nil {
@@ -104,8 +108,9 @@ func New(ctx context.Context, o Options) (*Server, error) {
 
 func (s *Server) consoleOptions(o Options) console.Options {
 	return console.Options{
-		Pool: o.Pool, Listing: s.listing, Log: s.log, Version: o.Version,
-		Temporal: o.Temporal.Client, TemporalError: o.Temporal.Err, TemporalUI: o.Temporal.UI,
+		Pool: o.Pool, Listing: s.listing, Log: s.log, Version: o.Version, CheckPayload: o.CheckPayload,
+		Encryption: o.Encryption,
+		Temporal:   o.Temporal.Client, TemporalError: o.Temporal.Err, TemporalUI: o.Temporal.UI,
 		TemporalAddress: o.Temporal.Address, TemporalNamespace: o.Temporal.Namespace,
 		GoOn: func(operation string) {
 			s.background.Go(func() {

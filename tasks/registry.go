@@ -56,8 +56,12 @@ func NewRegistry() *Registry {
 // handlers has a registry carry what package workers has tasks worked by.
 type handlers = carried.Value[engine.HandlersFor]
 
-// functionsParallel is how many functions of the database a process calls side by side.
-const functionsParallel = 8
+// functionsParallel is how many functions of the database a process calls side by side, and
+// sharedParallel how many tasks it has under way whose calls share transactions: two of them.
+const (
+	functionsParallel = 8
+	sharedParallel    = 64
+)
 
 // Registrations describes what is registered, in the order of the types' names.
 func (r *Registry) Registrations() []Registration {
@@ -78,7 +82,11 @@ func (r *Registry) Started() { r.started.Store(true) }
 // SetDBFunctionPolicy replaces the policy of the type db_function. It panics where Register does.
 func (r *Registry) SetDBFunctionPolicy(p Policy) {
 	r.check(DBFunction, p)
-	r.types[DBFunction].policy = p.withDefaults(functionsParallel)
+	parallel := functionsParallel
+	if p.SharedTransaction {
+		parallel = sharedParallel
+	}
+	r.types[DBFunction].policy = p.withDefaults(parallel)
 }
 
 // Register registers the processor of a type of task. It panics, and says what to do, when that
@@ -88,6 +96,9 @@ func (r *Registry) SetDBFunctionPolicy(p Policy) {
 func Register[P, R any](r *Registry, taskType string, policy Policy, f Func[P, R]) {
 	r.check(taskType, policy)
 	switch {
+	case policy.SharedTransaction:
+		panic(fmt.Sprintf("tasks: the policy of %s has SharedTransaction, which is for db_function alone: leave it out",
+			taskType))
 	case f == nil:
 		panic(fmt.Sprintf("tasks: the processor of %s is nil: give the function that works its tasks", taskType))
 	case r.types[taskType] != nil:

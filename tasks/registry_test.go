@@ -55,6 +55,10 @@ func TestRegisterRefuses(t *testing.T) {
 			func(r *tasks.Registry) { tasks.Register(r, "letter", tasks.Policy{Parallel: -1}, process) },
 			"negative",
 		},
+		"a shared transaction of a processor": {
+			func(r *tasks.Registry) { tasks.Register(r, "letter", tasks.Policy{SharedTransaction: true}, process) },
+			"for db_function alone",
+		},
 		"no text": {
 			func(r *tasks.Registry) { tasks.Register(r, "letter", tasks.Policy{Owner: "a\x00b"}, process) },
 			"must be UTF-8",

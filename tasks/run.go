@@ -18,6 +18,7 @@ import (
 	"github.com/daybook-dev/daybook/internal/engine"
 	"github.com/daybook-dev/daybook/internal/payload"
 	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/telemetry/span"
 	"github.com/daybook-dev/daybook/models"
 )
 
@@ -37,13 +38,13 @@ func (w *working) Handling(taskType string) (engine.Handling, bool) {
 	}
 	return engine.Handling{
 		Owner: t.policy.Owner, Parallel: t.policy.Parallel, Timeout: t.policy.longest(),
-		Charged: true,
+		Charged: true, Shared: t.policy.SharedTransaction,
 	}, true
 }
 
 // Work works one task. Whatever happens, the task is completed: what went wrong is recorded. Only
 // an outage of the database, and the end of the worker, leave it open.
-func (w *working) Work(ctx context.Context, job store.Job, _ engine.Progress) (ended engine.Attempt) {
+func (w *working) Work(ctx context.Context, job store.Job, _ *engine.Running) (ended engine.Attempt) {
 	r := &run{working: w, registered: w.types[job.Type], job: job, log: w.log.With("task", job.ID, "type", job.Type)}
 	defer func() {
 		if p := recover(); p != nil {
@@ -56,7 +57,7 @@ func (w *working) Work(ctx context.Context, job store.Job, _ engine.Progress) (e
 	}
 	r.id, r.orders = id, readOrders(job.Payload)
 	if r.process == nil {
-		return r.function()
+		return r.function(ctx)
 	}
 	return r.channel(ctx)
 }
@@ -119,24 +120,35 @@ type run struct {
 
 // function works a task of the type db_function: its function is called in the transaction that
 // completes the task.
-func (r *run) function() engine.Attempt {
+func (r *run) function(ctx context.Context) engine.Attempt {
+	name := r.orders.function
 	switch {
 	case r.orders.err != nil:
 		return recorded(r.orders.err)
-	case r.orders.function == "":
+	case name == "":
 		return recorded(invalid("the task's payload names no db_function: name it as schema.name"))
 	}
-	return engine.Attempt{Outcome: models.OutcomeCompleted, InTx: func(ctx context.Context, tx pgx.Tx) ([]byte, error) {
-		began := time.Now()
-		raw, err := store.CallTaskFunction(ctx, tx, r.orders.function, r.job.Payload, r.policy.FunctionTimeout, false)
-		if err != nil {
-			if err = r.raised(r.orders.function, err, time.Since(began)); !isOutage(err) {
-				r.log.Warn("a function of the database failed", "function", r.orders.function, "error", err)
+	call := &engine.Call{
+		Function:     name,
+		FunctionCall: store.FunctionCall{Payload: r.job.Payload, TraceParent: span.Parent(ctx)},
+		Returned: func(ctx context.Context, tx pgx.Tx, result json.RawMessage) error {
+			return r.note(ctx, tx, name, readAnswer(result))
+		},
+	}
+	return engine.Attempt{
+		Outcome: models.OutcomeCompleted, Call: call,
+		InTx: func(ctx context.Context, tx pgx.Tx) ([]byte, error) {
+			began := time.Now()
+			result, err := store.CallTaskFunction(ctx, tx, name, r.job.Payload, r.policy.FunctionTimeout, false)
+			if err != nil {
+				if err = r.raised(name, err, time.Since(began)); !isOutage(err) {
+					r.log.Warn("a function of the database failed", "function", name, "error", err)
+				}
+				return nil, err
 			}
-			return nil, err
-		}
-		return nil, r.note(ctx, tx, r.orders.function, readAnswer(raw))
-	}}
+			return nil, call.Returned(ctx, tx, result)
+		},
+	}
 }
 
 // note records and logs an answer that is no success. What the function has written stays.

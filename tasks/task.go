@@ -50,8 +50,14 @@ type Policy struct {
 	// 30 s, at most MaxTimeout.
 	FunctionTimeout time.Duration
 	// Parallel is how many tasks of the type one worker process works side by side; default 30, for
-	// db_function 8, because each holds a connection while its function runs.
+	// db_function 8, because each holds a connection while its function runs, and 64 where they share
+	// transactions.
 	Parallel int
+	// SharedTransaction is for db_function: up to 32 tasks that name the same function share a
+	// transaction for 20 ms. Each call is undone by itself when it fails, and runs again alone. It is
+	// for functions of a few milliseconds; docs/tasks.md says what they see of one another. Default
+	// false.
+	SharedTransaction bool
 }
 
 // MaxTimeout is the longest that a processor or a function may take. A longer one would rarely end

@@ -107,7 +107,10 @@ func NewJobs(o JobsOptions) (*Worker, error) {
 				return err
 			}
 		}
-		me := store.JobWorker{ID: id, Name: processName(o.Name), Types: o.Registry.Names()}
+		me := store.JobWorker{
+			ID: id, Name: processName(o.Name), Types: o.Registry.Names(), Versions: o.Registry.Versions(),
+			Unshared: w.engine.Unshared(),
+		}
 		noted = true
 		return tendTypes(ctx, s, me, o.Log)
 	}

@@ -127,7 +127,7 @@ func (d *DueJobs) Run(ctx context.Context, limit int) (DueReport, error) {
 	if err := d.store.NoteKeyLimits(ctx, limitsOf(d.registry)); err != nil {
 		return DueReport{}, err
 	}
-	me := store.JobWorker{ID: d.id, Name: d.worker, Types: d.registry.Names()}
+	me := store.JobWorker{ID: d.id, Name: d.worker, Types: d.registry.Names(), Versions: d.registry.Versions()}
 	if err := d.store.NoteJobWorker(ctx, me); err != nil {
 		return DueReport{}, err
 	}

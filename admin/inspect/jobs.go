@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 
 	"github.com/daybook-dev/daybook/internal/store/listing"
@@ -91,6 +92,23 @@ type JobDetail struct {
 	AttemptRows int64
 	// WaitsFor is what the job waits for, 100 jobs at most.
 	WaitsFor []WaitsFor
+	// Steps are those whose results are kept, in the order in which they were begun.
+	Steps []Step
+}
+
+// Step is a step of a job, whose result is kept for the attempts after it (jobs.Step).
+type Step struct {
+	Name string
+	// Position is the how many-th step of its attempt it was, from 1, Attempt the one that kept it
+	// last.
+	Position, Attempt int
+	// Result is what it returned, as JSON, or where its loop stands. Done: the loop has ended, or it is
+	// none.
+	Result json.RawMessage
+	Done   bool
+	// Times is how often it was kept: once, or once for each round of a loop.
+	Times             int
+	StartedAt, KeptAt time.Time
 }
 
 // Job reads a background job by its id: of an organization, or of any when org is empty. Errors:
@@ -104,8 +122,12 @@ func (r *Reader) Job(ctx context.Context, org, id string) (JobDetail, error) {
 	for i, w := range d.WaitsFor {
 		waits[i] = WaitsFor(w)
 	}
+	steps := make([]Step, len(d.Steps))
+	for i, s := range d.Steps {
+		steps[i] = Step{s.Name, s.Position, s.Attempt, s.Result, s.Done, s.Times, s.StartedAt, s.KeptAt}
+	}
 	return JobDetail{
 		Job: d.Job, Owner: d.Owner, Links: d.Links, Attempts: d.Attempts, AttemptRows: d.AttemptRows,
-		WaitsFor: waits,
+		WaitsFor: waits, Steps: steps,
 	}, err
 }

@@ -1,6 +1,7 @@
 package schedules
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -56,6 +57,9 @@ func translate(err error, id string) error {
 	case errors.As(err, &invalid):
 		return errorf(ErrInvalid, "Temporal refuses schedule %s: %s", id,
 			strings.TrimPrefix(invalid.Error(), "Invalid schedule spec: "))
+	case errors.Is(err, context.DeadlineExceeded):
+		// The client says this itself when its time is over before Temporal has answered.
+		return errorf(ErrUnavailable, "schedule %s: Temporal has not answered in time", id)
 	}
 	return fmt.Errorf("schedule %s: %w", id, err)
 }

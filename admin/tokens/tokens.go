@@ -37,6 +37,8 @@ const (
 	Enqueue Scope = "enqueue"
 	// Operate allows retrying, cancelling and running jobs, and what the console changes.
 	Operate Scope = "operate"
+	// Decrypt allows seeing in plain what jobs keep encrypted; each look is in the log of actions.
+	Decrypt Scope = "decrypt"
 )
 
 // MaxPerMinute is the largest limit of a token.

@@ -28,6 +28,8 @@ var recordedCommands = map[string]string{
 	"archive restore":        "archive.restore",
 	"erase":                  "erase",
 	"jobs cancel":            "jobs.cancel",
+	"jobs decrypt":           "jobs.decrypt",
+	"jobs edit":              "jobs.edit",
 	"jobs limit":             "limits.set",
 	"jobs resume":            "jobs.resume",
 	"jobs retry":             "jobs.retry",
@@ -70,7 +72,7 @@ var recordedCommands = map[string]string{
 // unrecordedFlags are not kept with an action: they may hold what is secret, or say nothing of what
 // was asked for.
 var unrecordedFlags = map[string]bool{
-	"payload": true, "json": true, "database-url": true, "log-level": true,
+	"payload": true, "patch": true, "json": true, "database-url": true, "log-level": true,
 	"org": true,
 }
 

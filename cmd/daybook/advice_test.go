@@ -102,6 +102,9 @@ INSERT INTO daybook.queue_rates (queue, starts, at) VALUES ('bank', 0, now())`,
 	health.OldestDue: {faults: []string{dueJob, `SELECT queues.enqueue('fax', '{}', now() - interval '5 minutes')`}},
 	health.BacklogGrows: {faults: []string{`INSERT INTO daybook.depths (seconds, at, kind, due, waiting, leased, failed, oldest_due_seconds)
 SELECT 60, date_trunc('minute', now()) - n * interval '1 minute', 'jobs', 2000 - 150 * n, 0, 0, 0, 0 FROM generate_series(0, 9) n`}},
+	health.TransactionUnshared: {faults: []string{
+		`INSERT INTO daybook.job_workers (id, name, types, unshared) VALUES ('w', 'w', '{mail}', '{"mail": "SET"}')`,
+	}},
 	health.FailedJobs: {before: func(b *bundle) {
 		b.sample("acme")
 		b.ok("periods", "add", "--org", "acme", "--month", "2026-03")

@@ -315,6 +315,7 @@ func TestCommandsAndAPITakeTheSameOptions(t *testing.T) {
 	for command, request := range map[string]string{
 		"jobs enqueue": "POST /api/jobs/enqueue", "jobs list": "GET /api/jobs", "jobs retry": "POST /api/jobs/retry",
 		"jobs cancel":        "POST /api/jobs/cancel",
+		"jobs edit":          "POST /api/jobs/edit",
 		"accounting enqueue": "POST /api/accounting/jobs/enqueue", "accounting list": "GET /api/accounting/jobs",
 		"accounting elsewhere": "POST /api/accounting/jobs/{documentId}/elsewhere",
 		"tasks enqueue":        "POST /api/tasks/enqueue", "tasks list": "GET /api/tasks",

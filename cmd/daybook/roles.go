@@ -54,6 +54,8 @@ var commandRoles = map[string]role{
 	"import":               domain,
 	"jobs":                 reader,
 	"jobs cancel":          operator,
+	"jobs decrypt":         operator,
+	"jobs edit":            operator,
 	"jobs enqueue":         domain,
 	"jobs resume":          operator,
 	"jobs retry":           operator,

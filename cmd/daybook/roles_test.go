@@ -121,6 +121,7 @@ func mainPaths(task, dir string) []inRole {
 		line("accounting repost acme doc"),
 		line("jobs enqueue greet --org acme --payload {}"),
 		line("jobs list"), line("jobs retry --org acme --all"), line("jobs cancel --org acme --all"),
+		{args: []string{"jobs", "edit", "--org", "acme", "--all", "--patch", `[{"op": "add", "path": "/a", "value": 1}]`, "--retry"}},
 		line("organizations pause --org acme"), line("organizations resume --org acme"),
 		line("organizations cap --org acme --max-in-flight 5"),
 		line("organizations list"), line("organizations source daybook --org acme"),
@@ -140,7 +141,7 @@ func mainPaths(task, dir string) []inRole {
 		line("import gobl ../../internal/moving/importer/testdata/invoice.json --org acme"),
 		line("accounting show acme doc"), line("accounting elsewhere acme doc --post full"),
 		line("accounts ledger 1200 --org acme"),
-		line("jobs show mail-1"), line("jobs resume unknown"), line("jobs stats"), line("jobs types"),
+		line("jobs show mail-1"), line("jobs decrypt mail-1"), line("jobs resume unknown"), line("jobs stats"), line("jobs types"),
 		line("archive move --before 1h --archive " + dir), line("archive list"), line("archive verify --archive " + dir),
 		line("erasures list"), line("erasures show unknown"), line("explain acme doc"), line("actions list"),
 		line("migrate status"), line("top --no-temporal"),
@@ -213,7 +214,9 @@ func TestMigrateUpTellsOfRolesThatLackRights(t *testing.T) {
 	assert.NotContains(t, b.run("migrate", "up").err, "--roles", "no role is used here")
 	require.NoError(t, migrations.Roles(t.Context(), b.URL))
 	assert.NotContains(t, b.run("migrate", "up").err, "--roles")
-	b.ok("migrate", "down")
+	for range 3 { // the last chapters bring functions alone, which every role may call
+		b.ok("migrate", "down")
+	}
 	assert.Contains(t, b.run("migrate", "up").err, "run `daybook migrate up --roles`")
 	assert.NotContains(t, b.run("migrate", "up", "--roles").err, "--roles")
 }

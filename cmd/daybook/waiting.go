@@ -14,6 +14,7 @@ var longCommands = map[string]string{
 	"adopt accounting-queue": "adopting", "adopt async-operations": "adopting",
 	"archive move": "moving to the archive", "archive restore": "restoring", "archive verify": "verifying the archive",
 	"audit": "checking the ledger", "erase": "erasing", "export": "exporting", "jobs cancel": "cancelling",
+	"jobs edit":   "editing",
 	"jobs retry":  "retrying",
 	"jobs resume": "going on", "migrate up": "migrating", "rules activate": "activating the rules",
 	"rules apply":   "applying the rules",

@@ -24,6 +24,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	goWorker()
 	schema, err := os.ReadFile("schema.sql")
 	if err != nil {
 		panic(err)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/listing"
 	"github.com/daybook-dev/daybook/internal/text/cursor"
 	"github.com/daybook-dev/daybook/models"
@@ -40,9 +41,11 @@ type Job struct {
 	TurnID          string     `json:"turnId,omitempty" doc:"The turn that has leased it"`
 	CancelRequested bool       `json:"cancelRequested,omitempty" doc:"It is cancelled after the running attempt"`
 	Queue           string     `json:"queue,omitempty" doc:"The named queue; absent: the queue default"`
+	MinVersion      int        `json:"minVersion,omitempty" doc:"The lowest version of the type's handler that may work it; absent: any"`
 	Waits           bool       `json:"waits,omitempty" doc:"It waits for its turn or for other jobs; runAt is when it is to be due after that"`
 	Sequence        string     `json:"sequence,omitempty" doc:"The key of its sequence: jobs of one organization and key are worked one after the other"`
 	LimitKey        string     `json:"limitKey,omitempty" doc:"What it shares its type's limit with"`
+	DebounceKey     string     `json:"debounceKey,omitempty" doc:"The key of the requests that it has gathered"`
 	TraceParent     string     `json:"traceparent,omitempty" doc:"The trace of the request that made it, as W3C Trace Context writes it"`
 }
 
@@ -56,7 +59,8 @@ func jobOf(j *models.Job, owner string) Job {
 		FinishedAt: j.FinishedAt, ErrorCode: Text(j.LastErrorCode), Error: Text(j.LastError), Worker: Text(j.Worker),
 		TurnID:          Text(j.TurnID),
 		CancelRequested: j.CancelRequested, TraceParent: Text(j.TraceParent), Queue: Text(j.Queue),
-		Sequence: Text(j.Sequence), LimitKey: Text(j.LimitKey),
+		Sequence: Text(j.Sequence), MinVersion: zeroOf(j.MinVersion), DebounceKey: Text(j.DebounceKey),
+		LimitKey: Text(j.LimitKey),
 	}
 	if j.Waits() {
 		out.RunAt, out.Waits = j.FirstReadyAt, true
@@ -86,31 +90,72 @@ func JobListOf(p *listing.JobPage) JobList {
 // JobDetail is a background job with all that is known of it.
 type JobDetail struct {
 	Job
-	Payload  Object          `json:"payload"`
-	Links    []Link          `json:"links"`
-	WaitsFor []WaitsFor      `json:"waitsFor,omitempty" doc:"What it waits for; absent: for nothing but its time"`
-	Result   json.RawMessage `json:"result,omitempty" doc:"What the handler left when it completed the job"`
-	Progress json.RawMessage `json:"progress,omitempty" doc:"What the handler says while it works"`
-	History  []Attempt       `json:"history" doc:"A page of the attempts, the newest first"`
+	Payload Object `json:"payload"`
+	// Generation and Edits are for editJob.
+	Generation int64           `json:"generation" doc:"Grows with each request for the job"`
+	Edits      []JobEdit       `json:"edits,omitempty" doc:"The payloads that it had before, the first one first; absent: it has its first one"`
+	Links      []Link          `json:"links"`
+	WaitsFor   []WaitsFor      `json:"waitsFor,omitempty" doc:"What it waits for; absent: for nothing but its time"`
+	Steps      []JobStep       `json:"steps,omitempty" doc:"Steps whose results are kept, in the order in which they were begun"`
+	Result     json.RawMessage `json:"result,omitempty" doc:"What the handler left when it completed the job"`
+	Progress   json.RawMessage `json:"progress,omitempty" doc:"What the handler says while it works"`
+	History    []Attempt       `json:"history" doc:"A page of the attempts, the newest first"`
 	// HistoryCount counts rows of the log.
 	HistoryCount int64  `json:"historyCount" doc:"How many entries the whole history has"`
 	NextCursor   string `json:"nextCursor,omitempty" doc:"For the next page of the history; absent: this is the last one"`
+}
+
+// JobEdit is a payload that a job had until it was edited.
+type JobEdit struct {
+	At       time.Time `json:"at" doc:"When it was edited"`
+	By       string    `json:"by" doc:"Who edited it"`
+	Attempts int       `json:"attempts" doc:"How many attempts there had been then"`
+	Payload  Object    `json:"payload" doc:"What it was until then"`
+}
+
+func jobEdit(e *models.JobEdit) JobEdit {
+	return JobEdit{At: e.At, By: e.By, Attempts: e.Attempts, Payload: Object(e.Payload)}
 }
 
 // JobDetailOf makes the answer of a background job with a page of its history.
 func JobDetailOf(d *listing.JobDetail) JobDetail {
 	out := JobDetail{
 		Job: jobOf(&d.Job, d.Owner), Payload: Object(d.Payload), Links: List(d.Links, linkOf), Result: d.Result,
-		Progress: d.Progress,
-		History:  List(d.Attempts, jobAttempt), HistoryCount: d.AttemptRows,
+		Progress: d.Progress, Generation: d.Generation,
+		History: List(d.Attempts, jobAttempt), HistoryCount: d.AttemptRows,
 	}
 	if len(d.WaitsFor) > 0 {
 		out.WaitsFor = List(d.WaitsFor, waitsFor)
+	}
+	if len(d.Edits) > 0 {
+		out.Edits = List(d.Edits, jobEdit)
+	}
+	if len(d.Steps) > 0 {
+		out.Steps = List(d.Steps, jobStep)
 	}
 	if d.Older > 0 {
 		out.NextCursor = cursor.Of(d.Older)
 	}
 	return out
+}
+
+// JobStep is a step whose result is kept for the attempts after it.
+type JobStep struct {
+	Name      string          `json:"name"`
+	Position  int             `json:"position" doc:"The how many-th step of its attempt it was, from 1"`
+	Attempt   int             `json:"attempt" doc:"The attempt that kept it last"`
+	Result    json.RawMessage `json:"result" doc:"What the step returned, or where its loop stands"`
+	Done      bool            `json:"done" doc:"False: a loop that has not ended"`
+	Times     int             `json:"times" doc:"How often it was kept: once, or once for each round of a loop"`
+	StartedAt time.Time       `json:"startedAt"`
+	KeptAt    time.Time       `json:"keptAt" doc:"When it was kept last"`
+}
+
+func jobStep(s *store.Step) JobStep {
+	return JobStep{
+		Name: s.Name, Position: s.Position, Attempt: s.Attempt, Result: s.Result, Done: s.Done, Times: s.Times,
+		StartedAt: s.StartedAt, KeptAt: s.KeptAt,
+	}
 }
 
 // WaitsFor is one thing that a job waits for.

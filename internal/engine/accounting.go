@@ -47,7 +47,7 @@ func (a *accounting) Handling(string) (Handling, bool) {
 }
 
 // Work implements Handlers; accounting jobs are worked in bulk.
-func (a *accounting) Work(_ context.Context, job store.Job, _ Progress) Attempt {
+func (a *accounting) Work(_ context.Context, job store.Job, _ *Running) Attempt {
 	return a.Failed(job, errors.New("accounting jobs are worked in bulk"))
 }
 

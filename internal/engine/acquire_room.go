@@ -76,9 +76,9 @@ func (r *room) left(jobType string) (n int, bulk bool) {
 	return max(0, h.Parallel-r.used[jobType]), false
 }
 
-func (r *room) Handles(jobType string) bool {
-	_, ok := r.handlers.Handling(jobType)
-	return ok
+func (r *room) Handles(jobType string, version int) bool {
+	h, ok := r.handlers.Handling(jobType)
+	return ok && h.Version >= version
 }
 
 func (r *room) Free(jobType string) bool {
@@ -244,7 +244,7 @@ type known struct{ *room }
 func (k known) Free(jobType string) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.Handles(jobType) && !k.isClosed(limited{jobType: jobType})
+	return k.Handles(jobType, 0) && !k.isClosed(limited{jobType: jobType})
 }
 
 func (k known) Reserve(jobType string, most int) int {

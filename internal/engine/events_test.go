@@ -122,7 +122,7 @@ func (taskWays) Handling(taskType string) (engine.Handling, bool) {
 	return h, ok
 }
 
-func (w taskWays) Work(_ context.Context, j store.Job, _ engine.Progress) engine.Attempt {
+func (w taskWays) Work(_ context.Context, j store.Job, _ *engine.Running) engine.Attempt {
 	w.before()
 	var n named
 	_ = json.Unmarshal(j.Payload, &n)

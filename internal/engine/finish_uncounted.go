@@ -48,7 +48,7 @@ func (t *turn) uncounted(work context.Context, j store.Job, message string, coun
 	if err != nil || n < maxUncounted {
 		return Attempt{
 			Outcome: models.OutcomeRescheduled, Code: models.CodeDatabaseError, Message: message,
-			Delay: uncountedDelay, InTx: counted.InTx,
+			Delay: uncountedDelay, InTx: counted.InTx, Hide: counted.Hide,
 		}
 	}
 	counted.Code = models.CodeDatabaseError

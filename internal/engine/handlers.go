@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"time"
@@ -20,8 +21,8 @@ import (
 type Handlers interface {
 	// Handling says how jobs of a type are worked; ok is false when there is no handler for it.
 	Handling(jobType string) (h Handling, ok bool)
-	// Work works one job outside of transactions.
-	Work(ctx context.Context, job store.Job, progress Progress) Attempt
+	// Work works one job outside of transactions. running is what it may ask for meanwhile.
+	Work(ctx context.Context, job store.Job, running *Running) Attempt
 	// Prepare does, for jobs of one bulk type, what takes time and needs no transaction. It may be
 	// called more than once for a job. workflowRun is the run of the workflow that works them. An
 	// error is of all of them: one that Own has marked is theirs, also where it looks like one of
@@ -54,6 +55,8 @@ type Handling struct {
 	// Everywhere is how many jobs of the type are leased at a time, over all processes; 0: any
 	// number.
 	Everywhere int
+	// Version is the handler's: jobs that need a higher one are left alone.
+	Version int
 	// Timeout is how long an attempt may take.
 	Timeout time.Duration
 	// Charged: an attempt at the job is counted when its worker dies. What is not charged is
@@ -88,9 +91,6 @@ const (
 	PickedNever
 )
 
-// Progress stores what a running job says of itself.
-type Progress func(ctx context.Context, progress []byte) error
-
 // Attempt is how an attempt at a job ended.
 type Attempt struct {
 	Outcome models.Outcome
@@ -116,6 +116,12 @@ type Attempt struct {
 	// UnstoredError; nil: nothing is run. Where the attempt has not completed the job, and InTx
 	// fails, it ends all the same.
 	InTx func(ctx context.Context, tx pgx.Tx) (result []byte, err error)
+	// Call is what InTx does, where that is to call a function of the database: then one statement
+	// calls it for several jobs, in a transaction that they share (Handling.Shared). Nil: InTx does
+	// something else.
+	Call *Call
+	// Hide returns what is put on record and logged in place of Message; nil: Message is.
+	Hide func(message string) string
 	// Later is for a BulkCommit: it has left the job alone, because the transaction is large enough
 	// without it. The job comes again in one of the turn's next calls. At least one job of a call
 	// must not be put off.
@@ -128,9 +134,26 @@ type Attempt struct {
 	took time.Duration
 }
 
+// Call is a call of a function of the database.
+type Call struct {
+	// Function is its name, as the database takes it.
+	Function string
+	store.FunctionCall
+	// Returned takes in what the function has returned, in the transaction in which it was called.
+	Returned func(ctx context.Context, tx pgx.Tx, result json.RawMessage) error
+}
+
+// OnRecord is what is put on record, and shown, of Message.
+func (a Attempt) OnRecord() string {
+	if a.Hide == nil || a.Message == "" {
+		return a.Message
+	}
+	return a.Hide(a.Message)
+}
+
 func (a Attempt) completion(job store.Job) store.Completion {
 	return store.Completion{
-		Job: job, Outcome: a.Outcome, Code: a.Code, Message: a.Message, Delay: a.Delay,
+		Job: job, Outcome: a.Outcome, Code: a.Code, Message: a.OnRecord(), Delay: a.Delay,
 		Version: a.Version, Result: a.Result, Unlogged: a.Unlogged, Took: a.took,
 	}
 }

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"time"
@@ -34,7 +35,7 @@ import (
 //     ends the job as cancelled, however the lease ends.
 //   - A kind may lack a notion: organizations and priorities (then jobs have none, in the order of
 //     their age, the types in turn), requests that ask for a job anew or cancel it, picks
-//     (PickTypes), progress, and a log of attempts. Its test says which, and what it has instead.
+//     (PickTypes), progress, steps, and a log of attempts. Its test says which, and what it has instead.
 //   - Errors: store.IsTransient says that the database as a whole is unavailable or asks to try
 //     again, and that no job is to blame; store.IsSchemaMismatch that the schema is missing or not
 //     this program's; every other error is what it is.
@@ -230,6 +231,17 @@ type Completer interface {
 	// SetProgress stores what a running job says of itself, as JSON. It returns store.ErrLeaseLost
 	// when the job is no longer the turn's. A kind without progress is never asked to.
 	SetProgress(ctx context.Context, turn store.Turn, job store.Job, progress []byte) error
+	// KeepStep keeps the result of a step of a running job. It may be repeated. It returns
+	// store.ErrLeaseLost when the job is no longer the turn's. A kind without steps is never asked
+	// to, and neither for the next two.
+	KeepStep(ctx context.Context, turn store.Turn, job store.Job, step store.Step) error
+	// CommitStep is KeepStep as the last statement of a transaction of InTx, which it commits. It may
+	// not be repeated. It waits so long for the job's row, and returns store.ErrRowHeld after that.
+	CommitStep(
+		ctx context.Context, tx pgx.Tx, turn store.Turn, job store.Job, step store.Step, wait time.Duration,
+	) error
+	// StepKept returns the result of the step as this attempt has kept it; nil: it has not.
+	StepKept(ctx context.Context, job store.Job, step store.Step) (json.RawMessage, error)
 }
 
 // Tables returns a store's queue as a Kind. The kinds accounting and jobs, whose rows are updated
@@ -248,7 +260,7 @@ func (t tables) Name() string { return t.Kind.Name }
 func (t tables) NewReclaimer() Reclaimer { return t.Store.NewReclaimer() }
 
 // Tasks is the Kind of tasks, which a store.TaskQueue works. Tasks have no organizations,
-// priorities, requests that ask for them anew or cancel them, progress, and log of attempts: their
+// priorities, requests that ask for them anew or cancel them, progress, steps, and log of attempts: their
 // facts are the log. Their lease is on record before they are worked, so none is picked.
 func Tasks(q *store.TaskQueue) Kind { return tasks{q} }
 
@@ -279,6 +291,21 @@ func (tasks) LeasePicked(context.Context, pgx.Tx, store.Turn, []store.Job, bool)
 // SetProgress implements Completer.
 func (tasks) SetProgress(context.Context, store.Turn, store.Job, []byte) error {
 	return errors.ErrUnsupported
+}
+
+// KeepStep implements Completer.
+func (tasks) KeepStep(context.Context, store.Turn, store.Job, store.Step) error {
+	return errors.ErrUnsupported
+}
+
+// CommitStep implements Completer.
+func (tasks) CommitStep(context.Context, pgx.Tx, store.Turn, store.Job, store.Step, time.Duration) error {
+	return errors.ErrUnsupported
+}
+
+// StepKept implements Completer.
+func (tasks) StepKept(context.Context, store.Job, store.Step) (json.RawMessage, error) {
+	return nil, errors.ErrUnsupported
 }
 
 // CheckWaits implements Kind: no task waits for another one.

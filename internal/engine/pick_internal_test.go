@@ -23,7 +23,7 @@ func (work) Handling(jobType string) (Handling, bool) {
 	return Handling{Parallel: 10, Timeout: 100 * time.Millisecond, Charged: true}, jobType == "named"
 }
 
-func (w work) Work(ctx context.Context, _ store.Job, _ Progress) Attempt { return w(ctx) }
+func (w work) Work(ctx context.Context, _ store.Job, _ *Running) Attempt { return w(ctx) }
 
 func (work) Prepare(context.Context, string, []store.Job) (BulkCommit, error) { panic("not in bulk") }
 
@@ -106,13 +106,13 @@ type needing struct {
 	pool *pgxpool.Pool
 }
 
-func (n needing) Work(ctx context.Context, _ store.Job, progress Progress) Attempt {
+func (n needing) Work(ctx context.Context, _ store.Job, running *Running) Attempt {
 	conn, err := n.pool.Acquire(ctx)
 	if err != nil {
 		return n.Failed(store.Job{}, err)
 	}
 	defer conn.Release()
-	if err := progress(ctx, []byte(`{}`)); err != nil {
+	if err := running.Progress(ctx, []byte(`{}`)); err != nil {
 		return n.Failed(store.Job{}, err)
 	}
 	return done(ctx)

@@ -72,10 +72,15 @@ func TestPreparedTransactions(t *testing.T) {
 			require.NoError(t, err)
 			assert.Positive(t, r.Leased)
 		}
-		require.Eventually(t, func() bool {
+		if !assert.Eventually(t, func() bool {
 			return fixture.Count(t, pool,
 				`SELECT count(*) FROM daybook.accounting_work_queue WHERE state = 'completed'`) == want
-		}, soon, 10*time.Millisecond)
+		}, soon, 10*time.Millisecond) {
+			var rows string
+			require.NoError(t, pool.QueryRow(t.Context(),
+				`SELECT string_agg(q::text, E'\n') FROM daybook.accounting_work_queue q`).Scan(&rows))
+			t.Fatalf("want %d completed:\n%s", want, rows)
+		}
 		assert.Less(t, time.Since(began), soon)
 	}
 

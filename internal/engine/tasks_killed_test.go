@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"encoding/json"
 	"log"
 	"log/slog"
 	"math/rand/v2"
@@ -27,6 +28,8 @@ const (
 	envTaskWorker   = "DAYBOOK_TEST_TASK_WORKER"
 	envTaskDatabase = "DAYBOOK_TEST_TASK_DATABASE"
 	envTaskCrashed  = "DAYBOOK_TEST_TASK_CRASHED"
+	// envTaskShared has tasks share transactions.
+	envTaskShared = "DAYBOOK_TEST_TASK_SHARED"
 	// envTasks is how many tasks the killed workers have; default 400.
 	envTasks = "DAYBOOK_TEST_TASKS"
 )
@@ -61,14 +64,25 @@ func workTasks(ctx context.Context, slot string) error {
 type functionTasks struct{ pool *pgxpool.Pool }
 
 func (functionTasks) Handling(jobType string) (engine.Handling, bool) {
-	return engine.Handling{Parallel: 20, Timeout: time.Minute, Charged: true}, jobType == "db_function"
+	shared := os.Getenv(envTaskShared) != ""
+	return engine.Handling{Parallel: 20, Timeout: time.Minute, Charged: true, Shared: shared}, jobType == "db_function"
 }
 
-func (h functionTasks) Work(ctx context.Context, j store.Job, _ engine.Progress) engine.Attempt {
+func (h functionTasks) Work(ctx context.Context, j store.Job, _ *engine.Running) engine.Attempt {
 	if _, err := h.pool.Exec(ctx, `SELECT business.begin($1, $2)`, j.ID, j.Attempt); err != nil {
 		return h.Failed(j, err)
 	}
-	return engine.Attempt{Outcome: models.OutcomeCompleted, InTx: func(ctx context.Context, tx pgx.Tx) ([]byte, error) {
+	var n struct {
+		Function string `json:"db_function"`
+	}
+	if err := json.Unmarshal(j.Payload, &n); err != nil {
+		return h.Failed(j, err)
+	}
+	call := &engine.Call{
+		Function: n.Function, FunctionCall: store.FunctionCall{Payload: j.Payload},
+		Returned: func(context.Context, pgx.Tx, json.RawMessage) error { return nil },
+	}
+	return engine.Attempt{Outcome: models.OutcomeCompleted, Call: call, InTx: func(ctx context.Context, tx pgx.Tx) ([]byte, error) {
 		_, err := tx.Exec(ctx, `SELECT internal.run_function($1::jsonb ->> 'db_function', $1::jsonb)`, string(j.Payload))
 		return nil, err
 	}}
@@ -86,14 +100,14 @@ func (functionTasks) Failed(j store.Job, err error) engine.Attempt {
 const business = `
 CREATE SCHEMA business;
 CREATE TABLE business.begun (task text, attempt integer);
-CREATE TABLE business.effects (n integer);
+CREATE TABLE business.effects (n integer, tx bigint DEFAULT txid_current());
 CREATE TABLE business.root (id integer PRIMARY KEY);
 CREATE TABLE business.runs (n integer, locked timestamptz, ended timestamptz);
 INSERT INTO business.root VALUES (1);
 CREATE FUNCTION business.begin(task text, attempt integer) RETURNS void LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     AS $$ INSERT INTO business.begun VALUES (task, attempt) $$;
 CREATE FUNCTION business.effect(_payload jsonb) RETURNS jsonb LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-    AS $$ INSERT INTO business.effects VALUES ((_payload ->> 'n')::integer); SELECT '{"status": "succeeded"}'::jsonb $$;
+    AS $$ INSERT INTO business.effects (n) VALUES ((_payload ->> 'n')::integer); SELECT '{"status": "succeeded"}'::jsonb $$;
 CREATE FUNCTION business.supervisor(_payload jsonb) RETURNS jsonb LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     locked timestamptz;
@@ -120,13 +134,14 @@ func (b *bundle) enqueueFunctions(function string, n int) {
 }
 
 // taskProcess starts a process that works tasks as the worker's role.
-func (b *bundle) taskProcess(slot int, crashed bool) *exec.Cmd {
+func (b *bundle) taskProcess(slot int, crashed bool, env ...string) *exec.Cmd {
 	b.t.Helper()
 	self, err := os.Executable()
 	require.NoError(b.t, err)
 	cmd := exec.CommandContext(context.WithoutCancel(b.t.Context()), self)
 	login := b.As(b.t, "worker_service_user").Config().ConnConfig
 	cmd.Env = append(os.Environ(), envTaskWorker+"="+strconv.Itoa(slot), envTaskDatabase+"="+login.ConnString())
+	cmd.Env = append(cmd.Env, env...)
 	if crashed {
 		cmd.Env = append(cmd.Env, envTaskCrashed+"=yes")
 	}
@@ -142,6 +157,18 @@ func (b *bundle) taskProcess(slot int, crashed bool) *exec.Cmd {
 // task is completed once, with its effect, and each attempt at one has a lease on record.
 func TestTasksOfKilledWorkers(t *testing.T) {
 	t.Parallel()
+	t.Run("own transactions", func(t *testing.T) {
+		t.Parallel()
+		killWorkers(t)
+	})
+	t.Run("shared transactions", func(t *testing.T) {
+		t.Parallel()
+		killWorkers(t, envTaskShared+"=yes")
+	})
+}
+
+func killWorkers(t *testing.T, env ...string) {
+	t.Helper()
 	n, _ := strconv.Atoi(os.Getenv(envTasks))
 	if n == 0 {
 		n = 400
@@ -152,14 +179,14 @@ func TestTasksOfKilledWorkers(t *testing.T) {
 	completed := func() int { return fixture.Count(t, b.Pool, `SELECT count(*) FROM queues.task_completed`) }
 	var working [processes]*exec.Cmd
 	for i := range working {
-		working[i] = b.taskProcess(i, false)
+		working[i] = b.taskProcess(i, false, env...)
 	}
 	for k := range kills {
 		require.Eventually(t, func() bool { return completed() >= (k+1)*n/(kills+2) }, 3*time.Minute, 2*time.Millisecond)
 		i := rand.N(processes)
 		require.NoError(t, working[i].Process.Kill())
 		_ = working[i].Wait()
-		working[i] = b.taskProcess(i, true)
+		working[i] = b.taskProcess(i, true, env...)
 	}
 	require.Eventually(t, func() bool { return completed() == n }, 5*time.Minute, 20*time.Millisecond)
 	assert.Zero(t, fixture.Count(t, b.Pool, `SELECT count(*) FROM queues.open_task`))
@@ -171,6 +198,9 @@ func TestTasksOfKilledWorkers(t *testing.T) {
 SELECT count(*) FROM business.begun g WHERE g.attempt > (SELECT count(*) FROM queues.task_lease l WHERE l.task_id = g.task::bigint AND l.renews IS NULL)`), "attempts without a lease")
 	assert.Positive(t, fixture.Count(t, b.Pool, `SELECT count(*) FROM business.begun WHERE attempt > 1`),
 		"some were worked again")
+	if len(env) > 0 {
+		assert.Less(t, fixture.Count(t, b.Pool, `SELECT count(DISTINCT tx) FROM business.effects`), n*3/4)
+	}
 }
 
 // TestRunsOfOneSupervisorSerialise has many tasks of one process run at once, in three workers: one

@@ -73,7 +73,7 @@ func (namedTasks) Handling(jobType string) (engine.Handling, bool) {
 	return engine.Handling{Parallel: 50, Timeout: time.Minute, Charged: true}, jobType == "named"
 }
 
-func (h namedTasks) Work(ctx context.Context, j store.Job, _ engine.Progress) engine.Attempt {
+func (h namedTasks) Work(ctx context.Context, j store.Job, _ *engine.Running) engine.Attempt {
 	var n named
 	err := json.Unmarshal(j.Payload, &n)
 	if err == nil {

@@ -152,7 +152,7 @@ func (e *Engine) newTurn(q TurnRequest, cancelWork context.CancelFunc) *turn {
 		events: make(chan event, max(laneJobs, e.capacity)+2), closed: make(chan struct{}),
 		began: now,
 	}
-	t.sharing = &sharing{turn: t, waiting: map[string][]*sharer{}, active: map[string]bool{}}
+	t.sharing = &sharing{turn: t, waiting: map[shareKey][]*sharer{}, active: map[shareKey]bool{}}
 	t.leases.some.Store(!q.Fresh)
 	t.endIn(q.Length)
 	if q.Wait > 0 {

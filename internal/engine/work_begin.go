@@ -131,7 +131,7 @@ func (w *worker) sort(queue []store.Job, busy bool) sorted {
 		j := &queue[i]
 		h, ok := w.engine.handlers.Handling(j.Type)
 		switch {
-		case !ok:
+		case !ok || h.Version < j.MinVersion: // an earlier activity of the turn leased it
 			q.unknown = append(q.unknown, *j)
 			continue
 		case i >= suspects,

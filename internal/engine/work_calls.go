@@ -30,6 +30,8 @@ type call struct {
 	deadline time.Time
 	// abandoned: it did not return when its context had ended, and is not waited for.
 	abandoned bool
+	// ready: its handler has returned, and its job waits to share a transaction, or does.
+	ready bool
 }
 
 // calls are the calls that a turn has under way. It is safe for concurrent use.
@@ -93,6 +95,13 @@ func (cs *calls) spare(c *call) bool {
 		c.deadline = time.Now().Add(store.OutageLimit)
 	}
 	return !c.abandoned
+}
+
+// ready says that the handler of a call has returned, whose job is to share a transaction.
+func (cs *calls) ready(c *call) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	c.ready = true
 }
 
 // abandon marks the calls that go on although their context ended long ago, or, if they were

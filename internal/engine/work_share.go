@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"maps"
 	"sync"
 	"time"
 )
@@ -18,9 +19,7 @@ const (
 	shareSavepoints = 48
 	// gatherStep is the pause before it is read anew how many are ready.
 	gatherStep = 200 * time.Microsecond
-	// shareLock is how long a function's statement may wait for a lock, shareFunction how long the
-	// function may take: its neighbours wait for it.
-	shareLock     = 100 * time.Millisecond
+	// shareFunction is how long a function, or a statement of it, may take: its neighbours wait for it.
 	shareFunction = 200 * time.Millisecond
 	// sharePause is for how long jobs of a type are completed one by one after a function took longer.
 	sharePause = time.Second
@@ -31,9 +30,21 @@ const (
 type sharing struct {
 	*turn
 	mu      sync.Mutex
-	waiting map[string][]*sharer
-	// active are the types for which a goroutine works what waits.
-	active map[string]bool
+	waiting map[shareKey][]*sharer
+	// active are the keys for which a goroutine works what waits.
+	active map[shareKey]bool
+}
+
+// shareKey is what jobs have in common that share a transaction: their type, and the function of the
+// database that they call, if it is that (Attempt.Call).
+type shareKey struct{ jobType, function string }
+
+func keyOf(c *completion) shareKey {
+	key := shareKey{jobType: c.job.Type}
+	if c.attempt.Call != nil {
+		key.function = c.attempt.Call.Function
+	}
+	return key
 }
 
 // sharer is a job that shares a transaction.
@@ -56,16 +67,17 @@ func (s *sharer) decide(alone bool, err error) {
 
 // run completes a job in a transaction that it shares. alone: it is to be completed by itself.
 func (s *sharing) run(work context.Context, c *completion) (alone bool, err error) {
-	jobType := c.job.Type
-	if s.engine.unshared.has(jobType) {
+	key := keyOf(c)
+	if s.engine.unshared.has(key) {
 		return true, nil
 	}
+	s.calls.ready(c.call)
 	m := &sharer{completion: c, decided: make(chan struct{})}
 	s.mu.Lock()
-	s.waiting[jobType] = append(s.waiting[jobType], m)
-	if !s.active[jobType] {
-		s.active[jobType] = true
-		go s.loop(work, jobType)
+	s.waiting[key] = append(s.waiting[key], m)
+	if !s.active[key] {
+		s.active[key] = true
+		go s.loop(work, key)
 	}
 	s.mu.Unlock()
 	<-m.decided
@@ -78,94 +90,126 @@ func (s *sharing) run(work context.Context, c *completion) (alone bool, err erro
 	return m.alone, m.err
 }
 
-// loop works the jobs of a type that wait, until there are none.
-func (s *sharing) loop(work context.Context, jobType string) {
+// loop works the jobs of a key that wait, until there are none.
+func (s *sharing) loop(work context.Context, key shareKey) {
 	for {
-		s.gather(work, jobType)
-		some := s.take(jobType)
+		s.gather(work, key)
+		some := s.take(key)
 		switch {
 		case len(some) == 0:
 			return
-		case len(some) == 1, s.engine.unshared.has(jobType), work.Err() != nil:
+		case len(some) == 1, s.engine.unshared.has(key), work.Err() != nil:
 			for _, m := range some {
 				m.decide(true, nil)
 			}
 		default:
-			again := sharedWork{turn: s.turn, jobType: jobType}.run(work, some)
+			again := sharedWork{turn: s.turn, key: key}.run(work, some)
 			s.mu.Lock()
-			s.waiting[jobType] = append(again, s.waiting[jobType]...)
+			s.waiting[key] = append(again, s.waiting[key]...)
 			s.mu.Unlock()
 		}
 	}
 }
 
 // gather waits a moment while handlers of the type are running that may be ready soon.
-func (s *sharing) gather(work context.Context, jobType string) {
+func (s *sharing) gather(work context.Context, key shareKey) {
 	limit := s.engine.options.GatherShared
+	if key.function != "" {
+		rest(work, gatherStep) // what was leased together is ready within microseconds
+	}
 	for began := time.Now(); time.Since(began) < limit && work.Err() == nil; rest(work, gatherStep) {
 		running := 0
 		s.calls.each(func(c *call) {
-			if c.jobType == jobType && !c.abandoned {
+			if c.jobType == key.jobType && !c.abandoned && !c.ready {
 				running++
 			}
 		})
 		s.mu.Lock()
-		ready := len(s.waiting[jobType])
+		ready := len(s.waiting[key])
 		s.mu.Unlock()
-		if ready >= min(running, shareJobs) {
+		if running == 0 || ready >= shareJobs {
 			return
 		}
 	}
 }
 
-// take takes jobs that share the next transaction. When there are none the type is not active any
+// take takes jobs that share the next transaction. When there are none the key is not active any
 // more.
-func (s *sharing) take(jobType string) []*sharer {
+func (s *sharing) take(key shareKey) []*sharer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	all := s.waiting[jobType]
+	all := s.waiting[key]
 	n := min(len(all), shareJobs)
-	if s.waiting[jobType] = all[n:]; n == 0 {
-		delete(s.waiting, jobType)
-		delete(s.active, jobType)
+	if s.waiting[key] = all[n:]; n == 0 {
+		delete(s.waiting, key)
+		delete(s.active, key)
 	}
 	return all[:n:n]
 }
 
-// unshared are the types whose jobs share no transaction: for a while, or for as long as the process
+// unshared are the keys whose jobs share no transaction: for a while, or for as long as the process
 // lives. It is safe for concurrent use.
 type unshared struct {
 	mu    sync.Mutex
-	until map[string]time.Time
+	until map[shareKey]time.Time
+	// does is what a function of a type did that is out for as long as the process lives.
+	does map[string]string
 }
 
-// has reports whether jobs of the type are completed one by one.
-func (u *unshared) has(jobType string) bool {
+// has reports whether jobs of the key are completed one by one.
+func (u *unshared) has(key shareKey) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return time.Now().Before(u.until[jobType])
+	return time.Now().Before(u.until[key])
 }
 
-// add adds a type for so long, and reports whether it was not among them.
-func (u *unshared) add(jobType string, d time.Duration) bool {
+// add adds a key for so long, and reports whether it was not among them.
+func (u *unshared) add(key shareKey, d time.Duration) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.until == nil {
-		u.until = map[string]time.Time{}
+		u.until = map[shareKey]time.Time{}
 	}
-	now, until := time.Now(), u.until[jobType]
+	now, until := time.Now(), u.until[key]
 	if again := now.Add(d); again.After(until) {
-		u.until[jobType] = again
+		u.until[key] = again
 	}
 	return !now.Before(until)
 }
 
-// unshare takes a type out of sharing for as long as the process lives, because of what a function
-// of its job has done.
-func (e *Engine) unshare(jobType, does string) {
-	if e.unshared.add(jobType, never) {
-		e.options.Log.Warn("jobs of a type do not share transactions any more in this process, because a function that "+
-			"was given to InTx did what its neighbours would notice; no job is charged: take SharedTransaction from the "+
-			"type's policy, or change the function", "event", "transaction_unshared", "type", jobType, "does", does)
+// unshare takes a type, or a function of the database, out of sharing for as long as the process
+// lives, because of what a function of its job has done.
+func (e *Engine) unshare(key shareKey, does string) {
+	if !e.unshared.add(key, never) {
+		return
 	}
+	told := []any{"event", "transaction_unshared", "type", key.jobType, "does", does}
+	if key.function != "" {
+		e.options.Log.Warn("tasks that call a function do not share transactions any more in this process, because it did "+
+			"what its neighbours would notice; no task is charged: change the function, or take SharedTransaction from "+
+			"the policy of db_function", append(told, "function", key.function)...)
+		return
+	}
+	e.unshared.because(key.jobType, does)
+	e.options.Log.Warn("jobs of a type do not share transactions any more in this process, because a function that "+
+		"was given to InTx did what its neighbours would notice; no job is charged: take SharedTransaction from the "+
+		"type's policy, or change the function", told...)
+}
+
+// because notes what a function of the type did.
+func (u *unshared) because(jobType, does string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.does == nil {
+		u.does = map[string]string{}
+	}
+	u.does[jobType] = does
+}
+
+// Unshared returns the types that were taken out of sharing for as long as the engine lives, each
+// with what a function of its jobs did.
+func (e *Engine) Unshared() map[string]string {
+	e.unshared.mu.Lock()
+	defer e.unshared.mu.Unlock()
+	return maps.Clone(e.unshared.does)
 }

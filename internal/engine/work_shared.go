@@ -13,10 +13,10 @@ import (
 // sharedWork is one transaction that jobs of a type share.
 type sharedWork struct {
 	*turn
-	jobType string
-	by      store.Turn
-	tx      pgx.Tx
-	shared  *store.Shared
+	key    shareKey
+	by     store.Turn
+	tx     pgx.Tx
+	shared *store.Shared
 	// done are the jobs whose functions have run and are kept, failed those whose functions have
 	// failed by themselves, again are to share another transaction. The others are to be completed
 	// one by one.
@@ -36,14 +36,12 @@ func (s sharedWork) run(work context.Context, all []*sharer) (again []*sharer) {
 		if err != nil || len(going) == 0 {
 			return err
 		}
-		limits := store.ShareLimits{Lock: shareLock, Statement: shareFunction}
-		if s.shared, err = store.Share(ctx, tx, limits); err != nil {
-			return err
+		if s.key.function == "" {
+			err = s.functions(ctx, work, going)
+		} else {
+			err = s.callTogether(ctx, going)
 		}
-		if err = s.functions(ctx, work, going); err != nil || len(s.done) == 0 {
-			return err
-		}
-		if err = s.checkSettings(ctx); err != nil {
+		if err != nil || len(s.done) == 0 {
 			return err
 		}
 		for _, m := range s.done {
@@ -113,7 +111,19 @@ func (s *sharedWork) lock(ctx context.Context, all []*sharer) ([]*sharer, error)
 
 // functions runs the functions of the jobs until the transaction is full or one of them fails for a
 // reason that may lie in its neighbours.
-func (s *sharedWork) functions(ctx, work context.Context, going []*sharer) error {
+func (s *sharedWork) functions(ctx, work context.Context, going []*sharer) (err error) {
+	if s.shared, err = store.Share(ctx, s.tx, shareFunction); err != nil {
+		return err
+	}
+	if err = s.eachFunction(ctx, work, going); err != nil || len(s.done) == 0 {
+		return err
+	}
+	same, err := s.shared.Unchanged(ctx)
+	return s.checkSettings(same, err)
+}
+
+// eachFunction runs one function after another.
+func (s *sharedWork) eachFunction(ctx, work context.Context, going []*sharer) error {
 	began := time.Now()
 	for i, m := range going {
 		if time.Since(began) > s.engine.options.ShareFor || s.shared.Savepoints() >= shareSavepoints {
@@ -134,10 +144,10 @@ func (s *sharedWork) function(ctx, work context.Context, m *sharer) (goOn bool, 
 	end, late, err := s.call(ctx, work, m)
 	switch {
 	case late:
-		s.engine.unshared.add(s.jobType, sharePause)
+		s.engine.unshared.add(s.key, sharePause)
 		return true, s.shared.Undo(ctx)
 	case end.Unshared != "":
-		s.engine.unshare(s.jobType, end.Unshared)
+		s.engine.unshare(s.key, end.Unshared)
 		return false, s.shared.Undo(ctx)
 	case err == nil && end.Fault != nil:
 		// It goes on without a statement that alone may succeed.
@@ -183,11 +193,45 @@ func (s *sharedWork) call(ctx, work context.Context, m *sharer) (end store.LoanE
 }
 
 // checkSettings fails when a function has changed a setting, which those after it have seen.
-func (s *sharedWork) checkSettings(ctx context.Context) error {
-	same, err := s.shared.Unchanged(ctx)
+func (s *sharedWork) checkSettings(same bool, err error) error {
 	if err != nil || same {
 		return err
 	}
-	s.engine.unshare(s.jobType, "change a setting")
+	does := "change a setting"
+	if s.key.function != "" {
+		does += ", or leave a temporary table or an open cursor"
+	}
+	s.engine.unshare(s.key, does)
 	return store.ErrSpoilt
+}
+
+// callTogether has one statement call the function of the database that the jobs name. What the
+// statement does not keep is not judged: the jobs run alone.
+func (s *sharedWork) callTogether(ctx context.Context, going []*sharer) error {
+	calls := make([]store.FunctionCall, len(going))
+	for i, m := range going {
+		calls[i] = m.attempt.Call.FunctionCall
+	}
+	called, same, err := store.CallTogether(ctx, s.tx, shareFunction, s.engine.options.ShareFor, s.key.function, calls)
+	if err = s.checkSettings(same, err); err != nil {
+		return err
+	}
+	late := false
+	for i, c := range called {
+		late = late || c.Late()
+		if !c.Kept() {
+			continue
+		}
+		if err := going[i].attempt.Call.Returned(ctx, s.tx, c.Result); err != nil {
+			return err
+		}
+		s.done = append(s.done, going[i])
+	}
+	if n := len(called); n > 0 && called[n-1].Kept() {
+		s.again = going[n:]
+	}
+	if late || len(s.done) == 0 {
+		s.engine.unshared.add(s.key, sharePause)
+	}
+	return nil
 }

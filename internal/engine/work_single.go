@@ -47,23 +47,13 @@ func (s single) work(work context.Context, j store.Job) ended {
 	s.calls.begin(c)
 	defer s.calls.end(c)
 	defer s.engine.handles()()
-	needsLease := false
+	running := &Running{single: s, job: j}
 	try.handle()
-	a := s.engine.handlers.Work(span.Inherit(try, j.TraceParent), j, func(ctx context.Context, p []byte) error {
-		needsLease = true
-		return store.Await(ctx, store.OutageLimit, func(ctx context.Context) error {
-			if err := c.awaitLease(ctx); err != nil {
-				return err
-			}
-			turn, free := s.leases.pin()
-			defer free()
-			return s.engine.kind.SetProgress(ctx, turn, j, p)
-		})
-	})
+	a := s.engine.handlers.Work(span.Inherit(try, j.TraceParent), j, running)
 	if try.handled() {
 		a = withdrawn(a)
 	}
-	s.engine.pace.note(j.Type, time.Since(c.began), needsLease || a.InTx != nil)
+	s.engine.pace.note(j.Type, time.Since(c.began), running.leased.Load() || a.InTx != nil)
 	if a.Unavailable {
 		s.calls.spare(c)
 		a = s.uncounted(work, j, a.Message, a)

@@ -23,11 +23,11 @@ type ArchivedRow struct {
 	// Line is the line, in JSON.
 	Line json.RawMessage
 	// Counts are the rows of the line in each of ArchivedTables.
-	Counts [5]int64
+	Counts [6]int64
 }
 
 // ArchivedTables are the tables whose rows are archived, in the order of ArchivedRow.Counts.
-var ArchivedTables = [5]string{"jobs", "attempts", "links", "receipts", "deliveries"}
+var ArchivedTables = [6]string{"jobs", "attempts", "links", "receipts", "deliveries", "steps"}
 
 // Archived is a file of the archive, as it is on record.
 type Archived struct {
@@ -74,13 +74,14 @@ WITH ended AS MATERIALIZED (
        FOR UPDATE OF j SKIP LOCKED
 )
 SELECT e.id, e.org_id, e.finished_at, 0::bigint,
-       jsonb_build_object('kind', 'jobs', 'org_id', e.org_id, 'jobs', jsonb_build_array(to_jsonb(e)), 'attempts', a.rows, 'links', l.rows, 'receipts', w.rows, 'deliveries', d.rows),
-       ARRAY[1, jsonb_array_length(a.rows), jsonb_array_length(l.rows), jsonb_array_length(w.rows), jsonb_array_length(d.rows)]::bigint[]
+       jsonb_build_object('kind', 'jobs', 'org_id', e.org_id, 'jobs', jsonb_build_array(to_jsonb(e)), 'attempts', a.rows, 'links', l.rows, 'receipts', w.rows, 'deliveries', d.rows, 'steps', s.rows),
+       ARRAY[1, jsonb_array_length(a.rows), jsonb_array_length(l.rows), jsonb_array_length(w.rows), jsonb_array_length(d.rows), jsonb_array_length(s.rows)]::bigint[]
   FROM ended e
  CROSS JOIN LATERAL (SELECT coalesce(jsonb_agg(to_jsonb(x) ORDER BY x.id), '[]') AS rows FROM daybook.attempt_log x WHERE x.job_id = e.id) a
  CROSS JOIN LATERAL (SELECT coalesce(jsonb_agg(to_jsonb(x) ORDER BY x.kind, x.id), '[]') AS rows FROM daybook.job_links x WHERE x.job_id = e.id) l
  CROSS JOIN LATERAL (SELECT coalesce(jsonb_agg(to_jsonb(x) ORDER BY x.attempt), '[]') AS rows FROM daybook.webhook_deliveries x WHERE x.job_id = e.id) w
  CROSS JOIN LATERAL (SELECT coalesce(jsonb_agg(to_jsonb(x) ORDER BY x.channel), '[]') AS rows FROM daybook.job_deliveries x WHERE x.job_id = e.id) d
+ CROSS JOIN LATERAL (SELECT coalesce(jsonb_agg(to_jsonb(x) ORDER BY x.name), '[]') AS rows FROM daybook.job_steps x WHERE x.job_id = e.id AND e.awaited) s
  ORDER BY e.finished_at, e.id`
 	rows, err := inOrder(ctx, tx, pgx.RowToStructByPos[ArchivedRow], stmt,
 		r.args(Args{"time": behind.EndedAt, "id": behind.ID}))
@@ -101,8 +102,8 @@ WITH ended AS MATERIALIZED (
        FOR UPDATE OF a SKIP LOCKED
 )
 SELECT e.job_id, e.org_id, e.ended_at, e.id,
-       jsonb_build_object('kind', 'attempts', 'org_id', e.org_id, 'jobs', '[]'::jsonb, 'attempts', jsonb_build_array(to_jsonb(e)), 'links', '[]'::jsonb, 'receipts', '[]'::jsonb, 'deliveries', '[]'::jsonb),
-       ARRAY[0, 1, 0, 0, 0]::bigint[]
+       jsonb_build_object('kind', 'attempts', 'org_id', e.org_id, 'jobs', '[]'::jsonb, 'attempts', jsonb_build_array(to_jsonb(e)), 'links', '[]'::jsonb, 'receipts', '[]'::jsonb, 'deliveries', '[]'::jsonb, 'steps', '[]'::jsonb),
+       ARRAY[0, 1, 0, 0, 0, 0]::bigint[]
   FROM ended e
  ORDER BY e.job_id, e.id`
 	rows, err := inOrder(ctx, tx, pgx.RowToStructByPos[ArchivedRow], stmt,
@@ -115,7 +116,7 @@ SELECT e.job_id, e.org_id, e.ended_at, e.id,
 // those that were read.
 func RemoveArchived(ctx context.Context, tx pgx.Tx, file Archived, rows []ArchivedRow) error {
 	ids, numbers := make([]string, len(rows)), make([]int64, len(rows))
-	var want [5]int64
+	var want [6]int64
 	for i := range rows {
 		ids[i], numbers[i] = rows[i].ID, rows[i].Number
 		for n, c := range rows[i].Counts {
@@ -127,16 +128,17 @@ WITH attempts AS (DELETE FROM daybook.attempt_log WHERE job_id = ANY (@ids) RETU
      links AS (SELECT FROM daybook.job_links WHERE job_id = ANY (@ids)), -- they go with their jobs
      receipts AS (DELETE FROM daybook.webhook_deliveries WHERE job_id = ANY (@ids) RETURNING 1),
      deliveries AS (DELETE FROM daybook.job_deliveries WHERE job_id = ANY (@ids) RETURNING 1),
+     steps AS (SELECT FROM daybook.job_steps WHERE job_id = ANY (@ids)), -- as links
      jobs AS (DELETE FROM daybook.jobs WHERE id = ANY (@ids) RETURNING 1)
-SELECT ARRAY[(SELECT count(*) FROM jobs), (SELECT count(*) FROM attempts), (SELECT count(*) FROM links), (SELECT count(*) FROM receipts), (SELECT count(*) FROM deliveries)]`
+SELECT ARRAY[(SELECT count(*) FROM jobs), (SELECT count(*) FROM attempts), (SELECT count(*) FROM links), (SELECT count(*) FROM receipts), (SELECT count(*) FROM deliveries), (SELECT count(*) FROM steps)]`
 	const attempts = `
 WITH gone AS (DELETE FROM daybook.attempt_log a USING unnest(@ids::text[], @numbers::bigint[]) AS x (job, n) WHERE a.job_id = x.job AND a.id = x.n RETURNING 1)
-SELECT ARRAY[0, (SELECT count(*) FROM gone), 0, 0, 0]`
+SELECT ARRAY[0, (SELECT count(*) FROM gone), 0, 0, 0, 0]`
 	stmt := jobs
 	if file.Kind == "attempts" {
 		stmt = attempts
 	}
-	gone, err := value[[5]int64](ctx, tx, "remove what is archived", stmt, Args{"ids": ids, "numbers": numbers})
+	gone, err := value[[6]int64](ctx, tx, "remove what is archived", stmt, Args{"ids": ids, "numbers": numbers})
 	switch {
 	case err != nil:
 		return err
@@ -212,13 +214,15 @@ WITH lines AS MATERIALIZED (
     SELECT r FROM daybook.restore_rows('daybook.webhook_deliveries', 'job_id', (SELECT jsonb_agg(x) FROM whole, jsonb_array_elements(line -> 'receipts') AS x)) AS r
 ), deliveries AS MATERIALIZED (
     SELECT r FROM daybook.restore_rows('daybook.job_deliveries', 'job_id', (SELECT jsonb_agg(x) FROM whole, jsonb_array_elements(line -> 'deliveries') AS x)) AS r
+), steps AS MATERIALIZED (
+    SELECT r FROM daybook.restore_rows('daybook.job_steps', 'job_id', (SELECT jsonb_agg(x) FROM whole, jsonb_array_elements(line -> 'steps') AS x)) AS r
 )
-SELECT ARRAY[(SELECT count(*) FROM jobs), (SELECT count(*) FROM attempts), (SELECT count(*) FROM links), (SELECT count(*) FROM receipts), (SELECT count(*) FROM deliveries)]`
+SELECT ARRAY[(SELECT count(*) FROM jobs), (SELECT count(*) FROM attempts), (SELECT count(*) FROM links), (SELECT count(*) FROM receipts), (SELECT count(*) FROM deliveries), (SELECT count(*) FROM steps)]`
 	all, err := json.Marshal(lines)
 	if err != nil {
 		return Restored{}, err
 	}
-	rows, err := value[[5]int64](ctx, tx, "bring back what is archived", stmt, Args{"lines": string(all)})
+	rows, err := value[[6]int64](ctx, tx, "bring back what is archived", stmt, Args{"lines": string(all)})
 	if err != nil {
 		return Restored{}, err
 	}

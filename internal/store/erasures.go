@@ -163,6 +163,8 @@ WITH looked AS MATERIALIZED (
     DELETE FROM daybook.webhook_deliveries w USING doomed d WHERE w.job_id = d.id RETURNING 1
 ), deliveries AS (
     DELETE FROM daybook.job_deliveries c USING doomed d WHERE c.job_id = d.id RETURNING 1
+), steps AS (
+    DELETE FROM daybook.job_steps s USING doomed d WHERE s.job_id = d.id RETURNING 1
 ), links AS (
     DELETE FROM daybook.job_links l USING doomed d WHERE l.job_id = d.id RETURNING 1
 ), adopted AS (
@@ -177,7 +179,7 @@ WITH looked AS MATERIALIZED (
 )
 SELECT coalesce((SELECT max(id) FROM looked), ''),
        jsonb_build_object('jobs', (SELECT count(*) FROM jobs), 'attempts', (SELECT count(*) FROM attempts), 'job_links', (SELECT count(*) FROM links),
-           'webhook_deliveries', (SELECT count(*) FROM receipts), 'job_deliveries', (SELECT count(*) FROM deliveries), 'adopted_rows', (SELECT count(*) FROM adopted), 'actions', (SELECT count(*) FROM actions))`
+           'webhook_deliveries', (SELECT count(*) FROM receipts), 'job_deliveries', (SELECT count(*) FROM deliveries), 'job_steps', (SELECT count(*) FROM steps), 'adopted_rows', (SELECT count(*) FROM adopted), 'actions', (SELECT count(*) FROM actions))`
 
 // eraseRest erases what an organization has beside its jobs: receipts and attempts whose jobs are
 // gone, its tokens, its name, and what legacy rows were.

@@ -37,6 +37,13 @@ var (
 	// ErrJobCompleted: the job is completed and cannot be cancelled; mark the document not ready or
 	// deleted instead.
 	ErrJobCompleted = failure.New(failure.JobCompleted, "job is completed")
+	// ErrJobRunning: the job is being worked, and cannot be edited until its attempt has ended.
+	ErrJobRunning = failure.New(failure.JobRunning, "job is being worked")
+	// ErrJobChanged: the job was changed after it was read.
+	ErrJobChanged = failure.New(failure.JobChanged, "job was changed meanwhile")
+	// ErrJobDuplicate: another job is open that has the payload or schedule of this one, which is to
+	// be the only one.
+	ErrJobDuplicate = failure.New(failure.JobDuplicate, "another open job has the payload")
 	// ErrDocumentNotFound: there is no such document; write it in the same transaction first.
 	ErrDocumentNotFound = failure.New(failure.DocumentNotFound, "no such document")
 	// ErrDocumentDeleted: the document is deleted and cannot be marked ready.
@@ -76,6 +83,7 @@ const (
 	stateLeaseLost     = "DB031"
 
 	stateLockNotAvailable = "55P03"
+	stateCanceled         = "57014"
 	stateNoSavepoint      = "3B001"
 	stateDiskFull         = "53100"
 	// stateReadOnly is that of a statement that would write in a session that only reads.
@@ -100,6 +108,9 @@ var sentinels = map[string]error{
 	"DB026": ErrCallbackUnknown,
 	"DB027": ErrCallbackExpired,
 	"DB028": ErrCallbackUsed,
+	"DB040": ErrJobRunning,
+	"DB041": ErrJobChanged,
+	"DB042": ErrJobDuplicate,
 }
 
 // Wrap adds what was being done, and the sentinel of one of Daybook's own SQLSTATEs.

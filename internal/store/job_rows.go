@@ -45,7 +45,7 @@ func (s *Store) eachJob(
 		if infinite {
 			unreadable = append(unreadable, r.job.ID)
 		}
-		r.Org, r.Slot, r.ID = r.job.OrgID, due.Slot(r.job.Type, r.job.Queue), r.job.ID
+		r.Org, r.Slot, r.ID = r.job.OrgID, due.Slot(r.job.Type, r.job.Queue, r.job.MinVersion), r.job.ID
 		r.job.Priority, r.job.ReadyHere = r.Priority, readyHere(received, r.At, r.job.StartedAt)
 		f(&r)
 		return struct{}{}, nil

@@ -14,7 +14,7 @@ func newJobs() *Kind {
 		},
 		fields: func(j *Job) []any {
 			return append(leaseFields(j), &j.Type, &j.Payload, &j.MaxAttempts, &j.Key, &j.EnqueuedAt, &j.TraceParent,
-				&j.Queue)
+				&j.Queue, &j.MinVersion, &j.Awaited)
 		},
 		locked: leaseFields,
 	}

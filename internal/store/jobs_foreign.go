@@ -15,17 +15,19 @@ import (
 // type (due.Partitions.Foreign), so that it costs the same however many jobs and organizations
 // there are. For each the index of due jobs is read from the row on that the scan found.
 func (s *Store) hasForeign(ctx context.Context) (bool, error) {
-	// What operations by SQL claim is not fetched by any worker.
+	// What is claimed by SQL is not fetched by any worker that waits.
 	const living = `
-SELECT DISTINCT t.type
+SELECT DISTINCT n.need
   FROM daybook.live_job_workers w
- CROSS JOIN LATERAL unnest(w.types) AS t (type)
- WHERE w.fleet = @fleet AND w.id <> 'async-operations' AND t.type = ANY (@types)`
+ CROSS JOIN LATERAL unnest(w.types) WITH ORDINALITY AS t (type, n)
+  JOIN unnest(@types::text[]) AS n (need) ON split_part(n.need, '/', 1) = t.type
+ WHERE w.fleet = @fleet AND w.id <> 'async-operations' AND NOT starts_with(w.id, '/sql/')
+   AND coalesce(w.versions[t.n], 0) >= coalesce(nullif(split_part(n.need, '/', 3), '')::integer, 0)`
 	const left = `
 SELECT EXISTS (
        SELECT 1
          FROM daybook.jobs q
-        WHERE q.state = 'pending' AND q.fleet = @fleet AND q.priority = p.priority AND q.org_id = p.org_id AND daybook.job_slot(q.type, q.queue) = p.slot
+        WHERE q.state = 'pending' AND q.fleet = @fleet AND q.priority = p.priority AND q.org_id = p.org_id AND daybook.job_slot(q.type, q.queue, q.min_version) = p.slot
           AND (q.ready_at, q.id) >= (p.at, p.id) AND q.ready_at <= statement_timestamp())
    AND NOT EXISTS (SELECT 1 FROM daybook.organizations o WHERE o.id = p.org_id AND o.paused_at IS NOT NULL)
    AND NOT EXISTS (SELECT 1 FROM daybook.queues u WHERE u.name = split_part(p.slot, '/', 2) AND u.paused_at IS NOT NULL)

@@ -21,21 +21,35 @@ type JobWorker struct {
 	// ID is the process's own; Name is for people.
 	ID, Name string
 	Types    []string
+	// Versions are those of the handlers of Types, in their order; nil: each is 0.
+	Versions []int32
+	// Unshared has, for each type whose jobs share no transactions although their policy says so,
+	// what a function of theirs did there.
+	Unshared map[string]string
 }
 
 const noteWorkerStmt = `
 WITH gone AS (
-    DELETE FROM daybook.job_workers WHERE last_seen < clock_timestamp() - interval '1 day' AND id <> $1
+    DELETE FROM daybook.job_workers WHERE last_seen < clock_timestamp() - interval '1 day' AND id <> @id
 )
-INSERT INTO daybook.job_workers AS w (id, name, types, fleet) VALUES ($1, $2, coalesce($3::text[], '{}'), $4)
-ON CONFLICT (id) DO UPDATE SET name = excluded.name, fleet = excluded.fleet, types = excluded.types, last_seen = clock_timestamp(), stopped_at = NULL
-RETURNING CASE WHEN w.xmax = 0 THEN daybook.wake_job_queue($4::integer)::text ELSE '' END`
+INSERT INTO daybook.job_workers AS w (id, name, types, fleet, versions, unshared)
+VALUES (@id, @name, coalesce(@types::text[], '{}'), @fleet, coalesce(@versions::integer[], '{}'), coalesce(@unshared::jsonb, '{}'))
+ON CONFLICT (id) DO UPDATE SET name = excluded.name, fleet = excluded.fleet, types = excluded.types, versions = excluded.versions, unshared = excluded.unshared, last_seen = clock_timestamp(), stopped_at = NULL
+RETURNING CASE WHEN w.xmax = 0 THEN daybook.wake_job_queue(@fleet::integer)::text ELSE '' END`
+
+// note are the arguments of noteWorkerStmt.
+func (s *Store) note(w JobWorker) Args {
+	return Args{
+		"id": w.ID, "name": w.Name, "types": w.Types, "versions": w.Versions, "fleet": s.kind.fleetID(),
+		"unshared": w.Unshared,
+	}
+}
 
 // NoteJobWorker puts on record that a worker lives, and which types it has handlers for. When it is
 // new, the waiting workers of its fleet are woken: they may be waiting in its place while jobs of
 // its types are due.
 func (s *Store) NoteJobWorker(ctx context.Context, w JobWorker) error {
-	_, err := byKey(ctx, s.pool, pgx.RowTo[string], noteWorkerStmt, w.ID, w.Name, w.Types, s.kind.fleetID())
+	_, err := byKey(ctx, s.pool, pgx.RowTo[string], noteWorkerStmt, s.note(w))
 	return Wrap("put the worker on record", err)
 }
 
@@ -50,7 +64,7 @@ SELECT EXISTS (SELECT FROM daybook.jobs WHERE state = 'failed' AND last_error_co
 	for try := 0; ; try++ {
 		batch := batchByKey(s.pool)
 		batch.Queue(gatherStmt, s.kind.fleetID())
-		batch.Queue(noteWorkerStmt, w.ID, w.Name, w.Types, s.kind.fleetID())
+		batch.Queue(noteWorkerStmt, s.note(w))
 		batch.Queue(missing, w.Types, s.kind.fleetID())
 		found, err := lastRows(within, s.pool, batch, pgx.RowTo[bool])
 		switch {
@@ -97,7 +111,7 @@ WITH gone AS MATERIALIZED (
      CROSS JOIN LATERAL (
            SELECT q.id
              FROM daybook.jobs q
-            WHERE q.state = 'pending' AND q.fleet = @fleet AND q.priority = p.priority AND q.org_id = p.org_id AND daybook.job_slot(q.type, q.queue) = p.slot
+            WHERE q.state = 'pending' AND q.fleet = @fleet AND q.priority = p.priority AND q.org_id = p.org_id AND daybook.job_slot(q.type, q.queue, q.min_version) = p.slot
               AND q.ready_at <= statement_timestamp() - make_interval(secs => @age)
             ORDER BY q.ready_at, q.id
             LIMIT @most

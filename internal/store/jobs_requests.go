@@ -4,9 +4,12 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"reflect"
 	"slices"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/daybook-dev/daybook/models"
 )
@@ -30,6 +33,8 @@ type NewJob struct {
 	// SkipWhileOpen is a key: while a job of the organization that was enqueued with it is open,
 	// nothing is enqueued. EnqueueJob alone has it.
 	SkipWhileOpen string
+	// MinVersion is the lowest version of the handler that may work it; 0: any.
+	MinVersion int
 	// Queue is the named queue, Sequence the key of its sequence, After the ids of the jobs that it
 	// waits for.
 	Queue    string
@@ -39,6 +44,35 @@ type NewJob struct {
 	AfterAnyEnd bool
 	// LimitKey is what it shares its type's limit with.
 	LimitKey string
+	// Debounce has it wait for further requests; nil: it does not.
+	Debounce *Debounce
+}
+
+// Debounce is what daybook.debounce_job takes, with times in seconds.
+type Debounce struct {
+	Key     string  `json:"key"`
+	Wait    float64 `json:"wait_seconds"`
+	MaxWait float64 `json:"max_wait_seconds,omitempty"`
+	Keep    string  `json:"keep,omitempty"`
+	Merge   string  `json:"merge,omitempty"`
+}
+
+// json writes it as the database takes it; "" for nil.
+func (d *Debounce) json() string {
+	if d == nil {
+		return ""
+	}
+	raw, _ := json.Marshal(d) // finite numbers and strings can be written
+	return string(raw)
+}
+
+// compareDebounce orders debounced jobs as the database locks them, and others before them.
+func (j *NewJob) compareDebounce(other *NewJob) int {
+	if j.Debounce == nil || other.Debounce == nil {
+		return boolOrder(j.Debounce == nil, other.Debounce == nil)
+	}
+	return cmp.Or(cmp.Compare(j.OrgID, other.OrgID), cmp.Compare(j.Type, other.Type),
+		cmp.Compare(j.Debounce.Key, other.Debounce.Key))
 }
 
 // EnqueuedJob is the job that a request led to, whether it was there already, and what the request
@@ -52,15 +86,23 @@ type EnqueuedJob struct {
 // EnqueueJob asks for a background job.
 //
 // Most requests say no more than what is to be done. They have a statement of their own, because
-// each argument costs the database something, in each transaction.
+// each argument costs the database something, in each transaction. So have debounced ones.
 func EnqueueJob(ctx context.Context, q Querier, j NewJob) (EnqueuedJob, error) {
 	const plain = `SELECT job_id, duplicate, result FROM daybook.enqueue_job(@org, @type, @payload::text::jsonb)`
 	const whole = `
 SELECT job_id, duplicate, result
   FROM daybook.enqueue_job(@org, @type, @payload::text::jsonb, NULLIF(@key::text, ''), @ready_at, NULLIF(@priority::integer, 0),
                            NULLIF(@max_attempts::integer, 0), @links::text::jsonb, @is_unique, NULLIF(@queue::text, ''), NULLIF(@sequence::text, ''),
-                           @after::text[], @after_any_end, NULLIF(@skip_while_open::text, ''), NULLIF(@limit_key::text, ''))`
+                           @after::text[], @after_any_end, NULLIF(@skip_while_open::text, ''),
+                           NULLIF(@min_version::integer, 0), NULL, NULLIF(@limit_key::text, ''))`
+	const debounced = `
+SELECT job_id, duplicate, result
+  FROM daybook.debounce_job(@org, @type, @payload::text::jsonb, @debounce::text::jsonb, NULLIF(@priority::integer, 0), NULLIF(@max_attempts::integer, 0),
+                            @links::text::jsonb, NULLIF(@queue::text, ''), NULLIF(@limit_key::text, ''))`
 	stmt, args := whole, j.args()
+	if j.Debounce != nil {
+		stmt, args["debounce"] = debounced, j.Debounce.json()
+	}
 	if j.plain() {
 		stmt, args = plain, Args{"org": j.OrgID, "type": j.Type, "payload": string(j.Payload)}
 	}
@@ -83,7 +125,7 @@ func (j *NewJob) args() Args {
 		"priority": int32(j.Priority), "max_attempts": int32(j.MaxAttempts), "links": textOrNil(j.Links),
 		"is_unique": j.Unique,
 		"queue":     j.Queue, "sequence": j.Sequence, "after": j.After, "after_any_end": j.AfterAnyEnd,
-		"skip_while_open": j.SkipWhileOpen, "limit_key": j.LimitKey,
+		"skip_while_open": j.SkipWhileOpen, "min_version": int32(j.MinVersion), "limit_key": j.LimitKey,
 	}
 }
 
@@ -94,14 +136,19 @@ func EnqueueJobs(ctx context.Context, q Querier, jobs []NewJob, limit int) ([]En
 	for i := range order {
 		order[i] = i
 	}
-	if len(jobs) > limit && !slices.ContainsFunc(jobs, func(j NewJob) bool { return j.Sequence != "" }) {
+	if len(jobs) > limit {
 		// A statement sorts its own jobs; when they need several, the statements follow each other in
 		// the same order. The hash that unique jobs are sorted by is the database's; its order is not
 		// needed unless another transaction has jobs with the same payload that are enqueued by several
 		// statements. Jobs of sequences keep their order.
-		slices.SortStableFunc(order, func(a, b int) int {
-			return cmp.Or(boolOrder(jobs[b].Unique, jobs[a].Unique), cmp.Compare(jobs[a].OrgID, jobs[b].OrgID),
-				cmp.Compare(jobs[a].IdempotencyKey, jobs[b].IdempotencyKey))
+		inOrder := slices.ContainsFunc(jobs, func(j NewJob) bool { return j.Sequence != "" })
+		slices.SortStableFunc(order, func(x, y int) int {
+			a, b := &jobs[x], &jobs[y]
+			if c := a.compareDebounce(b); c != 0 || inOrder {
+				return c
+			}
+			return cmp.Or(boolOrder(b.Unique, a.Unique), cmp.Compare(a.OrgID, b.OrgID),
+				cmp.Compare(a.IdempotencyKey, b.IdempotencyKey))
 		})
 	}
 	out := make([]EnqueuedJob, len(jobs))
@@ -119,13 +166,13 @@ func enqueueJobs(ctx context.Context, q Querier, jobs []NewJob, positions []int,
 	const stmt = `
 SELECT ordinal, job_id, duplicate, result
   FROM daybook.enqueue_jobs(@orgs, @types, @payloads::text[]::jsonb[], @keys, @ready_ats, @priorities, @max_attempts, @links::text[]::jsonb[], @are_unique,
-                            @queues, @sequences, @afters::text[]::jsonb[], @afters_any_end, @limit_keys)`
+                            @queues, @sequences, @afters::text[]::jsonb[], @afters_any_end, @min_versions, @debounces::text[]::jsonb[], @limit_keys)`
 	n := len(positions)
 	orgs, types, payloads := make([]string, n), make([]string, n), make([]string, n)
 	// A column that no job asks for is not sent.
-	var keys, links, queues, sequences, afters, limitKeys []*string
+	var keys, links, queues, sequences, afters, debounces, limitKeys []*string
 	var due []*time.Time
-	var priorities, attempts []*int32
+	var priorities, attempts, versions []*int32
 	var unique, anyEnds []*bool
 	for i, at := range positions {
 		j := &jobs[at]
@@ -134,6 +181,7 @@ SELECT ordinal, job_id, duplicate, result
 		due = setPointerAt(due, i, n, j.ReadyAt)
 		priorities = setAt(priorities, i, n, int32(j.Priority))
 		attempts = setAt(attempts, i, n, int32(j.MaxAttempts))
+		versions = setAt(versions, i, n, int32(j.MinVersion))
 		links = setAt(links, i, n, string(j.Links))
 		queues = setAt(queues, i, n, j.Queue)
 		sequences = setAt(sequences, i, n, j.Sequence)
@@ -141,11 +189,13 @@ SELECT ordinal, job_id, duplicate, result
 		unique = setAt(unique, i, n, j.Unique)
 		anyEnds = setAt(anyEnds, i, n, j.AfterAnyEnd)
 		limitKeys = setAt(limitKeys, i, n, j.LimitKey)
+		debounces = setAt(debounces, i, n, j.Debounce.json())
 	}
 	text, args := traced(ctx, stmt, Args{
 		"orgs": orgs, "types": types, "payloads": payloads, "keys": keys, "ready_ats": due, "priorities": priorities,
 		"max_attempts": attempts, "links": links, "are_unique": unique, "queues": queues, "sequences": sequences,
-		"afters": afters, "afters_any_end": anyEnds, "limit_keys": limitKeys,
+		"afters":         afters,
+		"afters_any_end": anyEnds, "min_versions": versions, "debounces": debounces, "limit_keys": limitKeys,
 	})
 	var ordinal int
 	var r EnqueuedJob
@@ -225,6 +275,40 @@ SELECT f.id, 'completed', '' FROM found f WHERE f.completed
 UNION ALL
 SELECT $1, 'absent', '' WHERE NOT EXISTS (SELECT FROM found)`
 	return changeJob(ctx, q, "cancel the job", "what it did has to be undone elsewhere", stmt, id)
+}
+
+// JobEdit is how a background job is to be changed.
+type JobEdit struct {
+	// Type is the type that the job must have.
+	Type    string
+	Payload json.RawMessage
+	// By is who edits; empty: the role of the database.
+	By string
+	// Retry is RetryJob's mode; empty: the job is not tried again.
+	Retry string
+	// Generation is the one that the job must be at; nil: any.
+	Generation *int64
+}
+
+// EditJob gives a background job another payload.
+func EditJob(ctx context.Context, q Querier, id string, e JobEdit) (r Requested, err error) {
+	const stmt = `
+SELECT job_id, result, coalesce(reason, '')
+  FROM daybook.edit_job(@id, @payload::text::jsonb, @by, NULLIF(@retry::text, ''), @generation, @type)`
+	err = queryRow(ctx, q, stmt, Args{
+		"id": id, "payload": string(e.Payload), "by": e.By, "retry": e.Retry, "generation": e.Generation, "type": e.Type,
+	}).Scan(&r.JobID, &r.Result, &r.Reason)
+	return r, Wrap("edit the job", err)
+}
+
+// OrganizationOfJob returns whose a background job is, or ErrJobNotFound.
+func OrganizationOfJob(ctx context.Context, q Querier, id string) (org string, err error) {
+	const stmt = `SELECT j.org_id FROM daybook.jobs j WHERE j.id = @id`
+	err = queryRow(ctx, q, stmt, Args{"id": id}).Scan(&org)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return "", ErrJobNotFound
+	}
+	return org, Wrap("read whose the job is", err)
 }
 
 // changeJob runs a statement that answers with a job's id and a result, and returns the answer, or

@@ -43,6 +43,10 @@ type Job struct {
 	Priority int16
 	// Queue is the named queue of a background job, or "".
 	Queue string
+	// MinVersion is the lowest version of the type's handler that may work a background job; 0: any.
+	MinVersion int
+	// Awaited: a background job may have kept steps, among others.
+	Awaited bool
 	// TraceParent is the trace of the request, "" when it belonged to none. What a completion locks
 	// has none.
 	TraceParent string
@@ -199,9 +203,9 @@ WITH due AS MATERIALIZED (
      CROSS JOIN LATERAL (
            SELECT q.id
              FROM daybook.jobs q
-            WHERE q.state = 'pending' AND /* jobs */q.fleet = @fleet AND /* accounting: */q.priority = s.priority AND q.org_id = s.org_id/* jobs */ AND daybook.job_slot(q.type, q.queue) = s.slot/* accounting: */
+            WHERE q.state = 'pending' AND /* jobs */q.fleet = @fleet AND /* accounting: */q.priority = s.priority AND q.org_id = s.org_id/* jobs */ AND daybook.job_slot(q.type, q.queue, q.min_version) = s.slot/* accounting: */
               AND (q.ready_at, q.id) >= (s.at, s.id) AND q.ready_at <= statement_timestamp()
-            ORDER BY q.org_id/* jobs */, daybook.job_slot(q.type, q.queue)/* accounting: */, q.ready_at, q.id
+            ORDER BY q.org_id/* jobs */, daybook.job_slot(q.type, q.queue, q.min_version)/* accounting: */, q.ready_at, q.id
             LIMIT CASE WHEN o.paused_at IS NOT NULL THEN 0
                        /* queues: WHEN u.paused_at IS NOT NULL OR num_nonnulls(u.max_parallel, u.rate, u.per_process) > 0 AND NOT s.counts THEN 0 */
                        /* accounting: WHEN NOT (coalesce(o.source, (SELECT source FROM daybook.defaults WHERE one)) = ANY (@sources)
@@ -222,7 +226,7 @@ UPDATE daybook.jobs q
 RETURNING q.priority, q.ready_at, q.id, q.org_id, q.run_count, q.attempt_started_at, q.reclaims, q.cancel_requested, q.leased_generation,
           /* jobs */q.type, q.payload, coalesce(q.max_attempts, 0), coalesce(q.idempotency_key, ''), q.created_at
           /* accounting: q.document_id, q.version_hint, q.not_ready_count, q.epoch */,
-          coalesce(q.traceparent, '')/* jobs */, coalesce(q.queue, '')/* accounting: */`
+          coalesce(q.traceparent, '')/* jobs */, coalesce(q.queue, ''), coalesce(q.min_version, 0), q.awaited/* accounting: */`
 
 // HoldBack implements engine.Picker.
 func (s *Store) HoldBack(org string) (pause time.Duration, begun bool) { return s.due.HoldBack(org) }

@@ -83,7 +83,7 @@ func TestCursorsSpareTheDead(t *testing.T) {
 type passing struct{ leases int }
 
 // Handles implements store.Room.
-func (*passing) Handles(string) bool { return true }
+func (*passing) Handles(string, int) bool { return true }
 
 // Free implements store.Room.
 func (*passing) Free(string) bool { return true }

@@ -107,14 +107,14 @@ SELECT j.*
        SELECT q.priority, q.ready_at, q.id, q.org_id, q.run_count + 1, clock_timestamp(), q.reclaims, q.cancel_requested, q.generation,
               /* jobs */q.type, q.payload, coalesce(q.max_attempts, 0), coalesce(q.idempotency_key, ''), q.created_at
               /* accounting: q.document_id, q.version_hint, q.not_ready_count, q.epoch */,
-              coalesce(q.traceparent, '')/* jobs */, coalesce(q.queue, '')/* accounting: */,
+              coalesce(q.traceparent, '')/* jobs */, coalesce(q.queue, ''), coalesce(q.min_version, 0), q.awaited/* accounting: */,
               q.updated_at,
               ` + droppedColumn + `,
               q.ctid
          FROM daybook.jobs q
-        WHERE q.state = 'pending' AND /* jobs */q.fleet = @fleet AND /* accounting: */q.priority = s.priority AND q.org_id = s.org_id/* jobs */ AND daybook.job_slot(q.type, q.queue) = s.slot/* accounting: */
+        WHERE q.state = 'pending' AND /* jobs */q.fleet = @fleet AND /* accounting: */q.priority = s.priority AND q.org_id = s.org_id/* jobs */ AND daybook.job_slot(q.type, q.queue, q.min_version) = s.slot/* accounting: */
           AND (q.ready_at, q.id) >= (s.at, s.id) AND q.ready_at <= statement_timestamp()
-        ORDER BY q.org_id/* jobs */, daybook.job_slot(q.type, q.queue)/* accounting: */, q.ready_at, q.id
+        ORDER BY q.org_id/* jobs */, daybook.job_slot(q.type, q.queue, q.min_version)/* accounting: */, q.ready_at, q.id
         LIMIT CASE WHEN o.paused_at IS NULL AND o.max_in_flight IS NULL
                    /* queues: AND u.paused_at IS NULL AND num_nonnulls(u.max_parallel, u.rate, u.per_process) = 0 */
                    /* accounting: AND coalesce(o.source, (SELECT source FROM daybook.defaults WHERE one)) = ANY (@sources)

@@ -54,15 +54,15 @@ func (p *Pick) beginRecent() bool {
 // few jobs were pending would read all of them.
 const recentPickStmt = `
 SELECT q.priority, q.ready_at, q.id, q.org_id, q.run_count + 1, clock_timestamp(), q.reclaims, q.cancel_requested, q.generation,
-       q.type, q.payload, coalesce(q.max_attempts, 0), coalesce(q.idempotency_key, ''), q.created_at, coalesce(q.traceparent, ''), coalesce(q.queue, ''), q.updated_at,
+       q.type, q.payload, coalesce(q.max_attempts, 0), coalesce(q.idempotency_key, ''), q.created_at, coalesce(q.traceparent, ''), coalesce(q.queue, ''), coalesce(q.min_version, 0), q.awaited, q.updated_at,
        ` + droppedColumn + `,
        q.ctid, d.others
   FROM (SELECT array_agg(r.id) FILTER (WHERE r.fits) AS ids, count(*) FILTER (WHERE NOT r.fits) AS others, count(*) AS total
           FROM (SELECT i.id, CASE WHEN o.paused_at IS NOT NULL THEN NULL
-                                    WHEN i.queue IS NULL THEN i.type = ANY (@slots::text[]) AND o.max_in_flight IS NULL
+                                    WHEN i.queue IS NULL THEN daybook.job_slot(i.type, NULL, i.min_version) = ANY (@slots::text[]) AND o.max_in_flight IS NULL
                                     WHEN daybook.queue_uncounted(i.queue) IS NOT NULL
-                                    THEN daybook.queue_uncounted(i.queue) AND daybook.job_slot(i.type, i.queue) = ANY (@slots) AND o.max_in_flight IS NULL END AS fits
-                  FROM (SELECT j.id, j.org_id, j.type, j.queue
+                                    THEN daybook.queue_uncounted(i.queue) AND daybook.job_slot(i.type, i.queue, i.min_version) = ANY (@slots) AND o.max_in_flight IS NULL END AS fits
+                  FROM (SELECT j.id, j.org_id, j.type, j.queue, j.min_version
                           FROM daybook.jobs j
                          WHERE j.fleet = @fleet AND num_nulls(nullif(j.state, 'pending')) = 1 AND j.ready_at > statement_timestamp() - make_interval(secs => @since)
                            AND j.ready_at <= statement_timestamp()

@@ -25,8 +25,8 @@ type queues struct {
 
 func newQueues() *queues { return &queues{closed: map[string]time.Duration{}, used: map[string]int{}} }
 
-func (*queues) Handles(jobType string) bool { return jobType != "unhandled" }
-func (*queues) Free(string) bool            { return true }
+func (*queues) Handles(jobType string, _ int) bool { return jobType != "unhandled" }
+func (*queues) Free(string) bool                   { return true }
 
 func (r *queues) Reserve(jobType string, most int) int {
 	r.mu.Lock()

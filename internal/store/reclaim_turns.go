@@ -99,7 +99,7 @@ UPDATE daybook.jobs q
 RETURNING q.priority, q.ready_at, q.id, q.org_id, q.run_count, q.attempt_started_at, q.reclaims, q.cancel_requested, q.leased_generation,
           /* jobs */q.type, q.payload, coalesce(q.max_attempts, 0), coalesce(q.idempotency_key, ''), q.created_at
           /* accounting: q.document_id, q.version_hint, q.not_ready_count, q.epoch */,
-          coalesce(q.traceparent, '')/* jobs */, coalesce(q.queue, '')/* accounting: */`
+          coalesce(q.traceparent, '')/* jobs */, coalesce(q.queue, ''), coalesce(q.min_version, 0), q.awaited/* accounting: */`
 	const others = `
 SELECT q.id
   FROM daybook.accounting_work_queue q

@@ -28,7 +28,7 @@ func (s *Store) scan(ctx context.Context, idle bool, room Room) (Outlook, error)
 // words of the index on ready_at, which is the only one that can be used so.
 const recentScanStmt = `
 WITH recent AS MATERIALIZED (
-    SELECT q.priority, q.org_id, /* jobs */daybook.job_slot(q.type, q.queue)/* accounting: ''::text */ AS slot, q.ready_at, q.id/* jobs */, q.queue/* accounting: */
+    SELECT q.priority, q.org_id, /* jobs */daybook.job_slot(q.type, q.queue, q.min_version)/* accounting: ''::text */ AS slot, q.ready_at, q.id/* jobs */, q.queue/* accounting: */
       FROM daybook.jobs q
      WHERE /* jobs */q.fleet = @fleet AND /* accounting: */num_nulls(nullif(q.state, 'pending')) = 1 AND q.ready_at > statement_timestamp() - make_interval(secs => @since) AND q.ready_at <= statement_timestamp()
      ORDER BY q.ready_at DESC
@@ -74,21 +74,21 @@ func (s *Store) readRecent(ctx context.Context, since time.Duration, most int, n
 // of a partition is the first of the next one.
 const fullScanStmt = `
 WITH RECURSIVE parts AS (
-    (SELECT q.priority, q.org_id, /* jobs */daybook.job_slot(q.type, q.queue)/* accounting: ''::text */ AS slot, q.ready_at, q.id/* jobs */, q.queue/* accounting: */, 1 AS n
+    (SELECT q.priority, q.org_id, /* jobs */daybook.job_slot(q.type, q.queue, q.min_version)/* accounting: ''::text */ AS slot, q.ready_at, q.id/* jobs */, q.queue/* accounting: */, 1 AS n
        FROM daybook.jobs q
       WHERE q.state = 'pending'/* jobs */ AND q.fleet = @fleet/* accounting: */
-        AND (q.priority, q.org_id/* jobs */, daybook.job_slot(q.type, q.queue)/* accounting: */) > (@priority::smallint, @org::text/* jobs */, @slot::text/* accounting: */)
-      ORDER BY q.priority, q.org_id/* jobs */, daybook.job_slot(q.type, q.queue)/* accounting: */, q.ready_at, q.id
+        AND (q.priority, q.org_id/* jobs */, daybook.job_slot(q.type, q.queue, q.min_version)/* accounting: */) > (@priority::smallint, @org::text/* jobs */, @slot::text/* accounting: */)
+      ORDER BY q.priority, q.org_id/* jobs */, daybook.job_slot(q.type, q.queue, q.min_version)/* accounting: */, q.ready_at, q.id
       LIMIT 1)
     UNION ALL
     SELECT next.*, parts.n + 1
       FROM parts
      CROSS JOIN LATERAL (
-           SELECT q.priority, q.org_id, /* jobs */daybook.job_slot(q.type, q.queue)/* accounting: ''::text */ AS slot, q.ready_at, q.id/* jobs */, q.queue/* accounting: */
+           SELECT q.priority, q.org_id, /* jobs */daybook.job_slot(q.type, q.queue, q.min_version)/* accounting: ''::text */ AS slot, q.ready_at, q.id/* jobs */, q.queue/* accounting: */
              FROM daybook.jobs q
             WHERE q.state = 'pending'/* jobs */ AND q.fleet = @fleet/* accounting: */
-              AND (q.priority, q.org_id/* jobs */, daybook.job_slot(q.type, q.queue)/* accounting: */) > (parts.priority, parts.org_id/* jobs */, parts.slot/* accounting: */)
-            ORDER BY q.priority, q.org_id/* jobs */, daybook.job_slot(q.type, q.queue)/* accounting: */, q.ready_at, q.id
+              AND (q.priority, q.org_id/* jobs */, daybook.job_slot(q.type, q.queue, q.min_version)/* accounting: */) > (parts.priority, parts.org_id/* jobs */, parts.slot/* accounting: */)
+            ORDER BY q.priority, q.org_id/* jobs */, daybook.job_slot(q.type, q.queue, q.min_version)/* accounting: */, q.ready_at, q.id
             LIMIT 1) next
      WHERE parts.n < @partitions
 )

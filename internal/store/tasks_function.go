@@ -53,6 +53,54 @@ func CallTaskFunction(ctx context.Context, tx pgx.Tx, name string, payload json.
 	return result, err
 }
 
+// FunctionCall is one of several calls of a function.
+type FunctionCall struct {
+	Payload json.RawMessage
+	// TraceParent is the trace that belongs to what the function enqueues; empty: none.
+	TraceParent string
+}
+
+// FunctionCalled is how such a call has ended.
+type FunctionCalled struct {
+	// Result is what the function has returned, nil for SQL's null; State is the SQLSTATE of what has
+	// undone the call.
+	Result json.RawMessage
+	State  string
+}
+
+// Kept reports whether what the function has done is kept.
+func (c FunctionCalled) Kept() bool { return c.State == "" }
+
+// Late reports whether the call was cancelled, as calls are that take too long for their neighbours.
+func (c FunctionCalled) Late() bool { return c.State == stateCanceled }
+
+// CallTogether calls one function several times in tx, a transaction of InTx, by
+// internal.run_functions, and begins no call after so long. It returns how those calls have ended
+// that it has begun. With an error, or when not same, because a call has changed a setting, or left
+// a temporary table or an open cursor, nothing can be committed. All calls may take limit together,
+// which is lifted in the end.
+func CallTogether(ctx context.Context, tx pgx.Tx, limit, begin time.Duration, name string,
+	calls []FunctionCall,
+) (called []FunctionCalled, same bool, err error) {
+	const run = `SELECT result, coalesce(undone_by, '') FROM internal.run_functions($1, $2, $3, $4)`
+	payloads, traces := make([]json.RawMessage, len(calls)), make([]string, len(calls))
+	for i, c := range calls {
+		payloads[i], traces[i] = c.Payload, c.TraceParent
+	}
+	var before, after string
+	batch := &pgx.Batch{}
+	batch.Queue(share, nil, milliseconds(limit))
+	batch.Queue(callSettings).QueryRow(func(row pgx.Row) error { return row.Scan(&before) })
+	batch.Queue(run, name, payloads, traces, begin).Query(func(rows pgx.Rows) error {
+		called, err = pgx.CollectRows(rows, pgx.RowToStructByPos[FunctionCalled])
+		return err
+	})
+	batch.Queue(callSettings).QueryRow(func(row pgx.Row) error { return row.Scan(&after) })
+	batch.Queue(unlimited)
+	err = tx.SendBatch(ctx, batch).Close()
+	return called, before == after, Wrap("call a function for several tasks", err)
+}
+
 // FailTask notes what went wrong with a task, in the caller's transaction.
 func FailTask(ctx context.Context, tx pgx.Tx, id int64, message string) error {
 	_, err := tx.Exec(ctx, `SELECT queues.fail_task($1, $2)`, id, message)

@@ -74,7 +74,7 @@ func (q *TaskQueue) reserve(limit int, room Room) (types []string, rooms, everyw
 	first := q.turn.Add(1)
 	for i := range q.types {
 		t := q.types[(first+uint64(i))%uint64(len(q.types))]
-		if !room.Handles(t) {
+		if !room.Handles(t, 0) {
 			continue
 		}
 		if n := room.Reserve(t, limit); n > 0 {

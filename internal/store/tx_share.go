@@ -23,14 +23,10 @@ type Shared struct {
 	spoilt bool
 }
 
-// ShareLimits bound what a function does to its neighbours.
-type ShareLimits struct {
-	// Lock is how long a statement may wait for a lock, Statement how long it may take.
-	Lock, Statement time.Duration
-}
-
 const (
-	share = planFreely + `, set_config('statement_timeout', $2, true), set_config('lock_timeout', $3, true)`
+	// share limits statements, and with them how long they wait for locks. A lock_timeout would be an
+	// error that EXCEPTION WHEN OTHERS hides from us.
+	share = planFreely + `, set_config('statement_timeout', $2, true)`
 	// shareSettings are those that change what statements do, or how long they take: a function that
 	// changes one changes it for those after it. To read all that there are takes six times as long.
 	shareSettings = `
@@ -44,7 +40,11 @@ SELECT concat_ws('|', current_user, session_user, current_setting('search_path')
        current_setting('standard_conforming_strings'), current_setting('transform_null_equals'), current_setting('work_mem'), current_setting('temp_file_limit'),
        current_setting('enable_seqscan'), current_setting('enable_indexscan'), current_setting('enable_bitmapscan'), current_setting('enable_hashjoin'),
        current_setting('enable_mergejoin'), current_setting('enable_nestloop'), current_setting('enable_sort'), current_setting('jit'), current_setting('plan_cache_mode'))`
-	unlimited  = `SELECT set_config('statement_timeout', '0', true), set_config('lock_timeout', '0', true)`
+	// callSettings are also temporary tables and open cursors: a function of the database that a task
+	// names may hide the error when it makes one of the same name.
+	callSettings = `SELECT concat_ws('|', (SELECT count(*) FROM pg_class WHERE pg_my_temp_schema() <> 0 AND relnamespace = pg_my_temp_schema()),
+       (SELECT count(*) FROM pg_cursors), (` + shareSettings + `))`
+	unlimited  = `SELECT set_config('statement_timeout', '0', true)`
 	nextShared = `SAVEPOINT daybook_job`
 	// keepShared checks deferred constraints without a trace: they are checked again at the commit,
 	// and those of the next function are deferred again as they are declared.
@@ -56,15 +56,15 @@ SELECT concat_ws('|', current_user, session_user, current_setting('search_path')
 )
 
 // Share has functions share tx, a transaction of InTx in which the rows of their jobs are locked: a
-// rollback to a savepoint frees what was locked behind it.
-func Share(ctx context.Context, tx pgx.Tx, l ShareLimits) (*Shared, error) {
+// rollback to a savepoint frees what was locked behind it. Each statement may take so long.
+func Share(ctx context.Context, tx pgx.Tx, limit time.Duration) (*Shared, error) {
 	t, own := tx.(*transaction)
 	if !own {
 		return nil, errors.New("the transaction was not begun by InTx")
 	}
 	s := &Shared{tx: t}
 	batch := &pgx.Batch{}
-	batch.Queue(share, nil, milliseconds(l.Statement), milliseconds(l.Lock))
+	batch.Queue(share, nil, milliseconds(limit))
 	batch.Queue(shareSettings).QueryRow(func(row pgx.Row) error { return row.Scan(&s.settings) })
 	batch.Queue(nextShared)
 	if err := t.SendBatch(ctx, batch).Close(); err != nil {
@@ -127,7 +127,7 @@ func IsBlameless(err error) bool {
 	switch SQLState(err) {
 	case "": // the driver's
 		return false
-	case stateLockNotAvailable, "57014", // it was cancelled: by statement_timeout, too
+	case stateLockNotAvailable, stateCanceled, // it was cancelled: by statement_timeout, too
 		"42P07", "42710", // a table or another object exists, such as a temporary table of the same name
 		"42P03", // a cursor of the name is open
 		"55006", // a deferred constraint or a cursor has a table in use

@@ -157,7 +157,7 @@ SELECT j.id
        SELECT q.id
          FROM daybook.jobs q
         WHERE q.state = 'pending' AND /* jobs */q.fleet = @fleet AND /* accounting: */q.priority = s.priority AND q.org_id = s.org_id
-          /* jobs */AND daybook.job_slot(q.type, q.queue) = s.slot/* accounting: */
+          /* jobs */AND daybook.job_slot(q.type, q.queue, q.min_version) = s.slot/* accounting: */
           AND (q.ready_at, q.id) >= (s.at, s.id) AND q.ready_at <= statement_timestamp()
         ORDER BY q.ready_at, q.id
         LIMIT s.quota
@@ -182,7 +182,7 @@ UPDATE daybook.jobs q
 RETURNING q.priority, q.ready_at, q.id, q.org_id, q.run_count, clock_timestamp(), q.reclaims, q.cancel_requested, q.generation,
           /* jobs */q.type, q.payload, coalesce(q.max_attempts, 0), coalesce(q.idempotency_key, ''), q.created_at
           /* accounting: q.document_id, q.version_hint, q.not_ready_count, q.epoch */,
-          coalesce(q.traceparent, '')/* jobs */, coalesce(q.queue, '')/* accounting: */`
+          coalesce(q.traceparent, '')/* jobs */, coalesce(q.queue, ''), coalesce(q.min_version, 0), q.awaited/* accounting: */`
 	point, err := tx.Begin(ctx)
 	if err != nil {
 		return "", err

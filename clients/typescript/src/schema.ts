@@ -300,6 +300,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/jobs/edit": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Edit the payloads of all jobs that match by a JSON patch
+         * @description Dead letters, unless the filter names another state. If the payload of one of them would be refused, nothing is changed. Jobs that the patch does not apply to are left alone.
+         *
+         *     Scope: `operate`.
+         */
+        post: operations["editJobs"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/jobs/enqueue": {
         parameters: {
             query?: never;
@@ -408,6 +430,50 @@ export interface paths {
          *     Scope: `operate`.
          */
         post: operations["cancelJob"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/jobs/{id}/decrypt": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Get a job with what is encrypted of it in plain
+         * @description Each call is in the log of actions. The server needs the keys (KEY_UNKNOWN).
+         *
+         *     Scope: `decrypt`.
+         */
+        post: operations["decryptJob"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/jobs/{id}/edit": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Give a dead letter, or a job that waits or is cancelled, another payload
+         * @description Its attempts, its place in its sequence and its key stay, and getJob shows the old payload. A job that runs is refused (JOB_RUNNING).
+         *
+         *     Scope: `operate`.
+         */
+        post: operations["editJob"];
         delete?: never;
         options?: never;
         head?: never;
@@ -942,10 +1008,10 @@ export interface components {
         };
         BulkOperation: {
             /** @enum {string} */
-            action: "retry" | "cancel";
+            action: "retry" | "cancel" | "edit";
             /**
              * Format: int64
-             * @description How many of them are pending again, or cancelled
+             * @description How many of them are pending again, edited or cancelled; with dryRun of an edit: how many would be edited
              */
             changed: number;
             /** Format: date-time */
@@ -958,7 +1024,7 @@ export interface components {
             finishedAt?: string;
             /**
              * Format: int64
-             * @description How many were left alone, because another transaction changed or locked them meanwhile, or for what leftOpen and leftQueue count
+             * @description How many were left alone, because another transaction changed or locked them meanwhile, because the patch of an edit does not apply or changes nothing, or for what leftOpen and leftQueue count
              */
             left: number;
             /**
@@ -1027,13 +1093,13 @@ export interface components {
         };
         ChangeResponse: {
             jobId: string;
-            /** @description Of a job that was retried or cancelled and is unchanged: why */
+            /** @description Of a job that was retried, edited or cancelled and is unchanged: why */
             reason?: string;
             /**
              * @description What the request did
              * @enum {string}
              */
-            result: "enqueued" | "coalesced" | "requeued" | "rescheduled" | "unchanged" | "cancelled" | "cancelling";
+            result: "enqueued" | "coalesced" | "requeued" | "rescheduled" | "unchanged" | "cancelled" | "cancelling" | "edited";
         } & {
             [key: string]: unknown;
         };
@@ -1045,6 +1111,28 @@ export interface components {
             result: "received" | "unchanged";
         } & {
             [key: string]: unknown;
+        };
+        DebounceStruct: {
+            /**
+             * @description Which payload it has: that of the last request, of the first, or the members of all, the newer ones first; default newest
+             * @enum {string}
+             */
+            keep?: "newest" | "first" | "merged";
+            /**
+             * @description Says which requests of the organization and type are one
+             * @example customer-17
+             */
+            key: string;
+            /**
+             * Format: double
+             * @description How long after the first request it is due at the latest; default: there is no such time
+             */
+            maxWaitSeconds?: number;
+            /**
+             * Format: double
+             * @description How long after the last request the job is due
+             */
+            waitSeconds: number;
         };
         DecidePostedElsewhereRequest: {
             /**
@@ -1141,6 +1229,43 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
+        EditJobRequest: {
+            /** @description Members of the payload to keep encrypted, or * alone for all; needed for a job that is encrypted */
+            encrypt?: string[];
+            /**
+             * Format: int64
+             * @description As getJob showed it: the edit is refused (JOB_CHANGED) if the job was changed since; absent: it is not looked at
+             */
+            generation?: number;
+            /** @description The whole new payload: 128 KB, 10 levels, 500 keys at most */
+            payload: {
+                [key: string]: unknown;
+            };
+            /**
+             * @description Try it again in the same transaction, as retryJob does with this mode; absent: it is not
+             * @enum {string}
+             */
+            retry?: "now" | "later" | "reset";
+            /** @description Leave the check against the type's schema to the worker */
+            skipValidation?: boolean;
+        };
+        EditJobsRequest: {
+            /** @description Must be true, unless dryRun is: every job that matches is meant */
+            all?: boolean;
+            /** @description Count those that would be changed, and change nothing */
+            dryRun?: boolean;
+            /** @description Which jobs are meant; none: every one that the token reaches */
+            filter?: components["schemas"]["RetryFilter"];
+            /** @description A JSON patch (RFC 6902) of each payload */
+            patch: {
+                [key: string]: unknown;
+            }[];
+            /**
+             * @description Try them again as well, as retryJobs does with this mode; absent: they are not
+             * @enum {string}
+             */
+            retry?: "now" | "later" | "reset";
+        };
         EnqueueAccountingJobRequest: {
             documentId: string;
             /** @description The organization; default that of the token */
@@ -1166,8 +1291,12 @@ export interface components {
             after?: string[];
             /** @description Have it wait until those of after have ended in any way: completed, as dead letters, cancelled or removed */
             afterAnyEnd?: boolean;
-            /** @description Have it begin when another system has called back, or when the time is over; without runAt, unique, sequence and after */
+            /** @description Have it begin when another system has called back, or when the time is over; without runAt, unique, sequence, after and debounce */
             callback?: components["schemas"]["CallbackStruct"];
+            /** @description Have it wait for further requests with a key, which change its payload and its time; without idempotencyKey, runAt, unique, sequence, after and callback */
+            debounce?: components["schemas"]["DebounceStruct"];
+            /** @description Members of the payload to keep encrypted in the database, or * alone for all */
+            encrypt?: string[];
             /** @description Makes the request repeatable */
             idempotencyKey?: string;
             /** @description What it is about, to find it by */
@@ -1177,6 +1306,11 @@ export interface components {
              * @description After how many attempts it is a dead letter; default the policy of the type's handler
              */
             maxAttempts?: number;
+            /**
+             * Format: int64
+             * @description The lowest version of the type's handler that may work it: workers with an older one leave it alone; default any
+             */
+            minVersion?: number;
             /** @description The organization; default that of the token */
             orgId?: string;
             /** @description What the job is about: 128 KB, 10 levels, 500 keys at most */
@@ -1234,14 +1368,14 @@ export interface components {
         EnqueuedJob: {
             /** @description For the other system, which answers by POST /api/callbacks/{token}; it is told once, and not of a duplicate */
             callbackToken?: string;
-            /** @description It was there already, because of its key or because it is unique */
+            /** @description It was there already, because of its key, because it is unique, or because it is debounced */
             duplicate: boolean;
             id: string;
             /**
-             * @description What the request did: rescheduled, the unique job that was there is due earlier now; coalesced, it runs and is worked again after its attempt
+             * @description What the request did: rescheduled, the unique job that was there is due earlier now, or the debounced one has its time anew; coalesced, it runs and is worked again after its attempt; replaced, the debounced job that waits has a new payload
              * @enum {string}
              */
-            result: "enqueued" | "unchanged" | "rescheduled" | "coalesced";
+            result: "enqueued" | "unchanged" | "rescheduled" | "coalesced" | "replaced";
         } & {
             [key: string]: unknown;
         };
@@ -1316,6 +1450,26 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
+        JobEdit: {
+            /**
+             * Format: date-time
+             * @description When it was edited
+             */
+            at: string;
+            /**
+             * Format: int64
+             * @description How many attempts there had been then
+             */
+            attempts: number;
+            /** @description Who edited it */
+            by: string;
+            /** @description What it was until then */
+            payload: {
+                [key: string]: unknown;
+            };
+        } & {
+            [key: string]: unknown;
+        };
         JobResponse: {
             /**
              * Format: int64
@@ -1326,11 +1480,20 @@ export interface components {
             cancelRequested?: boolean;
             /** Format: date-time */
             createdAt: string;
+            /** @description The key of the requests that it has gathered */
+            debounceKey?: string;
+            /** @description The payloads that it had before, the first one first; absent: it has its first one */
+            edits?: components["schemas"]["JobEdit"][];
             error?: string;
             /** @description The last error's code */
             errorCode?: string;
             /** Format: date-time */
             finishedAt?: string;
+            /**
+             * Format: int64
+             * @description Grows with each request for the job
+             */
+            generation: number;
             /** @description A page of the attempts, the newest first */
             history: components["schemas"]["Attempt"][];
             /**
@@ -1348,6 +1511,11 @@ export interface components {
              * @description Absent: the policy of the type's handler says
              */
             maxAttempts?: number;
+            /**
+             * Format: int64
+             * @description The lowest version of the type's handler that may work it; absent: any
+             */
+            minVersion?: number;
             /** @description For the next page of the history; absent: this is the last one */
             nextCursor?: string;
             orgId: string;
@@ -1376,6 +1544,8 @@ export interface components {
              * @enum {string}
              */
             state: "pending" | "leased" | "completed" | "failed" | "cancelled";
+            /** @description Steps whose results are kept, in the order in which they were begun */
+            steps?: components["schemas"]["JobStep"][];
             /** @description The trace of the request that made it, as W3C Trace Context writes it */
             traceparent?: string;
             /** @description The turn that has leased it */
@@ -1389,6 +1559,37 @@ export interface components {
             waitsFor?: components["schemas"]["WaitsFor"][];
             /** @description Who works on it now */
             worker?: string;
+        } & {
+            [key: string]: unknown;
+        };
+        JobStep: {
+            /**
+             * Format: int64
+             * @description The attempt that kept it last
+             */
+            attempt: number;
+            /** @description False: a loop that has not ended */
+            done: boolean;
+            /**
+             * Format: date-time
+             * @description When it was kept last
+             */
+            keptAt: string;
+            name: string;
+            /**
+             * Format: int64
+             * @description The how many-th step of its attempt it was, from 1
+             */
+            position: number;
+            /** @description What the step returned, or where its loop stands */
+            result: unknown;
+            /** Format: date-time */
+            startedAt: string;
+            /**
+             * Format: int64
+             * @description How often it was kept: once, or once for each round of a loop
+             */
+            times: number;
         } & {
             [key: string]: unknown;
         };
@@ -1457,6 +1658,8 @@ export interface components {
             cancelRequested?: boolean;
             /** Format: date-time */
             createdAt: string;
+            /** @description The key of the requests that it has gathered */
+            debounceKey?: string;
             error?: string;
             /** @description The last error's code */
             errorCode?: string;
@@ -1472,6 +1675,11 @@ export interface components {
              * @description Absent: the policy of the type's handler says
              */
             maxAttempts?: number;
+            /**
+             * Format: int64
+             * @description The lowest version of the type's handler that may work it; absent: any
+             */
+            minVersion?: number;
             orgId: string;
             /** @description Who owns the type, as a worker put it on record */
             owner?: string;
@@ -3694,6 +3902,139 @@ export interface operations {
             };
         };
     };
+    editJobs: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["EditJobsRequest"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    Location?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BulkOperation"];
+                };
+            };
+            /** @description It takes longer: the server goes on, and GET /api/bulk-operations/{id} says how far it has come */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BulkOperation"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unsupported Media Type */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     enqueueJob: {
         parameters: {
             query?: never;
@@ -4285,6 +4626,275 @@ export interface operations {
             cookie?: never;
         };
         requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChangeResponse"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unsupported Media Type */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    decryptJob: {
+        parameters: {
+            query?: {
+                /** @description How many at most */
+                limit?: number;
+                /** @description nextCursor of the page before; the other parameters must be the same */
+                cursor?: string;
+            };
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobResponse"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unsupported Media Type */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    editJob: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["EditJobRequest"];
+            };
+        };
         responses: {
             /** @description OK */
             200: {

@@ -34,8 +34,11 @@ type Environment struct {
 	MetricsOrganizations string `env:"DAYBOOK_METRICS_ORGANIZATIONS"`
 	// MetricsSampleEvery is the pause between two samples of the queues; 0: the default.
 	MetricsSampleEvery time.Duration `env:"DAYBOOK_METRICS_SAMPLE_EVERY"`
-	NoColor            string        `env:"NO_COLOR"`
-	Term               string        `env:"TERM"`
+	// EncryptionKeys is the file of the keys that encrypt payloads; empty: there are none.
+	EncryptionKeys string `env:"DAYBOOK_ENCRYPTION_KEYS"`
+
+	NoColor string `env:"NO_COLOR"`
+	Term    string `env:"TERM"`
 }
 
 // App is what every command shares: streams, global flags and what follows from them.

@@ -117,6 +117,10 @@ func Serve(ctx context.Context, a *cli.App, o ServeOptions) (err error) {
 	if err != nil {
 		return err
 	}
+	keys, err := a.Encryption()
+	if err != nil {
+		return err
+	}
 	defer func() { err = errors.Join(err, builtin.Close()) }()
 	measured, stopMeasuring, err := newMetrics(ctx, a,
 		workers.MetricsOptions{Pool: db.Pool, Service: "daybook-serve", Standby: true}, o.metricsListen)
@@ -153,7 +157,7 @@ func Serve(ctx context.Context, a *cli.App, o ServeOptions) (err error) {
 		o.Serving("http://" + listener.Addr().String())
 	}
 	serving, err := server.New(ctx, server.Options{
-		Pool: db.Pool, DueJobs: due, CheckPayload: cli.CheckBuiltinPayload, TypeName: registry.TypeName, Metrics: measured,
+		Pool: db.Pool, DueJobs: due, CheckPayload: cli.CheckBuiltinPayload, TypeName: registry.TypeName, Metrics: measured, Encryption: keys,
 		Temporal: temporal, Log: a.Log, Version: a.Version,
 	})
 	if err != nil {

@@ -78,7 +78,7 @@ func tokensCreateCommand(a *cli.App) *cobra.Command {
 	}
 	flags := command.Flags()
 	flags.StringVar(&n.Name, "name", "", "what the token is for")
-	flags.StringSliceVar(&scopes, "scope", nil, "what it allows: read, enqueue, operate; several with commas or repeated")
+	flags.StringSliceVar(&scopes, "scope", nil, "what it allows: read, enqueue, operate, decrypt; several with commas or repeated")
 	flags.StringVar(&n.OrgID, "org", "", "the only organization that it reaches")
 	flags.BoolVar(&all, "all-orgs", false, "it reaches every organization")
 	flags.StringSliceVar(&n.Types, "types", nil,
@@ -100,7 +100,7 @@ func parseScopes(names []string) ([]tokens.Scope, error) {
 	for _, name := range names {
 		scope := tokens.Scope(strings.TrimSpace(name))
 		if !slices.Contains([]tokens.Scope{tokens.Read, tokens.Enqueue, tokens.Operate}, scope) {
-			return nil, cli.Usagef("--scope %q: want read, enqueue or operate", name)
+			return nil, cli.Usagef("--scope %q: want read, enqueue, operate or decrypt", name)
 		}
 		if !slices.Contains(scopes, scope) {
 			scopes = append(scopes, scope)

@@ -1,6 +1,7 @@
 package work
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"strconv"
@@ -13,6 +14,7 @@ import (
 	"github.com/daybook-dev/daybook/cmd/daybook/internal/terminal"
 	"github.com/daybook-dev/daybook/internal/answers"
 	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/store/actions"
 	"github.com/daybook-dev/daybook/internal/store/listing"
 	"github.com/daybook-dev/daybook/internal/telemetry/span"
 	"github.com/daybook-dev/daybook/internal/text/phrase"
@@ -20,10 +22,10 @@ import (
 )
 
 func jobsCommand(a *cli.App) *cobra.Command {
-	command := &cobra.Command{Use: "jobs", Short: "Enqueue, search, show, retry, cancel and count jobs"}
-	command.AddCommand(jobsEnqueueCommand(a), jobsListCommand(a), jobsShowCommand(a), jobsRetryCommand(a),
-		jobsCancelCommand(a), jobsResumeCommand(a), jobsStatsCommand(a), jobsTypesCommand(a),
-		jobsLimitCommand(a), jobsLimitsCommand(a))
+	command := &cobra.Command{Use: "jobs", Short: "Enqueue, search, show, retry, edit, cancel and count jobs"}
+	command.AddCommand(jobsEnqueueCommand(a), jobsListCommand(a), jobsShowCommand(a), jobsDecryptCommand(a),
+		jobsRetryCommand(a), jobsEditCommand(a), jobsCancelCommand(a), jobsResumeCommand(a), jobsStatsCommand(a),
+		jobsTypesCommand(a), jobsLimitCommand(a), jobsLimitsCommand(a))
 	return command
 }
 
@@ -129,34 +131,58 @@ func printJobs(a *cli.App, w io.Writer, jobs []models.Job, owners map[string]str
 		}
 		t.Add(j.ID, j.OrgID, j.Type, owners[j.Type], string(j.State), strconv.Itoa(j.RunCount), cli.FormatTime(j.CreatedAt),
 			due, cli.OptionalTime(j.FinishedAt),
-			answers.Text(j.LastErrorCode), cli.ListLine(answers.Text(j.LastError)))
+			answers.Text(j.LastErrorCode), cli.ListLine(answers.ErrorText(j.LastError)))
 	}
 	return a.Print(w, t)
 }
 
 func jobsShowCommand(a *cli.App) *cobra.Command {
-	var page cli.PageFlags
-	command := &cobra.Command{
+	return jobCommand(a, &cobra.Command{
 		Use:   "show ID",
 		Short: "Show a job: payload, links, result, and the history of its attempts",
-		Args:  cobra.ExactArgs(1),
-		RunE: func(c *cobra.Command, args []string) error {
-			history, err := page.History()
-			if err != nil {
-				return err
-			}
-			db, err := a.Open(c.Context(), 1)
-			if err != nil {
-				return err
-			}
-			defer db.Close()
-			d, err := db.Job(c.Context(), "", args[0], history)
-			if err != nil {
-				return err
-			}
-			shown := answers.JobDetailOf(&d)
-			return a.Emit(shown, func(w io.Writer) error { return printJob(a, w, &d, shown.NextCursor) })
-		},
+	}, func(context.Context, *listing.JobDetail) error { return nil })
+}
+
+func jobsDecryptCommand(a *cli.App) *cobra.Command {
+	return jobCommand(a, &cobra.Command{
+		Use:   "decrypt ID",
+		Short: "Show a job with what is encrypted of it in plain",
+		Long: "Shows a job as `daybook jobs show` does, with what is encrypted of it in plain, by the keys of\n" +
+			"DAYBOOK_ENCRYPTION_KEYS. Each call is in the log of actions (`daybook actions`).",
+	}, func(ctx context.Context, d *listing.JobDetail) error {
+		keys, err := a.Encryption()
+		if err != nil {
+			return err
+		}
+		actions.About(ctx, d.OrgID, "", nil)
+		return answers.Decrypt(ctx, keys, d)
+	})
+}
+
+// jobCommand shows one job. prepare may change what it shows.
+func jobCommand(a *cli.App, command *cobra.Command, prepare func(context.Context, *listing.JobDetail) error,
+) *cobra.Command {
+	var page cli.PageFlags
+	command.Args = cobra.ExactArgs(1)
+	command.RunE = func(c *cobra.Command, args []string) error {
+		history, err := page.History()
+		if err != nil {
+			return err
+		}
+		db, err := a.Open(c.Context(), 1)
+		if err != nil {
+			return err
+		}
+		defer db.Close()
+		d, err := db.Job(c.Context(), "", args[0], history)
+		if err != nil {
+			return err
+		}
+		if err := prepare(c.Context(), &d); err != nil {
+			return err
+		}
+		shown := answers.JobDetailOf(&d)
+		return a.Emit(shown, func(w io.Writer) error { return printJob(a, w, &d, shown.NextCursor) })
 	}
 	page.Add(command, "attempts, the newest first,", 20)
 	return command
@@ -177,25 +203,35 @@ func printJob(a *cli.App, w io.Writer, d *listing.JobDetail, older string) error
 		{"priority", answers.Priority(d.Priority)},
 		{"key", answers.Text(d.IdempotencyKey)},
 		{"queue", answers.Text(d.Queue)},
+		{"min version", versionText(d.MinVersion)},
 		{"sequence", answers.Text(d.Sequence)},
 		{"limit key", answers.Text(d.LimitKey)},
+		{"debounce key", answers.Text(d.DebounceKey)},
 		{"enqueued", cli.FormatTime(d.CreatedAt)},
 		{"due", dueOf(&d.Job)},
 		{"finished", cli.OptionalTime(d.FinishedAt)},
 		{"last attempt", cli.OptionalTime(d.LastAttemptedAt)},
 		{"error", answers.Text(d.LastErrorCode)},
-		{"", answers.Text(d.LastError)},
+		{"", answers.ErrorText(d.LastError)},
 		{"worker", answers.Text(d.Worker)},
 		{"trace", span.TraceID(answers.Text(d.TraceParent))},
+		{"generation", strconv.FormatInt(d.Generation, 10)},
 		{"payload", string(d.Payload)},
 		{"progress", string(d.Progress)},
 		{"result", string(d.Result)},
+	}
+	for _, e := range d.Edits {
+		lines = append(lines, [2]string{"edited", fmt.Sprintf("%s by %s, after %s; the payload was %s",
+			cli.FormatTime(e.At), e.By, phrase.Plural(int64(e.Attempts), "attempt", "attempts"), e.Payload)})
 	}
 	for _, l := range d.Links {
 		lines = append(lines, [2]string{"link", l.Kind + "=" + l.ID})
 	}
 	for _, w := range d.WaitsFor {
 		lines = append(lines, [2]string{"waits for", waitsForText(w)})
+	}
+	for i := range d.Steps {
+		lines = append(lines, [2]string{"step", stepText(&d.Steps[i])})
 	}
 	for _, line := range lines {
 		if line[1] == "" {
@@ -215,7 +251,7 @@ func printJob(a *cli.App, w io.Writer, d *listing.JobDetail, older string) error
 		at := &d.Attempts[i]
 		t.Add(strconv.Itoa(at.Attempt), cli.FormatTime(at.StartedAt), phrase.Duration(at.EndedAt.Sub(at.StartedAt)),
 			cli.OutcomeOf(&models.Attempt{Outcome: at.Outcome, Times: at.Times, FirstStartedAt: at.FirstStartedAt}),
-			at.Worker, answers.Text(at.ErrorCode), answers.Text(at.Error))
+			at.Worker, answers.Text(at.ErrorCode), answers.ErrorText(at.Error))
 	}
 	if err := a.Print(w, t); err != nil || older == "" {
 		return err
@@ -223,6 +259,27 @@ func printJob(a *cli.App, w io.Writer, d *listing.JobDetail, older string) error
 	_, err := fmt.Fprintf(w, "%s in all; older ones: --cursor %s\n", phrase.Plural(d.AttemptRows, "entry", "entries"),
 		older)
 	return err
+}
+
+// versionText is the lowest version of a handler; empty: there is none.
+func versionText(version *int) string {
+	if version == nil {
+		return ""
+	}
+	return strconv.Itoa(*version)
+}
+
+// stepText is a step that is kept, in a line.
+func stepText(s *store.Step) string {
+	text := fmt.Sprintf("%s, attempt %d, %s, took %s", s.Name, s.Attempt, cli.FormatTime(s.KeptAt),
+		phrase.Duration(s.KeptAt.Sub(s.StartedAt)))
+	if s.Times > 1 || !s.Done {
+		text += ", " + phrase.Plural(int64(s.Times), "round", "rounds")
+	}
+	if !s.Done {
+		text += ", goes on"
+	}
+	return text + ": " + string(s.Result)
 }
 
 func jobsStatsCommand(a *cli.App) *cobra.Command {

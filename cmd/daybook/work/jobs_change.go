@@ -81,18 +81,28 @@ func (f *changeFlags) change(ctx context.Context, a *cli.App, args []string,
 		})
 	}
 	op, ended := many(ctx, db, listing.BulkJobs{Filter: filter, All: true, DryRun: f.dryRun})
+	return f.emitBulk(a, &op, ended, done)
+}
+
+// emitBulk says what became of a request for many jobs.
+func (f *changeFlags) emitBulk(a *cli.App, op *models.BulkOperation, ended error, done string) error {
 	if ended != nil && op.Matched > 0 {
 		a.Say("Ended after %d of %s. `daybook jobs resume` goes on: %v", op.Changed+op.LeftAlone,
 			phrase.Plural(int64(op.Matched), "job", "jobs"), ended)
 	}
-	return a.EmitDone(ended, op.Matched == 0, answers.BulkOperationOf(&op, f.dryRun), func(w io.Writer) error {
+	return a.EmitDone(ended, op.Matched == 0, answers.BulkOperationOf(op, f.dryRun), func(w io.Writer) error {
+		if f.dryRun && op.Action == models.BulkEdit {
+			_, err := fmt.Fprintf(w, "%s, %d would be edited; nothing was changed\n",
+				phrase.Plural(int64(op.Matched), "job matches", "jobs match"), op.Changed)
+			return err
+		}
 		if f.dryRun {
 			_, err := fmt.Fprintf(w, "%s; nothing was changed\n",
 				phrase.Plural(int64(op.Matched), "job matches", "jobs match"))
 			return err
 		}
 		if op.LeftAlone > 0 {
-			a.Say("%s left alone%s", phrase.Plural(int64(op.LeftAlone), "job was", "jobs were"), whyLeft(&op))
+			a.Say("%s left alone%s", phrase.Plural(int64(op.LeftAlone), "job was", "jobs were"), whyLeft(op))
 		}
 		if op.Matched == 0 {
 			_, err := fmt.Fprintln(w, noneMatches)
@@ -113,7 +123,12 @@ func whyLeft(op *models.BulkOperation) string {
 	}
 	add(op.LeftOpen, "because another job of the same payload or schedule is open, and one may be")
 	add(op.LeftQueue, "because their named queue was deleted: make it again by `daybook queues create`")
-	add(op.LeftAlone-op.LeftOpen-op.LeftQueue, "because another transaction changed or locked them meanwhile")
+	others := "because another transaction changed or locked them meanwhile"
+	if op.Action == models.BulkEdit {
+		others = "because the patch does not apply or changes nothing, another job has the payload, or another " +
+			"transaction changed or locked them meanwhile"
+	}
+	add(op.LeftAlone-op.LeftOpen-op.LeftQueue, others)
 	return strings.TrimSuffix(why, "; ")
 }
 
@@ -125,8 +140,8 @@ func jobsRetryCommand(a *cli.App) *cobra.Command {
 		Use:   "retry (ID | --all [--org ORG] [--type TYPE] [--code CODE] [--since 24h])",
 		Short: "Try a job again, or all dead letters that match",
 		Long: "Tries a job again: --mode now at once, later after a delay (--delay, default 5m), reset at once and with its attempts\n" +
-			"counted from 0. now and later keep the count, and give it at least one more attempt. Fix the cause of a " +
-			"failure first.",
+			"counted from 0 and its steps forgotten. now and later keep both, and give it at least one more attempt. " +
+			"Fix the cause of a failure first.",
 		Example: "  daybook jobs retry 0197… --mode reset\n  daybook jobs retry --all --type webhook --code UPSTREAM_5XX " +
 			"--since 24h --dry-run",
 		Args: cobra.MaximumNArgs(1),
@@ -175,7 +190,7 @@ func jobsCancelCommand(a *cli.App) *cobra.Command {
 func jobsResumeCommand(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "resume OPERATION",
-		Short: "Continue a retry or cancel of many jobs that was interrupted",
+		Short: "Continue a retry, edit or cancel of many jobs that was interrupted",
 		Long: "Continues a bulk operation: the jobs that it has not changed yet are changed now. A server (daybook serve) continues\n" +
 			"operations by itself that no other process works on.",
 		Args: cobra.ExactArgs(1),

@@ -47,12 +47,21 @@ func jobsEnqueueCommand(a *cli.App) *cobra.Command {
 			if o.RunAt, err = parseDue("--run-at", runAt, delay); err != nil {
 				return err
 			}
+			if o.Debounce.Key == "" {
+				if err := unusedDebounce(c); err != nil {
+					return err
+				}
+				o.Debounce = queue.Debounce{}
+			}
 			for _, text := range links {
 				l, err := cli.ParseLink(text)
 				if err != nil {
 					return err
 				}
 				o.Links = append(o.Links, queue.Link{Kind: l.Kind, ID: l.ID})
+			}
+			if o.Encryption, err = a.Encryption(); err != nil {
+				return err
 			}
 			job := queue.RawPayload{Type: args[0], Data: raw}
 			if err := queue.CheckJob(org, job, o); err != nil {
@@ -97,6 +106,8 @@ func jobsEnqueueCommand(a *cli.App) *cobra.Command {
 	flags.StringVar(&priority, "priority", "normal", "high, normal or low")
 	flags.IntVar(&o.MaxAttempts, "max-attempts", 0,
 		"after how many attempts it is a dead letter (default the policy of the type's handler)")
+	flags.IntVar(&o.MinVersion, "min-version", 0,
+		"the lowest version of the type's handler that may work it: workers with an older one leave it alone (default any)")
 	flags.StringArrayVar(&links, "link", nil, "what it is about, such as order=17; may be repeated")
 	flags.BoolVar(&o.Unique, "unique", false, "have no second one of the same type and payload while one waits or runs")
 	flags.StringVar(&o.Queue, "queue", "", "the named queue (default the queue default)")
@@ -105,14 +116,34 @@ func jobsEnqueueCommand(a *cli.App) *cobra.Command {
 	flags.StringArrayVar(&o.After, "after", nil, "the id of a job that must be completed before; may be repeated")
 	flags.BoolVar(&o.AfterAnyEnd, "after-any-end", false,
 		"have it wait until those jobs have ended in any way, also as dead letters, cancelled or removed")
+	flags.StringVar(&o.Debounce.Key, "debounce", "",
+		"have it wait for further requests with this key, which change its payload and its time")
+	flags.DurationVar(&o.Debounce.Wait, "debounce-wait", time.Minute, "how long after the last request it is due")
+	flags.DurationVar(&o.Debounce.MaxWait, "debounce-max-wait", 0,
+		"how long after the first request it is due at the latest (default: there is no such time)")
+	flags.StringVar((*string)(&o.Debounce.Keep), "debounce-keep", "newest", "which payload it has: newest, first or merged")
+	flags.StringVar(&o.Debounce.Merge, "debounce-merge", "",
+		"the function of the database that merges payloads (default: the members of both, the newer ones first)")
 	flags.StringVar(&callback.Name, "callback", "",
 		"have it begin when another system has called back; the name by which the handler reads the callback")
 	flags.DurationVar(&callback.Within, "callback-within", 24*time.Hour,
 		"how long the callback may take to come; the job begins then in any case")
+	flags.StringSliceVar(&o.Encrypt, "encrypt", nil,
+		"members of the payload to keep encrypted, or * for all; needs DAYBOOK_ENCRYPTION_KEYS")
 	flags.BoolVar(&o.SkipValidation, "skip-validation", false, "leave the check against the type's schema to the worker")
 	a.CreateFlag(command)
 	_ = command.MarkFlagRequired("org")
 	return command
+}
+
+// unusedDebounce refuses the flags of a debounced job that has no key.
+func unusedDebounce(c *cobra.Command) error {
+	for _, name := range []string{"debounce", "debounce-wait", "debounce-max-wait", "debounce-keep", "debounce-merge"} {
+		if c.Flags().Changed(name) {
+			return cli.Usagef("--%s needs a key: --debounce KEY", name)
+		}
+	}
+	return nil
 }
 
 // emitEnqueued says what a request led to.
@@ -122,7 +153,10 @@ func emitEnqueued(a *cli.App, done *queue.EnqueuedJobWithCallback) error {
 		Result: string(done.Result),
 	}, func(w io.Writer) error {
 		what := "enqueued"
-		if done.Duplicate {
+		switch {
+		case done.Result == queue.Replaced:
+			what = "replaced the payload that waited"
+		case done.Duplicate:
 			what = "there already"
 		}
 		_, err := fmt.Fprintf(w, "%s (job %s)\n", what, done.ID)
@@ -133,9 +167,17 @@ func emitEnqueued(a *cli.App, done *queue.EnqueuedJobWithCallback) error {
 	})
 }
 
-// readPayload reads a payload from the flag, or from the file that it names. It says where it is no
-// JSON; what is empty is {}.
+// readPayload reads a payload from the flag, or from the file that it names. What is empty is {}.
 func readPayload(a *cli.App, text string) (json.RawMessage, error) {
+	raw, err := readJSON(a, "--payload", text)
+	if err == nil && len(raw) == 0 {
+		raw = json.RawMessage("{}")
+	}
+	return raw, err
+}
+
+// readJSON reads JSON from a flag, or from the file that it names, and says where it is none.
+func readJSON(a *cli.App, flag, text string) (json.RawMessage, error) {
 	data := []byte(text)
 	if path, isFile := strings.CutPrefix(text, "@"); isFile {
 		var err error
@@ -145,20 +187,20 @@ func readPayload(a *cli.App, text string) (json.RawMessage, error) {
 	}
 	data, err := bom.Trim(data) // a flag may hold what was a file
 	if err != nil {
-		return nil, cli.Tagged(queue.ErrPayloadInvalid, "--payload: %v", err)
+		return nil, cli.Tagged(queue.ErrPayloadInvalid, "%s: %v", flag, err)
 	}
 	if len(bytes.TrimSpace(data)) == 0 {
-		return json.RawMessage("{}"), nil
+		return nil, nil
 	}
 	var raw json.RawMessage
 	if err := json.Unmarshal(data, &raw); err != nil {
 		if at, ok := errors.AsType[*json.SyntaxError](err); ok {
-			return nil, cli.Tagged(queue.ErrPayloadInvalid, "--payload is no JSON: at byte %d: %v", at.Offset, err)
+			return nil, cli.Tagged(queue.ErrPayloadInvalid, "%s is no JSON: at byte %d: %v", flag, at.Offset, err)
 		}
-		return nil, cli.Tagged(queue.ErrPayloadInvalid, "--payload is no JSON: %v", err)
+		return nil, cli.Tagged(queue.ErrPayloadInvalid, "%s is no JSON: %v", flag, err)
 	}
 	if err := strictjson.UnmarshalSettings(data, new(any)); err != nil { // such as a name that is there twice
-		return nil, cli.Tagged(queue.ErrPayloadInvalid, "--payload: %v", err)
+		return nil, cli.Tagged(queue.ErrPayloadInvalid, "%s: %v", flag, err)
 	}
 	return raw, nil
 }

@@ -10,7 +10,7 @@ type Room struct{ closed map[string]bool }
 func Unbounded() Room { return Room{map[string]bool{}} }
 
 // Handles implements store.Room.
-func (Room) Handles(string) bool { return true }
+func (Room) Handles(string, int) bool { return true }
 
 // Free implements store.Room.
 func (Room) Free(string) bool { return true }

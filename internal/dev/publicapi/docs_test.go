@@ -34,6 +34,7 @@ import (
 	"github.com/daybook-dev/daybook/admin/books"
 	"github.com/daybook-dev/daybook/daybooktest"
 	"github.com/daybook-dev/daybook/handlers"
+	"github.com/daybook-dev/daybook/encryption"
 	"github.com/daybook-dev/daybook/jobs"
 	"github.com/daybook-dev/daybook/queue"
 	"github.com/daybook-dev/daybook/daybooktest/queuetest"
@@ -84,6 +85,10 @@ func post(context.Context, Letter, string) (Posted, error)  { return Posted{}, n
 func sendWelcome(context.Context, string, string) error     { return nil }
 func ShipWorkflow()                                         {}
 
+func upload(context.Context, Charge, string) (string, error)       { return "", nil }
+func book(context.Context, pgx.Tx, Charge, string) (int64, error)   { return 0, nil }
+func importRows(context.Context, pgx.Tx, int64, int, int) (int, error) { return 0, nil }
+
 var (
 	c                             client.Client
 	content, payload              []byte
@@ -96,6 +101,7 @@ var (
 	lockPayments                  func(context.Context, pgx.Tx, []source.Key[[16]byte]) ([]source.Key[[16]byte], error)
 	log                           *slog.Logger
 	order, org, schema, TaskQueue string
+	payment                       struct{ IBAN string }
 	greet                         func(context.Context, *jobs.Job[greeting]) error
 	pool                          *pgxpool.Pool
 	registry                      *jobs.Registry

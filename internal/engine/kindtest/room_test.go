@@ -27,7 +27,7 @@ type room struct {
 	full        bool
 }
 
-func (r *room) Handles(string) bool { return r.handles }
+func (r *room) Handles(string, int) bool { return r.handles }
 
 func (r *room) Free(string) bool {
 	r.mu.Lock()

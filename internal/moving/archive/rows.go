@@ -174,13 +174,15 @@ type line struct {
 	} `json:"links"`
 	Receipts   []struct{} `json:"receipts"`
 	Deliveries []struct{} `json:"deliveries"`
+	Steps      []struct{} `json:"steps"`
 	raw        json.RawMessage
 }
 
 // row is the line as it was read from the database.
 func (l *line) row() store.ArchivedRow {
-	r := store.ArchivedRow{OrgID: l.OrgID, Line: l.raw, Counts: [5]int64{
+	r := store.ArchivedRow{OrgID: l.OrgID, Line: l.raw, Counts: [6]int64{
 		int64(len(l.Jobs)), int64(len(l.Attempts)), int64(len(l.Links)), int64(len(l.Receipts)), int64(len(l.Deliveries)),
+		int64(len(l.Steps)),
 	}}
 	if len(l.Jobs) > 0 {
 		r.EndedAt = l.Jobs[0].FinishedAt

@@ -25,9 +25,9 @@ func finished(t *testing.T, pool *pgxpool.Pool, org string, n int) {
 	_, err := pool.Exec(t.Context(), `
 WITH jobs AS (
     INSERT INTO daybook.jobs (id, org_id, type, payload, idempotency_key, input_hash, state, run_count, result, finished_at,
-                              completed_turn_id, completed_fence, completed_by, completed_started_at)
+                              completed_turn_id, completed_fence, completed_by, completed_started_at, awaited)
     SELECT $1 || '-' || i, $1, 'webhook', jsonb_build_object('n', i, 'amount', 12345678901234567890.123456789), 'key-' || i, sha256('x'), 'completed', 2,
-           '{"größe": "7 \" \\ "}', clock_timestamp() - interval '40 days' + i * interval '1 second', 'run/0/1', 8, 'host', '2026-01-02 03:05:05.678901+02'
+           '{"größe": "7 \" \\ "}', clock_timestamp() - interval '40 days' + i * interval '1 second', 'run/0/1', 8, 'host', '2026-01-02 03:05:05.678901+02', true
       FROM generate_series(1, $2::int) AS i
     RETURNING id, org_id
 ), attempts AS (
@@ -39,6 +39,8 @@ WITH jobs AS (
     INSERT INTO daybook.webhook_deliveries (job_id, attempt, url, ok, duration_ms, org_id) SELECT id, 1, 'https://example.com', true, 3, org_id FROM jobs
 ), deliveries AS (
     INSERT INTO daybook.job_deliveries (job_id, channel, state, attempt, generation, reference) SELECT id, 'email', 'sent', 1, 0, 'm1' FROM jobs
+), steps AS (
+    INSERT INTO daybook.job_steps (job_id, name, position, attempt, result, started_at) SELECT id, 'upload', 1, 1, '{"n": 1.50}', '2026-01-02 03:05:05.678901+02' FROM jobs
 )
 SELECT`, org, n)
 	require.NoError(t, err)
@@ -51,7 +53,7 @@ func whole(t *testing.T, pool *pgxpool.Pool) []string {
 	t.Helper()
 	rows, err := pool.Query(t.Context(), `
 SELECT x FROM (SELECT j::text FROM daybook.jobs j UNION ALL SELECT a::text FROM daybook.attempts a UNION ALL SELECT l::text FROM daybook.job_links l
-               UNION ALL SELECT w::text FROM daybook.webhook_deliveries w UNION ALL SELECT d::text FROM daybook.job_deliveries d) AS all_rows (x) ORDER BY x`)
+               UNION ALL SELECT w::text FROM daybook.webhook_deliveries w UNION ALL SELECT d::text FROM daybook.job_deliveries d UNION ALL SELECT s::text FROM daybook.job_steps s) AS all_rows (x) ORDER BY x`)
 	require.NoError(t, err)
 	texts, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	require.NoError(t, err)
@@ -257,6 +259,6 @@ func TestDamagedFiles(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, json.Unmarshal(text, &manifest))
 	assert.Equal(t, files[1].SHA256, manifest.SHA256)
-	assert.Equal(t, map[string]int64{"jobs": 2, "attempts": 2, "links": 2, "receipts": 2, "deliveries": 2},
+	assert.Equal(t, map[string]int64{"jobs": 2, "attempts": 2, "links": 2, "receipts": 2, "deliveries": 2, "steps": 2},
 		manifest.Counts)
 }

@@ -454,6 +454,7 @@ func TestEveryTableIsErasedOrHarmless(t *testing.T) {
 	t.Parallel()
 	erased := []string{
 		"daybook.jobs", "daybook.job_links", "daybook.attempt_log", "daybook.webhook_deliveries", "daybook.job_deliveries",
+		"daybook.job_steps",
 		"daybook.actions", "daybook.adopted_rows", "daybook.api_tokens",
 		"daybook.console_sessions", "daybook.organizations", "daybook.documents", "daybook.accounting_work_queue",
 	}

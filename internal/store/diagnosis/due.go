@@ -24,6 +24,8 @@ const (
 	QueuePaused   Reason = "queue paused"
 	QueueUnworked Reason = "queue unworked"
 	QueueLimited  Reason = "queue limited"
+	// TooNew jobs need a version of their type's handler that no worker of their fleet has.
+	TooNew Reason = "version"
 )
 
 // What a pause or a cap of tasks is of: their type, all tasks together, or both.
@@ -40,7 +42,8 @@ type Due struct {
 	Reason Reason
 	// OrgID is set where an organization holds them back: a pause or a cap.
 	OrgID string
-	// Needs are the source and the hooks that foreign jobs wait for, as text; of jobs that their
+	// Needs are the source and the hooks that foreign jobs wait for, as text; of jobs that no handler
+	// is new enough for, the version; of jobs that their
 	// named queue holds back, its name; of tasks that are paused or capped, whose limit it is:
 	// LimitOfType, LimitOfAll or LimitOfBoth.
 	Needs string
@@ -98,10 +101,10 @@ SELECT '', h.reason, CASE WHEN h.reason IN ('paused', 'capped') THEN h.org_id EL
  ORDER BY 7`,
 	"jobs": `
 WITH due AS MATERIALIZED (
-    (SELECT one.id, one.org_id, one.type, one.queue, one.fleet, one.ready_at
+    (SELECT one.id, one.org_id, one.type, one.queue, one.fleet, one.min_version, one.ready_at
        FROM daybook.fleets f
       CROSS JOIN LATERAL (
-            SELECT q.id, q.org_id, q.type, q.queue, q.fleet, q.ready_at
+            SELECT q.id, q.org_id, q.type, q.queue, q.fleet, q.min_version, q.ready_at
               FROM daybook.jobs q
              WHERE $1 = '' AND q.fleet = f.id AND num_nulls(nullif(q.state, 'pending')) = 1 AND q.ready_at <= statement_timestamp()
              ORDER BY q.ready_at
@@ -109,11 +112,11 @@ WITH due AS MATERIALIZED (
       ORDER BY one.ready_at
       LIMIT $2)
     UNION ALL
-    SELECT one.id, one.org_id, one.type, one.queue, one.fleet, one.ready_at
+    SELECT one.id, one.org_id, one.type, one.queue, one.fleet, one.min_version, one.ready_at
       FROM daybook.fleets f
      CROSS JOIN generate_series(1, 3) AS p (priority)
      CROSS JOIN LATERAL (
-           SELECT q.id, q.org_id, q.type, q.queue, q.fleet, q.ready_at
+           SELECT q.id, q.org_id, q.type, q.queue, q.fleet, q.min_version, q.ready_at
              FROM daybook.jobs q
             WHERE $1 <> '' AND q.state = 'pending' AND q.fleet = f.id AND q.priority = p.priority AND q.org_id = $1 AND q.ready_at <= statement_timestamp()
             LIMIT $2 / 3) one
@@ -139,16 +142,20 @@ WITH due AS MATERIALIZED (
      CROSS JOIN LATERAL (SELECT least(u.max_parallel, u.per_process * w.live) AS most) b
      WHERE u.name IN (SELECT due.queue FROM due)
 ), held AS (
-    SELECT d.id, d.org_id, d.type, d.ready_at, coalesce(o.paused_at, n.paused_at) AS paused_at, n.name, n.fleet,
+    SELECT d.id, d.org_id, d.type, d.min_version, d.ready_at, coalesce(o.paused_at, n.paused_at) AS paused_at, n.name, n.fleet,
            CASE WHEN o.paused_at IS NOT NULL THEN 'paused' WHEN n.paused_at IS NOT NULL THEN 'queue paused' WHEN n.unworked THEN 'queue unworked'
-                WHEN d.type <> ALL (h.types) THEN 'unhandled' WHEN o.cap IS NOT NULL THEN 'capped' WHEN n.cap IS NOT NULL OR n.spent THEN 'queue limited' ELSE 'free' END AS reason,
+                WHEN d.type <> ALL (h.types) THEN 'unhandled'
+                WHEN d.min_version > 0 AND NOT EXISTS (
+                     SELECT FROM daybook.live_job_workers w
+                      WHERE w.fleet = d.fleet AND d.type = ANY (w.types) AND coalesce(w.versions[array_position(w.types, d.type)], 0) >= d.min_version) THEN 'version'
+                WHEN o.cap IS NOT NULL THEN 'capped' WHEN n.cap IS NOT NULL OR n.spent THEN 'queue limited' ELSE 'free' END AS reason,
            coalesce(o.cap, n.cap) AS cap
       FROM due d JOIN orgs o USING (org_id)
       LEFT JOIN handled h ON h.fleet = d.fleet
       LEFT JOIN named n ON n.name = d.queue
 )
-SELECT CASE WHEN h.reason IN ('unhandled', 'free') THEN h.type ELSE '' END, h.reason, CASE WHEN h.reason IN ('paused', 'capped') THEN h.org_id ELSE '' END,
-       CASE WHEN h.reason LIKE 'queue %' THEN h.name ELSE '' END, CASE WHEN h.reason = 'queue unworked' THEN h.fleet ELSE '' END, count(*), min(h.ready_at),
+SELECT CASE WHEN h.reason IN ('unhandled', 'version', 'free') THEN h.type ELSE '' END, h.reason, CASE WHEN h.reason IN ('paused', 'capped') THEN h.org_id ELSE '' END,
+       CASE WHEN h.reason LIKE 'queue %' THEN h.name WHEN h.reason = 'version' THEN h.min_version::text ELSE '' END, CASE WHEN h.reason = 'queue unworked' THEN h.fleet ELSE '' END, count(*), min(h.ready_at),
        (array_agg(h.id ORDER BY h.ready_at))[1], (array_agg(h.org_id ORDER BY h.ready_at))[1], coalesce(max(h.cap), 0), max(h.paused_at)
   FROM held h
  GROUP BY 1, 2, 3, 4, 5

@@ -17,7 +17,7 @@ type rooms struct {
 	closed map[string]bool
 }
 
-func (r rooms) Handles(string) bool { return true }
+func (r rooms) Handles(string, int) bool { return true }
 
 func (r rooms) Free(jobType string) bool { return r.free[jobType] > 0 }
 

@@ -6,7 +6,8 @@
 // # Words
 //
 // A partition is the due jobs of one organization, at one priority and, for background jobs, in one
-// slot: the job's type, or type/queue for a job in a named queue. The index of due jobs has the
+// slot: the job's type, type/queue for a job in a named queue, or type/queue/version for a job that
+// needs a version of the handler. The index of due jobs has the
 // same order: priority, organization, slot, then the time at which a job is due, and its id.
 //
 // A cursor is a position in one partition. Every job before it has been leased, as far as is known.

@@ -11,7 +11,7 @@ import (
 // room is the room that is left of each type.
 type room map[string]int
 
-func (room) Handles(string) bool { return true }
+func (room) Handles(string, int) bool { return true }
 
 func (r room) Free(jobType string) bool { return r[jobType] > 0 }
 

@@ -17,7 +17,7 @@ const (
 type foreign struct {
 	// seenAt is when each was seen since WithoutHandler took them.
 	seenAt map[Key]time.Time
-	// kept are some of the same by type, with the row that a scan found. They stay until their rows
+	// kept are some of the same by ability, with the row that a scan found. They stay until their rows
 	// are gone, however many partitions another type has.
 	kept map[string]map[Key]Cursor
 }
@@ -31,13 +31,13 @@ func (f *foreign) add(row Place, now time.Time) {
 	if len(f.seenAt) < manyPartitions {
 		f.seenAt[row.Key] = now
 	}
-	kept := f.kept[row.Type()]
+	kept := f.kept[ability(row.Slot)]
 	if kept == nil {
 		if len(f.kept) >= foreignTypes {
 			return
 		}
 		kept = map[Key]Cursor{}
-		f.kept[row.Type()] = kept
+		f.kept[ability(row.Slot)] = kept
 	}
 	if _, known := kept[row.Key]; !known && len(kept) >= foreignKept {
 		for key := range kept { // whichever comes first: none of them is known to be worth more
@@ -68,7 +68,8 @@ func (p *Partitions) WithoutHandler() (partitions []Share) {
 	return partitions
 }
 
-// ForeignTypes are the types that the worker has no handler for of which partitions are known.
+// ForeignTypes are the types that the worker has no handler for of which partitions are known; of a
+// type whose handler is too old the slot of a job without a queue.
 func (p *Partitions) ForeignTypes() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -93,9 +94,9 @@ func (p *Partitions) DropForeign(gone []Share) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, s := range gone {
-		if kept := p.foreign.kept[s.Type()]; kept[s.Key] == s.Cursor {
+		if kept := p.foreign.kept[ability(s.Slot)]; kept[s.Key] == s.Cursor {
 			if delete(kept, s.Key); len(kept) == 0 {
-				delete(p.foreign.kept, s.Type())
+				delete(p.foreign.kept, ability(s.Slot))
 			}
 		}
 	}

@@ -1,6 +1,7 @@
 package due
 
 import (
+	"strconv"
 	"strings"
 	"time"
 )
@@ -15,11 +16,14 @@ type Key struct {
 	Slot string
 }
 
-// Slot returns the slot of a job: its type, or, for a job in a named queue, type/queue. A type has
-// no slash. The SQL function daybook.job_slot makes the same of a row. For a job without a queue no
-// new text is made.
-func Slot(jobType, queue string) string {
-	if queue == "" {
+// Slot returns the slot of a job: its type, for a job in a named queue type/queue, and for one with
+// a lowest version of the handler type/queue/version. A type has no slash. The SQL function
+// daybook.job_slot makes the same of a row. For a job with neither no new text is made.
+func Slot(jobType, queue string, minVersion int) string {
+	switch {
+	case minVersion > 0:
+		return jobType + "/" + queue + "/" + strconv.Itoa(minVersion)
+	case queue == "":
 		return jobType
 	}
 	return jobType + "/" + queue
@@ -37,8 +41,23 @@ func (k Key) Queue() string {
 // splitSlot returns the type and the queue of a slot, "" for none.
 func splitSlot(slot string) (jobType, queue string) {
 	jobType, queue, _ = strings.Cut(slot, "/")
+	queue, _, _ = strings.Cut(queue, "/")
 	return jobType, queue
 }
+
+// minVersion is the lowest version of the handler that may work the jobs of a slot; 0: any.
+func minVersion(slot string) int {
+	parts := strings.SplitN(slot, "/", 3)
+	if len(parts) < 3 {
+		return 0
+	}
+	version, _ := strconv.Atoi(parts[2])
+	return version
+}
+
+// ability is what a worker must have for the jobs of a slot: a handler of the type, or of a version
+// of it, which is written as the slot of a job without a queue.
+func ability(slot string) string { return Slot(slotType(slot), "", minVersion(slot)) }
 
 func slotType(slot string) string {
 	jobType, _ := splitSlot(slot)

@@ -21,9 +21,9 @@ const (
 // Room says which jobs a worker can begin. What is leased is reserved first, so that it can be
 // begun at once. It is safe for concurrent use.
 type Room interface {
-	// Handles reports whether the worker has a handler for the type; without one its jobs are left
-	// alone.
-	Handles(jobType string) bool
+	// Handles reports whether the worker has a handler for the type, of the version at least; without
+	// one its jobs are left alone.
+	Handles(jobType string, version int) bool
 	// Free reports whether a job of the type could be begun.
 	Free(jobType string) bool
 	// Reserve reserves room for at most so many jobs of the type, and returns for how many. When
@@ -157,7 +157,7 @@ func (p *Partitions) Idle(room Room) bool {
 
 // LacksRoom reports whether there is due work for which there is no room.
 func (p *Partitions) LacksRoom(room Room) bool {
-	return p.anySlot(func(slot string) bool { return room.Handles(slotType(slot)) && !roomIn(room, slot) })
+	return p.anySlot(func(slot string) bool { return room.Handles(slotType(slot), minVersion(slot)) && !roomIn(room, slot) })
 }
 
 // anySlot reports whether there was due work at the last scan in a slot of which something is true.
@@ -232,7 +232,7 @@ func (p *Partitions) takeBack(shares []Share) {
 }
 
 // FoundDue applies due rows: no cursor stands behind one of them. Without a room all types count as
-// handled.
+// handled, and what needs a version of a handler is left to a scan.
 func (p *Partitions) FoundDue(all []Found, room Room) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -266,7 +266,11 @@ func (p *Partitions) changesSoFar() int {
 func (p *Partitions) apply(all []Found, room Room, moves func(at *partition, row Cursor) bool) {
 	now := time.Now()
 	for _, f := range all {
-		if room != nil && !room.Handles(f.Type()) {
+		version := minVersion(f.Slot)
+		if room == nil && version > 0 {
+			continue // whether the worker may work it is known to a scan
+		}
+		if room != nil && !room.Handles(f.Type(), version) {
 			p.foreign.add(f.Place, now)
 			continue
 		}

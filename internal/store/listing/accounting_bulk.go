@@ -27,6 +27,6 @@ func (l *Listing) StartAccountingRetry(ctx context.Context, f AccountingJobFilte
 		op.OrgID = &f.OrgID
 	}
 	f.State, f.Limit = models.JobFailed, -1
-	return l.beginBulk(ctx, dryRun, op,
+	return l.beginBulk(ctx, dryRun, op, BulkEdit{},
 		func(l *Listing) *gorm.DB { return l.accountingJobs(ctx, f).Model(&models.AccountingJob{}) })
 }

@@ -91,7 +91,7 @@ UPDATE daybook.jobs j
 		return err
 	})
 	read("what keeps a job", 5*scan, func() error {
-		_, err := c.listing.Hindrance(t.Context(), "jobs", "o", "mail", "")
+		_, err := c.listing.Hindrance(t.Context(), "jobs", "o", "mail", "", 0)
 		return err
 	})
 	read("a dry run of a group", 2*jobs/10, func() error {

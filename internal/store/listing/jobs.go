@@ -46,7 +46,7 @@ func (f *JobFilter) bounded() bool {
 
 // JobPage is a part of a list of background jobs.
 type JobPage struct {
-	// Jobs are without payload and result, which may be large; Job reads them.
+	// Jobs are without payload, result and edits, which may be large; Job reads them.
 	Jobs []models.Job
 	// Links are those of Jobs, by the job's id.
 	Links map[string][]models.JobLink
@@ -64,6 +64,8 @@ type JobDetail struct {
 	Links []models.JobLink
 	// WaitsFor is what the job waits for.
 	WaitsFor []WaitsFor
+	// Steps are those that attempts have kept, in the order in which they were begun.
+	Steps []store.Step
 	// Attempts are a page of the history, the newest first. AttemptRows counts all of its rows, each
 	// of which may stand for several attempts; Older is the id before which the next page begins, 0:
 	// this is the last one.
@@ -85,7 +87,7 @@ func (l *Listing) Jobs(ctx context.Context, f JobFilter, limit int, cursor strin
 func (l *Listing) jobPage(ctx context.Context, q *gorm.DB, byFailure bool, limit int, cursor string) (JobPage, error) {
 	limit = cmp.Or(limit, store.DefaultLimit)
 	page := JobPage{Jobs: []models.Job{}, Links: map[string][]models.JobLink{}}
-	q, err := jobsAfter(q.Omit("payload", "result").Limit(limit+1), byFailure, cursor)
+	q, err := jobsAfter(q.Omit("payload", "result", "edits").Limit(limit+1), byFailure, cursor)
 	if err != nil {
 		return page, err
 	}
@@ -143,6 +145,12 @@ func (l *Listing) OrganizationOfJob(ctx context.Context, org, id string) (string
 	return j.OrgID, err
 }
 
+// JobToEdit reads a job of an organization, or of any when org is empty, without its result and
+// its edits; ErrJobNotFound when there is none.
+func (l *Listing) JobToEdit(ctx context.Context, org, id string) (models.Job, error) {
+	return l.job(ctx, org, id, "id", "org_id", "type", "state", "payload", "generation")
+}
+
 // job reads columns of a job.
 func (l *Listing) job(ctx context.Context, org, id string, columns ...string) (models.Job, error) {
 	return one[models.Job]("read the job",
@@ -164,6 +172,9 @@ func (l *Listing) Job(ctx context.Context, org, id string, p HistoryPage) (JobDe
 	if d.WaitsFor, err = l.waitsFor(ctx, &d.Job); err != nil {
 		return d, err
 	}
+	if d.Steps, err = l.steps(ctx, &d.Job); err != nil {
+		return d, err
+	}
 	owners, err := l.ownersOf(ctx, []models.Job{d.Job})
 	if err != nil {
 		return d, err
@@ -181,6 +192,17 @@ func (l *Listing) Job(ctx context.Context, org, id string, p HistoryPage) (JobDe
 		d.Older = d.Attempts[limit-1].ID
 	}
 	return d, err
+}
+
+// steps reads the steps that are kept of a job; only one whose changes are looked at has any.
+func (l *Listing) steps(ctx context.Context, j *models.Job) ([]store.Step, error) {
+	const stmt = `
+SELECT name, position, attempt, result, done, times, started_at, kept_at
+  FROM daybook.job_steps WHERE job_id = ? ORDER BY started_at, position`
+	if !j.Awaited {
+		return nil, nil
+	}
+	return find[store.Step]("read the job's steps", l.db.WithContext(ctx).Raw(stmt, j.ID))
 }
 
 // JobStat counts the background jobs of a type and state.

@@ -77,18 +77,18 @@ func (l *Listing) StartRetry(ctx context.Context, r BulkJobs, mode string,
 	if r.Filter.State != "" {
 		states = []models.JobState{models.JobFailed, models.JobCancelled, models.JobPending}
 	}
-	return l.startBulk(ctx, r, op, states)
+	return l.startBulk(ctx, r, op, BulkEdit{}, states)
 }
 
 // StartCancel is StartRetry for jobs that are to be cancelled.
 func (l *Listing) StartCancel(ctx context.Context, r BulkJobs) (models.BulkOperation, error) {
-	return l.startBulk(ctx, r, models.BulkOperation{Kind: models.KindJobs, Action: models.BulkCancel},
+	return l.startBulk(ctx, r, models.BulkOperation{Kind: models.KindJobs, Action: models.BulkCancel}, BulkEdit{},
 		[]models.JobState{models.JobPending, models.JobLeased, models.JobFailed})
 }
 
 // startBulk chooses the jobs of an operation, which may have one of the states, or the one that the
 // filter names.
-func (l *Listing) startBulk(ctx context.Context, r BulkJobs, op models.BulkOperation,
+func (l *Listing) startBulk(ctx context.Context, r BulkJobs, op models.BulkOperation, edit BulkEdit,
 	states []models.JobState,
 ) (models.BulkOperation, error) {
 	if !r.Filter.bounded() && !r.All {
@@ -109,12 +109,17 @@ func (l *Listing) startBulk(ctx context.Context, r BulkJobs, op models.BulkOpera
 	if r.Filter.OrgID != "" {
 		op.OrgID = &r.Filter.OrgID
 	}
-	return l.beginBulk(ctx, r.DryRun, op, func(l *Listing) *gorm.DB { return l.jobs(ctx, r.Filter) })
+	if op.Action == models.BulkEdit {
+		if err := l.tryPatch(ctx, r, &op, edit); err != nil || r.DryRun {
+			return op, err
+		}
+	}
+	return l.beginBulk(ctx, r.DryRun, op, edit, func(l *Listing) *gorm.DB { return l.jobs(ctx, r.Filter) })
 }
 
 // beginBulk counts the jobs that a query means and that are in one of the operation's states, or,
 // unless it is a dry run, writes the operation and its batches.
-func (l *Listing) beginBulk(ctx context.Context, dryRun bool, op models.BulkOperation,
+func (l *Listing) beginBulk(ctx context.Context, dryRun bool, op models.BulkOperation, edit BulkEdit,
 	jobs func(l *Listing) *gorm.DB,
 ) (models.BulkOperation, error) {
 	if dryRun {
@@ -126,17 +131,18 @@ func (l *Listing) beginBulk(ctx context.Context, dryRun bool, op models.BulkOper
 	err := l.db.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
 		inside := *l
 		inside.db = tx
-		return inside.chooseBulk(jobs(&inside), &op)
+		return inside.chooseBulk(jobs(&inside), &op, edit)
 	}, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
 	return op, store.Wrap("choose jobs", err)
 }
 
 // chooseBulk writes an operation and its batches of 500 of the jobs that a query means, and forgets
 // operations that ended a month ago.
-func (l *Listing) chooseBulk(jobs *gorm.DB, op *models.BulkOperation) error {
+func (l *Listing) chooseBulk(jobs *gorm.DB, op *models.BulkOperation, edit BulkEdit) error {
 	const forget = `DELETE FROM daybook.bulk_operations WHERE finished_at < clock_timestamp() - interval '30 days'`
 	const begin = `
-INSERT INTO daybook.bulk_operations (kind, org_id, action, mode, delay_seconds, states) VALUES (@kind, @org, @action, @mode, @delay, string_to_array(@states, ' '))
+INSERT INTO daybook.bulk_operations (kind, org_id, action, mode, delay_seconds, states, patch, actor)
+VALUES (@kind, @org, @action, @mode, @delay, string_to_array(@states, ' '), CAST(CAST(@patch AS text) AS jsonb), @actor)
 RETURNING id, created_at, updated_at`
 	const choose = `
 INSERT INTO daybook.bulk_batches (operation_id, n, job_ids)
@@ -153,7 +159,7 @@ RETURNING matched`
 	}
 	if err := l.db.Raw(begin, map[string]any{
 		"kind": string(op.Kind), "org": op.OrgID, "action": string(op.Action), "mode": op.Mode, "delay": op.DelaySeconds,
-		"states": strings.Join(op.States, " "),
+		"states": strings.Join(op.States, " "), "patch": edit.patch(), "actor": edit.By,
 	}).Row().Scan(&op.ID, &op.CreatedAt, &op.UpdatedAt); err != nil {
 		return err
 	}

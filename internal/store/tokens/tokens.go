@@ -39,10 +39,12 @@ const (
 	ScopeEnqueue Scope = "enqueue"
 	// ScopeOperate allows retrying, cancelling and running jobs.
 	ScopeOperate Scope = "operate"
+	// ScopeDecrypt allows seeing in plain what jobs keep encrypted.
+	ScopeDecrypt Scope = "decrypt"
 )
 
 // Scopes lists every scope.
-func Scopes() []Scope { return []Scope{ScopeRead, ScopeEnqueue, ScopeOperate} }
+func Scopes() []Scope { return []Scope{ScopeRead, ScopeEnqueue, ScopeOperate, ScopeDecrypt} }
 
 // Prefix begins every token, so that people and scanners for leaked secrets know one when they see
 // it.

@@ -6,6 +6,7 @@ package span
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 )
 
@@ -155,10 +156,35 @@ func SetStarter(s Starter) {
 
 // Start starts a span. What is done in the context that it returns belongs to it.
 func Start(ctx context.Context, s Span) (context.Context, Running) {
-	if start := starter.Load(); start != nil {
-		return (*start)(ctx, s)
+	start := starter.Load()
+	if start == nil {
+		return ctx, none{}
 	}
-	return ctx, none{}
+	ctx, running := (*start)(ctx, s)
+	if ctx.Value(privateKey{}) != nil {
+		running = private{running}
+	}
+	return ctx, running
+}
+
+type privateKey struct{}
+
+// Private returns a context whose spans do not say what an error is: it may quote what is encrypted
+// in the database.
+func Private(ctx context.Context) context.Context { return context.WithValue(ctx, privateKey{}, true) }
+
+// ErrPrivate stands for an error of which a span says nothing.
+var ErrPrivate = errors.New("the error is kept with the job, encrypted")
+
+// private is a span that keeps errors to itself.
+type private struct{ Running }
+
+// End implements Running.
+func (p private) End(err error) {
+	if err != nil {
+		err = ErrPrivate
+	}
+	p.Running.End(err)
 }
 
 // none is the span of a process that does not trace.

@@ -37,6 +37,7 @@ const (
 	checkLocks    = "locked tables"
 	checkToken    = "tokens"
 	checkBacklog  = "backlog"
+	checkUnshared = "shared transactions"
 	checkHeld     = "sequences"
 	checkAmounts  = "amounts that are not posted"
 	checkOwners   = "owners"
@@ -47,7 +48,7 @@ var (
 	serverChecks = []string{checkSnapshot, checkVacuum, checkStandby, checkLocks}
 	jobChecks    = []string{
 		checkRights, checkPaths, checkDue, checkFailed, checkRetrying, checkLeases, checkAhead,
-		checkHeld, checkAmounts, checkBacklog, checkDone, checkToken, checkOwners,
+		checkHeld, checkAmounts, checkBacklog, checkUnshared, checkDone, checkToken, checkOwners,
 	}
 )
 
@@ -134,6 +135,7 @@ func (p *probe) jobs(ctx context.Context) {
 	p.once(ctx, checkHeld, p.heldSequences)
 	p.once(ctx, checkAmounts, p.notPosted)
 	p.once(ctx, checkBacklog, p.backlog)
+	p.once(ctx, checkUnshared, p.unshared)
 	p.once(ctx, checkDone, p.done)
 	p.once(ctx, checkToken, p.token)
 	// The last one: it adds to what these found.

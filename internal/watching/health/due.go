@@ -65,6 +65,9 @@ func (p *probe) due(ctx context.Context, tx pgx.Tx, kind string) ([]Finding, err
 		case diagnosis.Unhandled:
 			p.unhandled += g.Count
 			found = append(found, missingFinding(f, waits))
+		case diagnosis.TooNew:
+			p.unhandled += g.Count
+			found = append(found, tooNewFinding(f, g, waits))
 		case diagnosis.Foreign:
 			// A worker may read the source: the database does not say.
 			if waits <= warnAfter {
@@ -239,6 +242,16 @@ func (p *probe) filled(f Finding, h diagnosis.Holder, known bool) Finding {
 		}
 		f.Todo = todo + f.Todo
 	}
+	return f
+}
+
+// tooNewFinding is about jobs that wait for a version of a handler.
+func tooNewFinding(f Finding, g diagnosis.Due, waits time.Duration) Finding {
+	f.Code, f.Severity, f.follows = HandlerMissing, Warning, true
+	f.Says = fmt.Sprintf("No worker that runs has version %s of the handler for jobs of type %s, which these need: %s "+
+		"Workers with an older one leave them alone.", g.Needs, f.Type, waiting(f, waits))
+	f.Todo = "Start a worker of the program that has version " + g.Needs + ", or cancel the jobs: `daybook jobs list --type " +
+		shell(f.Type) + " --state pending` lists them, and `daybook jobs cancel ID` cancels one."
 	return f
 }
 

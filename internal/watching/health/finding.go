@@ -40,6 +40,7 @@ const (
 	CapReached          Code = "CAP_REACHED"
 	OldestDue           Code = "OLDEST_DUE"
 	BacklogGrows        Code = "BACKLOG_GROWS"
+	TransactionUnshared Code = "TRANSACTION_UNSHARED"
 	FailedJobs          Code = "FAILED_JOBS"
 	AmountNotPosted     Code = "AMOUNT_NOT_POSTED"
 	SequenceHeld        Code = "SEQUENCE_HELD"
@@ -55,8 +56,8 @@ func Codes() []Code {
 		TableLocked, TemporalUnavailable,
 		AnswersSlowly, WorkflowNotStarted, WorkflowEnded, WorkflowPaused, NoWorker, TurnsFailing,
 		HandlerMissing, StaleLeases, OldSnapshot, AutovacuumBehind, ClockSkew, SourceMissing, OrganizationPaused,
-		TypePaused, QueuePaused, QueueUnworked, CapReached, OldestDue, BacklogGrows, FailedJobs, AmountNotPosted,
-		SequenceHeld, RetryingJobs, NoToken, SearchPathOpen,
+		TypePaused, QueuePaused, QueueUnworked, CapReached, OldestDue, BacklogGrows, TransactionUnshared, FailedJobs,
+		AmountNotPosted, SequenceHeld, RetryingJobs, NoToken, SearchPathOpen,
 	}
 }
 

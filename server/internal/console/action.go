@@ -46,6 +46,8 @@ func takeFlash(w http.ResponseWriter, r *http.Request) *flash {
 type done struct {
 	// To is the page to show next; empty: the page that it was asked from.
 	To string
+	// Show is a page to answer with, in place of leading to one; nil: To is led to.
+	Show *view
 	// Text says what was done.
 	Text string
 	// Org and Subject are what it was about, for the log of actions: Subject is a job's id, a
@@ -72,7 +74,7 @@ func (d *done) unless(changed bool, why string) {
 //
 // Each call is in the log. do may add it in the transaction of its change, by actions.Note with the
 // context that it gets and what done would have; otherwise it is written directly afterwards.
-func (c *console) action(pattern string, scope tokens.Scope, name string, do func(ctx context.Context, r *request) (done, error)) { //nolint:unparam // each action names its scope, as each page does
+func (c *console) action(pattern string, scope tokens.Scope, name string, do func(ctx context.Context, r *request) (done, error)) {
 	c.handle("POST "+pattern, func(w http.ResponseWriter, raw *http.Request) {
 		r, ok := c.signedIn(w, raw, scope)
 		if !ok {
@@ -97,6 +99,10 @@ func (c *console) action(pattern string, scope tokens.Scope, name string, do fun
 		}
 		if err != nil {
 			c.fail(w, r, err)
+			return
+		}
+		if d.Show != nil {
+			c.render(w, r, d.Show)
 			return
 		}
 		setFlash(w, raw, d.Text)

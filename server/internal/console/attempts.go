@@ -35,7 +35,7 @@ func (c *console) attemptRow(a *models.Attempt) attemptRow {
 	return attemptRow{
 		Number: a.Attempt, Version: a.Version, Times: a.Times, First: a.FirstStartedAt, Outcome: a.Outcome,
 		Started: a.StartedAt, Took: a.EndedAt.Sub(a.StartedAt),
-		Code: answers.Text(a.ErrorCode), Error: redact.Text(answers.Text(a.Error)), Worker: a.Worker,
+		Code: answers.Text(a.ErrorCode), Error: redact.Text(answers.ErrorText(a.Error)), Worker: a.Worker,
 		RunID: a.WorkflowRunID, Run: c.runAddress(a.WorkflowRunID),
 	}
 }

@@ -58,6 +58,16 @@ var reasons = map[models.ErrorCode]reason{
 		"The job is done, and the database cannot hold its result.",
 		"Nothing for this job. Have the handler leave a result that can be stored: the error says what is wrong.", "", "",
 	},
+	models.CodeKeyUnknown: {
+		"The worker does not have the key under which the payload was encrypted.",
+		"Give the worker's file of keys the key that the page names, and retry. A key that was erased is not to be had: cancel.",
+		"", "",
+	},
+	models.CodeNotEncrypted: {
+		"Members of the payload came in plain that the job's type encrypts.",
+		"Cancel it, and enqueue it by a program that has the keys. The plain text is in the database until the job is removed.",
+		"", "",
+	},
 	models.CodeSnoozed: {
 		"The handler put the job off. No attempt was counted.",
 		"Nothing: it is worked again at the time that it asked for.", "", "",
@@ -69,6 +79,22 @@ var reasons = map[models.ErrorCode]reason{
 	models.CodeAwaitedCancelled: {
 		"A job that this one waited for was cancelled or removed.",
 		"Retry to work this one without that. Or cancel it.", "", "",
+	},
+	models.CodeReplaced: {
+		"A newer request with the same debounce key has made a job that takes this one's place.",
+		"Nothing: the newer job has the payload that counts.", "", "",
+	},
+	models.CodeStepInvalid: {
+		"The handler asked for a step that cannot be: its name is wrong or was used before, or there are too many.",
+		"Mend the handler, then retry: the job goes on behind the steps that are kept.", "", "",
+	},
+	models.CodeStepNotStored: {
+		"The database cannot hold the result of a step.",
+		"Have the step return something smaller, such as the name of where the rest is, then retry.", "", "",
+	},
+	models.CodeStepChanged: {
+		"What an earlier attempt has kept of a step does not fit the program any more.",
+		"Give the step another name, or have the program read both forms, then retry; or retry as if never tried.", "", "",
 	},
 	models.CodeJobCancelled: {
 		"The handler said that there is nothing left to do.",

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
+	"encoding/json"
 	"io/fs"
 	"log/slog"
 	"net/http"
@@ -13,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"go.temporal.io/sdk/client"
 
+	"github.com/daybook-dev/daybook/encryption"
 	"github.com/daybook-dev/daybook/internal/store/listing"
 	"github.com/daybook-dev/daybook/internal/store/tokens"
 )
@@ -26,6 +28,8 @@ type Options struct {
 	Pool *pgxpool.Pool
 	// Listing reads on the same database; it stays the caller's to close.
 	Listing *listing.Listing
+	// Encryption decrypts what jobs keep; nil: there are no keys.
+	Encryption *encryption.Cipher
 	// Temporal is asked for workflows, workers and schedules; nil: pages say that they are not known
 	// here. It stays the caller's to close.
 	Temporal client.Client
@@ -41,6 +45,9 @@ type Options struct {
 	// GoOn works a bulk operation to its end in the background; nil: httpapi.ResumeBulk, of this
 	// process or another one, goes on with it.
 	GoOn func(operation string)
+	// CheckPayload checks a payload against the schema of its type before a job is edited; nil: the
+	// worker alone does.
+	CheckPayload func(jobType string, payload json.RawMessage) error
 	// Log is told of what fails; nil: slog.Default.
 	Log *slog.Logger
 	// Version is the program's; empty: "dev".

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/daybook-dev/daybook/failure"
+	"github.com/daybook-dev/daybook/internal/answers"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/listing"
 	"github.com/daybook-dev/daybook/internal/store/tokens"
@@ -54,7 +55,7 @@ func (c *console) deadLetterGroups(ctx context.Context, r *request) (*view, erro
 	}
 	rows := make([]letterRow, len(all.Groups))
 	for i, g := range all.Groups {
-		g.Error = redact.Text(g.Error)
+		g.Error = redact.Text(answers.ErrorText(&g.Error))
 		row := letterRow{DeadLetters: g, Owner: owners[g.Kind][g.Type], Todo: reasons[g.Code].Todo}
 		code := string(g.Code)
 		switch g.Kind {

@@ -3,10 +3,12 @@ package console
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"net/url"
 	"strconv"
 	"time"
 
+	"github.com/daybook-dev/daybook/encryption"
 	"github.com/daybook-dev/daybook/internal/answers"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/actions"
@@ -34,6 +36,24 @@ func historyPage(r *request) (listing.HistoryPage, error) {
 }
 
 func (c *console) jobPage(ctx context.Context, r *request) (*view, error) {
+	return c.jobView(ctx, r, func(*listing.JobDetail) error { return nil })
+}
+
+// decryptJob shows a job with what is encrypted of it in plain.
+func (c *console) decryptJob(ctx context.Context, r *request) (done, error) {
+	var of models.Job
+	v, err := c.jobView(ctx, r, func(d *listing.JobDetail) error {
+		of = d.Job
+		return answers.Decrypt(ctx, c.Encryption, d)
+	})
+	if v != nil {
+		v.Live = false // what is read anew is encrypted
+	}
+	return done{Show: v, Org: of.OrgID, Subject: r.PathValue("id")}, err
+}
+
+// jobView is a job's page. prepare may change what it shows of the job.
+func (c *console) jobView(ctx context.Context, r *request, prepare func(*listing.JobDetail) error) (*view, error) {
 	org, err := r.reach("")
 	if err != nil {
 		return nil, err
@@ -44,6 +64,10 @@ func (c *console) jobPage(ctx context.Context, r *request) (*view, error) {
 	}
 	d, err := c.Listing.Job(ctx, org, r.PathValue("id"), h)
 	if err != nil {
+		return nil, err
+	}
+	key := encryption.KeyOf(d.Payload)
+	if err := prepare(&d); err != nil {
 		return nil, err
 	}
 	secrets, err := store.SecretsOf(ctx, c.Pool, d.Type)
@@ -62,6 +86,9 @@ func (c *console) jobPage(ctx context.Context, r *request) (*view, error) {
 	for i := range d.Attempts {
 		rows[i] = c.jobAttemptRow(&d.Attempts[i])
 	}
+	for i := range d.Steps {
+		d.Steps[i].Result = json.RawMessage(redact.JSON(d.Type, d.Steps[i].Result, secrets...))
+	}
 	open := d.State == models.JobPending || d.State == models.JobLeased
 	var older pager
 	if d.Older > 0 {
@@ -74,14 +101,15 @@ func (c *console) jobPage(ctx context.Context, r *request) (*view, error) {
 		Title: "Job " + d.Type, Template: "job", Nav: "jobs", Live: open, Trail: []trail{{"Jobs", r.link("jobs")}},
 		Data: map[string]any{
 			"Job": d.Job, "Fleet": fleets[answers.Text(d.Queue)], "Owner": d.Owner, "Trace": traceID(d.TraceParent),
-			"Links": d.Links, "WaitsFor": d.WaitsFor, "Waits": d.Waits(), "Story": told,
-			"Error":    redact.Text(answers.Text(d.LastError)),
+			"Links": d.Links, "WaitsFor": d.WaitsFor, "Waits": d.Waits(), "Story": told, "Steps": d.Steps,
+			"Error": redact.Text(answers.ErrorText(d.LastError)), "Key": key, "Opened": key != "" && encryption.KeyOf(d.Payload) == "",
 			"Attempts": rows, "AttemptRows": d.AttemptRows,
 			"Timeline": drawAttempts(rows, enqueued(&d, h), runningSince(d.State, d.AttemptStartedAt),
 				dueNext(d.State, dueTime(&d.Job)), r.now), "Pager": older,
 			"Payload": redact.JSON(d.Type, d.Payload, secrets...), "Result": redact.JSON(d.Type, d.Result, secrets...),
 			"Progress": redact.JSON(d.Type, d.Progress, secrets...),
-			"Choices":  jobChoices(&d.Job), "Priority": answers.Priority(d.Priority),
+			"Edits":    editsShown(&d.Job, secrets), "Editable": editable(&d.Job),
+			"Choices": jobChoices(&d.Job), "Priority": answers.Priority(d.Priority),
 		},
 	}, nil
 }
@@ -146,8 +174,8 @@ func jobChoices(j *models.Job) []choice {
 		},
 		{
 			Action: at + "/retry", Label: "Retry from the first attempt",
-			Says: "It is due at once, as if it had never been tried: attempts are counted from 0, and the last error is " +
-				"cleared. The attempts below stay.", Tone: "quiet", Mode: queue.RetryReset, Minutes: false,
+			Says: "It is due at once, as if it had never been tried: attempts are counted from 0, the last error is " +
+				"cleared, and steps are forgotten. The attempts below stay.", Tone: "quiet", Mode: queue.RetryReset, Minutes: false,
 		},
 	}
 	cancel := choice{

@@ -24,8 +24,12 @@ func (c *console) jobs() {
 	c.addToMenu(menuEntry{"Work", "Jobs", "jobs"})
 	c.page("GET "+Root+"jobs", tokens.ScopeRead, c.jobList)
 	c.page("GET "+Root+"jobs/{id}", tokens.ScopeRead, c.jobPage)
+	c.page("GET "+Root+"jobs/{id}/edit", tokens.ScopeOperate, c.editPage)
+	c.page("POST "+Root+"jobs/{id}/edit/compare", tokens.ScopeOperate, c.comparePage)
+	c.action(Root+"jobs/{id}/edit", tokens.ScopeOperate, "jobs.edit", c.editJob)
 	c.action(Root+"jobs/{id}/retry", tokens.ScopeOperate, "jobs.retry", c.retryJob)
 	c.action(Root+"jobs/{id}/cancel", tokens.ScopeOperate, "jobs.cancel", c.cancelJob)
+	c.action(Root+"jobs/{id}/decrypt", tokens.ScopeDecrypt, "jobs.decrypt", c.decryptJob)
 }
 
 // jobFilter reads the filter of background jobs from the address. It has the names of the API's
@@ -195,7 +199,7 @@ func maskedErrors(jobs []models.Job) []models.Job {
 // maskError masks secrets in an error's text.
 func maskError(e **string) {
 	if *e != nil {
-		masked := redact.Text(**e)
+		masked := redact.Text(answers.ErrorText(*e))
 		*e = &masked
 	}
 }

@@ -32,17 +32,25 @@ type site struct {
 
 func newSite(t *testing.T) *site {
 	t.Helper()
-	return newSiteOn(t, nil)
+	return newSiteWith(t, func(*console.Options) {})
 }
 
 // newSiteOn is newSite with Temporal.
 func newSiteOn(t *testing.T, temporal client.Client) *site {
 	t.Helper()
+	return newSiteWith(t, func(o *console.Options) { o.Temporal = temporal })
+}
+
+// newSiteWith is newSite with options that change adjusts.
+func newSiteWith(t *testing.T, change func(*console.Options)) *site {
+	t.Helper()
 	db := pgtest.New(t)
 	list, err := listing.New(db.Pool)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, list.Close()) })
-	server := httptest.NewServer(console.New(console.Options{Pool: db.Pool, Listing: list, Temporal: temporal}))
+	o := console.Options{Pool: db.Pool, Listing: list}
+	change(&o)
+	server := httptest.NewServer(console.New(o))
 	t.Cleanup(server.Close)
 	jar, err := cookiejar.New(nil)
 	require.NoError(t, err)

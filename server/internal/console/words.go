@@ -37,6 +37,8 @@ type standing struct {
 	waits bool
 	// queue is the named queue; empty: none.
 	queue string
+	// minVersion is the lowest version of the type's handler that may work it; 0: any.
+	minVersion int
 }
 
 func standingOfJob(j *models.Job) standing {
@@ -45,7 +47,7 @@ func standingOfJob(j *models.Job) standing {
 		ready: j.ReadyAt, attempted: j.LastAttemptedAt,
 		code: models.ErrorCode(answers.Text(j.LastErrorCode)), worker: answers.Text(j.Worker), working: j.Working,
 		detached: j.Detached, cancel: j.CancelRequested, waits: j.Waits(),
-		queue: answers.Text(j.Queue),
+		queue: answers.Text(j.Queue), minVersion: store.Value(j.MinVersion),
 	}
 }
 
@@ -133,7 +135,7 @@ func (c *console) tellPending(ctx context.Context, r *request, j standing) (stor
 	} else {
 		s.Says = "It has been due for " + phrase.Duration(r.now.Sub(j.ready)) + " and waits for a worker."
 	}
-	h, err := c.Listing.Hindrance(ctx, j.kind, j.org, j.jobType, j.queue)
+	h, err := c.Listing.Hindrance(ctx, j.kind, j.org, j.jobType, j.queue, j.minVersion)
 	if err != nil {
 		return s, err
 	}
@@ -167,6 +169,10 @@ func hindered(s *story, h listing.Hindrance, j standing, now time.Time) {
 	case j.kind == "jobs" && h.Workers == 0:
 		s.Todo = "No worker of background jobs runs: start one (`daybook worker`), or look why it does not work " +
 			"(`daybook doctor`)."
+		s.Mend = &trail{Name: "Workers", Address: address("", "workers")}
+	case j.kind == "jobs" && h.Handlers == 0 && j.minVersion > 0:
+		s.Todo = fmt.Sprintf("No worker that runs has version %d of the handler for %s: start one that has.", j.minVersion,
+			j.jobType)
 		s.Mend = &trail{Name: "Workers", Address: address("", "workers")}
 	case j.kind == "jobs" && h.Handlers == 0:
 		s.Todo = "No worker that runs has a handler for " + j.jobType + ": start one that registers it."

@@ -68,6 +68,8 @@ func TestEveryOperationThatChangesIsInTheLog(t *testing.T) {
 	bodies := map[string]string{
 		"/api/jobs/{id}/retry":                        `{"mode":"now"}`,
 		"/api/jobs/{id}/cancel":                       "",
+		"/api/jobs/{id}/edit":                         `{"payload":{"url":"https://example.com"}}`,
+		"/api/jobs/edit":                              `{"all":true,"patch":[{"op":"add","path":"/a","value":1}]}`,
 		"/api/jobs/retry":                             `{"all":true,"mode":"now"}`,
 		"/api/jobs/cancel":                            `{"all":true}`,
 		"/api/accounting/jobs/{documentId}/retry":     "",

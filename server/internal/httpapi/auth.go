@@ -58,8 +58,17 @@ func (s *server) authorize(ctx context.Context, header string, scope tokens.Scop
 }
 
 // mayEnqueue counts a job that the caller enqueues, and refuses a type that the token does not
-// allow. A type that has several names is allowed, or refused, under each of them.
+// allow.
 func (s *server) mayEnqueue(ctx context.Context, jobType string) error {
+	if err := s.allowsType(ctx, jobType); err != nil {
+		return err
+	}
+	return s.limits.job(&caller(ctx).Token)
+}
+
+// allowsType refuses a type that the token does not allow. A type that has several names is
+// allowed, or refused, under each of them.
+func (s *server) allowsType(ctx context.Context, jobType string) error {
 	token := &caller(ctx).Token
 	names := []string{jobType}
 	if s.TypeName != nil {
@@ -67,7 +76,7 @@ func (s *server) mayEnqueue(ctx context.Context, jobType string) error {
 	}
 	switch {
 	case token.AllowsType(names...):
-		return s.limits.job(token)
+		return nil
 	case len(token.Types) > 0:
 		return fmt.Errorf("%w: jobs of the type %s, only %s: create a token with `daybook tokens create --types`", errType,
 			jobType, strings.Join(token.Types, ", "))

@@ -54,6 +54,12 @@ func (s *server) jobs() {
 		OperationID: "getJob", Method: http.MethodGet, Path: "/api/jobs/{id}", Tags: []string{tagJobs},
 		Summary: "Get a job with its payload, links and attempts",
 	}, s.getJob, http.StatusNotFound)
+	operation(s, tokens.ScopeDecrypt, huma.Operation{
+		OperationID: "decryptJob", Method: http.MethodPost, Path: "/api/jobs/{id}/decrypt", Tags: []string{tagJobs},
+		Summary:     "Get a job with what is encrypted of it in plain",
+		Description: "Each call is in the log of actions. The server needs the keys (KEY_UNKNOWN).",
+		Metadata:    map[string]any{actionKey: "jobs.decrypt"},
+	}, s.decryptJob, http.StatusNotFound, http.StatusConflict)
 	operation(s, tokens.ScopeOperate, huma.Operation{
 		OperationID: "retryJob", Method: http.MethodPost, Path: "/api/jobs/{id}/retry", Tags: []string{tagJobs},
 		Summary:  "Make a dead letter or a cancelled job due again, or move a pending one",
@@ -178,12 +184,27 @@ type getJobInput struct {
 }
 
 func (s *server) getJob(ctx context.Context, in *getJobInput) (*jobOutput, error) {
+	return s.showJob(ctx, in, func(*listing.JobDetail) error { return nil })
+}
+
+func (s *server) decryptJob(ctx context.Context, in *getJobInput) (*jobOutput, error) {
+	return s.showJob(ctx, in, func(d *listing.JobDetail) error {
+		actions.About(ctx, d.OrgID, d.ID, nil)
+		return answers.Decrypt(ctx, s.Encryption, d)
+	})
+}
+
+// showJob answers with a job. prepare may change what it shows.
+func (s *server) showJob(ctx context.Context, in *getJobInput, prepare func(*listing.JobDetail) error) (*jobOutput, error) {
 	h := listing.HistoryPage{Limit: in.Limit}
 	if err := in.decode(&h.Before); err != nil {
 		return nil, err
 	}
 	d, err := s.Listing.Job(ctx, answers.Text(caller(ctx).OrgID), in.ID, h)
 	if err != nil {
+		return nil, err
+	}
+	if err := prepare(&d); err != nil {
 		return nil, err
 	}
 	out := &jobOutput{}

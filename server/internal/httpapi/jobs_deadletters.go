@@ -26,6 +26,7 @@ func (s *server) goesOn() map[string]*huma.Response {
 }
 
 func (s *server) deadLetters() {
+	s.edits()
 	operation(s, tokens.ScopeOperate, huma.Operation{
 		OperationID: "retryJobs", Method: http.MethodPost, Path: "/api/jobs/retry", Tags: []string{tagJobs},
 		Summary:     "Try all jobs again that match",

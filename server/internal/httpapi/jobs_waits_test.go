@@ -57,3 +57,24 @@ func TestJobsInOrder(t *testing.T) {
 	assert.Equal(t, http.StatusNotFound, a.status)
 	assert.Contains(t, string(a.body), "JOB_NOT_FOUND")
 }
+
+// TestJobHasItsSteps: a job tells the steps that are kept of it.
+func TestJobHasItsSteps(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	const id = "job-1"
+	_, err := b.Pool.Exec(t.Context(), `INSERT INTO daybook.jobs (id, org_id, type, payload, awaited) VALUES ($1, 'acme', 'mail', '{}', true)`, id)
+	require.NoError(t, err)
+	_, err = b.Pool.Exec(t.Context(), `
+INSERT INTO daybook.job_steps (job_id, name, position, attempt, result, done, times, started_at) VALUES ($1, 'rows', 1, 2, '{"n": 7}', false, 3, now())`, id)
+	require.NoError(t, err)
+	type step struct {
+		Name                     string
+		Position, Attempt, Times int
+		Result                   map[string]int
+		Done                     bool
+	}
+	var got struct{ Steps []step }
+	b.get(&got, "/api/jobs/"+id)
+	assert.Equal(t, []step{{"rows", 1, 2, 3, map[string]int{"n": 7}, false}}, got.Steps)
+}

@@ -17,6 +17,7 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/daybook-dev/daybook/encryption"
 	"github.com/daybook-dev/daybook/internal/store/listing"
 	"github.com/daybook-dev/daybook/internal/store/tokens"
 )
@@ -72,6 +73,8 @@ type Options struct {
 	// the caller skips that; nil: only the limits of size, depth and keys are checked. An error
 	// should wrap queue.ErrPayloadInvalid.
 	CheckPayload func(jobType string, payload json.RawMessage) error
+	// Encryption encrypts members of payloads, and decrypts what jobs keep; nil: there are no keys.
+	Encryption *encryption.Cipher
 	// TypeName returns the name by which a job's type is registered, for one that has others as well;
 	// nil: types have one name.
 	TypeName func(jobType string) string

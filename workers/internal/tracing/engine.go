@@ -9,8 +9,10 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/daybook-dev/daybook/encryption"
 	"github.com/daybook-dev/daybook/internal/engine"
 	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/telemetry/span"
 	"github.com/daybook-dev/daybook/models"
 )
 
@@ -77,7 +79,7 @@ type handlers struct {
 // Work implements engine.Handlers. The attempt belongs to the trace that the job was enqueued in,
 // and to one of its own otherwise; it links to the activity that it is a part of, which works many
 // jobs.
-func (h handlers) Work(ctx context.Context, job store.Job, progress engine.Progress) engine.Attempt {
+func (h handlers) Work(ctx context.Context, job store.Job, asks *engine.Running) engine.Attempt {
 	o := []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindConsumer), trace.WithAttributes(about(h.kind, &job)...)}
 	if activity := trace.SpanContextFromContext(ctx); activity.IsValid() {
 		o = append(o, trace.WithLinks(trace.Link{SpanContext: activity}))
@@ -89,14 +91,20 @@ func (h handlers) Work(ctx context.Context, job store.Job, progress engine.Progr
 	}
 	ctx, s := tracer().Start(ctx, "attempt "+job.Type, o...)
 	defer s.End()
-	a := h.Handlers.Work(ctx, job, progress)
-	finish(s, a.Outcome, a.Code, a.Message)
+	a := h.Handlers.Work(ctx, job, asks)
+	finish(s, a.Outcome, a.Code, a.OnRecord())
 	if inTx := a.InTx; inTx != nil {
 		of := trace.SpanContextFromContext(ctx)
 		a.InTx = func(ctx context.Context, tx pgx.Tx) (result []byte, err error) {
 			ctx, s := tracer().Start(trace.ContextWithSpanContext(ctx, of), "handler's transaction "+job.Type,
 				trace.WithAttributes(about(h.kind, &job)...))
-			defer func() { running{s}.End(err) }()
+			defer func() {
+				if a.Hide != nil && err != nil {
+					running{s}.End(span.ErrPrivate)
+					return
+				}
+				running{s}.End(err)
+			}()
 			return inTx(ctx, tx)
 		}
 	}
@@ -117,18 +125,28 @@ func finish(s trace.Span, outcome models.Outcome, code models.ErrorCode, message
 	}
 }
 
+// shown is what a span says of an error of jobs.
+func shown(err error, jobs ...store.Job) error {
+	for i := range jobs {
+		if err != nil && encryption.KeyOf(jobs[i].Payload) != "" {
+			return span.ErrPrivate
+		}
+	}
+	return err
+}
+
 // Prepare implements engine.Handlers: a chunk of jobs, each of a trace of its own, is worked in the
 // activity's trace, with links to theirs.
 func (h handlers) Prepare(ctx context.Context, workflowRun string, jobs []store.Job) (engine.BulkCommit, error) {
 	preparing, s := h.chunk(ctx, "prepare chunk", jobs)
 	commit, err := h.Handlers.Prepare(preparing, workflowRun, jobs)
-	running{s}.End(err)
+	running{s}.End(shown(err, jobs...))
 	if err != nil || commit == nil {
 		return commit, err
 	}
 	return func(ctx context.Context, tx pgx.Tx, jobs []store.Job) (attempts []engine.Attempt, err error) {
 		ctx, s := h.chunk(ctx, "work chunk", jobs)
-		defer func() { running{s}.End(err) }()
+		defer func() { running{s}.End(shown(err, jobs...)) }()
 		return commit(ctx, tx, jobs)
 	}, nil
 }

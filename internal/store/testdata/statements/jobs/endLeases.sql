@@ -29,7 +29,7 @@ UPDATE daybook.jobs q
        turn_id = NULL, detached = false, fence = NULL, worker = NULL, leased_generation = NULL, attempt_started_at = NULL
   FROM held
  WHERE q.id = held.id
-RETURNING q.state = 'pending' AND q.ready_at <= clock_timestamp(), q.state::text, q.priority, q.org_id, daybook.job_slot(q.type, q.queue),
+RETURNING q.state = 'pending' AND q.ready_at <= clock_timestamp(), q.state::text, q.priority, q.org_id, daybook.job_slot(q.type, q.queue, q.min_version),
           q.ready_at, q.id, EXISTS (SELECT 1 FROM daybook.organizations o WHERE o.id = q.org_id AND o.max_in_flight IS NOT NULL),
           q.queue IS NOT NULL AND EXISTS (SELECT 1 FROM daybook.queues u WHERE u.name = q.queue AND num_nonnulls(u.max_parallel, u.rate, u.per_process) > 0),
           q.fleet = $5

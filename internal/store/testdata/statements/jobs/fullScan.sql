@@ -4,21 +4,21 @@
 -- $4 slot
 -- $5 partitions
 WITH RECURSIVE parts AS (
-    (SELECT q.priority, q.org_id, daybook.job_slot(q.type, q.queue) AS slot, q.ready_at, q.id, q.queue, 1 AS n
+    (SELECT q.priority, q.org_id, daybook.job_slot(q.type, q.queue, q.min_version) AS slot, q.ready_at, q.id, q.queue, 1 AS n
        FROM daybook.jobs q
       WHERE q.state = 'pending' AND q.fleet = $1
-        AND (q.priority, q.org_id, daybook.job_slot(q.type, q.queue)) > ($2::smallint, $3::text, $4::text)
-      ORDER BY q.priority, q.org_id, daybook.job_slot(q.type, q.queue), q.ready_at, q.id
+        AND (q.priority, q.org_id, daybook.job_slot(q.type, q.queue, q.min_version)) > ($2::smallint, $3::text, $4::text)
+      ORDER BY q.priority, q.org_id, daybook.job_slot(q.type, q.queue, q.min_version), q.ready_at, q.id
       LIMIT 1)
     UNION ALL
     SELECT next.*, parts.n + 1
       FROM parts
      CROSS JOIN LATERAL (
-           SELECT q.priority, q.org_id, daybook.job_slot(q.type, q.queue) AS slot, q.ready_at, q.id, q.queue
+           SELECT q.priority, q.org_id, daybook.job_slot(q.type, q.queue, q.min_version) AS slot, q.ready_at, q.id, q.queue
              FROM daybook.jobs q
             WHERE q.state = 'pending' AND q.fleet = $1
-              AND (q.priority, q.org_id, daybook.job_slot(q.type, q.queue)) > (parts.priority, parts.org_id, parts.slot)
-            ORDER BY q.priority, q.org_id, daybook.job_slot(q.type, q.queue), q.ready_at, q.id
+              AND (q.priority, q.org_id, daybook.job_slot(q.type, q.queue, q.min_version)) > (parts.priority, parts.org_id, parts.slot)
+            ORDER BY q.priority, q.org_id, daybook.job_slot(q.type, q.queue, q.min_version), q.ready_at, q.id
             LIMIT 1) next
      WHERE parts.n < $5
 )

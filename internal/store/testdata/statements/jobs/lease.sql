@@ -21,9 +21,9 @@ WITH due AS MATERIALIZED (
      CROSS JOIN LATERAL (
            SELECT q.id
              FROM daybook.jobs q
-            WHERE q.state = 'pending' AND q.fleet = $8 AND q.priority = s.priority AND q.org_id = s.org_id AND daybook.job_slot(q.type, q.queue) = s.slot
+            WHERE q.state = 'pending' AND q.fleet = $8 AND q.priority = s.priority AND q.org_id = s.org_id AND daybook.job_slot(q.type, q.queue, q.min_version) = s.slot
               AND (q.ready_at, q.id) >= (s.at, s.id) AND q.ready_at <= statement_timestamp()
-            ORDER BY q.org_id, daybook.job_slot(q.type, q.queue), q.ready_at, q.id
+            ORDER BY q.org_id, daybook.job_slot(q.type, q.queue, q.min_version), q.ready_at, q.id
             LIMIT CASE WHEN o.paused_at IS NOT NULL THEN 0
                        WHEN o.max_in_flight IS NULL THEN s.quota
                        WHEN NOT s.locked THEN 0
@@ -41,4 +41,4 @@ UPDATE daybook.jobs q
 RETURNING q.priority, q.ready_at, q.id, q.org_id, q.run_count, q.attempt_started_at, q.reclaims, q.cancel_requested, q.leased_generation,
           q.type, q.payload, coalesce(q.max_attempts, 0), coalesce(q.idempotency_key, ''), q.created_at
           ,
-          coalesce(q.traceparent, ''), coalesce(q.queue, '')
+          coalesce(q.traceparent, ''), coalesce(q.queue, ''), coalesce(q.min_version, 0), q.awaited

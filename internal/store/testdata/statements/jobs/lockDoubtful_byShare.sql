@@ -12,7 +12,7 @@ SELECT j.id
        SELECT q.id
          FROM daybook.jobs q
         WHERE q.state = 'pending' AND q.fleet = $7 AND q.priority = s.priority AND q.org_id = s.org_id
-          AND daybook.job_slot(q.type, q.queue) = s.slot
+          AND daybook.job_slot(q.type, q.queue, q.min_version) = s.slot
           AND (q.ready_at, q.id) >= (s.at, s.id) AND q.ready_at <= statement_timestamp()
         ORDER BY q.ready_at, q.id
         LIMIT s.quota

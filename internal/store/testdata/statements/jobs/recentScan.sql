@@ -3,7 +3,7 @@
 -- $3 most
 -- $4 next
 WITH recent AS MATERIALIZED (
-    SELECT q.priority, q.org_id, daybook.job_slot(q.type, q.queue) AS slot, q.ready_at, q.id, q.queue
+    SELECT q.priority, q.org_id, daybook.job_slot(q.type, q.queue, q.min_version) AS slot, q.ready_at, q.id, q.queue
       FROM daybook.jobs q
      WHERE q.fleet = $1 AND num_nulls(nullif(q.state, 'pending')) = 1 AND q.ready_at > statement_timestamp() - make_interval(secs => $2) AND q.ready_at <= statement_timestamp()
      ORDER BY q.ready_at DESC

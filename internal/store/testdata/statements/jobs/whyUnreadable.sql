@@ -4,4 +4,4 @@ UPDATE daybook.jobs q
 RETURNING q.priority, q.ready_at, q.id, q.org_id, q.run_count, clock_timestamp(), q.reclaims, q.cancel_requested, q.generation,
           q.type, q.payload, coalesce(q.max_attempts, 0), coalesce(q.idempotency_key, ''), q.created_at
           ,
-          coalesce(q.traceparent, ''), coalesce(q.queue, '')
+          coalesce(q.traceparent, ''), coalesce(q.queue, ''), coalesce(q.min_version, 0), q.awaited

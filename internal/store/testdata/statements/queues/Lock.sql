@@ -15,16 +15,16 @@ SELECT j.*
        SELECT q.priority, q.ready_at, q.id, q.org_id, q.run_count + 1, clock_timestamp(), q.reclaims, q.cancel_requested, q.generation,
               q.type, q.payload, coalesce(q.max_attempts, 0), coalesce(q.idempotency_key, ''), q.created_at
               ,
-              coalesce(q.traceparent, ''), coalesce(q.queue, ''),
+              coalesce(q.traceparent, ''), coalesce(q.queue, ''), coalesce(q.min_version, 0), q.awaited,
               q.updated_at,
               CASE WHEN q.xmax = '0'::xid THEN false
                    WHEN (x.own - q.xmax::text::bigint) & 4294967295 NOT BETWEEN 1 AND least(x.own - 3, 2147483647) THEN false
                    ELSE coalesce(pg_xact_status((x.own - ((x.own - q.xmax::text::bigint) & 4294967295))::text::xid8) = 'aborted', false) END,
               q.ctid
          FROM daybook.jobs q
-        WHERE q.state = 'pending' AND q.fleet = $7 AND q.priority = s.priority AND q.org_id = s.org_id AND daybook.job_slot(q.type, q.queue) = s.slot
+        WHERE q.state = 'pending' AND q.fleet = $7 AND q.priority = s.priority AND q.org_id = s.org_id AND daybook.job_slot(q.type, q.queue, q.min_version) = s.slot
           AND (q.ready_at, q.id) >= (s.at, s.id) AND q.ready_at <= statement_timestamp()
-        ORDER BY q.org_id, daybook.job_slot(q.type, q.queue), q.ready_at, q.id
+        ORDER BY q.org_id, daybook.job_slot(q.type, q.queue, q.min_version), q.ready_at, q.id
         LIMIT CASE WHEN o.paused_at IS NULL AND o.max_in_flight IS NULL
                     AND u.paused_at IS NULL AND num_nonnulls(u.max_parallel, u.rate, u.per_process) = 0
                     THEN s.quota ELSE 0 END

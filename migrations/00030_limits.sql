@@ -1,4 +1,4 @@
--- Chapter 28: limits by key. Of the jobs of one type, organization and key, so many run at a time,
+-- Chapter 30: limits by key. Of the jobs of one type, organization and key, so many run at a time,
 -- or begin in a time, over all workers.
 --
 -- A job with a limit_key that is open is in one of three places, which its fleet tells:
@@ -54,12 +54,25 @@ CREATE INDEX job_limit_rates_look ON daybook.job_limit_rates (look_at);
 -- finished is open.
 CREATE INDEX jobs_limited ON daybook.jobs (type, org_id, limit_key, fleet, priority, ready_at, id) WHERE limit_key IS NOT NULL AND finished_at IS NULL;
 
--- The key of a job that was enqueued without one, by its type's limit. What is too long is hashed.
-CREATE FUNCTION daybook.limit_key(l daybook.job_limits, org_id text, payload jsonb) RETURNS text
+-- The key of a job that is enqueued without one, by its type's limit; null: it has none. What is too
+-- long is hashed. One expression, so that the planner can inline it.
+CREATE FUNCTION daybook.limit_key_of(type text, org_id text, payload jsonb) RETURNS text
     LANGUAGE sql STABLE
 AS $$
-    SELECT CASE WHEN octet_length(k.key) > 255 THEN encode(sha256(convert_to(k.key, 'UTF8')), 'hex') ELSE nullif(k.key, '') END
-      FROM (SELECT CASE $1.by WHEN '' THEN NULL WHEN 'org_id' THEN $2 ELSE $3 #>> string_to_array(substr($1.by, 9), '.') END AS key) k
+    SELECT (SELECT CASE WHEN octet_length(k.key) > 255 THEN encode(sha256(convert_to(k.key, 'UTF8')), 'hex') ELSE nullif(k.key, '') END
+              FROM daybook.job_limits l
+             CROSS JOIN LATERAL (SELECT CASE l.by WHEN '' THEN NULL WHEN 'org_id' THEN $2 ELSE $3 #>> string_to_array(substr(l.by, 9), '.') END) AS k (key)
+             WHERE l.type = $1)
+$$;
+
+-- Gives a job that is not worked another key (null: none), whose line it joins.
+CREATE FUNCTION daybook.change_limit_key(job_id text, key text) RETURNS void
+    LANGUAGE sql
+AS $$
+    UPDATE daybook.jobs j
+       SET limit_key = $2, awaited = j.awaited OR $2 IS NOT NULL,
+           fleet = CASE WHEN $2 IS NULL THEN coalesce((SELECT u.fleet FROM daybook.queues u WHERE u.name = j.queue), 0) ELSE -1 END
+     WHERE j.id = $1 AND j.limit_key IS DISTINCT FROM $2
 $$;
 
 -- Admits jobs of a key's line, as many as its limit allows. Returns false when that has to be tried
@@ -251,10 +264,10 @@ CREATE FUNCTION daybook.limited_job_changed(was daybook.jobs, became daybook.job
 AS $$
 DECLARE
     held CONSTANT boolean := was.fleet >= 0 AND was.finished_at IS NULL;
-    holds boolean := coalesce(became.fleet >= 0 AND became.finished_at IS NULL, false);
+    holds boolean := coalesce(became.fleet >= 0 AND became.finished_at IS NULL AND became.limit_key = was.limit_key, false);
 BEGIN
     -- What is to be tried again, or at another time, is admitted anew.
-    IF became.state = 'pending' AND became.fleet <> -1 AND became.fleet = was.fleet AND (was.state <> 'pending' OR became.ready_at <> was.ready_at) THEN
+    IF became.limit_key IS NOT NULL AND became.state = 'pending' AND became.fleet <> -1 AND became.fleet = was.fleet AND (was.state <> 'pending' OR became.ready_at <> was.ready_at) THEN
         UPDATE daybook.jobs j SET fleet = -1 WHERE j.id = became.id;
         holds := false;
     END IF;
@@ -316,6 +329,6 @@ COMMENT ON FUNCTION daybook.set_job_limit IS
 
 -- +goose Down
 DROP FUNCTION daybook.set_job_limit, daybook.limited_job_changed, daybook.pass_limits, daybook.admit_all_limited, daybook.note_limit_rate,
-    daybook.admit_limited, daybook.limit_key;
+    daybook.admit_limited, daybook.change_limit_key, daybook.limit_key_of;
 DROP INDEX daybook.jobs_limited;
 DROP TABLE daybook.job_limit_rates, daybook.job_limits;

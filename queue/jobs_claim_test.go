@@ -1,0 +1,184 @@
+package queue_test
+
+import (
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/daybook-dev/daybook/internal/dev/pgtest/fixture"
+	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/queue"
+)
+
+// claimed is what a claim by SQL returns.
+type claimed struct {
+	JobID, OrgID string
+	Attempt      int
+	Fence        int64
+}
+
+// claims has a worker claim.
+func (b *bundle) claims(worker string, most int) []claimed {
+	b.t.Helper()
+	rows, err := b.Pool.Query(b.t.Context(), `SELECT job_id, org_id, attempt, fence FROM daybook.claim_jobs($1, $2)`,
+		worker, most)
+	require.NoError(b.t, err)
+	jobs, err := pgx.CollectRows(rows, pgx.RowToStructByPos[claimed])
+	require.NoError(b.t, err)
+	return jobs
+}
+
+// refused is the SQLSTATE of a statement that fails.
+func (b *bundle) refused(query string, args ...any) string {
+	b.t.Helper()
+	_, err := b.Pool.Exec(b.t.Context(), query, args...)
+	require.Error(b.t, err, query)
+	return store.SQLState(err)
+}
+
+func (b *bundle) state(id string) (state string) {
+	b.t.Helper()
+	require.NoError(b.t, b.Pool.QueryRow(b.t.Context(),
+		`SELECT concat_ws(' ', state, run_count, last_error_code) FROM daybook.jobs WHERE id = $1`, id).Scan(&state))
+	return state
+}
+
+func (b *bundle) enqueued(org string, o queue.JobOptions) string {
+	b.t.Helper()
+	job, err := queue.EnqueueJob(b.t.Context(), b.Pool, org, queue.RawPayload{Type: "w", Data: []byte(`{}`)}, o)
+	require.NoError(b.t, err)
+	return job.ID
+}
+
+func TestClaimRefusesWhatCannotWork(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	assert.Equal(t, "DB010", b.refused(`SELECT daybook.claim_jobs('a', 1)`), "it has not started")
+	assert.Equal(t, "DB010", b.refused(`SELECT daybook.start_job_worker('a', '{}')`), "no types")
+	assert.Equal(t, "DB010", b.refused(`SELECT daybook.start_job_worker('a', '{1}')`), "no type")
+	assert.Equal(t, "DB010", b.refused(`SELECT daybook.start_job_worker('', '{w}')`), "no name")
+	assert.Equal(t, "DB010", b.refused(`SELECT daybook.start_job_worker('a', '{w}', versions => '{1,2}')`))
+	b.exec(`SELECT daybook.start_job_worker('a', '{w}')`)
+	assert.Equal(t, "DB010", b.refused(`SELECT daybook.claim_jobs('a', 0)`))
+	tx, err := b.Pool.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
+	require.NoError(t, err)
+	_, err = tx.Exec(t.Context(), `SELECT daybook.claim_jobs('a', 1)`)
+	assert.Equal(t, "DB010", store.SQLState(err), "its snapshot does not see what others lease")
+	require.NoError(t, tx.Rollback(t.Context()))
+	b.exec(`SELECT daybook.stop_job_worker('a')`)
+	assert.Equal(t, "DB010", b.refused(`SELECT daybook.claim_jobs('a', 1)`), "it has stopped")
+}
+
+// A claim that is lost completes nothing, and a job that is to be cancelled neither; what was
+// written in the same transaction is undone.
+func TestLostClaimCompletesNothing(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.exec(`SELECT daybook.start_job_worker('a', '{w}')`)
+	id := b.enqueued(org, queue.JobOptions{})
+	job := b.claims("a", 5)[0]
+	assert.Equal(t, claimed{id, org, 1, job.Fence}, job)
+	assert.Empty(t, b.claims("a", 5), "it is leased")
+	assert.Equal(t, "DB031", b.refused(`SELECT daybook.complete_job($1, $2)`, id, job.Fence+1))
+	assert.True(t, b.asks(`daybook.fail_job($1, $2, 'X', 'x') IS NULL`, id, job.Fence+1))
+	_, err := queue.CancelJob(t.Context(), b.Pool, id)
+	require.NoError(t, err)
+	assert.True(t, b.asks(`(SELECT cancel_requested FROM daybook.renew_jobs('a'))`))
+	assert.Equal(t, "DB031", b.refused(`SELECT daybook.complete_job($1, $2)`, id, job.Fence))
+	assert.True(t, b.asks(`daybook.fail_job($1, $2, 'X', 'x') = 'cancelled'`, id, job.Fence))
+	assert.Equal(t, "cancelled 1 X", b.state(id))
+}
+
+// A job that has ended its worker in each of its attempts is a dead letter, whichever worker ends
+// the leases.
+func TestClaimThatEndsItsWorkers(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.exec(`SELECT daybook.start_job_worker('a', '{w}', max_attempts => '{2}')`)
+	id := b.enqueued(org, queue.JobOptions{})
+	expire := func() {
+		b.exec(`UPDATE daybook.jobs SET last_attempted_at = last_attempted_at - interval '1 minute' WHERE id = $1`, id)
+	}
+	require.Len(t, b.claims("a", 5), 1)
+	expire()
+	_, err := store.New(b.Pool).ReclaimExpired(t.Context())
+	require.NoError(t, err)
+	_, err = store.NewQueue(b.Pool, store.Jobs).ReclaimExpired(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, "pending 1 JOB_LOCK_TIMEOUT_RECLAIMED", b.state(id))
+	require.Len(t, b.claims("a", 5), 1)
+	expire()
+	_, err = store.NewQueue(b.Pool, store.Jobs).ReclaimExpired(t.Context())
+	require.NoError(t, err)
+	assert.Empty(t, b.claims("a", 5))
+	assert.Equal(t, "failed 3 JOB_LOCK_TIMEOUT_RECLAIMED", b.state(id))
+}
+
+// A snooze that is repeated leaves one row of the log, and what its worker gives back is due again,
+// uncounted.
+func TestSnoozedAndGivenBack(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.exec(`SELECT daybook.start_job_worker('a', '{w}')`)
+	id := b.enqueued(org, queue.JobOptions{})
+	for range 3 {
+		job := b.claims("a", 5)[0]
+		assert.Equal(t, 1, job.Attempt)
+		assert.True(t, b.asks(`daybook.snooze_job($1, $2, interval '0') = 'pending'`, id, job.Fence))
+	}
+	assert.Equal(t, 1, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.attempts WHERE times = 3 AND error_code = 'SNOOZED'`))
+	require.Len(t, b.claims("a", 5), 1)
+	assert.True(t, b.asks(`daybook.stop_job_worker('a') = 1`))
+	assert.Equal(t, "pending 0 SNOOZED", b.state(id))
+	assert.True(t, b.asks(`NOT EXISTS (SELECT FROM daybook.live_job_workers)`))
+}
+
+// What came back from a dead letter for want of a handler, and what needs a later version.
+func TestWorkerOnRecord(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	missing, later := b.enqueued(org, queue.JobOptions{}), b.enqueued(org, queue.JobOptions{MinVersion: 2})
+	b.exec(`UPDATE daybook.jobs SET state = 'failed', finished_at = now(), last_error = 'x', last_error_code = 'HANDLER_MISSING' WHERE id = $1`, missing)
+	b.exec(`SELECT daybook.start_job_worker('a', '{x,w}', versions => '{5,1}')`)
+	jobs := b.claims("a", 5)
+	require.Len(t, jobs, 1)
+	assert.Equal(t, missing, jobs[0].JobID)
+	b.exec(`SELECT daybook.start_job_worker('b', '{x,w}', versions => '{5,2}')`)
+	jobs = b.claims("b", 5)
+	require.Len(t, jobs, 1)
+	assert.Equal(t, later, jobs[0].JobID)
+	has, err := store.HasHandler(t.Context(), b.Pool, "w", "")
+	require.NoError(t, err)
+	assert.True(t, has)
+}
+
+// High priorities come first, then each organization has its share; and neither what waits of other
+// types nor later jobs are read.
+func TestClaimIsFairAndReadsLittle(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.exec(`SELECT daybook.start_job_worker('a', '{w}')`)
+	b.exec(`SELECT daybook.enqueue_job('big', 'w', '{}') FROM generate_series(1, 300)`)
+	b.exec(`SELECT daybook.enqueue_job('org-' || n % 100, 'other', '{}', ready_at => now()) FROM generate_series(1, 20000) n`)
+	b.exec(`SELECT daybook.enqueue_job('small', 'w', '{}')`)
+	b.exec(`SELECT daybook.enqueue_job('low', 'w', '{}', priority => 3)`)
+	b.exec(`SELECT daybook.enqueue_job('big', 'w', '{}', priority => 1)`)
+	b.exec(`ANALYZE daybook.jobs`)
+	pool, reads := fixture.Reads(t, b.Pool)
+	all, sequential := reads("daybook.jobs")
+	own := b.Pool
+	b.Pool = pool
+	jobs := b.claims("a", 11)
+	b.Pool = own
+	allThen, sequentialThen := reads("daybook.jobs")
+	assert.Equal(t, sequential, sequentialThen, "rows read by scans of the whole table")
+	assert.Less(t, allThen-all, int64(1500), "rows read, of 20,000 that are due")
+	orgs := map[string]int{}
+	for _, j := range jobs {
+		orgs[j.OrgID]++
+	}
+	assert.Equal(t, map[string]int{"big": 10, "small": 1}, orgs)
+	assert.Len(t, b.claims("a", 1000), 292, "all that is due")
+}
