@@ -303,8 +303,8 @@ BEGIN
                generation  = j.generation + 1,
                updated_at  = clock_timestamp()
          WHERE j.id = job.id;
-        PERFORM daybook.change_limit_key(job.id, daybook.limit_key_of(job.type, job.org_id, edit_job.payload))
-          WHERE job.limit_key = daybook.limit_key_of(job.type, job.org_id, job.payload);
+        PERFORM daybook.change_limit_key(job.id, (SELECT daybook.limit_key(l, job.org_id, edit_job.payload) FROM daybook.job_limits l WHERE l.type = job.type))
+          WHERE job.limit_key = (SELECT daybook.limit_key(l, job.org_id, job.payload) FROM daybook.job_limits l WHERE l.type = job.type);
         result := 'edited';
         reason := NULL;
     END IF;

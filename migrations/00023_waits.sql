@@ -462,6 +462,9 @@ CREATE FUNCTION daybook.awaited_job_changed() RETURNS trigger
 AS $$
 BEGIN
     IF num_nonnulls(NEW.limit_key, OLD.limit_key) > 0 THEN
+        IF OLD.fleet < 0 AND NEW.fleet <> OLD.fleet AND NEW.state = 'pending' THEN
+            RETURN NULL; -- it joins its key's line, or is admitted
+        END IF;
         PERFORM daybook.limited_job_changed(OLD, NEW);
     END IF;
     -- It was asked for anew while it was worked: the steps were kept for the request before.

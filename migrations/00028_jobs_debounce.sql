@@ -168,7 +168,7 @@ BEGIN
                least(CASE WHEN debounce_job.queue <> 'default' THEN daybook.queue_fleet(debounce_job.queue) ELSE 0 END, CASE WHEN x.lk IS NOT NULL THEN -1 END),
                nullif(debounce_job.queue, 'default'), x.lk, x.lk IS NOT NULL
           FROM (SELECT clock_timestamp() + make_interval(secs => daybook.debounce_seconds(debounce, 'wait_seconds')) AS due,
-                       coalesce(debounce_job.limit_key, daybook.limit_key_of(debounce_job.type, debounce_job.org_id, debounce_job.payload)) AS lk
+                       coalesce(debounce_job.limit_key, (SELECT daybook.limit_key(l, debounce_job.org_id, debounce_job.payload) FROM daybook.job_limits l WHERE l.type = debounce_job.type)) AS lk
                  WHERE known
                     OR debounce_job.type ~ '^[A-Za-z][A-Za-z0-9_.:-]*$'
                        AND NOT daybook.job_in_doubt(debounce_job.org_id, debounce_job.type, debounce_job.payload, debounce_job.payload::text, NULL, NULL,
@@ -187,7 +187,7 @@ BEGIN
         RETURNING id, j.generation > 0, fleet, daybook.must_wake(daybook.jobs_key(greatest(j.fleet, 0)), j.ready_at),
                   CASE WHEN j.generation = 0 THEN 'enqueued' WHEN keep = 'first' THEN 'rescheduled' ELSE 'replaced' END,
                   CASE WHEN j.generation > 0 AND keep IS DISTINCT FROM 'first'
-                       THEN nullif(coalesce(debounce_job.limit_key, daybook.limit_key_of(j.type, j.org_id, j.payload)), j.limit_key) END
+                       THEN nullif(coalesce(debounce_job.limit_key, (SELECT daybook.limit_key(l, j.org_id, j.payload) FROM daybook.job_limits l WHERE l.type = j.type)), j.limit_key) END
              INTO job_id, duplicate, crew, wake, result, other;
         IF other IS NOT NULL THEN
             PERFORM daybook.change_limit_key(job_id, other);

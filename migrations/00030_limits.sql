@@ -9,10 +9,15 @@
 -- So picks know nothing of limits, a key that is full holds up no other job, and a key without open
 -- jobs has no row anywhere. A job that is to be tried again goes to -1 and is admitted anew.
 --
--- Jobs of a key are admitted under an advisory lock of the key, and counted after it was taken: so
--- there are never more than the limit allows. The lock is only tried for. Whatever frees a place,
--- or adds to a line, admits the next job in the same transaction, or puts that on record for a
--- worker (job_wait_checks). So limits, too, take part in no deadlock. Enqueuing does neither.
+-- Places change hands in two ways, and neither lets more run than the limit allows:
+--   one transaction at a time gives out free places (pass_limits, under an advisory lock that is
+--   only tried for). It counts the places that are taken after it has the lock
+--   what frees a place passes it on to the first of the line, in the same transaction: where that
+--   is not seen yet, the place still counts as taken
+-- A key whose line is not empty is found again. Either a job was admitted from now on, whose end
+-- sees the line; or all that hold a place were locked when the line was read, and end later; or the
+-- key is on record for a worker (job_wait_checks). No statement here waits for a lock, so limits
+-- take part in no deadlock. Enqueuing does neither.
 --
 -- SQLSTATEs: DB010 the request is invalid.
 
@@ -55,14 +60,12 @@ CREATE INDEX job_limit_rates_look ON daybook.job_limit_rates (look_at);
 CREATE INDEX jobs_limited ON daybook.jobs (type, org_id, limit_key, fleet, priority, ready_at, id) WHERE limit_key IS NOT NULL AND finished_at IS NULL;
 
 -- The key of a job that is enqueued without one, by its type's limit; null: it has none. What is too
--- long is hashed. One expression, so that the planner can inline it.
-CREATE FUNCTION daybook.limit_key_of(type text, org_id text, payload jsonb) RETURNS text
+-- long is hashed.
+CREATE FUNCTION daybook.limit_key(l daybook.job_limits, org_id text, payload jsonb) RETURNS text
     LANGUAGE sql STABLE
 AS $$
-    SELECT (SELECT CASE WHEN octet_length(k.key) > 255 THEN encode(sha256(convert_to(k.key, 'UTF8')), 'hex') ELSE nullif(k.key, '') END
-              FROM daybook.job_limits l
-             CROSS JOIN LATERAL (SELECT CASE l.by WHEN '' THEN NULL WHEN 'org_id' THEN $2 ELSE $3 #>> string_to_array(substr(l.by, 9), '.') END) AS k (key)
-             WHERE l.type = $1)
+    SELECT CASE WHEN octet_length(k.key) > 255 THEN encode(sha256(convert_to(k.key, 'UTF8')), 'hex') ELSE nullif(k.key, '') END
+      FROM (SELECT CASE $1.by WHEN '' THEN NULL WHEN 'org_id' THEN $2 ELSE $3 #>> string_to_array(substr($1.by, 9), '.') END AS key) k
 $$;
 
 -- Gives a job that is not worked another key (null: none), whose line it joins.
@@ -75,9 +78,24 @@ AS $$
      WHERE j.id = $1 AND j.limit_key IS DISTINCT FROM $2
 $$;
 
+-- The places of a key that are taken: its jobs that were admitted and have not ended.
+CREATE FUNCTION daybook.limited_places(type text, org_id text, key text) RETURNS SETOF daybook.jobs
+    LANGUAGE sql STABLE
+AS $$
+    SELECT j.* FROM daybook.jobs j WHERE j.type = $1 AND j.org_id = $2 AND j.limit_key = $3 AND j.finished_at IS NULL AND j.fleet >= 0
+$$;
+
+-- Whether this transaction may give out free places. Another isolation level does not see what was
+-- committed before the lock was taken.
+CREATE FUNCTION daybook.may_admit() RETURNS boolean
+    LANGUAGE sql VOLATILE
+AS $$
+    SELECT CASE WHEN current_setting('transaction_isolation') = 'read committed' THEN pg_try_advisory_xact_lock(daybook.lock_class('job limits'), 0) ELSE false END
+$$;
+
 -- Admits jobs of a key's line, as many as its limit allows. Returns false when that has to be tried
--- again: another transaction decides about the key or has locked a job of it, or there are more
--- than are admitted at once.
+-- again: another transaction gives out places or has locked a job of the key, or there are more than
+-- are admitted at once.
 --
 -- A rate is a bucket that fills evenly. What it allows within the next 250 ms is admitted now, and
 -- due at its time. What has been admitted and has not begun is bounded by that too: so a worker
@@ -91,32 +109,31 @@ DECLARE
     most  CONSTANT integer := 200;
     ahead CONSTANT double precision := 0.25;
     found daybook.job_limits;
-    room  integer := most;
     held  integer;
     begun integer;
+    -- How many the limit allows beside those that hold a place, and how many may be admitted now.
+    free  integer;
+    room  integer;
     -- Of a rate: seconds from one beginning to the next, how many may begin at once, when the bucket
     -- is full, and how many it allows.
     step  double precision;
     burst integer;
     base  timestamptz;
     allowed integer;
-    due   timestamptz;
     n     integer;
     line  boolean;
-    at    CONSTANT timestamptz := clock_timestamp();
+    at    timestamptz;
 BEGIN
-    -- Another isolation level does not see what was committed before the lock was taken.
-    IF current_setting('transaction_isolation') <> 'read committed'
-       OR NOT pg_try_advisory_xact_lock(daybook.lock_class('job limits'), hashtext(admit_limited.type || '/' || admit_limited.org_id || '/' || admit_limited.key)) THEN
+    IF NOT daybook.may_admit() THEN
         RETURN false;
     END IF;
+    at := clock_timestamp();
     SELECT l.* INTO found FROM daybook.job_limits l WHERE l.type = admit_limited.type;
-    IF found.type IS NOT NULL THEN
-        SELECT count(*), count(*) FILTER (WHERE j.turn_id IS NOT NULL) INTO held, begun
-          FROM daybook.jobs j
-         WHERE j.type = admit_limited.type AND j.org_id = admit_limited.org_id AND j.limit_key = admit_limited.key AND j.finished_at IS NULL AND j.fleet >= 0;
-        room := least(room, found.parallel - held);
-    END IF;
+    SELECT count(*), count(*) FILTER (WHERE p.turn_id IS NOT NULL) INTO held, begun
+      FROM daybook.limited_places(admit_limited.type, admit_limited.org_id, admit_limited.key) p
+     WHERE found.type IS NOT NULL;
+    free := coalesce(found.parallel - held, most);
+    room := least(most, free);
     IF found.rate IS NOT NULL THEN
         step := found.rate_seconds / found.rate;
         burst := greatest(1, least(most, floor(0.05 / step)));
@@ -141,21 +158,34 @@ BEGIN
                updated_at = at
           FROM next
          WHERE j.id = next.id AND j.fleet = -2
-        RETURNING j.ready_at
+        RETURNING j.id
     )
-    SELECT count(*), min(a.ready_at) INTO n, due FROM admitted a;
+    SELECT count(*) INTO n FROM admitted;
     IF n > 0 THEN
         PERFORM daybook.wake_job_queue();
     END IF;
-    line := (found.rate IS NOT NULL OR room > 0)
-            AND EXISTS (SELECT FROM daybook.jobs j
-                         WHERE j.type = admit_limited.type AND j.org_id = admit_limited.org_id AND j.limit_key = admit_limited.key AND j.finished_at IS NULL AND j.fleet = -2);
+    line := EXISTS (SELECT FROM daybook.jobs j
+                     WHERE j.type = admit_limited.type AND j.org_id = admit_limited.org_id AND j.limit_key = admit_limited.key AND j.finished_at IS NULL AND j.fleet = -2);
     IF found.rate IS NOT NULL THEN
         PERFORM daybook.note_limit_rate(admit_limited.type, admit_limited.org_id, admit_limited.key, base + make_interval(secs => n * step),
-                                        CASE WHEN line AND n >= allowed THEN base + make_interval(secs => (n + 1 - burst) * step - ahead) END);
+                                        CASE WHEN NOT line OR n >= free THEN NULL
+                                             WHEN n >= allowed THEN base + make_interval(secs => (n + 1 - burst) * step - ahead)
+                                             ELSE at + interval '100 ms' END);
     END IF;
-    RETURN NOT (line AND n < room OR line AND room = most AND n = room);
+    RETURN NOT line
+        OR n = room AND n BETWEEN 1 AND most - 1
+        OR found.rate IS NOT NULL AND n < free
+        OR room <= 0 AND held = (SELECT count(*) FROM daybook.lock_limited_places(admit_limited.type, admit_limited.org_id, admit_limited.key));
 END
+$$;
+
+-- Locks the jobs that hold the places of a key, but for those that are locked: they may be about to
+-- end.
+CREATE FUNCTION daybook.lock_limited_places(type text, org_id text, key text) RETURNS SETOF text
+    LANGUAGE sql
+AS $$
+    SELECT j.id FROM daybook.jobs j WHERE j.type = $1 AND j.org_id = $2 AND j.limit_key = $3 AND j.finished_at IS NULL AND j.fleet >= 0
+       FOR NO KEY UPDATE SKIP LOCKED
 $$;
 
 -- Puts on record when a key's rate is whole again, and when a worker is to look at it: for the next
@@ -206,8 +236,48 @@ BEGIN
 END
 $$;
 
--- Has up to batch jobs join the lines of their keys whose time has come, from a time on (null: in
--- the last minute), and admits what the limits allow, also where a rate allows the next job. Returns what check_waits does.
+-- Admits those of the jobs, whose rows the caller has locked and which come to their time, that a
+-- free place of their key waits for, and has the others join its line. Returns the keys to admit
+-- jobs of: those with a rate, and those whose place may have become free meanwhile.
+CREATE FUNCTION daybook.join_limits(ids text[]) RETURNS TABLE (type text, org_id text, limit_key text)
+    LANGUAGE sql
+    SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
+AS $$
+    WITH come AS MATERIALIZED (
+        SELECT j.id, j.type, j.org_id, j.limit_key, row_number() OVER (PARTITION BY j.type, j.org_id, j.limit_key ORDER BY j.priority, j.ready_at, j.id) AS nth
+          FROM daybook.jobs j
+         WHERE j.id = ANY (ids)
+    ), limits AS MATERIALIZED (
+        SELECT t.type, l.parallel, l.rate IS NOT NULL AS rated FROM (SELECT DISTINCT c.type FROM come c) t LEFT JOIN daybook.job_limits l ON l.type = t.type
+    ), keys AS MATERIALIZED (
+        SELECT k.*, EXISTS (SELECT FROM daybook.jobs j WHERE j.type = k.type AND j.org_id = k.org_id AND j.limit_key = k.limit_key AND j.finished_at IS NULL AND j.fleet = -2) AS line,
+               CASE WHEN NOT k.rated AND k.parallel IS NOT NULL
+                    THEN (SELECT count(*) FROM daybook.jobs j WHERE j.type = k.type AND j.org_id = k.org_id AND j.limit_key = k.limit_key AND j.finished_at IS NULL AND j.fleet >= 0) END AS held
+          FROM (SELECT c.type, c.org_id, c.limit_key, l.parallel, l.rated
+                  FROM come c
+                  JOIN limits l ON l.type = c.type
+                 WHERE c.nth = 1 OFFSET 0) k
+    ), decided AS MATERIALIZED (
+        SELECT k.*, NOT k.rated AND NOT k.line AND (k.parallel > k.held) IS NOT FALSE AS free, k.held >= k.parallel AS taken FROM keys k
+    ), moved AS (
+        UPDATE daybook.jobs j
+           SET fleet = CASE WHEN x.admitted THEN CASE WHEN j.queue IS NULL THEN 0 ELSE coalesce((SELECT u.fleet FROM daybook.queues u WHERE u.name = j.queue), 0) END ELSE -2 END,
+               ready_at = CASE WHEN x.admitted THEN clock_timestamp() ELSE j.ready_at END,
+               first_ready_at = CASE WHEN x.admitted AND j.run_count = 0 THEN clock_timestamp() ELSE j.first_ready_at END
+          FROM (SELECT c.id, d.free AND (c.nth <= d.parallel - d.held) IS NOT FALSE AS admitted
+                  FROM come c
+                  JOIN decided d ON d.type = c.type AND d.org_id = c.org_id AND d.limit_key = c.limit_key OFFSET 0) x
+         WHERE j.id = x.id AND j.fleet = -1
+    )
+    SELECT d.type, d.org_id, d.limit_key
+      FROM decided d
+     WHERE NOT d.free
+       AND CASE WHEN d.taken THEN d.held > (SELECT count(*) FROM daybook.lock_limited_places(d.type, d.org_id, d.limit_key)) ELSE true END
+$$;
+
+-- Has up to batch jobs whose time has come begin or join the lines of their keys, from a time on
+-- (null: in the last minute), and admits what the limits allow, also where a rate allows the next
+-- job. Returns what check_waits does.
 CREATE FUNCTION daybook.pass_limits(batch integer, since timestamptz, OUT decided integer, OUT again integer, OUT left_from timestamptz)
     LANGUAGE plpgsql
     SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off
@@ -218,6 +288,11 @@ DECLARE
 BEGIN
     decided := 0;
     again := 0;
+    left_from := since;
+    IF NOT daybook.may_admit() THEN
+        again := 1;
+        RETURN;
+    END IF;
     SELECT array_agg(x.id), max(x.ready_at) INTO ids, left_from
       FROM (SELECT j.id, j.ready_at
               FROM daybook.jobs j
@@ -229,53 +304,82 @@ BEGIN
     IF coalesce(cardinality(ids), 0) < batch THEN
         left_from := NULL;
     END IF;
-    FOR asked IN
-        WITH joined AS (
-            UPDATE daybook.jobs j SET fleet = -2 WHERE j.id = ANY (ids) AND j.fleet = -1 AND j.state::text = 'pending'
-            RETURNING j.type, j.org_id, j.limit_key
-        )
-        SELECT o.type, o.org_id, o.limit_key, bool_or(o.joined) AS joined
-          FROM (SELECT *, true AS joined FROM joined
-                 UNION ALL
-                (SELECT r.type, r.org_id, r.limit_key, false FROM daybook.job_limit_rates r WHERE r.look_at <= clock_timestamp() ORDER BY r.look_at LIMIT batch)) o
-         GROUP BY o.type, o.org_id, o.limit_key
-    LOOP
-        IF NOT asked.joined THEN
-            -- Its type may have no rate any more.
-            DELETE FROM daybook.job_limit_rates r
-             WHERE r.type = asked.type AND r.org_id = asked.org_id AND r.limit_key = asked.limit_key
-               AND NOT EXISTS (SELECT FROM daybook.job_limits l WHERE l.type = asked.type AND l.rate IS NOT NULL);
-        END IF;
-        IF daybook.admit_limited(asked.type, asked.org_id, asked.limit_key) THEN
-            decided := decided + 1;
-            CONTINUE;
-        END IF;
-        again := again + 1;
-        IF asked.joined THEN
-            INSERT INTO daybook.job_wait_checks (limit_type, org_id, limit_key) VALUES (asked.type, asked.org_id, asked.limit_key);
+    IF ids IS NOT NULL THEN
+        decided := cardinality(ids);
+        FOR asked IN SELECT * FROM daybook.join_limits(ids) LOOP
+            IF NOT daybook.admit_limited(asked.type, asked.org_id, asked.limit_key) THEN
+                INSERT INTO daybook.job_wait_checks (limit_type, org_id, limit_key) VALUES (asked.type, asked.org_id, asked.limit_key);
+                again := again + 1;
+            END IF;
+        END LOOP;
+        PERFORM daybook.wake_job_queue();
+    END IF;
+    -- The bucket of a key that is at rest goes, and so does that of a type without a rate.
+    DELETE FROM daybook.job_limit_rates r
+     USING (SELECT * FROM daybook.job_limit_rates x WHERE x.look_at <= clock_timestamp() ORDER BY x.look_at LIMIT batch) d
+     WHERE r.type = d.type AND r.org_id = d.org_id AND r.limit_key = d.limit_key
+       AND (r.next_at <= clock_timestamp() AND NOT EXISTS (SELECT FROM daybook.jobs j WHERE j.type = r.type AND j.org_id = r.org_id AND j.limit_key = r.limit_key AND j.finished_at IS NULL AND j.fleet = -2)
+            OR NOT EXISTS (SELECT FROM daybook.job_limits l WHERE l.type = r.type AND l.rate IS NOT NULL));
+    FOR asked IN SELECT r.type, r.org_id, r.limit_key FROM daybook.job_limit_rates r WHERE r.look_at <= clock_timestamp() ORDER BY r.look_at LIMIT batch LOOP
+        decided := decided + 1;
+        IF NOT daybook.admit_limited(asked.type, asked.org_id, asked.limit_key) THEN
+            again := again + 1;
         END IF;
     END LOOP;
 END
 $$;
 
--- Takes in a change of a job that has a key, or its removal (became is null).
+-- Takes in a change of a job that has a key, or its removal (became is null): what is to be tried
+-- again, or at another time, is admitted anew, and a place that became free goes to the first of the
+-- line. A rate is left to pass_limits.
 CREATE FUNCTION daybook.limited_job_changed(was daybook.jobs, became daybook.jobs) RETURNS void
     LANGUAGE plpgsql
 AS $$
 DECLARE
-    held CONSTANT boolean := was.fleet >= 0 AND was.finished_at IS NULL;
     holds boolean := coalesce(became.fleet >= 0 AND became.finished_at IS NULL AND became.limit_key = was.limit_key, false);
 BEGIN
-    -- What is to be tried again, or at another time, is admitted anew.
-    IF became.limit_key IS NOT NULL AND became.state = 'pending' AND became.fleet <> -1 AND became.fleet = was.fleet AND (was.state <> 'pending' OR became.ready_at <> was.ready_at) THEN
+    IF became.limit_key IS NOT NULL AND became.state = 'pending' AND became.fleet <> -1 AND became.fleet = was.fleet
+       AND (was.state <> 'pending' OR became.ready_at <> was.ready_at) THEN
         UPDATE daybook.jobs j SET fleet = -1 WHERE j.id = became.id;
         holds := false;
     END IF;
-    IF held AND (NOT holds OR was.turn_id IS NULL AND became.turn_id IS NOT NULL AND EXISTS (SELECT FROM daybook.job_limits l WHERE l.type = was.type AND l.rate IS NOT NULL))
-       AND NOT daybook.admit_limited(was.type, was.org_id, was.limit_key) THEN
-        INSERT INTO daybook.job_wait_checks (limit_type, org_id, limit_key) VALUES (was.type, was.org_id, was.limit_key);
+    IF was.fleet < 0 OR was.finished_at IS NOT NULL OR holds THEN
+        RETURN;
+    END IF;
+    IF current_setting('transaction_isolation') = 'read committed'
+       AND (NOT EXISTS (SELECT FROM daybook.jobs j WHERE j.type = was.type AND j.org_id = was.org_id AND j.limit_key = was.limit_key AND j.finished_at IS NULL AND j.fleet = -2)
+            OR daybook.pass_on_place(was.type, was.org_id, was.limit_key)) THEN
+        RETURN;
+    END IF;
+    INSERT INTO daybook.job_wait_checks (limit_type, org_id, limit_key) VALUES (was.type, was.org_id, was.limit_key);
+    PERFORM daybook.wake_job_queue();
+END
+$$;
+
+-- Gives a place that the transaction has freed to the first of the key's line. Returns false when
+-- that is for pass_limits: the limit has changed, is a rate as well, or all of the line is locked.
+CREATE FUNCTION daybook.pass_on_place(type text, org_id text, key text) RETURNS boolean
+    LANGUAGE plpgsql
+    SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET jit = off
+AS $$
+#variable_conflict use_column
+BEGIN
+    UPDATE daybook.jobs j
+       SET fleet = coalesce((SELECT u.fleet FROM daybook.queues u WHERE u.name = j.queue), 0), ready_at = clock_timestamp(),
+           first_ready_at = CASE WHEN j.run_count = 0 THEN clock_timestamp() ELSE j.first_ready_at END, updated_at = clock_timestamp()
+     WHERE j.id = (SELECT n.id
+                     FROM daybook.jobs n
+                    WHERE n.type = pass_on_place.type AND n.org_id = pass_on_place.org_id AND n.limit_key = pass_on_place.key AND n.finished_at IS NULL AND n.fleet = -2
+                    ORDER BY n.priority, n.ready_at, n.id
+                    LIMIT 1
+                      FOR NO KEY UPDATE SKIP LOCKED)
+       AND j.fleet = -2
+       AND (SELECT l.rate IS NULL AND l.parallel > (SELECT count(*) FROM daybook.limited_places(pass_on_place.type, pass_on_place.org_id, pass_on_place.key))
+              FROM daybook.job_limits l WHERE l.type = pass_on_place.type);
+    IF FOUND THEN
         PERFORM daybook.wake_job_queue();
     END IF;
+    RETURN FOUND;
 END
 $$;
 
@@ -328,7 +432,8 @@ COMMENT ON FUNCTION daybook.set_job_limit IS
 -- +goose StatementEnd
 
 -- +goose Down
-DROP FUNCTION daybook.set_job_limit, daybook.limited_job_changed, daybook.pass_limits, daybook.admit_all_limited, daybook.note_limit_rate,
-    daybook.admit_limited, daybook.change_limit_key, daybook.limit_key_of;
+DROP FUNCTION daybook.set_job_limit, daybook.pass_on_place, daybook.limited_job_changed, daybook.pass_limits, daybook.join_limits,
+    daybook.admit_all_limited, daybook.note_limit_rate, daybook.lock_limited_places, daybook.admit_limited, daybook.may_admit,
+    daybook.limited_places, daybook.change_limit_key, daybook.limit_key;
 DROP INDEX daybook.jobs_limited;
 DROP TABLE daybook.job_limit_rates, daybook.job_limits;

@@ -134,32 +134,31 @@ DECLARE
     most  CONSTANT integer := 200;
     ahead CONSTANT double precision := 0.25;
     found daybook.job_limits;
-    room  integer := most;
     held  integer;
     begun integer;
+    -- How many the limit allows beside those that hold a place, and how many may be admitted now.
+    free  integer;
+    room  integer;
     -- Of a rate: seconds from one beginning to the next, how many may begin at once, when the bucket
     -- is full, and how many it allows.
     step  double precision;
     burst integer;
     base  timestamptz;
     allowed integer;
-    due   timestamptz;
     n     integer;
     line  boolean;
-    at    CONSTANT timestamptz := clock_timestamp();
+    at    timestamptz;
 BEGIN
-    -- Another isolation level does not see what was committed before the lock was taken.
-    IF current_setting('transaction_isolation') <> 'read committed'
-       OR NOT pg_try_advisory_xact_lock(daybook.lock_class('job limits'), hashtext(admit_limited.type || '/' || admit_limited.org_id || '/' || admit_limited.key)) THEN
+    IF NOT daybook.may_admit() THEN
         RETURN false;
     END IF;
+    at := clock_timestamp();
     SELECT l.* INTO found FROM daybook.job_limits l WHERE l.type = admit_limited.type;
-    IF found.type IS NOT NULL THEN
-        SELECT count(*), count(*) FILTER (WHERE j.turn_id IS NOT NULL) INTO held, begun
-          FROM daybook.jobs j
-         WHERE j.type = admit_limited.type AND j.org_id = admit_limited.org_id AND j.limit_key = admit_limited.key AND j.finished_at IS NULL AND j.fleet >= 0;
-        room := least(room, found.parallel - held);
-    END IF;
+    SELECT count(*), count(*) FILTER (WHERE p.turn_id IS NOT NULL) INTO held, begun
+      FROM daybook.limited_places(admit_limited.type, admit_limited.org_id, admit_limited.key) p
+     WHERE found.type IS NOT NULL;
+    free := coalesce(found.parallel - held, most);
+    room := least(most, free);
     IF found.rate IS NOT NULL THEN
         step := found.rate_seconds / found.rate;
         burst := greatest(1, least(most, floor(0.05 / step)));
@@ -184,20 +183,24 @@ BEGIN
                updated_at = at
           FROM next
          WHERE j.id = next.id AND j.fleet = -2
-        RETURNING j.ready_at
+        RETURNING j.id
     )
-    SELECT count(*), min(a.ready_at) INTO n, due FROM admitted a;
+    SELECT count(*) INTO n FROM admitted;
     IF n > 0 THEN
         PERFORM daybook.wake_job_queue();
     END IF;
-    line := (found.rate IS NOT NULL OR room > 0)
-            AND EXISTS (SELECT FROM daybook.jobs j
-                         WHERE j.type = admit_limited.type AND j.org_id = admit_limited.org_id AND j.limit_key = admit_limited.key AND j.finished_at IS NULL AND j.fleet = -2);
+    line := EXISTS (SELECT FROM daybook.jobs j
+                     WHERE j.type = admit_limited.type AND j.org_id = admit_limited.org_id AND j.limit_key = admit_limited.key AND j.finished_at IS NULL AND j.fleet = -2);
     IF found.rate IS NOT NULL THEN
         PERFORM daybook.note_limit_rate(admit_limited.type, admit_limited.org_id, admit_limited.key, base + make_interval(secs => n * step),
-                                        CASE WHEN line AND n >= allowed THEN base + make_interval(secs => (n + 1 - burst) * step - ahead) END);
+                                        CASE WHEN NOT line OR n >= free THEN NULL
+                                             WHEN n >= allowed THEN base + make_interval(secs => (n + 1 - burst) * step - ahead)
+                                             ELSE at + interval '100 ms' END);
     END IF;
-    RETURN NOT (line AND n < room OR line AND room = most AND n = room);
+    RETURN NOT line
+        OR n = room AND n BETWEEN 1 AND most - 1
+        OR found.rate IS NOT NULL AND n < free
+        OR room <= 0 AND held = (SELECT count(*) FROM daybook.lock_limited_places(admit_limited.type, admit_limited.org_id, admit_limited.key));
 END
 $$;
 
@@ -385,6 +388,9 @@ CREATE FUNCTION daybook.awaited_job_changed() RETURNS trigger
     AS $$
 BEGIN
     IF num_nonnulls(NEW.limit_key, OLD.limit_key) > 0 THEN
+        IF OLD.fleet < 0 AND NEW.fleet <> OLD.fleet AND NEW.state = 'pending' THEN
+            RETURN NULL; -- it joins its key's line, or is admitted
+        END IF;
         PERFORM daybook.limited_job_changed(OLD, NEW);
     END IF;
     -- It was asked for anew while it was worked: the steps were kept for the request before.
@@ -1439,7 +1445,7 @@ BEGIN
                least(CASE WHEN debounce_job.queue <> 'default' THEN daybook.queue_fleet(debounce_job.queue) ELSE 0 END, CASE WHEN x.lk IS NOT NULL THEN -1 END),
                nullif(debounce_job.queue, 'default'), x.lk, x.lk IS NOT NULL
           FROM (SELECT clock_timestamp() + make_interval(secs => daybook.debounce_seconds(debounce, 'wait_seconds')) AS due,
-                       coalesce(debounce_job.limit_key, daybook.limit_key_of(debounce_job.type, debounce_job.org_id, debounce_job.payload)) AS lk
+                       coalesce(debounce_job.limit_key, (SELECT daybook.limit_key(l, debounce_job.org_id, debounce_job.payload) FROM daybook.job_limits l WHERE l.type = debounce_job.type)) AS lk
                  WHERE known
                     OR debounce_job.type ~ '^[A-Za-z][A-Za-z0-9_.:-]*$'
                        AND NOT daybook.job_in_doubt(debounce_job.org_id, debounce_job.type, debounce_job.payload, debounce_job.payload::text, NULL, NULL,
@@ -1458,7 +1464,7 @@ BEGIN
         RETURNING id, j.generation > 0, fleet, daybook.must_wake(daybook.jobs_key(greatest(j.fleet, 0)), j.ready_at),
                   CASE WHEN j.generation = 0 THEN 'enqueued' WHEN keep = 'first' THEN 'rescheduled' ELSE 'replaced' END,
                   CASE WHEN j.generation > 0 AND keep IS DISTINCT FROM 'first'
-                       THEN nullif(coalesce(debounce_job.limit_key, daybook.limit_key_of(j.type, j.org_id, j.payload)), j.limit_key) END
+                       THEN nullif(coalesce(debounce_job.limit_key, (SELECT daybook.limit_key(l, j.org_id, j.payload) FROM daybook.job_limits l WHERE l.type = j.type)), j.limit_key) END
              INTO job_id, duplicate, crew, wake, result, other;
         IF other IS NOT NULL THEN
             PERFORM daybook.change_limit_key(job_id, other);
@@ -1664,8 +1670,8 @@ BEGIN
                generation  = j.generation + 1,
                updated_at  = clock_timestamp()
          WHERE j.id = job.id;
-        PERFORM daybook.change_limit_key(job.id, daybook.limit_key_of(job.type, job.org_id, edit_job.payload))
-          WHERE job.limit_key = daybook.limit_key_of(job.type, job.org_id, job.payload);
+        PERFORM daybook.change_limit_key(job.id, (SELECT daybook.limit_key(l, job.org_id, edit_job.payload) FROM daybook.job_limits l WHERE l.type = job.type))
+          WHERE job.limit_key = (SELECT daybook.limit_key(l, job.org_id, job.payload) FROM daybook.job_limits l WHERE l.type = job.type);
         result := 'edited';
         reason := NULL;
     END IF;
@@ -2093,7 +2099,7 @@ BEGIN
                 CASE WHEN waits THEN '9999-12-31 00:00:00+00' ELSE due END, due, coalesce(enqueue_job.priority, 2), enqueue_job.max_attempts,
                 CASE WHEN k.key IS NULL THEN crew ELSE -1 END, named, enqueue_job.sequence, num_nonnulls(enqueue_job.sequence, k.key) > 0, enqueue_job.min_version,
                 k.key
-          FROM (SELECT coalesce(enqueue_job.limit_key, daybook.limit_key_of(enqueue_job.type, enqueue_job.org_id, enqueue_job.payload)) AS key OFFSET 0) k
+          FROM (SELECT coalesce(enqueue_job.limit_key, (SELECT daybook.limit_key(l, enqueue_job.org_id, enqueue_job.payload) FROM daybook.job_limits l WHERE l.type = enqueue_job.type)) AS key OFFSET 0) k
         ON CONFLICT DO NOTHING
         RETURNING id INTO job_id;
         EXIT WHEN FOUND;
@@ -2276,7 +2282,7 @@ BEGIN
                CASE WHEN r.sequence IS NOT NULL OR r.after <> '[]' THEN '9999-12-31 00:00:00+00' ELSE r.due END, r.due,
                coalesce(r.priority, 2), r.attempts, least(CASE WHEN r.queue IS NULL THEN 0 ELSE daybook.queue_fleet(r.queue) END, CASE WHEN r.lk IS NOT NULL THEN -1 END), r.queue, r.sequence,
                num_nonnulls(r.sequence, r.lk) > 0, r.min_version, r.lk
-          FROM (SELECT x.*, CASE WHEN limited THEN coalesce(x.limit_key, daybook.limit_key_of(x.type, x.org, x.payload)) ELSE x.limit_key END AS lk,
+          FROM (SELECT x.*, CASE WHEN limited THEN coalesce(x.limit_key, (SELECT daybook.limit_key(l, x.org, x.payload) FROM daybook.job_limits l WHERE l.type = x.type)) ELSE x.limit_key END AS lk,
                        x.payload::text AS as_text, greatest(coalesce(x.ready_at, '-infinity'), clock_timestamp()) AS due
                   FROM (SELECT unnest(ids) AS id, unnest(org_ids) AS org, unnest(types) AS type, unnest(payloads) AS payload, unnest(ready_ats) AS ready_at,
                                unnest(priorities) AS priority, unnest(enqueue_jobs.max_attempts) AS attempts, unnest(links) AS links,
@@ -2290,7 +2296,7 @@ BEGIN
                    CASE WHEN strange OR daybook.job_in_doubt(r.org, r.type, r.payload, r.as_text, r.key, r.ready_at, r.priority, r.attempts, r.links)
                         THEN daybook.check_job(r.org, r.type, r.payload, r.as_text, r.key, r.ready_at, r.priority, r.attempts, r.links)
                         ELSE r.payload END AS checked
-              FROM (SELECT x.*, CASE WHEN limited THEN coalesce(x.limit_key, daybook.limit_key_of(x.type, x.org, x.payload)) ELSE x.limit_key END AS lk,
+              FROM (SELECT x.*, CASE WHEN limited THEN coalesce(x.limit_key, (SELECT daybook.limit_key(l, x.org, x.payload) FROM daybook.job_limits l WHERE l.type = x.type)) ELSE x.limit_key END AS lk,
                            x.payload::text AS as_text, greatest(coalesce(x.ready_at, '-infinity'), clock_timestamp()) AS due,
                            coalesce(x.asked_unique, false) AS is_unique
                       FROM (SELECT generate_series(1, total) AS n, unnest(ids) AS id, unnest(org_ids) AS org, unnest(types) AS type,
@@ -3009,6 +3015,48 @@ CREATE FUNCTION daybook.jobs_key(fleet integer) RETURNS integer
     SELECT 2 + 16 * $1
 $_$;
 
+-- Name: join_limits(text[]); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.join_limits(ids text[]) RETURNS TABLE(type text, org_id text, limit_key text)
+    LANGUAGE sql
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    SET jit TO 'off'
+    AS $$
+    WITH come AS MATERIALIZED (
+        SELECT j.id, j.type, j.org_id, j.limit_key, row_number() OVER (PARTITION BY j.type, j.org_id, j.limit_key ORDER BY j.priority, j.ready_at, j.id) AS nth
+          FROM daybook.jobs j
+         WHERE j.id = ANY (ids)
+    ), limits AS MATERIALIZED (
+        SELECT t.type, l.parallel, l.rate IS NOT NULL AS rated FROM (SELECT DISTINCT c.type FROM come c) t LEFT JOIN daybook.job_limits l ON l.type = t.type
+    ), keys AS MATERIALIZED (
+        SELECT k.*, EXISTS (SELECT FROM daybook.jobs j WHERE j.type = k.type AND j.org_id = k.org_id AND j.limit_key = k.limit_key AND j.finished_at IS NULL AND j.fleet = -2) AS line,
+               CASE WHEN NOT k.rated AND k.parallel IS NOT NULL
+                    THEN (SELECT count(*) FROM daybook.jobs j WHERE j.type = k.type AND j.org_id = k.org_id AND j.limit_key = k.limit_key AND j.finished_at IS NULL AND j.fleet >= 0) END AS held
+          FROM (SELECT c.type, c.org_id, c.limit_key, l.parallel, l.rated
+                  FROM come c
+                  JOIN limits l ON l.type = c.type
+                 WHERE c.nth = 1 OFFSET 0) k
+    ), decided AS MATERIALIZED (
+        SELECT k.*, NOT k.rated AND NOT k.line AND (k.parallel > k.held) IS NOT FALSE AS free, k.held >= k.parallel AS taken FROM keys k
+    ), moved AS (
+        UPDATE daybook.jobs j
+           SET fleet = CASE WHEN x.admitted THEN CASE WHEN j.queue IS NULL THEN 0 ELSE coalesce((SELECT u.fleet FROM daybook.queues u WHERE u.name = j.queue), 0) END ELSE -2 END,
+               ready_at = CASE WHEN x.admitted THEN clock_timestamp() ELSE j.ready_at END,
+               first_ready_at = CASE WHEN x.admitted AND j.run_count = 0 THEN clock_timestamp() ELSE j.first_ready_at END
+          FROM (SELECT c.id, d.free AND (c.nth <= d.parallel - d.held) IS NOT FALSE AS admitted
+                  FROM come c
+                  JOIN decided d ON d.type = c.type AND d.org_id = c.org_id AND d.limit_key = c.limit_key OFFSET 0) x
+         WHERE j.id = x.id AND j.fleet = -1
+    )
+    SELECT d.type, d.org_id, d.limit_key
+      FROM decided d
+     WHERE NOT d.free
+       AND CASE WHEN d.taken THEN d.held > (SELECT count(*) FROM daybook.lock_limited_places(d.type, d.org_id, d.limit_key)) ELSE true END
+$$;
+
 -- Name: join_unique_job(daybook.jobs, timestamp with time zone, integer); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.join_unique_job(opened daybook.jobs, due timestamp with time zone, asked_priority integer) RETURNS text
@@ -3202,15 +3250,51 @@ BEGIN
 END
 $$;
 
--- Name: limit_key_of(text, text, jsonb); Type: FUNCTION; Schema: daybook; Owner: -
+-- Name: job_limits; Type: TABLE; Schema: daybook; Owner: -
 
-CREATE FUNCTION daybook.limit_key_of(type text, org_id text, payload jsonb) RETURNS text
+CREATE TABLE daybook.job_limits (
+    type text NOT NULL COLLATE pg_catalog."C",
+    by text DEFAULT ''::text NOT NULL,
+    parallel integer,
+    rate integer,
+    rate_seconds double precision,
+    declared boolean DEFAULT false NOT NULL,
+    updated_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT job_limits_by_check CHECK (((by = ANY (ARRAY[''::text, 'org_id'::text])) OR ((by ~ '^payload(\.[^.]+)+$'::text) AND (octet_length(by) <= 255)))),
+    CONSTRAINT job_limits_check CHECK (((num_nonnulls(parallel, rate) > 0) AND ((rate IS NULL) = (rate_seconds IS NULL)))),
+    CONSTRAINT job_limits_parallel_check CHECK ((parallel > 0)),
+    CONSTRAINT job_limits_rate_check CHECK ((rate > 0)),
+    CONSTRAINT job_limits_rate_seconds_check CHECK (((rate_seconds >= (0.001)::double precision) AND (rate_seconds <= (31536000)::double precision))),
+    CONSTRAINT job_limits_type_check CHECK ((type ~ '^[A-Za-z][A-Za-z0-9_.:-]{0,63}$'::text))
+);
+
+-- Name: TABLE job_limits; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON TABLE daybook.job_limits IS 'Limits by key of types of background jobs';
+
+-- Name: COLUMN job_limits.by; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.job_limits.by IS 'What the key of a job is that was enqueued without one: org_id, or a member of its payload such as payload.account_id; empty: such a job has no key, and no limit';
+
+-- Name: COLUMN job_limits.parallel; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.job_limits.parallel IS 'How many jobs of a key run at a time, over all workers; null: any number';
+
+-- Name: COLUMN job_limits.rate; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.job_limits.rate IS 'How many attempts of a key begin in rate_seconds, over all workers; null: any number';
+
+-- Name: COLUMN job_limits.declared; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.job_limits.declared IS 'Workers set it, as the policy of the type''s handler says; otherwise a person, whose limit they leave alone';
+
+-- Name: limit_key(daybook.job_limits, text, jsonb); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.limit_key(l daybook.job_limits, org_id text, payload jsonb) RETURNS text
     LANGUAGE sql STABLE
     AS $_$
-    SELECT (SELECT CASE WHEN octet_length(k.key) > 255 THEN encode(sha256(convert_to(k.key, 'UTF8')), 'hex') ELSE nullif(k.key, '') END
-              FROM daybook.job_limits l
-             CROSS JOIN LATERAL (SELECT CASE l.by WHEN '' THEN NULL WHEN 'org_id' THEN $2 ELSE $3 #>> string_to_array(substr(l.by, 9), '.') END) AS k (key)
-             WHERE l.type = $1)
+    SELECT CASE WHEN octet_length(k.key) > 255 THEN encode(sha256(convert_to(k.key, 'UTF8')), 'hex') ELSE nullif(k.key, '') END
+      FROM (SELECT CASE $1.by WHEN '' THEN NULL WHEN 'org_id' THEN $2 ELSE $3 #>> string_to_array(substr($1.by, 9), '.') END AS key) k
 $_$;
 
 -- Name: limited_job_changed(daybook.jobs, daybook.jobs); Type: FUNCTION; Schema: daybook; Owner: -
@@ -3219,21 +3303,33 @@ CREATE FUNCTION daybook.limited_job_changed(was daybook.jobs, became daybook.job
     LANGUAGE plpgsql
     AS $$
 DECLARE
-    held CONSTANT boolean := was.fleet >= 0 AND was.finished_at IS NULL;
     holds boolean := coalesce(became.fleet >= 0 AND became.finished_at IS NULL AND became.limit_key = was.limit_key, false);
 BEGIN
-    -- What is to be tried again, or at another time, is admitted anew.
-    IF became.limit_key IS NOT NULL AND became.state = 'pending' AND became.fleet <> -1 AND became.fleet = was.fleet AND (was.state <> 'pending' OR became.ready_at <> was.ready_at) THEN
+    IF became.limit_key IS NOT NULL AND became.state = 'pending' AND became.fleet <> -1 AND became.fleet = was.fleet
+       AND (was.state <> 'pending' OR became.ready_at <> was.ready_at) THEN
         UPDATE daybook.jobs j SET fleet = -1 WHERE j.id = became.id;
         holds := false;
     END IF;
-    IF held AND (NOT holds OR was.turn_id IS NULL AND became.turn_id IS NOT NULL AND EXISTS (SELECT FROM daybook.job_limits l WHERE l.type = was.type AND l.rate IS NOT NULL))
-       AND NOT daybook.admit_limited(was.type, was.org_id, was.limit_key) THEN
-        INSERT INTO daybook.job_wait_checks (limit_type, org_id, limit_key) VALUES (was.type, was.org_id, was.limit_key);
-        PERFORM daybook.wake_job_queue();
+    IF was.fleet < 0 OR was.finished_at IS NOT NULL OR holds THEN
+        RETURN;
     END IF;
+    IF current_setting('transaction_isolation') = 'read committed'
+       AND (NOT EXISTS (SELECT FROM daybook.jobs j WHERE j.type = was.type AND j.org_id = was.org_id AND j.limit_key = was.limit_key AND j.finished_at IS NULL AND j.fleet = -2)
+            OR daybook.pass_on_place(was.type, was.org_id, was.limit_key)) THEN
+        RETURN;
+    END IF;
+    INSERT INTO daybook.job_wait_checks (limit_type, org_id, limit_key) VALUES (was.type, was.org_id, was.limit_key);
+    PERFORM daybook.wake_job_queue();
 END
 $$;
+
+-- Name: limited_places(text, text, text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.limited_places(type text, org_id text, key text) RETURNS SETOF daybook.jobs
+    LANGUAGE sql STABLE
+    AS $_$
+    SELECT j.* FROM daybook.jobs j WHERE j.type = $1 AND j.org_id = $2 AND j.limit_key = $3 AND j.finished_at IS NULL AND j.fleet >= 0
+$_$;
 
 -- Name: lock_class(text); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -3274,6 +3370,15 @@ $$;
 -- Name: FUNCTION lock_configuration(org_id text); Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON FUNCTION daybook.lock_configuration(org_id text) IS 'Waits until no transaction posts for the organization, and keeps posting and other changes of its configuration out until the end of the transaction';
+
+-- Name: lock_limited_places(text, text, text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.lock_limited_places(type text, org_id text, key text) RETURNS SETOF text
+    LANGUAGE sql
+    AS $_$
+    SELECT j.id FROM daybook.jobs j WHERE j.type = $1 AND j.org_id = $2 AND j.limit_key = $3 AND j.finished_at IS NULL AND j.fleet >= 0
+       FOR NO KEY UPDATE SKIP LOCKED
+$_$;
 
 -- Name: log_kept_attempt(); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -3431,6 +3536,14 @@ BEGIN
     SELECT e.job_id, e.result INTO job_id, result
       FROM daybook.enqueue_accounting_job(mark_document_ready.org_id, mark_document_ready.document_id, version, NULL, mark_document_ready.priority) e;
 END
+$$;
+
+-- Name: may_admit(); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.may_admit() RETURNS boolean
+    LANGUAGE sql
+    AS $$
+    SELECT CASE WHEN current_setting('transaction_isolation') = 'read committed' THEN pg_try_advisory_xact_lock(daybook.lock_class('job limits'), 0) ELSE false END
 $$;
 
 -- Name: merge_function(text); Type: FUNCTION; Schema: daybook; Owner: -
@@ -3661,6 +3774,11 @@ DECLARE
 BEGIN
     decided := 0;
     again := 0;
+    left_from := since;
+    IF NOT daybook.may_admit() THEN
+        again := 1;
+        RETURN;
+    END IF;
     SELECT array_agg(x.id), max(x.ready_at) INTO ids, left_from
       FROM (SELECT j.id, j.ready_at
               FROM daybook.jobs j
@@ -3672,32 +3790,58 @@ BEGIN
     IF coalesce(cardinality(ids), 0) < batch THEN
         left_from := NULL;
     END IF;
-    FOR asked IN
-        WITH joined AS (
-            UPDATE daybook.jobs j SET fleet = -2 WHERE j.id = ANY (ids) AND j.fleet = -1 AND j.state::text = 'pending'
-            RETURNING j.type, j.org_id, j.limit_key
-        )
-        SELECT o.type, o.org_id, o.limit_key, bool_or(o.joined) AS joined
-          FROM (SELECT *, true AS joined FROM joined
-                 UNION ALL
-                (SELECT r.type, r.org_id, r.limit_key, false FROM daybook.job_limit_rates r WHERE r.look_at <= clock_timestamp() ORDER BY r.look_at LIMIT batch)) o
-         GROUP BY o.type, o.org_id, o.limit_key
-    LOOP
-        IF NOT asked.joined THEN
-            -- Its type may have no rate any more.
-            DELETE FROM daybook.job_limit_rates r
-             WHERE r.type = asked.type AND r.org_id = asked.org_id AND r.limit_key = asked.limit_key
-               AND NOT EXISTS (SELECT FROM daybook.job_limits l WHERE l.type = asked.type AND l.rate IS NOT NULL);
-        END IF;
-        IF daybook.admit_limited(asked.type, asked.org_id, asked.limit_key) THEN
-            decided := decided + 1;
-            CONTINUE;
-        END IF;
-        again := again + 1;
-        IF asked.joined THEN
-            INSERT INTO daybook.job_wait_checks (limit_type, org_id, limit_key) VALUES (asked.type, asked.org_id, asked.limit_key);
+    IF ids IS NOT NULL THEN
+        decided := cardinality(ids);
+        FOR asked IN SELECT * FROM daybook.join_limits(ids) LOOP
+            IF NOT daybook.admit_limited(asked.type, asked.org_id, asked.limit_key) THEN
+                INSERT INTO daybook.job_wait_checks (limit_type, org_id, limit_key) VALUES (asked.type, asked.org_id, asked.limit_key);
+                again := again + 1;
+            END IF;
+        END LOOP;
+        PERFORM daybook.wake_job_queue();
+    END IF;
+    -- The bucket of a key that is at rest goes, and so does that of a type without a rate.
+    DELETE FROM daybook.job_limit_rates r
+     USING (SELECT * FROM daybook.job_limit_rates x WHERE x.look_at <= clock_timestamp() ORDER BY x.look_at LIMIT batch) d
+     WHERE r.type = d.type AND r.org_id = d.org_id AND r.limit_key = d.limit_key
+       AND (r.next_at <= clock_timestamp() AND NOT EXISTS (SELECT FROM daybook.jobs j WHERE j.type = r.type AND j.org_id = r.org_id AND j.limit_key = r.limit_key AND j.finished_at IS NULL AND j.fleet = -2)
+            OR NOT EXISTS (SELECT FROM daybook.job_limits l WHERE l.type = r.type AND l.rate IS NOT NULL));
+    FOR asked IN SELECT r.type, r.org_id, r.limit_key FROM daybook.job_limit_rates r WHERE r.look_at <= clock_timestamp() ORDER BY r.look_at LIMIT batch LOOP
+        decided := decided + 1;
+        IF NOT daybook.admit_limited(asked.type, asked.org_id, asked.limit_key) THEN
+            again := again + 1;
         END IF;
     END LOOP;
+END
+$$;
+
+-- Name: pass_on_place(text, text, text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.pass_on_place(type text, org_id text, key text) RETURNS boolean
+    LANGUAGE plpgsql
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
+    SET enable_sort TO 'off'
+    SET jit TO 'off'
+    AS $$
+#variable_conflict use_column
+BEGIN
+    UPDATE daybook.jobs j
+       SET fleet = coalesce((SELECT u.fleet FROM daybook.queues u WHERE u.name = j.queue), 0), ready_at = clock_timestamp(),
+           first_ready_at = CASE WHEN j.run_count = 0 THEN clock_timestamp() ELSE j.first_ready_at END, updated_at = clock_timestamp()
+     WHERE j.id = (SELECT n.id
+                     FROM daybook.jobs n
+                    WHERE n.type = pass_on_place.type AND n.org_id = pass_on_place.org_id AND n.limit_key = pass_on_place.key AND n.finished_at IS NULL AND n.fleet = -2
+                    ORDER BY n.priority, n.ready_at, n.id
+                    LIMIT 1
+                      FOR NO KEY UPDATE SKIP LOCKED)
+       AND j.fleet = -2
+       AND (SELECT l.rate IS NULL AND l.parallel > (SELECT count(*) FROM daybook.limited_places(pass_on_place.type, pass_on_place.org_id, pass_on_place.key))
+              FROM daybook.job_limits l WHERE l.type = pass_on_place.type);
+    IF FOUND THEN
+        PERFORM daybook.wake_job_queue();
+    END IF;
+    RETURN FOUND;
 END
 $$;
 
@@ -7381,44 +7525,6 @@ COMMENT ON COLUMN daybook.job_limit_rates.next_at IS 'When the rate is whole aga
 -- Name: COLUMN job_limit_rates.look_at; Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON COLUMN daybook.job_limit_rates.look_at IS 'When a worker looks at the key: to admit the next job, or to remove the row';
-
--- Name: job_limits; Type: TABLE; Schema: daybook; Owner: -
-
-CREATE TABLE daybook.job_limits (
-    type text NOT NULL COLLATE pg_catalog."C",
-    by text DEFAULT ''::text NOT NULL,
-    parallel integer,
-    rate integer,
-    rate_seconds double precision,
-    declared boolean DEFAULT false NOT NULL,
-    updated_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
-    CONSTRAINT job_limits_by_check CHECK (((by = ANY (ARRAY[''::text, 'org_id'::text])) OR ((by ~ '^payload(\.[^.]+)+$'::text) AND (octet_length(by) <= 255)))),
-    CONSTRAINT job_limits_check CHECK (((num_nonnulls(parallel, rate) > 0) AND ((rate IS NULL) = (rate_seconds IS NULL)))),
-    CONSTRAINT job_limits_parallel_check CHECK ((parallel > 0)),
-    CONSTRAINT job_limits_rate_check CHECK ((rate > 0)),
-    CONSTRAINT job_limits_rate_seconds_check CHECK (((rate_seconds >= (0.001)::double precision) AND (rate_seconds <= (31536000)::double precision))),
-    CONSTRAINT job_limits_type_check CHECK ((type ~ '^[A-Za-z][A-Za-z0-9_.:-]{0,63}$'::text))
-);
-
--- Name: TABLE job_limits; Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON TABLE daybook.job_limits IS 'Limits by key of types of background jobs';
-
--- Name: COLUMN job_limits.by; Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON COLUMN daybook.job_limits.by IS 'What the key of a job is that was enqueued without one: org_id, or a member of its payload such as payload.account_id; empty: such a job has no key, and no limit';
-
--- Name: COLUMN job_limits.parallel; Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON COLUMN daybook.job_limits.parallel IS 'How many jobs of a key run at a time, over all workers; null: any number';
-
--- Name: COLUMN job_limits.rate; Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON COLUMN daybook.job_limits.rate IS 'How many attempts of a key begin in rate_seconds, over all workers; null: any number';
-
--- Name: COLUMN job_limits.declared; Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON COLUMN daybook.job_limits.declared IS 'Workers set it, as the policy of the type''s handler says; otherwise a person, whose limit they leave alone';
 
 -- Name: job_sequences; Type: TABLE; Schema: daybook; Owner: -
 

@@ -48,8 +48,8 @@ const (
 	// Workers: each session on which a worker process waits holds its own, shared, for as long as the
 	// process lives. So its leases end early when it has died. Key: the hash of the worker's name.
 	Workers Class = 1684109682
-	// JobLimits: one transaction at a time decides which jobs of a key of a limit may begin. It is only
-	// tried for. Key: the hash of type, organization and key.
+	// JobLimits: one transaction at a time gives out free places of keys of limits. It is only tried
+	// for. Key: 0.
 	JobLimits Class = 1684109683
 )
 
