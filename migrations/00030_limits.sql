@@ -241,7 +241,7 @@ $$;
 -- jobs of: those with a rate, and those whose place may have become free meanwhile.
 CREATE FUNCTION daybook.join_limits(ids text[]) RETURNS TABLE (type text, org_id text, limit_key text)
     LANGUAGE sql
-    SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
+    SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off
 AS $$
     WITH come AS MATERIALIZED (
         SELECT j.id, j.type, j.org_id, j.limit_key, row_number() OVER (PARTITION BY j.type, j.org_id, j.limit_key ORDER BY j.priority, j.ready_at, j.id) AS nth

@@ -1151,7 +1151,10 @@ BEGIN
         PERFORM daybook.return_missing_jobs(known.types, known.fleet);
     END IF;
     PERFORM daybook.reclaim_claimed_jobs();
-    IF EXISTS (SELECT FROM daybook.job_wait_checks) THEN
+    IF EXISTS (SELECT FROM daybook.job_wait_checks)
+       OR EXISTS (SELECT FROM daybook.jobs j
+                   WHERE j.fleet = -1 AND num_nulls(nullif(j.state, 'pending')) = 1 AND j.ready_at > '-infinity' AND j.ready_at <= clock_timestamp())
+       OR EXISTS (SELECT FROM daybook.job_limit_rates r WHERE r.look_at <= clock_timestamp()) THEN
         PERFORM daybook.check_waits();
     END IF;
     mine := nextval('daybook.fence_seq');
@@ -1184,7 +1187,7 @@ $$;
 
 -- Name: FUNCTION claim_jobs(worker text, most integer); Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON FUNCTION daybook.claim_jobs(worker text, most integer) IS 'Leases up to most due jobs of the types of a worker (start_job_worker) for 10 seconds: commit, and call renew_jobs every second or two. Priority first, then organizations in turn, then the longest due; pauses, caps, and limits and rates of named queues are kept';
+COMMENT ON FUNCTION daybook.claim_jobs(worker text, most integer) IS 'Leases up to most due jobs of the types of a worker (start_job_worker) for 10 seconds: commit, and call renew_jobs every second or two. Priority first, then organizations in turn, then the longest due; pauses, caps, limits by key, and limits and rates of named queues are kept';
 
 -- Name: claim_of_partition(smallint, smallint, text, text, text, bigint, integer); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -3021,8 +3024,6 @@ CREATE FUNCTION daybook.join_limits(ids text[]) RETURNS TABLE(type text, org_id 
     LANGUAGE sql
     SET enable_seqscan TO 'off'
     SET enable_bitmapscan TO 'off'
-    SET enable_hashjoin TO 'off'
-    SET enable_mergejoin TO 'off'
     SET jit TO 'off'
     AS $$
     WITH come AS MATERIALIZED (
