@@ -12,8 +12,8 @@ import (
 func init() {
 	register(scenario{
 		order: 43, name: "limits", topic: topicJobs, takes: "4 minutes",
-		about: "Draining jobs whose type has a limit by key, at most two of a key at a time, beside as many without one, in " +
-			"turns. All are there when the worker starts, and the handler does nothing.",
+		about: "Draining jobs whose type has a limit by key, at most two of a key at a time, beside as many without " +
+			"one, in turns. All are there when the worker starts, and the handler does nothing.",
 		run: runJobsLimits,
 	})
 }
@@ -27,8 +27,8 @@ func runJobsLimits(ctx context.Context, b *bench) ([]report.Row, error) {
 	rate := func(s limitedSet) measurement {
 		return func(ctx context.Context) (float64, error) { return b.limitedRate(ctx, s) }
 	}
-	rates, err := alternate(ctx, runs, rate(limitedSet{n, 0, 0}), rate(limitedSet{n, n, 0}), rate(limitedSet{n, n / 10, 0}),
-		rate(limitedSet{n, 0, n / 10}))
+	rates, err := alternate(ctx, runs, rate(limitedSet{n, 0, 0}), rate(limitedSet{n, n, 0}),
+		rate(limitedSet{n, n / 10, 0}), rate(limitedSet{n, 0, n / 10}))
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +44,8 @@ func runJobsLimits(ctx context.Context, b *bench) ([]report.Row, error) {
 	return []report.Row{
 		row("a key each", 1, 0.5, count+" jobs."),
 		row("ten jobs of a key", 2, 0, count+" jobs, of which eight of ten wait in line at first."),
-		row("jobs without a key beside a line", 3, 0.9, report.Count(n/10)+" jobs of one key stand in line beside them."),
+		row("jobs without a key beside a line", 3, 0.9,
+			report.Count(n/10)+" jobs of one key stand in line beside them."),
 	}, nil
 }
 

@@ -365,6 +365,7 @@ func newType[P queue.Payload](jobType string, policy Policy) *registered {
 	if p, ok := any(zero).(queue.EncryptedPayload); ok {
 		t.encrypted = p.EncryptedMembers()
 		t.checkEncrypted()
+		t.checkLimitedBy()
 	}
 	return t
 }

@@ -34,7 +34,8 @@ func SetKeyLimit(ctx context.Context, q Querier, l KeyLimit) (changed bool, err 
 SELECT daybook.set_job_limit(@type, @by, nullif(@parallel::integer, 0), nullif(@rate::integer, 0),
                              CASE WHEN @rate::integer <> 0 THEN nullif(@seconds::float8, 0) END, @declared)`
 	return value[bool](ctx, q, "set the limit of "+l.Type, stmt, Args{
-		"type": l.Type, "by": l.By, "parallel": l.Parallel, "rate": l.Rate, "seconds": l.RateSeconds, "declared": l.Declared,
+		"type": l.Type, "by": l.By, "parallel": l.Parallel, "rate": l.Rate, "seconds": l.RateSeconds,
+		"declared": l.Declared,
 	})
 }
 

@@ -46,7 +46,8 @@ func (f *jobsFlags) add(flags *pflag.FlagSet, states string) {
 	flags.StringVar(&f.until, "until", "", "only enqueued, or with failed jobs failed, before: the same")
 	flags.StringVar(&f.filter.Queue, "queue", "",
 		"only of this named queue; default: of the one that jobs without a queue are in")
-	flags.StringVar(&f.filter.Waits, "waits", "", "only those that wait for: turn (in their sequence), jobs, callback or limit (of their key)")
+	flags.StringVar(&f.filter.Waits, "waits", "",
+		"only those that wait for: turn (in their sequence), jobs, callback or limit (of their key)")
 	flags.StringVar(&f.about, "link", "", "only with a link, such as order=17")
 }
 

@@ -22,8 +22,9 @@ func jobsLimitsCommand(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "limits [TYPE]",
 		Short: "List the limits by key, or the keys of a type that jobs wait for",
-		Long: "Lists the types whose jobs are limited by key: those of one organization and key, such as a customer's account. With a type, the 50 keys that most jobs\n" +
-			"wait for: ADMITTED counts the jobs of the key that run or are about to, WAITING those that are due and wait for them.",
+		Long: "Lists the types whose jobs are limited by key: those of one organization and key, such as a customer's\n" +
+			"account. With a type, the 50 keys that most jobs wait for: ADMITTED counts the jobs of the key that run or\n" +
+			"are about to, WAITING those that are due and wait for them.",
 		Args: cobra.MaximumNArgs(1),
 		RunE: a.OnDatabase(func(c *cobra.Command, db *cli.Database, args []string) error {
 			if len(args) == 1 {
@@ -38,7 +39,8 @@ func jobsLimitsCommand(a *cli.App) *cobra.Command {
 				for _, l := range limits {
 					rate, by := "", "a person"
 					if l.Rate > 0 {
-						rate = strconv.Itoa(l.Rate) + " in " + phrase.Duration(time.Duration(l.RateSeconds*float64(time.Second)))
+						per := time.Duration(l.RateSeconds * float64(time.Second))
+						rate = strconv.Itoa(l.Rate) + " in " + phrase.Duration(per)
 					}
 					if l.Declared {
 						by = "its policy"
@@ -73,9 +75,9 @@ func jobsLimitCommand(a *cli.App) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "limit TYPE",
 		Short: "Limit the jobs of a type by key, such as a customer's account",
-		Long: "Sets how many jobs of a type, organization and key run at a time, or begin in a time, over all workers. It replaces the limit that the policy of the type's\n" +
-			"handler says, until --remove: then a worker sets that again when it starts. What waits follows the new numbers at once; --by holds for what is enqueued\n" +
-			"from now on.",
+		Long: "Sets how many jobs of a type, organization and key run at a time, or begin in a time, over all workers. It\n" +
+			"replaces the limit that the policy of the type's handler says, until --remove: then a worker sets that again\n" +
+			"when it starts. What waits follows the new numbers at once; --by holds for what is enqueued from now on.",
 		Example: "  daybook jobs limit sync_account --by payload.account_id --parallel 2\n" +
 			"  daybook jobs limit sync_account --remove",
 		Args: cobra.ExactArgs(1),
