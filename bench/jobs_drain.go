@@ -18,20 +18,30 @@ import (
 func (b *bench) drainJobs(ctx context.Context, name string, orgs []string, n, rows int,
 	payload func(int) queue.Payload,
 ) (drained, error) {
-	none := func(context.Context, *database) (func(), error) { return func() {}, nil }
-	return b.drainBeside(ctx, name, orgs, n, rows, payload, none)
+	return b.drainBeside(ctx, name, orgs, n, rows, payload, besideNothing)
 }
+
+func besideNothing(context.Context, *database) (func(), error) { return func() {}, nil }
 
 // drainBeside is drainJobs beside other sessions, which begin when the jobs are there and go on
 // until end is called.
 func (b *bench) drainBeside(ctx context.Context, name string, orgs []string, n, rows int,
 	payload func(int) queue.Payload, beside func(context.Context, *database) (end func(), err error),
 ) (took drained, err error) {
+	return b.drainFilled(ctx, name, n, rows, func(ctx context.Context, d *database) error {
+		return fillJobs(ctx, d.pool, orgs, n, payload)
+	}, beside)
+}
+
+// drainFilled is drainBeside with jobs that fill enqueues: n, all of which a worker works.
+func (b *bench) drainFilled(ctx context.Context, name string, n, rows int, fill func(context.Context, *database) error,
+	beside func(context.Context, *database) (end func(), err error),
+) (took drained, err error) {
 	err = b.withDatabase(ctx, daybookTemplate, func(d *database) error {
 		if _, err := d.pool.Exec(ctx, createLedger); err != nil {
 			return fmt.Errorf("create the ledger: %w", err)
 		}
-		if err := fillJobs(ctx, d.pool, orgs, n, payload); err != nil {
+		if err := fill(ctx, d); err != nil {
 			return err
 		}
 		if err := d.quiesce(ctx); err != nil {

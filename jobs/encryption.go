@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -35,6 +36,16 @@ func (t *registered) checkEncrypted() {
 			panic(fmt.Sprintf("jobs: EncryptedMembers of %s names %q, which is no member of its payload: give the names of "+
 				"its JSON, or encryption.AllMembers alone", t.jobType, name))
 		}
+	}
+}
+
+// checkLimitedBy panics when the type's limit is by a member that is encrypted.
+func (t *registered) checkLimitedBy() {
+	path, ofPayload := strings.CutPrefix(t.policy.Limit.By, "payload.")
+	member, _, _ := strings.Cut(path, ".")
+	if ofPayload && (slices.Contains(t.encrypted, member) || slices.Contains(t.encrypted, encryption.AllMembers)) {
+		panic(fmt.Sprintf("jobs: Limit of %s is by %s, which EncryptedMembers has encrypted: the database must read it. "+
+			"Leave that member plain, or give each job a LimitKey", t.jobType, t.policy.Limit.By))
 	}
 }
 

@@ -50,6 +50,9 @@ type Policy struct {
 	// allows ten calls at a time; each lease of the type then counts the leased jobs in the database.
 	// All workers must have the same number. Each alias is counted separately.
 	ParallelEverywhere int
+	// Limit bounds the jobs of the type by key, such as those for one customer's account, over all
+	// workers; default: none. A worker sets it when it starts.
+	Limit Limit
 	// SharedTransaction has what handlers give to InTx run in a transaction that up to 32 jobs of the
 	// type share, one after another, each behind a savepoint; default: each in one of its own. It is
 	// for functions that take a few milliseconds, and makes up to twice as many jobs of them a
@@ -67,6 +70,22 @@ type Policy struct {
 	// the console does not show, besides those whose names say that they are a secret
 	// (docs/console.md).
 	Secrets []string
+}
+
+// Limit bounds the jobs of one type, organization and key, over all workers. A key that is at its
+// limit holds up no other job, and costs nothing while it has no open jobs. docs/limits.md.
+type Limit struct {
+	// By is what the key of a job is that was enqueued without a LimitKey: "org_id", or a member of
+	// the payload, such as "payload.account_id". A job without such a member has no limit. Empty: the
+	// jobs with a LimitKey alone have one.
+	By string
+	// Parallel is how many jobs of a key run at a time; 0: any number. A job that waits for its next
+	// attempt is not counted.
+	Parallel int
+	// Rate is how many attempts of a key begin in the time Per, evenly; 0: any number. Per is a second
+	// by default.
+	Rate int
+	Per  time.Duration
 }
 
 // The longest Timeout that a policy may have. A longer attempt would rarely end by itself, because
@@ -303,6 +322,9 @@ func (r *Registry) check(jobType string, p Policy, noHandler bool, longest time.
 	case p.MaxAttempts < 0 || p.Timeout < 0 || p.Base < 0 || p.Factor < 0 || p.Cap < 0 || p.Parallel < 0 ||
 		p.ParallelEverywhere < 0 || p.Version < 0:
 		panic(fmt.Sprintf("jobs: the policy of %s has a negative value: leave a field out for its default", jobType))
+	case !p.Limit.valid():
+		panic(fmt.Sprintf("jobs: Limit of %s cannot be kept: give Parallel or Rate, which are at least 1, Per from a "+
+			"millisecond to a year if there is a Rate, and By as org_id or payload.member", jobType))
 	case p.MaxAttempts > models.MaxJobAttempts:
 		panic(fmt.Sprintf("jobs: MaxAttempts of %s is %d and may be %d", jobType, p.MaxAttempts, models.MaxJobAttempts))
 	case !store.ValidText(p.Owner):
@@ -319,6 +341,20 @@ func (r *Registry) check(jobType string, p Policy, noHandler bool, longest time.
 	}
 }
 
+// valid reports that a limit can be kept, or is none.
+func (l Limit) valid() bool {
+	switch {
+	case l == Limit{}:
+		return true
+	case l.Parallel < 0 || l.Rate < 0 || l.Parallel+l.Rate == 0:
+		return false
+	case l.Rate == 0 && l.Per != 0 || l.Per != 0 && (l.Per < time.Millisecond || l.Per > 365*24*time.Hour):
+		return false
+	default:
+		return models.ValidLimitBy(l.By)
+	}
+}
+
 func newType[P queue.Payload](jobType string, policy Policy) *registered {
 	schema, err := payload.SchemaFor(reflect.TypeFor[P]())
 	if err != nil {
@@ -329,6 +365,7 @@ func newType[P queue.Payload](jobType string, policy Policy) *registered {
 	if p, ok := any(zero).(queue.EncryptedPayload); ok {
 		t.encrypted = p.EncryptedMembers()
 		t.checkEncrypted()
+		t.checkLimitedBy()
 	}
 	return t
 }
@@ -350,5 +387,8 @@ func (p Policy) withDefaults() Policy {
 	p.Factor = cmp.Or(p.Factor, 2)
 	p.Cap = cmp.Or(p.Cap, 6*time.Hour)
 	p.Parallel = cmp.Or(p.Parallel, 30)
+	if p.Limit.Rate > 0 {
+		p.Limit.Per = cmp.Or(p.Limit.Per, time.Second)
+	}
 	return p
 }

@@ -52,6 +52,8 @@ CREATE TABLE daybook.jobs (
     sequence          text COLLATE "C",
     awaited           boolean NOT NULL DEFAULT false,
     debounce_key      text COLLATE "C",
+    -- What it shares its type's limit with (00030_limits.sql).
+    limit_key         text COLLATE "C",
 
     -- The attempt that completed the job, which is its last: its number is run_count and its end
     -- finished_at. It has no row in attempt_log.
@@ -82,7 +84,7 @@ COMMENT ON COLUMN daybook.jobs.max_attempts IS 'Null: the policy of the type''s 
 COMMENT ON COLUMN daybook.jobs.counted IS
     'Whether the lease counts towards its type''s limit over all workers; only such leases are indexed by type';
 COMMENT ON COLUMN daybook.jobs.fleet IS
-    'The fleet whose workers work it (daybook.fleets): that of its queue; 0: the one without a name';
+    'The fleet whose workers work it (daybook.fleets): that of its queue; 0: the one without a name; -1 or -2: none yet, because its limit_key comes first (00030_limits.sql)';
 COMMENT ON COLUMN daybook.jobs.first_ready_at IS
     'When the present request was first due; backoff moves ready_at and leaves this for the latency figures. While the job waits for something, when it is to be due';
 COMMENT ON COLUMN daybook.jobs.queue IS 'The named queue; null: the queue default';
@@ -90,6 +92,8 @@ COMMENT ON COLUMN daybook.jobs.min_version IS
     'The lowest version of its type''s handler that may work it; null: any';
 COMMENT ON COLUMN daybook.jobs.sequence IS
     'The key of its sequence: jobs of one organization and key are worked one after the other';
+COMMENT ON COLUMN daybook.jobs.limit_key IS
+    'The key of its type''s limit: of the jobs of one type, organization and key so many run at a time, or begin in a time';
 COMMENT ON COLUMN daybook.jobs.debounce_key IS
     'The key of the requests that the job has gathered (debounce_job)';
 COMMENT ON COLUMN daybook.jobs.completed_turn_id IS
@@ -100,7 +104,7 @@ COMMENT ON COLUMN daybook.jobs.completed_started_at IS 'When the attempt that co
 COMMENT ON COLUMN daybook.jobs.edits IS
     '[{"at", "by", "attempts", "payload"}], the first one first: the payload that the job had until then, after so many attempts';
 COMMENT ON COLUMN daybook.jobs.awaited IS
-    'Other jobs may wait for its end, or it for a callback, or it has kept steps: its changes are looked at';
+    'Other jobs may wait for its end, also those of its limit_key, or it for a callback, or it has kept steps: its changes are looked at';
 
 -- What a row of the queue must be, as for accounting_work_queue.
 --
@@ -112,7 +116,7 @@ CREATE FUNCTION daybook.is_sound_job(job daybook.jobs) RETURNS boolean
     LANGUAGE plpgsql IMMUTABLE
 AS $$
 BEGIN
-    IF num_nonnulls(job.input_hash, job.unique_hash, job.idempotency_key, job.max_attempts, job.queue, job.sequence, job.min_version,
+    IF num_nonnulls(job.input_hash, job.unique_hash, job.idempotency_key, job.max_attempts, job.queue, job.sequence, job.min_version, job.limit_key,
                     job.turn_id, job.fence, job.leased_generation, job.worker, job.attempt_started_at) = 0
        AND num_nonnulls(job.finished_at, job.completed_turn_id, job.completed_fence, job.completed_by, job.completed_started_at)
            = (CASE job.state WHEN 'pending' THEN 0 WHEN 'completed' THEN 5 END)
@@ -139,6 +143,7 @@ BEGIN
         WHEN job.queue IS NOT NULL AND (octet_length(job.queue) > 64 OR job.queue !~ '^[A-Za-z][A-Za-z0-9_.:-]*$') THEN daybook.refuse_row('jobs', 'jobs_queue_check')
         WHEN job.min_version < 1 THEN daybook.refuse_row('jobs', 'jobs_min_version_check')
         WHEN NOT (octet_length(job.sequence) BETWEEN 1 AND 255) THEN daybook.refuse_row('jobs', 'jobs_sequence_check')
+        WHEN NOT (octet_length(job.limit_key) BETWEEN 1 AND 255) THEN daybook.refuse_row('jobs', 'jobs_limit_key_check')
         WHEN NOT (job.run_count BETWEEN 0 AND 1000000) THEN daybook.refuse_row('jobs', 'jobs_run_count_check')
         WHEN NOT (job.reclaims BETWEEN 0 AND 1000000) THEN daybook.refuse_row('jobs', 'jobs_reclaims_check')
         WHEN CASE WHEN job.state = 'leased'
@@ -238,12 +243,13 @@ AS $$
     SELECT 2 + 16 * $1
 $$;
 
--- As wake_accounting_queue, for the workers of a fleet; null: of every fleet.
+-- As wake_accounting_queue, for the workers of a fleet; null, or none that works it yet: of every
+-- fleet.
 CREATE FUNCTION daybook.wake_job_queue(fleet integer DEFAULT NULL) RETURNS void
     LANGUAGE plpgsql
 AS $$
 BEGIN
-    IF fleet IS NULL THEN
+    IF fleet IS NULL OR fleet < 0 THEN
         PERFORM daybook.wake_job_queue(f.id) FROM daybook.fleets f;
     ELSIF daybook.must_wake(daybook.jobs_key(fleet), '-infinity') AND current_setting('daybook.notify', true) IS DISTINCT FROM 'off' THEN
         PERFORM pg_notify(CASE fleet WHEN 0 THEN 'daybook_jobs' ELSE 'daybook_jobs_' || fleet END, '');

@@ -167,9 +167,9 @@ BEGIN
 END
 $$;
 
--- Raises DB010 when a request's named queue, sequence or awaited jobs are invalid; requests without
--- them are not checked.
-CREATE FUNCTION daybook.check_job_order(queue text, sequence text, after text[]) RETURNS void
+-- Raises DB010 when a request's named queue, sequence, awaited jobs or limit key are invalid;
+-- requests without them are not checked.
+CREATE FUNCTION daybook.check_job_order(queue text, sequence text, after text[], limit_key text) RETURNS void
     LANGUAGE plpgsql IMMUTABLE
 AS $$
 BEGIN
@@ -178,6 +178,9 @@ BEGIN
     END IF;
     IF sequence = '' OR octet_length(sequence) > 255 THEN
         RAISE EXCEPTION 'sequence must have 1 to 255 bytes, or be null' USING ERRCODE = 'DB010';
+    END IF;
+    IF limit_key = '' OR octet_length(limit_key) > 255 THEN
+        RAISE EXCEPTION 'limit_key must have 1 to 255 bytes, or be null' USING ERRCODE = 'DB010';
     END IF;
     IF cardinality(after) > 100 THEN
         RAISE EXCEPTION 'a job may wait for 100 others, not %', cardinality(after)
@@ -222,7 +225,7 @@ BEGIN
         UPDATE daybook.jobs j
            SET ready_at = CASE WHEN daybook.is_waiting(opened) THEN j.ready_at ELSE due END, first_ready_at = due, priority = least(j.priority, asked_priority), updated_at = clock_timestamp()
          WHERE j.id = opened.id;
-        IF daybook.must_wake(daybook.jobs_key(opened.fleet), due) THEN
+        IF opened.fleet < 0 OR daybook.must_wake(daybook.jobs_key(opened.fleet), due) THEN
             PERFORM daybook.wake_job_queue(opened.fleet);
         END IF;
         RETURN 'rescheduled';
@@ -254,7 +257,8 @@ $$;
 -- job. It is not combined with unique_payload, which has a running job worked again. min_version: the
 -- lowest version of the type's handler that may work it; null is any. A unique job that existed
 -- before gets the higher one. debounce: has the job wait for further requests with a key, which
--- change it (debounce_job).
+-- change it (debounce_job). limit_key: what it shares its type's limit with
+-- (set_job_limit); null: what the limit itself says.
 CREATE FUNCTION daybook.enqueue_job(
     org_id          text,
     type            text,
@@ -272,6 +276,7 @@ CREATE FUNCTION daybook.enqueue_job(
     skip_while_open text DEFAULT NULL,
     min_version     integer DEFAULT NULL,
     debounce        jsonb DEFAULT NULL,
+    limit_key       text DEFAULT NULL,
     OUT job_id      text,
     OUT duplicate   boolean,
     OUT result      text
@@ -300,15 +305,16 @@ BEGIN
     -- checks below: the planner may cast it to smallint, and fail, before the statement's condition
     -- is looked at.
     IF num_nonnulls(enqueue_job.idempotency_key, enqueue_job.queue, enqueue_job.sequence, enqueue_job.after, skip_while_open, enqueue_job.min_version,
-                    debounce) = 0 AND NOT unique_payload
+                    debounce, enqueue_job.limit_key) = 0 AND NOT unique_payload
        AND coalesce(enqueue_job.priority, 2) BETWEEN 1 AND 3 THEN
         INSERT INTO daybook.jobs (org_id, type, payload, ready_at, first_ready_at, priority, max_attempts)
         SELECT enqueue_job.org_id, enqueue_job.type, enqueue_job.payload, due, due, coalesce(enqueue_job.priority, 2), enqueue_job.max_attempts
          WHERE enqueue_job.type ~ '^[A-Za-z][A-Za-z0-9_.:-]*$'
            AND NOT daybook.job_in_doubt(enqueue_job.org_id, enqueue_job.type, enqueue_job.payload, enqueue_job.payload::text, NULL, enqueue_job.ready_at,
                                         enqueue_job.priority, enqueue_job.max_attempts, enqueue_job.links)
+           AND NOT EXISTS (SELECT FROM daybook.job_limits l WHERE l.type = enqueue_job.type)
         RETURNING id, false, 'enqueued', daybook.must_wake(daybook.jobs_key(0), due) INTO job_id, duplicate, result, wake;
-        -- Null: the request may be invalid, and no row was made.
+        -- Null: the request may be invalid, or its type has a limit, and no row was made.
         IF NOT wake THEN
             RETURN;
         ELSIF wake THEN
@@ -323,7 +329,7 @@ BEGIN
         END IF;
         SELECT d.job_id, d.duplicate, d.result INTO job_id, duplicate, result
           FROM daybook.debounce_job(enqueue_job.org_id, enqueue_job.type, enqueue_job.payload, debounce, enqueue_job.priority, enqueue_job.max_attempts,
-                                    enqueue_job.links, enqueue_job.queue) d;
+                                    enqueue_job.links, enqueue_job.queue, enqueue_job.limit_key) d;
         RETURN;
     END IF;
 
@@ -337,8 +343,8 @@ BEGIN
         PERFORM daybook.check_job(enqueue_job.org_id, enqueue_job.type, enqueue_job.payload, as_text, enqueue_job.idempotency_key,
                                   enqueue_job.ready_at, enqueue_job.priority, enqueue_job.max_attempts, enqueue_job.links);
     END IF;
-    IF waits OR enqueue_job.queue IS NOT NULL THEN
-        PERFORM daybook.check_job_order(enqueue_job.queue, enqueue_job.sequence, enqueue_job.after);
+    IF waits OR num_nonnulls(enqueue_job.queue, enqueue_job.limit_key) > 0 THEN
+        PERFORM daybook.check_job_order(enqueue_job.queue, enqueue_job.sequence, enqueue_job.after, enqueue_job.limit_key);
     END IF;
     IF enqueue_job.min_version < 1 THEN
         RAISE EXCEPTION 'min_version must be at least 1, not %', enqueue_job.min_version USING ERRCODE = 'DB010', HINT = 'leave it null for any version';
@@ -362,10 +368,12 @@ BEGIN
     WHILE job_id IS NULL LOOP
         due := greatest(due, clock_timestamp());
         INSERT INTO daybook.jobs (org_id, type, payload, input_hash, idempotency_key, unique_hash, ready_at, first_ready_at, priority, max_attempts,
-                                  fleet, queue, sequence, awaited, min_version)
-        VALUES (enqueue_job.org_id, enqueue_job.type, enqueue_job.payload, hash, enqueue_job.idempotency_key, single,
+                                  fleet, queue, sequence, awaited, min_version, limit_key)
+        SELECT enqueue_job.org_id, enqueue_job.type, enqueue_job.payload, hash, enqueue_job.idempotency_key, single,
                 CASE WHEN waits THEN '9999-12-31 00:00:00+00' ELSE due END, due, coalesce(enqueue_job.priority, 2), enqueue_job.max_attempts,
-                crew, named, enqueue_job.sequence, enqueue_job.sequence IS NOT NULL, enqueue_job.min_version)
+                CASE WHEN k.key IS NULL THEN crew ELSE -1 END, named, enqueue_job.sequence, num_nonnulls(enqueue_job.sequence, k.key) > 0, enqueue_job.min_version,
+                k.key
+          FROM (SELECT coalesce(enqueue_job.limit_key, (SELECT daybook.limit_key(l, enqueue_job.org_id, enqueue_job.payload) FROM daybook.job_limits l WHERE l.type = enqueue_job.type)) AS key OFFSET 0) k
         ON CONFLICT DO NOTHING
         RETURNING id INTO job_id;
         EXIT WHEN FOUND;
@@ -453,7 +461,8 @@ CREATE FUNCTION daybook.enqueue_jobs(
     afters           jsonb[] DEFAULT NULL,
     afters_any_end   boolean[] DEFAULT NULL,
     min_versions     integer[] DEFAULT NULL,
-    debounces        jsonb[] DEFAULT NULL
+    debounces        jsonb[] DEFAULT NULL,
+    limit_keys       text[] DEFAULT NULL
 ) RETURNS TABLE (ordinal integer, job_id text, duplicate boolean, result text)
     LANGUAGE plpgsql
     -- JIT is off: compiling takes longer than running.
@@ -468,6 +477,8 @@ DECLARE
     fresh text[];
     -- Whether a type is invalid. A call has few different types, and each is checked once.
     strange boolean;
+    -- Whether a type has a limit by key.
+    limited boolean;
     -- The earliest time of the jobs that were inserted.
     due   timestamptz := '-infinity';
 BEGIN
@@ -477,7 +488,8 @@ BEGIN
        OR coalesce(cardinality(links), total) <> total OR coalesce(cardinality(unique_payloads), total) <> total
        OR coalesce(cardinality(queues), total) <> total OR coalesce(cardinality(sequences), total) <> total
        OR coalesce(cardinality(afters), total) <> total OR coalesce(cardinality(afters_any_end), total) <> total
-       OR coalesce(cardinality(min_versions), total) <> total OR coalesce(cardinality(debounces), total) <> total THEN
+       OR coalesce(cardinality(min_versions), total) <> total OR coalesce(cardinality(debounces), total) <> total
+       OR coalesce(cardinality(limit_keys), total) <> total THEN
         RAISE EXCEPTION 'all arrays must be equally long, or null but for org_ids, types and payloads' USING ERRCODE = 'DB010';
     END IF;
     IF 0 >= ANY (min_versions) THEN
@@ -490,40 +502,45 @@ BEGIN
                        array_agg(u.payload ORDER BY u.n) AS payloads, array_agg(u.key ORDER BY u.n) AS keys, array_agg(u.ready_at ORDER BY u.n) AS ready_ats,
                        array_agg(u.priority ORDER BY u.n) AS priorities, array_agg(u.attempts ORDER BY u.n) AS attempts, array_agg(u.links ORDER BY u.n) AS links,
                        array_agg(u.is_unique ORDER BY u.n) AS uniques, array_agg(u.queue ORDER BY u.n) AS queues, array_agg(u.sequence ORDER BY u.n) AS sequences,
-                       array_agg(u.after ORDER BY u.n) AS afters, array_agg(u.any_end ORDER BY u.n) AS any_ends, array_agg(u.min_version ORDER BY u.n) AS min_versions
+                       array_agg(u.after ORDER BY u.n) AS afters, array_agg(u.any_end ORDER BY u.n) AS any_ends, array_agg(u.min_version ORDER BY u.n) AS min_versions,
+                       array_agg(u.limit_key ORDER BY u.n) AS limit_keys
                   FROM unnest(org_ids, types, payloads, idempotency_keys, ready_ats, priorities, enqueue_jobs.max_attempts, links, unique_payloads,
-                              queues, sequences, afters, afters_any_end, min_versions, debounces)
-                       WITH ORDINALITY AS u (org, type, payload, key, ready_at, priority, attempts, links, is_unique, queue, sequence, after, any_end, min_version, debounce, n)
+                              queues, sequences, afters, afters_any_end, min_versions, debounces, limit_keys)
+                       WITH ORDINALITY AS u (org, type, payload, key, ready_at, priority, attempts, links, is_unique, queue, sequence, after, any_end, min_version, debounce, limit_key, n)
                  WHERE u.debounce IS NULL) x
          CROSS JOIN LATERAL daybook.enqueue_jobs(x.orgs, x.types, x.payloads, x.keys, x.ready_ats, x.priorities, x.attempts, x.links, x.uniques,
-                                                 x.queues, x.sequences, x.afters, x.any_ends, x.min_versions) e;
+                                                 x.queues, x.sequences, x.afters, x.any_ends, x.min_versions, limit_keys => x.limit_keys) e;
         RETURN QUERY
         SELECT d.* FROM daybook.debounce_jobs(org_ids, types, payloads, debounces, idempotency_keys, ready_ats, priorities, enqueue_jobs.max_attempts,
-                                              links, unique_payloads, queues, sequences, afters, min_versions) d;
+                                              links, unique_payloads, queues, sequences, afters, min_versions, limit_keys) d;
         RETURN;
     END IF;
     ids := daybook.new_ids(total);
-    IF queues IS NOT NULL OR sequences IS NOT NULL OR afters IS NOT NULL THEN
-        PERFORM daybook.check_job_order(x.queue, x.sequence, daybook.job_ids(x.after))
-           FROM unnest(queues, sequences, afters) AS x (queue, sequence, after);
+    IF queues IS NOT NULL OR sequences IS NOT NULL OR afters IS NOT NULL OR limit_keys IS NOT NULL THEN
+        PERFORM daybook.check_job_order(x.queue, x.sequence, daybook.job_ids(x.after), x.limit_key)
+           FROM unnest(queues, sequences, afters, limit_keys) AS x (queue, sequence, after, limit_key);
     END IF;
-    strange := EXISTS (SELECT FROM (SELECT DISTINCT unnest(types) AS type) t WHERE (t.type ~ '^[A-Za-z][A-Za-z0-9_.:-]*$') IS NOT TRUE);
+    SELECT bool_or((t.type ~ '^[A-Za-z][A-Za-z0-9_.:-]*$') IS NOT TRUE), bool_or(EXISTS (SELECT FROM daybook.job_limits l WHERE l.type = t.type))
+      INTO strange, limited
+      FROM (SELECT DISTINCT unnest(types) AS type) t;
 
     -- OFFSET 0 keeps the planner from making a payload's text anew for each use.
     IF idempotency_keys IS NULL AND unique_payloads IS NULL THEN
         -- None of these conflicts with another job.
-        INSERT INTO daybook.jobs (id, org_id, type, payload, ready_at, first_ready_at, priority, max_attempts, fleet, queue, sequence, awaited, min_version)
+        INSERT INTO daybook.jobs (id, org_id, type, payload, ready_at, first_ready_at, priority, max_attempts, fleet, queue, sequence, awaited, min_version, limit_key)
         SELECT r.id, r.org, r.type,
                CASE WHEN strange OR daybook.job_in_doubt(r.org, r.type, r.payload, r.as_text, NULL, r.ready_at, r.priority, r.attempts, r.links)
                     THEN daybook.check_job(r.org, r.type, r.payload, r.as_text, NULL, r.ready_at, r.priority, r.attempts, r.links)
                     ELSE r.payload END,
                CASE WHEN r.sequence IS NOT NULL OR r.after <> '[]' THEN '9999-12-31 00:00:00+00' ELSE r.due END, r.due,
-               coalesce(r.priority, 2), r.attempts, CASE WHEN r.queue IS NULL THEN 0 ELSE daybook.queue_fleet(r.queue) END, r.queue, r.sequence, r.sequence IS NOT NULL, r.min_version
-          FROM (SELECT x.*, x.payload::text AS as_text, greatest(coalesce(x.ready_at, '-infinity'), clock_timestamp()) AS due
+               coalesce(r.priority, 2), r.attempts, least(CASE WHEN r.queue IS NULL THEN 0 ELSE daybook.queue_fleet(r.queue) END, CASE WHEN r.lk IS NOT NULL THEN -1 END), r.queue, r.sequence,
+               num_nonnulls(r.sequence, r.lk) > 0, r.min_version, r.lk
+          FROM (SELECT x.*, CASE WHEN limited THEN coalesce(x.limit_key, (SELECT daybook.limit_key(l, x.org, x.payload) FROM daybook.job_limits l WHERE l.type = x.type)) ELSE x.limit_key END AS lk,
+                       x.payload::text AS as_text, greatest(coalesce(x.ready_at, '-infinity'), clock_timestamp()) AS due
                   FROM (SELECT unnest(ids) AS id, unnest(org_ids) AS org, unnest(types) AS type, unnest(payloads) AS payload, unnest(ready_ats) AS ready_at,
                                unnest(priorities) AS priority, unnest(enqueue_jobs.max_attempts) AS attempts, unnest(links) AS links,
                                nullif(unnest(queues), 'default') AS queue, unnest(sequences) AS sequence, unnest(afters) AS after,
-                               unnest(min_versions) AS min_version) x
+                               unnest(min_versions) AS min_version, unnest(limit_keys) AS limit_key) x
                 OFFSET 0) r;
         fresh := ids;
     ELSE
@@ -532,21 +549,23 @@ BEGIN
                    CASE WHEN strange OR daybook.job_in_doubt(r.org, r.type, r.payload, r.as_text, r.key, r.ready_at, r.priority, r.attempts, r.links)
                         THEN daybook.check_job(r.org, r.type, r.payload, r.as_text, r.key, r.ready_at, r.priority, r.attempts, r.links)
                         ELSE r.payload END AS checked
-              FROM (SELECT x.*, x.payload::text AS as_text, greatest(coalesce(x.ready_at, '-infinity'), clock_timestamp()) AS due,
+              FROM (SELECT x.*, CASE WHEN limited THEN coalesce(x.limit_key, (SELECT daybook.limit_key(l, x.org, x.payload) FROM daybook.job_limits l WHERE l.type = x.type)) ELSE x.limit_key END AS lk,
+                           x.payload::text AS as_text, greatest(coalesce(x.ready_at, '-infinity'), clock_timestamp()) AS due,
                            coalesce(x.asked_unique, false) AS is_unique
                       FROM (SELECT generate_series(1, total) AS n, unnest(ids) AS id, unnest(org_ids) AS org, unnest(types) AS type,
                                    unnest(payloads) AS payload, unnest(idempotency_keys) AS key,
                                    unnest(ready_ats) AS ready_at, unnest(priorities) AS priority, unnest(enqueue_jobs.max_attempts) AS attempts,
                                    unnest(links) AS links, unnest(unique_payloads) AS asked_unique,
                                    nullif(unnest(queues), 'default') AS queue, unnest(sequences) AS sequence, unnest(afters) AS after,
-                               unnest(min_versions) AS min_version) x
+                                   unnest(min_versions) AS min_version, unnest(limit_keys) AS limit_key) x
                     OFFSET 0) r
         ), ins AS (
             INSERT INTO daybook.jobs AS j (id, org_id, type, payload, input_hash, idempotency_key, unique_hash, ready_at, first_ready_at, priority,
-                                           max_attempts, fleet, queue, sequence, awaited, min_version)
+                                           max_attempts, fleet, queue, sequence, awaited, min_version, limit_key)
             SELECT h.id, h.org, h.type, h.checked, h.hash, h.key, CASE WHEN h.is_unique THEN h.hash END,
                    CASE WHEN h.sequence IS NOT NULL OR h.after <> '[]' THEN '9999-12-31 00:00:00+00' ELSE h.due END, h.due,
-                   coalesce(h.priority, 2), h.attempts, CASE WHEN h.queue IS NULL THEN 0 ELSE daybook.queue_fleet(h.queue) END, h.queue, h.sequence, h.sequence IS NOT NULL, h.min_version
+                   coalesce(h.priority, 2), h.attempts, least(CASE WHEN h.queue IS NULL THEN 0 ELSE daybook.queue_fleet(h.queue) END, CASE WHEN h.lk IS NOT NULL THEN -1 END), h.queue, h.sequence,
+                   num_nonnulls(h.sequence, h.lk) > 0, h.min_version, h.lk
               FROM hashed h
              ORDER BY h.is_unique DESC, CASE WHEN h.is_unique OR h.key IS NOT NULL THEN h.org END COLLATE "C",
                       CASE WHEN h.is_unique THEN h.hash END, h.key COLLATE "C", h.n
@@ -591,8 +610,8 @@ BEGIN
     FOR req IN
         SELECT x.*
           FROM unnest(org_ids, types, payloads, idempotency_keys, ready_ats, priorities, enqueue_jobs.max_attempts, links, unique_payloads,
-                      queues, sequences, afters, afters_any_end, min_versions)
-               WITH ORDINALITY AS x (org, type, payload, key, ready_at, priority, attempts, links, is_unique, queue, sequence, after, any_end, min_version, n)
+                      queues, sequences, afters, afters_any_end, min_versions, limit_keys)
+               WITH ORDINALITY AS x (org, type, payload, key, ready_at, priority, attempts, links, is_unique, queue, sequence, after, any_end, min_version, limit_key, n)
          WHERE (ids[x.n] IN (SELECT unnest(fresh))) IS NOT TRUE
          ORDER BY coalesce(x.is_unique, false) DESC, x.org COLLATE "C",
                   CASE WHEN x.is_unique THEN daybook.job_input_hash(x.type, x.payload::text) END, x.key COLLATE "C", x.n
@@ -601,7 +620,7 @@ BEGIN
         SELECT e.job_id, e.duplicate, e.result INTO job_id, duplicate, result
           FROM daybook.enqueue_job(req.org, req.type, req.payload, req.key, req.ready_at, req.priority, req.attempts, req.links,
                                    coalesce(req.is_unique, false), req.queue, req.sequence, daybook.job_ids(req.after), req.any_end,
-                                   min_version => req.min_version) e;
+                                   min_version => req.min_version, limit_key => req.limit_key) e;
         RETURN NEXT;
     END LOOP;
 END

@@ -81,7 +81,7 @@ BEGIN
     BEGIN
         UPDATE daybook.jobs j
            SET state           = 'pending',
-               fleet           = target,
+               fleet           = CASE WHEN j.limit_key IS NULL THEN target ELSE -1 END,
                ready_at        = CASE WHEN daybook.must_wait(j.id, j.org_id, j.sequence) THEN '9999-12-31 00:00:00+00' ELSE due END,
                first_ready_at  = due,
                generation      = j.generation + 1,
@@ -148,7 +148,8 @@ BEGIN
              ORDER BY m.org_id, m.hash, CASE WHEN m.hash IS NULL THEN m.id END, m.id
         ), updated AS (
             UPDATE daybook.jobs j
-               SET state = 'pending', fleet = coalesce((SELECT u.fleet FROM daybook.queues u WHERE u.name = j.queue), 0), first_ready_at = due, generation = j.generation + 1, reclaims = 0, finished_at = NULL,
+               SET state = 'pending', fleet = CASE WHEN j.limit_key IS NULL THEN coalesce((SELECT u.fleet FROM daybook.queues u WHERE u.name = j.queue), 0) ELSE -1 END,
+                   first_ready_at = due, generation = j.generation + 1, reclaims = 0, finished_at = NULL,
                    run_count       = CASE retry_jobs.mode WHEN 'reset' THEN 0 ELSE j.run_count END,
                    last_error      = CASE WHEN retry_jobs.mode <> 'reset' THEN j.last_error END,
                    last_error_code = CASE WHEN retry_jobs.mode <> 'reset' THEN j.last_error_code END,
@@ -263,7 +264,8 @@ $$;
 
 -- Gives a job another payload. A job that waits may have one, too: it need not use up its attempts
 -- first. The idempotency key stands for the request, and keeps the hash of what was asked for: the
--- same request still leads to this job. A unique job is the only one of its new payload.
+-- same request still leads to this job. A unique job is the only one of its new payload, and a job
+-- whose limit_key is of its payload gets that of the new one.
 CREATE FUNCTION daybook.edit_job(
     INOUT job_id text,
     payload      jsonb,
@@ -314,6 +316,8 @@ BEGIN
                generation  = j.generation + 1,
                updated_at  = clock_timestamp()
          WHERE j.id = job.id;
+        PERFORM daybook.change_limit_key(job.id, (SELECT daybook.limit_key(l, job.org_id, edit_job.payload) FROM daybook.job_limits l WHERE l.type = job.type))
+          WHERE job.limit_key = (SELECT daybook.limit_key(l, job.org_id, job.payload) FROM daybook.job_limits l WHERE l.type = job.type);
         result := 'edited';
         reason := NULL;
     END IF;

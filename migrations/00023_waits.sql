@@ -58,7 +58,8 @@ COMMENT ON COLUMN daybook.job_sequences.holder IS
 CREATE INDEX jobs_sequence ON daybook.jobs (org_id, sequence, id) WHERE sequence IS NOT NULL AND state IN ('pending', 'leased', 'failed');
 
 -- What a worker has to decide: whose turn it is in a sequence, what waits for a job, whether a job
--- may be due, or which jobs of a queue are still in another fleet's hands.
+-- may be due, which jobs of a queue are still in another fleet's hands, or which jobs of a limit's
+-- key may begin (limit_all: of all keys that come after that one).
 CREATE TABLE daybook.job_wait_checks (
     id         bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
@@ -67,7 +68,11 @@ CREATE TABLE daybook.job_wait_checks (
     awaits     text COLLATE "C",
     job_id     text COLLATE "C",
     queue      text COLLATE "C",
-    CHECK (num_nonnulls(sequence, awaits, job_id, queue) = 1 AND (sequence IS NULL) = (org_id IS NULL))
+    limit_type text COLLATE "C",
+    limit_key  text COLLATE "C",
+    limit_all  boolean NOT NULL DEFAULT false,
+    CHECK (num_nonnulls(sequence, awaits, job_id, queue, limit_type) = 1 AND (num_nonnulls(sequence, limit_type) = 0) = (org_id IS NULL)
+           AND (limit_type IS NULL) = (limit_key IS NULL))
 );
 
 -- Callbacks that jobs have asked for. The token is a secret of the other side: only its SHA-256 is
@@ -327,10 +332,11 @@ BEGIN
 END
 $$;
 
--- Decides up to batch things on record, from an id on. Returns how many were decided, how many are
--- to be tried again, and the last id of them (0: none). Workers call it.
-CREATE FUNCTION daybook.check_waits(batch integer DEFAULT 500, beyond bigint DEFAULT 0, OUT decided integer,
-    OUT again integer, OUT last bigint)
+-- Decides up to batch things on record, from an id on, and up to batch jobs whose limit comes first,
+-- from a time on. Returns how many were decided, how many are to be tried again, the last id of them
+-- (0: none), and from when on jobs with a limit are left (null: none are). Workers call it.
+CREATE FUNCTION daybook.check_waits(batch integer DEFAULT 500, beyond bigint DEFAULT 0, since timestamptz DEFAULT '-infinity',
+    OUT decided integer, OUT again integer, OUT last bigint, OUT left_from timestamptz)
     LANGUAGE plpgsql
     SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
     SET jit = off
@@ -342,32 +348,36 @@ DECLARE
 BEGIN
     decided := 0;
     again := 0;
+    SELECT g.decided, g.again, g.left_from INTO decided, again, left_from FROM daybook.pass_limits(batch, since) g;
     ids := ARRAY(SELECT t.id FROM daybook.job_wait_checks t WHERE t.id > beyond ORDER BY t.id LIMIT batch FOR UPDATE SKIP LOCKED);
     last := coalesce(ids[cardinality(ids)], 0);
     FOR asked IN
         WITH taken AS (
             DELETE FROM daybook.job_wait_checks c WHERE c.id = ANY (ids)
-            RETURNING c.org_id, c.sequence, c.awaits, c.job_id, c.queue
+            RETURNING c.org_id, c.sequence, c.awaits, c.job_id, c.queue, c.limit_type, c.limit_key, c.limit_all
         )
-        SELECT DISTINCT t.org_id, t.sequence, t.awaits, t.job_id, t.queue FROM taken t ORDER BY t.org_id, t.sequence, t.awaits, t.job_id, t.queue
+        SELECT DISTINCT * FROM taken t ORDER BY t.org_id, t.sequence, t.awaits, t.job_id, t.queue, t.limit_type, t.limit_key
     LOOP
         done := CASE
             WHEN asked.sequence IS NOT NULL THEN daybook.check_sequence(asked.org_id, asked.sequence)
             WHEN asked.awaits IS NOT NULL THEN daybook.check_awaited(asked.awaits, batch)
             WHEN asked.queue IS NOT NULL THEN daybook.move_queue(asked.queue)
+            WHEN asked.limit_all THEN daybook.admit_all_limited(asked.limit_type, asked.org_id, asked.limit_key, batch)
+            WHEN asked.limit_type IS NOT NULL THEN daybook.admit_limited(asked.limit_type, asked.org_id, asked.limit_key)
             ELSE daybook.check_waiting_job(asked.job_id) END;
         IF done THEN
             decided := decided + 1;
         ELSE
             again := again + 1;
-            INSERT INTO daybook.job_wait_checks (org_id, sequence, awaits, job_id, queue) VALUES (asked.org_id, asked.sequence, asked.awaits, asked.job_id, asked.queue);
+            INSERT INTO daybook.job_wait_checks (org_id, sequence, awaits, job_id, queue, limit_type, limit_key, limit_all)
+            VALUES (asked.org_id, asked.sequence, asked.awaits, asked.job_id, asked.queue, asked.limit_type, asked.limit_key, asked.limit_all);
         END IF;
     END LOOP;
 END
 $$;
 COMMENT ON FUNCTION daybook.check_waits IS
-    'Releases jobs that wait for nothing any more, and moves jobs of queues to their fleets, where the transaction '
-    'that caused it could not. Workers call it';
+    'Releases jobs that wait for nothing any more, or whose limit allows it, and moves jobs of queues to their '
+    'fleets, where the transaction that caused it could not. Workers call it';
 
 -- However a job ends, what waits for it learns of that in the same transaction: a few jobs at once,
 -- the others by way of check_waits. A transaction of another isolation level does not see what was
@@ -400,6 +410,9 @@ CREATE FUNCTION daybook.awaited_job_removed() RETURNS trigger
     LANGUAGE plpgsql
 AS $$
 BEGIN
+    IF OLD.limit_key IS NOT NULL THEN
+        PERFORM daybook.limited_job_changed(OLD, NULL);
+    END IF;
     PERFORM daybook.tell_of_ended_job(OLD, 'removed');
     RETURN NULL;
 END
@@ -448,6 +461,12 @@ CREATE FUNCTION daybook.awaited_job_changed() RETURNS trigger
     LANGUAGE plpgsql
 AS $$
 BEGIN
+    IF num_nonnulls(NEW.limit_key, OLD.limit_key) > 0 THEN
+        IF OLD.fleet < 0 AND NEW.fleet <> OLD.fleet AND NEW.state = 'pending' THEN
+            RETURN NULL; -- it joins its key's line, or is admitted
+        END IF;
+        PERFORM daybook.limited_job_changed(OLD, NEW);
+    END IF;
     -- It was asked for anew while it was worked: the steps were kept for the request before.
     IF OLD.state = 'leased' AND NEW.state = 'pending' AND OLD.generation <> OLD.leased_generation AND NOT OLD.cancel_requested THEN
         DELETE FROM daybook.job_steps s WHERE s.job_id = NEW.id;

@@ -123,7 +123,7 @@ $$;
 -- Asks for a job that waits for further requests with its key: what enqueue_job does with debounce.
 -- No other part of a request is combined with it. Duplicate: a waiting job has taken the request
 -- in. A job that existed before keeps its queue, its attempts and its links, and gets the higher
--- priority. result:
+-- priority; with another payload it gets the limit_key of that. result:
 --   enqueued     a new job was made; it follows the one that has begun, if there is one
 --   replaced     the job that waits has the new or the merged payload, and its time anew
 --   rescheduled  the job that waits has kept its payload, and has its time anew
@@ -137,6 +137,7 @@ CREATE FUNCTION daybook.debounce_job(
     max_attempts  integer DEFAULT NULL,
     links         jsonb DEFAULT NULL,
     queue         text DEFAULT NULL,
+    limit_key     text DEFAULT NULL,
     OUT job_id    text,
     OUT duplicate boolean,
     OUT result    text
@@ -151,23 +152,28 @@ DECLARE
     merger  text;
     wake    boolean;
     crew    smallint;
+    -- The limit_key of another payload, when it is not the one that the job has.
+    other   text;
     opened  daybook.jobs;
     -- The job that has begun, which the new one follows.
     earlier text;
 BEGIN
     LOOP
         -- As in enqueue_job, one statement checks and serves most requests.
-        INSERT INTO daybook.jobs AS j (org_id, type, payload, unique_hash, debounce_key, ready_at, first_ready_at, priority, max_attempts, fleet, queue)
+        INSERT INTO daybook.jobs AS j (org_id, type, payload, unique_hash, debounce_key, ready_at, first_ready_at, priority, max_attempts, fleet, queue,
+                                       limit_key, awaited)
         SELECT debounce_job.org_id, debounce_job.type, debounce_job.payload, daybook.job_debounce_hash(debounce_job.type, debounce ->> 'key'),
                debounce ->> 'key', CASE WHEN earlier IS NULL THEN x.due ELSE '9999-12-31 00:00:00+00' END, x.due, coalesce(debounce_job.priority, 2),
-               debounce_job.max_attempts, CASE WHEN debounce_job.queue <> 'default' THEN daybook.queue_fleet(debounce_job.queue) ELSE 0 END,
-               nullif(debounce_job.queue, 'default')
-          FROM (SELECT clock_timestamp() + make_interval(secs => daybook.debounce_seconds(debounce, 'wait_seconds')) AS due
+               debounce_job.max_attempts,
+               least(CASE WHEN debounce_job.queue <> 'default' THEN daybook.queue_fleet(debounce_job.queue) ELSE 0 END, CASE WHEN x.lk IS NOT NULL THEN -1 END),
+               nullif(debounce_job.queue, 'default'), x.lk, x.lk IS NOT NULL
+          FROM (SELECT clock_timestamp() + make_interval(secs => daybook.debounce_seconds(debounce, 'wait_seconds')) AS due,
+                       coalesce(debounce_job.limit_key, (SELECT daybook.limit_key(l, debounce_job.org_id, debounce_job.payload) FROM daybook.job_limits l WHERE l.type = debounce_job.type)) AS lk
                  WHERE known
                     OR debounce_job.type ~ '^[A-Za-z][A-Za-z0-9_.:-]*$'
                        AND NOT daybook.job_in_doubt(debounce_job.org_id, debounce_job.type, debounce_job.payload, debounce_job.payload::text, NULL, NULL,
                                                     debounce_job.priority, debounce_job.max_attempts, debounce_job.links)
-                       AND debounce_job.queue IS NULL AND daybook.is_plain_debounce(debounce) OFFSET 0) x
+                       AND num_nonnulls(debounce_job.queue, debounce_job.limit_key) = 0 AND daybook.is_plain_debounce(debounce) OFFSET 0) x
         ON CONFLICT (org_id, unique_hash) WHERE unique_hash IS NOT NULL AND state IN ('pending', 'leased') DO UPDATE
            SET payload = CASE keep WHEN 'first' THEN j.payload
                                    WHEN 'merged' THEN daybook.merge_payloads(j.payload, excluded.payload, merger)
@@ -178,9 +184,14 @@ BEGIN
                                                           daybook.debounce_seconds(debounce, 'max_wait_seconds')) AS due OFFSET 0) x),
                priority = least(j.priority, debounce_job.priority), generation = j.generation + 1, updated_at = clock_timestamp()
          WHERE j.state = 'pending' AND j.last_attempted_at IS NULL
-        RETURNING id, j.generation > 0, fleet, daybook.must_wake(daybook.jobs_key(j.fleet), j.ready_at),
-                  CASE WHEN j.generation = 0 THEN 'enqueued' WHEN keep = 'first' THEN 'rescheduled' ELSE 'replaced' END
-             INTO job_id, duplicate, crew, wake, result;
+        RETURNING id, j.generation > 0, fleet, daybook.must_wake(daybook.jobs_key(greatest(j.fleet, 0)), j.ready_at),
+                  CASE WHEN j.generation = 0 THEN 'enqueued' WHEN keep = 'first' THEN 'rescheduled' ELSE 'replaced' END,
+                  CASE WHEN j.generation > 0 AND keep IS DISTINCT FROM 'first'
+                       THEN nullif(coalesce(debounce_job.limit_key, (SELECT daybook.limit_key(l, j.org_id, j.payload) FROM daybook.job_limits l WHERE l.type = j.type)), j.limit_key) END
+             INTO job_id, duplicate, crew, wake, result, other;
+        IF other IS NOT NULL THEN
+            PERFORM daybook.change_limit_key(job_id, other);
+        END IF;
         IF wake IS FALSE AND known IS NULL THEN
             RETURN;
         END IF;
@@ -189,7 +200,7 @@ BEGIN
             -- The request may be invalid, and no row was made; or the job of the key has begun.
             PERFORM daybook.check_job(debounce_job.org_id, debounce_job.type, debounce_job.payload, debounce_job.payload::text, NULL, NULL,
                                       debounce_job.priority, debounce_job.max_attempts, debounce_job.links);
-            PERFORM daybook.check_debounce(debounce), daybook.check_job_order(debounce_job.queue, NULL, NULL);
+            PERFORM daybook.check_debounce(debounce), daybook.check_job_order(debounce_job.queue, NULL, NULL, debounce_job.limit_key);
             merger := daybook.merge_function(debounce ->> 'merge');
             keep := coalesce(debounce ->> 'keep', 'newest');
             known := true;
@@ -239,7 +250,7 @@ COMMENT ON FUNCTION daybook.debounce_job IS
     'Asks for a background job that waits for further requests with its key: enqueue_job with debounce';
 
 -- The requests of enqueue_jobs that are debounced, in the order of the locks. Where all say no more
--- than a key and its times, those for new keys are made at once; a key that has a job is locked in
+-- than a key and its times, and no type has a limit, those for new keys are made at once; a key that has a job is locked in
 -- its place. The others are made one by one, by enqueue_job's rules.
 CREATE FUNCTION daybook.debounce_jobs(
     org_ids          text[],
@@ -255,7 +266,8 @@ CREATE FUNCTION daybook.debounce_jobs(
     queues           text[],
     sequences        text[],
     afters           jsonb[],
-    min_versions     integer[]
+    min_versions     integer[],
+    limit_keys       text[]
 ) RETURNS TABLE (ordinal integer, job_id text, duplicate boolean, result text)
     LANGUAGE plpgsql
 AS $$
@@ -267,7 +279,8 @@ DECLARE
     fresh text[];
     due   timestamptz;
 BEGIN
-    IF num_nonnulls(idempotency_keys, ready_ats, links, unique_payloads, queues, sequences, afters, min_versions) = 0
+    IF num_nonnulls(idempotency_keys, ready_ats, links, unique_payloads, queues, sequences, afters, min_versions, limit_keys) = 0
+       AND NOT EXISTS (SELECT FROM daybook.job_limits l WHERE l.type = ANY (types))
        AND (SELECT bool_and(d IS NOT NULL AND daybook.is_plain_debounce(d)) FROM unnest(debounces) AS d) THEN
         ids := daybook.new_ids(cardinality(debounces));
         WITH ins AS (
@@ -297,15 +310,17 @@ BEGIN
     FOR req IN
         SELECT u.*
           FROM unnest(org_ids, types, payloads, idempotency_keys, ready_ats, priorities, debounce_jobs.max_attempts, links, unique_payloads,
-                      queues, sequences, afters, min_versions, debounces)
-               WITH ORDINALITY AS u (org, type, payload, key, ready_at, priority, attempts, links, is_unique, queue, sequence, after, min_version, debounce, n)
+                      queues, sequences, afters, min_versions, debounces, limit_keys)
+               WITH ORDINALITY AS u (org, type, payload, key, ready_at, priority, attempts, links, is_unique, queue, sequence, after, min_version, debounce,
+                                     limit_key, n)
          WHERE u.debounce IS NOT NULL AND (ids[u.n] IN (SELECT unnest(fresh))) IS NOT TRUE
          ORDER BY u.org COLLATE "C", u.type COLLATE "C", u.debounce ->> 'key' COLLATE "C", u.n
     LOOP
         ordinal := req.n;
         SELECT e.job_id, e.duplicate, e.result INTO job_id, duplicate, result
           FROM daybook.enqueue_job(req.org, req.type, req.payload, req.key, req.ready_at, req.priority, req.attempts, req.links,
-                                   coalesce(req.is_unique, false), req.queue, req.sequence, daybook.job_ids(req.after), min_version => req.min_version, debounce => req.debounce) e;
+                                   coalesce(req.is_unique, false), req.queue, req.sequence, daybook.job_ids(req.after), min_version => req.min_version, debounce => req.debounce,
+                                   limit_key => req.limit_key) e;
         RETURN NEXT;
     END LOOP;
 END

@@ -226,7 +226,10 @@ BEGIN
         PERFORM daybook.return_missing_jobs(known.types, known.fleet);
     END IF;
     PERFORM daybook.reclaim_claimed_jobs();
-    IF EXISTS (SELECT FROM daybook.job_wait_checks) THEN
+    IF EXISTS (SELECT FROM daybook.job_wait_checks)
+       OR EXISTS (SELECT FROM daybook.jobs j
+                   WHERE j.fleet = -1 AND num_nulls(nullif(j.state, 'pending')) = 1 AND j.ready_at > '-infinity' AND j.ready_at <= clock_timestamp())
+       OR EXISTS (SELECT FROM daybook.job_limit_rates r WHERE r.look_at <= clock_timestamp()) THEN
         PERFORM daybook.check_waits();
     END IF;
     mine := nextval('daybook.fence_seq');
@@ -258,7 +261,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION daybook.claim_jobs IS
-    'Leases up to most due jobs of the types of a worker (start_job_worker) for 10 seconds: commit, and call renew_jobs every second or two. Priority first, then organizations in turn, then the longest due; pauses, caps, and limits and rates of named queues are kept';
+    'Leases up to most due jobs of the types of a worker (start_job_worker) for 10 seconds: commit, and call renew_jobs every second or two. Priority first, then organizations in turn, then the longest due; pauses, caps, limits by key, and limits and rates of named queues are kept';
 
 CREATE FUNCTION daybook.renew_jobs(worker text) RETURNS TABLE (job_id text, fence bigint, cancel_requested boolean)
     LANGUAGE plpgsql

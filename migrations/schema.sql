@@ -88,6 +88,122 @@ CREATE FUNCTION daybook.accounting_request_in_doubt(org_id text, document_id tex
             AND (priority IS NULL OR priority BETWEEN 1 AND 3) AND (ready_at IS NULL OR ready_at <= '9999-12-31 23:59:59+00')) IS NOT TRUE
 $$;
 
+-- Name: admit_all_limited(text, text, text, integer); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.admit_all_limited(type text, org_id text, key text, batch integer) RETURNS boolean
+    LANGUAGE plpgsql
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
+    SET enable_sort TO 'off'
+    SET jit TO 'off'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    o text := admit_all_limited.org_id;
+    k text := admit_all_limited.key;
+BEGIN
+    FOR i IN 1..batch LOOP
+        SELECT j.org_id, j.limit_key INTO o, k
+          FROM daybook.jobs j
+         WHERE j.type = admit_all_limited.type AND (j.org_id, j.limit_key) > (o, k) AND j.limit_key IS NOT NULL AND j.finished_at IS NULL
+         ORDER BY j.org_id, j.limit_key
+         LIMIT 1;
+        IF NOT FOUND THEN
+            RETURN true;
+        END IF;
+        IF NOT daybook.admit_limited(admit_all_limited.type, o, k) THEN
+            INSERT INTO daybook.job_wait_checks (limit_type, org_id, limit_key) VALUES (admit_all_limited.type, o, k);
+        END IF;
+    END LOOP;
+    INSERT INTO daybook.job_wait_checks (limit_type, org_id, limit_key, limit_all) VALUES (admit_all_limited.type, o, k, true);
+    RETURN true;
+END
+$$;
+
+-- Name: admit_limited(text, text, text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.admit_limited(type text, org_id text, key text) RETURNS boolean
+    LANGUAGE plpgsql
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
+    SET enable_sort TO 'off'
+    SET jit TO 'off'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    most  CONSTANT integer := 200;
+    ahead CONSTANT double precision := 0.25;
+    found daybook.job_limits;
+    held  integer;
+    begun integer;
+    -- How many the limit allows beside those that hold a place, and how many may be admitted now.
+    free  integer;
+    room  integer;
+    -- Of a rate: seconds from one beginning to the next, how many may begin at once, when the bucket
+    -- is full, and how many it allows.
+    step  double precision;
+    burst integer;
+    base  timestamptz;
+    allowed integer;
+    n     integer;
+    line  boolean;
+    at    timestamptz;
+BEGIN
+    IF NOT daybook.may_admit() THEN
+        RETURN false;
+    END IF;
+    at := clock_timestamp();
+    SELECT l.* INTO found FROM daybook.job_limits l WHERE l.type = admit_limited.type;
+    SELECT count(*), count(*) FILTER (WHERE p.turn_id IS NOT NULL) INTO held, begun
+      FROM daybook.limited_places(admit_limited.type, admit_limited.org_id, admit_limited.key) p
+     WHERE found.type IS NOT NULL;
+    free := coalesce(found.parallel - held, most);
+    room := least(most, free);
+    IF found.rate IS NOT NULL THEN
+        step := found.rate_seconds / found.rate;
+        burst := greatest(1, least(most, floor(0.05 / step)));
+        base := greatest(at, (SELECT r.next_at FROM daybook.job_limit_rates r
+                               WHERE r.type = admit_limited.type AND r.org_id = admit_limited.org_id AND r.limit_key = admit_limited.key));
+        allowed := greatest(0, least(most, floor((ahead - extract(epoch FROM base - at)) / step + burst)));
+        room := least(room, allowed, greatest(burst, least(most, ceil(ahead / step))) - (held - begun));
+    END IF;
+    WITH next AS MATERIALIZED (
+        SELECT x.id, row_number() OVER () AS nth
+          FROM (SELECT j.id
+                  FROM daybook.jobs j
+                 WHERE j.type = admit_limited.type AND j.org_id = admit_limited.org_id AND j.limit_key = admit_limited.key AND j.finished_at IS NULL AND j.fleet = -2
+                 ORDER BY j.priority, j.ready_at, j.id
+                 LIMIT greatest(room, 0)
+                   FOR NO KEY UPDATE SKIP LOCKED) x
+    ), admitted AS (
+        UPDATE daybook.jobs j
+           SET fleet = coalesce((SELECT u.fleet FROM daybook.queues u WHERE u.name = j.queue), 0),
+               ready_at = greatest(at, base + make_interval(secs => (next.nth - burst) * step)),
+               first_ready_at = CASE WHEN j.run_count = 0 THEN greatest(at, base + make_interval(secs => (next.nth - burst) * step)) ELSE j.first_ready_at END,
+               updated_at = at
+          FROM next
+         WHERE j.id = next.id AND j.fleet = -2
+        RETURNING j.id
+    )
+    SELECT count(*) INTO n FROM admitted;
+    IF n > 0 THEN
+        PERFORM daybook.wake_job_queue();
+    END IF;
+    line := EXISTS (SELECT FROM daybook.jobs j
+                     WHERE j.type = admit_limited.type AND j.org_id = admit_limited.org_id AND j.limit_key = admit_limited.key AND j.finished_at IS NULL AND j.fleet = -2);
+    IF found.rate IS NOT NULL THEN
+        PERFORM daybook.note_limit_rate(admit_limited.type, admit_limited.org_id, admit_limited.key, base + make_interval(secs => n * step),
+                                        CASE WHEN NOT line OR n >= free THEN NULL
+                                             WHEN n >= allowed THEN base + make_interval(secs => (n + 1 - burst) * step - ahead)
+                                             ELSE at + interval '100 ms' END);
+    END IF;
+    RETURN NOT line
+        OR n = room AND n BETWEEN 1 AND most - 1
+        OR found.rate IS NOT NULL AND n < free
+        OR room <= 0 AND held = (SELECT count(*) FROM daybook.lock_limited_places(admit_limited.type, admit_limited.org_id, admit_limited.key));
+END
+$$;
+
 -- Name: new_id(); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.new_id() RETURNS text
@@ -157,6 +273,7 @@ CREATE TABLE daybook.jobs (
     sequence text COLLATE pg_catalog."C",
     awaited boolean DEFAULT false NOT NULL,
     debounce_key text COLLATE pg_catalog."C",
+    limit_key text COLLATE pg_catalog."C",
     completed_turn_id text COLLATE pg_catalog."C",
     completed_fence bigint,
     completed_by text,
@@ -179,7 +296,7 @@ COMMENT ON COLUMN daybook.jobs.priority IS '1 high, 2 normal, 3 low';
 
 -- Name: COLUMN jobs.fleet; Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON COLUMN daybook.jobs.fleet IS 'The fleet whose workers work it (daybook.fleets): that of its queue; 0: the one without a name';
+COMMENT ON COLUMN daybook.jobs.fleet IS 'The fleet whose workers work it (daybook.fleets): that of its queue; 0: the one without a name; -1 or -2: none yet, because its limit_key comes first (00030_limits.sql)';
 
 -- Name: COLUMN jobs.state; Type: COMMENT; Schema: daybook; Owner: -
 
@@ -219,11 +336,15 @@ COMMENT ON COLUMN daybook.jobs.sequence IS 'The key of its sequence: jobs of one
 
 -- Name: COLUMN jobs.awaited; Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON COLUMN daybook.jobs.awaited IS 'Other jobs may wait for its end, or it for a callback, or it has kept steps: its changes are looked at';
+COMMENT ON COLUMN daybook.jobs.awaited IS 'Other jobs may wait for its end, also those of its limit_key, or it for a callback, or it has kept steps: its changes are looked at';
 
 -- Name: COLUMN jobs.debounce_key; Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON COLUMN daybook.jobs.debounce_key IS 'The key of the requests that the job has gathered (debounce_job)';
+
+-- Name: COLUMN jobs.limit_key; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.jobs.limit_key IS 'The key of its type''s limit: of the jobs of one type, organization and key so many run at a time, or begin in a time';
 
 -- Name: COLUMN jobs.completed_turn_id; Type: COMMENT; Schema: daybook; Owner: -
 
@@ -266,6 +387,12 @@ CREATE FUNCTION daybook.awaited_job_changed() RETURNS trigger
     LANGUAGE plpgsql
     AS $$
 BEGIN
+    IF num_nonnulls(NEW.limit_key, OLD.limit_key) > 0 THEN
+        IF OLD.fleet < 0 AND NEW.fleet <> OLD.fleet AND NEW.state = 'pending' THEN
+            RETURN NULL; -- it joins its key's line, or is admitted
+        END IF;
+        PERFORM daybook.limited_job_changed(OLD, NEW);
+    END IF;
     -- It was asked for anew while it was worked: the steps were kept for the request before.
     IF OLD.state = 'leased' AND NEW.state = 'pending' AND OLD.generation <> OLD.leased_generation AND NOT OLD.cancel_requested THEN
         DELETE FROM daybook.job_steps s WHERE s.job_id = NEW.id;
@@ -290,6 +417,9 @@ CREATE FUNCTION daybook.awaited_job_removed() RETURNS trigger
     LANGUAGE plpgsql
     AS $$
 BEGIN
+    IF OLD.limit_key IS NOT NULL THEN
+        PERFORM daybook.limited_job_changed(OLD, NULL);
+    END IF;
     PERFORM daybook.tell_of_ended_job(OLD, 'removed');
     RETURN NULL;
 END
@@ -396,7 +526,7 @@ CREATE FUNCTION daybook.cancel_jobs(job_ids text[], states text[]) RETURNS integ
         UPDATE daybook.jobs j
            SET state              = CASE WHEN j.working THEN j.state ELSE 'cancelled' END,
                cancel_requested   = j.working,
-               generation         = j.generation + (NOT j.cancel_requested)::integer,
+               generation         = CASE WHEN j.working THEN j.leased_generation ELSE j.generation END + 1,
                run_count          = CASE WHEN j.state = 'leased' AND NOT j.working THEN greatest(j.run_count - 1, 0) ELSE j.run_count END,
                reclaims          = CASE WHEN j.working THEN j.reclaims ELSE 0 END,
                finished_at        = CASE WHEN NOT j.working THEN clock_timestamp() END,
@@ -417,6 +547,17 @@ $$;
 -- Name: FUNCTION cancel_jobs(job_ids text[], states text[]); Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON FUNCTION daybook.cancel_jobs(job_ids text[], states text[]) IS 'cancel_job for many: those in one of the states that no other transaction has locked';
+
+-- Name: change_limit_key(text, text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.change_limit_key(job_id text, key text) RETURNS void
+    LANGUAGE sql
+    AS $_$
+    UPDATE daybook.jobs j
+       SET limit_key = $2, awaited = j.awaited OR $2 IS NOT NULL,
+           fleet = CASE WHEN $2 IS NULL THEN coalesce((SELECT u.fleet FROM daybook.queues u WHERE u.name = j.queue), 0) ELSE -1 END
+     WHERE j.id = $1 AND j.limit_key IS DISTINCT FROM $2
+$_$;
 
 -- Name: check_accounting_request(text, text, bigint, integer, timestamp with time zone); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -693,9 +834,9 @@ BEGIN
 END
 $$;
 
--- Name: check_job_order(text, text, text[]); Type: FUNCTION; Schema: daybook; Owner: -
+-- Name: check_job_order(text, text, text[], text); Type: FUNCTION; Schema: daybook; Owner: -
 
-CREATE FUNCTION daybook.check_job_order(queue text, sequence text, after text[]) RETURNS void
+CREATE FUNCTION daybook.check_job_order(queue text, sequence text, after text[], limit_key text) RETURNS void
     LANGUAGE plpgsql IMMUTABLE
     AS $_$
 BEGIN
@@ -704,6 +845,9 @@ BEGIN
     END IF;
     IF sequence = '' OR octet_length(sequence) > 255 THEN
         RAISE EXCEPTION 'sequence must have 1 to 255 bytes, or be null' USING ERRCODE = 'DB010';
+    END IF;
+    IF limit_key = '' OR octet_length(limit_key) > 255 THEN
+        RAISE EXCEPTION 'limit_key must have 1 to 255 bytes, or be null' USING ERRCODE = 'DB010';
     END IF;
     IF cardinality(after) > 100 THEN
         RAISE EXCEPTION 'a job may wait for 100 others, not %', cardinality(after)
@@ -896,35 +1040,6 @@ BEGIN
 END
 $$;
 
--- Name: check_step(text, text, integer); Type: FUNCTION; Schema: daybook; Owner: -
-
-CREATE FUNCTION daybook.check_step(job_id text, name text, bytes integer) RETURNS void
-    LANGUAGE plpgsql
-    AS $$
-DECLARE
-    others CONSTANT bigint := (SELECT count(*) FROM daybook.job_steps s WHERE s.job_id = check_step.job_id AND s.name <> check_step.name);
-    total  bigint := check_step.bytes;
-BEGIN
-    IF (octet_length(check_step.name) BETWEEN 1 AND 64) IS NOT TRUE THEN
-        RAISE EXCEPTION 'the name of a step must have 1 to 64 bytes' USING ERRCODE = 'DB010', DETAIL = 'STEP_INVALID';
-    END IF;
-    IF others >= 1000 THEN
-        RAISE EXCEPTION 'the job has kept % steps', others USING ERRCODE = 'DB010', DETAIL = 'STEP_INVALID', HINT = 'use a loop: one step of many rounds';
-    END IF;
-    IF check_step.bytes > 1048576 THEN
-        RAISE EXCEPTION 'the result of step % has % bytes, and may have 1048576', quote_literal(check_step.name), check_step.bytes
-            USING ERRCODE = 'DB010', DETAIL = 'STEP_NOT_STORED', HINT = 'store it elsewhere, and keep where it is';
-    END IF;
-    IF others >= 16 THEN
-        total := total + (SELECT sum(octet_length(s.result::text)) FROM daybook.job_steps s WHERE s.job_id = check_step.job_id AND s.name <> check_step.name);
-    END IF;
-    IF total > 16777216 THEN
-        RAISE EXCEPTION 'with step % the steps of the job have % bytes, and may have 16777216', quote_literal(check_step.name), total
-            USING ERRCODE = 'DB010', DETAIL = 'STEP_NOT_STORED', HINT = 'store results elsewhere, and keep where they are';
-    END IF;
-END
-$$;
-
 -- Name: check_waiting_job(text); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.check_waiting_job(job_id text) RETURNS boolean
@@ -947,9 +1062,9 @@ BEGIN
 END
 $$;
 
--- Name: check_waits(integer, bigint); Type: FUNCTION; Schema: daybook; Owner: -
+-- Name: check_waits(integer, bigint, timestamp with time zone); Type: FUNCTION; Schema: daybook; Owner: -
 
-CREATE FUNCTION daybook.check_waits(batch integer DEFAULT 500, beyond bigint DEFAULT 0, OUT decided integer, OUT again integer, OUT last bigint) RETURNS record
+CREATE FUNCTION daybook.check_waits(batch integer DEFAULT 500, beyond bigint DEFAULT 0, since timestamp with time zone DEFAULT '-infinity'::timestamp with time zone, OUT decided integer, OUT again integer, OUT last bigint, OUT left_from timestamp with time zone) RETURNS record
     LANGUAGE plpgsql
     SET enable_seqscan TO 'off'
     SET enable_bitmapscan TO 'off'
@@ -964,33 +1079,37 @@ DECLARE
 BEGIN
     decided := 0;
     again := 0;
+    SELECT g.decided, g.again, g.left_from INTO decided, again, left_from FROM daybook.pass_limits(batch, since) g;
     ids := ARRAY(SELECT t.id FROM daybook.job_wait_checks t WHERE t.id > beyond ORDER BY t.id LIMIT batch FOR UPDATE SKIP LOCKED);
     last := coalesce(ids[cardinality(ids)], 0);
     FOR asked IN
         WITH taken AS (
             DELETE FROM daybook.job_wait_checks c WHERE c.id = ANY (ids)
-            RETURNING c.org_id, c.sequence, c.awaits, c.job_id, c.queue
+            RETURNING c.org_id, c.sequence, c.awaits, c.job_id, c.queue, c.limit_type, c.limit_key, c.limit_all
         )
-        SELECT DISTINCT t.org_id, t.sequence, t.awaits, t.job_id, t.queue FROM taken t ORDER BY t.org_id, t.sequence, t.awaits, t.job_id, t.queue
+        SELECT DISTINCT * FROM taken t ORDER BY t.org_id, t.sequence, t.awaits, t.job_id, t.queue, t.limit_type, t.limit_key
     LOOP
         done := CASE
             WHEN asked.sequence IS NOT NULL THEN daybook.check_sequence(asked.org_id, asked.sequence)
             WHEN asked.awaits IS NOT NULL THEN daybook.check_awaited(asked.awaits, batch)
             WHEN asked.queue IS NOT NULL THEN daybook.move_queue(asked.queue)
+            WHEN asked.limit_all THEN daybook.admit_all_limited(asked.limit_type, asked.org_id, asked.limit_key, batch)
+            WHEN asked.limit_type IS NOT NULL THEN daybook.admit_limited(asked.limit_type, asked.org_id, asked.limit_key)
             ELSE daybook.check_waiting_job(asked.job_id) END;
         IF done THEN
             decided := decided + 1;
         ELSE
             again := again + 1;
-            INSERT INTO daybook.job_wait_checks (org_id, sequence, awaits, job_id, queue) VALUES (asked.org_id, asked.sequence, asked.awaits, asked.job_id, asked.queue);
+            INSERT INTO daybook.job_wait_checks (org_id, sequence, awaits, job_id, queue, limit_type, limit_key, limit_all)
+            VALUES (asked.org_id, asked.sequence, asked.awaits, asked.job_id, asked.queue, asked.limit_type, asked.limit_key, asked.limit_all);
         END IF;
     END LOOP;
 END
 $$;
 
--- Name: FUNCTION check_waits(batch integer, beyond bigint, OUT decided integer, OUT again integer, OUT last bigint); Type: COMMENT; Schema: daybook; Owner: -
+-- Name: FUNCTION check_waits(batch integer, beyond bigint, since timestamp with time zone, OUT decided integer, OUT again integer, OUT last bigint, OUT left_from timestamp with time zone); Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON FUNCTION daybook.check_waits(batch integer, beyond bigint, OUT decided integer, OUT again integer, OUT last bigint) IS 'Releases jobs that wait for nothing any more, and moves jobs of queues to their fleets, where the transaction that caused it could not. Workers call it';
+COMMENT ON FUNCTION daybook.check_waits(batch integer, beyond bigint, since timestamp with time zone, OUT decided integer, OUT again integer, OUT last bigint, OUT left_from timestamp with time zone) IS 'Releases jobs that wait for nothing any more, or whose limit allows it, and moves jobs of queues to their fleets, where the transaction that caused it could not. Workers call it';
 
 -- Name: claim_async_operation(uuid); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -1004,7 +1123,7 @@ COMMENT ON FUNCTION daybook.claim_async_operation(p_operation_id uuid) IS 'lease
 
 -- Name: claim_jobs(text, integer); Type: FUNCTION; Schema: daybook; Owner: -
 
-CREATE FUNCTION daybook.claim_jobs(worker text, most integer DEFAULT 1) RETURNS TABLE(job_id text, org_id text, type text, payload jsonb, attempt integer, max_attempts integer, fence bigint, idempotency_key text, priority integer, queue text, enqueued_at timestamp with time zone, traceparent text, steps integer)
+CREATE FUNCTION daybook.claim_jobs(worker text, most integer DEFAULT 1) RETURNS TABLE(job_id text, org_id text, type text, payload jsonb, attempt integer, max_attempts integer, fence bigint, idempotency_key text, priority integer, queue text, enqueued_at timestamp with time zone, traceparent text)
     LANGUAGE plpgsql
     AS $$
 #variable_conflict use_column
@@ -1032,7 +1151,10 @@ BEGIN
         PERFORM daybook.return_missing_jobs(known.types, known.fleet);
     END IF;
     PERFORM daybook.reclaim_claimed_jobs();
-    IF EXISTS (SELECT FROM daybook.job_wait_checks) THEN
+    IF EXISTS (SELECT FROM daybook.job_wait_checks)
+       OR EXISTS (SELECT FROM daybook.jobs j
+                   WHERE j.fleet = -1 AND num_nulls(nullif(j.state, 'pending')) = 1 AND j.ready_at > '-infinity' AND j.ready_at <= clock_timestamp())
+       OR EXISTS (SELECT FROM daybook.job_limit_rates r WHERE r.look_at <= clock_timestamp()) THEN
         PERFORM daybook.check_waits();
     END IF;
     mine := nextval('daybook.fence_seq');
@@ -1056,8 +1178,7 @@ BEGIN
     END LOOP;
     RETURN QUERY
     SELECT j.id, j.org_id, j.type, j.payload, j.run_count, daybook.async_operation_attempts(j), j.fence, coalesce(j.idempotency_key, j.id), j.priority::integer, j.queue,
-           j.created_at, j.traceparent::text,
-           CASE WHEN j.awaited THEN (SELECT count(*)::integer FROM daybook.job_steps s WHERE s.job_id = j.id) ELSE 0 END
+           j.created_at, j.traceparent::text
       FROM daybook.jobs j
      WHERE j.id = ANY (ids) AND j.fence = mine
      ORDER BY j.priority, j.ready_at, j.id;
@@ -1066,7 +1187,7 @@ $$;
 
 -- Name: FUNCTION claim_jobs(worker text, most integer); Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON FUNCTION daybook.claim_jobs(worker text, most integer) IS 'Leases up to most due jobs of the types of a worker (start_job_worker) for 10 seconds: commit, and call renew_jobs every second or two. Priority first, then organizations in turn, then the longest due; pauses, caps, and limits and rates of named queues are kept';
+COMMENT ON FUNCTION daybook.claim_jobs(worker text, most integer) IS 'Leases up to most due jobs of the types of a worker (start_job_worker) for 10 seconds: commit, and call renew_jobs every second or two. Priority first, then organizations in turn, then the longest due; pauses, caps, limits by key, and limits and rates of named queues are kept';
 
 -- Name: claim_of_partition(smallint, smallint, text, text, text, bigint, integer); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -1298,9 +1419,9 @@ BEGIN
 END
 $$;
 
--- Name: debounce_job(text, text, jsonb, jsonb, integer, integer, jsonb, text); Type: FUNCTION; Schema: daybook; Owner: -
+-- Name: debounce_job(text, text, jsonb, jsonb, integer, integer, jsonb, text, text); Type: FUNCTION; Schema: daybook; Owner: -
 
-CREATE FUNCTION daybook.debounce_job(org_id text, type text, payload jsonb, debounce jsonb, priority integer DEFAULT NULL::integer, max_attempts integer DEFAULT NULL::integer, links jsonb DEFAULT NULL::jsonb, queue text DEFAULT NULL::text, OUT job_id text, OUT duplicate boolean, OUT result text) RETURNS record
+CREATE FUNCTION daybook.debounce_job(org_id text, type text, payload jsonb, debounce jsonb, priority integer DEFAULT NULL::integer, max_attempts integer DEFAULT NULL::integer, links jsonb DEFAULT NULL::jsonb, queue text DEFAULT NULL::text, limit_key text DEFAULT NULL::text, OUT job_id text, OUT duplicate boolean, OUT result text) RETURNS record
     LANGUAGE plpgsql
     AS $_$
 #variable_conflict use_column
@@ -1311,23 +1432,28 @@ DECLARE
     merger  text;
     wake    boolean;
     crew    smallint;
+    -- The limit_key of another payload, when it is not the one that the job has.
+    other   text;
     opened  daybook.jobs;
     -- The job that has begun, which the new one follows.
     earlier text;
 BEGIN
     LOOP
         -- As in enqueue_job, one statement checks and serves most requests.
-        INSERT INTO daybook.jobs AS j (org_id, type, payload, unique_hash, debounce_key, ready_at, first_ready_at, priority, max_attempts, fleet, queue)
+        INSERT INTO daybook.jobs AS j (org_id, type, payload, unique_hash, debounce_key, ready_at, first_ready_at, priority, max_attempts, fleet, queue,
+                                       limit_key, awaited)
         SELECT debounce_job.org_id, debounce_job.type, debounce_job.payload, daybook.job_debounce_hash(debounce_job.type, debounce ->> 'key'),
                debounce ->> 'key', CASE WHEN earlier IS NULL THEN x.due ELSE '9999-12-31 00:00:00+00' END, x.due, coalesce(debounce_job.priority, 2),
-               debounce_job.max_attempts, CASE WHEN debounce_job.queue <> 'default' THEN daybook.queue_fleet(debounce_job.queue) ELSE 0 END,
-               nullif(debounce_job.queue, 'default')
-          FROM (SELECT clock_timestamp() + make_interval(secs => daybook.debounce_seconds(debounce, 'wait_seconds')) AS due
+               debounce_job.max_attempts,
+               least(CASE WHEN debounce_job.queue <> 'default' THEN daybook.queue_fleet(debounce_job.queue) ELSE 0 END, CASE WHEN x.lk IS NOT NULL THEN -1 END),
+               nullif(debounce_job.queue, 'default'), x.lk, x.lk IS NOT NULL
+          FROM (SELECT clock_timestamp() + make_interval(secs => daybook.debounce_seconds(debounce, 'wait_seconds')) AS due,
+                       coalesce(debounce_job.limit_key, (SELECT daybook.limit_key(l, debounce_job.org_id, debounce_job.payload) FROM daybook.job_limits l WHERE l.type = debounce_job.type)) AS lk
                  WHERE known
                     OR debounce_job.type ~ '^[A-Za-z][A-Za-z0-9_.:-]*$'
                        AND NOT daybook.job_in_doubt(debounce_job.org_id, debounce_job.type, debounce_job.payload, debounce_job.payload::text, NULL, NULL,
                                                     debounce_job.priority, debounce_job.max_attempts, debounce_job.links)
-                       AND debounce_job.queue IS NULL AND daybook.is_plain_debounce(debounce) OFFSET 0) x
+                       AND num_nonnulls(debounce_job.queue, debounce_job.limit_key) = 0 AND daybook.is_plain_debounce(debounce) OFFSET 0) x
         ON CONFLICT (org_id, unique_hash) WHERE unique_hash IS NOT NULL AND state IN ('pending', 'leased') DO UPDATE
            SET payload = CASE keep WHEN 'first' THEN j.payload
                                    WHEN 'merged' THEN daybook.merge_payloads(j.payload, excluded.payload, merger)
@@ -1338,9 +1464,14 @@ BEGIN
                                                           daybook.debounce_seconds(debounce, 'max_wait_seconds')) AS due OFFSET 0) x),
                priority = least(j.priority, debounce_job.priority), generation = j.generation + 1, updated_at = clock_timestamp()
          WHERE j.state = 'pending' AND j.last_attempted_at IS NULL
-        RETURNING id, j.generation > 0, fleet, daybook.must_wake(daybook.jobs_key(j.fleet), j.ready_at),
-                  CASE WHEN j.generation = 0 THEN 'enqueued' WHEN keep = 'first' THEN 'rescheduled' ELSE 'replaced' END
-             INTO job_id, duplicate, crew, wake, result;
+        RETURNING id, j.generation > 0, fleet, daybook.must_wake(daybook.jobs_key(greatest(j.fleet, 0)), j.ready_at),
+                  CASE WHEN j.generation = 0 THEN 'enqueued' WHEN keep = 'first' THEN 'rescheduled' ELSE 'replaced' END,
+                  CASE WHEN j.generation > 0 AND keep IS DISTINCT FROM 'first'
+                       THEN nullif(coalesce(debounce_job.limit_key, (SELECT daybook.limit_key(l, j.org_id, j.payload) FROM daybook.job_limits l WHERE l.type = j.type)), j.limit_key) END
+             INTO job_id, duplicate, crew, wake, result, other;
+        IF other IS NOT NULL THEN
+            PERFORM daybook.change_limit_key(job_id, other);
+        END IF;
         IF wake IS FALSE AND known IS NULL THEN
             RETURN;
         END IF;
@@ -1349,7 +1480,7 @@ BEGIN
             -- The request may be invalid, and no row was made; or the job of the key has begun.
             PERFORM daybook.check_job(debounce_job.org_id, debounce_job.type, debounce_job.payload, debounce_job.payload::text, NULL, NULL,
                                       debounce_job.priority, debounce_job.max_attempts, debounce_job.links);
-            PERFORM daybook.check_debounce(debounce), daybook.check_job_order(debounce_job.queue, NULL, NULL);
+            PERFORM daybook.check_debounce(debounce), daybook.check_job_order(debounce_job.queue, NULL, NULL, debounce_job.limit_key);
             merger := daybook.merge_function(debounce ->> 'merge');
             keep := coalesce(debounce ->> 'keep', 'newest');
             known := true;
@@ -1365,9 +1496,6 @@ BEGIN
         CONTINUE WHEN NOT FOUND;
         IF opened.state = 'pending' AND keep = 'first' THEN
             UPDATE daybook.jobs j SET generation = j.generation + 1, updated_at = clock_timestamp() WHERE j.id = opened.id;
-            IF opened.awaited THEN
-                DELETE FROM daybook.job_steps s WHERE s.job_id = opened.id; -- they were kept before this request
-            END IF;
             job_id := opened.id;
             duplicate := true;
             result := 'unchanged';
@@ -1396,66 +1524,9 @@ BEGIN
 END
 $_$;
 
--- Name: FUNCTION debounce_job(org_id text, type text, payload jsonb, debounce jsonb, priority integer, max_attempts integer, links jsonb, queue text, OUT job_id text, OUT duplicate boolean, OUT result text); Type: COMMENT; Schema: daybook; Owner: -
+-- Name: FUNCTION debounce_job(org_id text, type text, payload jsonb, debounce jsonb, priority integer, max_attempts integer, links jsonb, queue text, limit_key text, OUT job_id text, OUT duplicate boolean, OUT result text); Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON FUNCTION daybook.debounce_job(org_id text, type text, payload jsonb, debounce jsonb, priority integer, max_attempts integer, links jsonb, queue text, OUT job_id text, OUT duplicate boolean, OUT result text) IS 'Asks for a background job that waits for further requests with its key: enqueue_job with debounce';
-
--- Name: debounce_jobs(text[], text[], jsonb[], jsonb[], text[], timestamp with time zone[], integer[], integer[], jsonb[], boolean[], text[], text[], jsonb[], integer[]); Type: FUNCTION; Schema: daybook; Owner: -
-
-CREATE FUNCTION daybook.debounce_jobs(org_ids text[], types text[], payloads jsonb[], debounces jsonb[], idempotency_keys text[], ready_ats timestamp with time zone[], priorities integer[], max_attempts integer[], links jsonb[], unique_payloads boolean[], queues text[], sequences text[], afters jsonb[], min_versions integer[]) RETURNS TABLE(ordinal integer, job_id text, duplicate boolean, result text)
-    LANGUAGE plpgsql
-    AS $_$
-#variable_conflict use_column
-DECLARE
-    req   record;
-    -- As in enqueue_jobs; null: all are made one by one.
-    ids   text[];
-    fresh text[];
-    due   timestamptz;
-BEGIN
-    IF num_nonnulls(idempotency_keys, ready_ats, links, unique_payloads, queues, sequences, afters, min_versions) = 0
-       AND (SELECT bool_and(d IS NOT NULL AND daybook.is_plain_debounce(d)) FROM unnest(debounces) AS d) THEN
-        ids := daybook.new_ids(cardinality(debounces));
-        WITH ins AS (
-            INSERT INTO daybook.jobs AS j (id, org_id, type, payload, unique_hash, debounce_key, ready_at, first_ready_at, priority, max_attempts)
-            SELECT u.id, u.org, u.type,
-                   CASE WHEN u.type ~ '^[A-Za-z][A-Za-z0-9_.:-]*$'
-                             AND NOT daybook.job_in_doubt(u.org, u.type, u.payload, u.payload::text, NULL, NULL, u.priority, u.attempts, NULL) THEN u.payload
-                        ELSE daybook.check_job(u.org, u.type, u.payload, u.payload::text, NULL, NULL, u.priority, u.attempts, NULL) END,
-                   daybook.job_debounce_hash(u.type, u.key), u.key, u.due, u.due, coalesce(u.priority, 2), u.attempts
-              FROM (SELECT DISTINCT ON (x.org COLLATE "C", x.type COLLATE "C", x.debounce ->> 'key' COLLATE "C") x.*, x.debounce ->> 'key' AS key,
-                           clock_timestamp() + make_interval(secs => daybook.debounce_seconds(x.debounce, 'wait_seconds')) AS due
-                      FROM unnest(ids, org_ids, types, payloads, priorities, debounce_jobs.max_attempts, debounces)
-                           WITH ORDINALITY AS x (id, org, type, payload, priority, attempts, debounce, n)
-                     ORDER BY x.org COLLATE "C", x.type COLLATE "C", x.debounce ->> 'key' COLLATE "C", x.n) u
-            ON CONFLICT (org_id, unique_hash) WHERE unique_hash IS NOT NULL AND state IN ('pending', 'leased') DO UPDATE SET id = j.id WHERE false
-            RETURNING j.id, j.ready_at
-        )
-        SELECT array_agg(ins.id), min(ins.ready_at) INTO fresh, due FROM ins;
-        IF daybook.must_wake(daybook.jobs_key(0), due) THEN
-            PERFORM daybook.wake_job_queue(0);
-        END IF;
-    END IF;
-    RETURN QUERY
-    SELECT x.n::integer, x.id, false, 'enqueued'::text
-      FROM unnest(ids) WITH ORDINALITY AS x (id, n)
-     WHERE (x.id IN (SELECT unnest(fresh))) IS TRUE;
-    FOR req IN
-        SELECT u.*
-          FROM unnest(org_ids, types, payloads, idempotency_keys, ready_ats, priorities, debounce_jobs.max_attempts, links, unique_payloads,
-                      queues, sequences, afters, min_versions, debounces)
-               WITH ORDINALITY AS u (org, type, payload, key, ready_at, priority, attempts, links, is_unique, queue, sequence, after, min_version, debounce, n)
-         WHERE u.debounce IS NOT NULL AND (ids[u.n] IN (SELECT unnest(fresh))) IS NOT TRUE
-         ORDER BY u.org COLLATE "C", u.type COLLATE "C", u.debounce ->> 'key' COLLATE "C", u.n
-    LOOP
-        ordinal := req.n;
-        SELECT e.job_id, e.duplicate, e.result INTO job_id, duplicate, result
-          FROM daybook.enqueue_job(req.org, req.type, req.payload, req.key, req.ready_at, req.priority, req.attempts, req.links,
-                                   coalesce(req.is_unique, false), req.queue, req.sequence, daybook.job_ids(req.after), min_version => req.min_version, debounce => req.debounce) e;
-        RETURN NEXT;
-    END LOOP;
-END
-$_$;
+COMMENT ON FUNCTION daybook.debounce_job(org_id text, type text, payload jsonb, debounce jsonb, priority integer, max_attempts integer, links jsonb, queue text, limit_key text, OUT job_id text, OUT duplicate boolean, OUT result text) IS 'Asks for a background job that waits for further requests with its key: enqueue_job with debounce';
 
 -- Name: debounce_seconds(jsonb, text); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -1563,7 +1634,7 @@ COMMENT ON FUNCTION daybook.delete_queue(name text) IS 'Deletes a named queue th
 
 CREATE FUNCTION daybook.edit_job(INOUT job_id text, payload jsonb, actor text DEFAULT NULL::text, retry text DEFAULT NULL::text, generation bigint DEFAULT NULL::bigint, type text DEFAULT NULL::text, OUT result text, OUT reason text) RETURNS record
     LANGUAGE plpgsql
-    AS $$
+    AS $_$
 #variable_conflict use_column
 DECLARE
     job     daybook.jobs;
@@ -1583,9 +1654,9 @@ BEGIN
             RAISE EXCEPTION 'job % is being worked', job.id USING ERRCODE = 'DB040', HINT = 'edit it when its attempt has ended';
         WHEN job.generation <> edit_job.generation THEN
             RAISE EXCEPTION 'job % was changed meanwhile', job.id USING ERRCODE = 'DB041', HINT = 'look at it again, and repeat the edit if it is still right';
-        WHEN daybook.edit_refusal(job.payload, edit_job.payload) IS NOT NULL THEN
-            RAISE EXCEPTION 'the payload of job % %', job.id, daybook.edit_refusal(job.payload, edit_job.payload)
-                USING ERRCODE = 'DB010', HINT = 'give all of it, and name the members to encrypt, as when the job was enqueued';
+        WHEN job.payload ? '$encrypted' AND NOT edit_job.payload ? '$encrypted' THEN
+            RAISE EXCEPTION 'the payload of job % is encrypted, and the new one is not', job.id
+                USING ERRCODE = 'DB010', HINT = 'name the members to encrypt, as when the job was enqueued';
         WHEN jsonb_array_length(job.edits) >= 100 THEN
             RAISE EXCEPTION 'job % was edited 100 times', job.id USING ERRCODE = 'DB010', HINT = 'cancel it, and enqueue a new one';
         ELSE
@@ -1602,6 +1673,8 @@ BEGIN
                generation  = j.generation + 1,
                updated_at  = clock_timestamp()
          WHERE j.id = job.id;
+        PERFORM daybook.change_limit_key(job.id, (SELECT daybook.limit_key(l, job.org_id, edit_job.payload) FROM daybook.job_limits l WHERE l.type = job.type))
+          WHERE job.limit_key = (SELECT daybook.limit_key(l, job.org_id, job.payload) FROM daybook.job_limits l WHERE l.type = job.type);
         result := 'edited';
         reason := NULL;
     END IF;
@@ -1615,7 +1688,7 @@ EXCEPTION WHEN unique_violation THEN
     RAISE EXCEPTION 'another job with the payload or schedule of job % is open, and one of the two may be', job.id
         USING ERRCODE = 'DB042', HINT = 'wait for its end, or cancel it, and edit then';
 END
-$$;
+$_$;
 
 -- Name: FUNCTION edit_job(INOUT job_id text, payload jsonb, actor text, retry text, generation bigint, type text, OUT result text, OUT reason text); Type: COMMENT; Schema: daybook; Owner: -
 
@@ -1627,57 +1700,31 @@ CREATE FUNCTION daybook.edit_jobs(job_ids text[], states text[], patch jsonb, ac
     LANGUAGE plpgsql
     AS $$
 DECLARE
-    job      record;
-    wanted   jsonb;
-    edited   text[];
-    together boolean;
+    job     record;
+    changed integer := 0;
 BEGIN
-    PERFORM daybook.patch_json('{}', patch);
-    PERFORM daybook.retry_due(retry, NULL) WHERE retry IS NOT NULL;
-    FOREACH together IN ARRAY '{true,false}'::boolean[] LOOP
-        edited := '{}';
+    FOR job IN
+        SELECT j.id, daybook.patch_json(j.payload, patch) AS wanted, j.payload
+          FROM daybook.jobs j
+         WHERE j.id = ANY (job_ids) AND j.state::text = ANY (states) AND j.state IN ('pending', 'failed', 'cancelled')
+         ORDER BY j.id
+           FOR NO KEY UPDATE SKIP LOCKED
+    LOOP
+        CONTINUE WHEN (job.wanted <> job.payload) IS NOT TRUE;
         BEGIN
-            FOR job IN
-                SELECT j.id, j.payload
-                  FROM daybook.jobs j
-                 WHERE j.id = ANY (job_ids) AND j.state::text = ANY (states) AND j.state IN ('pending', 'failed', 'cancelled')
-                 ORDER BY j.id
-                   FOR NO KEY UPDATE SKIP LOCKED
-            LOOP
-                BEGIN
-                    wanted := daybook.patched_payload(job.payload, patch);
-                    CONTINUE WHEN wanted IS NULL;
-                    PERFORM daybook.edit_job(job.id, wanted, actor, CASE WHEN NOT together THEN retry END);
-                    edited := edited || job.id;
-                EXCEPTION WHEN SQLSTATE 'DB010' OR SQLSTATE 'DB020' OR SQLSTATE 'DB021' OR SQLSTATE 'DB023' OR SQLSTATE 'DB042' THEN
-                    NULL; -- it is left as it is
-                END;
-            END LOOP;
-            EXIT WHEN NOT together OR retry IS NULL OR daybook.retry_jobs(edited, states, retry) = cardinality(edited);
-            RAISE unique_violation;
-        EXCEPTION WHEN unique_violation THEN
-            NULL;
+            PERFORM daybook.edit_job(job.id, job.wanted, actor, retry);
+            changed := changed + 1;
+        EXCEPTION WHEN SQLSTATE 'DB010' OR SQLSTATE 'DB020' OR SQLSTATE 'DB021' OR SQLSTATE 'DB023' OR SQLSTATE 'DB042' THEN
+            NULL; -- it is left as it is
         END;
     END LOOP;
-    RETURN cardinality(edited);
+    RETURN changed;
 END
 $$;
 
 -- Name: FUNCTION edit_jobs(job_ids text[], states text[], patch jsonb, actor text, retry text); Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON FUNCTION daybook.edit_jobs(job_ids text[], states text[], patch jsonb, actor text, retry text) IS 'edit_job with a JSON patch (RFC 6902) for many: those in one of the states that no other transaction has locked. retry: null, or retry_job''s mode';
-
--- Name: edit_refusal(jsonb, jsonb); Type: FUNCTION; Schema: daybook; Owner: -
-
-CREATE FUNCTION daybook.edit_refusal(before jsonb, after jsonb) RETURNS text
-    LANGUAGE sql IMMUTABLE
-    AS $_$
-    SELECT CASE
-        WHEN NOT $1 ? '$encrypted' THEN NULL
-        WHEN NOT $2 ? '$encrypted' THEN 'is encrypted, and the new one is not'
-        WHEN $1 -> '$encrypted' = $2 -> '$encrypted' AND $2 - ARRAY(SELECT jsonb_object_keys($1)) <> '{}'
-            THEN 'is encrypted, and the new one has further members in plain' END
-$_$;
 
 -- Name: end_async_operation(daybook.jobs, daybook.attempt_outcome, jsonb, text, text, interval); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -1960,9 +2007,9 @@ $$;
 
 COMMENT ON FUNCTION daybook.enqueue_async_operation(p_operation_type text, p_payload jsonb, p_submission_id uuid, p_form_id uuid, p_workspace_id uuid, p_max_attempts integer) IS 'enqueue_job for applications that come from async_operations. The organization is the workspace, or "default"';
 
--- Name: enqueue_job(text, text, jsonb, text, timestamp with time zone, integer, integer, jsonb, boolean, text, text, text[], boolean, text, integer, jsonb); Type: FUNCTION; Schema: daybook; Owner: -
+-- Name: enqueue_job(text, text, jsonb, text, timestamp with time zone, integer, integer, jsonb, boolean, text, text, text[], boolean, text, integer, jsonb, text); Type: FUNCTION; Schema: daybook; Owner: -
 
-CREATE FUNCTION daybook.enqueue_job(org_id text, type text, payload jsonb, idempotency_key text DEFAULT NULL::text, ready_at timestamp with time zone DEFAULT NULL::timestamp with time zone, priority integer DEFAULT NULL::integer, max_attempts integer DEFAULT NULL::integer, links jsonb DEFAULT NULL::jsonb, unique_payload boolean DEFAULT false, queue text DEFAULT NULL::text, sequence text DEFAULT NULL::text, after text[] DEFAULT NULL::text[], after_any_end boolean DEFAULT false, skip_while_open text DEFAULT NULL::text, min_version integer DEFAULT NULL::integer, debounce jsonb DEFAULT NULL::jsonb, OUT job_id text, OUT duplicate boolean, OUT result text) RETURNS record
+CREATE FUNCTION daybook.enqueue_job(org_id text, type text, payload jsonb, idempotency_key text DEFAULT NULL::text, ready_at timestamp with time zone DEFAULT NULL::timestamp with time zone, priority integer DEFAULT NULL::integer, max_attempts integer DEFAULT NULL::integer, links jsonb DEFAULT NULL::jsonb, unique_payload boolean DEFAULT false, queue text DEFAULT NULL::text, sequence text DEFAULT NULL::text, after text[] DEFAULT NULL::text[], after_any_end boolean DEFAULT false, skip_while_open text DEFAULT NULL::text, min_version integer DEFAULT NULL::integer, debounce jsonb DEFAULT NULL::jsonb, limit_key text DEFAULT NULL::text, OUT job_id text, OUT duplicate boolean, OUT result text) RETURNS record
     LANGUAGE plpgsql
     AS $_$
 #variable_conflict use_column
@@ -1987,15 +2034,16 @@ BEGIN
     -- checks below: the planner may cast it to smallint, and fail, before the statement's condition
     -- is looked at.
     IF num_nonnulls(enqueue_job.idempotency_key, enqueue_job.queue, enqueue_job.sequence, enqueue_job.after, skip_while_open, enqueue_job.min_version,
-                    debounce) = 0 AND NOT unique_payload
+                    debounce, enqueue_job.limit_key) = 0 AND NOT unique_payload
        AND coalesce(enqueue_job.priority, 2) BETWEEN 1 AND 3 THEN
         INSERT INTO daybook.jobs (org_id, type, payload, ready_at, first_ready_at, priority, max_attempts)
         SELECT enqueue_job.org_id, enqueue_job.type, enqueue_job.payload, due, due, coalesce(enqueue_job.priority, 2), enqueue_job.max_attempts
          WHERE enqueue_job.type ~ '^[A-Za-z][A-Za-z0-9_.:-]*$'
            AND NOT daybook.job_in_doubt(enqueue_job.org_id, enqueue_job.type, enqueue_job.payload, enqueue_job.payload::text, NULL, enqueue_job.ready_at,
                                         enqueue_job.priority, enqueue_job.max_attempts, enqueue_job.links)
+           AND NOT EXISTS (SELECT FROM daybook.job_limits l WHERE l.type = enqueue_job.type)
         RETURNING id, false, 'enqueued', daybook.must_wake(daybook.jobs_key(0), due) INTO job_id, duplicate, result, wake;
-        -- Null: the request may be invalid, and no row was made.
+        -- Null: the request may be invalid, or its type has a limit, and no row was made.
         IF NOT wake THEN
             RETURN;
         ELSIF wake THEN
@@ -2010,7 +2058,7 @@ BEGIN
         END IF;
         SELECT d.job_id, d.duplicate, d.result INTO job_id, duplicate, result
           FROM daybook.debounce_job(enqueue_job.org_id, enqueue_job.type, enqueue_job.payload, debounce, enqueue_job.priority, enqueue_job.max_attempts,
-                                    enqueue_job.links, enqueue_job.queue) d;
+                                    enqueue_job.links, enqueue_job.queue, enqueue_job.limit_key) d;
         RETURN;
     END IF;
 
@@ -2024,8 +2072,8 @@ BEGIN
         PERFORM daybook.check_job(enqueue_job.org_id, enqueue_job.type, enqueue_job.payload, as_text, enqueue_job.idempotency_key,
                                   enqueue_job.ready_at, enqueue_job.priority, enqueue_job.max_attempts, enqueue_job.links);
     END IF;
-    IF waits OR enqueue_job.queue IS NOT NULL THEN
-        PERFORM daybook.check_job_order(enqueue_job.queue, enqueue_job.sequence, enqueue_job.after);
+    IF waits OR num_nonnulls(enqueue_job.queue, enqueue_job.limit_key) > 0 THEN
+        PERFORM daybook.check_job_order(enqueue_job.queue, enqueue_job.sequence, enqueue_job.after, enqueue_job.limit_key);
     END IF;
     IF enqueue_job.min_version < 1 THEN
         RAISE EXCEPTION 'min_version must be at least 1, not %', enqueue_job.min_version USING ERRCODE = 'DB010', HINT = 'leave it null for any version';
@@ -2049,10 +2097,12 @@ BEGIN
     WHILE job_id IS NULL LOOP
         due := greatest(due, clock_timestamp());
         INSERT INTO daybook.jobs (org_id, type, payload, input_hash, idempotency_key, unique_hash, ready_at, first_ready_at, priority, max_attempts,
-                                  fleet, queue, sequence, awaited, min_version)
-        VALUES (enqueue_job.org_id, enqueue_job.type, enqueue_job.payload, hash, enqueue_job.idempotency_key, single,
+                                  fleet, queue, sequence, awaited, min_version, limit_key)
+        SELECT enqueue_job.org_id, enqueue_job.type, enqueue_job.payload, hash, enqueue_job.idempotency_key, single,
                 CASE WHEN waits THEN '9999-12-31 00:00:00+00' ELSE due END, due, coalesce(enqueue_job.priority, 2), enqueue_job.max_attempts,
-                crew, named, enqueue_job.sequence, enqueue_job.sequence IS NOT NULL, enqueue_job.min_version)
+                CASE WHEN k.key IS NULL THEN crew ELSE -1 END, named, enqueue_job.sequence, num_nonnulls(enqueue_job.sequence, k.key) > 0, enqueue_job.min_version,
+                k.key
+          FROM (SELECT coalesce(enqueue_job.limit_key, (SELECT daybook.limit_key(l, enqueue_job.org_id, enqueue_job.payload) FROM daybook.job_limits l WHERE l.type = enqueue_job.type)) AS key OFFSET 0) k
         ON CONFLICT DO NOTHING
         RETURNING id INTO job_id;
         EXIT WHEN FOUND;
@@ -2116,9 +2166,9 @@ BEGIN
 END
 $_$;
 
--- Name: FUNCTION enqueue_job(org_id text, type text, payload jsonb, idempotency_key text, ready_at timestamp with time zone, priority integer, max_attempts integer, links jsonb, unique_payload boolean, queue text, sequence text, after text[], after_any_end boolean, skip_while_open text, min_version integer, debounce jsonb, OUT job_id text, OUT duplicate boolean, OUT result text); Type: COMMENT; Schema: daybook; Owner: -
+-- Name: FUNCTION enqueue_job(org_id text, type text, payload jsonb, idempotency_key text, ready_at timestamp with time zone, priority integer, max_attempts integer, links jsonb, unique_payload boolean, queue text, sequence text, after text[], after_any_end boolean, skip_while_open text, min_version integer, debounce jsonb, limit_key text, OUT job_id text, OUT duplicate boolean, OUT result text); Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON FUNCTION daybook.enqueue_job(org_id text, type text, payload jsonb, idempotency_key text, ready_at timestamp with time zone, priority integer, max_attempts integer, links jsonb, unique_payload boolean, queue text, sequence text, after text[], after_any_end boolean, skip_while_open text, min_version integer, debounce jsonb, OUT job_id text, OUT duplicate boolean, OUT result text) IS 'Asks for a background job. In a CTE it runs only if the query reads from that CTE';
+COMMENT ON FUNCTION daybook.enqueue_job(org_id text, type text, payload jsonb, idempotency_key text, ready_at timestamp with time zone, priority integer, max_attempts integer, links jsonb, unique_payload boolean, queue text, sequence text, after text[], after_any_end boolean, skip_while_open text, min_version integer, debounce jsonb, limit_key text, OUT job_id text, OUT duplicate boolean, OUT result text) IS 'Asks for a background job. In a CTE it runs only if the query reads from that CTE';
 
 -- Name: enqueue_job_with_callback(text, text, jsonb, text, interval, text, integer, integer, jsonb, text); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -2150,9 +2200,9 @@ $$;
 
 COMMENT ON FUNCTION daybook.enqueue_job_with_callback(org_id text, type text, payload jsonb, callback text, within interval, idempotency_key text, priority integer, max_attempts integer, links jsonb, queue text, OUT job_id text, OUT duplicate boolean, OUT result text, OUT token text) IS 'Asks for a background job that begins when another system answers, or at the deadline. Returns the token for that system once';
 
--- Name: enqueue_jobs(text[], text[], jsonb[], text[], timestamp with time zone[], integer[], integer[], jsonb[], boolean[], text[], text[], jsonb[], boolean[], integer[], jsonb[]); Type: FUNCTION; Schema: daybook; Owner: -
+-- Name: enqueue_jobs(text[], text[], jsonb[], text[], timestamp with time zone[], integer[], integer[], jsonb[], boolean[], text[], text[], jsonb[], boolean[], integer[], jsonb[], text[]); Type: FUNCTION; Schema: daybook; Owner: -
 
-CREATE FUNCTION daybook.enqueue_jobs(org_ids text[], types text[], payloads jsonb[], idempotency_keys text[] DEFAULT NULL::text[], ready_ats timestamp with time zone[] DEFAULT NULL::timestamp with time zone[], priorities integer[] DEFAULT NULL::integer[], max_attempts integer[] DEFAULT NULL::integer[], links jsonb[] DEFAULT NULL::jsonb[], unique_payloads boolean[] DEFAULT NULL::boolean[], queues text[] DEFAULT NULL::text[], sequences text[] DEFAULT NULL::text[], afters jsonb[] DEFAULT NULL::jsonb[], afters_any_end boolean[] DEFAULT NULL::boolean[], min_versions integer[] DEFAULT NULL::integer[], debounces jsonb[] DEFAULT NULL::jsonb[]) RETURNS TABLE(ordinal integer, job_id text, duplicate boolean, result text)
+CREATE FUNCTION daybook.enqueue_jobs(org_ids text[], types text[], payloads jsonb[], idempotency_keys text[] DEFAULT NULL::text[], ready_ats timestamp with time zone[] DEFAULT NULL::timestamp with time zone[], priorities integer[] DEFAULT NULL::integer[], max_attempts integer[] DEFAULT NULL::integer[], links jsonb[] DEFAULT NULL::jsonb[], unique_payloads boolean[] DEFAULT NULL::boolean[], queues text[] DEFAULT NULL::text[], sequences text[] DEFAULT NULL::text[], afters jsonb[] DEFAULT NULL::jsonb[], afters_any_end boolean[] DEFAULT NULL::boolean[], min_versions integer[] DEFAULT NULL::integer[], debounces jsonb[] DEFAULT NULL::jsonb[], limit_keys text[] DEFAULT NULL::text[]) RETURNS TABLE(ordinal integer, job_id text, duplicate boolean, result text)
     LANGUAGE plpgsql
     SET jit TO 'off'
     AS $_$
@@ -2165,6 +2215,8 @@ DECLARE
     fresh text[];
     -- Whether a type is invalid. A call has few different types, and each is checked once.
     strange boolean;
+    -- Whether a type has a limit by key.
+    limited boolean;
     -- The earliest time of the jobs that were inserted.
     due   timestamptz := '-infinity';
 BEGIN
@@ -2174,7 +2226,8 @@ BEGIN
        OR coalesce(cardinality(links), total) <> total OR coalesce(cardinality(unique_payloads), total) <> total
        OR coalesce(cardinality(queues), total) <> total OR coalesce(cardinality(sequences), total) <> total
        OR coalesce(cardinality(afters), total) <> total OR coalesce(cardinality(afters_any_end), total) <> total
-       OR coalesce(cardinality(min_versions), total) <> total OR coalesce(cardinality(debounces), total) <> total THEN
+       OR coalesce(cardinality(min_versions), total) <> total OR coalesce(cardinality(debounces), total) <> total
+       OR coalesce(cardinality(limit_keys), total) <> total THEN
         RAISE EXCEPTION 'all arrays must be equally long, or null but for org_ids, types and payloads' USING ERRCODE = 'DB010';
     END IF;
     IF 0 >= ANY (min_versions) THEN
@@ -2187,40 +2240,57 @@ BEGIN
                        array_agg(u.payload ORDER BY u.n) AS payloads, array_agg(u.key ORDER BY u.n) AS keys, array_agg(u.ready_at ORDER BY u.n) AS ready_ats,
                        array_agg(u.priority ORDER BY u.n) AS priorities, array_agg(u.attempts ORDER BY u.n) AS attempts, array_agg(u.links ORDER BY u.n) AS links,
                        array_agg(u.is_unique ORDER BY u.n) AS uniques, array_agg(u.queue ORDER BY u.n) AS queues, array_agg(u.sequence ORDER BY u.n) AS sequences,
-                       array_agg(u.after ORDER BY u.n) AS afters, array_agg(u.any_end ORDER BY u.n) AS any_ends, array_agg(u.min_version ORDER BY u.n) AS min_versions
+                       array_agg(u.after ORDER BY u.n) AS afters, array_agg(u.any_end ORDER BY u.n) AS any_ends, array_agg(u.min_version ORDER BY u.n) AS min_versions,
+                       array_agg(u.limit_key ORDER BY u.n) AS limit_keys
                   FROM unnest(org_ids, types, payloads, idempotency_keys, ready_ats, priorities, enqueue_jobs.max_attempts, links, unique_payloads,
-                              queues, sequences, afters, afters_any_end, min_versions, debounces)
-                       WITH ORDINALITY AS u (org, type, payload, key, ready_at, priority, attempts, links, is_unique, queue, sequence, after, any_end, min_version, debounce, n)
+                              queues, sequences, afters, afters_any_end, min_versions, debounces, limit_keys)
+                       WITH ORDINALITY AS u (org, type, payload, key, ready_at, priority, attempts, links, is_unique, queue, sequence, after, any_end, min_version, debounce, limit_key, n)
                  WHERE u.debounce IS NULL) x
          CROSS JOIN LATERAL daybook.enqueue_jobs(x.orgs, x.types, x.payloads, x.keys, x.ready_ats, x.priorities, x.attempts, x.links, x.uniques,
-                                                 x.queues, x.sequences, x.afters, x.any_ends, x.min_versions) e;
-        RETURN QUERY
-        SELECT d.* FROM daybook.debounce_jobs(org_ids, types, payloads, debounces, idempotency_keys, ready_ats, priorities, enqueue_jobs.max_attempts,
-                                              links, unique_payloads, queues, sequences, afters, min_versions) d;
+                                                 x.queues, x.sequences, x.afters, x.any_ends, x.min_versions, limit_keys => x.limit_keys) e;
+        FOR req IN
+            SELECT u.*
+              FROM unnest(org_ids, types, payloads, idempotency_keys, ready_ats, priorities, enqueue_jobs.max_attempts, links, unique_payloads,
+                          queues, sequences, afters, min_versions, debounces, limit_keys)
+                   WITH ORDINALITY AS u (org, type, payload, key, ready_at, priority, attempts, links, is_unique, queue, sequence, after, min_version, debounce, limit_key, n)
+             WHERE u.debounce IS NOT NULL
+             ORDER BY u.org COLLATE "C", u.type COLLATE "C", u.debounce ->> 'key' COLLATE "C", u.n
+        LOOP
+            ordinal := req.n;
+            SELECT e.job_id, e.duplicate, e.result INTO job_id, duplicate, result
+              FROM daybook.enqueue_job(req.org, req.type, req.payload, req.key, req.ready_at, req.priority, req.attempts, req.links,
+                                       coalesce(req.is_unique, false), req.queue, req.sequence, daybook.job_ids(req.after), min_version => req.min_version, debounce => req.debounce,
+                                       limit_key => req.limit_key) e;
+            RETURN NEXT;
+        END LOOP;
         RETURN;
     END IF;
     ids := daybook.new_ids(total);
-    IF queues IS NOT NULL OR sequences IS NOT NULL OR afters IS NOT NULL THEN
-        PERFORM daybook.check_job_order(x.queue, x.sequence, daybook.job_ids(x.after))
-           FROM unnest(queues, sequences, afters) AS x (queue, sequence, after);
+    IF queues IS NOT NULL OR sequences IS NOT NULL OR afters IS NOT NULL OR limit_keys IS NOT NULL THEN
+        PERFORM daybook.check_job_order(x.queue, x.sequence, daybook.job_ids(x.after), x.limit_key)
+           FROM unnest(queues, sequences, afters, limit_keys) AS x (queue, sequence, after, limit_key);
     END IF;
-    strange := EXISTS (SELECT FROM (SELECT DISTINCT unnest(types) AS type) t WHERE (t.type ~ '^[A-Za-z][A-Za-z0-9_.:-]*$') IS NOT TRUE);
+    SELECT bool_or((t.type ~ '^[A-Za-z][A-Za-z0-9_.:-]*$') IS NOT TRUE), bool_or(EXISTS (SELECT FROM daybook.job_limits l WHERE l.type = t.type))
+      INTO strange, limited
+      FROM (SELECT DISTINCT unnest(types) AS type) t;
 
     -- OFFSET 0 keeps the planner from making a payload's text anew for each use.
     IF idempotency_keys IS NULL AND unique_payloads IS NULL THEN
         -- None of these conflicts with another job.
-        INSERT INTO daybook.jobs (id, org_id, type, payload, ready_at, first_ready_at, priority, max_attempts, fleet, queue, sequence, awaited, min_version)
+        INSERT INTO daybook.jobs (id, org_id, type, payload, ready_at, first_ready_at, priority, max_attempts, fleet, queue, sequence, awaited, min_version, limit_key)
         SELECT r.id, r.org, r.type,
                CASE WHEN strange OR daybook.job_in_doubt(r.org, r.type, r.payload, r.as_text, NULL, r.ready_at, r.priority, r.attempts, r.links)
                     THEN daybook.check_job(r.org, r.type, r.payload, r.as_text, NULL, r.ready_at, r.priority, r.attempts, r.links)
                     ELSE r.payload END,
                CASE WHEN r.sequence IS NOT NULL OR r.after <> '[]' THEN '9999-12-31 00:00:00+00' ELSE r.due END, r.due,
-               coalesce(r.priority, 2), r.attempts, CASE WHEN r.queue IS NULL THEN 0 ELSE daybook.queue_fleet(r.queue) END, r.queue, r.sequence, r.sequence IS NOT NULL, r.min_version
-          FROM (SELECT x.*, x.payload::text AS as_text, greatest(coalesce(x.ready_at, '-infinity'), clock_timestamp()) AS due
+               coalesce(r.priority, 2), r.attempts, least(CASE WHEN r.queue IS NULL THEN 0 ELSE daybook.queue_fleet(r.queue) END, CASE WHEN r.lk IS NOT NULL THEN -1 END), r.queue, r.sequence,
+               num_nonnulls(r.sequence, r.lk) > 0, r.min_version, r.lk
+          FROM (SELECT x.*, CASE WHEN limited THEN coalesce(x.limit_key, (SELECT daybook.limit_key(l, x.org, x.payload) FROM daybook.job_limits l WHERE l.type = x.type)) ELSE x.limit_key END AS lk,
+                       x.payload::text AS as_text, greatest(coalesce(x.ready_at, '-infinity'), clock_timestamp()) AS due
                   FROM (SELECT unnest(ids) AS id, unnest(org_ids) AS org, unnest(types) AS type, unnest(payloads) AS payload, unnest(ready_ats) AS ready_at,
                                unnest(priorities) AS priority, unnest(enqueue_jobs.max_attempts) AS attempts, unnest(links) AS links,
                                nullif(unnest(queues), 'default') AS queue, unnest(sequences) AS sequence, unnest(afters) AS after,
-                               unnest(min_versions) AS min_version) x
+                               unnest(min_versions) AS min_version, unnest(limit_keys) AS limit_key) x
                 OFFSET 0) r;
         fresh := ids;
     ELSE
@@ -2229,21 +2299,23 @@ BEGIN
                    CASE WHEN strange OR daybook.job_in_doubt(r.org, r.type, r.payload, r.as_text, r.key, r.ready_at, r.priority, r.attempts, r.links)
                         THEN daybook.check_job(r.org, r.type, r.payload, r.as_text, r.key, r.ready_at, r.priority, r.attempts, r.links)
                         ELSE r.payload END AS checked
-              FROM (SELECT x.*, x.payload::text AS as_text, greatest(coalesce(x.ready_at, '-infinity'), clock_timestamp()) AS due,
+              FROM (SELECT x.*, CASE WHEN limited THEN coalesce(x.limit_key, (SELECT daybook.limit_key(l, x.org, x.payload) FROM daybook.job_limits l WHERE l.type = x.type)) ELSE x.limit_key END AS lk,
+                           x.payload::text AS as_text, greatest(coalesce(x.ready_at, '-infinity'), clock_timestamp()) AS due,
                            coalesce(x.asked_unique, false) AS is_unique
                       FROM (SELECT generate_series(1, total) AS n, unnest(ids) AS id, unnest(org_ids) AS org, unnest(types) AS type,
                                    unnest(payloads) AS payload, unnest(idempotency_keys) AS key,
                                    unnest(ready_ats) AS ready_at, unnest(priorities) AS priority, unnest(enqueue_jobs.max_attempts) AS attempts,
                                    unnest(links) AS links, unnest(unique_payloads) AS asked_unique,
                                    nullif(unnest(queues), 'default') AS queue, unnest(sequences) AS sequence, unnest(afters) AS after,
-                               unnest(min_versions) AS min_version) x
+                                   unnest(min_versions) AS min_version, unnest(limit_keys) AS limit_key) x
                     OFFSET 0) r
         ), ins AS (
             INSERT INTO daybook.jobs AS j (id, org_id, type, payload, input_hash, idempotency_key, unique_hash, ready_at, first_ready_at, priority,
-                                           max_attempts, fleet, queue, sequence, awaited, min_version)
+                                           max_attempts, fleet, queue, sequence, awaited, min_version, limit_key)
             SELECT h.id, h.org, h.type, h.checked, h.hash, h.key, CASE WHEN h.is_unique THEN h.hash END,
                    CASE WHEN h.sequence IS NOT NULL OR h.after <> '[]' THEN '9999-12-31 00:00:00+00' ELSE h.due END, h.due,
-                   coalesce(h.priority, 2), h.attempts, CASE WHEN h.queue IS NULL THEN 0 ELSE daybook.queue_fleet(h.queue) END, h.queue, h.sequence, h.sequence IS NOT NULL, h.min_version
+                   coalesce(h.priority, 2), h.attempts, least(CASE WHEN h.queue IS NULL THEN 0 ELSE daybook.queue_fleet(h.queue) END, CASE WHEN h.lk IS NOT NULL THEN -1 END), h.queue, h.sequence,
+                   num_nonnulls(h.sequence, h.lk) > 0, h.min_version, h.lk
               FROM hashed h
              ORDER BY h.is_unique DESC, CASE WHEN h.is_unique OR h.key IS NOT NULL THEN h.org END COLLATE "C",
                       CASE WHEN h.is_unique THEN h.hash END, h.key COLLATE "C", h.n
@@ -2288,8 +2360,8 @@ BEGIN
     FOR req IN
         SELECT x.*
           FROM unnest(org_ids, types, payloads, idempotency_keys, ready_ats, priorities, enqueue_jobs.max_attempts, links, unique_payloads,
-                      queues, sequences, afters, afters_any_end, min_versions)
-               WITH ORDINALITY AS x (org, type, payload, key, ready_at, priority, attempts, links, is_unique, queue, sequence, after, any_end, min_version, n)
+                      queues, sequences, afters, afters_any_end, min_versions, limit_keys)
+               WITH ORDINALITY AS x (org, type, payload, key, ready_at, priority, attempts, links, is_unique, queue, sequence, after, any_end, min_version, limit_key, n)
          WHERE (ids[x.n] IN (SELECT unnest(fresh))) IS NOT TRUE
          ORDER BY coalesce(x.is_unique, false) DESC, x.org COLLATE "C",
                   CASE WHEN x.is_unique THEN daybook.job_input_hash(x.type, x.payload::text) END, x.key COLLATE "C", x.n
@@ -2298,15 +2370,15 @@ BEGIN
         SELECT e.job_id, e.duplicate, e.result INTO job_id, duplicate, result
           FROM daybook.enqueue_job(req.org, req.type, req.payload, req.key, req.ready_at, req.priority, req.attempts, req.links,
                                    coalesce(req.is_unique, false), req.queue, req.sequence, daybook.job_ids(req.after), req.any_end,
-                                   min_version => req.min_version) e;
+                                   min_version => req.min_version, limit_key => req.limit_key) e;
         RETURN NEXT;
     END LOOP;
 END
 $_$;
 
--- Name: FUNCTION enqueue_jobs(org_ids text[], types text[], payloads jsonb[], idempotency_keys text[], ready_ats timestamp with time zone[], priorities integer[], max_attempts integer[], links jsonb[], unique_payloads boolean[], queues text[], sequences text[], afters jsonb[], afters_any_end boolean[], min_versions integer[], debounces jsonb[]); Type: COMMENT; Schema: daybook; Owner: -
+-- Name: FUNCTION enqueue_jobs(org_ids text[], types text[], payloads jsonb[], idempotency_keys text[], ready_ats timestamp with time zone[], priorities integer[], max_attempts integer[], links jsonb[], unique_payloads boolean[], queues text[], sequences text[], afters jsonb[], afters_any_end boolean[], min_versions integer[], debounces jsonb[], limit_keys text[]); Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON FUNCTION daybook.enqueue_jobs(org_ids text[], types text[], payloads jsonb[], idempotency_keys text[], ready_ats timestamp with time zone[], priorities integer[], max_attempts integer[], links jsonb[], unique_payloads boolean[], queues text[], sequences text[], afters jsonb[], afters_any_end boolean[], min_versions integer[], debounces jsonb[]) IS 'Asks for many background jobs in one statement';
+COMMENT ON FUNCTION daybook.enqueue_jobs(org_ids text[], types text[], payloads jsonb[], idempotency_keys text[], ready_ats timestamp with time zone[], priorities integer[], max_attempts integer[], links jsonb[], unique_payloads boolean[], queues text[], sequences text[], afters jsonb[], afters_any_end boolean[], min_versions integer[], debounces jsonb[], limit_keys text[]) IS 'Asks for many background jobs in one statement';
 
 -- Name: fail_async_operation(uuid, text, bigint, text); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -2767,7 +2839,7 @@ CREATE FUNCTION daybook.is_sound_job(job daybook.jobs) RETURNS boolean
     LANGUAGE plpgsql IMMUTABLE
     AS $_$
 BEGIN
-    IF num_nonnulls(job.input_hash, job.unique_hash, job.idempotency_key, job.max_attempts, job.queue, job.sequence, job.min_version,
+    IF num_nonnulls(job.input_hash, job.unique_hash, job.idempotency_key, job.max_attempts, job.queue, job.sequence, job.min_version, job.limit_key,
                     job.turn_id, job.fence, job.leased_generation, job.worker, job.attempt_started_at) = 0
        AND num_nonnulls(job.finished_at, job.completed_turn_id, job.completed_fence, job.completed_by, job.completed_started_at)
            = (CASE job.state WHEN 'pending' THEN 0 WHEN 'completed' THEN 5 END)
@@ -2794,6 +2866,7 @@ BEGIN
         WHEN job.queue IS NOT NULL AND (octet_length(job.queue) > 64 OR job.queue !~ '^[A-Za-z][A-Za-z0-9_.:-]*$') THEN daybook.refuse_row('jobs', 'jobs_queue_check')
         WHEN job.min_version < 1 THEN daybook.refuse_row('jobs', 'jobs_min_version_check')
         WHEN NOT (octet_length(job.sequence) BETWEEN 1 AND 255) THEN daybook.refuse_row('jobs', 'jobs_sequence_check')
+        WHEN NOT (octet_length(job.limit_key) BETWEEN 1 AND 255) THEN daybook.refuse_row('jobs', 'jobs_limit_key_check')
         WHEN NOT (job.run_count BETWEEN 0 AND 1000000) THEN daybook.refuse_row('jobs', 'jobs_run_count_check')
         WHEN NOT (job.reclaims BETWEEN 0 AND 1000000) THEN daybook.refuse_row('jobs', 'jobs_reclaims_check')
         WHEN CASE WHEN job.state = 'leased'
@@ -2930,7 +3003,7 @@ $_$;
 CREATE FUNCTION daybook.job_slot(type text, queue text, min_version integer) RETURNS text
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     AS $_$
-    SELECT CASE WHEN $3 IS NULL THEN coalesce($1 || '/' || $2, $1) ELSE daybook.versioned_job_slot($1, $2, $3) END
+    SELECT CASE WHEN $3 IS NULL THEN coalesce($1 || '/' || $2, $1) ELSE $1 || '/' || coalesce($2, '') || '/' || $3::text END
 $_$;
 
 -- Name: FUNCTION job_slot(type text, queue text, min_version integer); Type: COMMENT; Schema: daybook; Owner: -
@@ -2944,6 +3017,46 @@ CREATE FUNCTION daybook.jobs_key(fleet integer) RETURNS integer
     AS $_$
     SELECT 2 + 16 * $1
 $_$;
+
+-- Name: join_limits(text[]); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.join_limits(ids text[]) RETURNS TABLE(type text, org_id text, limit_key text)
+    LANGUAGE sql
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
+    SET jit TO 'off'
+    AS $$
+    WITH come AS MATERIALIZED (
+        SELECT j.id, j.type, j.org_id, j.limit_key, row_number() OVER (PARTITION BY j.type, j.org_id, j.limit_key ORDER BY j.priority, j.ready_at, j.id) AS nth
+          FROM daybook.jobs j
+         WHERE j.id = ANY (ids)
+    ), limits AS MATERIALIZED (
+        SELECT t.type, l.parallel, l.rate IS NOT NULL AS rated FROM (SELECT DISTINCT c.type FROM come c) t LEFT JOIN daybook.job_limits l ON l.type = t.type
+    ), keys AS MATERIALIZED (
+        SELECT k.*, EXISTS (SELECT FROM daybook.jobs j WHERE j.type = k.type AND j.org_id = k.org_id AND j.limit_key = k.limit_key AND j.finished_at IS NULL AND j.fleet = -2) AS line,
+               CASE WHEN NOT k.rated AND k.parallel IS NOT NULL
+                    THEN (SELECT count(*) FROM daybook.jobs j WHERE j.type = k.type AND j.org_id = k.org_id AND j.limit_key = k.limit_key AND j.finished_at IS NULL AND j.fleet >= 0) END AS held
+          FROM (SELECT c.type, c.org_id, c.limit_key, l.parallel, l.rated
+                  FROM come c
+                  JOIN limits l ON l.type = c.type
+                 WHERE c.nth = 1 OFFSET 0) k
+    ), decided AS MATERIALIZED (
+        SELECT k.*, NOT k.rated AND NOT k.line AND (k.parallel > k.held) IS NOT FALSE AS free, k.held >= k.parallel AS taken FROM keys k
+    ), moved AS (
+        UPDATE daybook.jobs j
+           SET fleet = CASE WHEN x.admitted THEN CASE WHEN j.queue IS NULL THEN 0 ELSE coalesce((SELECT u.fleet FROM daybook.queues u WHERE u.name = j.queue), 0) END ELSE -2 END,
+               ready_at = CASE WHEN x.admitted THEN clock_timestamp() ELSE j.ready_at END,
+               first_ready_at = CASE WHEN x.admitted AND j.run_count = 0 THEN clock_timestamp() ELSE j.first_ready_at END
+          FROM (SELECT c.id, d.free AND (c.nth <= d.parallel - d.held) IS NOT FALSE AS admitted
+                  FROM come c
+                  JOIN decided d ON d.type = c.type AND d.org_id = c.org_id AND d.limit_key = c.limit_key OFFSET 0) x
+         WHERE j.id = x.id AND j.fleet = -1
+    )
+    SELECT d.type, d.org_id, d.limit_key
+      FROM decided d
+     WHERE NOT d.free
+       AND CASE WHEN d.taken THEN d.held > (SELECT count(*) FROM daybook.lock_limited_places(d.type, d.org_id, d.limit_key)) ELSE true END
+$$;
 
 -- Name: join_unique_job(daybook.jobs, timestamp with time zone, integer); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -2973,7 +3086,7 @@ BEGIN
         UPDATE daybook.jobs j
            SET ready_at = CASE WHEN daybook.is_waiting(opened) THEN j.ready_at ELSE due END, first_ready_at = due, priority = least(j.priority, asked_priority), updated_at = clock_timestamp()
          WHERE j.id = opened.id;
-        IF daybook.must_wake(daybook.jobs_key(opened.fleet), due) THEN
+        IF opened.fleet < 0 OR daybook.must_wake(daybook.jobs_key(opened.fleet), due) THEN
             PERFORM daybook.wake_job_queue(opened.fleet);
         END IF;
         RETURN 'rescheduled';
@@ -3083,32 +3196,6 @@ BEGIN
 END
 $$;
 
--- Name: keep_step(text, bigint, text, jsonb, boolean, integer, integer, double precision, boolean); Type: FUNCTION; Schema: daybook; Owner: -
-
-CREATE FUNCTION daybook.keep_step(job_id text, fence bigint, name text, result jsonb, done boolean DEFAULT true, round integer DEFAULT 1, place integer DEFAULT 1, took double precision DEFAULT 0, again boolean DEFAULT false) RETURNS void
-    LANGUAGE plpgsql
-    AS $$
-DECLARE
-    job   CONSTANT daybook.jobs := daybook.held_job(keep_step.job_id, keep_step.fence);
-    value CONSTANT jsonb := coalesce(keep_step.result, 'null');
-BEGIN
-    IF job.id IS NULL THEN
-        RAISE EXCEPTION 'job % is not held by this claim any more', keep_step.job_id
-            USING ERRCODE = 'DB031', HINT = 'roll back, and leave the job alone: another attempt has it, or it is done';
-    END IF;
-    PERFORM daybook.check_step(job.id, keep_step.name, octet_length(value::text));
-    IF NOT daybook.put_step(job.id, job.awaited, keep_step.name, keep_step.place, job.run_count, value, keep_step.done, keep_step.round,
-                            keep_step.took, keep_step.again) THEN
-        RAISE EXCEPTION 'round % of step % is kept already, or the one before it is not', keep_step.round, quote_literal(keep_step.name)
-            USING ERRCODE = 'DB031', HINT = 'roll back, and read daybook.job_steps: it has what is kept';
-    END IF;
-END
-$$;
-
--- Name: FUNCTION keep_step(job_id text, fence bigint, name text, result jsonb, done boolean, round integer, place integer, took double precision, again boolean); Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON FUNCTION daybook.keep_step(job_id text, fence bigint, name text, result jsonb, done boolean, round integer, place integer, took double precision, again boolean) IS 'Keeps the result of a step of a claimed job (daybook.job_steps has what is kept), alone or in the transaction that writes its effects. round: from 1, of a loop, which goes on unless done. again: the answer of a call before may be lost. DB031, which undoes that, when the claim is lost or the round is there; DB010 with STEP_INVALID or STEP_NOT_STORED as its detail when it cannot be kept';
-
 -- Name: lease_async_operation(uuid, text); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.lease_async_operation(p_operation_id uuid, p_worker text DEFAULT NULL::text) RETURNS bigint
@@ -3164,6 +3251,87 @@ BEGIN
 END
 $$;
 
+-- Name: job_limits; Type: TABLE; Schema: daybook; Owner: -
+
+CREATE TABLE daybook.job_limits (
+    type text NOT NULL COLLATE pg_catalog."C",
+    by text DEFAULT ''::text NOT NULL,
+    parallel integer,
+    rate integer,
+    rate_seconds double precision,
+    declared boolean DEFAULT false NOT NULL,
+    updated_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT job_limits_by_check CHECK (((by = ANY (ARRAY[''::text, 'org_id'::text])) OR ((by ~ '^payload(\.[^.]+)+$'::text) AND (octet_length(by) <= 255)))),
+    CONSTRAINT job_limits_check CHECK (((num_nonnulls(parallel, rate) > 0) AND ((rate IS NULL) = (rate_seconds IS NULL)))),
+    CONSTRAINT job_limits_parallel_check CHECK ((parallel > 0)),
+    CONSTRAINT job_limits_rate_check CHECK ((rate > 0)),
+    CONSTRAINT job_limits_rate_seconds_check CHECK (((rate_seconds >= (0.001)::double precision) AND (rate_seconds <= (31536000)::double precision))),
+    CONSTRAINT job_limits_type_check CHECK ((type ~ '^[A-Za-z][A-Za-z0-9_.:-]{0,63}$'::text))
+);
+
+-- Name: TABLE job_limits; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON TABLE daybook.job_limits IS 'Limits by key of types of background jobs';
+
+-- Name: COLUMN job_limits.by; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.job_limits.by IS 'What the key of a job is that was enqueued without one: org_id, or a member of its payload such as payload.account_id; empty: such a job has no key, and no limit';
+
+-- Name: COLUMN job_limits.parallel; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.job_limits.parallel IS 'How many jobs of a key run at a time, over all workers; null: any number';
+
+-- Name: COLUMN job_limits.rate; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.job_limits.rate IS 'How many attempts of a key begin in rate_seconds, over all workers; null: any number';
+
+-- Name: COLUMN job_limits.declared; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.job_limits.declared IS 'Workers set it, as the policy of the type''s handler says; otherwise a person, whose limit they leave alone';
+
+-- Name: limit_key(daybook.job_limits, text, jsonb); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.limit_key(l daybook.job_limits, org_id text, payload jsonb) RETURNS text
+    LANGUAGE sql STABLE
+    AS $_$
+    SELECT CASE WHEN octet_length(k.key) > 255 THEN encode(sha256(convert_to(k.key, 'UTF8')), 'hex') ELSE nullif(k.key, '') END
+      FROM (SELECT CASE $1.by WHEN '' THEN NULL WHEN 'org_id' THEN $2 ELSE $3 #>> string_to_array(substr($1.by, 9), '.') END AS key) k
+$_$;
+
+-- Name: limited_job_changed(daybook.jobs, daybook.jobs); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.limited_job_changed(was daybook.jobs, became daybook.jobs) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    holds boolean := coalesce(became.fleet >= 0 AND became.finished_at IS NULL AND became.limit_key = was.limit_key, false);
+BEGIN
+    IF became.limit_key IS NOT NULL AND became.state = 'pending' AND became.fleet <> -1 AND became.fleet = was.fleet
+       AND (was.state <> 'pending' OR became.ready_at <> was.ready_at) THEN
+        UPDATE daybook.jobs j SET fleet = -1 WHERE j.id = became.id;
+        holds := false;
+    END IF;
+    IF was.fleet < 0 OR was.finished_at IS NOT NULL OR holds THEN
+        RETURN;
+    END IF;
+    IF current_setting('transaction_isolation') = 'read committed'
+       AND (NOT EXISTS (SELECT FROM daybook.jobs j WHERE j.type = was.type AND j.org_id = was.org_id AND j.limit_key = was.limit_key AND j.finished_at IS NULL AND j.fleet = -2)
+            OR daybook.pass_on_place(was.type, was.org_id, was.limit_key)) THEN
+        RETURN;
+    END IF;
+    INSERT INTO daybook.job_wait_checks (limit_type, org_id, limit_key) VALUES (was.type, was.org_id, was.limit_key);
+    PERFORM daybook.wake_job_queue();
+END
+$$;
+
+-- Name: limited_places(text, text, text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.limited_places(type text, org_id text, key text) RETURNS SETOF daybook.jobs
+    LANGUAGE sql STABLE
+    AS $_$
+    SELECT j.* FROM daybook.jobs j WHERE j.type = $1 AND j.org_id = $2 AND j.limit_key = $3 AND j.finished_at IS NULL AND j.fleet >= 0
+$_$;
+
 -- Name: lock_class(text); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.lock_class(name text) RETURNS integer
@@ -3183,6 +3351,7 @@ CREATE FUNCTION daybook.lock_class(name text) RETURNS integer
         WHEN 'queue leases'         THEN 1684109680
         WHEN 'fleets'               THEN 1684109681
         WHEN 'workers'              THEN 1684109682
+        WHEN 'job limits'           THEN 1684109683
     END
 $$;
 
@@ -3202,6 +3371,15 @@ $$;
 -- Name: FUNCTION lock_configuration(org_id text); Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON FUNCTION daybook.lock_configuration(org_id text) IS 'Waits until no transaction posts for the organization, and keeps posting and other changes of its configuration out until the end of the transaction';
+
+-- Name: lock_limited_places(text, text, text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.lock_limited_places(type text, org_id text, key text) RETURNS SETOF text
+    LANGUAGE sql
+    AS $_$
+    SELECT j.id FROM daybook.jobs j WHERE j.type = $1 AND j.org_id = $2 AND j.limit_key = $3 AND j.finished_at IS NULL AND j.fleet >= 0
+       FOR NO KEY UPDATE SKIP LOCKED
+$_$;
 
 -- Name: log_kept_attempt(); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -3361,6 +3539,14 @@ BEGIN
 END
 $$;
 
+-- Name: may_admit(); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.may_admit() RETURNS boolean
+    LANGUAGE sql
+    AS $$
+    SELECT CASE WHEN current_setting('transaction_isolation') = 'read committed' THEN pg_try_advisory_xact_lock(daybook.lock_class('job limits'), 0) ELSE false END
+$$;
+
 -- Name: merge_function(text); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.merge_function(merge text) RETURNS text
@@ -3509,6 +3695,25 @@ BEGIN
 END
 $$;
 
+-- Name: note_limit_rate(text, text, text, timestamp with time zone, timestamp with time zone); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.note_limit_rate(type text, org_id text, key text, next_at timestamp with time zone, look_at timestamp with time zone) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+#variable_conflict use_column
+BEGIN
+    IF note_limit_rate.look_at IS NULL AND note_limit_rate.next_at <= clock_timestamp() THEN
+        DELETE FROM daybook.job_limit_rates r WHERE r.type = note_limit_rate.type AND r.org_id = note_limit_rate.org_id AND r.limit_key = note_limit_rate.key;
+        RETURN;
+    END IF;
+    INSERT INTO daybook.job_limit_rates AS r (type, org_id, limit_key, next_at, look_at)
+    VALUES (note_limit_rate.type, note_limit_rate.org_id, note_limit_rate.key, note_limit_rate.next_at,
+            greatest(coalesce(note_limit_rate.look_at, note_limit_rate.next_at), clock_timestamp() + interval '10 ms'))
+    ON CONFLICT (type, org_id, limit_key) DO UPDATE SET next_at = excluded.next_at, look_at = excluded.look_at
+     WHERE (r.next_at, r.look_at) IS DISTINCT FROM (excluded.next_at, excluded.look_at);
+END
+$$;
+
 -- Name: note_waiting(text[]); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.note_waiting(ids text[]) RETURNS void
@@ -3556,6 +3761,91 @@ CREATE FUNCTION daybook.open_twin(job daybook.jobs) RETURNS text
      WHERE o.org_id = $1.org_id AND o.unique_hash = $1.unique_hash AND o.state IN ('pending', 'leased') AND o.id <> $1.id
 $_$;
 
+-- Name: pass_limits(integer, timestamp with time zone); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.pass_limits(batch integer, since timestamp with time zone, OUT decided integer, OUT again integer, OUT left_from timestamp with time zone) RETURNS record
+    LANGUAGE plpgsql
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
+    SET jit TO 'off'
+    AS $$
+DECLARE
+    asked record;
+    ids   text[];
+BEGIN
+    decided := 0;
+    again := 0;
+    left_from := since;
+    IF NOT daybook.may_admit() THEN
+        again := 1;
+        RETURN;
+    END IF;
+    SELECT array_agg(x.id), max(x.ready_at) INTO ids, left_from
+      FROM (SELECT j.id, j.ready_at
+              FROM daybook.jobs j
+             WHERE j.fleet = -1 AND num_nulls(nullif(j.state, 'pending')) = 1 AND j.ready_at > coalesce(since, statement_timestamp() - interval '1 minute')
+               AND j.ready_at <= clock_timestamp()
+             ORDER BY j.ready_at
+             LIMIT batch
+               FOR NO KEY UPDATE SKIP LOCKED) x;
+    IF coalesce(cardinality(ids), 0) < batch THEN
+        left_from := NULL;
+    END IF;
+    IF ids IS NOT NULL THEN
+        decided := cardinality(ids);
+        FOR asked IN SELECT * FROM daybook.join_limits(ids) LOOP
+            IF NOT daybook.admit_limited(asked.type, asked.org_id, asked.limit_key) THEN
+                INSERT INTO daybook.job_wait_checks (limit_type, org_id, limit_key) VALUES (asked.type, asked.org_id, asked.limit_key);
+                again := again + 1;
+            END IF;
+        END LOOP;
+        PERFORM daybook.wake_job_queue();
+    END IF;
+    -- The bucket of a key that is at rest goes, and so does that of a type without a rate.
+    DELETE FROM daybook.job_limit_rates r
+     USING (SELECT * FROM daybook.job_limit_rates x WHERE x.look_at <= clock_timestamp() ORDER BY x.look_at LIMIT batch) d
+     WHERE r.type = d.type AND r.org_id = d.org_id AND r.limit_key = d.limit_key
+       AND (r.next_at <= clock_timestamp() AND NOT EXISTS (SELECT FROM daybook.jobs j WHERE j.type = r.type AND j.org_id = r.org_id AND j.limit_key = r.limit_key AND j.finished_at IS NULL AND j.fleet = -2)
+            OR NOT EXISTS (SELECT FROM daybook.job_limits l WHERE l.type = r.type AND l.rate IS NOT NULL));
+    FOR asked IN SELECT r.type, r.org_id, r.limit_key FROM daybook.job_limit_rates r WHERE r.look_at <= clock_timestamp() ORDER BY r.look_at LIMIT batch LOOP
+        decided := decided + 1;
+        IF NOT daybook.admit_limited(asked.type, asked.org_id, asked.limit_key) THEN
+            again := again + 1;
+        END IF;
+    END LOOP;
+END
+$$;
+
+-- Name: pass_on_place(text, text, text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.pass_on_place(type text, org_id text, key text) RETURNS boolean
+    LANGUAGE plpgsql
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
+    SET enable_sort TO 'off'
+    SET jit TO 'off'
+    AS $$
+#variable_conflict use_column
+BEGIN
+    UPDATE daybook.jobs j
+       SET fleet = coalesce((SELECT u.fleet FROM daybook.queues u WHERE u.name = j.queue), 0), ready_at = clock_timestamp(),
+           first_ready_at = CASE WHEN j.run_count = 0 THEN clock_timestamp() ELSE j.first_ready_at END, updated_at = clock_timestamp()
+     WHERE j.id = (SELECT n.id
+                     FROM daybook.jobs n
+                    WHERE n.type = pass_on_place.type AND n.org_id = pass_on_place.org_id AND n.limit_key = pass_on_place.key AND n.finished_at IS NULL AND n.fleet = -2
+                    ORDER BY n.priority, n.ready_at, n.id
+                    LIMIT 1
+                      FOR NO KEY UPDATE SKIP LOCKED)
+       AND j.fleet = -2
+       AND (SELECT l.rate IS NULL AND l.parallel > (SELECT count(*) FROM daybook.limited_places(pass_on_place.type, pass_on_place.org_id, pass_on_place.key))
+              FROM daybook.job_limits l WHERE l.type = pass_on_place.type);
+    IF FOUND THEN
+        PERFORM daybook.wake_job_queue();
+    END IF;
+    RETURN FOUND;
+END
+$$;
+
 -- Name: patch_json(jsonb, jsonb); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.patch_json(doc jsonb, patch jsonb) RETURNS jsonb
@@ -3586,7 +3876,6 @@ BEGIN
                 RAISE EXCEPTION 'a JSON patch cannot % %', op, step ->> 'path' USING ERRCODE = 'DB010';
             ELSE
         END CASE;
-        CONTINUE WHEN doc IS NULL; -- an earlier operation did not apply
         doc := CASE op
             WHEN 'test' THEN CASE WHEN daybook.json_at(doc, place) = value THEN doc END
             WHEN 'remove' THEN CASE WHEN daybook.json_at(doc, place) IS NOT NULL THEN doc #- place END
@@ -3594,10 +3883,6 @@ BEGIN
             WHEN 'move' THEN daybook.json_add(doc #- daybook.json_place(step -> 'from'), place, value)
             ELSE daybook.json_add(doc, place, value)
         END;
-        -- Copies of copies would soon fill the memory.
-        IF pg_column_size(doc) > 10 * 131072 THEN
-            RAISE EXCEPTION 'the patched document has more than 1310720 bytes' USING ERRCODE = 'DB020', HINT = 'a payload may have 131072';
-        END IF;
     END LOOP;
     RETURN doc;
 END
@@ -3606,21 +3891,6 @@ $$;
 -- Name: FUNCTION patch_json(doc jsonb, patch jsonb); Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON FUNCTION daybook.patch_json(doc jsonb, patch jsonb) IS 'The document with a JSON patch (RFC 6902); null: the patch does not apply, because a place is missing or a test fails';
-
--- Name: patched_payload(jsonb, jsonb); Type: FUNCTION; Schema: daybook; Owner: -
-
-CREATE FUNCTION daybook.patched_payload(payload jsonb, patch jsonb) RETURNS jsonb
-    LANGUAGE plpgsql IMMUTABLE
-    AS $_$
-DECLARE
-    patched CONSTANT jsonb := nullif(daybook.patch_json(payload, patch), payload);
-BEGIN
-    IF patched IS NOT NULL AND patched -> '$encrypted' IS DISTINCT FROM payload -> '$encrypted' THEN
-        RAISE EXCEPTION 'a JSON patch reaches the plain members of a payload alone, not "$encrypted"' USING ERRCODE = 'DB010';
-    END IF;
-    RETURN patched;
-END
-$_$;
 
 -- Name: pause_queue(text, boolean); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -3647,26 +3917,6 @@ $$;
 -- Name: FUNCTION pause_queue(name text, paused boolean); Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON FUNCTION daybook.pause_queue(name text, paused boolean) IS 'Pauses a named queue, or, with false, resumes it';
-
--- Name: put_step(text, boolean, text, integer, integer, jsonb, boolean, integer, double precision, boolean); Type: FUNCTION; Schema: daybook; Owner: -
-
-CREATE FUNCTION daybook.put_step(job_id text, awaited boolean, name text, place integer, attempt integer, result jsonb, done boolean, round integer, took double precision, again boolean) RETURNS boolean
-    LANGUAGE plpgsql
-    AS $$
-BEGIN
-    IF NOT put_step.awaited THEN
-        UPDATE daybook.jobs j SET awaited = true WHERE j.id = put_step.job_id;
-    END IF;
-    INSERT INTO daybook.job_steps AS s (job_id, name, position, attempt, result, done, times, started_at)
-    VALUES (put_step.job_id, put_step.name, put_step.place, put_step.attempt, put_step.result, put_step.done, put_step.round,
-            clock_timestamp() - make_interval(secs => put_step.took))
-        ON CONFLICT ON CONSTRAINT job_steps_pkey DO UPDATE
-       SET position = excluded.position, attempt = excluded.attempt, result = excluded.result, done = excluded.done, times = excluded.times,
-           kept_at = clock_timestamp()
-     WHERE s.times = excluded.times - 1 OR put_step.again AND s.times = excluded.times AND s.attempt = excluded.attempt;
-    RETURN FOUND;
-END
-$$;
 
 -- Name: queue_fleet(text); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -4140,13 +4390,12 @@ BEGIN
         WHEN 'completed' THEN
             RAISE EXCEPTION 'job % is completed', job.id USING ERRCODE = 'DB012', HINT = 'enqueue a new one';
         WHEN 'leased' THEN
-            -- It is being worked; only a requested cancellation is withdrawn. What was asked for before
-            -- that one stands: it counts on, as in cancel_jobs.
+            -- It is being worked; only a requested cancellation is withdrawn.
             result := CASE WHEN job.cancel_requested THEN 'coalesced' ELSE 'unchanged' END;
             reason := CASE WHEN NOT job.cancel_requested THEN 'the job runs already' END;
             IF job.cancel_requested THEN
                 UPDATE daybook.jobs j
-                   SET cancel_requested = false, generation = j.generation - 1, updated_at = clock_timestamp()
+                   SET cancel_requested = false, generation = j.leased_generation, updated_at = clock_timestamp()
                  WHERE j.id = job.id;
             END IF;
             RETURN;
@@ -4166,7 +4415,7 @@ BEGIN
     BEGIN
         UPDATE daybook.jobs j
            SET state           = 'pending',
-               fleet           = target,
+               fleet           = CASE WHEN j.limit_key IS NULL THEN target ELSE -1 END,
                ready_at        = CASE WHEN daybook.must_wait(j.id, j.org_id, j.sequence) THEN '9999-12-31 00:00:00+00' ELSE due END,
                first_ready_at  = due,
                generation      = j.generation + 1,
@@ -4229,7 +4478,8 @@ BEGIN
              ORDER BY m.org_id, m.hash, CASE WHEN m.hash IS NULL THEN m.id END, m.id
         ), updated AS (
             UPDATE daybook.jobs j
-               SET state = 'pending', fleet = coalesce((SELECT u.fleet FROM daybook.queues u WHERE u.name = j.queue), 0), first_ready_at = due, generation = j.generation + 1, reclaims = 0, finished_at = NULL,
+               SET state = 'pending', fleet = CASE WHEN j.limit_key IS NULL THEN coalesce((SELECT u.fleet FROM daybook.queues u WHERE u.name = j.queue), 0) ELSE -1 END,
+                   first_ready_at = due, generation = j.generation + 1, reclaims = 0, finished_at = NULL,
                    run_count       = CASE retry_jobs.mode WHEN 'reset' THEN 0 ELSE j.run_count END,
                    last_error      = CASE WHEN retry_jobs.mode <> 'reset' THEN j.last_error END,
                    last_error_code = CASE WHEN retry_jobs.mode <> 'reset' THEN j.last_error_code END,
@@ -4441,6 +4691,49 @@ $$;
 -- Name: FUNCTION set_hooks(org_id text, hooks text[], OUT changed boolean); Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON FUNCTION daybook.set_hooks(org_id text, hooks text[], OUT changed boolean) IS 'Puts on record which hooks are called with an organization''s postings; null: those of daybook.defaults; empty: none';
+
+-- Name: set_job_limit(text, text, integer, integer, double precision, boolean); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.set_job_limit(type text, by text DEFAULT ''::text, parallel integer DEFAULT NULL::integer, rate integer DEFAULT NULL::integer, rate_seconds double precision DEFAULT NULL::double precision, declared boolean DEFAULT false) RETURNS boolean
+    LANGUAGE plpgsql
+    AS $_$
+#variable_conflict use_column
+DECLARE
+    per CONSTANT double precision := CASE WHEN set_job_limit.rate IS NOT NULL THEN coalesce(set_job_limit.rate_seconds, 1) END;
+BEGIN
+    IF (set_job_limit.type ~ '^[A-Za-z][A-Za-z0-9_.:-]{0,63}$') IS NOT TRUE THEN
+        RAISE EXCEPTION 'type must be a letter and then letters, digits, "_", ".", ":" or "-", 64 bytes at most' USING ERRCODE = 'DB010';
+    END IF;
+    IF (set_job_limit.by IN ('', 'org_id') OR set_job_limit.by ~ '^payload(\.[^.]+)+$' AND octet_length(set_job_limit.by) <= 255) IS NOT TRUE THEN
+        RAISE EXCEPTION 'a limit cannot be by %', coalesce(quote_literal(set_job_limit.by), 'null')
+            USING ERRCODE = 'DB010', HINT = 'take org_id, a member of the payload such as payload.account_id, or an empty text for the limit_key of each request';
+    END IF;
+    IF set_job_limit.parallel < 1 OR set_job_limit.rate < 1 OR per NOT BETWEEN 0.001 AND 31536000 OR set_job_limit.rate IS NULL AND set_job_limit.rate_seconds IS NOT NULL THEN
+        RAISE EXCEPTION 'parallel and rate must be at least 1, or null, and a rate is a number of jobs in 0.001 to 31536000 seconds' USING ERRCODE = 'DB010';
+    END IF;
+    IF num_nonnulls(set_job_limit.parallel, set_job_limit.rate) = 0 THEN
+        DELETE FROM daybook.job_limits l WHERE l.type = set_job_limit.type AND (l.declared OR NOT set_job_limit.declared);
+    ELSE
+        INSERT INTO daybook.job_limits AS l (type, by, parallel, rate, rate_seconds, declared)
+        VALUES (set_job_limit.type, set_job_limit.by, set_job_limit.parallel, set_job_limit.rate, per, set_job_limit.declared)
+        ON CONFLICT (type) DO UPDATE
+           SET by = excluded.by, parallel = excluded.parallel, rate = excluded.rate, rate_seconds = excluded.rate_seconds, declared = excluded.declared,
+               updated_at = clock_timestamp()
+         WHERE (l.declared OR NOT excluded.declared)
+           AND (l.by, l.parallel, l.rate, l.rate_seconds, l.declared) IS DISTINCT FROM (excluded.by, excluded.parallel, excluded.rate, excluded.rate_seconds, excluded.declared);
+    END IF;
+    IF NOT FOUND THEN
+        RETURN false;
+    END IF;
+    INSERT INTO daybook.job_wait_checks (limit_type, org_id, limit_key, limit_all) VALUES (set_job_limit.type, '', '', true);
+    PERFORM daybook.wake_job_queue();
+    RETURN true;
+END
+$_$;
+
+-- Name: FUNCTION set_job_limit(type text, by text, parallel integer, rate integer, rate_seconds double precision, declared boolean); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.set_job_limit(type text, by text, parallel integer, rate integer, rate_seconds double precision, declared boolean) IS 'Limits the jobs of a type by key: parallel run at a time, rate attempts begin in rate_seconds; without both the limit goes';
 
 -- Name: set_queue(text, text, integer, integer, double precision, integer, text, integer, text); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -4717,16 +5010,6 @@ BEGIN
 END
 $$;
 
--- Name: versioned_job_slot(text, text, integer); Type: FUNCTION; Schema: daybook; Owner: -
-
-CREATE FUNCTION daybook.versioned_job_slot(type text, queue text, min_version integer) RETURNS text
-    LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
-    AS $_$
-BEGIN
-    RETURN $1 || '/' || coalesce($2, '') || '/' || $3::text;
-END
-$_$;
-
 -- Name: wake_accounting_queue(); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.wake_accounting_queue() RETURNS void
@@ -4745,7 +5028,7 @@ CREATE FUNCTION daybook.wake_job_queue(fleet integer DEFAULT NULL::integer) RETU
     LANGUAGE plpgsql
     AS $$
 BEGIN
-    IF fleet IS NULL THEN
+    IF fleet IS NULL OR fleet < 0 THEN
         PERFORM daybook.wake_job_queue(f.id) FROM daybook.fleets f;
     ELSIF daybook.must_wake(daybook.jobs_key(fleet), '-infinity') AND current_setting('daybook.notify', true) IS DISTINCT FROM 'off' THEN
         PERFORM pg_notify(CASE fleet WHEN 0 THEN 'daybook_jobs' ELSE 'daybook_jobs_' || fleet END, '');
@@ -7225,6 +7508,25 @@ COMMENT ON COLUMN daybook.job_deliveries.generation IS 'The job''s when the chan
 
 COMMENT ON COLUMN daybook.job_deliveries.reference IS 'What the channel calls the message; while it is being asked, the mark of the call that asks';
 
+-- Name: job_limit_rates; Type: TABLE; Schema: daybook; Owner: -
+
+CREATE TABLE daybook.job_limit_rates (
+    type text NOT NULL COLLATE pg_catalog."C",
+    org_id text NOT NULL COLLATE pg_catalog."C",
+    limit_key text NOT NULL COLLATE pg_catalog."C",
+    next_at timestamp with time zone NOT NULL,
+    look_at timestamp with time zone NOT NULL
+)
+WITH (fillfactor='70', autovacuum_vacuum_threshold='1000', autovacuum_vacuum_scale_factor='0.05');
+
+-- Name: COLUMN job_limit_rates.next_at; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.job_limit_rates.next_at IS 'When the rate is whole again, if nothing more begins';
+
+-- Name: COLUMN job_limit_rates.look_at; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.job_limit_rates.look_at IS 'When a worker looks at the key: to admit the next job, or to remove the row';
+
 -- Name: job_sequences; Type: TABLE; Schema: daybook; Owner: -
 
 CREATE TABLE daybook.job_sequences (
@@ -7354,7 +7656,10 @@ CREATE TABLE daybook.job_wait_checks (
     awaits text COLLATE pg_catalog."C",
     job_id text COLLATE pg_catalog."C",
     queue text COLLATE pg_catalog."C",
-    CONSTRAINT job_wait_checks_check CHECK (((num_nonnulls(sequence, awaits, job_id, queue) = 1) AND ((sequence IS NULL) = (org_id IS NULL))))
+    limit_type text COLLATE pg_catalog."C",
+    limit_key text COLLATE pg_catalog."C",
+    limit_all boolean DEFAULT false NOT NULL,
+    CONSTRAINT job_wait_checks_check CHECK (((num_nonnulls(sequence, awaits, job_id, queue, limit_type) = 1) AND ((num_nonnulls(sequence, limit_type) = 0) = (org_id IS NULL)) AND ((limit_type IS NULL) = (limit_key IS NULL))))
 );
 
 -- Name: job_wait_checks_id_seq; Type: SEQUENCE; Schema: daybook; Owner: -
@@ -8090,6 +8395,16 @@ ALTER TABLE ONLY daybook.job_callbacks
 ALTER TABLE ONLY daybook.job_deliveries
     ADD CONSTRAINT job_deliveries_pkey PRIMARY KEY (job_id, channel);
 
+-- Name: job_limit_rates job_limit_rates_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.job_limit_rates
+    ADD CONSTRAINT job_limit_rates_pkey PRIMARY KEY (type, org_id, limit_key);
+
+-- Name: job_limits job_limits_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.job_limits
+    ADD CONSTRAINT job_limits_pkey PRIMARY KEY (type);
+
 -- Name: job_links job_links_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
 
 ALTER TABLE ONLY daybook.job_links
@@ -8321,6 +8636,10 @@ CREATE INDEX impacts_without_entries ON daybook.impacts USING btree (no_entries,
 
 CREATE INDEX job_callbacks_job ON daybook.job_callbacks USING btree (job_id, name);
 
+-- Name: job_limit_rates_look; Type: INDEX; Schema: daybook; Owner: -
+
+CREATE INDEX job_limit_rates_look ON daybook.job_limit_rates USING btree (look_at);
+
 -- Name: job_links_job; Type: INDEX; Schema: daybook; Owner: -
 
 CREATE INDEX job_links_job ON daybook.job_links USING btree (job_id);
@@ -8360,6 +8679,10 @@ CREATE INDEX jobs_finished ON daybook.jobs USING btree (finished_at) WHERE (stat
 -- Name: jobs_key; Type: INDEX; Schema: daybook; Owner: -
 
 CREATE UNIQUE INDEX jobs_key ON daybook.jobs USING btree (idempotency_key, org_id) WHERE (idempotency_key IS NOT NULL);
+
+-- Name: jobs_limited; Type: INDEX; Schema: daybook; Owner: -
+
+CREATE INDEX jobs_limited ON daybook.jobs USING btree (type, org_id, limit_key, fleet, priority, ready_at, id) WHERE ((limit_key IS NOT NULL) AND (finished_at IS NULL));
 
 -- Name: jobs_queue; Type: INDEX; Schema: daybook; Owner: -
 

@@ -2,6 +2,8 @@ package models
 
 import (
 	"encoding/json"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/daybook-dev/daybook/failure"
@@ -53,6 +55,8 @@ const (
 	// key.
 	MaxQueueNameBytes = 64
 	MaxSequenceBytes  = 255
+	// MaxLimitKeyBytes is the length of the key of a limit.
+	MaxLimitKeyBytes = 255
 	// MaxAwaited is how many other jobs a job may wait for.
 	MaxAwaited = 100
 )
@@ -60,6 +64,13 @@ const (
 // ValidQueueName reports whether a text can be the name of a named queue: it is made as the type of
 // a job is.
 func ValidQueueName(s string) bool { return ValidJobType(s) }
+
+// ValidLimitBy reports whether a limit can be by it: org_id, a member of the payload such as
+// payload.account_id, or nothing.
+func ValidLimitBy(s string) bool {
+	path, ofPayload := strings.CutPrefix(s, "payload.")
+	return s == "" || s == "org_id" || ofPayload && len(s) <= 255 && !slices.Contains(strings.Split(path, "."), "")
+}
 
 // ValidJobType reports whether a text can be the type of a job: a letter and then letters, digits,
 // '_', '.', ':' or '-', at most MaxJobTypeBytes.
@@ -151,8 +162,10 @@ type Job struct {
 	Sequence *string `gorm:"column:sequence" json:"sequence,omitempty"`
 	// DebounceKey is the key of the requests that the job has gathered; nil: it is not debounced.
 	DebounceKey *string `gorm:"column:debounce_key" json:"debounce_key,omitempty"`
-	// Awaited says that other jobs may wait for its end, that it has waited for a callback, or that it
-	// has kept steps.
+	// LimitKey is what it shares its type's limit with; nil: it has no limit.
+	LimitKey *string `gorm:"column:limit_key" json:"limit_key,omitempty"`
+	// Awaited says that other jobs may wait for its end, also those of its LimitKey, that it has waited
+	// for a callback, or that it has kept steps.
 	Awaited bool `gorm:"column:awaited" json:"awaited,omitempty"`
 	// Edits are the payloads that it had before, the first one first.
 	Edits []JobEdit `gorm:"->;column:edits;serializer:json" json:"edits,omitempty"`

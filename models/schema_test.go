@@ -65,7 +65,8 @@ var own = []string{
 	"daybook.archives", "daybook.erasures", "daybook.api_tokens", "daybook.bulk_batches", "daybook.defaults",
 	"daybook.fleets", "daybook.queues", "daybook.queue_rates",
 	"daybook.job_callbacks", "daybook.job_deliveries", "daybook.job_sequences", "daybook.job_steps", "daybook.job_waits",
-	"daybook.job_wait_checks", "daybook.job_workers", "daybook.job_workflows",
+	"daybook.job_wait_checks", "daybook.job_limits", "daybook.job_limit_rates", "daybook.job_workers",
+	"daybook.job_workflows",
 	"daybook.webhook_deliveries", "daybook.accounting_returns",
 	"queues.task", "queues.task_lease", "queues.task_completed", "queues.error", "queues.open_task", "queues.task_cursor",
 }

@@ -104,7 +104,7 @@ func TestDebouncedJobIsDueAtMaxWait(t *testing.T) {
 	b.newJob(welcome{}, o)
 	assert.WithinDuration(t, made.Add(30*time.Minute), b.queued(id).ReadyAt, time.Second)
 
-	b.exec(`UPDATE daybook.jobs SET created_at = created_at - interval '1 hour', ready_at = clock_timestamp() - interval '7 minutes', first_ready_at = clock_timestamp() - interval '7 minutes'`)
+	b.exec(`UPDATE daybook.jobs SET created_at = created_at - interval '1 hour', ready_at = statement_timestamp() - interval '7 minutes', first_ready_at = statement_timestamp() - interval '7 minutes'`)
 	due := b.queued(id).ReadyAt
 	assert.Equal(t, queue.Replaced, b.newJob(welcome{UserID: "newest"}, o).Result)
 	after := b.queued(id)

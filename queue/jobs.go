@@ -96,6 +96,10 @@ type JobOptions struct {
 	// must be completed. With an empty After the job waits for none, whichever this is, so that a
 	// list of jobs to wait for may turn out empty.
 	AfterAnyEnd bool
+	// LimitKey is what the job shares its type's limit with (jobs.Policy.Limit): the jobs of one type,
+	// organization and key, such as those for one customer's account. It goes before what Limit.By
+	// says. Without a limit of the type it has no effect. Empty: what Limit.By says.
+	LimitKey string
 	// Encryption encrypts the members of the payload that Encrypt names, or the payload itself
 	// (EncryptedPayload). Where none is named it does nothing; nil: where some are, the job is refused.
 	Encryption *encryption.Cipher
@@ -132,7 +136,8 @@ type NewJob struct {
 // Errors: ErrKeyReused, ErrPayloadTooLarge, ErrPayloadInvalid, ErrNoEncryption, ErrEncryptedUnique,
 // those of Options.Encryption, ErrInvalidJobType, ErrKeyTooLong, ErrInvalidMaxAttempts,
 // ErrInvalidMinVersion, ErrInvalidLink, ErrInvalidPriority, ErrInvalidQueue, ErrQueueUnknown,
-// ErrSequenceTooLong, ErrInvalidAfter, ErrInvalidDebounce, ErrJobNotFound (one of After), ErrEmptyID and ErrIDTooLong
+// ErrSequenceTooLong, ErrLimitKeyTooLong, ErrInvalidAfter, ErrInvalidDebounce, ErrJobNotFound (one of
+// After), ErrEmptyID and ErrIDTooLong
 // (of the organization), ErrInvalidText, ErrInvalidTime, ErrNoQuerier, ErrNoTransaction (a GORM
 // handle outside of a transaction). Each is found before anything is written but for ErrKeyReused,
 // ErrQueueUnknown and ErrJobNotFound, after which a transaction of PostgreSQL can only be rolled
@@ -278,6 +283,8 @@ func newJobRow(j NewJob) (store.NewJob, error) {
 		return store.NewJob{}, fmt.Errorf("%w, not %q", ErrInvalidQueue, o.Queue)
 	case len(o.Sequence) > models.MaxSequenceBytes:
 		return store.NewJob{}, ErrSequenceTooLong
+	case len(o.LimitKey) > models.MaxLimitKeyBytes:
+		return store.NewJob{}, ErrLimitKeyTooLong
 	case len(o.After) > models.MaxAwaited || slices.Contains(o.After, ""):
 		return store.NewJob{}, ErrInvalidAfter
 	}
@@ -304,7 +311,7 @@ func newJobRow(j NewJob) (store.NewJob, error) {
 		ReadyAt:  store.TimeOrNil(o.RunAt),
 		Priority: o.Priority, MaxAttempts: o.MaxAttempts, Links: links, Unique: o.Unique,
 		Queue: o.Queue, Sequence: o.Sequence, After: o.After, AfterAnyEnd: o.AfterAnyEnd,
-		MinVersion: o.MinVersion, Debounce: debounce,
+		MinVersion: o.MinVersion, Debounce: debounce, LimitKey: o.LimitKey,
 	}, nil
 }
 
@@ -331,7 +338,7 @@ func payloadJSON(p Payload, skipSchema bool) (json.RawMessage, error) {
 func checkTexts(j NewJob) error {
 	o := j.Options
 	err := cmp.Or(checkText("organization id", j.OrgID), checkText("idempotency key", o.IdempotencyKey),
-		checkText("key of the sequence", o.Sequence))
+		checkText("key of the sequence", o.Sequence), checkText("key of the limit", o.LimitKey))
 	for _, id := range o.After {
 		err = cmp.Or(err, checkText("ids of After", id))
 	}

@@ -49,6 +49,8 @@ var (
 	ErrQueueNotEmpty = store.ErrQueueNotEmpty
 	// ErrSequenceTooLong: the key of a sequence is longer than models.MaxSequenceBytes.
 	ErrSequenceTooLong = failure.New(failure.Invalid, "the key of a sequence must not be longer than 255 bytes")
+	// ErrLimitKeyTooLong: the key of a limit is longer than models.MaxLimitKeyBytes.
+	ErrLimitKeyTooLong = failure.New(failure.Invalid, "the key of a limit must not be longer than 255 bytes")
 	// ErrInvalidAfter: After has more ids than models.MaxAwaited, or an empty one.
 	ErrInvalidAfter = failure.New(failure.Invalid, "a job may wait for 100 others, and each must have an id: let a job "+
 		"of its own wait for some of them, and this one for that")

@@ -109,6 +109,11 @@ func NewJobs(o JobsOptions) (*Worker, error) {
 			return err
 		}
 		noteTypes(ctx, s, o.Name, typesOf(o.Registry), o.Log)
+		if !noted {
+			if err := s.NoteKeyLimits(ctx, limitsOf(o.Registry)); err != nil {
+				return err
+			}
+		}
 		me := store.JobWorker{
 			ID: id, Name: processName(o.Name), Types: o.Registry.Names(), Versions: o.Registry.Versions(),
 			Unshared: w.engine.Unshared(),

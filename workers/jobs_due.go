@@ -124,6 +124,9 @@ func (d *DueJobs) Run(ctx context.Context, limit int) (DueReport, error) {
 		return DueReport{}, err
 	}
 	noteTypes(ctx, d.store, d.worker, typesOf(d.registry), d.log)
+	if err := d.store.NoteKeyLimits(ctx, limitsOf(d.registry)); err != nil {
+		return DueReport{}, err
+	}
 	me := store.JobWorker{ID: d.id, Name: d.worker, Types: d.registry.Names(), Versions: d.registry.Versions()}
 	if err := d.store.NoteJobWorker(ctx, me); err != nil {
 		return DueReport{}, err

@@ -28,6 +28,20 @@ func typesOf(r *jobs.Registry) (types []store.TypeOnRecord) {
 	return types
 }
 
+// limitsOf are the limits by key of the types of a registry, and of their aliases; those without one
+// have the zero limit.
+func limitsOf(r *jobs.Registry) (limits []store.KeyLimit) {
+	for _, registration := range r.Registrations() {
+		p := registration.Policy
+		for _, name := range append([]string{registration.Type}, p.Aliases...) {
+			limits = append(limits, store.KeyLimit{
+				Type: name, By: p.Limit.By, Parallel: p.Limit.Parallel, Rate: p.Limit.Rate, RateSeconds: p.Limit.Per.Seconds(),
+			})
+		}
+	}
+	return limits
+}
+
 // typesOfTasks are those of a registry of tasks.
 func typesOfTasks(r *tasks.Registry) (types []store.TypeOnRecord) {
 	for _, registration := range r.Registrations() {

@@ -30,6 +30,7 @@ var recordedCommands = map[string]string{
 	"jobs cancel":            "jobs.cancel",
 	"jobs decrypt":           "jobs.decrypt",
 	"jobs edit":              "jobs.edit",
+	"jobs limit":             "limits.set",
 	"jobs resume":            "jobs.resume",
 	"jobs retry":             "jobs.retry",
 	"leases release":         "leases.release",

@@ -55,6 +55,7 @@ var commandRoles = map[string]role{
 	"jobs":                 reader,
 	"jobs cancel":          operator,
 	"jobs decrypt":         operator,
+	"jobs limit":           operator,
 	"jobs edit":            operator,
 	"jobs enqueue":         domain,
 	"jobs resume":          operator,

@@ -142,6 +142,7 @@ func mainPaths(task, dir string) []inRole {
 		line("accounting show acme doc"), line("accounting elsewhere acme doc --post full"),
 		line("accounts ledger 1200 --org acme"),
 		line("jobs show mail-1"), line("jobs decrypt mail-1"), line("jobs resume unknown"), line("jobs stats"), line("jobs types"),
+		line("jobs limit mail --parallel 2"), line("jobs limits"), line("jobs limits mail"), line("jobs limit mail --remove"),
 		line("archive move --before 1h --archive " + dir), line("archive list"), line("archive verify --archive " + dir),
 		line("erasures list"), line("erasures show unknown"), line("explain acme doc"), line("actions list"),
 		line("migrate status"), line("top --no-temporal"),

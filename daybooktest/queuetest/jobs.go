@@ -38,7 +38,8 @@ type DrainedJobs struct {
 // DrainJobs works every background job that is due with the handlers of the registry, until nothing
 // is due: what handlers enqueue is worked as well. Jobs of paused organizations are not worked.
 // Like a worker that starts, it first makes dead letters due again that had no handler, if the
-// registry has one now.
+// registry has one now. It sets no limit by key (jobs.Policy.Limit), as a worker that starts does: those
+// in the database hold, by their own times, which Advance does not change.
 //
 // Handlers that fail do not fail the test; see RequireCompleted.
 func DrainJobs(tb testing.TB, pool *pgxpool.Pool, registry *jobs.Registry, o JobsOptions) DrainedJobs {

@@ -44,6 +44,7 @@ type Job struct {
 	MinVersion      int        `json:"minVersion,omitempty" doc:"The lowest version of the type's handler that may work it; absent: any"`
 	Waits           bool       `json:"waits,omitempty" doc:"It waits for its turn or for other jobs; runAt is when it is to be due after that"`
 	Sequence        string     `json:"sequence,omitempty" doc:"The key of its sequence: jobs of one organization and key are worked one after the other"`
+	LimitKey        string     `json:"limitKey,omitempty" doc:"What it shares its type's limit with"`
 	DebounceKey     string     `json:"debounceKey,omitempty" doc:"The key of the requests that it has gathered"`
 	TraceParent     string     `json:"traceparent,omitempty" doc:"The trace of the request that made it, as W3C Trace Context writes it"`
 }
@@ -59,6 +60,7 @@ func jobOf(j *models.Job, owner string) Job {
 		TurnID:          Text(j.TurnID),
 		CancelRequested: j.CancelRequested, TraceParent: Text(j.TraceParent), Queue: Text(j.Queue),
 		Sequence: Text(j.Sequence), MinVersion: zeroOf(j.MinVersion), DebounceKey: Text(j.DebounceKey),
+		LimitKey: Text(j.LimitKey),
 	}
 	if j.Waits() {
 		out.RunAt, out.Waits = j.FirstReadyAt, true
@@ -158,8 +160,8 @@ func jobStep(s *store.Step) JobStep {
 
 // WaitsFor is one thing that a job waits for.
 type WaitsFor struct {
-	What  string     `json:"what" enum:"job,turn,callback" doc:"turn: its turn in its sequence"`
-	ID    string     `json:"id" doc:"That of the other job, for a turn that of the job which has it, or the callback's name"`
+	What  string     `json:"what" enum:"job,turn,callback,limit" doc:"turn: its turn in its sequence; limit: the jobs of its limitKey"`
+	ID    string     `json:"id" doc:"That of the other job, for a turn that of the job which has it, the callback's name, or the limitKey"`
 	State string     `json:"state,omitempty" doc:"The other job's; absent: it was removed, or there is none"`
 	Until *time.Time `json:"until,omitempty" doc:"The deadline of a callback"`
 }

@@ -57,7 +57,7 @@ type QueueStats struct {
 	Counts       map[string]int64 `json:"counts" doc:"Jobs, or tasks, by state. A task that was completed after an error counts as failed"`
 	Estimated    []string         `json:"estimated" doc:"States whose counts are estimates: completed and cancelled, of all organizations, where the table is large"`
 	Due          int64            `json:"due" doc:"Pending jobs whose time has come"`
-	Waiting      int64            `json:"waiting" doc:"Pending jobs that wait for their turn in a sequence or for other jobs; they are not due"`
+	Waiting      int64            `json:"waiting" doc:"Pending jobs that wait for their turn in a sequence, for other jobs or for the limit of their key; they are not due"`
 	StaleLeases  int64            `json:"staleLeases" doc:"Leases that have expired: their holder has not renewed them for 10 seconds, those of tasks for 5 minutes"`
 	FailedByCode map[string]int64 `json:"failedByCode" doc:"Failed jobs by their last error's code"`
 	// OldestDue and OldestPending are left out where there is none.

@@ -132,18 +132,27 @@ func (e *Engine) checkWaits() {
 		if checked.Again > 0 {
 			continue
 		}
-		e.waits.await(e.life)
+		e.waits.await(e.life, checked.Next)
 	}
 }
 
-func (w *waits) await(life context.Context) {
+// await waits until it is worth while to look: next is in how long, if that is known.
+func (w *waits) await(life context.Context, next time.Duration) {
+	known := next > 0 && next < checkWaitsEvery
+	if !known {
+		next = checkWaitsEvery
+	}
+	due := time.After(next)
 	for {
 		select {
 		case <-w.looked: // the pause begins anew
+			if !known {
+				due = time.After(checkWaitsEvery)
+			}
 			continue
 		case <-life.Done():
 		case <-w.looks:
-		case <-time.After(checkWaitsEvery):
+		case <-due:
 		}
 		return
 	}

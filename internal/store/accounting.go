@@ -14,8 +14,8 @@ func accounting(can Abilities) *Kind {
 		Name: "accounting", table: "daybook.accounting_work_queue", wake: "daybook.wake_accounting_queue",
 		lostCode: "WORKER_LOST", channel: "daybook_accounting", key: 1, abilities: &can, oldRows: oldAccounting,
 		waits: waits{
-			`SELECT id FROM daybook.accounting_returns WHERE id > $1 ORDER BY id LIMIT 1`,
-			`SELECT daybook.return_more_jobs(), 0, 0::bigint FROM (SELECT $1::bigint) AS behind`,
+			`SELECT coalesce((SELECT id FROM daybook.accounting_returns WHERE id > $1 ORDER BY id LIMIT 1), 0), 86400::float8 FROM (SELECT $2::timestamptz) AS since`,
+			`SELECT daybook.return_more_jobs(), 0, 0::bigint, NULL::timestamptz FROM (SELECT $1::bigint, $2::timestamptz) AS behind`,
 		},
 		fields: func(j *Job) []any { return append(locked(j), &j.TraceParent) }, locked: locked,
 	}

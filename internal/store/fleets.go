@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"math"
 	"strconv"
 
 	"github.com/jackc/pgx/v5"
@@ -21,7 +22,7 @@ func FleetNames(ctx context.Context, q Querier) ([]string, error) {
 }
 
 // noFleet is the number of a fleet that is not known yet: no job has it.
-const noFleet = -1
+const noFleet = math.MinInt16
 
 // JobsOf is the queue of background jobs as the workers of a fleet see it. A store of it finds
 // nothing before Join.

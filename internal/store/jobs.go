@@ -10,8 +10,7 @@ func newJobs() *Kind {
 		ownChecks: []Check{{"waits_for_nothing", "a job that waits for its turn or for other jobs waits for something " +
 			"that has not ended, or is about to be released", auditWaits}},
 		waits: waits{
-			`SELECT id FROM daybook.job_wait_checks WHERE id > $1 ORDER BY id LIMIT 1`,
-			`SELECT decided, again, last FROM daybook.check_waits(beyond => $1)`,
+			probeWaits, `SELECT decided, again, last, left_from FROM daybook.check_waits(beyond => $1, since => $2)`,
 		},
 		fields: func(j *Job) []any {
 			return append(leaseFields(j), &j.Type, &j.Payload, &j.MaxAttempts, &j.Key, &j.EnqueuedAt, &j.TraceParent,

@@ -42,6 +42,8 @@ type NewJob struct {
 	After    []string
 	// AfterAnyEnd: those may have ended in any way.
 	AfterAnyEnd bool
+	// LimitKey is what it shares its type's limit with.
+	LimitKey string
 	// Debounce has it wait for further requests; nil: it does not.
 	Debounce *Debounce
 }
@@ -92,11 +94,11 @@ SELECT job_id, duplicate, result
   FROM daybook.enqueue_job(@org, @type, @payload::text::jsonb, NULLIF(@key::text, ''), @ready_at, NULLIF(@priority::integer, 0),
                            NULLIF(@max_attempts::integer, 0), @links::text::jsonb, @is_unique, NULLIF(@queue::text, ''), NULLIF(@sequence::text, ''),
                            @after::text[], @after_any_end, NULLIF(@skip_while_open::text, ''),
-                           NULLIF(@min_version::integer, 0))`
+                           NULLIF(@min_version::integer, 0), NULL, NULLIF(@limit_key::text, ''))`
 	const debounced = `
 SELECT job_id, duplicate, result
   FROM daybook.debounce_job(@org, @type, @payload::text::jsonb, @debounce::text::jsonb, NULLIF(@priority::integer, 0), NULLIF(@max_attempts::integer, 0),
-                            @links::text::jsonb, NULLIF(@queue::text, ''))`
+                            @links::text::jsonb, NULLIF(@queue::text, ''), NULLIF(@limit_key::text, ''))`
 	stmt, args := plain, Args{"org": j.OrgID, "type": j.Type, "payload": string(j.Payload)}
 	if !j.plain() {
 		stmt, args = whole, j.args()
@@ -123,7 +125,7 @@ func (j *NewJob) args() Args {
 		"priority": int32(j.Priority), "max_attempts": int32(j.MaxAttempts), "links": textOrNil(j.Links),
 		"is_unique": j.Unique,
 		"queue":     j.Queue, "sequence": j.Sequence, "after": j.After, "after_any_end": j.AfterAnyEnd,
-		"skip_while_open": j.SkipWhileOpen, "min_version": int32(j.MinVersion),
+		"skip_while_open": j.SkipWhileOpen, "min_version": int32(j.MinVersion), "limit_key": j.LimitKey,
 	}
 }
 
@@ -164,11 +166,11 @@ func enqueueJobs(ctx context.Context, q Querier, jobs []NewJob, positions []int,
 	const stmt = `
 SELECT ordinal, job_id, duplicate, result
   FROM daybook.enqueue_jobs(@orgs, @types, @payloads::text[]::jsonb[], @keys, @ready_ats, @priorities, @max_attempts, @links::text[]::jsonb[], @are_unique,
-                            @queues, @sequences, @afters::text[]::jsonb[], @afters_any_end, @min_versions, @debounces::text[]::jsonb[])`
+                            @queues, @sequences, @afters::text[]::jsonb[], @afters_any_end, @min_versions, @debounces::text[]::jsonb[], @limit_keys)`
 	n := len(positions)
 	orgs, types, payloads := make([]string, n), make([]string, n), make([]string, n)
 	// A column that no job asks for is not sent.
-	var keys, links, queues, sequences, afters, debounces []*string
+	var keys, links, queues, sequences, afters, debounces, limitKeys []*string
 	var due []*time.Time
 	var priorities, attempts, versions []*int32
 	var unique, anyEnds []*bool
@@ -186,13 +188,14 @@ SELECT ordinal, job_id, duplicate, result
 		afters = setAt(afters, i, n, idsJSON(j.After))
 		unique = setAt(unique, i, n, j.Unique)
 		anyEnds = setAt(anyEnds, i, n, j.AfterAnyEnd)
+		limitKeys = setAt(limitKeys, i, n, j.LimitKey)
 		debounces = setAt(debounces, i, n, j.Debounce.json())
 	}
 	text, args := traced(ctx, stmt, Args{
 		"orgs": orgs, "types": types, "payloads": payloads, "keys": keys, "ready_ats": due, "priorities": priorities,
 		"max_attempts": attempts, "links": links, "are_unique": unique, "queues": queues, "sequences": sequences,
 		"afters":         afters,
-		"afters_any_end": anyEnds, "min_versions": versions, "debounces": debounces,
+		"afters_any_end": anyEnds, "min_versions": versions, "debounces": debounces, "limit_keys": limitKeys,
 	})
 	var ordinal int
 	var r EnqueuedJob

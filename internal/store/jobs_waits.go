@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"time"
 
@@ -14,6 +13,8 @@ type CheckedWaits struct {
 	// Decided counts what was decided; Again what is to be tried again, because another transaction
 	// has locked a row.
 	Decided, Again int
+	// Next is in how long a job's limit is to be looked at, as far as that is known; 0: it is not.
+	Next time.Duration
 }
 
 // AwaitedJob is a job that another one has waited for, with any end.
@@ -28,10 +29,40 @@ func AwaitedJobs(ctx context.Context, q Querier, jobID string) ([]AwaitedJob, er
 	return Collect(ctx, q, pgx.RowToStructByPos[AwaitedJob], stmt, jobID)
 }
 
-// waits are two statements: probe finds something only when there is something to decide, decide
-// decides a bounded part of it, counts as CheckedWaits does, and says the highest id that it has
-// taken off the record; 0: none. Both read behind an id.
+// waits are two statements. probe says the lowest id that is on record (0: none), and in how many
+// seconds a limit is to be looked at (a day: or later). decide decides a bounded part of it, counts as
+// CheckedWaits does, and says the highest id that it has taken off the record (0: none), and from
+// when on jobs with a limit are left (null: none). Both read behind an id, and behind a time (null:
+// a minute ago).
 type waits struct{ probe, decide string }
+
+// probeWaits is the probe of background jobs. Each part is read from one end of an index.
+const probeWaits = `
+SELECT coalesce((SELECT id FROM daybook.job_wait_checks WHERE id > $1 ORDER BY id LIMIT 1), 0),
+       extract(epoch FROM least((SELECT j.ready_at
+                                   FROM daybook.jobs j
+                                  WHERE j.fleet = -1 AND num_nulls(nullif(j.state, 'pending')) = 1
+                                    AND j.ready_at > coalesce($2, statement_timestamp() - interval '1 minute')
+                                  ORDER BY j.ready_at
+                                  LIMIT 1),
+                                (SELECT r.look_at FROM daybook.job_limit_rates r ORDER BY r.look_at LIMIT 1),
+                                statement_timestamp() + interval '1 day') - statement_timestamp())::float8`
+
+// day is what a probe says where no limit is to be looked at sooner.
+const day = 24 * time.Hour
+
+// probed is what a probe has found.
+type probed struct {
+	lowest int64
+	limits float64
+}
+
+func (p *probed) scan(row pgx.Row) error { return row.Scan(&p.lowest, &p.limits) }
+
+// due reports that something may be to be decided within d.
+func (p *probed) due(d time.Duration) bool {
+	return p.lowest > 0 || seconds(p.limits) <= d
+}
 
 // waitsWindow is how far back a read of what is to be decided goes: what commits late is not
 // overlooked.
@@ -50,29 +81,32 @@ type decidedWaits struct {
 	at                 time.Time
 	// full is when the next read may be one of everything.
 	full time.Time
+	// limits is from when on jobs with a limit are read; nil: those of the last minute.
+	limits *time.Time
 }
 
-// begin returns behind which id to look now; 0: everything.
-func (d *decidedWaits) begin(now time.Time) int64 {
+// begin returns behind which id and time to look now; 0 and the zero time: everything.
+func (d *decidedWaits) begin(now time.Time) (beyond int64, limits *time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if now.Before(d.full) {
-		return d.beyond
+		return d.beyond, d.limits
 	}
 	d.full = now.Add(fullEvery)
-	return 0
+	return 0, &time.Time{}
 }
 
 // looked takes in what a read behind from that began at then has found: the lowest id that was on
-// record, and the highest one that was decided; 0: none.
-func (d *decidedWaits) looked(then time.Time, from, lowest, decided int64) {
+// record, and the highest one that was decided; 0: none. limits is from when on jobs with a limit
+// are to be read next.
+func (d *decidedWaits) looked(then time.Time, from, lowest, decided int64, limits *time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := time.Now()
 	if from == 0 {
 		d.full = now.Add(max(fullEvery, costShare*now.Sub(then)))
 	}
-	d.seen = max(d.seen, decided)
+	d.seen, d.limits = max(d.seen, decided), limits
 	switch {
 	case lowest > 0 && lowest <= d.beyond:
 		d.beyond, d.next, d.at = 0, 0, now // there may be more of it
@@ -82,8 +116,8 @@ func (d *decidedWaits) looked(then time.Time, from, lowest, decided int64) {
 }
 
 // CheckWaits decides a bounded part of what is on record about background jobs that wait for their
-// turn, for other jobs or for a callback, or that are to move to their queue's fleet, and about
-// failed accounting jobs that are to be pending again (ReturnFailed).
+// turn, for other jobs, for a callback or for the limit of their key, or that are to move to their
+// queue's fleet, and about failed accounting jobs that are to be pending again (ReturnFailed).
 //
 // A busy worker calls it every 50 ms, because a busy queue is not notified. So it first asks, in
 // one round trip and without a transaction block, whether there is anything; by the primary key,
@@ -91,18 +125,25 @@ func (d *decidedWaits) looked(then time.Time, from, lowest, decided int64) {
 func (s *Store) CheckWaits(ctx context.Context) (CheckedWaits, error) {
 	var c CheckedWaits
 	began, d := time.Now(), &s.decidedWaits
-	beyond := d.begin(began)
-	var lowest, decided int64
-	err := s.pool.QueryRow(ctx, s.kind.waits.probe, beyond).Scan(&lowest)
-	if err == nil {
+	beyond, limits := d.begin(began)
+	var p probed
+	var decided int64
+	err := p.scan(s.pool.QueryRow(ctx, s.kind.waits.probe, beyond, limits))
+	switch {
+	case err != nil:
+	case p.due(0):
 		err = s.InTx(ctx, func(tx pgx.Tx) error {
-			return tx.QueryRow(ctx, s.kind.waits.decide, beyond).Scan(&c.Decided, &c.Again, &decided)
+			return tx.QueryRow(ctx, s.kind.waits.decide, beyond, limits).Scan(&c.Decided, &c.Again, &decided, &limits)
 		})
+	default:
+		if limits = nil; seconds(p.limits) < day {
+			c.Next = seconds(p.limits)
+		}
 	}
-	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+	if err != nil {
 		return c, Wrap("look for jobs that need not wait any more", err)
 	}
-	d.looked(began, beyond, lowest, decided)
+	d.looked(began, beyond, p.lowest, decided, limits)
 	return c, nil
 }
 

@@ -70,7 +70,7 @@ SELECT q.priority, q.ready_at, q.id, q.org_id, q.run_count + 1, clock_timestamp(
                   LEFT JOIN daybook.organizations o ON o.id = i.org_id) r) d
  CROSS JOIN (SELECT pg_current_xact_id()::text::bigint) AS x (own)
   JOIN daybook.jobs q ON q.id = ANY (d.ids)
- WHERE d.total <= @most AND q.state::text = 'pending' AND q.ready_at <= statement_timestamp()
+ WHERE d.total <= @most AND q.state::text = 'pending' AND q.fleet = @fleet AND q.ready_at <= statement_timestamp()
    FOR NO KEY UPDATE OF q SKIP LOCKED`
 
 // lockRecent locks what has just fallen due, if that is all that is due.

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -16,6 +15,8 @@ const (
 	pollLimit = `, set_config('statement_timeout', '100ms', true)`
 	// pollTimeout bounds a whole poll.
 	pollTimeout = time.Second
+	// waitsSoon is about the pause between two polls: what is to be decided by then is looked at.
+	waitsSoon = 12 * time.Second
 )
 
 // Polled is what a poll found.
@@ -23,7 +24,7 @@ type Polled struct {
 	// Fence is higher than every one drawn before.
 	Fence int64
 	// Looked: it was looked whether something is on record about jobs that wait (CheckWaits).
-	// Waits: something is.
+	// Waits: something is, or is to be decided soon.
 	Looked, Waits bool
 }
 
@@ -71,25 +72,21 @@ func (s *Store) poll(ctx context.Context, room Room) (p Polled, err error) {
 
 // sendPoll sends the statements of a poll.
 func (s *Store) sendPoll(ctx context.Context, args Args, part *due.Part) (p Polled, err error) {
-	began, beyond := time.Now(), s.decidedWaits.begin(time.Now())
-	var lowest int64
+	began := time.Now()
+	beyond, limits := s.decidedWaits.begin(began)
+	var found probed
 	batch := plannedBatch(s.pool, alongIndex+pollLimit)
 	batch.Queue(nextFence).QueryRow(func(row pgx.Row) error { return row.Scan(&p.Fence) })
 	batch.Queue(s.kind.sql(fullScanStmt), args).Query(func(rows pgx.Rows) error {
 		_, err := pgx.CollectRows(rows, partRow(part))
 		return err
 	})
-	batch.Queue(s.kind.waits.probe, beyond).QueryRow(func(row pgx.Row) error {
-		if err := row.Scan(&lowest); !errors.Is(err, pgx.ErrNoRows) {
-			return err
-		}
-		return nil
-	})
+	batch.Queue(s.kind.waits.probe, beyond, limits).QueryRow(found.scan)
 	if err := sendAll(ctx, s.pool, batch); err != nil {
 		return p, err
 	}
-	s.decidedWaits.looked(began, beyond, lowest, 0)
-	p.Looked, p.Waits = true, lowest > 0
+	s.decidedWaits.looked(began, beyond, found.lowest, 0, limits)
+	p.Looked, p.Waits = true, found.due(waitsSoon)
 	return p, nil
 }
 

@@ -22,8 +22,8 @@ type QueueStatus struct {
 	Estimated []models.JobState
 	// Due counts the pending jobs whose time has come.
 	Due int64
-	// Waiting counts the pending jobs that wait for their turn in a sequence or for other jobs: they
-	// are due when they need not any more.
+	// Waiting counts the pending jobs that wait for their turn in a sequence, for other jobs, or for the
+	// limit of their key: they are due when they need not any more.
 	Waiting int64
 	// StaleLeases counts leases that were neither completed nor renewed for StaleAfter.
 	StaleLeases int64
@@ -89,7 +89,8 @@ func (k *Kind) status(ctx context.Context, tx pgx.Tx, org string, s *QueueStatus
 	// table that is smaller, and for one organization, which may have few of the jobs. The sample is
 	// of the same pages each time, so that an estimate grows as the table does.
 	const counts = `
-SELECT 'pending', '', count(*), count(*) FILTER (WHERE ready_at <= transaction_timestamp()), count(*) FILTER (WHERE ready_at = '9999-12-31 00:00:00+00'), 0
+SELECT 'pending', '', count(*), count(*) FILTER (WHERE ready_at <= transaction_timestamp()/* jobs */ AND fleet <> -2/* accounting: */),
+       count(*) FILTER (WHERE ready_at = '9999-12-31 00:00:00+00'/* jobs */ OR fleet = -2/* accounting: */), 0
   FROM daybook.jobs WHERE num_nulls(nullif(state, 'pending')) = 1 AND ($2 = '' OR org_id = $2)
 UNION ALL
 SELECT 'leased', '', count(*), 0, 0, count(*) FILTER (WHERE last_attempted_at < transaction_timestamp() - make_interval(secs => $1))

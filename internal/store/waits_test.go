@@ -19,7 +19,7 @@ func TestNothingThatWaitsCostsAProbe(t *testing.T) {
 	db := pgtest.New(t)
 	s := store.NewQueue(db.Pool, store.Jobs)
 	_, err := db.Pool.Exec(t.Context(), `
-CREATE OR REPLACE FUNCTION daybook.check_waits(batch integer DEFAULT 500, beyond bigint DEFAULT 0, OUT decided integer, OUT again integer, OUT last bigint) LANGUAGE plpgsql
+CREATE OR REPLACE FUNCTION daybook.check_waits(batch integer DEFAULT 500, beyond bigint DEFAULT 0, since timestamptz DEFAULT '-infinity', OUT decided integer, OUT again integer, OUT last bigint, OUT left_from timestamptz) LANGUAGE plpgsql
 AS $$ BEGIN RAISE EXCEPTION 'it is called'; END $$`)
 	require.NoError(t, err)
 	c, err := s.CheckWaits(t.Context())

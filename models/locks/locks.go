@@ -48,6 +48,9 @@ const (
 	// Workers: each session on which a worker process waits holds its own, shared, for as long as the
 	// process lives. So its leases end early when it has died. Key: the hash of the worker's name.
 	Workers Class = 1684109682
+	// JobLimits: one transaction at a time gives out free places of keys of limits. It is only tried
+	// for. Key: 0.
+	JobLimits Class = 1684109683
 )
 
 // Names are the classes by the names that SQL has for them.
@@ -56,7 +59,7 @@ var Names = map[string]Class{
 	"configuration groups": ConfigurationGroups, "configurations": Configurations, "sampler": Sampler,
 	"adoption":         Adoption,
 	"task type leases": TaskTypeLeases, "async operations": AsyncOperations, "queue leases": QueueLeases,
-	"fleets": Fleets, "workers": Workers,
+	"fleets": Fleets, "workers": Workers, "job limits": JobLimits,
 }
 
 // Whole is a lock with one key alone, a number of 64 bits. PostgreSQL keeps these apart from those

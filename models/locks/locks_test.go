@@ -33,6 +33,7 @@ var takers = map[string][]string{
 	"async operations":     {"migrations/00025_async_operations.sql"},
 	"queue leases":         {"internal/store/queues_limits.go", "migrations/00029_jobs_claim.sql"},
 	"fleets":               {"migrations/00022_queues.sql"},
+	"job limits":           {"migrations/00030_limits.sql"},
 	"workers":              {"internal/store/reclaimer.go", "internal/store/wake/waker.go"},
 	"migrations":           {"migrations/migrations.go", "migrations/roles.go"},
 	"archive":              {"internal/store/archives.go"},

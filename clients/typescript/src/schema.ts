@@ -500,6 +500,72 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/limits": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the limits by key, in the order of the types
+         * @description It wants a token for all organizations.
+         *
+         *     Scope: `read`.
+         */
+        get: operations["listLimits"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/limits/{type}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Limit the jobs of a type by key
+         * @description Without parallel and rate the limit goes: a worker sets that of the type's policy again when it starts. It wants a token for all organizations.
+         *
+         *     Scope: `operate`.
+         */
+        put: operations["setLimit"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/limits/{type}/keys": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the 50 keys of a type that most jobs wait for
+         * @description It wants a token for all organizations.
+         *
+         *     Scope: `read`.
+         */
+        get: operations["listLimitedKeys"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/notifications/stats": {
         parameters: {
             query?: never;
@@ -1299,6 +1365,8 @@ export interface components {
             encrypt?: string[];
             /** @description Makes the request repeatable */
             idempotencyKey?: string;
+            /** @description What it shares its type's limit with, such as a customer's account; default what the limit says */
+            limitKey?: string;
             /** @description What it is about, to find it by */
             links?: components["schemas"]["Link"][];
             /**
@@ -1505,6 +1573,8 @@ export interface components {
             idempotencyKey?: string;
             /** Format: date-time */
             lastAttemptedAt?: string;
+            /** @description What it shares its type's limit with */
+            limitKey?: string;
             links: components["schemas"]["Link"][];
             /**
              * Format: int64
@@ -1593,6 +1663,78 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
+        KeyLimit: {
+            /**
+             * @description What the key of a job is that was enqueued without a limitKey: org_id or a member of the payload; absent: such a job has no limit
+             * @example payload.account_id
+             */
+            by?: string;
+            /** @description The policy of the type's handler says it; false: a person does */
+            declared: boolean;
+            /**
+             * Format: int64
+             * @description How many jobs of a key run at a time, over all workers; default any number
+             */
+            parallel?: number;
+            /**
+             * Format: int64
+             * @description How many attempts of a key begin in rateSeconds, over all workers; default any number
+             */
+            rate?: number;
+            /**
+             * Format: double
+             * @description The time of rate; default 1
+             */
+            rateSeconds?: number;
+            type: string;
+            /** Format: date-time */
+            updatedAt: string;
+        } & {
+            [key: string]: unknown;
+        };
+        LimitSettings: {
+            /**
+             * @description What the key of a job is that was enqueued without a limitKey: org_id or a member of the payload; absent: such a job has no limit
+             * @example payload.account_id
+             */
+            by?: string;
+            /**
+             * Format: int64
+             * @description How many jobs of a key run at a time, over all workers; default any number
+             */
+            parallel?: number;
+            /**
+             * Format: int64
+             * @description How many attempts of a key begin in rateSeconds, over all workers; default any number
+             */
+            rate?: number;
+            /**
+             * Format: double
+             * @description The time of rate; default 1
+             */
+            rateSeconds?: number;
+        };
+        LimitedKey: {
+            /**
+             * Format: int64
+             * @description Its jobs that run, or are about to
+             */
+            admitted: number;
+            key: string;
+            /**
+             * Format: date-time
+             * @description Since when the oldest of them is due
+             */
+            oldestDue: string;
+            orgId: string;
+            /**
+             * Format: int64
+             * @description Its jobs that are due and wait for those
+             */
+            waiting: number;
+        } & {
+            [key: string]: unknown;
+        };
         Link: {
             /** @example sub_1 */
             id: string;
@@ -1634,6 +1776,16 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
+        ListLimitedKeysResponse: {
+            keys: components["schemas"]["LimitedKey"][];
+        } & {
+            [key: string]: unknown;
+        };
+        ListLimitsResponse: {
+            limits: components["schemas"]["KeyLimit"][];
+        } & {
+            [key: string]: unknown;
+        };
         ListQueuesResponse: {
             /** @description For the next page; absent: this is the last one */
             nextCursor?: string;
@@ -1669,6 +1821,8 @@ export interface components {
             idempotencyKey?: string;
             /** Format: date-time */
             lastAttemptedAt?: string;
+            /** @description What it shares its type's limit with */
+            limitKey?: string;
             links: components["schemas"]["Link"][];
             /**
              * Format: int64
@@ -2014,7 +2168,7 @@ export interface components {
             staleLeases: number;
             /**
              * Format: int64
-             * @description Pending jobs that wait for their turn in a sequence or for other jobs; they are not due
+             * @description Pending jobs that wait for their turn in a sequence, for other jobs or for the limit of their key; they are not due
              */
             waiting: number;
         } & {
@@ -2114,6 +2268,13 @@ export interface components {
              * @description They have begun and go on in the server after the answer
              */
             running: number;
+        } & {
+            [key: string]: unknown;
+        };
+        SetLimitResponse: {
+            /** @description false: the limit was so already */
+            changed: boolean;
+            type: string;
         } & {
             [key: string]: unknown;
         };
@@ -2265,7 +2426,7 @@ export interface components {
             [key: string]: unknown;
         };
         WaitsFor: {
-            /** @description That of the other job, for a turn that of the job which has it, or the callback's name */
+            /** @description That of the other job, for a turn that of the job which has it, the callback's name, or the limitKey */
             id: string;
             /** @description The other job's; absent: it was removed, or there is none */
             state?: string;
@@ -2275,10 +2436,10 @@ export interface components {
              */
             until?: string;
             /**
-             * @description turn: its turn in its sequence
+             * @description turn: its turn in its sequence; limit: the jobs of its limitKey
              * @enum {string}
              */
-            what: "job" | "turn" | "callback";
+            what: "job" | "turn" | "callback" | "limit";
         } & {
             [key: string]: unknown;
         };
@@ -3678,8 +3839,8 @@ export interface operations {
                 idempotencyKey?: string;
                 /** @description Only of this named queue; default: the one that jobs without a queue are in */
                 queue?: string;
-                /** @description Only jobs that wait: for their turn in a sequence, for other jobs, or for a callback */
-                waits?: "turn" | "jobs" | "callback";
+                /** @description Only jobs that wait: for their turn in a sequence, for other jobs, for a callback, or for the limit of their key */
+                waits?: "turn" | "jobs" | "callback" | "limit";
                 /** @description Only with a link of this kind */
                 linkKind?: string;
                 /** @description Only with a link to this id */
@@ -5104,6 +5265,272 @@ export interface operations {
             };
             /** @description Unsupported Media Type */
             415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    listLimits: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListLimitsResponse"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    setLimit: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                type: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["LimitSettings"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SetLimitResponse"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unsupported Media Type */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    listLimitedKeys: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                type: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListLimitedKeysResponse"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };

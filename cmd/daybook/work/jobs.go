@@ -25,7 +25,7 @@ func jobsCommand(a *cli.App) *cobra.Command {
 	command := &cobra.Command{Use: "jobs", Short: "Enqueue, search, show, retry, edit, cancel and count jobs"}
 	command.AddCommand(jobsEnqueueCommand(a), jobsListCommand(a), jobsShowCommand(a), jobsDecryptCommand(a),
 		jobsRetryCommand(a), jobsEditCommand(a), jobsCancelCommand(a), jobsResumeCommand(a), jobsStatsCommand(a),
-		jobsTypesCommand(a))
+		jobsTypesCommand(a), jobsLimitCommand(a), jobsLimitsCommand(a))
 	return command
 }
 
@@ -46,7 +46,8 @@ func (f *jobsFlags) add(flags *pflag.FlagSet, states string) {
 	flags.StringVar(&f.until, "until", "", "only enqueued, or with failed jobs failed, before: the same")
 	flags.StringVar(&f.filter.Queue, "queue", "",
 		"only of this named queue; default: of the one that jobs without a queue are in")
-	flags.StringVar(&f.filter.Waits, "waits", "", "only those that wait for: turn (in their sequence), jobs or callback")
+	flags.StringVar(&f.filter.Waits, "waits", "",
+		"only those that wait for: turn (in their sequence), jobs, callback or limit (of their key)")
 	flags.StringVar(&f.about, "link", "", "only with a link, such as order=17")
 }
 
@@ -205,6 +206,7 @@ func printJob(a *cli.App, w io.Writer, d *listing.JobDetail, older string) error
 		{"queue", answers.Text(d.Queue)},
 		{"min version", versionText(d.MinVersion)},
 		{"sequence", answers.Text(d.Sequence)},
+		{"limit key", answers.Text(d.LimitKey)},
 		{"debounce key", answers.Text(d.DebounceKey)},
 		{"enqueued", cli.FormatTime(d.CreatedAt)},
 		{"due", dueOf(&d.Job)},

@@ -32,6 +32,8 @@ func waitsForText(w listing.WaitsFor) string {
 	switch w.What {
 	case "turn":
 		return fmt.Sprintf("its turn, which job %s has (%s)", w.ID, w.State)
+	case "limit":
+		return "the limit of its key " + w.ID
 	case "callback":
 		return fmt.Sprintf("the callback %s, until %s", w.ID, cli.OptionalTime(w.Until))
 	default:

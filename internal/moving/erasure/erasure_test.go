@@ -441,7 +441,8 @@ var harmless = map[string]string{
 	"daybook.accounting_returns": "go when a worker has read them",
 	"daybook.job_types":          "names of types", "daybook.job_workers": "names of workers",
 	"daybook.gauges": "figures", "daybook.history": "figures", "daybook.depths": "figures",
-	"daybook.queues": "names of queues", "daybook.fleets": "names of fleets", "daybook.queue_rates": "figures",
+	"daybook.job_limits": "types and numbers",
+	"daybook.queues":     "names of queues", "daybook.fleets": "names of fleets", "daybook.queue_rates": "figures",
 	"daybook.job_callbacks":     "goes with its job",
 	"daybook.job_workflows":     "ids of jobs, until their workflows have ended",
 	"daybook.schema_migrations": "the schema", "daybook.schema_texts": "the schema",
@@ -457,7 +458,7 @@ func TestEveryTableIsErasedOrHarmless(t *testing.T) {
 	t.Parallel()
 	erased := []string{
 		"daybook.jobs", "daybook.job_links", "daybook.attempt_log", "daybook.webhook_deliveries", "daybook.job_deliveries",
-		"daybook.job_steps", "daybook.bulk_operations",
+		"daybook.job_steps", "daybook.job_limit_rates", "daybook.bulk_operations",
 		"daybook.actions", "daybook.adopted_rows", "daybook.api_tokens",
 		"daybook.console_sessions", "daybook.organizations", "daybook.documents", "daybook.accounting_work_queue",
 	}

@@ -32,7 +32,7 @@ type JobFilter struct {
 	Key string
 	// Queue is the named queue; "default" is the one without a row.
 	Queue string
-	// Waits is what the job waits for: WaitsForTurn, WaitsForJobs or WaitsForCallback. Any other
+	// Waits is what the job waits for: WaitsForTurn, WaitsForJobs, WaitsForCallback or WaitsForLimit. Any other
 	// value is ErrInvalid.
 	Waits string
 }

@@ -12,10 +12,10 @@ import (
 
 // WaitsFor is one thing that a job waits for.
 type WaitsFor struct {
-	// What is "job", "turn" (in its sequence) or "callback".
+	// What is "job", "turn" (in its sequence), "callback" or "limit" (of its key).
 	What string `gorm:"column:what"`
-	// ID is that of the other job, for a turn that of the job which has it, or the name of the
-	// callback.
+	// ID is that of the other job, for a turn that of the job which has it, the name of the callback,
+	// or the key of the limit.
 	ID string `gorm:"column:id"`
 	// State is that of the other job; empty: it was removed, or there is none.
 	State models.JobState `gorm:"column:state"`
@@ -32,6 +32,8 @@ const (
 	// WaitsForCallback: its attempt, or the request that enqueued it, has asked for an answer from
 	// outside.
 	WaitsForCallback = "callback"
+	// WaitsForLimit: the jobs of its limit's key that may run at a time do, or their rate is used up.
+	WaitsForLimit = "limit"
 )
 
 // whereQueue leaves the jobs of a named queue; empty: of any.
@@ -55,10 +57,12 @@ func whereWaits(q *gorm.DB, what string) *gorm.DB {
 	case WaitsForJobs:
 		return q.Where(held + " AND EXISTS (SELECT FROM daybook.job_waits w WHERE w.job_id = jobs.id AND " +
 			"num_nulls(w.ended_as) = 1)")
+	case WaitsForLimit:
+		return q.Where("state = 'pending' AND fleet = -2")
 	case WaitsForCallback:
 		return q.Where("state = 'pending' AND last_error_code = ?", models.CodeAwaitingCallback)
 	}
-	_ = q.AddError(store.Invalid("a job waits for a turn, jobs or a callback, not %q", what))
+	_ = q.AddError(store.Invalid("a job waits for a turn, jobs, a callback or a limit, not %q", what))
 	return q
 }
 
@@ -73,6 +77,8 @@ UNION ALL
 SELECT 'job', w.awaits, coalesce(a.state::text, ''), NULL
   FROM (SELECT awaits FROM daybook.job_waits WHERE job_id = @id AND num_nulls(ended_as) = 1 ORDER BY awaits LIMIT 100) w
   LEFT JOIN daybook.jobs a ON a.id = w.awaits
+UNION ALL
+SELECT 'limit', j.limit_key, '', NULL FROM daybook.jobs j WHERE j.id = @id AND j.finished_at IS NULL AND j.fleet = -2
 UNION ALL
 SELECT 'callback', c.name, '', max(c.deadline)
   FROM daybook.job_callbacks c

@@ -220,7 +220,7 @@ type listJobsInput struct {
 	Code     string    `query:"code" maxLength:"100" doc:"Only with this error code"`
 	Key      string    `query:"idempotencyKey" maxLength:"255" doc:"Only with this idempotency key"`
 	Queue    string    `query:"queue" maxLength:"64" doc:"Only of this named queue; default: the one that jobs without a queue are in"`
-	Waits    string    `query:"waits" enum:"turn,jobs,callback" doc:"Only jobs that wait: for their turn in a sequence, for other jobs, or for a callback"`
+	Waits    string    `query:"waits" enum:"turn,jobs,callback,limit" doc:"Only jobs that wait: for their turn in a sequence, for other jobs, for a callback, or for the limit of their key"`
 	LinkKind string    `query:"linkKind" maxLength:"64" doc:"Only with a link of this kind"`
 	LinkID   string    `query:"linkId" maxLength:"255" doc:"Only with a link to this id"`
 	Since    time.Time `query:"since" doc:"Only enqueued since; with state failed: only failed since"`

@@ -24,6 +24,7 @@ type enqueueJobInput struct {
 		Unique         bool           `json:"unique,omitempty" doc:"Have no second one of the same type and payload while one waits or runs"`
 		Queue          string         `json:"queue,omitempty" maxLength:"64" doc:"The named queue; default the queue default"`
 		Sequence       string         `json:"sequence,omitempty" maxLength:"255" doc:"Work it after the earlier jobs of the organization with this key: each begins when the one before it is completed or cancelled"`
+		LimitKey       string         `json:"limitKey,omitempty" maxLength:"255" doc:"What it shares its type's limit with, such as a customer's account; default what the limit says"`
 		After          []string       `json:"after,omitempty" maxItems:"100" doc:"Ids of jobs of the organization that must be completed before it is due"`
 		AfterAnyEnd    bool           `json:"afterAnyEnd,omitempty" doc:"Have it wait until those of after have ended in any way: completed, as dead letters, cancelled or removed"`
 		Encrypt        []string       `json:"encrypt,omitempty" maxItems:"100" doc:"Members of the payload to keep encrypted in the database, or * alone for all"`
@@ -69,6 +70,7 @@ func (s *server) enqueueJob(ctx context.Context, in *enqueueJobInput) (*enqueueO
 		IdempotencyKey: b.IdempotencyKey, RunAt: b.RunAt, Priority: priority(b.Priority), MaxAttempts: b.MaxAttempts,
 		Links: links, Unique: b.Unique, MinVersion: b.MinVersion, Encryption: s.Encryption, Encrypt: b.Encrypt,
 		SkipValidation: b.SkipValidation, Queue: b.Queue, Sequence: b.Sequence, After: b.After, AfterAnyEnd: b.AfterAnyEnd,
+		LimitKey: b.LimitKey,
 	}
 	if d := b.Debounce; d != nil {
 		options.Debounce = queue.Debounce{

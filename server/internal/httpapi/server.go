@@ -131,6 +131,7 @@ func newServer(o Options) (*server, *http.ServeMux) {
 	s.deadLetters()
 	s.bulk()
 	s.queues()
+	s.keyLimits()
 	s.accounting()
 	s.accountingElsewhere()
 	s.tasks()

@@ -1,0 +1,93 @@
+package queue_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/daybook-dev/daybook/queue"
+)
+
+// TestClaimsKeepLimits: claims by SQL get no more jobs of a key than its limit says, and the next
+// ones when those have ended, also by a lost lease.
+func TestClaimsKeepLimits(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.exec(`SELECT daybook.set_job_limit('w', parallel => 2)`)
+	b.exec(`SELECT daybook.start_job_worker('a', '{w}'), daybook.start_job_worker('b', '{w}')`)
+	for range 5 {
+		b.enqueued("o", queue.JobOptions{LimitKey: "k"})
+	}
+	b.enqueued("o", queue.JobOptions{LimitKey: "other"})
+	first := b.claims("a", 10)
+	require.Len(t, first, 3, "two of the key, and the other one")
+	assert.Empty(t, b.claims("b", 10))
+	b.exec(`SELECT daybook.complete_job($1, $2)`, first[0].JobID, first[0].Fence)
+	next := b.claims("b", 10)
+	require.Len(t, next, 1, "it has the place of the one that ended")
+	assert.NotContains(t, []string{first[0].JobID, first[1].JobID, first[2].JobID}, next[0].JobID)
+	b.exec(`SELECT daybook.stop_job_worker('a')`)
+	assert.Len(t, b.claims("b", 10), 2, "the other key's job, and one for the place of what was given back")
+	assert.Empty(t, b.claims("b", 10))
+}
+
+// TestLimitKeyFollowsThePayload: an edited job, and a debounced one with a newer payload, has the
+// limit of its payload.
+func TestLimitKeyFollowsThePayload(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.exec(`SELECT daybook.set_job_limit('w', by => 'payload.account', parallel => 1)`)
+	key := func(id string) (key string) {
+		const read = `SELECT coalesce(limit_key, '') FROM daybook.jobs WHERE id = $1`
+		require.NoError(t, b.Pool.QueryRow(t.Context(), read, id).Scan(&key))
+		return key
+	}
+	enqueue := func(payload string, o queue.JobOptions) string {
+		job, err := queue.EnqueueJob(t.Context(), b.Pool, "o", queue.RawPayload{Type: "w", Data: []byte(payload)}, o)
+		require.NoError(t, err)
+		return job.ID
+	}
+	later := queue.JobOptions{RunAt: time.Now().Add(time.Hour)}
+	plain := enqueue(`{"account": "a"}`, later)
+	assert.Equal(t, "a", key(plain))
+	b.exec(`SELECT daybook.edit_job($1, '{"account": "b"}')`, plain)
+	assert.Equal(t, "b", key(plain))
+	later.LimitKey = "own"
+	own := enqueue(`{"account": "a"}`, later)
+	b.exec(`SELECT daybook.edit_job($1, '{"account": "b"}')`, own)
+	assert.Equal(t, "own", key(own), "a key that the request gave stays")
+
+	debounce := queue.JobOptions{Debounce: queue.Debounce{Key: "d", Wait: time.Minute}}
+	waits := enqueue(`{"account": "a"}`, debounce)
+	assert.Equal(t, "a", key(waits))
+	assert.Equal(t, waits, enqueue(`{"account": "b"}`, debounce))
+	assert.Equal(t, "b", key(waits))
+	debounce.LimitKey = "own"
+	assert.Equal(t, waits, enqueue(`{"account": "c"}`, debounce))
+	assert.Equal(t, "own", key(waits))
+}
+
+// TestEditedJobFreesItsPlace: a job that holds a place of a key and gets another one leaves it to the
+// next.
+func TestEditedJobFreesItsPlace(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.exec(`SELECT daybook.set_job_limit('w', by => 'payload.account', parallel => 1)`)
+	var ids []string
+	for range 2 {
+		payload := queue.RawPayload{Type: "w", Data: []byte(`{"account": "a"}`)}
+		job, err := queue.EnqueueJob(t.Context(), b.Pool, "o", payload, queue.JobOptions{})
+		require.NoError(t, err)
+		ids = append(ids, job.ID)
+	}
+	fleet := func(id string) (fleet int) {
+		require.NoError(t, b.Pool.QueryRow(t.Context(), `SELECT fleet FROM daybook.jobs WHERE id = $1`, id).Scan(&fleet))
+		return fleet
+	}
+	b.exec(`SELECT daybook.check_waits()`)
+	assert.Equal(t, []int{0, -2}, []int{fleet(ids[0]), fleet(ids[1])})
+	b.exec(`SELECT daybook.edit_job($1, '{"account": "b"}')`, ids[0])
+	assert.Equal(t, []int{-1, 0}, []int{fleet(ids[0]), fleet(ids[1])})
+}
