@@ -526,7 +526,7 @@ CREATE FUNCTION daybook.cancel_jobs(job_ids text[], states text[]) RETURNS integ
         UPDATE daybook.jobs j
            SET state              = CASE WHEN j.working THEN j.state ELSE 'cancelled' END,
                cancel_requested   = j.working,
-               generation         = CASE WHEN j.working THEN j.leased_generation ELSE j.generation END + 1,
+               generation         = j.generation + (NOT j.cancel_requested)::integer,
                run_count          = CASE WHEN j.state = 'leased' AND NOT j.working THEN greatest(j.run_count - 1, 0) ELSE j.run_count END,
                reclaims          = CASE WHEN j.working THEN j.reclaims ELSE 0 END,
                finished_at        = CASE WHEN NOT j.working THEN clock_timestamp() END,
@@ -1040,6 +1040,35 @@ BEGIN
 END
 $$;
 
+-- Name: check_step(text, text, integer); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.check_step(job_id text, name text, bytes integer) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    others CONSTANT bigint := (SELECT count(*) FROM daybook.job_steps s WHERE s.job_id = check_step.job_id AND s.name <> check_step.name);
+    total  bigint := check_step.bytes;
+BEGIN
+    IF (octet_length(check_step.name) BETWEEN 1 AND 64) IS NOT TRUE THEN
+        RAISE EXCEPTION 'the name of a step must have 1 to 64 bytes' USING ERRCODE = 'DB010', DETAIL = 'STEP_INVALID';
+    END IF;
+    IF others >= 1000 THEN
+        RAISE EXCEPTION 'the job has kept % steps', others USING ERRCODE = 'DB010', DETAIL = 'STEP_INVALID', HINT = 'use a loop: one step of many rounds';
+    END IF;
+    IF check_step.bytes > 1048576 THEN
+        RAISE EXCEPTION 'the result of step % has % bytes, and may have 1048576', quote_literal(check_step.name), check_step.bytes
+            USING ERRCODE = 'DB010', DETAIL = 'STEP_NOT_STORED', HINT = 'store it elsewhere, and keep where it is';
+    END IF;
+    IF others >= 16 THEN
+        total := total + (SELECT sum(octet_length(s.result::text)) FROM daybook.job_steps s WHERE s.job_id = check_step.job_id AND s.name <> check_step.name);
+    END IF;
+    IF total > 16777216 THEN
+        RAISE EXCEPTION 'with step % the steps of the job have % bytes, and may have 16777216', quote_literal(check_step.name), total
+            USING ERRCODE = 'DB010', DETAIL = 'STEP_NOT_STORED', HINT = 'store results elsewhere, and keep where they are';
+    END IF;
+END
+$$;
+
 -- Name: check_waiting_job(text); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.check_waiting_job(job_id text) RETURNS boolean
@@ -1123,7 +1152,7 @@ COMMENT ON FUNCTION daybook.claim_async_operation(p_operation_id uuid) IS 'lease
 
 -- Name: claim_jobs(text, integer); Type: FUNCTION; Schema: daybook; Owner: -
 
-CREATE FUNCTION daybook.claim_jobs(worker text, most integer DEFAULT 1) RETURNS TABLE(job_id text, org_id text, type text, payload jsonb, attempt integer, max_attempts integer, fence bigint, idempotency_key text, priority integer, queue text, enqueued_at timestamp with time zone, traceparent text)
+CREATE FUNCTION daybook.claim_jobs(worker text, most integer DEFAULT 1) RETURNS TABLE(job_id text, org_id text, type text, payload jsonb, attempt integer, max_attempts integer, fence bigint, idempotency_key text, priority integer, queue text, enqueued_at timestamp with time zone, traceparent text, steps integer)
     LANGUAGE plpgsql
     AS $$
 #variable_conflict use_column
@@ -1178,7 +1207,8 @@ BEGIN
     END LOOP;
     RETURN QUERY
     SELECT j.id, j.org_id, j.type, j.payload, j.run_count, daybook.async_operation_attempts(j), j.fence, coalesce(j.idempotency_key, j.id), j.priority::integer, j.queue,
-           j.created_at, j.traceparent::text
+           j.created_at, j.traceparent::text,
+           CASE WHEN j.awaited THEN (SELECT count(*)::integer FROM daybook.job_steps s WHERE s.job_id = j.id) ELSE 0 END
       FROM daybook.jobs j
      WHERE j.id = ANY (ids) AND j.fence = mine
      ORDER BY j.priority, j.ready_at, j.id;
@@ -1496,6 +1526,9 @@ BEGIN
         CONTINUE WHEN NOT FOUND;
         IF opened.state = 'pending' AND keep = 'first' THEN
             UPDATE daybook.jobs j SET generation = j.generation + 1, updated_at = clock_timestamp() WHERE j.id = opened.id;
+            IF opened.awaited THEN
+                DELETE FROM daybook.job_steps s WHERE s.job_id = opened.id; -- they were kept before this request
+            END IF;
             job_id := opened.id;
             duplicate := true;
             result := 'unchanged';
@@ -1527,6 +1560,66 @@ $_$;
 -- Name: FUNCTION debounce_job(org_id text, type text, payload jsonb, debounce jsonb, priority integer, max_attempts integer, links jsonb, queue text, limit_key text, OUT job_id text, OUT duplicate boolean, OUT result text); Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON FUNCTION daybook.debounce_job(org_id text, type text, payload jsonb, debounce jsonb, priority integer, max_attempts integer, links jsonb, queue text, limit_key text, OUT job_id text, OUT duplicate boolean, OUT result text) IS 'Asks for a background job that waits for further requests with its key: enqueue_job with debounce';
+
+-- Name: debounce_jobs(text[], text[], jsonb[], jsonb[], text[], timestamp with time zone[], integer[], integer[], jsonb[], boolean[], text[], text[], jsonb[], integer[], text[]); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.debounce_jobs(org_ids text[], types text[], payloads jsonb[], debounces jsonb[], idempotency_keys text[], ready_ats timestamp with time zone[], priorities integer[], max_attempts integer[], links jsonb[], unique_payloads boolean[], queues text[], sequences text[], afters jsonb[], min_versions integer[], limit_keys text[]) RETURNS TABLE(ordinal integer, job_id text, duplicate boolean, result text)
+    LANGUAGE plpgsql
+    AS $_$
+#variable_conflict use_column
+DECLARE
+    req   record;
+    -- As in enqueue_jobs; null: all are made one by one.
+    ids   text[];
+    fresh text[];
+    due   timestamptz;
+BEGIN
+    IF num_nonnulls(idempotency_keys, ready_ats, links, unique_payloads, queues, sequences, afters, min_versions, limit_keys) = 0
+       AND NOT EXISTS (SELECT FROM daybook.job_limits l WHERE l.type = ANY (types))
+       AND (SELECT bool_and(d IS NOT NULL AND daybook.is_plain_debounce(d)) FROM unnest(debounces) AS d) THEN
+        ids := daybook.new_ids(cardinality(debounces));
+        WITH ins AS (
+            INSERT INTO daybook.jobs AS j (id, org_id, type, payload, unique_hash, debounce_key, ready_at, first_ready_at, priority, max_attempts)
+            SELECT u.id, u.org, u.type,
+                   CASE WHEN u.type ~ '^[A-Za-z][A-Za-z0-9_.:-]*$'
+                             AND NOT daybook.job_in_doubt(u.org, u.type, u.payload, u.payload::text, NULL, NULL, u.priority, u.attempts, NULL) THEN u.payload
+                        ELSE daybook.check_job(u.org, u.type, u.payload, u.payload::text, NULL, NULL, u.priority, u.attempts, NULL) END,
+                   daybook.job_debounce_hash(u.type, u.key), u.key, u.due, u.due, coalesce(u.priority, 2), u.attempts
+              FROM (SELECT DISTINCT ON (x.org COLLATE "C", x.type COLLATE "C", x.debounce ->> 'key' COLLATE "C") x.*, x.debounce ->> 'key' AS key,
+                           clock_timestamp() + make_interval(secs => daybook.debounce_seconds(x.debounce, 'wait_seconds')) AS due
+                      FROM unnest(ids, org_ids, types, payloads, priorities, debounce_jobs.max_attempts, debounces)
+                           WITH ORDINALITY AS x (id, org, type, payload, priority, attempts, debounce, n)
+                     ORDER BY x.org COLLATE "C", x.type COLLATE "C", x.debounce ->> 'key' COLLATE "C", x.n) u
+            ON CONFLICT (org_id, unique_hash) WHERE unique_hash IS NOT NULL AND state IN ('pending', 'leased') DO UPDATE SET id = j.id WHERE false
+            RETURNING j.id, j.ready_at
+        )
+        SELECT array_agg(ins.id), min(ins.ready_at) INTO fresh, due FROM ins;
+        IF daybook.must_wake(daybook.jobs_key(0), due) THEN
+            PERFORM daybook.wake_job_queue(0);
+        END IF;
+    END IF;
+    RETURN QUERY
+    SELECT x.n::integer, x.id, false, 'enqueued'::text
+      FROM unnest(ids) WITH ORDINALITY AS x (id, n)
+     WHERE (x.id IN (SELECT unnest(fresh))) IS TRUE;
+    FOR req IN
+        SELECT u.*
+          FROM unnest(org_ids, types, payloads, idempotency_keys, ready_ats, priorities, debounce_jobs.max_attempts, links, unique_payloads,
+                      queues, sequences, afters, min_versions, debounces, limit_keys)
+               WITH ORDINALITY AS u (org, type, payload, key, ready_at, priority, attempts, links, is_unique, queue, sequence, after, min_version, debounce,
+                                     limit_key, n)
+         WHERE u.debounce IS NOT NULL AND (ids[u.n] IN (SELECT unnest(fresh))) IS NOT TRUE
+         ORDER BY u.org COLLATE "C", u.type COLLATE "C", u.debounce ->> 'key' COLLATE "C", u.n
+    LOOP
+        ordinal := req.n;
+        SELECT e.job_id, e.duplicate, e.result INTO job_id, duplicate, result
+          FROM daybook.enqueue_job(req.org, req.type, req.payload, req.key, req.ready_at, req.priority, req.attempts, req.links,
+                                   coalesce(req.is_unique, false), req.queue, req.sequence, daybook.job_ids(req.after), min_version => req.min_version, debounce => req.debounce,
+                                   limit_key => req.limit_key) e;
+        RETURN NEXT;
+    END LOOP;
+END
+$_$;
 
 -- Name: debounce_seconds(jsonb, text); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -1634,7 +1727,7 @@ COMMENT ON FUNCTION daybook.delete_queue(name text) IS 'Deletes a named queue th
 
 CREATE FUNCTION daybook.edit_job(INOUT job_id text, payload jsonb, actor text DEFAULT NULL::text, retry text DEFAULT NULL::text, generation bigint DEFAULT NULL::bigint, type text DEFAULT NULL::text, OUT result text, OUT reason text) RETURNS record
     LANGUAGE plpgsql
-    AS $_$
+    AS $$
 #variable_conflict use_column
 DECLARE
     job     daybook.jobs;
@@ -1654,9 +1747,9 @@ BEGIN
             RAISE EXCEPTION 'job % is being worked', job.id USING ERRCODE = 'DB040', HINT = 'edit it when its attempt has ended';
         WHEN job.generation <> edit_job.generation THEN
             RAISE EXCEPTION 'job % was changed meanwhile', job.id USING ERRCODE = 'DB041', HINT = 'look at it again, and repeat the edit if it is still right';
-        WHEN job.payload ? '$encrypted' AND NOT edit_job.payload ? '$encrypted' THEN
-            RAISE EXCEPTION 'the payload of job % is encrypted, and the new one is not', job.id
-                USING ERRCODE = 'DB010', HINT = 'name the members to encrypt, as when the job was enqueued';
+        WHEN daybook.edit_refusal(job.payload, edit_job.payload) IS NOT NULL THEN
+            RAISE EXCEPTION 'the payload of job % %', job.id, daybook.edit_refusal(job.payload, edit_job.payload)
+                USING ERRCODE = 'DB010', HINT = 'give all of it, and name the members to encrypt, as when the job was enqueued';
         WHEN jsonb_array_length(job.edits) >= 100 THEN
             RAISE EXCEPTION 'job % was edited 100 times', job.id USING ERRCODE = 'DB010', HINT = 'cancel it, and enqueue a new one';
         ELSE
@@ -1688,7 +1781,7 @@ EXCEPTION WHEN unique_violation THEN
     RAISE EXCEPTION 'another job with the payload or schedule of job % is open, and one of the two may be', job.id
         USING ERRCODE = 'DB042', HINT = 'wait for its end, or cancel it, and edit then';
 END
-$_$;
+$$;
 
 -- Name: FUNCTION edit_job(INOUT job_id text, payload jsonb, actor text, retry text, generation bigint, type text, OUT result text, OUT reason text); Type: COMMENT; Schema: daybook; Owner: -
 
@@ -1700,31 +1793,57 @@ CREATE FUNCTION daybook.edit_jobs(job_ids text[], states text[], patch jsonb, ac
     LANGUAGE plpgsql
     AS $$
 DECLARE
-    job     record;
-    changed integer := 0;
+    job      record;
+    wanted   jsonb;
+    edited   text[];
+    together boolean;
 BEGIN
-    FOR job IN
-        SELECT j.id, daybook.patch_json(j.payload, patch) AS wanted, j.payload
-          FROM daybook.jobs j
-         WHERE j.id = ANY (job_ids) AND j.state::text = ANY (states) AND j.state IN ('pending', 'failed', 'cancelled')
-         ORDER BY j.id
-           FOR NO KEY UPDATE SKIP LOCKED
-    LOOP
-        CONTINUE WHEN (job.wanted <> job.payload) IS NOT TRUE;
+    PERFORM daybook.patch_json('{}', patch);
+    PERFORM daybook.retry_due(retry, NULL) WHERE retry IS NOT NULL;
+    FOREACH together IN ARRAY '{true,false}'::boolean[] LOOP
+        edited := '{}';
         BEGIN
-            PERFORM daybook.edit_job(job.id, job.wanted, actor, retry);
-            changed := changed + 1;
-        EXCEPTION WHEN SQLSTATE 'DB010' OR SQLSTATE 'DB020' OR SQLSTATE 'DB021' OR SQLSTATE 'DB023' OR SQLSTATE 'DB042' THEN
-            NULL; -- it is left as it is
+            FOR job IN
+                SELECT j.id, j.payload
+                  FROM daybook.jobs j
+                 WHERE j.id = ANY (job_ids) AND j.state::text = ANY (states) AND j.state IN ('pending', 'failed', 'cancelled')
+                 ORDER BY j.id
+                   FOR NO KEY UPDATE SKIP LOCKED
+            LOOP
+                BEGIN
+                    wanted := daybook.patched_payload(job.payload, patch);
+                    CONTINUE WHEN wanted IS NULL;
+                    PERFORM daybook.edit_job(job.id, wanted, actor, CASE WHEN NOT together THEN retry END);
+                    edited := edited || job.id;
+                EXCEPTION WHEN SQLSTATE 'DB010' OR SQLSTATE 'DB020' OR SQLSTATE 'DB021' OR SQLSTATE 'DB023' OR SQLSTATE 'DB042' THEN
+                    NULL; -- it is left as it is
+                END;
+            END LOOP;
+            EXIT WHEN NOT together OR retry IS NULL OR daybook.retry_jobs(edited, states, retry) = cardinality(edited);
+            RAISE unique_violation;
+        EXCEPTION WHEN unique_violation THEN
+            NULL;
         END;
     END LOOP;
-    RETURN changed;
+    RETURN cardinality(edited);
 END
 $$;
 
 -- Name: FUNCTION edit_jobs(job_ids text[], states text[], patch jsonb, actor text, retry text); Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON FUNCTION daybook.edit_jobs(job_ids text[], states text[], patch jsonb, actor text, retry text) IS 'edit_job with a JSON patch (RFC 6902) for many: those in one of the states that no other transaction has locked. retry: null, or retry_job''s mode';
+
+-- Name: edit_refusal(jsonb, jsonb); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.edit_refusal(before jsonb, after jsonb) RETURNS text
+    LANGUAGE sql IMMUTABLE
+    AS $_$
+    SELECT CASE
+        WHEN NOT $1 ? '$encrypted' THEN NULL
+        WHEN NOT $2 ? '$encrypted' THEN 'is encrypted, and the new one is not'
+        WHEN $1 -> '$encrypted' = $2 -> '$encrypted' AND $2 - ARRAY(SELECT jsonb_object_keys($1)) <> '{}'
+            THEN 'is encrypted, and the new one has further members in plain' END
+$_$;
 
 -- Name: end_async_operation(daybook.jobs, daybook.attempt_outcome, jsonb, text, text, interval); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -2248,21 +2367,9 @@ BEGIN
                  WHERE u.debounce IS NULL) x
          CROSS JOIN LATERAL daybook.enqueue_jobs(x.orgs, x.types, x.payloads, x.keys, x.ready_ats, x.priorities, x.attempts, x.links, x.uniques,
                                                  x.queues, x.sequences, x.afters, x.any_ends, x.min_versions, limit_keys => x.limit_keys) e;
-        FOR req IN
-            SELECT u.*
-              FROM unnest(org_ids, types, payloads, idempotency_keys, ready_ats, priorities, enqueue_jobs.max_attempts, links, unique_payloads,
-                          queues, sequences, afters, min_versions, debounces, limit_keys)
-                   WITH ORDINALITY AS u (org, type, payload, key, ready_at, priority, attempts, links, is_unique, queue, sequence, after, min_version, debounce, limit_key, n)
-             WHERE u.debounce IS NOT NULL
-             ORDER BY u.org COLLATE "C", u.type COLLATE "C", u.debounce ->> 'key' COLLATE "C", u.n
-        LOOP
-            ordinal := req.n;
-            SELECT e.job_id, e.duplicate, e.result INTO job_id, duplicate, result
-              FROM daybook.enqueue_job(req.org, req.type, req.payload, req.key, req.ready_at, req.priority, req.attempts, req.links,
-                                       coalesce(req.is_unique, false), req.queue, req.sequence, daybook.job_ids(req.after), min_version => req.min_version, debounce => req.debounce,
-                                       limit_key => req.limit_key) e;
-            RETURN NEXT;
-        END LOOP;
+        RETURN QUERY
+        SELECT d.* FROM daybook.debounce_jobs(org_ids, types, payloads, debounces, idempotency_keys, ready_ats, priorities, enqueue_jobs.max_attempts,
+                                              links, unique_payloads, queues, sequences, afters, min_versions, limit_keys) d;
         RETURN;
     END IF;
     ids := daybook.new_ids(total);
@@ -3003,7 +3110,7 @@ $_$;
 CREATE FUNCTION daybook.job_slot(type text, queue text, min_version integer) RETURNS text
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     AS $_$
-    SELECT CASE WHEN $3 IS NULL THEN coalesce($1 || '/' || $2, $1) ELSE $1 || '/' || coalesce($2, '') || '/' || $3::text END
+    SELECT CASE WHEN $3 IS NULL THEN coalesce($1 || '/' || $2, $1) ELSE daybook.versioned_job_slot($1, $2, $3) END
 $_$;
 
 -- Name: FUNCTION job_slot(type text, queue text, min_version integer); Type: COMMENT; Schema: daybook; Owner: -
@@ -3195,6 +3302,32 @@ BEGIN
     RETURN NEW;
 END
 $$;
+
+-- Name: keep_step(text, bigint, text, jsonb, boolean, integer, integer, double precision, boolean); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.keep_step(job_id text, fence bigint, name text, result jsonb, done boolean DEFAULT true, round integer DEFAULT 1, place integer DEFAULT 1, took double precision DEFAULT 0, again boolean DEFAULT false) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    job   CONSTANT daybook.jobs := daybook.held_job(keep_step.job_id, keep_step.fence);
+    value CONSTANT jsonb := coalesce(keep_step.result, 'null');
+BEGIN
+    IF job.id IS NULL THEN
+        RAISE EXCEPTION 'job % is not held by this claim any more', keep_step.job_id
+            USING ERRCODE = 'DB031', HINT = 'roll back, and leave the job alone: another attempt has it, or it is done';
+    END IF;
+    PERFORM daybook.check_step(job.id, keep_step.name, octet_length(value::text));
+    IF NOT daybook.put_step(job.id, job.awaited, keep_step.name, keep_step.place, job.run_count, value, keep_step.done, keep_step.round,
+                            keep_step.took, keep_step.again) THEN
+        RAISE EXCEPTION 'round % of step % is kept already, or the one before it is not', keep_step.round, quote_literal(keep_step.name)
+            USING ERRCODE = 'DB031', HINT = 'roll back, and read daybook.job_steps: it has what is kept';
+    END IF;
+END
+$$;
+
+-- Name: FUNCTION keep_step(job_id text, fence bigint, name text, result jsonb, done boolean, round integer, place integer, took double precision, again boolean); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.keep_step(job_id text, fence bigint, name text, result jsonb, done boolean, round integer, place integer, took double precision, again boolean) IS 'Keeps the result of a step of a claimed job (daybook.job_steps has what is kept), alone or in the transaction that writes its effects. round: from 1, of a loop, which goes on unless done. again: the answer of a call before may be lost. DB031, which undoes that, when the claim is lost or the round is there; DB010 with STEP_INVALID or STEP_NOT_STORED as its detail when it cannot be kept';
 
 -- Name: lease_async_operation(uuid, text); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -3876,6 +4009,7 @@ BEGIN
                 RAISE EXCEPTION 'a JSON patch cannot % %', op, step ->> 'path' USING ERRCODE = 'DB010';
             ELSE
         END CASE;
+        CONTINUE WHEN doc IS NULL; -- an earlier operation did not apply
         doc := CASE op
             WHEN 'test' THEN CASE WHEN daybook.json_at(doc, place) = value THEN doc END
             WHEN 'remove' THEN CASE WHEN daybook.json_at(doc, place) IS NOT NULL THEN doc #- place END
@@ -3883,6 +4017,10 @@ BEGIN
             WHEN 'move' THEN daybook.json_add(doc #- daybook.json_place(step -> 'from'), place, value)
             ELSE daybook.json_add(doc, place, value)
         END;
+        -- Copies of copies would soon fill the memory.
+        IF pg_column_size(doc) > 10 * 131072 THEN
+            RAISE EXCEPTION 'the patched document has more than 1310720 bytes' USING ERRCODE = 'DB020', HINT = 'a payload may have 131072';
+        END IF;
     END LOOP;
     RETURN doc;
 END
@@ -3891,6 +4029,21 @@ $$;
 -- Name: FUNCTION patch_json(doc jsonb, patch jsonb); Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON FUNCTION daybook.patch_json(doc jsonb, patch jsonb) IS 'The document with a JSON patch (RFC 6902); null: the patch does not apply, because a place is missing or a test fails';
+
+-- Name: patched_payload(jsonb, jsonb); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.patched_payload(payload jsonb, patch jsonb) RETURNS jsonb
+    LANGUAGE plpgsql IMMUTABLE
+    AS $_$
+DECLARE
+    patched CONSTANT jsonb := nullif(daybook.patch_json(payload, patch), payload);
+BEGIN
+    IF patched IS NOT NULL AND patched -> '$encrypted' IS DISTINCT FROM payload -> '$encrypted' THEN
+        RAISE EXCEPTION 'a JSON patch reaches the plain members of a payload alone, not "$encrypted"' USING ERRCODE = 'DB010';
+    END IF;
+    RETURN patched;
+END
+$_$;
 
 -- Name: pause_queue(text, boolean); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -3917,6 +4070,26 @@ $$;
 -- Name: FUNCTION pause_queue(name text, paused boolean); Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON FUNCTION daybook.pause_queue(name text, paused boolean) IS 'Pauses a named queue, or, with false, resumes it';
+
+-- Name: put_step(text, boolean, text, integer, integer, jsonb, boolean, integer, double precision, boolean); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.put_step(job_id text, awaited boolean, name text, place integer, attempt integer, result jsonb, done boolean, round integer, took double precision, again boolean) RETURNS boolean
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    IF NOT put_step.awaited THEN
+        UPDATE daybook.jobs j SET awaited = true WHERE j.id = put_step.job_id;
+    END IF;
+    INSERT INTO daybook.job_steps AS s (job_id, name, position, attempt, result, done, times, started_at)
+    VALUES (put_step.job_id, put_step.name, put_step.place, put_step.attempt, put_step.result, put_step.done, put_step.round,
+            clock_timestamp() - make_interval(secs => put_step.took))
+        ON CONFLICT ON CONSTRAINT job_steps_pkey DO UPDATE
+       SET position = excluded.position, attempt = excluded.attempt, result = excluded.result, done = excluded.done, times = excluded.times,
+           kept_at = clock_timestamp()
+     WHERE s.times = excluded.times - 1 OR put_step.again AND s.times = excluded.times AND s.attempt = excluded.attempt;
+    RETURN FOUND;
+END
+$$;
 
 -- Name: queue_fleet(text); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -4390,12 +4563,13 @@ BEGIN
         WHEN 'completed' THEN
             RAISE EXCEPTION 'job % is completed', job.id USING ERRCODE = 'DB012', HINT = 'enqueue a new one';
         WHEN 'leased' THEN
-            -- It is being worked; only a requested cancellation is withdrawn.
+            -- It is being worked; only a requested cancellation is withdrawn. What was asked for before
+            -- that one stands: it counts on, as in cancel_jobs.
             result := CASE WHEN job.cancel_requested THEN 'coalesced' ELSE 'unchanged' END;
             reason := CASE WHEN NOT job.cancel_requested THEN 'the job runs already' END;
             IF job.cancel_requested THEN
                 UPDATE daybook.jobs j
-                   SET cancel_requested = false, generation = j.leased_generation, updated_at = clock_timestamp()
+                   SET cancel_requested = false, generation = j.generation - 1, updated_at = clock_timestamp()
                  WHERE j.id = job.id;
             END IF;
             RETURN;
@@ -5009,6 +5183,16 @@ BEGIN
      WHERE pg_try_advisory_xact_lock_shared(daybook.lock_class('configurations'), hashtext(own.o));
 END
 $$;
+
+-- Name: versioned_job_slot(text, text, integer); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.versioned_job_slot(type text, queue text, min_version integer) RETURNS text
+    LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
+    AS $_$
+BEGIN
+    RETURN $1 || '/' || coalesce($2, '') || '/' || $3::text;
+END
+$_$;
 
 -- Name: wake_accounting_queue(); Type: FUNCTION; Schema: daybook; Owner: -
 
