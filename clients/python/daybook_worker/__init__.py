@@ -234,6 +234,9 @@ class Worker:
                     raise JobError("this worker cannot decrypt payloads", "KEY_UNKNOWN")
                 result, unstored = as_json(self._handlers[job.type].work(job))
                 job._steps.close()
+                with self._changed:  # what is done in time may be put on record later
+                    _, until = self._running[job.job_id, job.fence]
+                    self._running[job.job_id, job.fence] = job, until + OUTAGE_PATIENCE
                 self._enduring(lambda: self._complete(job, result, unstored))
             except Exception as e:
                 self._end(job, e)

@@ -297,6 +297,7 @@ export class Worker {
         if ("$encrypted" in job.payload) throw new JobError("this worker cannot decrypt payloads", "KEY_UNKNOWN");
         const [result, unstored] = asJSON(await this.handlers.get(job.type)!.work(job));
         await steps.close();
+        running.until += outagePatience; // what is done in time may be put on record later
         await this.enduring(() => this.transaction(async (tx) => {
           for (const f of inTx) await f(tx);
           await tx.query("SELECT daybook.complete_job($1, $2, $3, $4)", [job.id, fence, result, unstored]);

@@ -178,12 +178,12 @@ var jobCauses = map[models.ErrorCode][]cause{
 		{
 			words: "unknown field", says: "the payload has a field that the worker's program does not know.",
 			mend: "If that program is older than the one that enqueues, start the newer one; jobs that need it name a " +
-				"version (docs/deploying.md). Else correct them: `daybook jobs edit ID --payload @corrected.json`.",
+				"version (docs/deploying.md). Else correct their payloads (docs/edit-jobs.md).",
 		},
 		{
 			says: "the payload is not what the type asks for.", anew: true,
 			mend: "Mend the program that enqueues them. The same payload fails again, unless a setting of the worker " +
-				"refused it: correct it (`daybook jobs edit ID --payload @corrected.json --retry`), or enqueue anew.",
+				"refused it: correct it (docs/edit-jobs.md), or enqueue anew.",
 		},
 	},
 	models.CodeKeyUnknown: {{

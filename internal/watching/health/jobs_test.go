@@ -84,7 +84,7 @@ INSERT INTO queues.task_completed (task_id) SELECT task_id FROM queues.task`)
 	payload := said["jobs email PAYLOAD_INVALID"]
 	assert.Contains(t, payload.Todo, "daybook jobs cancel --all --type email --code PAYLOAD_INVALID")
 	assert.NotContains(t, payload.Todo, "jobs retry", "the same payload fails again")
-	assert.Contains(t, payload.Todo, "daybook jobs edit ID --payload @corrected.json --retry")
+	assert.Contains(t, payload.Todo, "docs/edit-jobs.md")
 	newer := said["jobs bill PAYLOAD_INVALID"]
 	assert.Contains(t, newer.Todo, "docs/deploying.md", "the worker's program may be older")
 	assert.Contains(t, newer.Todo, "daybook jobs retry --all --type bill --code PAYLOAD_INVALID")
