@@ -25,9 +25,9 @@ import (
 var ErrSplit = failure.New(failure.DatabaseUnavailable, "the servers of the database's address do not agree on one primary")
 
 const (
-	// lookEvery is the pause between two looks at the servers of an address.
+	// lookEvery is the pause between two comparisons of the servers of an address.
 	lookEvery = 2 * time.Second
-	// lookLimit bounds one look; a server that does not answer in it is not compared.
+	// lookLimit bounds one comparison; a server that does not answer in it is not compared.
 	lookLimit = 3 * time.Second
 )
 
@@ -139,12 +139,12 @@ func Split(all []Host) string {
 	}
 }
 
-// Watch is the last look at the servers of a pool's address.
+// Watch compares the servers of a pool's address from time to time.
 type Watch struct {
 	config *pgxpool.Config
 
 	mu      sync.Mutex
-	looking chan struct{} // closed when the look that is under way has ended; nil: there is none
+	looking chan struct{} // closed when the comparison that is under way has ended; nil: there is none
 	at      time.Time
 	split   string
 }
@@ -162,8 +162,8 @@ func NewWatch(pool *pgxpool.Pool) *Watch {
 	return &Watch{config: config}
 }
 
-// Check fails with ErrSplit while the servers do not agree on one primary. It looks again when the
-// last look is older than lookEvery, and waits for that when there is none of the last ten seconds.
+// Check fails with ErrSplit while the servers do not agree on one primary. It compares them anew
+// when the last time is longer ago than lookEvery, and waits for that when it is ten seconds ago.
 func (w *Watch) Check(ctx context.Context) error {
 	if w == nil {
 		return nil
