@@ -306,6 +306,8 @@ func TestEncryptionIsAskedFor(t *testing.T) {
 	require.ErrorIs(t, queue.CheckJob(org, payout{"a", secret}, queue.JobOptions{}), queue.ErrNoEncryption)
 	require.NoError(t, enqueue(greet{"Ada"}, queue.JobOptions{Encryption: cipher}))
 	assert.Equal(t, 1, b.count(`SELECT count(*) FROM daybook.jobs WHERE payload = '{"name": "Ada"}'`))
+	misspelled := queue.JobOptions{Encryption: cipher, Encrypt: []string{"nme"}}
+	require.ErrorIs(t, enqueue(greet{"Ada"}, misspelled), queue.ErrNoSuchMember)
 
 	// A key is used again with the same plain members.
 	first, err := queue.EnqueueJob(t.Context(), b.Pool, org, payout{"k", secret},

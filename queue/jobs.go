@@ -133,11 +133,11 @@ type NewJob struct {
 
 // EnqueueJob enqueues a job, in the transaction q.
 //
-// Errors: ErrKeyReused, ErrPayloadTooLarge, ErrPayloadInvalid, ErrNoEncryption, ErrEncryptedUnique,
-// those of Options.Encryption, ErrInvalidJobType, ErrKeyTooLong, ErrInvalidMaxAttempts,
-// ErrInvalidMinVersion, ErrInvalidLink, ErrInvalidPriority, ErrInvalidQueue, ErrQueueUnknown,
-// ErrSequenceTooLong, ErrLimitKeyTooLong, ErrInvalidAfter, ErrInvalidDebounce, ErrJobNotFound (one of
-// After), ErrEmptyID and ErrIDTooLong
+// Errors: ErrKeyReused, ErrPayloadTooLarge, ErrPayloadInvalid, ErrNoEncryption, ErrNoSuchMember,
+// ErrEncryptedUnique, those of Options.Encryption, ErrInvalidJobType, ErrKeyTooLong,
+// ErrInvalidMaxAttempts, ErrInvalidMinVersion, ErrInvalidLink, ErrInvalidPriority, ErrInvalidQueue,
+// ErrQueueUnknown, ErrSequenceTooLong, ErrLimitKeyTooLong, ErrInvalidAfter, ErrInvalidDebounce,
+// ErrJobNotFound (one of After), ErrEmptyID and ErrIDTooLong
 // (of the organization), ErrInvalidText, ErrInvalidTime, ErrNoQuerier, ErrNoTransaction (a GORM
 // handle outside of a transaction). Each is found before anything is written but for ErrKeyReused,
 // ErrQueueUnknown and ErrJobNotFound, after which a transaction of PostgreSQL can only be rolled

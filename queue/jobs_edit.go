@@ -40,9 +40,10 @@ type EditOptions struct {
 //
 // Errors: ErrJobNotFound, ErrJobCompleted, ErrJobRunning, ErrJobChanged, ErrJobDuplicate (another
 // job that is open has the payload of this unique one, which waits or is to be tried again),
-// ErrPayloadTooLarge, ErrPayloadInvalid, ErrNoEncryption, those of Encryption, ErrInvalidJobType, ErrInvalidRetryMode, ErrInvalidText,
-// ErrQueueUnknown (with Retry: the job's named queue was deleted), and an ErrInvalid request if the
-// job has another type, or was edited a hundred times. After those that are found in the database a
+// ErrPayloadTooLarge, ErrPayloadInvalid, ErrNoEncryption, ErrNoSuchMember, those of Encryption,
+// ErrInvalidJobType, ErrInvalidRetryMode, ErrInvalidText, ErrQueueUnknown (with Retry: the job's
+// named queue was deleted), and an ErrInvalid request if the job has another type, or was edited a
+// hundred times. After those that are found in the database a
 // transaction of PostgreSQL can only be rolled back.
 func EditJob(ctx context.Context, q Querier, jobID string, p Payload, o EditOptions) (Response, error) {
 	if store.IsNil(p) {
@@ -60,6 +61,9 @@ func EditJob(ctx context.Context, q Querier, jobID string, p Payload, o EditOpti
 		return Response{}, err
 	}
 	raw, err := payloadJSON(p, o.SkipValidation)
+	if err == nil {
+		err = checkNamed(raw, o.Encrypt)
+	}
 	if members := membersOf(p, o.Encrypt); err == nil && len(members) > 0 {
 		raw, err = encryptedEdit(ctx, q, jobID, p.JobType(), raw, members, o.Encryption)
 	}

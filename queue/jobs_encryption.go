@@ -3,6 +3,7 @@ package queue
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 
 	"github.com/daybook-dev/daybook/encryption"
@@ -25,6 +26,9 @@ var (
 	ErrNoEncryption = failure.New(failure.KeyUnknown,
 		"members of the payload are to be encrypted, and there are no keys: set JobOptions.Encryption, or "+
 			"DAYBOOK_ENCRYPTION_KEYS for the command and the server")
+	// ErrNoSuchMember: JobOptions.Encrypt or EditOptions.Encrypt names a member that the payload has
+	// not: stored as it is, a misspelled one would stay in plain.
+	ErrNoSuchMember = failure.New(failure.PayloadInvalid, "the payload has no such member to encrypt")
 	// ErrEncryptedUnique: a payload with encrypted members cannot be compared or merged with those of
 	// other jobs.
 	ErrEncryptedUnique = failure.New(failure.Misuse, "a job with encrypted members cannot be Unique or "+
@@ -61,8 +65,25 @@ func encryptedRow(ctx context.Context, j NewJob) (store.NewJob, error) {
 	if err != nil || len(members) == 0 {
 		return row, err
 	}
+	if err := checkNamed(row.Payload, j.Options.Encrypt); err != nil {
+		return row, err
+	}
 	row.Payload, err = encryptedJSON(ctx, j.Options.Encryption, j.OrgID, row.Type, row.Payload, members)
 	return row, err
+}
+
+// checkNamed refuses names of members that a payload has not.
+func checkNamed(raw json.RawMessage, names []string) error {
+	var all map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &all); err != nil {
+		return err
+	}
+	for _, name := range names {
+		if _, there := all[name]; !there && name != encryption.AllMembers {
+			return fmt.Errorf("%w: %q: correct the name, or leave it out", ErrNoSuchMember, name)
+		}
+	}
+	return nil
 }
 
 func encryptedJSON(ctx context.Context, c *encryption.Cipher, org, jobType string, raw json.RawMessage,
