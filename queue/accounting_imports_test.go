@@ -20,7 +20,8 @@ func TestImports(t *testing.T) {
 	const ours = "github.com/daybook-dev/daybook/"
 	allowed := map[string]bool{
 		"queue": true, "models": true, "internal/store": true, "internal/store/due": true,
-		"internal/store/direct": true, "internal/store/wake": true, "internal/payload": true, "failure": true, "models/locks": true,
+		"internal/store/direct": true, "internal/store/hosts": true, "internal/store/wake": true, "internal/payload": true,
+		"failure": true, "models/locks": true,
 		"internal/text/phrase": true, "internal/telemetry/span": true, "internal/telemetry/events": true,
 		"accounting": true, "encryption": true,
 	}

@@ -76,6 +76,7 @@ func TestEveryOperationThatChangesIsInTheLog(t *testing.T) {
 		"/api/accounting/jobs/{documentId}/cancel":    "",
 		"/api/jobs/run":                               "-", // it does what a worker does, once a minute
 		"/api/queues/{name}":                          `{}`,
+		"/api/limits/{type}":                          `{"by":"payload.a","parallel":2}`,
 		"/api/queues/{name}/pause":                    "",
 		"/api/queues/{name}/resume":                   "",
 		"/api/queues/{name}/release":                  "",
@@ -98,13 +99,13 @@ func TestEveryOperationThatChangesIsInTheLog(t *testing.T) {
 			body = text
 		}
 		token, org := b.token("acme", tokens.ScopeOperate), "acme"
-		if strings.HasPrefix(r.path, "/api/queues/") {
+		if strings.HasPrefix(r.path, "/api/queues/") || strings.HasPrefix(r.path, "/api/limits/") {
 			token, org = b.everything, "" // they are of all organizations
 		}
 		before, err := actions.List(t.Context(), b.Pool, actions.Filter{})
 		require.NoError(t, err)
 		a := b.send(token, r.method,
-			strings.NewReplacer("{id}", id, "{documentId}", "nothing", "{name}", "nothing").Replace(r.path), body)
+			strings.NewReplacer("{id}", id, "{documentId}", "nothing", "{name}", "nothing", "{type}", "nothing").Replace(r.path), body)
 		after, err := actions.List(t.Context(), b.Pool, actions.Filter{})
 		require.NoError(t, err)
 		require.Len(t, after, len(before)+1, "%s %s: %d %s", r.method, r.path, a.status, a.body)

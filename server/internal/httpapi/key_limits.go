@@ -24,7 +24,7 @@ func (s *server) keyLimits() {
 	operation(s, tokens.ScopeRead, huma.Operation{
 		OperationID: "listLimitedKeys", Method: http.MethodGet, Path: "/api/limits/{type}/keys", Tags: []string{tagQueues},
 		Summary: "List the 50 keys of a type that most jobs wait for", Description: allOrganizations,
-	}, s.listLimitedKeys)
+	}, s.listLimitedKeys, http.StatusNotFound)
 	operation(s, tokens.ScopeOperate, huma.Operation{
 		OperationID: "setLimit", Method: http.MethodPut, Path: "/api/limits/{type}", Tags: []string{tagQueues},
 		Summary: "Limit the jobs of a type by key",
