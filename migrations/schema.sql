@@ -387,6 +387,17 @@ CREATE FUNCTION daybook.awaited_job_changed() RETURNS trigger
     LANGUAGE plpgsql
     AS $$
 BEGIN
+    -- Nothing waits for most jobs that end. That is found here, without a call: what comes below
+    -- costs more than the rest of a completion.
+    IF NEW.finished_at IS NOT NULL AND NEW.sequence IS NULL AND current_setting('transaction_isolation') = 'read committed' THEN
+        IF NOT EXISTS (SELECT FROM daybook.job_waits w WHERE w.awaits = NEW.id AND w.ended_as IS NULL) THEN
+            IF EXISTS (SELECT FROM daybook.jobs j
+                        WHERE j.type = OLD.type AND j.org_id = OLD.org_id AND j.limit_key = OLD.limit_key AND j.finished_at IS NULL AND j.fleet = -2) THEN
+                PERFORM daybook.limited_job_changed(OLD, NEW);
+            END IF;
+            RETURN NULL;
+        END IF;
+    END IF;
     IF num_nonnulls(NEW.limit_key, OLD.limit_key) > 0 THEN
         IF OLD.fleet < 0 AND NEW.fleet <> OLD.fleet AND NEW.state = 'pending' THEN
             RETURN NULL; -- it joins its key's line, or is admitted
@@ -3134,19 +3145,17 @@ CREATE FUNCTION daybook.join_limits(ids text[]) RETURNS TABLE(type text, org_id 
     SET jit TO 'off'
     AS $$
     WITH come AS MATERIALIZED (
-        SELECT j.id, j.type, j.org_id, j.limit_key, row_number() OVER (PARTITION BY j.type, j.org_id, j.limit_key ORDER BY j.priority, j.ready_at, j.id) AS nth
+        SELECT j.type, j.org_id, j.limit_key, array_agg(j.id ORDER BY j.priority, j.ready_at, j.id) AS waiting
           FROM daybook.jobs j
          WHERE j.id = ANY (ids)
-    ), limits AS MATERIALIZED (
-        SELECT t.type, l.parallel, l.rate IS NOT NULL AS rated FROM (SELECT DISTINCT c.type FROM come c) t LEFT JOIN daybook.job_limits l ON l.type = t.type
+         GROUP BY j.type, j.org_id, j.limit_key
     ), keys AS MATERIALIZED (
         SELECT k.*, EXISTS (SELECT FROM daybook.jobs j WHERE j.type = k.type AND j.org_id = k.org_id AND j.limit_key = k.limit_key AND j.finished_at IS NULL AND j.fleet = -2) AS line,
                CASE WHEN NOT k.rated AND k.parallel IS NOT NULL
                     THEN (SELECT count(*) FROM daybook.jobs j WHERE j.type = k.type AND j.org_id = k.org_id AND j.limit_key = k.limit_key AND j.finished_at IS NULL AND j.fleet >= 0) END AS held
-          FROM (SELECT c.type, c.org_id, c.limit_key, l.parallel, l.rated
+          FROM (SELECT c.*, l.parallel, l.rate IS NOT NULL AS rated
                   FROM come c
-                  JOIN limits l ON l.type = c.type
-                 WHERE c.nth = 1 OFFSET 0) k
+                  LEFT JOIN daybook.job_limits l ON l.type = c.type OFFSET 0) k
     ), decided AS MATERIALIZED (
         SELECT k.*, NOT k.rated AND NOT k.line AND (k.parallel > k.held) IS NOT FALSE AS free, k.held >= k.parallel AS taken FROM keys k
     ), moved AS (
@@ -3154,9 +3163,9 @@ CREATE FUNCTION daybook.join_limits(ids text[]) RETURNS TABLE(type text, org_id 
            SET fleet = CASE WHEN x.admitted THEN CASE WHEN j.queue IS NULL THEN 0 ELSE coalesce((SELECT u.fleet FROM daybook.queues u WHERE u.name = j.queue), 0) END ELSE -2 END,
                ready_at = CASE WHEN x.admitted THEN clock_timestamp() ELSE j.ready_at END,
                first_ready_at = CASE WHEN x.admitted AND j.run_count = 0 THEN clock_timestamp() ELSE j.first_ready_at END
-          FROM (SELECT c.id, d.free AND (c.nth <= d.parallel - d.held) IS NOT FALSE AS admitted
-                  FROM come c
-                  JOIN decided d ON d.type = c.type AND d.org_id = c.org_id AND d.limit_key = c.limit_key OFFSET 0) x
+          FROM (SELECT w.id, d.free AND (w.nth <= d.parallel - d.held) IS NOT FALSE AS admitted
+                  FROM decided d
+                 CROSS JOIN LATERAL unnest(d.waiting) WITH ORDINALITY AS w (id, nth) OFFSET 0) x
          WHERE j.id = x.id AND j.fleet = -1
     )
     SELECT d.type, d.org_id, d.limit_key
@@ -3959,6 +3968,8 @@ CREATE FUNCTION daybook.pass_on_place(type text, org_id text, key text) RETURNS 
     SET jit TO 'off'
     AS $$
 #variable_conflict use_column
+DECLARE
+    crew smallint;
 BEGIN
     UPDATE daybook.jobs j
        SET fleet = coalesce((SELECT u.fleet FROM daybook.queues u WHERE u.name = j.queue), 0), ready_at = clock_timestamp(),
@@ -3971,11 +3982,13 @@ BEGIN
                       FOR NO KEY UPDATE SKIP LOCKED)
        AND j.fleet = -2
        AND (SELECT l.rate IS NULL AND l.parallel > (SELECT count(*) FROM daybook.limited_places(pass_on_place.type, pass_on_place.org_id, pass_on_place.key))
-              FROM daybook.job_limits l WHERE l.type = pass_on_place.type);
-    IF FOUND THEN
-        PERFORM daybook.wake_job_queue();
+              FROM daybook.job_limits l WHERE l.type = pass_on_place.type)
+    RETURNING j.fleet INTO crew;
+    IF NOT FOUND THEN
+        RETURN false;
     END IF;
-    RETURN FOUND;
+    PERFORM daybook.wake_job_queue(crew);
+    RETURN true;
 END
 $$;
 
