@@ -3445,7 +3445,7 @@ BEGIN
         -- One that held a place and is due at once joins the line here, as its place is passed on below.
         -- pass_limits would look late for a time that has long passed.
         UPDATE daybook.jobs j
-           SET fleet = CASE WHEN was.fleet >= 0 AND was.finished_at IS NULL AND became.ready_at <= clock_timestamp() THEN -2 ELSE -1 END
+           SET fleet = CASE WHEN was.finished_at IS NULL AND became.ready_at <= clock_timestamp() THEN -2 ELSE -1 END
          WHERE j.id = became.id;
         holds := false;
     END IF;
