@@ -74,6 +74,7 @@ CREATE FUNCTION daybook.change_limit_key(job_id text, key text) RETURNS void
 AS $$
     UPDATE daybook.jobs j
        SET limit_key = $2, awaited = j.awaited OR $2 IS NOT NULL,
+           ready_at = CASE WHEN j.state = 'pending' AND $2 IS NOT NULL THEN greatest(j.ready_at, clock_timestamp()) ELSE j.ready_at END,
            fleet = CASE WHEN $2 IS NULL THEN coalesce((SELECT u.fleet FROM daybook.queues u WHERE u.name = j.queue), 0) ELSE -1 END
      WHERE j.id = $1 AND j.limit_key IS DISTINCT FROM $2
 $$;
@@ -341,7 +342,11 @@ DECLARE
 BEGIN
     IF became.limit_key IS NOT NULL AND became.state = 'pending' AND became.fleet <> -1 AND became.fleet = was.fleet
        AND (was.state <> 'pending' OR became.ready_at <> was.ready_at) THEN
-        UPDATE daybook.jobs j SET fleet = -1 WHERE j.id = became.id;
+        -- One that held a place and is due at once joins the line here, as its place is passed on below.
+        -- pass_limits would look late for a time that has long passed.
+        UPDATE daybook.jobs j
+           SET fleet = CASE WHEN was.finished_at IS NULL AND became.ready_at <= clock_timestamp() THEN -2 ELSE -1 END
+         WHERE j.id = became.id;
         holds := false;
     END IF;
     IF was.fleet < 0 OR was.finished_at IS NOT NULL OR holds THEN

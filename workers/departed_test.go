@@ -22,8 +22,10 @@ type nap struct {
 
 func (nap) JobType() string { return "nap" }
 
-func naps() *jobs.Registry {
+// naps are the handlers of the worker process of a name.
+func naps(worker string) *jobs.Registry {
 	r := jobs.NewRegistry()
+	registerKeyed(r, worker)
 	jobs.Register(r, jobs.Policy{Timeout: time.Hour}, func(ctx context.Context, _ *jobs.Job[nap]) error {
 		<-ctx.Done()
 		return ctx.Err()

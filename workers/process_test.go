@@ -59,7 +59,7 @@ func workerProcess() {
 func processWorker(c client.Client, pool *pgxpool.Pool) (*workers.Worker, error) {
 	name := os.Getenv(envWorkerProcess)
 	if os.Getenv(envNaps) != "" {
-		return workers.NewJobs(workers.JobsOptions{Client: c, Pool: pool, Registry: naps(), Name: name})
+		return workers.NewJobs(workers.JobsOptions{Client: c, Pool: pool, Registry: naps(name), Name: name})
 	}
 	if os.Getenv(envTasks) == "" {
 		return workers.NewAccounting(workers.AccountingOptions{Client: c, Pool: pool, Name: name})

@@ -96,14 +96,15 @@ func (d *decidedWaits) begin(now time.Time) (beyond int64, limits *time.Time) {
 	return 0, &time.Time{}
 }
 
-// looked takes in what a read behind from that began at then has found: the lowest id that was on
-// record, and the highest one that was decided; 0: none. limits is from when on jobs with a limit
-// are to be read next.
-func (d *decidedWaits) looked(then time.Time, from, lowest, decided int64, limits *time.Time) {
+// looked takes in what a read that began at then has found: the lowest id that was on record, and
+// the highest one that was decided; 0: none. limits is from when on jobs with a limit are to be read
+// next.
+func (d *decidedWaits) looked(then time.Time, lowest, decided int64, limits *time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := time.Now()
-	if from == 0 {
+	// That it began at 0 says nothing of the jobs with a limit: it is so until something is decided.
+	if d.full.Equal(then.Add(fullEvery)) {
 		d.full = now.Add(max(fullEvery, costShare*now.Sub(then)))
 	}
 	d.seen, d.limits = max(d.seen, decided), limits
@@ -143,7 +144,7 @@ func (s *Store) CheckWaits(ctx context.Context) (CheckedWaits, error) {
 	if err != nil {
 		return c, Wrap("look for jobs that need not wait any more", err)
 	}
-	d.looked(began, beyond, p.lowest, decided, limits)
+	d.looked(began, p.lowest, decided, limits)
 	return c, nil
 }
 

@@ -85,7 +85,7 @@ func (s *Store) sendPoll(ctx context.Context, args Args, part *due.Part) (p Poll
 	if err := sendAll(ctx, s.pool, batch); err != nil {
 		return p, err
 	}
-	s.decidedWaits.looked(began, beyond, found.lowest, 0, limits)
+	s.decidedWaits.looked(began, found.lowest, 0, limits)
 	p.Looked, p.Waits = true, found.due(waitsSoon)
 	return p, nil
 }

@@ -108,7 +108,7 @@ SELECT 'estimated', '', 0, 0, 0, 0 WHERE $2 = '' AND pg_relation_size('daybook.j
 SELECT q.id, q.org_id, q.first_ready_at, q.ready_at, extract(epoch FROM transaction_timestamp() - q.ready_at)::float8,
        /* jobs */NULL::text, q.type/* accounting: q.document_id, NULL::text */
   FROM daybook.jobs q
- WHERE num_nulls(nullif(q.state, 'pending')) = 1 AND q.ready_at <= transaction_timestamp() AND ($1 = '' OR q.org_id = $1)
+ WHERE num_nulls(nullif(q.state, 'pending')) = 1 AND q.ready_at <= transaction_timestamp()/* jobs */ AND q.fleet <> -2/* accounting: */ AND ($1 = '' OR q.org_id = $1)
  ORDER BY q.ready_at, q.id
  LIMIT 1`
 	const pending = `

@@ -102,7 +102,7 @@ SELECT '', h.reason, CASE WHEN h.reason IN ('paused', 'capped') THEN h.org_id EL
 	"jobs": `
 WITH due AS MATERIALIZED (
     (SELECT one.id, one.org_id, one.type, one.queue, one.fleet, one.min_version, one.ready_at
-       FROM daybook.fleets f
+       FROM unnest(ARRAY(SELECT l.id FROM daybook.fleets l) || '{-1}'::smallint[]) AS f (id)
       CROSS JOIN LATERAL (
             SELECT q.id, q.org_id, q.type, q.queue, q.fleet, q.min_version, q.ready_at
               FROM daybook.jobs q
@@ -113,7 +113,7 @@ WITH due AS MATERIALIZED (
       LIMIT $2)
     UNION ALL
     SELECT one.id, one.org_id, one.type, one.queue, one.fleet, one.min_version, one.ready_at
-      FROM daybook.fleets f
+      FROM unnest(ARRAY(SELECT l.id FROM daybook.fleets l) || '{-1}'::smallint[]) AS f (id)
      CROSS JOIN generate_series(1, 3) AS p (priority)
      CROSS JOIN LATERAL (
            SELECT q.id, q.org_id, q.type, q.queue, q.fleet, q.min_version, q.ready_at
@@ -147,11 +147,12 @@ WITH due AS MATERIALIZED (
                 WHEN d.type <> ALL (h.types) THEN 'unhandled'
                 WHEN d.min_version > 0 AND NOT EXISTS (
                      SELECT FROM daybook.live_job_workers w
-                      WHERE w.fleet = d.fleet AND d.type = ANY (w.types) AND coalesce(w.versions[array_position(w.types, d.type)], 0) >= d.min_version) THEN 'version'
+                      WHERE w.fleet = CASE WHEN d.fleet < 0 THEN coalesce(u.fleet, 0) ELSE d.fleet END AND d.type = ANY (w.types) AND coalesce(w.versions[array_position(w.types, d.type)], 0) >= d.min_version) THEN 'version'
                 WHEN o.cap IS NOT NULL THEN 'capped' WHEN n.cap IS NOT NULL OR n.spent THEN 'queue limited' ELSE 'free' END AS reason,
            coalesce(o.cap, n.cap) AS cap
       FROM due d JOIN orgs o USING (org_id)
-      LEFT JOIN handled h ON h.fleet = d.fleet
+      LEFT JOIN daybook.queues u ON u.name = d.queue AND d.fleet < 0
+      LEFT JOIN handled h ON h.fleet = CASE WHEN d.fleet < 0 THEN coalesce(u.fleet, 0) ELSE d.fleet END
       LEFT JOIN named n ON n.name = d.queue
 )
 SELECT CASE WHEN h.reason IN ('unhandled', 'version', 'free') THEN h.type ELSE '' END, h.reason, CASE WHEN h.reason IN ('paused', 'capped') THEN h.org_id ELSE '' END,

@@ -152,7 +152,7 @@ SELECT g.type, g.code, g.n, g.since, g.last, q.document_id, q.org_id, left(coale
 	"jobs": `
 WITH open AS MATERIALIZED (
     (SELECT one.*
-       FROM daybook.fleets f
+       FROM unnest(ARRAY(SELECT l.id FROM daybook.fleets l) || '{-1}'::smallint[]) AS f (id)
       CROSS JOIN LATERAL (
             SELECT q.id, q.type, q.last_error_code AS code, q.updated_at AS at, q.run_count, q.org_id, q.ready_at
               FROM daybook.jobs q
@@ -163,7 +163,7 @@ WITH open AS MATERIALIZED (
       LIMIT $2)
     UNION ALL
     (SELECT one.*
-       FROM daybook.fleets f
+       FROM unnest(ARRAY(SELECT l.id FROM daybook.fleets l) || '{-1,-2}'::smallint[]) AS f (id)
       CROSS JOIN LATERAL (
             SELECT q.id, q.type, q.last_error_code AS code, q.updated_at AS at, q.run_count, q.org_id, q.ready_at
               FROM daybook.jobs q

@@ -88,7 +88,7 @@ SELECT count(*), coalesce(max(a.at), 'epoch')
           LIMIT $2)
         UNION ALL
         (SELECT one.at
-           FROM daybook.fleets f
+           FROM unnest(ARRAY(SELECT l.id FROM daybook.fleets l) || '{-1}'::smallint[]) AS f (id)
           CROSS JOIN LATERAL (
                 SELECT q.updated_at AS at
                   FROM daybook.jobs q

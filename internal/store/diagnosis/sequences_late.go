@@ -28,7 +28,7 @@ const lateSequences = `
 WITH waiting AS MATERIALIZED (
     SELECT q.org_id, q.sequence, q.first_ready_at
       FROM daybook.jobs q
-     WHERE num_nulls(nullif(q.state, 'pending')) = 1 AND q.fleet = ANY (ARRAY(SELECT f.id FROM daybook.fleets f))
+     WHERE num_nulls(nullif(q.state, 'pending')) = 1 AND q.fleet = ANY (ARRAY(SELECT f.id FROM daybook.fleets f) || '{-1}'::smallint[])
        AND q.ready_at >= '9999-12-31 00:00:00+00' AND (@org = '' OR q.org_id = @org)
      LIMIT @most
 ), late AS MATERIALIZED (

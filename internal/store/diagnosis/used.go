@@ -14,7 +14,7 @@ SELECT EXISTS (SELECT FROM daybook.accounting_work_queue q WHERE num_nulls(nulli
     OR EXISTS (SELECT FROM daybook.accounting_work_queue q WHERE q.state = 'leased'),
        EXISTS (SELECT FROM daybook.accounting_work_queue)`,
 	"jobs": `
-SELECT EXISTS (SELECT FROM daybook.fleets f JOIN daybook.jobs q ON q.fleet = f.id AND num_nulls(nullif(q.state, 'pending')) = 1 AND q.ready_at <= statement_timestamp())
+SELECT EXISTS (SELECT FROM unnest(ARRAY(SELECT l.id FROM daybook.fleets l) || '{-1}'::smallint[]) AS f (id) JOIN daybook.jobs q ON q.fleet = f.id AND num_nulls(nullif(q.state, 'pending')) = 1 AND q.ready_at <= statement_timestamp())
     OR EXISTS (SELECT FROM daybook.jobs q WHERE q.state = 'leased'),
        EXISTS (SELECT FROM daybook.jobs)`,
 	"tasks": `

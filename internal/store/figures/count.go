@@ -78,13 +78,15 @@ SELECT d.org_id, count(*), min(d.ready_at)
          WHERE num_nulls(nullif(q.state, 'pending')) = 1 AND q.ready_at <= statement_timestamp() ORDER BY q.ready_at LIMIT $1) d
  GROUP BY d.org_id ORDER BY 2 DESC, 1 LIMIT $2`,
 	},
+	// Jobs of the fleet -1 are due, because a worker is to look at their limit; those of -2 stand in
+	// the line of their key.
 	"jobs": {
 		table: "daybook.jobs", pending: "daybook.jobs_ready", leased: "daybook.jobs_stale", failed: "daybook.jobs_failed",
 		arguments: []any{store.StaleAfter.Seconds()},
 		oldest: `
 SELECT min(x.ready_at) FROM (
     SELECT one.ready_at
-      FROM daybook.fleets f
+      FROM (SELECT f.id FROM daybook.fleets f UNION ALL SELECT -1) f
      CROSS JOIN LATERAL (
            SELECT q.ready_at FROM daybook.jobs q
             WHERE q.fleet = f.id AND num_nulls(nullif(q.state, 'pending')) = 1 AND q.ready_at <= statement_timestamp()
@@ -94,17 +96,17 @@ SELECT min(x.ready_at) FROM (
 		statement: `
 WITH due AS MATERIALIZED (
     SELECT one.org_id, one.type, one.queue, one.ready_at
-      FROM daybook.fleets f
+      FROM (SELECT f.id FROM daybook.fleets f UNION ALL SELECT -1) f
      CROSS JOIN LATERAL (
            SELECT q.org_id, q.type, q.queue, q.ready_at FROM daybook.jobs q
             WHERE q.fleet = f.id AND num_nulls(nullif(q.state, 'pending')) = 1 AND q.ready_at <= statement_timestamp() ORDER BY q.ready_at LIMIT $1 + 1) one
      ORDER BY one.ready_at LIMIT $1 + 1
 ), waiting AS MATERIALIZED (
     SELECT one.type
-      FROM daybook.fleets f
+      FROM (SELECT f.id, statement_timestamp() AS beyond FROM daybook.fleets f UNION ALL VALUES (-1, statement_timestamp()), (-2, '-infinity')) f
      CROSS JOIN LATERAL (
            SELECT q.type, q.ready_at FROM daybook.jobs q
-            WHERE q.fleet = f.id AND num_nulls(nullif(q.state, 'pending')) = 1 AND q.ready_at > statement_timestamp() ORDER BY q.ready_at LIMIT $1 + 1) one
+            WHERE q.fleet = f.id AND num_nulls(nullif(q.state, 'pending')) = 1 AND q.ready_at > f.beyond ORDER BY q.ready_at LIMIT $1 + 1) one
      ORDER BY one.ready_at LIMIT $1 + 1
 ), leased AS MATERIALIZED (
     SELECT q.type, q.last_attempted_at FROM daybook.jobs q WHERE q.state = 'leased' ORDER BY q.last_attempted_at LIMIT $1 + 1
@@ -124,11 +126,11 @@ SELECT 'failed', f.type, f.last_error_code, count(*), NULL FROM failed f GROUP B
 UNION ALL
 SELECT DISTINCT 'handled', t.type, '', 0, NULL::timestamptz FROM daybook.live_job_workers w CROSS JOIN LATERAL unnest(w.types) AS t (type)`,
 		shares: `
-SELECT count(*) FILTER (WHERE q.ready_at <= statement_timestamp()), count(*) FROM daybook.jobs q TABLESAMPLE SYSTEM ($1) WHERE q.state = 'pending'`,
+SELECT count(*) FILTER (WHERE q.ready_at <= statement_timestamp() AND q.fleet <> -2), count(*) FROM daybook.jobs q TABLESAMPLE SYSTEM ($1) WHERE q.state = 'pending'`,
 		organizations: `
 SELECT d.org_id, count(*), min(d.ready_at)
   FROM (SELECT one.org_id, one.ready_at
-          FROM daybook.fleets f
+          FROM (SELECT f.id FROM daybook.fleets f UNION ALL SELECT -1) f
          CROSS JOIN LATERAL (
                SELECT q.org_id, q.ready_at FROM daybook.jobs q
                 WHERE q.fleet = f.id AND num_nulls(nullif(q.state, 'pending')) = 1 AND q.ready_at <= statement_timestamp() ORDER BY q.ready_at LIMIT $1) one
