@@ -3,13 +3,21 @@ package migrations
 import (
 	"context"
 	_ "embed"
+	"errors"
 	"fmt"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/daybook-dev/daybook/failure"
 	"github.com/daybook-dev/daybook/internal/store/direct"
 	"github.com/daybook-dev/daybook/models/locks"
 )
+
+// ErrNoAdminOption means that Daybook's roles are there, made by another role of the server, and
+// that the role which is to change them may not.
+var ErrNoAdminOption = failure.New(failure.RoleLacksRight,
+	"Daybook's roles belong to the whole server, and another role made them, without the ADMIN OPTION for")
 
 //go:embed roles/roles.sql
 var rolesSQL string
@@ -17,7 +25,8 @@ var rolesSQL string
 // Roles makes the roles daybook_reader, daybook_operator, daybook_domain, daybook_worker and
 // daybook_server, with what each may do in this database and a search path: people find Daybook's
 // tables first, programs those of the application. They have no password: give each one. A second
-// call does no harm. The address's role must own the schema and be allowed to create roles.
+// call does no harm. The address's role must own the schema and be allowed to create roles. It
+// returns ErrNoAdminOption where another role made them and the server is PostgreSQL 16 or newer.
 func Roles(ctx context.Context, databaseURL string) error {
 	config, err := pgxpool.ParseConfig(databaseURL)
 	if err != nil {
@@ -32,7 +41,28 @@ func Roles(ctx context.Context, databaseURL string) error {
 	// It is one transaction, beside which none migrates and none grants.
 	if _, err := pool.Exec(ctx,
 		fmt.Sprintf("%s;\nSELECT pg_advisory_xact_lock(%d);\n", ownSettings, locks.Migrations)+rolesSQL); err != nil {
-		return fmt.Errorf("make the roles: %w", err)
+		return fmt.Errorf("make the roles: %w", explainRefusal(ctx, pool, err))
 	}
 	return nil
+}
+
+// explainRefusal returns ErrNoAdminOption, with what to do, in place of PostgreSQL's refusal to
+// change roles that another role made. Where it cannot find that out, it returns err.
+func explainRefusal(ctx context.Context, pool *pgxpool.Pool, err error) error {
+	const stmt = `
+SELECT coalesce(string_agg(quote_ident(rolname), ', ' ORDER BY rolname), ''), quote_ident(current_user)
+  FROM pg_roles
+ WHERE current_setting('server_version_num')::int >= 160000 AND NOT pg_has_role(oid, 'MEMBER WITH ADMIN OPTION')
+   AND (rolname IN ('daybook_reader', 'daybook_operator', 'daybook_domain', 'daybook_worker', 'daybook_server')
+        OR rolname = 'worker_service_user' AND pg_has_role(to_regrole('daybook_worker')::oid, oid, 'MEMBER') IS NOT TRUE)`
+	refused, ok := errors.AsType[*pgconn.PgError](err)
+	if !ok || refused.Code != "42501" {
+		return err
+	}
+	var roles, user string
+	if asked := pool.QueryRow(ctx, stmt).Scan(&roles, &user); asked != nil || roles == "" {
+		return err
+	}
+	return fmt.Errorf("%w %s (%s). Run as a superuser, or as the role that made them: GRANT %s TO %s WITH ADMIN OPTION. "+
+		"Then run the command again", ErrNoAdminOption, user, refused.Message, roles, user)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net/url"
+	"strings"
 	"testing"
 	"time"
 
@@ -196,4 +197,47 @@ func TestDomainCodeAsksForCompletedDocuments(t *testing.T) {
 		assert.Equal(t, i+1, fixture.Count(t, db.Pool,
 			`SELECT count(*) FROM daybook.attempt_log WHERE outcome = 'completed' AND version = 1 AND fence = 1`), stmt)
 	}
+}
+
+// TestRolesOfAnotherOwner: roles belong to the server. From PostgreSQL 16 on the owner of a second
+// database may not change those that the first one's made; the error says what lets it.
+func TestRolesOfAnotherOwner(t *testing.T) {
+	t.Parallel()
+	require.NoError(t, migrations.Roles(t.Context(), pgtest.New(t).URL))
+	db := pgtest.NewEmpty(t)
+	second := "second_" + db.Name
+	for _, stmt := range []string{
+		`CREATE ROLE ` + second + ` LOGIN CREATEROLE PASSWORD 'for-a-test'`, `GRANT ` + second + ` TO CURRENT_USER`,
+		`GRANT CREATE ON DATABASE ` + db.Name + ` TO ` + second,
+	} {
+		_, err := db.Pool.Exec(t.Context(), stmt)
+		require.NoError(t, err)
+	}
+	t.Cleanup(func() {
+		_, err := db.Pool.Exec(context.WithoutCancel(t.Context()), `DROP OWNED BY `+second+` CASCADE; DROP ROLE `+second)
+		assert.NoError(t, err)
+	})
+	address, err := url.Parse(db.URL)
+	require.NoError(t, err)
+	address.User = url.UserPassword(second, "for-a-test")
+	require.NoError(t, migrations.Up(t.Context(), address.String()))
+	err = migrations.Roles(t.Context(), address.String())
+	if fixture.Count(t, db.Pool, `SELECT current_setting('server_version_num')::int`) < 160000 {
+		require.NoError(t, err)
+		return
+	}
+	require.ErrorIs(t, err, migrations.ErrNoAdminOption)
+	_, grant, _ := strings.Cut(err.Error(), "as the role that made them: ")
+	grant, _, _ = strings.Cut(grant, ". ")
+	require.Contains(t, grant, second)
+	assert.NotContains(t, grant, "worker_service_user", "daybook_worker is a member of it already")
+	_, err = db.Pool.Exec(t.Context(), grant)
+	require.NoError(t, err, grant)
+	require.NoError(t, migrations.Roles(t.Context(), address.String()))
+
+	// What is done needs no right to do it.
+	_, err = db.Pool.Exec(t.Context(),
+		strings.NewReplacer("GRANT", "REVOKE ADMIN OPTION FOR", " TO ", " FROM ", " WITH ADMIN OPTION", "").Replace(grant))
+	require.NoError(t, err)
+	require.NoError(t, migrations.Roles(t.Context(), address.String()))
 }

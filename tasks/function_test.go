@@ -182,7 +182,9 @@ func TestFunctionMeetsAnOutage(t *testing.T) {
 	b.enqueue("db_function", supervise)
 	// The server itself says 25006, as a standby does, and as one without room on its disk says
 	// 53100.
-	b.exec(`ALTER FUNCTION app.supervise SET transaction_read_only = on`)
+	b.exec(`CREATE FUNCTION app.refuse() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN PERFORM set_config('transaction_read_only', 'on', true); DELETE FROM app.facts; RETURN NEW; END $$;
+CREATE TRIGGER refuse BEFORE INSERT ON app.facts FOR EACH ROW EXECUTE FUNCTION app.refuse()`)
 
 	all := b.work()
 
@@ -192,7 +194,7 @@ func TestFunctionMeetsAnOutage(t *testing.T) {
 	assert.Equal(t, 1, b.open())
 	assert.Empty(t, b.errors())
 
-	b.exec(`ALTER FUNCTION app.supervise RESET transaction_read_only`)
+	b.exec(`DROP TRIGGER refuse ON app.facts`)
 	b.work()
 	assert.Equal(t, []string{"supervise"}, b.facts())
 	assert.Zero(t, b.open())

@@ -246,16 +246,27 @@ END $$`)
 // TestSharedFunctionThatChangesASetting shares no transaction any more in this process.
 func TestSharedFunctionThatChangesASetting(t *testing.T) {
 	t.Parallel()
-	b := setupSharing(t, `PERFORM set_config('TimeZone', 'Asia/Tokyo', true);`)
-	b.function("other", `INSERT INTO app.facts (what) VALUES ('other'); RETURN '{"status": "succeeded"}';`)
-	b.neighbours(10)
-	b.exec(`SELECT queues.enqueue('db_function', '{"db_function": "app.other"}') FROM generate_series(1, 5)`)
-	assert.Equal(t, 15, b.process(15).Completed)
-	assert.Empty(t, b.errors())
-	assert.Equal(t, 10, b.count(`SELECT count(DISTINCT tx) FROM app.facts WHERE what <> 'other'`))
-	assert.Equal(t, 1, b.count(`SELECT count(DISTINCT tx) FROM app.facts WHERE what = 'other'`))
-	assert.Equal(t, 1, strings.Count(b.log.String(), "event=transaction_unshared"))
-	assert.Contains(t, b.log.String(), "function=app.note")
+	for name, change := range map[string]string{
+		"TimeZone":            `PERFORM set_config('TimeZone', 'Asia/Tokyo', true);`,
+		"transaction_timeout": `PERFORM set_config('transaction_timeout', '1h', true);`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setupSharing(t, change)
+			if b.count(`SELECT count(*) FROM pg_settings WHERE name = '`+name+`'`) == 0 {
+				t.Skipf("the server has no %s: PostgreSQL has it from version 17 on", name)
+			}
+			b.function("other", `INSERT INTO app.facts (what) VALUES ('other'); RETURN '{"status": "succeeded"}';`)
+			b.neighbours(10)
+			b.exec(`SELECT queues.enqueue('db_function', '{"db_function": "app.other"}') FROM generate_series(1, 5)`)
+			assert.Equal(t, 15, b.process(15).Completed)
+			assert.Empty(t, b.errors())
+			assert.Equal(t, 10, b.count(`SELECT count(DISTINCT tx) FROM app.facts WHERE what <> 'other'`))
+			assert.Equal(t, 1, b.count(`SELECT count(DISTINCT tx) FROM app.facts WHERE what = 'other'`))
+			assert.Equal(t, 1, strings.Count(b.log.String(), "event=transaction_unshared"))
+			assert.Contains(t, b.log.String(), "function=app.note")
+		})
+	}
 }
 
 // TestSharedFunctionThatHidesErrors: a supervisor notes what it meets, and so must meet nothing that

@@ -344,7 +344,10 @@ func TestSuccessHandlerThatLooksLikeAnOutage(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.exec(business)
-	b.exec(`ALTER FUNCTION app.succeed SET transaction_read_only = on`)
+	b.exec(`CREATE FUNCTION app.refuse() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN PERFORM set_config('transaction_read_only', 'on', true); DELETE FROM app.facts; RETURN NEW; END $$;
+CREATE TRIGGER refuse BEFORE INSERT ON app.facts FOR EACH ROW WHEN (NEW.what LIKE 'succeed%')
+  EXECUTE FUNCTION app.refuse()`)
 	p := serveProviders(t)
 	b.startTasks(b.As(t, taskRole), p.variables())
 	b.runTasks(`{}`)

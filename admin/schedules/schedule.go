@@ -84,7 +84,8 @@ type Schedule struct {
 	// Overlap is Skip, Again or Allow; empty: Skip.
 	Overlap Overlap
 	// CatchUp is how late a firing may be made up for that Temporal missed while it was down; older
-	// ones are left out. At least MinCatchUp; zero: DefaultCatchUp.
+	// ones are left out, and so are those after the first 1,000. At least MinCatchUp; zero:
+	// DefaultCatchUp.
 	CatchUp time.Duration
 	// Paused creates the schedule paused.
 	Paused bool

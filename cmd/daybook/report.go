@@ -11,6 +11,7 @@ import (
 	"github.com/daybook-dev/daybook/failure"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/temporalwait"
+	"github.com/daybook-dev/daybook/migrations"
 )
 
 // classify returns what an error means to the program that called.
@@ -56,7 +57,9 @@ func report(ctx context.Context, a *cli.App, err error, command string) int {
 	case failure.DatabaseRefuses:
 		message += "\nCheck the user, the password and the database's name in DAYBOOK_DATABASE_URL."
 	case failure.RoleLacksRight:
-		message += "\n" + roleAdvice(command)
+		if !errors.Is(err, migrations.ErrNoAdminOption) { // which says what to do
+			message += "\n" + roleAdvice(command)
+		}
 	case failure.Interrupted:
 		if !a.JSON { // a program is told what is left to do
 			message = "interrupted"

@@ -34,6 +34,7 @@ SELECT concat_ws('|', current_user, session_user, current_setting('search_path')
        current_setting('default_tablespace'), current_setting('temp_tablespaces'), current_setting('check_function_bodies'), current_setting('default_table_access_method'),
        current_setting('transaction_isolation'), current_setting('transaction_read_only'), current_setting('synchronous_commit'),
        current_setting('statement_timeout'), current_setting('lock_timeout'), current_setting('idle_in_transaction_session_timeout'), current_setting('deadlock_timeout'),
+       current_setting('transaction_timeout', true), -- PostgreSQL 17
        current_setting('TimeZone'), current_setting('DateStyle'), current_setting('IntervalStyle'), current_setting('lc_monetary'), current_setting('lc_numeric'),
        current_setting('lc_time'), current_setting('lc_messages'), current_setting('client_encoding'), current_setting('client_min_messages'),
        current_setting('bytea_output'), current_setting('extra_float_digits'), current_setting('xmloption'), current_setting('default_text_search_config'),

@@ -6,6 +6,10 @@
 -- daybook_server) find the application's own first: its `documents` is never taken for Daybook's. A
 -- search path that an administrator gave a role in this database is left as it is.
 --
+-- Roles belong to the server. From PostgreSQL 16 on, only a role that has the ADMIN OPTION on them
+-- may change them, which the one that makes them gets: another database's owner needs it as well.
+-- What is as it should be is not changed, so that a call that has nothing to change needs none.
+--
 -- No role may change or remove what is posted, and only the worker may add to it. No role may
 -- change what an attempt in the log came to, and only the worker says what completed a job; it
 -- removes what is old (the job type cleanup).
@@ -27,7 +31,8 @@ BEGIN
         IF NOT EXISTS (
                SELECT FROM pg_catalog.pg_db_role_setting s CROSS JOIN LATERAL unnest(s.setconfig) c
                 WHERE s.setrole = to_regrole(name) AND s.setdatabase = (SELECT d.oid FROM pg_catalog.pg_database d WHERE d.datname = current_database())
-                  AND c LIKE 'search_path=%' AND c NOT IN ('search_path=daybook, public', 'search_path=public, daybook')) THEN
+                  AND (c = 'search_path=' || path
+                       OR c LIKE 'search_path=%' AND c NOT IN ('search_path=daybook, public', 'search_path=public, daybook'))) THEN
             EXECUTE format('ALTER ROLE %I IN DATABASE %I SET search_path = %s', name, current_database(), path);
         END IF;
     END LOOP;

@@ -141,6 +141,7 @@ func (a *Accounting) checkTables() {
 			}
 		}
 	}
+	p.addGenerated(a.table, append(neededColumns, "ready_at"), []string{"state", "last_error"})
 	if !a.table.MayTrigger {
 		p.Block("NO_TRIGGER_RIGHT", "the present role may not put a trigger on "+a.table.Name+
 			", which hands requests of old code on: run as the table's owner")

@@ -140,9 +140,9 @@ func (a *Accounting) restore(ctx context.Context, tx pgx.Tx, jobs []heldJob) err
 	if _, err := tx.Exec(ctx, forget, orgs, documents); err != nil {
 		return store.Wrap("forget what is posted elsewhere", err)
 	}
-	set := []string{"state = r.state", "version_hint = r.version_hint"}
-	for _, c := range []string{"ready_at", "run_count", "last_error"} {
-		if a.table.Has(c) {
+	set := []string{"state = r.state"}
+	for _, c := range []string{"version_hint", "ready_at", "run_count", "last_error"} {
+		if a.table.Writable(c) {
 			set = append(set, c+" = r."+c)
 		}
 	}

@@ -218,3 +218,52 @@ INSERT INTO lean VALUES (1, 'org_a', 'x', 1, 'pending', 'red'), (2, '', 'y', 1, 
 	l.exec(`GRANT daybook_domain TO CURRENT_USER; GRANT CREATE ON SCHEMA public TO daybook_domain; ALTER TABLE public.accounting_work_queue OWNER TO daybook_domain`)
 	assert.Equal(t, 1, others())
 }
+
+// TestGeneratedColumns: a column that the table computes and stores is read by the trigger as any
+// other. A virtual one is null there, so that a table with one is refused, as is one whose marks
+// Daybook could not write.
+func TestGeneratedColumns(t *testing.T) {
+	t.Parallel()
+	l := newLegacy(t, 1)
+	l.exec(`CREATE TABLE computed (id text PRIMARY KEY, org_id text, document_id text, revision bigint, state text,
+  version_hint bigint GENERATED ALWAYS AS (revision + 1) STORED);
+CREATE TABLE marked (id text PRIMARY KEY, org_id text, document_id text, version_hint bigint, done boolean,
+  state text GENERATED ALWAYS AS (CASE WHEN done THEN 'completed' ELSE 'pending' END) STORED)`)
+	_, err := adopt.Apply(t.Context(), l.adopter(adopt.AccountingOptions{Table: "public.marked"}), nil)
+	require.ErrorIs(t, err, adopt.ErrRefused)
+	require.ErrorContains(t, err, "public.marked computes state, which Daybook writes")
+
+	o := adopt.AccountingOptions{Table: "public.computed", Forward: true}
+	_, err = adopt.Apply(t.Context(), l.adopter(o), nil)
+	require.NoError(t, err)
+	l.exec(`INSERT INTO computed (id, org_id, document_id, revision, state) VALUES ('1', 'org_a', 'x', 6, 'pending')`)
+	assert.EqualValues(t, 7, fixture.Job(t, l.Pool, "org_a", "x").VersionHint)
+	_, err = adopt.GiveBack(t.Context(), l.adopter(o), nil)
+	require.NoError(t, err)
+	assert.Equal(t, 1, fixture.Count(t, l.Pool,
+		`SELECT count(*) FROM public.computed WHERE state = 'pending' AND version_hint = 7`))
+}
+
+func TestVirtualColumnsAreRefused(t *testing.T) {
+	t.Parallel()
+	l := newLegacy(t, 1)
+	if fixture.Count(t, l.Pool, `SELECT current_setting('server_version_num')::int`) < 180000 {
+		t.Skip("PostgreSQL has virtual generated columns from version 18 on: make test-postgres POSTGRES=18")
+	}
+	l.exec(`CREATE TABLE computed (id text PRIMARY KEY, org_id text, document_id text, revision bigint, state text,
+  version_hint bigint GENERATED ALWAYS AS (revision + 1))`)
+	o := adopt.AccountingOptions{Table: "public.computed", Forward: true}
+	_, err := adopt.Apply(t.Context(), l.adopter(o), nil)
+	require.ErrorIs(t, err, adopt.ErrRefused)
+	require.ErrorContains(t, err, "COLUMN_GENERATED")
+	require.ErrorContains(t, err, "public.computed computes version_hint when it is read (VIRTUAL)")
+	l.exec(`INSERT INTO computed (id, org_id, document_id, revision, state) VALUES ('1', 'org_a', 'x', 6, 'pending')`)
+
+	// What the error says to do is enough.
+	l.exec(`ALTER TABLE computed DROP COLUMN version_hint,
+  ADD COLUMN version_hint bigint GENERATED ALWAYS AS (revision + 1) STORED`)
+	r, err := adopt.Apply(t.Context(), l.adopter(o), nil)
+	require.NoError(t, err)
+	assert.EqualValues(t, 1, r.Done.Rows())
+	assert.EqualValues(t, 7, fixture.Job(t, l.Pool, "org_a", "x").VersionHint)
+}

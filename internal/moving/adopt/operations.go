@@ -101,6 +101,7 @@ func (a *Operations) checkTable() {
 		p.Block("STATE_MISSING", fmt.Sprintf("the type %s has no cancelled, by which Daybook marks rows: ALTER TYPE … "+
 			"ADD VALUE", c.Type))
 	}
+	p.addGenerated(t, []string{"id"}, []string{"status", "last_error"})
 	if !t.MayTrigger {
 		p.Block("NO_TRIGGER_RIGHT", "the present role may not put a trigger on "+t.Name+
 			", which keeps what Daybook holds from being worked there as well: run as the table's owner")

@@ -97,6 +97,23 @@ func (p *Problems) addOwner(t Table) {
 	}
 }
 
+// addGenerated refuses columns that the table computes, where Daybook cannot do without their
+// values: those that it writes, and those that its trigger reads, because a virtual column is null
+// in a trigger's rows.
+func (p *Problems) addGenerated(t Table, read, written []string) {
+	for _, c := range t.Columns {
+		switch {
+		case c.Generated != "" && slices.Contains(written, c.Name):
+			p.Block("COLUMN_GENERATED", fmt.Sprintf("%s computes %s, which Daybook writes to mark rows: make it a column "+
+				"that the program writes", t.Name, c.Name))
+		case c.Generated == "v" && slices.Contains(read, c.Name):
+			p.Block("COLUMN_GENERATED", fmt.Sprintf("%s computes %s when it is read (VIRTUAL), so that it is null in a "+
+				"trigger, and each write of the old program would fail: drop the column, and add it again as "+
+				"GENERATED ALWAYS AS (…) STORED", t.Name, c.Name))
+		}
+	}
+}
+
 // Add counts a problem of the row that example names; empty: of the whole table.
 func (p *Problems) Add(code, detail, example string) {
 	i := slices.IndexFunc(*p, func(one Problem) bool { return one.Code == code && one.Detail == detail })

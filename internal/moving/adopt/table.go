@@ -24,6 +24,9 @@ type Column struct {
 	Zoneless bool
 	// Labels are the values of an enum; nil: it is none.
 	Labels []string
+	// Generated says that the table computes it: "s" stored, "v" virtual, which PostgreSQL has from
+	// version 18 on, and where it is the default; empty: it is an ordinary column.
+	Generated string
 }
 
 // Table is a legacy table, or a view, as the database describes it.
@@ -57,7 +60,8 @@ SELECT c.oid, format('%I.%I', n.nspname, c.relname), c.relkind IN ('v', 'm'),
  WHERE c.oid = to_regclass($1) AND c.relkind IN ('r', 'p', 'v', 'm', 'f')`
 	const columns = `
 SELECT a.attname::text, format_type(a.atttypid, a.atttypmod), a.atttypid = 'timestamp'::regtype,
-       (SELECT array_agg(e.enumlabel::text ORDER BY e.enumsortorder) FROM pg_enum e WHERE e.enumtypid = a.atttypid)
+       (SELECT array_agg(e.enumlabel::text ORDER BY e.enumsortorder) FROM pg_enum e WHERE e.enumtypid = a.atttypid),
+       a.attgenerated::text
   FROM pg_attribute a
  WHERE a.attrelid = $1 AND a.attnum > 0 AND NOT a.attisdropped
  ORDER BY a.attnum`
@@ -100,6 +104,12 @@ func (t Table) Column(name string) *Column {
 
 // Has reports whether there is such a column.
 func (t Table) Has(name string) bool { return t.Column(name) != nil }
+
+// Writable reports whether there is such a column and the table does not compute it.
+func (t Table) Writable(name string) bool {
+	c := t.Column(name)
+	return c != nil && c.Generated == ""
+}
 
 // Text is an expression of the column as text, or the fallback where the table lacks it. from is
 // the table's name in the statement.
