@@ -148,6 +148,20 @@ func TestOrganizationsCap(t *testing.T) {
 		b.limits("cap", "--all-orgs", "--none"))
 }
 
+func TestOrganizationsRate(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.sample("acme")
+	want := store.Limits{Changed: true, Rate: new(100), RateSeconds: new(60.0)}
+	assert.Equal(t, []work.ChangedLimits{{OrgID: "acme", Limits: want}},
+		b.limits("rate", "--org", "acme", "--rate", "100", "--per", "1m"))
+	assert.Regexp(t, `(?m)^acme +unchanged +100 in 1 min$`,
+		b.ok("organizations", "rate", "--org", "acme", "--rate", "100", "--per", "1m"))
+	assert.Contains(t, b.ok("organizations", "list"), "100 in 1 min")
+	assert.Equal(t, []work.ChangedLimits{{OrgID: "acme", Limits: store.Limits{Changed: true}}},
+		b.limits("rate", "--org", "acme", "--none"))
+}
+
 func TestOrganizationsRefuse(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

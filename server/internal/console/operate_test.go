@@ -100,6 +100,8 @@ func TestOrganizationsAreHeldBack(t *testing.T) {
 	}
 	status, _ := s.post(page+"/cap", url.Values{"most": {"-1"}})
 	require.Equal(t, http.StatusUnprocessableEntity, status)
+	status, _ = s.post(page+"/rate", url.Values{"rate": {"5"}, "rateSeconds": {"soon"}})
+	require.Equal(t, http.StatusUnprocessableEntity, status)
 	list, err := actions.List(t.Context(), s.Pool, actions.Filter{OrgID: "a/b c"})
 	require.NoError(t, err)
 	require.Len(t, list, 9)
