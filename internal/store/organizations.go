@@ -158,8 +158,8 @@ UPDATE daybook.organizations SET rate = nullif($2::integer, 0), rate_seconds = n
 		seconds = cmp.Or(seconds, 1)
 	}
 	if rate < 0 || rate > math.MaxInt32 || rate > 0 && !(seconds >= 0.001 && seconds <= 31536000) || rate == 0 && seconds != 0 {
-		return Limits{}, Invalid("a rate of %d attempts in %v seconds: want 1 to %d in 0.001 to 31536000 seconds, or 0 for none",
-			rate, seconds, math.MaxInt32)
+		return Limits{}, Invalid("a rate of %d attempts in %v seconds: want 1 to %d in 0.001 to 31536000 seconds, or 0 for "+
+			"none", rate, seconds, math.MaxInt32)
 	}
 	f, err := changeLimits(ctx, tx, org, stmt, org, rate, seconds)
 	if err != nil || !f.Changed {

@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"time"
 
@@ -65,8 +66,7 @@ func TestRateOfAnOrganizationSaysWhatChanged(t *testing.T) {
 func TestRateOfAnOrganization(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	b.rate("slow", 200, 1) // at once: 10
-	b.rate("slow", 200, 3600*20)
+	b.rate("slow", 10, 3600)
 	b.setQueue(store.NamedQueue{Name: "bank", MaxParallel: 100})
 	b.inQueue("slow", "", 10)
 	b.inQueue("slow", "bank", 10)
@@ -100,9 +100,8 @@ func TestRateOfAnOrganization(t *testing.T) {
 func TestRateBeginsAtOnce(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	b.rate("o", 20*60*60, 3600)
+	b.rate("o", 200, 1)
 	b.exec(`INSERT INTO daybook.organization_rates (org_id, starts, at) VALUES ('o', 1, now() + interval '1 hour')`)
-	b.exec(`UPDATE daybook.organizations SET rate = 200, rate_seconds = 1 WHERE id = 'o'`)
 	b.inQueue("o", "", 30)
 	s := store.NewQueue(b.Pool, store.Jobs)
 	n, _ := leaseByOrg(t, s, b.turn("run/0/1"), 100)
@@ -111,7 +110,7 @@ func TestRateBeginsAtOnce(t *testing.T) {
 	fresh := store.NewQueue(b.Pool, store.Jobs)
 	n, _ = leaseByOrg(t, fresh, b.turn("run/1/1"), 5)
 	assert.Equal(t, map[string]int{"o": 5}, n)
-	assert.InDelta(t, 5, fixture.Count(t, b.Pool, `SELECT round(starts)::integer FROM daybook.organization_rates`), 0, "of 10")
+	assert.Equal(t, 5, fixture.Count(t, b.Pool, `SELECT round(starts)::integer FROM daybook.organization_rates`), "of 10")
 }
 
 // TestRateWithACap: the lower of the two holds.
@@ -161,4 +160,40 @@ func TestRateIsOfBackgroundJobs(t *testing.T) {
 	n, _ := leaseByOrg(t, store.NewQueue(b.Pool, store.Accounting), b.turn("run/0/1"), 100)
 	assert.Equal(t, map[string]int{org: 5}, n)
 	assert.Zero(t, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.organization_rates`))
+}
+
+// TestRateOverProcesses: two processes that lease at once keep a rate together, leave none of its
+// jobs behind, and do not let others wait.
+func TestRateOverProcesses(t *testing.T) {
+	t.Parallel()
+	const jobs, rate = 60, 40
+	b := setup(t)
+	b.rate("slow", rate, 1) // at once: 2
+	b.inQueue("slow", "", jobs)
+	b.inQueue("free", "", jobs)
+	var all sync.WaitGroup
+	done := time.Now().Add(30 * time.Second)
+	for _, turn := range []string{"run/0/1", "run/1/1"} {
+		s, of := store.NewQueue(b.Pool, store.Jobs), b.turn(turn)
+		all.Go(func() {
+			for time.Now().Before(done) {
+				leased, err := s.LeaseFor(t.Context(), of, 10, newQueues())
+				var left int
+				if err == nil {
+					err = b.Pool.QueryRow(t.Context(), `SELECT count(*) FROM daybook.jobs WHERE state = 'pending'`).Scan(&left)
+				}
+				if !assert.NoError(t, err) || left == 0 {
+					return
+				}
+				time.Sleep(min(leased.Wait(), 50*time.Millisecond))
+			}
+		})
+	}
+	all.Wait()
+	assert.Equal(t, 2*jobs, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.jobs WHERE state = 'leased' AND run_count = 1`))
+	assert.Zero(t, fixture.Count(t, b.Pool, `
+SELECT count(*) FROM (SELECT attempt_started_at - lag(attempt_started_at, 23) OVER (ORDER BY attempt_started_at) AS took FROM daybook.jobs WHERE org_id = 'slow') x
+ WHERE took < interval '0.4 seconds'`), "in half a second begin 20, and 2 at once")
+	assert.Positive(t, fixture.Count(t, b.Pool, `
+SELECT count(*) FROM daybook.jobs WHERE org_id = 'slow' AND attempt_started_at > (SELECT max(attempt_started_at) FROM daybook.jobs WHERE org_id = 'free')`))
 }

@@ -105,9 +105,9 @@ func organizationsRateCommand(a *cli.App) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "rate (--org ORG…|--all-orgs) (--rate N [--per TIME]|--none)",
 		Short: "Bound how many background jobs of an organization begin in a time",
-		Long: "Bounds how many attempts of an organization's background jobs begin in a time, over all workers together, beside its cap. It takes\n" +
-			"effect for every new lease. At once may begin what the rate allows in 50 ms, at least one. Documents have no rate. Each\n" +
-			"organization has a rate of its own.",
+		Long: "Bounds how many attempts of an organization's background jobs begin in a time, over all workers together, beside its\n" +
+			"cap. It takes effect for every new lease. At once may begin what the rate allows in 50 ms, at least one. Documents have\n" +
+			"no rate. Each organization has a rate of its own.",
 		Example: "  daybook organizations rate --org acme --rate 100 --per 1m\n  daybook organizations rate --org acme --none",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
