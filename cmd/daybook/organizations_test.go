@@ -71,7 +71,7 @@ SELECT daybook.enqueue_job('stranger', 'mail', '{}'), daybook.enqueue_job('stran
 	assert.Equal(t, queues(store.OpenJobs{}, store.OpenJobs{Pending: 1}), all["only jobs"].Queues)
 	assert.Equal(t, 5, *all["jp"].MaxInFlight)
 	text := b.ok("organizations", "list")
-	assert.Regexp(t, `(?m)^ORGANIZATION +RULE SET +PAUSED SINCE +CAP +ACCOUNTING +JOBS +SOURCE`, text)
+	assert.Regexp(t, `(?m)^ORGANIZATION +RULE SET +PAUSED SINCE +CAP +RATE +ACCOUNTING +JOBS +SOURCE`, text)
 	assert.Regexp(t, `(?m)^jp +1 +5`, text)
 	assert.Regexp(t, `(?m)^es +1 +1 failed`, text)
 	assert.Regexp(t, `(?m)^stranger +1 pending +2 pending$`, text)
