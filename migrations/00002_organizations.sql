@@ -18,8 +18,11 @@ CREATE TABLE daybook.organizations (
     -- Limits of its jobs, in both queues.
     paused_at       timestamptz,
     max_in_flight   integer CHECK (max_in_flight > 0),
+    rate            integer CHECK (rate > 0),
+    rate_seconds    double precision CHECK (rate_seconds BETWEEN 0.001 AND 31536000),
     created_at      timestamptz NOT NULL DEFAULT clock_timestamp(),
-    updated_at      timestamptz NOT NULL DEFAULT clock_timestamp()
+    updated_at      timestamptz NOT NULL DEFAULT clock_timestamp(),
+    CONSTRAINT rate_has_seconds CHECK ((rate IS NULL) = (rate_seconds IS NULL))
 );
 -- Those that are held back: few, however many organizations there are.
 CREATE INDEX organizations_paused ON daybook.organizations (id) WHERE paused_at IS NOT NULL;
@@ -37,6 +40,43 @@ COMMENT ON COLUMN daybook.organizations.closed_period_policy IS
 COMMENT ON COLUMN daybook.organizations.paused_at IS 'Since when nothing of it is leased; null: it is not paused';
 COMMENT ON COLUMN daybook.organizations.max_in_flight IS
     'How many of its jobs may be leased at a time, over all workers; null: any number';
+COMMENT ON COLUMN daybook.organizations.rate IS
+    'How many attempts of its background jobs may begin in rate_seconds, over all workers; null: any number';
+
+-- What is left of an organization's rate. A table of its own, because each lease of such an
+-- organization writes it, and each scan reads daybook.organizations.
+CREATE TABLE daybook.organization_rates (
+    org_id text COLLATE "C" PRIMARY KEY REFERENCES daybook.organizations (id) ON DELETE CASCADE,
+    starts double precision NOT NULL,
+    at     timestamptz NOT NULL
+) WITH (fillfactor = 20, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0);
+COMMENT ON TABLE daybook.organization_rates IS
+    'How many attempts could begin at a time, of each organization with a rate that was leased from';
+
+-- How many attempts at background jobs of an organization with a rate may begin now: at once what
+-- the rate allows in 50 ms, at least one.
+CREATE FUNCTION daybook.organization_starts(of daybook.organizations) RETURNS double precision
+    LANGUAGE plpgsql
+AS $$
+DECLARE
+    most CONSTANT double precision := greatest(1, ceil(of.rate * 0.05 / of.rate_seconds));
+BEGIN
+    RETURN least(most, coalesce((SELECT r.starts + greatest(extract(epoch FROM clock_timestamp() - r.at), 0) * of.rate / of.rate_seconds
+                                   FROM daybook.organization_rates r WHERE r.org_id = of.id), most));
+END
+$$;
+
+-- Counts attempts that begin towards the rate of their organization, if it has one, and returns in
+-- how many seconds one more may begin, 0 or less: now. The caller holds the lock of the
+-- organization's leases, since before it asked how many may begin.
+CREATE FUNCTION daybook.count_organization_starts(org_id text, began integer) RETURNS double precision
+    LANGUAGE sql
+AS $$
+    INSERT INTO daybook.organization_rates AS r (org_id, starts, at)
+    SELECT o.id, daybook.organization_starts(o) - $2, clock_timestamp() FROM daybook.organizations o WHERE o.id = $1 AND o.rate IS NOT NULL
+    ON CONFLICT ON CONSTRAINT organization_rates_pkey DO UPDATE SET starts = excluded.starts, at = excluded.at
+    RETURNING (1 - r.starts) * (SELECT o.rate_seconds / o.rate FROM daybook.organizations o WHERE o.id = $1)
+$$;
 
 -- The source and hooks of organizations that name none, also of those without a row. The table has
 -- one row.
@@ -213,6 +253,7 @@ DROP TABLE daybook.accounts;
 DROP FUNCTION daybook.configuration_changed;
 DROP TYPE daybook.account_type;
 -- Each of the two refers to the other.
-DROP TABLE daybook.organizations, daybook.rule_sets;
+DROP FUNCTION daybook.count_organization_starts, daybook.organization_starts;
+DROP TABLE daybook.organization_rates, daybook.organizations, daybook.rule_sets;
 DROP TABLE daybook.defaults;
 DROP TYPE daybook.closed_period_policy;

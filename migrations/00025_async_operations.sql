@@ -78,14 +78,18 @@ BEGIN
     IF org.paused_at IS NOT NULL OR job.queue IS NOT NULL AND daybook.queue_uncounted(job.queue) IS NOT TRUE THEN
         RETURN NULL;
     END IF;
-    IF org.max_in_flight IS NOT NULL THEN
+    IF num_nonnulls(org.max_in_flight, org.rate) > 0 THEN
         -- The lock that workers count an organization's leases under.
         IF NOT pg_try_advisory_xact_lock(daybook.lock_class('organization leases'), hashtext(job.org_id)) THEN
             RETURN NULL;
         END IF;
-        IF (SELECT count(*) FROM daybook.jobs l WHERE l.capped AND l.turn_id IS NOT NULL AND l.org_id = job.org_id) >= org.max_in_flight THEN
+        IF (SELECT count(*) FROM daybook.jobs l WHERE l.capped AND l.turn_id IS NOT NULL AND l.org_id = job.org_id) >= org.max_in_flight
+           OR org.rate IS NOT NULL AND daybook.organization_starts(org) < 1 THEN
             RETURN NULL;
         END IF;
+    END IF;
+    IF org.rate IS NOT NULL THEN
+        PERFORM daybook.count_organization_starts(org.id, 1);
     END IF;
     mine := nextval('daybook.fence_seq');
     UPDATE daybook.jobs j
@@ -99,7 +103,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION daybook.lease_async_operation IS
-    'Claims a job that is due, for 5 minutes, and returns the fence of the claim; null: it is not due, another program or worker holds it, its organization is paused or at its cap, or its named queue is paused or has a limit or a rate, which workers alone count';
+    'Claims a job that is due, for 5 minutes, and returns the fence of the claim; null: it is not due, another program or worker holds it, its organization is paused or at its cap or rate, or its named queue is paused or has a limit or a rate, which workers alone count';
 
 CREATE FUNCTION daybook.claim_async_operation(p_operation_id uuid) RETURNS boolean
     LANGUAGE sql

@@ -2,8 +2,9 @@
 --
 -- A claim holds a job as a worker of Daybook does: under a turn ('/sql/' and the worker's name), a
 -- fence, and a lease of 10 seconds that renew_jobs prolongs. So workers of Daybook reclaim what a
--- dead one leaves, and claim_jobs does where no other runs. Pauses, caps of organizations, and
--- limits and rates of named queues are counted as internal/store counts them, under the same locks.
+-- dead one leaves, and claim_jobs does where no other runs. Pauses, and caps, limits
+-- and rates of organizations and named queues are counted as internal/store counts them, under the
+-- same locks.
 --
 -- SQLSTATEs: DB010 the request is invalid, DB031 the job is not the caller's any more.
 
@@ -102,26 +103,25 @@ AS $$
      WHERE coalesce(nullif(split_part(p.slot, '/', 3), '')::integer, 0) <= coalesce($4[t.n], 0)
 $$;
 
--- How many jobs of an organization and a named queue (null: of none) may be leased now, most at
+-- How many jobs of an organization (all null: it has no settings) and a named queue (null: of none) may be leased now, most at
 -- most. It counts under the locks under which workers do, which it tries and does not wait for: the
 -- transaction holds them until it ends.
-CREATE FUNCTION daybook.claim_room(org_id text, queue text, worker text, most integer) RETURNS integer
+CREATE FUNCTION daybook.claim_room(org daybook.organizations, queue text, worker text, most integer) RETURNS integer
     LANGUAGE plpgsql
 AS $$
 DECLARE
-    org  daybook.organizations;
     of   daybook.queues;
     left_of integer := most;
 BEGIN
-    SELECT * INTO org FROM daybook.organizations o WHERE o.id = claim_room.org_id;
     IF org.paused_at IS NOT NULL THEN
         RETURN 0;
     END IF;
-    IF org.max_in_flight IS NOT NULL THEN
-        IF NOT pg_try_advisory_xact_lock(daybook.lock_class('organization leases'), hashtext(claim_room.org_id)) THEN
+    IF num_nonnulls(org.max_in_flight, org.rate) > 0 THEN
+        IF NOT pg_try_advisory_xact_lock(daybook.lock_class('organization leases'), hashtext(org.id)) THEN
             RETURN 0;
         END IF;
-        left_of := least(left_of, org.max_in_flight - (SELECT count(*) FROM daybook.jobs l WHERE l.capped AND l.turn_id IS NOT NULL AND l.org_id = claim_room.org_id));
+        left_of := least(left_of, org.max_in_flight - (SELECT count(*) FROM daybook.jobs l WHERE l.capped AND l.turn_id IS NOT NULL AND l.org_id = org.id),
+            CASE WHEN org.rate IS NOT NULL THEN floor(daybook.organization_starts(org)) END);
     END IF;
     IF claim_room.queue IS NULL THEN
         RETURN left_of;
@@ -155,7 +155,8 @@ BEGIN
 END
 $$;
 
--- Leases up to most due jobs of a partition, and counts them towards the rate of their queue.
+-- Leases up to most due jobs of a partition, and counts them towards the rates of their organization
+-- and their queue.
 CREATE FUNCTION daybook.claim_of_partition(fleet smallint, priority smallint, org_id text, slot text, worker text,
     fence bigint, most integer) RETURNS text[]
     LANGUAGE plpgsql
@@ -164,7 +165,8 @@ AS $$
 #variable_conflict use_column
 DECLARE
     queue CONSTANT text := nullif(split_part(claim_of_partition.slot, '/', 2), '');
-    room  CONSTANT integer := daybook.claim_room(claim_of_partition.org_id, queue, claim_of_partition.worker, claim_of_partition.most);
+    org   CONSTANT daybook.organizations := (SELECT o FROM daybook.organizations o WHERE o.id = claim_of_partition.org_id);
+    room  CONSTANT integer := daybook.claim_room(org, queue, claim_of_partition.worker, claim_of_partition.most);
     of    daybook.queues;
     ids   text[];
 BEGIN
@@ -183,9 +185,12 @@ BEGIN
     UPDATE daybook.jobs j
        SET state = 'leased', turn_id = daybook.sql_turn(claim_of_partition.worker), detached = false, fence = claim_of_partition.fence,
            leased_generation = j.generation, worker = claim_of_partition.worker, run_count = j.run_count + 1, working = true,
-           capped = EXISTS (SELECT FROM daybook.organizations o WHERE o.id = j.org_id AND o.max_in_flight IS NOT NULL), counted = true,
+           capped = org.max_in_flight IS NOT NULL, counted = true,
            attempt_started_at = clock_timestamp(), last_attempted_at = clock_timestamp(), updated_at = clock_timestamp()
      WHERE j.id = ANY (ids);
+    IF org.rate IS NOT NULL THEN
+        PERFORM daybook.count_organization_starts(org.id, cardinality(ids));
+    END IF;
     SELECT * INTO of FROM daybook.queues u WHERE u.name = queue AND u.rate IS NOT NULL;
     IF FOUND THEN
         INSERT INTO daybook.queue_rates AS r (queue, starts, at)
@@ -261,7 +266,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION daybook.claim_jobs IS
-    'Leases up to most due jobs of the types of a worker (start_job_worker) for 10 seconds: commit, and call renew_jobs every second or two. Priority first, then organizations in turn, then the longest due; pauses, caps, limits by key, and limits and rates of named queues are kept';
+    'Leases up to most due jobs of the types of a worker (start_job_worker) for 10 seconds: commit, and call renew_jobs every second or two. Priority first, then organizations in turn, then the longest due; pauses, caps and rates of organizations, limits by key, and limits and rates of named queues are kept';
 
 CREATE FUNCTION daybook.renew_jobs(worker text) RETURNS TABLE (job_id text, fence bigint, cancel_requested boolean)
     LANGUAGE plpgsql

@@ -247,6 +247,7 @@ func TestOtherConstraints(t *testing.T) {
 
 		{"organization without an id", "organizations_id_check", `INSERT INTO daybook.organizations (id) VALUES ('')`},
 		{"a cap of no jobs", "organizations_max_in_flight_check", `UPDATE daybook.organizations SET max_in_flight = 0`},
+		{"a rate without a time", "rate_has_seconds", `UPDATE daybook.organizations SET rate = 1`},
 		{"a cap of one job", "", `UPDATE daybook.organizations SET max_in_flight = 1`},
 		{"a source with a space", "organizations_source_check", `UPDATE daybook.organizations SET source = 'the shop'`},
 		{"a source with a quote", "organizations_source_check", `UPDATE daybook.organizations SET source = 'sh''op'`},

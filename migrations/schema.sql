@@ -1229,7 +1229,7 @@ $$;
 
 -- Name: FUNCTION claim_jobs(worker text, most integer); Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON FUNCTION daybook.claim_jobs(worker text, most integer) IS 'Leases up to most due jobs of the types of a worker (start_job_worker) for 10 seconds: commit, and call renew_jobs every second or two. Priority first, then organizations in turn, then the longest due; pauses, caps, limits by key, and limits and rates of named queues are kept';
+COMMENT ON FUNCTION daybook.claim_jobs(worker text, most integer) IS 'Leases up to most due jobs of the types of a worker (start_job_worker) for 10 seconds: commit, and call renew_jobs every second or two. Priority first, then organizations in turn, then the longest due; pauses, caps and rates of organizations, limits by key, and limits and rates of named queues are kept';
 
 -- Name: claim_of_partition(smallint, smallint, text, text, text, bigint, integer); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -1242,7 +1242,8 @@ CREATE FUNCTION daybook.claim_of_partition(fleet smallint, priority smallint, or
 #variable_conflict use_column
 DECLARE
     queue CONSTANT text := nullif(split_part(claim_of_partition.slot, '/', 2), '');
-    room  CONSTANT integer := daybook.claim_room(claim_of_partition.org_id, queue, claim_of_partition.worker, claim_of_partition.most);
+    org   CONSTANT daybook.organizations := (SELECT o FROM daybook.organizations o WHERE o.id = claim_of_partition.org_id);
+    room  CONSTANT integer := daybook.claim_room(org, queue, claim_of_partition.worker, claim_of_partition.most);
     of    daybook.queues;
     ids   text[];
 BEGIN
@@ -1261,9 +1262,12 @@ BEGIN
     UPDATE daybook.jobs j
        SET state = 'leased', turn_id = daybook.sql_turn(claim_of_partition.worker), detached = false, fence = claim_of_partition.fence,
            leased_generation = j.generation, worker = claim_of_partition.worker, run_count = j.run_count + 1, working = true,
-           capped = EXISTS (SELECT FROM daybook.organizations o WHERE o.id = j.org_id AND o.max_in_flight IS NOT NULL), counted = true,
+           capped = org.max_in_flight IS NOT NULL, counted = true,
            attempt_started_at = clock_timestamp(), last_attempted_at = clock_timestamp(), updated_at = clock_timestamp()
      WHERE j.id = ANY (ids);
+    IF org.rate IS NOT NULL THEN
+        PERFORM daybook.count_organization_starts(org.id, cardinality(ids));
+    END IF;
     SELECT * INTO of FROM daybook.queues u WHERE u.name = queue AND u.rate IS NOT NULL;
     IF FOUND THEN
         INSERT INTO daybook.queue_rates AS r (queue, starts, at)
@@ -1274,25 +1278,77 @@ BEGIN
 END
 $$;
 
--- Name: claim_room(text, text, text, integer); Type: FUNCTION; Schema: daybook; Owner: -
+-- Name: organizations; Type: TABLE; Schema: daybook; Owner: -
 
-CREATE FUNCTION daybook.claim_room(org_id text, queue text, worker text, most integer) RETURNS integer
+CREATE TABLE daybook.organizations (
+    id text NOT NULL COLLATE pg_catalog."C",
+    name text DEFAULT ''::text NOT NULL,
+    active_rule_set bigint,
+    config_version bigint DEFAULT 0 NOT NULL,
+    source text,
+    hooks text[],
+    closed_period_policy daybook.closed_period_policy DEFAULT 'fail'::daybook.closed_period_policy NOT NULL,
+    paused_at timestamp with time zone,
+    max_in_flight integer,
+    rate integer,
+    rate_seconds double precision,
+    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    updated_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT organizations_hooks_check CHECK ((array_to_string(hooks, '/'::text, ' '::text) ~ '^([a-z0-9][a-z0-9_.-]{0,62}(/[a-z0-9][a-z0-9_.-]{0,62})*)?$'::text)),
+    CONSTRAINT organizations_id_check CHECK (((id <> ''::text) AND (octet_length(id) <= 255))),
+    CONSTRAINT organizations_max_in_flight_check CHECK ((max_in_flight > 0)),
+    CONSTRAINT organizations_rate_check CHECK ((rate > 0)),
+    CONSTRAINT organizations_rate_seconds_check CHECK (((rate_seconds >= (0.001)::double precision) AND (rate_seconds <= (31536000)::double precision))),
+    CONSTRAINT organizations_source_check CHECK ((source ~ '^[a-z0-9][a-z0-9_.-]{0,62}$'::text)),
+    CONSTRAINT rate_has_seconds CHECK (((rate IS NULL) = (rate_seconds IS NULL)))
+);
+
+-- Name: COLUMN organizations.config_version; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.organizations.config_version IS 'Grows whenever a rule set is activated or an account added: a failure found under an older one is tried again';
+
+-- Name: COLUMN organizations.source; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.organizations.source IS 'The source that its documents are read from: only workers that read it lease its jobs; null: that of daybook.defaults';
+
+-- Name: COLUMN organizations.hooks; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.organizations.hooks IS 'The hooks that are called with its postings: only workers that have all of them lease its jobs; null: those of daybook.defaults';
+
+-- Name: COLUMN organizations.closed_period_policy; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.organizations.closed_period_policy IS 'What a document does whose posting date lies in a closed period: fail with PERIOD_CLOSED, or post on the first open day after it';
+
+-- Name: COLUMN organizations.paused_at; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.organizations.paused_at IS 'Since when nothing of it is leased; null: it is not paused';
+
+-- Name: COLUMN organizations.max_in_flight; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.organizations.max_in_flight IS 'How many of its jobs may be leased at a time, over all workers; null: any number';
+
+-- Name: COLUMN organizations.rate; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.organizations.rate IS 'How many attempts of its background jobs may begin in rate_seconds, over all workers; null: any number';
+
+-- Name: claim_room(daybook.organizations, text, text, integer); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.claim_room(org daybook.organizations, queue text, worker text, most integer) RETURNS integer
     LANGUAGE plpgsql
     AS $$
 DECLARE
-    org  daybook.organizations;
     of   daybook.queues;
     left_of integer := most;
 BEGIN
-    SELECT * INTO org FROM daybook.organizations o WHERE o.id = claim_room.org_id;
     IF org.paused_at IS NOT NULL THEN
         RETURN 0;
     END IF;
-    IF org.max_in_flight IS NOT NULL THEN
-        IF NOT pg_try_advisory_xact_lock(daybook.lock_class('organization leases'), hashtext(claim_room.org_id)) THEN
+    IF num_nonnulls(org.max_in_flight, org.rate) > 0 THEN
+        IF NOT pg_try_advisory_xact_lock(daybook.lock_class('organization leases'), hashtext(org.id)) THEN
             RETURN 0;
         END IF;
-        left_of := least(left_of, org.max_in_flight - (SELECT count(*) FROM daybook.jobs l WHERE l.capped AND l.turn_id IS NOT NULL AND l.org_id = claim_room.org_id));
+        left_of := least(left_of, org.max_in_flight - (SELECT count(*) FROM daybook.jobs l WHERE l.capped AND l.turn_id IS NOT NULL AND l.org_id = org.id),
+            CASE WHEN org.rate IS NOT NULL THEN floor(daybook.organization_starts(org)) END);
     END IF;
     IF claim_room.queue IS NULL THEN
         RETURN left_of;
@@ -1460,6 +1516,17 @@ BEGIN
     RETURN NEW;
 END
 $$;
+
+-- Name: count_organization_starts(text, integer); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.count_organization_starts(org_id text, began integer) RETURNS double precision
+    LANGUAGE sql
+    AS $_$
+    INSERT INTO daybook.organization_rates AS r (org_id, starts, at)
+    SELECT o.id, daybook.organization_starts(o) - $2, clock_timestamp() FROM daybook.organizations o WHERE o.id = $1 AND o.rate IS NOT NULL
+    ON CONFLICT ON CONSTRAINT organization_rates_pkey DO UPDATE SET starts = excluded.starts, at = excluded.at
+    RETURNING (1 - r.starts) * (SELECT o.rate_seconds / o.rate FROM daybook.organizations o WHERE o.id = $1)
+$_$;
 
 -- Name: debounce_job(text, text, jsonb, jsonb, integer, integer, jsonb, text, text); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -3359,14 +3426,18 @@ BEGIN
     IF org.paused_at IS NOT NULL OR job.queue IS NOT NULL AND daybook.queue_uncounted(job.queue) IS NOT TRUE THEN
         RETURN NULL;
     END IF;
-    IF org.max_in_flight IS NOT NULL THEN
+    IF num_nonnulls(org.max_in_flight, org.rate) > 0 THEN
         -- The lock that workers count an organization's leases under.
         IF NOT pg_try_advisory_xact_lock(daybook.lock_class('organization leases'), hashtext(job.org_id)) THEN
             RETURN NULL;
         END IF;
-        IF (SELECT count(*) FROM daybook.jobs l WHERE l.capped AND l.turn_id IS NOT NULL AND l.org_id = job.org_id) >= org.max_in_flight THEN
+        IF (SELECT count(*) FROM daybook.jobs l WHERE l.capped AND l.turn_id IS NOT NULL AND l.org_id = job.org_id) >= org.max_in_flight
+           OR org.rate IS NOT NULL AND daybook.organization_starts(org) < 1 THEN
             RETURN NULL;
         END IF;
+    END IF;
+    IF org.rate IS NOT NULL THEN
+        PERFORM daybook.count_organization_starts(org.id, 1);
     END IF;
     mine := nextval('daybook.fence_seq');
     UPDATE daybook.jobs j
@@ -3382,7 +3453,7 @@ $$;
 
 -- Name: FUNCTION lease_async_operation(p_operation_id uuid, p_worker text); Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON FUNCTION daybook.lease_async_operation(p_operation_id uuid, p_worker text) IS 'Claims a job that is due, for 5 minutes, and returns the fence of the claim; null: it is not due, another program or worker holds it, its organization is paused or at its cap, or its named queue is paused or has a limit or a rate, which workers alone count';
+COMMENT ON FUNCTION daybook.lease_async_operation(p_operation_id uuid, p_worker text) IS 'Claims a job that is due, for 5 minutes, and returns the fence of the claim; null: it is not due, another program or worker holds it, its organization is paused or at its cap or rate, or its named queue is paused or has a limit or a rate, which workers alone count';
 
 -- Name: lease_lost(bigint, bigint); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -3907,6 +3978,19 @@ CREATE FUNCTION daybook.open_twin(job daybook.jobs) RETURNS text
     SELECT o.id FROM daybook.jobs o
      WHERE o.org_id = $1.org_id AND o.unique_hash = $1.unique_hash AND o.state IN ('pending', 'leased') AND o.id <> $1.id
 $_$;
+
+-- Name: organization_starts(daybook.organizations); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.organization_starts(of daybook.organizations) RETURNS double precision
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    most CONSTANT double precision := greatest(1, ceil(of.rate * 0.05 / of.rate_seconds));
+BEGIN
+    RETURN least(most, coalesce((SELECT r.starts + greatest(extract(epoch FROM clock_timestamp() - r.at), 0) * of.rate / of.rate_seconds
+                                   FROM daybook.organization_rates r WHERE r.org_id = of.id), most));
+END
+$$;
 
 -- Name: pass_limits(integer, timestamp with time zone); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -7985,49 +8069,18 @@ CREATE VIEW daybook.live_job_workers AS
 
 COMMENT ON VIEW daybook.live_job_workers IS 'Workers of background jobs that were heard of in the last five minutes and have not stopped, among them what claims operations by SQL (async-operations)';
 
--- Name: organizations; Type: TABLE; Schema: daybook; Owner: -
+-- Name: organization_rates; Type: TABLE; Schema: daybook; Owner: -
 
-CREATE TABLE daybook.organizations (
-    id text NOT NULL COLLATE pg_catalog."C",
-    name text DEFAULT ''::text NOT NULL,
-    active_rule_set bigint,
-    config_version bigint DEFAULT 0 NOT NULL,
-    source text,
-    hooks text[],
-    closed_period_policy daybook.closed_period_policy DEFAULT 'fail'::daybook.closed_period_policy NOT NULL,
-    paused_at timestamp with time zone,
-    max_in_flight integer,
-    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
-    updated_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
-    CONSTRAINT organizations_hooks_check CHECK ((array_to_string(hooks, '/'::text, ' '::text) ~ '^([a-z0-9][a-z0-9_.-]{0,62}(/[a-z0-9][a-z0-9_.-]{0,62})*)?$'::text)),
-    CONSTRAINT organizations_id_check CHECK (((id <> ''::text) AND (octet_length(id) <= 255))),
-    CONSTRAINT organizations_max_in_flight_check CHECK ((max_in_flight > 0)),
-    CONSTRAINT organizations_source_check CHECK ((source ~ '^[a-z0-9][a-z0-9_.-]{0,62}$'::text))
-);
+CREATE TABLE daybook.organization_rates (
+    org_id text NOT NULL COLLATE pg_catalog."C",
+    starts double precision NOT NULL,
+    at timestamp with time zone NOT NULL
+)
+WITH (fillfactor='20', autovacuum_vacuum_threshold='1000', autovacuum_vacuum_scale_factor='0');
 
--- Name: COLUMN organizations.config_version; Type: COMMENT; Schema: daybook; Owner: -
+-- Name: TABLE organization_rates; Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON COLUMN daybook.organizations.config_version IS 'Grows whenever a rule set is activated or an account added: a failure found under an older one is tried again';
-
--- Name: COLUMN organizations.source; Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON COLUMN daybook.organizations.source IS 'The source that its documents are read from: only workers that read it lease its jobs; null: that of daybook.defaults';
-
--- Name: COLUMN organizations.hooks; Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON COLUMN daybook.organizations.hooks IS 'The hooks that are called with its postings: only workers that have all of them lease its jobs; null: those of daybook.defaults';
-
--- Name: COLUMN organizations.closed_period_policy; Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON COLUMN daybook.organizations.closed_period_policy IS 'What a document does whose posting date lies in a closed period: fail with PERIOD_CLOSED, or post on the first open day after it';
-
--- Name: COLUMN organizations.paused_at; Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON COLUMN daybook.organizations.paused_at IS 'Since when nothing of it is leased; null: it is not paused';
-
--- Name: COLUMN organizations.max_in_flight; Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON COLUMN daybook.organizations.max_in_flight IS 'How many of its jobs may be leased at a time, over all workers; null: any number';
+COMMENT ON TABLE daybook.organization_rates IS 'How many attempts could begin at a time, of each organization with a rate that was leased from';
 
 -- Name: periods; Type: TABLE; Schema: daybook; Owner: -
 
@@ -8652,6 +8705,11 @@ ALTER TABLE ONLY daybook.job_workflows
 ALTER TABLE ONLY daybook.jobs
     ADD CONSTRAINT jobs_pkey PRIMARY KEY (id);
 
+-- Name: organization_rates organization_rates_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.organization_rates
+    ADD CONSTRAINT organization_rates_pkey PRIMARY KEY (org_id);
+
 -- Name: organizations organizations_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
 
 ALTER TABLE ONLY daybook.organizations
@@ -9098,6 +9156,11 @@ ALTER TABLE ONLY daybook.console_sessions
 
 ALTER TABLE ONLY daybook.job_links
     ADD CONSTRAINT job_links_job_id_fkey FOREIGN KEY (job_id) REFERENCES daybook.jobs(id) ON DELETE CASCADE;
+
+-- Name: organization_rates organization_rates_org_id_fkey; Type: FK CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.organization_rates
+    ADD CONSTRAINT organization_rates_org_id_fkey FOREIGN KEY (org_id) REFERENCES daybook.organizations(id) ON DELETE CASCADE;
 
 -- Name: organizations organizations_id_active_rule_set_fkey; Type: FK CONSTRAINT; Schema: daybook; Owner: -
 

@@ -154,6 +154,10 @@ type Organization struct {
 	// MaxInFlight is how many of its jobs of each queue may be leased at a time, over all workers,
 	// from 1; nil: any number. Jobs that were leased while there was no cap do not count.
 	MaxInFlight *int `gorm:"column:max_in_flight" json:"max_in_flight,omitempty"`
+	// Rate is how many attempts of its background jobs may begin in RateSeconds, over all workers,
+	// from 1; nil: any number.
+	Rate        *int     `gorm:"column:rate" json:"rate,omitempty"`
+	RateSeconds *float64 `gorm:"column:rate_seconds" json:"rate_seconds,omitempty"`
 	// Source names where its documents are read; nil: the default of all organizations.
 	Source *string `gorm:"column:source" json:"source,omitempty"`
 	// Hooks names the hooks that are called with its postings; nil: the default of all organizations.

@@ -63,7 +63,7 @@ var own = []string{
 	"daybook.schema_migrations", "daybook.schema_texts", "daybook.gauges", "daybook.history", "daybook.depths",
 	"daybook.job_types", "daybook.console_sessions", "daybook.actions", "daybook.adopted_rows",
 	"daybook.archives", "daybook.erasures", "daybook.api_tokens", "daybook.bulk_batches", "daybook.defaults",
-	"daybook.fleets", "daybook.queues", "daybook.queue_rates",
+	"daybook.fleets", "daybook.queues", "daybook.queue_rates", "daybook.organization_rates",
 	"daybook.job_callbacks", "daybook.job_deliveries", "daybook.job_sequences", "daybook.job_steps", "daybook.job_waits",
 	"daybook.job_wait_checks", "daybook.job_limits", "daybook.job_limit_rates", "daybook.job_workers",
 	"daybook.job_workflows",
@@ -257,7 +257,7 @@ func TestModelsAreRead(t *testing.T) {
 	_, err := db.Pool.Exec(t.Context(), `
 INSERT INTO daybook.organizations (id) VALUES ('o');
 INSERT INTO daybook.rule_sets (org_id, version, name, source, sha256) VALUES ('o', 1, 'n', 's', repeat('a', 64));
-INSERT INTO daybook.organizations (id, paused_at, max_in_flight, source, hooks) VALUES ('p', now(), 1, 'shop', '{a,b}');
+INSERT INTO daybook.organizations (id, paused_at, max_in_flight, rate, rate_seconds, source, hooks) VALUES ('p', now(), 1, 5, 60, 'shop', '{a,b}');
 UPDATE daybook.organizations SET active_rule_set = 1 WHERE id = 'o';
 INSERT INTO daybook.accounts (org_id, code, type) VALUES ('o', '1200', 'asset'), ('o', '4400', 'income');
 UPDATE daybook.accounts SET currencies = '{EUR,USD}' WHERE code = '1200';

@@ -231,7 +231,12 @@ func TestAsyncOperationHeldBack(t *testing.T) {
 	assert.Equal(t, models.JobCancelled, b.queued(id).State)
 	assert.True(t, b.claim(second), "there is room again")
 
-	b.exec(`UPDATE daybook.organizations SET max_in_flight = NULL; SELECT daybook.set_queue('narrow', max_parallel => 1), daybook.set_queue('wide')`)
+	rated := b.operation("welcome", 3)
+	b.exec(`UPDATE daybook.organizations SET max_in_flight = NULL, rate = 1, rate_seconds = 3600`)
+	assert.True(t, b.claim(rated))
+	assert.False(t, b.claim(b.operation("welcome", 3)), "one an hour")
+
+	b.exec(`UPDATE daybook.organizations SET rate = NULL, rate_seconds = NULL; SELECT daybook.set_queue('narrow', max_parallel => 1), daybook.set_queue('wide')`)
 	var inQueue string
 	for queue, claimed := range map[string]bool{"narrow": false, "wide": true} {
 		require.NoError(t, b.Pool.QueryRow(t.Context(),

@@ -37,6 +37,7 @@ var recordedCommands = map[string]string{
 	"organizations cap":      "organizations.cap",
 	"organizations hooks":    "organizations.hooks",
 	"organizations pause":    "organizations.pause",
+	"organizations rate":     "organizations.rate",
 	"organizations resume":   "organizations.resume",
 	"organizations source":   "organizations.source",
 	"periods add":            "periods.add",

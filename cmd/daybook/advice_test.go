@@ -96,6 +96,9 @@ INSERT INTO daybook.jobs (org_id, type, payload) VALUES ('-it''s acme', 'mail', 
 	}},
 	health.CapReached: {faults: []string{
 		`INSERT INTO daybook.organizations (id, max_in_flight) VALUES ('acme', 1);` + dueJob + `;` + held("NULL"),
+		`INSERT INTO daybook.organizations (id, rate, rate_seconds) VALUES ('acme', 1, 60);
+INSERT INTO daybook.organization_rates (org_id, starts, at) VALUES ('acme', 0, now());` + dueJob +
+			`;INSERT INTO daybook.job_workers (id, name, types) VALUES ('w', 'w', '{mail}')`,
 		`SELECT daybook.set_queue('bank', NULL, 1);` + dueIn("bank") + `;` + held("'bank'"),
 		`SELECT daybook.set_queue('bank', per_process => 1);` + dueIn("bank") + `;` + held("'bank'"),
 		`SELECT daybook.set_queue('bank', NULL, NULL, 1, 60);` + dueIn("bank") +

@@ -71,7 +71,7 @@ SELECT daybook.enqueue_job('stranger', 'mail', '{}'), daybook.enqueue_job('stran
 	assert.Equal(t, queues(store.OpenJobs{}, store.OpenJobs{Pending: 1}), all["only jobs"].Queues)
 	assert.Equal(t, 5, *all["jp"].MaxInFlight)
 	text := b.ok("organizations", "list")
-	assert.Regexp(t, `(?m)^ORGANIZATION +RULE SET +PAUSED SINCE +CAP +ACCOUNTING +JOBS +SOURCE`, text)
+	assert.Regexp(t, `(?m)^ORGANIZATION +RULE SET +PAUSED SINCE +CAP +RATE +ACCOUNTING +JOBS +SOURCE`, text)
 	assert.Regexp(t, `(?m)^jp +1 +5`, text)
 	assert.Regexp(t, `(?m)^es +1 +1 failed`, text)
 	assert.Regexp(t, `(?m)^stranger +1 pending +2 pending$`, text)
@@ -146,6 +146,20 @@ func TestOrganizationsCap(t *testing.T) {
 	assert.Nil(t, b.organizations()["beta"].MaxInFlight)
 	assert.Equal(t, []work.ChangedLimits{{OrgID: "acme", Limits: store.Limits{Changed: true}}, {OrgID: "beta"}},
 		b.limits("cap", "--all-orgs", "--none"))
+}
+
+func TestOrganizationsRate(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.sample("acme")
+	want := store.Limits{Changed: true, Rate: new(100), RateSeconds: new(60.0)}
+	assert.Equal(t, []work.ChangedLimits{{OrgID: "acme", Limits: want}},
+		b.limits("rate", "--org", "acme", "--rate", "100", "--per", "1m"))
+	assert.Regexp(t, `(?m)^acme +unchanged +100 in 1 min$`,
+		b.ok("organizations", "rate", "--org", "acme", "--rate", "100", "--per", "1m"))
+	assert.Contains(t, b.ok("organizations", "list"), "100 in 1 min")
+	assert.Equal(t, []work.ChangedLimits{{OrgID: "acme", Limits: store.Limits{Changed: true}}},
+		b.limits("rate", "--org", "acme", "--none"))
 }
 
 func TestOrganizationsRefuse(t *testing.T) {

@@ -123,7 +123,7 @@ func mainPaths(task, dir string) []inRole {
 		line("jobs list"), line("jobs retry --org acme --all"), line("jobs cancel --org acme --all"),
 		{args: []string{"jobs", "edit", "--org", "acme", "--all", "--patch", `[{"op": "add", "path": "/a", "value": 1}]`, "--retry"}},
 		line("organizations pause --org acme"), line("organizations resume --org acme"),
-		line("organizations cap --org acme --max-in-flight 5"),
+		line("organizations cap --org acme --max-in-flight 5"), line("organizations rate --org acme --rate 5"),
 		line("organizations list"), line("organizations source daybook --org acme"),
 		line("organizations hooks --org acme --none"),
 		line("queues create bank --fleet shop"), line("queues set bank --max-parallel 2"), line("queues release bank"),

@@ -27,7 +27,7 @@ func TestTextsThatNoRowCanHave(t *testing.T) {
 		"jobs list --org X", "jobs list --type X", "jobs list --key X", "jobs list --link user=X", "jobs list --code X",
 		"jobs list --queue X", "jobs retry X", "jobs retry --all --org X", "jobs resume X", "jobs show X",
 		"jobs stats --org X",
-		"organizations cap --org X --none", "organizations hooks --org X --none", "organizations pause --org X",
+		"organizations cap --org X --none", "organizations rate --org X --none", "organizations hooks --org X --none", "organizations pause --org X",
 		"organizations resume --org X", "organizations source X --org de",
 		"periods add --org X --year 2026", "periods close --org X --month 2026-01", "periods list --org X",
 		"periods policy fail --org X", "queues create X", "queues delete X", "queues pause X",

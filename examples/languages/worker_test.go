@@ -232,14 +232,16 @@ func (c *conformance) order() {
 	assert.Equal(c.t, "1 2 3 4", c.text(`SELECT string_agg(note, ' ' ORDER BY id) FROM app.effects`))
 }
 
-// limits: of a queue, of an organization, and a pause of each.
+// limits: of a queue, of an organization, their rates, and a pause of each.
 func (c *conformance) limits() {
 	_, err := c.Pool.Exec(c.t.Context(), `
 SELECT daybook.set_queue('narrow', max_parallel => 1), daybook.set_queue('rated', rate => 4), daybook.set_queue('paused');
 UPDATE daybook.queues SET paused_at = now() WHERE name = 'paused';
 INSERT INTO daybook.organizations (id, name, max_in_flight) VALUES ('small', 'small', 1);
+INSERT INTO daybook.organizations (id, name, rate, rate_seconds) VALUES ('even', 'even', 4, 1);
 INSERT INTO daybook.organizations (id, name, paused_at) VALUES ('closed', 'closed', now());
 SELECT daybook.enqueue_job('small', 'quick', '{"do": "nap"}') FROM generate_series(1, 4);
+SELECT daybook.enqueue_job('even', 'quick', '{"do": "nap"}') FROM generate_series(1, 4);
 SELECT daybook.enqueue_job('closed', 'quick', '{"do": "nap"}')`, pgx.QueryExecModeSimpleProtocol)
 	require.NoError(c.t, err)
 	for _, name := range []string{"narrow", "narrow", "narrow", "narrow", "rated", "rated", "rated", "rated", "paused"} {
@@ -247,14 +249,16 @@ SELECT daybook.enqueue_job('closed', 'quick', '{"do": "nap"}')`, pgx.QueryExecMo
 	}
 	c.start()
 	c.start()
-	c.until("all but what is paused", `SELECT count(*) = 12 FROM daybook.jobs WHERE state = 'completed'`)
+	c.until("all but what is paused", `SELECT count(*) = 16 FROM daybook.jobs WHERE state = 'completed'`)
 	const most = `
 SELECT max((SELECT count(*) FROM daybook.jobs o WHERE (o.queue = j.queue OR o.org_id = j.org_id AND j.queue IS NULL) AND o.completed_started_at <= j.completed_started_at AND o.finished_at > j.completed_started_at))::text
   FROM daybook.jobs j WHERE `
 	assert.Equal(c.t, "1", c.text(most+`queue = 'narrow'`), "at a time")
 	assert.Equal(c.t, "1", c.text(most+`org_id = 'small'`), "at a time")
-	assert.Equal(c.t, "true", c.text(`
-SELECT (max(completed_started_at) - min(completed_started_at) > interval '0.7 seconds')::text FROM daybook.jobs WHERE queue = 'rated'`))
+	for _, of := range []string{"queue = 'rated'", "org_id = 'even'"} {
+		assert.Equal(c.t, "true", c.text(`
+SELECT (max(completed_started_at) - min(completed_started_at) > interval '0.7 seconds')::text FROM daybook.jobs WHERE `+of), of)
+	}
 	assert.Equal(c.t, "2", c.text(`SELECT count(*)::text FROM daybook.jobs WHERE state = 'pending'`))
 }
 

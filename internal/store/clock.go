@@ -28,6 +28,10 @@ UPDATE daybook.job_workers
 UPDATE daybook.queue_rates
    SET at = clock_timestamp()
  WHERE queue = ANY (ARRAY(SELECT queue FROM daybook.queue_rates WHERE at > statement_timestamp() + interval '10 seconds' FOR NO KEY UPDATE SKIP LOCKED))`
+	const orgRates = `
+UPDATE daybook.organization_rates
+   SET at = clock_timestamp()
+ WHERE org_id = ANY (ARRAY(SELECT org_id FROM daybook.organization_rates WHERE at > statement_timestamp() + interval '10 seconds' FOR NO KEY UPDATE SKIP LOCKED))`
 	// A worker that sees to one of these workflows just now finds its claim gone.
 	const workflows = `
 UPDATE daybook.job_workflows
@@ -41,7 +45,7 @@ UPDATE daybook.job_workflows
 	defer cancel()
 	// One transaction: none of them waits for a row, so that they hold nothing up.
 	batch := batchByKey(s.pool)
-	for _, stmt := range []string{s.kind.sql(leases), workers, rates, workflows} {
+	for _, stmt := range []string{s.kind.sql(leases), workers, rates, orgRates, workflows} {
 		batch.Queue(stmt)
 	}
 	return Wrap("set times back that are ahead of the database's clock", sendAll(ctx, s.pool, batch))

@@ -78,8 +78,8 @@ type Leased struct {
 	Locked bool
 	// Passed says that jobs are due for which there was no room.
 	Passed bool
-	// Capped says that organizations were asked whose jobs in flight are counted: there may be more
-	// when some of those end.
+	// Capped says that organizations were asked whose leases are counted, because of a cap or a rate:
+	// there may be more when some of their jobs end.
 	Capped bool
 }
 
@@ -187,7 +187,8 @@ func returnUnused(room Room, shares []due.Share, jobs []Job) {
 // leaseStmt picks from each partition, from its cursor on, and leases what it picked. The ids go
 // through one array, so that the plan stays the same. What a partition may give is bounded by its
 // organization's cap where the caller holds that organization's lock (@locked); without it a capped
-// organization gives nothing.
+// organization gives nothing, and neither does one with a rate that the caller has not counted
+// (@rated).
 //
 // A partition is bounded by the columns of its index one by one: a comparison of rows would not end
 // where the partition does, but where the organization does, behind all that waits there for its
@@ -210,8 +211,8 @@ WITH due AS MATERIALIZED (
                        /* queues: WHEN u.paused_at IS NOT NULL OR num_nonnulls(u.max_parallel, u.rate, u.per_process) > 0 AND NOT s.counts THEN 0 */
                        /* accounting: WHEN NOT (coalesce(o.source, (SELECT source FROM daybook.defaults WHERE one)) = ANY (@sources)
                                                 AND coalesce(o.hooks, (SELECT hooks FROM daybook.defaults WHERE one)) <@ @hooks) THEN 0 */
-                       WHEN o.max_in_flight IS NULL THEN s.quota
-                       WHEN NOT s.locked THEN 0
+                       WHEN o.max_in_flight IS NULL/* jobs */ AND o.rate IS NULL/* accounting: */ THEN s.quota
+                       WHEN NOT s.locked/* jobs */ OR o.rate IS NOT NULL AND s.org_id <> ALL (@rated::text[])/* accounting: */ THEN 0
                        ELSE greatest(0, least(s.quota, o.max_in_flight - (
                             SELECT count(*) FROM daybook.jobs l
                              WHERE l.capped AND l.turn_id IS NOT NULL AND l.org_id = s.org_id))) END

@@ -17,7 +17,7 @@ func (s *Store) leaseShares(ctx context.Context, turn Turn, shares []due.Share, 
 	if len(free) > 0 {
 		if err := s.weeding(ctx, func() (err error) {
 			batch := batchByKey(s.pool)
-			s.queueLease(batch, turn, free, []string{}, []string{})
+			s.queueLease(batch, turn, free, countedOrgs{locked: []string{}}, []string{})
 			jobs, err = s.takeShares(ctx, s.pool, batch, free, s.kind.fields)
 			return err
 		}, func() { s.doubt(free) }); err != nil {
@@ -38,7 +38,7 @@ func (s *Store) leaseShares(ctx context.Context, turn Turn, shares []due.Share, 
 }
 
 // splitCounted separates the partitions whose jobs in flight are counted: those of organizations
-// with a cap, of types with a limit over all workers, and of named queues with a limit or a rate.
+// with a cap or a rate, of types with a limit over all workers, and of named queues with a limit or a rate.
 // Of each such organization and type one partition a time is asked, so that its partitions do not
 // each get all that is left; rest are the others. Among the partitions of a queue what is left is
 // divided (withinQueues).
@@ -61,13 +61,14 @@ func splitCounted(shares []due.Share, room Room) (free, counted, rest []due.Shar
 	return free, counted, rest
 }
 
-// leaseCounted counts what is in flight and leases what is left of each cap and limit, one caller
-// at a time for an organization or type. The locks are taken by a statement of its own, because
+// leaseCounted counts what is in flight and leases what is left of each cap, limit and rate, one
+// caller at a time for an organization or type. The locks are taken by a statement of its own, because
 // what they protect must be read by a snapshot that is younger than they are.
 func (s *Store) leaseCounted(ctx context.Context, turn Turn, shares []due.Share, room Room) ([]Job, error) {
 	var jobs []Job
 	var full []string
 	var queues queueRooms
+	var orgs countedOrgs
 	err := s.InTx(ctx, func(tx pgx.Tx) (err error) {
 		if shares, full, err = s.withinLimits(ctx, tx, shares, room); err != nil || len(shares) == 0 {
 			return err
@@ -75,31 +76,18 @@ func (s *Store) leaseCounted(ctx context.Context, turn Turn, shares []due.Share,
 		if shares, queues, err = s.withinQueues(ctx, tx, turn.Worker, shares); err != nil || len(shares) == 0 {
 			return err
 		}
-		var orgs []string
-		for _, sh := range shares {
-			if sh.Capped {
-				orgs = append(orgs, sh.Org)
-			}
-		}
-		locked, err := tryLocks(ctx, tx, locks.OrganizationLeases, orgs)
-		if err != nil {
+		if shares, orgs, err = s.withinOrganizations(ctx, tx, shares); err != nil {
 			return err
 		}
-		open := shares[:0]
-		for _, sh := range shares {
-			if sh.Capped && !slices.Contains(locked, sh.Org) {
-				// Another worker is leasing these: they are parked until the next scan.
-				s.due.Took([]due.Share{sh}, make([]due.Got, 1))
-				continue
-			}
-			open = append(open, sh)
-		}
-		if shares = open; len(shares) == 0 {
+		if len(shares) == 0 {
 			return queues.take(ctx, tx, nil) // nothing is leased of them: they are not full
 		}
 		batch := &pgx.Batch{}
-		s.queueLease(batch, turn, shares, locked, limitedTypes(shares, room))
+		s.queueLease(batch, turn, shares, orgs, limitedTypes(shares, room))
 		if jobs, err = s.takeShares(ctx, tx, batch, shares, s.kind.fields); err != nil {
+			return err
+		}
+		if err = orgs.take(ctx, tx, jobs); err != nil {
 			return err
 		}
 		return queues.take(ctx, tx, jobs)
@@ -111,6 +99,7 @@ func (s *Store) leaseCounted(ctx context.Context, turn Turn, shares []due.Share,
 		room.Full(jobType)
 	}
 	queues.close(room)
+	orgs.hold(s.due)
 	return jobs, nil
 }
 
@@ -172,16 +161,16 @@ SELECT t.type, (SELECT count(*) FROM daybook.jobs q WHERE q.counted AND q.turn_i
 	return open, full, nil
 }
 
-// queueLease adds the statement that leases shares to a batch. orgs are the capped organizations
-// whose lock the caller holds, types those whose leases are counted.
-func (s *Store) queueLease(batch *pgx.Batch, turn Turn, shares []due.Share, orgs, types []string) {
+// queueLease adds the statement that leases shares to a batch. orgs are the organizations whose lock
+// the caller holds, types those whose leases are counted.
+func (s *Store) queueLease(batch *pgx.Batch, turn Turn, shares []due.Share, orgs countedOrgs, types []string) {
 	mine := make([]bool, len(shares))
 	for i, sh := range shares {
-		mine[i] = slices.Contains(orgs, sh.Org)
+		mine[i] = slices.Contains(orgs.locked, sh.Org)
 	}
 	a := s.kind.able(shareColumns(shares))
 	a["worker"], a["detached"], a["begins"] = turn.Worker, turn.Detached, turn.Begins
-	a["locked"], a["capped"], a["counted"] = mine, orgs, types
+	a["locked"], a["capped"], a["rated"], a["counted"] = mine, orgs.locked, orgs.rated(), types
 	text := s.kind.sql(leaseStmt)
 	if inQueues(shares) {
 		counts := make([]bool, len(shares))

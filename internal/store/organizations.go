@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -88,7 +89,7 @@ func setNeeds(ctx context.Context, q Querier, doing, stmt string, values ...any)
 	return s, Wrap(doing, err)
 }
 
-// Limits are the pause and the cap of an organization.
+// Limits are the pause, the cap and the rate of an organization.
 type Limits struct {
 	// Changed is false when the request changed nothing.
 	Changed bool `json:"changed"`
@@ -98,12 +99,15 @@ type Limits struct {
 	PausedAt *time.Time `json:"paused_at,omitempty"`
 	// MaxInFlight is how many of its jobs may be leased at a time; nil: any number.
 	MaxInFlight *int `json:"max_in_flight,omitempty"`
+	// Rate is how many attempts of its background jobs may begin in RateSeconds; nil: any number.
+	Rate        *int     `json:"rate,omitempty"`
+	RateSeconds *float64 `json:"rate_seconds,omitempty"`
 }
 
 // PauseOrganization ends the leasing of an organization's jobs: no lease that begins after its
 // commit takes one. What is leased already is finished. Pausing twice keeps the time of the first.
 //
-// Like ResumeOrganization and CapOrganization it makes an organization known that Daybook does not
+// Like ResumeOrganization, CapOrganization and RateOrganization it makes an organization known that Daybook does not
 // know, which may have jobs all the same; it waits for no chunk, only for a transaction that is
 // changing the same row; and it returns ErrInvalid for an id that is empty or longer than 255
 // bytes.
@@ -142,9 +146,31 @@ UPDATE daybook.organizations SET max_in_flight = $2, updated_at = clock_timestam
 	return f, wakeQueues(ctx, tx)
 }
 
+// RateOrganization bounds how many attempts of an organization's background jobs begin, over all
+// workers: so many in so many seconds, 0.001 to 31536000. At once may begin what it allows in 50 ms,
+// at least one. An attempt that is given back unworked counts. rate 0
+// removes the rate, and seconds 0 mean 1. Anything else is refused with ErrInvalid.
+func RateOrganization(ctx context.Context, tx pgx.Tx, org string, rate int, seconds float64) (Limits, error) {
+	const stmt = `
+UPDATE daybook.organizations SET rate = nullif($2::integer, 0), rate_seconds = nullif($3::float8, 0), updated_at = clock_timestamp()
+ WHERE id = $1 AND (rate, rate_seconds) IS DISTINCT FROM (nullif($2::integer, 0), nullif($3::float8, 0))`
+	if rate > 0 {
+		seconds = cmp.Or(seconds, 1)
+	}
+	if rate < 0 || rate > math.MaxInt32 || rate > 0 && !(seconds >= 0.001 && seconds <= 31536000) || rate == 0 && seconds != 0 {
+		return Limits{}, Invalid("a rate of %d attempts in %v seconds: want 1 to %d in 0.001 to 31536000 seconds, or 0 for "+
+			"none", rate, seconds, math.MaxInt32)
+	}
+	f, err := changeLimits(ctx, tx, org, stmt, org, rate, seconds)
+	if err != nil || !f.Changed {
+		return f, err
+	}
+	return f, wakeQueues(ctx, tx)
+}
+
 // changeLimits makes the organization known, runs the statement, and reads what came of it.
 func changeLimits(ctx context.Context, tx pgx.Tx, org, stmt string, args ...any) (Limits, error) {
-	const read = `SELECT paused_at, max_in_flight FROM daybook.organizations WHERE id = $1`
+	const read = `SELECT paused_at, max_in_flight, rate, rate_seconds FROM daybook.organizations WHERE id = $1`
 	var f Limits
 	if org == "" || len(org) > maxIDBytes {
 		return f, Invalid("an organization's id must have 1 to %d bytes", maxIDBytes)
@@ -158,7 +184,7 @@ func changeLimits(ctx context.Context, tx pgx.Tx, org, stmt string, args ...any)
 		return f, Wrap("write organization "+org, err)
 	}
 	f.Changed = tag.RowsAffected() > 0
-	err = tx.QueryRow(ctx, read, org).Scan(&f.PausedAt, &f.MaxInFlight)
+	err = tx.QueryRow(ctx, read, org).Scan(&f.PausedAt, &f.MaxInFlight, &f.Rate, &f.RateSeconds)
 	return f, Wrap("read organization "+org, err)
 }
 

@@ -24,9 +24,11 @@ type OpenJobs struct {
 type OrganizationSettings struct {
 	// ActiveRuleSet is the version that posts; nil: none.
 	ActiveRuleSet *int64 `json:"active_rule_set,omitempty"`
-	// PausedAt and MaxInFlight are those of Limits.
+	// PausedAt, MaxInFlight, Rate and RateSeconds are those of Limits.
 	PausedAt    *time.Time `json:"paused_at,omitempty"`
 	MaxInFlight *int       `json:"max_in_flight,omitempty"`
+	Rate        *int       `json:"rate,omitempty"`
+	RateSeconds *float64   `json:"rate_seconds,omitempty"`
 	// Source and Hooks are what its accounting jobs need of a worker, its own or the default's.
 	Source string   `json:"source"`
 	Hooks  []string `json:"hooks"`
@@ -57,7 +59,7 @@ type organizationSpan struct {
 // figures are of one moment. Jobs of other organizations are not counted.
 func ListOrganizations(ctx context.Context, db Beginner, after string, limit int) ([]OrganizationSummary, error) {
 	const stmt = `
-SELECT coalesce(o.id, k.id) AS org_id, o.id IS NOT NULL AS known, coalesce(o.name, '') AS name, o.active_rule_set, o.paused_at, o.max_in_flight,
+SELECT coalesce(o.id, k.id) AS org_id, o.id IS NOT NULL AS known, coalesce(o.name, '') AS name, o.active_rule_set, o.paused_at, o.max_in_flight, o.rate, o.rate_seconds,
        coalesce(o.source, (SELECT d.source FROM daybook.defaults d WHERE d.one)) AS source, coalesce(o.hooks, (SELECT d.hooks FROM daybook.defaults d WHERE d.one)) AS hooks
   FROM (SELECT * FROM daybook.organizations o WHERE o.id > $2 AND ($3::text IS NULL OR o.id <= $3)) o
   FULL JOIN (SELECT DISTINCT id FROM unnest($1::text[]) AS u (id)) k ON k.id = o.id
@@ -170,7 +172,7 @@ type KnownOrganization struct {
 type OrganizationsPage struct {
 	// OrgID is the only one; Prefix is what their ids begin with.
 	OrgID, Prefix string
-	// HeldBack means those that are paused or capped.
+	// HeldBack means those that are paused or capped, or have a rate.
 	HeldBack bool
 	// After continues a list: ids that are greater.
 	After string
@@ -182,11 +184,11 @@ type OrganizationsPage struct {
 // Other than ListOrganizations it counts no jobs, so it costs the same however many there are.
 func KnownOrganizations(ctx context.Context, q Querier, p OrganizationsPage) ([]KnownOrganization, error) {
 	const stmt = `
-SELECT o.id, coalesce(o.name, ''), o.active_rule_set, o.paused_at, o.max_in_flight, coalesce(o.source, d.source), coalesce(o.hooks, d.hooks), o.source IS NOT NULL, o.hooks IS NOT NULL
+SELECT o.id, coalesce(o.name, ''), o.active_rule_set, o.paused_at, o.max_in_flight, o.rate, o.rate_seconds, coalesce(o.source, d.source), coalesce(o.hooks, d.hooks), o.source IS NOT NULL, o.hooks IS NOT NULL
   FROM daybook.organizations o
  CROSS JOIN (SELECT source, hooks FROM daybook.defaults WHERE one) d
  WHERE (@org = '' OR o.id = @org) AND (@prefix = '' OR starts_with(o.id, @prefix)) AND o.id > @after
-   AND (NOT @held::boolean OR o.paused_at IS NOT NULL OR o.max_in_flight IS NOT NULL)
+   AND (NOT @held::boolean OR o.paused_at IS NOT NULL OR o.max_in_flight IS NOT NULL OR o.rate IS NOT NULL)
  ORDER BY o.id
  LIMIT @limit`
 	list, err := Collect(ctx, q, pgx.RowToStructByPos[KnownOrganization], stmt, Args{

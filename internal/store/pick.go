@@ -115,7 +115,7 @@ SELECT j.*
         WHERE q.state = 'pending' AND /* jobs */q.fleet = @fleet AND /* accounting: */q.priority = s.priority AND q.org_id = s.org_id/* jobs */ AND daybook.job_slot(q.type, q.queue, q.min_version) = s.slot/* accounting: */
           AND (q.ready_at, q.id) >= (s.at, s.id) AND q.ready_at <= statement_timestamp()
         ORDER BY q.org_id/* jobs */, daybook.job_slot(q.type, q.queue, q.min_version)/* accounting: */, q.ready_at, q.id
-        LIMIT CASE WHEN o.paused_at IS NULL AND o.max_in_flight IS NULL
+        LIMIT CASE WHEN o.paused_at IS NULL AND o.max_in_flight IS NULL/* jobs */ AND o.rate IS NULL/* accounting: */
                    /* queues: AND u.paused_at IS NULL AND num_nonnulls(u.max_parallel, u.rate, u.per_process) = 0 */
                    /* accounting: AND coalesce(o.source, (SELECT source FROM daybook.defaults WHERE one)) = ANY (@sources)
                                   AND coalesce(o.hooks, (SELECT hooks FROM daybook.defaults WHERE one)) <@ @hooks */ THEN s.quota ELSE 0 END

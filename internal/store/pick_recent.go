@@ -59,9 +59,9 @@ SELECT q.priority, q.ready_at, q.id, q.org_id, q.run_count + 1, clock_timestamp(
        q.ctid, d.others
   FROM (SELECT array_agg(r.id) FILTER (WHERE r.fits) AS ids, count(*) FILTER (WHERE NOT r.fits) AS others, count(*) AS total
           FROM (SELECT i.id, CASE WHEN o.paused_at IS NOT NULL THEN NULL
-                                    WHEN i.queue IS NULL THEN daybook.job_slot(i.type, NULL, i.min_version) = ANY (@slots::text[]) AND o.max_in_flight IS NULL
+                                    WHEN i.queue IS NULL THEN daybook.job_slot(i.type, NULL, i.min_version) = ANY (@slots::text[]) AND num_nonnulls(o.max_in_flight, o.rate) = 0
                                     WHEN daybook.queue_uncounted(i.queue) IS NOT NULL
-                                    THEN daybook.queue_uncounted(i.queue) AND daybook.job_slot(i.type, i.queue, i.min_version) = ANY (@slots) AND o.max_in_flight IS NULL END AS fits
+                                    THEN daybook.queue_uncounted(i.queue) AND daybook.job_slot(i.type, i.queue, i.min_version) = ANY (@slots) AND num_nonnulls(o.max_in_flight, o.rate) = 0 END AS fits
                   FROM (SELECT j.id, j.org_id, j.type, j.queue, j.min_version
                           FROM daybook.jobs j
                          WHERE j.fleet = @fleet AND num_nulls(nullif(j.state, 'pending')) = 1 AND j.ready_at > statement_timestamp() - make_interval(secs => @since)

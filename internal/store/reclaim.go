@@ -242,7 +242,7 @@ UPDATE daybook.jobs q
   FROM held
  WHERE q.id = held.id
 RETURNING q.state = 'pending' AND q.ready_at <= clock_timestamp(), q.state::text, q.priority, q.org_id, /* jobs */daybook.job_slot(q.type, q.queue, q.min_version)/* accounting: '' */,
-          q.ready_at, q.id, EXISTS (SELECT 1 FROM daybook.organizations o WHERE o.id = q.org_id AND o.max_in_flight IS NOT NULL),
+          q.ready_at, q.id, EXISTS (SELECT 1 FROM daybook.organizations o WHERE o.id = q.org_id AND /* jobs */num_nonnulls(o.max_in_flight, o.rate) > 0/* accounting: o.max_in_flight IS NOT NULL */),
           /* jobs */q.queue IS NOT NULL AND EXISTS (SELECT 1 FROM daybook.queues u WHERE u.name = q.queue AND num_nonnulls(u.max_parallel, u.rate, u.per_process) > 0)/* accounting: false */,
           /* jobs */q.fleet = @fleet/* accounting: true */`
 	got := Reclaimed{Jobs: len(rows.ids)}

@@ -38,7 +38,7 @@ WITH recent AS MATERIALIZED (
       FROM recent r
      ORDER BY r.priority, r.org_id, r.slot, r.ready_at, r.id
 )
-SELECT f.priority, f.org_id, f.slot, f.ready_at, f.id, o.max_in_flight IS NOT NULL, /* jobs */num_nonnulls(u.max_parallel, u.rate, u.per_process) > 0/* accounting: false */, 0::float8
+SELECT f.priority, f.org_id, f.slot, f.ready_at, f.id, /* jobs */num_nonnulls(o.max_in_flight, o.rate) > 0/* accounting: o.max_in_flight IS NOT NULL */, /* jobs */num_nonnulls(u.max_parallel, u.rate, u.per_process) > 0/* accounting: false */, 0::float8
   FROM firsts f
   LEFT JOIN daybook.organizations o ON o.id = f.org_id
   /* jobs */LEFT JOIN daybook.queues u ON u.name = f.queue/* accounting: */
@@ -92,7 +92,7 @@ WITH RECURSIVE parts AS (
             LIMIT 1) next
      WHERE parts.n < @partitions
 )
-SELECT p.priority, p.org_id, p.slot, p.ready_at, p.id, o.max_in_flight IS NOT NULL, /* jobs */num_nonnulls(u.max_parallel, u.rate, u.per_process) > 0/* accounting: false */,
+SELECT p.priority, p.org_id, p.slot, p.ready_at, p.id, /* jobs */num_nonnulls(o.max_in_flight, o.rate) > 0/* accounting: o.max_in_flight IS NOT NULL */, /* jobs */num_nonnulls(u.max_parallel, u.rate, u.per_process) > 0/* accounting: false */,
        o.paused_at IS NULL/* jobs */ AND u.paused_at IS NULL/* accounting: */,
        /* jobs */true/* accounting: coalesce(o.source, (SELECT source FROM daybook.defaults WHERE one)) = ANY (@sources)
                                     AND coalesce(o.hooks, (SELECT hooks FROM daybook.defaults WHERE one)) <@ @hooks */,

@@ -63,7 +63,7 @@ func (s *Store) Warm(ctx context.Context) error {
 func (s *Store) plan(ctx context.Context, conn *pgxpool.Conn) error {
 	err := Begin(ctx, conn, func(tx pgx.Tx) error {
 		batch := batchByKey(tx)
-		s.queueLease(batch, Turn{}, nil, []string{}, []string{})
+		s.queueLease(batch, Turn{}, nil, countedOrgs{locked: []string{}}, []string{})
 		if err := sendAll(ctx, tx, batch); err != nil {
 			return err
 		}

@@ -89,6 +89,8 @@ GRANT INSERT, UPDATE, DELETE ON daybook.job_workflows TO daybook_worker;
 GRANT INSERT, UPDATE ON daybook.queues TO daybook_domain;
 GRANT INSERT ON daybook.fleets TO daybook_domain, daybook_worker;
 GRANT INSERT, UPDATE ON daybook.queue_rates TO daybook_worker;
+-- Programs that claim jobs by SQL count what begins of an organization with a rate, too.
+GRANT INSERT, UPDATE ON daybook.organization_rates TO daybook_domain, daybook_worker;
 GRANT DELETE ON daybook.queues TO daybook_operator, daybook_server;
 -- It sets the source and the hooks of its organizations; the defaults are the owner's to set.
 GRANT INSERT (id, name), UPDATE (name, source, hooks, updated_at) ON daybook.organizations TO daybook_domain;

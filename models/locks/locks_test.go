@@ -23,7 +23,7 @@ func TestMain(m *testing.M) { pgtest.Main(m) }
 var takers = map[string][]string{
 	"wakers":               {"internal/store/wake/lock.go", "migrations/00001_common.sql"},
 	"reclaim":              {"internal/store/reclaim.go"},
-	"organization leases":  {"internal/store/lease_shares.go", "migrations/00025_async_operations.sql", "migrations/00029_jobs_claim.sql"},
+	"organization leases":  {"internal/store/organizations_rates.go", "migrations/00025_async_operations.sql", "migrations/00029_jobs_claim.sql"},
 	"type leases":          {"internal/store/lease_shares.go"},
 	"configuration groups": {"migrations/00002_organizations.sql"},
 	"configurations":       {"migrations/00002_organizations.sql"},

@@ -15,11 +15,11 @@ import (
 func organizationsCommand(a *cli.App) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "organizations",
-		Short: "List organizations, pause, resume and cap them, and name the source of their documents and their hooks",
+		Short: "List organizations, pause and resume them, set their caps and rates, and name the source of their documents and their hooks",
 	}
 	command.AddCommand(
 		organizationsListCommand(a), organizationsPauseCommand(a), organizationsResumeCommand(a),
-		organizationsCapCommand(a),
+		organizationsCapCommand(a), organizationsRateCommand(a),
 		organizationsSourceCommand(a), organizationsHooksCommand(a),
 	)
 	return command
@@ -31,7 +31,8 @@ func organizationsListCommand(a *cli.App) *cobra.Command {
 		Use:   "list",
 		Short: "List the organizations, with what holds their jobs back and how many are open",
 		Long: "Lists the organizations that Daybook knows or has a pending, leased or failed job of, with the version of the rule set\n" +
-			"that posts, since when they are paused, how many of their jobs may be leased at a time, and how many jobs are pending,\n" +
+			"that posts, since when they are paused, how many of their jobs may be leased at a time, how many may\n" +
+			"begin in a time, and how many jobs are pending,\n" +
 			"leased and failed in each queue.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -52,7 +53,7 @@ func organizationsListCommand(a *cli.App) *cobra.Command {
 			shown.Organizations, shown.Next = cursor.Page(page.Limit, list,
 				func(o store.OrganizationSummary) any { return o.OrgID })
 			return a.Emit(shown, func(w io.Writer) error {
-				header := []string{"ORGANIZATION", "RULE SET", "PAUSED SINCE", "CAP"}
+				header := []string{"ORGANIZATION", "RULE SET", "PAUSED SINCE", "CAP", "RATE"}
 				for _, q := range store.OrganizationQueues() {
 					header = append(header, strings.ToUpper(q.Name))
 				}
@@ -63,7 +64,7 @@ func organizationsListCommand(a *cli.App) *cobra.Command {
 					if o.ActiveRuleSet != nil {
 						rules = strconv.FormatInt(*o.ActiveRuleSet, 10)
 					}
-					row := []string{o.OrgID, rules, cli.OptionalTime(o.PausedAt), capText(o.MaxInFlight)}
+					row := []string{o.OrgID, rules, cli.OptionalTime(o.PausedAt), capText(o.MaxInFlight), rateText(o.Rate, o.RateSeconds)}
 					for _, jobs := range o.Queues {
 						row = append(row, openText(jobs))
 					}

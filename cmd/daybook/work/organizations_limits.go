@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/spf13/cobra"
@@ -13,6 +14,7 @@ import (
 	"github.com/daybook-dev/daybook/cmd/daybook/internal/terminal"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/actions"
+	"github.com/daybook-dev/daybook/internal/text/phrase"
 )
 
 // ChangedLimits is what holds an organization's jobs back after a change, for programs.
@@ -51,7 +53,7 @@ func organizationsResumeCommand(a *cli.App) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "resume --org ORG…|--all-orgs",
 		Short: "Lease jobs of paused organizations again",
-		Long:  "Ends the pause of organizations. A waiting worker finds their due jobs at once. Their caps stay.",
+		Long:  "Ends the pause of organizations. A waiting worker finds their due jobs at once. Their caps and rates stay.",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			_, err := changeLimitsOf(c.Context(), a, &orgs, store.ResumeOrganization)
@@ -92,6 +94,45 @@ func organizationsCapCommand(a *cli.App) *cobra.Command {
 	orgs.Add(command)
 	command.Flags().IntVar(&most, "max-in-flight", 0, "how many of its jobs may be leased at a time, from 1")
 	command.Flags().BoolVar(&none, "none", false, "remove the cap: any number")
+	return command
+}
+
+func organizationsRateCommand(a *cli.App) *cobra.Command {
+	var orgs cli.OrganizationFlags
+	var rate int
+	var per time.Duration
+	var none bool
+	command := &cobra.Command{
+		Use:   "rate (--org ORG…|--all-orgs) (--rate N [--per TIME]|--none)",
+		Short: "Bound how many background jobs of an organization begin in a time",
+		Long: "Bounds how many attempts of an organization's background jobs begin in a time, over all workers together, beside its\n" +
+			"cap. It takes effect for every new lease. At once may begin what the rate allows in 50 ms, at least one. Documents have\n" +
+			"no rate. Each organization has a rate of its own.",
+		Example: "  daybook organizations rate --org acme --rate 100 --per 1m\n  daybook organizations rate --org acme --none",
+		Args:    cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			given := c.Flags().Changed
+			if given("rate") == none || none && given("per") {
+				return cli.Usagef("give either --rate, and --per where it is not a second, or --none")
+			}
+			if !none && (rate < 1 || per <= 0) {
+				return cli.Usagef("--rate must be 1 or more, and --per more than 0")
+			}
+			seconds := 0.0
+			if !none {
+				seconds = per.Seconds()
+			}
+			_, err := changeLimitsOf(c.Context(), a, &orgs,
+				func(ctx context.Context, tx pgx.Tx, org string) (store.Limits, error) {
+					return store.RateOrganization(ctx, tx, org, rate, seconds)
+				})
+			return err
+		},
+	}
+	orgs.Add(command)
+	command.Flags().IntVar(&rate, "rate", 0, "how many attempts begin in the time of --per, from 1")
+	command.Flags().DurationVar(&per, "per", time.Second, "the time of --rate")
+	command.Flags().BoolVar(&none, "none", false, "remove the rate: any number")
 	return command
 }
 
@@ -138,10 +179,11 @@ func showLimits(a *cli.App, results []ChangedLimits) error {
 		}
 	}
 	return a.Emit(map[string]any{"organizations": results}, func(w io.Writer) error {
-		t := cli.NewTable("ORGANIZATION", "RESULT", "PAUSED SINCE", "CAP")
+		t := cli.NewTable("ORGANIZATION", "RESULT", "PAUSED SINCE", "CAP", "RATE")
 		t.Right = []int{3}
 		for _, r := range results {
-			t.Add(r.OrgID, cli.ChangedText(r.Changed), cli.OptionalTime(r.PausedAt), capText(r.MaxInFlight))
+			t.Add(r.OrgID, cli.ChangedText(r.Changed), cli.OptionalTime(r.PausedAt), capText(r.MaxInFlight),
+				rateText(r.Rate, r.RateSeconds))
 		}
 		return a.Print(w, t)
 	})
@@ -152,4 +194,11 @@ func capText(most *int) string {
 		return ""
 	}
 	return strconv.Itoa(*most)
+}
+
+func rateText(rate *int, seconds *float64) string {
+	if rate == nil || seconds == nil {
+		return ""
+	}
+	return strconv.Itoa(*rate) + " in " + phrase.Duration(time.Duration(*seconds*float64(time.Second)))
 }

@@ -55,7 +55,7 @@ type Due struct {
 	Since      time.Time
 	ID         string
 	ExampleOrg string
-	// Limit is the cap (0: the queue is at its rate), and HeldSince when the pause began; zero where
+	// Limit is the cap (0: the organization or queue is at its rate), and HeldSince when the pause began; zero where
 	// there is none.
 	Limit     int64
 	HeldSince time.Time
@@ -123,7 +123,9 @@ WITH due AS MATERIALIZED (
 ), orgs AS MATERIALIZED (
     SELECT d.org_id, o.paused_at,
            CASE WHEN o.max_in_flight <= (SELECT count(*) FROM daybook.jobs l WHERE l.capped AND l.turn_id IS NOT NULL AND l.org_id = o.id)
-                THEN o.max_in_flight END AS cap
+                THEN o.max_in_flight END AS cap,
+           EXISTS (SELECT FROM daybook.organization_rates r
+                    WHERE r.org_id = o.id AND r.starts < 1 AND r.at > statement_timestamp() - make_interval(secs => 10 + 2 * o.rate_seconds / o.rate)) AS spent
       FROM (SELECT DISTINCT due.org_id FROM due) d
       LEFT JOIN daybook.organizations o ON o.id = d.org_id
 ), handled AS MATERIALIZED (
@@ -148,8 +150,8 @@ WITH due AS MATERIALIZED (
                 WHEN d.min_version > 0 AND NOT EXISTS (
                      SELECT FROM daybook.live_job_workers w
                       WHERE w.fleet = CASE WHEN d.fleet < 0 THEN coalesce(u.fleet, 0) ELSE d.fleet END AND d.type = ANY (w.types) AND coalesce(w.versions[array_position(w.types, d.type)], 0) >= d.min_version) THEN 'version'
-                WHEN o.cap IS NOT NULL THEN 'capped' WHEN n.cap IS NOT NULL OR n.spent THEN 'queue limited' ELSE 'free' END AS reason,
-           coalesce(o.cap, n.cap) AS cap
+                WHEN o.cap IS NOT NULL OR o.spent THEN 'capped' WHEN n.cap IS NOT NULL OR n.spent THEN 'queue limited' ELSE 'free' END AS reason,
+           CASE WHEN o.cap IS NOT NULL OR o.spent THEN o.cap ELSE n.cap END AS cap
       FROM due d JOIN orgs o USING (org_id)
       LEFT JOIN daybook.queues u ON u.name = d.queue AND d.fleet < 0
       LEFT JOIN handled h ON h.fleet = CASE WHEN d.fleet < 0 THEN coalesce(u.fleet, 0) ELSE d.fleet END

@@ -13,8 +13,9 @@ const (
 	longestHold = 5 * time.Second
 )
 
-// held is an organization whose jobs the worker leaves as they are for a while, because its
-// configuration is being changed: to complete each job as put off would rewrite it each time.
+// held is an organization whose jobs the worker leaves as they are for a while, because its rate is
+// used up, or its configuration is being changed: to complete each job as put off would rewrite it
+// each time.
 type held struct {
 	until time.Time
 	pause time.Duration
@@ -38,6 +39,17 @@ func (p *Partitions) HoldBack(org string) (pause time.Duration, begun bool) {
 		h.until = now.Add(h.pause)
 	}
 	return time.Until(h.until), begun
+}
+
+// HoldFor has an organization's jobs left as they are for a time, up to longestHold, because its rate
+// is used up.
+func (p *Partitions) HoldFor(org string, wait time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.held[org] == nil {
+		p.held[org] = &held{aside: map[Key]Share{}}
+	}
+	p.held[org].until = time.Now().Add(min(wait, longestHold))
 }
 
 // withoutHeld takes the partitions of organizations that are held back out of their rounds, with

@@ -87,7 +87,7 @@ type Place struct {
 // Found is what a scan found at one partition: its first due row, or one of the first.
 type Found struct {
 	Place
-	// Capped: the organization has a limit of leased jobs. Counted: the named queue has a limit of
+	// Capped: the organization has a limit of leased jobs, or a rate. Counted: the named queue has a limit of
 	// leased jobs, or a rate.
 	Capped, Counted bool
 }

@@ -15,6 +15,8 @@ type Hindrance struct {
 	// that are leased under it.
 	MaxInFlight *int
 	InFlight    int
+	// RateSpent says that as many attempts of the organization's jobs have begun as its rate allows.
+	RateSpent bool
 	// Workers counts the workers of background jobs of the fleet that works the job that were heard
 	// of in the last 5 minutes and have not stopped, Handlers those of them that work the type.
 	Workers, Handlers int
@@ -36,10 +38,11 @@ workers AS (SELECT w.types, w.versions FROM daybook.live_job_workers w, of WHERE
 SELECT (SELECT o.paused_at FROM daybook.organizations o WHERE o.id = @org), (SELECT o.max_in_flight FROM daybook.organizations o WHERE o.id = @org),
        CASE @kind WHEN 'jobs' THEN (SELECT count(*) FROM daybook.jobs j WHERE j.capped AND j.turn_id IS NOT NULL AND j.org_id = @org)
                   ELSE (SELECT count(*) FROM daybook.accounting_work_queue q WHERE q.capped AND q.turn_id IS NOT NULL AND q.org_id = @org) END,
+       @kind = 'jobs' AND coalesce((SELECT daybook.organization_starts(o) < 1 FROM daybook.organizations o WHERE o.id = @org AND o.rate IS NOT NULL), false),
        (SELECT count(*) FROM workers), (SELECT count(*) FROM workers w WHERE @type = ANY (w.types) AND coalesce(w.versions[array_position(w.types, @type)], 0) >= @version),
        (SELECT f.name FROM daybook.fleets f, of WHERE f.id = of.fleet), (SELECT u.paused_at FROM daybook.queues u WHERE u.name = @queue)`
 	var h Hindrance
 	err := l.pool.QueryRow(ctx, stmt, store.Args{"kind": kind, "org": org, "type": jobType, "queue": queue, "version": minVersion}).
-		Scan(&h.PausedAt, &h.MaxInFlight, &h.InFlight, &h.Workers, &h.Handlers, &h.Fleet, &h.QueuePausedAt)
+		Scan(&h.PausedAt, &h.MaxInFlight, &h.InFlight, &h.RateSpent, &h.Workers, &h.Handlers, &h.Fleet, &h.QueuePausedAt)
 	return h, store.Wrap("look what keeps the job from being worked", err)
 }

@@ -61,6 +61,11 @@ func (p *probe) due(ctx context.Context, tx pgx.Tx, kind string) ([]Finding, err
 				ofType = ""
 			}
 			h, known := longest(g, ofType, "")
+			if g.Limit == 0 {
+				f, err = ratedFinding(ctx, tx, f, waits)
+				found = append(found, f)
+				break
+			}
 			found = append(found, p.filled(cappedFinding(f, g, waits), h, known))
 		case diagnosis.Unhandled:
 			p.unhandled += g.Count
@@ -214,6 +219,28 @@ func cappedFinding(f Finding, g diagnosis.Due, waits time.Duration) Finding {
 	f.Todo = "If more may run at a time, raise the cap: `daybook " + command + " --max-in-flight " + raised(g.Limit) +
 		"`, or remove it: `daybook " + command + " --none`."
 	return f
+}
+
+// ratedFinding is about an organization that is at its rate.
+func ratedFinding(ctx context.Context, tx pgx.Tx, f Finding, waits time.Duration) (Finding, error) {
+	list, err := store.KnownOrganizations(ctx, tx, store.OrganizationsPage{OrgID: f.OrgID, Limit: 1})
+	if err != nil {
+		return f, err
+	}
+	rate, per := 1, time.Second
+	if len(list) > 0 && list[0].Rate != nil {
+		rate, per = *list[0].Rate, time.Duration(*list[0].RateSeconds*float64(time.Second))
+	}
+	f.Code, f.Severity = CapReached, Info
+	if waits > warnAfter {
+		f.Severity = Warning
+	}
+	f.Says = fmt.Sprintf("Organization %s has begun as many jobs as its rate of %s in %s allows: %s", clip(f.OrgID, 100),
+		phrase.Count(int64(rate)), phrase.Duration(per), waiting(f, waits))
+	command := "`daybook organizations rate --org " + shell(f.OrgID)
+	f.Todo = "If more may begin, raise the rate: " + command + " --rate " + raised(int64(rate)) + " --per " + per.String() +
+		"`, or remove it: " + command + " --none`."
+	return f, nil
 }
 
 // hangsAfter is from when on a job that fills a limit is looked at before the limit is raised.

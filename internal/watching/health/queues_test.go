@@ -49,6 +49,23 @@ INSERT INTO daybook.jobs (id, org_id, type, payload, queue, state, run_count, tu
 	assert.Empty(t, of(r, health.HandlerMissing))
 }
 
+// An organization that is at its rate is told from one at its cap.
+func TestOrganizationAtItsRate(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.exec(`
+INSERT INTO daybook.job_workers (id, name, types) VALUES ('w', 'w', '{mail}');
+INSERT INTO daybook.organizations (id, max_in_flight, rate, rate_seconds) VALUES ('acme', 5, 10, 60), ('at rest', NULL, 1, 1);
+INSERT INTO daybook.organization_rates (org_id, starts, at) VALUES ('acme', 0.5, now()), ('at rest', 0, now() - interval '1 minute');
+INSERT INTO daybook.jobs (id, org_id, type, payload) VALUES ('a', 'acme', 'mail', '{}'), ('b', 'at rest', 'mail', '{}')`)
+	f := one(t, b.check(), health.CapReached)
+	assert.Equal(t, health.Info, f.Severity)
+	assert.Equal(t, "acme", f.OrgID)
+	assert.Contains(t, f.Says, "Organization acme has begun as many jobs as its rate of 10 in 1 min allows: 1 due job")
+	assert.Equal(t, "If more may begin, raise the rate: `daybook organizations rate --org acme --rate 20 --per 1m0s`, or "+
+		"remove it: `daybook organizations rate --org acme --none`.", f.Todo)
+}
+
 // Jobs that hang are named before it is advised to make room for more.
 func TestHangingJobsFillAQueue(t *testing.T) {
 	t.Parallel()

@@ -91,6 +91,8 @@ func TestOrganizationsAreHeldBack(t *testing.T) {
 		{"/hooks", url.Values{"hooks": {"-"}}, "<dt>Hooks</dt><dd>none</dd>"},
 		{"/source", url.Values{"source": {""}}, "by default"},
 		{"/resume", nil, "<dt>Held back</dt><dd>no</dd>"},
+		{"/rate", url.Values{"rate": {"5"}, "rateSeconds": {"60"}}, "<dt>Rate</dt><dd>5 in 1 min</dd>"},
+		{"/rate", url.Values{"rate": {""}, "rateSeconds": {"60"}}, "<dt>Rate</dt><dd>any number</dd>"},
 	} {
 		form := url.Values{"next": {page}}
 		maps.Copy(form, c.form)
@@ -100,10 +102,12 @@ func TestOrganizationsAreHeldBack(t *testing.T) {
 	}
 	status, _ := s.post(page+"/cap", url.Values{"most": {"-1"}})
 	require.Equal(t, http.StatusUnprocessableEntity, status)
+	status, _ = s.post(page+"/rate", url.Values{"rate": {"5"}, "rateSeconds": {"soon"}})
+	require.Equal(t, http.StatusUnprocessableEntity, status)
 	list, err := actions.List(t.Context(), s.Pool, actions.Filter{OrgID: "a/b c"})
 	require.NoError(t, err)
-	require.Len(t, list, 9)
-	require.JSONEq(t, `{"changed": true, "max_in_flight": 20}`, string(list[7].Details))
+	require.Len(t, list, 12)
+	require.JSONEq(t, `{"changed": true, "max_in_flight": 20}`, string(list[10].Details))
 
 	status, body = s.post("/console/task-limits",
 		url.Values{"type": {"email"}, "paused": {"yes"}, "cap": {"3"}, "next": {"/console/organizations"}})

@@ -31,6 +31,7 @@ func (c *console) organizations() {
 	c.action(Root+"organizations/{id}/resume", tokens.ScopeOperate, "organizations.resume",
 		c.limitOrganization("resumed", store.ResumeOrganization))
 	c.action(Root+"organizations/{id}/cap", tokens.ScopeOperate, "organizations.cap", c.capOrganization)
+	c.action(Root+"organizations/{id}/rate", tokens.ScopeOperate, "organizations.rate", c.rateOrganization)
 	c.action(Root+"organizations/{id}/source", tokens.ScopeOperate, "organizations.source", c.setSource)
 	c.action(Root+"organizations/{id}/hooks", tokens.ScopeOperate, "organizations.hooks", c.setHooks)
 	c.action(Root+"task-limits", tokens.ScopeOperate, "tasks.limit", c.limitTasks)
@@ -61,7 +62,7 @@ func (c *console) organizationList(ctx context.Context, r *request) (*view, erro
 			{Name: "prefix", Label: "Id begins with", Value: p.Prefix},
 			{
 				Name: "held", Label: "Held back", Value: q.Get("held"),
-				Options: []option{{Label: "any"}, {Value: "yes", Label: "paused or capped"}},
+				Options: []option{{Label: "any"}, {Value: "yes", Label: "paused, capped or with a rate"}},
 			},
 		},
 	}}
@@ -109,6 +110,9 @@ func (c *console) organizationPage(ctx context.Context, r *request) (*view, erro
 		return nil, err
 	}
 	data := map[string]any{"Organization": o, "Known": len(list) > 0}
+	if o.Rate != nil {
+		data["Rate"] = rateIn(*o.Rate, store.Value(o.RateSeconds))
+	}
 	if r.Token.OrgID == nil && r.Token.Allows(tokens.ScopeOperate) {
 		data["Buttons"] = organizationButtons(r, o)
 	}
@@ -140,6 +144,14 @@ func organizationButtons(r *request, o store.KnownOrganization) []button {
 			Confirm: "How many of its jobs may be leased at a time in each queue, over all workers. Empty: any number.",
 			Fields: []field{
 				{Name: "most", Label: "Jobs at a time", Type: "number", Value: asText(o.MaxInFlight)},
+			},
+		},
+		{
+			Action: base + "rate", Label: "Set rate", Tone: "quiet", Next: r.here(),
+			Confirm: "How many attempts of its background jobs may begin in a time, over all workers. Empty: any number.",
+			Fields: []field{
+				{Name: "rate", Label: "Attempts", Type: "number", Value: asText(o.Rate)},
+				{Name: "rateSeconds", Label: "in seconds", Value: asText(o.RateSeconds), Placeholder: "1"},
 			},
 		},
 		{
@@ -189,6 +201,37 @@ func (c *console) capOrganization(ctx context.Context, r *request) (done, error)
 		func(ctx context.Context, tx pgx.Tx, org string) (store.Limits, error) {
 			return store.CapOrganization(ctx, tx, org, most)
 		})(ctx, r)
+}
+
+func (c *console) rateOrganization(ctx context.Context, r *request) (done, error) {
+	d := done{Org: r.PathValue("id")}
+	given, err := optionalNumber(r.PostFormValue("rate"))
+	if err != nil {
+		return d, err
+	}
+	rate := store.Value(given)
+	seconds, err := secondsOf(r, rate)
+	if err != nil {
+		return d, err
+	}
+	actions.About(ctx, "", "", map[string]any{"rate": given, "rateSeconds": seconds})
+	return c.limitOrganization("given the rate",
+		func(ctx context.Context, tx pgx.Tx, org string) (store.Limits, error) {
+			return store.RateOrganization(ctx, tx, org, rate, seconds)
+		})(ctx, r)
+}
+
+// secondsOf reads the time of a rate from a form; 0: there is no rate, or the time is not given.
+func secondsOf(r *request, rate int) (float64, error) {
+	text := strings.TrimSpace(r.PostFormValue("rateSeconds"))
+	if text == "" || rate == 0 {
+		return 0, nil
+	}
+	seconds, err := strconv.ParseFloat(text, 64)
+	if err != nil || seconds != seconds {
+		return 0, store.Invalid("%q is no number of seconds", text)
+	}
+	return seconds, nil
 }
 
 // optionalNumber reads a number from 1; empty is none.

@@ -31,12 +31,17 @@ func (c *console) queues() {
 // queueLine is a named queue as a list shows it.
 type queueLine struct{ store.NamedQueue }
 
+// rateIn says how many attempts may begin in which time.
+func rateIn(rate int, seconds float64) string {
+	return fmt.Sprintf("%s in %s", number(rate), phrase.Duration(time.Duration(seconds*float64(time.Second))))
+}
+
 // RateText says how many attempts may begin in which time; empty: any number.
 func (q queueLine) RateText() string {
 	if q.Rate == 0 {
 		return ""
 	}
-	text := fmt.Sprintf("%s in %s", number(q.Rate), phrase.Duration(time.Duration(q.RateSeconds*float64(time.Second))))
+	text := rateIn(q.Rate, q.RateSeconds)
 	if q.RateBurst > 0 {
 		text += ", " + number(q.RateBurst) + " at once"
 	}
@@ -190,11 +195,11 @@ func queueForm(ctx context.Context, r *request, name string) (store.NamedQueue, 
 			*into, details[name] = *n, *n
 		}
 	}
-	if text := strings.TrimSpace(r.PostFormValue("rateSeconds")); text != "" && u.Rate > 0 {
-		seconds, err := strconv.ParseFloat(text, 64)
-		if err != nil || seconds != seconds {
-			return u, store.Invalid("%q is no number of seconds", text)
-		}
+	seconds, err := secondsOf(r, u.Rate)
+	if err != nil {
+		return u, err
+	}
+	if seconds != 0 {
 		u.RateSeconds, details["rateSeconds"] = seconds, seconds
 	}
 	actions.About(ctx, "", name, details)

@@ -161,6 +161,9 @@ func hindered(s *story, h listing.Hindrance, j standing, now time.Time) {
 		s.Todo = fmt.Sprintf("Its organization is at its cap: %d of its jobs are worked, and no more are allowed.",
 			h.InFlight)
 		s.Mend = &trail{Name: "Organizations", Address: address(j.org, "organizations")}
+	case h.RateSpent && !j.ready.After(now):
+		s.Todo = "Its organization is at its rate: it begins when that allows the next job."
+		s.Mend = &trail{Name: "Organizations", Address: address(j.org, "organizations")}
 	case j.ready.After(now):
 	case j.kind == "jobs" && h.Workers == 0 && h.Fleet != "":
 		s.Todo = "No worker of the fleet " + h.Fleet + ", which works its queue " + j.queue +

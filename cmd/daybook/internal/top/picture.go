@@ -81,6 +81,8 @@ type Organization struct {
 	Failed  int64  `json:"failed"`
 	Paused  bool   `json:"paused"`
 	Cap     *int   `json:"cap,omitempty"`
+	// Rated: it has a rate.
+	Rated bool `json:"rated,omitempty"`
 }
 
 type rowKey struct{ kind, kindType string }
@@ -202,7 +204,7 @@ func organizationsOf(all []store.OrganizationSummary) []Organization {
 			}
 			list = append(list, Organization{
 				OrgID: o.OrgID, Kind: q.Kind, Pending: q.Pending, Leased: q.Leased, Failed: q.Failed, Paused: o.PausedAt != nil,
-				Cap: o.MaxInFlight,
+				Cap: o.MaxInFlight, Rated: o.Rate != nil && q.Kind == "jobs",
 			})
 		}
 	}

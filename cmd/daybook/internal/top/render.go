@@ -241,6 +241,9 @@ func limits(o Organization) string {
 	if o.Cap != nil {
 		said = append(said, "cap "+strconv.Itoa(*o.Cap))
 	}
+	if o.Rated {
+		said = append(said, "rate")
+	}
 	return strings.Join(said, ", ")
 }
 

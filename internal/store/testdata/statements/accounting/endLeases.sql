@@ -30,6 +30,6 @@ UPDATE daybook.accounting_work_queue q
   FROM held
  WHERE q.id = held.id
 RETURNING q.state = 'pending' AND q.ready_at <= clock_timestamp(), q.state::text, q.priority, q.org_id,  '' ,
-          q.ready_at, q.id, EXISTS (SELECT 1 FROM daybook.organizations o WHERE o.id = q.org_id AND o.max_in_flight IS NOT NULL),
+          q.ready_at, q.id, EXISTS (SELECT 1 FROM daybook.organizations o WHERE o.id = q.org_id AND  o.max_in_flight IS NOT NULL ),
            false ,
            true

@@ -22,7 +22,7 @@ WITH RECURSIVE parts AS (
             LIMIT 1) next
      WHERE parts.n < $3
 )
-SELECT p.priority, p.org_id, p.slot, p.ready_at, p.id, o.max_in_flight IS NOT NULL,  false ,
+SELECT p.priority, p.org_id, p.slot, p.ready_at, p.id,  o.max_in_flight IS NOT NULL ,  false ,
        o.paused_at IS NULL ,
         coalesce(o.source, (SELECT source FROM daybook.defaults WHERE one)) = ANY ($4)
                                     AND coalesce(o.hooks, (SELECT hooks FROM daybook.defaults WHERE one)) <@ $5 ,

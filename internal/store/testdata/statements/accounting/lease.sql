@@ -27,8 +27,8 @@ WITH due AS MATERIALIZED (
             LIMIT CASE WHEN o.paused_at IS NOT NULL THEN 0
                         WHEN NOT (coalesce(o.source, (SELECT source FROM daybook.defaults WHERE one)) = ANY ($8)
                                                 AND coalesce(o.hooks, (SELECT hooks FROM daybook.defaults WHERE one)) <@ $9) THEN 0
-                       WHEN o.max_in_flight IS NULL THEN s.quota
-                       WHEN NOT s.locked THEN 0
+                       WHEN o.max_in_flight IS NULL  THEN s.quota
+                       WHEN NOT s.locked  THEN 0
                        ELSE greatest(0, least(s.quota, o.max_in_flight - (
                             SELECT count(*) FROM daybook.accounting_work_queue l
                              WHERE l.capped AND l.turn_id IS NOT NULL AND l.org_id = s.org_id))) END

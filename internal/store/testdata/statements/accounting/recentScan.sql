@@ -14,7 +14,7 @@ WITH recent AS MATERIALIZED (
       FROM recent r
      ORDER BY r.priority, r.org_id, r.slot, r.ready_at, r.id
 )
-SELECT f.priority, f.org_id, f.slot, f.ready_at, f.id, o.max_in_flight IS NOT NULL,  false , 0::float8
+SELECT f.priority, f.org_id, f.slot, f.ready_at, f.id,  o.max_in_flight IS NOT NULL ,  false , 0::float8
   FROM firsts f
   LEFT JOIN daybook.organizations o ON o.id = f.org_id
  WHERE o.paused_at IS NULL

@@ -24,6 +24,6 @@ SELECT j.*
         WHERE q.state = 'pending' AND q.fleet = $7 AND q.priority = s.priority AND q.org_id = s.org_id AND daybook.job_slot(q.type, q.queue, q.min_version) = s.slot
           AND (q.ready_at, q.id) >= (s.at, s.id) AND q.ready_at <= statement_timestamp()
         ORDER BY q.org_id, daybook.job_slot(q.type, q.queue, q.min_version), q.ready_at, q.id
-        LIMIT CASE WHEN o.paused_at IS NULL AND o.max_in_flight IS NULL
+        LIMIT CASE WHEN o.paused_at IS NULL AND o.max_in_flight IS NULL AND o.rate IS NULL
                     THEN s.quota ELSE 0 END
           FOR NO KEY UPDATE SKIP LOCKED) j

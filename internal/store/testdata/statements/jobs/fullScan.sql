@@ -22,7 +22,7 @@ WITH RECURSIVE parts AS (
             LIMIT 1) next
      WHERE parts.n < $5
 )
-SELECT p.priority, p.org_id, p.slot, p.ready_at, p.id, o.max_in_flight IS NOT NULL, num_nonnulls(u.max_parallel, u.rate, u.per_process) > 0,
+SELECT p.priority, p.org_id, p.slot, p.ready_at, p.id, num_nonnulls(o.max_in_flight, o.rate) > 0, num_nonnulls(u.max_parallel, u.rate, u.per_process) > 0,
        o.paused_at IS NULL AND u.paused_at IS NULL,
        true,
        extract(epoch FROM greatest(least(p.ready_at, statement_timestamp() + interval '1 day'), statement_timestamp()) - statement_timestamp())::float8

@@ -6,13 +6,14 @@
 -- $6 quotas
 -- $7 locked
 -- $8 fleet
--- $9 turn
--- $10 detached
--- $11 fence
--- $12 worker
--- $13 begins
--- $14 capped
--- $15 counted
+-- $9 rated
+-- $10 turn
+-- $11 detached
+-- $12 fence
+-- $13 worker
+-- $14 begins
+-- $15 capped
+-- $16 counted
 WITH due AS MATERIALIZED (
     SELECT j.id
       FROM unnest($1::smallint[], $2::text[], $3::text[], $4::timestamptz[], $5::text[], $6::integer[], $7::boolean[])
@@ -25,8 +26,8 @@ WITH due AS MATERIALIZED (
               AND (q.ready_at, q.id) >= (s.at, s.id) AND q.ready_at <= statement_timestamp()
             ORDER BY q.org_id, daybook.job_slot(q.type, q.queue, q.min_version), q.ready_at, q.id
             LIMIT CASE WHEN o.paused_at IS NOT NULL THEN 0
-                       WHEN o.max_in_flight IS NULL THEN s.quota
-                       WHEN NOT s.locked THEN 0
+                       WHEN o.max_in_flight IS NULL AND o.rate IS NULL THEN s.quota
+                       WHEN NOT s.locked OR o.rate IS NOT NULL AND s.org_id <> ALL ($9::text[]) THEN 0
                        ELSE greatest(0, least(s.quota, o.max_in_flight - (
                             SELECT count(*) FROM daybook.jobs l
                              WHERE l.capped AND l.turn_id IS NOT NULL AND l.org_id = s.org_id))) END
@@ -34,9 +35,9 @@ WITH due AS MATERIALIZED (
      ORDER BY s.n
 )
 UPDATE daybook.jobs q
-   SET state = 'leased', turn_id = $9, detached = $10, fence = $11, worker = $12, leased_generation = generation, run_count = run_count + 1,
+   SET state = 'leased', turn_id = $10, detached = $11, fence = $12, worker = $13, leased_generation = generation, run_count = run_count + 1,
        attempt_started_at = clock_timestamp(), last_attempted_at = clock_timestamp(), updated_at = clock_timestamp(),
-       working = $13, capped = q.org_id = ANY ($14::text[]), counted = q.type = ANY ($15::text[])
+       working = $14, capped = q.org_id = ANY ($15::text[]), counted = q.type = ANY ($16::text[])
  WHERE q.id = ANY (ARRAY(SELECT id FROM due))
 RETURNING q.priority, q.ready_at, q.id, q.org_id, q.run_count, q.attempt_started_at, q.reclaims, q.cancel_requested, q.leased_generation,
           q.type, q.payload, coalesce(q.max_attempts, 0), coalesce(q.idempotency_key, ''), q.created_at

@@ -13,7 +13,7 @@ WITH recent AS MATERIALIZED (
       FROM recent r
      ORDER BY r.priority, r.org_id, r.slot, r.ready_at, r.id
 )
-SELECT f.priority, f.org_id, f.slot, f.ready_at, f.id, o.max_in_flight IS NOT NULL, num_nonnulls(u.max_parallel, u.rate, u.per_process) > 0, 0::float8
+SELECT f.priority, f.org_id, f.slot, f.ready_at, f.id, num_nonnulls(o.max_in_flight, o.rate) > 0, num_nonnulls(u.max_parallel, u.rate, u.per_process) > 0, 0::float8
   FROM firsts f
   LEFT JOIN daybook.organizations o ON o.id = f.org_id
   LEFT JOIN daybook.queues u ON u.name = f.queue
