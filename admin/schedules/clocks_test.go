@@ -31,33 +31,40 @@ func TestFiringsWhenTheClocksChange(t *testing.T) {
 	}{
 		"left out": {
 			"30 2 * * *", "2027-03-27T00:00:00+01:00", 72 * time.Hour,
-			[]string{"27 02:30", "29 02:30"}, "",
+			[]string{"27 02:30", "29 02:30"},
+			"",
 		},
 		"repeated": {
 			"30 2 * * *", "2027-10-30T00:00:00+02:00", 73 * time.Hour,
-			[]string{"30 02:30", "31 02:30", "01 02:30"}, "",
+			[]string{"30 02:30", "31 02:30", "01 02:30"},
+			"",
 		},
 		"each hour": {
 			"0 * * * *", "2027-03-28T00:30:00+01:00", 3 * time.Hour,
-			[]string{"28 01:00", "28 03:00", "28 04:00"}, "",
+			[]string{"28 01:00", "28 03:00", "28 04:00"},
+			"",
 		},
 		"each half hour of one that is repeated": {
 			"0,30 * * * *", "2027-10-31T01:15:00+02:00", 3 * time.Hour,
-			[]string{"31 01:30", "31 02:00", "31 02:30", "31 03:00"}, "",
+			[]string{"31 01:30", "31 02:00", "31 02:30", "31 03:00"},
+			"",
 		},
 		// Sunday 5 September has no midnight there. Temporal looks which day of the week it is then,
 		// and finds Saturday.
 		"a Sunday that begins at one": {
 			"0 9 * * SUN", "2027-09-03T12:00:00-04:00", 10 * 24 * time.Hour,
-			[]string{"12 09:00"}, "America/Santiago",
+			[]string{"12 09:00"},
+			"America/Santiago",
 		},
 		"the day after a Saturday": {
 			"0 9 * * SAT", "2027-09-03T12:00:00-04:00", 72 * time.Hour,
-			[]string{"04 09:00", "05 09:00"}, "America/Santiago",
+			[]string{"04 09:00", "05 09:00"},
+			"America/Santiago",
 		},
 		"a day of the month that begins at one": {
 			"0 9 5 * *", "2027-09-03T12:00:00-04:00", 72 * time.Hour,
-			[]string{"05 09:00"}, "America/Santiago",
+			[]string{"05 09:00"},
+			"America/Santiago",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
