@@ -355,7 +355,7 @@ SELECT count(*) = 20 FROM daybook.jobs WHERE state = 'completed' AND (SELECT cou
 // TestPythonWorkerIsInstalled installs the library as pip does, from its folder.
 func TestPythonWorkerIsInstalled(t *testing.T) {
 	t.Parallel()
-	interpreter := python(t, "psycopg, pip, setuptools, wheel")
+	interpreter := python(t, "psycopg, setuptools, wheel, pip")
 	dir := t.TempDir()
 	source, target := filepath.Join(dir, "source"), filepath.Join(dir, "target")
 	require.NoError(t, os.CopyFS(source, os.DirFS("../../clients/python"))) // pip leaves files beside what it builds
