@@ -50,6 +50,11 @@ func TestTwoPrimaries(t *testing.T) {
 	assert.True(t, health.Check(t.Context(), health.Options{Pool: pool}).Working)
 
 	admin := poolOf(t, promoted.AdminURL)
+	require.Eventually(t, func() bool { // what it does not have yet, it would never get
+		var n int
+		err := admin.QueryRow(t.Context(), `SELECT count(*) FROM daybook.jobs WHERE state = 'completed'`).Scan(&n)
+		return err == nil && n == 1
+	}, time.Minute, 50*time.Millisecond)
 	_, err = admin.Exec(t.Context(), `SELECT pg_promote()`)
 	require.NoError(t, err)
 
