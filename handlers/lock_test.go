@@ -115,7 +115,7 @@ func TestDBFunctionThatMeetsALock(t *testing.T) {
 		b.work()
 	}()
 	require.Eventually(t, func() bool {
-		return b.count(`SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = 7 AND NOT granted`) == 1
+		return b.count(`SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = 7 AND NOT granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`) == 1
 	}, time.Minute, time.Millisecond, "the function is called")
 	run(`BEGIN`)
 	run(`LOCK TABLE daybook.jobs IN ACCESS EXCLUSIVE MODE`)

@@ -84,7 +84,7 @@ func TestTimeInALockIsNotTheHandlers(t *testing.T) {
 			register(b, &calls, func() {
 				asked <- struct{}{}
 				// The lock waits, at most, for the transaction that this handler is called in.
-				b.until(1, `SELECT ((SELECT count(*) FROM pg_locks WHERE relation = 'daybook.jobs'::regclass AND mode = 'AccessExclusiveLock') + (SELECT count(*) FROM greeted) > 0)::int`)
+				b.until(1, `SELECT ((SELECT count(*) FROM pg_locks WHERE relation = 'daybook.jobs'::regclass AND mode = 'AccessExclusiveLock' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())) + (SELECT count(*) FROM greeted) > 0)::int`)
 			})
 			b.exec(`CREATE TABLE greeted (name text)`)
 			b.enqueue(greet{}, queue.JobOptions{})

@@ -346,9 +346,9 @@ func TestSharedTransactionOfADeadWorker(t *testing.T) {
 		_, _ = dead.Process(dying, request)
 	}()
 	require.Eventually(t, func() bool {
-		return b.count(`SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted`) > 0
+		return b.count(`SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`) > 0
 	}, long, time.Millisecond)
-	b.exec(`SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted`)
+	b.exec(`SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`)
 	require.NoError(t, holding.Rollback(t.Context()))
 	request.Crashed = true
 	_, err = b.another(b.worker, 1).Process(t.Context(), request)

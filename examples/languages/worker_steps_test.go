@@ -70,7 +70,11 @@ func (c *conformance) inStep() (id string, worker *process) {
 	id = c.enqueue("patient", `{"do": "pause in step", "note": "a"}`, queue.JobOptions{})
 	worker = c.start()
 	c.until("it has written", `
-SELECT count(*) > 0 FROM pg_locks l JOIN pg_class t ON t.oid = l.relation WHERE t.relname = 'effects' AND l.mode = 'RowExclusiveLock'`)
+SELECT count(*) > 0
+  FROM pg_locks l
+  JOIN pg_database d ON d.oid = l.database AND d.datname = current_database() -- other tests' tables have the same numbers
+  JOIN pg_class t ON t.oid = l.relation
+ WHERE t.relname = 'effects' AND l.mode = 'RowExclusiveLock'`)
 	return id, worker
 }
 

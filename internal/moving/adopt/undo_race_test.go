@@ -37,7 +37,7 @@ CREATE VIEW daybook.adopted_rows AS SELECT * FROM daybook.all_adopted_rows WHERE
 	}()
 	waits := func() bool {
 		return fixture.Count(t, db.Pool,
-			`SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = 4711 AND NOT granted`) > 0
+			`SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = 4711 AND NOT granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`) > 0
 	}
 	require.Eventually(t, waits, pgtest.Patience, 5*time.Millisecond)
 	work()
