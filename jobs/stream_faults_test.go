@@ -464,11 +464,17 @@ func TestRetriesWakeATurn(t *testing.T) {
 			t.Cleanup(waiter.Wait)
 			t.Cleanup(sync.OnceFunc(func() { close(stop) }))
 			waiter.Go(func() {
+				// Like a lane: a turn that found what the ending one was giving back ends with nothing.
 				for n := 0; ; n++ {
 					turn := store.Turn{ID: fmt.Sprintf("run/1/%d", n), Worker: "test", WorkflowRunID: "run"}
-					r, err := b.engine.Process(context.Background(),
+					_, err := b.engine.Process(context.Background(),
 						engine.TurnRequest{Turn: turn, Batch: 50, Wait: 30 * time.Second, Stop: stop})
-					if !assert.NoError(t, err) || r.Leased == 0 {
+					select {
+					case <-stop:
+						return
+					default:
+					}
+					if !assert.NoError(t, err) {
 						return
 					}
 				}
