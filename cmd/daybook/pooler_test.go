@@ -1,20 +1,16 @@
 package main
 
 import (
-	"context"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.temporal.io/sdk/client"
 
 	"github.com/daybook-dev/daybook/failure"
 	"github.com/daybook-dev/daybook/internal/dev/devstack/temporaltest"
 	"github.com/daybook-dev/daybook/internal/dev/pgtest"
 	"github.com/daybook-dev/daybook/internal/watching/health"
-	"github.com/daybook-dev/daybook/models"
-	"github.com/daybook-dev/daybook/workflows"
 )
 
 // behindPooler is a bundle whose commands come through PgBouncer in transaction mode, and the
@@ -111,28 +107,7 @@ func TestWorkerBehindAPooler(t *testing.T) {
 	namespace := server.Namespace(t)
 	inNamespace(t, server, namespace)
 	b, past := behindPooler(t, pgtest.New(t))
-	for _, org := range []string{"de", "es", "jp"} {
-		b.sample(org)
-	}
-	b.ok("import", "ndjson", "dev/documents.ndjson", "--create")
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
-	ended := make(chan result, 1)
-	go func() {
-		ended <- call(ctx, "", "--database-url", b.URL, "--database-direct-url", past, "worker", "--name", "w1")
-	}()
-	c := server.Client(t, namespace)
-	run, err := c.ExecuteWorkflow(t.Context(),
-		client.StartWorkflowOptions{ID: "w", TaskQueue: workflows.AccountingTaskQueue},
-		workflows.AccountingWorkflow, workflows.Input{ExitWhenEmpty: true})
-	require.NoError(t, err)
-	var counts models.RunCounts
-	require.NoError(t, run.Get(t.Context(), &counts))
-	assert.Equal(t, int64(10), counts.Completed)
-	assert.Equal(t, int64(1), counts.Failed)
-	stop()
-	r := <-ended
-	assert.Equal(t, failure.ExitOK, r.exit, r.err)
+	r := worksSample(t, b, server, namespace, "--database-direct-url", past)
 	assert.NotContains(t, r.err, "SQLSTATE")
 	assert.NotContains(t, r.err, "no connection on which work is announced")
 }

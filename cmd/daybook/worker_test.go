@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 
@@ -25,11 +26,9 @@ func inNamespace(t *testing.T, server *temporaltest.Server, namespace string) {
 	t.Setenv("TEMPORAL_CONFIG_FILE", "/dev/null")
 }
 
-func TestWorkerPostsAndDrains(t *testing.T) {
-	server := temporaltest.Shared(t)
-	namespace := server.Namespace(t)
-	inNamespace(t, server, namespace)
-	b := setup(t)
+// worksSample has a worker with these flags post the sample documents, and stop.
+func worksSample(t *testing.T, b *bundle, server *temporaltest.Server, namespace string, flags ...string) result {
+	t.Helper()
 	for _, org := range []string{"de", "es", "jp"} {
 		b.sample(org)
 	}
@@ -39,7 +38,7 @@ func TestWorkerPostsAndDrains(t *testing.T) {
 	defer stop()
 	ended := make(chan result, 1)
 	go func() {
-		ended <- call(ctx, "", "--database-url", b.URL, "worker", "--name", "w1")
+		ended <- call(ctx, "", slices.Concat([]string{"--database-url", b.URL}, flags, []string{"worker", "--name", "w1"})...)
 	}()
 
 	c := server.Client(t, namespace)
@@ -54,6 +53,15 @@ func TestWorkerPostsAndDrains(t *testing.T) {
 	stop()
 	r := <-ended
 	assert.Equal(t, failure.ExitOK, r.exit, r.err)
+	return r
+}
+
+func TestWorkerPostsAndDrains(t *testing.T) {
+	server := temporaltest.Shared(t)
+	namespace := server.Namespace(t)
+	inNamespace(t, server, namespace)
+	b := setup(t)
+	r := worksSample(t, b, server, namespace)
 	said := ""
 	for line := range strings.Lines(r.err) {
 		if strings.Contains(line, "not configured") {

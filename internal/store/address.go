@@ -2,26 +2,17 @@ package store
 
 import (
 	"context"
-	"net"
-	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/daybook-dev/daybook/internal/store/hosts"
 )
 
 // Address names a database for people: its servers and its name, and nothing else of its address.
 func Address(config *pgx.ConnConfig) string {
-	at := func(host string, port uint16) string { return net.JoinHostPort(host, strconv.Itoa(int(port))) }
-	servers := []string{at(config.Host, config.Port)}
-	for _, f := range config.Fallbacks {
-		// A server may stand there a second time, without TLS.
-		if server := at(f.Host, f.Port); !slices.Contains(servers, server) {
-			servers = append(servers, server)
-		}
-	}
-	return strings.Join(servers, ",") + "/" + config.Database
+	return strings.Join(hosts.Names(config), ",") + "/" + config.Database
 }
 
 // schemaVersionLimit bounds SchemaVersion: another session may have locked the table.

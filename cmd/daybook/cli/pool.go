@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -14,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/daybook-dev/daybook/internal/store/direct"
+	"github.com/daybook-dev/daybook/internal/store/hosts"
 )
 
 // Pool returns a pool that has not connected yet.
@@ -49,7 +49,7 @@ func PoolOf(ctx context.Context, address string, conns int32) (*pgxpool.Pool, er
 	}
 	if config.ConnConfig.ConnectTimeout == 0 {
 		config.ConnConfig.ConnectTimeout = serverLimit
-		if severalServers(config.ConnConfig) {
+		if hosts.Several(config.ConnConfig) {
 			config.ConnConfig.ConnectTimeout = oneOfServersLimit
 		}
 	}
@@ -71,13 +71,6 @@ const (
 	serverLimit       = 10 * time.Second
 	oneOfServersLimit = 3 * time.Second
 )
-
-// severalServers reports whether an address names more than one server.
-func severalServers(config *pgx.ConnConfig) bool {
-	return slices.ContainsFunc(config.Fallbacks, func(f *pgconn.FallbackConfig) bool {
-		return f.Host != config.Host || f.Port != config.Port
-	})
-}
 
 // trustedFor is how long a connection may have been idle to be used without a look whether the
 // server has ended it. pgx asks the server after a second: that is a transaction of its own for

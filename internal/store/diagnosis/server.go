@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/store/hosts"
 )
 
 // lastsFrom is from when on a wait or a lock is no passing one.
@@ -51,8 +52,7 @@ SELECT n.names, n.names <> '' AND current_setting('synchronous_commit') NOT IN (
 
 // Timeline reads the timeline that the primary writes; 0: the server does not say.
 func Timeline(ctx context.Context, q store.Querier) (timeline int64, err error) {
-	const stmt = `SELECT ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::bigint`
-	if err = q.QueryRow(ctx, stmt).Scan(&timeline); store.SQLState(err) != "" {
+	if err = q.QueryRow(ctx, `SELECT `+hosts.TimelineSQL).Scan(&timeline); store.SQLState(err) != "" {
 		return 0, nil
 	}
 	return timeline, store.Wrap("read the timeline", err)

@@ -65,11 +65,14 @@ func each(config *pgx.ConnConfig) (names []string, configs []*pgx.ConnConfig) {
 	return names, configs
 }
 
-// Several reports whether an address names more than one server.
-func Several(config *pgx.ConnConfig) bool {
+// Names are the servers of an address, each once: one may stand there a second time, without TLS.
+func Names(config *pgx.ConnConfig) []string {
 	names, _ := each(config)
-	return len(names) > 1
+	return names
 }
+
+// Several reports whether an address names more than one server.
+func Several(config *pgx.ConnConfig) bool { return len(Names(config)) > 1 }
 
 // Ask asks the servers of a pool's address side by side what they are. It returns within lookLimit.
 func Ask(ctx context.Context, pool *pgxpool.Config) []Host {
@@ -86,12 +89,15 @@ func Ask(ctx context.Context, pool *pgxpool.Config) []Host {
 	return all
 }
 
-// askStmt asks a server's role and timeline. A control file may name an older timeline for a while
-// after a promotion, a position to write at does not.
+// TimelineSQL is the timeline that a primary writes, as an expression. A control file may name an
+// older one for a while after a promotion, a position to write at does not. Some servers that only
+// speak PostgreSQL's protocol refuse it.
+const TimelineSQL = `('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::bigint`
+
+// askStmt asks a server's role and timeline.
 const askStmt = `
 SELECT pg_is_in_recovery(),
-       CASE WHEN pg_is_in_recovery() THEN (SELECT timeline_id FROM pg_control_checkpoint())::bigint
-            ELSE ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::bigint END`
+       CASE WHEN pg_is_in_recovery() THEN (SELECT timeline_id FROM pg_control_checkpoint())::bigint ELSE ` + TimelineSQL + ` END`
 
 func (h *Host) ask(ctx context.Context, pool *pgxpool.Config, config *pgx.ConnConfig) error {
 	if pool.BeforeConnect != nil {

@@ -189,6 +189,15 @@ func (f *payloadForm) view(r *request) *view {
 	}
 }
 
+// checkPayload checks a payload as when it is enqueued, and against the schema of its type.
+func (c *console) checkPayload(org, jobType string, raw json.RawMessage) error {
+	err := queue.CheckJob(org, queue.RawPayload{Type: jobType, Data: raw}, queue.JobOptions{})
+	if err != nil || c.CheckPayload == nil {
+		return err
+	}
+	return c.CheckPayload(jobType, raw)
+}
+
 // readForm makes the payload of the form's fields, and checks it as when it is enqueued. All that is
 // wrong is found at once: what the schema refuses beside what is no JSON.
 func (c *console) readForm(r *request, f *payloadForm) {
@@ -202,10 +211,7 @@ func (c *console) readForm(r *request, f *payloadForm) {
 	}
 	raw, err := json.Marshal(edited)
 	if err == nil {
-		err = queue.CheckJob(f.Job.OrgID, queue.RawPayload{Type: f.Job.Type, Data: raw}, queue.JobOptions{})
-	}
-	if err == nil && c.CheckPayload != nil {
-		err = c.CheckPayload(f.Job.Type, raw)
+		err = c.checkPayload(f.Job.OrgID, f.Job.Type, raw)
 	}
 	if err != nil {
 		f.fail(err)

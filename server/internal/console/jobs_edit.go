@@ -118,13 +118,7 @@ func (c *console) patchEdit(r *request, f *patchForm) listing.BulkEdit {
 	f.Patch = r.PostFormValue("patch")
 	return listing.BulkEdit{
 		Patch: json.RawMessage(f.Patch), By: r.Token.Name,
-		Check: func(jobType string, raw json.RawMessage) error {
-			err := queue.CheckJob("any", queue.RawPayload{Type: jobType, Data: raw}, queue.JobOptions{})
-			if err != nil || c.CheckPayload == nil {
-				return err
-			}
-			return c.CheckPayload(jobType, raw)
-		},
+		Check: func(jobType string, raw json.RawMessage) error { return c.checkPayload("any", jobType, raw) },
 	}
 }
 
