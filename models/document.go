@@ -108,17 +108,25 @@ type Line struct {
 	Rate Rate `json:"rate,omitzero"`
 	// Category is the tax category as the source names it ("VAT", "IRPF" …).
 	Category string `json:"category,omitempty"`
+	// TaxCode says how the category treats the line, as Tax.Code.
+	TaxCode string `json:"tax_code,omitempty"`
 }
 
 // Tax is one tax total of a document.
 type Tax struct {
 	Category string `json:"category"`
+	// Code says how the category treats what is taxed, by the codes of EN 16931 (UNTDID 5305): S
+	// standard, Z zero rate, E exempt, AE reverse charge, K within the EU, G export, O outside of the
+	// tax; empty: the source does not say.
+	Code string `json:"code,omitempty"`
 	// Rate is the tax's rate. JSON may state it as rate_bp in basis points instead (1900 = 19 %).
 	Rate Rate  `json:"rate"`
 	Base int64 `json:"base,omitempty"`
 	// Amount is positive for a tax that is owed on top and negative for one that is retained.
 	Amount   int64 `json:"amount"`
 	Retained bool  `json:"retained,omitempty"`
+	// Exemption is why no tax is charged, in words or as a code, as the source says.
+	Exemption string `json:"exemption,omitempty"`
 }
 
 // Money is an amount in minor units with its currency.

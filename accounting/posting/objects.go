@@ -65,10 +65,13 @@ var lineObject = &object{typ: cel.ObjectType("daybook.Line"), fields: append([]*
 	integerField("net", func(l *models.Line) int64 { return l.Net }),
 	integerField("cost", func(l *models.Line) int64 { return l.Cost }),
 	textField("category", func(l *models.Line) string { return l.Category }),
+	textField("tax_code", func(l *models.Line) string { return l.TaxCode }),
 }, rateFields(func(l *models.Line) models.Rate { return l.Rate })...)}
 
 var taxObject = &object{typ: cel.ObjectType("daybook.Tax"), fields: append([]*field{
 	textField("category", func(t *models.Tax) string { return t.Category }),
+	textField("code", func(t *models.Tax) string { return t.Code }),
+	textField("exemption", func(t *models.Tax) string { return t.Exemption }),
 	integerField("base", func(t *models.Tax) int64 { return t.Base }),
 	integerField("amount", func(t *models.Tax) int64 { return t.Amount }),
 	anyField("retained", cel.BoolType,

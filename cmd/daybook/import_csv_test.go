@@ -182,8 +182,8 @@ SELECT count(*), sum(jsonb_array_length(d.content -> 'lines')),
 func TestImportWritesWhatItCanOfABatch(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	item, err := books.ReadGOBL(goblInvoice, goblInvoice,
-		books.GOBLOwner{Org: "acme", IdBy: books.ByFile, Direction: "out"})
+	item, err := books.GOBL.ReadFile(goblInvoice, goblInvoice,
+		books.FileOwner{Org: "acme", IdBy: books.ByFile, Direction: "out"})
 	require.NoError(t, err)
 	var items []books.ImportItem
 	for _, id := range []string{"3", "bad", "1", "2", "1"} {

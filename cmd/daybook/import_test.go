@@ -77,22 +77,55 @@ func TestImportGOBLFindsTheOrganization(t *testing.T) {
 		args      []string
 		org       string
 		direction models.Direction
+		with      string
 	}{
-		"by name":         {[]string{"--org", "acme"}, "acme", models.DirectionOut},
-		"by supplier":     {[]string{"--org-by", "supplier"}, "EL123", models.DirectionOut},
-		"by country":      {[]string{"--org-by", "country"}, "gr", models.DirectionOut},
-		"as the receiver": {[]string{"--org", "acme", "--direction", "in"}, "acme", models.DirectionIn},
+		"by name":         {[]string{"--org", "acme"}, "acme", models.DirectionOut, "Sample Customer"},
+		"by supplier":     {[]string{"--org-by", "supplier"}, "EL123", models.DirectionOut, "Sample Customer"},
+		"by country":      {[]string{"--org-by", "country"}, "gr", models.DirectionOut, "Sample Customer"},
+		"as the receiver": {[]string{"--org", "acme", "--direction", "in"}, "acme", models.DirectionIn, "Sample Supplier"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := setup(t)
 			b.ok(append([]string{"import", "gobl", goblInvoice, "--create"}, test.args...)...)
 			var direction models.Direction
-			const q = `SELECT direction FROM daybook.documents JOIN daybook.organizations o ON o.id = org_id WHERE org_id = $1`
-			require.NoError(t, b.Pool.QueryRow(t.Context(), q, test.org).Scan(&direction))
+			var with string
+			const q = `
+SELECT direction, content->>'counterparty' FROM daybook.documents JOIN daybook.organizations o ON o.id = org_id WHERE org_id = $1`
+			require.NoError(t, b.Pool.QueryRow(t.Context(), q, test.org).Scan(&direction, &with))
 			assert.Equal(t, test.direction, direction)
+			assert.Equal(t, test.with, with)
 		})
 	}
+}
+
+// TestImportElectronicInvoices: of a folder the files of the format are read, and a document whose
+// totals contradict its parts is told with its code.
+func TestImportElectronicInvoices(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	dir := t.TempDir()
+	ubl := read(t, "../../internal/moving/importer/testdata/invoice.ubl.xml")
+	write(t, filepath.Join(dir, "ubl", "1.xml"), ubl)
+	write(t, filepath.Join(dir, "ubl", "2.xml"), strings.NewReplacer("A-17", "A-18", ">207.00<", ">207.01<").Replace(ubl))
+	write(t, filepath.Join(dir, "ubl", "notes.txt"), "not for import")
+	write(t, filepath.Join(dir, "cii", "1.xml"), read(t, "../../internal/moving/importer/testdata/invoice.cii.xml"))
+	write(t, filepath.Join(dir, "bill.pdf"), "no PDF")
+
+	r := b.run("import", "ubl", filepath.Join(dir, "ubl"), "--create", "--org", "acme")
+	assert.Equal(t, failure.ExitFailure, r.exit)
+	assert.Contains(t, r.out, "TOTALS_DIFFER: the amount to pay (BT-115) is stated as 207.01 EUR")
+	assert.Contains(t, r.out, "1 new, 0 changed, 0 unchanged, 0 skipped, 1 failed")
+	assert.Contains(t, b.ok("import", "cii", filepath.Join(dir, "cii"), "--create", "--org", "beta", "--direction", "in"), "1 new")
+	r = b.run("import", "facturx", filepath.Join(dir, "bill.pdf"), "--org", "acme")
+	assert.Equal(t, failure.ExitFailure, r.exit)
+	assert.Contains(t, r.out, "it is not a PDF that can be read")
+
+	const q = `
+SELECT string_agg(concat_ws(' ', org_id, id, direction, content->>'counterparty', content->'payable'), ', ' ORDER BY org_id) FROM daybook.documents`
+	var got string
+	require.NoError(t, b.Pool.QueryRow(t.Context(), q).Scan(&got))
+	assert.Equal(t, "acme 380/A-17/DE123 out Sample Customer 20700, beta 380/A-17/DE123 in Sample Supplier 20700", got)
 }
 
 func TestImportGOBLKnowsDocumentsByTheirFiles(t *testing.T) {
@@ -133,8 +166,8 @@ func TestImportDoesNotWaitForAnOrganizationThatIsKnown(t *testing.T) {
 	b := setup(t)
 	b.ok("import", "gobl", goblInvoice, "--create", "--org", "acme")
 	i := books.NewImporter(b.Pool, func() {})
-	item, err := books.ReadGOBL(goblInvoice, goblInvoice,
-		books.GOBLOwner{Org: "acme", IdBy: books.ByFile, Direction: "out"})
+	item, err := books.GOBL.ReadFile(goblInvoice, goblInvoice,
+		books.FileOwner{Org: "acme", IdBy: books.ByFile, Direction: "out"})
 	require.NoError(t, err)
 	require.NoError(t, i.Many(t.Context(), []books.ImportItem{item}))
 	tx, err := b.Pool.Begin(t.Context())

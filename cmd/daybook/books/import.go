@@ -47,7 +47,8 @@ func importCommand(a *cli.App) *cobra.Command {
 			"same content is left alone, so an import can be repeated; one with other content gets a new version.\n" +
 			"Documents of an organization that Daybook has nothing of are refused without --create.",
 	}
-	command.AddCommand(importCSVCommand(a), importGOBLCommand(a), importNDJSONCommand(a))
+	command.AddCommand(importCSVCommand(a), importFilesCommand(a, GOBL), importFilesCommand(a, ubl),
+		importFilesCommand(a, cii), importFilesCommand(a, facturX), importNDJSONCommand(a))
 	return command
 }
 

@@ -93,14 +93,14 @@ func goblDocuments(dir string) (demoDocuments, error) {
 		mustFail: map[string]models.ErrorCode{"es/out/invoice-es-bypass.json": models.CodeUnbalanced},
 	}
 	// Several examples share a uuid, so a document is known by its file.
-	owner := books.GOBLOwner{By: books.ByCountry, IdBy: books.ByFile, Direction: string(models.DirectionOut)}
+	owner := books.FileOwner{By: books.ByCountry, IdBy: books.ByFile, Direction: string(models.DirectionOut)}
 	for _, file := range files {
 		name, err := filepath.Rel(examples, file)
 		if err != nil {
 			return docs, err
 		}
 		name = filepath.ToSlash(name)
-		item, err := books.ReadGOBL(file, name, owner)
+		item, err := books.GOBL.ReadFile(file, name, owner)
 		switch {
 		case errors.Is(err, importer.ErrNotBookable):
 			docs.skipped = append(docs.skipped, books.ImportProblem{Source: name, Reason: err.Error()})

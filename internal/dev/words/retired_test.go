@@ -40,6 +40,7 @@ var payment = []exception{
 	{path: "models/amounts.go", line: "(?i)settled", why: "the same, among a document's amounts"},
 	{path: "migrations/", line: `"\^settled\$"`, why: "the same, in the content of a document"},
 	{path: "internal/moving/importer/", line: "(?i)settled", why: "the same, in imports"},
+	{path: "internal/moving/importer/cii.go", line: `"ram .*Settlement`, why: "names of UN/CEFACT"},
 	{path: "docs/rules.md", line: "settled", why: "the same, in the rules"},
 	{path: "docs/import.md", line: "settled", why: "the same, in the imports' page"},
 	{

@@ -7,7 +7,7 @@ import (
 )
 
 var (
-	// ErrNotBookable: the document is valid GOBL, but of a kind that causes no booking (an order, a
+	// ErrNotBookable: the document is valid, but of a kind that causes no booking (an order, a
 	// delivery note, a pro-forma invoice …). Skip it. The error in the chain is a *NotBookableError
 	// that names the kind.
 	ErrNotBookable = failure.New(failure.InvalidDocument, "not a document we book")

@@ -77,10 +77,10 @@ func hasNUL(doc models.Document) bool {
 	c := &doc.Content
 	texts := []string{doc.OrgID, doc.ID, string(doc.Type), c.Number, c.Counterparty, c.Country, c.Source}
 	for _, l := range c.Lines {
-		texts = append(texts, l.Kind, l.Code, l.Description, l.Category)
+		texts = append(texts, l.Kind, l.Code, l.Description, l.Category, l.TaxCode)
 	}
 	for _, t := range c.Taxes {
-		texts = append(texts, t.Category)
+		texts = append(texts, t.Category, t.Code, t.Exemption)
 	}
 	for k, v := range c.Attributes {
 		texts = append(texts, k, v)

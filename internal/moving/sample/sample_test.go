@@ -1,6 +1,7 @@
 package sample_test
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
@@ -110,11 +111,37 @@ func TestKnownDocuments(t *testing.T) {
 	}
 }
 
+// TestPublishedElectronicInvoices: the sample rules post each of the published examples of UBL that
+// adds up.
+func TestPublishedElectronicInvoices(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("../../../../shared/data/ubl/*.xml")
+	require.NoError(t, err)
+	if len(files) == 0 {
+		t.Skip("the published examples of UBL are not beside the project")
+	}
+	rules, chart := compiled(t)
+	var refused []string
+	for _, file := range files {
+		impact, err := post(t, rules, chart, file)
+		if errors.Is(err, importer.ErrInvalid) {
+			refused = append(refused, filepath.Base(file))
+			continue
+		}
+		require.NoError(t, err, file)
+		assert.NotEmpty(t, impact.Entries, file)
+	}
+	assert.Equal(t, []string{"en16931-custom-namespace-prefixes.xml"}, refused)
+}
+
 func post(t *testing.T, rules *posting.RuleSet, chart posting.Chart, file string) (*posting.Impact, error) {
 	t.Helper()
 	data, err := os.ReadFile(file)
 	require.NoError(t, err)
 	imported, err := importer.GOBL(data)
+	if filepath.Ext(file) == ".xml" {
+		imported, err = importer.UBL(bytes.NewReader(data))
+	}
 	if err != nil {
 		return nil, err
 	}
