@@ -128,6 +128,50 @@ SELECT string_agg(concat_ws(' ', org_id, id, direction, content->>'counterparty'
 	assert.Equal(t, "acme 380/A-17/DE123 out Sample Customer 20700, beta 380/A-17/DE123 in Sample Supplier 20700", got)
 }
 
+// TestImportDryRun shows what an import would post and what would fail, and leaves everything as it
+// was.
+func TestImportDryRun(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	const ubl = "../../internal/moving/importer/testdata/invoice.ubl.xml"
+	r := b.run("import", "ubl", ubl, "--org", "acme", "--dry-run")
+	assert.Equal(t, failure.ExitNotFound, r.exit, "an unknown organization is refused as without the flag")
+
+	r = b.run("import", "ubl", ubl, "--org", "bare", "--create", "--dry-run")
+	assert.Equal(t, failure.ExitFailure, r.exit)
+	assert.Contains(t, r.out, "would fail  "+ubl+": NO_MATCHING_RULE: organization bare has no active rule set")
+	assert.Contains(t, r.out, "dry run, nothing is written: 1 new, 0 changed, 0 unchanged, 0 skipped, 0 failed")
+
+	b.ok("accounts", "import", "../../internal/moving/sample/chart.csv", "--org", "acme", "--create")
+	b.ok("rules", "apply", "../../internal/moving/sample/rules.yaml", "--org", "acme")
+	var would struct {
+		Inserted int `json:"inserted"`
+		DryRun   struct {
+			Accounts []struct {
+				Account string `json:"account"`
+				Debit   int64  `json:"debit_minor"`
+				Credit  int64  `json:"credit_minor"`
+			} `json:"accounts"`
+		} `json:"dry_run"`
+	}
+	b.json(&would, "import", "ubl", ubl, "--org", "acme", "--dry-run")
+	assert.Equal(t, 1, would.Inserted)
+	var debit, credit int64
+	for _, a := range would.DryRun.Accounts {
+		debit, credit = debit+a.Debit, credit+a.Credit
+	}
+	assert.Equal(t, debit, credit)
+	assert.GreaterOrEqual(t, debit, int64(20700))
+
+	var left string
+	require.NoError(t, b.Pool.QueryRow(t.Context(), `
+SELECT concat_ws(' ', (SELECT count(*) FROM daybook.documents), (SELECT count(*) FROM daybook.accounting_work_queue),
+       (SELECT string_agg(id, ',') FROM daybook.organizations))`).Scan(&left))
+	assert.Equal(t, "0 0 acme", left)
+	b.ok("import", "ubl", ubl, "--org", "acme")
+	assert.Contains(t, b.ok("import", "ubl", ubl, "--org", "acme", "--dry-run"), "0 new, 0 changed, 1 unchanged")
+}
+
 func TestImportGOBLKnowsDocumentsByTheirFiles(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -139,6 +139,7 @@ func mainPaths(task, dir string) []inRole {
 		line("tokens create --name t --scope read --all-orgs"), line("tokens list"), line("tokens revoke " + task),
 		line("import csv --org acme --mapping " + dir + "/mapping.yaml " + dir + "/a.csv"),
 		line("import gobl ../../internal/moving/importer/testdata/invoice.json --org acme"),
+		line("import gobl ../../internal/moving/importer/testdata/invoice.json --org acme --dry-run"),
 		line("accounting show acme doc"), line("accounting elsewhere acme doc --post full"),
 		line("accounts ledger 1200 --org acme"),
 		line("jobs show mail-1"), line("jobs decrypt mail-1"), line("jobs resume unknown"), line("jobs stats"), line("jobs types"),

@@ -95,6 +95,8 @@ type ImportResult struct {
 	SkippedRows []importer.SkippedRows `json:"skipped_rows,omitempty"`
 	// Twice are the numbers that other documents have as well; nil: there are none.
 	Twice *numbersTwice `json:"numbers_twice,omitempty"`
+	// Trial is what the import would cause; nil: it was no dry run.
+	Trial *importTrial `json:"dry_run,omitempty"`
 }
 
 func newImportResult() *ImportResult {
@@ -128,6 +130,22 @@ func NewImporter(pool *pgxpool.Pool, done func()) *Importer {
 	}
 }
 
+// importFlags are the flags that all formats have.
+type importFlags struct{ dryRun bool }
+
+func (f *importFlags) add(a *cli.App, command *cobra.Command) {
+	a.CreateFlag(command)
+	command.Flags().BoolVar(&f.dryRun, "dry-run", false, "write nothing, and show what would be posted and what would fail")
+}
+
+// apply has an importer do as the flags say.
+func (f *importFlags) apply(a *cli.App, i *Importer) {
+	i.Create = a.Create
+	if f.dryRun {
+		i.Result.Trial = &importTrial{Accounts: []accountSum{}, Failing: []ImportProblem{}, sums: map[accountKey]*accountSum{}}
+	}
+}
+
 // Run writes the documents that feed hands over. An error of one document is counted and the next
 // one goes on; the error that run returns ended the import: the database is unavailable or the
 // command was interrupted.
@@ -135,6 +153,10 @@ func (i *Importer) Run(ctx context.Context, feed func(context.Context, func(Impo
 	began, err := store.Now(ctx, i.pool)
 	if err == nil {
 		err = i.work(ctx, feed)
+	}
+	if i.Result.Trial != nil {
+		i.Result.Trial.finish()
+		return err
 	}
 	if err == nil {
 		err = i.lookForNumbers(ctx, began)
@@ -283,6 +305,9 @@ func (i *Importer) write(ctx context.Context, items []ImportItem) ([]ledgerdb.Pu
 		}
 		docs[n] = ledgerdb.NewDocument{Document: &items[n].Document, Text: items[n].text}
 	}
+	if i.Result.Trial != nil {
+		return i.try(ctx, items, docs)
+	}
 	var puts []ledgerdb.Put
 	err := store.Begin(ctx, i.pool, func(tx pgx.Tx) (err error) {
 		if err = store.PlanByKey(ctx, tx); err != nil {
@@ -319,9 +344,12 @@ func (i *Importer) makeKnown(ctx context.Context, item ImportItem) error {
 			return err
 		}
 	}
-	err := store.Begin(ctx, i.pool, func(tx pgx.Tx) error {
-		return store.PutOrganization(ctx, tx, item.Document.OrgID, item.name)
-	})
+	var err error
+	if i.Result.Trial == nil {
+		err = store.Begin(ctx, i.pool, func(tx pgx.Tx) error {
+			return store.PutOrganization(ctx, tx, item.Document.OrgID, item.name)
+		})
+	}
 	if err == nil {
 		i.mu.Lock()
 		i.known[item.Document.OrgID] = item.name
@@ -376,12 +404,24 @@ func showImport(a *cli.App, r *ImportResult, ended error) error {
 				return err
 			}
 		}
+		if r.Trial != nil {
+			if err := r.Trial.print(a, w); err != nil {
+				return err
+			}
+			if _, err := fmt.Fprint(w, "dry run, nothing is written: "); err != nil {
+				return err
+			}
+		}
 		_, err := fmt.Fprintf(w, "%d new, %d changed, %d unchanged, %d skipped, %d failed\n",
 			r.Inserted, r.Changed, r.Unchanged, len(r.Skipped), len(r.Failed))
 		return err
 	})
 	if ended != nil {
 		return ended
+	}
+	if err == nil && r.Trial != nil && len(r.Failed)+len(r.Trial.Failing) > 0 {
+		return cli.Tagged(errPartlyFailed, "%s would fail: correct them, or the rules, before the import",
+			phrase.Plural(int64(len(r.Failed)+len(r.Trial.Failing)), "document", "documents"))
 	}
 	if err == nil && len(r.Failed) > 0 {
 		return cli.Tagged(errPartlyFailed, "%s failed: correct and import again; what is there already stays as it is",

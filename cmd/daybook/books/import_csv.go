@@ -13,6 +13,7 @@ import (
 
 func importCSVCommand(a *cli.App) *cobra.Command {
 	var mappingFile, org string
+	var options importFlags
 	command := &cobra.Command{
 		Use:   "csv --mapping FILE PATH…",
 		Short: "Import documents from CSV files by a mapping",
@@ -38,10 +39,10 @@ func importCSVCommand(a *cli.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return importCSV(c.Context(), a, mapping, org, sources)
+			return importCSV(c.Context(), a, options, mapping, org, sources)
 		},
 	}
-	a.CreateFlag(command)
+	options.add(a, command)
 	flags := command.Flags()
 	flags.StringVar(&mappingFile, "mapping", "", "the file that says what the columns mean; required")
 	flags.StringVar(&org, "org", "", "the organization whose documents these are; the mapping's if absent")
@@ -50,7 +51,7 @@ func importCSVCommand(a *cli.App) *cobra.Command {
 
 // importCSV reads the files twice: once to learn which rows belong together, before the database is
 // touched, and once to import the documents.
-func importCSV(ctx context.Context, a *cli.App, mapping *importer.Mapping, org string,
+func importCSV(ctx context.Context, a *cli.App, options importFlags, mapping *importer.Mapping, org string,
 	sources *importer.Sources,
 ) error {
 	reading := a.NewProgress("reading", sources.Size())
@@ -69,7 +70,7 @@ func importCSV(ctx context.Context, a *cli.App, mapping *importer.Mapping, org s
 	defer db.Close()
 	bar := a.NewProgress("importing", int64(documents.Count()))
 	i := NewImporter(db.Pool, func() { bar.Add(1) })
-	i.Create = a.Create
+	options.apply(a, i)
 	i.Result.SkippedRows = documents.Skipped()
 	err = i.Run(ctx, func(ctx context.Context, put func(ImportItem) error) error {
 		return feedCSV(ctx, documents, i, put)

@@ -133,6 +133,7 @@ func (o FileOwner) assign(in importer.Imported, source string) (ImportItem, erro
 
 func importFilesCommand(a *cli.App, format FileFormat) *cobra.Command {
 	var owner FileOwner
+	var options importFlags
 	command := &cobra.Command{
 		Use:     format.use + " PATH…",
 		Short:   format.short,
@@ -155,7 +156,7 @@ func importFilesCommand(a *cli.App, format FileFormat) *cobra.Command {
 			bar := a.NewProgress("importing", int64(sources.Files()))
 			i := NewImporter(db.Pool, func() { bar.Add(1) })
 			i.admit.remedy = "give each document an id of its own, or use --id-by file"
-			i.Create = a.Create
+			options.apply(a, i)
 			err = i.Run(c.Context(), func(ctx context.Context, put func(ImportItem) error) error {
 				return format.feed(ctx, sources, owner, i, put)
 			})
@@ -163,7 +164,7 @@ func importFilesCommand(a *cli.App, format FileFormat) *cobra.Command {
 			return showImport(a, i.Result, err)
 		},
 	}
-	a.CreateFlag(command)
+	options.add(a, command)
 	flags := command.Flags()
 	flags.StringVar(&owner.Org, "org", "", "the organization whose documents these are")
 	flags.StringVar(&owner.By, "org-by", "",

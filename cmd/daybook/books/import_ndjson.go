@@ -14,6 +14,7 @@ import (
 )
 
 func importNDJSONCommand(a *cli.App) *cobra.Command {
+	var options importFlags
 	command := &cobra.Command{
 		Use:   "ndjson PATH…|-",
 		Short: "Import documents in Daybook's own format, one JSON object a line",
@@ -22,16 +23,16 @@ func importNDJSONCommand(a *cli.App) *cobra.Command {
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) == 1 && args[0] == "-" {
-				return importNDJSON(c.Context(), a, nil)
+				return importNDJSON(c.Context(), a, options, nil)
 			}
 			sources, err := findSources(args, ".ndjson", ".jsonl")
 			if err != nil {
 				return err
 			}
-			return importNDJSON(c.Context(), a, sources)
+			return importNDJSON(c.Context(), a, options, sources)
 		},
 	}
-	a.CreateFlag(command)
+	options.add(a, command)
 	command.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok && unknown.GetSpecifiedName() == "org" {
 			return cli.Usagef("%s: each document of this format names its own organization, in the member org_id: leave "+
@@ -43,7 +44,7 @@ func importNDJSONCommand(a *cli.App) *cobra.Command {
 }
 
 // importNDJSON imports the sources; nil is standard input, whose size is unknown.
-func importNDJSON(ctx context.Context, a *cli.App, sources *importer.Sources) error {
+func importNDJSON(ctx context.Context, a *cli.App, options importFlags, sources *importer.Sources) error {
 	db, err := a.Open(ctx, ImportWriters+1)
 	if err != nil {
 		return err
@@ -60,7 +61,7 @@ func importNDJSON(ctx context.Context, a *cli.App, sources *importer.Sources) er
 			bar.Add(1)
 		}
 	})
-	i.Create = a.Create
+	options.apply(a, i)
 	err = i.Run(ctx, func(ctx context.Context, put func(ImportItem) error) error {
 		if sources == nil {
 			return feedNDJSON(a.Stdin, "standard input", i, put)
