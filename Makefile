@@ -112,12 +112,13 @@ test-alerts: ## check the Prometheus rules of deploy/, and that each alert fires
 test-moving: ## move jobs over from River, graphile-worker and pg-boss by the statements of docs/from-*.md
 	go test -C bench -count=1 ./moving/...
 
-# Not in CI, which has one version: before a release, and after a change of SQL that depends on the version.
+# Not in CI, which has one version: before a release, and after a change of SQL that depends on the version. By default the packages whose tests depend on what
+# PostgreSQL does; PKG=./... runs all.
 POSTGRES ?= 14 15 16 17 18
 .PHONY: test-postgres
 test-postgres: ## test on PostgreSQL 14 to 18: POSTGRES='14 18' PKG=./... ARGS='-run TestX'
 	scripts/postgres.sh '$(POSTGRES)' go test -count=1 -timeout $(TIMEOUT) -parallel $(PARALLEL) $(ARGS) \
-		$(if $(filter file,$(origin PKG)),./migrations ./queue/... ./jobs/... ./tasks/... ./internal/store/... ./internal/engine/...,$(PKG))
+		$(if $(filter file,$(origin PKG)),./migrations ./queue/... ./jobs/... ./tasks/... ./internal/store/... ./internal/engine/... ./internal/ledger/... ./internal/moving/adopt,$(PKG))
 
 .PHONY: test-browser
 test-browser: ## test the console in headless Chromium: ARGS='-run TestX'; SCREENSHOTS=1 takes pictures into docs/images

@@ -22,6 +22,7 @@ type functionEntry struct {
 	// its name, and what TemporalConfig says of it.
 	Workflow         string        `json:"workflow"`
 	Activity         string        `json:"activity"`
+	Standalone       bool          `json:"standalone"`
 	ActivityTimeout  time.Duration `json:"activity_timeout"`
 	Heartbeat        time.Duration `json:"heartbeat"`
 	ActivityAttempts int           `json:"activity_attempts"`
@@ -108,9 +109,9 @@ func (s *environment) function(r *jobs.Registry, e functionEntry, webhook Webhoo
 	if e.Workflow != "" || e.Activity != "" {
 		return s.workflow(r, e, policy)
 	}
-	if e.TaskQueue != "" || e.Pause != 0 || e.RunTimeout != 0 || e.CancelGrace != 0 || e.ActivityTimeout != 0 ||
-		e.Heartbeat != 0 || e.ActivityAttempts != 0 {
-		return errors.New("task_queue, pause, run_timeout, cancel_grace, activity_timeout, heartbeat and " +
+	if e.TaskQueue != "" || e.Pause != 0 || e.RunTimeout != 0 || e.CancelGrace != 0 || e.Standalone ||
+		e.ActivityTimeout != 0 || e.Heartbeat != 0 || e.ActivityAttempts != 0 {
+		return errors.New("task_queue, pause, run_timeout, cancel_grace, standalone, activity_timeout, heartbeat and " +
 			"activity_attempts are for a workflow or an activity: name it by workflow or activity")
 	}
 	e.Secrets, e.AllowNetworks = s.secrets, webhook.AllowNetworks
@@ -134,8 +135,8 @@ func (s *environment) workflow(r *jobs.Registry, e functionEntry, policy jobs.Po
 		Client: s.Temporal, Pool: s.Pool, Workflow: e.Workflow, Activity: e.Activity, TaskQueue: e.TaskQueue,
 		Organizations: e.Organizations,
 		Timeout:       e.Timeout, Pause: e.Pause, RunTimeout: e.RunTimeout, CancelGrace: e.CancelGrace,
-		MaxResult:       e.MaxResult,
-		ActivityTimeout: e.ActivityTimeout, Heartbeat: e.Heartbeat, ActivityAttempts: e.ActivityAttempts,
+		MaxResult:  e.MaxResult,
+		Standalone: e.Standalone, ActivityTimeout: e.ActivityTimeout, Heartbeat: e.Heartbeat, ActivityAttempts: e.ActivityAttempts,
 	})
 	switch {
 	case err != nil:

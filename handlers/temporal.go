@@ -34,6 +34,10 @@ type TemporalConfig struct {
 	// Activity is the name of an activity's type in place of a workflow. A workflow of Daybook's own
 	// runs it (TemporalHandler.Run).
 	Activity string
+	// Standalone starts the activity without a workflow around it, by Temporal's Standalone
+	// Activities. On a server that has none, or has them off, jobs are dead letters with
+	// models.CodeActivityNotStandalone. Change it while no job of the type is open.
+	Standalone bool
 	// ActivityTimeout is how long one attempt at the activity may take (Temporal's
 	// StartToCloseTimeout); default 10 minutes. It says nothing of the time until a worker takes the
 	// activity: RunTimeout does.
@@ -89,9 +93,9 @@ func newTemporal(c TemporalConfig) (*TemporalHandler, error) {
 	case c.TaskQueue == "" || (c.Workflow == "") == (c.Activity == ""):
 		return nil, errors.New("workflow: workflow, or activity in its place, must name a type, and task_queue where its " +
 			"worker polls")
-	case c.Activity == "" && (c.ActivityTimeout != 0 || c.Heartbeat != 0 || c.ActivityAttempts != 0):
-		return nil, errors.New("workflow: activity_timeout, heartbeat and activity_attempts are for an activity: the " +
-			"workflow itself says them of its own")
+	case c.Activity == "" && (c.Standalone || c.ActivityTimeout != 0 || c.Heartbeat != 0 || c.ActivityAttempts != 0):
+		return nil, errors.New("workflow: standalone, activity_timeout, heartbeat and activity_attempts are for an " +
+			"activity: the workflow itself says them of its own")
 	case c.Timeout < 0 || c.Timeout > jobs.MaxTimeout-functionRoom:
 		return nil, fmt.Errorf("workflow: timeout must be positive and at most %s: the job waits for a longer workflow "+
 			"anyway", jobs.MaxTimeout-functionRoom)
@@ -115,7 +119,7 @@ type TemporalJob struct {
 	IdempotencyKey string `json:"idempotencyKey"`
 }
 
-// WorkflowID is the id of the workflow that works a job.
+// WorkflowID is the id of the workflow, or of the standalone activity, that works a job.
 func WorkflowID(jobID string) string { return "daybook-job/" + jobID }
 
 // Handle starts the workflow, or finds the one that an earlier attempt has started, and waits for
@@ -164,18 +168,18 @@ func (h *TemporalHandler) work(ctx context.Context, job *jobs.Job[queue.RawPaylo
 // await returns the end of the workflow, which it starts unless an earlier attempt did. A run that
 // has failed before an attempt said so is this attempt's; one that was reported, or that Daybook
 // ended itself, is followed by another.
-func (h *TemporalHandler) await(ctx context.Context, job *jobs.Job[queue.RawPayload]) (client.WorkflowRun,
-	converter.RawValue, error,
+func (h *TemporalHandler) await(ctx context.Context, job *jobs.Job[queue.RawPayload]) (run string,
+	result converter.RawValue, err error,
 ) {
 	defer h.watch(ctx, job)()
-	run, result, err := h.run(ctx, job, enums.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE)
+	run, result, err = h.run(ctx, job, false)
 	if ended(err) {
 		again, readErr := h.again(ctx, job, run, err)
 		if readErr != nil {
 			return run, result, readErr
 		}
 		if again {
-			run, result, err = h.run(ctx, job, enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE_FAILED_ONLY)
+			run, result, err = h.run(ctx, job, true)
 		}
 	}
 	return run, result, err
@@ -186,12 +190,12 @@ func (h *TemporalHandler) await(ctx context.Context, job *jobs.Job[queue.RawPayl
 var errCancelling = jobs.Snooze(time.Second)
 
 // again reports whether another run is to follow one that ended without a result.
-func (h *TemporalHandler) again(ctx context.Context, job *jobs.Job[queue.RawPayload], run client.WorkflowRun,
+func (h *TemporalHandler) again(ctx context.Context, job *jobs.Job[queue.RawPayload], run string,
 	err error,
 ) (bool, error) {
 	switch outermost(err).(type) { //nolint:errorlint // the workflow itself was ended so, not one of its steps
 	case *temporal.CanceledError, *temporal.TerminatedError:
-		own, err := endedByDaybook(ctx, h.c.Client, run)
+		own, err := h.endedByDaybook(ctx, job.ID, run)
 		if err != nil {
 			return false, err
 		}
@@ -205,7 +209,7 @@ func (h *TemporalHandler) again(ctx context.Context, job *jobs.Job[queue.RawPayl
 			return true, err
 		}
 	}
-	told, err := reported(ctx, job, run.GetRunID())
+	told, err := reported(ctx, job, run)
 	if err != nil {
 		return false, fmt.Errorf("%w: %w", errUnread, err)
 	}
@@ -215,11 +219,18 @@ func (h *TemporalHandler) again(ctx context.Context, job *jobs.Job[queue.RawPayl
 // errUnread: the database did not say what earlier attempts were.
 var errUnread = errors.New("the earlier attempts cannot be read")
 
-// run starts the workflow, if the policy for one that has ended allows it, and waits for its end.
+// run starts the workflow or the standalone activity, unless one has been, and waits for its end.
+// Another one follows one that ended without a result where again says so. The id is that of the run.
 func (h *TemporalHandler) run(ctx context.Context, job *jobs.Job[queue.RawPayload],
-	reuse enums.WorkflowIdReusePolicy,
-) (client.WorkflowRun, converter.RawValue, error) {
-	var result converter.RawValue
+	again bool,
+) (id string, result converter.RawValue, err error) {
+	if h.c.Standalone {
+		return h.runStandalone(ctx, job, again)
+	}
+	reuse := enums.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE
+	if again {
+		reuse = enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE_FAILED_ONLY
+	}
 	options := client.StartWorkflowOptions{
 		ID: WorkflowID(job.ID), TaskQueue: h.c.TaskQueue, WorkflowExecutionTimeout: h.c.RunTimeout,
 		WorkflowIDReusePolicy: reuse, WorkflowIDConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
@@ -233,10 +244,11 @@ func (h *TemporalHandler) run(ctx context.Context, job *jobs.Job[queue.RawPayloa
 		options.TaskQueue, name, args = ActivityTaskQueue, ActivityWorkflow, []any{h.activity(), job.Payload.Data}
 	}
 	run, err := h.c.Client.ExecuteWorkflow(ctx, options, name, args...)
-	if err == nil {
-		err = run.Get(ctx, &result)
+	if err != nil {
+		return "", result, err
 	}
-	return run, result, err
+	err = run.Get(ctx, &result)
+	return run.GetRunID(), result, err
 }
 
 // activity is what Daybook's own workflow is told of the activity.
@@ -257,11 +269,9 @@ func isOver(ctx context.Context) bool {
 	return ctx.Err() != nil
 }
 
-// ended reports whether err says that the workflow ended without a result.
-func ended(err error) bool {
-	_, ok := errors.AsType[*temporal.WorkflowExecutionError](err)
-	return ok
-}
+// ended reports whether err says that the workflow or the standalone activity ended without a
+// result.
+func ended(err error) bool { return outermost(err) != nil }
 
 // reported reports whether an earlier attempt has failed because that run did. The text of its
 // error names the run.

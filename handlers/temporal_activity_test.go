@@ -232,8 +232,8 @@ func TestWorkflowTellsItsProgress(t *testing.T) {
 func (b *bundle) untilEnded(c client.Client, id string, want enums.WorkflowExecutionStatus) {
 	b.t.Helper()
 	require.Eventually(b.t, func() bool {
-		d, err := c.DescribeWorkflowExecution(b.t.Context(), WorkflowID(id), "")
-		return err == nil && d.GetWorkflowExecutionInfo().GetStatus() == want
+		d, err := c.DescribeWorkflow(b.t.Context(), WorkflowID(id), "")
+		return err == nil && d.Status == want
 	}, pgtest.Patience, 50*time.Millisecond)
 }
 
@@ -243,7 +243,7 @@ func (b *bundle) workUntilStarted(c client.Client, id string) {
 	b.t.Helper()
 	for range 20 {
 		b.work()
-		if _, err := c.DescribeWorkflowExecution(b.t.Context(), WorkflowID(id), ""); err == nil {
+		if _, err := c.DescribeWorkflow(b.t.Context(), WorkflowID(id), ""); err == nil {
 			return
 		}
 		_, err := queue.RetryJob(b.t.Context(), b.Pool, id, queue.RetryOptions{})

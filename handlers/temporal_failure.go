@@ -8,7 +8,6 @@ import (
 
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
-	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
 
@@ -16,21 +15,24 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// outermost is how the workflow itself ended, not one of its steps.
+// outermost is how the workflow or the standalone activity itself ended, not one of its steps; nil:
+// err does not say that it has.
 func outermost(err error) error {
-	own, ok := errors.AsType[*temporal.WorkflowExecutionError](err)
-	if !ok {
-		return nil
+	if own, ok := errors.AsType[*temporal.WorkflowExecutionError](err); ok {
+		return own.Unwrap()
 	}
-	return own.Unwrap()
+	if own, ok := errors.AsType[standaloneEnd](err); ok {
+		return own.Unwrap()
+	}
+	return nil
 }
 
 // failed says what a workflow that ended without a result leads to. Each text names the run
 // (reported).
-func (h *TemporalHandler) failed(run client.WorkflowRun, err error) error {
-	name := "run " + run.GetRunID() + " of the workflow " + h.c.Workflow
+func (h *TemporalHandler) failed(run string, err error) error {
+	name := "run " + run + " of the workflow " + h.c.Workflow
 	if h.c.Activity != "" {
-		name = "run " + run.GetRunID() + " of the activity " + h.c.Activity
+		name = "run " + run + " of the activity " + h.c.Activity
 	}
 	switch outermost(err).(type) { //nolint:errorlint // as above
 	case *temporal.CanceledError:
@@ -85,13 +87,27 @@ func plainJSON(v converter.RawValue) (json.RawMessage, bool) {
 // unended says what becomes of a job of which is not known how its workflow ended: it goes on, or
 // Temporal cannot be reached. Neither counts an attempt.
 func (h *TemporalHandler) unended(err error) error {
+	if _, ok := errors.AsType[*serviceerror.Unimplemented](err); ok && h.c.Standalone {
+		f := fail(models.CodeActivityNotStandalone, "the Temporal server starts no standalone activity (%s): have it run "+
+			"Server 1.32 or newer with them on, or leave out standalone, and a workflow of Daybook's runs the activity",
+			clip(err.Error()))
+		f.final = true
+		return f
+	}
 	if _, ok := errors.AsType[*serviceerror.PermissionDenied](err); ok {
-		return fail(models.CodeAuthenticationFailed, "Temporal does not let the worker start the workflow %s: %s",
-			cmp.Or(h.c.Workflow, ActivityWorkflow), clip(err.Error()))
+		return fail(models.CodeAuthenticationFailed, "Temporal does not let the worker start the %s: %s",
+			h.started(), clip(err.Error()))
 	}
 	if _, ok := errors.AsType[*serviceerror.InvalidArgument](err); ok {
-		return failFinally("Temporal refuses the workflow %s: %s", cmp.Or(h.c.Workflow, ActivityWorkflow),
-			clip(err.Error()))
+		return failFinally("Temporal refuses the %s: %s", h.started(), clip(err.Error()))
 	}
 	return jobs.Snooze(h.c.Pause)
+}
+
+// started names what an attempt starts.
+func (h *TemporalHandler) started() string {
+	if h.c.Standalone {
+		return "activity " + h.c.Activity
+	}
+	return "workflow " + cmp.Or(h.c.Workflow, ActivityWorkflow)
 }

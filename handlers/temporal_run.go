@@ -107,40 +107,53 @@ func (k *temporalKeeper) end(ctx context.Context, w store.LeftWorkflow) error {
 	if !w.Over {
 		return store.SpareLeftWorkflow(ctx, k.pool, w)
 	}
-	id := WorkflowID(w.JobID)
 	asking, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	runs, err := k.runs(asking, id)
+	open, err := k.find(asking, WorkflowID(w.JobID))
 	switch {
 	case err != nil:
 		return err
-	case !runs && w.Asked > arrivalTime:
+	case open == nil && w.Asked > arrivalTime:
 		return store.DropLeftWorkflow(ctx, k.pool, w)
-	case !runs:
+	case open == nil:
 		return store.KeepLeftWorkflow(ctx, k.pool, w, arrivalTime-w.Asked+time.Second, false)
 	case w.Cancelled == nil:
-		err = k.client.CancelWorkflowWithOptions(asking,
-			client.CancelWorkflowOptions{WorkflowID: id, Reason: cancelledByDaybook})
-		if err != nil {
+		if err := open.cancel(asking); err != nil {
 			return err
 		}
 		return store.KeepLeftWorkflow(ctx, k.pool, w, min(w.Grace, arrivalTime), true)
 	case *w.Cancelled < w.Grace:
 		return store.KeepLeftWorkflow(ctx, k.pool, w, min(w.Grace-*w.Cancelled, max(*w.Cancelled, arrivalTime)), false)
 	}
-	if err := k.client.TerminateWorkflow(asking, id, "", cancelledByDaybook); err != nil {
+	if err := open.terminate(asking); err != nil {
 		return err
 	}
 	return store.KeepLeftWorkflow(ctx, k.pool, w, arrivalTime, false)
 }
 
-// runs reports whether a workflow runs.
-func (k *temporalKeeper) runs(ctx context.Context, id string) (bool, error) {
-	d, err := k.client.DescribeWorkflowExecution(ctx, id, "")
-	if _, ok := errors.AsType[*serviceerror.NotFound](err); ok {
-		return false, nil
+// openRun is a workflow or a standalone activity that runs.
+type openRun struct {
+	cancel, terminate func(ctx context.Context) error
+}
+
+// find finds what runs under an id; nil: nothing does.
+func (k *temporalKeeper) find(ctx context.Context, id string) (*openRun, error) {
+	d, err := k.client.DescribeWorkflow(ctx, id, "")
+	switch _, missing := errors.AsType[*serviceerror.NotFound](err); {
+	case missing || err == nil && d.Status != enums.WORKFLOW_EXECUTION_STATUS_RUNNING:
+		return findStandalone(ctx, k.client, id)
+	case err != nil:
+		return nil, err
 	}
-	return d.GetWorkflowExecutionInfo().GetStatus() == enums.WORKFLOW_EXECUTION_STATUS_RUNNING, err
+	return &openRun{
+		cancel: func(ctx context.Context) error {
+			return k.client.CancelWorkflowWithOptions(ctx,
+				client.CancelWorkflowOptions{WorkflowID: id, Reason: cancelledByDaybook})
+		},
+		terminate: func(ctx context.Context) error {
+			return k.client.TerminateWorkflow(ctx, id, "", cancelledByDaybook)
+		},
+	}, nil
 }
 
 // namespaceOf is the namespace of a client that has reached Temporal. The client says it only in
@@ -161,8 +174,11 @@ func namespaceOf(ctx context.Context, c client.Client) (string, error) {
 }
 
 // endedByDaybook reports whether a run was cancelled or terminated because its job had ended.
-func endedByDaybook(ctx context.Context, c client.Client, run client.WorkflowRun) (bool, error) {
-	for events := c.GetWorkflowHistory(ctx, run.GetID(), run.GetRunID(), false,
+func (h *TemporalHandler) endedByDaybook(ctx context.Context, jobID, run string) (bool, error) {
+	if h.c.Standalone {
+		return h.standaloneEndedByDaybook(ctx, jobID, run)
+	}
+	for events := h.c.Client.GetWorkflowHistory(ctx, WorkflowID(jobID), run, false,
 		enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT); events.HasNext(); {
 		e, err := events.Next()
 		if err != nil {

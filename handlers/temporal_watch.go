@@ -6,7 +6,7 @@ import (
 	"encoding/json"
 	"time"
 
-	"go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/common/v1"
 	"go.temporal.io/sdk/converter"
 
 	"github.com/daybook-dev/daybook/jobs"
@@ -64,13 +64,16 @@ func (h *TemporalHandler) watch(ctx context.Context, job *jobs.Job[queue.RawPayl
 
 // progress is what the heartbeats of a job's workflow say; nil: nothing.
 func (h *TemporalHandler) progress(ctx context.Context, jobID string) json.RawMessage {
-	d, err := h.c.Client.DescribeWorkflowExecution(ctx, WorkflowID(jobID), "")
+	if h.c.Standalone {
+		return h.bounded(h.standaloneProgress(ctx, jobID))
+	}
+	d, err := h.c.Client.DescribeWorkflow(ctx, WorkflowID(jobID), "")
 	if err != nil {
 		return nil
 	}
 	var all []WorkflowProgress
-	for _, a := range d.GetPendingActivities() {
-		if said := heartbeat(a); said != nil && len(all) < mostActivities {
+	for _, a := range d.RawResponse.GetPendingActivities() {
+		if said := heartbeat(a.GetHeartbeatDetails()); said != nil && len(all) < mostActivities {
 			all = append(all, WorkflowProgress{
 				Activity: a.GetActivityType().GetName(), ID: a.GetActivityId(),
 				Attempt: a.GetAttempt(), Heartbeat: said,
@@ -92,7 +95,7 @@ func (h *TemporalHandler) progress(ctx context.Context, jobID string) json.RawMe
 
 // bounded leaves out what is larger than a result may be, or what the database cannot hold.
 func (h *TemporalHandler) bounded(progress json.RawMessage) json.RawMessage {
-	if len(progress) > h.c.MaxResult || !storable(progress) {
+	if len(progress) == 0 || len(progress) > h.c.MaxResult || !storable(progress) {
 		return nil
 	}
 	return progress
@@ -100,9 +103,9 @@ func (h *TemporalHandler) bounded(progress json.RawMessage) json.RawMessage {
 
 // heartbeat are the details of an activity's last heartbeat as JSON; nil: there are none, or they
 // were written otherwise.
-func heartbeat(a *workflow.PendingActivityInfo) json.RawMessage {
+func heartbeat(details *common.Payloads) json.RawMessage {
 	var all []json.RawMessage
-	for _, p := range a.GetHeartbeatDetails().GetPayloads() {
+	for _, p := range details.GetPayloads() {
 		said, ok := plainJSON(converter.NewRawValue(p))
 		if !ok {
 			return nil

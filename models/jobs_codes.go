@@ -54,6 +54,9 @@ const (
 	// CodeStepChanged: what an earlier attempt has kept of a step does not fit the program any more.
 	// Tried again by the policy.
 	CodeStepChanged ErrorCode = "STEP_CHANGED"
+	// CodeActivityNotStandalone: the Temporal server starts no activity without a workflow around it. A
+	// dead letter.
+	CodeActivityNotStandalone ErrorCode = "ACTIVITY_NOT_STANDALONE"
 	// CodeJobCancelled: the handler said that there is nothing left to do. The job is cancelled.
 	CodeJobCancelled ErrorCode = "JOB_CANCELLED"
 )

@@ -15,8 +15,11 @@ const (
 	UpdateConfigure = "configure"
 )
 
+// ScheduledJobWorkflow is the type of the workflow that each firing of a schedule starts.
+const ScheduledJobWorkflow = "enqueueScheduledJob"
+
 // The fields of a run's memo. Temporal shows the memo and answers questions about it
-// (DescribeWorkflowExecution) also while no worker runs, other than current details and the query
+// (DescribeWorkflow) also while no worker runs, other than current details and the query
 // status, which a worker must answer.
 const (
 	// MemoKind is the kind of queue: accounting, jobs or tasks.

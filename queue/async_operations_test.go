@@ -323,7 +323,7 @@ func TestCodesInSQL(t *testing.T) {
 		models.CodePayloadInvalid, models.CodePayloadTooLarge, models.CodeAuthenticationFailed, models.CodeNotFound,
 		models.CodeHandlerMissing, models.CodeReclaimed, models.CodeSnoozed, models.CodeAwaitingCallback,
 		models.CodeAwaitedCancelled, models.CodeResultNotStored, models.CodeReplaced, models.CodeNotEncrypted,
-		models.CodeKeyUnknown, models.CodeStepInvalid, models.CodeStepNotStored, models.CodeStepChanged,
+		models.CodeKeyUnknown, models.CodeStepInvalid, models.CodeStepNotStored, models.CodeStepChanged, models.CodeActivityNotStandalone,
 		models.CodeJobCancelled, models.CodeTimeout, models.CodeDatabaseError, models.CodeRowUnreadable,
 		models.CodeWorkerLost, "CARD_DECLINED",
 	} {

@@ -56,9 +56,9 @@ func TestRecordHistories(t *testing.T) {
 
 func (b *bundle) runID(id string) string {
 	b.t.Helper()
-	d, err := b.client.DescribeWorkflowExecution(b.t.Context(), id, "")
+	d, err := b.client.DescribeWorkflow(b.t.Context(), id, "")
 	require.NoError(b.t, err)
-	return d.GetWorkflowExecutionInfo().GetExecution().GetRunId()
+	return d.RawResponse.GetWorkflowExecutionInfo().GetExecution().GetRunId()
 }
 
 // identity is what says on which machine something ran: who did it, and the name of a worker's own

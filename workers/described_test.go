@@ -23,10 +23,10 @@ import (
 // memo is what Temporal itself knows of the run, without a worker.
 func (b *bundle) memo(id string) map[string]string {
 	b.t.Helper()
-	d, err := b.client.DescribeWorkflowExecution(b.t.Context(), id, "")
+	d, err := b.client.DescribeWorkflow(b.t.Context(), id, "")
 	require.NoError(b.t, err)
 	fields := map[string]string{}
-	for name, p := range d.GetWorkflowExecutionInfo().GetMemo().GetFields() {
+	for name, p := range d.RawResponse.GetWorkflowExecutionInfo().GetMemo().GetFields() {
 		fields[name] = string(p.GetData())
 	}
 	return fields

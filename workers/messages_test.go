@@ -56,9 +56,9 @@ func TestPauseAndResume(t *testing.T) {
 
 func (b *bundle) pendingActivities(id string) int {
 	b.t.Helper()
-	d, err := b.client.DescribeWorkflowExecution(b.t.Context(), id, "")
+	d, err := b.client.DescribeWorkflow(b.t.Context(), id, "")
 	require.NoError(b.t, err)
-	return len(d.GetPendingActivities())
+	return len(d.RawResponse.GetPendingActivities())
 }
 
 func TestConfigure(t *testing.T) {
@@ -161,9 +161,9 @@ func TestCancelDrains(t *testing.T) {
 
 	err := b.client.GetWorkflow(t.Context(), id, "").Get(t.Context(), nil)
 	require.ErrorContains(t, err, "canceled")
-	d, err := b.client.DescribeWorkflowExecution(t.Context(), id, "")
+	d, err := b.client.DescribeWorkflow(t.Context(), id, "")
 	require.NoError(t, err)
-	assert.Equal(t, enums.WORKFLOW_EXECUTION_STATUS_CANCELED, d.GetWorkflowExecutionInfo().GetStatus())
+	assert.Equal(t, enums.WORKFLOW_EXECUTION_STATUS_CANCELED, d.Status)
 	assert.Zero(t, b.states()[models.JobLeased])
 	assert.NotZero(t, b.states()[models.JobPending], "it ended before the queue was empty")
 }

@@ -65,10 +65,10 @@ func TestDatabaseOutage(t *testing.T) {
 // attempts is the highest attempt of any pending activity.
 func (b *bundle) attempts(id string) int {
 	b.t.Helper()
-	d, err := b.client.DescribeWorkflowExecution(b.t.Context(), id, "")
+	d, err := b.client.DescribeWorkflow(b.t.Context(), id, "")
 	require.NoError(b.t, err)
 	most := 0
-	for _, a := range d.GetPendingActivities() {
+	for _, a := range d.RawResponse.GetPendingActivities() {
 		most = max(most, int(a.GetAttempt()))
 	}
 	return most
@@ -76,7 +76,7 @@ func (b *bundle) attempts(id string) int {
 
 func (b *bundle) historyLength(id string) int64 {
 	b.t.Helper()
-	d, err := b.client.DescribeWorkflowExecution(b.t.Context(), id, "")
+	d, err := b.client.DescribeWorkflow(b.t.Context(), id, "")
 	require.NoError(b.t, err)
-	return d.GetWorkflowExecutionInfo().GetHistoryLength()
+	return d.RawResponse.GetWorkflowExecutionInfo().GetHistoryLength()
 }

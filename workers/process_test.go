@@ -221,9 +221,9 @@ func TestDeadWorkersTurnsAreReplaced(t *testing.T) {
 	// A workflow task that the victim has in hand is given to another worker after ten seconds, and
 	// the lanes wait for it.
 	b.eventually("it has no workflow task in hand, but turns", 60*time.Second, func() bool {
-		run, err := b.client.DescribeWorkflowExecution(t.Context(), id, "")
-		return err == nil && run.GetPendingWorkflowTask() == nil &&
-			slices.ContainsFunc(run.GetPendingActivities(), func(a *workflowpb.PendingActivityInfo) bool {
+		run, err := b.client.DescribeWorkflow(t.Context(), id, "")
+		return err == nil && run.RawResponse.GetPendingWorkflowTask() == nil &&
+			slices.ContainsFunc(run.RawResponse.GetPendingActivities(), func(a *workflowpb.PendingActivityInfo) bool {
 				return a.GetActivityType().GetName() == "ProcessBatch"
 			})
 	})

@@ -7,10 +7,11 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/daybook-dev/daybook/activities"
+	"github.com/daybook-dev/daybook/models"
 )
 
 // ScheduledJobWorkflow is the type of the workflow that each firing of a schedule starts.
-const ScheduledJobWorkflow = "enqueueScheduledJob"
+const ScheduledJobWorkflow = models.ScheduledJobWorkflow
 
 // scheduledStartTime is what Temporal's schedules set on the workflows that they start: the
 // firing's nominal time, to the second.

@@ -14,12 +14,14 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/admin/schedules"
 	"github.com/daybook-dev/daybook/cmd/daybook/internal/camel"
 	"github.com/daybook-dev/daybook/failure"
 	"github.com/daybook-dev/daybook/internal/dev/devstack/temporaltest"
 	"github.com/daybook-dev/daybook/internal/dev/pgtest"
 	"github.com/daybook-dev/daybook/internal/watching/health"
 	"github.com/daybook-dev/daybook/migrations"
+	"github.com/daybook-dev/daybook/queue"
 )
 
 // advised is what brings findings of a code about, so that what they advise can be done word by
@@ -135,7 +137,8 @@ UPDATE daybook.jobs j SET state = 'failed', run_count = 3, last_error = 'no', la
   FROM daybook.job_sequences s WHERE s.holder = j.id`}},
 	health.RetryingJobs: {faults: []string{`INSERT INTO daybook.jobs (id, org_id, type, payload, ready_at, run_count, last_error, last_error_code)
 VALUES ('j', 'acme', 'mail', '{}', now() + interval '1 hour', 1, 'e', 'TIMEOUT')`}},
-	health.NoToken: {faults: []string{`SELECT 1`}},
+	health.ScheduleClocks: {elsewhere: "TestAdviceAboutSchedules"},
+	health.NoToken:        {faults: []string{`SELECT 1`}},
 	health.SearchPathOpen: {
 		faults: []string{`GRANT CREATE ON SCHEMA public TO PUBLIC`},
 		before: func(b *bundle) { require.NoError(b.t, migrations.Roles(b.t.Context(), b.URL)) },
@@ -290,6 +293,37 @@ func TestAdviceOfASessionThatOnlyReads(t *testing.T) {
 	require.Len(t, found, 1)
 	b.follow(&found[0])
 	assert.Empty(t, b.findings(health.DatabaseUnavailable))
+}
+
+// TestAdviceAboutSchedules triggers, pauses and resumes schedules by what the finding says. It sets
+// the environment, so it is not parallel.
+func TestAdviceAboutSchedules(t *testing.T) {
+	server := temporaltest.Shared(t)
+	namespace := server.Namespace(t)
+	inNamespace(t, server, namespace)
+	b := setup(t)
+	c := server.Client(t, namespace)
+	for id, day := range map[string]string{"-it's missed": "SUN", "fires": "SAT"} {
+		id = strings.ReplaceAll(id, " ", "-")
+		require.NoError(t, schedules.Create(t.Context(), c, schedules.Schedule{
+			ID: id, OrgID: "acme", Payload: queue.RawPayload{Type: "mail"}, Crons: []string{"0 9 * * " + day},
+			TimeZone: "America/Santiago",
+		}))
+		var f *health.Finding
+		require.Eventually(t, func() bool {
+			r := health.Check(t.Context(), health.Options{Temporal: c, Now: func() time.Time {
+				return time.Date(2027, time.August, 30, 0, 0, 0, 0, time.UTC)
+			}})
+			i := slices.IndexFunc(r.Findings, func(f health.Finding) bool { return f.Code == health.ScheduleClocks })
+			if i >= 0 {
+				f = &r.Findings[i]
+			}
+			return f != nil
+		}, time.Minute, 50*time.Millisecond)
+		assert.Equal(t, health.Warning, f.Severity, "it is near")
+		b.follow(f)
+		b.ok("schedules", "delete", "--", id)
+	}
 }
 
 // TestAdviceAboutWorkflows starts, resumes and shows workflows by what findings say. It sets the

@@ -38,7 +38,7 @@ func TestDoctorSaysHowBadItIs(t *testing.T) {
 	r := b.run("doctor", "--no-temporal")
 	assert.Equal(t, failure.ExitOK, r.exit, r.out)
 	assert.Contains(t, r.out, "nothing waits.")
-	assert.Contains(t, r.out, "Not looked at: Temporal, workflows, workers.")
+	assert.Contains(t, r.out, "Not looked at: Temporal, workflows, workers, schedules.")
 	_, err := b.Pool.Exec(t.Context(), `
 INSERT INTO daybook.jobs (id, org_id, type, payload, state, last_error, last_error_code, finished_at, run_count)
 VALUES ('j', 'acme', 'email', '{}', 'failed', E'dial tcp: \x1b[31mconnection refused', 'NETWORK_ERROR', now(), 5);

@@ -98,7 +98,7 @@ func TestTypeScriptTemporalWorker(t *testing.T) {
 	<-worked
 	assert.Equal(t, "cancelled", string(status(watched).State))
 	assert.Eventually(t, func() bool {
-		d, err := client.DescribeWorkflowExecution(t.Context(), handlers.WorkflowID(watched), "")
-		return err == nil && d.GetWorkflowExecutionInfo().GetStatus() == enums.WORKFLOW_EXECUTION_STATUS_CANCELED
+		d, err := client.DescribeWorkflow(t.Context(), handlers.WorkflowID(watched), "")
+		return err == nil && d.Status == enums.WORKFLOW_EXECUTION_STATUS_CANCELED
 	}, time.Minute, 100*time.Millisecond)
 }

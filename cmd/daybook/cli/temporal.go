@@ -123,14 +123,14 @@ func (a *App) ConnectTemporal(ctx context.Context, o client.Options) (client.Cli
 
 // Runs reports whether the loop runs now.
 func (l Loop) Runs(ctx context.Context, c client.Client) (bool, error) {
-	description, err := c.DescribeWorkflowExecution(ctx, l.ID, "")
+	description, err := c.DescribeWorkflow(ctx, l.ID, "")
 	if _, ok := errors.AsType[*serviceerror.NotFound](err); ok {
 		return false, nil
 	}
 	if err != nil {
 		return false, fmt.Errorf("ask for workflow %s: %w", l.ID, err)
 	}
-	return description.GetWorkflowExecutionInfo().GetStatus() == enums.WORKFLOW_EXECUTION_STATUS_RUNNING, nil
+	return description.Status == enums.WORKFLOW_EXECUTION_STATUS_RUNNING, nil
 }
 
 // WithTemporal calls f with a client while Temporal answers.

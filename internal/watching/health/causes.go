@@ -190,6 +190,11 @@ var jobCauses = map[models.ErrorCode][]cause{
 		says: "the worker does not have the key of the payload.",
 		mend: "Give it the key, in its file of keys (docs/encryption.md).",
 	}},
+	models.CodeActivityNotStandalone: {{
+		says: "the Temporal server starts no activity without a workflow around it.",
+		mend: "Have it run Server 1.32 or newer with Standalone Activities on, or leave out `standalone` in the worker's " +
+			"file (docs/job-types.md).",
+	}},
 	models.CodeNotEncrypted: {{
 		says: "members of the payload came in plain that the type encrypts.", anew: true,
 		mend: "Mend the program that enqueues them (docs/encryption.md), and encrypt these: `daybook jobs edit ID " +

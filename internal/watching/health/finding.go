@@ -48,6 +48,7 @@ const (
 	AmountNotPosted     Code = "AMOUNT_NOT_POSTED"
 	SequenceHeld        Code = "SEQUENCE_HELD"
 	RetryingJobs        Code = "RETRYING_JOBS"
+	ScheduleClocks      Code = "SCHEDULE_CLOCKS"
 	NoToken             Code = "NO_TOKEN"
 	SearchPathOpen      Code = "SEARCH_PATH_OPEN"
 )
@@ -60,7 +61,7 @@ func Codes() []Code {
 		AnswersSlowly, WorkflowNotStarted, WorkflowEnded, WorkflowPaused, NoWorker, TurnsFailing,
 		HandlerMissing, StaleLeases, OldSnapshot, AutovacuumBehind, ClockSkew, SourceMissing, OrganizationPaused,
 		TypePaused, QueuePaused, QueueUnworked, CapReached, OldestDue, BacklogGrows, TransactionUnshared, FailedJobs,
-		AmountNotPosted, SequenceHeld, RetryingJobs, NoToken, SearchPathOpen,
+		AmountNotPosted, SequenceHeld, RetryingJobs, ScheduleClocks, NoToken, SearchPathOpen,
 	}
 }
 

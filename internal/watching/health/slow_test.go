@@ -25,13 +25,13 @@ type busy struct {
 	late atomic.Int32
 }
 
-func (c *busy) DescribeWorkflowExecution(ctx context.Context, id,
+func (c *busy) DescribeWorkflow(ctx context.Context, id,
 	run string,
-) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+) (*client.WorkflowExecutionDescription, error) {
 	if c.late.Add(-1) >= 0 {
 		return nil, serviceerror.NewDeadlineExceeded("context deadline exceeded")
 	}
-	return c.Client.DescribeWorkflowExecution(ctx, id, run)
+	return c.Client.DescribeWorkflow(ctx, id, run)
 }
 
 func (s *stack) checkBusy(late int32) health.Report {

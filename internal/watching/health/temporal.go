@@ -26,6 +26,9 @@ type temporalAnswer struct {
 	states []WorkflowState
 	err    error
 	took   time.Duration
+	// schedules are Daybook's; without them, unlisted is why.
+	schedules []*client.ScheduleListEntry
+	unlisted  error
 	// slowly says that it did not answer within the time that a question has, and was asked again.
 	slowly bool
 }
@@ -35,12 +38,15 @@ type temporalAnswer struct {
 const slowTimeout = 5 * time.Second
 
 // askTemporal asks for all workflows at the same time.
-func askTemporal(ctx context.Context, o Options) temporalAnswer {
-	a := temporalAnswer{asked: o.Temporal != nil || o.TemporalError != nil, err: o.TemporalError}
+func askTemporal(ctx context.Context, o Options) (a temporalAnswer) {
+	a = temporalAnswer{asked: o.Temporal != nil || o.TemporalError != nil, err: o.TemporalError}
 	if o.Temporal == nil {
 		return a
 	}
 	began := time.Now()
+	var listing sync.WaitGroup
+	defer listing.Wait()
+	listing.Go(func() { a.schedules, a.unlisted = listSchedules(ctx, o.Temporal, o.Timeout) })
 	a.states, a.err = Workflows(ctx, o.Temporal, o.Workflows, o.Timeout)
 	if a.slowly = tookTooLong(a.err) && ctx.Err() == nil; a.slowly {
 		a.states, a.err = Workflows(ctx, o.Temporal, o.Workflows, max(o.Timeout, slowTimeout))
@@ -129,11 +135,14 @@ func describeWorkflow(ctx context.Context, c client.Client, id string,
 ) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
 	asking, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	d, err := c.DescribeWorkflowExecution(asking, id, "")
+	d, err := c.DescribeWorkflow(asking, id, "")
 	if _, missing := errors.AsType[*serviceerror.NotFound](err); missing {
 		return nil, nil
 	}
-	return d, err
+	if err != nil {
+		return nil, err
+	}
+	return d.RawResponse, nil
 }
 
 // listOthers lists the workflows of the kind that run under other ids. Temporal lists runs a moment

@@ -177,8 +177,8 @@ func TestWhetherWorkIsDone(t *testing.T) {
 	})
 	// So does the activity that waits for work, until a heartbeat tells it of its cancellation.
 	require.Eventually(t, func() bool {
-		d, err := s.client.DescribeWorkflowExecution(t.Context(), "job-queue-worker-production", "")
-		return err == nil && len(d.PendingActivities) == 0
+		d, err := s.client.DescribeWorkflow(t.Context(), "job-queue-worker-production", "")
+		return err == nil && len(d.RawResponse.GetPendingActivities()) == 0
 	}, time.Minute, 10*time.Millisecond)
 	assert.Equal(t, 1, r.Workflows[1].Live(time.Now().Add(time.Hour)), "a worker has answered: the clock is wrong")
 	assert.Equal(t, health.Warning, ofJobs(r, health.WorkflowPaused).Severity, "nothing waits")

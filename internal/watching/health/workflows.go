@@ -30,7 +30,7 @@ const noPoller = "No worker polls "
 // waits.
 func (p *probe) temporal(a temporalAnswer) {
 	if !a.asked {
-		p.skip(checkTemporal, checkWorkflows, checkWorkers)
+		p.skip(checkTemporal, checkWorkflows, checkWorkers, checkSchedules)
 		return
 	}
 	p.check(checkTemporal, func() ([]Finding, error) {
@@ -44,7 +44,7 @@ func (p *probe) temporal(a temporalAnswer) {
 	})
 	p.checked[len(p.checked)-1].TookMS = a.took.Milliseconds()
 	if a.err != nil {
-		p.skip(checkWorkflows, checkWorkers)
+		p.skip(checkWorkflows, checkWorkers, checkSchedules)
 		return
 	}
 	p.states = a.states
@@ -60,6 +60,13 @@ func (p *probe) temporal(a temporalAnswer) {
 		}
 		return found, nil
 	})
+	switch {
+	case p.OrgID != "": // an organization is not told of others' schedules
+	case a.unlisted != nil && a.slowly:
+		p.skip(checkSchedules)
+	default:
+		p.check(checkSchedules, func() ([]Finding, error) { return p.clocks(a.schedules), a.unlisted })
+	}
 }
 
 const (

@@ -63,6 +63,11 @@ var reasons = map[models.ErrorCode]reason{
 		"Give the worker's file of keys the key that the page names, and retry. A key that was erased is not to be had: cancel.",
 		"", "",
 	},
+	models.CodeActivityNotStandalone: {
+		"The Temporal server starts no activity without a workflow around it.",
+		"Have it run Server 1.32 or newer with Standalone Activities on, or leave out standalone in the worker's file, then retry.",
+		"", "",
+	},
 	models.CodeNotEncrypted: {
 		"Members of the payload came in plain that the job's type encrypts.",
 		"Cancel it, and enqueue it by a program that has the keys. The plain text is in the database until the job is removed.",

@@ -166,7 +166,7 @@ func (c *console) check(ctx context.Context, org string) checked {
 func concerns(f health.Finding, org string) bool {
 	switch f.Code {
 	case health.OldSnapshot, health.AutovacuumBehind, health.ClockSkew, health.NoToken, health.RoleLacksRights,
-		health.SearchPathOpen, health.SourceMissing:
+		health.ScheduleClocks, health.SearchPathOpen, health.SourceMissing:
 		return false
 	default:
 		return f.OrgID == "" && f.ExampleOrg == "" || f.OrgID == org || f.ExampleOrg == org

@@ -36,6 +36,8 @@ func newFindingLine(r *request, f health.Finding) findingLine {
 		line.Look = r.link("workers")
 	case health.OrganizationPaused, health.CapReached, health.SourceMissing, health.TypePaused:
 		line.Look = r.link("organizations")
+	case health.ScheduleClocks:
+		line.Look = r.link("schedules")
 	case health.NoToken:
 		line.Look = r.link("tokens")
 	case health.SequenceHeld:
