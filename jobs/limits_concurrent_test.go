@@ -134,3 +134,63 @@ func TestLimitedJobsThatCome(t *testing.T) {
 		assert.Equal(t, models.JobCompleted, b.row(id).State)
 	}
 }
+
+// TestPlaceIsPassedOnOnce: while another transaction gives out a place, an attempt that failed leaves
+// the line no more than the place that it held.
+func TestPlaceIsPassedOnOnce(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.limit(jobs.Limit{By: "payload.name", Parallel: 1})
+	b.keyed(6, "k")
+	b.check()
+	b.exec(lease)
+	b.exec(`SELECT daybook.set_job_limit('greet', by => 'payload.name', parallel => 2)`)
+	b.exec(`DELETE FROM daybook.job_wait_checks`)
+	tx, err := b.Pool.Begin(t.Context())
+	require.NoError(t, err)
+	defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }() // after the commit it does nothing
+	_, err = tx.Exec(t.Context(), `SELECT daybook.admit_limited('greet', $1, 'k')`, org)
+	require.NoError(t, err)
+	b.exec(`
+UPDATE daybook.jobs SET state = 'pending', turn_id = NULL, fence = NULL, worker = NULL, leased_generation = NULL, attempt_started_at = NULL
+ WHERE state = 'leased'`)
+	require.NoError(t, tx.Commit(t.Context()))
+	assert.Equal(t, 2, b.count(admitted))
+}
+
+// lease has what holds places leased.
+const lease = `
+UPDATE daybook.jobs
+   SET state = 'leased', turn_id = 'turn', fence = 1, worker = 'w', leased_generation = generation, run_count = 1, attempt_started_at = clock_timestamp(),
+       last_attempted_at = clock_timestamp()
+ WHERE fleet >= 0`
+
+// TestLimitedJobsOfOneTime: of more jobs than are decided at once that were due at one time, long ago,
+// all take their places.
+func TestLimitedJobsOfOneTime(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.limit(jobs.Limit{By: "payload.name", Parallel: 1})
+	b.exec(`SELECT count(*) FROM daybook.enqueue_jobs(array_fill($1::text, '{1100}'), array_fill('greet'::text, '{1100}'),
+    ARRAY(SELECT jsonb_build_object('name', 'key ' || i) FROM generate_series(1, 1100) i), ready_ats => array_fill(now() - interval '1 hour', '{1100}'))`, org)
+	b.exec(`UPDATE daybook.jobs SET ready_at = now() - interval '1 hour'`)
+	for range 5 {
+		_, err := b.store.CheckWaits(t.Context())
+		require.NoError(t, err)
+	}
+	assert.Equal(t, 1100, b.count(admitted))
+}
+
+// TestCrowdOfAKeyHoldsUpNoOtherKey: a key whose jobs all come at once does not keep those of others,
+// that come later, from their places; nor do jobs that are due tomorrow.
+func TestCrowdOfAKeyHoldsUpNoOtherKey(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.limit(jobs.Limit{By: "payload.name", Parallel: 1})
+	b.keyed(3000, "crowd")
+	b.keyed(1, "other")
+	_, err := b.store.CheckWaits(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, 1, b.count(admitted+` AND limit_key = 'other'`))
+	assert.Equal(t, 1, b.count(admitted+` AND limit_key = 'crowd' AND created_at = (SELECT min(created_at) FROM daybook.jobs)`), "the first one")
+}

@@ -91,6 +91,22 @@ func TestEditedDeadLetterLinesUp(t *testing.T) {
 	assert.Equal(t, 2, b.count(completed))
 }
 
+// TestEditGivesAKey: a job whose payload lacked the member that the limit is by has a limit once it is
+// edited.
+func TestEditGivesAKey(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.limit(jobs.Limit{By: "payload.name", Parallel: 1})
+	id := b.enqueue(greet{}, queue.JobOptions{RunAt: time.Now().Add(time.Hour)})
+	own := b.enqueue(greet{}, queue.JobOptions{LimitKey: "own"})
+	for _, job := range []string{id, own} {
+		b.exec(`SELECT daybook.edit_job($1, '{"name": "k"}')`, job)
+	}
+	const keyOf = `SELECT count(*) FROM daybook.jobs WHERE id = $1 AND limit_key = $2`
+	assert.Equal(t, 1, b.count(keyOf, id, "k"))
+	assert.Equal(t, 1, b.count(keyOf, own, "own"), "what a request named stays")
+}
+
 // TestStepsKeepTheLimit: an attempt that goes on behind its steps waits for its key's limit as the
 // first did, and its place is another's meanwhile.
 func TestStepsKeepTheLimit(t *testing.T) {

@@ -33,7 +33,7 @@ func (n *builds) build(b *bundle, version int) *engine.Engine {
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		n.worked[[2]int{version, needs}]++
-		if job.Attempt == 1 && len(job.ID)%7 == 0 {
+		if job.Attempt == 1 && job.ID[len(job.ID)-1]%7 == 0 {
 			return assert.AnError // it is tried again
 		}
 		return nil

@@ -317,7 +317,7 @@ BEGIN
                updated_at  = clock_timestamp()
          WHERE j.id = job.id;
         PERFORM daybook.change_limit_key(job.id, (SELECT daybook.limit_key(l, job.org_id, edit_job.payload) FROM daybook.job_limits l WHERE l.type = job.type))
-          WHERE job.limit_key = (SELECT daybook.limit_key(l, job.org_id, job.payload) FROM daybook.job_limits l WHERE l.type = job.type);
+          WHERE job.limit_key IS NOT DISTINCT FROM (SELECT daybook.limit_key(l, job.org_id, job.payload) FROM daybook.job_limits l WHERE l.type = job.type);
         result := 'edited';
         reason := NULL;
     END IF;

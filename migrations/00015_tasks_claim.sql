@@ -261,11 +261,13 @@ CREATE FUNCTION queues.is_type_due(_type text) RETURNS boolean
 AS $$
 DECLARE
     c CONSTANT queues.task_cursor := queues.last_cursor(_type);
+    -- A time that the index can end at: behind it may be a million tasks.
+    due CONSTANT timestamptz := clock_timestamp();
 BEGIN
     RETURN (SELECT p.scope FROM queues.task_pause(_type) p) IS NOT NULL
        AND (EXISTS (SELECT FROM queues.open_task o
-                     WHERE num_nulls(o.leased_until) = 1 AND o.task_type = _type AND (o.scheduled_at, o.task_id) > (c.last_at, c.last_id) AND o.scheduled_at <= clock_timestamp())
-            OR EXISTS (SELECT FROM queues.ready_before(c, _type, '{}', 1) b WHERE b.scheduled_at <= clock_timestamp()));
+                     WHERE num_nulls(o.leased_until) = 1 AND o.task_type = _type AND (o.scheduled_at, o.task_id) > (c.last_at, c.last_id) AND o.scheduled_at <= due)
+            OR EXISTS (SELECT FROM queues.ready_before(c, _type, '{}', 1) b WHERE b.scheduled_at <= due));
 END
 $$;
 

@@ -473,8 +473,11 @@ BEGIN
         END IF;
     END IF;
     IF num_nonnulls(NEW.limit_key, OLD.limit_key) > 0 THEN
-        IF OLD.fleet < 0 AND NEW.fleet <> OLD.fleet AND NEW.state = 'pending' THEN
-            RETURN NULL; -- it joins its key's line, or is admitted
+        -- It joins its key's line, is admitted, or lines up anew without a request: limited_job_changed,
+        -- which has it do that, also passes its place on.
+        IF NEW.state = 'pending' AND NEW.fleet <> OLD.fleet
+           AND (OLD.fleet < 0 OR NEW.fleet < 0 AND NEW.generation = OLD.generation AND NEW.limit_key = OLD.limit_key) THEN
+            RETURN NULL;
         END IF;
         PERFORM daybook.limited_job_changed(OLD, NEW);
     END IF;

@@ -320,7 +320,7 @@ BEGIN
              CROSS JOIN LATERAL (
                     SELECT j.id, j.priority, j.ready_at
                       FROM daybook.jobs j
-                     WHERE num_nulls(nullif(j.state, 'pending')) = 1 AND j.fleet = f.id AND j.ready_at <= clock_timestamp()
+                     WHERE num_nulls(nullif(j.state, 'pending')) = 1 AND j.fleet = f.id AND j.ready_at <= statement_timestamp()
                        AND (p_operation_types IS NULL OR j.type = ANY (p_operation_types)) AND daybook.is_async_operation_id(j.id)
                        AND (j.queue IS NULL OR daybook.queue_uncounted(j.queue))
                        AND NOT EXISTS (SELECT 1 FROM daybook.organizations g WHERE g.id = j.org_id AND g.paused_at IS NOT NULL)

@@ -167,6 +167,8 @@ DECLARE
     queue CONSTANT text := nullif(split_part(claim_of_partition.slot, '/', 2), '');
     org   CONSTANT daybook.organizations := (SELECT o FROM daybook.organizations o WHERE o.id = claim_of_partition.org_id);
     room  CONSTANT integer := daybook.claim_room(org, queue, claim_of_partition.worker, claim_of_partition.most);
+    -- A time that the index can end at: behind it may be a million jobs.
+    due   CONSTANT timestamptz := clock_timestamp();
     of    daybook.queues;
     ids   text[];
 BEGIN
@@ -175,7 +177,7 @@ BEGIN
     END IF;
     ids := ARRAY(SELECT j.id FROM daybook.jobs j
                   WHERE j.state = 'pending' AND j.fleet = claim_of_partition.fleet AND j.priority = claim_of_partition.priority AND j.org_id = claim_of_partition.org_id
-                    AND daybook.job_slot(j.type, j.queue, j.min_version) = claim_of_partition.slot AND j.ready_at <= clock_timestamp()
+                    AND daybook.job_slot(j.type, j.queue, j.min_version) = claim_of_partition.slot AND j.ready_at <= due
                   ORDER BY j.ready_at, j.id
                   LIMIT room
                     FOR NO KEY UPDATE SKIP LOCKED);
@@ -214,6 +216,7 @@ DECLARE
     before integer;
     part   record;
     job    daybook.jobs;
+    began  CONSTANT timestamptz := clock_timestamp();
 BEGIN
     IF current_setting('transaction_isolation') <> 'read committed' THEN
         RAISE EXCEPTION 'claim_jobs counts leases, and needs READ COMMITTED for that' USING ERRCODE = 'DB010', HINT = 'call it in a transaction of its own, and commit before you work the jobs';
@@ -233,8 +236,8 @@ BEGIN
     PERFORM daybook.reclaim_claimed_jobs();
     IF EXISTS (SELECT FROM daybook.job_wait_checks)
        OR EXISTS (SELECT FROM daybook.jobs j
-                   WHERE j.fleet = -1 AND num_nulls(nullif(j.state, 'pending')) = 1 AND j.ready_at > '-infinity' AND j.ready_at <= clock_timestamp())
-       OR EXISTS (SELECT FROM daybook.job_limit_rates r WHERE r.look_at <= clock_timestamp()) THEN
+                   WHERE j.fleet = -1 AND num_nulls(nullif(j.state, 'pending')) = 1 AND j.ready_at > '-infinity' AND j.ready_at <= began)
+       OR EXISTS (SELECT FROM daybook.job_limit_rates r WHERE r.look_at <= began) THEN
         PERFORM daybook.check_waits();
     END IF;
     mine := nextval('daybook.fence_seq');

@@ -279,7 +279,7 @@ $$;
 
 -- Has up to batch jobs whose time has come begin or join the lines of their keys, from a time on
 -- (null: in the last minute), and admits what the limits allow, also where a rate allows the next
--- job. Returns what check_waits does.
+-- job since then. Returns what check_waits does.
 CREATE FUNCTION daybook.pass_limits(batch integer, since timestamptz, OUT decided integer, OUT again integer, OUT left_from timestamptz)
     LANGUAGE plpgsql
     SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off
@@ -287,6 +287,9 @@ AS $$
 DECLARE
     asked record;
     ids   text[];
+    -- Times that an index can begin and end at: behind the last one may be a million jobs.
+    first CONSTANT timestamptz := coalesce(since, statement_timestamp() - interval '1 minute');
+    due   CONSTANT timestamptz := clock_timestamp();
 BEGIN
     decided := 0;
     again := 0;
@@ -298,13 +301,20 @@ BEGIN
     SELECT array_agg(x.id), max(x.ready_at) INTO ids, left_from
       FROM (SELECT j.id, j.ready_at
               FROM daybook.jobs j
-             WHERE j.fleet = -1 AND num_nulls(nullif(j.state, 'pending')) = 1 AND j.ready_at > coalesce(since, statement_timestamp() - interval '1 minute')
-               AND j.ready_at <= clock_timestamp()
+             WHERE j.fleet = -1 AND num_nulls(nullif(j.state, 'pending')) = 1 AND j.ready_at BETWEEN first AND due
              ORDER BY j.ready_at
              LIMIT batch
                FOR NO KEY UPDATE SKIP LOCKED) x;
     IF coalesce(cardinality(ids), 0) < batch THEN
         left_from := NULL;
+    ELSE
+        -- All of these may be of one key. Those that came last, of other keys, do not wait for them.
+        ids := ids || ARRAY(SELECT j.id
+                              FROM daybook.jobs j
+                             WHERE j.fleet = -1 AND num_nulls(nullif(j.state, 'pending')) = 1 AND j.ready_at BETWEEN first AND due AND j.id <> ALL (ids)
+                             ORDER BY j.ready_at DESC
+                             LIMIT batch / 5
+                               FOR NO KEY UPDATE SKIP LOCKED);
     END IF;
     IF ids IS NOT NULL THEN
         decided := cardinality(ids);
@@ -318,12 +328,23 @@ BEGIN
     END IF;
     -- The bucket of a key that is at rest goes, and so does that of a type without a rate.
     DELETE FROM daybook.job_limit_rates r
-     USING (SELECT * FROM daybook.job_limit_rates x WHERE x.look_at <= clock_timestamp() ORDER BY x.look_at LIMIT batch) d
+     USING (SELECT *
+              FROM daybook.job_limit_rates x
+             WHERE x.look_at BETWEEN first AND due
+             ORDER BY x.look_at
+             LIMIT batch) d
      WHERE r.type = d.type AND r.org_id = d.org_id AND r.limit_key = d.limit_key
        AND (r.next_at <= clock_timestamp() AND NOT EXISTS (SELECT FROM daybook.jobs j WHERE j.type = r.type AND j.org_id = r.org_id AND j.limit_key = r.limit_key AND j.finished_at IS NULL AND j.fleet = -2)
             OR NOT EXISTS (SELECT FROM daybook.job_limits l WHERE l.type = r.type AND l.rate IS NOT NULL));
-    FOR asked IN SELECT r.type, r.org_id, r.limit_key FROM daybook.job_limit_rates r WHERE r.look_at <= clock_timestamp() ORDER BY r.look_at LIMIT batch LOOP
+    FOR asked IN SELECT r.type, r.org_id, r.limit_key, r.look_at, row_number() OVER (ORDER BY r.look_at) AS nth
+                   FROM daybook.job_limit_rates r
+                  WHERE r.look_at BETWEEN first AND due
+                  ORDER BY r.look_at
+                  LIMIT batch LOOP
         decided := decided + 1;
+        IF asked.nth = batch THEN
+            left_from := least(left_from, asked.look_at);
+        END IF;
         IF NOT daybook.admit_limited(asked.type, asked.org_id, asked.limit_key) THEN
             again := again + 1;
         END IF;

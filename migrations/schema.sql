@@ -399,8 +399,11 @@ BEGIN
         END IF;
     END IF;
     IF num_nonnulls(NEW.limit_key, OLD.limit_key) > 0 THEN
-        IF OLD.fleet < 0 AND NEW.fleet <> OLD.fleet AND NEW.state = 'pending' THEN
-            RETURN NULL; -- it joins its key's line, or is admitted
+        -- It joins its key's line, is admitted, or lines up anew without a request: limited_job_changed,
+        -- which has it do that, also passes its place on.
+        IF NEW.state = 'pending' AND NEW.fleet <> OLD.fleet
+           AND (OLD.fleet < 0 OR NEW.fleet < 0 AND NEW.generation = OLD.generation AND NEW.limit_key = OLD.limit_key) THEN
+            RETURN NULL;
         END IF;
         PERFORM daybook.limited_job_changed(OLD, NEW);
     END IF;
@@ -1175,6 +1178,7 @@ DECLARE
     before integer;
     part   record;
     job    daybook.jobs;
+    began  CONSTANT timestamptz := clock_timestamp();
 BEGIN
     IF current_setting('transaction_isolation') <> 'read committed' THEN
         RAISE EXCEPTION 'claim_jobs counts leases, and needs READ COMMITTED for that' USING ERRCODE = 'DB010', HINT = 'call it in a transaction of its own, and commit before you work the jobs';
@@ -1194,8 +1198,8 @@ BEGIN
     PERFORM daybook.reclaim_claimed_jobs();
     IF EXISTS (SELECT FROM daybook.job_wait_checks)
        OR EXISTS (SELECT FROM daybook.jobs j
-                   WHERE j.fleet = -1 AND num_nulls(nullif(j.state, 'pending')) = 1 AND j.ready_at > '-infinity' AND j.ready_at <= clock_timestamp())
-       OR EXISTS (SELECT FROM daybook.job_limit_rates r WHERE r.look_at <= clock_timestamp()) THEN
+                   WHERE j.fleet = -1 AND num_nulls(nullif(j.state, 'pending')) = 1 AND j.ready_at > '-infinity' AND j.ready_at <= began)
+       OR EXISTS (SELECT FROM daybook.job_limit_rates r WHERE r.look_at <= began) THEN
         PERFORM daybook.check_waits();
     END IF;
     mine := nextval('daybook.fence_seq');
@@ -1244,6 +1248,8 @@ DECLARE
     queue CONSTANT text := nullif(split_part(claim_of_partition.slot, '/', 2), '');
     org   CONSTANT daybook.organizations := (SELECT o FROM daybook.organizations o WHERE o.id = claim_of_partition.org_id);
     room  CONSTANT integer := daybook.claim_room(org, queue, claim_of_partition.worker, claim_of_partition.most);
+    -- A time that the index can end at: behind it may be a million jobs.
+    due   CONSTANT timestamptz := clock_timestamp();
     of    daybook.queues;
     ids   text[];
 BEGIN
@@ -1252,7 +1258,7 @@ BEGIN
     END IF;
     ids := ARRAY(SELECT j.id FROM daybook.jobs j
                   WHERE j.state = 'pending' AND j.fleet = claim_of_partition.fleet AND j.priority = claim_of_partition.priority AND j.org_id = claim_of_partition.org_id
-                    AND daybook.job_slot(j.type, j.queue, j.min_version) = claim_of_partition.slot AND j.ready_at <= clock_timestamp()
+                    AND daybook.job_slot(j.type, j.queue, j.min_version) = claim_of_partition.slot AND j.ready_at <= due
                   ORDER BY j.ready_at, j.id
                   LIMIT room
                     FOR NO KEY UPDATE SKIP LOCKED);
@@ -1846,7 +1852,7 @@ BEGIN
                updated_at  = clock_timestamp()
          WHERE j.id = job.id;
         PERFORM daybook.change_limit_key(job.id, (SELECT daybook.limit_key(l, job.org_id, edit_job.payload) FROM daybook.job_limits l WHERE l.type = job.type))
-          WHERE job.limit_key = (SELECT daybook.limit_key(l, job.org_id, job.payload) FROM daybook.job_limits l WHERE l.type = job.type);
+          WHERE job.limit_key IS NOT DISTINCT FROM (SELECT daybook.limit_key(l, job.org_id, job.payload) FROM daybook.job_limits l WHERE l.type = job.type);
         result := 'edited';
         reason := NULL;
     END IF;
@@ -2785,7 +2791,7 @@ BEGIN
              CROSS JOIN LATERAL (
                     SELECT j.id, j.priority, j.ready_at
                       FROM daybook.jobs j
-                     WHERE num_nulls(nullif(j.state, 'pending')) = 1 AND j.fleet = f.id AND j.ready_at <= clock_timestamp()
+                     WHERE num_nulls(nullif(j.state, 'pending')) = 1 AND j.fleet = f.id AND j.ready_at <= statement_timestamp()
                        AND (p_operation_types IS NULL OR j.type = ANY (p_operation_types)) AND daybook.is_async_operation_id(j.id)
                        AND (j.queue IS NULL OR daybook.queue_uncounted(j.queue))
                        AND NOT EXISTS (SELECT 1 FROM daybook.organizations g WHERE g.id = j.org_id AND g.paused_at IS NOT NULL)
@@ -4003,6 +4009,9 @@ CREATE FUNCTION daybook.pass_limits(batch integer, since timestamp with time zon
 DECLARE
     asked record;
     ids   text[];
+    -- Times that an index can begin and end at: behind the last one may be a million jobs.
+    first CONSTANT timestamptz := coalesce(since, statement_timestamp() - interval '1 minute');
+    due   CONSTANT timestamptz := clock_timestamp();
 BEGIN
     decided := 0;
     again := 0;
@@ -4014,13 +4023,20 @@ BEGIN
     SELECT array_agg(x.id), max(x.ready_at) INTO ids, left_from
       FROM (SELECT j.id, j.ready_at
               FROM daybook.jobs j
-             WHERE j.fleet = -1 AND num_nulls(nullif(j.state, 'pending')) = 1 AND j.ready_at > coalesce(since, statement_timestamp() - interval '1 minute')
-               AND j.ready_at <= clock_timestamp()
+             WHERE j.fleet = -1 AND num_nulls(nullif(j.state, 'pending')) = 1 AND j.ready_at BETWEEN first AND due
              ORDER BY j.ready_at
              LIMIT batch
                FOR NO KEY UPDATE SKIP LOCKED) x;
     IF coalesce(cardinality(ids), 0) < batch THEN
         left_from := NULL;
+    ELSE
+        -- All of these may be of one key. Those that came last, of other keys, do not wait for them.
+        ids := ids || ARRAY(SELECT j.id
+                              FROM daybook.jobs j
+                             WHERE j.fleet = -1 AND num_nulls(nullif(j.state, 'pending')) = 1 AND j.ready_at BETWEEN first AND due AND j.id <> ALL (ids)
+                             ORDER BY j.ready_at DESC
+                             LIMIT batch / 5
+                               FOR NO KEY UPDATE SKIP LOCKED);
     END IF;
     IF ids IS NOT NULL THEN
         decided := cardinality(ids);
@@ -4034,12 +4050,23 @@ BEGIN
     END IF;
     -- The bucket of a key that is at rest goes, and so does that of a type without a rate.
     DELETE FROM daybook.job_limit_rates r
-     USING (SELECT * FROM daybook.job_limit_rates x WHERE x.look_at <= clock_timestamp() ORDER BY x.look_at LIMIT batch) d
+     USING (SELECT *
+              FROM daybook.job_limit_rates x
+             WHERE x.look_at BETWEEN first AND due
+             ORDER BY x.look_at
+             LIMIT batch) d
      WHERE r.type = d.type AND r.org_id = d.org_id AND r.limit_key = d.limit_key
        AND (r.next_at <= clock_timestamp() AND NOT EXISTS (SELECT FROM daybook.jobs j WHERE j.type = r.type AND j.org_id = r.org_id AND j.limit_key = r.limit_key AND j.finished_at IS NULL AND j.fleet = -2)
             OR NOT EXISTS (SELECT FROM daybook.job_limits l WHERE l.type = r.type AND l.rate IS NOT NULL));
-    FOR asked IN SELECT r.type, r.org_id, r.limit_key FROM daybook.job_limit_rates r WHERE r.look_at <= clock_timestamp() ORDER BY r.look_at LIMIT batch LOOP
+    FOR asked IN SELECT r.type, r.org_id, r.limit_key, r.look_at, row_number() OVER (ORDER BY r.look_at) AS nth
+                   FROM daybook.job_limit_rates r
+                  WHERE r.look_at BETWEEN first AND due
+                  ORDER BY r.look_at
+                  LIMIT batch LOOP
         decided := decided + 1;
+        IF asked.nth = batch THEN
+            left_from := least(left_from, asked.look_at);
+        END IF;
         IF NOT daybook.admit_limited(asked.type, asked.org_id, asked.limit_key) THEN
             again := again + 1;
         END IF;
@@ -6096,11 +6123,13 @@ CREATE FUNCTION queues.is_type_due(_type text) RETURNS boolean
     AS $$
 DECLARE
     c CONSTANT queues.task_cursor := queues.last_cursor(_type);
+    -- A time that the index can end at: behind it may be a million tasks.
+    due CONSTANT timestamptz := clock_timestamp();
 BEGIN
     RETURN (SELECT p.scope FROM queues.task_pause(_type) p) IS NOT NULL
        AND (EXISTS (SELECT FROM queues.open_task o
-                     WHERE num_nulls(o.leased_until) = 1 AND o.task_type = _type AND (o.scheduled_at, o.task_id) > (c.last_at, c.last_id) AND o.scheduled_at <= clock_timestamp())
-            OR EXISTS (SELECT FROM queues.ready_before(c, _type, '{}', 1) b WHERE b.scheduled_at <= clock_timestamp()));
+                     WHERE num_nulls(o.leased_until) = 1 AND o.task_type = _type AND (o.scheduled_at, o.task_id) > (c.last_at, c.last_id) AND o.scheduled_at <= due)
+            OR EXISTS (SELECT FROM queues.ready_before(c, _type, '{}', 1) b WHERE b.scheduled_at <= due));
 END
 $$;
 

@@ -42,10 +42,14 @@ SELECT coalesce((SELECT id FROM daybook.job_wait_checks WHERE id > $1 ORDER BY i
        extract(epoch FROM least((SELECT j.ready_at
                                    FROM daybook.jobs j
                                   WHERE j.fleet = -1 AND num_nulls(nullif(j.state, 'pending')) = 1
-                                    AND j.ready_at > coalesce($2, statement_timestamp() - interval '1 minute')
+                                    AND j.ready_at >= coalesce($2, statement_timestamp() - interval '1 minute')
                                   ORDER BY j.ready_at
                                   LIMIT 1),
-                                (SELECT r.look_at FROM daybook.job_limit_rates r ORDER BY r.look_at LIMIT 1),
+                                (SELECT r.look_at
+                                   FROM daybook.job_limit_rates r
+                                  WHERE r.look_at >= coalesce($2, statement_timestamp() - interval '1 minute')
+                                  ORDER BY r.look_at
+                                  LIMIT 1),
                                 statement_timestamp() + interval '1 day') - statement_timestamp())::float8`
 
 // day is what a probe says where no limit is to be looked at sooner.
@@ -81,7 +85,8 @@ type decidedWaits struct {
 	at                 time.Time
 	// full is when the next read may be one of everything.
 	full time.Time
-	// limits is from when on jobs with a limit are read; nil: those of the last minute.
+	// limits is from when on jobs with a limit, and keys with a rate, are read; nil: those of the last
+	// minute.
 	limits *time.Time
 }
 

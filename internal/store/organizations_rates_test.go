@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -196,4 +197,28 @@ SELECT count(*) FROM (SELECT attempt_started_at - lag(attempt_started_at, 23) OV
  WHERE took < interval '0.4 seconds'`), "in half a second begin 20, and 2 at once")
 	assert.Positive(t, fixture.Count(t, b.Pool, `
 SELECT count(*) FROM daybook.jobs WHERE org_id = 'slow' AND attempt_started_at > (SELECT max(attempt_started_at) FROM daybook.jobs WHERE org_id = 'free')`))
+}
+
+// TestRateStarvesNoType: what a rate allows goes to higher priorities first, and types of one priority
+// take turns, however many jobs one of them has.
+func TestRateStarvesNoType(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.rate(org, 100, 1)
+	b.inQueue(org, "", 60)
+	b.exec(`SELECT daybook.enqueue_job($1, 'other', '{}', priority => p) FROM (VALUES (1), (1), (2), (2)) AS x (p)`, org)
+	s := store.NewQueue(b.Pool, store.Jobs)
+	var order []string
+	require.Eventually(t, func() bool {
+		leased, err := s.LeaseFor(t.Context(), b.turn("run/0/1"), 1, newQueues())
+		require.NoError(t, err)
+		for _, j := range leased.Jobs {
+			order = append(order, j.Type)
+		}
+		return len(order) == 64
+	}, 30*time.Second, time.Millisecond)
+	assert.Equal(t, []string{"other", "other"}, order[:2], "those of the higher priority")
+	last := slices.Index(order[2:], "other") // the first of the two that remain
+	assert.True(t, last >= 0 && last < 10, "%v", order)
+	assert.Contains(t, order[last+3:20], "other")
 }

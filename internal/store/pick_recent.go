@@ -29,7 +29,8 @@ func (p *Pick) beginRecent() bool {
 	}
 	for _, slot := range r.slots {
 		share := due.Share{Place: due.Place{Key: due.Key{Slot: slot}}}
-		if !p.may(share.Type()) || p.room.Everywhere(share.Type()) > 0 {
+		// A scan finds jobs that the worker may not work, too: those of a later version.
+		if !p.may(share.Type()) || !p.room.Handles(share.Type(), share.MinVersion()) || p.room.Everywhere(share.Type()) > 0 {
 			r.most = 0
 			break
 		}

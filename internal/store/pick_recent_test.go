@@ -186,3 +186,32 @@ func TestRecentPickLeavesMany(t *testing.T) {
 	_, ids := b.next()
 	assert.Equal(t, want, ids)
 }
+
+// older is the room of a worker whose handlers have no version.
+type older struct{ store.Room }
+
+func (o older) Handles(jobType string, version int) bool {
+	return version == 0 && o.Room.Handles(jobType, version)
+}
+
+// TestRecentPickLeavesLaterVersionsAlone: a scan of an older worker sees jobs that need a later version,
+// and the pick after it takes none of them.
+func TestRecentPickLeavesLaterVersionsAlone(t *testing.T) {
+	t.Parallel()
+	b := setupRecent(t)
+	for range 20 {
+		for _, version := range []int{0, 2} {
+			b.n++
+			_, err := store.EnqueueJob(t.Context(), b.Pool, store.NewJob{
+				OrgID: "org", Type: "short", MinVersion: version, Payload: json.RawMessage(fmt.Sprintf(`{"n": %d}`, b.n)),
+			})
+			require.NoError(t, err)
+		}
+		pick, err := b.jobs.PickTypes(t.Context(), 100, short, older{pgtest.Unbounded()})
+		require.NoError(t, err)
+		b.complete(pick)
+	}
+	const of = `SELECT count(*) FROM daybook.jobs WHERE state = 'completed' AND coalesce(min_version, 0) = $1`
+	assert.Positive(t, fixture.Count(t, b.Pool, of, 0))
+	assert.Zero(t, fixture.Count(t, b.Pool, of, 2))
+}

@@ -114,3 +114,45 @@ func TestDecidedWaitsAreNotWalked(t *testing.T) {
 	s.AgeWaits(70 * time.Second)
 	drain(700)
 }
+
+// TestLookedAtRatesAreNotWalked: the rows of keys that were at rest are not read again, beside an old
+// snapshot either, and a look at everything finds all that were due long ago.
+func TestLookedAtRatesAreNotWalked(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	pool, reads := fixture.Reads(t, b.Pool)
+	s := store.NewQueue(pool, store.Jobs)
+	b.exec(`SELECT daybook.set_job_limit('noop', rate => 1); SELECT daybook.check_waits()`)
+	b.holdSnapshot()
+	b.exec(`INSERT INTO daybook.job_limit_rates SELECT 'noop', 'acme', 'key ' || i, now() - interval '1 hour', now() - interval '1 hour' FROM generate_series(1, 2700) i`)
+	for range 5 {
+		_, err := s.CheckWaits(t.Context())
+		require.NoError(t, err)
+	}
+	assert.Zero(t, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.job_limit_rates`))
+	before, _ := reads("daybook.job_limit_rates")
+	_, err := s.CheckWaits(t.Context())
+	require.NoError(t, err)
+	after, _ := reads("daybook.job_limit_rates")
+	assert.Less(t, after-before, int64(10))
+}
+
+// TestNoLookWalksWhatIsDueTomorrow: what looks for due jobs ends where the jobs begin that are not due,
+// however many these are.
+func TestNoLookWalksWhatIsDueTomorrow(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.exec(`SELECT daybook.set_job_limit('limited', parallel => 1), daybook.start_job_worker('w', '{noop, limited}')`)
+	const tomorrow = `
+SELECT daybook.enqueue_job('acme', $1, '{}', ready_at => now() + interval '1 day', limit_key => $2) FROM generate_series(1, 4000)`
+	b.exec(tomorrow, "noop", nil)
+	b.exec(tomorrow, "limited", "k")
+	b.exec(`INSERT INTO daybook.job_limit_rates SELECT 'limited', 'acme', i, now() + interval '1 day', now() + interval '1 day' FROM generate_series(1, 4000) i`)
+	b.exec(`SELECT daybook.enqueue_job('acme', 'noop', '{}'), daybook.enqueue_job('acme', 'limited', '{}', limit_key => 'other')`)
+	conn, err := b.Pool.Acquire(t.Context())
+	require.NoError(t, err)
+	defer conn.Release()
+	for _, call := range []string{`daybook.check_waits()`, `daybook.claim_jobs('w', 3)`} {
+		assert.Less(t, b.mostPages(conn, "", call), 2000, call) // the first call reads the catalog, too
+	}
+}

@@ -38,6 +38,9 @@ func (k Key) Queue() string {
 	return queue
 }
 
+// MinVersion is the lowest version of the handler that may work the partition's jobs; 0: any.
+func (k Key) MinVersion() int { return minVersion(k.Slot) }
+
 // splitSlot returns the type and the queue of a slot, "" for none.
 func splitSlot(slot string) (jobType, queue string) {
 	jobType, queue, _ = strings.Cut(slot, "/")
