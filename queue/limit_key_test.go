@@ -83,8 +83,12 @@ func TestQueueWithALimit(t *testing.T) {
 		return found
 	}
 	for _, l := range []queue.Limit{
-		{By: "payload.account"}, {By: "account", Parallel: 1}, {Parallel: -1}, {Parallel: 1, Per: time.Second},
-		{Rate: 1, Per: time.Microsecond}, {Parallel: 1 << 40},
+		{By: "payload.account"},
+		{By: "account", Parallel: 1},
+		{Parallel: -1},
+		{Parallel: 1, Per: time.Second},
+		{Rate: 1, Per: time.Microsecond},
+		{Parallel: 1 << 40},
 	} {
 		require.ErrorIs(t, set(l), queue.ErrInvalid, "%+v", l)
 	}
