@@ -176,22 +176,6 @@ func TestLoweredLimit(t *testing.T) {
 	assert.Zero(t, b.count(`SELECT count(*) FROM daybook.job_limit_rates`))
 }
 
-// TestPausedLine: nothing of a paused organization begins, and all its line is worked afterwards.
-func TestPausedLine(t *testing.T) {
-	t.Parallel()
-	b := setup(t)
-	policy := jobs.Policy{Limit: jobs.Limit{By: "payload.name", Parallel: 2}}
-	jobs.Register(b.registry, policy, func(context.Context, *jobs.Job[greet]) error { return nil })
-	b.limit(policy.Limit)
-	b.exec(`INSERT INTO daybook.organizations (id, paused_at) VALUES ($1, now()) ON CONFLICT (id) DO UPDATE SET paused_at = now()`, org)
-	b.keyed(10, "k")
-	b.lanes(1, b.engineOn(b.Pool), "one")
-	b.until(8, inLine)
-	assert.Zero(t, b.count(completed))
-	b.exec(`UPDATE daybook.organizations SET paused_at = NULL`)
-	b.until(10, completed)
-}
-
 // TestLimitByAnEncryptedMember: the database cannot read the key.
 func TestLimitByAnEncryptedMember(t *testing.T) {
 	t.Parallel()

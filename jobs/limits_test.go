@@ -22,7 +22,7 @@ import (
 func (b *bundle) limit(l jobs.Limit) {
 	b.t.Helper()
 	require.NoError(b.t, b.store.NoteKeyLimits(b.t.Context(), []store.KeyLimit{{
-		Type: "greet", By: l.By, Parallel: l.Parallel, Rate: l.Rate, RateSeconds: l.Per.Seconds(),
+		LimitScope: store.LimitScope{Type: "greet"}, By: l.By, Parallel: l.Parallel, Rate: l.Rate, RateSeconds: l.Per.Seconds(),
 	}}))
 }
 
@@ -93,10 +93,21 @@ func TestLimitOfAKey(t *testing.T) {
 	b.until(0, `SELECT count(*) FROM daybook.job_wait_checks`)
 }
 
-// TestRateOfAKey: over two workers, attempts of a key begin no faster than its rate says, and other
-// keys do not wait for it.
+// TestRateOfAKey: over two workers, attempts of a key begin no faster than the rate of its type, or of
+// its queue, says, and other keys do not wait for it.
 func TestRateOfAKey(t *testing.T) {
 	t.Parallel()
+	t.Run("type", func(t *testing.T) {
+		t.Parallel()
+		testRate(t, "", (*bundle).limit)
+	})
+	t.Run("queue", func(t *testing.T) {
+		t.Parallel()
+		testRate(t, "bank", (*bundle).inBank)
+	})
+}
+
+func testRate(t *testing.T, in string, limit func(*bundle, jobs.Limit)) {
 	b := setup(t)
 	const rate, each = 40, 60
 	policy := jobs.Policy{Limit: jobs.Limit{By: "payload.name", Rate: rate, Per: time.Second}}
@@ -108,8 +119,9 @@ func TestRateOfAKey(t *testing.T) {
 		began[job.Payload.Name] = append(began[job.Payload.Name], time.Now())
 		return nil
 	})
-	b.limit(policy.Limit)
-	b.keyed(each, "a", "b")
+	limit(b, policy.Limit)
+	b.enqueueIn(in, "greet", "a", each)
+	b.enqueueIn(in, "greet", "b", each)
 	b.lanes(1, b.engineOn(b.Pool), "one")
 	b.lanes(1, b.engineOn(b.Pool), "two")
 	b.until(0, open)

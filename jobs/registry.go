@@ -72,21 +72,8 @@ type Policy struct {
 	Secrets []string
 }
 
-// Limit bounds the jobs of one type, organization and key, over all workers. A key that is at its
-// limit holds up no other job, and costs nothing while it has no open jobs. docs/limits.md.
-type Limit struct {
-	// By is what the key of a job is that was enqueued without a LimitKey: "org_id", or a member of
-	// the payload, such as "payload.account_id". A job without such a member has no limit. Empty: the
-	// jobs with a LimitKey alone have one.
-	By string
-	// Parallel is how many jobs of a key run at a time; 0: any number. A job that waits for its next
-	// attempt is not counted.
-	Parallel int
-	// Rate is how many attempts of a key begin in the time Per, evenly; 0: any number. Per is a second
-	// by default.
-	Rate int
-	Per  time.Duration
-}
+// Limit bounds the jobs of one type, organization and key, over all workers: queue.Limit.
+type Limit = queue.Limit
 
 // The longest Timeout that a policy may have. A longer attempt would rarely end by itself, because
 // each deployment of a new version stops it, and a bulk handler would hold its rows and a
@@ -322,7 +309,7 @@ func (r *Registry) check(jobType string, p Policy, noHandler bool, longest time.
 	case p.MaxAttempts < 0 || p.Timeout < 0 || p.Base < 0 || p.Factor < 0 || p.Cap < 0 || p.Parallel < 0 ||
 		p.ParallelEverywhere < 0 || p.Version < 0:
 		panic(fmt.Sprintf("jobs: the policy of %s has a negative value: leave a field out for its default", jobType))
-	case !p.Limit.valid():
+	case p.Limit != Limit{} && !models.ValidLimit(p.Limit.By, p.Limit.Parallel, p.Limit.Rate, p.Limit.Per):
 		panic(fmt.Sprintf("jobs: Limit of %s cannot be kept: give Parallel or Rate, which are at least 1, Per from a "+
 			"millisecond to a year if there is a Rate, and By as org_id or payload.member", jobType))
 	case p.MaxAttempts > models.MaxJobAttempts:
@@ -338,20 +325,6 @@ func (r *Registry) check(jobType string, p Policy, noHandler bool, longest time.
 		if !models.ValidJobType(name) {
 			panic(fmt.Sprintf("jobs: %q can be the name of no type: %v", name, queue.ErrInvalidJobType))
 		}
-	}
-}
-
-// valid reports that a limit can be kept, or is none.
-func (l Limit) valid() bool {
-	switch {
-	case l == Limit{}:
-		return true
-	case l.Parallel < 0 || l.Rate < 0 || l.Parallel+l.Rate == 0:
-		return false
-	case l.Rate == 0 && l.Per != 0 || l.Per != 0 && (l.Per < time.Millisecond || l.Per > 365*24*time.Hour):
-		return false
-	default:
-		return models.ValidLimitBy(l.By)
 	}
 }
 

@@ -52,8 +52,9 @@ CREATE TABLE daybook.jobs (
     sequence          text COLLATE "C",
     awaited           boolean NOT NULL DEFAULT false,
     debounce_key      text COLLATE "C",
-    -- What it shares its type's limit with (00030_limits.sql).
+    -- What it shares its limit with (00030_limits.sql).
     limit_key         text COLLATE "C",
+    limit_scope       text COLLATE "C",
 
     -- The attempt that completed the job, which is its last: its number is run_count and its end
     -- finished_at. It has no row in attempt_log.
@@ -93,7 +94,9 @@ COMMENT ON COLUMN daybook.jobs.min_version IS
 COMMENT ON COLUMN daybook.jobs.sequence IS
     'The key of its sequence: jobs of one organization and key are worked one after the other';
 COMMENT ON COLUMN daybook.jobs.limit_key IS
-    'The key of its type''s limit: of the jobs of one type, organization and key so many run at a time, or begin in a time';
+    'The key of its limit: of the jobs of one limit_scope, organization and key so many run at a time, or begin in a time';
+COMMENT ON COLUMN daybook.jobs.limit_scope IS
+    'What its limit_key is a key of: its type, or queue/ and the name of its queue; null: it has no key';
 COMMENT ON COLUMN daybook.jobs.debounce_key IS
     'The key of the requests that the job has gathered (debounce_job)';
 COMMENT ON COLUMN daybook.jobs.completed_turn_id IS
@@ -117,7 +120,7 @@ CREATE FUNCTION daybook.is_sound_job(job daybook.jobs) RETURNS boolean
 AS $$
 BEGIN
     IF num_nonnulls(job.input_hash, job.unique_hash, job.idempotency_key, job.max_attempts, job.queue, job.sequence, job.min_version, job.limit_key,
-                    job.turn_id, job.fence, job.leased_generation, job.worker, job.attempt_started_at) = 0
+                    job.limit_scope, job.turn_id, job.fence, job.leased_generation, job.worker, job.attempt_started_at) = 0
        AND num_nonnulls(job.finished_at, job.completed_turn_id, job.completed_fence, job.completed_by, job.completed_started_at)
            = (CASE job.state WHEN 'pending' THEN 0 WHEN 'completed' THEN 5 END)
        AND octet_length(job.org_id) BETWEEN 1 AND 255 AND octet_length(job.type) <= 64 AND job.type ~ '^[A-Za-z][A-Za-z0-9_.:-]*$'
@@ -144,6 +147,7 @@ BEGIN
         WHEN job.min_version < 1 THEN daybook.refuse_row('jobs', 'jobs_min_version_check')
         WHEN NOT (octet_length(job.sequence) BETWEEN 1 AND 255) THEN daybook.refuse_row('jobs', 'jobs_sequence_check')
         WHEN NOT (octet_length(job.limit_key) BETWEEN 1 AND 255) THEN daybook.refuse_row('jobs', 'jobs_limit_key_check')
+        WHEN (job.limit_key IS NULL) <> (job.limit_scope IS NULL) THEN daybook.refuse_row('jobs', 'limit_key_has_scope')
         WHEN NOT (job.run_count BETWEEN 0 AND 1000000) THEN daybook.refuse_row('jobs', 'jobs_run_count_check')
         WHEN NOT (job.reclaims BETWEEN 0 AND 1000000) THEN daybook.refuse_row('jobs', 'jobs_reclaims_check')
         WHEN CASE WHEN job.state = 'leased'

@@ -257,7 +257,7 @@ $$;
 -- job. It is not combined with unique_payload, which has a running job worked again. min_version: the
 -- lowest version of the type's handler that may work it; null is any. A unique job that existed
 -- before gets the higher one. debounce: has the job wait for further requests with a key, which
--- change it (debounce_job). limit_key: what it shares its type's limit with
+-- change it (debounce_job). limit_key: what it shares the limit of its queue or its type with
 -- (set_job_limit); null: what the limit itself says.
 CREATE FUNCTION daybook.enqueue_job(
     org_id          text,
@@ -312,7 +312,7 @@ BEGIN
          WHERE enqueue_job.type ~ '^[A-Za-z][A-Za-z0-9_.:-]*$'
            AND NOT daybook.job_in_doubt(enqueue_job.org_id, enqueue_job.type, enqueue_job.payload, enqueue_job.payload::text, NULL, enqueue_job.ready_at,
                                         enqueue_job.priority, enqueue_job.max_attempts, enqueue_job.links)
-           AND NOT EXISTS (SELECT FROM daybook.job_limits l WHERE l.type = enqueue_job.type)
+           AND NOT EXISTS (SELECT FROM daybook.job_limits l WHERE l.scope = enqueue_job.type)
         RETURNING id, false, 'enqueued', daybook.must_wake(daybook.jobs_key(0), due) INTO job_id, duplicate, result, wake;
         -- Null: the request may be invalid, or its type has a limit, and no row was made.
         IF NOT wake THEN
@@ -368,12 +368,13 @@ BEGIN
     WHILE job_id IS NULL LOOP
         due := greatest(due, clock_timestamp());
         INSERT INTO daybook.jobs (org_id, type, payload, input_hash, idempotency_key, unique_hash, ready_at, first_ready_at, priority, max_attempts,
-                                  fleet, queue, sequence, awaited, min_version, limit_key)
+                                  fleet, queue, sequence, awaited, min_version, limit_scope, limit_key)
         SELECT enqueue_job.org_id, enqueue_job.type, enqueue_job.payload, hash, enqueue_job.idempotency_key, single,
                 CASE WHEN waits THEN '9999-12-31 00:00:00+00' ELSE due END, due, coalesce(enqueue_job.priority, 2), enqueue_job.max_attempts,
-                CASE WHEN k.key IS NULL THEN crew ELSE -1 END, named, enqueue_job.sequence, num_nonnulls(enqueue_job.sequence, k.key) > 0, enqueue_job.min_version,
-                k.key
-          FROM (SELECT coalesce(enqueue_job.limit_key, (SELECT daybook.limit_key(l, enqueue_job.org_id, enqueue_job.payload) FROM daybook.job_limits l WHERE l.type = enqueue_job.type)) AS key OFFSET 0) k
+                CASE WHEN k.lim IS NULL THEN crew ELSE -1 END, named, enqueue_job.sequence, num_nonnulls(enqueue_job.sequence, k.lim) > 0, enqueue_job.min_version,
+                k.lim[1], k.lim[2]
+          FROM (SELECT CASE WHEN enqueue_job.limit_key IS NOT NULL OR EXISTS (SELECT FROM daybook.job_limits l WHERE l.scope IN (enqueue_job.type, 'queue/' || named))
+                            THEN daybook.limit_of(enqueue_job.type, named, enqueue_job.org_id, enqueue_job.payload, enqueue_job.limit_key) END AS lim OFFSET 0) k
         ON CONFLICT DO NOTHING
         RETURNING id INTO job_id;
         EXIT WHEN FOUND;
@@ -477,7 +478,7 @@ DECLARE
     fresh text[];
     -- Whether a type is invalid. A call has few different types, and each is checked once.
     strange boolean;
-    -- Whether a type has a limit by key.
+    -- Whether a type or a queue has a limit by key.
     limited boolean;
     -- The earliest time of the jobs that were inserted.
     due   timestamptz := '-infinity';
@@ -520,22 +521,23 @@ BEGIN
         PERFORM daybook.check_job_order(x.queue, x.sequence, daybook.job_ids(x.after), x.limit_key)
            FROM unnest(queues, sequences, afters, limit_keys) AS x (queue, sequence, after, limit_key);
     END IF;
-    SELECT bool_or((t.type ~ '^[A-Za-z][A-Za-z0-9_.:-]*$') IS NOT TRUE), bool_or(EXISTS (SELECT FROM daybook.job_limits l WHERE l.type = t.type))
+    SELECT bool_or((t.type ~ '^[A-Za-z][A-Za-z0-9_.:-]*$') IS NOT TRUE), bool_or(EXISTS (SELECT FROM daybook.job_limits l WHERE l.scope = t.type))
+           OR queues IS NOT NULL AND EXISTS (SELECT FROM daybook.job_limits l WHERE l.queue = ANY (queues))
       INTO strange, limited
       FROM (SELECT DISTINCT unnest(types) AS type) t;
 
     -- OFFSET 0 keeps the planner from making a payload's text anew for each use.
     IF idempotency_keys IS NULL AND unique_payloads IS NULL THEN
         -- None of these conflicts with another job.
-        INSERT INTO daybook.jobs (id, org_id, type, payload, ready_at, first_ready_at, priority, max_attempts, fleet, queue, sequence, awaited, min_version, limit_key)
+        INSERT INTO daybook.jobs (id, org_id, type, payload, ready_at, first_ready_at, priority, max_attempts, fleet, queue, sequence, awaited, min_version, limit_scope, limit_key)
         SELECT r.id, r.org, r.type,
                CASE WHEN strange OR daybook.job_in_doubt(r.org, r.type, r.payload, r.as_text, NULL, r.ready_at, r.priority, r.attempts, r.links)
                     THEN daybook.check_job(r.org, r.type, r.payload, r.as_text, NULL, r.ready_at, r.priority, r.attempts, r.links)
                     ELSE r.payload END,
                CASE WHEN r.sequence IS NOT NULL OR r.after <> '[]' THEN '9999-12-31 00:00:00+00' ELSE r.due END, r.due,
-               coalesce(r.priority, 2), r.attempts, least(CASE WHEN r.queue IS NULL THEN 0 ELSE daybook.queue_fleet(r.queue) END, CASE WHEN r.lk IS NOT NULL THEN -1 END), r.queue, r.sequence,
-               num_nonnulls(r.sequence, r.lk) > 0, r.min_version, r.lk
-          FROM (SELECT x.*, CASE WHEN limited THEN coalesce(x.limit_key, (SELECT daybook.limit_key(l, x.org, x.payload) FROM daybook.job_limits l WHERE l.type = x.type)) ELSE x.limit_key END AS lk,
+               coalesce(r.priority, 2), r.attempts, least(CASE WHEN r.queue IS NULL THEN 0 ELSE daybook.queue_fleet(r.queue) END, CASE WHEN r.lim IS NOT NULL THEN -1 END), r.queue, r.sequence,
+               num_nonnulls(r.sequence, r.lim) > 0, r.min_version, r.lim[1], r.lim[2]
+          FROM (SELECT x.*, CASE WHEN limited OR x.limit_key IS NOT NULL THEN daybook.limit_of(x.type, x.queue, x.org, x.payload, x.limit_key) END AS lim,
                        x.payload::text AS as_text, greatest(coalesce(x.ready_at, '-infinity'), clock_timestamp()) AS due
                   FROM (SELECT unnest(ids) AS id, unnest(org_ids) AS org, unnest(types) AS type, unnest(payloads) AS payload, unnest(ready_ats) AS ready_at,
                                unnest(priorities) AS priority, unnest(enqueue_jobs.max_attempts) AS attempts, unnest(links) AS links,
@@ -549,7 +551,7 @@ BEGIN
                    CASE WHEN strange OR daybook.job_in_doubt(r.org, r.type, r.payload, r.as_text, r.key, r.ready_at, r.priority, r.attempts, r.links)
                         THEN daybook.check_job(r.org, r.type, r.payload, r.as_text, r.key, r.ready_at, r.priority, r.attempts, r.links)
                         ELSE r.payload END AS checked
-              FROM (SELECT x.*, CASE WHEN limited THEN coalesce(x.limit_key, (SELECT daybook.limit_key(l, x.org, x.payload) FROM daybook.job_limits l WHERE l.type = x.type)) ELSE x.limit_key END AS lk,
+              FROM (SELECT x.*, CASE WHEN limited OR x.limit_key IS NOT NULL THEN daybook.limit_of(x.type, x.queue, x.org, x.payload, x.limit_key) END AS lim,
                            x.payload::text AS as_text, greatest(coalesce(x.ready_at, '-infinity'), clock_timestamp()) AS due,
                            coalesce(x.asked_unique, false) AS is_unique
                       FROM (SELECT generate_series(1, total) AS n, unnest(ids) AS id, unnest(org_ids) AS org, unnest(types) AS type,
@@ -561,11 +563,11 @@ BEGIN
                     OFFSET 0) r
         ), ins AS (
             INSERT INTO daybook.jobs AS j (id, org_id, type, payload, input_hash, idempotency_key, unique_hash, ready_at, first_ready_at, priority,
-                                           max_attempts, fleet, queue, sequence, awaited, min_version, limit_key)
+                                           max_attempts, fleet, queue, sequence, awaited, min_version, limit_scope, limit_key)
             SELECT h.id, h.org, h.type, h.checked, h.hash, h.key, CASE WHEN h.is_unique THEN h.hash END,
                    CASE WHEN h.sequence IS NOT NULL OR h.after <> '[]' THEN '9999-12-31 00:00:00+00' ELSE h.due END, h.due,
-                   coalesce(h.priority, 2), h.attempts, least(CASE WHEN h.queue IS NULL THEN 0 ELSE daybook.queue_fleet(h.queue) END, CASE WHEN h.lk IS NOT NULL THEN -1 END), h.queue, h.sequence,
-                   num_nonnulls(h.sequence, h.lk) > 0, h.min_version, h.lk
+                   coalesce(h.priority, 2), h.attempts, least(CASE WHEN h.queue IS NULL THEN 0 ELSE daybook.queue_fleet(h.queue) END, CASE WHEN h.lim IS NOT NULL THEN -1 END), h.queue, h.sequence,
+                   num_nonnulls(h.sequence, h.lim) > 0, h.min_version, h.lim[1], h.lim[2]
               FROM hashed h
              ORDER BY h.is_unique DESC, CASE WHEN h.is_unique OR h.key IS NOT NULL THEN h.org END COLLATE "C",
                       CASE WHEN h.is_unique THEN h.hash END, h.key COLLATE "C", h.n

@@ -265,7 +265,7 @@ $$;
 -- Gives a job another payload. A job that waits may have one, too: it need not use up its attempts
 -- first. The idempotency key stands for the request, and keeps the hash of what was asked for: the
 -- same request still leads to this job. A unique job is the only one of its new payload, and a job
--- whose limit_key is of its payload gets that of the new one.
+-- whose limit_key is of its payload, or that has none because of it, gets that of the new one.
 CREATE FUNCTION daybook.edit_job(
     INOUT job_id text,
     payload      jsonb,
@@ -316,8 +316,9 @@ BEGIN
                generation  = j.generation + 1,
                updated_at  = clock_timestamp()
          WHERE j.id = job.id;
-        PERFORM daybook.change_limit_key(job.id, (SELECT daybook.limit_key(l, job.org_id, edit_job.payload) FROM daybook.job_limits l WHERE l.type = job.type))
-          WHERE job.limit_key IS NOT DISTINCT FROM (SELECT daybook.limit_key(l, job.org_id, job.payload) FROM daybook.job_limits l WHERE l.type = job.type);
+        PERFORM daybook.change_limit(job.id, daybook.limit_of(job.type, job.queue, job.org_id, edit_job.payload, NULL))
+          WHERE job.limit_key = (SELECT daybook.limit_key(l, job.org_id, job.payload) FROM daybook.job_limits l WHERE l.scope = job.limit_scope)
+             OR job.limit_key IS NULL AND daybook.limit_of(job.type, job.queue, job.org_id, job.payload, NULL) IS NULL;
         result := 'edited';
         reason := NULL;
     END IF;

@@ -61,18 +61,18 @@ CREATE INDEX jobs_sequence ON daybook.jobs (org_id, sequence, id) WHERE sequence
 -- may be due, which jobs of a queue are still in another fleet's hands, or which jobs of a limit's
 -- key may begin (limit_all: of all keys that come after that one).
 CREATE TABLE daybook.job_wait_checks (
-    id         bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
-    org_id     text COLLATE "C",
-    sequence   text COLLATE "C",
-    awaits     text COLLATE "C",
-    job_id     text COLLATE "C",
-    queue      text COLLATE "C",
-    limit_type text COLLATE "C",
-    limit_key  text COLLATE "C",
-    limit_all  boolean NOT NULL DEFAULT false,
-    CHECK (num_nonnulls(sequence, awaits, job_id, queue, limit_type) = 1 AND (num_nonnulls(sequence, limit_type) = 0) = (org_id IS NULL)
-           AND (limit_type IS NULL) = (limit_key IS NULL))
+    id          bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    created_at  timestamptz NOT NULL DEFAULT clock_timestamp(),
+    org_id      text COLLATE "C",
+    sequence    text COLLATE "C",
+    awaits      text COLLATE "C",
+    job_id      text COLLATE "C",
+    queue       text COLLATE "C",
+    limit_scope text COLLATE "C",
+    limit_key   text COLLATE "C",
+    limit_all   boolean NOT NULL DEFAULT false,
+    CHECK (num_nonnulls(sequence, awaits, job_id, queue, limit_scope) = 1 AND (num_nonnulls(sequence, limit_scope) = 0) = (org_id IS NULL)
+           AND (limit_scope IS NULL) = (limit_key IS NULL))
 );
 
 -- Callbacks that jobs have asked for. The token is a secret of the other side: only its SHA-256 is
@@ -354,23 +354,23 @@ BEGIN
     FOR asked IN
         WITH taken AS (
             DELETE FROM daybook.job_wait_checks c WHERE c.id = ANY (ids)
-            RETURNING c.org_id, c.sequence, c.awaits, c.job_id, c.queue, c.limit_type, c.limit_key, c.limit_all
+            RETURNING c.org_id, c.sequence, c.awaits, c.job_id, c.queue, c.limit_scope, c.limit_key, c.limit_all
         )
-        SELECT DISTINCT * FROM taken t ORDER BY t.org_id, t.sequence, t.awaits, t.job_id, t.queue, t.limit_type, t.limit_key
+        SELECT DISTINCT * FROM taken t ORDER BY t.org_id, t.sequence, t.awaits, t.job_id, t.queue, t.limit_scope, t.limit_key
     LOOP
         done := CASE
             WHEN asked.sequence IS NOT NULL THEN daybook.check_sequence(asked.org_id, asked.sequence)
             WHEN asked.awaits IS NOT NULL THEN daybook.check_awaited(asked.awaits, batch)
             WHEN asked.queue IS NOT NULL THEN daybook.move_queue(asked.queue)
-            WHEN asked.limit_all THEN daybook.admit_all_limited(asked.limit_type, asked.org_id, asked.limit_key, batch)
-            WHEN asked.limit_type IS NOT NULL THEN daybook.admit_limited(asked.limit_type, asked.org_id, asked.limit_key)
+            WHEN asked.limit_all THEN daybook.admit_all_limited(asked.limit_scope, asked.org_id, asked.limit_key, batch)
+            WHEN asked.limit_scope IS NOT NULL THEN daybook.admit_limited(asked.limit_scope, asked.org_id, asked.limit_key)
             ELSE daybook.check_waiting_job(asked.job_id) END;
         IF done THEN
             decided := decided + 1;
         ELSE
             again := again + 1;
-            INSERT INTO daybook.job_wait_checks (org_id, sequence, awaits, job_id, queue, limit_type, limit_key, limit_all)
-            VALUES (asked.org_id, asked.sequence, asked.awaits, asked.job_id, asked.queue, asked.limit_type, asked.limit_key, asked.limit_all);
+            INSERT INTO daybook.job_wait_checks (org_id, sequence, awaits, job_id, queue, limit_scope, limit_key, limit_all)
+            VALUES (asked.org_id, asked.sequence, asked.awaits, asked.job_id, asked.queue, asked.limit_scope, asked.limit_key, asked.limit_all);
         END IF;
     END LOOP;
 END
@@ -466,7 +466,7 @@ BEGIN
     IF NEW.finished_at IS NOT NULL AND NEW.sequence IS NULL AND current_setting('transaction_isolation') = 'read committed' THEN
         IF NOT EXISTS (SELECT FROM daybook.job_waits w WHERE w.awaits = NEW.id AND w.ended_as IS NULL) THEN
             IF EXISTS (SELECT FROM daybook.jobs j
-                        WHERE j.type = OLD.type AND j.org_id = OLD.org_id AND j.limit_key = OLD.limit_key AND j.finished_at IS NULL AND j.fleet = -2) THEN
+                        WHERE j.limit_scope = OLD.limit_scope AND j.org_id = OLD.org_id AND j.limit_key = OLD.limit_key AND j.finished_at IS NULL AND j.fleet = -2) THEN
                 PERFORM daybook.limited_job_changed(OLD, NEW);
             END IF;
             RETURN NULL;

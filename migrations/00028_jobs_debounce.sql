@@ -123,7 +123,7 @@ $$;
 -- Asks for a job that waits for further requests with its key: what enqueue_job does with debounce.
 -- No other part of a request is combined with it. Duplicate: a waiting job has taken the request
 -- in. A job that existed before keeps its queue, its attempts and its links, and gets the higher
--- priority; with another payload it gets the limit_key of that. result:
+-- priority; with another payload it gets the limit and the key of that. result:
 --   enqueued     a new job was made; it follows the one that has begun, if there is one
 --   replaced     the job that waits has the new or the merged payload, and its time anew
 --   rescheduled  the job that waits has kept its payload, and has its time anew
@@ -152,8 +152,8 @@ DECLARE
     merger  text;
     wake    boolean;
     crew    smallint;
-    -- The limit_key of another payload, when it is not the one that the job has.
-    other   text;
+    -- The limit and key of another payload, when they are not those that the job has.
+    other   text[];
     opened  daybook.jobs;
     -- The job that has begun, which the new one follows.
     earlier text;
@@ -161,14 +161,15 @@ BEGIN
     LOOP
         -- As in enqueue_job, one statement checks and serves most requests.
         INSERT INTO daybook.jobs AS j (org_id, type, payload, unique_hash, debounce_key, ready_at, first_ready_at, priority, max_attempts, fleet, queue,
-                                       limit_key, awaited)
+                                       limit_scope, limit_key, awaited)
         SELECT debounce_job.org_id, debounce_job.type, debounce_job.payload, daybook.job_debounce_hash(debounce_job.type, debounce ->> 'key'),
                debounce ->> 'key', CASE WHEN earlier IS NULL THEN x.due ELSE '9999-12-31 00:00:00+00' END, x.due, coalesce(debounce_job.priority, 2),
                debounce_job.max_attempts,
-               least(CASE WHEN debounce_job.queue <> 'default' THEN daybook.queue_fleet(debounce_job.queue) ELSE 0 END, CASE WHEN x.lk IS NOT NULL THEN -1 END),
-               nullif(debounce_job.queue, 'default'), x.lk, x.lk IS NOT NULL
+               least(CASE WHEN debounce_job.queue <> 'default' THEN daybook.queue_fleet(debounce_job.queue) ELSE 0 END, CASE WHEN x.lim IS NOT NULL THEN -1 END),
+               nullif(debounce_job.queue, 'default'), x.lim[1], x.lim[2], x.lim IS NOT NULL
           FROM (SELECT clock_timestamp() + make_interval(secs => daybook.debounce_seconds(debounce, 'wait_seconds')) AS due,
-                       coalesce(debounce_job.limit_key, (SELECT daybook.limit_key(l, debounce_job.org_id, debounce_job.payload) FROM daybook.job_limits l WHERE l.type = debounce_job.type)) AS lk
+                       CASE WHEN debounce_job.limit_key IS NOT NULL OR EXISTS (SELECT FROM daybook.job_limits l WHERE l.scope IN (debounce_job.type, 'queue/' || debounce_job.queue))
+                            THEN daybook.limit_of(debounce_job.type, debounce_job.queue, debounce_job.org_id, debounce_job.payload, debounce_job.limit_key) END AS lim
                  WHERE known
                     OR debounce_job.type ~ '^[A-Za-z][A-Za-z0-9_.:-]*$'
                        AND NOT daybook.job_in_doubt(debounce_job.org_id, debounce_job.type, debounce_job.payload, debounce_job.payload::text, NULL, NULL,
@@ -187,10 +188,11 @@ BEGIN
         RETURNING id, j.generation > 0, fleet, daybook.must_wake(daybook.jobs_key(greatest(j.fleet, 0)), j.ready_at),
                   CASE WHEN j.generation = 0 THEN 'enqueued' WHEN keep = 'first' THEN 'rescheduled' ELSE 'replaced' END,
                   CASE WHEN j.generation > 0 AND keep IS DISTINCT FROM 'first'
-                       THEN nullif(coalesce(debounce_job.limit_key, (SELECT daybook.limit_key(l, j.org_id, j.payload) FROM daybook.job_limits l WHERE l.type = j.type)), j.limit_key) END
+                            AND (debounce_job.limit_key IS NOT NULL OR EXISTS (SELECT FROM daybook.job_limits l WHERE l.scope IN (j.type, 'queue/' || j.queue)))
+                       THEN nullif(daybook.limit_of(j.type, j.queue, j.org_id, j.payload, debounce_job.limit_key), ARRAY[j.limit_scope, j.limit_key]) END
              INTO job_id, duplicate, crew, wake, result, other;
         IF other IS NOT NULL THEN
-            PERFORM daybook.change_limit_key(job_id, other);
+            PERFORM daybook.change_limit(job_id, other);
         END IF;
         IF wake IS FALSE AND known IS NULL THEN
             RETURN;
@@ -280,7 +282,7 @@ DECLARE
     due   timestamptz;
 BEGIN
     IF num_nonnulls(idempotency_keys, ready_ats, links, unique_payloads, queues, sequences, afters, min_versions, limit_keys) = 0
-       AND NOT EXISTS (SELECT FROM daybook.job_limits l WHERE l.type = ANY (types))
+       AND NOT EXISTS (SELECT FROM daybook.job_limits l WHERE l.scope = ANY (types))
        AND (SELECT bool_and(d IS NOT NULL AND daybook.is_plain_debounce(d)) FROM unnest(debounces) AS d) THEN
         ids := daybook.new_ids(cardinality(debounces));
         WITH ins AS (

@@ -104,6 +104,8 @@ func TestJobConstraints(t *testing.T) {
 		{"cancelled without time", map[string]string{"state": "'cancelled'"}, finished},
 		{"long queue", map[string]string{"queue": "repeat('q', 65)"}, "jobs_queue_check"},
 		{"no sequence", map[string]string{"sequence": "''"}, "jobs_sequence_check"},
+		{"a key of no limit", map[string]string{"limit_key": "'k'"}, "limit_key_has_scope"},
+		{"a limit without a key", map[string]string{"limit_scope": "'t'"}, "limit_key_has_scope"},
 		{"too many attempts", map[string]string{"run_count": "1000001"}, "jobs_run_count_check"},
 		{"too many reclaims", map[string]string{"reclaims": "1000001"}, "jobs_reclaims_check"},
 		{"priority 0", map[string]string{"priority": "0"}, "jobs_priority_check"},

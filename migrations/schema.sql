@@ -90,7 +90,7 @@ $$;
 
 -- Name: admit_all_limited(text, text, text, integer); Type: FUNCTION; Schema: daybook; Owner: -
 
-CREATE FUNCTION daybook.admit_all_limited(type text, org_id text, key text, batch integer) RETURNS boolean
+CREATE FUNCTION daybook.admit_all_limited(scope text, org_id text, key text, batch integer) RETURNS boolean
     LANGUAGE plpgsql
     SET enable_seqscan TO 'off'
     SET enable_bitmapscan TO 'off'
@@ -105,24 +105,24 @@ BEGIN
     FOR i IN 1..batch LOOP
         SELECT j.org_id, j.limit_key INTO o, k
           FROM daybook.jobs j
-         WHERE j.type = admit_all_limited.type AND (j.org_id, j.limit_key) > (o, k) AND j.limit_key IS NOT NULL AND j.finished_at IS NULL
+         WHERE j.limit_scope = admit_all_limited.scope AND (j.org_id, j.limit_key) > (o, k) AND j.limit_key IS NOT NULL AND j.finished_at IS NULL
          ORDER BY j.org_id, j.limit_key
          LIMIT 1;
         IF NOT FOUND THEN
             RETURN true;
         END IF;
-        IF NOT daybook.admit_limited(admit_all_limited.type, o, k) THEN
-            INSERT INTO daybook.job_wait_checks (limit_type, org_id, limit_key) VALUES (admit_all_limited.type, o, k);
+        IF NOT daybook.admit_limited(admit_all_limited.scope, o, k) THEN
+            INSERT INTO daybook.job_wait_checks (limit_scope, org_id, limit_key) VALUES (admit_all_limited.scope, o, k);
         END IF;
     END LOOP;
-    INSERT INTO daybook.job_wait_checks (limit_type, org_id, limit_key, limit_all) VALUES (admit_all_limited.type, o, k, true);
+    INSERT INTO daybook.job_wait_checks (limit_scope, org_id, limit_key, limit_all) VALUES (admit_all_limited.scope, o, k, true);
     RETURN true;
 END
 $$;
 
 -- Name: admit_limited(text, text, text); Type: FUNCTION; Schema: daybook; Owner: -
 
-CREATE FUNCTION daybook.admit_limited(type text, org_id text, key text) RETURNS boolean
+CREATE FUNCTION daybook.admit_limited(scope text, org_id text, key text) RETURNS boolean
     LANGUAGE plpgsql
     SET enable_seqscan TO 'off'
     SET enable_bitmapscan TO 'off'
@@ -153,17 +153,17 @@ BEGIN
         RETURN false;
     END IF;
     at := clock_timestamp();
-    SELECT l.* INTO found FROM daybook.job_limits l WHERE l.type = admit_limited.type;
+    SELECT l.* INTO found FROM daybook.job_limits l WHERE l.scope = admit_limited.scope;
     SELECT count(*), count(*) FILTER (WHERE p.turn_id IS NOT NULL) INTO held, begun
-      FROM daybook.limited_places(admit_limited.type, admit_limited.org_id, admit_limited.key) p
-     WHERE found.type IS NOT NULL;
+      FROM daybook.limited_places(admit_limited.scope, admit_limited.org_id, admit_limited.key) p
+     WHERE found.scope IS NOT NULL;
     free := coalesce(found.parallel - held, most);
     room := least(most, free);
     IF found.rate IS NOT NULL THEN
         step := found.rate_seconds / found.rate;
         burst := greatest(1, least(most, floor(0.05 / step)));
         base := greatest(at, (SELECT r.next_at FROM daybook.job_limit_rates r
-                               WHERE r.type = admit_limited.type AND r.org_id = admit_limited.org_id AND r.limit_key = admit_limited.key));
+                               WHERE r.scope = admit_limited.scope AND r.org_id = admit_limited.org_id AND r.limit_key = admit_limited.key));
         allowed := greatest(0, least(most, floor((ahead - extract(epoch FROM base - at)) / step + burst)));
         room := least(room, allowed, greatest(burst, least(most, ceil(ahead / step))) - (held - begun));
     END IF;
@@ -171,7 +171,7 @@ BEGIN
         SELECT x.id, row_number() OVER () AS nth
           FROM (SELECT j.id
                   FROM daybook.jobs j
-                 WHERE j.type = admit_limited.type AND j.org_id = admit_limited.org_id AND j.limit_key = admit_limited.key AND j.finished_at IS NULL AND j.fleet = -2
+                 WHERE j.limit_scope = admit_limited.scope AND j.org_id = admit_limited.org_id AND j.limit_key = admit_limited.key AND j.finished_at IS NULL AND j.fleet = -2
                  ORDER BY j.priority, j.ready_at, j.id
                  LIMIT greatest(room, 0)
                    FOR NO KEY UPDATE SKIP LOCKED) x
@@ -190,9 +190,9 @@ BEGIN
         PERFORM daybook.wake_job_queue();
     END IF;
     line := EXISTS (SELECT FROM daybook.jobs j
-                     WHERE j.type = admit_limited.type AND j.org_id = admit_limited.org_id AND j.limit_key = admit_limited.key AND j.finished_at IS NULL AND j.fleet = -2);
+                     WHERE j.limit_scope = admit_limited.scope AND j.org_id = admit_limited.org_id AND j.limit_key = admit_limited.key AND j.finished_at IS NULL AND j.fleet = -2);
     IF found.rate IS NOT NULL THEN
-        PERFORM daybook.note_limit_rate(admit_limited.type, admit_limited.org_id, admit_limited.key, base + make_interval(secs => n * step),
+        PERFORM daybook.note_limit_rate(admit_limited.scope, admit_limited.org_id, admit_limited.key, base + make_interval(secs => n * step),
                                         CASE WHEN NOT line OR n >= free THEN NULL
                                              WHEN n >= allowed THEN base + make_interval(secs => (n + 1 - burst) * step - ahead)
                                              ELSE at + interval '100 ms' END);
@@ -200,7 +200,7 @@ BEGIN
     RETURN NOT line
         OR n = room AND n BETWEEN 1 AND most - 1
         OR found.rate IS NOT NULL AND n < free
-        OR room <= 0 AND held = (SELECT count(*) FROM daybook.lock_limited_places(admit_limited.type, admit_limited.org_id, admit_limited.key));
+        OR room <= 0 AND held = (SELECT count(*) FROM daybook.lock_limited_places(admit_limited.scope, admit_limited.org_id, admit_limited.key));
 END
 $$;
 
@@ -274,6 +274,7 @@ CREATE TABLE daybook.jobs (
     awaited boolean DEFAULT false NOT NULL,
     debounce_key text COLLATE pg_catalog."C",
     limit_key text COLLATE pg_catalog."C",
+    limit_scope text COLLATE pg_catalog."C",
     completed_turn_id text COLLATE pg_catalog."C",
     completed_fence bigint,
     completed_by text,
@@ -344,7 +345,11 @@ COMMENT ON COLUMN daybook.jobs.debounce_key IS 'The key of the requests that the
 
 -- Name: COLUMN jobs.limit_key; Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON COLUMN daybook.jobs.limit_key IS 'The key of its type''s limit: of the jobs of one type, organization and key so many run at a time, or begin in a time';
+COMMENT ON COLUMN daybook.jobs.limit_key IS 'The key of its limit: of the jobs of one limit_scope, organization and key so many run at a time, or begin in a time';
+
+-- Name: COLUMN jobs.limit_scope; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.jobs.limit_scope IS 'What its limit_key is a key of: its type, or queue/ and the name of its queue; null: it has no key';
 
 -- Name: COLUMN jobs.completed_turn_id; Type: COMMENT; Schema: daybook; Owner: -
 
@@ -392,7 +397,7 @@ BEGIN
     IF NEW.finished_at IS NOT NULL AND NEW.sequence IS NULL AND current_setting('transaction_isolation') = 'read committed' THEN
         IF NOT EXISTS (SELECT FROM daybook.job_waits w WHERE w.awaits = NEW.id AND w.ended_as IS NULL) THEN
             IF EXISTS (SELECT FROM daybook.jobs j
-                        WHERE j.type = OLD.type AND j.org_id = OLD.org_id AND j.limit_key = OLD.limit_key AND j.finished_at IS NULL AND j.fleet = -2) THEN
+                        WHERE j.limit_scope = OLD.limit_scope AND j.org_id = OLD.org_id AND j.limit_key = OLD.limit_key AND j.finished_at IS NULL AND j.fleet = -2) THEN
                 PERFORM daybook.limited_job_changed(OLD, NEW);
             END IF;
             RETURN NULL;
@@ -562,16 +567,16 @@ $$;
 
 COMMENT ON FUNCTION daybook.cancel_jobs(job_ids text[], states text[]) IS 'cancel_job for many: those in one of the states that no other transaction has locked';
 
--- Name: change_limit_key(text, text); Type: FUNCTION; Schema: daybook; Owner: -
+-- Name: change_limit(text, text[]); Type: FUNCTION; Schema: daybook; Owner: -
 
-CREATE FUNCTION daybook.change_limit_key(job_id text, key text) RETURNS void
+CREATE FUNCTION daybook.change_limit(job_id text, limit_of text[]) RETURNS void
     LANGUAGE sql
     AS $_$
     UPDATE daybook.jobs j
-       SET limit_key = $2, awaited = j.awaited OR $2 IS NOT NULL,
+       SET limit_scope = $2[1], limit_key = $2[2], awaited = j.awaited OR $2 IS NOT NULL,
            ready_at = CASE WHEN j.state = 'pending' AND $2 IS NOT NULL THEN greatest(j.ready_at, clock_timestamp()) ELSE j.ready_at END,
            fleet = CASE WHEN $2 IS NULL THEN coalesce((SELECT u.fleet FROM daybook.queues u WHERE u.name = j.queue), 0) ELSE -1 END
-     WHERE j.id = $1 AND j.limit_key IS DISTINCT FROM $2
+     WHERE j.id = $1 AND (j.limit_scope, j.limit_key) IS DISTINCT FROM ($2[1], $2[2])
 $_$;
 
 -- Name: check_accounting_request(text, text, bigint, integer, timestamp with time zone); Type: FUNCTION; Schema: daybook; Owner: -
@@ -1129,23 +1134,23 @@ BEGIN
     FOR asked IN
         WITH taken AS (
             DELETE FROM daybook.job_wait_checks c WHERE c.id = ANY (ids)
-            RETURNING c.org_id, c.sequence, c.awaits, c.job_id, c.queue, c.limit_type, c.limit_key, c.limit_all
+            RETURNING c.org_id, c.sequence, c.awaits, c.job_id, c.queue, c.limit_scope, c.limit_key, c.limit_all
         )
-        SELECT DISTINCT * FROM taken t ORDER BY t.org_id, t.sequence, t.awaits, t.job_id, t.queue, t.limit_type, t.limit_key
+        SELECT DISTINCT * FROM taken t ORDER BY t.org_id, t.sequence, t.awaits, t.job_id, t.queue, t.limit_scope, t.limit_key
     LOOP
         done := CASE
             WHEN asked.sequence IS NOT NULL THEN daybook.check_sequence(asked.org_id, asked.sequence)
             WHEN asked.awaits IS NOT NULL THEN daybook.check_awaited(asked.awaits, batch)
             WHEN asked.queue IS NOT NULL THEN daybook.move_queue(asked.queue)
-            WHEN asked.limit_all THEN daybook.admit_all_limited(asked.limit_type, asked.org_id, asked.limit_key, batch)
-            WHEN asked.limit_type IS NOT NULL THEN daybook.admit_limited(asked.limit_type, asked.org_id, asked.limit_key)
+            WHEN asked.limit_all THEN daybook.admit_all_limited(asked.limit_scope, asked.org_id, asked.limit_key, batch)
+            WHEN asked.limit_scope IS NOT NULL THEN daybook.admit_limited(asked.limit_scope, asked.org_id, asked.limit_key)
             ELSE daybook.check_waiting_job(asked.job_id) END;
         IF done THEN
             decided := decided + 1;
         ELSE
             again := again + 1;
-            INSERT INTO daybook.job_wait_checks (org_id, sequence, awaits, job_id, queue, limit_type, limit_key, limit_all)
-            VALUES (asked.org_id, asked.sequence, asked.awaits, asked.job_id, asked.queue, asked.limit_type, asked.limit_key, asked.limit_all);
+            INSERT INTO daybook.job_wait_checks (org_id, sequence, awaits, job_id, queue, limit_scope, limit_key, limit_all)
+            VALUES (asked.org_id, asked.sequence, asked.awaits, asked.job_id, asked.queue, asked.limit_scope, asked.limit_key, asked.limit_all);
         END IF;
     END LOOP;
 END
@@ -1547,8 +1552,8 @@ DECLARE
     merger  text;
     wake    boolean;
     crew    smallint;
-    -- The limit_key of another payload, when it is not the one that the job has.
-    other   text;
+    -- The limit and key of another payload, when they are not those that the job has.
+    other   text[];
     opened  daybook.jobs;
     -- The job that has begun, which the new one follows.
     earlier text;
@@ -1556,14 +1561,15 @@ BEGIN
     LOOP
         -- As in enqueue_job, one statement checks and serves most requests.
         INSERT INTO daybook.jobs AS j (org_id, type, payload, unique_hash, debounce_key, ready_at, first_ready_at, priority, max_attempts, fleet, queue,
-                                       limit_key, awaited)
+                                       limit_scope, limit_key, awaited)
         SELECT debounce_job.org_id, debounce_job.type, debounce_job.payload, daybook.job_debounce_hash(debounce_job.type, debounce ->> 'key'),
                debounce ->> 'key', CASE WHEN earlier IS NULL THEN x.due ELSE '9999-12-31 00:00:00+00' END, x.due, coalesce(debounce_job.priority, 2),
                debounce_job.max_attempts,
-               least(CASE WHEN debounce_job.queue <> 'default' THEN daybook.queue_fleet(debounce_job.queue) ELSE 0 END, CASE WHEN x.lk IS NOT NULL THEN -1 END),
-               nullif(debounce_job.queue, 'default'), x.lk, x.lk IS NOT NULL
+               least(CASE WHEN debounce_job.queue <> 'default' THEN daybook.queue_fleet(debounce_job.queue) ELSE 0 END, CASE WHEN x.lim IS NOT NULL THEN -1 END),
+               nullif(debounce_job.queue, 'default'), x.lim[1], x.lim[2], x.lim IS NOT NULL
           FROM (SELECT clock_timestamp() + make_interval(secs => daybook.debounce_seconds(debounce, 'wait_seconds')) AS due,
-                       coalesce(debounce_job.limit_key, (SELECT daybook.limit_key(l, debounce_job.org_id, debounce_job.payload) FROM daybook.job_limits l WHERE l.type = debounce_job.type)) AS lk
+                       CASE WHEN debounce_job.limit_key IS NOT NULL OR EXISTS (SELECT FROM daybook.job_limits l WHERE l.scope IN (debounce_job.type, 'queue/' || debounce_job.queue))
+                            THEN daybook.limit_of(debounce_job.type, debounce_job.queue, debounce_job.org_id, debounce_job.payload, debounce_job.limit_key) END AS lim
                  WHERE known
                     OR debounce_job.type ~ '^[A-Za-z][A-Za-z0-9_.:-]*$'
                        AND NOT daybook.job_in_doubt(debounce_job.org_id, debounce_job.type, debounce_job.payload, debounce_job.payload::text, NULL, NULL,
@@ -1582,10 +1588,11 @@ BEGIN
         RETURNING id, j.generation > 0, fleet, daybook.must_wake(daybook.jobs_key(greatest(j.fleet, 0)), j.ready_at),
                   CASE WHEN j.generation = 0 THEN 'enqueued' WHEN keep = 'first' THEN 'rescheduled' ELSE 'replaced' END,
                   CASE WHEN j.generation > 0 AND keep IS DISTINCT FROM 'first'
-                       THEN nullif(coalesce(debounce_job.limit_key, (SELECT daybook.limit_key(l, j.org_id, j.payload) FROM daybook.job_limits l WHERE l.type = j.type)), j.limit_key) END
+                            AND (debounce_job.limit_key IS NOT NULL OR EXISTS (SELECT FROM daybook.job_limits l WHERE l.scope IN (j.type, 'queue/' || j.queue)))
+                       THEN nullif(daybook.limit_of(j.type, j.queue, j.org_id, j.payload, debounce_job.limit_key), ARRAY[j.limit_scope, j.limit_key]) END
              INTO job_id, duplicate, crew, wake, result, other;
         IF other IS NOT NULL THEN
-            PERFORM daybook.change_limit_key(job_id, other);
+            PERFORM daybook.change_limit(job_id, other);
         END IF;
         IF wake IS FALSE AND known IS NULL THEN
             RETURN;
@@ -1660,7 +1667,7 @@ DECLARE
     due   timestamptz;
 BEGIN
     IF num_nonnulls(idempotency_keys, ready_ats, links, unique_payloads, queues, sequences, afters, min_versions, limit_keys) = 0
-       AND NOT EXISTS (SELECT FROM daybook.job_limits l WHERE l.type = ANY (types))
+       AND NOT EXISTS (SELECT FROM daybook.job_limits l WHERE l.scope = ANY (types))
        AND (SELECT bool_and(d IS NOT NULL AND daybook.is_plain_debounce(d)) FROM unnest(debounces) AS d) THEN
         ids := daybook.new_ids(cardinality(debounces));
         WITH ins AS (
@@ -1851,8 +1858,9 @@ BEGIN
                generation  = j.generation + 1,
                updated_at  = clock_timestamp()
          WHERE j.id = job.id;
-        PERFORM daybook.change_limit_key(job.id, (SELECT daybook.limit_key(l, job.org_id, edit_job.payload) FROM daybook.job_limits l WHERE l.type = job.type))
-          WHERE job.limit_key IS NOT DISTINCT FROM (SELECT daybook.limit_key(l, job.org_id, job.payload) FROM daybook.job_limits l WHERE l.type = job.type);
+        PERFORM daybook.change_limit(job.id, daybook.limit_of(job.type, job.queue, job.org_id, edit_job.payload, NULL))
+          WHERE job.limit_key = (SELECT daybook.limit_key(l, job.org_id, job.payload) FROM daybook.job_limits l WHERE l.scope = job.limit_scope)
+             OR job.limit_key IS NULL AND daybook.limit_of(job.type, job.queue, job.org_id, job.payload, NULL) IS NULL;
         result := 'edited';
         reason := NULL;
     END IF;
@@ -2245,7 +2253,7 @@ BEGIN
          WHERE enqueue_job.type ~ '^[A-Za-z][A-Za-z0-9_.:-]*$'
            AND NOT daybook.job_in_doubt(enqueue_job.org_id, enqueue_job.type, enqueue_job.payload, enqueue_job.payload::text, NULL, enqueue_job.ready_at,
                                         enqueue_job.priority, enqueue_job.max_attempts, enqueue_job.links)
-           AND NOT EXISTS (SELECT FROM daybook.job_limits l WHERE l.type = enqueue_job.type)
+           AND NOT EXISTS (SELECT FROM daybook.job_limits l WHERE l.scope = enqueue_job.type)
         RETURNING id, false, 'enqueued', daybook.must_wake(daybook.jobs_key(0), due) INTO job_id, duplicate, result, wake;
         -- Null: the request may be invalid, or its type has a limit, and no row was made.
         IF NOT wake THEN
@@ -2301,12 +2309,13 @@ BEGIN
     WHILE job_id IS NULL LOOP
         due := greatest(due, clock_timestamp());
         INSERT INTO daybook.jobs (org_id, type, payload, input_hash, idempotency_key, unique_hash, ready_at, first_ready_at, priority, max_attempts,
-                                  fleet, queue, sequence, awaited, min_version, limit_key)
+                                  fleet, queue, sequence, awaited, min_version, limit_scope, limit_key)
         SELECT enqueue_job.org_id, enqueue_job.type, enqueue_job.payload, hash, enqueue_job.idempotency_key, single,
                 CASE WHEN waits THEN '9999-12-31 00:00:00+00' ELSE due END, due, coalesce(enqueue_job.priority, 2), enqueue_job.max_attempts,
-                CASE WHEN k.key IS NULL THEN crew ELSE -1 END, named, enqueue_job.sequence, num_nonnulls(enqueue_job.sequence, k.key) > 0, enqueue_job.min_version,
-                k.key
-          FROM (SELECT coalesce(enqueue_job.limit_key, (SELECT daybook.limit_key(l, enqueue_job.org_id, enqueue_job.payload) FROM daybook.job_limits l WHERE l.type = enqueue_job.type)) AS key OFFSET 0) k
+                CASE WHEN k.lim IS NULL THEN crew ELSE -1 END, named, enqueue_job.sequence, num_nonnulls(enqueue_job.sequence, k.lim) > 0, enqueue_job.min_version,
+                k.lim[1], k.lim[2]
+          FROM (SELECT CASE WHEN enqueue_job.limit_key IS NOT NULL OR EXISTS (SELECT FROM daybook.job_limits l WHERE l.scope IN (enqueue_job.type, 'queue/' || named))
+                            THEN daybook.limit_of(enqueue_job.type, named, enqueue_job.org_id, enqueue_job.payload, enqueue_job.limit_key) END AS lim OFFSET 0) k
         ON CONFLICT DO NOTHING
         RETURNING id INTO job_id;
         EXIT WHEN FOUND;
@@ -2419,7 +2428,7 @@ DECLARE
     fresh text[];
     -- Whether a type is invalid. A call has few different types, and each is checked once.
     strange boolean;
-    -- Whether a type has a limit by key.
+    -- Whether a type or a queue has a limit by key.
     limited boolean;
     -- The earliest time of the jobs that were inserted.
     due   timestamptz := '-infinity';
@@ -2462,22 +2471,23 @@ BEGIN
         PERFORM daybook.check_job_order(x.queue, x.sequence, daybook.job_ids(x.after), x.limit_key)
            FROM unnest(queues, sequences, afters, limit_keys) AS x (queue, sequence, after, limit_key);
     END IF;
-    SELECT bool_or((t.type ~ '^[A-Za-z][A-Za-z0-9_.:-]*$') IS NOT TRUE), bool_or(EXISTS (SELECT FROM daybook.job_limits l WHERE l.type = t.type))
+    SELECT bool_or((t.type ~ '^[A-Za-z][A-Za-z0-9_.:-]*$') IS NOT TRUE), bool_or(EXISTS (SELECT FROM daybook.job_limits l WHERE l.scope = t.type))
+           OR queues IS NOT NULL AND EXISTS (SELECT FROM daybook.job_limits l WHERE l.queue = ANY (queues))
       INTO strange, limited
       FROM (SELECT DISTINCT unnest(types) AS type) t;
 
     -- OFFSET 0 keeps the planner from making a payload's text anew for each use.
     IF idempotency_keys IS NULL AND unique_payloads IS NULL THEN
         -- None of these conflicts with another job.
-        INSERT INTO daybook.jobs (id, org_id, type, payload, ready_at, first_ready_at, priority, max_attempts, fleet, queue, sequence, awaited, min_version, limit_key)
+        INSERT INTO daybook.jobs (id, org_id, type, payload, ready_at, first_ready_at, priority, max_attempts, fleet, queue, sequence, awaited, min_version, limit_scope, limit_key)
         SELECT r.id, r.org, r.type,
                CASE WHEN strange OR daybook.job_in_doubt(r.org, r.type, r.payload, r.as_text, NULL, r.ready_at, r.priority, r.attempts, r.links)
                     THEN daybook.check_job(r.org, r.type, r.payload, r.as_text, NULL, r.ready_at, r.priority, r.attempts, r.links)
                     ELSE r.payload END,
                CASE WHEN r.sequence IS NOT NULL OR r.after <> '[]' THEN '9999-12-31 00:00:00+00' ELSE r.due END, r.due,
-               coalesce(r.priority, 2), r.attempts, least(CASE WHEN r.queue IS NULL THEN 0 ELSE daybook.queue_fleet(r.queue) END, CASE WHEN r.lk IS NOT NULL THEN -1 END), r.queue, r.sequence,
-               num_nonnulls(r.sequence, r.lk) > 0, r.min_version, r.lk
-          FROM (SELECT x.*, CASE WHEN limited THEN coalesce(x.limit_key, (SELECT daybook.limit_key(l, x.org, x.payload) FROM daybook.job_limits l WHERE l.type = x.type)) ELSE x.limit_key END AS lk,
+               coalesce(r.priority, 2), r.attempts, least(CASE WHEN r.queue IS NULL THEN 0 ELSE daybook.queue_fleet(r.queue) END, CASE WHEN r.lim IS NOT NULL THEN -1 END), r.queue, r.sequence,
+               num_nonnulls(r.sequence, r.lim) > 0, r.min_version, r.lim[1], r.lim[2]
+          FROM (SELECT x.*, CASE WHEN limited OR x.limit_key IS NOT NULL THEN daybook.limit_of(x.type, x.queue, x.org, x.payload, x.limit_key) END AS lim,
                        x.payload::text AS as_text, greatest(coalesce(x.ready_at, '-infinity'), clock_timestamp()) AS due
                   FROM (SELECT unnest(ids) AS id, unnest(org_ids) AS org, unnest(types) AS type, unnest(payloads) AS payload, unnest(ready_ats) AS ready_at,
                                unnest(priorities) AS priority, unnest(enqueue_jobs.max_attempts) AS attempts, unnest(links) AS links,
@@ -2491,7 +2501,7 @@ BEGIN
                    CASE WHEN strange OR daybook.job_in_doubt(r.org, r.type, r.payload, r.as_text, r.key, r.ready_at, r.priority, r.attempts, r.links)
                         THEN daybook.check_job(r.org, r.type, r.payload, r.as_text, r.key, r.ready_at, r.priority, r.attempts, r.links)
                         ELSE r.payload END AS checked
-              FROM (SELECT x.*, CASE WHEN limited THEN coalesce(x.limit_key, (SELECT daybook.limit_key(l, x.org, x.payload) FROM daybook.job_limits l WHERE l.type = x.type)) ELSE x.limit_key END AS lk,
+              FROM (SELECT x.*, CASE WHEN limited OR x.limit_key IS NOT NULL THEN daybook.limit_of(x.type, x.queue, x.org, x.payload, x.limit_key) END AS lim,
                            x.payload::text AS as_text, greatest(coalesce(x.ready_at, '-infinity'), clock_timestamp()) AS due,
                            coalesce(x.asked_unique, false) AS is_unique
                       FROM (SELECT generate_series(1, total) AS n, unnest(ids) AS id, unnest(org_ids) AS org, unnest(types) AS type,
@@ -2503,11 +2513,11 @@ BEGIN
                     OFFSET 0) r
         ), ins AS (
             INSERT INTO daybook.jobs AS j (id, org_id, type, payload, input_hash, idempotency_key, unique_hash, ready_at, first_ready_at, priority,
-                                           max_attempts, fleet, queue, sequence, awaited, min_version, limit_key)
+                                           max_attempts, fleet, queue, sequence, awaited, min_version, limit_scope, limit_key)
             SELECT h.id, h.org, h.type, h.checked, h.hash, h.key, CASE WHEN h.is_unique THEN h.hash END,
                    CASE WHEN h.sequence IS NOT NULL OR h.after <> '[]' THEN '9999-12-31 00:00:00+00' ELSE h.due END, h.due,
-                   coalesce(h.priority, 2), h.attempts, least(CASE WHEN h.queue IS NULL THEN 0 ELSE daybook.queue_fleet(h.queue) END, CASE WHEN h.lk IS NOT NULL THEN -1 END), h.queue, h.sequence,
-                   num_nonnulls(h.sequence, h.lk) > 0, h.min_version, h.lk
+                   coalesce(h.priority, 2), h.attempts, least(CASE WHEN h.queue IS NULL THEN 0 ELSE daybook.queue_fleet(h.queue) END, CASE WHEN h.lim IS NOT NULL THEN -1 END), h.queue, h.sequence,
+                   num_nonnulls(h.sequence, h.lim) > 0, h.min_version, h.lim[1], h.lim[2]
               FROM hashed h
              ORDER BY h.is_unique DESC, CASE WHEN h.is_unique OR h.key IS NOT NULL THEN h.org END COLLATE "C",
                       CASE WHEN h.is_unique THEN h.hash END, h.key COLLATE "C", h.n
@@ -3032,7 +3042,7 @@ CREATE FUNCTION daybook.is_sound_job(job daybook.jobs) RETURNS boolean
     AS $_$
 BEGIN
     IF num_nonnulls(job.input_hash, job.unique_hash, job.idempotency_key, job.max_attempts, job.queue, job.sequence, job.min_version, job.limit_key,
-                    job.turn_id, job.fence, job.leased_generation, job.worker, job.attempt_started_at) = 0
+                    job.limit_scope, job.turn_id, job.fence, job.leased_generation, job.worker, job.attempt_started_at) = 0
        AND num_nonnulls(job.finished_at, job.completed_turn_id, job.completed_fence, job.completed_by, job.completed_started_at)
            = (CASE job.state WHEN 'pending' THEN 0 WHEN 'completed' THEN 5 END)
        AND octet_length(job.org_id) BETWEEN 1 AND 255 AND octet_length(job.type) <= 64 AND job.type ~ '^[A-Za-z][A-Za-z0-9_.:-]*$'
@@ -3059,6 +3069,7 @@ BEGIN
         WHEN job.min_version < 1 THEN daybook.refuse_row('jobs', 'jobs_min_version_check')
         WHEN NOT (octet_length(job.sequence) BETWEEN 1 AND 255) THEN daybook.refuse_row('jobs', 'jobs_sequence_check')
         WHEN NOT (octet_length(job.limit_key) BETWEEN 1 AND 255) THEN daybook.refuse_row('jobs', 'jobs_limit_key_check')
+        WHEN (job.limit_key IS NULL) <> (job.limit_scope IS NULL) THEN daybook.refuse_row('jobs', 'limit_key_has_scope')
         WHEN NOT (job.run_count BETWEEN 0 AND 1000000) THEN daybook.refuse_row('jobs', 'jobs_run_count_check')
         WHEN NOT (job.reclaims BETWEEN 0 AND 1000000) THEN daybook.refuse_row('jobs', 'jobs_reclaims_check')
         WHEN CASE WHEN job.state = 'leased'
@@ -3212,24 +3223,24 @@ $_$;
 
 -- Name: join_limits(text[]); Type: FUNCTION; Schema: daybook; Owner: -
 
-CREATE FUNCTION daybook.join_limits(ids text[]) RETURNS TABLE(type text, org_id text, limit_key text)
+CREATE FUNCTION daybook.join_limits(ids text[]) RETURNS TABLE(scope text, org_id text, limit_key text)
     LANGUAGE sql
     SET enable_seqscan TO 'off'
     SET enable_bitmapscan TO 'off'
     SET jit TO 'off'
     AS $$
     WITH come AS MATERIALIZED (
-        SELECT j.type, j.org_id, j.limit_key, array_agg(j.id ORDER BY j.priority, j.ready_at, j.id) AS waiting
+        SELECT j.limit_scope AS scope, j.org_id, j.limit_key, array_agg(j.id ORDER BY j.priority, j.ready_at, j.id) AS waiting
           FROM daybook.jobs j
          WHERE j.id = ANY (ids)
-         GROUP BY j.type, j.org_id, j.limit_key
+         GROUP BY j.limit_scope, j.org_id, j.limit_key
     ), keys AS MATERIALIZED (
-        SELECT k.*, EXISTS (SELECT FROM daybook.jobs j WHERE j.type = k.type AND j.org_id = k.org_id AND j.limit_key = k.limit_key AND j.finished_at IS NULL AND j.fleet = -2) AS line,
+        SELECT k.*, EXISTS (SELECT FROM daybook.jobs j WHERE j.limit_scope = k.scope AND j.org_id = k.org_id AND j.limit_key = k.limit_key AND j.finished_at IS NULL AND j.fleet = -2) AS line,
                CASE WHEN NOT k.rated AND k.parallel IS NOT NULL
-                    THEN (SELECT count(*) FROM daybook.jobs j WHERE j.type = k.type AND j.org_id = k.org_id AND j.limit_key = k.limit_key AND j.finished_at IS NULL AND j.fleet >= 0) END AS held
+                    THEN (SELECT count(*) FROM daybook.jobs j WHERE j.limit_scope = k.scope AND j.org_id = k.org_id AND j.limit_key = k.limit_key AND j.finished_at IS NULL AND j.fleet >= 0) END AS held
           FROM (SELECT c.*, l.parallel, l.rate IS NOT NULL AS rated
                   FROM come c
-                  LEFT JOIN daybook.job_limits l ON l.type = c.type OFFSET 0) k
+                  LEFT JOIN daybook.job_limits l ON l.scope = c.scope OFFSET 0) k
     ), decided AS MATERIALIZED (
         SELECT k.*, NOT k.rated AND NOT k.line AND (k.parallel > k.held) IS NOT FALSE AS free, k.held >= k.parallel AS taken FROM keys k
     ), moved AS (
@@ -3242,10 +3253,10 @@ CREATE FUNCTION daybook.join_limits(ids text[]) RETURNS TABLE(type text, org_id 
                  CROSS JOIN LATERAL unnest(d.waiting) WITH ORDINALITY AS w (id, nth) OFFSET 0) x
          WHERE j.id = x.id AND j.fleet = -1
     )
-    SELECT d.type, d.org_id, d.limit_key
+    SELECT d.scope, d.org_id, d.limit_key
       FROM decided d
      WHERE NOT d.free
-       AND CASE WHEN d.taken THEN d.held > (SELECT count(*) FROM daybook.lock_limited_places(d.type, d.org_id, d.limit_key)) ELSE true END
+       AND CASE WHEN d.taken THEN d.held > (SELECT count(*) FROM daybook.lock_limited_places(d.scope, d.org_id, d.limit_key)) ELSE true END
 $$;
 
 -- Name: join_unique_job(daybook.jobs, timestamp with time zone, integer); Type: FUNCTION; Schema: daybook; Owner: -
@@ -3474,7 +3485,12 @@ $$;
 -- Name: job_limits; Type: TABLE; Schema: daybook; Owner: -
 
 CREATE TABLE daybook.job_limits (
-    type text NOT NULL COLLATE pg_catalog."C",
+    scope text NOT NULL COLLATE pg_catalog."C",
+    queue text GENERATED ALWAYS AS (
+CASE
+    WHEN starts_with(scope, 'queue/'::text) THEN substr(scope, 7)
+    ELSE NULL::text
+END) STORED COLLATE pg_catalog."C",
     by text DEFAULT ''::text NOT NULL,
     parallel integer,
     rate integer,
@@ -3486,12 +3502,16 @@ CREATE TABLE daybook.job_limits (
     CONSTRAINT job_limits_parallel_check CHECK ((parallel > 0)),
     CONSTRAINT job_limits_rate_check CHECK ((rate > 0)),
     CONSTRAINT job_limits_rate_seconds_check CHECK (((rate_seconds >= (0.001)::double precision) AND (rate_seconds <= (31536000)::double precision))),
-    CONSTRAINT job_limits_type_check CHECK ((type ~ '^[A-Za-z][A-Za-z0-9_.:-]{0,63}$'::text))
+    CONSTRAINT job_limits_scope_check CHECK ((scope ~ '^(queue/)?[A-Za-z][A-Za-z0-9_.:-]{0,63}$'::text))
 );
 
 -- Name: TABLE job_limits; Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON TABLE daybook.job_limits IS 'Limits by key of types of background jobs';
+COMMENT ON TABLE daybook.job_limits IS 'Limits by key of types of background jobs, and of named queues';
+
+-- Name: COLUMN job_limits.scope; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.job_limits.scope IS 'A type, or queue/ and the name of a queue';
 
 -- Name: COLUMN job_limits.by; Type: COMMENT; Schema: daybook; Owner: -
 
@@ -3507,7 +3527,7 @@ COMMENT ON COLUMN daybook.job_limits.rate IS 'How many attempts of a key begin i
 
 -- Name: COLUMN job_limits.declared; Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON COLUMN daybook.job_limits.declared IS 'Workers set it, as the policy of the type''s handler says; otherwise a person, whose limit they leave alone';
+COMMENT ON COLUMN daybook.job_limits.declared IS 'Programs set it: workers that of a type, as the policy of its handler says; otherwise a person, whose limit they leave alone';
 
 -- Name: limit_key(daybook.job_limits, text, jsonb); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -3518,13 +3538,27 @@ CREATE FUNCTION daybook.limit_key(l daybook.job_limits, org_id text, payload jso
       FROM (SELECT CASE $1.by WHEN '' THEN NULL WHEN 'org_id' THEN $2 ELSE $3 #>> string_to_array(substr($1.by, 9), '.') END AS key) k
 $_$;
 
+-- Name: limit_of(text, text, text, jsonb, text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.limit_of(type text, queue text, org_id text, payload jsonb, limit_key text) RETURNS text[]
+    LANGUAGE sql STABLE
+    AS $_$
+    SELECT ARRAY[x.scope, x.key]
+      FROM (SELECT l.scope, coalesce($5, daybook.limit_key(l, $3, $4)) AS key, l.queue FROM daybook.job_limits l WHERE l.scope IN ($1, 'queue/' || $2)
+             UNION ALL
+            SELECT $1, $5, NULL) x
+     WHERE x.key IS NOT NULL
+     ORDER BY x.queue NULLS LAST
+     LIMIT 1
+$_$;
+
 -- Name: limited_job_changed(daybook.jobs, daybook.jobs); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.limited_job_changed(was daybook.jobs, became daybook.jobs) RETURNS void
     LANGUAGE plpgsql
     AS $$
 DECLARE
-    holds boolean := coalesce(became.fleet >= 0 AND became.finished_at IS NULL AND became.limit_key = was.limit_key, false);
+    holds boolean := coalesce(became.fleet >= 0 AND became.finished_at IS NULL AND (became.limit_scope, became.limit_key) = (was.limit_scope, was.limit_key), false);
 BEGIN
     IF became.limit_key IS NOT NULL AND became.state = 'pending' AND became.fleet <> -1 AND became.fleet = was.fleet
        AND (was.state <> 'pending' OR became.ready_at <> was.ready_at) THEN
@@ -3539,21 +3573,21 @@ BEGIN
         RETURN;
     END IF;
     IF current_setting('transaction_isolation') = 'read committed'
-       AND (NOT EXISTS (SELECT FROM daybook.jobs j WHERE j.type = was.type AND j.org_id = was.org_id AND j.limit_key = was.limit_key AND j.finished_at IS NULL AND j.fleet = -2)
-            OR daybook.pass_on_place(was.type, was.org_id, was.limit_key)) THEN
+       AND (NOT EXISTS (SELECT FROM daybook.jobs j WHERE j.limit_scope = was.limit_scope AND j.org_id = was.org_id AND j.limit_key = was.limit_key AND j.finished_at IS NULL AND j.fleet = -2)
+            OR daybook.pass_on_place(was.limit_scope, was.org_id, was.limit_key)) THEN
         RETURN;
     END IF;
-    INSERT INTO daybook.job_wait_checks (limit_type, org_id, limit_key) VALUES (was.type, was.org_id, was.limit_key);
+    INSERT INTO daybook.job_wait_checks (limit_scope, org_id, limit_key) VALUES (was.limit_scope, was.org_id, was.limit_key);
     PERFORM daybook.wake_job_queue();
 END
 $$;
 
 -- Name: limited_places(text, text, text); Type: FUNCTION; Schema: daybook; Owner: -
 
-CREATE FUNCTION daybook.limited_places(type text, org_id text, key text) RETURNS SETOF daybook.jobs
+CREATE FUNCTION daybook.limited_places(scope text, org_id text, key text) RETURNS SETOF daybook.jobs
     LANGUAGE sql STABLE
     AS $_$
-    SELECT j.* FROM daybook.jobs j WHERE j.type = $1 AND j.org_id = $2 AND j.limit_key = $3 AND j.finished_at IS NULL AND j.fleet >= 0
+    SELECT j.* FROM daybook.jobs j WHERE j.limit_scope = $1 AND j.org_id = $2 AND j.limit_key = $3 AND j.finished_at IS NULL AND j.fleet >= 0
 $_$;
 
 -- Name: lock_class(text); Type: FUNCTION; Schema: daybook; Owner: -
@@ -3598,10 +3632,10 @@ COMMENT ON FUNCTION daybook.lock_configuration(org_id text) IS 'Waits until no t
 
 -- Name: lock_limited_places(text, text, text); Type: FUNCTION; Schema: daybook; Owner: -
 
-CREATE FUNCTION daybook.lock_limited_places(type text, org_id text, key text) RETURNS SETOF text
+CREATE FUNCTION daybook.lock_limited_places(scope text, org_id text, key text) RETURNS SETOF text
     LANGUAGE sql
     AS $_$
-    SELECT j.id FROM daybook.jobs j WHERE j.type = $1 AND j.org_id = $2 AND j.limit_key = $3 AND j.finished_at IS NULL AND j.fleet >= 0
+    SELECT j.id FROM daybook.jobs j WHERE j.limit_scope = $1 AND j.org_id = $2 AND j.limit_key = $3 AND j.finished_at IS NULL AND j.fleet >= 0
        FOR NO KEY UPDATE SKIP LOCKED
 $_$;
 
@@ -3921,19 +3955,19 @@ $$;
 
 -- Name: note_limit_rate(text, text, text, timestamp with time zone, timestamp with time zone); Type: FUNCTION; Schema: daybook; Owner: -
 
-CREATE FUNCTION daybook.note_limit_rate(type text, org_id text, key text, next_at timestamp with time zone, look_at timestamp with time zone) RETURNS void
+CREATE FUNCTION daybook.note_limit_rate(scope text, org_id text, key text, next_at timestamp with time zone, look_at timestamp with time zone) RETURNS void
     LANGUAGE plpgsql
     AS $$
 #variable_conflict use_column
 BEGIN
     IF note_limit_rate.look_at IS NULL AND note_limit_rate.next_at <= clock_timestamp() THEN
-        DELETE FROM daybook.job_limit_rates r WHERE r.type = note_limit_rate.type AND r.org_id = note_limit_rate.org_id AND r.limit_key = note_limit_rate.key;
+        DELETE FROM daybook.job_limit_rates r WHERE r.scope = note_limit_rate.scope AND r.org_id = note_limit_rate.org_id AND r.limit_key = note_limit_rate.key;
         RETURN;
     END IF;
-    INSERT INTO daybook.job_limit_rates AS r (type, org_id, limit_key, next_at, look_at)
-    VALUES (note_limit_rate.type, note_limit_rate.org_id, note_limit_rate.key, note_limit_rate.next_at,
+    INSERT INTO daybook.job_limit_rates AS r (scope, org_id, limit_key, next_at, look_at)
+    VALUES (note_limit_rate.scope, note_limit_rate.org_id, note_limit_rate.key, note_limit_rate.next_at,
             greatest(coalesce(note_limit_rate.look_at, note_limit_rate.next_at), clock_timestamp() + interval '10 ms'))
-    ON CONFLICT (type, org_id, limit_key) DO UPDATE SET next_at = excluded.next_at, look_at = excluded.look_at
+    ON CONFLICT (scope, org_id, limit_key) DO UPDATE SET next_at = excluded.next_at, look_at = excluded.look_at
      WHERE (r.next_at, r.look_at) IS DISTINCT FROM (excluded.next_at, excluded.look_at);
 END
 $$;
@@ -4041,24 +4075,24 @@ BEGIN
     IF ids IS NOT NULL THEN
         decided := cardinality(ids);
         FOR asked IN SELECT * FROM daybook.join_limits(ids) LOOP
-            IF NOT daybook.admit_limited(asked.type, asked.org_id, asked.limit_key) THEN
-                INSERT INTO daybook.job_wait_checks (limit_type, org_id, limit_key) VALUES (asked.type, asked.org_id, asked.limit_key);
+            IF NOT daybook.admit_limited(asked.scope, asked.org_id, asked.limit_key) THEN
+                INSERT INTO daybook.job_wait_checks (limit_scope, org_id, limit_key) VALUES (asked.scope, asked.org_id, asked.limit_key);
                 again := again + 1;
             END IF;
         END LOOP;
         PERFORM daybook.wake_job_queue();
     END IF;
-    -- The bucket of a key that is at rest goes, and so does that of a type without a rate.
+    -- The bucket of a key that is at rest goes, and so does that of a scope without a rate.
     DELETE FROM daybook.job_limit_rates r
      USING (SELECT *
               FROM daybook.job_limit_rates x
              WHERE x.look_at BETWEEN first AND due
              ORDER BY x.look_at
              LIMIT batch) d
-     WHERE r.type = d.type AND r.org_id = d.org_id AND r.limit_key = d.limit_key
-       AND (r.next_at <= clock_timestamp() AND NOT EXISTS (SELECT FROM daybook.jobs j WHERE j.type = r.type AND j.org_id = r.org_id AND j.limit_key = r.limit_key AND j.finished_at IS NULL AND j.fleet = -2)
-            OR NOT EXISTS (SELECT FROM daybook.job_limits l WHERE l.type = r.type AND l.rate IS NOT NULL));
-    FOR asked IN SELECT r.type, r.org_id, r.limit_key, r.look_at, row_number() OVER (ORDER BY r.look_at) AS nth
+     WHERE r.scope = d.scope AND r.org_id = d.org_id AND r.limit_key = d.limit_key
+       AND (r.next_at <= clock_timestamp() AND NOT EXISTS (SELECT FROM daybook.jobs j WHERE j.limit_scope = r.scope AND j.org_id = r.org_id AND j.limit_key = r.limit_key AND j.finished_at IS NULL AND j.fleet = -2)
+            OR NOT EXISTS (SELECT FROM daybook.job_limits l WHERE l.scope = r.scope AND l.rate IS NOT NULL));
+    FOR asked IN SELECT r.scope, r.org_id, r.limit_key, r.look_at, row_number() OVER (ORDER BY r.look_at) AS nth
                    FROM daybook.job_limit_rates r
                   WHERE r.look_at BETWEEN first AND due
                   ORDER BY r.look_at
@@ -4067,7 +4101,7 @@ BEGIN
         IF asked.nth = batch THEN
             left_from := least(left_from, asked.look_at);
         END IF;
-        IF NOT daybook.admit_limited(asked.type, asked.org_id, asked.limit_key) THEN
+        IF NOT daybook.admit_limited(asked.scope, asked.org_id, asked.limit_key) THEN
             again := again + 1;
         END IF;
     END LOOP;
@@ -4076,7 +4110,7 @@ $$;
 
 -- Name: pass_on_place(text, text, text); Type: FUNCTION; Schema: daybook; Owner: -
 
-CREATE FUNCTION daybook.pass_on_place(type text, org_id text, key text) RETURNS boolean
+CREATE FUNCTION daybook.pass_on_place(scope text, org_id text, key text) RETURNS boolean
     LANGUAGE plpgsql
     SET enable_seqscan TO 'off'
     SET enable_bitmapscan TO 'off'
@@ -4092,13 +4126,13 @@ BEGIN
            first_ready_at = CASE WHEN j.run_count = 0 THEN clock_timestamp() ELSE j.first_ready_at END, updated_at = clock_timestamp()
      WHERE j.id = (SELECT n.id
                      FROM daybook.jobs n
-                    WHERE n.type = pass_on_place.type AND n.org_id = pass_on_place.org_id AND n.limit_key = pass_on_place.key AND n.finished_at IS NULL AND n.fleet = -2
+                    WHERE n.limit_scope = pass_on_place.scope AND n.org_id = pass_on_place.org_id AND n.limit_key = pass_on_place.key AND n.finished_at IS NULL AND n.fleet = -2
                     ORDER BY n.priority, n.ready_at, n.id
                     LIMIT 1
                       FOR NO KEY UPDATE SKIP LOCKED)
        AND j.fleet = -2
-       AND (SELECT l.rate IS NULL AND l.parallel > (SELECT count(*) FROM daybook.limited_places(pass_on_place.type, pass_on_place.org_id, pass_on_place.key))
-              FROM daybook.job_limits l WHERE l.type = pass_on_place.type)
+       AND (SELECT l.rate IS NULL AND l.parallel > (SELECT count(*) FROM daybook.limited_places(pass_on_place.scope, pass_on_place.org_id, pass_on_place.key))
+              FROM daybook.job_limits l WHERE l.scope = pass_on_place.scope)
     RETURNING j.fleet INTO crew;
     IF NOT FOUND THEN
         RETURN false;
@@ -4995,17 +5029,24 @@ $$;
 
 COMMENT ON FUNCTION daybook.set_hooks(org_id text, hooks text[], OUT changed boolean) IS 'Puts on record which hooks are called with an organization''s postings; null: those of daybook.defaults; empty: none';
 
--- Name: set_job_limit(text, text, integer, integer, double precision, boolean); Type: FUNCTION; Schema: daybook; Owner: -
+-- Name: set_job_limit(text, text, integer, integer, double precision, boolean, text); Type: FUNCTION; Schema: daybook; Owner: -
 
-CREATE FUNCTION daybook.set_job_limit(type text, by text DEFAULT ''::text, parallel integer DEFAULT NULL::integer, rate integer DEFAULT NULL::integer, rate_seconds double precision DEFAULT NULL::double precision, declared boolean DEFAULT false) RETURNS boolean
+CREATE FUNCTION daybook.set_job_limit(type text DEFAULT NULL::text, by text DEFAULT ''::text, parallel integer DEFAULT NULL::integer, rate integer DEFAULT NULL::integer, rate_seconds double precision DEFAULT NULL::double precision, declared boolean DEFAULT false, queue text DEFAULT NULL::text) RETURNS boolean
     LANGUAGE plpgsql
     AS $_$
 #variable_conflict use_column
 DECLARE
+    of  CONSTANT text := coalesce('queue/' || set_job_limit.queue, set_job_limit.type);
     per CONSTANT double precision := CASE WHEN set_job_limit.rate IS NOT NULL THEN coalesce(set_job_limit.rate_seconds, 1) END;
 BEGIN
-    IF (set_job_limit.type ~ '^[A-Za-z][A-Za-z0-9_.:-]{0,63}$') IS NOT TRUE THEN
+    IF num_nonnulls(set_job_limit.type, set_job_limit.queue) <> 1 THEN
+        RAISE EXCEPTION 'a limit is of a type or of a queue' USING ERRCODE = 'DB010', HINT = 'give one of both';
+    END IF;
+    IF set_job_limit.type !~ '^[A-Za-z][A-Za-z0-9_.:-]{0,63}$' THEN
         RAISE EXCEPTION 'type must be a letter and then letters, digits, "_", ".", ":" or "-", 64 bytes at most' USING ERRCODE = 'DB010';
+    END IF;
+    IF set_job_limit.queue IS NOT NULL THEN
+        PERFORM daybook.queue_fleet(set_job_limit.queue);
     END IF;
     IF (set_job_limit.by IN ('', 'org_id') OR set_job_limit.by ~ '^payload(\.[^.]+)+$' AND octet_length(set_job_limit.by) <= 255) IS NOT TRUE THEN
         RAISE EXCEPTION 'a limit cannot be by %', coalesce(quote_literal(set_job_limit.by), 'null')
@@ -5015,11 +5056,11 @@ BEGIN
         RAISE EXCEPTION 'parallel and rate must be at least 1, or null, and a rate is a number of jobs in 0.001 to 31536000 seconds' USING ERRCODE = 'DB010';
     END IF;
     IF num_nonnulls(set_job_limit.parallel, set_job_limit.rate) = 0 THEN
-        DELETE FROM daybook.job_limits l WHERE l.type = set_job_limit.type AND (l.declared OR NOT set_job_limit.declared);
+        DELETE FROM daybook.job_limits l WHERE l.scope = of AND (l.declared OR NOT set_job_limit.declared);
     ELSE
-        INSERT INTO daybook.job_limits AS l (type, by, parallel, rate, rate_seconds, declared)
-        VALUES (set_job_limit.type, set_job_limit.by, set_job_limit.parallel, set_job_limit.rate, per, set_job_limit.declared)
-        ON CONFLICT (type) DO UPDATE
+        INSERT INTO daybook.job_limits AS l (scope, by, parallel, rate, rate_seconds, declared)
+        VALUES (of, set_job_limit.by, set_job_limit.parallel, set_job_limit.rate, per, set_job_limit.declared)
+        ON CONFLICT (scope) DO UPDATE
            SET by = excluded.by, parallel = excluded.parallel, rate = excluded.rate, rate_seconds = excluded.rate_seconds, declared = excluded.declared,
                updated_at = clock_timestamp()
          WHERE (l.declared OR NOT excluded.declared)
@@ -5028,15 +5069,15 @@ BEGIN
     IF NOT FOUND THEN
         RETURN false;
     END IF;
-    INSERT INTO daybook.job_wait_checks (limit_type, org_id, limit_key, limit_all) VALUES (set_job_limit.type, '', '', true);
+    INSERT INTO daybook.job_wait_checks (limit_scope, org_id, limit_key, limit_all) VALUES (of, '', '', true);
     PERFORM daybook.wake_job_queue();
     RETURN true;
 END
 $_$;
 
--- Name: FUNCTION set_job_limit(type text, by text, parallel integer, rate integer, rate_seconds double precision, declared boolean); Type: COMMENT; Schema: daybook; Owner: -
+-- Name: FUNCTION set_job_limit(type text, by text, parallel integer, rate integer, rate_seconds double precision, declared boolean, queue text); Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON FUNCTION daybook.set_job_limit(type text, by text, parallel integer, rate integer, rate_seconds double precision, declared boolean) IS 'Limits the jobs of a type by key: parallel run at a time, rate attempts begin in rate_seconds; without both the limit goes';
+COMMENT ON FUNCTION daybook.set_job_limit(type text, by text, parallel integer, rate integer, rate_seconds double precision, declared boolean, queue text) IS 'Limits the jobs of a type, or of a named queue, by key: parallel run at a time, rate attempts begin in rate_seconds; without both the limit goes';
 
 -- Name: set_queue(text, text, integer, integer, double precision, integer, text, integer, text); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -7826,7 +7867,7 @@ COMMENT ON COLUMN daybook.job_deliveries.reference IS 'What the channel calls th
 -- Name: job_limit_rates; Type: TABLE; Schema: daybook; Owner: -
 
 CREATE TABLE daybook.job_limit_rates (
-    type text NOT NULL COLLATE pg_catalog."C",
+    scope text NOT NULL COLLATE pg_catalog."C",
     org_id text NOT NULL COLLATE pg_catalog."C",
     limit_key text NOT NULL COLLATE pg_catalog."C",
     next_at timestamp with time zone NOT NULL,
@@ -7971,10 +8012,10 @@ CREATE TABLE daybook.job_wait_checks (
     awaits text COLLATE pg_catalog."C",
     job_id text COLLATE pg_catalog."C",
     queue text COLLATE pg_catalog."C",
-    limit_type text COLLATE pg_catalog."C",
+    limit_scope text COLLATE pg_catalog."C",
     limit_key text COLLATE pg_catalog."C",
     limit_all boolean DEFAULT false NOT NULL,
-    CONSTRAINT job_wait_checks_check CHECK (((num_nonnulls(sequence, awaits, job_id, queue, limit_type) = 1) AND ((num_nonnulls(sequence, limit_type) = 0) = (org_id IS NULL)) AND ((limit_type IS NULL) = (limit_key IS NULL))))
+    CONSTRAINT job_wait_checks_check CHECK (((num_nonnulls(sequence, awaits, job_id, queue, limit_scope) = 1) AND ((num_nonnulls(sequence, limit_scope) = 0) = (org_id IS NULL)) AND ((limit_scope IS NULL) = (limit_key IS NULL))))
 );
 
 -- Name: job_wait_checks_id_seq; Type: SEQUENCE; Schema: daybook; Owner: -
@@ -8682,12 +8723,12 @@ ALTER TABLE ONLY daybook.job_deliveries
 -- Name: job_limit_rates job_limit_rates_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
 
 ALTER TABLE ONLY daybook.job_limit_rates
-    ADD CONSTRAINT job_limit_rates_pkey PRIMARY KEY (type, org_id, limit_key);
+    ADD CONSTRAINT job_limit_rates_pkey PRIMARY KEY (scope, org_id, limit_key);
 
 -- Name: job_limits job_limits_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
 
 ALTER TABLE ONLY daybook.job_limits
-    ADD CONSTRAINT job_limits_pkey PRIMARY KEY (type);
+    ADD CONSTRAINT job_limits_pkey PRIMARY KEY (scope);
 
 -- Name: job_links job_links_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
 
@@ -8971,7 +9012,7 @@ CREATE UNIQUE INDEX jobs_key ON daybook.jobs USING btree (idempotency_key, org_i
 
 -- Name: jobs_limited; Type: INDEX; Schema: daybook; Owner: -
 
-CREATE INDEX jobs_limited ON daybook.jobs USING btree (type, org_id, limit_key, fleet, priority, ready_at, id) WHERE ((limit_key IS NOT NULL) AND (finished_at IS NULL));
+CREATE INDEX jobs_limited ON daybook.jobs USING btree (limit_scope, org_id, limit_key, fleet, priority, ready_at, id) WHERE ((limit_key IS NOT NULL) AND (finished_at IS NULL));
 
 -- Name: jobs_queue; Type: INDEX; Schema: daybook; Owner: -
 
@@ -9180,6 +9221,11 @@ ALTER TABLE ONLY daybook.confirmations
 
 ALTER TABLE ONLY daybook.console_sessions
     ADD CONSTRAINT console_sessions_token_id_fkey FOREIGN KEY (token_id) REFERENCES daybook.api_tokens(id) ON DELETE CASCADE;
+
+-- Name: job_limits job_limits_queue_fkey; Type: FK CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.job_limits
+    ADD CONSTRAINT job_limits_queue_fkey FOREIGN KEY (queue) REFERENCES daybook.queues(name) ON DELETE CASCADE;
 
 -- Name: job_links job_links_job_id_fkey; Type: FK CONSTRAINT; Schema: daybook; Owner: -
 

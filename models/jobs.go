@@ -2,6 +2,7 @@ package models
 
 import (
 	"encoding/json"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -65,11 +66,18 @@ const (
 // a job is.
 func ValidQueueName(s string) bool { return ValidJobType(s) }
 
-// ValidLimitBy reports whether a limit can be by it: org_id, a member of the payload such as
-// payload.account_id, or nothing.
-func ValidLimitBy(s string) bool {
-	path, ofPayload := strings.CutPrefix(s, "payload.")
-	return s == "" || s == "org_id" || ofPayload && len(s) <= 255 && !slices.Contains(strings.Split(path, "."), "")
+// ValidLimit reports whether a limit by key can be kept: parallel or rate is at least 1, and per, if it
+// is given, is the time of a rate, a millisecond to 365 days. by is org_id, a member of the payload such
+// as payload.account_id, or nothing.
+func ValidLimit(by string, parallel, rate int, per time.Duration) bool {
+	path, ofPayload := strings.CutPrefix(by, "payload.")
+	switch {
+	case parallel < 0 || rate < 0 || parallel == 0 && rate == 0 || max(parallel, rate) > math.MaxInt32:
+		return false
+	case per != 0 && (rate == 0 || per < time.Millisecond || per > 365*24*time.Hour):
+		return false
+	}
+	return by == "" || by == "org_id" || ofPayload && len(by) <= 255 && !slices.Contains(strings.Split(path, "."), "")
 }
 
 // ValidJobType reports whether a text can be the type of a job: a letter and then letters, digits,
@@ -162,8 +170,10 @@ type Job struct {
 	Sequence *string `gorm:"column:sequence" json:"sequence,omitempty"`
 	// DebounceKey is the key of the requests that the job has gathered; nil: it is not debounced.
 	DebounceKey *string `gorm:"column:debounce_key" json:"debounce_key,omitempty"`
-	// LimitKey is what it shares its type's limit with; nil: it has no limit.
-	LimitKey *string `gorm:"column:limit_key" json:"limit_key,omitempty"`
+	// LimitKey is what it shares a limit with, LimitScope whose limit: its type's, or, as queue/ and the
+	// name, its queue's. Nil: it has no limit.
+	LimitKey   *string `gorm:"column:limit_key" json:"limit_key,omitempty"`
+	LimitScope *string `gorm:"column:limit_scope" json:"limit_scope,omitempty"`
 	// Awaited says that other jobs may wait for its end, also those of its LimitKey, that it has waited
 	// for a callback, or that it has kept steps.
 	Awaited bool `gorm:"column:awaited" json:"awaited,omitempty"`

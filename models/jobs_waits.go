@@ -8,3 +8,6 @@ var waits = time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
 // Waits reports whether the job waits for its turn in its sequence or for other jobs. FirstReadyAt
 // is when it is to be due after that.
 func (j *Job) Waits() bool { return j.State == JobPending && j.ReadyAt.Equal(waits) }
+
+// InLine reports whether the job's time has come, and it waits for the limit of its key.
+func (j *Job) InLine() bool { return j.State == JobPending && j.Fleet == -2 }

@@ -96,9 +96,10 @@ type JobOptions struct {
 	// must be completed. With an empty After the job waits for none, whichever this is, so that a
 	// list of jobs to wait for may turn out empty.
 	AfterAnyEnd bool
-	// LimitKey is what the job shares its type's limit with (jobs.Policy.Limit): the jobs of one type,
-	// organization and key, such as those for one customer's account. It goes before what Limit.By
-	// says. Without a limit of the type it has no effect. Empty: what Limit.By says.
+	// LimitKey is what the job shares the limit of its queue or its type with (NamedQueue.Limit,
+	// jobs.Policy.Limit): the jobs of one organization and key, such as those for one customer's
+	// account. It goes before what Limit.By says. Without a limit it has no effect. Empty: what
+	// Limit.By says.
 	LimitKey string
 	// Encryption encrypts the members of the payload that Encrypt names, or the payload itself
 	// (EncryptedPayload). Where none is named it does nothing; nil: where some are, the job is refused.

@@ -69,6 +69,60 @@ func TestLimitKeyFollowsThePayload(t *testing.T) {
 	assert.Equal(t, "own", key(waits))
 }
 
+// TestQueueWithALimit: a program declares a queue's limit by key, a person's goes before it, and it goes
+// with the queue.
+func TestQueueWithALimit(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	set := func(l queue.Limit) error {
+		return queue.SetQueue(t.Context(), b.Pool, queue.NamedQueue{Name: "bank", Limit: l})
+	}
+	limits := func() (found string) {
+		const read = `SELECT coalesce(string_agg(concat_ws(' ', scope, by, parallel, rate, rate_seconds, declared), ', '), '') FROM daybook.job_limits`
+		require.NoError(t, b.Pool.QueryRow(t.Context(), read).Scan(&found))
+		return found
+	}
+	for _, l := range []queue.Limit{
+		{By: "payload.account"},
+		{By: "account", Parallel: 1},
+		{Parallel: -1},
+		{Parallel: 1, Per: time.Second},
+		{Rate: 1, Per: time.Microsecond},
+		{Parallel: 1 << 40},
+	} {
+		require.ErrorIs(t, set(l), queue.ErrInvalid, "%+v", l)
+	}
+	require.NoError(t, set(queue.Limit{By: "payload.account", Parallel: 2, Rate: 10}))
+	assert.Equal(t, "queue/bank payload.account 2 10 1 t", limits())
+	b.exec(`SELECT daybook.set_job_limit(queue => 'bank', by => 'org_id', parallel => 3)`)
+	require.NoError(t, set(queue.Limit{By: "payload.account", Parallel: 2}))
+	assert.Equal(t, "queue/bank org_id 3 f", limits(), "a person's stays")
+	b.exec(`SELECT daybook.set_job_limit(queue => 'bank')`)
+	require.NoError(t, set(queue.Limit{By: "payload.account", Parallel: 2}))
+	assert.Equal(t, "queue/bank payload.account 2 t", limits())
+	require.NoError(t, set(queue.Limit{}))
+	assert.Empty(t, limits())
+	require.NoError(t, set(queue.Limit{Parallel: 2}))
+	require.NoError(t, queue.DeleteQueue(t.Context(), b.Pool, "bank"))
+	assert.Empty(t, limits())
+	_, err := b.Pool.Exec(t.Context(), `SELECT daybook.set_job_limit(queue => 'bank', parallel => 3)`)
+	require.ErrorContains(t, err, "DB023")
+}
+
+// TestClaimsKeepLimitsOfQueues: claims by SQL of several types get no more jobs of a key than the limit
+// of their queue says.
+func TestClaimsKeepLimitsOfQueues(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.exec(`SELECT daybook.set_queue('bank'), daybook.set_job_limit(queue => 'bank', parallel => 2)`)
+	b.exec(`SELECT daybook.start_job_worker('a', '{v,w}')`)
+	b.exec(`SELECT daybook.enqueue_job('o', t, '{}', queue => 'bank', limit_key => 'k') FROM unnest('{v,w,v,w}'::text[]) t`)
+	first := b.claims("a", 10)
+	require.Len(t, first, 2)
+	b.exec(`SELECT daybook.complete_job($1, $2)`, first[0].JobID, first[0].Fence)
+	assert.Len(t, b.claims("a", 10), 1)
+}
+
 // TestEditedJobFreesItsPlace: a job that holds a place of a key and gets another one leaves it to the
 // next.
 func TestEditedJobFreesItsPlace(t *testing.T) {

@@ -11,6 +11,24 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
+// Limit bounds the jobs of one organization and key, over all workers: those of a type
+// (jobs.Policy.Limit), or of a named queue, whatever their types (NamedQueue.Limit). A job has one: its
+// queue's, if that gives it a key, or else its type's. A key that is at its limit holds up no other
+// job, and costs nothing while it has no open jobs. docs/limits.md.
+type Limit struct {
+	// By is what the key of a job is that was enqueued without a LimitKey: "org_id", or a member of
+	// the payload, such as "payload.account_id". A job without such a member has no key. Empty: the
+	// jobs with a LimitKey alone have one.
+	By string
+	// Parallel is how many jobs of a key run at a time; 0: any number. A job that waits for its next
+	// attempt is not counted.
+	Parallel int
+	// Rate is how many attempts of a key begin in the time Per, evenly; 0: any number. Per is a second
+	// by default.
+	Rate int
+	Per  time.Duration
+}
+
 // NamedQueue is a named queue of background jobs: jobs that are enqueued in it (JobOptions.Queue)
 // have its limits besides those of their type, and are worked by the workers of its fleet. The zero
 // value of each field is no limit.
@@ -35,23 +53,33 @@ type NamedQueue struct {
 	Burst int
 	// Owner is the team or contact responsible.
 	Owner string
+	// Limit bounds its jobs by key, such as those for one customer's account.
+	Limit Limit
 }
 
 // SetQueue makes a named queue, or gives it these settings, in the transaction q. Call it when a
 // program starts: it changes nothing where nothing is to be changed. A pause stays. Open jobs go to
 // the fleet that is named. Where a person has set the queue (`daybook queues set`, the HTTP API,
-// the console), the settings are kept and count when that is taken back (`daybook queues release`).
+// the console), the settings are kept and count when that is taken back (`daybook queues release`);
+// a Limit that a person has set (`daybook jobs limit --queue`) stays until it is removed.
 //
-// Errors: ErrInvalid, ErrInvalidText (of Owner), ErrNoQuerier, ErrNoTransaction (a GORM handle
+// Errors: ErrInvalid, ErrInvalidText (of Owner, or of the Limit's By), ErrNoQuerier, ErrNoTransaction (a GORM handle
 // outside of a transaction).
 func SetQueue(ctx context.Context, q Querier, u NamedQueue) error {
 	if err := cmp.Or(check(q), u.check()); err != nil {
 		return err
 	}
-	return store.SetQueue(ctx, q, store.NamedQueue{
+	err := store.SetQueue(ctx, q, store.NamedQueue{
 		Name: u.Name, Fleet: u.Fleet, MaxParallel: u.MaxParallel, PerProcess: u.PerProcess, Rate: u.Rate,
 		RateSeconds: u.Per.Seconds(), RateBurst: u.Burst, Owner: u.Owner,
 	})
+	if err == nil {
+		_, err = store.SetKeyLimit(ctx, q, store.KeyLimit{
+			LimitScope: store.LimitScope{Queue: u.Name}, By: u.Limit.By, Parallel: u.Limit.Parallel, Rate: u.Limit.Rate,
+			RateSeconds: u.Limit.Per.Seconds(), Declared: true,
+		})
+	}
+	return err
 }
 
 // longestPer is the longest time of a rate.
@@ -84,8 +112,12 @@ func (u NamedQueue) check() error {
 	case u.Rate == 0 && (u.Per != 0 || u.Burst != 0):
 		return store.Refuse(ErrInvalid, fmt.Sprintf("Per or Burst of the queue %s is set, and Rate is not", u.Name),
 			"set Rate, or leave them 0")
+	case u.Limit != Limit{} && !models.ValidLimit(u.Limit.By, u.Limit.Parallel, u.Limit.Rate, u.Limit.Per):
+		return store.Refuse(ErrInvalid, fmt.Sprintf("Limit of the queue %s cannot be kept", u.Name),
+			"give Parallel or Rate, which are at least 1, Per from a millisecond to 365 days for a rate alone, and By as org_id, "+
+				"a member such as payload.account_id, or nothing")
 	}
-	return checkText("queue's owner", u.Owner)
+	return cmp.Or(checkText("queue's owner", u.Owner), checkText("limit's By", u.Limit.By))
 }
 
 // PauseQueue has nothing of a named queue begin after the commit of q; what has begun is finished.

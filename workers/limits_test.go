@@ -21,18 +21,29 @@ type keyed struct {
 
 func (keyed) JobType() string { return "keyed" }
 
+// rekeyed is a job of another type with the same members.
+type rekeyed keyed
+
+func (rekeyed) JobType() string { return "rekeyed" }
+
 // keyedParallel is how many jobs of a key run at a time.
 const keyedParallel = 2
 
 func registerKeyed(r *jobs.Registry, worker string) {
 	limit := jobs.Limit{By: "payload.key", Parallel: keyedParallel}
-	jobs.Register(r, jobs.Policy{Timeout: time.Hour, Limit: limit}, func(ctx context.Context, job *jobs.Job[keyed]) error {
-		if job.Payload.Stuck && worker == "victim" {
+	work := func(ctx context.Context, stuck bool) error {
+		if stuck && worker == "victim" {
 			<-ctx.Done()
 			return ctx.Err()
 		}
 		time.Sleep(5 * time.Millisecond)
 		return nil
+	}
+	jobs.Register(r, jobs.Policy{Timeout: time.Hour, Limit: limit}, func(ctx context.Context, job *jobs.Job[keyed]) error {
+		return work(ctx, job.Payload.Stuck)
+	})
+	jobs.Register(r, jobs.Policy{Timeout: time.Hour}, func(ctx context.Context, job *jobs.Job[rekeyed]) error {
+		return work(ctx, job.Payload.Stuck)
 	})
 }
 
@@ -46,9 +57,22 @@ SELECT coalesce(max(n), 0) FROM (
 
 // TestKilledWorkerFreesThePlacesOfKeys kills the one of two workers that holds all places of all
 // keys, long after it began: the other works what waits, and never more of a key than its limit says.
+// The limit is that of their type, or that of a queue with jobs of two types.
 func TestKilledWorkerFreesThePlacesOfKeys(t *testing.T) {
 	t.Parallel()
+	for _, in := range []string{"", "bank"} {
+		t.Run("queue "+in, func(t *testing.T) {
+			t.Parallel()
+			testKilledKeyHolder(t, in)
+		})
+	}
+}
+
+func testKilledKeyHolder(t *testing.T, in string) {
 	b := setup(t)
+	require.NoError(t, queue.SetQueue(t.Context(), b.Pool, queue.NamedQueue{
+		Name: "bank", Limit: queue.Limit{By: "payload.key", Parallel: keyedParallel},
+	}))
 	victim := b.process("victim", envNaps+"=yes")
 	b.runJobs(`{}`)
 	keys := []string{"a", "b", "c"}
@@ -56,11 +80,15 @@ func TestKilledWorkerFreesThePlacesOfKeys(t *testing.T) {
 	var all []queue.NewJob
 	for i := range each {
 		for _, key := range keys {
-			all = append(all, queue.NewJob{OrgID: org, Payload: keyed{Key: key, Stuck: i%3 == 2}})
+			var payload queue.Payload = keyed{Key: key, Stuck: i%3 == 2}
+			if in != "" && i%2 == 1 {
+				payload = rekeyed{Key: key, Stuck: i%3 == 2}
+			}
+			all = append(all, queue.NewJob{OrgID: org, Payload: payload, Options: queue.JobOptions{Queue: in}})
 		}
 	}
 	b.eventually("the victim has set its limit", time.Minute, func() bool {
-		return fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.job_limits`) == 1
+		return fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.job_limits`) == 2
 	})
 	_, err := queue.EnqueueJobs(t.Context(), b.Pool, all)
 	require.NoError(t, err)

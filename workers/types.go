@@ -35,7 +35,8 @@ func limitsOf(r *jobs.Registry) (limits []store.KeyLimit) {
 		p := registration.Policy
 		for _, name := range append([]string{registration.Type}, p.Aliases...) {
 			limits = append(limits, store.KeyLimit{
-				Type: name, By: p.Limit.By, Parallel: p.Limit.Parallel, Rate: p.Limit.Rate, RateSeconds: p.Limit.Per.Seconds(),
+				LimitScope: store.LimitScope{Type: name}, By: p.Limit.By, Parallel: p.Limit.Parallel, Rate: p.Limit.Rate,
+				RateSeconds: p.Limit.Per.Seconds(),
 			})
 		}
 	}

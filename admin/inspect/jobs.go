@@ -39,19 +39,28 @@ const (
 	WaitsForJobs Waits = listing.WaitsForJobs
 	// WaitsForCallback: an answer from outside has not come.
 	WaitsForCallback Waits = listing.WaitsForCallback
+	// WaitsForLimit: the jobs of its limit's key that may run do, or their rate is used up.
+	WaitsForLimit Waits = listing.WaitsForLimit
 )
 
 // WaitsFor is one thing that a job waits for.
 type WaitsFor struct {
-	// What is "turn", "job" or "callback".
+	// What is "turn", "job", "callback" or "limit".
 	What string
-	// ID is that of the other job, for a turn that of the job which has it, or the name of the
-	// callback.
+	// ID is that of the other job, for a turn that of the job which has it, the name of the callback,
+	// or the key of the limit.
 	ID string
 	// State is that of the other job; empty: it was removed, or there is none.
 	State models.JobState
 	// Until is the deadline of a callback.
 	Until *time.Time
+	// Of a limit: Queue is the named queue whose limit it is; empty: that of the job's type. AtWork jobs
+	// of the key run or are about to, of Parallel that may, and Ahead stand before this one in line, each
+	// counted up to 1,000. Rate attempts begin in RateSeconds at most. Parallel or Rate 0: any number.
+	Queue                   string
+	AtWork, Parallel, Ahead int
+	Rate                    int
+	RateSeconds             float64
 }
 
 // JobPage is a part of a list of background jobs.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daybook-dev/daybook/cmd/daybook/look"
+	"github.com/daybook-dev/daybook/failure"
 	"github.com/daybook-dev/daybook/internal/answers"
 	"github.com/daybook-dev/daybook/internal/watching/health"
 )
@@ -74,4 +76,33 @@ func TestWaitingJobsAreShownAsWaiting(t *testing.T) {
 	require.NoError(t, err)
 	b.json(&s, "status", "--no-temporal")
 	assert.EqualValues(t, 0, s.Queues[1].Waiting)
+}
+
+// TestLimitsOfQueues: a queue is limited by key as a type is, and a job in the line says how many are at
+// work and ahead of it.
+func TestLimitsOfQueues(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	for args, exit := range map[string]int{
+		"jobs limit --queue bnak --parallel 2": failure.ExitNotFound, "jobs limits --queue bnak": failure.ExitNotFound,
+		"jobs limit mail --queue bank --parallel 2": failure.ExitUsage, "jobs limit --parallel 2": failure.ExitUsage,
+		"jobs limits mail --queue bank": failure.ExitUsage,
+	} {
+		r := b.run(strings.Fields(args)...)
+		assert.Equal(t, exit, r.exit, "%s: %s", args, r.err)
+	}
+	b.ok("queues", "create", "bank")
+	assert.Contains(t, b.ok("jobs", "limit", "--queue", "bank", "--by", "org_id", "--parallel", "2"),
+		"The limit of the queue bank is set.")
+	assert.Regexp(t, `(?m)^TYPE +QUEUE +BY .*\n +bank +org_id +2 +a person$`, b.ok("jobs", "limits"))
+	var last string
+	for range 4 {
+		last = b.background("mail", "--org", "acme", "--queue", "bank")
+		_, err := b.Pool.Exec(t.Context(), `SELECT daybook.check_waits()`)
+		require.NoError(t, err)
+	}
+	assert.Regexp(t, `(?m)^acme +acme +2 +2 `, b.ok("jobs", "limits", "--queue", "bank"))
+	assert.Contains(t, b.ok("jobs", "show", last),
+		"the limit of its key acme in the queue bank: 2 of 2 at work, 1 ahead of it")
+	assert.Contains(t, b.ok("jobs", "limit", "--queue", "bank", "--remove"), "The limit of the queue bank is removed.")
 }

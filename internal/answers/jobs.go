@@ -44,7 +44,7 @@ type Job struct {
 	MinVersion      int        `json:"minVersion,omitempty" doc:"The lowest version of the type's handler that may work it; absent: any"`
 	Waits           bool       `json:"waits,omitempty" doc:"It waits for its turn or for other jobs; runAt is when it is to be due after that"`
 	Sequence        string     `json:"sequence,omitempty" doc:"The key of its sequence: jobs of one organization and key are worked one after the other"`
-	LimitKey        string     `json:"limitKey,omitempty" doc:"What it shares its type's limit with"`
+	LimitKey        string     `json:"limitKey,omitempty" doc:"What it shares the limit of its queue or its type with"`
 	DebounceKey     string     `json:"debounceKey,omitempty" doc:"The key of the requests that it has gathered"`
 	TraceParent     string     `json:"traceparent,omitempty" doc:"The trace of the request that made it, as W3C Trace Context writes it"`
 }
@@ -160,14 +160,31 @@ func jobStep(s *store.Step) JobStep {
 
 // WaitsFor is one thing that a job waits for.
 type WaitsFor struct {
-	What  string     `json:"what" enum:"job,turn,callback,limit" doc:"turn: its turn in its sequence; limit: the jobs of its limitKey"`
-	ID    string     `json:"id" doc:"That of the other job, for a turn that of the job which has it, the callback's name, or the limitKey"`
-	State string     `json:"state,omitempty" doc:"The other job's; absent: it was removed, or there is none"`
-	Until *time.Time `json:"until,omitempty" doc:"The deadline of a callback"`
+	What  string         `json:"what" enum:"job,turn,callback,limit" doc:"turn: its turn in its sequence; limit: the jobs of its limitKey"`
+	ID    string         `json:"id" doc:"That of the other job, for a turn that of the job which has it, the callback's name, or the limitKey"`
+	State string         `json:"state,omitempty" doc:"The other job's; absent: it was removed, or there is none"`
+	Until *time.Time     `json:"until,omitempty" doc:"The deadline of a callback"`
+	Limit *WaitsForLimit `json:"limit,omitempty" doc:"How the limit that it waits for stands"`
+}
+
+// WaitsForLimit is how a limit by key stands for a job that waits for it.
+type WaitsForLimit struct {
+	Queue       string  `json:"queue,omitempty" doc:"The named queue whose limit it is; absent: that of the job's type"`
+	AtWork      int     `json:"atWork" doc:"The key's jobs that run or are about to; 1000: or more"`
+	Parallel    int     `json:"parallel,omitempty" doc:"How many may; absent: any number"`
+	Rate        int     `json:"rate,omitempty" doc:"How many attempts of the key begin in rateSeconds at most; absent: any number"`
+	RateSeconds float64 `json:"rateSeconds,omitempty" doc:"The time of rate"`
+	Ahead       int     `json:"ahead" doc:"How many of the key stand before it in line; 1000: or more"`
 }
 
 func waitsFor(w *listing.WaitsFor) WaitsFor {
-	return WaitsFor{What: w.What, ID: w.ID, State: string(w.State), Until: w.Until}
+	out := WaitsFor{What: w.What, ID: w.ID, State: string(w.State), Until: w.Until}
+	if w.What == listing.WaitsForLimit {
+		out.Limit = &WaitsForLimit{
+			Queue: w.Queue, AtWork: w.AtWork, Parallel: w.Parallel, Rate: w.Rate, RateSeconds: w.RateSeconds, Ahead: w.Ahead,
+		}
+	}
+	return out
 }
 
 // TypeStats counts the background jobs of a type in a state.

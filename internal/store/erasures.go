@@ -153,7 +153,7 @@ WITH looked AS MATERIALIZED (
      UNION ALL
     (SELECT j.id FROM daybook.jobs j WHERE @kind = '' AND j.org_id = @org AND j.state::text IN ('completed', 'cancelled') AND j.id > @behind ORDER BY j.id LIMIT @batch)
 ), doomed AS MATERIALIZED (
-    SELECT j.id, j.type, j.limit_key
+    SELECT j.id, j.limit_scope, j.limit_key
       FROM looked JOIN daybook.jobs j USING (id)
      WHERE j.org_id = @org AND j.state IN ('completed', 'cancelled')
        FOR UPDATE OF j SKIP LOCKED
@@ -166,7 +166,7 @@ WITH looked AS MATERIALIZED (
 ), steps AS (
     DELETE FROM daybook.job_steps s USING doomed d WHERE s.job_id = d.id RETURNING 1
 ), rates AS (
-    DELETE FROM daybook.job_limit_rates r USING doomed d WHERE r.type = d.type AND r.org_id = @org AND r.limit_key = d.limit_key
+    DELETE FROM daybook.job_limit_rates r USING doomed d WHERE r.scope = d.limit_scope AND r.org_id = @org AND r.limit_key = d.limit_key
 ), links AS (
     DELETE FROM daybook.job_links l USING doomed d WHERE l.job_id = d.id RETURNING 1
 ), adopted AS (

@@ -42,7 +42,7 @@ type NewJob struct {
 	After    []string
 	// AfterAnyEnd: those may have ended in any way.
 	AfterAnyEnd bool
-	// LimitKey is what it shares its type's limit with.
+	// LimitKey is what it shares the limit of its queue or its type with.
 	LimitKey string
 	// Debounce has it wait for further requests; nil: it does not.
 	Debounce *Debounce

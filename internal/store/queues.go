@@ -120,9 +120,9 @@ SELECT u.name, u.fleet_name, coalesce(u.max_parallel, 0), coalesce(u.per_process
          LIMIT nullif(@limit::integer, 0)) u
  CROSS JOIN LATERAL (
        SELECT count(*) FILTER (WHERE j.state = 'pending') AS pending,
-              count(*) FILTER (WHERE j.state = 'pending' AND j.ready_at <= statement_timestamp()) AS due,
+              count(*) FILTER (WHERE j.state = 'pending' AND j.fleet <> -2 AND j.ready_at <= statement_timestamp()) AS due,
               count(*) FILTER (WHERE j.state = 'leased') AS leased, count(*) FILTER (WHERE j.state = 'failed') AS failed,
-              min(j.ready_at) FILTER (WHERE j.state = 'pending' AND j.ready_at <= statement_timestamp()) AS oldest
+              min(j.ready_at) FILTER (WHERE j.state = 'pending' AND j.fleet <> -2 AND j.ready_at <= statement_timestamp()) AS oldest
          FROM daybook.jobs j
         WHERE j.queue = u.name AND j.state IN ('pending', 'leased', 'failed')) c
  ORDER BY u.name`

@@ -68,16 +68,16 @@ GRANT INSERT (
 GRANT INSERT (
     id, created_at, updated_at, org_id, type, payload, input_hash, idempotency_key, unique_hash, priority, fleet, state, ready_at, first_ready_at, run_count,
     max_attempts, last_attempted_at, last_error, last_error_code, result, progress, finished_at, generation, cancel_requested, turn_id, fence, leased_generation, worker,
-    attempt_started_at, working, detached, reclaims, capped, counted, traceparent, queue, sequence, awaited, edits, min_version, debounce_key, limit_key
+    attempt_started_at, working, detached, reclaims, capped, counted, traceparent, queue, sequence, awaited, edits, min_version, debounce_key, limit_key, limit_scope
 ), UPDATE (
     id, created_at, updated_at, org_id, type, payload, input_hash, idempotency_key, unique_hash, priority, fleet, state, ready_at, first_ready_at, run_count,
     max_attempts, last_attempted_at, last_error, last_error_code, result, progress, finished_at, generation, cancel_requested, turn_id, fence, leased_generation, worker,
-    attempt_started_at, working, detached, reclaims, capped, counted, traceparent, queue, sequence, awaited, edits, min_version, debounce_key, limit_key
+    attempt_started_at, working, detached, reclaims, capped, counted, traceparent, queue, sequence, awaited, edits, min_version, debounce_key, limit_key, limit_scope
 ) ON daybook.jobs TO daybook_domain;
 GRANT INSERT ON daybook.job_links TO daybook_domain;
 -- What its jobs wait for; who cancels a job releases what waits for it.
 GRANT INSERT, UPDATE, DELETE ON daybook.job_waits, daybook.job_sequences, daybook.job_wait_checks, daybook.job_callbacks, daybook.job_steps TO daybook_domain, daybook_worker;
--- The limits of types by key, and what is left of their rates.
+-- The limits of types and queues by key, and what is left of their rates.
 GRANT INSERT, UPDATE, DELETE ON daybook.job_limits, daybook.job_limit_rates TO daybook_domain, daybook_worker;
 -- A change that mends the cause of errors puts on record which failed jobs workers are to make
 -- pending again.

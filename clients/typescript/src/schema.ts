@@ -508,12 +508,56 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List the limits by key, in the order of the types
+         * List the limits by key, in the order of the types, and then of the named queues
          * @description It wants a token for all organizations.
          *
          *     Scope: `read`.
          */
         get: operations["listLimits"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/limits/queue/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Limit the jobs of a named queue by key, whatever their types
+         * @description A job to which it gives a key has this limit, and not its type's. Without parallel and rate the limit goes: a program that declares one for the queue sets it again when it starts. It wants a token for all organizations.
+         *
+         *     Scope: `operate`.
+         */
+        put: operations["setQueueLimit"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/limits/queue/{name}/keys": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the 50 keys of a named queue that most jobs wait for
+         * @description It wants a token for all organizations.
+         *
+         *     Scope: `read`.
+         */
+        get: operations["listQueueLimitedKeys"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1365,7 +1409,7 @@ export interface components {
             encrypt?: string[];
             /** @description Makes the request repeatable */
             idempotencyKey?: string;
-            /** @description What it shares its type's limit with, such as a customer's account; default what the limit says */
+            /** @description What it shares the limit of its queue or its type with, such as a customer's account; default what the limit says */
             limitKey?: string;
             /** @description What it is about, to find it by */
             links?: components["schemas"]["Link"][];
@@ -1573,7 +1617,7 @@ export interface components {
             idempotencyKey?: string;
             /** Format: date-time */
             lastAttemptedAt?: string;
-            /** @description What it shares its type's limit with */
+            /** @description What it shares the limit of its queue or its type with */
             limitKey?: string;
             links: components["schemas"]["Link"][];
             /**
@@ -1665,17 +1709,19 @@ export interface components {
         };
         KeyLimit: {
             /**
-             * @description What the key of a job is that was enqueued without a limitKey: org_id or a member of the payload; absent: such a job has no limit
+             * @description What the key of a job is that was enqueued without a limitKey: org_id or a member of the payload; absent: such a job has none
              * @example payload.account_id
              */
             by?: string;
-            /** @description The policy of the type's handler says it; false: a person does */
+            /** @description The policy of the type's handler says it, or the program that declares the queue; false: a person does */
             declared: boolean;
             /**
              * Format: int64
              * @description How many jobs of a key run at a time, over all workers; default any number
              */
             parallel?: number;
+            /** @description The named queue whose jobs it limits, of any type; absent: it is a type's */
+            queue?: string;
             /**
              * Format: int64
              * @description How many attempts of a key begin in rateSeconds, over all workers; default any number
@@ -1686,7 +1732,8 @@ export interface components {
              * @description The time of rate; default 1
              */
             rateSeconds?: number;
-            type: string;
+            /** @description The type whose jobs it limits; absent: it is a queue's */
+            type?: string;
             /** Format: date-time */
             updatedAt: string;
         } & {
@@ -1694,7 +1741,7 @@ export interface components {
         };
         LimitSettings: {
             /**
-             * @description What the key of a job is that was enqueued without a limitKey: org_id or a member of the payload; absent: such a job has no limit
+             * @description What the key of a job is that was enqueued without a limitKey: org_id or a member of the payload; absent: such a job has none
              * @example payload.account_id
              */
             by?: string;
@@ -1821,7 +1868,7 @@ export interface components {
             idempotencyKey?: string;
             /** Format: date-time */
             lastAttemptedAt?: string;
-            /** @description What it shares its type's limit with */
+            /** @description What it shares the limit of its queue or its type with */
             limitKey?: string;
             links: components["schemas"]["Link"][];
             /**
@@ -2274,7 +2321,10 @@ export interface components {
         SetLimitResponse: {
             /** @description false: the limit was so already */
             changed: boolean;
-            type: string;
+            /** @description The named queue whose jobs it limits, of any type; absent: it is a type's */
+            queue?: string;
+            /** @description The type whose jobs it limits; absent: it is a queue's */
+            type?: string;
         } & {
             [key: string]: unknown;
         };
@@ -2428,6 +2478,8 @@ export interface components {
         WaitsFor: {
             /** @description That of the other job, for a turn that of the job which has it, the callback's name, or the limitKey */
             id: string;
+            /** @description How the limit that it waits for stands */
+            limit?: components["schemas"]["WaitsForLimit"];
             /** @description The other job's; absent: it was removed, or there is none */
             state?: string;
             /**
@@ -2440,6 +2492,37 @@ export interface components {
              * @enum {string}
              */
             what: "job" | "turn" | "callback" | "limit";
+        } & {
+            [key: string]: unknown;
+        };
+        WaitsForLimit: {
+            /**
+             * Format: int64
+             * @description How many of the key stand before it in line; 1000: or more
+             */
+            ahead: number;
+            /**
+             * Format: int64
+             * @description The key's jobs that run or are about to; 1000: or more
+             */
+            atWork: number;
+            /**
+             * Format: int64
+             * @description How many may; absent: any number
+             */
+            parallel?: number;
+            /** @description The named queue whose limit it is; absent: that of the job's type */
+            queue?: string;
+            /**
+             * Format: int64
+             * @description How many attempts of the key begin in rateSeconds at most; absent: any number
+             */
+            rate?: number;
+            /**
+             * Format: double
+             * @description The time of rate
+             */
+            rateSeconds?: number;
         } & {
             [key: string]: unknown;
         };
@@ -5339,6 +5422,216 @@ export interface operations {
             };
             /** @description Forbidden */
             403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    setQueueLimit: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["LimitSettings"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SetLimitResponse"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unsupported Media Type */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    listQueueLimitedKeys: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListLimitedKeysResponse"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };

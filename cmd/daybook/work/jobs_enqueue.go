@@ -112,7 +112,8 @@ func jobsEnqueueCommand(a *cli.App) *cobra.Command {
 	flags.BoolVar(&o.Unique, "unique", false, "have no second one of the same type and payload while one waits or runs")
 	flags.StringVar(&o.Queue, "queue", "", "the named queue (default the queue default)")
 	flags.StringVar(&o.Sequence, "sequence", "", "work it after the earlier jobs of the organization with this key")
-	flags.StringVar(&o.LimitKey, "limit-key", "", "what it shares its type's limit with, such as a customer's account")
+	flags.StringVar(&o.LimitKey, "limit-key", "",
+		"what it shares the limit of its queue or its type with, such as a customer's account")
 	flags.StringArrayVar(&o.After, "after", nil, "the id of a job that must be completed before; may be repeated")
 	flags.BoolVar(&o.AfterAnyEnd, "after-any-end", false,
 		"have it wait until those jobs have ended in any way, also as dead letters, cancelled or removed")

@@ -33,7 +33,11 @@ func waitsForText(w listing.WaitsFor) string {
 	case "turn":
 		return fmt.Sprintf("its turn, which job %s has (%s)", w.ID, w.State)
 	case "limit":
-		return "the limit of its key " + w.ID
+		of := ""
+		if w.Queue != "" {
+			of = " in the queue " + w.Queue
+		}
+		return "the limit of its key " + w.ID + of + ": " + w.Standing()
 	case "callback":
 		return fmt.Sprintf("the callback %s, until %s", w.ID, cli.OptionalTime(w.Until))
 	default:

@@ -441,7 +441,7 @@ var harmless = map[string]string{
 	"daybook.accounting_returns": "go when a worker has read them",
 	"daybook.job_types":          "names of types", "daybook.job_workers": "names of workers",
 	"daybook.gauges": "figures", "daybook.history": "figures", "daybook.depths": "figures",
-	"daybook.job_limits": "types and numbers",
+	"daybook.job_limits": "types, queues and numbers",
 	"daybook.queues":     "names of queues", "daybook.fleets": "names of fleets", "daybook.queue_rates": "figures",
 	"daybook.organization_rates": "figures",
 	"daybook.job_callbacks":      "goes with its job",

@@ -12,15 +12,16 @@ import (
 	"github.com/daybook-dev/daybook/internal/store/actions"
 )
 
-// Set gives a type a limit, or, when that bounds nothing, takes it away. changed is false where it
-// is so already. It returns store.ErrInvalid for a limit that cannot be.
+// Set gives a type or a queue a limit, or, when that bounds nothing, takes it away. changed is false
+// where it is so already. It returns store.ErrInvalid for a limit that cannot be, and
+// store.ErrQueueUnknown.
 func Set(ctx context.Context, pool *pgxpool.Pool, l store.KeyLimit) (changed bool, err error) {
-	actions.About(ctx, "", l.Type, nil)
+	actions.About(ctx, "", l.String(), nil)
 	err = store.Begin(ctx, pool, func(tx pgx.Tx) (err error) {
 		if changed, err = store.SetKeyLimit(ctx, tx, l); err != nil {
 			return err
 		}
-		return actions.Note(ctx, tx, "", l.Type, map[string]any{"changed": changed})
+		return actions.Note(ctx, tx, "", l.String(), map[string]any{"changed": changed})
 	})
 	return changed && err == nil, err
 }

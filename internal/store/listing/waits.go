@@ -7,6 +7,7 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/text/phrase"
 	"github.com/daybook-dev/daybook/models"
 )
 
@@ -21,6 +22,38 @@ type WaitsFor struct {
 	State models.JobState `gorm:"column:state"`
 	// Until is the deadline of a callback.
 	Until *time.Time `gorm:"column:until"`
+	// Of a limit: Queue is the named queue whose limit it is; empty: that of the job's type. AtWork jobs
+	// of the key run or are about to, of Parallel that may, and Ahead stand before this one in line, each
+	// counted up to MostCounted. Rate attempts begin in RateSeconds at most. Parallel or Rate 0: any number.
+	Queue       string  `gorm:"column:queue"`
+	AtWork      int     `gorm:"column:at_work"`
+	Parallel    int     `gorm:"column:parallel"`
+	Ahead       int     `gorm:"column:ahead"`
+	Rate        int     `gorm:"column:rate"`
+	RateSeconds float64 `gorm:"column:rate_seconds"`
+}
+
+// MostCounted is up to how many jobs of a limit's key are counted.
+const MostCounted = 1000
+
+// Standing says in a few words how a limit that the job waits for stands.
+func (w WaitsFor) Standing() string {
+	text := phrase.Count(int64(w.AtWork))
+	if w.Parallel > 0 {
+		text += " of " + phrase.Count(int64(w.Parallel))
+	}
+	text += " at work, "
+	if w.Rate > 0 {
+		text += phrase.Count(int64(w.Rate)) + " in " + phrase.Duration(time.Duration(w.RateSeconds*float64(time.Second))) +
+			" at most, "
+	}
+	switch w.Ahead {
+	case 0:
+		return text + "none ahead of it"
+	case MostCounted:
+		return text + phrase.Count(MostCounted) + " or more ahead of it"
+	}
+	return text + phrase.Count(int64(w.Ahead)) + " ahead of it"
 }
 
 // What the jobs of a JobFilter wait for.
@@ -69,18 +102,31 @@ func whereWaits(q *gorm.DB, what string) *gorm.DB {
 // waitsFor reads what a job waits for, 100 jobs at most.
 func (l *Listing) waitsFor(ctx context.Context, j *models.Job) ([]WaitsFor, error) {
 	const stmt = `
-SELECT 'turn' AS what, s.holder AS id, coalesce(h.state::text, '') AS state, NULL::timestamptz AS until
+SELECT 'turn' AS what, s.holder AS id, coalesce(h.state::text, '') AS state, NULL::timestamptz AS until,
+       '' AS queue, 0 AS at_work, 0 AS parallel, 0 AS ahead, 0 AS rate, 0 AS rate_seconds
   FROM daybook.job_sequences s
   LEFT JOIN daybook.jobs h ON h.id = s.holder
  WHERE s.org_id = @org AND s.key = @sequence AND s.holder <> @id
 UNION ALL
-SELECT 'job', w.awaits, coalesce(a.state::text, ''), NULL
+SELECT 'job', w.awaits, coalesce(a.state::text, ''), NULL, '', 0, 0, 0, 0, 0
   FROM (SELECT awaits FROM daybook.job_waits WHERE job_id = @id AND num_nulls(ended_as) = 1 ORDER BY awaits LIMIT 100) w
   LEFT JOIN daybook.jobs a ON a.id = w.awaits
 UNION ALL
-SELECT 'limit', j.limit_key, '', NULL FROM daybook.jobs j WHERE j.id = @id AND j.finished_at IS NULL AND j.fleet = -2
+SELECT 'limit', j.limit_key, '', NULL, CASE WHEN j.limit_scope = 'queue/' || j.queue THEN j.queue ELSE '' END,
+       (SELECT count(*) FROM (SELECT FROM daybook.jobs o
+                               WHERE o.limit_scope = j.limit_scope AND o.org_id = j.org_id AND o.limit_key = j.limit_key AND o.finished_at IS NULL AND o.fleet >= 0
+                               LIMIT @most) x),
+       coalesce(l.parallel, 0),
+       (SELECT count(*) FROM (SELECT FROM daybook.jobs o
+                               WHERE o.limit_scope = j.limit_scope AND o.org_id = j.org_id AND o.limit_key = j.limit_key AND o.finished_at IS NULL AND o.fleet = -2
+                                 AND (o.priority, o.ready_at, o.id) < (j.priority, j.ready_at, j.id)
+                               LIMIT @most) x),
+       coalesce(l.rate, 0), coalesce(l.rate_seconds, 0)
+  FROM daybook.jobs j
+  LEFT JOIN daybook.job_limits l ON l.scope = j.limit_scope
+ WHERE j.id = @id AND j.finished_at IS NULL AND j.fleet = -2
 UNION ALL
-SELECT 'callback', c.name, '', max(c.deadline)
+SELECT 'callback', c.name, '', max(c.deadline), '', 0, 0, 0, 0, 0
   FROM daybook.job_callbacks c
  WHERE c.job_id = @id AND c.called_at IS NULL AND c.deadline > clock_timestamp()
  GROUP BY c.name
@@ -89,5 +135,5 @@ SELECT 'callback', c.name, '', max(c.deadline)
 		return nil, nil
 	}
 	return find[WaitsFor]("read what the job waits for",
-		l.db.WithContext(ctx).Raw(stmt, map[string]any{"id": j.ID, "org": j.OrgID, "sequence": store.Value(j.Sequence)}))
+		l.db.WithContext(ctx).Raw(stmt, map[string]any{"id": j.ID, "org": j.OrgID, "sequence": store.Value(j.Sequence), "most": MostCounted}))
 }

@@ -95,6 +95,7 @@ func newConsole(o Options) *console {
 	c.actionsPage()
 	c.workers()
 	c.queues()
+	c.limits()
 	c.organizations()
 	c.schedules()
 	c.tokens()

@@ -80,6 +80,14 @@ func (c *console) queueList(ctx context.Context, r *request) (*view, error) {
 	for i, u := range list {
 		lines[i] = queueLine{u}
 	}
+	limits, err := store.KeyLimits(ctx, c.Pool)
+	if err != nil {
+		return nil, err
+	}
+	limited := make([]limitLine, len(limits))
+	for i, l := range limits {
+		limited[i] = limitLine{l}
+	}
 	form := filters{
 		Action: Root + "queues", Hidden: hiddenOrg(r),
 		Fields: fields(r, field{Name: "fleet", Label: "Fleet"}),
@@ -92,6 +100,13 @@ func (c *console) queueList(ctx context.Context, r *request) (*view, error) {
 		Lead: "Named queues of background jobs: each has limits of its own, and a fleet of workers that works it.",
 		Data: map[string]any{
 			"Queues": lines, "Pager": pagerBy(r, "after", next), "Filters": form, "Filtered": form.Clear != "",
+			"Limits": limited,
+			"Limit": button{
+				Action: Root + "limits/", Label: "Limit a type by key", Tone: "quiet",
+				Confirm: "Of its jobs of one organization and key so many run at a time, or begin in a time, over all workers.",
+				Fields: append([]field{{Name: "type", ID: "limit-type", Label: "Type"}},
+					limitFields("limit-", store.KeyLimit{})...),
+			},
 			"New": button{
 				Action: Root + "queues", Label: "Make a queue", Tone: "quiet",
 				Confirm: "Jobs can be enqueued in it at once.", Fields: append(
@@ -101,19 +116,26 @@ func (c *console) queueList(ctx context.Context, r *request) (*view, error) {
 	}, nil
 }
 
+// most is a number as a form has it; 0: any, which is empty.
+func most(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.Itoa(n)
+}
+
+// secondsGiven is the time of a rate as a form has it; empty: there is no rate.
+func secondsGiven(rate int, seconds float64) string {
+	if rate == 0 {
+		return ""
+	}
+	return strconv.FormatFloat(seconds, 'f', -1, 64)
+}
+
 // queueFields are the settings of a queue as a form asks for them; prefix tells the inputs of one
 // form from those of another.
 func queueFields(prefix string, u store.NamedQueue) []field {
-	most := func(n int) string {
-		if n == 0 {
-			return ""
-		}
-		return strconv.Itoa(n)
-	}
-	seconds := ""
-	if u.Rate > 0 {
-		seconds = strconv.FormatFloat(u.RateSeconds, 'f', -1, 64)
-	}
+	seconds := secondsGiven(u.Rate, u.RateSeconds)
 	return []field{
 		{Name: "fleet", ID: prefix + "fleet", Label: "Fleet", Value: u.Fleet, Placeholder: "the one without a name"},
 		{
@@ -136,6 +158,10 @@ func (c *console) queuePage(ctx context.Context, r *request) (*view, error) {
 		return nil, err
 	}
 	u, err := store.QueueOf(ctx, c.Pool, r.PathValue("name"))
+	if err != nil {
+		return nil, err
+	}
+	limit, err := store.KeyLimitOf(ctx, c.Pool, store.LimitScope{Queue: u.Name})
 	if err != nil {
 		return nil, err
 	}
@@ -170,7 +196,7 @@ func (c *console) queuePage(ctx context.Context, r *request) (*view, error) {
 	return &view{
 		Title: "Queue " + u.Name, Template: "queue", Nav: "queues", Live: true,
 		Trail: []trail{{"Queues", r.link("queues")}}, Data: map[string]any{
-			"Queue": queueLine{u}, "Buttons": buttons,
+			"Queue": queueLine{u}, "Limit": limitLine{limit}, "Buttons": buttons,
 		},
 	}, nil
 }

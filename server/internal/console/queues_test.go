@@ -132,3 +132,46 @@ INSERT INTO daybook.job_workers (id, name, types) VALUES ('w', 'w', '{mail}')`)
 	require.Contains(t, body, "print, fleet shop")
 	require.NotContains(t, body, `href="/console/queues/print">print`, "the page of queues is for a token of all")
 }
+
+// TestLimitsByKey: the page of the queues lists limits by key, the page of each has its keys and its
+// change, and a job in the line says how it stands.
+func TestLimitsByKey(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.signIn("", tokens.ScopeRead, tokens.ScopeOperate)
+	s.exec(`SELECT daybook.set_queue('bank')`)
+	require.Contains(t, s.see("/console/queues"), "No type and no queue is limited by key")
+	require.Regexp(t, `href="/console/limits/queue/bank">none<`, s.see("/console/queues/bank"))
+	status, body := s.post("/console/limits/queue/bank", url.Values{"by": {"org_id"}, "parallel": {"2"}})
+	require.Equal(t, http.StatusOK, status, body)
+	require.Contains(t, body, "<h1>Limit of queue/bank</h1>")
+	require.Contains(t, body, "2 at a time")
+	require.Contains(t, body, "No job waits for it")
+	status, body = s.post("/console/limits/", url.Values{"type": {"mail"}, "rate": {"10"}, "rateSeconds": {"60"}})
+	require.Equal(t, http.StatusOK, status, body)
+	require.Contains(t, body, "10 in 1 min")
+	list := s.see("/console/queues")
+	require.Contains(t, list, `href="/console/limits/queue/bank">queue bank<`)
+	require.Contains(t, list, `href="/console/limits/mail">mail<`)
+	require.Contains(t, s.see("/console/queues/bank"), "2 at a time</a>")
+
+	s.exec(`SELECT daybook.enqueue_job('acme', 'post', '{}', queue => 'bank', ready_at => now() - i * interval '1 minute') FROM generate_series(1, 4) i`)
+	s.exec(`SELECT daybook.check_waits()`)
+	require.Regexp(t, `(?s)<td>acme</td>.*<td class="n">2</td><td class="n">2</td>`, s.see("/console/limits/queue/bank"))
+	var last string
+	require.NoError(t, s.Pool.QueryRow(t.Context(),
+		`SELECT id FROM daybook.jobs WHERE fleet = -2 ORDER BY priority, ready_at, id OFFSET 1`).Scan(&last))
+	body = s.see("/console/jobs/" + last)
+	require.Contains(t, body, `in the queue bank: 2 of 2 at work, 1 ahead of it`)
+	require.Contains(t, body, "waits for the limit of its key")
+
+	status, body = s.post("/console/limits/queue/bank", nil)
+	require.Equal(t, http.StatusOK, status, body)
+	require.Contains(t, body, "<dt>Limit</dt><dd>none</dd>")
+	for path, want := range map[string]int{
+		"/console/limits/queue/none": http.StatusNotFound, "/console/limits/a%20b": http.StatusUnprocessableEntity,
+	} {
+		status, _ = s.post(path, url.Values{"parallel": {"1"}})
+		require.Equal(t, want, status, path)
+	}
+}

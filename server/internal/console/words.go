@@ -35,6 +35,8 @@ type standing struct {
 	cancel             bool
 	// waits: for its turn or for other jobs.
 	waits bool
+	// inLine: the time has come, and the limit of its key is reached.
+	inLine bool
 	// queue is the named queue; empty: none.
 	queue string
 	// minVersion is the lowest version of the type's handler that may work it; 0: any.
@@ -46,7 +48,7 @@ func standingOfJob(j *models.Job) standing {
 		kind: "jobs", org: j.OrgID, jobType: j.Type, state: j.State, attempts: j.RunCount, max: j.MaxAttempts,
 		ready: j.ReadyAt, attempted: j.LastAttemptedAt,
 		code: models.ErrorCode(answers.Text(j.LastErrorCode)), worker: answers.Text(j.Worker), working: j.Working,
-		detached: j.Detached, cancel: j.CancelRequested, waits: j.Waits(),
+		detached: j.Detached, cancel: j.CancelRequested, waits: j.Waits(), inLine: j.InLine(),
 		queue: answers.Text(j.Queue), minVersion: store.Value(j.MinVersion),
 	}
 }
@@ -125,14 +127,16 @@ func (c *console) tellPending(ctx context.Context, r *request, j standing) (stor
 		s.Says = "It waits for its turn or for other jobs, which the page names."
 		return s, nil
 	}
-	if j.ready.After(r.now) {
-		if j.attempts == 0 {
-			s.Says = "It waits for its time, " + ago(r.now, j.ready) + "."
-		} else {
-			s.Says = fmt.Sprintf("It is tried again %s, after %s.", ago(r.now, j.ready),
-				plural(j.attempts, "attempt", "attempts"))
-		}
-	} else {
+	switch {
+	case j.inLine:
+		s.Says = "It has been due for " + phrase.Duration(r.now.Sub(j.ready)) +
+			" and waits for the limit of its key, which the page names."
+	case j.ready.After(r.now) && j.attempts == 0:
+		s.Says = "It waits for its time, " + ago(r.now, j.ready) + "."
+	case j.ready.After(r.now):
+		s.Says = fmt.Sprintf("It is tried again %s, after %s.", ago(r.now, j.ready),
+			plural(j.attempts, "attempt", "attempts"))
+	default:
 		s.Says = "It has been due for " + phrase.Duration(r.now.Sub(j.ready)) + " and waits for a worker."
 	}
 	h, err := c.Listing.Hindrance(ctx, j.kind, j.org, j.jobType, j.queue, j.minVersion)
@@ -180,7 +184,7 @@ func hindered(s *story, h listing.Hindrance, j standing, now time.Time) {
 	case j.kind == "jobs" && h.Handlers == 0:
 		s.Todo = "No worker that runs has a handler for " + j.jobType + ": start one that registers it."
 		s.Mend = &trail{Name: "Workers", Address: address("", "workers")}
-	case now.Sub(j.ready) > time.Minute:
+	case now.Sub(j.ready) > time.Minute && !j.inLine:
 		s.Todo = "It waits longer than a minute: the workers are busy or away. `daybook doctor` says which."
 	}
 }

@@ -77,6 +77,7 @@ func TestEveryOperationThatChangesIsInTheLog(t *testing.T) {
 		"/api/jobs/run":                               "-", // it does what a worker does, once a minute
 		"/api/queues/{name}":                          `{}`,
 		"/api/limits/{type}":                          `{"by":"payload.a","parallel":2}`,
+		"/api/limits/queue/{name}":                    `{"by":"payload.a","parallel":2}`,
 		"/api/queues/{name}/pause":                    "",
 		"/api/queues/{name}/resume":                   "",
 		"/api/queues/{name}/release":                  "",

@@ -24,7 +24,7 @@ type enqueueJobInput struct {
 		Unique         bool           `json:"unique,omitempty" doc:"Have no second one of the same type and payload while one waits or runs"`
 		Queue          string         `json:"queue,omitempty" maxLength:"64" doc:"The named queue; default the queue default"`
 		Sequence       string         `json:"sequence,omitempty" maxLength:"255" doc:"Work it after the earlier jobs of the organization with this key: each begins when the one before it is completed or cancelled"`
-		LimitKey       string         `json:"limitKey,omitempty" maxLength:"255" doc:"What it shares its type's limit with, such as a customer's account; default what the limit says"`
+		LimitKey       string         `json:"limitKey,omitempty" maxLength:"255" doc:"What it shares the limit of its queue or its type with, such as a customer's account; default what the limit says"`
 		After          []string       `json:"after,omitempty" maxItems:"100" doc:"Ids of jobs of the organization that must be completed before it is due"`
 		AfterAnyEnd    bool           `json:"afterAnyEnd,omitempty" doc:"Have it wait until those of after have ended in any way: completed, as dead letters, cancelled or removed"`
 		Encrypt        []string       `json:"encrypt,omitempty" maxItems:"100" doc:"Members of the payload to keep encrypted in the database, or * alone for all"`
