@@ -60,7 +60,7 @@ func TestKilledWorkerFreesThePlacesOfKeys(t *testing.T) {
 		}
 	}
 	b.eventually("the victim has set its limit", time.Minute, func() bool {
-		return fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.job_limits`) == 1
+		return fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.job_limits WHERE type = 'keyed'`) == 1
 	})
 	_, err := queue.EnqueueJobs(t.Context(), b.Pool, all)
 	require.NoError(t, err)
