@@ -26,6 +26,7 @@ func (nap) JobType() string { return "nap" }
 func naps(worker string) *jobs.Registry {
 	r := jobs.NewRegistry()
 	registerKeyed(r, worker)
+	registerVersioned(r, worker)
 	jobs.Register(r, jobs.Policy{Timeout: time.Hour}, func(ctx context.Context, _ *jobs.Job[nap]) error {
 		<-ctx.Done()
 		return ctx.Err()
