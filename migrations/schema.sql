@@ -1866,9 +1866,9 @@ $$;
 
 COMMENT ON FUNCTION daybook.edit_job(INOUT job_id text, payload jsonb, actor text, retry text, generation bigint, type text, OUT result text, OUT reason text) IS 'Gives a job that waits, is a dead letter or is cancelled another payload, and keeps the old one in edits. retry: null, or the mode by which retry_job tries it again in the same transaction. generation: refused unless the job is still at it. result: edited, unchanged, or what retry_job says';
 
--- Name: edit_jobs(text[], text[], jsonb, text, text); Type: FUNCTION; Schema: daybook; Owner: -
+-- Name: edit_jobs(text[], text[], jsonb, text, text, bigint[]); Type: FUNCTION; Schema: daybook; Owner: -
 
-CREATE FUNCTION daybook.edit_jobs(job_ids text[], states text[], patch jsonb, actor text DEFAULT NULL::text, retry text DEFAULT NULL::text) RETURNS integer
+CREATE FUNCTION daybook.edit_jobs(job_ids text[], states text[], patch jsonb, actor text DEFAULT NULL::text, retry text DEFAULT NULL::text, generations bigint[] DEFAULT NULL::bigint[]) RETURNS integer
     LANGUAGE plpgsql
     AS $$
 DECLARE
@@ -1883,18 +1883,19 @@ BEGIN
         edited := '{}';
         BEGIN
             FOR job IN
-                SELECT j.id, j.payload
-                  FROM daybook.jobs j
-                 WHERE j.id = ANY (job_ids) AND j.state::text = ANY (states) AND j.state IN ('pending', 'failed', 'cancelled')
+                SELECT j.id, j.payload, asked.generation
+                  FROM unnest(job_ids, generations) AS asked (id, generation)
+                  JOIN daybook.jobs j ON j.id = asked.id
+                 WHERE j.state::text = ANY (states) AND j.state IN ('pending', 'failed', 'cancelled')
                  ORDER BY j.id
-                   FOR NO KEY UPDATE SKIP LOCKED
+                   FOR NO KEY UPDATE OF j SKIP LOCKED
             LOOP
                 BEGIN
                     wanted := daybook.patched_payload(job.payload, patch);
                     CONTINUE WHEN wanted IS NULL;
-                    PERFORM daybook.edit_job(job.id, wanted, actor, CASE WHEN NOT together THEN retry END);
+                    PERFORM daybook.edit_job(job.id, wanted, actor, CASE WHEN NOT together THEN retry END, job.generation);
                     edited := edited || job.id;
-                EXCEPTION WHEN SQLSTATE 'DB010' OR SQLSTATE 'DB020' OR SQLSTATE 'DB021' OR SQLSTATE 'DB023' OR SQLSTATE 'DB042' THEN
+                EXCEPTION WHEN SQLSTATE 'DB010' OR SQLSTATE 'DB020' OR SQLSTATE 'DB021' OR SQLSTATE 'DB023' OR SQLSTATE 'DB041' OR SQLSTATE 'DB042' THEN
                     NULL; -- it is left as it is
                 END;
             END LOOP;
@@ -1908,9 +1909,9 @@ BEGIN
 END
 $$;
 
--- Name: FUNCTION edit_jobs(job_ids text[], states text[], patch jsonb, actor text, retry text); Type: COMMENT; Schema: daybook; Owner: -
+-- Name: FUNCTION edit_jobs(job_ids text[], states text[], patch jsonb, actor text, retry text, generations bigint[]); Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON FUNCTION daybook.edit_jobs(job_ids text[], states text[], patch jsonb, actor text, retry text) IS 'edit_job with a JSON patch (RFC 6902) for many: those in one of the states that no other transaction has locked. retry: null, or retry_job''s mode';
+COMMENT ON FUNCTION daybook.edit_jobs(job_ids text[], states text[], patch jsonb, actor text, retry text, generations bigint[]) IS 'edit_job with a JSON patch (RFC 6902) for many: those in one of the states that no other transaction has locked. retry: null, or retry_job''s mode';
 
 -- Name: edit_refusal(jsonb, jsonb); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -5342,6 +5343,7 @@ CREATE FUNCTION daybook.work_bulk_batch(operation_id text) RETURNS boolean
 DECLARE
     operation daybook.bulk_operations;
     ids       text[];
+    tried     bigint[];
     done      integer;
 BEGIN
     DELETE FROM daybook.bulk_batches b
@@ -5351,7 +5353,7 @@ BEGIN
                    ORDER BY c.n
                    LIMIT 1
                      FOR UPDATE SKIP LOCKED)
-    RETURNING b.job_ids INTO ids;
+    RETURNING b.job_ids, b.generations INTO ids, tried;
     IF NOT FOUND THEN
         UPDATE daybook.bulk_operations o
            SET finished_at = clock_timestamp(), updated_at = clock_timestamp(), patch = NULL
@@ -5362,7 +5364,7 @@ BEGIN
     SELECT * INTO operation FROM daybook.bulk_operations o WHERE o.id = work_bulk_batch.operation_id;
     done := CASE
         WHEN operation.kind = 'accounting' THEN daybook.retry_accounting_jobs(ids, operation.states, operation.delay_seconds)
-        WHEN operation.action = 'edit' THEN daybook.edit_jobs(ids, operation.states, operation.patch, operation.actor, operation.mode)
+        WHEN operation.action = 'edit' THEN daybook.edit_jobs(ids, operation.states, operation.patch, operation.actor, operation.mode, tried)
         WHEN operation.action = 'retry' THEN daybook.retry_jobs(ids, operation.states, operation.mode, operation.delay_seconds)
         ELSE daybook.cancel_jobs(ids, operation.states) END;
     UPDATE daybook.bulk_operations o
@@ -7335,8 +7337,13 @@ COMMENT ON VIEW daybook.attempts IS 'Every attempt at a job: those of attempt_lo
 CREATE TABLE daybook.bulk_batches (
     operation_id text NOT NULL COLLATE pg_catalog."C",
     n integer NOT NULL,
-    job_ids text[] NOT NULL
+    job_ids text[] NOT NULL,
+    generations bigint[]
 );
+
+-- Name: COLUMN bulk_batches.generations; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.bulk_batches.generations IS 'Of an edit: the generations that the jobs had when the patch was tried on them. One that has changed since is left alone';
 
 -- Name: bulk_operations; Type: TABLE; Schema: daybook; Owner: -
 
