@@ -59,7 +59,9 @@ func (t *registered) confidential(job store.Job) bool {
 	return len(t.encrypted) > 0 || encryption.KeyOf(job.Payload) != ""
 }
 
-// open returns the job with its payload in plain.
+// open returns the job with its payload in plain. An attempt whose payload could not be read has its
+// error on record in plain: nothing of the payload can be in it, and it may name the key that is
+// missing.
 func (t *registered) open(ctx context.Context, job store.Job) (store.Job, error) {
 	if !t.confidential(job) {
 		return job, nil

@@ -269,6 +269,7 @@ func TestKeysAreChanged(t *testing.T) {
 	assert.EqualValues(t, 2, worked.Load())
 	assert.Equal(t, models.JobFailed, b.row(lost).State)
 	assert.Equal(t, string(models.CodeKeyUnknown), b.row(lost).Code)
+	assert.Contains(t, b.row(lost).Error, "has no private key of", "who looks for the key can read which, without having one")
 }
 
 // TestEncryptedValuesAreBound moves an encrypted payload to a job of another organization.
@@ -290,6 +291,7 @@ func TestEncryptedValuesAreBound(t *testing.T) {
 	assert.Equal(t, models.JobFailed, b.row(id).State)
 	assert.Equal(t, string(models.CodeNotEncrypted), b.row(plain).Code, "what came in plain is refused")
 	assert.Equal(t, models.JobFailed, b.row(plain).State)
+	assert.Contains(t, b.row(plain).Error, "enqueue it by package queue", "nothing was read that is to be hidden")
 }
 
 func TestEncryptionIsAskedFor(t *testing.T) {

@@ -72,7 +72,8 @@ func (r working) Work(ctx context.Context, job store.Job, running *engine.Runnin
 	if err == nil {
 		plain, err = t.open(ctx, job)
 	}
-	if err == nil {
+	read := err == nil
+	if read {
 		err = protected(func() error {
 			return r.single(ctx, func() *Info { return t.info(plain, a.reads) },
 				func(ctx context.Context) error { return t.work(ctx, plain, a) })
@@ -85,6 +86,9 @@ func (r working) Work(ctx context.Context, job store.Job, running *engine.Runnin
 			err = timedOut(t, err)
 		}
 		ended = t.judge(job, err)
+		if !read {
+			ended.Hide = nil
+		}
 		ended.Unavailable = unavailable && (ended.Outcome == models.OutcomeRetried || ended.Outcome == models.OutcomeFailed)
 		if note != nil {
 			ended.InTx = func(ctx context.Context, tx pgx.Tx) ([]byte, error) { return nil, note(ctx, tx) }
@@ -176,6 +180,7 @@ func (r working) commit(ctx context.Context, tx pgx.Tx, jobs []store.Job) ([]eng
 		}
 		if err != nil {
 			attempts[i] = t.judge(j, err)
+			attempts[i].Hide = nil
 			continue
 		}
 		going, places = append(going, plain), append(places, i)

@@ -451,11 +451,13 @@ $$;
 
 -- edit_job with a JSON patch for many: those that are in one of the states and that no other
 -- transaction has locked. Returns how many were changed; those that the patch does not apply to,
--- or leaves as they are, or whose payload would be refused, are not.
+-- or leaves as they are, or whose payload would be refused, are not. generations, one a job, are
+-- edit_job's.
 --
 -- They are edited one by one and tried again together, which takes a third of the time. Where one
 -- of them cannot be tried again, all are undone and edited and tried again one by one.
-CREATE FUNCTION daybook.edit_jobs(job_ids text[], states text[], patch jsonb, actor text DEFAULT NULL, retry text DEFAULT NULL) RETURNS integer
+CREATE FUNCTION daybook.edit_jobs(job_ids text[], states text[], patch jsonb, actor text DEFAULT NULL, retry text DEFAULT NULL,
+    generations bigint[] DEFAULT NULL) RETURNS integer
     LANGUAGE plpgsql
 AS $$
 DECLARE
@@ -470,18 +472,19 @@ BEGIN
         edited := '{}';
         BEGIN
             FOR job IN
-                SELECT j.id, j.payload
-                  FROM daybook.jobs j
-                 WHERE j.id = ANY (job_ids) AND j.state::text = ANY (states) AND j.state IN ('pending', 'failed', 'cancelled')
+                SELECT j.id, j.payload, asked.generation
+                  FROM unnest(job_ids, generations) AS asked (id, generation)
+                  JOIN daybook.jobs j ON j.id = asked.id
+                 WHERE j.state::text = ANY (states) AND j.state IN ('pending', 'failed', 'cancelled')
                  ORDER BY j.id
-                   FOR NO KEY UPDATE SKIP LOCKED
+                   FOR NO KEY UPDATE OF j SKIP LOCKED
             LOOP
                 BEGIN
                     wanted := daybook.patched_payload(job.payload, patch);
                     CONTINUE WHEN wanted IS NULL;
-                    PERFORM daybook.edit_job(job.id, wanted, actor, CASE WHEN NOT together THEN retry END);
+                    PERFORM daybook.edit_job(job.id, wanted, actor, CASE WHEN NOT together THEN retry END, job.generation);
                     edited := edited || job.id;
-                EXCEPTION WHEN SQLSTATE 'DB010' OR SQLSTATE 'DB020' OR SQLSTATE 'DB021' OR SQLSTATE 'DB023' OR SQLSTATE 'DB042' THEN
+                EXCEPTION WHEN SQLSTATE 'DB010' OR SQLSTATE 'DB020' OR SQLSTATE 'DB021' OR SQLSTATE 'DB023' OR SQLSTATE 'DB041' OR SQLSTATE 'DB042' THEN
                     NULL; -- it is left as it is
                 END;
             END LOOP;
@@ -537,8 +540,11 @@ CREATE TABLE daybook.bulk_batches (
     operation_id text COLLATE "C" NOT NULL REFERENCES daybook.bulk_operations ON DELETE CASCADE,
     n            integer NOT NULL,
     job_ids      text[] NOT NULL,
+    generations  bigint[],
     PRIMARY KEY (operation_id, n)
 );
+COMMENT ON COLUMN daybook.bulk_batches.generations IS
+    'Of an edit: the generations that the jobs had when the patch was tried on them. One that has changed since is left alone';
 
 -- mark_accounting_job_pending for many: those in one of the states that no other transaction has
 -- locked. Returns how many there were.
@@ -566,6 +572,7 @@ AS $$
 DECLARE
     operation daybook.bulk_operations;
     ids       text[];
+    tried     bigint[];
     done      integer;
 BEGIN
     DELETE FROM daybook.bulk_batches b
@@ -575,7 +582,7 @@ BEGIN
                    ORDER BY c.n
                    LIMIT 1
                      FOR UPDATE SKIP LOCKED)
-    RETURNING b.job_ids INTO ids;
+    RETURNING b.job_ids, b.generations INTO ids, tried;
     IF NOT FOUND THEN
         UPDATE daybook.bulk_operations o
            SET finished_at = clock_timestamp(), updated_at = clock_timestamp(), patch = NULL
@@ -586,7 +593,7 @@ BEGIN
     SELECT * INTO operation FROM daybook.bulk_operations o WHERE o.id = work_bulk_batch.operation_id;
     done := CASE
         WHEN operation.kind = 'accounting' THEN daybook.retry_accounting_jobs(ids, operation.states, operation.delay_seconds)
-        WHEN operation.action = 'edit' THEN daybook.edit_jobs(ids, operation.states, operation.patch, operation.actor, operation.mode)
+        WHEN operation.action = 'edit' THEN daybook.edit_jobs(ids, operation.states, operation.patch, operation.actor, operation.mode, tried)
         WHEN operation.action = 'retry' THEN daybook.retry_jobs(ids, operation.states, operation.mode, operation.delay_seconds)
         ELSE daybook.cancel_jobs(ids, operation.states) END;
     UPDATE daybook.bulk_operations o

@@ -289,10 +289,10 @@ BEGIN
             INSERT INTO daybook.jobs AS j (id, org_id, type, payload, unique_hash, debounce_key, ready_at, first_ready_at, priority, max_attempts)
             SELECT u.id, u.org, u.type,
                    CASE WHEN u.type ~ '^[A-Za-z][A-Za-z0-9_.:-]*$'
-                             AND NOT daybook.job_in_doubt(u.org, u.type, u.payload, u.payload::text, NULL, NULL, u.priority, u.attempts, NULL) THEN u.payload
-                        ELSE daybook.check_job(u.org, u.type, u.payload, u.payload::text, NULL, NULL, u.priority, u.attempts, NULL) END,
+                             AND NOT daybook.job_in_doubt(u.org, u.type, u.payload, u.as_text, NULL, NULL, u.priority, u.attempts, NULL) THEN u.payload
+                        ELSE daybook.check_job(u.org, u.type, u.payload, u.as_text, NULL, NULL, u.priority, u.attempts, NULL) END,
                    daybook.job_debounce_hash(u.type, u.key), u.key, u.due, u.due, coalesce(u.priority, 2), u.attempts
-              FROM (SELECT DISTINCT ON (x.org COLLATE "C", x.type COLLATE "C", x.debounce ->> 'key' COLLATE "C") x.*, x.debounce ->> 'key' AS key,
+              FROM (SELECT DISTINCT ON (x.org COLLATE "C", x.type COLLATE "C", x.debounce ->> 'key' COLLATE "C") x.*, x.debounce ->> 'key' AS key, x.payload::text AS as_text,
                            clock_timestamp() + make_interval(secs => daybook.debounce_seconds(x.debounce, 'wait_seconds')) AS due
                       FROM unnest(ids, org_ids, types, payloads, priorities, debounce_jobs.max_attempts, debounces)
                            WITH ORDINALITY AS x (id, org, type, payload, priority, attempts, debounce, n)
@@ -311,11 +311,11 @@ BEGIN
      WHERE (x.id IN (SELECT unnest(fresh))) IS TRUE;
     FOR req IN
         SELECT u.*
-          FROM unnest(org_ids, types, payloads, idempotency_keys, ready_ats, priorities, debounce_jobs.max_attempts, links, unique_payloads,
+          FROM unnest(ids, org_ids, types, payloads, idempotency_keys, ready_ats, priorities, debounce_jobs.max_attempts, links, unique_payloads,
                       queues, sequences, afters, min_versions, debounces, limit_keys)
-               WITH ORDINALITY AS u (org, type, payload, key, ready_at, priority, attempts, links, is_unique, queue, sequence, after, min_version, debounce,
+               WITH ORDINALITY AS u (id, org, type, payload, key, ready_at, priority, attempts, links, is_unique, queue, sequence, after, min_version, debounce,
                                      limit_key, n)
-         WHERE u.debounce IS NOT NULL AND (ids[u.n] IN (SELECT unnest(fresh))) IS NOT TRUE
+         WHERE u.debounce IS NOT NULL AND (u.id IN (SELECT unnest(fresh))) IS NOT TRUE
          ORDER BY u.org COLLATE "C", u.type COLLATE "C", u.debounce ->> 'key' COLLATE "C", u.n
     LOOP
         ordinal := req.n;

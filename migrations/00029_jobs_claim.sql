@@ -16,6 +16,11 @@ CREATE FUNCTION daybook.sql_turn(worker text) RETURNS text
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
 AS $$ SELECT '/sql/' || $1 $$;
 
+-- Those of types that are encrypted, as workers in Go have put on record.
+CREATE FUNCTION daybook.encrypted_types(types text[]) RETURNS text[]
+    LANGUAGE sql STABLE
+AS $$ SELECT ARRAY(SELECT t.type FROM daybook.job_types t WHERE t.kind = 'jobs' AND t.encrypts AND t.type = ANY ($1) ORDER BY t.type) $$;
+
 -- Puts a worker and its types on record, and has the dead letters return that lacked it. What is
 -- null is 0 for each type: version 0, attempts as the kind says (3).
 CREATE FUNCTION daybook.start_job_worker(
@@ -44,6 +49,10 @@ BEGIN
     IF coalesce(cardinality(start_job_worker.versions), n) <> n OR coalesce(cardinality(start_job_worker.max_attempts), n) <> n OR coalesce(cardinality(start_job_worker.timeouts), n) <> n THEN
         RAISE EXCEPTION 'versions, max_attempts and timeouts must have an element for each of types, or be null' USING ERRCODE = 'DB010';
     END IF;
+    IF cardinality(daybook.encrypted_types(start_job_worker.types)) > 0 THEN
+        RAISE EXCEPTION 'the payloads of % are encrypted, which a worker by SQL cannot read', array_to_string(daybook.encrypted_types(start_job_worker.types), ', ')
+            USING ERRCODE = 'DB010', HINT = 'leave the type to workers in Go; if none of them encrypts it any more, delete its row of daybook.job_types';
+    END IF;
     INSERT INTO daybook.job_workers AS w (id, name, fleet, types, versions)
     VALUES (daybook.sql_turn(start_job_worker.worker), start_job_worker.worker, here, start_job_worker.types, coalesce(start_job_worker.versions, '{}'))
     ON CONFLICT (id) DO UPDATE
@@ -52,7 +61,7 @@ BEGIN
                                    array_fill(coalesce(start_job_worker.owner, ''), ARRAY[n]),
                                    coalesce(start_job_worker.max_attempts, array_fill(0, ARRAY[n])),
                                    coalesce(start_job_worker.timeouts, array_fill(0::double precision, ARRAY[n])),
-                                   array_fill(start_job_worker.parallel, ARRAY[n]), array_fill(false, ARRAY[n]), array_fill(''::text, ARRAY[n]));
+                                   array_fill(start_job_worker.parallel, ARRAY[n]), array_fill(false, ARRAY[n]));
     PERFORM daybook.return_missing_jobs(start_job_worker.types, here);
 END
 $$;
@@ -211,6 +220,7 @@ AS $$
 #variable_conflict use_column
 DECLARE
     known  daybook.job_workers;
+    sealed text[];
     mine   bigint;
     ids    text[] := '{}';
     before integer;
@@ -240,13 +250,15 @@ BEGIN
        OR EXISTS (SELECT FROM daybook.job_limit_rates r WHERE r.look_at <= began) THEN
         PERFORM daybook.check_waits();
     END IF;
+    sealed := daybook.encrypted_types(known.types); -- workers in Go may have come to encrypt one since it started
     mine := nextval('daybook.fence_seq');
     FOR prio IN 1..3 LOOP
         LOOP
             before := cardinality(ids);
             -- The organizations in a random order, none with more than its share.
             FOR part IN SELECT p.org_id, p.slot, ceil((claim_jobs.most - before)::numeric / count(*) OVER ())::integer AS share
-                          FROM daybook.job_partitions(known.fleet, prio::smallint, known.types, known.versions) p ORDER BY random() LOOP
+                          FROM daybook.job_partitions(known.fleet, prio::smallint, known.types, known.versions) p
+                         WHERE split_part(p.slot, '/', 1) <> ALL (sealed) ORDER BY random() LOOP
                 EXIT WHEN cardinality(ids) >= claim_jobs.most;
                 ids := ids || daybook.claim_of_partition(known.fleet, prio::smallint, part.org_id, part.slot, claim_jobs.worker, mine,
                                                          least(part.share, claim_jobs.most - cardinality(ids)));
@@ -521,4 +533,4 @@ COMMENT ON FUNCTION daybook.stop_job_worker IS
 DROP FUNCTION daybook.stop_job_worker, daybook.reclaim_claimed_jobs, daybook.retry_delay, daybook.snooze_job,
     daybook.fail_job, daybook.complete_job, daybook.keep_step, daybook.check_step, daybook.put_step, daybook.held_job, daybook.renew_jobs, daybook.claim_jobs,
     daybook.claim_of_partition, daybook.queue_starts, daybook.claim_room, daybook.job_partitions,
-    daybook.return_missing_jobs, daybook.start_job_worker, daybook.sql_turn;
+    daybook.return_missing_jobs, daybook.start_job_worker, daybook.encrypted_types, daybook.sql_turn;

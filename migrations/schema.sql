@@ -1178,6 +1178,7 @@ CREATE FUNCTION daybook.claim_jobs(worker text, most integer DEFAULT 1) RETURNS 
 #variable_conflict use_column
 DECLARE
     known  daybook.job_workers;
+    sealed text[];
     mine   bigint;
     ids    text[] := '{}';
     before integer;
@@ -1207,13 +1208,15 @@ BEGIN
        OR EXISTS (SELECT FROM daybook.job_limit_rates r WHERE r.look_at <= began) THEN
         PERFORM daybook.check_waits();
     END IF;
+    sealed := daybook.encrypted_types(known.types); -- workers in Go may have come to encrypt one since it started
     mine := nextval('daybook.fence_seq');
     FOR prio IN 1..3 LOOP
         LOOP
             before := cardinality(ids);
             -- The organizations in a random order, none with more than its share.
             FOR part IN SELECT p.org_id, p.slot, ceil((claim_jobs.most - before)::numeric / count(*) OVER ())::integer AS share
-                          FROM daybook.job_partitions(known.fleet, prio::smallint, known.types, known.versions) p ORDER BY random() LOOP
+                          FROM daybook.job_partitions(known.fleet, prio::smallint, known.types, known.versions) p
+                         WHERE split_part(p.slot, '/', 1) <> ALL (sealed) ORDER BY random() LOOP
                 EXIT WHEN cardinality(ids) >= claim_jobs.most;
                 ids := ids || daybook.claim_of_partition(known.fleet, prio::smallint, part.org_id, part.slot, claim_jobs.worker, mine,
                                                          least(part.share, claim_jobs.most - cardinality(ids)));
@@ -1674,10 +1677,10 @@ BEGIN
             INSERT INTO daybook.jobs AS j (id, org_id, type, payload, unique_hash, debounce_key, ready_at, first_ready_at, priority, max_attempts)
             SELECT u.id, u.org, u.type,
                    CASE WHEN u.type ~ '^[A-Za-z][A-Za-z0-9_.:-]*$'
-                             AND NOT daybook.job_in_doubt(u.org, u.type, u.payload, u.payload::text, NULL, NULL, u.priority, u.attempts, NULL) THEN u.payload
-                        ELSE daybook.check_job(u.org, u.type, u.payload, u.payload::text, NULL, NULL, u.priority, u.attempts, NULL) END,
+                             AND NOT daybook.job_in_doubt(u.org, u.type, u.payload, u.as_text, NULL, NULL, u.priority, u.attempts, NULL) THEN u.payload
+                        ELSE daybook.check_job(u.org, u.type, u.payload, u.as_text, NULL, NULL, u.priority, u.attempts, NULL) END,
                    daybook.job_debounce_hash(u.type, u.key), u.key, u.due, u.due, coalesce(u.priority, 2), u.attempts
-              FROM (SELECT DISTINCT ON (x.org COLLATE "C", x.type COLLATE "C", x.debounce ->> 'key' COLLATE "C") x.*, x.debounce ->> 'key' AS key,
+              FROM (SELECT DISTINCT ON (x.org COLLATE "C", x.type COLLATE "C", x.debounce ->> 'key' COLLATE "C") x.*, x.debounce ->> 'key' AS key, x.payload::text AS as_text,
                            clock_timestamp() + make_interval(secs => daybook.debounce_seconds(x.debounce, 'wait_seconds')) AS due
                       FROM unnest(ids, org_ids, types, payloads, priorities, debounce_jobs.max_attempts, debounces)
                            WITH ORDINALITY AS x (id, org, type, payload, priority, attempts, debounce, n)
@@ -1696,11 +1699,11 @@ BEGIN
      WHERE (x.id IN (SELECT unnest(fresh))) IS TRUE;
     FOR req IN
         SELECT u.*
-          FROM unnest(org_ids, types, payloads, idempotency_keys, ready_ats, priorities, debounce_jobs.max_attempts, links, unique_payloads,
+          FROM unnest(ids, org_ids, types, payloads, idempotency_keys, ready_ats, priorities, debounce_jobs.max_attempts, links, unique_payloads,
                       queues, sequences, afters, min_versions, debounces, limit_keys)
-               WITH ORDINALITY AS u (org, type, payload, key, ready_at, priority, attempts, links, is_unique, queue, sequence, after, min_version, debounce,
+               WITH ORDINALITY AS u (id, org, type, payload, key, ready_at, priority, attempts, links, is_unique, queue, sequence, after, min_version, debounce,
                                      limit_key, n)
-         WHERE u.debounce IS NOT NULL AND (ids[u.n] IN (SELECT unnest(fresh))) IS NOT TRUE
+         WHERE u.debounce IS NOT NULL AND (u.id IN (SELECT unnest(fresh))) IS NOT TRUE
          ORDER BY u.org COLLATE "C", u.type COLLATE "C", u.debounce ->> 'key' COLLATE "C", u.n
     LOOP
         ordinal := req.n;
@@ -1880,9 +1883,9 @@ $$;
 
 COMMENT ON FUNCTION daybook.edit_job(INOUT job_id text, payload jsonb, actor text, retry text, generation bigint, type text, OUT result text, OUT reason text) IS 'Gives a job that waits, is a dead letter or is cancelled another payload, and keeps the old one in edits. retry: null, or the mode by which retry_job tries it again in the same transaction. generation: refused unless the job is still at it. result: edited, unchanged, or what retry_job says';
 
--- Name: edit_jobs(text[], text[], jsonb, text, text); Type: FUNCTION; Schema: daybook; Owner: -
+-- Name: edit_jobs(text[], text[], jsonb, text, text, bigint[]); Type: FUNCTION; Schema: daybook; Owner: -
 
-CREATE FUNCTION daybook.edit_jobs(job_ids text[], states text[], patch jsonb, actor text DEFAULT NULL::text, retry text DEFAULT NULL::text) RETURNS integer
+CREATE FUNCTION daybook.edit_jobs(job_ids text[], states text[], patch jsonb, actor text DEFAULT NULL::text, retry text DEFAULT NULL::text, generations bigint[] DEFAULT NULL::bigint[]) RETURNS integer
     LANGUAGE plpgsql
     AS $$
 DECLARE
@@ -1897,18 +1900,19 @@ BEGIN
         edited := '{}';
         BEGIN
             FOR job IN
-                SELECT j.id, j.payload
-                  FROM daybook.jobs j
-                 WHERE j.id = ANY (job_ids) AND j.state::text = ANY (states) AND j.state IN ('pending', 'failed', 'cancelled')
+                SELECT j.id, j.payload, asked.generation
+                  FROM unnest(job_ids, generations) AS asked (id, generation)
+                  JOIN daybook.jobs j ON j.id = asked.id
+                 WHERE j.state::text = ANY (states) AND j.state IN ('pending', 'failed', 'cancelled')
                  ORDER BY j.id
-                   FOR NO KEY UPDATE SKIP LOCKED
+                   FOR NO KEY UPDATE OF j SKIP LOCKED
             LOOP
                 BEGIN
                     wanted := daybook.patched_payload(job.payload, patch);
                     CONTINUE WHEN wanted IS NULL;
-                    PERFORM daybook.edit_job(job.id, wanted, actor, CASE WHEN NOT together THEN retry END);
+                    PERFORM daybook.edit_job(job.id, wanted, actor, CASE WHEN NOT together THEN retry END, job.generation);
                     edited := edited || job.id;
-                EXCEPTION WHEN SQLSTATE 'DB010' OR SQLSTATE 'DB020' OR SQLSTATE 'DB021' OR SQLSTATE 'DB023' OR SQLSTATE 'DB042' THEN
+                EXCEPTION WHEN SQLSTATE 'DB010' OR SQLSTATE 'DB020' OR SQLSTATE 'DB021' OR SQLSTATE 'DB023' OR SQLSTATE 'DB041' OR SQLSTATE 'DB042' THEN
                     NULL; -- it is left as it is
                 END;
             END LOOP;
@@ -1922,9 +1926,9 @@ BEGIN
 END
 $$;
 
--- Name: FUNCTION edit_jobs(job_ids text[], states text[], patch jsonb, actor text, retry text); Type: COMMENT; Schema: daybook; Owner: -
+-- Name: FUNCTION edit_jobs(job_ids text[], states text[], patch jsonb, actor text, retry text, generations bigint[]); Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON FUNCTION daybook.edit_jobs(job_ids text[], states text[], patch jsonb, actor text, retry text) IS 'edit_job with a JSON patch (RFC 6902) for many: those in one of the states that no other transaction has locked. retry: null, or retry_job''s mode';
+COMMENT ON FUNCTION daybook.edit_jobs(job_ids text[], states text[], patch jsonb, actor text, retry text, generations bigint[]) IS 'edit_job with a JSON patch (RFC 6902) for many: those in one of the states that no other transaction has locked. retry: null, or retry_job''s mode';
 
 -- Name: edit_refusal(jsonb, jsonb); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -1937,6 +1941,12 @@ CREATE FUNCTION daybook.edit_refusal(before jsonb, after jsonb) RETURNS text
         WHEN $1 -> '$encrypted' = $2 -> '$encrypted' AND $2 - ARRAY(SELECT jsonb_object_keys($1)) <> '{}'
             THEN 'is encrypted, and the new one has further members in plain' END
 $_$;
+
+-- Name: encrypted_types(text[]); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.encrypted_types(types text[]) RETURNS text[]
+    LANGUAGE sql STABLE
+    AS $_$ SELECT ARRAY(SELECT t.type FROM daybook.job_types t WHERE t.kind = 'jobs' AND t.encrypts AND t.type = ANY ($1) ORDER BY t.type) $_$;
 
 -- Name: end_async_operation(daybook.jobs, daybook.attempt_outcome, jsonb, text, text, interval); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -3935,20 +3945,24 @@ BEGIN
 END
 $$;
 
--- Name: note_job_types(text, text, text[], text[], text[], integer[], double precision[], integer[], boolean[], text[]); Type: FUNCTION; Schema: daybook; Owner: -
+-- Name: note_job_types(text, text, text[], text[], text[], integer[], double precision[], integer[], boolean[], text[], boolean[]); Type: FUNCTION; Schema: daybook; Owner: -
 
-CREATE FUNCTION daybook.note_job_types(_kind text, _worker text, _types text[], _aliases text[], _owners text[], _attempts integer[], _timeouts double precision[], _parallel integer[], _bulk boolean[], _secrets text[] DEFAULT NULL::text[]) RETURNS void
+CREATE FUNCTION daybook.note_job_types(_kind text, _worker text, _types text[], _aliases text[], _owners text[], _attempts integer[], _timeouts double precision[], _parallel integer[], _bulk boolean[], _secrets text[] DEFAULT NULL::text[], _encrypts boolean[] DEFAULT NULL::boolean[]) RETURNS void
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 BEGIN
-    INSERT INTO daybook.job_types AS t (kind, type, alias_of, owner, max_attempts, timeout_seconds, parallel, bulk, worker, secrets)
-    SELECT _kind, x.type, x.alias_of, x.owner, x.attempts, x.timeout, x.parallel, x.bulk, _worker, coalesce(string_to_array(x.secrets, E'\n'), '{}')
-      FROM unnest(_types, _aliases, _owners, _attempts, _timeouts, _parallel, _bulk, _secrets) AS x (type, alias_of, owner, attempts, timeout, parallel, bulk, secrets)
+    INSERT INTO daybook.job_types AS t (kind, type, alias_of, owner, max_attempts, timeout_seconds, parallel, bulk, worker, secrets, encrypts)
+    SELECT _kind, x.type, x.alias_of, x.owner, x.attempts, x.timeout, x.parallel, x.bulk, _worker, coalesce(string_to_array(x.secrets, E'\n'), '{}'),
+           coalesce(x.encrypts, false)
+      FROM unnest(_types, _aliases, _owners, _attempts, _timeouts, _parallel, _bulk, _secrets, _encrypts)
+           AS x (type, alias_of, owner, attempts, timeout, parallel, bulk, secrets, encrypts)
      ORDER BY x.type COLLATE "C"
     ON CONFLICT (kind, type) DO UPDATE
        SET alias_of = excluded.alias_of, owner = coalesce(nullif(excluded.owner, ''), t.owner), max_attempts = excluded.max_attempts,
-           timeout_seconds = excluded.timeout_seconds, parallel = excluded.parallel, bulk = excluded.bulk, worker = excluded.worker, secrets = excluded.secrets, last_seen = clock_timestamp();
+           timeout_seconds = excluded.timeout_seconds, parallel = excluded.parallel, bulk = excluded.bulk, worker = excluded.worker, last_seen = clock_timestamp(),
+           secrets = CASE WHEN _secrets IS NULL THEN t.secrets ELSE excluded.secrets END,
+           encrypts = CASE WHEN _encrypts IS NULL THEN t.encrypts ELSE excluded.encrypts END;
     DELETE FROM daybook.job_types t WHERE t.last_seen < clock_timestamp() - interval '90 days';
 END
 $$;
@@ -5219,6 +5233,10 @@ BEGIN
     IF coalesce(cardinality(start_job_worker.versions), n) <> n OR coalesce(cardinality(start_job_worker.max_attempts), n) <> n OR coalesce(cardinality(start_job_worker.timeouts), n) <> n THEN
         RAISE EXCEPTION 'versions, max_attempts and timeouts must have an element for each of types, or be null' USING ERRCODE = 'DB010';
     END IF;
+    IF cardinality(daybook.encrypted_types(start_job_worker.types)) > 0 THEN
+        RAISE EXCEPTION 'the payloads of % are encrypted, which a worker by SQL cannot read', array_to_string(daybook.encrypted_types(start_job_worker.types), ', ')
+            USING ERRCODE = 'DB010', HINT = 'leave the type to workers in Go; if none of them encrypts it any more, delete its row of daybook.job_types';
+    END IF;
     INSERT INTO daybook.job_workers AS w (id, name, fleet, types, versions)
     VALUES (daybook.sql_turn(start_job_worker.worker), start_job_worker.worker, here, start_job_worker.types, coalesce(start_job_worker.versions, '{}'))
     ON CONFLICT (id) DO UPDATE
@@ -5227,7 +5245,7 @@ BEGIN
                                    array_fill(coalesce(start_job_worker.owner, ''), ARRAY[n]),
                                    coalesce(start_job_worker.max_attempts, array_fill(0, ARRAY[n])),
                                    coalesce(start_job_worker.timeouts, array_fill(0::double precision, ARRAY[n])),
-                                   array_fill(start_job_worker.parallel, ARRAY[n]), array_fill(false, ARRAY[n]), array_fill(''::text, ARRAY[n]));
+                                   array_fill(start_job_worker.parallel, ARRAY[n]), array_fill(false, ARRAY[n]));
     PERFORM daybook.return_missing_jobs(start_job_worker.types, here);
 END
 $_$;
@@ -5410,6 +5428,7 @@ CREATE FUNCTION daybook.work_bulk_batch(operation_id text) RETURNS boolean
 DECLARE
     operation daybook.bulk_operations;
     ids       text[];
+    tried     bigint[];
     done      integer;
 BEGIN
     DELETE FROM daybook.bulk_batches b
@@ -5419,7 +5438,7 @@ BEGIN
                    ORDER BY c.n
                    LIMIT 1
                      FOR UPDATE SKIP LOCKED)
-    RETURNING b.job_ids INTO ids;
+    RETURNING b.job_ids, b.generations INTO ids, tried;
     IF NOT FOUND THEN
         UPDATE daybook.bulk_operations o
            SET finished_at = clock_timestamp(), updated_at = clock_timestamp(), patch = NULL
@@ -5430,7 +5449,7 @@ BEGIN
     SELECT * INTO operation FROM daybook.bulk_operations o WHERE o.id = work_bulk_batch.operation_id;
     done := CASE
         WHEN operation.kind = 'accounting' THEN daybook.retry_accounting_jobs(ids, operation.states, operation.delay_seconds)
-        WHEN operation.action = 'edit' THEN daybook.edit_jobs(ids, operation.states, operation.patch, operation.actor, operation.mode)
+        WHEN operation.action = 'edit' THEN daybook.edit_jobs(ids, operation.states, operation.patch, operation.actor, operation.mode, tried)
         WHEN operation.action = 'retry' THEN daybook.retry_jobs(ids, operation.states, operation.mode, operation.delay_seconds)
         ELSE daybook.cancel_jobs(ids, operation.states) END;
     UPDATE daybook.bulk_operations o
@@ -7405,8 +7424,13 @@ COMMENT ON VIEW daybook.attempts IS 'Every attempt at a job: those of attempt_lo
 CREATE TABLE daybook.bulk_batches (
     operation_id text NOT NULL COLLATE pg_catalog."C",
     n integer NOT NULL,
-    job_ids text[] NOT NULL
+    job_ids text[] NOT NULL,
+    generations bigint[]
 );
+
+-- Name: COLUMN bulk_batches.generations; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.bulk_batches.generations IS 'Of an edit: the generations that the jobs had when the patch was tried on them. One that has changed since is left alone';
 
 -- Name: bulk_operations; Type: TABLE; Schema: daybook; Owner: -
 
@@ -7959,6 +7983,7 @@ CREATE TABLE daybook.job_types (
     parallel integer DEFAULT 0 NOT NULL,
     bulk boolean DEFAULT false NOT NULL,
     secrets text[] DEFAULT '{}'::text[] NOT NULL,
+    encrypts boolean DEFAULT false NOT NULL,
     worker text NOT NULL,
     first_seen timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     last_seen timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
@@ -7997,6 +8022,10 @@ COMMENT ON COLUMN daybook.job_types.parallel IS 'How many a worker works side by
 -- Name: COLUMN job_types.secrets; Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON COLUMN daybook.job_types.secrets IS 'Members of payloads and results that are not shown to people';
+
+-- Name: COLUMN job_types.encrypts; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.job_types.encrypts IS 'Its payloads have members that are encrypted: workers by SQL, which cannot decrypt, leave its jobs to those in Go';
 
 -- Name: COLUMN job_types.worker; Type: COMMENT; Schema: daybook; Owner: -
 

@@ -71,6 +71,32 @@ func TestClaimRefusesWhatCannotWork(t *testing.T) {
 	assert.Equal(t, "DB010", b.refused(`SELECT daybook.claim_jobs('a', 1)`), "it has stopped")
 }
 
+// A type that workers in Go encrypt is theirs alone: a worker by SQL cannot read it, and would work what
+// came in plain, which they refuse.
+func TestClaimLeavesEncryptedTypes(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.exec(`SELECT daybook.start_job_worker('a', '{w,payout}')`)
+	goWorkers := store.NewQueue(b.Pool, store.Jobs)
+	types := []store.TypeOnRecord{{Type: "payout", Encrypts: true, Secrets: []string{"iban"}}, {Type: "w"}}
+	require.NoError(t, goWorkers.NoteTypes(t.Context(), "host/1", types))
+	b.exec(`SELECT daybook.enqueue_job($1, 'payout', '{"iban": "plain"}')`, org)
+	other := b.enqueued(org, queue.JobOptions{})
+	if jobs := b.claims("a", 10); assert.Len(t, jobs, 1, "it started before the type was encrypted") {
+		assert.Equal(t, other, jobs[0].JobID)
+	}
+	assert.Equal(t, "DB010", b.refused(`SELECT daybook.start_job_worker('b', '{w,payout}')`))
+	b.exec(`SELECT daybook.start_job_worker('b', '{w}')`)
+
+	types[0].Encrypts = false
+	require.NoError(t, goWorkers.NoteTypes(t.Context(), "host/1", types))
+	b.exec(`SELECT daybook.start_job_worker('b', '{w,payout}')`)
+	assert.Len(t, b.claims("b", 10), 1)
+	secrets, err := store.SecretsOf(t.Context(), b.Pool, "payout")
+	require.NoError(t, err)
+	assert.Equal(t, []string{"iban"}, secrets, "a worker by SQL leaves what it does not know of")
+}
+
 // A claim that is lost completes nothing, and a job that is to be cancelled neither; what was
 // written in the same transaction is undone.
 func TestLostClaimCompletesNothing(t *testing.T) {

@@ -16,7 +16,7 @@ func typesOf(r *jobs.Registry) (types []store.TypeOnRecord) {
 		p := registration.Policy
 		t := store.TypeOnRecord{
 			Type: registration.Type, Owner: p.Owner, MaxAttempts: p.MaxAttempts, Timeout: p.Timeout, Parallel: p.Parallel,
-			Bulk: registration.Bulk, Secrets: p.Secrets,
+			Bulk: registration.Bulk, Secrets: p.Secrets, Encrypts: len(registration.Encrypted) > 0,
 		}
 		types = append(types, t)
 		for _, alias := range p.Aliases {

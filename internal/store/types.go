@@ -26,6 +26,8 @@ type TypeOnRecord struct {
 	Bulk     bool `json:"bulk,omitempty"`
 	// Secrets are members of payloads and results that are not shown to people.
 	Secrets []string `json:"secrets,omitempty"`
+	// Encrypts says that members of its payloads are encrypted, which workers by SQL cannot read.
+	Encrypts bool `json:"-"`
 	// Worker is the one that wrote the row last, at LastSeen: workers do so every minute.
 	Worker    string    `json:"worker"`
 	FirstSeen time.Time `json:"firstSeen"`
@@ -70,23 +72,25 @@ func SecretsOf(ctx context.Context, q Querier, jobType string) ([]string, error)
 func typeColumns(worker string, types []TypeOnRecord) Args {
 	n := len(types)
 	names, aliases, owners, secrets := make([]string, n), make([]string, n), make([]string, n), make([]string, n)
-	attempts, parallel, timeouts, bulk := make([]int32, n), make([]int32, n), make([]float64, n), make([]bool, n)
+	attempts, parallel, timeouts := make([]int32, n), make([]int32, n), make([]float64, n)
+	bulk, encrypts := make([]bool, n), make([]bool, n)
 	for i, t := range types {
 		names[i], aliases[i], owners[i], secrets[i] = t.Type, t.AliasOf, clip(t.Owner), strings.Join(t.Secrets, "\n")
 		attempts[i], parallel[i], timeouts[i], bulk[i] = int32(t.MaxAttempts), int32(t.Parallel), t.Timeout.Seconds(),
 			t.Bulk
+		encrypts[i] = t.Encrypts
 	}
 	return Args{
 		"worker": worker, "types": names, "aliases": aliases, "owners": owners, "attempts": attempts, "timeouts": timeouts,
 		"parallel": parallel, "bulk": bulk,
-		"secrets": secrets,
+		"secrets": secrets, "encrypts": encrypts,
 	}
 }
 
 // NoteTypes puts types of the store's kind on record, under the name of a worker that has handlers
 // for them.
 func (s *Store) NoteTypes(ctx context.Context, worker string, types []TypeOnRecord) error {
-	const stmt = `SELECT daybook.note_job_types(@kind, @worker, @types, @aliases, @owners, @attempts, @timeouts, @parallel, @bulk, @secrets)::text`
+	const stmt = `SELECT daybook.note_job_types(@kind, @worker, @types, @aliases, @owners, @attempts, @timeouts, @parallel, @bulk, @secrets, @encrypts)::text`
 	a := typeColumns(worker, types)
 	a["kind"] = s.kind.Name
 	_, err := byKey(ctx, s.pool, ignoreRow, stmt, a)

@@ -110,7 +110,11 @@ func (l *Listing) startBulk(ctx context.Context, r BulkJobs, op models.BulkOpera
 		op.OrgID = &r.Filter.OrgID
 	}
 	if op.Action == models.BulkEdit {
-		if err := l.tryPatch(ctx, r, &op, edit); err != nil || r.DryRun {
+		if err := l.checkPatch(ctx, edit.Patch); err != nil {
+			return op, err
+		}
+		if r.DryRun {
+			err := l.tryPatch(l.jobs(ctx, r.Filter).Where("state IN ?", []string(op.States)), &op, edit)
 			return op, err
 		}
 	}
@@ -131,23 +135,32 @@ func (l *Listing) beginBulk(ctx context.Context, dryRun bool, op models.BulkOper
 	err := l.db.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
 		inside := *l
 		inside.db = tx
-		return inside.chooseBulk(jobs(&inside), &op, edit)
+		if err := inside.chooseBulk(jobs(&inside), &op, edit); err != nil || op.Action != models.BulkEdit {
+			return store.Wrap("choose jobs", err)
+		}
+		tried := op // its counts are those of the trial
+		return inside.tryPatch(inside.chosen(ctx, op.ID), &tried, edit)
 	}, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
-	return op, store.Wrap("choose jobs", err)
+	if err != nil {
+		op.ID = ""
+	}
+	return op, err
 }
 
 // chooseBulk writes an operation and its batches of 500 of the jobs that a query means, and forgets
 // operations that ended a month ago.
 func (l *Listing) chooseBulk(jobs *gorm.DB, op *models.BulkOperation, edit BulkEdit) error {
-	const forget = `DELETE FROM daybook.bulk_operations WHERE finished_at < clock_timestamp() - interval '30 days'`
+	const forget = `
+DELETE FROM daybook.bulk_operations
+ WHERE id IN (SELECT id FROM daybook.bulk_operations WHERE finished_at < clock_timestamp() - interval '30 days' FOR UPDATE SKIP LOCKED)`
 	const begin = `
 INSERT INTO daybook.bulk_operations (kind, org_id, action, mode, delay_seconds, states, patch, actor)
 VALUES (@kind, @org, @action, @mode, @delay, string_to_array(@states, ' '), CAST(CAST(@patch AS text) AS jsonb), @actor)
 RETURNING id, created_at, updated_at`
 	const choose = `
-INSERT INTO daybook.bulk_batches (operation_id, n, job_ids)
-SELECT ?, j.n / 500, array_agg(j.id ORDER BY j.id)
-  FROM (SELECT c.id, row_number() OVER (ORDER BY c.id) - 1 AS n FROM (?) c) j
+INSERT INTO daybook.bulk_batches (operation_id, n, job_ids, generations)
+SELECT ?, j.n / 500, array_agg(j.id ORDER BY j.id), array_agg(j.generation ORDER BY j.id) FILTER (WHERE ?)
+  FROM (SELECT c.id, c.generation, row_number() OVER (ORDER BY c.id) - 1 AS n FROM (?) c) j
  GROUP BY 2`
 	const count = `
 UPDATE daybook.bulk_operations o
@@ -163,7 +176,7 @@ RETURNING matched`
 	}).Row().Scan(&op.ID, &op.CreatedAt, &op.UpdatedAt); err != nil {
 		return err
 	}
-	if err := l.db.Exec(choose, op.ID, jobs.Where("state IN ?", []string(op.States)).Select("id")).Error; err != nil {
+	if err := l.db.Exec(choose, op.ID, op.Action == models.BulkEdit, jobs.Where("state IN ?", []string(op.States)).Select("id, generation")).Error; err != nil {
 		return err
 	}
 	return l.db.Raw(count, op.ID).Row().Scan(&op.Matched)

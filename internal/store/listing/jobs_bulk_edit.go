@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strings"
 
+	"gorm.io/gorm"
+
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
 )
@@ -55,19 +57,31 @@ func (l *Listing) StartEdit(ctx context.Context, r BulkJobs, e BulkEdit) (models
 	return l.startBulk(ctx, r, op, e, states)
 }
 
-// tryPatch counts the jobs that a patch would change, and shows some of them.
-func (l *Listing) tryPatch(ctx context.Context, r BulkJobs, op *models.BulkOperation, e BulkEdit) (err error) {
-	// A patch that no job has to do with is checked all the same.
-	if _, err := l.pool.Exec(ctx, `SELECT daybook.patch_json('{}', $1::text::jsonb)`, string(e.Patch)); err != nil {
+// checkPatch refuses what is not a patch, also where no job has to do with it.
+func (l *Listing) checkPatch(ctx context.Context, patch json.RawMessage) error {
+	if _, err := l.pool.Exec(ctx, `SELECT daybook.patch_json('{}', $1::text::jsonb)`, string(patch)); err != nil {
 		if strings.HasPrefix(store.SQLState(err), "22") {
 			return store.Refuse(models.ErrPayloadInvalid,
 				"the patch is not valid JSON, or holds what the database cannot store: "+err.Error(), "")
 		}
 		return store.Wrap("try the patch", err)
 	}
+	return nil
+}
+
+// chosen are the jobs of an operation that have not changed since they were chosen. Each change of
+// a payload is one of the generation.
+func (l *Listing) chosen(ctx context.Context, operation string) *gorm.DB {
+	return l.db.WithContext(ctx).Model(&models.Job{}).Where(
+		"(id, generation) IN (SELECT unnest(b.job_ids), unnest(b.generations) FROM daybook.bulk_batches b WHERE b.operation_id = ?)", operation)
+}
+
+// tryPatch counts the jobs that a patch would change, and shows some of them. It checks each payload
+// that there would be: what is edited is what was tried.
+func (l *Listing) tryPatch(jobs *gorm.DB, op *models.BulkOperation, e BulkEdit) (err error) {
 	const columns = `id, type, payload::text, p.patched::text, coalesce(daybook.edit_refusal(payload, p.patched), '')`
 	const patched = `CROSS JOIN LATERAL (SELECT daybook.patched_payload(payload, CAST(? AS text)::jsonb) AS patched OFFSET 0) p`
-	rows, err := l.jobs(ctx, r.Filter).Where("state IN ?", []string(op.States)).Joins(patched, string(e.Patch)).Select(columns).Rows()
+	rows, err := jobs.Joins(patched, string(e.Patch)).Select(columns).Rows()
 	if err != nil {
 		return store.Wrap("try the patch", err)
 	}
@@ -94,11 +108,5 @@ func (l *Listing) tryPatch(ctx context.Context, r BulkJobs, op *models.BulkOpera
 			e.Try(id, jobType, json.RawMessage(before), json.RawMessage(*after))
 		}
 	}
-	if err := rows.Err(); err != nil {
-		return store.Wrap("try the patch", err)
-	}
-	if !r.DryRun {
-		op.Matched, op.Changed, op.LeftAlone = 0, 0, 0
-	}
-	return nil
+	return store.Wrap("try the patch", rows.Err())
 }

@@ -80,3 +80,32 @@ func TestManyEditsThatAreInterrupted(t *testing.T) {
 		`SELECT count(*) FROM daybook.jobs WHERE state = 'pending' AND payload = '{"currency": "EUR", "n": 1}' AND jsonb_array_length(edits) = 1`))
 	assert.Equal(t, 1, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.jobs WHERE state = 'failed' AND edits IS NULL`))
 }
+
+// TestOnlyWhatWasTriedIsEdited: a dead letter that comes while a patch is tried is not edited, nor one
+// whose payload is replaced before its turn: no check has seen what they would become.
+func TestOnlyWhatWasTriedIsEdited(t *testing.T) {
+	t.Parallel()
+	b := setupJobs(t)
+	b.manyLetters(3)
+	var tried []string
+	op, err := b.listing.StartEdit(t.Context(), listing.BulkJobs{All: true}, listing.BulkEdit{
+		Patch: json.RawMessage(`[{"op": "replace", "path": "/currency", "value": "EUR"}]`), Retry: "now", By: "ann",
+		Check: func(_ string, payload json.RawMessage) error {
+			if tried = append(tried, string(payload)); len(tried) == 1 {
+				b.exec(`
+INSERT INTO daybook.jobs (id, org_id, type, payload, state, last_error, last_error_code, finished_at, run_count)
+VALUES ('later', 'o', 't', '{"currency": "EU", "wrong": true}', 'failed', 'e', 'X', clock_timestamp(), 3)`)
+			}
+			return nil
+		},
+	})
+	require.NoError(t, err)
+	require.Equal(t, 3, op.Matched)
+	b.exec(`SELECT daybook.edit_job('00000002', '{"currency": "EU", "wrong": true}')`)
+	require.NoError(t, store.RunBulk(t.Context(), b.Pool, op.ID))
+	op, err = b.listing.BulkOperation(t.Context(), "", op.ID)
+	require.NoError(t, err)
+	assert.Equal(t, []int{3, 2, 1}, []int{op.Matched, op.Changed, op.LeftAlone})
+	assert.Equal(t, 2, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.jobs WHERE state = 'pending' AND payload = '{"currency": "EUR"}'`))
+	assert.Equal(t, 2, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.jobs WHERE state = 'failed' AND payload = '{"currency": "EU", "wrong": true}'`))
+}
