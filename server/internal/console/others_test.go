@@ -42,6 +42,7 @@ VALUES ('1', 'acme', 'mail', jsonb_build_object('to', $1::text), 'failed', $1, '
 				`INSERT INTO daybook.posted_elsewhere (org_id, document_id, document_version, posted_on, system, next) VALUES ('acme', '1', 1, '2027-01-31', $1, 'wait')`,
 				`INSERT INTO daybook.bulk_operations (id, org_id, action, mode, states) SELECT '1', 'acme', 'retry', 'now', '{failed}' WHERE $1 <> ''`,
 				`INSERT INTO daybook.queues (name, owner) VALUES ('bank', $1)`,
+				`INSERT INTO daybook.job_limits (scope, by, parallel) VALUES ('queue/bank', 'payload.' || $1, 1)`,
 				`INSERT INTO daybook.periods (org_id, starts_on, ends_on) SELECT 'acme', '2031-01-01', '2031-01-31' WHERE $1 <> ''`,
 				`INSERT INTO daybook.api_tokens (id, org_id, name, scopes, hash) VALUES ('1', 'acme', $1, '{read}', sha256('1'))`,
 				`INSERT INTO daybook.actions (via, action, actor, org_id, outcome) VALUES ('cli', 'jobs.retry', $1, 'acme', 'done')`,
@@ -57,7 +58,7 @@ SELECT concat((SELECT array_agg(x) FROM daybook.jobs x WHERE org_id = 'acme'), (
               (SELECT array_agg(x) FROM daybook.organizations x WHERE id = 'acme'), (SELECT array_agg(x) FROM daybook.periods x WHERE org_id = 'acme'),
               (SELECT array_agg(x) FROM daybook.rule_sets x WHERE org_id = 'acme'), (SELECT array_agg(x) FROM daybook.bulk_operations x WHERE org_id = 'acme'),
               (SELECT array_agg(x) FROM daybook.api_tokens x WHERE id = '1'), (SELECT array_agg(x) FROM daybook.posted_elsewhere x),
-              (SELECT array_agg(x) FROM daybook.queues x), (SELECT array_agg(x) FROM queues.open_task x), (SELECT array_agg(x) FROM queues.task_limit x))`).Scan(&all))
+              (SELECT array_agg(x) FROM daybook.queues x), (SELECT array_agg(x) FROM daybook.job_limits x), (SELECT array_agg(x) FROM queues.open_task x), (SELECT array_agg(x) FROM queues.task_limit x))`).Scan(&all))
 				return all
 			}
 			before := state()
@@ -67,12 +68,13 @@ SELECT concat((SELECT array_agg(x) FROM daybook.jobs x WHERE org_id = 'acme'), (
 				"all": {"1"}, "post": {"full"}, "version": {"1"},
 				"year": {"2031"}, "month": {"2031-01"}, "starts_on": {"2031-01-01"}, "policy": {"first_open_day"},
 				"source": {"daybook"}, "name": {"bank"}, "q": {"1"},
+				"parallel": {"3"},
 			}
 			for _, pattern := range console.Patterns() {
 				method, path, _ := strings.Cut(pattern, " ")
 				for _, id := range []string{"1", "acme"} {
 					at := strings.NewReplacer("{$}", "", "{id}", id, "{version}", id, "{name}", "bank", "{kind}",
-						"jobs").Replace(path)
+						"jobs", "{scope...}", "queue/bank").Replace(path)
 					require.NotContains(t, at, "{", "name a value of the parameter")
 					for _, org := range []string{"", "acme"} {
 						fields.Set("org", org)
