@@ -47,8 +47,8 @@ type job struct {
 	// effects counts what its attempts have committed.
 	effects int
 	// loose: its place has been given to another job, or it was tried again after it had ended, so its
-	// turn is not the first one. released: it has failed because of one of after, and need not wait
-	// for that any more.
+	// turn is not the first one. released: it has ended, and was tried again without those of after
+	// that had ended as well.
 	loose, released bool
 	// follows: it waits for the end of another one that had its debounce key.
 	follows bool

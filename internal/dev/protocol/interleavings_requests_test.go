@@ -260,7 +260,9 @@ func (w *world) retry(t *rapid.T) {
 		if j.state == models.JobPending {
 			want = queue.Rescheduled
 		}
-		j.loose = j.loose || j.how == sequenceJob && j.state != models.JobPending
+		// What had ended meanwhile is not waited for any more.
+		j.loose = j.loose || j.how == sequenceJob && !j.open()
+		j.released = j.released || !j.open()
 		j.state, j.later = models.JobPending, mode == queue.RetryLater
 		j.gen++
 		if mode == queue.RetryReset {
