@@ -208,8 +208,8 @@ func eachCrash(t *testing.T, shard int, db *pgtest.DB, begin func(run int), run 
 			}
 		}
 	}
-	// How statements go together in batches depends on the moment: a run may have a few less.
-	require.Greater(t, met, n*3/4, "the points were met")
+	// How many statements there are depends on the moment: the first run may have had a few more.
+	require.Greater(t, met, n/2, "the points were met")
 	t.Logf("%d of %d points met, %s", met, n, time.Since(began).Round(time.Second))
 }
 
