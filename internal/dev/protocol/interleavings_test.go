@@ -20,7 +20,7 @@ import (
 // TestMain sets how many random runs there are and how long they are, steps that turn out to be
 // impossible included: 20,000 are left. The command line goes before it.
 func TestMain(m *testing.M) {
-	for name, value := range map[string]string{"rapid.checks": "130", "rapid.steps": "400"} {
+	for name, value := range map[string]string{"rapid.checks": "80", "rapid.steps": "400"} {
 		if err := flag.Set(name, value); err != nil {
 			panic(err)
 		}
