@@ -1029,6 +1029,10 @@ BEGIN
      WHERE s.org_id = check_sequence.org_id AND s.key = check_sequence.sequence
        FOR UPDATE SKIP LOCKED;
     IF NOT FOUND THEN
+        -- An insertion would wait for a transaction that has changed the row or removed it.
+        IF EXISTS (SELECT FROM daybook.job_sequences s WHERE s.org_id = check_sequence.org_id AND s.key = check_sequence.sequence) THEN
+            RETURN false;
+        END IF;
         INSERT INTO daybook.job_sequences (org_id, key, holder) VALUES (check_sequence.org_id, check_sequence.sequence, '')
         ON CONFLICT DO NOTHING
         RETURNING holder INTO turn;

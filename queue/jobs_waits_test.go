@@ -1,6 +1,7 @@
 package queue_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 
@@ -8,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/queue"
 )
@@ -83,4 +85,48 @@ func (b *bundle) awaited(id string) []string {
 	ids, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	require.NoError(b.t, err)
 	return ids
+}
+
+// An application's transaction that has passed the turn of a sequence on, or ended its last job, and
+// stays open keeps no worker from deciding about it: that is left for later, and others are decided.
+func TestOpenTransactionOfASequenceHoldsUpNothing(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	jobs := store.NewQueue(b.Pool, store.Jobs)
+	waits := func(id string) bool {
+		j := b.queued(id)
+		return j.Waits()
+	}
+	decide := func() (c store.CheckedWaits) {
+		require.NoError(t, pgx.BeginFunc(t.Context(), b.Pool, func(tx pgx.Tx) error {
+			if _, err := tx.Exec(t.Context(), `SET LOCAL lock_timeout = '100ms'`); err != nil {
+				return err
+			}
+			return tx.QueryRow(t.Context(), `SELECT decided, again FROM daybook.check_waits()`).Scan(&c.Decided, &c.Again)
+		}))
+		return c
+	}
+	first := map[string]string{}
+	for _, sequence := range []string{"one", "two"} {
+		first[sequence] = b.newJob(welcome{}, queue.JobOptions{Sequence: sequence}).ID
+	}
+	b.newJob(welcome{}, queue.JobOptions{Sequence: "two"})
+	decide()
+	tx, err := b.Pool.Begin(t.Context())
+	require.NoError(t, err)
+	defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }()
+	for _, id := range first {
+		_, err := queue.CancelJob(t.Context(), tx, id)
+		require.NoError(t, err)
+	}
+	next := b.newJob(welcome{}, queue.JobOptions{Sequence: "one"}).ID
+	b.newJob(welcome{}, queue.JobOptions{Sequence: "two"})
+	other := b.newJob(welcome{}, queue.JobOptions{Sequence: "three"}).ID
+	assert.Equal(t, 2, decide().Again)
+	assert.False(t, waits(other))
+	assert.True(t, waits(next))
+	require.NoError(t, tx.Commit(t.Context()))
+	_, err = jobs.CheckWaits(t.Context())
+	require.NoError(t, err)
+	assert.False(t, waits(next), "it is its turn")
 }

@@ -51,8 +51,33 @@ byte asked;            /* ghost: requests so far */
 #endif
 #define HELD (state == leased && OWN)
 
+/* With TRACE each change of the row has to be the next one of a trace of the real engine
+ * (traces_test.go), and the search finds out whether the model can come to its end. */
+#ifdef TRACE
+#include "trace.pml"
+byte at, last; /* the rows so far; the fence of the last lease */
+bool strayed;
+#define NEWER 1
+#define SAME 2
+#define OLDER 3
+#define ROW(s, a, g, f) (state == s && attempt == a && generation == g && is == f)
+inline changed(is) {
+	if
+	:: !strayed && (TRACE_ROWS) -> at++; assert(at < TRACE_LENGTH)
+	:: else -> strayed = true; false
+	fi
+}
+#define CHANGED(is) changed(is)
+#define FENCED (fence > last -> NEWER : (fence == last -> SAME : OLDER))
+#else
+#define CHANGED(is)
+#endif
+
 inline took(f) { /* what each lease writes */
 	fence = f; leased_generation = generation; clock++; begun_at = clock; age = 0;
+#ifdef TRACE
+	CHANGED(FENCED); last = fence
+#endif
 }
 
 inline again() { /* what each end of a lease does: a request meanwhile counts anew */
@@ -62,6 +87,7 @@ inline again() { /* what each end of a lease does: a request meanwhile counts an
 	:: else
 	fi;
 	leased_generation = 0; begun_at = 0; age = 0;
+	CHANGED(0)
 }
 
 inline forget() {
@@ -105,7 +131,8 @@ end:	do
 			if
 			:: generation == leased_generation ->
 				assert(saw == asked); /* no request is lost */
-				state = completed; fence = 0; begun_at = 0; age = 0
+				state = completed; fence = 0; begun_at = 0; age = 0;
+				CHANGED(0)
 			:: else -> again()
 			fi
 		fi;
@@ -188,7 +215,8 @@ end:	do
 	:: atomic { n < REQUESTS && state == leased ->
 		n++; asked++;
 #ifndef NO_RAISE
-		generation++
+		generation++;
+		CHANGED(0)
 #endif
 		}
 	:: atomic { n < REQUESTS && state == pending -> n++; asked++ }
