@@ -170,7 +170,7 @@ func (s *served) refuses(t *testing.T) {
 	status, body := s.ask(t, http.MethodPost, "/console/sign-in", form, url.Values{"token": {s.token}}.Encode())
 	require.Equal(t, http.StatusOK, status, body)
 	for path, ask := range map[string][2]string{
-		"/api/jobs":                   {"application/json", `{"orgId": "acme", "type": "slow", "payload": {}}`},
+		"/api/jobs/enqueue":           {"application/json", `{"orgId": "acme", "type": "slow", "payload": {}}`},
 		"/console/dead-letters/retry": {form, "type=slow"},
 	} {
 		status, body = s.ask(t, http.MethodPost, path, ask[0], ask[1])
