@@ -254,6 +254,12 @@ var (
 		Exit: ExitUnavailable, Retryable: true,
 		Instead: "the database cannot be reached or asks to try again: the same request may succeed later",
 	})
+	SplitBrain = row(Class{
+		Code: "SPLIT_BRAIN", Title: "Two servers of the database take writes", Status: http.StatusServiceUnavailable,
+		Exit: ExitUnavailable, Retryable: true,
+		Instead: "two servers of the database take writes, and what the wrong one takes is lost: nothing is changed " +
+			"until one of them has stopped",
+	})
 	TemporalUnavailable = row(Class{
 		Code: "TEMPORAL_UNAVAILABLE", Title: "Temporal is unavailable", Status: http.StatusServiceUnavailable,
 		Exit: ExitUnavailable, Retryable: true,

@@ -18,6 +18,7 @@ import (
 
 	"github.com/daybook-dev/daybook/failure"
 	"github.com/daybook-dev/daybook/internal/store/direct"
+	"github.com/daybook-dev/daybook/internal/store/hosts"
 	"github.com/daybook-dev/daybook/models/locks"
 )
 
@@ -107,7 +108,7 @@ func Status(ctx context.Context, databaseURL string) (steps []Step, err error) {
 	}
 	// Behind a pooler a prepared statement may be looked for in another session.
 	config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
-	conn, err := pgx.ConnectConfig(ctx, config.ConnConfig)
+	conn, err := hosts.Connect(ctx, config)
 	if err != nil {
 		return nil, fmt.Errorf("connect to the database: %w", err)
 	}
@@ -202,13 +203,14 @@ func withProvider(ctx context.Context, databaseURL string, f func(*sql.DB, *goos
 	if err != nil {
 		return fmt.Errorf("database address: %w", err)
 	}
+	hosts.SideBySide(config)
 	connected := false
-	db := stdlib.OpenDB(*config.ConnConfig, stdlib.OptionAfterConnect(direct.Require), stdlib.OptionBeforeConnect(func(context.Context, *pgx.ConnConfig) error {
+	db := stdlib.OpenDB(*config.ConnConfig, stdlib.OptionAfterConnect(direct.Require), stdlib.OptionBeforeConnect(func(ctx context.Context, c *pgx.ConnConfig) error {
 		if connected {
 			return errLockLost
 		}
 		connected = true
-		return nil
+		return config.BeforeConnect(ctx, c)
 	}))
 	db.SetMaxOpenConns(1)
 	defer func() { err = errors.Join(err, db.Close()) }()

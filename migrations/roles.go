@@ -11,6 +11,7 @@ import (
 
 	"github.com/daybook-dev/daybook/failure"
 	"github.com/daybook-dev/daybook/internal/store/direct"
+	"github.com/daybook-dev/daybook/internal/store/hosts"
 	"github.com/daybook-dev/daybook/models/locks"
 )
 
@@ -33,6 +34,7 @@ func Roles(ctx context.Context, databaseURL string) error {
 		return fmt.Errorf("database address: %w", err)
 	}
 	config.MaxConns, config.AfterConnect = 1, direct.Require
+	hosts.SideBySide(config)
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return fmt.Errorf("connect to the database: %w", err)

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -31,8 +32,26 @@ func naps(worker string) *jobs.Registry {
 		<-ctx.Done()
 		return ctx.Err()
 	})
+	jobs.Register(r, jobs.Policy{Timeout: time.Hour, MaxAttempts: 1}, func(ctx context.Context, job *jobs.Job[held]) error {
+		conn, err := pgx.Connect(ctx, os.Getenv(envDatabase))
+		if err != nil {
+			return err
+		}
+		defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+		job.InTx(func(ctx context.Context, tx pgx.Tx) error {
+			_, err := tx.Exec(ctx, `INSERT INTO effects VALUES ($1)`, job.ID)
+			return err
+		})
+		_, err = conn.Exec(ctx, `SELECT pg_advisory_lock_shared(0, 0)`)
+		return err
+	})
 	return r
 }
+
+// held is a job that waits until the test lets go of a lock, and then writes its effect.
+type held struct{}
+
+func (held) JobType() string { return "held" }
 
 // napping has a worker process be at a job, and starts another one, which knows that it lives.
 func (b *bundle) napping() (victim *os.Process) {
@@ -62,6 +81,39 @@ func (b *bundle) nappers(worker string) int {
 	b.t.Helper()
 	return fixture.Count(b.t, b.Pool, `SELECT count(*) FROM daybook.jobs WHERE state = 'leased' AND worker = $1 AND working`,
 		worker)
+}
+
+// TestPausedWorkerIsNotCharged: a worker that does not run for longer than its leases last loses
+// its jobs. They are worked elsewhere, are not charged, and take effect once, also when it runs on.
+func TestPausedWorkerIsNotCharged(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.exec(`CREATE TABLE effects (job text)`)
+	gate, err := pgx.Connect(t.Context(), b.URL)
+	require.NoError(t, err)
+	defer func() { _ = gate.Close(context.WithoutCancel(t.Context())) }()
+	_, err = gate.Exec(t.Context(), `SELECT pg_advisory_lock(0, 0)`)
+	require.NoError(t, err)
+	const n = 5
+	for range n {
+		_, err := queue.EnqueueJob(t.Context(), b.Pool, org, held{}, queue.JobOptions{})
+		require.NoError(t, err)
+	}
+	paused := b.process("paused", envNaps+"=yes")
+	b.runJobs(`{}`)
+	b.eventually("it works", time.Minute, func() bool { return b.nappers("paused") == n })
+	b.process("other", envNaps+"=yes")
+	b.bothLive()
+
+	require.NoError(t, paused.Signal(syscall.SIGSTOP))
+	b.eventually("the other one works", time.Minute, func() bool { return b.nappers("other") == n })
+	require.NoError(t, paused.Signal(syscall.SIGCONT))
+	require.NoError(t, gate.Close(t.Context()))
+	b.eventually("all is done", time.Minute, func() bool {
+		return fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.jobs WHERE state = 'completed' AND run_count = 1`) == n
+	})
+	assert.Equal(t, n, fixture.Count(t, b.Pool, `SELECT count(*) FROM effects`))
+	assert.Zero(t, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.attempts WHERE outcome <> 'completed'`))
 }
 
 // TestKilledWorkersJobBeginsElsewhere: within seconds of the kill, and before its lease expires.

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
 	"strings"
 	"syscall"
 	"unicode/utf8"
@@ -196,7 +195,7 @@ func pgError(err error) *pgconn.PgError {
 // is dropped and made anew, there is none of its name.
 func isConnectError(err error) bool {
 	_, ok := errors.AsType[*pgconn.ConnectError](err)
-	return ok
+	return ok || hosts.IsNone(err)
 }
 
 // ValidText reports whether PostgreSQL can hold a text: it is UTF-8, and has no NUL.
@@ -329,18 +328,8 @@ func Explain(err error) string {
 	if err == nil {
 		return ""
 	}
-	var cause, where string
-	if op, ok := errors.AsType[*net.OpError](err); ok {
-		cause = op.Err.Error()
-		if sys, ok := errors.AsType[*os.SyscallError](op.Err); ok {
-			cause = sys.Err.Error()
-		}
-		if op.Addr != nil {
-			where = op.Addr.String()
-		}
-	} else if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
-		cause = pg.Message + " (SQLSTATE " + pg.Code + ")"
-	} else {
+	cause, where := hosts.Cause(err)
+	if cause == "" || hosts.IsNone(err) {
 		return err.Error()
 	}
 	if where != "" {

@@ -39,7 +39,7 @@ func (r *Reclaimed) Add(o Reclaimed) {
 func (s *Store) ReclaimExpired(ctx context.Context) (Reclaimed, error) {
 	return reclaimAll(maxReclaimed, func() (Reclaimed, error) {
 		of := suspicion{age: StaleAfter, gone: []uint32{}}
-		got, _, err := s.reclaim(ctx, lockWaiting, of, func(suspect, time.Time) bool { return true })
+		got, _, err := s.reclaim(ctx, lockWaiting, of, func(suspect, time.Time) (ends, lives bool) { return true, false })
 		return got, err
 	})
 }
@@ -86,14 +86,19 @@ type suspicion struct {
 	before time.Time
 }
 
-// reclaim locks the leases that are suspicious, and ends those that end says. It returns the locked
-// ones that it left alone. It returns errElsewhere where it did not get the lock.
+// livingReclaims bounds how often in a row a job is not charged whose lease ended while its worker
+// lived: it may be the job that keeps its worker from running.
+const livingReclaims = 3
+
+// reclaim locks the leases that are suspicious, and ends those that end says. What a worker that
+// lives was working is not charged: it did not run for a while. It returns the locked ones that it
+// left alone. It returns errElsewhere where it did not get the lock.
 func (s *Store) reclaim(ctx context.Context, lock reclaimLocking, of suspicion,
-	end func(one suspect, renewed time.Time) bool,
+	end func(one suspect, renewed time.Time) (ends, lives bool),
 ) (Reclaimed, []suspect, error) {
 	const find = `
 SELECT id, last_attempted_at, working, org_id, /* jobs */type, ''/* accounting: '', document_id */, run_count, coalesce(worker, ''), coalesce(turn_id, ''),
-       hashtext(coalesce(worker, ''))::oid
+       hashtext(coalesce(worker, ''))::oid, reclaims
   FROM daybook.jobs
  WHERE state = 'leased' AND last_attempted_at >= @from
    AND last_attempted_at < greatest(statement_timestamp() - make_interval(secs => @age), @before)
@@ -116,14 +121,16 @@ SELECT id, last_attempted_at, working, org_id, /* jobs */type, ''/* accounting: 
 		}
 		var renewed time.Time
 		var worker uint32
+		var reclaims int
 		var c Change
 		fields := []any{
 			&c.Job.ID, &renewed, &c.Counted, &c.Job.OrgID, &c.Job.Type, &c.Job.DocumentID, &c.Job.Attempt,
-			&c.Worker, &c.Turn, &worker,
+			&c.Worker, &c.Turn, &worker, &reclaims,
 		}
 		_, err := byKey(ctx, tx, eachRow(fields, func() {
 			one := suspect{c.Job.ID, renewed.UnixMicro(), worker}
-			if len(ending.ids) < maxReclaimed && end(one, renewed) {
+			if ends, lives := end(one, renewed); ends && len(ending.ids) < maxReclaimed {
+				c.Counted = c.Counted && (!lives || reclaims >= livingReclaims)
 				ending.add(c)
 			} else {
 				left = append(left, one)
@@ -205,7 +212,7 @@ SELECT q.id, q.org_id, /* jobs */'jobs', q.type, NULL, NULL/* accounting: 'accou
 }
 
 // endLeases makes locked rows pending, or what else is to become of them. A job keeps its place in
-// the order. A document's reclaims all count, a background job's only those that charged it: what
+// the order. A document's reclaims all count, a background job's only those while it was worked: what
 // was not begun cannot have ended its worker.
 //
 // It returns what there is to tell when the transaction is committed: what is the change of those
@@ -231,7 +238,7 @@ UPDATE daybook.jobs q
        ready_at       = CASE WHEN held.again THEN greatest(q.ready_at, clock_timestamp()) ELSE least(q.ready_at, clock_timestamp()) END,
        first_ready_at = CASE WHEN held.again THEN greatest(q.ready_at, clock_timestamp()) ELSE q.first_ready_at END,
        reclaims      = CASE WHEN held.again OR held.fails OR q.cancel_requested THEN 0
-                             ELSE least(q.reclaims, 999999) + /* jobs */CASE WHEN held.charged THEN 1 ELSE 0 END/* accounting: 1 */ END,
+                             ELSE least(q.reclaims, 999999) + /* jobs */CASE WHEN q.working THEN 1 ELSE 0 END/* accounting: 1 */ END,
        last_error = CASE WHEN held.fails THEN 'the worker ended while it worked on this job, for the last time that it may be tried'
                          WHEN held.charged THEN 'the worker ended while it worked on this job'
                          ELSE q.last_error END,

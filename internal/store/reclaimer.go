@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/daybook-dev/daybook/models/locks"
@@ -146,15 +147,15 @@ func (r *Reclaimer) check(ctx context.Context, began time.Time, full bool) (Recl
 func (r *Reclaimer) watch(ctx context.Context, o oldest, of suspicion) (Reclaimed, time.Duration, error) {
 	now := time.Now()
 	expired := o.now.Add(-StaleAfter)
-	got, left, err := r.store.reclaim(ctx, lockAtOnce, of, func(one suspect, renewed time.Time) bool {
+	got, left, err := r.store.reclaim(ctx, lockAtOnce, of, func(one suspect, renewed time.Time) (ends, lives bool) {
 		since, known := r.watched[one]
 		switch seen := now.Sub(since); {
 		case !known:
-			return false
+			return false, false
 		case seen >= departedPatience && r.departed.ends(one.worker, renewed, o.now):
-			return true
+			return true, false
 		default:
-			return seen >= reclaimPatience && !renewed.After(expired)
+			return seen >= reclaimPatience && !renewed.After(expired), slices.Contains(o.workers, one.worker)
 		}
 	})
 	if err != nil {

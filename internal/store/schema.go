@@ -44,6 +44,7 @@ type guard struct {
 // it before the store is used.
 func (b *base) GuardSchema(verify func(ctx context.Context) error, log *slog.Logger) {
 	b.guard.verify, b.guard.log = verify, log
+	b.hosts.Tell(log)
 }
 
 // ready returns what a transaction selects when it begins, or "" where there is no guard, or fails

@@ -5,8 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/daybook-dev/daybook/internal/store/hosts"
 )
 
 const (
@@ -39,7 +38,7 @@ func (b *base) keeping(ctx context.Context, f func(q batcher) error) (crowded bo
 	b.spare.Lock()
 	defer b.spare.Unlock()
 	connecting, cancel := context.WithTimeout(ctx, spareLimit)
-	own, err := connectAs(connecting, b.pool.Config())
+	own, err := hosts.Connect(connecting, b.pool.Config())
 	cancel()
 	if err != nil {
 		return true, err
@@ -55,22 +54,4 @@ func kept[T any](ctx context.Context, b *base, ask func(q batcher) ([]T, error))
 		return err
 	})
 	return rows, err
-}
-
-// connectAs connects as a pool does, with its hooks: they may ask for a password that is valid now.
-func connectAs(ctx context.Context, pool *pgxpool.Config) (*pgx.Conn, error) {
-	config := pool.ConnConfig.Copy()
-	if pool.BeforeConnect != nil {
-		if err := pool.BeforeConnect(ctx, config); err != nil {
-			return nil, err
-		}
-	}
-	conn, err := pgx.ConnectConfig(ctx, config)
-	if err != nil || pool.AfterConnect == nil {
-		return conn, err
-	}
-	if err := pool.AfterConnect(ctx, conn); err != nil {
-		return nil, errors.Join(err, conn.Close(ctx))
-	}
-	return conn, nil
 }

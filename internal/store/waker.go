@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/daybook-dev/daybook/internal/store/hosts"
 	"github.com/daybook-dev/daybook/internal/store/wake"
 )
 
@@ -28,7 +29,7 @@ func (b *base) NewWaker(worker string, interval time.Duration, log *slog.Logger)
 		Worker:  worker,
 		Address: func() (string, int) { return b.kind.wakeChannel(), b.kind.wakeKey() },
 		Connect: func(ctx context.Context) (*pgx.Conn, error) {
-			conn, err := connectAs(ctx, config)
+			conn, err := hosts.Connect(ctx, config)
 			if err != nil {
 				return nil, errors.New(Explain(err))
 			}

@@ -47,11 +47,8 @@ func PoolOf(ctx context.Context, address string, conns int32) (*pgxpool.Pool, er
 	if !strings.Contains(address, "pool_max_conns") {
 		config.MaxConns = conns
 	}
-	if config.ConnConfig.ConnectTimeout == 0 {
+	if config.ConnConfig.ConnectTimeout == 0 && !hosts.Several(config.ConnConfig) {
 		config.ConnConfig.ConnectTimeout = serverLimit
-		if hosts.Several(config.ConnConfig) {
-			config.ConnConfig.ConnectTimeout = oneOfServersLimit
-		}
 	}
 	if config.ConnConfig.RuntimeParams["application_name"] == "" {
 		config.ConnConfig.RuntimeParams["application_name"] = "daybook"
@@ -62,15 +59,12 @@ func PoolOf(ctx context.Context, address string, conns int32) (*pgxpool.Pool, er
 	config.ShouldPing = func(_ context.Context, p pgxpool.ShouldPingParams) bool {
 		return p.IdleDuration > trustedFor && hasEnded(p.Conn)
 	}
+	hosts.SideBySide(config)
 	return pgxpool.NewWithConfig(ctx, config)
 }
 
-const (
-	// serverLimit is how long a server may take to answer a new connection, and oneOfServersLimit one
-	// of several, which are tried in their order: the next one may be well.
-	serverLimit       = 10 * time.Second
-	oneOfServersLimit = 3 * time.Second
-)
+// serverLimit is how long the server may take to answer a new connection; several share less time.
+const serverLimit = 10 * time.Second
 
 // trustedFor is how long a connection may have been idle to be used without a look whether the
 // server has ended it. pgx asks the server after a second: that is a transaction of its own for

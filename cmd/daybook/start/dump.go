@@ -13,12 +13,14 @@ import (
 	"unicode"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 
 	"github.com/daybook-dev/daybook/cmd/daybook/cli"
 	"github.com/daybook-dev/daybook/internal/dev/devstack"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/direct"
+	"github.com/daybook-dev/daybook/internal/store/hosts"
 	"github.com/daybook-dev/daybook/migrations"
 )
 
@@ -52,23 +54,29 @@ func dumpSchema(ctx context.Context, a *cli.App) ([]byte, error) {
 			return nil, errors.New("pg_dump is not on the PATH: install PostgreSQL's client programs, " +
 				"or leave the database out to dump the schema of a private one")
 		}
-		if err := requireSession(ctx, a.SessionURL()); err != nil {
+		server, err := requireSession(ctx, a.SessionURL())
+		if err != nil {
 			return nil, err
 		}
-		return dump(ctx, program, a.SessionURL())
+		return dump(ctx, program, a.SessionURL(), server)
 	}
 	return dumpPrivate(ctx, a)
 }
 
 // requireSession refuses an address through a pooler for pg_dump, which changes settings of its
-// session.
-func requireSession(ctx context.Context, address string) (err error) {
-	conn, err := pgx.Connect(ctx, address)
+// session. It returns what it connected by: the first of the servers of the address is one that
+// answers.
+func requireSession(ctx context.Context, address string) (_ *pgx.ConnConfig, err error) {
+	config, err := pgxpool.ParseConfig(address)
 	if err != nil {
-		return err
+		return nil, cli.ErrBadDatabaseURL
+	}
+	conn, err := hosts.Connect(ctx, config)
+	if err != nil {
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, conn.Close(context.WithoutCancel(ctx))) }()
-	return direct.Require(ctx, conn)
+	return conn.Config(), direct.Require(ctx, conn)
 }
 
 // dumpPrivate dumps the schema that the migrations make in a database that is made and thrown away
@@ -89,8 +97,12 @@ func dumpPrivate(ctx context.Context, a *cli.App) (_ []byte, err error) {
 	if err != nil {
 		return nil, err
 	}
+	server, err := pgx.ParseConfig(stack.DatabaseURL)
+	if err != nil {
+		return nil, err
+	}
 	// The server's own, so that the versions agree.
-	return dump(ctx, filepath.Join(dir, "pg_dump"), stack.DatabaseURL)
+	return dump(ctx, filepath.Join(dir, "pg_dump"), stack.DatabaseURL, server)
 }
 
 func serverPrograms(ctx context.Context, adminURL string) (dir string, err error) {
@@ -102,15 +114,11 @@ func serverPrograms(ctx context.Context, adminURL string) (dir string, err error
 	return store.ServerPrograms(ctx, conn)
 }
 
-func dump(ctx context.Context, program, databaseURL string) ([]byte, error) {
-	environment, err := libpqEnvironment(databaseURL)
-	if err != nil {
-		return nil, err
-	}
+func dump(ctx context.Context, program, databaseURL string, server *pgx.ConnConfig) ([]byte, error) {
 	command := exec.CommandContext(ctx, program, "--schema-only", "--schema=daybook", "--schema=queues",
 		"--schema=internal", "--no-owner", "--no-privileges")
 	// Constants of time are written in the session's time zone.
-	command.Env = append(append(os.Environ(), "PGTZ=UTC"), environment...)
+	command.Env = append(append(os.Environ(), "PGTZ=UTC"), libpqEnvironment(databaseURL, server)...)
 	var output, problems bytes.Buffer
 	command.Stdout, command.Stderr = &output, &problems
 	if err := command.Run(); err != nil {
@@ -121,15 +129,11 @@ func dump(ctx context.Context, program, databaseURL string) ([]byte, error) {
 
 // libpqEnvironment names the database to PostgreSQL's own programs by variables, because every user
 // of the machine can read the arguments of a program.
-func libpqEnvironment(databaseURL string) ([]string, error) {
-	config, err := pgx.ParseConfig(databaseURL)
-	if err != nil {
-		return nil, cli.ErrBadDatabaseURL
-	}
+func libpqEnvironment(databaseURL string, server *pgx.ConnConfig) []string {
 	environment := []string{
-		"PGHOST=" + config.Host, fmt.Sprintf("PGPORT=%d", config.Port), "PGUSER=" + config.User,
-		"PGPASSWORD=" + config.Password,
-		"PGDATABASE=" + config.Database,
+		"PGHOST=" + server.Host, fmt.Sprintf("PGPORT=%d", server.Port), "PGUSER=" + server.User,
+		"PGPASSWORD=" + server.Password,
+		"PGDATABASE=" + server.Database,
 	}
 	if u, err := url.Parse(databaseURL); err == nil {
 		for parameter, variable := range map[string]string{
@@ -140,7 +144,7 @@ func libpqEnvironment(databaseURL string) ([]string, error) {
 			}
 		}
 	}
-	return environment, nil
+	return environment
 }
 
 // normaliseDump leaves out what differs between versions of pg_dump and between runs: the session's

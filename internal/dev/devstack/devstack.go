@@ -58,7 +58,7 @@ type Options struct {
 	// instead of starting them.
 	Private bool
 	// StandbyOf has PostgreSQL begin as a standby of another stack's, with its password; nil: it is a
-	// server of its own. It takes nothing from an earlier start.
+	// server of its own. A second start in the same directory goes on with the data that is there.
 	StandbyOf *Stack
 	// NoInstall fails with ErrNoPostgres when PostgreSQL is not installed, also where root could
 	// install it.

@@ -184,6 +184,9 @@ func initialise(ctx context.Context, bin, home, password string, user *identity,
 
 // copyFrom makes the data of a standby: a base backup of the server that it follows.
 func copyFrom(ctx context.Context, from *Stack, bin, home string, user *identity) error {
+	if _, err := os.Stat(filepath.Join(home, dataName, versionName)); err == nil {
+		return nil
+	}
 	return run(ctx, command{
 		name: "pg_basebackup", path: filepath.Join(bin, "pg_basebackup"),
 		args: []string{

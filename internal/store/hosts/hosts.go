@@ -1,6 +1,9 @@
-// Package hosts compares the servers that a database's address names. A cluster has one primary. Two
+// Package hosts knows the servers that a database's address names. A cluster has one primary. Two
 // servers that take writes are two ledgers that nothing can join again, and the connections of one
-// pool may lead to both.
+// pool may lead to both. One that does not answer must not keep a program from the others.
+//
+// hosts.go asks servers what they are, watch.go remembers what they said, and connect.go opens
+// connections by it.
 package hosts
 
 import (
@@ -8,27 +11,15 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/daybook-dev/daybook/failure"
 	"github.com/daybook-dev/daybook/internal/text/phrase"
-)
-
-// ErrSplit: more than one server of the address takes writes, or the one that does is behind
-// another one's timeline.
-var ErrSplit = failure.New(failure.DatabaseUnavailable, "the servers of the database's address do not agree on one primary")
-
-const (
-	// lookEvery is the pause between two comparisons of the servers of an address.
-	lookEvery = 2 * time.Second
-	// lookLimit bounds one comparison; a server that does not answer in it is not compared.
-	lookLimit = 3 * time.Second
 )
 
 // Host is one server of an address.
@@ -37,57 +28,58 @@ type Host struct {
 	Name string
 	// Err is why it was not asked, or did not answer; nil: it did. Then the others are known.
 	Err error
+	// Unfit is why it is not what the address asks for (target_session_attrs); nil: it is. Second
+	// says that it will do where no other one is there.
+	Unfit  error
+	Second bool
 	// Standby says that it only reads. Timeline counts the promotions in its history; 0: the server
 	// does not say, as some that only speak PostgreSQL's protocol.
 	Standby  bool
 	Timeline int64
+	// Started is when it was started, in microseconds: two names may lead to one server, for instance
+	// those of two proxies; 0: it does not say.
+	Started int64
 }
 
-// each lists the servers of an address, each as an address of its own that asks for no role.
-func each(config *pgx.ConnConfig) (names []string, configs []*pgx.ConnConfig) {
-	add := func(host string, port uint16, f *pgconn.FallbackConfig) {
-		name := net.JoinHostPort(host, strconv.Itoa(int(port)))
-		for i, known := range names {
-			if known == name { // it stands there a second time, without TLS
-				configs[i].Fallbacks = append(configs[i].Fallbacks, f)
-				return
+// server is one server of an address, and the ways to connect to it: with TLS and without.
+type server struct {
+	name string
+	ways []*pgconn.FallbackConfig
+}
+
+// serversOf lists the servers of an address, each once.
+func serversOf(config *pgx.ConnConfig) (all []server) {
+	ways := append([]*pgconn.FallbackConfig{{Host: config.Host, Port: config.Port, TLSConfig: config.TLSConfig}},
+		config.Fallbacks...)
+next:
+	for _, way := range ways {
+		name := net.JoinHostPort(way.Host, strconv.Itoa(int(way.Port)))
+		for i := range all {
+			if all[i].name == name {
+				all[i].ways = append(all[i].ways, way)
+				continue next
 			}
 		}
-		own := config.Copy()
-		own.Host, own.Port, own.TLSConfig = f.Host, f.Port, f.TLSConfig
-		own.Fallbacks, own.ValidateConnect = nil, nil
-		names, configs = append(names, name), append(configs, own)
+		all = append(all, server{name, []*pgconn.FallbackConfig{way}})
 	}
-	add(config.Host, config.Port, &pgconn.FallbackConfig{Host: config.Host, Port: config.Port, TLSConfig: config.TLSConfig})
-	for _, f := range config.Fallbacks {
-		add(f.Host, f.Port, f)
-	}
-	return names, configs
+	return all
+}
+
+// setWays has a configuration connect by these ways, in their order.
+func setWays(config *pgx.ConnConfig, ways []*pgconn.FallbackConfig) {
+	config.Host, config.Port, config.TLSConfig, config.Fallbacks = ways[0].Host, ways[0].Port, ways[0].TLSConfig, ways[1:]
 }
 
 // Names are the servers of an address, each once: one may stand there a second time, without TLS.
-func Names(config *pgx.ConnConfig) []string {
-	names, _ := each(config)
+func Names(config *pgx.ConnConfig) (names []string) {
+	for _, s := range serversOf(config) {
+		names = append(names, s.name)
+	}
 	return names
 }
 
 // Several reports whether an address names more than one server.
-func Several(config *pgx.ConnConfig) bool { return len(Names(config)) > 1 }
-
-// Ask asks the servers of a pool's address side by side what they are. It returns within lookLimit.
-func Ask(ctx context.Context, pool *pgxpool.Config) []Host {
-	ctx, cancel := context.WithTimeout(ctx, lookLimit)
-	defer cancel()
-	names, configs := each(pool.ConnConfig)
-	all := make([]Host, len(names))
-	var asking sync.WaitGroup
-	for i, config := range configs {
-		all[i].Name = names[i]
-		asking.Go(func() { all[i].Err = all[i].ask(ctx, pool, config) })
-	}
-	asking.Wait()
-	return all
-}
+func Several(config *pgx.ConnConfig) bool { return len(serversOf(config)) > 1 }
 
 // TimelineSQL is the timeline that a primary writes, as an expression. A control file may name an
 // older one for a while after a promotion, a position to write at does not. Some servers that only
@@ -96,26 +88,76 @@ const TimelineSQL = `('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bi
 
 // askStmt asks a server's role and timeline.
 const askStmt = `
-SELECT pg_is_in_recovery(),
+SELECT pg_is_in_recovery(), (extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint,
        CASE WHEN pg_is_in_recovery() THEN (SELECT timeline_id FROM pg_control_checkpoint())::bigint ELSE ` + TimelineSQL + ` END`
 
-func (h *Host) ask(ctx context.Context, pool *pgxpool.Config, config *pgx.ConnConfig) error {
-	if pool.BeforeConnect != nil {
-		if err := pool.BeforeConnect(ctx, config); err != nil {
-			return err
+// closeLimit bounds the end of a connection: a server that stands still ends none.
+const closeLimit = time.Second
+
+// ask asks one server of a pool's address what it is.
+func (s server) ask(ctx context.Context, pool *pgxpool.Config) Host {
+	h := Host{Name: s.name}
+	config := pool.ConnConfig.Copy()
+	setWays(config, s.ways)
+	config.ValidateConnect = nil // what is unfit is to say what it is as well
+	conn, err := dial(ctx, pool, config)
+	if err != nil {
+		h.Err = err
+		return h
+	}
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeLimit)
+		defer cancel()
+		_ = conn.Close(ctx)
+	}()
+	h.Err = conn.QueryRow(ctx, askStmt, pgx.QueryExecModeSimpleProtocol).Scan(&h.Standby, &h.Started, &h.Timeline)
+	if _, refused := errors.AsType[*pgconn.PgError](h.Err); refused {
+		h.Timeline, h.Started = 0, 0
+		h.Err = conn.QueryRow(ctx, `SELECT pg_is_in_recovery()`, pgx.QueryExecModeSimpleProtocol).Scan(&h.Standby)
+	}
+	wanted := pool.ConnConfig.ValidateConnect
+	if wanted == nil {
+		h.Second = h.Standby // Daybook writes
+	} else if h.Err == nil {
+		h.Unfit = wanted(ctx, conn.PgConn())
+		if _, h.Second = errors.AsType[*pgconn.NotPreferredError](h.Unfit); h.Second {
+			h.Unfit = nil
 		}
 	}
-	conn, err := pgx.ConnectConfig(ctx, config)
-	if err != nil {
-		return err
+	return h
+}
+
+// Why says in a few words why a server cannot be used.
+func (h Host) Why() string {
+	switch {
+	case h.Err == nil && h.Unfit == nil:
+		return ""
+	case h.Err == nil:
+		return h.Unfit.Error()
+	case errors.Is(h.Err, context.DeadlineExceeded):
+		return "no answer in time"
 	}
-	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
-	err = conn.QueryRow(ctx, askStmt, pgx.QueryExecModeSimpleProtocol).Scan(&h.Standby, &h.Timeline)
-	if _, refused := errors.AsType[*pgconn.PgError](err); refused {
-		h.Timeline = 0
-		err = conn.QueryRow(ctx, `SELECT pg_is_in_recovery()`, pgx.QueryExecModeSimpleProtocol).Scan(&h.Standby)
+	if cause, _ := Cause(h.Err); cause != "" {
+		return cause
 	}
-	return err
+	return h.Err.Error()
+}
+
+// Cause is what the network or the server says in an error, and of which address the network says
+// it; both are empty if neither says anything.
+func Cause(err error) (cause, address string) {
+	if op, ok := errors.AsType[*net.OpError](err); ok {
+		cause = op.Err.Error()
+		if sys, ok := errors.AsType[*os.SyscallError](op.Err); ok {
+			cause = sys.Err.Error()
+		}
+		if op.Addr != nil {
+			address = op.Addr.String()
+		}
+	} else if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
+		cause = pg.Message + " (SQLSTATE " + pg.Code + ")"
+	}
+	return cause, address
 }
 
 // Split says in a sentence why the servers do not agree on one primary; empty: they do, as far as
@@ -127,7 +169,7 @@ func Split(all []Host) string {
 		if h.Err != nil {
 			continue
 		}
-		if !h.Standby {
+		if !h.Standby && (h.Started == 0 || h.Started != writes.Started) {
 			primaries, writes = append(primaries, fmt.Sprintf("%s (timeline %d)", h.Name, h.Timeline)), h
 		}
 		if h.Timeline > newest.Timeline {
@@ -143,66 +185,4 @@ func Split(all []Host) string {
 	default:
 		return ""
 	}
-}
-
-// Watch compares the servers of a pool's address from time to time.
-type Watch struct {
-	config *pgxpool.Config
-
-	mu      sync.Mutex
-	looking chan struct{} // closed when the comparison that is under way has ended; nil: there is none
-	at      time.Time
-	split   string
-}
-
-// NewWatch watches the servers of a pool's address. It is nil where that names one server, and then
-// costs nothing.
-func NewWatch(pool *pgxpool.Pool) *Watch {
-	if pool == nil {
-		return nil
-	}
-	config := pool.Config()
-	if !Several(config.ConnConfig) {
-		return nil
-	}
-	return &Watch{config: config}
-}
-
-// Check fails with ErrSplit while the servers do not agree on one primary. It compares them anew
-// when the last time is longer ago than lookEvery, and waits for that when it is ten seconds ago.
-func (w *Watch) Check(ctx context.Context) error {
-	if w == nil {
-		return nil
-	}
-	w.mu.Lock()
-	age := time.Since(w.at)
-	if age > lookEvery && w.looking == nil {
-		w.looking = make(chan struct{})
-		go w.look(context.WithoutCancel(ctx)) // others wait for it as well
-	}
-	looking := w.looking
-	w.mu.Unlock()
-	if looking != nil && age > 5*lookEvery {
-		select {
-		case <-looking:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.split == "" {
-		return nil
-	}
-	return fmt.Errorf("%w: %s", ErrSplit, w.split)
-}
-
-// look asks once, and lets those go on who wait for it.
-func (w *Watch) look(ctx context.Context) {
-	split := Split(Ask(ctx, w.config))
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.at, w.split = time.Now(), split
-	close(w.looking)
-	w.looking = nil
 }

@@ -42,6 +42,7 @@ func TestSplit(t *testing.T) {
 		{primary(2), standby(1)}, // it follows late
 		{primary(1), silent},
 		{primary(0), standby(2)}, // it does not say
+		{{Name: "a:1", Timeline: 1, Started: 5}, {Name: "b:1", Timeline: 1, Started: 5}}, // two proxies
 		{standby(1), standby(2)},
 		{silent, silent},
 	} {

@@ -37,7 +37,7 @@ func (p *probe) servers(all []hosts.Host) {
 		var silent []string
 		for _, h := range all {
 			if h.Err != nil {
-				silent = append(silent, h.Name+" does not answer: "+sentence(h.Err))
+				silent = append(silent, h.Name+" does not answer: "+clip(h.Why(), 300))
 			}
 		}
 		p.note = strings.Join(silent, "; ")

@@ -82,6 +82,10 @@ func (c *console) action(pattern string, scope tokens.Scope, name string, do fun
 		}
 		ctx, cancel := context.WithTimeout(raw.Context(), pageTimeout)
 		defer cancel()
+		if err := c.hosts.Check(ctx); err != nil {
+			c.fail(w, r, err)
+			return
+		}
 		ctx, taken := actions.Begin(ctx,
 			actions.Action{Via: actions.Console, Action: name, TokenID: &r.Token.ID, Actor: r.Token.Name})
 		var d done

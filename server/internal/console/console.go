@@ -15,6 +15,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/daybook-dev/daybook/encryption"
+	"github.com/daybook-dev/daybook/internal/store/hosts"
 	"github.com/daybook-dev/daybook/internal/store/listing"
 	"github.com/daybook-dev/daybook/internal/store/tokens"
 )
@@ -68,6 +69,8 @@ type console struct {
 	// previews has as many places as previews of rules are made side by side.
 	previews chan struct{}
 	health   remembered[checked]
+	// hosts are the servers of the pool's address: while two of them take writes, nothing is changed.
+	hosts *hosts.Watch
 }
 
 //go:embed static
@@ -87,6 +90,7 @@ func newConsole(o Options) *console {
 	c := &console{
 		Options: o, log: cmp.Or(o.Log, slog.Default()), mux: http.NewServeMux(), assets: fingerprint(files),
 		now: time.Now, previews: make(chan struct{}, previewsAtOnce),
+		hosts: hosts.NewWatch(o.Pool),
 	}
 	c.Version = cmp.Or(c.Version, "dev")
 	c.pages = parsePages()

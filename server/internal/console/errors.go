@@ -33,6 +33,7 @@ var advice = map[string]string{
 	failure.DocumentNotFound.Code: "Check the document's id and the organization.",
 	failure.DatabaseUnavailable.Code: "Reload the page in a moment. If it stays so, check that PostgreSQL runs; " +
 		"`daybook doctor` says what is wrong.",
+	failure.SplitBrain.Code: store.SplitAdvice + " `daybook doctor` names the servers.",
 	failure.TemporalUnavailable.Code: "Pages that need no Temporal go on working. Check TEMPORAL_ADDRESS of the " +
 		"server; `daybook doctor` says what is wrong.",
 	failure.SchemaOld.Code:   "Run `daybook migrate up`, then reload the page.",

@@ -51,6 +51,10 @@ func (s *server) callbacks(mux *http.ServeMux) {
 		if len(body) == 0 {
 			body = []byte("{}")
 		}
+		if err := s.hosts.Check(ctx); err != nil {
+			writeProblem(w, n, problemOf(err))
+			return
+		}
 		done, err := queue.CompleteCallback(ctx, s.pool, r.PathValue("token"), json.RawMessage(body))
 		if errors.Is(err, queue.ErrCallbackUnknown) {
 			address.refused()

@@ -18,6 +18,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/daybook-dev/daybook/encryption"
+	"github.com/daybook-dev/daybook/internal/store/hosts"
 	"github.com/daybook-dev/daybook/internal/store/listing"
 	"github.com/daybook-dev/daybook/internal/store/tokens"
 )
@@ -100,6 +101,8 @@ type server struct {
 	log    *slog.Logger
 	api    huma.API
 	limits limits
+	// hosts are the servers of the pool's address: while two of them take writes, nothing is changed.
+	hosts *hosts.Watch
 }
 
 // New returns the API as a handler.
@@ -123,7 +126,8 @@ func OpenAPI(version string) ([]byte, error) {
 
 // newServer makes the API's operations.
 func newServer(o Options) (*server, *http.ServeMux) {
-	s := &server{Options: o, pool: o.Pool, log: cmp.Or(o.Log, slog.Default())}
+	s := &server{Options: o, pool: o.Pool, log: cmp.Or(o.Log, slog.Default()), hosts: hosts.NewWatch(o.Pool)}
+	s.hosts.Tell(s.log)
 	mux := http.NewServeMux()
 	s.api = humago.New(mux, s.config())
 	s.api.UseMiddleware(s.authenticate)
@@ -281,6 +285,11 @@ func operation[I, O any](s *server, scope tokens.Scope, op huma.Operation, handl
 	huma.Register(s.api, op, func(ctx context.Context, in *I) (*O, error) {
 		ctx, cancel := context.WithTimeout(ctx, cmp.Or(limit, answerTimeout))
 		defer cancel()
+		if op.Method != http.MethodGet {
+			if err := s.hosts.Check(ctx); err != nil {
+				return nil, problemOf(err)
+			}
+		}
 		ctx, end := s.recorded(ctx, action)
 		out, err := handle(ctx, in)
 		end(err)

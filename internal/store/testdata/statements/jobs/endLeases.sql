@@ -20,7 +20,7 @@ UPDATE daybook.jobs q
        ready_at       = CASE WHEN held.again THEN greatest(q.ready_at, clock_timestamp()) ELSE least(q.ready_at, clock_timestamp()) END,
        first_ready_at = CASE WHEN held.again THEN greatest(q.ready_at, clock_timestamp()) ELSE q.first_ready_at END,
        reclaims      = CASE WHEN held.again OR held.fails OR q.cancel_requested THEN 0
-                             ELSE least(q.reclaims, 999999) + CASE WHEN held.charged THEN 1 ELSE 0 END END,
+                             ELSE least(q.reclaims, 999999) + CASE WHEN q.working THEN 1 ELSE 0 END END,
        last_error = CASE WHEN held.fails THEN 'the worker ended while it worked on this job, for the last time that it may be tried'
                          WHEN held.charged THEN 'the worker ended while it worked on this job'
                          ELSE q.last_error END,

@@ -4,7 +4,7 @@
 -- $4 gone
 -- $5 most
 SELECT id, last_attempted_at, working, org_id, type, '', run_count, coalesce(worker, ''), coalesce(turn_id, ''),
-       hashtext(coalesce(worker, ''))::oid
+       hashtext(coalesce(worker, ''))::oid, reclaims
   FROM daybook.jobs
  WHERE state = 'leased' AND last_attempted_at >= $1
    AND last_attempted_at < greatest(statement_timestamp() - make_interval(secs => $2), $3)
