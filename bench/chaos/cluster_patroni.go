@@ -92,6 +92,7 @@ postgresql:
   data_dir: {{.Dir}}/data
   bin_dir: {{.Bin}}
   pgpass: {{.Dir}}/pgpass
+  basebackup: {checkpoint: fast}
   authentication:
     superuser: {username: postgres, password: {{.Password}}}
     replication: {username: replicator, password: {{.Password}}}

@@ -216,8 +216,8 @@ SELECT (SELECT count(*) FROM daybook.jobs WHERE state IN ('failed', 'cancelled')
 	// Handlers never fail by themselves: an attempt counts because its worker was killed, or wrongly.
 	const charged = `
 SELECT kind || ' ' || coalesce(type || ' ', '') || error_code || ' (' || worker || '): ' || left(coalesce(error, ''), 160),
-       error_code = 'WORKER_LOST' AND worker = ANY ($1), sum(times)
-  FROM daybook.attempt_log WHERE outcome IN ('retried', 'failed') GROUP BY 1, 2
+       outcome = 'lost' AND worker = ANY ($1), sum(times)
+  FROM daybook.attempt_log WHERE outcome IN ('retried', 'failed', 'lost') GROUP BY 1, 2
  UNION ALL
 SELECT 'task: ' || left(error_message, 160), false, count(*) FROM queues.error GROUP BY 1
  ORDER BY 3 DESC`

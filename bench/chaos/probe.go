@@ -36,6 +36,8 @@ type probe struct {
 	clearSince time.Time
 	base       progress
 	moved      [len(progress{})]time.Time
+	// again is when each kind was first seen to go on after that.
+	again      [len(progress{})]time.Time
 	idle       time.Duration // the longest time without work of one of the kinds
 	recoveries []recovery
 	// takeOvers are how long what killed workers held was held by dead ones, without troubles.
@@ -51,6 +53,7 @@ type progress [4]int64
 type recovery struct {
 	troubles []string
 	took     time.Duration
+	last     string // the kind that went on last
 }
 
 func newProbe(ctx context.Context, l *load, leader, address string) (*probe, error) {
@@ -146,7 +149,7 @@ func (p *probe) note(up bool, at progress) {
 		return
 	}
 	if p.clearSince.IsZero() && len(p.active) == 0 {
-		p.clearSince, p.base = now, at
+		p.clearSince, p.base, p.again = now, at, [len(progress{})]time.Time{}
 	}
 	on := !p.clearSince.IsZero()
 	for i := range at {
@@ -156,16 +159,24 @@ func (p *probe) note(up bool, at progress) {
 		if at[i] != p.base[i] {
 			p.idle = max(p.idle, now.Sub(p.moved[i]))
 			p.moved[i] = now
+			if p.again[i].IsZero() {
+				p.again[i] = now
+			}
 		}
 		on = on && at[i] > p.base[i]
 	}
 	if on && len(p.window) > 0 {
-		p.recoveries = append(p.recoveries, recovery{slices.Sorted(maps.Keys(p.window)), now.Sub(p.clearSince)})
+		last := 0
+		for i := range p.moved {
+			if p.again[i].After(p.again[last]) {
+				last = i
+			}
+		}
+		p.recoveries = append(p.recoveries, recovery{slices.Sorted(maps.Keys(p.window)), now.Sub(p.clearSince), probed[last]})
 		p.window = map[string]bool{}
 	}
 	if on {
-		p.base = at
-		p.clearSince = now
+		p.base, p.clearSince, p.again = at, now, [len(progress{})]time.Time{}
 	}
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,7 +18,7 @@ func (w *world) print(f found) {
 	p("")
 	p("%s of trouble, seed %d, %s cluster, %s", w.lasting, w.seed, w.cluster, how)
 	p("")
-	p("  %-52s %6s   %s", "what was done", "times", "then work of every kind went on after (median, longest)")
+	p("  %-52s %6s   %s", "what was done", "times", "then work of every kind went on after (median, longest and of what)")
 	for _, t := range append(w.troubles(), append(w.servers.troubles(),
 		trouble{name: "disk", what: "disk of the primary full, for 3 s"})...) {
 		if n := w.struck[t.name]; n > 0 {
@@ -84,17 +85,18 @@ func (w *world) print(f found) {
 
 // after says how long it took until work went on after a kind of trouble, whatever else was wrong.
 func (p *probe) after(name string) string {
-	var took []time.Duration
+	var all []recovery
 	for _, r := range p.recoveries {
 		if slices.Contains(r.troubles, name) {
-			took = append(took, r.took)
+			all = append(all, r)
 		}
 	}
-	if len(took) == 0 {
+	if len(all) == 0 {
 		return ""
 	}
-	slices.Sort(took)
-	return fmt.Sprintf("%.1f s, %.1f s", took[len(took)/2].Seconds(), took[len(took)-1].Seconds())
+	slices.SortFunc(all, func(a, b recovery) int { return cmp.Compare(a.took, b.took) })
+	longest := all[len(all)-1]
+	return fmt.Sprintf("%.1f s, %.1f s (%s)", all[len(all)/2].took.Seconds(), longest.took.Seconds(), longest.last)
 }
 
 // spread says median, 99th percentile and the longest.
