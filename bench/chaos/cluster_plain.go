@@ -17,6 +17,9 @@ import (
 // diskSize is the size of a server's disk, where it has one of its own.
 const diskSize = 600 << 20
 
+// clockSeconds is how far the clock of a server is from the right one at most.
+const clockSeconds = 3
+
 // plain are two servers. Who runs them promotes the standby, and has the address lead there.
 type plain struct {
 	dir     string
@@ -79,7 +82,7 @@ func (p *plain) newServer(ctx context.Context) (*server, error) {
 		return nil, err
 	}
 	if library := fakeTime(); library != "" && p.clocks && p.made > 1 {
-		ahead := p.random.IntN(7) - 3
+		ahead := p.random.IntN(2*clockSeconds+1) - clockSeconds
 		s.env = []string{
 			"LD_PRELOAD=" + library, fmt.Sprintf("FAKETIME=%+ds", ahead), "FAKETIME_DONT_FAKE_MONOTONIC=1",
 			"FAKETIME_NO_CACHE=1",

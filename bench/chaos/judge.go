@@ -241,7 +241,8 @@ SELECT 'task: ' || left(error_message, 160), false, count(*) FROM queues.error G
 }
 
 // disordered counts the jobs of a sequence that were done before one that had been acknowledged
-// before they were enqueued.
+// before they were enqueued. The order is by the primary's clock: after a failover it is not kept
+// among what was enqueued within the time that the clocks are apart.
 func (l *load) disordered(ctx context.Context, pool *pgxpool.Pool) (n int, err error) {
 	type done struct {
 		acknowledgement
@@ -264,7 +265,7 @@ func (l *load) disordered(ctx context.Context, pool *pgxpool.Pool) (n int, err e
 	for _, all := range sequences {
 		slices.SortFunc(all, func(a, b done) int { return cmp.Compare(a.effect, b.effect) })
 		for i, late := range all {
-			if slices.ContainsFunc(all[:i], func(early done) bool { return late.ended.Before(early.begun) }) {
+			if slices.ContainsFunc(all[:i], func(early done) bool { return late.ended.Add(l.apart).Before(early.begun) }) {
 				n++
 			}
 		}

@@ -82,6 +82,8 @@ type acknowledgement struct {
 // load enqueues, and remembers what was acknowledged.
 type load struct {
 	pool *pgxpool.Pool
+	// apart is how far the clocks of the servers are apart.
+	apart time.Duration
 
 	mu     sync.Mutex
 	random *rand.Rand

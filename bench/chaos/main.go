@@ -58,7 +58,7 @@ func start(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags.StringVar(&o.only, "only", "", "only the kinds of trouble whose names begin with one of these `names`, separated by commas")
 	flags.IntVar(&o.rate, "rate", 30, "how much is enqueued a second")
 	flags.DurationVar(&o.patience, "patience", 0, "how long what was enqueued may take to be done when the trouble is over "+
-		"(default 20s, and six minutes where the trouble lasts five or longer)")
+		"(default one minute, and six minutes where the trouble lasts five or longer)")
 	flags.BoolVar(&o.keep, "keep", false, "keep the directory with the logs")
 	flags.StringVar(&o.daybook, "daybook", "bin/daybook", "the program")
 	if err := flags.Parse(args); err != nil {
@@ -72,7 +72,7 @@ func start(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	}
 	long := o.lasting >= 5*time.Minute
 	if o.patience == 0 {
-		if o.patience = 20 * time.Second; long {
+		if o.patience = time.Minute; long {
 			// A task whose worker died is worked again when its lease of five minutes has ended.
 			o.patience = 6 * time.Minute
 		}

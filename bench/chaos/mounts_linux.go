@@ -10,7 +10,7 @@ import (
 // mountsEnv says that the process has mounts of its own.
 const mountsEnv = "CHAOS_MOUNTS"
 
-// ownMounts starts this program anew with mounts that nobody else sees and that end with it, so that
+// ownMounts starts this program anew with mounts that no other program sees and that end with it, so that
 // disks can be full; for a user who may not, it does nothing.
 func ownMounts() error {
 	if os.Getenv(mountsEnv) != "" || os.Geteuid() != 0 {

@@ -14,8 +14,8 @@ import (
 const (
 	probeEvery = 200 * time.Millisecond
 	probeLimit = 2 * time.Second
-	// databaseAway is the impediment that the probe itself notices.
-	databaseAway = "database"
+	// databaseDown is the impediment that the probe itself notices.
+	databaseDown = "database"
 )
 
 // probed are the kinds of which one each is enqueued each time: one of each queue and worker.
@@ -40,8 +40,8 @@ type probe struct {
 	again      [len(progress{})]time.Time
 	idle       time.Duration // the longest time without work of one of the kinds
 	recoveries []recovery
-	// takeOvers are how long what killed workers held was held by dead ones, without troubles.
-	takeOvers []time.Duration
+	// reclaims are how long what killed workers held was held by dead ones, while nothing else was wrong.
+	reclaims  []time.Duration
 	up        bool
 	lastError error // why the primary took no write; nil: it did
 }
@@ -98,10 +98,10 @@ func (p *probe) impede(name string) (end func()) {
 
 // run probes until ctx ends.
 func (p *probe) run(ctx context.Context) {
-	var away func()
+	var down func()
 	defer func() {
-		if away != nil {
-			away()
+		if down != nil {
+			down()
 		}
 	}()
 	for ; ctx.Err() == nil; pause(ctx, probeEvery) {
@@ -114,15 +114,15 @@ func (p *probe) run(ctx context.Context) {
 		p.lastError = err
 		p.mu.Unlock()
 		if err != nil {
-			if away == nil && ctx.Err() == nil {
-				away = p.impede(databaseAway)
+			if down == nil && ctx.Err() == nil {
+				down = p.impede(databaseDown)
 			}
 			p.note(false, progress{})
 			continue
 		}
-		if away != nil {
-			away()
-			away = nil
+		if down != nil {
+			down()
+			down = nil
 		}
 		p.note(true, at)
 	}

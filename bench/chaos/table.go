@@ -28,7 +28,7 @@ func (w *world) print(f found) {
 	if n := w.struck["snapshot"]; n > 0 {
 		p("  %-52s %6s   %s", "a snapshot held", "always", fmt.Sprintf("(lost %d times with its connection)", n-1))
 	}
-	if fakeTime() != "" && w.cluster == clusterPlain && w.wanted("clock") {
+	if w.clocks() {
 		p("  %-52s %6s", "clocks of the servers up to 6 s apart", "always")
 	}
 	for _, lack := range w.lacks {
@@ -59,7 +59,7 @@ func (w *world) print(f found) {
 	}
 	row("done twice", f.twice, "of what is done in the transaction that completes it")
 	row("done and never enqueued", f.unknown, "")
-	row("out of order", f.disordered, "of jobs in a sequence")
+	row("out of order", f.disordered, "of jobs in a sequence, enqueued further apart than the clocks")
 	row("stuck", f.stuck, "not done %s after the last trouble", w.patience)
 	if f.waiting > 0 {
 		row("tasks that wait for a dead worker's lease", f.waiting, "of five minutes; not counted as stuck")
@@ -78,7 +78,7 @@ func (w *world) print(f found) {
 	p("  %-52s %6s   daybook audit --all-orgs", "books", books)
 	p("")
 	p("  %-52s %s", "work of every kind went on after trouble", spread(took))
-	p("  %-52s %s", "what a killed worker held was taken over after", spread(w.probe.takeOvers))
+	p("  %-52s %s", "what a killed worker held was reclaimed after", spread(w.probe.reclaims))
 	p("  %-52s %.1f s, the troubles' own time included", "longest time without work of a kind", w.probe.idle.Seconds())
 	p("")
 }

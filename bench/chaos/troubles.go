@@ -241,13 +241,13 @@ func (w *world) killWorker(choose int) error {
 	w.killed[p.name] = time.Now()
 	w.mu.Unlock()
 	p.Kill()
-	w.watching.Go(func() { w.watchTakeOver(w.life, p.name) })
+	w.watching.Go(func() { w.watchReclaim(w.life, p.name) })
 	return nil
 }
 
-// watchTakeOver notes how long, while nothing else is wrong, what a killed worker held is held by a
+// watchReclaim notes how long, while nothing else is wrong, what a killed worker held is held by a
 // dead one.
-func (w *world) watchTakeOver(ctx context.Context, name string) {
+func (w *world) watchReclaim(ctx context.Context, name string) {
 	const held = `
 SELECT (SELECT count(*) FROM daybook.jobs WHERE state = 'leased' AND worker = $1) +
        (SELECT count(*) FROM daybook.accounting_work_queue WHERE state = 'leased' AND worker = $1)`
@@ -260,7 +260,7 @@ SELECT (SELECT count(*) FROM daybook.jobs WHERE state = 'leased' AND worker = $1
 		cancel()
 		if err == nil && n == 0 {
 			w.probe.mu.Lock()
-			w.probe.takeOvers = append(w.probe.takeOvers, took)
+			w.probe.reclaims = append(w.probe.reclaims, took)
 			w.probe.mu.Unlock()
 			return
 		}
@@ -329,7 +329,7 @@ func (w *world) migrate(ctx context.Context) error {
 	command := exec.CommandContext(ctx, w.daybook, "migrate", "up")
 	command.Env = w.environment()
 	out, err := command.CombinedOutput()
-	// It may say that the database is away: then it is called again, as a deployment does.
+	// It may say that the database is unavailable: then it is called again, as a deployment does.
 	if err != nil && ctx.Err() == nil && !w.probe.clear() {
 		pause(ctx, 2*time.Second)
 		again := exec.CommandContext(ctx, w.daybook, "migrate", "up")

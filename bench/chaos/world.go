@@ -57,7 +57,7 @@ type world struct {
 	saying  sync.Mutex
 	workers []*worker
 	started int
-	// killed are the names of the workers that were, and what each held was taken over after.
+	// killed are the names of the workers that were, and what each held was reclaimed after.
 	killed map[string]time.Time
 	struck map[string]int
 	failed []string // troubles that could not be made
@@ -113,6 +113,9 @@ func (w *world) start(ctx context.Context) (err error) {
 		return err
 	}
 	w.load = &load{pool: w.pool, random: w.newRandom(2), acknowledged: map[int64]acknowledgement{}}
+	if w.clocks() {
+		w.load.apart = 2 * clockSeconds * time.Second
+	}
 	if w.probe, err = newProbe(ctx, w.load, w.servers.leader(), w.url); err != nil {
 		return err
 	}
@@ -134,7 +137,7 @@ func (w *world) startServers(ctx context.Context) error {
 	if w.cluster == clusterPatroni {
 		w.servers = &patroni{dir: dir, async: w.async, random: random}
 	} else {
-		w.servers = &plain{dir: dir, async: w.async, random: random, clocks: w.wanted("clock"), say: w.say}
+		w.servers = &plain{dir: dir, async: w.async, random: random, clocks: w.clocks(), say: w.say}
 	}
 	started := make(chan error, 1)
 	go func() {
@@ -289,6 +292,11 @@ func (w *world) startWorkflows(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// clocks says whether those of the servers are apart.
+func (w *world) clocks() bool {
+	return w.cluster == clusterPlain && fakeTime() != "" && w.wanted("clock")
 }
 
 // wanted says whether the command line wants a kind of trouble.
