@@ -149,7 +149,7 @@ func postmaster(dir string) int {
 	}
 	// The number may be another program's by now.
 	at, err := os.Readlink(fmt.Sprintf("/proc/%d/cwd", pid))
-	if real, fault := filepath.EvalSymlinks(dir); err != nil || fault != nil || at != real {
+	if resolved, fault := filepath.EvalSymlinks(dir); err != nil || fault != nil || at != resolved {
 		return 0
 	}
 	return pid

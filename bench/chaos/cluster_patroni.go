@@ -140,7 +140,8 @@ func (p *patroni) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	settings := fmt.Sprintf(haproxySettings, p.port)
+	var settings strings.Builder
+	_, _ = fmt.Fprintf(&settings, haproxySettings, p.port) // a builder takes all
 	for i, name := range []string{"a", "b"} {
 		n := &node{
 			Name: name, Dir: filepath.Join(p.dir, name), Bin: bin, Port: ports[3+2*i], API: ports[4+2*i], Etcd: ports[1],
@@ -153,7 +154,7 @@ func (p *patroni) start(ctx context.Context) error {
 			return err
 		}
 		p.nodes = append(p.nodes, n)
-		settings += fmt.Sprintf("  server %s %s check port %d\n", n.Name, loopback(n.Port), n.API)
+		_, _ = fmt.Fprintf(&settings, "  server %s %s check port %d\n", n.Name, loopback(n.Port), n.API)
 		if err := p.launchNode(n); err != nil {
 			return err
 		}
@@ -164,7 +165,7 @@ func (p *patroni) start(ctx context.Context) error {
 		}
 	}
 	file := filepath.Join(p.dir, "haproxy.cfg")
-	if err := os.WriteFile(file, []byte(settings), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(settings.String()), 0o600); err != nil {
 		return err
 	}
 	if p.haproxy, err = child.Start(exec.Command(program("haproxy"), "-db", "-f", file), filepath.Join(p.dir, "haproxy.log"), syscall.SIGKILL); err != nil { //nolint:noctx // stop ends it
@@ -202,7 +203,7 @@ func (p *patroni) chooseUser() error {
 
 // own makes a directory that is the servers' user's.
 func (p *patroni) own(dir string) error {
-	if err := os.MkdirAll(dir, 0o711); err != nil || p.user == nil {
+	if err := os.MkdirAll(dir, 0o711); err != nil || p.user == nil { //nolint:gosec // the servers' user passes through
 		return err
 	}
 	return os.Chown(dir, int(p.user.Uid), int(p.user.Gid))
@@ -285,29 +286,28 @@ func (p *patroni) primaryDir(ctx context.Context) string {
 func (n *node) isPrimary(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	_, err := n.ask(ctx, http.MethodGet, "/primary", nil)
-	return err
+	return n.ask(ctx, http.MethodGet, "/primary", nil)
 }
 
-func (n *node) ask(ctx context.Context, method, path string, body any) (string, error) {
+func (n *node) ask(ctx context.Context, method, path string, body any) error {
 	text, err := json.Marshal(body)
 	if err != nil {
-		return "", err
+		return err
 	}
 	request, err := http.NewRequestWithContext(ctx, method, "http://"+loopback(n.API)+path, bytes.NewReader(text))
 	if err != nil {
-		return "", err
+		return err
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return "", err
+		return err
 	}
 	defer func() { _ = response.Body.Close() }()
 	answer, err := io.ReadAll(response.Body)
 	if err == nil && response.StatusCode/100 != 2 {
 		err = fmt.Errorf("Patroni %s: %s: %.200s", path, response.Status, answer)
 	}
-	return string(answer), err
+	return err
 }
 
 // primary is the server that is the primary, once there is one.
@@ -344,8 +344,7 @@ func (p *patroni) mend(ctx context.Context) error {
 		}
 		try, cancel := context.WithTimeout(ctx, 2*time.Second)
 		defer cancel()
-		_, err = p.other(n).ask(try, http.MethodGet, path, nil)
-		return err
+		return p.other(n).ask(try, http.MethodGet, path, nil)
 	})
 }
 
@@ -384,7 +383,7 @@ func (p *patroni) switchover(ctx context.Context) error {
 	}
 	asking, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	if _, err := n.ask(asking, http.MethodPost, "/switchover", map[string]string{"leader": n.Name, "candidate": p.other(n).Name}); err != nil {
+	if err := n.ask(asking, http.MethodPost, "/switchover", map[string]string{"leader": n.Name, "candidate": p.other(n).Name}); err != nil {
 		return err
 	}
 	return p.writes(ctx)

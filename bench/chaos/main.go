@@ -68,7 +68,7 @@ func start(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return fmt.Errorf("unexpected argument %q", flags.Arg(0))
 	}
 	if o.seed == 0 {
-		o.seed = rand.Uint64N(1_000_000) + 1
+		o.seed = rand.Uint64N(1_000_000) + 1 //nolint:gosec // it is to be repeated
 	}
 	long := o.lasting >= 5*time.Minute
 	if o.patience == 0 {

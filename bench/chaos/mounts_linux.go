@@ -38,7 +38,7 @@ func mountSmall(dir string, bytes int64) (bool, error) {
 	if os.Getenv(mountsEnv) == "" {
 		return false, nil
 	}
-	if err := os.MkdirAll(dir, 0o711); err != nil {
+	if err := os.MkdirAll(dir, 0o711); err != nil { //nolint:gosec // PostgreSQL's user passes through
 		return false, err
 	}
 	err := syscall.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("size=%d,mode=711", bytes))

@@ -253,7 +253,7 @@ SELECT (SELECT count(*) FROM daybook.jobs WHERE state = 'leased' AND worker = $1
        (SELECT count(*) FROM daybook.accounting_work_queue WHERE state = 'leased' AND worker = $1)`
 	var took time.Duration
 	for last := time.Now(); ctx.Err() == nil; pause(ctx, probeEvery) {
-		clear := w.probe.clear()
+		calm := w.probe.clear()
 		var n int
 		try, cancel := context.WithTimeout(ctx, probeLimit)
 		err := w.probe.pool.QueryRow(try, held, name).Scan(&n)
@@ -264,7 +264,7 @@ SELECT (SELECT count(*) FROM daybook.jobs WHERE state = 'leased' AND worker = $1
 			w.probe.mu.Unlock()
 			return
 		}
-		if clear {
+		if calm {
 			took += time.Since(last)
 		}
 		last = time.Now()

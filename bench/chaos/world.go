@@ -28,9 +28,6 @@ import (
 	"github.com/daybook-dev/daybook/workflows"
 )
 
-// workerStop is how long a worker may take to drain.
-const workerStop = 40 * time.Second
-
 // world is everything that runs, and what is known about it.
 type world struct {
 	options
