@@ -156,6 +156,14 @@ bench: ## measure beside other queues: SCENARIO=drain RUNS=3 SIZE=n SAMPLES=n HE
 	@go build -C bench -o ../bin/bench .
 	@bin/bench $(BENCH)
 
+# Everything goes wrong at once, for MINUTES (without it 35 seconds), and a table says what came of it. SEED repeats a run, CLUSTER=plain or patroni, ASYNC=1
+# replicates asynchronously, ONLY='kill,failover' chooses among the troubles. The rest of bin/chaos -help: ARGS.
+.PHONY: chaos
+chaos: build ## everything goes wrong at once: MINUTES=30 SEED=n CLUSTER=patroni ASYNC=1 ONLY='kill,failover'
+	@go build -C bench -o ../bin/chaos ./chaos
+	@bin/chaos $(if $(MINUTES),-lasting $(MINUTES)m) $(if $(SEED),-seed $(SEED)) $(if $(CLUSTER),-cluster $(CLUSTER)) \
+		$(if $(filter 1,$(ASYNC)),-async) $(if $(ONLY),-only '$(ONLY)') $(ARGS)
+
 .PHONY: bench-smoke
 bench-smoke: ## a short run of every scenario that can be short
 	@go build -C bench -o ../bin/bench .

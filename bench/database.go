@@ -117,3 +117,15 @@ func await(ctx context.Context, interval time.Duration,
 		}
 	}
 }
+
+// withApplicationName is the address with an application_name.
+func withApplicationName(address, name string) (string, error) {
+	u, err := url.Parse(address)
+	if err != nil {
+		return "", err
+	}
+	q := u.Query()
+	q.Set("application_name", name)
+	u.RawQuery = q.Encode()
+	return u.String(), nil
+}

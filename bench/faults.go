@@ -209,12 +209,12 @@ SELECT count(pg_terminate_backend(pid)) FROM (SELECT pid FROM pg_stat_activity W
 // cutOff cuts everyone off from PostgreSQL for a while.
 func (b *bench) cutOff(ctx context.Context, r *faultRun) error {
 	cut := func(context.Context) error {
-		if err := r.proxy.cut(); err != nil {
+		if err := r.proxy.Cut(); err != nil {
 			return fmt.Errorf("cut the connections: %w", err)
 		}
 		return nil
 	}
-	return b.outage(ctx, r, cut, r.proxy.open)
+	return b.outage(ctx, r, cut, r.proxy.Open)
 }
 
 // loseStandby has each commit wait for a while, as it does when the standby that is to confirm it

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"sync"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"go.temporal.io/sdk/client"
 
+	"github.com/daybook-dev/daybook/bench/proxy"
 	"github.com/daybook-dev/daybook/workflows"
 )
 
@@ -31,7 +31,7 @@ type faultRun struct {
 	// url is the database's address for the workers and for the programs that enqueue: it may lead
 	// through the proxy.
 	url      string
-	proxy    *proxy
+	proxy    *proxy.Proxy
 	journal  *journal
 	load     *load
 	workflow client.WorkflowRun
@@ -57,7 +57,7 @@ func (b *bench) underFault(ctx context.Context, q loadedQueue, p faultPhase) (fi
 			if err := r.throughProxy(ctx); err != nil {
 				return err
 			}
-			defer func() { _ = r.proxy.cut() }() // nothing is left to be heard of it
+			defer func() { _ = r.proxy.Cut() }() // nothing is left to be heard of it
 		}
 		if figures, err = r.run(ctx); err != nil {
 			return errors.Join(err, r.stop(ctx))
@@ -72,14 +72,14 @@ func (b *bench) underFault(ctx context.Context, q loadedQueue, p faultPhase) (fi
 }
 
 func (r *faultRun) throughProxy(ctx context.Context) error {
-	host, err := hostOf(r.d.url)
+	host, err := proxy.HostOf(r.d.url)
 	if err != nil {
 		return err
 	}
-	if r.proxy, err = newProxy(ctx, host); err != nil {
+	if r.proxy, err = proxy.New(ctx, host); err != nil {
 		return err
 	}
-	r.url, err = r.proxy.through(r.d.url)
+	r.url, err = r.proxy.Through(r.d.url)
 	return err
 }
 
@@ -158,15 +158,8 @@ func (r *faultRun) startWorker(ctx context.Context) error {
 
 // kill ends a worker as a crash does, and notes what it held.
 func (r *faultRun) kill(ctx context.Context, w *queueProcess) error {
-	process, err := os.FindProcess(w.pid)
-	if err != nil {
-		return err
-	}
 	at := time.Now()
-	if err := process.Kill(); err != nil {
-		return fmt.Errorf("kill worker %s: %w", w.name, err)
-	}
-	<-w.done
+	w.Kill()
 	<-w.read
 	pause(ctx, afterKill)
 	rows, err := r.d.pool.Query(ctx, r.q.held, w.name)

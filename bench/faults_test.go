@@ -1,9 +1,6 @@
 package main
 
 import (
-	"context"
-	"io"
-	"net"
 	"strings"
 	"testing"
 	"time"
@@ -123,57 +120,12 @@ func TestJournalFollowsAWorker(t *testing.T) {
 	require.ErrorContains(t, err, `worker a said "panic: x"`)
 }
 
-func TestProxyCutsAndComesBack(t *testing.T) {
-	t.Parallel()
-	echo, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer func() { _ = echo.Close() }()
-	go func() {
-		for {
-			conn, err := echo.Accept()
-			if err != nil {
-				return
-			}
-			go func() { _, _ = io.Copy(conn, conn) }()
-		}
-	}()
-	p, err := newProxy(context.Background(), echo.Addr().String())
-	require.NoError(t, err)
-	dial := func() (net.Conn, error) { return new(net.Dialer).DialContext(t.Context(), "tcp", p.address) }
-	says := func(conn net.Conn) error {
-		if _, err := conn.Write([]byte("x")); err != nil {
-			return err
-		}
-		_, err := io.ReadFull(conn, make([]byte, 1))
-		return err
-	}
-	conn, err := dial()
-	require.NoError(t, err)
-	require.NoError(t, says(conn))
-	require.NoError(t, p.cut())
-	require.Error(t, says(conn), "the connection is cut")
-	_, err = dial()
-	require.Error(t, err, "none is taken")
-	require.NoError(t, p.open(context.Background()))
-	conn, err = dial()
-	require.NoError(t, err, "it is back at the same address")
-	require.NoError(t, says(conn))
-	require.NoError(t, p.cut())
-	require.NoError(t, p.cut(), "twice is as good as once")
-}
-
-func TestAddressesOfTheFaults(t *testing.T) {
+func TestAddressWithApplicationName(t *testing.T) {
 	t.Parallel()
 	const address = "postgres://u:p@127.0.0.1:5432/bench_1?sslmode=disable"
 	named, err := withApplicationName(address, "bench-worker")
 	require.NoError(t, err)
 	assert.Equal(t, "postgres://u:p@127.0.0.1:5432/bench_1?application_name=bench-worker&sslmode=disable", named)
-	host, err := hostOf(address)
-	require.NoError(t, err)
-	assert.Equal(t, "127.0.0.1:5432", host)
-	through, err := (&proxy{address: "127.0.0.1:9"}).through(address)
-	require.NoError(t, err)
-	assert.Equal(t, "postgres://u:p@127.0.0.1:9/bench_1?sslmode=disable", through)
 }
 
 func TestRowsOfAPhase(t *testing.T) {

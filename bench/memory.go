@@ -41,7 +41,7 @@ func runMemory(ctx context.Context, b *bench) ([]report.Row, error) {
 				err := await(ctx, 20*time.Millisecond, func(ctx context.Context) (bool, int64, error) {
 					if now := time.Now(); now.After(next) {
 						next = now.Add(200 * time.Millisecond)
-						rss, err := memoryOf(w.pid, "VmRSS")
+						rss, err := memoryOf(w.PID, "VmRSS")
 						if err != nil {
 							return false, 0, err
 						}
@@ -53,7 +53,7 @@ func runMemory(ctx context.Context, b *bench) ([]report.Row, error) {
 				if err != nil {
 					return err
 				}
-				peak, err := memoryOf(w.pid, "VmHWM")
+				peak, err := memoryOf(w.PID, "VmHWM")
 				peaks = append(peaks, peak)
 				if err != nil {
 					return err

@@ -8,9 +8,10 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
+	"syscall"
 	"time"
 
+	"github.com/daybook-dev/daybook/bench/child"
 	"github.com/daybook-dev/daybook/workflows"
 )
 
@@ -42,15 +43,14 @@ func (b *bench) startProcess(ctx context.Context, config processConfig, j *journ
 // launch starts a process that works a queue. What it tells goes to j, under its name.
 func (b *bench) launch(name string, cmd *exec.Cmd, j *journal) (*queueProcess, error) {
 	w := &queueProcess{
-		worker: &worker{name: name, log: filepath.Join(b.dir, name+".log"), done: make(chan struct{})},
-		ready:  make(chan struct{}), read: make(chan struct{}),
+		worker: &worker{name: name}, ready: make(chan struct{}), read: make(chan struct{}),
 	}
 	lines, tells, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
 	cmd.Stdout = tells
-	err = w.launch(cmd)
+	w.Child, err = child.Start(cmd, b.logOf(name), syscall.SIGKILL)
 	_ = tells.Close() // it is the worker's now
 	if err != nil {
 		_ = lines.Close()
@@ -67,8 +67,8 @@ func (b *bench) launch(name string, cmd *exec.Cmd, j *journal) (*queueProcess, e
 // ended says why the process is gone; nil while it is there.
 func (w *queueProcess) ended() error {
 	select {
-	case <-w.done:
-		return fmt.Errorf("a worker ended: %w\n%s", w.err, w.tail())
+	case <-w.Done:
+		return fmt.Errorf("a worker ended: %w\n%s", w.Err, w.Tail())
 	default:
 		return nil
 	}
@@ -86,7 +86,7 @@ func (w *queueProcess) stop() error {
 	defer timer.Stop()
 	select {
 	case <-w.read:
-		<-w.done
+		<-w.Done
 		return nil
 	case <-timer.C:
 		return errors.Join(fmt.Errorf("worker %s did not end when it was told to", w.name), w.worker.stop())
@@ -108,7 +108,7 @@ func awaitReady(ctx context.Context, w *queueProcess) error {
 	select {
 	case <-w.ready:
 		return nil
-	case <-w.done:
+	case <-w.Done:
 		return w.ended()
 	case <-ctx.Done():
 		return ctx.Err()

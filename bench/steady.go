@@ -246,7 +246,7 @@ func (r *steadyRun) mark(ctx context.Context, i int) (err error) {
 	if m.postgres, err = familyTime(r.postmaster); err != nil {
 		return fmt.Errorf("read PostgreSQL's processor time: %w", err)
 	}
-	if m.worker, err = familyTime(r.worker.pid); err != nil {
+	if m.worker, err = familyTime(r.worker.PID); err != nil {
 		return fmt.Errorf("read the worker's processor time: %w", err)
 	}
 	if i%2 == 0 {

@@ -1,14 +1,12 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"syscall"
 	"time"
@@ -17,6 +15,7 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
+	"github.com/daybook-dev/daybook/bench/child"
 	"github.com/daybook-dev/daybook/workflows"
 )
 
@@ -51,10 +50,7 @@ func (s settings) input() workflows.Input {
 // worker is a process "daybook worker" with its own options as they are by default.
 type worker struct {
 	name string
-	pid  int
-	log  string
-	done chan struct{} // closed when the process is gone
-	err  error         // why it ended; read after done
+	*child.Child
 }
 
 // withWorker runs f while a worker works the database's queue. The workflow is f's to start.
@@ -66,15 +62,15 @@ func (b *bench) withWorker(ctx context.Context, d *database, f func(context.Cont
 	working, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	go func() {
-		<-w.done
-		cancel(fmt.Errorf("the worker ended: %w", errors.Join(w.err, errors.New(w.tail()))))
+		<-w.Done
+		cancel(fmt.Errorf("the worker ended: %w", errors.Join(w.Err, errors.New(w.Tail()))))
 	}()
 	err = f(working, w)
 	if cause := context.Cause(working); err != nil && cause != nil && ctx.Err() == nil {
 		err = errors.Join(cause, err)
 	}
 	if err != nil {
-		err = fmt.Errorf("%w\nthe worker's log ends:\n%s", err, w.tail())
+		err = fmt.Errorf("%w\nthe worker's log ends:\n%s", err, w.Tail())
 	}
 	return errors.Join(err, w.stop())
 }
@@ -93,17 +89,17 @@ func (b *bench) withWorkflow(ctx context.Context, d *database, s settings,
 }
 
 func (b *bench) startWorker(ctx context.Context, d *database) (*worker, error) {
-	w := &worker{name: b.unique(), done: make(chan struct{})}
-	w.log = filepath.Join(b.dir, w.name+".log")
+	w := &worker{name: b.unique()}
 	cmd := exec.Command(b.daybook, "worker", "--name", w.name, "--log-level", "warn") //nolint:noctx // stop ends it
 	cmd.Env = workerEnvironment(d.url, b.stack.TemporalAddress)
-	if err := w.launch(cmd); err != nil {
+	var err error
+	if w.Child, err = child.Start(cmd, b.logOf(w.name), syscall.SIGKILL); err != nil {
 		return nil, err
 	}
-	err := b.awaitPolls(ctx, workflows.AccountingTaskQueue, w.name, func() error {
+	err = b.awaitPolls(ctx, workflows.AccountingTaskQueue, w.name, func() error {
 		select {
-		case <-w.done:
-			return fmt.Errorf("the worker ended while it started: %w\n%s", w.err, w.tail())
+		case <-w.Done:
+			return fmt.Errorf("the worker ended while it started: %w\n%s", w.Err, w.Tail())
 		default:
 			return nil
 		}
@@ -114,37 +110,8 @@ func (b *bench) startWorker(ctx context.Context, d *database) (*worker, error) {
 	return w, nil
 }
 
-// launch starts the worker's process, which ends with this one, and logs what it says.
-func (w *worker) launch(cmd *exec.Cmd) error {
-	out, err := os.Create(w.log)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = out.Close() }()
-	if cmd.Stdout == nil {
-		cmd.Stdout = out
-	}
-	cmd.Stderr = out
-	cmd.SysProcAttr = bound()
-	started := make(chan error, 1)
-	go func() {
-		// The parent-death signal is bound to the thread that starts the process.
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		defer close(w.done)
-		if err := cmd.Start(); err != nil {
-			started <- err
-			return
-		}
-		w.pid = cmd.Process.Pid
-		started <- nil
-		w.err = cmd.Wait()
-	}()
-	if err := <-started; err != nil {
-		return fmt.Errorf("start the worker: %w", err)
-	}
-	return nil
-}
+// logOf is the file of what a process says.
+func (b *bench) logOf(name string) string { return filepath.Join(b.dir, name+".log") }
 
 // workerEnvironment is this process's, without what would change the defaults.
 func workerEnvironment(databaseURL, temporalAddress string) []string {
@@ -189,38 +156,10 @@ func (b *bench) awaitPolls(ctx context.Context, taskQueue, worker string, ended 
 
 // stop ends the worker in the orderly way, or by force when that takes too long.
 func (w *worker) stop() error {
-	select {
-	case <-w.done:
-		return nil
-	default:
+	if err := w.Stop(workerStop); err != nil {
+		return fmt.Errorf("the worker: %w", err)
 	}
-	process, err := os.FindProcess(w.pid)
-	if err != nil {
-		return err
-	}
-	if err := process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		return err
-	}
-	timer := time.NewTimer(workerStop)
-	defer timer.Stop()
-	select {
-	case <-w.done:
-		return nil
-	case <-timer.C:
-		_ = process.Kill()
-		<-w.done
-		return fmt.Errorf("the worker did not end within %s of being told to", workerStop)
-	}
-}
-
-// tail is the end of the worker's log.
-func (w *worker) tail() string {
-	text, err := os.ReadFile(w.log)
-	if err != nil {
-		return ""
-	}
-	lines := bytes.Split(bytes.TrimSpace(text), []byte("\n"))
-	return string(bytes.Join(lines[max(0, len(lines)-10):], []byte("\n")))
+	return nil
 }
 
 // startWorkflow starts the workflow of a queue.

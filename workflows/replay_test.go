@@ -30,24 +30,28 @@ var registered = map[string]any{
 	workflows.ScheduledJobWorkflow: workflows.ScheduledJob,
 }
 
-// TestReplay replays every recorded history with the present code.
+// TestReplay replays every recorded history with the present code, also under another run id, as it
+// is when an operator resets the workflow.
 func TestReplay(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/v*.json.gz")
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
 	for _, file := range files {
-		t.Run(filepath.Base(file), func(t *testing.T) {
-			t.Parallel()
-			r, err := worker.NewWorkflowReplayerWithOptions(worker.WorkflowReplayerOptions{
-				Interceptors: []interceptor.WorkerInterceptor{workflows.SignalOrder()},
+		for of, run := range map[string]string{"": "", " after a reset": "b7e3a1f0-2c4d-4e5f-8a9b-0c1d2e3f4a5b"} {
+			t.Run(filepath.Base(file)+of, func(t *testing.T) {
+				t.Parallel()
+				r, err := worker.NewWorkflowReplayerWithOptions(worker.WorkflowReplayerOptions{
+					Interceptors: []interceptor.WorkerInterceptor{workflows.SignalOrder()},
+				})
+				require.NoError(t, err)
+				for name, f := range registered {
+					r.RegisterWorkflowWithOptions(f, workflow.RegisterOptions{Name: name})
+				}
+				require.NoError(t, r.ReplayWorkflowHistoryWithOptions(nil, load(t, file),
+					worker.ReplayWorkflowHistoryOptions{OriginalExecution: workflow.Execution{RunID: run}}))
 			})
-			require.NoError(t, err)
-			for name, f := range registered {
-				r.RegisterWorkflowWithOptions(f, workflow.RegisterOptions{Name: name})
-			}
-			require.NoError(t, r.ReplayWorkflowHistory(nil, load(t, file)))
-		})
+		}
 	}
 }
 

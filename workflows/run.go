@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"cmp"
 	"time"
 
 	"go.temporal.io/sdk/temporal"
@@ -29,6 +30,8 @@ func runQueue(ctx workflow.Context, in Input) (*models.RunCounts, error) {
 type run struct {
 	input Input
 	state models.RunState
+	// runID is the run's id, and stays the same when the workflow is reset: turns are named by it, and
+	// messages in the history name turns.
 	runID string
 
 	// lanes are the running lanes by number; nil: the lane has ended, or was never started.
@@ -63,7 +66,9 @@ func newRun(ctx workflow.Context, in Input) (*run, error) {
 	if in.refusesUnknown(ctx) {
 		return nil, refuseUnknown(in.unknown)
 	}
-	a := &run{input: in, runID: workflow.GetInfo(ctx).WorkflowExecution.RunID}
+	info := workflow.GetInfo(ctx)
+	// The test environment knows no original.
+	a := &run{input: in, runID: cmp.Or(info.OriginalRunID, info.WorkflowExecution.RunID)}
 	// Lanes end by themselves when the run is cancelled, so they live in a context of their own.
 	a.laneCtx, _ = workflow.NewDisconnectedContext(ctx)
 	a.laneCtx, a.cancelLane = workflow.WithCancel(a.laneCtx)

@@ -49,6 +49,8 @@ type Options struct {
 	// PostgresSettings holds further settings of PostgreSQL, each "name=value". They come last and
 	// win.
 	PostgresSettings []string
+	// PostgresEnv holds further variables of PostgreSQL's environment, each "NAME=value".
+	PostgresEnv []string
 	// DynamicConfig holds further settings of the Temporal server, each "key=value" with value in
 	// JSON.
 	DynamicConfig []string

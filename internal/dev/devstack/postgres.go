@@ -101,7 +101,7 @@ func (s *Stack) launchPostgres(ctx context.Context, bin, data, password string, 
 		}
 		c := command{
 			name: "PostgreSQL", path: filepath.Join(bin, "postgres"), args: serverArgs(data, ports[0], o),
-			env: environment([]string{"LC_ALL=C"}, "PG", "LC_"), dir: filepath.Dir(data), user: user, out: log,
+			env: environment(append([]string{"LC_ALL=C"}, o.PostgresEnv...), "PG", "LC_"), dir: filepath.Dir(data), user: user, out: log,
 			// Fast shutdown leaves a clean database; without fsync only speed matters.
 			onDeath: syscall.SIGINT,
 		}
@@ -247,20 +247,22 @@ func postgresURL(user, password string, port int, database string) string {
 }
 
 // password returns the password of both roles, which the first start in the directory makes, or
-// which a standby's primary has.
+// which a standby's primary has. It is kept in the directory: a standby may be promoted and followed.
 func (s *Stack) password(primary *Stack) (string, error) {
 	path := filepath.Join(s.Dir, "database-password")
 	from := path
 	if primary != nil {
 		from = filepath.Join(primary.Dir, "database-password")
 	}
+	password := rand.Text()
 	b, err := os.ReadFile(from)
 	if err == nil {
-		return strings.TrimSpace(string(b)), nil
-	}
-	if !errors.Is(err, os.ErrNotExist) {
+		password = strings.TrimSpace(string(b))
+	} else if !errors.Is(err, os.ErrNotExist) {
 		return "", err
 	}
-	password := rand.Text()
+	if err == nil && from == path {
+		return password, nil
+	}
 	return password, os.WriteFile(path, []byte(password+"\n"), 0o600)
 }
