@@ -21,7 +21,7 @@ func outermost(err error) error {
 	if own, ok := errors.AsType[*temporal.WorkflowExecutionError](err); ok {
 		return own.Unwrap()
 	}
-	if own, ok := errors.AsType[standaloneEnd](err); ok {
+	if own, ok := errors.AsType[standaloneError](err); ok {
 		return own.Unwrap()
 	}
 	return nil

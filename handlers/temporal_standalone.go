@@ -15,10 +15,10 @@ import (
 	"github.com/daybook-dev/daybook/queue"
 )
 
-// standaloneEnd is how a standalone activity ended without a result.
-type standaloneEnd struct{ error }
+// standaloneError is how a standalone activity ended without a result.
+type standaloneError struct{ error }
 
-func (e standaloneEnd) Unwrap() error { return e.error }
+func (e standaloneError) Unwrap() error { return e.error }
 
 // runStandalone is run for a standalone activity.
 func (h *TemporalHandler) runStandalone(ctx context.Context, job *jobs.Job[queue.RawPayload], again bool) (run string,
@@ -43,7 +43,7 @@ func (h *TemporalHandler) runStandalone(ctx context.Context, job *jobs.Job[queue
 	}
 	err = handle.Get(ctx, &result)
 	if endsActivity(err) {
-		err = standaloneEnd{err}
+		err = standaloneError{err}
 	}
 	return handle.GetRunID(), result, err
 }

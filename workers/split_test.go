@@ -89,7 +89,7 @@ func TestTwoPrimaries(t *testing.T) {
 	require.NoError(t, admin.QueryRow(t.Context(), `SHOW data_directory`).Scan(&data))
 	port := int(admin.Config().ConnConfig.Port)
 	require.NoError(t, promoted.Stop(t.Context()))
-	require.NoError(t, os.WriteFile(filepath.Join(data, "standby.signal"), nil, 0o666)) //nolint:gosec // PostgreSQL's user reads it
+	require.NoError(t, os.WriteFile(filepath.Join(data, "standby.signal"), nil, 0o666))
 	promoted = postgresOf(t, old, dir, port)
 	require.Eventually(t, func() bool {
 		_, err = due.Run(t.Context(), 10)

@@ -38,8 +38,8 @@ func TestReplay(t *testing.T) {
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
 	for _, file := range files {
-		for of, run := range map[string]string{"": "", " after a reset": "b7e3a1f0-2c4d-4e5f-8a9b-0c1d2e3f4a5b"} {
-			t.Run(filepath.Base(file)+of, func(t *testing.T) {
+		for of, run := range map[string]string{"as recorded": "", "after a reset": "b7e3a1f0-2c4d-4e5f-8a9b-0c1d2e3f4a5b"} {
+			t.Run(filepath.Base(file)+" "+of, func(t *testing.T) {
 				t.Parallel()
 				r, err := worker.NewWorkflowReplayerWithOptions(worker.WorkflowReplayerOptions{
 					Interceptors: []interceptor.WorkerInterceptor{workflows.SignalOrder()},

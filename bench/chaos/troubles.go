@@ -392,11 +392,11 @@ func (w *world) resetWorkflow(ctx context.Context, i int) error {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
 	id := workflowID(i)
-	described, err := w.client.DescribeWorkflowExecution(ctx, id, "")
+	described, err := w.client.DescribeWorkflow(ctx, id, "")
 	if err != nil {
 		return err
 	}
-	run := described.GetWorkflowExecutionInfo().GetExecution().GetRunId()
+	run := described.RawResponse.GetWorkflowExecutionInfo().GetExecution().GetRunId()
 	history := w.client.GetWorkflowHistory(ctx, id, run, false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	var points []int64
 	for history.HasNext() {

@@ -353,7 +353,7 @@ func (w *world) operate(t *rapid.T) {
 }
 
 func (w *world) limit(t require.TestingT, places int) {
-	_, err := store.SetKeyLimit(w.ctx, w.pool, store.KeyLimit{Type: limitedType, Parallel: places})
+	_, err := store.SetKeyLimit(w.ctx, w.pool, store.KeyLimit{LimitScope: store.LimitScope{Type: limitedType}, Parallel: places})
 	require.NoError(t, err)
 	w.places = places
 }
@@ -370,8 +370,8 @@ func (w *world) timePasses(t *rapid.T) {
 	w.keep(j)
 }
 
-// settle has a worker decide what is on record about jobs that wait.
-func (w *world) settle(t *rapid.T) {
+// decideWaits has a worker decide what is on record about jobs that wait.
+func (w *world) decideWaits(t *rapid.T) {
 	for range 100 {
 		got, err := w.fetcher().CheckWaits(w.ctx)
 		require.NoError(t, err)

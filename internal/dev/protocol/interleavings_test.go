@@ -96,7 +96,7 @@ ALTER TABLE daybook.jobs SET (autovacuum_enabled = false)`) // what is locked is
 			"begin": w.begin, "end": w.end,
 			"enqueue": w.enqueue, "enqueue 2": w.enqueue, "enqueue 3": w.enqueue,
 			"cancel": w.cancelAny, "retry": w.retry, "edit": w.edit, "operate": w.operate,
-			"time passes": w.timePasses, "settle": w.settle,
+			"time passes": w.timePasses, "settle": w.decideWaits,
 			"turn": w.turn, "lease": w.lease, "lease 2": w.lease, "begin waiting": w.beginWaiting, "mark waiting": w.markWaiting,
 			"renew": w.renew, "finish": w.finish, "finish 2": w.finish, "work": w.work, "work 2": w.work, "pick": w.pick, "pick 2": w.pick, "step": w.step,
 			"zombie": w.zombie, "give back": w.giveBack, "hand over": w.handOver, "successor": w.successor,
@@ -332,7 +332,7 @@ func (w *world) drain(t *rapid.T) {
 		w.keep(j)
 	}
 	for round := 0; ; round++ {
-		w.settle(t)
+		w.decideWaits(t)
 		if w.count(func(j *job) bool { return !j.ended() }) == 0 {
 			break
 		}
@@ -353,7 +353,7 @@ func (w *world) drain(t *rapid.T) {
 			j.later = false
 			w.keep(j)
 		}
-		w.settle(t)
+		w.decideWaits(t)
 		turn := w.turns[0]
 		turn.Begins = true
 		got, err := w.fetcher().LeaseFor(w.ctx, turn, 100, pgtest.Unbounded())

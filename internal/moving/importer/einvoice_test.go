@@ -210,10 +210,10 @@ func FuzzEInvoice(f *testing.F) {
 	})
 }
 
-func testFile(t testing.TB, name string) string {
-	t.Helper()
+func testFile(tb testing.TB, name string) string {
+	tb.Helper()
 	data, err := os.ReadFile(filepath.Join("testdata", name))
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	return string(data)
 }
 

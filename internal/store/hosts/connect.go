@@ -3,8 +3,10 @@ package hosts
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -70,15 +72,14 @@ func choose(ctx context.Context, pool *pgxpool.Config, config *pgx.ConnConfig) e
 	default:
 		return err
 	}
-	first, others := servers[0].ways, servers[1:]
-	for i, s := range servers {
+	var ways, others []*pgconn.FallbackConfig
+	for _, s := range servers {
 		if s.name == front {
-			first, others = s.ways, append(servers[:i:i], servers[i+1:]...)
+			ways = s.ways
+		} else {
+			others = append(others, s.ways...)
 		}
 	}
-	for _, s := range others {
-		first = append(first[:len(first):len(first)], s.ways...)
-	}
-	setWays(config, first)
+	setWays(config, append(slices.Clip(ways), others...))
 	return nil
 }
