@@ -8,5 +8,6 @@ var (
 	errPartlyFailed = failure.New(failure.PartlyFailed, "not everything was done")
 	errOutOfBalance = failure.New(failure.OutOfBalance, "debits and credits differ")
 	errNotSound     = failure.New(failure.NotSound, "the ledger is not sound")
+	errDryRun       = failure.New(failure.Failure, "a dry run writes nothing") // ends its transactions
 	errNoAccount    = failure.New(failure.AccountNotFound, "no such account")
 )

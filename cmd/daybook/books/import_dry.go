@@ -18,9 +18,6 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// errDryRun takes back what a dry run has written.
-var errDryRun = errors.New("a dry run writes nothing")
-
 // importTrial is what an import would cause, by what its organizations post by now.
 type importTrial struct {
 	// Accounts are the sums of the entries, by organization, currency and account.

@@ -63,8 +63,9 @@ func TestEInvoice(t *testing.T) {
 		},
 		"cii": func() (importer.Imported, error) { return importer.CII(bytes.NewReader(cii)) },
 		"facturx": func() (importer.Imported, error) {
-			file := pdfWith(map[string][]byte{"picture.png": []byte("x"), "factur-x.xml": cii})
-			return importer.FacturX(bytes.NewReader(file), int64(len(file)))
+			file := testFile(t, "invoice.pdf")
+			assert.Equal(t, string(pdfWith(map[string][]byte{"factur-x.xml": cii})), file)
+			return importer.FacturX(strings.NewReader(file), int64(len(file)))
 		},
 	} {
 		got, err := convert()
