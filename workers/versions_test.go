@@ -41,7 +41,7 @@ func registerVersioned(r *jobs.Registry, worker string) {
 }
 
 // TestKilledDeployment kills the only worker of a newer build while it works beside one of an older
-// build, which takes over its turns: the older one begins none of the jobs that need the newer, and
+// build, which reclaims its turns: the older one begins none of the jobs that need the newer, and
 // works all others; the next worker of the newer build works the rest.
 func TestKilledDeployment(t *testing.T) {
 	t.Parallel()

@@ -134,7 +134,7 @@ func TestStatementsFitTheSchema(t *testing.T) {
 // numberAsGORM writes numbers in the place of GORM's question marks, and some query in the place of
 // one that is put in.
 func numberAsGORM(text string) string {
-	text = strings.ReplaceAll(text, "(?)", "(SELECT id FROM daybook.jobs)")
+	text = strings.ReplaceAll(text, "(?)", "(SELECT id, generation FROM daybook.jobs)")
 	for n := 1; strings.Contains(text, "?"); n++ {
 		text = strings.Replace(text, "?", "$"+strconv.Itoa(n), 1)
 	}

@@ -382,5 +382,5 @@ func (w *world) decideWaits(t *rapid.T) {
 	if slices.ContainsFunc(w.actors[:], func(a actor) bool { return a.tx != nil }) {
 		return
 	}
-	w.settled(t)
+	w.allDecided(t)
 }

@@ -96,7 +96,7 @@ ALTER TABLE daybook.jobs SET (autovacuum_enabled = false)`) // what is locked is
 			"begin": w.begin, "end": w.end,
 			"enqueue": w.enqueue, "enqueue 2": w.enqueue, "enqueue 3": w.enqueue,
 			"cancel": w.cancelAny, "retry": w.retry, "edit": w.edit, "operate": w.operate,
-			"time passes": w.timePasses, "settle": w.decideWaits,
+			"time passes": w.timePasses, "waits are decided": w.decideWaits,
 			"turn": w.turn, "lease": w.lease, "lease 2": w.lease, "begin waiting": w.beginWaiting, "mark waiting": w.markWaiting,
 			"renew": w.renew, "finish": w.finish, "finish 2": w.finish, "work": w.work, "work 2": w.work, "pick": w.pick, "pick 2": w.pick, "step": w.step,
 			"zombie": w.zombie, "give back": w.giveBack, "hand over": w.handOver, "successor": w.successor,
@@ -200,7 +200,7 @@ func (w *world) fresh(t *rapid.T, a int, j job) job {
 	return adopted(j, w.read(t, w.db(a), ` WHERE j.id = $1`, j.id)[j.id])
 }
 
-// adopted takes over what became of jobs that nothing was done to: one that waits fails when what it
+// adopted takes in what became of jobs that nothing was done to: one that waits fails when what it
 // waits for is cancelled, and a debounced one gives way to its successor.
 func adopted(j job, r row) job {
 	if j.state != models.JobPending {
@@ -279,8 +279,8 @@ func (w *world) limits(t *rapid.T) {
 	w.admitted = admitted
 }
 
-// settled: when all is decided, just those jobs wait that have to.
-func (w *world) settled(t *rapid.T) {
+// allDecided: when all is decided, just those jobs wait that have to.
+func (w *world) allDecided(t *rapid.T) {
 	w.adopt(t)
 	turns, lines, admitted := map[string]int{}, map[string]bool{}, map[string]int{}
 	for id, r := range w.rows {

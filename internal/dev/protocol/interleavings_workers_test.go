@@ -387,7 +387,7 @@ func (w *world) handOver(t *rapid.T) {
 	w.keep(j)
 }
 
-// successor is the next activity of a turn, which takes over what the one before held.
+// successor is the next activity of a turn, which reclaims what the one before held.
 func (w *world) successor(t *rapid.T) {
 	of := w.mine(t, ofStore).lease
 	turn, crashed := of.turn, rapid.Bool().Draw(t, "crashed")
