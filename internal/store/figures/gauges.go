@@ -214,7 +214,7 @@ type Database struct {
 	// sample first saw it; nil: it is as old as the first sample.
 	Timeline   int64      `json:"timeline,omitempty"`
 	PromotedAt *time.Time `json:"promoted_at,omitempty"`
-	// TookSeconds is how long the sample took.
+	// TookSeconds is how long the sample took, without the time in which Temporal was waited for.
 	TookSeconds float64 `json:"took_seconds"`
 	// Standby says that the process which samples leaves it to others as soon as there are any.
 	Standby bool `json:"standby,omitempty"`

@@ -73,6 +73,9 @@ type Report struct {
 	// Workflows are those that Temporal knows, kind by kind; nil: it was not asked, or did not
 	// answer.
 	Workflows []WorkflowState `json:"workflows"`
+	// Waited is how long Temporal, and the servers of the address, were waited for before the database
+	// was read.
+	Waited time.Duration `json:"-"`
 }
 
 // Checked is one check that was made.
@@ -142,15 +145,19 @@ func check(ctx context.Context, o Options, begin beginning, then Then) (Report, 
 	var asking sync.WaitGroup
 	asking.Go(func() { servers = askHosts(ctx, o.Pool) })
 	asking.Go(func() { temporal = askTemporal(ctx, o) })
+	began, waited := time.Now(), time.Duration(0)
 	if then != nil {
 		asking.Wait() // no transaction waits for it
+		waited = time.Since(began)
 	}
 	report := sync.OnceValue(func() Report {
 		p.unmade()
 		asking.Wait()
 		p.servers(servers)
 		p.temporal(temporal)
-		return p.report()
+		r := p.report()
+		r.Waited = waited
+		return r
 	})
 	err := p.database(ctx, begin, func(tx pgx.Tx) error {
 		if then == nil {

@@ -23,8 +23,8 @@ const (
 	// silentAfter is for how many pauses the process that samples may be silent before another one
 	// samples.
 	silentAfter = 2.7
-	// share bounds which part of its time the sampler works: a sample that took a second is followed
-	// by a pause of 20 at least.
+	// share bounds which part of its time the sampler has the database work: a sample that took it a
+	// second is followed by a pause of 20 at least.
 	share = 20
 	// sampleLimit bounds a whole sample.
 	sampleLimit = 30 * time.Second
@@ -59,9 +59,11 @@ type Sampler struct {
 	// last is the last sample of this process; nil: another process samples, or none.
 	last atomic.Pointer[taken]
 	// failing says that the last try failed, which the log was told of. It belongs to Run, as pruned
-	// does.
+	// and worked do.
 	failing bool
 	pruned  time.Time
+	// worked is how long the last try took, without the time in which Temporal was waited for.
+	worked time.Duration
 }
 
 // taken is a sample, and when it was taken by this machine's clock.
@@ -105,7 +107,7 @@ func (s *Sampler) Run(ctx context.Context) {
 			return
 		}
 		s.tell(err)
-		timer.Reset(max(s.options.Every, share*time.Since(began)) - time.Since(began))
+		timer.Reset(max(s.options.Every-time.Since(began), (share-1)*s.worked))
 	}
 }
 
@@ -132,6 +134,8 @@ func (s *Sampler) Sample(ctx context.Context) error {
 		}
 	}
 	began := time.Now()
+	var waited time.Duration
+	defer func() { s.worked = time.Since(began) - waited }()
 	var g figures.Gauges
 	mine, wrote := true, false
 	write := func(ctx context.Context, tx pgx.Tx, report health.Report) error {
@@ -151,7 +155,8 @@ func (s *Sampler) Sample(ctx context.Context) error {
 		}
 		g.Holder = s.options.Name
 		s.addReport(&g, before, report)
-		g.Database.TookSeconds = time.Since(began).Seconds()
+		waited = report.Waited
+		g.Database.TookSeconds = (time.Since(began) - waited).Seconds()
 		return figures.WriteGauges(ctx, tx, g)
 	}
 	report, err := health.CheckThen(ctx, health.Options{

@@ -3,11 +3,13 @@ package sampler_test
 import (
 	"context"
 	"log/slog"
+	"net"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/client"
 
 	"github.com/daybook-dev/daybook/internal/dev/pgtest"
 	"github.com/daybook-dev/daybook/internal/store/figures"
@@ -53,6 +55,26 @@ func (b *bundle) holder() string {
 	g, err := figures.ReadGauges(b.t.Context(), b.Pool)
 	require.NoError(b.t, err)
 	return g.Holder
+}
+
+// TestTemporalThatDoesNotAnswerCostsNoSample: the pause after a sample is measured by the time that
+// it had the database work. So an outage of Temporal is seen in time, and so is what comes meanwhile.
+func TestTemporalThatDoesNotAnswerCostsNoSample(t *testing.T) {
+	b := setup(t)
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // takes connections, and never answers
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, silent.Close()) })
+	temporal, err := client.NewLazyClient(client.Options{HostPort: silent.Addr().String()})
+	require.NoError(t, err)
+	t.Cleanup(temporal.Close)
+	s := sampler.New(sampler.Options{Pool: b.Pool, Name: "one", Temporal: temporal, Log: slog.New(slog.DiscardHandler)})
+	began := time.Now()
+	require.True(t, b.publishes(s))
+	took := time.Since(began)
+	g, err := figures.ReadGauges(t.Context(), b.Pool)
+	require.NoError(t, err)
+	assert.Greater(t, took, 2*time.Second, "Temporal was waited for")
+	assert.Less(t, g.Database.TookSeconds, took.Seconds()/2)
 }
 
 // TestOneSamples has two processes run, of which the first publishes until it ends.
