@@ -2,6 +2,8 @@ package health_test
 
 import (
 	"context"
+	"io"
+	"net"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -72,6 +74,48 @@ func TestTemporalAnswersSlowly(t *testing.T) {
 	assert.Contains(t, f.Says, "Temporal at t:1 answers slowly")
 	assert.True(t, r.Working, r.Summary)
 	assert.NotContains(t, r.Summary, "Nothing is worked")
+}
+
+// One that is gone is named at once, also when jobs were completed a moment ago: no connection to it
+// comes about.
+func TestTemporalThatIsGone(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	server := temporaltest.Shared(t)
+	line, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	cut, end := context.WithCancel(t.Context())
+	var lines sync.WaitGroup
+	lines.Go(func() {
+		for {
+			conn, err := line.Accept()
+			if err != nil {
+				return
+			}
+			behind, err := new(net.Dialer).DialContext(t.Context(), "tcp", server.Address)
+			if !assert.NoError(t, err) {
+				return
+			}
+			context.AfterFunc(cut, func() { _, _ = conn.Close(), behind.Close() })
+			lines.Go(func() { _, _ = io.Copy(behind, conn) })
+			lines.Go(func() { _, _ = io.Copy(conn, behind) })
+		}
+	})
+	c, err := client.Dial(client.Options{HostPort: line.Addr().String(), Namespace: server.Namespace(t)})
+	require.NoError(t, err)
+	defer c.Close()
+	s.exec(`INSERT INTO daybook.jobs (org_id, type, payload) VALUES ('acme', 'mail', '{}')`)
+	s.completeOne()
+	check := func() health.Report {
+		return health.Check(t.Context(), health.Options{Pool: s.Pool, Temporal: c, TemporalAddress: "t:1", Timeout: 2 * time.Second})
+	}
+	assert.Empty(t, of(check(), health.TemporalUnavailable))
+	require.NoError(t, line.Close())
+	end()
+	lines.Wait()
+	r := check()
+	assert.Contains(t, one(t, r, health.TemporalUnavailable).Says, "Temporal at t:1 does not answer: ")
+	assert.Empty(t, of(r, health.AnswersSlowly))
 }
 
 // One worker that has stopped is one finding, though all kinds wait, its leases expire, and a queue

@@ -48,11 +48,28 @@ func askTemporal(ctx context.Context, o Options) (a temporalAnswer) {
 	defer listing.Wait()
 	listing.Go(func() { a.schedules, a.unlisted = listSchedules(ctx, o.Temporal, o.Timeout) })
 	a.states, a.err = Workflows(ctx, o.Temporal, o.Workflows, o.Timeout)
-	if a.slowly = tookTooLong(a.err) && ctx.Err() == nil; a.slowly {
-		a.states, a.err = Workflows(ctx, o.Temporal, o.Workflows, max(o.Timeout, slowTimeout))
+	if tookTooLong(a.err) && ctx.Err() == nil {
+		if err := unavailable(ctx, o.Temporal, o.Timeout); err != nil {
+			a.err = err
+		} else {
+			a.slowly = true
+			a.states, a.err = Workflows(ctx, o.Temporal, o.Workflows, max(o.Timeout, slowTimeout))
+		}
 	}
 	a.took = time.Since(began)
 	return a
+}
+
+// unavailable says why no connection to Temporal comes about; nil: there is one, or it is not known.
+// A call by the client itself tries again until its time is over, and then says only that.
+func unavailable(ctx context.Context, c client.Client, timeout time.Duration) error {
+	asking, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	_, err := c.WorkflowService().GetSystemInfo(asking, &workflowservice.GetSystemInfoRequest{})
+	if _, away := errors.AsType[*serviceerror.Unavailable](err); away {
+		return err
+	}
+	return nil
 }
 
 // tookTooLong reports whether an error says that no answer came in time: that is no word of a

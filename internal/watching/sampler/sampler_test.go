@@ -61,7 +61,7 @@ func (b *bundle) holder() string {
 // it had the database work. So an outage of Temporal is seen in time, and so is what comes meanwhile.
 func TestTemporalThatDoesNotAnswerCostsNoSample(t *testing.T) {
 	b := setup(t)
-	silent, err := net.Listen("tcp", "127.0.0.1:0") // takes connections, and never answers
+	silent, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0") // takes connections, and never answers
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, silent.Close()) })
 	temporal, err := client.NewLazyClient(client.Options{HostPort: silent.Addr().String()})
