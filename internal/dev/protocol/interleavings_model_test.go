@@ -166,6 +166,7 @@ func (j *job) cancelIt() {
 		j.runs = max(j.runs-1, 0)
 	}
 	j.state, j.lease, j.cancel = models.JobCancelled, nil, false
+	j.endedOnce = true // also where the same transaction takes it back
 }
 
 // join is daybook.join_unique_job.
