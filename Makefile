@@ -121,11 +121,10 @@ test-postgres: ## test on PostgreSQL 14 to 18: POSTGRES='14 18' PKG=./... ARGS='
 		$(if $(filter file,$(origin PKG)),./migrations ./queue/... ./jobs/... ./tasks/... ./internal/store/... ./internal/engine/... ./internal/ledger/... ./internal/moving/adopt,$(PKG))
 
 # A failure names its seed and its fail file; in internal/dev/protocol/testdata/rapid, where go test looks, that file is a test from then on.
-MINUTES ?= 60
 .PHONY: soak
 soak: ## random interleavings against a model, until MINUTES (60) are over: SEED=n repeats a run
 	@seed='$(SEED)'; seed="$${seed:-$$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}"; echo "SEED=$$seed"; \
-	go test -count=1 -v -timeout $(MINUTES)m -run '^TestRandomInterleavings$$' ./internal/dev/protocol -rapid.checks=1000000000 -rapid.seed="$$seed"
+	go test -count=1 -v -timeout $(or $(MINUTES),60)m -run '^TestRandomInterleavings$$' ./internal/dev/protocol -rapid.checks=1000000000 -rapid.seed="$$seed"
 
 .PHONY: test-browser
 test-browser: ## test the console in headless Chromium: ARGS='-run TestX'; SCREENSHOTS=1 takes pictures into docs/images
