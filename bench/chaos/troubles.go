@@ -118,8 +118,12 @@ func (w *world) suffer(ctx context.Context) error {
 	if err := w.mend(ctx); err != nil {
 		return err
 	}
-	// Until work goes on, which the probe notes.
-	_ = await(ctx, w.patience, "work goes on", func(context.Context) error {
+	// Until work goes on, which the probe notes. A workflow that was cancelled may have taken longer to
+	// end than was waited for: then it has not been started anew.
+	_ = await(ctx, w.patience, "work goes on", func(ctx context.Context) error {
+		if err := w.startWorkflows(ctx); err != nil {
+			return err
+		}
 		w.probe.mu.Lock()
 		defer w.probe.mu.Unlock()
 		if len(w.probe.window) > 0 {
