@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/daybook-dev/daybook/accounting/posting"
 	"github.com/daybook-dev/daybook/cmd/daybook/cli"
 	"github.com/daybook-dev/daybook/internal/ledger"
 	"github.com/daybook-dev/daybook/internal/store"
@@ -66,18 +67,19 @@ func (i *Importer) try(ctx context.Context, items []ImportItem, docs []ledgerdb.
 	if !errors.Is(err, errDryRun) {
 		return nil, err
 	}
-	i.mu.Lock()
-	defer i.mu.Unlock()
 	for n, item := range items {
 		if puts[n].Result != ledgerdb.PutUnchanged {
-			i.Result.Trial.add(trials[item.Document.OrgID], &item)
+			impact, _, wrong := trials[item.Document.OrgID].Evaluate(&item.Document)
+			i.mu.Lock()
+			i.Result.Trial.add(&item, impact, wrong)
+			i.mu.Unlock()
 		}
 	}
 	return puts, nil
 }
 
-func (t *importTrial) add(trial ledger.Trial, item *ImportItem) {
-	impact, _, wrong := trial.Evaluate(&item.Document)
+// add counts what became of a document.
+func (t *importTrial) add(item *ImportItem, impact *posting.Impact, wrong *models.JobError) {
 	if wrong != nil {
 		t.Failing = append(t.Failing, ImportProblem{
 			Source: item.Source, Code: wrong.Code, Reason: string(wrong.Code) + ": " + wrong.Message,

@@ -2,8 +2,6 @@ package importer
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"math/big"
 	"slices"
 	"strings"
@@ -156,8 +154,7 @@ func (e *eInvoice) head() (Imported, error) {
 	}
 	doc.ID = strings.Join([]string{e.kind, e.number, out.SupplierID}, "/")
 	if len(doc.ID) > maxIDBytes {
-		sum := sha256.Sum256([]byte(doc.ID))
-		doc.ID = "sha256-" + hex.EncodeToString(sum[:])
+		doc.ID = hashedID([]byte(doc.ID))
 	}
 	content := &doc.Content
 	content.Number, content.Counterparty, content.Country = e.number, e.buyer.name, e.seller.country

@@ -162,8 +162,13 @@ func goblID(in *goblDocument, supplier string, body []byte) (string, error) {
 	if err := json.Compact(&compact, body); err != nil {
 		return "", invalid("%v", err)
 	}
-	sum := sha256.Sum256(compact.Bytes())
-	return "sha256-" + hex.EncodeToString(sum[:]), nil
+	return hashedID(compact.Bytes()), nil
+}
+
+// hashedID stands for what is too long to be an id.
+func hashedID(of []byte) string {
+	sum := sha256.Sum256(of)
+	return "sha256-" + hex.EncodeToString(sum[:])
 }
 
 func goblIdentity(p *goblParty) (id, name string) {

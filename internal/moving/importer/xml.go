@@ -18,7 +18,7 @@ import (
 const maxXMLDepth = 100
 
 // readXML reads a document into a struct whose tags name namespaces by the short names of spaces,
-// which the file's own prefixes have nothing to do with. It returns the name of the root element.
+// which the file's own prefixes have nothing to do with. into says by the root element which struct.
 //
 // A document type is refused, and with it all entities but the five that XML has.
 func readXML(r io.Reader, spaces map[string]string, into func(root xml.Name) (any, error)) error {
