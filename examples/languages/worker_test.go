@@ -131,10 +131,11 @@ const (
 	// workedStmt: each job has been worked, and the attempt is over.
 	workedStmt = `SELECT count(*) = 0 FROM daybook.jobs WHERE state = 'leased' OR state = 'pending' AND (last_attempted_at IS NULL OR ready_at <= clock_timestamp())`
 	// stateStmt is a job's state, attempts, code, result, effects, and the delay until the next one.
+	// The two times are read one after the other, so on a busy machine they differ by more than the delay.
 	stateStmt = `
 SELECT concat_ws(' ', state, run_count, last_error_code, result, (SELECT 'effects ' || string_agg(e.note, ' ' ORDER BY e.id) FROM app.effects e WHERE e.job_id = j.id),
                  CASE WHEN state = 'pending' THEN
-                     CASE WHEN abs(extract(epoch FROM ready_at - updated_at - daybook.retry_delay(id, 1, 60, 2, 600))) < 0.05 THEN 'by the policy'
+                     CASE WHEN abs(extract(epoch FROM ready_at - updated_at - daybook.retry_delay(id, 1, 60, 2, 600))) < 1 THEN 'by the policy'
                           ELSE 'after ' || round(extract(epoch FROM ready_at - updated_at)) END END)
   FROM daybook.jobs j WHERE id = $1`
 )

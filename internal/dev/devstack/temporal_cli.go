@@ -17,6 +17,12 @@ import (
 // tools/go.mod pins the same.
 const temporalVersion = "v1.5.1"
 
+// temporalBuild names the program in the cache; the last number grows when tools/go.mod changes the
+// libraries that it is built from. The release's own SQLite leaves the database of a server in
+// memory unusable ("interrupted") once a request was given up at the wrong moment; tools/go.mod has
+// a later one, as Temporal's later releases do.
+const temporalBuild = temporalVersion + ".1"
+
 const (
 	temporalModule  = "github.com/temporalio/cli"
 	temporalPackage = temporalModule + "/cmd/temporal"
@@ -76,7 +82,7 @@ func buildTemporalCLI(ctx context.Context, progress func(string)) (string, error
 			ErrNoTemporal, err)
 	}
 	bin := filepath.Join(cache, "daybook", "bin")
-	path := filepath.Join(bin, "temporal-"+temporalVersion)
+	path := filepath.Join(bin, "temporal-"+temporalBuild)
 	if isTemporalCLI(ctx, path) {
 		return path, nil
 	}
