@@ -13,6 +13,9 @@ const (
 	DocumentRefund     DocumentType = "refund"
 	DocumentPayout     DocumentType = "payout"
 	DocumentDelivery   DocumentType = "delivery"
+	// DocumentJournal is a journal entry that a person wrote, or an opening balance; see
+	// Content.Journal.
+	DocumentJournal DocumentType = "journal"
 )
 
 // Direction says who issued a document: "out" the organization itself (a sale), "in" another party
@@ -86,6 +89,9 @@ type Content struct {
 	// document that states no amount at all is refused.
 	Zero bool `json:"zero,omitempty"`
 
+	// Journal is what the document posts without a rule; nil: a rule decides.
+	Journal *Journal `json:"journal,omitempty"`
+
 	// Attributes are further values for rules to match.
 	Attributes map[string]string `json:"attributes,omitempty"`
 	// Source says where the document was imported from (for instance "gobl").
@@ -127,6 +133,27 @@ type Tax struct {
 	Retained bool  `json:"retained,omitempty"`
 	// Exemption is why no tax is charged, in words or as a code, as the source says.
 	Exemption string `json:"exemption,omitempty"`
+}
+
+// Journal is a journal entry that a person wrote: it posts its entries, and no rule is asked. A
+// document that has one states no other amount.
+type Journal struct {
+	// Reason is why it is posted, By who wrote it.
+	Reason string `json:"reason"`
+	By     string `json:"by"`
+	// Entries balance in each currency.
+	Entries []JournalEntry `json:"entries"`
+}
+
+// JournalEntry is one line of a journal entry.
+type JournalEntry struct {
+	// Account is the code of the account in the organization's chart.
+	Account string `json:"account"`
+	// Amount is in minor units: a debit is positive, a credit negative.
+	Amount int64 `json:"amount"`
+	// Currency is an ISO 4217 code; empty: the document's.
+	Currency string `json:"currency,omitempty"`
+	Note     string `json:"note,omitempty"`
 }
 
 // Money is an amount in minor units with its currency.

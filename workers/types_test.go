@@ -15,7 +15,7 @@ import (
 	"github.com/daybook-dev/daybook/jobs"
 )
 
-// secretErrand is a job with a member that nobody may read in the database.
+// secretErrand is a job with a member that is kept encrypted.
 type secretErrand struct {
 	Word string `json:"word"`
 }

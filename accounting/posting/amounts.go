@@ -16,8 +16,12 @@ import (
 // what is read is the convention of its type, as docs/import.md has it.
 //
 // The error is an *Error with one of the codes AMOUNT_NOT_READ, AMOUNT_MISSING, AMOUNT_SIGN and
-// TOTALS_DIFFER. What else keeps the document from being posted is not looked at.
+// TOTALS_DIFFER, or, of a document with a journal, what Journal returns. What else keeps the document from being posted is not looked at.
 func Check(doc *models.Document, rules *RuleSet) error {
+	if doc.Content.Journal != nil {
+		_, err := Journal(doc, everyAccount{})
+		return err
+	}
 	if rules == nil {
 		return byConvention(doc)
 	}

@@ -12,7 +12,7 @@ import (
 
 // Evaluate returns the entries that the document causes. It reads the document and changes nothing.
 //
-// Exactly one rule must match. Every error is an *Error. Its code says what has to be changed: the
+// Exactly one rule must match, unless the document has a Journal. Every error is an *Error. Its code says what has to be changed: the
 // rule set (NO_MATCHING_RULE, AMBIGUOUS_RULE), the chart (UNKNOWN_ACCOUNT) or the document
 // (UNBALANCED, DOCUMENT_INVALID, and what Check finds). A nil chart has no account.
 func (rs *RuleSet) Evaluate(doc *models.Document, chart Chart) (*Impact, error) {
@@ -21,6 +21,9 @@ func (rs *RuleSet) Evaluate(doc *models.Document, chart Chart) (*Impact, error) 
 	}
 	if chart == nil {
 		chart = Accounts(nil)
+	}
+	if doc.Content.Journal != nil {
+		return Journal(doc, chart)
 	}
 	e := &evaluation{scope: scope{doc: doc}, chart: chart}
 	if err := e.run(rs); err != nil {
@@ -39,6 +42,9 @@ func (rs *RuleSet) ComputesDates() bool {
 // the date is one that the document states, where not exactly one rule matches, and where the date
 // cannot be computed.
 func (rs *RuleSet) ComputedDate(doc *models.Document) (models.Date, bool) {
+	if doc.Content.Journal != nil {
+		return models.Date{}, false
+	}
 	e := &evaluation{scope: scope{doc: doc}}
 	if err := e.match(rs.rules); err != nil || e.rule.date.plain != nil {
 		return models.Date{}, false

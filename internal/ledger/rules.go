@@ -245,6 +245,8 @@ func (r *rules) ruleSets(ctx context.Context, tx pgx.Tx,
 // evaluate says what a document's impact is.
 func (o organization) evaluate(d *models.Document) (*posting.Impact, error) {
 	switch {
+	case d.Content.Journal != nil:
+		return posting.Journal(d, o.chart)
 	case o.ruleSetVersion == nil:
 		return nil, models.Errorf(models.CodeNoMatchingRule,
 			"organization %s has no active rule set: run `daybook rules apply`", d.OrgID)

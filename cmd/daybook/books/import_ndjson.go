@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -22,14 +23,7 @@ func importNDJSONCommand(a *cli.App) *cobra.Command {
 			"archive (.zip, .tar, .tar.gz, .tar.xz) with files that end in .ndjson or .jsonl; - reads standard input.",
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			if len(args) == 1 && args[0] == "-" {
-				return importNDJSON(c.Context(), a, options, nil)
-			}
-			sources, err := findSources(args, ".ndjson", ".jsonl")
-			if err != nil {
-				return err
-			}
-			return importNDJSON(c.Context(), a, options, sources)
+			return importLines(c.Context(), a, options, importer.NDJSON, args, ".ndjson", ".jsonl")
 		},
 	}
 	options.add(a, command)
@@ -43,8 +37,18 @@ func importNDJSONCommand(a *cli.App) *cobra.Command {
 	return command
 }
 
-// importNDJSON imports the sources; nil is standard input, whose size is unknown.
-func importNDJSON(ctx context.Context, a *cli.App, options importFlags, sources *importer.Sources) error {
+// lineReader reads the documents of a file that has many.
+type lineReader func(io.Reader) iter.Seq2[importer.LineDocument, error]
+
+// importLines imports the files that the arguments name; - is standard input, whose size is unknown.
+func importLines(ctx context.Context, a *cli.App, options importFlags, read lineReader, args []string, suffixes ...string) error {
+	var sources *importer.Sources
+	if len(args) != 1 || args[0] != "-" {
+		var err error
+		if sources, err = findSources(args, suffixes...); err != nil {
+			return err
+		}
+	}
 	db, err := a.Open(ctx, ImportWriters+1)
 	if err != nil {
 		return err
@@ -64,7 +68,7 @@ func importNDJSON(ctx context.Context, a *cli.App, options importFlags, sources 
 	options.apply(a, i)
 	err = i.Run(ctx, func(ctx context.Context, put func(ImportItem) error) error {
 		if sources == nil {
-			return feedNDJSON(a.Stdin, "standard input", i, put)
+			return feedLines(read(a.Stdin), "standard input", i, put)
 		}
 		sources.OnRead = func(n int) { bar.Add(int64(n)) }
 		for source, err := range sources.All(ctx) {
@@ -75,7 +79,7 @@ func importNDJSON(ctx context.Context, a *cli.App, options importFlags, sources 
 				i.fail(source.Name, err)
 				continue
 			}
-			if err := feedNDJSON(source.Reader, source.Name, i, put); err != nil {
+			if err := feedLines(read(source.Reader), source.Name, i, put); err != nil {
 				return err
 			}
 		}
@@ -85,9 +89,11 @@ func importNDJSON(ctx context.Context, a *cli.App, options importFlags, sources 
 	return showImport(a, i.Result, err)
 }
 
-// feedNDJSON hands over the documents of a file; lines that cannot be read are counted as failed.
-func feedNDJSON(r io.Reader, name string, i *Importer, put func(ImportItem) error) error {
-	for d, err := range importer.NDJSON(r) {
+// feedLines hands over the documents of a file; what cannot be read is counted as failed.
+func feedLines(
+	documents iter.Seq2[importer.LineDocument, error], name string, i *Importer, put func(ImportItem) error,
+) error {
+	for d, err := range documents {
 		if err != nil {
 			i.fail(name, err)
 			continue

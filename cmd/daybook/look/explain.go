@@ -96,6 +96,9 @@ func printDocument(w io.Writer, e *listing.Explanation) error {
 			[2]string{"issue date", dates},
 			[2]string{"currency", d.Currency},
 			[2]string{"version", strconv.FormatInt(d.AccountingReadyVersion, 10) + ", " + state})
+		if j := d.Content.Journal; j != nil {
+			lines = append(lines, [2]string{"journal", j.Reason + ", by " + j.By})
+		}
 	}
 	if j := e.Job; j == nil {
 		lines = append(lines, [2]string{"job", "none"})

@@ -29,8 +29,8 @@ type record struct {
 	Content   models.Content      `json:"content"`
 }
 
-// NDJSONDocument is a document with the number of its line, from 1.
-type NDJSONDocument struct {
+// LineDocument is a document with the number of its line, from 1.
+type LineDocument struct {
 	Line     int
 	Document models.Document
 }
@@ -41,11 +41,11 @@ type NDJSONDocument struct {
 // A line that is not a valid document yields an error that names the line and wraps ErrInvalid, and
 // reading goes on with the next one. If the reader fails, or a line is longer than MaxLineBytes,
 // that error is the last.
-func NDJSON(r io.Reader) iter.Seq2[NDJSONDocument, error] {
-	return func(yield func(NDJSONDocument, error) bool) {
+func NDJSON(r io.Reader) iter.Seq2[LineDocument, error] {
+	return func(yield func(LineDocument, error) bool) {
 		text, err := bom.Reader(r)
 		if err != nil {
-			yield(NDJSONDocument{}, invalid("%v", err))
+			yield(LineDocument{}, invalid("%v", err))
 			return
 		}
 		scanner := bufio.NewScanner(text)
@@ -61,16 +61,16 @@ func NDJSON(r io.Reader) iter.Seq2[NDJSONDocument, error] {
 			if err != nil {
 				err = fmt.Errorf("line %d: %w", number, err)
 			}
-			if !yield(NDJSONDocument{number, doc}, err) {
+			if !yield(LineDocument{number, doc}, err) {
 				return
 			}
 		}
 		switch err := scanner.Err(); {
 		case errors.Is(err, bufio.ErrTooLong):
-			yield(NDJSONDocument{}, fmt.Errorf("line %d: %w", number+1,
+			yield(LineDocument{}, fmt.Errorf("line %d: %w", number+1,
 				invalid("it is longer than %d bytes; is each document on a line of its own?", MaxLineBytes)))
 		case err != nil:
-			yield(NDJSONDocument{}, fmt.Errorf("line %d: %w", number+1, err))
+			yield(LineDocument{}, fmt.Errorf("line %d: %w", number+1, err))
 		}
 	}
 }

@@ -85,6 +85,12 @@ func hasNUL(doc models.Document) bool {
 	for k, v := range c.Attributes {
 		texts = append(texts, k, v)
 	}
+	if j := c.Journal; j != nil {
+		texts = append(texts, j.Reason, j.By)
+		for _, e := range j.Entries {
+			texts = append(texts, e.Account, e.Note)
+		}
+	}
 	for _, t := range texts {
 		if strings.IndexByte(t, 0) >= 0 {
 			return true

@@ -1,0 +1,352 @@
+package importer
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"math"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/daybook-dev/daybook/internal/text/bom"
+	"github.com/daybook-dev/daybook/models"
+)
+
+// JournalOptions are what a journal of hledger does not say.
+type JournalOptions struct {
+	// Org is the organization, By who wrote the entries.
+	Org, By string
+	// Reason is why they are posted, for transactions without a description.
+	Reason string
+}
+
+// HLedger reads the transactions of a journal in hledger's format, a document each: comments,
+// directives that only declare, and transactions whose postings have an account and an amount in a
+// currency of ISO 4217, or one account without an amount that takes the rest. The code of an
+// account is what its name has between the last colon and the first blank, percent-encoded as
+// package export writes it. What needs more of hledger, such as costs or other files, is refused,
+// with the command that makes it plain.
+//
+// A transaction's id is its tag "id", or else made of what it says, so that a file can be imported again. One that is wrong yields an
+// error that names its line and wraps ErrInvalid, and reading goes on with the next; after any
+// other error reading ends.
+func HLedger(r io.Reader, o JournalOptions) iter.Seq2[LineDocument, error] {
+	return func(yield func(LineDocument, error) bool) {
+		text, err := bom.Reader(r)
+		if err != nil {
+			yield(LineDocument{}, invalid("%v", err))
+			return
+		}
+		j := journalReader{
+			options: o, numbers: Mapping{decimal: ".", thousands: ","}, same: map[string]int{}, yield: yield,
+		}
+		scanner := bufio.NewScanner(text)
+		scanner.Buffer(make([]byte, 0, 64<<10), MaxLineBytes)
+		for scanner.Scan() && !j.ended {
+			j.line++
+			j.read(strings.TrimRight(scanner.Text(), " \t\r"))
+		}
+		j.finish()
+		err = scanner.Err()
+		switch {
+		case j.ended:
+			return
+		case errors.Is(err, bufio.ErrTooLong):
+			err = invalid("it is longer than %d bytes", MaxLineBytes)
+		case err == nil && j.comment:
+			err = invalid("the comment has no end: write \"end comment\"")
+		}
+		if err != nil {
+			yield(LineDocument{}, fmt.Errorf("line %d: %w", j.line+1, err))
+		}
+	}
+}
+
+// journalReader reads a journal line by line.
+type journalReader struct {
+	options JournalOptions
+	// numbers says which mark is the decimal one; marked: by a directive.
+	numbers Mapping
+	marked  bool
+	line    int
+	// comment is inside of a comment of several lines; ended: no more is wanted.
+	comment, ended bool
+	// same counts the transactions that say the same.
+	same  map[string]int
+	yield func(LineDocument, error) bool
+
+	// The transaction that is being read; begin 0: none. wrong is why it cannot be
+	// read, in the line wrongAt. open is the posting without an amount; -1: none.
+	begin   int
+	doc     models.Document
+	open    int
+	wrong   error
+	wrongAt int
+}
+
+var (
+	// journalHead is a date, a second date, a mark, a code and a description.
+	journalHead = regexp.MustCompile(`^(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})(=\S+)?(?:\s+[*!])?(?:\s+\(([^)]*)\))?(?:\s+(.*))?$`)
+	// journalWide is what ends the name of an account.
+	journalWide = regexp.MustCompile(`\t| {2,}`)
+	// journalTag is a tag of a transaction, in its comment.
+	journalTag = regexp.MustCompile(`(?:^|[\s,])id:\s*([^,]*)`)
+)
+
+// declarations are the directives that change nothing about what is posted.
+var declarations = []string{"account", "commodity", "payee", "tag", "P", "D"}
+
+// plainJournal is how hledger writes a journal that needs nothing else.
+const plainJournal = "write it out by: hledger print -x"
+
+func (j *journalReader) read(line string) {
+	word, rest, _ := strings.Cut(line, " ")
+	switch {
+	case j.comment:
+		j.comment = line != "end comment"
+	case strings.TrimSpace(line) == "":
+		j.finish()
+	case line[0] == ' ' || line[0] == '\t':
+		if j.begin > 0 && j.wrong == nil {
+			j.wrong, j.wrongAt = j.posting(strings.TrimSpace(line)), j.line
+		}
+	case strings.ContainsRune(";#*", rune(line[0])):
+	case line == "comment":
+		j.finish()
+		j.comment = true
+	case slices.Contains(declarations, word):
+		j.finish()
+	case word == "decimal-mark":
+		j.finish()
+		j.marks(strings.TrimSpace(rest))
+	case line[0] >= '0' && line[0] <= '9':
+		j.finish()
+		j.begin, j.open, j.doc = j.line, -1, models.Document{}
+		j.wrong, j.wrongAt = j.head(line), j.line
+	default:
+		j.finish()
+		j.put(LineDocument{Line: j.line}, invalid("%.40q is not read here; %s", word, plainJournal))
+	}
+}
+
+// marks takes the directive decimal-mark.
+func (j *journalReader) marks(mark string) {
+	switch mark {
+	case ".":
+		j.numbers.decimal, j.numbers.thousands = ".", ","
+	case ",":
+		j.numbers.decimal, j.numbers.thousands = ",", "."
+	default:
+		j.put(LineDocument{Line: j.line}, invalid("decimal-mark %.10q: want . or ,", mark))
+		return
+	}
+	j.marked = true
+}
+
+// put hands over a document, or why there is none.
+func (j *journalReader) put(d LineDocument, err error) {
+	if err != nil {
+		err = fmt.Errorf("line %d: %w", d.Line, err)
+	}
+	if !j.ended {
+		j.ended = !j.yield(d, err)
+	}
+}
+
+// tags reads the tags of a transaction.
+func (j *journalReader) tags(comment string) {
+	if found := journalTag.FindStringSubmatch(comment); found != nil {
+		j.doc.ID = strings.TrimSpace(found[1])
+	}
+}
+
+// head reads the first line of a transaction.
+func (j *journalReader) head(line string) error {
+	line, comment, _ := strings.Cut(line, ";")
+	parts := journalHead.FindStringSubmatch(strings.TrimSpace(line))
+	if parts == nil {
+		return invalid("%.60q does not begin as a transaction does, with a date such as 2026-01-31 and a description", line)
+	}
+	date, err := models.ParseDate(fmt.Sprintf("%s-%02s-%02s", parts[1], parts[2], parts[3]))
+	if err != nil {
+		return invalid("%v", err)
+	}
+	if parts[4] != "" {
+		return invalid("a second date is not read here; %s", plainJournal)
+	}
+	j.doc = models.Document{
+		OrgID: j.options.Org, Type: models.DocumentJournal, Direction: models.DirectionOut, IssueDate: date,
+		Content: models.Content{Number: parts[5], Source: "hledger", Journal: &models.Journal{
+			Reason: cmp.Or(strings.TrimSpace(parts[6]), j.options.Reason), By: j.options.By,
+		}},
+	}
+	if j.doc.Content.Journal.Reason == "" {
+		return invalid("the transaction has no description, which says why it is posted; write one, or give --reason")
+	}
+	j.tags(comment)
+	return nil
+}
+
+// posting reads a line below the first one.
+func (j *journalReader) posting(line string) error {
+	line, comment, commented := strings.Cut(line, ";")
+	line = strings.TrimSpace(line)
+	comment = strings.TrimSpace(comment)
+	entries := &j.doc.Content.Journal.Entries
+	if line == "" && commented {
+		if len(*entries) == 0 {
+			j.tags(comment)
+		}
+		return nil
+	}
+	if mark, rest, ok := strings.Cut(line, " "); ok && (mark == "*" || mark == "!") {
+		line = strings.TrimSpace(rest)
+	}
+	name, amount := line, ""
+	if wide := journalWide.FindStringIndex(line); wide != nil {
+		name, amount = line[:wide[0]], strings.TrimSpace(line[wide[1]:])
+	}
+	if strings.ContainsRune("([", rune(name[0])) {
+		return invalid("%.60q is a virtual posting, which no ledger has; leave it out", name)
+	}
+	entry := models.JournalEntry{Note: comment}
+	var err error
+	if entry.Account, err = accountCode(name); err != nil {
+		return err
+	}
+	// What the balance is said to be is for hledger to check.
+	amount, assertion, asserted := strings.Cut(amount, "=")
+	amount = strings.TrimSpace(amount)
+	switch {
+	case amount == "" && asserted:
+		return invalid("%.60q sets a balance (= %s) instead of an amount; %s", name, strings.TrimSpace(assertion), plainJournal)
+	case amount == "" && j.open >= 0:
+		return invalid("two postings have no amount")
+	case amount == "":
+		j.open = len(*entries)
+	case strings.ContainsAny(amount, "@{"):
+		return invalid("%.60q has a cost; post each currency on its own, by way of an account for exchange", amount)
+	default:
+		if entry.Amount, entry.Currency, err = j.amount(amount); err != nil {
+			return err
+		}
+		if entry.Amount == 0 {
+			return nil
+		}
+	}
+	*entries = append(*entries, entry)
+	return nil
+}
+
+// accountCode is the code that stands in an account's name.
+func accountCode(name string) (string, error) {
+	code, _, _ := strings.Cut(strings.TrimSpace(name[strings.LastIndex(name, ":")+1:]), " ")
+	plain, err := url.PathUnescape(code)
+	if err != nil || plain == "" {
+		return "", invalid("the account %.60q has no code after its last colon", name)
+	}
+	return plain, nil
+}
+
+// amount reads an amount in minor units of its currency.
+func (j *journalReader) amount(text string) (int64, string, error) {
+	n, err := j.numbers.parseNumber(text)
+	if err != nil {
+		return 0, "", invalid("%.60q is not an amount such as %s EUR", text, j.numbers.example())
+	}
+	if err := models.CheckCurrency(n.mark, j.doc.IssueDate); err != nil {
+		return 0, "", invalid("%.60q: an amount needs a currency such as EUR: %w", text, err)
+	}
+	if !j.marked && strings.Contains(text, ",") && !strings.Contains(text, ".") {
+		return 0, "", invalid("%.60q: a comma may stand for thousands or for decimals; say which by a line \"decimal-mark .\" or "+
+			"\"decimal-mark ,\" at the top", text)
+	}
+	e, err := n.digits.exact()
+	if err != nil {
+		return 0, "", err
+	}
+	digits, _ := MinorDigits(n.mark)
+	if _, fraction, _ := strings.Cut(string(n.digits), "."); len(strings.TrimRight(fraction, "0")) > digits {
+		return 0, "", invalid("%.60q has more decimals than %s has", text, n.mark)
+	}
+	amount, err := toInt64(e.minor(digits), text)
+	return amount, n.mark, err
+}
+
+// finish hands over the transaction that was being read.
+func (j *journalReader) finish() {
+	if j.begin == 0 || j.ended {
+		return
+	}
+	d := LineDocument{Line: j.begin, Document: j.doc}
+	j.begin = 0
+	if j.wrong == nil {
+		j.wrong, j.wrongAt = j.complete(&d.Document), d.Line
+	}
+	if j.wrong != nil {
+		d = LineDocument{Line: j.wrongAt}
+	}
+	j.put(d, j.wrong)
+}
+
+// complete fills in the open posting, the currency and the id.
+func (j *journalReader) complete(doc *models.Document) error {
+	journal := doc.Content.Journal
+	if j.open >= 0 {
+		if err := j.fillOpen(journal); err != nil {
+			return err
+		}
+	}
+	if len(journal.Entries) == 0 {
+		doc.Content.Journal = nil
+		return invalid("the transaction posts nothing")
+	}
+	doc.Currency = journal.Entries[0].Currency
+	for i := range journal.Entries {
+		if e := &journal.Entries[i]; e.Currency == doc.Currency {
+			e.Currency = ""
+		}
+	}
+	if doc.ID == "" {
+		said, err := json.Marshal([]any{doc.IssueDate, doc.Content.Number, journal.Reason, doc.Currency, journal.Entries})
+		if err != nil {
+			return err
+		}
+		doc.ID = hashedID(said)
+		j.same[doc.ID]++
+		if n := j.same[doc.ID]; n > 1 {
+			doc.ID += fmt.Sprintf("/%d", n)
+		}
+	}
+	return Validate(*doc)
+}
+
+// fillOpen gives the posting without an amount what the others come to, in each currency.
+func (j *journalReader) fillOpen(journal *models.Journal) error {
+	open := journal.Entries[j.open]
+	var rest []models.JournalEntry
+	for i, e := range journal.Entries {
+		if i == j.open {
+			continue
+		}
+		at := slices.IndexFunc(rest, func(r models.JournalEntry) bool { return r.Currency == e.Currency })
+		if at < 0 {
+			at = len(rest)
+			rest = append(rest, models.JournalEntry{Account: open.Account, Note: open.Note, Currency: e.Currency})
+		}
+		sum := rest[at].Amount - e.Amount
+		if (sum < rest[at].Amount) != (e.Amount > 0) || e.Amount == math.MinInt64 || sum == math.MinInt64 {
+			return invalid("the sum of the amounts is out of range")
+		}
+		rest[at].Amount = sum
+	}
+	rest = slices.DeleteFunc(rest, func(r models.JournalEntry) bool { return r.Amount == 0 })
+	journal.Entries = slices.Replace(journal.Entries, j.open, j.open+1, rest...)
+	return nil
+}

@@ -1,0 +1,144 @@
+package importer_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/daybook-dev/daybook/accounting/posting"
+	"github.com/daybook-dev/daybook/internal/moving/importer"
+	"github.com/daybook-dev/daybook/models"
+)
+
+func readJournal(source string) []result {
+	var results []result
+	o := importer.JournalOptions{Org: "acme", By: "clerk"}
+	for d, err := range importer.HLedger(strings.NewReader(source), o) {
+		results = append(results, result{d.Document, err})
+	}
+	return results
+}
+
+func TestHLedger(t *testing.T) {
+	t.Parallel()
+	got := readJournal("; opening balances\r\n" + `account assets:1200 Bank  ; type: A
+commodity 1.000,00 EUR
+    format EUR
+comment
+2026-01-01 not this one
+end comment
+decimal-mark ,
+
+2026/1/1 * (J-1) opening balances  ; id: opening
+    ; from the former books
+    assets:1200 Bank            1.234,50 EUR = 1.234,50 EUR
+    ! liabilities:17%3A10 Loan  EUR -200,00  ; until 2030
+    assets:1200 Bank            0 EUR
+    equity:9000
+2026-01-02 two currencies
+	assets:1200	-10,5 EUR
+	assets:1210	11 USD
+	equity:9100
+`)
+	require.Len(t, got, 2)
+	require.NoError(t, got[0].err)
+	assert.Equal(t, models.Document{
+		OrgID: "acme", ID: "opening", Type: models.DocumentJournal, Direction: models.DirectionOut, Currency: "EUR",
+		IssueDate: models.NewDate(2026, time.January, 1),
+		Content: models.Content{Number: "J-1", Source: "hledger", Journal: &models.Journal{
+			Reason: "opening balances", By: "clerk", Entries: []models.JournalEntry{
+				{Account: "1200", Amount: 123450}, {Account: "17:10", Amount: -20000, Note: "until 2030"},
+				{Account: "9000", Amount: -103450},
+			},
+		}},
+	}, got[0].doc)
+	require.NoError(t, got[1].err)
+	assert.Equal(t, []models.JournalEntry{
+		{Account: "1200", Amount: -1050}, {Account: "1210", Amount: 1100, Currency: "USD"},
+		{Account: "9100", Amount: 1050}, {Account: "9100", Amount: -1100, Currency: "USD"},
+	}, got[1].doc.Content.Journal.Entries)
+}
+
+// A transaction is the same whatever user imports it, and one that is there twice is two.
+func TestHLedgerKnowsTransactionsAgain(t *testing.T) {
+	t.Parallel()
+	const rent = "2026-01-01 rent\n  a:1  5 EUR\n  a:2\n\n"
+	got := readJournal(rent + rent + strings.Replace(rent, "5", "6", 1))
+	require.Len(t, got, 3)
+	assert.Equal(t, got[0].doc.ID+"/2", got[1].doc.ID)
+	assert.NotContains(t, got[2].doc.ID, got[0].doc.ID)
+	for d, err := range importer.HLedger(strings.NewReader(rent), importer.JournalOptions{Org: "acme", By: "another"}) {
+		require.NoError(t, err)
+		assert.Equal(t, got[0].doc.ID, d.Document.ID)
+	}
+}
+
+func TestHLedgerRefuses(t *testing.T) {
+	t.Parallel()
+	const good = "2026-01-01 rent\n  a:1  5 EUR\n  a:2\n"
+	for change, message := range map[string]string{
+		"2026-01-01=>2026-02-30":          "line 1: invalid document: ",
+		"2026-01-01=>26-1-1":              "does not begin as a transaction does",
+		" rent=>":                         "no description, which says why",
+		"2026-01-01=>2026-01-01=2":        "second date",
+		"5 EUR=>5":                        "needs a currency such as EUR",
+		"5 EUR=>€5":                       "needs a currency such as EUR",
+		"5 EUR=>5 EUX":                    "line 2: invalid document: \"5 EUX\" is not an amount such as -1,234.50 EUR",
+		"5 EUR=>5.001 EUR":                "more decimals than EUR has",
+		"5 EUR=>1,000 EUR":                `"decimal-mark ."`,
+		"5 EUR=>1,00.00 EUR":              "is not an amount such as",
+		"5 EUR=>5 EUR @ 2 USD":            "has a cost",
+		"5 EUR=>= 5 EUR":                  "sets a balance",
+		"5 EUR=>":                         "two postings have no amount",
+		"a:1=>(a:1)":                      "virtual posting",
+		"a:1=>[a:1]":                      "virtual posting",
+		"a:1=>a:":                         "no code after its last colon",
+		"5 EUR=>92233720368547758.08 EUR": "64 bits",
+		"2026-01-01 rent=>include other.journal\n2026-01-01 rent": `"include" is not read here; write it out by: hledger print -x`,
+		"2026-01-01 rent=>~ monthly":                              "is not read here",
+		"2026-01-01 rent=>decimal-mark ;\n2026-01-01 rent":        "want . or ,",
+		"  a:1  5 EUR\n  a:2\n=>  ; nothing\n":                    "posts nothing",
+		"  a:2\n=>  a:2\n\ncomment\n":                             "no end",
+		"a:1  5 EUR=>a:1  " + strings.Repeat("9", 50) + " EUR":    "not a decimal number",
+		"  a:1  5=>  a:1  -92233720368547758.08 EUR\n  a:1  5":    "the sum of the amounts is out of range",
+	} {
+		from, to, _ := strings.Cut(change, "=>")
+		require.Contains(t, good, from)
+		got := readJournal(strings.Replace(good, from, to, 1))
+		var wrong []string
+		for _, r := range got {
+			if r.err != nil {
+				require.ErrorIs(t, r.err, importer.ErrInvalid)
+				wrong = append(wrong, r.err.Error())
+			}
+		}
+		assert.Contains(t, strings.Join(wrong, "\n"), message, change)
+	}
+	for _, r := range readJournal("2026-01-01 x\n  a:1  EUR\n\n" + good) {
+		if r.err == nil {
+			assert.Len(t, r.doc.Content.Journal.Entries, 2, "reading goes on")
+		}
+	}
+}
+
+// FuzzHLedger: no text makes the reader panic, and with an open posting what is read balances.
+func FuzzHLedger(f *testing.F) {
+	f.Add("2026-01-01 rent\n  a:1  5 EUR\n  a:2\n")
+	f.Add("decimal-mark ,\n2026-01-01 (c) x ; id:y\n  a:1  -1.000,5 EUR = 3 EUR\n  a:3  USD 1\n  a:2\n")
+	f.Add("comment\nend comment\n2026/1/1\n\ta:1\t(5) JPY\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		for d, err := range importer.HLedger(strings.NewReader(text), importer.JournalOptions{Org: "o", By: "b", Reason: "r"}) {
+			if err != nil {
+				continue
+			}
+			if strings.Count(text, "\n  a:2\n") == 1 && strings.Count(text, "EUR") == 1 && strings.Count(text, "2026") == 1 {
+				if err := posting.Check(&d.Document, nil); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	})
+}
