@@ -23,8 +23,10 @@ func own(ctx context.Context, f func(ctx context.Context) error) error {
 	return f(ctx)
 }
 
+// sleep is a statement that ends by itself soon: the request to cancel it is lost when PostgreSQL gets
+// it before the statement, and then it holds the job's row until its end.
 func sleep(ctx context.Context, tx pgx.Tx) error {
-	_, err := tx.Exec(ctx, `SELECT pg_sleep(60)`)
+	_, err := tx.Exec(ctx, `SELECT pg_sleep(5)`)
 	return err
 }
 
