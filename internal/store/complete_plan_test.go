@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daybook-dev/daybook/internal/dev/pgtest"
+	"github.com/daybook-dev/daybook/internal/dev/pgtest/fixture"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
 )
@@ -66,6 +67,7 @@ SELECT 'old-' || n, 'org_1', 'old-' || n, 1, 1, 'completed', now(), '', 't', 1 F
 // attemptsRead returns how many pages of the log of attempts and its indexes were read.
 func (b *bundle) attemptsRead() (n int64) {
 	b.t.Helper()
+	fixture.NeedStatistics(b.t, b.Pool)
 	b.Pool.Reset()
 	const q = `
 SELECT heap_blks_read + heap_blks_hit + idx_blks_read + idx_blks_hit FROM pg_statio_user_tables WHERE relid = 'daybook.attempt_log'::regclass`

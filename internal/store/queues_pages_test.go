@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daybook-dev/daybook/internal/dev/pgtest"
+	"github.com/daybook-dev/daybook/internal/dev/pgtest/fixture"
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
@@ -45,6 +46,7 @@ SELECT heap_blks_hit + heap_blks_read + idx_blks_hit + idx_blks_read FROM pg_sta
 		require.NoError(b.t, conn.QueryRow(b.t.Context(), q, table).Scan(&n))
 		return n
 	}
+	fixture.NeedStatistics(b.t, b.Pool)
 	before := count()
 	f()
 	return count() - before
