@@ -197,8 +197,10 @@ type actor struct {
 	tx pgx.Tx
 	// pid is of its session.
 	pid uint32
-	// own are the jobs as its transaction has made them: their rows are locked.
-	own map[string]job
+	// own are the jobs as its transaction has made them: their rows are locked. were are those that it
+	// had made of them before: a unique index has these as well until it ends.
+	own  map[string]job
+	were []job
 }
 
 // model is all jobs as they are committed, and what open transactions have made of them.
@@ -230,8 +232,11 @@ func (m *model) put(a int, j job) {
 	if !slices.Contains(m.made, j.id) {
 		m.made = append(m.made, j.id)
 	}
-	if m.actors[a].tx != nil {
-		m.actors[a].own[j.id] = j
+	if of := &m.actors[a]; of.tx != nil {
+		if was, ok := of.own[j.id]; ok {
+			of.were = append(of.were, was)
+		}
+		of.own[j.id] = j
 		return
 	}
 	m.keep(j)
@@ -279,6 +284,9 @@ func (m *model) committed(of func(j *job) bool) (found []job) {
 
 // openWith is the open job of a key that an actor sees; wait: another transaction has to end first.
 func (m *model) openWith(a int, same func(j *job) bool) (found *job, wait bool) {
+	for i := range m.actors {
+		wait = wait || i != a && slices.ContainsFunc(m.actors[i].were, func(j job) bool { return same(&j) })
+	}
 	for _, id := range m.made {
 		for i := range m.actors {
 			if j, ok := m.actors[i].own[id]; ok && i != a {

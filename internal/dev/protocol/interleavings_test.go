@@ -91,8 +91,9 @@ ALTER TABLE daybook.jobs SET (autovacuum_enabled = false)`) // what is locked is
 	require.NoError(t, err)
 	require.NoError(t, store.NewQueue(db.Pool, store.Jobs).Join(t.Context()))
 	runs, steps, began := 0, 0, time.Now()
+	pool := impatient(t, db)
 	rapid.Check(t, func(rt *rapid.T) {
-		w := newWorld(t.Context(), rt, db.Pool)
+		w := newWorld(t.Context(), rt, pool)
 		defer w.close()
 		rt.Repeat(map[string]func(*rapid.T){
 			"begin": w.begin, "end": w.end,
@@ -111,8 +112,19 @@ ALTER TABLE daybook.jobs SET (autovacuum_enabled = false)`) // what is locked is
 	t.Logf("%d runs, %d steps, %s", runs, steps, time.Since(began).Round(time.Second))
 }
 
+// impatient is a pool in which a statement that waits for a lock fails, and says for which: the
+// transaction that has it may stay open.
+func impatient(t *testing.T, db *pgtest.DB) *pgxpool.Pool {
+	t.Helper()
+	config := db.Pool.Config()
+	config.ConnConfig.RuntimeParams["lock_timeout"] = "20s"
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	require.NoError(t, err)
+	t.Cleanup(pool.Close)
+	return pool
+}
+
 func newWorld(ctx context.Context, t *rapid.T, pool *pgxpool.Pool) *world {
-	// A statement that waits for a transaction which stays open would wait for ever.
 	ctx, cancel := context.WithTimeout(ctx, pgtest.Patience)
 	t.Cleanup(cancel)
 	w := &world{ctx: ctx, pool: pool, model: model{
