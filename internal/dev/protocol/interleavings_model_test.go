@@ -50,8 +50,9 @@ type job struct {
 	// turn is not the first one. released: it has ended, and was tried again without those of after
 	// that had ended as well.
 	loose, released bool
-	// follows: it waits for the end of another one that had its debounce key.
-	follows bool
+	// follows: it waits for the end of another one that had its debounce key. yields: another one with
+	// its key takes its place when its attempt ends.
+	follows, yields bool
 	// endedOnce: it has been completed, cancelled or a dead letter.
 	endedOnce bool
 }
@@ -151,6 +152,7 @@ func (j *job) expire(charged bool) {
 func (j *job) let(again bool) {
 	j.steps = j.steps && !again
 	j.cancel, j.lease = false, nil
+	j.endedOnce = j.endedOnce || !j.open() // also where the same transaction takes it back
 }
 
 // cancelIt is daybook.cancel_jobs.
@@ -314,16 +316,12 @@ func (m *model) commitOf(a int) {
 
 // mayBegin: nothing is left that the job has to wait for.
 func (m *model) mayBegin(j *job) bool {
-	switch j.how {
-	case afterJob:
-		for _, id := range j.after {
-			o := m.jobs[id]
-			if o.state == models.JobCompleted || o.endedOnce && (j.anyEnd || j.released) {
-				continue
-			}
+	for _, id := range j.after {
+		if o := m.jobs[id]; o.state != models.JobCompleted && (!o.endedOnce || !j.anyEnd && !j.released) {
 			return false
 		}
-	case sequenceJob:
+	}
+	if j.how == sequenceJob {
 		for _, o := range m.jobs {
 			if o.how != sequenceJob || o.org != j.org || o.key != j.key || o.id == j.id {
 				continue
