@@ -50,8 +50,9 @@ type job struct {
 	// turn is not the first one. released: it has ended, and was tried again without those of after
 	// that had ended as well.
 	loose, released bool
-	// follows: it waits for the end of another one that had its debounce key.
-	follows bool
+	// follows: it waits for the end of another one that had its debounce key. yields: another one with
+	// its key takes its place when its attempt ends.
+	follows, yields bool
 	// endedOnce: it has been completed, cancelled or a dead letter.
 	endedOnce bool
 }
@@ -151,6 +152,7 @@ func (j *job) expire(charged bool) {
 func (j *job) let(again bool) {
 	j.steps = j.steps && !again
 	j.cancel, j.lease = false, nil
+	j.endedOnce = j.endedOnce || !j.open() // also where the same transaction takes it back
 }
 
 // cancelIt is daybook.cancel_jobs.
@@ -197,8 +199,10 @@ type actor struct {
 	tx pgx.Tx
 	// pid is of its session.
 	pid uint32
-	// own are the jobs as its transaction has made them: their rows are locked.
-	own map[string]job
+	// own are the jobs as its transaction has made them: their rows are locked. were are those that it
+	// had made of them before: a unique index has these as well until it ends.
+	own  map[string]job
+	were []job
 }
 
 // model is all jobs as they are committed, and what open transactions have made of them.
@@ -230,8 +234,11 @@ func (m *model) put(a int, j job) {
 	if !slices.Contains(m.made, j.id) {
 		m.made = append(m.made, j.id)
 	}
-	if m.actors[a].tx != nil {
-		m.actors[a].own[j.id] = j
+	if of := &m.actors[a]; of.tx != nil {
+		if was, ok := of.own[j.id]; ok {
+			of.were = append(of.were, was)
+		}
+		of.own[j.id] = j
 		return
 	}
 	m.keep(j)
@@ -279,6 +286,9 @@ func (m *model) committed(of func(j *job) bool) (found []job) {
 
 // openWith is the open job of a key that an actor sees; wait: another transaction has to end first.
 func (m *model) openWith(a int, same func(j *job) bool) (found *job, wait bool) {
+	for i := range m.actors {
+		wait = wait || i != a && slices.ContainsFunc(m.actors[i].were, func(j job) bool { return same(&j) })
+	}
 	for _, id := range m.made {
 		for i := range m.actors {
 			if j, ok := m.actors[i].own[id]; ok && i != a {
@@ -306,16 +316,12 @@ func (m *model) commitOf(a int) {
 
 // mayBegin: nothing is left that the job has to wait for.
 func (m *model) mayBegin(j *job) bool {
-	switch j.how {
-	case afterJob:
-		for _, id := range j.after {
-			o := m.jobs[id]
-			if o.state == models.JobCompleted || o.endedOnce && (j.anyEnd || j.released) {
-				continue
-			}
+	for _, id := range j.after {
+		if o := m.jobs[id]; o.state != models.JobCompleted && (!o.endedOnce || !j.anyEnd && !j.released) {
 			return false
 		}
-	case sequenceJob:
+	}
+	if j.how == sequenceJob {
 		for _, o := range m.jobs {
 			if o.how != sequenceJob || o.org != j.org || o.key != j.key || o.id == j.id {
 				continue

@@ -100,6 +100,7 @@ func (w *world) enqueue(t *rapid.T) {
 	var existing *job
 	key := rapid.SampledFrom([]string{"x", "y"}).Draw(t, "key")
 	var wait bool
+	var keep queue.Keep
 	switch j.how {
 	case keyedJob:
 		j.key, o.IdempotencyKey = key, key
@@ -120,7 +121,8 @@ func (w *world) enqueue(t *rapid.T) {
 			return k.how == uniqueJob && k.org == j.org && k.payload == j.payload
 		})
 	case debouncedJob:
-		j.key, o.Debounce = key, queue.Debounce{Key: key}
+		keep = rapid.SampledFrom([]queue.Keep{queue.KeepNewest, queue.KeepNewest, queue.KeepFirst, queue.KeepMerged}).Draw(t, "keep")
+		j.key, o.Debounce = key, queue.Debounce{Key: key, Keep: keep}
 		if j.later {
 			o.Debounce.Wait = time.Hour
 		}
@@ -168,23 +170,34 @@ func (w *world) enqueue(t *rapid.T) {
 	case uniqueJob:
 		want = queue.Result(existing.join(j.later))
 	case debouncedJob:
-		if existing.tried {
-			// The job of the key has begun: a new one follows it, and takes its place.
+		if existing.tried && (existing.state != models.JobPending || keep != queue.KeepFirst) {
+			// The job of the key has begun: a new one follows it, and the newest takes its place.
 			require.NoError(t, err)
 			require.Equal(t, queue.Enqueued, got.Result)
-			existing.loose = true
+			existing.loose, existing.yields = true, keep == queue.KeepNewest
 			if existing.state == models.JobPending {
-				existing.gen += 2
-				existing.state = models.JobCancelled
+				existing.gen++
+			}
+			if existing.state == models.JobPending && existing.yields {
+				existing.gen++
+				existing.state, existing.endedOnce = models.JobCancelled, true
 			}
 			w.put(a, *existing)
-			j.id, j.follows = got.ID, true
+			j.id, j.follows, j.after, j.anyEnd = got.ID, true, []string{existing.id}, true
 			w.put(a, j)
 			return
 		}
-		want = queue.Replaced
-		existing.payload, existing.later = j.payload, j.later
 		existing.gen++
+		switch {
+		case existing.tried:
+			existing.steps = false // they were kept before this request
+		case keep == queue.KeepFirst:
+			want = queue.Rescheduled
+			existing.later = j.later
+		default:
+			want = queue.Replaced
+			existing.payload, existing.later = j.payload, j.later
+		}
 	}
 	require.NoError(t, err)
 	require.Equal(t, want, got.Result)
@@ -366,6 +379,7 @@ func (w *world) timePasses(t *rapid.T) {
 	}
 	j := rapid.SampledFrom(later).Draw(t, "job")
 	w.exec(t, `UPDATE daybook.jobs SET ready_at = clock_timestamp(), first_ready_at = clock_timestamp() WHERE id = $1`, j.id)
+	w.exec(t, `SELECT daybook.wake_job_queue()`) // a worker that waits knows when the next job is due
 	j.later = false
 	w.keep(j)
 }

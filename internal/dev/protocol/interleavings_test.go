@@ -17,12 +17,18 @@ import (
 	"github.com/daybook-dev/daybook/queue"
 )
 
+// checks is how many random runs there are, in which leastSteps steps are taken at least.
+const (
+	checks     = "80"
+	leastSteps = 20_000
+)
+
 // TestMain sets how many random runs there are and how long they are, steps that turn out to be
-// impossible included: 20,000 are left. The command line goes before it.
+// impossible included. The command line goes before it.
 func TestMain(m *testing.M) {
 	// The seed is the same each time, so that a change is tested by what the one before was tested by:
 	// make soak looks further.
-	for name, value := range map[string]string{"rapid.checks": "80", "rapid.steps": "400", "rapid.seed": "1"} {
+	for name, value := range map[string]string{"rapid.checks": checks, "rapid.steps": "400", "rapid.seed": "1"} {
 		if err := flag.Set(name, value); err != nil {
 			panic(err)
 		}
@@ -47,9 +53,13 @@ type world struct {
 	// past are leases that have ended.
 	past       []lease
 	claimFence int64
-	// rows are those that check has read.
-	rows  map[string]row
-	steps int
+	// rows are those that were read last, before those of the last check.
+	rows, before map[string]row
+	// waiter listens as a worker that waits for work; nil: none waits. marks counts what was sent to
+	// see what came before it.
+	waiter *pgxpool.Conn
+	marks  int
+	steps  int
 }
 
 // row is a job as the database has it, at committed state.
@@ -91,8 +101,9 @@ ALTER TABLE daybook.jobs SET (autovacuum_enabled = false)`) // what is locked is
 	require.NoError(t, err)
 	require.NoError(t, store.NewQueue(db.Pool, store.Jobs).Join(t.Context()))
 	runs, steps, began := 0, 0, time.Now()
+	pool := impatient(t, db)
 	rapid.Check(t, func(rt *rapid.T) {
-		w := newWorld(t.Context(), rt, db.Pool)
+		w := newWorld(t.Context(), rt, pool)
 		defer w.close()
 		rt.Repeat(map[string]func(*rapid.T){
 			"begin": w.begin, "end": w.end,
@@ -102,19 +113,31 @@ ALTER TABLE daybook.jobs SET (autovacuum_enabled = false)`) // what is locked is
 			"turn": w.turn, "lease": w.lease, "lease 2": w.lease, "begin waiting": w.beginWaiting, "mark waiting": w.markWaiting,
 			"renew": w.renew, "finish": w.finish, "finish 2": w.finish, "work": w.work, "work 2": w.work, "pick": w.pick, "pick 2": w.pick, "step": w.step,
 			"zombie": w.zombie, "give back": w.giveBack, "hand over": w.handOver, "successor": w.successor,
-			"expire": w.expire, "claim": w.claim, "finish claim": w.finishClaim,
+			"expire": w.expire, "claim": w.claim, "finish claim": w.finishClaim, "wait": w.wait,
 			"": w.check,
 		})
 		w.drain(rt)
 		runs, steps = runs+1, steps+w.steps
 	})
 	t.Logf("%d runs, %d steps, %s", runs, steps, time.Since(began).Round(time.Second))
+	if flag.Lookup("rapid.checks").Value.String() == checks && !testing.Short() {
+		require.GreaterOrEqual(t, steps, leastSteps, "take more runs")
+	}
+}
+
+// impatient is a pool in which a statement that waits for a lock fails, and says for which: the
+// transaction that has it may stay open.
+func impatient(t *testing.T, db *pgtest.DB) *pgxpool.Pool {
+	t.Helper()
+	config := db.Pool.Config()
+	config.ConnConfig.RuntimeParams["lock_timeout"] = "20s"
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	require.NoError(t, err)
+	t.Cleanup(pool.Close)
+	return pool
 }
 
 func newWorld(ctx context.Context, t *rapid.T, pool *pgxpool.Pool) *world {
-	// A statement that waits for a transaction which stays open would wait for ever.
-	ctx, cancel := context.WithTimeout(ctx, pgtest.Patience)
-	t.Cleanup(cancel)
 	w := &world{ctx: ctx, pool: pool, model: model{
 		jobs: map[string]job{}, paused: map[string]bool{}, caps: map[string]int{}, admitted: map[string]int{},
 	}}
@@ -134,6 +157,7 @@ TRUNCATE daybook.jobs, daybook.job_waits, daybook.job_sequences, daybook.job_wai
 
 // close ends what a failed run has left open.
 func (w *world) close() {
+	w.stopWaiting(context.WithoutCancel(w.ctx))
 	for _, a := range w.actors {
 		if a.tx != nil {
 			_ = a.tx.Rollback(context.WithoutCancel(w.ctx))
@@ -211,7 +235,7 @@ func adopted(j job, r row) job {
 	switch {
 	case j.how == afterJob && !j.anyEnd && r.State == models.JobFailed && r.Code == "AWAITED_CANCELLED":
 		j.state, j.released = models.JobFailed, true
-	case j.how == debouncedJob && j.loose && r.State == models.JobCancelled && r.Code == "REPLACED":
+	case j.how == debouncedJob && j.yields && r.State == models.JobCancelled && r.Code == "REPLACED":
 		j.state, j.gen = models.JobCancelled, r.Gen
 	case j.most == 0 && r.State == models.JobFailed && r.Code == "JOB_LOCK_TIMEOUT_RECLAIMED" && r.Runs == j.runs+1 &&
 		r.Runs > sqlAttempts:
@@ -233,6 +257,8 @@ func (w *world) adopt(t require.TestingT) {
 func (w *world) check(t *rapid.T) {
 	w.steps++
 	w.adopt(t)
+	w.woken(t)
+	w.before = w.rows
 	require.Len(t, w.rows, len(w.jobs))
 	for _, id := range w.made {
 		j, ok := w.jobs[id]
@@ -316,6 +342,7 @@ func (w *world) allDecided(t *rapid.T) {
 
 // drain: from whatever state there is, a worker completes everything that is not cancelled.
 func (w *world) drain(t *rapid.T) {
+	w.stopWaiting(w.ctx)
 	for a := range w.actors {
 		if w.actors[a].tx != nil {
 			w.endBy(t, a, "commit")

@@ -433,6 +433,58 @@ UPDATE daybook.jobs SET last_attempted_at = clock_timestamp() - CASE WHEN id = $
  WHERE id = ANY (ARRAY(SELECT id FROM daybook.jobs WHERE state = 'leased' FOR NO KEY UPDATE SKIP LOCKED))`, id)
 }
 
+// wait has a worker wait for work, or no longer. It cannot while a transaction is open that may have
+// enqueued: then it would look for itself.
+func (w *world) wait(t *rapid.T) {
+	if w.waiter != nil {
+		w.stopWaiting(w.ctx)
+		return
+	}
+	conn, err := w.pool.Acquire(w.ctx)
+	require.NoError(t, err)
+	w.waiter = conn
+	var alone bool
+	require.NoError(t, conn.QueryRow(w.ctx, `SELECT pg_try_advisory_lock(daybook.lock_class('wakers'), daybook.jobs_key(0))`).Scan(&alone))
+	if !alone {
+		w.stopWaiting(w.ctx)
+		t.Skip("a transaction may have enqueued")
+	}
+	_, err = conn.Exec(w.ctx, `LISTEN daybook_jobs; LISTEN marks`)
+	require.NoError(t, err)
+}
+
+func (w *world) stopWaiting(ctx context.Context) {
+	if w.waiter != nil {
+		_, _ = w.waiter.Exec(ctx, `UNLISTEN *; SELECT pg_advisory_unlock_all()`)
+		w.waiter.Release()
+		w.waiter = nil
+	}
+}
+
+// woken: a worker that waits is notified when a job falls due, but by those who work it themselves.
+func (w *world) woken(t *rapid.T) {
+	if w.waiter == nil {
+		return
+	}
+	w.marks++
+	mark, notified := fmt.Sprint(w.marks), false
+	w.exec(t, `SELECT pg_notify('marks', $1)`, mark)
+	for {
+		n, err := w.waiter.Conn().WaitForNotification(w.ctx)
+		require.NoError(t, err)
+		if n.Payload == mark {
+			break
+		}
+		notified = notified || n.Channel == "daybook_jobs"
+	}
+	due := func(r row) bool { return r.State == models.JobPending && r.Due == 0 && r.Fleet >= -1 }
+	for id, r := range w.rows {
+		if was := w.before[id]; due(r) && !due(was) && was.State != models.JobLeased {
+			require.True(t, notified, "%s job %s is due, and the worker that waits does not learn of it", w.jobs[id].how, id)
+		}
+	}
+}
+
 // expire has a lease grow old, because its holder died, and ends it.
 func (w *world) expire(t *rapid.T) {
 	j := w.mine(t, func(*job) bool { return true })
