@@ -37,7 +37,7 @@ func runGoWorker(address string) error {
 		jobs.Policy{MaxAttempts: 3, Timeout: 2 * time.Second, Base: time.Minute, Cap: 10 * time.Minute}, handle)
 	jobs.RegisterRaw(registry, "patient", jobs.Policy{MaxAttempts: 2, Timeout: time.Hour}, handle)
 	due, err := workers.NewDueJobs(workers.DueJobsOptions{
-		Pool: pool, Registry: registry, Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
+		Pool: pool, Registry: registry, Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	})
 	if err != nil {
 		return err

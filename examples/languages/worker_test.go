@@ -219,7 +219,13 @@ func (c *conformance) outcomes() {
 		`SELECT string_agg(t, ' ' ORDER BY t) FROM daybook.live_job_workers w, unnest(w.types) t`), "it is on record")
 	assert.Equal(c.t, "3", c.text(`SELECT max_attempts::text FROM daybook.job_types WHERE type = 'quick'`))
 	c.stopped(worker)
-	assert.Contains(c.t, worker.log.String(), "were they renamed or removed?")
+	said := worker.log.String()
+	assert.Contains(c.t, said, "were they renamed or removed?")
+	for i, k := range cases {
+		if state, _, _ := strings.Cut(k.want, " "); state == "failed" || state == "pending" && !strings.Contains(k.want, "SNOOZED") {
+			assert.Contains(c.t, said, ids[i], "an attempt that failed is told: %s", k.do)
+		}
+	}
 }
 
 // order: high priorities first, and the jobs of a sequence one after the other, also around one

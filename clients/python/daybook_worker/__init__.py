@@ -267,7 +267,8 @@ class Worker:
                 "SELECT daybook.fail_job(%s, %s, %s, %s, make_interval(secs => %s), %s, %s, %s, %s) AS state",
                 job.job_id, job.fence, code, text.replace("\0", ""),
                 e.seconds if isinstance(e, RetryAfter) else None, isinstance(e, Final), h.base, h.factor, h.most))
-        log.info("job %s, attempt %d: %s: now %s", job.job_id, job.attempt, e, state[0]["state"] or "another claim's")
+        log.log(logging.INFO if isinstance(e, (Snooze, Cancel)) else logging.WARNING, "job %s, attempt %d: %s: now %s",
+                job.job_id, job.attempt, e, state[0]["state"] or "another claim's")
 
     def _renewing(self) -> None:
         while True:

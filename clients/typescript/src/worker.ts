@@ -314,18 +314,21 @@ export class Worker {
   }
 
   /** Ends an attempt that did not complete its job, as its error says. */
-  private end({ job, fence }: Running, e: unknown): Promise<unknown> {
+  private async end({ job, fence }: Running, e: unknown): Promise<void> {
     const h = this.handlers.get(job.type)!;
     if (e instanceof Snooze) {
-      return this.enduring(() => this.query("SELECT daybook.snooze_job($1, $2, make_interval(secs => $3), $4)",
+      await this.enduring(() => this.query("SELECT daybook.snooze_job($1, $2, make_interval(secs => $3), $4)",
         job.id, fence, e.seconds, e.message));
+      return;
     }
     const own = e instanceof JobError || e instanceof Cancel;
     const code = e instanceof Cancel ? "JOB_CANCELLED" : e instanceof JobError ? e.code : null;
     const text = (own ? e.message : String(e)).replaceAll("\0", "");
-    return this.enduring(() =>
-      this.query("SELECT daybook.fail_job($1, $2, $3, $4, make_interval(secs => $5), $6, $7, $8, $9)", job.id, fence,
-        code, text, e instanceof RetryAfter ? e.seconds : null, e instanceof Final, h.base, h.factor, h.cap));
+    const [{ state }] = await this.enduring(() =>
+      this.query("SELECT daybook.fail_job($1, $2, $3, $4, make_interval(secs => $5), $6, $7, $8, $9) AS state", job.id,
+        fence, code, text, e instanceof RetryAfter ? e.seconds : null, e instanceof Final, h.base, h.factor, h.cap));
+    if (e instanceof Cancel) return;
+    this.options.log.warn(`daybook: job ${job.id}, attempt ${job.attempt}: ${text}: now ${state ?? "another claim's"}`);
   }
 
   private renewing(): { stop: () => Promise<void> } {

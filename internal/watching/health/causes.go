@@ -172,7 +172,7 @@ var jobCauses = map[models.ErrorCode][]cause{
 	}},
 	models.CodeHandlerError: {{
 		says: "the handler returned an error, or panicked.",
-		mend: "The error says what is wrong; mend it in the handler.",
+		mend: "The error says what is wrong; mend it in the handler, or correct the payload (docs/edit-jobs.md).",
 	}},
 	models.CodePayloadInvalid: {
 		{
