@@ -95,7 +95,7 @@ func TestPickNeedsNoLoop(t *testing.T) {
 	r := picker(t, e, TurnRequest{Length: time.Minute})
 	pickUntil(t, r, 10)
 	c := next[*returned](t, r)
-	require.Equal(t, models.OutcomeCompleted, c.jobs[0].attempt.Outcome)
+	require.Equal(t, models.OutcomeCompleted, c.jobs[0].attempt.Outcome, "%v", c.jobs[0].attempt)
 	assert.Equal(t, 1, fixture.Count(t, db.Pool,
 		`SELECT count(*) FROM daybook.jobs WHERE state = 'leased' AND working AND progress IS NOT NULL`))
 }
