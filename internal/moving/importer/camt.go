@@ -500,21 +500,14 @@ func camtInstructed(a camtAmount, currency string) string {
 // joined joins what is stated, each text once.
 func joined(texts []string) string {
 	var parts []string
+	seen := map[string]bool{"": true}
 	for _, text := range texts {
-		if text = stated(text); text != "" && !containsText(parts, text) {
+		if text = stated(text); !seen[text] {
+			seen[text] = true
 			parts = append(parts, text)
 		}
 	}
 	return strings.Join(parts, " ")
-}
-
-func containsText(parts []string, text string) bool {
-	for _, p := range parts {
-		if strings.Contains(p, text) {
-			return true
-		}
-	}
-	return false
 }
 
 func camtTrue(indicator string) bool {
