@@ -88,7 +88,7 @@ func TestShippedStripe(t *testing.T) {
 	assert.Contains(t, shipped(t, "stripe-balance", strings.Replace(file, "stripe_fee", "reserve", 1))[5],
 		"document txn_6: invalid document: a.csv: line 7: no document of the mapping takes the row")
 	assert.Equal(t, []string{
-		"txn_1 payment in EUR 2026-02-01; amount 5872 fee 110",
+		"txn_1 payment in EUR 2026-01-31; amount 5872 fee 110",
 		"txn_4 refund out EUR 2026-02-03; amount 5872 fee 2000",
 		"txn_6 payment in EUR 2026-02-05; amount 0 fee 250",
 	}, shipped(t, "stripe-report", testFile(t, "stripe-report.csv")))
