@@ -52,13 +52,12 @@ func (f dateField) parse(text string) (time.Time, bool) {
 // sinceMidnight is how long after midnight of UTC a time is whose parts isoTime found. Seconds do
 // not change the day.
 func sinceMidnight(parts []string) time.Duration {
-	number := func(digits string) time.Duration { return time.Duration(mtNumber(digits)) }
-	after := number(parts[1])*time.Hour + number(parts[2])*time.Minute
-	east := number(parts[8])*time.Hour + number(parts[9])*time.Minute
+	minutes := digitsOf(parts[1])*60 + digitsOf(parts[2])
+	east := digitsOf(parts[8])*60 + digitsOf(parts[9])
 	if parts[7] == "-" {
 		east = -east
 	}
-	return after - east
+	return time.Duration(minutes-east) * time.Minute
 }
 
 func (d *draft) date(f dateField, cells []string) (models.Date, error) {

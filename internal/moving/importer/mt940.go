@@ -250,7 +250,7 @@ func (s *mtStatement) statementLine(f *mtField) error {
 
 // mtDate reads YYMMDD. Some banks count interest by months of 30 days, and write a 30th of February.
 func mtDate(text string) (models.Date, error) {
-	year, month, day := mtNumber(text[:2])+2000, time.Month(mtNumber(text[2:4])), mtNumber(text[4:])
+	year, month, day := digitsOf(text[:2])+2000, time.Month(digitsOf(text[2:4])), digitsOf(text[4:])
 	if year > 2079 {
 		year -= 100
 	}
@@ -269,7 +269,7 @@ func mtDay(year int, month time.Month, day int, text string) (models.Date, error
 
 // mtBookedDate reads MMDD: the day of that name that is next to the value date.
 func mtBookedDate(valued models.Date, text string) (models.Date, error) {
-	month := time.Month(mtNumber(text[:2]))
+	month := time.Month(digitsOf(text[:2]))
 	year := valued.Time().Year()
 	switch apart := int(month) - int(valued.Time().Month()); {
 	case apart > 6:
@@ -277,11 +277,11 @@ func mtBookedDate(valued models.Date, text string) (models.Date, error) {
 	case apart < -6:
 		year++
 	}
-	return mtDay(year, month, mtNumber(text[2:]), text)
+	return mtDay(year, month, digitsOf(text[2:]), text)
 }
 
-// mtNumber reads digits.
-func mtNumber(digits string) int {
+// digitsOf reads digits; none are zero.
+func digitsOf(digits string) int {
 	n := 0
 	for _, d := range digits {
 		n = n*10 + int(d-'0')
@@ -299,12 +299,9 @@ func (s *mtStatement) endEntry(information string) error {
 	d := mtDetailsOf(information)
 	m.counterparty = d.name
 	m.back = m.back || d.returned
-	m.fee = mtFee(s.details+" "+information, d, m)
-	for name, value := range map[string]string{
-		"counterparty_account": d.account, "mandate": d.mandate, "text": joined([]string{d.text, s.details}),
-	} {
-		m.attributes[name] = value
-	}
+	m.fee = mtFee(s.details+" "+information, m)
+	m.attributes["counterparty_account"], m.attributes["mandate"] = d.account, d.mandate
+	m.attributes["text"] = joined([]string{d.text, s.details})
 	m.attributes["code"] = cmp.Or(d.code, m.attributes["code"])
 	m.attributes["end_to_end"] = cmp.Or(d.endToEnd, m.attributes["end_to_end"])
 	m.attributes = attributesOf(m.attributes)
@@ -319,7 +316,7 @@ var (
 
 // mtFee returns the charges of an entry if they are the difference between what was paid and what
 // moved. What was ordered in another currency becomes an attribute.
-func mtFee(text string, d mtDetails, m *bankMovement) *big.Rat {
+func mtFee(text string, m *bankMovement) *big.Rat {
 	ordered, charged := mtOrdered.FindStringSubmatch(text), mtCharges.FindStringSubmatch(text)
 	if ordered != nil && ordered[1] != m.currency {
 		m.attributes["instructed"] = strings.Replace(ordered[2], ",", ".", 1) + " " + ordered[1]

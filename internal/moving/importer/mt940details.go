@@ -3,6 +3,7 @@ package importer
 import (
 	"cmp"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -27,6 +28,9 @@ func mtDetailsOf(information string) mtDetails {
 	return mtDetails{text: information}
 }
 
+// mtReturns are the codes of payments that were returned: direct debits of two schemes, transfers.
+var mtReturns = []string{"108", "109", "159"}
+
 // mtPartWidth is how many characters a numbered part has at most.
 const mtPartWidth = 27
 
@@ -35,7 +39,7 @@ func mtNumbered(code, sign, parts string) mtDetails {
 	var purpose, names []string
 	d := mtDetails{code: code}
 	booking := ""
-	for _, part := range strings.Split(parts, sign) {
+	for part := range strings.SplitSeq(parts, sign) {
 		if len(part) < 2 || !allDigits(part[:2]) {
 			if len(purpose) > 0 && part != "" { // the sign itself stands in the text
 				purpose[len(purpose)-1] += sign + part
@@ -58,8 +62,7 @@ func mtNumbered(code, sign, parts string) mtDetails {
 	if d.text == "" {
 		d.text = stated(booking)
 	}
-	// 108, 109, 159 and their like are payments that were returned.
-	d.returned = strings.Contains(" 108 109 159 ", " "+code+" ")
+	d.returned = slices.Contains(mtReturns, code)
 	return d
 }
 
