@@ -143,6 +143,8 @@ func mainPaths(task, dir string) []inRole {
 		line("import gobl ../../internal/moving/importer/testdata/invoice.json --org acme --dry-run"),
 		line("import ubl ../../internal/moving/importer/testdata/invoice.ubl.xml --org acme"),
 		line("import cii ../../internal/moving/importer/testdata/invoice.cii.xml --org acme"),
+		line("import camt ../../internal/moving/importer/testdata/statement.camt.xml --org acme"),
+		line("import mt940 ../../internal/moving/importer/testdata/statement.sta --org acme"),
 		line("import facturx ../../internal/moving/importer/testdata/invoice.pdf --org acme"),
 		line("accounting show acme doc"), line("accounting elsewhere acme doc --post full"),
 		line("accounts ledger 1200 --org acme"),

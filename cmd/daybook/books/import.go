@@ -48,8 +48,8 @@ func importCommand(a *cli.App) *cobra.Command {
 			"Documents of an organization that Daybook has nothing of are refused without --create.",
 	}
 	command.AddCommand(importCSVCommand(a), importFilesCommand(a, GOBL), importFilesCommand(a, ubl),
-		importFilesCommand(a, cii), importFilesCommand(a, facturX), importNDJSONCommand(a),
-		importHLedgerCommand(a))
+		importFilesCommand(a, cii), importFilesCommand(a, facturX), importStatementsCommand(a, camt),
+		importStatementsCommand(a, mt940), importNDJSONCommand(a), importHLedgerCommand(a))
 	return command
 }
 

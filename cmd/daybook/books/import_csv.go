@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -13,6 +14,7 @@ import (
 
 func importCSVCommand(a *cli.App) *cobra.Command {
 	var mappingFile, org string
+	var show bool
 	var options importFlags
 	command := &cobra.Command{
 		Use:   "csv --mapping FILE PATH…",
@@ -21,14 +23,27 @@ func importCSVCommand(a *cli.App) *cobra.Command {
 			"archive (.zip, .tar, .tar.gz, .tar.xz) with files that end in .csv; archives are read without unpacking them to disk.\n" +
 			"A document with a row that is wrong is refused as a whole, and the others go on.",
 		Example: "  daybook import csv --org shop --mapping mapping.yaml exports/\n  daybook import csv --org shop " +
-			"--mapping mapping.yaml 2025.tar.xz",
-		Args: cobra.MinimumNArgs(1),
+			"--mapping mapping.yaml 2025.tar.xz\n  daybook import csv --org shop --mapping shopify-orders orders_export.csv\n" +
+			"  daybook import csv --mapping stripe-balance --show-mapping > mapping.yaml",
+		Args: func(c *cobra.Command, args []string) error {
+			if show {
+				return cobra.NoArgs(c, args)
+			}
+			return cobra.MinimumNArgs(1)(c, args)
+		},
 		RunE: func(c *cobra.Command, args []string) error {
 			if mappingFile == "" {
 				return cli.Usagef("give --mapping FILE: the columns' meaning is described there (docs/import.md)")
 			}
-			source, err := a.ReadInput(mappingFile)
-			if err != nil {
+			source, shipped := importer.ShippedMapping(mappingFile)
+			if !shipped {
+				var err error
+				if source, err = a.ReadInput(mappingFile); err != nil {
+					return err
+				}
+			}
+			if show {
+				_, err := a.Stdout.Write(source)
 				return err
 			}
 			mapping, err := importer.ParseMapping(source)
@@ -44,7 +59,9 @@ func importCSVCommand(a *cli.App) *cobra.Command {
 	}
 	options.add(a, command)
 	flags := command.Flags()
-	flags.StringVar(&mappingFile, "mapping", "", "the file that says what the columns mean; required")
+	flags.StringVar(&mappingFile, "mapping", "", "the file that says what the columns mean, or one that comes with Daybook: "+
+		strings.Join(importer.ShippedMappings(), ", ")+"; required")
+	flags.BoolVar(&show, "show-mapping", false, "print the mapping, to change it, and import nothing")
 	flags.StringVar(&org, "org", "", "the organization whose documents these are; the mapping's if absent")
 	return command
 }
@@ -83,6 +100,8 @@ func importCSV(ctx context.Context, a *cli.App, options importFlags, mapping *im
 func feedCSV(ctx context.Context, documents *importer.CSV, i *Importer, put func(ImportItem) error) error {
 	for d, err := range documents.Documents(ctx) {
 		switch {
+		case errors.Is(err, importer.ErrNotBookable):
+			i.skip(d.Source, err)
 		case errors.Is(err, importer.ErrInvalid):
 			i.fail(d.Source, err)
 		case err != nil:

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -26,12 +27,15 @@ const (
 // documents are held in memory.
 type CSV struct {
 	mapping *Mapping
-	org     string
-	open    func(context.Context) iter.Seq2[Source, error]
-	files   []csvFile
-	groups  map[string]*csvGroup
-	lastKey []byte
-	count   int
+	// documents are what the rows become, taken which of them the last row does.
+	documents []*Mapping
+	taken     []bool
+	org       string
+	open      func(context.Context) iter.Seq2[Source, error]
+	files     []csvFile
+	groups    map[string]*csvGroup
+	lastKey   []byte
+	count     int
 }
 
 // csvFile is what the first pass found out about a file.
@@ -70,10 +74,12 @@ type CSVDocument struct {
 func OpenCSV(ctx context.Context, m *Mapping, org string,
 	open func(context.Context) iter.Seq2[Source, error],
 ) (*CSV, error) {
-	if org == "" && m.organization.constantField() && m.organization.constant == "" {
+	unowned := func(m *Mapping) bool { return m.organization.constantField() && m.organization.constant == "" }
+	if org == "" && slices.ContainsFunc(m.documents(), unowned) {
 		return nil, invalid("neither the mapping nor the import says whose documents these are; name the organization")
 	}
-	c := &CSV{mapping: m, org: org, open: open, groups: map[string]*csvGroup{}}
+	c := &CSV{mapping: m, documents: m.documents(), org: org, open: open, groups: map[string]*csvGroup{}}
+	c.taken = make([]bool, len(c.documents))
 	for source, err := range open(ctx) {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
@@ -144,24 +150,47 @@ func (c *CSV) index(ctx context.Context, source Source) (SkippedRows, error) {
 		case ctx.Err() != nil:
 			return rows.skipped, ctx.Err()
 		}
-		key := c.key(number, row.cells)
-		g, ok := c.groups[string(key)]
-		if !ok {
-			g = &csvGroup{file: number, also: noFile}
-			c.groups[string(key)] = g
-		}
-		g.rows++
-		if g.file != number && g.also == noFile {
-			g.also = number
+		for of, taken := range c.taking(&row) {
+			if !taken {
+				continue
+			}
+			key := c.key(number, of, row.cells)
+			g, ok := c.groups[string(key)]
+			if !ok {
+				g = &csvGroup{file: number, also: noFile}
+				c.groups[string(key)] = g
+			}
+			g.rows++
+			if g.file != number && g.also == noFile {
+				g.also = number
+			}
 		}
 	}
 }
 
+// taking says which of the mapping's documents a row belongs to. A row that cannot be read belongs to
+// all. One that none takes is wrong in the first.
+func (c *CSV) taking(row *csvRow) []bool {
+	found := false
+	for i, m := range c.documents {
+		c.taken[i] = row.err != nil || m.takes(row.cells)
+		found = found || c.taken[i]
+	}
+	if !found {
+		c.taken[0] = true
+		row.err = invalid("no document of the mapping takes the row; add it to the rows of one, or to csv.skip")
+	}
+	return c.taken
+}
+
 // key is the key of a row's document: the same in all its rows, and in no others. It is good until
 // the next one is asked for.
-func (c *CSV) key(file int, cells []string) []byte {
-	m := c.mapping
+func (c *CSV) key(file, of int, cells []string) []byte {
+	m := c.documents[of]
 	key := c.lastKey[:0]
+	if len(c.documents) > 1 {
+		key = append(strconv.AppendInt(key, int64(of), 10), 0)
+	}
 	if m.files == filesApart {
 		key = append(strconv.AppendInt(key, int64(file), 10), 0)
 	}
@@ -180,7 +209,8 @@ func (c *CSV) key(file int, cells []string) []byte {
 
 // Documents reads the files again and yields each document when it is complete. A document that is
 // refused, and a file of which nothing is imported, yields an error that wraps ErrInvalid, with the
-// place in Source, and reading goes on. Any other error is the last: ctx's, that the files changed
+// place in Source, and reading goes on; so does one that the mapping leaves out, whose error is
+// ErrNotBookable. Any other error is the last: ctx's, that the files changed
 // since OpenCSV, or that too many documents wait for rows that stand far apart. It can be called
 // once.
 func (c *CSV) Documents(ctx context.Context) iter.Seq2[CSVDocument, error] {
@@ -246,24 +276,33 @@ func (p *csvPass) file(source Source) error {
 		case err != nil:
 			return errChanged
 		}
-		g, ok := p.groups[string(p.key(p.number, row.cells))]
-		if !ok || !g.closed && p.files[g.file].err == nil && g.file > p.number {
-			return errChanged
-		}
-		if g.closed {
-			continue
-		}
-		if err := p.row(g, source, row); err != nil {
-			return err
+		for of, taken := range p.taking(&row) {
+			if !taken || p.stopped {
+				continue
+			}
+			g, ok := p.groups[string(p.key(p.number, of, row.cells))]
+			if !ok || !g.closed && p.files[g.file].err == nil && g.file > p.number {
+				return errChanged
+			}
+			if g.closed {
+				continue
+			}
+			mine := row
+			if len(p.documents) > 1 { // a document may fill in cells
+				mine.cells = slices.Clone(row.cells)
+			}
+			if err := p.row(g, of, source, mine); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
 // row adds a row to its document, and closes the document if it was the last.
-func (p *csvPass) row(g *csvGroup, source Source, row csvRow) error {
+func (p *csvPass) row(g *csvGroup, of int, source Source, row csvRow) error {
 	if g.draft == nil {
-		place, key := placeOf(source, row), p.id(source, row.cells)
+		place, key := placeOf(source, row), p.id(p.documents[of], source, row.cells)
 		switch {
 		case g.also != noFile && p.mapping.files == filesOne:
 			g.closed = true
@@ -275,7 +314,7 @@ func (p *csvPass) row(g *csvGroup, source Source, row csvRow) error {
 				g.rows, MaxDocumentRows))
 			return nil
 		}
-		g.draft = newDraft(p.mapping, p.org, key, place)
+		g.draft = newDraft(p.documents[of], p.org, key, place)
 		p.waiting++
 	}
 	d := g.draft
@@ -313,7 +352,7 @@ func (p *csvPass) spread(g *csvGroup) error {
 // deliver yields a document that has all its rows, or the error that says why it is refused.
 func (p *csvPass) deliver(d *draft) {
 	document, err := d.finish()
-	if err != nil {
+	if err != nil { // also ErrNotBookable, of a document that the mapping leaves out
 		p.refuse(d.place, d.doc.ID, err)
 		return
 	}
@@ -334,12 +373,15 @@ func (p *csvPass) keyNames() []string {
 
 var escapeSlash = strings.NewReplacer("%", "%25", "/", "%2F")
 
-// id is the document's id: its key; if that has several parts they are joined by slashes, and
-// slashes within them escaped.
-func (p *csvPass) id(source Source, cells []string) string {
-	m := p.mapping
+// id is the document's id: its key; if that has several parts, or the document a name, they are
+// joined by slashes, and slashes within the parts of a key escaped.
+func (p *csvPass) id(m *Mapping, source Source, cells []string) string {
 	if len(m.key) == 1 && m.files != filesApart {
-		return cells[m.key[0]]
+		id := cells[m.key[0]]
+		if m.name != "" {
+			id += "/" + m.name
+		}
+		return id
 	}
 	var parts []string
 	if m.files == filesApart {
@@ -347,6 +389,9 @@ func (p *csvPass) id(source Source, cells []string) string {
 	}
 	for _, k := range m.key {
 		parts = append(parts, escapeSlash.Replace(cells[k]))
+	}
+	if m.name != "" {
+		parts = append(parts, m.name)
 	}
 	return strings.Join(parts, "/")
 }

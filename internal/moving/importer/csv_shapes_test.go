@@ -73,7 +73,7 @@ document:
 	assert.Equal(t, &models.Money{Amount: 120000, Currency: "USD"}, paid.Content.Settled)
 	assert.Equal(t, models.DocumentRefund, back.Type)
 	assert.Equal(t, models.DirectionOut, back.Direction)
-	assert.Equal(t, []int64{11900, 296}, []int64{back.Content.Amount, back.Content.Fee})
+	assert.Equal(t, []int64{11900, -296}, []int64{back.Content.Amount, back.Content.Fee}, "the fee came back: net 116.04")
 	assert.Nil(t, back.Content.Settled)
 	assert.Empty(t, paid.Content.Attributes, "no total is derived where only amounts are mapped")
 }

@@ -15,26 +15,49 @@ const isoLayout = "YYYY-MM-DD"
 // isoTime is what may follow the day of an ISO 8601 date: a time, and the time zone in which day
 // and time are stated.
 var isoTime = regexp.MustCompile(
-	`^([T ]([01]\d|2[0-4]):?[0-5]\d(:?[0-6]\d([.,]\d+)?)?( ?(Z|UTC|[+-]([01]\d|2[0-3])(:?[0-5]\d)?))?)?$`)
+	`^(?:[T ]([01]\d|2[0-4]):?([0-5]\d)(:?[0-6]\d([.,]\d+)?)?( ?(Z|UTC|([+-])([01]\d|2[0-3])(?::?([0-5]\d))?))?)?$`)
 
 // dateField is a column with dates; layouts are Go's, of which one must fit.
 type dateField struct {
 	column  int
 	layouts []string
 	wanted  string
+	// zone is the time zone of the days; nil: that of the text.
+	zone *time.Location
 }
 
-// parse reads the day that the text states. A time zone does not change it.
+// parse reads the day that the text states or, if there is a zone and the text has a time, the day
+// that this is there. A time without a zone is one of UTC.
 func (f dateField) parse(text string) (time.Time, bool) {
-	if f.wanted == isoLayout && len(text) > len(isoLayout) && isoTime.MatchString(text[len(isoLayout):]) {
-		text = text[:len(isoLayout)]
+	var after time.Duration // midnight of UTC
+	timed := strings.ContainsAny(f.wanted, "h")
+	if f.wanted == isoLayout && len(text) > len(isoLayout) {
+		if parts := isoTime.FindStringSubmatch(text[len(isoLayout):]); parts != nil {
+			after, timed = sinceMidnight(parts), true
+			text = text[:len(isoLayout)]
+		}
 	}
 	for _, layout := range f.layouts {
-		if t, err := time.Parse(layout, text); err == nil {
+		t, err := time.Parse(layout, text)
+		if err == nil && f.zone != nil && timed {
+			t = t.Add(after).In(f.zone)
+		}
+		if err == nil {
 			return t, true
 		}
 	}
 	return time.Time{}, false
+}
+
+// sinceMidnight is how long after midnight of UTC a time is whose parts isoTime found. Seconds do
+// not change the day.
+func sinceMidnight(parts []string) time.Duration {
+	minutes := digitsOf(parts[1])*60 + digitsOf(parts[2])
+	east := digitsOf(parts[8])*60 + digitsOf(parts[9])
+	if parts[7] == "-" {
+		east = -east
+	}
+	return time.Duration(minutes-east) * time.Minute
 }
 
 func (d *draft) date(f dateField, cells []string) (models.Date, error) {

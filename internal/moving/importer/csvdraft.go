@@ -31,11 +31,13 @@ type draft struct {
 	digits  int
 	negate  bool
 	stated  bool // a cell has an amount
+	skip    bool // the mapping leaves the document out
 	// first holds the cells of the first good row; what belongs to the document must be the same in
 	// all.
 	first   []string
 	total   *int64
 	taxes   map[taxKey]int
+	whole   []models.Tax // that are stated for the whole document
 	open    []openTax
 	sum     *big.Int
 	reasons []string // of the first bad rows
@@ -52,14 +54,22 @@ func newDraft(m *Mapping, org, id, place string) *draft {
 // corrected together.
 func (d *draft) add(file string, row csvRow) {
 	d.rows++
+	var lines []*lineMapping
+	for i := range d.mapping.lines {
+		if l := &d.mapping.lines[i]; row.err == nil && among(l.rows, row.cells) {
+			lines = append(lines, l)
+		}
+	}
 	err := row.err
 	if err == nil && d.first == nil {
 		err = d.head(row.cells)
 	} else if err == nil {
 		err = d.agrees(row.cells)
 	}
-	if err == nil && d.mapping.lines {
-		err = d.line(row.cells)
+	for _, l := range lines {
+		if err == nil && !d.skip {
+			err = d.line(l, row.cells)
+		}
 	}
 	if err == nil {
 		return
@@ -110,6 +120,7 @@ func (d *draft) head(cells []string) error {
 		}
 		*f.to = strings.Clone(*f.to) // a cell is a part of its whole row
 	}
+	doc.Currency = strings.ToUpper(doc.Currency)
 	if doc.OrgID == "" {
 		org, err := d.text(m.organization, cells)
 		if err != nil {
@@ -134,7 +145,7 @@ func (d *draft) head(cells []string) error {
 	if !ok {
 		return invalid("no row of document.types matches; add one without a condition for all others")
 	}
-	doc.Type, d.negate = models.DocumentType(chosen.result), chosen.negate
+	doc.Type, d.negate, d.skip = models.DocumentType(chosen.result), chosen.negate, chosen.skip
 	doc.Direction = cmp.Or(chosen.direction, doc.Direction)
 	for _, a := range m.attributes {
 		text, err := d.text(a.field, cells)
@@ -156,6 +167,9 @@ func (d *draft) head(cells []string) error {
 		d.total = &total
 	}
 	if err := d.money(cells); err != nil {
+		return err
+	}
+	if err := d.statedTaxes(cells); err != nil {
 		return err
 	}
 	d.first = slices.Clone(cells)
@@ -209,7 +223,7 @@ func settledText(m *models.Money) string {
 // agrees checks that a further row has the same values for the whole document as the first row. An
 // empty cell states nothing: shops write what belongs to an order on its first row alone.
 func (d *draft) agrees(cells []string) error {
-	if !d.mapping.lines {
+	if len(d.mapping.lines) == 0 {
 		return invalid("it is a second row of the document, and without lines a row is a document; group.key must tell " +
 			"them apart")
 	}
@@ -239,6 +253,7 @@ func (d *draft) agrees(cells []string) error {
 		{"the amount", totalText(&a.Content.Amount), totalText(&b.Content.Amount)},
 		{"the fee", totalText(&a.Content.Fee), totalText(&b.Content.Fee)},
 		{"what was settled", settledText(a.Content.Settled), settledText(b.Content.Settled)},
+		{"the taxes", fmt.Sprint(d.whole), fmt.Sprint(other.whole)},
 	} {
 		if pair.first != pair.here {
 			return invalid("%s is %.40q, and %.40q in the document's first row; rows of one document must agree", pair.what,
@@ -265,7 +280,13 @@ func (d *draft) finish() (models.Document, error) {
 		}
 		return models.Document{}, invalid("%s%s", strings.Join(d.reasons, "; "), more)
 	}
+	if d.skip {
+		return models.Document{}, &NotBookableError{Schema: "a document that the mapping leaves out (skip)"}
+	}
 	if err := d.computeTaxes(); err != nil {
+		return models.Document{}, err
+	}
+	if err := d.takeTaxes(); err != nil {
 		return models.Document{}, err
 	}
 	if err := d.totals(); err != nil {
@@ -293,7 +314,7 @@ func (d *draft) totals() error {
 		return fmt.Errorf("the sum of the lines: %w", err)
 	case d.total != nil:
 		total = *d.total
-	case d.mapping.lines:
+	case len(d.mapping.lines) > 0:
 		d.attribute(totalsAttribute, totalsDerived)
 	default: // the mapping reads document.amount alone
 		return nil
@@ -302,7 +323,7 @@ func (d *draft) totals() error {
 	if !hasAmount(d.doc.Type) || d.mapping.amount.column != noColumn {
 		return nil
 	}
-	if d.mapping.lines && d.sum.Cmp(big.NewInt(total)) != 0 {
+	if len(d.mapping.lines) > 0 && d.sum.Cmp(big.NewInt(total)) != 0 {
 		return invalid("its total is %d and its %d rows come to %s, in minor units; do they share a group.key by mistake?",
 			total, d.rows, d.sum)
 	}

@@ -10,9 +10,8 @@ import (
 // lineBytes is about what a line needs in memory without its texts.
 const lineBytes = 150
 
-// line takes a row's line and its tax.
-func (d *draft) line(cells []string) error {
-	m := d.mapping
+// line takes a line that a row becomes, and its tax.
+func (d *draft) line(m *lineMapping, cells []string) error {
 	line := models.Line{Kind: defaultKind}
 	if chosen, ok := matching(m.kinds, cells); ok {
 		line.Kind = chosen.result
@@ -27,10 +26,10 @@ func (d *draft) line(cells []string) error {
 	// A cell is a part of its row, all of which would be kept with it.
 	line.Code, line.Description = strings.Clone(line.Code), strings.Clone(line.Description)
 	d.bytes += lineBytes + len(line.Code) + len(line.Description)
-	if line.Net, err = d.net(cells); err != nil {
+	if line.Net, err = d.net(m, cells); err != nil {
 		return err
 	}
-	if err := d.tax(cells, &line); err != nil {
+	if err := d.tax(m, cells, &line); err != nil {
 		return err
 	}
 	d.sum.Add(d.sum, big.NewInt(line.Net))
@@ -42,10 +41,9 @@ func (d *draft) line(cells []string) error {
 
 // net is the amount that the row states, or else quantity times price. Either is rounded half to
 // even to the minor unit.
-func (d *draft) net(cells []string) (int64, error) {
-	m := d.mapping
-	if m.net != noColumn && (cells[m.net] != "" || m.quantity == noColumn || m.price == noColumn) {
-		return d.amount(cells, m.net)
+func (d *draft) net(m *lineMapping, cells []string) (int64, error) {
+	if n := m.net.column; n != noColumn && (cells[n] != "" || m.quantity == noColumn || m.price == noColumn) {
+		return d.signed(cells, m.net)
 	}
 	quantity, err := d.number(cells, m.quantity, "")
 	if err != nil {

@@ -28,9 +28,13 @@ func (d *draft) money(cells []string) error {
 		}
 	}
 	if m.fee.column != noColumn && cells[m.fee.column] != "" {
-		if c.Fee, err = d.signed(cells, m.fee); err != nil {
+		// What is kept is positive, whichever way the money goes.
+		fee := *d
+		fee.negate = false
+		if c.Fee, err = fee.signed(cells, m.fee); err != nil {
 			return err
 		}
+		d.stated = true
 	}
 	if m.settled.column == noColumn || cells[m.settled.column] == "" {
 		return nil

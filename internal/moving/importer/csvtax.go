@@ -3,6 +3,7 @@ package importer
 import (
 	"fmt"
 	"math/big"
+	"regexp"
 	"strings"
 
 	"github.com/daybook-dev/daybook/models"
@@ -27,6 +28,7 @@ const (
 type openTax struct {
 	category string
 	rate     models.Rate
+	included bool  // in the amounts of the lines
 	lines    []int // positions in the document's lines
 }
 
@@ -35,15 +37,27 @@ type taxKey struct {
 	rate     models.Rate
 }
 
-// rate reads the rate of a row; nil: it states none.
-func (d *draft) rate(cells []string) (*models.Rate, error) {
-	m := d.mapping
-	if m.taxRate == noColumn || cells[m.taxRate] == "" {
+// rate reads the rate of a row; nil: it states none. percent finds it in the column's text, if that
+// is more than the rate.
+func (d *draft) rate(cells []string, column int, rates rateUnit, percent *regexp.Regexp) (*models.Rate, error) {
+	if column == noColumn || cells[column] == "" {
 		return nil, nil
 	}
-	name, cell := m.columns[m.taxRate], cells[m.taxRate]
+	name, cell := d.mapping.columns[column], cells[column]
+	if percent == nil {
+		return d.rateOf(name, cell, rates)
+	}
+	found := percent.FindStringSubmatch(cell)
+	if found == nil {
+		return nil, invalid("%s: %.60q has no rate that %s finds", name, cell, percent)
+	}
+	return d.rateOf(name, found[1], ratesPercent)
+}
+
+// rateOf reads a rate from the text of a column.
+func (d *draft) rateOf(name, cell string, rates rateUnit) (*models.Rate, error) {
 	text, sign := strings.CutSuffix(cell, "%")
-	n, err := m.parseNumber(text)
+	n, err := d.mapping.parseNumber(text)
 	var exact *big.Rat
 	if err == nil {
 		exact, err = n.digits.rat()
@@ -54,11 +68,11 @@ func (d *draft) rate(cells []string) (*models.Rate, error) {
 		return nil, invalid("%s: %.60q is not a rate such as 19 or 19%%", name, cell)
 	case exact.Sign() < 0:
 		return nil, invalid("%s: the rate %.60q is negative", name, cell)
-	case sign || m.rates == ratesPercent:
+	case sign || rates == ratesPercent:
 		exact.Quo(exact, big.NewRat(100, 1))
-	case m.rates == ratesFraction && exact.Cmp(one) > 0:
+	case rates == ratesFraction && exact.Cmp(one) > 0:
 		return nil, invalid("%s: %.60q is not a fraction, and lines.tax.rates is fraction", name, cell)
-	case m.rates == ratesFraction:
+	case rates == ratesFraction:
 	case exact.Sign() > 0 && exact.Cmp(one) < 0:
 		return nil, invalid("%s: %.60q may be a fraction or a percentage; set lines.tax.rates to fraction or to percent",
 			name, cell)
@@ -72,10 +86,9 @@ func (d *draft) rate(cells []string) (*models.Rate, error) {
 // tax takes the tax of a row into the document and the line, whose net is what the row states. A
 // tax that is included in that is taken out of it; one of which only the rate is stated is left for
 // computeTaxes.
-func (d *draft) tax(cells []string, line *models.Line) error {
-	m := d.mapping
+func (d *draft) tax(m *lineMapping, cells []string, line *models.Line) error {
 	stated := m.taxAmount != noColumn && cells[m.taxAmount] != ""
-	rate, err := d.rate(cells)
+	rate, err := d.rate(cells, m.taxRate, m.rates, m.taxPercent)
 	if err != nil || !stated && rate == nil {
 		return err
 	}
@@ -88,7 +101,7 @@ func (d *draft) tax(cells []string, line *models.Line) error {
 		line.Rate = *rate
 	}
 	if !stated {
-		d.leaveOpen(line.Category, *rate)
+		d.leaveOpen(line.Category, *rate, m.taxIncluded)
 		return nil
 	}
 	amount, err := d.amount(cells, m.taxAmount)
@@ -105,15 +118,15 @@ func (d *draft) tax(cells []string, line *models.Line) error {
 }
 
 // leaveOpen notes that the tax of the next line is to be computed.
-func (d *draft) leaveOpen(category string, rate models.Rate) {
+func (d *draft) leaveOpen(category string, rate models.Rate, included bool) {
 	line := len(d.doc.Content.Lines)
 	for i := range d.open {
-		if o := &d.open[i]; o.category == category && o.rate == rate {
+		if o := &d.open[i]; o.category == category && o.rate == rate && o.included == included {
 			o.lines = append(o.lines, line)
 			return
 		}
 	}
-	d.open = append(d.open, openTax{category, rate, []int{line}})
+	d.open = append(d.open, openTax{category, rate, included, []int{line}})
 }
 
 // computeTaxes computes the taxes of which the source states the rates alone: one for each category
@@ -131,7 +144,7 @@ func (d *draft) computeTaxes() error {
 			exact[i] = withoutTax(new(big.Rat).SetInt64(lines[l].Net), rate)
 		}
 		amount := new(big.Rat).Mul(new(big.Rat).SetInt(sum), rate)
-		if d.mapping.taxIncluded {
+		if o.included {
 			amount = withoutTax(amount, rate)
 		}
 		rounded := roundHalfUp(amount)
@@ -140,14 +153,14 @@ func (d *draft) computeTaxes() error {
 		if tax.Amount, err = toInt64(rounded, rounded.String()); err != nil {
 			return err
 		}
-		if d.mapping.taxIncluded {
+		if o.included {
 			d.sum.Sub(d.sum, rounded)
 			sum.Sub(sum, rounded)
 		}
 		if tax.Base, err = toInt64(sum, sum.String()); err != nil {
 			return err
 		}
-		if d.mapping.taxIncluded {
+		if o.included {
 			nets, err := allocate(exact, tax.Base)
 			if err != nil {
 				return err

@@ -237,12 +237,8 @@ func (e *eInvoice) follows(total **big.Rat, term, parts string, follow *big.Rat)
 		"; the sender has to correct the document"})
 }
 
-// money writes an amount with the digits that it has, and those of the currency at least.
-func (e *eInvoice) money(r *big.Rat) string {
-	digits, _ := MinorDigits(e.currency)
-	exact, _ := r.FloatPrec() // a decimal number ends
-	return r.FloatString(max(digits, exact)) + " " + e.currency
-}
+// money writes an amount of the document.
+func (e *eInvoice) money(r *big.Rat) string { return moneyText(r, e.currency) }
 
 // lines returns the items without their charges, those charges, and the charges of the whole
 // document: together the total without tax. What is collected for others follows.

@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"regexp"
 	"slices"
 
 	"github.com/daybook-dev/daybook/models"
@@ -29,16 +30,51 @@ type Mapping struct {
 	settledCurrency                                                  field
 	attributes                                                       []attribute
 	types                                                            []choice
+	// taxes are those that the source states for a whole document.
+	taxes []documentTax
 	// shared are the columns of what belongs to a whole document.
 	shared []int
+	// lines are those that a row becomes; none: a row is a document.
+	lines []lineMapping
 
-	// lines: a row is a line of its document.
-	lines                                    bool
-	code, description, taxCategory           field
-	quantity, price, net, taxAmount, taxRate int
-	taxIncluded                              bool
-	rates                                    rateUnit
-	kinds                                    []choice
+	// name tells this document from the others of the same rows; rows are those it is made of, all if
+	// there are none.
+	name string
+	rows []choice
+	// also are the further documents that the same rows become.
+	also []*Mapping
+}
+
+// documents are what the rows of a file become.
+func (m *Mapping) documents() []*Mapping { return append([]*Mapping{m}, m.also...) }
+
+// takes reports whether a row belongs to the document.
+func (m *Mapping) takes(cells []string) bool { return among(m.rows, cells) }
+
+// among reports whether a row matches one of a table's; every row does where there is no table.
+func among(rows []choice, cells []string) bool {
+	_, ok := matching(rows, cells)
+	return ok || len(rows) == 0
+}
+
+// lineMapping says how a row becomes a line.
+type lineMapping struct {
+	rows                                []choice
+	code, description, taxCategory      field
+	net                                 signedColumn
+	quantity, price, taxAmount, taxRate int
+	taxPercent                          *regexp.Regexp // finds the rate in its column's text
+	taxIncluded                         bool
+	rates                               rateUnit
+	kinds                               []choice
+}
+
+// documentTax is a tax that the source states for a whole document.
+type documentTax struct {
+	amount, rate int
+	// percent finds the rate in its column's text.
+	percent  *regexp.Regexp
+	category field
 }
 
 // encoding is how the files write letters.
@@ -88,6 +124,8 @@ type choice struct {
 	test   func(string) bool
 	result string
 	negate bool
+	// skip: the document is left out.
+	skip bool
 	// direction is that of the document; empty: the mapping's.
 	direction models.Direction
 }
@@ -114,12 +152,12 @@ func ParseMapping(source []byte) (*Mapping, error) {
 	if err := root.Decode(&file); err != nil {
 		return nil, mappingError([]MappingProblem{{Message: "the file is not valid YAML: " + err.Error()}})
 	}
-	b := &mappingBuilder{m: &Mapping{}, positions: map[string]int{}}
-	b.build(&file)
+	b := &mappingBuilder{positions: map[string]int{}}
+	m := b.build(&file)
 	if len(b.problems) > 0 {
 		return nil, mappingError(b.problems)
 	}
-	return b.m, nil
+	return m, nil
 }
 
 func mappingError(problems []MappingProblem) error {

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 
@@ -15,7 +16,9 @@ import (
 
 // mappingBuilder turns a mapping's file into a Mapping and collects what is wrong.
 type mappingBuilder struct {
-	m         *Mapping
+	// dialect is what all documents of the mapping have in common.
+	dialect   Mapping
+	columns   []string // those that are read
 	positions map[string]int
 	problems  []MappingProblem
 }
@@ -28,13 +31,52 @@ func (b *mappingBuilder) report(at *yaml.Node, format string, args ...any) {
 	b.problems = append(b.problems, p)
 }
 
-func (b *mappingBuilder) build(file *mappingFile) {
-	m, d := b.m, &file.Document
-	b.dialect(file)
-	m.files = cmp.Or(file.Group.Files, filesOne)
+// build returns the mapping of the first document, which has the others.
+func (b *mappingBuilder) build(file *mappingFile) *Mapping {
+	b.readDialect(file)
+	b.dialect.files = cmp.Or(file.Group.Files, filesOne)
 	for _, k := range file.Group.Key {
-		m.key = append(m.key, b.column(k))
+		b.dialect.key = append(b.dialect.key, b.column(k))
 	}
+	var all []*Mapping
+	if len(file.Documents) == 0 {
+		if file.Document.Lines == nil {
+			file.Document.Lines = file.Lines
+		}
+		all = append(all, b.document(&file.Document))
+	} else if file.Lines != nil {
+		b.report(file.Lines[0].at, "lines belong to an element of documents; move them there")
+	}
+	for i := range file.Documents {
+		d, at := file.Document, &file.Documents[i]
+		d.Attributes = maps.Clone(d.Attributes)
+		if d.Settled != nil {
+			settled := *d.Settled
+			d.Settled = &settled
+		}
+		if err := at.Decode(&d); err != nil {
+			b.report(at, "%v", err)
+			continue
+		}
+		all = append(all, b.document(&d))
+	}
+	for _, m := range all {
+		m.columns = b.columns
+		if m != all[0] {
+			all[0].also = append(all[0].also, m)
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return all[0]
+}
+
+// document copies how rows become a document.
+func (b *mappingBuilder) document(d *documentText) *Mapping {
+	m := b.dialect
+	m.name = d.Name.text
+	m.rows = b.rows(d.Rows, "take")
 	m.organization = b.field(d.Organization, "an organization's id: 1 to 255 bytes",
 		func(s string) bool { return s != "" && len(s) <= maxIDBytes })
 	m.number = b.field(d.Number, "", nil)
@@ -61,24 +103,86 @@ func (b *mappingBuilder) build(file *mappingFile) {
 		m.attributes = append(m.attributes, attribute{name, b.field(d.Attributes[name], "", nil)})
 	}
 	m.types = b.choices(d.Types, m.number, "document.number", func(c choiceText) string { return c.Type })
-	m.shared = sharedColumns(m)
-	if file.Lines != nil {
-		b.lines(file.Lines)
-	} else if m.total == noColumn && m.amount.column == noColumn {
+	for _, row := range d.Types {
+		switch {
+		case row.Type == "" && !row.Skip:
+			b.report(row.at, "missing key \"type\"; add it, or skip: true")
+		case row.Type != "" && row.Skip:
+			b.report(row.at, "a document that is left out has no type; remove type, or skip")
+		}
+	}
+	for _, t := range d.Taxes {
+		m.taxes = append(m.taxes, b.documentTax(t))
+	}
+	m.shared = sharedColumns(&m)
+	for i := range d.Lines {
+		m.lines = append(m.lines, b.line(&d.Lines[i]))
+	}
+	for _, missing := range []struct {
+		key    string
+		absent bool
+	}{
+		{"date", d.Date.Column.at == nil}, {"currency", d.Currency.at == nil}, {"types", d.Types == nil},
+	} {
+		if missing.absent {
+			b.report(d.at, "missing key %q; add it", missing.key)
+		}
+	}
+	if len(m.lines) == 0 && m.total == noColumn && m.amount.column == noColumn && m.fee.column == noColumn {
 		b.report(nil, "there is no lines, and without it a document needs an amount: add lines, document.total, or "+
 			"document.amount")
 	}
+	if len(m.taxes) > 0 && (m.total == noColumn || len(m.lines) == 0) {
+		b.report(d.Taxes[0].at, "taxes of a whole document need document.total, which says whether they are part of the "+
+			"lines, and lines")
+	}
+	return &m
 }
 
-func (b *mappingBuilder) lines(l *linesText) {
-	m := b.m
-	m.lines = true
-	m.code, m.description = b.field(l.Code, "", nil), b.field(l.Description, "", nil)
-	m.quantity, m.price, m.net = b.column(l.Quantity), b.column(l.Price), b.column(l.Net)
-	m.taxAmount, m.taxRate = b.column(l.Tax.Amount), b.column(l.Tax.Rate)
-	m.taxCategory = b.field(l.Tax.Category, "", nil)
-	m.taxIncluded, m.rates = l.Tax.Included, l.Tax.Rates
+func (b *mappingBuilder) documentTax(t taxText) documentTax {
+	return documentTax{
+		amount: b.column(t.Amount), rate: b.column(t.Rate), percent: b.percent(t.Percent), category: b.field(t.Category, "", nil),
+	}
+}
+
+// percent returns the expression that finds a rate in its column's text; nil: the text is the rate.
+func (b *mappingBuilder) percent(text placedText) *regexp.Regexp {
+	if text.at == nil {
+		return nil
+	}
+	expression, err := regexp.Compile(text.text)
+	if err != nil || expression.NumSubexp() != 1 {
+		b.report(text.at, "%q is not a regular expression with one group, such as ([0-9.]+)%%", text.text)
+		return nil
+	}
+	return expression
+}
+
+func (b *mappingBuilder) line(l *lineText) lineMapping {
+	m := lineMapping{
+		rows: b.rows(l.Rows, "take"), code: b.field(l.Code, "", nil), description: b.field(l.Description, "", nil),
+		quantity: b.column(l.Quantity), price: b.column(l.Price), net: b.signed(l.Net),
+		taxAmount: b.column(l.Tax.Amount), taxRate: b.column(l.Tax.Rate), taxCategory: b.field(l.Tax.Category, "", nil),
+		taxPercent: b.percent(l.Tax.Percent), taxIncluded: l.Tax.Included, rates: l.Tax.Rates,
+	}
 	m.kinds = b.choices(l.Kinds, m.code, "lines.code", func(c choiceText) string { return c.Kind })
+	if m.net.column == noColumn && (m.quantity == noColumn || m.price == noColumn) {
+		b.report(l.at, "lines needs net, or quantity and price")
+	}
+	if l.Tax.at != nil && m.taxAmount == noColumn && m.taxRate == noColumn {
+		b.report(l.Tax.at, "lines.tax needs amount, rate, or both")
+	}
+	return m
+}
+
+// rows copies a table of rows, each of which must have a condition.
+func (b *mappingBuilder) rows(rows []choiceText, do string) []choice {
+	for _, row := range rows {
+		if row.Is == nil && row.Prefix.at == nil && row.Matches.at == nil {
+			b.report(row.at, "the row would %s every row of the files; add is, prefix or matches", do)
+		}
+	}
+	return b.choices(rows, field{column: noColumn}, "the table", func(choiceText) string { return "" })
 }
 
 // sharedColumns returns the columns whose cells may decide about a whole document.
@@ -96,13 +200,16 @@ func sharedColumns(m *Mapping) []int {
 	for _, c := range m.types {
 		columns = append(columns, c.column)
 	}
+	for _, t := range m.taxes {
+		columns = append(columns, t.amount, t.rate, t.category.column)
+	}
 	slices.Sort(columns)
 	return slices.DeleteFunc(slices.Compact(columns), func(c int) bool { return c == noColumn })
 }
 
-// dialect copies how the files are written.
-func (b *mappingBuilder) dialect(file *mappingFile) {
-	m := b.m
+// readDialect copies how the files are written.
+func (b *mappingBuilder) readDialect(file *mappingFile) {
+	m := &b.dialect
 	m.separator = []rune(cmp.Or(file.CSV.Separator, ","))[0]
 	m.encoding = cmp.Or(file.CSV.Encoding, encodingUTF8)
 	m.header = file.CSV.Header == nil || *file.CSV.Header
@@ -123,12 +230,7 @@ func (b *mappingBuilder) dialect(file *mappingFile) {
 	case !m.header && len(m.all) == 0:
 		b.report(nil, "a file without a header needs csv.columns, the names of its columns in order")
 	}
-	for _, row := range file.CSV.Skip {
-		if row.Is == nil && row.Prefix.at == nil && row.Matches.at == nil {
-			b.report(row.at, "the row would skip every row of the files; add is, prefix or matches")
-		}
-	}
-	m.skip = b.choices(file.CSV.Skip, field{column: noColumn}, "csv.skip", func(choiceText) string { return "" })
+	m.skip = b.rows(file.CSV.Skip, "skip")
 }
 
 func (b *mappingBuilder) signed(s signedText) signedColumn {
@@ -140,14 +242,14 @@ func (b *mappingBuilder) column(name placedText) int {
 	if name.at == nil {
 		return noColumn
 	}
-	if len(b.m.all) > 0 && !slices.Contains(b.m.all, name.text) {
+	if len(b.dialect.all) > 0 && !slices.Contains(b.dialect.all, name.text) {
 		b.report(name.at, "there is no column %q in csv.columns", name.text)
 	}
 	position, ok := b.positions[name.text]
 	if !ok {
-		position = len(b.m.columns)
+		position = len(b.columns)
 		b.positions[name.text] = position
-		b.m.columns = append(b.m.columns, name.text)
+		b.columns = append(b.columns, name.text)
 	}
 	return position
 }
@@ -193,7 +295,15 @@ func (b *mappingBuilder) date(d dateText) dateField {
 			"and Z if there are "+
 			"a time and a time zone", wanted)
 	}
-	return dateField{column: b.column(d.Column), layouts: layouts, wanted: wanted}
+	f := dateField{column: b.column(d.Column), layouts: layouts, wanted: wanted}
+	if d.Zone.at != nil {
+		zone, err := time.LoadLocation(d.Zone.text)
+		if err != nil || d.Zone.text == "" || d.Zone.text == "Local" {
+			b.report(d.Zone.at, "%q is not a time zone such as Europe/Berlin", d.Zone.text)
+		}
+		f.zone = zone
+	}
+	return f
 }
 
 // choices copies a table. A row without a column tests the column of usual, which messages call
@@ -203,7 +313,7 @@ func (b *mappingBuilder) choices(rows []choiceText, usual field, name string, re
 	var always *yaml.Node
 	for _, row := range rows {
 		c := choice{
-			column: b.column(row.Column), result: result(row), negate: row.Negate, direction: row.Direction,
+			column: b.column(row.Column), result: result(row), negate: row.Negate, skip: row.Skip, direction: row.Direction,
 			test: b.test(row),
 		}
 		switch {

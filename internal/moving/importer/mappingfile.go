@@ -24,33 +24,96 @@ type mappingFile struct {
 		Key   textList
 		Files grouping
 	}
-	Document struct {
-		Organization, Number, Currency, Direction, Counterparty, Country fieldText
-		Date                                                             dateText
-		ValueDate                                                        dateText `yaml:"value_date"`
-		Total                                                            placedText
-		Amount, Fee                                                      signedText
-		Settled                                                          *struct {
-			Amount   signedText
-			Currency fieldText
-		}
-		Attributes map[string]fieldText
-		Types      []choiceText
-	}
-	Lines *linesText
+	Document  documentText
+	Documents []yaml.Node
+	Lines     lineList
 }
 
-// linesText says how a row becomes a line.
-type linesText struct {
-	Code, Description    fieldText
-	Quantity, Price, Net placedText
-	Tax                  struct {
-		Amount, Rate placedText
-		Category     fieldText
-		Included     bool
-		Rates        rateUnit
+// documentText says how rows become a document.
+type documentText struct {
+	at                                                               *yaml.Node
+	Name                                                             placedText
+	Rows                                                             []choiceText
+	Organization, Number, Currency, Direction, Counterparty, Country fieldText
+	Date                                                             dateText
+	ValueDate                                                        dateText `yaml:"value_date"`
+	Total                                                            placedText
+	Amount, Fee                                                      signedText
+	Settled                                                          *settledAmount
+	Taxes                                                            []taxText
+	Attributes                                                       map[string]fieldText
+	Types                                                            []choiceText
+	Lines                                                            lineList
+}
+
+// UnmarshalYAML implements yaml.Unmarshaler. It leaves what the node does not state as it is.
+func (d *documentText) UnmarshalYAML(n *yaml.Node) error {
+	type object documentText
+	err := n.Decode((*object)(d))
+	d.at = n
+	return err
+}
+
+type settledAmount struct {
+	Amount   signedText
+	Currency fieldText
+}
+
+// taxText is a tax of a whole document as it is written.
+type taxText struct {
+	at                    *yaml.Node
+	Amount, Rate, Percent placedText
+	Category              fieldText
+}
+
+// UnmarshalYAML implements yaml.Unmarshaler.
+func (t *taxText) UnmarshalYAML(n *yaml.Node) error {
+	type object taxText
+	err := n.Decode((*object)(t))
+	t.at = n
+	return err
+}
+
+// lineText says how a row becomes a line.
+type lineText struct {
+	at                *yaml.Node
+	Rows              []choiceText
+	Code, Description fieldText
+	Quantity, Price   placedText
+	Net               signedText
+	Tax               struct {
+		at                    *yaml.Node
+		Amount, Rate, Percent placedText
+		Category              fieldText
+		Included              bool
+		Rates                 rateUnit
 	}
 	Kinds []choiceText
+}
+
+// UnmarshalYAML implements yaml.Unmarshaler.
+func (l *lineText) UnmarshalYAML(n *yaml.Node) error {
+	type object lineText
+	err := n.Decode((*object)(l))
+	l.at = n
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value == "tax" {
+			l.Tax.at = n.Content[i+1]
+		}
+	}
+	return err
+}
+
+// lineList is one line or several.
+type lineList []lineText
+
+// UnmarshalYAML implements yaml.Unmarshaler.
+func (l *lineList) UnmarshalYAML(n *yaml.Node) error {
+	if n.Kind == yaml.SequenceNode {
+		return n.Decode((*[]lineText)(l))
+	}
+	*l = make(lineList, 1)
+	return n.Decode(&(*l)[0])
 }
 
 // placedText is a text with its place in the file.
@@ -89,6 +152,7 @@ type fieldText struct {
 // UnmarshalYAML implements yaml.Unmarshaler.
 func (f *fieldText) UnmarshalYAML(n *yaml.Node) error {
 	type object fieldText
+	*f = fieldText{} // it replaces what all documents of the rows have in common
 	if n.Kind == yaml.MappingNode {
 		if err := n.Decode((*object)(f)); err != nil {
 			return err
@@ -109,6 +173,7 @@ type signedText struct {
 // UnmarshalYAML implements yaml.Unmarshaler.
 func (s *signedText) UnmarshalYAML(n *yaml.Node) error {
 	type object signedText
+	*s = signedText{}
 	if n.Kind == yaml.MappingNode {
 		return n.Decode((*object)(s))
 	}
@@ -117,11 +182,12 @@ func (s *signedText) UnmarshalYAML(n *yaml.Node) error {
 }
 
 // dateText is a date field as it is written.
-type dateText struct{ Column, Layout placedText }
+type dateText struct{ Column, Layout, Zone placedText }
 
 // UnmarshalYAML implements yaml.Unmarshaler.
 func (d *dateText) UnmarshalYAML(n *yaml.Node) error {
 	type object dateText
+	*d = dateText{}
 	if n.Kind == yaml.MappingNode {
 		return n.Decode((*object)(d))
 	}
@@ -136,7 +202,7 @@ type choiceText struct {
 	Is              textList
 	Prefix, Matches placedText
 	Type, Kind      string
-	Negate          bool
+	Negate, Skip    bool
 	Direction       models.Direction
 }
 

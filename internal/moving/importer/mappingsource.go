@@ -162,9 +162,6 @@ func chosen(e *jsonschema.ValidationError) []*jsonschema.ValidationError {
 		}
 		return !wrongType(c)
 	}
-	if at := strings.Join(e.InstanceLocation, "."); at == "lines" || at == "lines.tax" {
-		return nil // the choice of what they must have
-	}
 	return slices.DeleteFunc(slices.Clone(e.Causes), func(c *jsonschema.ValidationError) bool { return !fits(c) })
 }
 
@@ -196,12 +193,6 @@ func wordViolation(root *yaml.Node, e *jsonschema.ValidationError) []MappingProb
 		p.Message = fmt.Sprintf("%s is of type %s, want %s", path, k.Got, strings.Join(k.Want, " or "))
 	case *kind.AnyOf:
 		p.Message = path + " has none of the forms that are allowed here (see docs/import.md)"
-		switch path {
-		case "lines":
-			p.Message = "lines needs net, or quantity and price"
-		case "lines.tax":
-			p.Message = "lines.tax needs amount, rate, or both"
-		}
 	case *kind.Pattern:
 		p.Message = fmt.Sprintf("%q is not a valid name; use letters, digits and the signs _ . -, a letter first", k.Got)
 	default:

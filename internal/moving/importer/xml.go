@@ -17,14 +17,15 @@ import (
 // maxXMLDepth bounds elements within each other; UBL and CII need some fifteen.
 const maxXMLDepth = 100
 
-// readXML reads a document into a struct whose tags name namespaces by the short names of spaces,
-// which the file's own prefixes have nothing to do with. into says by the root element which struct.
+// xmlDecoder reads tokens whose namespaces have the short names of spaces, which the file's own
+// prefixes have nothing to do with. A name in spaces that ends in a point stands for all addresses
+// that begin so.
 //
 // A document type is refused, and with it all entities but the five that XML has.
-func readXML(r io.Reader, spaces map[string]string, into func(root xml.Name) (any, error)) error {
+func xmlDecoder(r io.Reader, spaces map[string]string) (*xml.Decoder, error) {
 	text, err := bom.Reader(r)
 	if err != nil {
-		return invalid("%v", err)
+		return nil, invalid("%v", err)
 	}
 	source := xml.NewDecoder(text)
 	source.CharsetReader = func(label string, input io.Reader) (io.Reader, error) {
@@ -34,7 +35,16 @@ func readXML(r io.Reader, spaces map[string]string, into func(root xml.Name) (an
 		}
 		return encoding.NewDecoder().Reader(input), nil
 	}
-	decoder := xml.NewTokenDecoder(&shortNames{source: source, spaces: spaces})
+	return xml.NewTokenDecoder(&shortNames{source: source, spaces: spaces}), nil
+}
+
+// readXML reads a document into a struct whose tags name namespaces by the short names of spaces.
+// into says by the root element which struct.
+func readXML(r io.Reader, spaces map[string]string, into func(root xml.Name) (any, error)) error {
+	decoder, err := xmlDecoder(r, spaces)
+	if err != nil {
+		return err
+	}
 	for {
 		token, err := decoder.Token()
 		if err != nil {
@@ -95,7 +105,7 @@ func (s *shortNames) Token() (xml.Token, error) {
 	}
 	switch t := token.(type) {
 	case xml.Directive:
-		return nil, invalid("it has a document type (<!%.20s…>), which electronic invoices do not have", string(t))
+		return nil, invalid("it has a document type (<!%.20s…>), which documents of this kind do not have", string(t))
 	case xml.StartElement:
 		if s.depth++; s.depth > maxXMLDepth {
 			return nil, invalid("its elements are nested more than %d deep", maxXMLDepth)
@@ -118,11 +128,15 @@ func (s *shortNames) Token() (xml.Token, error) {
 }
 
 func (s *shortNames) short(name xml.Name) xml.Name {
-	short, ok := s.spaces[name.Space]
-	if !ok {
-		short = "other"
+	if short, ok := s.spaces[name.Space]; ok {
+		return xml.Name{Space: short, Local: name.Local}
 	}
-	return xml.Name{Space: short, Local: name.Local}
+	for address, short := range s.spaces {
+		if strings.HasSuffix(address, ".") && strings.HasPrefix(name.Space, address) {
+			return xml.Name{Space: short, Local: name.Local}
+		}
+	}
+	return xml.Name{Space: "other", Local: name.Local}
 }
 
 // xmlAmount is an amount; an absent one has no text.

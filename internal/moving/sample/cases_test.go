@@ -38,8 +38,8 @@ func TestCases(t *testing.T) {
 		}
 	}
 	for _, rule := range []string{
-		"sale", "sales-credit", "bill", "purchase-credit", "payment-received", "payment-made", "refund", "payout",
-		"delivery",
+		"sale", "sales-credit", "bill", "purchase-credit", "payment-received", "payment-made", "refund", "refund-received",
+		"payout", "payout-return", "delivery",
 	} {
 		assert.True(t, used[rule], "no case shows what the rule %s posts", rule)
 	}
