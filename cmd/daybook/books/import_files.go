@@ -156,7 +156,7 @@ func importFilesCommand(a *cli.App, format FileFormat) *cobra.Command {
 			bar := a.NewProgress("importing", int64(sources.Files()))
 			i := NewImporter(db.Pool, func() { bar.Add(1) })
 			i.admit.remedy = "give each document an id of its own, or use --id-by file"
-			options.apply(a, i)
+			options.apply(a, i, format.use, args...)
 			err = i.Run(c.Context(), func(ctx context.Context, put func(ImportItem) error) error {
 				return format.feed(ctx, sources, owner, i, put)
 			})

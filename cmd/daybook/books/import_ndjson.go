@@ -23,13 +23,13 @@ func importNDJSONCommand(a *cli.App) *cobra.Command {
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) == 1 && args[0] == "-" {
-				return importNDJSON(c.Context(), a, options, nil)
+				return importNDJSON(c.Context(), a, options, args, nil)
 			}
 			sources, err := findSources(args, ".ndjson", ".jsonl")
 			if err != nil {
 				return err
 			}
-			return importNDJSON(c.Context(), a, options, sources)
+			return importNDJSON(c.Context(), a, options, args, sources)
 		},
 	}
 	options.add(a, command)
@@ -44,7 +44,9 @@ func importNDJSONCommand(a *cli.App) *cobra.Command {
 }
 
 // importNDJSON imports the sources; nil is standard input, whose size is unknown.
-func importNDJSON(ctx context.Context, a *cli.App, options importFlags, sources *importer.Sources) error {
+func importNDJSON(ctx context.Context, a *cli.App, options importFlags, files []string,
+	sources *importer.Sources,
+) error {
 	db, err := a.Open(ctx, ImportWriters+1)
 	if err != nil {
 		return err
@@ -61,7 +63,7 @@ func importNDJSON(ctx context.Context, a *cli.App, options importFlags, sources 
 			bar.Add(1)
 		}
 	})
-	options.apply(a, i)
+	options.apply(a, i, "ndjson", files...)
 	err = i.Run(ctx, func(ctx context.Context, put func(ImportItem) error) error {
 		if sources == nil {
 			return feedNDJSON(a.Stdin, "standard input", i, put)

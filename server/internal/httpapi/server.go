@@ -140,6 +140,7 @@ func newServer(o Options) (*server, *http.ServeMux) {
 	s.accountingElsewhere()
 	s.tasks()
 	s.ledger()
+	s.imports()
 	s.stats()
 	s.notifications()
 	s.actions()
