@@ -70,6 +70,15 @@ func explained(e *listing.Explanation) Document {
 	return out
 }
 
+// ReceivedDocument is what became of a document that was sent.
+type ReceivedDocument struct {
+	DocumentID string `json:"documentId"`
+	Type       string `json:"type"`
+	Result     string `json:"result" enum:"inserted,changed,unchanged" doc:"inserted: it is new; changed: it was there with other content; unchanged: it was there already"`
+	Version    int64  `json:"version,omitempty" doc:"The version that is to be posted; absent: it is unchanged"`
+	JobID      string `json:"jobId,omitempty" doc:"The job that posts it; absent: it is unchanged"`
+}
+
 // Posting is how a document stands in the queue and the ledger.
 type Posting struct {
 	JobID         string `json:"jobId,omitempty" doc:"Absent, as the state: the job was removed, and the ledger has what it posted"`
