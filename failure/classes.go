@@ -117,6 +117,10 @@ var (
 		Code: "DOCUMENT_NOT_FOUND", Title: "No such document", Status: http.StatusNotFound,
 		Exit: ExitNotFound,
 	})
+	ImportNotFound = row(Class{
+		Code: "IMPORT_NOT_FOUND", Title: "No such import", Status: http.StatusNotFound,
+		Exit: ExitNotFound,
+	})
 	OrganizationNotFound = row(Class{
 		Code: "ORGANIZATION_NOT_FOUND", Title: "No such organization",
 		Status: http.StatusNotFound, Exit: ExitNotFound,
@@ -199,6 +203,10 @@ var (
 	})
 	DocumentDeleted = row(Class{
 		Code: "DOCUMENT_DELETED", Title: "The document is deleted", Status: http.StatusConflict,
+		Exit: ExitConflict,
+	})
+	ImportUndone = row(Class{
+		Code: "IMPORT_UNDONE", Title: "The import was undone meanwhile", Status: http.StatusConflict,
 		Exit: ExitConflict,
 	})
 	AccountInUse = row(Class{

@@ -221,6 +221,14 @@ $$;
 COMMENT ON FUNCTION daybook.lock_configuration IS
     'Waits until no transaction posts for the organization, and keeps posting and other changes of its configuration out until the end of the transaction';
 
+-- Waits until no transaction changes the organization's configuration, and keeps it as it is until
+-- the end of the transaction.
+CREATE FUNCTION daybook.use_configuration(org_id text) RETURNS void
+    LANGUAGE sql
+AS $$
+    SELECT pg_advisory_xact_lock_shared(daybook.lock_class('configuration groups'), hashtext(use_configuration.org_id) & 63);
+$$;
+
 -- Returns those of the organizations that may be posted for until the transaction ends. It takes at
 -- most 64 locks of single organizations; the others are left for later transactions.
 CREATE FUNCTION daybook.try_use_configurations(org_ids text[]) RETURNS SETOF text
@@ -244,7 +252,7 @@ $$;
 -- +goose StatementEnd
 
 -- +goose Down
-DROP FUNCTION daybook.try_use_configurations, daybook.lock_configuration;
+DROP FUNCTION daybook.try_use_configurations, daybook.use_configuration, daybook.lock_configuration;
 DROP FUNCTION daybook.closed_spans;
 DROP TABLE daybook.periods;
 DROP FUNCTION daybook.check_periods;

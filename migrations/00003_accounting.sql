@@ -17,6 +17,7 @@ CREATE TABLE daybook.documents (
     accounting_ready_version     bigint NOT NULL DEFAULT 0 CHECK (accounting_ready_version >= 0),
     accounting_impact_created_at timestamptz,
     deleted_at                   timestamptz,
+    import_id                    bigint,
 
     created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     updated_at timestamptz NOT NULL DEFAULT clock_timestamp(),
@@ -33,6 +34,9 @@ COMMENT ON COLUMN daybook.documents.accounting_ready_version IS
     'Grows by one each time the document is marked ready, not ready or deleted';
 COMMENT ON COLUMN daybook.documents.accounting_impact_created_at IS
     'When the live impact was posted; kept for readers of older schemas, nothing is locked by it';
+
+COMMENT ON COLUMN daybook.documents.import_id IS
+    'The import (daybook.imports) that wrote it last; null: none did';
 
 -- One row per (organization, document). No foreign keys: an application may keep its documents in
 -- tables of its own.

@@ -3106,6 +3106,57 @@ BEGIN
 END
 $_$;
 
+-- Name: documents; Type: TABLE; Schema: daybook; Owner: -
+
+CREATE TABLE daybook.documents (
+    org_id text NOT NULL COLLATE pg_catalog."C",
+    id text NOT NULL COLLATE pg_catalog."C",
+    type text NOT NULL,
+    direction text NOT NULL,
+    currency text NOT NULL,
+    issue_date date NOT NULL,
+    value_date date,
+    content jsonb NOT NULL,
+    accounting_ready_at timestamp with time zone,
+    accounting_ready_version bigint DEFAULT 0 NOT NULL,
+    accounting_impact_created_at timestamp with time zone,
+    deleted_at timestamp with time zone,
+    import_id bigint,
+    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    updated_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT dates_are_bookable CHECK ((daybook.is_bookable(issue_date) AND daybook.is_bookable(value_date))),
+    CONSTRAINT documents_accounting_ready_version_check CHECK ((accounting_ready_version >= 0)),
+    CONSTRAINT documents_currency_check CHECK ((currency ~ '^[A-Z]{3}$'::text)),
+    CONSTRAINT documents_direction_check CHECK ((direction = ANY (ARRAY['in'::text, 'out'::text]))),
+    CONSTRAINT documents_id_check CHECK (((id <> ''::text) AND (octet_length(id) <= 255))),
+    CONSTRAINT documents_org_id_check CHECK (((org_id <> ''::text) AND (octet_length(org_id) <= 255))),
+    CONSTRAINT documents_type_check CHECK ((type <> ''::text))
+)
+WITH (fillfactor='50', autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_threshold='10000', autovacuum_vacuum_cost_delay='1');
+
+-- Name: COLUMN documents.accounting_ready_version; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.documents.accounting_ready_version IS 'Grows by one each time the document is marked ready, not ready or deleted';
+
+-- Name: COLUMN documents.accounting_impact_created_at; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.documents.accounting_impact_created_at IS 'When the live impact was posted; kept for readers of older schemas, nothing is locked by it';
+
+-- Name: COLUMN documents.import_id; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.documents.import_id IS 'The import (daybook.imports) that wrote it last; null: none did';
+
+-- Name: is_undone(daybook.documents); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.is_undone(document daybook.documents) RETURNS boolean
+    LANGUAGE sql STABLE
+    AS $$
+    SELECT document.deleted_at IS NOT NULL
+       AND EXISTS (SELECT FROM daybook.import_documents m
+                    WHERE m.import_id = document.import_id AND m.document_id = document.id AND m.undone = 'reversed'
+                      AND m.version = document.accounting_ready_version)
+$$;
+
 -- Name: is_waiting(daybook.jobs); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.is_waiting(job daybook.jobs) RETURNS boolean
@@ -4525,6 +4576,33 @@ $$;
 
 COMMENT ON FUNCTION daybook.release_queue(name text) IS 'Gives the settings of a queue that a person has set back to the programs';
 
+-- Name: remove_unposted_document(text, text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.remove_unposted_document(org_id text, document_id text) RETURNS boolean
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    _org      CONSTANT text := remove_unposted_document.org_id;
+    _document CONSTANT text := remove_unposted_document.document_id;
+    _state    daybook.job_state;
+BEGIN
+    PERFORM FROM daybook.documents d WHERE d.org_id = _org AND d.id = _document FOR UPDATE;
+    -- A worker that posts the document in one transaction holds the job's row until it has
+    -- committed, and the statements after this one see what it has posted.
+    SELECT q.state INTO _state FROM daybook.accounting_work_queue q WHERE q.org_id = _org AND q.document_id = _document FOR UPDATE;
+    IF _state = 'leased'
+       OR EXISTS (SELECT FROM daybook.impacts i WHERE i.org_id = _org AND i.document_id = _document)
+       OR EXISTS (SELECT FROM daybook.posted_elsewhere e WHERE e.org_id = _org AND e.document_id = _document) THEN
+        RETURN false;
+    END IF;
+    DELETE FROM daybook.accounting_work_queue q WHERE q.org_id = _org AND q.document_id = _document;
+    DELETE FROM daybook.documents d WHERE d.org_id = _org AND d.id = _document;
+    RETURN true;
+END
+$$;
+
 -- Name: renew_async_operation(uuid, bigint); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.renew_async_operation(p_operation_id uuid, p_fence bigint DEFAULT NULL::bigint) RETURNS boolean
@@ -5374,6 +5452,131 @@ BEGIN
       FROM (SELECT o FROM unnest(org_ids) AS o WHERE ((hashtext(o) & 63) = ANY (shared)) IS NOT TRUE LIMIT 64) own
      WHERE pg_try_advisory_xact_lock_shared(daybook.lock_class('configurations'), hashtext(own.o));
 END
+$$;
+
+-- Name: undo_import(bigint, text, integer, text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.undo_import(import_id bigint, after text DEFAULT ''::text, most integer DEFAULT 500, actor text DEFAULT SESSION_USER) RETURNS TABLE(document_id text, result text, code text, other_import bigint)
+    LANGUAGE plpgsql
+    AS $$
+#variable_conflict use_column
+DECLARE
+    i      daybook.imports;
+    m      daybook.import_documents;
+    d      daybook.documents;
+    last   daybook.impacts;
+    state  daybook.job_state;
+    ids    text[];
+    policy daybook.closed_period_policy;
+    v      bigint;
+    counts integer[] := '{0,0,0}';
+BEGIN
+    IF after IS NULL OR most IS NULL OR most NOT BETWEEN 1 AND 10000 OR coalesce(actor, '') = '' THEN
+        RAISE EXCEPTION 'after and actor must not be null, nor actor empty, and most must be between 1 and 10000' USING ERRCODE = 'DB010';
+    END IF;
+    SELECT * INTO i FROM daybook.imports x WHERE x.id = undo_import.import_id FOR UPDATE;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'there is no import %', undo_import.import_id USING ERRCODE = 'DB015', HINT = 'list the imports: `daybook import list`';
+    END IF;
+    SELECT array_agg(x.document_id ORDER BY x.document_id) INTO ids
+      FROM (SELECT y.document_id FROM daybook.import_documents y
+             WHERE y.import_id = i.id AND y.document_id > after COLLATE "C" AND y.undone IS NULL
+             ORDER BY y.document_id LIMIT most) x;
+    PERFORM FROM unnest(ids) AS k (id) CROSS JOIN LATERAL (
+                SELECT FROM daybook.documents x WHERE x.org_id = i.org_id AND x.id = k.id FOR UPDATE) locked;
+    -- No period is closed between the look at it and the commit.
+    PERFORM daybook.use_configuration(i.org_id);
+    SELECT o.closed_period_policy INTO policy FROM daybook.organizations o WHERE o.id = i.org_id;
+
+    FOREACH document_id IN ARRAY coalesce(ids, '{}') LOOP
+        result := 'kept';
+        code := NULL;
+        other_import := NULL;
+        SELECT * INTO m FROM daybook.import_documents x WHERE x.import_id = i.id AND x.document_id = undo_import.document_id;
+        SELECT * INTO d FROM daybook.documents x WHERE x.org_id = i.org_id AND x.id = undo_import.document_id;
+        -- Waits for the worker that posts it.
+        SELECT q.state INTO state FROM daybook.accounting_work_queue q
+         WHERE q.org_id = i.org_id AND q.document_id = undo_import.document_id FOR UPDATE;
+        SELECT * INTO last FROM daybook.impacts x
+         WHERE x.org_id = i.org_id AND x.document_id = undo_import.document_id ORDER BY x.seq DESC LIMIT 1;
+        IF d.id IS NULL THEN
+            code := 'DOCUMENT_NOT_FOUND';
+        ELSIF d.deleted_at IS NOT NULL THEN
+            code := 'DOCUMENT_DELETED';
+        ELSIF d.import_id IS DISTINCT FROM i.id OR d.accounting_ready_version <> m.version OR d.updated_at IS DISTINCT FROM m.written_at THEN
+            code := 'CHANGED_SINCE';
+            other_import := nullif(d.import_id, i.id);
+        ELSIF NOT m.created AND m.former IS NULL THEN
+            code := 'FORMER_NOT_KEPT';
+        -- What is posted of the version that the import wrote, or of a later one, would be reversed, and
+        -- what was posted before would be posted again. A posting from before stays as it is, unless
+        -- an attempt is about to replace it.
+        ELSIF policy = 'fail' AND last.kind = 'post' AND (m.created OR last.document_version > (m.former ->> 'version')::bigint OR state = 'leased')
+              AND EXISTS (SELECT FROM daybook.closed_spans(i.org_id) s
+                            JOIN daybook.impacts x ON x.posting_date BETWEEN s.starts_on AND s.ends_on
+                           WHERE x.org_id = i.org_id AND x.document_id = d.id
+                             AND (x.seq = last.seq
+                                  OR (m.former ->> 'ready')::boolean
+                                     AND x.seq = (SELECT max(y.seq) FROM daybook.impacts y
+                                                   WHERE y.org_id = i.org_id AND y.document_id = d.id AND y.kind = 'post'
+                                                     AND y.document_version <= (m.former ->> 'version')::bigint))) THEN
+            code := 'PERIOD_CLOSED';
+        ELSIF NOT m.created THEN
+            UPDATE daybook.documents x
+               SET type = m.former ->> 'type', direction = m.former ->> 'direction', currency = m.former ->> 'currency',
+                   issue_date = (m.former ->> 'issue_date')::date, value_date = (m.former ->> 'value_date')::date,
+                   content = m.former -> 'content', import_id = (m.former ->> 'import_id')::bigint
+             WHERE x.org_id = i.org_id AND x.id = d.id;
+            IF (m.former ->> 'ready')::boolean THEN
+                v := (SELECT x.version FROM daybook.mark_document_ready(i.org_id, d.id) x);
+            ELSE
+                v := (SELECT x.version FROM daybook.mark_document_not_ready(i.org_id, d.id) x);
+            END IF;
+            -- What the import before wrote is there again, so that it can be undone as well.
+            UPDATE daybook.import_documents x
+               SET version = v, written_at = (SELECT y.updated_at FROM daybook.documents y WHERE y.org_id = i.org_id AND y.id = d.id)
+             WHERE x.import_id = (m.former ->> 'import_id')::bigint AND x.document_id = d.id AND x.version = (m.former ->> 'version')::bigint
+               AND x.undone IS NULL;
+            result := 'restored';
+            counts[3] := counts[3] + 1;
+        ELSIF daybook.remove_unposted_document(i.org_id, d.id) THEN
+            v := m.version;
+            result := 'removed';
+            counts[1] := counts[1] + 1;
+        ELSE
+            v := (SELECT x.version FROM daybook.mark_document_deleted(i.org_id, d.id) x);
+            result := 'reversed';
+            counts[2] := counts[2] + 1;
+        END IF;
+        IF result <> 'kept' THEN
+            UPDATE daybook.import_documents x SET undone = undo_import.result, version = v, former = NULL
+             WHERE x.import_id = i.id AND x.document_id = undo_import.document_id;
+        END IF;
+        RETURN NEXT;
+    END LOOP;
+
+    UPDATE daybook.imports x
+       SET undo_started_at = coalesce(x.undo_started_at, clock_timestamp()), undo_actor = coalesce(x.undo_actor, undo_import.actor),
+           removed = x.removed + counts[1], reversed = x.reversed + counts[2], restored = x.restored + counts[3]
+     WHERE x.id = i.id AND (x.undo_started_at IS NULL OR counts <> '{0,0,0}');
+    IF coalesce(cardinality(ids), 0) < most THEN
+        v := (SELECT count(*) FROM daybook.import_documents x WHERE x.import_id = i.id AND x.undone IS NULL);
+        UPDATE daybook.imports x SET undo_ended_at = clock_timestamp(), kept = v
+         WHERE x.id = i.id AND (x.undo_ended_at IS NULL OR x.kept <> v);
+    END IF;
+END
+$$;
+
+-- Name: FUNCTION undo_import(import_id bigint, after text, most integer, actor text); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.undo_import(import_id bigint, after text, most integer, actor text) IS 'Takes back the next documents of an import. result: removed, reversed (by a worker), restored, or kept (code says why). Call it until it returns fewer than most';
+
+-- Name: use_configuration(text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.use_configuration(org_id text) RETURNS void
+    LANGUAGE sql
+    AS $$
+    SELECT pg_advisory_xact_lock_shared(daybook.lock_class('configuration groups'), hashtext(use_configuration.org_id) & 63);
 $$;
 
 -- Name: versioned_job_slot(text, text, integer); Type: FUNCTION; Schema: daybook; Owner: -
@@ -7545,41 +7748,6 @@ COMMENT ON TABLE daybook.depths IS 'The highest gauges of each minute, ten minut
 
 COMMENT ON COLUMN daybook.depths.oldest_due_seconds IS 'For how long the oldest due job had been due; 0: none was';
 
--- Name: documents; Type: TABLE; Schema: daybook; Owner: -
-
-CREATE TABLE daybook.documents (
-    org_id text NOT NULL COLLATE pg_catalog."C",
-    id text NOT NULL COLLATE pg_catalog."C",
-    type text NOT NULL,
-    direction text NOT NULL,
-    currency text NOT NULL,
-    issue_date date NOT NULL,
-    value_date date,
-    content jsonb NOT NULL,
-    accounting_ready_at timestamp with time zone,
-    accounting_ready_version bigint DEFAULT 0 NOT NULL,
-    accounting_impact_created_at timestamp with time zone,
-    deleted_at timestamp with time zone,
-    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
-    updated_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
-    CONSTRAINT dates_are_bookable CHECK ((daybook.is_bookable(issue_date) AND daybook.is_bookable(value_date))),
-    CONSTRAINT documents_accounting_ready_version_check CHECK ((accounting_ready_version >= 0)),
-    CONSTRAINT documents_currency_check CHECK ((currency ~ '^[A-Z]{3}$'::text)),
-    CONSTRAINT documents_direction_check CHECK ((direction = ANY (ARRAY['in'::text, 'out'::text]))),
-    CONSTRAINT documents_id_check CHECK (((id <> ''::text) AND (octet_length(id) <= 255))),
-    CONSTRAINT documents_org_id_check CHECK (((org_id <> ''::text) AND (octet_length(org_id) <= 255))),
-    CONSTRAINT documents_type_check CHECK ((type <> ''::text))
-)
-WITH (fillfactor='50', autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_threshold='10000', autovacuum_vacuum_cost_delay='1');
-
--- Name: COLUMN documents.accounting_ready_version; Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON COLUMN daybook.documents.accounting_ready_version IS 'Grows by one each time the document is marked ready, not ready or deleted';
-
--- Name: COLUMN documents.accounting_impact_created_at; Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON COLUMN daybook.documents.accounting_impact_created_at IS 'When the live impact was posted; kept for readers of older schemas, nothing is locked by it';
-
 -- Name: entries; Type: TABLE; Schema: daybook; Owner: -
 
 CREATE TABLE daybook.entries (
@@ -7831,6 +7999,102 @@ CREATE SEQUENCE daybook.impact_id_seq
 -- Name: impact_id_seq; Type: SEQUENCE OWNED BY; Schema: daybook; Owner: -
 
 ALTER SEQUENCE daybook.impact_id_seq OWNED BY daybook.impacts.id;
+
+-- Name: import_documents; Type: TABLE; Schema: daybook; Owner: -
+
+CREATE TABLE daybook.import_documents (
+    import_id bigint NOT NULL,
+    document_id text NOT NULL COLLATE pg_catalog."C",
+    created boolean NOT NULL,
+    version bigint DEFAULT 0 NOT NULL,
+    written_at timestamp with time zone,
+    former jsonb,
+    undone text,
+    CONSTRAINT import_documents_undone_check CHECK ((undone = ANY (ARRAY['removed'::text, 'reversed'::text, 'restored'::text])))
+);
+
+-- Name: TABLE import_documents; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON TABLE daybook.import_documents IS 'The documents that an import created or changed';
+
+-- Name: COLUMN import_documents.version; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.import_documents.version IS 'The version that it wrote; of a document that was undone, the one that the undo wrote';
+
+-- Name: COLUMN import_documents.written_at; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.import_documents.written_at IS 'documents.updated_at as it wrote it: another one is of a later change';
+
+-- Name: COLUMN import_documents.former; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.import_documents.former IS 'What a document that it changed was before; null: it was created, restored, or what it was is not kept';
+
+-- Name: imports; Type: TABLE; Schema: daybook; Owner: -
+
+CREATE TABLE daybook.imports (
+    id bigint NOT NULL,
+    org_id text NOT NULL COLLATE pg_catalog."C",
+    format text NOT NULL,
+    files text DEFAULT ''::text NOT NULL,
+    actor text NOT NULL,
+    db_role text DEFAULT SESSION_USER NOT NULL,
+    started_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    ended_at timestamp with time zone,
+    inserted bigint DEFAULT 0 NOT NULL,
+    changed bigint DEFAULT 0 NOT NULL,
+    unchanged bigint DEFAULT 0 NOT NULL,
+    undo_started_at timestamp with time zone,
+    undo_ended_at timestamp with time zone,
+    undo_actor text,
+    removed bigint DEFAULT 0 NOT NULL,
+    reversed bigint DEFAULT 0 NOT NULL,
+    restored bigint DEFAULT 0 NOT NULL,
+    kept bigint DEFAULT 0 NOT NULL,
+    CONSTRAINT imports_files_check CHECK ((octet_length(files) <= 1000)),
+    CONSTRAINT imports_format_check CHECK ((format ~ '^[a-z][a-z0-9_-]{0,99}$'::text)),
+    CONSTRAINT imports_org_id_check CHECK (((org_id <> ''::text) AND (octet_length(org_id) <= 255))),
+    CONSTRAINT undo_ends_after_start CHECK (((undo_ended_at IS NULL) OR (undo_started_at IS NOT NULL))),
+    CONSTRAINT undo_has_actor CHECK (((undo_started_at IS NULL) = (undo_actor IS NULL)))
+);
+
+-- Name: TABLE imports; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON TABLE daybook.imports IS 'What was imported for an organization, by whom, and what of it was taken back';
+
+-- Name: COLUMN imports.files; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.imports.files IS 'The paths as they were given, shortened where they are long';
+
+-- Name: COLUMN imports.actor; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.imports.actor IS 'The user of the operating system that ran the command, or the token''s name';
+
+-- Name: COLUMN imports.ended_at; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.imports.ended_at IS 'Null: it runs, or was ended before its end; what it wrote stands, and can be undone';
+
+-- Name: COLUMN imports.inserted; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.imports.inserted IS 'How many documents it made; with changed and unchanged it is counted when it ends';
+
+-- Name: COLUMN imports.undo_ended_at; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.imports.undo_ended_at IS 'When the last undo that changed something came to its end; null: none did';
+
+-- Name: COLUMN imports.kept; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.imports.kept IS 'How many documents that undo left as they are';
+
+-- Name: imports_id_seq; Type: SEQUENCE; Schema: daybook; Owner: -
+
+ALTER TABLE daybook.imports ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME daybook.imports_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
 
 -- Name: job_callbacks; Type: TABLE; Schema: daybook; Owner: -
 
@@ -8743,6 +9007,16 @@ ALTER TABLE ONLY daybook.impacts
 ALTER TABLE ONLY daybook.impacts
     ADD CONSTRAINT impacts_pkey PRIMARY KEY (id);
 
+-- Name: import_documents import_documents_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.import_documents
+    ADD CONSTRAINT import_documents_pkey PRIMARY KEY (import_id, document_id);
+
+-- Name: imports imports_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.imports
+    ADD CONSTRAINT imports_pkey PRIMARY KEY (id);
+
 -- Name: job_callbacks job_callbacks_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
 
 ALTER TABLE ONLY daybook.job_callbacks
@@ -8994,6 +9268,14 @@ CREATE UNIQUE INDEX impacts_once ON daybook.impacts USING btree (org_id, documen
 -- Name: impacts_without_entries; Type: INDEX; Schema: daybook; Owner: -
 
 CREATE INDEX impacts_without_entries ON daybook.impacts USING btree (no_entries, org_id, id) WHERE ((kind = 'post'::daybook.impact_kind) AND (entry_count = 0));
+
+-- Name: import_documents_former; Type: INDEX; Schema: daybook; Owner: -
+
+CREATE INDEX import_documents_former ON daybook.import_documents USING btree (document_id) WHERE (former IS NOT NULL);
+
+-- Name: imports_org_id; Type: INDEX; Schema: daybook; Owner: -
+
+CREATE INDEX imports_org_id ON daybook.imports USING btree (org_id, id DESC);
 
 -- Name: job_callbacks_job; Type: INDEX; Schema: daybook; Owner: -
 

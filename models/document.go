@@ -51,8 +51,10 @@ type Document struct {
 	// readers of older schemas; nothing is locked by it.
 	AccountingImpactCreatedAt *time.Time `gorm:"column:accounting_impact_created_at" json:"accounting_impact_created_at,omitempty"`
 	DeletedAt                 *time.Time `gorm:"column:deleted_at" json:"deleted_at,omitempty"`
-	CreatedAt                 time.Time  `gorm:"column:created_at" json:"created_at"`
-	UpdatedAt                 time.Time  `gorm:"column:updated_at" json:"updated_at"`
+	// ImportID is the import that wrote the document last (`daybook import list`); nil: none did.
+	ImportID  *int64    `gorm:"column:import_id" json:"import_id,omitempty"`
+	CreatedAt time.Time `gorm:"column:created_at" json:"created_at"`
+	UpdatedAt time.Time `gorm:"column:updated_at" json:"updated_at"`
 }
 
 // TableName implements GORM's Tabler.

@@ -23,6 +23,8 @@ var (
 	ErrRulesChanged = failure.New(failure.RulesChanged, "the organization posts by other rules now")
 	// ErrPeriodNotFound: no period of the organization begins on that day.
 	ErrPeriodNotFound = ledgerdb.ErrPeriodNotFound
+	// ErrImportNotFound: there is no such import, or it is another organization's.
+	ErrImportNotFound = store.ErrImportNotFound
 	// ErrNoDB: a function was given nothing to work on.
 	ErrNoDB = failure.New(failure.Misuse, "the DB is nil: pass a pool or a connection, or books.In of your transaction")
 	// ErrNotMigrated: the database lacks Daybook's schema: run `daybook migrate up`.

@@ -8,6 +8,7 @@ import (
 	"github.com/daybook-dev/daybook/accounting/posting"
 	"github.com/daybook-dev/daybook/admin/books"
 	"github.com/daybook-dev/daybook/internal/dev/pgtest"
+	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
 	"github.com/daybook-dev/daybook/models"
 )
 
@@ -257,6 +258,36 @@ func ExampleClosedPeriodPolicy() {
 
 	fmt.Println(books.ClosedPeriodPolicy(e.Context(), e.Pool, "acme"))
 	// Output: fail <nil>
+}
+
+// begun is an import that is on record, as the command line puts it there.
+func begun(e *pgtest.Example) int64 {
+	id, err := ledgerdb.BeginImport(e.Context(), e.Pool, models.Import{OrgID: "acme", Format: "csv", Files: "sales.csv", Actor: "ada"})
+	if err != nil {
+		panic(err)
+	}
+	return id
+}
+
+func ExampleImports() {
+	e := opened()
+	defer e.Close()
+	begun(e)
+
+	list, err := books.Imports(e.Context(), e.Pool, books.ImportsOptions{OrgID: "acme"})
+	fmt.Println(len(list), list[0].Format, list[0].Files, err)
+	// Output: 1 csv sales.csv <nil>
+}
+
+// An undo says what it did, and what it kept and why.
+func ExampleUndoImport() {
+	e := opened()
+	defer e.Close()
+	id := begun(e)
+
+	done, err := books.UndoImport(e.Context(), e.Pool, id, books.UndoOptions{})
+	fmt.Println(done.Removed, done.Reversed, done.Restored, len(done.Kept), err)
+	// Output: 0 0 0 0 <nil>
 }
 
 // An organization gets its chart and its rules in the transaction that signs it up.

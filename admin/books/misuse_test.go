@@ -28,6 +28,8 @@ func TestNoDB(t *testing.T) {
 			_, said["SetClosedPeriodPolicy"] = books.SetClosedPeriodPolicy(ctx, db, org, models.PolicyFail)
 			_, said["ActivateRules"] = books.ActivateRules(ctx, db, org, 1, books.ActivateOptions{})
 			_, said["MissingAccounts"] = books.MissingAccounts(ctx, db, org, nil)
+			_, said["Imports"] = books.Imports(ctx, db, books.ImportsOptions{})
+			_, said["UndoImport"] = books.UndoImport(ctx, db, 1, books.UndoOptions{})
 			_, said["RuleSets"] = books.RuleSets(ctx, db, org)
 			_, said["RuleSet"] = books.RuleSet(ctx, db, org, 1)
 			_, said["PreviewRules"] = books.PreviewRules(ctx, db, org, nil, books.PreviewOptions{})

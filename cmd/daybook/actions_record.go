@@ -27,6 +27,7 @@ var recordedCommands = map[string]string{
 	"archive move":           "archive.move",
 	"archive restore":        "archive.restore",
 	"erase":                  "erase",
+	"import undo":            "imports.undo",
 	"jobs cancel":            "jobs.cancel",
 	"jobs decrypt":           "jobs.decrypt",
 	"jobs edit":              "jobs.edit",

@@ -170,6 +170,16 @@ SELECT concat_ws(' ', (SELECT count(*) FROM daybook.documents), (SELECT count(*)
 	assert.Equal(t, "0 0 acme", left)
 	b.ok("import", "ubl", ubl, "--org", "acme")
 	assert.Contains(t, b.ok("import", "ubl", ubl, "--org", "acme", "--dry-run"), "0 new, 0 changed, 1 unchanged")
+
+	// Of a document that is posted, the reversal is shown as well, and nothing where the same would be
+	// posted.
+	b.work()
+	changed := write(t, t.TempDir()+"/1.xml", strings.Replace(read(t, ubl), "Sample Customer", "Another", 1))
+	assert.NotContains(t, b.ok("import", "ubl", changed, "--org", "acme", "--dry-run"), "207.00")
+	write(t, changed, strings.Replace(read(t, ubl), "2025-03-31", "2025-04-01", 1))
+	out := b.ok("import", "ubl", changed, "--org", "acme", "--dry-run")
+	assert.Regexp(t, `(?m)^380/A-17/DE123 +2025-03-31 +1200 +EUR +207.00$`, out)
+	assert.Regexp(t, `(?m)^380/A-17/DE123 +2025-04-01 +1200 +EUR +207.00$`, out)
 }
 
 func TestImportGOBLKnowsDocumentsByTheirFiles(t *testing.T) {

@@ -52,6 +52,8 @@ var commandRoles = map[string]role{
 	"explain":              reader,
 	"export":               reader,
 	"import":               domain,
+	"import list":          reader,
+	"import undo":          operator,
 	"jobs":                 reader,
 	"jobs cancel":          operator,
 	"jobs decrypt":         operator,

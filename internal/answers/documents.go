@@ -25,6 +25,7 @@ type Document struct {
 	CreatedAt *time.Time `json:"createdAt,omitempty"`
 	UpdatedAt *time.Time `json:"updatedAt,omitempty"`
 	NoEntries string     `json:"noEntries,omitempty" enum:"zero,rule,elsewhere" doc:"Why it is posted without an entry, as in the posting"`
+	ImportID  int64      `json:"importId,omitempty" doc:"The import that wrote it last; absent: none did"`
 }
 
 // DocumentOf makes the answer of a document of a list; source is where the organization's documents
@@ -35,7 +36,7 @@ func DocumentOf(org, source string, d *ledgerdb.DocumentLine) Document {
 		IssueDate: d.Date.String(),
 		ValueDate: d.ValueDate.String(), Version: d.Version, ReadyAt: d.ReadyAt, DeletedAt: d.DeletedAt,
 		CreatedAt: d.CreatedAt, UpdatedAt: d.UpdatedAt,
-		NoEntries: string(d.NoEntries),
+		NoEntries: string(d.NoEntries), ImportID: zeroOf(d.ImportID),
 	}
 	if d.Here {
 		out.Source = store.SourceDaybook
@@ -61,12 +62,21 @@ func explained(e *listing.Explanation) Document {
 		Currency: d.Currency, IssueDate: d.IssueDate.String(),
 		Version: d.AccountingReadyVersion, ReadyAt: d.AccountingReadyAt, DeletedAt: d.DeletedAt, CreatedAt: &d.CreatedAt,
 		UpdatedAt: &d.UpdatedAt,
-		NoEntries: out.NoEntries,
+		NoEntries: out.NoEntries, ImportID: zeroOf(d.ImportID),
 	}
 	if d.ValueDate != nil {
 		out.ValueDate = d.ValueDate.String()
 	}
 	return out
+}
+
+// ReceivedDocument is what became of a document that was sent.
+type ReceivedDocument struct {
+	DocumentID string `json:"documentId"`
+	Type       string `json:"type"`
+	Result     string `json:"result" enum:"inserted,changed,unchanged" doc:"inserted: it is new; changed: it was there with other content; unchanged: it was there already"`
+	Version    int64  `json:"version,omitempty" doc:"The version that is to be posted; absent: it is unchanged"`
+	JobID      string `json:"jobId,omitempty" doc:"The job that posts it; absent: it is unchanged"`
 }
 
 // Posting is how a document stands in the queue and the ledger.

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/daybook-dev/daybook/accounting/posting"
+	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
 	"github.com/daybook-dev/daybook/models"
 )
 
@@ -55,6 +56,21 @@ func (t Trial) ComputedDate(d *models.Document) (models.Date, bool) {
 		return models.Date{}, false
 	}
 	return t.rules.set.ComputedDate(d)
+}
+
+// Stands reports whether an impact is what a document's last one has posted, so that nothing is
+// posted anew.
+func Stands(last *ledgerdb.LastImpact, m *posting.Impact) bool {
+	return last.Live() && bytes.Equal(contentHash(m), last.ContentHash)
+}
+
+// ReversalDate is the posting date on which a posting of a day is reversed.
+func (t Trial) ReversalDate(day models.Date) (models.Date, *models.JobError) {
+	first, err := t.firstOpenDay(day)
+	if e, ok := errors.AsType[*models.JobError](err); ok {
+		return first, e
+	}
+	return first, nil
 }
 
 // SameContent reports whether two impacts are the same posting, before periods move their dates.

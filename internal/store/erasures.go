@@ -184,7 +184,8 @@ SELECT coalesce((SELECT max(id) FROM looked), ''),
            'webhook_deliveries', (SELECT count(*) FROM receipts), 'job_deliveries', (SELECT count(*) FROM deliveries), 'job_steps', (SELECT count(*) FROM steps), 'adopted_rows', (SELECT count(*) FROM adopted), 'actions', (SELECT count(*) FROM actions))`
 
 // eraseRest erases what an organization has beside its jobs: receipts and attempts whose jobs are
-// gone, requests for many jobs (a patch, who edits), its tokens, its name, and what legacy rows were.
+// gone, requests for many jobs (a patch, who edits), its tokens, its name, what legacy rows were, and
+// where its documents were imported from.
 const eraseRest = `
 WITH receipts AS (
     DELETE FROM daybook.webhook_deliveries w WHERE w.org_id = @org AND NOT EXISTS (SELECT FROM daybook.jobs j WHERE j.id = w.job_id) RETURNING 1
@@ -198,12 +199,14 @@ WITH receipts AS (
     UPDATE daybook.api_tokens t SET name = '[erased]', revoked_at = coalesce(t.revoked_at, clock_timestamp()) WHERE t.org_id = @org AND t.name <> '[erased]' RETURNING 1
 ), operations AS (
     DELETE FROM daybook.bulk_operations b WHERE b.org_id = @org RETURNING 1
+), imports AS (
+    UPDATE daybook.imports i SET files = '[erased]' WHERE i.org_id = @org AND i.files NOT IN ('', '[erased]') RETURNING 1
 ), organizations AS (
     UPDATE daybook.organizations o SET name = '', updated_at = clock_timestamp() WHERE o.id = @org AND o.name <> '' RETURNING 1
 )
 SELECT '', jsonb_build_object('webhook_deliveries', (SELECT count(*) FROM receipts), 'attempts', (SELECT count(*) FROM attempts), 'adopted_rows', (SELECT count(*) FROM adopted),
            'console_sessions', (SELECT count(*) FROM sessions), 'api_tokens', (SELECT count(*) FROM tokens), 'bulk_operations', (SELECT count(*) FROM operations),
-           'organizations', (SELECT count(*) FROM organizations))`
+           'imports', (SELECT count(*) FROM imports), 'organizations', (SELECT count(*) FROM organizations))`
 
 // eraseActions replaces what actions of the organization, or that name the link, were about by the
 // erasure's mark.
@@ -273,6 +276,21 @@ WITH looked AS MATERIALIZED (
 SELECT coalesce((SELECT max(document_id) FROM looked), ''),
        jsonb_build_object('accounting_work_queue', (SELECT count(*) FROM queue), 'accounting_attempts', (SELECT count(*) FROM attempts))`
 
+// eraseFormers erases what documents were before imports changed them: those imports cannot restore
+// them any more.
+const eraseFormers = `
+WITH looked AS MATERIALIZED (
+    SELECT m.import_id, m.document_id
+      FROM daybook.import_documents m
+      JOIN daybook.imports i ON i.id = m.import_id
+     WHERE m.former IS NOT NULL AND i.org_id = @org AND (@document = '' OR m.document_id = @document) AND m.document_id >= @behind
+     ORDER BY m.document_id
+     LIMIT @batch
+), formers AS (
+    UPDATE daybook.import_documents m SET former = NULL FROM looked l WHERE m.import_id = l.import_id AND m.document_id = l.document_id RETURNING 1
+)
+SELECT coalesce((SELECT max(document_id) FROM looked), ''), jsonb_build_object('import_documents', (SELECT count(*) FROM formers))`
+
 // EraseStep is the statement that erases the next rows of one kind. It returns the last that it has
 // looked at, or nothing when it has looked at all, and the rows by table.
 type EraseStep string
@@ -285,7 +303,7 @@ func EraseSteps(s EraseScope) []EraseStep {
 		steps = append(steps, eraseRest)
 	}
 	if s.Kind == "" || s.Document() != "" {
-		steps = append(steps, eraseAccounting)
+		steps = append(steps, eraseAccounting, eraseFormers)
 	}
 	return steps
 }

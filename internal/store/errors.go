@@ -66,6 +66,8 @@ var (
 	ErrCallbackExpired = failure.New(failure.CallbackExpired, "nothing waits for the callback any more")
 	// ErrCallbackUsed: the callback came before, with other data.
 	ErrCallbackUsed = failure.New(failure.CallbackUsed, "the callback came before with other data")
+	// ErrImportNotFound: there is no such import, or it is another organization's.
+	ErrImportNotFound = failure.New(failure.ImportNotFound, "no such import")
 	// ErrNotMigrated: the database lacks Daybook's schema, or a part of it.
 	ErrNotMigrated = failure.New(failure.SchemaOld,
 		"the database lacks Daybook's schema, or has an older one: run `daybook migrate up` with its address")
@@ -101,6 +103,7 @@ var sentinels = map[string]error{
 	"DB012": ErrJobCompleted,
 	"DB013": ErrDocumentNotFound,
 	"DB014": ErrDocumentDeleted,
+	"DB015": ErrImportNotFound,
 	"DB020": ErrPayloadTooLarge,
 	"DB021": ErrPayloadInvalid,
 	"DB022": ErrKeyReused,

@@ -55,6 +55,12 @@ GRANT SELECT (job_id, name, deadline, created_at, called_at, data, awaited, seen
 
 -- Domain code writes documents and asks for work.
 GRANT INSERT, UPDATE ON daybook.documents TO daybook_domain;
+-- An import is on record with its documents. Who undoes it removes documents that were never posted
+-- by a function that makes sure of that.
+GRANT INSERT (org_id, format, files, actor), UPDATE (ended_at, inserted, changed, unchanged) ON daybook.imports TO daybook_domain;
+GRANT INSERT, UPDATE (version, written_at) ON daybook.import_documents TO daybook_domain;
+GRANT UPDATE ON daybook.imports, daybook.import_documents TO daybook_operator, daybook_server;
+GRANT EXECUTE ON FUNCTION daybook.remove_unposted_document TO daybook_operator, daybook_server;
 -- All columns of a job except those that say which attempt completed it.
 GRANT INSERT (
     id, created_at, updated_at, org_id, document_id, version_hint, ready_at, state, run_count, last_attempted_at, last_error, last_error_code, priority,

@@ -211,7 +211,13 @@ export interface paths {
          */
         get: operations["listDocuments"];
         put?: never;
-        post?: never;
+        /**
+         * Write the document that an electronic invoice states, and enqueue it
+         * @description The body is the file itself, at most 8 MiB, whatever its Content-Type. It is checked as an import does: one that cannot be posted is INVALID_DOCUMENT, and errors says with which code. The document's id is what the invoice states of its type, number and seller, so the same invoice is the same document: sent again, it is unchanged; with other content, it gets a new version.
+         *
+         *     Scope: `enqueue`.
+         */
+        post: operations["receiveDocument"];
         delete?: never;
         options?: never;
         head?: never;
@@ -252,6 +258,48 @@ export interface paths {
         get: operations["listEntries"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/imports": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List imports, the latest first
+         * @description Scope: `read`.
+         */
+        get: operations["listImports"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/imports/{importId}/undo": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Take back what an import wrote
+         * @description A document that the import made and that was never posted is removed; what is posted is reversed by the workers. A document that it changed gets its former content again. What was changed since is kept, and so is what is posted in a closed period, unless the organization posts on the first open day. A request looks at 2,000 documents at most: send its nextCursor until there is none.
+         *
+         *     Scope: `operate`.
+         */
+        post: operations["undoImport"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1261,6 +1309,11 @@ export interface components {
             direction?: "in" | "out";
             id: string;
             /**
+             * Format: int64
+             * @description The import that wrote it last; absent: none did
+             */
+            importId?: number;
+            /**
              * Format: date
              * @description Absent: it is not in daybook.documents, and was never posted
              */
@@ -1305,6 +1358,11 @@ export interface components {
             /** @enum {string} */
             direction?: "in" | "out";
             id: string;
+            /**
+             * Format: int64
+             * @description The import that wrote it last; absent: none did
+             */
+            importId?: number;
             /**
              * Format: date
              * @description Absent: it is not in daybook.documents, and was never posted
@@ -1562,6 +1620,69 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
+        Import: {
+            /** @description Who imported */
+            actor: string;
+            /** Format: int64 */
+            changed: number;
+            /**
+             * Format: date-time
+             * @description Absent: it runs, or its process died; what it wrote stands, and can be undone
+             */
+            endedAt?: string;
+            /** @description The paths as they were given */
+            files?: string;
+            /** @description What was read, such as csv or ubl */
+            format: string;
+            /** Format: int64 */
+            id: number;
+            /**
+             * Format: int64
+             * @description How many documents it made; the counts are there when it has ended
+             */
+            inserted: number;
+            orgId: string;
+            /** Format: date-time */
+            startedAt: string;
+            /** Format: int64 */
+            unchanged: number;
+            /** @description Absent: it was never undone */
+            undo?: components["schemas"]["ImportUndo"];
+        } & {
+            [key: string]: unknown;
+        };
+        ImportUndo: {
+            actor: string;
+            /**
+             * Format: date-time
+             * @description Absent: it runs, or was interrupted; undo again
+             */
+            endedAt?: string;
+            /**
+             * Format: int64
+             * @description How many documents were left as they are
+             */
+            kept: number;
+            /**
+             * Format: int64
+             * @description Documents that the import made and that were never posted: they are gone
+             */
+            removed: number;
+            /**
+             * Format: int64
+             * @description Documents that the import changed: they are as they were before, in a new version
+             */
+            restored: number;
+            /**
+             * Format: int64
+             * @description Documents that the import made: they are deleted, and a worker reverses what is posted of them
+             */
+            reversed: number;
+            /** Format: date-time */
+            startedAt: string;
+        } & {
+            [key: string]: unknown;
+        };
         JobEdit: {
             /**
              * Format: date-time
@@ -1707,6 +1828,21 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
+        KeptDocument: {
+            /**
+             * @description Why
+             * @enum {string}
+             */
+            code: "DOCUMENT_NOT_FOUND" | "DOCUMENT_DELETED" | "CHANGED_SINCE" | "FORMER_NOT_KEPT" | "PERIOD_CLOSED";
+            id: string;
+            /**
+             * Format: int64
+             * @description The import that changed it since
+             */
+            otherImport?: number;
+        } & {
+            [key: string]: unknown;
+        };
         KeyLimit: {
             /**
              * @description What the key of a job is that was enqueued without a limitKey: org_id or a member of the payload; absent: such a job has none
@@ -1811,6 +1947,13 @@ export interface components {
         };
         ListEntriesResponse: {
             entries: components["schemas"]["Entry"][];
+            /** @description For the next page; absent: this is the last one */
+            nextCursor?: string;
+        } & {
+            [key: string]: unknown;
+        };
+        ListImportsResponse: {
+            imports: components["schemas"]["Import"][];
             /** @description For the next page; absent: this is the last one */
             nextCursor?: string;
         } & {
@@ -2061,6 +2204,8 @@ export interface components {
             [key: string]: unknown;
         };
         ProblemPart: {
+            /** @description The code with which a document's job would fail, such as TOTALS_DIFFER */
+            code?: string;
             /** @description The part, such as body.runAt or query.limit */
             location?: string;
             /** @description What is wrong with it */
@@ -2218,6 +2363,24 @@ export interface components {
              * @description Pending jobs that wait for their turn in a sequence, for other jobs or for the limit of their key; they are not due
              */
             waiting: number;
+        } & {
+            [key: string]: unknown;
+        };
+        ReceivedDocument: {
+            documentId: string;
+            /** @description The job that posts it; absent: it is unchanged */
+            jobId?: string;
+            /**
+             * @description inserted: it is new; changed: it was there with other content; unchanged: it was there already
+             * @enum {string}
+             */
+            result: "inserted" | "changed" | "unchanged";
+            type: string;
+            /**
+             * Format: int64
+             * @description The version that is to be posted; absent: it is unchanged
+             */
+            version?: number;
         } & {
             [key: string]: unknown;
         };
@@ -2472,6 +2635,36 @@ export interface components {
             /** @enum {string} */
             state: "pending" | "leased" | "completed" | "failed" | "cancelled";
             type: string;
+        } & {
+            [key: string]: unknown;
+        };
+        UndoImportRequest: {
+            /** @description nextCursor of the request before */
+            cursor?: string;
+            /** @description Change nothing, and say what would be done */
+            dryRun?: boolean;
+        };
+        UndoImportResponse: {
+            dryRun?: boolean;
+            import: components["schemas"]["Import"];
+            kept: components["schemas"]["KeptDocument"][];
+            /** @description For the request that goes on; absent: this one came to the end */
+            nextCursor?: string;
+            /**
+             * Format: int64
+             * @description Documents that the import made and that were never posted: they are gone
+             */
+            removed: number;
+            /**
+             * Format: int64
+             * @description Documents that the import changed: they are as they were before, in a new version
+             */
+            restored: number;
+            /**
+             * Format: int64
+             * @description Documents that the import made: they are deleted, and a worker reverses what is posted of them
+             */
+            reversed: number;
         } & {
             [key: string]: unknown;
         };
@@ -3639,6 +3832,8 @@ export interface operations {
                 orgId?: string;
                 /** @description Only of this type, such as invoice */
                 type?: string;
+                /** @description Only those that this import wrote last */
+                importId?: number;
             };
             header?: never;
             path?: never;
@@ -3675,6 +3870,145 @@ export interface operations {
             };
             /** @description Not Found */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    receiveDocument: {
+        parameters: {
+            query: {
+                /** @description What the body is: XML of UBL 2.1 or UN/CEFACT CII, or a PDF of Factur-X or ZUGFeRD 2 */
+                format: "ubl" | "cii" | "facturx";
+                /** @description The organization; default that of the token */
+                orgId?: string;
+                /** @description out: the organization issued it; in: it received it */
+                direction?: "out" | "in";
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/octet-stream": string;
+            };
+        };
+        responses: {
+            /** @description The document was there already */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReceivedDocument"];
+                };
+            };
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReceivedDocument"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unsupported Media Type */
+            415: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -3858,6 +4192,224 @@ export interface operations {
             };
             /** @description Not Found */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    listImports: {
+        parameters: {
+            query?: {
+                /** @description How many at most */
+                limit?: number;
+                /** @description nextCursor of the page before; the other parameters must be the same */
+                cursor?: string;
+                /** @description Only of this organization; default that of the token */
+                orgId?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListImportsResponse"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    undoImport: {
+        parameters: {
+            query?: {
+                /** @description Refuse an import that is another organization's; default that of the token */
+                orgId?: string;
+            };
+            header?: never;
+            path: {
+                importId: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["UndoImportRequest"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UndoImportResponse"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unsupported Media Type */
+            415: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -45,11 +45,13 @@ func importCommand(a *cli.App) *cobra.Command {
 		Short: "Write documents, mark them ready and enqueue them",
 		Long: "Writes each document, marks it ready and enqueues it in one transaction. A document that is there already with the\n" +
 			"same content is left alone, so an import can be repeated; one with other content gets a new version.\n" +
-			"Documents of an organization that Daybook has nothing of are refused without --create.",
+			"Documents of an organization that Daybook has nothing of are refused without --create.\n" +
+			"Each import has an id, by which `daybook import undo` takes it back.",
 	}
 	command.AddCommand(importCSVCommand(a), importFilesCommand(a, GOBL), importFilesCommand(a, ubl),
 		importFilesCommand(a, cii), importFilesCommand(a, facturX), importStatementsCommand(a, camt),
-		importStatementsCommand(a, mt940), importNDJSONCommand(a), importHLedgerCommand(a))
+		importStatementsCommand(a, mt940), importNDJSONCommand(a), importHLedgerCommand(a), importListCommand(a),
+		importUndoCommand(a))
 	return command
 }
 
@@ -92,6 +94,8 @@ type ImportResult struct {
 	// Skipped are documents that cause no booking.
 	Skipped []ImportProblem `json:"skipped"`
 	Failed  []ImportProblem `json:"failed"`
+	// Imports are the imports by which the documents of each organization are on record.
+	Imports []ImportMade `json:"imports,omitempty"`
 	// SkippedRows are the rows of CSV files that the mapping leaves out; other formats have none.
 	SkippedRows []importer.SkippedRows `json:"skipped_rows,omitempty"`
 	// Twice are the numbers that other documents have as well; nil: there are none.
@@ -118,6 +122,13 @@ type Importer struct {
 	// documents of others are refused.
 	known   map[string]string
 	unknown map[string]error
+	// records are the imports that are on record, by organization; recording is held while one is
+	// made.
+	records   map[string]*models.Import
+	recording sync.Mutex
+	// Format and Files are what is imported, for the record.
+	Format string
+	Files  []string
 	// Create makes organizations known that the database has nothing of.
 	Create bool
 	Result *ImportResult
@@ -127,7 +138,7 @@ type Importer struct {
 func NewImporter(pool *pgxpool.Pool, done func()) *Importer {
 	return &Importer{
 		pool: pool, admit: newAdmission(pool), done: done, known: map[string]string{}, unknown: map[string]error{},
-		Result: newImportResult(),
+		records: map[string]*models.Import{}, Format: "other", Result: newImportResult(),
 	}
 }
 
@@ -139,11 +150,11 @@ func (f *importFlags) add(a *cli.App, command *cobra.Command) {
 	command.Flags().BoolVar(&f.dryRun, "dry-run", false, "write nothing, and show what would be posted and what would fail")
 }
 
-// apply has an importer do as the flags say.
-func (f *importFlags) apply(a *cli.App, i *Importer) {
-	i.Create = a.Create
+// apply has an importer do as the flags say, with what it imports for the record.
+func (f *importFlags) apply(a *cli.App, i *Importer, format string, files ...string) {
+	i.Create, i.Format, i.Files = a.Create, format, files
 	if f.dryRun {
-		i.Result.Trial = &importTrial{Accounts: []accountSum{}, Failing: []ImportProblem{}, sums: map[accountKey]*accountSum{}}
+		i.Result.Trial = &importTrial{Accounts: []accountSum{}, Documents: []trialDocument{}, Failing: []ImportProblem{}, sums: map[accountKey]*accountSum{}}
 	}
 }
 
@@ -158,6 +169,9 @@ func (i *Importer) Run(ctx context.Context, feed func(context.Context, func(Impo
 	if i.Result.Trial != nil {
 		i.Result.Trial.finish()
 		return err
+	}
+	if ended := i.endRecords(ctx); err == nil {
+		err = ended
 	}
 	if err == nil {
 		err = i.lookForNumbers(ctx, began)
@@ -236,7 +250,11 @@ func (i *Importer) Many(ctx context.Context, items []ImportItem) error {
 	})
 	known := make([]ImportItem, 0, len(items))
 	for _, item := range items {
-		switch err := i.makeKnown(ctx, item); {
+		err := i.makeKnown(ctx, item)
+		if err == nil {
+			err = i.record(ctx, &item)
+		}
+		switch {
 		case err == nil:
 			known = append(known, item)
 		case endsImport(ctx, err):
@@ -276,7 +294,7 @@ func (i *Importer) parts(ctx context.Context, items []ImportItem) error {
 // endsImport reports whether what is wrong with one document is wrong with all: a right that the
 // role lacks for one it lacks for all.
 func endsImport(ctx context.Context, err error) bool {
-	return ctx.Err() != nil || store.IsTransient(err) || store.IsForbidden(err)
+	return ctx.Err() != nil || store.IsTransient(err) || store.IsForbidden(err) || errors.Is(err, ledgerdb.ErrImportUndone)
 }
 
 // counted records what became of a document.
@@ -291,6 +309,9 @@ func (i *Importer) counted(item ImportItem, put ledgerdb.PutResult, err error) {
 		i.Result.Changed++
 	default:
 		i.Result.Unchanged++
+	}
+	if on := i.records[item.Document.OrgID]; on != nil && err == nil {
+		countPut(on, put)
 	}
 	i.mu.Unlock()
 	i.done()
@@ -314,7 +335,7 @@ func (i *Importer) write(ctx context.Context, items []ImportItem) ([]ledgerdb.Pu
 		if err = store.PlanByKey(ctx, tx); err != nil {
 			return err
 		}
-		if puts, err = ledgerdb.PutDocuments(ctx, tx, docs, true); err != nil {
+		if puts, err = ledgerdb.PutImported(ctx, tx, docs); err != nil {
 			return err
 		}
 		var jobs []queue.AccountingJob
@@ -415,6 +436,9 @@ func showImport(a *cli.App, r *ImportResult, ended error) error {
 		}
 		_, err := fmt.Fprintf(w, "%d new, %d changed, %d unchanged, %d skipped, %d failed\n",
 			r.Inserted, r.Changed, r.Unchanged, len(r.Skipped), len(r.Failed))
+		if err == nil {
+			err = printImportsMade(a, w, r.Imports)
+		}
 		return err
 	})
 	if ended != nil {

@@ -54,7 +54,7 @@ func importCSVCommand(a *cli.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return importCSV(c.Context(), a, options, mapping, org, sources)
+			return importCSV(c.Context(), a, options, mapping, org, args, sources)
 		},
 	}
 	options.add(a, command)
@@ -69,7 +69,7 @@ func importCSVCommand(a *cli.App) *cobra.Command {
 // importCSV reads the files twice: once to learn which rows belong together, before the database is
 // touched, and once to import the documents.
 func importCSV(ctx context.Context, a *cli.App, options importFlags, mapping *importer.Mapping, org string,
-	sources *importer.Sources,
+	files []string, sources *importer.Sources,
 ) error {
 	reading := a.NewProgress("reading", sources.Size())
 	reading.Percent = true
@@ -87,7 +87,7 @@ func importCSV(ctx context.Context, a *cli.App, options importFlags, mapping *im
 	defer db.Close()
 	bar := a.NewProgress("importing", int64(documents.Count()))
 	i := NewImporter(db.Pool, func() { bar.Add(1) })
-	options.apply(a, i)
+	options.apply(a, i, "csv", files...)
 	i.Result.SkippedRows = documents.Skipped()
 	err = i.Run(ctx, func(ctx context.Context, put func(ImportItem) error) error {
 		return feedCSV(ctx, documents, i, put)

@@ -102,33 +102,21 @@ func (o FileOwner) check() error {
 
 // assign gives a document to its organization.
 func (o FileOwner) assign(in importer.Imported, source string) (ImportItem, error) {
-	item := ImportItem{Source: source, Document: in.Document, File: source}
-	d := &item.Document
-	if o.IdBy == ByFile {
-		d.ID = filepath.ToSlash(source)
-	}
+	item := ImportItem{Source: source, File: source}
+	org := o.Org
 	switch o.By {
 	case bySupplier:
-		d.OrgID, item.name = in.SupplierID, in.SupplierName
+		org, item.name = in.SupplierID, in.SupplierName
 	case ByCountry:
-		d.OrgID = in.Regime
-	default:
-		d.OrgID = o.Org
+		org = in.Regime
 	}
-	if d.OrgID == "" {
+	if item.Document = in.For(org, models.Direction(o.Direction)); org == "" {
 		return item, fmt.Errorf("%w: it names no %s; give --org", importer.ErrInvalid, o.By)
 	}
-	if o.Direction == string(models.DirectionIn) {
-		// The importer speaks for the supplier. What the supplier issued the customer received; money
-		// that came to the supplier left the customer.
-		if d.Direction == models.DirectionOut {
-			d.Direction = models.DirectionIn
-		} else {
-			d.Direction = models.DirectionOut
-		}
-		d.Content.Counterparty = in.SupplierName
+	if o.IdBy == ByFile {
+		item.Document.ID = filepath.ToSlash(source)
 	}
-	return item, importer.Validate(*d)
+	return item, importer.Validate(item.Document)
 }
 
 func importFilesCommand(a *cli.App, format FileFormat) *cobra.Command {
@@ -156,7 +144,7 @@ func importFilesCommand(a *cli.App, format FileFormat) *cobra.Command {
 			bar := a.NewProgress("importing", int64(sources.Files()))
 			i := NewImporter(db.Pool, func() { bar.Add(1) })
 			i.admit.remedy = "give each document an id of its own, or use --id-by file"
-			options.apply(a, i)
+			options.apply(a, i, format.use, args...)
 			err = i.Run(c.Context(), func(ctx context.Context, put func(ImportItem) error) error {
 				return format.feed(ctx, sources, owner, i, put)
 			})

@@ -28,7 +28,7 @@ func importHLedgerCommand(a *cli.App) *cobra.Command {
 			}
 			of.By = cmp.Or(of.By, cli.SystemUser())
 			read := func(r io.Reader) iter.Seq2[importer.LineDocument, error] { return importer.HLedger(r, of) }
-			return importLines(c.Context(), a, options, read, args, ".journal", ".hledger")
+			return importLines(c.Context(), a, options, "hledger", read, args, ".journal", ".hledger")
 		},
 	}
 	options.add(a, command)

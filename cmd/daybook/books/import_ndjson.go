@@ -23,7 +23,7 @@ func importNDJSONCommand(a *cli.App) *cobra.Command {
 			"archive (.zip, .tar, .tar.gz, .tar.xz) with files that end in .ndjson or .jsonl; - reads standard input.",
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return importLines(c.Context(), a, options, importer.NDJSON, args, ".ndjson", ".jsonl")
+			return importLines(c.Context(), a, options, "ndjson", importer.NDJSON, args, ".ndjson", ".jsonl")
 		},
 	}
 	options.add(a, command)
@@ -40,8 +40,11 @@ func importNDJSONCommand(a *cli.App) *cobra.Command {
 // lineReader reads the documents of a file that has many.
 type lineReader func(io.Reader) iter.Seq2[importer.LineDocument, error]
 
-// importLines imports the files that the arguments name; - is standard input, whose size is unknown.
-func importLines(ctx context.Context, a *cli.App, options importFlags, read lineReader, args []string, suffixes ...string) error {
+// importLines imports the files of a format that the arguments name; - is standard input, whose size
+// is unknown.
+func importLines(
+	ctx context.Context, a *cli.App, options importFlags, format string, read lineReader, args []string, suffixes ...string,
+) error {
 	var sources *importer.Sources
 	if len(args) != 1 || args[0] != "-" {
 		var err error
@@ -65,7 +68,7 @@ func importLines(ctx context.Context, a *cli.App, options importFlags, read line
 			bar.Add(1)
 		}
 	})
-	options.apply(a, i)
+	options.apply(a, i, format, args...)
 	err = i.Run(ctx, func(ctx context.Context, put func(ImportItem) error) error {
 		if sources == nil {
 			return feedLines(read(a.Stdin), "standard input", i, put)

@@ -60,7 +60,7 @@ func importStatementsCommand(a *cli.App, format statementFormat) *cobra.Command 
 			bar.Percent = true
 			sources.OnRead = func(n int) { bar.Add(int64(n)) }
 			i := NewImporter(db.Pool, func() {})
-			options.apply(a, i)
+			options.apply(a, i, format.use, args...)
 			err = i.Run(c.Context(), func(ctx context.Context, put func(ImportItem) error) error {
 				return format.feed(ctx, sources, org, i, put)
 			})

@@ -158,7 +158,7 @@ func (d *demo) prepare(ctx context.Context) error {
 	d.Say("Importing %s.", d.documents.description)
 	bar := d.NewProgress("importing", int64(len(d.documents.items)))
 	i := books.NewImporter(d.db.Pool, func() { bar.Add(1) })
-	i.Create = true
+	i.Create, i.Format = true, "gobl"
 	err := i.Run(ctx, func(_ context.Context, put func(books.ImportItem) error) error {
 		for _, item := range d.documents.items {
 			if err := put(item); err != nil {

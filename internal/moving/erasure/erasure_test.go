@@ -462,6 +462,7 @@ func TestEveryTableIsErasedOrHarmless(t *testing.T) {
 		"daybook.job_steps", "daybook.job_limit_rates", "daybook.bulk_operations",
 		"daybook.actions", "daybook.adopted_rows", "daybook.api_tokens",
 		"daybook.console_sessions", "daybook.organizations", "daybook.documents", "daybook.accounting_work_queue",
+		"daybook.imports", "daybook.import_documents",
 	}
 	db := pgtest.New(t)
 	rows, err := db.Pool.Query(t.Context(), `

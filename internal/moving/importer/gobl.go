@@ -27,6 +27,23 @@ type Imported struct {
 	Regime string
 }
 
+// For is the document for the books of an organization: with DirectionOut it is the supplier's, with
+// DirectionIn the customer's. What the supplier issued the customer received; money that came to the
+// supplier left the customer.
+func (in Imported) For(org string, direction models.Direction) models.Document {
+	d := in.Document
+	d.OrgID = org
+	if direction == models.DirectionIn {
+		if d.Direction == models.DirectionOut {
+			d.Direction = models.DirectionIn
+		} else {
+			d.Direction = models.DirectionOut
+		}
+		d.Content.Counterparty = in.SupplierName
+	}
+	return d
+}
+
 // GOBL converts an invoice, credit note or payment in GOBL's JSON format, bare or in an envelope.
 // For a document of another kind the error is ErrNotBookable; for one that cannot be read or booked
 // as it is, ErrInvalid.

@@ -26,6 +26,8 @@ type DocumentQuery struct {
 	State models.JobState
 	// Posted asks for documents with a live impact, or without one; nil: both.
 	Posted *bool
+	// ImportID is the import that wrote the document last.
+	ImportID int64
 	// From and To are the first and the last date that is printed on a document.
 	From, To models.Date
 	// After leaves out the documents up to this id.
@@ -36,7 +38,7 @@ type DocumentQuery struct {
 
 // filtered reports whether the query leaves out documents by anything but their ids.
 func (q DocumentQuery) filtered() bool {
-	return q.Type != "" || q.State != "" || q.Posted != nil || !q.From.IsZero() || !q.To.IsZero()
+	return q.ImportID != 0 || q.Type != "" || q.State != "" || q.Posted != nil || !q.From.IsZero() || !q.To.IsZero()
 }
 
 // DocumentLine is a document in a list, with how it stands. One that the application keeps in
@@ -65,6 +67,8 @@ type DocumentLine struct {
 	PostedVersion *int64
 	// NoEntries is why it is posted without an entry; empty: it has some, or is not posted.
 	NoEntries models.NoEntries
+	// ImportID is the import that wrote it last; nil: none did.
+	ImportID *int64
 }
 
 // DocumentPage is a part of a list.
@@ -81,11 +85,13 @@ func FindDocuments(ctx context.Context, q store.Querier, f DocumentQuery) (Docum
 	// Each key is looked up by itself (LIMIT 1): a join might read all documents of the organization.
 	const stmt = `
 WITH keys AS MATERIALIZED (
-    (SELECT id FROM daybook.documents WHERE org_id = @org AND id > @after AND id >= @prefix AND id < @end ORDER BY id LIMIT @scan)
+    (SELECT id FROM daybook.documents WHERE @import = 0 AND org_id = @org AND id > @after AND id >= @prefix AND id < @end ORDER BY id LIMIT @scan)
      UNION
-    (SELECT document_id FROM daybook.accounting_work_queue WHERE org_id = @org AND document_id > @after AND document_id >= @prefix AND document_id < @end ORDER BY document_id LIMIT @scan)
+    (SELECT document_id FROM daybook.import_documents WHERE import_id = @import AND document_id > @after AND document_id >= @prefix AND document_id < @end ORDER BY document_id LIMIT @scan)
      UNION
-    (SELECT document_id FROM daybook.impacts WHERE org_id = @org AND document_id > @after AND document_id >= @prefix AND document_id < @end AND seq = 1 ORDER BY document_id LIMIT @scan)
+    (SELECT document_id FROM daybook.accounting_work_queue WHERE @import = 0 AND org_id = @org AND document_id > @after AND document_id >= @prefix AND document_id < @end ORDER BY document_id LIMIT @scan)
+     UNION
+    (SELECT document_id FROM daybook.impacts WHERE @import = 0 AND org_id = @org AND document_id > @after AND document_id >= @prefix AND document_id < @end AND seq = 1 ORDER BY document_id LIMIT @scan)
      ORDER BY 1 LIMIT @scan
 )
 SELECT scanned.n, coalesce(scanned.last, ''), x.*
@@ -95,14 +101,14 @@ SELECT scanned.n, coalesce(scanned.last, ''), x.*
                coalesce(d.issue_date, i.document_date) AS date, coalesce(d.accounting_ready_version, j.version_hint, 0) AS version,
                d.accounting_ready_at, d.deleted_at, coalesce(j.state::text, '') AS state, coalesce(j.last_error_code, '') AS code,
                CASE WHEN i.kind = 'post' THEN i.document_version END AS posted, d.value_date, d.created_at, d.updated_at,
-               CASE WHEN i.kind = 'post' THEN i.no_entries ELSE '' END AS no_entries
+               CASE WHEN i.kind = 'post' THEN i.no_entries ELSE '' END AS no_entries, d.import_id
           FROM keys k
           LEFT JOIN LATERAL (SELECT * FROM daybook.documents x WHERE x.org_id = @org AND x.id = k.id LIMIT 1) d ON true
           LEFT JOIN LATERAL (SELECT * FROM daybook.accounting_work_queue x WHERE x.org_id = @org AND x.document_id = k.id LIMIT 1) j ON true
           LEFT JOIN LATERAL (
                 SELECT p.kind, p.document_version, p.document_date, p.no_entries FROM daybook.impacts p
                  WHERE p.org_id = @org AND p.document_id = k.id ORDER BY p.seq DESC LIMIT 1) i ON true
-         WHERE (@type = '' OR d.type = @type) AND (@state = '' OR j.state::text = @state)
+         WHERE (@import = 0 OR d.import_id = @import) AND (@type = '' OR d.type = @type) AND (@state = '' OR j.state::text = @state)
            AND (@posted::boolean IS NULL OR (i.kind IS NOT DISTINCT FROM 'post') = @posted)
            AND (@from::date IS NULL OR coalesce(d.issue_date, i.document_date) >= @from) AND (@to::date IS NULL OR coalesce(d.issue_date, i.document_date) <= @to)
          ORDER BY k.id
@@ -120,11 +126,11 @@ SELECT scanned.n, coalesce(scanned.last, ''), x.*
 		var l nullableLine
 		err := row.Scan(&scanned, &last, &l.id, &l.here, &l.kind, &l.direction, &l.currency, &l.date, &l.version,
 			&l.readyAt, &l.deletedAt, &l.state, &l.code, &l.posted,
-			&l.valueDate, &l.createdAt, &l.updatedAt, &l.noEntries)
+			&l.valueDate, &l.createdAt, &l.updatedAt, &l.noEntries, &l.importID)
 		return l.line(), err
 	}, stmt, store.Args{
 		"org": f.OrgID, "after": f.After, "prefix": f.Prefix, "end": f.Prefix + lastCharacter, "scan": scan,
-		"type": string(f.Type), "state": string(f.State),
+		"type": string(f.Type), "state": string(f.State), "import": f.ImportID,
 		"posted": f.Posted, "from": timeOf(f.From), "to": timeOf(f.To), "most": limit + 1,
 	})
 	if err != nil {
@@ -154,7 +160,7 @@ type nullableLine struct {
 	noEntries                                  *models.NoEntries
 	here                                       *bool
 	date, valueDate, createdAt, updatedAt      *time.Time
-	version, posted                            *int64
+	version, posted, importID                  *int64
 	readyAt, deletedAt                         *time.Time
 }
 
@@ -168,6 +174,6 @@ func (l nullableLine) line() DocumentLine {
 		Version: *l.version, ReadyAt: l.readyAt, DeletedAt: l.deletedAt, JobState: models.JobState(*l.state),
 		ErrorCode: models.ErrorCode(*l.code), PostedVersion: l.posted,
 		ValueDate: dateOf(l.valueDate), CreatedAt: l.createdAt, UpdatedAt: l.updatedAt,
-		NoEntries: *l.noEntries,
+		NoEntries: *l.noEntries, ImportID: l.importID,
 	}
 }

@@ -208,33 +208,41 @@ func PutDocument(ctx context.Context, tx pgx.Tx, d *models.Document) (PutResult,
 
 // PutDocuments writes documents in their order, in one statement, and gives those that it writes
 // their next version and readiness if they are ready. A document that is there already with the
-// same content is neither changed nor locked; a deleted one is left deleted. It fails when a
+// same content is neither changed nor locked; a deleted one is left deleted, unless the undo of an
+// import has deleted it. Those with an ImportID become documents of that import. It fails when a
 // document is named twice.
 func PutDocuments(ctx context.Context, tx pgx.Tx, docs []NewDocument, ready bool) ([]Put, error) {
 	const stmt = `
-INSERT INTO daybook.documents AS d (org_id, id, type, direction, currency, issue_date, value_date, content, accounting_ready_at, accounting_ready_version)
-SELECT k.org_id, k.id, k.type, k.direction, k.currency, k.issue_date, k.value_date, k.content, CASE WHEN @ready THEN clock_timestamp() END, @ready::boolean::integer
-  FROM (SELECT org_id, id, type, direction, currency, issue_date, value_date, content::jsonb, n
-          FROM unnest(@orgs::text[], @ids::text[], @types::text[], @directions::text[], @currencies::text[], @issue_dates::date[], @value_dates::date[],
-                      @contents::text[]) WITH ORDINALITY AS r (org_id, id, type, direction, currency, issue_date, value_date, content, n)
-        OFFSET 0) k
- WHERE NOT EXISTS (
-       SELECT FROM daybook.documents d
-        WHERE d.org_id = k.org_id AND d.id = k.id
-          AND (d.deleted_at IS NOT NULL
-               OR (d.type, d.direction, d.currency, d.issue_date, d.value_date, d.content)
-                  IS NOT DISTINCT FROM (k.type, k.direction, k.currency, k.issue_date, k.value_date, k.content)))
- ORDER BY k.n
-ON CONFLICT (org_id, id) DO UPDATE
-   SET type = excluded.type, direction = excluded.direction, currency = excluded.currency, issue_date = excluded.issue_date,
-       value_date = excluded.value_date, content = excluded.content, updated_at = clock_timestamp(),
-       accounting_ready_at = coalesce(excluded.accounting_ready_at, d.accounting_ready_at),
-       accounting_ready_version = d.accounting_ready_version + @ready::boolean::integer
- WHERE d.deleted_at IS NULL
-   AND (d.type, d.direction, d.currency, d.issue_date, d.value_date, d.content)
-       IS DISTINCT FROM
-       (excluded.type, excluded.direction, excluded.currency, excluded.issue_date, excluded.value_date, excluded.content)
-RETURNING d.org_id, d.id, d.accounting_ready_version, d.xmax = 0`
+WITH put AS (
+    INSERT INTO daybook.documents AS d (org_id, id, type, direction, currency, issue_date, value_date, content, accounting_ready_at, accounting_ready_version, import_id)
+    SELECT k.org_id, k.id, k.type, k.direction, k.currency, k.issue_date, k.value_date, k.content, CASE WHEN @ready THEN clock_timestamp() END, @ready::boolean::integer, k.import_id
+      FROM (SELECT org_id, id, type, direction, currency, issue_date, value_date, content::jsonb, import_id, n
+              FROM unnest(@orgs::text[], @ids::text[], @types::text[], @directions::text[], @currencies::text[], @issue_dates::date[], @value_dates::date[],
+                          @contents::text[], @imports::bigint[]) WITH ORDINALITY AS r (org_id, id, type, direction, currency, issue_date, value_date, content, import_id, n)
+            OFFSET 0) k
+     WHERE NOT EXISTS (
+           SELECT FROM daybook.documents d
+            WHERE d.org_id = k.org_id AND d.id = k.id
+              AND CASE WHEN d.deleted_at IS NOT NULL THEN NOT daybook.is_undone(d)
+                       ELSE (d.type, d.direction, d.currency, d.issue_date, d.value_date, d.content)
+                            IS NOT DISTINCT FROM (k.type, k.direction, k.currency, k.issue_date, k.value_date, k.content) END)
+     ORDER BY k.n
+    ON CONFLICT (org_id, id) DO UPDATE
+       SET type = excluded.type, direction = excluded.direction, currency = excluded.currency, issue_date = excluded.issue_date,
+           value_date = excluded.value_date, content = excluded.content, updated_at = clock_timestamp(),
+           accounting_ready_at = coalesce(excluded.accounting_ready_at, d.accounting_ready_at),
+           accounting_ready_version = d.accounting_ready_version + @ready::boolean::integer, deleted_at = NULL, import_id = excluded.import_id
+     WHERE CASE WHEN d.deleted_at IS NOT NULL THEN daybook.is_undone(d)
+                ELSE (d.type, d.direction, d.currency, d.issue_date, d.value_date, d.content)
+                     IS DISTINCT FROM
+                     (excluded.type, excluded.direction, excluded.currency, excluded.issue_date, excluded.value_date, excluded.content) END
+    RETURNING d.org_id, d.id, d.accounting_ready_version, d.xmax = 0 AS inserted, d.import_id, d.updated_at
+), written AS (
+    INSERT INTO daybook.import_documents (import_id, document_id, created, version, written_at)
+    SELECT p.import_id, p.id, p.inserted, p.accounting_ready_version, p.updated_at FROM put p WHERE p.import_id IS NOT NULL
+    ON CONFLICT (import_id, document_id) DO UPDATE SET version = excluded.version, written_at = excluded.written_at
+)
+SELECT org_id, id, accounting_ready_version, inserted FROM put`
 	puts := make([]Put, len(docs))
 	for i := range puts {
 		puts[i].Result = PutUnchanged
@@ -265,14 +273,15 @@ func columnsOf(docs []NewDocument, ready bool) store.Args {
 	n := len(docs)
 	orgs, ids, types := make([]string, n), make([]string, n), make([]string, n)
 	directions, currencies, texts := make([]string, n), make([]string, n), make([]string, n)
-	issued, values := make([]time.Time, n), make([]*time.Time, n)
+	issued, values, imports := make([]time.Time, n), make([]*time.Time, n), make([]*int64, n)
 	for i, d := range docs {
+		imports[i] = d.ImportID
 		orgs[i], ids[i], types[i], directions[i], currencies[i] = d.OrgID, d.ID, string(d.Type), string(d.Direction), d.Currency
 		issued[i], values[i], texts[i] = d.IssueDate.Time(), timeOf(store.Value(d.ValueDate)), d.Text
 	}
 	return store.Args{
 		"orgs": orgs, "ids": ids, "types": types, "directions": directions, "currencies": currencies,
-		"issue_dates": issued, "value_dates": values, "contents": texts, "ready": ready,
+		"issue_dates": issued, "value_dates": values, "contents": texts, "imports": imports, "ready": ready,
 	}
 }
 

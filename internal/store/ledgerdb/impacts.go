@@ -80,6 +80,21 @@ SELECT k.n, i.id, i.seq, i.kind, i.document_version, i.rule_set_version, i.rule_
 	return out, store.Wrap("read impacts", err)
 }
 
+// EntriesOf reads the entries of impacts, each impact's in their order.
+func EntriesOf(ctx context.Context, q store.Querier, impacts []int64) (map[int64][]models.Entry, error) {
+	const stmt = `
+SELECT impact_id, line_no, account_code, side, amount_minor, currency FROM daybook.entries WHERE impact_id = ANY ($1) ORDER BY impact_id, line_no`
+	all := map[int64][]models.Entry{}
+	_, err := store.Collect(ctx, q, func(row pgx.CollectableRow) (n int, err error) {
+		var e models.Entry
+		if err = row.Scan(&e.ImpactID, &e.LineNo, &e.Account, &e.Side, &e.Amount, &e.Currency); err == nil {
+			all[e.ImpactID] = append(all[e.ImpactID], e)
+		}
+		return 0, err
+	}, stmt, impacts)
+	return all, store.Wrap("read entries", err)
+}
+
 // Posting is the impacts and entries of a chunk, to be inserted together.
 type Posting struct {
 	Impacts []models.Impact

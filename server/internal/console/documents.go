@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"strconv"
 	"time"
 
 	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
@@ -65,6 +66,11 @@ func (c *console) documentList(ctx context.Context, r *request, org string) (*vi
 			return nil, wrongParameter("state: %v", err)
 		}
 	}
+	if text := r.FormValue("import"); text != "" {
+		if q.ImportID, err = strconv.ParseInt(text, 10, 64); err != nil || q.ImportID < 1 {
+			return nil, wrongParameter("import: %q is no number of an import", text)
+		}
+	}
 	page, err := c.findDocuments(ctx, q)
 	if err != nil {
 		return nil, err
@@ -78,7 +84,7 @@ func (c *console) documentList(ctx context.Context, r *request, org string) (*vi
 		"Pager":     p,
 		"Filters": filters{
 			Action: Root + "documents", Hidden: r.keptOrg(),
-			Clear: r.withoutFilters("id", "type", "state", "from", "to", "after"),
+			Clear: r.withoutFilters("id", "type", "state", "from", "to", "import", "after"),
 			Fields: []field{
 				{Name: "id", Label: "Id begins with", Value: q.Prefix, Type: "search"},
 				{Name: "type", Label: "Type", Value: string(q.Type), Suggestions: []string{
@@ -89,6 +95,7 @@ func (c *console) documentList(ctx context.Context, r *request, org string) (*vi
 				{Name: "state", Label: "State", Value: r.FormValue("state"), Options: documentStates},
 				{Name: "from", Label: "Dated from", Value: q.From.String(), Type: "date"},
 				{Name: "to", Label: "to", Value: q.To.String(), Type: "date"},
+				{Name: "import", Label: "Import", Value: r.FormValue("import"), Type: "number"},
 			},
 		},
 	}}, nil

@@ -82,6 +82,7 @@ func TestEveryOperationThatChangesIsInTheLog(t *testing.T) {
 		"/api/queues/{name}/resume":                   "",
 		"/api/queues/{name}/release":                  "",
 		"/api/accounting/jobs/{documentId}/elsewhere": `{"post":"full"}`,
+		"/api/imports/{importId}/undo":                "",
 	}
 	for _, r := range b.spec.routes {
 		security, _ := json.Marshal(r.operation["security"])
@@ -106,7 +107,8 @@ func TestEveryOperationThatChangesIsInTheLog(t *testing.T) {
 		before, err := actions.List(t.Context(), b.Pool, actions.Filter{})
 		require.NoError(t, err)
 		a := b.send(token, r.method,
-			strings.NewReplacer("{id}", id, "{documentId}", "nothing", "{name}", "nothing", "{type}", "nothing").Replace(r.path), body)
+			strings.NewReplacer("{id}", id, "{documentId}", "nothing", "{name}", "nothing", "{type}", "nothing",
+				"{importId}", "999").Replace(r.path), body)
 		after, err := actions.List(t.Context(), b.Pool, actions.Filter{})
 		require.NoError(t, err)
 		require.Len(t, after, len(before)+1, "%s %s: %d %s", r.method, r.path, a.status, a.body)

@@ -50,8 +50,9 @@ func (s *server) organization(ctx context.Context, org string) (string, error) {
 
 type listDocumentsInput struct {
 	PageInput
-	OrgID string `query:"orgId" maxLength:"255" doc:"The organization; default that of the token"`
-	Type  string `query:"type" maxLength:"100" doc:"Only of this type, such as invoice"`
+	OrgID    string `query:"orgId" maxLength:"255" doc:"The organization; default that of the token"`
+	Type     string `query:"type" maxLength:"100" doc:"Only of this type, such as invoice"`
+	ImportID int64  `query:"importId" minimum:"0" doc:"Only those that this import wrote last"`
 }
 
 type listDocumentsOutput struct {
@@ -62,7 +63,7 @@ type listDocumentsOutput struct {
 }
 
 func (s *server) listDocuments(ctx context.Context, in *listDocumentsInput) (*listDocumentsOutput, error) {
-	q := ledgerdb.DocumentQuery{Type: models.DocumentType(in.Type), Limit: in.Limit}
+	q := ledgerdb.DocumentQuery{Type: models.DocumentType(in.Type), ImportID: in.ImportID, Limit: in.Limit}
 	if err := in.decode(&q.After); err != nil {
 		return nil, err
 	}

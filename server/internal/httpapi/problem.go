@@ -56,6 +56,7 @@ type Problem struct { //nolint:errname // the schema in the OpenAPI document has
 type ProblemPart struct {
 	Location string `json:"location,omitempty" doc:"The part, such as body.runAt or query.limit"`
 	Message  string `json:"message" doc:"What is wrong with it"`
+	Code     string `json:"code,omitempty" doc:"The code with which a document's job would fail, such as TOTALS_DIFFER"`
 }
 
 // Error implements error.

@@ -140,6 +140,8 @@ func newServer(o Options) (*server, *http.ServeMux) {
 	s.accountingElsewhere()
 	s.tasks()
 	s.ledger()
+	s.imports()
+	s.received()
 	s.stats()
 	s.notifications()
 	s.actions()
@@ -250,6 +252,8 @@ const (
 	scopeKey   = "scope"
 	limitKey   = "limit"
 	exampleKey = "example"
+	// bodyKey is how many bytes its body may have, if not MaxBodyBytes.
+	bodyKey = "body"
 	// actionKey names the operation in the log of actions; one without it is not in the log.
 	actionKey = "action"
 
@@ -269,9 +273,10 @@ func operation[I, O any](s *server, scope tokens.Scope, op huma.Operation, handl
 ) {
 	limit, _ := op.Metadata[limitKey].(time.Duration)
 	action, _ := op.Metadata[actionKey].(string)
+	body, _ := op.Metadata[bodyKey].(int64)
 	op.Metadata = map[string]any{scopeKey: scope, exampleKey: op.Metadata[exampleKey], actionKey: action}
 	op.Security = []map[string][]string{{bearer: {string(scope)}}}
-	op.MaxBodyBytes = MaxBodyBytes + 1 // huma refuses a body that reaches its limit
+	op.MaxBodyBytes = cmp.Or(body, MaxBodyBytes) + 1 // huma refuses a body that reaches its limit
 	op.BodyReadTimeout = bodyTimeout
 	op.Description = strings.TrimSpace(fmt.Sprintf("%s\n\nScope: `%s`.", op.Description, scope))
 	op.Errors = append([]int{

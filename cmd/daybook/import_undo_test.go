@@ -1,0 +1,65 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/daybook-dev/daybook/cmd/daybook/books"
+	"github.com/daybook-dev/daybook/failure"
+	"github.com/daybook-dev/daybook/internal/answers"
+)
+
+// TestImportIsTakenBack does what the import prints as the next step: it looks at the import, undoes
+// it, and imports the corrected file.
+func TestImportIsTakenBack(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.sample("acme")
+	file := write(t, t.TempDir()+"/sales.ndjson", `{"org_id": "acme", "id": "1", "type": "payment", "direction": "in", "currency": "EUR", "issue_date": "2026-03-14", "content": {"amount": 100}}
+{"org_id": "acme", "id": "2", "type": "payment", "direction": "in", "currency": "EUR", "issue_date": "2026-03-14", "content": {"amount": 200}}
+`)
+	r := b.run("import", "ndjson", file)
+	require.Zero(t, r.exit, r.err)
+	assert.Contains(t, r.out, "2 new, 0 changed")
+	var list answers.ImportList
+	b.json(&list, "import", "list", "--org", "acme")
+	require.Len(t, list.Imports, 1)
+	made := list.Imports[0]
+	assert.Equal(t, "ndjson", made.Format)
+	assert.Equal(t, file, made.Files)
+	assert.NotEmpty(t, made.Actor)
+	assert.EqualValues(t, 2, made.Inserted)
+	assert.NotNil(t, made.EndedAt)
+	assert.Contains(t, r.out, fmt.Sprintf("import %d of organization acme: 2 new, 0 changed", made.ID))
+	assert.Contains(t, r.err, fmt.Sprintf("`daybook import undo %d --dry-run`", made.ID))
+	b.work()
+
+	id := fmt.Sprint(made.ID)
+	r = b.run("import", "undo", id, "--dry-run")
+	assert.Contains(t, r.out, "dry run, nothing is changed: import "+id+" of organization acme: 0 removed, 2 reversed, 0 restored, 0 kept")
+	var undone answers.Undone
+	b.json(&undone, "import", "undo", id)
+	assert.EqualValues(t, 2, undone.Reversed)
+	b.work()
+	assert.Regexp(t, `1200 .* 3\.00 +3\.00 +0\.00`, b.ok("trial-balance", "--org", "acme"))
+	r = b.run("import", "undo", id)
+	assert.Zero(t, r.exit)
+	assert.Contains(t, r.out, "0 removed, 0 reversed, 0 restored, 0 kept")
+	assert.Contains(t, r.err, "Nothing was left to undo.")
+	assert.Contains(t, b.ok("import", "list"), "done")
+
+	write(t, file, strings.ReplaceAll(read(t, file), `"in"`, `"out"`))
+	var again books.ImportResult
+	b.json(&again, "import", "ndjson", file)
+	assert.Equal(t, 2, again.Inserted)
+	assert.Equal(t, failure.ExitNotFound, b.run("import", "undo", "999").exit)
+	assert.Equal(t, failure.ExitUsage, b.run("import", "undo", "x").exit)
+	var log answers.ActionList
+	b.json(&log, "actions", "list", "--action", "imports.undo", "--subject", id)
+	require.NotEmpty(t, log.Actions)
+	assert.Equal(t, "acme", log.Actions[0].OrgID)
+}
