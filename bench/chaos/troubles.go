@@ -230,7 +230,7 @@ func (w *world) supervise(ctx context.Context) {
 		if err := w.replaceEnded(ctx); err != nil {
 			w.say("a worker could not be started: %v", err)
 		}
-		_ = w.startWorkflows(ctx) // Temporal may be away
+		_ = w.startWorkflows(ctx) // Temporal may be unavailable
 	}
 }
 
