@@ -24,7 +24,8 @@ const clockSeconds = 3
 type plain struct {
 	dir     string
 	async   bool
-	clocks  bool // servers whose clocks differ
+	clocks  bool          // servers whose clocks differ
+	frozen  time.Duration // how long a primary is
 	random  *rand.Rand
 	say     func(string, ...any)
 	proxy   *proxy.Proxy
@@ -136,7 +137,7 @@ func (p *plain) troubles() []trouble {
 		{name: "restart", what: "PostgreSQL restarted at once", strike: p.restart, every: 50 * time.Second},
 		{name: "switchover", what: "switchover to the standby", strike: p.switchover, every: 70 * time.Second},
 		{name: "failover", what: "primary crashed, standby promoted", strike: p.failover, every: 70 * time.Second},
-		{name: "freeze", what: "primary frozen, standby promoted", strike: p.freeze, every: 100 * time.Second},
+		{name: "freeze", what: fmt.Sprintf("primary frozen for %s, standby promoted", p.frozen), strike: p.freeze, every: 100 * time.Second},
 	}
 }
 
@@ -163,30 +164,32 @@ func (p *plain) switchover(ctx context.Context) error {
 	if err := p.primary.Stop(ctx); err != nil {
 		return err
 	}
-	return p.promote(ctx)
+	return p.replace(ctx)
 }
 
 func (p *plain) failover(ctx context.Context) error {
 	if err := p.primary.Kill(); err != nil {
 		return err
 	}
-	return p.promote(ctx)
+	return p.replace(ctx)
 }
 
-// freeze stops the primary's processes for a while; then it is ended, and the standby promoted.
+// freeze stops the primary's processes, and the standby is promoted. Who is connected to the frozen
+// primary learns nothing of that until it is ended.
 func (p *plain) freeze(ctx context.Context) error {
-	pids := freeze(p.primary.data())
+	old, until := p.primary, time.Now().Add(p.frozen)
+	pids := freeze(old.data())
 	pause(ctx, time.Duration(3+p.random.IntN(4))*time.Second)
-	sendAll(pids, syscall.SIGKILL)
-	if err := p.primary.Kill(); err != nil {
-		return err
+	err := p.promote(ctx, p.proxy.Lead)
+	if err == nil {
+		pause(ctx, time.Until(until))
 	}
-	return p.promote(ctx)
+	sendAll(pids, syscall.SIGKILL)
+	return errors.Join(err, p.drop(old))
 }
 
-// promote makes the standby the primary. The old primary is gone by then, and its data not used
-// again.
-func (p *plain) promote(ctx context.Context) error {
+// promote makes the standby the primary, and the address lead there.
+func (p *plain) promote(ctx context.Context, lead func(address string)) error {
 	next := p.standby
 	if next == nil {
 		return errors.New("there is no standby to promote")
@@ -196,11 +199,24 @@ func (p *plain) promote(ctx context.Context) error {
 		`ALTER SYSTEM SET synchronous_standby_names = ''`, `SELECT pg_reload_conf()`); err != nil {
 		return fmt.Errorf("promote the standby: %w", err)
 	}
-	old := p.primary
 	p.primary, p.standby = next, nil
-	p.proxy.Aim(loopback(next.port))
-	removeDisk(old)
+	lead(loopback(next.port))
 	return nil
+}
+
+// replace makes the standby the primary, which is gone, and whose data is not used again.
+func (p *plain) replace(ctx context.Context) error {
+	old := p.primary
+	if err := p.promote(ctx, p.proxy.Aim); err != nil {
+		return err
+	}
+	return p.drop(old)
+}
+
+func (p *plain) drop(s *server) error {
+	err := s.Kill() // nothing, where it is gone
+	removeDisk(s)
+	return err
 }
 
 func removeDisk(s *server) {

@@ -4,13 +4,18 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"go.temporal.io/api/workflowservice/v1"
 )
 
 // found is what came of it.
@@ -22,6 +27,8 @@ type found struct {
 	gone int
 	// noEffect are completed, and nothing was done; unknown are effects of what was not accepted.
 	noEffect, twice, unknown, stuck, dead, disordered int
+	// ended are runs of the queues' workflows that have ended by themselves.
+	ended int
 	// waiting are tasks that wait for the lease of a killed worker to end.
 	waiting int
 	// charged are attempts that were counted, because of a killed worker or wrongly; wrongly says why.
@@ -47,6 +54,7 @@ func (f found) wrong() (all []string) {
 	add(f.twice, "done twice")
 	add(f.unknown, "done and never enqueued")
 	add(f.stuck, "stuck")
+	add(f.ended, "workflows that ended by themselves")
 	add(f.dead, "dead letters")
 	add(f.disordered, "out of order")
 	add(f.chargedWrongly, "charged wrongly")
@@ -56,10 +64,11 @@ func (f found) wrong() (all []string) {
 	return all
 }
 
-// openOnes are what was accepted and is not ended.
+// openOnes are what was accepted and is not ended. abandoned: a task that waits
+// for the lease of one of the killed workers ($1) to end.
 const openOnes = `
-SELECT a.key, a.kind, coalesce(q.state::text, j.state::text, 'task'),
-       coalesce(t.leased_until > clock_timestamp(), false)
+SELECT a.key, a.kind, coalesce(q.state::text, j.state::text, CASE WHEN t.turn_id IS NULL THEN 'pending' ELSE 'leased' END) AS state,
+       coalesce(t.leased_until > clock_timestamp() AND t.worker = ANY ($1), false) AS abandoned
   FROM chaos.accepted a
   LEFT JOIN daybook.jobs j ON j.id = a.job_id
   LEFT JOIN daybook.accounting_work_queue q ON a.kind = 'document' AND q.document_id = 'invoice-' || a.key
@@ -75,44 +84,41 @@ func (w *world) judge(ctx context.Context) (f found, err error) {
 		return f, err
 	}
 	defer pool.Close()
-	began := time.Now()
-	_ = await(ctx, w.patience, "everything is worked", func(ctx context.Context) error {
-		var n int
-		if err := pool.QueryRow(ctx, `SELECT count(*) FROM (`+openOnes+`) x`).Scan(&n); err != nil {
-			return err
-		}
-		if n > 0 {
-			return fmt.Errorf("%d are open", n)
-		}
-		return nil
-	})
+	killed := w.killedNames()
+	w.awaitWorked(ctx, pool, killed)
 	if ctx.Err() != nil {
 		return f, ctx.Err()
 	}
-	w.say("the rest was worked for %.1f s", time.Since(began).Seconds())
-	if f, err = w.load.judge(ctx, pool, w.killedNames()); err != nil {
+	if f, err = w.load.judge(ctx, pool, killed); err != nil {
 		return f, err
 	}
 	f.async = w.async
-	rows, err := pool.Query(ctx, openOnes)
+	rows, err := pool.Query(ctx, `
+SELECT kind, state, count(*) FILTER (WHERE NOT abandoned), count(*) FILTER (WHERE abandoned), min(key) FROM (`+openOnes+`) x
+ GROUP BY kind, state ORDER BY kind, state`, killed)
 	if err != nil {
 		return f, err
 	}
-	var key int64
 	var kind, state string
-	var leased bool
-	_, err = pgx.ForEachRow(rows, []any{&key, &kind, &state, &leased}, func() error {
-		if kind == "task" && leased {
-			f.waiting++
-			return nil
-		}
-		if f.stuck++; f.stuck <= 10 {
-			w.say("stuck: %s %d, %s", kind, key, state)
+	var stuck, waiting int
+	var first int64
+	_, err = pgx.ForEachRow(rows, []any{&kind, &state, &stuck, &waiting, &first}, func() error {
+		f.waiting += waiting
+		if f.stuck += stuck; stuck > 0 {
+			w.say("stuck: %d of kind %s, %s, from %d on", stuck, kind, state, first)
 		}
 		return nil
 	})
 	if err != nil {
 		return f, err
+	}
+	if f.ended, err = w.endedByThemselves(ctx); err != nil {
+		return f, err
+	}
+	w.end()
+	w.watching.Wait()
+	if f.stuck > 0 {
+		w.keepEvidence(ctx, pool)
 	}
 	audit := exec.CommandContext(ctx, w.daybook, "audit", "--all-orgs")
 	audit.Env = w.environment()
@@ -121,6 +127,89 @@ func (w *world) judge(ctx context.Context) (f found, err error) {
 		f.audit = cmp.Or(firstFinding(string(out)), err.Error())
 	}
 	return f, nil
+}
+
+// longestPatience is how long the rest may be worked at most, however slowly it becomes less.
+const longestPatience = 15 * time.Minute
+
+// awaitWorked waits until what was accepted is worked: while it becomes less, and for w.patience
+// when it does not. A short run does not wait for tasks whose workers were killed.
+func (w *world) awaitWorked(ctx context.Context, pool *pgxpool.Pool, killed []string) {
+	began := time.Now()
+	fewest, since := math.MaxInt, began
+	for ; ctx.Err() == nil && time.Since(since) < w.patience && time.Since(began) < longestPatience; pause(ctx, probeEvery) {
+		var open, abandoned int
+		err := pool.QueryRow(ctx, `SELECT count(*), count(*) FILTER (WHERE abandoned) FROM (`+openOnes+`) x`, killed).Scan(&open, &abandoned)
+		if err != nil {
+			continue
+		}
+		if w.patience < taskLease {
+			open -= abandoned
+		}
+		if open < fewest {
+			fewest, since = open, time.Now()
+		}
+		if open == 0 {
+			break
+		}
+	}
+	w.say("the rest was worked for %.1f s", time.Since(began).Seconds())
+}
+
+// endedByThemselves are the runs of queues that have failed, timed out or ended, which none of the
+// troubles brings about.
+func (w *world) endedByThemselves(ctx context.Context) (n int, err error) {
+	list, err := w.client.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
+		Query: `ExecutionStatus IN ("Failed", "TimedOut", "Completed")`,
+	})
+	for _, run := range list.GetExecutions() {
+		w.say("%s ended by itself: %s", run.GetExecution().GetWorkflowId(), run.GetStatus())
+		n++
+	}
+	return n, err
+}
+
+// keepEvidence keeps, beside the logs, what tells why something is stuck: its rows, the sessions and
+// locks of PostgreSQL, what daybook says, and what each worker is doing, which ends it.
+func (w *world) keepEvidence(ctx context.Context, pool *pgxpool.Pool) {
+	for name, table := range map[string]string{
+		"jobs": `daybook.jobs WHERE state IN ('pending', 'leased')`, "documents": `daybook.accounting_work_queue WHERE state IN ('pending', 'leased')`,
+		"tasks": `queues.open_task`, "attempts": `daybook.attempt_log`, "sessions": `pg_stat_activity`, "locks": `pg_locks`,
+	} {
+		err := func() error {
+			file, err := os.Create(filepath.Join(w.dir, name+".csv"))
+			if err != nil {
+				return err
+			}
+			defer func() { _ = file.Close() }()
+			return pool.AcquireFunc(ctx, func(c *pgxpool.Conn) error {
+				_, err := c.Conn().PgConn().CopyTo(ctx, file, `COPY (SELECT clock_timestamp() AS read_at, * FROM `+table+`) TO STDOUT CSV HEADER`)
+				return err
+			})
+		}()
+		if err != nil {
+			w.say("%s could not be kept: %v", name, err)
+		}
+	}
+	doctor := exec.CommandContext(ctx, w.daybook, "doctor")
+	doctor.Env = w.environment()
+	out, _ := doctor.CombinedOutput() // it fails when it has found something
+	if err := os.WriteFile(filepath.Join(w.dir, "doctor.txt"), out, 0o600); err != nil {
+		w.say("what daybook doctor says could not be kept: %v", err)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, p := range w.workers {
+		if !p.Ended() {
+			_ = syscall.Kill(p.PID, syscall.SIGQUIT) // Go writes what each goroutine does, and ends
+		}
+	}
+	for _, p := range w.workers {
+		select {
+		case <-p.Done:
+		case <-time.After(5 * time.Second):
+		}
+	}
 }
 
 func firstFinding(out string) string {

@@ -38,6 +38,8 @@ const (
 	enqueueLimit = 4 * time.Second
 	// organizations is how many have documents and jobs.
 	organizations = 5
+	// taskLease is the lease of a task: what a killed worker held is worked again when it has ended.
+	taskLease = 5 * time.Minute
 )
 
 // kinds of what is enqueued, by how often.

@@ -57,7 +57,7 @@ func start(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags.BoolVar(&o.async, "async", false, "replicate asynchronously: then a failover may lose what was acknowledged")
 	flags.StringVar(&o.only, "only", "", "only the kinds of trouble whose names begin with one of these `names`, separated by commas")
 	flags.IntVar(&o.rate, "rate", 30, "how much is enqueued a second")
-	flags.DurationVar(&o.patience, "patience", 0, "how long what was enqueued may take to be done when the trouble is over "+
+	flags.DurationVar(&o.patience, "patience", 0, "for how long the rest may not become less when the trouble is over "+
 		"(default one minute, and six minutes where the trouble lasts five or longer)")
 	flags.BoolVar(&o.keep, "keep", false, "keep the directory with the logs")
 	flags.StringVar(&o.daybook, "daybook", "bin/daybook", "the program")
@@ -73,8 +73,7 @@ func start(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	long := o.lasting >= 5*time.Minute
 	if o.patience == 0 {
 		if o.patience = time.Minute; long {
-			// A task whose worker died is worked again when its lease of five minutes has ended.
-			o.patience = 6 * time.Minute
+			o.patience = taskLease + time.Minute
 		}
 	}
 	switch o.cluster {

@@ -60,10 +60,11 @@ func (w *world) print(f found) {
 	row("done twice", f.twice, "of what is done in the transaction that completes it")
 	row("done and never enqueued", f.unknown, "")
 	row("out of order", f.disordered, "of jobs in a sequence, enqueued further apart than the clocks")
-	row("stuck", f.stuck, "not done %s after the last trouble", w.patience)
+	row("stuck", f.stuck, "nothing more was done for %s when the trouble was over", w.patience)
 	if f.waiting > 0 {
 		row("tasks that wait for a dead worker's lease", f.waiting, "of five minutes; not counted as stuck")
 	}
+	row("workflows that ended by themselves", f.ended, "")
 	row("dead letters", f.dead, "no handler fails by itself")
 	row("charged wrongly", f.chargedWrongly, "attempts that count, although no worker was killed at them")
 	for _, why := range f.wrongly[:min(10, len(f.wrongly))] {

@@ -97,6 +97,7 @@ func (w *world) suffer(ctx context.Context) error {
 		return err
 	}
 	w.say("everything is worked; now things go wrong")
+	w.watching.Go(func() { w.supervise(w.life) })
 	wrong, end := context.WithTimeout(ctx, w.lasting)
 	defer end()
 	var all sync.WaitGroup
@@ -106,7 +107,6 @@ func (w *world) suffer(ctx context.Context) error {
 		}
 	}
 	all.Go(func() { w.troubleCluster(ctx, wrong) })
-	all.Go(func() { w.supervise(wrong) })
 	if w.wanted("snapshot") {
 		all.Go(func() { w.holdSnapshot(wrong) })
 	}
@@ -118,12 +118,8 @@ func (w *world) suffer(ctx context.Context) error {
 	if err := w.mend(ctx); err != nil {
 		return err
 	}
-	// Until work goes on, which the probe notes. A workflow that was cancelled may have taken longer to
-	// end than was waited for: then it has not been started anew.
-	_ = await(ctx, w.patience, "work goes on", func(ctx context.Context) error {
-		if err := w.startWorkflows(ctx); err != nil {
-			return err
-		}
+	// Until work goes on, which the probe notes.
+	_ = await(ctx, w.patience, "work goes on", func(context.Context) error {
 		w.probe.mu.Lock()
 		defer w.probe.mu.Unlock()
 		if len(w.probe.window) > 0 {
@@ -227,12 +223,14 @@ func (w *world) troubleCluster(ctx, wrong context.Context) {
 	}
 }
 
-// supervise starts workers and workflows that have ended.
+// supervise starts workers and workflows that have ended, also when the trouble is over: a workflow
+// that was cancelled may take its time to end.
 func (w *world) supervise(ctx context.Context) {
 	for ; ctx.Err() == nil; pause(ctx, time.Second) {
 		if err := w.replaceEnded(ctx); err != nil {
 			w.say("a worker could not be started: %v", err)
 		}
+		_ = w.startWorkflows(ctx) // Temporal may be unavailable
 	}
 }
 
@@ -384,12 +382,18 @@ func (w *world) cancelWorkflow(ctx context.Context, i int) error {
 	if err := w.client.CancelWorkflow(ctx, workflowID(i), ""); err != nil {
 		return err
 	}
-	// It gives back what it has, and ends.
-	ended, cancel := context.WithTimeout(ctx, 15*time.Second)
+	// It gives back what it has, and ends: also when the time is over.
+	ended, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelLimit)
 	defer cancel()
-	_ = w.client.GetWorkflow(ended, workflowID(i), "").Get(ended, nil) // cancelled, or not in time
+	if _ = w.client.GetWorkflow(ended, workflowID(i), "").Get(ended, nil); ended.Err() != nil {
+		return fmt.Errorf("it has not ended after %s", cancelLimit)
+	}
 	return w.startWorkflowsAgain(ctx)
 }
+
+// cancelLimit is how long a cancelled workflow may take to end while everything goes wrong: what its
+// turns work ends within 20 seconds, and a worker that dies or sleeps has it wait for each.
+const cancelLimit = 2 * time.Minute
 
 // resetWorkflow has a run go on from an earlier decision of its own, as an operator does after a bug.
 func (w *world) resetWorkflow(ctx context.Context, i int) error {

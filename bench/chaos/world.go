@@ -134,7 +134,9 @@ func (w *world) startServers(ctx context.Context) error {
 	if w.cluster == clusterPatroni {
 		w.servers = &patroni{dir: dir, async: w.async, random: random}
 	} else {
-		w.servers = &plain{dir: dir, async: w.async, random: random, clocks: w.clocks(), say: w.say}
+		// Those who are connected to a frozen server wait for it, in a long run for half a minute.
+		frozen := min(30*time.Second, w.lasting/5)
+		w.servers = &plain{dir: dir, async: w.async, random: random, clocks: w.clocks(), frozen: frozen, say: w.say}
 	}
 	started := make(chan error, 1)
 	go func() {

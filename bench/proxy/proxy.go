@@ -80,12 +80,19 @@ func (p *Proxy) Cut() error {
 
 // Aim has new connections lead to another target, and ends the others.
 func (p *Proxy) Aim(target string) {
+	p.Lead(target)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.target = target
 	for c := range p.conns {
 		c.close()
 	}
+}
+
+// Lead has new connections lead to another target, as a changed name does. The others stay.
+func (p *Proxy) Lead(target string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.target = target
 }
 
 // Reset ends all connections by a reset, as a firewall does, and returns how many there were.

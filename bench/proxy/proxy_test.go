@@ -104,6 +104,18 @@ func TestAimedElsewhere(t *testing.T) {
 	require.NoError(t, p.Cut())
 }
 
+func TestLeadElsewhere(t *testing.T) {
+	t.Parallel()
+	p, err := proxy.New(context.Background(), echo(t, 'a'))
+	require.NoError(t, err)
+	conn := dialled(t, p)
+	answers(t, conn, 'a')
+	p.Lead(echo(t, 'b'))
+	answers(t, conn, 'a') // it stays
+	answers(t, dialled(t, p), 'b')
+	require.NoError(t, p.Cut())
+}
+
 func TestReset(t *testing.T) {
 	t.Parallel()
 	p, err := proxy.New(context.Background(), echo(t, 'a'))

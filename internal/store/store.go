@@ -47,6 +47,8 @@ type base struct {
 	observe func([]Change)
 	// spare is held while leases are renewed on a connection that is not the pool's.
 	spare sync.Mutex
+	// silent: the last renewal on the pool had no answer in its time.
+	silent atomic.Bool
 }
 
 // Store runs the worker's statements on a pool.
