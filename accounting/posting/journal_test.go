@@ -21,8 +21,10 @@ func TestJournalPostsWhatItSays(t *testing.T) {
 			OrgID: "acme", ID: "j", Type: models.DocumentJournal, Direction: models.DirectionOut, Currency: "EUR",
 			IssueDate: day, ValueDate: &value,
 			Content: models.Content{Journal: &models.Journal{Reason: "opening", By: "clerk", Entries: []models.JournalEntry{
-				{Account: "1200", Amount: 500}, {Account: "9000", Amount: -500},
-				{Account: "1200", Amount: -7, Currency: "USD"}, {Account: "9000", Amount: 7, Currency: "USD"},
+				{Account: "1200", Amount: 500},
+				{Account: "9000", Amount: -500},
+				{Account: "1200", Amount: -7, Currency: "USD"},
+				{Account: "9000", Amount: 7, Currency: "USD"},
 			}}},
 		}
 		if change != nil {

@@ -50,15 +50,18 @@ decimal-mark ,
 		IssueDate: models.NewDate(2026, time.January, 1),
 		Content: models.Content{Number: "J-1", Source: "hledger", Journal: &models.Journal{
 			Reason: "opening balances", By: "clerk", Entries: []models.JournalEntry{
-				{Account: "1200", Amount: 123450}, {Account: "17:10", Amount: -20000, Note: "until 2030"},
+				{Account: "1200", Amount: 123450},
+				{Account: "17:10", Amount: -20000, Note: "until 2030"},
 				{Account: "9000", Amount: -103450},
 			},
 		}},
 	}, got[0].doc)
 	require.NoError(t, got[1].err)
 	assert.Equal(t, []models.JournalEntry{
-		{Account: "1200", Amount: -1050}, {Account: "1210", Amount: 1100, Currency: "USD"},
-		{Account: "9100", Amount: 1050}, {Account: "9100", Amount: -1100, Currency: "USD"},
+		{Account: "1200", Amount: -1050},
+		{Account: "1210", Amount: 1100, Currency: "USD"},
+		{Account: "9100", Amount: 1050},
+		{Account: "9100", Amount: -1100, Currency: "USD"},
 	}, got[1].doc.Content.Journal.Entries)
 }
 
