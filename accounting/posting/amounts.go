@@ -181,6 +181,7 @@ func conventional(doc *models.Document) (fields []string, read bool) {
 		// Nothing is payable where the lines come to nothing, such as work that a discount makes free.
 		free := len(c.Lines)+len(c.Taxes) > 0 && gross(c).sign() == 0 && c.Total == 0
 		return []string{"content.payable", "content.prepaid"}, c.Payable != 0 || c.Prepaid != 0 || free
+	case models.DocumentJournal:
 	}
 	return nil, c.StatesAmount()
 }

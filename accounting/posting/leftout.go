@@ -139,7 +139,7 @@ func ofPrices(t models.DocumentType) bool {
 	case models.DocumentInvoice, models.DocumentCreditNote, models.DocumentPayment, models.DocumentRefund,
 		models.DocumentPayout:
 		return true
-	case models.DocumentDelivery:
+	case models.DocumentDelivery, models.DocumentJournal:
 	}
 	return false
 }

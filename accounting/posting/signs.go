@@ -25,7 +25,7 @@ func signs(doc *models.Document) *Error {
 		return oneSign(doc)
 	case models.DocumentInvoice:
 		return oneSign(doc)
-	case models.DocumentDelivery:
+	case models.DocumentDelivery, models.DocumentJournal:
 	}
 	return nil
 }

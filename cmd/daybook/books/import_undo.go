@@ -99,7 +99,7 @@ func importUndoCommand(a *cli.App) *cobra.Command {
 				"removed": done.Removed, "reversed": done.Reversed, "restored": done.Restored, "kept": len(done.Kept),
 			})
 			return a.EmitDone(err, done.Import.ID == 0, answers.UndoneOf(&done.Import, done.Removed, done.Reversed, done.Restored,
-				done.Kept, "", o.DryRun), func(w io.Writer) error { return printUndone(a, w, &done, o.DryRun, err) })
+				done.Kept, "", o.DryRun), func(w io.Writer) error { return printUndone(a, w, &done, o.DryRun, err != nil) })
 		},
 	}
 	command.Flags().StringVar(&o.OrgID, "org", "", "refuse an import that is another organization's")
@@ -110,7 +110,7 @@ func importUndoCommand(a *cli.App) *cobra.Command {
 // keptShown is how many documents that were kept an undo lists.
 const keptShown = 20
 
-func printUndone(a *cli.App, w io.Writer, u *books.Undone, dry bool, ended error) error {
+func printUndone(a *cli.App, w io.Writer, u *books.Undone, dry, interrupted bool) error {
 	for n, d := range u.Kept {
 		if n == keptShown {
 			if _, err := fmt.Fprintf(w, "kept  %s more: --json lists them\n",
@@ -134,7 +134,7 @@ func printUndone(a *cli.App, w io.Writer, u *books.Undone, dry bool, ended error
 	}
 	undone := u.Removed + u.Reversed + u.Restored
 	switch {
-	case ended != nil:
+	case interrupted:
 	case dry && undone > 0:
 		a.Say("Next: `daybook import undo %d` does it.", u.Import.ID)
 	case dry:

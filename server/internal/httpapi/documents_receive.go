@@ -83,6 +83,7 @@ func (s *server) receiveDocument(ctx context.Context, in *receiveDocumentInput) 
 			return nil
 		case ledgerdb.PutInserted:
 			out.Status = http.StatusCreated
+		case ledgerdb.PutChanged:
 		}
 		r, err := queue.EnqueueAccountingJob(ctx, tx, queue.AccountingJob{OrgID: org, DocumentID: d.ID, Version: puts[0].Version})
 		out.Body.JobID = r.JobID
