@@ -106,6 +106,13 @@ type needing struct {
 	pool *pgxpool.Pool
 }
 
+// Handling has a timeout that no busy machine reaches.
+func (n needing) Handling(jobType string) (Handling, bool) {
+	h, ok := n.work.Handling(jobType)
+	h.Timeout = time.Minute
+	return h, ok
+}
+
 func (n needing) Work(ctx context.Context, _ store.Job, running *Running) Attempt {
 	conn, err := n.pool.Acquire(ctx)
 	if err != nil {
