@@ -1,6 +1,7 @@
 package console_test
 
 import (
+	"fmt"
 	"html"
 	"maps"
 	"net/http"
@@ -100,17 +101,16 @@ func TestMendTheRuleAndSeeItComeBack(t *testing.T) {
 func TestVersionsOfRules(t *testing.T) {
 	t.Parallel()
 	s := books(t, tokens.ScopeOperate)
+	source := rulesWith(t, "ruleset: sample", "ruleset: second")
 	status, body := s.post("/console/rules/apply",
-		url.Values{
-			"org": {"acme"}, "base": {"1"}, "store": {"only"},
-			"source": {rulesWith(t, "ruleset: sample", "ruleset: second")},
-		})
+		url.Values{"org": {"acme"}, "base": {"1"}, "store": {"only"}, "source": {source}})
 	require.Equal(t, http.StatusOK, status)
 	sees(t, body, "Version 2 is stored. It is not active.", "second")
 	assert.Less(t, strings.Index(body, ">2<"), strings.Index(body, ">1<"), "the newest first")
 
+	before, _, _ := strings.Cut(source, "- id: sale\n")
 	sees(t, s.see("/console/rules/2?org=acme&rule=sale"), "Rule set version 2", "ruleset: second",
-		`Rule <code>sale</code> begins in <a href="#L49">`, "stored")
+		fmt.Sprintf(`Rule <code>sale</code> begins in <a href="#L%d">`, strings.Count(before, "\n")+1), "stored")
 	body = s.see("/console/rules/2/preview?org=acme")
 	sees(t, body, "Activate version 2")
 	status, body = s.post("/console/rules/activate", url.Values{"org": {"acme"}, "base": {"1"}, "version": {"2"}})
