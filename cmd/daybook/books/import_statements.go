@@ -51,21 +51,10 @@ func importStatementsCommand(a *cli.App, format statementFormat) *cobra.Command 
 			if err != nil {
 				return err
 			}
-			db, err := a.Open(c.Context(), ImportWriters+1)
-			if err != nil {
-				return err
-			}
-			defer db.Close()
-			bar := a.NewProgress("importing", sources.Size())
-			bar.Percent = true
-			sources.OnRead = func(n int) { bar.Add(int64(n)) }
-			i := NewImporter(db.Pool, func() {})
-			options.apply(a, i, format.use, args...)
-			err = i.Run(c.Context(), func(ctx context.Context, put func(ImportItem) error) error {
-				return format.feed(ctx, sources, org, i, put)
-			})
-			bar.End()
-			return showImport(a, i.Result, err)
+			return importSources(c.Context(), a, options, format.use, args, sources,
+				func(ctx context.Context, r io.Reader, name string, i *Importer, put func(ImportItem) error) error {
+					return feedStatements(ctx, format.read(r), name, org, i, put)
+				})
 		},
 	}
 	options.add(a, command)
@@ -73,39 +62,29 @@ func importStatementsCommand(a *cli.App, format statementFormat) *cobra.Command 
 	return command
 }
 
-// feed reads the files and hands over the movements of their statements.
-func (f statementFormat) feed(ctx context.Context, sources *importer.Sources, org string, i *Importer,
+// feedStatements hands over the movements of a file's statements.
+func feedStatements(ctx context.Context, movements iter.Seq2[importer.Movement, error], name, org string, i *Importer,
 	put func(ImportItem) error,
 ) error {
-	for source, err := range sources.All(ctx) {
-		if err != nil && ctx.Err() == nil {
-			i.fail(source.Name, err)
-			continue
+	for m, err := range movements {
+		place := name
+		if m.Place != "" {
+			place += ": " + m.Place
 		}
-		if err != nil {
-			return err
+		if err == nil {
+			m.Document.OrgID = org
+			err = importer.Validate(m.Document)
 		}
-		for m, err := range f.read(source.Reader) {
-			place := source.Name
-			if m.Place != "" {
-				place += ": " + m.Place
-			}
-			switch {
-			case ctx.Err() != nil:
-				return ctx.Err()
-			case errors.Is(err, importer.ErrNotBookable):
-				i.skip(place, err)
-			case err != nil:
-				i.fail(place, err)
-			default:
-				m.Document.OrgID = org
-				if err = importer.Validate(m.Document); err != nil {
-					i.fail(place, err)
-					continue
-				}
-				if err := put(ImportItem{Source: place, Document: m.Document, File: place}); err != nil {
-					return err
-				}
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case errors.Is(err, importer.ErrNotBookable):
+			i.skip(place, err)
+		case err != nil:
+			i.fail(place, err)
+		default:
+			if err := put(ImportItem{Source: place, Document: m.Document, File: place}); err != nil {
+				return err
 			}
 		}
 	}
