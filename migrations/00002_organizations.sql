@@ -100,9 +100,15 @@ CREATE TABLE daybook.accounts (
     type       daybook.account_type NOT NULL,
     currencies text[] NOT NULL DEFAULT '{}',
     created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    role       text NOT NULL DEFAULT ''
+        CHECK (role IN ('', 'receivable', 'payable', 'advance', 'cash', 'tax', 'suspense', 'rounding', 'exchange')),
+    section    text NOT NULL DEFAULT '' CHECK (octet_length(section) <= 255),
     PRIMARY KEY (org_id, code)
 );
 COMMENT ON COLUMN daybook.accounts.currencies IS 'The currencies that may be posted to the account; empty: all';
+COMMENT ON COLUMN daybook.accounts.role IS
+    'What the account is for beyond its type: receivable, payable and advance have open items, cash is money at hand, tax is in the VAT summary, suspense, rounding and exchange are looked at when a month is closed; empty: none of these';
+COMMENT ON COLUMN daybook.accounts.section IS 'The heading in statements under which the account stands; empty: that of its type alone';
 
 -- Workers cache an organization's chart and periods under its config_version. This trigger raises
 -- it, so that accounts and periods may be changed by SQL too.

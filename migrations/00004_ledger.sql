@@ -75,8 +75,11 @@ CREATE TABLE daybook.entries (
     currency      text NOT NULL CHECK (length(currency) = 3),
     rule_line_id  text NOT NULL DEFAULT '',
     document_line integer,
+    dimensions    jsonb CHECK (jsonb_typeof(dimensions) = 'object' AND dimensions <> '{}'),
     PRIMARY KEY (impact_id, line_no)
 );
+COMMENT ON COLUMN daybook.entries.dimensions IS
+    'What statements can be split by, such as {"cost_centre": "sales"}: a text for each key; null: nothing';
 COMMENT ON COLUMN daybook.entries.amount_minor IS 'In minor units of the currency (cents, whole yen)';
 -- Balances, and the ledger of an account.
 CREATE INDEX entries_account ON daybook.entries (org_id, account_code, currency);

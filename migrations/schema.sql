@@ -7228,12 +7228,24 @@ CREATE TABLE daybook.accounts (
     type daybook.account_type NOT NULL,
     currencies text[] DEFAULT '{}'::text[] NOT NULL,
     created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
-    CONSTRAINT accounts_code_check CHECK (((code <> ''::text) AND (octet_length(code) <= 64)))
+    role text DEFAULT ''::text NOT NULL,
+    section text DEFAULT ''::text NOT NULL,
+    CONSTRAINT accounts_code_check CHECK (((code <> ''::text) AND (octet_length(code) <= 64))),
+    CONSTRAINT accounts_role_check CHECK ((role = ANY (ARRAY[''::text, 'receivable'::text, 'payable'::text, 'advance'::text, 'cash'::text, 'tax'::text, 'suspense'::text, 'rounding'::text, 'exchange'::text]))),
+    CONSTRAINT accounts_section_check CHECK ((octet_length(section) <= 255))
 );
 
 -- Name: COLUMN accounts.currencies; Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON COLUMN daybook.accounts.currencies IS 'The currencies that may be posted to the account; empty: all';
+
+-- Name: COLUMN accounts.role; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.accounts.role IS 'What the account is for beyond its type: receivable, payable and advance have open items, cash is money at hand, tax is in the VAT summary, suspense, rounding and exchange are looked at when a month is closed; empty: none of these';
+
+-- Name: COLUMN accounts.section; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.accounts.section IS 'The heading in statements under which the account stands; empty: that of its type alone';
 
 -- Name: actions; Type: TABLE; Schema: daybook; Owner: -
 
@@ -7760,14 +7772,20 @@ CREATE TABLE daybook.entries (
     currency text NOT NULL,
     rule_line_id text DEFAULT ''::text NOT NULL,
     document_line integer,
+    dimensions jsonb,
     CONSTRAINT entries_amount_minor_check CHECK ((amount_minor > 0)),
     CONSTRAINT entries_currency_check CHECK ((length(currency) = 3)),
+    CONSTRAINT entries_dimensions_check CHECK (((jsonb_typeof(dimensions) = 'object'::text) AND (dimensions <> '{}'::jsonb))),
     CONSTRAINT entries_line_no_check CHECK ((line_no > 0))
 );
 
 -- Name: COLUMN entries.amount_minor; Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON COLUMN daybook.entries.amount_minor IS 'In minor units of the currency (cents, whole yen)';
+
+-- Name: COLUMN entries.dimensions; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.entries.dimensions IS 'What statements can be split by, such as {"cost_centre": "sales"}: a text for each key; null: nothing';
 
 -- Name: erasures; Type: TABLE; Schema: daybook; Owner: -
 

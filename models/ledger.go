@@ -104,6 +104,8 @@ type Entry struct {
 	// DocumentLine is the position, from 1, in the document's list that the rule line ran over; nil:
 	// it ran over none.
 	DocumentLine *int `gorm:"column:document_line" json:"document_line,omitempty"`
+	// Dimensions are what statements can be split by, such as a cost centre; nil: nothing.
+	Dimensions map[string]string `gorm:"column:dimensions;serializer:json" json:"dimensions,omitempty"`
 }
 
 // TableName implements GORM's Tabler.
@@ -120,6 +122,37 @@ const (
 	AccountExpense   AccountType = "expense"
 )
 
+// AccountRole is what an account is for beyond its type. Open items, the VAT summary, the list of
+// what to do before a month is closed and the statement of cash find their accounts by it.
+type AccountRole string
+
+const (
+	// RoleReceivable, RolePayable and RoleAdvance: what the organization is owed, owes, and what was
+	// paid or received in advance. These accounts have open items.
+	RoleReceivable AccountRole = "receivable"
+	RolePayable    AccountRole = "payable"
+	RoleAdvance    AccountRole = "advance"
+	// RoleCash: money at hand, at a bank or on its way.
+	RoleCash AccountRole = "cash"
+	// RoleTax: tax that is owed, or that is deducted.
+	RoleTax AccountRole = "tax"
+	// RoleSuspense: what has no place yet. It should be empty when a month is closed.
+	RoleSuspense AccountRole = "suspense"
+	// RoleRounding: differences of rounding.
+	RoleRounding AccountRole = "rounding"
+	// RoleExchange: where the sides of a conversion meet, and differences of exchange.
+	RoleExchange AccountRole = "exchange"
+)
+
+// AccountRoles are all of them.
+var AccountRoles = []AccountRole{
+	RoleReceivable, RolePayable, RoleAdvance, RoleCash, RoleTax, RoleSuspense, RoleRounding, RoleExchange,
+}
+
+// NoRoleOrSection takes an account's role or section away (books.PutAccounts), which an empty one
+// leaves as it is.
+const NoRoleOrSection = "none"
+
 // Account is one row of daybook.accounts: an organization's chart of accounts.
 type Account struct {
 	OrgID     string      `gorm:"column:org_id;primaryKey" json:"org_id"`
@@ -129,6 +162,11 @@ type Account struct {
 	CreatedAt time.Time   `gorm:"column:created_at" json:"created_at"`
 	// Currencies are those that may be posted to the account; none: all.
 	Currencies Currencies `gorm:"column:currencies" json:"currencies,omitempty"`
+	// Role is what the account is for beyond its type; empty: nothing further.
+	Role AccountRole `gorm:"column:role" json:"role,omitempty"`
+	// Section is the heading in statements under which the account stands, such as "Current assets";
+	// empty: that of its type alone.
+	Section string `gorm:"column:section" json:"section,omitempty"`
 }
 
 // TableName implements GORM's Tabler.

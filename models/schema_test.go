@@ -105,6 +105,8 @@ var kinds = map[reflect.Type][]string{
 	reflect.TypeFor[[]models.JobEdit]():     {"jsonb"},
 	reflect.TypeFor[models.Outcome]():       {"daybook.attempt_outcome"},
 	reflect.TypeFor[models.AccountType]():   {"daybook.account_type"},
+	reflect.TypeFor[models.AccountRole]():   {"text"},
+	reflect.TypeFor[map[string]string]():    {"jsonb"},
 	reflect.TypeFor[models.Side]():          {"daybook.entry_side"},
 	reflect.TypeFor[models.JobState]():      {"daybook.job_state"},
 	reflect.TypeFor[models.ImpactKind]():    {"daybook.impact_kind"},
@@ -118,7 +120,7 @@ var kinds = map[reflect.Type][]string{
 // otherwise are the columns whose Go type does not say whether they may be null: slices of bytes
 // that never are, and what the attempts of one kind of job have and those of the other do not.
 var otherwise = map[string]bool{
-	"jobs.payload": false, "jobs.edits": true,
+	"jobs.payload": false, "jobs.edits": true, "entries.dimensions": true,
 	"attempt_log.document_id": true, "attempt_log.version": true,
 }
 

@@ -21,8 +21,11 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// maxCodeBytes is the longest code of an account.
-const maxCodeBytes = 64
+// The longest code of an account, and the longest section.
+const (
+	maxCodeBytes    = 64
+	maxSectionBytes = 255
+)
 
 // AccountsOptions say how accounts become part of an organization's chart.
 type AccountsOptions struct {
@@ -45,8 +48,9 @@ type MovedBalance struct {
 	Currency string `json:"currency"`
 }
 
-// PutAccounts adds accounts to an organization's chart, or changes their names, types and
-// currencies; accounts that are not named stay. Their OrgID is not looked at. Jobs that had failed
+// PutAccounts adds accounts to an organization's chart, or changes their names, types, currencies,
+// roles and sections; accounts that are not named stay. An empty role or section stays as it is, and
+// models.NoRoleOrSection takes it away. Their OrgID is not looked at. Jobs that had failed
 // for an unknown account are pending again. The same accounts again change nothing.
 //
 // Errors: ErrInvalid, ErrOrganizationNotFound, ErrAccountInUse.
@@ -124,6 +128,11 @@ func wrongAccount(a *models.Account) string {
 		return fmt.Sprintf("the code must have 1 to %d bytes", maxCodeBytes)
 	case !slices.Contains(accountTypes, a.Type):
 		return fmt.Sprintf("the type is %q: want %s", a.Type, phrase.Or(accountTypes))
+	case a.Role != "" && a.Role != models.NoRoleOrSection && !slices.Contains(models.AccountRoles, a.Role):
+		return fmt.Sprintf("the role is %q: want %s; empty leaves it as it is, %s takes it away", a.Role,
+			phrase.Or(models.AccountRoles), models.NoRoleOrSection)
+	case len(a.Section) > maxSectionBytes:
+		return fmt.Sprintf("the section must have at most %d bytes", maxSectionBytes)
 	}
 	for _, currency := range a.Currencies {
 		if err := models.CheckCurrency(currency, models.Date{}); err != nil {
@@ -133,13 +142,14 @@ func wrongAccount(a *models.Account) string {
 	return ""
 }
 
-// accountColumns are the columns of a chart; the last one may be missing.
-var accountColumns = []string{"code", "name", "type", "currencies"}
+// accountColumns are the columns of a chart, in any order; the first three are required.
+var accountColumns = []string{"code", "name", "type", "currencies", "role", "section"}
 
-// ParseAccounts reads a chart of accounts from CSV whose first line is code,name,type or
-// code,name,type,currencies. A type is asset, liability, equity, income or expense; currencies are
-// those that may be posted to the account, separated by spaces, an empty field: all. The error of a
-// line that is wrong names it.
+// ParseAccounts reads a chart of accounts from CSV whose first line names its columns: code, name
+// and type, and optionally currencies, role and section. A type is asset, liability, equity, income
+// or expense; currencies are those that may be posted to the account, separated by spaces, an empty
+// field: all. Roles are models.AccountRoles, a section is a heading in statements; PutAccounts says
+// what an empty one means. The error of a line that is wrong names it.
 //
 // Errors: ErrInvalid.
 func ParseAccounts(data []byte) ([]models.Account, error) {
@@ -154,8 +164,9 @@ func ParseAccounts(data []byte) ([]models.Account, error) {
 	}
 	// Each line must have as many fields as the first.
 	head, err := reader.Read()
-	if err != nil || (!slices.Equal(head, accountColumns[:3]) && !slices.Equal(head, accountColumns)) {
-		return nil, store.Refuse(ErrInvalid, "the first line must be code,name,type or code,name,type,currencies", "")
+	if err != nil || !isChartHead(head) {
+		return nil, store.Refuse(ErrInvalid,
+			"the first line must name the columns code, name and type, and may name currencies, role and section", "")
 	}
 	var accounts []models.Account
 	for {
@@ -167,10 +178,7 @@ func ParseAccounts(data []byte) ([]models.Account, error) {
 			return nil, store.Refuse(ErrInvalid, err.Error(), "")
 		}
 		line, _ := reader.FieldPos(0)
-		account := models.Account{Code: row[0], Name: row[1], Type: models.AccountType(row[2])}
-		if len(row) == len(accountColumns) {
-			account.Currencies = strings.Fields(row[3])
-		}
+		account := accountOf(head, row)
 		if wrong := wrongAccount(&account); wrong != "" {
 			return nil, store.Refuse(ErrInvalid, fmt.Sprintf("line %d: %s", line, wrong), "")
 		}
@@ -180,4 +188,35 @@ func ParseAccounts(data []byte) ([]models.Account, error) {
 		return nil, store.Refuse(ErrInvalid, "there is no account in it", "")
 	}
 	return accounts, nil
+}
+
+// isChartHead says whether the columns are those of a chart, each once.
+func isChartHead(head []string) bool {
+	for i, column := range head {
+		if !slices.Contains(accountColumns, column) || slices.Contains(head[:i], column) {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(accountColumns[:3], func(c string) bool { return !slices.Contains(head, c) })
+}
+
+// accountOf reads one line of a chart.
+func accountOf(head, row []string) (a models.Account) {
+	for i, column := range head {
+		switch value := row[i]; column {
+		case "code":
+			a.Code = value
+		case "name":
+			a.Name = value
+		case "type":
+			a.Type = models.AccountType(value)
+		case "currencies":
+			a.Currencies = strings.Fields(value)
+		case "role":
+			a.Role = models.AccountRole(strings.TrimSpace(value))
+		case "section":
+			a.Section = strings.TrimSpace(value)
+		}
+	}
+	return a
 }

@@ -148,7 +148,7 @@ func TestAccountsImportNamesTheLine(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	for input, want := range map[string]string{
-		"number,name\n": "the first line must be code,name,type",
+		"number,name\n": "the first line must name the columns code, name and type",
 		"code,name,type\n1000,Bank,asset\n1,Cash,bag": "line 3: the type is \"bag\"",
 		"code,name,type\n,Bank,asset\n":               "line 2: the code",
 		"code,name,type\n":                            "there is no account",

@@ -26,10 +26,12 @@ func accountsImportCommand(a *cli.App) *cobra.Command {
 	var changeTypes bool
 	command := &cobra.Command{
 		Use:   "import FILE|- --org ORG…|--all-orgs",
-		Short: "Add accounts from a CSV file with the columns code, name, type and, optionally, currencies",
-		Long: "Adds accounts from a CSV file whose first line is code,name,type, or changes their names and types. A type is asset,\n" +
-			"liability, equity, income or expense. A fourth column, currencies, holds the currencies that may be posted to the\n" +
-			"account, separated by spaces; an empty one: all. Jobs that had failed for an unknown account are pending again.\n" +
+		Short: "Add accounts from a CSV file with the columns code, name, type and, optionally, currencies, role, section",
+		Long: "Adds accounts from a CSV file whose first line names its columns, or changes them: code, name and type, which is\n" +
+			"asset, liability, equity, income or expense. Further columns: currencies, which may be posted to the account,\n" +
+			"separated by spaces, an empty one: all; role, which is receivable, payable, advance, cash, tax, suspense, rounding or\n" +
+			"exchange; section, its heading in statements. An empty role or section stays as it is, none takes it away.\n" +
+			"Jobs that had failed for an unknown account are pending again.\n" +
 			"The type of an account with entries is only changed with --change-types: its balance moves to another part of\n" +
 			"statements and exports, of closed periods as well.",
 		Args: cobra.ExactArgs(1),
@@ -110,9 +112,10 @@ func accountsListCommand(a *cli.App) *cobra.Command {
 				return err
 			}
 			return a.Emit(map[string]any{"accounts": accounts}, func(w io.Writer) error {
-				t := cli.NewTable("CODE", "TYPE", "CURRENCIES", "NAME")
+				t := cli.NewTable("CODE", "TYPE", "ROLE", "CURRENCIES", "SECTION", "NAME")
 				for _, account := range accounts {
-					t.Add(account.Code, string(account.Type), strings.Join(account.Currencies, " "), account.Name)
+					t.Add(account.Code, string(account.Type), string(account.Role), strings.Join(account.Currencies, " "),
+						account.Section, account.Name)
 				}
 				return a.Print(w, t)
 			})

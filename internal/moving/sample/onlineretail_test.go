@@ -36,7 +36,7 @@ func TestOnlineRetailChart(t *testing.T) {
 	for _, a := range sample.OnlineRetailChart() {
 		assert.Contains(t, used, a.Code, "the chart has an account that no rule posts to")
 	}
-	assert.Contains(t, string(sample.OnlineRetailChartCSV()), "code,name,type\n")
+	assert.Contains(t, string(sample.OnlineRetailChartCSV()), "code,name,type,role,section\n")
 }
 
 // TestOnlineRetail imports and posts every document of the data set, and compares each balance with

@@ -37,7 +37,9 @@ func parseChart(source []byte) []models.Account {
 	}
 	accounts := make([]models.Account, 0, len(rows))
 	for _, row := range rows[1:] { // the first names the columns
-		accounts = append(accounts, models.Account{Code: row[0], Name: row[1], Type: models.AccountType(row[2])})
+		accounts = append(accounts, models.Account{
+			Code: row[0], Name: row[1], Type: models.AccountType(row[2]), Role: models.AccountRole(row[3]), Section: row[4],
+		})
 	}
 	return accounts
 }

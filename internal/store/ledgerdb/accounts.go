@@ -42,10 +42,11 @@ func AccountCodes(ctx context.Context, q store.Querier, org string) ([]string, e
 
 // Accounts reads an organization's chart of accounts in the order of the codes.
 func Accounts(ctx context.Context, q store.Querier, org string) ([]models.Account, error) {
-	const stmt = `SELECT code, name, type, created_at, currencies FROM daybook.accounts WHERE org_id = $1 ORDER BY code`
+	const stmt = `
+SELECT code, name, type, created_at, currencies, role, section FROM daybook.accounts WHERE org_id = $1 ORDER BY code`
 	accounts, err := store.Collect(ctx, q, func(row pgx.CollectableRow) (models.Account, error) {
 		a := models.Account{OrgID: org}
-		err := row.Scan(&a.Code, &a.Name, &a.Type, &a.CreatedAt, (*[]string)(&a.Currencies))
+		err := row.Scan(&a.Code, &a.Name, &a.Type, &a.CreatedAt, (*[]string)(&a.Currencies), &a.Role, &a.Section)
 		return a, err
 	}, stmt, org)
 	if accounts == nil {
@@ -64,18 +65,23 @@ type Activated struct {
 	Returned int
 }
 
-// PutAccounts adds accounts to an organization's chart, or changes their names and types, and
-// returns the jobs that had failed for an unknown account to pending. allow is asked before the
+// PutAccounts adds accounts to an organization's chart, or changes them, and returns the jobs that had failed for an unknown account to pending. allow is asked before the
 // types of accounts with entries are changed; its error refuses the change. nil allows it.
 func PutAccounts(ctx context.Context, tx pgx.Tx, org string, accounts []models.Account,
 	allow func([]Retyped) error,
 ) (Activated, error) {
 	const put = `
-INSERT INTO daybook.accounts AS a (org_id, code, name, type, currencies)
-SELECT @org, code, name, type, currencies::text[]
-  FROM unnest(@codes::text[], @names::text[], @types::daybook.account_type[], @currencies::text[]) AS n (code, name, type, currencies)
-ON CONFLICT (org_id, code) DO UPDATE SET name = excluded.name, type = excluded.type, currencies = excluded.currencies
- WHERE (a.name, a.type, a.currencies) IS DISTINCT FROM (excluded.name, excluded.type, excluded.currencies)`
+INSERT INTO daybook.accounts AS a (org_id, code, name, type, currencies, role, section)
+SELECT @org, n.code, n.name, n.type, n.currencies::text[],
+       CASE n.role WHEN '' THEN coalesce(was.role, '') WHEN 'none' THEN '' ELSE n.role END,
+       CASE n.section WHEN '' THEN coalesce(was.section, '') WHEN 'none' THEN '' ELSE n.section END
+  FROM unnest(@codes::text[], @names::text[], @types::daybook.account_type[], @currencies::text[], @roles::text[], @sections::text[])
+       AS n (code, name, type, currencies, role, section)
+  LEFT JOIN daybook.accounts was ON was.org_id = @org AND was.code = n.code
+ON CONFLICT (org_id, code) DO UPDATE
+   SET name = excluded.name, type = excluded.type, currencies = excluded.currencies, role = excluded.role, section = excluded.section
+ WHERE (a.name, a.type, a.currencies, a.role, a.section)
+       IS DISTINCT FROM (excluded.name, excluded.type, excluded.currencies, excluded.role, excluded.section)`
 
 	if err := store.PutOrganization(ctx, tx, org, ""); err != nil {
 		return Activated{}, err
@@ -85,6 +91,7 @@ ON CONFLICT (org_id, code) DO UPDATE SET name = excluded.name, type = excluded.t
 	}
 	n := len(accounts)
 	codes, names, types, currencies := make([]string, n), make([]string, n), make([]string, n), make([]string, n)
+	roles, sections := make([]string, n), make([]string, n)
 	seen := make(map[string]bool, n)
 	for i, a := range accounts {
 		if seen[a.Code] {
@@ -92,6 +99,7 @@ ON CONFLICT (org_id, code) DO UPDATE SET name = excluded.name, type = excluded.t
 		}
 		seen[a.Code] = true
 		codes[i], names[i], types[i] = a.Code, a.Name, string(a.Type)
+		roles[i], sections[i] = string(a.Role), a.Section
 		currencies[i] = "{" + strings.Join(a.Currencies, ",") + "}"
 	}
 	if allow != nil {
@@ -104,7 +112,10 @@ ON CONFLICT (org_id, code) DO UPDATE SET name = excluded.name, type = excluded.t
 		}
 	}
 	tag, err := tx.Exec(ctx, put,
-		store.Args{"org": org, "codes": codes, "names": names, "types": types, "currencies": currencies})
+		store.Args{
+			"org": org, "codes": codes, "names": names, "types": types, "currencies": currencies,
+			"roles": roles, "sections": sections,
+		})
 	if err != nil {
 		return Activated{}, store.Wrap("write accounts", err)
 	}

@@ -12,7 +12,10 @@ var menuOrder = []struct {
 }{
 	{"", []string{"Overview"}},
 	{"Work", []string{"Jobs", "Accounting", "Tasks", "Dead letters"}},
-	{"Ledger", []string{"Documents", "Entries", "Trial balance", "Accounts", "Rules", "Periods"}},
+	{"Ledger", []string{
+		"Documents", "Open items", "Entries", "Journal", "Trial balance", "Statements", "VAT", "Accounts", "Rates", "Rules",
+		"Periods", "Imports",
+	}},
 	{"Operate", []string{"Workers", "Queues", "Organizations", "Schedules", "Actions", "Tokens"}},
 }
 
