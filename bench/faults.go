@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/daybook-dev/daybook/bench/report"
@@ -83,8 +84,11 @@ func p99(target report.Target) faultRow { return faultRow{figureP99, "p99", "ms"
 // faultPhases are all of them, those of shared transactions behind the others.
 func (b *bench) faultPhases() []faultPhase {
 	all := b.usualPhases()
+	if b.smoke { // make chaos, which runs beside it, breaks all the rest
+		all = slices.DeleteFunc(all, func(p faultPhase) bool { return !p.killed })
+	}
 	for _, p := range all {
-		if !p.andShared || b.smoke && !p.killed {
+		if !p.andShared {
 			continue
 		}
 		p.name, p.shared, p.alone = p.name+", shared transactions", true, true

@@ -19,7 +19,7 @@ type phaseFigures struct {
 func (b *bench) faultSides(p faultPhase) []loadedQueue {
 	queues := []loadedQueue{daybookLoaded(b.lasting(60*time.Second, 5*time.Second))}
 	queues[0].shared = p.shared
-	if b.alone || p.alone || b.smoke && !p.killed {
+	if b.alone || p.alone || b.smoke && p.andShared {
 		return queues
 	}
 	// River's usual settings leave a dead worker's jobs for an hour: nothing is gained by waiting for
