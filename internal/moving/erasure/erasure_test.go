@@ -93,6 +93,13 @@ SELECT id, $1, 'doc-' || $2, 1, 1, 'retried', 'UNBALANCED', 'MARK-' || $2, '2026
 VALUES ('cli', 'jobs.cancel', 'operator', $1, '', jsonb_build_object('link', '[customer=MARK-' || $2 || ']'), 'done'),
        ('cli', 'accounting.retry', 'operator', $1, $1 || ' doc-' || $2, jsonb_build_object('note', 'MARK-' || $2), 'done')`, org, who)
 	require.NoError(t, err)
+	// The document as it was before an import changed it.
+	_, err = pool.Exec(t.Context(), `
+WITH import AS (INSERT INTO daybook.imports (org_id, format, files, actor) VALUES ($1, 'ndjson', '', 'operator') RETURNING id)
+INSERT INTO daybook.import_documents (import_id, document_id, created, version, former)
+SELECT id, 'doc-' || $2, false, 1, jsonb_build_object('content', jsonb_build_object('counterparty', 'MARK-' || $2)) FROM import`,
+		org, who)
+	require.NoError(t, err)
 }
 
 // found are the tables of both schemas that hold a text, with how many rows: every row of every
@@ -191,7 +198,7 @@ func TestEraseALink(t *testing.T) {
 	// The link is no document: that is erased by its own id.
 	assert.Equal(t, []string{
 		"daybook.accounting_work_queue: 1", "daybook.actions: 1", "daybook.attempt_log: 1",
-		"daybook.documents: 1", "daybook.job_links: 6",
+		"daybook.documents: 1", "daybook.import_documents: 1", "daybook.job_links: 6",
 	}, count("ada"))
 	document := store.EraseScope{OrgID: "org_1", Kind: "document", ID: "doc-ada"}
 	_, err = erasure.Erase(t.Context(), db.Pool, document, erasure.Options{Actor: "operator", Archive: a})
@@ -214,6 +221,7 @@ func TestEraseAnOrganization(t *testing.T) {
 	_, err := db.Pool.Exec(t.Context(),
 		`INSERT INTO daybook.webhook_deliveries (job_id, attempt, url, ok, duration_ms, org_id) VALUES ('gone', 1, 'https://example.com/MARK-one', true, 1, 'org_1');
 INSERT INTO daybook.api_tokens (org_id, name, scopes, hash) VALUES ('org_1', 'MARK-one', '{read}', sha256('x'));
+INSERT INTO daybook.imports (org_id, format, files, actor) VALUES ('org_1', 'ubl', 'MARK-one.xml', 'operator');
 INSERT INTO daybook.bulk_operations (org_id, action, states, patch, actor)
 VALUES ('org_1', 'edit', '{failed}', '[{"op": "add", "path": "/name", "value": "MARK-one"}]', 'MARK-one')`)
 	require.NoError(t, err)
