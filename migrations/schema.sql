@@ -1546,6 +1546,15 @@ CREATE FUNCTION daybook.count_organization_starts(org_id text, began integer) RE
     RETURNING (1 - r.starts) * (SELECT o.rate_seconds / o.rate FROM daybook.organizations o WHERE o.id = $1)
 $_$;
 
+-- Name: day_of(text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.day_of(day text) RETURNS date
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    AS $_$
+    SELECT CASE WHEN day ~ '^(19|2\d)\d\d-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])$'
+                THEN make_date(left(day, 4)::integer, substr(day, 6, 2)::integer, 1) + right(day, 2)::integer - 1 END
+$_$;
+
 -- Name: debounce_job(text, text, jsonb, jsonb, integer, integer, jsonb, text, text); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.debounce_job(org_id text, type text, payload jsonb, debounce jsonb, priority integer DEFAULT NULL::integer, max_attempts integer DEFAULT NULL::integer, links jsonb DEFAULT NULL::jsonb, queue text DEFAULT NULL::text, limit_key text DEFAULT NULL::text, OUT job_id text, OUT duplicate boolean, OUT result text) RETURNS record
@@ -3166,6 +3175,84 @@ CREATE FUNCTION daybook.is_waiting(job daybook.jobs) RETURNS boolean
            AND (job.sequence IS NOT NULL OR EXISTS (SELECT FROM daybook.job_waits w WHERE w.job_id = job.id AND num_nulls(w.ended_as) = 1))
 $$;
 
+-- Name: items_of_document(text, text, date); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.items_of_document(org_id text, of_document text, until date DEFAULT NULL::date) RETURNS TABLE(document_id text, account_code text, currency text, role text, type text, direction text, number text, counterparty text, issue_date date, due_date date, amount numeric, open_amount numeric, group_id bigint)
+    LANGUAGE sql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $_$
+    SELECT * FROM daybook.items_until($1, $3, (
+        SELECT coalesce(array_agg(g.document_id), ARRAY[$2])
+          FROM daybook.reconciled r JOIN daybook.reconciled g ON g.org_id = r.org_id AND g.group_id = r.group_id
+         WHERE r.org_id = $1 AND r.document_id = $2), true)
+$_$;
+
+-- Name: FUNCTION items_of_document(org_id text, of_document text, until date); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.items_of_document(org_id text, of_document text, until date) IS 'The items of a document and of those in its group, also those of which nothing is open';
+
+-- Name: items_until(text, date, text[], boolean); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.items_until(org_id text, until date, documents text[], closed boolean) RETURNS TABLE(document_id text, account_code text, currency text, role text, type text, direction text, number text, counterparty text, issue_date date, due_date date, amount numeric, open_amount numeric, group_id bigint)
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $_$
+DECLARE
+    sources text := CASE WHEN documents IS NULL
+        THEN 'daybook.accounts a
+              JOIN daybook.entries e ON e.org_id = a.org_id AND e.account_code = a.code
+              JOIN daybook.impacts i ON i.id = e.impact_id'
+        ELSE 'unnest($3) AS k (id)
+              CROSS JOIN LATERAL (SELECT * FROM daybook.impacts x WHERE x.org_id = $1 AND x.document_id = k.id OFFSET 0) i
+              JOIN daybook.entries e ON e.impact_id = i.id
+              JOIN daybook.accounts a ON a.org_id = $1 AND a.code = e.account_code' END;
+BEGIN
+    RETURN QUERY EXECUTE $stmt$
+WITH items AS MATERIALIZED (
+    SELECT i.document_id, e.account_code, e.currency, min(a.role) AS role, max(i.document_date) AS day,
+           sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END) AS amount
+      FROM $stmt$ || sources || $stmt$
+     WHERE a.org_id = $1 AND a.role IN ('receivable', 'payable', 'advance') AND i.posting_date <= $2
+     GROUP BY i.document_id, e.account_code, e.currency
+    HAVING sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END) <> 0
+), linked AS (
+    SELECT i.*, r.group_id FROM items i LEFT JOIN daybook.reconciled r ON r.org_id = $1 AND r.document_id = i.document_id
+), unequal AS (
+    SELECT l.group_id, l.account_code, l.currency FROM linked l
+     WHERE l.group_id IS NOT NULL
+     GROUP BY l.group_id, l.account_code, l.currency
+    HAVING $4 OR sum(l.amount) <> 0
+), shared AS (
+    SELECT l.*, sum(greatest(l.amount, 0)) OVER whole AS debits, sum(greatest(-l.amount, 0)) OVER whole AS credits,
+           coalesce(sum(abs(l.amount)) OVER (PARTITION BY l.group_id, l.account_code, l.currency, sign(l.amount)
+               ORDER BY l.day, l.document_id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS older
+      FROM linked l JOIN unequal u USING (group_id, account_code, currency)
+    WINDOW whole AS (PARTITION BY l.group_id, l.account_code, l.currency)
+), opened AS (
+    SELECT s.document_id, s.account_code, s.currency, s.role, s.day, s.amount, s.group_id,
+           CASE WHEN s.amount > 0 THEN s.amount - greatest(0, least(s.amount, s.credits - s.older))
+                ELSE s.amount + greatest(0, least(-s.amount, s.debits - s.older)) END AS open_amount
+      FROM shared s
+     UNION ALL
+    SELECT l.document_id, l.account_code, l.currency, l.role, l.day, l.amount, NULL, l.amount FROM linked l WHERE l.group_id IS NULL
+)
+SELECT o.document_id, o.account_code, o.currency, o.role, coalesce(d.type, ''), coalesce(d.direction, ''), coalesce(d.content ->> 'number', ''),
+       coalesce(d.content ->> 'counterparty',
+           CASE WHEN o.group_id IS NOT NULL THEN
+               (SELECT min(x.content ->> 'counterparty') FROM daybook.reconciled r JOIN daybook.documents x ON x.org_id = r.org_id AND x.id = r.document_id
+                 WHERE r.org_id = $1 AND r.group_id = o.group_id) END, ''),
+       coalesce(d.issue_date, o.day), daybook.day_of(d.content ->> 'due_date'), o.amount, o.open_amount, o.group_id
+  FROM opened o
+  LEFT JOIN daybook.documents d ON d.org_id = $1 AND d.id = o.document_id
+ WHERE $4 OR o.open_amount <> 0
+$stmt$ USING org_id, coalesce(until, date 'infinity'), documents, closed;
+END
+$_$;
+
+-- Name: FUNCTION items_until(org_id text, until date, documents text[], closed boolean); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.items_until(org_id text, until date, documents text[], closed boolean) IS 'The items until a day (null: all) of an organization, or of some documents, and what is open of each: debits less credits, in minor units';
+
 -- Name: job_code_is_reserved(text); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.job_code_is_reserved(code text) RETURNS boolean
@@ -3675,6 +3762,7 @@ CREATE FUNCTION daybook.lock_class(name text) RETURNS integer
         WHEN 'fleets'               THEN 1684109681
         WHEN 'workers'              THEN 1684109682
         WHEN 'job limits'           THEN 1684109683
+        WHEN 'reconciliations'      THEN 1684109684
     END
 $$;
 
@@ -4079,6 +4167,19 @@ $$;
 
 COMMENT ON FUNCTION daybook.notification_stats(p_org_id text, p_time_zone text, OUT pending bigint, OUT processing bigint, OUT completed bigint, OUT failed bigint, OUT todays_sent bigint) IS 'Counts jobs of the types email, sms and notification, of an organization or of all (null): pending also those that are to be tried again, failed the dead letters, todays_sent those completed since midnight in the time zone';
 
+-- Name: open_items(text, date); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.open_items(org_id text, until date DEFAULT NULL::date) RETURNS TABLE(document_id text, account_code text, currency text, role text, type text, direction text, number text, counterparty text, issue_date date, due_date date, amount numeric, open_amount numeric, group_id bigint)
+    LANGUAGE sql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    SELECT * FROM daybook.items_until(open_items.org_id, open_items.until, NULL, false)
+$$;
+
+-- Name: FUNCTION open_items(org_id text, until date); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.open_items(org_id text, until date) IS 'What is open on a day (null: of all that is posted) of each document on accounts of receivables, payables and advances: debits less credits, in minor units';
+
 -- Name: open_twin(daybook.jobs); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.open_twin(job daybook.jobs) RETURNS text
@@ -4476,6 +4577,48 @@ $$;
 -- Name: FUNCTION reclaim_claimed_jobs(); Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON FUNCTION daybook.reclaim_claimed_jobs() IS 'Ends claims by SQL that were not renewed for 30 seconds: their jobs are due again, or dead letters after their last attempt. claim_jobs calls it';
+
+-- Name: reconcile(text, text[], text, text, text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.reconcile(org_id text, documents text[], reason text DEFAULT ''::text, matched_by text DEFAULT 'hand'::text, actor text DEFAULT SESSION_USER) RETURNS bigint
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    _org   CONSTANT text := reconcile.org_id;
+    ids    text[];
+    groups bigint[];
+    target bigint;
+    bad    text;
+BEGIN
+    ids := ARRAY(SELECT DISTINCT u.id FROM unnest(documents) AS u (id) WHERE u.id IS NOT NULL ORDER BY u.id);
+    IF cardinality(ids) < 2 OR reconcile.reason IS NULL OR octet_length(reconcile.reason) > 1000 OR coalesce(reconcile.actor, '') = '' THEN
+        RAISE EXCEPTION 'a group takes two documents at least, a reason of at most 1000 bytes, and who puts them together' USING ERRCODE = 'DB010';
+    END IF;
+    PERFORM pg_advisory_xact_lock(daybook.lock_class('reconciliations'), hashtext(_org));
+    SELECT u.id INTO bad FROM unnest(ids) AS u (id)
+     WHERE NOT EXISTS (SELECT FROM daybook.impacts i JOIN daybook.entries e ON e.impact_id = i.id
+                         JOIN daybook.accounts a ON a.org_id = _org AND a.code = e.account_code AND a.role IN ('receivable', 'payable', 'advance')
+                        WHERE i.org_id = _org AND i.document_id = u.id)
+     LIMIT 1;
+    IF FOUND THEN
+        RAISE EXCEPTION 'document % of organization % has nothing on an account with open items', bad, _org
+            USING ERRCODE = 'DB010', HINT = 'wait until it is posted; accounts have open items by their role: receivable, payable or advance';
+    END IF;
+    groups := ARRAY(SELECT DISTINCT r.group_id FROM daybook.reconciled r WHERE r.org_id = _org AND r.document_id = ANY (ids) ORDER BY 1);
+    target := coalesce(groups[1], nextval('daybook.reconciled_group_seq'));
+    UPDATE daybook.reconciled r SET group_id = target WHERE r.org_id = _org AND r.group_id = ANY (groups[2:]);
+    INSERT INTO daybook.reconciled AS r (org_id, document_id, group_id, matched_by, reason, actor)
+    SELECT _org, u.id, target, reconcile.matched_by, reconcile.reason, reconcile.actor FROM unnest(ids) AS u (id)
+        ON CONFLICT ON CONSTRAINT reconciled_pkey DO NOTHING;
+    RETURN target;
+END
+$$;
+
+-- Name: FUNCTION reconcile(org_id text, documents text[], reason text, matched_by text, actor text); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.reconcile(org_id text, documents text[], reason text, matched_by text, actor text) IS 'Puts documents, and the groups that they are in, into one group, and returns its number';
 
 -- Name: refuse_change(); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -5570,6 +5713,39 @@ $$;
 -- Name: FUNCTION undo_import(import_id bigint, after text, most integer, actor text); Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON FUNCTION daybook.undo_import(import_id bigint, after text, most integer, actor text) IS 'Takes back the next documents of an import. result: removed, reversed (by a worker), restored, or kept (code says why). Call it until it returns fewer than most';
+
+-- Name: unreconcile(text, text[], bigint); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.unreconcile(org_id text, documents text[] DEFAULT NULL::text[], group_id bigint DEFAULT NULL::bigint) RETURNS SETOF text
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    _org   CONSTANT text := unreconcile.org_id;
+    groups bigint[];
+BEGIN
+    IF (unreconcile.documents IS NULL) = (unreconcile.group_id IS NULL) THEN
+        RAISE EXCEPTION 'give either documents or a group' USING ERRCODE = 'DB010';
+    END IF;
+    PERFORM pg_advisory_xact_lock(daybook.lock_class('reconciliations'), hashtext(_org));
+    groups := ARRAY(SELECT DISTINCT r.group_id FROM daybook.reconciled r
+                     WHERE r.org_id = _org AND (r.document_id = ANY (unreconcile.documents) OR r.group_id = unreconcile.group_id));
+    RETURN QUERY
+    DELETE FROM daybook.reconciled r
+     WHERE r.org_id = _org AND r.group_id = ANY (groups) AND (r.group_id = unreconcile.group_id OR r.document_id = ANY (unreconcile.documents))
+    RETURNING r.document_id;
+    RETURN QUERY
+    DELETE FROM daybook.reconciled r
+     WHERE r.org_id = _org
+       AND r.group_id IN (SELECT x.group_id FROM daybook.reconciled x WHERE x.org_id = _org AND x.group_id = ANY (groups) GROUP BY x.group_id HAVING count(*) = 1)
+    RETURNING r.document_id;
+END
+$$;
+
+-- Name: FUNCTION unreconcile(org_id text, documents text[], group_id bigint); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.unreconcile(org_id text, documents text[], group_id bigint) IS 'Takes documents out of their groups, or dissolves a group, and returns the documents that are in none any more';
 
 -- Name: use_configuration(text); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -8546,6 +8722,47 @@ WITH (fillfactor='20', autovacuum_vacuum_threshold='1000', autovacuum_vacuum_sca
 
 COMMENT ON TABLE daybook.queue_rates IS 'How many attempts could begin at a time, of each queue with a rate that was leased from';
 
+-- Name: reconciled; Type: TABLE; Schema: daybook; Owner: -
+
+CREATE TABLE daybook.reconciled (
+    org_id text NOT NULL COLLATE pg_catalog."C",
+    document_id text NOT NULL COLLATE pg_catalog."C",
+    group_id bigint NOT NULL,
+    matched_by text NOT NULL,
+    reason text DEFAULT ''::text NOT NULL,
+    actor text NOT NULL,
+    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT reconciled_document_id_check CHECK (((document_id <> ''::text) AND (octet_length(document_id) <= 255))),
+    CONSTRAINT reconciled_matched_by_check CHECK ((matched_by = ANY (ARRAY['hand'::text, 'reference'::text, 'number'::text, 'amount'::text]))),
+    CONSTRAINT reconciled_org_id_check CHECK (((org_id <> ''::text) AND (octet_length(org_id) <= 255))),
+    CONSTRAINT reconciled_reason_check CHECK ((octet_length(reason) <= 1000))
+);
+
+-- Name: TABLE reconciled; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON TABLE daybook.reconciled IS 'The documents that are in a group: an invoice with its payments, credit notes, refunds and deposits';
+
+-- Name: COLUMN reconciled.matched_by; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.reconciled.matched_by IS 'hand: a person; reference: a document refers to another; number: a payment names a document''s number, and the amount is equal; amount: the counterparty and the amount are equal';
+
+-- Name: COLUMN reconciled.actor; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.reconciled.actor IS 'Who put the document into the group';
+
+-- Name: reconciled_group_seq; Type: SEQUENCE; Schema: daybook; Owner: -
+
+CREATE SEQUENCE daybook.reconciled_group_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1;
+
+-- Name: reconciled_group_seq; Type: SEQUENCE OWNED BY; Schema: daybook; Owner: -
+
+ALTER SEQUENCE daybook.reconciled_group_seq OWNED BY daybook.reconciled.group_id;
+
 -- Name: rule_sets; Type: TABLE; Schema: daybook; Owner: -
 
 CREATE TABLE daybook.rule_sets (
@@ -9130,6 +9347,11 @@ ALTER TABLE ONLY daybook.queue_rates
 ALTER TABLE ONLY daybook.queues
     ADD CONSTRAINT queues_pkey PRIMARY KEY (name);
 
+-- Name: reconciled reconciled_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.reconciled
+    ADD CONSTRAINT reconciled_pkey PRIMARY KEY (org_id, document_id);
+
 -- Name: rule_sets rule_sets_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
 
 ALTER TABLE ONLY daybook.rule_sets
@@ -9382,6 +9604,10 @@ CREATE INDEX organizations_own ON daybook.organizations USING btree (id) WHERE (
 -- Name: organizations_paused; Type: INDEX; Schema: daybook; Owner: -
 
 CREATE INDEX organizations_paused ON daybook.organizations USING btree (id) WHERE (paused_at IS NOT NULL);
+
+-- Name: reconciled_group; Type: INDEX; Schema: daybook; Owner: -
+
+CREATE INDEX reconciled_group ON daybook.reconciled USING btree (org_id, group_id);
 
 -- Name: webhook_deliveries_org_id; Type: INDEX; Schema: daybook; Owner: -
 

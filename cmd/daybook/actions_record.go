@@ -35,6 +35,8 @@ var recordedCommands = map[string]string{
 	"jobs resume":            "jobs.resume",
 	"jobs retry":             "jobs.retry",
 	"leases release":         "leases.release",
+	"open-items reconcile":   "open-items.reconcile",
+	"open-items unreconcile": "open-items.unreconcile",
 	"organizations cap":      "organizations.cap",
 	"organizations hooks":    "organizations.hooks",
 	"organizations pause":    "organizations.pause",

@@ -1,0 +1,213 @@
+-- Chapter 32: open items: what each document has on accounts of receivables, payables and advances,
+-- which documents belong together, and what is open of them.
+--
+-- SQLSTATEs: DB010 the request is invalid.
+
+-- +goose Up
+-- +goose StatementBegin
+
+-- Which documents belong together. What a group comes to is computed from the entries, on any day.
+CREATE TABLE daybook.reconciled (
+    org_id      text COLLATE "C" NOT NULL CHECK (org_id <> '' AND octet_length(org_id) <= 255),
+    document_id text COLLATE "C" NOT NULL CHECK (document_id <> '' AND octet_length(document_id) <= 255),
+    group_id    bigint NOT NULL,
+    matched_by  text NOT NULL CHECK (matched_by IN ('hand', 'reference', 'number', 'amount')),
+    reason      text NOT NULL DEFAULT '' CHECK (octet_length(reason) <= 1000),
+    actor       text NOT NULL,
+    created_at  timestamptz NOT NULL DEFAULT clock_timestamp(),
+    PRIMARY KEY (org_id, document_id)
+);
+CREATE INDEX reconciled_group ON daybook.reconciled (org_id, group_id);
+CREATE SEQUENCE daybook.reconciled_group_seq OWNED BY daybook.reconciled.group_id;
+COMMENT ON TABLE daybook.reconciled IS
+    'The documents that are in a group: an invoice with its payments, credit notes, refunds and deposits';
+COMMENT ON COLUMN daybook.reconciled.matched_by IS
+    'hand: a person; reference: a document refers to another; number: a payment names a document''s number, and the amount is equal; amount: the counterparty and the amount are equal';
+COMMENT ON COLUMN daybook.reconciled.actor IS 'Who put the document into the group';
+
+-- A text YYYY-MM-DD as a date; null: it is none. It never fails: content is written by applications.
+CREATE FUNCTION daybook.day_of(day text) RETURNS date
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+AS $$
+    SELECT CASE WHEN day ~ '^(19|2\d)\d\d-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])$'
+                THEN make_date(left(day, 4)::integer, substr(day, 6, 2)::integer, 1) + right(day, 2)::integer - 1 END
+$$;
+
+-- The items of an organization, or of some documents alone, by what was posted until a day (null:
+-- all), with what is open of each. In a group, credits pay debits, the oldest first. closed: those
+-- of which nothing is open as well.
+--
+-- The text of the statement is put together, so that it is planned for the organization, and for
+-- all documents or for some.
+CREATE FUNCTION daybook.items_until(org_id text, until date, documents text[], closed boolean)
+    RETURNS TABLE (
+        document_id text, account_code text, currency text, role text, type text, direction text, number text, counterparty text,
+        issue_date date, due_date date, amount numeric, open_amount numeric, group_id bigint
+    )
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
+AS $body$
+DECLARE
+    sources text := CASE WHEN documents IS NULL
+        THEN 'daybook.accounts a
+              JOIN daybook.entries e ON e.org_id = a.org_id AND e.account_code = a.code
+              JOIN daybook.impacts i ON i.id = e.impact_id'
+        ELSE 'unnest($3) AS k (id)
+              CROSS JOIN LATERAL (SELECT * FROM daybook.impacts x WHERE x.org_id = $1 AND x.document_id = k.id OFFSET 0) i
+              JOIN daybook.entries e ON e.impact_id = i.id
+              JOIN daybook.accounts a ON a.org_id = $1 AND a.code = e.account_code' END;
+BEGIN
+    RETURN QUERY EXECUTE $stmt$
+WITH items AS MATERIALIZED (
+    SELECT i.document_id, e.account_code, e.currency, min(a.role) AS role, max(i.document_date) AS day,
+           sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END) AS amount
+      FROM $stmt$ || sources || $stmt$
+     WHERE a.org_id = $1 AND a.role IN ('receivable', 'payable', 'advance') AND i.posting_date <= $2
+     GROUP BY i.document_id, e.account_code, e.currency
+    HAVING sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END) <> 0
+), linked AS (
+    SELECT i.*, r.group_id FROM items i LEFT JOIN daybook.reconciled r ON r.org_id = $1 AND r.document_id = i.document_id
+), unequal AS (
+    SELECT l.group_id, l.account_code, l.currency FROM linked l
+     WHERE l.group_id IS NOT NULL
+     GROUP BY l.group_id, l.account_code, l.currency
+    HAVING $4 OR sum(l.amount) <> 0
+), shared AS (
+    SELECT l.*, sum(greatest(l.amount, 0)) OVER whole AS debits, sum(greatest(-l.amount, 0)) OVER whole AS credits,
+           coalesce(sum(abs(l.amount)) OVER (PARTITION BY l.group_id, l.account_code, l.currency, sign(l.amount)
+               ORDER BY l.day, l.document_id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS older
+      FROM linked l JOIN unequal u USING (group_id, account_code, currency)
+    WINDOW whole AS (PARTITION BY l.group_id, l.account_code, l.currency)
+), opened AS (
+    SELECT s.document_id, s.account_code, s.currency, s.role, s.day, s.amount, s.group_id,
+           CASE WHEN s.amount > 0 THEN s.amount - greatest(0, least(s.amount, s.credits - s.older))
+                ELSE s.amount + greatest(0, least(-s.amount, s.debits - s.older)) END AS open_amount
+      FROM shared s
+     UNION ALL
+    SELECT l.document_id, l.account_code, l.currency, l.role, l.day, l.amount, NULL, l.amount FROM linked l WHERE l.group_id IS NULL
+)
+SELECT o.document_id, o.account_code, o.currency, o.role, coalesce(d.type, ''), coalesce(d.direction, ''), coalesce(d.content ->> 'number', ''),
+       coalesce(d.content ->> 'counterparty',
+           CASE WHEN o.group_id IS NOT NULL THEN
+               (SELECT min(x.content ->> 'counterparty') FROM daybook.reconciled r JOIN daybook.documents x ON x.org_id = r.org_id AND x.id = r.document_id
+                 WHERE r.org_id = $1 AND r.group_id = o.group_id) END, ''),
+       coalesce(d.issue_date, o.day), daybook.day_of(d.content ->> 'due_date'), o.amount, o.open_amount, o.group_id
+  FROM opened o
+  LEFT JOIN daybook.documents d ON d.org_id = $1 AND d.id = o.document_id
+ WHERE $4 OR o.open_amount <> 0
+$stmt$ USING org_id, coalesce(until, date 'infinity'), documents, closed;
+END
+$body$;
+COMMENT ON FUNCTION daybook.items_until IS
+    'The items until a day (null: all) of an organization, or of some documents, and what is open of each: debits less credits, in minor units';
+
+-- What is open on a day: of each document, account and currency, by what was posted until then
+-- (null: all). The open amounts add up to the accounts' balances on that day.
+CREATE FUNCTION daybook.open_items(org_id text, until date DEFAULT NULL)
+    RETURNS TABLE (
+        document_id text, account_code text, currency text, role text, type text, direction text, number text, counterparty text,
+        issue_date date, due_date date, amount numeric, open_amount numeric, group_id bigint
+    )
+    LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT * FROM daybook.items_until(open_items.org_id, open_items.until, NULL, false)
+$$;
+COMMENT ON FUNCTION daybook.open_items IS
+    'What is open on a day (null: of all that is posted) of each document on accounts of receivables, payables and advances: debits less credits, in minor units';
+
+-- The items of a document and of those in its group, also those of which nothing is open.
+CREATE FUNCTION daybook.items_of_document(org_id text, of_document text, until date DEFAULT NULL)
+    RETURNS TABLE (
+        document_id text, account_code text, currency text, role text, type text, direction text, number text, counterparty text,
+        issue_date date, due_date date, amount numeric, open_amount numeric, group_id bigint
+    )
+    LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT * FROM daybook.items_until($1, $3, (
+        SELECT coalesce(array_agg(g.document_id), ARRAY[$2])
+          FROM daybook.reconciled r JOIN daybook.reconciled g ON g.org_id = r.org_id AND g.group_id = r.group_id
+         WHERE r.org_id = $1 AND r.document_id = $2), true)
+$$;
+COMMENT ON FUNCTION daybook.items_of_document IS 'The items of a document and of those in its group, also those of which nothing is open';
+
+-- Puts documents into one group, and returns its number. The groups that they were in become one
+-- group, with all their documents. Each must have something posted, now or before, on an account
+-- with open items.
+CREATE FUNCTION daybook.reconcile(
+    org_id     text,
+    documents  text[],
+    reason     text DEFAULT '',
+    matched_by text DEFAULT 'hand',
+    actor      text DEFAULT session_user
+) RETURNS bigint
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+    _org   CONSTANT text := reconcile.org_id;
+    ids    text[];
+    groups bigint[];
+    target bigint;
+    bad    text;
+BEGIN
+    ids := ARRAY(SELECT DISTINCT u.id FROM unnest(documents) AS u (id) WHERE u.id IS NOT NULL ORDER BY u.id);
+    IF cardinality(ids) < 2 OR reconcile.reason IS NULL OR octet_length(reconcile.reason) > 1000 OR coalesce(reconcile.actor, '') = '' THEN
+        RAISE EXCEPTION 'a group takes two documents at least, a reason of at most 1000 bytes, and who puts them together' USING ERRCODE = 'DB010';
+    END IF;
+    PERFORM pg_advisory_xact_lock(daybook.lock_class('reconciliations'), hashtext(_org));
+    SELECT u.id INTO bad FROM unnest(ids) AS u (id)
+     WHERE NOT EXISTS (SELECT FROM daybook.impacts i JOIN daybook.entries e ON e.impact_id = i.id
+                         JOIN daybook.accounts a ON a.org_id = _org AND a.code = e.account_code AND a.role IN ('receivable', 'payable', 'advance')
+                        WHERE i.org_id = _org AND i.document_id = u.id)
+     LIMIT 1;
+    IF FOUND THEN
+        RAISE EXCEPTION 'document % of organization % has nothing on an account with open items', bad, _org
+            USING ERRCODE = 'DB010', HINT = 'wait until it is posted; accounts have open items by their role: receivable, payable or advance';
+    END IF;
+    groups := ARRAY(SELECT DISTINCT r.group_id FROM daybook.reconciled r WHERE r.org_id = _org AND r.document_id = ANY (ids) ORDER BY 1);
+    target := coalesce(groups[1], nextval('daybook.reconciled_group_seq'));
+    UPDATE daybook.reconciled r SET group_id = target WHERE r.org_id = _org AND r.group_id = ANY (groups[2:]);
+    INSERT INTO daybook.reconciled AS r (org_id, document_id, group_id, matched_by, reason, actor)
+    SELECT _org, u.id, target, reconcile.matched_by, reconcile.reason, reconcile.actor FROM unnest(ids) AS u (id)
+        ON CONFLICT ON CONSTRAINT reconciled_pkey DO NOTHING;
+    RETURN target;
+END
+$$;
+COMMENT ON FUNCTION daybook.reconcile IS
+    'Puts documents, and the groups that they are in, into one group, and returns its number';
+
+-- Takes documents out of their groups, or dissolves a group, and returns the documents that are in
+-- none any more. One that would be alone in its group leaves it, too.
+CREATE FUNCTION daybook.unreconcile(org_id text, documents text[] DEFAULT NULL, group_id bigint DEFAULT NULL) RETURNS SETOF text
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+    _org   CONSTANT text := unreconcile.org_id;
+    groups bigint[];
+BEGIN
+    IF (unreconcile.documents IS NULL) = (unreconcile.group_id IS NULL) THEN
+        RAISE EXCEPTION 'give either documents or a group' USING ERRCODE = 'DB010';
+    END IF;
+    PERFORM pg_advisory_xact_lock(daybook.lock_class('reconciliations'), hashtext(_org));
+    groups := ARRAY(SELECT DISTINCT r.group_id FROM daybook.reconciled r
+                     WHERE r.org_id = _org AND (r.document_id = ANY (unreconcile.documents) OR r.group_id = unreconcile.group_id));
+    RETURN QUERY
+    DELETE FROM daybook.reconciled r
+     WHERE r.org_id = _org AND r.group_id = ANY (groups) AND (r.group_id = unreconcile.group_id OR r.document_id = ANY (unreconcile.documents))
+    RETURNING r.document_id;
+    RETURN QUERY
+    DELETE FROM daybook.reconciled r
+     WHERE r.org_id = _org
+       AND r.group_id IN (SELECT x.group_id FROM daybook.reconciled x WHERE x.org_id = _org AND x.group_id = ANY (groups) GROUP BY x.group_id HAVING count(*) = 1)
+    RETURNING r.document_id;
+END
+$$;
+COMMENT ON FUNCTION daybook.unreconcile IS
+    'Takes documents out of their groups, or dissolves a group, and returns the documents that are in none any more';
+
+-- +goose StatementEnd
+
+-- +goose Down
+DROP FUNCTION daybook.unreconcile, daybook.reconcile, daybook.items_of_document, daybook.open_items, daybook.items_until;
+DROP TABLE daybook.reconciled;
+DROP FUNCTION daybook.day_of;

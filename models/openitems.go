@@ -1,0 +1,59 @@
+package models
+
+import (
+	"math/big"
+	"time"
+)
+
+// MatchedBy says how documents were found to belong together.
+type MatchedBy string
+
+// The ways.
+const (
+	// MatchedByHand: a person put them together.
+	MatchedByHand MatchedBy = "hand"
+	// MatchedByReference: one refers to the other (Content.RefersTo).
+	MatchedByReference MatchedBy = "reference"
+	// MatchedByNumber: a payment names the number of the other, and the amount is equal.
+	MatchedByNumber MatchedBy = "number"
+	// MatchedByAmount: the counterparty and the amount are equal, and no other item fits.
+	MatchedByAmount MatchedBy = "amount"
+)
+
+// OpenItem is what one document has on one account of receivables, payables or advances, in one
+// currency, on a day. Amounts are debits less credits, in minor units: what a customer owes is
+// positive, what a supplier is owed negative.
+type OpenItem struct {
+	DocumentID string
+	Account    string
+	Currency   string
+	// Role is the account's.
+	Role AccountRole
+	// Type and Direction are empty, and Number and Counterparty too, of a document that an
+	// application keeps in a table of its own. Counterparty is that of its group if it has none
+	// itself.
+	Type         DocumentType
+	Direction    Direction
+	Number       string
+	Counterparty string
+	IssueDate    Date
+	// DueDate is zero for a document that has none.
+	DueDate Date
+	// Amount is what the document has posted on the account, Open what of it is open: in a group,
+	// credits pay debits, the oldest first.
+	Amount *big.Int
+	Open   *big.Int
+	// GroupID is the group that the document is in; 0: none.
+	GroupID int64
+}
+
+// Reconciled is one row of daybook.reconciled: a document that is in a group.
+type Reconciled struct {
+	DocumentID string
+	GroupID    int64
+	MatchedBy  MatchedBy
+	Reason     string
+	// Actor is who put the document into the group.
+	Actor     string
+	CreatedAt time.Time
+}
