@@ -38,6 +38,10 @@ var auditChecks = []store.Check{
 	},
 	{Kind: "posted_after_closing", Rule: "no impact was made in a closed period after its closing", Stmt: auditClosed},
 	{
+		Kind: "closed_sums_differ", Rule: "the sums that are kept of closed days are those of their entries",
+		Stmt: auditClosedSums,
+	},
+	{
 		Kind: "confirmation_of_no_posting",
 		Rule: "a confirmation is of an impact that posts, and of no older version than the impact's",
 		Stmt: auditConfirmations,

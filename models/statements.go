@@ -1,0 +1,104 @@
+package models
+
+import "math/big"
+
+// StatementKind says which statement it is.
+type StatementKind string
+
+// The statements.
+const (
+	StatementBalance StatementKind = "balance"
+	StatementIncome  StatementKind = "income"
+	StatementCash    StatementKind = "cash"
+	StatementVAT     StatementKind = "vat"
+)
+
+// Title is the statement in words.
+func (k StatementKind) Title() string {
+	switch k {
+	case StatementBalance:
+		return "Balance sheet"
+	case StatementIncome:
+		return "Income statement"
+	case StatementCash:
+		return "Statement of cash"
+	case StatementVAT:
+		return "VAT summary"
+	}
+	return string(k)
+}
+
+// StatementLineKind says what a line of a statement is.
+type StatementLineKind string
+
+// The lines.
+const (
+	// LineAccount is one account.
+	LineAccount StatementLineKind = "account"
+	// LineSection is the total of the accounts of a section.
+	LineSection StatementLineKind = "section"
+	// LineTotal is the total of a type, or of liabilities and equity.
+	LineTotal StatementLineKind = "total"
+	// LineResult is income less expense: of the statement's span, or of the year of the balance
+	// sheet.
+	LineResult StatementLineKind = "result"
+	// LineEarlierResult is the income less the expense of earlier years that no year-end close has
+	// moved to equity.
+	LineEarlierResult StatementLineKind = "earlier_result"
+)
+
+// StatementColumn is what the amounts of a column are of.
+type StatementColumn struct {
+	// From and To are the first and the last posting date. A balance sheet has no From; no To is the
+	// end of all that is posted.
+	From, To Date
+	// Value is the value of the dimension that the statement is split by; empty: what has none, or a
+	// statement that is not split.
+	Value string
+	// Total says that the column has what all values come to.
+	Total bool
+}
+
+// StatementLine is a line of a statement in one currency.
+type StatementLine struct {
+	Kind     StatementLineKind
+	Currency string
+	// Type is the account's, or that whose total the line is; empty: of several types.
+	Type    AccountType
+	Section string
+	// Account is the account's code; empty: the line is no account.
+	Account string
+	Name    string
+	// Amounts are in minor units, one for each column, and positive on the side on which the type
+	// grows. They may be greater than 64 bits hold.
+	Amounts []*big.Int
+}
+
+// Statement is a balance sheet or an income statement.
+type Statement struct {
+	Kind  StatementKind
+	OrgID string
+	// By is the dimension whose values are the columns; empty: the columns are spans of days.
+	By string
+	// WhereKey and WhereValue say that only entries with this value of a dimension count.
+	WhereKey, WhereValue string
+	Columns              []StatementColumn
+	// Lines are in the order of their currencies, and of the statement.
+	Lines []StatementLine
+}
+
+// CashLine is an account with the role cash, or the total of a currency (Account is empty), in
+// minor units.
+type CashLine struct {
+	Currency, Account, Name string
+	// Opening is the balance before the first day, In and Out what was posted to both sides since,
+	// Closing the balance after the last day.
+	Opening, In, Out, Closing *big.Int
+}
+
+// CashStatement is the money of an organization over a span of days.
+type CashStatement struct {
+	OrgID    string
+	From, To Date
+	Lines    []CashLine
+}
