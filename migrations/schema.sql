@@ -79,59 +79,6 @@ CREATE TYPE daybook.period_state AS ENUM (
     'closed'
 );
 
--- Name: statement_line; Type: TYPE; Schema: daybook; Owner: -
-
-CREATE TYPE daybook.statement_line AS (
-	place text,
-	kind text,
-	currency text,
-	type text,
-	section text,
-	account_code text,
-	name text,
-	value text,
-	amount numeric
-);
-
--- Name: account_sums(text, date, date, text, text, text); Type: FUNCTION; Schema: daybook; Owner: -
-
-CREATE FUNCTION daybook.account_sums(org_id text, from_day date DEFAULT NULL::date, to_day date DEFAULT NULL::date, by_key text DEFAULT NULL::text, where_key text DEFAULT NULL::text, where_value text DEFAULT NULL::text) RETURNS TABLE(account_code text, currency text, year_end boolean, value text, debit numeric, credit numeric)
-    LANGUAGE sql STABLE
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $$
-    WITH span AS (
-        SELECT coalesce(from_day, '-infinity') AS first_day, coalesce(to_day, 'infinity') AS last_day,
-               by_key IS NULL AND where_key IS NULL AS plain
-    ), kept AS (
-        SELECT k.starts_on, span.plain FROM span
-          JOIN daybook.closed_sum_spans k ON k.starts_on >= span.first_day AND k.ends_on <= span.last_day
-         WHERE k.org_id = account_sums.org_id
-    ), sums AS (
-        SELECT k.account_code, k.currency, k.year_end, NULL::jsonb AS dimensions, k.debit, k.credit
-          FROM kept JOIN daybook.closed_sums k ON k.org_id = account_sums.org_id AND k.starts_on = kept.starts_on
-         UNION ALL
-        -- What has dimensions is moved from the entries that have none.
-        SELECT k.account_code, k.currency, k.year_end, moved.dimensions, moved.sign * k.debit, moved.sign * k.credit
-          FROM kept JOIN daybook.closed_dimension_sums k ON k.org_id = account_sums.org_id AND k.starts_on = kept.starts_on
-         CROSS JOIN LATERAL (VALUES (k.dimensions, 1), (NULL, -1)) AS moved (dimensions, sign)
-         WHERE NOT kept.plain
-         UNION ALL
-        SELECT e.account_code, e.currency, e.year_end, e.dimensions, e.debit, e.credit
-          FROM span CROSS JOIN LATERAL daybook.unkept_spans(account_sums.org_id, span.first_day, span.last_day) u
-         CROSS JOIN LATERAL daybook.entry_sums(account_sums.org_id, u.first_day, u.last_day) e
-    )
-    SELECT s.account_code, s.currency, s.year_end, coalesce(s.dimensions ->> by_key, ''), sum(s.debit), sum(s.credit)
-      FROM sums s
-     WHERE where_key IS NULL OR coalesce(s.dimensions ->> where_key, '') = coalesce(where_value, '')
-     GROUP BY 1, 2, 3, 4
-    -- An account to which only entries were posted that are counted elsewhere.
-    HAVING sum(s.debit) <> 0 OR sum(s.credit) <> 0
-$$;
-
--- Name: FUNCTION account_sums(org_id text, from_day date, to_day date, by_key text, where_key text, where_value text); Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON FUNCTION daybook.account_sums(org_id text, from_day date, to_day date, by_key text, where_key text, where_value text) IS 'What was posted to each account from one day to another, in minor units, also by the values of a dimension; closed days from the sums that are kept';
-
 -- Name: accounting_request_in_doubt(text, text, bigint, integer, timestamp with time zone); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.accounting_request_in_doubt(org_id text, document_id text, version_hint bigint, priority integer, ready_at timestamp with time zone) RETURNS boolean
@@ -139,38 +86,6 @@ CREATE FUNCTION daybook.accounting_request_in_doubt(org_id text, document_id tex
     AS $$
     SELECT (octet_length(org_id) BETWEEN 1 AND 255 AND octet_length(document_id) BETWEEN 1 AND 255 AND version_hint >= 0
             AND (priority IS NULL OR priority BETWEEN 1 AND 3) AND (ready_at IS NULL OR ready_at <= '9999-12-31 23:59:59+00')) IS NOT TRUE
-$$;
-
--- Name: add_statement_totals(text, daybook.statement_line[]); Type: FUNCTION; Schema: daybook; Owner: -
-
-CREATE FUNCTION daybook.add_statement_totals(org_id text, lines daybook.statement_line[]) RETURNS SETOF daybook.statement_line
-    LANGUAGE sql STABLE
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $$
-    WITH chart AS (
-        SELECT a.code, a.type::text, a.section, a.name,
-               min(a.code) OVER (PARTITION BY a.type, a.section) AS section_code
-          FROM daybook.accounts a WHERE a.org_id = add_statement_totals.org_id
-    ), placed AS (
-        SELECT l.kind, l.currency, coalesce(l.type, c.type, 'asset') AS type, coalesce(c.section, l.section, '') AS section, l.account_code,
-               coalesce(c.name, l.name, '') AS name, l.value, l.amount,
-               CASE coalesce(l.type, c.type, 'asset') WHEN 'asset' THEN '1' WHEN 'liability' THEN '2' WHEN 'equity' THEN '3' WHEN 'income' THEN '4' ELSE '5' END AS part,
-               coalesce(c.section_code, CASE WHEN l.kind = 'account' THEN '' ELSE '~' || l.kind END) AS section_code
-          FROM unnest(lines) l LEFT JOIN chart c ON c.code = l.account_code
-    )
-    SELECT p.part || ' ' || p.section_code || E'\x01' || p.account_code, p.kind, p.currency, p.type, p.section, p.account_code, p.name, p.value, p.amount
-      FROM placed p
-     WHERE p.amount <> 0
-     UNION ALL
-    SELECT p.part || ' ' || p.section_code || E'\x02', 'section', p.currency, p.type, p.section, '', 'Total ' || p.section, p.value, sum(p.amount)
-      FROM placed p
-     WHERE p.section <> ''
-     GROUP BY p.part, p.section_code, p.currency, p.type, p.section, p.value
-     UNION ALL
-    SELECT p.part || '~', 'total', p.currency, p.type, '', '',
-           'Total ' || CASE p.type WHEN 'asset' THEN 'assets' WHEN 'liability' THEN 'liabilities' WHEN 'expense' THEN 'expenses' ELSE p.type END, p.value, sum(p.amount)
-      FROM placed p
-     GROUP BY p.part, p.currency, p.type, p.value
 $$;
 
 -- Name: admit_all_limited(text, text, text, integer); Type: FUNCTION; Schema: daybook; Owner: -
@@ -529,48 +444,6 @@ BEGIN
 END
 $$;
 
--- Name: balance_sheet(text, date, text, text, text); Type: FUNCTION; Schema: daybook; Owner: -
-
-CREATE FUNCTION daybook.balance_sheet(org_id text, on_day date DEFAULT NULL::date, by_key text DEFAULT NULL::text, where_key text DEFAULT NULL::text, where_value text DEFAULT NULL::text) RETURNS SETOF daybook.statement_line
-    LANGUAGE sql STABLE
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $$
-    WITH sums AS (
-        SELECT coalesce(a.type::text, 'asset') AS type, s.account_code, s.currency, s.value, sum(s.debit - s.credit) AS amount
-          FROM daybook.account_sums(balance_sheet.org_id, NULL, on_day, by_key, where_key, where_value) s
-          LEFT JOIN daybook.accounts a ON a.org_id = balance_sheet.org_id AND a.code = s.account_code
-         GROUP BY 1, 2, 3, 4
-    ), results AS (
-        SELECT s.currency, s.value, -sum(s.amount) AS amount FROM sums s WHERE s.type IN ('income', 'expense') GROUP BY 1, 2
-    ), of_year AS (
-        SELECT s.currency, s.value, sum(s.credit - s.debit) AS amount
-          FROM daybook.account_sums(balance_sheet.org_id, date_trunc('year', coalesce(on_day, current_date))::date, on_day, by_key, where_key, where_value) s
-          JOIN daybook.accounts a ON a.org_id = balance_sheet.org_id AND a.code = s.account_code AND a.type IN ('income', 'expense')
-         GROUP BY 1, 2
-    ), lines AS (
-        SELECT (NULL, 'account', s.currency, s.type, '', s.account_code, '', s.value, CASE s.type WHEN 'asset' THEN s.amount ELSE -s.amount END)::daybook.statement_line AS line
-          FROM sums s WHERE s.type NOT IN ('income', 'expense')
-         UNION ALL
-        SELECT (NULL, 'earlier_result', r.currency, 'equity', '', '', 'Result of earlier years', r.value, r.amount - coalesce(y.amount, 0))::daybook.statement_line
-          FROM results r LEFT JOIN of_year y USING (currency, value)
-         UNION ALL
-        SELECT (NULL, 'result', y.currency, 'equity', '', '', 'Result of the year', y.value, y.amount)::daybook.statement_line FROM of_year y
-    ), totals AS (
-        SELECT t.* FROM daybook.add_statement_totals(balance_sheet.org_id, (SELECT array_agg(l.line) FROM lines l)) t
-    )
-    SELECT x.*
-      FROM (SELECT * FROM totals
-             UNION ALL
-            SELECT '3~~', 'total', t.currency, '', '', '', 'Total liabilities and equity', t.value, sum(t.amount)
-              FROM totals t WHERE t.kind = 'total' AND t.type IN ('liability', 'equity')
-             GROUP BY t.currency, t.value) x
-     ORDER BY x.currency, x.place COLLATE "C", x.value COLLATE "C"
-$$;
-
--- Name: FUNCTION balance_sheet(org_id text, on_day date, by_key text, where_key text, where_value text); Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON FUNCTION daybook.balance_sheet(org_id text, on_day date, by_key text, where_key text, where_value text) IS 'Assets, liabilities and equity at the end of a day (null: of all that is posted), with totals and the result that no year-end close has moved';
-
 -- Name: cancel_accounting_job(text, text); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.cancel_accounting_job(org_id text, document_id text, OUT job_id text, OUT result text) RETURNS record
@@ -694,29 +567,15 @@ $$;
 
 COMMENT ON FUNCTION daybook.cancel_jobs(job_ids text[], states text[]) IS 'cancel_job for many: those in one of the states that no other transaction has locked';
 
--- Name: cash_statement(text, date, date); Type: FUNCTION; Schema: daybook; Owner: -
+-- Name: chain_hash(bytea, bytea); Type: FUNCTION; Schema: daybook; Owner: -
 
-CREATE FUNCTION daybook.cash_statement(org_id text, from_day date DEFAULT NULL::date, to_day date DEFAULT NULL::date) RETURNS TABLE(kind text, currency text, account_code text, name text, opening numeric, paid_in numeric, paid_out numeric, closing numeric)
-    LANGUAGE sql STABLE
-    SET search_path TO 'pg_catalog', 'pg_temp'
+CREATE FUNCTION daybook.chain_hash(chained bytea, next bytea) RETURNS bytea
+    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
     AS $$
-    WITH sums AS (
-        SELECT s.currency, s.account_code, s.debit - s.credit AS opening, 0 AS paid_in, 0 AS paid_out
-          FROM daybook.account_sums(cash_statement.org_id, NULL, from_day - 1) s WHERE from_day IS NOT NULL
-         UNION ALL
-        SELECT s.currency, s.account_code, 0, s.debit, s.credit FROM daybook.account_sums(cash_statement.org_id, from_day, to_day) s
-    )
-    SELECT CASE grouping(a.code) WHEN 0 THEN 'account' ELSE 'total' END, s.currency, coalesce(a.code, ''),
-           CASE grouping(a.code) WHEN 0 THEN min(a.name) ELSE 'Total' END, sum(s.opening), sum(s.paid_in), sum(s.paid_out), sum(s.opening + s.paid_in - s.paid_out)
-      FROM sums s
-      JOIN daybook.accounts a ON a.org_id = cash_statement.org_id AND a.code = s.account_code AND a.role = 'cash'
-     GROUP BY GROUPING SETS ((s.currency, a.code), (s.currency))
-     ORDER BY s.currency, grouping(a.code), a.code
+BEGIN
+    RETURN sha256(chained || next);
+END
 $$;
-
--- Name: FUNCTION cash_statement(org_id text, from_day date, to_day date); Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON FUNCTION daybook.cash_statement(org_id text, from_day date, to_day date) IS 'What the accounts with the role cash had before a day, what came in and went out until another, and what they had then';
 
 -- Name: change_limit(text, text[]); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -781,6 +640,25 @@ BEGIN
         UPDATE daybook.jobs j SET awaited = true WHERE j.id = check_awaited.awaited;
     END IF;
     RETURN true;
+END
+$$;
+
+-- Name: check_closing_change(); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.check_closing_change() RETURNS trigger
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+DECLARE
+    unsigned daybook.closings := NEW;
+BEGIN
+    unsigned.signature := NULL;
+    unsigned.key_id := NULL;
+    IF OLD.signature IS NULL AND unsigned IS NOT DISTINCT FROM OLD THEN
+        RETURN NEW;
+    END IF;
+    RAISE EXCEPTION 'daybook.closings is append-only: UPDATE refused'
+        USING ERRCODE = 'DB004', HINT = 'a row that has no signature may get one; nothing else changes';
 END
 $$;
 
@@ -1539,6 +1417,19 @@ BEGIN
 END
 $$;
 
+-- Name: closed_days(text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.closed_days(org_id text) RETURNS datemultirange
+    LANGUAGE sql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+SELECT coalesce(range_agg(daterange(s.starts_on, s.ends_on, '[]')), '{}') FROM daybook.closed_spans(closed_days.org_id) s
+$$;
+
+-- Name: FUNCTION closed_days(org_id text); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.closed_days(org_id text) IS 'The days of daybook.closed_spans';
+
 -- Name: closed_spans(text); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.closed_spans(org_id text, OUT starts_on date, OUT ends_on date, OUT in_period boolean, OUT closed_at timestamp with time zone) RETURNS SETOF record
@@ -1566,6 +1457,181 @@ $$;
 -- Name: FUNCTION closed_spans(org_id text, OUT starts_on date, OUT ends_on date, OUT in_period boolean, OUT closed_at timestamp with time zone); Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON FUNCTION daybook.closed_spans(org_id text, OUT starts_on date, OUT ends_on date, OUT in_period boolean, OUT closed_at timestamp with time zone) IS 'The days on which nothing is posted for an organization: closed periods, and gaps before and between them and up to the first open period after them';
+
+-- Name: closing_differences(text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.closing_differences(org_id text) RETURNS TABLE(organization text, number integer, impact_id bigint, detail text)
+    LANGUAGE sql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+WITH c AS MATERIALIZED (
+    SELECT x.org_id, x.number, x.action, x.starts_on, x.ends_on, x.days, x.closed_days, x.impacts, x.entries, x.last_impact_id, x.impacts_hash,
+           x.previous_hash, x.hash, daybook.closing_hash(x) AS hash_now,
+           lag(x.hash) OVER w AS hash_before, coalesce(lag(x.number) OVER w, 0) AS number_before, lead(x.number) OVER w IS NULL AS last,
+           -- The days that it closed and that were not opened since.
+           x.days - coalesce((SELECT range_agg(r) FROM daybook.closings o CROSS JOIN LATERAL unnest(o.days) AS r
+                               WHERE o.org_id = x.org_id AND o.number > x.number AND o.action = 'opened'), '{}') AS days_now
+      FROM daybook.closings x
+     WHERE closing_differences.org_id = '' OR x.org_id = closing_differences.org_id
+    WINDOW w AS (PARTITION BY x.org_id ORDER BY x.number)
+)
+SELECT c.org_id, c.number, NULL::bigint, format('closing %s is not as it was written', c.number)
+  FROM c WHERE c.hash <> c.hash_now
+ UNION ALL
+SELECT c.org_id, c.number, NULL, format('closing %s does not continue closing %s', c.number, c.number_before)
+  FROM c WHERE c.number <> c.number_before + 1 OR c.previous_hash IS DISTINCT FROM c.hash_before
+ UNION ALL
+SELECT c.org_id, c.number, NULL,
+       format('what was %s from %s to %s (closing %s) was changed: %s impacts and %s entries then, %s and %s now%s', c.action, c.starts_on, c.ends_on,
+              c.number, c.impacts, c.entries, h.impacts, h.entries,
+              CASE WHEN (h.impacts, h.entries) = (c.impacts, c.entries) THEN ', with other contents' ELSE '' END)
+  FROM c CROSS JOIN LATERAL daybook.hash_impacts(c.org_id, c.days, c.last_impact_id) h
+ WHERE (h.impacts, h.entries, h.hash) IS DISTINCT FROM (c.impacts, c.entries, c.impacts_hash)
+ UNION ALL
+SELECT c.org_id, c.number, i.id, format('posted on %s after closing %s', i.posting_date, c.number)
+  FROM c
+ CROSS JOIN LATERAL unnest(c.days_now) AS span
+  JOIN daybook.impacts i ON i.org_id = c.org_id AND i.posting_date >= lower(span) AND i.posting_date < upper(span) AND i.id > c.last_impact_id
+ WHERE c.action = 'closed'
+ UNION ALL
+SELECT o.id, c.number, NULL, format('the days that are closed are %s, and those of the last closing are %s', daybook.closed_days(o.id), coalesce(c.closed_days, '{}'))
+  FROM (SELECT DISTINCT p.org_id AS id FROM daybook.periods p WHERE p.state = 'closed' AND (closing_differences.org_id = '' OR p.org_id = closing_differences.org_id)
+         UNION SELECT c.org_id FROM c) o
+  LEFT JOIN c ON c.org_id = o.id AND c.last
+ WHERE daybook.closed_days(o.id) <> coalesce(c.closed_days, '{}')
+ ORDER BY 1, 2, 3
+$$;
+
+-- Name: FUNCTION closing_differences(org_id text); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.closing_differences(org_id text) IS 'What of closings, or of what they closed, is not as it was; empty: nothing. An empty organization: all. It reads all closed impacts';
+
+-- Name: closings; Type: TABLE; Schema: daybook; Owner: -
+
+CREATE TABLE daybook.closings (
+    org_id text NOT NULL COLLATE pg_catalog."C",
+    number integer NOT NULL,
+    action text NOT NULL,
+    starts_on date NOT NULL,
+    ends_on date NOT NULL,
+    days datemultirange NOT NULL,
+    closed_days datemultirange NOT NULL,
+    closed_by text NOT NULL,
+    db_role text NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    impacts bigint NOT NULL,
+    entries bigint NOT NULL,
+    last_impact_id bigint NOT NULL,
+    impacts_hash bytea NOT NULL,
+    previous_hash bytea,
+    hash bytea NOT NULL,
+    list jsonb,
+    signature bytea,
+    key_id text,
+    CONSTRAINT closings_action_check CHECK ((action = ANY (ARRAY['closed'::text, 'opened'::text]))),
+    CONSTRAINT closings_closed_by_check CHECK ((octet_length(closed_by) <= 1000)),
+    CONSTRAINT closings_days_check CHECK ((NOT isempty(days))),
+    CONSTRAINT closings_hash_check CHECK ((octet_length(hash) = 32)),
+    CONSTRAINT closings_impacts_hash_check CHECK ((octet_length(impacts_hash) = 32)),
+    CONSTRAINT closings_key_id_check CHECK ((key_id ~ '^[0-9a-f]{32}$'::text)),
+    CONSTRAINT closings_number_check CHECK ((number > 0)),
+    CONSTRAINT closings_signature_check CHECK ((octet_length(signature) = 64)),
+    CONSTRAINT first_has_none_before CHECK (((number = 1) = (previous_hash IS NULL))),
+    CONSTRAINT signature_has_key CHECK (((signature IS NULL) = (key_id IS NULL)))
+);
+
+-- Name: TABLE closings; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON TABLE daybook.closings IS 'Closings and openings of periods, each with the hash of what it closed or opened and of the row before it. Append-only';
+
+-- Name: COLUMN closings.number; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.closings.number IS 'From 1 in each organization, without a gap';
+
+-- Name: COLUMN closings.starts_on; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.closings.starts_on IS 'The period''s first day; of days in no period, the first of them';
+
+-- Name: COLUMN closings.days; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.closings.days IS 'The days that it closed or opened: those of the period, and those in no period that go with it';
+
+-- Name: COLUMN closings.closed_days; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.closings.closed_days IS 'All days that are closed after it';
+
+-- Name: COLUMN closings.closed_by; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.closings.closed_by IS 'The setting daybook.actor of its transaction; without one, the role that logged in';
+
+-- Name: COLUMN closings.impacts; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.closings.impacts IS 'How many impacts the days had';
+
+-- Name: COLUMN closings.last_impact_id; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.closings.last_impact_id IS 'No impact that was made before it has a higher id, and none that was made after it has one as low';
+
+-- Name: COLUMN closings.impacts_hash; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.closings.impacts_hash IS 'daybook.hash_impacts of the days, up to last_impact_id';
+
+-- Name: COLUMN closings.previous_hash; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.closings.previous_hash IS 'The hash of the row before it';
+
+-- Name: COLUMN closings.hash; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.closings.hash IS 'daybook.closing_hash of the row';
+
+-- Name: COLUMN closings.list; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.closings.list IS 'What was open when it was closed: daybook.closing_list; null: it was opened';
+
+-- Name: COLUMN closings.signature; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.closings.signature IS 'Ed25519, of the text "daybook closing " and the hash in hexadecimal; null: not signed';
+
+-- Name: COLUMN closings.key_id; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.closings.key_id IS 'Of the key that signed: the first 16 bytes of the SHA-256 of the public key (DER), in hexadecimal';
+
+-- Name: closing_hash(daybook.closings); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.closing_hash(c daybook.closings) RETURNS bytea
+    LANGUAGE sql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET "TimeZone" TO 'UTC'
+    SET "DateStyle" TO 'ISO, YMD'
+    SET bytea_output TO 'hex'
+    AS $$
+SELECT sha256(convert_to(ROW(c.org_id, c.number, c.action, c.starts_on, c.ends_on, c.days, c.closed_days, c.closed_by, c.db_role, c.created_at,
+                             c.impacts, c.entries, c.last_impact_id, c.impacts_hash, c.previous_hash, c.list)::text, 'UTF8'))
+$$;
+
+-- Name: closing_list(text, date, text[], date[]); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.closing_list(org_id text, starts_on date, computed_ids text[] DEFAULT '{}'::text[], computed_days date[] DEFAULT '{}'::date[]) RETURNS TABLE(code text, required boolean, count bigint, account text, currency text, amount numeric, examples text[], what_to_do text)
+    LANGUAGE sql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+SELECT l.code, l.required, l.count, l.account, l.currency, l.amount, l.examples, t.what_to_do
+  FROM daybook.periods p
+ CROSS JOIN LATERAL daybook.open_at_closing(p.org_id, p.starts_on, p.ends_on, daybook.days_to_close(p.org_id, p.starts_on),
+                                            computed_ids, computed_days) l
+  LEFT JOIN (VALUES (1, 'UNPOSTED_FAILED', 'Mend what each failed for: a worker tries it again'),
+                    (2, 'UNPOSTED_WAITING', 'Wait until the workers have posted them'),
+                    (3, 'OPEN_BEFORE', 'Close them first'),
+                    (4, 'UNDATED', 'Have them posted if they belong to the period'),
+                    (5, 'SUSPENSE', 'Find out where the amounts belong, and post them there'),
+                    (6, 'ROUNDING', 'Check that it is as small as roundings are')) AS t (place, code, what_to_do) ON t.code = l.code
+ WHERE p.org_id = closing_list.org_id AND p.starts_on = closing_list.starts_on
+ ORDER BY t.place, l.account, l.currency
+$$;
+
+-- Name: FUNCTION closing_list(org_id text, starts_on date, computed_ids text[], computed_days date[]); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.closing_list(org_id text, starts_on date, computed_ids text[], computed_days date[]) IS 'What is to be done before the period that begins on that day is closed; required: it has to be';
 
 -- Name: complete_async_operation(uuid, jsonb, bigint); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -1696,6 +1762,40 @@ CREATE FUNCTION daybook.count_organization_starts(org_id text, began integer) RE
     ON CONFLICT ON CONSTRAINT organization_rates_pkey DO UPDATE SET starts = excluded.starts, at = excluded.at
     RETURNING (1 - r.starts) * (SELECT o.rate_seconds / o.rate FROM daybook.organizations o WHERE o.id = $1)
 $_$;
+
+-- Name: days_to_close(text, date); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.days_to_close(org_id text, starts_on date) RETURNS datemultirange
+    LANGUAGE sql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+WITH p AS (
+    SELECT x.* FROM daybook.periods x WHERE x.org_id = days_to_close.org_id AND x.starts_on = days_to_close.starts_on
+), last AS (
+    SELECT x.starts_on, x.ends_on
+      FROM daybook.periods x CROSS JOIN p
+     WHERE x.org_id = p.org_id AND (x.state = 'closed' OR x.starts_on = p.starts_on)
+     ORDER BY x.starts_on DESC LIMIT 1
+)
+SELECT CASE p.state
+       WHEN 'open' THEN
+           datemultirange(daterange('1900-01-01', coalesce(
+               (SELECT min(x.starts_on) FROM daybook.periods x WHERE x.org_id = p.org_id AND x.starts_on > last.starts_on), last.ends_on + 1)))
+           - coalesce((SELECT range_agg(daterange(x.starts_on, x.ends_on, '[]')) FROM daybook.periods x
+                        WHERE x.org_id = p.org_id AND x.state = 'open' AND x.starts_on <> p.starts_on), '{}')
+           - daybook.closed_days(p.org_id)
+       ELSE
+           (datemultirange(daterange(p.starts_on, p.ends_on, '[]'))
+            + coalesce((SELECT c.days FROM daybook.closings c
+                         WHERE c.org_id = p.org_id AND c.starts_on = p.starts_on AND c.action = 'closed' ORDER BY c.number DESC LIMIT 1), '{}'))
+           * daybook.closed_days(p.org_id)
+       END
+  FROM p CROSS JOIN last
+$$;
+
+-- Name: FUNCTION days_to_close(org_id text, starts_on date); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.days_to_close(org_id text, starts_on date) IS 'The days that the closing of the period that begins on that day closes, or has closed: its own, and those in no period that go with it';
 
 -- Name: debounce_job(text, text, jsonb, jsonb, integer, integer, jsonb, text, text); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -2747,27 +2847,6 @@ $_$;
 
 COMMENT ON FUNCTION daybook.enqueue_jobs(org_ids text[], types text[], payloads jsonb[], idempotency_keys text[], ready_ats timestamp with time zone[], priorities integer[], max_attempts integer[], links jsonb[], unique_payloads boolean[], queues text[], sequences text[], afters jsonb[], afters_any_end boolean[], min_versions integer[], debounces jsonb[], limit_keys text[]) IS 'Asks for many background jobs in one statement';
 
--- Name: entry_sums(text, date, date); Type: FUNCTION; Schema: daybook; Owner: -
-
-CREATE FUNCTION daybook.entry_sums(org_id text, from_day date, to_day date) RETURNS TABLE(account_code text, currency text, year_end boolean, dimensions jsonb, debit numeric, credit numeric)
-    LANGUAGE plpgsql STABLE
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    SET plan_cache_mode TO 'force_custom_plan'
-    SET jit TO 'off'
-    AS $$
-#variable_conflict use_column
-BEGIN
-    RETURN QUERY
-    SELECT e.account_code, e.currency, e.rule_line_id = 'year-end', e.dimensions,
-           coalesce(sum(e.amount_minor) FILTER (WHERE e.side = 'debit'), 0),
-           coalesce(sum(e.amount_minor) FILTER (WHERE e.side = 'credit'), 0)
-      FROM daybook.impacts i
-      JOIN daybook.entries e ON e.impact_id = i.id
-     WHERE i.org_id = entry_sums.org_id AND i.posting_date BETWEEN from_day AND to_day
-     GROUP BY 1, 2, 3, 4;
-END
-$$;
-
 -- Name: fail_async_operation(uuid, text, bigint, text); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.fail_async_operation(p_operation_id uuid, p_error text, p_fence bigint DEFAULT NULL::bigint, p_error_code text DEFAULT 'HANDLER_ERROR'::text) RETURNS boolean
@@ -2878,29 +2957,6 @@ $_$;
 -- Name: FUNCTION fleet_of(name text); Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON FUNCTION daybook.fleet_of(name text) IS 'The number of a fleet; it is made on first use';
-
--- Name: forget_closed_sums(text); Type: FUNCTION; Schema: daybook; Owner: -
-
-CREATE FUNCTION daybook.forget_closed_sums(org_id text) RETURNS void
-    LANGUAGE sql
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $$
-    DELETE FROM daybook.closed_sum_spans k
-     WHERE k.org_id = forget_closed_sums.org_id
-       AND NOT EXISTS (SELECT FROM daybook.closed_spans(forget_closed_sums.org_id) s WHERE s.starts_on = k.starts_on AND s.ends_on = k.ends_on);
-$$;
-
--- Name: forget_sums_of_periods(); Type: FUNCTION; Schema: daybook; Owner: -
-
-CREATE FUNCTION daybook.forget_sums_of_periods() RETURNS trigger
-    LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $$
-BEGIN
-    PERFORM daybook.forget_closed_sums(CASE TG_OP WHEN 'DELETE' THEN OLD.org_id ELSE NEW.org_id END);
-    RETURN NULL;
-END
-$$;
 
 -- Name: forget_waits(); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -3027,6 +3083,34 @@ $$;
 
 COMMENT ON FUNCTION daybook.get_pending_async_operations(p_operation_types text[], p_limit integer) IS 'Operations that are due and may be claimed, of these types or of all (null): high priorities first, then the longest due';
 
+-- Name: hash_impacts(text, datemultirange, bigint); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.hash_impacts(org_id text, days datemultirange, last_impact_id bigint, OUT impacts bigint, OUT entries bigint, OUT hash bytea) RETURNS record
+    LANGUAGE sql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET "TimeZone" TO 'UTC'
+    SET "DateStyle" TO 'ISO, YMD'
+    SET bytea_output TO 'hex'
+    AS $$
+SELECT count(*), coalesce(sum(h.entries), 0)::bigint, daybook.chained_hash(h.hash ORDER BY h.id)
+  FROM (SELECT i.id, e.entries,
+               sha256(convert_to(ROW(i.id, i.org_id, i.document_id, i.document_version, i.seq, i.kind, i.rule_set_version, i.rule_id, i.epoch,
+                                     i.document_date, i.posting_date, i.entry_count, i.content_hash, i.job_id, i.attempt, i.workflow_run_id,
+                                     i.created_at, i.no_entries)::text || e.lines, 'UTF8')) AS hash
+          FROM unnest(hash_impacts.days) AS span
+          JOIN daybook.impacts i
+            ON i.org_id = hash_impacts.org_id AND i.posting_date >= lower(span) AND i.posting_date < upper(span) AND i.id <= hash_impacts.last_impact_id
+         CROSS JOIN LATERAL (
+               SELECT count(*) AS entries,
+                      coalesce(string_agg(ROW(x.line_no, x.org_id, x.account_code, x.side, x.amount_minor, x.currency, x.rule_line_id, x.document_line,
+                                              x.dimensions)::text, '' ORDER BY x.line_no), '') AS lines
+                 FROM daybook.entries x WHERE x.impact_id = i.id) e) h
+$$;
+
+-- Name: FUNCTION hash_impacts(org_id text, days datemultirange, last_impact_id bigint, OUT impacts bigint, OUT entries bigint, OUT hash bytea); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.hash_impacts(org_id text, days datemultirange, last_impact_id bigint, OUT impacts bigint, OUT entries bigint, OUT hash bytea) IS 'The hash of all impacts of an organization with a posting date in the days and an id up to last_impact_id, with their entries';
+
 -- Name: held_async_operation(uuid, bigint); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.held_async_operation(p_operation_id uuid, p_fence bigint) RETURNS daybook.jobs
@@ -3091,34 +3175,6 @@ BEGIN
        AND NOT EXISTS (SELECT FROM daybook.job_waits w WHERE w.job_id = j.id AND num_nulls(w.ended_as) = 1 OFFSET 0);
 END
 $$;
-
--- Name: income_statement(text, date, date, text, text, text); Type: FUNCTION; Schema: daybook; Owner: -
-
-CREATE FUNCTION daybook.income_statement(org_id text, from_day date DEFAULT NULL::date, to_day date DEFAULT NULL::date, by_key text DEFAULT NULL::text, where_key text DEFAULT NULL::text, where_value text DEFAULT NULL::text) RETURNS SETOF daybook.statement_line
-    LANGUAGE sql STABLE
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $$
-    WITH lines AS (
-        SELECT (NULL, 'account', s.currency, a.type::text, '', s.account_code, '', s.value,
-                CASE a.type WHEN 'income' THEN s.credit - s.debit ELSE s.debit - s.credit END)::daybook.statement_line AS line
-          FROM daybook.account_sums(income_statement.org_id, from_day, to_day, by_key, where_key, where_value) s
-          JOIN daybook.accounts a ON a.org_id = income_statement.org_id AND a.code = s.account_code AND a.type IN ('income', 'expense')
-         WHERE NOT s.year_end
-    ), totals AS (
-        SELECT t.* FROM daybook.add_statement_totals(income_statement.org_id, (SELECT array_agg(l.line) FROM lines l)) t
-    )
-    SELECT x.*
-      FROM (SELECT * FROM totals
-             UNION ALL
-            SELECT '5~~', 'result', t.currency, '', '', '', 'Result', t.value, sum(CASE t.type WHEN 'income' THEN t.amount ELSE -t.amount END)
-              FROM totals t WHERE t.kind = 'total'
-             GROUP BY t.currency, t.value) x
-     ORDER BY x.currency, x.place COLLATE "C", x.value COLLATE "C"
-$$;
-
--- Name: FUNCTION income_statement(org_id text, from_day date, to_day date, by_key text, where_key text, where_value text); Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON FUNCTION daybook.income_statement(org_id text, from_day date, to_day date, by_key text, where_key text, where_value text) IS 'Income and expense from one day to another, with totals and the result; what year-end closes moved is left out';
 
 -- Name: is_async_operation_claim(text); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -3671,37 +3727,6 @@ $$;
 
 COMMENT ON FUNCTION daybook.keep_adopted_operation() IS 'Keeps a legacy queue from working rows that Daybook holds, and tries their jobs again; a trigger of legacy tables';
 
--- Name: keep_closed_sums(text); Type: FUNCTION; Schema: daybook; Owner: -
-
-CREATE FUNCTION daybook.keep_closed_sums(org_id text) RETURNS void
-    LANGUAGE plpgsql
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $$
-DECLARE
-    _org CONSTANT text := keep_closed_sums.org_id;
-    span record;
-BEGIN
-    FOR span IN
-        SELECT s.starts_on, s.ends_on FROM daybook.closed_spans(_org) s
-         WHERE NOT EXISTS (SELECT FROM daybook.closed_sum_spans k WHERE k.org_id = _org AND k.starts_on = s.starts_on)
-         ORDER BY s.starts_on
-    LOOP
-        INSERT INTO daybook.closed_sum_spans (org_id, starts_on, ends_on, tax_accounts)
-        VALUES (_org, span.starts_on, span.ends_on, daybook.tax_accounts(_org));
-        WITH sums AS MATERIALIZED (
-            SELECT * FROM daybook.entry_sums(_org, span.starts_on, span.ends_on)
-        ), dimensions AS (
-            INSERT INTO daybook.closed_dimension_sums (org_id, starts_on, account_code, currency, year_end, dimensions, debit, credit)
-            SELECT _org, span.starts_on, s.account_code, s.currency, s.year_end, s.dimensions, s.debit, s.credit
-              FROM sums s WHERE s.dimensions IS NOT NULL
-        )
-        INSERT INTO daybook.closed_sums (org_id, starts_on, account_code, currency, year_end, debit, credit)
-        SELECT _org, span.starts_on, s.account_code, s.currency, s.year_end, sum(s.debit), sum(s.credit)
-          FROM sums s GROUP BY s.account_code, s.currency, s.year_end;
-    END LOOP;
-END
-$$;
-
 -- Name: keep_erasure(); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.keep_erasure() RETURNS trigger
@@ -3741,20 +3766,6 @@ $$;
 -- Name: FUNCTION keep_step(job_id text, fence bigint, name text, result jsonb, done boolean, round integer, place integer, took double precision, again boolean); Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON FUNCTION daybook.keep_step(job_id text, fence bigint, name text, result jsonb, done boolean, round integer, place integer, took double precision, again boolean) IS 'Keeps the result of a step of a claimed job (daybook.job_steps has what is kept), alone or in the transaction that writes its effects. round: from 1, of a loop, which goes on unless done. again: the answer of a call before may be lost. DB031, which undoes that, when the claim is lost or the round is there; DB010 with STEP_INVALID or STEP_NOT_STORED as its detail when it cannot be kept';
-
--- Name: keep_sums_of_periods(); Type: FUNCTION; Schema: daybook; Owner: -
-
-CREATE FUNCTION daybook.keep_sums_of_periods() RETURNS trigger
-    LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $$
-BEGIN
-    IF current_setting('transaction_isolation') = 'read committed' THEN
-        PERFORM daybook.keep_closed_sums(CASE TG_OP WHEN 'DELETE' THEN OLD.org_id ELSE NEW.org_id END);
-    END IF;
-    RETURN NULL;
-END
-$$;
 
 -- Name: lease_async_operation(uuid, text); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -4268,6 +4279,71 @@ BEGIN
 END
 $$;
 
+-- Name: note_closings(text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.note_closings(org_id text) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+DECLARE
+    _org    CONSTANT text := note_closings.org_id;
+    _now    CONSTANT datemultirange := daybook.closed_days(_org);
+    _actor  CONSTANT text := coalesce(nullif(current_setting('daybook.actor', true), ''), session_user::text);
+    _list   CONSTANT jsonb := nullif(current_setting('daybook.closing_list', true), '')::jsonb;
+    c       daybook.closings;
+    changed datemultirange;
+    span    record;
+    want    daybook.period_state;
+BEGIN
+    SELECT * INTO c FROM daybook.closings x WHERE x.org_id = _org ORDER BY x.number DESC LIMIT 1;
+    IF coalesce(c.closed_days, '{}') = _now THEN
+        RETURN;
+    END IF;
+    IF current_setting('transaction_isolation') <> 'read committed' THEN
+        RAISE EXCEPTION 'the isolation level is %: what was posted before the closing may not be seen', current_setting('transaction_isolation')
+            USING ERRCODE = 'DB010', HINT = 'close and open periods in a transaction that is READ COMMITTED';
+    END IF;
+    FOREACH want IN ARRAY ARRAY['open', 'closed']::daybook.period_state[] LOOP
+        changed := CASE want WHEN 'open' THEN coalesce(c.closed_days, '{}') - _now ELSE _now - coalesce(c.closed_days, '{}') END;
+        FOR span IN
+            SELECT p.starts_on, p.ends_on, lead(p.starts_on) OVER (ORDER BY p.starts_on) IS NULL AS last
+              FROM daybook.periods p
+             WHERE p.org_id = _org AND p.state = want AND daterange(p.starts_on, p.ends_on, '[]') && changed
+             UNION ALL
+            SELECT lower(changed), upper(changed) - 1, true
+             WHERE NOT isempty(changed)
+               AND NOT EXISTS (SELECT FROM daybook.periods p
+                                WHERE p.org_id = _org AND p.state = want AND daterange(p.starts_on, p.ends_on, '[]') && changed)
+             ORDER BY 1
+        LOOP
+            c.org_id := _org;
+            c.number := coalesce(c.number, 0) + 1;
+            c.action := CASE want WHEN 'open' THEN 'opened' ELSE 'closed' END;
+            c.starts_on := span.starts_on;
+            c.ends_on := span.ends_on;
+            c.days := changed * datemultirange(CASE WHEN span.last THEN daterange(NULL, NULL) ELSE daterange(NULL, span.ends_on, '[]') END);
+            changed := changed - c.days;
+            c.closed_days := CASE want WHEN 'open' THEN c.closed_days - c.days ELSE coalesce(c.closed_days, '{}') + c.days END;
+            c.closed_by := _actor;
+            c.db_role := session_user;
+            c.created_at := clock_timestamp();
+            SELECT s.last_value INTO c.last_impact_id FROM daybook.impact_id_seq s;
+            SELECT h.impacts, h.entries, h.hash INTO c.impacts, c.entries, c.impacts_hash FROM daybook.hash_impacts(_org, c.days, c.last_impact_id) h;
+            c.list := NULL;
+            IF want = 'closed' THEN
+                c.list := coalesce(_list, (SELECT coalesce(jsonb_agg(l), '[]')
+                                             FROM daybook.open_at_closing(_org, c.starts_on, c.ends_on, c.days, '{}', '{}') l));
+            END IF;
+            c.previous_hash := c.hash;
+            c.signature := NULL;
+            c.key_id := NULL;
+            c.hash := daybook.closing_hash(c);
+            INSERT INTO daybook.closings SELECT c.*;
+        END LOOP;
+    END LOOP;
+END
+$$;
+
 -- Name: note_job_types(text, text, text[], text[], text[], integer[], double precision[], integer[], boolean[], text[], boolean[]); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.note_job_types(_kind text, _worker text, _types text[], _aliases text[], _owners text[], _attempts integer[], _timeouts double precision[], _parallel integer[], _bulk boolean[], _secrets text[] DEFAULT NULL::text[], _encrypts boolean[] DEFAULT NULL::boolean[]) RETURNS void
@@ -4346,6 +4422,43 @@ $$;
 -- Name: FUNCTION notification_stats(p_org_id text, p_time_zone text, OUT pending bigint, OUT processing bigint, OUT completed bigint, OUT failed bigint, OUT todays_sent bigint); Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON FUNCTION daybook.notification_stats(p_org_id text, p_time_zone text, OUT pending bigint, OUT processing bigint, OUT completed bigint, OUT failed bigint, OUT todays_sent bigint) IS 'Counts jobs of the types email, sms and notification, of an organization or of all (null): pending also those that are to be tried again, failed the dead letters, todays_sent those completed since midnight in the time zone';
+
+-- Name: open_at_closing(text, date, date, datemultirange, text[], date[]); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.open_at_closing(org_id text, starts_on date, ends_on date, days datemultirange, computed_ids text[], computed_days date[]) RETURNS TABLE(code text, required boolean, count bigint, account text, currency text, amount numeric, examples text[])
+    LANGUAGE sql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+WITH unposted AS MATERIALIZED (
+    SELECT * FROM daybook.unposted_documents(open_at_closing.org_id, open_at_closing.days, computed_ids, computed_days)
+), open AS (
+    SELECT p.starts_on FROM daybook.periods p
+     WHERE p.org_id = open_at_closing.org_id AND p.state = 'open' AND p.starts_on < open_at_closing.starts_on
+), balances AS (
+    SELECT a.role, a.code, e.currency, sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END) AS amount, count(*) AS entries
+      FROM daybook.accounts a
+      JOIN daybook.entries e ON e.org_id = a.org_id AND e.account_code = a.code
+      JOIN daybook.impacts i ON i.id = e.impact_id AND i.posting_date <= open_at_closing.ends_on
+     WHERE a.org_id = open_at_closing.org_id AND a.role IN ('suspense', 'rounding')
+     GROUP BY a.role, a.code, e.currency
+    HAVING sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END) <> 0
+)
+SELECT CASE u.state WHEN 'failed' THEN 'UNPOSTED_FAILED' ELSE 'UNPOSTED_WAITING' END, true, count(*), NULL, NULL, NULL::numeric,
+       (array_agg(u.document_id ORDER BY u.date, u.document_id))[:20]
+  FROM (SELECT document_id, date, CASE state WHEN 'failed' THEN 'failed' ELSE 'waiting' END AS state FROM unposted WHERE inside) u
+ GROUP BY u.state
+ UNION ALL
+SELECT 'OPEN_BEFORE', true, count(*), NULL, NULL, NULL, (array_agg(to_char(o.starts_on, 'YYYY-MM-DD') ORDER BY o.starts_on))[:20]
+  FROM open o
+HAVING count(*) > 0
+ UNION ALL
+SELECT 'UNDATED', false, count(*), NULL, NULL, NULL, (array_agg(u.document_id ORDER BY u.document_id))[:20]
+  FROM unposted u WHERE u.inside IS NULL
+HAVING count(*) > 0
+ UNION ALL
+SELECT upper(b.role), false, b.entries, b.code, b.currency, b.amount, '{}'
+  FROM balances b
+$$;
 
 -- Name: open_twin(daybook.jobs); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -4570,6 +4683,18 @@ $$;
 -- Name: FUNCTION pause_queue(name text, paused boolean); Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON FUNCTION daybook.pause_queue(name text, paused boolean) IS 'Pauses a named queue, or, with false, resumes it';
+
+-- Name: periods_noted(); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.periods_noted() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+BEGIN
+    PERFORM daybook.note_closings(CASE WHEN TG_OP = 'DELETE' THEN OLD.org_id ELSE NEW.org_id END);
+    RETURN NULL;
+END
+$$;
 
 -- Name: put_step(text, boolean, text, integer, integer, jsonb, boolean, integer, double precision, boolean); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -5643,15 +5768,6 @@ $$;
 
 COMMENT ON FUNCTION daybook.stop_job_worker(worker text) IS 'Puts on record that a worker has stopped, gives back what it holds, uncounted, and returns how many jobs that were';
 
--- Name: tax_accounts(text); Type: FUNCTION; Schema: daybook; Owner: -
-
-CREATE FUNCTION daybook.tax_accounts(org_id text) RETURNS text[]
-    LANGUAGE sql STABLE
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $$
-    SELECT coalesce(array_agg(a.code ORDER BY a.code), '{}') FROM daybook.accounts a WHERE a.org_id = tax_accounts.org_id AND a.role = 'tax'
-$$;
-
 -- Name: tell_of_ended_job(daybook.jobs, text); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.tell_of_ended_job(job daybook.jobs, ended_as text) RETURNS void
@@ -5848,22 +5964,30 @@ $$;
 
 COMMENT ON FUNCTION daybook.undo_import(import_id bigint, after text, most integer, actor text) IS 'Takes back the next documents of an import. result: removed, reversed (by a worker), restored, or kept (code says why). Call it until it returns fewer than most';
 
--- Name: unkept_spans(text, date, date); Type: FUNCTION; Schema: daybook; Owner: -
+-- Name: unposted_documents(text, datemultirange, text[], date[]); Type: FUNCTION; Schema: daybook; Owner: -
 
-CREATE FUNCTION daybook.unkept_spans(org_id text, from_day date, to_day date) RETURNS TABLE(first_day date, last_day date)
+CREATE FUNCTION daybook.unposted_documents(org_id text, days datemultirange, computed_ids text[] DEFAULT '{}'::text[], computed_days date[] DEFAULT '{}'::date[]) RETURNS TABLE(document_id text, date date, state daybook.job_state, code text, inside boolean)
     LANGUAGE sql STABLE
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
-    WITH kept AS (
-        SELECT k.starts_on, k.ends_on FROM daybook.closed_sum_spans k
-         WHERE k.org_id = unkept_spans.org_id AND k.starts_on >= from_day AND k.ends_on <= to_day
-    )
-    SELECT p.first_day, p.last_day
-      FROM (SELECT coalesce(lag(kept.ends_on) OVER (ORDER BY kept.starts_on) + 1, from_day), kept.starts_on - 1 FROM kept
-             UNION ALL
-            SELECT coalesce(max(kept.ends_on) + 1, from_day), to_day FROM kept) AS p (first_day, last_day)
-     WHERE p.first_day <= p.last_day
+SELECT q.document_id, CASE WHEN r.day <@ unposted_documents.days THEN r.day ELSE coalesce(d.issue_date, i.document_date) END,
+       q.state, coalesce(q.last_error_code, ''),
+       -- null: no date is known.
+       CASE WHEN d.issue_date IS NOT NULL OR i.posting_date IS NOT NULL
+            THEN coalesce(d.issue_date <@ unposted_documents.days, false) OR coalesce(d.value_date <@ unposted_documents.days, false)
+                 OR coalesce(i.document_date <@ unposted_documents.days, false) OR coalesce(i.posting_date <@ unposted_documents.days, false)
+                 OR coalesce(r.day <@ unposted_documents.days, false) END
+  FROM daybook.accounting_work_queue q
+  LEFT JOIN daybook.documents d ON d.org_id = q.org_id AND d.id = q.document_id
+  LEFT JOIN unnest(computed_ids, computed_days) AS r (id, day) ON r.id = q.document_id
+  LEFT JOIN LATERAL (SELECT x.document_date, x.posting_date FROM daybook.impacts x
+                      WHERE x.org_id = q.org_id AND x.document_id = q.document_id ORDER BY x.seq DESC LIMIT 1) i ON true
+ WHERE q.org_id = unposted_documents.org_id AND q.state IN ('pending', 'leased', 'failed') AND NOT isempty(unposted_documents.days)
 $$;
+
+-- Name: FUNCTION unposted_documents(org_id text, days datemultirange, computed_ids text[], computed_days date[]); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.unposted_documents(org_id text, days datemultirange, computed_ids text[], computed_days date[]) IS 'Documents whose jobs failed or wait. inside: one of their dates is one of the days; null: no date is known of it';
 
 -- Name: use_configuration(text); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -7485,6 +7609,14 @@ CREATE FUNCTION queues.within_caps(_ids bigint[], _capped text[], _left_of bigin
      WHERE c.space IS NULL OR r.nth <= c.space
 $$;
 
+-- Name: chained_hash(bytea); Type: AGGREGATE; Schema: daybook; Owner: -
+
+CREATE AGGREGATE daybook.chained_hash(bytea) (
+    SFUNC = daybook.chain_hash,
+    STYPE = bytea,
+    INITCOND = '\x0000000000000000000000000000000000000000000000000000000000000000'
+);
+
 -- Name: accounting_returns; Type: TABLE; Schema: daybook; Owner: -
 
 CREATE TABLE daybook.accounting_returns (
@@ -7993,62 +8125,6 @@ COMMENT ON COLUMN daybook.bulk_operations.left_open IS 'Those of left_alone that
 -- Name: COLUMN bulk_operations.left_queue; Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON COLUMN daybook.bulk_operations.left_queue IS 'Those of left_alone whose named queue was deleted';
-
--- Name: closed_dimension_sums; Type: TABLE; Schema: daybook; Owner: -
-
-CREATE TABLE daybook.closed_dimension_sums (
-    org_id text NOT NULL COLLATE pg_catalog."C",
-    starts_on date NOT NULL,
-    account_code text NOT NULL COLLATE pg_catalog."C",
-    currency text NOT NULL,
-    year_end boolean NOT NULL,
-    dimensions jsonb NOT NULL,
-    debit numeric NOT NULL,
-    credit numeric NOT NULL
-);
-
--- Name: TABLE closed_dimension_sums; Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON TABLE daybook.closed_dimension_sums IS 'closed_sums of the entries that have dimensions, by all of these';
-
--- Name: closed_sum_spans; Type: TABLE; Schema: daybook; Owner: -
-
-CREATE TABLE daybook.closed_sum_spans (
-    org_id text NOT NULL COLLATE pg_catalog."C",
-    starts_on date NOT NULL,
-    ends_on date NOT NULL,
-    tax_accounts text[] NOT NULL COLLATE pg_catalog."C",
-    kept_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
-    CONSTRAINT closed_sum_spans_check CHECK ((starts_on <= ends_on))
-);
-
--- Name: TABLE closed_sum_spans; Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON TABLE daybook.closed_sum_spans IS 'Closed days whose sums are kept, so that a statement need not read their entries';
-
--- Name: COLUMN closed_sum_spans.tax_accounts; Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON COLUMN daybook.closed_sum_spans.tax_accounts IS 'The accounts that had the role tax: closed_tax_differences holds for these';
-
--- Name: closed_sums; Type: TABLE; Schema: daybook; Owner: -
-
-CREATE TABLE daybook.closed_sums (
-    org_id text NOT NULL COLLATE pg_catalog."C",
-    starts_on date NOT NULL,
-    account_code text NOT NULL COLLATE pg_catalog."C",
-    currency text NOT NULL,
-    year_end boolean NOT NULL,
-    debit numeric NOT NULL,
-    credit numeric NOT NULL
-);
-
--- Name: TABLE closed_sums; Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON TABLE daybook.closed_sums IS 'What was posted to an account on closed days, in minor units';
-
--- Name: COLUMN closed_sums.year_end; Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON COLUMN daybook.closed_sums.year_end IS 'Posted by a year-end close: the income statement leaves it out';
 
 -- Name: confirmations; Type: TABLE; Schema: daybook; Owner: -
 
@@ -9310,15 +9386,10 @@ ALTER TABLE ONLY daybook.bulk_batches
 ALTER TABLE ONLY daybook.bulk_operations
     ADD CONSTRAINT bulk_operations_pkey PRIMARY KEY (id);
 
--- Name: closed_sum_spans closed_sum_spans_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
+-- Name: closings closings_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
 
-ALTER TABLE ONLY daybook.closed_sum_spans
-    ADD CONSTRAINT closed_sum_spans_pkey PRIMARY KEY (org_id, starts_on);
-
--- Name: closed_sums closed_sums_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
-
-ALTER TABLE ONLY daybook.closed_sums
-    ADD CONSTRAINT closed_sums_pkey PRIMARY KEY (org_id, starts_on, account_code, currency, year_end);
+ALTER TABLE ONLY daybook.closings
+    ADD CONSTRAINT closings_pkey PRIMARY KEY (org_id, number);
 
 -- Name: confirmations confirmations_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
 
@@ -9619,10 +9690,6 @@ CREATE INDEX archives_org_ids ON daybook.archives USING gin (org_ids);
 
 CREATE INDEX bulk_operations_open ON daybook.bulk_operations USING btree (updated_at) WHERE (finished_at IS NULL);
 
--- Name: closed_dimension_sums_span; Type: INDEX; Schema: daybook; Owner: -
-
-CREATE INDEX closed_dimension_sums_span ON daybook.closed_dimension_sums USING btree (org_id, starts_on);
-
 -- Name: console_sessions_expires_at; Type: INDEX; Schema: daybook; Owner: -
 
 CREATE INDEX console_sessions_expires_at ON daybook.console_sessions USING btree (expires_at);
@@ -9811,6 +9878,14 @@ CREATE TRIGGER awaited_changed AFTER UPDATE ON daybook.jobs FOR EACH ROW WHEN (n
 
 CREATE TRIGGER awaited_goes AFTER DELETE ON daybook.jobs FOR EACH ROW WHEN ((old.awaited AND (old.state <> ALL (ARRAY['completed'::daybook.job_state, 'cancelled'::daybook.job_state])))) EXECUTE FUNCTION daybook.awaited_job_removed();
 
+-- Name: closings closings_append_only; Type: TRIGGER; Schema: daybook; Owner: -
+
+CREATE TRIGGER closings_append_only BEFORE DELETE OR TRUNCATE ON daybook.closings FOR EACH STATEMENT EXECUTE FUNCTION daybook.refuse_change();
+
+-- Name: closings closings_signed_once; Type: TRIGGER; Schema: daybook; Owner: -
+
+CREATE TRIGGER closings_signed_once BEFORE UPDATE ON daybook.closings FOR EACH ROW EXECUTE FUNCTION daybook.check_closing_change();
+
 -- Name: jobs completed_changed; Type: TRIGGER; Schema: daybook; Owner: -
 
 CREATE TRIGGER completed_changed AFTER UPDATE ON daybook.jobs FOR EACH ROW WHEN ((old.completed_fence IS NOT NULL)) EXECUTE FUNCTION daybook.check_completed_job();
@@ -9879,13 +9954,9 @@ CREATE TRIGGER periods_changed AFTER INSERT OR DELETE OR UPDATE ON daybook.perio
 
 CREATE TRIGGER periods_check BEFORE INSERT OR DELETE OR UPDATE ON daybook.periods FOR EACH ROW EXECUTE FUNCTION daybook.check_periods();
 
--- Name: periods periods_forget_sums; Type: TRIGGER; Schema: daybook; Owner: -
+-- Name: periods periods_noted; Type: TRIGGER; Schema: daybook; Owner: -
 
-CREATE TRIGGER periods_forget_sums AFTER INSERT OR DELETE OR UPDATE ON daybook.periods FOR EACH ROW EXECUTE FUNCTION daybook.forget_sums_of_periods();
-
--- Name: periods periods_keep_sums; Type: TRIGGER; Schema: daybook; Owner: -
-
-CREATE CONSTRAINT TRIGGER periods_keep_sums AFTER INSERT OR DELETE OR UPDATE ON daybook.periods DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION daybook.keep_sums_of_periods();
+CREATE TRIGGER periods_noted AFTER INSERT OR DELETE OR UPDATE ON daybook.periods FOR EACH ROW EXECUTE FUNCTION daybook.periods_noted();
 
 -- Name: jobs waiting_goes; Type: TRIGGER; Schema: daybook; Owner: -
 
@@ -9916,16 +9987,6 @@ ALTER TABLE ONLY daybook.accounts
 
 ALTER TABLE ONLY daybook.bulk_batches
     ADD CONSTRAINT bulk_batches_operation_id_fkey FOREIGN KEY (operation_id) REFERENCES daybook.bulk_operations(id) ON DELETE CASCADE;
-
--- Name: closed_dimension_sums closed_dimension_sums_org_id_starts_on_fkey; Type: FK CONSTRAINT; Schema: daybook; Owner: -
-
-ALTER TABLE ONLY daybook.closed_dimension_sums
-    ADD CONSTRAINT closed_dimension_sums_org_id_starts_on_fkey FOREIGN KEY (org_id, starts_on) REFERENCES daybook.closed_sum_spans(org_id, starts_on) ON DELETE CASCADE;
-
--- Name: closed_sums closed_sums_org_id_starts_on_fkey; Type: FK CONSTRAINT; Schema: daybook; Owner: -
-
-ALTER TABLE ONLY daybook.closed_sums
-    ADD CONSTRAINT closed_sums_org_id_starts_on_fkey FOREIGN KEY (org_id, starts_on) REFERENCES daybook.closed_sum_spans(org_id, starts_on) ON DELETE CASCADE;
 
 -- Name: confirmations confirmations_impact_id_fkey; Type: FK CONSTRAINT; Schema: daybook; Owner: -
 

@@ -2,6 +2,7 @@ package books
 
 import (
 	"context"
+	"crypto/ed25519"
 	"fmt"
 	"time"
 
@@ -56,9 +57,11 @@ func AddPeriods(ctx context.Context, db DB, org string, periods ...models.Period
 		return nil, store.Refuse(ErrInvalid, "there is no period to add", "")
 	}
 	err = change(ctx, db, org, false, func(tx pgx.Tx) (err error) {
-		unposted, err := shutOut(ctx, tx, org, func() (err error) {
-			added, err = ledgerdb.AddPeriods(ctx, tx, org, periods)
-			return err
+		unposted, err := shutOut(ctx, tx, org, func(ledgerdb.ComputedDates) error {
+			return ledgerdb.Closed(ctx, tx, closer(ctx), nil, func() (err error) {
+				added, err = ledgerdb.AddPeriods(ctx, tx, org, periods)
+				return err
+			})
 		})
 		if err != nil {
 			return err
@@ -87,12 +90,18 @@ type PeriodChange struct {
 	Returned int `json:"returned"`
 	// Unposted is what the closing shut out, and how many documents Daybook knows no date of.
 	Unposted *models.Unposted `json:"unposted,omitempty"`
+	// Open is what was open when it was closed: ClosingList.
+	Open []models.ClosingItem `json:"open,omitempty"`
+	// Closing is the row of the chain of closings that was written; nil: nothing was changed.
+	Closing *models.Closing `json:"closing,omitempty"`
 }
 
 // CloseOptions says how to close a period. The zero value refuses to shut out what is not posted.
 type CloseOptions struct {
 	// Force closes it although documents with a date that is closed are not posted.
 	Force bool
+	// Key signs the closing, unless it is nil. The database does not have it.
+	Key ed25519.PrivateKey
 }
 
 // ClosePeriod closes the period that begins on p.StartsOn: nothing is posted into it until it is
@@ -109,16 +118,8 @@ type CloseOptions struct {
 func ClosePeriod(ctx context.Context, db DB, org string, p models.Period, o CloseOptions) (PeriodChange, error) {
 	var c PeriodChange
 	err := change(ctx, db, org, false, func(tx pgx.Tx) (err error) {
-		unposted, err := shutOut(ctx, tx, org, func() (err error) {
-			if c.Period, err = periodOf(ctx, tx, org, p); err != nil || c.State == models.PeriodClosed {
-				return err
-			}
-			if err = ledgerdb.ClosePeriod(ctx, tx, org, p.StartsOn); err != nil {
-				return err
-			}
-			c.Changed = true
-			c.Period, err = periodOf(ctx, tx, org, p)
-			return err
+		unposted, err := shutOut(ctx, tx, org, func(rules ledgerdb.ComputedDates) error {
+			return closePeriod(ctx, tx, org, p, rules, &c)
 		})
 		if err != nil {
 			return err
@@ -130,13 +131,36 @@ func ClosePeriod(ctx context.Context, db DB, org string, p models.Period, o Clos
 		if shut+unposted.UnknownDates > 0 {
 			c.Unposted = &unposted
 		}
+		if err := c.sign(ctx, tx, o.Key); err != nil {
+			return err
+		}
 		return actions.Note(ctx, tx, org, c.StartsOn.String(),
-			map[string]any{"changed": c.Changed, "forced": o.Force, "unposted": shut})
+			map[string]any{"changed": c.Changed, "forced": o.Force, "unposted": shut, "closing": c.number()})
 	})
 	if err != nil {
 		return PeriodChange{}, err
 	}
 	return c, nil
+}
+
+// closePeriod closes a period, and says what was open.
+func closePeriod(ctx context.Context, tx pgx.Tx, org string, p models.Period, rules ledgerdb.ComputedDates,
+	c *PeriodChange,
+) (err error) {
+	if c.Period, err = periodOf(ctx, tx, org, p); err != nil || c.State == models.PeriodClosed {
+		return err
+	}
+	if c.Open, err = ledgerdb.ClosingList(ctx, tx, org, p.StartsOn, rules); err != nil {
+		return err
+	}
+	return noteClosing(ctx, tx, org, c, func() (err error) {
+		if err = ledgerdb.ClosePeriod(ctx, tx, org, p.StartsOn); err != nil {
+			return err
+		}
+		c.Changed = true
+		c.Period, err = periodOf(ctx, tx, org, p)
+		return err
+	})
 }
 
 // OpenPeriod opens the period that begins on p.StartsOn, and p.EndsOn, unless it is zero, must be
@@ -147,15 +171,20 @@ func ClosePeriod(ctx context.Context, db DB, org string, p models.Period, o Clos
 func OpenPeriod(ctx context.Context, db DB, org string, p models.Period) (PeriodChange, error) {
 	var c PeriodChange
 	err := change(ctx, db, org, false, func(tx pgx.Tx) error {
-		done, err := ledgerdb.OpenPeriod(ctx, tx, org, p.StartsOn)
+		err := noteClosing(ctx, tx, org, &c, func() error {
+			done, err := ledgerdb.OpenPeriod(ctx, tx, org, p.StartsOn)
+			if err != nil {
+				return err
+			}
+			c.Changed, c.Returned = done.Changed, done.Returned
+			c.Period, err = periodOf(ctx, tx, org, p)
+			return err
+		})
 		if err != nil {
 			return err
 		}
-		if c.Period, err = periodOf(ctx, tx, org, p); err != nil {
-			return err
-		}
-		c.Changed, c.Returned = done.Changed, done.Returned
-		return actions.Note(ctx, tx, org, c.StartsOn.String(), map[string]any{"changed": c.Changed, "returned": c.Returned})
+		return actions.Note(ctx, tx, org, c.StartsOn.String(),
+			map[string]any{"changed": c.Changed, "returned": c.Returned, "closing": c.number()})
 	})
 	return c, err
 }

@@ -55,7 +55,8 @@ func (e *UnpostedError) Error() string {
 func (e *UnpostedError) Unwrap() error { return ErrUnposted }
 
 // shutOut is ledgerdb.ShutOut with the dates that the organization's rules compute.
-func shutOut(ctx context.Context, tx pgx.Tx, org string, change func() error) (models.Unposted, error) {
+func shutOut(ctx context.Context, tx pgx.Tx, org string, change func(ledgerdb.ComputedDates) error,
+) (models.Unposted, error) {
 	return ledgerdb.ShutOut(ctx, tx, org, func() (ledgerdb.ComputedDates, error) { return computedDates(ctx, tx, org) },
 		change)
 }

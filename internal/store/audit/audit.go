@@ -2,6 +2,7 @@ package audit
 
 import (
 	"context"
+	"crypto/ed25519"
 	"errors"
 	"slices"
 
@@ -22,6 +23,8 @@ type Options struct {
 	// Guards are the constraints, unique indexes and triggers that there must be: GuardsOf the
 	// schema. Nil: they are not looked for.
 	Guards []Guard
+	// ClosingKey is the public key that closings must be signed by. Nil: signatures are not looked at.
+	ClosingKey ed25519.PublicKey
 }
 
 // DefaultFindings is how many findings of a check are listed.
@@ -72,6 +75,13 @@ func Run(ctx context.Context, pool *pgxpool.Pool, o Options) (Report, error) {
 			result, err := run(ctx, tx, check, o)
 			if err != nil {
 				return store.Wrap(check.Kind, err)
+			}
+			r.Checks = append(r.Checks, result)
+		}
+		if o.ClosingKey != nil {
+			result, err := checkSignatures(ctx, tx, o)
+			if err != nil {
+				return err
 			}
 			r.Checks = append(r.Checks, result)
 		}

@@ -42,6 +42,10 @@ var auditChecks = []store.Check{
 		Stmt: auditClosedSums,
 	},
 	{
+		Kind: "closing_hash_differs",
+		Rule: "what was closed is as it was when it was closed, and closings form a chain of hashes", Stmt: auditClosings,
+	},
+	{
 		Kind: "confirmation_of_no_posting",
 		Rule: "a confirmation is of an impact that posts, and of no older version than the impact's",
 		Stmt: auditConfirmations,
@@ -253,6 +257,12 @@ SELECT count(*) OVER (), i.org_id, i.document_id, i.id,
   FROM late l
   JOIN daybook.impacts i ON i.org_id = l.org_id AND i.posting_date = l.posting_date AND i.created_at > l.closed_at
  ORDER BY i.id
+ LIMIT $2`
+
+const auditClosings = `
+SELECT count(*) OVER (), d.organization, NULL::text, d.impact_id, d.detail
+  FROM daybook.closing_differences($1) d
+ ORDER BY d.organization, d.number, d.impact_id
  LIMIT $2`
 
 const auditConfirmations = `

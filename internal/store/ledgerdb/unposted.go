@@ -10,9 +10,6 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-const closedDays = `
-SELECT coalesce(range_agg(daterange(s.starts_on, s.ends_on, '[]')), '{}')::text FROM daybook.closed_spans($1) s`
-
 // ComputedDates are posting dates that rules compute, by document: IDs[i] has Days[i].
 type ComputedDates struct {
 	IDs  []string
@@ -21,10 +18,12 @@ type ComputedDates struct {
 
 // ShutOut makes a change of an organization's periods and returns what is not posted of the days
 // that were open before the change and are closed after it. It waits until no transaction posts for
-// the organization, and keeps posting out until the transaction ends. computed is called meanwhile.
+// the organization, and keeps posting out until the transaction ends. computed is called meanwhile,
+// and change with what it returns.
 func ShutOut(ctx context.Context, tx pgx.Tx, org string, computed func() (ComputedDates, error),
-	change func() error,
+	change func(ComputedDates) error,
 ) (models.Unposted, error) {
+	const closedDays = `SELECT daybook.closed_days($1)::text`
 	var u models.Unposted
 	if err := lockConfiguration(ctx, tx, org); err != nil {
 		return u, err
@@ -37,29 +36,15 @@ func ShutOut(ctx context.Context, tx pgx.Tx, org string, computed func() (Comput
 	if err != nil {
 		return u, err
 	}
-	if err := change(); err != nil {
+	if err := change(rules); err != nil {
 		return u, err
 	}
 	const stmt = `
-WITH shut AS MATERIALIZED (
-    SELECT coalesce(range_agg(daterange(s.starts_on, s.ends_on, '[]')), '{}') - @before::text::datemultirange AS days FROM daybook.closed_spans(@org) s
-), jobs AS MATERIALIZED (
-    SELECT q.document_id, q.state, q.last_error_code AS code,
-           CASE WHEN r.day <@ shut.days THEN r.day ELSE coalesce(d.issue_date, i.document_date) END AS date,
-           -- null: no date is known.
-           CASE WHEN d.issue_date IS NOT NULL OR i.posting_date IS NOT NULL
-                THEN coalesce(d.issue_date <@ shut.days, false) OR coalesce(d.value_date <@ shut.days, false)
-                     OR coalesce(i.document_date <@ shut.days, false) OR coalesce(i.posting_date <@ shut.days, false)
-                     OR coalesce(r.day <@ shut.days, false) END AS inside
-      FROM shut
-      JOIN daybook.accounting_work_queue q ON q.org_id = @org AND q.state IN ('pending', 'leased', 'failed')
-      LEFT JOIN daybook.documents d ON d.org_id = q.org_id AND d.id = q.document_id
-      LEFT JOIN unnest(@ids::text[], @days::date[]) AS r (id, day) ON r.id = q.document_id
-      LEFT JOIN LATERAL (SELECT x.document_date, x.posting_date FROM daybook.impacts x
-                          WHERE x.org_id = q.org_id AND x.document_id = q.document_id ORDER BY x.seq DESC LIMIT 1) i ON true
-     WHERE NOT isempty(shut.days)
+WITH jobs AS MATERIALIZED (
+    SELECT u.* FROM daybook.unposted_documents(@org, daybook.closed_days(@org) - @before::text::datemultirange,
+                                               coalesce(@ids::text[], '{}'), coalesce(@days::date[], '{}')) u
 ), named AS (
-    SELECT document_id, date, state, coalesce(code, '') AS code FROM jobs WHERE inside
+    SELECT document_id, date, state, code FROM jobs WHERE inside
      ORDER BY state = 'failed' DESC, date, document_id LIMIT @most
 )
 SELECT count(*) FILTER (WHERE inside AND state = 'failed'), count(*) FILTER (WHERE inside AND state <> 'failed'),

@@ -1,0 +1,94 @@
+package books
+
+import (
+	"context"
+	"crypto/ed25519"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/store/actions"
+	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
+	"github.com/daybook-dev/daybook/models"
+)
+
+// Closings lists an organization's closings and openings of periods, the oldest first. Each has the
+// hash of the impacts that it closed or opened, and of the one before it: `daybook audit` finds what
+// was changed since.
+//
+// Errors: ErrOrganizationNotFound.
+func Closings(ctx context.Context, db DB, org string) ([]models.Closing, error) {
+	if err := readable(ctx, db, org); err != nil {
+		return nil, err
+	}
+	return ledgerdb.Closings(ctx, db, org, 0)
+}
+
+// ClosingList is what is to be done before the period that begins on p.StartsOn is closed; of a
+// closed period, what is open now. Nothing is changed. p.EndsOn, unless it is zero, must be its last
+// day.
+//
+// Errors: ErrPeriodNotFound, ErrInvalid, ErrOrganizationNotFound.
+func ClosingList(ctx context.Context, db DB, org string, p models.Period) (models.Period, []models.ClosingItem, error) {
+	if err := check(db); err != nil {
+		return models.Period{}, nil, err
+	}
+	var list []models.ClosingItem
+	err := store.ReadSnapshot(ctx, db, func(tx pgx.Tx) (err error) {
+		if err = known(ctx, tx, org); err != nil {
+			return err
+		}
+		if p, err = periodOf(ctx, tx, org, p); err != nil {
+			return err
+		}
+		rules, err := computedDates(ctx, tx, org)
+		if err != nil {
+			return err
+		}
+		list, err = ledgerdb.ClosingList(ctx, tx, org, p.StartsOn, rules)
+		return err
+	})
+	return p, list, store.Wrap("read the closing list", err)
+}
+
+// closer is who closes or opens; empty: the role of the database.
+func closer(ctx context.Context) string {
+	if !actions.Begun(ctx) {
+		return ""
+	}
+	return actions.By(ctx)
+}
+
+// noteClosing makes a change of a period, and finds the row of the chain that the database wrote of
+// it.
+func noteClosing(ctx context.Context, tx pgx.Tx, org string, c *PeriodChange, f func() error) error {
+	before, err := ledgerdb.LastClosing(ctx, tx, org)
+	if err != nil {
+		return err
+	}
+	if err := ledgerdb.Closed(ctx, tx, closer(ctx), c.Open, f); err != nil {
+		return err
+	}
+	written, err := ledgerdb.Closings(ctx, tx, org, before)
+	if err == nil && len(written) > 0 {
+		c.Closing = &written[len(written)-1]
+	}
+	return err
+}
+
+// sign signs what was closed; without a key it does nothing.
+func (c *PeriodChange) sign(ctx context.Context, tx pgx.Tx, key ed25519.PrivateKey) error {
+	if c.Closing == nil || key == nil {
+		return nil
+	}
+	c.Closing.Sign(key)
+	return ledgerdb.SignClosing(ctx, tx, c.Closing)
+}
+
+// number is the closing's; 0: nothing was changed.
+func (c *PeriodChange) number() int {
+	if c.Closing == nil {
+		return 0
+	}
+	return c.Closing.Number
+}

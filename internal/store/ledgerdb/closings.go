@@ -1,0 +1,90 @@
+package ledgerdb
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/models"
+)
+
+// ClosingList is what is to be done before the period that begins on a day is closed; of no period,
+// nothing. Amounts have no decimals.
+func ClosingList(ctx context.Context, q store.Querier, org string, startsOn models.Date, rules ComputedDates) (
+	[]models.ClosingItem, error,
+) {
+	const stmt = `
+SELECT code, required, count, coalesce(account, ''), coalesce(currency, ''), amount::text, examples, coalesce(what_to_do, '')
+  FROM daybook.closing_list(@org, @starts_on, coalesce(@ids::text[], '{}'), coalesce(@days::date[], '{}'))`
+	list, err := store.Collect(ctx, q, func(row pgx.CollectableRow) (i models.ClosingItem, err error) {
+		var amount *string
+		if err = row.Scan(&i.Code, &i.Required, &i.Count, &i.Account, &i.Currency, &amount, &i.Examples, &i.WhatToDo); err == nil && amount != nil {
+			i.Amount, err = WholeNumber(*amount)
+		}
+		return i, err
+	}, stmt, store.Args{"org": org, "starts_on": startsOn.Time(), "ids": rules.IDs, "days": dates(rules.Days)})
+	if list == nil {
+		list = []models.ClosingItem{}
+	}
+	return list, store.Wrap("read the closing list", err)
+}
+
+// Closed has the closings and openings that f causes note who made them, and what was open; a nil
+// list is looked for by the database. An empty actor is the role of the database.
+func Closed(ctx context.Context, tx pgx.Tx, actor string, list []models.ClosingItem, f func() error) error {
+	const stmt = `SELECT set_config('daybook.actor', $1, true), set_config('daybook.closing_list', $2, true)`
+	text := ""
+	if list != nil {
+		b, err := json.Marshal(list)
+		if err != nil {
+			return store.Wrap("write the closing list", err)
+		}
+		text = string(b)
+	}
+	if _, err := tx.Exec(ctx, stmt, actor, text); err != nil {
+		return store.Wrap("say who closes", err)
+	}
+	if err := f(); err != nil {
+		return err
+	}
+	_, err := tx.Exec(ctx, stmt, "", "")
+	return store.Wrap("say who closes", err)
+}
+
+// Closings reads an organization's closings and openings, the oldest first; behind a number.
+func Closings(ctx context.Context, q store.Querier, org string, after int) ([]models.Closing, error) {
+	const stmt = `
+SELECT number, action, starts_on, ends_on, days::text, closed_days::text, closed_by, db_role, created_at, impacts, entries, last_impact_id,
+       encode(impacts_hash, 'hex'), coalesce(encode(previous_hash, 'hex'), ''), encode(hash, 'hex'), list, signature, coalesce(key_id, '')
+  FROM daybook.closings WHERE org_id = $1 AND number > $2 ORDER BY number`
+	list, err := store.Collect(ctx, q, func(row pgx.CollectableRow) (models.Closing, error) {
+		c := models.Closing{OrgID: org}
+		err := row.Scan(&c.Number, &c.Action, &c.StartsOn, &c.EndsOn, &c.Days, &c.ClosedDays, &c.ClosedBy, &c.DBRole, &c.CreatedAt,
+			&c.Impacts, &c.Entries, &c.LastImpactID, &c.ImpactsHash, &c.PreviousHash, &c.Hash, &c.List, &c.Signature, &c.KeyID)
+		return c, err
+	}, stmt, org, after)
+	if list == nil {
+		list = []models.Closing{}
+	}
+	return list, store.Wrap("read closings", err)
+}
+
+// SignClosing gives a closing that has none its signature.
+func SignClosing(ctx context.Context, tx pgx.Tx, c *models.Closing) error {
+	const stmt = `UPDATE daybook.closings SET signature = $3, key_id = $4 WHERE org_id = $1 AND number = $2`
+	_, err := tx.Exec(ctx, stmt, c.OrgID, c.Number, c.Signature, c.KeyID)
+	return store.Wrap("sign the closing", err)
+}
+
+// LastClosing is the number of the last closing or opening; 0: there was none. The configuration is
+// locked, so there is no other until the transaction ends.
+func LastClosing(ctx context.Context, tx pgx.Tx, org string) (number int, err error) {
+	const stmt = `SELECT coalesce(max(number), 0) FROM daybook.closings WHERE org_id = $1`
+	if err := lockConfiguration(ctx, tx, org); err != nil {
+		return 0, err
+	}
+	err = tx.QueryRow(ctx, stmt, org).Scan(&number)
+	return number, store.Wrap("read the last closing", err)
+}

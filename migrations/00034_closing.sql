@@ -1,0 +1,387 @@
+-- Chapter 34: closing a month: the list that is worked off before, and the chain of closings, by
+-- which a later change of what was closed is found.
+--
+-- SQLSTATEs: DB004 closings are append-only, DB010 the transaction's isolation level is not READ
+-- COMMITTED.
+
+-- +goose Up
+-- +goose StatementBegin
+
+-- One row for each closing of a period, and each opening.
+CREATE TABLE daybook.closings (
+    org_id         text COLLATE "C" NOT NULL,
+    number         integer NOT NULL CHECK (number > 0),
+    action         text NOT NULL CHECK (action IN ('closed', 'opened')),
+    starts_on      date NOT NULL,
+    ends_on        date NOT NULL,
+    days           datemultirange NOT NULL CHECK (NOT isempty(days)),
+    closed_days    datemultirange NOT NULL,
+    closed_by      text NOT NULL CHECK (octet_length(closed_by) <= 1000),
+    db_role        text NOT NULL,
+    created_at     timestamptz NOT NULL,
+    impacts        bigint NOT NULL,
+    entries        bigint NOT NULL,
+    last_impact_id bigint NOT NULL,
+    impacts_hash   bytea NOT NULL CHECK (octet_length(impacts_hash) = 32),
+    previous_hash  bytea,
+    hash           bytea NOT NULL CHECK (octet_length(hash) = 32),
+    list           jsonb,
+    signature      bytea CHECK (octet_length(signature) = 64),
+    key_id         text CHECK (key_id ~ '^[0-9a-f]{32}$'),
+    PRIMARY KEY (org_id, number),
+    CONSTRAINT first_has_none_before CHECK ((number = 1) = (previous_hash IS NULL)),
+    CONSTRAINT signature_has_key CHECK ((signature IS NULL) = (key_id IS NULL))
+);
+COMMENT ON TABLE daybook.closings IS
+    'Closings and openings of periods, each with the hash of what it closed or opened and of the row before it. Append-only';
+COMMENT ON COLUMN daybook.closings.number IS 'From 1 in each organization, without a gap';
+COMMENT ON COLUMN daybook.closings.starts_on IS 'The period''s first day; of days in no period, the first of them';
+COMMENT ON COLUMN daybook.closings.days IS 'The days that it closed or opened: those of the period, and those in no period that go with it';
+COMMENT ON COLUMN daybook.closings.closed_days IS 'All days that are closed after it';
+COMMENT ON COLUMN daybook.closings.closed_by IS 'The setting daybook.actor of its transaction; without one, the role that logged in';
+COMMENT ON COLUMN daybook.closings.impacts IS 'How many impacts the days had';
+COMMENT ON COLUMN daybook.closings.last_impact_id IS 'No impact that was made before it has a higher id, and none that was made after it has one as low';
+COMMENT ON COLUMN daybook.closings.impacts_hash IS 'daybook.hash_impacts of the days, up to last_impact_id';
+COMMENT ON COLUMN daybook.closings.previous_hash IS 'The hash of the row before it';
+COMMENT ON COLUMN daybook.closings.hash IS 'daybook.closing_hash of the row';
+COMMENT ON COLUMN daybook.closings.list IS 'What was open when it was closed: daybook.closing_list; null: it was opened';
+COMMENT ON COLUMN daybook.closings.signature IS 'Ed25519, of the text "daybook closing " and the hash in hexadecimal; null: not signed';
+COMMENT ON COLUMN daybook.closings.key_id IS 'Of the key that signed: the first 16 bytes of the SHA-256 of the public key (DER), in hexadecimal';
+
+CREATE FUNCTION daybook.check_closing_change() RETURNS trigger
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    unsigned daybook.closings := NEW;
+BEGIN
+    unsigned.signature := NULL;
+    unsigned.key_id := NULL;
+    IF OLD.signature IS NULL AND unsigned IS NOT DISTINCT FROM OLD THEN
+        RETURN NEW;
+    END IF;
+    RAISE EXCEPTION 'daybook.closings is append-only: UPDATE refused'
+        USING ERRCODE = 'DB004', HINT = 'a row that has no signature may get one; nothing else changes';
+END
+$$;
+CREATE TRIGGER closings_signed_once BEFORE UPDATE ON daybook.closings
+    FOR EACH ROW EXECUTE FUNCTION daybook.check_closing_change();
+CREATE TRIGGER closings_append_only BEFORE DELETE OR TRUNCATE ON daybook.closings
+    FOR EACH STATEMENT EXECUTE FUNCTION daybook.refuse_change();
+
+-- The hash of a list of hashes: each one is hashed with what the ones before it came to, so it needs
+-- the memory of one.
+CREATE FUNCTION daybook.chain_hash(chained bytea, next bytea) RETURNS bytea
+    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
+AS $$
+BEGIN
+    RETURN sha256(chained || next);
+END
+$$;
+CREATE AGGREGATE daybook.chained_hash (bytea) (
+    SFUNC = daybook.chain_hash, STYPE = bytea,
+    INITCOND = '\x0000000000000000000000000000000000000000000000000000000000000000'
+);
+
+-- The hash of all impacts of an organization with a posting date in the days and an id up to
+-- last_impact_id, in the order of their ids. Each impact is hashed with its entries, as PostgreSQL
+-- writes a row as a text, in which no two rows are the same; the settings that such a text depends
+-- on are set here. A million impacts take some ten seconds, and the memory of a sort.
+CREATE FUNCTION daybook.hash_impacts(org_id text, days datemultirange, last_impact_id bigint,
+    OUT impacts bigint, OUT entries bigint, OUT hash bytea)
+    LANGUAGE sql STABLE
+    SET search_path = pg_catalog, pg_temp SET "TimeZone" = 'UTC' SET "DateStyle" = 'ISO, YMD' SET bytea_output = 'hex'
+AS $$
+SELECT count(*), coalesce(sum(h.entries), 0)::bigint, daybook.chained_hash(h.hash ORDER BY h.id)
+  FROM (SELECT i.id, e.entries,
+               sha256(convert_to(ROW(i.id, i.org_id, i.document_id, i.document_version, i.seq, i.kind, i.rule_set_version, i.rule_id, i.epoch,
+                                     i.document_date, i.posting_date, i.entry_count, i.content_hash, i.job_id, i.attempt, i.workflow_run_id,
+                                     i.created_at, i.no_entries)::text || e.lines, 'UTF8')) AS hash
+          FROM unnest(hash_impacts.days) AS span
+          JOIN daybook.impacts i
+            ON i.org_id = hash_impacts.org_id AND i.posting_date >= lower(span) AND i.posting_date < upper(span) AND i.id <= hash_impacts.last_impact_id
+         CROSS JOIN LATERAL (
+               SELECT count(*) AS entries,
+                      coalesce(string_agg(ROW(x.line_no, x.org_id, x.account_code, x.side, x.amount_minor, x.currency, x.rule_line_id, x.document_line,
+                                              x.dimensions)::text, '' ORDER BY x.line_no), '') AS lines
+                 FROM daybook.entries x WHERE x.impact_id = i.id) e) h
+$$;
+COMMENT ON FUNCTION daybook.hash_impacts IS
+    'The hash of all impacts of an organization with a posting date in the days and an id up to last_impact_id, with their entries';
+
+-- The hash of a closing: of all that it says, and so of what it closed and of all closings before.
+CREATE FUNCTION daybook.closing_hash(c daybook.closings) RETURNS bytea
+    LANGUAGE sql STABLE
+    SET search_path = pg_catalog, pg_temp SET "TimeZone" = 'UTC' SET "DateStyle" = 'ISO, YMD' SET bytea_output = 'hex'
+AS $$
+SELECT sha256(convert_to(ROW(c.org_id, c.number, c.action, c.starts_on, c.ends_on, c.days, c.closed_days, c.closed_by, c.db_role, c.created_at,
+                             c.impacts, c.entries, c.last_impact_id, c.impacts_hash, c.previous_hash, c.list)::text, 'UTF8'))
+$$;
+
+CREATE FUNCTION daybook.closed_days(org_id text) RETURNS datemultirange
+    LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+SELECT coalesce(range_agg(daterange(s.starts_on, s.ends_on, '[]')), '{}') FROM daybook.closed_spans(closed_days.org_id) s
+$$;
+COMMENT ON FUNCTION daybook.closed_days IS 'The days of daybook.closed_spans';
+
+-- The days that the closing of a period closes beside those that are closed: its own, and those in
+-- no period before it, or up to the first open period after it. Of a closed period, those that its
+-- last closing closed and that are closed. Null: no period begins on that day.
+CREATE FUNCTION daybook.days_to_close(org_id text, starts_on date) RETURNS datemultirange
+    LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+WITH p AS (
+    SELECT x.* FROM daybook.periods x WHERE x.org_id = days_to_close.org_id AND x.starts_on = days_to_close.starts_on
+), last AS (
+    SELECT x.starts_on, x.ends_on
+      FROM daybook.periods x CROSS JOIN p
+     WHERE x.org_id = p.org_id AND (x.state = 'closed' OR x.starts_on = p.starts_on)
+     ORDER BY x.starts_on DESC LIMIT 1
+)
+SELECT CASE p.state
+       WHEN 'open' THEN
+           datemultirange(daterange('1900-01-01', coalesce(
+               (SELECT min(x.starts_on) FROM daybook.periods x WHERE x.org_id = p.org_id AND x.starts_on > last.starts_on), last.ends_on + 1)))
+           - coalesce((SELECT range_agg(daterange(x.starts_on, x.ends_on, '[]')) FROM daybook.periods x
+                        WHERE x.org_id = p.org_id AND x.state = 'open' AND x.starts_on <> p.starts_on), '{}')
+           - daybook.closed_days(p.org_id)
+       ELSE
+           (datemultirange(daterange(p.starts_on, p.ends_on, '[]'))
+            + coalesce((SELECT c.days FROM daybook.closings c
+                         WHERE c.org_id = p.org_id AND c.starts_on = p.starts_on AND c.action = 'closed' ORDER BY c.number DESC LIMIT 1), '{}'))
+           * daybook.closed_days(p.org_id)
+       END
+  FROM p CROSS JOIN last
+$$;
+COMMENT ON FUNCTION daybook.days_to_close IS
+    'The days that the closing of the period that begins on that day closes, or has closed: its own, and those in no period that go with it';
+
+-- The documents of an organization whose jobs failed or wait, and whether one of their dates is one
+-- of the days: the issue date, the value date, the dates of the present posting, and the posting
+-- date that a rule computes, which a program passes in computed_ids and computed_days.
+CREATE FUNCTION daybook.unposted_documents(org_id text, days datemultirange, computed_ids text[] DEFAULT '{}', computed_days date[] DEFAULT '{}')
+    RETURNS TABLE (document_id text, date date, state daybook.job_state, code text, inside boolean)
+    LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+SELECT q.document_id, CASE WHEN r.day <@ unposted_documents.days THEN r.day ELSE coalesce(d.issue_date, i.document_date) END,
+       q.state, coalesce(q.last_error_code, ''),
+       -- null: no date is known.
+       CASE WHEN d.issue_date IS NOT NULL OR i.posting_date IS NOT NULL
+            THEN coalesce(d.issue_date <@ unposted_documents.days, false) OR coalesce(d.value_date <@ unposted_documents.days, false)
+                 OR coalesce(i.document_date <@ unposted_documents.days, false) OR coalesce(i.posting_date <@ unposted_documents.days, false)
+                 OR coalesce(r.day <@ unposted_documents.days, false) END
+  FROM daybook.accounting_work_queue q
+  LEFT JOIN daybook.documents d ON d.org_id = q.org_id AND d.id = q.document_id
+  LEFT JOIN unnest(computed_ids, computed_days) AS r (id, day) ON r.id = q.document_id
+  LEFT JOIN LATERAL (SELECT x.document_date, x.posting_date FROM daybook.impacts x
+                      WHERE x.org_id = q.org_id AND x.document_id = q.document_id ORDER BY x.seq DESC LIMIT 1) i ON true
+ WHERE q.org_id = unposted_documents.org_id AND q.state IN ('pending', 'leased', 'failed') AND NOT isempty(unposted_documents.days)
+$$;
+COMMENT ON FUNCTION daybook.unposted_documents IS
+    'Documents whose jobs failed or wait. inside: one of their dates is one of the days; null: no date is known of it';
+
+-- What is open when days are closed, of a period from starts_on to ends_on: daybook.closing_list.
+CREATE FUNCTION daybook.open_at_closing(org_id text, starts_on date, ends_on date, days datemultirange, computed_ids text[], computed_days date[])
+    RETURNS TABLE (code text, required boolean, count bigint, account text, currency text, amount numeric, examples text[])
+    LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+WITH unposted AS MATERIALIZED (
+    SELECT * FROM daybook.unposted_documents(open_at_closing.org_id, open_at_closing.days, computed_ids, computed_days)
+), open AS (
+    SELECT p.starts_on FROM daybook.periods p
+     WHERE p.org_id = open_at_closing.org_id AND p.state = 'open' AND p.starts_on < open_at_closing.starts_on
+), balances AS (
+    SELECT a.role, a.code, e.currency, sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END) AS amount, count(*) AS entries
+      FROM daybook.accounts a
+      JOIN daybook.entries e ON e.org_id = a.org_id AND e.account_code = a.code
+      JOIN daybook.impacts i ON i.id = e.impact_id AND i.posting_date <= open_at_closing.ends_on
+     WHERE a.org_id = open_at_closing.org_id AND a.role IN ('suspense', 'rounding')
+     GROUP BY a.role, a.code, e.currency
+    HAVING sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END) <> 0
+)
+SELECT CASE u.state WHEN 'failed' THEN 'UNPOSTED_FAILED' ELSE 'UNPOSTED_WAITING' END, true, count(*), NULL, NULL, NULL::numeric,
+       (array_agg(u.document_id ORDER BY u.date, u.document_id))[:20]
+  FROM (SELECT document_id, date, CASE state WHEN 'failed' THEN 'failed' ELSE 'waiting' END AS state FROM unposted WHERE inside) u
+ GROUP BY u.state
+ UNION ALL
+SELECT 'OPEN_BEFORE', true, count(*), NULL, NULL, NULL, (array_agg(to_char(o.starts_on, 'YYYY-MM-DD') ORDER BY o.starts_on))[:20]
+  FROM open o
+HAVING count(*) > 0
+ UNION ALL
+SELECT 'UNDATED', false, count(*), NULL, NULL, NULL, (array_agg(u.document_id ORDER BY u.document_id))[:20]
+  FROM unposted u WHERE u.inside IS NULL
+HAVING count(*) > 0
+ UNION ALL
+SELECT upper(b.role), false, b.entries, b.code, b.currency, b.amount, '{}'
+  FROM balances b
+$$;
+
+-- The list that is worked off before the period that begins on a day is closed, in this order:
+--
+--   UNPOSTED_FAILED   documents with a date that would be closed whose jobs failed
+--   UNPOSTED_WAITING  such documents whose jobs wait, or run
+--   OPEN_BEFORE       open periods before it
+--   UNDATED           documents that are not posted, and of which Daybook knows no date
+--   SUSPENSE          an account with that role has a balance on the last day: amount, debits less credits
+--   ROUNDING          the same
+--
+-- required: it has to be done before the month is closed. Of a closed period, it is what is open
+-- now. A program that evaluates rules passes the posting dates that they compute.
+CREATE FUNCTION daybook.closing_list(org_id text, starts_on date, computed_ids text[] DEFAULT '{}', computed_days date[] DEFAULT '{}')
+    RETURNS TABLE (code text, required boolean, count bigint, account text, currency text, amount numeric, examples text[], what_to_do text)
+    LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+SELECT l.code, l.required, l.count, l.account, l.currency, l.amount, l.examples, t.what_to_do
+  FROM daybook.periods p
+ CROSS JOIN LATERAL daybook.open_at_closing(p.org_id, p.starts_on, p.ends_on, daybook.days_to_close(p.org_id, p.starts_on),
+                                            computed_ids, computed_days) l
+  LEFT JOIN (VALUES (1, 'UNPOSTED_FAILED', 'Mend what each failed for: a worker tries it again'),
+                    (2, 'UNPOSTED_WAITING', 'Wait until the workers have posted them'),
+                    (3, 'OPEN_BEFORE', 'Close them first'),
+                    (4, 'UNDATED', 'Have them posted if they belong to the period'),
+                    (5, 'SUSPENSE', 'Find out where the amounts belong, and post them there'),
+                    (6, 'ROUNDING', 'Check that it is as small as roundings are')) AS t (place, code, what_to_do) ON t.code = l.code
+ WHERE p.org_id = closing_list.org_id AND p.starts_on = closing_list.starts_on
+ ORDER BY t.place, l.account, l.currency
+$$;
+COMMENT ON FUNCTION daybook.closing_list IS
+    'What is to be done before the period that begins on that day is closed; required: it has to be';
+
+-- Writes a row of closings for each period that was closed or opened since the last one, and for
+-- days in no period that were. It compares the days that are closed now with those that the last row
+-- has, so it need not be told what was changed, and is right for a change in plain SQL, too. The
+-- days up to a period's last go with it; those that are left with the last period.
+CREATE FUNCTION daybook.note_closings(org_id text) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    _org    CONSTANT text := note_closings.org_id;
+    _now    CONSTANT datemultirange := daybook.closed_days(_org);
+    _actor  CONSTANT text := coalesce(nullif(current_setting('daybook.actor', true), ''), session_user::text);
+    _list   CONSTANT jsonb := nullif(current_setting('daybook.closing_list', true), '')::jsonb;
+    c       daybook.closings;
+    changed datemultirange;
+    span    record;
+    want    daybook.period_state;
+BEGIN
+    SELECT * INTO c FROM daybook.closings x WHERE x.org_id = _org ORDER BY x.number DESC LIMIT 1;
+    IF coalesce(c.closed_days, '{}') = _now THEN
+        RETURN;
+    END IF;
+    IF current_setting('transaction_isolation') <> 'read committed' THEN
+        RAISE EXCEPTION 'the isolation level is %: what was posted before the closing may not be seen', current_setting('transaction_isolation')
+            USING ERRCODE = 'DB010', HINT = 'close and open periods in a transaction that is READ COMMITTED';
+    END IF;
+    FOREACH want IN ARRAY ARRAY['open', 'closed']::daybook.period_state[] LOOP
+        changed := CASE want WHEN 'open' THEN coalesce(c.closed_days, '{}') - _now ELSE _now - coalesce(c.closed_days, '{}') END;
+        FOR span IN
+            SELECT p.starts_on, p.ends_on, lead(p.starts_on) OVER (ORDER BY p.starts_on) IS NULL AS last
+              FROM daybook.periods p
+             WHERE p.org_id = _org AND p.state = want AND daterange(p.starts_on, p.ends_on, '[]') && changed
+             UNION ALL
+            SELECT lower(changed), upper(changed) - 1, true
+             WHERE NOT isempty(changed)
+               AND NOT EXISTS (SELECT FROM daybook.periods p
+                                WHERE p.org_id = _org AND p.state = want AND daterange(p.starts_on, p.ends_on, '[]') && changed)
+             ORDER BY 1
+        LOOP
+            c.org_id := _org;
+            c.number := coalesce(c.number, 0) + 1;
+            c.action := CASE want WHEN 'open' THEN 'opened' ELSE 'closed' END;
+            c.starts_on := span.starts_on;
+            c.ends_on := span.ends_on;
+            c.days := changed * datemultirange(CASE WHEN span.last THEN daterange(NULL, NULL) ELSE daterange(NULL, span.ends_on, '[]') END);
+            changed := changed - c.days;
+            c.closed_days := CASE want WHEN 'open' THEN c.closed_days - c.days ELSE coalesce(c.closed_days, '{}') + c.days END;
+            c.closed_by := _actor;
+            c.db_role := session_user;
+            c.created_at := clock_timestamp();
+            SELECT s.last_value INTO c.last_impact_id FROM daybook.impact_id_seq s;
+            SELECT h.impacts, h.entries, h.hash INTO c.impacts, c.entries, c.impacts_hash FROM daybook.hash_impacts(_org, c.days, c.last_impact_id) h;
+            c.list := NULL;
+            IF want = 'closed' THEN
+                c.list := coalesce(_list, (SELECT coalesce(jsonb_agg(l), '[]')
+                                             FROM daybook.open_at_closing(_org, c.starts_on, c.ends_on, c.days, '{}', '{}') l));
+            END IF;
+            c.previous_hash := c.hash;
+            c.signature := NULL;
+            c.key_id := NULL;
+            c.hash := daybook.closing_hash(c);
+            INSERT INTO daybook.closings SELECT c.*;
+        END LOOP;
+    END LOOP;
+END
+$$;
+REVOKE ALL ON FUNCTION daybook.note_closings FROM PUBLIC;
+
+CREATE FUNCTION daybook.periods_noted() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    PERFORM daybook.note_closings(CASE WHEN TG_OP = 'DELETE' THEN OLD.org_id ELSE NEW.org_id END);
+    RETURN NULL;
+END
+$$;
+CREATE TRIGGER periods_noted AFTER INSERT OR UPDATE OR DELETE ON daybook.periods
+    FOR EACH ROW EXECUTE FUNCTION daybook.periods_noted();
+
+-- What was changed of closings, or of what they closed. An empty organization: all of them.
+CREATE FUNCTION daybook.closing_differences(org_id text)
+    RETURNS TABLE (organization text, number integer, impact_id bigint, detail text)
+    LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+WITH c AS MATERIALIZED (
+    SELECT x.org_id, x.number, x.action, x.starts_on, x.ends_on, x.days, x.closed_days, x.impacts, x.entries, x.last_impact_id, x.impacts_hash,
+           x.previous_hash, x.hash, daybook.closing_hash(x) AS hash_now,
+           lag(x.hash) OVER w AS hash_before, coalesce(lag(x.number) OVER w, 0) AS number_before, lead(x.number) OVER w IS NULL AS last,
+           -- The days that it closed and that were not opened since.
+           x.days - coalesce((SELECT range_agg(r) FROM daybook.closings o CROSS JOIN LATERAL unnest(o.days) AS r
+                               WHERE o.org_id = x.org_id AND o.number > x.number AND o.action = 'opened'), '{}') AS days_now
+      FROM daybook.closings x
+     WHERE closing_differences.org_id = '' OR x.org_id = closing_differences.org_id
+    WINDOW w AS (PARTITION BY x.org_id ORDER BY x.number)
+)
+SELECT c.org_id, c.number, NULL::bigint, format('closing %s is not as it was written', c.number)
+  FROM c WHERE c.hash <> c.hash_now
+ UNION ALL
+SELECT c.org_id, c.number, NULL, format('closing %s does not continue closing %s', c.number, c.number_before)
+  FROM c WHERE c.number <> c.number_before + 1 OR c.previous_hash IS DISTINCT FROM c.hash_before
+ UNION ALL
+SELECT c.org_id, c.number, NULL,
+       format('what was %s from %s to %s (closing %s) was changed: %s impacts and %s entries then, %s and %s now%s', c.action, c.starts_on, c.ends_on,
+              c.number, c.impacts, c.entries, h.impacts, h.entries,
+              CASE WHEN (h.impacts, h.entries) = (c.impacts, c.entries) THEN ', with other contents' ELSE '' END)
+  FROM c CROSS JOIN LATERAL daybook.hash_impacts(c.org_id, c.days, c.last_impact_id) h
+ WHERE (h.impacts, h.entries, h.hash) IS DISTINCT FROM (c.impacts, c.entries, c.impacts_hash)
+ UNION ALL
+SELECT c.org_id, c.number, i.id, format('posted on %s after closing %s', i.posting_date, c.number)
+  FROM c
+ CROSS JOIN LATERAL unnest(c.days_now) AS span
+  JOIN daybook.impacts i ON i.org_id = c.org_id AND i.posting_date >= lower(span) AND i.posting_date < upper(span) AND i.id > c.last_impact_id
+ WHERE c.action = 'closed'
+ UNION ALL
+SELECT o.id, c.number, NULL, format('the days that are closed are %s, and those of the last closing are %s', daybook.closed_days(o.id), coalesce(c.closed_days, '{}'))
+  FROM (SELECT DISTINCT p.org_id AS id FROM daybook.periods p WHERE p.state = 'closed' AND (closing_differences.org_id = '' OR p.org_id = closing_differences.org_id)
+         UNION SELECT c.org_id FROM c) o
+  LEFT JOIN c ON c.org_id = o.id AND c.last
+ WHERE daybook.closed_days(o.id) <> coalesce(c.closed_days, '{}')
+ ORDER BY 1, 2, 3
+$$;
+COMMENT ON FUNCTION daybook.closing_differences IS
+    'What of closings, or of what they closed, is not as it was; empty: nothing. An empty organization: all. It reads all closed impacts';
+
+-- What is closed already begins the chain.
+SELECT daybook.note_closings(o.id) FROM daybook.organizations o
+ WHERE EXISTS (SELECT FROM daybook.periods p WHERE p.org_id = o.id AND p.state = 'closed');
+
+-- +goose StatementEnd
+
+-- +goose Down
+DROP TRIGGER periods_noted ON daybook.periods;
+DROP FUNCTION daybook.closing_differences, daybook.periods_noted, daybook.note_closings, daybook.closing_list, daybook.open_at_closing,
+    daybook.unposted_documents, daybook.days_to_close, daybook.closed_days, daybook.hash_impacts;
+DROP AGGREGATE daybook.chained_hash (bytea);
+DROP FUNCTION daybook.chain_hash;
+DROP FUNCTION daybook.closing_hash;
+DROP TABLE daybook.closings;
+DROP FUNCTION daybook.check_closing_change;
