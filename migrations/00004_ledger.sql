@@ -236,8 +236,8 @@ BEGIN
                              LEFT JOIN daybook.entries o ON o.impact_id = p.id AND o.line_no = e.line_no
                             WHERE e.impact_id = n.id
                               AND (o.side IS NOT DISTINCT FROM e.side
-                                   OR (o.account_code, o.amount_minor, o.currency, o.rule_line_id, o.document_line)
-                                      IS DISTINCT FROM (e.account_code, e.amount_minor, e.currency, e.rule_line_id, e.document_line))))
+                                   OR (o.account_code, o.amount_minor, o.currency, o.rule_line_id, o.document_line, o.dimensions)
+                                      IS DISTINCT FROM (e.account_code, e.amount_minor, e.currency, e.rule_line_id, e.document_line, e.dimensions))))
          LIMIT 1;
         IF FOUND THEN
             RAISE EXCEPTION 'impact % does not mirror impact %', bad.id, bad.mirrored

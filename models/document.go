@@ -101,6 +101,9 @@ type Content struct {
 
 	// Attributes are further values for rules to match.
 	Attributes map[string]string `json:"attributes,omitempty"`
+	// Dimensions are those of all entries of the document; those of a line, and of a rule's line, take
+	// precedence.
+	Dimensions Dimensions `json:"dimensions,omitempty"`
 	// Source says where the document was imported from (for instance "gobl").
 	Source string `json:"source,omitempty"`
 }
@@ -123,6 +126,8 @@ type Line struct {
 	Category string `json:"category,omitempty"`
 	// TaxCode says how the category treats the line, as Tax.Code.
 	TaxCode string `json:"tax_code,omitempty"`
+	// Dimensions are those of the entries that a rule makes of the line.
+	Dimensions Dimensions `json:"dimensions,omitempty"`
 }
 
 // Tax is one tax total of a document.
@@ -161,6 +166,8 @@ type JournalEntry struct {
 	// Currency is an ISO 4217 code; empty: the document's.
 	Currency string `json:"currency,omitempty"`
 	Note     string `json:"note,omitempty"`
+	// Dimensions are the entry's, above those of the document.
+	Dimensions Dimensions `json:"dimensions,omitempty"`
 }
 
 // Money is an amount in minor units with its currency.

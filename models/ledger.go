@@ -105,7 +105,7 @@ type Entry struct {
 	// it ran over none.
 	DocumentLine *int `gorm:"column:document_line" json:"document_line,omitempty"`
 	// Dimensions are what statements can be split by, such as a cost centre; nil: nothing.
-	Dimensions map[string]string `gorm:"column:dimensions;serializer:json" json:"dimensions,omitempty"`
+	Dimensions Dimensions `gorm:"column:dimensions;serializer:json" json:"dimensions,omitempty"`
 }
 
 // TableName implements GORM's Tabler.

@@ -110,7 +110,7 @@ var kinds = map[reflect.Type][]string{
 	reflect.TypeFor[models.Outcome]():       {"daybook.attempt_outcome"},
 	reflect.TypeFor[models.AccountType]():   {"daybook.account_type"},
 	reflect.TypeFor[models.AccountRole]():   {"text"},
-	reflect.TypeFor[map[string]string]():    {"jsonb"},
+	reflect.TypeFor[models.Dimensions]():    {"jsonb"},
 	reflect.TypeFor[models.Side]():          {"daybook.entry_side"},
 	reflect.TypeFor[models.JobState]():      {"daybook.job_state"},
 	reflect.TypeFor[models.ImpactKind]():    {"daybook.impact_kind"},

@@ -115,7 +115,10 @@ func (e *evaluation) offset(i int, account string, place Place, lineID string) e
 	if s.sum == 0 {
 		return nil
 	}
-	entry := Entry{Account: account, Side: models.Credit, Amount: s.sum, Currency: s.currency, RuleLineID: lineID}
+	entry := Entry{
+		Account: account, Side: models.Credit, Amount: s.sum, Currency: s.currency, RuleLineID: lineID,
+		Dimensions: e.dimensions,
+	}
 	if s.sum < 0 {
 		entry.Side, entry.Amount = models.Debit, -s.sum
 	}

@@ -58,6 +58,8 @@ type ExpectedEntry struct {
 	Currency string
 	// RuleLineID is the rule line that must have made the entry; empty: any.
 	RuleLineID string
+	// Dimensions are all that the entry must have; nil: any, empty: none.
+	Dimensions models.Dimensions
 }
 
 // ParseCases reads a file of test cases from YAML and checks it against CaseSchema. All problems
@@ -158,6 +160,15 @@ func (r *caseReader) entry(n *yaml.Node, currency string) ExpectedEntry {
 	if c := child(n, "currency"); c != nil {
 		r.currency(c)
 		e.Currency = c.Value
+	}
+	if d := child(n, "dimensions"); d != nil {
+		e.Dimensions = models.Dimensions{}
+		for i := 0; i+1 < len(d.Content); i += 2 {
+			e.Dimensions[d.Content[i].Value] = d.Content[i+1].Value
+		}
+		if err := e.Dimensions.Check(); err != nil {
+			r.report(d, "%v", err)
+		}
 	}
 	return e
 }

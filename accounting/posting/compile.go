@@ -1,6 +1,7 @@
 package posting
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -185,6 +186,7 @@ func (c *compiler) compileLine(n *yaml.Node) *line {
 	l.currency = c.expression(env, n, "currency", cel.StringType)
 	c.constantCurrency(l.currency)
 	l.when = c.expression(env, n, "if", cel.BoolType)
+	l.dimensions = c.dimensions(env, child(n, "dimensions"))
 	c.determination(env, l, n)
 	return l
 }
@@ -209,6 +211,38 @@ func (c *compiler) determination(env *environment, l *line, n *yaml.Node) {
 		c.report(l.place, "the line names no account; add account, map for one that depends on the document, or split "+
 			"for several")
 	}
+}
+
+// dimensions reads what a line gives to its entries. The schema has checked the keys.
+func (c *compiler) dimensions(env *environment, n *yaml.Node) []dimension {
+	if n == nil || n.Kind != yaml.MappingNode {
+		return nil
+	}
+	var all []dimension
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key := n.Content[i].Value
+		text, ok := c.src.scalarAt(n, key)
+		if !ok {
+			continue
+		}
+		x, problems := compileExpression(env, text, cel.StringType, "dimensions."+key)
+		for _, p := range problems {
+			p.Rule, p.RuleLine = c.rule, c.line
+			c.problems = append(c.problems, p)
+		}
+		if x == nil {
+			continue
+		}
+		if x.constant != nil {
+			value, _ := x.text(nil) // its type is checked
+			if err := models.CheckDimension(key, value); err != nil {
+				c.report(x.place, "%v", err)
+			}
+		}
+		all = append(all, dimension{key: key, value: x})
+	}
+	slices.SortFunc(all, func(a, b dimension) int { return cmp.Compare(a.key, b.key) })
+	return all
 }
 
 // split reads the parts of a split. The schema has checked shares that are numbers.

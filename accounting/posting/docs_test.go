@@ -63,7 +63,7 @@ func TestDocumentationExamples(t *testing.T) {
 			results[heading]++
 		}
 	}
-	require.Len(t, headings, 11)
+	require.Len(t, headings, 12)
 	for i, h := range headings {
 		assert.True(t, strings.HasPrefix(h, fmt.Sprint(i+1, ".")), h)
 		assert.Positive(t, results[h], "%s has no result", h)

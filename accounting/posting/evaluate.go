@@ -64,6 +64,8 @@ type evaluation struct {
 	applied bool
 	// quiet are lines of the document that a line of the rule passed over.
 	quiet []quiet
+	// dimensions are those of the whole document.
+	dimensions models.Dimensions
 }
 
 // run finds the rule, evaluates its lines and checks the balance.
@@ -90,6 +92,10 @@ func (e *evaluation) run(rs *RuleSet) error {
 	if err := e.named(signs(doc)); err != nil {
 		return err
 	}
+	if err := checkDimensions(doc); err != nil {
+		return e.fail(models.CodeDocumentInvalid, nil, r.place, "%v", err)
+	}
+	e.dimensions = doc.Content.Dimensions.With(nil)
 	for _, l := range r.lines {
 		if err := e.evaluateLine(l); err != nil {
 			return err
@@ -245,6 +251,9 @@ func (e *evaluation) evaluateElement(l *line, position int) error {
 	entry := Entry{
 		Account: account, Side: side, Amount: amount, Currency: currency, RuleLineID: l.id,
 		DocumentLine: position,
+	}
+	if entry.Dimensions, err = e.dimensionsOf(l, position); err != nil {
+		return err
 	}
 	if l.split == nil {
 		return e.add(l, l.place, entry)

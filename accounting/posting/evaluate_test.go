@@ -55,7 +55,11 @@ func invoice() *models.Document {
 func entries(impact *posting.Impact) string {
 	var b strings.Builder
 	for _, e := range impact.Entries {
-		fmt.Fprintf(&b, "%s %d %s %s %d %s\n", e.RuleLineID, e.DocumentLine, e.Account, e.Side, e.Amount, e.Currency)
+		fmt.Fprintf(&b, "%s %d %s %s %d %s", e.RuleLineID, e.DocumentLine, e.Account, e.Side, e.Amount, e.Currency)
+		if len(e.Dimensions) > 0 {
+			fmt.Fprintf(&b, " [%s]", e.Dimensions)
+		}
+		b.WriteString("\n")
 	}
 	return b.String()
 }

@@ -45,4 +45,7 @@ type Entry struct {
 	// DocumentLine is the position, from 1, in the document's list that the rule line ran over; 0: it
 	// ran over none.
 	DocumentLine int
+	// Dimensions are what statements can be split by; nil: nothing. Entries may share one map: it must
+	// not be changed.
+	Dimensions models.Dimensions
 }

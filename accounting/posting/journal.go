@@ -22,6 +22,9 @@ func Journal(doc *models.Document, chart Chart) (*Impact, error) {
 	if err := checkDates(doc); err != nil {
 		return nil, fail(models.CodeDocumentInvalid, "%v", err)
 	}
+	if err := doc.Content.Dimensions.Check(); err != nil {
+		return nil, fail(models.CodeDocumentInvalid, "%v", err)
+	}
 	j := doc.Content.Journal
 	switch {
 	case doc.Content.StatesAmount():
@@ -40,12 +43,16 @@ func Journal(doc *models.Document, chart Chart) (*Impact, error) {
 	for i, e := range j.Entries {
 		entry := Entry{
 			Account: e.Account, Side: models.Debit, Amount: e.Amount, Currency: cmp.Or(e.Currency, doc.Currency),
-			RuleLineID: JournalRuleID, DocumentLine: i + 1,
+			RuleLineID: JournalRuleID, DocumentLine: i + 1, Dimensions: doc.Content.Dimensions.With(e.Dimensions),
 		}
 		if e.Amount < 0 {
 			entry.Side, entry.Amount = models.Credit, -e.Amount
 		}
-		switch err := models.CheckCurrency(entry.Currency, doc.IssueDate); {
+		err := e.Dimensions.Check()
+		if err == nil {
+			err = models.CheckCurrency(entry.Currency, doc.IssueDate)
+		}
+		switch {
 		case err != nil:
 			return nil, fail(models.CodeDocumentInvalid, "entry %d: %v", i+1, err)
 		case e.Amount == 0 || e.Amount == math.MinInt64:

@@ -66,6 +66,9 @@ var lineObject = &object{typ: cel.ObjectType("daybook.Line"), fields: append([]*
 	integerField("cost", func(l *models.Line) int64 { return l.Cost }),
 	textField("category", func(l *models.Line) string { return l.Category }),
 	textField("tax_code", func(l *models.Line) string { return l.TaxCode }),
+	anyField("dimensions", cel.MapType(cel.StringType, cel.StringType),
+		func(l *models.Line) (any, error) { return map[string]string(l.Dimensions), nil },
+		func(l *models.Line) bool { return len(l.Dimensions) > 0 }),
 }, rateFields(func(l *models.Line) models.Rate { return l.Rate })...)}
 
 var taxObject = &object{typ: cel.ObjectType("daybook.Tax"), fields: append([]*field{
@@ -112,6 +115,9 @@ var documentObject = &object{typ: cel.ObjectType("daybook.Document"), fields: []
 	anyField("attributes", cel.MapType(cel.StringType, cel.StringType),
 		func(d *models.Document) (any, error) { return d.Content.Attributes, nil },
 		func(d *models.Document) bool { return len(d.Content.Attributes) > 0 }),
+	anyField("dimensions", cel.MapType(cel.StringType, cel.StringType),
+		func(d *models.Document) (any, error) { return map[string]string(d.Content.Dimensions), nil },
+		func(d *models.Document) bool { return len(d.Content.Dimensions) > 0 }),
 }}
 
 var objects = []*object{documentObject, lineObject, taxObject, moneyObject}

@@ -41,6 +41,14 @@ type line struct {
 	amount   *expression
 	currency *expression // nil: the document's
 	when     *expression // nil: always
+	// dimensions are in the order of their keys.
+	dimensions []dimension
+}
+
+// dimension is a value that a line of a rule gives to its entries.
+type dimension struct {
+	key   string
+	value *expression
 }
 
 // list says which of the document's lists a line runs over.

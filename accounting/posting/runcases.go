@@ -73,70 +73,80 @@ func (x *Expectation) compare(impact *Impact, err error) []string {
 	return append(differences, x.compareEntries(impact.Entries)...)
 }
 
-// compareEntries matches entries of the same content. Expected entries that name their rule line
-// are matched first, so that an entry that names none does not take their match.
+// compareEntries gives each expected entry one that was made, such that as many as can be have one:
+// an expected entry that leaves its rule line or dimensions open may fit several. Those that name
+// them come first, so that one is missing that leaves them open.
 func (x *Expectation) compareEntries(entries []Entry) []string {
-	got := map[ExpectedEntry][]int{} // by content; with the rule line, and without it
-	for i, e := range entries {
-		key := ExpectedEntry{
-			Account: e.Account, Side: e.Side, Amount: e.Amount, Currency: e.Currency,
-			RuleLineID: e.RuleLineID,
-		}
-		got[key] = append(got[key], i)
-		key.RuleLineID = ""
-		got[key] = append(got[key], i)
-	}
-	taken := make([]bool, len(entries))
-	missing := make([]bool, len(x.Entries))
+	takenBy := make([]int, len(entries)) // 1 + the expected entry; 0: none
+	found := make([]bool, len(x.Entries))
 	for _, named := range []bool{true, false} {
-		for i, want := range x.Entries {
-			if (want.RuleLineID != "") != named {
-				continue
+		for i, e := range x.Entries {
+			if (e.RuleLineID != "" || e.Dimensions != nil) == named {
+				found[i] = x.match(i, entries, takenBy, make([]bool, len(entries)))
 			}
-			candidates := got[want]
-			for len(candidates) > 0 && taken[candidates[0]] {
-				candidates = candidates[1:]
-			}
-			if len(candidates) == 0 {
-				missing[i] = true
-				got[want] = nil
-				continue
-			}
-			taken[candidates[0]] = true
-			got[want] = candidates[1:]
 		}
 	}
 	var differences []string
-	for i, want := range x.Entries {
-		if missing[i] {
-			differences = append(differences, "- "+describeEntry(want))
+	for i := range x.Entries {
+		if !found[i] {
+			differences = append(differences, "- "+describeEntry(&x.Entries[i]))
 		}
 	}
 	var left []Entry
 	for i, e := range entries {
-		if !taken[i] {
+		if takenBy[i] == 0 {
 			left = append(left, e)
 		}
 	}
 	return append(differences, unexpected(left)...)
 }
 
+// match finds an entry for expected entry i, and another one for the expected entry that has it; it
+// reports whether there is one. tried are entries that were asked for already.
+func (x *Expectation) match(i int, entries []Entry, takenBy []int, tried []bool) bool {
+	for n := range entries {
+		if tried[n] || !x.Entries[i].is(&entries[n]) {
+			continue
+		}
+		tried[n] = true
+		if takenBy[n] == 0 || x.match(takenBy[n]-1, entries, takenBy, tried) {
+			takenBy[n] = i + 1
+			return true
+		}
+	}
+	return false
+}
+
+// is reports whether an entry is the expected one.
+func (e *ExpectedEntry) is(got *Entry) bool {
+	return e.Account == got.Account && e.Side == got.Side && e.Amount == got.Amount && e.Currency == got.Currency &&
+		(e.RuleLineID == "" || e.RuleLineID == got.RuleLineID) &&
+		(e.Dimensions == nil || e.Dimensions.Equal(got.Dimensions))
+}
+
 func unexpected(entries []Entry) []string {
 	lines := make([]string, 0, len(entries))
 	for _, e := range entries {
-		lines = append(lines, "+ "+describeEntry(ExpectedEntry{
+		lines = append(lines, "+ "+describeEntry(&ExpectedEntry{
 			Account: e.Account, Side: e.Side, Amount: e.Amount, Currency: e.Currency, RuleLineID: e.RuleLineID,
+			Dimensions: e.Dimensions,
 		}))
 	}
 	return lines
 }
 
-// describeEntry writes an entry for people: account, side, amount, currency, and the rule line
-// where it is known.
-func describeEntry(e ExpectedEntry) string {
+// describeEntry writes an entry for people: account, side, amount, currency, and the rule line and
+// dimensions where they are known.
+func describeEntry(e *ExpectedEntry) string {
 	text := fmt.Sprintf("%s %s %s", e.Account, e.Side, models.FormatMinor(e.Amount, e.Currency))
 	if e.RuleLineID != "" {
 		text += " (line " + e.RuleLineID + ")"
+	}
+	switch {
+	case len(e.Dimensions) > 0:
+		text += " [" + e.Dimensions.String() + "]"
+	case e.Dimensions != nil:
+		text += " [no dimensions]"
 	}
 	return text
 }

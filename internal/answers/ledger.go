@@ -11,26 +11,27 @@ import (
 
 // Entry is one line of what was posted.
 type Entry struct {
-	ImpactID        int64  `json:"impactId"`
-	LineNo          int    `json:"lineNo"`
-	DocumentID      string `json:"documentId"`
-	DocumentVersion int64  `json:"documentVersion"`
-	Kind            string `json:"kind" enum:"post,reverse" doc:"Whether it posts, or takes back what was posted"`
-	Account         string `json:"account"`
-	Side            string `json:"side" enum:"debit,credit"`
-	AmountMinor     int64  `json:"amountMinor" doc:"In minor units of the currency"`
-	Amount          string `json:"amount" doc:"The same as a decimal number" example:"12.34"`
-	Currency        string `json:"currency"`
-	DocumentDate    string `json:"documentDate" format:"date"`
-	PostingDate     string `json:"postingDate" format:"date"`
-	RuleSetVersion  int64  `json:"ruleSetVersion,omitempty"`
-	RuleID          string `json:"ruleId,omitempty"`
-	RuleLineID      string `json:"ruleLineId,omitempty"`
-	DocumentLine    int    `json:"documentLine,omitempty" doc:"The place, from 1, in the document's list that the rule's line runs over"`
-	Epoch           int    `json:"epoch,omitempty" doc:"Which deliberate repost of the document made it; absent: none"`
-	JobID           string `json:"jobId"`
-	Attempt         int    `json:"attempt"`
-	WorkflowRunID   string `json:"workflowRunId,omitempty" doc:"The run of the Temporal workflow that the attempt was part of"`
+	ImpactID        int64             `json:"impactId"`
+	LineNo          int               `json:"lineNo"`
+	DocumentID      string            `json:"documentId"`
+	DocumentVersion int64             `json:"documentVersion"`
+	Kind            string            `json:"kind" enum:"post,reverse" doc:"Whether it posts, or takes back what was posted"`
+	Account         string            `json:"account"`
+	Side            string            `json:"side" enum:"debit,credit"`
+	AmountMinor     int64             `json:"amountMinor" doc:"In minor units of the currency"`
+	Amount          string            `json:"amount" doc:"The same as a decimal number" example:"12.34"`
+	Currency        string            `json:"currency"`
+	DocumentDate    string            `json:"documentDate" format:"date"`
+	PostingDate     string            `json:"postingDate" format:"date"`
+	RuleSetVersion  int64             `json:"ruleSetVersion,omitempty"`
+	RuleID          string            `json:"ruleId,omitempty"`
+	RuleLineID      string            `json:"ruleLineId,omitempty"`
+	DocumentLine    int               `json:"documentLine,omitempty" doc:"The place, from 1, in the document's list that the rule's line runs over"`
+	Dimensions      map[string]string `json:"dimensions,omitempty" doc:"What statements can be split by, such as a cost centre"`
+	Epoch           int               `json:"epoch,omitempty" doc:"Which deliberate repost of the document made it; absent: none"`
+	JobID           string            `json:"jobId"`
+	Attempt         int               `json:"attempt"`
+	WorkflowRunID   string            `json:"workflowRunId,omitempty" doc:"The run of the Temporal workflow that the attempt was part of"`
 }
 
 // EntryOf makes the answer of an entry.
@@ -41,7 +42,7 @@ func EntryOf(l *ledgerdb.EntryLine) Entry {
 		Side: string(l.Side), AmountMinor: l.Amount, Amount: minor.Decimal64(l.Amount, l.Currency), Currency: l.Currency,
 		DocumentDate: l.DocumentDate.String(), PostingDate: l.PostingDate.String(),
 		RuleSetVersion: zeroOf(l.RuleSetVersion), RuleID: l.RuleID, RuleLineID: l.RuleLineID,
-		DocumentLine: zeroOf(l.DocumentLine), Epoch: l.Epoch, JobID: l.JobID, Attempt: l.Attempt,
+		DocumentLine: zeroOf(l.DocumentLine), Dimensions: l.Dimensions, Epoch: l.Epoch, JobID: l.JobID, Attempt: l.Attempt,
 		WorkflowRunID: l.WorkflowRunID,
 	}
 }

@@ -88,7 +88,7 @@ func (b *builder) post(p plan, job engine.Job, seq int) {
 	for i, e := range p.post.Entries {
 		entry := models.Entry{
 			ImpactID: m.ID, LineNo: i + 1, OrgID: job.OrgID, Account: e.Account, Side: e.Side, Amount: e.Amount,
-			Currency: e.Currency, RuleLineID: e.RuleLineID,
+			Currency: e.Currency, RuleLineID: e.RuleLineID, Dimensions: e.Dimensions,
 		}
 		if e.DocumentLine > 0 {
 			line := e.DocumentLine

@@ -72,7 +72,7 @@ func readEntries(ctx context.Context, db *cli.Database, f listing.EntryFilter, p
 }
 
 func printEntries(a *cli.App, w io.Writer, lines []ledgerdb.EntryLine) error {
-	t := cli.NewTable("DATE", "DOCUMENT", "KIND", "ACCOUNT", "DEBIT", "CREDIT", "CURRENCY", "RULE")
+	t := cli.NewTable("DATE", "DOCUMENT", "KIND", "ACCOUNT", "DEBIT", "CREDIT", "CURRENCY", "RULE", "DIMENSIONS")
 	t.Right = []int{4, 5}
 	for i := range lines {
 		l := &lines[i]
@@ -82,7 +82,7 @@ func printEntries(a *cli.App, w io.Writer, lines []ledgerdb.EntryLine) error {
 			debit, credit = "", amount
 		}
 		t.Add(l.PostingDate.String(), l.DocumentID, string(l.Kind), l.Account, debit, credit, l.Currency,
-			l.RuleID+"/"+l.RuleLineID)
+			l.RuleID+"/"+l.RuleLineID, l.Dimensions.String())
 	}
 	return a.Print(w, t)
 }

@@ -178,7 +178,7 @@ func printImpact(a *cli.App, w io.Writer, m *listing.ExplainedImpact, live *int6
 		_, err := fmt.Fprintln(w, "no entries: "+m.NoEntries.Words())
 		return err
 	}
-	t := cli.NewTable("LINE", "ACCOUNT", "DEBIT", "CREDIT", "CURRENCY", "RULE LINE", "DOCUMENT LINE")
+	t := cli.NewTable("LINE", "ACCOUNT", "DEBIT", "CREDIT", "CURRENCY", "RULE LINE", "DOCUMENT LINE", "DIMENSIONS")
 	t.Right = []int{0, 2, 3, 6}
 	for i := range m.Entries {
 		e := &m.Entries[i]
@@ -187,7 +187,7 @@ func printImpact(a *cli.App, w io.Writer, m *listing.ExplainedImpact, live *int6
 		if e.DocumentLine != nil {
 			line = strconv.Itoa(*e.DocumentLine)
 		}
-		t.Add(strconv.Itoa(e.LineNo), e.Account, debit, credit, e.Currency, e.RuleLineID, line)
+		t.Add(strconv.Itoa(e.LineNo), e.Account, debit, credit, e.Currency, e.RuleLineID, line, e.Dimensions.String())
 	}
 	return a.Print(w, t)
 }

@@ -76,6 +76,9 @@ func (b *beancount) impact(m *ledgerdb.ExportImpact) error {
 			line = fmt.Sprintf("%s/%d", line, *e.DocumentLine)
 		}
 		b.text("    ", "line", line)
+		for _, key := range e.Dimensions.Keys() {
+			b.text("    ", dimensionTag(key), e.Dimensions[key])
+		}
 	}
 	b.printf("\n")
 	return nil

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
+	"github.com/daybook-dev/daybook/models"
 )
 
 // csvColumns are the columns of the CSV format, one row an entry.
@@ -14,7 +15,7 @@ var csvColumns = []string{
 	"posting_date", "document_date", "org", "document", "version", "impact", "kind", "reverses", "rule_set", "rule",
 	"epoch", "party",
 	"line", "account", "account_name", "account_type", "side", "amount", "currency", "amount_minor", "rule_line",
-	"document_line",
+	"document_line", "dimensions",
 }
 
 // table writes CSV.
@@ -57,7 +58,7 @@ func (t *table) impact(m *ledgerdb.ExportImpact) error {
 			strconv.Itoa(m.Epoch),
 			t.text(m.Counterparty), strconv.Itoa(e.LineNo), t.text(e.Account), t.text(a.Name), string(a.Type), string(e.Side),
 			number(signed(e), e.Currency), e.Currency, strconv.FormatInt(e.Amount, 10), t.text(e.RuleLineID),
-			optional(e.DocumentLine))
+			optional(e.DocumentLine), t.text(dimensionsText(e.Dimensions)))
 		if err := t.out.Write(row); err != nil {
 			return err
 		}
@@ -71,6 +72,14 @@ func (t *table) empty(*ledgerdb.ExportImpact) {}
 
 // assert is never called: Options.Check refuses assertions in CSV.
 func (t *table) assert(*head) error { return nil }
+
+// dimensionsText writes dimensions as JSON; none: nothing.
+func dimensionsText(d models.Dimensions) string {
+	if text := d.JSON(); text != nil {
+		return *text
+	}
+	return ""
+}
 
 func optional[T int | int64](n *T) string {
 	if n == nil {

@@ -52,6 +52,10 @@ func ledger(t *testing.T) *pgtest.DB {
 			Currency: currency, RuleLineID: "l", DocumentLine: new(line),
 		}
 	}
+	with := func(e models.Entry, d models.Dimensions) models.Entry {
+		e.Dimensions = d
+		return e
+	}
 	impact := func(id int64, org, document string, seq int, kind models.ImpactKind, day, entries int) models.Impact {
 		return models.Impact{
 			ID: id, OrgID: org, DocumentID: document, DocumentVersion: int64(seq), Seq: seq, Kind: kind,
@@ -82,7 +86,8 @@ func ledger(t *testing.T) *pgtest.DB {
 			},
 			Entries: []models.Entry{
 				entry(1, 1, de, "1200", models.Debit, 1_234_567, "EUR"),
-				entry(1, 2, de, "4000", models.Credit, 1_234_560, "EUR"),
+				with(entry(1, 2, de, "4000", models.Credit, 1_234_560, "EUR"),
+					models.Dimensions{"cost_centre": "sales, [2026-01-01]; \"north\"", "date": "=1", "x": "y"}),
 				entry(1, 3, de, "bank", models.Credit, 7, "EUR"),
 				entry(2, 1, de, "1200", models.Debit, 28_305, "JPY"), entry(2, 2, de, "4000", models.Credit, 28_305, "JPY"),
 				entry(2, 3, de, "1200-x", models.Debit, 1_500, "KWD"), entry(2, 4, de, "12:00 a", models.Credit, 1_500, "KWD"),

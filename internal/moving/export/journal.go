@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
@@ -28,6 +29,18 @@ var journalTags = []string{
 	"document-date", "posting-date", "line",
 }
 
+// otherTags are names of tags that mean something to a program that reads the file.
+var otherTags = []string{"date", "date2", "type", "id", "filename", "lineno"}
+
+// dimensionTag is the name of the tag of a dimension: its key, after "dim-" where that name has
+// another meaning, or is too short for Beancount. No key has a hyphen.
+func dimensionTag(key string) string {
+	if len(key) < 2 || slices.Contains(journalTags, key) || slices.Contains(otherTags, key) {
+		return "dim-" + key
+	}
+	return key
+}
+
 // accountLetters are the types of accounts as hledger declares them.
 var accountLetters = map[models.AccountType]string{
 	models.AccountAsset: "A", models.AccountLiability: "L", models.AccountEquity: "E", models.AccountIncome: "R",
@@ -40,7 +53,14 @@ func (j *journal) head(ctx context.Context, r *ledgerdb.ExportReader, h *head) e
 	if j.format == HLedger {
 		j.printf("decimal-mark .\n\n")
 	} else {
-		for _, tag := range journalTags {
+		keys, err := r.Dimensions(ctx)
+		if err != nil {
+			return err
+		}
+		for i, key := range keys {
+			keys[i] = dimensionTag(key)
+		}
+		for _, tag := range append(slices.Clone(journalTags), keys...) {
 			j.printf("tag %s\n", tag)
 		}
 		j.printf("\n")
@@ -122,6 +142,9 @@ func (j *journal) impact(m *ledgerdb.ExportImpact) error {
 			}
 		}
 		j.printf("\n")
+		for _, key := range e.Dimensions.Keys() {
+			j.tag(dimensionTag(key), e.Dimensions[key])
+		}
 	}
 	j.printf("\n")
 	return nil

@@ -156,6 +156,10 @@ func (d *draft) head(cells []string) error {
 			d.attribute(a.name, strings.Clone(text))
 		}
 	}
+	var err error
+	if doc.Content.Dimensions, err = d.dimensions(m.dimensions, cells); err != nil {
+		return err
+	}
 	if err := d.dates(cells); err != nil {
 		return err
 	}
@@ -253,6 +257,7 @@ func (d *draft) agrees(cells []string) error {
 		{"the amount", totalText(&a.Content.Amount), totalText(&b.Content.Amount)},
 		{"the fee", totalText(&a.Content.Fee), totalText(&b.Content.Fee)},
 		{"what was settled", settledText(a.Content.Settled), settledText(b.Content.Settled)},
+		{"the text of dimensions", a.Content.Dimensions.String(), b.Content.Dimensions.String()},
 		{"the taxes", fmt.Sprint(d.whole), fmt.Sprint(other.whole)},
 	} {
 		if pair.first != pair.here {

@@ -29,6 +29,9 @@ func (d *draft) line(m *lineMapping, cells []string) error {
 	if line.Net, err = d.net(m, cells); err != nil {
 		return err
 	}
+	if line.Dimensions, err = d.dimensions(m.dimensions, cells); err != nil {
+		return err
+	}
 	if err := d.tax(m, cells, &line); err != nil {
 		return err
 	}
@@ -54,4 +57,28 @@ func (d *draft) net(m *lineMapping, cells []string) (int64, error) {
 		return 0, err
 	}
 	return d.minor(quantity.times(price), cells[m.quantity], cells[m.price])
+}
+
+// dimensions are the dimensions that a row states; an empty cell states none.
+func (d *draft) dimensions(fields []attribute, cells []string) (models.Dimensions, error) {
+	var all models.Dimensions
+	for _, x := range fields {
+		text, err := d.text(x.field, cells)
+		if err != nil {
+			return nil, err
+		}
+		text = strings.TrimSpace(text)
+		if text == "" {
+			continue
+		}
+		if err := models.CheckDimension(x.name, text); err != nil {
+			return nil, invalid("%w", err)
+		}
+		if all == nil {
+			all = models.Dimensions{}
+		}
+		all[x.name] = strings.Clone(text)
+		d.bytes += len(x.name) + len(text)
+	}
+	return all, nil
 }

@@ -28,7 +28,7 @@ type JournalOptions struct {
 
 // HLedger reads the transactions of a journal in hledger's format, a document each: comments,
 // directives that only declare, and transactions whose postings have an account and an amount in a
-// currency of ISO 4217, or one account without an amount that takes the rest. The code of an
+// currency of ISO 4217, or one account without an amount that takes the rest. Tags are dimensions. The code of an
 // account is what its name has between the last colon and the first blank, percent-encoded as
 // package export writes it. What needs more of hledger, such as costs or other files, is refused,
 // with the command that makes it plain.
@@ -83,9 +83,11 @@ type journalReader struct {
 
 	// The transaction that is being read; begin 0: none. wrong is why it cannot be
 	// read, in the line wrongAt. open is the posting without an amount; -1: none.
+	// zero: the posting before is of no amount, and left out.
 	begin   int
 	doc     models.Document
 	open    int
+	zero    bool
 	wrong   error
 	wrongAt int
 }
@@ -95,9 +97,12 @@ var (
 	journalHead = regexp.MustCompile(`^(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})(=\S+)?(?:\s+[*!])?(?:\s+\(([^)]*)\))?(?:\s+(.*))?$`)
 	// journalWide is what ends the name of an account.
 	journalWide = regexp.MustCompile(`\t| {2,}`)
-	// journalTag is a tag of a transaction, in its comment.
-	journalTag = regexp.MustCompile(`(?:^|[\s,])id:\s*([^,]*)`)
 )
+
+// notDimensions are tags that Daybook's own exports, or hledger, use for something else.
+var notDimensions = []string{
+	"id", "date", "date2", "type", "org", "doc", "party", "version", "impact", "kind", "reverses", "rule", "epoch", "line",
+}
 
 // declarations are the directives that change nothing about what is posted.
 var declarations = []string{"account", "commodity", "payee", "tag", "P", "D"}
@@ -127,7 +132,7 @@ func (j *journalReader) read(line string) {
 		j.marks(strings.TrimSpace(rest))
 	case line[0] >= '0' && line[0] <= '9':
 		j.finish()
-		j.begin, j.open, j.doc = j.line, -1, models.Document{}
+		j.begin, j.open, j.zero, j.doc = j.line, -1, false, models.Document{}
 		j.wrong, j.wrongAt = j.head(line), j.line
 	default:
 		j.finish()
@@ -159,10 +164,32 @@ func (j *journalReader) put(d LineDocument, err error) {
 	}
 }
 
-// tags reads the tags of a transaction.
-func (j *journalReader) tags(comment string) {
-	if found := journalTag.FindStringSubmatch(comment); found != nil {
-		j.doc.ID = strings.TrimSpace(found[1])
+// tags reads the tags of a comment: "id" names the transaction, and each other whose name is the key
+// of a dimension is one.
+func (j *journalReader) tags(comment string, into *models.Dimensions) {
+	for part := range strings.SplitSeq(comment, ",") {
+		name, value, ok := strings.Cut(part, ":")
+		words := strings.Fields(name)
+		if !ok || len(words) == 0 || strings.HasSuffix(name, " ") {
+			continue
+		}
+		name, value = strings.TrimPrefix(words[len(words)-1], "dim-"), strings.TrimSpace(value)
+		if words[len(words)-1] == "id" && into == &j.doc.Content.Dimensions {
+			j.doc.ID = value
+			continue
+		}
+		own := name != words[len(words)-1] // it comes from an export, which encodes values
+		if plain, err := url.PathUnescape(value); err == nil {
+			value = plain
+		}
+		if value == "" || strings.HasPrefix(value, "//") || models.CheckDimension(name, value) != nil ||
+			!own && slices.Contains(notDimensions, name) {
+			continue
+		}
+		if *into == nil {
+			*into = models.Dimensions{}
+		}
+		(*into)[name] = value
 	}
 }
 
@@ -189,7 +216,7 @@ func (j *journalReader) head(line string) error {
 	if j.doc.Content.Journal.Reason == "" {
 		return invalid("the transaction has no description, which says why it is posted; write one, or give --reason")
 	}
-	j.tags(comment)
+	j.tags(comment, &j.doc.Content.Dimensions)
 	return nil
 }
 
@@ -200,8 +227,12 @@ func (j *journalReader) posting(line string) error {
 	comment = strings.TrimSpace(comment)
 	entries := &j.doc.Content.Journal.Entries
 	if line == "" && commented {
-		if len(*entries) == 0 {
-			j.tags(comment)
+		switch n := len(*entries); {
+		case j.zero:
+		case n == 0:
+			j.tags(comment, &j.doc.Content.Dimensions)
+		default:
+			j.tags(comment, &(*entries)[n-1].Dimensions)
 		}
 		return nil
 	}
@@ -216,6 +247,7 @@ func (j *journalReader) posting(line string) error {
 		return invalid("%.60q is a virtual posting, which no ledger has; leave it out", name)
 	}
 	entry := models.JournalEntry{Note: comment}
+	j.tags(comment, &entry.Dimensions)
 	var err error
 	if entry.Account, err = accountCode(name); err != nil {
 		return err
@@ -236,10 +268,11 @@ func (j *journalReader) posting(line string) error {
 		if entry.Amount, entry.Currency, err = j.amount(amount); err != nil {
 			return err
 		}
-		if entry.Amount == 0 {
+		if j.zero = entry.Amount == 0; j.zero {
 			return nil
 		}
 	}
+	j.zero = false
 	*entries = append(*entries, entry)
 	return nil
 }
@@ -314,7 +347,11 @@ func (j *journalReader) complete(doc *models.Document) error {
 		}
 	}
 	if doc.ID == "" {
-		said, err := json.Marshal([]any{doc.IssueDate, doc.Content.Number, journal.Reason, doc.Currency, journal.Entries})
+		says := []any{doc.IssueDate, doc.Content.Number, journal.Reason, doc.Currency, journal.Entries}
+		if doc.Content.Dimensions != nil {
+			says = append(says, doc.Content.Dimensions)
+		}
+		said, err := json.Marshal(says)
 		if err != nil {
 			return err
 		}
@@ -338,7 +375,9 @@ func (j *journalReader) fillOpen(journal *models.Journal) error {
 		at := slices.IndexFunc(rest, func(r models.JournalEntry) bool { return r.Currency == e.Currency })
 		if at < 0 {
 			at = len(rest)
-			rest = append(rest, models.JournalEntry{Account: open.Account, Note: open.Note, Currency: e.Currency})
+			rest = append(rest, models.JournalEntry{
+				Account: open.Account, Note: open.Note, Currency: e.Currency, Dimensions: open.Dimensions,
+			})
 		}
 		sum := rest[at].Amount - e.Amount
 		if (sum < rest[at].Amount) != (e.Amount > 0) || e.Amount == math.MinInt64 || sum == math.MinInt64 {

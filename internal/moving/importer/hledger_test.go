@@ -65,6 +65,26 @@ decimal-mark ,
 	}, got[1].doc.Content.Journal.Entries)
 }
 
+// TestHLedgerTags: tags are dimensions, of the transaction or of the posting that they stand with.
+func TestHLedgerTags(t *testing.T) {
+	t.Parallel()
+	got := readJournal(`2026-01-01 rent  ; id: r-1, cost_centre: office
+    ; see: https://example.com, line: x, Project: 7
+    6310  5 EUR  ; until 10:30, project: 7, dim-date: a%2C b
+    ; region: north
+    1000  0 EUR
+    ; region: of a posting that is left out
+    1000
+`)
+	require.Len(t, got, 1)
+	require.NoError(t, got[0].err)
+	assert.Equal(t, "r-1", got[0].doc.ID)
+	c := got[0].doc.Content
+	assert.Equal(t, models.Dimensions{"cost_centre": "office", "see": "https://example.com"}, c.Dimensions)
+	assert.Equal(t, models.Dimensions{"project": "7", "date": "a, b", "region": "north"}, c.Journal.Entries[0].Dimensions)
+	assert.Nil(t, c.Journal.Entries[1].Dimensions)
+}
+
 // A transaction is the same whatever user imports it, and one that is there twice is two.
 func TestHLedgerKnowsTransactionsAgain(t *testing.T) {
 	t.Parallel()

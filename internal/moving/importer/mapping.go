@@ -28,7 +28,7 @@ type Mapping struct {
 	total                                                            int
 	amount, fee, settled                                             signedColumn
 	settledCurrency                                                  field
-	attributes                                                       []attribute
+	attributes, dimensions                                           []attribute
 	types                                                            []choice
 	// taxes are those that the source states for a whole document.
 	taxes []documentTax
@@ -67,6 +67,7 @@ type lineMapping struct {
 	taxIncluded                         bool
 	rates                               rateUnit
 	kinds                               []choice
+	dimensions                          []attribute
 }
 
 // documentTax is a tax that the source states for a whole document.
@@ -113,6 +114,7 @@ type field struct {
 
 func (f field) constantField() bool { return f.column == noColumn }
 
+// attribute is a value with a name: an attribute, or a dimension.
 type attribute struct {
 	name  string
 	field field

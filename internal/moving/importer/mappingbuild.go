@@ -49,7 +49,7 @@ func (b *mappingBuilder) build(file *mappingFile) *Mapping {
 	}
 	for i := range file.Documents {
 		d, at := file.Document, &file.Documents[i]
-		d.Attributes = maps.Clone(d.Attributes)
+		d.Attributes, d.Dimensions = maps.Clone(d.Attributes), maps.Clone(d.Dimensions)
 		if d.Settled != nil {
 			settled := *d.Settled
 			d.Settled = &settled
@@ -96,12 +96,13 @@ func (b *mappingBuilder) document(d *documentText) *Mapping {
 		m.settledCurrency = b.field(d.Settled.Currency, "a currency of ISO 4217",
 			func(s string) bool { _, ok := MinorDigits(s); return ok })
 	}
-	for _, name := range slices.Sorted(maps.Keys(d.Attributes)) {
-		if name == totalsAttribute || name == taxesAttribute {
-			b.report(d.Attributes[name].at, "the attribute %q is set by the import; choose another name", name)
+	for _, name := range []string{taxesAttribute, totalsAttribute} {
+		if f, ok := d.Attributes[name]; ok {
+			b.report(f.at, "the attribute %q is set by the import; choose another name", name)
 		}
-		m.attributes = append(m.attributes, attribute{name, b.field(d.Attributes[name], "", nil)})
 	}
+	m.attributes = b.named(d.Attributes, nil)
+	m.dimensions = b.named(d.Dimensions, validDimension)
 	m.types = b.choices(d.Types, m.number, "document.number", func(c choiceText) string { return c.Type })
 	for _, row := range d.Types {
 		switch {
@@ -139,6 +140,17 @@ func (b *mappingBuilder) document(d *documentText) *Mapping {
 	return &m
 }
 
+// named copies fields with names, in the order of these.
+func (b *mappingBuilder) named(fields map[string]fieldText, valid func(string) bool) []attribute {
+	var all []attribute
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		all = append(all, attribute{name, b.field(fields[name], "a text on one line, without blanks at its ends", valid)})
+	}
+	return all
+}
+
+func validDimension(s string) bool { return models.CheckDimension("key", s) == nil }
+
 func (b *mappingBuilder) documentTax(t taxText) documentTax {
 	return documentTax{
 		amount: b.column(t.Amount), rate: b.column(t.Rate), percent: b.percent(t.Percent), category: b.field(t.Category, "", nil),
@@ -165,6 +177,7 @@ func (b *mappingBuilder) line(l *lineText) lineMapping {
 		taxAmount: b.column(l.Tax.Amount), taxRate: b.column(l.Tax.Rate), taxCategory: b.field(l.Tax.Category, "", nil),
 		taxPercent: b.percent(l.Tax.Percent), taxIncluded: l.Tax.Included, rates: l.Tax.Rates,
 	}
+	m.dimensions = b.named(l.Dimensions, validDimension)
 	m.kinds = b.choices(l.Kinds, m.code, "lines.code", func(c choiceText) string { return c.Kind })
 	if m.net.column == noColumn && (m.quantity == noColumn || m.price == noColumn) {
 		b.report(l.at, "lines needs net, or quantity and price")
@@ -194,7 +207,7 @@ func sharedColumns(m *Mapping) []int {
 	} {
 		columns = append(columns, f.column)
 	}
-	for _, a := range m.attributes {
+	for _, a := range slices.Concat(m.attributes, m.dimensions) {
 		columns = append(columns, a.field.column)
 	}
 	for _, c := range m.types {

@@ -41,7 +41,7 @@ type documentText struct {
 	Amount, Fee                                                      signedText
 	Settled                                                          *settledAmount
 	Taxes                                                            []taxText
-	Attributes                                                       map[string]fieldText
+	Attributes, Dimensions                                           map[string]fieldText
 	Types                                                            []choiceText
 	Lines                                                            lineList
 }
@@ -88,7 +88,8 @@ type lineText struct {
 		Included              bool
 		Rates                 rateUnit
 	}
-	Kinds []choiceText
+	Kinds      []choiceText
+	Dimensions map[string]fieldText
 }
 
 // UnmarshalYAML implements yaml.Unmarshaler.

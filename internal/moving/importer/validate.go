@@ -65,8 +65,32 @@ func validateUnowned(doc models.Document) error {
 			return invalid("the tax amount %d is out of range", t.Amount)
 		}
 	}
+	if err := checkDimensions(c); err != nil {
+		return err
+	}
 	if hasNUL(doc) {
 		return invalid("a text contains the character U+0000, which PostgreSQL cannot store; remove it")
+	}
+	return nil
+}
+
+// checkDimensions refuses dimensions that no entry can have.
+func checkDimensions(c *models.Content) error {
+	if err := c.Dimensions.Check(); err != nil {
+		return invalid("dimensions: %w", err)
+	}
+	for i := range c.Lines {
+		if err := c.Lines[i].Dimensions.Check(); err != nil {
+			return invalid("line %d: %w", i+1, err)
+		}
+	}
+	if c.Journal == nil {
+		return nil
+	}
+	for i := range c.Journal.Entries {
+		if err := c.Journal.Entries[i].Dimensions.Check(); err != nil {
+			return invalid("entry %d: %w", i+1, err)
+		}
 	}
 	return nil
 }

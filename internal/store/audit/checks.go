@@ -209,16 +209,16 @@ WITH pairs AS (
       JOIN daybook.impacts p ON p.org_id = r.org_id AND p.document_id = r.document_id AND p.seq = r.previous_seq
      WHERE r.kind = 'reverse' AND ($1 = '' OR r.org_id = $1)
 ), lines AS (
-    SELECT pairs.id, e.line_no, e.org_id, e.account_code, e.side, e.amount_minor, e.currency, e.rule_line_id, e.document_line, 1 AS one
+    SELECT pairs.id, e.line_no, e.org_id, e.account_code, e.side, e.amount_minor, e.currency, e.rule_line_id, e.document_line, e.dimensions, 1 AS one
       FROM pairs JOIN daybook.entries e ON e.impact_id = pairs.id AND ($1 = '' OR e.org_id = $1)
      UNION ALL
     SELECT pairs.id, e.line_no, e.org_id, e.account_code, CASE e.side WHEN 'debit' THEN 'credit' ELSE 'debit' END::daybook.entry_side,
-           e.amount_minor, e.currency, e.rule_line_id, e.document_line, -1
+           e.amount_minor, e.currency, e.rule_line_id, e.document_line, e.dimensions, -1
       FROM pairs JOIN daybook.entries e ON e.impact_id = pairs.mirrored AND ($1 = '' OR e.org_id = $1)
 ), odd AS (
     SELECT DISTINCT id
       FROM (SELECT id FROM lines
-             GROUP BY id, line_no, org_id, account_code, side, amount_minor, currency, rule_line_id, document_line
+             GROUP BY id, line_no, org_id, account_code, side, amount_minor, currency, rule_line_id, document_line, dimensions
             HAVING sum(one) <> 0) l
 )
 SELECT count(*) OVER (), pairs.org_id, pairs.document_id, pairs.id, format('it does not mirror impact %s', pairs.mirrored)

@@ -213,7 +213,7 @@ SELECT e.currency, sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amou
 
 func ledgerLines(ctx context.Context, tx pgx.Tx, f BalanceFilter, after LedgerPlace, limit int) ([]LedgerLine, error) {
 	const stmt = `
-SELECT e.impact_id, e.line_no, e.side, e.amount_minor, e.currency, e.rule_line_id, e.document_line,
+SELECT e.impact_id, e.line_no, e.side, e.amount_minor, e.currency, e.rule_line_id, e.document_line, e.dimensions,
        i.document_id, i.document_version, i.kind, i.document_date, i.posting_date, i.rule_set_version, i.rule_id, i.epoch,
        i.job_id, i.attempt, i.workflow_run_id
   FROM daybook.entries e
@@ -226,7 +226,7 @@ SELECT e.impact_id, e.line_no, e.side, e.amount_minor, e.currency, e.rule_line_i
 	return store.Collect(ctx, tx, func(row pgx.CollectableRow) (LedgerLine, error) {
 		var l LedgerLine
 		l.OrgID, l.Account = f.OrgID, f.Account
-		err := row.Scan(&l.ImpactID, &l.LineNo, &l.Side, &l.Amount, &l.Currency, &l.RuleLineID, &l.DocumentLine,
+		err := row.Scan(&l.ImpactID, &l.LineNo, &l.Side, &l.Amount, &l.Currency, &l.RuleLineID, &l.DocumentLine, &l.Dimensions,
 			&l.DocumentID, &l.DocumentVersion, &l.Kind, &l.DocumentDate, &l.PostingDate, &l.RuleSetVersion, &l.RuleID,
 			&l.Epoch,
 			&l.JobID, &l.Attempt, &l.WorkflowRunID)

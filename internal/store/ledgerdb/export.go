@@ -31,6 +31,8 @@ type ExportEntry struct {
 	// DocumentLine is the position, from 1, in the document's list that the rule line ran over; nil:
 	// it ran over none.
 	DocumentLine *int
+	// Dimensions are what statements can be split by; nil: nothing.
+	Dimensions models.Dimensions
 }
 
 // ExportImpact is an impact with its entries, in the order of their numbers.
@@ -126,6 +128,19 @@ SELECT DISTINCT coalesce(nullif((SELECT d.content ->> 'counterparty' FROM dayboo
 	return store.Each(ctx, r.tx, []any{&party}, func() error { return f(party) }, stmt, r.args...)
 }
 
+// Dimensions reads the keys of the dimensions that entries have, in order.
+func (r *ExportReader) Dimensions(ctx context.Context) ([]string, error) {
+	const stmt = `
+SELECT DISTINCT k.key COLLATE "C" AS key
+  FROM daybook.entries e
+  JOIN daybook.impacts i ON i.id = e.impact_id
+ CROSS JOIN LATERAL jsonb_object_keys(e.dimensions) AS k (key)
+ WHERE e.dimensions IS NOT NULL AND ($1 = '' OR i.org_id = $1)
+   AND ($2::date IS NULL OR i.posting_date >= $2) AND ($3::date IS NULL OR i.posting_date <= $3)
+ ORDER BY key`
+	return store.Collect(ctx, r.tx, pgx.RowTo[string], stmt, r.args...)
+}
+
 // Impacts calls f with each impact, in the order of posting dates and ids. They are read from the
 // connection one by one, as f returns, so that memory holds no more than one. f must not keep the
 // impact, which is used again.
@@ -139,12 +154,13 @@ SELECT i.id, i.org_id, i.document_id, i.document_version, i.seq, i.kind, i.rule_
        coalesce((SELECT d.content ->> 'counterparty' FROM daybook.documents d WHERE d.org_id = i.org_id AND d.id = i.document_id), ''),
        CASE i.kind WHEN 'reverse' THEN
            (SELECT o.id FROM daybook.impacts o WHERE o.org_id = i.org_id AND o.document_id = i.document_id AND o.seq = i.previous_seq) END,
-       e.lines, e.accounts, e.sides, e.amounts, e.currencies, e.rule_lines, e.document_lines
+       e.lines, e.accounts, e.sides, e.amounts, e.currencies, e.rule_lines, e.document_lines, e.dimensions
   FROM daybook.impacts i
  CROSS JOIN LATERAL (
         SELECT array_agg(x.line_no) AS lines, array_agg(x.account_code) AS accounts, array_agg(x.side::text) AS sides,
                array_agg(x.amount_minor) AS amounts, array_agg(x.currency) AS currencies, array_agg(x.rule_line_id) AS rule_lines,
-               array_agg(x.document_line) AS document_lines
+               array_agg(x.document_line) AS document_lines,
+               CASE WHEN count(x.dimensions) > 0 THEN array_agg(x.dimensions) END AS dimensions
           FROM (SELECT * FROM daybook.entries WHERE impact_id = i.id ORDER BY line_no) x) e
  WHERE ($1 = '' OR i.org_id = $1)
    AND ($2::date IS NULL OR i.posting_date >= $2) AND ($3::date IS NULL OR i.posting_date <= $3)
@@ -154,11 +170,12 @@ SELECT i.id, i.org_id, i.document_id, i.document_version, i.seq, i.kind, i.rule_
 	var accounts, sides, currencies, ruleLines []string
 	var amounts []int64
 	var documentLines []*int
+	var dimensions []models.Dimensions
 	return store.Each(ctx, r.tx, []any{
 		&m.ID, &m.OrgID, &m.DocumentID, &m.DocumentVersion, &m.Seq, &m.Kind, &m.RuleSetVersion, &m.RuleID, &m.DocumentDate,
 		&m.PostingDate,
 		&m.EntryCount, &m.Epoch, &m.Counterparty, &m.Reverses,
-		&lines, &accounts, &sides, &amounts, &currencies, &ruleLines, &documentLines,
+		&lines, &accounts, &sides, &amounts, &currencies, &ruleLines, &documentLines, &dimensions,
 	}, func() error {
 		m.Entries = m.Entries[:0]
 		for n := range lines {
@@ -167,6 +184,9 @@ SELECT i.id, i.org_id, i.document_id, i.document_version, i.seq, i.kind, i.rule_
 				Currency:   currencies[n],
 				RuleLineID: ruleLines[n], DocumentLine: documentLines[n],
 			})
+			if dimensions != nil {
+				m.Entries[n].Dimensions = dimensions[n]
+			}
 		}
 		return f(&m)
 	}, stmt, r.args...)

@@ -141,12 +141,13 @@ WITH inserted AS (
            unnest(@rule_sets::bigint[]), unnest(@rules::text[]), unnest(@document_dates::date[]), unnest(@posting_dates::date[]), unnest(@entry_counts::integer[]),
            unnest(@jobs::text[]), unnest(@attempts::integer[]), unnest(@runs::text[]), unnest(@epochs::integer[]), unnest(@hashes::bytea[]), unnest(@no_entries::text[])
 )
-INSERT INTO daybook.entries (impact_id, line_no, org_id, account_code, side, amount_minor, currency, rule_line_id, document_line)
+INSERT INTO daybook.entries (impact_id, line_no, org_id, account_code, side, amount_minor, currency, rule_line_id, document_line, dimensions)
 SELECT unnest(@entry_impacts::bigint[]), unnest(@entry_lines::integer[]), unnest(@entry_orgs::text[]), unnest(@entry_accounts::text[]), unnest(@entry_sides::daybook.entry_side[]),
-       unnest(@entry_amounts::bigint[]), unnest(@entry_currencies::text[]), unnest(@entry_rule_lines::text[]), unnest(@entry_document_lines::integer[])
+       unnest(@entry_amounts::bigint[]), unnest(@entry_currencies::text[]), unnest(@entry_rule_lines::text[]), unnest(@entry_document_lines::integer[]),
+       unnest(@entry_dimensions::jsonb[])
 UNION ALL
 SELECT r.id, e.line_no, e.org_id, e.account_code, CASE e.side WHEN 'debit' THEN 'credit' ELSE 'debit' END::daybook.entry_side,
-       e.amount_minor, e.currency, e.rule_line_id, e.document_line
+       e.amount_minor, e.currency, e.rule_line_id, e.document_line, e.dimensions
   FROM unnest(@reversing::bigint[], @mirrored::bigint[]) AS r (id, mirrored)
   JOIN daybook.entries e ON e.impact_id = r.mirrored`
 	reversing, mirrored := make([]int64, len(p.Reversals)), make([]int64, len(p.Reversals))
@@ -203,6 +204,23 @@ func addEntries(a store.Args, entries []models.Entry) {
 		accounts, sides
 	a["entry_amounts"], a["entry_currencies"], a["entry_rule_lines"], a["entry_document_lines"] = amounts, currencies,
 		ruleLines, docLines
+	a["entry_dimensions"] = dimensions(entries)
+}
+
+// dimensions are those of entries as JSON. They are nil where no entry has any: then the column is
+// null in all rows, at no cost.
+func dimensions(entries []models.Entry) []*string {
+	var all []*string
+	for i := range entries {
+		if len(entries[i].Dimensions) == 0 {
+			continue
+		}
+		if all == nil {
+			all = make([]*string, len(entries))
+		}
+		all[i] = entries[i].Dimensions.JSON()
+	}
+	return all
 }
 
 func queueConfirmations(batch *pgx.Batch, confirmations []models.Confirmation) {

@@ -16,6 +16,8 @@ type entryLine struct {
 	// DocumentLine is the position, from 1, in the document's list that the rule's line ran over; 0:
 	// it ran over none.
 	DocumentLine int
+	// Dimensions are what statements can be split by, as text.
+	Dimensions string
 }
 
 // Debit and Credit are the amount on its side, for the columns of a table; empty on the other one.
@@ -36,7 +38,7 @@ func linesOfEntries(entries []models.Entry) []entryLine {
 	for i, e := range entries {
 		lines[i] = entryLine{
 			Account: e.Account, Side: e.Side, Amount: e.Amount, Currency: e.Currency,
-			RuleLine: e.RuleLineID,
+			RuleLine: e.RuleLineID, Dimensions: e.Dimensions.String(),
 		}
 		if e.DocumentLine != nil {
 			lines[i].DocumentLine = *e.DocumentLine
@@ -51,7 +53,10 @@ func linesOfImpact(m *posting.Impact) []entryLine {
 	}
 	lines := make([]entryLine, len(m.Entries))
 	for i, e := range m.Entries {
-		lines[i] = entryLine{e.Account, e.Side, e.Amount, e.Currency, e.RuleLineID, e.DocumentLine}
+		lines[i] = entryLine{
+			Account: e.Account, Side: e.Side, Amount: e.Amount, Currency: e.Currency, RuleLine: e.RuleLineID,
+			DocumentLine: e.DocumentLine, Dimensions: e.Dimensions.String(),
+		}
 	}
 	return lines
 }
