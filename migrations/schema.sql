@@ -79,6 +79,59 @@ CREATE TYPE daybook.period_state AS ENUM (
     'closed'
 );
 
+-- Name: statement_line; Type: TYPE; Schema: daybook; Owner: -
+
+CREATE TYPE daybook.statement_line AS (
+	place text,
+	kind text,
+	currency text,
+	type text,
+	section text,
+	account_code text,
+	name text,
+	value text,
+	amount numeric
+);
+
+-- Name: account_sums(text, date, date, text, text, text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.account_sums(org_id text, from_day date DEFAULT NULL::date, to_day date DEFAULT NULL::date, by_key text DEFAULT NULL::text, where_key text DEFAULT NULL::text, where_value text DEFAULT NULL::text) RETURNS TABLE(account_code text, currency text, year_end boolean, value text, debit numeric, credit numeric)
+    LANGUAGE sql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    WITH span AS (
+        SELECT coalesce(from_day, '-infinity') AS first_day, coalesce(to_day, 'infinity') AS last_day,
+               by_key IS NULL AND where_key IS NULL AS plain
+    ), kept AS (
+        SELECT k.starts_on, span.plain FROM span
+          JOIN daybook.closed_sum_spans k ON k.starts_on >= span.first_day AND k.ends_on <= span.last_day
+         WHERE k.org_id = account_sums.org_id
+    ), sums AS (
+        SELECT k.account_code, k.currency, k.year_end, NULL::jsonb AS dimensions, k.debit, k.credit
+          FROM kept JOIN daybook.closed_sums k ON k.org_id = account_sums.org_id AND k.starts_on = kept.starts_on
+         UNION ALL
+        -- What has dimensions is moved from the entries that have none.
+        SELECT k.account_code, k.currency, k.year_end, moved.dimensions, moved.sign * k.debit, moved.sign * k.credit
+          FROM kept JOIN daybook.closed_dimension_sums k ON k.org_id = account_sums.org_id AND k.starts_on = kept.starts_on
+         CROSS JOIN LATERAL (VALUES (k.dimensions, 1), (NULL, -1)) AS moved (dimensions, sign)
+         WHERE NOT kept.plain
+         UNION ALL
+        SELECT e.account_code, e.currency, e.year_end, e.dimensions, e.debit, e.credit
+          FROM span CROSS JOIN LATERAL daybook.unkept_spans(account_sums.org_id, span.first_day, span.last_day) u
+         CROSS JOIN LATERAL daybook.entry_sums(account_sums.org_id, u.first_day, u.last_day) e
+    )
+    SELECT s.account_code, s.currency, s.year_end, coalesce(s.dimensions ->> by_key, ''), sum(s.debit), sum(s.credit)
+      FROM sums s
+     WHERE where_key IS NULL OR coalesce(s.dimensions ->> where_key, '') = coalesce(where_value, '')
+     GROUP BY 1, 2, 3, 4
+    -- An account to which only entries were posted that are counted elsewhere.
+    HAVING sum(s.debit) <> 0 OR sum(s.credit) <> 0
+$$;
+
+-- Name: FUNCTION account_sums(org_id text, from_day date, to_day date, by_key text, where_key text, where_value text); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.account_sums(org_id text, from_day date, to_day date, by_key text, where_key text, where_value text) IS 'What was posted to each account from one day to another, in minor units, also by the values of a dimension; closed days from the sums that are kept';
+
 -- Name: accounting_request_in_doubt(text, text, bigint, integer, timestamp with time zone); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.accounting_request_in_doubt(org_id text, document_id text, version_hint bigint, priority integer, ready_at timestamp with time zone) RETURNS boolean
@@ -86,6 +139,38 @@ CREATE FUNCTION daybook.accounting_request_in_doubt(org_id text, document_id tex
     AS $$
     SELECT (octet_length(org_id) BETWEEN 1 AND 255 AND octet_length(document_id) BETWEEN 1 AND 255 AND version_hint >= 0
             AND (priority IS NULL OR priority BETWEEN 1 AND 3) AND (ready_at IS NULL OR ready_at <= '9999-12-31 23:59:59+00')) IS NOT TRUE
+$$;
+
+-- Name: add_statement_totals(text, daybook.statement_line[]); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.add_statement_totals(org_id text, lines daybook.statement_line[]) RETURNS SETOF daybook.statement_line
+    LANGUAGE sql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    WITH chart AS (
+        SELECT a.code, a.type::text, a.section, a.name,
+               min(a.code) OVER (PARTITION BY a.type, a.section) AS section_code
+          FROM daybook.accounts a WHERE a.org_id = add_statement_totals.org_id
+    ), placed AS (
+        SELECT l.kind, l.currency, coalesce(l.type, c.type, 'asset') AS type, coalesce(c.section, l.section, '') AS section, l.account_code,
+               coalesce(c.name, l.name, '') AS name, l.value, l.amount,
+               CASE coalesce(l.type, c.type, 'asset') WHEN 'asset' THEN '1' WHEN 'liability' THEN '2' WHEN 'equity' THEN '3' WHEN 'income' THEN '4' ELSE '5' END AS part,
+               coalesce(c.section_code, CASE WHEN l.kind = 'account' THEN '' ELSE '~' || l.kind END) AS section_code
+          FROM unnest(lines) l LEFT JOIN chart c ON c.code = l.account_code
+    )
+    SELECT p.part || ' ' || p.section_code || E'\x01' || p.account_code, p.kind, p.currency, p.type, p.section, p.account_code, p.name, p.value, p.amount
+      FROM placed p
+     WHERE p.amount <> 0
+     UNION ALL
+    SELECT p.part || ' ' || p.section_code || E'\x02', 'section', p.currency, p.type, p.section, '', 'Total ' || p.section, p.value, sum(p.amount)
+      FROM placed p
+     WHERE p.section <> ''
+     GROUP BY p.part, p.section_code, p.currency, p.type, p.section, p.value
+     UNION ALL
+    SELECT p.part || '~', 'total', p.currency, p.type, '', '',
+           'Total ' || CASE p.type WHEN 'asset' THEN 'assets' WHEN 'liability' THEN 'liabilities' WHEN 'expense' THEN 'expenses' ELSE p.type END, p.value, sum(p.amount)
+      FROM placed p
+     GROUP BY p.part, p.currency, p.type, p.value
 $$;
 
 -- Name: admit_all_limited(text, text, text, integer); Type: FUNCTION; Schema: daybook; Owner: -
@@ -444,6 +529,48 @@ BEGIN
 END
 $$;
 
+-- Name: balance_sheet(text, date, text, text, text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.balance_sheet(org_id text, on_day date DEFAULT NULL::date, by_key text DEFAULT NULL::text, where_key text DEFAULT NULL::text, where_value text DEFAULT NULL::text) RETURNS SETOF daybook.statement_line
+    LANGUAGE sql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    WITH sums AS (
+        SELECT coalesce(a.type::text, 'asset') AS type, s.account_code, s.currency, s.value, sum(s.debit - s.credit) AS amount
+          FROM daybook.account_sums(balance_sheet.org_id, NULL, on_day, by_key, where_key, where_value) s
+          LEFT JOIN daybook.accounts a ON a.org_id = balance_sheet.org_id AND a.code = s.account_code
+         GROUP BY 1, 2, 3, 4
+    ), results AS (
+        SELECT s.currency, s.value, -sum(s.amount) AS amount FROM sums s WHERE s.type IN ('income', 'expense') GROUP BY 1, 2
+    ), of_year AS (
+        SELECT s.currency, s.value, sum(s.credit - s.debit) AS amount
+          FROM daybook.account_sums(balance_sheet.org_id, date_trunc('year', coalesce(on_day, current_date))::date, on_day, by_key, where_key, where_value) s
+          JOIN daybook.accounts a ON a.org_id = balance_sheet.org_id AND a.code = s.account_code AND a.type IN ('income', 'expense')
+         GROUP BY 1, 2
+    ), lines AS (
+        SELECT (NULL, 'account', s.currency, s.type, '', s.account_code, '', s.value, CASE s.type WHEN 'asset' THEN s.amount ELSE -s.amount END)::daybook.statement_line AS line
+          FROM sums s WHERE s.type NOT IN ('income', 'expense')
+         UNION ALL
+        SELECT (NULL, 'earlier_result', r.currency, 'equity', '', '', 'Result of earlier years', r.value, r.amount - coalesce(y.amount, 0))::daybook.statement_line
+          FROM results r LEFT JOIN of_year y USING (currency, value)
+         UNION ALL
+        SELECT (NULL, 'result', y.currency, 'equity', '', '', 'Result of the year', y.value, y.amount)::daybook.statement_line FROM of_year y
+    ), totals AS (
+        SELECT t.* FROM daybook.add_statement_totals(balance_sheet.org_id, (SELECT array_agg(l.line) FROM lines l)) t
+    )
+    SELECT x.*
+      FROM (SELECT * FROM totals
+             UNION ALL
+            SELECT '3~~', 'total', t.currency, '', '', '', 'Total liabilities and equity', t.value, sum(t.amount)
+              FROM totals t WHERE t.kind = 'total' AND t.type IN ('liability', 'equity')
+             GROUP BY t.currency, t.value) x
+     ORDER BY x.currency, x.place COLLATE "C", x.value COLLATE "C"
+$$;
+
+-- Name: FUNCTION balance_sheet(org_id text, on_day date, by_key text, where_key text, where_value text); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.balance_sheet(org_id text, on_day date, by_key text, where_key text, where_value text) IS 'Assets, liabilities and equity at the end of a day (null: of all that is posted), with totals and the result that no year-end close has moved';
+
 -- Name: cancel_accounting_job(text, text); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.cancel_accounting_job(org_id text, document_id text, OUT job_id text, OUT result text) RETURNS record
@@ -566,6 +693,30 @@ $$;
 -- Name: FUNCTION cancel_jobs(job_ids text[], states text[]); Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON FUNCTION daybook.cancel_jobs(job_ids text[], states text[]) IS 'cancel_job for many: those in one of the states that no other transaction has locked';
+
+-- Name: cash_statement(text, date, date); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.cash_statement(org_id text, from_day date DEFAULT NULL::date, to_day date DEFAULT NULL::date) RETURNS TABLE(kind text, currency text, account_code text, name text, opening numeric, paid_in numeric, paid_out numeric, closing numeric)
+    LANGUAGE sql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    WITH sums AS (
+        SELECT s.currency, s.account_code, s.debit - s.credit AS opening, 0 AS paid_in, 0 AS paid_out
+          FROM daybook.account_sums(cash_statement.org_id, NULL, from_day - 1) s WHERE from_day IS NOT NULL
+         UNION ALL
+        SELECT s.currency, s.account_code, 0, s.debit, s.credit FROM daybook.account_sums(cash_statement.org_id, from_day, to_day) s
+    )
+    SELECT CASE grouping(a.code) WHEN 0 THEN 'account' ELSE 'total' END, s.currency, coalesce(a.code, ''),
+           CASE grouping(a.code) WHEN 0 THEN min(a.name) ELSE 'Total' END, sum(s.opening), sum(s.paid_in), sum(s.paid_out), sum(s.opening + s.paid_in - s.paid_out)
+      FROM sums s
+      JOIN daybook.accounts a ON a.org_id = cash_statement.org_id AND a.code = s.account_code AND a.role = 'cash'
+     GROUP BY GROUPING SETS ((s.currency, a.code), (s.currency))
+     ORDER BY s.currency, grouping(a.code), a.code
+$$;
+
+-- Name: FUNCTION cash_statement(org_id text, from_day date, to_day date); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.cash_statement(org_id text, from_day date, to_day date) IS 'What the accounts with the role cash had before a day, what came in and went out until another, and what they had then';
 
 -- Name: chain_hash(bytea, bytea); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -1763,6 +1914,15 @@ CREATE FUNCTION daybook.count_organization_starts(org_id text, began integer) RE
     RETURNING (1 - r.starts) * (SELECT o.rate_seconds / o.rate FROM daybook.organizations o WHERE o.id = $1)
 $_$;
 
+-- Name: day_of(text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.day_of(day text) RETURNS date
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    AS $_$
+    SELECT CASE WHEN day ~ '^(19|2\d)\d\d-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])$'
+                THEN make_date(left(day, 4)::integer, substr(day, 6, 2)::integer, 1) + right(day, 2)::integer - 1 END
+$_$;
+
 -- Name: days_to_close(text, date); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.days_to_close(org_id text, starts_on date) RETURNS datemultirange
@@ -2847,6 +3007,27 @@ $_$;
 
 COMMENT ON FUNCTION daybook.enqueue_jobs(org_ids text[], types text[], payloads jsonb[], idempotency_keys text[], ready_ats timestamp with time zone[], priorities integer[], max_attempts integer[], links jsonb[], unique_payloads boolean[], queues text[], sequences text[], afters jsonb[], afters_any_end boolean[], min_versions integer[], debounces jsonb[], limit_keys text[]) IS 'Asks for many background jobs in one statement';
 
+-- Name: entry_sums(text, date, date); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.entry_sums(org_id text, from_day date, to_day date) RETURNS TABLE(account_code text, currency text, year_end boolean, dimensions jsonb, debit numeric, credit numeric)
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET plan_cache_mode TO 'force_custom_plan'
+    SET jit TO 'off'
+    AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY
+    SELECT e.account_code, e.currency, e.rule_line_id = 'year-end', e.dimensions,
+           coalesce(sum(e.amount_minor) FILTER (WHERE e.side = 'debit'), 0),
+           coalesce(sum(e.amount_minor) FILTER (WHERE e.side = 'credit'), 0)
+      FROM daybook.impacts i
+      JOIN daybook.entries e ON e.impact_id = i.id
+     WHERE i.org_id = entry_sums.org_id AND i.posting_date BETWEEN from_day AND to_day
+     GROUP BY 1, 2, 3, 4;
+END
+$$;
+
 -- Name: fail_async_operation(uuid, text, bigint, text); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.fail_async_operation(p_operation_id uuid, p_error text, p_fence bigint DEFAULT NULL::bigint, p_error_code text DEFAULT 'HANDLER_ERROR'::text) RETURNS boolean
@@ -2957,6 +3138,29 @@ $_$;
 -- Name: FUNCTION fleet_of(name text); Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON FUNCTION daybook.fleet_of(name text) IS 'The number of a fleet; it is made on first use';
+
+-- Name: forget_closed_sums(text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.forget_closed_sums(org_id text) RETURNS void
+    LANGUAGE sql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    DELETE FROM daybook.closed_sum_spans k
+     WHERE k.org_id = forget_closed_sums.org_id
+       AND NOT EXISTS (SELECT FROM daybook.closed_spans(forget_closed_sums.org_id) s WHERE s.starts_on = k.starts_on AND s.ends_on = k.ends_on);
+$$;
+
+-- Name: forget_sums_of_periods(); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.forget_sums_of_periods() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+BEGIN
+    PERFORM daybook.forget_closed_sums(CASE TG_OP WHEN 'DELETE' THEN OLD.org_id ELSE NEW.org_id END);
+    RETURN NULL;
+END
+$$;
 
 -- Name: forget_waits(); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -3175,6 +3379,34 @@ BEGIN
        AND NOT EXISTS (SELECT FROM daybook.job_waits w WHERE w.job_id = j.id AND num_nulls(w.ended_as) = 1 OFFSET 0);
 END
 $$;
+
+-- Name: income_statement(text, date, date, text, text, text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.income_statement(org_id text, from_day date DEFAULT NULL::date, to_day date DEFAULT NULL::date, by_key text DEFAULT NULL::text, where_key text DEFAULT NULL::text, where_value text DEFAULT NULL::text) RETURNS SETOF daybook.statement_line
+    LANGUAGE sql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    WITH lines AS (
+        SELECT (NULL, 'account', s.currency, a.type::text, '', s.account_code, '', s.value,
+                CASE a.type WHEN 'income' THEN s.credit - s.debit ELSE s.debit - s.credit END)::daybook.statement_line AS line
+          FROM daybook.account_sums(income_statement.org_id, from_day, to_day, by_key, where_key, where_value) s
+          JOIN daybook.accounts a ON a.org_id = income_statement.org_id AND a.code = s.account_code AND a.type IN ('income', 'expense')
+         WHERE NOT s.year_end
+    ), totals AS (
+        SELECT t.* FROM daybook.add_statement_totals(income_statement.org_id, (SELECT array_agg(l.line) FROM lines l)) t
+    )
+    SELECT x.*
+      FROM (SELECT * FROM totals
+             UNION ALL
+            SELECT '5~~', 'result', t.currency, '', '', '', 'Result', t.value, sum(CASE t.type WHEN 'income' THEN t.amount ELSE -t.amount END)
+              FROM totals t WHERE t.kind = 'total'
+             GROUP BY t.currency, t.value) x
+     ORDER BY x.currency, x.place COLLATE "C", x.value COLLATE "C"
+$$;
+
+-- Name: FUNCTION income_statement(org_id text, from_day date, to_day date, by_key text, where_key text, where_value text); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.income_statement(org_id text, from_day date, to_day date, by_key text, where_key text, where_value text) IS 'Income and expense from one day to another, with totals and the result; what year-end closes moved is left out';
 
 -- Name: is_async_operation_claim(text); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -3444,6 +3676,84 @@ CREATE FUNCTION daybook.is_waiting(job daybook.jobs) RETURNS boolean
     SELECT job.state = 'pending' AND job.ready_at = '9999-12-31 00:00:00+00'
            AND (job.sequence IS NOT NULL OR EXISTS (SELECT FROM daybook.job_waits w WHERE w.job_id = job.id AND num_nulls(w.ended_as) = 1))
 $$;
+
+-- Name: items_of_document(text, text, date); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.items_of_document(org_id text, of_document text, until date DEFAULT NULL::date) RETURNS TABLE(document_id text, account_code text, currency text, role text, type text, direction text, number text, counterparty text, issue_date date, due_date date, amount numeric, open_amount numeric, group_id bigint)
+    LANGUAGE sql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $_$
+    SELECT * FROM daybook.items_until($1, $3, (
+        SELECT coalesce(array_agg(g.document_id), ARRAY[$2])
+          FROM daybook.reconciled r JOIN daybook.reconciled g ON g.org_id = r.org_id AND g.group_id = r.group_id
+         WHERE r.org_id = $1 AND r.document_id = $2), true)
+$_$;
+
+-- Name: FUNCTION items_of_document(org_id text, of_document text, until date); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.items_of_document(org_id text, of_document text, until date) IS 'The items of a document and of those in its group, also those of which nothing is open';
+
+-- Name: items_until(text, date, text[], boolean); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.items_until(org_id text, until date, documents text[], closed boolean) RETURNS TABLE(document_id text, account_code text, currency text, role text, type text, direction text, number text, counterparty text, issue_date date, due_date date, amount numeric, open_amount numeric, group_id bigint)
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $_$
+DECLARE
+    sources text := CASE WHEN documents IS NULL
+        THEN 'daybook.accounts a
+              JOIN daybook.entries e ON e.org_id = a.org_id AND e.account_code = a.code
+              JOIN daybook.impacts i ON i.id = e.impact_id'
+        ELSE 'unnest($3) AS k (id)
+              CROSS JOIN LATERAL (SELECT * FROM daybook.impacts x WHERE x.org_id = $1 AND x.document_id = k.id OFFSET 0) i
+              JOIN daybook.entries e ON e.impact_id = i.id
+              JOIN daybook.accounts a ON a.org_id = $1 AND a.code = e.account_code' END;
+BEGIN
+    RETURN QUERY EXECUTE $stmt$
+WITH items AS MATERIALIZED (
+    SELECT i.document_id, e.account_code, e.currency, min(a.role) AS role, max(i.document_date) AS day,
+           sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END) AS amount
+      FROM $stmt$ || sources || $stmt$
+     WHERE a.org_id = $1 AND a.role IN ('receivable', 'payable', 'advance') AND i.posting_date <= $2
+     GROUP BY i.document_id, e.account_code, e.currency
+    HAVING sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END) <> 0
+), linked AS (
+    SELECT i.*, r.group_id FROM items i LEFT JOIN daybook.reconciled r ON r.org_id = $1 AND r.document_id = i.document_id
+), unequal AS (
+    SELECT l.group_id, l.account_code, l.currency FROM linked l
+     WHERE l.group_id IS NOT NULL
+     GROUP BY l.group_id, l.account_code, l.currency
+    HAVING $4 OR sum(l.amount) <> 0
+), shared AS (
+    SELECT l.*, sum(greatest(l.amount, 0)) OVER whole AS debits, sum(greatest(-l.amount, 0)) OVER whole AS credits,
+           coalesce(sum(abs(l.amount)) OVER (PARTITION BY l.group_id, l.account_code, l.currency, sign(l.amount)
+               ORDER BY l.day, l.document_id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS older
+      FROM linked l JOIN unequal u USING (group_id, account_code, currency)
+    WINDOW whole AS (PARTITION BY l.group_id, l.account_code, l.currency)
+), opened AS (
+    SELECT s.document_id, s.account_code, s.currency, s.role, s.day, s.amount, s.group_id,
+           CASE WHEN s.amount > 0 THEN s.amount - greatest(0, least(s.amount, s.credits - s.older))
+                ELSE s.amount + greatest(0, least(-s.amount, s.debits - s.older)) END AS open_amount
+      FROM shared s
+     UNION ALL
+    SELECT l.document_id, l.account_code, l.currency, l.role, l.day, l.amount, NULL, l.amount FROM linked l WHERE l.group_id IS NULL
+)
+SELECT o.document_id, o.account_code, o.currency, o.role, coalesce(d.type, ''), coalesce(d.direction, ''), coalesce(d.content ->> 'number', ''),
+       coalesce(d.content ->> 'counterparty',
+           CASE WHEN o.group_id IS NOT NULL THEN
+               (SELECT min(x.content ->> 'counterparty') FROM daybook.reconciled r JOIN daybook.documents x ON x.org_id = r.org_id AND x.id = r.document_id
+                 WHERE r.org_id = $1 AND r.group_id = o.group_id) END, ''),
+       coalesce(d.issue_date, o.day), daybook.day_of(d.content ->> 'due_date'), o.amount, o.open_amount, o.group_id
+  FROM opened o
+  LEFT JOIN daybook.documents d ON d.org_id = $1 AND d.id = o.document_id
+ WHERE $4 OR o.open_amount <> 0
+$stmt$ USING org_id, coalesce(until, date 'infinity'), documents, closed;
+END
+$_$;
+
+-- Name: FUNCTION items_until(org_id text, until date, documents text[], closed boolean); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.items_until(org_id text, until date, documents text[], closed boolean) IS 'The items until a day (null: all) of an organization, or of some documents, and what is open of each: debits less credits, in minor units';
 
 -- Name: job_code_is_reserved(text); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -3727,6 +4037,37 @@ $$;
 
 COMMENT ON FUNCTION daybook.keep_adopted_operation() IS 'Keeps a legacy queue from working rows that Daybook holds, and tries their jobs again; a trigger of legacy tables';
 
+-- Name: keep_closed_sums(text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.keep_closed_sums(org_id text) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+DECLARE
+    _org CONSTANT text := keep_closed_sums.org_id;
+    span record;
+BEGIN
+    FOR span IN
+        SELECT s.starts_on, s.ends_on FROM daybook.closed_spans(_org) s
+         WHERE NOT EXISTS (SELECT FROM daybook.closed_sum_spans k WHERE k.org_id = _org AND k.starts_on = s.starts_on)
+         ORDER BY s.starts_on
+    LOOP
+        INSERT INTO daybook.closed_sum_spans (org_id, starts_on, ends_on, tax_accounts)
+        VALUES (_org, span.starts_on, span.ends_on, daybook.tax_accounts(_org));
+        WITH sums AS MATERIALIZED (
+            SELECT * FROM daybook.entry_sums(_org, span.starts_on, span.ends_on)
+        ), dimensions AS (
+            INSERT INTO daybook.closed_dimension_sums (org_id, starts_on, account_code, currency, year_end, dimensions, debit, credit)
+            SELECT _org, span.starts_on, s.account_code, s.currency, s.year_end, s.dimensions, s.debit, s.credit
+              FROM sums s WHERE s.dimensions IS NOT NULL
+        )
+        INSERT INTO daybook.closed_sums (org_id, starts_on, account_code, currency, year_end, debit, credit)
+        SELECT _org, span.starts_on, s.account_code, s.currency, s.year_end, sum(s.debit), sum(s.credit)
+          FROM sums s GROUP BY s.account_code, s.currency, s.year_end;
+    END LOOP;
+END
+$$;
+
 -- Name: keep_erasure(); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.keep_erasure() RETURNS trigger
@@ -3766,6 +4107,20 @@ $$;
 -- Name: FUNCTION keep_step(job_id text, fence bigint, name text, result jsonb, done boolean, round integer, place integer, took double precision, again boolean); Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON FUNCTION daybook.keep_step(job_id text, fence bigint, name text, result jsonb, done boolean, round integer, place integer, took double precision, again boolean) IS 'Keeps the result of a step of a claimed job (daybook.job_steps has what is kept), alone or in the transaction that writes its effects. round: from 1, of a loop, which goes on unless done. again: the answer of a call before may be lost. DB031, which undoes that, when the claim is lost or the round is there; DB010 with STEP_INVALID or STEP_NOT_STORED as its detail when it cannot be kept';
+
+-- Name: keep_sums_of_periods(); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.keep_sums_of_periods() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+BEGIN
+    IF current_setting('transaction_isolation') = 'read committed' THEN
+        PERFORM daybook.keep_closed_sums(CASE TG_OP WHEN 'DELETE' THEN OLD.org_id ELSE NEW.org_id END);
+    END IF;
+    RETURN NULL;
+END
+$$;
 
 -- Name: lease_async_operation(uuid, text); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -3954,6 +4309,7 @@ CREATE FUNCTION daybook.lock_class(name text) RETURNS integer
         WHEN 'fleets'               THEN 1684109681
         WHEN 'workers'              THEN 1684109682
         WHEN 'job limits'           THEN 1684109683
+        WHEN 'reconciliations'      THEN 1684109684
     END
 $$;
 
@@ -4460,6 +4816,19 @@ SELECT upper(b.role), false, b.entries, b.code, b.currency, b.amount, '{}'
   FROM balances b
 $$;
 
+-- Name: open_items(text, date); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.open_items(org_id text, until date DEFAULT NULL::date) RETURNS TABLE(document_id text, account_code text, currency text, role text, type text, direction text, number text, counterparty text, issue_date date, due_date date, amount numeric, open_amount numeric, group_id bigint)
+    LANGUAGE sql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    SELECT * FROM daybook.items_until(open_items.org_id, open_items.until, NULL, false)
+$$;
+
+-- Name: FUNCTION open_items(org_id text, until date); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.open_items(org_id text, until date) IS 'What is open on a day (null: of all that is posted) of each document on accounts of receivables, payables and advances: debits less credits, in minor units';
+
 -- Name: open_twin(daybook.jobs); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.open_twin(job daybook.jobs) RETURNS text
@@ -4869,6 +5238,48 @@ $$;
 -- Name: FUNCTION reclaim_claimed_jobs(); Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON FUNCTION daybook.reclaim_claimed_jobs() IS 'Ends claims by SQL that were not renewed for 30 seconds: their jobs are due again, or dead letters after their last attempt. claim_jobs calls it';
+
+-- Name: reconcile(text, text[], text, text, text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.reconcile(org_id text, documents text[], reason text DEFAULT ''::text, matched_by text DEFAULT 'hand'::text, actor text DEFAULT SESSION_USER) RETURNS bigint
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    _org   CONSTANT text := reconcile.org_id;
+    ids    text[];
+    groups bigint[];
+    target bigint;
+    bad    text;
+BEGIN
+    ids := ARRAY(SELECT DISTINCT u.id FROM unnest(documents) AS u (id) WHERE u.id IS NOT NULL ORDER BY u.id);
+    IF cardinality(ids) < 2 OR reconcile.reason IS NULL OR octet_length(reconcile.reason) > 1000 OR coalesce(reconcile.actor, '') = '' THEN
+        RAISE EXCEPTION 'a group takes two documents at least, a reason of at most 1000 bytes, and who puts them together' USING ERRCODE = 'DB010';
+    END IF;
+    PERFORM pg_advisory_xact_lock(daybook.lock_class('reconciliations'), hashtext(_org));
+    SELECT u.id INTO bad FROM unnest(ids) AS u (id)
+     WHERE NOT EXISTS (SELECT FROM daybook.impacts i JOIN daybook.entries e ON e.impact_id = i.id
+                         JOIN daybook.accounts a ON a.org_id = _org AND a.code = e.account_code AND a.role IN ('receivable', 'payable', 'advance')
+                        WHERE i.org_id = _org AND i.document_id = u.id)
+     LIMIT 1;
+    IF FOUND THEN
+        RAISE EXCEPTION 'document % of organization % has nothing on an account with open items', bad, _org
+            USING ERRCODE = 'DB010', HINT = 'wait until it is posted; accounts have open items by their role: receivable, payable or advance';
+    END IF;
+    groups := ARRAY(SELECT DISTINCT r.group_id FROM daybook.reconciled r WHERE r.org_id = _org AND r.document_id = ANY (ids) ORDER BY 1);
+    target := coalesce(groups[1], nextval('daybook.reconciled_group_seq'));
+    UPDATE daybook.reconciled r SET group_id = target WHERE r.org_id = _org AND r.group_id = ANY (groups[2:]);
+    INSERT INTO daybook.reconciled AS r (org_id, document_id, group_id, matched_by, reason, actor)
+    SELECT _org, u.id, target, reconcile.matched_by, reconcile.reason, reconcile.actor FROM unnest(ids) AS u (id)
+        ON CONFLICT ON CONSTRAINT reconciled_pkey DO NOTHING;
+    RETURN target;
+END
+$$;
+
+-- Name: FUNCTION reconcile(org_id text, documents text[], reason text, matched_by text, actor text); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.reconcile(org_id text, documents text[], reason text, matched_by text, actor text) IS 'Puts documents, and the groups that they are in, into one group, and returns its number';
 
 -- Name: refuse_change(); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -5768,6 +6179,15 @@ $$;
 
 COMMENT ON FUNCTION daybook.stop_job_worker(worker text) IS 'Puts on record that a worker has stopped, gives back what it holds, uncounted, and returns how many jobs that were';
 
+-- Name: tax_accounts(text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.tax_accounts(org_id text) RETURNS text[]
+    LANGUAGE sql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    SELECT coalesce(array_agg(a.code ORDER BY a.code), '{}') FROM daybook.accounts a WHERE a.org_id = tax_accounts.org_id AND a.role = 'tax'
+$$;
+
 -- Name: tell_of_ended_job(daybook.jobs, text); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.tell_of_ended_job(job daybook.jobs, ended_as text) RETURNS void
@@ -5964,6 +6384,23 @@ $$;
 
 COMMENT ON FUNCTION daybook.undo_import(import_id bigint, after text, most integer, actor text) IS 'Takes back the next documents of an import. result: removed, reversed (by a worker), restored, or kept (code says why). Call it until it returns fewer than most';
 
+-- Name: unkept_spans(text, date, date); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.unkept_spans(org_id text, from_day date, to_day date) RETURNS TABLE(first_day date, last_day date)
+    LANGUAGE sql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    WITH kept AS (
+        SELECT k.starts_on, k.ends_on FROM daybook.closed_sum_spans k
+         WHERE k.org_id = unkept_spans.org_id AND k.starts_on >= from_day AND k.ends_on <= to_day
+    )
+    SELECT p.first_day, p.last_day
+      FROM (SELECT coalesce(lag(kept.ends_on) OVER (ORDER BY kept.starts_on) + 1, from_day), kept.starts_on - 1 FROM kept
+             UNION ALL
+            SELECT coalesce(max(kept.ends_on) + 1, from_day), to_day FROM kept) AS p (first_day, last_day)
+     WHERE p.first_day <= p.last_day
+$$;
+
 -- Name: unposted_documents(text, datemultirange, text[], date[]); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.unposted_documents(org_id text, days datemultirange, computed_ids text[] DEFAULT '{}'::text[], computed_days date[] DEFAULT '{}'::date[]) RETURNS TABLE(document_id text, date date, state daybook.job_state, code text, inside boolean)
@@ -5988,6 +6425,39 @@ $$;
 -- Name: FUNCTION unposted_documents(org_id text, days datemultirange, computed_ids text[], computed_days date[]); Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON FUNCTION daybook.unposted_documents(org_id text, days datemultirange, computed_ids text[], computed_days date[]) IS 'Documents whose jobs failed or wait. inside: one of their dates is one of the days; null: no date is known of it';
+
+-- Name: unreconcile(text, text[], bigint); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.unreconcile(org_id text, documents text[] DEFAULT NULL::text[], group_id bigint DEFAULT NULL::bigint) RETURNS SETOF text
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    _org   CONSTANT text := unreconcile.org_id;
+    groups bigint[];
+BEGIN
+    IF (unreconcile.documents IS NULL) = (unreconcile.group_id IS NULL) THEN
+        RAISE EXCEPTION 'give either documents or a group' USING ERRCODE = 'DB010';
+    END IF;
+    PERFORM pg_advisory_xact_lock(daybook.lock_class('reconciliations'), hashtext(_org));
+    groups := ARRAY(SELECT DISTINCT r.group_id FROM daybook.reconciled r
+                     WHERE r.org_id = _org AND (r.document_id = ANY (unreconcile.documents) OR r.group_id = unreconcile.group_id));
+    RETURN QUERY
+    DELETE FROM daybook.reconciled r
+     WHERE r.org_id = _org AND r.group_id = ANY (groups) AND (r.group_id = unreconcile.group_id OR r.document_id = ANY (unreconcile.documents))
+    RETURNING r.document_id;
+    RETURN QUERY
+    DELETE FROM daybook.reconciled r
+     WHERE r.org_id = _org
+       AND r.group_id IN (SELECT x.group_id FROM daybook.reconciled x WHERE x.org_id = _org AND x.group_id = ANY (groups) GROUP BY x.group_id HAVING count(*) = 1)
+    RETURNING r.document_id;
+END
+$$;
+
+-- Name: FUNCTION unreconcile(org_id text, documents text[], group_id bigint); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.unreconcile(org_id text, documents text[], group_id bigint) IS 'Takes documents out of their groups, or dissolves a group, and returns the documents that are in none any more';
 
 -- Name: use_configuration(text); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -8126,6 +8596,62 @@ COMMENT ON COLUMN daybook.bulk_operations.left_open IS 'Those of left_alone that
 
 COMMENT ON COLUMN daybook.bulk_operations.left_queue IS 'Those of left_alone whose named queue was deleted';
 
+-- Name: closed_dimension_sums; Type: TABLE; Schema: daybook; Owner: -
+
+CREATE TABLE daybook.closed_dimension_sums (
+    org_id text NOT NULL COLLATE pg_catalog."C",
+    starts_on date NOT NULL,
+    account_code text NOT NULL COLLATE pg_catalog."C",
+    currency text NOT NULL,
+    year_end boolean NOT NULL,
+    dimensions jsonb NOT NULL,
+    debit numeric NOT NULL,
+    credit numeric NOT NULL
+);
+
+-- Name: TABLE closed_dimension_sums; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON TABLE daybook.closed_dimension_sums IS 'closed_sums of the entries that have dimensions, by all of these';
+
+-- Name: closed_sum_spans; Type: TABLE; Schema: daybook; Owner: -
+
+CREATE TABLE daybook.closed_sum_spans (
+    org_id text NOT NULL COLLATE pg_catalog."C",
+    starts_on date NOT NULL,
+    ends_on date NOT NULL,
+    tax_accounts text[] NOT NULL COLLATE pg_catalog."C",
+    kept_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT closed_sum_spans_check CHECK ((starts_on <= ends_on))
+);
+
+-- Name: TABLE closed_sum_spans; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON TABLE daybook.closed_sum_spans IS 'Closed days whose sums are kept, so that a statement need not read their entries';
+
+-- Name: COLUMN closed_sum_spans.tax_accounts; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.closed_sum_spans.tax_accounts IS 'The accounts that had the role tax: closed_tax_differences holds for these';
+
+-- Name: closed_sums; Type: TABLE; Schema: daybook; Owner: -
+
+CREATE TABLE daybook.closed_sums (
+    org_id text NOT NULL COLLATE pg_catalog."C",
+    starts_on date NOT NULL,
+    account_code text NOT NULL COLLATE pg_catalog."C",
+    currency text NOT NULL,
+    year_end boolean NOT NULL,
+    debit numeric NOT NULL,
+    credit numeric NOT NULL
+);
+
+-- Name: TABLE closed_sums; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON TABLE daybook.closed_sums IS 'What was posted to an account on closed days, in minor units';
+
+-- Name: COLUMN closed_sums.year_end; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.closed_sums.year_end IS 'Posted by a year-end close: the income statement leaves it out';
+
 -- Name: confirmations; Type: TABLE; Schema: daybook; Owner: -
 
 CREATE TABLE daybook.confirmations (
@@ -8972,6 +9498,47 @@ WITH (fillfactor='20', autovacuum_vacuum_threshold='1000', autovacuum_vacuum_sca
 
 COMMENT ON TABLE daybook.queue_rates IS 'How many attempts could begin at a time, of each queue with a rate that was leased from';
 
+-- Name: reconciled; Type: TABLE; Schema: daybook; Owner: -
+
+CREATE TABLE daybook.reconciled (
+    org_id text NOT NULL COLLATE pg_catalog."C",
+    document_id text NOT NULL COLLATE pg_catalog."C",
+    group_id bigint NOT NULL,
+    matched_by text NOT NULL,
+    reason text DEFAULT ''::text NOT NULL,
+    actor text NOT NULL,
+    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT reconciled_document_id_check CHECK (((document_id <> ''::text) AND (octet_length(document_id) <= 255))),
+    CONSTRAINT reconciled_matched_by_check CHECK ((matched_by = ANY (ARRAY['hand'::text, 'reference'::text, 'number'::text, 'amount'::text]))),
+    CONSTRAINT reconciled_org_id_check CHECK (((org_id <> ''::text) AND (octet_length(org_id) <= 255))),
+    CONSTRAINT reconciled_reason_check CHECK ((octet_length(reason) <= 1000))
+);
+
+-- Name: TABLE reconciled; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON TABLE daybook.reconciled IS 'The documents that are in a group: an invoice with its payments, credit notes, refunds and deposits';
+
+-- Name: COLUMN reconciled.matched_by; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.reconciled.matched_by IS 'hand: a person; reference: a document refers to another; number: a payment names a document''s number, and the amount is equal; amount: the counterparty and the amount are equal';
+
+-- Name: COLUMN reconciled.actor; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.reconciled.actor IS 'Who put the document into the group';
+
+-- Name: reconciled_group_seq; Type: SEQUENCE; Schema: daybook; Owner: -
+
+CREATE SEQUENCE daybook.reconciled_group_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1;
+
+-- Name: reconciled_group_seq; Type: SEQUENCE OWNED BY; Schema: daybook; Owner: -
+
+ALTER SEQUENCE daybook.reconciled_group_seq OWNED BY daybook.reconciled.group_id;
+
 -- Name: rule_sets; Type: TABLE; Schema: daybook; Owner: -
 
 CREATE TABLE daybook.rule_sets (
@@ -9386,6 +9953,16 @@ ALTER TABLE ONLY daybook.bulk_batches
 ALTER TABLE ONLY daybook.bulk_operations
     ADD CONSTRAINT bulk_operations_pkey PRIMARY KEY (id);
 
+-- Name: closed_sum_spans closed_sum_spans_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.closed_sum_spans
+    ADD CONSTRAINT closed_sum_spans_pkey PRIMARY KEY (org_id, starts_on);
+
+-- Name: closed_sums closed_sums_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.closed_sums
+    ADD CONSTRAINT closed_sums_pkey PRIMARY KEY (org_id, starts_on, account_code, currency, year_end);
+
 -- Name: closings closings_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
 
 ALTER TABLE ONLY daybook.closings
@@ -9561,6 +10138,11 @@ ALTER TABLE ONLY daybook.queue_rates
 ALTER TABLE ONLY daybook.queues
     ADD CONSTRAINT queues_pkey PRIMARY KEY (name);
 
+-- Name: reconciled reconciled_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.reconciled
+    ADD CONSTRAINT reconciled_pkey PRIMARY KEY (org_id, document_id);
+
 -- Name: rule_sets rule_sets_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
 
 ALTER TABLE ONLY daybook.rule_sets
@@ -9690,6 +10272,10 @@ CREATE INDEX archives_org_ids ON daybook.archives USING gin (org_ids);
 
 CREATE INDEX bulk_operations_open ON daybook.bulk_operations USING btree (updated_at) WHERE (finished_at IS NULL);
 
+-- Name: closed_dimension_sums_span; Type: INDEX; Schema: daybook; Owner: -
+
+CREATE INDEX closed_dimension_sums_span ON daybook.closed_dimension_sums USING btree (org_id, starts_on);
+
 -- Name: console_sessions_expires_at; Type: INDEX; Schema: daybook; Owner: -
 
 CREATE INDEX console_sessions_expires_at ON daybook.console_sessions USING btree (expires_at);
@@ -9813,6 +10399,10 @@ CREATE INDEX organizations_own ON daybook.organizations USING btree (id) WHERE (
 -- Name: organizations_paused; Type: INDEX; Schema: daybook; Owner: -
 
 CREATE INDEX organizations_paused ON daybook.organizations USING btree (id) WHERE (paused_at IS NOT NULL);
+
+-- Name: reconciled_group; Type: INDEX; Schema: daybook; Owner: -
+
+CREATE INDEX reconciled_group ON daybook.reconciled USING btree (org_id, group_id);
 
 -- Name: webhook_deliveries_org_id; Type: INDEX; Schema: daybook; Owner: -
 
@@ -9954,6 +10544,14 @@ CREATE TRIGGER periods_changed AFTER INSERT OR DELETE OR UPDATE ON daybook.perio
 
 CREATE TRIGGER periods_check BEFORE INSERT OR DELETE OR UPDATE ON daybook.periods FOR EACH ROW EXECUTE FUNCTION daybook.check_periods();
 
+-- Name: periods periods_forget_sums; Type: TRIGGER; Schema: daybook; Owner: -
+
+CREATE TRIGGER periods_forget_sums AFTER INSERT OR DELETE OR UPDATE ON daybook.periods FOR EACH ROW EXECUTE FUNCTION daybook.forget_sums_of_periods();
+
+-- Name: periods periods_keep_sums; Type: TRIGGER; Schema: daybook; Owner: -
+
+CREATE CONSTRAINT TRIGGER periods_keep_sums AFTER INSERT OR DELETE OR UPDATE ON daybook.periods DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION daybook.keep_sums_of_periods();
+
 -- Name: periods periods_noted; Type: TRIGGER; Schema: daybook; Owner: -
 
 CREATE TRIGGER periods_noted AFTER INSERT OR DELETE OR UPDATE ON daybook.periods FOR EACH ROW EXECUTE FUNCTION daybook.periods_noted();
@@ -9987,6 +10585,16 @@ ALTER TABLE ONLY daybook.accounts
 
 ALTER TABLE ONLY daybook.bulk_batches
     ADD CONSTRAINT bulk_batches_operation_id_fkey FOREIGN KEY (operation_id) REFERENCES daybook.bulk_operations(id) ON DELETE CASCADE;
+
+-- Name: closed_dimension_sums closed_dimension_sums_org_id_starts_on_fkey; Type: FK CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.closed_dimension_sums
+    ADD CONSTRAINT closed_dimension_sums_org_id_starts_on_fkey FOREIGN KEY (org_id, starts_on) REFERENCES daybook.closed_sum_spans(org_id, starts_on) ON DELETE CASCADE;
+
+-- Name: closed_sums closed_sums_org_id_starts_on_fkey; Type: FK CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.closed_sums
+    ADD CONSTRAINT closed_sums_org_id_starts_on_fkey FOREIGN KEY (org_id, starts_on) REFERENCES daybook.closed_sum_spans(org_id, starts_on) ON DELETE CASCADE;
 
 -- Name: confirmations confirmations_impact_id_fkey; Type: FK CONSTRAINT; Schema: daybook; Owner: -
 
