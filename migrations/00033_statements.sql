@@ -322,9 +322,8 @@ AS $$
 $$;
 
 -- A change of periods forgets at once what is not closed any more, and keeps what is closed when its
--- transaction commits. A transaction with a stricter isolation level may not see what was posted
--- before it got the organization's lock: it keeps nothing, and the next change of periods does.
--- They run with the rights of the schema's owner, because no role may write these sums otherwise.
+-- transaction commits. The chain of closings refuses one with a stricter isolation level, which may
+-- not see what was posted before it got the organization's lock. They run with the rights of the schema's owner, because no role may write these sums otherwise.
 CREATE FUNCTION daybook.forget_sums_of_periods() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
@@ -337,9 +336,7 @@ CREATE FUNCTION daybook.keep_sums_of_periods() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-    IF current_setting('transaction_isolation') = 'read committed' THEN
-        PERFORM daybook.keep_closed_sums(CASE TG_OP WHEN 'DELETE' THEN OLD.org_id ELSE NEW.org_id END);
-    END IF;
+    PERFORM daybook.keep_closed_sums(CASE TG_OP WHEN 'DELETE' THEN OLD.org_id ELSE NEW.org_id END);
     RETURN NULL;
 END
 $$;

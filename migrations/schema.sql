@@ -4115,9 +4115,7 @@ CREATE FUNCTION daybook.keep_sums_of_periods() RETURNS trigger
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 BEGIN
-    IF current_setting('transaction_isolation') = 'read committed' THEN
-        PERFORM daybook.keep_closed_sums(CASE TG_OP WHEN 'DELETE' THEN OLD.org_id ELSE NEW.org_id END);
-    END IF;
+    PERFORM daybook.keep_closed_sums(CASE TG_OP WHEN 'DELETE' THEN OLD.org_id ELSE NEW.org_id END);
     RETURN NULL;
 END
 $$;

@@ -273,10 +273,12 @@ UPDATE daybook.impacts SET posting_date = CASE WHEN id = ` + posted + ` THEN dat
 			b.exec(unguarded)
 			b.exec(test.damage)
 			r := b.audit(audit.Options{})
+			found := wrong(r)
 			if postings.MatchString(test.damage) { // all are in a period that is closed
 				test.found["closing_hash_differs"] = 1
+				delete(found, "closed_sums_differ") // one finding for each account whose sum it changes
 			}
-			assert.Equal(t, test.found, wrong(r))
+			assert.Equal(t, test.found, found)
 			for _, c := range r.Checks {
 				assert.Len(t, c.Findings, int(c.Count), c.Kind)
 				for _, f := range c.Findings {
@@ -294,7 +296,7 @@ func TestAuditListsTheFirstAndCountsAll(t *testing.T) {
 	b.exec(unguarded)
 	b.exec(`DELETE FROM daybook.entries`)
 	r := b.audit(audit.Options{Limit: 2})
-	assert.Equal(t, map[string]int64{"entry_count": 10, "closing_hash_differs": 1}, wrong(r))
+	assert.Equal(t, map[string]int64{"entry_count": 10, "closing_hash_differs": 1, "closed_sums_differ": 3}, wrong(r))
 	for _, c := range r.Checks {
 		if c.Kind == "entry_count" {
 			assert.Len(t, c.Findings, 2)

@@ -164,8 +164,8 @@ INSERT INTO daybook.accounts (org_id, code, type) VALUES ('o', 'cash', 'asset'),
 	t.Logf("%d impacts, %d kept sums", b.next, kept)
 }
 
-// TestAStrictTransactionKeepsNothing: it may not see what was posted before it had the lock.
-func TestAStrictTransactionKeepsNothing(t *testing.T) {
+// TestAStrictTransactionClosesNothing: it may not see what was posted before it had the lock.
+func TestAStrictTransactionClosesNothing(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
 	ctx := t.Context()
@@ -173,14 +173,18 @@ func TestAStrictTransactionKeepsNothing(t *testing.T) {
 INSERT INTO daybook.organizations (id) VALUES ('o');
 INSERT INTO daybook.periods (org_id, starts_on, ends_on) VALUES ('o', '2026-01-01', '2026-01-31')`)
 	require.NoError(t, err)
-	closing := func(level pgx.TxIsoLevel) (kept int) {
-		require.NoError(t, pgx.BeginTxFunc(ctx, db.Pool, pgx.TxOptions{IsoLevel: level}, func(tx pgx.Tx) error {
+	closing := func(level pgx.TxIsoLevel) error {
+		return pgx.BeginTxFunc(ctx, db.Pool, pgx.TxOptions{IsoLevel: level}, func(tx pgx.Tx) error {
 			_, err := tx.Exec(ctx, `UPDATE daybook.periods SET state = 'closed', closed_at = clock_timestamp()`)
 			return err
-		}))
-		require.NoError(t, db.Pool.QueryRow(ctx, `SELECT count(*) FROM daybook.closed_sum_spans`).Scan(&kept))
-		return kept
+		})
 	}
-	assert.Zero(t, closing(pgx.RepeatableRead))
-	assert.Equal(t, 2, closing(pgx.ReadCommitted), "the period, and the days before it")
+	for _, level := range []pgx.TxIsoLevel{pgx.RepeatableRead, pgx.Serializable} {
+		err := closing(level)
+		require.Equal(t, "DB010", store.SQLState(err), err)
+	}
+	require.NoError(t, closing(pgx.ReadCommitted))
+	var kept int
+	require.NoError(t, db.Pool.QueryRow(ctx, `SELECT count(*) FROM daybook.closed_sum_spans`).Scan(&kept))
+	assert.Equal(t, 2, kept, "the period, and the days before it")
 }
