@@ -1,6 +1,7 @@
 package importer_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -152,12 +153,14 @@ func FuzzHLedger(f *testing.F) {
 	f.Add("2026-01-01 rent\n  a:1  5 EUR\n  a:2\n")
 	f.Add("decimal-mark ,\n2026-01-01 (c) x ; id:y\n  a:1  -1.000,5 EUR = 3 EUR\n  a:3  USD 1\n  a:2\n")
 	f.Add("comment\nend comment\n2026/1/1\n\ta:1\t(5) JPY\n")
+	f.Add("2026.1.10\n 0  1EUR \n0\n  a:2\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		for d, err := range importer.HLedger(strings.NewReader(text), importer.JournalOptions{Org: "o", By: "b", Reason: "r"}) {
 			if err != nil {
 				continue
 			}
-			if strings.Count(text, "\n  a:2\n") == 1 && strings.Count(text, "EUR") == 1 && strings.Count(text, "2026") == 1 {
+			open := slices.ContainsFunc(d.Document.Content.Journal.Entries, func(e models.JournalEntry) bool { return e.Account == "2" })
+			if open && strings.Count(text, "a:2") == 1 && strings.Contains(text, "\n  a:2\n") && strings.Count(text, "EUR") == 1 {
 				if err := posting.Check(&d.Document, nil); err != nil {
 					t.Error(err)
 				}
