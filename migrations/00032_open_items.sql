@@ -205,9 +205,165 @@ $$;
 COMMENT ON FUNCTION daybook.unreconcile IS
     'Takes documents out of their groups, or dissolves a group, and returns the documents that are in none any more';
 
+-- The words of a text, in small letters, in a row: what is no letter and no digit stands between
+-- words. A number is in a text as a whole when its words are.
+CREATE FUNCTION daybook.words_of(words text) RETURNS text
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+AS $$
+    SELECT trim(both ' ' from regexp_replace(lower(words), '[^[:alnum:]]+', ' ', 'g'))
+$$;
+
+-- Puts two documents, and the groups that they are in, into one group, and returns its number. The
+-- caller has the lock.
+CREATE FUNCTION daybook.link_documents(org_id text, one text, other text, matched_by text, actor text) RETURNS bigint
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+    a bigint := (SELECT r.group_id FROM daybook.reconciled r WHERE r.org_id = link_documents.org_id AND r.document_id = one);
+    b bigint := (SELECT r.group_id FROM daybook.reconciled r WHERE r.org_id = link_documents.org_id AND r.document_id = other);
+    target bigint := coalesce(least(a, b), nextval('daybook.reconciled_group_seq'));
+BEGIN
+    IF a <> b THEN
+        UPDATE daybook.reconciled r SET group_id = target WHERE r.org_id = link_documents.org_id AND r.group_id = greatest(a, b);
+    END IF;
+    INSERT INTO daybook.reconciled (org_id, document_id, group_id, matched_by, actor)
+    SELECT link_documents.org_id, u.id, target, link_documents.matched_by, link_documents.actor
+      FROM unnest(ARRAY[one, other]) AS u (id)
+        ON CONFLICT ON CONSTRAINT reconciled_pkey DO NOTHING;
+    RETURN target;
+END
+$$;
+
+-- Documents whose open items belong together by a rule:
+--
+--   reference  the one refers to the number or the id of the other, on the same account in the same
+--              currency; the counterparty is the same, or one of them names none. A number that
+--              several documents have is no reference, unless one alone is of the counterparty
+--   number     the texts of a movement of money name the number of the other as a whole, and the
+--              amount is equal: of all that is open, one of each fits
+--   amount     the counterparty is the same and the amount equal: of all that is open, one of each
+--              fits
+--
+-- What is in a group already counts with what is open of it.
+CREATE FUNCTION daybook.matching_items(org_id text, rule text)
+    RETURNS TABLE (document_id text, other_id text, account_code text, currency text, amount numeric)
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+    _org CONSTANT text := matching_items.org_id;
+BEGIN
+    IF rule = 'amount' THEN
+        RETURN QUERY
+        SELECT min(o.document_id) FILTER (WHERE o.open_amount < 0), min(o.document_id) FILTER (WHERE o.open_amount > 0),
+               o.account_code, o.currency, abs(o.open_amount)
+          FROM daybook.open_items(_org) o
+         WHERE o.counterparty <> ''
+         GROUP BY o.account_code, o.currency, o.counterparty, abs(o.open_amount)
+        HAVING count(*) = 2 AND sum(o.open_amount) = 0;
+    ELSIF rule = 'number' THEN
+        RETURN QUERY
+        WITH open AS MATERIALIZED (
+            SELECT * FROM daybook.open_items(_org)
+        ), texts AS (
+            SELECT o.document_id, o.account_code, o.currency, o.open_amount,
+                   string_to_array(daybook.words_of(concat_ws(' / ', d.content ->> 'number', d.content -> 'attributes' ->> 'text',
+                       d.content -> 'attributes' ->> 'reference', d.content -> 'attributes' ->> 'end_to_end')), ' ') AS words
+              FROM open o JOIN daybook.documents d ON d.org_id = _org AND d.id = o.document_id
+             WHERE o.type NOT IN ('invoice', 'credit_note')
+        ), named AS (
+            SELECT DISTINCT t.document_id, t.account_code, t.currency, t.open_amount, array_to_string(t.words[f.n:f.n + k.n], ' ') AS number
+              FROM texts t
+             CROSS JOIN LATERAL generate_series(1, least(cardinality(t.words), 100)) AS f (n)
+             CROSS JOIN generate_series(0, 4) AS k (n)
+             WHERE f.n + k.n <= cardinality(t.words)
+        ), pairs AS (
+            SELECT n.document_id, o.document_id AS other_id, n.account_code, n.currency, abs(n.open_amount) AS amount,
+                   count(*) OVER (PARTITION BY n.document_id, n.account_code, n.currency) AS others,
+                   count(*) OVER (PARTITION BY o.document_id, o.account_code, o.currency) AS ones
+              FROM named n
+              JOIN open o ON o.account_code = n.account_code AND o.currency = n.currency AND o.open_amount = -n.open_amount
+               AND daybook.words_of(o.number) = n.number AND o.document_id <> n.document_id
+             WHERE octet_length(n.number) >= 3 AND o.type IN ('invoice', 'credit_note', 'journal')
+        )
+        SELECT p.document_id, p.other_id, p.account_code, p.currency, p.amount FROM pairs p WHERE p.others = 1 AND p.ones = 1;
+    ELSIF rule = 'reference' THEN
+        RETURN QUERY
+        WITH refers AS MATERIALIZED (
+            SELECT DISTINCT o.document_id, o.account_code, o.currency, abs(o.open_amount) AS amount, o.counterparty, o.group_id, r.name
+              FROM daybook.open_items(_org) o
+              JOIN daybook.documents d ON d.org_id = _org AND d.id = o.document_id
+             CROSS JOIN LATERAL jsonb_array_elements_text(CASE jsonb_typeof(d.content -> 'refers_to') WHEN 'array' THEN d.content -> 'refers_to' ELSE '[]' END) AS r (name)
+             WHERE d.content ? 'refers_to' AND r.name <> ''
+        ), found AS (
+            SELECT r.*, d.id AS other_id, true AS by_id, d.content ->> 'counterparty' AS party
+              FROM refers r JOIN daybook.documents d ON d.org_id = _org AND d.id = r.name
+             UNION ALL
+            SELECT r.*, d.id, false, d.content ->> 'counterparty'
+              FROM refers r JOIN daybook.documents d ON d.org_id = _org AND d.content ->> 'number' = r.name
+        ), fitting AS (
+            SELECT f.*, count(*) FILTER (WHERE NOT f.by_id) OVER (PARTITION BY f.document_id, f.account_code, f.currency, f.name) AS of_number
+              FROM found f
+             WHERE f.other_id <> f.document_id AND (f.by_id OR coalesce(f.party, '') = f.counterparty OR coalesce(f.party, '') = '' OR f.counterparty = '')
+               AND EXISTS (SELECT FROM daybook.impacts i JOIN daybook.entries e ON e.impact_id = i.id
+                            WHERE i.org_id = _org AND i.document_id = f.other_id AND e.account_code = f.account_code AND e.currency = f.currency)
+        )
+        SELECT DISTINCT f.document_id, f.other_id, f.account_code, f.currency, f.amount
+          FROM fitting f
+          LEFT JOIN daybook.reconciled r ON r.org_id = _org AND r.document_id = f.other_id
+         WHERE (f.by_id OR f.of_number = 1) AND (f.group_id = r.group_id) IS NOT TRUE;
+    ELSE
+        RAISE EXCEPTION 'rule % is not known', rule USING ERRCODE = 'DB010', HINT = 'the rules are reference, number and amount';
+    END IF;
+END
+$$;
+
+-- Puts documents together whose open items belong together by rules, one rule after the other, and
+-- returns them. amount is what was open of the first one.
+CREATE FUNCTION daybook.match_open_items(
+    org_id text,
+    rules  text[] DEFAULT '{reference,number,amount}',
+    actor  text DEFAULT session_user
+) RETURNS TABLE (document_id text, other_id text, matched_by text, group_id bigint, account_code text, currency text, amount numeric)
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+BEGIN
+    IF coalesce(match_open_items.actor, '') = '' THEN
+        RAISE EXCEPTION 'who matches them is missing' USING ERRCODE = 'DB010';
+    END IF;
+    PERFORM pg_advisory_xact_lock(daybook.lock_class('reconciliations'), hashtext(match_open_items.org_id));
+    FOREACH matched_by IN ARRAY coalesce(rules, '{}') LOOP
+        FOR document_id, other_id, account_code, currency, amount IN
+            SELECT m.document_id, m.other_id, m.account_code, m.currency, m.amount
+              FROM daybook.matching_items(match_open_items.org_id, match_open_items.matched_by) m ORDER BY 1, 2, 3, 4
+        LOOP
+            group_id := daybook.link_documents(match_open_items.org_id, match_open_items.document_id, match_open_items.other_id,
+                match_open_items.matched_by, match_open_items.actor);
+            RETURN NEXT;
+        END LOOP;
+    END LOOP;
+END
+$$;
+COMMENT ON FUNCTION daybook.match_open_items IS
+    'Puts documents together whose open items belong together by the rules reference, number and amount, in the order given, and returns them';
+
+-- The same as the function of a job of the type db_function, for the job's organization. The
+-- argument is null, or has rules, a list.
+CREATE FUNCTION daybook.match_open_items_job(argument jsonb) RETURNS jsonb
+    LANGUAGE sql SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT jsonb_build_object('matched', count(*))
+      FROM daybook.match_open_items(current_setting('daybook.org_id'),
+               coalesce((SELECT array_agg(r) FROM jsonb_array_elements_text(argument -> 'rules') r), '{reference,number,amount}'), 'a scheduled job')
+$$;
+COMMENT ON FUNCTION daybook.match_open_items_job IS 'match_open_items as a function of jobs of the type db_function';
+
 -- +goose StatementEnd
 
 -- +goose Down
+DROP FUNCTION daybook.match_open_items_job, daybook.match_open_items, daybook.matching_items, daybook.link_documents, daybook.words_of;
 DROP FUNCTION daybook.unreconcile, daybook.reconcile, daybook.items_of_document, daybook.open_items, daybook.items_until;
 DROP TABLE daybook.reconciled;
 DROP FUNCTION daybook.day_of;

@@ -57,3 +57,16 @@ type Reconciled struct {
 	Actor     string
 	CreatedAt time.Time
 }
+
+// Match is a pair of documents that were found to belong together.
+type Match struct {
+	DocumentID string
+	OtherID    string
+	MatchedBy  MatchedBy
+	// GroupID is the group that both are in now.
+	GroupID  int64
+	Account  string
+	Currency string
+	// Amount is what was open of the first one, in minor units, not negative.
+	Amount *big.Int
+}

@@ -88,3 +88,27 @@ func ItemGroupOf(g *books.ItemGroup) ItemGroup {
 type Unreconciled struct {
 	Documents []string `json:"documents"`
 }
+
+// Match is a pair of documents that were found to belong together.
+type Match struct {
+	DocumentID string `json:"documentId"`
+	OtherID    string `json:"otherId" doc:"The document that it belongs to"`
+	MatchedBy  string `json:"matchedBy" enum:"reference,number,amount"`
+	Group      int64  `json:"group"`
+	Account    string `json:"account"`
+	Currency   string `json:"currency"`
+	Amount     string `json:"amount" doc:"What was open of the first one"`
+}
+
+// Matched are the documents that were found to belong together.
+type Matched struct {
+	Matches []Match `json:"matches"`
+	DryRun  bool    `json:"dryRun,omitempty"`
+}
+
+// MatchedOf makes the answer of a matching.
+func MatchedOf(list []models.Match, dry bool) Matched {
+	return Matched{DryRun: dry, Matches: List(list, func(m *models.Match) Match {
+		return Match{m.DocumentID, m.OtherID, string(m.MatchedBy), m.GroupID, m.Account, m.Currency, minor.Decimal(m.Amount, m.Currency)}
+	})}
+}
