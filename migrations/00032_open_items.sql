@@ -360,9 +360,90 @@ AS $$
 $$;
 COMMENT ON FUNCTION daybook.match_open_items_job IS 'match_open_items as a function of jobs of the type db_function';
 
+-- What is open on a day, by counterparty, account and currency, and how long it has been due: by
+-- the due date, or the issue date of a document that has none.
+CREATE FUNCTION daybook.ageing(org_id text, until date)
+    RETURNS TABLE (
+        counterparty text, account_code text, role text, currency text, items bigint, open_amount numeric,
+        not_due numeric, due_30 numeric, due_60 numeric, due_90 numeric, due_longer numeric
+    )
+    LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT o.counterparty, o.account_code, min(o.role), o.currency, count(*), sum(o.open_amount),
+           coalesce(sum(o.open_amount) FILTER (WHERE d.days <= 0), 0), coalesce(sum(o.open_amount) FILTER (WHERE d.days BETWEEN 1 AND 30), 0),
+           coalesce(sum(o.open_amount) FILTER (WHERE d.days BETWEEN 31 AND 60), 0), coalesce(sum(o.open_amount) FILTER (WHERE d.days BETWEEN 61 AND 90), 0),
+           coalesce(sum(o.open_amount) FILTER (WHERE d.days > 90), 0)
+      FROM daybook.open_items(ageing.org_id, ageing.until) o
+     CROSS JOIN LATERAL (SELECT ageing.until - coalesce(o.due_date, o.issue_date) AS days) d
+     GROUP BY o.counterparty, o.account_code, o.currency
+$$;
+COMMENT ON FUNCTION daybook.ageing IS
+    'What is open on a day by counterparty, account and currency: not due yet, and due for up to 30, 60 and 90 days, and longer';
+
+-- What a counterparty's documents, and those without a counterparty that are in a group with them,
+-- have on accounts with open items: a row without a document is the balance before the first day,
+-- the others are impacts in the order of their posting dates with the balance after each, and what
+-- is open of the document on the last day (null: by all that is posted).
+CREATE FUNCTION daybook.counterparty_statement(org_id text, counterparty text, first_day date, last_day date)
+    RETURNS TABLE (
+        posting_date date, impact_id bigint, document_id text, type text, number text, issue_date date, due_date date,
+        account_code text, currency text, amount numeric, balance numeric, open_amount numeric
+    )
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+    _org CONSTANT text := counterparty_statement.org_id;
+    documents text[];
+BEGIN
+    SELECT array_agg(d.id) INTO documents
+      FROM daybook.documents d WHERE d.org_id = _org AND d.content ->> 'counterparty' = counterparty_statement.counterparty;
+    documents := documents || ARRAY(
+        SELECT DISTINCT g.document_id
+          FROM unnest(documents) AS k (id)
+          JOIN daybook.reconciled r ON r.org_id = _org AND r.document_id = k.id
+          JOIN daybook.reconciled g ON g.org_id = _org AND g.group_id = r.group_id AND g.document_id <> ALL (documents)
+          LEFT JOIN daybook.documents d ON d.org_id = _org AND d.id = g.document_id
+         WHERE coalesce(d.content ->> 'counterparty', '') = '');
+    RETURN QUERY
+    WITH moves AS (
+        SELECT i.posting_date, i.id, i.document_id, e.account_code, e.currency,
+               sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END) AS amount
+          FROM unnest(documents) AS k (id)
+         CROSS JOIN LATERAL (SELECT * FROM daybook.impacts x WHERE x.org_id = _org AND x.document_id = k.id OFFSET 0) i
+          JOIN daybook.entries e ON e.impact_id = i.id
+          JOIN daybook.accounts a ON a.org_id = _org AND a.code = e.account_code AND a.role IN ('receivable', 'payable', 'advance')
+         WHERE (i.posting_date > last_day) IS NOT TRUE
+         GROUP BY i.posting_date, i.id, i.document_id, e.account_code, e.currency
+    ), lines AS (
+        SELECT m.* FROM moves m WHERE (m.posting_date < first_day) IS NOT TRUE AND m.amount <> 0
+         UNION ALL
+        SELECT NULL, NULL, NULL, m.account_code, m.currency, sum(m.amount) FROM moves m
+         WHERE m.posting_date < first_day
+         GROUP BY m.account_code, m.currency
+    )
+    SELECT l.posting_date, l.id, l.document_id, d.type, d.content ->> 'number', d.issue_date, daybook.day_of(d.content ->> 'due_date'),
+           l.account_code, l.currency, l.amount,
+           sum(l.amount) OVER (PARTITION BY l.account_code, l.currency ORDER BY l.posting_date NULLS FIRST, l.id),
+           coalesce(o.open_amount, 0)
+      FROM lines l
+      LEFT JOIN daybook.documents d ON d.org_id = _org AND d.id = l.document_id
+      LEFT JOIN daybook.items_until(_org, last_day, (
+               SELECT array_agg(DISTINCT u.id)
+                 FROM (SELECT unnest(documents) AS id
+                        UNION SELECT g.document_id FROM daybook.reconciled r JOIN daybook.reconciled g ON g.org_id = _org AND g.group_id = r.group_id
+                               WHERE r.org_id = _org AND r.document_id = ANY (documents)) u), true) o
+             ON o.document_id = l.document_id AND o.account_code = l.account_code AND o.currency = l.currency
+     ORDER BY l.account_code, l.currency, l.posting_date NULLS FIRST, l.id;
+END
+$$;
+COMMENT ON FUNCTION daybook.counterparty_statement IS
+    'What a counterparty''s documents have posted on accounts with open items in a span of days, with the balance before and after each; debits less credits, in minor units';
+
 -- +goose StatementEnd
 
 -- +goose Down
+DROP FUNCTION daybook.counterparty_statement, daybook.ageing;
 DROP FUNCTION daybook.match_open_items_job, daybook.match_open_items, daybook.matching_items, daybook.link_documents, daybook.words_of;
 DROP FUNCTION daybook.unreconcile, daybook.reconcile, daybook.items_of_document, daybook.open_items, daybook.items_until;
 DROP TABLE daybook.reconciled;
