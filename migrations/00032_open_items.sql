@@ -34,67 +34,77 @@ AS $$
 $$;
 
 -- The items of an organization, or of some documents alone, by what was posted until a day (null:
--- all), with what is open of each. In a group, credits pay debits, the oldest first. closed: those
--- of which nothing is open as well.
+-- all), with what is open of each. In a group, credits pay debits, the oldest first. closed: of some
+-- documents, those of which nothing is open as well.
 --
--- The text of the statement is put together, so that it is planned for the organization, and for
--- all documents or for some.
+-- Most documents of an organization are in groups of which nothing is open. So the entries are added
+-- up by group first, and only what is open then by document. The text of the statement is put
+-- together, so that it is planned for the organization and its accounts. Without more memory than
+-- PostgreSQL's default the sums of a million documents would go through files.
 CREATE FUNCTION daybook.items_until(org_id text, until date, documents text[], closed boolean)
     RETURNS TABLE (
         document_id text, account_code text, currency text, role text, type text, direction text, number text, counterparty text,
         issue_date date, due_date date, amount numeric, open_amount numeric, group_id bigint
     )
-    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET work_mem = '64MB'
 AS $body$
 DECLARE
-    sources text := CASE WHEN documents IS NULL
-        THEN 'daybook.accounts a
-              JOIN daybook.entries e ON e.org_id = a.org_id AND e.account_code = a.code
-              JOIN daybook.impacts i ON i.id = e.impact_id'
-        ELSE 'unnest($3) AS k (id)
-              CROSS JOIN LATERAL (SELECT * FROM daybook.impacts x WHERE x.org_id = $1 AND x.document_id = k.id OFFSET 0) i
-              JOIN daybook.entries e ON e.impact_id = i.id
-              JOIN daybook.accounts a ON a.org_id = $1 AND a.code = e.account_code' END;
+    accounts text[] := ARRAY(SELECT a.code FROM daybook.accounts a
+                              WHERE a.org_id = items_until.org_id AND a.role IN ('receivable', 'payable', 'advance'));
+    units    text := $stmt$
+    SELECT r.group_id, CASE WHEN r.group_id IS NULL THEN i.document_id END AS document_id, e.account_code, e.currency,
+           max(i.document_date) AS day, sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END) AS amount
+      FROM daybook.entries e
+      JOIN daybook.impacts i ON i.id = e.impact_id
+      LEFT JOIN daybook.reconciled r ON r.org_id = $1 AND r.document_id = i.document_id
+     WHERE e.org_id = $1 AND e.account_code = ANY ($5) AND i.org_id = $1 AND i.posting_date <= $2
+     GROUP BY 1, 2, 3, 4
+    HAVING sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END) <> 0$stmt$;
+    members  text := 'SELECT DISTINCT r.document_id AS id FROM units u JOIN daybook.reconciled r ON r.org_id = $1 AND r.group_id = u.group_id';
 BEGIN
+    IF documents IS NOT NULL THEN
+        units := $stmt$SELECT NULL::bigint AS group_id, NULL::text AS document_id, ''::text AS account_code, ''::text AS currency, NULL::date AS day, 0::numeric AS amount WHERE false$stmt$;
+        members := 'SELECT id FROM unnest($3) AS u (id)';
+    END IF;
     RETURN QUERY EXECUTE $stmt$
-WITH items AS MATERIALIZED (
-    SELECT i.document_id, e.account_code, e.currency, min(a.role) AS role, max(i.document_date) AS day,
+WITH units AS MATERIALIZED ($stmt$ || units || $stmt$
+), items AS MATERIALIZED (
+    SELECT r.group_id, m.id AS document_id, e.account_code, e.currency, max(i.document_date) AS day,
            sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END) AS amount
-      FROM $stmt$ || sources || $stmt$
-     WHERE a.org_id = $1 AND a.role IN ('receivable', 'payable', 'advance') AND i.posting_date <= $2
-     GROUP BY i.document_id, e.account_code, e.currency
+      FROM ($stmt$ || members || $stmt$) m
+     CROSS JOIN LATERAL (SELECT * FROM daybook.impacts x WHERE x.org_id = $1 AND x.document_id = m.id AND x.posting_date <= $2 OFFSET 0) i
+      JOIN daybook.entries e ON e.impact_id = i.id AND e.account_code = ANY ($5)
+      LEFT JOIN daybook.reconciled r ON r.org_id = $1 AND r.document_id = m.id
+     GROUP BY r.group_id, m.id, e.account_code, e.currency
     HAVING sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END) <> 0
-), linked AS (
-    SELECT i.*, r.group_id FROM items i LEFT JOIN daybook.reconciled r ON r.org_id = $1 AND r.document_id = i.document_id
-), unequal AS (
-    SELECT l.group_id, l.account_code, l.currency FROM linked l
-     WHERE l.group_id IS NOT NULL
-     GROUP BY l.group_id, l.account_code, l.currency
-    HAVING $4 OR sum(l.amount) <> 0
 ), shared AS (
-    SELECT l.*, sum(greatest(l.amount, 0)) OVER whole AS debits, sum(greatest(-l.amount, 0)) OVER whole AS credits,
-           coalesce(sum(abs(l.amount)) OVER (PARTITION BY l.group_id, l.account_code, l.currency, sign(l.amount)
-               ORDER BY l.day, l.document_id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS older
-      FROM linked l JOIN unequal u USING (group_id, account_code, currency)
-    WINDOW whole AS (PARTITION BY l.group_id, l.account_code, l.currency)
+    SELECT s.*, sum(greatest(s.amount, 0)) OVER whole AS debits, sum(greatest(-s.amount, 0)) OVER whole AS credits,
+           coalesce(sum(abs(s.amount)) OVER (PARTITION BY s.group_id, s.account_code, s.currency, sign(s.amount)
+               ORDER BY s.day, s.document_id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS older
+      FROM items s
+     WHERE s.group_id IS NOT NULL
+    WINDOW whole AS (PARTITION BY s.group_id, s.account_code, s.currency)
 ), opened AS (
-    SELECT s.document_id, s.account_code, s.currency, s.role, s.day, s.amount, s.group_id,
+    SELECT s.document_id, s.account_code, s.currency, s.day, s.amount, s.group_id,
            CASE WHEN s.amount > 0 THEN s.amount - greatest(0, least(s.amount, s.credits - s.older))
                 ELSE s.amount + greatest(0, least(-s.amount, s.debits - s.older)) END AS open_amount
       FROM shared s
      UNION ALL
-    SELECT l.document_id, l.account_code, l.currency, l.role, l.day, l.amount, NULL, l.amount FROM linked l WHERE l.group_id IS NULL
+    SELECT s.document_id, s.account_code, s.currency, s.day, s.amount, NULL, s.amount FROM items s WHERE s.group_id IS NULL
+     UNION ALL
+    SELECT u.document_id, u.account_code, u.currency, u.day, u.amount, NULL, u.amount FROM units u WHERE u.group_id IS NULL
 )
-SELECT o.document_id, o.account_code, o.currency, o.role, coalesce(d.type, ''), coalesce(d.direction, ''), coalesce(d.content ->> 'number', ''),
+SELECT o.document_id, o.account_code, o.currency, a.role, coalesce(d.type, ''), coalesce(d.direction, ''), coalesce(d.content ->> 'number', ''),
        coalesce(d.content ->> 'counterparty',
            CASE WHEN o.group_id IS NOT NULL THEN
                (SELECT min(x.content ->> 'counterparty') FROM daybook.reconciled r JOIN daybook.documents x ON x.org_id = r.org_id AND x.id = r.document_id
                  WHERE r.org_id = $1 AND r.group_id = o.group_id) END, ''),
        coalesce(d.issue_date, o.day), daybook.day_of(d.content ->> 'due_date'), o.amount, o.open_amount, o.group_id
   FROM opened o
-  LEFT JOIN daybook.documents d ON d.org_id = $1 AND d.id = o.document_id
+  JOIN daybook.accounts a ON a.org_id = $1 AND a.code = o.account_code
+  LEFT JOIN LATERAL (SELECT * FROM daybook.documents x WHERE x.org_id = $1 AND x.id = o.document_id OFFSET 0) d ON true
  WHERE $4 OR o.open_amount <> 0
-$stmt$ USING org_id, coalesce(until, date 'infinity'), documents, closed;
+$stmt$ USING org_id, coalesce(until, date 'infinity'), documents, closed, accounts;
 END
 $body$;
 COMMENT ON FUNCTION daybook.items_until IS

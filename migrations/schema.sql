@@ -204,6 +204,25 @@ BEGIN
 END
 $$;
 
+-- Name: ageing(text, date); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.ageing(org_id text, until date) RETURNS TABLE(counterparty text, account_code text, role text, currency text, items bigint, open_amount numeric, not_due numeric, due_30 numeric, due_60 numeric, due_90 numeric, due_longer numeric)
+    LANGUAGE sql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    SELECT o.counterparty, o.account_code, min(o.role), o.currency, count(*), sum(o.open_amount),
+           coalesce(sum(o.open_amount) FILTER (WHERE d.days <= 0), 0), coalesce(sum(o.open_amount) FILTER (WHERE d.days BETWEEN 1 AND 30), 0),
+           coalesce(sum(o.open_amount) FILTER (WHERE d.days BETWEEN 31 AND 60), 0), coalesce(sum(o.open_amount) FILTER (WHERE d.days BETWEEN 61 AND 90), 0),
+           coalesce(sum(o.open_amount) FILTER (WHERE d.days > 90), 0)
+      FROM daybook.open_items(ageing.org_id, ageing.until) o
+     CROSS JOIN LATERAL (SELECT ageing.until - coalesce(o.due_date, o.issue_date) AS days) d
+     GROUP BY o.counterparty, o.account_code, o.currency
+$$;
+
+-- Name: FUNCTION ageing(org_id text, until date); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.ageing(org_id text, until date) IS 'What is open on a day by counterparty, account and currency: not due yet, and due for up to 30, 60 and 90 days, and longer';
+
 -- Name: new_id(); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.new_id() RETURNS text
@@ -1545,6 +1564,63 @@ CREATE FUNCTION daybook.count_organization_starts(org_id text, began integer) RE
     ON CONFLICT ON CONSTRAINT organization_rates_pkey DO UPDATE SET starts = excluded.starts, at = excluded.at
     RETURNING (1 - r.starts) * (SELECT o.rate_seconds / o.rate FROM daybook.organizations o WHERE o.id = $1)
 $_$;
+
+-- Name: counterparty_statement(text, text, date, date); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.counterparty_statement(org_id text, counterparty text, first_day date, last_day date) RETURNS TABLE(posting_date date, impact_id bigint, document_id text, type text, number text, issue_date date, due_date date, account_code text, currency text, amount numeric, balance numeric, open_amount numeric)
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    _org CONSTANT text := counterparty_statement.org_id;
+    documents text[];
+BEGIN
+    SELECT array_agg(d.id) INTO documents
+      FROM daybook.documents d WHERE d.org_id = _org AND d.content ->> 'counterparty' = counterparty_statement.counterparty;
+    documents := documents || ARRAY(
+        SELECT DISTINCT g.document_id
+          FROM unnest(documents) AS k (id)
+          JOIN daybook.reconciled r ON r.org_id = _org AND r.document_id = k.id
+          JOIN daybook.reconciled g ON g.org_id = _org AND g.group_id = r.group_id AND g.document_id <> ALL (documents)
+          LEFT JOIN daybook.documents d ON d.org_id = _org AND d.id = g.document_id
+         WHERE coalesce(d.content ->> 'counterparty', '') = '');
+    RETURN QUERY
+    WITH moves AS (
+        SELECT i.posting_date, i.id, i.document_id, e.account_code, e.currency,
+               sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END) AS amount
+          FROM unnest(documents) AS k (id)
+         CROSS JOIN LATERAL (SELECT * FROM daybook.impacts x WHERE x.org_id = _org AND x.document_id = k.id OFFSET 0) i
+          JOIN daybook.entries e ON e.impact_id = i.id
+          JOIN daybook.accounts a ON a.org_id = _org AND a.code = e.account_code AND a.role IN ('receivable', 'payable', 'advance')
+         WHERE (i.posting_date > last_day) IS NOT TRUE
+         GROUP BY i.posting_date, i.id, i.document_id, e.account_code, e.currency
+    ), lines AS (
+        SELECT m.* FROM moves m WHERE (m.posting_date < first_day) IS NOT TRUE AND m.amount <> 0
+         UNION ALL
+        SELECT NULL, NULL, NULL, m.account_code, m.currency, sum(m.amount) FROM moves m
+         WHERE m.posting_date < first_day
+         GROUP BY m.account_code, m.currency
+    )
+    SELECT l.posting_date, l.id, l.document_id, d.type, d.content ->> 'number', d.issue_date, daybook.day_of(d.content ->> 'due_date'),
+           l.account_code, l.currency, l.amount,
+           sum(l.amount) OVER (PARTITION BY l.account_code, l.currency ORDER BY l.posting_date NULLS FIRST, l.id),
+           coalesce(o.open_amount, 0)
+      FROM lines l
+      LEFT JOIN daybook.documents d ON d.org_id = _org AND d.id = l.document_id
+      LEFT JOIN daybook.items_until(_org, last_day, (
+               SELECT array_agg(DISTINCT u.id)
+                 FROM (SELECT unnest(documents) AS id
+                        UNION SELECT g.document_id FROM daybook.reconciled r JOIN daybook.reconciled g ON g.org_id = _org AND g.group_id = r.group_id
+                               WHERE r.org_id = _org AND r.document_id = ANY (documents)) u), true) o
+             ON o.document_id = l.document_id AND o.account_code = l.account_code AND o.currency = l.currency
+     ORDER BY l.account_code, l.currency, l.posting_date NULLS FIRST, l.id;
+END
+$$;
+
+-- Name: FUNCTION counterparty_statement(org_id text, counterparty text, first_day date, last_day date); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.counterparty_statement(org_id text, counterparty text, first_day date, last_day date) IS 'What a counterparty''s documents have posted on accounts with open items in a span of days, with the balance before and after each; debits less credits, in minor units';
 
 -- Name: day_of(text); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -3196,56 +3272,65 @@ COMMENT ON FUNCTION daybook.items_of_document(org_id text, of_document text, unt
 CREATE FUNCTION daybook.items_until(org_id text, until date, documents text[], closed boolean) RETURNS TABLE(document_id text, account_code text, currency text, role text, type text, direction text, number text, counterparty text, issue_date date, due_date date, amount numeric, open_amount numeric, group_id bigint)
     LANGUAGE plpgsql STABLE
     SET search_path TO 'pg_catalog', 'pg_temp'
+    SET work_mem TO '64MB'
     AS $_$
 DECLARE
-    sources text := CASE WHEN documents IS NULL
-        THEN 'daybook.accounts a
-              JOIN daybook.entries e ON e.org_id = a.org_id AND e.account_code = a.code
-              JOIN daybook.impacts i ON i.id = e.impact_id'
-        ELSE 'unnest($3) AS k (id)
-              CROSS JOIN LATERAL (SELECT * FROM daybook.impacts x WHERE x.org_id = $1 AND x.document_id = k.id OFFSET 0) i
-              JOIN daybook.entries e ON e.impact_id = i.id
-              JOIN daybook.accounts a ON a.org_id = $1 AND a.code = e.account_code' END;
+    accounts text[] := ARRAY(SELECT a.code FROM daybook.accounts a
+                              WHERE a.org_id = items_until.org_id AND a.role IN ('receivable', 'payable', 'advance'));
+    units    text := $stmt$
+    SELECT r.group_id, CASE WHEN r.group_id IS NULL THEN i.document_id END AS document_id, e.account_code, e.currency,
+           max(i.document_date) AS day, sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END) AS amount
+      FROM daybook.entries e
+      JOIN daybook.impacts i ON i.id = e.impact_id
+      LEFT JOIN daybook.reconciled r ON r.org_id = $1 AND r.document_id = i.document_id
+     WHERE e.org_id = $1 AND e.account_code = ANY ($5) AND i.org_id = $1 AND i.posting_date <= $2
+     GROUP BY 1, 2, 3, 4
+    HAVING sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END) <> 0$stmt$;
+    members  text := 'SELECT DISTINCT r.document_id AS id FROM units u JOIN daybook.reconciled r ON r.org_id = $1 AND r.group_id = u.group_id';
 BEGIN
+    IF documents IS NOT NULL THEN
+        units := $stmt$SELECT NULL::bigint AS group_id, NULL::text AS document_id, ''::text AS account_code, ''::text AS currency, NULL::date AS day, 0::numeric AS amount WHERE false$stmt$;
+        members := 'SELECT id FROM unnest($3) AS u (id)';
+    END IF;
     RETURN QUERY EXECUTE $stmt$
-WITH items AS MATERIALIZED (
-    SELECT i.document_id, e.account_code, e.currency, min(a.role) AS role, max(i.document_date) AS day,
+WITH units AS MATERIALIZED ($stmt$ || units || $stmt$
+), items AS MATERIALIZED (
+    SELECT r.group_id, m.id AS document_id, e.account_code, e.currency, max(i.document_date) AS day,
            sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END) AS amount
-      FROM $stmt$ || sources || $stmt$
-     WHERE a.org_id = $1 AND a.role IN ('receivable', 'payable', 'advance') AND i.posting_date <= $2
-     GROUP BY i.document_id, e.account_code, e.currency
+      FROM ($stmt$ || members || $stmt$) m
+     CROSS JOIN LATERAL (SELECT * FROM daybook.impacts x WHERE x.org_id = $1 AND x.document_id = m.id AND x.posting_date <= $2 OFFSET 0) i
+      JOIN daybook.entries e ON e.impact_id = i.id AND e.account_code = ANY ($5)
+      LEFT JOIN daybook.reconciled r ON r.org_id = $1 AND r.document_id = m.id
+     GROUP BY r.group_id, m.id, e.account_code, e.currency
     HAVING sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END) <> 0
-), linked AS (
-    SELECT i.*, r.group_id FROM items i LEFT JOIN daybook.reconciled r ON r.org_id = $1 AND r.document_id = i.document_id
-), unequal AS (
-    SELECT l.group_id, l.account_code, l.currency FROM linked l
-     WHERE l.group_id IS NOT NULL
-     GROUP BY l.group_id, l.account_code, l.currency
-    HAVING $4 OR sum(l.amount) <> 0
 ), shared AS (
-    SELECT l.*, sum(greatest(l.amount, 0)) OVER whole AS debits, sum(greatest(-l.amount, 0)) OVER whole AS credits,
-           coalesce(sum(abs(l.amount)) OVER (PARTITION BY l.group_id, l.account_code, l.currency, sign(l.amount)
-               ORDER BY l.day, l.document_id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS older
-      FROM linked l JOIN unequal u USING (group_id, account_code, currency)
-    WINDOW whole AS (PARTITION BY l.group_id, l.account_code, l.currency)
+    SELECT s.*, sum(greatest(s.amount, 0)) OVER whole AS debits, sum(greatest(-s.amount, 0)) OVER whole AS credits,
+           coalesce(sum(abs(s.amount)) OVER (PARTITION BY s.group_id, s.account_code, s.currency, sign(s.amount)
+               ORDER BY s.day, s.document_id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS older
+      FROM items s
+     WHERE s.group_id IS NOT NULL
+    WINDOW whole AS (PARTITION BY s.group_id, s.account_code, s.currency)
 ), opened AS (
-    SELECT s.document_id, s.account_code, s.currency, s.role, s.day, s.amount, s.group_id,
+    SELECT s.document_id, s.account_code, s.currency, s.day, s.amount, s.group_id,
            CASE WHEN s.amount > 0 THEN s.amount - greatest(0, least(s.amount, s.credits - s.older))
                 ELSE s.amount + greatest(0, least(-s.amount, s.debits - s.older)) END AS open_amount
       FROM shared s
      UNION ALL
-    SELECT l.document_id, l.account_code, l.currency, l.role, l.day, l.amount, NULL, l.amount FROM linked l WHERE l.group_id IS NULL
+    SELECT s.document_id, s.account_code, s.currency, s.day, s.amount, NULL, s.amount FROM items s WHERE s.group_id IS NULL
+     UNION ALL
+    SELECT u.document_id, u.account_code, u.currency, u.day, u.amount, NULL, u.amount FROM units u WHERE u.group_id IS NULL
 )
-SELECT o.document_id, o.account_code, o.currency, o.role, coalesce(d.type, ''), coalesce(d.direction, ''), coalesce(d.content ->> 'number', ''),
+SELECT o.document_id, o.account_code, o.currency, a.role, coalesce(d.type, ''), coalesce(d.direction, ''), coalesce(d.content ->> 'number', ''),
        coalesce(d.content ->> 'counterparty',
            CASE WHEN o.group_id IS NOT NULL THEN
                (SELECT min(x.content ->> 'counterparty') FROM daybook.reconciled r JOIN daybook.documents x ON x.org_id = r.org_id AND x.id = r.document_id
                  WHERE r.org_id = $1 AND r.group_id = o.group_id) END, ''),
        coalesce(d.issue_date, o.day), daybook.day_of(d.content ->> 'due_date'), o.amount, o.open_amount, o.group_id
   FROM opened o
-  LEFT JOIN daybook.documents d ON d.org_id = $1 AND d.id = o.document_id
+  JOIN daybook.accounts a ON a.org_id = $1 AND a.code = o.account_code
+  LEFT JOIN LATERAL (SELECT * FROM daybook.documents x WHERE x.org_id = $1 AND x.id = o.document_id OFFSET 0) d ON true
  WHERE $4 OR o.open_amount <> 0
-$stmt$ USING org_id, coalesce(until, date 'infinity'), documents, closed;
+$stmt$ USING org_id, coalesce(until, date 'infinity'), documents, closed, accounts;
 END
 $_$;
 

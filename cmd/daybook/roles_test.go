@@ -151,6 +151,7 @@ func mainPaths(task, dir string) []inRole {
 		line("accounting show acme doc"), line("accounting elsewhere acme doc --post full"),
 		line("accounts ledger 1200 --org acme"),
 		line("open-items list --org acme"), line("open-items show 1 --org acme"),
+		line("open-items ageing --org acme"), line("open-items statement --org acme --counterparty Ada"),
 		line("open-items match --org acme"), line("open-items unreconcile doc --org acme"),
 		line("jobs show mail-1"), line("jobs decrypt mail-1"), line("jobs resume unknown"), line("jobs stats"), line("jobs types"),
 		line("jobs limit mail --parallel 2"), line("jobs limits"), line("jobs limits mail"), line("jobs limit mail --remove"),

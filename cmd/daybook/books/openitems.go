@@ -24,7 +24,8 @@ func openItemsCommand(a *cli.App) *cobra.Command {
 		Short: "List what is owed and paid, and say which documents belong together",
 	}
 	command.AddCommand(openItemsListCommand(a), openItemsShowCommand(a), openItemsMatchCommand(a),
-		openItemsReconcileCommand(a), openItemsUnreconcileCommand(a))
+		openItemsReconcileCommand(a), openItemsUnreconcileCommand(a), openItemsAgeingCommand(a),
+		openItemsStatementCommand(a))
 	return command
 }
 
