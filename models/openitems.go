@@ -57,3 +57,51 @@ type Reconciled struct {
 	Actor     string
 	CreatedAt time.Time
 }
+
+// Match is a pair of documents that were found to belong together.
+type Match struct {
+	DocumentID string
+	OtherID    string
+	MatchedBy  MatchedBy
+	// GroupID is the group that both are in now.
+	GroupID  int64
+	Account  string
+	Currency string
+	// Amount is what was open of the first one, in minor units, not negative.
+	Amount *big.Int
+}
+
+// Aged is what is open on a day of a counterparty, on an account, in a currency, and how long it has
+// been due. Amounts are debits less credits, in minor units.
+type Aged struct {
+	Counterparty string
+	Account      string
+	Role         AccountRole
+	Currency     string
+	// Items is how many there are.
+	Items int64
+	Open  *big.Int
+	// NotDue is due on the day or later, Due30 has been for 1 to 30 days, Due60 for 31 to 60, Due90
+	// for 61 to 90, Longer for more than 90. What has no due date is due on the issue date.
+	NotDue, Due30, Due60, Due90, Longer *big.Int
+}
+
+// StatementLine is a line of a counterparty's statement: what an impact has posted on an account.
+// Amounts are debits less credits, in minor units.
+type StatementLine struct {
+	// PostingDate is zero, and ImpactID and DocumentID too, of the balance before the first day.
+	PostingDate Date
+	ImpactID    int64
+	DocumentID  string
+	Type        DocumentType
+	Number      string
+	IssueDate   Date
+	DueDate     Date
+	Account     string
+	Currency    string
+	Amount      *big.Int
+	// Balance is that of the counterparty on the account after it.
+	Balance *big.Int
+	// Open is what is open of the document on the last day.
+	Open *big.Int
+}

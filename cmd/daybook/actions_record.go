@@ -35,6 +35,7 @@ var recordedCommands = map[string]string{
 	"jobs resume":            "jobs.resume",
 	"jobs retry":             "jobs.retry",
 	"leases release":         "leases.release",
+	"open-items match":       "open-items.match",
 	"open-items reconcile":   "open-items.reconcile",
 	"open-items unreconcile": "open-items.unreconcile",
 	"organizations cap":      "organizations.cap",

@@ -23,8 +23,9 @@ func openItemsCommand(a *cli.App) *cobra.Command {
 		Use:   "open-items",
 		Short: "List what is owed and paid, and say which documents belong together",
 	}
-	command.AddCommand(openItemsListCommand(a), openItemsShowCommand(a), openItemsReconcileCommand(a),
-		openItemsUnreconcileCommand(a))
+	command.AddCommand(openItemsListCommand(a), openItemsShowCommand(a), openItemsMatchCommand(a),
+		openItemsReconcileCommand(a), openItemsUnreconcileCommand(a), openItemsAgeingCommand(a),
+		openItemsStatementCommand(a))
 	return command
 }
 

@@ -125,3 +125,24 @@ func Unreconcile(ctx context.Context, tx pgx.Tx, org string, documents []string,
 	list, err := store.Collect(ctx, tx, pgx.RowTo[string], `SELECT * FROM daybook.unreconcile($1, $2, $3)`, org, documents, of)
 	return list, store.Wrap("take the documents apart", err)
 }
+
+// MatchOpenItems puts documents together whose open items belong together by rules, and returns
+// them.
+func MatchOpenItems(ctx context.Context, tx pgx.Tx, org string, rules []models.MatchedBy, actor string,
+) ([]models.Match, error) {
+	const stmt = `
+SELECT document_id, other_id, matched_by, group_id, account_code, currency, amount::text FROM daybook.match_open_items($1, $2, $3)`
+	names := make([]string, len(rules))
+	for i, r := range rules {
+		names[i] = string(r)
+	}
+	list, err := store.Collect(ctx, tx, func(row pgx.CollectableRow) (m models.Match, err error) {
+		var amount string
+		err = row.Scan(&m.DocumentID, &m.OtherID, &m.MatchedBy, &m.GroupID, &m.Account, &m.Currency, &amount)
+		if err == nil {
+			m.Amount, err = WholeNumber(amount)
+		}
+		return m, err
+	}, stmt, org, names, actor)
+	return list, store.Wrap("match the open items", err)
+}
