@@ -25,6 +25,10 @@ var (
 	ErrPeriodNotFound = ledgerdb.ErrPeriodNotFound
 	// ErrImportNotFound: there is no such import, or it is another organization's.
 	ErrImportNotFound = store.ErrImportNotFound
+	// ErrJournal: a journal cannot be posted, or its id is another document's.
+	ErrJournal = failure.New(failure.InvalidDocument, "the journal cannot be posted")
+	// ErrJournalNotFound: the organization has no journal of that id.
+	ErrJournalNotFound = failure.New(failure.DocumentNotFound, "no such journal")
 	// ErrNoDB: a function was given nothing to work on.
 	ErrNoDB = failure.New(failure.Misuse, "the DB is nil: pass a pool or a connection, or books.In of your transaction")
 	// ErrNotMigrated: the database lacks Daybook's schema: run `daybook migrate up`.

@@ -10,7 +10,7 @@ import (
 // Commands are the commands of the group.
 func Commands(a *cli.App) []*cobra.Command {
 	return []*cobra.Command{
-		importCommand(a), accountsCommand(a), rulesCommand(a), periodsCommand(a), entriesCommand(a),
+		importCommand(a), accountsCommand(a), rulesCommand(a), periodsCommand(a), journalCommand(a), entriesCommand(a),
 		trialBalanceCommand(a), auditCommand(a), exportCommand(a),
 	}
 }

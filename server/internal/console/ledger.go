@@ -26,6 +26,7 @@ func wrongParameter(format string, args ...any) error {
 func (c *console) ledger() {
 	c.documents()
 	c.entries()
+	c.journal()
 	c.trialBalance()
 	c.accounts()
 	c.rules()
