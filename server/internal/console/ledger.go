@@ -31,6 +31,7 @@ func (c *console) ledger() {
 	c.accounts()
 	c.rules()
 	c.periods()
+	c.imports()
 }
 
 // ledgerPage adds a page about one organization's documents, books or rules. Where neither the

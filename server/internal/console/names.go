@@ -9,24 +9,40 @@ import (
 
 // nameAccounts gives lines the names of their accounts.
 func (c *console) nameAccounts(ctx context.Context, org string, lists ...[]entryLine) error {
-	var codes []string
+	var all []*entryLine
 	for _, lines := range lists {
 		for i := range lines {
-			codes = append(codes, lines[i].Account)
+			all = append(all, &lines[i])
 		}
 	}
-	if len(codes) == 0 {
+	return c.nameEach(ctx, org, all)
+}
+
+// nameComparisons gives the lines of comparisons the names of their accounts.
+func (c *console) nameComparisons(ctx context.Context, org string, lists ...[]previewed) error {
+	var all []*entryLine
+	for _, list := range lists {
+		for i := range list {
+			for _, l := range list[i].Entries.Lines {
+				all = append(all, l.Old, l.New)
+			}
+		}
+	}
+	return c.nameEach(ctx, org, slices.DeleteFunc(all, func(l *entryLine) bool { return l == nil }))
+}
+
+func (c *console) nameEach(ctx context.Context, org string, lines []*entryLine) error {
+	if len(lines) == 0 {
 		return nil
+	}
+	codes := make([]string, len(lines))
+	for i, l := range lines {
+		codes[i] = l.Account
 	}
 	slices.Sort(codes)
 	names, err := ledgerdb.AccountNames(ctx, c.Pool, org, slices.Compact(codes))
-	if err != nil {
-		return err
+	for _, l := range lines {
+		l.Name = names[l.Account]
 	}
-	for _, lines := range lists {
-		for i := range lines {
-			lines[i].Name = names[lines[i].Account]
-		}
-	}
-	return nil
+	return err
 }
