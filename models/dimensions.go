@@ -42,6 +42,9 @@ func CheckDimension(key, value string) error {
 
 // Check says what is wrong with them; nil: nothing.
 func (d Dimensions) Check() error {
+	if len(d) == 0 {
+		return nil
+	}
 	if len(d) > maxDimensions {
 		return fmt.Errorf("there are %d dimensions; at most %d are taken", len(d), maxDimensions)
 	}
@@ -85,7 +88,12 @@ func (d Dimensions) hasEmpty() bool {
 func (d Dimensions) Equal(other Dimensions) bool { return maps.Equal(d, other) }
 
 // Keys returns their keys in order.
-func (d Dimensions) Keys() []string { return slices.Sorted(maps.Keys(d)) }
+func (d Dimensions) Keys() []string {
+	if len(d) == 0 {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(d))
+}
 
 // String writes them for people, in order: "cost_centre=sales, project=7".
 func (d Dimensions) String() string {
@@ -106,4 +114,24 @@ func (d Dimensions) JSON() *string {
 	}
 	text, _ := json.Marshal(map[string]string(d)) // texts can be written
 	return new(string(text))
+}
+
+// ParseDimensions reads what String writes: "cost_centre=sales, project=7". Empty: nil.
+func ParseDimensions(text string) (Dimensions, error) {
+	var d Dimensions
+	for part := range strings.SplitSeq(text, ",") {
+		if strings.TrimSpace(part) == "" {
+			continue
+		}
+		key, value, ok := strings.Cut(part, "=")
+		key, value = strings.TrimSpace(key), strings.TrimSpace(value)
+		if _, twice := d[key]; !ok || twice {
+			return nil, fmt.Errorf("%.60q: want dimensions such as cost_centre=sales, project=7, each once", text)
+		}
+		if d == nil {
+			d = Dimensions{}
+		}
+		d[key] = value
+	}
+	return d, d.Check()
 }

@@ -1,6 +1,11 @@
 package models
 
-import "time"
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+)
 
 // DocumentType says what kind of business document a row is.
 type DocumentType string
@@ -155,6 +160,29 @@ type Journal struct {
 	By     string `json:"by"`
 	// Entries balance in each currency.
 	Entries []JournalEntry `json:"entries"`
+}
+
+// Debits returns the sum of the debits in each currency, in the order of its entries; currency is
+// that of entries that name none. Sums that 64 bits do not hold are cut to the greatest number.
+func (j *Journal) Debits(currency string) []Money {
+	var sums []Money
+	for _, e := range j.Entries {
+		if e.Amount <= 0 {
+			continue
+		}
+		of := cmp.Or(e.Currency, currency)
+		at := slices.IndexFunc(sums, func(m Money) bool { return m.Currency == of })
+		if at < 0 {
+			at = len(sums)
+			sums = append(sums, Money{Currency: of})
+		}
+		if sums[at].Amount > math.MaxInt64-e.Amount {
+			sums[at].Amount = math.MaxInt64
+			continue
+		}
+		sums[at].Amount += e.Amount
+	}
+	return sums
 }
 
 // JournalEntry is one line of a journal entry.

@@ -36,6 +36,8 @@ type AccountsOptions struct {
 	// them, in closed periods too, to other parts of statements and exports: income that becomes a
 	// liability. Without it such a change is refused: ErrAccountInUse.
 	ChangeTypes bool
+	// DryRun changes nothing, and says what would be done.
+	DryRun bool
 }
 
 // MovedBalance is the balance in one currency of an account whose type was changed.
@@ -78,8 +80,14 @@ func PutAccounts(ctx context.Context, db DB, org string, accounts []models.Accou
 		if len(moved) > 0 {
 			note["moved"] = moved
 		}
+		if o.DryRun {
+			return errDryRun
+		}
 		return actions.Note(ctx, tx, org, "", note)
 	})
+	if o.DryRun && errors.Is(err, errDryRun) {
+		err = nil
+	}
 	return c, err
 }
 

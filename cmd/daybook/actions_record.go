@@ -28,6 +28,8 @@ var recordedCommands = map[string]string{
 	"archive restore":        "archive.restore",
 	"erase":                  "erase",
 	"import undo":            "imports.undo",
+	"journal delete":         "journals.delete",
+	"journal put":            "journals.put",
 	"jobs cancel":            "jobs.cancel",
 	"jobs decrypt":           "jobs.decrypt",
 	"jobs edit":              "jobs.edit",

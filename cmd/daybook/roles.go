@@ -54,6 +54,8 @@ var commandRoles = map[string]role{
 	"import":                 domain,
 	"import list":            reader,
 	"import undo":            operator,
+	"journal":                domain,
+	"journal list":           reader,
 	"jobs":                   reader,
 	"jobs cancel":            operator,
 	"jobs decrypt":           operator,

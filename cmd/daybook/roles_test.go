@@ -148,6 +148,8 @@ func mainPaths(task, dir string) []inRole {
 		line("import facturx ../../internal/moving/importer/testdata/invoice.pdf --org acme"),
 		{args: strings.Fields("import hledger - --org acme"), stdin: "2026-01-01 opening\n  a:1200  5.00 EUR\n  e:4400\n"},
 		line("import list"), line("import undo 1"),
+		line("journal put --org acme --date 2026-03-01 --reason rent --id rent --currency EUR 1200=5.00 4400=-5.00"),
+		line("journal list --org acme"), line("journal delete acme journal:rent"),
 		line("accounting show acme doc"), line("accounting elsewhere acme doc --post full"),
 		line("accounts ledger 1200 --org acme"),
 		line("open-items list --org acme"), line("open-items show 1 --org acme"),

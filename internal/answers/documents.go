@@ -7,6 +7,7 @@ import (
 	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
 	"github.com/daybook-dev/daybook/internal/store/listing"
 	"github.com/daybook-dev/daybook/internal/text/cursor"
+	"github.com/daybook-dev/daybook/internal/text/minor"
 )
 
 // Document is a business document without its content.
@@ -17,6 +18,10 @@ type Document struct {
 	Type      string     `json:"type,omitempty" doc:"This and the fields up to currency are absent for a document that is not in daybook.documents"`
 	Direction string     `json:"direction,omitempty" enum:"in,out"`
 	Currency  string     `json:"currency,omitempty"`
+	Number    string     `json:"number,omitempty"`
+	Counterparty string     `json:"counterparty,omitempty"`
+	AmountMinor string `json:"amountMinor,omitempty" doc:"In lists: what it comes to in minor units of the currency: its total, else what is payable, else the amount of a payment, else the debits of a journal"`
+	Amount string `json:"amount,omitempty" doc:"The same as a decimal number" example:"12.34"`
 	IssueDate string     `json:"issueDate,omitempty" format:"date" doc:"Absent: it is not in daybook.documents, and was never posted"`
 	ValueDate string     `json:"valueDate,omitempty" format:"date"`
 	Version   int64      `json:"version" doc:"It grows when the document is marked ready, not ready or deleted; of a document of the application's own tables, the newest that was asked for"`
@@ -36,7 +41,10 @@ func DocumentOf(org, source string, d *ledgerdb.DocumentLine) Document {
 		IssueDate: d.Date.String(),
 		ValueDate: d.ValueDate.String(), Version: d.Version, ReadyAt: d.ReadyAt, DeletedAt: d.DeletedAt,
 		CreatedAt: d.CreatedAt, UpdatedAt: d.UpdatedAt,
-		NoEntries: string(d.NoEntries), ImportID: zeroOf(d.ImportID),
+		NoEntries: string(d.NoEntries), ImportID: zeroOf(d.ImportID), Number: d.Number, Counterparty: d.Counterparty,
+	}
+	if d.Amount != nil {
+		out.AmountMinor, out.Amount = d.Amount.String(), minor.Decimal(d.Amount, d.Currency)
 	}
 	if d.Here {
 		out.Source = store.SourceDaybook
@@ -59,7 +67,7 @@ func explained(e *listing.Explanation) Document {
 	}
 	out = Document{
 		OrgID: d.OrgID, ID: d.ID, Source: store.SourceDaybook, Type: string(d.Type), Direction: string(d.Direction),
-		Currency: d.Currency, IssueDate: d.IssueDate.String(),
+		Currency: d.Currency, IssueDate: d.IssueDate.String(), Number: d.Content.Number, Counterparty: d.Content.Counterparty,
 		Version: d.AccountingReadyVersion, ReadyAt: d.AccountingReadyAt, DeletedAt: d.DeletedAt, CreatedAt: &d.CreatedAt,
 		UpdatedAt: &d.UpdatedAt,
 		NoEntries: out.NoEntries, ImportID: zeroOf(d.ImportID),

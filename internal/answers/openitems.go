@@ -169,8 +169,8 @@ type CounterpartyStatement struct {
 }
 
 // CounterpartyStatementOf makes the answer of a counterparty's statement.
-func CounterpartyStatementOf(counterparty string, list []models.StatementLine) CounterpartyStatement {
-	return CounterpartyStatement{Counterparty: counterparty, Lines: List(list, func(l *models.StatementLine) StatementLine {
+func CounterpartyStatementOf(counterparty string, list []models.CounterpartyLine) CounterpartyStatement {
+	return CounterpartyStatement{Counterparty: counterparty, Lines: List(list, func(l *models.CounterpartyLine) StatementLine {
 		return StatementLine{
 			PostingDate: l.PostingDate.String(), DocumentID: l.DocumentID, Type: string(l.Type), Number: l.Number,
 			IssueDate: l.IssueDate.String(), DueDate: l.DueDate.String(), Account: l.Account, Currency: l.Currency,

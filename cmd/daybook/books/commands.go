@@ -10,8 +10,8 @@ import (
 // Commands are the commands of the group.
 func Commands(a *cli.App) []*cobra.Command {
 	return []*cobra.Command{
-		importCommand(a), accountsCommand(a), rulesCommand(a), periodsCommand(a), entriesCommand(a),
-		openItemsCommand(a),
+		importCommand(a), accountsCommand(a), rulesCommand(a), periodsCommand(a), journalCommand(a),
+		entriesCommand(a), openItemsCommand(a),
 		trialBalanceCommand(a), auditCommand(a), exportCommand(a),
 	}
 }

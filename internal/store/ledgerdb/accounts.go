@@ -40,6 +40,18 @@ func AccountCodes(ctx context.Context, q store.Querier, org string) ([]string, e
 	return codes, store.Wrap("read accounts", err)
 }
 
+// AccountNames reads the names of accounts by their codes. Those that the chart lacks are left out.
+func AccountNames(ctx context.Context, q store.Querier, org string, codes []string) (map[string]string, error) {
+	const stmt = `SELECT code, name FROM daybook.accounts WHERE org_id = $1 AND code = ANY ($2)`
+	names := make(map[string]string, len(codes))
+	var code, name string
+	err := store.Each(ctx, q, []any{&code, &name}, func() error {
+		names[code] = name
+		return nil
+	}, stmt, org, codes)
+	return names, store.Wrap("read the names of accounts", err)
+}
+
 // Accounts reads an organization's chart of accounts in the order of the codes.
 func Accounts(ctx context.Context, q store.Querier, org string) ([]models.Account, error) {
 	const stmt = `

@@ -3,6 +3,7 @@ package ledgerdb
 import (
 	"cmp"
 	"context"
+	"math/big"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -50,6 +51,12 @@ type DocumentLine struct {
 	Type      models.DocumentType
 	Direction models.Direction
 	Currency  string
+	// Number and Counterparty are what its content says; empty: nothing.
+	Number       string
+	Counterparty string
+	// Amount is what it comes to in minor units of Currency: its total, else what is payable, else the
+	// amount of a payment, else the debits of a journal in that currency. Nil: it states none.
+	Amount *big.Int
 	// Date is the date that is printed on the document, as its row or its last impact has it; zero:
 	// not known.
 	Date      models.Date
@@ -101,7 +108,13 @@ SELECT scanned.n, coalesce(scanned.last, ''), x.*
                coalesce(d.issue_date, i.document_date) AS date, coalesce(d.accounting_ready_version, j.version_hint, 0) AS version,
                d.accounting_ready_at, d.deleted_at, coalesce(j.state::text, '') AS state, coalesce(j.last_error_code, '') AS code,
                CASE WHEN i.kind = 'post' THEN i.document_version END AS posted, d.value_date, d.created_at, d.updated_at,
-               CASE WHEN i.kind = 'post' THEN i.no_entries ELSE '' END AS no_entries, d.import_id
+               CASE WHEN i.kind = 'post' THEN i.no_entries ELSE '' END AS no_entries, d.import_id,
+               coalesce(d.content ->> 'number', '') AS number, coalesce(d.content ->> 'counterparty', '') AS counterparty,
+               coalesce(jsonb_path_query_first(d.content, '$.total ? (@.type() == "number" && @ != 0)'),
+                        jsonb_path_query_first(d.content, '$.payable ? (@.type() == "number" && @ != 0)'),
+                        jsonb_path_query_first(d.content, '$.amount ? (@.type() == "number" && @ != 0)'),
+                        (SELECT to_jsonb(sum(a.amount::numeric))
+                           FROM jsonb_path_query(d.content, '$.journal.entries[*] ? (@.amount > 0 && !exists (@.currency)).amount') AS a (amount)))::text AS amount
           FROM keys k
           LEFT JOIN LATERAL (SELECT * FROM daybook.documents x WHERE x.org_id = @org AND x.id = k.id LIMIT 1) d ON true
           LEFT JOIN LATERAL (SELECT * FROM daybook.accounting_work_queue x WHERE x.org_id = @org AND x.document_id = k.id LIMIT 1) j ON true
@@ -126,7 +139,7 @@ SELECT scanned.n, coalesce(scanned.last, ''), x.*
 		var l nullableLine
 		err := row.Scan(&scanned, &last, &l.id, &l.here, &l.kind, &l.direction, &l.currency, &l.date, &l.version,
 			&l.readyAt, &l.deletedAt, &l.state, &l.code, &l.posted,
-			&l.valueDate, &l.createdAt, &l.updatedAt, &l.noEntries, &l.importID)
+			&l.valueDate, &l.createdAt, &l.updatedAt, &l.noEntries, &l.importID, &l.number, &l.counterparty, &l.amount)
 		return l.line(), err
 	}, stmt, store.Args{
 		"org": f.OrgID, "after": f.After, "prefix": f.Prefix, "end": f.Prefix + lastCharacter, "scan": scan,
@@ -157,6 +170,7 @@ const lastCharacter = "\U0010FFFF"
 // nullableLine is a row of FindDocuments; all of it is NULL where no document matches.
 type nullableLine struct {
 	id, kind, direction, currency, state, code *string
+	number, counterparty, amount               *string
 	noEntries                                  *models.NoEntries
 	here                                       *bool
 	date, valueDate, createdAt, updatedAt      *time.Time
@@ -168,7 +182,12 @@ func (l nullableLine) line() DocumentLine {
 	if l.id == nil {
 		return DocumentLine{}
 	}
+	var amount *big.Int
+	if l.amount != nil {
+		amount, _ = new(big.Int).SetString(*l.amount, 10) // content that is not whole states none
+	}
 	return DocumentLine{
+		Number: *l.number, Counterparty: *l.counterparty, Amount: amount,
 		ID: *l.id, Here: *l.here, Type: models.DocumentType(*l.kind), Direction: models.Direction(*l.direction),
 		Currency: *l.currency, Date: dateOf(l.date),
 		Version: *l.version, ReadyAt: l.readyAt, DeletedAt: l.deletedAt, JobState: models.JobState(*l.state),

@@ -113,6 +113,12 @@ func (c *console) accountingPage(ctx context.Context, r *request) (*view, error)
 	if err != nil && !errors.Is(err, store.ErrDocumentNotFound) {
 		return nil, err
 	}
+	impacts := postings(explained)
+	for i := range impacts {
+		if err := c.nameAccounts(ctx, job.OrgID, impacts[i].Lines); err != nil {
+			return nil, err
+		}
+	}
 	open := job.State == models.JobPending || job.State == models.JobLeased
 	return &view{
 		Title: "Document " + job.DocumentID, Template: "accounting-job", Nav: "accounting", Live: open,
@@ -121,7 +127,7 @@ func (c *console) accountingPage(ctx context.Context, r *request) (*view, error)
 			"Priority": answers.Priority(job.Priority), "Owner": owners[""], "Trace": traceID(job.TraceParent),
 			"Attempts": rows, "Timeline": drawAttempts(rows, nil, runningSince(job.State, job.AttemptStartedAt),
 				dueNext(job.State, job.ReadyAt), r.now), "Pager": older,
-			"Explained": explained, "Impacts": postings(explained),
+			"Explained": explained, "Impacts": impacts,
 			"DocumentPage": documentAddress(job.OrgID, job.DocumentID), "Choices": accountingChoices(&job),
 		},
 	}, nil

@@ -2,13 +2,10 @@ package console
 
 import (
 	"context"
-	"fmt"
-	"slices"
 
 	"github.com/daybook-dev/daybook/admin/books"
 	"github.com/daybook-dev/daybook/failure"
 	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
-	"github.com/daybook-dev/daybook/models"
 )
 
 const (
@@ -29,6 +26,7 @@ var accountsPage = view{
 // accounts adds the chart of accounts, and what was posted to an account.
 func (c *console) accounts() {
 	c.addToMenu(menuEntry{Group: "Ledger", Name: "Accounts", Path: "accounts"})
+	c.accountsEdit()
 	c.ledgerPage("GET "+Root+"accounts", accountsPage, func(ctx context.Context, r *request, org string) (*view, error) {
 		if code := r.FormValue("account"); code != "" {
 			return c.accountPage(ctx, r, org, code)
@@ -62,9 +60,9 @@ func (c *console) accountPage(ctx context.Context, r *request, org, code string)
 	if err != nil {
 		return nil, err
 	}
-	at := slices.IndexFunc(accounts, func(a models.Account) bool { return a.Code == code })
-	if at < 0 {
-		return nil, fmt.Errorf("%w: organization %s has no account %s", errNoAccount, org, code)
+	account, err := accountOf(accounts, org, code)
+	if err != nil {
+		return nil, err
 	}
 	ledger, err := ledgerdb.ReadAccountLedger(ctx, c.Pool, f, ledgerLines)
 	if err != nil {
@@ -75,13 +73,13 @@ func (c *console) accountPage(ctx context.Context, r *request, org, code string)
 		lines[i] = accountLine{l, entryLine{Account: l.Account, Side: l.Side, Amount: l.Amount, Currency: l.Currency}}
 	}
 	return &view{
-		Title: "Account " + code, Lead: accounts[at].Name, Template: "account",
+		Title: "Account " + code, Lead: account.Name, Template: "account",
 		Trail: []trail{{
 			"Trial balance",
 			r.link("trial-balance", "period", r.FormValue("period"), "from", r.FormValue("from"), "to", r.FormValue("to")),
 		}},
 		Data: map[string]any{
-			"Org": org, "Account": accounts[at], "Balances": ledger.Balances, "Lines": lines, "More": ledger.More,
+			"Org": org, "Account": account, "Balances": ledger.Balances, "Lines": lines, "More": ledger.More,
 			"From": f.From, "To": f.To, "Currency": f.Currency,
 			"Filters": filters{
 				Action: Root + "accounts", Hidden: append(r.keptOrg(), field{Name: "account", Value: code}),

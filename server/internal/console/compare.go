@@ -18,6 +18,10 @@ type entryLine struct {
 	DocumentLine int
 	// Dimensions are what statements can be split by, as text.
 	Dimensions string
+	// Name is the account's; empty: it has none, or it was not asked for.
+	Name string
+	// Note is what a person wrote beside it.
+	Note string
 }
 
 // Debit and Credit are the amount on its side, for the columns of a table; empty on the other one.

@@ -40,6 +40,10 @@ type documentView struct {
 	Decisions []button
 	// Code is the failed job's; it says what to do.
 	Code models.ErrorCode
+	// Posts are the lines of the document's journal, as far as they are shown; Delete takes it back. Nil:
+	// there is none.
+	Posts  []entryLine
+	Delete *button
 }
 
 // shownImpact is an impact with as many of its entries as are shown.
@@ -55,8 +59,9 @@ type shownImpact struct {
 
 // comparedImpacts are two postings of a document side by side.
 type comparedImpacts struct {
-	Old, New *listing.ExplainedImpact
-	Entries  comparison
+	Old, New           *listing.ExplainedImpact
+	OldLines, NewLines []entryLine
+	Entries            comparison
 	// Cut says that one of them has more entries than were read.
 	Cut bool
 }
@@ -89,6 +94,12 @@ func (c *console) documentPage(ctx context.Context, r *request, org, id string) 
 		d.Code = *e.Job.LastErrorCode
 	}
 	d.chain(r.FormValue("compare"))
+	if err := c.nameLines(ctx, &d); err != nil {
+		return nil, err
+	}
+	if e.Document != nil && e.Document.Content.Journal != nil && e.Document.DeletedAt == nil {
+		d.Delete = new(deleteButton(org, e.Document))
+	}
 	for i := range d.Chain {
 		d.Chain[i].Run = c.runAddress(d.Chain[i].WorkflowRunID)
 	}
@@ -96,6 +107,31 @@ func (c *console) documentPage(ctx context.Context, r *request, org, id string) 
 		Title: "Document " + id, Template: "document", Data: d,
 		Trail: []trail{{"Documents", r.link("documents")}},
 	}, nil
+}
+
+// nameLines gives the lines of the page the names of their accounts.
+func (c *console) nameLines(ctx context.Context, d *documentView) error {
+	var lists [][]entryLine
+	for i := range d.Chain {
+		lists = append(lists, d.Chain[i].Lines)
+	}
+	if p := d.Compared; p != nil {
+		lists = append(lists, p.OldLines, p.NewLines)
+	}
+	if d.Document != nil && d.Document.Content.Journal != nil {
+		all := d.Document.Content.Journal.Entries
+		for _, e := range all[:min(len(all), entriesShown)] {
+			d.Posts = append(d.Posts, journalEntryLine(e, d.Document.Currency, d.Document.Content.Dimensions))
+		}
+		lists = append(lists, d.Posts)
+	}
+	if err := c.nameAccounts(ctx, d.OrgID, lists...); err != nil {
+		return err
+	}
+	if p := d.Compared; p != nil {
+		p.Entries = compareLines(p.OldLines, p.NewLines, comparedLines)
+	}
+	return nil
 }
 
 func documentState(d *models.Document) string {
@@ -152,7 +188,7 @@ func (d *documentView) chain(wanted string) {
 		d.Compared = pairs[newest]
 	}
 	if p := d.Compared; p != nil {
-		p.Entries = compareLines(linesOfEntries(p.Old.Entries), linesOfEntries(p.New.Entries), comparedLines)
+		p.OldLines, p.NewLines = linesOfEntries(p.Old.Entries), linesOfEntries(p.New.Entries)
 		p.Cut = len(p.Old.Entries) < p.Old.EntryCount || len(p.New.Entries) < p.New.EntryCount
 	}
 }

@@ -54,9 +54,18 @@ func (c *console) entryList(ctx context.Context, r *request, org string) (*view,
 		last := found[entriesListed-1]
 		next = fmt.Sprintf("%s.%d.%d", last.PostingDate, last.ImpactID, last.LineNo)
 	}
+	shown := make([]entryLine, len(found))
+	for i, l := range found {
+		shown[i] = entryLine{
+			Account: l.Account, Side: l.Side, Amount: l.Amount, Currency: l.Currency, Dimensions: l.Dimensions.String(),
+		}
+	}
+	if err := c.nameAccounts(ctx, org, shown); err != nil {
+		return nil, err
+	}
 	lines := make([]postedLine, len(found))
 	for i, l := range found {
-		lines[i] = postedLine{l, entryLine{Account: l.Account, Side: l.Side, Amount: l.Amount, Currency: l.Currency}}
+		lines[i] = postedLine{l, shown[i]}
 	}
 	return &view{Data: map[string]any{
 		"Lines": lines,

@@ -27,10 +27,12 @@ func (c *console) ledger() {
 	c.documents()
 	c.openItems()
 	c.entries()
+	c.journal()
 	c.trialBalance()
 	c.accounts()
 	c.rules()
 	c.periods()
+	c.imports()
 }
 
 // ledgerPage adds a page about one organization's documents, books or rules. Where neither the

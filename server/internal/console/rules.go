@@ -110,7 +110,14 @@ func (c *console) ruleSetPage(ctx context.Context, r *request, org string) (*vie
 		data["Problems"] = wrong.Problems
 		marked = linesOf(wrong.Problems)
 	} else {
-		data["Accounts"] = rules.Accounts()
+		accounts := make([]entryLine, 0, len(rules.Accounts()))
+		for _, code := range rules.Accounts() {
+			accounts = append(accounts, entryLine{Account: code})
+		}
+		if err := c.nameAccounts(ctx, org, accounts); err != nil {
+			return nil, err
+		}
+		data["Accounts"] = accounts
 		if data["Missing"], err = books.MissingAccounts(ctx, c.Pool, org, rules); err != nil {
 			return nil, err
 		}

@@ -120,6 +120,10 @@ func (c *console) preview(ctx context.Context, r *request, d previewView, title 
 			return nil, err
 		}
 		d.Effect = newEffect(rules.Name(), tried)
+		e := d.Effect
+		if err := c.nameComparisons(ctx, d.Org, e.Mended, e.StillFailing, e.Broken, e.Repaired, e.Different); err != nil {
+			return nil, err
+		}
 		if err := c.runCases(ctx, &d, rules); err != nil {
 			return nil, err
 		}
