@@ -3698,6 +3698,21 @@ BEGIN
         INSERT INTO daybook.closed_sums (org_id, starts_on, account_code, currency, year_end, debit, credit)
         SELECT _org, span.starts_on, s.account_code, s.currency, s.year_end, sum(s.debit), sum(s.credit)
           FROM sums s GROUP BY s.account_code, s.currency, s.year_end;
+
+        -- What an impact stated that is live is kept anew, and what one stated that is not stays.
+        DELETE FROM daybook.closed_taxes t USING daybook.impacts i
+         WHERE t.impact_id = i.id AND i.org_id = _org AND i.posting_date BETWEEN span.starts_on AND span.ends_on
+           AND NOT EXISTS (SELECT FROM daybook.impacts x WHERE x.org_id = _org AND x.document_id = i.document_id AND x.seq = i.seq + 1);
+        INSERT INTO daybook.closed_taxes (impact_id, currency, direction, country, category, code, rate, base, tax)
+        SELECT l.impact_id, l.currency, l.direction, l.country, l.category, l.code, l.rate, l.base, l.tax
+          FROM daybook.live_taxes(_org, span.starts_on, span.ends_on) l;
+        INSERT INTO daybook.closed_tax_sums (org_id, starts_on, currency, direction, country, category, code, rate, documents, base, tax)
+        SELECT _org, span.starts_on, s.currency, s.direction, s.country, s.category, s.code, s.rate, sum(s.documents), sum(s.base), sum(s.tax)
+          FROM daybook.stated_taxes(_org, span.starts_on, span.ends_on) s
+         GROUP BY s.currency, s.direction, s.country, s.category, s.code, s.rate;
+        INSERT INTO daybook.closed_tax_differences (org_id, starts_on, document_id, currency, stated, posted)
+        SELECT _org, span.starts_on, d.document_id, d.currency, d.stated, d.posted
+          FROM daybook.plain_tax_differences(_org, span.starts_on, span.ends_on) d;
     END LOOP;
 END
 $$;
@@ -3922,6 +3937,32 @@ CREATE FUNCTION daybook.limited_places(scope text, org_id text, key text) RETURN
     AS $_$
     SELECT j.* FROM daybook.jobs j WHERE j.limit_scope = $1 AND j.org_id = $2 AND j.limit_key = $3 AND j.finished_at IS NULL AND j.fleet >= 0
 $_$;
+
+-- Name: live_taxes(text, date, date); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.live_taxes(org_id text, from_day date, to_day date) RETURNS TABLE(document_id text, impact_id bigint, currency text, direction text, country text, category text, code text, rate numeric, base numeric, tax numeric)
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET plan_cache_mode TO 'force_custom_plan'
+    SET jit TO 'off'
+    AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY
+    SELECT i.document_id, i.id, d.currency,
+           CASE WHEN d.type <> 'payment' THEN d.direction WHEN d.direction = 'in' THEN 'out' ELSE 'in' END,
+           coalesce(d.content ->> 'country', ''), coalesce(t.value ->> 'category', ''), coalesce(t.value ->> 'code', ''),
+           trim_scale(coalesce((t.value ->> 'rate')::numeric, (t.value ->> 'rate_bp')::numeric / 100, 0)),
+           sum(CASE WHEN d.type IN ('credit_note', 'refund') THEN -1 ELSE 1 END * coalesce((t.value ->> 'base')::numeric, 0)),
+           sum(CASE WHEN d.type IN ('credit_note', 'refund') THEN -1 ELSE 1 END * coalesce((t.value ->> 'amount')::numeric, 0))
+      FROM daybook.impacts i
+      JOIN daybook.documents d ON d.org_id = i.org_id AND d.id = i.document_id
+     CROSS JOIN LATERAL jsonb_array_elements(CASE jsonb_typeof(d.content -> 'taxes') WHEN 'array' THEN d.content -> 'taxes' END) t
+     WHERE i.org_id = live_taxes.org_id AND i.posting_date BETWEEN from_day AND to_day AND i.kind = 'post' AND i.entry_count > 0
+       AND NOT EXISTS (SELECT FROM daybook.impacts x WHERE x.org_id = i.org_id AND x.document_id = i.document_id AND x.seq = i.seq + 1)
+     GROUP BY 1, 2, 3, 4, 5, 6, 7, 8;
+END
+$$;
 
 -- Name: lock_class(text); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -4570,6 +4611,32 @@ $$;
 -- Name: FUNCTION pause_queue(name text, paused boolean); Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON FUNCTION daybook.pause_queue(name text, paused boolean) IS 'Pauses a named queue, or, with false, resumes it';
+
+-- Name: plain_tax_differences(text, date, date); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.plain_tax_differences(org_id text, from_day date, to_day date) RETURNS TABLE(document_id text, currency text, stated numeric, posted numeric)
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET plan_cache_mode TO 'force_custom_plan'
+    SET jit TO 'off'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    _org   CONSTANT text := plain_tax_differences.org_id;
+    _codes CONSTANT text[] := daybook.tax_accounts(_org);
+BEGIN
+    RETURN QUERY
+    SELECT x.document_id, x.currency, sum(x.stated), sum(x.posted)
+      FROM (SELECT s.document_id, s.currency, CASE s.direction WHEN 'out' THEN s.tax ELSE -s.tax END AS stated, 0 AS posted
+              FROM daybook.stated_taxes(_org, from_day, to_day) s
+             UNION ALL
+            SELECT i.document_id, e.currency, 0, CASE e.side WHEN 'credit' THEN e.amount_minor ELSE -e.amount_minor END
+              FROM daybook.impacts i JOIN daybook.entries e ON e.impact_id = i.id
+             WHERE i.org_id = _org AND i.posting_date BETWEEN from_day AND to_day AND e.account_code = ANY (_codes)) x
+     GROUP BY 1, 2
+    HAVING sum(x.stated) <> sum(x.posted);
+END
+$$;
 
 -- Name: put_step(text, boolean, text, integer, integer, jsonb, boolean, integer, double precision, boolean); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -5604,6 +5671,37 @@ $_$;
 
 COMMENT ON FUNCTION daybook.start_job_worker(worker text, types text[], fleet text, versions integer[], max_attempts integer[], timeouts double precision[], owner text, parallel integer) IS 'Puts a worker that claims jobs by SQL on record, with the types that it has handlers for. Call it when the worker starts';
 
+-- Name: stated_taxes(text, date, date); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.stated_taxes(org_id text, from_day date, to_day date) RETURNS TABLE(document_id text, currency text, direction text, country text, category text, code text, rate numeric, documents integer, base numeric, tax numeric)
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET plan_cache_mode TO 'force_custom_plan'
+    SET jit TO 'off'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    _org CONSTANT text := stated_taxes.org_id;
+    -- The days are of one kept span, or of none.
+    _kept CONSTANT boolean := EXISTS (SELECT FROM daybook.closed_sum_spans k WHERE k.org_id = _org AND from_day BETWEEN k.starts_on AND k.ends_on);
+BEGIN
+    RETURN QUERY
+    SELECT l.document_id, l.currency, l.direction, l.country, l.category, l.code, l.rate, 1, l.base, l.tax
+      FROM daybook.live_taxes(_org, from_day, to_day) l WHERE NOT _kept
+     UNION ALL
+    SELECT i.document_id, k.currency, k.direction, k.country, k.category, k.code, k.rate, 1, k.base, k.tax
+      FROM daybook.impacts i JOIN daybook.closed_taxes k ON k.impact_id = i.id
+     WHERE i.org_id = _org AND i.posting_date BETWEEN from_day AND to_day
+       AND (_kept OR EXISTS (SELECT FROM daybook.impacts x WHERE x.org_id = _org AND x.document_id = i.document_id AND x.seq = i.seq + 1))
+     UNION ALL
+    SELECT r.document_id, k.currency, k.direction, k.country, k.category, k.code, k.rate, -1, -k.base, -k.tax
+      FROM daybook.impacts r
+      JOIN daybook.impacts p ON p.org_id = _org AND p.document_id = r.document_id AND p.seq = r.previous_seq
+      JOIN daybook.closed_taxes k ON k.impact_id = p.id
+     WHERE r.org_id = _org AND r.posting_date BETWEEN from_day AND to_day AND r.kind = 'reverse';
+END
+$$;
+
 -- Name: states_amount(jsonb); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.states_amount(content jsonb) RETURNS boolean
@@ -5848,6 +5946,24 @@ $$;
 
 COMMENT ON FUNCTION daybook.undo_import(import_id bigint, after text, most integer, actor text) IS 'Takes back the next documents of an import. result: removed, reversed (by a worker), restored, or kept (code says why). Call it until it returns fewer than most';
 
+-- Name: unkept_parts(text, date, date); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.unkept_parts(org_id text, from_day date, to_day date) RETURNS TABLE(first_day date, last_day date)
+    LANGUAGE sql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    WITH spans AS (
+        SELECT u.first_day, u.last_day FROM daybook.unkept_spans(unkept_parts.org_id, from_day, to_day) u
+    ), cuts AS (
+        SELECT s.first_day AS day, s.last_day FROM spans s
+         UNION
+        SELECT c.day, s.last_day FROM spans s JOIN daybook.closed_sum_spans k ON k.org_id = unkept_parts.org_id
+         CROSS JOIN LATERAL (VALUES (k.starts_on), (k.ends_on + 1)) AS c (day)
+         WHERE c.day > s.first_day AND c.day <= s.last_day
+    )
+    SELECT c.day, coalesce(lead(c.day) OVER (PARTITION BY c.last_day ORDER BY c.day) - 1, c.last_day) FROM cuts c
+$$;
+
 -- Name: unkept_spans(text, date, date); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.unkept_spans(org_id text, from_day date, to_day date) RETURNS TABLE(first_day date, last_day date)
@@ -5872,6 +5988,91 @@ CREATE FUNCTION daybook.use_configuration(org_id text) RETURNS void
     AS $$
     SELECT pg_advisory_xact_lock_shared(daybook.lock_class('configuration groups'), hashtext(use_configuration.org_id) & 63);
 $$;
+
+-- Name: vat_differences(text, date, date); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.vat_differences(org_id text, from_day date DEFAULT NULL::date, to_day date DEFAULT NULL::date) RETURNS TABLE(document_id text, currency text, stated numeric, posted numeric)
+    LANGUAGE sql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    WITH span AS (
+        SELECT coalesce(from_day, '-infinity') AS first_day, coalesce(to_day, 'infinity') AS last_day
+    ), kept AS (
+        SELECT k.starts_on, k.ends_on, k.tax_accounts = daybook.tax_accounts(vat_differences.org_id) AS same_accounts
+          FROM span JOIN daybook.closed_sum_spans k ON k.starts_on >= span.first_day AND k.ends_on <= span.last_day
+         WHERE k.org_id = vat_differences.org_id
+    ), parts AS (
+        SELECT u.first_day, u.last_day FROM span CROSS JOIN LATERAL daybook.unkept_parts(vat_differences.org_id, span.first_day, span.last_day) u
+         UNION ALL
+        SELECT kept.starts_on, kept.ends_on FROM kept WHERE NOT kept.same_accounts
+    ), differences AS (
+        SELECT k.document_id, k.currency, k.stated, k.posted
+          FROM kept JOIN daybook.closed_tax_differences k ON k.org_id = vat_differences.org_id AND k.starts_on = kept.starts_on
+         WHERE kept.same_accounts
+         UNION ALL
+        SELECT p.document_id, p.currency, p.stated, p.posted
+          FROM parts CROSS JOIN LATERAL daybook.plain_tax_differences(vat_differences.org_id, parts.first_day, parts.last_day) p
+    )
+    SELECT d.document_id, d.currency, sum(d.stated), sum(d.posted)
+      FROM differences d
+     GROUP BY 1, 2
+    HAVING sum(d.stated) <> sum(d.posted)
+     ORDER BY abs(sum(d.stated) - sum(d.posted)) DESC, 1, 2
+$$;
+
+-- Name: FUNCTION vat_differences(org_id text, from_day date, to_day date); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.vat_differences(org_id text, from_day date, to_day date) IS 'Documents whose taxes, as they state them, are not what is posted to accounts with the role tax, in minor units; positive: owed';
+
+-- Name: vat_summary(text, date, date); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.vat_summary(org_id text, from_day date DEFAULT NULL::date, to_day date DEFAULT NULL::date) RETURNS TABLE(kind text, currency text, direction text, country text, category text, code text, rate numeric, account_code text, name text, documents bigint, base numeric, tax numeric)
+    LANGUAGE sql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    WITH span AS (
+        SELECT coalesce(from_day, '-infinity') AS first_day, coalesce(to_day, 'infinity') AS last_day
+    ), taxes AS (
+        SELECT k.currency, k.direction, k.country, k.category, k.code, k.rate, k.documents, k.base, k.tax
+          FROM span JOIN daybook.closed_sum_spans c ON c.starts_on >= span.first_day AND c.ends_on <= span.last_day
+          JOIN daybook.closed_tax_sums k ON k.org_id = c.org_id AND k.starts_on = c.starts_on
+         WHERE c.org_id = vat_summary.org_id
+         UNION ALL
+        SELECT s.currency, s.direction, s.country, s.category, s.code, s.rate, s.documents, s.base, s.tax
+          FROM span CROSS JOIN LATERAL daybook.unkept_parts(vat_summary.org_id, span.first_day, span.last_day) u
+         CROSS JOIN LATERAL daybook.stated_taxes(vat_summary.org_id, u.first_day, u.last_day) s
+    ), stated AS (
+        SELECT t.currency, t.direction, t.country, t.category, t.code, t.rate, sum(t.documents)::bigint AS documents, sum(t.base) AS base, sum(t.tax) AS tax
+          FROM taxes t GROUP BY 1, 2, 3, 4, 5, 6
+        HAVING sum(t.base) <> 0 OR sum(t.tax) <> 0 OR sum(t.documents) <> 0
+    ), posted AS (
+        SELECT s.currency, a.code, a.name, sum(s.credit - s.debit) AS tax
+          FROM daybook.account_sums(vat_summary.org_id, from_day, to_day) s
+          JOIN daybook.accounts a ON a.org_id = vat_summary.org_id AND a.code = s.account_code AND a.role = 'tax'
+         GROUP BY 1, 2, 3
+    ), totals AS (
+        SELECT x.currency, sum(x.stated) AS stated, sum(x.posted) AS posted
+          FROM (SELECT s.currency, CASE s.direction WHEN 'out' THEN s.tax ELSE -s.tax END AS stated, 0 AS posted FROM stated s
+                 UNION ALL
+                SELECT p.currency, 0, p.tax FROM posted p) x
+         GROUP BY 1
+    )
+    SELECT r.kind, r.currency, r.direction, r.country, r.category, r.code, r.rate, r.account_code, r.name, r.documents, r.base, r.tax
+      FROM (SELECT 1 AS part, 'stated' AS kind, s.currency, s.direction, s.country, s.category, s.code, s.rate, '' AS account_code, '' AS name, s.documents, s.base, s.tax FROM stated s
+             UNION ALL
+            SELECT 2, 'stated_total', t.currency, '', '', '', '', NULL, '', 'Tax that documents state', NULL, NULL, t.stated FROM totals t
+             UNION ALL
+            SELECT 3, 'posted', p.currency, '', '', '', '', NULL, p.code, p.name, NULL, NULL, p.tax FROM posted p
+             UNION ALL
+            SELECT 4, 'posted_total', t.currency, '', '', '', '', NULL, '', 'Tax that is posted', NULL, NULL, t.posted FROM totals t
+             UNION ALL
+            SELECT 5, 'difference', t.currency, '', '', '', '', NULL, '', 'Difference', NULL, NULL, t.stated - t.posted FROM totals t) r
+     ORDER BY r.currency, r.part, r.direction DESC, r.country, r.category, r.rate DESC NULLS LAST, r.code, r.account_code
+$$;
+
+-- Name: FUNCTION vat_summary(org_id text, from_day date, to_day date); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.vat_summary(org_id text, from_day date, to_day date) IS 'Taxes from one day to another: as documents state them by direction, country, category, code and rate, as they are posted to accounts with the role tax, and the difference';
 
 -- Name: versioned_job_slot(text, text, integer); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -8050,6 +8251,59 @@ COMMENT ON TABLE daybook.closed_sums IS 'What was posted to an account on closed
 
 COMMENT ON COLUMN daybook.closed_sums.year_end IS 'Posted by a year-end close: the income statement leaves it out';
 
+-- Name: closed_tax_differences; Type: TABLE; Schema: daybook; Owner: -
+
+CREATE TABLE daybook.closed_tax_differences (
+    org_id text NOT NULL COLLATE pg_catalog."C",
+    starts_on date NOT NULL,
+    document_id text NOT NULL COLLATE pg_catalog."C",
+    currency text NOT NULL,
+    stated numeric NOT NULL,
+    posted numeric NOT NULL
+);
+
+-- Name: TABLE closed_tax_differences; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON TABLE daybook.closed_tax_differences IS 'Documents of closed days that stated another tax than was posted, in minor units; positive: owed';
+
+-- Name: closed_tax_sums; Type: TABLE; Schema: daybook; Owner: -
+
+CREATE TABLE daybook.closed_tax_sums (
+    org_id text NOT NULL COLLATE pg_catalog."C",
+    starts_on date NOT NULL,
+    currency text NOT NULL,
+    direction text NOT NULL,
+    country text NOT NULL,
+    category text NOT NULL,
+    code text NOT NULL,
+    rate numeric NOT NULL,
+    documents bigint NOT NULL,
+    base numeric NOT NULL,
+    tax numeric NOT NULL
+);
+
+-- Name: TABLE closed_tax_sums; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON TABLE daybook.closed_tax_sums IS 'What documents stated of taxes on closed days, in minor units';
+
+-- Name: closed_taxes; Type: TABLE; Schema: daybook; Owner: -
+
+CREATE TABLE daybook.closed_taxes (
+    impact_id bigint NOT NULL,
+    currency text NOT NULL,
+    direction text NOT NULL,
+    country text NOT NULL,
+    category text NOT NULL,
+    code text NOT NULL,
+    rate numeric NOT NULL,
+    base numeric NOT NULL,
+    tax numeric NOT NULL
+);
+
+-- Name: TABLE closed_taxes; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON TABLE daybook.closed_taxes IS 'What documents stated of taxes when the days of their impacts were closed, in minor units';
+
 -- Name: confirmations; Type: TABLE; Schema: daybook; Owner: -
 
 CREATE TABLE daybook.confirmations (
@@ -9320,6 +9574,11 @@ ALTER TABLE ONLY daybook.closed_sum_spans
 ALTER TABLE ONLY daybook.closed_sums
     ADD CONSTRAINT closed_sums_pkey PRIMARY KEY (org_id, starts_on, account_code, currency, year_end);
 
+-- Name: closed_tax_differences closed_tax_differences_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.closed_tax_differences
+    ADD CONSTRAINT closed_tax_differences_pkey PRIMARY KEY (org_id, starts_on, document_id, currency);
+
 -- Name: confirmations confirmations_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
 
 ALTER TABLE ONLY daybook.confirmations
@@ -9622,6 +9881,14 @@ CREATE INDEX bulk_operations_open ON daybook.bulk_operations USING btree (update
 -- Name: closed_dimension_sums_span; Type: INDEX; Schema: daybook; Owner: -
 
 CREATE INDEX closed_dimension_sums_span ON daybook.closed_dimension_sums USING btree (org_id, starts_on);
+
+-- Name: closed_tax_sums_span; Type: INDEX; Schema: daybook; Owner: -
+
+CREATE INDEX closed_tax_sums_span ON daybook.closed_tax_sums USING btree (org_id, starts_on);
+
+-- Name: closed_taxes_impact; Type: INDEX; Schema: daybook; Owner: -
+
+CREATE INDEX closed_taxes_impact ON daybook.closed_taxes USING btree (impact_id);
 
 -- Name: console_sessions_expires_at; Type: INDEX; Schema: daybook; Owner: -
 
@@ -9926,6 +10193,16 @@ ALTER TABLE ONLY daybook.closed_dimension_sums
 
 ALTER TABLE ONLY daybook.closed_sums
     ADD CONSTRAINT closed_sums_org_id_starts_on_fkey FOREIGN KEY (org_id, starts_on) REFERENCES daybook.closed_sum_spans(org_id, starts_on) ON DELETE CASCADE;
+
+-- Name: closed_tax_differences closed_tax_differences_org_id_starts_on_fkey; Type: FK CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.closed_tax_differences
+    ADD CONSTRAINT closed_tax_differences_org_id_starts_on_fkey FOREIGN KEY (org_id, starts_on) REFERENCES daybook.closed_sum_spans(org_id, starts_on) ON DELETE CASCADE;
+
+-- Name: closed_tax_sums closed_tax_sums_org_id_starts_on_fkey; Type: FK CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.closed_tax_sums
+    ADD CONSTRAINT closed_tax_sums_org_id_starts_on_fkey FOREIGN KEY (org_id, starts_on) REFERENCES daybook.closed_sum_spans(org_id, starts_on) ON DELETE CASCADE;
 
 -- Name: confirmations confirmations_impact_id_fkey; Type: FK CONSTRAINT; Schema: daybook; Owner: -
 
