@@ -1539,6 +1539,95 @@ BEGIN
 END
 $$;
 
+-- Name: close_year(text, integer, text, text, boolean); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.close_year(org_id text, year integer, to_account text, actor text DEFAULT SESSION_USER, undo boolean DEFAULT false, OUT document_id text, OUT version bigint, OUT result text, OUT moved jsonb) RETURNS record
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    _org     CONSTANT text := close_year.org_id;
+    _id      CONSTANT text := 'year-end:' || close_year.year;
+    _first   date;
+    _last    date;
+    _entries jsonb;
+    _content jsonb;
+    d        daybook.documents;
+BEGIN
+    document_id := _id;
+    moved := '[]';
+    IF year IS NULL OR year NOT BETWEEN 1900 AND 2999 OR coalesce(actor, '') = '' THEN
+        RAISE EXCEPTION 'the year must be between 1900 and 2999, and the actor not empty' USING ERRCODE = 'DB010';
+    END IF;
+    _first := make_date(year, 1, 1);
+    _last := make_date(year, 12, 31);
+    SELECT * INTO d FROM daybook.documents x WHERE x.org_id = _org AND x.id = _id FOR UPDATE;
+    version := d.accounting_ready_version;
+    PERFORM daybook.use_configuration(_org);
+    IF undo AND (d.id IS NULL OR d.deleted_at IS NOT NULL) THEN
+        result := 'nothing';
+        RETURN;
+    END IF;
+    IF EXISTS (SELECT FROM daybook.closed_spans(_org) s WHERE _last BETWEEN s.starts_on AND s.ends_on) THEN
+        RAISE EXCEPTION 'the %, on which the year-end close of % stands, is closed', _last, year
+            USING ERRCODE = 'DB010', HINT = 'open its period, close the year or undo that, have it posted, and close the period again';
+    END IF;
+    IF undo THEN
+        version := (SELECT x.version FROM daybook.mark_document_deleted(_org, _id) x);
+        result := 'deleted';
+        RETURN;
+    END IF;
+    IF NOT EXISTS (SELECT FROM daybook.accounts a WHERE a.org_id = _org AND a.code = to_account AND a.type = 'equity') THEN
+        RAISE EXCEPTION 'organization % has no account % of the type equity', _org, coalesce(to_account, '')
+            USING ERRCODE = 'DB010', HINT = 'name one of the chart: `daybook accounts list`';
+    END IF;
+
+    WITH sums AS (
+        SELECT s.account_code, s.currency, sum(s.credit - s.debit) AS amount
+          FROM daybook.account_sums(_org, _first, _last) s
+          JOIN daybook.accounts a ON a.org_id = _org AND a.code = s.account_code AND a.type IN ('income', 'expense')
+         WHERE NOT s.year_end
+         GROUP BY 1, 2
+        HAVING sum(s.credit - s.debit) <> 0
+    ), results AS (
+        SELECT s.currency, sum(s.amount) AS amount FROM sums s GROUP BY 1
+    ), entries AS (
+        SELECT 1 AS part, s.account_code, s.currency, s.amount FROM sums s
+         UNION ALL
+        SELECT 2, to_account, r.currency, -r.amount FROM results r WHERE r.amount <> 0
+    )
+    SELECT (SELECT jsonb_agg(jsonb_build_object('account', e.account_code, 'amount', e.amount, 'currency', e.currency) ORDER BY e.currency, e.part, e.account_code) FROM entries e),
+           (SELECT coalesce(jsonb_agg(jsonb_build_object('currency', r.currency, 'amount', r.amount::text) ORDER BY r.currency), '[]') FROM results r)
+      INTO _entries, moved;
+    IF _entries IS NULL THEN
+        result := 'nothing';
+        IF d.id IS NOT NULL AND d.deleted_at IS NULL THEN
+            version := (SELECT x.version FROM daybook.mark_document_deleted(_org, _id) x);
+            result := 'deleted';
+        END IF;
+        RETURN;
+    END IF;
+    _content := jsonb_build_object('number', _id, 'source', 'year-end', 'journal', jsonb_build_object(
+        'reason', format('Year-end close of %s to account %s', year, to_account), 'by', actor, 'year_end', true, 'entries', _entries));
+    IF d.deleted_at IS NULL AND d.accounting_ready_at IS NOT NULL
+       AND d.content -> 'journal' -> 'entries' = _entries AND d.content -> 'journal' ->> 'reason' = _content -> 'journal' ->> 'reason' THEN
+        result := 'unchanged';
+        RETURN;
+    END IF;
+    INSERT INTO daybook.documents AS x (org_id, id, type, direction, currency, issue_date, content)
+    VALUES (_org, _id, 'journal', 'out', _entries -> 0 ->> 'currency', _last, _content)
+    ON CONFLICT (org_id, id) DO UPDATE
+       SET content = excluded.content, currency = excluded.currency, issue_date = excluded.issue_date, deleted_at = NULL, updated_at = clock_timestamp();
+    version := (SELECT x.version FROM daybook.mark_document_ready(_org, _id) x);
+    result := 'written';
+END
+$$;
+
+-- Name: FUNCTION close_year(org_id text, year integer, to_account text, actor text, undo boolean, OUT document_id text, OUT version bigint, OUT result text, OUT moved jsonb); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.close_year(org_id text, year integer, to_account text, actor text, undo boolean, OUT document_id text, OUT version bigint, OUT result text, OUT moved jsonb) IS 'Writes the journal that moves a year''s income and expense to an account of equity, or deletes it (undo); a worker posts or reverses it';
+
 -- Name: closed_spans(text); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.closed_spans(org_id text, OUT starts_on date, OUT ends_on date, OUT in_period boolean, OUT closed_at timestamp with time zone) RETURNS SETOF record

@@ -158,3 +158,34 @@ type VATSummary struct {
 	Documents []VATDifferentDocument
 	More      bool
 }
+
+// YearEndResult is what a year-end close, or its undo, came to.
+type YearEndResult string
+
+// The results.
+const (
+	// YearEndWritten: its document is written, and a worker posts it.
+	YearEndWritten YearEndResult = "written"
+	// YearEndUnchanged: its document says all of it already.
+	YearEndUnchanged YearEndResult = "unchanged"
+	// YearEndDeleted: its document is deleted, and a worker reverses what is posted of it.
+	YearEndDeleted YearEndResult = "deleted"
+	// YearEndNothing: there is nothing to move, or to undo.
+	YearEndNothing YearEndResult = "nothing"
+)
+
+// YearEnd is a year-end close.
+type YearEnd struct {
+	DocumentID string
+	// Version is the document's; 0: there is none.
+	Version int64
+	Result  YearEndResult
+	// Moved is the result of the year that is moved, one a currency.
+	Moved []YearResult
+}
+
+// YearResult is income less expense of a year in a currency, in minor units.
+type YearResult struct {
+	Currency string
+	Amount   *big.Int
+}

@@ -179,3 +179,67 @@ ALTER TABLE daybook.entries ENABLE TRIGGER entries_append_only`)
 		require.ErrorIs(t, err, store.ErrInvalid, o)
 	}
 }
+
+// A year-end close moves the result to equity, follows what is posted later, and can be taken back;
+// the income statement stays as it is.
+func TestCloseYear(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	ctx := t.Context()
+	chart := []models.Account{{Code: "2900", Name: "Retained earnings", Type: models.AccountEquity}}
+	require.NoError(t, second(books.PutAccounts(ctx, b.Pool, org, chart, books.AccountsOptions{})))
+	require.NoError(t, second(books.AddPeriods(ctx, b.Pool, org, books.Month(2025, 12))))
+	sell := func(id string, net int64) {
+		d := fixture.Invoice(org, id, net)
+		d.IssueDate = models.NewDate(2025, 12, 30)
+		fixture.Ready(t, b.Pool, d)
+		b.work()
+	}
+	figures := func() (out string) {
+		t.Helper()
+		last := models.NewDate(2025, 12, 31)
+		sheet, err := books.BalanceSheet(ctx, b.Pool, org, books.StatementOptions{To: last})
+		require.NoError(t, err)
+		assertBalanced(t, sheet)
+		income, err := books.IncomeStatement(ctx, b.Pool, org, books.StatementOptions{From: models.NewDate(2025, 1, 1), To: last})
+		require.NoError(t, err)
+		for _, l := range append(sheet.Lines, income.Lines...) {
+			if l.Account == "2900" || l.Kind == models.LineResult {
+				out += fmt.Sprintf("%s %s; ", l.Name, l.Amounts[0])
+			}
+		}
+		return out
+	}
+	closeYear := func(o books.CloseYearOptions) models.YearEndResult {
+		t.Helper()
+		done, err := books.CloseYear(ctx, b.Pool, org, 2025, o)
+		require.NoError(t, err)
+		b.work()
+		return done.Result
+	}
+	to := books.CloseYearOptions{To: "2900"}
+	assert.Equal(t, models.YearEndNothing, closeYear(to))
+	sell("a", 1000)
+	assert.Equal(t, models.YearEndWritten, closeYear(to))
+	assert.Equal(t, "Retained earnings 1000; Result 1000; ", figures())
+	assert.Equal(t, models.YearEndUnchanged, closeYear(to))
+	sell("b", 500)
+	assert.Equal(t, "Retained earnings 1000; Result of the year 500; Result 1500; ", figures())
+	assert.Equal(t, models.YearEndWritten, closeYear(to))
+	assert.Equal(t, "Retained earnings 1500; Result 1500; ", figures())
+
+	require.NoError(t, second(books.ClosePeriod(ctx, b.Pool, org, books.Month(2025, 12), books.CloseOptions{})))
+	assert.Equal(t, "Retained earnings 1500; Result 1500; ", figures(), "closed")
+	for _, o := range []books.CloseYearOptions{to, {Undo: true}} {
+		_, err := books.CloseYear(ctx, b.Pool, org, 2025, o)
+		require.ErrorContains(t, err, "is closed")
+	}
+	require.NoError(t, second(books.OpenPeriod(ctx, b.Pool, org, books.Month(2025, 12))))
+	assert.Equal(t, models.YearEndDeleted, closeYear(books.CloseYearOptions{Undo: true}))
+	assert.Equal(t, "Result of the year 1500; Result 1500; ", figures())
+	assert.Equal(t, models.YearEndNothing, closeYear(books.CloseYearOptions{Undo: true}))
+	assert.Equal(t, models.YearEndWritten, closeYear(to), "closed anew")
+	assert.Equal(t, "Retained earnings 1500; Result 1500; ", figures())
+	_, err := books.CloseYear(ctx, b.Pool, org, 2025, books.CloseYearOptions{To: "1200"})
+	require.ErrorIs(t, err, books.ErrInvalid)
+}

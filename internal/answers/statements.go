@@ -103,3 +103,87 @@ func CashStatementOf(s *models.CashStatement) CashStatement {
 		}),
 	}
 }
+
+// VATSummary is the taxes of a span of posting dates.
+type VATSummary struct {
+	OrgID     string        `json:"orgId"`
+	From      string        `json:"from,omitempty" format:"date" doc:"The first day; absent: from the beginning"`
+	To        string        `json:"to,omitempty" format:"date" doc:"The last day; absent: to the end"`
+	Lines     []VATLine     `json:"lines"`
+	Documents []VATDocument `json:"documents" doc:"Those that cause the differences, the greatest first"`
+	More      bool          `json:"more" doc:"Whether there are others"`
+}
+
+// VATLine is a line of a VAT summary in one currency.
+type VATLine struct {
+	Kind      string  `json:"kind" enum:"stated,stated_total,posted,posted_total,difference"`
+	Currency  string  `json:"currency"`
+	Direction string  `json:"direction,omitempty" doc:"Whose tax documents state: out, of sales; in, of purchases"`
+	Country   string  `json:"country,omitempty"`
+	Category  string  `json:"category,omitempty"`
+	Code      string  `json:"code,omitempty" doc:"How the category treats what is taxed, by the codes of EN 16931"`
+	Rate      string  `json:"rate,omitempty" doc:"In percent" example:"19"`
+	Documents int64   `json:"documents,omitempty" doc:"How many state it, less those that were taken back"`
+	Base      *Amount `json:"base,omitempty"`
+	Account   string  `json:"account,omitempty" doc:"The account with the role tax that it is posted to"`
+	Name      string  `json:"name,omitempty"`
+	Tax       Amount  `json:"tax" doc:"Positive in either direction of what documents state; of the other lines, where it is owed"`
+}
+
+// VATDocument is a document whose taxes, as it states them, are not what is posted. Positive amounts
+// are owed.
+type VATDocument struct {
+	DocumentID string `json:"documentId"`
+	Currency   string `json:"currency"`
+	Stated     Amount `json:"stated"`
+	Posted     Amount `json:"posted"`
+}
+
+// VATSummaryOf makes the answer of a VAT summary.
+func VATSummaryOf(s *models.VATSummary) VATSummary {
+	return VATSummary{
+		OrgID: s.OrgID, From: s.From.String(), To: s.To.String(), More: s.More,
+		Lines: List(s.Lines, func(l *models.VATLine) VATLine {
+			line := VATLine{
+				Kind: string(l.Kind), Currency: l.Currency, Direction: string(l.Direction), Country: l.Country,
+				Category: l.Category, Code: l.Code, Rate: l.Rate, Documents: l.Documents, Account: l.Account, Name: l.Name,
+				Tax: amountOf(l.Tax, l.Currency),
+			}
+			if l.Kind == models.VATStated {
+				base := amountOf(l.Base, l.Currency)
+				line.Base = &base
+			}
+			return line
+		}),
+		Documents: List(s.Documents, func(d *models.VATDifferentDocument) VATDocument {
+			return VATDocument{
+				DocumentID: d.DocumentID, Currency: d.Currency, Stated: amountOf(d.Stated, d.Currency),
+				Posted: amountOf(d.Posted, d.Currency),
+			}
+		}),
+	}
+}
+
+// YearEnd is a year-end close, or its undo.
+type YearEnd struct {
+	DocumentID string       `json:"documentId"`
+	Version    int64        `json:"version,omitempty"`
+	Result     string       `json:"result" enum:"written,unchanged,deleted,nothing" doc:"written: a worker posts it; deleted: a worker reverses it"`
+	Moved      []YearResult `json:"moved"`
+}
+
+// YearResult is income less expense of a year in a currency.
+type YearResult struct {
+	Currency string `json:"currency"`
+	Amount
+}
+
+// YearEndOf makes the answer of a year-end close.
+func YearEndOf(y *models.YearEnd) YearEnd {
+	return YearEnd{
+		DocumentID: y.DocumentID, Version: y.Version, Result: string(y.Result),
+		Moved: List(y.Moved, func(r *models.YearResult) YearResult {
+			return YearResult{r.Currency, amountOf(r.Amount, r.Currency)}
+		}),
+	}
+}

@@ -100,3 +100,47 @@ func CashStatement(s *models.CashStatement) *Report {
 	}
 	return r
 }
+
+// VATSummary is a report of the taxes of a span of days: what documents state and what is posted.
+func VATSummary(s *models.VATSummary) *Report {
+	r := &Report{
+		Kind: string(models.StatementVAT), Title: models.StatementVAT.Title(), Organization: s.OrgID, Name: s.OrgID,
+		From: s.From.String(), To: s.To.String(),
+	}
+	columns := []Column{
+		{ID: "tax_of", Title: "Tax of"},
+		{ID: "country", Title: "Country"},
+		{ID: "category", Title: "Category"},
+		{ID: "code", Title: "Code"},
+		{ID: "rate", Title: "Rate", Number: true},
+		{ID: "account", Title: "Account"},
+		{ID: "documents", Title: "Documents", Number: true},
+		{ID: "base", Title: "Base", Number: true},
+		{ID: "tax", Title: "Tax", Number: true},
+	}
+	for i := range s.Lines {
+		l := &s.Lines[i]
+		tax := decimal(l.Tax, l.Currency)
+		t := r.table(l.Currency, columns)
+		switch l.Kind {
+		case models.VATStated:
+			t.add("", TaxOf(l.Direction), l.Country, l.Category, l.Code, l.Rate, "", strconv.FormatInt(l.Documents, 10),
+				decimal(l.Base, l.Currency), tax)
+		case models.VATPosted:
+			t.add("", l.Name, "", "", "", "", l.Account, "", "", tax)
+		case models.VATDifference:
+			t.add(Result, l.Name, "", "", "", "", "", "", "", tax)
+		case models.VATStatedTotal, models.VATPostedTotal:
+			t.add(Total, l.Name, "", "", "", "", "", "", "", tax)
+		}
+	}
+	return r
+}
+
+// TaxOf says whose tax a direction is.
+func TaxOf(d models.Direction) string {
+	if d == models.DirectionIn {
+		return "purchases"
+	}
+	return "sales"
+}

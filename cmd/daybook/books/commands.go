@@ -11,6 +11,6 @@ import (
 func Commands(a *cli.App) []*cobra.Command {
 	return []*cobra.Command{
 		importCommand(a), accountsCommand(a), rulesCommand(a), periodsCommand(a), entriesCommand(a),
-		trialBalanceCommand(a), statementCommand(a), auditCommand(a), exportCommand(a),
+		trialBalanceCommand(a), statementCommand(a), yearEndCommand(a), auditCommand(a), exportCommand(a),
 	}
 }

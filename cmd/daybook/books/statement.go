@@ -22,7 +22,8 @@ func statementCommand(a *cli.App) *cobra.Command {
 		Use:   "statement",
 		Short: "Make the balance sheet, the income statement, the statement of cash and the VAT summary",
 	}
-	command.AddCommand(statementBalanceCommand(a), statementIncomeCommand(a), statementCashCommand(a))
+	command.AddCommand(statementBalanceCommand(a), statementIncomeCommand(a), statementCashCommand(a),
+		statementVATCommand(a))
 	return command
 }
 

@@ -436,7 +436,7 @@ var harmless = map[string]string{
 	"daybook.closed_sum_spans": "days", "daybook.closed_sums": "sums of the ledger",
 	"daybook.closed_dimension_sums": "sums of the ledger", "daybook.closed_tax_sums": "sums of taxes",
 	"daybook.closed_taxes": "taxes of impacts", "daybook.closed_tax_differences": "ids of documents, as the ledger has them",
-	"daybook.archives":         "files and counts", "daybook.erasures": "the proof",
+	"daybook.archives": "files and counts", "daybook.erasures": "the proof",
 	"daybook.bulk_batches":       "ids of jobs",
 	"daybook.job_waits":          "ids of jobs",
 	"daybook.job_sequences":      "keys of open jobs: go with them",
