@@ -27,6 +27,7 @@ func (c *console) ledger() {
 	c.documents()
 	c.entries()
 	c.trialBalance()
+	c.statements()
 	c.accounts()
 	c.rules()
 	c.periods()
