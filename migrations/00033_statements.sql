@@ -1,5 +1,7 @@
 -- Chapter 33: statements: the balance sheet, the income statement, the statement of cash and the VAT
--- summary, and the sums of closed days that they add up.
+-- summary, the sums of closed days that they add up, and the year-end close.
+--
+-- SQLSTATE: DB010 the request is invalid.
 
 -- +goose Up
 -- +goose StatementBegin
@@ -47,6 +49,51 @@ CREATE TABLE daybook.closed_dimension_sums (
 );
 CREATE INDEX closed_dimension_sums_span ON daybook.closed_dimension_sums (org_id, starts_on);
 COMMENT ON TABLE daybook.closed_dimension_sums IS 'closed_sums of the entries that have dimensions, by all of these';
+
+-- What documents stated of taxes, by impact, when the days on which they are posted were closed. A
+-- row stays when its impact is reversed later: it says what the reversal takes back.
+CREATE TABLE daybook.closed_taxes (
+    impact_id bigint NOT NULL,
+    currency  text NOT NULL,
+    direction text NOT NULL,
+    country   text NOT NULL,
+    category  text NOT NULL,
+    code      text NOT NULL,
+    rate      numeric NOT NULL,
+    base      numeric NOT NULL,
+    tax       numeric NOT NULL
+);
+CREATE INDEX closed_taxes_impact ON daybook.closed_taxes (impact_id);
+COMMENT ON TABLE daybook.closed_taxes IS 'What documents stated of taxes when the days of their impacts were closed, in minor units';
+
+CREATE TABLE daybook.closed_tax_sums (
+    org_id    text COLLATE "C" NOT NULL,
+    starts_on date NOT NULL,
+    currency  text NOT NULL,
+    direction text NOT NULL,
+    country   text NOT NULL,
+    category  text NOT NULL,
+    code      text NOT NULL,
+    rate      numeric NOT NULL,
+    documents bigint NOT NULL,
+    base      numeric NOT NULL,
+    tax       numeric NOT NULL,
+    FOREIGN KEY (org_id, starts_on) REFERENCES daybook.closed_sum_spans ON DELETE CASCADE
+);
+CREATE INDEX closed_tax_sums_span ON daybook.closed_tax_sums (org_id, starts_on);
+COMMENT ON TABLE daybook.closed_tax_sums IS 'What documents stated of taxes on closed days, in minor units';
+
+CREATE TABLE daybook.closed_tax_differences (
+    org_id      text COLLATE "C" NOT NULL,
+    starts_on   date NOT NULL,
+    document_id text COLLATE "C" NOT NULL,
+    currency    text NOT NULL,
+    stated      numeric NOT NULL,
+    posted      numeric NOT NULL,
+    PRIMARY KEY (org_id, starts_on, document_id, currency),
+    FOREIGN KEY (org_id, starts_on) REFERENCES daybook.closed_sum_spans ON DELETE CASCADE
+);
+COMMENT ON TABLE daybook.closed_tax_differences IS 'Documents of closed days that stated another tax than was posted, in minor units; positive: owed';
 
 -- The days from one to another whose sums are not kept, as spans without a gap between kept ones.
 CREATE FUNCTION daybook.unkept_spans(org_id text, from_day date, to_day date)
@@ -272,6 +319,298 @@ $$;
 COMMENT ON FUNCTION daybook.cash_statement IS
     'What the accounts with the role cash had before a day, what came in and went out until another, and what they had then';
 
+-- The codes of the accounts with the role tax.
+CREATE FUNCTION daybook.tax_accounts(org_id text) RETURNS text[]
+    LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT coalesce(array_agg(a.code ORDER BY a.code), '{}') FROM daybook.accounts a WHERE a.org_id = tax_accounts.org_id AND a.role = 'tax'
+$$;
+
+-- What the documents state of taxes that are posted on days from one to another, as they are now. A
+-- credit note or refund takes back, whose amounts are positive. direction says whose tax it is: out,
+-- that of sales, or in, that of purchases; for a payment it is that of the money, so the other one.
+CREATE FUNCTION daybook.live_taxes(org_id text, from_day date, to_day date)
+    RETURNS TABLE (document_id text, impact_id bigint, currency text, direction text, country text, category text, code text, rate numeric, base numeric, tax numeric)
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan SET jit = off
+AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY
+    SELECT i.document_id, i.id, d.currency,
+           CASE WHEN d.type <> 'payment' THEN d.direction WHEN d.direction = 'in' THEN 'out' ELSE 'in' END,
+           coalesce(d.content ->> 'country', ''), coalesce(t.value ->> 'category', ''), coalesce(t.value ->> 'code', ''),
+           trim_scale(coalesce((t.value ->> 'rate')::numeric, (t.value ->> 'rate_bp')::numeric / 100, 0)),
+           sum(CASE WHEN d.type IN ('credit_note', 'refund') THEN -1 ELSE 1 END * coalesce((t.value ->> 'base')::numeric, 0)),
+           sum(CASE WHEN d.type IN ('credit_note', 'refund') THEN -1 ELSE 1 END * coalesce((t.value ->> 'amount')::numeric, 0))
+      FROM daybook.impacts i
+      JOIN daybook.documents d ON d.org_id = i.org_id AND d.id = i.document_id
+     CROSS JOIN LATERAL jsonb_array_elements(CASE jsonb_typeof(d.content -> 'taxes') WHEN 'array' THEN d.content -> 'taxes' END) t
+     WHERE i.org_id = live_taxes.org_id AND i.posting_date BETWEEN from_day AND to_day AND i.kind = 'post' AND i.entry_count > 0
+       AND NOT EXISTS (SELECT FROM daybook.impacts x WHERE x.org_id = i.org_id AND x.document_id = i.document_id AND x.seq = i.seq + 1)
+     GROUP BY 1, 2, 3, 4, 5, 6, 7, 8;
+END
+$$;
+
+-- What was stated of taxes on days from one to another, by impact: by documents as they are now, or,
+-- of closed days, as they were at the closing, less what reversals took back of that.
+CREATE FUNCTION daybook.stated_taxes(org_id text, from_day date, to_day date)
+    RETURNS TABLE (document_id text, currency text, direction text, country text, category text, code text, rate numeric, documents integer, base numeric, tax numeric)
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan SET jit = off
+AS $$
+#variable_conflict use_column
+DECLARE
+    _org CONSTANT text := stated_taxes.org_id;
+    -- The days are of one kept span, or of none.
+    _kept CONSTANT boolean := EXISTS (SELECT FROM daybook.closed_sum_spans k WHERE k.org_id = _org AND from_day BETWEEN k.starts_on AND k.ends_on);
+BEGIN
+    RETURN QUERY
+    SELECT l.document_id, l.currency, l.direction, l.country, l.category, l.code, l.rate, 1, l.base, l.tax
+      FROM daybook.live_taxes(_org, from_day, to_day) l WHERE NOT _kept
+     UNION ALL
+    SELECT i.document_id, k.currency, k.direction, k.country, k.category, k.code, k.rate, 1, k.base, k.tax
+      FROM daybook.impacts i JOIN daybook.closed_taxes k ON k.impact_id = i.id
+     WHERE i.org_id = _org AND i.posting_date BETWEEN from_day AND to_day
+       AND (_kept OR EXISTS (SELECT FROM daybook.impacts x WHERE x.org_id = _org AND x.document_id = i.document_id AND x.seq = i.seq + 1))
+     UNION ALL
+    SELECT r.document_id, k.currency, k.direction, k.country, k.category, k.code, k.rate, -1, -k.base, -k.tax
+      FROM daybook.impacts r
+      JOIN daybook.impacts p ON p.org_id = _org AND p.document_id = r.document_id AND p.seq = r.previous_seq
+      JOIN daybook.closed_taxes k ON k.impact_id = p.id
+     WHERE r.org_id = _org AND r.posting_date BETWEEN from_day AND to_day AND r.kind = 'reverse';
+END
+$$;
+
+-- The days from one to another as spans that are kept or not, each of one kept span at most. These
+-- are days whose taxes are not read from sums.
+CREATE FUNCTION daybook.unkept_parts(org_id text, from_day date, to_day date)
+    RETURNS TABLE (first_day date, last_day date)
+    LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+    WITH spans AS (
+        SELECT u.first_day, u.last_day FROM daybook.unkept_spans(unkept_parts.org_id, from_day, to_day) u
+    ), cuts AS (
+        SELECT s.first_day AS day, s.last_day FROM spans s
+         UNION
+        SELECT c.day, s.last_day FROM spans s JOIN daybook.closed_sum_spans k ON k.org_id = unkept_parts.org_id
+         CROSS JOIN LATERAL (VALUES (k.starts_on), (k.ends_on + 1)) AS c (day)
+         WHERE c.day > s.first_day AND c.day <= s.last_day
+    )
+    SELECT c.day, coalesce(lead(c.day) OVER (PARTITION BY c.last_day ORDER BY c.day) - 1, c.last_day) FROM cuts c
+$$;
+
+-- Documents whose taxes, as they state them, are not what is posted to accounts with the role tax on
+-- the same days, from the documents and entries themselves. Positive amounts are owed.
+CREATE FUNCTION daybook.plain_tax_differences(org_id text, from_day date, to_day date)
+    RETURNS TABLE (document_id text, currency text, stated numeric, posted numeric)
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan SET jit = off
+AS $$
+#variable_conflict use_column
+DECLARE
+    _org   CONSTANT text := plain_tax_differences.org_id;
+    _codes CONSTANT text[] := daybook.tax_accounts(_org);
+BEGIN
+    RETURN QUERY
+    SELECT x.document_id, x.currency, sum(x.stated), sum(x.posted)
+      FROM (SELECT s.document_id, s.currency, CASE s.direction WHEN 'out' THEN s.tax ELSE -s.tax END AS stated, 0 AS posted
+              FROM daybook.stated_taxes(_org, from_day, to_day) s
+             UNION ALL
+            SELECT i.document_id, e.currency, 0, CASE e.side WHEN 'credit' THEN e.amount_minor ELSE -e.amount_minor END
+              FROM daybook.impacts i JOIN daybook.entries e ON e.impact_id = i.id
+             WHERE i.org_id = _org AND i.posting_date BETWEEN from_day AND to_day AND e.account_code = ANY (_codes)) x
+     GROUP BY 1, 2
+    HAVING sum(x.stated) <> sum(x.posted);
+END
+$$;
+
+-- Documents whose taxes from one day to another, as they state them, are not what is posted to
+-- accounts with the role tax: the greatest differences first. Positive amounts are owed.
+CREATE FUNCTION daybook.vat_differences(org_id text, from_day date DEFAULT NULL, to_day date DEFAULT NULL)
+    RETURNS TABLE (document_id text, currency text, stated numeric, posted numeric)
+    LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+    WITH span AS (
+        SELECT coalesce(from_day, '-infinity') AS first_day, coalesce(to_day, 'infinity') AS last_day
+    ), kept AS (
+        SELECT k.starts_on, k.ends_on, k.tax_accounts = daybook.tax_accounts(vat_differences.org_id) AS same_accounts
+          FROM span JOIN daybook.closed_sum_spans k ON k.starts_on >= span.first_day AND k.ends_on <= span.last_day
+         WHERE k.org_id = vat_differences.org_id
+    ), parts AS (
+        SELECT u.first_day, u.last_day FROM span CROSS JOIN LATERAL daybook.unkept_parts(vat_differences.org_id, span.first_day, span.last_day) u
+         UNION ALL
+        SELECT kept.starts_on, kept.ends_on FROM kept WHERE NOT kept.same_accounts
+    ), differences AS (
+        SELECT k.document_id, k.currency, k.stated, k.posted
+          FROM kept JOIN daybook.closed_tax_differences k ON k.org_id = vat_differences.org_id AND k.starts_on = kept.starts_on
+         WHERE kept.same_accounts
+         UNION ALL
+        SELECT p.document_id, p.currency, p.stated, p.posted
+          FROM parts CROSS JOIN LATERAL daybook.plain_tax_differences(vat_differences.org_id, parts.first_day, parts.last_day) p
+    )
+    SELECT d.document_id, d.currency, sum(d.stated), sum(d.posted)
+      FROM differences d
+     GROUP BY 1, 2
+    HAVING sum(d.stated) <> sum(d.posted)
+     ORDER BY abs(sum(d.stated) - sum(d.posted)) DESC, 1, 2
+$$;
+COMMENT ON FUNCTION daybook.vat_differences IS
+    'Documents whose taxes, as they state them, are not what is posted to accounts with the role tax, in minor units; positive: owed';
+
+-- Taxes from one day to another, in minor units. kind says what a row is:
+--
+--   stated        what documents state, by whose tax it is (direction out: of sales, in: of purchases),
+--                 country, category, code and rate; the tax of either direction is positive
+--   stated_total  what is owed by that: that of sales less that of purchases
+--   posted        what is posted to an account with the role tax: credits less debits
+--   posted_total  the sum of these
+--   difference    stated_total less posted_total; daybook.vat_differences says which documents cause it
+CREATE FUNCTION daybook.vat_summary(org_id text, from_day date DEFAULT NULL, to_day date DEFAULT NULL)
+    RETURNS TABLE (kind text, currency text, direction text, country text, category text, code text, rate numeric,
+                   account_code text, name text, documents bigint, base numeric, tax numeric)
+    LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+    WITH span AS (
+        SELECT coalesce(from_day, '-infinity') AS first_day, coalesce(to_day, 'infinity') AS last_day
+    ), taxes AS (
+        SELECT k.currency, k.direction, k.country, k.category, k.code, k.rate, k.documents, k.base, k.tax
+          FROM span JOIN daybook.closed_sum_spans c ON c.starts_on >= span.first_day AND c.ends_on <= span.last_day
+          JOIN daybook.closed_tax_sums k ON k.org_id = c.org_id AND k.starts_on = c.starts_on
+         WHERE c.org_id = vat_summary.org_id
+         UNION ALL
+        SELECT s.currency, s.direction, s.country, s.category, s.code, s.rate, s.documents, s.base, s.tax
+          FROM span CROSS JOIN LATERAL daybook.unkept_parts(vat_summary.org_id, span.first_day, span.last_day) u
+         CROSS JOIN LATERAL daybook.stated_taxes(vat_summary.org_id, u.first_day, u.last_day) s
+    ), stated AS (
+        SELECT t.currency, t.direction, t.country, t.category, t.code, t.rate, sum(t.documents)::bigint AS documents, sum(t.base) AS base, sum(t.tax) AS tax
+          FROM taxes t GROUP BY 1, 2, 3, 4, 5, 6
+        HAVING sum(t.base) <> 0 OR sum(t.tax) <> 0 OR sum(t.documents) <> 0
+    ), posted AS (
+        SELECT s.currency, a.code, a.name, sum(s.credit - s.debit) AS tax
+          FROM daybook.account_sums(vat_summary.org_id, from_day, to_day) s
+          JOIN daybook.accounts a ON a.org_id = vat_summary.org_id AND a.code = s.account_code AND a.role = 'tax'
+         GROUP BY 1, 2, 3
+    ), totals AS (
+        SELECT x.currency, sum(x.stated) AS stated, sum(x.posted) AS posted
+          FROM (SELECT s.currency, CASE s.direction WHEN 'out' THEN s.tax ELSE -s.tax END AS stated, 0 AS posted FROM stated s
+                 UNION ALL
+                SELECT p.currency, 0, p.tax FROM posted p) x
+         GROUP BY 1
+    )
+    SELECT r.kind, r.currency, r.direction, r.country, r.category, r.code, r.rate, r.account_code, r.name, r.documents, r.base, r.tax
+      FROM (SELECT 1 AS part, 'stated' AS kind, s.currency, s.direction, s.country, s.category, s.code, s.rate, '' AS account_code, '' AS name, s.documents, s.base, s.tax FROM stated s
+             UNION ALL
+            SELECT 2, 'stated_total', t.currency, '', '', '', '', NULL, '', 'Tax that documents state', NULL, NULL, t.stated FROM totals t
+             UNION ALL
+            SELECT 3, 'posted', p.currency, '', '', '', '', NULL, p.code, p.name, NULL, NULL, p.tax FROM posted p
+             UNION ALL
+            SELECT 4, 'posted_total', t.currency, '', '', '', '', NULL, '', 'Tax that is posted', NULL, NULL, t.posted FROM totals t
+             UNION ALL
+            SELECT 5, 'difference', t.currency, '', '', '', '', NULL, '', 'Difference', NULL, NULL, t.stated - t.posted FROM totals t) r
+     ORDER BY r.currency, r.part, r.direction DESC, r.country, r.category, r.rate DESC NULLS LAST, r.code, r.account_code
+$$;
+COMMENT ON FUNCTION daybook.vat_summary IS
+    'Taxes from one day to another: as documents state them by direction, country, category, code and rate, as they are posted to accounts with the role tax, and the difference';
+
+-- Writes the journal that moves what an organization earned and spent in a calendar year to an
+-- account of equity, on the year's last day, and marks it ready: a worker posts it. It is the document
+-- year-end:YEAR. Called again it writes what has changed since. undo deletes the document, and a worker
+-- reverses what is posted of it. result: written, unchanged, deleted, or nothing (there is nothing to
+-- move, or to undo); moved: the result of the year that is moved, by currency, in minor units.
+--
+-- Locks: the document's row, the configuration (shared), the document's job.
+CREATE FUNCTION daybook.close_year(
+    org_id       text,
+    year         integer,
+    to_account   text,
+    actor        text DEFAULT session_user,
+    undo         boolean DEFAULT false,
+    OUT document_id text,
+    OUT version  bigint,
+    OUT result   text,
+    OUT moved    jsonb
+)
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+    _org     CONSTANT text := close_year.org_id;
+    _id      CONSTANT text := 'year-end:' || close_year.year;
+    _first   date;
+    _last    date;
+    _entries jsonb;
+    _content jsonb;
+    d        daybook.documents;
+BEGIN
+    document_id := _id;
+    moved := '[]';
+    IF year IS NULL OR year NOT BETWEEN 1900 AND 2999 OR coalesce(actor, '') = '' THEN
+        RAISE EXCEPTION 'the year must be between 1900 and 2999, and the actor not empty' USING ERRCODE = 'DB010';
+    END IF;
+    _first := make_date(year, 1, 1);
+    _last := make_date(year, 12, 31);
+    SELECT * INTO d FROM daybook.documents x WHERE x.org_id = _org AND x.id = _id FOR UPDATE;
+    version := d.accounting_ready_version;
+    PERFORM daybook.use_configuration(_org);
+    IF undo AND (d.id IS NULL OR d.deleted_at IS NOT NULL) THEN
+        result := 'nothing';
+        RETURN;
+    END IF;
+    IF EXISTS (SELECT FROM daybook.closed_spans(_org) s WHERE _last BETWEEN s.starts_on AND s.ends_on) THEN
+        RAISE EXCEPTION 'the %, on which the year-end close of % stands, is closed', _last, year
+            USING ERRCODE = 'DB010', HINT = 'open its period, close the year or undo that, have it posted, and close the period again';
+    END IF;
+    IF undo THEN
+        version := (SELECT x.version FROM daybook.mark_document_deleted(_org, _id) x);
+        result := 'deleted';
+        RETURN;
+    END IF;
+    IF NOT EXISTS (SELECT FROM daybook.accounts a WHERE a.org_id = _org AND a.code = to_account AND a.type = 'equity') THEN
+        RAISE EXCEPTION 'organization % has no account % of the type equity', _org, coalesce(to_account, '')
+            USING ERRCODE = 'DB010', HINT = 'name one of the chart: `daybook accounts list`';
+    END IF;
+
+    WITH sums AS (
+        SELECT s.account_code, s.currency, sum(s.credit - s.debit) AS amount
+          FROM daybook.account_sums(_org, _first, _last) s
+          JOIN daybook.accounts a ON a.org_id = _org AND a.code = s.account_code AND a.type IN ('income', 'expense')
+         WHERE NOT s.year_end
+         GROUP BY 1, 2
+        HAVING sum(s.credit - s.debit) <> 0
+    ), results AS (
+        SELECT s.currency, sum(s.amount) AS amount FROM sums s GROUP BY 1
+    ), entries AS (
+        SELECT 1 AS part, s.account_code, s.currency, s.amount FROM sums s
+         UNION ALL
+        SELECT 2, to_account, r.currency, -r.amount FROM results r WHERE r.amount <> 0
+    )
+    SELECT (SELECT jsonb_agg(jsonb_build_object('account', e.account_code, 'amount', e.amount, 'currency', e.currency) ORDER BY e.currency, e.part, e.account_code) FROM entries e),
+           (SELECT coalesce(jsonb_agg(jsonb_build_object('currency', r.currency, 'amount', r.amount::text) ORDER BY r.currency), '[]') FROM results r)
+      INTO _entries, moved;
+    IF _entries IS NULL THEN
+        result := 'nothing';
+        IF d.id IS NOT NULL AND d.deleted_at IS NULL THEN
+            version := (SELECT x.version FROM daybook.mark_document_deleted(_org, _id) x);
+            result := 'deleted';
+        END IF;
+        RETURN;
+    END IF;
+    _content := jsonb_build_object('number', _id, 'source', 'year-end', 'journal', jsonb_build_object(
+        'reason', format('Year-end close of %s to account %s', year, to_account), 'by', actor, 'year_end', true, 'entries', _entries));
+    IF d.deleted_at IS NULL AND d.accounting_ready_at IS NOT NULL
+       AND d.content -> 'journal' -> 'entries' = _entries AND d.content -> 'journal' ->> 'reason' = _content -> 'journal' ->> 'reason' THEN
+        result := 'unchanged';
+        RETURN;
+    END IF;
+    INSERT INTO daybook.documents AS x (org_id, id, type, direction, currency, issue_date, content)
+    VALUES (_org, _id, 'journal', 'out', _entries -> 0 ->> 'currency', _last, _content)
+    ON CONFLICT (org_id, id) DO UPDATE
+       SET content = excluded.content, currency = excluded.currency, issue_date = excluded.issue_date, deleted_at = NULL, updated_at = clock_timestamp();
+    version := (SELECT x.version FROM daybook.mark_document_ready(_org, _id) x);
+    result := 'written';
+END
+$$;
+COMMENT ON FUNCTION daybook.close_year IS
+    'Writes the journal that moves a year''s income and expense to an account of equity, or deletes it (undo); a worker posts or reverses it';
+
 -- Removes the sums of days that are not closed any more, or closed as parts of other spans.
 CREATE FUNCTION daybook.forget_closed_sums(org_id text) RETURNS void
     LANGUAGE sql SET search_path = pg_catalog, pg_temp
@@ -309,17 +648,25 @@ BEGIN
         INSERT INTO daybook.closed_sums (org_id, starts_on, account_code, currency, year_end, debit, credit)
         SELECT _org, span.starts_on, s.account_code, s.currency, s.year_end, sum(s.debit), sum(s.credit)
           FROM sums s GROUP BY s.account_code, s.currency, s.year_end;
+
+        -- What an impact stated that is live is kept anew, and what one stated that is not stays.
+        DELETE FROM daybook.closed_taxes t USING daybook.impacts i
+         WHERE t.impact_id = i.id AND i.org_id = _org AND i.posting_date BETWEEN span.starts_on AND span.ends_on
+           AND NOT EXISTS (SELECT FROM daybook.impacts x WHERE x.org_id = _org AND x.document_id = i.document_id AND x.seq = i.seq + 1);
+        INSERT INTO daybook.closed_taxes (impact_id, currency, direction, country, category, code, rate, base, tax)
+        SELECT l.impact_id, l.currency, l.direction, l.country, l.category, l.code, l.rate, l.base, l.tax
+          FROM daybook.live_taxes(_org, span.starts_on, span.ends_on) l;
+        INSERT INTO daybook.closed_tax_sums (org_id, starts_on, currency, direction, country, category, code, rate, documents, base, tax)
+        SELECT _org, span.starts_on, s.currency, s.direction, s.country, s.category, s.code, s.rate, sum(s.documents), sum(s.base), sum(s.tax)
+          FROM daybook.stated_taxes(_org, span.starts_on, span.ends_on) s
+         GROUP BY s.currency, s.direction, s.country, s.category, s.code, s.rate;
+        INSERT INTO daybook.closed_tax_differences (org_id, starts_on, document_id, currency, stated, posted)
+        SELECT _org, span.starts_on, d.document_id, d.currency, d.stated, d.posted
+          FROM daybook.plain_tax_differences(_org, span.starts_on, span.ends_on) d;
     END LOOP;
 END
 $$;
 REVOKE ALL ON FUNCTION daybook.keep_closed_sums FROM PUBLIC;
-
--- The codes of the accounts with the role tax.
-CREATE FUNCTION daybook.tax_accounts(org_id text) RETURNS text[]
-    LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
-AS $$
-    SELECT coalesce(array_agg(a.code ORDER BY a.code), '{}') FROM daybook.accounts a WHERE a.org_id = tax_accounts.org_id AND a.role = 'tax'
-$$;
 
 -- A change of periods forgets at once what is not closed any more, and keeps what is closed when its
 -- transaction commits. The chain of closings refuses one with a stricter isolation level, which may
@@ -350,8 +697,9 @@ CREATE CONSTRAINT TRIGGER periods_keep_sums AFTER INSERT OR UPDATE OR DELETE ON 
 -- +goose Down
 DROP TRIGGER periods_forget_sums ON daybook.periods;
 DROP TRIGGER periods_keep_sums ON daybook.periods;
-DROP FUNCTION daybook.forget_sums_of_periods, daybook.keep_sums_of_periods, daybook.keep_closed_sums, daybook.forget_closed_sums, daybook.tax_accounts;
+DROP FUNCTION daybook.forget_sums_of_periods, daybook.keep_sums_of_periods, daybook.keep_closed_sums, daybook.forget_closed_sums;
+DROP FUNCTION daybook.close_year, daybook.vat_summary, daybook.vat_differences, daybook.plain_tax_differences, daybook.unkept_parts, daybook.stated_taxes, daybook.live_taxes, daybook.tax_accounts;
 DROP FUNCTION daybook.cash_statement, daybook.income_statement, daybook.balance_sheet, daybook.add_statement_totals;
 DROP TYPE daybook.statement_line;
 DROP FUNCTION daybook.account_sums, daybook.entry_sums, daybook.unkept_spans;
-DROP TABLE daybook.closed_dimension_sums, daybook.closed_sums, daybook.closed_sum_spans;
+DROP TABLE daybook.closed_tax_differences, daybook.closed_tax_sums, daybook.closed_taxes, daybook.closed_dimension_sums, daybook.closed_sums, daybook.closed_sum_spans;

@@ -102,3 +102,90 @@ type CashStatement struct {
 	From, To Date
 	Lines    []CashLine
 }
+
+// VATLineKind says what a line of a VAT summary is.
+type VATLineKind string
+
+// The lines.
+const (
+	// VATStated is what documents state, by direction, country, category, code and rate.
+	VATStated VATLineKind = "stated"
+	// VATStatedTotal is what is owed by that: the tax of sales less that of purchases.
+	VATStatedTotal VATLineKind = "stated_total"
+	// VATPosted is what is posted to an account with the role tax: credits less debits.
+	VATPosted VATLineKind = "posted"
+	// VATPostedTotal is the sum of what is posted.
+	VATPostedTotal VATLineKind = "posted_total"
+	// VATDifference is what is stated less what is posted.
+	VATDifference VATLineKind = "difference"
+)
+
+// VATLine is a line of a VAT summary in one currency. Amounts are in minor units.
+type VATLine struct {
+	Kind     VATLineKind
+	Currency string
+	// Direction is whose tax it is: of sales (out) or of purchases (in). It and the fields to Base
+	// are those of VATStated alone.
+	Direction Direction
+	Country   string
+	Category  string
+	Code      string
+	Rate      string
+	Documents int64
+	Base      *big.Int
+	// Account is the account's code, of VATPosted alone.
+	Account string
+	Name    string
+	// Tax is positive in either direction of VATStated; of the other lines, where it is owed.
+	Tax *big.Int
+}
+
+// VATDifferentDocument is a document whose taxes, as it states them, are not what is posted. Amounts
+// are in minor units, and positive where they are owed.
+type VATDifferentDocument struct {
+	DocumentID string
+	Currency   string
+	Stated     *big.Int
+	Posted     *big.Int
+}
+
+// VATSummary is the taxes of a span of posting dates.
+type VATSummary struct {
+	OrgID    string
+	From, To Date
+	Lines    []VATLine
+	// Documents cause the differences, the greatest first. More says that there are others.
+	Documents []VATDifferentDocument
+	More      bool
+}
+
+// YearEndResult is what a year-end close, or its undo, came to.
+type YearEndResult string
+
+// The results.
+const (
+	// YearEndWritten: its document is written, and a worker posts it.
+	YearEndWritten YearEndResult = "written"
+	// YearEndUnchanged: its document is as it should be.
+	YearEndUnchanged YearEndResult = "unchanged"
+	// YearEndDeleted: its document is deleted, and a worker reverses what is posted of it.
+	YearEndDeleted YearEndResult = "deleted"
+	// YearEndNothing: there is nothing to move, or to undo.
+	YearEndNothing YearEndResult = "nothing"
+)
+
+// YearEnd is a year-end close.
+type YearEnd struct {
+	DocumentID string
+	// Version is the document's; 0: there is none.
+	Version int64
+	Result  YearEndResult
+	// Moved is the result of the year that is moved, one a currency.
+	Moved []YearResult
+}
+
+// YearResult is income less expense of a year in a currency, in minor units.
+type YearResult struct {
+	Currency string
+	Amount   *big.Int
+}

@@ -149,3 +149,21 @@ func monthsBefore(d models.Date, months int, last bool) models.Date {
 	}
 	return models.NewDate(first.Year(), first.Month(), t.Day())
 }
+
+// vatDocuments is how many of the documents that cause a difference a VAT summary names.
+const vatDocuments = 100
+
+// VATSummary is the taxes of a span of posting dates: as documents state them by direction, country,
+// category, code and rate, as they are posted to accounts with the role tax, and the difference, with
+// at most 100 of the documents that cause it. No date: no limit. Only documents of the table
+// daybook.documents state taxes here; what those of other sources post is a difference. Errors:
+// ErrInvalid, ErrOrganizationNotFound.
+func VATSummary(ctx context.Context, db DB, org string, from, to models.Date) (models.VATSummary, error) {
+	if err := checkSpan(from, to); err != nil {
+		return models.VATSummary{}, err
+	}
+	if err := readable(ctx, db, org); err != nil {
+		return models.VATSummary{}, err
+	}
+	return ledgerdb.ReadVATSummary(ctx, db, org, from, to, vatDocuments)
+}

@@ -89,6 +89,7 @@ var commandRoles = map[string]role{
 	"schedules":              operator,
 	"schedules list":         noRole,
 	"serve":                  serving,
+	"statement":              reader,
 	"status":                 reader,
 	"tasks":                  reader,
 	"tasks archive":          operator,
@@ -106,6 +107,7 @@ var commandRoles = map[string]role{
 	"worker":                 worker,
 	"workflow":               operator,
 	"workflow show":          noRole,
+	"year-end":               operator,
 }
 
 // roleOf is the role that a command needs, by its path without the program's name. found is false

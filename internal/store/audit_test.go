@@ -248,6 +248,14 @@ func TestAuditFindsDamage(t *testing.T) {
 UPDATE daybook.impacts SET posting_date = CASE WHEN id = ` + posted + ` THEN date '2025-12-31' ELSE '2026-04-01' END`,
 			map[string]int64{"posted_after_closing": 1},
 		},
+		"a kept sum that was changed": {
+			`UPDATE daybook.closed_sums SET debit = debit + 1 WHERE debit > 0`,
+			map[string]int64{"closed_sums_differ": 1},
+		},
+		"kept sums of days that are open": {
+			`ALTER TABLE daybook.periods DISABLE TRIGGER USER; UPDATE daybook.periods SET state = 'open', closed_at = NULL`,
+			map[string]int64{"closed_sums_differ": 2},
+		},
 		"a confirmation of a reversal": {
 			`INSERT INTO daybook.confirmations (impact_id, document_version, rule_set_version, job_id, attempt) VALUES (` +
 				reverse + `, 9, 1, 'j', 1)`,

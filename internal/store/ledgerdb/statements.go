@@ -165,3 +165,22 @@ SELECT currency, account_code, name, opening::text, paid_in::text, paid_out::tex
 	}, stmt, org, timeOf(from), timeOf(to))
 	return s, store.Wrap("read the statement of cash", err)
 }
+
+// CloseYear writes the journal of a year-end close, or deletes it.
+func CloseYear(ctx context.Context, tx pgx.Tx, org string, year int, to, actor string, undo bool,
+) (models.YearEnd, error) {
+	const stmt = `
+SELECT y.document_id, coalesce(y.version, 0), y.result, m.currency, m.amount
+  FROM daybook.close_year($1, $2, $3, $4, $5) y LEFT JOIN LATERAL jsonb_to_recordset(y.moved) AS m (currency text, amount text) ON true`
+	var done models.YearEnd
+	var currency, amount *string
+	err := store.Each(ctx, tx, []any{&done.DocumentID, &done.Version, &done.Result, &currency, &amount}, func() error {
+		if currency == nil {
+			return nil
+		}
+		n, err := WholeNumber(store.Value(amount))
+		done.Moved = append(done.Moved, models.YearResult{Currency: *currency, Amount: n})
+		return err
+	}, stmt, org, year, to, actor, undo)
+	return done, store.Wrap("close the year", err)
+}

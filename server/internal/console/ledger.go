@@ -29,6 +29,7 @@ func (c *console) ledger() {
 	c.entries()
 	c.journal()
 	c.trialBalance()
+	c.statements()
 	c.accounts()
 	c.rules()
 	c.periods()
