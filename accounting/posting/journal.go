@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/daybook-dev/daybook/models"
 )
@@ -35,7 +36,7 @@ func Journal(doc *models.Document, chart Chart) (*Impact, error) {
 			doc.Content.Amounts()[0].Field)
 	case len(j.Entries) == 0:
 		return nil, fail(models.CodeDocumentInvalid, "the journal has no entries")
-	case j.Reason == "" || j.By == "":
+	case strings.TrimSpace(j.Reason) == "" || strings.TrimSpace(j.By) == "":
 		return nil, fail(models.CodeDocumentInvalid, "the journal does not say why (reason) or who wrote it (by)")
 	}
 	m := &Impact{

@@ -77,8 +77,8 @@ func TestJournalPostsWhatItSays(t *testing.T) {
 		},
 		"no currency": {func(d *models.Document) { d.Content.Journal.Entries[0].Currency = "eur" }, models.CodeDocumentInvalid, "ISO 4217"},
 		"no entries":  {func(d *models.Document) { d.Content.Journal.Entries = nil }, models.CodeDocumentInvalid, "no entries"},
-		"no reason":   {func(d *models.Document) { d.Content.Journal.Reason = "" }, models.CodeDocumentInvalid, "why"},
-		"no writer":   {func(d *models.Document) { d.Content.Journal.By = "" }, models.CodeDocumentInvalid, "who"},
+		"no reason":   {func(d *models.Document) { d.Content.Journal.Reason = " \t" }, models.CodeDocumentInvalid, "why"},
+		"no writer":   {func(d *models.Document) { d.Content.Journal.By = "\u00a0" }, models.CodeDocumentInvalid, "who"},
 		"no date":     {func(d *models.Document) { d.IssueDate = models.Date{} }, models.CodeDocumentInvalid, "date"},
 		"two of it":   {func(d *models.Document) { d.Content.Total = 500 }, models.CodeDocumentInvalid, "states content.total as well"},
 	} {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"math"
 	"slices"
 	"sync"
 	"testing"
@@ -379,6 +380,15 @@ func TestImportsOfAnOrganization(t *testing.T) {
 	}
 	_, err = books.UndoImport(t.Context(), b.Pool, first, books.UndoOptions{Limit: -1})
 	require.ErrorIs(t, err, books.ErrInvalid)
+	// Ids have 64 bits, in each statement that has one.
+	_, err = books.UndoImport(t.Context(), b.Pool, math.MaxInt64, books.UndoOptions{})
+	require.ErrorIs(t, err, books.ErrImportNotFound)
+	list, err = books.Imports(t.Context(), b.Pool, books.ImportsOptions{Before: math.MaxInt64})
+	require.NoError(t, err)
+	assert.Len(t, list, 2)
+	page, err := ledgerdb.FindDocuments(t.Context(), b.Pool, ledgerdb.DocumentQuery{OrgID: org, ImportID: math.MaxInt64})
+	require.NoError(t, err)
+	assert.Empty(t, page.Documents)
 	_, err = b.Pool.Exec(t.Context(), `SELECT * FROM daybook.undo_import(999)`)
 	require.Equal(t, "DB015", store.SQLState(err))
 }

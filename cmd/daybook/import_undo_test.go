@@ -56,6 +56,11 @@ func TestImportIsTakenBack(t *testing.T) {
 	var again books.ImportResult
 	b.json(&again, "import", "ndjson", file)
 	assert.Equal(t, 2, again.Inserted)
+	write(t, file, strings.ReplaceAll(read(t, file), `"out"`, `"in"`))
+	b.ok("import", "ndjson", file)
+	r = b.run("import", "undo", fmt.Sprint(again.Imports[0].ID))
+	assert.Contains(t, r.out, "CHANGED_SINCE")
+	assert.Contains(t, r.err, "Nothing was undone")
 	assert.Equal(t, failure.ExitNotFound, b.run("import", "undo", "999").exit)
 	assert.Equal(t, failure.ExitUsage, b.run("import", "undo", "x").exit)
 	var log answers.ActionList

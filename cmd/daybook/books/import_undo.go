@@ -138,6 +138,8 @@ func printUndone(a *cli.App, w io.Writer, u *books.Undone, dry, interrupted bool
 	case dry && undone > 0:
 		a.Say("Next: `daybook import undo %d` does it.", u.Import.ID)
 	case dry:
+	case undone == 0 && len(u.Kept) > 0:
+		a.Say("Nothing was undone: see above why the documents are kept.")
 	case undone == 0:
 		a.Say("Nothing was left to undo.")
 	case u.Reversed+u.Restored > 0:

@@ -8,6 +8,7 @@ import (
 	"io"
 	"iter"
 	"math/big"
+	"slices"
 	"strings"
 )
 
@@ -34,6 +35,8 @@ type camtReader struct {
 	budget  *budgetReader
 	decoder *xml.Decoder
 	yield   func(Movement, error) bool
+	// former is the statement before, of which the next one may be a further page.
+	former  *bankStatement
 	root    bool // an element was read
 	found   bool // a message of this kind was
 	stopped bool
@@ -73,8 +76,9 @@ func (c *camtReader) read() error {
 // statement reads one statement. The error makes the rest of the file unreadable.
 func (c *camtReader) statement() error {
 	c.budget.left = maxStatementBytes
-	s := &camtStatement{bankStatement: newBankStatement("camt")}
+	s := &camtStatement{bankStatement: newBankStatement("camt"), former: c.former}
 	s.name = "a statement"
+	c.former = s.bankStatement
 	for {
 		token, err := c.decoder.Token()
 		if err != nil {
@@ -101,6 +105,7 @@ func (c *camtReader) statement() error {
 
 type camtStatement struct {
 	*bankStatement
+	former  *bankStatement
 	stated  []camtBalance
 	entries int
 	// pending are the entries that are not booked.
@@ -136,9 +141,13 @@ func (s *camtStatement) element(decoder *xml.Decoder, start *xml.StartElement) e
 		if err := decoder.DecodeElement(&entry, start); err != nil {
 			return err
 		}
+		if s.entries == 0 { // what it begins with stands above its entries
+			s.beginsAt = s.interim("OPBD", "PRCD")
+			s.follow(s.former)
+		}
 		s.entries++
 		place := fmt.Sprintf("entry %d", s.entries)
-		if status := cmp.Or(trimmed(entry.Status.Code), trimmed(entry.Status.Text)); status != "" && status != "BOOK" {
+		if status := entry.Status.text(); status != "" && status != "BOOK" {
 			s.pending = append(s.pending, camtPending{place, &NotBookableError{Schema: "an entry", Type: status}})
 			return nil
 		}
@@ -150,9 +159,27 @@ func (s *camtStatement) element(decoder *xml.Decoder, start *xml.StartElement) e
 	return decoder.Skip()
 }
 
+// interim is the interim balance at which the statement begins or ends; empty: it has one of those
+// that are final, or none.
+func (s *camtStatement) interim(final ...string) string {
+	at := ""
+	for _, b := range s.stated {
+		switch code := trimmed(b.Code); {
+		case slices.Contains(final, code):
+			return ""
+		case code == "ITBD" && (at == "" || slices.Contains(final, "CLBD")): // the first, or the last
+			if amount, in, err := camtSigned(b.Amount, b.Side); err == nil {
+				at = balanceText(trimmed(b.Amount.Currency), signedRat(amount, in))
+			}
+		}
+	}
+	return at
+}
+
 // balances finds the opening and the closing balance of each currency. The pages of a statement may
 // have interim ones in their place.
 func (s *camtStatement) balances() {
+	s.endsAt = s.interim("CLBD")
 	for _, from := range []struct {
 		to    map[string]*big.Rat
 		codes []string
@@ -358,14 +385,6 @@ func (s *camtStatement) movement(e *camtEntry, t *camtTransaction, m bankMovemen
 	return m
 }
 
-// camtInstructed is what was ordered in another currency.
-func camtInstructed(a camtAmount, currency string) string {
-	if trimmed(a.Currency) == currency || trimmed(a.Text) == "" {
-		return ""
-	}
-	return trimmed(a.Text) + " " + trimmed(a.Currency)
-}
-
 // joined joins what is stated, each text once.
 func joined(texts []string) string {
 	var parts []string
@@ -378,10 +397,3 @@ func joined(texts []string) string {
 	}
 	return strings.Join(parts, " ")
 }
-
-func camtTrue(indicator string) bool {
-	indicator = trimmed(indicator)
-	return indicator == "true" || indicator == "1"
-}
-
-func withoutSpaces(text string) string { return strings.Join(strings.Fields(text), "") }

@@ -1,6 +1,9 @@
 package importer
 
-import "cmp"
+import (
+	"cmp"
+	"strings"
+)
 
 // The parts of camt.053 (ISO 20022, Bank To Customer Statement) that a booking needs. Versions 2 to 7
 // and from 8 on differ in a few places, such as the party's name, which are read in both forms.
@@ -93,7 +96,14 @@ type camtEntry struct {
 
 type camtStatus struct {
 	Text string `xml:",chardata"`
-	Code string `xml:"camt Cd"` // from version 8 on
+	// From version 8 on.
+	Code        string `xml:"camt Cd"`
+	Proprietary string `xml:"camt Prtry"`
+}
+
+// text is the status; empty: none is stated.
+func (s camtStatus) text() string {
+	return cmp.Or(trimmed(s.Code), trimmed(s.Proprietary), trimmed(s.Text))
 }
 
 // camtMoney is what an entry and its transactions may state beside their amounts.
@@ -132,4 +142,19 @@ type camtTransaction struct {
 	} `xml:"camt RmtInf"`
 	Return *struct{} `xml:"camt RtrInf"`
 	Text   string    `xml:"camt AddtlTxInf"`
+}
+
+func camtTrue(indicator string) bool {
+	indicator = trimmed(indicator)
+	return indicator == "true" || indicator == "1"
+}
+
+func withoutSpaces(text string) string { return strings.Join(strings.Fields(text), "") }
+
+// camtInstructed is what was ordered in another currency.
+func camtInstructed(a camtAmount, currency string) string {
+	if trimmed(a.Currency) == currency || trimmed(a.Text) == "" {
+		return ""
+	}
+	return trimmed(a.Text) + " " + trimmed(a.Currency)
 }

@@ -38,15 +38,6 @@ type CSV struct {
 	count     int
 }
 
-// csvFile is what the first pass found out about a file.
-type csvFile struct {
-	name string
-	err  error // why none of it is imported
-	// silent: the error of the archive reports it.
-	silent  bool
-	skipped SkippedRows
-}
-
 // csvGroup is a document: the rows that share a key.
 type csvGroup struct {
 	rows int
@@ -96,10 +87,13 @@ func OpenCSV(ctx context.Context, m *Mapping, org string,
 		if err != nil && !errors.Is(err, ErrInvalid) {
 			err = fmt.Errorf("%w: %w", ErrInvalid, err)
 		}
+		if err == nil {
+			err = c.sameFile(source)
+		}
 		if err != nil && m.files == filesJoined {
 			return nil, fmt.Errorf("%s: %w; nothing is imported, because any document may have rows there", source.Name, err)
 		}
-		c.files = append(c.files, csvFile{name: source.Name, err: err, skipped: skipped})
+		c.files = append(c.files, csvFile{name: source.Name, file: source.File, err: err, skipped: skipped})
 	}
 	for _, g := range c.groups {
 		if c.files[g.file].err == nil {
@@ -107,15 +101,6 @@ func OpenCSV(ctx context.Context, m *Mapping, org string,
 		}
 	}
 	return c, nil
-}
-
-// refuseArchive refuses all files of a damaged archive, because its checksum covers all of them.
-func (c *CSV) refuseArchive(name string, err error) {
-	for i := range c.files {
-		if f := &c.files[i]; f.err == nil && strings.HasPrefix(f.name, name+"!") {
-			f.err, f.silent = err, true
-		}
-	}
 }
 
 // Count returns the number of documents in the files that can be read, good or not.

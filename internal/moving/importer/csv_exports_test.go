@@ -41,6 +41,39 @@ func refused(t *testing.T, mapping, file string) string {
 
 // TestCSVOfExcel: the byte order mark is there before a quoted name, in a file alone and in each
 // file of an import.
+// TestShippedShopifyVoided: nothing is made of a voided order, whatever was refunded of it.
+func TestShippedShopifyVoided(t *testing.T) {
+	t.Parallel()
+	file := strings.NewReplacer("#1004,customer@example.com,voided,,", "#1004,customer@example.com,voided,2026-02-03 10:00:00 +0100,",
+		"c1004.1,0.00", "c1004.1,24.95").Replace(testFile(t, "shopify-orders.csv"))
+	left := 0
+	for _, text := range shipped(t, "shopify-orders", file) {
+		if strings.Contains(text, "#1004") {
+			left++
+			assert.Contains(t, text, "the mapping leaves out (skip)")
+		}
+	}
+	assert.Equal(t, 4, left)
+}
+
+// TestCSVThousandOrNot: 1.234 is no amount of euros unless the mapping says that the point is no thousands.
+func TestCSVThousandOrNot(t *testing.T) {
+	t.Parallel()
+	const payments = "group: {key: No}\ndocument:\n  date: Day\n  currency: Cur\n  amount: Amount\n  fee: Fee\n  types: [{type: payment}]\n"
+	const dutch = "numbers: {decimal: ',', thousands: '.'}\n"
+	file := func(row string) string { return "No,Day,Cur,Amount,Fee\n1,2026-01-31," + row + "\n" }
+	for _, row := range []string{"EUR,1.234,", "EUR,-12.500,", "JPY,1.000,", "EUR,5,1.000", "eur,€ 999.999,"} {
+		assert.Contains(t, refused(t, payments, file(row)), "separate thousands?", row)
+	}
+	for row, want := range map[string]int64{
+		"EUR,1.23,": 123, "EUR,0.125,": 12, "EUR,1.2345,": 123, "EUR,1234.000,": 123400, "KWD,1.234,": 1234,
+	} {
+		assert.Equal(t, want, imported(t, payments, file(row))[0].Content.Amount, row)
+	}
+	assert.Equal(t, int64(123), imported(t, "numbers: {thousands: ','}\n"+payments, file("EUR,1.234,"))[0].Content.Amount)
+	assert.Equal(t, int64(123400), imported(t, dutch+payments, file("EUR,1.234,"))[0].Content.Amount)
+}
+
 func TestCSVOfExcel(t *testing.T) {
 	t.Parallel()
 	const header = `"No";"Day";"Item";"Qty";"Price"` + "\r\n"

@@ -192,3 +192,33 @@ lines: {net: "Umsatz (ohne Soll/Haben-Kz)", description: Buchungstext}
 	assert.Equal(t, models.DocumentCreditNote, documents[1].Type)
 	assert.Equal(t, int64(1900), documents[1].Content.Payable)
 }
+
+// TestCSVApartByTheSameName: ids begin with a file's name, so two of one name are not taken for one.
+func TestCSVApartByTheSameName(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	const rows = "No,Day,Item,Qty,Price\n1,2026-01-31,a,1,1\n"
+	january, february := put(t, dir, "january/x.csv", []byte(rows)), put(t, dir, "february/x.csv", []byte(rows))
+	m := parseMapping(t, strings.Replace(smallMapping, "group: {key: No}", "group: {key: No, files: apart}", 1))
+	read := func(paths ...string) (got, failed []string) {
+		sources, err := importer.FindSources(paths, ".csv")
+		require.NoError(t, err)
+		c, err := importer.OpenCSV(t.Context(), m, "shop", sources.All)
+		require.NoError(t, err)
+		for d, err := range c.Documents(t.Context()) {
+			if err != nil {
+				failed = append(failed, err.Error())
+				continue
+			}
+			got = append(got, d.Document.ID)
+		}
+		return got, failed
+	}
+	got, failed := read(january, february)
+	assert.Equal(t, []string{"x.csv/1"}, got)
+	require.Len(t, failed, 1)
+	assert.Contains(t, failed[0], "import a folder that has both")
+	got, failed = read(dir)
+	assert.Equal(t, []string{"february/x.csv/1", "january/x.csv/1"}, got)
+	assert.Empty(t, failed)
+}

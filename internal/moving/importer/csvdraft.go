@@ -166,7 +166,7 @@ func (d *draft) head(cells []string) error {
 		return err
 	}
 	if m.total != noColumn {
-		total, err := d.amount(cells, m.total)
+		total, err := d.documentAmount(cells, signedColumn{column: m.total})
 		if err != nil {
 			return err
 		}

@@ -74,7 +74,9 @@ type journalReader struct {
 	// numbers says which mark is the decimal one; marked: by a directive.
 	numbers Mapping
 	marked  bool
-	line    int
+	// comma is an amount with a decimal comma, in a directive.
+	comma string
+	line  int
 	// comment is inside of a comment of several lines; ended: no more is wanted.
 	comment, ended bool
 	// same counts the transactions that say the same.
@@ -97,6 +99,10 @@ var (
 	journalHead = regexp.MustCompile(`^(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})(=\S+)?(?:\s+[*!])?(?:\s+\(([^)]*)\))?(?:\s+(.*))?$`)
 	// journalWide is what ends the name of an account.
 	journalWide = regexp.MustCompile(`\t| {2,}`)
+	// journalDate is a date of a posting, in its comment.
+	journalDate = regexp.MustCompile(`(?:^|[\s,])date:\s*\d|\[[-/.=\d]*\d[-/.=\d]*\]`)
+	// journalComma is an amount in a directive that says that a comma is the decimal mark.
+	journalComma = regexp.MustCompile(`(?:^|[^\d,])\d+(?:[. ]\d{3})*,(?:\d{0,2}|\d{4,})(?:[^\d.,]|$)|\d[. ]\d{3},\d`)
 )
 
 // notDimensions are tags that Daybook's own exports, or hledger, use for something else.
@@ -121,22 +127,47 @@ func (j *journalReader) read(line string) {
 		if j.begin > 0 && j.wrong == nil {
 			j.wrong, j.wrongAt = j.posting(strings.TrimSpace(line)), j.line
 		}
+		if j.begin == 0 && strings.HasPrefix(strings.TrimSpace(line), "format") { // of a commodity
+			j.style(line)
+		}
 	case strings.ContainsRune(";#*", rune(line[0])):
 	case line == "comment":
 		j.finish()
 		j.comment = true
 	case slices.Contains(declarations, word):
 		j.finish()
+		if word == "commodity" || word == "D" {
+			j.style(rest)
+		}
 	case word == "decimal-mark":
 		j.finish()
 		j.marks(strings.TrimSpace(rest))
 	case line[0] >= '0' && line[0] <= '9':
 		j.finish()
+		j.styled()
 		j.begin, j.open, j.zero, j.doc = j.line, -1, false, models.Document{}
 		j.wrong, j.wrongAt = j.head(line), j.line
 	default:
 		j.finish()
 		j.put(LineDocument{Line: j.line}, invalid("%.40q is not read here; %s", word, plainJournal))
+	}
+}
+
+// style keeps a directive's example of an amount that has a decimal comma.
+func (j *journalReader) style(example string) {
+	example, _, _ = strings.Cut(example, ";")
+	if example = strings.TrimSpace(example); journalComma.MatchString(example) {
+		j.comma = example
+	}
+}
+
+// styled ends the reading where a directive has shown a decimal comma, and no decimal-mark has said
+// so: 1.000 EUR would be one euro here.
+func (j *journalReader) styled() {
+	if j.comma != "" && !j.marked {
+		j.put(LineDocument{Line: j.line}, invalid("%.60q above has a decimal comma: say so by a line \"decimal-mark ,\" at the top",
+			j.comma))
+		j.ended = true
 	}
 }
 
@@ -226,6 +257,10 @@ func (j *journalReader) posting(line string) error {
 	line = strings.TrimSpace(line)
 	comment = strings.TrimSpace(comment)
 	entries := &j.doc.Content.Journal.Entries
+	if journalDate.MatchString(comment) && (line != "" || len(*entries) > 0) {
+		return invalid("%.60q gives the posting a date of its own, and a document has one date: make it a transaction of its own",
+			comment)
+	}
 	if line == "" && commented {
 		switch n := len(*entries); {
 		case j.zero:

@@ -121,6 +121,10 @@ func TestHLedgerRefuses(t *testing.T) {
 		"a:1=>[a:1]":                      "virtual posting",
 		"a:1=>a:":                         "no code after its last colon",
 		"5 EUR=>92233720368547758.08 EUR": "64 bits",
+		"5 EUR=>5 EUR ; date:2026-01-09":  "a date of its own",
+		"5 EUR=>5 EUR ; x, date:1/9":      "a date of its own",
+		"5 EUR=>5 EUR  ; [2026-01-09]":    "a date of its own",
+		"  a:2\n=>  a:2\n  ; date: 1/9\n": "a date of its own",
 		"2026-01-01 rent=>include other.journal\n2026-01-01 rent": `"include" is not read here; write it out by: hledger print -x`,
 		"2026-01-01 rent=>~ monthly":                              "is not read here",
 		"2026-01-01 rent=>decimal-mark ;\n2026-01-01 rent":        "want . or ,",
@@ -145,6 +149,33 @@ func TestHLedgerRefuses(t *testing.T) {
 		if r.err == nil {
 			assert.Len(t, r.doc.Content.Journal.Entries, 2, "reading goes on")
 		}
+	}
+}
+
+// What a directive says of a decimal comma counts, or the rest of the file is not read: hledger takes
+// 1.000 EUR for a thousand euros then.
+func TestHLedgerDecimalComma(t *testing.T) {
+	t.Parallel()
+	const rent = "2026-01-01 rent  ; date:2026-01-02\n  a:1  1.000 EUR  ; [to do], update:1\n  a:2\n"
+	for directive, refused := range map[string]bool{
+		"commodity 1.000,00 EUR": true, "commodity EUR 1000,00": true, "commodity EUR\n  format 1 000,00 EUR": true,
+		"D 1.000,00 EUR": true, "commodity 1000, EUR": true, "commodity €1.000,000": true, "commodity 1.000.000,00 EUR": true,
+		"decimal-mark ,\ncommodity 1.000,00 EUR": false, "commodity 1,000.00 EUR": false, "commodity 1,000,000.00 EUR": false,
+		"commodity 1000.00 EUR  ; not 1,5": false, "account a:1,2": false, "commodity EUR": false, "P 2026-01-01 EUR 1,1 USD": false,
+	} {
+		got := readJournal(directive + "\n" + rent)
+		require.Len(t, got, 1, directive)
+		if refused {
+			require.ErrorIs(t, got[0].err, importer.ErrInvalid, directive)
+			assert.Contains(t, got[0].err.Error(), "decimal comma", directive)
+			continue
+		}
+		require.NoError(t, got[0].err, directive)
+		want := int64(100)
+		if strings.HasPrefix(directive, "decimal-mark ,") {
+			want = 100000
+		}
+		assert.Equal(t, want, got[0].doc.Content.Journal.Entries[0].Amount, directive)
 	}
 }
 

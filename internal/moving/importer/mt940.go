@@ -9,6 +9,7 @@ import (
 	"iter"
 	"math/big"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -37,6 +38,8 @@ type mtReader struct {
 	line    int
 	found   bool
 	stopped bool
+	// former is the statement before, of which the next one may be a further page.
+	former *bankStatement
 	// fields are those of the statement that is read; nil: none is.
 	fields []mtField
 }
@@ -116,24 +119,31 @@ func (m *mtReader) deliver() {
 	if fields == nil || m.stopped {
 		return
 	}
-	s := &mtStatement{bankStatement: newBankStatement("mt940"), first: fields[0].line}
+	s := &mtStatement{bankStatement: newBankStatement("mt940"), first: fields[0].line, former: m.former}
 	s.name = fmt.Sprintf("line %d", s.first)
-	for i := range fields {
-		switch fields[i].tag {
-		case "13D", "34F", "90C", "90D":
-			m.stopped = !m.yield(Movement{Place: s.name}, &NotBookableError{Schema: "MT942"})
-			return
-		}
+	// Some banks add an interim report's sums to statements, which have balances.
+	if has(fields, "13D", "34F", "90C", "90D") && !has(fields, "60F", "60M", "62F", "62M") {
+		m.stopped = !m.yield(Movement{Place: s.name}, &NotBookableError{Schema: "MT942"})
+		return
 	}
+	m.former = s.bankStatement
 	m.stopped = !s.deliver(s.read(fields), m.yield)
+}
+
+// has reports whether one of the fields has one of the tags.
+func has(fields []mtField, tags ...string) bool {
+	return slices.ContainsFunc(fields, func(f mtField) bool { return slices.Contains(tags, f.tag) })
 }
 
 type mtStatement struct {
 	*bankStatement
+	former   *bankStatement
 	first    int
 	currency string
 	entry    *bankMovement // the last one, whose field 86 may follow
 	details  string        // what field 61 says on its further lines
+	// information is what the fields 86 behind it say. Some banks give several.
+	information string
 }
 
 func (s *mtStatement) read(fields []mtField) error {
@@ -143,7 +153,7 @@ func (s *mtStatement) read(fields []mtField) error {
 			return fmt.Errorf("line %d: field %s: %w", f.line, f.tag, err)
 		}
 	}
-	if err := s.endEntry(""); err != nil {
+	if err := s.endEntry(); err != nil {
 		return err
 	}
 	switch {
@@ -165,24 +175,24 @@ func (s *mtStatement) field(f *mtField) error {
 	case "25", "25P":
 		s.account = text
 	case "60F", "60M", "62F", "62M":
-		if err := s.endEntry(""); err != nil {
+		if err := s.endEntry(); err != nil {
 			return err
 		}
-		return s.balance(f.tag[:2] == "60", text)
+		return s.balance(f.tag, text)
 	case "61":
-		if err := s.endEntry(""); err != nil {
+		if err := s.endEntry(); err != nil {
 			return err
 		}
 		return s.statementLine(f)
 	case "86": // behind the closing balance it is about the whole statement
-		return s.endEntry(mtJoin(f.lines, mtWidth))
+		s.inform(mtJoin(f.lines, mtWidth))
 	}
 	return nil
 }
 
 var mtBalance = regexp.MustCompile(`^([CD])(\d{6})([A-Z]{3})(\d+(?:[,.]\d*)?)$`)
 
-func (s *mtStatement) balance(opens bool, text string) error {
+func (s *mtStatement) balance(tag, text string) error {
 	parts := mtBalance.FindStringSubmatch(text)
 	if parts == nil {
 		return invalid("%.60q is not a balance such as C250131EUR1234,50", text)
@@ -192,11 +202,20 @@ func (s *mtStatement) balance(opens bool, text string) error {
 		return err
 	}
 	s.currency = parts[3]
-	to := s.closing
-	if opens {
-		to = s.opening
+	signed := signedRat(amount, parts[1] == "C")
+	switch tag {
+	case "60M":
+		s.beginsAt = balanceText(s.currency, signed)
+		s.follow(s.former)
+		fallthrough
+	case "60F":
+		s.opening[s.currency] = signed
+	case "62M":
+		s.endsAt = balanceText(s.currency, signed)
+		fallthrough
+	default:
+		s.closing[s.currency] = signed
 	}
-	to[s.currency] = signedRat(amount, parts[1] == "C")
 	return nil
 }
 
@@ -239,13 +258,22 @@ func (s *mtStatement) statementLine(f *mtField) error {
 	s.entry = &bankMovement{
 		place: fmt.Sprintf("line %d", f.line), currency: s.currency, amount: amount, in: in,
 		back:   strings.HasPrefix(side, "R") || parts[6] == "RTI", // RTI: a returned item
-		booked: booked.String(), valued: valued.String(), bankRef: stated(parts[8]), refs: stated(parts[7]),
+		booked: booked.String(), valued: valued.String(), bankRef: stated(parts[8]), refs: mtReference(parts[7]),
 		attributes: map[string]string{
-			"bank_account": s.account, "bank_reference": stated(parts[8]), "code": trimmed(parts[6]), "end_to_end": stated(parts[7]),
+			"bank_account": s.account, "bank_reference": stated(parts[8]), "code": trimmed(parts[6]), "end_to_end": mtReference(parts[7]),
 		},
 	}
 	s.details = mtJoin(f.lines[1:], mtWidth)
 	return nil
+}
+
+// mtReference is the reference of field 61, where some banks write in which part of field 86 it stands.
+func mtReference(text string) string {
+	switch text = stated(text); strings.TrimSuffix(text, "+") {
+	case "EREF", "KREF", "MREF", "PREF", "MARF":
+		return ""
+	}
+	return text
 }
 
 // mtDate reads YYMMDD. Some banks count interest by months of 30 days, and write a 30th of February.
@@ -289,13 +317,25 @@ func digitsOf(digits string) int {
 	return n
 }
 
-// endEntry takes the entry whose field 86 is given, if there is one.
-func (s *mtStatement) endEntry(information string) error {
-	m := s.entry
+// inform adds a field 86 to what is said about the entry. Some banks begin with a field that has the
+// code alone, with which the next one begins as well.
+func (s *mtStatement) inform(text string) {
+	switch text = trimmed(text); {
+	case s.entry == nil:
+	case strings.HasPrefix(text, s.information):
+		s.information = text
+	default:
+		s.information += " " + text
+	}
+}
+
+// endEntry takes the entry that all is known of, if there is one.
+func (s *mtStatement) endEntry() error {
+	m, information := s.entry, s.information
 	if m == nil {
 		return nil
 	}
-	s.entry = nil
+	s.entry, s.information = nil, ""
 	d := mtDetailsOf(information)
 	m.counterparty, m.refersTo = d.name, d.refersTo
 	m.back = m.back || d.returned

@@ -48,7 +48,8 @@ func mtNumbered(code, sign, parts string) mtDetails {
 			}
 			continue
 		}
-		switch number, text := part[:2], part[2:]; {
+		// A line may end where a part does; a part's own space at its end counts again below.
+		switch number, text := part[:2], strings.TrimRight(part[2:], " "); {
 		case number == "00":
 			booking = text
 		case number >= "20" && number <= "29", number >= "60" && number <= "63":

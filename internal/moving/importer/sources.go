@@ -41,8 +41,8 @@ type sourceFile struct {
 // FindSources finds the files of the paths. A path to a file is that file, with any suffix; a path
 // to a folder is all files below it with one of the suffixes; an archive (.zip, .tar, .tar.gz,
 // .tgz, .tar.xz, .txz) is the files in it with one of the suffixes, which are found when it is
-// read. Files are in the order of the paths, those of a folder sorted; each comes once. Files whose
-// names begin with a dot are left out in folders and archives.
+// read. Files are in the order of the paths, those of a folder sorted; each comes once. Files and
+// folders whose names begin with a dot are left out in folders and archives.
 //
 // A path that does not exist is an error. ErrNoFiles: there is no file at all.
 func FindSources(paths []string, suffixes ...string) (*Sources, error) {
@@ -90,24 +90,31 @@ func (s *Sources) none() error {
 func (s *Sources) below(folder string) ([]sourceFile, error) {
 	var found []sourceFile
 	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
-		if err == nil && !entry.IsDir() && s.wants(filepath.ToSlash(path)) {
-			rel, relErr := filepath.Rel(folder, path)
-			if relErr != nil {
-				return relErr
-			}
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(folder, path)
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && rel != "." && strings.HasPrefix(entry.Name(), "."):
+			return fs.SkipDir
+		case !entry.IsDir() && s.wants(filepath.ToSlash(rel)):
 			found = append(found, sourceFile{path: path, file: filepath.ToSlash(rel)})
 		}
-		return err
+		return nil
 	})
 	slices.SortFunc(found, func(a, b sourceFile) int { return strings.Compare(a.path, b.path) })
 	return found, err
 }
 
-// wants reports whether a file of a folder or an archive is of the wanted kind.
+// wants reports whether a file of a folder or an archive, by its path there, is of the wanted kind.
 func (s *Sources) wants(path string) bool {
 	base := path[strings.LastIndexByte(path, '/')+1:]
-	if strings.HasPrefix(base, ".") {
-		return false
+	for name := range strings.SplitSeq(path, "/") {
+		if strings.HasPrefix(name, ".") && strings.Trim(name, ".") != "" {
+			return false
+		}
 	}
 	return slices.ContainsFunc(s.suffixes,
 		func(suffix string) bool { return strings.HasSuffix(strings.ToLower(base), suffix) })

@@ -20,7 +20,7 @@ import (
 
 // archived are the entries of the archives of these tests, of which two are wanted.
 var archived = []struct{ name, text string }{
-	{"z.csv", "last"}, {"sub/a.CSV", "first"}, {"sub/.hidden.csv", "no"}, {"readme.txt", "no"}, {"csv", "no"},
+	{"z.csv", "last"}, {"sub/a.CSV", "first"}, {"sub/.hidden.csv", "no"}, {".old/b.csv", "no"}, {"readme.txt", "no"}, {"csv", "no"},
 }
 
 func tarred(t *testing.T) []byte {

@@ -36,7 +36,10 @@ type bankStatement struct {
 	// opening and closing are the booked balances by currency, sums the movements between them.
 	opening, closing, sums map[string]*big.Rat
 	movements              []Movement
-	// seen counts the movements that do not differ, by their ids.
+	// beginsAt and endsAt are the balances between the pages of a statement; empty: no page is next to
+	// it there.
+	beginsAt, endsAt string
+	// seen counts the movements that do not differ, by their ids. The pages of a statement share it.
 	seen map[string]int
 }
 
@@ -46,6 +49,15 @@ func newBankStatement(format string) *bankStatement {
 		seen: map[string]int{},
 	}
 }
+
+// follow goes on with the statement before, if this one is a further page of it.
+func (s *bankStatement) follow(former *bankStatement) {
+	if former != nil && s.beginsAt != "" && s.beginsAt == former.endsAt && s.account == former.account {
+		s.seen = former.seen
+	}
+}
+
+func balanceText(currency string, amount *big.Rat) string { return amount.RatString() + " " + currency }
 
 // bankMovement is a movement as a statement has it. What is empty is not stated.
 type bankMovement struct {

@@ -183,7 +183,7 @@ func TestStatementThatIsRefused(t *testing.T) {
 		{mt940, sta, ":61:251231", ":61:251331", "line 6: field 61: invalid document: \"251331\" is not a date"},
 		{mt940, sta, "C251230EUR", "C251230", "is not a balance such as"},
 		{mt940, sta, "EUR", "XXX", "not listed in ISO 4217"},
-		{mt940, sta, ":28C:", ":34F:", "not a document we book: MT942"},
+		{mt940, ":20:X\n:25:1\n:28C:1\n:13D:2601051200+0100\n:61:2601050105C10,NTRFNONREF\n:90C:1EUR10,\n", "X", "Y", "not a document we book: MT942"},
 	} {
 		got := movements(c.read(strings.Replace(c.text, c.old, c.new, 1)))
 		require.NotEmpty(t, got, c.want)

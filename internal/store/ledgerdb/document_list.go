@@ -92,13 +92,13 @@ func FindDocuments(ctx context.Context, q store.Querier, f DocumentQuery) (Docum
 	// Each key is looked up by itself (LIMIT 1): a join might read all documents of the organization.
 	const stmt = `
 WITH keys AS MATERIALIZED (
-    (SELECT id FROM daybook.documents WHERE @import = 0 AND org_id = @org AND id > @after AND id >= @prefix AND id < @end ORDER BY id LIMIT @scan)
+    (SELECT id FROM daybook.documents WHERE @import::bigint = 0 AND org_id = @org AND id > @after AND id >= @prefix AND id < @end ORDER BY id LIMIT @scan)
      UNION
     (SELECT document_id FROM daybook.import_documents WHERE import_id = @import AND document_id > @after AND document_id >= @prefix AND document_id < @end ORDER BY document_id LIMIT @scan)
      UNION
-    (SELECT document_id FROM daybook.accounting_work_queue WHERE @import = 0 AND org_id = @org AND document_id > @after AND document_id >= @prefix AND document_id < @end ORDER BY document_id LIMIT @scan)
+    (SELECT document_id FROM daybook.accounting_work_queue WHERE @import::bigint = 0 AND org_id = @org AND document_id > @after AND document_id >= @prefix AND document_id < @end ORDER BY document_id LIMIT @scan)
      UNION
-    (SELECT document_id FROM daybook.impacts WHERE @import = 0 AND org_id = @org AND document_id > @after AND document_id >= @prefix AND document_id < @end AND seq = 1 ORDER BY document_id LIMIT @scan)
+    (SELECT document_id FROM daybook.impacts WHERE @import::bigint = 0 AND org_id = @org AND document_id > @after AND document_id >= @prefix AND document_id < @end AND seq = 1 ORDER BY document_id LIMIT @scan)
      ORDER BY 1 LIMIT @scan
 )
 SELECT scanned.n, coalesce(scanned.last, ''), x.*
@@ -121,7 +121,7 @@ SELECT scanned.n, coalesce(scanned.last, ''), x.*
           LEFT JOIN LATERAL (
                 SELECT p.kind, p.document_version, p.document_date, p.no_entries FROM daybook.impacts p
                  WHERE p.org_id = @org AND p.document_id = k.id ORDER BY p.seq DESC LIMIT 1) i ON true
-         WHERE (@import = 0 OR d.import_id = @import) AND (@type = '' OR d.type = @type) AND (@state = '' OR j.state::text = @state)
+         WHERE (@import::bigint = 0 OR d.import_id = @import) AND (@type = '' OR d.type = @type) AND (@state = '' OR j.state::text = @state)
            AND (@posted::boolean IS NULL OR (i.kind IS NOT DISTINCT FROM 'post') = @posted)
            AND (@from::date IS NULL OR coalesce(d.issue_date, i.document_date) >= @from) AND (@to::date IS NULL OR coalesce(d.issue_date, i.document_date) <= @to)
          ORDER BY k.id

@@ -129,7 +129,7 @@ func Imports(ctx context.Context, q store.Querier, f ImportQuery) ([]models.Impo
 SELECT id, org_id, format, files, actor, started_at, ended_at, inserted, changed, unchanged, undo_started_at, undo_ended_at, undo_actor,
        removed, reversed, restored, kept
   FROM daybook.imports
- WHERE ($1 = '' OR org_id = $1) AND ($2 = 0 OR id = $2) AND ($3 = 0 OR id < $3)
+ WHERE ($1 = '' OR org_id = $1) AND ($2::bigint = 0 OR id = $2) AND ($3::bigint = 0 OR id < $3)
  ORDER BY id DESC
  LIMIT $4`
 	list, err := store.Collect(ctx, q, readImport, stmt, f.OrgID, f.ID, f.Before,
