@@ -548,6 +548,52 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/journals": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the journals that people wrote, the latest first
+         * @description Scope: `read`.
+         */
+        get: operations["listJournals"];
+        put?: never;
+        /**
+         * Write a journal, which a worker posts as it is
+         * @description Amounts are in minor units: a debit is positive, a credit negative, and they balance in each currency. What could not be posted is INVALID_DOCUMENT, and errors says with which code, such as UNBALANCED. With an id, the same request again changes nothing, and another one replaces the journal: what was posted is reversed.
+         *
+         *     Scope: `operate`.
+         */
+        post: operations["putJournal"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/journals/{documentId}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Delete a journal: a worker reverses what is posted of it
+         * @description Scope: `operate`.
+         */
+        delete: operations["deleteJournal"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/limits": {
         parameters: {
             query?: never;
@@ -680,6 +726,154 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/open-items": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List what is open of each document, by counterparty
+         * @description Amounts are debits less credits: what a customer owes is positive, what a supplier is owed negative. They add up to the balances of the accounts of receivables, payables and advances on the day.
+         *
+         *     Scope: `read`.
+         */
+        get: operations["listOpenItems"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/open-items/ageing": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Sum what is open by counterparty and by how long it has been due
+         * @description Scope: `read`.
+         */
+        get: operations["getAgeing"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/open-items/groups/{group}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get a group of documents that belong together, and what is open of it
+         * @description Scope: `read`.
+         */
+        get: operations["getItemGroup"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/open-items/match": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Put documents together whose open items belong together
+         * @description By the rules reference (the one refers to the other), number (a payment's texts name the other's number, and the amount is equal) and amount (the counterparty and the amount are equal, and no other item fits). Nothing is posted.
+         *
+         *     Scope: `operate`.
+         */
+        post: operations["matchOpenItems"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/open-items/reconcile": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Put documents that belong together into one group
+         * @description The groups that they are in become one. Nothing is posted.
+         *
+         *     Scope: `operate`.
+         */
+        post: operations["reconcile"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/open-items/statement": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List what a counterparty's documents have posted, with the balance after each
+         * @description Scope: `read`.
+         */
+        get: operations["getCounterpartyStatement"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/open-items/unreconcile": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Take documents out of their groups, or dissolve a group
+         * @description A document that would be alone in its group leaves it, too. Nothing is posted.
+         *
+         *     Scope: `operate`.
+         */
+        post: operations["unreconcile"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/queues": {
         parameters: {
             query?: never;
@@ -796,6 +990,112 @@ export interface paths {
          *     Scope: `operate`.
          */
         post: operations["resumeQueue"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/statements/balance": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Make the balance sheet at the end of a day
+         * @description Each currency by itself, with the totals of sections and types. Income less expense that no year-end close has moved is a line of equity, so that assets equal liabilities and equity.
+         *
+         *     Scope: `read`.
+         */
+        get: operations["getBalanceSheet"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/statements/cash": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Sum up what came in and went out of accounts with the role cash
+         * @description Scope: `read`.
+         */
+        get: operations["getCashStatement"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/statements/income": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Make the income statement of a span of posting dates
+         * @description Each currency by itself, with the totals of sections and types. What a year-end close moved is left out.
+         *
+         *     Scope: `read`.
+         */
+        get: operations["getIncomeStatement"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/statements/vat": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Sum up taxes: as documents state them, as they are posted, and the difference
+         * @description By direction, country, category, code and rate as documents state them; by account with the role tax as they are posted; and at most 100 of the documents that cause a difference.
+         *
+         *     Scope: `read`.
+         */
+        get: operations["getVatSummary"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/statements/{kind}/file": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Make a statement as CSV or PDF; a balance sheet is that of the last day
+         * @description Scope: `read`.
+         */
+        get: operations["getStatementFile"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -926,6 +1226,28 @@ export interface paths {
         get: operations["getTrialBalance"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/years/{year}/close": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Move a year's income and expense to an account of equity, or take that back
+         * @description Writes the journal year-end:YEAR, dated on the year's last day, which must be open; a worker posts it. A second request writes what has changed since. With undo the document is deleted, and a worker reverses what is posted.
+         *
+         *     Scope: `operate`.
+         */
+        post: operations["closeYear"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1122,6 +1444,36 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
+        Aged: {
+            account: string;
+            counterparty: string;
+            currency: string;
+            /** @description Has been due for 1 to 30 days */
+            due30: string;
+            /** @description For 31 to 60 days */
+            due60: string;
+            /** @description For 61 to 90 days */
+            due90: string;
+            /** Format: int64 */
+            items: number;
+            /** @description For more than 90 days */
+            longer: string;
+            notDue: string;
+            /** @description Debits less credits, with the decimals of the currency */
+            open: string;
+            /** @enum {string} */
+            role: "receivable" | "payable" | "advance";
+        } & {
+            [key: string]: unknown;
+        };
+        Amount: {
+            /** @example 12.34 */
+            decimal: string;
+            /** @example 1234 */
+            minor: string;
+        } & {
+            [key: string]: unknown;
+        };
         Attempt: {
             /** Format: date-time */
             endedAt: string;
@@ -1249,6 +1601,38 @@ export interface components {
             /** @description Which jobs are meant; none: every one that the token reaches */
             filter?: components["schemas"]["CancelFilter"];
         };
+        CashLine: {
+            /** @description Absent: the total of the currency */
+            account?: string;
+            /** @description The balance after the last day */
+            closing: components["schemas"]["Amount"];
+            currency: string;
+            /** @description What was debited to the account */
+            in: components["schemas"]["Amount"];
+            name?: string;
+            /** @description The balance before the first day */
+            opening: components["schemas"]["Amount"];
+            /** @description What was credited to it */
+            out: components["schemas"]["Amount"];
+        } & {
+            [key: string]: unknown;
+        };
+        CashStatementResponse: {
+            /**
+             * Format: date
+             * @description The first day; absent: from the beginning
+             */
+            from?: string;
+            lines: components["schemas"]["CashLine"][];
+            orgId: string;
+            /**
+             * Format: date
+             * @description The last day; absent: to the end
+             */
+            to?: string;
+        } & {
+            [key: string]: unknown;
+        };
         ChangeResponse: {
             jobId: string;
             /** @description Of a job that was retried, edited or cancelled and is unchanged: why */
@@ -1261,12 +1645,55 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
+        CloseYearRequest: {
+            /** @description The account of equity; required unless undo is set */
+            to?: string;
+            /** @description Take the close back */
+            undo?: boolean;
+        };
+        CloseYearResponse: {
+            documentId: string;
+            moved: components["schemas"]["YearResult"][];
+            /**
+             * @description written: a worker posts it; deleted: a worker reverses it
+             * @enum {string}
+             */
+            result: "written" | "unchanged" | "deleted" | "nothing";
+            /** Format: int64 */
+            version?: number;
+        } & {
+            [key: string]: unknown;
+        };
         CompleteCallbackResponse: {
             /**
              * @description unchanged: the same answer came before
              * @enum {string}
              */
             result: "received" | "unchanged";
+        } & {
+            [key: string]: unknown;
+        };
+        CounterpartyLine: {
+            account: string;
+            /** @description Debits less credits, with the decimals of the currency */
+            amount: string;
+            /** @description The counterparty's on the account after it */
+            balance: string;
+            currency: string;
+            documentId?: string;
+            /** Format: date */
+            dueDate?: string;
+            /** Format: date */
+            issueDate?: string;
+            number?: string;
+            /** @description What is open of the document on the last day */
+            open: string;
+            /**
+             * Format: date
+             * @description Absent: the balance before the first day
+             */
+            postingDate?: string;
+            type?: string;
         } & {
             [key: string]: unknown;
         };
@@ -1300,6 +1727,14 @@ export interface components {
             post: "difference" | "full" | "nothing";
         };
         Document: {
+            /**
+             * @description The same as a decimal number
+             * @example 12.34
+             */
+            amount?: string;
+            /** @description In lists: what it comes to in minor units of the currency: its total, else what is payable, else the amount of a payment, else the debits of a journal */
+            amountMinor?: string;
+            counterparty?: string;
             /** Format: date-time */
             createdAt?: string;
             currency?: string;
@@ -1323,6 +1758,7 @@ export interface components {
              * @enum {string}
              */
             noEntries?: "zero" | "rule" | "elsewhere";
+            number?: string;
             orgId: string;
             /**
              * Format: date-time
@@ -1346,10 +1782,18 @@ export interface components {
             [key: string]: unknown;
         };
         DocumentResponse: {
+            /**
+             * @description The same as a decimal number
+             * @example 12.34
+             */
+            amount?: string;
+            /** @description In lists: what it comes to in minor units of the currency: its total, else what is payable, else the amount of a payment, else the debits of a journal */
+            amountMinor?: string;
             /** @description Lines, taxes and totals as the document states them, in minor units; absent: it is not in daybook.documents */
             content?: {
                 [key: string]: unknown;
             };
+            counterparty?: string;
             /** Format: date-time */
             createdAt?: string;
             currency?: string;
@@ -1373,6 +1817,7 @@ export interface components {
              * @enum {string}
              */
             noEntries?: "zero" | "rule" | "elsewhere";
+            number?: string;
             orgId: string;
             /** @description Absent: it was never enqueued */
             posting?: components["schemas"]["Posting"];
@@ -1564,6 +2009,10 @@ export interface components {
             /** Format: int64 */
             attempt: number;
             currency: string;
+            /** @description What statements can be split by, such as a cost centre */
+            dimensions?: {
+                [key: string]: string;
+            };
             /** Format: date */
             documentDate: string;
             documentId: string;
@@ -1617,6 +2066,34 @@ export interface components {
             currency: string;
             /** @enum {string} */
             side: "debit" | "credit";
+        } & {
+            [key: string]: unknown;
+        };
+        GetAgeingResponse: {
+            /**
+             * Format: date
+             * @description Absent: today, in UTC
+             */
+            on?: string;
+            rows: components["schemas"]["Aged"][];
+        } & {
+            [key: string]: unknown;
+        };
+        GetCounterpartyStatementResponse: {
+            counterparty: string;
+            lines: components["schemas"]["CounterpartyLine"][];
+        } & {
+            [key: string]: unknown;
+        };
+        GroupedDocument: {
+            /** @description Who put it into the group */
+            actor: string;
+            /** Format: date-time */
+            createdAt: string;
+            documentId: string;
+            /** @enum {string} */
+            matchedBy: "hand" | "reference" | "number" | "amount";
+            reason?: string;
         } & {
             [key: string]: unknown;
         };
@@ -1680,6 +2157,26 @@ export interface components {
             reversed: number;
             /** Format: date-time */
             startedAt: string;
+        } & {
+            [key: string]: unknown;
+        };
+        ItemGroupResponse: {
+            /** @description Nothing is open of it */
+            closed: boolean;
+            documents: components["schemas"]["GroupedDocument"][];
+            /** Format: int64 */
+            group: number;
+            /** @description Those of its documents, also those of which nothing is open */
+            items: components["schemas"]["OpenItem"][];
+            open: components["schemas"]["ItemSum"][];
+        } & {
+            [key: string]: unknown;
+        };
+        ItemSum: {
+            account: string;
+            currency: string;
+            /** @description Debits less credits, with the decimals of the currency */
+            open: string;
         } & {
             [key: string]: unknown;
         };
@@ -1828,6 +2325,89 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
+        Journal: {
+            /** @description Who wrote it */
+            by: string;
+            counterparty?: string;
+            /** Format: date-time */
+            createdAt: string;
+            /** Format: date */
+            date: string;
+            /**
+             * Format: date-time
+             * @description Absent: it is not deleted
+             */
+            deletedAt?: string;
+            /** @description Those of all its entries */
+            dimensions?: {
+                [key: string]: string;
+            };
+            documentId: string;
+            entries: components["schemas"]["JournalEntry"][];
+            number?: string;
+            /** @description Why it is posted */
+            reason: string;
+            /** Format: int64 */
+            version: number;
+        } & {
+            [key: string]: unknown;
+        };
+        JournalChangeResponse: {
+            /** @description Whether anything was changed */
+            changed: boolean;
+            documentId: string;
+            /** @description The job that does it */
+            jobId?: string;
+            orgId: string;
+            /**
+             * Format: date
+             * @description The day on which it will be posted: the first open day after its date, if that is closed
+             */
+            postingDate?: string;
+            /**
+             * Format: int64
+             * @description The version that a worker posts, or takes back
+             */
+            version?: number;
+        } & {
+            [key: string]: unknown;
+        };
+        JournalEntry: {
+            account: string;
+            /**
+             * @description The same as a decimal number
+             * @example 12.34
+             */
+            amount: string;
+            /**
+             * Format: int64
+             * @description In minor units of the currency: a debit is positive, a credit negative
+             */
+            amountMinor: number;
+            currency: string;
+            /** @description What statements can be split by, such as a cost centre */
+            dimensions?: {
+                [key: string]: string;
+            };
+            note?: string;
+        } & {
+            [key: string]: unknown;
+        };
+        JournalEntryInput: {
+            account: string;
+            /**
+             * Format: int64
+             * @description In minor units: a debit is positive, a credit negative
+             */
+            amountMinor: number;
+            /** @description Default that of the journal */
+            currency?: string;
+            /** @description Above those of the journal */
+            dimensions?: {
+                [key: string]: string;
+            };
+            note?: string;
+        };
         KeptDocument: {
             /**
              * @description Why
@@ -1966,6 +2546,13 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
+        ListJournalsResponse: {
+            journals: components["schemas"]["Journal"][];
+            /** @description For the next page; absent: this is the last one */
+            nextCursor?: string;
+        } & {
+            [key: string]: unknown;
+        };
         ListLimitedKeysResponse: {
             keys: components["schemas"]["LimitedKey"][];
         } & {
@@ -1973,6 +2560,13 @@ export interface components {
         };
         ListLimitsResponse: {
             limits: components["schemas"]["KeyLimit"][];
+        } & {
+            [key: string]: unknown;
+        };
+        ListOpenItemsResponse: {
+            items: components["schemas"]["OpenItem"][];
+            /** @description For the next page; absent: this is the last one */
+            nextCursor?: string;
         } & {
             [key: string]: unknown;
         };
@@ -2057,6 +2651,35 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
+        Match: {
+            account: string;
+            /** @description What was open of the first one */
+            amount: string;
+            currency: string;
+            documentId: string;
+            /** Format: int64 */
+            group: number;
+            /** @enum {string} */
+            matchedBy: "reference" | "number" | "amount";
+            /** @description The document that it belongs to */
+            otherId: string;
+        } & {
+            [key: string]: unknown;
+        };
+        MatchOpenItemsRequest: {
+            /** @description Change nothing, and say what would be matched */
+            dryRun?: boolean;
+            /** @description The organization; default that of the token */
+            orgId?: string;
+            /** @description Only these, in this order; default all */
+            rules?: ("reference" | "number" | "amount")[];
+        };
+        MatchOpenItemsResponse: {
+            dryRun?: boolean;
+            matches: components["schemas"]["Match"][];
+        } & {
+            [key: string]: unknown;
+        };
         NotificationStatsResponse: {
             /**
              * Format: int64
@@ -2083,6 +2706,32 @@ export interface components {
              * @description Those of the completed ones that were sent since midnight in the time zone
              */
             todaysSent: number;
+        } & {
+            [key: string]: unknown;
+        };
+        OpenItem: {
+            account: string;
+            /** @description Debits less credits, with the decimals of the currency */
+            amount: string;
+            counterparty?: string;
+            currency: string;
+            direction?: string;
+            documentId: string;
+            /** Format: date */
+            dueDate?: string;
+            /**
+             * Format: int64
+             * @description The group of documents that it belongs to
+             */
+            group?: number;
+            /** Format: date */
+            issueDate?: string;
+            number?: string;
+            /** @description What of it is open */
+            open: string;
+            /** @enum {string} */
+            role: "receivable" | "payable" | "advance";
+            type?: string;
         } & {
             [key: string]: unknown;
         };
@@ -2212,6 +2861,30 @@ export interface components {
             message: string;
         } & {
             [key: string]: unknown;
+        };
+        PutJournalRequest: {
+            /** @description Who wrote it; default the token's name */
+            by?: string;
+            counterparty?: string;
+            /** @description That of entries that name none; default that of the first entry */
+            currency?: string;
+            /**
+             * Format: date
+             * @description The day on which it is posted
+             */
+            date: string;
+            /** @description Those of all entries, such as a cost centre */
+            dimensions?: {
+                [key: string]: string;
+            };
+            /** @description Write nothing, and say whether it could be posted */
+            dryRun?: boolean;
+            entries: components["schemas"]["JournalEntryInput"][];
+            /** @description Names the journal, so that the same request again changes nothing; default an id of its own */
+            id?: string;
+            number?: string;
+            /** @description Why it is posted */
+            reason: string;
         };
         Queue: {
             /**
@@ -2384,6 +3057,14 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
+        ReconcileRequest: {
+            /** @description Their ids */
+            documents: string[];
+            /** @description The organization; default that of the token */
+            orgId?: string;
+            /** @description Why they belong together */
+            reason?: string;
+        };
         RetryAccountingJobRequest: {
             /**
              * Format: double
@@ -2488,6 +3169,67 @@ export interface components {
             queue?: string;
             /** @description The type whose jobs it limits; absent: it is a queue's */
             type?: string;
+        } & {
+            [key: string]: unknown;
+        };
+        StatementColumn: {
+            /**
+             * Format: date
+             * @description The first posting date; absent: from the beginning
+             */
+            from?: string;
+            /**
+             * Format: date
+             * @description The last posting date; absent: to the end
+             */
+            to?: string;
+            /** @description Whether the column is what all values come to */
+            total?: boolean;
+            /** @description The value of the dimension; absent: what has none */
+            value?: string;
+        } & {
+            [key: string]: unknown;
+        };
+        StatementLine: {
+            /** @description Absent: the line is no account */
+            account?: string;
+            /**
+             * @description The same as decimal numbers
+             * @example [
+             *       "12.34"
+             *     ]
+             */
+            amounts: string[];
+            /**
+             * @description One a column, in minor units, positive on the side on which the type grows
+             * @example [
+             *       "1234"
+             *     ]
+             */
+            amountsMinor: string[];
+            currency: string;
+            /** @enum {string} */
+            kind: "account" | "section" | "total" | "result" | "earlier_result";
+            name?: string;
+            section?: string;
+            /** @description The type of the account or of the total; absent: of several types */
+            type?: string;
+        } & {
+            [key: string]: unknown;
+        };
+        StatementResponse: {
+            /** @description The dimension whose values are the columns; absent: the columns are spans of days */
+            by?: string;
+            columns: components["schemas"]["StatementColumn"][];
+            /** @enum {string} */
+            kind: "balance" | "income";
+            /** @description By currency, in the order of the statement */
+            lines: components["schemas"]["StatementLine"][];
+            orgId: string;
+            /** @description Only entries count that have a value of this dimension */
+            whereKey?: string;
+            /** @description The value; absent: the entries count that have none */
+            whereValue?: string;
         } & {
             [key: string]: unknown;
         };
@@ -2668,6 +3410,79 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
+        UnreconcileRequest: {
+            /** @description Their ids */
+            documents?: string[];
+            /**
+             * Format: int64
+             * @description In place of documents: all of this group
+             */
+            group?: number;
+            /** @description The organization; default that of the token */
+            orgId?: string;
+        };
+        UnreconcileResponse: {
+            documents: string[];
+        } & {
+            [key: string]: unknown;
+        };
+        VATDocument: {
+            currency: string;
+            documentId: string;
+            posted: components["schemas"]["Amount"];
+            stated: components["schemas"]["Amount"];
+        } & {
+            [key: string]: unknown;
+        };
+        VATLine: {
+            /** @description The account with the role tax that it is posted to */
+            account?: string;
+            base?: components["schemas"]["Amount"];
+            category?: string;
+            /** @description How the category treats what is taxed, by the codes of EN 16931 */
+            code?: string;
+            country?: string;
+            currency: string;
+            /** @description Whose tax documents state: out, of sales; in, of purchases */
+            direction?: string;
+            /**
+             * Format: int64
+             * @description How many state it, less those that were taken back
+             */
+            documents?: number;
+            /** @enum {string} */
+            kind: "stated" | "stated_total" | "posted" | "posted_total" | "difference";
+            name?: string;
+            /**
+             * @description In percent
+             * @example 19
+             */
+            rate?: string;
+            /** @description Positive in either direction of what documents state; of the other lines, where it is owed */
+            tax: components["schemas"]["Amount"];
+        } & {
+            [key: string]: unknown;
+        };
+        VatSummaryResponse: {
+            /** @description Those that cause the differences, the greatest first */
+            documents: components["schemas"]["VATDocument"][];
+            /**
+             * Format: date
+             * @description The first day; absent: from the beginning
+             */
+            from?: string;
+            lines: components["schemas"]["VATLine"][];
+            /** @description Whether there are others */
+            more: boolean;
+            orgId: string;
+            /**
+             * Format: date
+             * @description The last day; absent: to the end
+             */
+            to?: string;
+        } & {
+            [key: string]: unknown;
+        };
         WaitsFor: {
             /** @description That of the other job, for a turn that of the job which has it, the callback's name, or the limitKey */
             id: string;
@@ -2716,6 +3531,15 @@ export interface components {
              * @description The time of rate
              */
             rateSeconds?: number;
+        } & {
+            [key: string]: unknown;
+        };
+        YearResult: {
+            currency: string;
+            /** @example 12.34 */
+            decimal: string;
+            /** @example 1234 */
+            minor: string;
         } & {
             [key: string]: unknown;
         };
@@ -5945,6 +6769,310 @@ export interface operations {
             };
         };
     };
+    listJournals: {
+        parameters: {
+            query?: {
+                /** @description How many at most */
+                limit?: number;
+                /** @description nextCursor of the page before; the other parameters must be the same */
+                cursor?: string;
+                /** @description The organization; default that of the token */
+                orgId?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListJournalsResponse"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    putJournal: {
+        parameters: {
+            query?: {
+                /** @description The organization; default that of the token */
+                orgId?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PutJournalRequest"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JournalChangeResponse"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unsupported Media Type */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    deleteJournal: {
+        parameters: {
+            query?: {
+                /** @description The organization; default that of the token */
+                orgId?: string;
+            };
+            header?: never;
+            path: {
+                documentId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JournalChangeResponse"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     listLimits: {
         parameters: {
             query?: never;
@@ -6473,6 +7601,741 @@ export interface operations {
             };
             /** @description Not Found */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    listOpenItems: {
+        parameters: {
+            query?: {
+                /** @description How many at most */
+                limit?: number;
+                /** @description nextCursor of the page before; the other parameters must be the same */
+                cursor?: string;
+                /** @description The organization; default that of the token */
+                orgId?: string;
+                /** @description What was open on this day; default by all that is posted */
+                on?: string;
+                /** @description Only of this counterparty */
+                counterparty?: string;
+                /** @description Only on this account */
+                account?: string;
+                /** @description Only this currency */
+                currency?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListOpenItemsResponse"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    getAgeing: {
+        parameters: {
+            query?: {
+                /** @description The organization; default that of the token */
+                orgId?: string;
+                /** @description The day; default today, in UTC */
+                on?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GetAgeingResponse"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    getItemGroup: {
+        parameters: {
+            query?: {
+                /** @description The organization; default that of the token */
+                orgId?: string;
+            };
+            header?: never;
+            path: {
+                group: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ItemGroupResponse"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    matchOpenItems: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["MatchOpenItemsRequest"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MatchOpenItemsResponse"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unsupported Media Type */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    reconcile: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ReconcileRequest"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ItemGroupResponse"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unsupported Media Type */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    getCounterpartyStatement: {
+        parameters: {
+            query: {
+                /** @description The organization; default that of the token */
+                orgId?: string;
+                /** @description The name that its documents have */
+                counterparty: string;
+                /** @description The first posting date */
+                from?: string;
+                /** @description The last posting date */
+                to?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GetCounterpartyStatementResponse"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    unreconcile: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["UnreconcileRequest"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UnreconcileResponse"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unsupported Media Type */
+            415: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -7255,6 +9118,484 @@ export interface operations {
             };
         };
     };
+    getBalanceSheet: {
+        parameters: {
+            query?: {
+                /** @description The organization; default that of the token */
+                orgId?: string;
+                /** @description Add a column of the span before, or of a year before; it needs the days */
+                compare?: "previous" | "year";
+                /** @description A dimension whose values are the columns */
+                by?: string;
+                /** @description Only entries count that have a value of this dimension */
+                whereKey?: string;
+                /** @description The value; empty: the entries count that have none */
+                whereValue?: string;
+                /** @description The day; default: all that is posted */
+                on?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StatementResponse"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    getCashStatement: {
+        parameters: {
+            query?: {
+                /** @description The organization; default that of the token */
+                orgId?: string;
+                /** @description The first posting date */
+                from?: string;
+                /** @description The last posting date */
+                to?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CashStatementResponse"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    getIncomeStatement: {
+        parameters: {
+            query?: {
+                /** @description The organization; default that of the token */
+                orgId?: string;
+                /** @description Add a column of the span before, or of a year before; it needs the days */
+                compare?: "previous" | "year";
+                /** @description A dimension whose values are the columns */
+                by?: string;
+                /** @description Only entries count that have a value of this dimension */
+                whereKey?: string;
+                /** @description The value; empty: the entries count that have none */
+                whereValue?: string;
+                /** @description The first posting date */
+                from?: string;
+                /** @description The last posting date */
+                to?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StatementResponse"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    getVatSummary: {
+        parameters: {
+            query?: {
+                /** @description The organization; default that of the token */
+                orgId?: string;
+                /** @description The first posting date */
+                from?: string;
+                /** @description The last posting date */
+                to?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["VatSummaryResponse"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    getStatementFile: {
+        parameters: {
+            query?: {
+                /** @description The organization; default that of the token */
+                orgId?: string;
+                /** @description Add a column of the span before, or of a year before; it needs the days */
+                compare?: "previous" | "year";
+                /** @description A dimension whose values are the columns */
+                by?: string;
+                /** @description Only entries count that have a value of this dimension */
+                whereKey?: string;
+                /** @description The value; empty: the entries count that have none */
+                whereValue?: string;
+                /** @description The first posting date */
+                from?: string;
+                /** @description The last posting date */
+                to?: string;
+                format?: "csv" | "pdf";
+            };
+            header?: never;
+            path: {
+                kind: "balance" | "income" | "cash" | "vat";
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "Content-Disposition"?: string;
+                    "Content-Type"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/pdf": string;
+                    "text/csv; charset=utf-8": string;
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     getStats: {
         parameters: {
             query?: {
@@ -7764,6 +10105,134 @@ export interface operations {
             };
             /** @description Not Found */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    closeYear: {
+        parameters: {
+            query?: {
+                /** @description The organization; default that of the token */
+                orgId?: string;
+            };
+            header?: never;
+            path: {
+                year: number;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CloseYearRequest"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CloseYearResponse"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unsupported Media Type */
+            415: {
                 headers: {
                     [name: string]: unknown;
                 };
