@@ -370,6 +370,53 @@ $$;
 COMMENT ON FUNCTION daybook.closing_differences IS
     'What of closings, or of what they closed, is not as it was; empty: nothing. An empty organization: all. It reads all closed impacts';
 
+-- What was posted of a period after it was first closed, in the order of impact ids, behind one of
+-- them, at most so many impacts; a row for each impact and currency, with what it debits:
+--
+--   opened_again  it stands on the period's days, which were open again
+--   later_day     it stands on the first day that was open after its document's date, or after the
+--                 posting that it reverses, as that lay in the period
+--
+-- A rule that gives a document the first open day as its date is not told from the policy.
+CREATE FUNCTION daybook.closing_adjustments(org_id text, starts_on date, after bigint DEFAULT 0, most integer DEFAULT 1000)
+    RETURNS TABLE (impact_id bigint, document_id text, kind daybook.impact_kind, reason text, document_date date, posting_date date,
+                   created_at timestamptz, currency text, amount numeric)
+    LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+WITH first AS MATERIALIZED (
+    SELECT min(c.number) AS number, min(c.last_impact_id) AS last_impact_id, range_agg(d) AS days
+      FROM daybook.closings c CROSS JOIN LATERAL unnest(c.days) AS d
+     WHERE c.org_id = closing_adjustments.org_id AND c.starts_on = closing_adjustments.starts_on AND c.action = 'closed'
+), first_open AS MATERIALIZED (
+    SELECT DISTINCT upper(d) AS day
+      FROM first JOIN daybook.closings c ON c.org_id = closing_adjustments.org_id AND c.number >= first.number
+     CROSS JOIN LATERAL unnest(c.closed_days) AS d
+), found AS MATERIALIZED (
+    SELECT i.id, 'opened_again' AS reason
+      FROM first CROSS JOIN LATERAL unnest(first.days) AS d
+      JOIN daybook.impacts i
+        ON i.org_id = closing_adjustments.org_id AND i.posting_date >= lower(d) AND i.posting_date < upper(d) AND i.id > first.last_impact_id
+     UNION ALL
+    SELECT i.id, 'later_day'
+      FROM first CROSS JOIN first_open o
+      JOIN daybook.impacts i ON i.org_id = closing_adjustments.org_id AND i.posting_date = o.day AND i.id > first.last_impact_id
+      LEFT JOIN daybook.impacts r ON i.kind = 'reverse' AND r.org_id = i.org_id AND r.document_id = i.document_id AND r.seq = i.previous_seq
+     CROSS JOIN LATERAL (SELECT coalesce(r.posting_date, i.document_date) AS day) due
+     CROSS JOIN LATERAL (SELECT c.closed_days FROM daybook.closings c
+                          WHERE c.org_id = i.org_id AND c.last_impact_id < i.id ORDER BY c.number DESC LIMIT 1) at
+     WHERE due.day <@ first.days AND NOT i.posting_date <@ first.days
+       AND EXISTS (SELECT FROM unnest(at.closed_days) AS d WHERE due.day <@ d AND upper(d) = i.posting_date)
+)
+SELECT i.id, i.document_id, i.kind, f.reason, i.document_date, i.posting_date, i.created_at, e.currency, e.amount
+  FROM (SELECT x.id, x.reason FROM found x WHERE x.id > closing_adjustments.after ORDER BY x.id LIMIT closing_adjustments.most) f
+  JOIN daybook.impacts i ON i.id = f.id
+  LEFT JOIN LATERAL (SELECT x.currency, sum(x.amount_minor) AS amount FROM daybook.entries x
+                      WHERE x.impact_id = i.id AND x.side = 'debit' GROUP BY x.currency) e ON true
+ ORDER BY i.id, e.currency
+$$;
+COMMENT ON FUNCTION daybook.closing_adjustments IS
+    'What was posted of the period that begins on that day after it was first closed: on its days while they were open again, or on a later day';
+
 -- What is closed already begins the chain.
 SELECT daybook.note_closings(o.id) FROM daybook.organizations o
  WHERE EXISTS (SELECT FROM daybook.periods p WHERE p.org_id = o.id AND p.state = 'closed');
@@ -378,7 +425,7 @@ SELECT daybook.note_closings(o.id) FROM daybook.organizations o
 
 -- +goose Down
 DROP TRIGGER periods_noted ON daybook.periods;
-DROP FUNCTION daybook.closing_differences, daybook.periods_noted, daybook.note_closings, daybook.closing_list, daybook.open_at_closing,
+DROP FUNCTION daybook.closing_adjustments, daybook.closing_differences, daybook.periods_noted, daybook.note_closings, daybook.closing_list, daybook.open_at_closing,
     daybook.unposted_documents, daybook.days_to_close, daybook.closed_days, daybook.hash_impacts;
 DROP AGGREGATE daybook.chained_hash (bytea);
 DROP FUNCTION daybook.chain_hash;

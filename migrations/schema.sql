@@ -1458,6 +1458,48 @@ $$;
 
 COMMENT ON FUNCTION daybook.closed_spans(org_id text, OUT starts_on date, OUT ends_on date, OUT in_period boolean, OUT closed_at timestamp with time zone) IS 'The days on which nothing is posted for an organization: closed periods, and gaps before and between them and up to the first open period after them';
 
+-- Name: closing_adjustments(text, date, bigint, integer); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.closing_adjustments(org_id text, starts_on date, after bigint DEFAULT 0, most integer DEFAULT 1000) RETURNS TABLE(impact_id bigint, document_id text, kind daybook.impact_kind, reason text, document_date date, posting_date date, created_at timestamp with time zone, currency text, amount numeric)
+    LANGUAGE sql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+WITH first AS MATERIALIZED (
+    SELECT min(c.number) AS number, min(c.last_impact_id) AS last_impact_id, range_agg(d) AS days
+      FROM daybook.closings c CROSS JOIN LATERAL unnest(c.days) AS d
+     WHERE c.org_id = closing_adjustments.org_id AND c.starts_on = closing_adjustments.starts_on AND c.action = 'closed'
+), first_open AS MATERIALIZED (
+    SELECT DISTINCT upper(d) AS day
+      FROM first JOIN daybook.closings c ON c.org_id = closing_adjustments.org_id AND c.number >= first.number
+     CROSS JOIN LATERAL unnest(c.closed_days) AS d
+), found AS MATERIALIZED (
+    SELECT i.id, 'opened_again' AS reason
+      FROM first CROSS JOIN LATERAL unnest(first.days) AS d
+      JOIN daybook.impacts i
+        ON i.org_id = closing_adjustments.org_id AND i.posting_date >= lower(d) AND i.posting_date < upper(d) AND i.id > first.last_impact_id
+     UNION ALL
+    SELECT i.id, 'later_day'
+      FROM first CROSS JOIN first_open o
+      JOIN daybook.impacts i ON i.org_id = closing_adjustments.org_id AND i.posting_date = o.day AND i.id > first.last_impact_id
+      LEFT JOIN daybook.impacts r ON i.kind = 'reverse' AND r.org_id = i.org_id AND r.document_id = i.document_id AND r.seq = i.previous_seq
+     CROSS JOIN LATERAL (SELECT coalesce(r.posting_date, i.document_date) AS day) due
+     CROSS JOIN LATERAL (SELECT c.closed_days FROM daybook.closings c
+                          WHERE c.org_id = i.org_id AND c.last_impact_id < i.id ORDER BY c.number DESC LIMIT 1) at
+     WHERE due.day <@ first.days AND NOT i.posting_date <@ first.days
+       AND EXISTS (SELECT FROM unnest(at.closed_days) AS d WHERE due.day <@ d AND upper(d) = i.posting_date)
+)
+SELECT i.id, i.document_id, i.kind, f.reason, i.document_date, i.posting_date, i.created_at, e.currency, e.amount
+  FROM (SELECT x.id, x.reason FROM found x WHERE x.id > closing_adjustments.after ORDER BY x.id LIMIT closing_adjustments.most) f
+  JOIN daybook.impacts i ON i.id = f.id
+  LEFT JOIN LATERAL (SELECT x.currency, sum(x.amount_minor) AS amount FROM daybook.entries x
+                      WHERE x.impact_id = i.id AND x.side = 'debit' GROUP BY x.currency) e ON true
+ ORDER BY i.id, e.currency
+$$;
+
+-- Name: FUNCTION closing_adjustments(org_id text, starts_on date, after bigint, most integer); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.closing_adjustments(org_id text, starts_on date, after bigint, most integer) IS 'What was posted of the period that begins on that day after it was first closed: on its days while they were open again, or on a later day';
+
 -- Name: closing_differences(text); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.closing_differences(org_id text) RETURNS TABLE(organization text, number integer, impact_id bigint, detail text)

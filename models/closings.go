@@ -88,3 +88,29 @@ type ClosingItem struct {
 	// WhatToDo says it in a sentence.
 	WhatToDo string `json:"what_to_do"`
 }
+
+// AdjustmentReason says how what belongs to a closed period came to be posted.
+type AdjustmentReason string
+
+// The reasons.
+const (
+	// AdjustedOpenedAgain: it stands on the period's days, which were open again.
+	AdjustedOpenedAgain AdjustmentReason = "opened_again"
+	// AdjustedLaterDay: it stands on the first open day after the period.
+	AdjustedLaterDay AdjustmentReason = "later_day"
+)
+
+// Adjustment is what was posted of a period after it was first closed, in one currency.
+type Adjustment struct {
+	ImpactID     int64            `json:"impact_id"`
+	DocumentID   string           `json:"document_id"`
+	Kind         ImpactKind       `json:"kind"`
+	Reason       AdjustmentReason `json:"reason"`
+	DocumentDate Date             `json:"document_date"`
+	PostingDate  Date             `json:"posting_date"`
+	CreatedAt    time.Time        `json:"created_at"`
+	// Currency is empty, and Debits nil, where the impact has no entry. Debits are minor units, and
+	// equal credits.
+	Currency string   `json:"currency,omitempty"`
+	Debits   *big.Int `json:"debits_minor,omitempty"`
+}

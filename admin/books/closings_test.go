@@ -31,7 +31,7 @@ func (b *bundle) posted(id string, day models.Date) {
 
 func (b *bundle) closings() []models.Closing {
 	b.t.Helper()
-	list, err := books.Closings(b.t.Context(), b.Pool, org)
+	list, err := books.Closings(b.t.Context(), b.Pool, org, books.ClosingOptions{})
 	require.NoError(b.t, err)
 	return list
 }

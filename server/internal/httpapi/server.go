@@ -141,6 +141,7 @@ func newServer(o Options) (*server, *http.ServeMux) {
 	s.tasks()
 	s.ledger()
 	s.imports()
+	s.periods()
 	s.received()
 	s.stats()
 	s.notifications()
