@@ -68,13 +68,14 @@ func (s *server) listPeriods(ctx context.Context, in *listPeriodsInput) (*listPe
 	return out, nil
 }
 
-type periodInput struct {
+// PeriodInput names a period of an organization.
+type PeriodInput struct {
 	StartsOn string `path:"startsOn" format:"date" doc:"The period's first day"`
 	OrgID    string `query:"orgId" maxLength:"255" doc:"The organization; default that of the token"`
 }
 
 // period reads which period of which organization is meant.
-func (s *server) period(ctx context.Context, in *periodInput) (org string, p models.Period, err error) {
+func (s *server) period(ctx context.Context, in *PeriodInput) (org string, p models.Period, err error) {
 	if p.StartsOn, err = day("path.startsOn", in.StartsOn); err != nil {
 		return "", p, err
 	}
@@ -86,7 +87,7 @@ type closingListOutput struct {
 	Body struct{ answers.ClosingList }
 }
 
-func (s *server) getClosingList(ctx context.Context, in *periodInput) (*closingListOutput, error) {
+func (s *server) getClosingList(ctx context.Context, in *PeriodInput) (*closingListOutput, error) {
 	org, p, err := s.period(ctx, in)
 	if err != nil {
 		return nil, err
@@ -101,7 +102,7 @@ func (s *server) getClosingList(ctx context.Context, in *periodInput) (*closingL
 }
 
 type listAdjustmentsInput struct {
-	periodInput
+	PeriodInput
 	PageInput
 }
 
@@ -117,7 +118,7 @@ func (s *server) listAdjustments(ctx context.Context, in *listAdjustmentsInput) 
 	if err := in.decode(&o.After); err != nil {
 		return nil, err
 	}
-	org, p, err := s.period(ctx, &in.periodInput)
+	org, p, err := s.period(ctx, &in.PeriodInput)
 	if err != nil {
 		return nil, err
 	}
