@@ -52,7 +52,7 @@ func (b *bundle) differences(key ed25519.PublicKey) []string {
 	return found
 }
 
-// Each closing and opening continues the chain, whoever makes it, and says which days it closed.
+// Each closing and opening continues the chain, also one by SQL, and says which days it closed.
 func TestClosingsFormAChain(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
