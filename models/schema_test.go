@@ -69,6 +69,7 @@ var own = []string{
 	"daybook.job_workflows",
 	"daybook.webhook_deliveries", "daybook.accounting_returns", "daybook.imports", "daybook.import_documents",
 	"daybook.closings",
+	"daybook.reconciled",
 	"queues.task", "queues.task_lease", "queues.task_completed", "queues.error", "queues.open_task", "queues.task_cursor",
 }
 

@@ -25,6 +25,8 @@ var (
 	ErrPeriodNotFound = ledgerdb.ErrPeriodNotFound
 	// ErrImportNotFound: there is no such import, or it is another organization's.
 	ErrImportNotFound = store.ErrImportNotFound
+	// ErrGroupNotFound: the organization has no such group of documents that belong together.
+	ErrGroupNotFound = failure.New(failure.GroupNotFound, "no such group of documents")
 	// ErrNoDB: a function was given nothing to work on.
 	ErrNoDB = failure.New(failure.Misuse, "the DB is nil: pass a pool or a connection, or books.In of your transaction")
 	// ErrNotMigrated: the database lacks Daybook's schema: run `daybook migrate up`.

@@ -83,6 +83,9 @@ func TestEveryOperationThatChangesIsInTheLog(t *testing.T) {
 		"/api/queues/{name}/release":                  "",
 		"/api/accounting/jobs/{documentId}/elsewhere": `{"post":"full"}`,
 		"/api/imports/{importId}/undo":                "",
+		"/api/open-items/match":                       `{}`,
+		"/api/open-items/reconcile":                   `{"documents":["a","b"]}`,
+		"/api/open-items/unreconcile":                 `{"group":1}`,
 	}
 	for _, r := range b.spec.routes {
 		security, _ := json.Marshal(r.operation["security"])
